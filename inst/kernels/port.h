@@ -1,0 +1,27 @@
+/* The dialect in which a kernel source is both OpenCL C and C11.
+ *
+ * OpenCL: prepended to every program by the device engine. C: included by the host engine's files,
+ * which then include the kernel header itself. Only plain functions of numbers are shared this way;
+ * kernels with index space, barriers or local memory are OpenCL only. */
+#ifndef SCL_PORT_H
+#define SCL_PORT_H
+
+#ifdef __OPENCL_VERSION__
+
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#define SCL_INLINE static inline
+#define SCL_GLOBAL __global
+/* Unrolls a loop whose bounds are compile-time constants. */
+#define SCL_UNROLL _Pragma("unroll")
+
+#else
+
+#include <math.h>
+#define SCL_INLINE static inline
+#define SCL_GLOBAL
+#define SCL_UNROLL
+
+#endif
+#endif

@@ -1,0 +1,193 @@
+/* Inside of the device engine: included by scl_cl_*.c only.
+ *
+ * Order. A context has several in-order queues: two for computing, one for each direction of the
+ * bus. Each buffer remembers the event of its last write and, for each queue, of the last read
+ * since. An operation (scl_cl_op) picks the queue that last wrote its inputs (so a chain of
+ * operations stays in one queue and needs no event at all), waits for events of other queues only,
+ * and leaves its own event on the buffers that it touched. */
+#ifndef SCL_CL_H
+#define SCL_CL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#ifdef __APPLE__
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+
+#include "scl_device.h"
+#include "scl_engine.h"
+
+/* ---- the loader's functions (scl_cl_load.c) ---------------------------------------------------- */
+typedef struct {
+#define SCL_CL_FN(result, name, parameters) result(CL_API_CALL *name) parameters;
+#include "scl_cl_fn.def"
+#undef SCL_CL_FN
+} scl_cl_functions;
+
+extern scl_cl_functions scl_cl; /* scl_cl.clFinish(queue) */
+
+/* Opens the loader; false, with scl_device_reason() set, when there is none. */
+bool scl_cl_load(void);
+
+/* A failed call into a status: -4, -61 and -6 are SCL_E_MEMORY, -5, -14, -36 and -9999 mark the context
+ * lost, others SCL_E_OPENCL. `ctx` may be NULL. */
+scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where);
+const char *scl_cl_code_name(cl_int code);
+
+#define SCL_CL_TRY(ctx, call, where)                                                               \
+  do {                                                                                             \
+    cl_int code_ = (call);                                                                         \
+    if (code_ != CL_SUCCESS) return scl_cl_fail((scl_context *)(ctx), code_, where);               \
+  } while (0)
+
+/* ---- context, programs, kernels ----------------------------------------------------------------- */
+enum { SCL_CL_COMPUTE_0, SCL_CL_COMPUTE_1, SCL_CL_UPLOAD, SCL_CL_DOWNLOAD, SCL_CL_QUEUES };
+
+/* A program is one file of inst/kernels/ with the headers that precede it, built at first use. */
+typedef enum {
+#define SCL_CL_PROGRAM(name, files) SCL_CL_PROGRAM_##name,
+#define SCL_CL_KERNEL(program, name)
+#include "scl_cl_kernels.def"
+#undef SCL_CL_PROGRAM
+#undef SCL_CL_KERNEL
+  SCL_CL_PROGRAMS
+} scl_cl_program;
+
+typedef enum {
+#define SCL_CL_PROGRAM(name, files)
+#define SCL_CL_KERNEL(program, name) SCL_K_##name,
+#include "scl_cl_kernels.def"
+#undef SCL_CL_PROGRAM
+#undef SCL_CL_KERNEL
+  SCL_CL_KERNELS
+} scl_cl_kernel;
+
+struct scl_cl_staging; /* scl_cl_transfer.c */
+
+typedef struct {
+  scl_context base;
+  scl_device_info info;
+  size_t index; /* in the device list */
+  bool cpu;     /* work-items are vector lanes of a core: other tile sizes */
+  bool profiled;
+  cl_context context;
+  cl_device_id device;
+  cl_command_queue queue[SCL_CL_QUEUES];
+  unsigned next_compute; /* round robin for work that depends on nothing pending */
+  cl_program program[SCL_CL_PROGRAMS];
+  cl_kernel kernel[SCL_CL_KERNELS];
+  struct scl_cl_staging *staging[2]; /* pinned memory: up, down; made at first use */
+  cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
+  bool profiling;
+} scl_cl_context;
+
+typedef struct {
+  scl_buffer base;
+  cl_mem memory;
+  cl_event written; /* last write, or NULL */
+  int written_on;   /* its queue */
+  cl_event read[SCL_CL_QUEUES];
+} scl_cl_buffer;
+
+/* Build options of a program on this device: tile sizes and the like, one place for all
+ * (scl_cl_program.c). */
+scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
+
+/* ---- operations (scl_cl_queue.c) ---------------------------------------------------------------- */
+#define SCL_CL_OP_BUFFERS 12
+
+typedef struct {
+  scl_cl_context *cl;
+  int queue;
+  cl_event wait[SCL_CL_OP_BUFFERS * (SCL_CL_QUEUES + 1)];
+  cl_uint waits; /* handed to the first command, then 0 */
+  cl_event last; /* event of the last command */
+  scl_cl_buffer *buffer[SCL_CL_OP_BUFFERS];
+  bool writes[SCL_CL_OP_BUFFERS];
+  int buffers;
+} scl_cl_op;
+
+/* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
+ * transfer queues, or -1 to have a compute queue chosen. Buffers may be declared twice and may be
+ * NULL (empty blocks). Temporary buffers need no declaration while they are used by one operation
+ * only. */
+void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx);
+void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer);
+void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer);
+scl_status scl_cl_op_order(scl_cl_op *op, int queue);
+
+/* Enqueues one kernel. `local` may be NULL; global sizes are rounded up to it by the caller. The
+ * letters of `types` say what follows, in the order of the kernel's parameters:
+ *   b  scl_block          three parameters: __global double *, const long offset, const int ld
+ *   i  int                cl_int
+ *   l  long long          cl_long (OpenCL long)
+ *   d  double
+ *   m  cl_mem
+ *   s  size_t             bytes of a __local parameter
+ * An empty global range enqueues nothing. Polls for interrupts. */
+scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
+                         const size_t *local, const char *types, ...);
+
+/* Leaves the operation's event on its buffers, releases what it holds, flushes the queue; gives
+ * `status` back, so that it ends functions. */
+scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
+
+/* Takes over one event of a command that the caller enqueued itself in op->queue with
+ * op->wait/op->waits (transfers). */
+void scl_cl_op_took(scl_cl_op *op, cl_event event);
+
+/* Waits for an event with polling, so that an interrupt is seen; reports a negative status. */
+scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
+
+static inline size_t scl_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* ---- engine entries, by file ------------------------------------------------------------------------ */
+/* scl_cl_memory.c */
+scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
+void scl_cl_buffer_destroy(scl_buffer *buffer);
+/* scl_cl_transfer.c */
+scl_status scl_cl_upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
+                         scl_block dst);
+scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, double *data, size_t ld);
+void scl_cl_staging_free(scl_cl_context *cl);
+/* scl_cl_elementwise.c */
+scl_status scl_cl_fill(scl_context *ctx, double value, scl_block dst);
+scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
+scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
+scl_status scl_cl_elementwise(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
+                              scl_block dst);
+scl_status scl_cl_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,
+                                 scl_block dst);
+scl_status scl_cl_add_diagonal(scl_context *ctx, double value, scl_block a);
+scl_status scl_cl_diagonal(scl_context *ctx, scl_block a, scl_block dst);
+/* scl_cl_reduce.c */
+scl_status scl_cl_reduce(scl_context *ctx, scl_reduction op, scl_block a, scl_block b,
+                         scl_block dst);
+scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
+                        int64_t *index);
+/* scl_cl_gemm.c */
+scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
+                       scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                       double beta, scl_block c, scl_region region);
+/* The same inside an operation whose buffers are declared. */
+scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
+                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                          double beta, scl_block c, scl_region region);
+/* scl_cl_triangular.c */
+scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
+                       scl_block t, scl_block b);
+scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
+/* scl_cl_cholesky.c */
+scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info);
+scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst);
+scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
+/* scl_cl_glm.c, scl_cl_covariance.c */
+scl_status scl_cl_glm(scl_context *ctx, const struct scl_glm_pass *pass);
+scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
+scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
+
+extern const scl_engine scl_cl_engine; /* scl_cl_context.c: the table of all of these */
+
+#endif

@@ -1,0 +1,183 @@
+/* The table of functions that an engine fills. Operations (scl_cholesky.c, ...) are written over it
+ * and see nothing else of an engine.
+ *
+ * Common rules
+ * - A function may return before its work is done, except where it says "waits".
+ * - Work that touches one buffer keeps its order; independent work may overlap.
+ * - Blocks are checked by the caller: shapes agree, dimensions may be 0 (then nothing is done).
+ * - Output blocks do not overlap inputs unless it says "in place".
+ * - Results are the same bits, run after run, for the same input on the same device. */
+#ifndef SCL_ENGINE_H
+#define SCL_ENGINE_H
+
+#include "scl_matrix.h"
+
+typedef enum { SCL_NO_TRANS = 0, SCL_TRANS } scl_trans;
+typedef enum { SCL_LEFT = 0, SCL_RIGHT } scl_side;
+
+/* Which elements of a result are computed. */
+typedef enum {
+  SCL_ALL = 0,
+  SCL_LOWER_HALF, /* the lower triangle with the diagonal; elements above it are left as they are,
+                     or overwritten with anything */
+  SCL_MIRRORED    /* the lower triangle, then copied to the upper: an exactly symmetric result */
+} scl_region;
+
+/* Structured copies, dst (m x n) from src. */
+typedef enum {
+  SCL_COPY = 0,
+  SCL_COPY_TRANSPOSED,   /* src is n x m */
+  SCL_COPY_LOWER,        /* lower triangle, zeros above it */
+  SCL_COPY_UPPER,        /* upper triangle, zeros below it */
+  SCL_COPY_MIRROR_LOWER, /* square: both halves from the lower triangle */
+  SCL_COPY_MIRROR_UPPER  /* square: both halves from the upper triangle */
+} scl_copy;
+
+typedef enum {
+  SCL_CHECK_FINITE = 0, /* first element that is NaN or infinite; index is column-major, 1-based */
+  SCL_CHECK_SYMMETRIC,  /* first (i, j) with |a_ij - a_ji| > tol * max(|a_ij|, |a_ji|) */
+  SCL_CHECK_DIAGONAL    /* first exact zero on the diagonal; index is i */
+} scl_check;
+
+/* Elementwise operations: inst/kernels/elementwise.def expands to SCL_OP_ADD, ... */
+typedef enum {
+#define SCL_UNARY(NAME, name, expression) SCL_OP_##NAME,
+#define SCL_BINARY(NAME, name, expression) SCL_OP_##NAME,
+#include "../inst/kernels/elementwise.def"
+#undef SCL_UNARY
+#undef SCL_BINARY
+  SCL_OP_COUNT
+} scl_op;
+
+/* Reductions of all elements to one: inst/kernels/reduce.def expands to SCL_REDUCE_SUM, ... */
+typedef enum {
+#define SCL_REDUCTION(NAME, name, arity, identity, map, combine) SCL_REDUCE_##NAME,
+#include "../inst/kernels/reduce.def"
+#undef SCL_REDUCTION
+  SCL_REDUCE_COUNT
+} scl_reduction;
+
+/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. */
+typedef struct {
+  scl_block block;
+  double scalar;
+} scl_operand;
+
+struct scl_glm_pass;        /* scl_glm.h */
+struct scl_covariance_pass; /* scl_covariance.h */
+
+typedef struct scl_engine {
+  const char *name;
+
+  /* ---- memory ---------------------------------------------------------------------------- */
+  /* Undefined contents; bytes > 0. */
+  scl_status (*buffer_create)(scl_context *ctx, size_t bytes, scl_buffer **out);
+  /* Called once, by the last release; never fails, never waits. */
+  void (*buffer_destroy)(scl_buffer *buffer);
+  /* Host memory to block and back. For a triangular or symmetric view one triangle crosses and the
+   * block (or all of `data`) is written full. upload: `data` is read on return; download: waits. */
+  scl_status (*upload)(scl_context *ctx, scl_view view, const double *data, size_t ld,
+                       scl_block dst);
+  scl_status (*download)(scl_context *ctx, scl_view view, scl_block src, double *data, size_t ld);
+  scl_status (*finish)(scl_context *ctx); /* waits */
+  void (*context_destroy)(scl_context *ctx);
+
+  /* ---- structure and elementwise ----------------------------------------------------------- */
+  scl_status (*fill)(scl_context *ctx, double value, scl_block dst);
+  /* dst is m x (n * batch): `batch` copies of the m x n matrix with `value` on its diagonal. */
+  scl_status (*identity)(scl_context *ctx, double value, size_t batch, scl_block dst);
+  scl_status (*copy)(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
+  /* dst = op(a) or op(a, b); in place allowed. `b` is ignored by unary operations. */
+  scl_status (*elementwise)(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
+                            scl_block dst);
+  /* dst = diag(d) a (SCL_LEFT) or a diag(d) (SCL_RIGHT); d is a column; in place allowed. */
+  scl_status (*scale_diagonal)(scl_context *ctx, scl_side side, scl_block d, scl_block a,
+                               scl_block dst);
+  /* a_ii += value, in place. */
+  scl_status (*add_diagonal)(scl_context *ctx, double value, scl_block a);
+  /* dst (a column) = diagonal of a. */
+  scl_status (*diagonal)(scl_context *ctx, scl_block a, scl_block dst);
+  /* dst (1 x 1) = reduction over all elements of a (and b of the same shape, for arity 2). */
+  scl_status (*reduce)(scl_context *ctx, scl_reduction op, scl_block a, scl_block b,
+                       scl_block dst);
+  /* *index = 0 when all pass. The triangle of `view` is looked at. Waits. */
+  scl_status (*check)(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
+                      int64_t *index);
+
+  /* ---- level 3 ------------------------------------------------------------------------------ */
+  /* C = alpha op(A) op(B) + beta C; C is not read when beta is 0. The views are those of A and B as
+   * stored (before op): zeros that they promise may be skipped. SCL_MIRRORED needs a square C and
+   * a result that is symmetric. */
+  scl_status (*gemm)(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
+                     scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b, double beta,
+                     scl_block c, scl_region region);
+  /* Lower Cholesky factor in place; only the lower triangle is read. The strict upper triangle is
+   * undefined afterwards. info (1 x 1) becomes 0, or the order of the failing leading minor. */
+  scl_status (*potrf)(scl_context *ctx, scl_block a, scl_block info);
+  /* B = op(T)^-1 B (SCL_LEFT) or B op(T)^-1 (SCL_RIGHT), in place. T is lower or upper triangular by
+   * `view`; its other triangle is not read. The diagonal is taken to hold no zero. */
+  scl_status (*trsm)(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                     scl_block b);
+  /* dst = T^-1 with zeros in the other triangle; T as for trsm. */
+  scl_status (*trtri)(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
+  /* dst = (L L')^-1, both halves, from the lower factor; only its lower triangle is read. */
+  scl_status (*potri)(scl_context *ctx, scl_block l, scl_block dst);
+  /* Cholesky adjoint of a block of at most `adjoint_leaf` rows. In: s holds dF/dL (lower triangle is
+   * read). Out: s holds the symmetric S, both halves. In place. */
+  scl_status (*potrf_adjoint_leaf)(scl_context *ctx, scl_block l, scl_block s);
+  size_t adjoint_leaf; /* largest n of the leaf */
+
+  /* ---- statistics --------------------------------------------------------------------------- */
+  scl_status (*glm)(scl_context *ctx, const struct scl_glm_pass *pass);
+  scl_status (*covariance)(scl_context *ctx, const struct scl_covariance_pass *pass);
+  scl_status (*covariance_adjoint)(scl_context *ctx, const struct scl_covariance_pass *pass);
+} scl_engine;
+
+/* The part of a context that all engines share; an engine's own context starts with it. */
+struct scl_context {
+  const scl_engine *engine;
+  uint32_t tag;
+  uint32_t refs;
+  long owner;          /* process id that made a device context; 0 for the host */
+  bool lost;           /* set by the device engine, never cleared */
+  char name[128];
+  scl_memory memory;
+  uint64_t since_collect; /* bytes created since the last garbage collection */
+};
+
+/* The part of a buffer that all engines share. */
+struct scl_buffer {
+  scl_context *ctx; /* borrowed: the matrices that hold the buffer hold the context */
+  uint32_t refs;
+  size_t bytes;
+};
+
+struct scl_mat {
+  uint32_t tag; /* SCL_MAT_TAG while alive */
+  uint32_t refs;
+  scl_context *ctx;
+  scl_buffer *buffer; /* NULL when empty, or while an expression is pending */
+  size_t offset, ld, nrow, ncol;
+  scl_view view;
+  /* Room for what other topics attach: a pending expression (lazy arithmetic) that yields `buffer`
+   * when a value is needed, and the recorded operation (derivatives of user functions). Both unset
+   * today; scl_mat_block() is the one place where a pending value would be forced. */
+  void *pending;
+  void *record;
+};
+
+#define SCL_MAT_TAG 0x53434c4du     /* "SCLM" */
+#define SCL_CONTEXT_TAG 0x53434c43u /* "SCLC" */
+
+/* Makes a counted buffer: checks the limits, collects garbage and retries once when memory runs
+ * short, keeps the counters. bytes == 0 gives NULL. */
+scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
+scl_buffer *scl_buffer_retain(scl_buffer *buffer);
+void scl_buffer_release(scl_buffer *buffer); /* accepts NULL */
+
+/* A dense m x n block in a new buffer, for workspaces: release block.buffer when enqueued. */
+scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out);
+
+extern const scl_engine scl_host_engine;
+
+#endif
