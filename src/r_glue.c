@@ -1,0 +1,164 @@
+#include "r_glue.h"
+
+#include <R_ext/Error.h>
+#include <string.h>
+
+#include "scl_device.h"
+#include "scl_engine.h"
+
+#define MAX_DEVICES 64
+
+static scl_context *device_context[MAX_DEVICES];
+
+/* ---- contexts ------------------------------------------------------------------------------------ */
+
+scl_status r_context(int where, scl_context **out) {
+  if (where < 0) {
+    *out = scl_context_host();
+    return SCL_OK;
+  }
+  if (where >= MAX_DEVICES) return scl_fail(SCL_E_NO_DEVICE, "no device number %d", where + 1);
+  scl_context *ctx = device_context[where];
+  if (ctx != NULL && ctx->lost) { /* its matrices keep it; new work gets a new one */
+    device_context[where] = NULL;
+    scl_context_release(ctx);
+    ctx = NULL;
+  }
+  if (ctx == NULL) {
+    SCL_TRY(scl_device_open((size_t)where, &ctx));
+    device_context[where] = ctx;
+  }
+  SCL_TRY(scl_context_check(ctx));
+  *out = ctx;
+  return SCL_OK;
+}
+
+scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out) {
+  for (int i = 0; i < n; i++) {
+    if (r_is_handle(operands[i])) {
+      scl_mat *m;
+      SCL_TRY(r_handle_get(operands[i], "x", &m));
+      *out = scl_mat_context(m);
+      return SCL_OK;
+    }
+  }
+  return r_context(Rf_asInteger(where), out);
+}
+
+void r_contexts_release(void) {
+  for (int i = 0; i < MAX_DEVICES; i++) {
+    scl_context_release(device_context[i]);
+    device_context[i] = NULL;
+  }
+}
+
+/* ---- matrix handles ------------------------------------------------------------------------------ */
+
+static SEXP handle_tag(void) { return Rf_install("statcl_matrix"); }
+
+bool r_is_handle(SEXP x) { return TYPEOF(x) == EXTPTRSXP; }
+
+scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
+  if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != handle_tag()) {
+    return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
+  }
+  scl_mat *m = R_ExternalPtrAddr(x);
+  if (m == NULL) {
+    scl_fail(SCL_E_STALE, "the clMatrix was freed, or restored from a saved session: its data is gone");
+    strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
+    return SCL_E_STALE;
+  }
+  if (m->tag != SCL_MAT_TAG) return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
+  if (m->ctx->lost) {
+    return scl_fail(SCL_E_STALE, "the clMatrix lived on a device context that was lost");
+  }
+  SCL_TRY(scl_context_check(m->ctx));
+  *out = m;
+  return SCL_OK;
+}
+
+static void finalize_handle(SEXP x) {
+  scl_mat *m = R_ExternalPtrAddr(x);
+  R_ClearExternalPtr(x);
+  /* A forked child must not touch the parent's device objects. */
+  if (m != NULL && scl_context_check(m->ctx) != SCL_E_FORK) scl_mat_release(m);
+}
+
+/* ---- operands ------------------------------------------------------------------------------------- */
+
+static const scl_mat *peek(SEXP x) {
+  if (R_ExternalPtrTag(x) != handle_tag()) return NULL;
+  const scl_mat *m = R_ExternalPtrAddr(x);
+  return m != NULL && m->tag == SCL_MAT_TAG ? m : NULL;
+}
+
+static size_t base_dim(SEXP x, int which) {
+  SEXP dim = Rf_getAttrib(x, R_DimSymbol);
+  if (TYPEOF(dim) == INTSXP && XLENGTH(dim) == 2) return (size_t)INTEGER(dim)[which];
+  return which == 0 ? (size_t)XLENGTH(x) : 1;
+}
+
+size_t r_nrow(SEXP x) {
+  if (r_is_handle(x)) return peek(x) ? scl_mat_nrow(peek(x)) : 0;
+  return x == R_NilValue ? 0 : base_dim(x, 0);
+}
+
+size_t r_ncol(SEXP x) {
+  if (r_is_handle(x)) return peek(x) ? scl_mat_ncol(peek(x)) : 0;
+  return x == R_NilValue ? 0 : base_dim(x, 1);
+}
+
+scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out) {
+  if (x == R_NilValue) {
+    *out = NULL;
+    return SCL_OK;
+  }
+  if (r_is_handle(x)) {
+    scl_mat *m;
+    SCL_TRY(r_handle_get(x, argument, &m));
+    if (scl_mat_context(m) != ctx) {
+      return scl_fail_argument(argument, "'%s' lives on %s, the other operand on %s", argument,
+                               scl_context_name(scl_mat_context(m)), scl_context_name(ctx));
+    }
+    *out = scl_mat_retain(m);
+    return SCL_OK;
+  }
+  if (TYPEOF(x) != REALSXP) {
+    return scl_fail_argument(argument, "'%s' must be a double matrix, not of type %s", argument,
+                             Rf_type2char(TYPEOF(x)));
+  }
+  size_t m = base_dim(x, 0), n = base_dim(x, 1);
+  if (scl_context_is_host(ctx)) {
+    /* Operations never write to their inputs, so R's memory serves as it is. */
+    return scl_mat_wrap_host((double *)REAL_RO(x), m, n, SCL_GENERAL, out);
+  }
+  return scl_mat_from_host(ctx, REAL_RO(x), m, n, SCL_GENERAL, out);
+}
+
+/* ---- results -------------------------------------------------------------------------------------- */
+
+SEXP r_result_new(bool resident, size_t m, size_t n) {
+  if (!resident) return Rf_allocMatrix(REALSXP, (int)m, (int)n);
+  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, handle_tag(), R_NilValue));
+  R_RegisterCFinalizerEx(handle, finalize_handle, FALSE);
+  UNPROTECT(1);
+  return handle;
+}
+
+scl_status r_result_set(SEXP result, scl_mat **m) {
+  if (r_is_handle(result)) {
+    R_SetExternalPtrAddr(result, *m);
+    *m = NULL;
+    return SCL_OK;
+  }
+  if ((size_t)XLENGTH(result) != scl_mat_nrow(*m) * scl_mat_ncol(*m)) {
+    return scl_fail_argument("x", "internal: result of %zu x %zu for a matrix of %zu elements",
+                             scl_mat_nrow(*m), scl_mat_ncol(*m), (size_t)XLENGTH(result));
+  }
+  return scl_mat_to_host(*m, REAL(result));
+}
+
+SEXP r_return(scl_status status, SEXP result) {
+  if (status != SCL_OK) r_throw();
+  return result;
+}

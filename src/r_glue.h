@@ -1,0 +1,51 @@
+/* Between R and the core: handles, operands, results.
+ *
+ * Every .Call entry has three phases:
+ *   1. allocate every SEXP (r_result_new()), holding nothing of the core;
+ *   2. run the core, which neither jumps nor allocates R objects: r_context_pick(), r_operand(), the
+ *      operation, r_result_set();
+ *   3. release what is held, then r_return(), which raises or returns.
+ *
+ * `where` says which engine works on base R input: -1 for the host, else a place in the device
+ * list. R code decides it (R/session.R). */
+#ifndef R_GLUE_H
+#define R_GLUE_H
+
+#define R_NO_REMAP
+#define STRICT_R_HEADERS
+#include <Rinternals.h>
+
+#include "scl_matrix.h"
+
+/* ---- contexts ------------------------------------------------------------------------------------ */
+/* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
+scl_status r_context(int where, scl_context **out);
+/* The context in which an operation on these operands runs: that of the first handle among them,
+ * else that of `where`. */
+scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out);
+void r_contexts_release(void); /* at unload */
+
+/* ---- matrix handles -------------------------------------------------------------------------------- */
+bool r_is_handle(SEXP x);
+/* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. */
+scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
+
+/* ---- operands: a handle, or a base R double matrix or vector (a column) ------------------------------ */
+size_t r_nrow(SEXP x); /* 0 for a stale handle: r_operand() reports it */
+size_t r_ncol(SEXP x);
+/* A reference to the operand in `ctx`: a handle's own matrix, wrapped host memory or an upload.
+ * Release it. R_NilValue gives NULL. */
+scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
+
+/* ---- results ------------------------------------------------------------------------------------------ */
+/* Phase 1: an empty handle (resident) or an m x n double matrix. Protect it. */
+SEXP r_result_new(bool resident, size_t m, size_t n);
+/* Phase 2: moves *m into the handle (and sets *m to NULL), or copies it to the R matrix. */
+scl_status r_result_set(SEXP result, scl_mat **m);
+/* Phase 3: raises the R condition of the last fault, or gives `result`. */
+SEXP r_return(scl_status status, SEXP result);
+
+/* r_throw.c: raises; does not return. */
+void r_throw(void);
+
+#endif

@@ -1,0 +1,60 @@
+/* .Call entries for matrices: making, reading back, facts, freeing. */
+#include "r_entries.h"
+#include "r_glue.h"
+
+#include "scl_engine.h"
+
+SEXP r_matrix_new(SEXP data, SEXP nrow, SEXP ncol, SEXP view, SEXP where) {
+  size_t m = (size_t)Rf_asReal(nrow), n = (size_t)Rf_asReal(ncol);
+  SEXP result = PROTECT(r_result_new(true, m, n));
+  scl_status status = SCL_OK;
+  scl_context *ctx = NULL;
+  scl_mat *out = NULL;
+  if (TYPEOF(data) != REALSXP || (size_t)XLENGTH(data) != m * n) {
+    SCL_GO(scl_fail_argument("data", "'data' must be double and hold nrow * ncol values"));
+  }
+  SCL_GO(r_context(Rf_asInteger(where), &ctx));
+  SCL_GO(scl_mat_from_host(ctx, REAL_RO(data), m, n, (scl_view)Rf_asInteger(view), &out));
+  SCL_GO(r_result_set(result, &out));
+done:
+  scl_mat_release(out);
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_matrix_to_host(SEXP handle) {
+  SEXP result = PROTECT(r_result_new(false, r_nrow(handle), r_ncol(handle)));
+  scl_status status = SCL_OK;
+  scl_mat *m = NULL;
+  SCL_GO(r_handle_get(handle, "x", &m));
+  SCL_GO(scl_mat_to_host(m, REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Facts for printing; never raises. `state` is "" for a usable handle, else the reason. */
+SEXP r_matrix_info(SEXP handle) {
+  const char *names[] = {"state", "device", "host", "bytes", ""};
+  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
+  scl_mat *m = NULL;
+  scl_status status = r_handle_get(handle, "x", &m);
+  SET_VECTOR_ELT(info, 0, Rf_mkString(status == SCL_OK ? "" : scl_fault_last()->message));
+  SET_VECTOR_ELT(info, 1, Rf_mkString(m ? scl_context_name(scl_mat_context(m)) : ""));
+  SET_VECTOR_ELT(info, 2, Rf_ScalarLogical(m && scl_context_is_host(scl_mat_context(m))));
+  SET_VECTOR_ELT(info, 3, Rf_ScalarReal(m ? (double)scl_mat_bytes(m) : 0.0));
+  UNPROTECT(1);
+  return info;
+}
+
+/* Frees now instead of at the next garbage collection; freeing twice is no fault. */
+SEXP r_matrix_free(SEXP handle) {
+  scl_mat *m = NULL;
+  if (r_handle_get(handle, "x", &m) != SCL_OK) {
+    return r_return(scl_fault_last()->status == SCL_E_STALE ? SCL_OK : scl_fault_last()->status,
+                    R_NilValue);
+  }
+  R_ClearExternalPtr(handle);
+  scl_mat_release(m);
+  return R_NilValue;
+}
