@@ -180,4 +180,7 @@ scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out
 
 extern const scl_engine scl_host_engine;
 
+/* An uncounted buffer of the host engine around foreign memory, which it never frees. */
+scl_status scl_host_buffer_wrap(scl_context *ctx, double *data, size_t bytes, scl_buffer **out);
+
 #endif
