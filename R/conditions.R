@@ -1,0 +1,119 @@
+#' Conditions raised by statcl
+#'
+#' Every error of the package inherits from `statcl_error` and from one class that says what went
+#' wrong, so that code can handle it with [tryCatch()]:
+#'
+#' | class | meaning | fields |
+#' |---|---|---|
+#' | `statcl_error_argument` | an argument has the wrong type, shape or range | `argument` |
+#' | `statcl_error_no_device` | no OpenCL loader, platform or (such a) device | |
+#' | `statcl_error_no_fp64` | the device has no double precision | `device` |
+#' | `statcl_error_memory` | host or device memory is short | `bytes`, `limit` |
+#' | `statcl_error_not_pd` | a matrix is not positive definite | `order` of the leading minor |
+#' | `statcl_error_singular` | exact zero on a triangular diagonal | `index` |
+#' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` where a number is needed | `index`, `argument` |
+#' | `statcl_error_stale` | a device matrix that was freed, or restored from a file | `argument` |
+#' | `statcl_error_fork` | a device matrix used in a forked process | |
+#' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |
+#' | `statcl_error_lost` | the device stopped answering | `device` |
+#' | `statcl_error_opencl` | any other OpenCL error | `status`, `where`, `device` |
+#'
+#' @name statcl-conditions
+#' @aliases statcl_error
+#' @examples
+#' tryCatch(cl_chol(matrix(c(1, 2, 2, 1), 2)),
+#'          statcl_error_not_pd = function(e) e$order)
+NULL
+
+# Raises a statcl_error_<what> with the given fields. The call shown is that of the exported function
+# that the user called.
+statcl_abort <- function(what, message, ..., call = user_call()) {
+  fields <- list(...)
+  stop(structure(c(list(message = message, call = call), fields),
+                 class = c(paste0("statcl_error_", what), "statcl_error", "error", "condition")))
+}
+
+# An argument error that names the argument.
+abort_argument <- function(argument, message, call = user_call()) {
+  statcl_abort("argument", message, argument = argument, call = call)
+}
+
+# The outermost call of a function of this package that is on the stack, or NULL.
+user_call <- function() {
+  home <- topenv()
+  for (i in seq_len(sys.nframe())) {
+    if (identical(topenv(environment(sys.function(i))), home)) return(sys.call(i))
+  }
+  NULL
+}
+
+# Called by src/r_throw.c with the fields of the core's last fault.
+abort_fault <- function(fault) {
+  if (fault$what == "interrupt") {
+    interrupt <- structure(list(message = "interrupted", call = NULL),
+                           class = c("interrupt", "condition"))
+    signalCondition(interrupt)
+    invokeRestart("abort")
+  }
+  message <- fault$message
+  if (fault$what == "not_pd" && getRversion() < "4.3.0") message <- paste(message, "definite")
+  if (nzchar(fault$where) && fault$what == "opencl") {
+    message <- sprintf("%s (%s)", message, fault$where)
+  }
+  fields <- switch(fault$what,
+    argument = fault["argument"],
+    memory = fault[c("bytes", "limit")],
+    not_pd = list(order = fault$index),
+    singular = fault["index"],
+    nonfinite = fault[c("index", "argument")],
+    stale = fault["argument"],
+    build = fault[c("log", "device")],
+    opencl = fault[c("status", "where", "device")],
+    fault["device"])
+  do.call(statcl_abort, c(list(fault$what, message), fields, list(call = user_call())))
+}
+
+# ---- argument checks ------------------------------------------------------------------------------
+
+# One TRUE or FALSE.
+check_flag <- function(x, argument) {
+  if (!is.logical(x) || length(x) != 1L || is.na(x)) {
+    abort_argument(argument, sprintf("'%s' must be TRUE or FALSE", argument))
+  }
+  x
+}
+
+# One finite number within [lower, upper].
+check_number <- function(x, argument, lower = -Inf, upper = Inf) {
+  if (!is.numeric(x) || is.object(x) || length(x) != 1L || !is.finite(x) || x < lower || x > upper) {
+    range <- if (is.finite(lower) || is.finite(upper)) sprintf(" in [%g, %g]", lower, upper) else ""
+    abort_argument(argument, sprintf("'%s' must be one finite number%s", argument, range))
+  }
+  as.double(x)
+}
+
+# One whole number within [lower, upper].
+check_count <- function(x, argument, lower = 0, upper = .Machine$integer.max) {
+  x <- check_number(x, argument, lower, upper)
+  if (x != round(x)) abort_argument(argument, sprintf("'%s' must be a whole number", argument))
+  x
+}
+
+# One of the choices, by exact name.
+check_choice <- function(x, choices, argument) {
+  if (identical(x, choices)) return(choices[1L])
+  if (!is.character(x) || length(x) != 1L || is.na(x) || !x %in% choices) {
+    abort_argument(argument, sprintf("'%s' must be one of %s", argument,
+                                     paste0("\"", choices, "\"", collapse = ", ")))
+  }
+  x
+}
+
+# Says in words what a value is, for messages.
+describe <- function(x) {
+  if (is.null(x)) return("NULL")
+  if (is.matrix(x)) return(sprintf("a %d x %d %s matrix", nrow(x), ncol(x), typeof(x)))
+  if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))
+  if (is.array(x)) return(sprintf("a %s array of dimensions %s", typeof(x), paste(dim(x), collapse = " x ")))
+  sprintf("of type %s and length %d", typeof(x), length(x))
+}

@@ -1,0 +1,132 @@
+# The class clMatrix: a matrix of doubles on a device, or on the host engine.
+#
+# Shape, names and view are kept in R, so that a handle whose data is gone still prints. Everything
+# else is behind the external pointer (src/r_glue.h).
+
+#' Matrices on a device
+#'
+#' `as_cl()` and `cl_matrix()` copy a base R matrix to the device in use ([cl_use()]), where it stays
+#' until it is dropped; without a device it stays in host memory and everything works the same. `as.matrix()` brings it
+#' back. Work on the device is asynchronous: an operation returns at once, and whatever needs values waits.
+#'
+#' A *view* says what is known about the shape of the values. Only the named triangle of the data is
+#' read; of a symmetric matrix the lower one. Triangular and symmetric matrices cross the bus packed,
+#' at half the bytes, and products and solves skip the zeros.
+#'
+#' A `clMatrix` cannot be saved: after `readRDS()` or in a restored session it still prints, but its
+#' data is gone (`statcl_error_stale`). Save `as.matrix(x)`.
+#'
+#' @param data,x a numeric or logical matrix or vector (a vector becomes one column); for `as_cl()` also a `clMatrix`,
+#'   which is returned as it is.
+#' @param nrow,ncol the dimensions; `data` is recycled as by [matrix()].
+#' @param view what is known of the values.
+#' @param dimnames `NULL` or a list of row and column names.
+#' @return A `clMatrix`.
+#' @section Errors:
+#' `statcl_error_argument` for data that is not numeric or of the wrong shape, `statcl_error_memory`
+#' when the device cannot hold it.
+#' @name clMatrix
+#' @export
+#' @examples
+#' x <- as_cl(matrix(1:6, 2))
+#' x
+#' as.matrix(x %*% t(x))
+#' cl_matrix(c(2, 1, 0, 3), 2, 2, view = "lower")
+cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
+                      view = c("general", "lower", "upper", "symmetric"), dimnames = NULL) {
+  view <- check_choice(view, view_names, "view")
+  if (is_cl(data)) data <- as.matrix(data)
+  data <- check_numeric(data, "data")
+  if (is.null(dimnames)) dimnames <- base::dimnames(data)
+  shape <- matrix_shape(data, nrow, ncol)
+  if (length(data) != prod(shape)) {
+    if (length(data) == 0L || prod(shape) %% length(data) != 0) {
+      abort_argument("data", sprintf("'data' has %d values, which do not fill %d x %d",
+                                     length(data), shape[1L], shape[2L]))
+    }
+    data <- rep_len(data, prod(shape))
+  }
+  if (view != "general" && shape[1L] != shape[2L]) {
+    abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L], shape[2L]))
+  }
+  handle <- .Call(r_matrix_new, data, shape[1L], shape[2L], match(view, view_names) - 1L,
+                  where_resident())
+  new_cl(handle, as.integer(shape), dimnames, view)
+}
+
+#' @rdname clMatrix
+#' @export
+as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
+  if (is_cl(x)) return(x)
+  x <- check_numeric(x, "x")
+  if (is.null(dim(x))) x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+  cl_matrix(x, view = view)
+}
+
+view_names <- c("general", "lower", "upper", "symmetric")
+
+#' @rdname clMatrix
+#' @export
+setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list", view = "character"))
+
+clMatrix_prototype <- new("clMatrix")
+
+# Wraps a handle from C. Slots are assigned to a prototype: new() costs ten times as much.
+new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
+  x <- clMatrix_prototype
+  x@handle <- handle
+  x@Dim <- dim
+  x@Dimnames <- if (is.null(dimnames)) list(NULL, NULL) else dimnames
+  x@view <- view
+  x
+}
+
+is_cl <- function(x) isS4(x) && methods::is(x, "clMatrix")
+
+# ---- operands and results of .Call --------------------------------------------------------------------
+
+# What an entry takes for x: the handle of a clMatrix, or a double matrix (vectors as one column
+# unless `vector = FALSE`).
+operand <- function(x, argument, vector = TRUE) {
+  if (is_cl(x)) return(x@handle)
+  x <- check_numeric(x, argument)
+  if (is.null(dim(x))) {
+    if (!vector) abort_argument(argument, sprintf("'%s' must be a matrix, not %s", argument, describe(x)))
+    dim(x) <- c(length(x), 1L)
+  }
+  x
+}
+
+# The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames.
+value <- function(result, dim, dimnames = NULL, view = "general") {
+  if (typeof(result) == "externalptr") return(new_cl(result, as.integer(dim), dimnames, view))
+  if (!is.null(dimnames) && !all(vapply(dimnames, is.null, NA))) dimnames(result) <- dimnames
+  result
+}
+
+# Numeric and logical vectors and matrices as double; anything else is refused by name.
+check_numeric <- function(x, argument) {
+  if (is.data.frame(x) && all(vapply(x, function(v) (is.numeric(v) || is.logical(v)) && !is.object(v), NA))) {
+    x <- as.matrix(x)
+  }
+  usable <- (is.double(x) || is.integer(x) || is.logical(x)) && (!is.object(x) || is.matrix(x))
+  if (!usable || length(dim(x)) > 2L || inherits(x, c("factor", "Date", "POSIXct", "difftime"))) {
+    abort_argument(argument, sprintf("'%s' must be a numeric matrix or vector, not %s", argument, describe(x)))
+  }
+  if (length(dim(x)) == 1L) dim(x) <- NULL
+  if (!is.double(x)) storage.mode(x) <- "double"
+  x
+}
+
+# Rows and columns from arguments as matrix() takes them.
+matrix_shape <- function(data, nrow, ncol) {
+  if (!is.null(nrow)) nrow <- check_count(nrow, "nrow")
+  if (!is.null(ncol)) ncol <- check_count(ncol, "ncol")
+  if (is.null(nrow) && is.null(ncol)) {
+    return(if (is.null(dim(data))) c(length(data), 1) else dim(data))
+  }
+  if (is.null(nrow)) nrow <- ceiling(length(data) / max(ncol, 1))
+  if (is.null(ncol)) ncol <- ceiling(length(data) / max(nrow, 1))
+  if (nrow * ncol * 8 > 2^53) abort_argument("nrow", "'nrow' times 'ncol' is too large")
+  c(nrow, ncol)
+}

@@ -1,0 +1,306 @@
+# The session: which engine and device work, and from what size on.
+#
+# `where` is an integer that C understands: -1L for the host, else the place of a device in the
+# loader's list, counted from 0.
+
+session <- new.env(parent = emptyenv())
+session$engine <- "auto"      # what cl_use() was given
+session$device <- NULL        # likewise; NULL: option, environment, default
+session$devices <- NULL       # the list of cl_devices(), once asked for
+session$opened_by <- NULL     # process that first used a device
+session$thresholds <- list()  # measured by cl_tune(), by device id
+
+# ---- devices --------------------------------------------------------------------------------------
+
+#' OpenCL devices
+#'
+#' `cl_devices()` lists every device of every OpenCL platform; `cl_available()` says whether the
+#' session has one that statcl would use without being told (a GPU with double precision, or what
+#' [cl_use()], the option `statcl.device` or the environment variable `STATCL_DEVICE` name). Neither
+#' raises an error or prints when there is none.
+#'
+#' @return `cl_devices()`: a data frame with one row a device and columns `id` ("platform:device",
+#'   counted from 0), `name`, `vendor`, `platform`, `type` ("gpu", "cpu", "accelerator"), `fp64`,
+#'   `memory` (bytes), `units` (compute units), `largest` (bytes in one buffer), `host_memory` (shares the
+#'   host's memory), `driver`, `version` and `default` (`TRUE` for the device in use).
+#'   `cl_available()`: `TRUE` or `FALSE`.
+#' @seealso [cl_use()], [cl_sitrep()]
+#' @export
+#' @examples
+#' cl_devices()
+#' cl_available()
+cl_devices <- function() {
+  devices <- device_table()
+  devices$default <- seq_len(nrow(devices)) == current_device() + 1L
+  devices[c("id", "name", "vendor", "platform", "type", "fp64", "memory", "units", "largest",
+            "host_memory", "driver", "version", "default")]
+}
+
+#' @rdname cl_devices
+#' @export
+cl_available <- function() current_device() >= 0L
+
+device_table <- function() {
+  if (is.null(session$devices)) {
+    .Call(r_set_folders, system.file("kernels", package = "statcl"), driver_cache())
+    session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
+  }
+  session$devices
+}
+
+# Where a driver that caches compiled kernels may do so unless the user has said where: within the
+# session's temporary folder, so that nothing is left behind.
+driver_cache <- function() {
+  folder <- file.path(tempdir(), "statcl-driver-cache")
+  dir.create(folder, showWarnings = FALSE)
+  folder
+}
+
+# Forgets devices and contexts: for tests, and after a driver was installed.
+refresh_devices <- function() {
+  .Call(r_devices_refresh)
+  session$devices <- NULL
+  invisible()
+}
+
+# A GPU with double precision before any other, with its own memory before shared, the larger memory
+# first. -1 if there is none: a CPU device is used only when asked for.
+default_device <- function(devices = device_table()) {
+  usable <- which(devices$type == "gpu" & devices$fp64 & devices$compiler)
+  if (length(usable) == 0L) return(-1L)
+  best <- order(devices$host_memory[usable], -devices$memory[usable])[1L]
+  usable[best] - 1L
+}
+
+# What the user asked for: cl_use(), option, environment; "" when nothing.
+requested_device <- function() {
+  if (!is.null(session$device)) return(session$device)
+  option <- getOption("statcl.device")
+  if (!is.null(option)) return(option)
+  Sys.getenv("STATCL_DEVICE", "")
+}
+
+# `where` of the device in use in this session, -1 for none.
+current_device <- function() {
+  if (session$engine == "host") return(-1L)
+  spec <- requested_device()
+  if (!identical(spec, "")) return(find_device(spec))
+  where <- default_device()
+  if (where < 0L && session$engine == "device") where <- any_device()
+  where
+}
+
+# The first device of any type with double precision: when the user insists on the device engine.
+any_device <- function() {
+  devices <- device_table()
+  usable <- which(devices$fp64 & devices$compiler)
+  if (length(usable) == 0L) -1L else usable[1L] - 1L
+}
+
+# A device by id ("1:0"), row number, type ("gpu", "cpu"), or a part of its name; "host" is -1.
+find_device <- function(spec) {
+  if (identical(spec, "host")) return(-1L)
+  devices <- device_table()
+  n <- nrow(devices)
+  rows <- integer()
+  if (is.numeric(spec) && length(spec) == 1L && !is.na(spec)) {
+    rows <- if (spec == round(spec) && spec >= 1 && spec <= n) as.integer(spec) else integer()
+  } else if (is.character(spec) && length(spec) == 1L && !is.na(spec)) {
+    rows <- which(devices$id == spec)
+    if (length(rows) == 0L) rows <- which(devices$type == tolower(spec))
+    if (length(rows) == 0L) rows <- grep(tolower(spec), tolower(devices$name), fixed = TRUE)
+    rows <- rows[order(!devices$fp64[rows], devices$host_memory[rows], -devices$memory[rows])]
+  } else {
+    abort_argument("device", "'device' must be one id, number, type or part of a name")
+  }
+  if (length(rows) == 0L) {
+    known <- if (n == 0L) "none" else paste(sprintf("\"%s\" (%s)", devices$id, devices$name), collapse = ", ")
+    statcl_abort("no_device", sprintf("no OpenCL device matches '%s'; devices: %s", format(spec), known))
+  }
+  rows[1L] - 1L
+}
+
+# ---- choosing -------------------------------------------------------------------------------------
+
+#' Choose the engine and the device
+#'
+#' By default statcl works on a GPU with double precision if there is one, for problems above the
+#' sizes of [cl_thresholds()], and on the host with R's BLAS and LAPACK otherwise. `cl_use()` changes that for the
+#' session, `with_cl()` for one expression. Without them the option `statcl.device` and then the
+#' environment variable `STATCL_DEVICE` name the device; both take what `device` takes.
+#'
+#' @param device an id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
+#'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment or the default.
+#' @param engine `"auto"` chooses by size for base R input; `"device"` sends everything to the device
+#'   (a CPU OpenCL device too, if there is no other); `"host"` uses no device.
+#' @param expr an expression, evaluated with these settings.
+#' @return `cl_use()`: the previous settings, a list that `do.call(cl_use, ...)` takes, invisibly.
+#'   `with_cl()`: the value of `expr`.
+#' @section Errors:
+#' `statcl_error_no_device` if no device matches, `statcl_error_no_fp64` if it has no double
+#' precision. The settings are then as before.
+#' @seealso [cl_devices()], [cl_sitrep()]
+#' @export
+#' @examples
+#' old <- cl_use(engine = "host")
+#' cl_chol(diag(4, 2))
+#' do.call(cl_use, old)
+#' with_cl(cl_matmul(diag(2), diag(2)), engine = "host")
+cl_use <- function(device = NULL, engine = c("auto", "device", "host")) {
+  engine <- check_choice(engine, c("auto", "device", "host"), "engine")
+  old <- list(device = session$device, engine = session$engine)
+  restore <- TRUE
+  on.exit(if (restore) restore_session(old))
+  session$engine <- engine
+  session$device <- device
+  where <- current_device()
+  if (engine == "device" && where < 0L) {
+    statcl_abort("no_device", paste("no OpenCL device:", no_device_reason()))
+  }
+  if (where >= 0L && !device_table()$fp64[where + 1L]) {
+    name <- device_table()$name[where + 1L]
+    statcl_abort("no_fp64", sprintf("'%s' has no double precision", name), device = name)
+  }
+  restore <- FALSE
+  invisible(old)
+}
+
+restore_session <- function(old) {
+  session$engine <- old$engine
+  session$device <- old$device
+}
+
+#' @rdname cl_use
+#' @export
+with_cl <- function(expr, device = NULL, engine = c("auto", "device", "host")) {
+  old <- list(device = session$device, engine = session$engine)
+  on.exit(restore_session(old))
+  cl_use(if (is.null(device)) old$device else device, engine)
+  force(expr)
+}
+
+no_device_reason <- function() {
+  info <- .Call(r_build_info)
+  if (nzchar(info$reason)) return(info$reason)
+  if (nrow(device_table()) == 0L) "none was found" else "none has double precision"
+}
+
+# `where` for an operation on base R input whose size, in the unit of the threshold `op`, is `size`.
+where_for <- function(op, size) {
+  if (session$engine == "host") return(-1L)
+  where <- current_device()
+  if (where < 0L) return(-1L)
+  if (session$engine == "device") return(mark_opened(where))
+  if (forked()) return(-1L)
+  if (size >= threshold(op, where)) mark_opened(where) else -1L
+}
+
+# `where` for data that is to stay: as_cl(), cl_likelihood().
+where_resident <- function() {
+  where <- current_device()
+  if (where < 0L || (session$engine == "auto" && forked())) return(-1L)
+  mark_opened(where)
+}
+
+mark_opened <- function(where) {
+  if (is.null(session$opened_by)) session$opened_by <- Sys.getpid()
+  where
+}
+
+# Whether this is a forked child of a process that has used a device: OpenCL does not survive a fork.
+forked <- function() !is.null(session$opened_by) && session$opened_by != Sys.getpid()
+
+# ---- thresholds -----------------------------------------------------------------------------------
+
+# From what size a device is worth the transfers, for base R input. Sizes are in the unit named:
+# rows of a square matrix, or elements of X.
+threshold_table <- data.frame(
+  op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm", "covariance", "gp"),
+  unit = c("rows", "rows", "rows (cube root of m n k)", "rows", "rows", "elements", "elements of x",
+           "rows", "rows"),
+  gpu = c(1200, 800, 1000, 1500, 1000, Inf, 2e5, 2000, 500),
+  stringsAsFactors = FALSE)
+
+#' Sizes from which the device is used
+#'
+#' With base R input the data must cross the bus first, so that a device pays off only from some size
+#' on. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is never preferred
+#' to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a named numeric vector,
+#' overrides single entries; [cl_tune()] measures them.
+#'
+#' @return A data frame with columns `op`, `unit`, `threshold` and `source` ("default", "measured",
+#'   "option").
+#' @export
+#' @examples
+#' cl_thresholds()
+#' old <- options(statcl.thresholds = c(chol = 3000))
+#' cl_thresholds()
+#' options(old)
+cl_thresholds <- function() {
+  where <- current_device()
+  values <- vapply(threshold_table$op, threshold, 0, where = where)
+  source <- rep("default", length(values))
+  if (where >= 0L) {
+    measured <- session$thresholds[[device_table()$id[where + 1L]]]
+    source[threshold_table$op %in% names(measured)] <- "measured"
+  }
+  source[threshold_table$op %in% names(threshold_option())] <- "option"
+  data.frame(op = threshold_table$op, unit = threshold_table$unit, threshold = unname(values),
+             source = source, stringsAsFactors = FALSE)
+}
+
+threshold_option <- function() {
+  option <- getOption("statcl.thresholds")
+  if (is.null(option)) return(NULL)
+  if (!is.numeric(option) || is.null(names(option)) || anyNA(option)) {
+    abort_argument("statcl.thresholds", "option 'statcl.thresholds' must be a named numeric vector")
+  }
+  option
+}
+
+threshold <- function(op, where) {
+  option <- threshold_option()
+  if (op %in% names(option)) return(option[[op]])
+  if (where < 0L) return(Inf)
+  device <- device_table()[where + 1L, ]
+  measured <- session$thresholds[[device$id]]
+  if (op %in% names(measured)) return(measured[[op]])
+  if (device$type == "cpu") Inf else threshold_table$gpu[threshold_table$op == op]
+}
+
+# ---- memory and waiting -----------------------------------------------------------------------------
+
+#' Device memory, and waiting for the device
+#'
+#' `cl_memory()` counts the bytes that device matrices and workspaces hold. R's garbage collector does
+#' not see device memory; statcl runs it when a device runs short, and while many matrices are made
+#' and dropped. `cl_sync()` waits until all work given to the device is done (only needed when
+#' timing: whatever reads values waits by itself). `cl_free()` frees a matrix at once.
+#'
+#' @param x a `clMatrix`.
+#' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`, `live`,
+#'   `peak`, `limit`, `largest` (bytes; `largest` is the largest single matrix, `NA` where there is no
+#'   known bound) and `buffers` (a count). The others: `NULL`, invisibly.
+#' @export
+#' @examples
+#' x <- as_cl(diag(100))
+#' cl_memory()
+#' cl_free(x)
+cl_memory <- function() {
+  where <- current_device()
+  places <- if (where >= 0L && !forked()) c(-1L, where) else -1L
+  values <- vapply(places, function(w) .Call(r_memory, w), numeric(5L))
+  unknown <- function(x) ifelse(x == 0, NA_real_, x)
+  data.frame(device = c("host", device_table()$name[places[places >= 0L] + 1L]),
+             live = values[1L, ], peak = values[2L, ], limit = unknown(values[4L, ]),
+             largest = unknown(values[5L, ]), buffers = as.integer(values[3L, ]),
+             stringsAsFactors = FALSE)
+}
+
+#' @rdname cl_memory
+#' @export
+cl_sync <- function() {
+  where <- current_device()
+  if (where >= 0L && !forked()) .Call(r_sync, where)
+  invisible()
+}
