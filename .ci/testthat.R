@@ -1,0 +1,16 @@
+# Runs the R tests against the installed package and prints "N passed, N failed, N skipped", where a
+# warning counts as a failure. Arguments: name filters of test files.
+filter <- commandArgs(TRUE)
+library(statcl)
+results <- testthat::test_dir(
+  "tests/testthat", package = "statcl", load_package = "installed", stop_on_failure = FALSE,
+  filter = if (length(filter) > 0) paste(filter, collapse = "|"),
+  reporter = if (interactive()) "progress" else testthat::CheckReporter$new())
+table <- as.data.frame(results)
+slow <- table[order(-table$real), c("file", "test", "real")]
+cat("\nslowest tests\n")
+print(head(slow[slow$real > 1, ], 8), row.names = FALSE, right = FALSE)
+failed <- sum(table$failed) + sum(table$error) + sum(table$warning)
+cat(sprintf("%d passed, %d failed, %d skipped\n",
+            sum(table$passed), failed, sum(table$skipped)))
+quit(status = failed > 0)

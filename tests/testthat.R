@@ -1,0 +1,4 @@
+library(testthat)
+library(statcl)
+
+test_check("statcl")

@@ -1,0 +1,55 @@
+# Helpers that run a test on each engine.
+#
+# The environment variable STATCL_TEST_DEVICE says what a missing device means: "required" (in
+# continuous integration) makes it a failure, anything else a skip that the reporter shows.
+
+# `where` (see R/session.R) of the device that the tests use: the default GPU, else any device with
+# double precision; -1 if there is none.
+test_device <- function() {
+  where <- default_device()
+  if (where < 0L) any_device() else where
+}
+
+has_test_device <- function() test_device() >= 0L
+
+# Its id, for cl_use() and with_cl().
+test_device_id <- function() device_table()$id[test_device() + 1L]
+
+# Fails or skips when there is no device.
+require_device <- function() {
+  if (has_test_device()) return(invisible())
+  if (identical(Sys.getenv("STATCL_TEST_DEVICE"), "required")) {
+    stop("a device is required, but there is none: ", no_device_reason())
+  }
+  testthat::skip(paste("no OpenCL device:", no_device_reason()))
+}
+
+on_host <- function(code) with_cl(code, engine = "host")
+
+on_device <- function(code) {
+  require_device()
+  with_cl(code, device = test_device_id(), engine = "device")
+}
+
+# Runs the code with everything on the host, then with everything on a device, in the environment
+# of the caller. Failures name the engine. Put it last in a test: without a device the rest of the
+# test is skipped.
+each_engine <- function(code) {
+  code <- substitute(code)
+  home <- parent.frame()
+  naming_engine("host", on_host(eval(code, home)))
+  naming_engine("device", on_device(eval(code, home)))
+  invisible()
+}
+
+naming_engine <- function(engine, code) {
+  withCallingHandlers(
+    code,
+    expectation = function(e) {
+      if (!inherits(e, c("expectation_failure", "expectation_error"))) return()
+      e$message <- sprintf("[engine: %s] %s", engine, e$message)
+      testthat::exp_signal(e)
+      invokeRestart("continue_test")
+    },
+    error = function(e) message(sprintf("[engine: %s] %s", engine, conditionMessage(e))))
+}

@@ -1,0 +1,43 @@
+# Expectations of our own.
+
+# Equal shape, NaN and NA in the same places, and the largest difference within `tol` times the
+# largest size among the finite values of `expected`, or times `scale`. Device matrices are copied to
+# the host.
+expect_close <- function(object, expected, tol = 1e-12, scale = NULL) {
+  label <- deparse(substitute(object), nlines = 1L)
+  object <- on_base(object)
+  expected <- on_base(expected)
+  same_shape <- identical(dim(object), dim(expected)) && length(object) == length(expected)
+  testthat::expect(same_shape, sprintf("%s has shape %s, not %s", label, shape(object),
+                                       shape(expected)))
+  if (!same_shape || length(expected) == 0L) return(invisible(object))
+  object <- as.double(object)
+  expected <- as.double(expected)
+  special <- !is.finite(expected) | !is.finite(object)
+  if (is.null(scale)) scale <- max(abs(expected[is.finite(expected)]), 0)
+  error <- max(abs(object - expected)[!special], 0)
+  testthat::expect(
+    identical(is.nan(object), is.nan(expected)) &&
+      identical(object[special & !is.nan(expected)], expected[special & !is.nan(expected)]),
+    sprintf("%s has NaN or infinite values in other places", label))
+  testthat::expect(error <= tol * scale,
+                   sprintf("%s is off by %.3g, more than %.3g (%.3g times %.3g)", label, error,
+                           tol * scale, tol, scale))
+  invisible(object)
+}
+
+on_base <- function(x) if (methods::is(x, "clMatrix")) as.matrix(x) else x
+
+shape <- function(x) paste(if (is.null(dim(x))) length(x) else dim(x), collapse = " x ")
+
+# An error of class statcl_error_<what>; the further arguments are fields and their values. Gives the
+# condition.
+expect_fault <- function(code, what, ...) {
+  condition <- testthat::expect_error(code, class = paste0("statcl_error_", what))
+  testthat::expect_s3_class(condition, "statcl_error")
+  fields <- list(...)
+  for (name in names(fields)) {
+    testthat::expect_equal(condition[[name]], fields[[name]], info = paste("field", name))
+  }
+  invisible(condition)
+}

@@ -1,0 +1,35 @@
+# Live bytes, and R processes of their own.
+
+# Bytes held on the host engine and on the device of the tests, after dropping what is unreachable.
+live_bytes <- function() {
+  gc()
+  places <- c(-1L, if (has_test_device()) test_device())
+  for (where in places) .Call(r_sync, where)
+  sum(vapply(places, function(where) .Call(r_memory, where)[1L], 0))
+}
+
+# Whether the code leaves as many live bytes as it found; its value is dropped.
+expect_no_leak <- function(code) {
+  code <- substitute(code)
+  home <- new.env(parent = parent.frame())
+  before <- live_bytes()
+  eval(code, home)
+  rm(list = ls(home, all.names = TRUE), envir = home)
+  after <- live_bytes()
+  testthat::expect(after == before, sprintf("%.0f bytes before, %.0f after", before, after))
+}
+
+# Runs R code (text, one string a line) in a new R process that sees the same packages, with further
+# environment variables ("NAME=value"). Gives list(status, output); status 124 after `timeout`
+# seconds.
+run_r <- function(code, env = character(), timeout = 60) {
+  script <- tempfile(fileext = ".R")
+  on.exit(unlink(script))
+  writeLines(code, script)
+  libraries <- paste0("R_LIBS=", paste(.libPaths(), collapse = .Platform$path.sep))
+  output <- suppressWarnings(
+    system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)), stdout = TRUE,
+            stderr = TRUE, env = c(libraries, env), timeout = timeout))
+  status <- attr(output, "status")
+  list(status = if (is.null(status)) 0L else status, output = as.character(output))
+}
