@@ -1,0 +1,123 @@
+#' What this machine offers
+#'
+#' Prints how statcl was built, the OpenCL loader, platforms and devices found, which of them is in
+#' use and why, the BLAS behind the host engine, memory and options, and what to install if
+#' something is missing. It never fails.
+#'
+#' @return A list with what was printed (`version`, `build`, `loader`, `devices`, `device`, `reason`,
+#'   `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed when it is not assigned.
+#' @seealso [cl_use()] to choose a device.
+#' @export
+#' @examples
+#' cl_sitrep()
+cl_sitrep <- function() {
+  attempt <- function(expr, otherwise) tryCatch(expr, error = function(e) otherwise)
+  build <- attempt(.Call(r_build_info), list(opencl = FALSE, loader = "", reason = "unknown"))
+  devices <- attempt(cl_devices(), data.frame())
+  build <- attempt(.Call(r_build_info), build) # the loader is known only after the list was made
+  choice <- explain_choice()
+  blas <- blas_facts()
+  report <- list(
+    version = attempt(as.character(utils::packageVersion("statcl")), ""),
+    build = if (build$opencl) "device engine (OpenCL) and host engine" else "host engine only (built without OpenCL headers)",
+    loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
+    blas = blas, memory = attempt(cl_memory(), data.frame()), options = option_facts(),
+    advice = c(device_advice(build, devices), blas$advice))
+  structure(report, class = "cl_sitrep")
+}
+
+# Which device is in use and why; errors of the settings are part of the answer.
+explain_choice <- function() {
+  source <- if (!is.null(session$device)) "cl_use()" else
+    if (!is.null(getOption("statcl.device"))) "option statcl.device" else
+      if (nzchar(Sys.getenv("STATCL_DEVICE"))) "environment STATCL_DEVICE" else ""
+  if (session$engine == "host") return(list(device = "host", reason = "chosen by cl_use(engine = \"host\")"))
+  where <- tryCatch(current_device(), error = function(e) e)
+  if (inherits(where, "error")) {
+    return(list(device = "host", reason = paste0(source, ": ", conditionMessage(where))))
+  }
+  if (where < 0L) {
+    reason <- if (nzchar(source)) paste("chosen by", source) else tryCatch(no_default_reason(), error = conditionMessage)
+    return(list(device = "host", reason = reason))
+  }
+  device <- device_table()[where + 1L, ]
+  reason <- if (nzchar(source)) paste("chosen by", source) else
+    if (device$type == "gpu") "the best GPU with double precision" else "engine = \"device\" and no GPU"
+  if (forked()) reason <- paste0(reason, "; this is a forked process, which uses the host")
+  list(device = sprintf("%s %s", device$id, device$name), reason = reason)
+}
+
+no_default_reason <- function() {
+  devices <- device_table()
+  if (nrow(devices) == 0L) return(no_device_reason())
+  if (!any(devices$type == "gpu")) {
+    return("no GPU found; a CPU OpenCL device is used only when asked for, as R's BLAS is faster")
+  }
+  "no GPU with double precision and a compiler"
+}
+
+# The BLAS and LAPACK of the host engine, and whether it is the slow reference version.
+blas_facts <- function() {
+  blas <- tryCatch(extSoftVersion()[["BLAS"]], error = function(e) "")
+  lapack <- tryCatch(La_library(), error = function(e) "")
+  path <- if (nzchar(blas)) suppressWarnings(normalizePath(blas)) else ""
+  fast <- c(OpenBLAS = "openblas", MKL = "mkl", BLIS = "blis", ATLAS = "atlas", Accelerate = "veclib|accelerate",
+            ArmPL = "armpl", FlexiBLAS = "flexiblas")
+  hit <- names(fast)[vapply(fast, grepl, NA, x = tolower(path))]
+  reference <- length(hit) == 0L && grepl("blas", tolower(basename(path)))
+  name <- if (length(hit)) hit[1L] else if (reference) "reference BLAS (slow)" else "unknown"
+  advice <- if (reference) {
+    "R runs on the slow reference BLAS: install libopenblas0-pthread (Debian, Ubuntu), or another fast BLAS"
+  }
+  list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
+}
+
+device_advice <- function(build, devices) {
+  if (!build$opencl) {
+    return("reinstall with the OpenCL headers (Debian, Ubuntu: ocl-icd-opencl-dev) for the device engine")
+  }
+  if (!nzchar(build$loader)) {
+    return("install an OpenCL loader (Debian, Ubuntu: ocl-icd-libopencl1) and the driver of your GPU")
+  }
+  if (nrow(devices) == 0L) {
+    return("install the OpenCL driver of your GPU, or pocl-opencl-icd to try the device engine on the CPU")
+  }
+  NULL
+}
+
+option_facts <- function() {
+  names <- c("statcl.device", "statcl.thresholds")
+  variables <- c("STATCL_DEVICE", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS", "POCL_CACHE_DIR")
+  set <- Filter(Negate(is.null), stats::setNames(lapply(names, getOption), names))
+  env <- Sys.getenv(variables, NA)
+  c(lapply(set, function(v) paste(format(v), collapse = " ")), as.list(env[!is.na(env)]))
+}
+
+#' @export
+print.cl_sitrep <- function(x, ...) {
+  line <- function(label, ...) cat(sprintf("%-9s", label), ..., "\n", sep = "")
+  cat("statcl", x$version, "\n")
+  line("build", x$build)
+  line("loader", if (nzchar(x$loader)) x$loader else "none")
+  line("in use", x$device, " (", x$reason, ")")
+  line("host", x$blas$name, if (nzchar(x$blas$blas)) paste0(" (", x$blas$blas, ")"))
+  if (NROW(x$devices)) {
+    cat("devices\n")
+    shown <- with(x$devices, data.frame(id = id, name = name, type = type, fp64 = ifelse(fp64, "yes", "no"),
+                                        memory = format_bytes(memory), platform = platform,
+                                        use = ifelse(default, "*", "")))
+    print(shown, row.names = FALSE, right = FALSE)
+  }
+  if (NROW(x$memory)) {
+    line("memory", paste0(x$memory$device, ": ", format_bytes(x$memory$live), " live", collapse = "; "))
+  }
+  for (name in names(x$options)) line("setting", name, " = ", x$options[[name]])
+  for (advice in x$advice) line("advice", advice)
+  invisible(x)
+}
+
+format_bytes <- function(bytes) {
+  units <- c("B", "KiB", "MiB", "GiB", "TiB")
+  power <- pmin(pmax(floor(log(pmax(bytes, 1), 1024)), 0), 4)
+  sprintf(ifelse(power == 0, "%.0f %s", "%.1f %s"), bytes / 1024^power, units[power + 1])
+}

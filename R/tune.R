@@ -1,0 +1,85 @@
+#' Measure when the device pays off
+#'
+#' Times each operation on base R input on the host and on the device in use at growing sizes,
+#' transfers included, and keeps the size from which the device is faster as this session's
+#' threshold ([cl_thresholds()]). To keep the result for later sessions, put it into the option
+#' `statcl.thresholds`, for example in `.Rprofile`.
+#'
+#' @param ops names of operations as in [cl_thresholds()]; those that can be measured are `"chol"`,
+#'   `"chol_adjoint"`, `"matmul"`, `"tri_solve"`, `"tri_inverse"`, `"glm"`, `"covariance"`.
+#' @param seconds time to spend on each operation, about.
+#' @param verbose whether to print each measurement.
+#' @return The named vector of measured thresholds, invisibly; `Inf` where the device was never
+#'   faster. Without a device a message, and an empty vector.
+#' @export
+#' @examples
+#' \donttest{
+#' cl_tune("chol", seconds = 1)
+#' }
+cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive()) {
+  known <- names(tune_tasks())
+  ops <- if (is.null(ops)) known else ops
+  if (!is.character(ops) || anyNA(ops) || !all(ops %in% known)) {
+    abort_argument("ops", paste0("'ops' must be among ", paste0("\"", known, "\"", collapse = ", ")))
+  }
+  seconds <- check_number(seconds, "seconds", lower = 0.01)
+  verbose <- check_flag(verbose, "verbose")
+  where <- current_device()
+  if (where < 0L) {
+    message("statcl: there is no device to tune for; see cl_sitrep()")
+    return(invisible(numeric()))
+  }
+  measured <- vapply(ops, function(op) tune_one(op, tune_tasks()[[op]], seconds, verbose), 0)
+  id <- device_table()$id[where + 1L]
+  session$thresholds[[id]] <- utils::modifyList(as.list(session$thresholds[[id]]), as.list(measured))
+  invisible(measured)
+}
+
+# For each operation: sizes to try and, for a size, a function without arguments to time.
+tune_tasks <- function() {
+  spd <- function(n) diag(n, n) + 0.5^abs(outer(seq_len(n), seq_len(n), "-"))
+  uniform <- function(n, p) matrix(stats::runif(n * p), n)
+  rows <- 2^(7:12)
+  task <- function(sizes, make) list(sizes = sizes, make = make)
+  list(
+    chol = task(rows, function(n) { a <- spd(n); function() cl_chol(a) }),
+    chol_adjoint = task(rows, function(n) {
+      l <- t(chol(spd(n)))
+      function() cl_chol_adjoint(l, l)
+    }),
+    matmul = task(rows, function(n) { a <- uniform(n, n); function() cl_matmul(a, a) }),
+    tri_solve = task(rows, function(n) {
+      l <- t(chol(spd(n)))
+      function() cl_tri_solve(l, l)
+    }),
+    tri_inverse = task(rows, function(n) { l <- t(chol(spd(n))); function() cl_tri_inverse(l) }),
+    glm = task(10 * 4^(4:10), function(size) {
+      x <- uniform(size / 10, 10)
+      y <- as.numeric(stats::runif(size / 10) < 0.5)
+      function() cl_glm_lpdf("bernoulli_logit", y, x, 0, numeric(10), gradient = c("alpha", "beta"))
+    }),
+    covariance = task(rows, function(n) { x <- uniform(n, 3); function() cl_cov(x, kernel = k_exp_quad()) }))
+}
+
+# The smallest size tried from which the device is faster at every larger size tried; Inf if none.
+tune_one <- function(op, task, seconds, verbose) {
+  faster <- logical()
+  start <- proc.time()[["elapsed"]]
+  for (size in task$sizes) {
+    run <- task$make(size)
+    host <- with_cl(median_seconds(run), engine = "host")
+    device <- with_cl(median_seconds(run), engine = "device")
+    faster <- c(faster, device < host)
+    if (verbose) cat(sprintf("%-13s %8.0f  host %9.3f ms  device %9.3f ms\n", op, size, 1e3 * host, 1e3 * device))
+    if (proc.time()[["elapsed"]] - start > seconds) break
+  }
+  slower <- which(!faster)
+  first <- if (length(slower)) max(slower) + 1L else 1L
+  if (first > length(faster)) Inf else task$sizes[first]
+}
+
+# Median of a few runs after one that compiles and warms up.
+median_seconds <- function(run, times = 3L) {
+  run()
+  stats::median(vapply(seq_len(times), function(i) system.time(run(), gcFirst = FALSE)[["elapsed"]], 0))
+}
