@@ -35,7 +35,8 @@ typedef enum {
 
 typedef enum {
   SCL_CHECK_FINITE = 0, /* first element that is NaN or infinite; index is column-major, 1-based */
-  SCL_CHECK_SYMMETRIC,  /* first (i, j) with |a_ij - a_ji| > tol * max(|a_ij|, |a_ji|) */
+  SCL_CHECK_SYMMETRIC,  /* first (i, j), i > j, with |a_ij - a_ji| > tol * max(|a_ij|, |a_ji|), or
+                           only one of both NaN, or infinities that differ; index as above */
   SCL_CHECK_DIAGONAL    /* first exact zero on the diagonal; index is i */
 } scl_check;
 

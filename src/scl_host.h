@@ -28,8 +28,9 @@ extern scl_host_blas scl_host_lib;
 
 typedef struct {
   scl_buffer base;
-  double *data;
-  bool foreign; /* wrapped memory: not freed */
+  double *data; /* aligned */
+  void *memory; /* what malloc() gave */
+  bool foreign; /* wrapped: not freed */
 } scl_host_buffer;
 
 /* Address of element (0, 0); NULL for a block without buffer. */
@@ -37,7 +38,14 @@ static inline double *scl_host_at(scl_block b) {
   return b.buffer == NULL ? NULL : ((scl_host_buffer *)b.buffer)->data + b.offset;
 }
 
-/* ---- engine entries, by file -------------------------------------------------------------------- */
+/* dst (m x n) from src as `kind` says; no overlap. */
+void scl_host_copy_raw(scl_copy kind, size_t m, size_t n, const double *src, size_t ld_src,
+                       double *dst, size_t ld_dst);
+/* Upper half of a square block from its lower half, in place. */
+void scl_host_mirror(scl_block a);
+
+/* ---- engine entries, by file --------------------------------------------------------------------
+ */
 /* scl_host_elementwise.c */
 scl_status scl_host_fill(scl_context *ctx, double value, scl_block dst);
 scl_status scl_host_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
