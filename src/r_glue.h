@@ -45,6 +45,9 @@ scl_status r_result_set(SEXP result, scl_mat **m);
 /* Phase 3: raises the R condition of the last fault, or gives `result`. */
 SEXP r_return(scl_status status, SEXP result);
 
+/* r_blas.c: hands R's BLAS and LAPACK to the host engine. */
+void r_blas_set(void);
+
 /* r_throw.c: raises; does not return. */
 void r_throw(void);
 

@@ -34,6 +34,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   R_registerRoutines(dll, NULL, entries, NULL, NULL);
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);
+  r_blas_set();
   scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = interrupted});
 }
 
