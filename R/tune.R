@@ -81,5 +81,10 @@ tune_one <- function(op, task, seconds, verbose) {
 # Median of a few runs after one that compiles and warms up.
 median_seconds <- function(run, times = 3L) {
   run()
-  stats::median(vapply(seq_len(times), function(i) system.time(run(), gcFirst = FALSE)[["elapsed"]], 0))
+  seconds <- function() as.numeric(Sys.time()) # proc.time() counts whole milliseconds
+  stats::median(vapply(seq_len(times), function(i) {
+    start <- seconds()
+    run()
+    seconds() - start
+  }, 0))
 }
