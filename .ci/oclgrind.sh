@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Runs small problems through every kernel under oclgrind (a simulator that sees data races, reads of
+# uninitialised memory, accesses out of bounds and misuse of the API) and fails on any report. Then
+# plants faults in copies of the kernels: each must be reported, so that silence above means
+# something.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+passed=0 failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+icd=$(find /usr/lib /usr/local/lib -name liboclgrind-rt-icd.so 2> /dev/null | head -n 1)
+if [ -z "$icd" ]; then
+  echo "oclgrind's ICD library is not there"
+  exit 1
+fi
+mkdir "$work/vendors"
+echo "$icd" > "$work/vendors/oclgrind.icd"
+export OCL_ICD_VENDORS=$work/vendors OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1
+export OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=20 OCLGRIND_LOG=$work/log
+installed=$(Rscript -e 'cat(dirname(system.file(package = "statcl")))')
+
+# simulate LIBRARY TOPIC...: true if all values are right and the log is empty.
+simulate() {
+  local library=$1
+  shift
+  : > "$OCLGRIND_LOG"
+  R_LIBS=$library timeout 600 Rscript .ci/oclgrind.R "$@" > "$work/out" 2>&1
+}
+
+for topic in $(Rscript .ci/oclgrind.R --list); do
+  start=$SECONDS
+  if simulate "$installed" "$topic" && [ ! -s "$OCLGRIND_LOG" ]; then
+    passed=$((passed + 1))
+    echo "clean: $topic ($((SECONDS - start)) s)"
+  else
+    failed=$((failed + 1))
+    echo "not clean: $topic"
+    tail -n 15 "$work/out"
+    head -n 40 "$OCLGRIND_LOG"
+  fi
+done
+
+# planted TOPIC FILE SED: changes a kernel file in a copy of the package; oclgrind must report.
+planted() {
+  local topic=$1 file=$2 change=$3 kernels=$work/planted/statcl/kernels
+  rm -rf "$work/planted"
+  mkdir "$work/planted"
+  cp -r "$installed/statcl" "$work/planted/"
+  sed -i -E "$change" "$kernels/$file"
+  if cmp -s "$kernels/$file" "$installed/statcl/kernels/$file"; then
+    failed=$((failed + 1))
+    echo "planting changed nothing: $file, $change"
+    return
+  fi
+  simulate "$work/planted" "$topic"
+  if grep -qE "$4" "$OCLGRIND_LOG"; then
+    passed=$((passed + 1))
+    echo "found: $4 planted in $file"
+  else
+    failed=$((failed + 1))
+    echo "not found: $4 planted in $file"
+    tail -n 5 "$work/out"
+  fi
+}
+barrier='s/barrier *\(CLK_LOCAL_MEM_FENCE\) *;//'
+planted reduce reduce.cl "$barrier" 'data race|[Uu]ninitialized'
+planted products gemm.cl "$barrier" 'data race|[Uu]ninitialized'
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]

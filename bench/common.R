@@ -1,0 +1,142 @@
+# Shared by all benchmark scripts: choice of device, timing, peers, floors, tables. See README.md.
+
+library(statcl)
+
+bench <- new.env()
+bench$rows <- list()
+
+# Takes the device that statcl would take (STATCL_DEVICE names another), or any OpenCL device when
+# there is no GPU. Event times are on from the first context on, so this comes first.
+bench_open <- function() {
+  .Call(statcl:::r_profiling, TRUE)
+  cl_use(engine = "device")
+  devices <- cl_devices()
+  bench$device <- devices[devices$default, ]
+  bench$where <- which(devices$default) - 1L
+  bench$gpu <- bench$device$type == "gpu"
+  bench$floor <- device_floors(bench$device$name)
+  bench$peers <- read_peers()
+  invisible(bench$device)
+}
+
+# What the hardware can do, measured or by its data sheet, for FP64: flop/s of matrix products, bytes/s
+# of device memory, bytes/s over the bus in one direction. NA for a device that is not listed: then
+# there is no floor column.
+device_floors <- function(name) {
+  table <- data.frame(
+    pattern = c("H200", "H100", "A100"),
+    flops = c(66.4e12, 66.9e12, 19.5e12),
+    bytes = c(4.27e12, 3.35e12, 2.04e12),
+    bus = c(55e9, 55e9, 25e9))
+  hit <- which(vapply(table$pattern, grepl, NA, x = name, fixed = TRUE))
+  if (length(hit) == 0L) return(list(flops = NA_real_, bytes = NA_real_, bus = NA_real_))
+  as.list(table[hit[1L], -1L])
+}
+
+# Sizes for a GPU, or the smaller ones for a CPU device.
+sizes <- function(gpu, cpu) if (bench$gpu) gpu else cpu
+
+# ---- timing -------------------------------------------------------------------------------------
+
+# Median milliseconds of `run()`: on the device, from the start of the first command to the end of the
+# last; and by the clock at the R prompt, with the device finished. The first calls (which compile)
+# are not counted.
+time_device <- function(run, times = 7L) {
+  for (i in 1:2) run()
+  device <- wall <- numeric(times)
+  for (i in seq_len(times)) {
+    cl_sync()
+    .Call(statcl:::r_profile_begin, bench$where)
+    start <- proc.time()[["elapsed"]]
+    value <- run()
+    cl_sync()
+    wall[i] <- proc.time()[["elapsed"]] - start
+    device[i] <- .Call(statcl:::r_profile_end, bench$where)
+    rm(value)
+  }
+  gc()
+  # The clock has steps of 1 ms: short runs are timed many at a time.
+  if (median(wall) < 0.02) {
+    count <- max(10, ceiling(0.1 / max(median(wall), 1e-4)))
+    start <- proc.time()[["elapsed"]]
+    for (i in seq_len(count)) {
+      run()
+      cl_sync()
+    }
+    wall <- (proc.time()[["elapsed"]] - start) / count
+  }
+  list(device = median(device), wall = 1000 * median(wall))
+}
+
+# Median milliseconds of `run()` with R alone.
+time_host <- function(run, times = 3L) {
+  run()
+  1000 * median(vapply(seq_len(times), function(i) system.time(run())[["elapsed"]], 0))
+}
+
+# ---- peers ----------------------------------------------------------------------------------------
+
+# STATCL_BENCH_PEERS names a Python script that prints, or a CSV file that holds, lines
+# "peer,operation,size,ms,rate,unit". The script runs now, with the same device and driver.
+read_peers <- function() {
+  path <- Sys.getenv("STATCL_BENCH_PEERS", "")
+  none <- data.frame(peer = character(), operation = character(), size = character(),
+                     ms = numeric())
+  if (!nzchar(path)) return(none)
+  if (!file.exists(path)) stop("STATCL_BENCH_PEERS names no file: ", path)
+  lines <- if (grepl("\\.py$", path)) system2("python3", path, stdout = TRUE) else readLines(path)
+  fields <- strsplit(grep("^([^,]+,){4}", lines, value = TRUE), ",", fixed = TRUE)
+  if (length(fields) == 0L) stop("no measurement of a peer in ", path)
+  take <- function(i) vapply(fields, `[[`, "", i)
+  peers <- data.frame(peer = take(1L), operation = take(2L), size = take(3L),
+                      ms = suppressWarnings(as.numeric(take(4L))), stringsAsFactors = FALSE)
+  peers[is.finite(peers$ms), ]
+}
+
+peer_ms <- function(operation, size) {
+  rows <- bench$peers$operation == operation & bench$peers$size == as.character(size)
+  if (any(rows)) min(bench$peers$ms[rows]) else NA_real_
+}
+
+# ---- rows and tables --------------------------------------------------------------------------------
+
+# Times `run` and adds a row. `flops`, `bytes` (of device memory) and `bus` (bytes over the bus) give
+# the floor; `peer` is the peer's name for the operation; `host` does the same with R alone; `by` says
+# whether the device's time or the wall clock is held against the peer.
+measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer = operation,
+                    host = NULL, by = c("device", "wall"), times = 7L) {
+  by <- match.arg(by)
+  ms <- time_device(run, times)
+  floor <- 1000 * max(flops / bench$floor$flops, bytes / bench$floor$bytes, bus / bench$floor$bus,
+                      -Inf, na.rm = TRUE)
+  ours <- ms[[by]]
+  row <- data.frame(
+    operation = operation, size = as.character(size), device_ms = ms$device, wall_ms = ms$wall,
+    rate = rate(flops, bytes, bus, ours), peer_ms = peer_ms(peer, size),
+    host_ms = if (is.null(host)) NA_real_ else time_host(host), floor_ms = floor,
+    stringsAsFactors = FALSE)
+  row$floor_ms[!is.finite(row$floor_ms)] <- NA
+  row$by_peer <- ours / row$peer_ms
+  row$by_floor <- ours / row$floor_ms
+  bench$rows[[length(bench$rows) + 1L]] <- row
+  cat(format_row(row), "\n", sep = "")
+  invisible(row)
+}
+
+rate <- function(flops, bytes, bus, ms) {
+  if (!is.na(flops)) return(sprintf("%.3g TFLOP/s", flops / ms * 1e-9))
+  amount <- if (is.na(bytes)) bus else bytes
+  if (is.na(amount)) "" else sprintf("%.4g GB/s", amount / ms * 1e-6)
+}
+
+table_head <- c(
+  "| operation | size | device ms | wall ms | rate | peer ms | ours/peer | floor ms | ours/floor | R host ms |",
+  "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+
+format_row <- function(row) {
+  number <- function(x) if (is.na(x)) "" else format(signif(x, 3), big.mark = "", scientific = FALSE)
+  sprintf("| %s |", paste(c(
+    row$operation, row$size, number(row$device_ms), number(row$wall_ms), row$rate,
+    number(row$peer_ms), number(row$by_peer), number(row$floor_ms), number(row$by_floor),
+    number(row$host_ms)), collapse = " | "))
+}

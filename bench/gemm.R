@@ -1,0 +1,22 @@
+# Products of square matrices that lie on the device, the symmetric product, and shapes of statistics.
+
+for (n in sizes(gpu = c(1024, 2048, 4096, 8192), cpu = c(128, 256, 512))) {
+  a <- matrix(rnorm(n * n), n)
+  b <- matrix(rnorm(n * n), n)
+  x <- as_cl(a)
+  y <- as_cl(b)
+  measure("gemm", n, function() cl_matmul(x, y), flops = 2 * n^3,
+          host = if (n <= 2048) function() a %*% b)
+  measure("crossprod", n, function() cl_crossprod(x), flops = n^3,
+          host = if (n <= 2048) function() crossprod(a))
+  rm(a, b, x, y)
+}
+
+for (n in sizes(gpu = c(1e5, 1e6), cpu = 1e4)) {
+  k <- 100
+  x <- as_cl(matrix(rnorm(n * k), n))
+  beta <- as_cl(matrix(rnorm(k), k))
+  measure("matrix-vector", sprintf("%.0fx%d", n, k), function() cl_matmul(x, beta), bytes = 8 * n * k)
+  measure("crossprod", sprintf("%.0fx%d", n, k), function() cl_crossprod(x), flops = n * k^2)
+  rm(x, beta)
+}

@@ -1,0 +1,44 @@
+# ./dev bench [family ...] [--save]: runs the scripts of the families named (default: all), prints a
+# table of each, and with --save writes them to bench/results.md.
+
+arguments <- commandArgs(TRUE)
+save <- "--save" %in% arguments
+families <- setdiff(arguments, "--save")
+here <- "bench"
+known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")), c("common", "run"))
+unknown <- setdiff(families, known)
+if (length(unknown) > 0L) {
+  stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
+       paste(known, collapse = ", "))
+}
+if (length(families) == 0L) families <- known
+
+source(file.path(here, "common.R"))
+device <- bench_open()
+page <- c(
+  "# Results", "",
+  sprintf("%s, driver %s, %s. statcl %s, %s. %s.", device$name, device$driver, device$version,
+          packageVersion("statcl"), R.version.string, format(Sys.Date())),
+  "",
+  if (nrow(bench$peers) > 0L) {
+    paste0("Peer: ", paste(unique(bench$peers$peer), collapse = ", "), ", in the same run.")
+  } else {
+    "No peer was timed (STATCL_BENCH_PEERS was not set)."
+  },
+  "",
+  "Written by `./dev bench --save`; what the columns mean is in [README.md](README.md).")
+cat(page, sep = "\n")
+
+for (family in families) {
+  cat("\n## ", family, "\n\n", sep = "")
+  cat(table_head, sep = "\n")
+  bench$rows <- list()
+  set.seed(1)
+  source(file.path(here, paste0(family, ".R")), local = new.env(parent = globalenv()))
+  page <- c(page, "", paste("##", family), "", table_head, vapply(bench$rows, format_row, ""))
+}
+
+if (save) {
+  writeLines(page, file.path(here, "results.md"))
+  cat("\nwritten: ", file.path(here, "results.md"), "\n", sep = "")
+}
