@@ -27,8 +27,8 @@ typedef enum {
 typedef enum {
   SCL_COPY = 0,
   SCL_COPY_TRANSPOSED,   /* src is n x m */
-  SCL_COPY_LOWER,        /* lower triangle, zeros above it */
-  SCL_COPY_UPPER,        /* upper triangle, zeros below it */
+  SCL_COPY_LOWER,        /* lower triangle, zeros above it; in place (src is dst) allowed */
+  SCL_COPY_UPPER,        /* upper triangle, zeros below it; in place allowed */
   SCL_COPY_MIRROR_LOWER, /* square: both halves from the lower triangle */
   SCL_COPY_MIRROR_UPPER  /* square: both halves from the upper triangle */
 } scl_copy;

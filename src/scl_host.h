@@ -38,7 +38,7 @@ static inline double *scl_host_at(scl_block b) {
   return b.buffer == NULL ? NULL : ((scl_host_buffer *)b.buffer)->data + b.offset;
 }
 
-/* dst (m x n) from src as `kind` says; no overlap. */
+/* dst (m x n) from src as `kind` says; in place only where scl_engine.h allows it. */
 void scl_host_copy_raw(scl_copy kind, size_t m, size_t n, const double *src, size_t ld_src,
                        double *dst, size_t ld_dst);
 /* Upper half of a square block from its lower half, in place. */

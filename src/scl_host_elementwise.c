@@ -49,7 +49,7 @@ static void copy_triangle(bool lower, size_t m, size_t n, const double *src, siz
     double *d = dst + j * ld_dst;
     size_t from = lower ? least(j, m) : 0, to = lower ? m : least(j + 1, m);
     for (size_t i = 0; i < from; i++) d[i] = 0.0;
-    if (to > from) memcpy(d + from, s + from, (to - from) * sizeof *d);
+    if (to > from && d != s) memcpy(d + from, s + from, (to - from) * sizeof *d);
     for (size_t i = to; i < m; i++) d[i] = 0.0;
   }
 }

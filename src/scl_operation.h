@@ -1,0 +1,43 @@
+/* What the operations over the engine table share; included by the core's .c files only. */
+#ifndef SCL_OPERATION_H
+#define SCL_OPERATION_H
+
+#include "scl_engine.h"
+
+static inline const scl_engine *scl_engine_of(const scl_mat *a) {
+  return a->ctx->engine;
+}
+
+static inline bool scl_is_empty(const scl_mat *a) {
+  return a->nrow == 0 || a->ncol == 0;
+}
+
+static inline bool scl_is_triangular(scl_view view) {
+  return view == SCL_LOWER || view == SCL_UPPER;
+}
+
+/* Ends an operation: gives `result` away, or releases it when `status` is a fault. */
+static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **out) {
+  if (status != SCL_OK) {
+    scl_mat_release(result);
+    return status;
+  }
+  *out = result;
+  return SCL_OK;
+}
+
+/* SCL_E_ARGUMENT naming `argument` unless `a` is square. */
+scl_status scl_require_square(const scl_mat *a, const char *argument);
+
+/* SCL_E_NONFINITE naming `argument`, with the place of the first NaN or infinity in the triangle of
+ * `view`. Waits. */
+scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument);
+
+/* SCL_E_SINGULAR naming `argument`, with the place of the first zero on the diagonal. Waits. */
+scl_status scl_require_diagonal(const scl_mat *a, const char *argument);
+
+/* Clears what lies outside the triangle of `view`, in place, for results whose other half is
+ * undefined. Nothing for other views. */
+scl_status scl_clear_outside(scl_mat *a, scl_view view);
+
+#endif
