@@ -1,0 +1,107 @@
+# Small problems through every kernel, device against host; called by oclgrind.sh, which looks at the
+# simulator's reports. Argument: a topic; --list names them all.
+
+topics <- list(
+  transfer = function() {
+    for (n in c(1, 7, 33)) {
+      a <- crossprod(matrix(rnorm(n * n), n))
+      for (view in c("general", "lower", "upper", "symmetric")) {
+        same(as.matrix(cl_matrix(a, n, n, view = view)))
+      }
+      same(as.matrix(as_cl(a[, seq_len(n %/% 2 + 1), drop = FALSE])))
+    }
+  },
+  elementwise = function() {
+    for (m in c(1, 17, 70)) {
+      a <- as_cl(matrix(runif(m * 19) + 0.5, m))
+      b <- as_cl(matrix(runif(m * 19) + 0.5, m))
+      same(as.matrix(exp(a) - b * 2 + a / b))
+      same(as.matrix(t(a)))
+      same(as.matrix(cbind(a, b)[seq_len(m), c(3, 21, 38)]))
+    }
+    same(as.matrix(cl_matrix(diag(9), 9, 9) * 3))
+  },
+  reduce = function() {
+    for (n in c(1, 255, 1000, 5000)) {
+      a <- as_cl(matrix(rnorm(n), n))
+      same(sum(a), max(a), min(a))
+    }
+    same(sum(as_cl(matrix(rnorm(37 * 41), 37))))
+  },
+  products = function() {
+    for (shape in list(c(1, 1, 1), c(17, 33, 9), c(70, 3, 65), c(129, 40, 66), c(2, 3000, 2))) {
+      a <- matrix(rnorm(shape[1] * shape[2]), shape[1])
+      b <- matrix(rnorm(shape[2] * shape[3]), shape[2])
+      same(cl_matmul(a, b), cl_crossprod(t(a), b), cl_tcrossprod(a, t(b)), cl_crossprod(a),
+           cl_matmul(a, b[, 1, drop = FALSE]), cl_matmul(a[1, , drop = FALSE], b))
+    }
+    l <- cl_matrix(matrix(rnorm(70^2), 70), 70, 70, view = "lower")
+    same(as.matrix(l %*% l), as.matrix(crossprod(l)))
+  },
+  triangular = function() {
+    for (n in c(1, 17, 70, 131)) {
+      l <- triangle(n)
+      b <- matrix(rnorm(n * 3), n)
+      same(cl_tri_solve(l, b), cl_tri_solve(l, b, transpose = TRUE),
+           cl_tri_solve(t(l), b, upper = TRUE), cl_tri_solve(l, matrix(rnorm(n * 40), n)),
+           cl_tri_inverse(l))
+    }
+  },
+  cholesky = function() {
+    for (n in c(1, 17, 70, 131)) {
+      l <- triangle(n)
+      a <- tcrossprod(l)
+      same(cl_chol(a, lower = TRUE), cl_chol_adjoint(l, matrix(rnorm(n * n), n)),
+           as.matrix(solve(cl_matrix(a, n, n, view = "symmetric"))))
+    }
+    a[9, 9] <- -1
+    same(tryCatch(cl_chol(a), statcl_error_not_pd = function(e) e$order))
+  },
+  glm = function() {
+    for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 150))) {
+      x <- matrix(rnorm(shape[1] * shape[2]), shape[1])
+      y <- rbinom(shape[1], 1, 0.5)
+      beta <- rnorm(shape[2]) / 10
+      value <- cl_glm_lpdf("bernoulli_logit", y, x, 0.1, beta, gradient = c("alpha", "beta", "x"))
+      rows <- cl_glm_lpdf("bernoulli_logit", y, x, rnorm(shape[1]), beta, gradient = "alpha")
+      same(unlist(attributes(value)), as.numeric(value), unlist(attributes(rows)))
+    }
+  },
+  covariance = function() {
+    x <- matrix(rnorm(35 * 2), 35)
+    for (kernel in list(k_exp_quad(1.3, c(0.7, 2)), k_matern32(0.8, 1.5), k_matern52(1, 2))) {
+      same(cl_cov(x, kernel = kernel), cl_cov(x, x[1:9, ], kernel = kernel))
+    }
+    x <- matrix(sort(runif(40)), 40)
+    likelihood <- cl_gp_likelihood(sin(6 * x[, 1]), x, k_matern52())
+    value <- likelihood(c(sd = 1.1, lengthscale = 0.6, noise = 0.2))
+    same(as.numeric(value), attr(value, "gradient"))
+  })
+
+# A well-conditioned lower triangle.
+triangle <- function(n) {
+  l <- matrix(rnorm(n * n), n) / n
+  l[upper.tri(l)] <- 0
+  diag(l) <- 1 + runif(n)
+  l
+}
+
+# Keeps the values of one engine, compares those of the next with them.
+kept <- list()
+same <- function(...) kept[[length(kept) + 1L]] <<- list(...)
+
+topic <- commandArgs(TRUE)
+if (identical(topic, "--list")) {
+  cat(names(topics), sep = "\n")
+  quit()
+}
+library(statcl)
+values <- lapply(c("host", "device"), function(engine) {
+  kept <<- list()
+  set.seed(1)
+  with_cl(topics[[topic]](), engine = engine)
+  unlist(kept)
+})
+error <- max(abs(values[[1]] - values[[2]])) / max(abs(values[[1]]))
+cat(sprintf("%s: %d values, relative difference %.1e\n", topic, length(values[[1]]), error))
+if (length(values[[1]]) == 0 || !isTRUE(error < 1e-11)) stop("the engines differ")
