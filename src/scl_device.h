@@ -26,6 +26,10 @@ bool scl_device_built(void);
 /* Folder of the kernel sources; copied. Must be set before the first context. */
 void scl_device_set_kernels(const char *folder);
 
+/* Folder for a driver's compiled kernels (used by POCL, unless POCL_CACHE_DIR is set already);
+ * copied. Must be set before the first list. */
+void scl_device_set_cache(const char *folder);
+
 /* Opens the loader and lists all devices, once a process (again after scl_device_refresh()). No
  * loader, no platform and no device are no fault: the list is empty and scl_device_reason() says
  * why. The list is borrowed. */

@@ -140,17 +140,18 @@ struct scl_context {
   uint32_t tag;
   uint32_t refs;
   long owner;          /* process id that made a device context; 0 for the host */
-  bool lost;           /* set by the device engine, never cleared */
+  _Atomic bool lost;   /* set by the device engine, from any thread; never cleared */
   char name[128];
   scl_memory memory;
   uint64_t since_collect; /* bytes created since the last garbage collection */
 };
 
-/* The part of a buffer that all engines share. */
+/* The part of a buffer that all engines share; filled by scl_buffer_create(). */
 struct scl_buffer {
   scl_context *ctx; /* borrowed: the matrices that hold the buffer hold the context */
   uint32_t refs;
   size_t bytes;
+  bool counted; /* false: foreign memory, not part of the live bytes */
 };
 
 struct scl_mat {
@@ -176,7 +177,12 @@ scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
 scl_buffer *scl_buffer_retain(scl_buffer *buffer);
 void scl_buffer_release(scl_buffer *buffer); /* accepts NULL */
 
-/* A dense m x n block in a new buffer, for workspaces: release block.buffer when enqueued. */
+/* For tests: the n-th creation from now (1: the next) fails with SCL_E_MEMORY, also after the
+ * collection; later ones succeed. -1 turns it off. */
+void scl_buffer_fail_after(long n);
+
+/* An m x n block in a new buffer (leading dimension by scl_mat_ld()), for workspaces: release
+ * block.buffer when enqueued. Empty shapes give a block without a buffer. */
 scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out);
 
 extern const scl_engine scl_host_engine;

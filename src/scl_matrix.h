@@ -42,6 +42,10 @@ scl_status scl_mat_to_host(const scl_mat *a, double *data);
 scl_mat *scl_mat_retain(scl_mat *a);
 void scl_mat_release(scl_mat *a); /* accepts NULL */
 
+/* Leading dimension of a new m x n matrix: on a device columns of 64 rows or more start on 128
+ * bytes; on the host it is m (at least 1). */
+size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n);
+
 size_t scl_mat_nrow(const scl_mat *a);
 size_t scl_mat_ncol(const scl_mat *a);
 scl_view scl_mat_view(const scl_mat *a);

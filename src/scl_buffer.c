@@ -1,0 +1,81 @@
+/* Buffers: counting, limits, and the garbage collection of the surroundings, which cannot see the
+ * memory that their small handles hold. */
+#include "scl_engine.h"
+#include "scl_threads.h"
+
+static long fail_after = -1;
+
+void scl_buffer_fail_after(long n) { fail_after = n; }
+
+enum { COLLECT_AT_LEAST = 48 << 20 };
+
+static void collect(scl_context *ctx) {
+  ctx->since_collect = 0;
+  scl_collect_garbage();
+}
+
+static scl_status create_once(scl_context *ctx, size_t bytes, bool injected, scl_buffer **out) {
+  uint64_t limit = ctx->memory.limit;
+  if (injected || (limit != 0 && (bytes > limit || ctx->memory.live > limit - bytes))) {
+    return scl_fail_memory(bytes, limit, "a matrix");
+  }
+  return ctx->engine->buffer_create(ctx, bytes, out);
+}
+
+static void count_buffer(scl_context *ctx, size_t bytes, scl_buffer *buffer) {
+  scl_memory *memory = &ctx->memory;
+  buffer->ctx = ctx;
+  buffer->refs = 1;
+  buffer->bytes = bytes;
+  buffer->counted = true;
+  memory->live += bytes;
+  memory->buffers++;
+  if (memory->live > memory->peak) memory->peak = memory->live;
+  ctx->since_collect += bytes;
+}
+
+scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
+  if (bytes == 0) {
+    *out = NULL;
+    return SCL_OK;
+  }
+  SCL_TRY(scl_context_check(ctx));
+  const scl_memory *memory = &ctx->memory;
+  if (memory->largest != 0 && bytes > memory->largest) {
+    return scl_fail_memory(bytes, memory->largest, "one matrix");
+  }
+  bool injected = fail_after > 0 && --fail_after == 0;
+  uint64_t pace = memory->live / 2;
+  if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
+  if (ctx->since_collect + bytes > pace) collect(ctx);
+
+  scl_buffer *buffer = NULL;
+  scl_status status = create_once(ctx, bytes, injected, &buffer);
+  if (status == SCL_E_MEMORY) {
+    collect(ctx);
+    /* What was dropped may still be in use by pending work. */
+    SCL_TRY(ctx->engine->finish(ctx));
+    status = create_once(ctx, bytes, injected, &buffer);
+  }
+  if (status != SCL_OK) return status;
+  count_buffer(ctx, bytes, buffer);
+  *out = buffer;
+  return SCL_OK;
+}
+
+scl_buffer *scl_buffer_retain(scl_buffer *buffer) {
+  if (buffer != NULL) buffer->refs++;
+  return buffer;
+}
+
+void scl_buffer_release(scl_buffer *buffer) {
+  if (buffer == NULL || --buffer->refs > 0) return;
+  scl_context *ctx = buffer->ctx;
+  if (buffer->counted) {
+    ctx->memory.live -= buffer->bytes;
+    ctx->memory.buffers--;
+  }
+  /* In a child of a fork the driver must not be touched: the memory goes with the process. */
+  if (ctx->owner != 0 && ctx->owner != scl_process_id()) return;
+  ctx->engine->buffer_destroy(buffer);
+}

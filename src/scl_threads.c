@@ -1,0 +1,182 @@
+#define _POSIX_C_SOURCE 200809L
+#define _DARWIN_C_SOURCE /* _SC_NPROCESSORS_ONLN */
+#define _DEFAULT_SOURCE
+
+#include "scl_threads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _WIN32
+#include <process.h>
+#include <windows.h>
+#else
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
+enum { MOST_THREADS = 64, USUAL_THREADS = 8 };
+
+#ifdef _WIN32
+
+long scl_process_id(void) { return (long)_getpid(); }
+
+void scl_sleep_us(unsigned microseconds) { Sleep((microseconds + 999) / 1000); }
+
+uint64_t scl_clock_us(void) { return (uint64_t)GetTickCount64() * 1000; }
+
+void scl_env_default(const char *name, const char *value) {
+  if (getenv(name) == NULL) _putenv_s(name, value);
+}
+
+static long core_count(void) { return 1; }
+
+#else
+
+long scl_process_id(void) { return (long)getpid(); }
+
+void scl_sleep_us(unsigned microseconds) {
+  struct timespec span = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+  nanosleep(&span, NULL);
+}
+
+uint64_t scl_clock_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+void scl_env_default(const char *name, const char *value) { setenv(name, value, 0); }
+
+static long core_count(void) { return sysconf(_SC_NPROCESSORS_ONLN); }
+
+#endif
+
+bool scl_cores_limited(void) {
+  const char *limit = getenv("_R_CHECK_LIMIT_CORES_");
+  return limit != NULL && *limit != '\0' && strcmp(limit, "false") != 0 &&
+         strcmp(limit, "FALSE") != 0;
+}
+
+int scl_copy_threads(void) {
+  const char *asked = getenv("STATCL_COPY_THREADS");
+  if (asked != NULL) {
+    long n = strtol(asked, NULL, 10);
+    if (n >= 1) return n < MOST_THREADS ? (int)n : MOST_THREADS;
+  }
+  long cores = core_count();
+  long most = scl_cores_limited() ? 2 : USUAL_THREADS;
+  if (cores > most) cores = most;
+  return cores < 1 ? 1 : (int)cores;
+}
+
+#ifdef _WIN32
+
+scl_team *scl_team_start(int threads) {
+  (void)threads;
+  return NULL;
+}
+
+void scl_team_run(scl_team *team, scl_part work, void *arg) {
+  (void)team;
+  work(arg, 0, 1);
+}
+
+void scl_team_stop(scl_team *team) { (void)team; }
+
+#else
+
+struct scl_team {
+  pthread_mutex_t mutex;
+  pthread_cond_t go, done;
+  unsigned round; /* counts calls of run */
+  int left;       /* members that have not finished this round */
+  bool stop;
+  scl_part work;
+  void *arg;
+  int members; /* threads made; the caller is one more */
+  struct member {
+    struct scl_team *team;
+    pthread_t thread;
+    int part;
+  } member[];
+};
+
+static void *serve(void *arg) {
+  struct member *me = arg;
+  scl_team *team = me->team;
+  unsigned seen = 0;
+  pthread_mutex_lock(&team->mutex);
+  for (;;) {
+    while (team->round == seen && !team->stop) pthread_cond_wait(&team->go, &team->mutex);
+    if (team->stop) break;
+    seen = team->round;
+    pthread_mutex_unlock(&team->mutex);
+    team->work(team->arg, me->part, team->members + 1);
+    pthread_mutex_lock(&team->mutex);
+    if (--team->left == 0) pthread_cond_signal(&team->done);
+  }
+  pthread_mutex_unlock(&team->mutex);
+  return NULL;
+}
+
+scl_team *scl_team_start(int threads) {
+  if (threads < 2) return NULL;
+  scl_team *team = calloc(1, sizeof *team + (size_t)(threads - 1) * sizeof team->member[0]);
+  if (team == NULL) return NULL;
+  pthread_mutex_init(&team->mutex, NULL);
+  pthread_cond_init(&team->go, NULL);
+  pthread_cond_init(&team->done, NULL);
+  /* Signals stay with the thread that knows what to do with them: the caller's. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int i = 0; i < threads - 1; i++) {
+    struct member *m = &team->member[i];
+    m->team = team;
+    m->part = i + 1;
+    if (pthread_create(&m->thread, NULL, serve, m) != 0) break;
+    team->members++; /* read by members only after the first round began */
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (team->members == 0) {
+    scl_team_stop(team);
+    return NULL;
+  }
+  return team;
+}
+
+void scl_team_run(scl_team *team, scl_part work, void *arg) {
+  if (team == NULL) {
+    work(arg, 0, 1);
+    return;
+  }
+  pthread_mutex_lock(&team->mutex);
+  team->work = work;
+  team->arg = arg;
+  team->left = team->members;
+  team->round++;
+  pthread_cond_broadcast(&team->go);
+  pthread_mutex_unlock(&team->mutex);
+  work(arg, 0, team->members + 1);
+  pthread_mutex_lock(&team->mutex);
+  while (team->left > 0) pthread_cond_wait(&team->done, &team->mutex);
+  pthread_mutex_unlock(&team->mutex);
+}
+
+void scl_team_stop(scl_team *team) {
+  if (team == NULL) return;
+  pthread_mutex_lock(&team->mutex);
+  team->stop = true;
+  pthread_cond_broadcast(&team->go);
+  pthread_mutex_unlock(&team->mutex);
+  for (int i = 0; i < team->members; i++) pthread_join(team->member[i].thread, NULL);
+  pthread_cond_destroy(&team->done);
+  pthread_cond_destroy(&team->go);
+  pthread_mutex_destroy(&team->mutex);
+  free(team);
+}
+
+#endif

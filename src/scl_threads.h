@@ -1,0 +1,36 @@
+/* What the core asks of the operating system: a process id, sleep, a clock, the environment, and a
+ * team of threads that lives for one piece of work only, so that no thread is there when the process
+ * forks. */
+#ifndef SCL_THREADS_H
+#define SCL_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+long scl_process_id(void);
+void scl_sleep_us(unsigned microseconds);
+uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
+
+/* Sets an environment variable that the user has not set. */
+void scl_env_default(const char *name, const char *value);
+
+/* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
+bool scl_cores_limited(void);
+
+/* Threads for big copies: STATCL_COPY_THREADS (1 to 64), else two for limited cores, else up to 8. */
+int scl_copy_threads(void);
+
+/* A part of some work; `part` runs from 0 to parts - 1. */
+typedef void (*scl_part)(void *arg, int part, int parts);
+
+typedef struct scl_team scl_team;
+
+/* A team of up to `threads`, the caller counted in. NULL, which the other functions accept, is a
+ * team of one: asked for, not supported here, or no thread could be made. */
+scl_team *scl_team_start(int threads);
+/* Runs all parts, one on each thread, and returns when all are done. */
+void scl_team_run(scl_team *team, scl_part work, void *arg);
+void scl_team_stop(scl_team *team);
+
+#endif
