@@ -5,7 +5,9 @@
 
 static long fail_after = -1;
 
-void scl_buffer_fail_after(long n) { fail_after = n; }
+void scl_buffer_fail_after(long n) {
+  fail_after = n;
+}
 
 enum { COLLECT_AT_LEAST = 48 << 20 };
 

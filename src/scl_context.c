@@ -7,7 +7,9 @@
 
 static scl_hooks hooks;
 
-void scl_hooks_set(const scl_hooks *set) { hooks = *set; }
+void scl_hooks_set(const scl_hooks *set) {
+  hooks = *set;
+}
 
 scl_status scl_poll(void) {
   if (hooks.interrupted != NULL && hooks.interrupted()) {
@@ -48,11 +50,17 @@ void scl_context_release(scl_context *ctx) {
   ctx->engine->context_destroy(ctx);
 }
 
-bool scl_context_is_host(const scl_context *ctx) { return ctx->engine == &scl_host_engine; }
+bool scl_context_is_host(const scl_context *ctx) {
+  return ctx->engine == &scl_host_engine;
+}
 
-const char *scl_context_name(const scl_context *ctx) { return ctx->name; }
+const char *scl_context_name(const scl_context *ctx) {
+  return ctx->name;
+}
 
-scl_memory scl_context_memory(const scl_context *ctx) { return ctx->memory; }
+scl_memory scl_context_memory(const scl_context *ctx) {
+  return ctx->memory;
+}
 
 scl_status scl_context_check(const scl_context *ctx) {
   if (is_forked(ctx)) {

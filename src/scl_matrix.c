@@ -112,10 +112,18 @@ void scl_mat_release(scl_mat *a) {
   scl_context_release(ctx);
 }
 
-size_t scl_mat_nrow(const scl_mat *a) { return a->nrow; }
-size_t scl_mat_ncol(const scl_mat *a) { return a->ncol; }
-scl_view scl_mat_view(const scl_mat *a) { return a->view; }
-scl_context *scl_mat_context(const scl_mat *a) { return a->ctx; }
+size_t scl_mat_nrow(const scl_mat *a) {
+  return a->nrow;
+}
+size_t scl_mat_ncol(const scl_mat *a) {
+  return a->ncol;
+}
+scl_view scl_mat_view(const scl_mat *a) {
+  return a->view;
+}
+scl_context *scl_mat_context(const scl_mat *a) {
+  return a->ctx;
+}
 
 uint64_t scl_mat_bytes(const scl_mat *a) {
   return a->buffer == NULL ? 0 : (uint64_t)a->ld * a->ncol * sizeof(double);
@@ -132,8 +140,12 @@ scl_block scl_block_part(scl_block b, size_t i, size_t j, size_t m, size_t n) {
   return b;
 }
 
-bool scl_view_is_lower(scl_view view) { return view == SCL_LOWER; }
-bool scl_view_is_upper(scl_view view) { return view == SCL_UPPER; }
+bool scl_view_is_lower(scl_view view) {
+  return view == SCL_LOWER;
+}
+bool scl_view_is_upper(scl_view view) {
+  return view == SCL_UPPER;
+}
 
 scl_view scl_view_transposed(scl_view view) {
   if (view == SCL_LOWER) return SCL_UPPER;
@@ -142,10 +154,14 @@ scl_view scl_view_transposed(scl_view view) {
 
 const char *scl_view_name(scl_view view) {
   switch (view) {
-  case SCL_LOWER: return "lower";
-  case SCL_UPPER: return "upper";
-  case SCL_SYMMETRIC: return "symmetric";
-  default: return "general";
+  case SCL_LOWER:
+    return "lower";
+  case SCL_UPPER:
+    return "upper";
+  case SCL_SYMMETRIC:
+    return "symmetric";
+  default:
+    return "general";
   }
 }
 

@@ -1,8 +1,8 @@
 /* Matrices of doubles, column-major, on the host or on a device.
  *
  * Storage is always full and canonical: what lies outside a triangular view is stored as zero, and
- * a symmetric matrix is stored with both halves. So any kernel may read any element, and a view is a
- * promise that lets an operation skip work or a transfer move half of the bytes.
+ * a symmetric matrix is stored with both halves. So any kernel may read any element, and a view is
+ * a promise that lets an operation skip work or a transfer move half of the bytes.
  *
  * A matrix is immutable once an operation has returned it. Operations on a device return before the
  * work is done; order is kept by the buffers (scl_cl.h). */

@@ -21,21 +21,31 @@ enum { MOST_THREADS = 64, USUAL_THREADS = 8 };
 
 #ifdef _WIN32
 
-long scl_process_id(void) { return (long)_getpid(); }
+long scl_process_id(void) {
+  return (long)_getpid();
+}
 
-void scl_sleep_us(unsigned microseconds) { Sleep((microseconds + 999) / 1000); }
+void scl_sleep_us(unsigned microseconds) {
+  Sleep((microseconds + 999) / 1000);
+}
 
-uint64_t scl_clock_us(void) { return (uint64_t)GetTickCount64() * 1000; }
+uint64_t scl_clock_us(void) {
+  return (uint64_t)GetTickCount64() * 1000;
+}
 
 void scl_env_default(const char *name, const char *value) {
   if (getenv(name) == NULL) _putenv_s(name, value);
 }
 
-static long core_count(void) { return 1; }
+static long core_count(void) {
+  return 1;
+}
 
 #else
 
-long scl_process_id(void) { return (long)getpid(); }
+long scl_process_id(void) {
+  return (long)getpid();
+}
 
 void scl_sleep_us(unsigned microseconds) {
   struct timespec span = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
@@ -48,9 +58,13 @@ uint64_t scl_clock_us(void) {
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-void scl_env_default(const char *name, const char *value) { setenv(name, value, 0); }
+void scl_env_default(const char *name, const char *value) {
+  setenv(name, value, 0);
+}
 
-static long core_count(void) { return sysconf(_SC_NPROCESSORS_ONLN); }
+static long core_count(void) {
+  return sysconf(_SC_NPROCESSORS_ONLN);
+}
 
 #endif
 
@@ -84,7 +98,9 @@ void scl_team_run(scl_team *team, scl_part work, void *arg) {
   work(arg, 0, 1);
 }
 
-void scl_team_stop(scl_team *team) { (void)team; }
+void scl_team_stop(scl_team *team) {
+  (void)team;
+}
 
 #else
 

@@ -1,6 +1,6 @@
 /* What the core asks of the operating system: a process id, sleep, a clock, the environment, and a
- * team of threads that lives for one piece of work only, so that no thread is there when the process
- * forks. */
+ * team of threads that lives for one piece of work only, so that no thread is there when the
+ * process forks. */
 #ifndef SCL_THREADS_H
 #define SCL_THREADS_H
 
@@ -18,7 +18,8 @@ void scl_env_default(const char *name, const char *value);
 /* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
 bool scl_cores_limited(void);
 
-/* Threads for big copies: STATCL_COPY_THREADS (1 to 64), else two for limited cores, else up to 8. */
+/* Threads for big copies: STATCL_COPY_THREADS (1 to 64), else two for limited cores, else up to 8.
+ */
 int scl_copy_threads(void);
 
 /* A part of some work; `part` runs from 0 to parts - 1. */

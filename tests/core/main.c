@@ -1,0 +1,131 @@
+/* Runs the suites named on the command line (all of them by default) on the host, or, with
+ * STATCL_TEST_DEVICE=1, on the device STATCL_DEVICE or else the first one. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/scl_device.h"
+#include "test.h"
+
+static struct { long passed, failed, skipped; } total;
+static const char *suite_name;
+static uint64_t state;
+
+static void fault_line(const char *text, const char *file, int line) {
+  total.failed++;
+  printf("FAILED %s: %s (%s:%d)\n", suite_name, text, file, line);
+  fflush(stdout);
+}
+
+void test_check(bool ok, const char *text, const char *file, int line) {
+  if (ok) {
+    total.passed++;
+  } else {
+    fault_line(text, file, line);
+  }
+}
+
+void test_check_status(scl_status got, scl_status want, const char *text, const char *file,
+                       int line) {
+  if (got == want) {
+    total.passed++;
+    return;
+  }
+  fault_line(text, file, line);
+  printf("       status %d, not %d; last fault: %s\n%s", got, want, scl_fault_last()->message,
+         scl_fault_last()->log);
+}
+
+void test_check_near(double got, double want, double tol, const char *text, const char *file,
+                     int line) {
+  double scale = fabs(want) > 1 ? fabs(want) : 1;
+  bool same = got == want || (isnan(got) && isnan(want));
+  if (same || fabs(got - want) <= tol * scale) {
+    total.passed++;
+    return;
+  }
+  fault_line(text, file, line);
+  printf("       %.17g, not %.17g\n", got, want);
+}
+
+void test_skip(const char *why) {
+  total.skipped++;
+  printf("SKIPPED %s: %s\n", suite_name, why);
+}
+
+double test_random(void) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (double)(int64_t)(state ^ (state >> 33)) / 9223372036854775808.0;
+}
+
+void test_fill(double *x, size_t n) {
+  for (size_t i = 0; i < n; i++) x[i] = test_random();
+}
+
+void *test_alloc(size_t bytes) {
+  void *p = malloc(bytes > 0 ? bytes : 1);
+  if (p == NULL) {
+    printf("no memory for a test\n");
+    exit(2);
+  }
+  return p;
+}
+
+static const struct {
+  const char *name;
+  void (*run)(scl_context *ctx);
+} suites[] = {
+#define TEST(name) {#name, test_##name},
+#include "tests.def"
+#undef TEST
+};
+
+static scl_context *open_device(void) {
+  const char *folder = getenv("STATCL_KERNELS");
+  scl_device_set_kernels(folder != NULL ? folder : "../../inst/kernels");
+  const scl_device_info *list;
+  size_t count;
+  suite_name = "device";
+  CHECK_OK(scl_device_list(&list, &count));
+  if (count == 0) {
+    CHECK(!"a device is there");
+    printf("       %s\n", scl_device_reason());
+    return NULL;
+  }
+  size_t index = 0;
+  const char *id = getenv("STATCL_DEVICE");
+  for (size_t i = 0; id != NULL && i < count; i++) {
+    if (strcmp(list[i].id, id) == 0) index = i;
+  }
+  scl_context *ctx = NULL;
+  CHECK_OK(scl_device_open(index, &ctx));
+  return ctx;
+}
+
+int main(int argc, char **argv) {
+  const char *device = getenv("STATCL_TEST_DEVICE");
+  bool on_device = device != NULL && *device != '\0' && strcmp(device, "0") != 0;
+  test_set_blas();
+  scl_context *ctx = on_device ? open_device() : scl_context_host();
+  if (ctx != NULL) printf("engine %s: %s\n", ctx->engine->name, scl_context_name(ctx));
+  for (size_t s = 0; ctx != NULL && s < sizeof suites / sizeof *suites; s++) {
+    bool wanted = argc < 2;
+    for (int i = 1; i < argc; i++) wanted = wanted || strcmp(argv[i], suites[s].name) == 0;
+    if (!wanted) continue;
+    long before = total.passed, failed_before = total.failed;
+    suite_name = suites[s].name;
+    state = 1;
+    suites[s].run(ctx);
+    CHECK(scl_context_memory(ctx).live == 0);
+    CHECK(scl_context_memory(ctx).buffers == 0);
+    CHECK(ctx->refs == 1);
+    printf("%-12s %ld passed, %ld failed\n", suite_name, total.passed - before,
+           total.failed - failed_before);
+    fflush(stdout);
+  }
+  if (on_device) scl_context_release(ctx);
+  printf("%ld passed, %ld failed, %ld skipped\n", total.passed, total.failed, total.skipped);
+  return total.failed > 0;
+}

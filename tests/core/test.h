@@ -1,0 +1,47 @@
+/* A small harness for the core, without R. A suite is one function, listed in tests.def, that is
+ * run with a context: the host's, or a device's. Failures are printed and counted; the run goes on.
+ */
+#ifndef TEST_H
+#define TEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../../src/scl_engine.h"
+
+void test_check(bool ok, const char *text, const char *file, int line);
+void test_check_status(scl_status got, scl_status want, const char *text, const char *file,
+                       int line);
+void test_check_near(double got, double want, double tol, const char *text, const char *file,
+                     int line);
+void test_skip(const char *why);
+
+#define CHECK(condition) test_check((condition), #condition, __FILE__, __LINE__)
+/* A core call gives this status. */
+#define CHECK_STATUS(want, call) test_check_status((call), (want), #call, __FILE__, __LINE__)
+#define CHECK_OK(call) CHECK_STATUS(SCL_OK, call)
+/* |got - want| <= tol * max(1, |want|); NaN only equals NaN. */
+#define CHECK_NEAR(got, want, tol)                                                                 \
+  test_check_near((got), (want), (tol), #got " near " #want, __FILE__, __LINE__)
+/* Leaves the suite when what follows would make no sense. */
+#define REQUIRE_OK(call)                                                                           \
+  do {                                                                                             \
+    scl_status status_ = (call);                                                                   \
+    test_check_status(status_, SCL_OK, #call, __FILE__, __LINE__);                                 \
+    if (status_ != SCL_OK) return;                                                                 \
+  } while (0)
+#define SKIP(why) test_skip(why)
+
+/* Reproducible numbers in (-1, 1); the suite starts at a fixed seed. */
+double test_random(void);
+void test_fill(double *x, size_t n);
+void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
+
+/* BLAS and LAPACK for the host engine (blas.c). */
+void test_set_blas(void);
+
+#define TEST(name) void test_##name(scl_context *ctx);
+#include "tests.def"
+#undef TEST
+
+#endif

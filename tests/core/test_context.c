@@ -1,0 +1,175 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/scl_threads.h"
+#include "test.h"
+
+static int collections;
+static scl_buffer *dropped_by_collection;
+static bool stop;
+
+static void collect(void) {
+  collections++;
+  scl_buffer_release(dropped_by_collection);
+  dropped_by_collection = NULL;
+}
+
+static bool interrupted(void) {
+  return stop;
+}
+
+static void check_hooks(void) {
+  scl_hooks_set(&(scl_hooks){.collect_garbage = collect, .interrupted = interrupted});
+  CHECK_OK(scl_poll());
+  stop = true;
+  CHECK_STATUS(SCL_E_INTERRUPT, scl_poll());
+  stop = false;
+  scl_hooks_set(&(scl_hooks){.collect_garbage = collect});
+  CHECK_OK(scl_poll());
+}
+
+static void check_counters(scl_context *ctx) {
+  scl_memory start = scl_context_memory(ctx);
+  scl_buffer *a = NULL, *b = NULL, *none = NULL;
+  CHECK_OK(scl_buffer_create(ctx, 0, &none));
+  CHECK(none == NULL);
+  REQUIRE_OK(scl_buffer_create(ctx, 1000, &a));
+  REQUIRE_OK(scl_buffer_create(ctx, 24, &b));
+  CHECK(scl_context_memory(ctx).live == start.live + 1024);
+  CHECK(scl_context_memory(ctx).buffers == start.buffers + 2);
+  scl_buffer_retain(a);
+  scl_buffer_release(a);
+  CHECK(scl_context_memory(ctx).live == start.live + 1024);
+  scl_buffer_release(a);
+  CHECK(scl_context_memory(ctx).live == start.live + 24);
+  scl_buffer_release(b);
+  CHECK(scl_context_memory(ctx).live == start.live);
+  CHECK(scl_context_memory(ctx).peak >= start.live + 1024);
+}
+
+/* Short of memory, a collection makes room; without room the fault tells both figures. */
+static void check_limit(scl_context *ctx) {
+  uint64_t limit = ctx->memory.limit;
+  ctx->memory.limit = ctx->memory.live + 3000;
+  scl_buffer *a = NULL, *b = NULL;
+  REQUIRE_OK(scl_buffer_create(ctx, 2000, &dropped_by_collection));
+  collections = 0;
+  CHECK_OK(scl_buffer_create(ctx, 2000, &a));
+  CHECK(collections == 1);
+  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 2000, &b));
+  CHECK(b == NULL);
+  CHECK(scl_fault_last()->bytes == 2000);
+  CHECK(scl_fault_last()->limit == ctx->memory.limit);
+  CHECK(collections == 2);
+  scl_buffer_release(a);
+  CHECK_OK(scl_buffer_create(ctx, 2000, &b));
+  scl_buffer_release(b);
+  ctx->memory.limit = limit;
+
+  uint64_t largest = ctx->memory.largest;
+  ctx->memory.largest = 100;
+  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 101, &a));
+  CHECK(scl_fault_last()->limit == 100);
+  ctx->memory.largest = largest;
+}
+
+static void check_injection(scl_context *ctx) {
+  scl_buffer *kept[3] = {NULL, NULL, NULL};
+  scl_buffer_fail_after(2);
+  CHECK_OK(scl_buffer_create(ctx, 8, &kept[0]));
+  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 8, &kept[1]));
+  CHECK(kept[1] == NULL);
+  CHECK_OK(scl_buffer_create(ctx, 8, &kept[1]));
+  scl_buffer_fail_after(1);
+  scl_buffer_fail_after(-1);
+  CHECK_OK(scl_buffer_create(ctx, 8, &kept[2]));
+  for (int i = 0; i < 3; i++) scl_buffer_release(kept[i]);
+}
+
+/* The surroundings drop what they hold only when they collect: the pace must keep that small. */
+static void check_pace(scl_context *ctx) {
+  uint64_t most = 0;
+  for (int i = 0; i < 40; i++) {
+    scl_buffer *a = NULL;
+    REQUIRE_OK(scl_buffer_create(ctx, 10000000, &a));
+    if (scl_context_memory(ctx).live > most) most = scl_context_memory(ctx).live;
+    /* Garbage: a list of one drops the one before, which the loop stands for. */
+    scl_buffer_release(dropped_by_collection);
+    dropped_by_collection = a;
+  }
+  CHECK(most <= 64000000);
+  collections = 0;
+  ctx->since_collect = 0;
+  scl_buffer *a = NULL;
+  for (int i = 0; i < 11; i++) {
+    REQUIRE_OK(scl_buffer_create(ctx, 10 << 20, &a));
+    scl_buffer_release(a);
+  }
+  CHECK(collections == 2);
+  collect();
+}
+
+static void check_state(scl_context *ctx) {
+  CHECK_OK(scl_context_check(ctx));
+  CHECK_OK(scl_context_finish(ctx));
+  CHECK(strlen(scl_context_name(ctx)) > 0);
+  CHECK(scl_context_retain(ctx) == ctx);
+  scl_context_release(ctx);
+  scl_context_release(NULL);
+  if (scl_context_is_host(ctx)) {
+    CHECK(ctx->owner == 0);
+    return;
+  }
+  scl_buffer *a = NULL;
+  long owner = ctx->owner;
+  CHECK(owner == scl_process_id());
+  ctx->owner = owner + 1;
+  CHECK_STATUS(SCL_E_FORK, scl_context_check(ctx));
+  CHECK_STATUS(SCL_E_FORK, scl_context_finish(ctx));
+  CHECK_STATUS(SCL_E_FORK, scl_buffer_create(ctx, 8, &a));
+  ctx->owner = owner;
+  ctx->lost = true;
+  CHECK_STATUS(SCL_E_LOST, scl_context_check(ctx));
+  CHECK(strcmp(scl_fault_last()->device, scl_context_name(ctx)) == 0);
+  CHECK_STATUS(SCL_E_LOST, scl_buffer_create(ctx, 8, &a));
+  ctx->lost = false;
+}
+
+struct counted {
+  int part[64];
+  int parts;
+};
+
+static void count_part(void *arg, int part, int parts) {
+  struct counted *c = arg;
+  c->part[part]++;
+  if (part == 0) c->parts = parts;
+}
+
+static void check_threads(void) {
+  for (int threads = 1; threads <= 5; threads += 2) {
+    struct counted c = {{0}, 0};
+    scl_team *team = scl_team_start(threads);
+    for (int round = 0; round < 50; round++) scl_team_run(team, count_part, &c);
+    scl_team_stop(team);
+    CHECK(c.parts >= 1 && c.parts <= threads);
+    bool all = true;
+    for (int i = 0; i < c.parts; i++) all = all && c.part[i] == 50;
+    CHECK(all && c.part[c.parts] == 0);
+  }
+  CHECK(scl_copy_threads() >= 1);
+  uint64_t then = scl_clock_us();
+  scl_sleep_us(2000);
+  CHECK(scl_clock_us() >= then + 1000);
+}
+
+void test_context(scl_context *ctx) {
+  check_hooks();
+  check_state(ctx);
+  check_counters(ctx);
+  check_limit(ctx);
+  check_injection(ctx);
+  check_pace(ctx);
+  check_threads();
+  scl_hooks_set(&(scl_hooks){0});
+}
