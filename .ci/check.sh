@@ -43,7 +43,7 @@ skip() {
 
 have() { command -v "$1" > /dev/null 2>&1; }
 
-# ---- the text ------------------------------------------------------------------------------------------
+# ---- the text --------------------------------------------------------------------------------
 step lint 60 bash .ci/lint.sh
 if have clang-format && clang-format --version | grep -q 'version 14'; then
   step format 60 clang-format --dry-run -Werror src/*.[ch] tests/core/*.[ch]
@@ -51,12 +51,12 @@ else
   skip format "clang-format 14 is not here, and other versions differ"
 fi
 
-# ---- the core without R --------------------------------------------------------------------------------
+# ---- the core without R ----------------------------------------------------------------------
 step core-build 300 make -s -C tests/core
 step core-host 300 make -s -C tests/core test
 step core-device 600 env STATCL_TEST_DEVICE=1 make -s -C tests/core test
 
-# ---- the package as users get it ------------------------------------------------------------------------
+# ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
 step build 300 bash -c 'cd build/check && R CMD build ../..'
 tarball=$(echo build/check/statcl_*.tar.gz)
@@ -79,7 +79,7 @@ else
   skip doc "roxygen2 is not here: man/ and NAMESPACE are not compared with R/"
 fi
 
-# ---- every kind of machine ------------------------------------------------------------------------------
+# ---- every kind of machine -------------------------------------------------------------------
 export NOT_CRAN=true
 step tests-device 900 env STATCL_TEST_DEVICE=required Rscript .ci/testthat.R
 step tests-no-platform 600 env OCL_ICD_VENDORS="$root/build/no-platform" Rscript .ci/testthat.R
@@ -87,7 +87,7 @@ step install-host-only 300 env STATCL_OPENCL=no R CMD INSTALL --library=build/li
 step tests-host-only 600 env R_LIBS="$root/build/lib-host" Rscript .ci/testthat.R
 step demo 300 Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 
-# ---- kernels: races, uninitialised values, accesses out of bounds ----------------------------------------
+# ---- kernels: races, uninitialised values, accesses out of bounds ----------------------------
 if have oclgrind; then
   step oclgrind 900 bash .ci/oclgrind.sh
 else

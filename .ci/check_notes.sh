@@ -6,7 +6,7 @@ awk '
   /^\* / { flush(); block = $0; bad = $0 ~ /(ERROR|WARNING|NOTE)$/; next }
   { block = block "\n" $0; if ($0 ~ /^ *(ERROR|WARNING|NOTE)$/) bad = 1 }
   function flush() {
-    if (bad && !(block ~ /New submission/ && block !~ /(ERROR|WARNING)$/)) { print block; found = 1 }
+    if (bad && block !~ /New submission/) { print block; found = 1 }
     bad = 0
   }
   END { flush(); exit found }

@@ -1,5 +1,5 @@
-# Small problems through every kernel, device against host; called by oclgrind.sh, which looks at the
-# simulator's reports. Argument: a topic; --list names them all.
+# Small problems through every kernel, device against host; called by oclgrind.sh, which looks at
+# the simulator's reports. Argument: a topic; --list names them all.
 
 topics <- list(
   transfer = function() {

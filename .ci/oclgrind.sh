@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs small problems through every kernel under oclgrind (a simulator that sees data races, reads of
-# uninitialised memory, accesses out of bounds and misuse of the API) and fails on any report. Then
-# plants faults in copies of the kernels: each must be reported, so that silence above means
+# Runs small problems through every kernel under oclgrind (a simulator that sees data races, reads
+# of uninitialised memory, accesses out of bounds and misuse of the API) and fails on any report.
+# Then plants faults in copies of the kernels: each must be reported, so that silence above means
 # something.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,5 +1,5 @@
-# Cholesky factor, its adjoint and triangular solves, on the matrix of the Stan GPU paper: n - |i - j|
-# off the diagonal, n^2 on it.
+# Cholesky factor, its adjoint and triangular solves, on the matrix of the Stan GPU paper:
+# n - |i - j| off the diagonal, n^2 on it.
 
 paper_matrix <- function(n) {
   a <- n - abs(outer(seq_len(n), seq_len(n), `-`))

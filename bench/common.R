@@ -19,9 +19,9 @@ bench_open <- function() {
   invisible(bench$device)
 }
 
-# What the hardware can do, measured or by its data sheet, for FP64: flop/s of matrix products, bytes/s
-# of device memory, bytes/s over the bus in one direction. NA for a device that is not listed: then
-# there is no floor column.
+# What the hardware can do, measured or by its data sheet, for FP64: flop/s of matrix products,
+# bytes/s of device memory, bytes/s over the bus in one direction. NA for a device that is not
+# listed: then there is no floor.
 device_floors <- function(name) {
   table <- data.frame(
     pattern = c("H200", "H100", "A100"),
@@ -38,9 +38,9 @@ sizes <- function(gpu, cpu) if (bench$gpu) gpu else cpu
 
 # ---- timing -------------------------------------------------------------------------------------
 
-# Median milliseconds of `run()`: on the device, from the start of the first command to the end of the
-# last; and by the clock at the R prompt, with the device finished. The first calls (which compile)
-# are not counted.
+# Median milliseconds of `run()`: on the device, from the start of the first command to the end of
+# the last; and by the clock at the R prompt, with the device finished. The first calls (which
+# compile) are not counted.
 time_device <- function(run, times = 7L) {
   for (i in 1:2) run()
   device <- wall <- numeric(times)
@@ -74,7 +74,7 @@ time_host <- function(run, times = 3L) {
   1000 * median(vapply(seq_len(times), function(i) system.time(run())[["elapsed"]], 0))
 }
 
-# ---- peers ----------------------------------------------------------------------------------------
+# ---- peers -------------------------------------------------------------------------------------
 
 # STATCL_BENCH_PEERS names a Python script that prints, or a CSV file that holds, lines
 # "peer,operation,size,ms,rate,unit". The script runs now, with the same device and driver.
@@ -98,11 +98,11 @@ peer_ms <- function(operation, size) {
   if (any(rows)) min(bench$peers$ms[rows]) else NA_real_
 }
 
-# ---- rows and tables --------------------------------------------------------------------------------
+# ---- rows and tables ---------------------------------------------------------------------------
 
-# Times `run` and adds a row. `flops`, `bytes` (of device memory) and `bus` (bytes over the bus) give
-# the floor; `peer` is the peer's name for the operation; `host` does the same with R alone; `by` says
-# whether the device's time or the wall clock is held against the peer.
+# Times `run` and adds a row. `flops`, `bytes` (of device memory) and `bus` (bytes over the bus)
+# give the floor; `peer` is the peer's name for the operation; `host` does the same with R alone;
+# `by` says whether the device's time or the wall clock is held against the peer.
 measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer = operation,
                     host = NULL, by = c("device", "wall"), times = 7L) {
   by <- match.arg(by)
@@ -130,11 +130,12 @@ rate <- function(flops, bytes, bus, ms) {
 }
 
 table_head <- c(
-  "| operation | size | device ms | wall ms | rate | peer ms | ours/peer | floor ms | ours/floor | R host ms |",
+  paste("| operation | size | device ms | wall ms | rate | peer ms | ours/peer | floor ms |",
+        "ours/floor | R host ms |"),
   "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 
 format_row <- function(row) {
-  number <- function(x) if (is.na(x)) "" else format(signif(x, 3), big.mark = "", scientific = FALSE)
+  number <- function(x) if (is.na(x)) "" else format(signif(x, 3), scientific = FALSE)
   sprintf("| %s |", paste(c(
     row$operation, row$size, number(row$device_ms), number(row$wall_ms), row$rate,
     number(row$peer_ms), number(row$by_peer), number(row$floor_ms), number(row$by_floor),

@@ -1,4 +1,4 @@
-# Products of square matrices that lie on the device, the symmetric product, and shapes of statistics.
+# Products of square matrices that lie on the device, the symmetric product, shapes of statistics.
 
 for (n in sizes(gpu = c(1024, 2048, 4096, 8192), cpu = c(128, 256, 512))) {
   a <- matrix(rnorm(n * n), n)
@@ -16,7 +16,8 @@ for (n in sizes(gpu = c(1e5, 1e6), cpu = 1e4)) {
   k <- 100
   x <- as_cl(matrix(rnorm(n * k), n))
   beta <- as_cl(matrix(rnorm(k), k))
-  measure("matrix-vector", sprintf("%.0fx%d", n, k), function() cl_matmul(x, beta), bytes = 8 * n * k)
-  measure("crossprod", sprintf("%.0fx%d", n, k), function() cl_crossprod(x), flops = n * k^2)
+  size <- sprintf("%.0fx%.0f", n, k)
+  measure("matrix-vector", size, function() cl_matmul(x, beta), bytes = 8 * n * k)
+  measure("crossprod", size, function() cl_crossprod(x), flops = n * k^2)
   rm(x, beta)
 }

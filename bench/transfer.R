@@ -1,4 +1,5 @@
-# Upload and download of R matrices, by the wall clock: general, and lower triangular (one half crosses).
+# Upload and download of R matrices, by the wall clock: general, and lower triangular (one half
+# crosses).
 
 for (n in sizes(gpu = c(1000, 4000, 16384), cpu = c(500, 1000))) {
   a <- matrix(1, n, n)

@@ -3,8 +3,9 @@
 #
 #   Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' [FOLDER]
 #
-# Plots and the table go to FOLDER (default: demo-output in the working folder). Each part is a file beside this one
-# with a function demo_<part>(), which prints what it finds and gives rows made by both_engines().
+# Plots and the table go to FOLDER (default: demo-output in the working folder). Each part is a file
+# beside this one with a function demo_<part>(), which prints what it finds and gives rows made by
+# both_engines().
 
 library(statcl)
 
@@ -16,7 +17,7 @@ dir.create(demo$folder, showWarnings = FALSE, recursive = TRUE)
 demo$devices <- cl_devices()
 demo$device <- demo$devices[demo$devices$default, ]
 demo$by_itself <- nrow(demo$device) > 0L
-if (!demo$by_itself) demo$device <- demo$devices[demo$devices$fp64, ][seq_len(any(demo$devices$fp64)), ]
+if (!demo$by_itself) demo$device <- head(demo$devices[demo$devices$fp64, ], 1L)
 
 # Runs `run()` on the host and on the device and times both (seconds; the second of two runs on the
 # device, as the first one compiles the kernels). `value` picks the numbers that are compared. Gives
@@ -77,12 +78,13 @@ if (nrow(demo$device) == 0L) {
   cat("device: none\n\n")
 } else {
   cat("device: ", demo$device$name, " (", demo$device$type, "; ",
-      if (demo$by_itself) "taken by default" else "asked for: by default statcl works on the host here",
-      ")\n\n", sep = "")
+      if (demo$by_itself) "taken by default" else "asked for: the default here is the host", ")\n\n",
+      sep = "")
 }
 shown <- data.frame(task = table$task, size = table$size,
                     `host, s` = sprintf("%.3f", table$host_s),
-                    `device, s` = ifelse(is.na(table$device_s), "-", sprintf("%.3f", table$device_s)),
+                    `device, s` = ifelse(is.na(table$device_s), "-",
+                                         sprintf("%.3f", table$device_s)),
                     `relative difference` = ifelse(is.na(table$difference), "-",
                                                    sprintf("%.1e", table$difference)),
                     check.names = FALSE, stringsAsFactors = FALSE)
@@ -91,4 +93,5 @@ utils::write.csv(table, file.path(demo$folder, "engines.csv"), row.names = FALSE
 
 # The engines compute the same: rounding, and where an optimiser stops, is all that may differ.
 if (any(table$difference > 1e-4, na.rm = TRUE)) stop("the engines differ by more than 1e-4")
-cat("\nWritten to ", demo$folder, ": ", paste(list.files(demo$folder), collapse = ", "), "\n", sep = "")
+cat("\nWritten to ", demo$folder, ": ", paste(list.files(demo$folder), collapse = ", "), "\n",
+    sep = "")

@@ -1,8 +1,8 @@
 # Expectations of our own.
 
 # Equal shape, NaN and NA in the same places, and the largest difference within `tol` times the
-# largest size among the finite values of `expected`, or times `scale`. Device matrices are copied to
-# the host.
+# largest size among the finite values of `expected`, or times `scale`. Device matrices are copied
+# to the host.
 expect_close <- function(object, expected, tol = 1e-12, scale = NULL) {
   label <- deparse(substitute(object), nlines = 1L)
   object <- on_base(object)
@@ -30,8 +30,8 @@ on_base <- function(x) if (methods::is(x, "clMatrix")) as.matrix(x) else x
 
 shape <- function(x) paste(if (is.null(dim(x))) length(x) else dim(x), collapse = " x ")
 
-# An error of class statcl_error_<what>; the further arguments are fields and their values. Gives the
-# condition.
+# An error of class statcl_error_<what>; the further arguments are fields and their values. Gives
+# the condition.
 expect_fault <- function(code, what, ...) {
   condition <- testthat::expect_error(code, class = paste0("statcl_error_", what))
   testthat::expect_s3_class(condition, "statcl_error")
