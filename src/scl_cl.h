@@ -91,6 +91,11 @@ typedef struct {
   cl_event read[SCL_CL_QUEUES];
 } scl_cl_buffer;
 
+/* The text of "@topic" in scl_cl_kernels.def, made from topic.def; free() it (scl_cl_generated.c).
+ * elementwise: elementwise_op(op, a, b). reduce: reduce_identity(op), reduce_map(op, a, b),
+ * reduce_combine(op, u, v). All take and give doubles; op is scl_op or scl_reduction. */
+scl_status scl_cl_generated(const char *topic, char **out);
+
 /* Build options of a program on this device: tile sizes and the like, one place for all
  * (scl_cl_program.c). */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);

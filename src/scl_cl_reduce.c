@@ -1,0 +1,119 @@
+/* Reductions and checks of the device engine: reduce.cl. */
+#include "scl_cl.h"
+
+#include <math.h>
+
+enum {
+  GROUP_GPU = 256, /* work-items of a group: a power of two */
+  GROUP_CPU = 32,
+  MOST_GROUPS = 256,  /* results of the first launch */
+  ITEM_ELEMENTS = 16, /* elements that a work-item should at least have */
+  ROWS = 16384        /* rows of a chunk, at most */
+};
+
+/* How the first launch is cut: depends on the shape and on the kind of device only, so that sums
+ * are the same bits in every run. */
+typedef struct {
+  size_t m, n; /* rows and columns as the kernel sees them */
+  size_t rows; /* of a chunk */
+  size_t local, groups;
+} split;
+
+static split split_block(const scl_cl_context *cl, size_t m, size_t n) {
+  split s = {.m = m, .n = n, .local = cl->cpu ? GROUP_CPU : GROUP_GPU};
+  const size_t share = s.local * ITEM_ELEMENTS;
+  s.groups = (m * n + share - 1) / share;
+  if (s.groups > MOST_GROUPS) s.groups = MOST_GROUPS;
+  size_t per_column = (m + ROWS - 1) / ROWS, wanted = (s.groups + n - 1) / n;
+  if (per_column < wanted) per_column = wanted; /* a chunk for every group at least */
+  s.rows = (m + per_column - 1) / per_column;
+  return s;
+}
+
+static bool is_dense(scl_block b) {
+  return b.ncol == 1 || b.ld == b.nrow;
+}
+
+static scl_status launch_final(scl_cl_op *op, scl_reduction which, const split *s,
+                               scl_block partial, scl_block dst) {
+  return scl_cl_launch(op, SCL_K_reduce_final, 1, &s->local, &s->local, "iibbs", (int)which,
+                       (int)s->groups, partial, dst, s->local * sizeof(double));
+}
+
+scl_status scl_cl_reduce(scl_context *ctx, scl_reduction which, scl_block a, scl_block b,
+                         scl_block dst) {
+  const bool two = b.buffer != NULL;
+  size_t m = a.nrow, n = a.ncol;
+  if (is_dense(a) && (!two || is_dense(b))) {
+    m *= n;
+    n = m > 0;
+  }
+  if (m == 0 || n == 0) m = n = 0; /* one group then gives the identity */
+  split s = m == 0 ? (split){.rows = 1, .groups = 1, .local = GROUP_CPU}
+                   : split_block((scl_cl_context *)ctx, m, n);
+  const size_t global = s.local * s.groups;
+  scl_block partial = dst;
+  if (s.groups > 1) SCL_TRY(scl_block_create(ctx, s.groups, 1, &partial));
+  if (m == 0) a = b = dst; /* not read; an empty block has no buffer */
+  scl_cl_op op;
+  scl_status status;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, a.buffer);
+  scl_cl_op_reads(&op, b.buffer);
+  scl_cl_op_writes(&op, dst.buffer);
+  SCL_GO(scl_cl_op_order(&op, -1));
+  SCL_GO(scl_cl_launch(&op, SCL_K_reduce_partial, 1, &global, &s.local, "illlbbbs", (int)which,
+                       (long long)m, (long long)n, (long long)s.rows, a, two ? b : a, partial,
+                       s.local * sizeof(double)));
+  if (s.groups > 1) SCL_GO(launch_final(&op, which, &s, partial, dst));
+done:
+  status = scl_cl_op_end(&op, status);
+  if (s.groups > 1) scl_buffer_release(partial.buffer);
+  return status;
+}
+
+/* found (groups + 1 x 1): the index, or infinity, then room for those of the groups. */
+static scl_status launch_check(scl_cl_op *op, scl_check what, double tol, scl_view view,
+                               const split *s, int stride, scl_block a, scl_block found) {
+  const size_t global = s->local * s->groups;
+  scl_block partial = scl_block_part(found, 1, 0, s->groups, 1);
+  SCL_TRY(scl_cl_launch(op, SCL_K_reduce_check, 1, &global, &s->local, "iidllliibbs", (int)what,
+                        (int)view, tol, (long long)s->m, (long long)s->n, (long long)s->rows,
+                        stride, (int)SCL_REDUCE_MIN, a, partial, s->local * sizeof(double)));
+  return launch_final(op, SCL_REDUCE_MIN, s, partial, scl_block_part(found, 0, 0, 1, 1));
+}
+
+scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
+                        int64_t *index) {
+  size_t m = a.nrow, n = a.ncol;
+  if (what == SCL_CHECK_DIAGONAL) {
+    m = m < n ? m : n;
+    n = m > 0;
+  } else if (what == SCL_CHECK_FINITE && view == SCL_GENERAL && is_dense(a)) {
+    m *= n;
+    n = m > 0;
+  }
+  if (m == 0 || n == 0) {
+    *index = 0;
+    return SCL_OK;
+  }
+  split s = split_block((scl_cl_context *)ctx, m, n);
+  scl_block found;
+  SCL_TRY(scl_block_create(ctx, s.groups + 1, 1, &found));
+  double value = 0.0;
+  scl_cl_op op;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, a.buffer);
+  scl_cl_op_writes(&op, found.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) {
+    status = launch_check(&op, what, tol, view, &s, (int)a.ld + 1, a, found);
+  }
+  status = scl_cl_op_end(&op, status);
+  if (status == SCL_OK) {
+    status = scl_cl_download(ctx, SCL_GENERAL, scl_block_part(found, 0, 0, 1, 1), &value, 1);
+  }
+  scl_buffer_release(found.buffer);
+  if (status == SCL_OK) *index = isfinite(value) ? (int64_t)value : 0;
+  return status;
+}
