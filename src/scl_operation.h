@@ -16,6 +16,13 @@ static inline bool scl_is_triangular(scl_view view) {
   return view == SCL_LOWER || view == SCL_UPPER;
 }
 
+/* A column or row matrix as one column: a one-row matrix has leading dimension 1. */
+static inline scl_block scl_vector_block(const scl_mat *a) {
+  scl_block b = scl_mat_block(a);
+  if (b.ncol != 1) b = (scl_block){b.buffer, b.offset, b.ncol, b.ncol, 1};
+  return b;
+}
+
 /* Ends an operation: gives `result` away, or releases it when `status` is a fault. */
 static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **out) {
   if (status != SCL_OK) {

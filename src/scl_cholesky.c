@@ -1,0 +1,164 @@
+#include "scl_cholesky.h"
+
+#include <math.h>
+
+#include "scl_operation.h"
+#include "scl_structure.h"
+
+/* Factors the lower triangle that r holds, in place, and clears the rest. */
+static scl_status factorize(scl_mat *r) {
+  const scl_engine *engine = scl_engine_of(r);
+  scl_block info;
+  double order = 0.0;
+  SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
+  scl_status status;
+  SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
+  SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, &order, 1));
+  if (order != 0.0) {
+    SCL_GO(scl_fail_index(SCL_E_NOT_PD, (int64_t)order,
+                          "the leading minor of order %d is not positive", (int)order));
+  }
+  SCL_GO(scl_clear_outside(r, SCL_LOWER));
+done:
+  scl_buffer_release(info.buffer);
+  return status;
+}
+
+scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
+  SCL_TRY(scl_require_square(a, "a"));
+  if (!isfinite(jitter) || jitter < 0.0) {
+    return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
+  }
+  SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
+  scl_mat *r, *turned;
+  SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) {
+    if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
+    SCL_GO(factorize(r));
+  }
+  if (upper) {
+    SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
+    scl_mat_release(r);
+    r = turned;
+  }
+done:
+  return scl_give(status, r, out);
+}
+
+/* ---- reverse mode
+ * ---------------------------------------------------------------------------------- */
+
+/* Turns s, whose lower triangle holds dF/dL, into the symmetric S (both halves), by halving:
+ *
+ *   L = [L1 0; G L2], dF/dL = [L1_adj .; G_adj L2_adj]
+ *   S2  = adjoint(L2, L2_adj)
+ *   W   = (G_adj - 2 S2 G) L1^-1
+ *   S1  = adjoint(L1, L1_adj - tril(W' G))
+ *   S   = [S1 W'/2; W/2 S2]
+ *
+ * Murray, "Differentiation of the Cholesky decomposition", 2016, in its blocked form. */
+static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
+  const scl_engine *engine = ctx->engine;
+  size_t n = s.nrow, leaf = engine->adjoint_leaf;
+  if (n <= leaf) return engine->potrf_adjoint_leaf(ctx, l, s);
+  SCL_TRY(scl_poll());
+  size_t n1 = (n / 2 + leaf - 1) / leaf * leaf, n2 = n - n1;
+  scl_block l1 = scl_block_part(l, 0, 0, n1, n1), g = scl_block_part(l, n1, 0, n2, n1);
+  scl_block s1 = scl_block_part(s, 0, 0, n1, n1), w = scl_block_part(s, n1, 0, n2, n1);
+  scl_block s2 = scl_block_part(s, n1, n1, n2, n2);
+  SCL_TRY(adjoint(ctx, scl_block_part(l, n1, n1, n2, n2), s2));
+  SCL_TRY(engine->gemm(ctx, -2.0, SCL_NO_TRANS, s2, SCL_SYMMETRIC, SCL_NO_TRANS, g, SCL_GENERAL,
+                       1.0, w, SCL_ALL));
+  SCL_TRY(engine->trsm(ctx, SCL_RIGHT, SCL_LOWER, SCL_NO_TRANS, l1, w));
+  SCL_TRY(engine->gemm(ctx, -1.0, SCL_TRANS, w, SCL_GENERAL, SCL_NO_TRANS, g, SCL_GENERAL, 1.0, s1,
+                       SCL_LOWER_HALF));
+  SCL_TRY(adjoint(ctx, l1, s1));
+  SCL_TRY(engine->elementwise(ctx, SCL_OP_MUL, (scl_operand){.block = w},
+                              (scl_operand){.scalar = 0.5}, w));
+  return engine->copy(ctx, SCL_COPY_TRANSPOSED, w, scl_block_part(s, 0, n1, n1, n2));
+}
+
+scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  SCL_TRY(scl_mat_same_context(l, l_adj));
+  if (l_adj->nrow != l->nrow || l_adj->ncol != l->ncol) {
+    return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu, as 'l' is, not %zu x %zu",
+                             l->nrow, l->ncol, l_adj->nrow, l_adj->ncol);
+  }
+  SCL_TRY(scl_require_finite(l, SCL_LOWER, "l"));
+  SCL_TRY(scl_require_finite(l_adj, SCL_LOWER, "l_adj"));
+  SCL_TRY(scl_require_diagonal(l, "l"));
+  scl_mat *s;
+  SCL_TRY(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
+  scl_status status = SCL_OK;
+  if (scl_is_empty(s)) goto done;
+  SCL_GO(scl_engine_of(s)->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), scl_mat_block(s)));
+  SCL_GO(adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s)));
+done:
+  return scl_give(status, s, out);
+}
+
+/* ---- from the factor
+ * ---------------------------------------------------------------------------------- */
+
+scl_status scl_chol_solve(const scl_mat *l, bool upper, const scl_mat *b, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  SCL_TRY(scl_mat_same_context(l, b));
+  if (b->nrow != l->nrow) {
+    return scl_fail_argument("b", "'b' must have %zu rows, as the factor has, not %zu", l->nrow,
+                             b->nrow);
+  }
+  SCL_TRY(scl_require_diagonal(l, "l"));
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (scl_is_empty(r)) goto done;
+  const scl_engine *engine = scl_engine_of(r);
+  scl_view view = upper ? SCL_UPPER : SCL_LOWER;
+  scl_block block = scl_mat_block(r), factor = scl_mat_block(l);
+  SCL_GO(engine->copy(r->ctx, SCL_COPY, scl_mat_block(b), block));
+  SCL_GO(engine->trsm(r->ctx, SCL_LEFT, view, upper ? SCL_TRANS : SCL_NO_TRANS, factor, block));
+  SCL_GO(engine->trsm(r->ctx, SCL_LEFT, view, upper ? SCL_NO_TRANS : SCL_TRANS, factor, block));
+done:
+  return scl_give(status, r, out);
+}
+
+scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  SCL_TRY(scl_require_diagonal(l, "l"));
+  scl_mat *lower = NULL, *r = NULL;
+  scl_status status;
+  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &r));
+  if (scl_is_empty(r)) goto done;
+  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, l, &lower));
+  SCL_GO(scl_engine_of(r)->potri(r->ctx, scl_mat_block(upper ? lower : l), scl_mat_block(r)));
+done:
+  scl_mat_release(lower);
+  return scl_give(status, r, out);
+}
+
+scl_status scl_chol_log_det(const scl_mat *l, double *out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  if (scl_is_empty(l)) {
+    *out = 0.0;
+    return SCL_OK;
+  }
+  const scl_engine *engine = scl_engine_of(l);
+  size_t n = l->nrow;
+  scl_block work; /* the diagonal, and one place more for the sum of its logarithms */
+  SCL_TRY(scl_block_create(l->ctx, n + 1, 1, &work));
+  scl_block diagonal = scl_block_part(work, 0, 0, n, 1), sum = scl_block_part(work, n, 0, 1, 1);
+  scl_operand unused = {.scalar = 0.0};
+  double value;
+  scl_status status;
+  SCL_GO(engine->diagonal(l->ctx, scl_mat_block(l), diagonal));
+  SCL_GO(
+      engine->elementwise(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
+  SCL_GO(engine->reduce(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, diagonal, sum));
+  SCL_GO(engine->download(l->ctx, SCL_GENERAL, sum, &value, 1));
+  *out = 2.0 * value;
+done:
+  scl_buffer_release(work.buffer);
+  return status;
+}

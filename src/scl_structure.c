@@ -1,0 +1,202 @@
+#include "scl_structure.h"
+
+#include "scl_operation.h"
+
+scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out) {
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(ctx, m, n, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = ctx->engine->fill(ctx, value, scl_mat_block(r));
+  return scl_give(status, r, out);
+}
+
+scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out) {
+  if (batch > 0 && n > SIZE_MAX / batch) {
+    return scl_fail_argument("batch", "%zu identities of %zu columns are too many", batch, n);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = ctx->engine->identity(ctx, 1.0, batch, scl_mat_block(r));
+  return scl_give(status, r, out);
+}
+
+static scl_view copy_view(scl_copy kind, const scl_mat *a) {
+  bool square = a->nrow == a->ncol;
+  switch (kind) {
+  case SCL_COPY:
+    return a->view;
+  case SCL_COPY_TRANSPOSED:
+    return scl_view_transposed(a->view);
+  case SCL_COPY_LOWER:
+    return square ? SCL_LOWER : SCL_GENERAL;
+  case SCL_COPY_UPPER:
+    return square ? SCL_UPPER : SCL_GENERAL;
+  default:
+    return SCL_SYMMETRIC;
+  }
+}
+
+scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
+  if (kind == SCL_COPY_MIRROR_LOWER || kind == SCL_COPY_MIRROR_UPPER) {
+    SCL_TRY(scl_require_square(a, "a"));
+  }
+  bool turned = kind == SCL_COPY_TRANSPOSED;
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, turned ? a->ncol : a->nrow, turned ? a->nrow : a->ncol,
+                         copy_view(kind, a), &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) {
+    status = scl_engine_of(r)->copy(r->ctx, kind, scl_mat_block(a), scl_mat_block(r));
+  }
+  return scl_give(status, r, out);
+}
+
+/* Copies a block into a part of r. */
+static scl_status put(scl_mat *r, size_t i, size_t j, scl_block from) {
+  if (from.nrow == 0 || from.ncol == 0) return SCL_OK;
+  return scl_engine_of(r)->copy(r->ctx, SCL_COPY, from,
+                                scl_block_part(scl_mat_block(r), i, j, from.nrow, from.ncol));
+}
+
+scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
+  if (i > a->nrow || m > a->nrow - i) {
+    return scl_fail_argument("i", "rows %zu to %zu of %zu", i + 1, i + m, a->nrow);
+  }
+  if (j > a->ncol || n > a->ncol - j) {
+    return scl_fail_argument("j", "columns %zu to %zu of %zu", j + 1, j + n, a->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, m, n, i == j && m == n ? a->view : SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = put(r, 0, 0, scl_block_part(scl_mat_block(a), i, j, m, n));
+  return scl_give(status, r, out);
+}
+
+/* ---- selection
+ * ------------------------------------------------------------------------------------- */
+
+static scl_status check_indices(const size_t *index, size_t count, size_t limit,
+                                const char *argument) {
+  for (size_t k = 0; k < count; k++) {
+    if (index[k] >= limit) {
+      return scl_fail_argument(argument, "subscript out of bounds: %zu of %zu", index[k] + 1,
+                               limit);
+    }
+  }
+  return SCL_OK;
+}
+
+/* How many indices from `k` on follow each other without a gap. */
+static size_t run_length(const size_t *index, size_t k, size_t count) {
+  size_t end = k + 1;
+  while (end < count && index[end] == index[end - 1] + 1) end++;
+  return end - k;
+}
+
+/* r = the chosen rows (or columns) of a, one copy a run. */
+static scl_status gather(bool rows, scl_block a, const size_t *index, size_t count, scl_mat *r) {
+  for (size_t k = 0, length; k < count; k += length) {
+    length = run_length(index, k, count);
+    SCL_TRY(scl_poll());
+    if (rows) {
+      SCL_TRY(put(r, k, 0, scl_block_part(a, index[k], 0, length, a.ncol)));
+    } else {
+      SCL_TRY(put(r, 0, k, scl_block_part(a, 0, index[k], a.nrow, length)));
+    }
+  }
+  return SCL_OK;
+}
+
+/* `a` with chosen rows or columns; NULL takes all. */
+static scl_status select_side(bool rows, const scl_mat *a, const size_t *index, size_t count,
+                              scl_mat **out) {
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, rows ? count : a->nrow, rows ? a->ncol : count, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = gather(rows, scl_mat_block(a), index, count, r);
+  return scl_give(status, r, out);
+}
+
+scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size_t *columns,
+                      size_t n, scl_mat **out) {
+  if (rows != NULL) SCL_TRY(check_indices(rows, m, a->nrow, "i"));
+  if (columns != NULL) SCL_TRY(check_indices(columns, n, a->ncol, "j"));
+  if (rows == NULL && columns == NULL) return scl_copy_as(SCL_COPY, a, out);
+  if (rows == NULL) return select_side(false, a, columns, n, out);
+  if (columns == NULL) return select_side(true, a, rows, m, out);
+  scl_mat *chosen;
+  SCL_TRY(select_side(false, a, columns, n, &chosen));
+  scl_status status = select_side(true, chosen, rows, m, out);
+  scl_mat_release(chosen);
+  return status;
+}
+
+/* ---- diagonals
+ * ---------------------------------------------------------------------------------------- */
+
+scl_status scl_diagonal(const scl_mat *a, scl_mat **out) {
+  size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, n, 1, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (n > 0) status = scl_engine_of(r)->diagonal(r->ctx, scl_mat_block(a), scl_mat_block(r));
+  return scl_give(status, r, out);
+}
+
+scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
+  size_t n = d->nrow * d->ncol;
+  if (n > 0 && d->nrow != 1 && d->ncol != 1) {
+    return scl_fail_argument("d", "'d' must be a vector, not %zu x %zu", d->nrow, d->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(d->ctx, n, n, SCL_SYMMETRIC, &r));
+  scl_status status = SCL_OK;
+  if (n > 0) {
+    /* Both the vector and the diagonal are rows, of another leading dimension. */
+    scl_block whole = scl_mat_block(r), diagonal = whole, vector = scl_vector_block(d);
+    diagonal.nrow = vector.nrow = 1;
+    diagonal.ncol = vector.ncol = n;
+    diagonal.ld = whole.ld + 1;
+    vector.ld = 1;
+    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, whole));
+    SCL_GO(scl_engine_of(r)->copy(r->ctx, SCL_COPY, vector, diagonal));
+  }
+done:
+  return scl_give(status, r, out);
+}
+
+/* ---- binding
+ * ------------------------------------------------------------------------------------------ */
+
+/* By columns, or by rows. */
+static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, scl_mat **out) {
+  size_t common = columns ? parts[0]->nrow : parts[0]->ncol, total = 0;
+  for (size_t k = 0; k < count; k++) {
+    size_t size = columns ? parts[k]->nrow : parts[k]->ncol;
+    SCL_TRY(scl_mat_same_context(parts[0], parts[k]));
+    if (size != common) {
+      return scl_fail_argument("...", "argument %zu has %zu %s, the first has %zu", k + 1, size,
+                               columns ? "rows" : "columns", common);
+    }
+    total += columns ? parts[k]->ncol : parts[k]->nrow;
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(parts[0]->ctx, columns ? common : total, columns ? total : common,
+                         SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  for (size_t k = 0, at = 0; k < count && !scl_is_empty(r); k++) {
+    SCL_GO(put(r, columns ? 0 : at, columns ? at : 0, scl_mat_block(parts[k])));
+    at += columns ? parts[k]->ncol : parts[k]->nrow;
+  }
+done:
+  return scl_give(status, r, out);
+}
+
+scl_status scl_bind_columns(const scl_mat *const *parts, size_t count, scl_mat **out) {
+  return bind(true, parts, count, out);
+}
+
+scl_status scl_bind_rows(const scl_mat *const *parts, size_t count, scl_mat **out) {
+  return bind(false, parts, count, out);
+}
