@@ -8,7 +8,7 @@
 #include "scl_engine.h"
 
 /* m x n, every element `value`. */
-    scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out);
+scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out);
 /* `batch` identities of n x n side by side: n x (n * batch). */
 scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out);
 /* A structured copy. The result's view is that of a (SCL_COPY), its transpose, or what the triangle
