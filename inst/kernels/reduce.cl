@@ -16,8 +16,8 @@ static inline double combine_group(const int op, const double value, __local dou
   const int l = get_local_id(0);
   values[l] = value;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half = get_local_size(0) / 2; half > 0; half /= 2) {
-    if (l < half) values[l] = reduce_combine(op, values[l], values[l + half]);
+  for (int stride = get_local_size(0) / 2; stride > 0; stride /= 2) {
+    if (l < stride) values[l] = reduce_combine(op, values[l], values[l + stride]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   return values[0];
