@@ -51,5 +51,8 @@ naming_engine <- function(engine, code) {
       testthat::exp_signal(e)
       invokeRestart("continue_test")
     },
-    error = function(e) message(sprintf("[engine: %s] %s", engine, conditionMessage(e))))
+    error = function(e) {
+      e$message <- sprintf("[engine: %s] %s", engine, conditionMessage(e))
+      stop(e)
+    })
 }
