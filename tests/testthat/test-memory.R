@@ -1,0 +1,62 @@
+# Live bytes: what is dropped goes back, what does not fit is refused, nothing is lost on the way.
+
+test_that("dropped matrices give their memory back", {
+  each_engine(expect_no_leak({
+    for (i in 1:20) x <- as_cl(matrix(0, 100, 100))
+  }))
+})
+
+test_that("cl_free() gives memory back at once, and twice is harmless", {
+  each_engine({
+    before <- live_bytes()
+    x <- as_cl(matrix(0, 100, 100))
+    cl_free(x)
+    cl_free(x)
+    expect_equal(live_bytes(), before)
+    expect_fault(as.matrix(x), "stale")
+  })
+})
+
+test_that("making and dropping many matrices stays within 64 MB", {
+  skip_on_cran()
+  data <- matrix(0, 1250, 1000)
+  count <- as.integer(Sys.getenv("STATCL_TEST_CYCLES", "100"))
+  each_engine({
+    start <- live_bytes()
+    most <- 0
+    for (i in seq_len(count)) {
+      x <- as_cl(data)
+      most <- max(most, .Call(r_memory, current_device())[1L])
+    }
+    rm(x)
+    expect_lt(most - start, 64e6)
+    expect_equal(live_bytes(), start)
+  })
+})
+
+test_that("a buffer that cannot be made is a classed error that leaves everything as it was", {
+  each_engine({
+    before <- live_bytes()
+    .Call(r_fail_buffer_after, 0L)
+    expect_fault(as_cl(matrix(1, 10, 10)), "memory")
+    .Call(r_fail_buffer_after, -1L)
+    expect_equal(live_bytes(), before)
+    expect_equal(as.matrix(as_cl(matrix(1, 10, 10))), matrix(1, 10, 10))
+  })
+})
+
+test_that("sizes that no memory holds are refused before any work", {
+  each_engine({
+    expect_error(cl_matrix(0, 2^31, 1), class = "statcl_error_argument")
+    expect_error(cl_matrix(0, 2^30, 2^30), class = "statcl_error")
+  })
+})
+
+test_that("cl_memory() has a row for the host and one for the device", {
+  expect_equal(with_cl(cl_memory()$device, engine = "host"), "host")
+  require_device()
+  memory <- on_device(cl_memory())
+  expect_equal(nrow(memory), 2L)
+  expect_true(all(c("live", "peak", "limit", "largest", "buffers") %in% names(memory)))
+  expect_true(all(memory$peak >= memory$live))
+})

@@ -1,0 +1,160 @@
+# Choice of engine and device (R/session.R), cl_sitrep(), loading.
+
+# A device table as default_device() sees it.
+fake_devices <- function(type, fp64 = TRUE, host_memory = FALSE, memory = 8e9, compiler = TRUE) {
+  data.frame(type = type, fp64 = fp64, host_memory = host_memory, memory = memory,
+             compiler = compiler, stringsAsFactors = FALSE)
+}
+
+local_settings <- function(env = parent.frame()) {
+  old <- list(device = session$device, engine = session$engine)
+  do.call(on.exit, list(substitute(restore_session(old), list(old = old)), add = TRUE), envir = env)
+}
+
+test_that("the default is a GPU with double precision, whatever the order of platforms", {
+  expect_equal(default_device(fake_devices(c("cpu", "gpu"))), 1L)
+  expect_equal(default_device(fake_devices(c("gpu", "cpu"))), 0L)
+  expect_equal(default_device(fake_devices(c("gpu", "cpu", "gpu"), fp64 = c(FALSE, TRUE, TRUE))), 2L)
+  expect_equal(default_device(fake_devices(c("gpu", "gpu"), compiler = c(FALSE, TRUE))), 1L)
+})
+
+test_that("of several GPUs one with its own memory is taken, then the larger", {
+  expect_equal(default_device(fake_devices(c("gpu", "gpu"), host_memory = c(TRUE, FALSE),
+                                           memory = c(64e9, 8e9))), 1L)
+  expect_equal(default_device(fake_devices(c("gpu", "gpu"), memory = c(8e9, 80e9))), 1L)
+})
+
+test_that("a CPU device is never the default", {
+  expect_equal(default_device(fake_devices("cpu")), -1L)
+  expect_equal(default_device(fake_devices(character())), -1L)
+  expect_equal(default_device(fake_devices("gpu", fp64 = FALSE)), -1L)
+})
+
+test_that("cl_use() gives the previous settings and takes them back", {
+  local_settings()
+  first <- cl_use(engine = "host")
+  expect_equal(session$engine, "host")
+  second <- do.call(cl_use, first)
+  expect_equal(second$engine, "host")
+  expect_equal(session$engine, first$engine)
+})
+
+test_that("with_cl() restores the settings, after an error too", {
+  local_settings()
+  cl_use(engine = "auto")
+  expect_equal(with_cl(session$engine, engine = "host"), "host")
+  expect_equal(session$engine, "auto")
+  expect_error(with_cl(stop("planned"), engine = "host"), "planned")
+  expect_equal(session$engine, "auto")
+})
+
+test_that("settings that name no device are refused and change nothing", {
+  local_settings()
+  cl_use(engine = "host")
+  expect_fault(cl_use("no such device"), "no_device")
+  expect_fault(cl_use(engine = "gpu"), "argument", argument = "engine")
+  for (device in list(NA, c("a", "b"), list(), -1, 1.5, 1e6, "99:99", TRUE)) {
+    expect_error(cl_use(device), class = "statcl_error")
+  }
+  expect_equal(session$engine, "host")
+  expect_null(session$device)
+})
+
+test_that("the order of settings is: argument, option, environment, default", {
+  local_settings()
+  restore_session(list(device = NULL, engine = "auto"))
+  withr_like <- options(statcl.device = NULL)
+  on.exit(options(withr_like), add = TRUE)
+  old <- Sys.getenv("STATCL_DEVICE", NA)
+  on.exit(if (is.na(old)) Sys.unsetenv("STATCL_DEVICE") else Sys.setenv(STATCL_DEVICE = old),
+          add = TRUE)
+  Sys.setenv(STATCL_DEVICE = "environment")
+  expect_equal(requested_device(), "environment")
+  options(statcl.device = "option")
+  expect_equal(requested_device(), "option")
+  session$device <- "argument"
+  expect_equal(requested_device(), "argument")
+})
+
+test_that("a device is found by id, number, type and part of its name", {
+  require_device()
+  where <- test_device()
+  row <- device_table()[where + 1L, ]
+  expect_equal(find_device(row$id), where)
+  expect_equal(find_device(where + 1), where)
+  expect_equal(device_table()$type[find_device(row$type) + 1L], row$type)
+  expect_equal(device_table()$name[find_device(toupper(row$name)) + 1L], row$name)
+  expect_equal(find_device("host"), -1L)
+})
+
+test_that("cl_devices() marks the device in use", {
+  require_device()
+  with_cl({
+    devices <- cl_devices()
+    expect_equal(devices$id[devices$default], test_device_id())
+    expect_true(cl_available())
+  }, device = test_device_id(), engine = "device")
+  with_cl({
+    expect_false(any(cl_devices()$default))
+    expect_false(cl_available())
+  }, engine = "host")
+})
+
+test_that("thresholds: CPU devices are never preferred, the option overrides, bad options are named", {
+  require_device()
+  with_cl({
+    if (device_table()$type[test_device() + 1L] == "cpu") {
+      expect_true(all(is.infinite(cl_thresholds()$threshold)))
+    }
+    old <- options(statcl.thresholds = c(chol = 77))
+    on.exit(options(old))
+    expect_equal(subset(cl_thresholds(), op == "chol")$threshold, 77)
+    expect_equal(subset(cl_thresholds(), op == "chol")$source, "option")
+    expect_gte(where_for("chol", 78), 0L)
+    expect_equal(where_for("chol", 76), -1L)
+    options(statcl.thresholds = "many")
+    expect_fault(cl_thresholds(), "argument", argument = "statcl.thresholds")
+  }, device = test_device_id(), engine = "auto")
+})
+
+test_that("cl_sitrep() says what there is and never fails", {
+  local_settings()
+  report <- cl_sitrep()
+  expect_s3_class(report, "cl_sitrep")
+  expect_output(print(report), "statcl")
+  expect_output(print(report), "in use")
+  old <- options(statcl.device = "no such device", statcl.thresholds = NA)
+  on.exit(options(old), add = TRUE)
+  expect_output(print(cl_sitrep()), "no such device")
+})
+
+test_that("loading asks no platform and writes nothing", {
+  result <- run_r(c(
+    "before <- list.files(tempdir())",
+    "library(statcl)",
+    "stopifnot(is.null(statcl:::session$devices))",
+    "stopifnot(identical(list.files(tempdir()), before))",
+    "libraries <- if (file.exists('/proc/self/maps')) readLines('/proc/self/maps')",
+    "stopifnot(!any(grepl('libOpenCL', libraries)))",
+    "unloadNamespace('statcl')",
+    "cat('unloaded')"))
+  expect_equal(result$status, 0L)
+  expect_match(paste(result$output, collapse = " "), "unloaded")
+})
+
+test_that("without a platform the host does the work, and a device asked for is a classed error", {
+  empty <- tempfile("vendors")
+  dir.create(empty)
+  on.exit(unlink(empty, recursive = TRUE))
+  result <- run_r(c(
+    "library(statcl)",
+    "stopifnot(nrow(cl_devices()) == 0, !cl_available())",
+    "x <- as_cl(diag(2))",
+    "stopifnot(identical(as.matrix(x), diag(2)))",
+    "e <- tryCatch(cl_use(engine = 'device'), error = function(e) e)",
+    "stopifnot(inherits(e, 'statcl_error_no_device'))",
+    "cl_sitrep()",
+    "cat('done')"), env = paste0("OCL_ICD_VENDORS=", empty))
+  expect_equal(result$status, 0L)
+  expect_match(paste(result$output, collapse = " "), "done")
+})
