@@ -45,8 +45,8 @@ find_code '#[[:space:]]*include[[:space:]]*["<](R\.h|Rinternals|Rdefines|Rmath|R
   "${core[@]}" | rule "R's headers only in src/r_*"
 find_code '#[[:space:]]*include[[:space:]]*[<"](CL|OpenCL)/' "${above_cl[@]}" "${glue[@]}" |
   rule "OpenCL's headers only in src/scl_cl.h and src/scl_cl_*.c"
-find_code '#[[:space:]]*include[[:space:]]*"scl_cl\.h"' "${above_cl[@]}" "${glue[@]}" |
-  rule "scl_cl.h is private to src/scl_cl_*.c"
+find_code '#[[:space:]]*include[[:space:]]*"scl_cl[_a-z]*\.h"' "${above_cl[@]}" "${glue[@]}" |
+  rule "scl_cl*.h are private to src/scl_cl_*.c"
 find_code '#[[:space:]]*include[[:space:]]*"scl_host\.h"' \
   $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -vE 'src/(scl_host|r_blas)') |
   rule "scl_host.h is private to src/scl_host_*.c and src/r_blas.c"

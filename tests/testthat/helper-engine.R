@@ -46,12 +46,13 @@ naming_engine <- function(engine, code) {
   withCallingHandlers(
     code,
     expectation = function(e) {
-      if (!inherits(e, c("expectation_failure", "expectation_error"))) return()
+      if (!inherits(e, "expectation_failure")) return()
       e$message <- sprintf("[engine: %s] %s", engine, e$message)
       testthat::exp_signal(e)
       invokeRestart("continue_test")
     },
     error = function(e) {
+      if (inherits(e, "expectation")) return()
       e$message <- sprintf("[engine: %s] %s", engine, conditionMessage(e))
       stop(e)
     })

@@ -26,7 +26,7 @@ test_that("of several GPUs one with its own memory is taken, then the larger", {
 
 test_that("a CPU device is never the default", {
   expect_equal(default_device(fake_devices("cpu")), -1L)
-  expect_equal(default_device(fake_devices(character())), -1L)
+  expect_equal(default_device(fake_devices("gpu")[0L, ]), -1L)
   expect_equal(default_device(fake_devices("gpu", fp64 = FALSE)), -1L)
 })
 
