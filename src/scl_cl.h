@@ -19,7 +19,8 @@
 #include "scl_device.h"
 #include "scl_engine.h"
 
-/* ---- the loader's functions (scl_cl_load.c) ---------------------------------------------------- */
+/* ---- the loader's functions (scl_cl_load.c) ----------------------------------------------------
+ */
 typedef struct {
 #define SCL_CL_FN(result, name, parameters) result(CL_API_CALL *name) parameters;
 #include "scl_cl_fn.def"
@@ -31,8 +32,8 @@ extern scl_cl_functions scl_cl; /* scl_cl.clFinish(queue) */
 /* Opens the loader; false, with scl_device_reason() set, when there is none. */
 bool scl_cl_load(void);
 
-/* A failed call into a status: -4, -61 and -6 are SCL_E_MEMORY, -5, -14, -36 and -9999 mark the context
- * lost, others SCL_E_OPENCL. `ctx` may be NULL. */
+/* A failed call into a status: -4, -61 and -6 are SCL_E_MEMORY, -5, -14, -36 and -9999 mark the
+ * context lost, others SCL_E_OPENCL. `ctx` may be NULL. */
 scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where);
 const char *scl_cl_code_name(cl_int code);
 
@@ -42,7 +43,8 @@ const char *scl_cl_code_name(cl_int code);
     if (code_ != CL_SUCCESS) return scl_cl_fail((scl_context *)(ctx), code_, where);               \
   } while (0)
 
-/* ---- context, programs, kernels ----------------------------------------------------------------- */
+/* ---- context, programs, kernels -----------------------------------------------------------------
+ */
 enum { SCL_CL_COMPUTE_0, SCL_CL_COMPUTE_1, SCL_CL_UPLOAD, SCL_CL_DOWNLOAD, SCL_CL_QUEUES };
 
 /* A program is one file of inst/kernels/ with the headers that precede it, built at first use. */
@@ -64,7 +66,7 @@ typedef enum {
   SCL_CL_KERNELS
 } scl_cl_kernel;
 
-struct scl_cl_staging; /* scl_cl_transfer.c */
+struct scl_cl_staging; /* scl_cl_staging.c */
 
 typedef struct {
   scl_context base;
@@ -78,7 +80,9 @@ typedef struct {
   unsigned next_compute; /* round robin for work that depends on nothing pending */
   cl_program program[SCL_CL_PROGRAMS];
   cl_kernel kernel[SCL_CL_KERNELS];
-  struct scl_cl_staging *staging[2]; /* pinned memory: up, down; made at first use */
+  size_t kernel_items[SCL_CL_KERNELS];   /* largest work-group */
+  uint64_t kernel_local[SCL_CL_KERNELS]; /* bytes of local memory besides its parameters */
+  struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
 } scl_cl_context;
@@ -96,22 +100,26 @@ typedef struct {
  * reduce_combine(op, u, v). All take and give doubles; op is scl_op or scl_reduction. */
 scl_status scl_cl_generated(const char *topic, char **out);
 
-/* Build options of a program on this device: tile sizes and the like, one place for all
- * (scl_cl_program.c). */
+/* A kernel of this context; its program is built at the first use, with the same options for all
+ * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu. SCL_E_BUILD, with the log (scl_cl_program.c).
+ */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
+const char *scl_cl_kernel_name(scl_cl_kernel which);
 
-/* ---- operations (scl_cl_queue.c) ---------------------------------------------------------------- */
+/* ---- operations (scl_cl_queue.c) ----------------------------------------------------------------
+ */
 #define SCL_CL_OP_BUFFERS 12
 
 typedef struct {
   scl_cl_context *cl;
   int queue;
   cl_event wait[SCL_CL_OP_BUFFERS * (SCL_CL_QUEUES + 1)];
-  cl_uint waits; /* handed to the first command, then 0 */
+  cl_uint waits; /* handed to the first command, then 0; held */
   cl_event last; /* event of the last command */
   scl_cl_buffer *buffer[SCL_CL_OP_BUFFERS];
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
+  bool overflow; /* more buffers than there is room for */
 } scl_cl_op;
 
 /* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
@@ -146,9 +154,12 @@ void scl_cl_op_took(scl_cl_op *op, cl_event event);
 /* Waits for an event with polling, so that an interrupt is seen; reports a negative status. */
 scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
 
-static inline size_t scl_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+static inline size_t scl_round_up(size_t n, size_t to) {
+  return (n + to - 1) / to * to;
+}
 
-/* ---- engine entries, by file ------------------------------------------------------------------------ */
+/* ---- engine entries, by file
+ * ------------------------------------------------------------------------ */
 /* scl_cl_memory.c */
 scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
 void scl_cl_buffer_destroy(scl_buffer *buffer);
@@ -181,8 +192,8 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
                           scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
                           double beta, scl_block c, scl_region region);
 /* scl_cl_triangular.c */
-scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
-                       scl_block t, scl_block b);
+scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                       scl_block b);
 scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
 /* scl_cl_cholesky.c */
 scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info);

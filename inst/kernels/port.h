@@ -13,12 +13,15 @@
 #endif
 #define SCL_INLINE static inline
 #define SCL_GLOBAL __global
+typedef long scl_long; /* 64 bits */
 /* Unrolls a loop whose bounds are compile-time constants. */
 #define SCL_UNROLL _Pragma("unroll")
 
 #else
 
 #include <math.h>
+#include <stdint.h>
+typedef int64_t scl_long;
 #define SCL_INLINE static inline
 #define SCL_GLOBAL
 #define SCL_UNROLL

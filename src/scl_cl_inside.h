@@ -1,0 +1,31 @@
+/* Between the files of the device engine's runtime only; operations need scl_cl.h alone. */
+#ifndef SCL_CL_INSIDE_H
+#define SCL_CL_INSIDE_H
+
+#include "scl_cl.h"
+
+/* Why the list of devices is empty. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void scl_cl_set_reason(const char *format, ...);
+
+typedef struct {
+  cl_platform_id platform;
+  cl_device_id device;
+} scl_cl_handle;
+
+/* The driver's handles of a device of the list; NULL when there is none. */
+const scl_cl_handle *scl_cl_handle_of(size_t index);
+
+/* Waits for everything in all queues, with polling. */
+scl_status scl_cl_finish(scl_context *ctx);
+
+/* Releases programs and kernels. */
+void scl_cl_programs_free(scl_cl_context *cl);
+
+/* NULL once the event's command is complete, else the event as it was; a failed command gives its
+ * fault. */
+scl_status scl_cl_settle(scl_cl_context *cl, cl_event *event);
+
+#endif

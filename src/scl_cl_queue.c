@@ -1,0 +1,299 @@
+/* Operations: which queue, what to wait for, what to leave behind; launches; waiting. */
+#include "scl_cl.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "scl_cl_inside.h"
+#include "scl_threads.h"
+
+static void release_event(cl_event *event) {
+  if (*event != NULL) scl_cl.clReleaseEvent(*event);
+  *event = NULL;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+static scl_status event_status(scl_cl_context *cl, cl_event event, cl_int *out) {
+  cl_int state = CL_QUEUED;
+  SCL_CL_TRY(
+      cl,
+      scl_cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL),
+      "clGetEventInfo");
+  /* An abnormal end of a command: its code, or that of a command before it. */
+  if (state < 0) return scl_cl_fail(&cl->base, state, "a command of the device");
+  *out = state;
+  return SCL_OK;
+}
+
+scl_status scl_cl_settle(scl_cl_context *cl, cl_event *event) {
+  if (*event == NULL) return SCL_OK;
+  cl_int state;
+  SCL_TRY(event_status(cl, *event, &state));
+  if (state == CL_COMPLETE) release_event(event);
+  return SCL_OK;
+}
+
+/* Short work is done sooner than a sleeping thread wakes up; long work must not cost a core, of
+ * which a CPU device has better use. */
+enum { SPIN_GPU_US = 2000, SPIN_CPU_US = 20, SLEEP_SHORT_US = 50, SLEEP_LONG_US = 500 };
+enum { POLL_EVERY_US = 20000, LONG_WAIT_US = 20000 };
+
+scl_status scl_cl_wait(scl_cl_context *cl, cl_event event) {
+  uint64_t start = scl_clock_us(), polled = start;
+  uint64_t spin = cl->cpu ? SPIN_CPU_US : SPIN_GPU_US;
+  for (;;) {
+    cl_int state;
+    SCL_TRY(event_status(cl, event, &state));
+    if (state == CL_COMPLETE) return SCL_OK;
+    if (cl->base.lost) return scl_context_check(&cl->base);
+    uint64_t now = scl_clock_us();
+    if (now - start < spin) continue;
+    if (now - polled >= POLL_EVERY_US) {
+      SCL_TRY(scl_poll());
+      polled = now;
+    }
+    scl_sleep_us(now - start < LONG_WAIT_US ? SLEEP_SHORT_US : SLEEP_LONG_US);
+  }
+}
+
+scl_status scl_cl_finish(scl_context *ctx) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  scl_status status = SCL_OK;
+  for (int q = 0; q < SCL_CL_QUEUES && status == SCL_OK; q++) {
+    cl_event marker = NULL;
+    SCL_CL_TRY(ctx, scl_cl.clEnqueueMarkerWithWaitList(cl->queue[q], 0, NULL, &marker),
+               "clEnqueueMarkerWithWaitList");
+    cl_int code = scl_cl.clFlush(cl->queue[q]);
+    status = code == CL_SUCCESS ? scl_cl_wait(cl, marker) : scl_cl_fail(ctx, code, "clFlush");
+    release_event(&marker);
+  }
+  return status;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx) {
+  memset(op, 0, sizeof *op);
+  op->cl = (scl_cl_context *)ctx;
+}
+
+static void declare(scl_cl_op *op, const scl_buffer *base, bool writes) {
+  scl_cl_buffer *buffer = (scl_cl_buffer *)base;
+  if (buffer == NULL) return;
+  int i = 0;
+  while (i < op->buffers && op->buffer[i] != buffer) i++;
+  if (i == SCL_CL_OP_BUFFERS) {
+    op->overflow = true;
+    return;
+  }
+  if (i == op->buffers) {
+    op->buffer[op->buffers++] = buffer;
+    op->writes[i] = false;
+  }
+  op->writes[i] = op->writes[i] || writes;
+}
+
+void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer) {
+  declare(op, buffer, false);
+}
+void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer) {
+  declare(op, buffer, true);
+}
+
+/* The compute queue that last wrote an input still being written, else the next one in turn. */
+static int choose_queue(scl_cl_op *op) {
+  for (int i = 0; i < op->buffers; i++) {
+    const scl_cl_buffer *b = op->buffer[i];
+    if (b->written != NULL && b->written_on <= SCL_CL_COMPUTE_1) return b->written_on;
+  }
+  return (int)(op->cl->next_compute++ % 2);
+}
+
+/* Held until they are handed over: a buffer may get another event before. */
+static void wait_for(scl_cl_op *op, cl_event event) {
+  if (event == NULL) return;
+  for (cl_uint i = 0; i < op->waits; i++) {
+    if (op->wait[i] == event) return;
+  }
+  scl_cl.clRetainEvent(event);
+  op->wait[op->waits++] = event;
+}
+
+static void release_waits(scl_cl_op *op) {
+  while (op->waits > 0) scl_cl.clReleaseEvent(op->wait[--op->waits]);
+}
+
+/* Only events of other queues: a queue keeps its own order. */
+static void collect_waits(scl_cl_op *op) {
+  for (int i = 0; i < op->buffers; i++) {
+    const scl_cl_buffer *b = op->buffer[i];
+    if (b->written_on != op->queue) wait_for(op, b->written);
+    if (!op->writes[i]) continue;
+    for (int q = 0; q < SCL_CL_QUEUES; q++) {
+      if (q != op->queue) wait_for(op, b->read[q]);
+    }
+  }
+}
+
+scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
+  if (op->overflow) {
+    return scl_fail(SCL_E_OPENCL, "an operation declares more than %d buffers", SCL_CL_OP_BUFFERS);
+  }
+  SCL_TRY(scl_context_check(&op->cl->base));
+  for (int i = 0; i < op->buffers; i++) {
+    scl_cl_buffer *b = op->buffer[i];
+    SCL_TRY(scl_cl_settle(op->cl, &b->written));
+    for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(scl_cl_settle(op->cl, &b->read[q]));
+  }
+  op->queue = queue >= 0 ? queue : choose_queue(op);
+  collect_waits(op);
+  return SCL_OK;
+}
+
+/* First and last event of each queue, for the span of the profile. */
+static void record_profile(scl_cl_context *cl, int queue, cl_event event) {
+  if (!cl->profiling) return;
+  if (cl->profile_first[queue] == NULL) {
+    scl_cl.clRetainEvent(event);
+    cl->profile_first[queue] = event;
+  }
+  scl_cl.clRetainEvent(event);
+  release_event(&cl->profile_last[queue]);
+  cl->profile_last[queue] = event;
+}
+
+void scl_cl_op_took(scl_cl_op *op, cl_event event) {
+  record_profile(op->cl, op->queue, event);
+  release_event(&op->last);
+  op->last = event;
+  release_waits(op);
+}
+
+static void leave_event(scl_cl_op *op, int i) {
+  scl_cl_buffer *b = op->buffer[i];
+  if (op->writes[i]) {
+    release_event(&b->written);
+    for (int q = 0; q < SCL_CL_QUEUES; q++) release_event(&b->read[q]);
+    b->written = op->last;
+    b->written_on = op->queue;
+  } else {
+    release_event(&b->read[op->queue]);
+    b->read[op->queue] = op->last;
+  }
+  scl_cl.clRetainEvent(op->last);
+}
+
+scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
+  release_waits(op);
+  if (op->last == NULL) return status;
+  for (int i = 0; i < op->buffers; i++) leave_event(op, i);
+  release_event(&op->last);
+  /* Other queues wait for this one's events, so the commands must be under way. */
+  cl_int code = scl_cl.clFlush(op->cl->queue[op->queue]);
+  if (status == SCL_OK && code != CL_SUCCESS) {
+    return scl_cl_fail(&op->cl->base, code, "clFlush");
+  }
+  return status;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+typedef struct {
+  cl_kernel kernel;
+  cl_uint next; /* argument */
+  size_t local_bytes;
+  cl_int code;
+} argument_list;
+
+static void set_argument(argument_list *list, size_t size, const void *value) {
+  if (list->code != CL_SUCCESS) return;
+  list->code = scl_cl.clSetKernelArg(list->kernel, list->next++, size, value);
+}
+
+static void set_block(argument_list *list, scl_block block) {
+  cl_mem memory = block.buffer != NULL ? ((scl_cl_buffer *)block.buffer)->memory : NULL;
+  cl_long offset = (cl_long)block.offset;
+  cl_int ld = (cl_int)block.ld;
+  set_argument(list, sizeof memory, &memory);
+  set_argument(list, sizeof offset, &offset);
+  set_argument(list, sizeof ld, &ld);
+}
+
+static void set_arguments(argument_list *list, const char *types, va_list args) {
+  for (; *types != '\0'; types++) {
+    switch (*types) {
+    case 'b':
+      set_block(list, va_arg(args, scl_block));
+      break;
+    case 'i': {
+      cl_int value = va_arg(args, int);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'l': {
+      cl_long value = va_arg(args, long long);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'd': {
+      cl_double value = va_arg(args, double);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'm': {
+      cl_mem value = va_arg(args, cl_mem);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 's': {
+      size_t bytes = va_arg(args, size_t);
+      list->local_bytes += bytes;
+      set_argument(list, bytes, NULL);
+      break;
+    }
+    default:
+      list->code = CL_INVALID_ARG_VALUE;
+    }
+  }
+}
+
+/* Some drivers end the process where others give an error, so the limits are checked here. */
+static scl_status check_limits(const scl_cl_op *op, scl_cl_kernel which, int dims,
+                               const size_t *local, size_t local_bytes) {
+  const scl_cl_context *cl = op->cl;
+  size_t items = 1;
+  for (int d = 0; local != NULL && d < dims; d++) items *= local[d];
+  if (items > cl->kernel_items[which]) {
+    return scl_fail(SCL_E_OPENCL, "%s: a group of %zu work-items, the device takes %zu",
+                    scl_cl_kernel_name(which), items, cl->kernel_items[which]);
+  }
+  uint64_t bytes = cl->kernel_local[which] + local_bytes;
+  if (bytes > cl->info.local_memory) {
+    return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f",
+                    scl_cl_kernel_name(which), (double)bytes, (double)cl->info.local_memory);
+  }
+  return SCL_OK;
+}
+
+scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
+                         const size_t *local, const char *types, ...) {
+  for (int d = 0; d < dims; d++) {
+    if (global[d] == 0) return SCL_OK;
+  }
+  SCL_TRY(scl_poll());
+  argument_list list = {NULL, 0, 0, CL_SUCCESS};
+  SCL_TRY(scl_cl_kernel_get(op->cl, which, &list.kernel));
+  va_list args;
+  va_start(args, types);
+  set_arguments(&list, types, args);
+  va_end(args);
+  scl_context *ctx = &op->cl->base;
+  if (list.code != CL_SUCCESS) return scl_cl_fail(ctx, list.code, scl_cl_kernel_name(which));
+  SCL_TRY(check_limits(op, which, dims, local, list.local_bytes));
+  cl_event event = NULL;
+  SCL_CL_TRY(ctx,
+             scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], list.kernel, (cl_uint)dims,
+                                           NULL, global, local, op->waits,
+                                           op->waits > 0 ? op->wait : NULL, &event),
+             scl_cl_kernel_name(which));
+  scl_cl_op_took(op, event);
+  return SCL_OK;
+}

@@ -1,0 +1,35 @@
+/* Pinned host memory through which all transfers of one direction go: a ring of pieces, each free
+ * again when the command that uses it is done. Kept with the context, because pinning is slow. */
+#ifndef SCL_CL_STAGING_H
+#define SCL_CL_STAGING_H
+
+#include "scl_cl.h"
+
+enum { SCL_CL_UP, SCL_CL_DOWN };
+enum { SCL_CL_PIECES = 4 };
+
+typedef struct scl_cl_staging {
+  cl_mem pinned; /* mapped at `host` all the time */
+  char *host;
+  cl_mem device; /* one piece on the device, for packed triangles; NULL until asked for */
+  size_t piece;  /* bytes */
+  cl_event busy[SCL_CL_PIECES];
+  unsigned next;
+} scl_cl_staging;
+
+/* The staging memory of a direction, large enough for a transfer of `bytes` to be quick; with the
+ * piece on the device if `packed`. Borrowed. */
+scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, bool packed,
+                              scl_cl_staging **out);
+
+/* Waits until the next piece of the ring is free and gives its number. */
+scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece);
+
+/* `event` is the last command that uses the piece. */
+void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, cl_event event);
+
+static inline double *scl_cl_staging_at(scl_cl_staging *staging, unsigned piece) {
+  return (double *)(void *)(staging->host + piece * staging->piece);
+}
+
+#endif

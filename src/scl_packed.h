@@ -1,0 +1,41 @@
+/* What crosses the bus, and in which pieces: the packed form of a matrix (inst/kernels/packed.h)
+ * cut into spans that fit a piece of staging memory, and the host's copies between a span and a
+ * matrix. */
+#ifndef SCL_PACKED_H
+#define SCL_PACKED_H
+
+#include "scl_matrix.h"
+
+typedef struct {
+  size_t nrow, ncol;
+  int kind;      /* PACKED_... */
+  bool mirrored; /* symmetric: the lower triangle crosses, both halves are written */
+} scl_packed;
+
+scl_packed scl_packed_shape(scl_view view, size_t nrow, size_t ncol);
+
+/* Elements in all. */
+size_t scl_packed_count(const scl_packed *shape);
+
+/* Whole columns, or a part of one column. */
+typedef struct {
+  size_t col, cols;
+  size_t from, to; /* rows that it answers for, in each column: its elements and the zeros */
+  size_t base;     /* packed place of its first element */
+  size_t count;    /* elements; may be 0 */
+  size_t next_col, next_row;
+} scl_packed_span;
+
+/* Advances to the next span of at most `capacity` (> 0) elements; false after the last one. Starts
+ * from a span of zeros. All columns belong to a span, also those that hold no element. */
+bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *span);
+
+/* Part `part` of `parts` of: packed = the span's elements of x. */
+void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, const double *x,
+                       size_t ld, double *packed, int part, int parts);
+
+/* Part `part` of `parts` of: the span's elements, zeros and mirror image in x = packed. */
+void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
+                        double *x, size_t ld, int part, int parts);
+
+#endif

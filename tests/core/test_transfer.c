@@ -1,0 +1,155 @@
+/* Transfers of blocks with any view between host memory and an engine, and the order of work that
+ * touches the same buffers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/scl_packed.h"
+#include "test.h"
+
+/* What a block uploaded with `view` from x (leading dimension ld) holds at (i, j). */
+static double expected(scl_view view, const double *x, size_t ld, size_t i, size_t j) {
+  if (view == SCL_LOWER && i < j) return 0;
+  if (view == SCL_UPPER && i > j) return 0;
+  if (view == SCL_SYMMETRIC && i < j) return x[j + i * ld];
+  return x[i + j * ld];
+}
+
+static size_t count_wrong(scl_view view, const double *x, size_t ld_x, const double *y, size_t ld_y,
+                          size_t m, size_t n) {
+  size_t wrong = 0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) wrong += y[i + j * ld_y] != expected(view, x, ld_x, i, j);
+  }
+  return wrong;
+}
+
+/* Elements of a host array outside its m x n block that are not `mark`. */
+static size_t count_outside(const double *y, size_t ld, size_t m, size_t n, double mark) {
+  size_t wrong = 0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = m; i < ld; i++) wrong += y[i + j * ld] != mark;
+  }
+  return wrong;
+}
+
+static void set_all(double *x, size_t n, double value) {
+  for (size_t i = 0; i < n; i++) x[i] = value;
+}
+
+/* An m x n block with the given view up, and down again with that view and as a general one. The
+ * block lies `at` rows and columns inside a larger matrix; the host arrays have `gap` spare rows.
+ */
+static void check_trip(scl_context *ctx, scl_view view, size_t m, size_t n, size_t at, size_t gap) {
+  size_t ld = m + gap, rows = m + 2 * at, cols = n + 2 * at;
+  double *x = test_alloc(ld * n * sizeof *x), *y = test_alloc(ld * n * sizeof *y);
+  double *all = test_alloc(rows * cols * sizeof *all);
+  scl_block big = {NULL, 0, 0, 0, 0};
+  test_fill(x, ld * n);
+  set_all(y, ld * n, 7);
+  set_all(all, rows * cols, 9);
+  scl_status status = scl_block_create(ctx, rows, cols, &big);
+  CHECK_OK(status);
+  if (status == SCL_OK) {
+    scl_block part = scl_block_part(big, at, at, m, n);
+    CHECK_OK(ctx->engine->upload(ctx, SCL_GENERAL, all, rows, big));
+    CHECK_OK(ctx->engine->upload(ctx, view, x, ld, part));
+    CHECK_OK(ctx->engine->download(ctx, view, part, y, ld));
+    CHECK(count_wrong(view, x, ld, y, ld, m, n) == 0);
+    CHECK(count_outside(y, ld, m, n, 7) == 0);
+    /* The block itself is canonical, and nothing around it was touched. */
+    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, big, all, rows));
+    CHECK(count_wrong(view, x, ld, all + at + at * rows, rows, m, n) == 0);
+    size_t touched = 0;
+    for (size_t j = 0; j < cols; j++) {
+      for (size_t i = 0; i < rows; i++) {
+        bool inside = i >= at && i < at + m && j >= at && j < at + n;
+        touched += !inside && all[i + j * rows] != 9;
+      }
+    }
+    CHECK(touched == 0);
+  }
+  scl_buffer_release(big.buffer);
+  free(x);
+  free(y);
+  free(all);
+}
+
+static void check_views(scl_context *ctx) {
+  static const size_t shapes[][2] = {
+      {1, 1},  {1, 5},   {5, 1},   {2, 2},     {15, 15}, {16, 16}, {17, 17},   {3, 40},
+      {40, 3}, {64, 64}, {65, 65}, {130, 130}, {33, 71}, {71, 33}, {257, 257}, {300, 311}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    size_t m = shapes[s][0], n = shapes[s][1];
+    for (scl_view view = SCL_GENERAL; view <= SCL_SYMMETRIC; view++) {
+      if (view == SCL_SYMMETRIC && m != n) continue;
+      check_trip(ctx, view, m, n, 0, 0);
+      check_trip(ctx, view, m, n, 3, 2);
+      check_trip(ctx, view, m, n, 0, 1);
+    }
+  }
+}
+
+/* Large enough for several rounds of the staging ring and for the copying threads, with columns
+ * that are longer than a span. */
+static void check_large(scl_context *ctx) {
+  static const size_t shapes[][2] = {{1100, 1100}, {700000, 2}, {300001, 3}, {2, 400000}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    for (scl_view view = SCL_GENERAL; view <= SCL_SYMMETRIC; view++) {
+      if (view == SCL_SYMMETRIC && shapes[s][0] != shapes[s][1]) continue;
+      check_trip(ctx, view, shapes[s][0], shapes[s][1], 0, 0);
+      check_trip(ctx, view, shapes[s][0], shapes[s][1], 1, 3);
+    }
+  }
+}
+
+/* The spans of a shape cover each element once, in order, and each column's rows once. */
+static void check_spans(void) {
+  static const size_t shapes[][2] = {{7, 7}, {1, 9}, {9, 1}, {4, 11}, {11, 4}, {40, 40}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    size_t m = shapes[s][0], n = shapes[s][1];
+    for (scl_view view = SCL_GENERAL; view <= SCL_SYMMETRIC; view++) {
+      if (view == SCL_SYMMETRIC && m != n) continue;
+      scl_packed shape = scl_packed_shape(view, m, n);
+      for (size_t capacity = 1; capacity < 50; capacity += 3) {
+        scl_packed_span span = {0};
+        size_t next = 0, rows = 0, bad = 0;
+        while (scl_packed_next(&shape, capacity, &span)) {
+          bad += span.count > capacity || span.base != next || span.to < span.from;
+          next += span.count;
+          rows += (span.to - span.from) * span.cols;
+        }
+        CHECK(bad == 0 && next == scl_packed_count(&shape));
+        CHECK(view == SCL_SYMMETRIC || rows == m * n);
+      }
+    }
+  }
+}
+
+/* A small matrix after a big one, many times: pieces of the ring in all states. */
+static void check_sequence(scl_context *ctx) {
+  enum { COUNT = 24, N = 200 };
+  double *x = test_alloc(N * N * sizeof *x), *y = test_alloc(N * N * sizeof *y);
+  scl_mat *a[COUNT] = {NULL};
+  for (int i = 0; i < COUNT; i++) {
+    size_t n = i % 3 == 0 ? N : (size_t)i;
+    set_all(x, n * n, i + 1);
+    CHECK_OK(scl_mat_from_host(ctx, x, n, n, i % 2 ? SCL_SYMMETRIC : SCL_GENERAL, &a[i]));
+  }
+  for (int i = COUNT - 1; i >= 0; i--) {
+    size_t n = i % 3 == 0 ? N : (size_t)i, wrong = 0;
+    if (a[i] == NULL) continue;
+    CHECK_OK(scl_mat_to_host(a[i], y));
+    for (size_t k = 0; k < n * n; k++) wrong += y[k] != i + 1;
+    CHECK(wrong == 0);
+    scl_mat_release(a[i]);
+  }
+  free(x);
+  free(y);
+}
+
+void test_transfer(scl_context *ctx) {
+  check_spans();
+  check_views(ctx);
+  check_large(ctx);
+  check_sequence(ctx);
+}
