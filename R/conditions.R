@@ -38,11 +38,13 @@ abort_argument <- function(argument, message, call = user_call()) {
   statcl_abort("argument", message, argument = argument, call = call)
 }
 
-# The outermost call of a function of this package that is on the stack, or NULL.
+# The outermost call of a function of this package that is on the stack, or NULL. with_cl() does not
+# count: the fault is in what it was given.
 user_call <- function() {
   home <- topenv()
   for (i in seq_len(sys.nframe())) {
-    if (identical(topenv(environment(sys.function(i))), home)) return(sys.call(i))
+    f <- sys.function(i)
+    if (identical(topenv(environment(f)), home) && !identical(f, with_cl)) return(sys.call(i))
   }
   NULL
 }
@@ -70,7 +72,8 @@ abort_fault <- function(fault) {
     build = fault[c("log", "device")],
     opencl = fault[c("status", "where", "device")],
     fault["device"])
-  do.call(statcl_abort, c(list(fault$what, message), fields, list(call = user_call())))
+  # quote: the call is data here, not an argument to evaluate
+  do.call(statcl_abort, c(list(fault$what, message), fields, list(call = user_call())), quote = TRUE)
 }
 
 # ---- argument checks ------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ test_that("a buffer that cannot be made is a classed error that leaves everythin
   each_engine({
     before <- live_bytes()
     .Call(r_fail_buffer_after, 1L)
-    expect_fault(as_cl(matrix(1, 10, 10)), "memory")
+    fault <- expect_fault(as_cl(matrix(1, 10, 10)), "memory", bytes = 800)
+    expect_true(is.call(conditionCall(fault)))
     .Call(r_fail_buffer_after, -1L)
     expect_equal(live_bytes(), before)
     expect_equal(as.matrix(as_cl(matrix(1, 10, 10))), matrix(1, 10, 10))

@@ -117,6 +117,18 @@ test_that("thresholds: CPU devices are never preferred, the option overrides, ba
   }, device = test_device_id(), engine = "auto")
 })
 
+test_that("an error shows the call of the user", {
+  result <- run_r(c(
+    "library(statcl)",
+    "e <- tryCatch(with_cl(as_cl(\"a\"), engine = 'host'), error = function(e) e)",
+    "stopifnot(identical(conditionCall(e), quote(as_cl(\"a\"))))",
+    ".Call(statcl:::r_fail_buffer_after, 1L)",
+    "e <- tryCatch(as_cl(1), error = function(e) e)",
+    "stopifnot(inherits(e, 'statcl_error_memory'))",
+    "stopifnot(identical(conditionCall(e), quote(as_cl(1))))"))
+  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
+})
+
 test_that("cl_sitrep() says what there is and never fails", {
   local_settings()
   report <- cl_sitrep()
