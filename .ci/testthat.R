@@ -5,7 +5,7 @@ library(statcl)
 results <- testthat::test_dir(
   "tests/testthat", package = "statcl", load_package = "installed", stop_on_failure = FALSE,
   filter = if (length(filter) > 0) paste(filter, collapse = "|"),
-  reporter = if (interactive()) "progress" else testthat::CheckReporter$new())
+  reporter = testthat::SummaryReporter$new(show_praise = FALSE, omit_dots = TRUE))
 table <- as.data.frame(results)
 slow <- table[order(-table$real), c("file", "test", "real")]
 cat("\nslowest tests\n")
