@@ -135,6 +135,31 @@ scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **o
   return scl_mat_from_host(ctx, REAL_RO(x), m, n, SCL_GENERAL, out);
 }
 
+scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names, scl_mat **m) {
+  scl_context *ctx = NULL;
+  for (int i = 0; i < n; i++) m[i] = NULL;
+  for (int i = 0; i < n && ctx == NULL; i++) {
+    scl_mat *first;
+    if (!r_is_handle(x[i])) continue;
+    SCL_TRY(r_handle_get(x[i], names[i], &first));
+    ctx = scl_mat_context(first);
+  }
+  if (ctx == NULL) SCL_TRY(r_context(Rf_asInteger(where), &ctx));
+  for (int i = 0; i < n; i++) SCL_TRY(r_operand(ctx, x[i], names[i], &m[i]));
+  return SCL_OK;
+}
+
+void r_operands_release(int n, scl_mat **m) {
+  for (int i = 0; i < n; i++) scl_mat_release(m[i]);
+}
+
+bool r_any_handle(int n, const SEXP *x) {
+  for (int i = 0; i < n; i++) {
+    if (r_is_handle(x[i])) return true;
+  }
+  return false;
+}
+
 /* ---- results -------------------------------------------------------------------------------------- */
 
 SEXP r_result_new(bool resident, size_t m, size_t n) {

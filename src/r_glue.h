@@ -37,6 +37,13 @@ size_t r_ncol(SEXP x);
  * Release it. R_NilValue gives NULL. */
 scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
 
+/* The same for several, by name: picks their context (that of the first handle, else of `where`)
+ * and takes a reference to each, or NULL for R_NilValue. On a fault some may have been taken;
+ * release all in either case. */
+scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names, scl_mat **m);
+void r_operands_release(int n, scl_mat **m);
+bool r_any_handle(int n, const SEXP *x);
+
 /* ---- results ------------------------------------------------------------------------------------------ */
 /* Phase 1: an empty handle (resident) or an m x n double matrix. Protect it. */
 SEXP r_result_new(bool resident, size_t m, size_t n);

@@ -76,14 +76,29 @@ scl_status scl_unary(scl_op op, const scl_mat *a, scl_mat **out) {
                result_view(a, NULL, op_value(op, 0.0, 0.0)), out);
 }
 
+/* A column as if repeated side by side, n times. */
+static scl_operand repeated(const scl_mat *column, size_t n) {
+  scl_block b = scl_mat_block(column);
+  b.ld = 0;
+  b.ncol = n;
+  return (scl_operand){.block = b};
+}
+
 scl_status scl_binary(scl_op op, const scl_mat *a, const scl_mat *b, scl_mat **out) {
   SCL_TRY(require_arity(op, false));
   SCL_TRY(scl_mat_same_context(a, b));
-  if (a->nrow != b->nrow || a->ncol != b->ncol) {
-    return scl_fail_argument("e2", "non-conformable: 'e1' is %zu x %zu, 'e2' is %zu x %zu", a->nrow,
-                             a->ncol, b->nrow, b->ncol);
+  bool same_rows = a->nrow == b->nrow;
+  if (same_rows && a->ncol == b->ncol) {
+    return apply(op, a, operand(a), operand(b), result_view(a, b, op_value(op, 0.0, 0.0)), out);
   }
-  return apply(op, a, operand(a), operand(b), result_view(a, b, op_value(op, 0.0, 0.0)), out);
+  if (same_rows && b->ncol == 1) {
+    return apply(op, a, operand(a), repeated(b, a->ncol), SCL_GENERAL, out);
+  }
+  if (same_rows && a->ncol == 1) {
+    return apply(op, b, repeated(a, b->ncol), operand(b), SCL_GENERAL, out);
+  }
+  return scl_fail_argument("e2", "non-conformable: 'e1' is %zu x %zu, 'e2' is %zu x %zu", a->nrow,
+                           a->ncol, b->nrow, b->ncol);
 }
 
 scl_status scl_binary_scalar(scl_op op, const scl_mat *a, double scalar, bool scalar_first,

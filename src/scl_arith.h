@@ -14,7 +14,8 @@
  */
 /* op(a); op is a unary operation. */
 scl_status scl_unary(scl_op op, const scl_mat *a, scl_mat **out);
-/* op(a, b); op is a binary operation, a and b have one shape: else SCL_E_ARGUMENT. */
+/* op(a, b); op is a binary operation. a and b have one shape, or one of them is a column of the
+ * other's rows, which then meets every column: else SCL_E_ARGUMENT. */
 scl_status scl_binary(scl_op op, const scl_mat *a, const scl_mat *b, scl_mat **out);
 /* op(a, scalar), or op(scalar, a) when `scalar_first`. */
 scl_status scl_binary_scalar(scl_op op, const scl_mat *a, double scalar, bool scalar_first,

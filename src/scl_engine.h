@@ -58,7 +58,8 @@ typedef enum {
   SCL_REDUCE_COUNT
 } scl_reduction;
 
-/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. */
+/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. A block of leading
+ * dimension 0 repeats its one column. */
 typedef struct {
   scl_block block;
   double scalar;

@@ -73,6 +73,22 @@ scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, sc
   return scl_give(status, r, out);
 }
 
+scl_status scl_with_part(const scl_mat *a, size_t i, size_t j, const scl_mat *b, scl_mat **out) {
+  SCL_TRY(scl_mat_same_context(a, b));
+  if (i > a->nrow || b->nrow > a->nrow - i || j > a->ncol || b->ncol > a->ncol - j) {
+    return scl_fail_argument("value", "'value' of %zu x %zu does not fit into %zu x %zu", b->nrow,
+                             b->ncol, a->nrow, a->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, a->nrow, a->ncol, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (scl_is_empty(r)) goto done;
+  SCL_GO(put(r, 0, 0, scl_mat_block(a)));
+  SCL_GO(put(r, i, j, scl_mat_block(b)));
+done:
+  return scl_give(status, r, out);
+}
+
 /* ---- selection
  * ------------------------------------------------------------------------------------- */
 
@@ -144,6 +160,16 @@ scl_status scl_diagonal(const scl_mat *a, scl_mat **out) {
   return scl_give(status, r, out);
 }
 
+/* The diagonal of r from the vector d. Both are taken as rows, of other leading dimensions. */
+static scl_status put_diagonal(const scl_mat *d, scl_mat *r) {
+  scl_block diagonal = scl_mat_block(r), vector = scl_vector_block(d);
+  diagonal.nrow = vector.nrow = 1;
+  diagonal.ncol = vector.ncol = r->nrow < r->ncol ? r->nrow : r->ncol;
+  diagonal.ld += 1;
+  vector.ld = 1;
+  return scl_engine_of(r)->copy(r->ctx, SCL_COPY, vector, diagonal);
+}
+
 scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
   size_t n = d->nrow * d->ncol;
   if (n > 0 && d->nrow != 1 && d->ncol != 1) {
@@ -153,17 +179,23 @@ scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
   SCL_TRY(scl_mat_create(d->ctx, n, n, SCL_SYMMETRIC, &r));
   scl_status status = SCL_OK;
   if (n > 0) {
-    /* Both the vector and the diagonal are rows, of another leading dimension. */
-    scl_block whole = scl_mat_block(r), diagonal = whole, vector = scl_vector_block(d);
-    diagonal.nrow = vector.nrow = 1;
-    diagonal.ncol = vector.ncol = n;
-    diagonal.ld = whole.ld + 1;
-    vector.ld = 1;
-    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, whole));
-    SCL_GO(scl_engine_of(r)->copy(r->ctx, SCL_COPY, vector, diagonal));
+    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, scl_mat_block(r)));
+    SCL_GO(put_diagonal(d, r));
   }
 done:
   return scl_give(status, r, out);
+}
+
+scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) {
+  size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
+  SCL_TRY(scl_mat_same_context(a, d));
+  if ((d->nrow != 1 && d->ncol != 1) || d->nrow * d->ncol != n) {
+    return scl_fail_argument("value", "'value' must be a vector of length %zu, not %zu x %zu", n,
+                             d->nrow, d->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_copy_as(SCL_COPY, a, &r));
+  return scl_give(scl_is_empty(r) ? SCL_OK : put_diagonal(d, r), r, out);
 }
 
 /* ---- binding
