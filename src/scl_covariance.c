@@ -1,0 +1,124 @@
+#include "scl_covariance.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scl_operation.h"
+
+static const char *const type_name[] = {
+#define SCL_COVARIANCE_ENTRY(ID, name) #name,
+    SCL_COVARIANCE_TABLE(SCL_COVARIANCE_ENTRY)
+#undef SCL_COVARIANCE_ENTRY
+};
+
+scl_status scl_covariance_find(const char *name, scl_covariance_type *out) {
+  for (int i = 0; i < SCL_COVARIANCE_TYPES; i++) {
+    if (strcmp(name, type_name[i]) == 0) {
+      *out = (scl_covariance_type)i;
+      return SCL_OK;
+    }
+  }
+  return scl_fail_argument("kernel", "there is no covariance function '%s'", name);
+}
+
+static bool is_positive(double x) { return isfinite(x) && x > 0; }
+
+scl_status scl_covariance_check(const scl_covariance *kernel, size_t p) {
+  int entries = 0;
+  for (int t = 0; t < kernel->terms; t++) {
+    const scl_covariance_term *term = &kernel->term[t];
+    if ((int)term->type < 0 || term->type >= SCL_COVARIANCE_TYPES || term->entries < 1) {
+      return scl_fail_argument("kernel", "term %d of 'kernel' is not a covariance function", t + 1);
+    }
+    if (!is_positive(term->sd)) {
+      return scl_fail_argument("kernel", "'sd' must be positive and finite, not %g", term->sd);
+    }
+    entries += term->entries;
+  }
+  if (kernel->terms < 1 || entries != kernel->entries) {
+    return scl_fail_argument("kernel", "'kernel' has no terms");
+  }
+  for (int e = 0; e < entries; e++) {
+    if (kernel->column[e] < 0 || (size_t)kernel->column[e] >= p) {
+      return scl_fail_argument("kernel", "'kernel' looks at column %d of %zu",
+                               kernel->column[e] + 1, p);
+    }
+    if (!is_positive(kernel->lengthscale[e])) {
+      return scl_fail_argument("kernel", "'lengthscale' must be positive and finite, not %g",
+                               kernel->lengthscale[e]);
+    }
+  }
+  if (!(isfinite(kernel->noise) && kernel->noise >= 0)) {
+    return scl_fail_argument("noise", "'noise' must be finite and not negative");
+  }
+  return SCL_OK;
+}
+
+double scl_covariance_variance(const scl_covariance *kernel) {
+  double sum = 0;
+  for (int t = 0; t < kernel->terms; t++) sum += kernel->term[t].sd * kernel->term[t].sd;
+  return sum;
+}
+
+static scl_status check_inputs(const scl_covariance *kernel, const scl_mat *x1,
+                               const scl_mat *x2) {
+  SCL_TRY(scl_covariance_check(kernel, x1->ncol));
+  if (x2 == NULL) return SCL_OK;
+  SCL_TRY(scl_mat_same_context(x1, x2));
+  if (x2->ncol != x1->ncol) {
+    return scl_fail_argument("x2", "'x2' has %zu columns, 'x1' has %zu", x2->ncol, x1->ncol);
+  }
+  return SCL_OK;
+}
+
+/* The pass without its task. */
+static struct scl_covariance_pass begin_pass(const scl_covariance *kernel, const scl_mat *x1,
+                                             const scl_mat *x2) {
+  bool symmetric = x2 == NULL;
+  return (struct scl_covariance_pass){.kernel = kernel,
+                                      .x1 = scl_mat_block(x1),
+                                      .x2 = scl_mat_block(symmetric ? x1 : x2),
+                                      .symmetric = symmetric,
+                                      .region = symmetric ? SCL_MIRRORED : SCL_ALL};
+}
+
+scl_status scl_covariance_matrix(const scl_covariance *kernel, const scl_mat *x1,
+                                 const scl_mat *x2, scl_mat **out) {
+  SCL_TRY(check_inputs(kernel, x1, x2));
+  scl_mat *k = NULL;
+  SCL_TRY(scl_mat_create(x1->ctx, x1->nrow, x2 == NULL ? x1->nrow : x2->nrow,
+                         x2 == NULL ? SCL_SYMMETRIC : SCL_GENERAL, &k));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(k)) {
+    struct scl_covariance_pass pass = begin_pass(kernel, x1, x2);
+    pass.k = scl_mat_block(k);
+    status = scl_engine_of(x1)->covariance(x1->ctx, &pass);
+  }
+  return scl_give(status, k, out);
+}
+
+scl_status scl_covariance_adjoint(const scl_covariance *kernel, const scl_mat *x1,
+                                  const scl_mat *x2, const scl_mat *weights, double *out) {
+  SCL_TRY(check_inputs(kernel, x1, x2));
+  SCL_TRY(scl_mat_same_context(x1, weights));
+  size_t n = x2 == NULL ? x1->nrow : x2->nrow;
+  if (weights->nrow != x1->nrow || weights->ncol != n) {
+    return scl_fail_argument("k_adj", "'k_adj' is %zu x %zu, the covariance matrix %zu x %zu",
+                             weights->nrow, weights->ncol, x1->nrow, n);
+  }
+  int count = scl_covariance_count(kernel);
+  if (scl_is_empty(weights)) {
+    for (int q = 0; q < count; q++) out[q] = 0;
+    return SCL_OK;
+  }
+  struct scl_covariance_pass pass = begin_pass(kernel, x1, x2);
+  pass.weights = scl_mat_block(weights);
+  pass.inner = 1;
+  SCL_TRY(scl_block_create(x1->ctx, (size_t)count, 1, &pass.out));
+  scl_status status = scl_engine_of(x1)->covariance_adjoint(x1->ctx, &pass);
+  if (status == SCL_OK) {
+    status = scl_engine_of(x1)->download(x1->ctx, SCL_GENERAL, pass.out, out, (size_t)count);
+  }
+  scl_buffer_release(pass.out.buffer);
+  return status;
+}
