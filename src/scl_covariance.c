@@ -21,7 +21,9 @@ scl_status scl_covariance_find(const char *name, scl_covariance_type *out) {
   return scl_fail_argument("kernel", "there is no covariance function '%s'", name);
 }
 
-static bool is_positive(double x) { return isfinite(x) && x > 0; }
+static bool is_positive(double x) {
+  return isfinite(x) && x > 0;
+}
 
 scl_status scl_covariance_check(const scl_covariance *kernel, size_t p) {
   int entries = 0;
@@ -60,8 +62,7 @@ double scl_covariance_variance(const scl_covariance *kernel) {
   return sum;
 }
 
-static scl_status check_inputs(const scl_covariance *kernel, const scl_mat *x1,
-                               const scl_mat *x2) {
+static scl_status check_inputs(const scl_covariance *kernel, const scl_mat *x1, const scl_mat *x2) {
   SCL_TRY(scl_covariance_check(kernel, x1->ncol));
   if (x2 == NULL) return SCL_OK;
   SCL_TRY(scl_mat_same_context(x1, x2));
@@ -82,8 +83,8 @@ static struct scl_covariance_pass begin_pass(const scl_covariance *kernel, const
                                       .region = symmetric ? SCL_MIRRORED : SCL_ALL};
 }
 
-scl_status scl_covariance_matrix(const scl_covariance *kernel, const scl_mat *x1,
-                                 const scl_mat *x2, scl_mat **out) {
+scl_status scl_covariance_matrix(const scl_covariance *kernel, const scl_mat *x1, const scl_mat *x2,
+                                 scl_mat **out) {
   SCL_TRY(check_inputs(kernel, x1, x2));
   scl_mat *k = NULL;
   SCL_TRY(scl_mat_create(x1->ctx, x1->nrow, x2 == NULL ? x1->nrow : x2->nrow,

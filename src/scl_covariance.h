@@ -60,8 +60,8 @@ double scl_covariance_variance(const scl_covariance *kernel);
 
 /* Covariances of the rows of x1 (m x p) and x2 (n x p): a new m x n matrix. x2 == NULL is x1, with
  * noise, and a symmetric result. SCL_E_ARGUMENT. */
-scl_status scl_covariance_matrix(const scl_covariance *kernel, const scl_mat *x1,
-                                 const scl_mat *x2, scl_mat **out);
+scl_status scl_covariance_matrix(const scl_covariance *kernel, const scl_mat *x1, const scl_mat *x2,
+                                 scl_mat **out);
 
 /* Reverse mode: from weights = dF/dK (m x n; when x2 is NULL symmetric, and its lower triangle is
  * read) the derivatives of F, scl_covariance_count() numbers. Waits. */

@@ -1,0 +1,27 @@
+/* Covariances in long double, from the formulas alone, for test_covariance.c and test_gp.c. */
+#ifndef GP_REFERENCE_H
+#define GP_REFERENCE_H
+
+#include "../../src/scl_covariance.h"
+
+#define MOST_TERMS 4
+#define MOST_ENTRIES 80
+
+/* A kernel with its own arrays; `kernel` points into them. */
+typedef struct {
+  scl_covariance kernel;
+  scl_covariance_term term[MOST_TERMS];
+  int column[MOST_ENTRIES];
+  double lengthscale[MOST_ENTRIES];
+} test_kernel;
+
+/* One term each of all types: on column 0, on the last two columns, on all columns. */
+void test_kernel_mixed(test_kernel *k, size_t p);
+/* The parameter number q in the order of the derivatives. */
+double *test_kernel_parameter(test_kernel *k, int q);
+
+/* k(x1_i, x2_j), without noise; x1 and x2 are dense with m and n rows. */
+long double test_covariance_value(const scl_covariance *kernel, const double *x1, size_t m,
+                                  size_t i, const double *x2, size_t n, size_t j);
+
+#endif
