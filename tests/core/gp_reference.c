@@ -7,7 +7,8 @@ static void add_term(test_kernel *k, scl_covariance_type type, double sd, size_t
   k->term[c->terms++] = (scl_covariance_term){type, (int)(to - from), sd};
   for (size_t j = from; j < to; j++) {
     k->column[c->entries] = (int)j;
-    k->lengthscale[c->entries++] = 0.5 + 0.25 * (double)(c->entries % 5);
+    k->lengthscale[c->entries] = 0.5 + 0.25 * (c->entries % 5);
+    c->entries++;
   }
 }
 

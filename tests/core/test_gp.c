@@ -174,7 +174,9 @@ static void check_refusals(scl_context *ctx) {
   CHECK(gp == NULL);
   REQUIRE_OK(scl_gp_create(ctx, x, y, 4, 1, &gp));
   test_kernel_mixed(&k, 1);
-  k.kernel.noise = 0; /* rows 1 and 2 are the same: singular */
+  k.kernel.noise = 0; /* rows 1 and 2 are the same: singular, and exactly so with these numbers */
+  k.kernel.terms = k.kernel.entries = 1;
+  k.term[0].sd = 1;
   scl_gp_mean zero = {false, 0};
   CHECK_STATUS(SCL_E_NOT_PD, scl_gp_evaluate(gp, &k.kernel, zero, &value, &mean, NULL));
   CHECK(scl_fault_last()->index == 2);
