@@ -197,4 +197,6 @@ const scl_engine scl_cl_engine = {
     .diagonal = scl_cl_diagonal,
     .reduce = scl_cl_reduce,
     .check = scl_cl_check,
+    .covariance = scl_cl_covariance,
+    .covariance_adjoint = scl_cl_covariance_adjoint,
 };
