@@ -154,19 +154,20 @@ test_that("loading asks no platform and writes nothing", {
   expect_match(paste(result$output, collapse = " "), "unloaded")
 })
 
-test_that("without a platform the host does the work, and a device asked for is a classed error", {
+test_that("without a platform, or a loader, the host works and a device asked for is an error", {
   empty <- tempfile("vendors")
   dir.create(empty)
   on.exit(unlink(empty, recursive = TRUE))
-  result <- run_r(c(
-    "library(statcl)",
-    "stopifnot(nrow(cl_devices()) == 0, !cl_available())",
-    "x <- as_cl(diag(2))",
-    "stopifnot(identical(as.matrix(x), diag(2)))",
-    "e <- tryCatch(cl_use(engine = 'device'), error = function(e) e)",
-    "stopifnot(inherits(e, 'statcl_error_no_device'))",
-    "cl_sitrep()",
-    "cat('done')"), env = paste0("OCL_ICD_VENDORS=", empty))
-  expect_equal(result$status, 0L)
-  expect_match(paste(result$output, collapse = " "), "done")
+  for (setting in c(paste0("OCL_ICD_VENDORS=", empty), "STATCL_LOADER=no-such-library.so")) {
+    result <- run_r(c(
+      "library(statcl)",
+      "stopifnot(nrow(cl_devices()) == 0, !cl_available())",
+      "x <- as_cl(diag(2))",
+      "stopifnot(identical(as.matrix(x), diag(2)))",
+      "e <- tryCatch(cl_use(engine = 'device'), error = function(e) e)",
+      "stopifnot(inherits(e, 'statcl_error_no_device'))",
+      "cl_sitrep()"), env = setting)
+    expect_equal(result$status, 0L, info = paste(c(setting, result$output), collapse = "\n"))
+    expect_match(paste(result$output, collapse = " "), "advice")
+  }
 })
