@@ -1,0 +1,319 @@
+/* Elementwise operations, reductions and checks. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/scl_arith.h"
+#include "matrices.h"
+
+/* ---- elementwise
+ * --------------------------------------------------------------------------------- */
+
+static double reference(scl_op op, double a, double b) {
+  switch (op) {
+  case SCL_OP_ADD:
+    return a + b;
+  case SCL_OP_SUB:
+    return a - b;
+  case SCL_OP_MUL:
+    return a * b;
+  case SCL_OP_DIV:
+    return a / b;
+  case SCL_OP_POW:
+    return pow(a, b);
+  case SCL_OP_NEG:
+    return -a;
+  case SCL_OP_ABS:
+    return fabs(a);
+  case SCL_OP_SQRT:
+    return sqrt(a);
+  case SCL_OP_EXP:
+    return exp(a);
+  case SCL_OP_LOG:
+    return log(a);
+  case SCL_OP_LOG1P:
+    return log1p(a);
+  case SCL_OP_EXPM1:
+    return expm1(a);
+  case SCL_OP_TANH:
+    return tanh(a);
+  default:
+    return NAN;
+  }
+}
+
+static bool takes_two(scl_op op) {
+  return op <= SCL_OP_POW;
+}
+
+static const double awkward[] = {0.0,      -0.0,      1.0, -1.0,   2.0,  0.5,
+                                 INFINITY, -INFINITY, NAN, 1e-300, 1e300};
+enum { AWKWARD = sizeof awkward / sizeof *awkward };
+
+/* Random numbers with awkward ones among them. */
+static void fill_awkward(double *x, size_t n) {
+  test_fill(x, n);
+  for (size_t i = 0; i < n; i++) {
+    if (i % 3 == 1) x[i] = awkward[(i * 7 + i / 11) % AWKWARD];
+  }
+}
+
+/* The result against the reference on what the operands store, and its view against its content. */
+static void check_result(scl_op op, scl_mat *r, const double *a, double scalar_a, const double *b,
+                         double scalar_b) {
+  size_t count = r->nrow * r->ncol;
+  double *got = mat_stored(r), *want = test_alloc(count * sizeof *want);
+  for (size_t i = 0; i < count; i++) {
+    want[i] = reference(op, a != NULL ? a[i] : scalar_a, b != NULL ? b[i] : scalar_b);
+  }
+  CHECK(mat_distance(got, want, count) <= 4e-15);
+  CHECK(mat_is_canonical(got, r->nrow, r->ncol, r->view));
+  free(got);
+  free(want);
+  scl_mat_release(r);
+}
+
+static void check_op(scl_context *ctx, scl_op op, size_t m, size_t n, scl_view view_a,
+                     scl_view view_b) {
+  size_t count = m * n;
+  double *data = test_alloc(count * sizeof *data);
+  fill_awkward(data, count);
+  scl_mat *a = mat_make(ctx, data, m, n, view_a), *b, *r;
+  fill_awkward(data, count);
+  b = mat_make(ctx, data, m, n, view_b);
+  double *stored_a = mat_stored(a), *stored_b = mat_stored(b);
+  free(data);
+  if (takes_two(op)) {
+    REQUIRE_OK(scl_binary(op, a, b, &r));
+    check_result(op, r, stored_a, 0, stored_b, 0);
+    for (size_t k = 0; k < AWKWARD; k++) {
+      REQUIRE_OK(scl_binary_scalar(op, a, awkward[k], false, &r));
+      check_result(op, r, stored_a, 0, NULL, awkward[k]);
+      REQUIRE_OK(scl_binary_scalar(op, b, awkward[k], true, &r));
+      check_result(op, r, NULL, awkward[k], stored_b, 0);
+    }
+    CHECK_STATUS(SCL_E_ARGUMENT, scl_unary(op, a, &r));
+  } else {
+    REQUIRE_OK(scl_unary(op, a, &r));
+    check_result(op, r, stored_a, 0, NULL, 0);
+    CHECK_STATUS(SCL_E_ARGUMENT, scl_binary(op, a, b, &r));
+  }
+  free(stored_a);
+  free(stored_b);
+  scl_mat_release(a);
+  scl_mat_release(b);
+}
+
+static void check_views(scl_context *ctx) {
+  scl_mat *l = mat_random(ctx, 5, 5, SCL_LOWER), *s, *r;
+  s = mat_random(ctx, 5, 5, SCL_SYMMETRIC);
+  REQUIRE_OK(scl_binary(SCL_OP_ADD, l, l, &r));
+  CHECK(r->view == SCL_LOWER);
+  scl_mat_release(r);
+  REQUIRE_OK(scl_binary_scalar(SCL_OP_MUL, l, 2.0, true, &r));
+  CHECK(r->view == SCL_LOWER);
+  scl_mat_release(r);
+  REQUIRE_OK(scl_unary(SCL_OP_EXP, l, &r));
+  CHECK(r->view == SCL_GENERAL);
+  scl_mat_release(r);
+  REQUIRE_OK(scl_unary(SCL_OP_EXP, s, &r));
+  CHECK(r->view == SCL_SYMMETRIC);
+  scl_mat_release(r);
+  REQUIRE_OK(scl_binary(SCL_OP_ADD, s, l, &r));
+  CHECK(r->view == SCL_GENERAL);
+  scl_mat_release(r);
+  scl_mat_release(l);
+  l = mat_random(ctx, 5, 4, SCL_GENERAL);
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_binary(SCL_OP_ADD, s, l, &r));
+  CHECK(strcmp(scl_fault_last()->argument, "e2") == 0);
+  scl_mat_release(l);
+  scl_mat_release(s);
+}
+
+static void check_scaling(scl_context *ctx, size_t m, size_t n, scl_view view) {
+  for (int side = SCL_LEFT; side <= SCL_RIGHT; side++) {
+    for (int as_row = 0; as_row < 2; as_row++) {
+      size_t length = side == SCL_LEFT ? m : n;
+      scl_mat *a = mat_random(ctx, m, n, view), *r, *d;
+      d = mat_random(ctx, as_row ? 1 : length, as_row ? length : 1, SCL_GENERAL);
+      double *pa = mat_stored(a), *pd = mat_stored(d);
+      REQUIRE_OK(scl_scale_diagonal((scl_side)side, d, a, &r));
+      for (size_t j = 0; j < n; j++) {
+        for (size_t i = 0; i < m; i++) pa[i + j * m] *= pd[side == SCL_LEFT ? i : j];
+      }
+      double *got = mat_stored(r);
+      CHECK(mat_distance(got, pa, m * n) == 0.0);
+      CHECK(mat_is_canonical(got, m, n, r->view));
+      free(got), free(pa), free(pd);
+      scl_mat_release(r), scl_mat_release(d);
+      d = mat_random(ctx, length + 1, 1, SCL_GENERAL);
+      CHECK_STATUS(SCL_E_ARGUMENT, scl_scale_diagonal((scl_side)side, d, a, &r));
+      scl_mat_release(d), scl_mat_release(a);
+    }
+  }
+}
+
+/* Promised zeros do not become NaN. */
+static void check_infinite_scale(scl_context *ctx) {
+  double infinite[4] = {INFINITY, 1, NAN, 1};
+  scl_mat *a = mat_random(ctx, 4, 4, SCL_LOWER), *d, *r;
+  d = mat_make(ctx, infinite, 4, 1, SCL_GENERAL);
+  REQUIRE_OK(scl_scale_diagonal(SCL_LEFT, d, a, &r));
+  double *got = mat_stored(r);
+  CHECK(r->view == SCL_LOWER && mat_is_canonical(got, 4, 4, SCL_LOWER));
+  CHECK(isinf(got[0]) && isnan(got[2]));
+  free(got);
+  scl_mat_release(r), scl_mat_release(d), scl_mat_release(a);
+}
+
+static void check_add_diagonal(scl_context *ctx, size_t n) {
+  scl_mat *a = mat_random(ctx, n, n, SCL_SYMMETRIC), *r;
+  double *want = mat_stored(a), *got;
+  for (size_t i = 0; i < n; i++) want[i * (n + 1)] += 2.5;
+  REQUIRE_OK(scl_add_diagonal(a, 2.5, &r));
+  got = mat_stored(r);
+  CHECK(r->view == SCL_SYMMETRIC && mat_distance(got, want, n * n) == 0.0);
+  free(got), free(want);
+  scl_mat_release(r), scl_mat_release(a);
+}
+
+/* ---- reductions
+ * -------------------------------------------------------------------------------------- */
+
+/* Relative to the sum of magnitudes, which is what an order of additions can promise. */
+static void check_sums(scl_context *ctx, size_t m, size_t n) {
+  size_t count = m * n;
+  double *x = test_alloc(count * sizeof *x), *y = test_alloc(count * sizeof *y), got;
+  test_fill(x, count);
+  test_fill(y, count);
+  scl_mat *a = mat_make(ctx, x, m, n, SCL_GENERAL), *b = mat_make(ctx, y, m, n, SCL_GENERAL);
+  long double sum = 0, size = 0, dot = 0, dot_size = 0;
+  double least = INFINITY, most = -INFINITY;
+  for (size_t i = 0; i < count; i++) {
+    sum += x[i];
+    size += fabsl(x[i]);
+    dot += (long double)x[i] * y[i];
+    dot_size += fabsl((long double)x[i] * y[i]);
+    if (x[i] < least) least = x[i];
+    if (x[i] > most) most = x[i];
+  }
+  REQUIRE_OK(scl_reduce(SCL_REDUCE_SUM, a, NULL, &got));
+  CHECK(fabsl(got - sum) <= 4e-15L * size);
+  REQUIRE_OK(scl_reduce(SCL_REDUCE_DOT, a, b, &got));
+  CHECK(fabsl(got - dot) <= 4e-15L * dot_size);
+  REQUIRE_OK(scl_reduce(SCL_REDUCE_MIN, a, NULL, &got));
+  CHECK(got == least);
+  REQUIRE_OK(scl_reduce(SCL_REDUCE_MAX, a, NULL, &got));
+  CHECK(got == most);
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_reduce(SCL_REDUCE_DOT, a, NULL, &got));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_reduce(SCL_REDUCE_SUM, a, b, &got));
+  if (count > 0) {
+    x[count / 2] = NAN;
+    scl_mat *c = mat_make(ctx, x, m, n, SCL_GENERAL);
+    for (int op = 0; op < SCL_REDUCE_COUNT; op++) {
+      REQUIRE_OK(scl_reduce((scl_reduction)op, c, op == SCL_REDUCE_DOT ? b : NULL, &got));
+      CHECK(isnan(got));
+    }
+    scl_mat_release(c);
+  }
+  for (size_t i = 0; i < count; i++) x[i] = 1.0 + fabs(y[i]);
+  scl_mat *c = mat_make(ctx, x, m, n, SCL_GENERAL);
+  sum = 0;
+  for (size_t i = 0; i < count; i++) sum += logl(x[i]);
+  REQUIRE_OK(scl_reduce(SCL_REDUCE_SUM_LOG, c, NULL, &got));
+  CHECK(fabsl(got - sum) <= 4e-15L * (sum + 1));
+  free(x), free(y);
+  scl_mat_release(a), scl_mat_release(b), scl_mat_release(c);
+}
+
+/* A reduction over a part of a larger buffer. */
+static void check_strided_sum(scl_context *ctx) {
+  scl_mat *a = mat_random(ctx, 40, 30, SCL_GENERAL);
+  double *x = mat_stored(a), got;
+  long double want = 0;
+  for (size_t j = 3; j < 20; j++) {
+    for (size_t i = 5; i < 38; i++) want += x[i + j * 40];
+  }
+  scl_block result;
+  REQUIRE_OK(scl_block_create(ctx, 1, 1, &result));
+  scl_block part = scl_block_part(scl_mat_block(a), 5, 3, 33, 17);
+  REQUIRE_OK(ctx->engine->reduce(ctx, SCL_REDUCE_SUM, part, part, result));
+  REQUIRE_OK(ctx->engine->download(ctx, SCL_GENERAL, result, &got, 1));
+  CHECK_NEAR(got, (double)want, 1e-14);
+  scl_buffer_release(result.buffer);
+  free(x);
+  scl_mat_release(a);
+}
+
+/* ---- checks
+ * ------------------------------------------------------------------------------------------- */
+
+static int64_t find(scl_context *ctx, scl_check what, double tol, const double *x, size_t m,
+                    size_t n, scl_view view) {
+  scl_mat *a = mat_make(ctx, x, m, n, view);
+  int64_t index = -1;
+  CHECK_OK(scl_check_matrix(what, tol, a, &index));
+  scl_mat_release(a);
+  return index;
+}
+
+static void check_checks(scl_context *ctx, size_t n) {
+  double *x = test_alloc(n * n * sizeof *x);
+  mat_spd(x, n, 10.0, 1.0);
+  CHECK(find(ctx, SCL_CHECK_FINITE, 0, x, n, n, SCL_GENERAL) == 0);
+  CHECK(find(ctx, SCL_CHECK_SYMMETRIC, 0, x, n, n, SCL_GENERAL) == 0);
+  CHECK(find(ctx, SCL_CHECK_DIAGONAL, 0, x, n, n, SCL_GENERAL) == 0);
+  const double bad[] = {NAN, INFINITY, -INFINITY};
+  for (size_t k = 0; k < 3; k++) {
+    size_t i = (n * 2) / 3, j = n / 3; /* on or below the diagonal */
+    double keep = x[i + j * n], other = x[j + i * n];
+    x[i + j * n] = bad[k];
+    CHECK(find(ctx, SCL_CHECK_FINITE, 0, x, n, n, SCL_GENERAL) == (int64_t)(i + j * n + 1));
+    CHECK(find(ctx, SCL_CHECK_FINITE, 0, x, n, n, SCL_LOWER) == (int64_t)(i + j * n + 1));
+    CHECK(find(ctx, SCL_CHECK_FINITE, 0, x, n, n, SCL_SYMMETRIC) == (int64_t)(i + j * n + 1));
+    if (i != j) {
+      CHECK(find(ctx, SCL_CHECK_FINITE, 0, x, n, n, SCL_UPPER) == 0);
+      CHECK(find(ctx, SCL_CHECK_SYMMETRIC, 1e-8, x, n, n, SCL_GENERAL) == (int64_t)(i + j * n + 1));
+      x[j + i * n] = bad[k];
+      CHECK(find(ctx, SCL_CHECK_SYMMETRIC, 1e-8, x, n, n, SCL_GENERAL) == 0);
+      x[j + i * n] = other;
+    }
+    x[i + j * n] = keep;
+    if (i != j) {
+      x[i + j * n] = other + 1e-3 * fabs(other);
+      CHECK(find(ctx, SCL_CHECK_SYMMETRIC, 1e-2, x, n, n, SCL_GENERAL) == 0);
+      CHECK(find(ctx, SCL_CHECK_SYMMETRIC, 1e-4, x, n, n, SCL_GENERAL) == (int64_t)(i + j * n + 1));
+      x[i + j * n] = keep;
+    }
+  }
+  x[(n - 1) * (n + 1)] = -0.0;
+  CHECK(find(ctx, SCL_CHECK_DIAGONAL, 0, x, n, n, SCL_GENERAL) == (int64_t)n);
+  x[0] = 0.0;
+  CHECK(find(ctx, SCL_CHECK_DIAGONAL, 0, x, n, n, SCL_GENERAL) == 1);
+  free(x);
+}
+
+void test_arith(scl_context *ctx) {
+  static const size_t shape[][2] = {{1, 1}, {5, 3}, {0, 4}, {4, 0}, {67, 33}};
+  for (int op = 0; op < SCL_OP_COUNT; op++) {
+    for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
+      check_op(ctx, (scl_op)op, shape[s][0], shape[s][1], SCL_GENERAL, SCL_GENERAL);
+    }
+    for (int view = 0; view < 16; view++) {
+      check_op(ctx, (scl_op)op, 9, 9, (scl_view)(view / 4), (scl_view)(view % 4));
+    }
+  }
+  check_views(ctx);
+  for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
+    check_scaling(ctx, shape[s][0], shape[s][1], SCL_GENERAL);
+  }
+  for (int view = 0; view < 4; view++) check_scaling(ctx, 20, 20, (scl_view)view);
+  check_infinite_scale(ctx);
+  check_add_diagonal(ctx, 1);
+  check_add_diagonal(ctx, 33);
+  static const size_t sums[][2] = {{1, 1}, {7, 9}, {0, 3}, {129, 1}, {1, 129}, {1000, 77}};
+  for (size_t s = 0; s < sizeof sums / sizeof *sums; s++) check_sums(ctx, sums[s][0], sums[s][1]);
+  check_strided_sum(ctx);
+  static const size_t orders[] = {1, 2, 7, 64, 65};
+  for (size_t s = 0; s < 5; s++) check_checks(ctx, orders[s]);
+}
