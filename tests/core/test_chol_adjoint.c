@@ -1,0 +1,129 @@
+/* Reverse mode of the Cholesky factor: against the closed form in 113-bit arithmetic, and against
+ * central differences. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../src/scl_cholesky.h"
+#include "matrices.h"
+
+#ifdef __SIZEOF_FLOAT128__
+__extension__ typedef __float128 quad;
+
+/* S = 1/2 L^-T (P + P') L^-1 with P the lower triangle of L' dF/dL, its diagonal halved; the lower
+ * triangle of S is computed. */
+static void reference(const double *l, const double *l_adj, size_t n, quad *s) {
+  quad *m = test_alloc(n * n * sizeof *m);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = j; i < n; i++) {
+      quad sum = 0;
+      for (size_t k = i; k < n; k++) sum += (quad)l[k + i * n] * l_adj[k + j * n];
+      m[i + j * n] = m[j + i * n] = sum / 2;
+    }
+  }
+  for (size_t j = 0; j < n; j++) { /* M = L^-T M */
+    for (size_t i = n; i-- > 0;) {
+      quad sum = m[i + j * n];
+      for (size_t k = i + 1; k < n; k++) sum -= (quad)l[k + i * n] * m[k + j * n];
+      m[i + j * n] = sum / l[i + i * n];
+    }
+  }
+  for (size_t j = n; j-- > 0;) { /* S = M L^-1, the diagonal last: it needs its column */
+    for (size_t i = n; i-- > j;) {
+      quad sum = m[i + j * n];
+      for (size_t k = j + 1; k < n; k++) {
+        sum -= (k <= i ? s[i + k * n] : s[k + i * n]) * l[k + j * n];
+      }
+      s[i + j * n] = sum / l[j + j * n];
+    }
+  }
+  free(m);
+}
+
+/* Relative to the largest element of S. */
+static double distance(const double *got, const quad *want, size_t n) {
+  double worst = 0, size = 0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = j; i < n; i++) {
+      quad d = got[i + j * n] - want[i + j * n];
+      double error = fabs((double)d), value = fabs((double)want[i + j * n]);
+      if (!(error <= worst)) worst = error;
+      if (value > size) size = value;
+    }
+  }
+  return worst / size;
+}
+
+static void check_reference(scl_context *ctx, size_t n, double condition) {
+  double *a = test_alloc(n * n * sizeof *a);
+  quad *want = test_alloc(n * n * sizeof *want);
+  mat_spd(a, n, condition, 1.0);
+  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l, *l_adj, *s;
+  l_adj = mat_random(ctx, n, n, SCL_GENERAL); /* its upper triangle is not to count */
+  REQUIRE_OK(scl_chol(m, 0.0, false, &l));
+  REQUIRE_OK(scl_chol_adjoint(l, l_adj, &s));
+  double *pl = mat_stored(l), *pa = mat_stored(l_adj), *ps = mat_stored(s);
+  reference(pl, pa, n, want);
+  CHECK(s->view == SCL_SYMMETRIC && mat_is_canonical(ps, n, n, SCL_SYMMETRIC));
+  CHECK(distance(ps, want, n) <= 10 * (double)n * DBL_EPSILON / 2 * condition);
+  free(a), free(want), free(pl), free(pa), free(ps);
+  scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
+}
+#endif
+
+/* F(A) = sum of w * chol(A) over the lower triangle. */
+static double objective(scl_context *ctx, const double *a, const double *w, size_t n) {
+  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l = NULL;
+  CHECK_OK(scl_chol(m, 0.0, false, &l));
+  double *pl = mat_stored(l), sum = 0.0;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = j; i < n; i++) sum += w[i + j * n] * pl[i + j * n];
+  }
+  free(pl);
+  scl_mat_release(m), scl_mat_release(l);
+  return sum;
+}
+
+static void check_differences(scl_context *ctx, size_t n) {
+  double *a = test_alloc(n * n * sizeof *a), *moved = test_alloc(n * n * sizeof *moved);
+  double *direction = test_alloc(n * n * sizeof *direction), *w = test_alloc(n * n * sizeof *w);
+  mat_spd(a, n, 20.0, 10.0);
+  test_fill(w, n * n), test_fill(direction, n * n);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < j; i++) {
+      direction[i + j * n] = direction[j + i * n];
+      w[i + j * n] = NAN; /* never read */
+    }
+  }
+  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l, *s, *l_adj;
+  l_adj = mat_make(ctx, w, n, n, SCL_GENERAL);
+  REQUIRE_OK(scl_chol(m, 0.0, false, &l));
+  REQUIRE_OK(scl_chol_adjoint(l, l_adj, &s));
+  double *ps = mat_stored(s), along = 0.0, side[2], h = 1e-5;
+  for (size_t i = 0; i < n * n; i++) along += ps[i] * direction[i];
+  for (int k = 0; k < 2; k++) {
+    for (size_t i = 0; i < n * n; i++) moved[i] = a[i] + (k ? h : -h) * direction[i];
+    side[k] = objective(ctx, moved, w, n);
+  }
+  CHECK_NEAR(along, (side[1] - side[0]) / (2 * h), 1e-7);
+  free(a), free(moved), free(direction), free(w), free(ps);
+  scl_mat_release(m), scl_mat_release(l), scl_mat_release(s), scl_mat_release(l_adj);
+}
+
+void test_chol_adjoint(scl_context *ctx) {
+#ifdef __SIZEOF_FLOAT128__
+  static const double conditions[] = {2.0, 1e4, 1e9};
+  for (size_t n = 1; n <= 40; n++) {
+    for (size_t k = 0; k < 3; k++) check_reference(ctx, n, conditions[k]);
+  }
+  check_reference(ctx, 64, 1e4);
+  for (size_t k = 0; k < 3; k++) check_reference(ctx, 65, conditions[k]);
+  check_reference(ctx, 129, 1e2);
+  check_reference(ctx, 129, 1e8);
+  check_reference(ctx, 257, 1e6);
+#else
+  SKIP("no 113-bit arithmetic");
+#endif
+  check_differences(ctx, 5);
+  check_differences(ctx, 150);
+}
