@@ -68,9 +68,13 @@ step install 300 R CMD INSTALL --library=build/lib "$tarball"
 export R_LIBS=$root/build/lib
 
 # No network, no clock server; whatever CRAN's machines look at beyond --as-cran. No ERROR, WARNING
-# or NOTE passes, less the one that greets every new package.
+# or NOTE passes, less the one that greets every new package. Folders of its own show what is left
+# behind; other programs may write to /tmp meanwhile.
+mkdir -p build/check/home build/check/tmp
 step r-cmd-check 1200 env -u POCL_CACHE_DIR _R_CHECK_CRAN_INCOMING_REMOTE_=false \
   _R_CHECK_SYSTEM_CLOCK_=0 _R_CHECK_THINGS_IN_TEMP_DIR_=true _R_CHECK_THINGS_IN_OTHER_DIRS_=true \
+  _R_CHECK_THINGS_IN_OTHER_DIRS_EXCLUDE_='^/tmp/' HOME="$root/build/check/home" \
+  TMPDIR="$root/build/check/tmp" \
   bash -c "cd build/check && R CMD check --as-cran --no-manual $(basename "$tarball") &&
     bash ../../.ci/check_notes.sh statcl.Rcheck/00check.log"
 if Rscript -e 'quit(status = !requireNamespace("roxygen2", quietly = TRUE))' > /dev/null 2>&1; then
