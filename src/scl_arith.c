@@ -3,8 +3,7 @@
 #include "../inst/kernels/port.h"
 #include "scl_operation.h"
 
-/* ---- elementwise -------------------------------------------------------------------------------
- */
+/* ---- elementwise ---------------------------------------------------------------------------- */
 
 static bool is_unary(scl_op op) {
   switch (op) {
@@ -145,8 +144,7 @@ done:
   return scl_give(status, r, out);
 }
 
-/* ---- to the host
- * ----------------------------------------------------------------------------------- */
+/* ---- to the host ---------------------------------------------------------------------------- */
 
 static double identity_of(scl_reduction op) {
   switch (op) {

@@ -10,8 +10,7 @@
 
 #include "scl_engine.h"
 
-/* ---- elementwise -------------------------------------------------------------------------------
- */
+/* ---- elementwise ---------------------------------------------------------------------------- */
 /* op(a); op is a unary operation. */
 scl_status scl_unary(scl_op op, const scl_mat *a, scl_mat **out);
 /* op(a, b); op is a binary operation. a and b have one shape, or one of them is a column of the
@@ -26,8 +25,7 @@ scl_status scl_scale_diagonal(scl_side side, const scl_mat *d, const scl_mat *a,
 /* a + value I; a is square. */
 scl_status scl_add_diagonal(const scl_mat *a, double value, scl_mat **out);
 
-/* ---- to the host
- * ----------------------------------------------------------------------------------- */
+/* ---- to the host ---------------------------------------------------------------------------- */
 /* Reduction over all elements of a (and b of the same shape for SCL_REDUCE_DOT, else NULL); the
  * identity of the reduction when there are none. */
 scl_status scl_reduce(scl_reduction op, const scl_mat *a, const scl_mat *b, double *out);

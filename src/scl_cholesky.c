@@ -46,8 +46,7 @@ done:
   return scl_give(status, r, out);
 }
 
-/* ---- reverse mode
- * ---------------------------------------------------------------------------------- */
+/* ---- reverse mode --------------------------------------------------------------------------- */
 
 /* Turns s, whose lower triangle holds dF/dL, into the symmetric S (both halves), by halving:
  *
@@ -99,8 +98,7 @@ done:
   return scl_give(status, s, out);
 }
 
-/* ---- from the factor
- * ---------------------------------------------------------------------------------- */
+/* ---- from the factor ------------------------------------------------------------------------ */
 
 scl_status scl_chol_solve(const scl_mat *l, bool upper, const scl_mat *b, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));

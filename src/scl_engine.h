@@ -71,7 +71,7 @@ struct scl_covariance_pass; /* scl_covariance.h */
 typedef struct scl_engine {
   const char *name;
 
-  /* ---- memory ---------------------------------------------------------------------------- */
+  /* ---- memory --------------------------------------------------------------------------------- */
   /* Undefined contents; bytes > 0. */
   scl_status (*buffer_create)(scl_context *ctx, size_t bytes, scl_buffer **out);
   /* Called once, by the last release; never fails, never waits. */
@@ -84,7 +84,7 @@ typedef struct scl_engine {
   scl_status (*finish)(scl_context *ctx); /* waits */
   void (*context_destroy)(scl_context *ctx);
 
-  /* ---- structure and elementwise ----------------------------------------------------------- */
+  /* ---- structure and elementwise -------------------------------------------------------------- */
   scl_status (*fill)(scl_context *ctx, double value, scl_block dst);
   /* dst is m x (n * batch): `batch` copies of the m x n matrix with `value` on its diagonal. */
   scl_status (*identity)(scl_context *ctx, double value, size_t batch, scl_block dst);
@@ -106,7 +106,7 @@ typedef struct scl_engine {
   scl_status (*check)(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                       int64_t *index);
 
-  /* ---- level 3 ------------------------------------------------------------------------------ */
+  /* ---- level 3 -------------------------------------------------------------------------------- */
   /* C = alpha op(A) op(B) + beta C; C is not read when beta is 0. The views are those of A and B as
    * stored (before op): zeros that they promise may be skipped. SCL_MIRRORED needs a square C and
    * a result that is symmetric. */
@@ -129,7 +129,7 @@ typedef struct scl_engine {
   scl_status (*potrf_adjoint_leaf)(scl_context *ctx, scl_block l, scl_block s);
   size_t adjoint_leaf; /* largest n of the leaf */
 
-  /* ---- statistics --------------------------------------------------------------------------- */
+  /* ---- statistics ----------------------------------------------------------------------------- */
   scl_status (*glm)(scl_context *ctx, const struct scl_glm_pass *pass);
   scl_status (*covariance)(scl_context *ctx, const struct scl_covariance_pass *pass);
   scl_status (*covariance_adjoint)(scl_context *ctx, const struct scl_covariance_pass *pass);

@@ -44,8 +44,7 @@ void scl_host_copy_raw(scl_copy kind, size_t m, size_t n, const double *src, siz
 /* Upper half of a square block from its lower half, in place. */
 void scl_host_mirror(scl_block a);
 
-/* ---- engine entries, by file --------------------------------------------------------------------
- */
+/* ---- engine entries, by file ---------------------------------------------------------------- */
 /* scl_host_elementwise.c */
 scl_status scl_host_fill(scl_context *ctx, double value, scl_block dst);
 scl_status scl_host_identity(scl_context *ctx, double value, size_t batch, scl_block dst);

@@ -5,7 +5,7 @@
 
 #include "../inst/kernels/port.h"
 
-/* ---- copies ---------------------------------------------------------------------------------- */
+/* ---- copies --------------------------------------------------------------------------------- */
 
 /* Tiles of a transposition: both sides stay in the first-level cache. */
 enum { TILE = 32 };
@@ -111,8 +111,7 @@ scl_status scl_host_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_blo
   return SCL_OK;
 }
 
-/* ---- structure ---------------------------------------------------------------------------------
- */
+/* ---- structure ------------------------------------------------------------------------------ */
 
 scl_status scl_host_fill(scl_context *ctx, double value, scl_block dst) {
   (void)ctx;
@@ -162,8 +161,7 @@ scl_status scl_host_diagonal(scl_context *ctx, scl_block a, scl_block dst) {
   return SCL_OK;
 }
 
-/* ---- elementwise
- * --------------------------------------------------------------------------------- */
+/* ---- elementwise ---------------------------------------------------------------------------- */
 
 /* A run of n elements. An operand is an array, or the scalar beside it when the array is NULL. */
 typedef void apply_run(size_t n, const double *array_a, double scalar_a, const double *array_b,

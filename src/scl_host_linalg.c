@@ -35,8 +35,7 @@ static bool all_finite(scl_block a) {
   return true;
 }
 
-/* ---- products -----------------------------------------------------------------------------------
- */
+/* ---- products ------------------------------------------------------------------------------- */
 
 /* C = beta C, where C is not read when beta is 0. */
 static scl_status scale_result(scl_context *ctx, double beta, scl_block c) {
@@ -136,8 +135,7 @@ scl_status scl_host_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_
   return SCL_OK;
 }
 
-/* ---- factorisations
- * -------------------------------------------------------------------------------- */
+/* ---- factorisations ------------------------------------------------------------------------- */
 
 scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info) {
   (void)ctx;

@@ -76,8 +76,7 @@ scl_status scl_host_reduce(scl_context *ctx, scl_reduction op, scl_block a, scl_
   return SCL_OK;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------
- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 /* 1-based, column-major; 0 for none. */
 static int64_t find_nonfinite(scl_view view, scl_block a) {

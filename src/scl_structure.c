@@ -89,8 +89,7 @@ done:
   return scl_give(status, r, out);
 }
 
-/* ---- selection
- * ------------------------------------------------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------------------ */
 
 static scl_status check_indices(const size_t *index, size_t count, size_t limit,
                                 const char *argument) {
@@ -148,8 +147,7 @@ scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size
   return status;
 }
 
-/* ---- diagonals
- * ---------------------------------------------------------------------------------------- */
+/* ---- diagonals ------------------------------------------------------------------------------ */
 
 scl_status scl_diagonal(const scl_mat *a, scl_mat **out) {
   size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
@@ -198,8 +196,7 @@ scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) 
   return scl_give(scl_is_empty(r) ? SCL_OK : put_diagonal(d, r), r, out);
 }
 
-/* ---- binding
- * ------------------------------------------------------------------------------------------ */
+/* ---- binding -------------------------------------------------------------------------------- */
 
 /* By columns, or by rows. */
 static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, scl_mat **out) {

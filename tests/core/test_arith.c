@@ -6,8 +6,7 @@
 #include "../../src/scl_arith.h"
 #include "matrices.h"
 
-/* ---- elementwise
- * --------------------------------------------------------------------------------- */
+/* ---- elementwise ---------------------------------------------------------------------------- */
 
 /* R's meaning of the operations that C has no function for. */
 static double remainder_of(double a, double b) {
@@ -269,8 +268,7 @@ static void check_add_diagonal(scl_context *ctx, size_t n) {
   scl_mat_release(r), scl_mat_release(a);
 }
 
-/* ---- reductions
- * -------------------------------------------------------------------------------------- */
+/* ---- reductions ----------------------------------------------------------------------------- */
 
 /* Relative to the sum of magnitudes, which is what an order of additions can promise. */
 static void check_sums(scl_context *ctx, size_t m, size_t n) {
@@ -348,8 +346,7 @@ static void check_strided_sum(scl_context *ctx) {
   scl_mat_release(a);
 }
 
-/* ---- checks
- * ------------------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 static int64_t find(scl_context *ctx, scl_check what, double tol, const double *x, size_t m,
                     size_t n, scl_view view) {

@@ -88,8 +88,7 @@ static void check_inverse(scl_context *ctx, bool upper, size_t n) {
   scl_mat_release(l), scl_mat_release(x);
 }
 
-/* ---- reverse mode
- * --------------------------------------------------------------------------------- */
+/* ---- reverse mode --------------------------------------------------------------------------- */
 
 /* F(l, b) = sum(w * solve(l, b)). */
 static double objective(scl_context *ctx, scl_tri_form form, const double *t, size_t n,
@@ -140,8 +139,7 @@ static void check_adjoint(scl_context *ctx, scl_tri_form form, size_t n, size_t 
   scl_mat_release(b_adj), scl_mat_release(l_adj);
 }
 
-/* ---- faults
- * ----------------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------- */
 
 static void check_faults(scl_context *ctx) {
   scl_tri_form form = {SCL_LEFT, false, false};
