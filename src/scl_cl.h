@@ -172,6 +172,8 @@ void scl_cl_staging_free(scl_cl_context *cl);
 scl_status scl_cl_fill(scl_context *ctx, double value, scl_block dst);
 scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
 scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
+scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
+                         scl_block dst);
 scl_status scl_cl_elementwise(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
                               scl_block dst);
 scl_status scl_cl_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,

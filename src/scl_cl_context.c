@@ -191,6 +191,7 @@ const scl_engine scl_cl_engine = {
     .fill = scl_cl_fill,
     .identity = scl_cl_identity,
     .copy = scl_cl_copy,
+    .gather = scl_cl_gather,
     .elementwise = scl_cl_elementwise,
     .scale_diagonal = scl_cl_scale_diagonal,
     .add_diagonal = scl_cl_add_diagonal,

@@ -88,6 +88,28 @@ scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block
   return scl_cl_op_end(&op, status);
 }
 
+scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
+                         scl_block dst) {
+  if (is_empty(dst)) return SCL_OK;
+  const int all_rows = rows.buffer == NULL, all_columns = columns.buffer == NULL;
+  size_t global[2], local[2];
+  range_2d(dst.nrow, dst.ncol, global, local);
+  scl_cl_op op;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, rows.buffer);
+  scl_cl_op_reads(&op, columns.buffer);
+  scl_cl_op_reads(&op, src.buffer);
+  scl_cl_op_writes(&op, dst.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) {
+    /* A kernel needs some buffer for every block that it names. */
+    status = scl_cl_launch(&op, SCL_K_elementwise_gather, 2, global, local, "iiiibbbb",
+                           (int)dst.nrow, (int)dst.ncol, all_rows, all_columns,
+                           all_rows ? src : rows, all_columns ? src : columns, src, dst);
+  }
+  return scl_cl_op_end(&op, status);
+}
+
 scl_status scl_cl_elementwise(scl_context *ctx, scl_op which, scl_operand a, scl_operand b,
                               scl_block dst) {
   if (is_empty(dst)) return SCL_OK;

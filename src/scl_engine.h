@@ -97,6 +97,10 @@ typedef struct scl_engine {
                                scl_block dst);
   /* a_ii += value, in place. */
   scl_status (*add_diagonal)(scl_context *ctx, double value, scl_block a);
+  /* dst(i, j) = src(rows[i], columns[j]). Both index blocks are columns of 0-based whole numbers,
+   * or have no buffer: all, in order. */
+  scl_status (*gather)(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
+                       scl_block dst);
   /* dst (a column) = diagonal of a. */
   scl_status (*diagonal)(scl_context *ctx, scl_block a, scl_block dst);
   /* dst (1 x 1) = reduction over all elements of a (and b of the same shape, for arity 2). */

@@ -49,6 +49,8 @@ void scl_host_mirror(scl_block a);
 scl_status scl_host_fill(scl_context *ctx, double value, scl_block dst);
 scl_status scl_host_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
 scl_status scl_host_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
+scl_status scl_host_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
+                           scl_block dst);
 scl_status scl_host_elementwise(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
                                 scl_block dst);
 scl_status scl_host_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,

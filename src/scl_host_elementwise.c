@@ -161,6 +161,20 @@ scl_status scl_host_diagonal(scl_context *ctx, scl_block a, scl_block dst) {
   return SCL_OK;
 }
 
+scl_status scl_host_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
+                           scl_block dst) {
+  (void)ctx;
+  const double *row = scl_host_at(rows), *column = scl_host_at(columns), *s = scl_host_at(src);
+  double *d = scl_host_at(dst);
+  for (size_t j = 0; j < dst.ncol; j++) {
+    const double *from = s + (column == NULL ? j : (size_t)column[j]) * src.ld;
+    for (size_t i = 0; i < dst.nrow; i++) {
+      d[i + j * dst.ld] = from[row == NULL ? i : (size_t)row[i]];
+    }
+  }
+  return SCL_OK;
+}
+
 /* ---- elementwise ---------------------------------------------------------------------------- */
 
 /* A run of n elements. An operand is an array, or the scalar beside it when the array is NULL. */

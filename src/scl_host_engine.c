@@ -89,6 +89,7 @@ const scl_engine scl_host_engine = {
     .fill = scl_host_fill,
     .identity = scl_host_identity,
     .copy = scl_host_copy,
+    .gather = scl_host_gather,
     .elementwise = scl_host_elementwise,
     .scale_diagonal = scl_host_scale_diagonal,
     .add_diagonal = scl_host_add_diagonal,

@@ -1,5 +1,7 @@
 #include "scl_structure.h"
 
+#include <stdlib.h>
+
 #include "scl_operation.h"
 
 scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out) {
@@ -102,35 +104,16 @@ static scl_status check_indices(const size_t *index, size_t count, size_t limit,
   return SCL_OK;
 }
 
-/* How many indices from `k` on follow each other without a gap. */
-static size_t run_length(const size_t *index, size_t k, size_t count) {
-  size_t end = k + 1;
-  while (end < count && index[end] == index[end - 1] + 1) end++;
-  return end - k;
-}
-
-/* r = the chosen rows (or columns) of a, one copy a run. */
-static scl_status gather(bool rows, scl_block a, const size_t *index, size_t count, scl_mat *r) {
-  for (size_t k = 0, length; k < count; k += length) {
-    length = run_length(index, k, count);
-    SCL_TRY(scl_poll());
-    if (rows) {
-      SCL_TRY(put(r, k, 0, scl_block_part(a, index[k], 0, length, a.ncol)));
-    } else {
-      SCL_TRY(put(r, 0, k, scl_block_part(a, 0, index[k], a.nrow, length)));
-    }
-  }
-  return SCL_OK;
-}
-
-/* `a` with chosen rows or columns; NULL takes all. */
-static scl_status select_side(bool rows, const scl_mat *a, const size_t *index, size_t count,
-                              scl_mat **out) {
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(a->ctx, rows ? count : a->nrow, rows ? a->ncol : count, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) status = gather(rows, scl_mat_block(a), index, count, r);
-  return scl_give(status, r, out);
+/* The indices as a column of numbers in the context, for the engine; NULL for all. */
+static scl_status index_column(scl_context *ctx, const size_t *index, size_t count, scl_mat **out) {
+  *out = NULL;
+  if (index == NULL) return SCL_OK;
+  double *number = malloc(count * sizeof *number);
+  if (number == NULL) return scl_fail_memory(count * sizeof *number, 0, "a subscript");
+  for (size_t k = 0; k < count; k++) number[k] = (double)index[k];
+  scl_status status = scl_mat_from_host(ctx, number, count, 1, SCL_GENERAL, out);
+  free(number);
+  return status;
 }
 
 scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size_t *columns,
@@ -138,13 +121,21 @@ scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size
   if (rows != NULL) SCL_TRY(check_indices(rows, m, a->nrow, "i"));
   if (columns != NULL) SCL_TRY(check_indices(columns, n, a->ncol, "j"));
   if (rows == NULL && columns == NULL) return scl_copy_as(SCL_COPY, a, out);
-  if (rows == NULL) return select_side(false, a, columns, n, out);
-  if (columns == NULL) return select_side(true, a, rows, m, out);
-  scl_mat *chosen;
-  SCL_TRY(select_side(false, a, columns, n, &chosen));
-  scl_status status = select_side(true, chosen, rows, m, out);
-  scl_mat_release(chosen);
-  return status;
+  const scl_block all = {.buffer = NULL};
+  scl_mat *r = NULL, *row = NULL, *column = NULL;
+  scl_status status;
+  SCL_GO(scl_mat_create(a->ctx, rows != NULL ? m : a->nrow, columns != NULL ? n : a->ncol,
+                        SCL_GENERAL, &r));
+  if (scl_is_empty(r)) goto done;
+  SCL_GO(index_column(a->ctx, rows, m, &row));
+  SCL_GO(index_column(a->ctx, columns, n, &column));
+  SCL_GO(scl_engine_of(r)->gather(r->ctx, row != NULL ? scl_mat_block(row) : all,
+                                  column != NULL ? scl_mat_block(column) : all, scl_mat_block(a),
+                                  scl_mat_block(r)));
+done:
+  scl_mat_release(row);
+  scl_mat_release(column);
+  return scl_give(status, r, out);
 }
 
 /* ---- diagonals ------------------------------------------------------------------------------ */

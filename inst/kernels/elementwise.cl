@@ -85,6 +85,23 @@ __kernel void elementwise_transpose(const int kind, const int in_place, const in
   }
 }
 
+/* dst(i, j) = src(rows[i], columns[j]); m x n. Indices are 0-based whole numbers. */
+__kernel void elementwise_gather(const int m, const int n, const int all_rows, const int all_columns,
+                                 __global const double *rows, const long rows_offset,
+                                 const int rows_ld, __global const double *columns,
+                                 const long columns_offset, const int columns_ld,
+                                 __global const double *src, const long src_offset,
+                                 const int src_ld, __global double *dst, const long dst_offset,
+                                 const int dst_ld) {
+  const int i = get_global_id(0);
+  if (i >= m) return;
+  const int from_row = all_rows ? i : (int)rows[rows_offset + i];
+  for (int j = get_global_id(1); j < n; j += get_global_size(1)) {
+    const int from_column = all_columns ? j : (int)columns[columns_offset + j];
+    AT(dst, i, j) = AT(src, from_row, from_column);
+  }
+}
+
 /* dst = diag(d) a (left), or a diag(d); m x n; in place allowed. */
 __kernel void elementwise_scale_diagonal(const int left, const int m, const int n,
                                          __global const double *d, const long d_offset,
