@@ -198,6 +198,13 @@ const scl_engine scl_cl_engine = {
     .diagonal = scl_cl_diagonal,
     .reduce = scl_cl_reduce,
     .check = scl_cl_check,
+    .gemm = scl_cl_gemm,
+    .potrf = scl_cl_potrf,
+    .trsm = scl_cl_trsm,
+    .trtri = scl_cl_trtri,
+    .potri = scl_cl_potri,
+    .potrf_adjoint_leaf = scl_cl_potrf_adjoint_leaf,
+    .adjoint_leaf = 64,
     .covariance = scl_cl_covariance,
     .covariance_adjoint = scl_cl_covariance_adjoint,
 };
