@@ -1,0 +1,159 @@
+/* Every operation when memory runs out at any of its buffers: the classed fault, nothing given
+ * away, nothing kept, and the same call works afterwards. */
+#include <stdlib.h>
+
+#include "../../src/scl_arith.h"
+#include "../../src/scl_cholesky.h"
+#include "../../src/scl_gemm.h"
+#include "../../src/scl_structure.h"
+#include "../../src/scl_triangular.h"
+#include "matrices.h"
+
+enum { N = 70, TRIES = 100 };
+
+/* Operands: symmetric positive definite, its factor, general, a column. */
+typedef struct {
+  scl_mat *a, *l, *g, *v;
+} fixture;
+
+/* Runs one operation; a second result goes to out[1]. */
+typedef scl_status run_operation(const fixture *f, scl_mat **out);
+
+static const scl_tri_form form = {SCL_LEFT, false, true};
+
+static scl_status run_unary(const fixture *f, scl_mat **out) {
+  return scl_unary(SCL_OP_EXP, f->g, out);
+}
+
+static scl_status run_binary(const fixture *f, scl_mat **out) {
+  return scl_binary(SCL_OP_ADD, f->g, f->a, out);
+}
+
+static scl_status run_scale(const fixture *f, scl_mat **out) {
+  return scl_scale_diagonal(SCL_RIGHT, f->v, f->l, out);
+}
+
+static scl_status run_shift(const fixture *f, scl_mat **out) {
+  return scl_add_diagonal(f->a, 2.0, out);
+}
+
+static scl_status run_reduce(const fixture *f, scl_mat **out) {
+  double value;
+  (void)out;
+  return scl_reduce(SCL_REDUCE_DOT, f->a, f->g, &value);
+}
+
+static scl_status run_check(const fixture *f, scl_mat **out) {
+  int64_t index;
+  (void)out;
+  return scl_check_matrix(SCL_CHECK_SYMMETRIC, 0, f->a, &index);
+}
+
+static scl_status run_copy(const fixture *f, scl_mat **out) {
+  return scl_copy_as(SCL_COPY_TRANSPOSED, f->l, out);
+}
+
+static scl_status run_part(const fixture *f, scl_mat **out) {
+  return scl_part(f->g, 3, 4, 20, 30, out);
+}
+
+static scl_status run_select(const fixture *f, scl_mat **out) {
+  const size_t index[] = {3, 1, 3};
+  return scl_select(f->g, index, 3, index, 2, out);
+}
+
+static scl_status run_diagonal(const fixture *f, scl_mat **out) {
+  return scl_diagonal_matrix(f->v, out);
+}
+
+static scl_status run_bind(const fixture *f, scl_mat **out) {
+  const scl_mat *parts[] = {f->g, f->v};
+  return scl_bind_columns(parts, 2, out);
+}
+
+static scl_status run_matmul(const fixture *f, scl_mat **out) {
+  return scl_matmul(f->l, f->g, out);
+}
+
+static scl_status run_crossprod(const fixture *f, scl_mat **out) {
+  return scl_crossprod(f->g, NULL, out);
+}
+
+static scl_status run_solve(const fixture *f, scl_mat **out) {
+  return scl_tri_solve(form, f->l, f->g, out);
+}
+
+static scl_status run_tri_inverse(const fixture *f, scl_mat **out) {
+  return scl_tri_inverse(false, f->l, out);
+}
+
+static scl_status run_solve_adjoint(const fixture *f, scl_mat **out) {
+  return scl_tri_solve_adjoint(form, f->l, f->g, f->a, out, out + 1);
+}
+
+static scl_status run_chol(const fixture *f, scl_mat **out) {
+  return scl_chol(f->a, 0.5, true, out);
+}
+
+static scl_status run_chol_adjoint(const fixture *f, scl_mat **out) {
+  return scl_chol_adjoint(f->l, f->g, out);
+}
+
+static scl_status run_chol_solve(const fixture *f, scl_mat **out) {
+  return scl_chol_solve(f->l, false, f->g, out);
+}
+
+static scl_status run_chol_inverse(const fixture *f, scl_mat **out) {
+  return scl_chol_inverse(f->l, true, out);
+}
+
+static scl_status run_log_det(const fixture *f, scl_mat **out) {
+  double value;
+  (void)out;
+  return scl_chol_log_det(f->l, &value);
+}
+
+static run_operation *const operations[] = {
+    run_unary,   run_binary,     run_scale,         run_shift,        run_reduce,
+    run_check,   run_copy,       run_part,          run_select,       run_diagonal,
+    run_bind,    run_matmul,     run_crossprod,     run_solve,        run_tri_inverse,
+    run_chol,    run_chol_solve, run_solve_adjoint, run_chol_adjoint, run_chol_inverse,
+    run_log_det,
+};
+
+static void check_operation(scl_context *ctx, const fixture *f, run_operation *run) {
+  const scl_memory before = scl_context_memory(ctx);
+  scl_status status = SCL_E_MEMORY;
+  int faults = 0;
+  for (; status != SCL_OK && faults < TRIES; faults++) {
+    scl_mat *out[2] = {NULL, NULL};
+    scl_buffer_fail_after(faults + 1);
+    status = run(f, out);
+    scl_buffer_fail_after(-1);
+    CHECK(status == SCL_OK || status == SCL_E_MEMORY);
+    CHECK(status == SCL_OK || (out[0] == NULL && out[1] == NULL));
+    scl_mat_release(out[0]);
+    scl_mat_release(out[1]);
+    CHECK_OK(scl_context_finish(ctx));
+    CHECK(scl_context_memory(ctx).live == before.live);
+    CHECK(scl_context_memory(ctx).buffers == before.buffers);
+  }
+  CHECK(status == SCL_OK);
+}
+
+void test_no_memory(scl_context *ctx) {
+  double *a = test_alloc(sizeof(double) * N * N);
+  mat_spd(a, N, 10.0, 1.0);
+  fixture f = {.a = mat_make(ctx, a, N, N, SCL_SYMMETRIC),
+               .g = mat_random(ctx, N, N, SCL_GENERAL),
+               .v = mat_random(ctx, N, 1, SCL_GENERAL)};
+  free(a);
+  CHECK_OK(scl_chol(f.a, 0.0, false, &f.l));
+  for (size_t k = 0; f.l != NULL && k < sizeof operations / sizeof *operations; k++) {
+    check_operation(ctx, &f, operations[k]);
+  }
+  scl_mat_release(f.a);
+  scl_mat_release(f.g);
+  scl_mat_release(f.v);
+  scl_mat_release(f.l);
+}
