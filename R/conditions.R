@@ -25,8 +25,8 @@
 #'          statcl_error_not_pd = function(e) e$order)
 NULL
 
-# Raises a statcl_error_<what> with the given fields. The call shown is that of the exported function
-# that the user called.
+# Raises a statcl_error_<what> with the given fields. The call shown is that of the exported
+# function that the user called.
 statcl_abort <- function(what, message, ..., call = user_call()) {
   fields <- list(...)
   stop(structure(c(list(message = message, call = call), fields),
@@ -73,10 +73,11 @@ abort_fault <- function(fault) {
     opencl = fault[c("status", "where", "device")],
     fault["device"])
   # quote: the call is data here, not an argument to evaluate
-  do.call(statcl_abort, c(list(fault$what, message), fields, list(call = user_call())), quote = TRUE)
+  arguments <- c(list(fault$what, message), fields, list(call = user_call()))
+  do.call(statcl_abort, arguments, quote = TRUE)
 }
 
-# ---- argument checks ------------------------------------------------------------------------------
+# ---- argument checks ----------------------------------------------------------------------------
 
 # One TRUE or FALSE.
 check_flag <- function(x, argument) {
@@ -88,7 +89,8 @@ check_flag <- function(x, argument) {
 
 # One finite number within [lower, upper].
 check_number <- function(x, argument, lower = -Inf, upper = Inf) {
-  if (!is.numeric(x) || is.object(x) || length(x) != 1L || !is.finite(x) || x < lower || x > upper) {
+  one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x)
+  if (!one || x < lower || x > upper) {
     range <- if (is.finite(lower) || is.finite(upper)) sprintf(" in [%g, %g]", lower, upper) else ""
     abort_argument(argument, sprintf("'%s' must be one finite number%s", argument, range))
   }
@@ -117,6 +119,8 @@ describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.matrix(x)) return(sprintf("a %d x %d %s matrix", nrow(x), ncol(x), typeof(x)))
   if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))
-  if (is.array(x)) return(sprintf("a %s array of dimensions %s", typeof(x), paste(dim(x), collapse = " x ")))
+  if (is.array(x)) {
+    return(sprintf("a %s array of dimensions %s", typeof(x), paste(dim(x), collapse = " x ")))
+  }
   sprintf("of type %s and length %d", typeof(x), length(x))
 }

@@ -10,7 +10,7 @@ session$devices <- NULL       # the list of cl_devices(), once asked for
 session$opened_by <- NULL     # process that first used a device
 session$thresholds <- list()  # measured by cl_tune(), by device id
 
-# ---- devices --------------------------------------------------------------------------------------
+# ---- devices ------------------------------------------------------------------------------------
 
 #' OpenCL devices
 #'
@@ -21,8 +21,8 @@ session$thresholds <- list()  # measured by cl_tune(), by device id
 #'
 #' @return `cl_devices()`: a data frame with one row a device and columns `id` ("platform:device",
 #'   counted from 0), `name`, `vendor`, `platform`, `type` ("gpu", "cpu", "accelerator"), `fp64`,
-#'   `memory` (bytes), `units` (compute units), `largest` (bytes in one buffer), `host_memory` (shares the
-#'   host's memory), `driver`, `version` and `default` (`TRUE` for the device in use).
+#'   `memory` (bytes), `units` (compute units), `largest` (bytes in one buffer), `host_memory`
+#'   (shares the host's memory), `driver`, `version` and `default` (`TRUE` for the device in use).
 #'   `cl_available()`: `TRUE` or `FALSE`.
 #' @seealso [cl_use()], [cl_sitrep()]
 #' @export
@@ -114,25 +114,28 @@ find_device <- function(spec) {
     abort_argument("device", "'device' must be one id, number, type or part of a name")
   }
   if (length(rows) == 0L) {
-    known <- if (n == 0L) "none" else paste(sprintf("\"%s\" (%s)", devices$id, devices$name), collapse = ", ")
-    statcl_abort("no_device", sprintf("no OpenCL device matches '%s'; devices: %s", format(spec), known))
+    known <- paste(sprintf("\"%s\" (%s)", devices$id, devices$name), collapse = ", ")
+    statcl_abort("no_device", sprintf("no OpenCL device matches '%s'; devices: %s", format(spec),
+                                      if (n == 0L) "none" else known))
   }
   rows[1L] - 1L
 }
 
-# ---- choosing -------------------------------------------------------------------------------------
+# ---- choosing -----------------------------------------------------------------------------------
 
 #' Choose the engine and the device
 #'
 #' By default statcl works on a GPU with double precision if there is one, for problems above the
-#' sizes of [cl_thresholds()], and on the host with R's BLAS and LAPACK otherwise. `cl_use()` changes that for the
-#' session, `with_cl()` for one expression. Without them the option `statcl.device` and then the
-#' environment variable `STATCL_DEVICE` name the device; both take what `device` takes.
+#' sizes of [cl_thresholds()], and on the host with R's BLAS and LAPACK otherwise. `cl_use()`
+#' changes that for the session, `with_cl()` for one expression. Without them the option
+#' `statcl.device` and then the environment variable `STATCL_DEVICE` name the device; both take what
+#' `device` takes.
 #'
 #' @param device an id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
-#'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment or the default.
-#' @param engine `"auto"` chooses by size for base R input; `"device"` sends everything to the device
-#'   (a CPU OpenCL device too, if there is no other); `"host"` uses no device.
+#'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment or the
+#'   default.
+#' @param engine `"auto"` chooses by size for base R input; `"device"` sends everything to the
+#'   device (a CPU OpenCL device too, if there is no other); `"host"` uses no device.
 #' @param expr an expression, evaluated with these settings.
 #' @return `cl_use()`: the previous settings, a list that `do.call(cl_use, ...)` takes, invisibly.
 #'   `with_cl()`: the value of `expr`.
@@ -207,15 +210,17 @@ mark_opened <- function(where) {
   where
 }
 
-# Whether this is a forked child of a process that has used a device: OpenCL does not survive a fork.
+# Whether this is a forked child of a process that has used a device: OpenCL does not survive a
+# fork.
 forked <- function() !is.null(session$opened_by) && session$opened_by != Sys.getpid()
 
-# ---- thresholds -----------------------------------------------------------------------------------
+# ---- thresholds ---------------------------------------------------------------------------------
 
 # From what size a device is worth the transfers, for base R input. Sizes are in the unit named:
 # rows of a square matrix, or elements of X.
 threshold_table <- data.frame(
-  op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm", "covariance", "gp"),
+  op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm",
+         "covariance", "gp"),
   unit = c("rows", "rows", "rows (cube root of m n k)", "rows", "rows", "elements", "elements of x",
            "rows", "rows"),
   gpu = c(1200, 800, 1000, 1500, 1000, Inf, 2e5, 2000, 500),
@@ -223,10 +228,10 @@ threshold_table <- data.frame(
 
 #' Sizes from which the device is used
 #'
-#' With base R input the data must cross the bus first, so that a device pays off only from some size
-#' on. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is never preferred
-#' to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a named numeric vector,
-#' overrides single entries; [cl_tune()] measures them.
+#' With base R input the data must cross the bus first, so that a device pays off only from some
+#' size on. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is never
+#' preferred to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a named
+#' numeric vector, overrides single entries; [cl_tune()] measures them.
 #'
 #' @return A data frame with columns `op`, `unit`, `threshold` and `source` ("default", "measured",
 #'   "option").
@@ -268,19 +273,19 @@ threshold <- function(op, where) {
   if (device$type == "cpu") Inf else threshold_table$gpu[threshold_table$op == op]
 }
 
-# ---- memory and waiting -----------------------------------------------------------------------------
+# ---- memory and waiting -------------------------------------------------------------------------
 
 #' Device memory, and waiting for the device
 #'
-#' `cl_memory()` counts the bytes that device matrices and workspaces hold. R's garbage collector does
-#' not see device memory; statcl runs it when a device runs short, and while many matrices are made
-#' and dropped. `cl_sync()` waits until all work given to the device is done (only needed when
+#' `cl_memory()` counts the bytes that device matrices and workspaces hold. R's garbage collector
+#' does not see device memory; statcl runs it when a device runs short, and while many matrices are
+#' made and dropped. `cl_sync()` waits until all work given to the device is done (only needed when
 #' timing: whatever reads values waits by itself). `cl_free()` frees a matrix at once.
 #'
 #' @param x a `clMatrix`.
-#' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`, `live`,
-#'   `peak`, `limit`, `largest` (bytes; `largest` is the largest single matrix, `NA` where there is no
-#'   known bound) and `buffers` (a count). The others: `NULL`, invisibly.
+#' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
+#'   `live`, `peak`, `limit`, `largest` (bytes; `largest` is the largest single matrix, `NA` where
+#'   there is no known bound) and `buffers` (a count). The others: `NULL`, invisibly.
 #' @export
 #' @examples
 #' x <- as_cl(diag(100))

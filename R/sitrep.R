@@ -4,8 +4,9 @@
 #' use and why, the BLAS behind the host engine, memory and options, and what to install if
 #' something is missing. It never fails.
 #'
-#' @return A list with what was printed (`version`, `build`, `loader`, `devices`, `device`, `reason`,
-#'   `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed when it is not assigned.
+#' @return A list with what was printed (`version`, `build`, `loader`, `devices`, `device`,
+#'   `reason`, `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed when it is not
+#'   assigned.
 #' @seealso [cl_use()] to choose a device.
 #' @export
 #' @examples
@@ -19,7 +20,8 @@ cl_sitrep <- function() {
   blas <- blas_facts()
   report <- list(
     version = attempt(as.character(utils::packageVersion("statcl")), ""),
-    build = if (build$opencl) "device engine (OpenCL) and host engine" else "host engine only (built without OpenCL headers)",
+    build = if (build$opencl) "device engine (OpenCL) and host engine" else
+      "host engine only (built without OpenCL headers)",
     loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
     blas = blas, memory = attempt(cl_memory(), data.frame()), options = option_facts(),
     advice = c(device_advice(build, devices), blas$advice))
@@ -31,13 +33,16 @@ explain_choice <- function() {
   source <- if (!is.null(session$device)) "cl_use()" else
     if (!is.null(getOption("statcl.device"))) "option statcl.device" else
       if (nzchar(Sys.getenv("STATCL_DEVICE"))) "environment STATCL_DEVICE" else ""
-  if (session$engine == "host") return(list(device = "host", reason = "chosen by cl_use(engine = \"host\")"))
+  if (session$engine == "host") {
+    return(list(device = "host", reason = "chosen by cl_use(engine = \"host\")"))
+  }
   where <- tryCatch(current_device(), error = function(e) e)
   if (inherits(where, "error")) {
     return(list(device = "host", reason = paste0(source, ": ", conditionMessage(where))))
   }
   if (where < 0L) {
-    reason <- if (nzchar(source)) paste("chosen by", source) else tryCatch(no_default_reason(), error = conditionMessage)
+    reason <- if (nzchar(source)) paste("chosen by", source) else
+      tryCatch(no_default_reason(), error = conditionMessage)
     return(list(device = "host", reason = reason))
   }
   device <- device_table()[where + 1L, ]
@@ -61,26 +66,30 @@ blas_facts <- function() {
   blas <- tryCatch(extSoftVersion()[["BLAS"]], error = function(e) "")
   lapack <- tryCatch(La_library(), error = function(e) "")
   path <- if (nzchar(blas)) suppressWarnings(normalizePath(blas)) else ""
-  fast <- c(OpenBLAS = "openblas", MKL = "mkl", BLIS = "blis", ATLAS = "atlas", Accelerate = "veclib|accelerate",
-            ArmPL = "armpl", FlexiBLAS = "flexiblas")
+  fast <- c(OpenBLAS = "openblas", MKL = "mkl", BLIS = "blis", ATLAS = "atlas",
+            Accelerate = "veclib|accelerate", ArmPL = "armpl", FlexiBLAS = "flexiblas")
   hit <- names(fast)[vapply(fast, grepl, NA, x = tolower(path))]
   reference <- length(hit) == 0L && grepl("blas", tolower(basename(path)))
   name <- if (length(hit)) hit[1L] else if (reference) "reference BLAS (slow)" else "unknown"
   advice <- if (reference) {
-    "R runs on the slow reference BLAS: install libopenblas0-pthread (Debian, Ubuntu), or another fast BLAS"
+    paste("R runs on the slow reference BLAS: install libopenblas0-pthread (Debian, Ubuntu), or",
+          "another fast BLAS")
   }
   list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
 }
 
 device_advice <- function(build, devices) {
   if (!build$opencl) {
-    return("reinstall with the OpenCL headers (Debian, Ubuntu: ocl-icd-opencl-dev) for the device engine")
+    return(paste("reinstall with the OpenCL headers (Debian, Ubuntu: ocl-icd-opencl-dev) for the",
+                 "device engine"))
   }
   if (!nzchar(build$loader)) {
-    return("install an OpenCL loader (Debian, Ubuntu: ocl-icd-libopencl1) and the driver of your GPU")
+    return(paste("install an OpenCL loader (Debian, Ubuntu: ocl-icd-libopencl1) and the driver of",
+                 "your GPU"))
   }
   if (nrow(devices) == 0L) {
-    return("install the OpenCL driver of your GPU, or pocl-opencl-icd to try the device engine on the CPU")
+    return(paste("install the OpenCL driver of your GPU, or pocl-opencl-icd to try the device",
+                 "engine on the CPU"))
   }
   NULL
 }
@@ -103,13 +112,14 @@ print.cl_sitrep <- function(x, ...) {
   line("host", x$blas$name, if (nzchar(x$blas$blas)) paste0(" (", x$blas$blas, ")"))
   if (NROW(x$devices)) {
     cat("devices\n")
-    shown <- with(x$devices, data.frame(id = id, name = name, type = type, fp64 = ifelse(fp64, "yes", "no"),
-                                        memory = format_bytes(memory), platform = platform,
-                                        use = ifelse(default, "*", "")))
+    shown <- with(x$devices, data.frame(
+      id = id, name = name, type = type, fp64 = ifelse(fp64, "yes", "no"),
+      memory = format_bytes(memory), platform = platform, use = ifelse(default, "*", "")))
     print(shown, row.names = FALSE, right = FALSE)
   }
   if (NROW(x$memory)) {
-    line("memory", paste0(x$memory$device, ": ", format_bytes(x$memory$live), " live", collapse = "; "))
+    live <- paste0(x$memory$device, ": ", format_bytes(x$memory$live), " live")
+    line("memory", paste(live, collapse = "; "))
   }
   for (name in names(x$options)) line("setting", name, " = ", x$options[[name]])
   for (advice in x$advice) line("advice", advice)

@@ -20,7 +20,8 @@ cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive()) {
   known <- names(tune_tasks())
   ops <- if (is.null(ops)) known else ops
   if (!is.character(ops) || anyNA(ops) || !all(ops %in% known)) {
-    abort_argument("ops", paste0("'ops' must be among ", paste0("\"", known, "\"", collapse = ", ")))
+    choices <- paste0("\"", known, "\"", collapse = ", ")
+    abort_argument("ops", paste("'ops' must be among", choices))
   }
   seconds <- check_number(seconds, "seconds", lower = 0.01)
   verbose <- check_flag(verbose, "verbose")
@@ -31,7 +32,8 @@ cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive()) {
   }
   measured <- vapply(ops, function(op) tune_one(op, tune_tasks()[[op]], seconds, verbose), 0)
   id <- device_table()$id[where + 1L]
-  session$thresholds[[id]] <- utils::modifyList(as.list(session$thresholds[[id]]), as.list(measured))
+  before <- as.list(session$thresholds[[id]])
+  session$thresholds[[id]] <- utils::modifyList(before, as.list(measured))
   invisible(measured)
 }
 
@@ -58,7 +60,10 @@ tune_tasks <- function() {
       y <- as.numeric(stats::runif(size / 10) < 0.5)
       function() cl_glm_lpdf("bernoulli_logit", y, x, 0, numeric(10), gradient = c("alpha", "beta"))
     }),
-    covariance = task(rows, function(n) { x <- uniform(n, 3); function() cl_cov(x, kernel = k_exp_quad()) }))
+    covariance = task(rows, function(n) {
+      x <- uniform(n, 3)
+      function() cl_cov(x, kernel = k_exp_quad())
+    }))
 }
 
 # The smallest size tried from which the device is faster at every larger size tried; Inf if none.
@@ -70,7 +75,10 @@ tune_one <- function(op, task, seconds, verbose) {
     host <- with_cl(median_seconds(run), engine = "host")
     device <- with_cl(median_seconds(run), engine = "device")
     faster <- c(faster, device < host)
-    if (verbose) cat(sprintf("%-13s %8.0f  host %9.3f ms  device %9.3f ms\n", op, size, 1e3 * host, 1e3 * device))
+    if (verbose) {
+      cat(sprintf("%-13s %8.0f  host %9.3f ms  device %9.3f ms\n", op, size, 1e3 * host,
+                  1e3 * device))
+    }
     if (proc.time()[["elapsed"]] - start > seconds) break
   }
   slower <- which(!faster)

@@ -13,13 +13,14 @@ SEXP r_devices(void) {
   size_t count = 0;
   scl_status status = scl_device_list(&list, &count);
   if (status != SCL_OK) count = 0;
-  const char *names[] = {"id",     "name",   "vendor",       "platform",   "type",   "fp64",
-                         "memory", "units",  "largest",      "host_memory", "driver", "version",
-                         "compiler", "capability", "local_memory", "work_group", ""};
+  const char *names[] = {"id",         "name",    "vendor",   "platform",   "type",
+                         "fp64",       "memory",  "units",    "largest",    "host_memory",
+                         "driver",     "version", "compiler", "capability", "local_memory",
+                         "work_group", ""};
   SEXP columns = PROTECT(Rf_mkNamed(VECSXP, names));
   R_xlen_t n = (R_xlen_t)count;
-  SEXPTYPE types[] = {STRSXP,  STRSXP,  STRSXP,  STRSXP, STRSXP, LGLSXP, REALSXP, INTSXP,
-                      REALSXP, LGLSXP,  STRSXP,  STRSXP, LGLSXP, INTSXP, REALSXP, REALSXP};
+  SEXPTYPE types[] = {STRSXP,  STRSXP, STRSXP, STRSXP, STRSXP, LGLSXP, REALSXP, INTSXP,
+                      REALSXP, LGLSXP, STRSXP, STRSXP, LGLSXP, INTSXP, REALSXP, REALSXP};
   for (int c = 0; c < 16; c++) SET_VECTOR_ELT(columns, c, Rf_allocVector(types[c], n));
 #define TEXT(column, text) SET_STRING_ELT(VECTOR_ELT(columns, column), i, Rf_mkChar(text))
   for (R_xlen_t i = 0; i < n; i++) {

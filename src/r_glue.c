@@ -10,7 +10,8 @@
 
 static scl_context *device_context[MAX_DEVICES];
 
-/* ---- contexts ------------------------------------------------------------------------------------ */
+/* ---- contexts
+ * ------------------------------------------------------------------------------------ */
 
 scl_status r_context(int where, scl_context **out) {
   if (where < 0) {
@@ -52,11 +53,16 @@ void r_contexts_release(void) {
   }
 }
 
-/* ---- matrix handles ------------------------------------------------------------------------------ */
+/* ---- matrix handles
+ * ------------------------------------------------------------------------------ */
 
-static SEXP handle_tag(void) { return Rf_install("statcl_matrix"); }
+static SEXP handle_tag(void) {
+  return Rf_install("statcl_matrix");
+}
 
-bool r_is_handle(SEXP x) { return TYPEOF(x) == EXTPTRSXP; }
+bool r_is_handle(SEXP x) {
+  return TYPEOF(x) == EXTPTRSXP;
+}
 
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
   if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != handle_tag()) {
@@ -64,7 +70,8 @@ scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
   }
   scl_mat *m = R_ExternalPtrAddr(x);
   if (m == NULL) {
-    scl_fail(SCL_E_STALE, "the clMatrix was freed, or restored from a saved session: its data is gone");
+    scl_fail(SCL_E_STALE,
+             "the clMatrix was freed, or restored from a saved session: its data is gone");
     strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
     return SCL_E_STALE;
   }
@@ -84,7 +91,8 @@ static void finalize_handle(SEXP x) {
   if (m != NULL && scl_context_check(m->ctx) != SCL_E_FORK) scl_mat_release(m);
 }
 
-/* ---- operands ------------------------------------------------------------------------------------- */
+/* ---- operands
+ * ------------------------------------------------------------------------------------- */
 
 static const scl_mat *peek(SEXP x) {
   if (R_ExternalPtrTag(x) != handle_tag()) return NULL;
@@ -160,7 +168,8 @@ bool r_any_handle(int n, const SEXP *x) {
   return false;
 }
 
-/* ---- results -------------------------------------------------------------------------------------- */
+/* ---- results
+ * -------------------------------------------------------------------------------------- */
 
 SEXP r_result_new(bool resident, size_t m, size_t n) {
   if (!resident) return Rf_allocMatrix(REALSXP, (int)m, (int)n);

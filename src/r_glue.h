@@ -2,8 +2,8 @@
  *
  * Every .Call entry has three phases:
  *   1. allocate every SEXP (r_result_new()), holding nothing of the core;
- *   2. run the core, which neither jumps nor allocates R objects: r_context_pick(), r_operand(), the
- *      operation, r_result_set();
+ *   2. run the core, which neither jumps nor allocates R objects: r_context_pick(), r_operand(),
+ * the operation, r_result_set();
  *   3. release what is held, then r_return(), which raises or returns.
  *
  * `where` says which engine works on base R input: -1 for the host, else a place in the device
@@ -17,7 +17,8 @@
 
 #include "scl_matrix.h"
 
-/* ---- contexts ------------------------------------------------------------------------------------ */
+/* ---- contexts
+ * ------------------------------------------------------------------------------------ */
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
 scl_status r_context(int where, scl_context **out);
 /* The context in which an operation on these operands runs: that of the first handle among them,
@@ -25,12 +26,14 @@ scl_status r_context(int where, scl_context **out);
 scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out);
 void r_contexts_release(void); /* at unload */
 
-/* ---- matrix handles -------------------------------------------------------------------------------- */
+/* ---- matrix handles
+ * -------------------------------------------------------------------------------- */
 bool r_is_handle(SEXP x);
 /* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. */
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
 
-/* ---- operands: a handle, or a base R double matrix or vector (a column) ------------------------------ */
+/* ---- operands: a handle, or a base R double matrix or vector (a column)
+ * ------------------------------ */
 size_t r_nrow(SEXP x); /* 0 for a stale handle: r_operand() reports it */
 size_t r_ncol(SEXP x);
 /* A reference to the operand in `ctx`: a handle's own matrix, wrapped host memory or an upload.
@@ -44,7 +47,8 @@ scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names
 void r_operands_release(int n, scl_mat **m);
 bool r_any_handle(int n, const SEXP *x);
 
-/* ---- results ------------------------------------------------------------------------------------------ */
+/* ---- results
+ * ------------------------------------------------------------------------------------------ */
 /* Phase 1: an empty handle (resident) or an m x n double matrix. Protect it. */
 SEXP r_result_new(bool resident, size_t m, size_t n);
 /* Phase 2: moves *m into the handle (and sets *m to NULL), or copies it to the R matrix. */

@@ -21,8 +21,8 @@ static const char *const class_of[] = {
 
 void r_throw(void) {
   const scl_fault fault = *scl_fault_last(); /* R code below may overwrite the record */
-  const char *names[] = {"what",  "message", "argument", "index", "bytes",
-                         "limit", "status",  "where",    "device", "log", ""};
+  const char *names[] = {"what",   "message", "argument", "index", "bytes", "limit",
+                         "status", "where",   "device",   "log",   ""};
   SEXP fields = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(fields, 0, Rf_mkString(class_of[fault.status]));
   SET_VECTOR_ELT(fields, 1, Rf_mkString(fault.message));

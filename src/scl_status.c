@@ -6,9 +6,13 @@
 
 static scl_fault last_fault;
 
-const scl_fault *scl_fault_last(void) { return &last_fault; }
+const scl_fault *scl_fault_last(void) {
+  return &last_fault;
+}
 
-scl_fault *scl_fault_edit(void) { return &last_fault; }
+scl_fault *scl_fault_edit(void) {
+  return &last_fault;
+}
 
 static void begin_fault(scl_status status, const char *format, va_list args) {
   char message[sizeof last_fault.message];

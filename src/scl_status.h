@@ -34,9 +34,9 @@ typedef struct {
   int64_t index;
   uint64_t bytes, limit;
   int cl_code;
-  char where[64];  /* OpenCL function or kernel */
+  char where[64]; /* OpenCL function or kernel */
   char device[128];
-  char log[4096];  /* build log, cut */
+  char log[4096]; /* build log, cut */
 } scl_fault;
 
 /* The record of the last fault; valid until the next one. Never NULL. */
@@ -46,19 +46,22 @@ const scl_fault *scl_fault_last(void);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-scl_status scl_fail(scl_status status, const char *format, ...);
+scl_status
+scl_fail(scl_status status, const char *format, ...);
 
 /* As scl_fail(), naming the argument. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-scl_status scl_fail_argument(const char *argument, const char *format, ...);
+scl_status
+scl_fail_argument(const char *argument, const char *format, ...);
 
 /* As scl_fail(), with the 1-based index (order of the minor, place of the zero or of the NaN). */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-scl_status scl_fail_index(scl_status status, int64_t index, const char *format, ...);
+scl_status
+scl_fail_index(scl_status status, int64_t index, const char *format, ...);
 
 /* SCL_E_MEMORY with the bytes asked for and the limit (0 when unknown). */
 scl_status scl_fail_memory(uint64_t bytes, uint64_t limit, const char *what);
