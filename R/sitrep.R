@@ -112,6 +112,8 @@ print.cl_sitrep <- function(x, ...) {
   line("host", x$blas$name, if (nzchar(x$blas$blas)) paste0(" (", x$blas$blas, ")"))
   if (NROW(x$devices)) {
     cat("devices\n")
+    old <- options(width = 500L) # one line a device
+    on.exit(options(old))
     shown <- with(x$devices, data.frame(
       id = id, name = name, type = type, fp64 = ifelse(fp64, "yes", "no"),
       memory = format_bytes(memory), platform = platform, use = ifelse(default, "*", "")))
