@@ -1,0 +1,12 @@
+/* Size of the Cholesky kernel, known to cholesky.cl and to its driver (scl_cl_cholesky.c). No code.
+ *
+ * CHOLESKY_BLOCK: order of the diagonal blocks that one group factors in local memory.
+ * CHOLESKY_LINES: work-items to a row of such a block. */
+#ifndef SCL_CHOLESKY_H
+#define SCL_CHOLESKY_H
+
+#define CHOLESKY_BLOCK 64
+#define CHOLESKY_GPU_LINES 4
+#define CHOLESKY_CPU_LINES 1
+
+#endif

@@ -1,0 +1,253 @@
+/* C = alpha op(A) op(B) + beta C by tiles: kernels gemm_nn, gemm_nt, gemm_tn, gemm_tt (op of A, op of B;
+ * t: transposed).
+ *
+ * Layout. Column-major; op(A) is m x k, op(B) k x n. A group owns one tile of C and walks along k in
+ * steps of GEMM_DEPTH: it fetches the next pieces of A and B into registers, multiplies the current
+ * ones out of local memory, and stores what it fetched into the other half of local memory; one
+ * barrier a step. In local memory a piece is DEPTH rows of TILE (+ GEMM_PAD) doubles, whatever the
+ * transposition, so the multiply knows one layout only. The padding of 2 lets 8 x 2 work-items
+ * that store a k-contiguous operand hit 16 different banks, and keeps pairs aligned.
+ *
+ * Work split. Dimension 0: tiles, GEMM_ORDER tile rows at a time, so that groups that run together
+ * share pieces of A and B in the cache. Dimension 1: a batch of products of one shape, `step_*`
+ * elements apart; the last one may be smaller (m_last, n_last, k_last).
+ *
+ * Edges are guarded by loading zeros and not storing. The zeros that `views` promises shorten the k range of
+ * a tile. GEMM_LOWER_HALF and GEMM_MIRRORED leave out the tiles above the diagonal of C and touch no
+ * element above it (but for the mirror image).
+ *
+ * The inner multiply is one function with a fixed contract (gemm_multiply, with GEMM_ROW and
+ * GEMM_COLUMN); a device-specific variant replaces these three. */
+
+#ifdef SCL_CPU
+#define GEMM_TILE_M GEMM_CPU_TILE_M
+#define GEMM_TILE_N GEMM_CPU_TILE_N
+#define GEMM_ITEM_M GEMM_CPU_ITEM_M
+#define GEMM_ITEM_N GEMM_CPU_ITEM_N
+#ifndef GEMM_DEPTH
+#define GEMM_DEPTH 32
+#endif
+#define GEMM_UNROLL /* copies of a whole tile by one work-item */
+#else
+#define GEMM_TILE_M GEMM_GPU_TILE_M
+#define GEMM_TILE_N GEMM_GPU_TILE_N
+#define GEMM_ITEM_M GEMM_GPU_ITEM_M
+#define GEMM_ITEM_N GEMM_GPU_ITEM_N
+#ifndef GEMM_DEPTH
+#define GEMM_DEPTH 8
+#endif
+#define GEMM_UNROLL SCL_UNROLL
+#endif
+
+#ifndef GEMM_ORDER
+#define GEMM_ORDER 8
+#endif
+
+#define GEMM_PAD 2
+#define GEMM_ITEM_ROWS (GEMM_TILE_M / GEMM_ITEM_M) /* work-items along the rows of a tile */
+#define GEMM_ITEM_COLUMNS (GEMM_TILE_N / GEMM_ITEM_N)
+#define GEMM_ITEMS (GEMM_ITEM_ROWS * GEMM_ITEM_COLUMNS)
+#define GEMM_LD_A (GEMM_TILE_M + GEMM_PAD)
+#define GEMM_LD_B (GEMM_TILE_N + GEMM_PAD)
+#define GEMM_FETCH_A (GEMM_TILE_M * GEMM_DEPTH / GEMM_ITEMS) /* elements fetched by a work-item */
+#define GEMM_FETCH_B (GEMM_TILE_N * GEMM_DEPTH / GEMM_ITEMS)
+
+/* Row (column) of the tile that accumulator row i (column j) of a work-item stands for: pairs of
+ * neighbours, so that local memory is read and C is written in runs over the work-items. */
+#define GEMM_ROW(item, i)                                                                          \
+  (2 * ((item) % GEMM_ITEM_ROWS) + (i) / 2 * (2 * GEMM_ITEM_ROWS) + (i) % 2)
+#define GEMM_COLUMN(item, j)                                                                       \
+  (2 * ((item) / GEMM_ITEM_ROWS) + (j) / 2 * (2 * GEMM_ITEM_COLUMNS) + (j) % 2)
+
+/* c[j][i] += sum over d < GEMM_DEPTH of a[d][GEMM_ROW(item, i)] * b[d][GEMM_COLUMN(item, j)], where a
+ * (b) has rows of GEMM_LD_A (GEMM_LD_B) doubles and starts at a multiple of 16 bytes. Called by all
+ * work-items of the group; holds no barrier. */
+#ifdef SCL_CPU
+/* One work-item: blocks of 8 x 4 accumulators stay in vector registers over the whole depth. */
+SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
+                              __local const double *b, const int item) {
+  for (int j = 0; j < GEMM_ITEM_N; j += 4) {
+    for (int i = 0; i < GEMM_ITEM_M; i += 8) {
+      double8 c0 = vload8(0, &c[j][i]), c1 = vload8(0, &c[j + 1][i]);
+      double8 c2 = vload8(0, &c[j + 2][i]), c3 = vload8(0, &c[j + 3][i]);
+      for (int d = 0; d < GEMM_DEPTH; d++) {
+        const double8 column = vload8(0, a + d * GEMM_LD_A + i);
+        __local const double *row = b + d * GEMM_LD_B + j;
+        c0 = fma(column, (double8)(row[0]), c0);
+        c1 = fma(column, (double8)(row[1]), c1);
+        c2 = fma(column, (double8)(row[2]), c2);
+        c3 = fma(column, (double8)(row[3]), c3);
+      }
+      vstore8(c0, 0, &c[j][i]);
+      vstore8(c1, 0, &c[j + 1][i]);
+      vstore8(c2, 0, &c[j + 2][i]);
+      vstore8(c3, 0, &c[j + 3][i]);
+    }
+  }
+}
+#else
+SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
+                              __local const double *b, const int item) {
+  SCL_UNROLL
+  for (int d = 0; d < GEMM_DEPTH; d++) {
+    double2 x[GEMM_ITEM_M / 2], y[GEMM_ITEM_N / 2];
+    SCL_UNROLL
+    for (int i = 0; i < GEMM_ITEM_M; i += 2)
+      x[i / 2] = *(__local const double2 *)(a + d * GEMM_LD_A + GEMM_ROW(item, i));
+    SCL_UNROLL
+    for (int j = 0; j < GEMM_ITEM_N; j += 2)
+      y[j / 2] = *(__local const double2 *)(b + d * GEMM_LD_B + GEMM_COLUMN(item, j));
+    SCL_UNROLL
+    for (int j = 0; j < GEMM_ITEM_N; j += 2) {
+      SCL_UNROLL
+      for (int i = 0; i < GEMM_ITEM_M; i += 2) {
+        c[j][i] = fma(x[i / 2].x, y[j / 2].x, c[j][i]);
+        c[j][i + 1] = fma(x[i / 2].y, y[j / 2].x, c[j][i + 1]);
+        c[j + 1][i] = fma(x[i / 2].x, y[j / 2].y, c[j + 1][i]);
+        c[j + 1][i + 1] = fma(x[i / 2].y, y[j / 2].y, c[j + 1][i + 1]);
+      }
+    }
+  }
+}
+#endif
+
+/* The place (r, d) in a piece of `tile` x GEMM_DEPTH of the i-th element that a work-item fetches:
+ * work-items run along what is contiguous in global memory. */
+#define GEMM_PLACE(r, d, item, i, tile, k_contiguous)                                              \
+  const int place_ = (item) + (i) * GEMM_ITEMS;                                                    \
+  const int r = (k_contiguous) ? place_ / GEMM_DEPTH : place_ % (tile);                            \
+  const int d = (k_contiguous) ? place_ % GEMM_DEPTH : place_ / (tile)
+
+/* Fetches a work-item's share of a piece of `count` elements a work-item; x points at its first element. Rows
+ * from `rows` on and depths from `depth` on are zero. */
+SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x, const int ld,
+                           const int k_contiguous, const int tile, const int rows, const int depth,
+                           const int item) {
+  GEMM_UNROLL
+  for (int i = 0; i < count; i++) {
+    GEMM_PLACE(r, d, item, i, tile, k_contiguous);
+    share[i] = 0.0;
+    if (r < rows && d < depth) share[i] = x[k_contiguous ? d + (long)r * ld : r + (long)d * ld];
+  }
+}
+
+SCL_INLINE void gemm_store(const double *share, const int count, __local double *piece,
+                           const int k_contiguous, const int tile, const int item) {
+  GEMM_UNROLL
+  for (int i = 0; i < count; i++) {
+    GEMM_PLACE(r, d, item, i, tile, k_contiguous);
+    piece[d * (tile + GEMM_PAD) + r] = share[i];
+  }
+}
+
+/* Writes a work-item's part of the tile whose first element is (row0, column0). A column is read
+ * before it is written: the compiler cannot know that the addresses differ. */
+SCL_INLINE void gemm_write(double c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, const int column0,
+                           const int m, const int n, const double alpha, const double beta,
+                           __global double *C, const int ldc, const int region, const int item) {
+  GEMM_UNROLL
+  for (int j = 0; j < GEMM_ITEM_N; j++) {
+    const int column = column0 + GEMM_COLUMN(item, j);
+    if (column < n) {
+      __global double *to = C + (long)column * ldc;
+      const int first = region == GEMM_ALL ? 0 : column;
+      GEMM_UNROLL
+      for (int i = 0; i < GEMM_ITEM_M; i++) {
+        const int row = row0 + GEMM_ROW(item, i);
+        c[j][i] *= alpha;
+        if (beta != 0.0 && row >= first && row < m) c[j][i] = fma(beta, to[row], c[j][i]);
+      }
+      GEMM_UNROLL
+      for (int i = 0; i < GEMM_ITEM_M; i++) {
+        const int row = row0 + GEMM_ROW(item, i);
+        if (row >= first && row < m) {
+          to[row] = c[j][i];
+          if (region == GEMM_MIRRORED) C[column + (long)row * ldc] = c[j][i];
+        }
+      }
+    }
+  }
+}
+
+/* One tile. `t_a` and `t_b` are constants at every call, so that each kernel holds its own case only. */
+SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n, const int k,
+                          const double alpha, __global const double *A, const int lda,
+                          __global const double *B, const int ldb, const double beta,
+                          __global double *C, const int ldc, const int views, const int region,
+                          const int row0, const int column0, __local double *pieces) {
+  const int item = get_local_id(0);
+  int begin = 0, end = k;
+  if (views & GEMM_A_LOWER) end = min(end, row0 + GEMM_TILE_M);
+  if (views & GEMM_A_UPPER) begin = max(begin, row0);
+  if (views & GEMM_B_LOWER) begin = max(begin, column0);
+  if (views & GEMM_B_UPPER) end = min(end, column0 + GEMM_TILE_N);
+
+  double c[GEMM_ITEM_N][GEMM_ITEM_M];
+  double share_a[GEMM_FETCH_A], share_b[GEMM_FETCH_B];
+  GEMM_UNROLL
+  for (int j = 0; j < GEMM_ITEM_N; j++) {
+    GEMM_UNROLL
+    for (int i = 0; i < GEMM_ITEM_M; i++) c[j][i] = 0.0;
+  }
+
+  const int k_a = t_a, k_b = !t_b; /* which operands are contiguous along k */
+  A += k_a ? begin + (long)row0 * lda : row0 + (long)begin * lda;
+  B += k_b ? begin + (long)column0 * ldb : column0 + (long)begin * ldb;
+  const int size = GEMM_DEPTH * (GEMM_LD_A + GEMM_LD_B);
+  int half = 0;
+  if (begin < end) {
+    gemm_fetch(share_a, GEMM_FETCH_A, A, lda, k_a, GEMM_TILE_M, m - row0, end - begin, item);
+    gemm_fetch(share_b, GEMM_FETCH_B, B, ldb, k_b, GEMM_TILE_N, n - column0, end - begin, item);
+    gemm_store(share_a, GEMM_FETCH_A, pieces, k_a, GEMM_TILE_M, item);
+    gemm_store(share_b, GEMM_FETCH_B, pieces + GEMM_DEPTH * GEMM_LD_A, k_b, GEMM_TILE_N, item);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int at = begin; at < end; at += GEMM_DEPTH) {
+    const int left = end - at - GEMM_DEPTH;
+    __local double *current = pieces + half * size;
+    half = 1 - half;
+    if (left > 0) {
+      A += k_a ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * lda;
+      B += k_b ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * ldb;
+      gemm_fetch(share_a, GEMM_FETCH_A, A, lda, k_a, GEMM_TILE_M, m - row0, left, item);
+      gemm_fetch(share_b, GEMM_FETCH_B, B, ldb, k_b, GEMM_TILE_N, n - column0, left, item);
+    }
+    gemm_multiply(c, current, current + GEMM_DEPTH * GEMM_LD_A, item);
+    if (left > 0) {
+      __local double *next = pieces + half * size;
+      gemm_store(share_a, GEMM_FETCH_A, next, k_a, GEMM_TILE_M, item);
+      gemm_store(share_b, GEMM_FETCH_B, next + GEMM_DEPTH * GEMM_LD_A, k_b, GEMM_TILE_N, item);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  gemm_write(c, row0, column0, m, n, alpha, beta, C, ldc, region, item);
+}
+
+#define GEMM_KERNEL(name, t_a, t_b)                                                                \
+  __kernel __attribute__((reqd_work_group_size(GEMM_ITEMS, 1, 1))) void name(                      \
+      const int m, const int n, const int k, const double alpha, __global const double *A,         \
+      const long offset_a, const int lda, __global const double *B, const long offset_b,           \
+      const int ldb, const double beta, __global double *C, const long offset_c, const int ldc,    \
+      const int views, const int region, const long step_a, const long step_b, const long step_c,  \
+      const int m_last, const int n_last, const int k_last) {                                      \
+    __local double2 pieces[GEMM_DEPTH * (GEMM_LD_A + GEMM_LD_B)]; /* two halves */                 \
+    const int tiles_m = (m + GEMM_TILE_M - 1) / GEMM_TILE_M;                                       \
+    const int tiles_n = (n + GEMM_TILE_N - 1) / GEMM_TILE_N;                                       \
+    const int tile = get_group_id(0), which = get_group_id(1);                                     \
+    const int last = which == (int)get_num_groups(1) - 1;                                          \
+    const int band = tile / (GEMM_ORDER * tiles_n), within = tile % (GEMM_ORDER * tiles_n);        \
+    const int rows = min(GEMM_ORDER, tiles_m - band * GEMM_ORDER);                                 \
+    const int row0 = (band * GEMM_ORDER + within % rows) * GEMM_TILE_M;                            \
+    const int column0 = within / rows * GEMM_TILE_N;                                               \
+    const int m_here = last ? m_last : m, n_here = last ? n_last : n;                              \
+    if (row0 >= m_here || column0 >= n_here) return;                                               \
+    if (region != GEMM_ALL && row0 + GEMM_TILE_M <= column0) return;                               \
+    gemm_tile(t_a, t_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,   \
+              lda, B + offset_b + which * step_b, ldb, beta, C + offset_c + which * step_c, ldc,   \
+              views, region, row0, column0, (__local double *)pieces);                             \
+  }
+
+GEMM_KERNEL(gemm_nn, 0, 0)
+GEMM_KERNEL(gemm_nt, 0, 1)
+GEMM_KERNEL(gemm_tn, 1, 0)
+GEMM_KERNEL(gemm_tt, 1, 1)

@@ -1,0 +1,40 @@
+/* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_thin.cl) and to their driver
+ * (scl_cl_gemm.c). No code.
+ *
+ * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them; the
+ * sum over k advances by DEPTH for each pair of tiles of A and B in local memory. On a CPU a group
+ * is one work-item, whose accumulators lie in the nearest cache. */
+#ifndef SCL_GEMM_H
+#define SCL_GEMM_H
+
+#define GEMM_GPU_TILE_M 64
+#define GEMM_GPU_TILE_N 64
+#define GEMM_GPU_ITEM_M 8
+#define GEMM_GPU_ITEM_N 4
+
+#define GEMM_CPU_TILE_M 32
+#define GEMM_CPU_TILE_N 32
+#define GEMM_CPU_ITEM_M 32
+#define GEMM_CPU_ITEM_N 32
+
+/* Products with at most THIN columns (or rows) go through gemm_thin.cl: groups of THIN_LANES x
+ * THIN_ROWS work-items, THIN_COLUMNS columns at a time. */
+#define GEMM_THIN 8
+#define GEMM_THIN_LANES 32
+#define GEMM_THIN_ROWS 8
+#define GEMM_THIN_COLUMNS 4
+
+/* Shortest piece of the k range when it is dealt out to several groups. */
+#define GEMM_SPLIT 512
+
+/* What a kernel may take for zero, and which elements of C it writes. */
+#define GEMM_A_LOWER 1
+#define GEMM_A_UPPER 2
+#define GEMM_B_LOWER 4
+#define GEMM_B_UPPER 8
+
+#define GEMM_ALL 0
+#define GEMM_LOWER_HALF 1
+#define GEMM_MIRRORED 2
+
+#endif

@@ -1,0 +1,115 @@
+/* Substitution with a small triangular block and many right-hand sides, in place.
+ *
+ * One kernel serves all eight forms (left or right, lower or upper, transposed or not): each is
+ * "L x = b" for a lower triangular L of order n once the unknowns are counted in the order in which
+ * they are solved for. Unknown p has the index r(p) = p, or n-1-p if `reversed`; L(p, q) is
+ * T(r(p), r(q)), or T(r(q), r(p)) if `transposed`. Unknown p of right-hand side s lies at
+ * B[r(p) * step + s * next], so a right-hand side is a column of B or a row.
+ *
+ * Work split. A work-item owns one right-hand side: TRIANGULAR_WIDTH unknowns at a time sit in its
+ * registers, T goes through local memory in blocks of WIDTH x WIDTH that all work-items of the group
+ * read at one address at a time. Dimension 0: right-hand sides; dimension 1: a batch of blocks,
+ * step_t and step_b elements apart, of which the last has order n_last and rhs_last right-hand sides.
+ *
+ * Substitution rather than a product with the block's inverse: the residual then stays small row by
+ * row whatever the condition of the block (a Gaussian process with a smooth kernel has blocks as
+ * ill-conditioned as the whole matrix). Only the named triangle of T is read. A work-item reads
+ * back unknowns that it wrote itself, so no fence between work-items is needed. */
+
+#define TRIANGULAR_PAIRS (TRIANGULAR_WIDTH / 2)
+
+/* L(p0 + i, q0 + j) for i, j < WIDTH, as block[j * WIDTH + i]; beyond n: the identity. On the diagonal
+ * lies the reciprocal. Above the diagonal nothing is read. */
+SCL_INLINE void triangular_stage(__local double *block, __global const double *T, const int ld,
+                                 const int n, const int p0, const int q0, const int transposed,
+                                 const int reversed) {
+  for (int e = get_local_id(0); e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
+    /* work-items run along what is contiguous in T */
+    const int i = transposed ? e / TRIANGULAR_WIDTH : e % TRIANGULAR_WIDTH;
+    const int j = transposed ? e % TRIANGULAR_WIDTH : e / TRIANGULAR_WIDTH;
+    const int p = p0 + i, q = q0 + j;
+    double value = 0.0;
+    if (p == q) value = 1.0;
+    if (p < n && q <= p) {
+      const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
+      value = T[transposed ? s + (long)r * ld : r + (long)s * ld];
+      if (p == q) value = 1.0 / value;
+    }
+    block[j * TRIANGULAR_WIDTH + i] = value;
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(TRIANGULAR_ITEMS, 1, 1))) void
+triangular_substitute(const int n, const int rhs, __global const double *T, const long offset_t,
+                      const int ldt, __global double *B, const long offset_b, const long step,
+                      const long next, const int transposed, const int reversed, const long step_t,
+                      const long step_b, const int n_last, const int rhs_last) {
+  __local double2 pairs[TRIANGULAR_WIDTH * TRIANGULAR_PAIRS];
+  __local double *block = (__local double *)pairs;
+  const int which = get_group_id(1);
+  const int last = which == (int)get_num_groups(1) - 1, order = last ? n_last : n;
+  const int mine = get_global_id(0), active = mine < (last ? rhs_last : rhs);
+  T += offset_t + which * step_t;
+  B += offset_b + which * step_b + (active ? mine * next : 0);
+
+  for (int p0 = 0; p0 < order; p0 += TRIANGULAR_WIDTH) {
+    double x[TRIANGULAR_WIDTH];
+    SCL_UNROLL
+    for (int i = 0; i < TRIANGULAR_WIDTH; i++) {
+      const int p = p0 + i;
+      x[i] = 0.0;
+      if (active && p < order) x[i] = B[(reversed ? order - 1 - p : p) * step];
+    }
+    for (int q0 = 0; q0 < p0; q0 += TRIANGULAR_WIDTH) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      triangular_stage(block, T, ldt, order, p0, q0, transposed, reversed);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (active) {
+        for (int j = 0; j < TRIANGULAR_WIDTH; j++) {
+          const double known = B[(reversed ? order - 1 - (q0 + j) : q0 + j) * step];
+          SCL_UNROLL
+          for (int i = 0; i < TRIANGULAR_PAIRS; i++) {
+            const double2 l = pairs[j * TRIANGULAR_PAIRS + i];
+            x[2 * i] = fma(-l.x, known, x[2 * i]);
+            x[2 * i + 1] = fma(-l.y, known, x[2 * i + 1]);
+          }
+        }
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    triangular_stage(block, T, ldt, order, p0, p0, transposed, reversed);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (active) {
+      SCL_UNROLL
+      for (int j = 0; j < TRIANGULAR_WIDTH; j++) {
+        x[j] *= block[j * TRIANGULAR_WIDTH + j];
+        SCL_UNROLL
+        for (int i = 0; i < TRIANGULAR_WIDTH; i++)
+          if (i > j) x[i] = fma(-block[j * TRIANGULAR_WIDTH + i], x[j], x[i]);
+      }
+      SCL_UNROLL
+      for (int i = 0; i < TRIANGULAR_WIDTH; i++) {
+        const int p = p0 + i;
+        if (p < order) B[(reversed ? order - 1 - p : p) * step] = x[i];
+      }
+    }
+  }
+}
+
+/* dst = identity of order n. A work-item an element. */
+__kernel void triangular_identity(const int n, __global double *D, const long offset,
+                                  const int ld) {
+  const int row = get_global_id(0), column = get_global_id(1);
+  if (row < n && column < n) D[offset + row + (long)column * ld] = row == column ? 1.0 : 0.0;
+}
+
+/* dst = lower triangle of src, zeros above it; n x n. A work-item an element. */
+__kernel void triangular_lower(const int n, __global const double *S, const long offset_s,
+                               const int lds, __global double *D, const long offset,
+                               const int ld) {
+  const int row = get_global_id(0), column = get_global_id(1);
+  if (row >= n || column >= n) return;
+  double value = 0.0;
+  if (row >= column) value = S[offset_s + row + (long)column * lds];
+  D[offset + row + (long)column * ld] = value;
+}

@@ -1,0 +1,13 @@
+/* Sizes of the triangular kernel, known to triangular.cl and to its driver (scl_cl_triangular.c). No code.
+ *
+ * TRIANGULAR_LEAF: largest block that is solved by substitution in one launch; larger ones are
+ * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
+ * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. */
+#ifndef SCL_TRIANGULAR_H
+#define SCL_TRIANGULAR_H
+
+#define TRIANGULAR_LEAF 64
+#define TRIANGULAR_WIDTH 32
+#define TRIANGULAR_ITEMS 64
+
+#endif

@@ -1,0 +1,105 @@
+/* Cholesky factor, inverse from the factor, and the leaf of the adjoint on a device.
+ *
+ * Factor: recursion over columns of full height. Factor the left half, subtract its product with
+ * itself from the right half (one product with a long sum), factor the right half; a block of
+ * CHOLESKY_BLOCK columns is one launch for the diagonal block and one for the rows below it, solved by
+ * substitution. Nothing waits: the failing order stays on the device. */
+#include "scl_cl_linalg.h"
+
+#include "../inst/kernels/cholesky.h"
+
+static scl_status factor_block(scl_cl_op *op, size_t before, scl_block a, scl_block info) {
+  size_t lines = op->cl->cpu ? CHOLESKY_CPU_LINES : CHOLESKY_GPU_LINES;
+  size_t size[2] = {CHOLESKY_BLOCK, lines};
+  return scl_cl_launch(op, SCL_K_cholesky_block, 2, size, size, "iibb", (int)a.ncol, (int)before, a,
+                       info);
+}
+
+/* Columns [at, at + width) of `a`, whose rows above `at` are done; columns to the left have been
+ * subtracted. */
+static scl_status factor_columns(scl_cl_op *op, size_t at, size_t width, scl_block a,
+                                 scl_block info) {
+  size_t n = a.nrow;
+  if (width <= CHOLESKY_BLOCK) {
+    size_t below = n - at - width;
+    scl_block diagonal = scl_block_part(a, at, at, width, width);
+    SCL_TRY(factor_block(op, at, diagonal, info));
+    return scl_cl_trsm_in(op, SCL_RIGHT, SCL_LOWER, SCL_TRANS, diagonal,
+                          scl_block_part(a, at + width, at, below, width));
+  }
+  size_t left = (width + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK / 2 * CHOLESKY_BLOCK;
+  size_t middle = at + left, right = width - left;
+  SCL_TRY(factor_columns(op, at, left, a, info));
+  SCL_TRY(scl_cl_gemm_in(op, -1.0, SCL_NO_TRANS, scl_block_part(a, middle, at, n - middle, left),
+                         SCL_GENERAL, SCL_TRANS, scl_block_part(a, middle, at, right, left),
+                         SCL_GENERAL, 1.0, scl_block_part(a, middle, middle, n - middle, right),
+                         SCL_LOWER_HALF));
+  return factor_columns(op, middle, right, a, info);
+}
+
+scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
+  scl_cl_op op;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_writes(&op, a.buffer);
+  scl_cl_op_writes(&op, info.buffer);
+  SCL_TRY(scl_cl_op_order(&op, -1));
+  scl_status status;
+  if (a.nrow > 0) {
+    status = factor_columns(&op, 0, a.ncol, a, info);
+  } else { /* sets info; the kernel wants a buffer even to factor nothing */
+    scl_block nothing = {.buffer = info.buffer, .ld = 1};
+    status = factor_block(&op, 0, nothing, info);
+  }
+  return scl_cl_op_end(&op, status);
+}
+
+scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
+  scl_cl_op op;
+  scl_block inverse;
+  if (l.nrow == 0) return SCL_OK;
+  SCL_TRY(scl_block_create(ctx, l.nrow, l.nrow, &inverse));
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, l.buffer);
+  scl_cl_op_writes(&op, dst.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) {
+    status = scl_cl_trtri_in(&op, SCL_LOWER, l, inverse);
+    if (status == SCL_OK)
+      status = scl_cl_gemm_in(&op, 1.0, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, inverse,
+                              SCL_LOWER, 0.0, dst, SCL_MIRRORED);
+    status = scl_cl_op_end(&op, status);
+  }
+  scl_buffer_release(inverse.buffer);
+  return status;
+}
+
+/* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(Lbar) with its mirror image: halving the
+ * diagonal and adding the transpose leaves the diagonal as it is. */
+static scl_status adjoint_leaf_in(scl_cl_op *op, scl_block l, scl_block s, scl_block work) {
+  size_t n = l.nrow;
+  scl_block lower = scl_block_part(work, 0, 0, n, n), adjoint = scl_block_part(work, 0, n, n, n);
+  scl_block q = scl_block_part(work, 0, 2 * n, n, n), inverse = scl_block_part(work, 0, 3 * n, n, n);
+  SCL_TRY(scl_cl_lower_in(op, l, lower));
+  SCL_TRY(scl_cl_lower_in(op, s, adjoint));
+  SCL_TRY(scl_cl_trtri_in(op, SCL_LOWER, l, inverse));
+  SCL_TRY(scl_cl_gemm_in(op, 1.0, SCL_TRANS, lower, SCL_LOWER, SCL_NO_TRANS, adjoint, SCL_LOWER,
+                         0.0, q, SCL_MIRRORED));
+  SCL_TRY(scl_cl_gemm_in(op, 1.0, SCL_NO_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, inverse, SCL_LOWER,
+                         0.0, adjoint, SCL_ALL));
+  return scl_cl_gemm_in(op, 0.5, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, adjoint, SCL_GENERAL,
+                        0.0, s, SCL_MIRRORED);
+}
+
+scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s) {
+  scl_cl_op op;
+  scl_block work;
+  if (l.nrow == 0) return SCL_OK;
+  SCL_TRY(scl_block_create(ctx, l.nrow, 4 * l.nrow, &work));
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, l.buffer);
+  scl_cl_op_writes(&op, s.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) status = scl_cl_op_end(&op, adjoint_leaf_in(&op, l, s, work));
+  scl_buffer_release(work.buffer);
+  return status;
+}

@@ -1,0 +1,199 @@
+/* Products: chooses between tiles and thin kernels, and deals a long sum out to several groups. */
+#include "scl_cl_linalg.h"
+
+#include "../inst/kernels/gemm.h"
+
+static size_t ceil_div(size_t a, size_t b) { return (a + b - 1) / b; }
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+/* op(A)'s view as the kernels know it. */
+static int promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
+  if (trans == SCL_TRANS) view = scl_view_transposed(view);
+  if (scl_view_is_lower(view)) return lower;
+  return scl_view_is_upper(view) ? upper : 0;
+}
+
+static int region_code(scl_region region) {
+  if (region == SCL_MIRRORED) return GEMM_MIRRORED;
+  return region == SCL_LOWER_HALF ? GEMM_LOWER_HALF : GEMM_ALL;
+}
+
+static size_t tile_m(const scl_cl_op *op) {
+  return op->cl->cpu ? GEMM_CPU_TILE_M : GEMM_GPU_TILE_M;
+}
+
+static size_t tile_n(const scl_cl_op *op) {
+  return op->cl->cpu ? GEMM_CPU_TILE_N : GEMM_GPU_TILE_N;
+}
+
+static size_t tile_items(const scl_cl_op *op) {
+  return op->cl->cpu ? 1
+                     : (GEMM_GPU_TILE_M / GEMM_GPU_ITEM_M) * (GEMM_GPU_TILE_N / GEMM_GPU_ITEM_N);
+}
+
+scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
+  static const scl_cl_kernel kernels[2][2] = {{SCL_K_gemm_nn, SCL_K_gemm_nt},
+                                              {SCL_K_gemm_tn, SCL_K_gemm_tt}};
+  size_t m = p->c.nrow, n = p->c.ncol, k = p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
+  if (p->alpha == 0.0) k = 0; /* as in BLAS: A and B are then not read */
+  size_t k_last = p->k_last != 0 ? min_size(k, p->k_last) : k;
+  int zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
+              promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
+  size_t local[2] = {tile_items(op), 1};
+  size_t global[2] = {ceil_div(m, tile_m(op)) * ceil_div(n, tile_n(op)) * local[0], p->batch};
+  return scl_cl_launch(op, kernels[p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2, global,
+                       local, "iiidbbdbiillliii", (int)m, (int)n, (int)k, p->alpha, p->a, p->b,
+                       p->beta, p->c, zeros, region_code(p->region), (long long)p->step_a,
+                       (long long)p->step_b, (long long)p->step_c,
+                       (int)(p->m_last != 0 ? p->m_last : m),
+                       (int)(p->n_last != 0 ? p->n_last : n), (int)k_last);
+}
+
+/* A thin product Y = op(A) X: X and Y by two strides. */
+typedef struct {
+  scl_trans trans;
+  scl_view view;
+  size_t m, n, k;
+  scl_block a, x, y;
+  size_t step_x, next_x, step_y, next_y;
+} thin_product;
+
+/* C = op(A) op(B) as it stands if `columns` (C has few), else as its transpose op(B)' op(A)'. */
+static thin_product thin_view(const scl_cl_product *p, size_t k, bool columns) {
+  thin_product t = {.k = k, .y = p->c};
+  bool along = columns ? p->trans_b == SCL_NO_TRANS : p->trans_a == SCL_TRANS;
+  t.trans = columns ? p->trans_a : (p->trans_b == SCL_TRANS ? SCL_NO_TRANS : SCL_TRANS);
+  t.view = columns ? p->view_a : p->view_b;
+  t.a = columns ? p->a : p->b;
+  t.x = columns ? p->b : p->a;
+  t.m = columns ? p->c.nrow : p->c.ncol;
+  t.n = columns ? p->c.ncol : p->c.nrow;
+  t.step_x = along ? 1 : t.x.ld;
+  t.next_x = along ? t.x.ld : 1;
+  t.step_y = columns ? 1 : p->c.ld;
+  t.next_y = columns ? p->c.ld : 1;
+  return t;
+}
+
+static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha, double beta,
+                              size_t parts, size_t k_piece, size_t piece_y) {
+  static const scl_cl_kernel kernels[2][2] = {{SCL_K_gemm_thin_n, SCL_K_gemm_thin_t},
+                                              {SCL_K_gemm_vector_n, SCL_K_gemm_vector_t}};
+  bool vector = t->n == 1;
+  size_t rows = t->trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
+  size_t local[3] = {GEMM_THIN_LANES, GEMM_THIN_ROWS, 1};
+  size_t global[3] = {ceil_div(t->m, rows) * GEMM_THIN_LANES,
+                      ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
+  int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
+  return scl_cl_launch(op, kernels[vector][t->trans == SCL_TRANS], 3, global, local,
+                       "iiiidbmllldmlllli", (int)t->m, (int)t->n, (int)t->k, (int)k_piece, alpha,
+                       t->a, ((scl_cl_buffer *)t->x.buffer)->memory, (long long)t->x.offset,
+                       (long long)t->step_x, (long long)t->next_x, beta,
+                       ((scl_cl_buffer *)t->y.buffer)->memory, (long long)t->y.offset,
+                       (long long)t->step_y, (long long)t->next_y, (long long)piece_y, zeros);
+}
+
+/* In how many parts the sum over k is dealt out: as many as give each unit of the device two groups,
+ * as long as a part is worth its share of the second pass. */
+static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
+  size_t units = op->cl->info.units;
+  if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
+  return min_size(ceil_div(2 * units, groups), k / GEMM_SPLIT);
+}
+
+/* The sum over k in parts, each to its own matrix of a workspace, added in order by gemm_sum. */
+static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_t k, size_t parts,
+                                   const thin_product *thin) {
+  size_t m = p->c.nrow, n = p->c.ncol;
+  size_t piece = scl_round_up(ceil_div(k, parts), 32);
+  scl_block partial;
+  parts = ceil_div(k, piece);
+  SCL_TRY(scl_block_create(&op->cl->base, m * n, parts, &partial));
+
+  scl_status status;
+  if (thin != NULL) {
+    thin_product t = *thin;
+    t.y = partial;
+    t.step_y = thin->step_y == 1 ? 1 : m;
+    t.next_y = thin->step_y == 1 ? m : 1;
+    status = launch_thin(op, &t, 1.0, 0.0, parts, piece, m * n);
+  } else {
+    scl_cl_product q = *p;
+    bool down_a = p->trans_a == SCL_TRANS, down_b = p->trans_b == SCL_NO_TRANS;
+    q.alpha = 1.0;
+    q.beta = 0.0;
+    q.view_a = q.view_b = SCL_GENERAL; /* a promise speaks of the whole, not of a part */
+    q.a = down_a ? scl_block_part(p->a, 0, 0, piece, m) : scl_block_part(p->a, 0, 0, m, piece);
+    q.b = down_b ? scl_block_part(p->b, 0, 0, piece, n) : scl_block_part(p->b, 0, 0, n, piece);
+    q.c = (scl_block){.buffer = partial.buffer, .ld = m, .nrow = m, .ncol = n};
+    q.region = p->region == SCL_ALL ? SCL_ALL : SCL_LOWER_HALF;
+    q.batch = parts;
+    q.step_a = down_a ? piece : piece * p->a.ld;
+    q.step_b = down_b ? piece : piece * p->b.ld;
+    q.step_c = m * n;
+    q.k_last = k - (parts - 1) * piece;
+    status = scl_cl_product_in(op, &q);
+  }
+  if (status == SCL_OK) {
+    size_t local[2] = {scl_round_up(min_size(m, 32), 8), 1};
+    size_t global[2] = {scl_round_up(m, local[0]), n};
+    status = scl_cl_launch(op, SCL_K_gemm_sum, 2, global, local, "iiidmldbi", (int)m, (int)n,
+                           (int)parts, p->alpha, ((scl_cl_buffer *)partial.buffer)->memory,
+                           (long long)partial.offset, p->beta, p->c, region_code(p->region));
+  }
+  scl_buffer_release(partial.buffer);
+  return status;
+}
+
+scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
+                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                          double beta, scl_block c, scl_region region) {
+  scl_cl_product p = {.alpha = alpha,
+                      .beta = beta,
+                      .trans_a = trans_a,
+                      .trans_b = trans_b,
+                      .view_a = view_a,
+                      .view_b = view_b,
+                      .region = region,
+                      .a = a,
+                      .b = b,
+                      .c = c,
+                      .batch = 1};
+  size_t m = c.nrow, n = c.ncol, k = trans_a == SCL_TRANS ? a.nrow : a.ncol;
+  if (m == 0 || n == 0) return SCL_OK;
+  if (k == 0 || alpha == 0.0) { /* beta C: the tile kernel reads neither A nor B */
+    p.alpha = 0.0;
+    if (a.buffer == NULL) p.a = c;
+    if (b.buffer == NULL) p.b = c;
+    return scl_cl_product_in(op, &p);
+  }
+  bool columns = n <= m;
+  if ((columns ? n : m) <= GEMM_THIN) {
+    thin_product t = thin_view(&p, k, columns);
+    size_t rows = t.trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
+    size_t groups = ceil_div(t.m, rows) * ceil_div(t.n, t.n == 1 ? 1 : GEMM_THIN_COLUMNS);
+    size_t parts = choose_parts(op, groups, k);
+    if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
+    /* only the sum of parts and the tiles know how to mirror */
+    if (region == SCL_ALL) return launch_thin(op, &t, alpha, beta, 1, k, 0);
+  }
+  size_t groups = ceil_div(m, tile_m(op)) * ceil_div(n, tile_n(op));
+  if (region != SCL_ALL) groups = ceil_div(groups, 2);
+  size_t parts = choose_parts(op, groups, k);
+  if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
+  return scl_cl_product_in(op, &p);
+}
+
+scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
+                       scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                       double beta, scl_block c, scl_region region) {
+  scl_cl_op op;
+  if (c.nrow == 0 || c.ncol == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, a.buffer);
+  scl_cl_op_reads(&op, b.buffer);
+  scl_cl_op_writes(&op, c.buffer);
+  SCL_TRY(scl_cl_op_order(&op, -1));
+  return scl_cl_op_end(&op, scl_cl_gemm_in(&op, alpha, trans_a, a, view_a, trans_b, b, view_b, beta,
+                                           c, region));
+}

@@ -1,0 +1,34 @@
+/* What the level-3 files of the device engine share: included by scl_cl_gemm.c, scl_cl_triangular.c
+ * and scl_cl_cholesky.c only. Every function works inside an operation whose buffers are declared. */
+#ifndef SCL_CL_LINALG_H
+#define SCL_CL_LINALG_H
+
+#include "scl_cl.h"
+
+/* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
+ * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
+ * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". */
+typedef struct {
+  double alpha, beta;
+  scl_trans trans_a, trans_b;
+  scl_view view_a, view_b;
+  scl_region region;
+  scl_block a, b, c;
+  size_t batch, step_a, step_b, step_c;
+  size_t m_last, n_last, k_last;
+} scl_cl_product;
+
+scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
+
+/* scl_cl_trsm inside an operation. */
+scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans,
+                          scl_block t, scl_block b);
+
+/* scl_cl_trtri inside an operation. */
+scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);
+
+/* dst = identity; dst = lower triangle of src with zeros above it. Square blocks. */
+scl_status scl_cl_identity_in(scl_cl_op *op, scl_block dst);
+scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst);
+
+#endif

@@ -1,0 +1,173 @@
+/* Triangular solves and inverses on a device.
+ *
+ * Solve: T is halved down to blocks that one launch solves by substitution; between the halves
+ * stands a product with the off-diagonal block, so that nearly all of the work is in products with
+ * long sums. Inverse: all diagonal blocks in one launch, then blocks of twice the order by two batched
+ * products, X21 = -X22 T21 X11, until one block is left. */
+#include "scl_cl_linalg.h"
+
+#include "../inst/kernels/triangular.h"
+
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+
+/* ---- solve ---------------------------------------------------------------------------------- */
+/* "M x = b" for the columns (rows, if right) of B, with M = T or T'. */
+typedef struct {
+  bool right, transposed; /* M = T' */
+  bool lower;             /* T */
+  bool reversed;          /* M is upper: the last unknown comes first */
+} solve_form;
+
+static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
+  solve_form form = {.right = side == SCL_RIGHT, .lower = view == SCL_LOWER};
+  form.transposed = (trans == SCL_TRANS) != form.right;
+  form.reversed = form.lower == form.transposed;
+  return form;
+}
+
+static scl_status substitute(scl_cl_op *op, solve_form form, scl_block t, scl_block b) {
+  size_t n = t.nrow, rhs = form.right ? b.nrow : b.ncol;
+  size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(rhs, local[0]), 1};
+  return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii", (int)n,
+                       (int)rhs, t, ((scl_cl_buffer *)b.buffer)->memory, (long long)b.offset,
+                       (long long)(form.right ? b.ld : 1), (long long)(form.right ? 1 : b.ld),
+                       (int)form.transposed, (int)form.reversed, 0LL, 0LL, (int)n, (int)rhs);
+}
+
+/* b2 -= M21 b1: `known` are the solved unknowns, `off` the block of T between the two. */
+static scl_status eliminate(scl_cl_op *op, solve_form form, scl_block off, scl_block known,
+                            scl_block rest) {
+  scl_trans flip = form.transposed ? SCL_TRANS : SCL_NO_TRANS;
+  if (!form.right)
+    return scl_cl_gemm_in(op, -1.0, flip, off, SCL_GENERAL, SCL_NO_TRANS, known, SCL_GENERAL, 1.0,
+                          rest, SCL_ALL);
+  flip = form.transposed ? SCL_NO_TRANS : SCL_TRANS;
+  return scl_cl_gemm_in(op, -1.0, SCL_NO_TRANS, known, SCL_GENERAL, flip, off, SCL_GENERAL, 1.0,
+                        rest, SCL_ALL);
+}
+
+static scl_status solve(scl_cl_op *op, solve_form form, scl_block t, scl_block b) {
+  size_t n = t.nrow;
+  if (n <= TRIANGULAR_LEAF) return substitute(op, form, t, b);
+  size_t h = (n + TRIANGULAR_LEAF - 1) / TRIANGULAR_LEAF / 2 * TRIANGULAR_LEAF, rest = n - h;
+  scl_block t1 = scl_block_part(t, 0, 0, h, h), t2 = scl_block_part(t, h, h, rest, rest);
+  scl_block off = form.lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
+  scl_block b1 = form.right ? scl_block_part(b, 0, 0, b.nrow, h) : scl_block_part(b, 0, 0, h, b.ncol);
+  scl_block b2 = form.right ? scl_block_part(b, 0, h, b.nrow, rest)
+                            : scl_block_part(b, h, 0, rest, b.ncol);
+  if (form.reversed) {
+    SCL_TRY(solve(op, form, t2, b2));
+    SCL_TRY(eliminate(op, form, off, b2, b1));
+    return solve(op, form, t1, b1);
+  }
+  SCL_TRY(solve(op, form, t1, b1));
+  SCL_TRY(eliminate(op, form, off, b1, b2));
+  return solve(op, form, t2, b2);
+}
+
+scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans,
+                          scl_block t, scl_block b) {
+  if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
+  return solve(op, form_of(side, view, trans), t, b);
+}
+
+scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
+                       scl_block t, scl_block b) {
+  scl_cl_op op;
+  if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, t.buffer);
+  scl_cl_op_writes(&op, b.buffer);
+  SCL_TRY(scl_cl_op_order(&op, -1));
+  return scl_cl_op_end(&op, scl_cl_trsm_in(&op, side, view, trans, t, b));
+}
+
+/* ---- inverse -------------------------------------------------------------------------------- */
+scl_status scl_cl_identity_in(scl_cl_op *op, scl_block dst) {
+  size_t local[2] = {32, 1}, global[2] = {scl_round_up(dst.nrow, 32), dst.ncol};
+  return scl_cl_launch(op, SCL_K_triangular_identity, 2, global, local, "ib", (int)dst.nrow, dst);
+}
+
+scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
+  size_t local[2] = {32, 1}, global[2] = {scl_round_up(dst.nrow, 32), dst.ncol};
+  return scl_cl_launch(op, SCL_K_triangular_lower, 2, global, local, "ibb", (int)dst.nrow, src,
+                       dst);
+}
+
+/* The inverses of all diagonal blocks of order TRIANGULAR_LEAF, from the identity in dst. */
+static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
+  size_t n = t.nrow, leaf = min_size(n, TRIANGULAR_LEAF);
+  size_t batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
+  size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(leaf, local[0]), batch};
+  return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii",
+                       (int)leaf, (int)leaf, t, ((scl_cl_buffer *)dst.buffer)->memory,
+                       (long long)dst.offset, 1LL, (long long)dst.ld, 0, (int)!lower,
+                       (long long)(leaf * (t.ld + 1)), (long long)(leaf * (dst.ld + 1)), (int)last,
+                       (int)last);
+}
+
+/* From the inverses of diagonal blocks of order s to those of order 2 s. `work`: at least s x n / 2
+ * elements. Pair p starts at row 2 s p; the second block of the last pair has order s2 <= s. */
+static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
+                               scl_block work) {
+  size_t n = t.nrow, pairs = (n - s + 2 * s - 1) / (2 * s);
+  size_t s2 = min_size(s, n - (pairs - 1) * 2 * s - s);
+  scl_view view = lower ? SCL_LOWER : SCL_UPPER;
+  scl_block x1 = scl_block_part(dst, 0, 0, s, s), x2 = scl_block_part(dst, s, s, s, s);
+  scl_block temporary = {.buffer = work.buffer, .offset = work.offset, .ld = s, .nrow = s, .ncol = s};
+  scl_cl_product first = {.alpha = 1.0,
+                          .view_b = view,
+                          .a = lower ? scl_block_part(t, s, 0, s, s) : scl_block_part(t, 0, s, s, s),
+                          .b = lower ? x1 : x2,
+                          .c = temporary,
+                          .batch = pairs,
+                          .step_a = 2 * s * (t.ld + 1),
+                          .step_b = 2 * s * (dst.ld + 1),
+                          .step_c = s * s};
+  scl_cl_product second = {.alpha = -1.0,
+                           .view_a = view,
+                           .a = lower ? x2 : x1,
+                           .b = temporary,
+                           .c = lower ? scl_block_part(dst, s, 0, s, s)
+                                      : scl_block_part(dst, 0, s, s, s),
+                           .batch = pairs,
+                           .step_a = 2 * s * (dst.ld + 1),
+                           .step_b = s * s,
+                           .step_c = 2 * s * (dst.ld + 1)};
+  if (lower) {
+    first.m_last = second.m_last = second.k_last = s2;
+  } else {
+    first.n_last = first.k_last = second.n_last = s2;
+  }
+  SCL_TRY(scl_cl_product_in(op, &first));
+  return scl_cl_product_in(op, &second);
+}
+
+scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst) {
+  bool lower = view == SCL_LOWER;
+  size_t n = t.nrow;
+  if (n == 0) return SCL_OK;
+  SCL_TRY(scl_cl_identity_in(op, dst));
+  SCL_TRY(invert_leaves(op, lower, t, dst));
+  if (n <= TRIANGULAR_LEAF) return SCL_OK;
+
+  size_t top = TRIANGULAR_LEAF; /* order of the blocks of the last doubling */
+  while (2 * top < n) top *= 2;
+  scl_block work;
+  SCL_TRY(scl_block_create(&op->cl->base, top, (n + top) / 2 + top, &work));
+  scl_status status = SCL_OK;
+  for (size_t s = TRIANGULAR_LEAF; s < n && status == SCL_OK; s *= 2)
+    status = invert_pairs(op, lower, s, t, dst, work);
+  scl_buffer_release(work.buffer);
+  return status;
+}
+
+scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst) {
+  scl_cl_op op;
+  if (t.nrow == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, t.buffer);
+  scl_cl_op_writes(&op, dst.buffer);
+  SCL_TRY(scl_cl_op_order(&op, -1));
+  return scl_cl_op_end(&op, scl_cl_trtri_in(&op, view, t, dst));
+}
