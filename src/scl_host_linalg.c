@@ -101,12 +101,12 @@ static bool same_block(scl_block a, scl_block b) {
          a.ncol == b.ncol;
 }
 
-/* The lower half of a square C: syrk where A and B are one matrix, else by panels, whose diagonal
- * blocks are computed whole. */
+/* The lower half of C: syrk where A and B are one matrix, else by panels, whose diagonal blocks are
+ * computed whole. */
 static scl_status product_lower(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
                                 scl_trans trans_b, scl_block b, double beta, scl_block c) {
   enum { PANEL = 192 };
-  size_t n = c.nrow, k = trans_a ? a.nrow : a.ncol;
+  size_t m = c.nrow, n = c.ncol < m ? c.ncol : m, k = trans_a ? a.nrow : a.ncol;
   if (k > 0 && n >= SPECIAL_MIN && trans_a != trans_b && same_block(a, b) && all_finite(a)) {
     scl_host_lib.syrk('L', letter(trans_a), (int)n, (int)k, alpha, scl_host_at(a), (int)a.ld, beta,
                       scl_host_at(c), (int)c.ld);
@@ -115,11 +115,11 @@ static scl_status product_lower(scl_context *ctx, double alpha, scl_trans trans_
   for (size_t j = 0; j < n; j += PANEL) {
     size_t width = n - j < PANEL ? n - j : PANEL;
     scl_block rows =
-        trans_a ? scl_block_part(a, 0, j, k, n - j) : scl_block_part(a, j, 0, n - j, k);
+        trans_a ? scl_block_part(a, 0, j, k, m - j) : scl_block_part(a, j, 0, m - j, k);
     scl_block columns =
         trans_b ? scl_block_part(b, j, 0, width, k) : scl_block_part(b, 0, j, k, width);
     SCL_TRY(product(ctx, alpha, trans_a, rows, SCL_GENERAL, trans_b, columns, SCL_GENERAL, beta,
-                    scl_block_part(c, j, j, n - j, width)));
+                    scl_block_part(c, j, j, m - j, width)));
   }
   return SCL_OK;
 }

@@ -194,7 +194,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
   A += k_a ? begin + (long)row0 * lda : row0 + (long)begin * lda;
   B += k_b ? begin + (long)column0 * ldb : column0 + (long)begin * ldb;
   const int size = GEMM_DEPTH * (GEMM_LD_A + GEMM_LD_B);
-  int half = 0;
+  int stage = 0;
   if (begin < end) {
     gemm_fetch(share_a, GEMM_FETCH_A, A, lda, k_a, GEMM_TILE_M, m - row0, end - begin, item);
     gemm_fetch(share_b, GEMM_FETCH_B, B, ldb, k_b, GEMM_TILE_N, n - column0, end - begin, item);
@@ -204,8 +204,8 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int at = begin; at < end; at += GEMM_DEPTH) {
     const int left = end - at - GEMM_DEPTH;
-    __local double *current = pieces + half * size;
-    half = 1 - half;
+    __local double *current = pieces + stage * size;
+    stage = 1 - stage;
     if (left > 0) {
       A += k_a ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * lda;
       B += k_b ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * ldb;
@@ -214,7 +214,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
     }
     gemm_multiply(c, current, current + GEMM_DEPTH * GEMM_LD_A, item);
     if (left > 0) {
-      __local double *next = pieces + half * size;
+      __local double *next = pieces + stage * size;
       gemm_store(share_a, GEMM_FETCH_A, next, k_a, GEMM_TILE_M, item);
       gemm_store(share_b, GEMM_FETCH_B, next + GEMM_DEPTH * GEMM_LD_A, k_b, GEMM_TILE_N, item);
     }

@@ -10,6 +10,13 @@
  * A group is GEMM_THIN_LANES x GEMM_THIN_ROWS work-items; every sum has a fixed order. Rows of op(A)
  * that a group reads are shortened by what `views` (GEMM_A_*) promises. */
 
+/* Several loads under way at once; a CPU looks ahead by itself. */
+#ifdef SCL_CPU
+#define GEMM_THIN_UNROLL
+#else
+#define GEMM_THIN_UNROLL _Pragma("unroll 4")
+#endif
+
 #define GEMM_THIN_ITEMS (GEMM_THIN_LANES * GEMM_THIN_ROWS)
 
 SCL_INLINE void gemm_thin_write(__global double *y, const double sum, const double alpha,
@@ -28,19 +35,19 @@ SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, cons
   const int row = get_group_id(0) * GEMM_THIN_LANES + lane;
   double sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
-  for (int c = 0; c < columns; c++) sum[c] = 0.0;
+  for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
   if (row < m) {
-#pragma unroll 4
+    GEMM_THIN_UNROLL
     for (int i = begin + slice; i < end; i += GEMM_THIN_ROWS) {
       const double a = A[row + (long)i * lda];
       SCL_UNROLL
-      for (int c = 0; c < columns; c++)
-        if (c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
+      for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
+        if (c < columns && c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
     }
   }
   SCL_UNROLL
-  for (int c = 0; c < columns; c++)
-    sums[c * GEMM_THIN_ITEMS + slice * GEMM_THIN_LANES + lane] = sum[c];
+  for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
+    if (c < columns) sums[c * GEMM_THIN_ITEMS + slice * GEMM_THIN_LANES + lane] = sum[c];
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int c = slice; c < columns; c += GEMM_THIN_ROWS) {
     double total = 0.0;
@@ -62,31 +69,33 @@ SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, c
   const int row = get_group_id(0) * GEMM_THIN_ROWS + line;
   double sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
-  for (int c = 0; c < columns; c++) sum[c] = 0.0;
+  for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
   if (row < m) {
-#pragma unroll 4
+    GEMM_THIN_UNROLL
     for (int i = begin + lane; i < end; i += GEMM_THIN_LANES) {
       const double a = A[i + (long)row * lda];
       SCL_UNROLL
-      for (int c = 0; c < columns; c++)
-        if (c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
+      for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
+        if (c < columns && c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
     }
   }
   __local double *mine = sums + line * GEMM_THIN_LANES;
   SCL_UNROLL
-  for (int c = 0; c < columns; c++) mine[c * GEMM_THIN_ITEMS + lane] = sum[c];
+  for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
+    if (c < columns) mine[c * GEMM_THIN_ITEMS + lane] = sum[c];
   for (int width = GEMM_THIN_LANES / 2; width > 0; width /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < width) {
       SCL_UNROLL
-      for (int c = 0; c < columns; c++)
-        mine[c * GEMM_THIN_ITEMS + lane] += mine[c * GEMM_THIN_ITEMS + lane + width];
+      for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
+        if (c < columns)
+          mine[c * GEMM_THIN_ITEMS + lane] += mine[c * GEMM_THIN_ITEMS + lane + width];
     }
   }
   if (lane == 0 && row < m) {
     SCL_UNROLL
-    for (int c = 0; c < columns; c++)
-      if (c0 + c < n)
+    for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
+      if (c < columns && c0 + c < n)
         gemm_thin_write(Y + row * step_y + (c0 + c) * next_y, mine[c * GEMM_THIN_ITEMS], alpha,
                         beta);
   }
@@ -123,7 +132,7 @@ __kernel void gemm_sum(const int m, const int n, const int parts, const double a
   if (row >= m || column >= n || (region != GEMM_ALL && row < column)) return;
   P += offset_p + row + (long)column * m;
   double sum = 0.0;
-#pragma unroll 4
+  GEMM_THIN_UNROLL
   for (int part = 0; part < parts; part++) sum += P[part * ((long)m * n)];
   __global double *to = C + offset_c + row + (long)column * ldc;
   gemm_thin_write(to, sum, alpha, beta);

@@ -1,0 +1,41 @@
+/* What the suites of the level-3 operations share: matrices in a frame, and plain references. */
+#ifndef LINALG_H
+#define LINALG_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+#define TEST_EPS 0x1p-53 /* unit roundoff, as in LAPACK's test ratios */
+
+/* An m x n block inside a larger matrix whose other elements (the frame) are NaN: what reads them
+ * spoils its result, what writes them is seen by test_get(). */
+typedef struct {
+  scl_mat *mat;
+  scl_block block;
+} test_framed;
+
+/* `data` (leading dimension m) may be NULL: the block is then NaN too. Ends the run on failure. */
+test_framed test_put(scl_context *ctx, size_t m, size_t n, const double *data);
+/* Copies the block to `data`, checks the frame, releases the matrix. */
+void test_get(test_framed a, double *data);
+void test_drop(test_framed a);
+
+/* Sets what lies strictly above (`upper`) or below the diagonal to `value`. */
+void test_set_triangle(double *x, size_t m, size_t n, bool upper, double value);
+
+/* 1-norm of an m x n matrix. */
+double test_norm1(const double *x, size_t m, size_t n);
+
+/* Columns worth looking at in an n-column matrix whose residual is dear: all up to 160, else the
+ * edges of blocks and some between. Next after j, or n. */
+size_t test_next_column(size_t j, size_t n);
+
+/* op(A)(i, j), A with leading dimension ld. */
+static inline double test_at(const double *a, size_t ld, scl_trans trans, size_t i, size_t j) {
+  return trans == SCL_TRANS ? a[j + i * ld] : a[i + j * ld];
+}
+
+#endif
