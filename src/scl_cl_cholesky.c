@@ -2,8 +2,8 @@
  *
  * Factor: recursion over columns of full height. Factor the left half, subtract its product with
  * itself from the right half (one product with a long sum), factor the right half; a block of
- * CHOLESKY_BLOCK columns is one launch for the diagonal block and one for the rows below it, solved by
- * substitution. Nothing waits: the failing order stays on the device. */
+ * CHOLESKY_BLOCK columns is one launch for the diagonal block and one for the rows below it, solved
+ * by substitution. Nothing waits: the failing order stays on the device. */
 #include "scl_cl_linalg.h"
 
 #include "../inst/kernels/cholesky.h"
@@ -73,12 +73,13 @@ scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
   return status;
 }
 
-/* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(Lbar) with its mirror image: halving the
- * diagonal and adding the transpose leaves the diagonal as it is. */
+/* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(Lbar) with its mirror image:
+ * halving the diagonal and adding the transpose leaves the diagonal as it is. */
 static scl_status adjoint_leaf_in(scl_cl_op *op, scl_block l, scl_block s, scl_block work) {
   size_t n = l.nrow;
   scl_block lower = scl_block_part(work, 0, 0, n, n), adjoint = scl_block_part(work, 0, n, n, n);
-  scl_block q = scl_block_part(work, 0, 2 * n, n, n), inverse = scl_block_part(work, 0, 3 * n, n, n);
+  scl_block q = scl_block_part(work, 0, 2 * n, n, n),
+            inverse = scl_block_part(work, 0, 3 * n, n, n);
   SCL_TRY(scl_cl_lower_in(op, l, lower));
   SCL_TRY(scl_cl_lower_in(op, s, adjoint));
   SCL_TRY(scl_cl_trtri_in(op, SCL_LOWER, l, inverse));

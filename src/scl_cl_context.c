@@ -204,7 +204,7 @@ const scl_engine scl_cl_engine = {
     .trtri = scl_cl_trtri,
     .potri = scl_cl_potri,
     .potrf_adjoint_leaf = scl_cl_potrf_adjoint_leaf,
-    .adjoint_leaf = 64,
+    .adjoint_leaf = 256,
     .covariance = scl_cl_covariance,
     .covariance_adjoint = scl_cl_covariance_adjoint,
 };

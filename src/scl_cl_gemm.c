@@ -3,8 +3,12 @@
 
 #include "../inst/kernels/gemm.h"
 
-static size_t ceil_div(size_t a, size_t b) { return (a + b - 1) / b; }
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static size_t ceil_div(size_t a, size_t b) {
+  return (a + b - 1) / b;
+}
+static size_t min_size(size_t a, size_t b) {
+  return a < b ? a : b;
+}
 
 /* op(A)'s view as the kernels know it. */
 static int promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
@@ -41,12 +45,11 @@ scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
               promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   size_t local[2] = {tile_items(op), 1};
   size_t global[2] = {ceil_div(m, tile_m(op)) * ceil_div(n, tile_n(op)) * local[0], p->batch};
-  return scl_cl_launch(op, kernels[p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2, global,
-                       local, "iiidbbdbiillliii", (int)m, (int)n, (int)k, p->alpha, p->a, p->b,
-                       p->beta, p->c, zeros, region_code(p->region), (long long)p->step_a,
-                       (long long)p->step_b, (long long)p->step_c,
-                       (int)(p->m_last != 0 ? p->m_last : m),
-                       (int)(p->n_last != 0 ? p->n_last : n), (int)k_last);
+  return scl_cl_launch(
+      op, kernels[p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2, global, local,
+      "iiidbbdbiillliii", (int)m, (int)n, (int)k, p->alpha, p->a, p->b, p->beta, p->c, zeros,
+      region_code(p->region), (long long)p->step_a, (long long)p->step_b, (long long)p->step_c,
+      (int)(p->m_last != 0 ? p->m_last : m), (int)(p->n_last != 0 ? p->n_last : n), (int)k_last);
 }
 
 /* A thin product Y = op(A) X: X and Y by two strides. */
@@ -93,8 +96,8 @@ static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha
                        (long long)t->step_y, (long long)t->next_y, (long long)piece_y, zeros);
 }
 
-/* In how many parts the sum over k is dealt out: as many as give each unit of the device two groups,
- * as long as a part is worth its share of the second pass. */
+/* In how many parts the sum over k is dealt out: as many as give each unit of the device two
+ * groups, as long as a part is worth its share of the second pass. */
 static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
   size_t units = op->cl->info.units;
   if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
@@ -194,6 +197,6 @@ scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_bl
   scl_cl_op_reads(&op, b.buffer);
   scl_cl_op_writes(&op, c.buffer);
   SCL_TRY(scl_cl_op_order(&op, -1));
-  return scl_cl_op_end(&op, scl_cl_gemm_in(&op, alpha, trans_a, a, view_a, trans_b, b, view_b, beta,
-                                           c, region));
+  return scl_cl_op_end(
+      &op, scl_cl_gemm_in(&op, alpha, trans_a, a, view_a, trans_b, b, view_b, beta, c, region));
 }

@@ -1,5 +1,6 @@
 /* What the level-3 files of the device engine share: included by scl_cl_gemm.c, scl_cl_triangular.c
- * and scl_cl_cholesky.c only. Every function works inside an operation whose buffers are declared. */
+ * and scl_cl_cholesky.c only. Every function works inside an operation whose buffers are declared.
+ */
 #ifndef SCL_CL_LINALG_H
 #define SCL_CL_LINALG_H
 
@@ -21,8 +22,8 @@ typedef struct {
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
 
 /* scl_cl_trsm inside an operation. */
-scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans,
-                          scl_block t, scl_block b);
+scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                          scl_block b);
 
 /* scl_cl_trtri inside an operation. */
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);

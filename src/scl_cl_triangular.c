@@ -2,13 +2,15 @@
  *
  * Solve: T is halved down to blocks that one launch solves by substitution; between the halves
  * stands a product with the off-diagonal block, so that nearly all of the work is in products with
- * long sums. Inverse: all diagonal blocks in one launch, then blocks of twice the order by two batched
- * products, X21 = -X22 T21 X11, until one block is left. */
+ * long sums. Inverse: all diagonal blocks in one launch, then blocks of twice the order by two
+ * batched products, X21 = -X22 T21 X11, until one block is left. */
 #include "scl_cl_linalg.h"
 
 #include "../inst/kernels/triangular.h"
 
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min_size(size_t a, size_t b) {
+  return a < b ? a : b;
+}
 
 /* ---- solve ---------------------------------------------------------------------------------- */
 /* "M x = b" for the columns (rows, if right) of B, with M = T or T'. */
@@ -52,9 +54,10 @@ static scl_status solve(scl_cl_op *op, solve_form form, scl_block t, scl_block b
   size_t h = (n + TRIANGULAR_LEAF - 1) / TRIANGULAR_LEAF / 2 * TRIANGULAR_LEAF, rest = n - h;
   scl_block t1 = scl_block_part(t, 0, 0, h, h), t2 = scl_block_part(t, h, h, rest, rest);
   scl_block off = form.lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
-  scl_block b1 = form.right ? scl_block_part(b, 0, 0, b.nrow, h) : scl_block_part(b, 0, 0, h, b.ncol);
-  scl_block b2 = form.right ? scl_block_part(b, 0, h, b.nrow, rest)
-                            : scl_block_part(b, h, 0, rest, b.ncol);
+  scl_block b1 =
+      form.right ? scl_block_part(b, 0, 0, b.nrow, h) : scl_block_part(b, 0, 0, h, b.ncol);
+  scl_block b2 =
+      form.right ? scl_block_part(b, 0, h, b.nrow, rest) : scl_block_part(b, h, 0, rest, b.ncol);
   if (form.reversed) {
     SCL_TRY(solve(op, form, t2, b2));
     SCL_TRY(eliminate(op, form, off, b2, b1));
@@ -65,14 +68,14 @@ static scl_status solve(scl_cl_op *op, solve_form form, scl_block t, scl_block b
   return solve(op, form, t2, b2);
 }
 
-scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans,
-                          scl_block t, scl_block b) {
+scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                          scl_block b) {
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
   return solve(op, form_of(side, view, trans), t, b);
 }
 
-scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
-                       scl_block t, scl_block b) {
+scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                       scl_block b) {
   scl_cl_op op;
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
   scl_cl_op_begin(&op, ctx);
@@ -114,10 +117,12 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
   size_t s2 = min_size(s, n - (pairs - 1) * 2 * s - s);
   scl_view view = lower ? SCL_LOWER : SCL_UPPER;
   scl_block x1 = scl_block_part(dst, 0, 0, s, s), x2 = scl_block_part(dst, s, s, s, s);
-  scl_block temporary = {.buffer = work.buffer, .offset = work.offset, .ld = s, .nrow = s, .ncol = s};
+  scl_block temporary = {
+      .buffer = work.buffer, .offset = work.offset, .ld = s, .nrow = s, .ncol = s};
   scl_cl_product first = {.alpha = 1.0,
                           .view_b = view,
-                          .a = lower ? scl_block_part(t, s, 0, s, s) : scl_block_part(t, 0, s, s, s),
+                          .a =
+                              lower ? scl_block_part(t, s, 0, s, s) : scl_block_part(t, 0, s, s, s),
                           .b = lower ? x1 : x2,
                           .c = temporary,
                           .batch = pairs,

@@ -30,8 +30,8 @@ static size_t count_wrong(const product *p, const double *a, const double *b, co
     for (size_t i = p->region == SCL_ALL ? 0 : j; i < p->m; i++) {
       long double sum = 0, size = 0;
       for (size_t l = 0; l < p->k; l++) {
-        long double term = (long double)test_at(a, lda, p->trans_a, i, l) *
-                           test_at(b, ldb, p->trans_b, l, j);
+        long double term =
+            (long double)test_at(a, lda, p->trans_a, i, l) * test_at(b, ldb, p->trans_b, l, j);
         sum += term;
         size += fabsl(term);
       }
@@ -109,8 +109,8 @@ static void check_empty(scl_context *ctx) {
 }
 
 static void check_views(scl_context *ctx) {
-  static const size_t shapes[][3] = {
-      {3, 3, 3}, {70, 70, 70}, {131, 131, 131}, {40, 100, 70}, {100, 3, 100}, {2, 90, 130}};
+  static const size_t shapes[][3] = {{3, 3, 3},     {70, 70, 70},  {131, 131, 131},
+                                     {40, 100, 70}, {100, 3, 100}, {2, 90, 130}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     for (int t = 0; t < 4; t++) {
       for (int v = 0; v < 16; v++) {
