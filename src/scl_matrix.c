@@ -85,7 +85,7 @@ scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, sc
   scl_context *ctx = scl_context_host();
   scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n};
   if (m != 0 && n != 0) {
-    size_t bytes;
+    size_t bytes = 0;
     SCL_TRY(storage_bytes(block.ld, n, &bytes));
     SCL_TRY(scl_host_buffer_wrap(ctx, data, bytes, &block.buffer));
   }
