@@ -49,6 +49,7 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
   if (view != "general" && shape[1L] != shape[2L]) {
     abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L], shape[2L]))
   }
+  dimnames <- check_dimnames(dimnames, shape)
   handle <- .Call(r_matrix_new, data, shape[1L], shape[2L], match(view, view_names) - 1L,
                   where_resident())
   new_cl(handle, as.integer(shape), dimnames, view)
@@ -65,10 +66,6 @@ as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
 
 view_names <- c("general", "lower", "upper", "symmetric")
 
-#' @rdname clMatrix
-#' @export
-setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list", view = "character"))
-
 clMatrix_prototype <- new("clMatrix")
 
 # Wraps a handle from C. Slots are assigned to a prototype: new() costs ten times as much.
@@ -82,6 +79,35 @@ new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
 }
 
 is_cl <- function(x) isS4(x) && methods::is(x, "clMatrix")
+
+#' @rdname clMatrix
+#' @param n rows and columns of an identity matrix.
+#' @param batch how many identity matrices, side by side: `n x (n * batch)`.
+#' @export
+#' @examples
+#' cl_identity(3)
+#' cl_zeros(2, 3)
+cl_identity <- function(n, batch = 1) {
+  n <- check_count(n, "n")
+  batch <- check_count(batch, "batch")
+  value(.Call(r_matrix_identity, n, batch, where_resident()))
+}
+
+#' @rdname clMatrix
+#' @export
+cl_zeros <- function(nrow, ncol = nrow) {
+  nrow <- check_count(nrow, "nrow")
+  ncol <- check_count(ncol, "ncol")
+  value(.Call(r_matrix_constant, 0, nrow, ncol, where_resident()))
+}
+
+#' @rdname cl_memory
+#' @export
+cl_free <- function(x) {
+  if (!is_cl(x)) abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))
+  .Call(r_matrix_free, x@handle)
+  invisible()
+}
 
 # ---- operands and results of .Call --------------------------------------------------------------------
 
@@ -97,12 +123,40 @@ operand <- function(x, argument, vector = TRUE) {
   x
 }
 
-# The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames.
-value <- function(result, dim, dimnames = NULL, view = "general") {
-  if (typeof(result) == "externalptr") return(new_cl(result, as.integer(dim), dimnames, view))
-  if (!is.null(dimnames) && !all(vapply(dimnames, is.null, NA))) dimnames(result) <- dimnames
+# The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames. What is
+# not given of shape and view is asked of the handle.
+value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {
+  if (typeof(result) == "externalptr") {
+    if (is.null(dim) || is.null(view)) {
+      shape <- .Call(r_matrix_shape, result)
+      dim <- shape[1:2]
+      if (is.null(view)) view <- view_names[shape[3L] + 1L]
+    }
+    return(new_cl(result, as.integer(dim), dimnames, view))
+  }
+  if (has_names(dimnames)) dimnames(result) <- dimnames
   result
 }
+
+has_names <- function(dimnames) {
+  !is.null(dimnames) && !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
+}
+
+# A base matrix copied beside x: to the same engine and device.
+like <- function(data, x, dimnames = base::dimnames(data), view = "general") {
+  storage.mode(data) <- "double"
+  code <- match(view, view_names) - 1L
+  new_cl(.Call(r_matrix_like, data, code, x@handle), dim(data), dimnames, view)
+}
+
+# Dimnames of a base or device matrix, for results; NULL when there are none.
+names_of <- function(x) {
+  if (is_cl(x)) return(if (has_names(x@Dimnames)) x@Dimnames)
+  if (length(dim(x)) == 2L) dimnames(x)
+}
+
+# Row (1) or column (2) names out of dimnames.
+side <- function(names, which) if (!is.null(names)) names[[which]]
 
 # Numeric and logical vectors and matrices as double; anything else is refused by name.
 check_numeric <- function(x, argument) {

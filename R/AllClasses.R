@@ -1,0 +1,6 @@
+# Formal classes. This file comes first in the order of loading, so that methods may be anywhere.
+
+#' @rdname clMatrix
+#' @export
+setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list",
+                               view = "character"))

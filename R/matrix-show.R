@@ -1,0 +1,99 @@
+# Printing. Whatever state the data is in (freed, restored, in a forked child, of a lost device), a
+# clMatrix prints and says so; at most a corner of the values is fetched.
+
+#' Printing and summaries of device matrices
+#'
+#' Printing shows one line on shape, view, size and place, and the first rows and columns, which are
+#' all that is fetched. A matrix whose data is gone (freed, restored from a file, forked) prints as
+#' well and says so.
+#'
+#' `object.size()` cannot see the memory of a device: it gives the few bytes of the handle. The line
+#' printed and [cl_memory()] tell the bytes that the values take.
+#'
+#' @param object,x a [clMatrix].
+#' @param ... passed on to the printing of the values; ignored by `format()` and `summary()`.
+#' @return `format()`: the line as a string. `summary()`: a list of class `summary.clMatrix` with
+#'   `dim`, `view`, `device`, `bytes`, `min`, `mean`, `max` and `missing` (the count of `NA`). The
+#'   others: `x`, invisibly.
+#' @name clMatrix-print
+#' @examples
+#' x <- as_cl(matrix(rnorm(200), 20))
+#' x
+#' format(x)
+#' summary(x)
+#' str(x)
+NULL
+
+#' @rdname clMatrix-print
+#' @export
+setMethod("show", "clMatrix", function(object) print_cl(object))
+
+#' @rdname clMatrix-print
+#' @export
+print.clMatrix <- function(x, ...) print_cl(x, ...)
+
+print_cl <- function(x, ...) {
+  cat(format(x), "\n", sep = "")
+  if (nzchar(state_of(x)$state)) return(invisible(x))
+  shown <- pmin(x@Dim, 6L)
+  if (any(shown == 0L)) return(invisible(x))
+  corner <- fetch(x, seq_len(shown[1L]), seq_len(shown[2L]))
+  print(corner, ...)
+  rest <- x@Dim - shown
+  if (any(rest > 0L)) {
+    parts <- sprintf("%d %s%s", rest, c("row", "column"), ifelse(rest == 1L, "", "s"))
+    cat("# ... ", paste(parts[rest > 0L], collapse = ", "), " more\n", sep = "")
+  }
+  invisible(x)
+}
+
+# What C knows of the data: state ("" when usable), device, host, bytes.
+state_of <- function(x) .Call(r_matrix_info, x@handle)
+
+#' @rdname clMatrix-print
+#' @export
+format.clMatrix <- function(x, ...) {
+  info <- state_of(x)
+  view <- if (x@view == "general") "" else paste0(", ", x@view)
+  place <- if (nzchar(info$state)) {
+    info$state
+  } else {
+    sprintf("%s on %s", format_bytes(info$bytes), if (info$host) "the host" else info$device)
+  }
+  sprintf("<clMatrix %d x %d double%s, %s>", x@Dim[1L], x@Dim[2L], view, place)
+}
+
+format_bytes <- function(bytes) {
+  unit <- if (bytes < 1024) 0 else min(floor(log2(bytes) / 10), 4)
+  number <- bytes / 1024^unit
+  sprintf(if (unit == 0) "%.0f %s" else "%.1f %s", number,
+          c("bytes", "KiB", "MiB", "GiB", "TiB")[unit + 1])
+}
+
+#' @rdname clMatrix-print
+#' @export
+str.clMatrix <- function(object, ...) {
+  cat(" Formal class 'clMatrix' ", format(object), "\n", sep = "")
+  invisible()
+}
+
+#' @rdname clMatrix-print
+#' @export
+summary.clMatrix <- function(object, ...) {
+  info <- state_of(object)
+  usable <- !nzchar(info$state)
+  missing <- if (usable) reduce("count_nan", object) else NA_real_
+  number <- function(f) if (usable && length(object) > 0L) f(object, na.rm = TRUE) else NA_real_
+  structure(list(dim = object@Dim, view = object@view, device = info$device, bytes = info$bytes,
+                 min = number(min), mean = number(mean), max = number(max), missing = missing,
+                 header = format(object)),
+            class = "summary.clMatrix")
+}
+
+#' @rdname clMatrix-print
+#' @export
+print.summary.clMatrix <- function(x, ...) {
+  cat(x$header, "\n", sep = "")
+  print(c(Min. = x$min, Mean = x$mean, Max. = x$max, "NA's" = x$missing), ...)
+  invisible(x)
+}

@@ -1,0 +1,168 @@
+# Matrix products.
+
+#' Matrix products
+#'
+#' `cl_matmul(a, b)` is `a %*% b`, `cl_crossprod(x, y)` is `t(x) %*% y` and `cl_tcrossprod(x, y)` is
+#' `x %*% t(y)`, for base R matrices and [clMatrix]es in any mix. With `y = NULL` it is `x`
+#' again: half the work, and an exactly symmetric result. The operators and functions of base R do the same as soon as one
+#' operand is a `clMatrix`. Vectors count as rows or columns as base R has it.
+#'
+#' Triangular views save work: `%*%` of two lower triangular matrices is again one. Zeros that a view
+#' promises are skipped, even where the other operand is infinite or missing.
+#'
+#' With base R input the engine is chosen by size ([cl_thresholds()], entry `matmul`: the cube root
+#' of rows times columns times inner dimension).
+#'
+#' @param a,b,x,y numeric matrices, vectors, or `clMatrix`es.
+#' @return A base R matrix if all operands are base R, else a `clMatrix`. Row and column names are kept as
+#'   base R keeps them.
+#' @section Errors:
+#' `statcl_error_argument` for operands that are not numeric, do not conform, or live on different
+#' devices.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(12), 4)
+#' all.equal(cl_crossprod(x), crossprod(x))
+#' d <- as_cl(x)
+#' t(d) %*% d
+#' d %*% c(1, 2, 3)
+cl_matmul <- function(a, b) {
+  pair <- product_operands(a, b, "a", "b", "matmul")
+  dim <- product_dim(pair, 1L, 2L, 2L, 1L, "a", "b")
+  where <- product_where(pair, dim)
+  value(.Call(r_matmul, pair$x, pair$y, where), NULL, product_names(a, 1L, b, 2L))
+}
+
+#' @rdname cl_matmul
+#' @export
+cl_crossprod <- function(x, y = NULL) {
+  pair <- product_operands(x, y, "x", "y", "crossprod")
+  dim <- product_dim(pair, 2L, 2L, 1L, 1L, "x", "y")
+  where <- product_where(pair, dim)
+  value(.Call(r_crossprod, pair$x, pair$y, where), NULL,
+        product_names(x, 2L, if (is.null(y)) x else y, 2L))
+}
+
+#' @rdname cl_matmul
+#' @export
+cl_tcrossprod <- function(x, y = NULL) {
+  pair <- product_operands(x, y, "x", "y", "tcrossprod")
+  dim <- product_dim(pair, 1L, 1L, 2L, 2L, "x", "y")
+  where <- product_where(pair, dim)
+  value(.Call(r_tcrossprod, pair$x, pair$y, where), NULL,
+        product_names(x, 1L, if (is.null(y)) x else y, 1L))
+}
+
+# Both operands as .Call takes them, vectors as rows or columns.
+product_operands <- function(x, y, name_x, name_y, kind) {
+  if (!is_cl(x)) x <- check_numeric(x, name_x)
+  if (!is_cl(y) && !is.null(y)) y <- check_numeric(y, name_y)
+  vector_x <- is.null(dim(x))
+  vector_y <- !is.null(y) && is.null(dim(y))
+  if (vector_x) x <- vector_operand(x, if (vector_y) length(y) else dim(y), kind, first = TRUE)
+  if (vector_y) y <- vector_operand(y, dim(x), kind, first = FALSE)
+  list(x = if (is_cl(x)) x@handle else x, y = if (is_cl(y)) y@handle else y, dim_x = dim(x),
+       dim_y = if (is.null(y)) dim(x) else dim(y))
+}
+
+# A vector as a column, or as a row where only that conforms, by base R's rules. `other` is the
+# dimension of the other operand: NULL for none, one number for a vector.
+vector_operand <- function(v, other, kind, first) {
+  n <- length(v)
+  row <- switch(kind,
+    matmul = if (!first) n != other[2L] && other[2L] == 1L
+             else if (length(other) == 1L) n == other else n == other[1L],
+    crossprod = length(other) == 2L && n != other[1L] && other[1L] == 1L,
+    tcrossprod = length(other) == 2L && n == other[2L])
+  if (row) matrix(v, nrow = 1L) else matrix(v, ncol = 1L)
+}
+
+# Dimensions (m, n, k) of a product: m and n are sides of x and y, k the sides that have to agree.
+product_dim <- function(pair, side_x, side_y, inner_x, inner_y, name_x, name_y) {
+  if (pair$dim_x[inner_x] != pair$dim_y[inner_y]) {
+    abort_argument(name_y, sprintf("non-conformable: '%s' is %d x %d, '%s' is %d x %d", name_x,
+                                   pair$dim_x[1L], pair$dim_x[2L], name_y, pair$dim_y[1L],
+                                   pair$dim_y[2L]))
+  }
+  as.double(c(pair$dim_x[side_x], pair$dim_y[side_y], pair$dim_x[inner_x]))
+}
+
+# The engine for base R operands; with a clMatrix among them the choice is made.
+product_where <- function(pair, dim) {
+  if (typeof(pair$x) == "externalptr" || typeof(pair$y) == "externalptr") return(-1L)
+  where_for("matmul", prod(dim)^(1 / 3))
+}
+
+# Names of one side of x and of one of y; vectors have none.
+product_names <- function(x, side_x, y, side_y) {
+  x <- names_of(x)
+  y <- names_of(y)
+  if (is.null(side(x, side_x)) && is.null(side(y, side_y))) return(NULL)
+  both <- c(side_or_empty(x, side_x), side_or_empty(y, side_y))
+  if (all(names(both) == "")) names(both) <- NULL
+  both
+}
+
+# One side of dimnames as a list of one, with its name ("" for none).
+side_or_empty <- function(names, side) {
+  one <- if (is.null(names)) list(NULL) else names[side]
+  if (is.null(names(one))) names(one) <- ""
+  one
+}
+
+# ---- methods of base R's functions --------------------------------------------------------------------
+
+#' @rdname cl_matmul
+#' @export
+setMethod("%*%", signature("clMatrix", "ANY"), function(x, y) cl_matmul(x, y))
+
+#' @rdname cl_matmul
+#' @export
+setMethod("%*%", signature("ANY", "clMatrix"), function(x, y) cl_matmul(x, y))
+
+#' @rdname cl_matmul
+#' @export
+setMethod("%*%", signature("clMatrix", "clMatrix"), function(x, y) cl_matmul(x, y))
+
+# The formals of some generics differ between versions of R ("..." came with 4.4.0): a method takes
+# those of the running version.
+with_formals_of <- function(generic, definition) {
+  formals(definition) <- formals(getGeneric(generic))
+  definition
+}
+
+if (!is.primitive(base::crossprod)) setGeneric("crossprod")
+if (!is.primitive(base::tcrossprod)) setGeneric("tcrossprod")
+
+crossprod_method <- with_formals_of("crossprod", function() {
+  cl_crossprod(x, if (missing(y)) NULL else y)
+})
+
+tcrossprod_method <- with_formals_of("tcrossprod", function() {
+  cl_tcrossprod(x, if (missing(y)) NULL else y)
+})
+
+#' @rdname cl_matmul
+#' @param ... not used.
+#' @export
+setMethod("crossprod", signature("clMatrix", "ANY"), crossprod_method)
+
+#' @rdname cl_matmul
+#' @export
+setMethod("crossprod", signature("ANY", "clMatrix"), crossprod_method)
+
+#' @rdname cl_matmul
+#' @export
+setMethod("crossprod", signature("clMatrix", "clMatrix"), crossprod_method)
+
+#' @rdname cl_matmul
+#' @export
+setMethod("tcrossprod", signature("clMatrix", "ANY"), tcrossprod_method)
+
+#' @rdname cl_matmul
+#' @export
+setMethod("tcrossprod", signature("ANY", "clMatrix"), tcrossprod_method)
+
+#' @rdname cl_matmul
+#' @export
+setMethod("tcrossprod", signature("clMatrix", "clMatrix"), tcrossprod_method)

@@ -1,0 +1,138 @@
+# Linear systems, inverses and determinants of clMatrix.
+
+#' Linear systems and determinants of device matrices
+#'
+#' `solve()` goes by the view of `a`: triangular matrices are solved by substitution, symmetric ones
+#' by the Cholesky factor, all where they are. A symmetric matrix that is not positive definite and a matrix of
+#' general view go through the LU decomposition of LAPACK on the host: `a` is copied there and
+#' the solution back. A covariance matrix should therefore be made with `view = "symmetric"`, as
+#' `crossprod(x)` is by itself. `determinant()` (and so `det()`) chooses in the same way.
+#'
+#' `chol2inv()` gives the inverse of A from the upper factor that `chol()` gives.
+#'
+#' @param a a square matrix.
+#' @param b the right-hand side: a matrix with as many rows as `a`, or a vector, which counts as one
+#'   column. If missing, the inverse of `a` is given.
+#' @param x a square `clMatrix`; for `chol2inv()` an upper triangular factor, of which the upper triangle is read.
+#' @param size the order of the leading part of `x` that is used.
+#' @param logarithm whether the modulus is given as its logarithm.
+#' @param ... `size` for `chol2inv()`; not used otherwise.
+#' @return `solve()` and `chol2inv()`: a `clMatrix` (the inverse of a symmetric matrix has the
+#'   symmetric view). `determinant()`: as in base R, a list of class `det` with `modulus` and `sign`.
+#' @section Errors:
+#' `statcl_error_argument` for shapes that do not fit, `statcl_error_singular` for a matrix that is
+#' singular (field `index`: the zero pivot; `NA` where LAPACK calls it numerically singular).
+#' @name clMatrix-solve
+#' @examples
+#' x <- as_cl(matrix(rnorm(40), 10))
+#' a <- crossprod(x)
+#' solve(a, c(1, 2, 3, 4))
+#' chol2inv(chol(a)) %*% a
+#' determinant(a)
+NULL
+
+#' @rdname clMatrix-solve
+#' @export
+solve.clMatrix <- function(a, b, ...) {
+  square_operand(a, "a")
+  if (missing(b)) return(inverse_of(a))
+  check_rows(b, a@Dim[1L], "b")
+  if (a@view %in% c("lower", "upper")) {
+    return(tri_solve(a, b, a@view == "upper", FALSE, "a", "b"))
+  }
+  factor <- if (a@view == "symmetric") factor_or_null(a)
+  if (is.null(factor)) return(solve_on_host(a, b))
+  names <- list(side(names_of(a), 2L), side(names_of(b), 2L))
+  value(.Call(r_chol_solve, factor@handle, FALSE, operand(b, "b"), -1L), NULL, names)
+}
+
+# The lower factor, or NULL for a matrix that is not positive definite or empty.
+factor_or_null <- function(a) {
+  if (a@Dim[1L] == 0L) return(NULL)
+  tryCatch(factor_of(a, TRUE, 0, "a"), statcl_error_not_pd = function(e) NULL)
+}
+
+inverse_of <- function(a) {
+  names <- if (has_names(a@Dimnames)) a@Dimnames[2:1]
+  if (a@view %in% c("lower", "upper")) {
+    return(value(.Call(r_tri_inverse, a@handle, a@view == "upper", -1L), NULL, names))
+  }
+  factor <- if (a@view == "symmetric") factor_or_null(a)
+  if (is.null(factor)) return(solve_on_host(a))
+  value(.Call(r_chol_inverse, factor@handle, FALSE, -1L), NULL, names)
+}
+
+# Through LAPACK's LU decomposition, in base R; the result goes to the device of `a`, or of `b`.
+solve_on_host <- function(a, b) {
+  beside <- if (is_cl(a)) a else b
+  if (is_cl(a) && !missing(b) && is_cl(b)) {
+    # The same fault as any other operation on matrices of two devices.
+    .Call(r_crossprod, a@handle, b@handle, -1L)
+  }
+  a <- on_host(a)
+  if (nrow(a) == 0L) {
+    return(like(if (missing(b)) a else matrix(0, 0L, NCOL(b)), beside))
+  }
+  result <- tryCatch(
+    if (missing(b)) base::solve(a) else base::solve(a, as.matrix(on_host(b))),
+    error = function(e) abort_singular(conditionMessage(e)))
+  like(result, beside)
+}
+
+# LAPACK's messages as our condition; the pivot is in them only when it is exactly zero.
+abort_singular <- function(message) {
+  if (!grepl("singular", message)) stop(message, call. = FALSE)
+  index <- if (grepl("exactly", message)) as.numeric(sub(".*\\[([0-9]+),.*", "\\1", message)) else NA
+  statcl_abort("singular", message, index = index)
+}
+
+setGeneric("solve")
+
+#' @rdname clMatrix-solve
+#' @export
+setMethod("solve", signature("ANY", "clMatrix"), function(a, b, ...) {
+  square_operand(a, "a")
+  check_rows(b, NROW(a), "b")
+  solve_on_host(if (is.null(dim(a))) matrix(a) else check_numeric(a, "a"), b)
+})
+
+#' @rdname clMatrix-solve
+#' @export
+setMethod("solve", signature("clMatrix", "ANY"), function(a, b, ...) {
+  if (missing(b)) solve.clMatrix(a) else solve.clMatrix(a, b)
+})
+
+#' @rdname clMatrix-solve
+#' @export
+setMethod("solve", signature("clMatrix", "clMatrix"), function(a, b, ...) solve.clMatrix(a, b))
+
+setGeneric("chol2inv")
+
+#' @rdname clMatrix-solve
+#' @export
+setMethod("chol2inv", "clMatrix", function(x, size = ncol(x), ...) {
+  size <- check_count(size, "size", min(1, ncol(x)), ncol(x))
+  if (nrow(x) < size) abort_argument("x", "'x' must have at least 'size' rows")
+  first <- seq_len(size)
+  if (any(x@Dim != size)) x <- x[first, first, drop = FALSE]
+  value(.Call(r_chol_inverse, x@handle, TRUE, -1L))
+})
+
+#' @rdname clMatrix-solve
+#' @export
+determinant.clMatrix <- function(x, logarithm = TRUE, ...) {
+  logarithm <- check_flag(logarithm, "logarithm")
+  square_operand(x, "x")
+  factor <- if (x@view == "symmetric") factor_or_null(x)
+  if (!is.null(factor)) {
+    pivots <- diag(factor)^2
+  } else if (x@view %in% c("lower", "upper")) {
+    pivots <- diag(x)
+  } else {
+    return(determinant(as.matrix(x), logarithm))
+  }
+  modulus <- if (logarithm) sum(log(abs(pivots))) else abs(prod(pivots))
+  structure(list(modulus = structure(modulus, logarithm = logarithm),
+                 sign = if (sum(pivots < 0) %% 2 == 0) 1L else -1L),
+            class = "det")
+}

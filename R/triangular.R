@@ -1,0 +1,169 @@
+# Triangular solves, inverses, and their reverse mode.
+
+#' Triangular solves and inverses
+#'
+#' `cl_tri_solve()` solves `l x = b`, or `t(l) x = b`, with `l` lower triangular (upper with `upper =
+#' TRUE`), `cl_tri_inverse()` inverts `l`. Only the named triangle is read; the other one may hold
+#' anything. `backsolve()` and `forwardsolve()` of base R do the same as soon as one operand is a
+#' [clMatrix].
+#'
+#' `cl_tri_solve_adjoint()` is the reverse mode of `x = cl_tri_solve(l, b)`: from `x` and
+#' `x_adj` = dF/dx it gives dF/dl and dF/db. With T = l or t(l): dF/db = T^-T x_adj, dF/dT = -(dF/db) x^T,
+#' of which l's triangle counts.
+#'
+#' With base R input the engine is chosen by size ([cl_thresholds()], entries `tri_solve` and
+#' `tri_inverse`). Missing values spread as in base R.
+#'
+#' @param l,r a square matrix, base R or `clMatrix`, of which one triangle is read.
+#' @param b,x the right-hand side: a matrix with as many rows as `l`, or a vector, which counts as
+#'   one column. In `cl_tri_solve_adjoint()` `x` is the solution.
+#' @param upper whether `l` is upper triangular.
+#' @param transpose whether `l` is transposed.
+#' @param x_adj dF/dx, of the shape of `x`.
+#' @return The solution or inverse: base R if all operands are base R (a vector for a vector), else a
+#'   `clMatrix`. `cl_tri_solve_adjoint()`: a list of `l` (triangular) and `b`.
+#' @section Errors:
+#' `statcl_error_argument` for a matrix that is not square and a right-hand side that is too short or
+#' too long, `statcl_error_singular` (field `index`) for an exact zero on the diagonal.
+#' @export
+#' @examples
+#' l <- cl_chol(crossprod(matrix(rnorm(30), 10)) + diag(3), lower = TRUE)
+#' b <- 1:3
+#' x <- cl_tri_solve(l, b)
+#' all.equal(drop(l %*% x), b)
+#' cl_tri_inverse(l) %*% l
+#' adj <- cl_tri_solve_adjoint(l, x, x_adj = c(1, 0, 0))
+#' adj$b
+cl_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE) {
+  tri_solve(l, b, check_flag(upper, "upper"), check_flag(transpose, "transpose"), "l", "b")
+}
+
+tri_solve <- function(l, b, upper, transpose, name_l, name_b) {
+  l <- square_operand(l, name_l)
+  as_vector <- !any_handle(l$x) && !is_cl(b) && is.null(dim(b))
+  names <- list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
+  b <- check_rows(b, l$n, name_b)
+  where <- if (any_handle(l$x, b)) -1L else where_for("tri_solve", l$n)
+  result <- .Call(r_tri_solve, l$x, b, upper, transpose, where)
+  if (as_vector) as.vector(result) else value(result, NULL, names)
+}
+
+# A square operand: list(x = as .Call takes it, n = rows, names = dimnames). One number counts as a
+# 1 x 1 matrix.
+square_operand <- function(x, argument) {
+  names <- names_of(x)
+  if (is.numeric(x) && !is_cl(x) && is.null(dim(x)) && length(x) == 1L) x <- matrix(x)
+  dim <- dim(x)
+  x <- operand(x, argument, vector = FALSE)
+  if (dim[1L] != dim[2L]) {
+    abort_argument(argument, sprintf("'%s' must be a square matrix, not %d x %d", argument, dim[1L],
+                                     dim[2L]))
+  }
+  list(x = x, n = dim[1L], names = names)
+}
+
+any_handle <- function(...) {
+  for (x in list(...)) if (typeof(x) == "externalptr") return(TRUE)
+  FALSE
+}
+
+# A right-hand side with n rows, as .Call takes it.
+check_rows <- function(b, n, argument) {
+  rows <- NROW(b)
+  b <- operand(b, argument)
+  if (rows != n) {
+    abort_argument(argument, sprintf("'%s' must have %d rows, not %d", argument, n, rows))
+  }
+  b
+}
+
+#' @rdname cl_tri_solve
+#' @export
+cl_tri_inverse <- function(l, upper = FALSE) {
+  upper <- check_flag(upper, "upper")
+  l <- square_operand(l, "l")
+  where <- if (any_handle(l$x)) -1L else where_for("tri_inverse", l$n)
+  value(.Call(r_tri_inverse, l$x, upper, where), NULL, l$names[2:1])
+}
+
+#' @rdname cl_tri_solve
+#' @export
+cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) {
+  upper <- check_flag(upper, "upper")
+  transpose <- check_flag(transpose, "transpose")
+  l <- square_operand(l, "l")
+  columns <- c(NCOL(x), NCOL(x_adj))
+  as_vector <- is.null(dim(x))
+  x <- check_rows(x, l$n, "x")
+  x_adj <- check_rows(x_adj, l$n, "x_adj")
+  if (columns[1L] != columns[2L]) {
+    abort_argument("x_adj", sprintf("'x_adj' must have %d columns, as 'x' has, not %d", columns[1L],
+                                    columns[2L]))
+  }
+  device <- any_handle(l$x, x, x_adj)
+  where <- if (device) -1L else where_for("tri_solve", l$n)
+  result <- lapply(.Call(r_tri_solve_adjoint, l$x, x, x_adj, upper, transpose, where), value)
+  if (as_vector && !device) result$b <- as.vector(result$b)
+  result
+}
+
+# ---- methods of base R's functions --------------------------------------------------------------------
+
+# backsolve() and forwardsolve(): the leading k x k part and the first k rows. Unlike base R, a
+# right-hand side longer than the matrix is refused.
+solve_leading <- function(r, x, k, upper, transpose, name_r) {
+  upper <- check_flag(upper, "upper.tri")
+  transpose <- check_flag(transpose, "transpose")
+  n <- ncol(r)
+  if (is.null(n)) abort_argument(name_r, sprintf("'%s' must be a matrix, not %s", name_r, describe(r)))
+  k <- check_count(k, "k", min(1, n), n)
+  rows <- NROW(x)
+  if (rows != k && rows != n) {
+    abort_argument("x", sprintf("'x' must have %d rows, not %d", as.integer(k), rows))
+  }
+  if (dim(r)[1L] < k) abort_argument(name_r, sprintf("'%s' must have at least 'k' rows", name_r))
+  first <- seq_len(k)
+  if (any(dim(r) != k)) r <- r[first, first, drop = FALSE]
+  if (rows != k) x <- if (is.null(dim(x))) x[first] else x[first, , drop = FALSE]
+  result <- tri_solve(r, x, upper, transpose, name_r, "x")
+  dimnames(result) <- NULL # as base R has it
+  result
+}
+
+setGeneric("backsolve")
+setGeneric("forwardsolve")
+
+backsolve_method <- with_formals_of("backsolve", function() {
+  solve_leading(r, x, k, upper.tri, transpose, "r")
+})
+
+forwardsolve_method <- with_formals_of("forwardsolve", function() {
+  solve_leading(l, x, k, upper.tri, transpose, "l")
+})
+
+#' @rdname cl_tri_solve
+#' @param k the order of the leading part of the matrix that is used.
+#' @param upper.tri whether the upper triangle is used.
+#' @param ... not used.
+#' @export
+setMethod("backsolve", signature("clMatrix", "ANY"), backsolve_method)
+
+#' @rdname cl_tri_solve
+#' @export
+setMethod("backsolve", signature("ANY", "clMatrix"), backsolve_method)
+
+#' @rdname cl_tri_solve
+#' @export
+setMethod("backsolve", signature("clMatrix", "clMatrix"), backsolve_method)
+
+#' @rdname cl_tri_solve
+#' @export
+setMethod("forwardsolve", signature("clMatrix", "ANY"), forwardsolve_method)
+
+#' @rdname cl_tri_solve
+#' @export
+setMethod("forwardsolve", signature("ANY", "clMatrix"), forwardsolve_method)
+
+#' @rdname cl_tri_solve
+#' @export
+setMethod("forwardsolve", signature("clMatrix", "clMatrix"), forwardsolve_method)
