@@ -94,11 +94,10 @@ is_run <- function(index) {
 #' @export
 `[.clMatrix` <- function(x, i, j, ..., drop = TRUE) {
   if (...length() > 0L) abort_argument("...", "incorrect number of dimensions")
-  drop <- check_flag(drop, "drop")
   # x[i] has one index besides drop; x[i, ] has two, one of them empty.
-  if (nargs() - !missing(drop) == 2L) {
-    return(if (missing(i)) x else values_at(x, i))
-  }
+  indices <- nargs() - 1L - !missing(drop)
+  drop <- check_flag(drop, "drop")
+  if (indices == 1L) return(if (missing(i)) x else values_at(x, i))
   rows <- if (!missing(i)) positions(i, x@Dim[1L], x@Dimnames[[1L]], "i")
   columns <- if (!missing(j)) positions(j, x@Dim[2L], x@Dimnames[[2L]], "j")
   m <- if (is.null(rows)) x@Dim[1L] else length(rows)
@@ -178,7 +177,9 @@ t.clMatrix <- function(x) {
 NULL
 
 # How many of `size` elements head() or tail() keep.
-kept <- function(n, size) if (n < 0) max(size + n, 0) else min(n, size)
+kept <- function(n, size) {
+  if (is.na(n)) size else if (n < 0) max(size + n, 0) else min(n, size)
+}
 
 check_head <- function(n) {
   if (!is.numeric(n) || is.object(n) || !length(n) %in% 1:2 || all(is.na(n)) ||
@@ -192,7 +193,7 @@ check_head <- function(n) {
 #' @export
 head.clMatrix <- function(x, n = 6L, ...) {
   n <- check_head(n)
-  size <- ifelse(is.na(n), x@Dim, mapply(kept, n, x@Dim))
+  size <- mapply(kept, n, x@Dim)
   x[seq_len(size[1L]), seq_len(size[2L]), drop = FALSE]
 }
 
@@ -200,7 +201,7 @@ head.clMatrix <- function(x, n = 6L, ...) {
 #' @export
 tail.clMatrix <- function(x, n = 6L, keepnums = TRUE, ...) {
   n <- check_head(n)
-  size <- ifelse(is.na(n), x@Dim, mapply(kept, n, x@Dim))
+  size <- mapply(kept, n, x@Dim)
   first <- x@Dim - size
   part <- x[first[1L] + seq_len(size[1L]), first[2L] + seq_len(size[2L]), drop = FALSE]
   if (!check_flag(keepnums, "keepnums")) return(part)

@@ -63,13 +63,6 @@ format.clMatrix <- function(x, ...) {
   sprintf("<clMatrix %d x %d double%s, %s>", x@Dim[1L], x@Dim[2L], view, place)
 }
 
-format_bytes <- function(bytes) {
-  unit <- if (bytes < 1024) 0 else min(floor(log2(bytes) / 10), 4)
-  number <- bytes / 1024^unit
-  sprintf(if (unit == 0) "%.0f %s" else "%.1f %s", number,
-          c("bytes", "KiB", "MiB", "GiB", "TiB")[unit + 1])
-}
-
 #' @rdname clMatrix-print
 #' @export
 str.clMatrix <- function(object, ...) {
