@@ -1,5 +1,5 @@
-/* Every operation when memory runs out at any of its buffers: the classed fault, nothing given
- * away, nothing kept, and the same call works afterwards. */
+/* Every operation when memory runs out at any of its buffers, or when the user asks to stop: the
+ * right fault, nothing given away, nothing kept, and the same call works afterwards. */
 #include <stdlib.h>
 
 #include "../../src/scl_arith.h"
@@ -141,13 +141,32 @@ static void check_operation(scl_context *ctx, const fixture *f, run_operation *r
   CHECK(status == SCL_OK);
 }
 
-void test_no_memory(scl_context *ctx) {
+static bool always(void) {
+  return true;
+}
+
+/* Long work stops when asked to. */
+static void check_interrupt(scl_context *ctx) {
+  scl_mat *l = NULL, *g = mat_random(ctx, 3 * N, 3 * N, SCL_GENERAL), *out = NULL;
+  CHECK_OK(scl_identity(ctx, 3 * N, 1, &l));
+  scl_hooks_set(&(scl_hooks){.interrupted = always});
+  CHECK_STATUS(SCL_E_INTERRUPT, scl_chol_adjoint(l, g, &out));
+  scl_hooks_set(&(scl_hooks){.interrupted = NULL});
+  CHECK(out == NULL);
+  CHECK_OK(scl_chol_adjoint(l, g, &out));
+  scl_mat_release(l);
+  scl_mat_release(g);
+  scl_mat_release(out);
+}
+
+void test_fault_paths(scl_context *ctx) {
   double *a = test_alloc(sizeof(double) * N * N);
   mat_spd(a, N, 10.0, 1.0);
   fixture f = {.a = mat_make(ctx, a, N, N, SCL_SYMMETRIC),
                .g = mat_random(ctx, N, N, SCL_GENERAL),
                .v = mat_random(ctx, N, 1, SCL_GENERAL)};
   free(a);
+  check_interrupt(ctx);
   CHECK_OK(scl_chol(f.a, 0.0, false, &f.l));
   for (size_t k = 0; f.l != NULL && k < sizeof operations / sizeof *operations; k++) {
     check_operation(ctx, &f, operations[k]);
