@@ -7,9 +7,8 @@ results <- testthat::test_dir(
   filter = if (length(filter) > 0) paste(filter, collapse = "|"),
   reporter = testthat::SummaryReporter$new(show_praise = FALSE, omit_dots = TRUE))
 table <- as.data.frame(results)
-slow <- table[order(-table$real), c("file", "test", "real")]
-cat("\nslowest tests\n")
-print(head(slow[slow$real > 1, ], 8), row.names = FALSE, right = FALSE)
+slow <- head(table[order(-table$real), ], 8)
+cat("\nslowest tests\n", sprintf("%5.1f s  %s: %s\n", slow$real, slow$file, slow$test), sep = "")
 failed <- sum(table$failed) + sum(table$error) + sum(table$warning)
 cat(sprintf("%d passed, %d failed, %d skipped\n",
             sum(table$passed), failed, sum(table$skipped)))

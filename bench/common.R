@@ -38,6 +38,9 @@ sizes <- function(gpu, cpu) if (bench$gpu) gpu else cpu
 
 # ---- timing -------------------------------------------------------------------------------------
 
+# Microseconds count, and proc.time() has steps of a millisecond.
+seconds <- function() as.numeric(Sys.time())
+
 # Median milliseconds of `run()`: on the device, from the start of the first command to the end of
 # the last; and by the clock at the R prompt, with the device finished. The first calls (which
 # compile) are not counted.
@@ -47,31 +50,25 @@ time_device <- function(run, times = 7L) {
   for (i in seq_len(times)) {
     cl_sync()
     .Call(statcl:::r_profile_begin, bench$where)
-    start <- proc.time()[["elapsed"]]
+    start <- seconds()
     value <- run()
     cl_sync()
-    wall[i] <- proc.time()[["elapsed"]] - start
+    wall[i] <- seconds() - start
     device[i] <- .Call(statcl:::r_profile_end, bench$where)
     rm(value)
   }
   gc()
-  # The clock has steps of 1 ms: short runs are timed many at a time.
-  if (median(wall) < 0.02) {
-    count <- max(10, ceiling(0.1 / max(median(wall), 1e-4)))
-    start <- proc.time()[["elapsed"]]
-    for (i in seq_len(count)) {
-      run()
-      cl_sync()
-    }
-    wall <- (proc.time()[["elapsed"]] - start) / count
-  }
   list(device = median(device), wall = 1000 * median(wall))
 }
 
 # Median milliseconds of `run()` with R alone.
 time_host <- function(run, times = 3L) {
   run()
-  1000 * median(vapply(seq_len(times), function(i) system.time(run())[["elapsed"]], 0))
+  1000 * median(vapply(seq_len(times), function(i) {
+    start <- seconds()
+    run()
+    seconds() - start
+  }, 0))
 }
 
 # ---- peers -------------------------------------------------------------------------------------
