@@ -10,8 +10,7 @@
 
 static scl_context *device_context[MAX_DEVICES];
 
-/* ---- contexts
- * ------------------------------------------------------------------------------------ */
+/* ---- contexts ------------------------------------------------------------------------------- */
 
 scl_status r_context(int where, scl_context **out) {
   if (where < 0) {
@@ -53,8 +52,7 @@ void r_contexts_release(void) {
   }
 }
 
-/* ---- matrix handles
- * ------------------------------------------------------------------------------ */
+/* ---- matrix handles ------------------------------------------------------------------------- */
 
 static SEXP handle_tag(void) {
   return Rf_install("statcl_matrix");
@@ -91,8 +89,7 @@ static void finalize_handle(SEXP x) {
   if (m != NULL && scl_context_check(m->ctx) != SCL_E_FORK) scl_mat_release(m);
 }
 
-/* ---- operands
- * ------------------------------------------------------------------------------------- */
+/* ---- operands ------------------------------------------------------------------------------- */
 
 static const scl_mat *peek(SEXP x) {
   if (R_ExternalPtrTag(x) != handle_tag()) return NULL;
@@ -168,8 +165,7 @@ bool r_any_handle(int n, const SEXP *x) {
   return false;
 }
 
-/* ---- results
- * -------------------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------------- */
 
 SEXP r_result_new(bool resident, size_t m, size_t n) {
   if (!resident) return Rf_allocMatrix(REALSXP, (int)m, (int)n);

@@ -17,8 +17,7 @@
 
 #include "scl_matrix.h"
 
-/* ---- contexts
- * ------------------------------------------------------------------------------------ */
+/* ---- contexts ------------------------------------------------------------------------------- */
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
 scl_status r_context(int where, scl_context **out);
 /* The context in which an operation on these operands runs: that of the first handle among them,
@@ -26,14 +25,12 @@ scl_status r_context(int where, scl_context **out);
 scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out);
 void r_contexts_release(void); /* at unload */
 
-/* ---- matrix handles
- * -------------------------------------------------------------------------------- */
+/* ---- matrix handles ------------------------------------------------------------------------- */
 bool r_is_handle(SEXP x);
 /* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. */
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
 
-/* ---- operands: a handle, or a base R double matrix or vector (a column)
- * ------------------------------ */
+/* ---- operands: a handle, or a base R double matrix or vector (a column) --------------------- */
 size_t r_nrow(SEXP x); /* 0 for a stale handle: r_operand() reports it */
 size_t r_ncol(SEXP x);
 /* A reference to the operand in `ctx`: a handle's own matrix, wrapped host memory or an upload.
@@ -47,8 +44,7 @@ scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names
 void r_operands_release(int n, scl_mat **m);
 bool r_any_handle(int n, const SEXP *x);
 
-/* ---- results
- * ------------------------------------------------------------------------------------------ */
+/* ---- results -------------------------------------------------------------------------------- */
 /* Phase 1: an empty handle (resident) or an m x n double matrix. Protect it. */
 SEXP r_result_new(bool resident, size_t m, size_t n);
 /* Phase 2: moves *m into the handle (and sets *m to NULL), or copies it to the R matrix. */

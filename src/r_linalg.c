@@ -11,8 +11,7 @@ static bool flag(SEXP x) {
   return Rf_asLogical(x) == TRUE;
 }
 
-/* ---- products
- * ------------------------------------------------------------------------------------ */
+/* ---- products ------------------------------------------------------------------------------- */
 
 typedef scl_status product(const scl_mat *a, const scl_mat *b, scl_mat **out);
 
@@ -51,8 +50,7 @@ SEXP r_tcrossprod(SEXP x, SEXP y, SEXP where) {
                      where);
 }
 
-/* ---- triangular
- * ------------------------------------------------------------------------------------ */
+/* ---- triangular ----------------------------------------------------------------------------- */
 
 static scl_tri_form form_left(SEXP upper, SEXP transpose) {
   return (scl_tri_form){.side = SCL_LEFT, .upper = flag(upper), .transpose = flag(transpose)};
@@ -111,8 +109,7 @@ done:
   return r_return(status, result);
 }
 
-/* ---- Cholesky
- * ------------------------------------------------------------------------------------------ */
+/* ---- Cholesky ------------------------------------------------------------------------------- */
 
 SEXP r_chol(SEXP a, SEXP jitter, SEXP upper, SEXP where) {
   const char *const names[] = {"a"};

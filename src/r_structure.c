@@ -80,8 +80,7 @@ done:
   return r_return(status, result);
 }
 
-/* ---- selection ----------------------------------------------------------------------------------
- */
+/* ---- selection ------------------------------------------------------------------------------ */
 
 /* 1-based R indices as 0-based ones; NULL for R_NilValue (with *count = all). free() it. */
 static scl_status indices(SEXP index, size_t all, size_t *count, size_t **out) {
@@ -147,8 +146,7 @@ done:
   return r_return(status, result);
 }
 
-/* ---- diagonals, binding, checks
- * --------------------------------------------------------------------- */
+/* ---- diagonals, binding, checks ------------------------------------------------------------- */
 
 /* The diagonal as a base R vector. */
 SEXP r_matrix_diagonal(SEXP x) {

@@ -19,8 +19,7 @@
 #include "scl_device.h"
 #include "scl_engine.h"
 
-/* ---- the loader's functions (scl_cl_load.c) ----------------------------------------------------
- */
+/* ---- the loader's functions (scl_cl_load.c) ------------------------------------------------- */
 typedef struct {
 #define SCL_CL_FN(result, name, parameters) result(CL_API_CALL *name) parameters;
 #include "scl_cl_fn.def"
@@ -43,8 +42,7 @@ const char *scl_cl_code_name(cl_int code);
     if (code_ != CL_SUCCESS) return scl_cl_fail((scl_context *)(ctx), code_, where);               \
   } while (0)
 
-/* ---- context, programs, kernels -----------------------------------------------------------------
- */
+/* ---- context, programs, kernels ------------------------------------------------------------- */
 enum { SCL_CL_COMPUTE_0, SCL_CL_COMPUTE_1, SCL_CL_UPLOAD, SCL_CL_DOWNLOAD, SCL_CL_QUEUES };
 
 /* A program is one file of inst/kernels/ with the headers that precede it, built at first use. */
@@ -106,8 +104,7 @@ scl_status scl_cl_generated(const char *topic, char **out);
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
 
-/* ---- operations (scl_cl_queue.c) ----------------------------------------------------------------
- */
+/* ---- operations (scl_cl_queue.c) ------------------------------------------------------------ */
 #define SCL_CL_OP_BUFFERS 12
 
 typedef struct {
@@ -158,8 +155,7 @@ static inline size_t scl_round_up(size_t n, size_t to) {
   return (n + to - 1) / to * to;
 }
 
-/* ---- engine entries, by file
- * ------------------------------------------------------------------------ */
+/* ---- engine entries, by file ---------------------------------------------------------------- */
 /* scl_cl_memory.c */
 scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
 void scl_cl_buffer_destroy(scl_buffer *buffer);

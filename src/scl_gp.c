@@ -39,8 +39,7 @@ static scl_block result(const scl_gp *gp, size_t at) {
   return scl_block_part(gp->results, at, 0, 1, 1);
 }
 
-/* ---- the object -------------------------------------------------------------------------------
- */
+/* ---- the object ----------------------------------------------------------------------------- */
 
 scl_status scl_gp_create(scl_context *ctx, const double *x, const double *y, size_t n, size_t p,
                          scl_gp **out) {
@@ -97,8 +96,7 @@ uint64_t scl_gp_bytes(const scl_gp *gp) {
   return bytes;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------
- */
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 static scl_status prepare(scl_gp *gp, const scl_covariance *kernel) {
   SCL_TRY(scl_context_check(gp->ctx));
