@@ -208,6 +208,8 @@ scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, doubl
   scl_packed_span span = {0};
   scl_status status;
   SCL_GO(begin_transfer(&t, ctx, SCL_CL_DOWN, view, src));
+  size_t bytes = ((src.ncol - 1) * ld + src.nrow) * sizeof *data;
+  if (bytes >= TEAM_FROM) scl_expect_writes(data, bytes);
   while (scl_packed_next(&t.shape, t.capacity, &span)) {
     if (f.sent - f.arrived == SCL_CL_PIECES) SCL_GO(receive_span(&t, &f));
     SCL_GO(ask_span(&t, &f, &span));

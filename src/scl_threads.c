@@ -13,6 +13,7 @@
 #else
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #endif
@@ -64,6 +65,24 @@ void scl_env_default(const char *name, const char *value) {
 
 static long core_count(void) {
   return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+#endif
+
+#ifdef MADV_HUGEPAGE
+
+void scl_expect_writes(void *memory, size_t bytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
+  uintptr_t last = ((uintptr_t)memory + bytes) / page * page;
+  if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE);
+}
+
+#else
+
+void scl_expect_writes(void *memory, size_t bytes) {
+  (void)memory;
+  (void)bytes;
 }
 
 #endif

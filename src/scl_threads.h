@@ -15,6 +15,10 @@ uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 /* Sets an environment variable that the user has not set. */
 void scl_env_default(const char *name, const char *value);
 
+/* Advice that fresh memory is about to be written throughout, so that it may come in large pages:
+ * the faults on small ones cost more than the copy. Nothing where the system has no such advice. */
+void scl_expect_writes(void *memory, size_t bytes);
+
 /* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
 bool scl_cores_limited(void);
 
