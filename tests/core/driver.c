@@ -1,0 +1,252 @@
+#ifdef SCL_TEST_OPENCL
+
+#include "driver.h"
+
+#include "../../src/scl_cl.h"
+
+static scl_cl_functions real;
+static driver_counts count;
+static long fail_in;
+static int fail_code, pretended;
+static bool fail_on, installed;
+
+/* The code that this call has to give, or 0. */
+static cl_int fault(void) {
+  count.calls++;
+  if (fail_in == 0) return CL_SUCCESS;
+  if (fail_in > 1) {
+    fail_in--;
+    return CL_SUCCESS;
+  }
+  if (!fail_on) fail_in = 0;
+  return fail_code;
+}
+
+#define FAIL_OBJECT                                                                                \
+  do {                                                                                             \
+    cl_int code_ = fault();                                                                        \
+    if (code_ != CL_SUCCESS) {                                                                     \
+      *code = code_;                                                                               \
+      return NULL;                                                                                 \
+    }                                                                                              \
+  } while (0)
+#define FAIL_CODE                                                                                  \
+  do {                                                                                             \
+    cl_int code_ = fault();                                                                        \
+    if (code_ != CL_SUCCESS) return code_;                                                         \
+  } while (0)
+
+/* ---- objects --------------------------------------------------------------------------------- */
+static cl_context CL_API_CALL create_context(const cl_context_properties *properties, cl_uint n,
+                                             const cl_device_id *devices,
+                                             void(CL_CALLBACK *notify)(const char *, const void *,
+                                                                       size_t, void *),
+                                             void *user, cl_int *code) {
+  FAIL_OBJECT;
+  cl_context made = real.clCreateContext(properties, n, devices, notify, user, code);
+  count.contexts += made != NULL;
+  return made;
+}
+
+static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+                                                 cl_command_queue_properties properties,
+                                                 cl_int *code) {
+  FAIL_OBJECT;
+  cl_command_queue made = real.clCreateCommandQueue(context, device, properties, code);
+  count.queues += made != NULL;
+  return made;
+}
+
+static cl_program CL_API_CALL create_program(cl_context context, cl_uint n, const char **text,
+                                             const size_t *lengths, cl_int *code) {
+  FAIL_OBJECT;
+  cl_program made = real.clCreateProgramWithSource(context, n, text, lengths, code);
+  count.programs += made != NULL;
+  return made;
+}
+
+static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_device_id *devices,
+                                        const char *options,
+                                        void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
+  FAIL_CODE;
+  return real.clBuildProgram(program, n, devices, options, notify, user);
+}
+
+static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name, cl_int *code) {
+  FAIL_OBJECT;
+  cl_kernel made = real.clCreateKernel(program, name, code);
+  count.kernels += made != NULL;
+  return made;
+}
+
+static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint i, size_t size,
+                                       const void *value) {
+  FAIL_CODE;
+  return real.clSetKernelArg(kernel, i, size, value);
+}
+
+static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t bytes,
+                                        void *host, cl_int *code) {
+  FAIL_OBJECT;
+  cl_mem made = real.clCreateBuffer(context, flags, bytes, host, code);
+  count.buffers += made != NULL;
+  return made;
+}
+
+static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                    cl_map_flags flags, size_t offset, size_t bytes, cl_uint waits,
+                                    const cl_event *wait, cl_event *event, cl_int *code) {
+  FAIL_OBJECT;
+  void *made = real.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset, bytes, waits, wait,
+                                       event, code);
+  count.maps += made != NULL;
+  return made;
+}
+
+static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem buffer, void *host, cl_uint waits,
+                                const cl_event *wait, cl_event *event) {
+  count.maps--;
+  return real.clEnqueueUnmapMemObject(queue, buffer, host, waits, wait, event);
+}
+
+#define RELEASE(function, type, member, call)                                                      \
+  static cl_int CL_API_CALL function(type object) {                                                \
+    count.member--;                                                                                \
+    return real.call(object);                                                                      \
+  }
+RELEASE(release_context, cl_context, contexts, clReleaseContext)
+RELEASE(release_queue, cl_command_queue, queues, clReleaseCommandQueue)
+RELEASE(release_program, cl_program, programs, clReleaseProgram)
+RELEASE(release_kernel, cl_kernel, kernels, clReleaseKernel)
+RELEASE(release_buffer, cl_mem, buffers, clReleaseMemObject)
+RELEASE(release_event, cl_event, events, clReleaseEvent)
+
+static cl_int CL_API_CALL retain_event(cl_event event) {
+  count.events++;
+  return real.clRetainEvent(event);
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+#define COMMAND(call)                                                                              \
+  FAIL_CODE;                                                                                       \
+  cl_int result = real.call;                                                                       \
+  if (result == CL_SUCCESS && event != NULL) count.events++;                                       \
+  return result
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                      size_t offset, size_t bytes, void *host, cl_uint waits,
+                                      const cl_event *wait, cl_event *event) {
+  COMMAND(clEnqueueReadBuffer(queue, buffer, blocking, offset, bytes, host, waits, wait, event));
+}
+
+static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                       size_t offset, size_t bytes, const void *host, cl_uint waits,
+                                       const cl_event *wait, cl_event *event) {
+  COMMAND(clEnqueueWriteBuffer(queue, buffer, blocking, offset, bytes, host, waits, wait, event));
+}
+
+static cl_int CL_API_CALL read_rectangle(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                         const size_t *origin, const size_t *host_origin,
+                                         const size_t *region, size_t pitch, size_t slice,
+                                         size_t host_pitch, size_t host_slice, void *host,
+                                         cl_uint waits, const cl_event *wait, cl_event *event) {
+  COMMAND(clEnqueueReadBufferRect(queue, buffer, blocking, origin, host_origin, region, pitch,
+                                  slice, host_pitch, host_slice, host, waits, wait, event));
+}
+
+static cl_int CL_API_CALL write_rectangle(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                          const size_t *origin, const size_t *host_origin,
+                                          const size_t *region, size_t pitch, size_t slice,
+                                          size_t host_pitch, size_t host_slice, const void *host,
+                                          cl_uint waits, const cl_event *wait, cl_event *event) {
+  COMMAND(clEnqueueWriteBufferRect(queue, buffer, blocking, origin, host_origin, region, pitch,
+                                   slice, host_pitch, host_slice, host, waits, wait, event));
+}
+
+static cl_int CL_API_CALL run_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
+                                     const size_t *offset, const size_t *global,
+                                     const size_t *local, cl_uint waits, const cl_event *wait,
+                                     cl_event *event) {
+  COMMAND(clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, waits, wait, event));
+}
+
+static cl_int CL_API_CALL set_marker(cl_command_queue queue, cl_uint waits, const cl_event *wait,
+                                     cl_event *event) {
+  COMMAND(clEnqueueMarkerWithWaitList(queue, waits, wait, event));
+}
+
+static cl_int CL_API_CALL flush(cl_command_queue queue) {
+  FAIL_CODE;
+  return real.clFlush(queue);
+}
+
+static cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, void *value,
+                                     size_t *needed) {
+  FAIL_CODE;
+  cl_int code = real.clGetEventInfo(event, what, size, value, needed);
+  if (pretended != 0 && what == CL_EVENT_COMMAND_EXECUTION_STATUS) *(cl_int *)value = pretended;
+  return code;
+}
+
+/* ---- switching ------------------------------------------------------------------------------- */
+void driver_install(void) {
+  if (installed) return;
+  installed = true;
+  real = scl_cl;
+  scl_cl.clCreateContext = create_context;
+  scl_cl.clReleaseContext = release_context;
+  scl_cl.clCreateCommandQueue = create_queue;
+  scl_cl.clReleaseCommandQueue = release_queue;
+  scl_cl.clCreateProgramWithSource = create_program;
+  scl_cl.clBuildProgram = build_program;
+  scl_cl.clReleaseProgram = release_program;
+  scl_cl.clCreateKernel = create_kernel;
+  scl_cl.clReleaseKernel = release_kernel;
+  scl_cl.clSetKernelArg = set_argument;
+  scl_cl.clCreateBuffer = create_buffer;
+  scl_cl.clReleaseMemObject = release_buffer;
+  scl_cl.clEnqueueMapBuffer = map_buffer;
+  scl_cl.clEnqueueUnmapMemObject = unmap;
+  scl_cl.clRetainEvent = retain_event;
+  scl_cl.clReleaseEvent = release_event;
+  scl_cl.clEnqueueReadBuffer = read_buffer;
+  scl_cl.clEnqueueWriteBuffer = write_buffer;
+  scl_cl.clEnqueueReadBufferRect = read_rectangle;
+  scl_cl.clEnqueueWriteBufferRect = write_rectangle;
+  scl_cl.clEnqueueNDRangeKernel = run_kernel;
+  scl_cl.clEnqueueMarkerWithWaitList = set_marker;
+  scl_cl.clFlush = flush;
+  scl_cl.clGetEventInfo = event_info;
+}
+
+void driver_remove(void) {
+  if (installed) scl_cl = real;
+  installed = false;
+}
+
+driver_counts driver_counted(void) {
+  return count;
+}
+
+bool driver_is_clean(driver_counts before) {
+  return count.contexts == before.contexts && count.queues == before.queues &&
+         count.programs == before.programs && count.kernels == before.kernels &&
+         count.buffers == before.buffers && count.maps == before.maps &&
+         count.events == before.events;
+}
+
+void driver_fail(long n, int code, bool persistent) {
+  fail_in = n;
+  fail_code = code;
+  fail_on = persistent;
+}
+
+void driver_pretend(int state) {
+  pretended = state;
+}
+
+#else
+
+typedef int driver_not_built; /* a file may not be empty */
+
+#endif

@@ -1,0 +1,26 @@
+/* A layer between the device engine and the driver, put into the engine's table of functions: it
+ * counts the driver's objects and makes chosen calls fail. Only in builds with OpenCL headers. */
+#ifndef DRIVER_H
+#define DRIVER_H
+
+#include <stdbool.h>
+
+typedef struct {
+  long contexts, queues, programs, kernels, buffers, maps, events; /* alive */
+  long calls;                                                      /* that may fail */
+} driver_counts;
+
+void driver_install(void);
+void driver_remove(void);
+driver_counts driver_counted(void);
+bool driver_is_clean(driver_counts before); /* as many objects as then */
+
+/* Call number n from now on (1: the next) gives `code`; with `persistent` all later ones as well.
+ * n = 0: none. */
+void driver_fail(long n, int code, bool persistent);
+
+/* All events look as if their commands were in this state (CL_RUNNING, a negative code); 0: the
+ * truth, which is also what CL_COMPLETE is. */
+void driver_pretend(int state);
+
+#endif
