@@ -7,7 +7,7 @@
 
 typedef struct {
   long contexts, queues, programs, kernels, buffers, maps, events; /* alive */
-  long calls;                                                      /* that may fail */
+  long calls; /* that may fail; asking after events is not among them */
 } driver_counts;
 
 void driver_install(void);
