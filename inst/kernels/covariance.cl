@@ -55,8 +55,8 @@ covariance_build(__global const double *x1, const long x1_offset, const int x1_l
   int ti, tj;
   if (region == 0) {
     const int across = (m + COVARIANCE_TILE - 1) / COVARIANCE_TILE;
-    ti = (int)(get_group_id(0) % across);
     tj = (int)(get_group_id(0) / across);
+    ti = (int)(get_group_id(0) - (size_t)tj * across);
   } else {
     lower_tile(get_group_id(0), &ti, &tj);
   }
@@ -122,7 +122,7 @@ covariance_build(__global const double *x1, const long x1_offset, const int x1_l
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int q = item; q < COVARIANCE_LANES * COVARIANCE_TILE;
          q += COVARIANCE_LANES * COVARIANCE_LANES) {
-      const int row = q / COVARIANCE_TILE, column = q % COVARIANCE_TILE;
+      const int row = q / COVARIANCE_TILE, column = q - row * COVARIANCE_TILE;
       const int i = i0 + qi * COVARIANCE_LANES + row, j = j0 + column;
       if (i < m && j < n) k[j + (long)i * k_ld] = strip[row * (COVARIANCE_TILE + 1) + column];
     }
@@ -180,8 +180,8 @@ covariance_adjoint(__global const double *x1, const long x1_offset, const int x1
     if (symmetric) {
       lower_tile(tile, &ti, &tj);
     } else {
-      ti = (int)(tile % across);
       tj = (int)(tile / across);
+      ti = (int)(tile - (long)tj * across);
     }
     const int i0 = ti * ADJOINT_TILE + a, j0 = tj * ADJOINT_TILE + b;
 
@@ -243,10 +243,10 @@ covariance_adjoint(__global const double *x1, const long x1_offset, const int x1
   }
 
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int q = item; q < count; q += ADJOINT_GROUP) {
+  if (item < count) { /* count <= ADJOINT_GROUP */
     double sum = 0.0;
-    for (int i = 0; i < ADJOINT_GROUP; i++) sum += sums[q * ADJOINT_STRIDE + i];
-    partial[partial_offset + q + (long)get_group_id(0) * partial_ld] = sum;
+    for (int i = 0; i < ADJOINT_GROUP; i++) sum += sums[item * ADJOINT_STRIDE + i];
+    partial[partial_offset + item + (long)get_group_id(0) * partial_ld] = sum;
   }
 }
 
