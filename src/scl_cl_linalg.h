@@ -25,11 +25,10 @@ scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b);
 
-/* scl_cl_trtri inside an operation. */
+/* scl_cl_trtri inside an operation. The residual X T - I is small row by row. */
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);
 
-/* dst = identity; dst = lower triangle of src with zeros above it. Square blocks. */
-scl_status scl_cl_identity_in(scl_cl_op *op, scl_block dst);
+/* dst = lower triangle of src, zeros above it. Square blocks. */
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst);
 
 #endif

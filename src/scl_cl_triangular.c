@@ -86,83 +86,115 @@ scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans
 }
 
 /* ---- inverse -------------------------------------------------------------------------------- */
-scl_status scl_cl_identity_in(scl_cl_op *op, scl_block dst) {
+static scl_status make_identity(scl_cl_op *op, scl_block dst) {
   size_t local[2] = {32, 1}, global[2] = {scl_round_up(dst.nrow, 32), dst.ncol};
   return scl_cl_launch(op, SCL_K_triangular_identity, 2, global, local, "ib", (int)dst.nrow, dst);
 }
 
-scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
-  size_t local[2] = {32, 1}, global[2] = {scl_round_up(dst.nrow, 32), dst.ncol};
-  return scl_cl_launch(op, SCL_K_triangular_lower, 2, global, local, "ibb", (int)dst.nrow, src,
-                       dst);
+/* Triangles of a batch of square blocks, the last of order `last`. */
+static scl_status copy_triangles(scl_cl_op *op, bool lower, scl_block src, scl_block dst,
+                                 size_t batch, size_t step_src, size_t step_dst, size_t last) {
+  size_t local[3] = {32, 1, 1}, global[3] = {scl_round_up(src.nrow, 32), src.ncol, batch};
+  return scl_cl_launch(op, SCL_K_triangular_copy, 3, global, local, "iibblli", (int)src.nrow,
+                       (int)!lower, src, dst, (long long)step_src, (long long)step_dst, (int)last);
 }
 
-/* The inverses of all diagonal blocks of order TRIANGULAR_LEAF, from the identity in dst. */
+scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
+  return copy_triangles(op, true, src, dst, 1, 0, 0, src.nrow);
+}
+
+/* The inverses of all diagonal blocks of order TRIANGULAR_LEAF, as the solutions of X T = I, from
+ * the identity in dst. */
 static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
   size_t n = t.nrow, leaf = min_size(n, TRIANGULAR_LEAF);
   size_t batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
   size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(leaf, local[0]), batch};
+  solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
   return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii",
                        (int)leaf, (int)leaf, t, ((scl_cl_buffer *)dst.buffer)->memory,
-                       (long long)dst.offset, 1LL, (long long)dst.ld, 0, (int)!lower,
-                       (long long)(leaf * (t.ld + 1)), (long long)(leaf * (dst.ld + 1)), (int)last,
-                       (int)last);
+                       (long long)dst.offset, (long long)dst.ld, 1LL, (int)form.transposed,
+                       (int)form.reversed, (long long)(leaf * (t.ld + 1)),
+                       (long long)(leaf * (dst.ld + 1)), (int)last, (int)last);
 }
 
-/* From the inverses of diagonal blocks of order s to those of order 2 s. `work`: at least s x n / 2
- * elements. Pair p starts at row 2 s p; the second block of the last pair has order s2 <= s. */
+/* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
+ * p; the second block of the last pair has order s2 <= s. Of a lower T, Y = X22, Z = X11, D = T11
+ * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work`,
+ * `work_d`: room for s x s elements a pair. */
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
-                               scl_block work) {
+                               scl_block work, scl_block work_d) {
   size_t n = t.nrow, pairs = (n - s + 2 * s - 1) / (2 * s);
   size_t s2 = min_size(s, n - (pairs - 1) * 2 * s - s);
+  size_t step_t = 2 * s * (t.ld + 1), step = 2 * s * (dst.ld + 1);
   scl_view view = lower ? SCL_LOWER : SCL_UPPER;
   scl_block x1 = scl_block_part(dst, 0, 0, s, s), x2 = scl_block_part(dst, s, s, s, s);
-  scl_block temporary = {
-      .buffer = work.buffer, .offset = work.offset, .ld = s, .nrow = s, .ncol = s};
-  scl_cl_product first = {.alpha = 1.0,
-                          .view_b = view,
-                          .a =
-                              lower ? scl_block_part(t, s, 0, s, s) : scl_block_part(t, 0, s, s, s),
-                          .b = lower ? x1 : x2,
-                          .c = temporary,
-                          .batch = pairs,
-                          .step_a = 2 * s * (t.ld + 1),
-                          .step_b = 2 * s * (dst.ld + 1),
-                          .step_c = s * s};
-  scl_cl_product second = {.alpha = -1.0,
-                           .view_a = view,
-                           .a = lower ? x2 : x1,
-                           .b = temporary,
-                           .c = lower ? scl_block_part(dst, s, 0, s, s)
-                                      : scl_block_part(dst, 0, s, s, s),
-                           .batch = pairs,
-                           .step_a = 2 * s * (dst.ld + 1),
-                           .step_b = s * s,
-                           .step_c = 2 * s * (dst.ld + 1)};
-  if (lower) {
-    first.m_last = second.m_last = second.k_last = s2;
-  } else {
-    first.n_last = first.k_last = second.n_last = s2;
-  }
-  SCL_TRY(scl_cl_product_in(op, &first));
-  return scl_cl_product_in(op, &second);
+  scl_block x = lower ? scl_block_part(dst, s, 0, s, s) : scl_block_part(dst, 0, s, s, s);
+  scl_block off = lower ? scl_block_part(t, s, 0, s, s) : scl_block_part(t, 0, s, s, s);
+  scl_block diagonal = lower ? scl_block_part(t, 0, 0, s, s) : scl_block_part(t, s, s, s, s);
+  scl_block w = {.buffer = work.buffer, .offset = work.offset, .ld = s, .nrow = s, .ncol = s};
+  scl_block d = {.buffer = work_d.buffer, .offset = work_d.offset, .ld = s, .nrow = s, .ncol = s};
+
+  /* W = Y T21 */
+  scl_cl_product p = {.alpha = 1.0, .batch = pairs, .m_last = lower ? s2 : s};
+  p.n_last = lower ? s : s2;
+  p.a = lower ? x2 : x1;
+  p.view_a = view;
+  p.b = off;
+  p.c = w;
+  p.step_a = step;
+  p.step_b = step_t;
+  p.step_c = s * s;
+  p.k_last = lower ? s2 : s;
+  SCL_TRY(scl_cl_product_in(op, &p));
+
+  /* X21 = -W Z */
+  scl_cl_product q = p;
+  q.alpha = -1.0;
+  q.a = w;
+  q.view_a = SCL_GENERAL;
+  q.b = lower ? x1 : x2;
+  q.view_b = view;
+  q.c = x;
+  q.step_a = s * s;
+  q.step_b = q.step_c = step;
+  q.k_last = lower ? s : s2;
+  SCL_TRY(scl_cl_product_in(op, &q));
+
+  /* W += X21 D */
+  SCL_TRY(copy_triangles(op, lower, diagonal, d, pairs, step_t, s * s, lower ? s : s2));
+  scl_cl_product r = q;
+  r.alpha = r.beta = 1.0;
+  r.a = x;
+  r.b = d;
+  r.c = w;
+  r.step_a = step;
+  r.step_b = r.step_c = s * s;
+  SCL_TRY(scl_cl_product_in(op, &r));
+
+  /* X21 -= W Z */
+  q.beta = 1.0;
+  return scl_cl_product_in(op, &q);
 }
 
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst) {
   bool lower = view == SCL_LOWER;
   size_t n = t.nrow;
   if (n == 0) return SCL_OK;
-  SCL_TRY(scl_cl_identity_in(op, dst));
+  SCL_TRY(make_identity(op, dst));
   SCL_TRY(invert_leaves(op, lower, t, dst));
   if (n <= TRIANGULAR_LEAF) return SCL_OK;
 
-  size_t top = TRIANGULAR_LEAF; /* order of the blocks of the last doubling */
-  while (2 * top < n) top *= 2;
+  size_t most = 0; /* elements that the pairs of a level need */
+  for (size_t s = TRIANGULAR_LEAF; s < n; s *= 2) {
+    size_t need = (n - s + 2 * s - 1) / (2 * s) * s * s;
+    if (need > most) most = need;
+  }
   scl_block work;
-  SCL_TRY(scl_block_create(&op->cl->base, top, (n + top) / 2 + top, &work));
+  SCL_TRY(scl_block_create(&op->cl->base, most, 2, &work));
+  scl_block second = scl_block_part(work, 0, 1, most, 1);
   scl_status status = SCL_OK;
   for (size_t s = TRIANGULAR_LEAF; s < n && status == SCL_OK; s *= 2)
-    status = invert_pairs(op, lower, s, t, dst, work);
+    status = invert_pairs(op, lower, s, t, dst, work, second);
   scl_buffer_release(work.buffer);
   return status;
 }

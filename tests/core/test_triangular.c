@@ -1,0 +1,175 @@
+/* Triangular solves and inverses of the engine table, held to LAPACK's test ratios (below 30):
+ * solve ||B - op(T) X|| / (||T|| ||X|| eps), inverse ||T X - I|| / (n ||T|| ||X|| eps), in 1-norms
+ * with residuals in long double. The other triangle of T holds NaN. */
+#include <stdio.h>
+
+#include "linalg.h"
+
+typedef enum {
+  TAME,    /* condition of a few */
+  GRADED,  /* diagonal from 1 down to 1e-12 */
+  KAHAN,   /* Kahan's matrix: condition up to 1e12, hidden in the off-diagonal part */
+  PROCESS, /* factor of a smooth Gaussian process with little noise: condition 1e6 */
+  KINDS
+} kind;
+
+static double worst_solve, worst_inverse;
+
+/* A triangular matrix of order n; the other triangle is zero. */
+static double *triangular(kind what, size_t n, bool lower, double scale) {
+  double *t = test_alloc(n * n * sizeof *t);
+  double angle = what == KAHAN ? pow(1e-12, 1.0 / (double)n) : 0;
+  double c = sqrt(1 - angle * angle);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < n; i++) {
+      double d = fabs((double)i - (double)j) / (double)n, grade = pow(1e-12, (double)i / (double)n);
+      double value = test_random() / sqrt((double)n);
+      if (i == j) value = 1 + 0.5 * fabs(test_random());
+      if (what == GRADED) value *= i == j ? grade : grade * 0.5;
+      if (what == KAHAN) value = pow(angle, (double)j) * (i == j ? 1 : -c * 0.3);
+      if (what == PROCESS) value = exp(-200 * d * d) + (i == j ? 1e-12 : 0);
+      t[i + j * n] = scale * value;
+    }
+  }
+  if (what ==
+      PROCESS) { /* an LDL' in long double would be dearer; a factor by definition is enough */
+    for (size_t j = 0; j < n; j++) {
+      for (size_t l = 0; l < j; l++)
+        for (size_t i = j; i < n; i++) t[i + j * n] -= t[i + l * n] / scale * t[j + l * n];
+      double pivot = fmax(t[j + j * n] / scale, 1e-12);
+      for (size_t i = j; i < n; i++) t[i + j * n] /= sqrt(pivot);
+      t[j + j * n] = scale * sqrt(pivot);
+    }
+    for (size_t j = 0; j < n && !lower; j++)
+      for (size_t i = 0; i < j; i++) t[i + j * n] = t[j + i * n];
+  }
+  test_set_triangle(t, n, n, lower, 0.0);
+  return t;
+}
+
+/* 1-norm over the columns looked at of B - op(T) X (left) or B - X op(T) (right). */
+static double solve_residual(scl_side side, scl_trans trans, size_t m, size_t n, const double *t,
+                             const double *x, const double *b) {
+  size_t order = side == SCL_LEFT ? m : n;
+  double norm = 0;
+  long double *column = test_alloc(m * sizeof *column);
+  for (size_t j = 0; j < n; j = test_next_column(j, n)) {
+    for (size_t i = 0; i < m; i++) column[i] = b[i + j * m];
+    for (size_t l = 0; l < order; l++) {
+      long double factor = side == SCL_LEFT ? x[l + j * m] : test_at(t, order, trans, l, j);
+      if (factor == 0) continue;
+      for (size_t i = 0; i < m; i++)
+        column[i] -= factor * (side == SCL_LEFT ? test_at(t, order, trans, i, l) : x[i + l * m]);
+    }
+    long double sum = 0;
+    for (size_t i = 0; i < m; i++) sum += fabsl(column[i]);
+    if (!(sum <= norm)) norm = (double)sum;
+  }
+  free(column);
+  return norm;
+}
+
+/* Norm of the transpose where the rows of X are the solutions. */
+static double norm_of(scl_side side, const double *x, size_t m, size_t n) {
+  if (side == SCL_LEFT) return test_norm1(x, m, n);
+  double norm = 0;
+  for (size_t i = 0; i < m; i++) {
+    double sum = 0;
+    for (size_t j = 0; j < n; j++) sum += fabs(x[i + j * m]);
+    if (sum > norm) norm = sum;
+  }
+  return norm;
+}
+
+static void check_solve(scl_context *ctx, kind what, scl_side side, scl_view view, scl_trans trans,
+                        size_t n, size_t rhs, double scale) {
+  bool lower = view == SCL_LOWER;
+  size_t m = side == SCL_LEFT ? n : rhs, columns = side == SCL_LEFT ? rhs : n;
+  double *t = triangular(what, n, lower, scale);
+  double *b = test_alloc(m * columns * sizeof *b), *x = test_alloc(m * columns * sizeof *x);
+  test_fill(b, m * columns);
+  double size = test_norm1(t, n, n);
+  test_set_triangle(t, n, n, lower, NAN);
+  test_framed dt = test_put(ctx, n, n, t), db = test_put(ctx, m, columns, b);
+  CHECK_OK(ctx->engine->trsm(ctx, side, view, trans, dt.block, db.block));
+  test_get(db, x);
+  test_drop(dt);
+  test_set_triangle(t, n, n, lower, 0.0);
+  double residual = solve_residual(side, trans, m, columns, t, x, b);
+  double ratio = residual / (size * norm_of(side, x, m, columns) * TEST_EPS);
+  CHECK(n == 0 || rhs == 0 || ratio < 30);
+  if (ratio > worst_solve) worst_solve = ratio;
+  if (!(ratio < 30) && n * rhs > 0)
+    printf("       kind %d side %d view %d trans %d n %zu rhs %zu scale %g: %g\n", what, side, view,
+           trans, n, rhs, scale, ratio);
+  free(t);
+  free(b);
+  free(x);
+}
+
+/* ||X T - I|| / (n ||T|| ||X|| eps), the residual that the engines keep small, as LAPACK does. */
+static double inverse_ratio(size_t n, const double *t, const double *x) {
+  double *identity = test_alloc(n * n * sizeof *identity);
+  for (size_t e = 0; e < n * n; e++) identity[e] = e % (n + 1) == 0;
+  double residual = solve_residual(SCL_RIGHT, SCL_NO_TRANS, n, n, t, x, identity);
+  free(identity);
+  return residual / ((double)n * test_norm1(t, n, n) * test_norm1(x, n, n) * TEST_EPS);
+}
+
+static void check_inverse(scl_context *ctx, kind what, scl_view view, size_t n, double scale) {
+  bool lower = view == SCL_LOWER;
+  double *t = triangular(what, n, lower, scale), *x = test_alloc(n * n * sizeof *x);
+  test_set_triangle(t, n, n, lower, NAN);
+  test_framed dt = test_put(ctx, n, n, t), dx = test_put(ctx, n, n, NULL);
+  CHECK_OK(ctx->engine->trtri(ctx, view, dt.block, dx.block));
+  test_get(dx, x);
+  test_drop(dt);
+  test_set_triangle(t, n, n, lower, 0.0);
+  size_t spoilt = 0; /* the other triangle holds zeros */
+  for (size_t j = 0; j < n; j++)
+    for (size_t i = 0; i < n; i++) spoilt += (lower ? i < j : i > j) && x[i + j * n] != 0;
+  CHECK(spoilt == 0);
+  double ratio = n > 0 ? inverse_ratio(n, t, x) : 0;
+  CHECK(ratio < 30);
+  if (ratio > worst_inverse) worst_inverse = ratio;
+  if (!(ratio < 30))
+    printf("       inverse: kind %d view %d n %zu scale %g: %g\n", what, view, n, scale, ratio);
+  free(t);
+  free(x);
+}
+
+/* All eight forms of the solve, round robin over kinds, scales and numbers of right-hand sides. */
+static void check_order(scl_context *ctx, size_t n, int forms) {
+  static const size_t sides[] = {1, 2, 7, 16, 33, 65};
+  static const double scales[] = {1, 1e-150, 1, 1e150};
+  static unsigned turn;
+  for (int f = 0; f < forms; f++, turn++) {
+    check_solve(ctx, (kind)(turn % KINDS), turn & 1 ? SCL_RIGHT : SCL_LEFT,
+                turn & 2 ? SCL_UPPER : SCL_LOWER, turn & 4 ? SCL_TRANS : SCL_NO_TRANS, n,
+                sides[turn / 3 % 6], scales[turn / 5 % 4]);
+  }
+  turn++;
+}
+
+void test_triangular(scl_context *ctx) {
+  worst_solve = worst_inverse = 0;
+  static const size_t edges[] = {255, 256, 257, 511, 512, 513};
+  static const size_t large[] = {1023, 1025, 1537, 2049};
+  for (size_t n = 0; n <= 130; n++) {
+    check_order(ctx, n, 8);
+    for (int what = TAME; what < KINDS; what++)
+      check_inverse(ctx, (kind)what, (n + what) % 2 ? SCL_LOWER : SCL_UPPER, n, 1);
+  }
+  for (size_t e = 0; e < 6; e++) {
+    check_order(ctx, edges[e], 5);
+    for (int what = TAME; what < KINDS; what++)
+      check_inverse(ctx, (kind)what, (e + what) % 2 ? SCL_LOWER : SCL_UPPER, edges[e],
+                    what % 2 ? 1e-100 : 1e100);
+  }
+  for (size_t e = 0; e < 4; e++) {
+    check_order(ctx, large[e], 1);
+    check_inverse(ctx, (kind)e, e % 2 ? SCL_LOWER : SCL_UPPER, large[e], 1);
+  }
+  printf("%-12s worst ratios: solve %.3g, inverse %.3g\n", "triangular", worst_solve,
+         worst_inverse);
+}
