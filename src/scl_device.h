@@ -6,7 +6,12 @@
 
 #include "scl_context.h"
 
-typedef enum { SCL_DEVICE_GPU = 0, SCL_DEVICE_CPU, SCL_DEVICE_ACCELERATOR, SCL_DEVICE_OTHER } scl_device_type;
+typedef enum {
+  SCL_DEVICE_GPU = 0,
+  SCL_DEVICE_CPU,
+  SCL_DEVICE_ACCELERATOR,
+  SCL_DEVICE_OTHER
+} scl_device_type;
 
 typedef struct {
   char id[16]; /* "platform:device", both counted from 0 in the loader's order */
@@ -44,8 +49,8 @@ scl_status scl_device_open(size_t index, scl_context **out);
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
 /* Device time: sums the profiled spans of commands between begin and end. Events carry times only
- * in contexts opened while profiling is on. end waits, and gives milliseconds of the span from the first start
- * to the last end of the work enqueued since begin. */
+ * in contexts opened while profiling is on. end waits, and gives milliseconds of the span from the
+ * first start to the last end of the work enqueued since begin. */
 void scl_device_profiling(bool on);
 scl_status scl_device_profile_begin(scl_context *ctx);
 scl_status scl_device_profile_end(scl_context *ctx, double *milliseconds);

@@ -71,7 +71,8 @@ struct scl_covariance_pass; /* scl_covariance.h */
 typedef struct scl_engine {
   const char *name;
 
-  /* ---- memory --------------------------------------------------------------------------------- */
+  /* ---- memory ---------------------------------------------------------------------------------
+   */
   /* Undefined contents; bytes > 0. */
   scl_status (*buffer_create)(scl_context *ctx, size_t bytes, scl_buffer **out);
   /* Called once, by the last release; never fails, never waits. */
@@ -84,7 +85,8 @@ typedef struct scl_engine {
   scl_status (*finish)(scl_context *ctx); /* waits */
   void (*context_destroy)(scl_context *ctx);
 
-  /* ---- structure and elementwise -------------------------------------------------------------- */
+  /* ---- structure and elementwise --------------------------------------------------------------
+   */
   scl_status (*fill)(scl_context *ctx, double value, scl_block dst);
   /* dst is m x (n * batch): `batch` copies of the m x n matrix with `value` on its diagonal. */
   scl_status (*identity)(scl_context *ctx, double value, size_t batch, scl_block dst);
@@ -104,13 +106,13 @@ typedef struct scl_engine {
   /* dst (a column) = diagonal of a. */
   scl_status (*diagonal)(scl_context *ctx, scl_block a, scl_block dst);
   /* dst (1 x 1) = reduction over all elements of a (and b of the same shape, for arity 2). */
-  scl_status (*reduce)(scl_context *ctx, scl_reduction op, scl_block a, scl_block b,
-                       scl_block dst);
+  scl_status (*reduce)(scl_context *ctx, scl_reduction op, scl_block a, scl_block b, scl_block dst);
   /* *index = 0 when all pass. The triangle of `view` is looked at. Waits. */
   scl_status (*check)(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                       int64_t *index);
 
-  /* ---- level 3 -------------------------------------------------------------------------------- */
+  /* ---- level 3 --------------------------------------------------------------------------------
+   */
   /* C = alpha op(A) op(B) + beta C; C is not read when beta is 0. The views are those of A and B as
    * stored (before op): zeros that they promise may be skipped. SCL_MIRRORED needs a square C and
    * a result that is symmetric. */
@@ -120,20 +122,21 @@ typedef struct scl_engine {
   /* Lower Cholesky factor in place; only the lower triangle is read. The strict upper triangle is
    * undefined afterwards. info (1 x 1) becomes 0, or the order of the failing leading minor. */
   scl_status (*potrf)(scl_context *ctx, scl_block a, scl_block info);
-  /* B = op(T)^-1 B (SCL_LEFT) or B op(T)^-1 (SCL_RIGHT), in place. T is lower or upper triangular by
-   * `view`; its other triangle is not read. The diagonal is taken to hold no zero. */
+  /* B = op(T)^-1 B (SCL_LEFT) or B op(T)^-1 (SCL_RIGHT), in place. T is lower or upper triangular
+   * by `view`; its other triangle is not read. The diagonal is taken to hold no zero. */
   scl_status (*trsm)(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
                      scl_block b);
   /* dst = T^-1 with zeros in the other triangle; T as for trsm. */
   scl_status (*trtri)(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
   /* dst = (L L')^-1, both halves, from the lower factor; only its lower triangle is read. */
   scl_status (*potri)(scl_context *ctx, scl_block l, scl_block dst);
-  /* Cholesky adjoint of a block of at most `adjoint_leaf` rows. In: s holds dF/dL (lower triangle is
-   * read). Out: s holds the symmetric S, both halves. In place. */
+  /* Cholesky adjoint of a block of at most `adjoint_leaf` rows. In: s holds dF/dL (lower triangle
+   * is read). Out: s holds the symmetric S, both halves. In place. */
   scl_status (*potrf_adjoint_leaf)(scl_context *ctx, scl_block l, scl_block s);
   size_t adjoint_leaf; /* largest n of the leaf */
 
-  /* ---- statistics ----------------------------------------------------------------------------- */
+  /* ---- statistics -----------------------------------------------------------------------------
+   */
   scl_status (*glm)(scl_context *ctx, const struct scl_glm_pass *pass);
   scl_status (*covariance)(scl_context *ctx, const struct scl_covariance_pass *pass);
   scl_status (*covariance_adjoint)(scl_context *ctx, const struct scl_covariance_pass *pass);
@@ -144,8 +147,8 @@ struct scl_context {
   const scl_engine *engine;
   uint32_t tag;
   uint32_t refs;
-  long owner;          /* process id that made a device context; 0 for the host */
-  _Atomic bool lost;   /* set by the device engine, from any thread; never cleared */
+  long owner;        /* process id that made a device context; 0 for the host */
+  _Atomic bool lost; /* set by the device engine, from any thread; never cleared */
   char name[128];
   scl_memory memory;
   uint64_t since_collect; /* bytes created since the last garbage collection */
