@@ -66,6 +66,9 @@ typedef enum {
 
 struct scl_cl_staging; /* scl_cl_staging.c */
 
+/* Which kernels of the level-3 operations this device may use (scl_cl_variant.c). */
+typedef enum { SCL_CL_VARIANT_UNKNOWN = 0, SCL_CL_VARIANT_PORTABLE, SCL_CL_VARIANT_MMA } scl_cl_variant;
+
 typedef struct {
   scl_context base;
   scl_device_info info;
@@ -83,6 +86,8 @@ typedef struct {
   struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
+  scl_cl_variant variant;
+  char variant_reason[128]; /* why the portable kernels are in charge */
 } scl_cl_context;
 
 typedef struct {

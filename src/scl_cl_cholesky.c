@@ -8,6 +8,14 @@
 
 #include "../inst/kernels/cholesky.h"
 
+/* What a factorisation carries along: with matrix instructions, room for the packed column blocks
+ * of the latest diagonal block. */
+typedef struct {
+  scl_cl_op *op;
+  scl_block a, info, packed;
+  size_t block; /* columns of a leaf */
+} factorisation;
+
 static scl_status factor_block(scl_cl_op *op, size_t before, scl_block a, scl_block info) {
   size_t lines = op->cl->cpu ? CHOLESKY_CPU_LINES : CHOLESKY_GPU_LINES;
   size_t size[2] = {CHOLESKY_BLOCK, lines};
@@ -15,42 +23,64 @@ static scl_status factor_block(scl_cl_op *op, size_t before, scl_block a, scl_bl
                        info);
 }
 
-/* Columns [at, at + width) of `a`, whose rows above `at` are done; columns to the left have been
+static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
+  size_t below = f->a.nrow - at - width;
+  scl_block diagonal = scl_block_part(f->a, at, at, width, width);
+  SCL_TRY(factor_block(f->op, at, diagonal, f->info));
+  return scl_cl_trsm_in(f->op, SCL_RIGHT, SCL_LOWER, SCL_TRANS, diagonal,
+                        scl_block_part(f->a, at + width, at, below, width));
+}
+
+static scl_status factor_leaf_mma(const factorisation *f, size_t at, size_t width) {
+  size_t below = f->a.nrow - at - width;
+  cl_mem packed = ((scl_cl_buffer *)f->packed.buffer)->memory;
+  size_t items = 2 * CHOLESKY_MMA_BLOCK; /* one warp to 16 rows */
+  SCL_TRY(scl_cl_launch(f->op, SCL_K_cholesky_mma_block, 1, &items, &items, "iibbm", (int)width,
+                        (int)at, scl_block_part(f->a, at, at, width, width), f->info, packed));
+  size_t local = 32 * CHOLESKY_PANEL_WARPS;
+  size_t global = scl_round_up(below, 16 * CHOLESKY_PANEL_WARPS) * 2;
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &local, "ibm", (int)below,
+                       scl_block_part(f->a, at + width, at, below, width), packed);
+}
+
+/* Columns [at, at + width), whose rows above `at` are done; columns to the left have been
  * subtracted. */
-static scl_status factor_columns(scl_cl_op *op, size_t at, size_t width, scl_block a,
-                                 scl_block info) {
-  size_t n = a.nrow;
-  if (width <= CHOLESKY_BLOCK) {
-    size_t below = n - at - width;
-    scl_block diagonal = scl_block_part(a, at, at, width, width);
-    SCL_TRY(factor_block(op, at, diagonal, info));
-    return scl_cl_trsm_in(op, SCL_RIGHT, SCL_LOWER, SCL_TRANS, diagonal,
-                          scl_block_part(a, at + width, at, below, width));
+static scl_status factor_columns(const factorisation *f, size_t at, size_t width) {
+  size_t n = f->a.nrow;
+  if (width <= f->block) {
+    return f->packed.buffer != NULL ? factor_leaf_mma(f, at, width) : factor_leaf(f, at, width);
   }
-  size_t left = (width + CHOLESKY_BLOCK - 1) / CHOLESKY_BLOCK / 2 * CHOLESKY_BLOCK;
+  size_t left = (width + f->block - 1) / f->block / 2 * f->block;
   size_t middle = at + left, right = width - left;
-  SCL_TRY(factor_columns(op, at, left, a, info));
-  SCL_TRY(scl_cl_gemm_in(op, -1.0, SCL_NO_TRANS, scl_block_part(a, middle, at, n - middle, left),
-                         SCL_GENERAL, SCL_TRANS, scl_block_part(a, middle, at, right, left),
-                         SCL_GENERAL, 1.0, scl_block_part(a, middle, middle, n - middle, right),
-                         SCL_LOWER_HALF));
-  return factor_columns(op, middle, right, a, info);
+  SCL_TRY(factor_columns(f, at, left));
+  SCL_TRY(scl_cl_gemm_in(f->op, -1.0, SCL_NO_TRANS,
+                         scl_block_part(f->a, middle, at, n - middle, left), SCL_GENERAL, SCL_TRANS,
+                         scl_block_part(f->a, middle, at, right, left), SCL_GENERAL, 1.0,
+                         scl_block_part(f->a, middle, middle, n - middle, right), SCL_LOWER_HALF));
+  return factor_columns(f, middle, right);
 }
 
 scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
   scl_cl_op op;
+  factorisation f = {.op = &op, .a = a, .info = info, .block = CHOLESKY_BLOCK};
+  if (a.nrow > 0 && scl_cl_aligned(a) && scl_cl_has_mma((scl_cl_context *)ctx)) {
+    f.block = CHOLESKY_MMA_BLOCK;
+    SCL_TRY(scl_block_create(ctx, CHOLESKY_MMA_BLOCK, CHOLESKY_MMA_BLOCK, &f.packed));
+  }
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_writes(&op, a.buffer);
   scl_cl_op_writes(&op, info.buffer);
-  SCL_TRY(scl_cl_op_order(&op, -1));
-  scl_status status;
-  if (a.nrow > 0) {
-    status = factor_columns(&op, 0, a.ncol, a, info);
-  } else { /* sets info; the kernel wants a buffer even to factor nothing */
-    scl_block nothing = {.buffer = info.buffer, .ld = 1};
-    status = factor_block(&op, 0, nothing, info);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) {
+    if (a.nrow > 0) {
+      status = factor_columns(&f, 0, a.ncol);
+    } else { /* sets info; the kernel wants a buffer even to factor nothing */
+      status = factor_block(&op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
+    }
+    status = scl_cl_op_end(&op, status);
   }
-  return scl_cl_op_end(&op, status);
+  scl_buffer_release(f.packed.buffer);
+  return status;
 }
 
 scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {

@@ -35,21 +35,60 @@ static size_t tile_items(const scl_cl_op *op) {
                      : (GEMM_GPU_TILE_M / GEMM_GPU_ITEM_M) * (GEMM_GPU_TILE_N / GEMM_GPU_ITEM_N);
 }
 
-scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
-  static const scl_cl_kernel kernels[2][2] = {{SCL_K_gemm_nn, SCL_K_gemm_nt},
-                                              {SCL_K_gemm_tn, SCL_K_gemm_tt}};
-  size_t m = p->c.nrow, n = p->c.ncol, k = p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
+/* Kernels by who computes the tiles, op of A, op of B. */
+static const scl_cl_kernel tile_kernels[3][2][2] = {
+    {{SCL_K_gemm_nn, SCL_K_gemm_nt}, {SCL_K_gemm_tn, SCL_K_gemm_tt}},
+    {{SCL_K_gemm_mma_small_nn, SCL_K_gemm_mma_small_nt},
+     {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
+    {{SCL_K_gemm_mma_large_nn, SCL_K_gemm_mma_large_nt},
+     {SCL_K_gemm_mma_large_tn, SCL_K_gemm_mma_large_tt}},
+};
+
+/* Rows, columns and work-items of a tile. */
+typedef struct {
+  size_t m, n, items;
+} tile_shape;
+
+static tile_shape shape_of(const scl_cl_op *op, scl_cl_tile tile) {
+  if (tile == SCL_CL_TILE_PORTABLE) return (tile_shape){tile_m(op), tile_n(op), tile_items(op)};
+  size_t m = tile == SCL_CL_TILE_MMA_LARGE ? GEMM_MMA_LARGE_M : GEMM_MMA_SMALL_M;
+  return (tile_shape){m, GEMM_MMA_TILE_N, GEMM_MMA_ITEMS};
+}
+
+static size_t inner_dimension(const scl_cl_product *p) {
+  return p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
+}
+
+scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  size_t m = p->c.nrow, n = p->c.ncol, k = inner_dimension(p);
   if (p->alpha == 0.0) k = 0; /* as in BLAS: A and B are then not read */
   size_t k_last = p->k_last != 0 ? min_size(k, p->k_last) : k;
   int zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
               promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
-  size_t local[2] = {tile_items(op), 1};
-  size_t global[2] = {ceil_div(m, tile_m(op)) * ceil_div(n, tile_n(op)) * local[0], p->batch};
+  tile_shape shape = shape_of(op, tile);
+  size_t local[2] = {shape.items, 1};
+  size_t global[2] = {ceil_div(m, shape.m) * ceil_div(n, shape.n) * local[0], p->batch};
   return scl_cl_launch(
-      op, kernels[p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2, global, local,
+      op, tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2, global, local,
       "iiidbbdbiillliii", (int)m, (int)n, (int)k, p->alpha, p->a, p->b, p->beta, p->c, zeros,
       region_code(p->region), (long long)p->step_a, (long long)p->step_b, (long long)p->step_c,
       (int)(p->m_last != 0 ? p->m_last : m), (int)(p->n_last != 0 ? p->n_last : n), (int)k_last);
+}
+
+/* From so many large tiles on they keep every unit of a large device busy for several rounds. */
+enum { MANY_TILES = 800 };
+
+static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
+  bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
+                 (p->step_a | p->step_b | p->step_c) % 2 == 0;
+  if (!aligned || !scl_cl_has_mma(op->cl)) return SCL_CL_TILE_PORTABLE;
+  size_t tiles = ceil_div(p->c.nrow, GEMM_MMA_LARGE_M) * ceil_div(p->c.ncol, GEMM_MMA_TILE_N);
+  if (p->region != SCL_ALL) tiles = ceil_div(tiles, 2);
+  return tiles * p->batch >= MANY_TILES ? SCL_CL_TILE_MMA_LARGE : SCL_CL_TILE_MMA_SMALL;
+}
+
+scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
+  return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
 }
 
 /* A thin product Y = op(A) X: X and Y by two strides. */

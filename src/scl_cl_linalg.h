@@ -21,6 +21,17 @@ typedef struct {
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
 
+/* Who computes the tiles. The matrix-instruction kernels need scl_cl_aligned() operands. */
+typedef enum { SCL_CL_TILE_PORTABLE = 0, SCL_CL_TILE_MMA_SMALL, SCL_CL_TILE_MMA_LARGE } scl_cl_tile;
+
+scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
+
+/* Whether the device has matrix instructions that this build can use: tried out at the first call. */
+bool scl_cl_has_mma(scl_cl_context *cl);
+
+/* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
+static inline bool scl_cl_aligned(scl_block b) { return b.offset % 2 == 0 && b.ld % 2 == 0; }
+
 /* scl_cl_trsm inside an operation. */
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b);

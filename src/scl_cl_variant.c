@@ -2,8 +2,8 @@
  *
  * The matrix-instruction kernels (gemm_mma.cl, cholesky_mma.cl) hold inline assembly that another
  * driver may refuse or read differently. So each form of the product is built and compared with a
- * plain loop on small whole numbers, for which every order of summation is exact. Any failure leaves the
- * portable kernels in charge, and the reason in cl->variant_reason. */
+ * plain loop on small whole numbers, for which every order of summation is exact. Any failure
+ * leaves the portable kernels in charge, and the reason in cl->variant_reason. */
 #include "scl_cl_linalg.h"
 
 #include <math.h>

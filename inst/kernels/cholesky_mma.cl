@@ -15,11 +15,9 @@
  * move each block down by one. (Unrolled over the steps, each instruction would be fetched for one use, and
  * the instruction cache would take most of the time.) */
 
-#define CHOLESKY_MMA_BLOCK 128
 #define CHOLESKY_STRIPS (CHOLESKY_MMA_BLOCK / 16)
 #define CHOLESKY_TAIL (CHOLESKY_STRIPS - 1)
 #define CHOLESKY_COLUMN (16 * CHOLESKY_MMA_BLOCK) /* doubles of one packed column block */
-#define CHOLESKY_PANEL_WARPS 4
 
 #define CHOLESKY_INLINE static inline __attribute__((always_inline))
 #define CHOLESKY_AT(row, k) ((row) * 16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
@@ -191,10 +189,7 @@ cholesky_mma_block(const int n, const int before, __global double *A, const long
       if (w > p + 1) times16(head, tail[0], minus, c, 16 * (p + 1), g, t);
       SCL_UNROLL
       for (int s = 1; s < CHOLESKY_TAIL; s++) {
-        if (p + 1 + s <= w) {
-          if (w == p + 1) continue;
-          times16(tail[s - 1], tail[s], minus, c, 16 * (p + 1 + s), g, t);
-        }
+        if (p + 1 + s <= w) times16(tail[s - 1], tail[s], minus, c, 16 * (p + 1 + s), g, t);
       }
     }
     /* Results of this step, by the warps that do not factor next. */

@@ -17,6 +17,12 @@
 #define GEMM_CPU_ITEM_M 32
 #define GEMM_CPU_ITEM_N 32
 
+/* Tiles of the matrix-instruction kernels (gemm_mma_small.h, gemm_mma_large.h). */
+#define GEMM_MMA_SMALL_M 64
+#define GEMM_MMA_LARGE_M 128
+#define GEMM_MMA_TILE_N 64
+#define GEMM_MMA_ITEMS 128
+
 /* Products with at most THIN columns (or rows) go through gemm_thin.cl: groups of THIN_LANES x
  * THIN_ROWS work-items, THIN_COLUMNS columns at a time. */
 #define GEMM_THIN 8
