@@ -83,7 +83,7 @@ done:
 }
 
 static bool refuse(scl_cl_context *cl, const char *reason) {
-  snprintf(cl->variant_reason, sizeof cl->variant_reason, "%s", reason);
+  snprintf(cl->variant_reason, sizeof cl->variant_reason, "%.120s", reason);
   return false;
 }
 
