@@ -122,6 +122,10 @@ typedef struct {
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
   bool overflow; /* more buffers than there is room for */
+  /* Set by operations of many commands: they give no events, which cost time between short kernels;
+   * a marker at the end does. */
+  bool many;
+  bool unmarked; /* commands without an event are under way */
 } scl_cl_op;
 
 /* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the

@@ -68,6 +68,7 @@ scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
     SCL_TRY(scl_block_create(ctx, CHOLESKY_MMA_BLOCK, CHOLESKY_MMA_BLOCK, &f.packed));
   }
   scl_cl_op_begin(&op, ctx);
+  op.many = true;
   scl_cl_op_writes(&op, a.buffer);
   scl_cl_op_writes(&op, info.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
@@ -89,6 +90,7 @@ scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
   if (l.nrow == 0) return SCL_OK;
   SCL_TRY(scl_block_create(ctx, l.nrow, l.nrow, &inverse));
   scl_cl_op_begin(&op, ctx);
+  op.many = true;
   scl_cl_op_reads(&op, l.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
@@ -127,6 +129,7 @@ scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s)
   if (l.nrow == 0) return SCL_OK;
   SCL_TRY(scl_block_create(ctx, l.nrow, 4 * l.nrow, &work));
   scl_cl_op_begin(&op, ctx);
+  op.many = true;
   scl_cl_op_reads(&op, l.buffer);
   scl_cl_op_writes(&op, s.buffer);
   scl_status status = scl_cl_op_order(&op, -1);

@@ -184,6 +184,14 @@ static void leave_event(scl_cl_op *op, int i) {
 
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
   release_waits(op);
+  if (op->unmarked) {
+    cl_event marker = NULL;
+    cl_int marked = scl_cl.clEnqueueMarkerWithWaitList(op->cl->queue[op->queue], 0, NULL, &marker);
+    if (marked != CL_SUCCESS) {
+      return scl_cl_fail(&op->cl->base, marked, "clEnqueueMarkerWithWaitList");
+    }
+    scl_cl_op_took(op, marker);
+  }
   if (op->last == NULL) return status;
   for (int i = 0; i < op->buffers; i++) leave_event(op, i);
   release_event(&op->last);
@@ -255,6 +263,9 @@ static void set_arguments(argument_list *list, const char *types, va_list args) 
   }
 }
 
+/* Local memory that a driver adds for itself and counts to the kernel, beyond what it promises. */
+enum { DRIVER_LOCAL_BYTES = 256 };
+
 /* Some drivers end the process where others give an error, so the limits are checked here. */
 static scl_status check_limits(const scl_cl_op *op, scl_cl_kernel which, int dims,
                                const size_t *local, size_t local_bytes) {
@@ -266,7 +277,7 @@ static scl_status check_limits(const scl_cl_op *op, scl_cl_kernel which, int dim
                     scl_cl_kernel_name(which), items, cl->kernel_items[which]);
   }
   uint64_t bytes = cl->kernel_local[which] + local_bytes;
-  if (bytes > cl->info.local_memory) {
+  if (bytes > cl->info.local_memory + DRIVER_LOCAL_BYTES) {
     return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f",
                     scl_cl_kernel_name(which), (double)bytes, (double)cl->info.local_memory);
   }
@@ -289,11 +300,18 @@ scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const siz
   if (list.code != CL_SUCCESS) return scl_cl_fail(ctx, list.code, scl_cl_kernel_name(which));
   SCL_TRY(check_limits(op, which, dims, local, list.local_bytes));
   cl_event event = NULL;
+  bool marked = !op->many || (op->cl->profiling && op->cl->profile_first[op->queue] == NULL);
   SCL_CL_TRY(ctx,
              scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], list.kernel, (cl_uint)dims,
                                            NULL, global, local, op->waits,
-                                           op->waits > 0 ? op->wait : NULL, &event),
+                                           op->waits > 0 ? op->wait : NULL,
+                                           marked ? &event : NULL),
              scl_cl_kernel_name(which));
-  scl_cl_op_took(op, event);
+  if (marked) {
+    scl_cl_op_took(op, event);
+  } else {
+    release_waits(op);
+  }
+  op->unmarked = !marked;
   return SCL_OK;
 }

@@ -37,13 +37,15 @@ CHOLESKY_INLINE double lane_value(const double value, const int lane) {
 }
 
 /* 1 / sqrt(d) to about one unit in the last place: a hardware seed and one third-order step. The
- * seed flushes subnormal numbers, so tiny d takes the slow way. NaN for d < 0. */
-CHOLESKY_INLINE double inverse_root(const double d) {
-  if (d < 1e-290) return 1.0 / sqrt(d);
+ * seed flushes subnormal numbers, so tiny d is scaled. NaN for d < 0. */
+CHOLESKY_INLINE double inverse_root(double d) {
+  const bool tiny = d < 0x1p-960;
+  if (tiny) d *= 0x1p600;
   double y;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
   const double e = fma(-d * y, y, 1.0);
-  return fma(y * e, fma(0.375, e, 0.5), y);
+  y = fma(y * e, fma(0.375, e, 0.5), y);
+  return tiny ? y * 0x1p300 : y;
 }
 
 /* to = from + x B', where B is the 16 rows of a packed column block from `row` on. Two chains. */
@@ -89,14 +91,10 @@ CHOLESKY_INLINE void negate(double to[2][4], double x[2][4]) {
  * pivot, counted from `before`, is left in *failed. */
 CHOLESKY_INLINE void factor16(double a[16], const int lane, const int before,
                               __local int *failed) {
-  double pivot = lane_value(a[0], 0);
-  bool good = true;
+  double pivot = lane_value(a[0], 0), own = 1.0;
   SCL_UNROLL
   for (int j = 0; j < 16; j++) {
-    if (!(pivot > 0.0) && good) {
-      good = false;
-      if (lane == 0) atomic_min(failed, before + j + 1);
-    }
+    own = lane == j ? pivot : own;
     const double scale = inverse_root(pivot);
     if (j < 15) {
       const double below = lane_value(a[j], j + 1) * scale;
@@ -106,6 +104,7 @@ CHOLESKY_INLINE void factor16(double a[16], const int lane, const int before,
     SCL_UNROLL
     for (int c = j + 1; c < 16; c++) a[c] = fma(-a[j], lane_value(a[j], c), a[c]);
   }
+  if (!(own > 0.0 && own < INFINITY)) atomic_min(failed, before + lane + 1);
 }
 
 /* Factors the n x n block at A (n <= CHOLESKY_MMA_BLOCK), lower triangle, in place, by one group, and leaves
