@@ -49,12 +49,15 @@ binary <- function(op, e1, e2) {
   if (identical(op, "^") && is_number(e2) && e2 == 2) return(unary("square", e1))
   dim1 <- matrix_dim(e1)
   dim2 <- matrix_dim(e2)
-  dim <- if (is.null(dim1)) dim2 else if (is.null(dim2)) dim1 else pmax(dim1, dim2)
+  # A column meets every column of the other operand, whose dimensions count then.
+  dim <- if (is.null(dim1) || (is_column(e1) && !is.null(dim2))) dim2 else dim1
   names <- if (identical(dim1, dim)) names_of(e1)
   if (is.null(names) && identical(dim2, dim)) names <- names_of(e2)
   value(.Call(r_arith_binary, operators[[op]], arith_operand(e1, dim, "e1"),
               arith_operand(e2, dim, "e2")), NULL, names)
 }
+
+is_column <- function(x) is_cl(x) && x@Dim[2L] == 1L
 
 # Dimensions of a matrix, NULL for all else.
 matrix_dim <- function(x) if (length(dim(x)) == 2L) dim(x)
@@ -190,12 +193,12 @@ without_na <- function(x, number) value(.Call(r_arith_binary, "fill_nan", x@hand
 
 # One operand of a summary, reduced to the value that stands for it in base R's function.
 summary_part <- function(name, x, na.rm) {
-  if (!is_cl(x)) return(x)
+  if (!is_cl(x)) return(if (na.rm) x[!is.na(x)] else x)
   if (name %in% c("any", "all")) {
     missing <- reduce("count_nan", x)
     true <- reduce("count_true", x)
     false <- length(x) - missing - true
-    return(c(if (true > 0) TRUE, if (false > 0) FALSE, if (missing > 0) NA))
+    return(c(if (true > 0) TRUE, if (false > 0) FALSE, if (missing > 0 && !na.rm) NA))
   }
   if (na.rm) {
     missing <- reduce("count_nan", x)
@@ -214,7 +217,8 @@ setMethod("Summary", "clMatrix", function(x, ..., na.rm = FALSE) {
     return(c(do.call("min", c(operands, na.rm = na.rm)), do.call("max", c(operands, na.rm = na.rm))))
   }
   parts <- lapply(operands, function(part) summary_part(.Generic, part, na.rm))
-  do.call(.Generic, c(parts, na.rm = na.rm))
+  # Not na.rm again: a sum that is NaN because of infinities is the result.
+  do.call(.Generic, parts)
 })
 
 #' @rdname clMatrix-arith
@@ -232,6 +236,7 @@ mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
 # Sums over columns (margin 1: a value for each row) or over rows, as products with ones.
 margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
   if (!identical(as.double(dims), 1)) abort_argument("dims", "'dims' must be 1")
+  names <- x@Dimnames[[margin]]
   other <- x@Dim[3L - margin]
   counts <- other
   sum_over <- function(x) {
@@ -246,7 +251,7 @@ margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
   }
   sums <- sum_over(x)
   if (average) sums <- sums / counts
-  names(sums) <- x@Dimnames[[margin]]
+  names(sums) <- names
   sums
 }
 

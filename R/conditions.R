@@ -117,8 +117,8 @@ check_choice <- function(x, choices, argument) {
 # Says in words what a value is, for messages.
 describe <- function(x) {
   if (is.null(x)) return("NULL")
-  if (is.matrix(x)) return(sprintf("a %d x %d %s matrix", nrow(x), ncol(x), typeof(x)))
   if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))
+  if (is.matrix(x)) return(sprintf("a %d x %d %s matrix", nrow(x), ncol(x), typeof(x)))
   if (is.array(x)) {
     return(sprintf("a %s array of dimensions %s", typeof(x), paste(dim(x), collapse = " x ")))
   }

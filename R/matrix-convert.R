@@ -57,7 +57,10 @@ as.data.frame.clMatrix <- function(x, ...) as.data.frame(as.matrix(x), ...)
 
 #' @rdname clMatrix-convert
 #' @export
-dim.clMatrix <- function(x) x@Dim
+dim.clMatrix <- function(x) {
+  if (!isS4(x)) abort_argument("x", "not a clMatrix: the class attribute was set by hand")
+  x@Dim
+}
 
 #' @rdname clMatrix-convert
 #' @export
@@ -100,6 +103,10 @@ check_dimnames <- function(dimnames, dim) {
 #' @rdname clMatrix-convert
 #' @export
 is.numeric.clMatrix <- function(x) TRUE
+
+#' @rdname clMatrix-convert
+#' @export
+is.matrix.clMatrix <- function(x) TRUE
 
 #' @rdname clMatrix-convert
 #' @param target,current matrices to compare.

@@ -71,9 +71,9 @@ vector_operand <- function(v, other, kind, first) {
   n <- length(v)
   row <- switch(kind,
     matmul = if (!first) n != other[2L] && other[2L] == 1L
-             else if (length(other) == 1L) n == other else n == other[1L],
-    crossprod = length(other) == 2L && n != other[1L] && other[1L] == 1L,
-    tcrossprod = length(other) == 2L && n == other[2L])
+             else if (length(other) == 1L) n == other || n > 1L else n == other[1L],
+    crossprod = !first && n != other[1L] && other[1L] == 1L,
+    tcrossprod = first && length(other) == 2L && n == other[2L])
   if (row) matrix(v, nrow = 1L) else matrix(v, ncol = 1L)
 }
 
@@ -99,7 +99,7 @@ product_names <- function(x, side_x, y, side_y) {
   y <- names_of(y)
   if (is.null(side(x, side_x)) && is.null(side(y, side_y))) return(NULL)
   both <- c(side_or_empty(x, side_x), side_or_empty(y, side_y))
-  if (all(names(both) == "")) names(both) <- NULL
+  if (is.null(names(x)) && is.null(names(y))) names(both) <- NULL
   both
 }
 

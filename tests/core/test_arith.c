@@ -24,6 +24,13 @@ static double quotient_of(double a, double b) {
   return fabs(whole) < 4e15 ? rint(whole) : floor(q);
 }
 
+static double power_of(double a, double b) {
+  if (a == 0 && b != 0) return b > 0 ? 0 : (b < 0 ? INFINITY : NAN);
+  if (a < 0 && isinf(b)) return NAN;
+  if (isinf(a) && a < 0 && b != floor(b)) return NAN;
+  return pow(a, b);
+}
+
 static double truth_of(double value, bool known) {
   return known ? value : NAN;
 }
@@ -49,7 +56,7 @@ static double reference(scl_op op, double a, double b) {
   case SCL_OP_DIV:
     return a / b;
   case SCL_OP_POW:
-    return pow(a, b);
+    return power_of(a, b);
   case SCL_OP_MOD:
     return remainder_of(a, b);
   case SCL_OP_INTDIV:

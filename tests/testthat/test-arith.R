@@ -1,0 +1,210 @@
+# Elementwise arithmetic and reductions (R/arith.R) against base R.
+
+values <- function(m = 13, n = 7) {
+  special <- c(0, -0, 1, -1, 0.5, -2.5, 3, 1e300, -1e-300, Inf, -Inf, NA, NaN, 7, 1e-3)
+  matrix(rep_len(c(special, sin(1:50) * 10), m * n), m, n)
+}
+
+# Equal as numbers: NA and NaN are one, TRUE is 1; small differences of library functions.
+expect_same <- function(object, expected, tol = 1e-14) {
+  label <- paste(deparse(substitute(object)), collapse = " ")
+  object <- unname(as.matrix(object))
+  expected <- unname(expected + 0)
+  expect(identical(dim(object), dim(expected)), sprintf("%s: shape", label))
+  expect(identical(is.na(object), is.na(expected)), sprintf("%s: NA in other places", label))
+  known <- !is.na(expected)
+  close <- object == expected |
+    (is.finite(expected) & abs(object - expected) <= tol * abs(expected))
+  expect(all(close[known]),
+         sprintf("%s: %s, not %s", label, format(object[known][!close[known]][1], digits = 17),
+                 format(expected[known][!close[known]][1], digits = 17)))
+}
+
+arith_ops <- c("+", "-", "*", "/", "^", "%%", "%/%")
+other_ops <- c("==", "!=", "<", ">", "<=", ">=", "&", "|")
+
+test_that("operators equal those of base R, special values included", {
+  each_engine(for (name in c(arith_ops, other_ops)) {
+    op <- get(name)
+    # R's own %% and %/% lose digits when the quotient is very large or very small.
+    u <- values()
+    y <- matrix(rev(values()), nrow(u))
+    if (name %in% c("%%", "%/%")) {
+      u[is.finite(u) & (abs(u) > 1e9 | abs(u) < 1e-9)] <- 0
+      y[is.finite(y) & (abs(y) > 1e9 | abs(y) < 1e-9)] <- 0
+    }
+    expect_same(op(as_cl(u), as_cl(y)), suppressWarnings(op(u, y)))
+    expect_same(op(as_cl(u), y), suppressWarnings(op(u, y)))
+    expect_same(op(u, as_cl(y)), suppressWarnings(op(u, y)))
+    for (number in list(2, -3, 0, 0.5, 3L, TRUE)) {
+      expect_same(op(as_cl(u[2:5, ]), number), suppressWarnings(op(u[2:5, ], number)))
+    }
+    expect_same(op(2, as_cl(y)), suppressWarnings(op(2, y)))
+  })
+})
+
+test_that("vectors recycle as in base R", {
+  x <- matrix(1:12 + 0, 4)
+  each_engine({
+    for (v in list(1:4, 1:2, 1:12, 5, 1:6)) {
+      expect_same(as_cl(x) - v, x - v)
+      expect_same(v / as_cl(x), v / x)
+    }
+    expect_same(as_cl(x) - as_cl(1:4), x - 1:4)
+    expect_same(as_cl(1:4) - as_cl(x), 1:4 - x)
+    expect_same(as_cl(x) - rowMeans(as_cl(x)), x - rowMeans(x))
+    for (v in list(1:5, 1:8, numeric())) {
+      expect_fault(as_cl(x) + v, "argument", argument = "e2")
+      expect_fault(v + as_cl(x), "argument", argument = "e1")
+    }
+  })
+})
+
+test_that("%% and %/% have the sign and the rounding of R", {
+  a <- matrix(c(5, -5, 5, -5, 5.5, -5.5, 1, 0.3, -7, 6, 0, 5, -5, Inf, 1), 3)
+  b <- matrix(c(3, 3, -3, -3, 2, -2, 0.1, 0.1, 7, -3, 5, Inf, Inf, 3, 0), 3)
+  each_engine({
+    expect_same(as_cl(a) %% b, a %% b)
+    expect_same(as_cl(a) %/% b, a %/% b)
+  })
+})
+
+test_that("functions equal those of base R", {
+  x <- values()
+  functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log", "log1p",
+                 "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh",
+                 "asin", "asinh", "atan", "atanh", "gamma", "lgamma", "digamma", "cospi", "sinpi",
+                 "cumsum", "cummax", "round")
+  small <- matrix(ifelse(abs(x) > 1e10 & is.finite(x), 2, x), nrow(x))
+  each_engine({
+    for (name in functions) {
+      f <- get(name)
+      expected <- suppressWarnings(f(small))
+      result <- suppressWarnings(f(as_cl(small)))
+      if (is.null(dim(expected))) expect_identical(result, expected)
+      else expect_same(result, expected, 1e-13)
+    }
+    expect_same(-as_cl(x), -x)
+    expect_same(+as_cl(x), +x)
+    expect_same(!as_cl(x), !x)
+    expect_same(suppressWarnings(log(as_cl(x), 3)), suppressWarnings(log(x, 3)), 1e-13)
+    expect_same(log(as_cl(abs(x)), base = 2), log(abs(x), base = 2), 1e-13)
+    expect_same(round(as_cl(x), 2), round(x, 2))
+    expect_same(signif(as_cl(x), 2), signif(x, 2))
+    expect_same(round(as_cl(x) + 0.5), round(x + 0.5))
+    expect_fault(log(as_cl(x), base = -1), "argument", argument = "base")
+  })
+})
+
+test_that("zero-sized, tall and wide operands work", {
+  each_engine(for (s in list(c(0, 3), c(3, 0), c(1, 1), c(1, 501), c(501, 1), c(70, 3), c(3, 70))) {
+    x <- matrix(seq_len(s[1] * s[2]) + 0, s[1], s[2])
+    expect_same(as_cl(x) * 2 + x, x * 3)
+    expect_same(exp(-as_cl(x)), exp(-x), 1e-14)
+    if (s[1] > 0) expect_same(as_cl(x) * seq_len(s[1]), x * seq_len(s[1]))
+    expect_equal(sum(as_cl(x)), sum(x))
+    expect_equal(rowSums(as_cl(x)), rowSums(x))
+    expect_equal(colMeans(as_cl(x)), colMeans(x))
+  })
+})
+
+test_that("names are kept as in base R", {
+  x <- matrix(1:4 + 0, 2, dimnames = list(c("a", "b"), NULL))
+  y <- matrix(1:4 + 0, 2, dimnames = list(NULL, c("u", "v")))
+  each_engine({
+    expect_identical(as.matrix(as_cl(x) + y), x + y)
+    expect_identical(as.matrix(y + as_cl(x)), y + x)
+    expect_identical(as.matrix(as_cl(x) * 2), x * 2)
+    expect_identical(as.matrix(unname(x) + as_cl(y)), unname(x) + y)
+    expect_identical(as.matrix(exp(as_cl(x) * 0)), exp(x * 0))
+    expect_identical(rowSums(as_cl(x)), rowSums(x))
+    expect_identical(colSums(as_cl(y)), colSums(y))
+  })
+})
+
+test_that("views are kept where that is certain", {
+  x <- matrix(sin(1:100), 10)
+  each_engine({
+    l <- as_cl(x, view = "lower")
+    s <- as_cl(x, view = "symmetric")
+    expect_identical((l * 2)@view, "lower")
+    expect_identical((l + l)@view, "lower")
+    expect_identical((-l)@view, "lower")
+    expect_identical((l + 1)@view, "general")
+    expect_identical(exp(l)@view, "general")
+    expect_identical(exp(s)@view, "symmetric")
+    expect_identical((s + s)@view, "symmetric")
+    expect_identical((l * Inf)@view, "general")
+    expect_same(l * 2, as.matrix(l) * 2)
+    expect_same(exp(l), exp(as.matrix(l)))
+    expect_same(l * Inf, as.matrix(l) * Inf)
+    expect_same(l * t(l), as.matrix(l) * t(as.matrix(l)))
+  })
+})
+
+# ---- reductions -------------------------------------------------------------------------------------
+
+test_that("summaries equal those of base R", {
+  plain <- matrix(sin(1:999) * 100, 37)
+  missing <- plain
+  missing[c(5, 100)] <- c(NA, NaN)
+  truth <- matrix(c(0, 1, 1, NA), 2)
+  each_engine({
+    for (x in list(plain, missing, matrix(5), matrix(-Inf, 2, 2), matrix(c(Inf, -Inf), 1))) {
+      scale <- sum(abs(x), na.rm = TRUE)
+      for (f in list(sum, min, max, range, mean)) for (na.rm in c(FALSE, TRUE)) {
+        expect_close(f(as_cl(x), na.rm = na.rm), f(x, na.rm = na.rm) + 0, 1e-15, scale)
+      }
+    }
+    expect_equal(prod(as_cl(matrix(1:6, 2))), 720)
+    expect_identical(sum(as_cl(plain) > 0), sum(plain > 0) + 0)
+    expect_identical(any(as_cl(truth)), TRUE)
+    expect_identical(all(as_cl(truth)), FALSE)
+    expect_identical(any(as_cl(truth * 0)), NA)
+    expect_identical(all(as_cl(truth * 0 + 1)), NA)
+    expect_identical(all(as_cl(truth * 0 + 1), na.rm = TRUE), TRUE)
+    expect_equal(sum(as_cl(plain), 5, plain), sum(plain, 5, plain))
+    expect_equal(max(as_cl(matrix(0, 1, 1)), 7, NA, na.rm = TRUE), 7)
+    expect_equal(sum(as_cl(matrix(0, 0, 2))), 0)
+    expect_equal(mean(as_cl(matrix(0, 0, 2))), NaN)
+    expect_warning(expect_equal(max(as_cl(matrix(0, 0, 2))), -Inf))
+    expect_fault(sum(as_cl(plain), na.rm = NA), "argument", argument = "na.rm")
+    expect_fault(mean(as_cl(plain), trim = 0.1), "argument", argument = "trim")
+  })
+})
+
+test_that("row and column sums and means equal those of base R", {
+  x <- matrix(sin(1:210), 30, dimnames = list(NULL, letters[1:7]))
+  missing <- x
+  missing[c(3, 40)] <- NA
+  each_engine(for (m in list(x, missing)) for (f in list(rowSums, colSums, rowMeans, colMeans)) {
+    expect_equal(f(as_cl(m)), f(m), tolerance = 1e-14)
+    expect_equal(f(as_cl(m), na.rm = TRUE), f(m, na.rm = TRUE), tolerance = 1e-14)
+  })
+  expect_fault(on_host(rowSums(as_cl(x), dims = 2)), "argument", argument = "dims")
+})
+
+test_that("sums of many terms are accurate and the same bits each time", {
+  x <- matrix(rep_len(c(1e8, 1, -1e8), 3e5), 1000)
+  exact <- 1e5
+  each_engine({
+    expect_lt(abs(sum(as_cl(x)) - exact), 1e-16 * sum(abs(x)))
+    y <- as_cl(matrix(sin(1:300000), 3000))
+    first <- sum(y)
+    for (i in 1:5) expect_identical(sum(y), first)
+  })
+})
+
+test_that("operands that are not numeric are refused by name", {
+  each_engine({
+    x <- as_cl(diag(2))
+    for (bad in list(NULL, "a", 1i, list(1), factor(1), mean, array(1, c(2, 2, 1)))) {
+      expect_fault(x + bad, "argument", argument = "e2")
+      expect_fault(bad * x, "argument", argument = "e1")
+    }
+    expect_fault(x + diag(3), "argument", argument = "e2")
+    expect_fault(matrix(1, 1, 1) + x, "argument", argument = "e2")
+    expect_fault(x == "a", "argument", argument = "e2")
+    expect_fault(x + as_cl(diag(3)), "argument")
+  })
+})
