@@ -1,0 +1,13 @@
+/* Covariance functions as R hands them over; shared by r_covariance.c and r_gp.c. */
+#ifndef R_COVARIANCE_H
+#define R_COVARIANCE_H
+
+#include "r_glue.h"
+#include "scl_covariance.h"
+
+/* Phase 1: reads a layout, list(type = names of the terms' functions, entries = how many columns
+ * each looks at, columns = counted from 1), and values, c(sd of the terms, lengthscales of the
+ * entries, noise). The arrays live until the .Call returns. Faults are left to phase 2. */
+scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out);
+
+#endif
