@@ -36,6 +36,9 @@ static scl_status begin_transfer(transfer *t, scl_context *ctx, int direction, s
   scl_cl_context *cl = (scl_cl_context *)ctx;
   t->shape = scl_packed_shape(view, block.nrow, block.ncol);
   t->block = block;
+  /* The padding of a whole matrix comes along: one run of memory is quicker than many columns. */
+  bool whole = block.offset == 0 && block.buffer->bytes / sizeof(double) == block.ld * block.ncol;
+  if (whole) t->shape.stride = block.ld;
   size_t count = scl_packed_count(&t->shape), bytes = count * sizeof(double);
   SCL_TRY(scl_cl_staging_get(cl, direction, bytes, t->shape.kind != PACKED_FULL, &t->staging));
   t->capacity = count / SPANS > SPAN_LEAST ? count / SPANS : SPAN_LEAST;
@@ -68,7 +71,7 @@ static scl_status move_full(transfer *t, const scl_packed_span *span, bool up) {
   size_t start = t->block.offset + span->from + span->col * ld;
   cl_event event = NULL;
   cl_int code;
-  if (span->cols == 1 || rows == ld) {
+  if (span->cols == 1 || t->shape.stride == ld) {
     size_t at = start * sizeof(double), bytes = span->count * sizeof(double);
     code = up ? scl_cl.clEnqueueWriteBuffer(queue, memory, CL_FALSE, at, bytes, t->piece, op->waits,
                                             wait, &event)

@@ -14,6 +14,7 @@ static size_t end_row(const scl_packed *s, size_t j) {
 }
 
 static size_t before(const scl_packed *s, size_t j) {
+  if (s->kind == PACKED_FULL) return j * s->stride;
   return (size_t)packed_before((scl_long)s->nrow, (scl_long)j, s->kind);
 }
 
@@ -29,7 +30,7 @@ scl_packed scl_packed_shape(scl_view view, size_t nrow, size_t ncol) {
                              [SCL_LOWER] = PACKED_LOWER,
                              [SCL_UPPER] = PACKED_UPPER,
                              [SCL_SYMMETRIC] = PACKED_LOWER};
-  return (scl_packed){nrow, ncol, kind[view], view == SCL_SYMMETRIC};
+  return (scl_packed){nrow, ncol, kind[view], view == SCL_SYMMETRIC, nrow};
 }
 
 size_t scl_packed_count(const scl_packed *shape) {
@@ -65,7 +66,7 @@ static void take_columns(const scl_packed *s, size_t capacity, scl_packed_span *
 bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *span) {
   if (span->next_col >= shape->ncol) return false;
   size_t j = span->col = span->next_col;
-  bool long_column = end_row(shape, j) - first_row(shape, j) > capacity;
+  bool long_column = before(shape, j + 1) - before(shape, j) > capacity;
   if (long_column) {
     take_part(shape, capacity, span);
   } else {
@@ -112,7 +113,7 @@ static size_t place(const scl_packed *s, const scl_packed_span *span, size_t i, 
 
 /* Without gaps on the host a span is one run of memory. */
 static bool is_run(const scl_packed *s, size_t ld) {
-  return s->kind == PACKED_FULL && ld == s->nrow;
+  return s->kind == PACKED_FULL && s->stride == s->nrow && ld == s->nrow;
 }
 
 void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, const double *x,

@@ -10,11 +10,13 @@ typedef struct {
   size_t nrow, ncol;
   int kind;      /* PACKED_... */
   bool mirrored; /* symmetric: the lower triangle crosses, both halves are written */
+  size_t
+      stride; /* PACKED_FULL: from one column to the next; nrow, or more to carry padding along */
 } scl_packed;
 
 scl_packed scl_packed_shape(scl_view view, size_t nrow, size_t ncol);
 
-/* Elements in all. */
+/* Elements in all, padding counted in. */
 size_t scl_packed_count(const scl_packed *shape);
 
 /* Whole columns, or a part of one column. */

@@ -73,6 +73,15 @@ void *test_alloc(size_t bytes) {
   return p;
 }
 
+static bool is_set(const char *name) {
+  const char *value = getenv(name);
+  return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
+}
+
+bool test_small(void) {
+  return is_set("STATCL_TEST_SMALL");
+}
+
 static const struct {
   const char *name;
   void (*run)(scl_context *ctx);
@@ -105,8 +114,7 @@ static scl_context *open_device(void) {
 }
 
 int main(int argc, char **argv) {
-  const char *device = getenv("STATCL_TEST_DEVICE");
-  bool on_device = device != NULL && *device != '\0' && strcmp(device, "0") != 0;
+  bool on_device = is_set("STATCL_TEST_DEVICE");
   test_set_blas();
   scl_context *ctx = on_device ? open_device() : scl_context_host();
   if (ctx != NULL) printf("engine %s: %s\n", ctx->engine->name, scl_context_name(ctx));

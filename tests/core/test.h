@@ -37,6 +37,9 @@ double test_random(void);
 void test_fill(double *x, size_t n);
 void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
 
+/* Whether only small problems are wanted (STATCL_TEST_SMALL=1): the device may be a simulator. */
+bool test_small(void);
+
 /* BLAS and LAPACK for the host engine (blas.c). */
 void test_set_blas(void);
 

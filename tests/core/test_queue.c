@@ -196,6 +196,6 @@ static void check_device(scl_context *ctx) {
 #endif
 
 void test_queue(scl_context *ctx) {
-  check_mixture(ctx, 3000);
+  check_mixture(ctx, test_small() ? 100 : 3000);
   if (!scl_context_is_host(ctx)) check_device(ctx);
 }

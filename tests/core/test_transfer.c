@@ -80,6 +80,8 @@ static void check_views(scl_context *ctx) {
       {40, 3}, {64, 64}, {65, 65}, {130, 130}, {33, 71}, {71, 33}, {257, 257}, {300, 311}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     size_t m = shapes[s][0], n = shapes[s][1];
+    /* A simulator may take what a rectangular write has left for undefined: no padded columns. */
+    if (test_small() && m > 57) continue;
     for (scl_view view = SCL_GENERAL; view <= SCL_SYMMETRIC; view++) {
       if (view == SCL_SYMMETRIC && m != n) continue;
       check_trip(ctx, view, m, n, 0, 0);
@@ -150,6 +152,6 @@ static void check_sequence(scl_context *ctx) {
 void test_transfer(scl_context *ctx) {
   check_spans();
   check_views(ctx);
-  check_large(ctx);
-  check_sequence(ctx);
+  if (!test_small()) check_large(ctx);
+  if (!test_small()) check_sequence(ctx);
 }
