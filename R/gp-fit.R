@@ -9,7 +9,9 @@ gp_space <- function(data, kernel, start, fixed, lower, upper) {
   names <- c(names(coef(kernel)), "noise")
   reach <- gp_reach(data$x, kernel)
   centre <- if (is.na(data$mean)) mean(data$y) else data$mean
-  scale <- sqrt(mean((data$y - centre)^2))
+  # A power of two: dividing by it changes no digit, so that a covariance matrix that can be factored
+  # in the search can be factored on the scale of y too.
+  scale <- 2^round(log2(sqrt(mean((data$y - centre)^2))))
   is_length <- grepl("^lengthscale", names)
   low <- ifelse(is_length, 1e-3 * reach$range, 1e-3 * scale)
   high <- ifelse(is_length, 100 * reach$range, 1e3 * scale)

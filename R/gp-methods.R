@@ -91,12 +91,14 @@ vcov.cl_gp <- function(object, ...) {
   if (length(free) > 0L) {
     at <- log(all[free])
     h <- 1e-4
-    hessian <- vapply(seq_along(free), function(i) {
+    hessian_row <- function(i) {
       step <- replace(numeric(length(free)), i, h)
       (slope(at + step) - slope(at - step)) / (2 * h)
-    }, numeric(length(free)))
-    hessian <- matrix(hessian, length(free))
-    inverse <- tryCatch(chol2inv(chol(-(hessian + t(hessian)) / 2)), error = function(e) NULL)
+    }
+    inverse <- tryCatch({
+      hessian <- matrix(vapply(seq_along(free), hessian_row, numeric(length(free))), length(free))
+      chol2inv(chol(-(hessian + t(hessian)) / 2))
+    }, error = function(e) NULL)
     if (is.null(inverse)) {
       warning("the likelihood is not curved downwards in all directions at the estimate: ",
               "no standard errors", call. = FALSE)

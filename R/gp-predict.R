@@ -109,9 +109,11 @@ gp_points <- function(object, newdata) {
   if (length(lacking) > 0L) {
     abort_argument("newdata", sprintf("'newdata' has no variable '%s'", lacking[1L]))
   }
-  frame <- tryCatch(
-    stats::model.frame(terms, newdata, na.action = stats::na.pass, xlev = object$xlevels),
-    error = function(e) abort_argument("newdata", conditionMessage(e), call = user_call()))
+  frame <- tryCatch({
+    frame <- stats::model.frame(terms, newdata, na.action = stats::na.pass, xlev = object$xlevels)
+    stats::.checkMFClasses(attr(terms, "dataClasses"), frame)
+    frame
+  }, error = function(e) abort_argument("newdata", conditionMessage(e), call = user_call()))
   if (nrow(frame) != nrow(newdata)) {
     abort_argument("newdata", "a variable of the model is not in 'newdata'")
   }
@@ -178,7 +180,8 @@ plot.cl_gp <- function(x, n = 400, xlim = NULL, xlab = NULL, ylab = NULL, main =
                  xlab = if (is.null(xlab)) variable$name else xlab, ylab = ylab, main = main,
                  las = las, ...)
   draw_curve(curve, col)
-  graphics::points(variable$values, x$y, pch = pch, cex = cex, col = "grey20")
+  graphics::points(variable$values[inside], x$y[inside], pch = pch, cex = cex,
+                   col = grDevices::adjustcolor("black", 0.65))
   if (identical(legend, "auto")) legend <- empty_corner(curve, variable$values, x$y)
   if (!is.null(legend)) draw_legend(legend, col, pch, cex)
   graphics::box()
@@ -199,7 +202,7 @@ draw_legend <- function(where, col, pch, cex) {
   graphics::legend(
     where, c("observations", "mean", "95% confidence", "95% prediction"), bty = "n",
     pch = c(pch, NA, 15, 15), pt.cex = c(cex, NA, 2, 2), lty = c(NA, 1, NA, NA), lwd = 2,
-    col = c("grey20", col, grDevices::adjustcolor(col, 0.45), grDevices::adjustcolor(col, 0.15)))
+    col = c(grDevices::adjustcolor("black", 0.65), col, grDevices::adjustcolor(col, 0.45), grDevices::adjustcolor(col, 0.15)))
 }
 
 # The corner of the plot, a third of it each way, that holds least of the curve and the points.
