@@ -91,9 +91,13 @@ static const struct {
 #undef TEST
 };
 
-static scl_context *open_device(void) {
+const char *test_kernels(void) {
   const char *folder = getenv("STATCL_KERNELS");
-  scl_device_set_kernels(folder != NULL ? folder : "../../inst/kernels");
+  return folder != NULL ? folder : "../../inst/kernels";
+}
+
+static scl_context *open_device(void) {
+  scl_device_set_kernels(test_kernels());
   const scl_device_info *list;
   size_t count;
   suite_name = "device";

@@ -40,6 +40,9 @@ void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
 /* Whether only small problems are wanted (STATCL_TEST_SMALL=1): the device may be a simulator. */
 bool test_small(void);
 
+/* Folder of the kernel sources: STATCL_KERNELS, else that of the source tree. */
+const char *test_kernels(void);
+
 /* BLAS and LAPACK for the host engine (blas.c). */
 void test_set_blas(void);
 

@@ -2,6 +2,7 @@
  * when any call of the driver fails. */
 #ifndef _WIN32
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #endif
 
 #include <stdio.h>
@@ -97,6 +98,65 @@ static void check_fork(scl_context *ctx) {
   scl_mat_release(a);
 }
 
+static void check_memory_limit(size_t index) {
+  setenv("STATCL_MEMORY_LIMIT", "1e6", 1);
+  scl_context *ctx = NULL;
+  scl_mat *a = NULL, *b = NULL;
+  CHECK_OK(scl_device_open(index, &ctx));
+  unsetenv("STATCL_MEMORY_LIMIT");
+  CHECK(scl_context_memory(ctx).limit == 1000000);
+  CHECK_OK(scl_mat_create(ctx, 1000, 100, SCL_GENERAL, &a));
+  CHECK_STATUS(SCL_E_MEMORY, scl_mat_create(ctx, 1000, 100, SCL_GENERAL, &b));
+  CHECK(scl_fault_last()->limit == 1000000);
+  scl_mat_release(a);
+  CHECK_OK(scl_mat_create(ctx, 1000, 100, SCL_GENERAL, &b));
+  scl_mat_release(b);
+  scl_context_release(ctx);
+}
+
+static void write_text(const char *folder, const char *name, const char *text) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *stream = fopen(path, "w");
+  CHECK(stream != NULL && fputs(text, stream) >= 0);
+  if (stream != NULL) fclose(stream);
+}
+
+/* Sources that are missing or wrong: the log comes along, without the folders of anybody's files.
+ */
+static void check_build_faults(size_t index, const char *kernels) {
+  char folder[] = "/tmp/statcl-test-XXXXXX";
+  CHECK(mkdtemp(folder) != NULL);
+  scl_context *ctx = NULL;
+  scl_mat *a = NULL;
+  double x[4] = {1, 2, 3, 4};
+  CHECK_OK(scl_device_open(index, &ctx));
+  scl_device_set_kernels(folder);
+  CHECK_STATUS(SCL_E_BUILD, scl_mat_from_host(ctx, x, 2, 2, SCL_LOWER, &a));
+  CHECK(strstr(scl_fault_last()->message, "port.h") != NULL);
+  write_text(folder, "port.h", "/* */");
+  write_text(folder, "packed.h", "/* */");
+  write_text(folder, "transfer.cl", "#error planted \"/secret/folder/file.h\"\n");
+  CHECK_STATUS(SCL_E_BUILD, scl_mat_from_host(ctx, x, 2, 2, SCL_LOWER, &a));
+  const scl_fault *fault = scl_fault_last();
+  CHECK(fault->cl_code == -11 && strstr(fault->message, "transfer") != NULL);
+  CHECK(strstr(fault->log, "planted") != NULL && strstr(fault->log, "file.h") != NULL);
+  CHECK(strstr(fault->log, "secret") == NULL);
+  CHECK(strcmp(fault->device, scl_context_name(ctx)) == 0);
+  CHECK(a == NULL && scl_context_memory(ctx).live == 0);
+  scl_device_set_kernels(kernels);
+  CHECK_OK(scl_mat_from_host(ctx, x, 2, 2, SCL_LOWER, &a));
+  scl_mat_release(a);
+  scl_context_release(ctx);
+  const char *names[] = {"port.h", "packed.h", "transfer.cl"};
+  for (int i = 0; i < 3; i++) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    remove(path);
+  }
+  rmdir(folder);
+}
+
 #else
 static void check_absence(void) {}
 static void check_fork(scl_context *ctx) {
@@ -119,6 +179,28 @@ static void check_list(const scl_context *ctx) {
   scl_context *none = NULL;
   CHECK_STATUS(SCL_E_NO_DEVICE, scl_device_open(count, &none));
   CHECK(none == NULL);
+}
+
+static void check_profile(scl_context *ctx, size_t index) {
+  double ms = -1;
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_device_profile_begin(ctx));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_device_profile_begin(scl_context_host()));
+  scl_context *timed = NULL;
+  scl_block a;
+  scl_device_profiling(true);
+  CHECK_OK(scl_device_open(index, &timed));
+  scl_device_profiling(false);
+  REQUIRE_OK(scl_block_create(timed, 500, 500, &a));
+  CHECK_OK(timed->engine->fill(timed, 1.0, a));
+  CHECK_OK(scl_device_profile_begin(timed));
+  CHECK_OK(scl_device_profile_end(timed, &ms));
+  CHECK(ms == 0);
+  CHECK_OK(scl_device_profile_begin(timed));
+  for (int i = 0; i < 3; i++) CHECK_OK(timed->engine->fill(timed, i, a));
+  CHECK_OK(scl_device_profile_end(timed, &ms));
+  CHECK(ms > 0 && ms < 10000);
+  scl_buffer_release(a.buffer);
+  scl_context_release(timed);
 }
 
 static void check_large(scl_context *ctx) {
@@ -182,19 +264,19 @@ static void count_run(scl_status status, int code, bool right, driver_counts bef
 static const int codes[] = {-4, -5, -34};
 
 /* Opening, building and closing: slow, so one code for each call. */
-static scl_status live(bool *right) {
+static scl_status live(size_t index, bool *right) {
   scl_context *ctx = NULL;
-  SCL_TRY(scl_device_open(0, &ctx));
+  SCL_TRY(scl_device_open(index, &ctx));
   scl_status status = work(ctx, 17, right);
   scl_context_release(ctx);
   return status;
 }
 
-static void fail_lives(driver_counts before, long most) {
+static void fail_lives(size_t index, driver_counts before, long most) {
   for (long n = 1; n <= most; n++) {
     bool right = true;
     driver_fail(n, codes[n % 3], n % 2 == 1);
-    scl_status status = live(&right);
+    scl_status status = live(index, &right);
     driver_fail(0, 0, false);
     count_run(status, codes[n % 3], right, before);
     runs.calls++;
@@ -228,15 +310,15 @@ static void fail_works(scl_context *ctx, driver_counts before) {
   CHECK(right);
 }
 
-static void check_driver_faults(void) {
+static void check_driver_faults(size_t index) {
   bool right = false;
   scl_context *ctx = NULL;
   driver_install();
   driver_counts before = driver_counted();
-  CHECK_OK(live(&right));
+  CHECK_OK(live(index, &right));
   CHECK(right && driver_is_clean(before));
-  fail_lives(before, 45);
-  REQUIRE_OK(scl_device_open(0, &ctx));
+  fail_lives(index, before, 45);
+  REQUIRE_OK(scl_device_open(index, &ctx));
   CHECK_OK(work(ctx, 40, &right));
   scl_cl_staging_free((scl_cl_context *)ctx);
   fail_works(ctx, driver_counted());
@@ -250,8 +332,18 @@ static void check_driver_faults(void) {
 }
 
 #else
-static void check_driver_faults(void) {}
+static void check_driver_faults(size_t index) {
+  (void)index;
+}
 #endif
+
+static size_t index_of(const scl_context *ctx) {
+  const scl_device_info *list = NULL;
+  size_t count = 0, i = 0;
+  CHECK_OK(scl_device_list(&list, &count));
+  while (i + 1 < count && strcmp(list[i].id, scl_device_of(ctx)->id) != 0) i++;
+  return i;
+}
 
 void test_device(scl_context *ctx) {
   if (scl_context_is_host(ctx)) {
@@ -261,5 +353,9 @@ void test_device(scl_context *ctx) {
   check_list(ctx);
   check_large(ctx);
   check_fork(ctx);
-  check_driver_faults();
+  size_t index = index_of(ctx);
+  check_profile(ctx, index);
+  check_memory_limit(index);
+  check_build_faults(index, test_kernels());
+  check_driver_faults(index);
 }
