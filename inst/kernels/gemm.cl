@@ -65,7 +65,7 @@
 #ifdef SCL_CPU
 /* One work-item: blocks of 8 x 4 accumulators stay in vector registers over the whole depth. */
 SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
-                              __local const double *b, const int item) {
+                              __local const double *b, const uint item) {
   for (int j = 0; j < GEMM_ITEM_N; j += 4) {
     for (int i = 0; i < GEMM_ITEM_M; i += 8) {
       double8 c0 = vload8(0, &c[j][i]), c1 = vload8(0, &c[j + 1][i]);
@@ -87,7 +87,7 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
 }
 #else
 SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
-                              __local const double *b, const int item) {
+                              __local const double *b, const uint item) {
   SCL_UNROLL
   for (int d = 0; d < GEMM_DEPTH; d++) {
     double2 x[GEMM_ITEM_M / 2], y[GEMM_ITEM_N / 2];
@@ -114,7 +114,7 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
 /* The place (r, d) in a piece of `tile` x GEMM_DEPTH of the i-th element that a work-item fetches:
  * work-items run along what is contiguous in global memory. */
 #define GEMM_PLACE(r, d, item, i, tile, k_contiguous)                                              \
-  const int place_ = (item) + (i) * GEMM_ITEMS;                                                    \
+  const uint place_ = (item) + (i) * GEMM_ITEMS;                                                   \
   const int r = (k_contiguous) ? place_ / GEMM_DEPTH : place_ % (tile);                            \
   const int d = (k_contiguous) ? place_ % GEMM_DEPTH : place_ / (tile)
 
@@ -122,7 +122,7 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
  * from `rows` on and depths from `depth` on are zero. */
 SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x, const int ld,
                            const int k_contiguous, const int tile, const int rows, const int depth,
-                           const int item) {
+                           const uint item) {
   GEMM_UNROLL
   for (int i = 0; i < count; i++) {
     GEMM_PLACE(r, d, item, i, tile, k_contiguous);
@@ -132,7 +132,7 @@ SCL_INLINE void gemm_fetch(double *share, const int count, __global const double
 }
 
 SCL_INLINE void gemm_store(const double *share, const int count, __local double *piece,
-                           const int k_contiguous, const int tile, const int item) {
+                           const int k_contiguous, const int tile, const uint item) {
   GEMM_UNROLL
   for (int i = 0; i < count; i++) {
     GEMM_PLACE(r, d, item, i, tile, k_contiguous);
@@ -144,7 +144,7 @@ SCL_INLINE void gemm_store(const double *share, const int count, __local double 
  * before it is written: the compiler cannot know that the addresses differ. */
 SCL_INLINE void gemm_write(double c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, const int column0,
                            const int m, const int n, const double alpha, const double beta,
-                           __global double *C, const int ldc, const int region, const int item) {
+                           __global double *C, const int ldc, const int region, const uint item) {
   GEMM_UNROLL
   for (int j = 0; j < GEMM_ITEM_N; j++) {
     const int column = column0 + GEMM_COLUMN(item, j);
@@ -175,7 +175,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
                           __global const double *B, const int ldb, const double beta,
                           __global double *C, const int ldc, const int views, const int region,
                           const int row0, const int column0, __local double *pieces) {
-  const int item = get_local_id(0);
+  const uint item = get_local_id(0);
   int begin = 0, end = k;
   if (views & GEMM_A_LOWER) end = min(end, row0 + GEMM_TILE_M);
   if (views & GEMM_A_UPPER) begin = max(begin, row0);
@@ -235,10 +235,10 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
     const int tiles_n = (n + GEMM_TILE_N - 1) / GEMM_TILE_N;                                       \
     const int tile = get_group_id(0), which = get_group_id(1);                                     \
     const int last = which == (int)get_num_groups(1) - 1;                                          \
-    const int band = tile / (GEMM_ORDER * tiles_n), within = tile % (GEMM_ORDER * tiles_n);        \
+    const int band = tile / (GEMM_ORDER * tiles_n), within = tile - band * (GEMM_ORDER * tiles_n); \
     const int rows = min(GEMM_ORDER, tiles_m - band * GEMM_ORDER);                                 \
-    const int row0 = (band * GEMM_ORDER + within % rows) * GEMM_TILE_M;                            \
-    const int column0 = within / rows * GEMM_TILE_N;                                               \
+    const int along = within / rows, across = within - along * rows;                               \
+    const int row0 = (band * GEMM_ORDER + across) * GEMM_TILE_M, column0 = along * GEMM_TILE_N;    \
     const int m_here = last ? m_last : m, n_here = last ? n_last : n;                              \
     if (row0 >= m_here || column0 >= n_here) return;                                               \
     if (region != GEMM_ALL && row0 + GEMM_TILE_M <= column0) return;                               \

@@ -23,7 +23,7 @@
 SCL_INLINE void triangular_stage(__local double *block, __global const double *T, const int ld,
                                  const int n, const int p0, const int q0, const int transposed,
                                  const int reversed) {
-  for (int e = get_local_id(0); e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
+  for (uint e = get_local_id(0); e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
     /* work-items run along what is contiguous in T */
     const int i = transposed ? e / TRIANGULAR_WIDTH : e % TRIANGULAR_WIDTH;
     const int j = transposed ? e % TRIANGULAR_WIDTH : e / TRIANGULAR_WIDTH;

@@ -2,30 +2,40 @@
 
 #include <stdio.h>
 
+#include "../../src/scl_device.h"
+
+size_t test_frame = 1;
+
+size_t test_frames(const scl_context *ctx) {
+  const scl_device_info *info = scl_context_is_host(ctx) ? NULL : scl_device_of(ctx);
+  return info != NULL && info->type == SCL_DEVICE_GPU ? 2 : 1;
+}
+
 test_framed test_put(scl_context *ctx, size_t m, size_t n, const double *data) {
   test_framed a;
-  size_t rows = m + 3, columns = n + 2;
+  size_t f = test_frame, rows = m + f + 2, columns = n + f + 1;
   double *frame = test_alloc(rows * columns * sizeof *frame);
   for (size_t e = 0; e < rows * columns; e++) frame[e] = NAN;
   for (size_t j = 0; j < n && data != NULL; j++)
-    memcpy(frame + 1 + (j + 1) * rows, data + j * m, m * sizeof *data);
+    memcpy(frame + f + (j + f) * rows, data + j * m, m * sizeof *data);
   if (scl_mat_from_host(ctx, frame, rows, columns, SCL_GENERAL, &a.mat) != SCL_OK) {
     printf("no matrix for a test: %s\n", scl_fault_last()->message);
     exit(2);
   }
-  a.block = scl_block_part(scl_mat_block(a.mat), 1, 1, m, n);
+  a.block = scl_block_part(scl_mat_block(a.mat), f, f, m, n);
   free(frame);
   return a;
 }
 
 void test_get(test_framed a, double *data) {
-  size_t m = a.block.nrow, n = a.block.ncol, rows = m + 3, columns = n + 2, spoilt = 0;
+  size_t m = a.block.nrow, n = a.block.ncol, f = test_frame, spoilt = 0;
+  size_t rows = m + f + 2, columns = n + f + 1;
   double *frame = test_alloc(rows * columns * sizeof *frame);
   CHECK_OK(scl_mat_to_host(a.mat, frame));
   for (size_t j = 0; j < columns; j++) {
     for (size_t i = 0; i < rows; i++) {
-      bool inside = i > 0 && i <= m && j > 0 && j <= n;
-      if (inside) data[i - 1 + (j - 1) * m] = frame[i + j * rows];
+      bool inside = i >= f && i < m + f && j >= f && j < n + f;
+      if (inside) data[i - f + (j - f) * m] = frame[i + j * rows];
       if (!inside && !isnan(frame[i + j * rows])) spoilt++;
     }
   }

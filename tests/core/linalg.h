@@ -17,6 +17,13 @@ typedef struct {
   scl_block block;
 } test_framed;
 
+/* Rows and columns of the frame before the block. With 2 the columns of a block on a device lie on
+ * 16-byte boundaries, which some kernels want. Each suite runs with every frame from 1 to
+ * test_frames(): 2 where there are such kernels, so that a device's other kernels are tested too.
+ */
+extern size_t test_frame;
+size_t test_frames(const scl_context *ctx);
+
 /* `data` (leading dimension m) may be NULL: the block is then NaN too. Ends the run on failure. */
 test_framed test_put(scl_context *ctx, size_t m, size_t n, const double *data);
 /* Copies the block to `data`, checks the frame, releases the matrix. */

@@ -89,13 +89,11 @@ static void check_factors(scl_context *ctx) {
   static const size_t edges[] = {255, 256, 257, 511, 512, 513};
   static const size_t large[] = {1023, 1024, 1025, 1537, 2049};
   static const double scales[] = {1, 1e-150, 1e150};
-  worst_ratio = 0;
   for (size_t n = 0; n <= 130; n++)
     for (int what = TAME; what < KINDS; what++) check_factor(ctx, (kind)what, n, scales[n % 3]);
   for (size_t e = 0; e < 6; e++)
     for (int what = TAME; what < KINDS; what++) check_factor(ctx, (kind)what, edges[e], 1);
   for (size_t e = 0; e < 5; e++) check_factor(ctx, (kind)(e % KINDS), large[e], 1);
-  printf("%-12s worst residual ratio %.3g\n", "cholesky", worst_ratio);
 }
 
 /* Matrices that stop being definite at order k, by a pivot below zero, zero or not a number; what
@@ -219,18 +217,32 @@ static void check_leaf(scl_context *ctx, kind what, size_t n, double condition) 
   free(want);
 }
 
-void test_cholesky(scl_context *ctx) {
+static void check_inverses(scl_context *ctx) {
   static const size_t sizes[] = {0, 1, 2, 31, 32, 33, 63, 64, 65, 100, 128, 129, 256, 257};
-  check_factors(ctx);
-  check_failures(ctx);
-  for (size_t i = 0; i < 14; i++) {
+  for (size_t i = 0; i < 14; i++)
     for (int what = TAME; what < KINDS; what++) check_inverse(ctx, (kind)what, sizes[i], 1);
-    if (sizes[i] > ctx->engine->adjoint_leaf) continue;
-    check_leaf(ctx, TAME, sizes[i], 10 + (double)sizes[i]);
-    check_leaf(ctx, ILL, sizes[i], 1e12);
-  }
   check_inverse(ctx, TAME, 100, 1e-150);
   check_inverse(ctx, ILL, 100, 1e150);
   check_inverse(ctx, TAME, 1025, 1);
+}
+
+static void check_leaves(scl_context *ctx) {
+  static const size_t sizes[] = {0, 31, 32, 33, 63, 64, 65, 100, 128, 129, 200, 256};
   for (size_t n = 1; n <= 40; n++) check_leaf(ctx, TAME, n, 10 + (double)n);
+  for (size_t i = 0; i < 12 && sizes[i] <= ctx->engine->adjoint_leaf; i++) {
+    check_leaf(ctx, TAME, sizes[i], 10 + (double)sizes[i]);
+    check_leaf(ctx, ILL, sizes[i], 1e12);
+    check_leaf(ctx, PROCESS, sizes[i], 1e12);
+  }
+}
+
+void test_cholesky(scl_context *ctx) {
+  worst_ratio = 0;
+  for (test_frame = 1; test_frame <= test_frames(ctx); test_frame++) {
+    check_factors(ctx);
+    check_failures(ctx);
+    check_inverses(ctx);
+    check_leaves(ctx);
+  }
+  printf("%-12s worst residual ratio %.3g\n", "cholesky", worst_ratio);
 }

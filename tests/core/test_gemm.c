@@ -208,11 +208,13 @@ static void check_same_bits(scl_context *ctx) {
 }
 
 void test_gemm(scl_context *ctx) {
-  check_shapes(ctx);
-  check_empty(ctx);
-  check_views(ctx);
-  check_symmetric(ctx);
-  check_lower_half(ctx);
-  check_long(ctx);
-  check_same_bits(ctx);
+  for (test_frame = 1; test_frame <= test_frames(ctx); test_frame++) {
+    check_shapes(ctx);
+    check_empty(ctx);
+    check_views(ctx);
+    check_symmetric(ctx);
+    check_lower_half(ctx);
+    check_long(ctx);
+    check_same_bits(ctx);
+  }
 }
