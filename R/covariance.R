@@ -3,8 +3,8 @@
 #' Covariance matrices
 #'
 #' `cl_cov()` evaluates a kernel at all pairs of rows of `x1` and `x2`. Distances are taken from
-#' differences, never from inner products, so that points close to each other lose no digits. Nothing
-#' is added to the diagonal: a matrix that is singular but for rounding stays so.
+#' differences, never from inner products, so that points close to each other lose no digits.
+#' Nothing is added to the diagonal: a matrix that is singular but for rounding stays so.
 #'
 #' `cl_cov_adjoint()` is its reverse mode: from `k_adj` = dF/dK it gives the derivatives of F by the
 #' kernel's parameters.
@@ -75,7 +75,7 @@ covariance_input <- function(x, argument, p = NULL) {
   list(x = x, n = shape[1L], p = shape[2L], columns = columns, names = rows)
 }
 
-# ---- the kernel's parameters and the columns of x -----------------------------------------------------
+# ---- the kernel's parameters and the columns of x ------------------------------------------------
 
 # How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
 # term, the lengthscale of each entry (a column of a term), the noise. `c` is what C needs besides.
@@ -90,8 +90,9 @@ kernel_layout <- function(kernel, p, column_names = NULL) {
     used <- find_columns(term$columns, p, column_names)
     count <- length(term$lengthscale)
     if (!count %in% c(1L, length(used))) {
-      abort_argument("kernel", sprintf("'lengthscale' has %d values, but k_%s() looks at %d columns",
-                                       count, term$type, length(used)))
+      abort_argument("kernel", sprintf(
+        "'lengthscale' has %d values, but k_%s() looks at %d columns", count, term$type,
+        length(used)))
     }
     entries <- c(entries, length(used))
     columns <- c(columns, used)

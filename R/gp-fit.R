@@ -3,14 +3,15 @@
 # The search works on y / scale, so that it takes the same path whatever the unit of y, and on the
 # logarithms of the parameters, on which the units of x are a shift.
 
-# list(names, scale (of y), lower, upper, start (or NULL), fixed (logical), value (of the fixed ones),
-# design (a function of u in (0, 1)^parameters that gives a starting point)); on the natural scale.
+# list(names, scale (of y), lower, upper, start (or NULL), fixed (logical), value (of the fixed
+# ones), design (a function of u in (0, 1)^parameters that gives a starting point)); on the natural
+# scale.
 gp_space <- function(data, kernel, start, fixed, lower, upper) {
   names <- c(names(coef(kernel)), "noise")
   reach <- gp_reach(data$x, kernel)
   centre <- if (is.na(data$mean)) mean(data$y) else data$mean
-  # A power of two: dividing by it changes no digit, so that a covariance matrix that can be factored
-  # in the search can be factored on the scale of y too.
+  # A power of two: dividing by it changes no digit, so that a covariance matrix that can be
+  # factored in the search can be factored on the scale of y too.
   scale <- 2^round(log2(sqrt(mean((data$y - centre)^2))))
   is_length <- grepl("^lengthscale", names)
   low <- ifelse(is_length, 1e-3 * reach$range, 1e-3 * scale)

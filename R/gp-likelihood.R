@@ -9,29 +9,30 @@
 #' With \eqn{C = K + \mathrm{noise}^2 I}{C = K + noise^2 I} and \eqn{\alpha = C^{-1} (y - m)}{a =
 #' C^-1 (y - m)} (Rasmussen and Williams, 2006, equations 5.8 and 5.9)
 #' \deqn{\log p(y) = -\frac{1}{2} (y - m)^T \alpha - \frac{1}{2} \log |C| - \frac{n}{2} \log 2 \pi,
-#'   \qquad \frac{\partial}{\partial \theta} = \frac{1}{2} \mathrm{tr}\left((\alpha \alpha^T - C^{-1})
-#'   \frac{\partial C}{\partial \theta}\right).}{log p(y) = -(y - m)' a / 2 - log|C| / 2 - n log(2 pi)
-#'   / 2, with derivatives trace((a a' - C^-1) dC) / 2.}
+#'   \qquad \frac{\partial}{\partial \theta} = \frac{1}{2} \mathrm{tr}\left((\alpha \alpha^T -
+#'   C^{-1}) \frac{\partial C}{\partial \theta}\right).}{log p(y) = -(y - m)' a / 2 - log|C| / 2 - n
+#'   log(2 pi) / 2, with derivatives trace((a a' - C^-1) dC) / 2.}
 #'
 #' With `mean = "estimate"` the mean is, for each value of the parameters, its generalised least
 #' squares estimate, and the function is the profile likelihood. The estimate is the attribute
 #' `"mean"` of the value.
 #'
-#' The data goes to the device in use if it has at least as many rows as [cl_thresholds()] says (entry
-#' `gp`), or if `x` is a [clMatrix]; else it stays with the host engine. Two n x n matrices stay with
-#' it. The function can be saved ([saveRDS()]) and sent to parallel workers: it keeps `y` and `x` and
-#' copies them again at its first use elsewhere. In a forked process it runs on the host.
+#' The data goes to the device in use if it has at least as many rows as [cl_thresholds()] says
+#' (entry `gp`), or if `x` is a [clMatrix]; else it stays with the host engine. Two n x n matrices
+#' stay with it. The function can be saved ([saveRDS()]) and sent to parallel workers: it keeps `y`
+#' and `x` and copies them again at its first use elsewhere. In a forked process it runs on the
+#' host.
 #'
 #' @param y the observations: a numeric vector.
-#' @param x the inputs: a numeric matrix, data frame or `clMatrix` with a row for each observation; a
-#'   vector is one column.
+#' @param x the inputs: a numeric matrix, data frame or `clMatrix` with a row for each observation;
+#'   a vector is one column.
 #' @param kernel a kernel, see [kernels]; its parameters do not matter here, only their number does.
 #' @param mean the mean of the process: a number, or `"estimate"`.
 #' @return A function `f(par, gradient = TRUE)` of class `"cl_gp_likelihood"`. `par` holds the
 #'   parameters of `coef(kernel)` and `noise`, the standard deviation of the noise, on their natural
 #'   scale: named, in any order, or without names in this order. The value is the log density with
-#'   all constants, with the attribute `"gradient"`, a vector with the names of the parameters, unless
-#'   `gradient = FALSE`.
+#'   all constants, with the attribute `"gradient"`, a vector with the names of the parameters,
+#'   unless `gradient = FALSE`.
 #' @section Errors:
 #' `statcl_error_argument` for wrong types, lengths and names, and for parameters that are not
 #' positive (`noise` may be 0); `statcl_error_nonfinite` for `NA`, `NaN` or `Inf` in the data;

@@ -7,8 +7,8 @@
 #' \deqn{m + k_*^T C^{-1} (y - m), \qquad k_{**} - k_*^T C^{-1} k_* + \frac{(1 - 1^T C^{-1}
 #'   k_*)^2}{1^T C^{-1} 1},}{mean m + k*' C^-1 (y - m), variance k** - k*' C^-1 k* + (1 - 1' C^-1
 #'   k*)^2 / (1' C^-1 1),}
-#' where the last term, for the estimated mean, is left out if the mean was fixed. The uncertainty of
-#' the other parameters is not part of it. A confidence interval is for the process itself, a
+#' where the last term, for the estimated mean, is left out if the mean was fixed. The uncertainty
+#' of the other parameters is not part of it. A confidence interval is for the process itself, a
 #' prediction interval for a new observation with its noise.
 #'
 #' `simulate()` draws from the joint distribution of the process at the points, given the data;
@@ -16,7 +16,8 @@
 #' the observations against the fitted values.
 #'
 #' New points are worked on in blocks, so that any number of them fits into memory. Each call
-#' factors the covariance matrix of the data anew, on the engine that [cl_gp_likelihood()] describes.
+#' factors the covariance matrix of the data anew, on the engine that [cl_gp_likelihood()]
+#' describes.
 #'
 #' @param object,x a fit of [cl_gp()].
 #' @param newdata a data frame with the variables of the formula, or for a fit without formula a
@@ -30,13 +31,13 @@
 #' @param n number of points of the curve.
 #' @param xlim range of the input that is drawn: wider than the data, it shows a forecast.
 #' @param xlab,ylab,main,col,pch,cex,las as for [plot.default()]; `col` is the colour of the curve.
-#' @param legend where the legend goes (see [legend()]); `"auto"` for the emptiest corner, `NULL` for
-#'   none.
+#' @param legend where the legend goes (see [legend()]); `"auto"` for the emptiest corner, `NULL`
+#'   for none.
 #' @param ... for `plot()`: more for [plot.default()]; else not used.
-#' @return `predict()`: a vector, or with an interval a matrix with columns `fit`, `lwr`, `upr`; with
-#'   `se.fit` a list of this `fit`, `se.fit` and `residual.scale` (the noise's standard deviation), as
-#'   for [predict.lm()]. `simulate()`: a data frame with a column for each draw. `plot()`: the data of
-#'   the curve, invisibly.
+#' @return `predict()`: a vector, or with an interval a matrix with columns `fit`, `lwr`, `upr`;
+#'   with `se.fit` a list of this `fit`, `se.fit` and `residual.scale` (the noise's standard
+#'   deviation), as for [predict.lm()]. `simulate()`: a data frame with a column for each draw.
+#'   `plot()`: the data of the curve, invisibly.
 #' @section Errors:
 #' `statcl_error_argument` for `newdata` without a variable of the model or with other columns.
 #' @name predict.cl_gp
@@ -181,7 +182,7 @@ plot.cl_gp <- function(x, n = 400, xlim = NULL, xlab = NULL, ylab = NULL, main =
                  las = las, ...)
   draw_curve(curve, col)
   graphics::points(variable$values[inside], x$y[inside], pch = pch, cex = cex,
-                   col = grDevices::adjustcolor("black", 0.65))
+                   col = point_colour())
   if (identical(legend, "auto")) legend <- empty_corner(curve, variable$values, x$y)
   if (!is.null(legend)) draw_legend(legend, col, pch, cex)
   graphics::box()
@@ -198,11 +199,13 @@ draw_curve <- function(curve, col) {
   graphics::lines(curve$x, curve$fit, col = col, lwd = 2)
 }
 
+point_colour <- function() grDevices::adjustcolor("black", 0.65)
+
 draw_legend <- function(where, col, pch, cex) {
   graphics::legend(
     where, c("observations", "mean", "95% confidence", "95% prediction"), bty = "n",
     pch = c(pch, NA, 15, 15), pt.cex = c(cex, NA, 2, 2), lty = c(NA, 1, NA, NA), lwd = 2,
-    col = c(grDevices::adjustcolor("black", 0.65), col, grDevices::adjustcolor(col, 0.45), grDevices::adjustcolor(col, 0.15)))
+    col = c(point_colour(), col, grDevices::adjustcolor(col, c(0.45, 0.15))))
 }
 
 # The corner of the plot, a third of it each way, that holds least of the curve and the points.

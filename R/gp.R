@@ -2,8 +2,9 @@
 
 #' Gaussian-process regression
 #'
-#' Fits y = m + f(x) + noise, where f is a Gaussian process with the covariance function `kernel`, m a
-#' constant and the noise independent normal, by maximum marginal likelihood, with analytic gradients.
+#' Fits y = m + f(x) + noise, where f is a Gaussian process with the covariance function `kernel`, m
+#' a constant and the noise independent normal, by maximum marginal likelihood, with analytic
+#' gradients.
 #'
 #' The values of the parameters in `kernel` do not matter: starting values and bounds are taken
 #' from the spread of x and y. The logarithms of the parameters are optimised ([nlminb()]), first by
@@ -39,14 +40,15 @@
 #' @param subset,na.action as for [lm()].
 #' @param object a fit.
 #' @param ... for the generic: arguments of the methods.
-#' @return An object of class `"cl_gp"`, a list with the elements `coefficients` (the parameters, and
-#'   the mean if it is estimated), `kernel` (with these parameters), `noise`, `mean`, `logLik`,
+#' @return An object of class `"cl_gp"`, a list with the elements `coefficients` (the parameters,
+#'   and the mean if it is estimated), `kernel` (with these parameters), `noise`, `mean`, `logLik`,
 #'   `gradient` (by the logarithms of the free parameters, at the end), `converged`, `message`,
-#'   `evaluations`, `not_pd` (how many of them met a matrix that is not positive definite), `at_bound`
-#'   (names of parameters that ended on a bound), `fitted.values`, `residuals`, `x`, `y`, `call` and,
-#'   with a formula, `terms`, `xlevels`, `model`, `variables` and `na.action`. There are methods for [print()],
-#'   [summary()], [coef()], [vcov()], [logLik()], [nobs()], [fitted()], [residuals()], [formula()],
-#'   [update()], [predict()][predict.cl_gp], [simulate()][predict.cl_gp] and [plot()][predict.cl_gp].
+#'   `evaluations`, `not_pd` (how many of them met a matrix that is not positive definite),
+#'   `at_bound` (names of parameters that ended on a bound), `fitted.values`, `residuals`, `x`, `y`,
+#'   `call` and, with a formula, `terms`, `xlevels`, `model`, `variables` and `na.action`. There are
+#'   methods for [print()], [summary()], [coef()], [vcov()], [logLik()], [nobs()], [fitted()],
+#'   [residuals()], [formula()], [update()], [predict()][predict.cl_gp], [simulate()][predict.cl_gp]
+#'   and [plot()][predict.cl_gp].
 #' @section Errors:
 #' `statcl_error_argument` for unusable input (a single observation, a constant y, unknown
 #' parameters); `statcl_error_nonfinite` for infinite values; `statcl_error_not_pd` if no starting

@@ -12,12 +12,12 @@
 #' | `k_matern52()` | sd^2 (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) | twice differentiable |
 #' | `k_matern32()` | sd^2 (1 + sqrt(3) r) exp(-sqrt(3) r) | once differentiable |
 #'
-#' (Rasmussen and Williams, 2006, chapter 4). Kernels are added with `+`: the process is then a sum of
-#' independent ones. `columns` lets a term look at some columns of x only. A periodic term is
+#' (Rasmussen and Williams, 2006, chapter 4). Kernels are added with `+`: the process is then a sum
+#' of independent ones. `columns` lets a term look at some columns of x only. A periodic term is
 #' `k_exp_quad()` over two columns that hold the sine and the cosine of the phase.
 #'
-#' A kernel's parameters have names: `sd` and `lengthscale`, or `lengthscale.1`, `lengthscale.2`, ...
-#' with one for each column. In a sum the number of the term follows the name: `sd1`,
+#' A kernel's parameters have names: `sd` and `lengthscale`, or `lengthscale.1`, `lengthscale.2`,
+#' ... with one for each column. In a sum the number of the term follows the name: `sd1`,
 #' `lengthscale2.1`. `coef()` gives them, `update()` changes them.
 #'
 #' @param sd standard deviation of the process, in units of y.
@@ -122,7 +122,7 @@ Ops.cl_kernel <- function(e1, e2) {
   structure(list(terms = c(e1$terms, e2$terms)), class = "cl_kernel")
 }
 
-# ---- parameters -----------------------------------------------------------------------------------
+# ---- parameters ----------------------------------------------------------------------------------
 
 #' @rdname kernels
 #' @export
@@ -163,7 +163,7 @@ with_parameters <- function(kernel, values) {
   kernel
 }
 
-# ---- for people -------------------------------------------------------------------------------------
+# ---- for people ----------------------------------------------------------------------------------
 
 #' @export
 format.cl_kernel <- function(x, digits = 4L, ...) {

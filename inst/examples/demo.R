@@ -61,7 +61,7 @@ open_plot <- function(name, width = 9, height = 5) {
 section <- function(title) cat("\n", title, "\n", strrep("-", nchar(title)), "\n", sep = "")
 
 section("This machine")
-cl_sitrep()
+print(cl_sitrep())
 
 parts <- c("gp", "logistic")
 rows <- list()

@@ -155,7 +155,8 @@ SCL_INLINE void adjoint_differences(__global const double *x1, const int x1_ld,
 /* Sums of derivatives. There are terms + entries + 1 of them (scl_covariance.h); this launch does
  * `count` of them from `first` on. Groups take the tiles group, group + groups, ...; each work-item
  * keeps its sums in its own places of local memory (count * ADJOINT_STRIDE), and the group's go to
- * partial (count x groups). `symmetric`: lower triangle of tiles, elements off the diagonal twice. */
+ * partial (count x groups). `symmetric`: lower triangle of tiles, what is off the diagonal
+ * counts twice. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_LANES_I, ADJOINT_LANES_J, 1))) void
 covariance_adjoint(__global const double *x1, const long x1_offset, const int x1_ld,
                    __global const double *x2, const long x2_offset, const int x2_ld,
@@ -250,7 +251,7 @@ covariance_adjoint(__global const double *x1, const long x1_offset, const int x1
   }
 }
 
-/* out[q] = sum of row q of partial (x groups), in a fixed order. One group of ADJOINT_GROUP a row. */
+/* out[q] = sum of row q of partial (x groups), in a fixed order. One group for each row. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_GROUP, 1, 1))) void
 covariance_sum(__global const double *partial, const long partial_offset, const int partial_ld,
                __global double *out, const long out_offset, const int out_ld, const int groups) {

@@ -6,8 +6,8 @@
  *   dk / d log l_c = sd^2 slope ((x_c - x'_c) / l_c)^2
  * slope must be finite at r2 = 0.
  *
- * To add one: a function covariance_<name>() here, a line in the table, a constructor in R/kernels.R,
- * and its formula in tests/testthat/test-covariance.R. */
+ * To add one: a function covariance_<name>() here, a line in the table, a constructor in
+ * R/kernels.R, and its formula in tests/testthat/test-covariance.R. */
 #ifndef SCL_COVARIANCE_FUNCTIONS_H
 #define SCL_COVARIANCE_FUNCTIONS_H
 

@@ -1,4 +1,5 @@
-# Draws the README's figure: Rscript bench/readme_figure.R (with statcl installed).
+# Draws the figure of README.md; run in the root of the repository, with statcl installed:
+#   Rscript inst/examples/readme-figure.R
 library(statcl)
 source(system.file("examples", "gp.R", package = "statcl"))
 dir.create("man/figures", showWarnings = FALSE, recursive = TRUE)
