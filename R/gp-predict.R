@@ -205,7 +205,8 @@ draw_legend <- function(where, col, pch, cex) {
   graphics::legend(
     where, c("observations", "mean", "95% confidence", "95% prediction"), bty = "n",
     pch = c(pch, NA, 15, 15), pt.cex = c(cex, NA, 2, 2), lty = c(NA, 1, NA, NA), lwd = 2,
-    col = c(point_colour(), col, grDevices::adjustcolor(col, c(0.45, 0.15))))
+    col = c(point_colour(), col, grDevices::adjustcolor(col, 0.45),
+            grDevices::adjustcolor(col, 0.15)))
 }
 
 # The corner of the plot, a third of it each way, that holds least of the curve and the points.
