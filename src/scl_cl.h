@@ -67,7 +67,11 @@ typedef enum {
 struct scl_cl_staging; /* scl_cl_staging.c */
 
 /* Which kernels of the level-3 operations this device may use (scl_cl_variant.c). */
-typedef enum { SCL_CL_VARIANT_UNKNOWN = 0, SCL_CL_VARIANT_PORTABLE, SCL_CL_VARIANT_MMA } scl_cl_variant;
+typedef enum {
+  SCL_CL_VARIANT_UNKNOWN = 0,
+  SCL_CL_VARIANT_PORTABLE,
+  SCL_CL_VARIANT_MMA
+} scl_cl_variant;
 
 typedef struct {
   scl_context base;

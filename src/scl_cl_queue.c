@@ -187,10 +187,11 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
   if (op->unmarked) {
     cl_event marker = NULL;
     cl_int marked = scl_cl.clEnqueueMarkerWithWaitList(op->cl->queue[op->queue], 0, NULL, &marker);
-    if (marked != CL_SUCCESS) {
-      return scl_cl_fail(&op->cl->base, marked, "clEnqueueMarkerWithWaitList");
+    if (marked == CL_SUCCESS) {
+      scl_cl_op_took(op, marker);
+    } else if (status == SCL_OK) {
+      status = scl_cl_fail(&op->cl->base, marked, "clEnqueueMarkerWithWaitList");
     }
-    scl_cl_op_took(op, marker);
   }
   if (op->last == NULL) return status;
   for (int i = 0; i < op->buffers; i++) leave_event(op, i);
@@ -304,8 +305,7 @@ scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const siz
   SCL_CL_TRY(ctx,
              scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], list.kernel, (cl_uint)dims,
                                            NULL, global, local, op->waits,
-                                           op->waits > 0 ? op->wait : NULL,
-                                           marked ? &event : NULL),
+                                           op->waits > 0 ? op->wait : NULL, marked ? &event : NULL),
              scl_cl_kernel_name(which));
   if (marked) {
     scl_cl_op_took(op, event);

@@ -125,7 +125,9 @@ static void write_text(const char *folder, const char *name, const char *text) {
 /* Sources that are missing or wrong: the log comes along, without the folders of anybody's files.
  */
 static void check_build_faults(size_t index, const char *kernels) {
-  char folder[] = "/tmp/statcl-test-XXXXXX";
+  char folder[128];
+  const char *temporary = getenv("TMPDIR");
+  snprintf(folder, sizeof folder, "%s/statcl-XXXXXX", temporary != NULL ? temporary : P_tmpdir);
   CHECK(mkdtemp(folder) != NULL);
   scl_context *ctx = NULL;
   scl_mat *a = NULL;
