@@ -95,6 +95,13 @@ static void context_destroy(scl_context *ctx) {
   free_context(cl);
 }
 
+/* STATCL_GPU_KERNELS=1: a CPU device runs the kernels made for GPUs, so that they can be tested
+ * where there is none. */
+static bool gpu_kernels_wanted(void) {
+  const char *wanted = getenv("STATCL_GPU_KERNELS");
+  return wanted != NULL && strcmp(wanted, "1") == 0;
+}
+
 scl_status scl_device_open(size_t index, scl_context **out) {
   const scl_device_info *list;
   size_t count;
@@ -110,7 +117,7 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   const scl_cl_handle *handle = scl_cl_handle_of(index);
   cl->info = list[index];
   cl->index = index;
-  cl->cpu = cl->info.type == SCL_DEVICE_CPU;
+  cl->cpu = cl->info.type == SCL_DEVICE_CPU && !gpu_kernels_wanted();
   cl->profiled = profiling_wanted;
   cl->device = handle->device;
   cl->base.engine = &scl_cl_engine;
@@ -207,4 +214,5 @@ const scl_engine scl_cl_engine = {
     .adjoint_leaf = 256,
     .covariance = scl_cl_covariance,
     .covariance_adjoint = scl_cl_covariance_adjoint,
+    .glm = scl_cl_glm,
 };

@@ -8,7 +8,7 @@
 
 #include "scl_cl_inside.h"
 
-enum { MOST_SOURCES = 8 };
+enum { MOST_SOURCES = 12 };
 
 static char kernel_folder[1024];
 
@@ -54,8 +54,19 @@ static char *read_stream(FILE *stream) {
   return text;
 }
 
+/* "NAME=VALUE" as a line that defines a macro. */
+static scl_status write_definition(const char *word, char **out) {
+  size_t room = strlen(word) + sizeof "#define \n", name = strcspn(word, "=");
+  char *text = malloc(room);
+  if (text == NULL) return scl_fail_memory(room, 0, "a kernel source");
+  snprintf(text, room, "#define %.*s %s\n", (int)name, word, word + name + 1);
+  *out = text;
+  return SCL_OK;
+}
+
 static scl_status read_source(const char *name, char **out) {
   if (name[0] == '@') return scl_cl_generated(name + 1, out);
+  if (strchr(name, '=') != NULL) return write_definition(name, out);
   char path[sizeof kernel_folder + 64];
   snprintf(path, sizeof path, "%s/%s", kernel_folder, name);
   FILE *stream = fopen(path, "rb");
@@ -71,7 +82,7 @@ static scl_status read_source(const char *name, char **out) {
   return SCL_OK;
 }
 
-/* The files of a program in order; the caller frees text[0 .. *count - 1], also on failure. */
+/* The words of a program's sources in order; the caller frees text[0 .. *count - 1], also on failure. */
 static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl_uint *count) {
   const char *at = sources;
   *count = 0;

@@ -105,4 +105,5 @@ const scl_engine scl_host_engine = {
     .covariance = scl_host_covariance,
     .covariance_adjoint = scl_host_covariance_adjoint,
     .adjoint_leaf = 64,
+    .glm = scl_host_glm,
 };

@@ -1,0 +1,268 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../src/scl_glm.h"
+#include "test.h"
+
+/* A problem with its reference in long double, by other formulas than the kernels'. */
+typedef struct {
+  size_t n, p, n_alpha;
+  double *x, *y, *alpha, *beta;
+  double value, *residual, *d_beta;
+  double d_alpha, sum_abs; /* sum_abs: of the terms */
+} problem;
+
+static void reference(problem *q) {
+  long double value = 0, d_alpha = 0, sum_abs = 0;
+  for (size_t i = 0; i < q->n; i++) {
+    long double eta = q->alpha[q->n_alpha == 1 ? 0 : i];
+    for (size_t j = 0; j < q->p; j++) eta += (long double)q->x[i + j * q->n] * q->beta[j];
+    long double t = q->y[i] == 1.0 ? -eta : eta;
+    long double term = t > 0 ? -(t + log1pl(expl(-t))) : -log1pl(expl(t));
+    long double size = t > 0 ? 1 / (1 + expl(-t)) : expl(t) / (1 + expl(t));
+    q->residual[i] = (double)(q->y[i] == 1.0 ? size : -size);
+    value += term;
+    sum_abs += fabsl(term);
+    d_alpha += q->residual[i];
+  }
+  for (size_t j = 0; j < q->p; j++) {
+    long double sum = 0;
+    for (size_t i = 0; i < q->n; i++) sum += (long double)q->x[i + j * q->n] * q->residual[i];
+    q->d_beta[j] = (double)sum;
+  }
+  q->value = (double)value;
+  q->d_alpha = (double)d_alpha;
+  q->sum_abs = (double)sum_abs;
+}
+
+static problem make_problem(size_t n, size_t p, bool rowwise) {
+  problem q = {.n = n, .p = p, .n_alpha = rowwise ? n : 1};
+  q.x = test_alloc(n * p * sizeof(double));
+  q.y = test_alloc(n * sizeof(double));
+  q.alpha = test_alloc((n + 1) * sizeof(double));
+  q.beta = test_alloc(p * sizeof(double));
+  q.residual = test_alloc(n * sizeof(double));
+  q.d_beta = test_alloc(p * sizeof(double));
+  test_fill(q.x, n * p);
+  test_fill(q.alpha, q.n_alpha);
+  test_fill(q.beta, p);
+  for (size_t i = 0; i < n; i++) q.y[i] = test_random() > 0.2;
+  for (size_t j = 0; j < p; j++) q.beta[j] *= 4 / sqrt((double)p);
+  reference(&q);
+  return q;
+}
+
+static void free_problem(problem *q) {
+  free(q->x);
+  free(q->y);
+  free(q->alpha);
+  free(q->beta);
+  free(q->residual);
+  free(q->d_beta);
+}
+
+static double distance(const double *a, const double *b, size_t n) {
+  double most = 0;
+  for (size_t i = 0; i < n; i++) {
+    double d = fabs(a[i] - b[i]);
+    if (!(d <= most)) most = d; /* a NaN stays */
+  }
+  return most;
+}
+
+static void check_gradient_by_x(const problem *q, const scl_mat *d_x, double tol) {
+  double *got = test_alloc(q->n * q->p * sizeof *got),
+         *want = test_alloc(q->n * q->p * sizeof *want);
+  for (size_t j = 0; j < q->p; j++) {
+    for (size_t i = 0; i < q->n; i++) want[i + j * q->n] = q->residual[i] * q->beta[j];
+  }
+  CHECK_OK(scl_mat_to_host(d_x, got));
+  CHECK(distance(got, want, q->n * q->p) <= tol);
+  free(got);
+  free(want);
+}
+
+static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
+  double tol = 1e-14 * (10 + (double)q->p), value = NAN;
+  double *d_alpha = test_alloc(q->n_alpha * sizeof *d_alpha);
+  double *d_beta = test_alloc(q->p * sizeof *d_beta);
+  scl_mat *x = NULL, *d_x = NULL;
+  scl_glm *glm = NULL;
+  CHECK_OK(scl_mat_from_host(ctx, q->x, q->n, q->p, SCL_GENERAL, &x));
+  CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, q->y, q->n, x, &glm));
+  scl_mat_release(x);
+  if (glm == NULL) return;
+  const scl_glm_parameters at = {q->alpha, q->beta, q->n_alpha, q->p};
+  const scl_glm_results out = {&value, d_alpha, d_beta, &d_x};
+  scl_status status = scl_glm_evaluate(glm, &at, wanted, &out);
+  CHECK_OK(status);
+  if (status == SCL_OK) {
+    CHECK(fabs(value - q->value) <= tol * (1 + q->sum_abs));
+    double first = value;
+    CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
+    CHECK(value == first || scl_context_is_host(ctx) ||
+          fabs(value - first) <= tol * (1 + q->sum_abs));
+    double scale = tol * (1 + sqrt((double)q->n));
+    if (wanted & SCL_GLM_BETA) CHECK(distance(d_beta, q->d_beta, q->p) <= scale);
+    if (wanted & SCL_GLM_ALPHA) {
+      CHECK(distance(d_alpha, q->n_alpha == 1 ? &q->d_alpha : q->residual, q->n_alpha) <= scale);
+    }
+    if (wanted & SCL_GLM_X) check_gradient_by_x(q, d_x, tol);
+  }
+  scl_mat_release(d_x);
+  scl_glm_release(glm);
+  free(d_alpha);
+  free(d_beta);
+}
+
+static void check_shapes(scl_context *ctx) {
+  const size_t columns[] = {0, 1, 2, 7, 16, 17, 64, 100, 131, 257, 1000, 1100};
+  const size_t rows[] = {0, 1, 2, 15, 16, 31, 32, 33, 63, 65, 127, 129, 300};
+  const unsigned all = SCL_GLM_ALPHA | SCL_GLM_BETA | SCL_GLM_X;
+  for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+      if (columns[c] > 300 && rows[r] > 65 && rows[r] != 129) continue;
+      for (int rowwise = 0; rowwise < 2; rowwise++) {
+        problem q = make_problem(rows[r], columns[c], rowwise);
+        check_problem(ctx, &q, all);
+        if (r % 3 == 0) {
+          check_problem(ctx, &q, 0);
+          check_problem(ctx, &q, SCL_GLM_ALPHA);
+          check_problem(ctx, &q, SCL_GLM_BETA);
+          check_problem(ctx, &q, SCL_GLM_X);
+        }
+        free_problem(&q);
+      }
+    }
+  }
+}
+
+/* More tiles than groups of any layout, and sums of many terms. */
+static void check_many_rows(scl_context *ctx) {
+  const size_t columns[] = {3, 20, 150};
+  for (size_t c = 0; c < 3; c++) {
+    problem q = make_problem(c < 2 ? 50001 : 5003, columns[c], c == 1);
+    check_problem(ctx, &q, SCL_GLM_ALPHA | SCL_GLM_BETA);
+    free_problem(&q);
+  }
+}
+
+/* Single terms in the tails. The derivative of log(1 / (1 + exp(-t))) by t is exp(-t) / (1 +
+ * exp(-t)): small where t is large, but of the right sign and size. */
+static void check_tails(scl_context *ctx) {
+  const double etas[] = {0, 1e-300, 5, 20, 36, 40, 88, 300, 700, 745, 800, 1e4, 1e300};
+  for (size_t k = 0; k < sizeof etas / sizeof *etas; k++) {
+    for (int y = 0; y < 2; y++) {
+      for (int sign = -1; sign <= 1; sign += 2) {
+        double eta = sign * etas[k], response = y, x = 1, zero = 0, value, d_alpha, d_beta;
+        long double t = y ? eta : -eta;
+        long double term = t > 0 ? -log1pl(expl(-t)) : t - log1pl(expl(t));
+        long double slope = (t > 0 ? expl(-t) / (1 + expl(-t)) : 1 / (1 + expl(t))) * (y ? 1 : -1);
+        scl_mat *m = NULL;
+        scl_glm *glm = NULL;
+        REQUIRE_OK(scl_mat_from_host(ctx, &x, 1, 1, SCL_GENERAL, &m));
+        CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &response, 1, m, &glm));
+        scl_mat_release(m);
+        const scl_glm_parameters at = {&zero, &eta, 1, 1};
+        const scl_glm_results out = {&value, &d_alpha, &d_beta, NULL};
+        CHECK_OK(scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_BETA, &out));
+        /* Below the normal range a device may lose digits, or all of them. */
+        const double least = 0x1p-1022;
+        CHECK(fabs(value - (double)term) <= 4e-16 * fabs((double)term) + least);
+        CHECK(fabs(d_beta - (double)slope) <= 6e-16 * fabs((double)slope) + least);
+        CHECK(fabs((double)slope) < least || (d_beta > 0) == (y == 1));
+        CHECK(d_alpha == d_beta);
+        scl_glm_release(glm);
+      }
+    }
+  }
+}
+
+static void check_response(scl_context *ctx) {
+  double x[3] = {1, 2, 3}, bad[3] = {0, 1, 2}, missing[3] = {NAN, 1, 0}, one = 1, value, zero = 0;
+  scl_mat *m = NULL;
+  scl_glm *glm = NULL;
+  REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 1, SCL_GENERAL, &m));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, bad, 3, m, &glm));
+  CHECK(strcmp(scl_fault_last()->argument, "y") == 0 && scl_fault_last()->index == 3);
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, missing, 3, m, &glm));
+  CHECK(scl_fault_last()->index == 1);
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, bad, 2, m, &glm));
+  CHECK(strcmp(scl_fault_last()->argument, "y") == 0 && glm == NULL);
+  CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &one, 1, m, &glm));
+  const scl_glm_parameters at = {&zero, &zero, 1, 1};
+  const scl_glm_results out = {&value, NULL, NULL, NULL};
+  CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
+  CHECK_NEAR(value, -3 * log(2), 1e-15);
+  CHECK(scl_glm_nrow(glm) == 3 && scl_glm_ncol(glm) == 1 && scl_glm_context(glm) == ctx);
+  scl_glm_release(glm);
+  scl_mat_release(m);
+  scl_glm_release(NULL);
+}
+
+static void check_families(void) {
+  scl_glm_family family = SCL_GLM_FAMILY_COUNT;
+  CHECK_OK(scl_glm_family_find("bernoulli_logit", &family));
+  CHECK(family == SCL_GLM_BERNOULLI_LOGIT);
+  CHECK(strcmp(scl_glm_family_name(family), "bernoulli_logit") == 0);
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_family_find("probit", &family));
+  CHECK(strcmp(scl_fault_last()->argument, "family") == 0);
+  CHECK(strstr(scl_fault_last()->message, "bernoulli_logit") != NULL);
+}
+
+/* A fault of the evaluation names the argument and leaves results and object as they were. */
+static void expect_fault(scl_glm *glm, scl_glm_parameters at, scl_status status,
+                         const char *argument, int64_t index) {
+  double value = 7, d_alpha = 7, d_beta[2] = {7, 7};
+  const scl_glm_results out = {&value, &d_alpha, d_beta, NULL};
+  CHECK_STATUS(status, scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_BETA, &out));
+  CHECK(strcmp(scl_fault_last()->argument, argument) == 0);
+  CHECK(scl_fault_last()->index == index);
+  CHECK(value == 7 && d_alpha == 7 && d_beta[0] == 7 && d_beta[1] == 7);
+}
+
+static void check_faults(scl_context *ctx) {
+  double x[6] = {1, 2, 3, 1e200, 0, 0}, y[3] = {0, 1, 0}, alpha[3] = {0, INFINITY, 0};
+  double beta[2] = {1, 1}, bad[2] = {1, NAN}, huge[2] = {1, 1e200};
+  scl_mat *m = NULL;
+  scl_glm *glm = NULL;
+  REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 2, SCL_GENERAL, &m));
+  REQUIRE_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, y, 3, m, &glm));
+  scl_mat_release(m);
+  expect_fault(glm, (scl_glm_parameters){alpha, beta, 1, 1}, SCL_E_ARGUMENT, "beta", 0);
+  expect_fault(glm, (scl_glm_parameters){alpha, beta, 2, 2}, SCL_E_ARGUMENT, "alpha", 0);
+  expect_fault(glm, (scl_glm_parameters){alpha, bad, 1, 2}, SCL_E_NONFINITE, "beta", 2);
+  expect_fault(glm, (scl_glm_parameters){alpha, beta, 3, 2}, SCL_E_NONFINITE, "alpha", 2);
+  expect_fault(glm, (scl_glm_parameters){alpha, huge, 1, 2}, SCL_E_NONFINITE, "beta", 0);
+  scl_buffer_fail_after(1);
+  const scl_glm_parameters at = {alpha, beta, 1, 2};
+  scl_mat *d_x = NULL;
+  double value = 0;
+  const scl_glm_results out = {&value, NULL, NULL, &d_x};
+  CHECK_STATUS(SCL_E_MEMORY, scl_glm_evaluate(glm, &at, SCL_GLM_X, &out));
+  scl_buffer_fail_after(-1);
+  CHECK(d_x == NULL);
+  CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
+  scl_glm_release(glm);
+
+  const double special[] = {NAN, INFINITY, -INFINITY};
+  for (int k = 0; k < 3; k++) {
+    x[4] = special[k];
+    REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 2, SCL_GENERAL, &m));
+    REQUIRE_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, y, 3, m, &glm));
+    scl_mat_release(m);
+    expect_fault(glm, at, SCL_E_NONFINITE, "x", 5);
+    CHECK_STATUS(SCL_E_NONFINITE, scl_glm_evaluate(glm, &at, 0, &out));
+    scl_glm_release(glm);
+  }
+}
+
+void test_glm(scl_context *ctx) {
+  check_families();
+  check_response(ctx);
+  check_tails(ctx);
+  check_faults(ctx);
+  check_shapes(ctx);
+  check_many_rows(ctx);
+}
