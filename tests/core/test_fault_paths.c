@@ -1,5 +1,6 @@
 /* Every operation when memory runs out at any of its buffers, or when the user asks to stop: the
  * right fault, nothing given away, nothing kept, and the same call works afterwards. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../../src/scl_arith.h"
@@ -141,6 +142,76 @@ static void check_operation(scl_context *ctx, const fixture *f, run_operation *r
   CHECK(status == SCL_OK);
 }
 
+#ifdef SCL_TEST_OPENCL
+
+#include "driver.h"
+
+static long driver_faults;
+
+/* One run with the n-th call of the driver failing; false when it makes fewer calls. */
+static bool fail_call(scl_context *ctx, const fixture *f, run_operation *run, long n, int code) {
+  const scl_memory before = scl_context_memory(ctx);
+  long calls = driver_counted().calls;
+  scl_mat *out[2] = {NULL, NULL};
+  driver_fail(n, code, false);
+  scl_status status = run(f, out);
+  bool fired = driver_counted().calls - calls >= n;
+  driver_fail(0, 0, false);
+  ctx->lost = false;
+  /* The second try of a buffer may make a shortage good; nothing makes a loss good. */
+  CHECK(!fired || status != SCL_OK || code == -4);
+  if (status != SCL_OK) {
+    CHECK(status == (code == -4 ? SCL_E_MEMORY : SCL_E_LOST));
+    CHECK(out[0] == NULL && out[1] == NULL);
+  }
+  scl_mat_release(out[0]);
+  scl_mat_release(out[1]);
+  CHECK_OK(scl_context_finish(ctx));
+  CHECK(scl_context_memory(ctx).live == before.live);
+  CHECK(scl_context_memory(ctx).buffers == before.buffers);
+  if (fired) driver_faults++;
+  return fired;
+}
+
+/* Every call of the driver fails in turn. Operands hold the events of their last use, so the number
+ * of events is not always the same, but it does not grow. */
+static void check_driver(scl_context *ctx, const fixture *f, run_operation *run) {
+  scl_mat *out[2] = {NULL, NULL};
+  driver_install();
+  CHECK_OK(run(f, out));
+  scl_mat_release(out[0]);
+  scl_mat_release(out[1]);
+  CHECK_OK(scl_context_finish(ctx));
+  driver_counts before = driver_counted();
+  for (long n = 1; fail_call(ctx, f, run, n, -4) && n < 1000; n++) {
+    fail_call(ctx, f, run, n, -5);
+  }
+  driver_counts after = driver_counted();
+  CHECK(after.buffers == before.buffers && after.kernels == before.kernels);
+  CHECK(after.programs == before.programs && after.maps == before.maps);
+  CHECK(after.events - before.events < 24);
+  out[0] = out[1] = NULL;
+  CHECK_OK(run(f, out));
+  scl_mat_release(out[0]);
+  scl_mat_release(out[1]);
+}
+
+static void check_drivers(scl_context *ctx, const fixture *f) {
+  for (size_t k = 0; k < sizeof operations / sizeof *operations; k++) {
+    check_driver(ctx, f, operations[k]);
+  }
+  CHECK(driver_faults > 200);
+  printf("       %ld calls of the driver failed in turn\n", driver_faults);
+  driver_remove();
+}
+
+#else
+static void check_drivers(scl_context *ctx, const fixture *f) {
+  (void)ctx;
+  (void)f;
+}
+#endif
+
 static bool always(void) {
   return true;
 }
@@ -171,6 +242,7 @@ void test_fault_paths(scl_context *ctx) {
   for (size_t k = 0; f.l != NULL && k < sizeof operations / sizeof *operations; k++) {
     check_operation(ctx, &f, operations[k]);
   }
+  if (f.l != NULL && !scl_context_is_host(ctx)) check_drivers(ctx, &f);
   scl_mat_release(f.a);
   scl_mat_release(f.g);
   scl_mat_release(f.v);
