@@ -32,7 +32,7 @@ __kernel void reduce_partial(const int op, const long m, const long n, const lon
   const long per_column = (m + rows - 1) / rows;
   double sum = reduce_identity(op);
   for (long c = get_group_id(0); c < per_column * n; c += get_num_groups(0)) {
-    const long j = c / per_column, first = (c % per_column) * rows;
+    const long j = c / per_column, first = (c - j * per_column) * rows;
     const long last = min(first + rows, m);
     for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {
       sum = reduce_combine(op, sum, reduce_map(op, AT(a, i, j), AT(b, i, j)));
@@ -79,7 +79,7 @@ __kernel void reduce_check(const int what, const int view, const double tol, con
   const long per_column = (m + rows - 1) / rows;
   double found = INFINITY;
   for (long c = get_group_id(0); c < per_column * n; c += get_num_groups(0)) {
-    const long j = c / per_column, first = (c % per_column) * rows;
+    const long j = c / per_column, first = (c - j * per_column) * rows;
     const long last = min(first + rows, m);
     for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {
       int fails = 0;
