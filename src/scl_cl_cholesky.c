@@ -33,14 +33,19 @@ static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
 
 static scl_status factor_leaf_mma(const factorisation *f, size_t at, size_t width) {
   size_t below = f->a.nrow - at - width;
-  cl_mem packed = ((scl_cl_buffer *)f->packed.buffer)->memory;
-  size_t items = 2 * CHOLESKY_MMA_BLOCK; /* one warp to 16 rows */
+  size_t items = 2 * STRIPS_ORDER; /* one warp to 16 rows */
   SCL_TRY(scl_cl_launch(f->op, SCL_K_cholesky_mma_block, 1, &items, &items, "iibbm", (int)width,
-                        (int)at, scl_block_part(f->a, at, at, width, width), f->info, packed));
-  size_t local = 32 * CHOLESKY_PANEL_WARPS;
-  size_t global = scl_round_up(below, 16 * CHOLESKY_PANEL_WARPS) * 2;
-  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &local, "ibm", (int)below,
-                       scl_block_part(f->a, at + width, at, below, width), packed);
+                        (int)at, scl_block_part(f->a, at, at, width, width), f->info,
+                        ((scl_cl_buffer *)f->packed.buffer)->memory));
+  return scl_cl_strips_solve_in(
+      f->op, &(scl_cl_strips){.right = true,
+                              .n = width,
+                              .n_last = width,
+                              .rhs = below,
+                              .rhs_last = below,
+                              .batch = 1,
+                              .b = scl_block_part(f->a, at + width, at, below, width),
+                              .packed = f->packed});
 }
 
 /* Columns [at, at + width), whose rows above `at` are done; columns to the left have been
@@ -64,8 +69,8 @@ scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
   scl_cl_op op;
   factorisation f = {.op = &op, .a = a, .info = info, .block = CHOLESKY_BLOCK};
   if (a.nrow > 0 && scl_cl_aligned(a) && scl_cl_has_mma((scl_cl_context *)ctx)) {
-    f.block = CHOLESKY_MMA_BLOCK;
-    SCL_TRY(scl_block_create(ctx, CHOLESKY_MMA_BLOCK, CHOLESKY_MMA_BLOCK, &f.packed));
+    f.block = STRIPS_ORDER;
+    SCL_TRY(scl_cl_strips_room(ctx, 1, &f.packed));
   }
   scl_cl_op_begin(&op, ctx);
   op.many = true;

@@ -6,6 +6,8 @@
 
 #include "scl_cl.h"
 
+#include "../inst/kernels/triangular.h"
+
 /* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
  * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". */
@@ -31,6 +33,24 @@ bool scl_cl_has_mma(scl_cl_context *cl);
 
 /* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
 static inline bool scl_cl_aligned(scl_block b) { return b.offset % 2 == 0 && b.ld % 2 == 0; }
+
+/* ---- substitution with blocks of order STRIPS_ORDER by matrix instructions (scl_cl_strips.c) ------ */
+/* Room for so many packed blocks. */
+scl_status scl_cl_strips_room(scl_context *ctx, size_t blocks, scl_block *out);
+
+/* Packs all diagonal blocks of a triangular t, as the forms of triangular_mma.cl want them. */
+scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
+                                 scl_block packed);
+
+/* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b, or
+ * along its rows if `right`. In the last the orders are n_last and rhs_last. */
+typedef struct {
+  bool right, reversed;
+  size_t n, n_last, rhs, rhs_last, batch, step_b, first;
+  scl_block b, packed;
+} scl_cl_strips;
+
+scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *strips);
 
 /* scl_cl_trsm inside an operation. */
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,

@@ -6,8 +6,6 @@
  * batched products, X21 = -X22 T21 X11, until one block is left. */
 #include "scl_cl_linalg.h"
 
-#include "../inst/kernels/triangular.h"
-
 static size_t min_size(size_t a, size_t b) {
   return a < b ? a : b;
 }
@@ -18,60 +16,91 @@ typedef struct {
   bool right, transposed; /* M = T' */
   bool lower;             /* T */
   bool reversed;          /* M is upper: the last unknown comes first */
+  size_t leaf;            /* order of the blocks that one launch solves */
+  scl_block packed;       /* all of them, where matrix instructions solve; else no buffer */
 } solve_form;
 
 static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
   solve_form form = {.right = side == SCL_RIGHT, .lower = view == SCL_LOWER};
   form.transposed = (trans == SCL_TRANS) != form.right;
   form.reversed = form.lower == form.transposed;
+  form.leaf = TRIANGULAR_LEAF;
   return form;
 }
 
-static scl_status substitute(scl_cl_op *op, solve_form form, scl_block t, scl_block b) {
-  size_t n = t.nrow, rhs = form.right ? b.nrow : b.ncol;
+/* Few right-hand sides do not fill the strips. */
+static bool use_strips(scl_cl_op *op, size_t n, size_t rhs, scl_block b) {
+  return n > TRIANGULAR_LEAF / 2 && rhs >= 16 && scl_cl_aligned(b) && scl_cl_has_mma(op->cl);
+}
+
+static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
+                             scl_block b) {
+  size_t n = t.nrow, rhs = form->right ? b.nrow : b.ncol;
+  if (form->packed.buffer != NULL) {
+    return scl_cl_strips_solve_in(op, &(scl_cl_strips){.right = form->right,
+                                                       .reversed = form->reversed,
+                                                       .n = n,
+                                                       .n_last = n,
+                                                       .rhs = rhs,
+                                                       .rhs_last = rhs,
+                                                       .batch = 1,
+                                                       .first = at / form->leaf,
+                                                       .b = b,
+                                                       .packed = form->packed});
+  }
   size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(rhs, local[0]), 1};
   return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii", (int)n,
                        (int)rhs, t, ((scl_cl_buffer *)b.buffer)->memory, (long long)b.offset,
-                       (long long)(form.right ? b.ld : 1), (long long)(form.right ? 1 : b.ld),
-                       (int)form.transposed, (int)form.reversed, 0LL, 0LL, (int)n, (int)rhs);
+                       (long long)(form->right ? b.ld : 1), (long long)(form->right ? 1 : b.ld),
+                       (int)form->transposed, (int)form->reversed, 0LL, 0LL, (int)n, (int)rhs);
 }
 
 /* b2 -= M21 b1: `known` are the solved unknowns, `off` the block of T between the two. */
-static scl_status eliminate(scl_cl_op *op, solve_form form, scl_block off, scl_block known,
+static scl_status eliminate(scl_cl_op *op, const solve_form *form, scl_block off, scl_block known,
                             scl_block rest) {
-  scl_trans flip = form.transposed ? SCL_TRANS : SCL_NO_TRANS;
-  if (!form.right)
+  scl_trans flip = form->transposed ? SCL_TRANS : SCL_NO_TRANS;
+  if (!form->right)
     return scl_cl_gemm_in(op, -1.0, flip, off, SCL_GENERAL, SCL_NO_TRANS, known, SCL_GENERAL, 1.0,
                           rest, SCL_ALL);
-  flip = form.transposed ? SCL_NO_TRANS : SCL_TRANS;
+  flip = form->transposed ? SCL_NO_TRANS : SCL_TRANS;
   return scl_cl_gemm_in(op, -1.0, SCL_NO_TRANS, known, SCL_GENERAL, flip, off, SCL_GENERAL, 1.0,
                         rest, SCL_ALL);
 }
 
-static scl_status solve(scl_cl_op *op, solve_form form, scl_block t, scl_block b) {
-  size_t n = t.nrow;
-  if (n <= TRIANGULAR_LEAF) return substitute(op, form, t, b);
-  size_t h = (n + TRIANGULAR_LEAF - 1) / TRIANGULAR_LEAF / 2 * TRIANGULAR_LEAF, rest = n - h;
+/* `t` starts at row `at` of the whole triangular matrix. */
+static scl_status solve(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
+                        scl_block b) {
+  size_t n = t.nrow, leaf = form->leaf;
+  if (n <= leaf) return substitute(op, form, at, t, b);
+  size_t h = (n + leaf - 1) / leaf / 2 * leaf, rest = n - h;
   scl_block t1 = scl_block_part(t, 0, 0, h, h), t2 = scl_block_part(t, h, h, rest, rest);
-  scl_block off = form.lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
+  scl_block off = form->lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
   scl_block b1 =
-      form.right ? scl_block_part(b, 0, 0, b.nrow, h) : scl_block_part(b, 0, 0, h, b.ncol);
+      form->right ? scl_block_part(b, 0, 0, b.nrow, h) : scl_block_part(b, 0, 0, h, b.ncol);
   scl_block b2 =
-      form.right ? scl_block_part(b, 0, h, b.nrow, rest) : scl_block_part(b, h, 0, rest, b.ncol);
-  if (form.reversed) {
-    SCL_TRY(solve(op, form, t2, b2));
+      form->right ? scl_block_part(b, 0, h, b.nrow, rest) : scl_block_part(b, h, 0, rest, b.ncol);
+  if (form->reversed) {
+    SCL_TRY(solve(op, form, at + h, t2, b2));
     SCL_TRY(eliminate(op, form, off, b2, b1));
-    return solve(op, form, t1, b1);
+    return solve(op, form, at, t1, b1);
   }
-  SCL_TRY(solve(op, form, t1, b1));
+  SCL_TRY(solve(op, form, at, t1, b1));
   SCL_TRY(eliminate(op, form, off, b1, b2));
-  return solve(op, form, t2, b2);
+  return solve(op, form, at + h, t2, b2);
 }
 
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b) {
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
-  return solve(op, form_of(side, view, trans), t, b);
+  solve_form form = form_of(side, view, trans);
+  if (!use_strips(op, t.nrow, form.right ? b.nrow : b.ncol, b)) return solve(op, &form, 0, t, b);
+  form.leaf = STRIPS_ORDER;
+  SCL_TRY(
+      scl_cl_strips_room(&op->cl->base, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));
+  scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
+  if (status == SCL_OK) status = solve(op, &form, 0, t, b);
+  scl_buffer_release(form.packed.buffer);
+  return status;
 }
 
 scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
@@ -104,11 +133,11 @@ scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
   return copy_triangles(op, true, src, dst, 1, 0, 0, src.nrow);
 }
 
-/* The inverses of all diagonal blocks of order TRIANGULAR_LEAF, as the solutions of X T = I, from
- * the identity in dst. */
-static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
-  size_t n = t.nrow, leaf = min_size(n, TRIANGULAR_LEAF);
-  size_t batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
+/* The inverses of all diagonal blocks of order `leaf`, as the solutions of X T = I, from the
+ * identity in dst. */
+static scl_status invert_leaves(scl_cl_op *op, bool lower, size_t leaf, scl_block t,
+                                scl_block dst) {
+  size_t n = t.nrow, batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
   size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(leaf, local[0]), batch};
   solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
   return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii",
@@ -116,6 +145,28 @@ static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_bloc
                        (long long)dst.offset, (long long)dst.ld, 1LL, (int)form.transposed,
                        (int)form.reversed, (long long)(leaf * (t.ld + 1)),
                        (long long)(leaf * (dst.ld + 1)), (int)last, (int)last);
+}
+
+/* The same by matrix instructions, for blocks of order STRIPS_ORDER. */
+static scl_status invert_strips(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
+  size_t n = t.nrow, batch = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  size_t last = n - (batch - 1) * STRIPS_ORDER, order = min_size(n, STRIPS_ORDER);
+  solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
+  SCL_TRY(scl_cl_strips_room(&op->cl->base, batch, &form.packed));
+  scl_cl_strips strips = {.right = true,
+                          .reversed = form.reversed,
+                          .n = order,
+                          .n_last = last,
+                          .rhs = order,
+                          .rhs_last = last,
+                          .batch = batch,
+                          .step_b = STRIPS_ORDER * (dst.ld + 1),
+                          .b = dst,
+                          .packed = form.packed};
+  scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
+  if (status == SCL_OK) status = scl_cl_strips_solve_in(op, &strips);
+  scl_buffer_release(form.packed.buffer);
+  return status;
 }
 
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
@@ -182,11 +233,14 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   size_t n = t.nrow;
   if (n == 0) return SCL_OK;
   SCL_TRY(make_identity(op, dst));
-  SCL_TRY(invert_leaves(op, lower, t, dst));
-  if (n <= TRIANGULAR_LEAF) return SCL_OK;
+  bool strips = use_strips(op, n, n, dst);
+  size_t leaf = strips ? STRIPS_ORDER : TRIANGULAR_LEAF;
+  SCL_TRY(strips ? invert_strips(op, lower, t, dst)
+                 : invert_leaves(op, lower, min_size(n, leaf), t, dst));
+  if (n <= leaf) return SCL_OK;
 
   size_t most = 0; /* elements that the pairs of a level need */
-  for (size_t s = TRIANGULAR_LEAF; s < n; s *= 2) {
+  for (size_t s = leaf; s < n; s *= 2) {
     size_t need = (n - s + 2 * s - 1) / (2 * s) * s * s;
     if (need > most) most = need;
   }
@@ -194,7 +248,7 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   SCL_TRY(scl_block_create(&op->cl->base, most, 2, &work));
   scl_block second = scl_block_part(work, 0, 1, most, 1);
   scl_status status = SCL_OK;
-  for (size_t s = TRIANGULAR_LEAF; s < n && status == SCL_OK; s *= 2)
+  for (size_t s = leaf; s < n && status == SCL_OK; s *= 2)
     status = invert_pairs(op, lower, s, t, dst, work, second);
   scl_buffer_release(work.buffer);
   return status;

@@ -3,16 +3,12 @@
  *
  * CHOLESKY_BLOCK: order of the diagonal blocks that one group factors in local memory.
  * CHOLESKY_LINES: work-items to a row of such a block.
- * CHOLESKY_MMA_BLOCK: the same order for the matrix-instruction kernels.
- * CHOLESKY_PANEL_WARPS: strips of 16 rows to a group of cholesky_mma_panel. */
+ * The matrix-instruction kernel's blocks have the order STRIPS_ORDER (triangular.h). */
 #ifndef SCL_CHOLESKY_H
 #define SCL_CHOLESKY_H
 
 #define CHOLESKY_BLOCK 64
 #define CHOLESKY_GPU_LINES 4
 #define CHOLESKY_CPU_LINES 1
-
-#define CHOLESKY_MMA_BLOCK 128
-#define CHOLESKY_PANEL_WARPS 4
 
 #endif

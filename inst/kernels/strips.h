@@ -1,0 +1,62 @@
+/* Strips of 16 rows in the registers of a warp, on the double-precision matrix instructions of NVIDIA
+ * devices of compute capability 9.0 and later: what cholesky_mma.cl and triangular_mma.cl share.
+ *
+ * A strip is 16 rows of a block of order STRIPS_ORDER, held as blocks of 16 x 16. With g = lane / 4 and
+ * t = lane % 4, entry (2g + r, 8h + 2t + e) of a block b is b[h][2r + e]. So an accumulator of the
+ * 16 x 8 x 4 instruction can serve as its A operand without any exchange, as the sum may be
+ * relabelled: step (h, e) sums over k = 8h + 2t + e.
+ *
+ * The triangular factor that all warps need as B operand is packed: column blocks of 16 columns, each
+ * of STRIPS_ORDER rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment loads and stores of
+ * bank conflicts). Its 16 x 16 diagonal blocks are replaced by their inverses, so that solving is
+ * a product. Entries above the diagonal blocks are undefined. */
+
+#define STRIPS (STRIPS_ORDER / 16)
+#define STRIPS_TAIL (STRIPS - 1)
+#define STRIPS_COLUMN (16 * STRIPS_ORDER) /* doubles of one packed column block */
+#define STRIPS_AT(row, k) ((row) * 16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
+
+/* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
+#define STRIPS_INLINE static inline __attribute__((always_inline))
+
+#define STRIPS_MMA(to, from, a0, a1, b0)                                                         \
+  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "                                 \
+               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"                              \
+               : "=d"(to[0]), "=d"(to[1]), "=d"(to[2]), "=d"(to[3])                                \
+               : "d"(a0), "d"(a1), "d"(b0), "d"(from[0]), "d"(from[1]), "d"(from[2]), "d"(from[3]))
+
+STRIPS_INLINE double lane_value(const double value, const int lane) {
+  const uint2 bits = as_uint2(value);
+  uint low, high;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(low) : "r"(bits.x), "r"(lane));
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(high) : "r"(bits.y), "r"(lane));
+  return as_double((uint2)(low, high));
+}
+
+/* to = from + x B', where B is the 16 rows of a packed column block from `row` on. Two chains. */
+STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
+                             __local const double *packed, const int row, const int g,
+                             const int t) {
+  SCL_UNROLL
+  for (int h = 0; h < 2; h++) {
+    const double2 b0 = *(__local const double2 *)(packed + STRIPS_AT(row + g, 8 * h + 2 * t));
+    const double2 b1 = *(__local const double2 *)(packed + STRIPS_AT(row + 8 + g, 8 * h + 2 * t));
+    if (h == 0) {
+      STRIPS_MMA(to[0], from[0], x[0][0], x[0][2], b0.x);
+      STRIPS_MMA(to[1], from[1], x[0][0], x[0][2], b1.x);
+    } else {
+      STRIPS_MMA(to[0], to[0], x[1][0], x[1][2], b0.x);
+      STRIPS_MMA(to[1], to[1], x[1][0], x[1][2], b1.x);
+    }
+    STRIPS_MMA(to[0], to[0], x[h][1], x[h][3], b0.y);
+    STRIPS_MMA(to[1], to[1], x[h][1], x[h][3], b1.y);
+  }
+}
+
+STRIPS_INLINE void negate(double to[2][4], double x[2][4]) {
+  SCL_UNROLL
+  for (int h = 0; h < 2; h++) {
+    SCL_UNROLL
+    for (int i = 0; i < 4; i++) to[h][i] = -x[h][i];
+  }
+}

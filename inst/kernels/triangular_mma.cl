@@ -1,0 +1,159 @@
+/* Substitution with a triangular block of order n <= STRIPS_ORDER and many right-hand sides, in place, on the
+ * double-precision matrix instructions of NVIDIA devices of compute capability 9.0 and later: the
+ * twin of triangular.cl, over strips.h, used under the same conditions as gemm_mma.cl.
+ *
+ * The eight forms are reduced to "L x = b" with a lower L as in triangular.cl: unknown p has the index
+ * r(p) = p, or n-1-p if `reversed`; L(p, q) is T(r(p), r(q)), or T(r(q), r(p)) if `transposed`.
+ * triangular_mma_pack writes L in packed form, with inverted 16 x 16 diagonal blocks;
+ * triangular_mma_solve substitutes block by block with it, so that only blocks of 16 are ever
+ * inverted and the residual stays small whatever the condition.
+ *
+ * Both take a batch in dimension 1, of which the last may be of order n_last. From n on L is
+ * continued by the identity. */
+
+/* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of the transposed
+ * inverse in x. */
+STRIPS_INLINE void invert16(double x[16], const double l[16], const int lane) {
+  SCL_UNROLL
+  for (int j = 0; j < 16; j++) x[j] = lane == j ? 1.0 : 0.0;
+  SCL_UNROLL
+  for (int j = 0; j < 16; j++) {
+    x[j] /= lane_value(l[j], j);
+    SCL_UNROLL
+    for (int c = j + 1; c < 16; c++) x[c] = fma(-x[j], lane_value(l[j], c), x[c]);
+  }
+}
+
+SCL_INLINE double triangular_entry(__global const double *T, const int ld, const int n, const int p,
+                                   const int q, const int transposed, const int reversed) {
+  if (p >= n || q >= n) return p == q ? 1.0 : 0.0;
+  const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
+  return T[transposed ? s + (long)r * ld : r + (long)s * ld];
+}
+
+/* One group a block, STRIPS warps. */
+__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
+triangular_mma_pack(const int n, const int n_last, __global const double *T, const long offset_t,
+                    const int ld, const long step_t, const int transposed, const int reversed,
+                    __global double *packed) {
+  const int item = get_local_id(0), lane = item & 31, w = item >> 5;
+  const int which = get_group_id(1);
+  const int order = which == (int)get_num_groups(1) - 1 ? n_last : n;
+  T += offset_t + which * step_t;
+  packed += (long)which * (STRIPS * STRIPS_COLUMN);
+  double l[16], x[16];
+  SCL_UNROLL
+  for (int k = 0; k < 16; k++) {
+    const int row = lane & 15;
+    l[k] = k <= row
+               ? triangular_entry(T, ld, order, 16 * w + row, 16 * w + k, transposed, reversed)
+               : 0.0;
+  }
+  invert16(x, l, lane);
+  if (lane < 16) {
+    SCL_UNROLL
+    for (int k = 0; k < 16; k++) packed[w * STRIPS_COLUMN + STRIPS_AT(16 * w + k, lane)] = x[k];
+  }
+  /* the blocks below, work-items along what is contiguous in T */
+  for (int p = 0; p < STRIPS_TAIL; p++) {
+    const int first = 16 * (p + 1), rows = STRIPS_ORDER - first;
+    for (int e = item; e < 16 * rows; e += 32 * STRIPS) {
+      const int row = first + (transposed ? e / 16 : e % rows);
+      const int k = transposed ? e % 16 : e / rows;
+      packed[p * STRIPS_COLUMN + STRIPS_AT(row, k)] =
+          triangular_entry(T, ld, order, row, 16 * p + k, transposed, reversed);
+    }
+  }
+}
+
+/* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. One strip of
+ * 16 right-hand sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous
+ * copies, two ahead. */
+__kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
+triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
+                     __global double *B, const long offset_b, const long step, const long next,
+                     const long step_b, const int reversed, __global const double *packed,
+                     const long offset_packed) {
+  __local double ring[3 * STRIPS_COLUMN] __attribute__((aligned(128)));
+  const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
+  const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
+  const int order = last ? n_last : n;
+  const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * g;
+  const int mine = clamp((last ? rhs_last : rhs) - first, 0, 2); /* of this lane's two */
+  B += offset_b + which * step_b + first * next;
+  packed += offset_packed + (long)which * (STRIPS * STRIPS_COLUMN);
+#define TRIANGULAR_GET(p, slot)                                                                    \
+  do {                                                                                             \
+    for (int i = 256 * (p) + 2 * item; i < STRIPS_COLUMN; i += 64 * STRIPS_WARPS)                  \
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(                              \
+                       (uint)(ulong)(ring + (slot) * STRIPS_COLUMN + i)),                          \
+                   "l"(packed + (p) * STRIPS_COLUMN + i)                                           \
+                   : "memory");                                                                    \
+    asm volatile("cp.async.commit_group;" ::: "memory");                                           \
+  } while (0)
+/* Where unknown p of this lane's first right-hand side lies. */
+#define TRIANGULAR_PLACE(p) (B + (reversed ? order - 1 - (p) : (p)) * step)
+  TRIANGULAR_GET(0, 0);
+  TRIANGULAR_GET(1, 1);
+
+  double head[2][4], tail[STRIPS_TAIL][2][4];
+#define TRIANGULAR_FETCH(block, q)                                                                 \
+  SCL_UNROLL                                                                                       \
+  for (int h = 0; h < 2; h++) {                                                                    \
+    SCL_UNROLL                                                                                     \
+    for (int e = 0; e < 2; e++) {                                                                  \
+      const int unknown = 16 * (q) + 8 * h + 2 * t + e;                                            \
+      double2 pair = 0.0;                                                                          \
+      if (unknown < order) {                                                                       \
+        __global const double *from = TRIANGULAR_PLACE(unknown);                                   \
+        if (next == 1 && mine == 2) {                                                              \
+          pair = *(__global const double2 *)from;                                                  \
+        } else {                                                                                   \
+          if (mine > 0) pair.x = from[0];                                                          \
+          if (mine > 1) pair.y = from[next];                                                       \
+        }                                                                                          \
+      }                                                                                            \
+      block[h][e] = pair.x;                                                                        \
+      block[h][2 + e] = pair.y;                                                                    \
+    }                                                                                              \
+  }
+  TRIANGULAR_FETCH(head, 0)
+  SCL_UNROLL
+  for (int s = 0; s < STRIPS_TAIL; s++) {
+    TRIANGULAR_FETCH(tail[s], s + 1)
+  }
+
+  /* Unrolled: guards of a looped body would end the overlap of the chains. */
+  SCL_UNROLL
+  for (int p = 0; p < STRIPS; p++) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    barrier(CLK_LOCAL_MEM_FENCE);
+    TRIANGULAR_GET(p + 2, (p + 2) % 3); /* past the last column block: an empty group */
+    __local const double *c = ring + p % 3 * STRIPS_COLUMN;
+    double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
+    double solved[2][4], minus[2][4];
+    times16(solved, zero, head, c, 16 * p, g, t);
+    negate(minus, solved);
+    SCL_UNROLL
+    for (int h = 0; h < 2; h++) {
+      SCL_UNROLL
+      for (int e = 0; e < 2; e++) {
+        const int unknown = 16 * p + 8 * h + 2 * t + e;
+        if (unknown < order) {
+          __global double *to = TRIANGULAR_PLACE(unknown);
+          if (next == 1 && mine == 2) {
+            *(__global double2 *)to = (double2)(solved[h][e], solved[h][2 + e]);
+          } else {
+            if (mine > 0) to[0] = solved[h][e];
+            if (mine > 1) to[next] = solved[h][2 + e];
+          }
+        }
+      }
+    }
+    if (p + 1 < STRIPS) times16(head, tail[0], minus, c, 16 * (p + 1), g, t);
+    SCL_UNROLL
+    for (int s = 1; s < STRIPS_TAIL; s++) {
+      if (p + 1 + s < STRIPS) times16(tail[s - 1], tail[s], minus, c, 16 * (p + 1 + s), g, t);
+    }
+  }
+}
