@@ -91,9 +91,13 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
   scl_mat *s;
   SCL_TRY(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
   scl_status status = SCL_OK;
+  bool taken = false;
   if (scl_is_empty(s)) goto done;
   SCL_GO(scl_engine_of(s)->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), scl_mat_block(s)));
-  SCL_GO(adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s)));
+  if (scl_engine_of(s)->potrf_adjoint != NULL) {
+    SCL_GO(scl_engine_of(s)->potrf_adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s), &taken));
+  }
+  if (!taken) SCL_GO(adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s)));
 done:
   return scl_give(status, s, out);
 }

@@ -210,6 +210,8 @@ scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block 
 scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info);
 scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst);
 scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
+/* scl_cl_adjoint.c */
+scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool *taken);
 /* scl_cl_glm.c, scl_cl_covariance.c */
 scl_status scl_cl_glm(scl_context *ctx, const struct scl_glm_pass *pass);
 scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);

@@ -211,6 +211,7 @@ const scl_engine scl_cl_engine = {
     .trtri = scl_cl_trtri,
     .potri = scl_cl_potri,
     .potrf_adjoint_leaf = scl_cl_potrf_adjoint_leaf,
+    .potrf_adjoint = scl_cl_potrf_adjoint,
     .adjoint_leaf = 256,
     .covariance = scl_cl_covariance,
     .covariance_adjoint = scl_cl_covariance_adjoint,

@@ -1,5 +1,5 @@
 /* Structure and elementwise operations of the device engine: elementwise.cl, arith.cl. */
-#include "scl_cl.h"
+#include "scl_cl_linalg.h"
 
 enum {
   TILE = 32,           /* ELEMENTWISE_TILE */
@@ -75,6 +75,10 @@ static scl_status launch_copy(scl_cl_op *op, scl_copy kind, scl_block src, scl_b
   global[1] = columns * local[1];
   return scl_cl_launch(op, SCL_K_elementwise_transpose, 2, global, local, "iiiibb", (int)kind,
                        in_place, (int)dst.nrow, (int)dst.ncol, src, dst);
+}
+
+scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst) {
+  return is_empty(dst) ? SCL_OK : launch_copy(op, SCL_COPY_TRANSPOSED, src, dst);
 }
 
 scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst) {

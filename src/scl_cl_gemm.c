@@ -84,7 +84,9 @@ static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   if (!aligned || !scl_cl_has_mma(op->cl)) return SCL_CL_TILE_PORTABLE;
   size_t tiles = ceil_div(p->c.nrow, GEMM_MMA_LARGE_M) * ceil_div(p->c.ncol, GEMM_MMA_TILE_N);
   if (p->region != SCL_ALL) tiles = ceil_div(tiles, 2);
-  return tiles * p->batch >= MANY_TILES ? SCL_CL_TILE_MMA_LARGE : SCL_CL_TILE_MMA_SMALL;
+  /* With a transposed A the large tile needs more registers than there are. */
+  bool large = tiles * p->batch >= MANY_TILES && p->trans_a == SCL_NO_TRANS;
+  return large ? SCL_CL_TILE_MMA_LARGE : SCL_CL_TILE_MMA_SMALL;
 }
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {

@@ -42,8 +42,8 @@ scl_status scl_cl_strips_room(scl_context *ctx, size_t blocks, scl_block *out);
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
                                  scl_block packed);
 
-/* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b, or
- * along its rows if `right`. In the last the orders are n_last and rhs_last. */
+/* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b,
+ * or along its rows if `right`. In the last the orders are n_last and rhs_last. */
 typedef struct {
   bool right, reversed;
   size_t n, n_last, rhs, rhs_last, batch, step_b, first;
@@ -55,6 +55,23 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *strips);
 /* scl_cl_trsm inside an operation. */
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b);
+
+/* dst = inverse of a triangular t, by substitution, from the identity in dst; the same for each of
+ * the diagonal blocks of order STRIPS_ORDER alone. */
+scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
+scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
+
+/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a lower t,
+ * by doubling and without a correction. dst has the leading dimension `block` and holds the identity in
+ * their places, block * (block + 1) elements from one to the next. Needs matrix instructions. */
+scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
+
+/* dst = src'. */
+scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst);
+
+/* dst = lower triangles (zeros above them) of a batch of square blocks, the last of order `last`. */
+scl_status scl_cl_lowers_in(scl_cl_op *op, scl_block src, scl_block dst, size_t batch,
+                            size_t step_src, size_t step_dst, size_t last);
 
 /* scl_cl_trtri inside an operation. The residual X T - I is small row by row. */
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);

@@ -129,15 +129,20 @@ static scl_status copy_triangles(scl_cl_op *op, bool lower, scl_block src, scl_b
                        (int)!lower, src, dst, (long long)step_src, (long long)step_dst, (int)last);
 }
 
+scl_status scl_cl_lowers_in(scl_cl_op *op, scl_block src, scl_block dst, size_t batch,
+                            size_t step_src, size_t step_dst, size_t last) {
+  return copy_triangles(op, true, src, dst, batch, step_src, step_dst, last);
+}
+
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
   return copy_triangles(op, true, src, dst, 1, 0, 0, src.nrow);
 }
 
-/* The inverses of all diagonal blocks of order `leaf`, as the solutions of X T = I, from the
- * identity in dst. */
-static scl_status invert_leaves(scl_cl_op *op, bool lower, size_t leaf, scl_block t,
-                                scl_block dst) {
-  size_t n = t.nrow, batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
+/* The inverses of all diagonal blocks of order TRIANGULAR_LEAF, as the solutions of X T = I, from
+ * the identity in dst. */
+static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
+  size_t n = t.nrow, leaf = min_size(n, TRIANGULAR_LEAF);
+  size_t batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
   size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(leaf, local[0]), batch};
   solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
   return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii",
@@ -147,34 +152,12 @@ static scl_status invert_leaves(scl_cl_op *op, bool lower, size_t leaf, scl_bloc
                        (long long)(leaf * (dst.ld + 1)), (int)last, (int)last);
 }
 
-/* The same by matrix instructions, for blocks of order STRIPS_ORDER. */
-static scl_status invert_strips(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
-  size_t n = t.nrow, batch = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
-  size_t last = n - (batch - 1) * STRIPS_ORDER, order = min_size(n, STRIPS_ORDER);
-  solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
-  SCL_TRY(scl_cl_strips_room(&op->cl->base, batch, &form.packed));
-  scl_cl_strips strips = {.right = true,
-                          .reversed = form.reversed,
-                          .n = order,
-                          .n_last = last,
-                          .rhs = order,
-                          .rhs_last = last,
-                          .batch = batch,
-                          .step_b = STRIPS_ORDER * (dst.ld + 1),
-                          .b = dst,
-                          .packed = form.packed};
-  scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
-  if (status == SCL_OK) status = scl_cl_strips_solve_in(op, &strips);
-  scl_buffer_release(form.packed.buffer);
-  return status;
-}
-
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
  * p; the second block of the last pair has order s2 <= s. Of a lower T, Y = X22, Z = X11, D = T11
  * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work`,
  * `work_d`: room for s x s elements a pair. */
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
-                               scl_block work, scl_block work_d) {
+                               scl_block work, scl_block work_d, bool correct) {
   size_t n = t.nrow, pairs = (n - s + 2 * s - 1) / (2 * s);
   size_t s2 = min_size(s, n - (pairs - 1) * 2 * s - s);
   size_t step_t = 2 * s * (t.ld + 1), step = 2 * s * (dst.ld + 1);
@@ -211,6 +194,7 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
   q.step_b = q.step_c = step;
   q.k_last = lower ? s : s2;
   SCL_TRY(scl_cl_product_in(op, &q));
+  if (!correct) return SCL_OK;
 
   /* W += X21 D */
   SCL_TRY(copy_triangles(op, lower, diagonal, d, pairs, step_t, s * s, lower ? s : s2));
@@ -233,14 +217,12 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   size_t n = t.nrow;
   if (n == 0) return SCL_OK;
   SCL_TRY(make_identity(op, dst));
-  bool strips = use_strips(op, n, n, dst);
-  size_t leaf = strips ? STRIPS_ORDER : TRIANGULAR_LEAF;
-  SCL_TRY(strips ? invert_strips(op, lower, t, dst)
-                 : invert_leaves(op, lower, min_size(n, leaf), t, dst));
-  if (n <= leaf) return SCL_OK;
+  if (use_strips(op, n, n, dst)) return scl_cl_strips_invert_in(op, lower, t, dst);
+  SCL_TRY(invert_leaves(op, lower, t, dst));
+  if (n <= TRIANGULAR_LEAF) return SCL_OK;
 
   size_t most = 0; /* elements that the pairs of a level need */
-  for (size_t s = leaf; s < n; s *= 2) {
+  for (size_t s = TRIANGULAR_LEAF; s < n; s *= 2) {
     size_t need = (n - s + 2 * s - 1) / (2 * s) * s * s;
     if (need > most) most = need;
   }
@@ -248,8 +230,20 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   SCL_TRY(scl_block_create(&op->cl->base, most, 2, &work));
   scl_block second = scl_block_part(work, 0, 1, most, 1);
   scl_status status = SCL_OK;
-  for (size_t s = leaf; s < n && status == SCL_OK; s *= 2)
-    status = invert_pairs(op, lower, s, t, dst, work, second);
+  for (size_t s = TRIANGULAR_LEAF; s < n && status == SCL_OK; s *= 2)
+    status = invert_pairs(op, lower, s, t, dst, work, second, true);
+  scl_buffer_release(work.buffer);
+  return status;
+}
+
+scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst) {
+  SCL_TRY(scl_cl_strips_leaves_in(op, true, t, dst));
+  if (t.nrow <= STRIPS_ORDER) return SCL_OK;
+  scl_block work;
+  SCL_TRY(scl_block_create(&op->cl->base, block, t.nrow + block, &work));
+  scl_status status = SCL_OK;
+  for (size_t s = STRIPS_ORDER; s < min_size(block, t.nrow) && status == SCL_OK; s *= 2)
+    status = invert_pairs(op, true, s, t, dst, work, work, false);
   scl_buffer_release(work.buffer);
   return status;
 }

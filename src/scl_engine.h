@@ -134,6 +134,9 @@ typedef struct scl_engine {
    * is read). Out: s holds the symmetric S, both halves. In place. */
   scl_status (*potrf_adjoint_leaf)(scl_context *ctx, scl_block l, scl_block s);
   size_t adjoint_leaf; /* largest n of the leaf */
+  /* The same for any order at once, where the engine knows a better way than the recursion over the
+   * leaf. NULL, or *taken = false and nothing done, leaves it to that. */
+  scl_status (*potrf_adjoint)(scl_context *ctx, scl_block l, scl_block s, bool *taken);
 
   /* ---- statistics -----------------------------------------------------------------------------
    */

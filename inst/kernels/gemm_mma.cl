@@ -20,8 +20,8 @@
  * instructions of 8 columns that cover 16 columns of a flat B take its even and its odd columns. None
  * of this changes a sum; it makes pairs of neighbours out of what a lane needs.
  *
- * Edges. Copies past the last row or past the end of k fill in zeros. Stages past the end are zero as
- * well, so that their number can be even. */
+ * Edges. Copies past the end of k fill in zeros, so that the number of stages can be even; rows past the
+ * last one are read from the last one, and their results not written. */
 
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
 #define MMA_INLINE static inline __attribute__((always_inline))
@@ -64,23 +64,34 @@ MMA_INLINE int mma_place(const int deep, const int swap, const int tile, const i
   return (swap ? r ^ (r >> 1 & 1) : r) * MMA_DEPTH + d;
 }
 
-/* Starts the copies of one operand's stage; x points at its first element, of which `rows` rows and
- * `depth` depths exist. */
+#define MMA_COPIES(tile) ((tile) * MMA_DEPTH / 2 / MMA_ITEMS) /* 16-byte copies of a work-item */
+
+/* Row and depth, in a stage, of a work-item's i-th copy. */
+#define MMA_COPY_PLACE(deep, tile, i, r, d)                                                        \
+  const int pair_ = item + (i) * MMA_ITEMS;                                                        \
+  const int r = (deep) ? pair_ / (MMA_DEPTH / 2) : pair_ % ((tile) / 2) * 2;                       \
+  const int d = (deep) ? pair_ % (MMA_DEPTH / 2) * 2 : pair_ / ((tile) / 2)
+
+/* Where a work-item's copies come from, counted from the first element of a stage. Rows past the last
+ * are taken to be the last ones: what they give is never written. */
+MMA_INLINE void mma_aim(const int deep, const int tile, int *from, const int ld, const int rows,
+                        const int item) {
+  SCL_UNROLL
+  for (int i = 0; i < MMA_COPIES(tile); i++) {
+    MMA_COPY_PLACE(deep, tile, i, r, d);
+    from[i] = deep ? min(r, rows - 1) * ld + d : min(r, (rows - 1) & ~1) + d * ld;
+  }
+}
+
+/* Starts the copies of one operand's stage; x points at its first element, `depth` depths exist. */
 MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local double *stage,
-                         __global const double *x, const int ld, const int rows, const int depth,
+                         __global const double *x, const int *from, const int depth,
                          const int item) {
   SCL_UNROLL
-  for (int i = 0; i < tile * MMA_DEPTH / 2 / MMA_ITEMS; i++) {
-    const int pair = item + i * MMA_ITEMS;
-    if (deep) {
-      const int r = pair / (MMA_DEPTH / 2), d = pair % (MMA_DEPTH / 2) * 2;
-      const int bytes = r < rows ? 8 * clamp(depth - d, 0, 2) : 0;
-      MMA_COPY16(stage + mma_place(deep, swap, tile, r, d), x + d + (long)r * ld, bytes);
-    } else {
-      const int r = pair % (tile / 2) * 2, d = pair / (tile / 2);
-      const int bytes = d < depth ? 8 * clamp(rows - r, 0, 2) : 0;
-      MMA_COPY16(stage + mma_place(deep, swap, tile, r, d), x + r + (long)d * ld, bytes);
-    }
+  for (int i = 0; i < MMA_COPIES(tile); i++) {
+    MMA_COPY_PLACE(deep, tile, i, r, d);
+    const int bytes = deep ? 8 * clamp(depth - d, 0, 2) : d < depth ? 16 : 0;
+    MMA_COPY16(stage + mma_place(deep, swap, tile, r, d), x + from[i], bytes);
   }
 }
 
@@ -256,7 +267,9 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
   B += deep_b ? begin + (long)column0 * ldb : column0 + (long)begin * ldb;
   const long advance_a = deep_a ? (long)MMA_DEPTH : (long)MMA_DEPTH * lda;
   const long advance_b = deep_b ? (long)MMA_DEPTH : (long)MMA_DEPTH * ldb;
-  const int rows_a = m - row0, rows_b = n - column0;
+  int from_a[MMA_COPIES(MMA_TILE_M)], from_b[MMA_COPIES(MMA_TILE_N)];
+  mma_aim(deep_a, MMA_TILE_M, from_a, lda, m - row0, item);
+  mma_aim(deep_b, MMA_TILE_N, from_b, ldb, n - column0, item);
   int left = end - begin; /* depths not yet on their way */
   const int stages = left > 0 ? 2 * ((left + 2 * MMA_DEPTH - 1) / (2 * MMA_DEPTH)) : 0;
   int to = 0, from = 0; /* offsets of the stages to fill and to read */
@@ -264,9 +277,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
 #define MMA_NEXT(place) ((place) == (MMA_STAGES - 1) * MMA_STAGE ? 0 : (place) + MMA_STAGE)
 #define MMA_FILL()                                                                                 \
   do {                                                                                             \
-    mma_copy(deep_a, 1, MMA_TILE_M, ring + to, A, lda, rows_a, left, item);                        \
-    mma_copy(deep_b, 0, MMA_TILE_N, ring + to + MMA_DEPTH * MMA_TILE_M, B, ldb, rows_b, left,      \
-             item);                                                                                \
+    mma_copy(deep_a, 1, MMA_TILE_M, ring + to, A, from_a, left, item);                             \
+    mma_copy(deep_b, 0, MMA_TILE_N, ring + to + MMA_DEPTH * MMA_TILE_M, B, from_b, left, item);    \
     MMA_COMMIT();                                                                                  \
     A += advance_a;                                                                                \
     B += advance_b;                                                                                \

@@ -1,0 +1,149 @@
+/* Reverse mode of the Cholesky factorisation as one operation, for devices with matrix
+ * instructions.
+ *
+ * The recursion is that of scl_cholesky.c, with three changes that suit a device. The inverses of
+ * all diagonal blocks of order LEAF are made first, in a few batched launches. The leaf is the
+ * closed form with such an inverse. And W = (G_adj - 2 S2 G) L1^-1 is written as its transposed
+ * half
+ *
+ *   S12 = 1/2 L1^-T (G_adj - 2 S2 G)'
+ *
+ * right where S needs it, by blocks of columns from the right, so that what is left is products:
+ * S1_adj -= 2 tril(S12 G), and S21 is the transposed copy. */
+#include "scl_cl_linalg.h"
+
+enum { LEAF = 512, BAND = LEAF * (LEAF + 1) };
+
+typedef struct {
+  scl_cl_op op;
+  scl_block l, s;
+  scl_block inverse, lower; /* of the diagonal blocks of l, LEAF x LEAF each, BAND apart */
+  scl_block work;           /* three such blocks */
+} reverse_sweep;
+
+/* Of order n, at row `at` of the whole matrix, a multiple of LEAF. */
+static scl_block diagonal_block(scl_block blocks, size_t at, size_t n) {
+  blocks.offset += at / LEAF * BAND;
+  blocks.ld = LEAF;
+  blocks.nrow = blocks.ncol = n;
+  return blocks;
+}
+
+static scl_status product(reverse_sweep *r, double alpha, scl_trans trans_a, scl_block a,
+                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                          double beta, scl_block c, scl_region region) {
+  return scl_cl_product_in(&r->op, &(scl_cl_product){.alpha = alpha,
+                                                     .trans_a = trans_a,
+                                                     .a = a,
+                                                     .view_a = view_a,
+                                                     .trans_b = trans_b,
+                                                     .b = b,
+                                                     .view_b = view_b,
+                                                     .beta = beta,
+                                                     .c = c,
+                                                     .region = region,
+                                                     .batch = 1});
+}
+
+/* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(L_adj) with its mirror image.
+ */
+static scl_status leaf(reverse_sweep *r, size_t at, size_t n) {
+  scl_block l = diagonal_block(r->lower, at, n), inverse = diagonal_block(r->inverse, at, n);
+  scl_block s = scl_block_part(r->s, at, at, n, n), adjoint = diagonal_block(r->work, 0, n);
+  scl_block q = diagonal_block(r->work, LEAF, n), half = diagonal_block(r->work, 2 * LEAF, n);
+  SCL_TRY(scl_cl_lower_in(&r->op, s, adjoint));
+  SCL_TRY(product(r, 1.0, SCL_TRANS, l, SCL_LOWER, SCL_NO_TRANS, adjoint, SCL_LOWER, 0.0, q,
+                  SCL_MIRRORED));
+  SCL_TRY(product(r, 1.0, SCL_NO_TRANS, q, SCL_SYMMETRIC, SCL_NO_TRANS, inverse, SCL_LOWER, 0.0,
+                  half, SCL_ALL));
+  return product(r, 0.5, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, half, SCL_GENERAL, 0.0, s,
+                 SCL_MIRRORED);
+}
+
+/* Rows [at, at + n) of S12 from the columns of G_adj - 2 S2 G that lie below, rows [below, N): the
+ * right half first, then its part is taken from the left half. */
+static scl_status solve_columns(reverse_sweep *r, size_t at, size_t n, size_t below, size_t end) {
+  size_t rows = end - below;
+  if (n <= LEAF) {
+    return product(r, 0.5, SCL_TRANS, diagonal_block(r->inverse, at, n), SCL_LOWER, SCL_TRANS,
+                   scl_block_part(r->s, below, at, rows, n), SCL_GENERAL, 0.0,
+                   scl_block_part(r->s, at, below, n, rows), SCL_ALL);
+  }
+  size_t left = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + left, right = n - left;
+  SCL_TRY(solve_columns(r, middle, right, below, end));
+  SCL_TRY(product(r, -2.0, SCL_TRANS, scl_block_part(r->s, middle, below, right, rows), SCL_GENERAL,
+                  SCL_NO_TRANS, scl_block_part(r->l, middle, at, right, left), SCL_GENERAL, 1.0,
+                  scl_block_part(r->s, below, at, rows, left), SCL_ALL));
+  return solve_columns(r, at, left, below, end);
+}
+
+static scl_status sweep(reverse_sweep *r, size_t at, size_t n) {
+  if (n <= LEAF) return leaf(r, at, n);
+  size_t n1 = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + n1, n2 = n - n1;
+  scl_block g = scl_block_part(r->l, middle, at, n2, n1);
+  scl_block s12 = scl_block_part(r->s, at, middle, n1, n2);
+  scl_block s21 = scl_block_part(r->s, middle, at, n2, n1);
+  SCL_TRY(sweep(r, middle, n2));
+  SCL_TRY(product(r, -2.0, SCL_NO_TRANS, scl_block_part(r->s, middle, middle, n2, n2),
+                  SCL_SYMMETRIC, SCL_NO_TRANS, g, SCL_GENERAL, 1.0, s21, SCL_ALL));
+  SCL_TRY(solve_columns(r, at, n1, middle, middle + n2));
+  SCL_TRY(product(r, -2.0, SCL_NO_TRANS, s12, SCL_GENERAL, SCL_NO_TRANS, g, SCL_GENERAL, 1.0,
+                  scl_block_part(r->s, at, at, n1, n1), SCL_LOWER_HALF));
+  SCL_TRY(scl_cl_transpose_in(&r->op, s12, s21));
+  return sweep(r, at, n1);
+}
+
+/* Lower triangles and inverses of the diagonal blocks. */
+static scl_status prepare(reverse_sweep *r) {
+  size_t n = r->l.nrow, blocks = (n + LEAF - 1) / LEAF, last = n - (blocks - 1) * LEAF;
+  size_t order = blocks > 1 ? LEAF : n;
+  SCL_TRY(scl_cl_lowers_in(&r->op, scl_block_part(r->l, 0, 0, order, order),
+                           diagonal_block(r->lower, 0, order), blocks, LEAF * (r->l.ld + 1), BAND,
+                           last));
+  return scl_cl_block_inverses_in(&r->op, LEAF, r->l, diagonal_block(r->inverse, 0, LEAF));
+}
+
+/* Room for blocks BAND apart. */
+static scl_status create_band(scl_context *ctx, size_t blocks, scl_block *out) {
+  return scl_block_create(ctx, BAND * blocks, 1, out);
+}
+
+/* Zeros, and ones at multiples of LEAF + 1: identities BAND apart. */
+static scl_status fill_identities(scl_context *ctx, scl_block band) {
+  scl_block ones = {
+      .buffer = band.buffer, .ld = LEAF + 1, .nrow = 1, .ncol = band.nrow / (LEAF + 1)};
+  SCL_TRY(scl_cl_fill(ctx, 0.0, band));
+  return scl_cl_fill(ctx, 1.0, ones);
+}
+
+scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool *taken) {
+  *taken = false;
+  if (l.nrow == 0 || !scl_cl_aligned(l) || !scl_cl_aligned(s) ||
+      !scl_cl_has_mma((scl_cl_context *)ctx)) {
+    return SCL_OK;
+  }
+  size_t blocks = (l.nrow + LEAF - 1) / LEAF;
+  reverse_sweep r = {.l = l, .s = s};
+  scl_status status;
+  SCL_GO(create_band(ctx, blocks, &r.inverse));
+  SCL_GO(create_band(ctx, blocks, &r.lower));
+  SCL_GO(create_band(ctx, 3, &r.work));
+  SCL_GO(fill_identities(ctx, r.inverse));
+  scl_cl_op_begin(&r.op, ctx);
+  r.op.many = true;
+  scl_cl_op_reads(&r.op, l.buffer);
+  scl_cl_op_writes(&r.op, s.buffer);
+  scl_cl_op_writes(&r.op, r.inverse.buffer);
+  status = scl_cl_op_order(&r.op, -1);
+  if (status == SCL_OK) {
+    status = prepare(&r);
+    if (status == SCL_OK) status = sweep(&r, 0, l.nrow);
+    status = scl_cl_op_end(&r.op, status);
+  }
+  *taken = true;
+done:
+  scl_buffer_release(r.inverse.buffer);
+  scl_buffer_release(r.lower.buffer);
+  scl_buffer_release(r.work.buffer);
+  return status;
+}
