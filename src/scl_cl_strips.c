@@ -6,7 +6,7 @@ static cl_mem memory_of(scl_block b) {
 }
 
 scl_status scl_cl_strips_room(scl_context *ctx, size_t blocks, scl_block *out) {
-  return scl_block_create(ctx, STRIPS_ORDER * STRIPS_ORDER, blocks, out);
+  return scl_block_create(ctx, STRIPS_PACKED * blocks, 1, out);
 }
 
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
@@ -29,7 +29,7 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
                        (long long)s->b.offset, (long long)(s->right ? s->b.ld : 1),
                        (long long)(s->right ? 1 : s->b.ld), (long long)s->step_b, (int)s->reversed,
                        memory_of(s->packed),
-                       (long long)(s->packed.offset + s->first * STRIPS_ORDER * STRIPS_ORDER));
+                       (long long)(s->packed.offset + s->first * STRIPS_PACKED));
 }
 
 /* ---- inverses -----------------------------------------------------------------------------------

@@ -8,16 +8,20 @@
 
 #define CHOLESKY_WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 
-/* 1 / sqrt(d) to about one unit in the last place: a hardware seed and one third-order step. The
- * seed flushes subnormal numbers, so tiny d is scaled. NaN for d < 0. */
-STRIPS_INLINE double inverse_root(double d) {
-  const bool tiny = d < 0x1p-960;
-  if (tiny) d *= 0x1p600;
+/* 1 / d and 1 / sqrt(d) to about one unit in the last place: hardware seeds, which flush subnormal numbers,
+ * and one third-order step. NaN for 0 and where there is no root. */
+STRIPS_INLINE double inverse(const double d) {
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+  const double e = fma(-d, y, 1.0);
+  return fma(y, fma(e, e, e), y);
+}
+
+STRIPS_INLINE double inverse_root(const double d) {
   double y;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
   const double e = fma(-d * y, y, 1.0);
-  y = fma(y * e, fma(0.375, e, 0.5), y);
-  return tiny ? y * 0x1p300 : y;
+  return fma(y * e, fma(0.375, e, 0.5), y);
 }
 
 /* Entries (row, column) and (row + 1, column) of A; from row n or column n on those of the identity. */
@@ -30,21 +34,21 @@ STRIPS_INLINE double2 fetch_pair(__global const double *A, const int lda, const 
 }
 
 /* Factors a 16 x 16 block, one warp. Lanes 0 to 15 hold its rows; lanes 16 to 31 rows of the identity,
- * which the same steps turn into rows of the transposed inverse. The pivot is known to all lanes;
- * between pivots stand one inverse root and two multiplications. The order of the first failing
- * pivot, counted from `before`, is left in *failed. */
+ * which the same steps turn into rows of the transposed inverse. All lanes know the pivot; from one to
+ * the next leads one reciprocal and one multiply-add, while the roots stand beside this chain.
+ * The order of the first failing pivot, counted from `before`, is left in *failed. */
 STRIPS_INLINE void factor16(double a[16], const int lane, const int before,
                               __local int *failed) {
   double pivot = lane_value(a[0], 0), own = 1.0;
   SCL_UNROLL
   for (int j = 0; j < 16; j++) {
     own = lane == j ? pivot : own;
-    const double scale = inverse_root(pivot);
+    const double root = inverse_root(pivot);
     if (j < 15) {
-      const double below = lane_value(a[j], j + 1) * scale;
-      pivot = fma(-below, below, lane_value(a[j + 1], j + 1));
+      const double below = lane_value(a[j], j + 1), next = lane_value(a[j + 1], j + 1);
+      pivot = fma(-below * below, inverse(pivot), next);
     }
-    a[j] *= scale;
+    a[j] *= root;
     SCL_UNROLL
     for (int c = j + 1; c < 16; c++) a[c] = fma(-a[j], lane_value(a[j], c), a[c]);
   }
@@ -60,7 +64,7 @@ __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
 cholesky_mma_block(const int n, const int before, __global double *A, const long offset_a,
                    const int lda, __global double *info, const long offset_info, const int ld_info,
                    __global double *packed) {
-  __local double column[2][STRIPS_COLUMN] __attribute__((aligned(128)));
+  __local double column[2][STRIPS_COLUMN(0)] __attribute__((aligned(128)));
   __local double square[2][16 * 17];
   __local int failed;
   const int item = get_local_id(0), lane = item & 31, w = item >> 5, g = lane >> 2, t = lane & 3;
@@ -104,35 +108,38 @@ cholesky_mma_block(const int n, const int before, __global double *A, const long
       SCL_UNROLL
       for (int k = 0; k < 16; k++) {
         if (lane >= 16)
-          c[STRIPS_AT(16 * p + k, lane - 16)] = a[k];
+          c[STRIPS_INVERSE + STRIPS_AT(k, lane - 16)] = a[k];
         else
-          d[lane * 17 + k] = a[k];
+          c[STRIPS_AT(lane, k)] = k <= lane ? a[k] : 0.0;
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
+    __local double *below = c + STRIPS_INVERSE; /* W, and the rows below it */
+    const int own = row - 16 * p;               /* this lane's first row there */
     double solved[2][4], minus[2][4];
     if (w > p) {
-      double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
-      times16(solved, zero, head, c, 16 * p, g, t);
+      solve16(solved, head, c, g, t);
       SCL_UNROLL
       for (int h = 0; h < 2; h++) {
-        *(__local double2 *)(c + STRIPS_AT(row, 8 * h + 2 * t)) = (double2)(solved[h][0], solved[h][1]);
-        *(__local double2 *)(c + STRIPS_AT(row + 1, 8 * h + 2 * t)) = (double2)(solved[h][2], solved[h][3]);
+        *(__local double2 *)(below + STRIPS_AT(own, 8 * h + 2 * t)) =
+            (double2)(solved[h][0], solved[h][1]);
+        *(__local double2 *)(below + STRIPS_AT(own + 1, 8 * h + 2 * t)) =
+            (double2)(solved[h][2], solved[h][3]);
       }
       negate(minus, solved);
       if (w == p + 1) {
         CHOLESKY_WARP_SYNC();
-        times16(head, tail[0], minus, c, 16 * (p + 1), g, t);
+        times16(head, tail[0], minus, below, 16, g, t);
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     if (w > p) {
-      if (w > p + 1) times16(head, tail[0], minus, c, 16 * (p + 1), g, t);
+      if (w > p + 1) times16(head, tail[0], minus, below, 16, g, t);
       SCL_UNROLL
       for (int s = 1; s < STRIPS_TAIL; s++) {
-        if (p + 1 + s <= w) times16(tail[s - 1], tail[s], minus, c, 16 * (p + 1 + s), g, t);
+        if (p + 1 + s <= w) times16(tail[s - 1], tail[s], minus, below, 16 * (1 + s), g, t);
       }
     }
     /* Results of this step, by the warps that do not factor next. */
@@ -151,19 +158,21 @@ cholesky_mma_block(const int n, const int before, __global double *A, const long
         }
       }
       if (w >= p) {
+        __global double *to = packed + STRIPS_START(p) + STRIPS_INVERSE + 256 * (w - p);
         for (int i = 2 * lane; i < 256; i += 64)
-          *(__global double2 *)(packed + p * STRIPS_COLUMN + 256 * w + i) =
-              *(__local const double2 *)(c + 256 * w + i);
+          *(__global double2 *)(to + i) = *(__local const double2 *)(below + 256 * (w - p) + i);
       }
     }
     if (w == p) { /* also the diagonal block, and the strip of warp p + 1, which is busy */
       for (int i = lane; i < 256; i += 32) {
         const int r = i % 16, k = i / 16;
-        if (k <= r && 16 * p + r < n) A[16 * p + r + (long)(16 * p + k) * lda] = d[r * 17 + k];
+        if (k <= r && 16 * p + r < n)
+          A[16 * p + r + (long)(16 * p + k) * lda] = c[STRIPS_AT(r, k)];
+        packed[STRIPS_START(p) + i] = c[i];
         if (p + 1 < STRIPS) {
-          const int below = 16 * (p + 1) + r;
-          if (below < n) A[below + (long)(16 * p + k) * lda] = c[STRIPS_AT(below, k)];
-          packed[p * STRIPS_COLUMN + 256 * (p + 1) + i] = c[256 * (p + 1) + i];
+          if (16 * (p + 1) + r < n)
+            A[16 * (p + 1) + r + (long)(16 * p + k) * lda] = below[STRIPS_AT(16 + r, k)];
+          packed[STRIPS_START(p) + STRIPS_INVERSE + 256 + i] = below[256 + i];
         }
       }
     }

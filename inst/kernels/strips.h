@@ -6,15 +6,20 @@
  * 16 x 8 x 4 instruction can serve as its A operand without any exchange, as the sum may be
  * relabelled: step (h, e) sums over k = 8h + 2t + e.
  *
- * The triangular factor that all warps need as B operand is packed: column blocks of 16 columns, each
- * of STRIPS_ORDER rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment loads and stores of
- * bank conflicts). Its 16 x 16 diagonal blocks are replaced by their inverses, so that solving is
- * a product. Entries above the diagonal blocks are undefined. */
+ * The triangular factor L that all warps need as B operand is packed. Column block p, of 16 columns,
+ * starts at STRIPS_START(p): the 16 x 16 diagonal block of L, then its inverse W, then the rows below;
+ * rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment loads and stores of bank conflicts).
+ *
+ * Solving x L' = b with a diagonal block is x = b W' and one correction, x += (b - x L') W': without it the
+ * residual would grow with the condition of the block, and blocks of the covariance matrix of a smooth
+ * Gaussian process are as ill-conditioned as the whole. */
 
 #define STRIPS (STRIPS_ORDER / 16)
 #define STRIPS_TAIL (STRIPS - 1)
-#define STRIPS_COLUMN (16 * STRIPS_ORDER) /* doubles of one packed column block */
 #define STRIPS_AT(row, k) ((row) * 16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
+#define STRIPS_COLUMN(p) (256 + 16 * (STRIPS_ORDER - 16 * (p))) /* doubles of column block p */
+#define STRIPS_START(p) ((256 + 16 * STRIPS_ORDER) * (p) - 128 * (p) * ((p) - 1))
+#define STRIPS_INVERSE 256 /* where W starts in a column block; row r of block p is row r - 16p of W */
 
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
 #define STRIPS_INLINE static inline __attribute__((always_inline))
@@ -33,7 +38,7 @@ STRIPS_INLINE double lane_value(const double value, const int lane) {
   return as_double((uint2)(low, high));
 }
 
-/* to = from + x B', where B is the 16 rows of a packed column block from `row` on. Two chains. */
+/* to = from + x B', where B is the 16 rows from `row` on of what starts at `packed`. Two chains. */
 STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
                              __local const double *packed, const int row, const int g,
                              const int t) {
@@ -59,4 +64,14 @@ STRIPS_INLINE void negate(double to[2][4], double x[2][4]) {
     SCL_UNROLL
     for (int i = 0; i < 4; i++) to[h][i] = -x[h][i];
   }
+}
+
+/* solved L' = x for a diagonal block; `column` is its packed column block. */
+STRIPS_INLINE void solve16(double solved[2][4], double x[2][4], __local const double *column,
+                           const int g, const int t) {
+  double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}}, minus[2][4], rest[2][4];
+  times16(solved, zero, x, column + STRIPS_INVERSE, 0, g, t);
+  negate(minus, solved);
+  times16(rest, x, minus, column, 0, g, t);
+  times16(solved, solved, rest, column + STRIPS_INVERSE, 0, g, t);
 }

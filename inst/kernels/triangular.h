@@ -12,5 +12,6 @@
 #define TRIANGULAR_ITEMS 64
 #define STRIPS_ORDER 128
 #define STRIPS_WARPS 4
+#define STRIPS_PACKED 11264 /* doubles of a packed block: STRIPS_START(STRIPS_ORDER / 16) */
 
 #endif

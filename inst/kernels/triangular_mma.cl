@@ -4,9 +4,8 @@
  *
  * The eight forms are reduced to "L x = b" with a lower L as in triangular.cl: unknown p has the index
  * r(p) = p, or n-1-p if `reversed`; L(p, q) is T(r(p), r(q)), or T(r(q), r(p)) if `transposed`.
- * triangular_mma_pack writes L in packed form, with inverted 16 x 16 diagonal blocks;
- * triangular_mma_solve substitutes block by block with it, so that only blocks of 16 are ever
- * inverted and the residual stays small whatever the condition.
+ * triangular_mma_pack writes L in packed form, triangular_mma_solve substitutes
+ * with it, 16 unknowns at a time.
  *
  * Both take a batch in dimension 1, of which the last may be of order n_last. From n on L is
  * continued by the identity. */
@@ -40,7 +39,7 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
   const int which = get_group_id(1);
   const int order = which == (int)get_num_groups(1) - 1 ? n_last : n;
   T += offset_t + which * step_t;
-  packed += (long)which * (STRIPS * STRIPS_COLUMN);
+  packed += (long)which * STRIPS_PACKED;
   double l[16], x[16];
   SCL_UNROLL
   for (int k = 0; k < 16; k++) {
@@ -52,7 +51,10 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
   invert16(x, l, lane);
   if (lane < 16) {
     SCL_UNROLL
-    for (int k = 0; k < 16; k++) packed[w * STRIPS_COLUMN + STRIPS_AT(16 * w + k, lane)] = x[k];
+    for (int k = 0; k < 16; k++) {
+      packed[STRIPS_START(w) + STRIPS_AT(lane, k)] = l[k];
+      packed[STRIPS_START(w) + STRIPS_INVERSE + STRIPS_AT(k, lane)] = x[k];
+    }
   }
   /* the blocks below, work-items along what is contiguous in T */
   for (int p = 0; p < STRIPS_TAIL; p++) {
@@ -60,7 +62,7 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
     for (int e = item; e < 16 * rows; e += 32 * STRIPS) {
       const int row = first + (transposed ? e / 16 : e % rows);
       const int k = transposed ? e % 16 : e / rows;
-      packed[p * STRIPS_COLUMN + STRIPS_AT(row, k)] =
+      packed[STRIPS_START(p) + STRIPS_INVERSE + STRIPS_AT(row - 16 * p, k)] =
           triangular_entry(T, ld, order, row, 16 * p + k, transposed, reversed);
     }
   }
@@ -74,27 +76,29 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
                      __global double *B, const long offset_b, const long step, const long next,
                      const long step_b, const int reversed, __global const double *packed,
                      const long offset_packed) {
-  __local double ring[3 * STRIPS_COLUMN] __attribute__((aligned(128)));
+  /* three column blocks, each smaller than the one before */
+  __local double ring[STRIPS_COLUMN(0) + STRIPS_COLUMN(1) + STRIPS_COLUMN(2)] __attribute__((aligned(128)));
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   const int order = last ? n_last : n;
   const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * g;
   const int mine = clamp((last ? rhs_last : rhs) - first, 0, 2); /* of this lane's two */
   B += offset_b + which * step_b + first * next;
-  packed += offset_packed + (long)which * (STRIPS * STRIPS_COLUMN);
-#define TRIANGULAR_GET(p, slot)                                                                    \
+  packed += offset_packed + (long)which * STRIPS_PACKED;
+#define TRIANGULAR_SLOT(p) (ring + STRIPS_START((p) % 3))
+#define TRIANGULAR_GET(p)                                                                          \
   do {                                                                                             \
-    for (int i = 256 * (p) + 2 * item; i < STRIPS_COLUMN; i += 64 * STRIPS_WARPS)                  \
+    for (int i = 2 * item; (p) < STRIPS && i < STRIPS_COLUMN(p); i += 64 * STRIPS_WARPS)           \
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(                              \
-                       (uint)(ulong)(ring + (slot) * STRIPS_COLUMN + i)),                          \
-                   "l"(packed + (p) * STRIPS_COLUMN + i)                                           \
+                       (uint)(ulong)(TRIANGULAR_SLOT(p) + i)),                                     \
+                   "l"(packed + STRIPS_START(p) + i)                                               \
                    : "memory");                                                                    \
     asm volatile("cp.async.commit_group;" ::: "memory");                                           \
   } while (0)
 /* Where unknown p of this lane's first right-hand side lies. */
 #define TRIANGULAR_PLACE(p) (B + (reversed ? order - 1 - (p) : (p)) * step)
-  TRIANGULAR_GET(0, 0);
-  TRIANGULAR_GET(1, 1);
+  TRIANGULAR_GET(0);
+  TRIANGULAR_GET(1);
 
   double head[2][4], tail[STRIPS_TAIL][2][4];
 #define TRIANGULAR_FETCH(block, q)                                                                 \
@@ -128,11 +132,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
   for (int p = 0; p < STRIPS; p++) {
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     barrier(CLK_LOCAL_MEM_FENCE);
-    TRIANGULAR_GET(p + 2, (p + 2) % 3); /* past the last column block: an empty group */
-    __local const double *c = ring + p % 3 * STRIPS_COLUMN;
-    double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
+    TRIANGULAR_GET(p + 2); /* past the last column block: an empty group */
+    __local const double *c = TRIANGULAR_SLOT(p), *below = c + STRIPS_INVERSE;
     double solved[2][4], minus[2][4];
-    times16(solved, zero, head, c, 16 * p, g, t);
+    solve16(solved, head, c, g, t);
     negate(minus, solved);
     SCL_UNROLL
     for (int h = 0; h < 2; h++) {
@@ -150,10 +153,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
         }
       }
     }
-    if (p + 1 < STRIPS) times16(head, tail[0], minus, c, 16 * (p + 1), g, t);
+    if (p + 1 < STRIPS) times16(head, tail[0], minus, below, 16, g, t);
     SCL_UNROLL
     for (int s = 1; s < STRIPS_TAIL; s++) {
-      if (p + 1 + s < STRIPS) times16(tail[s - 1], tail[s], minus, c, 16 * (p + 1 + s), g, t);
+      if (p + 1 + s < STRIPS) times16(tail[s - 1], tail[s], minus, below, 16 * (1 + s), g, t);
     }
   }
 }
