@@ -46,7 +46,7 @@ STRIPS_INLINE void factor16(double a[16], const int lane, const int before,
     const double root = inverse_root(pivot);
     if (j < 15) {
       const double below = lane_value(a[j], j + 1), next = lane_value(a[j + 1], j + 1);
-      pivot = fma(-below * below, inverse(pivot), next);
+      pivot = fma(-below, below * inverse(pivot), next);
     }
     a[j] *= root;
     SCL_UNROLL
