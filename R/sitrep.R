@@ -68,7 +68,9 @@ blas_facts <- function() {
   path <- if (nzchar(blas)) suppressWarnings(normalizePath(blas)) else ""
   fast <- c(OpenBLAS = "openblas", MKL = "mkl", BLIS = "blis", ATLAS = "atlas",
             Accelerate = "veclib|accelerate", ArmPL = "armpl", FlexiBLAS = "flexiblas")
-  hit <- names(fast)[vapply(fast, grepl, NA, x = tolower(path))]
+  known <- function(paths) names(fast)[vapply(fast, function(f) any(grepl(f, tolower(paths))), NA)]
+  hit <- known(path)
+  if (length(hit) == 0L) hit <- known(loaded_libraries()) # a library under another's name
   reference <- length(hit) == 0L && grepl("blas", tolower(basename(path)))
   name <- if (length(hit)) hit[1L] else if (reference) "reference BLAS (slow)" else "unknown"
   advice <- if (reference) {
@@ -76,6 +78,13 @@ blas_facts <- function() {
           "another fast BLAS")
   }
   list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
+}
+
+# File names of the shared libraries in this process, where the system tells (Linux); without their folders.
+loaded_libraries <- function() {
+  maps <- tryCatch(readLines("/proc/self/maps"), error = function(e) character(),
+                   warning = function(w) character())
+  unique(basename(grep("\\.so", maps, value = TRUE)))
 }
 
 device_advice <- function(build, devices) {
