@@ -12,7 +12,7 @@ topics <- list(
     }
   },
   elementwise = function() {
-    for (m in c(1, 17, 70)) {
+    for (m in c(1, 17, 61)) {
       a <- as_cl(matrix(runif(m * 19) + 0.5, m))
       b <- as_cl(matrix(runif(m * 19) + 0.5, m))
       same(as.matrix(exp(a) - b * 2 + a / b))
@@ -20,6 +20,14 @@ topics <- list(
       same(as.matrix(cbind(a, b)[seq_len(m), c(3, 21, 38)]))
     }
     same(as.matrix(cl_matrix(diag(9), 9, 9) * 3))
+    a <- matrix(runif(37 * 37), 37)
+    x <- as_cl(a)
+    y <- x
+    y[3:9, 30:37] <- 0
+    diag(y) <- 1
+    same(as.matrix(y), diag(x), as.matrix(cl_identity(5, batch = 3)), as.matrix(cl_zeros(3, 70)),
+         as.matrix(x - rowSums(x)), as.matrix(2^x), as.matrix(-x %% 0.1),
+         as.matrix(x[c(5, 1, 5), ]), as.matrix(x[, -1]))
   },
   reduce = function() {
     for (n in c(1, 255, 1000, 5000)) {
@@ -27,6 +35,11 @@ topics <- list(
       same(sum(a), max(a), min(a))
     }
     same(sum(as_cl(matrix(rnorm(37 * 41), 37))))
+    x <- crossprod(matrix(rnorm(60 * 41), 60))
+    same(isSymmetric(as_cl(x)), isSymmetric(as_cl(x + seq_len(41))), rowSums(as_cl(x)),
+         mean(as_cl(x[2:40, ])), range(as_cl(x)))
+    x[30, 5] <- NaN
+    same(tryCatch(cl_chol(x), statcl_error_nonfinite = function(e) e$index))
   },
   products = function() {
     for (shape in list(c(1, 1, 1), c(17, 33, 9), c(70, 3, 65), c(129, 40, 66), c(2, 3000, 2))) {
