@@ -2,21 +2,20 @@
 
 #' Arithmetic of device matrices
 #'
-#' Operators, mathematical functions and summaries of base R, done where the matrix is. One operand may be a
-#' base R matrix of the same shape, which is copied beside the other, or a vector, which recycles as in base R: a
-#' number meets every element, a vector as long as there are rows meets every column. A `clMatrix` of
-#' one column does so too, there being no device vectors.
+#' Operators, mathematical functions and summaries of base R, done where the matrix is. One operand
+#' may be a base R matrix of the same shape, which is copied beside the other, or a vector, which
+#' recycles as in base R: a number meets every element, a vector as long as there are rows meets
+#' every column. A `clMatrix` of one column does so too, there being no device vectors.
 #'
-#' Numbers are doubles throughout. Comparisons and logic (`==`, `<`, `&`, `!`, ...) give 1 and 0, and
-#' `NA` where base R gives `NA`; `as.matrix(x > 0) != 0` is a logical matrix. `NA` may come back as
-#' `NaN`, and no warning is raised where `NaN` is produced.
-#' A triangular or symmetric view is kept where that is certain: twice a lower triangular matrix
-#' is one.
+#' Numbers are doubles throughout. Comparisons and logic (`==`, `<`, `&`, `!`, ...) give 1 and 0,
+#' and `NA` where base R gives `NA`; `as.matrix(x > 0) != 0` is a logical matrix. `NA` may come back
+#' as `NaN`, and no warning is raised where `NaN` is produced. A triangular or symmetric view is
+#' kept where that is certain: twice a lower triangular matrix is one.
 #'
-#' `gamma()`, `lgamma()`, `digamma()`, `trigamma()`, `cospi()` and the like, `signif()`, `round()` to other
-#' than whole numbers, and the cumulative functions, which give a base R vector, are computed on a copy on the host.
-#' Sums are pairwise or in a fixed tree: equal bits run after run, though not to the last bit those
-#' of base R.
+#' `gamma()`, `lgamma()`, `digamma()`, `trigamma()`, `cospi()` and the like, `signif()`, `round()`
+#' to other than whole numbers, and the cumulative functions, which give a base R vector, are
+#' computed on a copy on the host. Sums are pairwise or in a fixed tree: equal bits run after run,
+#' though not to the last bit those of base R.
 #'
 #' @param e1,e2,x operands; at least one is a [clMatrix].
 #' @param digits,base,... as for the function of base R.
@@ -38,7 +37,7 @@
 #' range(x)
 NULL
 
-# ---- operators ------------------------------------------------------------------------------------
+# ---- operators ----------------------------------------------------------------------------------
 
 # The names that elementwise.def gives the operators.
 operators <- c(`+` = "add", `-` = "sub", `*` = "mul", `/` = "div", `^` = "pow", `%%` = "mod",
@@ -142,7 +141,7 @@ setMethod("Logic", signature("clMatrix", "clMatrix"), function(e1, e2) binary(.G
 #' @export
 setMethod("!", "clMatrix", function(x) unary("not", x))
 
-# ---- functions ------------------------------------------------------------------------------------
+# ---- functions ----------------------------------------------------------------------------------
 
 unary <- function(op, x) value(.Call(r_arith_unary, op, x@handle), NULL, x@Dimnames)
 
@@ -184,7 +183,7 @@ setMethod("round", "clMatrix", function(x, digits = 0) {
 #' @export
 setMethod("signif", "clMatrix", function(x, digits = 6) like(signif(as.matrix(x), digits), x))
 
-# ---- reductions --------------------------------------------------------------------------------------
+# ---- reductions ---------------------------------------------------------------------------------
 
 reduce <- function(op, x) .Call(r_arith_reduce, op, x@handle, NULL)
 
@@ -214,7 +213,8 @@ setMethod("Summary", "clMatrix", function(x, ..., na.rm = FALSE) {
   na.rm <- check_flag(na.rm, "na.rm")
   operands <- list(x, ...)
   if (.Generic == "range") {
-    return(c(do.call("min", c(operands, na.rm = na.rm)), do.call("max", c(operands, na.rm = na.rm))))
+    ends <- c("min", "max")
+    return(unlist(lapply(ends, function(end) do.call(end, c(operands, na.rm = na.rm)))))
   }
   parts <- lapply(operands, function(part) summary_part(.Generic, part, na.rm))
   # Not na.rm again: a sum that is NaN because of infinities is the result.

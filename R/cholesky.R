@@ -7,14 +7,14 @@
 #' [clMatrix] does the same.
 #'
 #' Only the **lower triangle** of `a` is read, on either engine; whatever the upper one
-#' holds is ignored, and is never averaged in. (`chol()` of base R reads the upper one: the difference shows only for
-#' matrices that are not symmetric.)
+#' holds is ignored, and is never averaged in. (`chol()` of base R reads the upper one: the
+#' difference shows only for matrices that are not symmetric.)
 #'
 #' Nothing is added to the diagonal unless `jitter` says so.
 #'
 #' `cl_chol_adjoint()` is the reverse mode: from the lower factor L and `l_adj` = dF/dL, whose lower
-#' triangle is read, it gives the symmetric S with dF = sum(S * dA) for every symmetric change dA. It
-#' takes 2 n^3 / 3 operations, by the blocked recursion of Murray (2016).
+#' triangle is read, it gives the symmetric S with dF = sum(S * dA) for every symmetric change dA.
+#' It takes 2 n^3 / 3 operations, by the blocked recursion of Murray (2016).
 #'
 #' With base R input the engine is chosen by size ([cl_thresholds()], entries `chol` and
 #' `chol_adjoint`, in rows).
@@ -31,11 +31,13 @@
 #'   names of `a` are kept.
 #' @section Errors:
 #' `statcl_error_argument` for a matrix that is not square or has no rows;
-#' `statcl_error_nonfinite` (field `index`: the first such element, column by column) for `NA`, `NaN`
-#' or `Inf` in the triangle that is read; `statcl_error_not_pd` (field `order`) if the leading minor of that order is not positive;
-#' `statcl_error_singular` (field `index`) from `cl_chol_adjoint()` for a zero on the diagonal of `l`.
+#' `statcl_error_nonfinite` (field `index`: the first such element, column by column) for `NA`,
+#' `NaN` or `Inf` in the triangle that is read; `statcl_error_not_pd` (field `order`) if the leading
+#' minor of that order is not positive; `statcl_error_singular` (field `index`) from
+#' `cl_chol_adjoint()` for a zero on the diagonal of `l`.
 #' @references
-#' Murray, I. (2016) Differentiation of the Cholesky decomposition. <https://arxiv.org/abs/1602.07527>
+#' Murray, I. (2016) Differentiation of the Cholesky decomposition.
+#' <https://arxiv.org/abs/1602.07527>
 #' @export
 #' @examples
 #' a <- crossprod(matrix(rnorm(50), 10)) + diag(5)

@@ -11,7 +11,8 @@
 #' | `statcl_error_memory` | host or device memory is short | `bytes`, `limit` |
 #' | `statcl_error_not_pd` | a matrix is not positive definite | `order` of the leading minor |
 #' | `statcl_error_singular` | exact zero on a triangular diagonal | `index` |
-#' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` where a number is needed | `index`, `argument` |
+#' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` where a number is needed | `index`, `argument`
+#' |
 #' | `statcl_error_stale` | a device matrix that was freed, or restored from a file | `argument` |
 #' | `statcl_error_fork` | a device matrix used in a forked process | |
 #' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |

@@ -75,7 +75,7 @@ covariance_input <- function(x, argument, p = NULL) {
   list(x = x, n = shape[1L], p = shape[2L], columns = columns, names = rows)
 }
 
-# ---- the kernel's parameters and the columns of x ------------------------------------------------
+# ---- the kernel's parameters and the columns of x -----------------------------------------------
 
 # How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
 # term, the lengthscale of each entry (a column of a term), the noise. `c` is what C needs besides.

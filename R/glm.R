@@ -115,7 +115,7 @@ print.cl_likelihood <- function(x, ...) {
   invisible(x)
 }
 
-# ---- arguments and results -----------------------------------------------------------------------
+# ---- arguments and results ----------------------------------------------------------------------
 
 check_family <- function(family) {
   if (!is.character(family) || length(family) != 1L || is.na(family)) {

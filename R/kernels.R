@@ -122,7 +122,7 @@ Ops.cl_kernel <- function(e1, e2) {
   structure(list(terms = c(e1$terms, e2$terms)), class = "cl_kernel")
 }
 
-# ---- parameters ----------------------------------------------------------------------------------
+# ---- parameters ---------------------------------------------------------------------------------
 
 #' @rdname kernels
 #' @export
@@ -163,7 +163,7 @@ with_parameters <- function(kernel, values) {
   kernel
 }
 
-# ---- for people ----------------------------------------------------------------------------------
+# ---- for people ---------------------------------------------------------------------------------
 
 #' @export
 format.cl_kernel <- function(x, digits = 4L, ...) {

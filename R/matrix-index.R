@@ -3,10 +3,10 @@
 #' Parts of device matrices
 #'
 #' Indices are those of base matrices: positive, negative, logical, names, or missing. `x[i, j]` is
-#' a `clMatrix`, except that with `drop = TRUE` a result of one row or one column is a base R vector,
-#' as `diag(x)` is: what base R gives as a vector comes to the host, what it gives as a matrix stays
-#' where `x` is. `x[i]` with one index (positions, a logical matrix, or a matrix of row and column
-#' numbers) reads those values.
+#' a `clMatrix`, except that with `drop = TRUE` a result of one row or one column is a base R
+#' vector, as `diag(x)` is: what base R gives as a vector comes to the host, what it gives as a
+#' matrix stays where `x` is. `x[i]` with one index (positions, a logical matrix, or a matrix of row
+#' and column numbers) reads those values.
 #'
 #' Replacement makes a new matrix; others that share the data keep their values. A contiguous block
 #' `x[i, j] <- value` is written on the device; other patterns go through the host.
@@ -214,7 +214,7 @@ tail.clMatrix <- function(x, n = 6L, keepnums = TRUE, ...) {
   part
 }
 
-# ---- diagonals --------------------------------------------------------------------------------------
+# ---- diagonals ----------------------------------------------------------------------------------
 
 setGeneric("diag")
 setGeneric("diag<-")
@@ -249,7 +249,7 @@ setMethod("diag<-", "clMatrix", function(x, value) {
 # A base R value: the matrix itself, or the copy of a clMatrix.
 on_host <- function(x) if (is_cl(x)) as.matrix(x) else x
 
-# ---- binding ------------------------------------------------------------------------------------------
+# ---- binding ------------------------------------------------------------------------------------
 
 # The operand of a bind beside a matrix of `size` rows (columns): a vector becomes one column (row).
 bind_operand <- function(x, size, by_columns, argument) {
@@ -321,7 +321,7 @@ setMethod("rbind2", signature("clMatrix", "clMatrix"), function(x, y, ...) bind_
 #' @export
 setMethod("rbind2", signature("clMatrix", "missing"), function(x, y, ...) x)
 
-# ---- symmetry -------------------------------------------------------------------------------------------
+# ---- symmetry -----------------------------------------------------------------------------------
 
 #' @rdname clMatrix-index
 #' @export

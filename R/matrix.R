@@ -5,19 +5,20 @@
 
 #' Matrices on a device
 #'
-#' `as_cl()` and `cl_matrix()` copy a base R matrix to the device in use ([cl_use()]), where it stays
-#' until it is dropped; without a device it stays in host memory and everything works the same. `as.matrix()` brings it
-#' back. Work on the device is asynchronous: an operation returns at once, and whatever needs values waits.
+#' `as_cl()` and `cl_matrix()` copy a base R matrix to the device in use ([cl_use()]), where it
+#' stays until it is dropped; without a device it stays in host memory and everything works the
+#' same. `as.matrix()` brings it back. Work on the device is asynchronous: an operation returns at
+#' once, and whatever needs values waits.
 #'
 #' A *view* says what is known about the shape of the values. Only the named triangle of the data is
-#' read; of a symmetric matrix the lower one. Triangular and symmetric matrices cross the bus packed,
-#' at half the bytes, and products and solves skip the zeros.
+#' read; of a symmetric matrix the lower one. Triangular and symmetric matrices cross the bus
+#' packed, at half the bytes, and products and solves skip the zeros.
 #'
 #' A `clMatrix` cannot be saved: after `readRDS()` or in a restored session it still prints, but its
 #' data is gone (`statcl_error_stale`). Save `as.matrix(x)`.
 #'
-#' @param data,x a numeric or logical matrix or vector (a vector becomes one column); for `as_cl()` also a `clMatrix`,
-#'   which is returned as it is.
+#' @param data,x a numeric or logical matrix or vector (a vector becomes one column); for `as_cl()`
+#'   also a `clMatrix`, which is returned as it is.
 #' @param nrow,ncol the dimensions; `data` is recycled as by [matrix()].
 #' @param view what is known of the values.
 #' @param dimnames `NULL` or a list of row and column names.
@@ -47,7 +48,8 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
     data <- rep_len(data, prod(shape))
   }
   if (view != "general" && shape[1L] != shape[2L]) {
-    abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L], shape[2L]))
+    abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L],
+                                   shape[2L]))
   }
   dimnames <- check_dimnames(dimnames, shape)
   handle <- .Call(r_matrix_new, data, shape[1L], shape[2L], match(view, view_names) - 1L,
@@ -60,7 +62,9 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
 as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
   if (is_cl(x)) return(x)
   x <- check_numeric(x, "x")
-  if (is.null(dim(x))) x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+  if (is.null(dim(x))) {
+    x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+  }
   cl_matrix(x, view = view)
 }
 
@@ -109,7 +113,7 @@ cl_free <- function(x) {
   invisible()
 }
 
-# ---- operands and results of .Call --------------------------------------------------------------------
+# ---- operands and results of .Call --------------------------------------------------------------
 
 # What an entry takes for x: the handle of a clMatrix, or a double matrix (vectors as one column
 # unless `vector = FALSE`).
@@ -117,7 +121,9 @@ operand <- function(x, argument, vector = TRUE) {
   if (is_cl(x)) return(x@handle)
   x <- check_numeric(x, argument)
   if (is.null(dim(x))) {
-    if (!vector) abort_argument(argument, sprintf("'%s' must be a matrix, not %s", argument, describe(x)))
+    if (!vector) {
+      abort_argument(argument, sprintf("'%s' must be a matrix, not %s", argument, describe(x)))
+    }
     dim(x) <- c(length(x), 1L)
   }
   x
@@ -160,12 +166,12 @@ side <- function(names, which) if (!is.null(names)) names[[which]]
 
 # Numeric and logical vectors and matrices as double; anything else is refused by name.
 check_numeric <- function(x, argument) {
-  if (is.data.frame(x) && all(vapply(x, function(v) (is.numeric(v) || is.logical(v)) && !is.object(v), NA))) {
-    x <- as.matrix(x)
-  }
+  plain <- function(v) (is.numeric(v) || is.logical(v)) && !is.object(v)
+  if (is.data.frame(x) && all(vapply(x, plain, NA))) x <- as.matrix(x)
   usable <- (is.double(x) || is.integer(x) || is.logical(x)) && (!is.object(x) || is.matrix(x))
   if (!usable || length(dim(x)) > 2L || inherits(x, c("factor", "Date", "POSIXct", "difftime"))) {
-    abort_argument(argument, sprintf("'%s' must be a numeric matrix or vector, not %s", argument, describe(x)))
+    abort_argument(argument, sprintf("'%s' must be a numeric matrix or vector, not %s", argument,
+                                     describe(x)))
   }
   if (length(dim(x)) == 1L) dim(x) <- NULL
   if (!is.double(x)) storage.mode(x) <- "double"

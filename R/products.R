@@ -4,18 +4,19 @@
 #'
 #' `cl_matmul(a, b)` is `a %*% b`, `cl_crossprod(x, y)` is `t(x) %*% y` and `cl_tcrossprod(x, y)` is
 #' `x %*% t(y)`, for base R matrices and [clMatrix]es in any mix. With `y = NULL` it is `x`
-#' again: half the work, and an exactly symmetric result. The operators and functions of base R do the same as soon as one
-#' operand is a `clMatrix`. Vectors count as rows or columns as base R has it.
+#' again: half the work, and an exactly symmetric result. The operators and functions of base R do
+#' the same as soon as one operand is a `clMatrix`. Vectors count as rows or columns as base R has
+#' it.
 #'
-#' Triangular views save work: `%*%` of two lower triangular matrices is again one. Zeros that a view
-#' promises are skipped, even where the other operand is infinite or missing.
+#' Triangular views save work: `%*%` of two lower triangular matrices is again one. Zeros that a
+#' view promises are skipped, even where the other operand is infinite or missing.
 #'
 #' With base R input the engine is chosen by size ([cl_thresholds()], entry `matmul`: the cube root
 #' of rows times columns times inner dimension).
 #'
 #' @param a,b,x,y numeric matrices, vectors, or `clMatrix`es.
-#' @return A base R matrix if all operands are base R, else a `clMatrix`. Row and column names are kept as
-#'   base R keeps them.
+#' @return A base R matrix if all operands are base R, else a `clMatrix`. Row and column names are
+#'   kept as base R keeps them.
 #' @section Errors:
 #' `statcl_error_argument` for operands that are not numeric, do not conform, or live on different
 #' devices.
@@ -110,7 +111,7 @@ side_or_empty <- function(names, side) {
   one
 }
 
-# ---- methods of base R's functions --------------------------------------------------------------------
+# ---- methods of base R's functions --------------------------------------------------------------
 
 #' @rdname cl_matmul
 #' @export

@@ -3,22 +3,25 @@
 #' Linear systems and determinants of device matrices
 #'
 #' `solve()` goes by the view of `a`: triangular matrices are solved by substitution, symmetric ones
-#' by the Cholesky factor, all where they are. A symmetric matrix that is not positive definite and a matrix of
-#' general view go through the LU decomposition of LAPACK on the host: `a` is copied there and
-#' the solution back. A covariance matrix should therefore be made with `view = "symmetric"`, as
-#' `crossprod(x)` is by itself. `determinant()` (and so `det()`) chooses in the same way.
+#' by the Cholesky factor, all where they are. A symmetric matrix that is not positive definite and
+#' a matrix of general view go through the LU decomposition of LAPACK on the host: `a` is copied
+#' there and the solution back. A covariance matrix should therefore be made with `view =
+#' "symmetric"`, as `crossprod(x)` is by itself. `determinant()` (and so `det()`) chooses in the
+#' same way.
 #'
 #' `chol2inv()` gives the inverse of A from the upper factor that `chol()` gives.
 #'
 #' @param a a square matrix.
 #' @param b the right-hand side: a matrix with as many rows as `a`, or a vector, which counts as one
 #'   column. If missing, the inverse of `a` is given.
-#' @param x a square `clMatrix`; for `chol2inv()` an upper triangular factor, of which the upper triangle is read.
+#' @param x a square `clMatrix`; for `chol2inv()` an upper triangular factor, of which the upper
+#'   triangle is read.
 #' @param size the order of the leading part of `x` that is used.
 #' @param logarithm whether the modulus is given as its logarithm.
 #' @param ... `size` for `chol2inv()`; not used otherwise.
 #' @return `solve()` and `chol2inv()`: a `clMatrix` (the inverse of a symmetric matrix has the
-#'   symmetric view). `determinant()`: as in base R, a list of class `det` with `modulus` and `sign`.
+#'   symmetric view). `determinant()`: as in base R, a list of class `det` with `modulus` and
+#'   `sign`.
 #' @section Errors:
 #' `statcl_error_argument` for shapes that do not fit, `statcl_error_singular` for a matrix that is
 #' singular (field `index`: the zero pivot; `NA` where LAPACK calls it numerically singular).
@@ -82,7 +85,8 @@ solve_on_host <- function(a, b) {
 # LAPACK's messages as our condition; the pivot is in them only when it is exactly zero.
 abort_singular <- function(message) {
   if (!grepl("singular", message)) stop(message, call. = FALSE)
-  index <- if (grepl("exactly", message)) as.numeric(sub(".*\\[([0-9]+),.*", "\\1", message)) else NA
+  index <- NA_real_
+  if (grepl("exactly", message)) index <- as.numeric(sub(".*\\[([0-9]+),.*", "\\1", message))
   statcl_abort("singular", message, index = index)
 }
 

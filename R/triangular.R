@@ -2,14 +2,14 @@
 
 #' Triangular solves and inverses
 #'
-#' `cl_tri_solve()` solves `l x = b`, or `t(l) x = b`, with `l` lower triangular (upper with `upper =
-#' TRUE`), `cl_tri_inverse()` inverts `l`. Only the named triangle is read; the other one may hold
+#' `cl_tri_solve()` solves `l x = b`, or `t(l) x = b`, with `l` lower triangular (upper with `upper
+#' = TRUE`), `cl_tri_inverse()` inverts `l`. Only the named triangle is read; the other one may hold
 #' anything. `backsolve()` and `forwardsolve()` of base R do the same as soon as one operand is a
 #' [clMatrix].
 #'
 #' `cl_tri_solve_adjoint()` is the reverse mode of `x = cl_tri_solve(l, b)`: from `x` and
-#' `x_adj` = dF/dx it gives dF/dl and dF/db. With T = l or t(l): dF/db = T^-T x_adj, dF/dT = -(dF/db) x^T,
-#' of which l's triangle counts.
+#' `x_adj` = dF/dx it gives dF/dl and dF/db. With T = l or t(l): dF/db = T^-T x_adj, dF/dT =
+#' -(dF/db) x^T, of which l's triangle counts.
 #'
 #' With base R input the engine is chosen by size ([cl_thresholds()], entries `tri_solve` and
 #' `tri_inverse`). Missing values spread as in base R.
@@ -20,11 +20,11 @@
 #' @param upper whether `l` is upper triangular.
 #' @param transpose whether `l` is transposed.
 #' @param x_adj dF/dx, of the shape of `x`.
-#' @return The solution or inverse: base R if all operands are base R (a vector for a vector), else a
-#'   `clMatrix`. `cl_tri_solve_adjoint()`: a list of `l` (triangular) and `b`.
+#' @return The solution or inverse: base R if all operands are base R (a vector for a vector), else
+#'   a `clMatrix`. `cl_tri_solve_adjoint()`: a list of `l` (triangular) and `b`.
 #' @section Errors:
-#' `statcl_error_argument` for a matrix that is not square and a right-hand side that is too short or
-#' too long, `statcl_error_singular` (field `index`) for an exact zero on the diagonal.
+#' `statcl_error_argument` for a matrix that is not square and a right-hand side that is too short
+#' or too long, `statcl_error_singular` (field `index`) for an exact zero on the diagonal.
 #' @export
 #' @examples
 #' l <- cl_chol(crossprod(matrix(rnorm(30), 10)) + diag(3), lower = TRUE)
@@ -107,7 +107,7 @@ cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) 
   result
 }
 
-# ---- methods of base R's functions --------------------------------------------------------------------
+# ---- methods of base R's functions --------------------------------------------------------------
 
 # backsolve() and forwardsolve(): the leading k x k part and the first k rows. Unlike base R, a
 # right-hand side longer than the matrix is refused.
@@ -115,7 +115,9 @@ solve_leading <- function(r, x, k, upper, transpose, name_r) {
   upper <- check_flag(upper, "upper.tri")
   transpose <- check_flag(transpose, "transpose")
   n <- ncol(r)
-  if (is.null(n)) abort_argument(name_r, sprintf("'%s' must be a matrix, not %s", name_r, describe(r)))
+  if (is.null(n)) {
+    abort_argument(name_r, sprintf("'%s' must be a matrix, not %s", name_r, describe(r)))
+  }
   k <- check_count(k, "k", min(1, n), n)
   rows <- NROW(x)
   if (rows != k && rows != n) {

@@ -54,7 +54,7 @@ __kernel void reduce_final(const int op, const int n, __global const double *a, 
   if (get_local_id(0) == 0) dst[dst_offset] = sum;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* The values of scl_check and scl_view (scl_engine.h, scl_matrix.h). */
 #define CHECK_FINITE 0

@@ -142,7 +142,7 @@ test_that("views are kept where that is certain", {
   })
 })
 
-# ---- reductions -------------------------------------------------------------------------------------
+# ---- reductions ---------------------------------------------------------------------------------
 
 test_that("summaries equal those of base R", {
   plain <- matrix(sin(1:999) * 100, 37)

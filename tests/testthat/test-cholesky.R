@@ -1,4 +1,4 @@
-# Cholesky factor, its reverse mode, and solve(), chol2inv(), determinant() (R/cholesky.R, R/solve.R).
+# Cholesky factor, its reverse mode, solve(), chol2inv(), determinant() (R/cholesky.R, R/solve.R).
 
 # Positive definite with the given condition number.
 definite <- function(n, condition = 10, scale = 1) {
@@ -89,7 +89,7 @@ test_that("jitter is added when asked for, and only then", {
   })
 })
 
-test_that("missing and infinite values in the triangle that is read are refused, with their place", {
+test_that("missing and infinite values in the triangle that is read are refused, with place", {
   each_engine(for (value in c(NA, NaN, Inf, -Inf)) {
     a <- definite(35)
     a[34, 3] <- value
@@ -114,7 +114,7 @@ test_that("bad input is refused by name", {
   })
 })
 
-# ---- reverse mode -----------------------------------------------------------------------------------
+# ---- reverse mode -------------------------------------------------------------------------------
 
 # The closed form, in plain R.
 closed_form <- function(l, l_adj) {
@@ -172,7 +172,7 @@ test_that("the reverse mode refuses a singular or non-finite factor", {
   })
 })
 
-# ---- from the factor ----------------------------------------------------------------------------------
+# ---- from the factor ----------------------------------------------------------------------------
 
 test_that("solve() equals base R for every view", {
   n <- 35

@@ -49,7 +49,8 @@ test_that("integer, logical, vector and data frame become double", {
     expect_identical(as.matrix(as_cl(matrix(1:4, 2))), matrix(c(1, 2, 3, 4), 2))
     expect_identical(as.matrix(as_cl(matrix(c(TRUE, NA), 1))), matrix(c(1, NA), 1))
     expect_identical(as.matrix(as_cl(1:3)), matrix(c(1, 2, 3)))
-    expect_equal(as.matrix(as_cl(data.frame(a = 1:2, b = 3:4))), as.matrix(data.frame(a = 1:2, b = 3:4)))
+    frame <- data.frame(a = 1:2, b = 3:4)
+    expect_equal(as.matrix(as_cl(frame)), as.matrix(frame))
     expect_identical(dimnames(as_cl(c(u = 1, v = 2))), list(c("u", "v"), NULL))
   })
 })
@@ -131,7 +132,7 @@ test_that("conversions give what as.matrix() gives", {
   })
 })
 
-# ---- printing -------------------------------------------------------------------------------------
+# ---- printing -----------------------------------------------------------------------------------
 
 test_that("printing shows one line and a corner", {
   each_engine({
@@ -157,7 +158,7 @@ test_that("summary() gives range, mean and missing values", {
   })
 })
 
-# ---- indexing -------------------------------------------------------------------------------------
+# ---- indexing -----------------------------------------------------------------------------------
 
 test_that("x[i, j] is that of base R for every kind of index", {
   m <- named(7, 5)
@@ -313,7 +314,7 @@ test_that("isSymmetric() sees symmetry, names and missing values", {
   })
 })
 
-# ---- handles whose data is gone ----------------------------------------------------------------------
+# ---- handles whose data is gone -----------------------------------------------------------------
 
 # What every use of a dead handle has to give.
 expect_dead <- function(x, what) {
