@@ -55,8 +55,8 @@ static inline int keeps_place(const int kind, const int i, const int j) {
 }
 
 /* dst (m x n) from src (n x m), or, mirrored, square dst from one triangle of src. Tiles go through
- * local memory, so that both sides are read and written along columns. In place (mirrored only), the
- * kept triangle is not written, and the other one is never read. */
+ * local memory, so that both sides are read and written along columns. In place (mirrored only),
+ * the kept triangle is not written, and the other one is never read. */
 __kernel void elementwise_transpose(const int kind, const int in_place, const int m, const int n,
                                     __global const double *src, const long src_offset,
                                     const int src_ld, __global double *dst, const long dst_offset,
@@ -86,7 +86,8 @@ __kernel void elementwise_transpose(const int kind, const int in_place, const in
 }
 
 /* dst(i, j) = src(rows[i], columns[j]); m x n. Indices are 0-based whole numbers. */
-__kernel void elementwise_gather(const int m, const int n, const int all_rows, const int all_columns,
+__kernel void elementwise_gather(const int m, const int n, const int all_rows,
+                                 const int all_columns,
                                  __global const double *rows, const long rows_offset,
                                  const int rows_ld, __global const double *columns,
                                  const long columns_offset, const int columns_ld,

@@ -2,9 +2,10 @@
  *
  * Layout: column-major blocks. Columns are cut into chunks of `rows` rows; chunk c holds rows
  * (c % per_column) * rows and on of column c / per_column. Group g takes chunks g, g + groups, ...;
- * within a chunk item l takes rows l, l + size, .... Then a tree in local memory (the group size is a
- * power of two), and one group combines the results of the groups. Which terms meet in which order
- * depends only on the shape and on sizes that the host derives from it: equal bits in every run.
+ * within a chunk item l takes rows l, l + size, .... Then a tree in local memory (the group size is
+ * a power of two), and one group combines the results of the groups. Which terms meet in which
+ * order depends only on the shape and on sizes that the host derives from it: equal bits in every
+ * run.
  *
  * reduce_identity, reduce_map and reduce_combine are generated from reduce.def
  * (scl_cl_generated.c). Reductions of one operand get it as `b` as well. */
