@@ -110,6 +110,7 @@ is.matrix.clMatrix <- function(x) TRUE
 
 #' @rdname clMatrix-convert
 #' @param target,current matrices to compare.
+#' @method all.equal clMatrix
 #' @export
 all.equal.clMatrix <- function(target, current, ...) {
   if (is_cl(current)) current <- as.matrix(current)

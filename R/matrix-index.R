@@ -19,7 +19,7 @@
 #' @param keepnums whether `tail()` names rows and columns without names by their numbers.
 #' @param nrow,ncol not used for a `clMatrix`.
 #' @param names whether `diag()` keeps names that rows and columns share.
-#' @param y,deparse.level,... as for [cbind2()]; vectors are taken as columns or rows.
+#' @param y,... as for [cbind2()]; vectors are taken as columns or rows.
 #' @param object a [clMatrix].
 #' @param tol the largest difference allowed between `a[i, j]` and `a[j, i]`, relative to the larger
 #'   of both.

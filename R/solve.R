@@ -35,6 +35,7 @@
 NULL
 
 #' @rdname clMatrix-solve
+#' @method solve clMatrix
 #' @export
 solve.clMatrix <- function(a, b, ...) {
   square_operand(a, "a")
