@@ -6,6 +6,7 @@
 #include "../../src/scl_arith.h"
 #include "../../src/scl_cholesky.h"
 #include "../../src/scl_gemm.h"
+#include "../../src/scl_gp.h"
 #include "../../src/scl_structure.h"
 #include "../../src/scl_triangular.h"
 #include "matrices.h"
@@ -114,12 +115,65 @@ static scl_status run_log_det(const fixture *f, scl_mat **out) {
   return scl_chol_log_det(f->l, &value);
 }
 
+/* Two terms over columns 1 and 2. */
+static const scl_covariance_term terms[] = {{SCL_COVARIANCE_EXP_QUAD, 2, 1.0},
+                                            {SCL_COVARIANCE_MATERN32, 1, 0.5}};
+static const int columns[] = {0, 1, 1};
+static const double lengthscales[] = {0.5, 2.0, 1.0};
+static const scl_covariance kernel = {2, 3, terms, columns, lengthscales, 0.3};
+
+static scl_status run_covariance(const fixture *f, scl_mat **out) {
+  return scl_covariance_matrix(&kernel, f->g, NULL, out);
+}
+
+static scl_status run_covariance_adjoint(const fixture *f, scl_mat **out) {
+  double gradient[6];
+  (void)out;
+  return scl_covariance_adjoint(&kernel, f->g, f->l, f->a, gradient);
+}
+
+/* A Gaussian process from its making to its predictions. */
+static scl_status run_gp(const fixture *f, scl_mat **out) {
+  double x[2 * N], weights[N], value, mean, gradient[6], variance[3], covariance[9];
+  scl_gp_mean estimated = {true, 0};
+  scl_gp *gp = NULL;
+  scl_status status;
+  (void)out;
+  for (int i = 0; i < 2 * N; i++) x[i] = (double)(i * i % 83) / 83;
+  SCL_GO(scl_gp_create(f->g->ctx, x, x, N, 2, &gp));
+  SCL_GO(scl_gp_evaluate(gp, &kernel, estimated, &value, &mean, gradient));
+  SCL_GO(scl_gp_condition(gp, &kernel, estimated, &mean, weights));
+  SCL_GO(scl_gp_predict(gp, &kernel, x, 3, gradient, variance, covariance));
+done:
+  scl_gp_release(gp);
+  return status;
+}
+
 static run_operation *const operations[] = {
-    run_unary,   run_binary,     run_scale,         run_shift,        run_reduce,
-    run_check,   run_copy,       run_part,          run_select,       run_diagonal,
-    run_bind,    run_matmul,     run_crossprod,     run_solve,        run_tri_inverse,
-    run_chol,    run_chol_solve, run_solve_adjoint, run_chol_adjoint, run_chol_inverse,
+    run_unary,
+    run_binary,
+    run_scale,
+    run_shift,
+    run_reduce,
+    run_check,
+    run_copy,
+    run_part,
+    run_select,
+    run_diagonal,
+    run_bind,
+    run_matmul,
+    run_crossprod,
+    run_solve,
+    run_tri_inverse,
+    run_chol,
+    run_chol_solve,
+    run_solve_adjoint,
+    run_chol_adjoint,
+    run_chol_inverse,
     run_log_det,
+    run_covariance,
+    run_covariance_adjoint,
+    run_gp,
 };
 
 static void check_operation(scl_context *ctx, const fixture *f, run_operation *run) {

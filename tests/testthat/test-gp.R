@@ -85,6 +85,21 @@ test_that("a likelihood survives a file and says where it is", {
   })
 })
 
+test_that("likelihoods and fits work in forked processes, on the host", {
+  skip_on_os("windows")
+  d <- some_data()
+  par <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
+  each_engine({
+    f <- cl_gp_likelihood(d$y, d$x, k_matern52())
+    fit <- cl_gp(d$x, d$y, starts = 1)
+    want <- list(f(par), unname(predict(fit, d$x[1:3, ])))
+    got <- parallel::mclapply(1:2, function(i) list(f(par), unname(predict(fit, d$x[1:3, ]))),
+                              mc.cores = 2)
+    for (i in 1:2) expect_equal(got[[i]], want, tolerance = 1e-10)
+    expect_identical(f(par), want[[1]])
+  })
+})
+
 test_that("a matrix that is not positive definite is told with its order", {
   each_engine({
     f <- cl_gp_likelihood(c(1, 2, 3), c(0, 0, 1), k_exp_quad())
