@@ -45,7 +45,7 @@ topics <- list(
     for (shape in list(c(1, 1, 1), c(17, 33, 9), c(70, 3, 65), c(129, 40, 66), c(2, 3000, 2))) {
       a <- matrix(rnorm(shape[1] * shape[2]), shape[1])
       b <- matrix(rnorm(shape[2] * shape[3]), shape[2])
-      same(cl_matmul(a, b), cl_crossprod(t(a), b), cl_tcrossprod(a, t(b)), cl_crossprod(a),
+      same(cl_matmul(a, b), cl_crossprod(t(a), b), cl_tcrossprod(a, t(b)), cl_tcrossprod(a),
            cl_matmul(a, b[, 1, drop = FALSE]), cl_matmul(a[1, , drop = FALSE], b))
     }
     l <- cl_matrix(matrix(rnorm(70^2), 70), 70, 70, view = "lower")
