@@ -207,7 +207,7 @@ scl_status scl_check_matrix(scl_check what, double tol, const scl_mat *a, int64_
     return SCL_OK;
   }
   int64_t found = 0;
-  SCL_TRY(scl_engine_of(a)->check(a->ctx, what, tol, a->view, scl_mat_block(a), &found));
+  SCL_TRY(scl_check_now(a->ctx, what, tol, a->view, scl_mat_block(a), &found));
   *index = found;
   return SCL_OK;
 }

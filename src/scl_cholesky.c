@@ -5,23 +5,20 @@
 #include "scl_operation.h"
 #include "scl_structure.h"
 
-/* Factors the lower triangle that r holds, in place, and clears the rest. */
-static scl_status factorize(scl_mat *r) {
+/* Factors the lower triangle that r holds, in place, and clears the rest. That the factor exists is
+ * known when the checks, which `a` has passed into, have come in. */
+static scl_status factorize(scl_mat *r, scl_checks *checks) {
   const scl_engine *engine = scl_engine_of(r);
   scl_block info;
-  double order = 0.0;
-  SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
-  scl_status status;
-  SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
-  SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, &order, 1));
-  if (order != 0.0) {
-    SCL_GO(scl_fail_index(SCL_E_NOT_PD, (int64_t)order,
-                          "the leading minor of order %d is not positive", (int)order));
-  }
-  SCL_GO(scl_clear_outside(r, SCL_LOWER));
-done:
-  scl_buffer_release(info.buffer);
-  return status;
+  int at;
+  SCL_TRY(scl_checks_place(checks, r->ctx, &info, &at));
+  SCL_TRY(engine->potrf(r->ctx, scl_mat_block(r), info));
+  SCL_TRY(scl_clear_outside(r, SCL_LOWER));
+  SCL_TRY(scl_checks_end(checks, r->ctx, SCL_OK));
+  int order = (int)checks->value[at];
+  if (order == 0) return SCL_OK;
+  return scl_fail_index(SCL_E_NOT_PD, order, "the leading minor of order %d is not positive",
+                        order);
 }
 
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
@@ -29,13 +26,14 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
   if (!isfinite(jitter) || jitter < 0.0) {
     return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
   }
-  SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
-  scl_mat *r, *turned;
-  SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &r));
-  scl_status status = SCL_OK;
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL, *turned;
+  scl_status status;
+  SCL_GO(scl_checks_finite(&checks, a, SCL_LOWER, "a"));
+  SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &r));
   if (!scl_is_empty(r)) {
     if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
-    SCL_GO(factorize(r));
+    SCL_GO(factorize(r, &checks));
   }
   if (upper) {
     SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
@@ -43,6 +41,7 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
     r = turned;
   }
 done:
+  scl_buffer_release(checks.found.buffer);
   return scl_give(status, r, out);
 }
 
@@ -85,21 +84,23 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
     return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu, as 'l' is, not %zu x %zu",
                              l->nrow, l->ncol, l_adj->nrow, l_adj->ncol);
   }
-  SCL_TRY(scl_require_finite(l, SCL_LOWER, "l"));
-  SCL_TRY(scl_require_finite(l_adj, SCL_LOWER, "l_adj"));
-  SCL_TRY(scl_require_diagonal(l, "l"));
-  scl_mat *s;
-  SCL_TRY(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
-  scl_status status = SCL_OK;
+  scl_checks checks = {.count = 0};
+  scl_mat *s = NULL;
+  scl_status status;
   bool taken = false;
+  SCL_GO(scl_checks_finite(&checks, l, SCL_LOWER, "l"));
+  SCL_GO(scl_checks_finite(&checks, l_adj, SCL_LOWER, "l_adj"));
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
   if (scl_is_empty(s)) goto done;
-  SCL_GO(scl_engine_of(s)->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), scl_mat_block(s)));
-  if (scl_engine_of(s)->potrf_adjoint != NULL) {
-    SCL_GO(scl_engine_of(s)->potrf_adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s), &taken));
+  const scl_engine *engine = scl_engine_of(s);
+  SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), scl_mat_block(s)));
+  if (engine->potrf_adjoint != NULL) {
+    SCL_GO(engine->potrf_adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s), &taken));
   }
   if (!taken) SCL_GO(adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s)));
 done:
-  return scl_give(status, s, out);
+  return scl_give(scl_checks_end(&checks, l->ctx, status), s, out);
 }
 
 /* ---- from the factor ------------------------------------------------------------------------ */

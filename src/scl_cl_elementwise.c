@@ -44,18 +44,20 @@ scl_status scl_cl_fill(scl_context *ctx, double value, scl_block dst) {
   return scl_cl_op_end(&op, status);
 }
 
-scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_block dst) {
-  if (is_empty(dst)) return SCL_OK;
+scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_block dst) {
   size_t global[2], local[2];
   range_2d(dst.nrow, dst.ncol, global, local);
+  return scl_cl_launch(op, SCL_K_elementwise_identity, 2, global, local, "iiidb", (int)dst.nrow,
+                       (int)dst.ncol, (int)(dst.ncol / batch), value, dst);
+}
+
+scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_block dst) {
+  if (is_empty(dst)) return SCL_OK;
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_writes(&op, dst.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) {
-    status = scl_cl_launch(&op, SCL_K_elementwise_identity, 2, global, local, "iiidb",
-                           (int)dst.nrow, (int)dst.ncol, (int)(dst.ncol / batch), value, dst);
-  }
+  if (status == SCL_OK) status = scl_cl_identity_in(&op, value, batch, dst);
   return scl_cl_op_end(&op, status);
 }
 

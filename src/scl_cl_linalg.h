@@ -66,6 +66,9 @@ scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_b
  * their places, block * (block + 1) elements from one to the next. Needs matrix instructions. */
 scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
 
+/* scl_cl_identity inside an operation. */
+scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_block dst);
+
 /* dst = src'. */
 scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst);
 

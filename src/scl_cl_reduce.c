@@ -72,19 +72,8 @@ done:
   return status;
 }
 
-/* found (groups + 1 x 1): the index, or infinity, then room for those of the groups. */
-static scl_status launch_check(scl_cl_op *op, scl_check what, double tol, scl_view view,
-                               const split *s, int stride, scl_block a, scl_block found) {
-  const size_t global = s->local * s->groups;
-  scl_block partial = scl_block_part(found, 1, 0, s->groups, 1);
-  SCL_TRY(scl_cl_launch(op, SCL_K_reduce_check, 1, &global, &s->local, "iidllliibbs", (int)what,
-                        (int)view, tol, (long long)s->m, (long long)s->n, (long long)s->rows,
-                        stride, (int)SCL_REDUCE_MIN, a, partial, s->local * sizeof(double)));
-  return launch_final(op, SCL_REDUCE_MIN, s, partial, scl_block_part(found, 0, 0, 1, 1));
-}
-
 scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
-                        int64_t *index) {
+                        scl_block dst) {
   size_t m = a.nrow, n = a.ncol;
   if (what == SCL_CHECK_DIAGONAL) {
     m = m < n ? m : n;
@@ -93,27 +82,23 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
     m *= n;
     n = m > 0;
   }
-  if (m == 0 || n == 0) {
-    *index = 0;
-    return SCL_OK;
-  }
+  if (m == 0 || n == 0) return scl_cl_fill(ctx, INFINITY, dst);
   split s = split_block((scl_cl_context *)ctx, m, n);
-  scl_block found;
-  SCL_TRY(scl_block_create(ctx, s.groups + 1, 1, &found));
-  double value = 0.0;
+  const size_t global = s.local * s.groups;
+  scl_block partial;
+  SCL_TRY(scl_block_create(ctx, s.groups, 1, &partial));
   scl_cl_op op;
+  scl_status status;
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_reads(&op, a.buffer);
-  scl_cl_op_writes(&op, found.buffer);
-  scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) {
-    status = launch_check(&op, what, tol, view, &s, (int)a.ld + 1, a, found);
-  }
+  scl_cl_op_writes(&op, dst.buffer);
+  SCL_GO(scl_cl_op_order(&op, -1));
+  SCL_GO(scl_cl_launch(&op, SCL_K_reduce_check, 1, &global, &s.local, "iidllliibbs", (int)what,
+                       (int)view, tol, (long long)s.m, (long long)s.n, (long long)s.rows,
+                       (int)a.ld + 1, (int)SCL_REDUCE_MIN, a, partial, s.local * sizeof(double)));
+  SCL_GO(launch_final(&op, SCL_REDUCE_MIN, &s, partial, dst));
+done:
   status = scl_cl_op_end(&op, status);
-  if (status == SCL_OK) {
-    status = scl_cl_download(ctx, SCL_GENERAL, scl_block_part(found, 0, 0, 1, 1), &value, 1);
-  }
-  scl_buffer_release(found.buffer);
-  if (status == SCL_OK) *index = isfinite(value) ? (int64_t)value : 0;
+  scl_buffer_release(partial.buffer);
   return status;
 }

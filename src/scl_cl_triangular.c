@@ -116,15 +116,11 @@ scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans
 }
 
 /* ---- inverse -------------------------------------------------------------------------------- */
-static scl_status make_identity(scl_cl_op *op, scl_block dst) {
-  size_t local[2] = {32, 1}, global[2] = {scl_round_up(dst.nrow, 32), dst.ncol};
-  return scl_cl_launch(op, SCL_K_triangular_identity, 2, global, local, "ib", (int)dst.nrow, dst);
-}
-
 /* Triangles of a batch of square blocks, the last of order `last`. */
 static scl_status copy_triangles(scl_cl_op *op, bool lower, scl_block src, scl_block dst,
                                  size_t batch, size_t step_src, size_t step_dst, size_t last) {
-  size_t local[3] = {32, 1, 1}, global[3] = {scl_round_up(src.nrow, 32), src.ncol, batch};
+  size_t local[3] = {32, op->cl->cpu ? 1 : 8, 1};
+  size_t global[3] = {scl_round_up(src.nrow, local[0]), scl_round_up(src.ncol, local[1]), batch};
   return scl_cl_launch(op, SCL_K_triangular_copy, 3, global, local, "iibblli", (int)src.nrow,
                        (int)!lower, src, dst, (long long)step_src, (long long)step_dst, (int)last);
 }
@@ -216,7 +212,7 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   bool lower = view == SCL_LOWER;
   size_t n = t.nrow;
   if (n == 0) return SCL_OK;
-  SCL_TRY(make_identity(op, dst));
+  SCL_TRY(scl_cl_identity_in(op, 1.0, 1, dst));
   if (use_strips(op, n, n, dst)) return scl_cl_strips_invert_in(op, lower, t, dst);
   SCL_TRY(invert_leaves(op, lower, t, dst));
   if (n <= TRIANGULAR_LEAF) return SCL_OK;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scl_engine.h"
+#include "scl_operation.h"
 
 struct scl_glm {
   scl_glm_family family;
@@ -182,8 +182,7 @@ static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters 
 static scl_status explain(const scl_glm *glm) {
   int64_t index = 0;
   scl_context *ctx = scl_glm_context(glm);
-  SCL_TRY(
-      ctx->engine->check(ctx, SCL_CHECK_FINITE, 0.0, SCL_GENERAL, scl_mat_block(glm->x), &index));
+  SCL_TRY(scl_check_now(ctx, SCL_CHECK_FINITE, 0.0, SCL_GENERAL, scl_mat_block(glm->x), &index));
   if (index > 0) {
     int64_t n = (int64_t)scl_glm_nrow(glm);
     char message[96];

@@ -116,18 +116,20 @@ static int64_t find_zero_diagonal(scl_block a) {
 }
 
 scl_status scl_host_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
-                          int64_t *index) {
+                          scl_block dst) {
   (void)ctx;
+  int64_t index = 0;
   switch (what) {
   case SCL_CHECK_FINITE:
-    *index = find_nonfinite(view, a);
+    index = find_nonfinite(view, a);
     break;
   case SCL_CHECK_SYMMETRIC:
-    *index = find_asymmetric(tol, a);
+    index = find_asymmetric(tol, a);
     break;
   case SCL_CHECK_DIAGONAL:
-    *index = find_zero_diagonal(a);
+    index = find_zero_diagonal(a);
     break;
   }
+  *scl_host_at(dst) = index == 0 ? INFINITY : (double)index;
   return SCL_OK;
 }

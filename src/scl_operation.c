@@ -1,5 +1,6 @@
 #include "scl_operation.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Adds the argument's name to the last fault. */
@@ -15,27 +16,93 @@ scl_status scl_require_square(const scl_mat *a, const char *argument) {
                            a->ncol);
 }
 
-scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument) {
-  int64_t index = 0;
-  if (scl_is_empty(a)) return SCL_OK;
-  SCL_TRY(scl_engine_of(a)->check(a->ctx, SCL_CHECK_FINITE, 0.0, view, scl_mat_block(a), &index));
-  if (index == 0) return SCL_OK;
+/* ---- checks --------------------------------------------------------------------------------- */
+
+scl_status scl_checks_place(scl_checks *checks, scl_context *ctx, scl_block *out, int *at) {
+  if (checks->found.buffer == NULL) SCL_TRY(scl_block_create(ctx, 4, 1, &checks->found));
+  *at = checks->count;
+  *out = scl_block_part(checks->found, (size_t)checks->count++, 0, 1, 1);
+  checks->of[*at].matrix = NULL;
+  return SCL_OK;
+}
+
+static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *argument) {
   size_t place = (size_t)index - 1;
   scl_fail_index(SCL_E_NONFINITE, index, "'%s' holds a value that is not finite, at [%zu, %zu]",
                  argument, place % a->nrow + 1, place / a->nrow + 1);
   return name_argument(SCL_E_NONFINITE, argument);
 }
 
-scl_status scl_require_diagonal(const scl_mat *a, const char *argument) {
-  int64_t index = 0;
-  if (scl_is_empty(a)) return SCL_OK;
-  SCL_TRY(scl_engine_of(a)->check(a->ctx, SCL_CHECK_DIAGONAL, 0.0, SCL_GENERAL, scl_mat_block(a),
-                                  &index));
-  if (index == 0) return SCL_OK;
+static scl_status judge(const scl_checks *checks, int at) {
+  const scl_mat *a = checks->of[at].matrix;
+  const char *argument = checks->of[at].argument;
+  if (a == NULL || !isfinite(checks->value[at])) return SCL_OK;
+  int64_t index = (int64_t)checks->value[at];
+  if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a, index, argument);
   scl_fail_index(SCL_E_SINGULAR, index, "'%s' is singular: its diagonal element %lld is zero",
                  argument, (long long)index);
   return name_argument(SCL_E_SINGULAR, argument);
 }
+
+static scl_status start(scl_checks *checks, scl_check what, const scl_mat *a, scl_view view,
+                        const char *argument) {
+  scl_block place;
+  int at;
+  if (scl_is_empty(a)) return SCL_OK;
+  SCL_TRY(scl_checks_place(checks, a->ctx, &place, &at));
+  checks->of[at].what = what;
+  checks->of[at].matrix = a;
+  checks->of[at].argument = argument;
+  const scl_engine *engine = scl_engine_of(a);
+  SCL_TRY(engine->check(a->ctx, what, 0.0, view, scl_mat_block(a), place));
+  if (!scl_context_is_host(a->ctx)) return SCL_OK;
+  SCL_TRY(engine->download(a->ctx, SCL_GENERAL, place, &checks->value[at], 1));
+  return judge(checks, at);
+}
+
+scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view,
+                             const char *argument) {
+  return start(checks, SCL_CHECK_FINITE, a, view, argument);
+}
+
+scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char *argument) {
+  return start(checks, SCL_CHECK_DIAGONAL, a, SCL_GENERAL, argument);
+}
+
+scl_status scl_checks_end(scl_checks *checks, scl_context *ctx, scl_status status) {
+  if (status == SCL_OK && checks->count > 0) {
+    scl_block found = scl_block_part(checks->found, 0, 0, (size_t)checks->count, 1);
+    status = ctx->engine->download(ctx, SCL_GENERAL, found, checks->value, found.nrow);
+    for (int at = 0; at < checks->count && status == SCL_OK; at++) status = judge(checks, at);
+  }
+  scl_buffer_release(checks->found.buffer);
+  checks->found.buffer = NULL;
+  return status;
+}
+
+scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument) {
+  scl_checks checks = {.count = 0};
+  return scl_checks_end(&checks, a->ctx, scl_checks_finite(&checks, a, view, argument));
+}
+
+scl_status scl_require_diagonal(const scl_mat *a, const char *argument) {
+  scl_checks checks = {.count = 0};
+  return scl_checks_end(&checks, a->ctx, scl_checks_diagonal(&checks, a, argument));
+}
+
+scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
+                         int64_t *index) {
+  scl_block place;
+  double value = INFINITY;
+  SCL_TRY(scl_block_create(ctx, 1, 1, &place));
+  scl_status status = ctx->engine->check(ctx, what, tol, view, a, place);
+  if (status == SCL_OK) status = ctx->engine->download(ctx, SCL_GENERAL, place, &value, 1);
+  scl_buffer_release(place.buffer);
+  if (status == SCL_OK) *index = isfinite(value) ? (int64_t)value : 0;
+  return status;
+}
+
+/* ---- views ---------------------------------------------------------------------------------- */
 
 scl_status scl_clear_outside(scl_mat *a, scl_view view) {
   if (!scl_is_triangular(view) || scl_is_empty(a)) return SCL_OK;

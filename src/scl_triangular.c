@@ -34,20 +34,25 @@ done:
 scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));
   SCL_TRY(require_fit(form, l, b, "b"));
-  SCL_TRY(scl_require_diagonal(l, "l"));
-  return solve(form, l, b, out);
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL;
+  scl_status status = scl_checks_diagonal(&checks, l, "l");
+  if (status == SCL_OK) status = solve(form, l, b, &r);
+  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
 scl_status scl_tri_inverse(bool upper, const scl_mat *l, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));
-  SCL_TRY(scl_require_diagonal(l, "l"));
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(l->ctx, l->nrow, l->ncol, triangle(upper), &r));
-  scl_status status = SCL_OK;
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL;
+  scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, triangle(upper), &r));
   if (!scl_is_empty(r)) {
-    status = scl_engine_of(r)->trtri(r->ctx, triangle(upper), scl_mat_block(l), scl_mat_block(r));
+    SCL_GO(scl_engine_of(r)->trtri(r->ctx, triangle(upper), scl_mat_block(l), scl_mat_block(r)));
   }
-  return scl_give(status, r, out);
+done:
+  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
 /* With T = op(L): X = T^-1 B has T_adj = -B_adj X', X = B T^-1 has T_adj = -X' B_adj; a transposed

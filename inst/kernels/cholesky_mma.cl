@@ -35,24 +35,25 @@ STRIPS_INLINE double2 fetch_pair(__global const double *A, const int lda, const 
 
 /* Factors a 16 x 16 block, one warp. Lanes 0 to 15 hold its rows; lanes 16 to 31 rows of the identity,
  * which the same steps turn into rows of the transposed inverse. All lanes know the pivot; from one to
- * the next leads one reciprocal and one multiply-add, while the roots stand beside this chain.
- * The order of the first failing pivot, counted from `before`, is left in *failed. */
-STRIPS_INLINE void factor16(double a[16], const int lane, const int before,
-                              __local int *failed) {
+ * the next leads one reciprocal and two multiplications, and the columns are divided by their roots at the
+ * end. The order of the first failing pivot, counted from `before`, is left in *failed. */
+STRIPS_INLINE void factor16(double a[16], const int lane, const int before, __local int *failed) {
   double pivot = lane_value(a[0], 0), own = 1.0;
   SCL_UNROLL
   for (int j = 0; j < 16; j++) {
     own = lane == j ? pivot : own;
-    const double root = inverse_root(pivot);
     if (j < 15) {
       const double below = lane_value(a[j], j + 1), next = lane_value(a[j + 1], j + 1);
-      pivot = fma(-below, below * inverse(pivot), next);
+      const double reciprocal = inverse(pivot), scaled = a[j] * reciprocal;
+      pivot = fma(-below, below * reciprocal, next);
+      SCL_UNROLL
+      for (int c = j + 1; c < 16; c++) a[c] = fma(-scaled, lane_value(a[j], c), a[c]);
     }
-    a[j] *= root;
-    SCL_UNROLL
-    for (int c = j + 1; c < 16; c++) a[c] = fma(-a[j], lane_value(a[j], c), a[c]);
   }
   if (!(own > 0.0 && own < INFINITY)) atomic_min(failed, before + lane + 1);
+  own = inverse_root(own);
+  SCL_UNROLL
+  for (int c = 0; c < 16; c++) a[c] *= lane_value(own, c);
 }
 
 /* Factors the n x n block at A (n <= STRIPS_ORDER), lower triangle, in place, by one group, and leaves
@@ -73,13 +74,16 @@ cholesky_mma_block(const int n, const int before, __global double *A, const long
   if (item == 0) failed = INT_MAX;
 
   double head[2][4], tail[STRIPS_TAIL][2][4];
+  const int whole = n == STRIPS_ORDER;
 #define CHOLESKY_FETCH(block, q)                                                                   \
   SCL_UNROLL                                                                                       \
   for (int h = 0; h < 2; h++) {                                                                    \
     SCL_UNROLL                                                                                     \
     for (int e = 0; e < 2; e++) {                                                                  \
       double2 pair = 0.0;                                                                          \
-      if ((q) <= w) pair = fetch_pair(A, lda, n, row, 16 * (q) + 8 * h + 2 * t + e);               \
+      const int k = 16 * (q) + 8 * h + 2 * t + e;                                                  \
+      if ((q) <= w && whole) pair = *(__global const double2 *)(A + row + (long)k * lda);          \
+      if ((q) <= w && !whole) pair = fetch_pair(A, lda, n, row, k);                                \
       block[h][e] = pair.x;                                                                        \
       block[h][2 + e] = pair.y;                                                                    \
     }                                                                                              \

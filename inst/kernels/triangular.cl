@@ -96,13 +96,6 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
   }
 }
 
-/* dst = identity of order n. A work-item an element. */
-__kernel void triangular_identity(const int n, __global double *D, const long offset,
-                                  const int ld) {
-  const int row = get_global_id(0), column = get_global_id(1);
-  if (row < n && column < n) D[offset + row + (long)column * ld] = row == column ? 1.0 : 0.0;
-}
-
 /* D = lower or upper triangle of S with zeros beyond it, n x n; dimension 2: a batch of blocks, step_s
  * and step_d elements apart, the last of order n_last. A work-item an element. */
 __kernel void triangular_copy(const int n, const int upper, __global const double *S,

@@ -95,8 +95,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
                    : "memory");                                                                    \
     asm volatile("cp.async.commit_group;" ::: "memory");                                           \
   } while (0)
-/* Where unknown p of this lane's first right-hand side lies. */
-#define TRIANGULAR_PLACE(p) (B + (reversed ? order - 1 - (p) : (p)) * step)
+  /* B points at the lane's first unknown; `along` leads to the next in the order of solving. */
+  const int along = reversed ? -(int)step : (int)step;
+  if (reversed) B += (order - 1) * step;
+  B += 2 * t * (long)along;
   TRIANGULAR_GET(0);
   TRIANGULAR_GET(1);
 
@@ -106,10 +108,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
   for (int h = 0; h < 2; h++) {                                                                    \
     SCL_UNROLL                                                                                     \
     for (int e = 0; e < 2; e++) {                                                                  \
-      const int unknown = 16 * (q) + 8 * h + 2 * t + e;                                            \
+      const int place = 16 * (q) + 8 * h + e; /* of lanes with t = 0 */                            \
       double2 pair = 0.0;                                                                          \
-      if (unknown < order) {                                                                       \
-        __global const double *from = TRIANGULAR_PLACE(unknown);                                   \
+      if (place + 2 * t < order) {                                                                 \
+        __global const double *from = B + (long)place * along;                                     \
         if (next == 1 && mine == 2) {                                                              \
           pair = *(__global const double2 *)from;                                                  \
         } else {                                                                                   \
@@ -141,9 +143,9 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
     for (int h = 0; h < 2; h++) {
       SCL_UNROLL
       for (int e = 0; e < 2; e++) {
-        const int unknown = 16 * p + 8 * h + 2 * t + e;
-        if (unknown < order) {
-          __global double *to = TRIANGULAR_PLACE(unknown);
+        const int place = 16 * p + 8 * h + e;
+        if (place + 2 * t < order) {
+          __global double *to = B + (long)place * along;
           if (next == 1 && mine == 2) {
             *(__global double2 *)to = (double2)(solved[h][e], solved[h][2 + e]);
           } else {
