@@ -175,13 +175,15 @@ setMethod("log", "clMatrix", function(x, base = exp(1), ...) {
 #' @rdname clMatrix-arith
 #' @export
 setMethod("round", "clMatrix", function(x, digits = 0) {
-  if (missing(digits) || identical(as.double(digits), 0)) return(unary("round", x))
-  like(round(as.matrix(x), digits), x)
+  digits <- check_number(digits, "digits")
+  if (digits == 0) unary("round", x) else like(round(as.matrix(x), digits), x)
 })
 
 #' @rdname clMatrix-arith
 #' @export
-setMethod("signif", "clMatrix", function(x, digits = 6) like(signif(as.matrix(x), digits), x))
+setMethod("signif", "clMatrix", function(x, digits = 6) {
+  like(signif(as.matrix(x), check_number(digits, "digits")), x)
+})
 
 # ---- reductions ---------------------------------------------------------------------------------
 
@@ -192,7 +194,10 @@ without_na <- function(x, number) value(.Call(r_arith_binary, "fill_nan", x@hand
 
 # One operand of a summary, reduced to the value that stands for it in base R's function.
 summary_part <- function(name, x, na.rm) {
-  if (!is_cl(x)) return(if (na.rm) x[!is.na(x)] else x)
+  if (!is_cl(x)) {
+    x <- check_numeric(x, "...")
+    return(if (na.rm) x[!is.na(x)] else x)
+  }
   if (name %in% c("any", "all")) {
     missing <- reduce("count_nan", x)
     true <- reduce("count_true", x)
@@ -210,21 +215,21 @@ summary_part <- function(name, x, na.rm) {
 #' @rdname clMatrix-arith
 #' @export
 setMethod("Summary", "clMatrix", function(x, ..., na.rm = FALSE) {
-  na.rm <- check_flag(na.rm, "na.rm")
-  operands <- list(x, ...)
-  if (.Generic == "range") {
-    ends <- c("min", "max")
-    return(unlist(lapply(ends, function(end) do.call(end, c(operands, na.rm = na.rm)))))
-  }
-  parts <- lapply(operands, function(part) summary_part(.Generic, part, na.rm))
-  # Not na.rm again: a sum that is NaN because of infinities is the result.
-  do.call(.Generic, parts)
+  summarize(.Generic, list(x, ...), check_flag(na.rm, "na.rm"))
 })
+
+summarize <- function(name, operands, na.rm) {
+  if (name == "range") {
+    return(c(summarize("min", operands, na.rm), summarize("max", operands, na.rm)))
+  }
+  # Not na.rm again: a sum that is NaN because of infinities is the result.
+  do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)))
+}
 
 #' @rdname clMatrix-arith
 #' @export
 mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
-  if (!identical(as.double(trim), 0)) {
+  if (check_number(trim, "trim") != 0) {
     abort_argument("trim", "'trim' must be 0 for a clMatrix: use mean(as.vector(x), trim = )")
   }
   n <- length(x)
@@ -235,7 +240,7 @@ mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
 
 # Sums over columns (margin 1: a value for each row) or over rows, as products with ones.
 margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
-  if (!identical(as.double(dims), 1)) abort_argument("dims", "'dims' must be 1")
+  if (check_number(dims, "dims") != 1) abort_argument("dims", "'dims' must be 1")
   names <- x@Dimnames[[margin]]
   other <- x@Dim[3L - margin]
   counts <- other

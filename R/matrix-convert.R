@@ -65,7 +65,7 @@ dim.clMatrix <- function(x) {
 #' @rdname clMatrix-convert
 #' @export
 length.clMatrix <- function(x) {
-  n <- prod(x@Dim)
+  n <- prod(dim(x))
   if (n <= .Machine$integer.max) as.integer(n) else n
 }
 
@@ -83,7 +83,7 @@ dimnames.clMatrix <- function(x) if (has_names(x@Dimnames)) x@Dimnames
 # NULL or two vectors that fit, as base R keeps them: character, empty ones as NULL.
 check_dimnames <- function(dimnames, dim) {
   if (is.null(dimnames)) return(list(NULL, NULL))
-  if (!is.list(dimnames) || length(dimnames) > 2L) {
+  if (!is.list(dimnames) || is.object(dimnames) || length(dimnames) > 2L) {
     abort_argument("dimnames", "'dimnames' must be NULL or a list of row and column names")
   }
   out <- list(NULL, NULL)

@@ -120,15 +120,21 @@ values_at <- function(x, i) {
     rows <- (at - 1) %% n + 1
     columns <- (at - 1) %/% n + 1
   } else {
-    return(as.matrix(x)[i])
+    return(plain_values(x, i))
   }
   inside <- all(rows >= 1, rows < n + 1, columns >= 1, columns < x@Dim[2L] + 1, na.rm = FALSE)
-  if (is.na(inside) || !inside) return(as.matrix(x)[i])
+  if (is.na(inside) || !inside) return(plain_values(x, i))
   used_rows <- sort(unique(as.integer(rows)))
   used_columns <- sort(unique(as.integer(columns)))
   block <- fetch(x, used_rows, used_columns)
   as.vector(block[cbind(match(as.integer(rows), used_rows),
                         match(as.integer(columns), used_columns))])
+}
+
+# x[i] by base R, on a copy of all values.
+plain_values <- function(x, i) {
+  x <- as.matrix(x)
+  tryCatch(x[i], error = function(e) abort_argument("i", conditionMessage(e)))
 }
 
 #' @rdname clMatrix-index
@@ -162,7 +168,8 @@ replace_values <- function(x, i, value) {
   if (is_cl(i)) abort_argument("i", "a clMatrix cannot be an index: use as.matrix(i) != 0")
   if (is_cl(value)) value <- as.vector(value)
   before <- length(whole)
-  whole[i] <- value
+  if (length(value) == 0L) abort_argument("value", "replacement has length zero")
+  tryCatch(whole[i] <- value, error = function(e) abort_argument("i", conditionMessage(e)))
   if (length(whole) != before) abort_argument("i", "subscript out of bounds")
   like(whole, x, x@Dimnames)
 }

@@ -57,7 +57,7 @@ cl_tcrossprod <- function(x, y = NULL) {
 # Both operands as .Call takes them, vectors as rows or columns.
 product_operands <- function(x, y, name_x, name_y, kind) {
   if (!is_cl(x)) x <- check_numeric(x, name_x)
-  if (!is_cl(y) && !is.null(y)) y <- check_numeric(y, name_y)
+  if (!is_cl(y) && (!is.null(y) || kind == "matmul")) y <- check_numeric(y, name_y)
   vector_x <- is.null(dim(x))
   vector_y <- !is.null(y) && is.null(dim(y))
   if (vector_x) x <- vector_operand(x, if (vector_y) length(y) else dim(y), kind, first = TRUE)

@@ -167,6 +167,7 @@ test_that("bad operands are refused by name", {
   for (x in bad) {
     expect_fault(cl_matmul(x, m), "argument", argument = "a")
     expect_fault(cl_matmul(m, x), "argument", argument = "b")
+    expect_fault(cl_matmul(diag(2), x), "argument", argument = "b")
     expect_fault(cl_crossprod(x, m), "argument", argument = "x")
     if (!is.null(x)) expect_fault(cl_tcrossprod(m, x), "argument", argument = "y")
   }
