@@ -38,7 +38,8 @@
 #' positive (`noise` may be 0); `statcl_error_nonfinite` for `NA`, `NaN` or `Inf` in the data;
 #' `statcl_error_not_pd` from the function if C is not positive definite in floating-point
 #' arithmetic.
-#' @seealso [cl_gp()], which maximises it
+#' @seealso [cl_gp()], which maximises it; [cl_objective()] for other optimisers,
+#'   [cl_check_gradient()]
 #' @export
 #' @examples
 #' x <- seq(0, 1, length.out = 20)
