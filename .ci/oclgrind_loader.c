@@ -1,8 +1,8 @@
 /* A loader in front of the OpenCL loader, for runs under oclgrind 21.10, whose record of what is
- * initialised goes wrong in two cases that are no faults of a program: a buffer that takes the place
- * of a released one keeps the record, with the size, of that one; and a write from the host to a
- * part of a buffer loses the record of the rest. So buffers are not released here, and writes from
- * the host write the whole buffer. Built and named in STATCL_LOADER by oclgrind.sh; all other
+ * initialised goes wrong in two cases that are no faults of a program: a buffer that takes the
+ * place of a released one keeps the record, with the size, of that one; and a write from the host
+ * to a part of a buffer loses the record of the rest. So buffers are not released here, and writes
+ * from the host write the whole buffer. Built and named in STATCL_LOADER by oclgrind.sh; all other
  * functions are those of libOpenCL, which this library is linked to. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

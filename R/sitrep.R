@@ -47,7 +47,8 @@ explain_choice <- function() {
   }
   device <- device_table()[where + 1L, ]
   reason <- if (nzchar(source)) paste("chosen by", source) else
-    if (device$type == "gpu") "the best GPU with double precision" else "engine = \"device\" and no GPU"
+    if (device$type == "gpu") "the best GPU with double precision" else
+      "engine = \"device\" and no GPU"
   if (forked()) reason <- paste0(reason, "; this is a forked process, which uses the host")
   list(device = sprintf("%s %s", device$id, device$name), reason = reason)
 }

@@ -28,13 +28,17 @@ typedef enum { SCL_CL_TILE_PORTABLE = 0, SCL_CL_TILE_MMA_SMALL, SCL_CL_TILE_MMA_
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
 
-/* Whether the device has matrix instructions that this build can use: tried out at the first call. */
+/* Whether the device has matrix instructions that this build can use: tried out at the first call.
+ */
 bool scl_cl_has_mma(scl_cl_context *cl);
 
 /* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
-static inline bool scl_cl_aligned(scl_block b) { return b.offset % 2 == 0 && b.ld % 2 == 0; }
+static inline bool scl_cl_aligned(scl_block b) {
+  return b.offset % 2 == 0 && b.ld % 2 == 0;
+}
 
-/* ---- substitution with blocks of order STRIPS_ORDER by matrix instructions (scl_cl_strips.c) ------ */
+/* ---- substitution with blocks of order STRIPS_ORDER by matrix instructions (scl_cl_strips.c)
+ * ------ */
 /* Room for so many packed blocks. */
 scl_status scl_cl_strips_room(scl_context *ctx, size_t blocks, scl_block *out);
 
@@ -61,9 +65,10 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 
-/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a lower t,
- * by doubling and without a correction. dst has the leading dimension `block` and holds the identity in
- * their places, block * (block + 1) elements from one to the next. Needs matrix instructions. */
+/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
+ * lower t, by doubling and without a correction. dst has the leading dimension `block` and holds
+ * the identity in their places, block * (block + 1) elements from one to the next. Needs matrix
+ * instructions. */
 scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
 
 /* scl_cl_identity inside an operation. */
@@ -72,7 +77,8 @@ scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_blo
 /* dst = src'. */
 scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst);
 
-/* dst = lower triangles (zeros above them) of a batch of square blocks, the last of order `last`. */
+/* dst = lower triangles (zeros above them) of a batch of square blocks, the last of order `last`.
+ */
 scl_status scl_cl_lowers_in(scl_cl_op *op, scl_block src, scl_block dst, size_t batch,
                             size_t step_src, size_t step_dst, size_t last);
 

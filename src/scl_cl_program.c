@@ -82,7 +82,8 @@ static scl_status read_source(const char *name, char **out) {
   return SCL_OK;
 }
 
-/* The words of a program's sources in order; the caller frees text[0 .. *count - 1], also on failure. */
+/* The words of a program's sources in order; the caller frees text[0 .. *count - 1], also on
+ * failure. */
 static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl_uint *count) {
   const char *at = sources;
   *count = 0;

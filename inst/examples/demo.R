@@ -78,7 +78,7 @@ if (nrow(demo$device) == 0L) {
   cat("device: none\n\n")
 } else {
   cat("device: ", demo$device$name, " (", demo$device$type, "; ",
-      if (demo$by_itself) "taken by default" else "asked for: the default here is the host", ")\n\n",
+      if (demo$by_itself) "the default" else "asked for: the default here is the host", ")\n\n",
       sep = "")
 }
 shown <- data.frame(task = table$task, size = table$size,

@@ -14,7 +14,7 @@ local_settings <- function(env = parent.frame()) {
 test_that("the default is a GPU with double precision, whatever the order of platforms", {
   expect_equal(default_device(fake_devices(c("cpu", "gpu"))), 1L)
   expect_equal(default_device(fake_devices(c("gpu", "cpu"))), 0L)
-  expect_equal(default_device(fake_devices(c("gpu", "cpu", "gpu"), fp64 = c(FALSE, TRUE, TRUE))), 2L)
+  expect_equal(default_device(fake_devices(c("gpu", "cpu", "gpu"), c(FALSE, TRUE, TRUE))), 2L)
   expect_equal(default_device(fake_devices(c("gpu", "gpu"), compiler = c(FALSE, TRUE))), 1L)
 })
 
@@ -100,7 +100,7 @@ test_that("cl_devices() marks the device in use", {
   }, engine = "host")
 })
 
-test_that("thresholds: CPU devices are never preferred, the option overrides, bad options are named", {
+test_that("CPU devices are never preferred, the option overrides, bad options are named", {
   require_device()
   with_cl({
     if (device_table()$type[test_device() + 1L] == "cpu") {
