@@ -71,7 +71,7 @@ topics <- list(
     same(tryCatch(cl_chol(a), statcl_error_not_pd = function(e) e$order))
   },
   glm = function() {
-    for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 150))) {
+    for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 150), c(35, 220))) {
       x <- matrix(rnorm(shape[1] * shape[2]), shape[1])
       y <- rbinom(shape[1], 1, 0.5)
       beta <- rnorm(shape[2]) / 10

@@ -174,8 +174,8 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
                           const double alpha, __global const double *A, const int lda,
                           __global const double *B, const int ldb, const double beta,
                           __global double *C, const int ldc, const int views, const int region,
-                          const int row0, const int column0, __local double *pieces) {
-  const uint item = get_local_id(0);
+                          const int row0, const int column0, const uint item,
+                          __local double *pieces) {
   int begin = 0, end = k;
   if (views & GEMM_A_LOWER) end = min(end, row0 + GEMM_TILE_M);
   if (views & GEMM_A_UPPER) begin = max(begin, row0);
@@ -244,7 +244,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
     if (region != GEMM_ALL && row0 + GEMM_TILE_M <= column0) return;                               \
     gemm_tile(t_a, t_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,   \
               lda, B + offset_b + which * step_b, ldb, beta, C + offset_c + which * step_c, ldc,   \
-              views, region, row0, column0, (__local double *)pieces);                             \
+              views, region, row0, column0, get_local_id(0), (__local double *)pieces);            \
   }
 
 GEMM_KERNEL(gemm_nn, 0, 0)

@@ -30,9 +30,9 @@ SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, cons
                                const int lda, __global const double *X, const long step_x,
                                const long next_x, const double beta, __global double *Y,
                                const long step_y, const long next_y, const int c0,
+                               const int row0, const int lane, const int slice,
                                __local double *sums) {
-  const int lane = get_local_id(0), slice = get_local_id(1);
-  const int row = get_group_id(0) * GEMM_THIN_LANES + lane;
+  const int row = row0 + lane;
   double sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
@@ -64,9 +64,9 @@ SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, c
                                   const int lda, __global const double *X, const long step_x,
                                   const long next_x, const double beta, __global double *Y,
                                   const long step_y, const long next_y, const int c0,
+                                  const int row0, const int lane, const int line,
                                   __local double *sums) {
-  const int lane = get_local_id(0), line = get_local_id(1);
-  const int row = get_group_id(0) * GEMM_THIN_ROWS + line;
+  const int row = row0 + line;
   double sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
@@ -115,7 +115,8 @@ SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, c
     if (views & GEMM_A_LOWER) end = min(end, row0 + (rows));                                       \
     if (views & GEMM_A_UPPER) begin = max(begin, row0);                                            \
     body(columns, m, n, begin, end, alpha, A + offset_a, lda, X + offset_x, step_x, next_x, beta,  \
-         Y + offset_y + piece * piece_y, step_y, next_y, get_group_id(1) * (columns), sums);       \
+         Y + offset_y + piece * piece_y, step_y, next_y, get_group_id(1) * (columns), row0,        \
+         get_local_id(0), get_local_id(1), sums);                                                  \
   }
 
 GEMM_THIN_KERNEL(gemm_vector_n, gemm_thin_rows, 1, GEMM_THIN_LANES)

@@ -7,8 +7,8 @@
  * by alpha. Without `gradient` those by beta are left out.
  *
  * Work split: a resident grid of groups walks over tiles of GLM_ROWS rows and all columns. The
- * work-item (row lane, lane) has two neighbouring rows of the columns lane, lane + GLM_LANES, ... The
- * sums of the lanes make the linear predictors of the tile; GLM_ROWS work-items turn them into
+ * work-item (row lane, lane) has two neighbouring rows of the columns lane, lane + GLM_LANES, ...
+ * The sums of the lanes make the linear predictors of the tile; GLM_ROWS work-items turn them into
  * terms and residuals; then every work-item adds residual times X to the gradient of its columns,
  * which stays in its registers over all tiles. With GLM_KEEP the tile itself stays there in
  * between; without, it is read again at once, from the cache.
@@ -44,7 +44,7 @@ SCL_INLINE double2 glm_pair(__global const double *column, long row, long last, 
 }
 
 /* The sum over the row lanes, in order, for the first row lane of each lane. */
-SCL_INLINE double glm_sum_rows(__local double *pool, int item, double mine) {
+SCL_INLINE double glm_sum_rows(__local double *pool, uint item, double mine) {
   double sum = 0.0;
   pool[item] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -56,7 +56,7 @@ SCL_INLINE double glm_sum_rows(__local double *pool, int item, double mine) {
 }
 
 /* The sum over all work-items, for the first. */
-SCL_INLINE double glm_sum_items(__local double *pool, int item, double mine) {
+SCL_INLINE double glm_sum_items(__local double *pool, uint item, double mine) {
   double sum = glm_sum_rows(pool, item, mine);
   if (item % GLM_ROW_LANES == 0) pool[item] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -115,7 +115,8 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
          const long partials) {
   __local double exchange[GLM_LANES * GLM_ROWS]; /* of lane l, row r: at l * GLM_ROWS + r */
   __local double residual[GLM_ROWS];
-  const int item = get_local_id(0), groups = get_num_groups(0), group = get_group_id(0);
+  const uint item = get_local_id(0);
+  const int groups = get_num_groups(0), group = get_group_id(0);
   const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
   const long ld = x_ld, last = (long)n - 1;
   const int aligned = ((x_offset | ld) & 1) == 0;

@@ -2,7 +2,10 @@
  *
  * OpenCL: prepended to every program by the device engine. C: included by the host engine's files,
  * which then include the kernel header itself. Only plain functions of numbers are shared this way;
- * kernels with index space, barriers or local memory are OpenCL only. */
+ * kernels with index space, barriers or local memory are OpenCL only.
+ *
+ * Kernels ask for their place (get_local_id() and the like) themselves and hand it to the functions
+ * they call: in a function that POCL 3.1 does not inline its threads read each other's. */
 #ifndef SCL_PORT_H
 #define SCL_PORT_H
 

@@ -13,11 +13,11 @@
 #define AT(x, i, j) x[x##_offset + (i) + (j) * (long)x##_ld]
 
 /* Tree over the group's values; the result is in item 0. */
-static inline double combine_group(const int op, const double value, __local double *values) {
-  const int l = get_local_id(0);
+static inline double combine_group(const int op, const int l, const int items, const double value,
+                                   __local double *values) {
   values[l] = value;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int stride = get_local_size(0) / 2; stride > 0; stride /= 2) {
+  for (int stride = items / 2; stride > 0; stride /= 2) {
     if (l < stride) values[l] = reduce_combine(op, values[l], values[l + stride]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
@@ -39,7 +39,7 @@ __kernel void reduce_partial(const int op, const long m, const long n, const lon
       sum = reduce_combine(op, sum, reduce_map(op, AT(a, i, j), AT(b, i, j)));
     }
   }
-  sum = combine_group(op, sum, values);
+  sum = combine_group(op, get_local_id(0), get_local_size(0), sum, values);
   if (get_local_id(0) == 0) dst[dst_offset + get_group_id(0)] = sum;
 }
 
@@ -51,7 +51,7 @@ __kernel void reduce_final(const int op, const int n, __global const double *a, 
   for (int i = get_local_id(0); i < n; i += get_local_size(0)) {
     sum = reduce_combine(op, sum, a[a_offset + i]);
   }
-  sum = combine_group(op, sum, values);
+  sum = combine_group(op, get_local_id(0), get_local_size(0), sum, values);
   if (get_local_id(0) == 0) dst[dst_offset] = sum;
 }
 
@@ -96,6 +96,6 @@ __kernel void reduce_check(const int what, const int view, const double tol, con
       if (fails) found = fmin(found, (double)(i + j * m) + 1.0);
     }
   }
-  found = combine_group(op_min, found, values);
+  found = combine_group(op_min, get_local_id(0), get_local_size(0), found, values);
   if (get_local_id(0) == 0) dst[dst_offset + get_group_id(0)] = found;
 }

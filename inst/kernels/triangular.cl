@@ -22,8 +22,8 @@
  * lies the reciprocal. Above the diagonal nothing is read. */
 SCL_INLINE void triangular_stage(__local double *block, __global const double *T, const int ld,
                                  const int n, const int p0, const int q0, const int transposed,
-                                 const int reversed) {
-  for (uint e = get_local_id(0); e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
+                                 const int reversed, const uint item) {
+  for (uint e = item; e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
     /* work-items run along what is contiguous in T */
     const int i = transposed ? e / TRIANGULAR_WIDTH : e % TRIANGULAR_WIDTH;
     const int j = transposed ? e % TRIANGULAR_WIDTH : e / TRIANGULAR_WIDTH;
@@ -62,7 +62,7 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
     }
     for (int q0 = 0; q0 < p0; q0 += TRIANGULAR_WIDTH) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      triangular_stage(block, T, ldt, order, p0, q0, transposed, reversed);
+      triangular_stage(block, T, ldt, order, p0, q0, transposed, reversed, get_local_id(0));
       barrier(CLK_LOCAL_MEM_FENCE);
       if (active) {
         for (int j = 0; j < TRIANGULAR_WIDTH; j++) {
@@ -77,7 +77,7 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    triangular_stage(block, T, ldt, order, p0, p0, transposed, reversed);
+    triangular_stage(block, T, ldt, order, p0, p0, transposed, reversed, get_local_id(0));
     barrier(CLK_LOCAL_MEM_FENCE);
     if (active) {
       SCL_UNROLL
