@@ -168,7 +168,10 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   scl_status status = scl_cl_op_end(&op, enqueue(&op, &s, pass, &event));
   if (status == SCL_OK) status = scl_cl_wait(cl, event);
   if (event != NULL) scl_cl.clReleaseEvent(event);
-  /* After a fault or an interrupt the commands must not go on with the caller's memory. */
-  if (status != SCL_OK && !ctx->lost) scl_cl.clFinish(cl->queue[op.queue]);
+  /* After a fault or an interrupt the commands may still be under way, with the caller's memory. A
+   * lost device is not waited for. */
+  if (status != SCL_OK) {
+    *pass->abandoned = ctx->lost || scl_cl.clFinish(cl->queue[op.queue]) != CL_SUCCESS;
+  }
   return status;
 }

@@ -220,6 +220,7 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, 
   copy_numbers(given + p, parameters->alpha, n_alpha);
 
   scl_mat *d_x = NULL;
+  bool abandoned = false;
   scl_glm_pass pass = {.family = glm->family,
                        .x = scl_mat_block(glm->x),
                        .y = scl_mat_block(glm->y),
@@ -227,7 +228,8 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, 
                        .results = found,
                        .rowwise = n_alpha != 1,
                        .wanted = wanted,
-                       .work = &glm->work};
+                       .work = &glm->work,
+                       .abandoned = &abandoned};
   scl_status status = SCL_OK;
   if (wanted & SCL_GLM_X) {
     SCL_GO(scl_mat_create(ctx, n, p, SCL_GENERAL, &d_x));
@@ -245,6 +247,10 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, 
     d_x = NULL;
   }
 done:
+  if (abandoned) { /* rather lost than written to after it is something else */
+    glm->memory = NULL;
+    glm->capacity = 0;
+  }
   scl_mat_release(d_x);
   return status;
 }

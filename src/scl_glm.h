@@ -69,6 +69,8 @@ typedef struct scl_glm_pass {
   scl_block d_x;   /* n x p; used if SCL_GLM_X is wanted */
   scl_block *work; /* the engine's workspace between calls: made by it when it has no buffer or is
                       too small, released by the caller */
+  bool *abandoned; /* set when, after a fault, a device may still use parameters and results: their
+                      memory must never be freed */
 } scl_glm_pass;
 
 #endif

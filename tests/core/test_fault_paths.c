@@ -6,6 +6,7 @@
 #include "../../src/scl_arith.h"
 #include "../../src/scl_cholesky.h"
 #include "../../src/scl_gemm.h"
+#include "../../src/scl_glm.h"
 #include "../../src/scl_gp.h"
 #include "../../src/scl_structure.h"
 #include "../../src/scl_triangular.h"
@@ -149,6 +150,21 @@ done:
   return status;
 }
 
+/* A likelihood from its making to two evaluations, of which the second needs more workspace. */
+static scl_status run_glm(const fixture *f, scl_mat **out) {
+  double y = 1, alpha[N] = {0}, beta[N] = {0}, value, d_alpha[N], d_beta[N];
+  const scl_glm_results results = {&value, d_alpha, d_beta, out};
+  scl_glm *glm = NULL;
+  scl_status status;
+  SCL_GO(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &y, 1, f->g, &glm));
+  SCL_GO(scl_glm_evaluate(glm, &(scl_glm_parameters){alpha, beta, 1, N}, SCL_GLM_BETA, &results));
+  SCL_GO(scl_glm_evaluate(glm, &(scl_glm_parameters){alpha, beta, N, N}, SCL_GLM_ALPHA | SCL_GLM_X,
+                          &results));
+done:
+  scl_glm_release(glm);
+  return status;
+}
+
 static run_operation *const operations[] = {
     run_unary,
     run_binary,
@@ -174,6 +190,7 @@ static run_operation *const operations[] = {
     run_covariance,
     run_covariance_adjoint,
     run_gp,
+    run_glm,
 };
 
 static void check_operation(scl_context *ctx, const fixture *f, run_operation *run) {
