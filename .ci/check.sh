@@ -55,6 +55,9 @@ fi
 step core-build 300 make -s -C tests/core
 step core-host 300 make -s -C tests/core test
 step core-device 600 env STATCL_TEST_DEVICE=1 make -s -C tests/core test
+# The kernels made for GPUs, on the CPU device, where its driver can run them.
+step core-gpu-kernels 300 env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
+  make -s -C tests/core test SUITES="arith structure covariance glm"
 
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
