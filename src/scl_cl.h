@@ -73,6 +73,17 @@ typedef enum {
   SCL_CL_VARIANT_MMA
 } scl_cl_variant;
 
+typedef struct scl_cl_buffer {
+  scl_buffer base;
+  cl_mem memory;
+  size_t capacity;  /* bytes of `memory` */
+  cl_event written; /* last write, or NULL */
+  int written_on;   /* its queue */
+  cl_event read[SCL_CL_QUEUES];
+  int home;                    /* of a temporary: the one queue that uses it; else -1 */
+  struct scl_cl_buffer *older; /* in the pool */
+} scl_cl_buffer;
+
 typedef struct {
   scl_context base;
   scl_device_info info;
@@ -90,17 +101,12 @@ typedef struct {
   struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
+  scl_cl_buffer *pool; /* released buffers, newest first (scl_cl_memory.c) */
+  size_t pooled;       /* their bytes */
+  int wanted_home;     /* queue of the temporary that is being made, else -1 */
   scl_cl_variant variant;
   char variant_reason[128]; /* why the portable kernels are in charge */
 } scl_cl_context;
-
-typedef struct {
-  scl_buffer base;
-  cl_mem memory;
-  cl_event written; /* last write, or NULL */
-  int written_on;   /* its queue */
-  cl_event read[SCL_CL_QUEUES];
-} scl_cl_buffer;
 
 /* The text of "@topic" in scl_cl_kernels.def, made from topic.def; free() it (scl_cl_generated.c).
  * elementwise: elementwise_op(op, a, b). reduce: reduce_identity(op), reduce_map(op, a, b),
@@ -134,12 +140,15 @@ typedef struct {
 
 /* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
  * transfer queues, or -1 to have a compute queue chosen. Buffers may be declared twice and may be
- * NULL (empty blocks). Temporary buffers need no declaration while they are used by one operation
- * only. */
+ * NULL (empty blocks). Only temporaries need no declaration. */
 void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx);
 void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer);
 void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer);
 scl_status scl_cl_op_order(scl_cl_op *op, int queue);
+
+/* A workspace of an ordered operation, m x n, that only commands of this operation touch: needs no
+ * declaration. Release it when the last of them is enqueued; the memory goes to a pool. */
+scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out);
 
 /* Enqueues one kernel. `local` may be NULL; global sizes are rounded up to it by the caller. The
  * letters of `types` say what follows, in the order of the kernel's parameters:
@@ -147,7 +156,8 @@ scl_status scl_cl_op_order(scl_cl_op *op, int queue);
  *   i  int                cl_int
  *   l  long long          cl_long (OpenCL long)
  *   d  double
- *   m  cl_mem
+ *   m  scl_buffer *        one parameter: __global double *
+ *   r  cl_mem               memory that is no buffer of the core
  *   s  size_t             bytes of a __local parameter
  * An empty global range enqueues nothing. Polls for interrupts. */
 scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,

@@ -97,15 +97,12 @@ static scl_status sweep(reverse_sweep *r, size_t at, size_t n) {
 static scl_status prepare(reverse_sweep *r) {
   size_t n = r->l.nrow, blocks = (n + LEAF - 1) / LEAF, last = n - (blocks - 1) * LEAF;
   size_t order = blocks > 1 ? LEAF : n;
+  SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->lower));
+  SCL_TRY(scl_cl_temporary(&r->op, BAND * 3, 1, &r->work));
   SCL_TRY(scl_cl_lowers_in(&r->op, scl_block_part(r->l, 0, 0, order, order),
                            diagonal_block(r->lower, 0, order), blocks, LEAF * (r->l.ld + 1), BAND,
                            last));
   return scl_cl_block_inverses_in(&r->op, LEAF, r->l, diagonal_block(r->inverse, 0, LEAF));
-}
-
-/* Room for blocks BAND apart. */
-static scl_status create_band(scl_context *ctx, size_t blocks, scl_block *out) {
-  return scl_block_create(ctx, BAND * blocks, 1, out);
 }
 
 /* Zeros, and ones at multiples of LEAF + 1: identities BAND apart. */
@@ -125,9 +122,7 @@ scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool
   size_t blocks = (l.nrow + LEAF - 1) / LEAF;
   reverse_sweep r = {.l = l, .s = s};
   scl_status status;
-  SCL_GO(create_band(ctx, blocks, &r.inverse));
-  SCL_GO(create_band(ctx, blocks, &r.lower));
-  SCL_GO(create_band(ctx, 3, &r.work));
+  SCL_GO(scl_block_create(ctx, BAND * blocks, 1, &r.inverse));
   SCL_GO(fill_identities(ctx, r.inverse));
   scl_cl_op_begin(&r.op, ctx);
   r.op.many = true;

@@ -36,7 +36,7 @@ static scl_status factor_leaf_mma(const factorisation *f, size_t at, size_t widt
   size_t items = 2 * STRIPS_ORDER; /* one warp to 16 rows */
   SCL_TRY(scl_cl_launch(f->op, SCL_K_cholesky_mma_block, 1, &items, &items, "iibbm", (int)width,
                         (int)at, scl_block_part(f->a, at, at, width, width), f->info,
-                        ((scl_cl_buffer *)f->packed.buffer)->memory));
+                        f->packed.buffer));
   return scl_cl_strips_solve_in(
       f->op, &(scl_cl_strips){.right = true,
                               .n = width,
@@ -65,54 +65,57 @@ static scl_status factor_columns(const factorisation *f, size_t at, size_t width
   return factor_columns(f, middle, right);
 }
 
+static scl_status factor(scl_cl_op *op, scl_block a, scl_block info) {
+  factorisation f = {.op = op, .a = a, .info = info, .block = CHOLESKY_BLOCK};
+  if (a.nrow == 0) { /* sets info; the kernel wants a buffer even to factor nothing */
+    return factor_block(op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
+  }
+  if (scl_cl_aligned(a) && scl_cl_has_mma(op->cl)) {
+    f.block = STRIPS_ORDER;
+    SCL_TRY(scl_cl_strips_room(op, 1, &f.packed));
+  }
+  scl_status status = factor_columns(&f, 0, a.ncol);
+  scl_buffer_release(f.packed.buffer);
+  return status;
+}
+
 scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
   scl_cl_op op;
-  factorisation f = {.op = &op, .a = a, .info = info, .block = CHOLESKY_BLOCK};
-  if (a.nrow > 0 && scl_cl_aligned(a) && scl_cl_has_mma((scl_cl_context *)ctx)) {
-    f.block = STRIPS_ORDER;
-    SCL_TRY(scl_cl_strips_room(ctx, 1, &f.packed));
-  }
   scl_cl_op_begin(&op, ctx);
   op.many = true;
   scl_cl_op_writes(&op, a.buffer);
   scl_cl_op_writes(&op, info.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) {
-    if (a.nrow > 0) {
-      status = factor_columns(&f, 0, a.ncol);
-    } else { /* sets info; the kernel wants a buffer even to factor nothing */
-      status = factor_block(&op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
-    }
-    status = scl_cl_op_end(&op, status);
-  }
-  scl_buffer_release(f.packed.buffer);
+  if (status == SCL_OK) status = factor(&op, a, info);
+  return scl_cl_op_end(&op, status);
+}
+
+static scl_status invert_factor(scl_cl_op *op, scl_block l, scl_block dst) {
+  scl_block inverse;
+  SCL_TRY(scl_cl_temporary(op, l.nrow, l.nrow, &inverse));
+  scl_status status = scl_cl_trtri_in(op, SCL_LOWER, l, inverse);
+  if (status == SCL_OK)
+    status = scl_cl_gemm_in(op, 1.0, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, inverse,
+                            SCL_LOWER, 0.0, dst, SCL_MIRRORED);
+  scl_buffer_release(inverse.buffer);
   return status;
 }
 
 scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
   scl_cl_op op;
-  scl_block inverse;
   if (l.nrow == 0) return SCL_OK;
-  SCL_TRY(scl_block_create(ctx, l.nrow, l.nrow, &inverse));
   scl_cl_op_begin(&op, ctx);
   op.many = true;
   scl_cl_op_reads(&op, l.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) {
-    status = scl_cl_trtri_in(&op, SCL_LOWER, l, inverse);
-    if (status == SCL_OK)
-      status = scl_cl_gemm_in(&op, 1.0, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, inverse,
-                              SCL_LOWER, 0.0, dst, SCL_MIRRORED);
-    status = scl_cl_op_end(&op, status);
-  }
-  scl_buffer_release(inverse.buffer);
-  return status;
+  if (status == SCL_OK) status = invert_factor(&op, l, dst);
+  return scl_cl_op_end(&op, status);
 }
 
 /* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(Lbar) with its mirror image:
  * halving the diagonal and adding the transpose leaves the diagonal as it is. */
-static scl_status adjoint_leaf_in(scl_cl_op *op, scl_block l, scl_block s, scl_block work) {
+static scl_status adjoint_leaf(scl_cl_op *op, scl_block l, scl_block s, scl_block work) {
   size_t n = l.nrow;
   scl_block lower = scl_block_part(work, 0, 0, n, n), adjoint = scl_block_part(work, 0, n, n, n);
   scl_block q = scl_block_part(work, 0, 2 * n, n, n),
@@ -130,15 +133,17 @@ static scl_status adjoint_leaf_in(scl_cl_op *op, scl_block l, scl_block s, scl_b
 
 scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s) {
   scl_cl_op op;
-  scl_block work;
+  scl_block work = {0};
+  scl_status status;
   if (l.nrow == 0) return SCL_OK;
-  SCL_TRY(scl_block_create(ctx, l.nrow, 4 * l.nrow, &work));
   scl_cl_op_begin(&op, ctx);
   op.many = true;
   scl_cl_op_reads(&op, l.buffer);
   scl_cl_op_writes(&op, s.buffer);
-  scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) status = scl_cl_op_end(&op, adjoint_leaf_in(&op, l, s, work));
+  SCL_GO(scl_cl_op_order(&op, -1));
+  SCL_GO(scl_cl_temporary(&op, l.nrow, 4 * l.nrow, &work));
+  SCL_GO(adjoint_leaf(&op, l, s, work));
+done:
   scl_buffer_release(work.buffer);
-  return status;
+  return scl_cl_op_end(&op, status);
 }

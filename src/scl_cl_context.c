@@ -79,6 +79,7 @@ static void release_profile(scl_cl_context *cl) {
 }
 
 static void free_context(scl_cl_context *cl) {
+  scl_cl_pool_free(cl);
   release_profile(cl);
   scl_cl_staging_free(cl);
   scl_cl_programs_free(cl);
@@ -114,6 +115,7 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   SCL_TRY(check_process());
   scl_cl_context *cl = calloc(1, sizeof *cl);
   if (cl == NULL) return scl_fail_memory(sizeof *cl, 0, "a context");
+  cl->wanted_home = -1;
   const scl_cl_handle *handle = scl_cl_handle_of(index);
   cl->info = list[index];
   cl->index = index;

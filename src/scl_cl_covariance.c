@@ -110,8 +110,8 @@ scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covarian
   scl_cl_op_reads(&op, pass->weights.buffer);
   scl_cl_op_reads(&op, pass->a.buffer);
   scl_cl_op_writes(&op, pass->out.buffer);
-  SCL_GO(scl_block_create(ctx, all < MOST_SUMS ? all : MOST_SUMS, groups, &partial));
   SCL_GO(scl_cl_op_order(&op, -1));
+  SCL_GO(scl_cl_temporary(&op, all < MOST_SUMS ? all : MOST_SUMS, groups, &partial));
   for (size_t first = 0; first < all; first += MOST_SUMS) {
     size_t count = all - first < MOST_SUMS ? all - first : MOST_SUMS;
     SCL_GO(launch_adjoint(&op, pass, plan, scl_block_part(partial, 0, 0, count, groups), first));

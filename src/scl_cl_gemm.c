@@ -131,9 +131,8 @@ static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha
   int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
   return scl_cl_launch(op, kernels[vector][t->trans == SCL_TRANS], 3, global, local,
                        "iiiidbmllldmlllli", (int)t->m, (int)t->n, (int)t->k, (int)k_piece, alpha,
-                       t->a, ((scl_cl_buffer *)t->x.buffer)->memory, (long long)t->x.offset,
-                       (long long)t->step_x, (long long)t->next_x, beta,
-                       ((scl_cl_buffer *)t->y.buffer)->memory, (long long)t->y.offset,
+                       t->a, t->x.buffer, (long long)t->x.offset, (long long)t->step_x,
+                       (long long)t->next_x, beta, t->y.buffer, (long long)t->y.offset,
                        (long long)t->step_y, (long long)t->next_y, (long long)piece_y, zeros);
 }
 
@@ -152,7 +151,7 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
   size_t piece = scl_round_up(ceil_div(k, parts), 32);
   scl_block partial;
   parts = ceil_div(k, piece);
-  SCL_TRY(scl_block_create(&op->cl->base, m * n, parts, &partial));
+  SCL_TRY(scl_cl_temporary(op, m * n, parts, &partial));
 
   scl_status status;
   if (thin != NULL) {
@@ -182,8 +181,8 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
     size_t local[2] = {scl_round_up(min_size(m, 32), 8), 1};
     size_t global[2] = {scl_round_up(m, local[0]), n};
     status = scl_cl_launch(op, SCL_K_gemm_sum, 2, global, local, "iiidmldbi", (int)m, (int)n,
-                           (int)parts, p->alpha, ((scl_cl_buffer *)partial.buffer)->memory,
-                           (long long)partial.offset, p->beta, p->c, region_code(p->region));
+                           (int)parts, p->alpha, partial.buffer, (long long)partial.offset, p->beta,
+                           p->c, region_code(p->region));
   }
   scl_buffer_release(partial.buffer);
   return status;

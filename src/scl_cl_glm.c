@@ -88,7 +88,7 @@ static scl_status send_parameters(scl_cl_op *op, const plan *s, const scl_glm_pa
 static scl_status launch_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   size_t items = s->layout->items, global = s->groups * items;
   return scl_cl_launch(op, s->layout->kernel, 1, &global, &items, "bbmiiiiill", pass->x, pass->y,
-                       work_memory(pass), (int)s->n, (int)s->p, (int)pass->family,
+                       pass->work->buffer, (int)s->n, (int)s->p, (int)pass->family,
                        (int)pass->rowwise, (int)s->gradient,
                        s->keep ? (long long)s->residuals : -1LL, (long long)s->partials);
 }
@@ -101,7 +101,7 @@ static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pas
     row_step = 1;
     group_step = (long long)s->columns + 2;
   }
-  return scl_cl_launch(op, SCL_K_glm_combine, 1, &global, &items, "millllii", work_memory(pass),
+  return scl_cl_launch(op, SCL_K_glm_combine, 1, &global, &items, "millllii", pass->work->buffer,
                        (int)s->groups, (long long)s->partials, row_step, group_step,
                        (long long)s->results, (int)s->columns, (int)s->p);
 }
@@ -120,7 +120,7 @@ static scl_status add_columns(scl_cl_op *op, const plan *s, const scl_glm_pass *
 static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   if (!(pass->wanted & SCL_GLM_X)) return SCL_OK;
   size_t local[2] = {64, 1}, global[2] = {scl_round_up(s->n, 64), s->p};
-  return scl_cl_launch(op, SCL_K_glm_outer, 2, global, local, "mlib", work_memory(pass),
+  return scl_cl_launch(op, SCL_K_glm_outer, 2, global, local, "mlib", pass->work->buffer,
                        (long long)s->residuals, (int)s->n, pass->d_x);
 }
 

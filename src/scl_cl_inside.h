@@ -21,6 +21,9 @@ const scl_cl_handle *scl_cl_handle_of(size_t index);
 /* Waits for everything in all queues, with polling. */
 scl_status scl_cl_finish(scl_context *ctx);
 
+/* Releases the buffers of the pool. */
+void scl_cl_pool_free(scl_cl_context *cl);
+
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);
 

@@ -37,10 +37,9 @@ static inline bool scl_cl_aligned(scl_block b) {
   return b.offset % 2 == 0 && b.ld % 2 == 0;
 }
 
-/* ---- substitution with blocks of order STRIPS_ORDER by matrix instructions (scl_cl_strips.c)
- * ------ */
-/* Room for so many packed blocks. */
-scl_status scl_cl_strips_room(scl_context *ctx, size_t blocks, scl_block *out);
+/* ---- substitution with blocks of order STRIPS_ORDER by matrix instructions (scl_cl_strips.c) ------ */
+/* A temporary with room for so many packed blocks. */
+scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
 
 /* Packs all diagonal blocks of a triangular t, as the forms of triangular_mma.cl want them. */
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,

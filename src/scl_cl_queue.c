@@ -206,10 +206,12 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 typedef struct {
+  const scl_cl_op *op;
   cl_kernel kernel;
   cl_uint next; /* argument */
   size_t local_bytes;
   cl_int code;
+  bool ordered; /* every buffer so far */
 } argument_list;
 
 static void set_argument(argument_list *list, size_t size, const void *value) {
@@ -217,7 +219,18 @@ static void set_argument(argument_list *list, size_t size, const void *value) {
   list->code = scl_cl.clSetKernelArg(list->kernel, list->next++, size, value);
 }
 
+/* Buffers are declared, or temporaries of this queue: else nothing would order what uses them. */
+static bool is_ordered(const scl_cl_op *op, const scl_buffer *base) {
+  const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
+  if (buffer == NULL || buffer->home == op->queue) return true;
+  for (int i = 0; i < op->buffers; i++) {
+    if (op->buffer[i] == buffer) return true;
+  }
+  return false;
+}
+
 static void set_block(argument_list *list, scl_block block) {
+  list->ordered = list->ordered && is_ordered(list->op, block.buffer);
   cl_mem memory = block.buffer != NULL ? ((scl_cl_buffer *)block.buffer)->memory : NULL;
   cl_long offset = (cl_long)block.offset;
   cl_int ld = (cl_int)block.ld;
@@ -248,6 +261,13 @@ static void set_arguments(argument_list *list, const char *types, va_list args) 
       break;
     }
     case 'm': {
+      const scl_buffer *buffer = va_arg(args, scl_buffer *);
+      list->ordered = list->ordered && is_ordered(list->op, buffer);
+      cl_mem value = buffer != NULL ? ((const scl_cl_buffer *)buffer)->memory : NULL;
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'r': {
       cl_mem value = va_arg(args, cl_mem);
       set_argument(list, sizeof value, &value);
       break;
@@ -291,7 +311,7 @@ scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const siz
     if (global[d] == 0) return SCL_OK;
   }
   SCL_TRY(scl_poll());
-  argument_list list = {NULL, 0, 0, CL_SUCCESS};
+  argument_list list = {.op = op, .code = CL_SUCCESS, .ordered = true};
   SCL_TRY(scl_cl_kernel_get(op->cl, which, &list.kernel));
   va_list args;
   va_start(args, types);
@@ -299,6 +319,10 @@ scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const siz
   va_end(args);
   scl_context *ctx = &op->cl->base;
   if (list.code != CL_SUCCESS) return scl_cl_fail(ctx, list.code, scl_cl_kernel_name(which));
+  if (!list.ordered) {
+    return scl_fail(SCL_E_OPENCL, "%s uses a buffer that its operation does not declare",
+                    scl_cl_kernel_name(which));
+  }
   SCL_TRY(check_limits(op, which, dims, local, list.local_bytes));
   cl_event event = NULL;
   bool marked = !op->many || (op->cl->profiling && op->cl->profile_first[op->queue] == NULL);

@@ -53,7 +53,6 @@ scl_status scl_cl_reduce(scl_context *ctx, scl_reduction which, scl_block a, scl
                    : split_block((scl_cl_context *)ctx, m, n);
   const size_t global = s.local * s.groups;
   scl_block partial = dst;
-  if (s.groups > 1) SCL_TRY(scl_block_create(ctx, s.groups, 1, &partial));
   if (m == 0) a = b = dst; /* not read; an empty block has no buffer */
   scl_cl_op op;
   scl_status status;
@@ -62,14 +61,14 @@ scl_status scl_cl_reduce(scl_context *ctx, scl_reduction which, scl_block a, scl
   scl_cl_op_reads(&op, b.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));
+  if (s.groups > 1) SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
   SCL_GO(scl_cl_launch(&op, SCL_K_reduce_partial, 1, &global, &s.local, "illlbbbs", (int)which,
                        (long long)m, (long long)n, (long long)s.rows, a, two ? b : a, partial,
                        s.local * sizeof(double)));
   if (s.groups > 1) SCL_GO(launch_final(&op, which, &s, partial, dst));
 done:
-  status = scl_cl_op_end(&op, status);
-  if (s.groups > 1) scl_buffer_release(partial.buffer);
-  return status;
+  if (partial.buffer != dst.buffer) scl_buffer_release(partial.buffer);
+  return scl_cl_op_end(&op, status);
 }
 
 scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
@@ -85,20 +84,19 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   if (m == 0 || n == 0) return scl_cl_fill(ctx, INFINITY, dst);
   split s = split_block((scl_cl_context *)ctx, m, n);
   const size_t global = s.local * s.groups;
-  scl_block partial;
-  SCL_TRY(scl_block_create(ctx, s.groups, 1, &partial));
+  scl_block partial = {0};
   scl_cl_op op;
   scl_status status;
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_reads(&op, a.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));
+  SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
   SCL_GO(scl_cl_launch(&op, SCL_K_reduce_check, 1, &global, &s.local, "iidllliibbs", (int)what,
                        (int)view, tol, (long long)s.m, (long long)s.n, (long long)s.rows,
                        (int)a.ld + 1, (int)SCL_REDUCE_MIN, a, partial, s.local * sizeof(double)));
   SCL_GO(launch_final(&op, SCL_REDUCE_MIN, &s, partial, dst));
 done:
-  status = scl_cl_op_end(&op, status);
   scl_buffer_release(partial.buffer);
-  return status;
+  return scl_cl_op_end(&op, status);
 }

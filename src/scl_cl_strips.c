@@ -1,12 +1,8 @@
 /* Substitution by strips on matrix instructions: launches of triangular_mma.cl. */
 #include "scl_cl_linalg.h"
 
-static cl_mem memory_of(scl_block b) {
-  return ((scl_cl_buffer *)b.buffer)->memory;
-}
-
-scl_status scl_cl_strips_room(scl_context *ctx, size_t blocks, scl_block *out) {
-  return scl_block_create(ctx, STRIPS_PACKED * blocks, 1, out);
+scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out) {
+  return scl_cl_temporary(op, STRIPS_PACKED * blocks, 1, out);
 }
 
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
@@ -17,7 +13,7 @@ scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, 
   size_t local[2] = {items, 1}, global[2] = {items, blocks};
   return scl_cl_launch(op, SCL_K_triangular_mma_pack, 2, global, local, "iibliim", STRIPS_ORDER,
                        (int)last, t, (long long)(STRIPS_ORDER * (t.ld + 1)), (int)transposed,
-                       (int)reversed, memory_of(packed));
+                       (int)reversed, packed.buffer);
 }
 
 scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
@@ -25,11 +21,10 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
   size_t global[2] = {scl_round_up(s->rhs, 16 * STRIPS_WARPS) * 2, s->batch};
   if (s->rhs == 0) return SCL_OK;
   return scl_cl_launch(op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliml", (int)s->n,
-                       (int)s->n_last, (int)s->rhs, (int)s->rhs_last, memory_of(s->b),
+                       (int)s->n_last, (int)s->rhs, (int)s->rhs_last, s->b.buffer,
                        (long long)s->b.offset, (long long)(s->right ? s->b.ld : 1),
                        (long long)(s->right ? 1 : s->b.ld), (long long)s->step_b, (int)s->reversed,
-                       memory_of(s->packed),
-                       (long long)(s->packed.offset + s->first * STRIPS_PACKED));
+                       s->packed.buffer, (long long)(s->packed.offset + s->first * STRIPS_PACKED));
 }
 
 /* ---- inverses -----------------------------------------------------------------------------------
@@ -38,7 +33,7 @@ scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_b
   size_t n = t.nrow, batch = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
   size_t last = n - (batch - 1) * STRIPS_ORDER, order = n < STRIPS_ORDER ? n : STRIPS_ORDER;
   scl_block packed;
-  SCL_TRY(scl_cl_strips_room(&op->cl->base, batch, &packed));
+  SCL_TRY(scl_cl_strips_room(op, batch, &packed));
   scl_status status = scl_cl_strips_pack_in(op, true, lower, t, packed);
   if (status == SCL_OK)
     status = scl_cl_strips_solve_in(op, &(scl_cl_strips){.right = true,
@@ -105,7 +100,7 @@ static scl_status invert_range(const inversion *v, size_t at, size_t n) {
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
   inversion v = {.op = op, .lower = lower, .t = t, .x = dst};
   size_t blocks = (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER;
-  SCL_TRY(scl_cl_strips_room(&op->cl->base, blocks, &v.packed));
+  SCL_TRY(scl_cl_strips_room(op, blocks, &v.packed));
   /* X T = I has T' on the left: transposed, and for a lower T in reversed order. */
   scl_status status = scl_cl_strips_pack_in(op, true, lower, t, v.packed);
   if (status == SCL_OK) status = invert_range(&v, 0, t.nrow);

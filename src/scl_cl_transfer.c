@@ -117,12 +117,12 @@ static scl_status launch_packed(transfer *t, const scl_packed_span *span, bool u
   size_t local[2] = {TILE, TILE};
   size_t global[2] = {scl_round_up(span->to - span->from, TILE), scl_round_up(span->cols, TILE)};
   if (up) {
-    return scl_cl_launch(&t->op, SCL_K_transfer_unpack, 2, global, local, "bmiiiiiili", t->block,
+    return scl_cl_launch(&t->op, SCL_K_transfer_unpack, 2, global, local, "briiiiiili", t->block,
                          t->staging->device, (int)s->nrow, s->kind, (int)span->col, (int)span->cols,
                          (int)span->from, (int)span->to, (long long)span->base, (int)s->mirrored);
   }
   if (span->count == 0) return SCL_OK;
-  return scl_cl_launch(&t->op, SCL_K_transfer_pack, 2, global, local, "bmiiiiiil", t->block,
+  return scl_cl_launch(&t->op, SCL_K_transfer_pack, 2, global, local, "briiiiiil", t->block,
                        t->staging->device, (int)s->nrow, s->kind, (int)span->col, (int)span->cols,
                        (int)span->from, (int)span->to, (long long)span->base);
 }

@@ -50,7 +50,7 @@ static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, s
   }
   size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(rhs, local[0]), 1};
   return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii", (int)n,
-                       (int)rhs, t, ((scl_cl_buffer *)b.buffer)->memory, (long long)b.offset,
+                       (int)rhs, t, b.buffer, (long long)b.offset,
                        (long long)(form->right ? b.ld : 1), (long long)(form->right ? 1 : b.ld),
                        (int)form->transposed, (int)form->reversed, 0LL, 0LL, (int)n, (int)rhs);
 }
@@ -95,8 +95,7 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
   solve_form form = form_of(side, view, trans);
   if (!use_strips(op, t.nrow, form.right ? b.nrow : b.ncol, b)) return solve(op, &form, 0, t, b);
   form.leaf = STRIPS_ORDER;
-  SCL_TRY(
-      scl_cl_strips_room(&op->cl->base, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));
+  SCL_TRY(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));
   scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
   if (status == SCL_OK) status = solve(op, &form, 0, t, b);
   scl_buffer_release(form.packed.buffer);
@@ -142,10 +141,10 @@ static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_bloc
   size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(leaf, local[0]), batch};
   solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
   return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii",
-                       (int)leaf, (int)leaf, t, ((scl_cl_buffer *)dst.buffer)->memory,
-                       (long long)dst.offset, (long long)dst.ld, 1LL, (int)form.transposed,
-                       (int)form.reversed, (long long)(leaf * (t.ld + 1)),
-                       (long long)(leaf * (dst.ld + 1)), (int)last, (int)last);
+                       (int)leaf, (int)leaf, t, dst.buffer, (long long)dst.offset,
+                       (long long)dst.ld, 1LL, (int)form.transposed, (int)form.reversed,
+                       (long long)(leaf * (t.ld + 1)), (long long)(leaf * (dst.ld + 1)), (int)last,
+                       (int)last);
 }
 
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
@@ -223,7 +222,7 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
     if (need > most) most = need;
   }
   scl_block work;
-  SCL_TRY(scl_block_create(&op->cl->base, most, 2, &work));
+  SCL_TRY(scl_cl_temporary(op, most, 2, &work));
   scl_block second = scl_block_part(work, 0, 1, most, 1);
   scl_status status = SCL_OK;
   for (size_t s = TRIANGULAR_LEAF; s < n && status == SCL_OK; s *= 2)
@@ -236,7 +235,7 @@ scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, sc
   SCL_TRY(scl_cl_strips_leaves_in(op, true, t, dst));
   if (t.nrow <= STRIPS_ORDER) return SCL_OK;
   scl_block work;
-  SCL_TRY(scl_block_create(&op->cl->base, block, t.nrow + block, &work));
+  SCL_TRY(scl_cl_temporary(op, block, t.nrow + block, &work));
   scl_status status = SCL_OK;
   for (size_t s = STRIPS_ORDER; s < min_size(block, t.nrow) && status == SCL_OK; s *= 2)
     status = invert_pairs(op, true, s, t, dst, work, work, false);
