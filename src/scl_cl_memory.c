@@ -43,12 +43,25 @@ void scl_cl_pool_free(scl_cl_context *cl) {
   shrink_pool(cl, 0);
 }
 
+void scl_device_trim(scl_context *ctx) {
+  if (!scl_context_is_host(ctx)) scl_cl_pool_free((scl_cl_context *)ctx);
+}
+
+/* Whether no command uses it any more. */
+static bool is_idle(scl_cl_context *cl, scl_cl_buffer *buffer) {
+  bool idle = scl_cl_settle(cl, &buffer->written) == SCL_OK && buffer->written == NULL;
+  for (int q = 0; q < SCL_CL_QUEUES && idle; q++)
+    idle = scl_cl_settle(cl, &buffer->read[q]) == SCL_OK && buffer->read[q] == NULL;
+  return idle;
+}
+
 /* One that is large enough, but not by far. */
 static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes) {
   for (scl_cl_buffer **at = &cl->pool; *at != NULL; at = &(*at)->older) {
     scl_cl_buffer *buffer = *at;
     if (buffer->home != cl->wanted_home) continue;
     if (buffer->capacity < bytes || buffer->capacity > bytes + bytes / 4 + 4096) continue;
+    if (!is_idle(cl, buffer)) continue;
     *at = buffer->older;
     buffer->older = NULL;
     cl->pooled -= buffer->capacity;
@@ -59,7 +72,7 @@ static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes) {
 
 static cl_mem allocate(scl_cl_context *cl, size_t bytes, cl_int *code) {
   cl_mem memory = scl_cl.clCreateBuffer(cl->context, CL_MEM_READ_WRITE, bytes, NULL, code);
-  if (memory != NULL || cl->pool == NULL) return memory;
+  if (*code != CL_MEM_OBJECT_ALLOCATION_FAILURE || cl->pool == NULL) return memory;
   scl_cl_pool_free(cl);
   return scl_cl.clCreateBuffer(cl->context, CL_MEM_READ_WRITE, bytes, NULL, code);
 }

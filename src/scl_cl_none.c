@@ -56,3 +56,7 @@ scl_status scl_device_profile_end(scl_context *ctx, double *milliseconds) {
   (void)milliseconds;
   return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
 }
+
+void scl_device_trim(scl_context *ctx) {
+  (void)ctx;
+}

@@ -48,6 +48,9 @@ scl_status scl_device_open(size_t index, scl_context **out);
 /* Its place in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
+/* Gives memory that a context keeps for its next workspaces back to the driver. */
+void scl_device_trim(scl_context *ctx);
+
 /* Device time: sums the profiled spans of commands between begin and end. Events carry times only
  * in contexts opened while profiling is on. end waits, and gives milliseconds of the span from the
  * first start to the last end of the work enqueued since begin. */

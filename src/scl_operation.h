@@ -36,9 +36,9 @@ static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **
 /* SCL_E_ARGUMENT naming `argument` unless `a` is square. */
 scl_status scl_require_square(const scl_mat *a, const char *argument);
 
-/* Checks of operands beside the work on them: started before it, looked at when the work is under way, so
- * that the device does not wait for the host in between. On the host a failing check ends an
- * operation before its work. */
+/* Checks of operands beside the work on them: started before it, looked at when the work is under
+ * way, so that the device does not wait for the host in between. On the host a failing check ends
+ * an operation before its work. */
 typedef struct {
   scl_block found; /* a place for each check */
   double value[4];

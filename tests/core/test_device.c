@@ -295,6 +295,7 @@ static void fail_works(scl_context *ctx, driver_counts before) {
   long first = driver_counted().calls;
   CHECK_OK(work(ctx, 40, &right));
   scl_cl_staging_free(cl);
+  scl_device_trim(ctx);
   CHECK(right && driver_is_clean(before));
   long calls = driver_counted().calls - first;
   for (long n = 1; n <= calls; n++) {
@@ -306,6 +307,7 @@ static void fail_works(scl_context *ctx, driver_counts before) {
       ctx->lost = false;
       CHECK_OK(scl_context_finish(ctx));
       scl_cl_staging_free(cl);
+      scl_device_trim(ctx);
       count_run(status, codes[c / 2], right, before);
       runs.calls++;
     }
@@ -326,6 +328,7 @@ static void check_driver_faults(size_t index) {
   REQUIRE_OK(scl_device_open(index, &ctx));
   CHECK_OK(work(ctx, 40, &right));
   scl_cl_staging_free((scl_cl_context *)ctx);
+  scl_device_trim(ctx);
   fail_works(ctx, driver_counted());
   scl_context_release(ctx);
   CHECK(driver_is_clean(before));

@@ -216,6 +216,7 @@ static void check_operation(scl_context *ctx, const fixture *f, run_operation *r
 #ifdef SCL_TEST_OPENCL
 
 #include "driver.h"
+#include "../../src/scl_device.h"
 
 static long driver_faults;
 
@@ -253,10 +254,12 @@ static void check_driver(scl_context *ctx, const fixture *f, run_operation *run)
   scl_mat_release(out[0]);
   scl_mat_release(out[1]);
   CHECK_OK(scl_context_finish(ctx));
+  scl_device_trim(ctx);
   driver_counts before = driver_counted();
   for (long n = 1; fail_call(ctx, f, run, n, -4) && n < 1000; n++) {
     fail_call(ctx, f, run, n, -5);
   }
+  scl_device_trim(ctx);
   driver_counts after = driver_counted();
   CHECK(after.buffers == before.buffers && after.kernels == before.kernels);
   CHECK(after.programs == before.programs && after.maps == before.maps);
