@@ -3,14 +3,14 @@
  * Layout. The lower triangle goes to local memory, column-major without padding: work-items of one
  * line run down a column, so their accesses fall into different banks.
  *
- * Work split. CHOLESKY_BLOCK x LINES work-items; line q takes columns j+1+q, j+1+q+LINES, ... of step j.
- * Step j reads column j as it came out of the earlier steps, so that one barrier a step is enough:
- * every work-item finds pivot, scale and its own multiplier by itself, and line 0 writes the final
- * column to global memory.
+ * Work split. CHOLESKY_BLOCK x LINES work-items; line q takes columns j+1+q, j+1+q+LINES, ... of
+ * step j. Step j reads column j as it came out of the earlier steps, so that one barrier a step is
+ * enough: every work-item finds pivot, scale and its own multiplier by itself, and line 0 writes
+ * the final column to global memory.
  *
  * A pivot that is not positive (NaN included) ends the group after it has stored the order of the
- * failing leading minor, `before` + j + 1, in info[0]; later blocks see it and do nothing. The first
- * block (`before` = 0) sets info[0] to zero. n may be 0. */
+ * failing leading minor, `before` + j + 1, in info[0]; later blocks see it and do nothing. The
+ * first block (`before` = 0) sets info[0] to zero. n may be 0. */
 
 #ifdef SCL_CPU
 #define CHOLESKY_LINES CHOLESKY_CPU_LINES

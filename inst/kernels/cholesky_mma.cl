@@ -1,15 +1,16 @@
-/* Cholesky factor of a diagonal block, on the double-precision matrix instructions of NVIDIA devices
- * of compute capability 9.0 and later: the twin of cholesky.cl, over strips.h, used under the same
- * conditions as gemm_mma.cl (scl_cl_variant.c).
+/* Cholesky factor of a diagonal block, on the double-precision matrix instructions of NVIDIA
+ * devices of compute capability 9.0 and later: the twin of cholesky.cl, over strips.h, used under
+ * the same conditions as gemm_mma.cl (scl_cl_variant.c).
  *
- * Each warp holds one strip. At step p, `head` is block p of the strip and tail[s] block p + 1 + s; updates
- * move each block down by one, so that one body serves all steps. (Unrolled over the steps, each instruction
- * would be fetched for one use, and the instruction cache would take most of the time.) */
+ * Each warp holds one strip. At step p, `head` is block p of the strip and tail[s] block p + 1 + s;
+ * updates move each block down by one, so that one body serves all steps. (Unrolled over the steps,
+ * each instruction would be fetched for one use, and the instruction cache would take most of the
+ * time.) */
 
 #define CHOLESKY_WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 
-/* 1 / d and 1 / sqrt(d) to about one unit in the last place: hardware seeds, which flush subnormal numbers,
- * and one third-order step. NaN for 0 and where there is no root. */
+/* 1 / d and 1 / sqrt(d) to about one unit in the last place: hardware seeds, which flush subnormal
+ * numbers, and one third-order step. NaN for 0 and where there is no root. */
 STRIPS_INLINE double inverse(const double d) {
   double y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
@@ -24,7 +25,8 @@ STRIPS_INLINE double inverse_root(const double d) {
   return fma(y * e, fma(0.375, e, 0.5), y);
 }
 
-/* Entries (row, column) and (row + 1, column) of A; from row n or column n on those of the identity. */
+/* Entries (row, column) and (row + 1, column) of A; from row n or column n on those of the
+ * identity. */
 STRIPS_INLINE double2 fetch_pair(__global const double *A, const int lda, const int n,
                                    const int row, const int column) {
   if (row + 1 < n && column < n) return *(__global const double2 *)(A + row + (long)column * lda);
@@ -33,10 +35,11 @@ STRIPS_INLINE double2 fetch_pair(__global const double *A, const int lda, const 
   return pair;
 }
 
-/* Factors a 16 x 16 block, one warp. Lanes 0 to 15 hold its rows; lanes 16 to 31 rows of the identity,
- * which the same steps turn into rows of the transposed inverse. All lanes know the pivot; from one to
- * the next leads one reciprocal and two multiplications, and the columns are divided by their roots at the
- * end. The order of the first failing pivot, counted from `before`, is left in *failed. */
+/* Factors a 16 x 16 block, one warp. Lanes 0 to 15 hold its rows; lanes 16 to 31 rows of the
+ * identity, which the same steps turn into rows of the transposed inverse. All lanes know the
+ * pivot; from one to the next leads one reciprocal and two multiplications, and the columns are
+ * divided by their roots at the end. The order of the first failing pivot, counted from `before`,
+ * is left in *failed. */
 STRIPS_INLINE void factor16(double a[16], const int lane, const int before, __local int *failed) {
   double pivot = lane_value(a[0], 0), own = 1.0;
   SCL_UNROLL
@@ -56,11 +59,12 @@ STRIPS_INLINE void factor16(double a[16], const int lane, const int before, __lo
   for (int c = 0; c < 16; c++) a[c] *= lane_value(own, c);
 }
 
-/* Factors the n x n block at A (n <= STRIPS_ORDER), lower triangle, in place, by one group, and leaves
- * its packed form for triangular_mma_solve (n = STRIPS_ORDER only).
+/* Factors the n x n block at A (n <= STRIPS_ORDER), lower triangle, in place, by one group, and
+ * leaves its packed form for triangular_mma_solve (n = STRIPS_ORDER only).
  *
- * Critical path of a step: factor block (p, p); solve strip p + 1; update block (p + 1, p + 1), which
- * needs nobody else's rows. All else is done while the next factor runs. info as in cholesky.cl. */
+ * Critical path of a step: factor block (p, p); solve strip p + 1; update block (p + 1, p + 1),
+ * which needs nobody else's rows. All else is done while the next factor runs. info as in
+ * cholesky.cl. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
 cholesky_mma_block(const int n, const int before, __global double *A, const long offset_a,
                    const int lda, __global double *info, const long offset_info, const int ld_info,
@@ -107,7 +111,8 @@ cholesky_mma_block(const int n, const int before, __global double *A, const long
       CHOLESKY_WARP_SYNC();
       double a[16];
       SCL_UNROLL
-      for (int k = 0; k < 16; k++) a[k] = lane < 16 ? d[lane * 17 + k] : (k == lane - 16 ? 1.0 : 0.0);
+      for (int k = 0; k < 16; k++)
+        a[k] = lane < 16 ? d[lane * 17 + k] : (k == lane - 16 ? 1.0 : 0.0);
       factor16(a, lane, before + 16 * p, &failed);
       SCL_UNROLL
       for (int k = 0; k < 16; k++) {

@@ -1,20 +1,20 @@
-/* C = alpha op(A) op(B) + beta C by tiles: kernels gemm_nn, gemm_nt, gemm_tn, gemm_tt (op of A, op of B;
- * t: transposed).
+/* C = alpha op(A) op(B) + beta C by tiles: kernels gemm_nn, gemm_nt, gemm_tn, gemm_tt (op of A, op
+ * of B; t: transposed).
  *
- * Layout. Column-major; op(A) is m x k, op(B) k x n. A group owns one tile of C and walks along k in
- * steps of GEMM_DEPTH: it fetches the next pieces of A and B into registers, multiplies the current
- * ones out of local memory, and stores what it fetched into the other half of local memory; one
- * barrier a step. In local memory a piece is DEPTH rows of TILE (+ GEMM_PAD) doubles, whatever the
- * transposition, so the multiply knows one layout only. The padding of 2 lets 8 x 2 work-items
+ * Layout. Column-major; op(A) is m x k, op(B) k x n. A group owns one tile of C and walks along k
+ * in steps of GEMM_DEPTH: it fetches the next pieces of A and B into registers, multiplies the
+ * current ones out of local memory, and stores what it fetched into the other half of local memory;
+ * one barrier a step. In local memory a piece is DEPTH rows of TILE (+ GEMM_PAD) doubles, whatever
+ * the transposition, so the multiply knows one layout only. The padding of 2 lets 8 x 2 work-items
  * that store a k-contiguous operand hit 16 different banks, and keeps pairs aligned.
  *
  * Work split. Dimension 0: tiles, GEMM_ORDER tile rows at a time, so that groups that run together
  * share pieces of A and B in the cache. Dimension 1: a batch of products of one shape, `step_*`
  * elements apart; the last one may be smaller (m_last, n_last, k_last).
  *
- * Edges are guarded by loading zeros and not storing. The zeros that `views` promises shorten the k range of
- * a tile. GEMM_LOWER_HALF and GEMM_MIRRORED leave out the tiles above the diagonal of C and touch no
- * element above it (but for the mirror image).
+ * Edges are guarded by loading zeros and not storing. The zeros that `views` promises shorten the k
+ * range of a tile. GEMM_LOWER_HALF and GEMM_MIRRORED leave out the tiles above the diagonal of C
+ * and touch no element above it (but for the mirror image).
  *
  * The inner multiply is one function with a fixed contract (gemm_multiply, with GEMM_ROW and
  * GEMM_COLUMN); a device-specific variant replaces these three. */
@@ -59,9 +59,9 @@
 #define GEMM_COLUMN(item, j)                                                                       \
   (2 * ((item) / GEMM_ITEM_ROWS) + (j) / 2 * (2 * GEMM_ITEM_COLUMNS) + (j) % 2)
 
-/* c[j][i] += sum over d < GEMM_DEPTH of a[d][GEMM_ROW(item, i)] * b[d][GEMM_COLUMN(item, j)], where a
- * (b) has rows of GEMM_LD_A (GEMM_LD_B) doubles and starts at a multiple of 16 bytes. Called by all
- * work-items of the group; holds no barrier. */
+/* c[j][i] += sum over d < GEMM_DEPTH of a[d][GEMM_ROW(item, i)] * b[d][GEMM_COLUMN(item, j)], where
+ * a (b) has rows of GEMM_LD_A (GEMM_LD_B) doubles and starts at a multiple of 16 bytes. Called by
+ * all work-items of the group; holds no barrier. */
 #ifdef SCL_CPU
 /* One work-item: blocks of 8 x 4 accumulators stay in vector registers over the whole depth. */
 SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
@@ -118,8 +118,8 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
   const int r = (k_contiguous) ? place_ / GEMM_DEPTH : place_ % (tile);                            \
   const int d = (k_contiguous) ? place_ % GEMM_DEPTH : place_ / (tile)
 
-/* Fetches a work-item's share of a piece of `count` elements a work-item; x points at its first element. Rows
- * from `rows` on and depths from `depth` on are zero. */
+/* Fetches a work-item's share of a piece of `count` elements a work-item; x points at its first
+ * element. Rows from `rows` on and depths from `depth` on are zero. */
 SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x, const int ld,
                            const int k_contiguous, const int tile, const int rows, const int depth,
                            const uint item) {
@@ -169,7 +169,8 @@ SCL_INLINE void gemm_write(double c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, c
   }
 }
 
-/* One tile. `t_a` and `t_b` are constants at every call, so that each kernel holds its own case only. */
+/* One tile. `t_a` and `t_b` are constants at every call, so that each kernel holds its own case
+ * only. */
 SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n, const int k,
                           const double alpha, __global const double *A, const int lda,
                           __global const double *B, const int ldb, const double beta,

@@ -1,9 +1,9 @@
 /* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_thin.cl) and to their driver
  * (scl_cl_gemm.c). No code.
  *
- * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them; the
- * sum over k advances by DEPTH for each pair of tiles of A and B in local memory. On a CPU a group
- * is one work-item, whose accumulators lie in the nearest cache. */
+ * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them;
+ * the sum over k advances by DEPTH for each pair of tiles of A and B in local memory. On a CPU a
+ * group is one work-item, whose accumulators lie in the nearest cache. */
 #ifndef SCL_GEMM_H
 #define SCL_GEMM_H
 

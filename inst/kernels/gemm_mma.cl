@@ -1,27 +1,29 @@
 /* C = alpha op(A) op(B) + beta C on the double-precision matrix instructions of NVIDIA devices of
  * compute capability 9.0 and later: the kernels of gemm.cl again, with the same parameters.
  *
- * Assumptions beyond those of gemm.cl: offsets, leading dimensions and batch steps are even and buffers
- * aligned to 16 bytes. Compiled once for each tile size (gemm_mma_large.h, gemm_mma_small.h). Only
- * used on devices on which a probe has built it and found its product exact (scl_cl_variant.c).
+ * Assumptions beyond those of gemm.cl: offsets, leading dimensions and batch steps are even and
+ * buffers aligned to 16 bytes. Compiled once for each tile size (gemm_mma_large.h,
+ * gemm_mma_small.h). Only used on devices on which a probe has built it and found its product exact
+ * (scl_cl_variant.c).
  *
  * Work split. A group of 4 warps has a tile of MMA_TILE_M x MMA_TILE_N, each warp a part of
- * MMA_WARP_M x MMA_WARP_N of it in registers. It walks along k in stages of 8: asynchronous copies fill
- * a ring of MMA_STAGES stages in local memory some stages ahead; fragments for the next instructions are loaded while
- * the current ones run, across the barrier too.
+ * MMA_WARP_M x MMA_WARP_N of it in registers. It walks along k in stages of 8: asynchronous copies
+ * fill a ring of MMA_STAGES stages in local memory some stages ahead; fragments for the next
+ * instructions are loaded while the current ones run, across the barrier too.
  *
- * Rows. An operand is called deep when it is contiguous along k (A transposed, B not), else flat. In
- * local memory a flat operand has 8 rows, one for each k, of TILE doubles; a deep one has TILE rows of 8 doubles, as it lies in
- * global memory. Exclusive-ors in mma_place() spread both over the banks. All local loads are 16 bytes: two rows at one k
- * of a flat operand, two k at one row of a deep one.
+ * Rows. An operand is called deep when it is contiguous along k (A transposed, B not), else flat.
+ * In local memory a flat operand has 8 rows, one for each k, of TILE doubles; a deep one has TILE
+ * rows of 8 doubles, as it lies in global memory. Exclusive-ors in mma_place() spread both over the
+ * banks. All local loads are 16 bytes: two rows at one k of a flat operand, two k at one row of a
+ * deep one.
  *
  * Relabelling. The instruction's lane l has g = l / 4 and t = l % 4. Its rows g and g + 8 stand for
- * the matrix rows 2g and 2g + 1, and in step s of a stage (s = 0, 1) its k = t stands for k = 2t + s. The two
- * instructions of 8 columns that cover 16 columns of a flat B take its even and its odd columns. None
- * of this changes a sum; it makes pairs of neighbours out of what a lane needs.
+ * the matrix rows 2g and 2g + 1, and in step s of a stage (s = 0, 1) its k = t stands for k = 2t +
+ * s. The two instructions of 8 columns that cover 16 columns of a flat B take its even and its odd
+ * columns. None of this changes a sum; it makes pairs of neighbours out of what a lane needs.
  *
- * Edges. Copies past the end of k fill in zeros, so that the number of stages can be even; rows past the
- * last one are read from the last one, and their results not written. */
+ * Edges. Copies past the end of k fill in zeros, so that the number of stages can be even; rows
+ * past the last one are read from the last one, and their results not written. */
 
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
 #define MMA_INLINE static inline __attribute__((always_inline))
@@ -33,7 +35,8 @@
 #define MMA_STAGE (MMA_DEPTH * (MMA_TILE_M + MMA_TILE_N))
 #define MMA_ORDER 8 /* tile rows taken together, for reuse in the second-level cache */
 
-/* ---- the instructions ---------------------------------------------------------------------------- */
+/* ---- the instructions
+ * ---------------------------------------------------------------------------- */
 
 #define MMA_COPY16(to, from, bytes)                                                                \
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)(to)),           \
@@ -55,10 +58,11 @@
                : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])                                    \
                : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1))
 
-/* ---- a stage in local memory --------------------------------------------------------------------- */
+/* ---- a stage in local memory
+ * --------------------------------------------------------------------- */
 
-/* Where (row r, depth d) of an operand lies. `swap` distinguishes A from B among deep operands: A is read by rows
- * 2g and 2g + 1, B by rows g and g + 8. */
+/* Where (row r, depth d) of an operand lies. `swap` distinguishes A from B among deep operands: A
+ * is read by rows 2g and 2g + 1, B by rows g and g + 8. */
 MMA_INLINE int mma_place(const int deep, const int swap, const int tile, const int r, const int d) {
   if (!deep) return d * tile + (r ^ ((d >> 1 & 3) << 2));
   return (swap ? r ^ (r >> 1 & 1) : r) * MMA_DEPTH + d;
@@ -72,8 +76,8 @@ MMA_INLINE int mma_place(const int deep, const int swap, const int tile, const i
   const int r = (deep) ? pair_ / (MMA_DEPTH / 2) : pair_ % ((tile) / 2) * 2;                       \
   const int d = (deep) ? pair_ % (MMA_DEPTH / 2) * 2 : pair_ / ((tile) / 2)
 
-/* Where a work-item's copies come from, counted from the first element of a stage. Rows past the last
- * are taken to be the last ones: what they give is never written. */
+/* Where a work-item's copies come from, counted from the first element of a stage. Rows past the
+ * last are taken to be the last ones: what they give is never written. */
 MMA_INLINE void mma_aim(const int deep, const int tile, int *from, const int ld, const int rows,
                         const int item) {
   SCL_UNROLL
@@ -95,7 +99,8 @@ MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local
   }
 }
 
-/* ---- fragments ------------------------------------------------------------------------------------ */
+/* ---- fragments
+ * ------------------------------------------------------------------------------------ */
 
 /* A lane's share of one block of 16 rows (of A) or columns (of B) in a stage: of a flat operand
  * x[s] holds two neighbours at step s; of a deep one x[h] holds both steps of neighbour h. */
@@ -112,7 +117,8 @@ MMA_INLINE double2 mma_fragment(const int deep, const int swap, const int tile,
   return *(__local const double2 *)(stage + place);
 }
 
-/* ---- one tile ------------------------------------------------------------------------------------- */
+/* ---- one tile
+ * ------------------------------------------------------------------------------------- */
 
 typedef struct {
   double2 a[MMA_ROWS16][2], b[MMA_COLUMNS16][2];
@@ -165,14 +171,14 @@ MMA_INLINE void mma_multiply_step(double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
   }
 }
 
-/* The pair p of neighbouring columns that a lane holds within 16 columns starts here; its element in row 2g + r and column q
- * of the pair is this accumulator. */
+/* The pair p of neighbouring columns that a lane holds within 16 columns starts here; its element
+ * in row 2g + r and column q of the pair is this accumulator. */
 #define MMA_COLUMN(deep_b, p) ((deep_b) ? 8 * (p) + 2 * t : 4 * t + 2 * (p))
 #define MMA_ELEMENT(deep_b, i, j, r, p, q)                                                         \
   ((deep_b) ? c[i][2 * (j) + (p)][2 * (r) + (q)] : c[i][2 * (j) + (q)][2 * (r) + (p)])
 
-/* Writes a lane's elements of a tile inside C and off its diagonal. C is read in batches before it is
- * written: the compiler cannot know that the addresses differ. */
+/* Writes a lane's elements of a tile inside C and off its diagonal. C is read in batches before it
+ * is written: the compiler cannot know that the addresses differ. */
 MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                  const int row0, const int column0, const double alpha,
                                  const double beta, __global double *C, const int ldc,
@@ -285,7 +291,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     left -= MMA_DEPTH;                                                                             \
     to = MMA_NEXT(to);                                                                             \
   } while (0)
-#define MMA_LOAD(f, which) mma_load(deep_a, deep_b, f, which, ring + from, warp_row, warp_column, g, t)
+#define MMA_LOAD(f, which)                                                                         \
+  mma_load(deep_a, deep_b, f, which, ring + from, warp_row, warp_column, g, t)
 /* The next stage is there, for all: every work-item has waited for its own copies. */
 #define MMA_ARRIVE()                                                                               \
   do {                                                                                             \
@@ -357,8 +364,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     const int m_here = last ? m_last : m, n_here = last ? n_last : n;                              \
     if (row0 >= m_here || column0 >= n_here) return;                                               \
     if (region != GEMM_ALL && row0 + MMA_TILE_M <= column0) return;                                \
-    mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,  \
-             lda, B + offset_b + which * step_b, ldb, beta, C + offset_c + which * step_c, ldc,    \
+    mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha,                             \
+             A + offset_a + which * step_a, lda, B + offset_b + which * step_b, ldb, beta, C + offset_c + which * step_c, ldc,    \
              views, region, row0, column0, ring);                                                  \
   }
 

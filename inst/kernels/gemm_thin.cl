@@ -1,14 +1,14 @@
 /* Y = alpha op(A) X + beta Y with few columns of X and Y (matrix times vector and its kin), and the
  * sum of partial products.
  *
- * Bound by the reading of A: work-items run along its columns. X and Y have any strides (element (i, c) at
- * i * step + c * next), so that a row vector times a matrix is the same kernel.
+ * Bound by the reading of A: work-items run along its columns. X and Y have any strides (element
+ * (i, c) at i * step + c * next), so that a row vector times a matrix is the same kernel.
  *
  * Dimension 0: rows of op(A); dimension 1: columns of X, GEMM_THIN_COLUMNS at a time; dimension 2:
  * pieces of the k range, `k_piece` long, whose results lie step_y elements apart in Y.
  *
- * A group is GEMM_THIN_LANES x GEMM_THIN_ROWS work-items; every sum has a fixed order. Rows of op(A)
- * that a group reads are shortened by what `views` (GEMM_A_*) promises. */
+ * A group is GEMM_THIN_LANES x GEMM_THIN_ROWS work-items; every sum has a fixed order. Rows of
+ * op(A) that a group reads are shortened by what `views` (GEMM_A_*) promises. */
 
 /* Several loads under way at once; a CPU looks ahead by itself. */
 #ifdef SCL_CPU
@@ -124,8 +124,8 @@ GEMM_THIN_KERNEL(gemm_vector_t, gemm_thin_columns, 1, GEMM_THIN_ROWS)
 GEMM_THIN_KERNEL(gemm_thin_n, gemm_thin_rows, GEMM_THIN_COLUMNS, GEMM_THIN_LANES)
 GEMM_THIN_KERNEL(gemm_thin_t, gemm_thin_columns, GEMM_THIN_COLUMNS, GEMM_THIN_ROWS)
 
-/* C = alpha (P_0 + P_1 + ...) + beta C: `parts` dense m x n matrices, added in this order. A work-item an
- * element. */
+/* C = alpha (P_0 + P_1 + ...) + beta C: `parts` dense m x n matrices, added in this order. A
+ * work-item an element. */
 __kernel void gemm_sum(const int m, const int n, const int parts, const double alpha,
                        __global const double *P, const long offset_p, const double beta,
                        __global double *C, const long offset_c, const int ldc, const int region) {

@@ -1,25 +1,28 @@
-/* Strips of 16 rows in the registers of a warp, on the double-precision matrix instructions of NVIDIA
- * devices of compute capability 9.0 and later: what cholesky_mma.cl and triangular_mma.cl share.
+/* Strips of 16 rows in the registers of a warp, on the double-precision matrix instructions of
+ * NVIDIA devices of compute capability 9.0 and later: what cholesky_mma.cl and triangular_mma.cl
+ * share.
  *
- * A strip is 16 rows of a block of order STRIPS_ORDER, held as blocks of 16 x 16. With g = lane / 4 and
- * t = lane % 4, entry (2g + r, 8h + 2t + e) of a block b is b[h][2r + e]. So an accumulator of the
- * 16 x 8 x 4 instruction can serve as its A operand without any exchange, as the sum may be
+ * A strip is 16 rows of a block of order STRIPS_ORDER, held as blocks of 16 x 16. With g = lane / 4
+ * and t = lane % 4, entry (2g + r, 8h + 2t + e) of a block b is b[h][2r + e]. So an accumulator of
+ * the 16 x 8 x 4 instruction can serve as its A operand without any exchange, as the sum may be
  * relabelled: step (h, e) sums over k = 8h + 2t + e.
  *
- * The triangular factor L that all warps need as B operand is packed. Column block p, of 16 columns,
- * starts at STRIPS_START(p): the 16 x 16 diagonal block of L, then its inverse W, then the rows below;
- * rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment loads and stores of bank conflicts).
+ * The triangular factor L that all warps need as B operand is packed. Column block p, of 16
+ * columns, starts at STRIPS_START(p): the 16 x 16 diagonal block of L, then its inverse W, then the
+ * rows below; rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment loads and stores of
+ * bank conflicts).
  *
- * Solving x L' = b with a diagonal block is x = b W' and one correction, x += (b - x L') W': without it the
- * residual would grow with the condition of the block, and blocks of the covariance matrix of a smooth
- * Gaussian process are as ill-conditioned as the whole. */
+ * Solving x L' = b with a diagonal block is x = b W' and one correction, x += (b - x L') W':
+ * without it the residual would grow with the condition of the block, and blocks of the covariance
+ * matrix of a smooth Gaussian process are as ill-conditioned as the whole. */
 
 #define STRIPS (STRIPS_ORDER / 16)
 #define STRIPS_TAIL (STRIPS - 1)
 #define STRIPS_AT(row, k) ((row) * 16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
 #define STRIPS_COLUMN(p) (256 + 16 * (STRIPS_ORDER - 16 * (p))) /* doubles of column block p */
 #define STRIPS_START(p) ((256 + 16 * STRIPS_ORDER) * (p) - 128 * (p) * ((p) - 1))
-#define STRIPS_INVERSE 256 /* where W starts in a column block; row r of block p is row r - 16p of W */
+/* Where W and then the rows below start in a column block: row r is row r - 16p there. */
+#define STRIPS_INVERSE 256
 
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
 #define STRIPS_INLINE static inline __attribute__((always_inline))
@@ -33,8 +36,10 @@
 STRIPS_INLINE double lane_value(const double value, const int lane) {
   const uint2 bits = as_uint2(value);
   uint low, high;
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(low) : "r"(bits.x), "r"(lane));
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(high) : "r"(bits.y), "r"(lane));
+#define STRIPS_SHUFFLE(to, from)                                                                   \
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(to) : "r"(from), "r"(lane))
+  STRIPS_SHUFFLE(low, bits.x);
+  STRIPS_SHUFFLE(high, bits.y);
   return as_double((uint2)(low, high));
 }
 

@@ -7,9 +7,10 @@
  * B[r(p) * step + s * next], so a right-hand side is a column of B or a row.
  *
  * Work split. A work-item owns one right-hand side: TRIANGULAR_WIDTH unknowns at a time sit in its
- * registers, T goes through local memory in blocks of WIDTH x WIDTH that all work-items of the group
- * read at one address at a time. Dimension 0: right-hand sides; dimension 1: a batch of blocks,
- * step_t and step_b elements apart, of which the last has order n_last and rhs_last right-hand sides.
+ * registers, T goes through local memory in blocks of WIDTH x WIDTH that all work-items of the
+ * group read at one address at a time. Dimension 0: right-hand sides; dimension 1: a batch of
+ * blocks, step_t and step_b elements apart, of which the last has order n_last and rhs_last
+ * right-hand sides.
  *
  * Substitution rather than a product with the block's inverse: the residual then stays small row by
  * row whatever the condition of the block (a Gaussian process with a smooth kernel has blocks as
@@ -18,8 +19,8 @@
 
 #define TRIANGULAR_PAIRS (TRIANGULAR_WIDTH / 2)
 
-/* L(p0 + i, q0 + j) for i, j < WIDTH, as block[j * WIDTH + i]; beyond n: the identity. On the diagonal
- * lies the reciprocal. Above the diagonal nothing is read. */
+/* L(p0 + i, q0 + j) for i, j < WIDTH, as block[j * WIDTH + i]; beyond n: the identity. On the
+ * diagonal lies the reciprocal. Above the diagonal nothing is read. */
 SCL_INLINE void triangular_stage(__local double *block, __global const double *T, const int ld,
                                  const int n, const int p0, const int q0, const int transposed,
                                  const int reversed, const uint item) {
@@ -96,8 +97,8 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
   }
 }
 
-/* D = lower or upper triangle of S with zeros beyond it, n x n; dimension 2: a batch of blocks, step_s
- * and step_d elements apart, the last of order n_last. A work-item an element. */
+/* D = lower or upper triangle of S with zeros beyond it, n x n; dimension 2: a batch of blocks,
+ * step_s and step_d elements apart, the last of order n_last. A work-item an element. */
 __kernel void triangular_copy(const int n, const int upper, __global const double *S,
                               const long offset_s, const int lds, __global double *D,
                               const long offset_d, const int ldd, const long step_s,

@@ -1,9 +1,11 @@
-/* Sizes of the triangular kernel, known to triangular.cl and to its driver (scl_cl_triangular.c). No code.
+/* Sizes of the triangular kernel, known to triangular.cl and to its driver (scl_cl_triangular.c).
+ * No code.
  *
  * TRIANGULAR_LEAF: largest block that is solved by substitution in one launch; larger ones are
  * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
- * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. STRIPS_ORDER: the leaf of
- * the matrix-instruction kernels (strips.h); STRIPS_WARPS: strips of 16 right-hand sides to a group. */
+ * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. STRIPS_ORDER: the
+ * leaf of the matrix-instruction kernels (strips.h); STRIPS_WARPS: strips of 16 right-hand sides to
+ * a group. */
 #ifndef SCL_TRIANGULAR_H
 #define SCL_TRIANGULAR_H
 

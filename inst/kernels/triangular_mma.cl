@@ -1,17 +1,18 @@
-/* Substitution with a triangular block of order n <= STRIPS_ORDER and many right-hand sides, in place, on the
- * double-precision matrix instructions of NVIDIA devices of compute capability 9.0 and later: the
- * twin of triangular.cl, over strips.h, used under the same conditions as gemm_mma.cl.
+/* Substitution with a triangular block of order n <= STRIPS_ORDER and many right-hand sides, in
+ * place, on the double-precision matrix instructions of NVIDIA devices of compute capability 9.0
+ * and later: the twin of triangular.cl, over strips.h, used under the same conditions as
+ * gemm_mma.cl.
  *
- * The eight forms are reduced to "L x = b" with a lower L as in triangular.cl: unknown p has the index
- * r(p) = p, or n-1-p if `reversed`; L(p, q) is T(r(p), r(q)), or T(r(q), r(p)) if `transposed`.
- * triangular_mma_pack writes L in packed form, triangular_mma_solve substitutes
- * with it, 16 unknowns at a time.
+ * The eight forms are reduced to "L x = b" with a lower L as in triangular.cl: unknown p has the
+ * index r(p) = p, or n-1-p if `reversed`; L(p, q) is T(r(p), r(q)), or T(r(q), r(p)) if
+ * `transposed`. triangular_mma_pack writes L in packed form, triangular_mma_solve substitutes with
+ * it, 16 unknowns at a time.
  *
  * Both take a batch in dimension 1, of which the last may be of order n_last. From n on L is
  * continued by the identity. */
 
-/* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of the transposed
- * inverse in x. */
+/* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of
+ * the transposed inverse in x. */
 STRIPS_INLINE void invert16(double x[16], const double l[16], const int lane) {
   SCL_UNROLL
   for (int j = 0; j < 16; j++) x[j] = lane == j ? 1.0 : 0.0;
@@ -68,16 +69,16 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
   }
 }
 
-/* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. One strip of
- * 16 right-hand sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous
- * copies, two ahead. */
+/* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. One
+ * strip of 16 right-hand sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by
+ * asynchronous copies, two ahead. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
 triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
                      __global double *B, const long offset_b, const long step, const long next,
                      const long step_b, const int reversed, __global const double *packed,
                      const long offset_packed) {
   /* three column blocks, each smaller than the one before */
-  __local double ring[STRIPS_COLUMN(0) + STRIPS_COLUMN(1) + STRIPS_COLUMN(2)] __attribute__((aligned(128)));
+  __local double ring[STRIPS_START(3)] __attribute__((aligned(128)));
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   const int order = last ? n_last : n;

@@ -21,7 +21,7 @@ slope <- function(y, eta) {
   roundMpfr(y - 1 / (1 + exp(-e)), bits)
 }
 
-# ---- single terms --------------------------------------------------------------------------------
+# ---- single terms ----------------------------------------------------------------------------
 eta <- c(0, 2^-40, 0.5, 1, 5, 20, 36, 37, 40, 88, 300, 700, 745, 800)
 terms <- expand.grid(y = 0:1, eta = sort(unique(c(-eta, eta))))
 terms$value <- mapply(function(y, e) digits(log_density(y, e)), terms$y, terms$eta)
@@ -29,7 +29,7 @@ terms$slope <- mapply(function(y, e) digits(slope(y, e)), terms$y, terms$eta)
 terms$eta <- sprintf("%.17g", terms$eta)
 write.csv(terms, "glm-terms.csv", row.names = FALSE, quote = FALSE)
 
-# ---- sums: predictors of all sizes mixed -----------------------------------------------------------
+# ---- sums: predictors of all sizes mixed -----------------------------------------------------
 # Entries are small multiples of powers of two, so that they are exact and easily made again.
 problem <- function(n, k, spread) {
   i <- seq_len(n)

@@ -25,7 +25,7 @@ plain_r <- function(y, x, alpha, beta) {
 
 gradient_of <- function(value) attr(value, "gradient")
 
-# ---- values ---------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------
 
 test_that("single terms have full precision in both tails", {
   terms <- reference("glm-terms.csv")
@@ -78,7 +78,8 @@ test_that("sums of terms of all sizes agree with 40 digits", {
 })
 
 test_that("shapes of all kinds agree with plain R", {
-  shapes <- list(c(1, 1), c(2, 3), c(15, 2), c(33, 7), c(64, 16), c(65, 17), c(127, 64), c(300, 100),
+  shapes <- list(c(1, 1), c(2, 3), c(15, 2), c(33, 7), c(64, 16), c(65, 17), c(127, 64),
+                 c(300, 100),
                  c(40, 131), c(257, 210), c(20, 1000))
   each_engine(for (shape in shapes) {
     q <- glm_problem(shape[1], shape[2])
@@ -200,7 +201,7 @@ test_that("the same call gives the same bits", {
   })
 })
 
-# ---- faults ---------------------------------------------------------------------------------------
+# ---- faults ----------------------------------------------------------------------------------
 
 test_that("y outside the support is refused by place", {
   x <- matrix(1:6 / 6, 3)
@@ -296,7 +297,7 @@ test_that("nothing stays in memory", {
   })
 })
 
-# ---- likelihoods as objects -------------------------------------------------------------------------
+# ---- likelihoods as objects ------------------------------------------------------------------
 
 test_that("a likelihood prints what it is", {
   q <- glm_problem(30, 2)
