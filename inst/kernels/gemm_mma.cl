@@ -366,7 +366,7 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     if (region != GEMM_ALL && row0 + MMA_TILE_M <= column0) return;                                \
     mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha,                             \
              A + offset_a + which * step_a, lda, B + offset_b + which * step_b, ldb, beta,         \
-             C + offset_c + which * step_c, ldc, views, region, row0, column0, ring);                                                  \
+             C + offset_c + which * step_c, ldc, views, region, row0, column0, ring);              \
   }
 
 MMA_KERNEL(MMA_NAME(nn), 0, 1)
