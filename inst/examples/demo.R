@@ -88,6 +88,7 @@ shown <- data.frame(task = table$task, size = table$size,
                     `relative difference` = ifelse(is.na(table$difference), "-",
                                                    sprintf("%.1e", table$difference)),
                     check.names = FALSE, stringsAsFactors = FALSE)
+options(width = 200L)
 print(shown, right = FALSE, row.names = FALSE)
 utils::write.csv(table, file.path(demo$folder, "engines.csv"), row.names = FALSE)
 
