@@ -9,11 +9,27 @@ void scl_buffer_fail_after(long n) {
   fail_after = n;
 }
 
-enum { COLLECT_AT_LEAST = 48 << 20 };
+enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
 
 static void collect(scl_context *ctx) {
-  ctx->since_collect = 0;
+  ctx->small_since_collect = ctx->large_since_collect = 0;
   scl_collect_garbage();
+}
+
+/* Whether enough was made since the last collection for another. Small matrices come in numbers;
+ * a large one's work is done sooner than a collection, so they are allowed a share of the device.
+ */
+static bool is_due(const scl_context *ctx, size_t bytes) {
+  const scl_memory *memory = &ctx->memory;
+  uint64_t pace = memory->live / 2;
+  if (ctx->transient) return false;
+  if (bytes <= SCL_SMALL_BUFFER) {
+    if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
+    return ctx->small_since_collect + bytes > pace;
+  }
+  uint64_t share = memory->limit != 0 ? memory->limit / LARGE_SHARE : LARGE_AT_LEAST;
+  if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
+  return ctx->large_since_collect + bytes > (pace < share ? share : pace);
 }
 
 static scl_status create_once(scl_context *ctx, size_t bytes, bool injected, scl_buffer **out) {
@@ -33,7 +49,12 @@ static void count_buffer(scl_context *ctx, size_t bytes, scl_buffer *buffer) {
   memory->live += bytes;
   memory->buffers++;
   if (memory->live > memory->peak) memory->peak = memory->live;
-  ctx->since_collect += bytes;
+  if (ctx->transient) return;
+  if (bytes <= SCL_SMALL_BUFFER) {
+    ctx->small_since_collect += bytes;
+  } else {
+    ctx->large_since_collect += bytes;
+  }
 }
 
 scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
@@ -47,9 +68,7 @@ scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
     return scl_fail_memory(bytes, memory->largest, "one matrix");
   }
   bool injected = fail_after > 0 && --fail_after == 0;
-  uint64_t pace = memory->live / 2;
-  if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
-  if (ctx->since_collect + bytes > pace) collect(ctx);
+  if (is_due(ctx, bytes)) collect(ctx);
 
   scl_buffer *buffer = NULL;
   scl_status status = create_once(ctx, bytes, injected, &buffer);

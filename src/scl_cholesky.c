@@ -5,20 +5,20 @@
 #include "scl_operation.h"
 #include "scl_structure.h"
 
-/* Factors the lower triangle that r holds, in place, and clears the rest. That the factor exists is
- * known when the checks, which `a` has passed into, have come in. */
-static scl_status factorize(scl_mat *r, scl_checks *checks) {
+/* Factors the lower triangle that r holds, in place; zeros above it stay. *order: of the failing
+ * minor, or 0. */
+static scl_status factorize(scl_mat *r, int *order) {
   const scl_engine *engine = scl_engine_of(r);
   scl_block info;
-  int at;
-  SCL_TRY(scl_checks_place(checks, r->ctx, &info, &at));
-  SCL_TRY(engine->potrf(r->ctx, scl_mat_block(r), info));
-  SCL_TRY(scl_clear_outside(r, SCL_LOWER));
-  SCL_TRY(scl_checks_end(checks, r->ctx, SCL_OK));
-  int order = (int)checks->value[at];
-  if (order == 0) return SCL_OK;
-  return scl_fail_index(SCL_E_NOT_PD, order, "the leading minor of order %d is not positive",
-                        order);
+  double found = 0.0;
+  SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
+  scl_status status;
+  SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
+  SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, &found, 1));
+  *order = (int)found;
+done:
+  scl_buffer_release(info.buffer);
+  return status;
 }
 
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
@@ -26,14 +26,20 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
   if (!isfinite(jitter) || jitter < 0.0) {
     return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
   }
-  scl_checks checks = {.count = 0};
-  scl_mat *r = NULL, *turned;
-  scl_status status;
-  SCL_GO(scl_checks_finite(&checks, a, SCL_LOWER, "a"));
-  SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &r));
+  /* On a device a pivot that is not finite fails, and why is asked then. */
+  if (scl_context_is_host(a->ctx)) SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
+  scl_mat *r, *turned;
+  int order = 0;
+  SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &r));
+  scl_status status = SCL_OK;
   if (!scl_is_empty(r)) {
     if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
-    SCL_GO(factorize(r, &checks));
+    SCL_GO(factorize(r, &order));
+  }
+  if (order != 0) {
+    SCL_GO(scl_require_finite(a, SCL_LOWER, "a"));
+    SCL_GO(scl_fail_index(SCL_E_NOT_PD, order, "the leading minor of order %d is not positive",
+                          order));
   }
   if (upper) {
     SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
@@ -41,7 +47,6 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
     r = turned;
   }
 done:
-  scl_buffer_release(checks.found.buffer);
   return scl_give(status, r, out);
 }
 

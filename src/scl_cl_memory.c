@@ -114,12 +114,10 @@ void scl_cl_buffer_destroy(scl_buffer *base) {
 
 scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out) {
   scl_cl_context *cl = op->cl;
-  /* Released in a moment: no reason to collect garbage. */
-  uint64_t since_collect = cl->base.since_collect;
-  cl->base.since_collect = 0;
+  cl->base.transient = true;
   cl->wanted_home = op->queue;
   scl_status status = scl_block_create(&cl->base, m, n, out);
   cl->wanted_home = -1;
-  cl->base.since_collect = since_collect;
+  cl->base.transient = false;
   return status;
 }

@@ -164,6 +164,13 @@ done:
 }
 
 /* ---- down ------------------------------------------------------------------------------------ */
+enum { PAGE = 4096 };
+
+typedef struct {
+  char *first;
+  size_t bytes;
+} pages;
+
 /* Spans on their way; the oldest is first to arrive. */
 typedef struct {
   scl_packed_span span[SCL_CL_PIECES];
@@ -203,6 +210,18 @@ static scl_status receive_span(transfer *t, flight *f) {
   return SCL_OK;
 }
 
+/* Touches the pages of the result, which are mostly new, by all threads at once: spans are too
+ * short for that. Values stay, as there may be rows between the columns that are not ours. */
+static void touch(void *arg, int part, int parts) {
+  const pages *p = arg;
+  size_t count = (p->bytes + PAGE - 1) / PAGE;
+  for (size_t i = count * (size_t)part / (size_t)parts;
+       i < count * ((size_t)part + 1) / (size_t)parts; i++) {
+    volatile char *at = p->first + i * PAGE;
+    *at = *at;
+  }
+}
+
 scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, double *data,
                            size_t ld) {
   if (src.nrow == 0 || src.ncol == 0) return SCL_OK;
@@ -212,7 +231,11 @@ scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, doubl
   scl_status status;
   SCL_GO(begin_transfer(&t, ctx, SCL_CL_DOWN, view, src));
   size_t bytes = ((src.ncol - 1) * ld + src.nrow) * sizeof *data;
-  if (bytes >= TEAM_FROM) scl_expect_writes(data, bytes);
+  if (bytes >= TEAM_FROM) {
+    pages p = {.first = (char *)data, .bytes = bytes};
+    scl_expect_writes(data, bytes);
+    scl_team_run(t.team, touch, &p);
+  }
   while (scl_packed_next(&t.shape, t.capacity, &span)) {
     if (f.sent - f.arrived == SCL_CL_PIECES) SCL_GO(receive_span(&t, &f));
     SCL_GO(ask_span(&t, &f, &span));

@@ -28,9 +28,9 @@ static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
   return form;
 }
 
-/* Few right-hand sides do not fill the strips. */
-static bool use_strips(scl_cl_op *op, size_t n, size_t rhs, scl_block b) {
-  return n > TRIANGULAR_LEAF / 2 && rhs >= 16 && scl_cl_aligned(b) && scl_cl_has_mma(op->cl);
+/* Rows of B are read in pairs, columns one by one. */
+static bool use_strips(scl_cl_op *op, size_t n, bool right, scl_block b) {
+  return n > TRIANGULAR_LEAF / 2 && (!right || scl_cl_aligned(b)) && scl_cl_has_mma(op->cl);
 }
 
 static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
@@ -93,7 +93,7 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
                           scl_block b) {
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
   solve_form form = form_of(side, view, trans);
-  if (!use_strips(op, t.nrow, form.right ? b.nrow : b.ncol, b)) return solve(op, &form, 0, t, b);
+  if (!use_strips(op, t.nrow, form.right, b)) return solve(op, &form, 0, t, b);
   form.leaf = STRIPS_ORDER;
   SCL_TRY(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));
   scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
@@ -212,7 +212,7 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   size_t n = t.nrow;
   if (n == 0) return SCL_OK;
   SCL_TRY(scl_cl_identity_in(op, 1.0, 1, dst));
-  if (use_strips(op, n, n, dst)) return scl_cl_strips_invert_in(op, lower, t, dst);
+  if (use_strips(op, n, true, dst)) return scl_cl_strips_invert_in(op, lower, t, dst);
   SCL_TRY(invert_leaves(op, lower, t, dst));
   if (n <= TRIANGULAR_LEAF) return SCL_OK;
 

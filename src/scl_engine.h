@@ -119,8 +119,8 @@ typedef struct scl_engine {
   scl_status (*gemm)(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
                      scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b, double beta,
                      scl_block c, scl_region region);
-  /* Lower Cholesky factor in place; only the lower triangle is read. The strict upper triangle is
-   * undefined afterwards. info (1 x 1) becomes 0, or the order of the failing leading minor. */
+  /* Lower Cholesky factor in place; only the lower triangle is read or written. info (1 x 1)
+   * becomes 0, or the order of the failing leading minor; a pivot that is not finite fails. */
   scl_status (*potrf)(scl_context *ctx, scl_block a, scl_block info);
   /* B = op(T)^-1 B (SCL_LEFT) or B op(T)^-1 (SCL_RIGHT), in place. T is lower or upper triangular
    * by `view`; its other triangle is not read. The diagonal is taken to hold no zero. */
@@ -146,6 +146,8 @@ typedef struct scl_engine {
 } scl_engine;
 
 /* The part of a context that all engines share; an engine's own context starts with it. */
+enum { SCL_SMALL_BUFFER = 16 << 20 };
+
 struct scl_context {
   const scl_engine *engine;
   uint32_t tag;
@@ -154,7 +156,10 @@ struct scl_context {
   _Atomic bool lost; /* set by the device engine, from any thread; never cleared */
   char name[128];
   scl_memory memory;
-  uint64_t since_collect; /* bytes created since the last garbage collection */
+  /* Bytes created since the last garbage collection, by buffers up to SCL_SMALL_BUFFER and above.
+   */
+  uint64_t small_since_collect, large_since_collect;
+  bool transient; /* the buffer being made is released in a moment: no reason to collect */
 };
 
 /* The part of a buffer that all engines share; filled by scl_buffer_create(). */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #endif
 
-enum { MOST_THREADS = 64, USUAL_THREADS = 8 };
+enum { MOST_THREADS = 64, USUAL_THREADS = 16 };
 
 #ifdef _WIN32
 

@@ -48,10 +48,12 @@ both_engines <- function(task, size, run, value = identity) {
 
 # Opens a plot file: PNG where this R can write it, else PDF. Gives its path; end with dev.off().
 open_plot <- function(name, width = 9, height = 5) {
-  if (capabilities("png")) {
-    path <- file.path(demo$folder, paste0(name, ".png"))
+  path <- file.path(demo$folder, paste0(name, ".png"))
+  opened <- capabilities("png") && tryCatch({
     grDevices::png(path, width = width, height = height, units = "in", res = 110)
-  } else {
+    TRUE
+  }, warning = function(w) FALSE, error = function(e) FALSE) # built with it, but without its libraries
+  if (!opened) {
     path <- file.path(demo$folder, paste0(name, ".pdf"))
     grDevices::pdf(path, width = width, height = height)
   }

@@ -8,7 +8,7 @@
  * enough: every work-item finds pivot, scale and its own multiplier by itself, and line 0 writes
  * the final column to global memory.
  *
- * A pivot that is not positive (NaN included) ends the group after it has stored the order of the
+ * A pivot that is not positive and finite ends the group after it has stored the order of the
  * failing leading minor, `before` + j + 1, in info[0]; later blocks see it and do nothing. The
  * first block (`before` = 0) sets info[0] to zero. n may be 0. */
 
@@ -34,7 +34,7 @@ cholesky_block(const int n, const int before, __global double *A, const long off
   const int earlier = order;
   for (int j = 0; j < n && order == 0; j++) {
     const double pivot = a[j * CHOLESKY_BLOCK + j];
-    if (pivot > 0.0) {
+    if (pivot > 0.0 && pivot < INFINITY) {
       const double root = sqrt(pivot), scale = 1.0 / root;
       if (row >= j && row < n) {
         const double l = row == j ? root : a[j * CHOLESKY_BLOCK + row] * scale;

@@ -99,7 +99,7 @@ static void check_pace(scl_context *ctx) {
   }
   CHECK(most <= 64000000);
   collections = 0;
-  ctx->since_collect = 0;
+  ctx->small_since_collect = ctx->large_since_collect = 0;
   scl_buffer *a = NULL;
   for (int i = 0; i < 11; i++) {
     REQUIRE_OK(scl_buffer_create(ctx, 10 << 20, &a));

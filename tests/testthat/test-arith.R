@@ -153,7 +153,12 @@ test_that("summaries equal those of base R", {
     for (x in list(plain, missing, matrix(5), matrix(-Inf, 2, 2), matrix(c(Inf, -Inf), 1))) {
       scale <- sum(abs(x), na.rm = TRUE)
       for (f in list(sum, min, max, range, mean)) for (na.rm in c(FALSE, TRUE)) {
-        expect_close(f(as_cl(x), na.rm = na.rm), f(x, na.rm = na.rm) + 0, 1e-15, scale)
+        # A device may turn NA into NaN on the way.
+        truth <- f(x, na.rm = na.rm) + 0
+        truth[is.na(truth)] <- NaN
+        result <- f(as_cl(x), na.rm = na.rm)
+        result[is.na(result)] <- NaN
+        expect_close(result, truth, 1e-15, scale)
       }
     }
     expect_equal(prod(as_cl(matrix(1:6, 2))), 720)
