@@ -154,11 +154,11 @@ test_that("summaries equal those of base R", {
       scale <- sum(abs(x), na.rm = TRUE)
       for (f in list(sum, min, max, range, mean)) for (na.rm in c(FALSE, TRUE)) {
         # A device may turn NA into NaN on the way.
-        truth <- f(x, na.rm = na.rm) + 0
-        truth[is.na(truth)] <- NaN
-        result <- f(as_cl(x), na.rm = na.rm)
-        result[is.na(result)] <- NaN
-        expect_close(result, truth, 1e-15, scale)
+        want <- f(x, na.rm = na.rm) + 0
+        want[is.na(want)] <- NaN
+        got <- f(as_cl(x), na.rm = na.rm)
+        got[is.na(got)] <- NaN
+        expect_close(got, want, 1e-15, scale)
       }
     }
     expect_equal(prod(as_cl(matrix(1:6, 2))), 720)
