@@ -77,7 +77,7 @@ grep -nP '[^\x00-\x7F]' $text | rule "plain ASCII in every file"
 grep -nP '\t' $(grep -vE '(Makefile|Makevars.*)$' <<< "$text") | rule "no tabs"
 grep -nE '[[:space:]]+$' $text | rule "no white space at line ends"
 grep -nE '^(<<<<<<<|>>>>>>>|=======$)' $text | rule "no conflict markers"
-grep -nE '(/home/[a-z]|/work/|/tmp/[a-z]|/Users/|C:\\\\Users)' \
+grep -nE '(/home/[a-z]|/tmp/[a-z]|/Users/|C:\\\\Users)' \
   $(grep -v '^\.ci/lint.sh' <<< "$text") | rule "no paths of one machine"
 awk 'length($0) > 100 && !/https?:/ {print FILENAME ":" FNR ": " length($0) " columns"}' \
   $(grep -E '\.(R|c|h|cl|def|sh)$|^dev$|^configure$' <<< "$text") | rule "at most 100 columns"
