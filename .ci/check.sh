@@ -8,7 +8,8 @@ root=$PWD
 logs=$root/build/log
 passed=0 failed=0 skipped=0
 export LC_ALL=C.UTF-8
-mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl build/check
+mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl \
+  build/pocl-plain build/check
 export POCL_CACHE_DIR=$root/build/pocl
 
 # step NAME SECONDS COMMAND...
@@ -55,9 +56,11 @@ fi
 step core-build 300 make -s -C tests/core
 step core-host 300 make -s -C tests/core test
 step core-device 600 env STATCL_TEST_DEVICE=1 make -s -C tests/core test
-# The kernels made for GPUs, on the CPU device, where its driver can run them.
-step core-gpu-kernels 300 env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
-  make -s -C tests/core test SUITES="arith structure covariance glm"
+# The kernels made for GPUs, on the CPU device; not optimised, as POCL 3.1 moves stores out of their
+# guards in some of them (the simulator below runs the same kernels without a report).
+step core-gpu-kernels 600 env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
+  POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable POCL_CACHE_DIR="$root/build/pocl-plain" \
+  make -s -C tests/core test SUITES="arith structure gemm triangular cholesky covariance glm"
 
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
