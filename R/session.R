@@ -223,7 +223,7 @@ threshold_table <- data.frame(
          "covariance", "gp"),
   unit = c("rows", "rows", "rows (cube root of m n k)", "rows", "rows", "elements", "elements of x",
            "rows", "rows"),
-  gpu = c(1200, 800, 1000, 1500, 1000, Inf, 2e5, 2000, 500),
+  gpu = c(1200, 800, 1000, 1500, 1000, Inf, 1e5, 2000, 200),
   stringsAsFactors = FALSE)
 
 #' Sizes from which the device is used
