@@ -107,7 +107,8 @@ device_advice <- function(build, devices) {
 
 option_facts <- function() {
   names <- c("statcl.device", "statcl.thresholds")
-  variables <- c("STATCL_DEVICE", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS", "POCL_CACHE_DIR")
+  variables <- c("STATCL_DEVICE", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS", "STATCL_VARIANT",
+                 "POCL_CACHE_DIR")
   set <- Filter(Negate(is.null), stats::setNames(lapply(names, getOption), names))
   env <- Sys.getenv(variables, NA)
   c(lapply(set, function(v) paste(format(v), collapse = " ")), as.list(env[!is.na(env)]))
