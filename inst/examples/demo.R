@@ -52,7 +52,7 @@ open_plot <- function(name, width = 9, height = 5) {
   opened <- capabilities("png") && tryCatch({
     grDevices::png(path, width = width, height = height, units = "in", res = 110)
     TRUE
-  }, warning = function(w) FALSE, error = function(e) FALSE) # built with it, but without its libraries
+  }, warning = function(w) FALSE, error = function(e) FALSE) # its libraries may be missing
   if (!opened) {
     path <- file.path(demo$folder, paste0(name, ".pdf"))
     grDevices::pdf(path, width = width, height = height)
