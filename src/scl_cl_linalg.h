@@ -37,8 +37,7 @@ static inline bool scl_cl_aligned(scl_block b) {
   return b.offset % 2 == 0 && b.ld % 2 == 0;
 }
 
-/* ---- substitution with blocks of order STRIPS_ORDER by matrix instructions (scl_cl_strips.c)
- * ------ */
+/* ---- substitution by matrix instructions, blocks of STRIPS_ORDER (scl_cl_strips.c) ----------- */
 /* A temporary with room for so many packed blocks. */
 scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
 
