@@ -6,8 +6,7 @@
 
 #include "scl_glm.h"
 
-/* ---- arguments
- * ------------------------------------------------------------------------------------ */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 /* One bit for each name asked for. */
 static scl_status read_wanted(SEXP gradient, unsigned *out) {
@@ -42,8 +41,7 @@ static scl_status require_numbers(SEXP x, const char *argument) {
   return scl_fail_argument(argument, "'%s' must be a numeric vector", argument);
 }
 
-/* ---- the value with its gradient
- * --------------------------------------------------------------------- */
+/* ---- the value with its gradient ------------------------------------------------------------- */
 
 /* A vector shaped and named like the argument whose gradient it is. */
 static SEXP new_like(SEXP x) {
@@ -127,8 +125,7 @@ SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP x, SEXP alpha, SEXP beta, SEXP gradien
   return r_return(status, value);
 }
 
-/* ---- likelihoods that stay
- * ------------------------------------------------------------------------------ */
+/* ---- likelihoods that stay ------------------------------------------------------------------- */
 
 static SEXP glm_tag(void) {
   return Rf_install("statcl_glm");

@@ -15,8 +15,7 @@ struct scl_glm {
   scl_block work;
 };
 
-/* ---- families
- * ------------------------------------------------------------------------------------- */
+/* ---- families -------------------------------------------------------------------------------- */
 
 static const char *const family_name[] = {
 #define ROW(NAME, name, support, words) #name,
@@ -76,8 +75,7 @@ static scl_status check_support(scl_glm_family family, const double *y, size_t n
   return SCL_OK;
 }
 
-/* ---- the data
- * --------------------------------------------------------------------------------------- */
+/* ---- the data -------------------------------------------------------------------------------- */
 
 static scl_status upload_response(scl_context *ctx, const double *y, size_t n_y, size_t n,
                                   scl_mat **out) {
@@ -137,8 +135,7 @@ uint64_t scl_glm_bytes(const scl_glm *glm) {
   return scl_mat_bytes(glm->x) + scl_mat_bytes(glm->y) + work;
 }
 
-/* ---- evaluation
- * -------------------------------------------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 static scl_status fail_nonfinite(const char *argument, int64_t index, const char *message) {
   scl_fail_index(SCL_E_NONFINITE, index, "%s", message);

@@ -18,8 +18,7 @@ scl_status scl_glm_family_find(const char *name, scl_glm_family *out);
 /* Gradients that can be asked for. */
 enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4 };
 
-/* ---- a likelihood: data on one context with the workspaces that evaluations use again
- * ------------ */
+/* ---- a likelihood: data on one context with the workspaces that evaluations use again -------- */
 typedef struct scl_glm scl_glm;
 
 /* Keeps a reference to x (whose memory must not change) and a copy of y, of which there are n or
@@ -56,8 +55,7 @@ typedef struct {
 scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, unsigned wanted,
                             const scl_glm_results *results);
 
-/* ---- the same as an engine sees it (scl_engine.h: glm; waits)
- * ------------------------------------- */
+/* ---- the same as an engine sees it (scl_engine.h: glm; waits) -------------------------------- */
 typedef struct scl_glm_pass {
   scl_glm_family family;
   scl_block x, y;           /* n x p, n x 1 */
