@@ -22,22 +22,10 @@ static int region_code(scl_region region) {
   return region == SCL_LOWER_HALF ? GEMM_LOWER_HALF : GEMM_ALL;
 }
 
-static size_t tile_m(const scl_cl_op *op) {
-  return op->cl->cpu ? GEMM_CPU_TILE_M : GEMM_GPU_TILE_M;
-}
-
-static size_t tile_n(const scl_cl_op *op) {
-  return op->cl->cpu ? GEMM_CPU_TILE_N : GEMM_GPU_TILE_N;
-}
-
-static size_t tile_items(const scl_cl_op *op) {
-  return op->cl->cpu ? 1
-                     : (GEMM_GPU_TILE_M / GEMM_GPU_ITEM_M) * (GEMM_GPU_TILE_N / GEMM_GPU_ITEM_N);
-}
-
 /* Kernels by who computes the tiles, op of A, op of B. */
-static const scl_cl_kernel tile_kernels[3][2][2] = {
+static const scl_cl_kernel tile_kernels[4][2][2] = {
     {{SCL_K_gemm_nn, SCL_K_gemm_nt}, {SCL_K_gemm_tn, SCL_K_gemm_tt}},
+    {{SCL_K_gemm_cpu_nn, SCL_K_gemm_cpu_nt}, {SCL_K_gemm_cpu_tn, SCL_K_gemm_cpu_tt}},
     {{SCL_K_gemm_mma_small_nn, SCL_K_gemm_mma_small_nt},
      {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
     {{SCL_K_gemm_mma_large_nn, SCL_K_gemm_mma_large_nt},
@@ -49,8 +37,25 @@ typedef struct {
   size_t m, n, items;
 } tile_shape;
 
-static tile_shape shape_of(const scl_cl_op *op, scl_cl_tile tile) {
-  if (tile == SCL_CL_TILE_PORTABLE) return (tile_shape){tile_m(op), tile_n(op), tile_items(op)};
+/* The largest tile of gemm_cpu.cl with which every unit has several. */
+static size_t cpu_tile(const scl_cl_op *op, const scl_cl_product *p) {
+  size_t tile = GEMM_CPU_TILE, wanted = 4 * (size_t)op->cl->info.units;
+  for (; tile > GEMM_CPU_STEP; tile /= 2) {
+    size_t tiles = ceil_div(p->c.nrow, tile) * ceil_div(p->c.ncol, tile) * p->batch;
+    if ((p->region == SCL_ALL ? tiles : ceil_div(tiles, 2)) >= wanted) break;
+  }
+  return tile;
+}
+
+static tile_shape shape_of(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  if (tile == SCL_CL_TILE_CPU) {
+    size_t order = cpu_tile(op, p);
+    return (tile_shape){order, order, 1};
+  }
+  if (tile == SCL_CL_TILE_PORTABLE) {
+    size_t items = (GEMM_GPU_TILE_M / GEMM_GPU_ITEM_M) * (GEMM_GPU_TILE_N / GEMM_GPU_ITEM_N);
+    return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, items};
+  }
   size_t m = tile == SCL_CL_TILE_MMA_LARGE ? GEMM_MMA_LARGE_M : GEMM_MMA_SMALL_M;
   return (tile_shape){m, GEMM_MMA_TILE_N, GEMM_MMA_ITEMS};
 }
@@ -65,20 +70,23 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
   size_t k_last = p->k_last != 0 ? min_size(k, p->k_last) : k;
   int zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
               promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
-  tile_shape shape = shape_of(op, tile);
+  tile_shape shape = shape_of(op, p, tile);
   size_t local[2] = {shape.items, 1};
   size_t global[2] = {ceil_div(m, shape.m) * ceil_div(n, shape.n) * local[0], p->batch};
-  return scl_cl_launch(
-      op, tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2, global, local,
-      "iiidbbdbiillliii", (int)m, (int)n, (int)k, p->alpha, p->a, p->b, p->beta, p->c, zeros,
-      region_code(p->region), (long long)p->step_a, (long long)p->step_b, (long long)p->step_c,
-      (int)(p->m_last != 0 ? p->m_last : m), (int)(p->n_last != 0 ? p->n_last : n), (int)k_last);
+  const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
+  return scl_cl_launch(op, tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2,
+                       global, local, types, (int)m, (int)n, (int)k, p->alpha, p->a, p->b, p->beta,
+                       p->c, zeros, region_code(p->region), (long long)p->step_a,
+                       (long long)p->step_b, (long long)p->step_c,
+                       (int)(p->m_last != 0 ? p->m_last : m), (int)(p->n_last != 0 ? p->n_last : n),
+                       (int)k_last, (int)shape.m);
 }
 
 /* From so many large tiles on they keep every unit of a large device busy for several rounds. */
 enum { MANY_TILES = 800 };
 
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
+  if (op->cl->cpu && op->cl->info.local_memory >= GEMM_CPU_BYTES) return SCL_CL_TILE_CPU;
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
   if (!aligned || !scl_cl_has_mma(op->cl)) return SCL_CL_TILE_PORTABLE;
@@ -220,7 +228,8 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
     /* only the sum of parts and the tiles know how to mirror */
     if (region == SCL_ALL) return launch_thin(op, &t, alpha, beta, 1, k, 0);
   }
-  size_t groups = ceil_div(m, tile_m(op)) * ceil_div(n, tile_n(op));
+  size_t step = op->cl->cpu ? GEMM_CPU_STEP : GEMM_GPU_TILE_M;
+  size_t groups = ceil_div(m, step) * ceil_div(n, step);
   if (region != SCL_ALL) groups = ceil_div(groups, 2);
   size_t parts = choose_parts(op, groups, k);
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);

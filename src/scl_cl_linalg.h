@@ -23,8 +23,14 @@ typedef struct {
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
 
-/* Who computes the tiles. The matrix-instruction kernels need scl_cl_aligned() operands. */
-typedef enum { SCL_CL_TILE_PORTABLE = 0, SCL_CL_TILE_MMA_SMALL, SCL_CL_TILE_MMA_LARGE } scl_cl_tile;
+/* Who computes the tiles. The matrix-instruction kernels need scl_cl_aligned() operands, those for
+ * CPUs groups of one work-item with GEMM_CPU_BYTES of local memory. */
+typedef enum {
+  SCL_CL_TILE_PORTABLE = 0,
+  SCL_CL_TILE_CPU,
+  SCL_CL_TILE_MMA_SMALL,
+  SCL_CL_TILE_MMA_LARGE
+} scl_cl_tile;
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
 

@@ -19,24 +19,12 @@
  * The inner multiply is one function with a fixed contract (gemm_multiply, with GEMM_ROW and
  * GEMM_COLUMN); a device-specific variant replaces these three. */
 
-#ifdef SCL_CPU
-#define GEMM_TILE_M GEMM_CPU_TILE_M
-#define GEMM_TILE_N GEMM_CPU_TILE_N
-#define GEMM_ITEM_M GEMM_CPU_ITEM_M
-#define GEMM_ITEM_N GEMM_CPU_ITEM_N
-#ifndef GEMM_DEPTH
-#define GEMM_DEPTH 32
-#endif
-#define GEMM_UNROLL /* copies of a whole tile by one work-item */
-#else
 #define GEMM_TILE_M GEMM_GPU_TILE_M
 #define GEMM_TILE_N GEMM_GPU_TILE_N
 #define GEMM_ITEM_M GEMM_GPU_ITEM_M
 #define GEMM_ITEM_N GEMM_GPU_ITEM_N
 #ifndef GEMM_DEPTH
 #define GEMM_DEPTH 8
-#endif
-#define GEMM_UNROLL SCL_UNROLL
 #endif
 
 #ifndef GEMM_ORDER
@@ -62,30 +50,6 @@
 /* c[j][i] += sum over d < GEMM_DEPTH of a[d][GEMM_ROW(item, i)] * b[d][GEMM_COLUMN(item, j)], where
  * a (b) has rows of GEMM_LD_A (GEMM_LD_B) doubles and starts at a multiple of 16 bytes. Called by
  * all work-items of the group; holds no barrier. */
-#ifdef SCL_CPU
-/* One work-item: blocks of 8 x 4 accumulators stay in vector registers over the whole depth. */
-SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
-                              __local const double *b, const uint item) {
-  for (int j = 0; j < GEMM_ITEM_N; j += 4) {
-    for (int i = 0; i < GEMM_ITEM_M; i += 8) {
-      double8 c0 = vload8(0, &c[j][i]), c1 = vload8(0, &c[j + 1][i]);
-      double8 c2 = vload8(0, &c[j + 2][i]), c3 = vload8(0, &c[j + 3][i]);
-      for (int d = 0; d < GEMM_DEPTH; d++) {
-        const double8 column = vload8(0, a + d * GEMM_LD_A + i);
-        __local const double *row = b + d * GEMM_LD_B + j;
-        c0 = fma(column, (double8)(row[0]), c0);
-        c1 = fma(column, (double8)(row[1]), c1);
-        c2 = fma(column, (double8)(row[2]), c2);
-        c3 = fma(column, (double8)(row[3]), c3);
-      }
-      vstore8(c0, 0, &c[j][i]);
-      vstore8(c1, 0, &c[j + 1][i]);
-      vstore8(c2, 0, &c[j + 2][i]);
-      vstore8(c3, 0, &c[j + 3][i]);
-    }
-  }
-}
-#else
 SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
                               __local const double *b, const uint item) {
   SCL_UNROLL
@@ -109,7 +73,6 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
     }
   }
 }
-#endif
 
 /* The place (r, d) in a piece of `tile` x GEMM_DEPTH of the i-th element that a work-item fetches:
  * work-items run along what is contiguous in global memory. */
@@ -123,7 +86,7 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
 SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x, const int ld,
                            const int k_contiguous, const int tile, const int rows, const int depth,
                            const uint item) {
-  GEMM_UNROLL
+  SCL_UNROLL
   for (int i = 0; i < count; i++) {
     GEMM_PLACE(r, d, item, i, tile, k_contiguous);
     share[i] = 0.0;
@@ -133,7 +96,7 @@ SCL_INLINE void gemm_fetch(double *share, const int count, __global const double
 
 SCL_INLINE void gemm_store(const double *share, const int count, __local double *piece,
                            const int k_contiguous, const int tile, const uint item) {
-  GEMM_UNROLL
+  SCL_UNROLL
   for (int i = 0; i < count; i++) {
     GEMM_PLACE(r, d, item, i, tile, k_contiguous);
     piece[d * (tile + GEMM_PAD) + r] = share[i];
@@ -145,19 +108,19 @@ SCL_INLINE void gemm_store(const double *share, const int count, __local double 
 SCL_INLINE void gemm_write(double c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, const int column0,
                            const int m, const int n, const double alpha, const double beta,
                            __global double *C, const int ldc, const int region, const uint item) {
-  GEMM_UNROLL
+  SCL_UNROLL
   for (int j = 0; j < GEMM_ITEM_N; j++) {
     const int column = column0 + GEMM_COLUMN(item, j);
     if (column < n) {
       __global double *to = C + (long)column * ldc;
       const int first = region == GEMM_ALL ? 0 : column;
-      GEMM_UNROLL
+      SCL_UNROLL
       for (int i = 0; i < GEMM_ITEM_M; i++) {
         const int row = row0 + GEMM_ROW(item, i);
         c[j][i] *= alpha;
         if (beta != 0.0 && row >= first && row < m) c[j][i] = fma(beta, to[row], c[j][i]);
       }
-      GEMM_UNROLL
+      SCL_UNROLL
       for (int i = 0; i < GEMM_ITEM_M; i++) {
         const int row = row0 + GEMM_ROW(item, i);
         if (row >= first && row < m) {
@@ -185,9 +148,9 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
 
   double c[GEMM_ITEM_N][GEMM_ITEM_M];
   double share_a[GEMM_FETCH_A], share_b[GEMM_FETCH_B];
-  GEMM_UNROLL
+  SCL_UNROLL
   for (int j = 0; j < GEMM_ITEM_N; j++) {
-    GEMM_UNROLL
+    SCL_UNROLL
     for (int i = 0; i < GEMM_ITEM_M; i++) c[j][i] = 0.0;
   }
 

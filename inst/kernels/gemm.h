@@ -1,9 +1,8 @@
-/* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_thin.cl) and to their driver
- * (scl_cl_gemm.c). No code.
+/* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_cpu.cl, gemm_thin.cl) and to
+ * their driver (scl_cl_gemm.c). No code.
  *
  * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them;
- * the sum over k advances by DEPTH for each pair of tiles of A and B in local memory. On a CPU a
- * group is one work-item, whose accumulators lie in the nearest cache. */
+ * the sum over k advances by DEPTH for each pair of tiles of A and B in local memory. */
 #ifndef SCL_GEMM_H
 #define SCL_GEMM_H
 
@@ -12,10 +11,12 @@
 #define GEMM_GPU_ITEM_M 8
 #define GEMM_GPU_ITEM_N 4
 
-#define GEMM_CPU_TILE_M 32
-#define GEMM_CPU_TILE_N 32
-#define GEMM_CPU_ITEM_M 32
-#define GEMM_CPU_ITEM_N 32
+/* gemm_cpu.cl: largest tile, of which tiles are STEP, 2 STEP, 4 STEP (a multiple of both panels),
+ * and the length of a slice along k. */
+#define GEMM_CPU_TILE 192
+#define GEMM_CPU_STEP 48
+#define GEMM_CPU_DEPTH 128
+#define GEMM_CPU_BYTES (2 * 8 * GEMM_CPU_TILE * GEMM_CPU_DEPTH) /* of local memory */
 
 /* Tiles of the matrix-instruction kernels (gemm_mma_small.h, gemm_mma_large.h). */
 #define GEMM_MMA_SMALL_M 64
