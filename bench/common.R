@@ -36,6 +36,12 @@ device_floors <- function(name) {
 # Sizes for a GPU, or the smaller ones for a CPU device.
 sizes <- function(gpu, cpu) if (bench$gpu) gpu else cpu
 
+# Whether `matrices` matrices of n x n fit the device.
+fits <- function(n, matrices) matrices * 8 * n^2 < 0.9 * bench$device$memory
+
+# Random numbers, repeated after ten million: making them would take longer than what is timed.
+random_matrix <- function(n, p = n) matrix(rep_len(rnorm(min(n * p, 1e7)), n * p), n, p)
+
 # ---- timing -------------------------------------------------------------------------------------
 
 # Microseconds count, and proc.time() has steps of a millisecond.
@@ -114,7 +120,7 @@ measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer
     stringsAsFactors = FALSE)
   row$floor_ms[!is.finite(row$floor_ms)] <- NA
   row$by_peer <- ours / row$peer_ms
-  row$by_floor <- ours / row$floor_ms
+  row$of_floor <- row$floor_ms / ours
   bench$rows[[length(bench$rows) + 1L]] <- row
   cat(format_row(row), "\n", sep = "")
   invisible(row)
@@ -128,13 +134,13 @@ rate <- function(flops, bytes, bus, ms) {
 
 table_head <- c(
   paste("| operation | size | device ms | wall ms | rate | peer ms | ours/peer | floor ms |",
-        "ours/floor | R host ms |"),
+        "floor/ours | R host ms |"),
   "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 
 format_row <- function(row) {
   number <- function(x) if (is.na(x)) "" else format(signif(x, 3), scientific = FALSE)
   sprintf("| %s |", paste(c(
     row$operation, row$size, number(row$device_ms), number(row$wall_ms), row$rate,
-    number(row$peer_ms), number(row$by_peer), number(row$floor_ms), number(row$by_floor),
+    number(row$peer_ms), number(row$by_peer), number(row$floor_ms), number(row$of_floor),
     number(row$host_ms)), collapse = " | "))
 }

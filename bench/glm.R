@@ -7,8 +7,7 @@ shapes <- sizes(gpu = list(c(1e4, 10), c(1e5, 10), c(1e6, 10), c(1e5, 100), c(1e
 for (shape in shapes) {
   n <- shape[1L]
   p <- shape[2L]
-  # No more numbers than needed: time does not depend on their being different.
-  x <- matrix(rnorm(min(n * p, 1e7)), n, p)
+  x <- random_matrix(n, p)
   beta <- rnorm(p) / sqrt(p)
   y <- as.double(runif(n) < plogis(x %*% beta))
   f <- cl_likelihood("bernoulli_logit", y, x)

@@ -1,11 +1,12 @@
 # ./dev bench [family ...] [--save]: runs the scripts of the families named (default: all), prints a
-# table of each, and with --save writes them to bench/results.md.
+# table of each, and with --save writes them to bench/results.md, from which the README's figure is
+# drawn, or to bench/results-cpu.md if the device is a CPU.
 
 arguments <- commandArgs(TRUE)
 save <- "--save" %in% arguments
 families <- setdiff(arguments, "--save")
 here <- "bench"
-known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")), c("common", "run"))
+known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")), c("common", "figure", "run"))
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
@@ -39,6 +40,8 @@ for (family in families) {
 }
 
 if (save) {
-  writeLines(page, file.path(here, "results.md"))
-  cat("\nwritten: ", file.path(here, "results.md"), "\n", sep = "")
+  results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
+  writeLines(page, results)
+  cat("\nwritten: ", results, "\n", sep = "")
+  if (bench$gpu && "cholesky" %in% families) source(file.path(here, "figure.R"))
 }

@@ -4,8 +4,8 @@
  * Layout. A group is one work-item and owns a tile of C of at most GEMM_CPU_TILE x GEMM_CPU_TILE
  * elements (`tile`, a multiple of GEMM_CPU_STEP). It walks along k in slices of GEMM_CPU_DEPTH. A
  * slice of op(A) goes to local memory as panels of PANEL_A rows, one of op(B) as panels of PANEL_B
- * columns; a panel is DEPTH rows of PANEL doubles, whatever the transposition, filled up with zeros.
- * Both fit the second-level cache.
+ * columns; a panel is DEPTH rows of PANEL doubles, whatever the transposition, filled up with
+ * zeros. Both fit the second-level cache.
  *
  * Work split. A panel of A stays in the first-level cache while the panels of B go by: for each of
  * them PANEL_A x PANEL_B sums are held in vector registers over the whole slice, and are then added
@@ -26,8 +26,8 @@
 #define PANEL_A (8 * GEMM_CPU_VECTORS)
 #define PANEL_B 6
 
-/* Packs `panels` panels of `width` rows of op(X): entry (r, d) at x[r + d * ld], or x[d + r * ld] if
- * k_contiguous. Rows from `rows` on are zero. */
+/* Packs `panels` panels of `width` rows of op(X): entry (r, d) at x[r + d * ld], or x[d + r * ld]
+ * if k_contiguous. Rows from `rows` on are zero. */
 SCL_INLINE void gemm_cpu_pack(__local double *to, __global const double *x, const int ld,
                               const int k_contiguous, const int width, const int rows,
                               const int depth) {
@@ -39,7 +39,8 @@ SCL_INLINE void gemm_cpu_pack(__local double *to, __global const double *x, cons
         if (here == width)
           for (int r = 0; r < width; r++) to[d * width + r] = from[d + (long)r * ld];
         else
-          for (int r = 0; r < width; r++) to[d * width + r] = r < here ? from[d + (long)r * ld] : 0.0;
+          for (int r = 0; r < width; r++)
+            to[d * width + r] = r < here ? from[d + (long)r * ld] : 0.0;
       }
     } else {
       __global const double *from = x + first;
@@ -76,9 +77,9 @@ SCL_INLINE void gemm_cpu_write_part(const double *sums, const int rows, const in
 /* PANEL_A x PANEL_B elements of C from one panel each; `region` is GEMM_MIRRORED in the last slice
  * only. */
 SCL_INLINE void gemm_cpu_block(__local const double *a, __local const double *b, const int depth,
-                               const int rows, const int columns, const int row0,
-                               const int column0, const double alpha, const double beta,
-                               __global double *C, const int ldc, const int region) {
+                               const int rows, const int columns, const int row0, const int column0,
+                               const double alpha, const double beta, __global double *C,
+                               const int ldc, const int region) {
   double8 sum[PANEL_B][GEMM_CPU_VECTORS];
   SCL_UNROLL
   for (int j = 0; j < PANEL_B; j++) {
@@ -117,8 +118,8 @@ SCL_INLINE void gemm_cpu_block(__local const double *a, __local const double *b,
     SCL_UNROLL
     for (int i = 0; i < GEMM_CPU_VECTORS; i++) vstore8(sum[j][i], i, sums + j * PANEL_A);
   }
-  gemm_cpu_write_part(sums, min(rows, PANEL_A), min(columns, PANEL_B), row0, column0, alpha, beta, C,
-                      ldc, region);
+  gemm_cpu_write_part(sums, min(rows, PANEL_A), min(columns, PANEL_B), row0, column0, alpha, beta,
+                      C, ldc, region);
 }
 
 /* The tile of rows x columns elements from (row0, column0) on. */
