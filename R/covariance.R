@@ -37,7 +37,7 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   a <- covariance_input(x1, "x1")
   b <- if (is.null(x2)) NULL else covariance_input(x2, "x2", a$p)
   layout <- kernel_layout(kernel, a$p, a$columns)
-  where <- where_for("covariance", max(a$n, b$n))
+  where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", max(a$n, b$n))
   result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, layout_values(layout, coef(kernel), 0),
                   where)
   dim <- c(a$n, if (is.null(b)) a$n else b$n)

@@ -70,19 +70,20 @@ as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
 
 view_names <- c("general", "lower", "upper", "symmetric")
 
-clMatrix_prototype <- new("clMatrix")
+clMatrix_prototype <- new("clMatrix", Dimnames = list(NULL, NULL))
 
-# Wraps a handle from C. Slots are assigned to a prototype: new() costs ten times as much.
+# Wraps a handle from C. Every operation ends here, and is() and the checked assignment of slots cost
+# more than a short kernel: so inherits(), and the attributes that slots are.
 new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
   x <- clMatrix_prototype
-  x@handle <- handle
-  x@Dim <- dim
-  x@Dimnames <- if (is.null(dimnames)) list(NULL, NULL) else dimnames
-  x@view <- view
+  attr(x, "handle") <- handle
+  attr(x, "Dim") <- dim
+  if (!is.null(dimnames)) attr(x, "Dimnames") <- dimnames
+  attr(x, "view") <- view
   x
 }
 
-is_cl <- function(x) isS4(x) && methods::is(x, "clMatrix")
+is_cl <- function(x) isS4(x) && inherits(x, "clMatrix")
 
 #' @rdname clMatrix
 #' @param n rows and columns of an identity matrix.
@@ -138,15 +139,16 @@ value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {
       dim <- shape[1:2]
       if (is.null(view)) view <- view_names[shape[3L] + 1L]
     }
-    return(new_cl(result, as.integer(dim), dimnames, view))
+    if (!is.integer(dim)) dim <- as.integer(dim)
+    return(new_cl(result, dim, dimnames, view))
   }
   if (has_names(dimnames)) dimnames(result) <- dimnames
   result
 }
 
-has_names <- function(dimnames) {
-  !is.null(dimnames) && !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
-}
+# Whether dimnames, NULL or a list of two, name anything.
+
+has_names <- function(dimnames) !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
 
 # A base matrix copied beside x: to the same engine and device.
 like <- function(data, x, dimnames = base::dimnames(data), view = "general") {

@@ -56,6 +56,10 @@ cl_tcrossprod <- function(x, y = NULL) {
 
 # Both operands as .Call takes them, vectors as rows or columns.
 product_operands <- function(x, y, name_x, name_y, kind) {
+  if (is_cl(x) && (is_cl(y) || (is.null(y) && kind != "matmul"))) {
+    if (is.null(y)) return(list(x = x@handle, y = NULL, dim_x = x@Dim, dim_y = x@Dim))
+    return(list(x = x@handle, y = y@handle, dim_x = x@Dim, dim_y = y@Dim))
+  }
   if (!is_cl(x)) x <- check_numeric(x, name_x)
   if (!is_cl(y) && (!is.null(y) || kind == "matmul")) y <- check_numeric(y, name_y)
   vector_x <- is.null(dim(x))

@@ -7,6 +7,7 @@ session <- new.env(parent = emptyenv())
 session$engine <- "auto"      # what cl_use() was given
 session$device <- NULL        # likewise; NULL: option, environment, default
 session$devices <- NULL       # the list of cl_devices(), once asked for
+session$default <- NULL       # default_device() of that list
 session$opened_by <- NULL     # process that first used a device
 session$thresholds <- list()  # measured by cl_tune(), by device id
 
@@ -60,6 +61,7 @@ driver_cache <- function() {
 refresh_devices <- function() {
   .Call(r_devices_refresh)
   session$devices <- NULL
+  session$default <- NULL
   invisible()
 }
 
@@ -85,7 +87,8 @@ current_device <- function() {
   if (session$engine == "host") return(-1L)
   spec <- requested_device()
   if (!identical(spec, "")) return(find_device(spec))
-  where <- default_device()
+  where <- session$default
+  if (is.null(where)) where <- session$default <- default_device()
   if (where < 0L && session$engine == "device") where <- any_device()
   where
 }
@@ -267,10 +270,10 @@ threshold <- function(op, where) {
   option <- threshold_option()
   if (op %in% names(option)) return(option[[op]])
   if (where < 0L) return(Inf)
-  device <- device_table()[where + 1L, ]
-  measured <- session$thresholds[[device$id]]
+  devices <- device_table()
+  measured <- session$thresholds[[devices$id[where + 1L]]]
   if (op %in% names(measured)) return(measured[[op]])
-  if (device$type == "cpu") Inf else threshold_table$gpu[threshold_table$op == op]
+  if (devices$type[where + 1L] == "cpu") Inf else threshold_table$gpu[threshold_table$op == op]
 }
 
 # ---- memory and waiting -------------------------------------------------------------------------

@@ -38,22 +38,23 @@ NULL
 #' @method solve clMatrix
 #' @export
 solve.clMatrix <- function(a, b, ...) {
-  square_operand(a, "a")
+  square <- square_operand(a, "a")
   if (missing(b)) return(inverse_of(a))
-  check_rows(b, a@Dim[1L], "b")
-  if (a@view %in% c("lower", "upper")) {
-    return(tri_solve(a, b, a@view == "upper", FALSE, "a", "b"))
+  right <- check_rows(b, square$n, "b")
+  view <- a@view
+  if (view == "lower" || view == "upper") {
+    return(tri_solve(a, b, view == "upper", FALSE, "a", "b"))
   }
-  factor <- if (a@view == "symmetric") factor_or_null(a)
+  factor <- if (view == "symmetric") factor_or_null(a)
   if (is.null(factor)) return(solve_on_host(a, b))
-  names <- list(side(names_of(a), 2L), side(names_of(b), 2L))
-  value(.Call(r_chol_solve, factor@handle, FALSE, operand(b, "b"), -1L), NULL, names)
+  names <- list(side(square$names, 2L), side(names_of(b), 2L))
+  value(.Call(r_chol_solve, factor, FALSE, right, -1L), NULL, names)
 }
 
-# The lower factor, or NULL for a matrix that is not positive definite or empty.
+# The handle of the lower factor, or NULL for a matrix that is not positive definite or empty.
 factor_or_null <- function(a) {
   if (a@Dim[1L] == 0L) return(NULL)
-  tryCatch(factor_of(a, TRUE, 0, "a"), statcl_error_not_pd = function(e) NULL)
+  tryCatch(.Call(r_chol, a@handle, 0, FALSE, -1L), statcl_error_not_pd = function(e) NULL)
 }
 
 inverse_of <- function(a) {
@@ -63,7 +64,7 @@ inverse_of <- function(a) {
   }
   factor <- if (a@view == "symmetric") factor_or_null(a)
   if (is.null(factor)) return(solve_on_host(a))
-  value(.Call(r_chol_inverse, factor@handle, FALSE, -1L), NULL, names)
+  value(.Call(r_chol_inverse, factor, FALSE, -1L), NULL, names)
 }
 
 # Through LAPACK's LU decomposition, in base R; the result goes to the device of `a`, or of `b`.
@@ -130,7 +131,7 @@ determinant.clMatrix <- function(x, logarithm = TRUE, ...) {
   square_operand(x, "x")
   factor <- if (x@view == "symmetric") factor_or_null(x)
   if (!is.null(factor)) {
-    pivots <- diag(factor)^2
+    pivots <- diag(value(factor))^2
   } else if (x@view %in% c("lower", "upper")) {
     pivots <- diag(x)
   } else {

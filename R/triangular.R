@@ -40,7 +40,7 @@ cl_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE) {
 
 tri_solve <- function(l, b, upper, transpose, name_l, name_b) {
   l <- square_operand(l, name_l)
-  as_vector <- !any_handle(l$x) && !is_cl(b) && is.null(dim(b))
+  as_vector <- !is_cl(b) && is.null(dim(b)) && !any_handle(l$x)
   names <- list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
   b <- check_rows(b, l$n, name_b)
   where <- if (any_handle(l$x, b)) -1L else where_for("tri_solve", l$n)
@@ -52,9 +52,14 @@ tri_solve <- function(l, b, upper, transpose, name_l, name_b) {
 # 1 x 1 matrix.
 square_operand <- function(x, argument) {
   names <- names_of(x)
-  if (is.numeric(x) && !is_cl(x) && is.null(dim(x)) && length(x) == 1L) x <- matrix(x)
-  dim <- dim(x)
-  x <- operand(x, argument, vector = FALSE)
+  if (is_cl(x)) {
+    dim <- x@Dim
+    x <- x@handle
+  } else {
+    if (is.numeric(x) && is.null(dim(x)) && length(x) == 1L) x <- matrix(x)
+    dim <- dim(x)
+    x <- operand(x, argument, vector = FALSE)
+  }
   if (dim[1L] != dim[2L]) {
     abort_argument(argument, sprintf("'%s' must be a square matrix, not %d x %d", argument, dim[1L],
                                      dim[2L]))
@@ -69,7 +74,7 @@ any_handle <- function(...) {
 
 # A right-hand side with n rows, as .Call takes it.
 check_rows <- function(b, n, argument) {
-  rows <- NROW(b)
+  rows <- if (is_cl(b)) b@Dim[1L] else NROW(b)
   b <- operand(b, argument)
   if (rows != n) {
     abort_argument(argument, sprintf("'%s' must have %d rows, not %d", argument, n, rows))
