@@ -1,10 +1,14 @@
 /* Inside of the device engine: included by scl_cl_*.c only.
  *
  * Order. A context has several in-order queues: two for computing, one for each direction of the
- * bus. Each buffer remembers the event of its last write and, for each queue, of the last read
- * since. An operation (scl_cl_op) picks the queue that last wrote its inputs (so a chain of
- * operations stays in one queue and needs no event at all), waits for events of other queues only,
- * and leaves its own event on the buffers that it touched. */
+ * bus. The commands of a queue are counted. Each buffer remembers the queue and the count of its
+ * last write and, for each queue, the count of the last read since. An operation (scl_cl_op) picks
+ * the queue that last wrote its inputs (so a chain of operations stays in one queue), waits for
+ * other queues only, and leaves its count on the buffers that it touched.
+ *
+ * Events cost a driver more than a launch does. So commands of a queue get none; when the host or
+ * another queue has to wait for a count, the queue gets a mark, an event that is complete when all
+ * commands before it are. */
 #ifndef SCL_CL_H
 #define SCL_CL_H
 
@@ -77,9 +81,9 @@ typedef struct scl_cl_buffer {
   scl_buffer base;
   cl_mem memory;
   size_t capacity;  /* bytes of `memory` */
-  cl_event written; /* last write, or NULL */
+  uint64_t written; /* count of the last write; 0: none */
   int written_on;   /* its queue */
-  cl_event read[SCL_CL_QUEUES];
+  uint64_t read[SCL_CL_QUEUES];
   int home;                    /* of a temporary: the one queue that uses it; else -1 */
   struct scl_cl_buffer *older; /* in the pool */
 } scl_cl_buffer;
@@ -93,7 +97,12 @@ typedef struct {
   cl_context context;
   cl_device_id device;
   cl_command_queue queue[SCL_CL_QUEUES];
+  uint64_t enqueued[SCL_CL_QUEUES]; /* commands given to each queue */
+  uint64_t done[SCL_CL_QUEUES];     /* of these, known to be complete */
+  cl_event mark[SCL_CL_QUEUES];     /* complete when the first `marked` commands are; may be NULL */
+  uint64_t marked[SCL_CL_QUEUES];
   unsigned next_compute; /* round robin for work that depends on nothing pending */
+  int last_compute;      /* the compute queue used last */
   cl_program program[SCL_CL_PROGRAMS];
   cl_kernel kernel[SCL_CL_KERNELS];
   size_t kernel_items[SCL_CL_KERNELS];   /* largest work-group */
@@ -125,17 +134,13 @@ const char *scl_cl_kernel_name(scl_cl_kernel which);
 typedef struct {
   scl_cl_context *cl;
   int queue;
-  cl_event wait[SCL_CL_OP_BUFFERS * (SCL_CL_QUEUES + 1)];
-  cl_uint waits; /* handed to the first command, then 0; held */
-  cl_event last; /* event of the last command */
+  cl_event wait[SCL_CL_QUEUES];
+  cl_uint waits;  /* handed to the first command, then 0; held */
+  uint64_t start; /* commands in the queue before this operation's */
   scl_cl_buffer *buffer[SCL_CL_OP_BUFFERS];
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
   bool overflow; /* more buffers than there is room for */
-  /* Set by operations of many commands: they give no events, which cost time between short kernels;
-   * a marker at the end does. */
-  bool many;
-  bool unmarked; /* commands without an event are under way */
 } scl_cl_op;
 
 /* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
@@ -163,16 +168,20 @@ scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out);
 scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
                          const size_t *local, const char *types, ...);
 
-/* Leaves the operation's event on its buffers, releases what it holds, flushes the queue; gives
+/* Leaves the operation's count on its buffers, releases what it holds, flushes the queue; gives
  * `status` back, so that it ends functions. */
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
 
-/* Takes over one event of a command that the caller enqueued itself in op->queue with
- * op->wait/op->waits (transfers). */
+/* For a command that the caller enqueues itself in op->queue, with op->wait and op->waits: where
+ * its event goes, or NULL if none is needed; and, after it was enqueued, to be called with the
+ * event, which is taken over, or NULL. */
+cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
 void scl_cl_op_took(scl_cl_op *op, cl_event event);
 
-/* Waits for an event with polling, so that an interrupt is seen; reports a negative status. */
+/* Waits for an event, or until the first `count` commands of a queue are complete, with polling, so
+ * that an interrupt is seen; reports a failed command. */
 scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
+scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count);
 
 static inline size_t scl_round_up(size_t n, size_t to) {
   return (n + to - 1) / to * to;

@@ -125,7 +125,6 @@ scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool
   SCL_GO(scl_block_create(ctx, BAND * blocks, 1, &r.inverse));
   SCL_GO(fill_identities(ctx, r.inverse));
   scl_cl_op_begin(&r.op, ctx);
-  r.op.many = true;
   scl_cl_op_reads(&r.op, l.buffer);
   scl_cl_op_writes(&r.op, s.buffer);
   scl_cl_op_writes(&r.op, r.inverse.buffer);

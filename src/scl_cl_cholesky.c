@@ -82,7 +82,6 @@ static scl_status factor(scl_cl_op *op, scl_block a, scl_block info) {
 scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  op.many = true;
   scl_cl_op_writes(&op, a.buffer);
   scl_cl_op_writes(&op, info.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
@@ -105,7 +104,6 @@ scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
   scl_cl_op op;
   if (l.nrow == 0) return SCL_OK;
   scl_cl_op_begin(&op, ctx);
-  op.many = true;
   scl_cl_op_reads(&op, l.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
@@ -137,7 +135,6 @@ scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s)
   scl_status status;
   if (l.nrow == 0) return SCL_OK;
   scl_cl_op_begin(&op, ctx);
-  op.many = true;
   scl_cl_op_reads(&op, l.buffer);
   scl_cl_op_writes(&op, s.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));

@@ -81,6 +81,9 @@ static void release_profile(scl_cl_context *cl) {
 static void free_context(scl_cl_context *cl) {
   scl_cl_pool_free(cl);
   release_profile(cl);
+  for (int q = 0; q < SCL_CL_QUEUES; q++) {
+    if (cl->mark[q] != NULL) scl_cl.clReleaseEvent(cl->mark[q]);
+  }
   scl_cl_staging_free(cl);
   scl_cl_programs_free(cl);
   for (int q = 0; q < SCL_CL_QUEUES; q++) {

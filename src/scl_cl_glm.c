@@ -75,11 +75,11 @@ static cl_mem work_memory(const scl_glm_pass *pass) {
  */
 
 static scl_status send_parameters(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  cl_event event = NULL;
+  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
   SCL_CL_TRY(op->cl,
              scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE, 0,
                                          s->results * sizeof(double), pass->parameters, op->waits,
-                                         op->waits > 0 ? op->wait : NULL, &event),
+                                         op->waits > 0 ? op->wait : NULL, wanted),
              "clEnqueueWriteBuffer");
   scl_cl_op_took(op, event);
   return SCL_OK;

@@ -27,8 +27,8 @@ void scl_cl_pool_free(scl_cl_context *cl);
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);
 
-/* NULL once the event's command is complete, else the event as it was; a failed command gives its
- * fault. */
-scl_status scl_cl_settle(scl_cl_context *cl, cl_event *event);
+/* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if it
+ * takes one to know that later. A failed command gives its fault. */
+scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out);
 
 #endif

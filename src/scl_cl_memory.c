@@ -1,9 +1,9 @@
 /* Buffers of the device engine, and the pool of those that were released: making a buffer costs a
  * driver more than a short kernel.
  *
- * A buffer from the pool may still be in use by pending commands. What its events tell is known to
- * the operation that uses it next, as of any buffer. A temporary has no events, but only commands
- * of one queue, its home, have used it: it serves as a temporary of that queue again. */
+ * A buffer serves again when the commands that use it are complete. Of a temporary nobody keeps
+ * count, but only commands of one queue, its home, have used it: it serves as a temporary of that
+ * queue again at once. */
 #include "scl_cl.h"
 
 #include <stdlib.h>
@@ -13,10 +13,6 @@
 enum { POOL_MOST = 512 << 20, POOL_SHARE = 32 }; /* bytes; of the device's memory, one in so many */
 
 static void drop(scl_cl_buffer *buffer) {
-  if (buffer->written != NULL) scl_cl.clReleaseEvent(buffer->written);
-  for (int q = 0; q < SCL_CL_QUEUES; q++) {
-    if (buffer->read[q] != NULL) scl_cl.clReleaseEvent(buffer->read[q]);
-  }
   /* The driver keeps the memory until the commands that use it are done. */
   scl_cl.clReleaseMemObject(buffer->memory);
   free(buffer);
@@ -49,9 +45,11 @@ void scl_device_trim(scl_context *ctx) {
 
 /* Whether no command uses it any more. */
 static bool is_idle(scl_cl_context *cl, scl_cl_buffer *buffer) {
-  bool idle = scl_cl_settle(cl, &buffer->written) == SCL_OK && buffer->written == NULL;
-  for (int q = 0; q < SCL_CL_QUEUES && idle; q++)
-    idle = scl_cl_settle(cl, &buffer->read[q]) == SCL_OK && buffer->read[q] == NULL;
+  bool idle = true;
+  if (scl_cl_passed(cl, buffer->written_on, buffer->written, &idle) != SCL_OK) return false;
+  for (int q = 0; q < SCL_CL_QUEUES && idle; q++) {
+    if (scl_cl_passed(cl, q, buffer->read[q], &idle) != SCL_OK) return false;
+  }
   return idle;
 }
 

@@ -25,14 +25,6 @@ static scl_status event_status(scl_cl_context *cl, cl_event event, cl_int *out) 
   return SCL_OK;
 }
 
-scl_status scl_cl_settle(scl_cl_context *cl, cl_event *event) {
-  if (*event == NULL) return SCL_OK;
-  cl_int state;
-  SCL_TRY(event_status(cl, *event, &state));
-  if (state == CL_COMPLETE) release_event(event);
-  return SCL_OK;
-}
-
 /* Short work is done sooner than a sleeping thread wakes up; long work must not cost a core, of
  * which a CPU device has better use. */
 enum { SPIN_GPU_US = 2000, SPIN_CPU_US = 20, SLEEP_SHORT_US = 50, SLEEP_LONG_US = 500 };
@@ -56,24 +48,85 @@ scl_status scl_cl_wait(scl_cl_context *cl, cl_event event) {
   }
 }
 
+/* ---- marks ----------------------------------------------------------------------------------- */
+/* First and last event of each queue, for the span of the profile. */
+static void record_profile(scl_cl_context *cl, int queue, cl_event event) {
+  if (!cl->profiling) return;
+  if (cl->profile_first[queue] == NULL) {
+    scl_cl.clRetainEvent(event);
+    cl->profile_first[queue] = event;
+  }
+  scl_cl.clRetainEvent(event);
+  release_event(&cl->profile_last[queue]);
+  cl->profile_last[queue] = event;
+}
+
+/* Takes the event over: all commands so far are complete when it is. */
+static void set_mark(scl_cl_context *cl, int queue, cl_event event) {
+  record_profile(cl, queue, event);
+  release_event(&cl->mark[queue]);
+  cl->mark[queue] = event;
+  cl->marked[queue] = cl->enqueued[queue];
+}
+
+/* What is marked is complete. */
+static void pass_mark(scl_cl_context *cl, int queue) {
+  cl->done[queue] = cl->marked[queue];
+  release_event(&cl->mark[queue]);
+}
+
+/* Has a mark that covers the first `count` commands. Whoever waits for it is not to wait for the
+ * driver to send what it has gathered. */
+static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
+  cl_event marker = NULL;
+  if (count <= cl->done[queue] || (cl->mark[queue] != NULL && count <= cl->marked[queue])) {
+    return SCL_OK;
+  }
+  SCL_CL_TRY(cl, scl_cl.clEnqueueMarkerWithWaitList(cl->queue[queue], 0, NULL, &marker),
+             "clEnqueueMarkerWithWaitList");
+  set_mark(cl, queue, marker);
+  SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
+  return SCL_OK;
+}
+
+/* Learns how far a queue is, if it has a mark that tells. */
+static scl_status look(scl_cl_context *cl, int queue) {
+  cl_int state;
+  if (cl->mark[queue] == NULL) return SCL_OK;
+  SCL_TRY(event_status(cl, cl->mark[queue], &state));
+  if (state == CL_COMPLETE) pass_mark(cl, queue);
+  return SCL_OK;
+}
+
+scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out) {
+  if (count > cl->done[queue]) {
+    SCL_TRY(mark_count(cl, queue, count));
+    SCL_TRY(look(cl, queue));
+  }
+  *out = count <= cl->done[queue];
+  return SCL_OK;
+}
+
+scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count) {
+  if (count <= cl->done[queue]) return SCL_OK;
+  SCL_TRY(mark_count(cl, queue, count));
+  SCL_TRY(scl_cl_wait(cl, cl->mark[queue]));
+  pass_mark(cl, queue);
+  return SCL_OK;
+}
+
 scl_status scl_cl_finish(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
-  scl_status status = SCL_OK;
-  for (int q = 0; q < SCL_CL_QUEUES && status == SCL_OK; q++) {
-    cl_event marker = NULL;
-    SCL_CL_TRY(ctx, scl_cl.clEnqueueMarkerWithWaitList(cl->queue[q], 0, NULL, &marker),
-               "clEnqueueMarkerWithWaitList");
-    cl_int code = scl_cl.clFlush(cl->queue[q]);
-    status = code == CL_SUCCESS ? scl_cl_wait(cl, marker) : scl_cl_fail(ctx, code, "clFlush");
-    release_event(&marker);
-  }
-  return status;
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(mark_count(cl, q, cl->enqueued[q]));
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(scl_cl_reach(cl, q, cl->enqueued[q]));
+  return SCL_OK;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
 void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx) {
   memset(op, 0, sizeof *op);
   op->cl = (scl_cl_context *)ctx;
+  op->start = op->cl->enqueued[op->queue]; /* nothing, should it not come to an order */
 }
 
 static void declare(scl_cl_op *op, const scl_buffer *base, bool writes) {
@@ -101,102 +154,89 @@ void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer) {
 
 /* The compute queue that last wrote an input still being written, else the next one in turn. */
 static int choose_queue(scl_cl_op *op) {
+  const scl_cl_context *cl = op->cl;
   for (int i = 0; i < op->buffers; i++) {
     const scl_cl_buffer *b = op->buffer[i];
-    if (b->written != NULL && b->written_on <= SCL_CL_COMPUTE_1) return b->written_on;
+    if (b->written > cl->done[b->written_on] && b->written_on <= SCL_CL_COMPUTE_1) {
+      return b->written_on;
+    }
   }
   return (int)(op->cl->next_compute++ % 2);
 }
 
-/* Held until they are handed over: a buffer may get another event before. */
-static void wait_for(scl_cl_op *op, cl_event event) {
-  if (event == NULL) return;
-  for (cl_uint i = 0; i < op->waits; i++) {
-    if (op->wait[i] == event) return;
-  }
-  scl_cl.clRetainEvent(event);
-  op->wait[op->waits++] = event;
+static void raise_to(uint64_t *count, uint64_t to) {
+  if (*count < to) *count = to;
+}
+
+/* Marks are held until they are handed over: a queue may get another one before. */
+static scl_status wait_for(scl_cl_op *op, int queue, uint64_t count) {
+  scl_cl_context *cl = op->cl;
+  if (count <= cl->done[queue]) return SCL_OK;
+  SCL_TRY(mark_count(cl, queue, count));
+  scl_cl.clRetainEvent(cl->mark[queue]);
+  op->wait[op->waits++] = cl->mark[queue];
+  return SCL_OK;
 }
 
 static void release_waits(scl_cl_op *op) {
   while (op->waits > 0) scl_cl.clReleaseEvent(op->wait[--op->waits]);
 }
 
-/* Only events of other queues: a queue keeps its own order. */
-static void collect_waits(scl_cl_op *op) {
+/* Only for other queues: a queue keeps its own order. */
+static scl_status collect_waits(scl_cl_op *op) {
+  uint64_t count[SCL_CL_QUEUES] = {0};
   for (int i = 0; i < op->buffers; i++) {
     const scl_cl_buffer *b = op->buffer[i];
-    if (b->written_on != op->queue) wait_for(op, b->written);
-    if (!op->writes[i]) continue;
-    for (int q = 0; q < SCL_CL_QUEUES; q++) {
-      if (q != op->queue) wait_for(op, b->read[q]);
-    }
+    raise_to(&count[b->written_on], b->written);
+    for (int q = 0; q < SCL_CL_QUEUES && op->writes[i]; q++) raise_to(&count[q], b->read[q]);
   }
-}
-
-scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
-  if (op->overflow) {
-    return scl_fail(SCL_E_OPENCL, "an operation declares more than %d buffers", SCL_CL_OP_BUFFERS);
+  for (int q = 0; q < SCL_CL_QUEUES; q++) {
+    if (q != op->queue) SCL_TRY(wait_for(op, q, count[q]));
   }
-  SCL_TRY(scl_context_check(&op->cl->base));
-  for (int i = 0; i < op->buffers; i++) {
-    scl_cl_buffer *b = op->buffer[i];
-    SCL_TRY(scl_cl_settle(op->cl, &b->written));
-    for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(scl_cl_settle(op->cl, &b->read[q]));
-  }
-  op->queue = queue >= 0 ? queue : choose_queue(op);
-  collect_waits(op);
   return SCL_OK;
 }
 
-/* First and last event of each queue, for the span of the profile. */
-static void record_profile(scl_cl_context *cl, int queue, cl_event event) {
-  if (!cl->profiling) return;
-  if (cl->profile_first[queue] == NULL) {
-    scl_cl.clRetainEvent(event);
-    cl->profile_first[queue] = event;
+scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
+  scl_cl_context *cl = op->cl;
+  if (op->overflow) {
+    return scl_fail(SCL_E_OPENCL, "an operation declares more than %d buffers", SCL_CL_OP_BUFFERS);
   }
-  scl_cl.clRetainEvent(event);
-  release_event(&cl->profile_last[queue]);
-  cl->profile_last[queue] = event;
+  SCL_TRY(scl_context_check(&cl->base));
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(look(cl, q));
+  op->queue = queue >= 0 ? queue : choose_queue(op);
+  op->start = cl->enqueued[op->queue];
+  if (op->queue <= SCL_CL_COMPUTE_1) cl->last_compute = op->queue;
+  return collect_waits(op);
+}
+
+cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event) {
+  const scl_cl_context *cl = op->cl;
+  return cl->profiling && cl->profile_first[op->queue] == NULL ? event : NULL;
 }
 
 void scl_cl_op_took(scl_cl_op *op, cl_event event) {
-  record_profile(op->cl, op->queue, event);
-  release_event(&op->last);
-  op->last = event;
+  op->cl->enqueued[op->queue]++;
+  if (event != NULL) set_mark(op->cl, op->queue, event);
   release_waits(op);
 }
 
-static void leave_event(scl_cl_op *op, int i) {
+static void leave_count(scl_cl_op *op, int i) {
   scl_cl_buffer *b = op->buffer[i];
+  uint64_t count = op->cl->enqueued[op->queue];
   if (op->writes[i]) {
-    release_event(&b->written);
-    for (int q = 0; q < SCL_CL_QUEUES; q++) release_event(&b->read[q]);
-    b->written = op->last;
+    memset(b->read, 0, sizeof b->read);
+    b->written = count;
     b->written_on = op->queue;
   } else {
-    release_event(&b->read[op->queue]);
-    b->read[op->queue] = op->last;
+    b->read[op->queue] = count;
   }
-  scl_cl.clRetainEvent(op->last);
 }
 
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
   release_waits(op);
-  if (op->unmarked) {
-    cl_event marker = NULL;
-    cl_int marked = scl_cl.clEnqueueMarkerWithWaitList(op->cl->queue[op->queue], 0, NULL, &marker);
-    if (marked == CL_SUCCESS) {
-      scl_cl_op_took(op, marker);
-    } else if (status == SCL_OK) {
-      status = scl_cl_fail(&op->cl->base, marked, "clEnqueueMarkerWithWaitList");
-    }
-  }
-  if (op->last == NULL) return status;
-  for (int i = 0; i < op->buffers; i++) leave_event(op, i);
-  release_event(&op->last);
-  /* Other queues wait for this one's events, so the commands must be under way. */
+  if (op->cl->enqueued[op->queue] == op->start) return status;
+  for (int i = 0; i < op->buffers; i++) leave_count(op, i);
+  /* The device is not to wait for the driver to send what it has gathered. */
   cl_int code = scl_cl.clFlush(op->cl->queue[op->queue]);
   if (status == SCL_OK && code != CL_SUCCESS) {
     return scl_cl_fail(&op->cl->base, code, "clFlush");
@@ -324,18 +364,12 @@ scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const siz
                     scl_cl_kernel_name(which));
   }
   SCL_TRY(check_limits(op, which, dims, local, list.local_bytes));
-  cl_event event = NULL;
-  bool marked = !op->many || (op->cl->profiling && op->cl->profile_first[op->queue] == NULL);
+  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
   SCL_CL_TRY(ctx,
              scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], list.kernel, (cl_uint)dims,
                                            NULL, global, local, op->waits,
-                                           op->waits > 0 ? op->wait : NULL, marked ? &event : NULL),
+                                           op->waits > 0 ? op->wait : NULL, wanted),
              scl_cl_kernel_name(which));
-  if (marked) {
-    scl_cl_op_took(op, event);
-  } else {
-    release_waits(op);
-  }
-  op->unmarked = !marked;
+  scl_cl_op_took(op, event);
   return SCL_OK;
 }

@@ -13,7 +13,7 @@ static int queue_of(int direction) {
 static void free_staging(scl_cl_context *cl, int direction, scl_cl_staging *staging) {
   if (staging == NULL) return;
   for (int p = 0; p < SCL_CL_PIECES; p++) {
-    if (staging->busy[p] != NULL) scl_cl.clReleaseEvent(staging->busy[p]);
+    if (staging->busy[p].event != NULL) scl_cl.clReleaseEvent(staging->busy[p].event);
   }
   if (staging->host != NULL) {
     scl_cl.clEnqueueUnmapMemObject(cl->queue[queue_of(direction)], staging->pinned, staging->host,
@@ -98,19 +98,29 @@ scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, b
   return SCL_OK;
 }
 
+scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece) {
+  cl_event *event = &staging->busy[piece].event;
+  if (*event != NULL) {
+    SCL_TRY(scl_cl_wait(cl, *event));
+    scl_cl.clReleaseEvent(*event);
+    *event = NULL;
+    return SCL_OK;
+  }
+  return scl_cl_reach(cl, staging->busy[piece].queue, staging->busy[piece].count);
+}
+
 scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece) {
   unsigned p = staging->next;
-  if (staging->busy[p] != NULL) {
-    SCL_TRY(scl_cl_wait(cl, staging->busy[p]));
-    scl_cl.clReleaseEvent(staging->busy[p]);
-    staging->busy[p] = NULL;
-  }
+  SCL_TRY(scl_cl_staging_wait(cl, staging, p));
   staging->next = (p + 1) % SCL_CL_PIECES;
   *piece = p;
   return SCL_OK;
 }
 
-void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, cl_event event) {
-  scl_cl.clRetainEvent(event);
-  staging->busy[piece] = event;
+void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op *op,
+                        cl_event event) {
+  if (event != NULL) scl_cl.clRetainEvent(event);
+  staging->busy[piece].event = event;
+  staging->busy[piece].queue = op->queue;
+  staging->busy[piece].count = op->cl->enqueued[op->queue] + 1;
 }

@@ -13,7 +13,12 @@ typedef struct scl_cl_staging {
   char *host;
   cl_mem device; /* one piece on the device, for packed triangles; NULL until asked for */
   size_t piece;  /* bytes */
-  cl_event busy[SCL_CL_PIECES];
+  /* The last command that uses each piece: its event, or its count in a queue. */
+  struct {
+    cl_event event;
+    int queue;
+    uint64_t count;
+  } busy[SCL_CL_PIECES];
   unsigned next;
 } scl_cl_staging;
 
@@ -25,8 +30,13 @@ scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, b
 /* Waits until the next piece of the ring is free and gives its number. */
 scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece);
 
-/* `event` is the last command that uses the piece. */
-void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, cl_event event);
+/* The last command that uses the piece is the operation's next one to be taken over, with this
+ * event or NULL. */
+void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op *op,
+                        cl_event event);
+
+/* Waits until nothing uses the piece. */
+scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece);
 
 static inline double *scl_cl_staging_at(scl_cl_staging *staging, unsigned piece) {
   return (double *)(void *)(staging->host + piece * staging->piece);

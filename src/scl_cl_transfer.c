@@ -1,7 +1,10 @@
 /* Uploads and downloads. A matrix crosses in spans (scl_packed.h): host threads copy one between
  * the matrix and a piece of pinned memory while the bus moves others. Spans of a triangle go
  * through a piece of device memory, from which a kernel spreads them over the block (or gathers
- * them into it); one in-order queue for each direction keeps these steps in order. */
+ * them into it); one in-order queue for each direction keeps these steps in order.
+ *
+ * Parameters and results of a few kilobytes rather go with the work that they belong to, in its
+ * queue: one queue waiting for another costs more than such a transfer. */
 #include "scl_cl.h"
 
 #include <stdlib.h>
@@ -14,6 +17,7 @@
 
 enum { TILE = 16 };                    /* TRANSFER_TILE of transfer.cl */
 enum { TEAM_FROM = 4 << 20 };          /* bytes that pay for threads */
+enum { FEW = 64 << 10 };               /* bytes that go with the work */
 enum { SPANS = 8, SPAN_LEAST = 8192 }; /* spans of a middling transfer; elements of a small one */
 
 typedef struct {
@@ -29,7 +33,17 @@ typedef struct {
   /* The copy that the threads are at. */
   const scl_packed_span *span;
   double *piece;
+  unsigned number; /* of the piece */
 } transfer;
+
+/* The queue of a small transfer: up, the one that was used last, as what comes next is likely to
+ * need it; down, that of the buffer's last write if nothing else was put there since. */
+static int queue_of_few(const scl_cl_context *cl, bool up, const scl_buffer *base) {
+  const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
+  int q = buffer->written_on;
+  if (up) return cl->last_compute;
+  return q <= SCL_CL_COMPUTE_1 && buffer->written == cl->enqueued[q] ? q : SCL_CL_DOWNLOAD;
+}
 
 static scl_status begin_transfer(transfer *t, scl_context *ctx, int direction, scl_view view,
                                  scl_block block) {
@@ -50,7 +64,11 @@ static scl_status begin_transfer(transfer *t, scl_context *ctx, int direction, s
   } else {
     scl_cl_op_reads(&t->op, block.buffer);
   }
-  SCL_TRY(scl_cl_op_order(&t->op, direction == SCL_CL_UP ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD));
+  int queue = direction == SCL_CL_UP ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD;
+  if (t->shape.kind == PACKED_FULL && bytes <= FEW) {
+    queue = queue_of_few(cl, direction == SCL_CL_UP, block.buffer);
+  }
+  SCL_TRY(scl_cl_op_order(&t->op, queue));
   if (bytes >= TEAM_FROM) t->team = scl_team_start(scl_copy_threads());
   return SCL_OK;
 }
@@ -61,6 +79,12 @@ static scl_status end_transfer(transfer *t, scl_status status) {
   return t->op.cl != NULL ? scl_cl_op_end(&t->op, status) : status;
 }
 
+/* The last command that uses the piece is under way; `event` may be NULL. */
+static void took_piece(transfer *t, cl_event event) {
+  scl_cl_staging_use(t->staging, t->number, &t->op, event);
+  scl_cl_op_took(&t->op, event);
+}
+
 /* One command between a piece and the block: in one run, or column by column. */
 static scl_status move_full(transfer *t, const scl_packed_span *span, bool up) {
   const scl_cl_op *op = &t->op;
@@ -69,14 +93,15 @@ static scl_status move_full(transfer *t, const scl_packed_span *span, bool up) {
   const cl_event *wait = op->waits > 0 ? op->wait : NULL;
   size_t rows = span->to - span->from, ld = t->block.ld;
   size_t start = t->block.offset + span->from + span->col * ld;
-  cl_event event = NULL;
+  cl_event event = NULL, *wanted = &event;
+  if (up && op->queue <= SCL_CL_COMPUTE_1) wanted = scl_cl_op_event(op, &event);
   cl_int code;
   if (span->cols == 1 || t->shape.stride == ld) {
     size_t at = start * sizeof(double), bytes = span->count * sizeof(double);
     code = up ? scl_cl.clEnqueueWriteBuffer(queue, memory, CL_FALSE, at, bytes, t->piece, op->waits,
-                                            wait, &event)
+                                            wait, wanted)
               : scl_cl.clEnqueueReadBuffer(queue, memory, CL_FALSE, at, bytes, t->piece, op->waits,
-                                           wait, &event);
+                                           wait, wanted);
   } else {
     size_t pitch = ld * sizeof(double), host_pitch = rows * sizeof(double);
     bool fits = start % ld + rows <= ld;
@@ -85,13 +110,13 @@ static scl_status move_full(transfer *t, const scl_packed_span *span, bool up) {
     size_t region[3] = {host_pitch, span->cols, 1};
     code = up ? scl_cl.clEnqueueWriteBufferRect(queue, memory, CL_FALSE, origin, host_origin,
                                                 region, pitch, 0, host_pitch, 0, t->piece,
-                                                op->waits, wait, &event)
+                                                op->waits, wait, wanted)
               : scl_cl.clEnqueueReadBufferRect(queue, memory, CL_FALSE, origin, host_origin, region,
                                                pitch, 0, host_pitch, 0, t->piece, op->waits, wait,
-                                               &event);
+                                               wanted);
   }
   if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, up ? "upload" : "download");
-  scl_cl_op_took(&t->op, event);
+  took_piece(t, event);
   return SCL_OK;
 }
 
@@ -108,7 +133,7 @@ static scl_status move_packed(transfer *t, const scl_packed_span *span, bool up)
                    : scl_cl.clEnqueueReadBuffer(queue, t->staging->device, CL_FALSE, 0, bytes,
                                                 t->piece, op->waits, wait, &event);
   if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, up ? "upload" : "download");
-  scl_cl_op_took(&t->op, event);
+  took_piece(t, event);
   return SCL_OK;
 }
 
@@ -139,14 +164,12 @@ static void gather(void *arg, int part, int parts) {
 }
 
 static scl_status send_span(transfer *t, const scl_packed_span *span) {
-  unsigned piece;
-  SCL_TRY(scl_cl_staging_take(t->op.cl, t->staging, &piece));
+  SCL_TRY(scl_cl_staging_take(t->op.cl, t->staging, &t->number));
   t->span = span;
-  t->piece = scl_cl_staging_at(t->staging, piece);
+  t->piece = scl_cl_staging_at(t->staging, t->number);
   scl_team_run(t->team, gather, t);
   bool full = t->shape.kind == PACKED_FULL;
   SCL_TRY(full ? move_full(t, span, true) : move_packed(t, span, true));
-  if (span->count > 0) scl_cl_staging_use(t->staging, piece, t->op.last);
   if (!full) SCL_TRY(launch_packed(t, span, true));
   return flush(t);
 }
@@ -184,26 +207,24 @@ static void scatter(void *arg, int part, int parts) {
 }
 
 static scl_status ask_span(transfer *t, flight *f, const scl_packed_span *span) {
-  unsigned slot = f->sent % SCL_CL_PIECES, piece;
-  SCL_TRY(scl_cl_staging_take(t->op.cl, t->staging, &piece));
+  unsigned slot = f->sent % SCL_CL_PIECES;
+  SCL_TRY(scl_cl_staging_take(t->op.cl, t->staging, &t->number));
   f->span[slot] = *span;
-  f->piece[slot] = piece;
-  t->piece = scl_cl_staging_at(t->staging, piece);
+  f->piece[slot] = t->number;
+  t->piece = scl_cl_staging_at(t->staging, t->number);
   if (t->shape.kind == PACKED_FULL) {
     SCL_TRY(move_full(t, span, false));
   } else {
     SCL_TRY(launch_packed(t, span, false));
     SCL_TRY(move_packed(t, span, false));
   }
-  if (span->count > 0) scl_cl_staging_use(t->staging, piece, t->op.last);
   f->sent++;
   return flush(t);
 }
 
 static scl_status receive_span(transfer *t, flight *f) {
   unsigned slot = f->arrived++ % SCL_CL_PIECES;
-  cl_event arrival = t->staging->busy[f->piece[slot]];
-  if (f->span[slot].count > 0) SCL_TRY(scl_cl_wait(t->op.cl, arrival));
+  SCL_TRY(scl_cl_staging_wait(t->op.cl, t->staging, f->piece[slot]));
   t->span = &f->span[slot];
   t->piece = scl_cl_staging_at(t->staging, f->piece[slot]);
   scl_team_run(t->team, scatter, t);

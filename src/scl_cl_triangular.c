@@ -107,7 +107,6 @@ scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans
   scl_cl_op op;
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
   scl_cl_op_begin(&op, ctx);
-  op.many = true;
   scl_cl_op_reads(&op, t.buffer);
   scl_cl_op_writes(&op, b.buffer);
   SCL_TRY(scl_cl_op_order(&op, -1));
@@ -247,7 +246,6 @@ scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block 
   scl_cl_op op;
   if (t.nrow == 0) return SCL_OK;
   scl_cl_op_begin(&op, ctx);
-  op.many = true;
   scl_cl_op_reads(&op, t.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   SCL_TRY(scl_cl_op_order(&op, -1));

@@ -294,6 +294,7 @@ static void fail_works(scl_context *ctx, driver_counts before) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   long first = driver_counted().calls;
   CHECK_OK(work(ctx, 40, &right));
+  CHECK_OK(scl_context_finish(ctx));
   scl_cl_staging_free(cl);
   scl_device_trim(ctx);
   CHECK(right && driver_is_clean(before));
@@ -327,6 +328,7 @@ static void check_driver_faults(size_t index) {
   fail_lives(index, before, 45);
   REQUIRE_OK(scl_device_open(index, &ctx));
   CHECK_OK(work(ctx, 40, &right));
+  CHECK_OK(scl_context_finish(ctx)); /* keeps no mark */
   scl_cl_staging_free((scl_cl_context *)ctx);
   scl_device_trim(ctx);
   fail_works(ctx, driver_counted());

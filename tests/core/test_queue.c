@@ -170,7 +170,7 @@ static void check_limits(scl_context *ctx) {
   CHECK_STATUS(SCL_E_OPENCL,
                scl_cl_launch(&op, SCL_K_elementwise_fill, 2, global, local, "iidb", 3, 3, 0.0, a));
   CHECK_OK(scl_cl_launch(&op, SCL_K_elementwise_fill, 2, empty, NULL, "iidb", 3, 3, 0.0, a));
-  CHECK(op.last == NULL);
+  CHECK(cl->enqueued[op.queue] == op.start);
   uint64_t had = cl->info.local_memory;
   cl->info.local_memory = 64;
   size_t tile[2] = {16, 16};
