@@ -72,8 +72,8 @@ view_names <- c("general", "lower", "upper", "symmetric")
 
 clMatrix_prototype <- new("clMatrix", Dimnames = list(NULL, NULL))
 
-# Wraps a handle from C. Every operation ends here, and is() and the checked assignment of slots cost
-# more than a short kernel: so inherits(), and the attributes that slots are.
+# Wraps a handle from C. Every operation ends here, and is() and the checked assignment of slots
+# cost more than a short kernel: so inherits(), and the attributes that slots are.
 new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
   x <- clMatrix_prototype
   attr(x, "handle") <- handle
@@ -148,7 +148,9 @@ value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {
 
 # Whether dimnames, NULL or a list of two, name anything.
 
-has_names <- function(dimnames) !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
+has_names <- function(dimnames) {
+  !is.null(dimnames) && !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
+}
 
 # A base matrix copied beside x: to the same engine and device.
 like <- function(data, x, dimnames = base::dimnames(data), view = "general") {
