@@ -112,13 +112,16 @@ measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer
   ms <- time_device(run, times)
   floor <- 1000 * max(flops / bench$floor$flops, bytes / bench$floor$bytes, bus / bench$floor$bus,
                       -Inf, na.rm = TRUE)
-  ours <- ms[[by]]
-  row <- data.frame(
+  add_row(data.frame(
     operation = operation, size = as.character(size), device_ms = ms$device, wall_ms = ms$wall,
-    rate = rate(flops, bytes, bus, ours), peer_ms = peer_ms(peer, size),
-    host_ms = if (is.null(host)) NA_real_ else time_host(host), floor_ms = floor,
-    stringsAsFactors = FALSE)
-  row$floor_ms[!is.finite(row$floor_ms)] <- NA
+    rate = rate(flops, bytes, bus, ms[[by]]), peer_ms = peer_ms(peer, size),
+    host_ms = if (is.null(host)) NA_real_ else time_host(host),
+    floor_ms = if (is.finite(floor)) floor else NA_real_, stringsAsFactors = FALSE), by)
+}
+
+# Adds the ratios and prints. `by`: whose time is "ours".
+add_row <- function(row, by) {
+  ours <- row[[paste0(by, "_ms")]]
   row$by_peer <- ours / row$peer_ms
   row$of_floor <- row$floor_ms / ours
   bench$rows[[length(bench$rows) + 1L]] <- row

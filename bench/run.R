@@ -31,6 +31,7 @@ page <- c(
 cat(page, sep = "\n")
 
 for (family in families) {
+  if (family == "cpu" && bench$gpu) next
   cat("\n## ", family, "\n\n", sep = "")
   cat(table_head, sep = "\n")
   bench$rows <- list()
@@ -41,6 +42,7 @@ for (family in families) {
 
 if (save) {
   results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
+  if (!is.null(bench$peers_note)) page[grep("^No peer was timed", page)] <- bench$peers_note
   writeLines(page, results)
   cat("\nwritten: ", results, "\n", sep = "")
   if (bench$gpu && "cholesky" %in% families) source(file.path(here, "figure.R"))

@@ -72,7 +72,9 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
               promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   tile_shape shape = shape_of(op, p, tile);
   size_t local[2] = {shape.items, 1};
-  size_t global[2] = {ceil_div(m, shape.m) * ceil_div(n, shape.n) * local[0], p->batch};
+  size_t tiles_m = ceil_div(m, shape.m), tiles_n = ceil_div(n, shape.n), tiles = tiles_m * tiles_n;
+  if (tile == SCL_CL_TILE_CPU && p->region != SCL_ALL) tiles -= tiles_n * (tiles_n - 1) / 2;
+  size_t global[2] = {tiles * local[0], p->batch};
   const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
   return scl_cl_launch(op, tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2,
                        global, local, types, (int)m, (int)n, (int)k, p->alpha, p->a, p->b, p->beta,

@@ -9,47 +9,79 @@
  *
  * Work split. A panel of A stays in the first-level cache while the panels of B go by: for each of
  * them PANEL_A x PANEL_B sums are held in vector registers over the whole slice, and are then added
- * to C, so that no array of accumulators is needed. The first slice also applies beta.
+ * to C, so that no array of accumulators is needed. The first slice also applies beta. Dimension 0:
+ * tiles (of a lower half those on and below the diagonal only); dimension 1: a batch, as in
+ * gemm.cl.
  *
  * Vectors are written out: loops over work-items are not what a CPU's compiler vectorises best, and
- * a barrier in a group of one costs nothing. */
+ * a group of one needs no barriers. */
 
-/* Sixteen vector registers of four doubles hold 8 x 6 sums, thirty-two 16 x 6. */
-#ifndef GEMM_CPU_VECTORS
+/* Sixteen vector registers of four doubles hold 8 x 4 sums beside their operands, thirty-two of
+ * eight 16 x 8. */
 #ifdef __AVX512F__
 #define GEMM_CPU_VECTORS 2
+#define PANEL_B 8
 #else
 #define GEMM_CPU_VECTORS 1
+#define PANEL_B 4
 #endif
-#endif
-
 #define PANEL_A (8 * GEMM_CPU_VECTORS)
-#define PANEL_B 6
 
-/* Packs `panels` panels of `width` rows of op(X): entry (r, d) at x[r + d * ld], or x[d + r * ld]
- * if k_contiguous. Rows from `rows` on are zero. */
-SCL_INLINE void gemm_cpu_pack(__local double *to, __global const double *x, const int ld,
-                              const int k_contiguous, const int width, const int rows,
-                              const int depth) {
+/* Widths of panels must be constants where the loops over them are compiled. */
+#define GEMM_CPU_INLINE static inline __attribute__((always_inline))
+
+/* A panel of `rows` rows, the others zero: entry (r, d) is at x[r * step_r + d * step_d]. */
+GEMM_CPU_INLINE void gemm_cpu_pack_part(__local double *to, __global const double *x,
+                                        const long step_r, const long step_d, const int width,
+                                        const int rows, const int depth) {
+  for (int d = 0; d < depth; d++) {
+    for (int r = 0; r < width; r++) to[d * width + r] = r < rows ? x[r * step_r + d * step_d] : 0.0;
+  }
+}
+
+/* A whole panel whose rows run along what is contiguous. */
+GEMM_CPU_INLINE void gemm_cpu_pack_rows(__local double *to, __global const double *x, const int ld,
+                                        const int width, const int depth) {
+  for (int d = 0; d < depth; d++) {
+    SCL_UNROLL
+    for (int r = 0; r < width; r += 4)
+      vstore4(vload4(0, x + (long)d * ld + r), 0, to + d * width + r);
+  }
+}
+
+/* A whole panel that is contiguous along k: by blocks of 4 x 4, transposed in registers. */
+GEMM_CPU_INLINE void gemm_cpu_pack_columns(__local double *to, __global const double *x,
+                                           const int ld, const int width, const int depth) {
+  for (int r = 0; r < width; r += 4, x += 4 * (long)ld, to += 4) {
+    int d = 0;
+    for (; d + 4 <= depth; d += 4) {
+      const double4 p = vload4(0, x + d), q = vload4(0, x + d + ld);
+      const double4 u = vload4(0, x + d + 2 * (long)ld), v = vload4(0, x + d + 3 * (long)ld);
+      vstore4((double4)(p.s0, q.s0, u.s0, v.s0), 0, to + d * width);
+      vstore4((double4)(p.s1, q.s1, u.s1, v.s1), 0, to + (d + 1) * width);
+      vstore4((double4)(p.s2, q.s2, u.s2, v.s2), 0, to + (d + 2) * width);
+      vstore4((double4)(p.s3, q.s3, u.s3, v.s3), 0, to + (d + 3) * width);
+    }
+    for (; d < depth; d++) {
+      SCL_UNROLL
+      for (int i = 0; i < 4; i++) to[d * width + i] = x[d + i * (long)ld];
+    }
+  }
+}
+
+/* The panels of `rows` rows of op(X) whose first element is x. */
+GEMM_CPU_INLINE void gemm_cpu_pack(__local double *to, __global const double *x, const int ld,
+                                   const int k_contiguous, const int width, const int rows,
+                                   const int depth) {
+  const long step_r = k_contiguous ? ld : 1, step_d = k_contiguous ? 1 : ld;
   for (int first = 0; first < rows; first += width) {
-    const int here = min(width, rows - first);
-    if (k_contiguous) {
-      __global const double *from = x + (long)first * ld;
-      for (int d = 0; d < depth; d++) {
-        if (here == width)
-          for (int r = 0; r < width; r++) to[d * width + r] = from[d + (long)r * ld];
-        else
-          for (int r = 0; r < width; r++)
-            to[d * width + r] = r < here ? from[d + (long)r * ld] : 0.0;
-      }
+    __global const double *from = x + first * step_r;
+    if (rows - first < width) {
+      gemm_cpu_pack_part(to, from, step_r, step_d, width, rows - first, depth);
+    } else if (k_contiguous) {
+      gemm_cpu_pack_columns(to, from, ld, width, depth);
     } else {
-      __global const double *from = x + first;
-      for (int d = 0; d < depth; d++, from += ld) {
-        if (here == width)
-          for (int r = 0; r < width; r++) to[d * width + r] = from[r];
-        else
-          for (int r = 0; r < width; r++) to[d * width + r] = r < here ? from[r] : 0.0;
-      }
+      gemm_cpu_pack_rows(to, from, ld, width, depth);
     }
     to += width * GEMM_CPU_DEPTH;
   }
@@ -76,10 +108,11 @@ SCL_INLINE void gemm_cpu_write_part(const double *sums, const int rows, const in
 
 /* PANEL_A x PANEL_B elements of C from one panel each; `region` is GEMM_MIRRORED in the last slice
  * only. */
-SCL_INLINE void gemm_cpu_block(__local const double *a, __local const double *b, const int depth,
-                               const int rows, const int columns, const int row0, const int column0,
-                               const double alpha, const double beta, __global double *C,
-                               const int ldc, const int region) {
+GEMM_CPU_INLINE void gemm_cpu_block(__local const double *a, __local const double *b,
+                                    const int depth, const int rows, const int columns,
+                                    const int row0, const int column0, const double alpha,
+                                    const double beta, __global double *C, const int ldc,
+                                    const int region) {
   double8 sum[PANEL_B][GEMM_CPU_VECTORS];
   SCL_UNROLL
   for (int j = 0; j < PANEL_B; j++) {
@@ -89,7 +122,7 @@ SCL_INLINE void gemm_cpu_block(__local const double *a, __local const double *b,
   for (int d = 0; d < depth; d++) {
     double8 x[GEMM_CPU_VECTORS];
     SCL_UNROLL
-    for (int i = 0; i < GEMM_CPU_VECTORS; i++) x[i] = vload8(0, a + d * PANEL_A + 8 * i);
+    for (int i = 0; i < GEMM_CPU_VECTORS; i++) x[i] = vload8(i, a + d * PANEL_A);
     SCL_UNROLL
     for (int j = 0; j < PANEL_B; j++) {
       const double8 y = (double8)(b[d * PANEL_B + j]);
@@ -123,12 +156,12 @@ SCL_INLINE void gemm_cpu_block(__local const double *a, __local const double *b,
 }
 
 /* The tile of rows x columns elements from (row0, column0) on. */
-SCL_INLINE void gemm_cpu_tile(const int t_a, const int t_b, const int row0, const int column0,
-                              const int rows, const int columns, const int k, const double alpha,
-                              __global const double *A, const int lda, __global const double *B,
-                              const int ldb, const double beta, __global double *C, const int ldc,
-                              const int views, const int region, __local double *a,
-                              __local double *b) {
+GEMM_CPU_INLINE void gemm_cpu_tile(const int t_a, const int t_b, const int row0, const int column0,
+                                   const int rows, const int columns, const int k,
+                                   const double alpha, __global const double *A, const int lda,
+                                   __global const double *B, const int ldb, const double beta,
+                                   __global double *C, const int ldc, const int views,
+                                   const int region, __local double *a, __local double *b) {
   int begin = 0, end = k;
   if (views & GEMM_A_LOWER) end = min(end, row0 + rows);
   if (views & GEMM_A_UPPER) begin = max(begin, row0);
@@ -156,6 +189,8 @@ SCL_INLINE void gemm_cpu_tile(const int t_a, const int t_b, const int row0, cons
   } while (at < end);
 }
 
+/* Tiles are counted down the columns; where they differ in work, one from the front and one from
+ * the back in turn, as a driver may deal out long runs of groups. */
 #define GEMM_CPU_KERNEL(name, t_a, t_b)                                                            \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void name(                               \
       const int m, const int n, const int k, const double alpha, __global const double *A,         \
@@ -166,12 +201,17 @@ SCL_INLINE void gemm_cpu_tile(const int t_a, const int t_b, const int row0, cons
     __local double a[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));                 \
     __local double b[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));                 \
     const int tiles_m = (m + tile - 1) / tile, which = get_group_id(1);                            \
-    const int last = which == (int)get_num_groups(1) - 1;                                          \
-    const int row0 = (int)get_group_id(0) % tiles_m * tile;                                        \
-    const int column0 = (int)get_group_id(0) / tiles_m * tile;                                     \
+    const int last = which == (int)get_num_groups(1) - 1, count = get_num_groups(0);               \
+    int index = get_group_id(0), column = 0;                                                       \
+    if (region != GEMM_ALL || views) index = index % 2 ? count - 1 - index / 2 : index / 2;        \
+    while (index >= tiles_m - (region == GEMM_ALL ? 0 : column)) {                                 \
+      index -= tiles_m - (region == GEMM_ALL ? 0 : column);                                        \
+      column++;                                                                                    \
+    }                                                                                              \
+    const int row0 = (index + (region == GEMM_ALL ? 0 : column)) * tile, column0 = column * tile;  \
     const int rows = min(tile, (last ? m_last : m) - row0);                                        \
     const int columns = min(tile, (last ? n_last : n) - column0);                                  \
-    if (rows <= 0 || columns <= 0 || (region != GEMM_ALL && row0 + rows <= column0)) return;       \
+    if (rows <= 0 || columns <= 0) return;                                                         \
     gemm_cpu_tile(t_a, t_b, row0, column0, rows, columns, last ? k_last : k, alpha,                \
                   A + offset_a + which * step_a, lda, B + offset_b + which * step_b, ldb, beta,    \
                   C + offset_c + which * step_c, ldc, views, region, a, b);                        \

@@ -129,8 +129,8 @@ static void check_views(scl_context *ctx) {
 
 /* A A' and A' A with each region; A also triangular, as in the inverse from a factor. */
 static void check_symmetric(scl_context *ctx) {
-  static const size_t shapes[][2] = {{1, 1},  {2, 5},    {8, 300},  {5, 3000}, {33, 10},
-                                     {64, 9}, {65, 129}, {130, 70}, {200, 200}};
+  static const size_t shapes[][2] = {{1, 1},  {2, 5},    {8, 300},  {5, 3000},  {33, 10},
+                                     {64, 9}, {65, 129}, {130, 70}, {200, 200}, {391, 131}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     for (int t = 0; t < 2; t++) {
       product p = {.m = shapes[s][0], .n = shapes[s][0], .k = shapes[s][1], .alpha = 0.5};
