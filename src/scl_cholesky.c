@@ -5,15 +5,17 @@
 #include "scl_operation.h"
 #include "scl_structure.h"
 
-/* Factors the lower triangle that r holds, in place; zeros above it stay. *order: of the failing
- * minor, or 0. */
-static scl_status factorize(scl_mat *r, int *order) {
+/* Factors the lower triangle that r holds, in place; zeros above it stay. If `upper`, *turned
+ * becomes the transposed factor, which is under way before the host knows whether there is one.
+ * *order: of the failing minor, or 0. */
+static scl_status factorize(scl_mat *r, bool upper, scl_mat **turned, int *order) {
   const scl_engine *engine = scl_engine_of(r);
   scl_block info;
   double found = 0.0;
   SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
   scl_status status;
   SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
+  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
   SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, &found, 1));
   *order = (int)found;
 done:
@@ -28,26 +30,25 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
   }
   /* On a device a pivot that is not finite fails, and why is asked then. */
   if (scl_context_is_host(a->ctx)) SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
-  scl_mat *r, *turned;
+  scl_mat *r, *turned = NULL;
   int order = 0;
   SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &r));
   scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) {
-    if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
-    SCL_GO(factorize(r, &order));
+  if (scl_is_empty(r)) {
+    if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
+    goto done;
   }
+  if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
+  SCL_GO(factorize(r, upper, &turned, &order));
   if (order != 0) {
     SCL_GO(scl_require_finite(a, SCL_LOWER, "a"));
     SCL_GO(scl_fail_index(SCL_E_NOT_PD, order, "the leading minor of order %d is not positive",
                           order));
   }
-  if (upper) {
-    SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
-    scl_mat_release(r);
-    r = turned;
-  }
 done:
-  return scl_give(status, r, out);
+  if (!upper) return scl_give(status, r, out);
+  scl_mat_release(r);
+  return scl_give(status, turned, out);
 }
 
 /* ---- reverse mode --------------------------------------------------------------------------- */
@@ -117,10 +118,11 @@ scl_status scl_chol_solve(const scl_mat *l, bool upper, const scl_mat *b, scl_ma
     return scl_fail_argument("b", "'b' must have %zu rows, as the factor has, not %zu", l->nrow,
                              b->nrow);
   }
-  SCL_TRY(scl_require_diagonal(l, "l"));
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL;
+  scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
   if (scl_is_empty(r)) goto done;
   const scl_engine *engine = scl_engine_of(r);
   scl_view view = upper ? SCL_UPPER : SCL_LOWER;
@@ -129,21 +131,22 @@ scl_status scl_chol_solve(const scl_mat *l, bool upper, const scl_mat *b, scl_ma
   SCL_GO(engine->trsm(r->ctx, SCL_LEFT, view, upper ? SCL_TRANS : SCL_NO_TRANS, factor, block));
   SCL_GO(engine->trsm(r->ctx, SCL_LEFT, view, upper ? SCL_NO_TRANS : SCL_TRANS, factor, block));
 done:
-  return scl_give(status, r, out);
+  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
 scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));
-  SCL_TRY(scl_require_diagonal(l, "l"));
+  scl_checks checks = {.count = 0};
   scl_mat *lower = NULL, *r = NULL;
   scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
   SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &r));
   if (scl_is_empty(r)) goto done;
   if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, l, &lower));
   SCL_GO(scl_engine_of(r)->potri(r->ctx, scl_mat_block(upper ? lower : l), scl_mat_block(r)));
 done:
   scl_mat_release(lower);
-  return scl_give(status, r, out);
+  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
 scl_status scl_chol_log_det(const scl_mat *l, double *out) {

@@ -83,20 +83,21 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   }
   if (m == 0 || n == 0) return scl_cl_fill(ctx, INFINITY, dst);
   split s = split_block((scl_cl_context *)ctx, m, n);
+  if (dst.nrow > 1) s.groups = dst.nrow; /* some may find nothing to do */
   const size_t global = s.local * s.groups;
-  scl_block partial = {0};
+  scl_block partial = dst;
   scl_cl_op op;
   scl_status status;
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_reads(&op, a.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));
-  SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
+  if (s.groups > dst.nrow) SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
   SCL_GO(scl_cl_launch(&op, SCL_K_reduce_check, 1, &global, &s.local, "iidllliibbs", (int)what,
                        (int)view, tol, (long long)s.m, (long long)s.n, (long long)s.rows,
                        (int)a.ld + 1, (int)SCL_REDUCE_MIN, a, partial, s.local * sizeof(double)));
-  SCL_GO(launch_final(&op, SCL_REDUCE_MIN, &s, partial, dst));
+  if (s.groups > dst.nrow) SCL_GO(launch_final(&op, SCL_REDUCE_MIN, &s, partial, dst));
 done:
-  scl_buffer_release(partial.buffer);
+  if (partial.buffer != dst.buffer) scl_buffer_release(partial.buffer);
   return scl_cl_op_end(&op, status);
 }

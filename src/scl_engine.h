@@ -107,7 +107,8 @@ typedef struct scl_engine {
   scl_status (*diagonal)(scl_context *ctx, scl_block a, scl_block dst);
   /* dst (1 x 1) = reduction over all elements of a (and b of the same shape, for arity 2). */
   scl_status (*reduce)(scl_context *ctx, scl_reduction op, scl_block a, scl_block b, scl_block dst);
-  /* dst (1 x 1) = the index, infinite when all pass. The triangle of `view` is looked at. */
+  /* The smallest number in dst, a column, becomes the index, or infinite when all pass. More than
+   * one number spares a device a step. The triangle of `view` is looked at. */
   scl_status (*check)(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                       scl_block dst);
 

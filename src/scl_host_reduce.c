@@ -130,6 +130,8 @@ scl_status scl_host_check(scl_context *ctx, scl_check what, double tol, scl_view
     index = find_zero_diagonal(a);
     break;
   }
-  *scl_host_at(dst) = index == 0 ? INFINITY : (double)index;
+  double *found = scl_host_at(dst);
+  for (size_t i = 0; i < dst.nrow; i++) found[i] = INFINITY;
+  if (index > 0) found[0] = (double)index;
   return SCL_OK;
 }

@@ -18,13 +18,8 @@ scl_status scl_require_square(const scl_mat *a, const char *argument) {
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-scl_status scl_checks_place(scl_checks *checks, scl_context *ctx, scl_block *out, int *at) {
-  if (checks->found.buffer == NULL) SCL_TRY(scl_block_create(ctx, 4, 1, &checks->found));
-  *at = checks->count;
-  *out = scl_block_part(checks->found, (size_t)checks->count++, 0, 1, 1);
-  checks->of[*at].matrix = NULL;
-  return SCL_OK;
-}
+/* Numbers that the engine leaves for each check: their minimum on the host is one launch less. */
+enum { FOUND = 256 };
 
 static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *argument) {
   size_t place = (size_t)index - 1;
@@ -33,31 +28,50 @@ static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *ar
   return name_argument(SCL_E_NONFINITE, argument);
 }
 
-static scl_status judge(const scl_checks *checks, int at) {
+/* The fault that the results of a check tell, or SCL_OK. */
+static scl_status judge(const scl_checks *checks, int at, const double *found) {
   const scl_mat *a = checks->of[at].matrix;
   const char *argument = checks->of[at].argument;
-  if (a == NULL || !isfinite(checks->value[at])) return SCL_OK;
-  int64_t index = (int64_t)checks->value[at];
+  double first = INFINITY;
+  for (int i = 0; i < FOUND; i++) first = fmin(first, found[i]);
+  if (!isfinite(first)) return SCL_OK;
+  int64_t index = (int64_t)first;
   if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a, index, argument);
   scl_fail_index(SCL_E_SINGULAR, index, "'%s' is singular: its diagonal element %lld is zero",
                  argument, (long long)index);
   return name_argument(SCL_E_SINGULAR, argument);
 }
 
+/* The checks from `first` on. */
+static scl_status run(const scl_checks *checks, int first, scl_context *ctx) {
+  double value[FOUND * sizeof checks->of / sizeof *checks->of];
+  size_t count = (size_t)(checks->count - first);
+  scl_block found;
+  scl_status status = SCL_OK;
+  SCL_TRY(scl_block_create(ctx, FOUND, count, &found));
+  for (size_t k = 0; k < count; k++) {
+    int at = first + (int)k;
+    SCL_GO(ctx->engine->check(ctx, checks->of[at].what, 0.0, checks->of[at].view,
+                              scl_mat_block(checks->of[at].matrix),
+                              scl_block_part(found, 0, k, FOUND, 1)));
+  }
+  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, found, value, FOUND));
+  for (size_t k = 0; k < count; k++) SCL_GO(judge(checks, first + (int)k, value + k * FOUND));
+done:
+  scl_buffer_release(found.buffer);
+  return status;
+}
+
 static scl_status start(scl_checks *checks, scl_check what, const scl_mat *a, scl_view view,
                         const char *argument) {
-  scl_block place;
-  int at;
+  int at = checks->count;
   if (scl_is_empty(a)) return SCL_OK;
-  SCL_TRY(scl_checks_place(checks, a->ctx, &place, &at));
   checks->of[at].what = what;
   checks->of[at].matrix = a;
+  checks->of[at].view = view;
   checks->of[at].argument = argument;
-  const scl_engine *engine = scl_engine_of(a);
-  SCL_TRY(engine->check(a->ctx, what, 0.0, view, scl_mat_block(a), place));
-  if (!scl_context_is_host(a->ctx)) return SCL_OK;
-  SCL_TRY(engine->download(a->ctx, SCL_GENERAL, place, &checks->value[at], 1));
-  return judge(checks, at);
+  checks->count++;
+  return scl_context_is_host(a->ctx) ? run(checks, at, a->ctx) : SCL_OK;
 }
 
 scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view,
@@ -69,25 +83,14 @@ scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char 
   return start(checks, SCL_CHECK_DIAGONAL, a, SCL_GENERAL, argument);
 }
 
-scl_status scl_checks_end(scl_checks *checks, scl_context *ctx, scl_status status) {
-  if (status == SCL_OK && checks->count > 0) {
-    scl_block found = scl_block_part(checks->found, 0, 0, (size_t)checks->count, 1);
-    status = ctx->engine->download(ctx, SCL_GENERAL, found, checks->value, found.nrow);
-    for (int at = 0; at < checks->count && status == SCL_OK; at++) status = judge(checks, at);
-  }
-  scl_buffer_release(checks->found.buffer);
-  checks->found.buffer = NULL;
-  return status;
+scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status) {
+  if (status != SCL_OK || checks->count == 0 || scl_context_is_host(ctx)) return status;
+  return run(checks, 0, ctx);
 }
 
 scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument) {
   scl_checks checks = {.count = 0};
   return scl_checks_end(&checks, a->ctx, scl_checks_finite(&checks, a, view, argument));
-}
-
-scl_status scl_require_diagonal(const scl_mat *a, const char *argument) {
-  scl_checks checks = {.count = 0};
-  return scl_checks_end(&checks, a->ctx, scl_checks_diagonal(&checks, a, argument));
 }
 
 scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,

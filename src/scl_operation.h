@@ -36,16 +36,16 @@ static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **
 /* SCL_E_ARGUMENT naming `argument` unless `a` is square. */
 scl_status scl_require_square(const scl_mat *a, const char *argument);
 
-/* Checks of operands beside the work on them: started before it, looked at when the work is under
- * way, so that the device does not wait for the host in between. On the host a failing check ends
- * an operation before its work. */
+/* Checks of operands beside the work on them. On the host a failing check ends an operation before
+ * its work. On a device checks are taken down, started behind the work and looked at when that is
+ * under way, so that neither the device waits for the host in between nor the work for the checks.
+ * The operands must outlive scl_checks_end(). */
 typedef struct {
-  scl_block found; /* a place for each check */
-  double value[4];
   int count;
   struct {
     scl_check what;
-    const scl_mat *matrix; /* NULL: a place that an engine fills */
+    const scl_mat *matrix;
+    scl_view view;
     const char *argument;
   } of[4];
 } scl_checks;
@@ -56,15 +56,12 @@ scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view
                              const char *argument);
 /* SCL_E_SINGULAR naming `argument`, with the place of the first zero on the diagonal. */
 scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char *argument);
-/* A 1 x 1 block whose value will be in checks->value[*at]. */
-scl_status scl_checks_place(scl_checks *checks, scl_context *ctx, scl_block *out, int *at);
-/* Waits for the checks, unless `status` is a fault already, and releases what they hold; gives
- * `status`, or the fault of the first check that fails. */
-scl_status scl_checks_end(scl_checks *checks, scl_context *ctx, scl_status status);
+/* Runs the checks that were taken down and waits for them, unless `status` is a fault already;
+ * gives `status`, or the fault of the first check that fails. */
+scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status);
 
-/* The same at once, for one operand. They wait. */
+/* The same at once, for one operand. Waits. */
 scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument);
-scl_status scl_require_diagonal(const scl_mat *a, const char *argument);
 
 /* A check of the engine at once: *index is 1-based, 0 when all pass. Waits. */
 scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,

@@ -88,15 +88,18 @@ scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_
     return scl_fail_argument("x_adj", "'x_adj' must be %zu x %zu, as 'x' is, not %zu x %zu",
                              x->nrow, x->ncol, x_adj->nrow, x_adj->ncol);
   }
-  SCL_TRY(scl_require_diagonal(l, "l"));
+  scl_checks checks = {.count = 0};
   scl_tri_form turned = {form.side, form.upper, !form.transpose};
   scl_mat *b = NULL, *t = NULL;
-  SCL_TRY(solve(turned, l, x_adj, &b));
-  scl_status status = SCL_OK;
+  scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(solve(turned, l, x_adj, &b));
   if (l_adj != NULL) SCL_GO(factor_adjoint(form, l, x, b, &t));
-  if (l_adj != NULL) *l_adj = t;
+  SCL_GO(scl_checks_end(&checks, l->ctx, status));
+  if (l_adj != NULL) *l_adj = scl_mat_retain(t);
   if (b_adj != NULL) *b_adj = scl_mat_retain(b);
 done:
+  scl_mat_release(t);
   scl_mat_release(b);
   return status;
 }
