@@ -17,6 +17,9 @@
 #' | `statcl_error_fork` | a device matrix used in a forked process | |
 #' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |
 #' | `statcl_error_lost` | the device stopped answering | `device` |
+#' | `statcl_error_density` | the function given to [cl_sample()] fails, or cannot be sampled |
+#' `argument`, `parameters`, `chain`, `iteration`, `parent`, `draws` |
+#' | `statcl_error_interrupted` | sampling was interrupted before the first draw | |
 #' | `statcl_error_opencl` | any other OpenCL error | `status`, `where`, `device` |
 #'
 #' @name statcl-conditions

@@ -1,0 +1,130 @@
+# Warm-up: step size by dual averaging (Hoffman and Gelman, 2014, section 3.2), a diagonal inverse
+# mass matrix from the variances within windows that double; and streams of random numbers.
+
+# The iterations (counted from 1) after which a window ends, and the first one that counts: 75
+# iterations to find the bulk, windows of 25, 50, 100, ... for the variances, and 50 iterations for
+# the last step size. A short warm-up gets 15%, one window, 10%.
+adaptation_windows <- function(warmup) {
+  if (warmup < 20) return(list(first = Inf, ends = integer()))
+  first <- 75
+  last <- 50
+  size <- 25
+  if (first + size + last > warmup) {
+    first <- floor(0.15 * warmup)
+    last <- floor(0.1 * warmup)
+    size <- warmup - first - last
+  }
+  ends <- first + size
+  while (ends[length(ends)] < warmup - last) {
+    size <- 2 * size
+    end <- ends[length(ends)] + size
+    if (end + 2 * size > warmup - last) end <- warmup - last
+    ends <- c(ends, end)
+  }
+  list(first = first + 1, ends = ends)
+}
+
+new_adaptation <- function(control, dimension) {
+  a <- new.env(parent = emptyenv())
+  a$target <- control$adapt_delta
+  windows <- adaptation_windows(if (control$metric == "diag") control$warmup else 0)
+  a$first <- windows$first
+  a$ends <- windows$ends
+  clear_moments(a, dimension)
+  restart_averaging(a, 1)
+  a
+}
+
+# Averaging starts afresh from a step size found by trial, drawn towards ten times that: larger
+# steps are cheaper to try. With few iterations left there is no time to come back from that.
+restart_averaging <- function(a, step_size, left = Inf) {
+  a$step_size <- step_size
+  a$mu <- log(if (left < 25) step_size else 10 * step_size)
+  a$count <- 0
+  a$error <- 0
+  a$average <- 0
+}
+
+# The step size for the next iteration, after one with this acceptance statistic.
+adapt_step <- function(a, accept) {
+  a$count <- count <- a$count + 1
+  share <- 1 / (count + 10)
+  a$error <- (1 - share) * a$error + share * (a$target - min(1, accept))
+  x <- a$mu - a$error * sqrt(count) / 0.05
+  share <- count^-0.75
+  a$average <- (1 - share) * a$average + share * x
+  a$step_size <- exp(x)
+}
+
+# The step size after the warm-up.
+final_step <- function(a) if (a$count > 0) exp(a$average) else a$step_size
+
+clear_moments <- function(a, dimension) {
+  a$n <- 0
+  a$mean <- numeric(dimension)
+  a$squares <- numeric(dimension)
+}
+
+# The new diagonal of the inverse mass matrix if a window ends with iteration i, else NULL. The
+# variances are drawn a little towards 1e-3, so that a window in which nothing moved does no harm.
+adapt_metric <- function(a, i, q) {
+  if (i < a$first || length(a$ends) == 0L || i > a$ends[length(a$ends)]) return(NULL)
+  a$n <- n <- a$n + 1
+  off <- q - a$mean
+  a$mean <- a$mean + off / n
+  a$squares <- a$squares + off * (q - a$mean)
+  if (!i %in% a$ends) return(NULL)
+  variance <- if (n > 1) a$squares / (n - 1) else a$squares + 1
+  clear_moments(a, length(q))
+  (n * variance + 5e-3) / (n + 5)
+}
+
+# ---- random numbers -----------------------------------------------------------------------------
+
+# A chain's own stream of random numbers, whatever else draws in between: the state of the session's
+# generator is as before after each draw. So chains in turn, in lockstep and in workers give the
+# same draws.
+new_stream <- function(state) {
+  home <- globalenv()
+  swapped <- function(draw, n) {
+    old <- get(".Random.seed", envir = home, inherits = FALSE)
+    assign(".Random.seed", state, envir = home)
+    on.exit(assign(".Random.seed", old, envir = home))
+    result <- draw(n)
+    state <<- get(".Random.seed", envir = home, inherits = FALSE)
+    result
+  }
+  buffer <- numeric() # uniform numbers, many at a time
+  used <- 0L
+  uniform <- function(n) {
+    if (used + n > length(buffer)) {
+      buffer <<- swapped(stats::runif, max(n, 128L))
+      used <<- 0L
+    }
+    used <<- used + n
+    buffer[(used - n + 1L):used]
+  }
+  list(normal = function(n) swapped(stats::rnorm, n), uniform = uniform)
+}
+
+# States for `n` streams. Without a seed they follow from the session's generator, which moves on by
+# one number; with a seed that is left as it was.
+stream_states <- function(n, seed) {
+  if (is.null(seed)) seed <- sample.int(.Machine$integer.max, 1L)
+  ensure_generator()
+  old <- get(".Random.seed", envir = globalenv(), inherits = FALSE)
+  on.exit(assign(".Random.seed", old, envir = globalenv()))
+  set.seed(seed, kind = "L'Ecuyer-CMRG", normal.kind = "Inversion", sample.kind = "Rejection")
+  state <- get(".Random.seed", envir = globalenv(), inherits = FALSE)
+  states <- vector("list", n)
+  for (i in seq_len(n)) {
+    states[[i]] <- state
+    state <- parallel::nextRNGStream(state)
+  }
+  states
+}
+
+# R makes the state of its generator at the first use of it.
+ensure_generator <- function() {
+  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) set.seed(NULL)
+}

@@ -1,0 +1,299 @@
+# What drives the chains of cl_sample(): one after another, in lockstep, or in worker processes.
+
+# ---- one after another ---------------------------------------------------------------------------
+
+run_in_turn <- function(job) {
+  evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
+  chains <- list()
+  keeping_draws(job, function() lapply(chains, chain_result), {
+    for (id in seq_along(job$points)) {
+      s <- start_chain(job, id, evaluate)
+      s$progress <- progress_line(job)
+      chains[[id]] <- s
+      run_chain(s, evaluate)
+    }
+  })
+}
+
+# Runs the code; its result, or what there is when it is interrupted or the density fails.
+keeping_draws <- function(job, chains, code) {
+  interrupted <- FALSE
+  tryCatch(code, interrupt = function(e) interrupted <<- TRUE, statcl_error_density = function(e) {
+    e["draws"] <- list(collect_draws(job, chains(), complete = FALSE))
+    stop(e)
+  })
+  result <- collect_draws(job, chains(), complete = !interrupted)
+  if (interrupted) {
+    if (is.null(result)) statcl_abort("interrupted", "interrupted before the first draw")
+    warn_sample("interrupted", sprintf("interrupted: the result has %d of %d iterations of %s",
+                                       dim(result$draws)[1L], job$control$iter,
+                                       count_of(dim(result$draws)[2L], "chain")))
+  }
+  warn_problems(result)
+  result
+}
+
+# Advances a chain to its end, or to the time `until`. A point that cannot be computed has density
+# zero; it costs the loop's handlers to be set up again, so that good points cost none.
+run_chain <- function(s, evaluate, until = Inf) {
+  rejected <- function(e) TRUE
+  start_clock(s)
+  on.exit(stop_clock(s))
+  repeat {
+    failed <- tryCatch({
+      step_chain(s, evaluate, until)
+      FALSE
+    }, statcl_error_not_pd = rejected, statcl_error_singular = rejected,
+    statcl_error_nonfinite = rejected, error = function(e) rethrow_density(s, e))
+    if (!failed) return(invisible())
+    reject_point(s)
+  }
+}
+
+step_chain <- function(s, evaluate, until) {
+  timed <- is.finite(until)
+  while (!is.null(s$at)) {
+    answer <- evaluate(s$at)
+    if (is.null(answer[[2L]])) {
+      reject_point(s)
+    } else {
+      s$at <- s$receive(s, answer[[1L]], answer[[2L]])
+    }
+    if (timed && seconds_now() > until) return()
+  }
+}
+
+reject_point <- function(s) {
+  s$rejections <- s$rejections + 1L
+  chain_advance(s, -Inf, numeric(length(s$q)))
+}
+
+# ---- faults of the density -----------------------------------------------------------------------
+
+# A fault found in the chain's own work.
+abort_density <- function(s, message) {
+  statcl_abort("density", message, argument = "log_density", parameters = point_of(s, s$at),
+               chain = s$id, iteration = s$iteration)
+}
+
+# An error in an evaluation, as one of class statcl_error_density that says where.
+rethrow_density <- function(s, e) {
+  if (inherits(e, "statcl_error_density")) {
+    if (!is.null(e$chain)) stop(e)
+    message <- conditionMessage(e)
+    parent <- NULL
+  } else {
+    message <- paste("'log_density' failed:", conditionMessage(e))
+    parent <- e
+  }
+  statcl_abort("density", sprintf("%s (chain %d, iteration %d)", message, s$id, s$iteration),
+               argument = "log_density", parameters = point_of(s, s$at), chain = s$id,
+               iteration = s$iteration, parent = parent)
+}
+
+# Named and constrained.
+point_of <- function(s, u) {
+  x <- constrain(s$layout, u)
+  if (is.null(x)) x <- rep(NA_real_, s$layout$n)
+  structure(as.vector(x), names = s$layout$names)
+}
+
+# ---- lockstep ------------------------------------------------------------------------------------
+
+run_batch <- function(job) {
+  evaluate <- make_batch_evaluator(job$log_density, job$layout, job$control$nan)
+  single <- function(u) evaluate(matrix(u))[[1L]]
+  chains <- list()
+  keeping_draws(job, function() lapply(chains, chain_result), {
+    for (id in seq_along(job$points)) {
+      chains[[id]] <- start_chain(job, id, single)
+      chains[[id]]$progress <- progress_line(job)
+      start_clock(chains[[id]])
+    }
+    lockstep(chains, evaluate)
+  })
+}
+
+lockstep <- function(chains, evaluate) {
+  repeat {
+    running <- Filter(function(s) !is.null(s$at), chains)
+    if (length(running) == 0L) return(invisible())
+    points <- vapply(running, function(s) s$at, running[[1L]]$at)
+    dim(points) <- c(length(running[[1L]]$at), length(running))
+    answers <- tryCatch(evaluate(points), error = function(e) one_by_one(running, evaluate, e))
+    for (i in seq_along(running)) {
+      s <- running[[i]]
+      answer <- answers[[i]]
+      if (is.null(answer[[2L]])) {
+        reject_point(s)
+      } else {
+        s$at <- s$receive(s, answer[[1L]], answer[[2L]])
+      }
+      if (is.null(s$at)) stop_clock(s)
+    }
+  }
+}
+
+# After an error in an evaluation of several points: finds the point that fails. If each of them
+# works alone, the function cannot take several, unless the error was one that counts as zero
+# density.
+one_by_one <- function(running, evaluate, error) {
+  answers <- lapply(running, function(s) evaluate_once(s, function(u) evaluate(matrix(u))[[1L]]))
+  alone <- vapply(answers, function(answer) is.null(answer[[2L]]), NA)
+  if (!any(alone)) rethrow_density(running[[1L]], error)
+  answers
+}
+
+# ---- worker processes ----------------------------------------------------------------------------
+
+# A cluster, with `own` saying whether it is to be stopped; NULL for none.
+sample_cluster <- function(workers, chains) {
+  if (inherits(workers, "cluster")) {
+    return(list(nodes = workers[seq_len(min(length(workers), chains))], own = FALSE))
+  }
+  n <- min(check_count(workers, "workers", lower = 1), chains)
+  if (n == 1) return(NULL)
+  fork <- .Platform$OS.type == "unix" && is.null(session$opened_by)
+  nodes <- if (fork) parallel::makeForkCluster(n) else parallel::makePSOCKcluster(n)
+  list(nodes = nodes, own = TRUE)
+}
+
+run_in_workers <- function(job, cluster) {
+  nodes <- cluster$nodes
+  if (cluster$own) on.exit(parallel::stopCluster(nodes))
+  ids <- split(seq_along(job$points), rep_len(seq_along(nodes), length(job$points)))
+  parallel::clusterCall(nodes, eval, bquote(.libPaths(.(.libPaths()))))
+  globals <- global_objects(job$log_density)
+  if (length(globals) > 0L) parallel::clusterCall(nodes, list2env, globals, globalenv())
+  settings <- list(device = session$device, engine = session$engine,
+                   thresholds = session$thresholds, options = options()["statcl.device"])
+  parallel::clusterApply(nodes, ids, worker_begin, job, settings)
+  chains <- list()
+  collect <- function() {
+    if (length(chains) == 0L) {
+      chains <<- suspendInterrupts(do.call(c, parallel::clusterCall(nodes, worker_end)))
+    }
+    chains[order(vapply(chains, `[[`, 0L, "id"))]
+  }
+  report <- worker_progress(job)
+  keeping_draws(job, collect, {
+    repeat { # spells short enough for an interrupt to be obeyed between them
+      states <- suspendInterrupts(parallel::clusterCall(nodes, worker_spell, 0.3))
+      for (state in states) if (!is.null(state$error)) stop(state$error)
+      report(states)
+      if (all(vapply(states, `[[`, NA, "done"))) break
+    }
+  })
+}
+
+# What a function uses of the global environment, directly or through functions that it calls, as a
+# list with names: a new R process has none of it.
+global_objects <- function(f) {
+  found <- list()
+  seen <- character()
+  visit <- function(f) {
+    home <- environment(f)
+    body <- if (inherits(f, "formula")) f else body(f)
+    if (is.null(home)) return()
+    if (inherits(f, "cl_log_posterior")) for (term in home$terms) visit(term)
+    while (!isNamespace(home) && !identical(home, globalenv()) && !identical(home, emptyenv())) {
+      home <- parent.env(home)
+    }
+    if (!identical(home, globalenv())) return()
+    for (name in setdiff(all.names(body, unique = TRUE), seen)) {
+      here <- get0(name, environment(f), inherits = TRUE)
+      if (is.function(here) && !is.primitive(here) && !isNamespace(topenv(environment(here)))) {
+        seen <<- c(seen, name)
+        visit(here)
+      }
+      object <- get0(name, globalenv(), inherits = FALSE)
+      if (!is.null(object) && identical(object, here)) found[[name]] <<- object
+    }
+  }
+  visit(f)
+  found
+}
+
+worker <- new.env(parent = emptyenv()) # the state of a worker process between its spells
+
+worker_begin <- function(ids, job, settings) {
+  session$device <- settings$device
+  session$engine <- settings$engine
+  session$thresholds <- settings$thresholds
+  options(settings$options)
+  ensure_generator()
+  worker$job <- job
+  worker$evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
+  worker$ids <- ids
+  worker$chains <- list()
+  NULL
+}
+
+# Goes on with this worker's chains, one after another, for some seconds. Gives what is done, and
+# an error as a value, since its class would not come across otherwise.
+worker_spell <- function(seconds) {
+  suspendInterrupts(tryCatch({
+    until <- seconds_now() + seconds
+    repeat {
+      last <- length(worker$chains)
+      if (last == 0L || is.null(worker$chains[[last]]$at)) {
+        if (last == length(worker$ids)) break
+        last <- last + 1L
+        worker$chains[[last]] <- start_chain(worker$job, worker$ids[last], worker$evaluate)
+      }
+      run_chain(worker$chains[[last]], worker$evaluate, until)
+      if (seconds_now() > until) break
+    }
+    worker_state(NULL)
+  }, error = worker_state))
+}
+
+worker_state <- function(error) {
+  running <- Filter(function(s) !is.null(s$at), worker$chains)
+  list(error = error, done = length(running) == 0L && length(worker$chains) == length(worker$ids),
+       ids = vapply(worker$chains, `[[`, 0L, "id"),
+       iterations = vapply(worker$chains, `[[`, 0L, "iteration_done"))
+}
+
+# The chains as lists, and the end of the worker's memory of them.
+worker_end <- function() {
+  chains <- lapply(worker$chains, chain_result)
+  rm(list = ls(worker), envir = worker)
+  chains
+}
+
+# ---- progress ------------------------------------------------------------------------------------
+
+# function(s), called after each iteration; NULL for silence.
+progress_line <- function(job) {
+  control <- job$control
+  if (control$refresh == 0) return(NULL)
+  total <- control$warmup + control$iter
+  function(s) {
+    i <- s$iteration
+    if (i %% control$refresh != 0 && i != total) return()
+    show_progress(s$id, i, control, s$elapsed + seconds_now() - s$started)
+  }
+}
+
+worker_progress <- function(job) {
+  refresh <- job$control$refresh
+  shown <- numeric(length(job$points))
+  start <- seconds_now()
+  function(states) {
+    if (refresh == 0) return()
+    for (state in states) for (k in seq_along(state$ids)) {
+      id <- state$ids[k]
+      if (state$iterations[k] %/% refresh > shown[id]) {
+        shown[id] <<- state$iterations[k] %/% refresh
+        show_progress(id, state$iterations[k], job$control, seconds_now() - start)
+      }
+    }
+  }
+}
+
+show_progress <- function(id, i, control, seconds) {
+  total <- control$warmup + control$iter
+  cat(sprintf("chain %d: %*d of %d (%s), %.1f s\n", id, nchar(total), i, total,
+              if (i <= control$warmup) "warm-up" else "sampling", seconds), file = stderr())
+}

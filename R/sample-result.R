@@ -1,0 +1,271 @@
+# What cl_sample() gives.
+
+# ---- from chains to a result ---------------------------------------------------------------------
+
+# The draws of the chains, or NULL if there are none. Where chains differ in length (`complete` is
+# FALSE), as many iterations of as many chains as give most draws.
+collect_draws <- function(job, chains, complete) {
+  warmup <- job$control$warmup
+  first <- if (job$control$save_warmup) 1L else warmup + 1L
+  if (!complete) {
+    made <- vapply(chains, function(s) max(0L, s$iteration_done - warmup), 0L)
+    most <- sort(made, decreasing = TRUE)
+    kept <- which.max(most * seq_along(most))
+    if (length(kept) == 0L || most[kept] == 0L) return(NULL)
+    chains <- chains[made >= most[kept]]
+    last <- warmup + most[kept]
+  } else {
+    last <- warmup + job$control$iter
+  }
+  rows <- first:last
+  names <- job$layout$names
+  draws <- array(0, c(length(rows), length(chains), length(names)),
+                 list(iteration = NULL, chain = NULL, parameter = names))
+  for (j in seq_along(chains)) {
+    x <- lapply(chains[[j]]$draws[rows], function(u) as.vector(constrain(job$layout, u)))
+    draws[, j, ] <- matrix(unlist(x), length(rows), byrow = TRUE)
+  }
+  diagnostics <- lapply(structure(record_names, names = record_names), function(name) {
+    matrix(unlist(lapply(chains, function(s) s$figures[rows, name])), length(rows))
+  })
+  for (name in c("tree_depth", "leapfrogs")) storage.mode(diagnostics[[name]]) <- "integer"
+  storage.mode(diagnostics$divergent) <- "logical"
+  scale2 <- function(s) rep_len(s$scale^2, job$layout$dimension)
+  in_sampling <- rows > warmup
+  result <- list(
+    draws = draws[in_sampling, , , drop = FALSE],
+    diagnostics = lapply(diagnostics, function(m) m[in_sampling, , drop = FALSE]),
+    step_size = vapply(chains, function(s) s$step_size, 0),
+    inverse_metric = matrix(vapply(chains, scale2, numeric(job$layout$dimension)),
+                            ncol = length(chains)),
+    seconds = cbind(warmup = vapply(chains, function(s) s$warmup_seconds, 0),
+                    total = vapply(chains, function(s) s$elapsed, 0)),
+    evaluations = vapply(chains, function(s) s$evaluations, 0),
+    rejections = vapply(chains, function(s) s$rejections, 0L),
+    complete = complete, control = job$control, call = job$call)
+  if (job$control$save_warmup && warmup > 0L) {
+    result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],
+                          diagnostics = lapply(diagnostics,
+                                               function(m) m[!in_sampling, , drop = FALSE]))
+  }
+  structure(result, class = "cl_sample")
+}
+
+# ---- warnings ------------------------------------------------------------------------------------
+
+warn_sample <- function(what, message) {
+  warning(structure(list(message = message, call = NULL),
+                    class = c(paste0("statcl_warning_", what), "statcl_warning", "warning",
+                              "condition")))
+}
+
+warn_problems <- function(x) {
+  problems <- sample_problems(x)
+  if (length(problems) > 0L) warn_sample("sampling", paste(problems, collapse = "\n"))
+}
+
+# What is wrong with the run, in words. R-hat and the effective sample size are summary()'s.
+sample_problems <- function(x) {
+  problems <- character()
+  total <- length(x$diagnostics$divergent)
+  divergent <- sum(x$diagnostics$divergent)
+  if (divergent > 0) {
+    problems <- sprintf(paste("%d of %d iterations diverged: parts of the distribution are too",
+                              "curved for the step; a larger adapt_delta or other parameters",
+                              "may help"), divergent, total)
+  }
+  deep <- sum(x$diagnostics$tree_depth >= x$control$max_depth)
+  if (x$control$method == "nuts" && deep > 0) {
+    problems <- c(problems, sprintf(paste("%d of %d iterations stopped at max_depth = %d: the",
+                                          "draws are right but slow to move"), deep, total,
+                                    x$control$max_depth))
+  }
+  low <- which(energy_fractions(x) < 0.3)
+  if (length(low) > 0L) {
+    problems <- c(problems, sprintf(paste("low energy fraction (below 0.3) in chain %s: the tails",
+                                          "may not be reached"), paste(low, collapse = ", ")))
+  }
+  problems
+}
+
+# For each chain: the variance of the energy's changes over that of the energy; NA for few draws.
+energy_fractions <- function(x) {
+  apply(x$diagnostics$energy, 2L, function(e) {
+    if (length(e) < 50L) NA_real_ else sum(diff(e)^2) / sum((e - mean(e))^2)
+  })
+}
+
+count_of <- function(n, what) sprintf("%d %s%s", n, what, if (n == 1) "" else "s")
+
+# ---- methods -------------------------------------------------------------------------------------
+
+#' Draws of cl_sample()
+#'
+#' @param x,object a result of [cl_sample()].
+#' @param digits significant digits.
+#' @param rows at most so many parameters are printed.
+#' @param parameters names of parameters: whole, or without the index (`"beta"` for `beta[1]`,
+#'   `beta[2]`, ...); `NULL` for all.
+#' @param probs probabilities of the quantiles.
+#' @param row.names,optional,... ignored, as the generics have them; `plot()` passes `...` on to
+#'   [plot()] of the traces.
+#' @return `print()` shows the summary. `summary()`: a data frame of class `"summary.cl_sample"`
+#'   with a row for each parameter and columns `parameter`, `mean`, `mcse` (its Monte Carlo standard
+#'   error), `sd`, quantiles, `ess_bulk`, `ess_tail` and `rhat`. `as.array()`: iteration x chain x
+#'   parameter. `as.matrix()`: a column for each parameter, chains one after another.
+#'   `as.data.frame()`: the same with `.chain`, `.iteration` and `.draw` before them. `plot()`:
+#'   trace and density of each parameter, a line for each chain.
+#'
+#'   The object is a list with elements `draws` (the array), `diagnostics` (matrices iteration x
+#'   chain: `accept_stat`, `step_size`, `tree_depth`, `leapfrogs`, `divergent`, `energy`,
+#'   `log_density`; the last two on the unconstrained scale, the Jacobian included), `step_size` and
+#'   `inverse_metric` after the warm-up (for each chain, the latter in columns), `seconds`,
+#'   `evaluations` and `rejections` (points where the density could not be computed) for each chain,
+#'   `complete` (`FALSE` after an interrupt), `control`, `call`, and `warmup` (draws and
+#'   diagnostics) with `save_warmup`.
+#'
+#'   Rank-normalised split R-hat and effective sample sizes are those of Vehtari et al. (2021,
+#'   *Bayesian Analysis* 16). For the posterior package the result has a method of `as_draws()`.
+#' @seealso [cl_sample()]
+#' @name cl_sample-methods
+#' @examples
+#' density <- function(x) structure(-sum(x^2) / 2, gradient = -x)
+#' fit <- cl_sample(density, c(a = 0, b = 0), chains = 2, warmup = 200, iter = 250, seed = 1)
+#' summary(fit)
+#' colMeans(as.matrix(fit))
+#' plot(fit, "a")
+NULL
+
+#' @rdname cl_sample-methods
+#' @export
+print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
+  size <- dim(x$draws)
+  cat(sprintf("%s of %s each after %d of warm-up (%s)%s\n", count_of(size[2L], "chain"),
+              count_of(size[1L], "iteration"), x$control$warmup, toupper(x$control$method),
+              if (x$complete) "" else ", interrupted"))
+  table <- summary(x)
+  print(utils::head(table, rows), digits = digits)
+  if (nrow(table) > rows) {
+    cat(sprintf("... and %d more parameters; largest rhat %.3f, smallest ess_bulk %.0f\n",
+                nrow(table) - rows, max(table$rhat, -Inf, na.rm = TRUE),
+                min(table$ess_bulk, Inf, na.rm = TRUE)))
+  }
+  cat(sprintf("%.0f evaluations in %.1f s; step size %s; %.1f steps an iteration\n",
+              sum(x$evaluations), sum(x$seconds[, "total"]),
+              paste(format(signif(range(x$step_size), 2)), collapse = " to "),
+              mean(x$diagnostics$leapfrogs)))
+  for (problem in c(sample_problems(x), convergence_problems(table))) {
+    writeLines(strwrip(paste("!", problem)))
+  }
+  invisible(x)
+}
+
+strwrip <- function(text) strwrap(text, width = 0.9 * getOption("width"), exdent = 2L)
+
+convergence_problems <- function(table) {
+  apart <- table$parameter[!is.na(table$rhat) & table$rhat > 1.05]
+  if (length(apart) == 0L) return(character())
+  sprintf("rhat above 1.05 for %s: the chains have not mixed",
+          paste(utils::head(apart, 5L), collapse = ", "))
+}
+
+#' @rdname cl_sample-methods
+#' @export
+summary.cl_sample <- function(object, parameters = NULL, probs = c(0.05, 0.5, 0.95), ...) {
+  if (!is.numeric(probs) || anyNA(probs) || any(probs < 0 | probs > 1)) {
+    abort_argument("probs", "'probs' must be probabilities")
+  }
+  names <- pick_parameters(object, parameters)
+  rows <- lapply(names, function(name) {
+    x <- matrix(object$draws[, , name], nrow(object$draws))
+    quantiles <- stats::quantile(x, probs, names = FALSE)
+    c(mean(x), stats::sd(x) / sqrt(effective_size(halves(x))), stats::sd(x), quantiles,
+      ess_bulk(x), ess_tail(x), rhat(x))
+  })
+  table <- as.data.frame(do.call(rbind, rows))
+  names(table) <- c("mean", "mcse", "sd", sprintf("%g%%", 100 * probs), "ess_bulk", "ess_tail",
+                    "rhat")
+  structure(cbind(parameter = names, table, stringsAsFactors = FALSE),
+            class = c("summary.cl_sample", "data.frame"))
+}
+
+#' @export
+print.summary.cl_sample <- function(x, digits = 3L, ...) {
+  shown <- as.data.frame(lapply(x, function(column) {
+    if (is.numeric(column)) format_each(column, digits) else column
+  }), optional = TRUE, stringsAsFactors = FALSE)
+  for (name in intersect(c("ess_bulk", "ess_tail"), names(x))) {
+    shown[[name]] <- sprintf("%.0f", x[[name]])
+  }
+  if (!is.null(x$rhat)) shown$rhat <- sprintf("%.3f", x$rhat)
+  names(shown) <- names(x)
+  print.data.frame(shown, row.names = FALSE)
+  invisible(x)
+}
+
+# Full names of the parameters asked for.
+pick_parameters <- function(x, parameters) {
+  all <- dimnames(x$draws)[[3L]]
+  if (is.null(parameters)) return(all)
+  stem <- sub("\\[.*", "", all)
+  if (!is.character(parameters) || !all(parameters %in% c(all, stem))) {
+    unknown <- setdiff(parameters, c(all, stem))
+    abort_argument("parameters", sprintf("no parameter '%s'; there are: %s", format(unknown[1L]),
+                                         paste(utils::head(all, 10L), collapse = ", ")))
+  }
+  all[all %in% parameters | stem %in% parameters]
+}
+
+#' @rdname cl_sample-methods
+#' @export
+as.array.cl_sample <- function(x, ...) x$draws
+
+#' @rdname cl_sample-methods
+#' @export
+as.matrix.cl_sample <- function(x, ...) {
+  size <- dim(x$draws)
+  matrix(x$draws, size[1L] * size[2L], size[3L], dimnames = list(NULL, dimnames(x$draws)[[3L]]))
+}
+
+#' @rdname cl_sample-methods
+#' @export
+as.data.frame.cl_sample <- function(x, row.names = NULL, optional = FALSE, ...) {
+  size <- dim(x$draws)
+  data.frame(.chain = rep(seq_len(size[2L]), each = size[1L]),
+             .iteration = rep(seq_len(size[1L]), size[2L]), .draw = seq_len(size[1L] * size[2L]),
+             as.matrix(x), check.names = FALSE)
+}
+
+#' @rdname cl_sample-methods
+#' @export
+plot.cl_sample <- function(x, parameters = NULL, ...) {
+  names <- pick_parameters(x, parameters)
+  shown <- utils::head(names, 6L)
+  if (is.null(parameters) && length(names) > 6L) names <- shown
+  old <- graphics::par(mfrow = c(min(length(names), 4L), 2L), mar = c(2.5, 2.5, 2, 0.5),
+                       mgp = c(1.5, 0.5, 0))
+  on.exit(graphics::par(old))
+  colours <- grDevices::hcl.colors(dim(x$draws)[2L] + 1L, "viridis")[seq_len(dim(x$draws)[2L])]
+  for (name in names) {
+    draws <- matrix(x$draws[, , name], nrow(x$draws))
+    graphics::matplot(draws, type = "l", lty = 1, lwd = 0.5, col = colours, xlab = "", ylab = "",
+                      main = name, ...)
+    divergent <- which(rowSums(x$diagnostics$divergent) > 0)
+    graphics::rug(divergent, col = "red")
+    curves <- apply(draws, 2L, stats::density, simplify = FALSE)
+    graphics::plot(range(lapply(curves, `[[`, "x")), c(0, max(unlist(lapply(curves, `[[`, "y")))),
+                   type = "n", xlab = "", ylab = "", main = name)
+    for (j in seq_along(curves)) graphics::lines(curves[[j]], col = colours[j])
+  }
+  invisible(x)
+}
+
+#' @exportS3Method posterior::as_draws
+as_draws.cl_sample <- function(x, ...) {
+  draws <- x$draws
+  size <- dim(draws)
+  dimnames(draws) <- list(iteration = as.character(seq_len(size[1L])),
+                          chain = as.character(seq_len(size[2L])),
+                          variable = dimnames(draws)[[3L]])
+  structure(draws, class = c("draws_array", "draws", "array"))
+}

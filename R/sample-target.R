@@ -1,0 +1,314 @@
+# The log density of cl_sample() as a function of one unconstrained vector, or of a matrix with such
+# columns: parameters are cut into arguments and transformed, answers are checked.
+#
+# An evaluator gives list(value, gradient). A point of density zero has value -Inf. Where the
+# density could not be computed for a reason that a smaller step may cure, the gradient is NULL.
+
+# ---- where parameters are ------------------------------------------------------------------------
+
+# How a start value is cut: `arguments`: NULL for one vector, else a list with name, index and dim
+# of each argument; `names` of all parameters; `blocks`: transforms with the places of their
+# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: places of the others.
+parameter_layout <- function(init, transform) {
+  layout <- if (is.list(init)) list_layout(init) else vector_layout(init)
+  blocks <- transform_blocks(layout, transform)
+  layout$blocks <- blocks
+  sizes <- integer(layout$n)
+  sizes[] <- 1L
+  for (b in blocks) sizes[b$x] <- c(rep(1L, b$size), rep(0L, length(b$x) - b$size))
+  last <- cumsum(sizes)
+  for (i in seq_along(blocks)) {
+    layout$blocks[[i]]$u <- last[blocks[[i]]$x][seq_len(blocks[[i]]$size)]
+  }
+  layout$free_x <- setdiff(seq_len(layout$n), unlist(lapply(blocks, `[[`, "x")))
+  layout$free_u <- last[layout$free_x]
+  layout$dimension <- sum(sizes)
+  layout
+}
+
+vector_layout <- function(init) {
+  n <- length(init)
+  given <- names(init)
+  list(n = n, arguments = NULL, given = given,
+       names = if (is.null(given)) element_names("par", init) else given,
+       places = stats::setNames(as.list(seq_len(n)), given))
+}
+
+list_layout <- function(init) {
+  ends <- cumsum(lengths(init))
+  arguments <- lapply(seq_along(init), function(i) {
+    list(name = names(init)[i], index = ends[i] - length(init[[i]]) + seq_along(init[[i]]),
+         dim = dim(init[[i]]))
+  })
+  list(n = sum(lengths(init)), arguments = arguments, given = NULL,
+       names = unlist(Map(element_names, names(init), init), use.names = FALSE),
+       places = stats::setNames(lapply(arguments, `[[`, "index"), names(init)))
+}
+
+# "beta" for a number, else "beta[1]", "beta[age]" or "beta[2,1]".
+element_names <- function(name, x) {
+  if (length(x) == 1L && is.null(names(x)) && is.null(dim(x))) return(name)
+  if (length(x) == 0L) return(character())
+  if (is.null(dim(x))) {
+    index <- if (is.null(names(x))) seq_along(x) else names(x)
+  } else {
+    index <- apply(arrayInd(seq_along(x), dim(x)), 1L, paste, collapse = ",")
+  }
+  sprintf("%s[%s]", name, index)
+}
+
+# `transform`: NULL, one transform of the whole vector, or a list of them by parameter name.
+transform_blocks <- function(layout, transform) {
+  if (is.null(transform)) return(list())
+  if (inherits(transform, "cl_transform")) {
+    if (!is.null(layout$arguments)) {
+      abort_argument("transform", "'transform' must be a list by parameter, as 'init' is one")
+    }
+    return(list(transform_block(transform, seq_len(layout$n), "init")))
+  }
+  known <- is.list(transform) && length(names(transform)) == length(transform) &&
+    all(names(transform) %in% names(layout$places)) && !anyDuplicated(names(transform))
+  if (!known || !all(vapply(transform, inherits, NA, what = "cl_transform"))) {
+    abort_argument("transform", paste("'transform' must be a transform, such as cl_lower(0), or a",
+                                      "list of them with names of parameters in 'init'"))
+  }
+  Map(function(t, name) transform_block(t, layout$places[[name]], name), unname(transform),
+      names(transform))
+}
+
+transform_block <- function(transform, x, name) {
+  if (!transform$bounds %in% c(1L, length(x)) || length(x) < transform$least) {
+    abort_argument("transform", sprintf("the transform of '%s' does not fit its length, %d", name,
+                                        length(x)))
+  }
+  c(transform[c("inside", "free", "value", "jacobian", "pull")],
+    list(x = x, size = transform$size(length(x)), name = name))
+}
+
+# ---- between the scales --------------------------------------------------------------------------
+
+# A start value as an unconstrained vector.
+free_start <- function(layout, init) {
+  x <- as.double(unlist(init, use.names = FALSE))
+  u <- numeric(layout$dimension)
+  u[layout$free_u] <- x[layout$free_x]
+  for (b in layout$blocks) {
+    if (!isTRUE(b$inside(x[b$x]))) {
+      abort_argument("init", sprintf("'init' has a value of '%s' that its transform does not allow",
+                                     b$name))
+    }
+    u[b$u] <- b$free(x[b$x])
+  }
+  u
+}
+
+# Constrained values with the attribute "jacobian"; NULL where they are not representable.
+constrain <- function(layout, u) {
+  if (length(layout$blocks) == 0L) return(u)
+  x <- numeric(layout$n)
+  x[layout$free_x] <- u[layout$free_u]
+  jacobian <- 0
+  for (b in layout$blocks) {
+    part <- u[b$u]
+    value <- b$value(part)
+    if (!isTRUE(b$inside(value)) || !is.finite(sum(value))) return(NULL)
+    x[b$x] <- value
+    jacobian <- jacobian + b$jacobian(part, value)
+  }
+  attr(x, "jacobian") <- jacobian
+  x
+}
+
+# From the gradient by the constrained x of F to that by u of F + jacobian.
+pull_back <- function(layout, u, x, slope) {
+  result <- numeric(layout$dimension)
+  result[layout$free_u] <- slope[layout$free_x]
+  for (b in layout$blocks) result[b$u] <- b$pull(u[b$u], x[b$x], slope[b$x])
+  result
+}
+
+# ---- evaluation ----------------------------------------------------------------------------------
+
+# function(u) for one point. `nan`: "stop" or "reject".
+make_evaluator <- function(log_density, layout, nan) {
+  call_density <- density_caller(log_density, layout)
+  n <- layout$n
+  plain <- length(layout$blocks) == 0L
+  function(u) {
+    x <- u
+    if (!plain) {
+      x <- constrain(layout, u)
+      if (is.null(x)) return(list(-Inf, NULL))
+      jacobian <- attr(x, "jacobian")
+      attr(x, "jacobian") <- NULL
+    }
+    answer <- call_density(x)
+    value <- answer[[1L]]
+    slope <- answer[[2L]]
+    if (length(slope) != n || !is.finite(value + sum(slope))) {
+      unusual <- check_answer(value, slope, n, nan)
+      if (!is.null(unusual)) return(unusual)
+    }
+    if (plain) answer else list(value + jacobian, pull_back(layout, u, x, slope))
+  }
+}
+
+# function(x) giving list(value, gradient as a plain vector), for the constrained vector x.
+density_caller <- function(log_density, layout) {
+  if (is.null(layout$arguments)) {
+    given <- layout$given
+    return(function(x) {
+      if (!is.null(given)) names(x) <- given
+      answer <- log_density(x)
+      list(one_value(answer), as_slope(attr(answer, "gradient", exact = TRUE)))
+    })
+  }
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  places <- lapply(layout$arguments, `[[`, "index")
+  dims <- lapply(layout$arguments, `[[`, "dim")
+  extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
+  function(x) {
+    arguments <- vector("list", length(names))
+    names(arguments) <- names
+    for (i in seq_along(names)) {
+      part <- x[places[[i]]]
+      if (!is.null(dims[[i]])) dim(part) <- dims[[i]]
+      arguments[[i]] <- part
+    }
+    answer <- do.call(log_density, c(arguments, extra))
+    slope <- attr(answer, "gradient", exact = TRUE)
+    list(one_value(answer), list_slope(slope, names, lengths(places)))
+  }
+}
+
+one_value <- function(answer) {
+  if (is.numeric(answer) && length(answer) == 1L) return(answer[[1L]])
+  statcl_abort("density", sprintf("'log_density' must give one number, not %s", describe(answer)),
+               argument = "log_density")
+}
+
+as_slope <- function(slope) {
+  if (is.numeric(slope)) return(as.vector(slope))
+  statcl_abort("density", sprintf(paste("the value of 'log_density' must have the attribute",
+                                        "\"gradient\", a numeric vector, not %s"),
+                                  describe(slope)), argument = "log_density")
+}
+
+list_slope <- function(slope, names, sizes) {
+  if (!is.list(slope) || !all(names %in% names(slope))) {
+    statcl_abort("density", sprintf(paste("the value of 'log_density' must have the attribute",
+                                          "\"gradient\", a list of %s"),
+                                    paste(names, collapse = ", ")), argument = "log_density")
+  }
+  slope <- slope[names]
+  wrong <- which(lengths(slope) != sizes)
+  if (length(wrong) > 0L) {
+    statcl_abort("density", sprintf("the gradient by '%s' has length %d, not %d", names[wrong[1L]],
+                                    length(slope[[wrong[1L]]]), sizes[wrong[1L]]),
+                 argument = "log_density")
+  }
+  unlist(slope, use.names = FALSE)
+}
+
+# What to make of a value or a gradient that is not finite; NULL: nothing is wrong.
+check_answer <- function(value, slope, n, nan) {
+  if (length(slope) != n) {
+    statcl_abort("density", sprintf("the gradient of 'log_density' has length %d, not %d",
+                                    length(slope), n), argument = "log_density")
+  }
+  if (identical(value, -Inf)) return(list(-Inf, NULL))
+  if (identical(value, Inf)) {
+    statcl_abort("density", "the value of 'log_density' is Inf", argument = "log_density")
+  }
+  if (is.na(value) || anyNA(slope)) {
+    if (nan == "reject") return(list(-Inf, NULL))
+    what <- if (is.na(value)) "the value" else "the gradient"
+    statcl_abort("density", sprintf("%s of 'log_density' is NaN; with nan = \"reject\" %s", what,
+                                    "such points count as impossible"), argument = "log_density")
+  }
+  if (all(is.finite(slope))) NULL else list(-Inf, NULL)
+}
+
+# ---- several points at once ----------------------------------------------------------------------
+
+# function(points), a matrix with a point in each column, giving a list of answers like those of
+# make_evaluator().
+make_batch_evaluator <- function(log_density, layout, nan) {
+  call_density <- batch_caller(log_density, layout)
+  n <- layout$n
+  plain <- length(layout$blocks) == 0L
+  function(points) {
+    answers <- rep(list(list(-Inf, NULL)), ncol(points))
+    x <- lapply(seq_len(ncol(points)), function(j) constrain(layout, points[, j]))
+    usable <- which(!vapply(x, is.null, NA))
+    if (length(usable) == 0L) return(answers)
+    result <- call_density(if (plain) points else matrix(unlist(x[usable]), n))
+    for (j in seq_along(usable)) {
+      value <- result[[1L]][j]
+      slope <- result[[2L]][, j]
+      answer <- if (!is.finite(value + sum(slope))) check_answer(value, slope, n, nan)
+      at <- usable[j]
+      if (is.null(answer)) {
+        answer <- if (plain) {
+          list(value, slope)
+        } else {
+          list(value + attr(x[[at]], "jacobian"),
+               pull_back(layout, points[, at], x[[at]], slope))
+        }
+      }
+      answers[[at]] <- answer
+    }
+    answers
+  }
+}
+
+# function(x) giving list(values, gradient matrix) for the constrained points in the columns of x.
+batch_caller <- function(log_density, layout) {
+  if (inherits(log_density, c("cl_likelihood", "cl_log_posterior"))) {
+    return(column_caller(density_caller(log_density, layout)))
+  }
+  if (is.null(layout$arguments)) {
+    return(function(x) {
+      rownames(x) <- layout$given
+      answer <- log_density(x)
+      list(batch_values(answer, ncol(x)),
+           batch_slope(attr(answer, "gradient", exact = TRUE), dim(x), "the gradient"))
+    })
+  }
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  places <- lapply(layout$arguments, `[[`, "index")
+  extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
+  function(x) {
+    arguments <- lapply(places, function(at) x[at, , drop = FALSE])
+    names(arguments) <- names
+    answer <- do.call(log_density, c(arguments, extra))
+    values <- batch_values(answer, ncol(x))
+    slope <- attr(answer, "gradient", exact = TRUE)
+    result <- matrix(0, nrow(x), ncol(x))
+    for (i in seq_along(names)) {
+      result[places[[i]], ] <- batch_slope(slope[[names[i]]], c(length(places[[i]]), ncol(x)),
+                                           sprintf("the gradient by '%s'", names[i]))
+    }
+    list(values, result)
+  }
+}
+
+# The same for a function of one point.
+column_caller <- function(call_density) {
+  function(x) {
+    answers <- lapply(seq_len(ncol(x)), function(j) call_density(x[, j]))
+    list(vapply(answers, `[[`, 0, 1L), vapply(answers, `[[`, x[, 1L], 2L, USE.NAMES = FALSE))
+  }
+}
+
+batch_values <- function(answer, count) {
+  if (is.numeric(answer) && length(answer) == count) return(as.vector(answer))
+  statcl_abort("density", sprintf("'log_density' must give %d values for %d columns, not %s", count,
+                                  count, describe(answer)), argument = "log_density")
+}
+
+batch_slope <- function(slope, dim, what) {
+  if (is.numeric(slope) && length(slope) == prod(dim)) return(matrix(slope, dim[1L], dim[2L]))
+  statcl_abort("density", sprintf("%s must be a %d x %d matrix, not %s", what, dim[1L], dim[2L],
+                                  describe(slope)), argument = "log_density")
+}

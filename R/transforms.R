@@ -1,0 +1,182 @@
+# Transforms of constrained parameters to the whole line, with their Jacobians, for cl_sample().
+#
+# A transform is a list of class "cl_transform":
+#   label      in words, for print()
+#   size       function(n): how many unconstrained numbers n constrained ones need
+#   inside     function(x): whether x is a valid value, strictly inside
+#   free       function(x): the unconstrained value
+#   value      function(u): the constrained value
+#   jacobian   function(u, x): log |d x / d u|
+#   pull       function(u, x, slope): from the gradient by x of F to that by u of F + jacobian
+
+#' Constrained parameters
+#'
+#' Transforms for [cl_sample()]: it moves on the whole line, and the log density is called with
+#' constrained values. The logarithm of the Jacobian is added to the log density, so that the draws
+#' follow the density that the function gives *of the constrained parameters*.
+#'
+#' | | constrained \eqn{x}{x} | \eqn{x(u)}{x(u)} | log Jacobian |
+#' |---|---|---|---|
+#' | `cl_lower(l)` | above `l` | \eqn{l + e^u}{l + exp(u)} | \eqn{\sum u}{sum(u)} |
+#' | `cl_upper(h)` | below `h` | \eqn{h - e^u}{h - exp(u)} | \eqn{\sum u}{sum(u)} |
+#' | `cl_bounds(l, h)` | between | \eqn{l + (h - l) / (1 + e^{-u})}{l + (h - l) / (1 + exp(-u))} |
+#'   \eqn{\sum \log (h - l) + \log p + \log (1 - p)}{sum(log(h - l) + log(p) + log(1 - p))},
+#'   \eqn{p = 1 / (1 + e^{-u})}{p = 1 / (1 + exp(-u))} |
+#' | `cl_ordered()` | increasing | \eqn{x_1 = u_1, x_i = x_{i-1} + e^{u_i}}{x[1] = u[1], x[i] =
+#'   x[i - 1] + exp(u[i])} | \eqn{\sum_{i > 1} u_i}{sum(u[-1])} |
+#' | `cl_simplex()` | positive, sum 1 | softmax of \eqn{V u}{V u} |
+#'   \eqn{\sum \log x + \frac{1}{2} \log n}{sum(log(x)) + log(n) / 2} |
+#'
+#' For the simplex of n numbers \eqn{V} has n - 1 orthonormal columns orthogonal to (1, ..., 1):
+#' the isometric log-ratio of Egozcue et al. (2003, *Mathematical Geology* 35), which treats all
+#' entries alike. It is a density of the first n - 1 entries.
+#'
+#' @param lower,upper bounds: one number, or one for each entry of the parameter. With
+#'   `cl_bounds()` they may be infinite.
+#' @return An object of class `"cl_transform"` for the argument `transform` of [cl_sample()].
+#' @section Errors:
+#' `statcl_error_argument` if the bounds are not numbers, or not in order.
+#' @seealso [cl_sample()]
+#' @name transforms
+#' @examples
+#' # A standard deviation with an exponential prior
+#' density <- function(x) structure(-2 * x, gradient = -2)
+#' fit <- cl_sample(density, init = c(sd = 1), transform = cl_lower(0), chains = 1, warmup = 200,
+#'                  iter = 300, seed = 1)
+#' range(as.matrix(fit))
+NULL
+
+#' @rdname transforms
+#' @export
+cl_lower <- function(lower = 0) {
+  lower <- check_bound(lower, "lower")
+  new_transform(sprintf("above %s", bound_text(lower)),
+                inside = function(x) all(x > lower),
+                free = function(x) log(x - lower),
+                value = function(u) lower + exp(u),
+                jacobian = function(u, x) sum(u),
+                pull = function(u, x, slope) slope * exp(u) + 1, bounds = length(lower))
+}
+
+#' @rdname transforms
+#' @export
+cl_upper <- function(upper) {
+  upper <- check_bound(upper, "upper")
+  new_transform(sprintf("below %s", bound_text(upper)),
+                inside = function(x) all(x < upper),
+                free = function(x) log(upper - x),
+                value = function(u) upper - exp(u),
+                jacobian = function(u, x) sum(u),
+                pull = function(u, x, slope) 1 - slope * exp(u), bounds = length(upper))
+}
+
+#' @rdname transforms
+#' @export
+cl_bounds <- function(lower, upper) {
+  lower <- check_bound(lower, "lower", infinite = TRUE)
+  upper <- check_bound(upper, "upper", infinite = TRUE)
+  n <- max(length(lower), length(upper))
+  if (!length(lower) %in% c(1L, n) || !length(upper) %in% c(1L, n)) {
+    abort_argument("upper", sprintf("'lower' has %d numbers, 'upper' has %d", length(lower),
+                                    length(upper)))
+  }
+  if (any(lower >= upper)) abort_argument("upper", "'upper' must be above 'lower'")
+  open_below <- is.infinite(lower)
+  open_above <- is.infinite(upper)
+  if (any(lower == Inf) || any(upper == -Inf)) {
+    abort_argument("lower", "'lower' must not be Inf, nor 'upper' -Inf")
+  }
+  if (all(open_below & open_above)) return(new_identity(n))
+  if (all(open_above) && !any(open_below)) return(cl_lower(lower))
+  if (all(open_below) && !any(open_above)) return(cl_upper(upper))
+  if (any(open_below | open_above)) {
+    abort_argument("lower", "the infinite bounds must be the same for all entries")
+  }
+  width <- upper - lower
+  new_transform(sprintf("between %s and %s", bound_text(lower), bound_text(upper)),
+                inside = function(x) all(x > lower & x < upper),
+                free = function(x) log(x - lower) - log(upper - x),
+                value = function(u) lower + width * stats::plogis(u),
+                jacobian = function(u, x) {
+                  sum(log(width) + stats::plogis(u, log.p = TRUE) + stats::plogis(-u, log.p = TRUE))
+                },
+                pull = function(u, x, slope) {
+                  slope * width * stats::dlogis(u) + stats::plogis(-u) - stats::plogis(u)
+                }, bounds = n)
+}
+
+#' @rdname transforms
+#' @export
+cl_ordered <- function() {
+  new_transform("increasing",
+                inside = function(x) all(diff(x) > 0),
+                free = function(x) c(x[1L], log(diff(x)))[seq_along(x)],
+                value = function(u) cumsum(c(u[1L], exp(u[-1L]))),
+                jacobian = function(u, x) sum(u[-1L]),
+                pull = function(u, x, slope) {
+                  above <- rev(cumsum(rev(slope)))
+                  c(above[1L], above[-1L] * exp(u[-1L]) + 1)
+                })
+}
+
+#' @rdname transforms
+#' @export
+cl_simplex <- function() {
+  basis <- NULL # for the size last used
+  basis_for <- function(n) {
+    if (is.null(basis) || nrow(basis) != n) basis <<- simplex_basis(n)
+    basis
+  }
+  new_transform("a simplex",
+                inside = function(x) all(x > 0) && abs(sum(x) - 1) < 1e-8,
+                free = function(x) as.vector(crossprod(basis_for(length(x)), log(x))),
+                value = function(u) {
+                  z <- as.vector(basis_for(length(u) + 1L) %*% u)
+                  z <- exp(z - max(z))
+                  z / sum(z)
+                },
+                jacobian = function(u, x) sum(log(x)) + log(length(x)) / 2,
+                pull = function(u, x, slope) {
+                  n <- length(x)
+                  by_z <- x * (slope - sum(slope * x)) + 1 - n * x
+                  as.vector(crossprod(basis_for(n), by_z))
+                }, size = function(n) n - 1L, least = 2L)
+}
+
+# n x (n - 1), orthonormal columns that sum to zero.
+simplex_basis <- function(n) {
+  basis <- stats::contr.helmert(n)
+  unname(sweep(basis, 2L, sqrt(colSums(basis^2)), "/"))
+}
+
+new_identity <- function(n) {
+  new_transform("unconstrained", inside = function(x) TRUE, free = function(x) x,
+                value = function(u) u, jacobian = function(u, x) 0,
+                pull = function(u, x, slope) slope, bounds = n)
+}
+
+# `bounds`: how many entries the bounds are for; 1 serves any number. `least`: the fewest entries.
+new_transform <- function(label, inside, free, value, jacobian, pull, size = function(n) n,
+                          bounds = 1L, least = 1L) {
+  structure(list(label = label, inside = inside, free = free, value = value, jacobian = jacobian,
+                 pull = pull, size = size, bounds = bounds, least = least),
+            class = "cl_transform")
+}
+
+check_bound <- function(x, argument, infinite = FALSE) {
+  if (!is.numeric(x) || is.object(x) || length(x) == 0L || anyNA(x)) {
+    abort_argument(argument, sprintf("'%s' must be a number, or one for each entry", argument))
+  }
+  if (!infinite && !all(is.finite(x))) {
+    abort_argument(argument, sprintf("'%s' must be finite", argument))
+  }
+  as.double(x)
+}
+
+bound_text <- function(x) if (length(x) == 1L) format(x) else "a bound each"
+
+#' @export
+print.cl_transform <- function(x, ...) {
+  cat("<cl_transform> ", x$label, "\n", sep = "")
+  invisible(x)
+}

@@ -1,0 +1,290 @@
+# ---- arguments -----------------------------------------------------------------------------------
+
+test_that("wrong arguments are refused before any work", {
+  calls <- 0
+  density <- function(x) {
+    calls <<- calls + 1
+    standard_normal(x)
+  }
+  refused <- function(argument, ...) expect_fault(cl_sample(...), "argument", argument = argument)
+  refused("log_density", 1, 0)
+  refused("init", density, "a")
+  refused("init", density, NULL)
+  refused("init", density, numeric())
+  refused("init", density, c(1, NA))
+  refused("init", density, list(a = 1, 2))
+  refused("init", density, list(a = 1, a = 2))
+  refused("init", density, list(1, 2, 3), chains = 2)
+  refused("init", density, list(1, 2:3), chains = 2)
+  refused("init", density, function(chain) "a")
+  refused("chains", density, 0, chains = 0)
+  refused("warmup", density, 0, warmup = -1)
+  refused("iter", density, 0, iter = 0)
+  refused("iter", density, 0, iter = 1.5)
+  refused("method", density, 0, method = "gibbs")
+  refused("adapt_delta", density, 0, adapt_delta = 1)
+  refused("max_depth", density, 0, max_depth = 0)
+  refused("leapfrogs", density, 0, leapfrogs = 0)
+  refused("metric", density, 0, metric = "dense")
+  refused("step_size", density, 0, step_size = -1)
+  refused("inverse_metric", density, 0, inverse_metric = c(1, 2))
+  refused("inverse_metric", density, 0, inverse_metric = 0)
+  refused("jitter", density, 0, jitter = -1)
+  refused("seed", density, 0, seed = "a")
+  refused("workers", density, 0, workers = 0)
+  refused("batch", density, 0, batch = NA)
+  refused("nan", density, 0, nan = "ignore")
+  refused("save_warmup", density, 0, save_warmup = "yes")
+  refused("refresh", density, 0, refresh = -1)
+  expect_identical(calls, 0)
+})
+
+test_that("starts are taken as a vector, a list, a function or one for each chain", {
+  first <- function(...) {
+    at <- list()
+    density <- function(x, y = NULL) {
+      at[[length(at) + 1L]] <<- x
+      if (is.null(y)) standard_normal(x) else with_slope(-(x^2 + y^2) / 2, list(x = -x, y = -y))
+    }
+    fit <- cl_sample(density, ..., warmup = 0, iter = 3, step_size = 0.1, seed = 1)
+    list(at = at, fit = fit)
+  }
+  expect_identical(first(c(0.5, 2), chains = 1)$at[[1]], c(0.5, 2))
+  expect_identical(first(c(a = 0.5), chains = 1)$at[[1]], c(a = 0.5))
+  expect_identical(first(list(x = 1, y = 2), chains = 1)$at[[1]], 1)
+  run <- first(function(chain) chain / 4, chains = 2)
+  expect_identical(run$at[[1]], 0.25)
+  expect_true(0.5 %in% unlist(run$at))
+  run <- first(list(c(1, 1), c(2, 2)), chains = 2)
+  expect_true(any(vapply(run$at, identical, NA, c(2, 2))))
+  jittered <- first(c(10, 10), chains = 2)$at[[1]]
+  expect_true(all(jittered != 10 & abs(jittered - 10) <= 1))
+})
+
+test_that("arguments keep their shapes, and draws get names by index", {
+  density <- function(m, v) {
+    stopifnot(identical(dim(m), c(2L, 2L)), length(v) == 3L)
+    with_slope(-sum(m^2) / 2 - sum(v^2) / 2, list(v = -v, m = -m))
+  }
+  fit <- cl_sample(density, list(m = diag(2), v = c(a = 1, b = 2, c = 3)), chains = 1,
+                   warmup = 20, iter = 10, seed = 1)
+  expect_identical(colnames(as.matrix(fit)),
+                   c("m[1,1]", "m[2,1]", "m[1,2]", "m[2,2]", "v[a]", "v[b]", "v[c]"))
+})
+
+# ---- densities that fail -------------------------------------------------------------------------
+
+# A standard normal density that does something else in its n-th call.
+fails_at <- function(n, what) {
+  calls <- 0
+  function(x) {
+    calls <<- calls + 1
+    if (calls == n) what(x) else standard_normal(x)
+  }
+}
+
+density_fault <- function(n, what, ...) {
+  expect_fault(cl_sample(fails_at(n, what), c(a = 0, b = 0), chains = 2, warmup = 50, iter = 50,
+                         seed = 1, ...), "density", argument = "log_density")
+}
+
+test_that("a density that fails is named, with where and the draws so far", {
+  e <- density_fault(500, function(x) stop("no such luck"))
+  expect_match(conditionMessage(e), "'log_density' failed: no such luck \\(chain [12], iteration")
+  expect_match(conditionMessage(e$parent), "no such luck")
+  expect_named(e$parameters, c("a", "b"))
+  expect_true(e$chain %in% 1:2 && e$iteration > 10)
+  expect_s3_class(e$draws, "cl_sample")
+  expect_false(e$draws$complete)
+  expect_equal(nrow(e$draws$draws), max(e$iteration - 51, 50 * (e$chain == 2)))
+  expect_identical(deparse(conditionCall(e)[[1]]), "cl_sample")
+  early <- density_fault(1, function(x) stop("at once"))
+  expect_null(early$draws)
+  expect_identical(early$iteration, 0L)
+})
+
+test_that("NaN, Inf, wrong lengths and missing gradients are faults, early and in mid-run", {
+  for (n in c(1, 300)) {
+    say <- function(what, pattern, ...) {
+      expect_match(conditionMessage(density_fault(n, what, ...)), pattern)
+    }
+    say(function(x) with_slope(NaN, -x), "the value of 'log_density' is NaN")
+    say(function(x) with_slope(NA_real_, -x), "the value of 'log_density' is NaN")
+    say(function(x) with_slope(-1, c(NaN, 1)), "the gradient of 'log_density' is NaN")
+    say(function(x) with_slope(Inf, -x), "is Inf")
+    say(function(x) with_slope(-1, 1), "length 1, not 2")
+    say(function(x) with_slope(-1, numeric()), "length 0, not 2")
+    say(function(x) -1, "must have the attribute \"gradient\"")
+    say(function(x) with_slope(c(-1, 2), x), "must give one number")
+    say(function(x) NULL, "must give one number")
+    say(function(x) with_slope("a", x), "must give one number")
+  }
+  named <- function(slope) {
+    expect_fault(cl_sample(function(a) with_slope(-1, slope), list(a = 0), chains = 1), "density")
+  }
+  expect_match(conditionMessage(named(list(b = 1))), "a list of a")
+  expect_match(conditionMessage(named(1)), "a list of a")
+  expect_match(conditionMessage(named(list(a = 1:2))), "gradient by 'a' has length 2, not 1")
+})
+
+test_that("faults in lockstep name the chain, and functions for one point only are refused", {
+  calls <- 0
+  density <- function(x) {
+    calls <<- calls + 1
+    if (calls > 400 && ncol(x) > 1) x[, 2] <- NaN
+    with_slope(-colSums(x^2) / 2, -x)
+  }
+  e <- expect_fault(cl_sample(density, c(0, 0), chains = 3, warmup = 50, iter = 200, seed = 1,
+                              batch = TRUE), "density")
+  expect_match(conditionMessage(e), "NaN")
+  expect_s3_class(e$draws, "cl_sample")
+  e <- expect_fault(cl_sample(standard_normal, c(0, 0), chains = 3, batch = TRUE), "density")
+  expect_match(conditionMessage(e), "must give 3 values for 3 columns")
+  broken <- function(x) if (any(x[1, ] > 1.5)) stop("out") else with_slope(-colSums(x^2) / 2, -x)
+  e <- expect_fault(cl_sample(broken, c(0, 0), chains = 3, seed = 1, batch = TRUE), "density")
+  expect_match(conditionMessage(e), "failed: out \\(chain")
+  expect_gt(e$parameters[[1]], 1.5)
+})
+
+test_that("points of density zero are left, and NaN on request", {
+  # a half normal without its transform
+  half <- function(outside) function(x) if (x < 0) outside(x) else standard_normal(x)
+  ways <- list(function(x) with_slope(-Inf, 0), function(x) with_slope(-Inf, NaN),
+               function(x) statcl_abort("not_pd", "not positive definite", order = 1),
+               function(x) statcl_abort("nonfinite", "overflow"))
+  draws <- lapply(ways, function(way) {
+    fit <- quiet_sample(half(way), 1, chains = 2, warmup = 200, iter = 500, seed = 5)
+    expect_true(all(fit$draws > 0))
+    expect_gt(sum(fit$rejections), 0)
+    fit$draws
+  })
+  expect_true(all(vapply(draws, identical, NA, draws[[1]])))
+  expect_lt(abs(mean(draws[[1]]) - sqrt(2 / pi)), 0.1)
+  nan <- quiet_sample(half(function(x) with_slope(NaN, 0)), 1, chains = 2, warmup = 200, iter = 500,
+                      seed = 5, nan = "reject")
+  expect_identical(nan$draws, draws[[1]])
+  nowhere <- function(x) with_slope(-Inf, 0)
+  e <- expect_fault(cl_sample(nowhere, 0, chains = 1), "density")
+  expect_match(conditionMessage(e), "cannot be computed at 'init'")
+  e <- expect_fault(cl_sample(nowhere, 0, chains = 2), "density")
+  expect_match(conditionMessage(e), "100 points around")
+})
+
+test_that("what cannot be sampled from is said", {
+  flat <- function(x) with_slope(0, 0)
+  e <- expect_fault(cl_sample(flat, 0, chains = 1, seed = 1), "density")
+  expect_match(conditionMessage(e), "so flat")
+  point <- function(x) with_slope(if (x == 0) 0 else -1e300, 0)
+  e <- expect_fault(cl_sample(point, 0, chains = 1, seed = 1), "density")
+  expect_match(conditionMessage(e), "no step is small enough")
+})
+
+# ---- interrupts ----------------------------------------------------------------------------------
+
+interrupt <- function(x) {
+  tools::pskill(Sys.getpid(), tools::SIGINT)
+  Sys.sleep(0.2)
+  stop("not interrupted")
+}
+
+test_that("an interrupted run keeps its draws", {
+  skip_on_os("windows")
+  run <- function(n, ...) {
+    cl_sample(fails_at(n, interrupt), c(a = 0, b = 0), chains = 2, warmup = 50, seed = 1, ...)
+  }
+  expect_warning(fit <- run(600, iter = 200), "interrupted: the result has",
+                 class = "statcl_warning")
+  expect_false(fit$complete)
+  expect_output(print(fit), "interrupted")
+  whole <- cl_sample(standard_normal, c(a = 0, b = 0), chains = 2, warmup = 50, iter = 200,
+                     seed = 1)
+  kept <- nrow(fit$draws)
+  expect_gt(kept, 10)
+  expect_identical(unname(fit$draws), unname(whole$draws[seq_len(kept), seq_len(ncol(fit$draws)), ,
+                                                         drop = FALSE]))
+  # late in the second chain both count
+  expect_warning(fit <- run(round(sum(whole$evaluations) - 50), iter = 200), "interrupted")
+  expect_identical(dim(fit$draws)[2], 2L)
+  expect_fault(run(20, iter = 200), "interrupted")
+})
+
+test_that("an interrupted run in lockstep keeps its draws", {
+  skip_on_os("windows")
+  calls <- 0
+  density <- function(x) {
+    calls <<- calls + 1
+    if (calls == 400) interrupt(x)
+    with_slope(-colSums(x^2) / 2, -x)
+  }
+  expect_warning(fit <- cl_sample(density, c(0, 0), chains = 3, warmup = 30, iter = 400, seed = 1,
+                                  batch = TRUE), "interrupted")
+  expect_gte(dim(fit$draws)[2], 2L)
+  expect_gt(nrow(fit$draws), 10)
+})
+
+# ---- workers -------------------------------------------------------------------------------------
+
+test_that("new R processes get what the density uses, and report its faults", {
+  skip_on_cran()
+  result <- run_r(c(
+    "library(statcl)",
+    "precision <- 4",
+    "scaled <- function(x) x * precision",
+    "likelihood <- cl_likelihood('bernoulli_logit', c(0, 1, 1, 0), c(-1, 0, 1, 2))",
+    "density <- function(alpha, beta) {",
+    "  value <- likelihood(alpha, beta)",
+    "  slope <- attr(value, 'gradient')",
+    "  slope$beta <- slope$beta - scaled(beta)",
+    "  slope$alpha <- slope$alpha - alpha",
+    "  structure(value - precision * beta^2 / 2 - alpha^2 / 2, gradient = slope)",
+    "}",
+    "run <- function(f, ...) cl_sample(f, list(alpha = 0, beta = 0), chains = 2, warmup = 100,",
+    "                                  iter = 50, seed = 3, ...)",
+    "cluster <- parallel::makePSOCKcluster(2)",
+    "a <- run(density, workers = cluster)",
+    "b <- run(density)",
+    "stopifnot(identical(a$draws, b$draws))",
+    "bad <- function(alpha, beta) if (alpha > 0.5) stop('too large') else density(alpha, beta)",
+    "e <- tryCatch(run(bad, workers = cluster), statcl_error_density = function(e) e)",
+    "stopifnot(grepl('too large', conditionMessage(e)), e$chain %in% 1:2)",
+    "posterior <- cl_log_posterior(likelihood, ~ -precision * beta^2 / 2, ~ -alpha^2 / 2)",
+    "a <- run(posterior, workers = cluster)",
+    "stopifnot(max(abs(a$draws - b$draws)) < 1e-6)",
+    "parallel::stopCluster(cluster)",
+    "cat('done')"))
+  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(paste(result$output, collapse = " "), "done")
+})
+
+test_that("workers run while this session has a device in use", {
+  skip_on_cran()
+  require_device()
+  result <- run_r(c(
+    "library(statcl)",
+    sprintf("cl_use('%s', engine = 'device')", test_device_id()),
+    "set.seed(1)",
+    "x <- matrix(rnorm(200), 100)",
+    "likelihood <- cl_likelihood('bernoulli_logit', rbinom(100, 1, 0.5), x)",
+    "run <- function(...) cl_sample(likelihood, list(alpha = 0, beta = c(0, 0)), chains = 2,",
+    "                               warmup = 30, iter = 20, seed = 3, ...)",
+    "a <- run()",
+    "b <- run(workers = 2)",
+    "stopifnot(max(abs(a$draws - b$draws)) < 1e-6)",
+    "cat('done')"), timeout = 120)
+  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(paste(result$output, collapse = " "), "done")
+})
+
+test_that("progress is shown on request only", {
+  run <- function(refresh) {
+    capture.output({
+      fit <- cl_sample(standard_normal, 0, chains = 1, warmup = 20, iter = 20, seed = 1,
+                       refresh = refresh)
+    }, type = "message")
+  }
+  expect_identical(run(0), character())
+  lines <- run(10)
+  expect_length(lines, 4)
+  expect_match(lines[1], "chain 1: 10 of 40 (warm-up)", fixed = TRUE)
+  expect_match(lines[4], "chain 1: 40 of 40 (sampling)", fixed = TRUE)
+})

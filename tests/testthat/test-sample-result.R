@@ -1,0 +1,125 @@
+small_fit <- function(...) {
+  cl_sample(standard_normal, c(a = 0, b = 0), chains = 3, warmup = 100, iter = 80, seed = 1, ...)
+}
+
+# ---- the result ----------------------------------------------------------------------------------
+
+test_that("the result has its parts and conversions", {
+  fit <- small_fit()
+  expect_identical(dim(fit$draws), c(80L, 3L, 2L))
+  expect_identical(as.array(fit), fit$draws)
+  m <- as.matrix(fit)
+  expect_identical(dim(m), c(240L, 2L))
+  expect_identical(unname(m[81:160, "b"]), unname(fit$draws[, 2, "b"]))
+  d <- as.data.frame(fit)
+  expect_named(d, c(".chain", ".iteration", ".draw", "a", "b"))
+  expect_identical(d$a[d$.chain == 3 & d$.iteration == 5], fit$draws[[5, 3, "a"]])
+  expect_identical(d$.draw, 1:240)
+  for (name in names(fit$diagnostics)) expect_identical(dim(fit$diagnostics[[name]]), c(80L, 3L))
+  expect_named(fit$diagnostics, c("accept_stat", "step_size", "tree_depth", "leapfrogs",
+                                  "divergent", "energy", "log_density"))
+  expect_equal(fit$diagnostics$log_density, unname(-apply(fit$draws^2, 1:2, sum)) / 2)
+  expect_true(all(fit$diagnostics$energy >= -fit$diagnostics$log_density))
+  expect_identical(fit$diagnostics$leapfrogs >= 2^(fit$diagnostics$tree_depth) - 1,
+                   matrix(TRUE, 80, 3))
+  expect_true(fit$complete)
+  expect_identical(fit$call[[1]], quote(cl_sample))
+})
+
+test_that("the warm-up is kept on request, and the draws are the same", {
+  fit <- small_fit(save_warmup = TRUE)
+  expect_identical(dim(fit$warmup$draws), c(100L, 3L, 2L))
+  expect_identical(fit$draws, small_fit()$draws)
+  expect_null(small_fit()$warmup)
+})
+
+test_that("print, summary and plot show what they should", {
+  fit <- small_fit()
+  expect_output(print(fit), "3 chains of 80 iterations each after 100 of warm-up \\(NUTS\\)")
+  table <- summary(fit, "b", probs = 0.25)
+  expect_s3_class(table, "summary.cl_sample")
+  expect_named(table, c("parameter", "mean", "mcse", "sd", "25%", "ess_bulk", "ess_tail", "rhat"))
+  expect_equal(table$mean, mean(fit$draws[, , "b"]))
+  expect_equal(table[["25%"]], unname(quantile(fit$draws[, , "b"], 0.25)))
+  expect_output(print(table), "ess_bulk")
+  expect_fault(summary(fit, "c"), "argument", argument = "parameters")
+  expect_fault(summary(fit, probs = 2), "argument", argument = "probs")
+  many <- cl_sample(standard_normal, numeric(12), chains = 1, warmup = 50, iter = 20, seed = 1)
+  expect_output(print(many), "and 2 more parameters")
+  expect_identical(nrow(summary(many, "par")), 12L)
+  file <- tempfile(fileext = ".pdf")
+  pdf(file)
+  on.exit(unlink(file))
+  old <- par("mfrow")
+  plot(fit)
+  expect_identical(par("mfrow"), old)
+  plot(many)
+  dev.off()
+  expect_gt(file.size(file), 5000)
+  expect_fault(plot(fit, "c"), "argument", argument = "parameters")
+})
+
+test_that("a stuck chain and too few draws do no harm", {
+  fit <- quiet_sample(function(x) with_slope(if (x[1] == 1) 0 else -1e4, 0 * x), c(1, 2),
+                      chains = 1, warmup = 0, iter = 30, step_size = 0.1, seed = 1)
+  table <- summary(fit)
+  expect_identical(table$sd, c(0, 0))
+  expect_true(all(is.na(table$ess_bulk)) && all(is.na(table$rhat)))
+  expect_output(print(fit), "diverged")
+  one <- cl_sample(standard_normal, 0, chains = 1, warmup = 50, iter = 1, seed = 1)
+  expect_output(print(one), "1 chain of 1 iteration ")
+  expect_identical(dim(as.matrix(one)), c(1L, 1L))
+})
+
+test_that("as_draws() is a method once posterior is there", {
+  expect_identical(names(dimnames(as_draws.cl_sample(small_fit()))),
+                   c("iteration", "chain", "variable"))
+  skip_if_not(nzchar(system.file(package = "posterior")), "the package posterior")
+  fit <- small_fit()
+  draws <- getExportedValue("posterior", "as_draws")(fit)
+  theirs <- as.data.frame(getExportedValue("posterior", "summarise_draws")(draws))
+  ours <- summary(fit)
+  expect_equal(ours$rhat, theirs$rhat, tolerance = 1e-10)
+  expect_equal(ours$ess_bulk, theirs$ess_bulk, tolerance = 0.02)
+  expect_equal(ours$ess_tail, theirs$ess_tail, tolerance = 0.02)
+})
+
+# ---- R-hat and effective sample size -------------------------------------------------------------
+
+test_that("autocovariances agree with their sums", {
+  set.seed(1)
+  x <- cumsum(rnorm(37))
+  off <- x - mean(x)
+  expected <- vapply(0:36, function(k) sum(off[seq_len(37 - k)] * off[k + seq_len(37 - k)]) / 37, 0)
+  expect_equal(autocovariance(x), expected, tolerance = 1e-12)
+})
+
+test_that("the effective size is that of processes where it is known", {
+  set.seed(2)
+  for (phi in c(-0.5, 0, 0.5, 0.9)) {
+    x <- if (phi == 0) {
+      matrix(rnorm(20000), 5000)
+    } else {
+      replicate(4, as.vector(arima.sim(list(ar = phi), 5000)))
+    }
+    expected <- 20000 * (1 - phi) / (1 + phi)
+    tolerance <- if (phi > 0.5) 0.25 else 0.12
+    expect_equal(effective_size(x), expected, tolerance = tolerance)
+    expect_equal(ess_bulk(x), expected, tolerance = tolerance + 0.03)
+    expect_lt(abs(rhat(x) - 1), 0.01)
+  }
+})
+
+test_that("R-hat sees chains that differ in place or in width, and drift", {
+  set.seed(3)
+  x <- matrix(rnorm(4000), 1000)
+  expect_lt(rhat(x), 1.01)
+  expect_gt(rhat(sweep(x, 2, c(0, 0, 0, 2), "+")), 1.1)
+  expect_gt(rhat(sweep(x, 2, c(1, 1, 1, 3), "*")), 1.1)
+  expect_gt(rhat(x + seq(0, 2, length.out = 1000)), 1.1)
+  expect_lt(ess_bulk(sweep(x, 2, c(0, 0, 0, 3), "+")), 50)
+  # of heavy tails, where variances do not exist
+  heavy <- matrix(rcauchy(4000), 1000)
+  expect_lt(rhat(heavy), 1.01)
+  expect_gt(ess_bulk(heavy), 3000)
+})
