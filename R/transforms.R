@@ -15,19 +15,19 @@
 #' constrained values. The logarithm of the Jacobian is added to the log density, so that the draws
 #' follow the density that the function gives *of the constrained parameters*.
 #'
-#' | | constrained \eqn{x}{x} | \eqn{x(u)}{x(u)} | log Jacobian |
-#' |---|---|---|---|
-#' | `cl_lower(l)` | above `l` | \eqn{l + e^u}{l + exp(u)} | \eqn{\sum u}{sum(u)} |
-#' | `cl_upper(h)` | below `h` | \eqn{h - e^u}{h - exp(u)} | \eqn{\sum u}{sum(u)} |
-#' | `cl_bounds(l, h)` | between | \eqn{l + (h - l) / (1 + e^{-u})}{l + (h - l) / (1 + exp(-u))} |
-#'   \eqn{\sum \log (h - l) + \log p + \log (1 - p)}{sum(log(h - l) + log(p) + log(1 - p))},
-#'   \eqn{p = 1 / (1 + e^{-u})}{p = 1 / (1 + exp(-u))} |
-#' | `cl_ordered()` | increasing | \eqn{x_1 = u_1, x_i = x_{i-1} + e^{u_i}}{x[1] = u[1], x[i] =
-#'   x[i - 1] + exp(u[i])} | \eqn{\sum_{i > 1} u_i}{sum(u[-1])} |
-#' | `cl_simplex()` | positive, sum 1 | softmax of \eqn{V u}{V u} |
-#'   \eqn{\sum \log x + \frac{1}{2} \log n}{sum(log(x)) + log(n) / 2} |
+#' With unconstrained numbers \eqn{u}{u}:
+#' - `cl_lower(l)`, above l: \eqn{x = l + e^u}{x = l + exp(u)}, log Jacobian \eqn{\sum u}{sum(u)};
+#' - `cl_upper(h)`, below h: \eqn{x = h - e^u}{x = h - exp(u)}, \eqn{\sum u}{sum(u)};
+#' - `cl_bounds(l, h)`, between: \eqn{x = l + (h - l) p}{x = l + (h - l) p} with
+#'   \eqn{p = 1 / (1 + e^{-u})}{p = 1 / (1 + exp(-u))},
+#'   \eqn{\sum \log ((h - l) p (1 - p))}{sum(log((h - l) p (1 - p)))};
+#' - `cl_ordered()`, increasing: \eqn{x_1 = u_1}{x[1] = u[1]},
+#'   \eqn{x_i = x_{i-1} + e^{u_i}}{x[i] = x[i - 1] + exp(u[i])},
+#'   \eqn{u_2 + \dots + u_n}{u[2] + ... + u[n]};
+#' - `cl_simplex()`, positive with sum 1: \eqn{x}{x} is proportional to \eqn{e^{V u}}{exp(V u)},
+#'   \eqn{\sum \log x + \frac{1}{2} \log n}{sum(log(x)) + log(n) / 2}.
 #'
-#' For the simplex of n numbers \eqn{V} has n - 1 orthonormal columns orthogonal to (1, ..., 1):
+#' For the simplex of n numbers \eqn{V}{V} has n - 1 orthonormal columns orthogonal to (1, ..., 1):
 #' the isometric log-ratio of Egozcue et al. (2003, *Mathematical Geology* 35), which treats all
 #' entries alike. It is a density of the first n - 1 entries.
 #'

@@ -1,0 +1,120 @@
+# Posteriors that are known from elsewhere.
+
+test_that("a logistic posterior agrees with quadrature", {
+  # two parameters, few observations: far from normal
+  x <- c(-1.2, -0.3, 0.1, 0.8, 1.5, 2.2)
+  y <- c(0, 0, 1, 0, 1, 1)
+  likelihood <- cl_likelihood("bernoulli_logit", y, x)
+  posterior <- cl_log_posterior(likelihood, ~ -alpha^2 / 8, ~ -beta^2 / 8)
+  a <- seq(-9, 9, length.out = 241)
+  grid <- expand.grid(alpha = a, beta = a)
+  eta <- outer(grid$alpha, rep(1, 6)) + outer(grid$beta, x)
+  weight <- exp(rowSums(matrix(plogis(eta * rep(2 * y - 1, each = nrow(grid)), log.p = TRUE),
+                               nrow(grid))) - grid$alpha^2 / 8 - grid$beta^2 / 8)
+  weight <- weight / sum(weight)
+  mean <- colSums(grid * weight)
+  sd <- sqrt(colSums(grid^2 * weight) - mean^2)
+  fit <- cl_sample(posterior, list(alpha = 0, beta = 0), chains = 4, warmup = 300, iter = 1000,
+                   seed = 1)
+  expect_moments(fit, unname(mean), unname(sd))
+  below <- sum(weight[grid$beta < 1])
+  draws <- 1 * (fit$draws[, , "beta"] < 1)
+  expect_lt(abs(mean(draws) - below), 4 * sd(draws) / sqrt(effective_size(halves(draws))))
+})
+
+test_that("with many observations the posterior is that of maximum likelihood", {
+  set.seed(4)
+  n <- 4000
+  x <- matrix(rnorm(n * 3), n)
+  y <- rbinom(n, 1, plogis(3 * x[, 1] - 2 * x[, 2] + 1))
+  peer <- glm(y ~ x, family = binomial)
+  likelihood <- cl_likelihood("bernoulli_logit", y, x)
+  fit <- cl_sample(likelihood, list(alpha = 0, beta = numeric(3)), chains = 2, warmup = 300,
+                   iter = 500, seed = 1)
+  error <- sqrt(diag(vcov(peer)))
+  table <- summary(fit)
+  # the skewness moves the mean by a tenth or so of the standard error
+  expect_lt(max(abs(table$mean - coef(peer)) / error), 0.25)
+  expect_equal(table$sd, unname(error), tolerance = 0.1)
+  expect_lt(max(table$rhat), 1.02)
+})
+
+test_that("a likelihood on a device gives the host's posterior", {
+  set.seed(5)
+  x <- matrix(rnorm(600), 200)
+  y <- rbinom(200, 1, plogis(x[, 1]))
+  each_engine({
+    likelihood <- cl_likelihood("bernoulli_logit", y, x)
+    fit <- cl_sample(likelihood, list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
+                     iter = 10, seed = 1, jitter = 1)
+    again <- with_cl(cl_sample(cl_likelihood("bernoulli_logit", y, x),
+                               list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
+                               iter = 10, seed = 1, jitter = 1), engine = "host")
+    # paths part after rounding differences have grown; early on they are the same
+    expect_equal(fit$draws[1, 1, ], again$draws[1, 1, ], tolerance = 1e-3)
+  })
+})
+
+test_that("the parameters of a Gaussian process can be sampled", {
+  set.seed(6)
+  x <- seq(0, 1, length.out = 15)
+  y <- sin(6 * x) + rnorm(15, sd = 0.2)
+  likelihood <- cl_gp_likelihood(y, x, k_exp_quad())
+  # log-normal priors on all three: with the Jacobian, normal ones on the logarithms
+  density <- function(par) {
+    value <- likelihood(par)
+    logs <- log(par / c(1, 0.3, 0.2))
+    with_slope(as.vector(value) - sum(logs^2) / 2 - sum(log(par)),
+               attr(value, "gradient") - (logs + 1) / par)
+  }
+  fit <- quiet_sample(density, c(sd = 1, lengthscale = 0.3, noise = 0.2), transform = cl_lower(0),
+                      chains = 2, warmup = 150, iter = 200, seed = 1)
+  # self-normalised importance sampling from the prior
+  logs <- matrix(rnorm(3 * 4000), 3) + log(c(1, 0.3, 0.2))
+  weight <- apply(logs, 2, function(z) {
+    tryCatch(likelihood(exp(z), gradient = FALSE)[1], statcl_error = function(e) -Inf)
+  })
+  weight <- exp(weight - max(weight))
+  expected <- colSums(t(logs) * weight) / sum(weight)
+  spread <- sqrt(colSums(t((logs - expected)^2) * weight) / sum(weight))
+  found <- colMeans(log(as.matrix(fit)))
+  expect_lt(max(abs(found - expected) / spread), 0.25)
+})
+
+test_that("ranks are uniform in simulation-based calibration", {
+  # half a minute, and the same on all engines: once in continuous integration is enough
+  skip_if_not(identical(Sys.getenv("STATCL_TEST_DEVICE"), "required"), "the long run")
+  # mu ~ N(0, 1), sigma ~ exponential(1), y_i ~ N(mu, sigma), 5 of them. Ranks of the parameters
+  # and of the log likelihood among 19 draws, of 500 data sets.
+  ranks <- function(jacobian, count) {
+    set.seed(7)
+    t(vapply(seq_len(count), function(i) {
+      mu <- rnorm(1)
+      sigma <- rexp(1)
+      y <- rnorm(5, mu, sigma)
+      sums <- c(sum(y), sum(y^2))
+      log_likelihood <- function(mu, sigma) {
+        -5 * log(sigma) - (sums[2] - 2 * mu * sums[1] + 5 * mu^2) / (2 * sigma^2)
+      }
+      density <- function(x) {
+        mu <- x[1L]
+        sigma <- x[2L]
+        squares <- sums[2L] - 2 * mu * sums[1L] + 5 * mu^2
+        with_slope(-mu^2 / 2 - sigma - (5 + jacobian) * log(sigma) - squares / (2 * sigma^2),
+                   c(-mu + (sums[1L] - 5 * mu) / sigma^2,
+                     -1 - (5 + jacobian) / sigma + squares / sigma^3))
+      }
+      fit <- quiet_sample(density, c(mu = 0, sigma = 1), transform = list(sigma = cl_lower(0)),
+                          chains = 1, warmup = 80, iter = 57, jitter = 0.5)
+      draws <- as.matrix(fit)[seq(3, 57, by = 3), ]
+      c(sum(draws[, 1] < mu), sum(draws[, 2] < sigma),
+        sum(log_likelihood(draws[, 1], draws[, 2]) < log_likelihood(mu, sigma)))
+    }, numeric(3)))
+  }
+  p_values <- function(ranks) {
+    apply(ranks, 2, function(r) chisq.test(table(factor(r %/% 2, 0:9)))$p.value)
+  }
+  expect_gt(min(p_values(ranks(0, 500))), 1e-3)
+  # a density that forgets a Jacobian is seen
+  expect_lt(min(p_values(ranks(1, 100))), 1e-3)
+})
