@@ -31,18 +31,26 @@ simulate() {
   R_LIBS=$library timeout 300 Rscript .ci/oclgrind.R "$@" > "$work/out" 2>&1
 }
 
-for topic in $(Rscript .ci/oclgrind.R --list); do
-  start=$SECONDS
-  if simulate "$installed" "$topic" && [ ! -s "$OCLGRIND_LOG" ]; then
+# clean TOPIC [KIND]
+clean() {
+  local start=$SECONDS
+  if simulate "$installed" "$1" && [ ! -s "$OCLGRIND_LOG" ]; then
     passed=$((passed + 1))
-    echo "clean: $topic ($((SECONDS - start)) s)"
+    echo "clean: $1${2:+, $2} ($((SECONDS - start)) s)"
   else
     failed=$((failed + 1))
-    echo "not clean: $topic"
+    echo "not clean: $1${2:+, $2}"
     tail -n 15 "$work/out"
     head -n 40 "$OCLGRIND_LOG"
   fi
-done
+}
+for topic in $(Rscript .ci/oclgrind.R --list); do clean "$topic"; done
+
+# The simulator is taken for a GPU; these topics have kernels of their own for CPUs. Not optimised:
+# its check of uninitialised values fails in the optimiser's shuffles of vectors.
+export OCLGRIND_LOCAL_MEM_SIZE=1048576
+on_cpu() { STATCL_GPU_KERNELS=0 OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
+for topic in products triangular; do on_cpu clean "$topic" "CPU kernels"; done
 
 # planted TOPIC FILE SED REPORT: changes a kernel file in a copy of the package; the simulator must
 # report it in these words.
@@ -72,6 +80,9 @@ planted reduce reduce.cl "$barrier" 'data race|[Uu]ninitialized'
 planted covariance covariance.cl "$barrier" 'data race'
 planted elementwise elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
 planted covariance covariance.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' '[Uu]ninitialized'
+on_cpu planted products gemm_cpu.cl 's/r < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'
+on_cpu planted triangular triangular_cpu.cl 's/x\[p\] = \(double8\)\(0\.0\)/;/' \
+  '[Uu]ninitialized'
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

@@ -99,11 +99,13 @@ static void context_destroy(scl_context *ctx) {
   free_context(cl);
 }
 
-/* STATCL_GPU_KERNELS=1: a CPU device runs the kernels made for GPUs, so that they can be tested
- * where there is none. */
-static bool gpu_kernels_wanted(void) {
+/* Whether the kernels made for CPUs run. STATCL_GPU_KERNELS=1 (0) has a device take those made for
+ * GPUs (CPUs) whatever it is, so that both can be tested where there is only one. */
+static bool cpu_kernels_wanted(const scl_device_info *info) {
   const char *wanted = getenv("STATCL_GPU_KERNELS");
-  return wanted != NULL && strcmp(wanted, "1") == 0;
+  if (wanted != NULL && strcmp(wanted, "1") == 0) return false;
+  if (wanted != NULL && strcmp(wanted, "0") == 0) return true;
+  return info->type == SCL_DEVICE_CPU;
 }
 
 scl_status scl_device_open(size_t index, scl_context **out) {
@@ -122,7 +124,7 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   const scl_cl_handle *handle = scl_cl_handle_of(index);
   cl->info = list[index];
   cl->index = index;
-  cl->cpu = cl->info.type == SCL_DEVICE_CPU && !gpu_kernels_wanted();
+  cl->cpu = cpu_kernels_wanted(&cl->info);
   cl->profiled = profiling_wanted;
   cl->device = handle->device;
   cl->base.engine = &scl_cl_engine;

@@ -33,6 +33,16 @@ static bool use_strips(scl_cl_op *op, size_t n, bool right, scl_block b) {
   return n > TRIANGULAR_LEAF / 2 && (!right || scl_cl_aligned(b)) && scl_cl_has_mma(op->cl);
 }
 
+/* The kernel that solves by substitution, TRIANGULAR_ITEMS right-hand sides a group. */
+static scl_cl_kernel substitution(const scl_cl_op *op, size_t rhs, size_t batch, size_t local[2],
+                                  size_t global[2]) {
+  local[0] = op->cl->cpu ? 1 : TRIANGULAR_ITEMS;
+  local[1] = 1;
+  global[0] = (rhs + TRIANGULAR_ITEMS - 1) / TRIANGULAR_ITEMS * local[0];
+  global[1] = batch;
+  return op->cl->cpu ? SCL_K_triangular_cpu_substitute : SCL_K_triangular_substitute;
+}
+
 static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
                              scl_block b) {
   size_t n = t.nrow, rhs = form->right ? b.nrow : b.ncol;
@@ -48,11 +58,12 @@ static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, s
                                                        .b = b,
                                                        .packed = form->packed});
   }
-  size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(rhs, local[0]), 1};
-  return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii", (int)n,
-                       (int)rhs, t, b.buffer, (long long)b.offset,
-                       (long long)(form->right ? b.ld : 1), (long long)(form->right ? 1 : b.ld),
-                       (int)form->transposed, (int)form->reversed, 0LL, 0LL, (int)n, (int)rhs);
+  size_t local[2], global[2];
+  scl_cl_kernel kernel = substitution(op, rhs, 1, local, global);
+  return scl_cl_launch(op, kernel, 2, global, local, "iibmllliillii", (int)n, (int)rhs, t, b.buffer,
+                       (long long)b.offset, (long long)(form->right ? b.ld : 1),
+                       (long long)(form->right ? 1 : b.ld), (int)form->transposed,
+                       (int)form->reversed, 0LL, 0LL, (int)n, (int)rhs);
 }
 
 /* b2 -= M21 b1: `known` are the solved unknowns, `off` the block of T between the two. */
@@ -137,13 +148,13 @@ scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
 static scl_status invert_leaves(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
   size_t n = t.nrow, leaf = min_size(n, TRIANGULAR_LEAF);
   size_t batch = (n + leaf - 1) / leaf, last = n - (batch - 1) * leaf;
-  size_t local[2] = {TRIANGULAR_ITEMS, 1}, global[2] = {scl_round_up(leaf, local[0]), batch};
+  size_t local[2], global[2];
+  scl_cl_kernel kernel = substitution(op, leaf, batch, local, global);
   solve_form form = form_of(SCL_RIGHT, lower ? SCL_LOWER : SCL_UPPER, SCL_NO_TRANS);
-  return scl_cl_launch(op, SCL_K_triangular_substitute, 2, global, local, "iibmllliillii",
-                       (int)leaf, (int)leaf, t, dst.buffer, (long long)dst.offset,
-                       (long long)dst.ld, 1LL, (int)form.transposed, (int)form.reversed,
-                       (long long)(leaf * (t.ld + 1)), (long long)(leaf * (dst.ld + 1)), (int)last,
-                       (int)last);
+  return scl_cl_launch(op, kernel, 2, global, local, "iibmllliillii", (int)leaf, (int)leaf, t,
+                       dst.buffer, (long long)dst.offset, (long long)dst.ld, 1LL,
+                       (int)form.transposed, (int)form.reversed, (long long)(leaf * (t.ld + 1)),
+                       (long long)(leaf * (dst.ld + 1)), (int)last, (int)last);
 }
 
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
