@@ -23,8 +23,9 @@ static int region_code(scl_region region) {
 }
 
 /* Kernels by who computes the tiles, op of A, op of B. */
-static const scl_cl_kernel tile_kernels[4][2][2] = {
+static const scl_cl_kernel tile_kernels[5][2][2] = {
     {{SCL_K_gemm_nn, SCL_K_gemm_nt}, {SCL_K_gemm_tn, SCL_K_gemm_tt}},
+    {{SCL_K_gemm_large_nn, SCL_K_gemm_large_nt}, {SCL_K_gemm_large_tn, SCL_K_gemm_large_tt}},
     {{SCL_K_gemm_cpu_nn, SCL_K_gemm_cpu_nt}, {SCL_K_gemm_cpu_tn, SCL_K_gemm_cpu_tt}},
     {{SCL_K_gemm_mma_small_nn, SCL_K_gemm_mma_small_nt},
      {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
@@ -52,10 +53,10 @@ static tile_shape shape_of(const scl_cl_op *op, const scl_cl_product *p, scl_cl_
     size_t order = cpu_tile(op, p);
     return (tile_shape){order, order, 1};
   }
-  if (tile == SCL_CL_TILE_PORTABLE) {
-    size_t items = (GEMM_GPU_TILE_M / GEMM_GPU_ITEM_M) * (GEMM_GPU_TILE_N / GEMM_GPU_ITEM_N);
-    return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, items};
-  }
+  if (tile == SCL_CL_TILE_PORTABLE)
+    return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
+  if (tile == SCL_CL_TILE_PORTABLE_LARGE)
+    return (tile_shape){GEMM_GPU_LARGE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
   size_t m = tile == SCL_CL_TILE_MMA_LARGE ? GEMM_MMA_LARGE_M : GEMM_MMA_SMALL_M;
   return (tile_shape){m, GEMM_MMA_TILE_N, GEMM_MMA_ITEMS};
 }
@@ -87,11 +88,20 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
 /* From so many large tiles on they keep every unit of a large device busy for several rounds. */
 enum { MANY_TILES = 800 };
 
+/* The large tile needs two groups to a unit to keep it busy, and the local memory. */
+static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
+  size_t tiles = ceil_div(p->c.nrow, GEMM_GPU_LARGE_M) * ceil_div(p->c.ncol, GEMM_GPU_TILE_N);
+  if (p->region != SCL_ALL) tiles = ceil_div(tiles, 2);
+  bool large = tiles * p->batch >= 2 * (size_t)op->cl->info.units && !op->cl->cpu;
+  return large && op->cl->info.local_memory >= GEMM_GPU_LARGE_BYTES ? SCL_CL_TILE_PORTABLE_LARGE
+                                                                    : SCL_CL_TILE_PORTABLE;
+}
+
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   if (op->cl->cpu && op->cl->info.local_memory >= GEMM_CPU_BYTES) return SCL_CL_TILE_CPU;
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
-  if (!aligned || !scl_cl_has_mma(op->cl)) return SCL_CL_TILE_PORTABLE;
+  if (!aligned || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
   size_t tiles = ceil_div(p->c.nrow, GEMM_MMA_LARGE_M) * ceil_div(p->c.ncol, GEMM_MMA_TILE_N);
   if (p->region != SCL_ALL) tiles = ceil_div(tiles, 2);
   /* With a transposed A the large tile needs more registers than there are. */

@@ -27,6 +27,7 @@ scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
  * CPUs groups of one work-item with GEMM_CPU_BYTES of local memory. */
 typedef enum {
   SCL_CL_TILE_PORTABLE = 0,
+  SCL_CL_TILE_PORTABLE_LARGE,
   SCL_CL_TILE_CPU,
   SCL_CL_TILE_MMA_SMALL,
   SCL_CL_TILE_MMA_LARGE

@@ -19,10 +19,6 @@
  * The inner multiply is one function with a fixed contract (gemm_multiply, with GEMM_ROW and
  * GEMM_COLUMN); a device-specific variant replaces these three. */
 
-#define GEMM_TILE_M GEMM_GPU_TILE_M
-#define GEMM_TILE_N GEMM_GPU_TILE_N
-#define GEMM_ITEM_M GEMM_GPU_ITEM_M
-#define GEMM_ITEM_N GEMM_GPU_ITEM_N
 #ifndef GEMM_DEPTH
 #define GEMM_DEPTH 8
 #endif
@@ -40,12 +36,16 @@
 #define GEMM_FETCH_A (GEMM_TILE_M * GEMM_DEPTH / GEMM_ITEMS) /* elements fetched by a work-item */
 #define GEMM_FETCH_B (GEMM_TILE_N * GEMM_DEPTH / GEMM_ITEMS)
 
+/* Place of a work-item among those of a tile: 32 neighbours are 8 x 4, so that what they read from
+ * local memory together is as little as can be. */
+#define GEMM_PLACE_M(item) ((item) % 8 + (item) / 32 % (GEMM_ITEM_ROWS / 8) * 8)
+#define GEMM_PLACE_N(item) ((item) / 8 % 4 + (item) / (4 * GEMM_ITEM_ROWS) * 4)
+
 /* Row (column) of the tile that accumulator row i (column j) of a work-item stands for: pairs of
  * neighbours, so that local memory is read and C is written in runs over the work-items. */
-#define GEMM_ROW(item, i)                                                                          \
-  (2 * ((item) % GEMM_ITEM_ROWS) + (i) / 2 * (2 * GEMM_ITEM_ROWS) + (i) % 2)
+#define GEMM_ROW(item, i) (2 * GEMM_PLACE_M(item) + (i) / 2 * (2 * GEMM_ITEM_ROWS) + (i) % 2)
 #define GEMM_COLUMN(item, j)                                                                       \
-  (2 * ((item) / GEMM_ITEM_ROWS) + (j) / 2 * (2 * GEMM_ITEM_COLUMNS) + (j) % 2)
+  (2 * GEMM_PLACE_N(item) + (j) / 2 * (2 * GEMM_ITEM_COLUMNS) + (j) % 2)
 
 /* c[j][i] += sum over d < GEMM_DEPTH of a[d][GEMM_ROW(item, i)] * b[d][GEMM_COLUMN(item, j)], where
  * a (b) has rows of GEMM_LD_A (GEMM_LD_B) doubles and starts at a multiple of 16 bytes. Called by
@@ -74,33 +74,42 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
   }
 }
 
-/* The place (r, d) in a piece of `tile` x GEMM_DEPTH of the i-th element that a work-item fetches:
- * work-items run along what is contiguous in global memory. */
-#define GEMM_PLACE(r, d, item, i, tile, k_contiguous)                                              \
-  const uint place_ = (item) + (i) * GEMM_ITEMS;                                                   \
-  const int r = (k_contiguous) ? place_ / GEMM_DEPTH : place_ % (tile);                            \
-  const int d = (k_contiguous) ? place_ % GEMM_DEPTH : place_ / (tile)
+/* The share of a work-item in a piece of `tile` rows (of op(A), or columns of op(B)) x GEMM_DEPTH:
+ * work-items run along what is contiguous in global memory, and element i of the share is at row
+ * `first + i * GEMM_SHARE_ROWS`, depth `deep + i * GEMM_SHARE_DEPTH`. */
+#define GEMM_SHARE_ROWS(k_contiguous) ((k_contiguous) ? GEMM_ITEMS / GEMM_DEPTH : 0)
+#define GEMM_SHARE_DEPTH(k_contiguous, tile) ((k_contiguous) ? 0 : GEMM_ITEMS / (tile))
+#define GEMM_SHARE(first, deep, k_contiguous, tile, item)                                          \
+  const int first = (k_contiguous) ? (item) / GEMM_DEPTH : (item) % (tile);                        \
+  const int deep = (k_contiguous) ? (item) % GEMM_DEPTH : (item) / (tile)
 
-/* Fetches a work-item's share of a piece of `count` elements a work-item; x points at its first
- * element. Rows from `rows` on and depths from `depth` on are zero. */
-SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x, const int ld,
-                           const int k_contiguous, const int tile, const int rows, const int depth,
-                           const uint item) {
-  SCL_UNROLL
-  for (int i = 0; i < count; i++) {
-    GEMM_PLACE(r, d, item, i, tile, k_contiguous);
-    share[i] = 0.0;
-    if (r < rows && d < depth) share[i] = x[k_contiguous ? d + (long)r * ld : r + (long)d * ld];
+/* Fetches a work-item's share of `count` elements; x points at its first one and the others follow
+ * `step` apart. Rows from `rows` on and depths from `depth` on are zero. */
+SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x,
+                           const long step, const int k_contiguous, const int tile, const int rows,
+                           const int depth, const uint item) {
+  GEMM_SHARE(first, deep, k_contiguous, tile, item);
+  if (rows >= tile && depth >= GEMM_DEPTH) {
+    SCL_UNROLL
+    for (int i = 0; i < count; i++) share[i] = x[i * step];
+  } else {
+    SCL_UNROLL
+    for (int i = 0; i < count; i++) {
+      const int r = first + i * GEMM_SHARE_ROWS(k_contiguous);
+      const int d = deep + i * GEMM_SHARE_DEPTH(k_contiguous, tile);
+      share[i] = 0.0;
+      if (r < rows && d < depth) share[i] = x[i * step];
+    }
   }
 }
 
 SCL_INLINE void gemm_store(const double *share, const int count, __local double *piece,
                            const int k_contiguous, const int tile, const uint item) {
+  GEMM_SHARE(first, deep, k_contiguous, tile, item);
   SCL_UNROLL
-  for (int i = 0; i < count; i++) {
-    GEMM_PLACE(r, d, item, i, tile, k_contiguous);
-    piece[d * (tile + GEMM_PAD) + r] = share[i];
-  }
+  for (int i = 0; i < count; i++)
+    piece[(deep + i * GEMM_SHARE_DEPTH(k_contiguous, tile)) * (tile + GEMM_PAD) + first +
+          i * GEMM_SHARE_ROWS(k_contiguous)] = share[i];
 }
 
 /* Writes a work-item's part of the tile whose first element is (row0, column0). A column is read
@@ -155,13 +164,18 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
   }
 
   const int k_a = t_a, k_b = !t_b; /* which operands are contiguous along k */
-  A += k_a ? begin + (long)row0 * lda : row0 + (long)begin * lda;
-  B += k_b ? begin + (long)column0 * ldb : column0 + (long)begin * ldb;
+  GEMM_SHARE(first_a, deep_a, k_a, GEMM_TILE_M, item);
+  GEMM_SHARE(first_b, deep_b, k_b, GEMM_TILE_N, item);
+  const int row_a = row0 + first_a, row_b = column0 + first_b;
+  A += k_a ? begin + deep_a + (long)row_a * lda : row_a + (long)(begin + deep_a) * lda;
+  B += k_b ? begin + deep_b + (long)row_b * ldb : row_b + (long)(begin + deep_b) * ldb;
+  const long step_a = (long)(k_a ? GEMM_SHARE_ROWS(1) : GEMM_SHARE_DEPTH(0, GEMM_TILE_M)) * lda;
+  const long step_b = (long)(k_b ? GEMM_SHARE_ROWS(1) : GEMM_SHARE_DEPTH(0, GEMM_TILE_N)) * ldb;
   const int size = GEMM_DEPTH * (GEMM_LD_A + GEMM_LD_B);
   int stage = 0;
   if (begin < end) {
-    gemm_fetch(share_a, GEMM_FETCH_A, A, lda, k_a, GEMM_TILE_M, m - row0, end - begin, item);
-    gemm_fetch(share_b, GEMM_FETCH_B, B, ldb, k_b, GEMM_TILE_N, n - column0, end - begin, item);
+    gemm_fetch(share_a, GEMM_FETCH_A, A, step_a, k_a, GEMM_TILE_M, m - row0, end - begin, item);
+    gemm_fetch(share_b, GEMM_FETCH_B, B, step_b, k_b, GEMM_TILE_N, n - column0, end - begin, item);
     gemm_store(share_a, GEMM_FETCH_A, pieces, k_a, GEMM_TILE_M, item);
     gemm_store(share_b, GEMM_FETCH_B, pieces + GEMM_DEPTH * GEMM_LD_A, k_b, GEMM_TILE_N, item);
   }
@@ -173,8 +187,8 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
     if (left > 0) {
       A += k_a ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * lda;
       B += k_b ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * ldb;
-      gemm_fetch(share_a, GEMM_FETCH_A, A, lda, k_a, GEMM_TILE_M, m - row0, left, item);
-      gemm_fetch(share_b, GEMM_FETCH_B, B, ldb, k_b, GEMM_TILE_N, n - column0, left, item);
+      gemm_fetch(share_a, GEMM_FETCH_A, A, step_a, k_a, GEMM_TILE_M, m - row0, left, item);
+      gemm_fetch(share_b, GEMM_FETCH_B, B, step_b, k_b, GEMM_TILE_N, n - column0, left, item);
     }
     gemm_multiply(c, current, current + GEMM_DEPTH * GEMM_LD_A, item);
     if (left > 0) {
@@ -211,7 +225,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
               views, region, row0, column0, get_local_id(0), (__local double *)pieces);            \
   }
 
-GEMM_KERNEL(gemm_nn, 0, 0)
-GEMM_KERNEL(gemm_nt, 0, 1)
-GEMM_KERNEL(gemm_tn, 1, 0)
-GEMM_KERNEL(gemm_tt, 1, 1)
+GEMM_KERNEL(GEMM_NAME(nn), 0, 0)
+GEMM_KERNEL(GEMM_NAME(nt), 0, 1)
+GEMM_KERNEL(GEMM_NAME(tn), 1, 0)
+GEMM_KERNEL(GEMM_NAME(tt), 1, 1)

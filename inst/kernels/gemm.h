@@ -10,6 +10,11 @@
 #define GEMM_GPU_TILE_N 64
 #define GEMM_GPU_ITEM_M 8
 #define GEMM_GPU_ITEM_N 4
+/* The same of the large tile (gemm_large.h); both take GEMM_GPU_ITEMS work-items. */
+#define GEMM_GPU_LARGE_M 128
+#define GEMM_GPU_LARGE_ITEM_N 8
+#define GEMM_GPU_ITEMS 128
+#define GEMM_GPU_LARGE_BYTES 26000 /* of local memory, rounded up */
 
 /* gemm_cpu.cl: largest tile, of which tiles are STEP, 2 STEP, 4 STEP (a multiple of both panels),
  * and the length of a slice along k. */
