@@ -4,3 +4,7 @@
 #' @export
 setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list",
                                view = "character"))
+
+#' @rdname clArray
+#' @export
+setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list"))

@@ -18,7 +18,8 @@
 #' data is gone (`statcl_error_stale`). Save `as.matrix(x)`.
 #'
 #' @param data,x a numeric or logical matrix or vector (a vector becomes one column); for `as_cl()`
-#'   also a `clMatrix`, which is returned as it is.
+#'   also an array with three dimensions, which becomes a [clArray], and a `clMatrix`, which is
+#'   returned as it is.
 #' @param nrow,ncol the dimensions; `data` is recycled as by [matrix()].
 #' @param view what is known of the values.
 #' @param dimnames `NULL` or a list of row and column names.
@@ -60,7 +61,8 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
 #' @rdname clMatrix
 #' @export
 as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
-  if (is_cl(x)) return(x)
+  if (is_cl(x) || is_cl_array(x)) return(x)
+  if (length(dim(x)) == 3L) return(array_to_cl(x))
   x <- check_numeric(x, "x")
   if (is.null(dim(x))) {
     x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
@@ -109,7 +111,9 @@ cl_zeros <- function(nrow, ncol = nrow) {
 #' @rdname cl_memory
 #' @export
 cl_free <- function(x) {
-  if (!is_cl(x)) abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))
+  if (!is_cl(x) && !is_cl_array(x)) {
+    abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))
+  }
   .Call(r_matrix_free, x@handle)
   invisible()
 }

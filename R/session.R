@@ -223,10 +223,10 @@ forked <- function() !is.null(session$opened_by) && session$opened_by != Sys.get
 # rows of a square matrix, or elements of X.
 threshold_table <- data.frame(
   op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm",
-         "covariance", "gp"),
+         "covariance", "gp", "batch"),
   unit = c("rows", "rows", "rows (cube root of m n k)", "rows", "rows", "elements", "elements of x",
-           "rows", "rows"),
-  gpu = c(1200, 800, 1000, 1500, 1000, Inf, 1e5, 2000, 200),
+           "rows", "rows", "order cubed times matrices"),
+  gpu = c(1200, 800, 1000, 1500, 1000, Inf, 1e5, 2000, 200, 1e9),
   stringsAsFactors = FALSE)
 
 #' Sizes from which the device is used

@@ -113,6 +113,8 @@ typedef struct {
   scl_cl_buffer *pool; /* released buffers, newest first (scl_cl_memory.c) */
   size_t pooled;       /* their bytes */
   int wanted_home;     /* queue of the temporary that is being made, else -1 */
+  cl_mem batch_flag;   /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
+  cl_int batch_seen;   /* its value as last read */
   scl_cl_variant variant;
   char variant_reason[128]; /* why the portable kernels are in charge */
 } scl_cl_context;
@@ -231,6 +233,8 @@ scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst);
 scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
 /* scl_cl_adjoint.c */
 scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool *taken);
+/* scl_cl_batch.c */
+scl_status scl_cl_batch(scl_context *ctx, const struct scl_batch_pass *pass);
 /* scl_cl_glm.c, scl_cl_covariance.c */
 scl_status scl_cl_glm(scl_context *ctx, const struct scl_glm_pass *pass);
 scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);

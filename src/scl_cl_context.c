@@ -85,6 +85,7 @@ static void free_context(scl_cl_context *cl) {
     if (cl->mark[q] != NULL) scl_cl.clReleaseEvent(cl->mark[q]);
   }
   scl_cl_staging_free(cl);
+  if (cl->batch_flag != NULL) scl_cl.clReleaseMemObject(cl->batch_flag);
   scl_cl_programs_free(cl);
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
     if (cl->queue[q] != NULL) scl_cl.clReleaseCommandQueue(cl->queue[q]);
@@ -220,6 +221,7 @@ const scl_engine scl_cl_engine = {
     .potrf_adjoint_leaf = scl_cl_potrf_adjoint_leaf,
     .potrf_adjoint = scl_cl_potrf_adjoint,
     .adjoint_leaf = 256,
+    .batch = scl_cl_batch,
     .covariance = scl_cl_covariance,
     .covariance_adjoint = scl_cl_covariance_adjoint,
     .glm = scl_cl_glm,

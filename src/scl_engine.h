@@ -65,6 +65,7 @@ typedef struct {
   double scalar;
 } scl_operand;
 
+struct scl_batch_pass;      /* scl_batch.h */
 struct scl_glm_pass;        /* scl_glm.h */
 struct scl_covariance_pass; /* scl_covariance.h */
 
@@ -138,6 +139,11 @@ typedef struct scl_engine {
   /* The same for any order at once, where the engine knows a better way than the recursion over the
    * leaf. NULL, or *taken = false and nothing done, leaves it to that. */
   scl_status (*potrf_adjoint)(scl_context *ctx, scl_block l, scl_block s, bool *taken);
+
+  /* ---- batches of small matrices --------------------------------------------------------------
+   */
+  /* One operation on all matrices of a batch. Waits where the pass asks for a status. */
+  scl_status (*batch)(scl_context *ctx, const struct scl_batch_pass *pass);
 
   /* ---- statistics -----------------------------------------------------------------------------
    */

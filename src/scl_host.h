@@ -72,6 +72,8 @@ scl_status scl_host_trsm(scl_context *ctx, scl_side side, scl_view view, scl_tra
 scl_status scl_host_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
 scl_status scl_host_potri(scl_context *ctx, scl_block l, scl_block dst);
 scl_status scl_host_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
+/* scl_host_batch.c */
+scl_status scl_host_batch(scl_context *ctx, const struct scl_batch_pass *pass);
 /* scl_host_glm.c, scl_host_covariance.c */
 scl_status scl_host_glm(scl_context *ctx, const struct scl_glm_pass *pass);
 scl_status scl_host_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);

@@ -102,6 +102,7 @@ const scl_engine scl_host_engine = {
     .trtri = scl_host_trtri,
     .potri = scl_host_potri,
     .potrf_adjoint_leaf = scl_host_potrf_adjoint_leaf,
+    .batch = scl_host_batch,
     .covariance = scl_host_covariance,
     .covariance_adjoint = scl_host_covariance_adjoint,
     .adjoint_leaf = 64,

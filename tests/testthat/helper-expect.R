@@ -26,7 +26,10 @@ expect_close <- function(object, expected, tol = 1e-12, scale = NULL) {
   invisible(object)
 }
 
-on_base <- function(x) if (methods::is(x, "clMatrix")) as.matrix(x) else x
+on_base <- function(x) {
+  if (methods::is(x, "clMatrix")) return(as.matrix(x))
+  if (methods::is(x, "clArray")) as.array(x) else x
+}
 
 shape <- function(x) paste(if (is.null(dim(x))) length(x) else dim(x), collapse = " x ")
 

@@ -1,0 +1,474 @@
+# Batches of small matrices: the same operation on many independent matrices at once.
+
+#' Batches of small matrices
+#'
+#' Thousands or millions of small problems at once: inverses, Cholesky factors, solutions,
+#' determinants, products and normal densities of matrices that lie in an array `n x n x batch`,
+#' as per-group regressions, Kalman filters and mixed models need them. One call does what a loop
+#' `for (i in seq_len(batch)) solve(a[, , i])` does.
+#'
+#' An operand with one matrix (a matrix, or an array with a third dimension of 1) serves the whole
+#' batch in `cl_batch_solve()`, `cl_batch_tri_solve()`, `cl_batch_matmul()` and
+#' `cl_batch_mvn_lpdf()`. Orders go up to 128, except in products. With base R input the engine is
+#' chosen by the work in all ([cl_thresholds()], entry `batch`, counted as n^3 times matrices); a
+#' [clArray] (from [as_cl()]) stays where it is.
+#'
+#' * `cl_batch_inverse()`: inverses by Gauss-Jordan elimination with row pivoting. For n <= 3,
+#'   `method = "cofactors"` divides the cofactors by the determinant. Its residual |I - A X|, as a
+#'   multiple of n |A| |X| eps, stays below 1 up to condition numbers of 100, as that of pivoting
+#'   does for all, but then grows: about 2 at 1e3, 20 at 1e5, 700 at 1e8 and 1e5 at 1e12 (3 x 3,
+#'   measured). On a device both take the same time, since memory is what limits them, so `"auto"`
+#'   is pivoting.
+#' * `cl_batch_chol()`: upper factors as [chol()] gives them, or lower ones. Only the lower triangles
+#'   of `a` are read. `cl_batch_chol_adjoint()` is the reverse mode, [cl_chol_adjoint()] of each.
+#' * `cl_batch_solve()`: solutions of `a x = b` by elimination with row pivoting.
+#' * `cl_batch_tri_solve()`: as [cl_tri_solve()]; one triangle is read.
+#' * `cl_batch_det()`: determinants, or logarithms of their sizes with the signs as attribute
+#'   `"sign"`. A singular matrix has determinant 0 and is no fault.
+#' * `cl_batch_matmul()`: products, of transposes if asked for.
+#' * `cl_batch_mvn_lpdf()`: log densities of multivariate normal distributions at the columns of
+#'   `y`: -n/2 log(2 pi) - sum(log(diag(L))) - |L^-1 (y - mean)|^2 / 2, all constants kept.
+#'
+#' The result for a matrix depends on that matrix alone: it has the same bits wherever in whatever
+#' batch the matrix sits, on the same engine.
+#'
+#' Matrices of different sizes go as a list to `cl_batch_chol()` and `cl_batch_solve()` (which then
+#' takes a list of right-hand sides as well); the result is a list in the same order.
+#'
+#' @param a,l an array `n x n x batch`, base R or [clArray]; one matrix counts as a batch of one.
+#'   `cl_batch_matmul()` takes arrays `m x k x batch` and `k x n x batch`. `cl_batch_chol()` and
+#'   `cl_batch_solve()` also take a list of base R matrices.
+#' @param b right-hand sides: an array `n x k x batch`, a matrix `n x batch` with one column for
+#'   each matrix, or a vector of n numbers that serves all.
+#' @param method how inverses are computed, see above.
+#' @param on_error what happens if some matrices are singular, not positive definite or not finite:
+#'   a warning, or an error.
+#' @param lower whether lower factors are given, or are in `chol`.
+#' @param l_adj dF/dl for each factor; the lower triangles are read.
+#' @param upper,transpose whether `l` is upper triangular, and whether it is transposed.
+#' @param log whether logarithms are given.
+#' @param transpose_a,transpose_b whether each matrix of `a`, `b` is transposed first.
+#' @param y a matrix `n x batch`, one observation a column; a vector is one observation.
+#' @param mean `NULL` for zero, a vector of n numbers for all, or a matrix `n x batch`.
+#' @param chol Cholesky factors of the covariance matrices: an array `n x n x batch`, or one matrix
+#'   for all.
+#' @return An array (for a matrix `b` of `cl_batch_solve()` and `cl_batch_tri_solve()` a matrix `n x
+#'   batch`; for `cl_batch_det()` and `cl_batch_mvn_lpdf()` a vector): base R if all operands are
+#'   base R, else a [clArray] or [clMatrix]. Names are kept.
+#'
+#'   Matrices that cannot be treated do not spoil the others. Their part of the result is `NaN`, one
+#'   warning tells how many there are and which come first, and the attribute `"info"` of the
+#'   result has an integer for each matrix: 0 if all is well, k if the k-th pivot is zero (or the
+#'   leading minor of order k is not positive), `NA` if the matrix has values that are not finite.
+#'   There is no such attribute when all is well.
+#' @section Errors:
+#' `statcl_error_argument` for shapes that do not fit. With `on_error = "stop"`, for the first
+#' matrix that cannot be treated (field `matrix`): `statcl_error_singular` (field `index`),
+#' `statcl_error_not_pd` (field `order`) or `statcl_error_nonfinite`. The warning has the class
+#' `statcl_warning_batch` and the fields `count` and `index` (all of them).
+#' @seealso [cl_batch_lm()] for regressions by group.
+#' @references
+#' Higham, N. J. (2002) *Accuracy and Stability of Numerical Algorithms*, chapter 14.
+#'
+#' Murray, I. (2016) Differentiation of the Cholesky decomposition.
+#' <https://arxiv.org/abs/1602.07527>
+#' @name cl_batch
+#' @examples
+#' a <- array(rnorm(3 * 3 * 1000), c(3, 3, 1000))
+#' x <- cl_batch_inverse(a)
+#' all.equal(x[, , 7], solve(a[, , 7]))
+#' cl_batch_det(a)[1:3]
+#'
+#' # Mahalanobis distances of points to the centres of their groups
+#' s <- cl_batch_matmul(a, a, transpose_a = TRUE)
+#' z <- cl_batch_tri_solve(cl_batch_chol(s), rbind(1:1000, 0, 1), upper = TRUE, transpose = TRUE)
+#' colSums(z^2)[1:3]
+#'
+#' a[, , 2] <- 0
+#' x <- suppressWarnings(cl_batch_inverse(a))
+#' which(attr(x, "info") != 0)
+#'
+#' cl_batch_chol(list(diag(2), diag(3) + 1))
+NULL
+
+batch_order <- 128L
+
+# ---- operands -----------------------------------------------------------------------------------
+
+# An operand that holds matrices: x as .Call takes it, dim (three numbers), names (three), and
+# whether it was a matrix.
+batch_operand <- function(x, argument) {
+  names <- dimnames(x)
+  dim <- dim(x)
+  if (is_cl_array(x) || is_cl(x)) {
+    x <- x@handle
+  } else {
+    x <- check_array(x, argument)
+  }
+  single <- length(dim) == 2L
+  if (single) dim <- c(dim, 1L)
+  list(x = x, dim = dim, names = c(if (is.null(names)) list(NULL, NULL) else unname(names),
+                                   list(NULL))[1:3], single = single)
+}
+
+batch_square <- function(x, argument) {
+  x <- batch_operand(x, argument)
+  if (x$dim[1L] != x$dim[2L]) {
+    abort_argument(argument, sprintf("'%s' must hold square matrices, not %d x %d", argument,
+                                     x$dim[1L], x$dim[2L]))
+  }
+  check_order(x$dim[1L], argument)
+  x
+}
+
+check_order <- function(n, argument) {
+  if (n > batch_order) {
+    abort_argument(argument, sprintf("'%s' must hold matrices of order up to %d, not %d", argument,
+                                     batch_order, as.integer(n)))
+  }
+}
+
+# Right-hand sides for matrices of order n: as batch_operand(), with dim = c(n, k, batch), and
+# `columns` if the result is a matrix with a column for each.
+batch_columns <- function(b, n, argument) {
+  dim <- dim(b)
+  columns <- length(dim) != 3L
+  names <- if (length(dim) == 2L) dimnames(b)
+  if (is_cl_array(b) || is_cl(b)) {
+    b <- b@handle
+  } else if (is.null(dim)) {
+    b <- check_numeric(b, argument)
+    dim <- c(length(b), 1L)
+  } else {
+    b <- check_array(b, argument)
+  }
+  if (dim[1L] != n) {
+    abort_argument(argument, sprintf("'%s' must have %d rows, not %d", argument, as.integer(n),
+                                     as.integer(dim[1L])))
+  }
+  if (columns) {
+    list(x = b, dim = c(n, 1L, dim[2L]), names = list(side(names, 1L), NULL, side(names, 2L)),
+         columns = TRUE)
+  } else {
+    list(x = b, dim = dim, columns = FALSE)
+  }
+}
+
+# How many matrices the operands (named lists with dim) hold; those with one serve all.
+batch_count <- function(...) {
+  operands <- list(...)
+  counts <- unname(vapply(operands, function(x) as.numeric(x$dim[3L]), 0))
+  batch <- if (any(counts != 1)) counts[counts != 1][1L] else 1
+  wrong <- which(counts != 1 & counts != batch)
+  if (length(wrong) > 0L) {
+    name <- names(operands)[wrong[1L]]
+    abort_argument(name, sprintf("'%s' must hold %d matrices or one, not %d", name,
+                                 as.integer(batch), as.integer(counts[wrong[1L]])))
+  }
+  batch
+}
+
+batch_where <- function(work, ...) if (any_handle(...)) -1L else where_for("batch", work)
+
+# ---- results ------------------------------------------------------------------------------------
+
+# What .Call gave for an array, with its dimensions and names; a matrix if the operand was one.
+batch_value <- function(result, dim, names = vector("list", 3L), single = FALSE) {
+  named <- !all(vapply(names, is.null, NA))
+  if (typeof(result) == "externalptr") {
+    if (!single) return(new_array(result, dim, names))
+    return(new_cl(.Call(r_array_matrix, result, dim[1L], dim[2L]), as.integer(dim[1:2]),
+                  names[1:2]))
+  }
+  if (single) dim <- dim[1:2]
+  dim(result) <- dim
+  if (named) dimnames(result) <- if (single) names[1:2] else names
+  result
+}
+
+# The value of a reported result, list(value, status): tells of the matrices that are not fine, and
+# notes them in "info". `fault`: "singular" or "not_pd".
+batch_report <- function(value, status, on_error, fault) {
+  info <- as.integer(status)
+  bad <- which(info != 0L)
+  if (length(bad) == 0L) return(value)
+  info[info == 255L] <- NA
+  if (on_error == "stop") batch_abort(bad[1L], info[bad[1L]], fault)
+  batch_warn(bad, info, fault)
+  attr(value, "info") <- info
+  value
+}
+
+batch_abort <- function(matrix, info, fault) {
+  if (is.na(info)) {
+    statcl_abort("nonfinite", sprintf("matrix %d has values that are not finite", matrix),
+                 matrix = matrix)
+  }
+  if (fault == "singular") {
+    statcl_abort("singular", sprintf("matrix %d is singular: pivot %d is zero", matrix, info),
+                 matrix = matrix, index = info)
+  }
+  statcl_abort("not_pd", sprintf(paste("matrix %d is not positive definite: its leading minor of",
+                                       "order %d is not positive"), matrix, info),
+               matrix = matrix, order = info)
+}
+
+batch_warn <- function(bad, info, fault) {
+  what <- c(singular = "singular", not_pd = "not positive definite")[[fault]]
+  if (anyNA(info)) what <- paste(what, "or not finite")
+  first <- paste(utils::head(bad, 5L), collapse = ", ")
+  message <- sprintf("%d of %d matrices %s %s: %s%s", length(bad), length(info),
+                     if (length(bad) == 1L) "is" else "are", what, first,
+                     if (length(bad) > 5L) ", ..." else "")
+  warning(structure(list(message = message, call = user_call(), count = length(bad), index = bad),
+                    class = c("statcl_warning_batch", "statcl_warning", "warning", "condition")))
+}
+
+check_on_error <- function(on_error) check_choice(on_error, c("warn", "stop"), "on_error")
+
+# ---- one matrix each ----------------------------------------------------------------------------
+
+#' @rdname cl_batch
+#' @export
+cl_batch_inverse <- function(a, method = c("auto", "pivoting", "cofactors"),
+                             on_error = c("warn", "stop")) {
+  method <- check_choice(method, c("auto", "pivoting", "cofactors"), "method")
+  on_error <- check_on_error(on_error)
+  a <- batch_square(a, "a")
+  n <- a$dim[1L]
+  if (method == "cofactors" && n > 3L) {
+    abort_argument("method", sprintf("cofactors invert matrices of order up to 3, not %d", n))
+  }
+  where <- batch_where(n^3 * a$dim[3L], a$x)
+  result <- .Call(r_batch_inverse, a$x, n, a$dim[3L], method == "cofactors", where)
+  value <- batch_value(result$value, a$dim, a$names[c(2L, 1L, 3L)], a$single)
+  batch_report(value, result$status, on_error, "singular")
+}
+
+#' @rdname cl_batch
+#' @export
+cl_batch_chol <- function(a, lower = FALSE, on_error = c("warn", "stop")) {
+  lower <- check_flag(lower, "lower")
+  on_error <- check_on_error(on_error)
+  if (is.list(a) && !is.object(a)) return(batch_chol_list(a, lower, on_error))
+  a <- batch_square(a, "a")
+  where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
+  result <- .Call(r_batch_chol, a$x, a$dim[1L], a$dim[3L], !lower, where)
+  batch_report(batch_value(result$value, a$dim, a$names, a$single), result$status, on_error,
+               "not_pd")
+}
+
+#' @rdname cl_batch
+#' @export
+cl_batch_chol_adjoint <- function(l, l_adj, on_error = c("warn", "stop")) {
+  on_error <- check_on_error(on_error)
+  l <- batch_square(l, "l")
+  l_adj <- batch_square(l_adj, "l_adj")
+  if (any(l$dim != l_adj$dim)) {
+    abort_argument("l_adj", sprintf("'l_adj' must be %s, as 'l' is, not %s",
+                                    paste(l$dim, collapse = " x "),
+                                    paste(l_adj$dim, collapse = " x ")))
+  }
+  where <- batch_where(l$dim[1L]^3 * l$dim[3L], l$x, l_adj$x)
+  result <- .Call(r_batch_chol_adjoint, l$x, l_adj$x, l$dim[1L], l$dim[3L], where)
+  batch_report(batch_value(result$value, l$dim, l$names, l$single), result$status, on_error,
+               "singular")
+}
+
+#' @rdname cl_batch
+#' @export
+cl_batch_det <- function(a, log = FALSE) {
+  log <- check_flag(log, "log")
+  a <- batch_square(a, "a")
+  where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
+  result <- .Call(r_batch_det, a$x, a$dim[1L], a$dim[3L], log, where)
+  if (typeof(result) == "externalptr") {
+    result <- value(result, c(a$dim[3L], 2L), list(a$names[[3L]], NULL), "general")
+    det <- result[, 1L, drop = FALSE]
+    if (log) attr(det, "sign") <- result[, 2L, drop = FALSE]
+    return(det)
+  }
+  det <- result[, 1L]
+  names(det) <- a$names[[3L]]
+  if (log) attr(det, "sign") <- as.integer(result[, 2L])
+  det
+}
+
+# ---- two operands -------------------------------------------------------------------------------
+
+#' @rdname cl_batch
+#' @export
+cl_batch_solve <- function(a, b, on_error = c("warn", "stop")) {
+  on_error <- check_on_error(on_error)
+  if (is.list(a) && !is.object(a)) return(batch_solve_list(a, b, on_error))
+  a <- batch_square(a, "a")
+  b <- batch_columns(b, a$dim[1L], "b")
+  batch <- batch_count(a = a, b = b)
+  k <- b$dim[2L]
+  where <- batch_where(a$dim[1L]^2 * (a$dim[1L] + k) * batch, a$x, b$x)
+  result <- .Call(r_batch_solve, a$x, b$x, a$dim[1L], k, batch, where)
+  batch_report(batch_solution(result$value, a, b, batch, a$names[[2L]]), result$status, on_error,
+               "singular")
+}
+
+# A solution n x k x batch, or n x batch where the right-hand side was a matrix or a vector.
+batch_solution <- function(result, a, b, batch, rows) {
+  dim <- c(b$dim[1L], b$dim[2L], batch)
+  if (b$columns) {
+    last <- if (is.null(b$names[[3L]])) a$names[[3L]] else b$names[[3L]]
+    return(batch_value(result, dim[c(1L, 3L, 2L)], list(rows, last, NULL), TRUE))
+  }
+  batch_value(result, dim, list(rows, NULL, a$names[[3L]]))
+}
+
+#' @rdname cl_batch
+#' @export
+cl_batch_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE,
+                               on_error = c("warn", "stop")) {
+  upper <- check_flag(upper, "upper")
+  transpose <- check_flag(transpose, "transpose")
+  on_error <- check_on_error(on_error)
+  l <- batch_square(l, "l")
+  b <- batch_columns(b, l$dim[1L], "b")
+  batch <- batch_count(l = l, b = b)
+  k <- b$dim[2L]
+  where <- batch_where(l$dim[1L]^2 * k * batch, l$x, b$x)
+  result <- .Call(r_batch_tri_solve, l$x, b$x, l$dim[1L], k, batch, upper, transpose, where)
+  rows <- l$names[[if (transpose) 1L else 2L]]
+  batch_report(batch_solution(result$value, l, b, batch, rows), result$status, on_error, "singular")
+}
+
+#' @rdname cl_batch
+#' @export
+cl_batch_matmul <- function(a, b, transpose_a = FALSE, transpose_b = FALSE) {
+  turn <- c(check_flag(transpose_a, "transpose_a"), check_flag(transpose_b, "transpose_b"))
+  a <- batch_operand(a, "a")
+  b <- batch_operand(b, "b")
+  batch <- batch_count(a = a, b = b)
+  rows <- if (turn[1L]) 2:1 else 1:2
+  columns <- if (turn[2L]) 2:1 else 1:2
+  m <- a$dim[rows[1L]]
+  k <- a$dim[rows[2L]]
+  n <- b$dim[columns[2L]]
+  if (b$dim[columns[1L]] != k) {
+    abort_argument("b", sprintf("'b' must have %d %s, not %d", as.integer(k),
+                                if (turn[2L]) "columns" else "rows",
+                                as.integer(b$dim[columns[1L]])))
+  }
+  where <- batch_where(as.numeric(m) * k * n * batch, a$x, b$x)
+  result <- .Call(r_batch_matmul, a$x, b$x, as.numeric(c(m, n, k, batch)), turn, where)
+  last <- if (is.null(a$names[[3L]])) b$names[[3L]] else a$names[[3L]]
+  batch_value(result, c(m, n, batch),
+              list(a$names[[rows[1L]]], b$names[[columns[2L]]], last), a$single && b$single)
+}
+
+#' @rdname cl_batch
+#' @export
+cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c("warn", "stop")) {
+  lower <- check_flag(lower, "lower")
+  on_error <- check_on_error(on_error)
+  chol <- batch_square(chol, "chol")
+  n <- chol$dim[1L]
+  columns <- function(x, argument) {
+    if (length(dim(x)) == 3L) {
+      abort_argument(argument, sprintf("'%s' must be a matrix n x batch, not an array", argument))
+    }
+    batch_columns(x, n, argument)
+  }
+  y <- columns(y, "y")
+  operands <- list(y = y, chol = chol)
+  if (!is.null(mean)) operands$mean <- mean <- columns(mean, "mean")
+  batch <- do.call(batch_count, operands)
+  # One observation under many distributions: it is repeated, as the mean and the factor are not.
+  where <- batch_where(n^2 * batch, y$x, mean$x, chol$x)
+  result <- .Call(r_batch_mvn, y$x, mean$x, chol$x, n, batch, !lower, where)
+  value <- result$value
+  if (typeof(value) == "externalptr") {
+    value <- value(value, c(batch, 1L), NULL, "general")
+  } else {
+    value <- as.vector(value)
+    names(value) <- if (is.null(y$names[[3L]])) chol$names[[3L]] else y$names[[3L]]
+  }
+  batch_report(value, result$status, on_error, "singular")
+}
+
+# ---- lists --------------------------------------------------------------------------------------
+
+# A list of square base matrices as double, checked; the condition names the element.
+list_of_squares <- function(a, argument) {
+  lapply(seq_along(a), function(i) {
+    x <- check_numeric(a[[i]], sprintf("%s[[%d]]", argument, i))
+    if (is.null(dim(x)) && length(x) == 1L) dim(x) <- c(1L, 1L)
+    if (is.null(dim(x)) || dim(x)[1L] != dim(x)[2L]) {
+      abort_argument(argument, sprintf("'%s[[%d]]' must be a square matrix, not %s", argument, i,
+                                       describe(x)))
+    }
+    check_order(dim(x)[1L], argument)
+    x
+  })
+}
+
+# Runs `call(places)` for the places of each kind, which gives list(value, status) with a matrix
+# for each in an array, and puts the results back in order.
+by_kind <- function(kind, call) {
+  result <- vector("list", length(kind))
+  status <- raw(length(kind))
+  for (places in split(seq_along(kind), kind)) {
+    part <- call(places)
+    for (i in seq_along(places)) result[[places[i]]] <- part$value(i)
+    status[places] <- part$status
+  }
+  list(value = result, status = status)
+}
+
+stack <- function(x) unlist(x, use.names = FALSE)
+
+batch_chol_list <- function(a, lower, on_error) {
+  x <- list_of_squares(a, "a")
+  n <- vapply(x, nrow, 0L)
+  result <- by_kind(n, function(places) {
+    order <- n[places[1L]]
+    count <- length(places)
+    where <- where_for("batch", as.numeric(order)^3 * count)
+    part <- .Call(r_batch_chol, as.double(stack(x[places])), order, count, !lower, where)
+    each <- order^2
+    list(status = part$status, value = function(i) {
+      matrix(part$value[(i - 1) * each + seq_len(each)], order, dimnames = dimnames(x[[places[i]]]))
+    })
+  })
+  names(result$value) <- names(a)
+  batch_report(result$value, result$status, on_error, "not_pd")
+}
+
+batch_solve_list <- function(a, b, on_error) {
+  x <- list_of_squares(a, "a")
+  if (!is.list(b) || is.object(b) || length(b) != length(a)) {
+    abort_argument("b", sprintf("'b' must be a list of %d right-hand sides, as 'a' is of matrices",
+                                length(a)))
+  }
+  n <- vapply(x, nrow, 0L)
+  right <- lapply(seq_along(b), function(i) check_numeric(b[[i]], sprintf("b[[%d]]", i)))
+  wrong <- which(vapply(right, NROW, 0L) != n)
+  if (length(wrong) > 0L) {
+    i <- wrong[1L]
+    abort_argument("b", sprintf("'b[[%d]]' must have %d rows, not %d", i, n[i], NROW(right[[i]])))
+  }
+  k <- vapply(right, NCOL, 0L)
+  result <- by_kind(paste(n, k), function(places) {
+    order <- n[places[1L]]
+    columns <- k[places[1L]]
+    count <- length(places)
+    where <- where_for("batch", as.numeric(order)^2 * (order + columns) * count)
+    part <- .Call(r_batch_solve, as.double(stack(x[places])), as.double(stack(right[places])),
+                  order, columns, count, where)
+    each <- order * columns
+    list(status = part$status, value = function(i) {
+      solution <- part$value[(i - 1) * each + seq_len(each)]
+      if (is.null(dim(right[[places[i]]]))) return(solution)
+      matrix(solution, order, columns,
+             dimnames = list(colnames(x[[places[i]]]), colnames(right[[places[i]]])))
+    })
+  })
+  names(result$value) <- names(a)
+  batch_report(result$value, result$status, on_error, "singular")
+}

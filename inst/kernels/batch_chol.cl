@@ -1,0 +1,46 @@
+/* Cholesky factors, order up to 8, from the lower triangle: by columns, left-looking. */
+
+SCL_INLINE int factor(double *a) {
+  int status = 0;
+  SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
+    double d = AT(k, k);
+    SCL_UNROLL for (int j = 0; j < k; j++) d = fma(-AT(k, j), AT(k, j), d);
+    if (status == 0) status = !(fabs(d) < INFINITY) ? BATCH_NONFINITE : d > 0.0 ? 0 : k + 1;
+    double root = sqrt(d), r = 1.0 / root;
+    AT(k, k) = root;
+    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
+      double v = AT(i, k);
+      SCL_UNROLL for (int j = 0; j < k; j++) v = fma(-AT(i, j), AT(k, j), v);
+      AT(i, k) = v * r;
+    }
+  }
+  return status;
+}
+
+__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
+BATCH_KERNEL(const int batch, const int n, const int k, const int flags,
+             __global const double *in, const long in0, const int step_in, __global double *out,
+             const long out0, const int step_out, __global double *statuses, __global int *any) {
+  __local double s[BATCH_LOCAL];
+  SMALL_PLACE
+  double a[NN];
+  batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < count) {
+    __local double *mine = s + item * BATCH_STRIDE;
+    SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = mine[e];
+    int status = factor(a);
+    SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
+      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
+        mine[flags & BATCH_UPPER ? j + i * BATCH_N : i + j * BATCH_N] = i >= j ? AT(i, j) : 0.0;
+      }
+    }
+    if (status != 0) {
+      for (int e = 0; e < NN; e++) mine[e] = NAN;
+    }
+    SMALL_STATUS(status)
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  batch_out(item, count, NN, BATCH_STRIDE, step_out, out0 % 2 == 0, s,
+            out + out0 + first * step_out);
+}

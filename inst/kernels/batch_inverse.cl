@@ -1,0 +1,96 @@
+/* Inverses, order up to 8: Gauss-Jordan elimination in place with row pivoting, or cofactors. */
+
+#if BATCH_N <= 3
+/* Returns the status. */
+SCL_INLINE int invert_by_cofactors(double *a) {
+#if BATCH_N == 1
+  double det = AT(0, 0), x[NN] = {1.0};
+#elif BATCH_N == 2
+  double det = AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0);
+  double x[NN] = {AT(1, 1), -AT(1, 0), -AT(0, 1), AT(0, 0)};
+#else
+  double x[NN] = {
+      AT(1, 1) * AT(2, 2) - AT(1, 2) * AT(2, 1), AT(1, 2) * AT(2, 0) - AT(1, 0) * AT(2, 2),
+      AT(1, 0) * AT(2, 1) - AT(1, 1) * AT(2, 0), AT(0, 2) * AT(2, 1) - AT(0, 1) * AT(2, 2),
+      AT(0, 0) * AT(2, 2) - AT(0, 2) * AT(2, 0), AT(0, 1) * AT(2, 0) - AT(0, 0) * AT(2, 1),
+      AT(0, 1) * AT(1, 2) - AT(0, 2) * AT(1, 1), AT(0, 2) * AT(1, 0) - AT(0, 0) * AT(1, 2),
+      AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0)};
+  double det = AT(0, 0) * x[0] + AT(0, 1) * x[1] + AT(0, 2) * x[2];
+#endif
+  double d = 1.0 / det;
+  SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = x[e] * d;
+  return pivot_status(fabs(det), BATCH_N - 1);
+}
+#endif
+
+SCL_INLINE int invert_by_elimination(double *a) {
+  int row[BATCH_N], status = 0; /* row[k]: which row was swapped with row k */
+  SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
+    int p = k;
+    double big = fabs(AT(k, k));
+    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
+      double v = fabs(AT(i, k));
+      bool larger = !(v <= big); /* a NaN wins, and is found below */
+      big = larger ? v : big;
+      p = larger ? i : p;
+    }
+    row[k] = p;
+    if (status == 0) status = pivot_status(big, k);
+    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
+      bool swap = p == i;
+      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
+        double u = AT(k, j), v = AT(i, j);
+        AT(k, j) = swap ? v : u;
+        AT(i, j) = swap ? u : v;
+      }
+    }
+    double d = 1.0 / AT(k, k);
+    AT(k, k) = 1.0;
+    SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(k, j) *= d;
+    SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
+      if (i == k) continue;
+      double f = AT(i, k);
+      AT(i, k) = 0.0;
+      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
+    }
+  }
+  SCL_UNROLL for (int k = BATCH_N - 2; k >= 0; k--) {
+    SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
+      bool swap = row[k] == j;
+      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
+        double u = AT(i, k), v = AT(i, j);
+        AT(i, k) = swap ? v : u;
+        AT(i, j) = swap ? u : v;
+      }
+    }
+  }
+  return status;
+}
+
+__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
+BATCH_KERNEL(const int batch, const int n, const int k, const int flags,
+             __global const double *in, const long in0, const int step_in, __global double *out,
+             const long out0, const int step_out, __global double *statuses, __global int *any) {
+  __local double s[BATCH_LOCAL];
+  SMALL_PLACE
+  double a[NN];
+  batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < count) {
+    __local double *mine = s + item * BATCH_STRIDE;
+    SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = mine[e];
+#if BATCH_N <= 3
+    int status = flags & BATCH_COFACTORS ? invert_by_cofactors(a) : invert_by_elimination(a);
+#else
+    int status = invert_by_elimination(a);
+#endif
+    SCL_UNROLL for (int e = 0; e < NN; e++) mine[e] = a[e];
+    if (status != 0) {
+      for (int e = 0; e < NN; e++) mine[e] = NAN;
+    }
+    SMALL_STATUS(status)
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  batch_out(item, count, NN, BATCH_STRIDE, step_out, out0 % 2 == 0, s,
+            out + out0 + first * step_out);
+}

@@ -1,0 +1,77 @@
+/* Batched products C = op(A) op(B), C m x n with a sum of k terms in the order of k.
+ *
+ * batch_matmul_small: a work-item for each element of C, for results of up to BATCH_TILED_FROM
+ * elements; its operands come from the caches. batch_matmul_tiled: a group for a tile of 32 x 32
+ * elements of one C, 8 x 8 work-items with 4 x 4 elements each, BATCH_PRODUCT_DEPTH terms at a time
+ * through local memory; the groups of a column of tiles of one matrix follow each other. */
+
+__kernel void batch_matmul_small(const int batch, const int m, const int n, const int k,
+                                 const int flags, __global const double *a, const long a0,
+                                 const int step_a, __global const double *b, const long b0,
+                                 const int step_b, __global double *c, const long c0,
+                                 const int step_c) {
+  long e = (long)get_global_id(0), matrix = e / (m * n);
+  if (matrix >= batch) return;
+  int within = (int)(e - matrix * (m * n)), j = within / m, i = within - j * m;
+  a += a0 + matrix * step_a + (flags & BATCH_TRANSPOSE ? (long)i * k : i);
+  b += b0 + matrix * step_b + (flags & BATCH_TRANSPOSE_B ? j : (long)j * k);
+  const long next_a = flags & BATCH_TRANSPOSE ? 1 : m, next_b = flags & BATCH_TRANSPOSE_B ? n : 1;
+  double sum = 0.0;
+  for (int q = 0; q < k; q++) sum = fma(a[q * next_a], b[q * next_b], sum);
+  c[c0 + matrix * step_c + i + (long)j * m] = sum;
+}
+
+#define TILE BATCH_PRODUCT_TILE
+#define SIDE BATCH_PRODUCT_ITEMS
+#define DEPTH BATCH_PRODUCT_DEPTH
+#define EACH (TILE / SIDE)
+
+__attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
+batch_matmul_tiled(const int batch, const int m, const int n, const int k, const int flags,
+                   __global const double *a, const long a0, const int step_a,
+                   __global const double *b, const long b0, const int step_b, __global double *c,
+                   const long c0, const int step_c) {
+  __local double as[DEPTH][TILE + 1], bs[DEPTH][TILE + 1];
+  const int x = (int)get_local_id(0), y = (int)get_local_id(1), item = x + y * SIDE;
+  const long tiles = (m + TILE - 1) / TILE, matrix = (long)get_group_id(0) / tiles;
+  const int row = (int)((long)get_group_id(0) - matrix * tiles) * TILE;
+  const int column = (int)get_group_id(1) * TILE;
+  double sum[EACH][EACH];
+  SCL_UNROLL for (int u = 0; u < EACH; u++) {
+    SCL_UNROLL for (int v = 0; v < EACH; v++) sum[u][v] = 0.0;
+  }
+  a += a0 + matrix * step_a;
+  b += b0 + matrix * step_b;
+  for (int q0 = 0; q0 < k; q0 += DEPTH) {
+    for (int e = item; e < TILE * DEPTH; e += SIDE * SIDE) {
+      /* Neighbours in a group read neighbours in memory. */
+      bool ta = (flags & BATCH_TRANSPOSE) != 0, tb = (flags & BATCH_TRANSPOSE_B) != 0;
+      int i = ta ? e / DEPTH : e % TILE, q = ta ? e % DEPTH : e / TILE;
+      bool inside = row + i < m && q0 + q < k;
+      long at = ta ? q0 + q + (long)(row + i) * k : row + i + (long)(q0 + q) * m;
+      as[q][i] = inside ? a[at] : 0.0;
+      i = tb ? e % TILE : e / DEPTH, q = tb ? e / TILE : e % DEPTH;
+      inside = column + i < n && q0 + q < k;
+      at = tb ? column + i + (long)(q0 + q) * n : q0 + q + (long)(column + i) * k;
+      bs[q][i] = inside ? b[at] : 0.0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int depth = min(DEPTH, k - q0);
+    for (int q = 0; q < depth; q++) {
+      double u[EACH], v[EACH];
+      SCL_UNROLL for (int e = 0; e < EACH; e++) u[e] = as[q][x + e * SIDE];
+      SCL_UNROLL for (int e = 0; e < EACH; e++) v[e] = bs[q][y + e * SIDE];
+      SCL_UNROLL for (int f = 0; f < EACH; f++) {
+        SCL_UNROLL for (int e = 0; e < EACH; e++) sum[e][f] = fma(u[e], v[f], sum[e][f]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  c += c0 + matrix * step_c;
+  SCL_UNROLL for (int f = 0; f < EACH; f++) {
+    SCL_UNROLL for (int e = 0; e < EACH; e++) {
+      int i = row + x + e * SIDE, j = column + y + f * SIDE;
+      if (i < m && j < n) c[i + (long)j * m] = sum[e][f];
+    }
+  }
+}

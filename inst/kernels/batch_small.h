@@ -1,0 +1,74 @@
+/* Batches of matrices of order BATCH_N <= 8: one work-item a matrix, which it holds in registers.
+ *
+ * A group of BATCH_ITEMS (even) work-items moves its matrices between global memory and local
+ * memory in one contiguous run; in local memory they lie at an odd distance, so that work-items
+ * that each read their own matrix meet no bank conflict. The last group may be partly filled.
+ *
+ * Defined by whoever builds: BATCH_KERNEL (the kernel's name), BATCH_N, BATCH_ITEMS. */
+#define NN (BATCH_N * BATCH_N)
+#define BATCH_STRIDE (NN | 1)
+#define BATCH_LOCAL (BATCH_ITEMS * BATCH_STRIDE)
+#define BATCH_COLUMN (BATCH_N | 1) /* stride of right-hand sides */
+#define AT(i, j) a[(i) + (j) * BATCH_N]
+
+/* A work-item's place, the first matrix of its group and how many the group has. */
+#define SMALL_PLACE                                                                                \
+  const int item = (int)get_local_id(0);                                                           \
+  const long first = (long)get_group_id(0) * BATCH_ITEMS;                                          \
+  const int count = (int)min((long)BATCH_ITEMS, batch - first);
+
+/* The status of this work-item's matrix. */
+#define SMALL_STATUS(status)                                                                       \
+  ((__global uchar *)statuses)[first + item] = (uchar)(status);                                    \
+  if ((status) != 0) *any = 1;
+
+SCL_INLINE int pivot_status(double size, int k) {
+  return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
+}
+
+/* Place in local memory of number e of those that lie side by side, `len` (a constant) of each
+ * matrix. Division alone: the simulator that looks for faults does not know what compilers make of
+ * a quotient and its remainder. */
+SCL_INLINE int batch_place(int e, const int len, const int stride) {
+  int matrix = e / len;
+  return matrix * stride + (e - matrix * len);
+}
+
+/* `len` numbers of each of `count` matrices that lie `step` apart from g on, to local memory,
+ * `stride` apart. Pairs need g on 16 bytes. */
+SCL_INLINE void batch_in(int item, int count, const int len, const int stride, long step,
+                         bool pairs, __global const double *g, __local double *s) {
+  if (pairs && step == len && count == BATCH_ITEMS) {
+    __global const double2 *g2 = (__global const double2 *)g;
+    SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
+      int e = 2 * (i * BATCH_ITEMS + item);
+      if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
+      double2 v = g2[e / 2];
+      s[batch_place(e, len, stride)] = v.x;
+      s[batch_place(e + 1, len, stride)] = v.y;
+    }
+    return;
+  }
+  for (int e = item; e < count * len; e += BATCH_ITEMS) {
+    int matrix = e / len;
+    s[batch_place(e, len, stride)] = g[matrix * step + (e - matrix * len)];
+  }
+}
+
+/* The way back. */
+SCL_INLINE void batch_out(int item, int count, const int len, const int stride, long step,
+                          bool pairs, __local const double *s, __global double *g) {
+  if (pairs && step == len && count == BATCH_ITEMS) {
+    __global double2 *g2 = (__global double2 *)g;
+    SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
+      int e = 2 * (i * BATCH_ITEMS + item);
+      if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
+      g2[e / 2] = (double2)(s[batch_place(e, len, stride)], s[batch_place(e + 1, len, stride)]);
+    }
+    return;
+  }
+  for (int e = item; e < count * len; e += BATCH_ITEMS) {
+    int matrix = e / len;
+    g[matrix * step + (e - matrix * len)] = s[batch_place(e, len, stride)];
+  }
+}

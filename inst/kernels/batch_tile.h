@@ -1,0 +1,76 @@
+/* Batches of matrices of order 9 to 128: P x Q work-items a matrix, BATCH_MATRICES matrices a group.
+ *
+ * Work-item (ti, tj) holds in registers pairs of rows, 2 ti + 2 P r, and pairs of columns, 2 tj + 2
+ * Q c: t[r][c] is element (ROW(r), COLUMN(c)). So every work-item has work until the last columns, a
+ * step of elimination needs TILE_ROWS + TILE_COLUMNS numbers from local memory, two at a time, for
+ * TILE_ROWS * TILE_COLUMNS multiplications, and register numbers are constants when the loop over
+ * columns runs over their pairs of registers outside, unrolled (PAIR), and over tj inside (q).
+ * Rows and columns beyond the order n are those of an identity matrix.
+ *
+ * Defined by whoever builds: BATCH_KERNEL, BATCH_N (the largest order), BATCH_P, BATCH_Q (divides
+ * BATCH_P), BATCH_MATRICES; 2 BATCH_P divides BATCH_N. */
+#define P BATCH_P
+#define Q BATCH_Q
+#define LANES (P * Q)
+#define BATCH_ITEMS (LANES * BATCH_MATRICES)
+#define TILE_ROWS (BATCH_N / P)
+#define TILE_COLUMNS (BATCH_N / Q)
+
+#ifdef SCL_CPU /* compilers for CPUs take minutes over it */
+#define TILE_UNROLL
+#else
+#define TILE_UNROLL SCL_UNROLL
+#endif
+#define EACH_ROW(r) TILE_UNROLL for (int r = 0; r < TILE_ROWS; r++)
+#define EACH_COLUMN(c) TILE_UNROLL for (int c = 0; c < TILE_COLUMNS; c++)
+#define EACH_ROW_PAIR(r) TILE_UNROLL for (int r = 0; r < TILE_ROWS; r += 2)
+#define EACH_COLUMN_PAIR(c) TILE_UNROLL for (int c = 0; c < TILE_COLUMNS; c += 2)
+#define ROW(r) ((r) / 2 * 2 * P + 2 * ti + (r) % 2)
+#define COLUMN(c) ((c) / 2 * 2 * Q + 2 * tj + (c) % 2)
+
+/* The pairs of columns in order: registers b and b + 1 of the work-items tj == q hold the columns
+ * PAIR(b, q) and the next; registers ROW_PAIR(b) and the next of ti == ROW_LANE(b, q) the rows of
+ * the same numbers. */
+#define PAIR(b, q) ((b) * Q + 2 * (q))
+#define ROW_PAIR(b) ((b) * Q / (2 * P) * 2)
+#define ROW_LANE(b, q) (((b) / 2 * Q + (q)) % P)
+
+/* Where a work-item is: its lane, its place in the tile, its matrix in the group and in the batch.
+ */
+#define TILE_PLACE                                                                                 \
+  const int item = (int)get_local_id(0), lane = item % LANES, mine = item / LANES;                 \
+  const int ti = lane % P, tj = lane / P;                                                          \
+  const long matrix = (long)get_group_id(0) * BATCH_MATRICES + mine;                               \
+  const bool live = matrix < batch;
+
+/* The status of this matrix, told by one work-item. */
+#define TILE_STATUS(status)                                                                        \
+  if (lane == 0) {                                                                                 \
+    ((__global uchar *)statuses)[matrix] = (uchar)(status);                                        \
+    if ((status) != 0) *any = 1;                                                                   \
+  }
+
+/* A pair of numbers in local memory, of which the first is even. */
+SCL_INLINE double2 pair_get(__local const double *s, int i) {
+  return *(__local const double2 *)(s + i);
+}
+
+SCL_INLINE void pair_put(__local double *s, int i, double x, double y) {
+  *(__local double2 *)(s + i) = (double2)(x, y);
+}
+
+SCL_INLINE int pivot_status(double size, int k) {
+  return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
+}
+
+/* Search for a pivot: keys order numbers by size, a NaN first, then by row, the upper first; the
+ * last 7 bits of the number give way to the row. 0 is below all keys. */
+SCL_INLINE ulong tile_key(double v, int row) {
+  return (as_ulong(fabs(v)) & ~127UL) | (ulong)(127 - row);
+}
+
+SCL_INLINE int tile_pivot(__local const ulong *keys) {
+  ulong best = keys[0];
+  SCL_UNROLL for (int i = 1; i < P; i++) best = max(best, keys[i]);
+  return 127 - (int)(best & 127UL);
+}

@@ -1,0 +1,279 @@
+# Batches of small matrices (R/batch.R, R/array.R).
+
+# Matrices n x n x batch with condition numbers from 1 to 1e12; symmetric positive definite ones.
+general <- function(n, batch) {
+  set.seed(n)
+  array(unlist(lapply(seq_len(batch), function(q) {
+    values <- 10^(-4 * (q %% 4) * (seq_len(n) - 1) / max(n - 1, 1))
+    qr.Q(qr(matrix(rnorm(n * n), n))) %*% (values * qr.Q(qr(matrix(rnorm(n * n), n))))
+  })), c(n, n, batch))
+}
+
+definite <- function(n, batch) {
+  set.seed(n)
+  array(unlist(lapply(seq_len(batch), function(q) {
+    values <- 10^(-4 * (q %% 4) * (seq_len(n) - 1) / max(n - 1, 1))
+    z <- qr.Q(qr(matrix(rnorm(n * n), n)))
+    a <- z %*% (values * t(z))
+    (a + t(a)) / 2
+  })), c(n, n, batch))
+}
+
+one <- function(x) max(colSums(abs(x)))
+
+# A call f(matrix, ...) for each matrix of arrays, its results in an array.
+each <- function(f, ...) {
+  arrays <- list(...)
+  batch <- dim(arrays[[1L]])[3L]
+  results <- lapply(seq_len(batch), function(q) {
+    do.call(f, lapply(arrays, function(x) matrix(x[, , q], dim(x)[1L])))
+  })
+  array(unlist(results), c(dim(results[[1L]]), batch))
+}
+
+eps <- 2^-53
+sizes <- c(1, 2, 3, 4, 8, 9, 16, 33)
+
+test_that("inverses, factors and solutions have LAPACK's residuals, for every condition", {
+  each_engine(for (n in sizes) {
+    a <- general(n, 9)
+    s <- definite(n, 9)
+    b <- array(cos(seq_len(n * 2 * 9)), c(n, 2, 9))
+    x <- cl_batch_inverse(a)
+    r <- cl_batch_chol(s)
+    l <- cl_batch_chol(s, lower = TRUE)
+    z <- cl_batch_solve(a, b)
+    expect_null(attr(x, "info"))
+    expect_identical(l, aperm(r, c(2, 1, 3)))
+    for (q in 1:9) {
+      aq <- matrix(a[, , q], n)
+      xq <- matrix(x[, , q], n)
+      rq <- matrix(r[, , q], n)
+      zq <- matrix(z[, , q], n)
+      expect_lt(one(aq %*% xq - diag(n)) / (one(aq) * one(xq) * n * eps), 10)
+      expect_lt(one(crossprod(rq) - s[, , q]) / (one(matrix(s[, , q], n)) * n * eps), 10)
+      expect_lt(one(aq %*% zq - b[, , q]) / (one(aq) * one(zq) * n * eps), 10)
+      expect_true(all(rq[lower.tri(rq)] == 0))
+    }
+  })
+})
+
+test_that("orders up to 128 work", {
+  s <- definite(128, 2)
+  each_engine({
+    l <- cl_batch_chol(s, lower = TRUE)
+    expect_lt(one(tcrossprod(l[, , 1]) - s[, , 1]) / (one(s[, , 1]) * 128 * eps), 10)
+  })
+  expect_fault(cl_batch_chol(array(0, c(129, 129, 1))), "argument", argument = "a")
+})
+
+test_that("determinants, products and triangular solves are those of base R", {
+  each_engine(for (n in c(1, 3, 8, 12)) {
+    a <- definite(n, 5) + 0.1 * general(n, 5)
+    b <- array(sin(seq_len(n * 4 * 5)), c(n, 4, 5))
+    expected <- vapply(1:5, function(q) det(matrix(a[, , q], n)), 0)
+    expect_close(cl_batch_det(a), expected, 1e-9)
+    log_det <- cl_batch_det(a, log = TRUE)
+    expect_close(as.vector(log_det), log(abs(expected)), 1e-9)
+    expect_identical(attr(log_det, "sign"), as.integer(sign(expected)))
+    expect_close(cl_batch_matmul(a, b), each(`%*%`, a, b))
+    expect_close(cl_batch_matmul(b, a, transpose_a = TRUE), each(crossprod, b, a))
+    expect_close(cl_batch_matmul(a, b[, , 1:5, drop = FALSE], transpose_a = TRUE),
+                 each(crossprod, a, b))
+    expect_close(cl_batch_matmul(b, b, transpose_b = TRUE), each(tcrossprod, b, b))
+    a <- a + array(diag(3, n), c(n, n, 5))
+    expect_close(cl_batch_tri_solve(a, b), each(forwardsolve, a, b))
+    expect_close(cl_batch_tri_solve(a, b, upper = TRUE), each(backsolve, a, b))
+    expect_close(cl_batch_tri_solve(a, b, transpose = TRUE),
+                 each(function(l, x) forwardsolve(l, x, transpose = TRUE), a, b))
+    expect_close(cl_batch_tri_solve(a, b, upper = TRUE, transpose = TRUE),
+                 each(function(l, x) backsolve(l, x, transpose = TRUE), a, b))
+  })
+})
+
+test_that("large products go by tiles, and by BLAS", {
+  a <- array(sin(seq_len(40 * 7 * 3)), c(40, 7, 3))
+  b <- array(cos(seq_len(33 * 7 * 3)), c(33, 7, 3))
+  long <- array(sin(seq_len(130 * 130)), c(130, 130, 1))
+  each_engine({
+    expect_close(cl_batch_matmul(a, b, transpose_b = TRUE), each(tcrossprod, a, b))
+    expect_close(cl_batch_matmul(a, a, transpose_a = TRUE), each(crossprod, a, a))
+    expect_close(cl_batch_matmul(long, long, TRUE, TRUE)[, , 1], t(long[, , 1] %*% long[, , 1]),
+                 1e-12)
+  })
+})
+
+test_that("determinants neither overflow nor underflow on their way", {
+  a <- array(diag(c(1e300, 1e300, 1e-300, 1e-300)), c(4, 4, 2))
+  a[1, 1, 2] <- 0
+  each_engine({
+    expect_close(cl_batch_det(a), c(1, 0))
+    log_det <- cl_batch_det(a, log = TRUE)
+    expect_equal(as.vector(log_det), c(0, -Inf))
+    expect_identical(attr(log_det, "sign"), c(1L, 0L))
+  })
+})
+
+test_that("normal densities are right, with factors and means for all or for each", {
+  density <- function(y, mean, s) {
+    -length(y) / 2 * log(2 * pi) - log(det(s)) / 2 - drop(crossprod(y - mean, solve(s, y - mean))) / 2
+  }
+  each_engine(for (n in c(2, 5, 11)) {
+    s <- definite(n, 6)[, , c(4, 4, 4, 4, 4, 4)] + array(diag(n), c(n, n, 6))
+    y <- matrix(rnorm(n * 6), n)
+    m <- matrix(rnorm(n * 6), n)
+    r <- cl_batch_chol(s)
+    expected <- vapply(1:6, function(q) density(y[, q], m[, q], s[, , q]), 0)
+    expect_close(cl_batch_mvn_lpdf(y, m, r), expected)
+    expect_close(cl_batch_mvn_lpdf(y, m, aperm(r, c(2, 1, 3)), lower = TRUE), expected)
+    expected <- vapply(1:6, function(q) density(y[, q], 0, s[, , 1]), 0)
+    expect_close(cl_batch_mvn_lpdf(y, chol = r[, , 1]), expected)
+    expected <- vapply(1:6, function(q) density(y[, q], m[, 2], s[, , 1]), 0)
+    expect_close(cl_batch_mvn_lpdf(y, m[, 2], r[, , 1]), expected)
+  })
+})
+
+test_that("the adjoint of the factor is that of cl_chol_adjoint()", {
+  each_engine(for (n in c(1, 2, 5, 8, 10)) {
+    l <- cl_batch_chol(definite(n, 3)[, , c(1, 1, 2), drop = FALSE] + array(diag(n), c(n, n, 3)),
+                       lower = TRUE)
+    l_adj <- array(sin(seq_len(n * n * 3)), c(n, n, 3))
+    expect_close(cl_batch_chol_adjoint(l, l_adj), each(cl_chol_adjoint, l, l_adj))
+  })
+})
+
+test_that("matrices that cannot be treated do not spoil the others", {
+  for (n in c(3, 10)) {
+    a <- definite(n, 8)
+    clean <- a
+    a[, , 3] <- 0
+    a[n, n, 6] <- -1
+    a[1, 1, 7] <- NA
+    each_engine({
+      expect_warning(x <- cl_batch_chol(a), "3 of 8 matrices are not positive definite or not fin",
+                     class = "statcl_warning_batch")
+      expect_identical(attr(x, "info"), c(0L, 0L, 1L, 0L, 0L, as.integer(n), NA, 0L))
+      expect_true(all(is.nan(x[, , c(3, 6, 7)])))
+      expect_identical(x[, , -c(3, 6, 7)], cl_batch_chol(clean)[, , -c(3, 6, 7)])
+      told <- tryCatch(cl_batch_inverse(a), statcl_warning_batch = function(w) w)
+      expect_identical(told$index, c(3L, 7L))
+      expect_identical(told$count, 2L)
+      expect_fault(cl_batch_inverse(a, on_error = "stop"), "singular", matrix = 3L, index = 1L)
+      expect_fault(cl_batch_chol(a[, , 4:8], on_error = "stop"), "not_pd", matrix = 3L,
+                   order = as.integer(n))
+      expect_fault(cl_batch_inverse(a[, , 7:8], on_error = "stop"), "nonfinite", matrix = 1L)
+      expect_warning(cl_batch_solve(a, seq_len(n)), class = "statcl_warning_batch")
+      expect_identical(suppressWarnings(attr(cl_batch_tri_solve(a, seq_len(n)), "info"))[3L], 1L)
+      expect_silent(cl_batch_det(a))
+      expect_silent(cl_batch_inverse(clean))
+    })
+  }
+})
+
+test_that("a matrix gives the same bits wherever it sits", {
+  for (n in c(3, 8, 11)) {
+    a <- definite(n, 1)
+    many <- array(a, c(n, n, 131))
+    each_engine({
+      x <- cl_batch_inverse(many)
+      expect_identical(x, array(x[, , 1], dim(x)))
+      expect_identical(x[, , 1, drop = FALSE], cl_batch_inverse(a))
+      r <- cl_batch_chol(many)
+      expect_identical(r, array(cl_batch_chol(a), dim(r)))
+    })
+  }
+})
+
+test_that("right-hand sides come as arrays, matrices and vectors; one matrix serves all", {
+  a <- definite(4, 5) + array(diag(4), c(4, 4, 5))
+  b <- matrix(1:20 + 0, 4)
+  each_engine({
+    expect_close(cl_batch_solve(a, b), vapply(1:5, function(q) solve(a[, , q], b[, q]), numeric(4)))
+    expect_close(cl_batch_solve(a, 1:4), vapply(1:5, function(q) solve(a[, , q], 1:4), numeric(4)))
+    expect_close(cl_batch_solve(a[, , 1], b), solve(a[, , 1], b))
+    expect_close(cl_batch_solve(a, array(b, c(4, 5, 1)))[, , 3], solve(a[, , 3], b))
+    expect_close(cl_batch_inverse(a[, , 2]), solve(a[, , 2]))
+    expect_close(cl_batch_matmul(a, a[, , 1])[, , 4], a[, , 4] %*% a[, , 1])
+  })
+  expect_fault(cl_batch_solve(a, b[, 1:3]), "argument", argument = "b")
+  expect_fault(cl_batch_solve(a, b[1:3, ]), "argument", argument = "b")
+  expect_fault(cl_batch_inverse(a[1:3, , ]), "argument", argument = "a")
+  expect_fault(cl_batch_inverse("a"), "argument", argument = "a")
+  expect_fault(cl_batch_inverse(a, method = "cofactors"), "argument", argument = "method")
+  expect_fault(cl_batch_matmul(a, array(1, c(3, 2, 5))), "argument", argument = "b")
+  expect_fault(cl_batch_mvn_lpdf(b, chol = a[, , 1:2]), "argument", argument = "chol")
+})
+
+test_that("empty batches and empty matrices give empty results", {
+  each_engine({
+    expect_identical(cl_batch_inverse(array(0, c(3, 3, 0))), array(0, c(3, 3, 0)))
+    expect_identical(dim(cl_batch_chol(array(0, c(0, 0, 4)))), c(0L, 0L, 4L))
+    expect_identical(cl_batch_det(array(0, c(0, 0, 2))), c(1, 1))
+    expect_identical(dim(cl_batch_solve(array(1, c(2, 2, 0)), array(0, c(2, 3, 0)))), c(2L, 3L, 0L))
+    expect_identical(cl_batch_matmul(array(0, c(2, 0, 3)), array(0, c(0, 2, 3))),
+                     array(0, c(2, 2, 3)))
+  })
+})
+
+test_that("lists of matrices of different sizes come back in order", {
+  a <- list(x = diag(2) + 1, y = diag(5) * 4, z = diag(2) * 9, w = matrix(4))
+  each_engine({
+    r <- cl_batch_chol(a)
+    expect_identical(names(r), names(a))
+    for (i in seq_along(a)) expect_close(r[[i]], chol(a[[i]]))
+    b <- list(1:2, diag(5), 3:4, 8)
+    x <- cl_batch_solve(a, b)
+    for (i in seq_along(a)) expect_close(x[[i]], solve(a[[i]], b[[i]]))
+    bad <- a
+    bad$y[1, 1] <- -1
+    bad <- suppressWarnings(cl_batch_chol(bad))
+    expect_identical(attr(bad, "info"), c(0L, 1L, 0L, 0L))
+    expect_true(all(is.nan(bad$y)))
+  })
+  expect_fault(cl_batch_chol(list(diag(2), matrix(1, 2, 3))), "argument")
+  expect_fault(cl_batch_solve(a, b[1:2]), "argument", argument = "b")
+})
+
+test_that("arrays stay on the device, print and come back", {
+  a <- definite(3, 4)
+  dimnames(a) <- list(c("a", "b", "c"), NULL, paste0("q", 1:4))
+  each_engine({
+    d <- as_cl(a)
+    expect_s4_class(d, "clArray")
+    expect_identical(dim(d), dim(a))
+    expect_identical(as.array(d), a)
+    expect_identical(dimnames(d), dimnames(a))
+    expect_identical(as.array(d[, 2:1, -1]), a[, 2:1, -1])
+    expect_identical(as.matrix(d[, , "q3"]), a[, , 3])
+    expect_output(print(d), "clArray 3 x 3 x 4")
+    expect_output(str(d), "clArray")
+    x <- cl_batch_inverse(d)
+    expect_s4_class(x, "clArray")
+    expect_identical(as.array(x), cl_batch_inverse(a))
+    expect_identical(as.vector(as.matrix(cl_batch_det(d))), unname(cl_batch_det(a)))
+    z <- cl_batch_solve(d, 1:3)
+    expect_s4_class(z, "clMatrix")
+    expect_close(z, cl_batch_solve(a, 1:3))
+    expect_fault(d[1, 2], "argument")
+    cl_free(d)
+    expect_fault(cl_batch_inverse(d), "stale")
+  })
+})
+
+test_that("names are kept", {
+  a <- definite(2, 2) + array(diag(2), c(2, 2, 2))
+  dimnames(a) <- list(c("r1", "r2"), c("c1", "c2"), c("u", "v"))
+  expect_identical(dimnames(cl_batch_inverse(a)), dimnames(a)[c(2, 1, 3)])
+  expect_identical(dimnames(cl_batch_chol(a)), dimnames(a))
+  expect_identical(names(cl_batch_det(a)), c("u", "v"))
+  expect_identical(dimnames(cl_batch_solve(a, 1:2)), dimnames(a)[c(2, 3)])
+})
+
+test_that("nothing is left in memory", {
+  each_engine(expect_no_leak({
+    d <- as_cl(array(rnorm(3 * 3 * 50), c(3, 3, 50)))
+    x <- cl_batch_inverse(d)
+    d[, , 2]
+    suppressWarnings(cl_batch_chol(d))
+  }))
+})
