@@ -91,7 +91,7 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
                              l->nrow, l->ncol, l_adj->nrow, l_adj->ncol);
   }
   scl_checks checks = {.count = 0};
-  scl_mat *s = NULL;
+  scl_mat *s = NULL, *lower = NULL;
   scl_status status;
   bool taken = false;
   SCL_GO(scl_checks_finite(&checks, l, SCL_LOWER, "l"));
@@ -100,13 +100,16 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
   SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
   if (scl_is_empty(s)) goto done;
   const scl_engine *engine = scl_engine_of(s);
-  SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), scl_mat_block(s)));
-  if (engine->potrf_adjoint != NULL) {
-    SCL_GO(engine->potrf_adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s), &taken));
-  }
-  if (!taken) SCL_GO(adjoint(s->ctx, scl_mat_block(l), scl_mat_block(s)));
+  if (l->view != SCL_LOWER) SCL_GO(scl_copy_as(SCL_COPY_LOWER, l, &lower));
+  scl_block factor = scl_mat_block(lower != NULL ? lower : l), block = scl_mat_block(s);
+  SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), block));
+  if (engine->potrf_adjoint != NULL) SCL_GO(engine->potrf_adjoint(s->ctx, factor, block, &taken));
+  if (!taken) SCL_GO(adjoint(s->ctx, factor, block));
+  /* S_11 is a sum over all of both triangles, and over the reciprocals of the diagonal. */
+  SCL_GO(scl_checks_end_unless_finite(&checks, l->ctx, scl_block_part(block, 0, 0, 1, 1), SCL_OK));
 done:
-  return scl_give(scl_checks_end(&checks, l->ctx, status), s, out);
+  scl_mat_release(lower);
+  return scl_give(status, s, out);
 }
 
 /* ---- from the factor ------------------------------------------------------------------------ */

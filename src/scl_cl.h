@@ -116,6 +116,7 @@ typedef struct {
   cl_mem batch_flag;   /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
   cl_int batch_seen;   /* its value as last read */
   scl_cl_variant variant;
+  bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */
   char variant_reason[128]; /* why the portable kernels are in charge */
 } scl_cl_context;
 
@@ -125,7 +126,8 @@ typedef struct {
 scl_status scl_cl_generated(const char *topic, char **out);
 
 /* A kernel of this context; its program is built at the first use, with the same options for all
- * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu. SCL_E_BUILD, with the log (scl_cl_program.c).
+ * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu, SCL_MMA_8=1 where cl->small_mma. SCL_E_BUILD,
+ * with the log (scl_cl_program.c).
  */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);

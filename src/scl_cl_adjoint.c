@@ -17,8 +17,8 @@ enum { LEAF = 512, BAND = LEAF * (LEAF + 1) };
 typedef struct {
   scl_cl_op op;
   scl_block l, s;
-  scl_block inverse, lower; /* of the diagonal blocks of l, LEAF x LEAF each, BAND apart */
-  scl_block work;           /* three such blocks */
+  scl_block inverse; /* of the diagonal blocks of l, LEAF x LEAF each, BAND apart */
+  scl_block work;    /* two such blocks */
 } reverse_sweep;
 
 /* Of order n, at row `at` of the whole matrix, a multiple of LEAF. */
@@ -48,12 +48,11 @@ static scl_status product(reverse_sweep *r, double alpha, scl_trans trans_a, scl
 /* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(L_adj) with its mirror image.
  */
 static scl_status leaf(reverse_sweep *r, size_t at, size_t n) {
-  scl_block l = diagonal_block(r->lower, at, n), inverse = diagonal_block(r->inverse, at, n);
-  scl_block s = scl_block_part(r->s, at, at, n, n), adjoint = diagonal_block(r->work, 0, n);
-  scl_block q = diagonal_block(r->work, LEAF, n), half = diagonal_block(r->work, 2 * LEAF, n);
-  SCL_TRY(scl_cl_lower_in(&r->op, s, adjoint));
-  SCL_TRY(product(r, 1.0, SCL_TRANS, l, SCL_LOWER, SCL_NO_TRANS, adjoint, SCL_LOWER, 0.0, q,
-                  SCL_MIRRORED));
+  scl_block l = scl_block_part(r->l, at, at, n, n), inverse = diagonal_block(r->inverse, at, n);
+  scl_block s = scl_block_part(r->s, at, at, n, n); /* still with zeros above its diagonal */
+  scl_block q = diagonal_block(r->work, 0, n), half = diagonal_block(r->work, LEAF, n);
+  SCL_TRY(
+      product(r, 1.0, SCL_TRANS, l, SCL_LOWER, SCL_NO_TRANS, s, SCL_LOWER, 0.0, q, SCL_MIRRORED));
   SCL_TRY(product(r, 1.0, SCL_NO_TRANS, q, SCL_SYMMETRIC, SCL_NO_TRANS, inverse, SCL_LOWER, 0.0,
                   half, SCL_ALL));
   return product(r, 0.5, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, half, SCL_GENERAL, 0.0, s,
@@ -93,24 +92,12 @@ static scl_status sweep(reverse_sweep *r, size_t at, size_t n) {
   return sweep(r, at, n1);
 }
 
-/* Lower triangles and inverses of the diagonal blocks. */
+/* The workspaces, and the inverses of the diagonal blocks. */
 static scl_status prepare(reverse_sweep *r) {
-  size_t n = r->l.nrow, blocks = (n + LEAF - 1) / LEAF, last = n - (blocks - 1) * LEAF;
-  size_t order = blocks > 1 ? LEAF : n;
-  SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->lower));
-  SCL_TRY(scl_cl_temporary(&r->op, BAND * 3, 1, &r->work));
-  SCL_TRY(scl_cl_lowers_in(&r->op, scl_block_part(r->l, 0, 0, order, order),
-                           diagonal_block(r->lower, 0, order), blocks, LEAF * (r->l.ld + 1), BAND,
-                           last));
+  size_t blocks = (r->l.nrow + LEAF - 1) / LEAF;
+  SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->inverse));
+  SCL_TRY(scl_cl_temporary(&r->op, BAND * 2, 1, &r->work));
   return scl_cl_block_inverses_in(&r->op, LEAF, r->l, diagonal_block(r->inverse, 0, LEAF));
-}
-
-/* Zeros, and ones at multiples of LEAF + 1: identities BAND apart. */
-static scl_status fill_identities(scl_context *ctx, scl_block band) {
-  scl_block ones = {
-      .buffer = band.buffer, .ld = LEAF + 1, .nrow = 1, .ncol = band.nrow / (LEAF + 1)};
-  SCL_TRY(scl_cl_fill(ctx, 0.0, band));
-  return scl_cl_fill(ctx, 1.0, ones);
 }
 
 scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool *taken) {
@@ -119,25 +106,16 @@ scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool
       !scl_cl_has_mma((scl_cl_context *)ctx)) {
     return SCL_OK;
   }
-  size_t blocks = (l.nrow + LEAF - 1) / LEAF;
   reverse_sweep r = {.l = l, .s = s};
-  scl_status status;
-  SCL_GO(scl_block_create(ctx, BAND * blocks, 1, &r.inverse));
-  SCL_GO(fill_identities(ctx, r.inverse));
   scl_cl_op_begin(&r.op, ctx);
   scl_cl_op_reads(&r.op, l.buffer);
   scl_cl_op_writes(&r.op, s.buffer);
-  scl_cl_op_writes(&r.op, r.inverse.buffer);
-  status = scl_cl_op_order(&r.op, -1);
-  if (status == SCL_OK) {
-    status = prepare(&r);
-    if (status == SCL_OK) status = sweep(&r, 0, l.nrow);
-    status = scl_cl_op_end(&r.op, status);
-  }
+  scl_status status = scl_cl_op_order(&r.op, -1);
+  if (status == SCL_OK) status = prepare(&r);
+  if (status == SCL_OK) status = sweep(&r, 0, l.nrow);
+  status = scl_cl_op_end(&r.op, status);
   *taken = true;
-done:
   scl_buffer_release(r.inverse.buffer);
-  scl_buffer_release(r.lower.buffer);
   scl_buffer_release(r.work.buffer);
   return status;
 }

@@ -8,12 +8,14 @@
 
 #include "../inst/kernels/cholesky.h"
 
-/* What a factorisation carries along: with matrix instructions, room for the packed column blocks
- * of the latest diagonal block. */
+/* What a factorisation carries along. With matrix instructions: room for the packed column blocks
+ * of the latest diagonal block, and for factors of diagonal blocks side by side, those from `first`
+ * to `end`, whose places in A other groups may still have to read. */
 typedef struct {
   scl_cl_op *op;
-  scl_block a, info, packed;
+  scl_block a, info, packed, aside;
   size_t block; /* columns of a leaf */
+  size_t first, end;
 } factorisation;
 
 static scl_status factor_block(scl_cl_op *op, size_t before, scl_block a, scl_block info) {
@@ -31,12 +33,30 @@ static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
                         scl_block_part(f->a, at + width, at, below, width));
 }
 
-static scl_status factor_leaf_mma(const factorisation *f, size_t at, size_t width) {
-  size_t below = f->a.nrow - at - width;
-  size_t items = 2 * STRIPS_ORDER; /* one warp to 16 rows */
-  SCL_TRY(scl_cl_launch(f->op, SCL_K_cholesky_mma_block, 1, &items, &items, "iibbm", (int)width,
-                        (int)at, scl_block_part(f->a, at, at, width, width), f->info,
-                        f->packed.buffer));
+static scl_status factor_panel(const factorisation *f, size_t at, size_t width, size_t rows,
+                               scl_block diagonal, const scl_buffer *packed) {
+  size_t per_group = 16 * CHOLESKY_EXTRA, below = rows - width;
+  size_t items = 32 * (STRIPS_ORDER / 16 + CHOLESKY_EXTRA);
+  size_t groups = below > per_group ? (below + per_group - 1) / per_group : 1;
+  size_t global = groups * items;
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &items, "iiibbbm", (int)rows,
+                       (int)width, (int)at, scl_block_part(f->a, at, at, rows, width), diagonal,
+                       f->info, packed);
+}
+
+/* As long as all rows below find a group at once, one launch does the panel; else one group factors
+ * the diagonal block, and a solve follows. */
+static scl_status factor_leaf_mma(factorisation *f, size_t at, size_t width) {
+  size_t below = f->a.nrow - at - width, per_group = 16 * CHOLESKY_EXTRA;
+  scl_block diagonal = scl_block_part(f->a, at, at, width, width);
+  if (below <= per_group) return factor_panel(f, at, width, width + below, diagonal, NULL);
+  if (below <= per_group * f->op->cl->info.units) {
+    if (f->end == 0) f->first = at;
+    f->end = at + width;
+    return factor_panel(f, at, width, width + below, scl_block_part(f->aside, 0, at, width, width),
+                        NULL);
+  }
+  SCL_TRY(factor_panel(f, at, width, width, diagonal, f->packed.buffer));
   return scl_cl_strips_solve_in(
       f->op, &(scl_cl_strips){.right = true,
                               .n = width,
@@ -48,9 +68,17 @@ static scl_status factor_leaf_mma(const factorisation *f, size_t at, size_t widt
                               .packed = f->packed});
 }
 
+static scl_status place_diagonal_blocks(const factorisation *f) {
+  size_t count = (f->end - f->first) / STRIPS_ORDER;
+  size_t local[3] = {32, 8, 1}, global[3] = {STRIPS_ORDER, STRIPS_ORDER, count};
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_place, 3, global, local, "ibb", STRIPS_ORDER,
+                       scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, STRIPS_ORDER),
+                       scl_block_part(f->a, f->first, f->first, STRIPS_ORDER, STRIPS_ORDER));
+}
+
 /* Columns [at, at + width), whose rows above `at` are done; columns to the left have been
  * subtracted. */
-static scl_status factor_columns(const factorisation *f, size_t at, size_t width) {
+static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   size_t n = f->a.nrow;
   if (width <= f->block) {
     return f->packed.buffer != NULL ? factor_leaf_mma(f, at, width) : factor_leaf(f, at, width);
@@ -70,12 +98,16 @@ static scl_status factor(scl_cl_op *op, scl_block a, scl_block info) {
   if (a.nrow == 0) { /* sets info; the kernel wants a buffer even to factor nothing */
     return factor_block(op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
   }
-  if (scl_cl_aligned(a) && scl_cl_has_mma(op->cl)) {
-    f.block = STRIPS_ORDER;
-    SCL_TRY(scl_cl_strips_room(op, 1, &f.packed));
-  }
-  scl_status status = factor_columns(&f, 0, a.ncol);
+  if (!scl_cl_aligned(a) || !scl_cl_has_mma(op->cl)) return factor_columns(&f, 0, a.ncol);
+  scl_status status;
+  f.block = STRIPS_ORDER;
+  SCL_GO(scl_cl_strips_room(op, 1, &f.packed));
+  SCL_GO(scl_cl_temporary(op, STRIPS_ORDER, a.ncol, &f.aside));
+  SCL_GO(factor_columns(&f, 0, a.ncol));
+  SCL_GO(place_diagonal_blocks(&f));
+done:
   scl_buffer_release(f.packed.buffer);
+  scl_buffer_release(f.aside.buffer);
   return status;
 }
 

@@ -23,10 +23,12 @@ static int region_code(scl_region region) {
 }
 
 /* Kernels by who computes the tiles, op of A, op of B. */
-static const scl_cl_kernel tile_kernels[5][2][2] = {
+static const scl_cl_kernel tile_kernels[SCL_CL_TILES][2][2] = {
     {{SCL_K_gemm_nn, SCL_K_gemm_nt}, {SCL_K_gemm_tn, SCL_K_gemm_tt}},
     {{SCL_K_gemm_large_nn, SCL_K_gemm_large_nt}, {SCL_K_gemm_large_tn, SCL_K_gemm_large_tt}},
     {{SCL_K_gemm_cpu_nn, SCL_K_gemm_cpu_nt}, {SCL_K_gemm_cpu_tn, SCL_K_gemm_cpu_tt}},
+    {{SCL_K_gemm_mma_tiny_nn, SCL_K_gemm_mma_tiny_nt},
+     {SCL_K_gemm_mma_tiny_tn, SCL_K_gemm_mma_tiny_tt}},
     {{SCL_K_gemm_mma_small_nn, SCL_K_gemm_mma_small_nt},
      {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
     {{SCL_K_gemm_mma_large_nn, SCL_K_gemm_mma_large_nt},
@@ -49,16 +51,21 @@ static size_t cpu_tile(const scl_cl_op *op, const scl_cl_product *p) {
 }
 
 static tile_shape shape_of(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
-  if (tile == SCL_CL_TILE_CPU) {
-    size_t order = cpu_tile(op, p);
-    return (tile_shape){order, order, 1};
-  }
-  if (tile == SCL_CL_TILE_PORTABLE)
-    return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
-  if (tile == SCL_CL_TILE_PORTABLE_LARGE)
+  size_t cpu = tile == SCL_CL_TILE_CPU ? cpu_tile(op, p) : 0;
+  switch (tile) {
+  case SCL_CL_TILE_CPU:
+    return (tile_shape){cpu, cpu, 1};
+  case SCL_CL_TILE_PORTABLE_LARGE:
     return (tile_shape){GEMM_GPU_LARGE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
-  size_t m = tile == SCL_CL_TILE_MMA_LARGE ? GEMM_MMA_LARGE_M : GEMM_MMA_SMALL_M;
-  return (tile_shape){m, GEMM_MMA_TILE_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_TINY:
+    return (tile_shape){GEMM_MMA_TINY_M, GEMM_MMA_TINY_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_SMALL:
+    return (tile_shape){GEMM_MMA_SMALL_M, GEMM_MMA_SMALL_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_LARGE:
+    return (tile_shape){GEMM_MMA_LARGE_M, GEMM_MMA_LARGE_N, GEMM_MMA_ITEMS};
+  default:
+    return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
+  }
 }
 
 static size_t inner_dimension(const scl_cl_product *p) {
@@ -88,13 +95,17 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
 /* From so many large tiles on they keep every unit of a large device busy for several rounds. */
 enum { MANY_TILES = 800 };
 
+static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  tile_shape shape = shape_of(op, p, tile);
+  size_t tiles = ceil_div(p->c.nrow, shape.m) * ceil_div(p->c.ncol, shape.n);
+  return (p->region != SCL_ALL ? ceil_div(tiles, 2) : tiles) * p->batch;
+}
+
 /* The large tile needs two groups to a unit to keep it busy, and the local memory. */
 static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
-  size_t tiles = ceil_div(p->c.nrow, GEMM_GPU_LARGE_M) * ceil_div(p->c.ncol, GEMM_GPU_TILE_N);
-  if (p->region != SCL_ALL) tiles = ceil_div(tiles, 2);
-  bool large = tiles * p->batch >= 2 * (size_t)op->cl->info.units && !op->cl->cpu;
-  return large && op->cl->info.local_memory >= GEMM_GPU_LARGE_BYTES ? SCL_CL_TILE_PORTABLE_LARGE
-                                                                    : SCL_CL_TILE_PORTABLE;
+  bool large = !op->cl->cpu && op->cl->info.local_memory >= GEMM_GPU_LARGE_BYTES &&
+               count_tiles(op, p, SCL_CL_TILE_PORTABLE_LARGE) >= 2 * (size_t)op->cl->info.units;
+  return large ? SCL_CL_TILE_PORTABLE_LARGE : SCL_CL_TILE_PORTABLE;
 }
 
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
@@ -102,10 +113,11 @@ static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
   if (!aligned || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
-  size_t tiles = ceil_div(p->c.nrow, GEMM_MMA_LARGE_M) * ceil_div(p->c.ncol, GEMM_MMA_TILE_N);
-  if (p->region != SCL_ALL) tiles = ceil_div(tiles, 2);
+  if (4 * count_tiles(op, p, SCL_CL_TILE_MMA_SMALL) < 3 * op->cl->info.units)
+    return SCL_CL_TILE_MMA_TINY; /* else many units would have nothing to do */
   /* With a transposed A the large tile needs more registers than there are. */
-  bool large = tiles * p->batch >= MANY_TILES && p->trans_a == SCL_NO_TRANS;
+  bool large =
+      count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES && p->trans_a == SCL_NO_TRANS;
   return large ? SCL_CL_TILE_MMA_LARGE : SCL_CL_TILE_MMA_SMALL;
 }
 
@@ -243,7 +255,8 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   size_t step = op->cl->cpu ? GEMM_CPU_STEP : GEMM_GPU_TILE_M;
   size_t groups = ceil_div(m, step) * ceil_div(n, step);
   if (region != SCL_ALL) groups = ceil_div(groups, 2);
-  size_t parts = choose_parts(op, groups, k);
+  /* The sum of the parts costs about as much as half of the tiles' work. */
+  size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, k) : 1;
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
   return scl_cl_product_in(op, &p);
 }

@@ -29,8 +29,10 @@ typedef enum {
   SCL_CL_TILE_PORTABLE = 0,
   SCL_CL_TILE_PORTABLE_LARGE,
   SCL_CL_TILE_CPU,
+  SCL_CL_TILE_MMA_TINY,
   SCL_CL_TILE_MMA_SMALL,
-  SCL_CL_TILE_MMA_LARGE
+  SCL_CL_TILE_MMA_LARGE,
+  SCL_CL_TILES
 } scl_cl_tile;
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
@@ -56,6 +58,7 @@ scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, 
  * or along its rows if `right`. In the last the orders are n_last and rhs_last. */
 typedef struct {
   bool right, reversed;
+  bool identity; /* what is in b does not matter: the identity is taken */
   size_t n, n_last, rhs, rhs_last, batch, step_b, first;
   scl_block b, packed;
 } scl_cl_strips;
@@ -66,15 +69,15 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *strips);
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b);
 
-/* dst = inverse of a triangular t, by substitution, from the identity in dst; the same for each of
- * the diagonal blocks of order STRIPS_ORDER alone. */
+/* dst = inverse of a triangular t, by substitution, from the identity in dst. The second does the
+ * diagonal blocks of order STRIPS_ORDER alone, whole with their zeros, whatever was in dst. */
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 
 /* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
- * lower t, by doubling and without a correction. dst has the leading dimension `block` and holds
- * the identity in their places, block * (block + 1) elements from one to the next. Needs matrix
- * instructions. */
+ * lower t, by doubling and without a correction. dst has the leading dimension `block`, and block *
+ * (block + 1) elements from one to the next; above their diagonals only blocks of STRIPS_ORDER are
+ * written. Needs matrix instructions. */
 scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
 
 /* scl_cl_identity inside an operation. */
@@ -82,11 +85,6 @@ scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_blo
 
 /* dst = src'. */
 scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst);
-
-/* dst = lower triangles (zeros above them) of a batch of square blocks, the last of order `last`.
- */
-scl_status scl_cl_lowers_in(scl_cl_op *op, scl_block src, scl_block dst, size_t batch,
-                            size_t step_src, size_t step_dst, size_t last);
 
 /* scl_cl_trtri inside an operation. The residual X T - I is small row by row. */
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);

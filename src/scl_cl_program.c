@@ -150,7 +150,8 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, scl_cl_prog
 /* ---- programs and kernels -------------------------------------------------------------------- */
 /* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. */
 static const char *build_options(const scl_cl_context *cl) {
-  return cl->cpu ? "-cl-std=CL1.2 -D SCL_CPU=1" : "-cl-std=CL1.2";
+  if (cl->cpu) return "-cl-std=CL1.2 -D SCL_CPU=1";
+  return cl->small_mma ? "-cl-std=CL1.2 -D SCL_MMA_8=1" : "-cl-std=CL1.2";
 }
 
 static scl_status build_program(scl_cl_context *cl, scl_cl_program which) {
@@ -188,10 +189,14 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
   cl_int code = CL_SUCCESS;
   cl_kernel kernel = scl_cl.clCreateKernel(cl->program[program], kernels[which].name, &code);
   if (kernel == NULL) return scl_cl_fail(&cl->base, code, kernels[which].name);
-  size_t items = 0;
+  size_t items = 0, required[3] = {0, 0, 0};
   cl_ulong local = 0;
   scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
                                   &items, NULL);
+  /* A size that the kernel was compiled for is taken, whatever the general limit. */
+  scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                  sizeof required, required, NULL);
+  if (required[0] > 0) items = required[0] * required[1] * required[2];
   scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
                                   &local, NULL);
   cl->kernel_items[which] = items > 0 ? items : cl->info.work_group;

@@ -9,8 +9,8 @@ scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, 
                                  scl_block packed) {
   size_t n = t.nrow, blocks = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
   size_t last = n - (blocks - 1) * STRIPS_ORDER;
-  size_t items = 2 * STRIPS_ORDER; /* one warp to 16 rows */
-  size_t local[2] = {items, 1}, global[2] = {items, blocks};
+  size_t items = 2 * STRIPS_ORDER;
+  size_t local[2] = {items, 1}, global[2] = {items * (STRIPS_ORDER / 16), blocks};
   return scl_cl_launch(op, SCL_K_triangular_mma_pack, 2, global, local, "iibliim", STRIPS_ORDER,
                        (int)last, t, (long long)(STRIPS_ORDER * (t.ld + 1)), (int)transposed,
                        (int)reversed, packed.buffer);
@@ -20,11 +20,12 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
   size_t local[2] = {32 * STRIPS_WARPS, 1};
   size_t global[2] = {scl_round_up(s->rhs, 16 * STRIPS_WARPS) * 2, s->batch};
   if (s->rhs == 0) return SCL_OK;
-  return scl_cl_launch(op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliml", (int)s->n,
+  return scl_cl_launch(op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliiml", (int)s->n,
                        (int)s->n_last, (int)s->rhs, (int)s->rhs_last, s->b.buffer,
                        (long long)s->b.offset, (long long)(s->right ? s->b.ld : 1),
                        (long long)(s->right ? 1 : s->b.ld), (long long)s->step_b, (int)s->reversed,
-                       s->packed.buffer, (long long)(s->packed.offset + s->first * STRIPS_PACKED));
+                       (int)s->identity, s->packed.buffer,
+                       (long long)(s->packed.offset + s->first * STRIPS_PACKED));
 }
 
 /* ---- inverses -----------------------------------------------------------------------------------
@@ -43,6 +44,7 @@ scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_b
                                                          .rhs = order,
                                                          .rhs_last = last,
                                                          .batch = batch,
+                                                         .identity = true,
                                                          .step_b = STRIPS_ORDER * (dst.ld + 1),
                                                          .b = dst,
                                                          .packed = packed});

@@ -134,11 +134,6 @@ static scl_status copy_triangles(scl_cl_op *op, bool lower, scl_block src, scl_b
                        (int)!lower, src, dst, (long long)step_src, (long long)step_dst, (int)last);
 }
 
-scl_status scl_cl_lowers_in(scl_cl_op *op, scl_block src, scl_block dst, size_t batch,
-                            size_t step_src, size_t step_dst, size_t last) {
-  return copy_triangles(op, true, src, dst, batch, step_src, step_dst, last);
-}
-
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
   return copy_triangles(op, true, src, dst, 1, 0, 0, src.nrow);
 }

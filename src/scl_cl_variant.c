@@ -71,9 +71,9 @@ static scl_status probe_products(scl_cl_context *cl, double *host, bool *good) {
   SCL_GO(scl_cl_upload(&cl->base, SCL_GENERAL, host, PROBE_LD, a));
   SCL_GO(scl_cl_upload(&cl->base, SCL_GENERAL, host, PROBE_LD, b));
   *good = true;
-  for (int form = 0; form < 8 && *good; form++) {
-    SCL_GO(probe_form(cl, form & 4 ? SCL_CL_TILE_MMA_LARGE : SCL_CL_TILE_MMA_SMALL, form & 1,
-                      form & 2, a, b, c, host, good));
+  for (int tile = SCL_CL_TILE_MMA_TINY; tile < SCL_CL_TILES; tile++) {
+    for (int form = 0; form < 4 && *good; form++)
+      SCL_GO(probe_form(cl, (scl_cl_tile)tile, form & 1, form & 2, a, b, c, host, good));
   }
 done:
   scl_buffer_release(a.buffer);
@@ -90,7 +90,10 @@ static bool refuse(scl_cl_context *cl, const char *reason) {
 static bool decide(scl_cl_context *cl) {
   const char *wish = getenv("STATCL_VARIANT");
   if (wish != NULL && strcmp(wish, "portable") == 0) return refuse(cl, "STATCL_VARIANT");
-  if (cl->info.capability < 90) return refuse(cl, "no matrix instructions for this device");
+  /* What lies between has them, but for hardly more than show. */
+  if (cl->info.capability != 80 && cl->info.capability < 90)
+    return refuse(cl, "no matrix instructions for this device");
+  cl->small_mma = cl->info.capability == 80 || (wish != NULL && strcmp(wish, "m8n8k4") == 0);
   double *host = malloc(sizeof *host * PROBE_LD * PROBE_LD);
   if (host == NULL) return refuse(cl, "out of memory");
   bool good = false;

@@ -137,7 +137,8 @@ typedef struct scl_engine {
   scl_status (*potrf_adjoint_leaf)(scl_context *ctx, scl_block l, scl_block s);
   size_t adjoint_leaf; /* largest n of the leaf */
   /* The same for any order at once, where the engine knows a better way than the recursion over the
-   * leaf. NULL, or *taken = false and nothing done, leaves it to that. */
+   * leaf; l and s have zeros above their diagonals. NULL, or *taken = false and nothing done,
+   * leaves it to that. */
   scl_status (*potrf_adjoint)(scl_context *ctx, scl_block l, scl_block s, bool *taken);
 
   /* ---- batches of small matrices --------------------------------------------------------------

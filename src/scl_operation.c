@@ -88,6 +88,14 @@ scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status
   return run(checks, 0, ctx);
 }
 
+scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *ctx,
+                                        scl_block witness, scl_status status) {
+  double value;
+  if (status != SCL_OK || scl_context_is_host(ctx)) return status;
+  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, witness, &value, 1));
+  return isfinite(value) ? SCL_OK : scl_checks_end(checks, ctx, SCL_OK);
+}
+
 scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument) {
   scl_checks checks = {.count = 0};
   return scl_checks_end(&checks, a->ctx, scl_checks_finite(&checks, a, view, argument));

@@ -59,6 +59,11 @@ scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char 
 /* Runs the checks that were taken down and waits for them, unless `status` is a fault already;
  * gives `status`, or the fault of the first check that fails. */
 scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status);
+/* The same, where on a device the checks are only run if `witness`, an element of the result, is
+ * not finite: for operations whose every input enters that element by sums and products, so that a
+ * value that fails a check would have left its mark. Waits for `witness`. */
+scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *ctx,
+                                        scl_block witness, scl_status status);
 
 /* The same at once, for one operand. Waits. */
 scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument);

@@ -1,9 +1,9 @@
-/* C = alpha op(A) op(B) + beta C on the double-precision matrix instructions of NVIDIA devices of
- * compute capability 9.0 and later: the kernels of gemm.cl again, with the same parameters.
+/* C = alpha op(A) op(B) + beta C on the double-precision matrix instructions of NVIDIA devices
+ * (mma.h): the kernels of gemm.cl again, with the same parameters.
  *
  * Assumptions beyond those of gemm.cl: offsets, leading dimensions and batch steps are even and
- * buffers aligned to 16 bytes. Compiled once for each tile size (gemm_mma_large.h,
- * gemm_mma_small.h). Only used on devices on which a probe has built it and found its product exact
+ * buffers aligned to 16 bytes. Compiled once for each tile size
+ * (gemm_mma_tiny.h and others). Only used on devices on which a probe has built it and found its product exact
  * (scl_cl_variant.c).
  *
  * Work split. A group of 4 warps has a tile of MMA_TILE_M x MMA_TILE_N, each warp a part of
@@ -45,18 +45,6 @@
 #define MMA_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 /* All but the MMA_STAGES - 2 latest groups of copies have arrived. */
 #define MMA_WAIT() asm volatile("cp.async.wait_group %0;" ::"n"(MMA_STAGES - 2) : "memory")
-
-/* c += a b for 16 x 8 x 4 and 16 x 8 x 8. */
-#define MMA_STEP(c, a0, a1, b0)                                                                    \
-  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                               \
-               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])                                    \
-               : "d"(a0), "d"(a1), "d"(b0))
-#define MMA_STAGE_PRODUCT(c, a0, a1, a2, a3, b0, b1)                                               \
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                   \
-               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])                                    \
-               : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1))
 
 /* ---- a stage in local memory
  * --------------------------------------------------------------------- */
@@ -150,7 +138,7 @@ MMA_INLINE void mma_multiply_stage(const int deep_a, const int deep_b,
     for (int j = 0; j < MMA_COLUMNS16; j++) {
       SCL_UNROLL
       for (int h = 0; h < 2; h++)
-        MMA_STAGE_PRODUCT(c[i][2 * j + h], MMA_PICK(deep_a, f->a[i], 0, 0),
+        MMA_8(c[i][2 * j + h], MMA_PICK(deep_a, f->a[i], 0, 0),
                           MMA_PICK(deep_a, f->a[i], 1, 0), MMA_PICK(deep_a, f->a[i], 0, 1),
                           MMA_PICK(deep_a, f->a[i], 1, 1), MMA_PICK(deep_b, f->b[j], h, 0),
                           MMA_PICK(deep_b, f->b[j], h, 1));
@@ -165,8 +153,8 @@ MMA_INLINE void mma_multiply_step(double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
   for (int i = 0; i < MMA_ROWS16; i++) {
     SCL_UNROLL
     for (int j = 0; j < MMA_COLUMNS16; j++) {
-      MMA_STEP(c[i][2 * j], f->a[i][s].x, f->a[i][s].y, f->b[j][s].x);
-      MMA_STEP(c[i][2 * j + 1], f->a[i][s].x, f->a[i][s].y, f->b[j][s].y);
+      MMA_4(c[i][2 * j], f->a[i][s].x, f->a[i][s].y, f->b[j][s].x);
+      MMA_4(c[i][2 * j + 1], f->a[i][s].x, f->a[i][s].y, f->b[j][s].y);
     }
   }
 }

@@ -1,6 +1,5 @@
 /* Strips of 16 rows in the registers of a warp, on the double-precision matrix instructions of
- * NVIDIA devices of compute capability 9.0 and later: what cholesky_mma.cl and triangular_mma.cl
- * share.
+ * NVIDIA devices (mma.h): what cholesky_mma.cl and triangular_mma.cl share.
  *
  * A strip is 16 rows of a block of order STRIPS_ORDER, held as blocks of 16 x 16. With g = lane / 4
  * and t = lane % 4, entry (2g + r, 8h + 2t + e) of a block b is b[h][2r + e]. So an accumulator of
@@ -8,9 +7,10 @@
  * relabelled: step (h, e) sums over k = 8h + 2t + e.
  *
  * The triangular factor L that all warps need as B operand is packed. Column block p, of 16
- * columns, starts at STRIPS_START(p): the 16 x 16 diagonal block of L, then its inverse W, then the
- * rows below; rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment loads and stores of
- * bank conflicts).
+ * columns, starts at STRIPS_START(p): the 16 x 16 diagonal block of -L, then the inverse W of that
+ * of L, then the rows of -L below; rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment
+ * loads and stores of bank conflicts). The sign makes every elimination a plain product that is
+ * added.
  *
  * Solving x L' = b with a diagonal block is x = b W' and one correction, x += (b - x L') W':
  * without it the residual would grow with the condition of the block, and blocks of the covariance
@@ -26,12 +26,6 @@
 
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
 #define STRIPS_INLINE static inline __attribute__((always_inline))
-
-#define STRIPS_MMA(to, from, a0, a1, b0)                                                         \
-  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"                              \
-               : "=d"(to[0]), "=d"(to[1]), "=d"(to[2]), "=d"(to[3])                                \
-               : "d"(a0), "d"(a1), "d"(b0), "d"(from[0]), "d"(from[1]), "d"(from[2]), "d"(from[3]))
 
 STRIPS_INLINE double lane_value(const double value, const int lane) {
   const uint2 bits = as_uint2(value);
@@ -52,31 +46,22 @@ STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
     const double2 b0 = *(__local const double2 *)(packed + STRIPS_AT(row + g, 8 * h + 2 * t));
     const double2 b1 = *(__local const double2 *)(packed + STRIPS_AT(row + 8 + g, 8 * h + 2 * t));
     if (h == 0) {
-      STRIPS_MMA(to[0], from[0], x[0][0], x[0][2], b0.x);
-      STRIPS_MMA(to[1], from[1], x[0][0], x[0][2], b1.x);
+      MMA_MOVE_4(to[0], from[0], x[0][0], x[0][2], b0.x);
+      MMA_MOVE_4(to[1], from[1], x[0][0], x[0][2], b1.x);
     } else {
-      STRIPS_MMA(to[0], to[0], x[1][0], x[1][2], b0.x);
-      STRIPS_MMA(to[1], to[1], x[1][0], x[1][2], b1.x);
+      MMA_MOVE_4(to[0], to[0], x[1][0], x[1][2], b0.x);
+      MMA_MOVE_4(to[1], to[1], x[1][0], x[1][2], b1.x);
     }
-    STRIPS_MMA(to[0], to[0], x[h][1], x[h][3], b0.y);
-    STRIPS_MMA(to[1], to[1], x[h][1], x[h][3], b1.y);
-  }
-}
-
-STRIPS_INLINE void negate(double to[2][4], double x[2][4]) {
-  SCL_UNROLL
-  for (int h = 0; h < 2; h++) {
-    SCL_UNROLL
-    for (int i = 0; i < 4; i++) to[h][i] = -x[h][i];
+    MMA_MOVE_4(to[0], to[0], x[h][1], x[h][3], b0.y);
+    MMA_MOVE_4(to[1], to[1], x[h][1], x[h][3], b1.y);
   }
 }
 
 /* solved L' = x for a diagonal block; `column` is its packed column block. */
 STRIPS_INLINE void solve16(double solved[2][4], double x[2][4], __local const double *column,
                            const int g, const int t) {
-  double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}}, minus[2][4], rest[2][4];
+  double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}}, rest[2][4];
   times16(solved, zero, x, column + STRIPS_INVERSE, 0, g, t);
-  negate(minus, solved);
-  times16(rest, x, minus, column, 0, g, t);
+  times16(rest, x, solved, column, 0, g, t);
   times16(solved, solved, rest, column + STRIPS_INVERSE, 0, g, t);
 }

@@ -1,7 +1,6 @@
 /* Substitution with a triangular block of order n <= STRIPS_ORDER and many right-hand sides, in
- * place, on the double-precision matrix instructions of NVIDIA devices of compute capability 9.0
- * and later: the twin of triangular.cl, over strips.h, used under the same conditions as
- * gemm_mma.cl.
+ * place, on the double-precision matrix instructions of NVIDIA devices (mma.h): the twin of
+ * triangular.cl, over strips.h, used under the same conditions as gemm_mma.cl.
  *
  * The eight forms are reduced to "L x = b" with a lower L as in triangular.cl: unknown p has the
  * index r(p) = p, or n-1-p if `reversed`; L(p, q) is T(r(p), r(q)), or T(r(q), r(p)) if
@@ -14,11 +13,15 @@
 /* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of
  * the transposed inverse in x. */
 STRIPS_INLINE void invert16(double x[16], const double l[16], const int lane) {
+  double own = 1.0; /* of the diagonal */
+  SCL_UNROLL
+  for (int j = 0; j < 16; j++) own = lane == j ? l[j] : own;
+  own = 1.0 / own;
   SCL_UNROLL
   for (int j = 0; j < 16; j++) x[j] = lane == j ? 1.0 : 0.0;
   SCL_UNROLL
   for (int j = 0; j < 16; j++) {
-    x[j] /= lane_value(l[j], j);
+    x[j] *= lane_value(own, j);
     SCL_UNROLL
     for (int c = j + 1; c < 16; c++) x[c] = fma(-x[j], lane_value(l[j], c), x[c]);
   }
@@ -31,52 +34,52 @@ SCL_INLINE double triangular_entry(__global const double *T, const int ld, const
   return T[transposed ? s + (long)r * ld : r + (long)s * ld];
 }
 
-/* One group a block, STRIPS warps. */
+/* One group of STRIPS warps to a column block: dimension 0 counts those of a block of T. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
 triangular_mma_pack(const int n, const int n_last, __global const double *T, const long offset_t,
                     const int ld, const long step_t, const int transposed, const int reversed,
                     __global double *packed) {
-  const int item = get_local_id(0), lane = item & 31, w = item >> 5;
-  const int which = get_group_id(1);
+  const int item = get_local_id(0), lane = item & 31;
+  const int p = get_group_id(0), which = get_group_id(1);
   const int order = which == (int)get_num_groups(1) - 1 ? n_last : n;
   T += offset_t + which * step_t;
-  packed += (long)which * STRIPS_PACKED;
-  double l[16], x[16];
-  SCL_UNROLL
-  for (int k = 0; k < 16; k++) {
-    const int row = lane & 15;
-    l[k] = k <= row
-               ? triangular_entry(T, ld, order, 16 * w + row, 16 * w + k, transposed, reversed)
-               : 0.0;
-  }
-  invert16(x, l, lane);
-  if (lane < 16) {
+  packed += (long)which * STRIPS_PACKED + STRIPS_START(p);
+  if (item < 32) {
+    double l[16], x[16];
     SCL_UNROLL
     for (int k = 0; k < 16; k++) {
-      packed[STRIPS_START(w) + STRIPS_AT(lane, k)] = l[k];
-      packed[STRIPS_START(w) + STRIPS_INVERSE + STRIPS_AT(k, lane)] = x[k];
+      const int row = lane & 15;
+      l[k] = k <= row
+                 ? triangular_entry(T, ld, order, 16 * p + row, 16 * p + k, transposed, reversed)
+                 : 0.0;
+    }
+    invert16(x, l, lane);
+    if (lane < 16) {
+      SCL_UNROLL
+      for (int k = 0; k < 16; k++) {
+        packed[STRIPS_AT(lane, k)] = -l[k];
+        packed[STRIPS_INVERSE + STRIPS_AT(k, lane)] = x[k];
+      }
     }
   }
-  /* the blocks below, work-items along what is contiguous in T */
-  for (int p = 0; p < STRIPS_TAIL; p++) {
-    const int first = 16 * (p + 1), rows = STRIPS_ORDER - first;
-    for (int e = item; e < 16 * rows; e += 32 * STRIPS) {
-      const int row = first + (transposed ? e / 16 : e % rows);
-      const int k = transposed ? e % 16 : e / rows;
-      packed[STRIPS_START(p) + STRIPS_INVERSE + STRIPS_AT(row - 16 * p, k)] =
-          triangular_entry(T, ld, order, row, 16 * p + k, transposed, reversed);
-    }
+  /* the rows below, work-items along what is contiguous in T */
+  const int rows = STRIPS_ORDER - 16 * (p + 1);
+  for (int e = item; e < 16 * rows; e += 32 * STRIPS) {
+    const int row = 16 + (transposed ? e / 16 : e % rows), k = transposed ? e % 16 : e / rows;
+    packed[STRIPS_INVERSE + STRIPS_AT(row, k)] =
+        -triangular_entry(T, ld, order, 16 * p + row, 16 * p + k, transposed, reversed);
   }
 }
 
-/* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. One
- * strip of 16 right-hand sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by
- * asynchronous copies, two ahead. */
+/* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. With
+ * `identity` B is not read: its element is 1 where r(p) = s, else 0. One strip of 16 right-hand sides
+ * a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous copies, two
+ * ahead. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
 triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
                      __global double *B, const long offset_b, const long step, const long next,
-                     const long step_b, const int reversed, __global const double *packed,
-                     const long offset_packed) {
+                     const long step_b, const int reversed, const int identity,
+                     __global const double *packed, const long offset_packed) {
   /* three column blocks, each smaller than the one before */
   __local double ring[STRIPS_START(3)] __attribute__((aligned(128)));
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
@@ -111,7 +114,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
     for (int e = 0; e < 2; e++) {                                                                  \
       const int place = 16 * (q) + 8 * h + e; /* of lanes with t = 0 */                            \
       double2 pair = 0.0;                                                                          \
-      if (place + 2 * t < order) {                                                                 \
+      if (identity) {                                                                              \
+        const int r = reversed ? order - 1 - place - 2 * t : place + 2 * t;                        \
+        pair = (double2)(r == first ? 1.0 : 0.0, r == first + 1 ? 1.0 : 0.0);                      \
+      } else if (place + 2 * t < order) {                                                          \
         __global const double *from = B + (long)place * along;                                     \
         if (next == 1 && mine == 2) {                                                              \
           pair = *(__global const double2 *)from;                                                  \
@@ -137,9 +143,8 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
     barrier(CLK_LOCAL_MEM_FENCE);
     TRIANGULAR_GET(p + 2); /* past the last column block: an empty group */
     __local const double *c = TRIANGULAR_SLOT(p), *below = c + STRIPS_INVERSE;
-    double solved[2][4], minus[2][4];
+    double solved[2][4];
     solve16(solved, head, c, g, t);
-    negate(minus, solved);
     SCL_UNROLL
     for (int h = 0; h < 2; h++) {
       SCL_UNROLL
@@ -156,10 +161,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
         }
       }
     }
-    if (p + 1 < STRIPS) times16(head, tail[0], minus, below, 16, g, t);
+    if (p + 1 < STRIPS) times16(head, tail[0], solved, below, 16, g, t);
     SCL_UNROLL
     for (int s = 1; s < STRIPS_TAIL; s++) {
-      if (p + 1 + s < STRIPS) times16(tail[s - 1], tail[s], minus, below, 16 * (1 + s), g, t);
+      if (p + 1 + s < STRIPS) times16(tail[s - 1], tail[s], solved, below, 16 * (1 + s), g, t);
     }
   }
 }
