@@ -1,6 +1,6 @@
 /* Cholesky factor of a panel of at most STRIPS_ORDER columns, on the double-precision matrix
- * instructions of NVIDIA devices (mma.h): the twin of cholesky.cl, over strips.h, used under the same
- * conditions as gemm_mma.cl (scl_cl_variant.c).
+ * instructions of NVIDIA devices (mma.h): the twin of cholesky.cl, over strips.h, used under the
+ * same conditions as gemm_mma.cl (scl_cl_variant.c).
  *
  * A group of STRIPS + CHOLESKY_EXTRA warps: one strip of the diagonal block to each of the first
  * STRIPS warps, one strip of the rows below to each of the others. Every group factors the diagonal
@@ -52,8 +52,9 @@ STRIPS_INLINE void room_put(__local double *room, const int row, const double a[
 }
 
 /* Factors 8 columns, whose diagonal block is held by the lanes from `top` on, one row a lane; other
- * lanes hold rows that the same steps are applied to. All lanes know the pivots: from one to the next
- * leads one reciprocal and two multiplications. The columns are divided by the roots at the end. */
+ * lanes hold rows that the same steps are applied to. All lanes know the pivots: from one to the
+ * next leads one reciprocal and two multiplications. The columns are divided by the roots at the
+ * end. */
 STRIPS_INLINE void factor8(double a[8], const int top) {
   double pivot[8];
   pivot[0] = lane_value(a[0], top);
@@ -84,10 +85,10 @@ STRIPS_INLINE void column_put(__local double *column, const int from, const doub
   }
 }
 
-/* Factors the 16 x 16 block x, one warp, in two halves of 8 columns, and packs it: -L and W = inv(L)
- * to `column`. Lanes 0 to 15 hold its rows; lanes 16 to 31 rows of the identity, which the same steps
- * turn into rows of W'. Between the halves one product takes the first 8 columns from the others, at
- * once for rows 8 to 15 of the block and 0 to 7 of the identity. */
+/* Factors the 16 x 16 block x, one warp, in two halves of 8 columns, and packs it: -L and W =
+ * inv(L) to `column`. Lanes 0 to 15 hold its rows; lanes 16 to 31 rows of the identity, which the
+ * same steps turn into rows of W'. Between the halves one product takes the first 8 columns from
+ * the others, at once for rows 8 to 15 of the block and 0 to 7 of the identity. */
 STRIPS_INLINE void factor16(double x[2][4], __local double *column, __local double *room,
                             const int lane) {
   const int g = lane >> 2, t = lane & 3;
@@ -159,9 +160,9 @@ cholesky_mma_panel(const int rows, const int n, const int before, __global doubl
   for (int i = item; i < 9 * CHOLESKY_ROW; i += 32 * STRIPS)
     room[CHOLESKY_IDENTITY * CHOLESKY_ROW + i] = i % (CHOLESKY_ROW + 1) == 0 ? 1.0 : 0.0;
 
-  /* All loads at once, also of blocks above the diagonal, which nothing uses: guards would have them
-   * wait for each other. Past the edges others are read instead: rows that are not written then, or
-   * what the identity replaces. */
+  /* All loads at once, also of blocks above the diagonal, which nothing uses: guards would have
+   * them wait for each other. Past the edges others are read instead: rows that are not written
+   * then, or what the identity replaces. */
   double head[2][4], tail[STRIPS_TAIL][2][4];
   const int row_there = min(row, (rows - 1) & ~1);
   SCL_UNROLL

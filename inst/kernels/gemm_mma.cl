@@ -2,9 +2,8 @@
  * (mma.h): the kernels of gemm.cl again, with the same parameters.
  *
  * Assumptions beyond those of gemm.cl: offsets, leading dimensions and batch steps are even and
- * buffers aligned to 16 bytes. Compiled once for each tile size
- * (gemm_mma_tiny.h and others). Only used on devices on which a probe has built it and found its product exact
- * (scl_cl_variant.c).
+ * buffers aligned to 16 bytes. Compiled once for each tile size (gemm_mma_tiny.h and others). Only
+ * used on devices on which a probe has built it and found its product exact (scl_cl_variant.c).
  *
  * Work split. A group of 4 warps has a tile of MMA_TILE_M x MMA_TILE_N, each warp a part of
  * MMA_WARP_M x MMA_WARP_N of it in registers. It walks along k in stages of 8: asynchronous copies

@@ -1,11 +1,11 @@
-/* The double-precision matrix instructions of NVIDIA devices, in inline assembly: c + a b for 16 x 8
- * results, with sums over 4 or 8. Of compute capability 9.0 on there is one instruction for each; 8.0
- * has 8 x 8 x 4 alone (SCL_MMA_8), of which two or four make up the larger ones: their registers are
- * the same.
+/* The double-precision matrix instructions of NVIDIA devices, in inline assembly: c + a b for 16 x
+ * 8 results, with sums over 4 or 8. Of compute capability 9.0 on there is one instruction for each;
+ * 8.0 has 8 x 8 x 4 alone (SCL_MMA_8), of which two or four make up the larger ones: their
+ * registers are the same.
  *
  * Lane l, with g = l / 4 and t = l % 4, holds a(g, t) in a0, a(g + 8, t) in a1, b(t, g) in b0, the
- * same 4 further along the sum in a2, a3 and b1, and c(g, 2t), c(g, 2t + 1), c(g + 8, 2t),
- * c(g + 8, 2t + 1) in c[0] to c[3]. */
+ * same 4 further along the sum in a2, a3 and b1, and c(g, 2t), c(g, 2t + 1), c(g + 8, 2t), c(g + 8,
+ * 2t + 1) in c[0] to c[3]. */
 
 #ifdef SCL_MMA_8
 

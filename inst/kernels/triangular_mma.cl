@@ -72,9 +72,9 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
 }
 
 /* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. With
- * `identity` B is not read: its element is 1 where r(p) = s, else 0. One strip of 16 right-hand sides
- * a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous copies, two
- * ahead. */
+ * `identity` B is not read: its element is 1 where r(p) = s, else 0. One strip of 16 right-hand
+ * sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous copies,
+ * two ahead. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
 triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
                      __global double *B, const long offset_b, const long step, const long next,

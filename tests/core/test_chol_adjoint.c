@@ -111,6 +111,31 @@ static void check_differences(scl_context *ctx, size_t n) {
   scl_mat_release(m), scl_mat_release(l), scl_mat_release(s), scl_mat_release(l_adj);
 }
 
+/* A value that is not finite is found wherever it stands, though a device looks at the operands
+ * only if the result's first element is not finite. */
+static void check_faults(scl_context *ctx, size_t n) {
+  static const double bad[] = {NAN, INFINITY, -INFINITY};
+  double *l = test_alloc(n * n * sizeof *l), *l_adj = test_alloc(n * n * sizeof *l_adj);
+  for (size_t place = 0; place < 8; place++) {
+    size_t j = place * (n - 1) / 7, i = place % 2 ? n - 1 : j;
+    for (int k = 0; k < 7; k++) { /* 0 to 2: in l, 3 to 5: in l_adj, 6: a zero on the diagonal */
+      test_fill(l, n * n), test_fill(l_adj, n * n);
+      for (size_t c = 0; c < n; c++) {
+        for (size_t r = 0; r < n; r++)
+          l[r + c * n] = r == c ? (double)n : r > c ? l[r + c * n] : 0.0;
+      }
+      if (k < 3) l[i + j * n] = bad[k];
+      if (k >= 3 && k < 6) l_adj[i + j * n] = bad[k - 3];
+      if (k == 6) l[j + j * n] = 0.0;
+      scl_mat *ml = mat_make(ctx, l, n, n, SCL_LOWER), *s = NULL;
+      scl_mat *ma = mat_make(ctx, l_adj, n, n, SCL_GENERAL);
+      CHECK_STATUS(k == 6 ? SCL_E_SINGULAR : SCL_E_NONFINITE, scl_chol_adjoint(ml, ma, &s));
+      scl_mat_release(ml), scl_mat_release(ma);
+    }
+  }
+  free(l), free(l_adj);
+}
+
 void test_chol_adjoint(scl_context *ctx) {
 #ifdef __SIZEOF_FLOAT128__
   static const double conditions[] = {2.0, 1e4, 1e9};
@@ -125,6 +150,10 @@ void test_chol_adjoint(scl_context *ctx) {
 #else
   SKIP("no 113-bit arithmetic");
 #endif
+  check_faults(ctx, 1);
+  check_faults(ctx, 6);
+  check_faults(ctx, 200);
+  check_faults(ctx, 700);
   check_differences(ctx, 5);
   check_differences(ctx, 150);
 }
