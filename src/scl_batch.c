@@ -219,8 +219,11 @@ scl_status scl_batch_mvn_lpdf(const scl_mat *y, const scl_mat *mean, const scl_m
                               size_t n, size_t batch, bool upper, scl_batch_report *report,
                               scl_mat **out) {
   SCL_TRY(check_order(n, "chol"));
-  job j = {.ctx = y->ctx,
-           .pass = {.op = SCL_BATCH_MVN, .n = n, .k = 1, .batch = batch, .upper = upper}};
+  /* An upper factor R of A = R' R is solved as R' z = y - mean. */
+  job j = {
+      .ctx = y->ctx,
+      .pass = {
+          .op = SCL_BATCH_MVN, .n = n, .k = 1, .batch = batch, .upper = upper, .transpose = upper}};
   scl_status status;
   SCL_GO(add(&j, 0, factor, "chol", n * n, true));
   SCL_GO(add(&j, 1, y, "y", n, true));

@@ -105,8 +105,9 @@ static scl_status ask_flag(scl_cl_op *op) {
 static scl_status clear_flag(scl_cl_op *op) {
   static const cl_int zero = 0;
   cl_event event = NULL;
-  cl_int code = scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], op->cl->batch_flag, CL_FALSE,
-                                            0, sizeof zero, &zero, 0, NULL, &event);
+  cl_int code =
+      scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], op->cl->batch_flag, CL_FALSE, 0,
+                                  sizeof zero, &zero, 0, NULL, scl_cl_op_event(op, &event));
   if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, "clEnqueueWriteBuffer");
   scl_cl_op_took(op, event);
   return SCL_OK;
@@ -117,7 +118,7 @@ static scl_status clear_flag(scl_cl_op *op) {
 static scl_status read_statuses(scl_cl_op *op, const scl_batch_pass *p, scl_block statuses) {
   scl_cl_context *cl = op->cl;
   SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[op->queue]), "clFlush");
-  SCL_TRY(scl_cl_wait(cl, op->last));
+  SCL_TRY(scl_cl_reach(cl, op->queue, cl->enqueued[op->queue]));
   if (cl->batch_seen == 0) {
     memset(p->status, SCL_BATCH_FINE, p->batch);
     return SCL_OK;

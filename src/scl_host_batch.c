@@ -202,11 +202,8 @@ static void run_matmul(const scl_batch_pass *p, size_t block, scratch *s, unsign
 }
 
 static void run_mvn(const scl_batch_pass *p, size_t block, scratch *s, unsigned char *status) {
-  /* For y' inv(A) y a factor R of A = R' R is solved as R' z = y: a lower triangle again. */
-  scl_batch_pass forward = *p;
-  forward.transpose = p->upper;
   size_t n = p->n;
-  pack_triangle(&forward, block, s->x, status);
+  pack_triangle(p, block, s->x, status);
   pack(p, block, p->b, 0, n, s->b);
   if (p->c.buffer != NULL) {
     pack(p, block, p->c, 0, n, s->work);
