@@ -54,12 +54,13 @@ scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
                                  scl_block packed);
 
-/* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b,
- * or along its rows if `right`. In the last the orders are n_last and rhs_last. */
+/* A batch of solves with packed blocks first, first + 1, ..., or with `skip` of them left out
+ * between two: unknowns down the columns of b, or along its rows if `right`. In the last the orders
+ * are n_last and rhs_last. */
 typedef struct {
   bool right, reversed;
   bool identity; /* what is in b does not matter: the identity is taken */
-  size_t n, n_last, rhs, rhs_last, batch, step_b, first;
+  size_t n, n_last, rhs, rhs_last, batch, step_b, first, skip;
   scl_block b, packed;
 } scl_cl_strips;
 
@@ -79,6 +80,25 @@ scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_b
  * (block + 1) elements from one to the next; above their diagonals only blocks of STRIPS_ORDER are
  * written. Needs matrix instructions. */
 scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
+
+/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
+ * lower or upper t, by doubling and substitution, on any device: their residual X T - I is small
+ * row by row. dst has the leading dimension and the places as above, and no offset; of what lies in
+ * the other triangle only blocks of order STRIPS_ORDER are written (scl_cl_inverses.c). */
+scl_status scl_cl_diagonal_inverses_in(scl_cl_op *op, bool lower, size_t block, scl_block t,
+                                       scl_block dst);
+
+/* A solve as scl_cl_trsm_in for few right-hand sides (scl_cl_trsv.c): M x = b, with M = T or T',
+ * for the `rhs` right-hand sides of b, whose unknowns lie `step` apart, one side `next` after
+ * another. */
+typedef struct {
+  bool lower, transposed; /* T; M = T' */
+  size_t rhs, step, next;
+  scl_block t, b;
+} scl_cl_vectors;
+
+bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs);
+scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v);
 
 /* scl_cl_identity inside an operation. */
 scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_block dst);

@@ -104,6 +104,16 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
                           scl_block b) {
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
   solve_form form = form_of(side, view, trans);
+  size_t rhs = form.right ? b.nrow : b.ncol;
+  if (scl_cl_trsv_pays(op, t.nrow, rhs)) {
+    return scl_cl_trsv_in(op, &(scl_cl_vectors){.lower = form.lower,
+                                                .transposed = form.transposed,
+                                                .rhs = rhs,
+                                                .step = form.right ? b.ld : 1,
+                                                .next = form.right ? 1 : b.ld,
+                                                .t = t,
+                                                .b = b});
+  }
   if (!use_strips(op, t.nrow, form.right, b)) return solve(op, &form, 0, t, b);
   form.leaf = STRIPS_ORDER;
   SCL_TRY(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));

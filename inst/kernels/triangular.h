@@ -5,7 +5,11 @@
  * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
  * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. STRIPS_ORDER: the
  * leaf of the matrix-instruction kernels (strips.h); STRIPS_WARPS: strips of 16 right-hand sides to
- * a group. */
+ * a group.
+ *
+ * Few right-hand sides, up to VECTOR_RHS, with matrices of an order beyond VECTOR_LEAST
+ * (triangular_vector.cl): order of the blocks, right-hand sides taken at a time, rows of a group
+ * where it has to be done soon (FEW) and where there are many rows (MANY). */
 #ifndef SCL_TRIANGULAR_H
 #define SCL_TRIANGULAR_H
 
@@ -15,5 +19,18 @@
 #define STRIPS_ORDER 128
 #define STRIPS_WARPS 4
 #define STRIPS_PACKED 11264 /* doubles of a packed block: STRIPS_START(STRIPS_ORDER / 16) */
+
+#define VECTOR_RHS 4
+#define VECTOR_LEAST 1024
+#define VECTOR_BLOCK 512
+#define VECTOR_COLUMNS 4
+#define VECTOR_ITEMS 256
+#define VECTOR_FEW 8
+#define VECTOR_MANY(transposed) ((transposed) ? 8 : 16)
+/* The links of its chain. */
+#define VECTOR_APPLY 0
+#define VECTOR_RESIDUAL 1
+#define VECTOR_CORRECT 2
+#define VECTOR_FOLLOW 3
 
 #endif

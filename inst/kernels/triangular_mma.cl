@@ -79,7 +79,8 @@ __kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
 triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
                      __global double *B, const long offset_b, const long step, const long next,
                      const long step_b, const int reversed, const int identity,
-                     __global const double *packed, const long offset_packed) {
+                     __global const double *packed, const long offset_packed,
+                     const long step_packed) {
   /* three column blocks, each smaller than the one before */
   __local double ring[STRIPS_START(3)] __attribute__((aligned(128)));
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
@@ -88,7 +89,7 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
   const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * g;
   const int mine = clamp((last ? rhs_last : rhs) - first, 0, 2); /* of this lane's two */
   B += offset_b + which * step_b + first * next;
-  packed += offset_packed + (long)which * STRIPS_PACKED;
+  packed += offset_packed + which * step_packed;
 #define TRIANGULAR_SLOT(p) (ring + STRIPS_START((p) % 3))
 #define TRIANGULAR_GET(p)                                                                          \
   do {                                                                                             \

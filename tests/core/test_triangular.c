@@ -151,6 +151,18 @@ static void check_order(scl_context *ctx, size_t n, int forms) {
   turn++;
 }
 
+/* Few right-hand sides of matrices that are solved by inverses of blocks on a GPU: every form, one
+ * block and more than two, whole blocks and parts. */
+static void check_vectors(scl_context *ctx) {
+  static const size_t orders[] = {1025, 1153, 1536, 1601};
+  static const size_t sides[] = {1, 3, 4};
+  for (int form = 0; form < 8; form++) {
+    check_solve(ctx, (kind)(form % KINDS), form & 1 ? SCL_RIGHT : SCL_LEFT,
+                form & 2 ? SCL_UPPER : SCL_LOWER, form & 4 ? SCL_TRANS : SCL_NO_TRANS,
+                orders[form / 2 % 4], sides[form % 3], 1);
+  }
+}
+
 static void check_all(scl_context *ctx) {
   static const size_t edges[] = {255, 256, 257, 511, 512, 513};
   static const size_t large[] = {1023, 1025, 1537, 2049};
@@ -169,6 +181,7 @@ static void check_all(scl_context *ctx) {
     check_order(ctx, large[e], 2);
     check_inverse(ctx, (kind)e, e % 2 ? SCL_LOWER : SCL_UPPER, large[e], 1);
   }
+  check_vectors(ctx);
 }
 
 void test_triangular(scl_context *ctx) {
