@@ -49,16 +49,16 @@ static scl_status launch_link(const chain *c, int what, range rows, range column
       {SCL_K_triangular_vector_few_n, SCL_K_triangular_vector_few_t}};
   const scl_cl_vectors *v = c->v;
   bool few = v->rhs > 1;
-  size_t groups = groups_of(rows.end - rows.begin, VECTOR_FEW);
-  size_t far_groups = groups_of(far.end - far.begin, (size_t)VECTOR_MANY(v->transposed));
+  size_t groups = groups_of(rows.end - rows.begin, VECTOR_ROWS);
+  size_t far_groups = groups_of(far.end - far.begin, VECTOR_ROWS);
   size_t local[2] = {VECTOR_ITEMS, 1};
   size_t global[2] = {(groups + far_groups) * VECTOR_ITEMS,
                       groups_of(v->rhs, few ? VECTOR_COLUMNS : 1)};
-  return scl_cl_launch(c->op, kernels[few][v->transposed], 2, global, local, "iiiiiiiiiiibmmlllm",
-                       (int)c->n, (int)v->rhs, (int)c->block, c->reversed ? -1 : 1, what,
-                       (int)groups, (int)rows.begin, (int)columns.begin, (int)far.begin,
-                       (int)far.end, (int)known.begin, v->t, c->x.buffer, v->b.buffer,
-                       (long long)v->b.offset, (long long)v->step, (long long)v->next, c->w.buffer);
+  return scl_cl_launch(c->op, kernels[few][v->transposed], 2, global, local, "iiiiiiiiiibmmlllm",
+                       (int)c->n, (int)v->rhs, c->reversed ? -1 : 1, what, (int)groups,
+                       (int)rows.begin, (int)columns.begin, (int)far.begin, (int)far.end,
+                       (int)known.begin, v->t, c->x.buffer, v->b.buffer, (long long)v->b.offset,
+                       (long long)v->step, (long long)v->next, c->w.buffer);
 }
 
 static scl_status solve_chain(const chain *c) {

@@ -8,8 +8,8 @@
  * a group.
  *
  * Few right-hand sides, up to VECTOR_RHS, with matrices of an order beyond VECTOR_LEAST
- * (triangular_vector.cl): order of the blocks, right-hand sides taken at a time, rows of a group
- * where it has to be done soon (FEW) and where there are many rows (MANY). */
+ * (triangular_vector.cl): order of the blocks, right-hand sides taken at a time, work-items and
+ * rows of a group. */
 #ifndef SCL_TRIANGULAR_H
 #define SCL_TRIANGULAR_H
 
@@ -25,8 +25,7 @@
 #define VECTOR_BLOCK 512
 #define VECTOR_COLUMNS 4
 #define VECTOR_ITEMS 256
-#define VECTOR_FEW 8
-#define VECTOR_MANY(transposed) ((transposed) ? 8 : 16)
+#define VECTOR_ROWS 8
 /* The links of its chain. */
 #define VECTOR_APPLY 0
 #define VECTOR_RESIDUAL 1

@@ -1,5 +1,5 @@
 /* Triangular solves with few right-hand sides, block by block, from the inverses X of the diagonal
- * blocks of order `block`: M x = b with M = T, or T' if `transposed`, in place of b.
+ * blocks of order VECTOR_BLOCK: M x = b with M = T, or T' if `transposed`, in place of b.
  *
  * Solving is a chain in which every link waits for the one before, so links are few and each is
  * spread over the device. Block j, followed by block i, takes four launches:
@@ -13,110 +13,115 @@
  * The unknowns that come after block i learn of x_j beside the links of block i, where most of the
  * device is idle: "far" rows and columns of T.
  *
- * Layout. X lies where the blocks lie in a matrix of leading dimension `block`. Unknown i of
+ * Layout. X lies where the blocks lie in a matrix of leading dimension VECTOR_BLOCK. Unknown i of
  * right-hand side s is B[i * step + s * next]. The workspace W holds two arrays, n x rhs each: x
  * before its correction, and r. Of T and X only the triangle is read.
  *
- * Work split. A group takes some rows of M and deals out their sums to VECTOR_ITEMS / rows
- * work-items a row; neighbours run along what is contiguous in T. The rows are few where the next
- * launch waits for them, more where there are many. Dimension 1: right-hand sides, VECTOR_COLUMNS
- * at a time. Every sum has a fixed order. */
+ * Work split. A group takes VECTOR_ROWS rows of M and the columns of one block, and deals out the
+ * sums to VECTOR_PARTS work-items a row; neighbours run along what is contiguous in T. Dimension 1:
+ * right-hand sides, VECTOR_COLUMNS at a time. Every sum has a fixed order.
+ *
+ * What counts is the time from the first load to the last sum. So a work-item's loads from M have
+ * no conditions (an index beyond the end is moved to the last one) and end at a barrier before the
+ * first of them is used: else a compiler saves registers and has few of them under way. The vector
+ * goes through local memory meanwhile. */
 
-/* Loads of a work-item that are under way together. They have no conditions (an index beyond the
- * end is moved to the last one), as a compiler would not move one ahead of another's. */
-#define VECTOR_BATCH(count) ((count) == 1 ? 16 : 8)
-
-/* sum[s] += over c in [begin, end) of M(row, c) v(c, s), every stride-th c; M is A or A', v(c, s)
- * is v[c * step + s * next] for s < columns. */
-#define VECTOR_TERMS(sum, count, columns, transposed, A, ld, row, begin, end, stride, v, step,     \
-                     next)                                                                         \
-  do {                                                                                             \
-    __global const double *a_ = (A) + ((transposed) ? (long)(row) * (ld) : (row));                 \
-    for (int c = (begin); c < (end); c += VECTOR_BATCH(count) * (stride)) {                        \
-      double a[VECTOR_BATCH(count)], x[count][VECTOR_BATCH(count)];                                \
-      SCL_UNROLL                                                                                   \
-      for (int u = 0; u < VECTOR_BATCH(count); u++) {                                              \
-        const int at = min(c + u * (stride), (end)-1);                                             \
-        a[u] = a_[(transposed) ? at : (long)at * (ld)];                                            \
-        SCL_UNROLL                                                                                 \
-        for (int s = 0; s < (count); s++)                                                          \
-          x[s][u] = (v)[at * (step) + min(s, (columns)-1) * (next)];                               \
-      }                                                                                            \
-      SCL_UNROLL                                                                                   \
-      for (int u = 0; u < VECTOR_BATCH(count); u++) {                                              \
-        const int inside = c + u * (stride) < (end);                                               \
-        SCL_UNROLL                                                                                 \
-        for (int s = 0; s < (count); s++)                                                          \
-          sum[s] = fma(inside ? a[u] : 0.0, inside ? x[s][u] : 0.0, sum[s]);                       \
-      }                                                                                            \
-    }                                                                                              \
-  } while (0)
+#define VECTOR_PARTS (VECTOR_ITEMS / VECTOR_ROWS)
+#define VECTOR_LOADS (VECTOR_BLOCK / VECTOR_PARTS)
 
 /* Sums over the work-items of a row. Afterwards the first of them finds its row's sum for
  * right-hand side s at sums[s * VECTOR_ITEMS + item]. */
 SCL_INLINE void vector_reduce(__local double *sums, const double *sum, const int count,
-                              const int parts, const int part, const int away, const int item) {
+                              const int transposed, const int part, const int item) {
   SCL_UNROLL
   for (int s = 0; s < count; s++) sums[s * VECTOR_ITEMS + item] = sum[s];
-  for (int width = parts / 2; width > 0; width /= 2) {
+  for (int width = VECTOR_PARTS / 2; width > 0; width /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (part < width) {
+      const int other = item + (transposed ? width : width * VECTOR_ROWS);
       SCL_UNROLL
       for (int s = 0; s < count; s++)
-        sums[s * VECTOR_ITEMS + item] += sums[s * VECTOR_ITEMS + item + width * away];
+        sums[s * VECTOR_ITEMS + item] += sums[s * VECTOR_ITEMS + other];
     }
   }
 }
 
-/* The first `groups` groups do what `what` says: rows [row0, row0 + block), columns [column0, ..).
- * The others subtract M(row, c) x(c) from b, rows [far, far_end) and columns [far_column, ..).
+/* The first `groups` groups do what `what` says, with a block of rows from row0 and of columns from
+ * column0. The others subtract M(row, c) x(c) from b, rows [far, far_end), a block of columns from
+ * far_column.
  * `triangle`: M is lower (1) or upper (-1). */
 #define VECTOR_KERNEL(name, count, transposed)                                                     \
   __kernel __attribute__((reqd_work_group_size(VECTOR_ITEMS, 1, 1))) void name(                    \
-      const int n, const int rhs, const int block, const int triangle, const int what,             \
-      const int groups, const int row0, const int column0, const int far, const int far_end,       \
-      const int far_column, __global const double *T, const long offset_t, const int ld,           \
-      __global const double *X, __global double *B, const long offset_b, const long step,          \
-      const long next, __global double *W) {                                                       \
-    __local double sums[(count)*VECTOR_ITEMS];                                                     \
+      const int n, const int rhs, const int triangle, const int what, const int groups,            \
+      const int row0, const int column0, const int far, const int far_end, const int far_column,   \
+      __global const double *T, const long offset_t, const int ld, __global const double *X,       \
+      __global double *B, const long offset_b, const long step, const long next,                   \
+      __global double *W) {                                                                        \
+    __local double sums[(count)*VECTOR_ITEMS], known[(count)*VECTOR_BLOCK];                        \
     const int item = get_local_id(0), group = get_group_id(0), is_far = group >= groups;           \
-    const int rows = is_far ? VECTOR_MANY(transposed) : VECTOR_FEW;                    \
-    const int parts = VECTOR_ITEMS / rows;                                                         \
-    const int row = (is_far ? far + (group - groups) * rows : row0 + group * rows) +               \
-                    (transposed ? item / parts : item % rows);                                     \
-    const int part = transposed ? item % parts : item / rows;                                      \
-    const int limit = is_far ? far_end : min(n, row0 + block);                                     \
+    const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_ROWS;                        \
+    const int row = (is_far ? far + (group - groups) * VECTOR_ROWS : row0 + group * VECTOR_ROWS) + \
+                    (transposed ? item / VECTOR_PARTS : item % VECTOR_ROWS);                       \
+    const int limit = is_far ? far_end : min(n, row0 + VECTOR_BLOCK), at = min(row, limit - 1);    \
     const int first = get_group_id(1) * (count), columns = min(count, rhs - first);                \
     B += offset_b + first * next;                                                                  \
     W += (long)first * n;                                                                          \
     __global double *R = W + (long)n * rhs;                                                        \
-    double sum[count] = {0.0};                                                                     \
-    if (row < limit) {                                                                             \
-      const int inverse = !is_far && (what == VECTOR_APPLY || what == VECTOR_CORRECT);             \
-      const int b = is_far || what == VECTOR_APPLY || what == VECTOR_FOLLOW;                       \
-      const int whole = is_far || what == VECTOR_FOLLOW;                                           \
-      const int from = is_far ? far_column : column0, to = min(n, from + block);                   \
-      __global const double *A = inverse ? X : T + offset_t;                                       \
-      __global const double *v = b ? B : (what == VECTOR_RESIDUAL ? W : R);                        \
-      const int ld_a = inverse ? block : ld, begin = whole || triangle > 0 ? from : row;           \
-      const int end = whole || triangle < 0 ? to : row + 1;                                        \
-      const long step_v = b ? step : 1, next_v = b ? next : n;                                     \
-      VECTOR_TERMS(sum, count, columns, transposed, A, ld_a, row, begin + part, end, parts, v,     \
-                   step_v, next_v);                                                                \
+                                                                                                   \
+    const int inverse = !is_far && (what == VECTOR_APPLY || what == VECTOR_CORRECT);               \
+    const int whole = is_far || what == VECTOR_FOLLOW;                                             \
+    const int from = is_far ? far_column : column0, to = min(n, from + VECTOR_BLOCK);              \
+    const int begin = whole || triangle > 0 ? from : at, end = whole || triangle < 0 ? to : at + 1;\
+    const int ld_a = inverse ? VECTOR_BLOCK : ld;                                                  \
+    __global const double *A = inverse ? X : T + offset_t;                                         \
+    A += transposed ? (long)at * ld_a : at;                                                        \
+    double a[VECTOR_LOADS], sum[count];                                                            \
+    SCL_UNROLL                                                                                     \
+    for (int u = 0; u < VECTOR_LOADS; u++) {                                                       \
+      const int c = clamp(from + part + u * VECTOR_PARTS, begin, end - 1);                         \
+      a[u] = A[transposed ? c : (long)c * ld_a];                                                   \
     }                                                                                              \
-    vector_reduce(sums, sum, count, parts, part, transposed ? 1 : rows, item);                     \
+    /* what the sum is added to or taken from, fetched ahead */                                    \
+    const int corrects = !is_far && what == VECTOR_CORRECT;                                        \
+    __global const double *o = corrects ? W + at : B + at * step;                                  \
+    double old[count];                                                                             \
+    SCL_UNROLL                                                                                     \
+    for (int s = 0; s < (count); s++) old[s] = o[min(s, columns - 1) * (corrects ? n : next)];     \
+    const int in_b = is_far || what == VECTOR_APPLY || what == VECTOR_FOLLOW;                      \
+    __global const double *v = in_b ? B : (what == VECTOR_RESIDUAL ? W : R);                       \
+    for (int i = item; i < VECTOR_BLOCK; i += VECTOR_ITEMS) {                                      \
+      const int c = min(from + i, to - 1);                                                         \
+      SCL_UNROLL                                                                                   \
+      for (int s = 0; s < (count); s++) {                                                          \
+        const int side = min(s, columns - 1);                                                      \
+        known[s * VECTOR_BLOCK + i] = v[in_b ? c * step + side * next : c + (long)side * n];       \
+      }                                                                                            \
+    }                                                                                              \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
+    SCL_UNROLL                                                                                     \
+    for (int s = 0; s < (count); s++) sum[s] = 0.0;                                                \
+    SCL_UNROLL                                                                                     \
+    for (int u = 0; u < VECTOR_LOADS; u++) {                                                       \
+      const int i = part + u * VECTOR_PARTS, inside = from + i >= begin && from + i < end;         \
+      SCL_UNROLL                                                                                   \
+      for (int s = 0; s < (count); s++)                                                            \
+        sum[s] = fma(inside ? a[u] : 0.0, inside ? known[s * VECTOR_BLOCK + i] : 0.0, sum[s]);     \
+    }                                                                                              \
+    vector_reduce(sums, sum, count, transposed, part, item);                                       \
     if (part != 0 || row >= limit) return;                                                         \
-    for (int s = 0; s < columns; s++) {                                                            \
+    SCL_UNROLL                                                                                     \
+    for (int s = 0; s < (count); s++) {                                                            \
+      if (s >= columns) break;                                                                     \
       const double total = sums[s * VECTOR_ITEMS + item];                                          \
-      __global double *b = B + row * step + s * next, *x = W + row + (long)s * n;                  \
+      const long w = row + (long)s * n;                                                            \
       if (is_far || what == VECTOR_FOLLOW) {                                                       \
-        *b -= total;                                                                               \
+        B[row * step + s * next] = old[s] - total;                                                 \
       } else if (what == VECTOR_APPLY) {                                                           \
-        *x = total;                                                                                \
+        W[w] = total;                                                                              \
       } else if (what == VECTOR_RESIDUAL) {                                                        \
-        R[row + (long)s * n] = *b - total;                                                         \
+        R[w] = old[s] - total;                                                                     \
       } else {                                                                                     \
-        *b = *x + total;                                                                           \
+        B[row * step + s * next] = old[s] + total;                                                 \
       }                                                                                            \
     }                                                                                              \
   }
