@@ -285,10 +285,15 @@ threshold <- function(op, where) {
 #' made and dropped. `cl_sync()` waits until all work given to the device is done (only needed when
 #' timing: whatever reads values waits by itself). `cl_free()` frees a matrix at once.
 #'
+#' Making a buffer takes a GPU's driver longer than a short operation. So some of what is released
+#' on a GPU, up to a thirty-second of its memory and 512 MiB, is kept for the next matrices and
+#' workspaces, and given up when memory runs short. A CPU device keeps nothing.
+#'
 #' @param x a `clMatrix`.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
-#'   `live`, `peak`, `limit`, `largest` (bytes; `largest` is the largest single matrix, `NA` where
-#'   there is no known bound) and `buffers` (a count). The others: `NULL`, invisibly.
+#'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and is
+#'   kept for what comes next; `largest` is the largest single matrix, `NA` where there is no known
+#'   bound) and `buffers` (a count of the live ones). The others: `NULL`, invisibly.
 #' @export
 #' @examples
 #' x <- as_cl(diag(100))
@@ -297,10 +302,11 @@ threshold <- function(op, where) {
 cl_memory <- function() {
   where <- current_device()
   places <- if (where >= 0L && !forked()) c(-1L, where) else -1L
-  values <- vapply(places, function(w) .Call(r_memory, w), numeric(5L))
+  values <- vapply(places, function(w) .Call(r_memory, w), numeric(6L))
   unknown <- function(x) ifelse(x == 0, NA_real_, x)
   data.frame(device = c("host", device_table()$name[places[places >= 0L] + 1L]),
-             live = values[1L, ], peak = values[2L, ], limit = unknown(values[4L, ]),
+             live = values[1L, ], peak = values[2L, ], kept = values[6L, ],
+             limit = unknown(values[4L, ]),
              largest = unknown(values[5L, ]), buffers = as.integer(values[3L, ]),
              stringsAsFactors = FALSE)
 }

@@ -132,7 +132,8 @@ print.cl_sitrep <- function(x, ...) {
     print(shown, row.names = FALSE, right = FALSE)
   }
   if (NROW(x$memory)) {
-    live <- paste0(x$memory$device, ": ", format_bytes(x$memory$live), " live")
+    kept <- ifelse(x$memory$kept > 0, paste0(", ", format_bytes(x$memory$kept), " kept"), "")
+    live <- paste0(x$memory$device, ": ", format_bytes(x$memory$live), " live", kept)
     line("memory", paste(live, collapse = "; "))
   }
   for (name in names(x$options)) line("setting", name, " = ", x$options[[name]])

@@ -71,7 +71,7 @@ SEXP r_devices_refresh(void) {
 }
 
 SEXP r_memory(SEXP where) {
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, 5));
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 6));
   scl_context *ctx = NULL;
   scl_status status = r_context(Rf_asInteger(where), &ctx);
   if (status == SCL_OK) {
@@ -81,6 +81,7 @@ SEXP r_memory(SEXP where) {
     REAL(result)[2] = (double)memory.buffers;
     REAL(result)[3] = (double)memory.limit;
     REAL(result)[4] = (double)memory.largest;
+    REAL(result)[5] = (double)memory.kept;
   }
   UNPROTECT(1);
   return r_return(status, result);

@@ -111,7 +111,6 @@ typedef struct {
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
   scl_cl_buffer *pool; /* released buffers, newest first (scl_cl_memory.c) */
-  size_t pooled;       /* their bytes */
   int wanted_home;     /* queue of the temporary that is being made, else -1 */
   cl_mem batch_flag;   /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
   cl_int batch_seen;   /* its value as last read */

@@ -31,4 +31,7 @@ void scl_cl_programs_free(scl_cl_context *cl);
  * takes one to know that later. A failed command gives its fault. */
 scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out);
 
+/* Whether an event's command is complete, likewise. */
+scl_status scl_cl_happened(scl_cl_context *cl, cl_event event, bool *out);
+
 #endif

@@ -26,10 +26,10 @@ static size_t pool_limit(const scl_cl_context *cl) {
 }
 
 static void shrink_pool(scl_cl_context *cl, size_t limit) {
-  while (cl->pooled > limit) {
+  while (cl->base.memory.kept > limit) {
     scl_cl_buffer **last = &cl->pool;
     while ((*last)->older != NULL) last = &(*last)->older;
-    cl->pooled -= (*last)->capacity;
+    cl->base.memory.kept -= (*last)->capacity;
     drop(*last);
     *last = NULL;
   }
@@ -62,7 +62,7 @@ static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes) {
     if (!is_idle(cl, buffer)) continue;
     *at = buffer->older;
     buffer->older = NULL;
-    cl->pooled -= buffer->capacity;
+    cl->base.memory.kept -= buffer->capacity;
     return buffer;
   }
   return NULL;
@@ -106,7 +106,7 @@ void scl_cl_buffer_destroy(scl_buffer *base) {
   }
   buffer->older = cl->pool;
   cl->pool = buffer;
-  cl->pooled += buffer->capacity;
+  cl->base.memory.kept += buffer->capacity;
   shrink_pool(cl, limit);
 }
 

@@ -25,6 +25,13 @@ static scl_status event_status(scl_cl_context *cl, cl_event event, cl_int *out) 
   return SCL_OK;
 }
 
+scl_status scl_cl_happened(scl_cl_context *cl, cl_event event, bool *out) {
+  cl_int state;
+  SCL_TRY(event_status(cl, event, &state));
+  *out = state == CL_COMPLETE;
+  return SCL_OK;
+}
+
 /* Short work is done sooner than a sleeping thread wakes up; long work must not cost a core, of
  * which a CPU device has better use. */
 enum { SPIN_GPU_US = 2000, SPIN_CPU_US = 20, SLEEP_SHORT_US = 50, SLEEP_LONG_US = 500 };

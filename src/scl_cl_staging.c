@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include "scl_cl_inside.h"
+
 /* Small until a big transfer comes: most contexts only see parameters and results. On a CPU device
  * the copies stay in the caches. */
-enum { PIECE_SMALL = 256 << 10, PIECE_CPU = 1 << 20, PIECE_GPU = 16 << 20 };
+enum { PIECE_SMALL = 64 << 10, PIECE_CPU = 256 << 10, PIECE_GPU = 4 << 20 };
 
 static int queue_of(int direction) {
   return direction == SCL_CL_UP ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD;
@@ -57,8 +59,7 @@ static scl_status make_staging(scl_cl_context *cl, int direction, size_t piece,
 }
 
 static scl_status wait_all(scl_cl_context *cl, scl_cl_staging *staging) {
-  unsigned piece;
-  for (int p = 0; p < SCL_CL_PIECES; p++) SCL_TRY(scl_cl_staging_take(cl, staging, &piece));
+  for (unsigned p = 0; p < SCL_CL_PIECES; p++) SCL_TRY(scl_cl_staging_wait(cl, staging, p));
   return SCL_OK;
 }
 
@@ -66,7 +67,7 @@ static scl_status wait_all(scl_cl_context *cl, scl_cl_staging *staging) {
 static scl_status fit_staging(scl_cl_context *cl, int direction, size_t bytes) {
   scl_cl_staging **staging = &cl->staging[direction];
   size_t large = cl->cpu ? PIECE_CPU : PIECE_GPU;
-  bool wants_large = bytes > PIECE_SMALL;
+  bool wants_large = bytes > PIECE_SMALL * SCL_CL_PIECES;
   if (*staging != NULL && (!wants_large || (*staging)->piece == large)) return SCL_OK;
   if (*staging != NULL) SCL_TRY(wait_all(cl, *staging));
   scl_cl_staging *made = NULL;
@@ -89,7 +90,7 @@ scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, b
   if (packed && staging->device == NULL) {
     cl_int code = CL_SUCCESS;
     staging->device =
-        scl_cl.clCreateBuffer(cl->context, CL_MEM_READ_WRITE, staging->piece, NULL, &code);
+        scl_cl.clCreateBuffer(cl->context, CL_MEM_READ_WRITE, 2 * staging->piece, NULL, &code);
     if (staging->device == NULL) {
       return scl_cl_fail(&cl->base, code, "clCreateBuffer (staging memory)");
     }
@@ -98,22 +99,29 @@ scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, b
   return SCL_OK;
 }
 
-scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece) {
-  cl_event *event = &staging->busy[piece].event;
-  if (*event != NULL) {
-    SCL_TRY(scl_cl_wait(cl, *event));
-    scl_cl.clReleaseEvent(*event);
-    *event = NULL;
-    return SCL_OK;
-  }
-  return scl_cl_reach(cl, staging->busy[piece].queue, staging->busy[piece].count);
+static void drop_event(cl_event *event) {
+  scl_cl.clReleaseEvent(*event);
+  *event = NULL;
 }
 
-scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece) {
-  unsigned p = staging->next;
-  SCL_TRY(scl_cl_staging_wait(cl, staging, p));
-  staging->next = (p + 1) % SCL_CL_PIECES;
-  *piece = p;
+scl_status scl_cl_staging_ready(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece,
+                                bool *out) {
+  cl_event *event = &staging->busy[piece].event;
+  if (*event == NULL) {
+    return scl_cl_passed(cl, staging->busy[piece].queue, staging->busy[piece].count, out);
+  }
+  SCL_TRY(scl_cl_happened(cl, *event, out));
+  if (*out) drop_event(event);
+  return SCL_OK;
+}
+
+scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece) {
+  cl_event *event = &staging->busy[piece].event;
+  if (*event == NULL) {
+    return scl_cl_reach(cl, staging->busy[piece].queue, staging->busy[piece].count);
+  }
+  SCL_TRY(scl_cl_wait(cl, *event));
+  drop_event(event);
   return SCL_OK;
 }
 
@@ -122,5 +130,5 @@ void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op
   if (event != NULL) scl_cl.clRetainEvent(event);
   staging->busy[piece].event = event;
   staging->busy[piece].queue = op->queue;
-  staging->busy[piece].count = op->cl->enqueued[op->queue] + 1;
+  staging->busy[piece].count = event == NULL ? op->cl->enqueued[op->queue] + 1 : 0;
 }

@@ -4,14 +4,15 @@
 #define SCL_CL_STAGING_H
 
 #include "scl_cl.h"
+#include "scl_flow.h"
 
 enum { SCL_CL_UP, SCL_CL_DOWN };
-enum { SCL_CL_PIECES = 4 };
+enum { SCL_CL_PIECES = SCL_FLOW_PIECES };
 
 typedef struct scl_cl_staging {
   cl_mem pinned; /* mapped at `host` all the time */
   char *host;
-  cl_mem device; /* one piece on the device, for packed triangles; NULL until asked for */
+  cl_mem device; /* two pieces on the device, for packed triangles; NULL until asked for */
   size_t piece;  /* bytes */
   /* The last command that uses each piece: its event, or its count in a queue. */
   struct {
@@ -23,19 +24,18 @@ typedef struct scl_cl_staging {
 } scl_cl_staging;
 
 /* The staging memory of a direction, large enough for a transfer of `bytes` to be quick; with the
- * piece on the device if `packed`. Borrowed. */
+ * pieces on the device if `packed`. Borrowed. */
 scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, bool packed,
                               scl_cl_staging **out);
-
-/* Waits until the next piece of the ring is free and gives its number. */
-scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece);
 
 /* The last command that uses the piece is the operation's next one to be taken over, with this
  * event or NULL. */
 void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op *op,
                         cl_event event);
 
-/* Waits until nothing uses the piece. */
+/* Whether nothing uses the piece any more, without waiting; and waiting for that. */
+scl_status scl_cl_staging_ready(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece,
+                                bool *out);
 scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece);
 
 static inline double *scl_cl_staging_at(scl_cl_staging *staging, unsigned piece) {

@@ -30,6 +30,7 @@ void scl_collect_garbage(void);
 typedef struct {
   uint64_t live;    /* now */
   uint64_t peak;    /* most at any time */
+  uint64_t kept;    /* of released ones, kept for the next; not among the live ones */
   uint64_t buffers; /* buffers alive */
   uint64_t limit;   /* what may be live; 0: unknown */
   uint64_t largest; /* largest single buffer; 0: unknown */

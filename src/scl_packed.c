@@ -75,35 +75,19 @@ bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *
   return true;
 }
 
-/* Part `part` of `parts` of begin .. end - 1. */
-static void share(size_t begin, size_t end, int part, int parts, size_t *first, size_t *last) {
-  size_t n = end - begin, each = n / (size_t)parts, rest = n % (size_t)parts, p = (size_t)part;
-  *first = begin + p * each + smaller(p, rest);
-  *last = *first + each + (p < rest ? 1 : 0);
-}
-
-/* The columns of a part, and its rows in each of them: columns are dealt out where there are enough
- * of them, else rows. */
+/* ---- copies ---------------------------------------------------------------------------------- */
+/* Rows of one column, of which the middle ones are stored: from <= first <= last <= to. */
 typedef struct {
-  size_t col, last_col;
-  int part, parts;
-} portion;
+  size_t from, first, last, to;
+} rows;
 
-static portion portion_of(const scl_packed_span *span, int part, int parts) {
-  portion p = {span->col, span->col + span->cols, part, parts};
-  if (span->cols >= 4 * (size_t)parts) {
-    share(span->col, span->col + span->cols, part, parts, &p.col, &p.last_col);
-    p.part = 0;
-    p.parts = 1;
-  }
-  return p;
-}
-
-/* Stored rows of column j within the span. */
-static void stored_rows(const scl_packed *s, const scl_packed_span *span, size_t j, size_t *first,
-                        size_t *last) {
-  *first = larger(first_row(s, j), span->from);
-  *last = smaller(end_row(s, j), span->to);
+/* Those of column j among elements at .. end - 1. */
+static rows rows_within(const scl_packed *s, size_t j, size_t at, size_t end) {
+  size_t start = j * s->nrow;
+  rows r = {.from = at > start ? at - start : 0, .to = smaller(s->nrow, end - start)};
+  r.first = smaller(larger(first_row(s, j), r.from), r.to);
+  r.last = larger(smaller(end_row(s, j), r.to), r.first);
+  return r;
 }
 
 /* Place in the span's staging memory of element (i, j). */
@@ -117,20 +101,17 @@ static bool is_run(const scl_packed *s, size_t ld) {
 }
 
 void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, const double *x,
-                       size_t ld, double *packed, int part, int parts) {
+                       size_t ld, double *packed, size_t at, size_t end) {
   if (is_run(shape, ld)) {
-    size_t first, last;
-    share(0, span->count, part, parts, &first, &last);
-    memcpy(packed + first, x + span->base + first, (last - first) * sizeof *x);
+    memcpy(packed + at - span->base, x + at, (end - at) * sizeof *x);
     return;
   }
-  portion p = portion_of(span, part, parts);
-  for (size_t j = p.col; j < p.last_col; j++) {
-    size_t first, last;
-    stored_rows(shape, span, j, &first, &last);
-    if (first >= last) continue;
-    share(first, last, p.part, p.parts, &first, &last);
-    memcpy(packed + place(shape, span, first, j), x + first + j * ld, (last - first) * sizeof *x);
+  for (size_t j = at / shape->nrow; j * shape->nrow < end; j++) {
+    rows r = rows_within(shape, j, at, end);
+    if (r.first < r.last) {
+      memcpy(packed + place(shape, span, r.first, j), x + r.first + j * ld,
+             (r.last - r.first) * sizeof *x);
+    }
   }
 }
 
@@ -138,46 +119,39 @@ static void fill_zero(double *x, size_t from, size_t to) {
   if (from < to) memset(x + from, 0, (to - from) * sizeof *x);
 }
 
-static void scatter_columns(const scl_packed *s, const scl_packed_span *span, const double *packed,
-                            double *x, size_t ld, portion p) {
-  for (size_t j = p.col; j < p.last_col; j++) {
-    size_t first, last, begin, end;
-    stored_rows(s, span, j, &first, &last);
-    if (first < last) {
-      share(first, last, p.part, p.parts, &begin, &end);
-      memcpy(x + begin + j * ld, packed + place(s, span, begin, j), (end - begin) * sizeof *x);
-    }
-    if (s->mirrored || p.part != 0) continue;
-    fill_zero(x + j * ld, span->from, smaller(first, span->to));
-    fill_zero(x + j * ld, larger(last, span->from), span->to);
-  }
-}
-
 /* Rows of the lower triangle become columns of the upper one. A few rows at a time, so that each
  * cache line of the packed form is read once. */
 static void scatter_mirror(const scl_packed *s, const scl_packed_span *span, const double *packed,
-                           double *x, size_t ld, int part, int parts) {
+                           double *x, size_t ld, size_t at, size_t end) {
   enum { ROWS = 8 };
-  size_t first, last;
-  share(span->from, span->to, part, parts, &first, &last);
-  for (size_t row = first; row < last; row += ROWS) {
-    size_t stop = smaller(row + ROWS, last);
-    size_t last_col = smaller(span->col + span->cols, stop);
-    for (size_t j = span->col; j < last_col; j++) {
-      const double *from = packed + place(s, span, larger(row, j), j);
-      for (size_t i = larger(row, j); i < stop; i++) x[j + i * ld] = *from++;
+  size_t col = at / s->nrow, last_col = (end - 1) / s->nrow;
+  size_t row = col == last_col ? at - col * s->nrow : 0;
+  for (row = larger(row, col); row < s->nrow; row += ROWS) {
+    for (size_t j = col; j <= last_col; j++) {
+      rows r = rows_within(s, j, at, end);
+      size_t i = larger(row, r.first), stop = smaller(row + ROWS, r.last);
+      if (i >= stop) continue;
+      const double *from = packed + place(s, span, i, j);
+      for (; i < stop; i++) x[j + i * ld] = *from++;
     }
   }
 }
 
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
-                        double *x, size_t ld, int part, int parts) {
+                        double *x, size_t ld, size_t at, size_t end) {
   if (is_run(shape, ld)) {
-    size_t first, last;
-    share(0, span->count, part, parts, &first, &last);
-    memcpy(x + span->base + first, packed + first, (last - first) * sizeof *x);
+    memcpy(x + at, packed + at - span->base, (end - at) * sizeof *x);
     return;
   }
-  scatter_columns(shape, span, packed, x, ld, portion_of(span, part, parts));
-  if (shape->mirrored) scatter_mirror(shape, span, packed, x, ld, part, parts);
+  for (size_t j = at / shape->nrow; j * shape->nrow < end; j++) {
+    rows r = rows_within(shape, j, at, end);
+    if (r.first < r.last) {
+      memcpy(x + r.first + j * ld, packed + place(shape, span, r.first, j),
+             (r.last - r.first) * sizeof *x);
+    }
+    if (shape->mirrored) continue;
+    fill_zero(x + j * ld, r.from, r.first);
+    fill_zero(x + j * ld, r.last, r.to);
+  }
+  if (shape->mirrored && at < end) scatter_mirror(shape, span, packed, x, ld, at, end);
 }

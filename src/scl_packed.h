@@ -32,12 +32,15 @@ typedef struct {
  * from a span of zeros. All columns belong to a span, also those that hold no element. */
 bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *span);
 
-/* Part `part` of `parts` of: packed = the span's elements of x. */
+/* Between the packed elements of a span and the matrix x, for elements at .. end - 1 of the matrix,
+ * counted column by column with nrow to a column, all of which belong to the span (in a mirrored
+ * shape with what lies above the diagonal, where nothing is done).
+ *
+ * gather: packed = x. scatter: x = packed, with zeros and mirror image; the mirror image is written
+ * for the elements whose image it is, wherever that lies. */
 void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, const double *x,
-                       size_t ld, double *packed, int part, int parts);
-
-/* Part `part` of `parts` of: the span's elements, zeros and mirror image in x = packed. */
+                       size_t ld, double *packed, size_t at, size_t end);
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
-                        double *x, size_t ld, int part, int parts);
+                        double *x, size_t ld, size_t at, size_t end);
 
 #endif

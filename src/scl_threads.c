@@ -12,6 +12,7 @@
 #include <windows.h>
 #else
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -19,6 +20,8 @@
 #endif
 
 enum { MOST_THREADS = 64, USUAL_THREADS = 16 };
+/* Rests: at first none, then other threads may have the core, then a sleep. */
+enum { PAUSE_SPINS = 64, PAUSE_YIELDS = 1024, PAUSE_US = 50 };
 
 #ifdef _WIN32
 
@@ -36,6 +39,10 @@ uint64_t scl_clock_us(void) {
 
 void scl_env_default(const char *name, const char *value) {
   if (getenv(name) == NULL) _putenv_s(name, value);
+}
+
+void scl_pause(unsigned times) {
+  Sleep(times > PAUSE_YIELDS ? 1 : 0);
 }
 
 static long core_count(void) {
@@ -63,30 +70,52 @@ void scl_env_default(const char *name, const char *value) {
   setenv(name, value, 0);
 }
 
+void scl_pause(unsigned times) {
+  if (times > PAUSE_YIELDS) {
+    scl_sleep_us(PAUSE_US);
+  } else if (times > PAUSE_SPINS) {
+    sched_yield();
+  }
+}
+
 static long core_count(void) {
   return sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 #endif
 
-#ifdef MADV_HUGEPAGE
+/* ---- pages ----------------------------------------------------------------------------------- */
+#if defined(MADV_HUGEPAGE) || defined(MADV_POPULATE_WRITE)
 
-void scl_expect_writes(void *memory, size_t bytes) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  uintptr_t first = ((uintptr_t)memory + page - 1) / page * page;
-  uintptr_t last = ((uintptr_t)memory + bytes) / page * page;
-  if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE);
-}
-
-#else
-
-void scl_expect_writes(void *memory, size_t bytes) {
-  (void)memory;
-  (void)bytes;
+/* The whole pages within the memory, or (`outer`) all that it touches. */
+static void advise(void *memory, size_t bytes, int advice, bool outer) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)memory;
+  uintptr_t first = (outer ? start : start + page - 1) / page * page;
+  uintptr_t last = (outer ? start + bytes + page - 1 : start + bytes) / page * page;
+  if (first < last) madvise((void *)first, last - first, advice);
 }
 
 #endif
 
+void scl_expect_writes(void *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  advise(memory, bytes, MADV_HUGEPAGE, false);
+#else
+  (void)memory;
+  (void)bytes;
+#endif
+}
+
+void scl_touch_pages(void *memory, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  advise(memory, bytes, MADV_POPULATE_WRITE, true);
+#else
+  (void)memory;
+  (void)bytes;
+#endif
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
 bool scl_cores_limited(void) {
   const char *limit = getenv("_R_CHECK_LIMIT_CORES_");
   return limit != NULL && *limit != '\0' && strcmp(limit, "false") != 0 &&
@@ -115,6 +144,16 @@ scl_team *scl_team_start(int threads) {
 void scl_team_run(scl_team *team, scl_part work, void *arg) {
   (void)team;
   work(arg, 0, 1);
+}
+
+void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+  (void)team;
+  (void)work;
+  (void)arg;
+}
+
+void scl_team_wait(scl_team *team) {
+  (void)team;
 }
 
 void scl_team_stop(scl_team *team) {
@@ -183,11 +222,8 @@ scl_team *scl_team_start(int threads) {
   return team;
 }
 
-void scl_team_run(scl_team *team, scl_part work, void *arg) {
-  if (team == NULL) {
-    work(arg, 0, 1);
-    return;
-  }
+void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+  if (team == NULL) return;
   pthread_mutex_lock(&team->mutex);
   team->work = work;
   team->arg = arg;
@@ -195,10 +231,19 @@ void scl_team_run(scl_team *team, scl_part work, void *arg) {
   team->round++;
   pthread_cond_broadcast(&team->go);
   pthread_mutex_unlock(&team->mutex);
-  work(arg, 0, team->members + 1);
+}
+
+void scl_team_wait(scl_team *team) {
+  if (team == NULL) return;
   pthread_mutex_lock(&team->mutex);
   while (team->left > 0) pthread_cond_wait(&team->done, &team->mutex);
   pthread_mutex_unlock(&team->mutex);
+}
+
+void scl_team_run(scl_team *team, scl_part work, void *arg) {
+  scl_team_begin(team, work, arg);
+  work(arg, 0, team != NULL ? team->members + 1 : 1);
+  scl_team_wait(team);
 }
 
 void scl_team_stop(scl_team *team) {

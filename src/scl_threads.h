@@ -19,10 +19,17 @@ void scl_env_default(const char *name, const char *value);
  * the faults on small ones cost more than the copy. Nothing where the system has no such advice. */
 void scl_expect_writes(void *memory, size_t bytes);
 
+/* Makes the system give this memory now, at less than a fault for each page; the contents stay.
+ * Nothing where the system cannot. */
+void scl_touch_pages(void *memory, size_t bytes);
+
+/* A short rest of a thread that has found nothing to do `times` times in a row. */
+void scl_pause(unsigned times);
+
 /* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
 bool scl_cores_limited(void);
 
-/* Threads for big copies: STATCL_COPY_THREADS (1 to 64), else two for limited cores, else up to 8.
+/* Threads for big copies: STATCL_COPY_THREADS (1 to 64), else two for limited cores, else up to 16.
  */
 int scl_copy_threads(void);
 
@@ -36,6 +43,9 @@ typedef struct scl_team scl_team;
 scl_team *scl_team_start(int threads);
 /* Runs all parts, one on each thread, and returns when all are done. */
 void scl_team_run(scl_team *team, scl_part work, void *arg);
+/* The same in two steps, between which the caller, whose part 0 is left out, does other things. */
+void scl_team_begin(scl_team *team, scl_part work, void *arg);
+void scl_team_wait(scl_team *team);
 void scl_team_stop(scl_team *team);
 
 #endif

@@ -266,6 +266,27 @@ static void count_run(scl_status status, int code, bool right, driver_counts bef
   runs.unclean += !driver_is_clean(before);
 }
 
+/* What is released on a device with memory of its own is kept, told, used again and given up. */
+static void check_pool(scl_context *ctx) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  const bool was = cl->cpu;
+  const size_t bytes = 1 << 20;
+  scl_buffer *a = NULL, *b = NULL;
+  cl->cpu = false;
+  scl_device_trim(ctx);
+  CHECK(scl_context_memory(ctx).kept == 0);
+  REQUIRE_OK(scl_buffer_create(ctx, bytes, &a));
+  cl_mem memory = ((scl_cl_buffer *)a)->memory;
+  scl_buffer_release(a);
+  CHECK(scl_context_memory(ctx).kept == bytes && scl_context_memory(ctx).live == 0);
+  REQUIRE_OK(scl_buffer_create(ctx, bytes, &b));
+  CHECK(((scl_cl_buffer *)b)->memory == memory && scl_context_memory(ctx).kept == 0);
+  scl_buffer_release(b);
+  scl_device_trim(ctx);
+  CHECK(scl_context_memory(ctx).kept == 0);
+  cl->cpu = was;
+}
+
 static const int codes[] = {-4, -5, -34};
 
 /* Opening, building and closing: slow, so one code for each call. */
@@ -342,6 +363,9 @@ static void check_driver_faults(size_t index) {
 }
 
 #else
+static void check_pool(scl_context *ctx) {
+  (void)ctx;
+}
 static void check_driver_faults(size_t index) {
   (void)index;
 }
@@ -363,6 +387,7 @@ void test_device(scl_context *ctx) {
   check_list(ctx);
   check_large(ctx);
   check_fork(ctx);
+  check_pool(ctx);
   size_t index = index_of(ctx);
   check_profile(ctx, index);
   check_memory_limit(index);

@@ -58,6 +58,19 @@ test_that("cl_memory() has a row for the host and one for the device", {
   require_device()
   memory <- on_device(cl_memory())
   expect_equal(nrow(memory), 2L)
-  expect_true(all(c("live", "peak", "limit", "largest", "buffers") %in% names(memory)))
+  expect_true(all(c("live", "peak", "kept", "limit", "largest", "buffers") %in% names(memory)))
   expect_true(all(memory$peak >= memory$live))
+})
+
+test_that("cl_memory() tells what a GPU keeps of released matrices", {
+  require_device()
+  kept <- on_device({
+    cl_free(as_cl(diag(200)))
+    cl_sync()
+    cl_memory()$kept
+  })
+  expect_equal(kept[1L], 0)
+  keeps <- cl_devices()$type[test_device() + 1L] == "gpu" ||
+    identical(Sys.getenv("STATCL_GPU_KERNELS"), "1")
+  if (keeps) expect_gte(kept[2L], 8 * 200^2) else expect_equal(kept[2L], 0)
 })
