@@ -38,8 +38,8 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   b <- if (is.null(x2)) NULL else covariance_input(x2, "x2", a$p)
   layout <- kernel_layout(kernel, a$p, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", max(a$n, b$n))
-  result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, layout_values(layout, coef(kernel), 0),
-                  where)
+  values <- layout_values(layout, kernel_values(kernel), 0)
+  result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, values, where)
   dim <- c(a$n, if (is.null(b)) a$n else b$n)
   value(result, dim, list(a$names, if (is.null(b)) a$names else b$names),
         if (is.null(b)) "symmetric" else "general")
@@ -62,6 +62,11 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel) {
 
 # Points as .Call takes them, with their shape and names; `p`: the columns they must have.
 covariance_input <- function(x, argument, p = NULL) {
+  if (is_cl(x) && (is.null(p) || x@Dim[2L] == p)) {
+    names <- x@Dimnames
+    return(list(x = x@handle, n = x@Dim[1L], p = x@Dim[2L], columns = names[[2L]],
+                names = names[[1L]]))
+  }
   columns <- if (is.data.frame(x)) names(x) else colnames(x)
   rows <- if (is.null(dim(x))) names(x) else if (!is.data.frame(x)) rownames(x) else
     if (.row_names_info(x) > 0L) row.names(x)

@@ -137,6 +137,11 @@ coef.cl_kernel <- function(object, ...) {
   unlist(values)
 }
 
+# coef() without names, which take longer to make than a covariance matrix.
+kernel_values <- function(kernel) {
+  unlist(lapply(kernel$terms, function(term) c(term$sd, term$lengthscale)))
+}
+
 #' @rdname kernels
 #' @export
 update.cl_kernel <- function(object, ...) {

@@ -102,6 +102,7 @@ product_where <- function(pair, dim) {
 product_names <- function(x, side_x, y, side_y) {
   x <- names_of(x)
   y <- names_of(y)
+  if (is.null(x) && is.null(y)) return(NULL)
   if (is.null(side(x, side_x)) && is.null(side(y, side_y))) return(NULL)
   both <- c(side_or_empty(x, side_x), side_or_empty(y, side_y))
   if (is.null(names(x)) && is.null(names(y))) names(both) <- NULL

@@ -291,9 +291,9 @@ threshold <- function(op, where) {
 #'
 #' @param x a `clMatrix`.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
-#'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and is
-#'   kept for what comes next; `largest` is the largest single matrix, `NA` where there is no known
-#'   bound) and `buffers` (a count of the live ones). The others: `NULL`, invisibly.
+#'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and
+#'   is kept for what comes next; `largest` is the largest single matrix, `NA` where there is no
+#'   known bound) and `buffers` (a count of the live ones). The others: `NULL`, invisibly.
 #' @export
 #' @examples
 #' x <- as_cl(diag(100))
