@@ -45,16 +45,20 @@ solve.clMatrix <- function(a, b, ...) {
   if (view == "lower" || view == "upper") {
     return(tri_solve(a, b, view == "upper", FALSE, "a", "b"))
   }
-  factor <- if (view == "symmetric") factor_or_null(a)
-  if (is.null(factor)) return(solve_on_host(a, b))
-  names <- list(side(square$names, 2L), side(names_of(b), 2L))
-  value(.Call(r_chol_solve, factor, FALSE, right, -1L), NULL, names)
+  solution <- if (view == "symmetric" && square$n > 0L) {
+    unless_not_pd(.Call(r_solve_pd, square$x, right, -1L))
+  }
+  if (is.null(solution)) return(solve_on_host(a, b))
+  value(solution, NULL, list(side(square$names, 2L), side(names_of(b), 2L)))
 }
+
+# The value of `code`, or NULL if a matrix turns out not to be positive definite.
+unless_not_pd <- function(code) tryCatch(code, statcl_error_not_pd = function(e) NULL)
 
 # The handle of the lower factor, or NULL for a matrix that is not positive definite or empty.
 factor_or_null <- function(a) {
   if (a@Dim[1L] == 0L) return(NULL)
-  tryCatch(.Call(r_chol, a@handle, 0, FALSE, -1L), statcl_error_not_pd = function(e) NULL)
+  unless_not_pd(.Call(r_chol, a@handle, 0, FALSE, -1L))
 }
 
 inverse_of <- function(a) {

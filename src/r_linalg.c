@@ -132,21 +132,11 @@ SEXP r_chol_adjoint(SEXP l, SEXP l_adj, SEXP where) {
   return run_product(scl_chol_adjoint, r_nrow(l), r_ncol(l), x, names, where);
 }
 
-/* A^-1 b from the factor l of A. */
-SEXP r_chol_solve(SEXP l, SEXP upper, SEXP b, SEXP where) {
-  const SEXP x[] = {l, b};
-  const char *const names[] = {"l", "b"};
-  SEXP result = PROTECT(r_result_new(r_any_handle(2, x), r_nrow(b), r_ncol(b)));
-  scl_status status;
-  scl_mat *in[2], *out = NULL;
-  SCL_GO(r_operands(where, 2, x, names, in));
-  SCL_GO(scl_chol_solve(in[0], flag(upper), in[1], &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  r_operands_release(2, in);
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return r_return(status, result);
+/* A^-1 b for a positive definite a. */
+SEXP r_solve_pd(SEXP a, SEXP b, SEXP where) {
+  const SEXP x[] = {a, b};
+  const char *const names[] = {"a", "b"};
+  return run_product(scl_solve_pd, r_nrow(b), r_ncol(b), x, names, where);
 }
 
 SEXP r_chol_inverse(SEXP l, SEXP upper, SEXP where) {

@@ -5,33 +5,43 @@
 #include "scl_operation.h"
 #include "scl_structure.h"
 
+/* The order of the failing minor as a fault; what is not finite comes first. */
+static scl_status judge_order(const scl_mat *a, double order) {
+  if (order == 0.0) return SCL_OK;
+  SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
+  return scl_fail_index(SCL_E_NOT_PD, (int64_t)order,
+                        "the leading minor of order %lld is not positive", (long long)order);
+}
+
+/* On a device a pivot that is not finite fails, and why is asked then. */
+static scl_status check_input(const scl_mat *a) {
+  SCL_TRY(scl_require_square(a, "a"));
+  return scl_context_is_host(a->ctx) ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
+}
+
 /* Factors the lower triangle that r holds, in place; zeros above it stay. If `upper`, *turned
  * becomes the transposed factor, which is under way before the host knows whether there is one.
  * *order: of the failing minor, or 0. */
-static scl_status factorize(scl_mat *r, bool upper, scl_mat **turned, int *order) {
+static scl_status factorize(scl_mat *r, bool upper, scl_mat **turned, double *order) {
   const scl_engine *engine = scl_engine_of(r);
   scl_block info;
-  double found = 0.0;
   SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
   scl_status status;
   SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
   if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
-  SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, &found, 1));
-  *order = (int)found;
+  SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, order, 1));
 done:
   scl_buffer_release(info.buffer);
   return status;
 }
 
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
-  SCL_TRY(scl_require_square(a, "a"));
   if (!isfinite(jitter) || jitter < 0.0) {
     return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
   }
-  /* On a device a pivot that is not finite fails, and why is asked then. */
-  if (scl_context_is_host(a->ctx)) SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
+  SCL_TRY(check_input(a));
   scl_mat *r, *turned = NULL;
-  int order = 0;
+  double order = 0.0;
   SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &r));
   scl_status status = SCL_OK;
   if (scl_is_empty(r)) {
@@ -40,15 +50,47 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
   }
   if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
   SCL_GO(factorize(r, upper, &turned, &order));
-  if (order != 0) {
-    SCL_GO(scl_require_finite(a, SCL_LOWER, "a"));
-    SCL_GO(scl_fail_index(SCL_E_NOT_PD, order, "the leading minor of order %d is not positive",
-                          order));
-  }
+  SCL_GO(judge_order(a, order));
 done:
   if (!upper) return scl_give(status, r, out);
   scl_mat_release(r);
   return scl_give(status, turned, out);
+}
+
+/* The host stops at a matrix that has no factor; a device goes on with what it has, and that is
+ * dropped. */
+scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out) {
+  SCL_TRY(check_input(a));
+  SCL_TRY(scl_mat_same_context(a, b));
+  if (b->nrow != a->nrow) {
+    return scl_fail_argument("b", "'b' must have %zu rows, as 'a' has, not %zu", a->nrow, b->nrow);
+  }
+  scl_context *ctx = a->ctx;
+  scl_mat *l = NULL, *r = NULL;
+  scl_block info = {0};
+  double order = 0.0;
+  scl_status status;
+  SCL_GO(scl_mat_create(ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
+  if (scl_is_empty(a)) goto done;
+  SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &l));
+  SCL_GO(scl_block_create(ctx, 1, 1, &info));
+  SCL_GO(ctx->engine->potrf(ctx, scl_mat_block(l), info));
+  if (scl_context_is_host(ctx)) {
+    SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
+    SCL_GO(judge_order(a, order));
+  }
+  if (!scl_is_empty(r)) {
+    scl_block factor = scl_mat_block(l), x = scl_mat_block(r);
+    SCL_GO(ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(b), x));
+    SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, factor, x));
+    SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, factor, x));
+  }
+  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
+  SCL_GO(judge_order(a, order));
+done:
+  scl_buffer_release(info.buffer);
+  scl_mat_release(l);
+  return scl_give(status, r, out);
 }
 
 /* ---- reverse mode --------------------------------------------------------------------------- */
@@ -113,29 +155,6 @@ done:
 }
 
 /* ---- from the factor ------------------------------------------------------------------------ */
-
-scl_status scl_chol_solve(const scl_mat *l, bool upper, const scl_mat *b, scl_mat **out) {
-  SCL_TRY(scl_require_square(l, "l"));
-  SCL_TRY(scl_mat_same_context(l, b));
-  if (b->nrow != l->nrow) {
-    return scl_fail_argument("b", "'b' must have %zu rows, as the factor has, not %zu", l->nrow,
-                             b->nrow);
-  }
-  scl_checks checks = {.count = 0};
-  scl_mat *r = NULL;
-  scl_status status;
-  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
-  SCL_GO(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
-  if (scl_is_empty(r)) goto done;
-  const scl_engine *engine = scl_engine_of(r);
-  scl_view view = upper ? SCL_UPPER : SCL_LOWER;
-  scl_block block = scl_mat_block(r), factor = scl_mat_block(l);
-  SCL_GO(engine->copy(r->ctx, SCL_COPY, scl_mat_block(b), block));
-  SCL_GO(engine->trsm(r->ctx, SCL_LEFT, view, upper ? SCL_TRANS : SCL_NO_TRANS, factor, block));
-  SCL_GO(engine->trsm(r->ctx, SCL_LEFT, view, upper ? SCL_NO_TRANS : SCL_TRANS, factor, block));
-done:
-  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
-}
 
 scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));

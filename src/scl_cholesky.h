@@ -13,13 +13,14 @@
  * failing leading minor). */
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out);
 
+/* A^-1 b from the n x n matrix a, of which the lower triangle is read; b is n x m. Faults as of
+ * scl_chol(). */
+scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out);
+
 /* Reverse mode of the lower factor: from L and l_adj = dF/dL, of which the lower triangle is read,
  * the symmetric S with dF = sum(S * dA) for every symmetric dA. 2 n^3 / 3 operations.
  * SCL_E_NONFINITE, SCL_E_SINGULAR. */
 scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out);
-
-/* A^-1 b from the factor; b is n x m. SCL_E_SINGULAR. */
-scl_status scl_chol_solve(const scl_mat *l, bool upper, const scl_mat *b, scl_mat **out);
 
 /* A^-1 from the factor, symmetric. SCL_E_SINGULAR. */
 scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);

@@ -63,6 +63,8 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
 static scl_status begin_transfer(transfer *t, scl_view view) {
   const scl_block *block = &t->block;
   scl_flow *flow = &t->flow;
+  /* Both halves of a symmetric matrix come down: the host would take longer to mirror one. */
+  if (!t->up && view == SCL_SYMMETRIC) view = SCL_GENERAL;
   flow->shape = scl_packed_shape(view, block->nrow, block->ncol);
   /* The padding of a whole matrix comes along: one run of memory is quicker than many columns. */
   bool whole =

@@ -78,8 +78,9 @@ typedef struct scl_engine {
   scl_status (*buffer_create)(scl_context *ctx, size_t bytes, scl_buffer **out);
   /* Called once, by the last release; never fails, never waits. */
   void (*buffer_destroy)(scl_buffer *buffer);
-  /* Host memory to block and back. For a triangular or symmetric view one triangle crosses and the
-   * block (or all of `data`) is written full. upload: `data` is read on return; download: waits. */
+  /* Host memory to block and back. Of a triangular view, and up of a symmetric one, one triangle
+   * is read; the block (or all of `data`) is written full. upload: `data` is read on return;
+   * download: waits. */
   scl_status (*upload)(scl_context *ctx, scl_view view, const double *data, size_t ld,
                        scl_block dst);
   scl_status (*download)(scl_context *ctx, scl_view view, scl_block src, double *data, size_t ld);

@@ -1,8 +1,16 @@
 #include "scl_flow.h"
 
 /* Bytes: that pay for threads; of a block up; of a block down, which is a large page; that pay for
- * one more thread. */
-enum { TEAM_FROM = 4 << 20, BLOCK_UP = 1 << 20, BLOCK_DOWN = 2 << 20, THREAD_BYTES = 2 << 20 };
+ * one more thread; that the owner copies at once. */
+enum {
+  TEAM_FROM = 4 << 20,
+  BLOCK_UP = 1 << 20,
+  BLOCK_DOWN = 2 << 20,
+  THREAD_BYTES = 2 << 20,
+  OWNER_BYTES = 256 << 10
+};
+/* Up, so many threads feed any bus; down, they also clear pages. */
+enum { THREADS_UP = 8 };
 
 static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
@@ -30,30 +38,9 @@ void scl_flow_begin(scl_flow *flow) {
   }
   flow->blocks = (all + flow->shift + flow->block - 1) / flow->block;
   atomic_init(&flow->next, 0);
-  atomic_init(&flow->touch, 0);
   atomic_init(&flow->open, 0);
   atomic_init(&flow->stop, false);
   for (int p = 0; p < SCL_FLOW_PIECES; p++) atomic_init(&flow->left[p], 0);
-}
-
-static void block_range(const scl_flow *flow, size_t block, size_t *at, size_t *end) {
-  *at = block == 0 ? 0 : block * flow->block - flow->shift;
-  *end = smaller((block + 1) * flow->block - flow->shift, element_count(flow));
-}
-
-static void touch(const scl_flow *flow, size_t block) {
-  size_t at, end;
-  block_range(flow, block, &at, &end);
-  scl_touch_pages(flow->to + at, (end - at) * sizeof(double));
-}
-
-/* The mirror image of a span goes all over the matrix: its pages are all touched first. */
-static bool touch_first(scl_flow *flow) {
-  if (!flow->fresh || !flow->shape.mirrored) return false;
-  if (atomic_load(&flow->touch) >= flow->blocks) return false;
-  size_t block = atomic_fetch_add(&flow->touch, 1);
-  if (block < flow->blocks) touch(flow, block);
-  return true;
 }
 
 /* ---- copying --------------------------------------------------------------------------------- */
@@ -62,9 +49,8 @@ typedef enum { MOVED, WAITING, FINISHED } progress;
 static progress take_block(scl_flow *flow, scl_flow_hand *hand) {
   size_t block = atomic_fetch_add(&flow->next, 1);
   if (block >= flow->blocks) return FINISHED;
-  block_range(flow, block, &hand->at, &hand->end);
-  /* What the copy would do page by page, while it may have to wait for its data anyway. */
-  if (flow->fresh && !flow->shape.mirrored) touch(flow, block);
+  hand->at = block == 0 ? 0 : block * flow->block - flow->shift;
+  hand->end = smaller((block + 1) * flow->block - flow->shift, element_count(flow));
   return MOVED;
 }
 
@@ -81,17 +67,22 @@ static void copy(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
   }
 }
 
-/* One part of a block that lies in one span. */
-static progress step(scl_flow *flow, scl_flow_hand *hand) {
-  if (touch_first(flow)) return MOVED;
-  if (hand->at == hand->end && take_block(flow, hand) == FINISHED) return FINISHED;
+/* One part of a block that lies in one span, of `most` elements. */
+static progress step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
+  if (hand->at == hand->end) {
+    if (take_block(flow, hand) == FINISHED) return FINISHED;
+    /* What the copy would do page by page, while it may have to wait for its data anyway. */
+    if (flow->fresh && (hand != &flow->own || flow->team == NULL)) {
+      scl_touch_pages(flow->to + hand->at, (hand->end - hand->at) * sizeof(double));
+    }
+  }
   while (hand->span_end <= hand->at) {
     scl_packed_next(&flow->shape, flow->capacity, &hand->span);
     hand->span_end = span_end(flow, &hand->span);
     hand->number++;
   }
   if (hand->number > atomic_load_explicit(&flow->open, memory_order_acquire)) return WAITING;
-  size_t end = smaller(hand->end, hand->span_end);
+  size_t end = smaller(smaller(hand->end, hand->span_end), hand->at + most);
   copy(flow, hand, end);
   atomic_fetch_sub_explicit(&flow->left[(hand->number - 1) % SCL_FLOW_PIECES], end - hand->at,
                             memory_order_release);
@@ -107,7 +98,7 @@ static void serve(void *arg, int part, int parts) {
   (void)part;
   (void)parts;
   while (went != FINISHED && !atomic_load_explicit(&flow->stop, memory_order_relaxed)) {
-    went = step(flow, &hand);
+    went = step(flow, &hand, flow->block);
     idle = went == WAITING ? idle + 1 : 0;
     if (idle > 0) scl_pause(idle);
   }
@@ -117,13 +108,15 @@ void scl_flow_start_threads(scl_flow *flow) {
   size_t most = byte_count(flow) / THREAD_BYTES;
   if (byte_count(flow) < TEAM_FROM) return;
   int threads = scl_copy_threads();
+  if (flow->to == NULL && threads > THREADS_UP) threads = THREADS_UP;
   if ((size_t)threads > most) threads = (int)most;
-  flow->team = scl_team_start(threads);
-  scl_team_begin(flow->team, serve, flow);
+  flow->team = scl_team_launch(threads, serve, flow);
 }
 
+/* Little at a time: others wait for what else the owner does. */
 bool scl_flow_help(scl_flow *flow) {
-  return step(flow, &flow->own) == MOVED;
+  size_t most = flow->team != NULL ? OWNER_BYTES / sizeof(double) : flow->block;
+  return step(flow, &flow->own, most) == MOVED;
 }
 
 void scl_flow_end(scl_flow *flow) {

@@ -37,7 +37,6 @@ typedef struct scl_flow {
   bool fresh;                  /* `to` may be memory that nobody has touched yet */
   scl_team *team;
   atomic_size_t next;                  /* block to take */
-  atomic_size_t touch;                 /* block to touch before that */
   atomic_size_t open;                  /* spans that may be copied */
   atomic_size_t left[SCL_FLOW_PIECES]; /* elements of the span in each piece, not copied yet */
   atomic_bool stop;

@@ -4,6 +4,7 @@
 
 #include "../inst/kernels/port.h"
 #include "../inst/kernels/packed.h"
+#include "scl_stream.h"
 
 static size_t first_row(const scl_packed *s, size_t j) {
   return (size_t)packed_first((scl_long)s->nrow, (scl_long)j, s->kind);
@@ -115,43 +116,40 @@ void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, con
   }
 }
 
-static void fill_zero(double *x, size_t from, size_t to) {
-  if (from < to) memset(x + from, 0, (to - from) * sizeof *x);
+/* Small matrices stay in the caches, where they are wanted next. */
+enum { STREAM_FROM = 4 << 20 };
+
+static void put(double *to, const double *from, size_t n, bool stream) {
+  if (stream) {
+    scl_stream_copy(to, from, n);
+  } else {
+    memcpy(to, from, n * sizeof *to);
+  }
 }
 
-/* Rows of the lower triangle become columns of the upper one. A few rows at a time, so that each
- * cache line of the packed form is read once. */
-static void scatter_mirror(const scl_packed *s, const scl_packed_span *span, const double *packed,
-                           double *x, size_t ld, size_t at, size_t end) {
-  enum { ROWS = 8 };
-  size_t col = at / s->nrow, last_col = (end - 1) / s->nrow;
-  size_t row = col == last_col ? at - col * s->nrow : 0;
-  for (row = larger(row, col); row < s->nrow; row += ROWS) {
-    for (size_t j = col; j <= last_col; j++) {
-      rows r = rows_within(s, j, at, end);
-      size_t i = larger(row, r.first), stop = smaller(row + ROWS, r.last);
-      if (i >= stop) continue;
-      const double *from = packed + place(s, span, i, j);
-      for (; i < stop; i++) x[j + i * ld] = *from++;
-    }
+static void put_zero(double *to, size_t n, bool stream) {
+  if (stream) {
+    scl_stream_zero(to, n);
+  } else {
+    memset(to, 0, n * sizeof *to);
   }
 }
 
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
                         double *x, size_t ld, size_t at, size_t end) {
+  bool stream = shape->nrow * shape->ncol * sizeof *x >= STREAM_FROM;
   if (is_run(shape, ld)) {
-    memcpy(x + at, packed + at - span->base, (end - at) * sizeof *x);
-    return;
-  }
-  for (size_t j = at / shape->nrow; j * shape->nrow < end; j++) {
-    rows r = rows_within(shape, j, at, end);
-    if (r.first < r.last) {
-      memcpy(x + r.first + j * ld, packed + place(shape, span, r.first, j),
-             (r.last - r.first) * sizeof *x);
+    put(x + at, packed + at - span->base, end - at, stream);
+  } else {
+    for (size_t j = at / shape->nrow; j * shape->nrow < end; j++) {
+      rows r = rows_within(shape, j, at, end);
+      double *to = x + j * ld;
+      put_zero(to + r.from, r.first - r.from, stream);
+      if (r.first < r.last) {
+        put(to + r.first, packed + place(shape, span, r.first, j), r.last - r.first, stream);
+      }
+      put_zero(to + r.last, r.to - r.last, stream);
     }
-    if (shape->mirrored) continue;
-    fill_zero(x + j * ld, r.from, r.first);
-    fill_zero(x + j * ld, r.last, r.to);
   }
-  if (shape->mirrored && at < end) scatter_mirror(shape, span, packed, x, ld, at, end);
+  if (stream) scl_stream_end();
 }

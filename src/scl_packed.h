@@ -10,8 +10,7 @@ typedef struct {
   size_t nrow, ncol;
   int kind;      /* PACKED_... */
   bool mirrored; /* symmetric: the lower triangle crosses, both halves are written */
-  size_t
-      stride; /* PACKED_FULL: from one column to the next; nrow, or more to carry padding along */
+  size_t stride; /* PACKED_FULL: from one column to the next; beyond nrow it carries padding */
 } scl_packed;
 
 scl_packed scl_packed_shape(scl_view view, size_t nrow, size_t ncol);
@@ -33,11 +32,8 @@ typedef struct {
 bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *span);
 
 /* Between the packed elements of a span and the matrix x, for elements at .. end - 1 of the matrix,
- * counted column by column with nrow to a column, all of which belong to the span (in a mirrored
- * shape with what lies above the diagonal, where nothing is done).
- *
- * gather: packed = x. scatter: x = packed, with zeros and mirror image; the mirror image is written
- * for the elements whose image it is, wherever that lies. */
+ * counted column by column with nrow to a column, all of which belong to the span. gather: packed =
+ * x. scatter: x = packed, with zeros in the other triangle; not for mirrored shapes. */
 void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, const double *x,
                        size_t ld, double *packed, size_t at, size_t end);
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,

@@ -146,10 +146,11 @@ void scl_team_run(scl_team *team, scl_part work, void *arg) {
   work(arg, 0, 1);
 }
 
-void scl_team_begin(scl_team *team, scl_part work, void *arg) {
-  (void)team;
+scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
+  (void)threads;
   (void)work;
   (void)arg;
+  return NULL;
 }
 
 void scl_team_wait(scl_team *team) {
@@ -167,6 +168,7 @@ struct scl_team {
   pthread_cond_t go, done;
   unsigned round; /* counts calls of run */
   int left;       /* members that have not finished this round */
+  int parts;      /* of this round */
   bool stop;
   scl_part work;
   void *arg;
@@ -188,7 +190,7 @@ static void *serve(void *arg) {
     if (team->stop) break;
     seen = team->round;
     pthread_mutex_unlock(&team->mutex);
-    team->work(team->arg, me->part, team->members + 1);
+    team->work(team->arg, me->part, team->parts);
     pthread_mutex_lock(&team->mutex);
     if (--team->left == 0) pthread_cond_signal(&team->done);
   }
@@ -196,41 +198,52 @@ static void *serve(void *arg) {
   return NULL;
 }
 
-scl_team *scl_team_start(int threads) {
-  if (threads < 2) return NULL;
-  scl_team *team = calloc(1, sizeof *team + (size_t)(threads - 1) * sizeof team->member[0]);
-  if (team == NULL) return NULL;
-  pthread_mutex_init(&team->mutex, NULL);
-  pthread_cond_init(&team->go, NULL);
-  pthread_cond_init(&team->done, NULL);
+static void make_members(scl_team *team, int count) {
   /* Signals stay with the thread that knows what to do with them: the caller's. */
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (int i = 0; i < threads - 1; i++) {
+  for (int i = 0; i < count; i++) {
     struct member *m = &team->member[i];
     m->team = team;
     m->part = i + 1;
     if (pthread_create(&m->thread, NULL, serve, m) != 0) break;
-    team->members++; /* read by members only after the first round began */
+    team->members++;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* With `work`, the first round has begun when the members come to be. */
+static scl_team *make_team(int threads, scl_part work, void *arg) {
+  if (threads < 2) return NULL;
+  int asked = threads - 1;
+  scl_team *team = calloc(1, sizeof *team + (size_t)asked * sizeof team->member[0]);
+  if (team == NULL) return NULL;
+  pthread_mutex_init(&team->mutex, NULL);
+  pthread_cond_init(&team->go, NULL);
+  pthread_cond_init(&team->done, NULL);
+  team->work = work;
+  team->arg = arg;
+  team->parts = threads;
+  team->round = work != NULL;
+  team->left = work != NULL ? asked : 0;
+  make_members(team, asked);
   if (team->members == 0) {
     scl_team_stop(team);
     return NULL;
   }
+  pthread_mutex_lock(&team->mutex);
+  if (work != NULL) team->left -= asked - team->members;
+  pthread_mutex_unlock(&team->mutex);
   return team;
 }
 
-void scl_team_begin(scl_team *team, scl_part work, void *arg) {
-  if (team == NULL) return;
-  pthread_mutex_lock(&team->mutex);
-  team->work = work;
-  team->arg = arg;
-  team->left = team->members;
-  team->round++;
-  pthread_cond_broadcast(&team->go);
-  pthread_mutex_unlock(&team->mutex);
+scl_team *scl_team_start(int threads) {
+  return make_team(threads, NULL, NULL);
+}
+
+scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
+  return make_team(threads, work, arg);
 }
 
 void scl_team_wait(scl_team *team) {
@@ -241,8 +254,19 @@ void scl_team_wait(scl_team *team) {
 }
 
 void scl_team_run(scl_team *team, scl_part work, void *arg) {
-  scl_team_begin(team, work, arg);
-  work(arg, 0, team != NULL ? team->members + 1 : 1);
+  if (team == NULL) {
+    work(arg, 0, 1);
+    return;
+  }
+  pthread_mutex_lock(&team->mutex);
+  team->work = work;
+  team->arg = arg;
+  team->left = team->members;
+  team->parts = team->members + 1;
+  team->round++;
+  pthread_cond_broadcast(&team->go);
+  pthread_mutex_unlock(&team->mutex);
+  work(arg, 0, team->members + 1);
   scl_team_wait(team);
 }
 

@@ -43,8 +43,9 @@ typedef struct scl_team scl_team;
 scl_team *scl_team_start(int threads);
 /* Runs all parts, one on each thread, and returns when all are done. */
 void scl_team_run(scl_team *team, scl_part work, void *arg);
-/* The same in two steps, between which the caller, whose part 0 is left out, does other things. */
-void scl_team_begin(scl_team *team, scl_part work, void *arg);
+/* A team that is at work from its start, without the caller's part 0: `parts` is what was asked
+ * for, though fewer may have been made. scl_team_wait() returns when all have ended their part. */
+scl_team *scl_team_launch(int threads, scl_part work, void *arg);
 void scl_team_wait(scl_team *team);
 void scl_team_stop(scl_team *team);
 

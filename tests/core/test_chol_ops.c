@@ -128,9 +128,10 @@ static void check_faults(scl_context *ctx) {
   CHECK(strcmp(scl_fault_last()->argument, "a") == 0);
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol(oblong, 0.0, false, &r));
   CHECK(strcmp(scl_fault_last()->argument, "a") == 0);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_solve(oblong, false, oblong, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_solve(m, false, oblong, &r));
-  CHECK(strcmp(scl_fault_last()->argument, "b") == 0);
+  CHECK_STATUS(SCL_E_NONFINITE, scl_solve_pd(m, m, &r));
+  CHECK(scl_fault_last()->index == (int64_t)(17 + 3 * n + 1));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_solve_pd(oblong, oblong, &r));
+  CHECK(strcmp(scl_fault_last()->argument, "a") == 0);
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_inverse(oblong, false, &r));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_log_det(oblong, &value));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_adjoint(oblong, oblong, &r));
@@ -142,7 +143,10 @@ static void check_faults(scl_context *ctx) {
   a[17 + 3 * n] = 0.0;
   a[5 * (n + 1)] = 0.0;
   m = mat_make(ctx, a, n, n, SCL_GENERAL);
-  CHECK_STATUS(SCL_E_SINGULAR, scl_chol_solve(m, false, m, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_solve_pd(m, oblong, &r));
+  CHECK(strcmp(scl_fault_last()->argument, "b") == 0);
+  CHECK_STATUS(SCL_E_NOT_PD, scl_solve_pd(m, m, &r));
+  CHECK(scl_fault_last()->index == 6);
   CHECK_STATUS(SCL_E_SINGULAR, scl_chol_inverse(m, true, &r));
   CHECK_STATUS(SCL_E_SINGULAR, scl_chol_adjoint(m, m, &r));
   CHECK(scl_fault_last()->index == 6);
@@ -173,6 +177,12 @@ static void check_from_factor(scl_context *ctx, size_t n, size_t m, double condi
   scl_mat *b = mat_random(ctx, n, m, SCL_GENERAL);
   double *pb = mat_stored(b), want = 0.0;
   for (size_t i = 0; i < n; i++) want -= n > 1 ? log(condition) * (double)i / (double)(n - 1) : 0.0;
+  REQUIRE_OK(scl_solve_pd(mat, b, &x));
+  CHECK(x->nrow == n && x->ncol == m);
+  double *solution = mat_stored(x);
+  CHECK(solve_ratio(a, solution, pb, n, m) < 30);
+  free(solution);
+  scl_mat_release(x);
   for (int upper = 0; upper < 2; upper++) {
     REQUIRE_OK(scl_chol(mat, 0.0, upper, &l));
     /* The other triangle of a factor is never read. */
@@ -184,14 +194,8 @@ static void check_from_factor(scl_context *ctx, size_t n, size_t m, double condi
     }
     scl_mat *factor = mat_make(ctx, pl, n, n, SCL_GENERAL);
     free(pl);
-    REQUIRE_OK(scl_chol_solve(factor, upper, b, &x));
-    double *px = mat_stored(x);
-    CHECK(x->nrow == n && x->ncol == m);
-    CHECK(solve_ratio(a, px, pb, n, m) < 30);
-    free(px);
-    scl_mat_release(x);
     REQUIRE_OK(scl_chol_inverse(factor, upper, &x));
-    px = mat_stored(x);
+    double *px = mat_stored(x);
     CHECK(x->view == SCL_SYMMETRIC && mat_is_canonical(px, n, n, SCL_SYMMETRIC));
     CHECK(solve_ratio(a, px, unit, n, n) < 30);
     free(px);

@@ -151,17 +151,19 @@ static void check_threads(void) {
     struct counted c = {{0}, 0};
     scl_team *team = scl_team_start(threads);
     for (int round = 0; round < 50; round++) scl_team_run(team, count_part, &c);
-    int done = c.part[0];
-    scl_team_begin(team, count_part, &c); /* all parts but the caller's */
-    scl_team_wait(team);
-    CHECK(c.part[0] == done);
-    for (int i = 1; i < c.parts; i++) c.part[i]--;
     scl_team_stop(team);
     CHECK(c.parts >= 1 && c.parts <= threads);
     bool all = true;
     for (int i = 0; i < c.parts; i++) all = all && c.part[i] == 50;
     CHECK(all && c.part[c.parts] == 0);
   }
+  struct counted c = {{0}, 0};
+  scl_team *team = scl_team_launch(4, count_part, &c);
+  scl_team_wait(team);
+  CHECK(c.part[0] == 0 && (team == NULL) == (c.part[1] == 0));
+  for (int i = 1; i < 4; i++) CHECK(c.part[i] <= 1);
+  scl_team_stop(team);
+  CHECK(scl_team_launch(1, count_part, &c) == NULL);
   CHECK(scl_copy_threads() >= 1);
   uint64_t then = scl_clock_us();
   scl_sleep_us(2000);

@@ -102,8 +102,8 @@ static scl_status run_chol_adjoint(const fixture *f, scl_mat **out) {
   return scl_chol_adjoint(f->l, f->g, out);
 }
 
-static scl_status run_chol_solve(const fixture *f, scl_mat **out) {
-  return scl_chol_solve(f->l, false, f->g, out);
+static scl_status run_solve_pd(const fixture *f, scl_mat **out) {
+  return scl_solve_pd(f->a, f->g, out);
 }
 
 static scl_status run_chol_inverse(const fixture *f, scl_mat **out) {
@@ -182,7 +182,7 @@ static run_operation *const operations[] = {
     run_solve,
     run_tri_inverse,
     run_chol,
-    run_chol_solve,
+    run_solve_pd,
     run_solve_adjoint,
     run_chol_adjoint,
     run_chol_inverse,
