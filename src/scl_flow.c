@@ -62,20 +62,28 @@ static size_t span_end(const scl_flow *flow, const scl_packed_span *span) {
 static void copy(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
   double *piece = flow->piece[(hand->number - 1) % SCL_FLOW_PIECES];
   if (flow->to != NULL) {
-    scl_packed_scatter(&flow->shape, &hand->span, piece, flow->to, flow->ld, hand->at, end);
+    scl_packed_scatter(&flow->shape, &hand->span, piece, flow->to, flow->ld, hand->at, end,
+                       hand->stream);
   } else {
     scl_packed_gather(&flow->shape, &hand->span, flow->from, flow->ld, piece, hand->at, end);
   }
+}
+
+/* Fresh memory: what the copy would do page by page, while it may have to wait for its data anyway;
+ * it is in the caches then. */
+static void prepare(const scl_flow *flow, scl_flow_hand *hand) {
+  if (!flow->fresh) return;
+  double *to = flow->to + hand->at;
+  size_t bytes = (hand->end - hand->at) * sizeof *to;
+  hand->stream = scl_is_touched(to, bytes);
+  if (!hand->stream && (hand != &flow->own || flow->team == NULL)) scl_touch_pages(to, bytes);
 }
 
 /* One part of a block that lies in one span, of `most` elements. */
 static progress step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
   if (hand->at == hand->end) {
     if (take_block(flow, hand) == FINISHED) return FINISHED;
-    /* What the copy would do page by page, while it may have to wait for its data anyway. */
-    if (flow->fresh && (hand != &flow->own || flow->team == NULL)) {
-      scl_touch_pages(flow->to + hand->at, (hand->end - hand->at) * sizeof(double));
-    }
+    prepare(flow, hand);
   }
   while (hand->span_end <= hand->at) {
     scl_packed_next(&flow->shape, flow->capacity, &hand->span);

@@ -22,6 +22,7 @@ typedef struct {
   size_t at, end;
   scl_packed_span span;
   size_t number, span_end; /* of the span: from 1 on, and its end in elements of the matrix */
+  bool stream;             /* the block's memory is in use, but not in the caches */
 } scl_flow_hand;
 
 typedef struct scl_flow {

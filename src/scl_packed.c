@@ -116,9 +116,6 @@ void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, con
   }
 }
 
-/* Small matrices stay in the caches, where they are wanted next. */
-enum { STREAM_FROM = 4 << 20 };
-
 static void put(double *to, const double *from, size_t n, bool stream) {
   if (stream) {
     scl_stream_copy(to, from, n);
@@ -136,8 +133,7 @@ static void put_zero(double *to, size_t n, bool stream) {
 }
 
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
-                        double *x, size_t ld, size_t at, size_t end) {
-  bool stream = shape->nrow * shape->ncol * sizeof *x >= STREAM_FROM;
+                        double *x, size_t ld, size_t at, size_t end, bool stream) {
   if (is_run(shape, ld)) {
     put(x + at, packed + at - span->base, end - at, stream);
   } else {

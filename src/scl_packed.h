@@ -33,10 +33,11 @@ bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *
 
 /* Between the packed elements of a span and the matrix x, for elements at .. end - 1 of the matrix,
  * counted column by column with nrow to a column, all of which belong to the span. gather: packed =
- * x. scatter: x = packed, with zeros in the other triangle; not for mirrored shapes. */
+ * x. scatter: x = packed, with zeros in the other triangle; not for mirrored shapes; if `stream`,
+ * past the caches (scl_stream.h). */
 void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, const double *x,
                        size_t ld, double *packed, size_t at, size_t end);
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
-                        double *x, size_t ld, size_t at, size_t end);
+                        double *x, size_t ld, size_t at, size_t end, bool stream);
 
 #endif

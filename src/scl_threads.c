@@ -115,6 +115,25 @@ void scl_touch_pages(void *memory, size_t bytes) {
 #endif
 }
 
+#ifdef MADV_POPULATE_WRITE
+
+bool scl_is_touched(const void *memory, size_t bytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t middle = ((uintptr_t)memory + bytes / 2) / page * page;
+  unsigned char present = 0;
+  return mincore((void *)middle, page, &present) == 0 && (present & 1) != 0;
+}
+
+#else
+
+bool scl_is_touched(const void *memory, size_t bytes) {
+  (void)memory;
+  (void)bytes;
+  return false;
+}
+
+#endif
+
 /* ---- threads --------------------------------------------------------------------------------- */
 bool scl_cores_limited(void) {
   const char *limit = getenv("_R_CHECK_LIMIT_CORES_");

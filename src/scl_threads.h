@@ -22,6 +22,9 @@ void scl_expect_writes(void *memory, size_t bytes);
 /* Makes the system give this memory now, at less than a fault for each page; the contents stay.
  * Nothing where the system cannot. */
 void scl_touch_pages(void *memory, size_t bytes);
+/* Whether the system has given it already, as far as one page in the middle tells; false where that
+ * cannot be asked. */
+bool scl_is_touched(const void *memory, size_t bytes);
 
 /* A short rest of a thread that has found nothing to do `times` times in a row. */
 void scl_pause(unsigned times);
