@@ -117,6 +117,8 @@ scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *ou
 scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count) {
   if (count <= cl->done[queue]) return SCL_OK;
   SCL_TRY(mark_count(cl, queue, count));
+  /* A fault may have come between an older mark and its flush. */
+  SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
   SCL_TRY(scl_cl_wait(cl, cl->mark[queue]));
   pass_mark(cl, queue);
   return SCL_OK;
