@@ -57,7 +57,7 @@ test_that("integer, logical, vector and data frame become double", {
 
 test_that("what is not numeric is refused by name", {
   bad <- list(NULL, list(1), "4", "a", 1i, mean, globalenv(), quote(x), raw(2), factor(1:2),
-              Sys.Date(), as.difftime(1, units = "secs"), array(1, c(2, 2, 2)),
+              Sys.Date(), as.difftime(1, units = "secs"), array(1, c(2, 2, 2, 1)),
               data.frame(a = "x"))
   for (x in bad) expect_fault(as_cl(x), "argument", argument = "x")
   for (x in bad) expect_fault(cl_matrix(x), "argument", argument = "data")
