@@ -5,31 +5,57 @@
 #' The log density of `y` given the linear predictor `alpha + x %*% beta`, summed over the
 #' observations, and its gradients, in one pass over `x`. All constants of the density are kept.
 #'
-#' For the family `"bernoulli_logit"`, with \eqn{\eta_i = \alpha_i + x_i \beta},
-#' \deqn{\log p(y) = \sum_i y_i \eta_i - \log(1 + \exp \eta_i), \qquad
-#'   \frac{\partial}{\partial \eta_i} = y_i - \frac{1}{1 + \exp(-\eta_i)},}{log p(y) = sum of
-#'   y * eta - log(1 + exp(eta)), with derivative y - 1 / (1 + exp(-eta)) by eta,}
-#' computed without cancellation: both keep their full relative precision in both tails.
+#' With `eta = alpha + x %*% beta`, the families and their densities are (names and
+#' parameters are Stan's):
+#'
+#' | family | y | log density of one y |
+#' |---|---|---|
+#' | `bernoulli_logit` | 0, 1 | `y eta - log(1 + exp(eta))` |
+#' | `binomial_logit` | 0, ..., N = `trials` | `log(choose(N, y)) + y eta - N log(1 + exp(eta))` |
+#' | `normal_id` | real | `-(y - eta)^2 / (2 sigma^2) - log(sigma) - log(2 pi) / 2` |
+#' | `poisson_log` | 0, 1, ... | `y eta - exp(eta) - log(y!)` |
+#' | `neg_binomial_2_log` | 0, 1, ... | of mean `mu = exp(eta)` and variance `mu + mu^2 / phi` |
+#' | `categorical_logit` | 1, ..., C | `eta[y] - log(sum(exp(eta)))`, with one `eta` a class |
+#' | `ordered_logistic` | 1, ..., C | `log(F(cuts[y] - eta) - F(cuts[y - 1] - eta))` |
+#'
+#' where `F(t) = 1 / (1 + exp(-t))`, and `-Inf` and `Inf` stand around the cuts. They are computed without cancellation: value and derivatives keep their full
+#' relative precision in both tails.
+#'
+#' Several parameter vectors are evaluated together, for about one read of `x`, when `beta` has one
+#' more dimension: a matrix with M columns, or for `categorical_logit` a k x C x M array. The value
+#' is then M numbers.
 #'
 #' With base R input the engine is chosen by the number of elements of `x` ([cl_thresholds()]); a
 #' `clMatrix` stays where it is. For repeated evaluation on the same data see [cl_likelihood()].
 #'
-#' @param family name of the family: `"bernoulli_logit"`, with `y` 0 or 1.
+#' @param family name of the family, as in the table.
 #' @param y the observations, one for each row of `x`, or one for all rows: integer, logical or
 #'   double.
 #' @param x the predictors: a numeric matrix or a `clMatrix`, n x k. A vector is one column. n and k
 #'   may be 0.
-#' @param alpha the intercept: one number, or one for each row of `x`.
-#' @param beta the coefficients: one number for each column of `x`.
-#' @param ... for parameters of further families; must be empty.
-#' @param gradient what to differentiate by: `NULL`, or some of `"alpha"`, `"beta"` and `"x"`.
-#' @return The log density, one number. With `gradient`, its attribute `"gradient"` is a list with
-#'   one element for each name asked for, in the order alpha, beta, x, shaped like that argument (a
-#'   `clMatrix` for `x` if `x` is one).
+#' @param alpha the intercept: one number, or one for each row of `x`. Of `categorical_logit`: one
+#'   for each class. With M parameter vectors: M numbers, an n x M or a C x M matrix. One number
+#'   serves for all classes and vectors; its gradient has one for each.
+#' @param beta the coefficients: one number for each column of `x`. Of `categorical_logit`: a k x C
+#'   matrix, a column for each class.
+#' @param ... must be empty.
+#' @param sigma for `normal_id`, the standard deviation: one number or one for each row of `x`; for
+#'   M parameter vectors M numbers or an n x M matrix.
+#' @param phi for `neg_binomial_2_log`, the precision: one number, or one for each parameter vector.
+#' @param cuts for `ordered_logistic`, the C - 1 cuts between the classes, increasing; for M
+#'   parameter vectors a matrix with M columns.
+#' @param trials for `binomial_logit`, the numbers of trials: one for each row of `x` or one for all.
+#' @param gradient what to differentiate by: `NULL`, or some of `"alpha"`, `"beta"`, `"x"` (for one
+#'   parameter vector) and the family's own `"sigma"`, `"phi"` or `"cuts"`.
+#' @return The log density: one number, or one for each parameter vector. `-Inf` where it is too
+#'   small for a double; the gradient is then not defined. With `gradient`, its attribute
+#'   `"gradient"` is a list with one element for each name asked for, in the order alpha, beta, x,
+#'   own parameter, shaped like that argument (a `clMatrix` for `x` if `x` is one).
 #' @section Errors:
-#' `statcl_error_argument` for wrong types, lengths and values outside the family's support, naming
-#' the argument; `statcl_error_nonfinite` if `alpha`, `beta` or `x` holds `NA`, `NaN` or `Inf`, or
-#' if the linear predictor overflows.
+#' `statcl_error_argument` for wrong types, lengths and values outside the family's support, classes
+#' beyond those of the parameters, cuts that do not increase, `sigma` or `phi` that is not positive,
+#' naming the argument; `statcl_error_nonfinite` if `alpha`, `beta`, the own parameter or `x` holds
+#' `NA`, `NaN` or `Inf`, or if the linear predictor overflows.
 #' @seealso [cl_likelihood()]
 #' @export
 #' @examples
@@ -38,11 +64,13 @@
 #' cl_glm_lpdf("bernoulli_logit", y, x, alpha = -0.5, beta = 2, gradient = c("alpha", "beta"))
 #'
 #' sum(dbinom(y, 1, plogis(-0.5 + 2 * x), log = TRUE))
-cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., gradient = NULL) {
+cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL,
+                        cuts = NULL, trials = NULL, gradient = NULL) {
   check_dots_empty(...)
   x <- predictors(x)
-  result <- .Call(r_glm_lpdf, check_family(family), response(y), if (is_cl(x)) x@handle else x,
-                  on_host_memory(alpha), on_host_memory(beta), gradient,
+  result <- .Call(r_glm_lpdf, check_family(family), response(y), response(trials, "trials"),
+                  if (is_cl(x)) x@handle else x, on_host_memory(alpha), on_host_memory(beta),
+                  on_host_memory(sigma), on_host_memory(phi), on_host_memory(cuts), gradient,
                   where_for("glm", length(x)))
   if ("x" %in% gradient) finish_gradient(result, x) else result
 }
@@ -61,8 +89,10 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., gradient
 #' runs on the host. If it was made from a `clMatrix`, it is as bound to this session as that.
 #'
 #' @inheritParams cl_glm_lpdf
-#' @return A function `f(alpha = 0, beta, ..., gradient = c("alpha", "beta"))` of class
-#'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()].
+#' @return A function `f(alpha = 0, beta, ..., sigma, phi, cuts, gradient)` of class
+#'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()]. It differentiates by
+#'   `alpha`, `beta` and the family's own parameter unless `gradient` says otherwise
+#'   (`ordered_logistic`: not by `alpha`, which says the same as the cuts).
 #' @seealso [cl_objective()] for [optim()], [cl_check_gradient()]
 #' @export
 #' @examples
@@ -74,28 +104,41 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., gradient
 #' fit <- with(cl_objective(f), optim(c(0, 0, 0), fn, gr, method = "BFGS"))
 #' fit$par
 #' coef(glm(mtcars$am ~ x, family = binomial))
-cl_likelihood <- function(family, y, x) {
-  new_likelihood(check_family(family), response(y), predictors(x))
+cl_likelihood <- function(family, y, x, trials = NULL) {
+  new_likelihood(check_family(family), response(y), predictors(x), response(trials, "trials"))
 }
 
-new_likelihood <- function(family, y, x) {
+new_likelihood <- function(family, y, x, trials) {
   force(y)
+  force(trials)
   handle <- NULL
   build <- function() {
     where <- if (forked()) -1L else where_for("glm", length(x))
-    handle <<- .Call(r_glm_new, family, y, if (is_cl(x)) x@handle else x, where)
+    handle <<- .Call(r_glm_new, family, y, trials, if (is_cl(x)) x@handle else x, where)
   }
-  f <- function(alpha = 0, beta = numeric(), ..., gradient = c("alpha", "beta")) {
+  all <- default_gradient(family)
+  f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
+                gradient = all) {
     if (...length() > 0L) check_dots_empty(...)
-    result <- .Call(r_glm_evaluate, handle, alpha, beta, gradient)
+    result <- .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
     if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
       build()
-      result <- .Call(r_glm_evaluate, handle, alpha, beta, gradient)
+      result <- .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
     }
     if ("x" %in% gradient) finish_gradient(result, x) else result
   }
   build()
   structure(f, class = c("cl_likelihood", "function"))
+}
+
+# The own parameter of each family.
+own_parameter <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
+
+# What a likelihood differentiates by unless told: its parameters. alpha and cuts say the same.
+default_gradient <- function(family) {
+  own <- own_parameter[family]
+  if (is.na(own)) return(c("alpha", "beta"))
+  if (own == "cuts") c("beta", "cuts") else c("alpha", "beta", unname(own))
 }
 
 #' @export
@@ -111,7 +154,9 @@ print.cl_likelihood <- function(x, ...) {
     cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
                 format(structure(info$bytes, class = "object_size"), units = "auto")))
   }
-  cat("f(alpha = 0, beta, gradient = c(\"alpha\", \"beta\"))\n")
+  own <- own_parameter[data$family]
+  cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(own)) "" else paste0(own, ", "),
+              paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
   invisible(x)
 }
 
@@ -131,10 +176,12 @@ check_dots_empty <- function(...) {
   abort_argument(name, sprintf("unused argument '%s'", name))
 }
 
-response <- function(y) {
-  y <- check_numeric(on_host_memory(y), "y")
+# Observations, one for each row; NULL for trials that are not there.
+response <- function(y, argument = "y") {
+  if (is.null(y) && argument != "y") return(NULL)
+  y <- check_numeric(on_host_memory(y), argument)
   if (is.matrix(y) && ncol(y) != 1L) {
-    abort_argument("y", sprintf("'y' must be a vector, not %s", describe(y)))
+    abort_argument(argument, sprintf("'%s' must be a vector, not %s", argument, describe(y)))
   }
   y
 }

@@ -20,6 +20,7 @@
 #include <CL/cl.h>
 #endif
 
+#include "scl_cl_glm_layouts.h"
 #include "scl_device.h"
 #include "scl_engine.h"
 
@@ -134,6 +135,10 @@ const char *scl_cl_kernel_name(scl_cl_kernel which);
 /* ---- operations (scl_cl_queue.c) ------------------------------------------------------------ */
 #define SCL_CL_OP_BUFFERS 12
 
+/* Which commands of a profiled operation count as device time: all from the first on; each of those
+ * that follow, by its event; or none that follow, since they only carry parameters or results. */
+typedef enum { SCL_CL_TIME_SPAN = 0, SCL_CL_TIME_EACH, SCL_CL_TIME_NONE } scl_cl_timing;
+
 typedef struct {
   scl_cl_context *cl;
   int queue;
@@ -144,6 +149,7 @@ typedef struct {
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
   bool overflow; /* more buffers than there is room for */
+  scl_cl_timing timing;
 } scl_cl_op;
 
 /* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
@@ -238,6 +244,10 @@ scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool
 scl_status scl_cl_batch(scl_context *ctx, const struct scl_batch_pass *pass);
 /* scl_cl_glm.c, scl_cl_covariance.c */
 scl_status scl_cl_glm(scl_context *ctx, const struct scl_glm_pass *pass);
+/* For tests: only this layout of scl_cl_glm_layouts.h is used where it is large enough, else the
+ * way without a pass; NULL: the best one. The names, "rows", and NULL after the last. */
+void scl_cl_glm_force(const char *name);
+const char *scl_cl_glm_layout(size_t i);
 scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
 scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
 

@@ -1,61 +1,141 @@
 /* GLM likelihoods on a device: parameters up, one pass over X, a sum over its groups, results down;
  * all in one queue, with one wait at the end. */
+#include <string.h>
+
 #include "scl_cl.h"
+#include "scl_cl_staging.h"
 #include "scl_glm.h"
 
+/* ---- layouts ----------------------------------------------------------------------------------
+ */
+
 typedef struct {
-  scl_cl_kernel kernel;
-  size_t items, rows; /* of a group; of a tile */
-  size_t slots;       /* columns whose gradient the pass gives */
+  const char *name;
+  size_t predictors, items, rows; /* of a row; of a group; of a tile */
+  size_t slots;                   /* columns */
+  bool finish;                    /* the pass adds the groups' sums itself */
   size_t groups_of_unit;
-  bool by_rows; /* glm_rows.cl: a work-item a group */
 } layout;
 
-static const layout on_gpu[] = {
-#define GLM_LAYOUT(name, row_lanes, lanes, columns, keep, groups)                                  \
-  {SCL_K_##name,    (size_t)(row_lanes) * (lanes),                                                 \
-   2 * (row_lanes), (size_t)(lanes) * (columns),                                                   \
-   (groups),        false},
-#include "scl_cl_glm_layouts.def"
-#undef GLM_LAYOUT
+static const layout layouts[] = {
+#define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, ahead, finish,  \
+               groups)                                                                             \
+  {#layout,                                                                                        \
+   (predictors),                                                                                   \
+   (size_t)(row_lanes) * (lanes),                                                                  \
+   (size_t)(width) * (row_lanes),                                                                  \
+   (size_t)(lanes) * (columns),                                                                    \
+   (finish) != 0,                                                                                  \
+   (groups)},
+    SCL_GLM_LAYOUTS(LAYOUT, , )
+#undef LAYOUT
 };
-static const layout on_cpu = {SCL_K_glm_pass_rows, 1, 64, SIZE_MAX, 4, true};
 
-enum { LAYOUTS = sizeof on_gpu / sizeof *on_gpu, COMBINE_ITEMS = 64 };
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Of a device whose groups are small even a GPU goes by rows. */
-static const layout *choose_layout(const scl_cl_context *cl, size_t p) {
-  if (cl->cpu) return &on_cpu;
-  for (int i = 0; i < LAYOUTS; i++) {
-    bool last = i == LAYOUTS - 1;
-    if (on_gpu[i].items <= cl->info.work_group && (p <= on_gpu[i].slots || last)) return &on_gpu[i];
-  }
-  return &on_cpu;
+static const scl_cl_kernel pass_kernel[SCL_GLM_FAMILY_COUNT][LAYOUTS] = {
+#define KERNEL(NAME, family, layout, ...) SCL_K_glm_##layout##_##family,
+#define ROW(NAME, name, support, words, own) {SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
+    SCL_GLM_FAMILIES(ROW)
+#undef ROW
+#undef KERNEL
+};
+
+static const char *wanted_layout; /* for tests */
+
+void scl_cl_glm_force(const char *name) {
+  wanted_layout = name;
 }
 
-/* Where things are in the workspace, in doubles: the parameters at 0, the results, the residuals
- * (the derivative by alpha when there is one alpha a row), the groups' sums. */
+const char *scl_cl_glm_layout(size_t i) {
+  if (i < LAYOUTS) return layouts[i].name;
+  return i == LAYOUTS ? "rows" : NULL;
+}
+
+/* A pass by tiles, by rows (a work-item a core), or in three steps between two products. */
+typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
+
+enum { SPLIT_ITEMS = 64, ROWS_BLOCK = 64, COMBINE_ITEMS = 64, CUT_BYTES = 16 << 10 };
+
+/* Where things are in the workspace, in doubles: a counter and the parameters at 0, the results,
+ * the derivatives by row, the groups' sums, scratch memory. */
 typedef struct {
-  const layout *layout;
-  size_t n, p, alphas;    /* alphas: 1 or n */
-  size_t columns, groups; /* columns: those whose gradient the pass gives */
-  bool gradient, keep;    /* keep: residuals are wanted */
-  size_t results, residuals, partials, total;
+  route route;
+  int layout;
+  size_t n, p, vectors, classes, predictors, own_sums;
+  size_t sums; /* rows of the results without those by beta */
+  size_t items, groups, cells;
+  size_t results, residuals, slopes, partials, scratch, total;
+  bool finish, keeps_residuals;
 } plan;
 
+/* Of sums by cut, one for each of so many predictors. Groups share the local memory of a unit. */
+static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
+  size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->own_sums : 0;
+  return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
+}
+
+static bool fits(const scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
+  if (wanted_layout != NULL && strcmp(wanted_layout, l->name) != 0) return false;
+  /* Between groups only the fence of a known device keeps the order. */
+  if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
+  return pass->vectors * pass->classes <= l->predictors && pass->x.ncol <= l->slots &&
+         (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
+         cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES;
+}
+
+/* Pairs of rows need columns that start at even places; places are 32-bit numbers in the pass. */
+static int choose_layout(const scl_cl_context *cl, const scl_glm_pass *pass) {
+  if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return LAYOUTS;
+  if (pass->x.ld * (pass->x.ncol + 1) > UINT32_MAX) return LAYOUTS;
+  int l = 0;
+  while (l < LAYOUTS && !fits(cl, pass, &layouts[l])) l++;
+  return l;
+}
+
+static void choose_route(plan *s, const scl_cl_context *cl, const scl_glm_pass *pass) {
+  size_t most;
+  if (cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0)) {
+    s->route = BY_ROWS;
+    s->items = 1;
+    s->cells = ROWS_BLOCK;
+    most = 4;
+  } else if ((s->layout = choose_layout(cl, pass)) < LAYOUTS) {
+    const layout *l = &layouts[s->layout];
+    s->route = BY_TILES;
+    s->items = l->items;
+    s->cells = l->rows;
+    s->finish = l->finish;
+    most = l->groups_of_unit;
+  } else {
+    s->route = SPLIT;
+    s->items = SPLIT_ITEMS;
+    while (s->items > 1 && cut_bytes(pass, s->items) > CUT_BYTES) s->items /= 2;
+    s->cells = s->items;
+    most = 16;
+  }
+  size_t parts = (s->n + s->cells - 1) / s->cells, resident = cl->info.units * most;
+  s->groups = parts < resident ? parts : resident;
+}
+
 static plan make_plan(const scl_cl_context *cl, const scl_glm_pass *pass) {
-  plan s = {.layout = choose_layout(cl, pass->x.ncol), .n = pass->x.nrow, .p = pass->x.ncol};
-  s.alphas = pass->rowwise ? s.n : 1;
-  s.columns = s.p < s.layout->slots ? s.p : s.layout->slots;
-  size_t tiles = (s.n + s.layout->rows - 1) / s.layout->rows;
-  size_t resident = cl->info.units * s.layout->groups_of_unit;
-  s.groups = tiles < resident ? tiles : resident;
-  s.gradient = (pass->wanted & (SCL_GLM_ALPHA | SCL_GLM_BETA)) != 0;
-  s.keep = pass->rowwise || (pass->wanted & SCL_GLM_X) || (s.gradient && s.columns < s.p);
-  s.results = s.p + s.alphas;
-  s.residuals = s.results + 1 + s.p + (pass->rowwise ? 0 : 1);
-  s.partials = s.residuals + (s.keep ? s.n : 0);
-  s.total = s.partials + s.groups * (s.columns + 2);
+  plan s = {.n = pass->x.nrow,
+            .p = pass->x.ncol,
+            .vectors = pass->vectors,
+            .classes = pass->classes,
+            .predictors = pass->vectors * pass->classes,
+            .own_sums = pass->own_sums};
+  s.sums = s.vectors * (1 + s.own_sums) + s.predictors;
+  choose_route(&s, cl, pass);
+  size_t all = s.sums + s.predictors * s.p;
+  s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
+  s.results = pass->parameter_count;
+  s.residuals = s.results + all;
+  s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
+  s.partials = s.slopes + (pass->d_own_rows != NULL ? s.n * s.vectors : 0);
+  s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
+  s.total = s.scratch;
+  if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * ROWS_BLOCK + s.sums);
   return s;
 }
 
@@ -71,107 +151,186 @@ static cl_mem work_memory(const scl_glm_pass *pass) {
   return ((scl_cl_buffer *)pass->work->buffer)->memory;
 }
 
-/* ---- the commands, in order --------------------------------------------------------------------
+/* ---- the commands, in order -------------------------------------------------------------------
  */
 
-static scl_status send_parameters(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
+static scl_status send_parameters(scl_cl_op *op, const scl_glm_pass *pass) {
   SCL_CL_TRY(op->cl,
              scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE, 0,
-                                         s->results * sizeof(double), pass->parameters, op->waits,
-                                         op->waits > 0 ? op->wait : NULL, wanted),
+                                         pass->parameter_count * sizeof(double), pass->parameters,
+                                         op->waits, op->waits > 0 ? op->wait : NULL, NULL),
              "clEnqueueWriteBuffer");
+  scl_cl_op_took(op, NULL);
+  return SCL_OK;
+}
+
+static int flags_of(const scl_glm_pass *pass) {
+  return (pass->gradient ? GLM_GRADIENT : 0) | (pass->row_alpha ? GLM_ROW_ALPHA : 0) |
+         (pass->row_own ? GLM_ROW_OWN : 0);
+}
+
+static long long place_or_none(bool there, size_t place) {
+  return there ? (long long)place : -1LL;
+}
+
+static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  size_t global = s->groups * s->items, cells = layouts[s->layout].predictors * s->cells;
+  return scl_cl_launch(op, pass_kernel[pass->family][s->layout], 1, &global, &s->items,
+                       "bbmiiiiiilllls", pass->x, pass->y, pass->work->buffer, (int)s->n, (int)s->p,
+                       (int)s->predictors, (int)pass->owns, (int)s->own_sums, flags_of(pass),
+                       (long long)s->results, (long long)s->partials,
+                       place_or_none(s->keeps_residuals, s->residuals),
+                       place_or_none(pass->d_own_rows != NULL, s->slopes), cut_bytes(pass, cells));
+}
+
+static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  return scl_cl_launch(op, SCL_K_glm_rows, 1, &s->groups, &s->items, "bbmiiiiiiiillll", pass->x,
+                       pass->y, pass->work->buffer, (int)s->n, (int)s->p, (int)s->vectors,
+                       (int)s->classes, (int)pass->owns, (int)s->own_sums, flags_of(pass),
+                       (int)pass->family, (long long)s->partials,
+                       place_or_none(s->keeps_residuals, s->residuals),
+                       place_or_none(pass->d_own_rows != NULL, s->slopes), (long long)s->scratch);
+}
+
+static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow, size_t ncol) {
+  return (scl_block){pass->work->buffer, pass->work->offset + offset, nrow > 0 ? nrow : 1, nrow,
+                     ncol};
+}
+
+/* Two products, with the terms between them. */
+static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
+  scl_block beta = work_part(pass, 1 + pass->owns * s->vectors + alphas, s->p, s->predictors);
+  scl_block eta = work_part(pass, s->residuals, s->n, s->predictors);
+  scl_block d_beta = work_part(pass, s->results + s->sums, s->p, s->predictors);
+  if (s->p > 0) {
+    SCL_TRY(scl_cl_gemm_in(op, 1.0, SCL_NO_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, beta,
+                           SCL_GENERAL, 0.0, eta, SCL_ALL));
+  }
+  size_t global[2] = {s->groups * s->items, s->vectors}, local[2] = {s->items, 1};
+  SCL_TRY(scl_cl_launch(op, SCL_K_glm_split, 2, global, local, "bmiiiiiiiiilllss", pass->y,
+                        pass->work->buffer, (int)s->n, (int)s->p, (int)s->vectors, (int)s->classes,
+                        (int)pass->owns, (int)s->own_sums, flags_of(pass), (int)pass->family,
+                        s->p > 0 ? 1 : 0, (long long)s->partials, (long long)s->residuals,
+                        place_or_none(pass->d_own_rows != NULL, s->slopes),
+                        s->items * sizeof(double), cut_bytes(pass, s->items)));
+  if (!pass->gradient || s->p == 0) return SCL_OK;
+  return scl_cl_gemm_in(op, 1.0, SCL_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, eta, SCL_GENERAL,
+                        0.0, d_beta, SCL_ALL);
+}
+
+static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  size_t all = s->sums + (s->route == SPLIT ? 0 : s->p * s->predictors);
+  size_t rows = pass->gradient ? all : s->sums, items = COMBINE_ITEMS, global = rows * items;
+  bool by_group = s->route == BY_ROWS;
+  if (s->finish) return SCL_OK;
+  return scl_cl_launch(op, SCL_K_glm_combine, 1, &global, &items, "millll", pass->work->buffer,
+                       (int)s->groups, (long long)s->partials,
+                       by_group ? 1LL : (long long)s->groups, by_group ? (long long)all : 1LL,
+                       (long long)s->results);
+}
+
+static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  if (pass->d_x.buffer == NULL) return SCL_OK;
+  size_t local[2] = {64, 1}, global[2] = {scl_round_up(s->n, 64), s->p};
+  size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
+  return scl_cl_launch(op, SCL_K_glm_outer, 2, global, local, "mlliiib", pass->work->buffer,
+                       (long long)(1 + pass->owns * s->vectors + alphas), (long long)s->residuals,
+                       (int)s->predictors, (int)s->n, (int)s->p, pass->d_x);
+}
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+/* `event` may be NULL. */
+static scl_status fetch(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
+                        double *to, cl_event *event) {
+  SCL_CL_TRY(op->cl,
+             scl_cl.clEnqueueReadBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE,
+                                        from * sizeof(double), numbers * sizeof(double), to,
+                                        op->waits, op->waits > 0 ? op->wait : NULL, event),
+             "clEnqueueReadBuffer");
+  return SCL_OK;
+}
+
+static scl_status fetch_rows(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
+                             double *to) {
+  if (to == NULL) return SCL_OK;
+  SCL_TRY(fetch(op, pass, from, numbers, to, NULL));
+  scl_cl_op_took(op, NULL);
+  return SCL_OK;
+}
+
+static scl_status launch(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  if (s->route == BY_TILES) return launch_tiles(op, s, pass);
+  return s->route == BY_ROWS ? launch_rows(op, s, pass) : launch_split(op, s, pass);
+}
+
+/* Where the results go: to pinned memory, into which a device writes at once, or, where that is too
+ * small (`staging` is NULL), to the caller's. */
+typedef struct {
+  double *to;
+  size_t numbers;
+  scl_cl_staging *staging;
+  unsigned piece;
+} destination;
+
+static scl_status enqueue(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
+                          const destination *d) {
+  cl_event event = NULL;
+  SCL_TRY(scl_cl_op_order(op, -1));
+  op->timing = SCL_CL_TIME_NONE;
+  SCL_TRY(send_parameters(op, pass));
+  op->timing = SCL_CL_TIME_EACH;
+  SCL_TRY(launch(op, s, pass));
+  SCL_TRY(launch_combine(op, s, pass));
+  SCL_TRY(launch_outer(op, s, pass));
+  op->timing = SCL_CL_TIME_NONE;
+  SCL_TRY(fetch_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
+  SCL_TRY(fetch_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_own_rows));
+  SCL_TRY(fetch(op, pass, s->results, d->numbers, d->to, &event));
+  if (d->staging != NULL) scl_cl_staging_use(d->staging, d->piece, op, event);
   scl_cl_op_took(op, event);
   return SCL_OK;
 }
 
-static scl_status launch_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  size_t items = s->layout->items, global = s->groups * items;
-  return scl_cl_launch(op, s->layout->kernel, 1, &global, &items, "bbmiiiiill", pass->x, pass->y,
-                       pass->work->buffer, (int)s->n, (int)s->p, (int)pass->family,
-                       (int)pass->rowwise, (int)s->gradient,
-                       s->keep ? (long long)s->residuals : -1LL, (long long)s->partials);
-}
-
-static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  size_t rows = s->gradient ? 1 + s->columns + (pass->rowwise ? 0 : 1) : 1;
-  size_t items = COMBINE_ITEMS, global = rows * items;
-  long long row_step = (long long)s->groups, group_step = 1;
-  if (s->layout->by_rows) {
-    row_step = 1;
-    group_step = (long long)s->columns + 2;
-  }
-  return scl_cl_launch(op, SCL_K_glm_combine, 1, &global, &items, "millllii", pass->work->buffer,
-                       (int)s->groups, (long long)s->partials, row_step, group_step,
-                       (long long)s->results, (int)s->columns, (int)s->p);
-}
-
-/* d_beta of the columns that the pass had no room for: their own product with the residuals. */
-static scl_status add_columns(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  if (!s->gradient || s->columns == s->p) return SCL_OK;
-  size_t more = s->p - s->columns;
-  scl_block x = scl_block_part(pass->x, 0, s->columns, s->n, more);
-  scl_block residuals = scl_block_part(*pass->work, s->residuals, 0, s->n, 1);
-  scl_block d_beta = scl_block_part(*pass->work, s->results + 1 + s->columns, 0, more, 1);
-  return scl_cl_gemm_in(op, 1.0, SCL_TRANS, x, SCL_GENERAL, SCL_NO_TRANS, residuals, SCL_GENERAL,
-                        0.0, d_beta, SCL_ALL);
-}
-
-static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  if (!(pass->wanted & SCL_GLM_X)) return SCL_OK;
-  size_t local[2] = {64, 1}, global[2] = {scl_round_up(s->n, 64), s->p};
-  return scl_cl_launch(op, SCL_K_glm_outer, 2, global, local, "mlib", pass->work->buffer,
-                       (long long)s->residuals, (int)s->n, pass->d_x);
-}
-
-/* Value, d_beta and d_alpha come down in one piece, no further than wanted. */
-static scl_status fetch_results(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
-                                cl_event *event) {
-  size_t numbers = 1;
-  if (s->gradient) numbers += s->p + (pass->wanted & SCL_GLM_ALPHA ? s->alphas : 0);
-  SCL_CL_TRY(op->cl,
-             scl_cl.clEnqueueReadBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE,
-                                        s->results * sizeof(double), numbers * sizeof(double),
-                                        pass->results, op->waits, op->waits > 0 ? op->wait : NULL,
-                                        event),
-             "clEnqueueReadBuffer");
-  scl_cl.clRetainEvent(*event);
-  scl_cl_op_took(op, *event);
-  return SCL_OK;
-}
-
-static scl_status enqueue(scl_cl_op *op, const plan *s, const scl_glm_pass *pass, cl_event *event) {
-  SCL_TRY(scl_cl_op_order(op, -1));
-  SCL_TRY(send_parameters(op, s, pass));
-  SCL_TRY(launch_pass(op, s, pass));
-  SCL_TRY(launch_combine(op, s, pass));
-  SCL_TRY(add_columns(op, s, pass));
-  SCL_TRY(launch_outer(op, s, pass));
-  return fetch_results(op, s, pass, event);
-}
-
-scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
+static scl_status run(scl_context *ctx, const plan *s, const scl_glm_pass *pass,
+                      const destination *d) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
-  plan s = make_plan(cl, pass);
-  if (s.n == 0) {
-    for (size_t i = 0; i < 1 + s.p + s.alphas; i++) pass->results[i] = 0.0;
-    return SCL_OK;
-  }
-  SCL_TRY(reserve(ctx, pass->work, s.total));
   scl_cl_op op;
-  cl_event event = NULL;
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_reads(&op, pass->x.buffer);
   scl_cl_op_reads(&op, pass->y.buffer);
   scl_cl_op_writes(&op, pass->work->buffer);
   scl_cl_op_writes(&op, pass->d_x.buffer);
-  scl_status status = scl_cl_op_end(&op, enqueue(&op, &s, pass, &event));
-  if (status == SCL_OK) status = scl_cl_wait(cl, event);
-  if (event != NULL) scl_cl.clReleaseEvent(event);
+  scl_status status = scl_cl_op_end(&op, enqueue(&op, s, pass, d));
+  if (status == SCL_OK) status = scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
   /* After a fault or an interrupt the commands may still be under way, with the caller's memory. A
    * lost device is not waited for. */
   if (status != SCL_OK) {
     *pass->abandoned = ctx->lost || scl_cl.clFinish(cl->queue[op.queue]) != CL_SUCCESS;
   }
   return status;
+}
+
+scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  plan s = make_plan(cl, pass);
+  size_t numbers = s.sums + (pass->gradient ? s.p * s.predictors : 0);
+  if (s.n == 0) {
+    for (size_t i = 0; i < numbers; i++) pass->results[i] = 0.0;
+    return SCL_OK;
+  }
+  SCL_TRY(reserve(ctx, pass->work, s.total));
+  destination d = {.to = pass->results, .numbers = numbers};
+  SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
+  if (numbers * sizeof(double) <= d.staging->piece) {
+    SCL_TRY(scl_cl_staging_take(cl, d.staging, &d.piece));
+    d.to = scl_cl_staging_at(d.staging, d.piece);
+  } else {
+    d.staging = NULL;
+  }
+  SCL_TRY(run(ctx, &s, pass, &d));
+  if (d.staging != NULL) memcpy(pass->results, d.to, numbers * sizeof(double));
+  return SCL_OK;
 }

@@ -70,7 +70,6 @@ static void record_profile(scl_cl_context *cl, int queue, cl_event event) {
 
 /* Takes the event over: all commands so far are complete when it is. */
 static void set_mark(scl_cl_context *cl, int queue, cl_event event) {
-  record_profile(cl, queue, event);
   release_event(&cl->mark[queue]);
   cl->mark[queue] = event;
   cl->marked[queue] = cl->enqueued[queue];
@@ -91,6 +90,7 @@ static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
   }
   SCL_CL_TRY(cl, scl_cl.clEnqueueMarkerWithWaitList(cl->queue[queue], 0, NULL, &marker),
              "clEnqueueMarkerWithWaitList");
+  record_profile(cl, queue, marker);
   set_mark(cl, queue, marker);
   SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
   return SCL_OK;
@@ -220,12 +220,16 @@ scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
 
 cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event) {
   const scl_cl_context *cl = op->cl;
-  return cl->profiling && cl->profile_first[op->queue] == NULL ? event : NULL;
+  if (!cl->profiling || op->timing == SCL_CL_TIME_NONE) return NULL;
+  return op->timing == SCL_CL_TIME_EACH || cl->profile_first[op->queue] == NULL ? event : NULL;
 }
 
 void scl_cl_op_took(scl_cl_op *op, cl_event event) {
   op->cl->enqueued[op->queue]++;
-  if (event != NULL) set_mark(op->cl, op->queue, event);
+  if (event != NULL) {
+    if (op->timing != SCL_CL_TIME_NONE) record_profile(op->cl, op->queue, event);
+    set_mark(op->cl, op->queue, event);
+  }
   release_waits(op);
 }
 

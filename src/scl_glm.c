@@ -5,101 +5,69 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scl_glm_family.h"
 #include "scl_operation.h"
 
 struct scl_glm {
   scl_glm_family family;
-  scl_mat *x, *y;
+  scl_mat *x, *y; /* y: n x 1, or n x 2 with the datum */
+  scl_glm_summary summary;
   double *memory; /* parameters and results of one evaluation, as the pass wants them */
   size_t capacity;
   scl_block work;
 };
 
-/* ---- families -------------------------------------------------------------------------------- */
-
-static const char *const family_name[] = {
-#define ROW(NAME, name, support, words) #name,
-    SCL_GLM_FAMILIES(ROW)
-#undef ROW
-};
-
-static const char *const support_words[] = {
-#define ROW(NAME, name, support, words) words,
-    SCL_GLM_FAMILIES(ROW)
-#undef ROW
-};
-
-const char *scl_glm_family_name(scl_glm_family family) {
-  return family_name[family];
-}
-
-scl_status scl_glm_family_find(const char *name, scl_glm_family *out) {
-  char known[256] = "";
-  size_t used = 0;
-  for (int f = 0; f < SCL_GLM_FAMILY_COUNT; f++) {
-    if (strcmp(name, family_name[f]) == 0) {
-      *out = (scl_glm_family)f;
-      return SCL_OK;
-    }
-    if (used < sizeof known) {
-      used += (size_t)snprintf(known + used, sizeof known - used, "%s\"%s\"", f ? ", " : "",
-                               family_name[f]);
-    }
-  }
-  return scl_fail_argument("family", "'family' must be one of %s, not \"%.40s\"", known, name);
-}
-
-static bool supports(scl_glm_family family, double y) {
-  switch (family) {
-#define ROW(NAME, name, support, words)                                                            \
-  case SCL_GLM_##NAME:                                                                             \
-    return (support);
-    SCL_GLM_FAMILIES(ROW)
-#undef ROW
-  default:
-    return false;
-  }
-}
-
-static scl_status check_support(scl_glm_family family, const double *y, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    if (supports(family, y[i])) continue;
-    char value[32];
-    snprintf(value, sizeof value, "%g", y[i]);
-    scl_fail_argument("y", "'y' must be %s for the family %s, but y[%zu] is %s",
-                      support_words[family], family_name[family], i + 1,
-                      isnan(y[i]) ? "NA or NaN" : value);
-    scl_fault_edit()->index = (int64_t)i + 1;
-    return SCL_E_ARGUMENT;
-  }
-  return SCL_OK;
-}
-
 /* ---- the data -------------------------------------------------------------------------------- */
 
-static scl_status upload_response(scl_context *ctx, const double *y, size_t n_y, size_t n,
-                                  scl_mat **out) {
-  if (n_y == n) return scl_mat_from_host(ctx, y, n, 1, SCL_GENERAL, out);
-  double *rows = malloc((n > 0 ? n : 1) * sizeof *rows);
-  if (rows == NULL) return scl_fail_memory(n * sizeof *rows, 0, "'y'");
-  for (size_t i = 0; i < n; i++) rows[i] = y[0];
-  scl_status status = scl_mat_from_host(ctx, rows, n, 1, SCL_GENERAL, out);
+static void fill_column(double *to, const double *from, size_t n_from, size_t n) {
+  if (n_from == n && n > 0) {
+    memcpy(to, from, n * sizeof *to);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) to[i] = from[0];
+}
+
+static scl_status upload_data(scl_context *ctx, const scl_glm_data *data, size_t n, scl_mat **out) {
+  if (data->n_y == n && data->datum == NULL)
+    return scl_mat_from_host(ctx, data->y, n, 1, SCL_GENERAL, out);
+  size_t columns = data->datum != NULL ? 2 : 1, bytes = (n > 0 ? n : 1) * columns * sizeof(double);
+  double *rows = malloc(bytes);
+  if (rows == NULL) return scl_fail_memory(bytes, 0, "'y'");
+  fill_column(rows, data->y, data->n_y, n);
+  if (data->datum != NULL) fill_column(rows + n, data->datum, data->n_datum, n);
+  scl_status status = scl_mat_from_host(ctx, rows, n, columns, SCL_GENERAL, out);
   free(rows);
   return status;
 }
 
-scl_status scl_glm_create(scl_glm_family family, const double *y, size_t n_y, scl_mat *x,
+static scl_status check_length(const char *argument, size_t length, size_t n) {
+  if (length == n || length == 1) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' has length %zu, but 'x' has %zu rows", argument, length,
+                           n);
+}
+
+scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_mat *x,
                           scl_glm **out) {
   size_t n = scl_mat_nrow(x);
-  if (n_y != n && n_y != 1) {
-    return scl_fail_argument("y", "'y' has length %zu, but 'x' has %zu rows", n_y, n);
+  SCL_TRY(check_length("y", data->n_y, n));
+  if (GLM_FAMILY_DATUM(family)) {
+    if (data->datum == NULL)
+      return scl_fail_argument("trials", "the family %s needs 'trials'",
+                               scl_glm_family_name(family));
+    SCL_TRY(check_length("trials", data->n_datum, n));
+  } else if (data->datum != NULL) {
+    return scl_fail_argument("trials", "the family %s has no 'trials'",
+                             scl_glm_family_name(family));
   }
-  SCL_TRY(check_support(family, y, n_y));
+  SCL_TRY(scl_glm_check_data(family, data->y, data->n_y, data->datum, data->n_datum));
   scl_glm *glm = calloc(1, sizeof *glm);
   if (glm == NULL) return scl_fail_memory(sizeof *glm, 0, "a likelihood");
   glm->family = family;
-  scl_status status = upload_response(scl_mat_context(x), y, n_y, n, &glm->y);
+  scl_status status =
+      scl_glm_summarise(family, data->y, data->n_y, data->datum, data->n_datum, n, &glm->summary);
+  if (status == SCL_OK) status = upload_data(scl_mat_context(x), data, n, &glm->y);
   if (status != SCL_OK) {
+    scl_glm_summary_free(&glm->summary);
     free(glm);
     return status;
   }
@@ -113,6 +81,7 @@ void scl_glm_release(scl_glm *glm) {
   scl_buffer_release(glm->work.buffer);
   scl_mat_release(glm->y);
   scl_mat_release(glm->x);
+  scl_glm_summary_free(&glm->summary);
   free(glm->memory);
   free(glm);
 }
@@ -135,7 +104,8 @@ uint64_t scl_glm_bytes(const scl_glm *glm) {
   return scl_mat_bytes(glm->x) + scl_mat_bytes(glm->y) + work;
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------ */
+/* ---- checks of an evaluation ------------------------------------------------------------------
+ */
 
 static scl_status fail_nonfinite(const char *argument, int64_t index, const char *message) {
   scl_fail_index(SCL_E_NONFINITE, index, "%s", message);
@@ -143,39 +113,79 @@ static scl_status fail_nonfinite(const char *argument, int64_t index, const char
   return SCL_E_NONFINITE;
 }
 
+/* How many leading numbers are finite. */
 static size_t count_finite(const double *v, size_t n) {
   size_t i = 0;
   while (i < n && isfinite(v[i])) i++;
   return i;
 }
 
-/* Parameters are few and at hand, so they are looked at before the work: an infinite beta need not
- * show in the value. */
-static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters *parameters) {
-  size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm);
-  if (parameters->n_beta != p) {
-    return scl_fail_argument("beta", "'beta' has length %zu, but 'x' has %zu columns",
-                             parameters->n_beta, p);
+static scl_status check_finite(const char *name, const double *v, size_t length) {
+  size_t i = count_finite(v, length);
+  if (i == length) return SCL_OK;
+  char message[64];
+  snprintf(message, sizeof message, "'%s' is not finite at %zu", name, i + 1);
+  return fail_nonfinite(name, (int64_t)i + 1, message);
+}
+
+static scl_status check_count(const char *name, size_t given, size_t needed, const char *what) {
+  if (given == needed) return SCL_OK;
+  return scl_fail_argument(name, "'%s' has %zu numbers, needed are %zu: %s", name, given, needed,
+                           what);
+}
+
+/* The sizes of one evaluation. */
+typedef struct {
+  size_t vectors, classes, predictors, own; /* own: numbers for each vector */
+} sizes;
+
+static scl_status check_own(const scl_glm *glm, const scl_glm_parameters *at, sizes *s) {
+  const char *name = scl_glm_own_name(glm->family);
+  size_t n = scl_glm_nrow(glm);
+  if (name == NULL) return SCL_OK;
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  if (kind == SCL_GLM_CUTS) {
+    s->own = at->n_own / s->vectors;
+    SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
+                        "the same number for each parameter vector"));
+    if (glm->summary.most > (double)s->own + 1)
+      return scl_fail_argument("cuts", "'cuts' has %zu numbers for %zu classes, but 'y' reaches %g",
+                               s->own, s->own + 1, glm->summary.most);
+    if (s->own >= GLM_MOST_CLASSES)
+      return scl_fail_argument("cuts", "'cuts' has %zu numbers, of at most %d", s->own,
+                               GLM_MOST_CLASSES - 1);
+  } else {
+    bool by_row = at->row_own && kind == SCL_GLM_SIGMA;
+    s->own = by_row ? n : 1;
+    SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
+                        kind == SCL_GLM_SIGMA ? "one, or one for each row of 'x'" : "one"));
   }
-  if (parameters->n_alpha != 1 && parameters->n_alpha != n) {
-    return scl_fail_argument("alpha",
-                             "'alpha' has length %zu, but must have 1 or %zu (rows of 'x')",
-                             parameters->n_alpha, n);
-  }
-  const double *vectors[] = {parameters->alpha, parameters->beta};
-  const size_t lengths[] = {parameters->n_alpha, p};
-  const char *const names[] = {"alpha", "beta"};
-  for (int v = 0; v < 2; v++) {
-    size_t i = count_finite(vectors[v], lengths[v]);
-    if (i == lengths[v]) continue;
-    char message[64];
-    snprintf(message, sizeof message, "'%s' is not finite at %zu", names[v], i + 1);
-    return fail_nonfinite(names[v], (int64_t)i + 1, message);
-  }
+  for (size_t m = 0; m < s->vectors; m++)
+    SCL_TRY(scl_glm_check_own(glm->family, at->own + m * s->own, s->own));
   return SCL_OK;
 }
 
-/* Finds out why a result is not finite. */
+static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters *at, sizes *s) {
+  size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm);
+  bool coupled = GLM_FAMILY_COUPLED(glm->family);
+  *s = (sizes){.vectors = at->vectors > 0 ? at->vectors : 1,
+               .classes = coupled && at->classes > 0 ? at->classes : 1};
+  s->predictors = s->vectors * s->classes;
+  SCL_TRY(
+      check_count("beta", at->n_beta, p * s->predictors,
+                  coupled ? "one for each column of 'x' and class" : "one for each column of 'x'"));
+  SCL_TRY(check_count("alpha", at->n_alpha, (at->row_alpha ? n : 1) * s->predictors,
+                      coupled ? "one for each class" : "one, or one for each row of 'x'"));
+  SCL_TRY(check_finite("alpha", at->alpha, at->n_alpha));
+  SCL_TRY(check_finite("beta", at->beta, at->n_beta));
+  if (coupled && glm->summary.most > (double)s->classes) {
+    return scl_fail_argument("y", "'y' reaches class %g, but 'beta' has %zu classes",
+                             glm->summary.most, s->classes);
+  }
+  return check_own(glm, at, s);
+}
+
+/* Finds out why a result is not a number. */
 static scl_status explain(const scl_glm *glm) {
   int64_t index = 0;
   scl_context *ctx = scl_glm_context(glm);
@@ -190,55 +200,134 @@ static scl_status explain(const scl_glm *glm) {
   return fail_nonfinite("beta", 0, "the linear predictor or the gradient overflows");
 }
 
-/* Room for beta, alpha, value, d_beta and d_alpha. */
-static scl_status reserve(scl_glm *glm, size_t n_alpha) {
-  size_t needed = 2 * (scl_glm_ncol(glm) + n_alpha) + 1;
-  if (glm->capacity >= needed) return SCL_OK;
-  double *memory = realloc(glm->memory, needed * sizeof *memory);
-  if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
-  glm->memory = memory;
-  glm->capacity = needed;
-  return SCL_OK;
-}
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 static void copy_numbers(double *to, const double *from, size_t n) {
   if (n > 0) memcpy(to, from, n * sizeof *to);
 }
 
-scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, unsigned wanted,
+/* The own parameter as the kernels want it; gives the end of what was written. */
+static double *write_own(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                         double *to) {
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  if (kind == SCL_GLM_CUTS) {
+    copy_numbers(to, at->own, s->own * s->vectors);
+    return to + s->own * s->vectors;
+  }
+  if (kind == SCL_GLM_NONE || at->row_own) return to;
+  for (size_t m = 0; m < s->vectors; m++) {
+    glm_own own = glm_own_number(at->own[m]);
+    *to++ = own.own;
+    *to++ = own.log_own;
+    *to++ = own.inverse;
+  }
+  return to;
+}
+
+/* Lays out parameters and results in the likelihood's memory. */
+static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                                   unsigned wanted, scl_glm_pass *pass) {
+  size_t p = scl_glm_ncol(glm), own = s->own * s->vectors;
+  size_t n = scl_glm_nrow(glm);
+  bool alpha_rows = at->row_alpha && (wanted & SCL_GLM_ALPHA);
+  bool own_rows = at->row_own && (wanted & SCL_GLM_OWN);
+  size_t needed = 1 + 3 * own + at->n_alpha + at->n_beta + /* results: */ s->vectors + own +
+                  s->predictors * (1 + p) + (alpha_rows ? n * s->predictors : 0) +
+                  (own_rows ? n * s->vectors : 0);
+  if (glm->capacity < needed) {
+    double *memory = realloc(glm->memory, needed * sizeof *memory);
+    if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
+    glm->memory = memory;
+    glm->capacity = needed;
+  }
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  double *to = glm->memory;
+  *to++ = 0.0;
+  to = write_own(glm, at, s, to);
+  pass->owns = (size_t)(to - glm->memory - 1) / s->vectors;
+  pass->row_own = at->row_own && kind == SCL_GLM_SIGMA;
+  pass->own_sums = kind == SCL_GLM_NONE || pass->row_own ? 0 : s->own;
+  if (kind == SCL_GLM_CUTS && !(wanted & SCL_GLM_OWN)) pass->own_sums = 0;
+  copy_numbers(to, at->alpha, at->n_alpha);
+  to += at->n_alpha;
+  copy_numbers(to, at->beta, at->n_beta);
+  to += at->n_beta;
+  if (pass->row_own) {
+    copy_numbers(to, at->own, own);
+    to += own;
+  }
+  pass->parameters = glm->memory;
+  pass->parameter_count = (size_t)(to - glm->memory);
+  pass->results = to;
+  to += s->vectors * (1 + pass->own_sums) + s->predictors * (1 + p);
+  if (alpha_rows) {
+    pass->d_alpha_rows = to;
+    to += n * s->predictors;
+  }
+  if (own_rows && pass->row_own) pass->d_own_rows = to;
+  return SCL_OK;
+}
+
+/* The results of the pass with what the host adds; no fault from here on. */
+static void give_results(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                         const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
+  const double *d_own = pass->results + s->vectors;
+  const double *d_alpha = d_own + pass->own_sums * s->vectors, *d_beta = d_alpha + s->predictors;
+  bool want_own = (wanted & SCL_GLM_OWN) != 0;
+  if (want_own) copy_numbers(out->d_own, pass->row_own ? pass->d_own_rows : d_own, at->n_own);
+  for (size_t m = 0; m < s->vectors; m++) {
+    out->value[m] = pass->results[m] + glm->summary.constant;
+    if (glm->summary.distinct > 0) {
+      scl_glm_add_values(glm->family, &glm->summary, at->own + m * s->own, s->own, &out->value[m],
+                         want_own ? out->d_own + m * s->own : NULL);
+    }
+  }
+  if (wanted & SCL_GLM_BETA) copy_numbers(out->d_beta, d_beta, at->n_beta);
+  if (wanted & SCL_GLM_ALPHA)
+    copy_numbers(out->d_alpha, pass->row_alpha ? pass->d_alpha_rows : d_alpha, at->n_alpha);
+}
+
+/* -infinity is the density of a finite predictor; of an infinite one it is not a number. */
+static bool is_number(const scl_glm *glm, const scl_glm_pass *pass, const sizes *s) {
+  const double *d_beta = pass->results + s->vectors * (1 + pass->own_sums) + s->predictors;
+  size_t p = scl_glm_ncol(glm), per_vector = p * s->classes;
+  for (size_t m = 0; m < s->vectors; m++) {
+    double value = pass->results[m];
+    if (isnan(value) || (isinf(value) && value > 0)) return false;
+    if (isinf(value) || !pass->gradient) continue;
+    if (count_finite(d_beta + m * per_vector, per_vector) < per_vector) return false;
+  }
+  return true;
+}
+
+scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted,
                             const scl_glm_results *results) {
   scl_context *ctx = scl_glm_context(glm);
-  size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm), n_alpha = parameters->n_alpha;
-  SCL_TRY(check_parameters(glm, parameters));
+  sizes s;
+  SCL_TRY(check_parameters(glm, at, &s));
+  if ((wanted & SCL_GLM_X) && s.vectors > 1)
+    return scl_fail_argument("gradient", "the gradient by 'x' is for one parameter vector");
   SCL_TRY(scl_context_check(ctx));
-  SCL_TRY(reserve(glm, n_alpha));
-  double *given = glm->memory, *found = given + p + n_alpha;
-  copy_numbers(given, parameters->beta, p);
-  copy_numbers(given + p, parameters->alpha, n_alpha);
-
   scl_mat *d_x = NULL;
   bool abandoned = false;
   scl_glm_pass pass = {.family = glm->family,
                        .x = scl_mat_block(glm->x),
                        .y = scl_mat_block(glm->y),
-                       .parameters = given,
-                       .results = found,
-                       .rowwise = n_alpha != 1,
-                       .wanted = wanted,
+                       .vectors = s.vectors,
+                       .classes = s.classes,
+                       .row_alpha = at->row_alpha,
+                       .gradient = (wanted & SCL_GLM_BETA) != 0,
                        .work = &glm->work,
                        .abandoned = &abandoned};
+  SCL_TRY(write_parameters(glm, at, &s, wanted, &pass));
   scl_status status = SCL_OK;
   if (wanted & SCL_GLM_X) {
-    SCL_GO(scl_mat_create(ctx, n, p, SCL_GENERAL, &d_x));
+    SCL_GO(scl_mat_create(ctx, scl_glm_nrow(glm), scl_glm_ncol(glm), SCL_GENERAL, &d_x));
     pass.d_x = scl_mat_block(d_x);
   }
   SCL_GO(ctx->engine->glm(ctx, &pass));
-  size_t numbers = 1 + (wanted & SCL_GLM_BETA ? p : 0);
-  if (count_finite(found, numbers) < numbers) SCL_GO(explain(glm));
-
-  *results->value = found[0];
-  if (wanted & SCL_GLM_BETA) copy_numbers(results->d_beta, found + 1, p);
-  if (wanted & SCL_GLM_ALPHA) copy_numbers(results->d_alpha, found + 1 + p, n_alpha);
+  if (!is_number(glm, &pass, &s)) SCL_GO(explain(glm));
+  give_results(glm, at, &s, &pass, wanted, results);
   if (wanted & SCL_GLM_X) {
     *results->d_x = d_x;
     d_x = NULL;

@@ -1,15 +1,15 @@
-/* What follows the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups,
- * and the gradient by X. */
+/* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, the
+ * gradient by X, and the step between two products where a pass does not fit (many columns, many
+ * predictors). The layout of `work` is that of glm_pass.cl. */
 #ifndef GLM_COMBINE_ITEMS /* work-items that add one row of the results; a power of two */
 #define GLM_COMBINE_ITEMS 64
 #endif
 
-/* One group adds row r = group id of the partial sums, of which group g's is at
- * partials + r * row_step + g * group_step, in a fixed order. Row 0 is the value, then come
- * `columns` derivatives by beta, then that by alpha, whose place in the results is behind all p. */
+/* One group adds row r = group id of the groups' sums, of which group g's is at
+ * partials + r * row_step + g * group_step, in a fixed order. */
 __attribute__((reqd_work_group_size(GLM_COMBINE_ITEMS, 1, 1))) __kernel void
 glm_combine(__global double *work, const int groups, const long partials, const long row_step,
-            const long group_step, const long results, const int columns, const int p) {
+            const long group_step, const long results) {
   __local double pool[GLM_COMBINE_ITEMS];
   const int item = get_local_id(0), r = get_group_id(0);
   __global const double *partial = work + partials + r * row_step;
@@ -21,12 +21,105 @@ glm_combine(__global double *work, const int groups, const long partials, const 
     if (item < reach) pool[item] += pool[item + reach];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  if (item == 0) work[results + (r <= columns ? r : 1 + p)] = pool[0];
+  if (item == 0) work[results + r] = pool[0];
 }
 
-/* d_x = residual beta'; one work-item an element, rows along dimension 0. */
-__kernel void glm_outer(__global const double *work, const long residuals, const int n,
-                        __global double *d_x, const long d_x_offset, const int d_x_ld) {
+/* d_x = residuals beta', where both have a column for each predictor; one work-item an element,
+ * rows along dimension 0. */
+__kernel void glm_outer(__global const double *work, const long beta, const long residuals,
+                        const int predictors, const int n, const int p, __global double *d_x,
+                        const long d_x_offset, const int d_x_ld) {
   const long i = get_global_id(0), j = get_global_id(1);
-  if (i < n) d_x[d_x_offset + i + j * d_x_ld] = work[residuals + i] * work[j];
+  double sum = 0.0;
+  if (i >= n) return;
+  for (int v = 0; v < predictors; v++) {
+    sum += work[residuals + (long)v * n + i] * work[beta + (long)v * p + j];
+  }
+  d_x[d_x_offset + i + j * d_x_ld] = sum;
+}
+
+/* The sum over the work-items of a group, for the first. */
+SCL_INLINE double glm_sum_group(__local double *pool, int item, int items, double mine) {
+  pool[item] = mine;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int reach = items / 2; reach > 0; reach /= 2) {
+    if (item < reach) pool[item] += pool[item + reach];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  const double sum = pool[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return sum;
+}
+
+/* The step between the two products: the predictors X beta, one column of n for each at
+ * `residuals` (not there without `has_eta`: zero), become the derivatives by themselves. Groups
+ * walk over the rows along dimension 0, whose items are a power of two; dimension 1 is the
+ * parameter vector. `pool` has a number for each work-item, `by_cut` so many for each cut. */
+__kernel void glm_split(__global const double *y, const long y_offset, const int y_ld,
+                        __global double *work, const int n, const int p, const int vectors,
+                        const int classes, const int owns, const int own_sums, const int flags,
+                        const int family, const int has_eta, const long partials,
+                        const long residuals, const long slopes, __local double *pool,
+                        __local double *by_cut) {
+  const int item = get_local_id(0), items = get_local_size(0), m = get_global_id(1);
+  const int group = get_group_id(0), groups = get_num_groups(0), predictors = vectors * classes;
+  const int own_kind = GLM_FAMILY_OWN(family), coupled = GLM_FAMILY_COUPLED(family);
+  const long stride = (long)groups * items, first = (long)group * items + item;
+  __global const double *owns_at = work + 1;
+  __global const double *alpha = owns_at + owns * vectors;
+  __global const double *row_own =
+      alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors + (long)p * predictors;
+  __global double *eta = work + residuals + (long)m * classes * n;
+  __global double *partial = work + partials + group;
+  double value = 0.0, d_own = 0.0;
+  glm_own own = glm_own_none();
+  y += y_offset;
+  owns_at += m * owns;
+  if (own_kind == SCL_GLM_CUTS) {
+    for (int cut = 0; cut < own_sums; cut++) by_cut[cut * items + item] = 0.0;
+  } else if (own_kind != SCL_GLM_NONE && !(flags & GLM_ROW_OWN)) {
+    own = glm_own_given(owns_at);
+  }
+
+  for (long row = first; row < n; row += stride) {
+    for (int c = 0; c < classes; c++) {
+      const long v = (long)m * classes + c;
+      eta[(long)c * n + row] = (has_eta ? eta[(long)c * n + row] : 0.0) +
+                               alpha[flags & GLM_ROW_ALPHA ? v * n + row : v];
+    }
+    if (coupled) {
+      value += glm_classes(y[row], eta + row, n, classes);
+      continue;
+    }
+    if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(owns_at, owns, y[row]);
+    if (flags & GLM_ROW_OWN) own = glm_own_number(row_own[(long)m * n + row]);
+    const double datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
+    const glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
+    value += term.value;
+    eta[row] = term.d_eta;
+    if (own_kind == SCL_GLM_CUTS) {
+      const int above = (int)y[row] - 1;
+      if (above < own_sums) by_cut[above * items + item] += term.d_own;
+      if (above > 0 && own_sums > 0) by_cut[(above - 1) * items + item] += term.d_low;
+    } else {
+      d_own += term.d_own;
+      if (slopes >= 0) work[slopes + (long)m * n + row] = term.d_own;
+    }
+  }
+
+  value = glm_sum_group(pool, item, items, value);
+  if (item == 0) partial[(long)m * groups] = value;
+  for (int i = 0; i < own_sums; i++) {
+    const double mine = own_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_own;
+    const double sum = glm_sum_group(pool, item, items, mine);
+    if (item == 0) partial[((long)vectors + (long)m * own_sums + i) * groups] = sum;
+  }
+  for (int c = 0; c < classes; c++) {
+    double d_alpha = 0.0;
+    for (long row = first; row < n; row += stride) d_alpha += eta[(long)c * n + row];
+    d_alpha = glm_sum_group(pool, item, items, d_alpha);
+    if (item == 0) {
+      partial[((long)vectors * (1 + own_sums) + (long)m * classes + c) * groups] = d_alpha;
+    }
+  }
 }

@@ -1,25 +1,32 @@
-/* The pass of a GLM likelihood on a GPU: value and gradients in one read of X.
+/* The pass of a GLM likelihood on a GPU: value and gradients of one or several parameter vectors in
+ * one read of X.
  *
- * Layout: X is n x p and column-major. `work` holds, at 0, beta (p) and alpha (1, or n if
- * rowwise); at `residuals`, unless that is negative, the residuals of all rows, which are written;
- * at `partials`, what each group has summed: row r for group g at r * groups + g, where row 0 is
- * the value, then come the derivatives by beta of the columns that this layout keeps, then the one
- * by alpha. Without `gradient` those by beta are left out.
+ * Layout: X is n x p and column-major, with an even leading dimension and offset. Work holds, in
+ * doubles: a counter that starts at 0 (as an int, at 0); the parameters of glm_numbers() at 1; the
+ * results at `results`; the groups' sums at `partials`, row r of the results for group g at
+ * r * groups + g; and where they are not negative, at `residuals` and `slopes`, the derivatives by
+ * each row's predictors and by each row's own parameter, one column of n for each.
  *
  * Work split: a resident grid of groups walks over tiles of GLM_ROWS rows and all columns. The
- * work-item (row lane, lane) has two neighbouring rows of the columns lane, lane + GLM_LANES, ...
- * The sums of the lanes make the linear predictors of the tile; GLM_ROWS work-items turn them into
- * terms and residuals; then every work-item adds residual times X to the gradient of its columns,
- * which stays in its registers over all tiles. With GLM_KEEP the tile itself stays there in
- * between; without, it is read again at once, from the cache.
+ * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
+ * lane + GLM_LANES, ..., which stay in its registers from the linear predictor to the gradient, as
+ * do its sums over all tiles. Between the two the sums of the lanes make the predictors of the
+ * tile, and a work-item a predictor turns them into terms and residuals. With GLM_AHEAD the next
+ * tile is loaded while this one's gradient is added: for tiles so large that a unit has room for
+ * one group.
  *
- * Rows past the end have residual 0 and read the last row, so a tile needs no other care. All sums
- * have a fixed order. Columns from GLM_SLOTS on take part in the predictor but have no gradient
- * here: the driver adds it from the residuals.
- *
- * GLM_PASS is the kernel's name. */
-#ifndef GLM_PASS
+ * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
+ * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
+ * it needs writes of one group to be visible to another within a kernel, which OpenCL 1.2 does not
+ * promise, so the driver uses it only where the device's own fence does (GLM_FENCE). */
+#ifndef GLM_PASS /* name of the kernel */
 #define GLM_PASS glm_pass
+#endif
+#ifndef GLM_FAMILY
+#define GLM_FAMILY BERNOULLI_LOGIT
+#endif
+#ifndef GLM_PREDICTORS /* of a row, at most: parameter vectors, or classes */
+#define GLM_PREDICTORS 1
 #endif
 #ifndef GLM_ROW_LANES /* work-items side by side along the rows */
 #define GLM_ROW_LANES 16
@@ -30,164 +37,413 @@
 #ifndef GLM_COLUMNS /* columns of a work-item */
 #define GLM_COLUMNS 13
 #endif
-#ifndef GLM_KEEP /* 1: the tile stays in registers */
-#define GLM_KEEP 1
+#ifndef GLM_WIDTH /* rows of a work-item, 1 or 2 */
+#define GLM_WIDTH 2
 #endif
+#ifndef GLM_AHEAD
+#define GLM_AHEAD 0
+#endif
+#ifndef GLM_FINISH
+#define GLM_FINISH 0
+#endif
+
 #define GLM_ITEMS (GLM_ROW_LANES * GLM_LANES)
-#define GLM_ROWS (2 * GLM_ROW_LANES)
+#define GLM_ROWS (GLM_WIDTH * GLM_ROW_LANES)
+#define GLM_CELLS (GLM_PREDICTORS * GLM_ROWS) /* predictors of a tile */
 #define GLM_SLOTS (GLM_LANES * GLM_COLUMNS)
+/* Work-items beyond those that make the derivatives by the predictors make the values. */
+#define GLM_SPARE (GLM_LANES > 1 && GLM_ITEMS >= 2 * GLM_CELLS)
+#define GLM_ALONE (GLM_LANES == 1) /* a work-item has its row to itself: nothing to exchange */
+#if GLM_LANES == 1 && GLM_WIDTH != 1
+#error "a work-item alone has one row"
+#endif
+#define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */
+/* The lanes' sums are added in two steps when there are many: first so many at a time. */
+#define GLM_STEP (GLM_LANES > 16 ? 8 : 1)
+#define GLM_STEPS (GLM_LANES / GLM_STEP)
+/* Where the sums over the row lanes are made: so many columns at a time, in two steps. */
+#define GLM_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GLM_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define GLM_TOTALS 3 /* value, d_alpha, d_own */
+#define GLM_SUMS (GLM_COLUMNS + (GLM_ALONE ? GLM_TOTALS : 0))
+#define GLM_BATCH GLM_MAX(1, GLM_MIN(GLM_SUMS, 2048 / GLM_ITEMS))
+#define GLM_PARTS (GLM_ROW_LANES >= 64 ? GLM_ROW_LANES / 16 : GLM_ROW_LANES >= 16 ? 2 : 1)
+#define GLM_POOL_TILE (GLM_ALONE ? 1 : (GLM_LANES + GLM_STEPS) * GLM_CELLS)
+#define GLM_POOL_SUM (GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1 + GLM_PARTS))
+#define GLM_POOL GLM_MAX(GLM_POOL_TILE, GLM_MAX(GLM_POOL_SUM, 2 * GLM_ITEMS))
 
-/* Rows `row` and `row + 1` of a column; `whole`: both exist and are aligned. */
-SCL_INLINE double2 glm_pair(__global const double *column, long row, long last, int whole) {
-  if (whole) return *(__global const double2 *)(column + row);
-  return (double2)(column[min(row, last)], column[min(row + 1, last)]);
-}
+#define GLM_JOIN_(a, b) a##b
+#define GLM_JOIN(a, b) GLM_JOIN_(a, b)
+#define GLM_ID GLM_JOIN(SCL_GLM_, GLM_FAMILY)
 
-/* The sum over the row lanes, in order, for the first row lane of each lane. */
-SCL_INLINE double glm_sum_rows(__local double *pool, uint item, double mine) {
-  double sum = 0.0;
-  pool[item] = mine;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (item % GLM_ROW_LANES == 0) {
-    for (int i = 0; i < GLM_ROW_LANES; i++) sum += pool[item + i];
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return sum;
-}
-
-/* The sum over all work-items, for the first. */
-SCL_INLINE double glm_sum_items(__local double *pool, uint item, double mine) {
-  double sum = glm_sum_rows(pool, item, mine);
-  if (item % GLM_ROW_LANES == 0) pool[item] = sum;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (item == 0) {
-    for (int lane = 1; lane < GLM_LANES; lane++) sum += pool[lane * GLM_ROW_LANES];
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return sum;
-}
-
-#if GLM_KEEP
-/* The tile into registers; slots past the last column become 0. Two loops, so that the loads of
- * either are issued together. */
-SCL_INLINE void glm_load(double2 *kept, __global const double *x, long ld, int lane, int p,
-                         long row, long last, int whole) {
-  if (whole) {
-    SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-      const int c = k * GLM_LANES + lane;
-      kept[k] = c < p ? glm_pair(x + c * ld, row, last, 1) : (double2)(0.0, 0.0);
-    }
-  } else {
-    SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-      const int c = k * GLM_LANES + lane;
-      kept[k] = c < p ? glm_pair(x + c * ld, row, last, 0) : (double2)(0.0, 0.0);
-    }
-  }
-}
+#if GLM_WIDTH == 2
+typedef double2 glm_pair;
+#define GLM_DOT(a, b, sum) fma((a).y, (b).y, fma((a).x, (b).x, sum))
 #else
-/* X beta over the columns of a lane. `whole` is a constant at each call. */
-SCL_INLINE double2 glm_predict(__global const double *x, long ld, __global const double *beta,
-                               int lane, int p, long row, long last, int whole) {
-  double2 eta = (double2)(0.0, 0.0);
-  _Pragma("unroll 8") for (int c = lane; c < p; c += GLM_LANES) {
-    eta += glm_pair(x + c * ld, row, last, whole) * beta[c];
+typedef double glm_pair;
+#define GLM_DOT(a, b, sum) fma(a, b, sum)
+#endif
+
+#ifdef __NV_CL_C_VERSION
+#define GLM_FENCE() asm volatile("membar.gl;" ::: "memory")
+#else
+#define GLM_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+enum {
+  GLM_COUPLED = GLM_FAMILY_COUPLED(GLM_ID),
+  GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
+  GLM_OWN = GLM_FAMILY_OWN(GLM_ID)
+};
+
+/* Sums of a work-item over the terms that it makes. */
+typedef struct {
+  double value, d_alpha, d_own;
+} glm_totals;
+
+/* Rows of the results of one predictor; -1: none. */
+typedef struct {
+  int value, own, alpha, beta;
+} glm_rows;
+
+/* The tile that starts at `row` less the item's own place into registers; columns past the last
+ * stay as they are, which is 0. */
+SCL_INLINE void glm_load(glm_pair *kept, __global const double *x, uint step, int lane, int p) {
+  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
+    if (k * GLM_LANES + lane < p) kept[k] = *(__global const glm_pair *)(x + k * step);
+  }
+}
+
+/* Clears rows past the end. */
+SCL_INLINE void glm_clear(glm_pair *kept, uint row, uint n) {
+  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
+#if GLM_WIDTH == 2
+    kept[k].x = row < n ? kept[k].x : 0.0;
+    kept[k].y = row + 1 < n ? kept[k].y : 0.0;
+#else
+    kept[k] = row < n ? kept[k] : 0.0;
+#endif
+  }
+}
+
+/* The sum of the lanes' parts of predictor `cell` of the tile; -1: none. */
+SCL_INLINE double glm_sum_lanes(__local double *pool, int item, int cell) {
+  double eta = 0.0;
+#if GLM_STEP > 1
+  for (int i = item; i < GLM_STEPS * GLM_CELLS; i += GLM_ITEMS) {
+    const int first = i / GLM_CELLS * GLM_STEP * GLM_CELLS + i % GLM_CELLS;
+    double part = 0.0;
+    SCL_UNROLL for (int l = 0; l < GLM_STEP; l++) part += pool[first + l * GLM_CELLS];
+    pool[GLM_LANES * GLM_CELLS + i] = part;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  pool += GLM_LANES * GLM_CELLS;
+#endif
+  if (cell >= 0) {
+    SCL_UNROLL for (int l = 0; l < GLM_STEPS; l++) eta += pool[l * GLM_CELLS + cell];
   }
   return eta;
 }
 
-/* Adds residual times X to the gradient of a lane's columns. */
-SCL_INLINE void glm_gather(double *sum, __global const double *x, long ld, int lane, int p,
-                           long row, long last, int whole, double2 residual) {
-  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-    const int c = k * GLM_LANES + lane;
-    if (c < p) {
-      const double2 pair = glm_pair(x + c * ld, row, last, whole);
-      sum[k] += pair.x * residual.x + pair.y * residual.y;
+/* Adds an observation's term to the totals; `cell` is its predictor's place in the tile. */
+SCL_INLINE void glm_add_term(glm_totals *total, glm_term term, double y, __local double *by_cut,
+                             int cell, int cuts) {
+  total->value += term.value;
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    const int above = (int)y - 1;
+    if (above < cuts) by_cut[above * GLM_CELLS + cell] += term.d_own;
+    if (above > 0 && cuts > 0) by_cut[(above - 1) * GLM_CELLS + cell] += term.d_low;
+  } else if (GLM_OWN != SCL_GLM_NONE) {
+    total->d_own += term.d_own;
+  }
+}
+
+/* The sums over the row lanes of a predictor's columns, and of the totals where these stand behind
+ * them. */
+SCL_INLINE void glm_sum_rows(__local double *pool, int item, const double *sum, int p,
+                             glm_rows rows, __global double *partial, long groups) {
+  const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
+  __local double *second = pool + GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1);
+  SCL_UNROLL for (int first = 0; first < GLM_SUMS; first += GLM_BATCH) {
+    SCL_UNROLL for (int k = 0; k < GLM_BATCH; k++) {
+      if (first + k < GLM_SUMS)
+        pool[(k * GLM_LANES + lane) * (GLM_ROW_LANES + 1) + row_lane] = sum[first + k];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = item; i < GLM_BATCH * GLM_LANES * GLM_PARTS; i += GLM_ITEMS) {
+      __local const double *from = pool + i / GLM_PARTS * (GLM_ROW_LANES + 1) + i % GLM_PARTS;
+      double part = 0.0;
+      if (first + i / (GLM_PARTS * GLM_LANES) < GLM_SUMS) {
+        SCL_UNROLL for (int r = 0; r < GLM_ROW_LANES; r += GLM_PARTS) part += from[r];
+      }
+      second[i] = part;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = item; i < GLM_BATCH * GLM_LANES; i += GLM_ITEMS) {
+      const int k = first + i / GLM_LANES, c = k * GLM_LANES + i % GLM_LANES;
+      double total = 0.0;
+      int row = -1;
+      if (k < GLM_COLUMNS) {
+        if (c < p && rows.beta >= 0) row = rows.beta + c;
+      } else if (k < GLM_SUMS) {
+        row = k == GLM_COLUMNS ? rows.value : k == GLM_COLUMNS + 1 ? rows.alpha : rows.own;
+      }
+      SCL_UNROLL for (int j = 0; j < GLM_PARTS; j++) total += second[i * GLM_PARTS + j];
+      if (row >= 0) partial[row * groups] = total;
     }
   }
 }
-#endif
+
+/* The sum over each predictor's rows of a total that work-items with a cell of the tile have, to
+ * row first + v. */
+SCL_INLINE void glm_sum_cells(__local double *pool, int item, int cell, double mine,
+                              int predictors, int first, __global double *partial, long groups) {
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (cell >= 0) pool[cell] = mine;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < GLM_PREDICTORS * 8) {
+    double part = 0.0;
+    SCL_UNROLL for (int r = 0; r < GLM_ROWS; r += 8) {
+      part += pool[item / 8 * GLM_ROWS + r + item % 8];
+    }
+    pool[GLM_ITEMS + item] = part;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < predictors) {
+    double total = 0.0;
+    SCL_UNROLL for (int r = 0; r < 8; r++) total += pool[GLM_ITEMS + item * 8 + r];
+    partial[(first + item) * groups] = total;
+  }
+}
+
+/* The sums over the groups, by the last group. */
+SCL_INLINE void glm_finish(__local double *pool, int item, volatile __global const double *partial,
+                           __global double *result, int rows, int groups) {
+  for (int first = 0; first < rows; first += GLM_ITEMS / 8) {
+    const int row = first + item / 8;
+    double sum = 0.0;
+    if (row < rows) {
+      for (int g = item % 8; g < groups; g += 8) sum += partial[(long)row * groups + g];
+    }
+    pool[item] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < GLM_ITEMS / 8 && first + item < rows) {
+      sum = 0.0;
+      SCL_UNROLL for (int i = 0; i < 8; i++) sum += pool[item * 8 + i];
+      result[first + item] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
 
 __attribute__((reqd_work_group_size(GLM_ITEMS, 1, 1))) __kernel void
 GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global const double *y,
          const long y_offset, const int y_ld, __global double *work, const int n, const int p,
-         const int family, const int rowwise, const int gradient, const long residuals,
-         const long partials) {
-  __local double exchange[GLM_LANES * GLM_ROWS]; /* of lane l, row r: at l * GLM_ROWS + r */
-  __local double residual[GLM_ROWS];
-  const uint item = get_local_id(0);
-  const int groups = get_num_groups(0), group = get_group_id(0);
+         const int predictors, const int owns, const int own_sums, const int flags,
+         const long results, const long partials, const long residuals, const long slopes,
+         __local double *by_cut) {
+  __local double pool[GLM_POOL] __attribute__((aligned(16)));
+  /* Of predictor v in row r: at v * GLM_ROWS + r. */
+  __local double residual[GLM_CELLS] __attribute__((aligned(16)));
+  /* Beta, the predictors of a column side by side; 0 past the last column. */
+  __local double weight[GLM_SLOTS * GLM_PREDICTORS] __attribute__((aligned(32)));
+#if GLM_FINISH
+  __local int is_last;
+#endif
+  const int item = get_local_id(0), groups = get_num_groups(0), group = get_group_id(0);
   const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
-  const long ld = x_ld, last = (long)n - 1;
-  const int aligned = ((x_offset | ld) & 1) == 0;
-  __global const double *beta = work, *alpha = work + p;
-  x += x_offset;
+  const int vectors = GLM_COUPLED ? 1 : predictors;
+  /* The cells whose derivatives, and whose values, this work-item makes; -1: none. */
+  const int slope_cell = item < GLM_CELLS ? item : -1;
+  const int value_cell = !GLM_SPARE            ? slope_cell
+                         : item < GLM_CELLS     ? -1
+                         : item < 2 * GLM_CELLS ? item - GLM_CELLS
+                                                : -1;
+  const int cell = max(slope_cell, value_cell);
+  const int link_v = GLM_ALONE ? 0 : cell / GLM_ROWS;
+  const uint rows_end = n, link_row = item % GLM_ROWS, stride = groups * GLM_ROWS;
+  const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH, step = GLM_LANES * (uint)x_ld;
+  __global const double *owns_at = work + 1, *alpha = owns_at + owns * vectors;
+  __global const double *beta = alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
+  __global const double *row_own = beta + (long)p * predictors;
+  x += x_offset + (long)lane * x_ld;
   y += y_offset;
 
-  double sum[GLM_COLUMNS], value = 0.0, d_alpha = 0.0;
-  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) sum[k] = 0.0;
-#if GLM_KEEP
-  __local double weight[GLM_SLOTS]; /* beta, 0 past the last column */
-  double2 kept[GLM_COLUMNS];
-  for (int c = item; c < GLM_SLOTS; c += GLM_ITEMS) weight[c] = c < p ? beta[c] : 0.0;
+  for (int i = item; i < GLM_SLOTS * GLM_PREDICTORS; i += GLM_ITEMS) {
+    const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
+    weight[i] = c < p && v < predictors ? beta[(long)v * p + c] : 0.0;
+  }
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    for (int i = item; i < own_sums * GLM_CELLS; i += GLM_ITEMS) by_cut[i] = 0.0;
+  }
   barrier(CLK_LOCAL_MEM_FENCE);
-#endif
 
-  for (long first = (long)group * GLM_ROWS; first <= last; first += (long)groups * GLM_ROWS) {
-    const long row = first + 2 * row_lane;
-    const int whole = aligned && first + GLM_ROWS <= n;
-    double2 eta = (double2)(0.0, 0.0);
-#if GLM_KEEP
-    glm_load(kept, x, ld, lane, p, row, last, whole);
-    SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) eta += kept[k] * weight[k * GLM_LANES + lane];
-#else
-    eta = whole ? glm_predict(x, ld, beta, lane, p, row, last, 1)
-                : glm_predict(x, ld, beta, lane, p, row, last, 0);
-#endif
-    exchange[lane * GLM_ROWS + 2 * row_lane] = eta.x;
-    exchange[lane * GLM_ROWS + 2 * row_lane + 1] = eta.y;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int r = item; r < GLM_ROWS; r += GLM_ITEMS) {
-      glm_term term = {0.0, 0.0};
-      if (first + r < n) {
-        double predictor = alpha[rowwise ? first + r : 0];
-        SCL_UNROLL for (int l = 0; l < GLM_LANES; l++) predictor += exchange[l * GLM_ROWS + r];
-        term = glm_family_term(family, y[first + r], predictor);
-        if (residuals >= 0) work[residuals + first + r] = term.d_eta;
+  glm_totals total[GLM_LINKS];
+  glm_own own[GLM_LINKS];
+  double intercept[GLM_LINKS];
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = clamp(link_v + i, 0, predictors - 1);
+    total[i].value = total[i].d_alpha = total[i].d_own = 0.0;
+    intercept[i] = alpha[v]; /* of a row alpha: not used */
+    own[i] = glm_own_none();
+    if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
+      own[i] = glm_own_given(owns_at + 3 * v);
+  }
+  double sum[GLM_PREDICTORS][GLM_SUMS];
+  glm_pair kept[GLM_COLUMNS];
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    SCL_UNROLL for (int k = 0; k < GLM_SUMS; k++) sum[v][k] = 0.0;
+  }
+  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) kept[k] = (glm_pair)(0.0);
+
+  uint first = group * GLM_ROWS;
+  double y_next = y[min(first + link_row, rows_end - 1)], datum_next = 0.0;
+  if (GLM_HAS_DATUM) datum_next = y[y_ld + min(first + link_row, rows_end - 1)];
+  if (GLM_AHEAD) glm_load(kept, x + min(first + GLM_WIDTH * row_lane, last), step, lane, p);
+  for (; first < rows_end; first += stride) {
+    const uint row = first + GLM_WIDTH * row_lane, observed = first + link_row;
+    const double y_now = y_next, datum = datum_next;
+    if (!GLM_AHEAD) glm_load(kept, x + min(row, last), step, lane, p);
+    y_next = y[min(observed + stride, rows_end - 1)];
+    if (GLM_HAS_DATUM) datum_next = y[y_ld + min(observed + stride, rows_end - 1)];
+    if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
+
+    glm_pair eta[GLM_PREDICTORS];
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      eta[v] = (glm_pair)(0.0);
+      SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
+        const double w = weight[(k * GLM_LANES + lane) * GLM_PREDICTORS + v];
+        eta[v] = fma(kept[k], (glm_pair)(w), eta[v]);
       }
-      value += term.value;
-      d_alpha += term.d_eta;
-      residual[r] = term.d_eta;
+    }
+
+    /* The predictors of this work-item's links, then their residuals. */
+    double predictor[GLM_LINKS], slope[GLM_LINKS];
+#if GLM_ALONE
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) predictor[v] = eta[v];
+#else
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      *(__local glm_pair *)(pool + lane * GLM_CELLS + v * GLM_ROWS + GLM_WIDTH * row_lane) = eta[v];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (gradient) {
-      const double2 pair = (double2)(residual[2 * row_lane], residual[2 * row_lane + 1]);
-#if GLM_KEEP
-      SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-        sum[k] += kept[k].x * pair.x + kept[k].y * pair.y;
-      }
-#else
-      if (whole) {
-        glm_gather(sum, x, ld, lane, p, row, last, 1, pair);
-      } else {
-        glm_gather(sum, x, ld, lane, p, row, last, 0, pair);
-      }
+    predictor[0] = glm_sum_lanes(pool, item, cell);
 #endif
+    glm_own own_now[GLM_LINKS];
+    SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+      const int v = link_v + i, here = GLM_ALONE ? v * GLM_ROWS + item : slope_cell;
+      slope[i] = 0.0;
+      own_now[i] = own[i];
+      if (cell >= 0 && observed < rows_end && v < predictors) {
+        predictor[i] += flags & GLM_ROW_ALPHA ? alpha[(long)v * n + observed] : intercept[i];
+        if (GLM_OWN == SCL_GLM_CUTS) own_now[i] = glm_own_cuts(owns_at + v * owns, owns, y_now);
+        if (GLM_OWN == SCL_GLM_SIGMA && flags & GLM_ROW_OWN)
+          own_now[i] = glm_own_number(row_own[(long)v * n + observed]);
+        if (GLM_COUPLED) {
+          slope[i] = predictor[i];
+        } else if (slope_cell >= 0) {
+          slope[i] = glm_family_term(GLM_ID, y_now, datum, predictor[i], own_now[i]).d_eta;
+          total[i].d_alpha += slope[i];
+          if (residuals >= 0) work[residuals + (long)v * n + observed] = slope[i];
+        }
+      }
+      if (here >= 0 && (GLM_COUPLED || !GLM_ALONE)) residual[here] = slope[i];
+    }
+    if (!GLM_ALONE) barrier(CLK_LOCAL_MEM_FENCE);
+    if (GLM_COUPLED) {
+      /* The predictors of an observation become their residuals, where they stand. */
+      if (item < GLM_ROWS && observed < rows_end) {
+        total[0].value += glm_classes_local(y_now, residual + item, GLM_ROWS, predictors);
+      }
+      if (!GLM_ALONE) barrier(CLK_LOCAL_MEM_FENCE);
+      SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+        const int v = link_v + i, here = GLM_ALONE ? v * GLM_ROWS + item : slope_cell;
+        if (here >= 0 && observed < rows_end && v < predictors) {
+          slope[i] = residual[here];
+          total[i].d_alpha += slope[i];
+          if (residuals >= 0) work[residuals + (long)v * n + observed] = slope[i];
+        }
+      }
+    } else if (value_cell >= 0 && observed < rows_end) {
+      /* Beside the others' gradient: nobody waits for the values. */
+      SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+        const int v = link_v + i, here = GLM_ALONE ? v * GLM_ROWS + item : value_cell;
+        if (v < predictors) {
+          const glm_term term =
+              glm_family_term(GLM_ID, y_now, datum, predictor[i], own_now[i]);
+          glm_add_term(&total[i], term, y_now, by_cut, here, own_sums);
+          if (GLM_OWN == SCL_GLM_SIGMA && slopes >= 0)
+            work[slopes + (long)v * n + observed] = term.d_own;
+        }
+      }
+    }
+
+    const int more = GLM_AHEAD && first + stride < rows_end;
+    __global const double *x_next = x + min(row + stride, last);
+    if (flags & GLM_GRADIENT) {
+      glm_pair pair[GLM_PREDICTORS];
+      SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+#if GLM_ALONE
+        pair[v] = slope[v];
+#else
+        pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + GLM_WIDTH * row_lane);
+#endif
+      }
+      SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
+        SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+          sum[v][k] = GLM_DOT(kept[k], pair[v], sum[v][k]);
+        }
+        if (more && k * GLM_LANES + lane < p) {
+          kept[k] = *(__global const glm_pair *)(x_next + k * step);
+        }
+      }
+    } else if (more) {
+      glm_load(kept, x_next, step, lane, p);
     }
   }
 
   __global double *partial = work + partials + group;
-  if (gradient) {
-    SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-      const int c = k * GLM_LANES + lane;
-      const double total = glm_sum_rows(exchange, item, sum[k]);
-      if (row_lane == 0 && c < p) partial[(long)(1 + c) * groups] = total;
+  glm_rows rows;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    const int used = v < predictors, first_alpha = vectors * (1 + own_sums);
+    rows.value = v < vectors ? v : -1;
+    rows.own = v < vectors && own_sums == 1 && GLM_OWN != SCL_GLM_CUTS ? vectors + v : -1;
+    rows.alpha = used ? first_alpha + v : -1;
+    rows.beta = used ? first_alpha + predictors + v * p : -1;
+#if GLM_ALONE
+    sum[v][GLM_COLUMNS] = total[v].value;
+    sum[v][GLM_COLUMNS + 1] = total[v].d_alpha;
+    sum[v][GLM_COLUMNS + 2] = total[v].d_own;
+#endif
+    glm_sum_rows(pool, item, sum[v], p, rows, partial, groups);
+  }
+#if !GLM_ALONE
+  glm_sum_cells(pool, item, GLM_COUPLED ? slope_cell : value_cell, total[0].value, vectors, 0,
+                partial, groups);
+  glm_sum_cells(pool, item, slope_cell, total[0].d_alpha, predictors, vectors * (1 + own_sums),
+                partial, groups);
+  if (GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) {
+    glm_sum_cells(pool, item, value_cell, total[0].d_own, own_sums * vectors, vectors, partial,
+                  groups);
+  }
+#endif
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = item; i < vectors * own_sums; i += GLM_ITEMS) {
+      const int v = i / own_sums, cut = i % own_sums;
+      double cut_sum = 0.0;
+      for (int r = 0; r < GLM_ROWS; r++) cut_sum += by_cut[cut * GLM_CELLS + v * GLM_ROWS + r];
+      partial[(long)(vectors + i) * groups] = cut_sum;
     }
   }
-  value = glm_sum_items(exchange, item, value);
-  d_alpha = glm_sum_items(exchange, item, d_alpha);
-  if (item == 0) {
-    partial[0] = value;
-    partial[(long)(1 + min(p, GLM_SLOTS)) * groups] = d_alpha;
-  }
+#if GLM_FINISH
+  GLM_FENCE();
+  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  if (item == 0) is_last = atomic_inc((volatile __global int *)work) == groups - 1;
+  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  if (!is_last) return;
+  GLM_FENCE();
+  glm_finish(pool, item, work + partials, work + results,
+             vectors * (1 + own_sums) + predictors * (1 + p), groups);
+#endif
 }

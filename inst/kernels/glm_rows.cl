@@ -1,14 +1,14 @@
 /* The pass of a GLM likelihood where a work-item is a core: value and gradients in one read of X.
  *
- * The contract is that of glm_pass.cl, for any p, with one work-item a group and row r of group
- * g's sums at g * (p + 2) + r. A group walks over blocks of GLM_BLOCK rows that stay in its cache
- * between the linear predictor and the gradient; the inner loops run along the rows in vectors of
- * eight. */
+ * The contract is that of glm_pass.cl, for any p and any number of predictors, with one work-item a
+ * group and row r of group g's sums at g * rows + r. A group walks over blocks of GLM_BLOCK rows
+ * that stay in its cache between the linear predictors and the gradients; the inner loops run along
+ * the rows in vectors of eight. Its predictors of a block are at `scratch`. */
 #ifndef GLM_BLOCK /* rows of a block, a multiple of 8 */
 #define GLM_BLOCK 64
 #endif
 
-SCL_INLINE void glm_add_column(double *eta, __global const double *column, double weight,
+SCL_INLINE void glm_add_column(__global double *eta, __global const double *column, double weight,
                                int rows) {
   int i = 0;
   for (; i + 8 <= rows; i += 8) {
@@ -17,7 +17,8 @@ SCL_INLINE void glm_add_column(double *eta, __global const double *column, doubl
   for (; i < rows; i++) eta[i] += weight * column[i];
 }
 
-SCL_INLINE double glm_dot_column(const double *residual, __global const double *column, int rows) {
+SCL_INLINE double glm_dot_column(__global const double *residual, __global const double *column,
+                                 int rows) {
   double8 sums = (double8)(0.0);
   double sum = 0.0;
   int i = 0;
@@ -27,43 +28,125 @@ SCL_INLINE double glm_dot_column(const double *residual, __global const double *
   return sum + ((folded.x + folded.z) + (folded.y + folded.w));
 }
 
-/* Adds a term to *sum and its rounding error to *error (two-sum, valid for any sizes). */
-SCL_INLINE void glm_add_exactly(double *sum, double *error, double term) {
-  const double next = *sum + term, back = next - *sum;
-  *error += (*sum - (next - back)) + (term - back);
+/* Adds a term to a sum that has the rounding errors of its additions beside it (two-sum, valid for
+ * any sizes). */
+SCL_INLINE void glm_add_exactly(__global double *sum, __global double *error, double term) {
+  const double before = *sum, next = before + term, back = next - before;
+  *error += (before - (next - back)) + (term - back);
   *sum = next;
 }
 
-__kernel void glm_pass_rows(__global const double *x, const long x_offset, const int x_ld,
-                            __global const double *y, const long y_offset, const int y_ld,
-                            __global double *work, const int n, const int p, const int family,
-                            const int rowwise, const int gradient, const long residuals,
-                            const long partials) {
-  const long group = get_group_id(0), groups = get_num_groups(0), ld = x_ld;
-  __global const double *beta = work, *alpha = work + p;
-  __global double *partial = work + partials + group * (p + 2);
-  double eta[GLM_BLOCK], value = 0.0, value_error = 0.0, d_alpha = 0.0, d_alpha_error = 0.0;
-  x += x_offset;
-  y += y_offset;
-  if (gradient) {
-    for (int j = 0; j < p; j++) partial[1 + j] = 0.0;
+/* Where the kernel's arrays are. */
+typedef struct {
+  __global const double *y, *datum, *owns, *alpha, *row_own;
+  __global double *slopes; /* or 0 */
+  __global double *sums, *errors;
+  int n, vectors, classes, owns_count, own_sums, flags, family;
+} glm_place;
+
+/* Predictors of vector m, for `rows` rows from `first`, become residuals; adds to the sums. */
+SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
+                              __global double *eta) {
+  const int own_kind = GLM_FAMILY_OWN(at->family), coupled = GLM_FAMILY_COUPLED(at->family);
+  __global const double *mine = at->owns + m * at->owns_count;
+  __global double *own_sum = at->sums + at->vectors + m * at->own_sums;
+  __global double *own_error = at->errors + at->vectors + m * at->own_sums;
+  double value = 0.0, d_own = 0.0;
+  glm_own own = glm_own_none();
+  if (own_kind != SCL_GLM_NONE && own_kind != SCL_GLM_CUTS && !(at->flags & GLM_ROW_OWN)) {
+    own = glm_own_given(mine);
   }
+  for (int i = 0; i < rows; i++) {
+    const double y = at->y[first + i];
+    if (coupled) {
+      value += glm_classes(y, eta + i, GLM_BLOCK, at->classes);
+      continue;
+    }
+    if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(mine, at->owns_count, y);
+    if (at->flags & GLM_ROW_OWN) own = glm_own_number(at->row_own[(long)m * at->n + first + i]);
+    const double datum = GLM_FAMILY_DATUM(at->family) ? at->datum[first + i] : 0.0;
+    const glm_term term = glm_family_term(at->family, y, datum, eta[i], own);
+    value += term.value;
+    eta[i] = term.d_eta;
+    if (own_kind == SCL_GLM_CUTS) {
+      const int above = (int)y - 1;
+      if (above < at->own_sums) glm_add_exactly(own_sum + above, own_error + above, term.d_own);
+      if (above > 0 && at->own_sums > 0)
+        glm_add_exactly(own_sum + above - 1, own_error + above - 1, term.d_low);
+    } else {
+      d_own += term.d_own;
+      if (at->slopes) at->slopes[(long)m * at->n + first + i] = term.d_own;
+    }
+  }
+  glm_add_exactly(at->sums + m, at->errors + m, value);
+  if (own_kind != SCL_GLM_CUTS && at->own_sums > 0) glm_add_exactly(own_sum, own_error, d_own);
+}
+
+__kernel void glm_rows(__global const double *x, const long x_offset, const int x_ld,
+                       __global const double *y, const long y_offset, const int y_ld,
+                       __global double *work, const int n, const int p, const int vectors,
+                       const int classes, const int owns, const int own_sums, const int flags,
+                       const int family, const long partials, const long residuals,
+                       const long slopes, const long scratch) {
+  const long group = get_group_id(0), groups = get_num_groups(0), ld = x_ld;
+  const int predictors = vectors * classes, exact = vectors * (1 + own_sums) + predictors;
+  const int row_alpha = (flags & GLM_ROW_ALPHA) != 0;
+  __global double *partial = work + partials + group * (exact + (long)predictors * p);
+  __global double *eta = work + scratch + group * (predictors * GLM_BLOCK + exact);
+  __global double *error = eta + predictors * GLM_BLOCK;
+  __global const double *alpha = work + 1 + owns * vectors;
+  __global const double *beta = alpha + (row_alpha ? (long)n : 1) * predictors;
+  const glm_place at = {.y = y + y_offset,
+                        .datum = y + y_offset + y_ld,
+                        .owns = work + 1,
+                        .alpha = alpha,
+                        .row_own = beta + (long)p * predictors,
+                        .slopes = slopes >= 0 ? work + slopes : 0,
+                        .sums = partial,
+                        .errors = error,
+                        .n = n,
+                        .vectors = vectors,
+                        .classes = classes,
+                        .owns_count = owns,
+                        .own_sums = own_sums,
+                        .flags = flags,
+                        .family = family};
+  x += x_offset;
+  for (long r = 0; r < exact + (long)predictors * p; r++) partial[r] = 0.0;
+  for (int r = 0; r < exact; r++) error[r] = 0.0;
 
   for (long first = group * GLM_BLOCK; first < n; first += groups * GLM_BLOCK) {
     const int rows = (int)min((long)GLM_BLOCK, n - first);
-    for (int i = 0; i < rows; i++) eta[i] = alpha[rowwise ? first + i : 0];
-    for (int j = 0; j < p; j++) glm_add_column(eta, x + first + j * ld, beta[j], rows);
-    for (int i = 0; i < rows; i++) {
-      const glm_term term = glm_family_term(family, y[first + i], eta[i]);
-      glm_add_exactly(&value, &value_error, term.value);
-      glm_add_exactly(&d_alpha, &d_alpha_error, term.d_eta);
-      eta[i] = term.d_eta; /* from here on the residual */
-      if (residuals >= 0) work[residuals + first + i] = term.d_eta;
+    for (int v = 0; v < predictors; v++) {
+      for (int i = 0; i < rows; i++) {
+        eta[v * GLM_BLOCK + i] = alpha[row_alpha ? (long)v * n + first + i : v];
+      }
     }
-    if (gradient) {
-      for (int j = 0; j < p; j++) partial[1 + j] += glm_dot_column(eta, x + first + j * ld, rows);
+    for (int j = 0; j < p; j++) {
+      for (int v = 0; v < predictors; v++) {
+        glm_add_column(eta + v * GLM_BLOCK, x + first + j * ld, beta[(long)v * p + j], rows);
+      }
+    }
+    for (int m = 0; m < vectors; m++) {
+      glm_link_rows(&at, m, first, rows, eta + (long)m * classes * GLM_BLOCK);
+    }
+    for (int v = 0; v < predictors; v++) {
+      double d_alpha = 0.0;
+      for (int i = 0; i < rows; i++) {
+        d_alpha += eta[v * GLM_BLOCK + i];
+        if (residuals >= 0) work[residuals + (long)v * n + first + i] = eta[v * GLM_BLOCK + i];
+      }
+      glm_add_exactly(partial + exact - predictors + v, error + exact - predictors + v, d_alpha);
+    }
+    if (!(flags & GLM_GRADIENT)) continue;
+    for (int j = 0; j < p; j++) {
+      for (int v = 0; v < predictors; v++) {
+        partial[exact + (long)v * p + j] +=
+            glm_dot_column(eta + v * GLM_BLOCK, x + first + j * ld, rows);
+      }
     }
   }
-  partial[0] = isfinite(value) ? value + value_error : value;
-  partial[1 + p] = d_alpha + d_alpha_error;
+  for (int r = 0; r < exact; r++) {
+    if (isfinite(partial[r])) partial[r] += error[r];
+  }
 }

@@ -153,13 +153,16 @@ done:
 /* A likelihood from its making to two evaluations, of which the second needs more workspace. */
 static scl_status run_glm(const fixture *f, scl_mat **out) {
   double y = 1, alpha[N] = {0}, beta[N] = {0}, value, d_alpha[N], d_beta[N];
-  const scl_glm_results results = {&value, d_alpha, d_beta, out};
+  const scl_glm_data data = {.y = &y, .n_y = 1};
+  const scl_glm_results results = {&value, d_alpha, d_beta, NULL, out};
+  scl_glm_parameters at = {.alpha = alpha, .beta = beta, .n_alpha = 1, .n_beta = N};
   scl_glm *glm = NULL;
   scl_status status;
-  SCL_GO(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &y, 1, f->g, &glm));
-  SCL_GO(scl_glm_evaluate(glm, &(scl_glm_parameters){alpha, beta, 1, N}, SCL_GLM_BETA, &results));
-  SCL_GO(scl_glm_evaluate(glm, &(scl_glm_parameters){alpha, beta, N, N}, SCL_GLM_ALPHA | SCL_GLM_X,
-                          &results));
+  SCL_GO(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &data, f->g, &glm));
+  SCL_GO(scl_glm_evaluate(glm, &at, SCL_GLM_BETA, &results));
+  at.n_alpha = N;
+  at.row_alpha = true;
+  SCL_GO(scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_X, &results));
 done:
   scl_glm_release(glm);
   return status;

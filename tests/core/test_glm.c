@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "../../src/scl_glm.h"
+#ifdef SCL_TEST_OPENCL
+#include "../../src/scl_cl.h"
+#endif
 #include "test.h"
 
 /* A problem with its reference in long double, by other formulas than the kernels'. */
@@ -62,6 +65,18 @@ static void free_problem(problem *q) {
   free(q->d_beta);
 }
 
+/* A likelihood without trials. */
+static scl_status create(scl_glm_family family, const double *y, size_t n_y, scl_mat *x,
+                         scl_glm **out) {
+  return scl_glm_create(family, &(scl_glm_data){.y = y, .n_y = n_y}, x, out);
+}
+
+/* One parameter vector without an own parameter; more alphas than one are by row. */
+static scl_glm_parameters plain(const double *alpha, size_t n_alpha, const double *beta, size_t p) {
+  return (scl_glm_parameters){
+      .alpha = alpha, .beta = beta, .n_alpha = n_alpha, .n_beta = p, .row_alpha = n_alpha != 1};
+}
+
 static double distance(const double *a, const double *b, size_t n) {
   double most = 0;
   for (size_t i = 0; i < n; i++) {
@@ -90,11 +105,11 @@ static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
   scl_mat *x = NULL, *d_x = NULL;
   scl_glm *glm = NULL;
   CHECK_OK(scl_mat_from_host(ctx, q->x, q->n, q->p, SCL_GENERAL, &x));
-  CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, q->y, q->n, x, &glm));
+  CHECK_OK(create(SCL_GLM_BERNOULLI_LOGIT, q->y, q->n, x, &glm));
   scl_mat_release(x);
   if (glm == NULL) return;
-  const scl_glm_parameters at = {q->alpha, q->beta, q->n_alpha, q->p};
-  const scl_glm_results out = {&value, d_alpha, d_beta, &d_x};
+  const scl_glm_parameters at = plain(q->alpha, q->n_alpha, q->beta, q->p);
+  const scl_glm_results out = {&value, d_alpha, d_beta, NULL, &d_x};
   scl_status status = scl_glm_evaluate(glm, &at, wanted, &out);
   CHECK_OK(status);
   if (status == SCL_OK) {
@@ -162,10 +177,10 @@ static void check_tails(scl_context *ctx) {
         scl_mat *m = NULL;
         scl_glm *glm = NULL;
         REQUIRE_OK(scl_mat_from_host(ctx, &x, 1, 1, SCL_GENERAL, &m));
-        CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &response, 1, m, &glm));
+        CHECK_OK(create(SCL_GLM_BERNOULLI_LOGIT, &response, 1, m, &glm));
         scl_mat_release(m);
-        const scl_glm_parameters at = {&zero, &eta, 1, 1};
-        const scl_glm_results out = {&value, &d_alpha, &d_beta, NULL};
+        const scl_glm_parameters at = plain(&zero, 1, &eta, 1);
+        const scl_glm_results out = {&value, &d_alpha, &d_beta, NULL, NULL};
         CHECK_OK(scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_BETA, &out));
         /* Below the normal range a device may lose digits, or all of them. */
         const double least = 0x1p-1022;
@@ -184,15 +199,15 @@ static void check_response(scl_context *ctx) {
   scl_mat *m = NULL;
   scl_glm *glm = NULL;
   REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 1, SCL_GENERAL, &m));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, bad, 3, m, &glm));
+  CHECK_STATUS(SCL_E_ARGUMENT, create(SCL_GLM_BERNOULLI_LOGIT, bad, 3, m, &glm));
   CHECK(strcmp(scl_fault_last()->argument, "y") == 0 && scl_fault_last()->index == 3);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, missing, 3, m, &glm));
+  CHECK_STATUS(SCL_E_ARGUMENT, create(SCL_GLM_BERNOULLI_LOGIT, missing, 3, m, &glm));
   CHECK(scl_fault_last()->index == 1);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, bad, 2, m, &glm));
+  CHECK_STATUS(SCL_E_ARGUMENT, create(SCL_GLM_BERNOULLI_LOGIT, bad, 2, m, &glm));
   CHECK(strcmp(scl_fault_last()->argument, "y") == 0 && glm == NULL);
-  CHECK_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, &one, 1, m, &glm));
-  const scl_glm_parameters at = {&zero, &zero, 1, 1};
-  const scl_glm_results out = {&value, NULL, NULL, NULL};
+  CHECK_OK(create(SCL_GLM_BERNOULLI_LOGIT, &one, 1, m, &glm));
+  const scl_glm_parameters at = plain(&zero, 1, &zero, 1);
+  const scl_glm_results out = {&value, NULL, NULL, NULL, NULL};
   CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
   CHECK_NEAR(value, -3 * log(2), 1e-15);
   CHECK(scl_glm_nrow(glm) == 3 && scl_glm_ncol(glm) == 1 && scl_glm_context(glm) == ctx);
@@ -215,7 +230,7 @@ static void check_families(void) {
 static void expect_fault(scl_glm *glm, scl_glm_parameters at, scl_status status,
                          const char *argument, int64_t index) {
   double value = 7, d_alpha = 7, d_beta[2] = {7, 7};
-  const scl_glm_results out = {&value, &d_alpha, d_beta, NULL};
+  const scl_glm_results out = {&value, &d_alpha, d_beta, NULL, NULL};
   CHECK_STATUS(status, scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_BETA, &out));
   CHECK(strcmp(scl_fault_last()->argument, argument) == 0);
   CHECK(scl_fault_last()->index == index);
@@ -228,18 +243,18 @@ static void check_faults(scl_context *ctx) {
   scl_mat *m = NULL;
   scl_glm *glm = NULL;
   REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 2, SCL_GENERAL, &m));
-  REQUIRE_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, y, 3, m, &glm));
+  REQUIRE_OK(create(SCL_GLM_BERNOULLI_LOGIT, y, 3, m, &glm));
   scl_mat_release(m);
-  expect_fault(glm, (scl_glm_parameters){alpha, beta, 1, 1}, SCL_E_ARGUMENT, "beta", 0);
-  expect_fault(glm, (scl_glm_parameters){alpha, beta, 2, 2}, SCL_E_ARGUMENT, "alpha", 0);
-  expect_fault(glm, (scl_glm_parameters){alpha, bad, 1, 2}, SCL_E_NONFINITE, "beta", 2);
-  expect_fault(glm, (scl_glm_parameters){alpha, beta, 3, 2}, SCL_E_NONFINITE, "alpha", 2);
-  expect_fault(glm, (scl_glm_parameters){alpha, huge, 1, 2}, SCL_E_NONFINITE, "beta", 0);
+  expect_fault(glm, plain(alpha, 1, beta, 1), SCL_E_ARGUMENT, "beta", 0);
+  expect_fault(glm, plain(alpha, 2, beta, 2), SCL_E_ARGUMENT, "alpha", 0);
+  expect_fault(glm, plain(alpha, 1, bad, 2), SCL_E_NONFINITE, "beta", 2);
+  expect_fault(glm, plain(alpha, 3, beta, 2), SCL_E_NONFINITE, "alpha", 2);
+  expect_fault(glm, plain(alpha, 1, huge, 2), SCL_E_NONFINITE, "beta", 0);
   scl_buffer_fail_after(1);
-  const scl_glm_parameters at = {alpha, beta, 1, 2};
+  const scl_glm_parameters at = plain(alpha, 1, beta, 2);
   scl_mat *d_x = NULL;
   double value = 0;
-  const scl_glm_results out = {&value, NULL, NULL, &d_x};
+  const scl_glm_results out = {&value, NULL, NULL, NULL, &d_x};
   CHECK_STATUS(SCL_E_MEMORY, scl_glm_evaluate(glm, &at, SCL_GLM_X, &out));
   scl_buffer_fail_after(-1);
   CHECK(d_x == NULL);
@@ -250,7 +265,7 @@ static void check_faults(scl_context *ctx) {
   for (int k = 0; k < 3; k++) {
     x[4] = special[k];
     REQUIRE_OK(scl_mat_from_host(ctx, x, 3, 2, SCL_GENERAL, &m));
-    REQUIRE_OK(scl_glm_create(SCL_GLM_BERNOULLI_LOGIT, y, 3, m, &glm));
+    REQUIRE_OK(create(SCL_GLM_BERNOULLI_LOGIT, y, 3, m, &glm));
     scl_mat_release(m);
     expect_fault(glm, at, SCL_E_NONFINITE, "x", 5);
     CHECK_STATUS(SCL_E_NONFINITE, scl_glm_evaluate(glm, &at, 0, &out));
@@ -258,7 +273,34 @@ static void check_faults(scl_context *ctx) {
   }
 }
 
+/* Every layout of the device's pass, whatever the device, at its edges; and what does without. */
+static void check_layouts(scl_context *ctx) {
+#ifdef SCL_TEST_OPENCL
+  const size_t columns[] = {0, 1, 9, 10, 32, 103, 104, 207, 211, 999, 1001};
+  const size_t rows[] = {1, 66, 259, 1031};
+  const char *name;
+  if (scl_context_is_host(ctx)) return;
+  for (size_t l = 0; (name = scl_cl_glm_layout(l)) != NULL; l++) {
+    size_t slots = (size_t)strtoul(name, NULL, 10);
+    scl_cl_glm_force(name);
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+      for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        /* Beyond the layout's columns all take the same way: once is enough. */
+        if ((columns[c] > slots && l > 0) || (columns[c] > 300 && rows[r] > 66)) continue;
+        problem q = make_problem(rows[r], columns[c], (r + c) % 3 == 0);
+        check_problem(ctx, &q, (r + c) % 2 == 0 ? 15 - SCL_GLM_OWN : SCL_GLM_BETA);
+        free_problem(&q);
+      }
+    }
+  }
+  scl_cl_glm_force(NULL);
+#else
+  (void)ctx;
+#endif
+}
+
 void test_glm(scl_context *ctx) {
+  check_layouts(ctx);
   check_families();
   check_response(ctx);
   check_tails(ctx);

@@ -1,0 +1,28 @@
+/* Shapes of the GLM pass on a GPU (inst/kernels/glm_pass.cl), expanded for each family into
+ * programs (scl_cl_kernels.def) and into the driver's table (scl_cl_glm.c). */
+#ifndef SCL_CL_GLM_LAYOUTS_H
+#define SCL_CL_GLM_LAYOUTS_H
+
+#include "../inst/kernels/port.h"
+#include "../inst/kernels/glm_families.h"
+
+/* LAYOUT(NAME, family, layout, predictors of a row, row lanes, lanes, columns of a work-item, rows
+ * of a work-item, ahead, finish, groups a unit); the first two are passed through. The driver takes
+ * the first that is large enough. A unit gets as many groups as its registers hold at once: one
+ * more would wait for a whole pass. */
+#define SCL_GLM_LAYOUTS(LAYOUT, NAME, family)                                                      \
+  LAYOUT(NAME, family, 10f, 1, 256, 1, 10, 1, 0, 1, 2)                                             \
+  LAYOUT(NAME, family, 10, 1, 256, 1, 10, 1, 0, 0, 2)                                              \
+  LAYOUT(NAME, family, 32, 1, 32, 4, 8, 2, 0, 0, 4)                                                \
+  LAYOUT(NAME, family, 104, 1, 16, 8, 13, 2, 0, 0, 3)                                              \
+  LAYOUT(NAME, family, 208, 1, 16, 16, 13, 2, 0, 0, 1)                                             \
+  LAYOUT(NAME, family, 520, 1, 8, 40, 13, 2, 1, 0, 1)                                              \
+  LAYOUT(NAME, family, 1000, 1, 8, 40, 25, 2, 1, 0, 1)                                             \
+  LAYOUT(NAME, family, 10x2, 2, 128, 1, 10, 1, 0, 0, 2)                                            \
+  LAYOUT(NAME, family, 104x2, 2, 16, 8, 13, 2, 0, 0, 2)                                            \
+  LAYOUT(NAME, family, 208x2, 2, 16, 16, 13, 2, 0, 0, 1)                                           \
+  LAYOUT(NAME, family, 10x4, 4, 128, 1, 10, 1, 0, 0, 2)                                            \
+  LAYOUT(NAME, family, 104x4, 4, 16, 8, 13, 2, 0, 0, 2)                                            \
+  LAYOUT(NAME, family, 208x4, 4, 16, 16, 13, 2, 0, 0, 1)
+
+#endif
