@@ -18,8 +18,8 @@
 #' | `categorical_logit` | 1, ..., C | `eta[y] - log(sum(exp(eta)))`, with one `eta` a class |
 #' | `ordered_logistic` | 1, ..., C | `log(F(cuts[y] - eta) - F(cuts[y - 1] - eta))` |
 #'
-#' where `F(t) = 1 / (1 + exp(-t))`, and `-Inf` and `Inf` stand around the cuts. They are computed without cancellation: value and derivatives keep their full
-#' relative precision in both tails.
+#' where `F(t) = 1 / (1 + exp(-t))`, and `-Inf` and `Inf` stand around the cuts. They are computed
+#' without cancellation: value and derivatives keep their full relative precision in both tails.
 #'
 #' Several parameter vectors are evaluated together, for about one read of `x`, when `beta` has one
 #' more dimension: a matrix with M columns, or for `categorical_logit` a k x C x M array. The value
@@ -44,7 +44,8 @@
 #' @param phi for `neg_binomial_2_log`, the precision: one number, or one for each parameter vector.
 #' @param cuts for `ordered_logistic`, the C - 1 cuts between the classes, increasing; for M
 #'   parameter vectors a matrix with M columns.
-#' @param trials for `binomial_logit`, the numbers of trials: one for each row of `x` or one for all.
+#' @param trials for `binomial_logit`, the numbers of trials: one for each row of `x`, or one for
+#'   all.
 #' @param gradient what to differentiate by: `NULL`, or some of `"alpha"`, `"beta"`, `"x"` (for one
 #'   parameter vector) and the family's own `"sigma"`, `"phi"` or `"cuts"`.
 #' @return The log density: one number, or one for each parameter vector. `-Inf` where it is too
@@ -90,9 +91,9 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
 #'
 #' @inheritParams cl_glm_lpdf
 #' @return A function `f(alpha = 0, beta, ..., sigma, phi, cuts, gradient)` of class
-#'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()]. It differentiates by
-#'   `alpha`, `beta` and the family's own parameter unless `gradient` says otherwise
-#'   (`ordered_logistic`: not by `alpha`, which says the same as the cuts).
+#'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()]. Unless `gradient`
+#'   says otherwise it differentiates by `alpha`, `beta` and the family's own parameter, but for
+#'   `ordered_logistic` not by `alpha`, which says the same as the cuts.
 #' @seealso [cl_objective()] for [optim()], [cl_check_gradient()]
 #' @export
 #' @examples
