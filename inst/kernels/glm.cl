@@ -39,7 +39,7 @@ __kernel void glm_outer(__global const double *work, const long beta, const long
 }
 
 /* The sum over the work-items of a group, for the first. */
-SCL_INLINE double glm_sum_group(__local double *pool, int item, int items, double mine) {
+SCL_INLINE_BARRIER double glm_sum_group(__local double *pool, int item, int items, double mine) {
   pool[item] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int reach = items / 2; reach > 0; reach /= 2) {

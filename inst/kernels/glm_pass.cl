@@ -127,7 +127,7 @@ SCL_INLINE void glm_clear(glm_pair *kept, uint row, uint n) {
 }
 
 /* The sum of the lanes' parts of predictor `cell` of the tile; -1: none. */
-SCL_INLINE double glm_sum_lanes(__local double *pool, int item, int cell) {
+SCL_INLINE_BARRIER double glm_sum_lanes(__local double *pool, int item, int cell) {
   double eta = 0.0;
 #if GLM_STEP > 1
   for (int i = item; i < GLM_STEPS * GLM_CELLS; i += GLM_ITEMS) {
@@ -160,7 +160,7 @@ SCL_INLINE void glm_add_term(glm_totals *total, glm_term term, double y, __local
 
 /* The sums over the row lanes of a predictor's columns, and of the totals where these stand behind
  * them. */
-SCL_INLINE void glm_sum_rows(__local double *pool, int item, const double *sum, int p,
+SCL_INLINE_BARRIER void glm_sum_rows(__local double *pool, int item, const double *sum, int p,
                              glm_rows rows, __global double *partial, long groups) {
   const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
   __local double *second = pool + GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1);
@@ -196,7 +196,7 @@ SCL_INLINE void glm_sum_rows(__local double *pool, int item, const double *sum, 
 
 /* The sum over each predictor's rows of a total that work-items with a cell of the tile have, to
  * row first + v. */
-SCL_INLINE void glm_sum_cells(__local double *pool, int item, int cell, double mine,
+SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, double mine,
                               int predictors, int first, __global double *partial, long groups) {
   barrier(CLK_LOCAL_MEM_FENCE);
   if (cell >= 0) pool[cell] = mine;
@@ -217,8 +217,9 @@ SCL_INLINE void glm_sum_cells(__local double *pool, int item, int cell, double m
 }
 
 /* The sums over the groups, by the last group. */
-SCL_INLINE void glm_finish(__local double *pool, int item, volatile __global const double *partial,
-                           __global double *result, int rows, int groups) {
+SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
+                                   volatile __global const double *partial,
+                                   __global double *result, int rows, int groups) {
   for (int first = 0; first < rows; first += GLM_ITEMS / 8) {
     const int row = first + item / 8;
     double sum = 0.0;

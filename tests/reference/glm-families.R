@@ -12,7 +12,9 @@ library(Rmpfr)
 
 bits <- 6000
 number <- function(x) mpfr(x, bits)
-digits <- function(x) if (is.null(x)) NA else format(roundMpfr(x, 200), digits = 34, scientific = TRUE)
+digits <- function(x) {
+  if (is.null(x)) NA else format(roundMpfr(x, 200), digits = 34, scientific = TRUE)
+}
 logistic <- function(t) 1 / (1 + exp(-t))
 
 rows <- list()
