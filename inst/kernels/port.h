@@ -15,7 +15,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 #define SCL_INLINE static inline
-/* For functions with barriers: POCL 3.1 runs what it has not inlined as if there were one thread. */
+/* For functions with barriers: POCL 3.1 runs those that it has not inlined wrongly. */
 #define SCL_INLINE_BARRIER static inline __attribute__((always_inline))
 #define SCL_GLOBAL __global
 typedef long scl_long; /* 64 bits */
