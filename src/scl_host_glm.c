@@ -77,7 +77,7 @@ static void link_rows(worker *w, size_t m, size_t first, size_t rows) {
     if (pass->row_own) own = glm_own_number(w->row_own[m * w->n + first + i]);
     double datum = has_datum ? w->y[pass->y.ld + first + i] : 0.0;
     glm_term term = glm_family_term((int)pass->family, y, datum, eta[i], own);
-    add(w->sums + m, term.value);
+    add(w->sums + m, glm_term_value((int)pass->family, term));
     eta[i] = term.d_eta;
     if (pass->own_sums > 0) add_own(w, m, y, term);
     if (pass->d_own_rows != NULL) pass->d_own_rows[m * w->n + first + i] = term.d_own;

@@ -95,7 +95,7 @@ __kernel void glm_split(__global const double *y, const long y_offset, const int
     if (flags & GLM_ROW_OWN) own = glm_own_number(row_own[(long)m * n + row]);
     const double datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
     const glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
-    value += term.value;
+    value += glm_term_value(family, term);
     eta[row] = term.d_eta;
     if (own_kind == SCL_GLM_CUTS) {
       const int above = (int)y[row] - 1;

@@ -44,10 +44,12 @@ typedef enum {
 typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_own;
 
 /* Facts of a family that a compiler knows when `family` is a constant: whether the predictors of an
- * observation, one for each class, have one density together; whether a datum stands beside y; the
- * own parameter. */
+ * observation, one for each class, have one density together; whether a datum stands beside y;
+ * whether terms have odds (glm_term); the own parameter. */
 #define GLM_FAMILY_COUPLED(family) ((family) == SCL_GLM_CATEGORICAL_LOGIT)
 #define GLM_FAMILY_DATUM(family) ((family) == SCL_GLM_BINOMIAL_LOGIT)
+#define GLM_FAMILY_ODDS(family)                                                                    \
+  ((family) == SCL_GLM_BERNOULLI_LOGIT || (family) == SCL_GLM_ORDERED_LOGISTIC)
 #define GLM_FAMILY_OWN(family)                                                                     \
   ((family) == SCL_GLM_NORMAL_ID            ? SCL_GLM_SIGMA                                        \
    : (family) == SCL_GLM_NEG_BINOMIAL_2_LOG ? SCL_GLM_PHI                                          \
@@ -58,9 +60,11 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
  * row. */
 enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4 };
 
+/* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
+ * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */
 typedef struct {
-  double value; /* log density; NaN when eta is NaN or infinite */
-  double d_eta; /* its derivative by eta */
+  double value, odds;
+  double d_eta; /* the derivative by eta */
   double d_own; /* by sigma or phi, or by the cut above the class */
   double d_low; /* by the cut below the class */
 } glm_term;
@@ -101,16 +105,15 @@ SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const double *cut, int cuts, double y
 /* 0, or NaN at an infinity. */
 #define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
 
-/* log(1 + exp(t)) and 1 / (1 + exp(-t)), for any t. */
+/* 1 / (1 + exp(-t)), and exp(-|t|), so that log(1 + exp(t)) = max(t, 0) + log(1 + e). */
 typedef struct {
-  double softplus, logistic;
+  double logistic, e;
 } glm_sigmoid_pair;
 
 SCL_INLINE glm_sigmoid_pair glm_sigmoid(double t) {
-  const double e = exp(-fabs(t));
   glm_sigmoid_pair pair;
-  pair.softplus = fmax(t, 0.0) + log1p(e);
-  pair.logistic = (t > 0.0 ? 1.0 : e) / (1.0 + e);
+  pair.e = exp(-fabs(t));
+  pair.logistic = (t > 0.0 ? 1.0 : pair.e) / (1.0 + pair.e);
   return pair;
 }
 
@@ -122,10 +125,11 @@ SCL_INLINE glm_term glm_bernoulli_logit(double y, double datum, double eta, glm_
   const double sign = y + y - 1.0;
   const double t = sign * eta;
   const double e = exp(-fabs(t));
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   (void)own;
-  term.value = fmin(t, 0.0) - log1p(e) + GLM_NAN_IF_INFINITE(eta);
+  term.value = fmin(t, 0.0) + GLM_NAN_IF_INFINITE(eta);
+  term.odds = e;
   term.d_eta = sign * (t > 0.0 ? e : 1.0) / (1.0 + e);
   return term;
 }
@@ -135,7 +139,7 @@ SCL_INLINE glm_term glm_bernoulli_logit(double y, double datum, double eta, glm_
 SCL_INLINE glm_term glm_binomial_logit(double y, double datum, double eta, glm_own own) {
   const double e = exp(-fabs(eta));
   const double rest = eta > 0.0 ? y - datum : y; /* of y eta - N max(eta, 0) */
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)own;
   term.value = rest * eta - datum * log1p(e) + GLM_NAN_IF_INFINITE(eta);
   term.d_eta = (rest + (eta > 0.0 ? y : y - datum) * e) / (1.0 + e);
@@ -145,7 +149,7 @@ SCL_INLINE glm_term glm_binomial_logit(double y, double datum, double eta, glm_o
 /* Mean eta, standard deviation sigma. */
 SCL_INLINE glm_term glm_normal_id(double y, double datum, double eta, glm_own own) {
   const double z = (y - eta) * own.inverse;
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   term.value = -0.5 * z * z - own.log_own + GLM_NAN_IF_INFINITE(eta);
   term.d_eta = z * own.inverse;
@@ -156,7 +160,7 @@ SCL_INLINE glm_term glm_normal_id(double y, double datum, double eta, glm_own ow
 /* Mean exp(eta). */
 SCL_INLINE glm_term glm_poisson_log(double y, double datum, double eta, glm_own own) {
   const double mean = exp(eta);
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   (void)own;
   term.value = y * eta - mean + GLM_NAN_IF_INFINITE(eta);
@@ -174,17 +178,21 @@ SCL_INLINE double glm_log1p_rest(double t, double log1p_t, double share) {
 
 /* Mean mu = exp(eta), variance mu + mu^2 / phi. With s = eta - log(phi), so that mu / phi = exp(s):
  * y eta - (y + phi) log(1 + exp(s)), and what glm_neg_binomial_2_log_value() adds. For large s the
- * part y (eta - s) = y log(phi) is what remains of the first two. */
+ * part y (eta - s) = y log(phi) is what remains of the first two. For small phi and y > 1, y / phi
+ * is taken over from the derivative of the value: the sum of both is small beside it. */
+#define GLM_SMALL_PHI(phi, y) ((phi) < 1.0 && (y) > 1.0)
+
 SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, glm_own own) {
   const double s = eta - own.log_own, e = exp(-fabs(s)), log1p_e = log1p(e);
   const double share = (s > 0.0 ? 1.0 : e) / (1.0 + e); /* mu / (mu + phi) */
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   term.value = (s > 0.0 ? y * own.log_own - own.own * s : y * eta) - (y + own.own) * log1p_e +
                GLM_NAN_IF_INFINITE(eta);
   term.d_eta = (s > 0.0 ? y * e - own.own : y - own.own * e) / (1.0 + e);
-  term.d_own = y * own.inverse * share -
-               (s > 0.0 ? s + log1p_e - share : glm_log1p_rest(e, log1p_e, share));
+  term.d_own = GLM_SMALL_PHI(own.own, y) ? -y * own.inverse * ((s > 0.0 ? e : 1.0) / (1.0 + e))
+                                      : y * own.inverse * share;
+  term.d_own -= s > 0.0 ? s + log1p_e - share : glm_log1p_rest(e, log1p_e, share);
   return term;
 }
 
@@ -193,11 +201,13 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, g
  * - log(1 + exp(l)) + log(1 - exp(l - u)), of which the last is for
  * glm_ordered_logistic_value(). */
 SCL_INLINE glm_term glm_ordered_logistic(double y, double datum, double eta, glm_own own) {
-  const glm_sigmoid_pair up = glm_sigmoid(eta - own.above), low = glm_sigmoid(own.below - eta);
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  const double t_up = eta - own.above, t_low = own.below - eta;
+  const glm_sigmoid_pair up = glm_sigmoid(t_up), low = glm_sigmoid(t_low);
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)y;
   (void)datum;
-  term.value = -up.softplus - low.softplus + GLM_NAN_IF_INFINITE(eta);
+  term.value = -fmax(t_up, 0.0) - fmax(t_low, 0.0) + GLM_NAN_IF_INFINITE(eta);
+  term.odds = up.e + low.e + up.e * low.e;
   term.d_eta = low.logistic - up.logistic;
   term.d_own = up.logistic;
   term.d_low = -low.logistic;
@@ -206,7 +216,7 @@ SCL_INLINE glm_term glm_ordered_logistic(double y, double datum, double eta, glm
 
 /* Coupled families have glm_classes() in its place. */
 SCL_INLINE glm_term glm_categorical_logit(double y, double datum, double eta, glm_own own) {
-  glm_term term = {NAN, NAN, NAN, NAN};
+  glm_term term = {NAN, 0.0, NAN, NAN, NAN};
   (void)y;
   (void)datum;
   (void)eta;
@@ -216,7 +226,7 @@ SCL_INLINE glm_term glm_categorical_logit(double y, double datum, double eta, gl
 
 /* The term of any family that is not coupled. `family` is the same for all work-items. */
 SCL_INLINE glm_term glm_family_term(int family, double y, double datum, double eta, glm_own own) {
-  glm_term none = {NAN, NAN, NAN, NAN};
+  glm_term none = {NAN, 0.0, NAN, NAN, NAN};
   switch (family) {
 #define GLM_ROW(NAME, name, support, words, parameter)                                             \
   case SCL_GLM_##NAME: return glm_##name(y, datum, eta, own);
@@ -224,6 +234,29 @@ SCL_INLINE glm_term glm_family_term(int family, double y, double datum, double e
 #undef GLM_ROW
   default: return none;
   }
+}
+
+SCL_INLINE double glm_term_value(int family, glm_term term) {
+  return GLM_FAMILY_ODDS(family) ? term.value - log1p(term.odds) : term.value;
+}
+
+/* A product of factors 1 + odds with its rounding errors beside it, so that the logarithm has its
+ * relative precision also where all odds are small. */
+typedef struct {
+  double product, error;
+} glm_odds_product;
+
+/* Gives the logarithm of what the product has to give away before it overflows, mostly 0. */
+SCL_INLINE double glm_multiply_odds(glm_odds_product *p, double odds) {
+  const double factor = 1.0 + odds, lost = odds - (factor - 1.0);
+  const double product = p->product * factor;
+  p->error = fma(p->error, factor, fma(p->product, lost, fma(p->product, factor, -product)));
+  p->product = product;
+  if (product < 1e200) return 0.0;
+  const double logarithm = log(product) + p->error / product;
+  p->product = 1.0;
+  p->error = 0.0;
+  return logarithm;
 }
 
 /* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`
@@ -294,30 +327,30 @@ static inline double glm_log_rising(double z, double r) {
          glm_stirling(z);
 }
 
-/* log(gamma(y + phi) / gamma(phi)) - y log(phi), and its derivative by phi: the sum of
- * log(1 + j / phi) for j < y, term by term until z = phi + j passes 16; the r that are left by
- * Stirling's series. */
+/* log(gamma(y + phi) / gamma(phi)) - y log(phi), and its derivative by phi (without -y / phi for
+ * small phi, see above): the sum of log(1 + j / phi) for j < y, term by term until z = phi + j
+ * passes 16; the r that are left by Stirling's series. */
 static inline glm_term glm_neg_binomial_2_log_value(double y, glm_own own) {
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   const double phi = own.own;
   double j = 0.0;
   for (; j < y && (phi + j < 16.0 || y - j < 8.0); j += 1.0) {
     term.value += log1p(j / phi);
-    term.d_own -= j / (phi * (phi + j));
+    term.d_own += GLM_SMALL_PHI(phi, y) ? 1.0 / (phi + j) : -j / (phi * (phi + j));
   }
   if (j < y) {
     const double z = phi + j, r = y - j;
     term.value += r * log1p(j / phi) + glm_log_rising(z, r);
-    /* psi(z + r) - psi(z) - r / z, and r / z - r / phi */
+    /* psi(z + r) - psi(z) - r / z; then r / z, or r / z - r / phi */
     term.d_own += glm_log1p_minus(r / z) + 0.5 * r / (z * (z + r)) + glm_stirling_slope(z + r) -
-                  glm_stirling_slope(z) - r * j / (z * phi);
+                  glm_stirling_slope(z) + (GLM_SMALL_PHI(phi, y) ? r / z : -r * j / (z * phi));
   }
   return term;
 }
 
 /* log(1 - exp(below - above)), by both cuts. */
 static inline glm_term glm_ordered_logistic_value(double y, glm_own own) {
-  glm_term term = {0.0, 0.0, 0.0, 0.0};
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   const double gap = own.above - own.below;
   (void)y;
   if (isinf(gap)) return term;
@@ -351,7 +384,7 @@ static inline double glm_family_constant(int family, double y, double datum) {
 }
 
 static inline glm_term glm_family_value(int family, double y, glm_own own) {
-  glm_term none = {0.0, 0.0, 0.0, 0.0};
+  glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};
   if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, own);
   if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, own);
   return none;

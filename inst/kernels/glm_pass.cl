@@ -93,12 +93,15 @@ typedef double glm_pair;
 enum {
   GLM_COUPLED = GLM_FAMILY_COUPLED(GLM_ID),
   GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
-  GLM_OWN = GLM_FAMILY_OWN(GLM_ID)
+  GLM_OWN = GLM_FAMILY_OWN(GLM_ID),
+  /* One logarithm for many terms takes registers that other layouts do not have. */
+  GLM_PRODUCT = GLM_FAMILY_ODDS(GLM_ID) && (GLM_PREDICTORS > 1 || GLM_AHEAD)
 };
 
 /* Sums of a work-item over the terms that it makes. */
 typedef struct {
   double value, d_alpha, d_own;
+  glm_odds_product odds;
 } glm_totals;
 
 /* Rows of the results of one predictor; -1: none. */
@@ -148,7 +151,12 @@ SCL_INLINE_BARRIER double glm_sum_lanes(__local double *pool, int item, int cell
 /* Adds an observation's term to the totals; `cell` is its predictor's place in the tile. */
 SCL_INLINE void glm_add_term(glm_totals *total, glm_term term, double y, __local double *by_cut,
                              int cell, int cuts) {
-  total->value += term.value;
+  if (GLM_PRODUCT) {
+    total->value += term.value;
+    total->value -= glm_multiply_odds(&total->odds, term.odds);
+  } else {
+    total->value += glm_term_value(GLM_ID, term);
+  }
   if (GLM_OWN == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
     if (above < cuts) by_cut[above * GLM_CELLS + cell] += term.d_own;
@@ -216,21 +224,26 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, 
   }
 }
 
-/* The sums over the groups, by the last group. */
+/* The sums over the groups, by the last group: GLM_SHARE work-items a row. */
+#define GLM_SHARE 16
 SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
                                    volatile __global const double *partial,
                                    __global double *result, int rows, int groups) {
-  for (int first = 0; first < rows; first += GLM_ITEMS / 8) {
-    const int row = first + item / 8;
+  for (int first = 0; first < rows; first += GLM_ITEMS / GLM_SHARE) {
+    const int row = first + item / GLM_SHARE;
     double sum = 0.0;
     if (row < rows) {
-      for (int g = item % 8; g < groups; g += 8) sum += partial[(long)row * groups + g];
+      partial += (long)row * groups;
+      _Pragma("unroll 8") for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE) {
+        sum += partial[g];
+      }
+      partial -= (long)row * groups;
     }
     pool[item] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (item < GLM_ITEMS / 8 && first + item < rows) {
+    if (item < GLM_ITEMS / GLM_SHARE && first + item < rows) {
       sum = 0.0;
-      SCL_UNROLL for (int i = 0; i < 8; i++) sum += pool[item * 8 + i];
+      SCL_UNROLL for (int i = 0; i < GLM_SHARE; i++) sum += pool[item * GLM_SHARE + i];
       result[first + item] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -285,6 +298,8 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(link_v + i, 0, predictors - 1);
     total[i].value = total[i].d_alpha = total[i].d_own = 0.0;
+    total[i].odds.product = 1.0;
+    total[i].odds.error = 0.0;
     intercept[i] = alpha[v]; /* of a row alpha: not used */
     own[i] = glm_own_none();
     if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
@@ -402,6 +417,12 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
     }
   }
 
+  if (GLM_PRODUCT) {
+    SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+      const glm_odds_product odds = total[i].odds;
+      total[i].value -= log(odds.product) + odds.error / odds.product;
+    }
+  }
   __global double *partial = work + partials + group;
   glm_rows rows;
   barrier(CLK_LOCAL_MEM_FENCE);

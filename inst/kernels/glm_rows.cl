@@ -66,7 +66,7 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
     if (at->flags & GLM_ROW_OWN) own = glm_own_number(at->row_own[(long)m * at->n + first + i]);
     const double datum = GLM_FAMILY_DATUM(at->family) ? at->datum[first + i] : 0.0;
     const glm_term term = glm_family_term(at->family, y, datum, eta[i], own);
-    value += term.value;
+    value += glm_term_value(at->family, term);
     eta[i] = term.d_eta;
     if (own_kind == SCL_GLM_CUTS) {
       const int above = (int)y - 1;

@@ -1,0 +1,298 @@
+# The families beside bernoulli_logit, which test-glm.R is about.
+
+families <- c("binomial_logit", "normal_id", "poisson_log", "neg_binomial_2_log",
+              "categorical_logit", "ordered_logistic")
+own_of <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
+
+# A problem of each family, with the arguments that cl_glm_lpdf() wants: a list to call it with.
+family_problem <- function(family, n, k, vectors = 1L, classes = 4L) {
+  set.seed(n + 10 * k + nchar(family))
+  x <- matrix(rnorm(n * k), n, k) / 2
+  eta <- 0.2 + as.vector(x %*% (rnorm(k) / sqrt(max(k, 1))))
+  trials <- if (family == "binomial_logit") sample(0:9, n, TRUE)
+  y <- switch(family,
+    bernoulli_logit = rbinom(n, 1, plogis(eta)),
+    binomial_logit = rbinom(n, trials, plogis(eta)),
+    normal_id = rnorm(n, eta, 1.5),
+    poisson_log = rpois(n, exp(eta)),
+    neg_binomial_2_log = rnbinom(n, size = 2, mu = exp(eta)),
+    sample(classes, n, TRUE))
+  wide <- if (family == "categorical_logit") classes else 1L
+  shape <- c(k, if (wide > 1L || family == "categorical_logit") wide, if (vectors > 1L) vectors)
+  beta <- array(rnorm(prod(k, wide, vectors)) / 2, shape)
+  own <- switch(family, normal_id = list(sigma = 1.5), neg_binomial_2_log = list(phi = 2.5),
+                ordered_logistic = list(cuts = seq(-1, 1.3, length.out = classes - 1L)))
+  if (length(shape) == 1L) beta <- c(beta)
+  c(list(family = family, y = y, x = x, alpha = 0.25, beta = beta), own,
+    if (!is.null(trials)) list(trials = trials))
+}
+
+lpdf <- function(arguments, ...) do.call(cl_glm_lpdf, c(arguments, list(...)))
+
+# The same by R's own densities; predictors one column a class.
+by_r <- function(a) {
+  n <- nrow(a$x)
+  eta <- a$x %*% if (is.matrix(a$beta)) a$beta else matrix(a$beta, ncol(a$x), 1L)
+  eta <- eta + if (ncol(eta) > 1L) rep(a$alpha, each = n) else a$alpha
+  i <- seq_len(n)
+  sum(switch(a$family,
+    bernoulli_logit = dbinom(a$y, 1, plogis(eta), log = TRUE),
+    binomial_logit = dbinom(a$y, a$trials, plogis(eta), log = TRUE),
+    normal_id = dnorm(a$y, eta, a$sigma, log = TRUE),
+    poisson_log = dpois(a$y, exp(eta), log = TRUE),
+    neg_binomial_2_log = dnbinom(a$y, size = a$phi, mu = exp(eta), log = TRUE),
+    categorical_logit = eta[cbind(i, a$y)] - log(rowSums(exp(eta))),
+    ordered_logistic = {
+      ends <- c(-Inf, a$cuts, Inf)
+      log(plogis(ends[a$y + 1L] - eta) - plogis(ends[a$y] - eta))
+    }))
+}
+
+gradient_of <- function(value) attr(value, "gradient")
+
+# ---- against many digits ---------------------------------------------------------------------
+
+# One evaluation for each row of the table. Distances are relative; of derivatives by the predictor
+# that are small differences, such as y - mean, they are also allowed 2e-15 y.
+check_table <- function(family, evaluate) {
+  table <- read.csv(test_path("..", "reference", "glm-families.csv"), stringsAsFactors = FALSE)
+  table <- table[table$family == family, ]
+  expect_gt(nrow(table), 20)
+  worst <- c(value = 0, d_eta = 0, d_own = 0, d_below = 0)
+  least <- .Machine$double.xmin
+  for (i in seq_len(nrow(table))) {
+    row <- table[i, ]
+    got <- evaluate(row)
+    for (what in names(got)) {
+      if (is.na(row[[what]])) next
+      part <- if (what == "d_eta") row$y * 2e-3 else 0
+      error <- abs(got[[what]] - row[[what]]) / (abs(row[[what]]) + part + least * 2^52)
+      worst[[what]] <- max(worst[[what]], error)
+      if (!isTRUE(error <= 1e-12)) {
+        fail(sprintf("%s, row %d: %s is %.17g, should be %.17g (%s)", family, i, what, got[[what]],
+                     row[[what]], paste(names(row), unlist(row), collapse = " ")))
+      }
+    }
+  }
+  expect_true(all(worst <= 1e-12), info = family)
+}
+
+test_that("families with one predictor have their digits in all tails", {
+  for (family in c("binomial_logit", "normal_id", "poisson_log", "neg_binomial_2_log")) {
+    own <- if (family %in% names(own_of)) own_of[[family]]
+    each_engine(check_table(family, function(row) {
+      arguments <- list(family = family, y = row$y, x = 1, alpha = 0, beta = row$eta)
+      if (!is.null(own)) arguments[[own]] <- row$own
+      if (family == "binomial_logit") arguments$trials <- row$datum
+      value <- lpdf(arguments, gradient = c("beta", own))
+      c(list(value = as.vector(value), d_eta = gradient_of(value)$beta),
+        if (!is.null(own)) list(d_own = gradient_of(value)[[own]]))
+    }))
+  }
+})
+
+test_that("categorical_logit has its digits with 1, 3 and 40 classes", {
+  each_engine(check_table("categorical_logit", function(row) {
+    beta <- matrix(((5 * seq_len(row$datum)) %% 7 - 3) / 4, 1)
+    value <- cl_glm_lpdf("categorical_logit", row$y, 1, 0, row$eta * beta, gradient = "alpha")
+    list(value = as.vector(value), d_eta = gradient_of(value)$alpha[row$own])
+  }))
+})
+
+test_that("ordered_logistic has its digits, also between cuts that nearly meet", {
+  each_engine(check_table("ordered_logistic", function(row) {
+    cuts <- c(row$below, row$above)
+    cuts <- cuts[is.finite(cuts)]
+    value <- cl_glm_lpdf("ordered_logistic", row$y, 1, 0, row$eta, cuts = cuts,
+                         gradient = c("beta", "cuts"))
+    by_cut <- gradient_of(value)$cuts
+    c(list(value = as.vector(value), d_eta = gradient_of(value)$beta),
+      if (is.finite(row$above)) list(d_own = by_cut[row$y]),
+      if (is.finite(row$below)) list(d_below = by_cut[row$y - 1L]))
+  }))
+})
+
+# ---- sums over observations ------------------------------------------------------------------
+
+test_that("sums agree with R's densities, gradients with differences", {
+  for (family in families) for (shape in list(c(1, 1), c(3, 2), c(70, 7), c(131, 33))) {
+    a <- family_problem(family, shape[1], shape[2])
+    expected <- by_r(a)
+    own <- if (family %in% names(own_of)) own_of[[family]]
+    each_engine({
+      expect_equal(as.vector(lpdf(a)), expected, tolerance = 1e-12, info = family)
+      if (shape[2] > 10) next
+      f <- cl_likelihood(family, a$y, a$x, trials = a$trials)
+      point <- a[c("alpha", "beta", own)]
+      if (family == "categorical_logit") point$alpha <- c(0.1, -0.2, 0.3, 0)
+      check <- do.call(cl_check_gradient, c(list(f), point))
+      by <- c(if (family != "ordered_logistic") "alpha", "beta", own)
+      expect_setequal(check$argument, by)
+      expect_lt(max(check$error), 1e-6, label = family)
+      by_x <- function(x) {
+        value <- lpdf(replace(a, "x", list(x)), gradient = "x")
+        structure(as.vector(value), gradient = gradient_of(value)$x)
+      }
+      if (shape[1] < 10) expect_lt(max(cl_check_gradient(by_x, a$x)$error), 1e-6, label = family)
+    })
+  }
+})
+
+test_that("alpha and sigma may be given by row", {
+  for (family in setdiff(families, "categorical_logit")) {
+    a <- family_problem(family, 40, 3)
+    a$alpha <- rnorm(40)
+    if (family == "normal_id") a$sigma <- runif(40, 0.5, 2)
+    by <- c("alpha", if (family == "normal_id") "sigma")
+    each_engine({
+      expect_equal(as.vector(lpdf(a)), by_r(a), tolerance = 1e-12, info = family)
+      f <- cl_likelihood(family, a$y, a$x, trials = a$trials)
+      own <- if (family %in% names(own_of)) own_of[[family]]
+      check <- do.call(cl_check_gradient, c(list(f), a[c("alpha", "beta", own)]))
+      expect_lt(max(check$error), 1e-6, label = family)
+      expect_named(gradient_of(lpdf(a, gradient = by)), by)
+    })
+  }
+})
+
+test_that("several parameter vectors are the same as one after the other", {
+  for (family in c("bernoulli_logit", families)) for (vectors in c(2L, 3L, 4L, 7L)) {
+    a <- family_problem(family, 150, 5, vectors)
+    own <- if (family %in% names(own_of)) own_of[[family]]
+    by <- c("alpha", "beta", own)
+    if (!is.null(own)) {
+      spread <- seq(1, 1.5, length.out = vectors)
+      a[[own]] <- if (own == "cuts") outer(a$cuts, spread) else a[[own]] * spread
+    }
+    a$alpha <- if (family == "categorical_logit") matrix(rnorm(4 * vectors), 4) else rnorm(vectors)
+    each_engine({
+      together <- lpdf(a, gradient = by)
+      expect_length(as.vector(together), vectors)
+      for (m in seq_len(vectors)) {
+        one <- a
+        one$beta <- if (family == "categorical_logit") a$beta[, , m] else a$beta[, m]
+        one$alpha <- if (is.matrix(a$alpha)) a$alpha[, m] else a$alpha[m]
+        if (!is.null(own)) one[[own]] <- if (own == "cuts") a$cuts[, m] else a[[own]][m]
+        alone <- lpdf(one, gradient = by)
+        expect_equal(as.vector(together)[m], as.vector(alone), tolerance = 1e-12, info = family)
+        pick <- function(g) {
+          d <- dim(g)
+          if (is.null(d)) g[m] else if (length(d) == 3L) g[, , m] else g[, m]
+        }
+        for (name in by) {
+          expect_equal(pick(gradient_of(together)[[name]]), gradient_of(alone)[[name]],
+                       tolerance = 1e-10, info = paste(family, name))
+        }
+      }
+      expect_identical(dim(gradient_of(together)$beta), dim(a$beta))
+    })
+  }
+})
+
+test_that("no rows, no columns, one class, one value of y for all rows", {
+  each_engine({
+    for (family in families) {
+      a <- family_problem(family, 6, 2)
+      a$y <- a$y[0]
+      a$x <- a$x[0, , drop = FALSE]
+      a$trials <- a$trials[0]
+      expect_identical(as.vector(lpdf(a)), 0, info = family)
+      expect_true(all(unlist(gradient_of(lpdf(a, gradient = c("alpha", "beta")))) == 0))
+      a <- family_problem(family, 6, 2)
+      a$x <- matrix(0, 6, 0)
+      a$beta <- if (family == "categorical_logit") matrix(0, 0, 4) else numeric()
+      expect_equal(as.vector(lpdf(a)), by_r(a), tolerance = 1e-13, info = family)
+      a <- family_problem(family, 6, 2)
+      a$y <- 1
+      if (family == "binomial_logit") a$trials <- 3
+      expected <- by_r(replace(a, c("y", if (!is.null(a$trials)) "trials"),
+                               c(list(rep(1, 6)), if (!is.null(a$trials)) list(rep(3, 6)))))
+      expect_equal(as.vector(lpdf(a)), expected, tolerance = 1e-13, info = family)
+    }
+    expect_equal(as.vector(cl_glm_lpdf("categorical_logit", rep(1, 5), matrix(rnorm(10), 5), 0,
+                                       matrix(1:2, 2))), 0)
+    value <- cl_glm_lpdf("ordered_logistic", rep(1, 5), matrix(rnorm(10), 5), 0, 1:2,
+                         cuts = numeric(), gradient = c("beta", "cuts"))
+    expect_identical(value, structure(0, gradient = list(beta = c(0, 0), cuts = numeric())))
+  })
+})
+
+test_that("a density too small for a double is -Inf, not a fault", {
+  each_engine({
+    expect_identical(as.vector(cl_glm_lpdf("poisson_log", 3, 1, 0, 800)), -Inf)
+    f <- cl_likelihood("poisson_log", c(1, 2), 1:2)
+    expect_identical(as.vector(f(0, 750)), -Inf)
+    expect_equal(as.vector(f(0, 0.5)), sum(dpois(1:2, exp(0.5 * (1:2)), log = TRUE)))
+  })
+})
+
+# ---- faults ----------------------------------------------------------------------------------
+
+test_that("data outside the support is refused by place", {
+  x <- matrix(1:6 / 6, 3)
+  bad <- list(binomial_logit = list(-1, 0.5, 10, NA), normal_id = list(NA, Inf),
+              poisson_log = list(-1, 0.5, NaN), neg_binomial_2_log = list(-2, 1.5, Inf),
+              categorical_logit = list(0, 1.5, 5, NA), ordered_logistic = list(0, 2.5, 5, NA))
+  each_engine(for (family in families) for (value in bad[[family]]) {
+    a <- family_problem(family, 3, 2)
+    if (family == "binomial_logit") a$trials <- 9
+    a$y[2] <- value
+    named <- if (family == "ordered_logistic" && identical(value, 5)) "cuts" else "y"
+    fault <- expect_fault(lpdf(a), "argument", argument = named)
+    if (!identical(value, 5)) expect_match(conditionMessage(fault), "y[2]", fixed = TRUE)
+  })
+  each_engine({
+    expect_fault(cl_glm_lpdf("binomial_logit", 1, x, 0, 1:2), "argument", argument = "trials")
+    for (bad in list(-1, 0.5, NA, c(1, 2), "a")) {
+      expect_fault(cl_glm_lpdf("binomial_logit", 0, x, 0, 1:2, trials = bad), "argument",
+                   argument = "trials")
+    }
+    expect_fault(cl_glm_lpdf("poisson_log", 0, x, 0, 1:2, trials = 3), "argument",
+                 argument = "trials")
+  })
+})
+
+test_that("own parameters out of range are refused by name", {
+  x <- matrix(1:6 / 6, 3)
+  each_engine({
+    f <- list(sigma = cl_likelihood("normal_id", c(1, 2, 3), x),
+              phi = cl_likelihood("neg_binomial_2_log", 1:3, x),
+              cuts = cl_likelihood("ordered_logistic", 1:3, x))
+    call <- function(name, value) {
+      do.call(f[[name]], c(list(0, 1:2), stats::setNames(list(value), name)))
+    }
+    for (bad in list(0, -1, c(1, 2), numeric(), "a", c(1, 1, -1))) {
+      expect_fault(call("sigma", bad), "argument", argument = "sigma")
+      if (length(bad) < 3) expect_fault(call("phi", bad), "argument", argument = "phi")
+    }
+    for (bad in list(c(1, 1), c(2, 1), 1, numeric(), "a")) {
+      expect_fault(call("cuts", bad), "argument", argument = "cuts")
+    }
+    for (bad in c(NA, NaN, Inf)) {
+      expect_fault(call("sigma", bad), "nonfinite", argument = "sigma")
+      expect_fault(call("phi", bad), "nonfinite", argument = "phi")
+      expect_fault(call("cuts", c(0, bad)), "nonfinite", argument = "cuts", index = 2)
+    }
+    expect_fault(f$sigma(0, 1:2), "argument", argument = "sigma")
+    expect_fault(f$sigma(0, 1:2, sigma = 1, phi = 1), "argument", argument = "phi")
+    expect_fault(f$phi(0, 1:2, phi = 1, gradient = "sigma"), "argument", argument = "gradient")
+    expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 0, 1:2), "argument", argument = "beta")
+    expect_fault(cl_glm_lpdf("categorical_logit", 1:3, x, 1:2, matrix(0, 2, 3)), "argument",
+                 argument = "alpha")
+    expect_fault(f$sigma(c(0, 1), matrix(0, 2, 2), sigma = 1, gradient = "x"), "argument",
+                 argument = "gradient")
+  })
+})
+
+test_that("a planted wrong gradient is found in each family", {
+  for (family in families) {
+    a <- family_problem(family, 30, 2)
+    own <- if (family %in% names(own_of)) own_of[[family]]
+    f <- on_host(cl_likelihood(family, a$y, a$x, trials = a$trials))
+    wrong <- function(beta) {
+      value <- do.call(f, c(list(a$alpha, beta), a[own], list(gradient = "beta")))
+      structure(as.vector(value), gradient = attr(value, "gradient")$beta + 1e-3)
+    }
+    expect_gt(max(cl_check_gradient(wrong, a$beta)$error), 1e-6, label = family)
+  }
+})
