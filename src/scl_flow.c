@@ -39,7 +39,6 @@ void scl_flow_begin(scl_flow *flow) {
   flow->blocks = (all + flow->shift + flow->block - 1) / flow->block;
   atomic_init(&flow->next, 0);
   atomic_init(&flow->open, 0);
-  atomic_init(&flow->go, false);
   atomic_init(&flow->stop, false);
   for (int p = 0; p < SCL_FLOW_PIECES; p++) atomic_init(&flow->left[p], 0);
 }
@@ -106,8 +105,6 @@ static void serve(void *arg, int part, int parts) {
   unsigned idle = 0;
   (void)part;
   (void)parts;
-  while (!atomic_load(&flow->go) && !atomic_load(&flow->stop)) scl_pause(++idle);
-  idle = 0;
   while (went != FINISHED && !atomic_load_explicit(&flow->stop, memory_order_relaxed)) {
     went = step(flow, &hand, flow->block);
     idle = went == WAITING ? idle + 1 : 0;
@@ -121,10 +118,13 @@ void scl_flow_start_threads(scl_flow *flow) {
   int threads = scl_copy_threads();
   if (flow->to == NULL && threads > THREADS_UP) threads = THREADS_UP;
   if ((size_t)threads > most) threads = (int)most;
-  /* Making a thread takes the lock that page faults take, too: none before all are there. */
-  if (!flow->fresh) atomic_store(&flow->go, true);
-  flow->team = scl_team_launch(threads, serve, flow);
-  atomic_store(&flow->go, true);
+  if (!flow->fresh) {
+    flow->team = scl_team_launch(threads, serve, flow);
+    return;
+  }
+  /* Making a thread takes the lock that page faults take, too: no faults before all are there. */
+  flow->team = scl_team_start(threads);
+  scl_team_begin(flow->team, serve, flow);
 }
 
 /* Little at a time: others wait for what else the owner does. */

@@ -40,7 +40,7 @@ typedef struct scl_flow {
   atomic_size_t next;                  /* block to take */
   atomic_size_t open;                  /* spans that may be copied */
   atomic_size_t left[SCL_FLOW_PIECES]; /* elements of the span in each piece, not copied yet */
-  atomic_bool go, stop;
+  atomic_bool stop;
   scl_flow_hand own;
   scl_packed_span last; /* the span opened last, and its end */
   size_t last_end;

@@ -165,6 +165,12 @@ void scl_team_run(scl_team *team, scl_part work, void *arg) {
   work(arg, 0, 1);
 }
 
+void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+  (void)team;
+  (void)work;
+  (void)arg;
+}
+
 scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
   (void)threads;
   (void)work;
@@ -265,18 +271,8 @@ scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
   return make_team(threads, work, arg);
 }
 
-void scl_team_wait(scl_team *team) {
+void scl_team_begin(scl_team *team, scl_part work, void *arg) {
   if (team == NULL) return;
-  pthread_mutex_lock(&team->mutex);
-  while (team->left > 0) pthread_cond_wait(&team->done, &team->mutex);
-  pthread_mutex_unlock(&team->mutex);
-}
-
-void scl_team_run(scl_team *team, scl_part work, void *arg) {
-  if (team == NULL) {
-    work(arg, 0, 1);
-    return;
-  }
   pthread_mutex_lock(&team->mutex);
   team->work = work;
   team->arg = arg;
@@ -285,7 +281,18 @@ void scl_team_run(scl_team *team, scl_part work, void *arg) {
   team->round++;
   pthread_cond_broadcast(&team->go);
   pthread_mutex_unlock(&team->mutex);
-  work(arg, 0, team->members + 1);
+}
+
+void scl_team_wait(scl_team *team) {
+  if (team == NULL) return;
+  pthread_mutex_lock(&team->mutex);
+  while (team->left > 0) pthread_cond_wait(&team->done, &team->mutex);
+  pthread_mutex_unlock(&team->mutex);
+}
+
+void scl_team_run(scl_team *team, scl_part work, void *arg) {
+  scl_team_begin(team, work, arg);
+  work(arg, 0, team != NULL ? team->members + 1 : 1);
   scl_team_wait(team);
 }
 

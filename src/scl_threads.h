@@ -46,8 +46,10 @@ typedef struct scl_team scl_team;
 scl_team *scl_team_start(int threads);
 /* Runs all parts, one on each thread, and returns when all are done. */
 void scl_team_run(scl_team *team, scl_part work, void *arg);
-/* A team that is at work from its start, without the caller's part 0: `parts` is what was asked
- * for, though fewer may have been made. scl_team_wait() returns when all have ended their part. */
+/* Begins a round without the caller's part 0; scl_team_wait() returns when all parts are done. */
+void scl_team_begin(scl_team *team, scl_part work, void *arg);
+/* A team that has begun, and whose members set to work as they come to be. `parts` is what was
+ * asked for, though fewer may have been made. */
 scl_team *scl_team_launch(int threads, scl_part work, void *arg);
 void scl_team_wait(scl_team *team);
 void scl_team_stop(scl_team *team);
