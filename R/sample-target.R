@@ -263,23 +263,49 @@ make_batch_evaluator <- function(log_density, layout, nan) {
 }
 
 # function(x) giving list(values, gradient matrix) for the constrained points in the columns of x.
+# Of a sum with priors, the likelihoods are called once for all points.
 batch_caller <- function(log_density, layout) {
-  if (inherits(log_density, c("cl_likelihood", "cl_log_posterior"))) {
-    return(column_caller(density_caller(log_density, layout)))
+  if (is.null(layout$arguments)) return(vector_batch(log_density, layout))
+  if (!inherits(log_density, "cl_log_posterior")) return(argument_batch(log_density, layout))
+  terms <- environment(log_density)$terms
+  several <- vapply(terms, inherits, NA, what = "cl_likelihood")
+  parts <- lapply(terms[several], argument_batch, layout)
+  if (!all(several)) {
+    rest <- do.call(cl_log_posterior, terms[!several])
+    parts <- c(parts, column_caller(density_caller(rest, layout)))
   }
-  if (is.null(layout$arguments)) {
-    return(function(x) {
-      rownames(x) <- layout$given
-      answer <- log_density(x)
-      list(batch_values(answer, ncol(x)),
-           batch_slope(attr(answer, "gradient", exact = TRUE), dim(x), "the gradient"))
-    })
-  }
-  names <- vapply(layout$arguments, `[[`, "", "name")
-  places <- lapply(layout$arguments, `[[`, "index")
-  extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
   function(x) {
-    arguments <- lapply(places, function(at) x[at, , drop = FALSE])
+    answers <- lapply(parts, function(part) part(x))
+    list(Reduce(`+`, lapply(answers, `[[`, 1L)), Reduce(`+`, lapply(answers, `[[`, 2L)))
+  }
+}
+
+vector_batch <- function(log_density, layout) {
+  function(x) {
+    rownames(x) <- layout$given
+    answer <- log_density(x)
+    list(batch_values(answer, ncol(x)),
+         batch_slope(attr(answer, "gradient", exact = TRUE), dim(x), "the gradient"))
+  }
+}
+
+argument_batch <- function(log_density, layout) {
+  used <- layout$arguments
+  names <- vapply(used, `[[`, "", "name")
+  extra <- NULL
+  if (inherits(log_density, "cl_likelihood")) {
+    used <- used[names %in% names(formals(log_density))]
+    names <- vapply(used, `[[`, "", "name")
+    extra <- list(gradient = names)
+  }
+  places <- lapply(used, `[[`, "index")
+  dims <- lapply(used, `[[`, "dim")
+  function(x) {
+    arguments <- lapply(seq_along(used), function(i) {
+      part <- x[places[[i]], , drop = FALSE]
+      if (!is.null(dims[[i]])) dim(part) <- c(dims[[i]], ncol(x))
+      part
+    })
     names(arguments) <- names
     answer <- do.call(log_density, c(arguments, extra))
     values <- batch_values(answer, ncol(x))

@@ -40,7 +40,11 @@
 #' In lockstep all chains ask for one evaluation together: `log_density` is called with one column
 #' for each chain, gives as many values, and its gradients have one column for each value:
 #' - for a numeric vector `init`: a matrix in, the attribute `"gradient"` a matrix of that shape;
-#' - for a list: a matrix for each argument (with one row for a single number), a list of matrices.
+#' - for a list: a matrix for each argument (with one row for a single number; an array for a
+#'   parameter that is a matrix itself), the gradient a list of such matrices.
+#'
+#' A [cl_likelihood()] is such a function. Of a [cl_log_posterior()] the likelihoods are called in
+#' this way, other terms once for each chain.
 #'
 #' The number of columns falls to one as chains come to their ends. This is worth it where
 #' several evaluations cost little more than one.
@@ -120,6 +124,10 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
   starts <- start_values(init, chains)
   layout <- parameter_layout(starts[[1L]], transform)
+  if (inherits(log_density, c("cl_likelihood", "cl_log_posterior")) && is.null(layout$arguments)) {
+    abort_argument("init", paste("'init' must be a list with the names of parameters, such as",
+                                 "list(alpha = 0, beta = c(0, 0))"))
+  }
   control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension)
   if (is.null(jitter)) jitter <- if (chains > 1L && single_init(init)) 1 else 0
   jitter <- check_number(jitter, "jitter", lower = 0)

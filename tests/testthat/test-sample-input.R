@@ -17,6 +17,8 @@ test_that("wrong arguments are refused before any work", {
   refused("init", density, list(1, 2, 3), chains = 2)
   refused("init", density, list(1, 2:3), chains = 2)
   refused("init", density, function(chain) "a")
+  refused("init", cl_likelihood("bernoulli_logit", 1, 1), c(0, 0))
+  refused("init", cl_log_posterior(~ -a^2), c(a = 0))
   refused("chains", density, 0, chains = 0)
   refused("warmup", density, 0, warmup = -1)
   refused("iter", density, 0, iter = 0)

@@ -71,20 +71,26 @@ test_that("a stuck chain and too few draws do no harm", {
   expect_identical(dim(as.matrix(one)), c(1L, 1L))
 })
 
-test_that("as_draws() is a method once posterior is there", {
+test_that("as_draws() gives what the package posterior takes", {
   expect_identical(names(dimnames(as_draws.cl_sample(small_fit()))),
                    c("iteration", "chain", "variable"))
-  skip_if_not(nzchar(system.file(package = "posterior")), "the package posterior")
-  fit <- small_fit()
-  draws <- getExportedValue("posterior", "as_draws")(fit)
-  theirs <- as.data.frame(getExportedValue("posterior", "summarise_draws")(draws))
-  ours <- summary(fit)
-  expect_equal(ours$rhat, theirs$rhat, tolerance = 1e-10)
-  expect_equal(ours$ess_bulk, theirs$ess_bulk, tolerance = 0.02)
-  expect_equal(ours$ess_tail, theirs$ess_tail, tolerance = 0.02)
+  draws <- as_draws.cl_sample(small_fit())
+  expect_s3_class(draws, c("draws_array", "draws", "array"), exact = TRUE)
+  expect_identical(as.vector(draws), as.vector(small_fit()$draws))
 })
 
 # ---- R-hat and effective sample size -------------------------------------------------------------
+
+test_that("R-hat and effective sizes are those of the package posterior", {
+  # figures by posterior 1.4.0
+  x <- outer(1:200, 1:4, function(i, j) {
+    sin(i * (j + 0.3)) + cos(i^2 / 7 + j) + 0.2 * j * sin(i / 40)
+  })
+  expect_equal(rhat(x), 1.0445149882243780, tolerance = 1e-12)
+  expect_equal(ess_bulk(x), 293.6252130615755505, tolerance = 1e-10)
+  expect_equal(ess_tail(x), 661.5699808874289829, tolerance = 1e-10)
+  expect_equal(sd(x) / sqrt(effective_size(halves(x))), 0.0566287154457163, tolerance = 1e-10)
+})
 
 test_that("autocovariances agree with their sums", {
   set.seed(1)
