@@ -146,28 +146,34 @@ one_by_one <- function(running, evaluate, error) {
 
 # ---- worker processes ----------------------------------------------------------------------------
 
-# A cluster, with `own` saying whether it is to be stopped; NULL for none.
-sample_cluster <- function(workers, chains) {
-  if (inherits(workers, "cluster")) {
-    return(list(nodes = workers[seq_len(min(length(workers), chains))], own = FALSE))
-  }
+# How many processes of our own, or a cluster; NULL for none.
+check_workers <- function(workers, chains) {
+  if (inherits(workers, "cluster")) return(workers[seq_len(min(length(workers), chains))])
   n <- min(check_count(workers, "workers", lower = 1), chains)
-  if (n == 1) return(NULL)
-  fork <- .Platform$OS.type == "unix" && is.null(session$opened_by)
-  nodes <- if (fork) parallel::makeForkCluster(n) else parallel::makePSOCKcluster(n)
-  list(nodes = nodes, own = TRUE)
+  if (n == 1) NULL else n
 }
 
-run_in_workers <- function(job, cluster) {
-  nodes <- cluster$nodes
-  if (cluster$own) on.exit(parallel::stopCluster(nodes))
+# Whether processes may be forked: OpenCL, even if only asked for its devices, does not survive it.
+can_fork <- function() {
+  .Platform$OS.type == "unix" && is.null(session$opened_by) &&
+    (session$engine == "host" || is.null(session$devices))
+}
+
+run_in_workers <- function(job, workers) {
+  own <- is.numeric(workers)
+  fork <- own && can_fork()
+  nodes <- workers
+  if (own) {
+    if (fork) { # which then have the job already
+      worker$job <- job
+      on.exit(worker$job <- NULL)
+    }
+    nodes <- parallel::makeCluster(workers, type = if (fork) "FORK" else "PSOCK")
+    on.exit(parallel::stopCluster(nodes), add = TRUE)
+  }
+  if (!fork) send_job(nodes, job)
   ids <- split(seq_along(job$points), rep_len(seq_along(nodes), length(job$points)))
-  parallel::clusterCall(nodes, eval, bquote(.libPaths(.(.libPaths()))))
-  globals <- global_objects(job$log_density)
-  if (length(globals) > 0L) parallel::clusterCall(nodes, list2env, globals, globalenv())
-  settings <- list(device = session$device, engine = session$engine,
-                   thresholds = session$thresholds, options = options()["statcl.device"])
-  parallel::clusterApply(nodes, ids, worker_begin, job, settings)
+  parallel::clusterApply(nodes, ids, worker_begin)
   chains <- list()
   collect <- function() {
     if (length(chains) == 0L) {
@@ -184,6 +190,17 @@ run_in_workers <- function(job, cluster) {
       if (all(vapply(states, `[[`, NA, "done"))) break
     }
   })
+}
+
+# The job, what it uses of the global environment, and the session's settings, for R processes that
+# have nothing of this one.
+send_job <- function(nodes, job) {
+  parallel::clusterCall(nodes, eval, bquote(.libPaths(.(.libPaths()))))
+  globals <- global_objects(job$log_density)
+  if (length(globals) > 0L) parallel::clusterCall(nodes, list2env, globals, globalenv())
+  settings <- list(device = session$device, engine = session$engine,
+                   thresholds = session$thresholds, options = options()["statcl.device"])
+  parallel::clusterCall(nodes, worker_receive, job, settings)
 }
 
 # What a function uses of the global environment, directly or through functions that it calls, as a
@@ -216,13 +233,18 @@ global_objects <- function(f) {
 
 worker <- new.env(parent = emptyenv()) # the state of a worker process between its spells
 
-worker_begin <- function(ids, job, settings) {
+worker_receive <- function(job, settings) {
   session$device <- settings$device
   session$engine <- settings$engine
   session$thresholds <- settings$thresholds
   options(settings$options)
-  ensure_generator()
   worker$job <- job
+  NULL
+}
+
+worker_begin <- function(ids) {
+  ensure_generator()
+  job <- worker$job
   worker$evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
   worker$ids <- ids
   worker$chains <- list()

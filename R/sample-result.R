@@ -42,7 +42,8 @@ collect_draws <- function(job, chains, complete) {
                     total = vapply(chains, function(s) s$elapsed, 0)),
     evaluations = vapply(chains, function(s) s$evaluations, 0),
     rejections = vapply(chains, function(s) s$rejections, 0L),
-    complete = complete, control = job$control, call = job$call)
+    elapsed = seconds_now() - job$started, complete = complete,
+    control = job$control, call = job$call)
   if (job$control$save_warmup && warmup > 0L) {
     result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],
                           diagnostics = lapply(diagnostics,
@@ -119,10 +120,10 @@ count_of <- function(n, what) sprintf("%d %s%s", n, what, if (n == 1) "" else "s
 #'   The object is a list with elements `draws` (the array), `diagnostics` (matrices iteration x
 #'   chain: `accept_stat`, `step_size`, `tree_depth`, `leapfrogs`, `divergent`, `energy`,
 #'   `log_density`; the last two on the unconstrained scale, the Jacobian included), `step_size` and
-#'   `inverse_metric` after the warm-up (for each chain, the latter in columns), `seconds`,
-#'   `evaluations` and `rejections` (points where the density could not be computed) for each chain,
-#'   `complete` (`FALSE` after an interrupt), `control`, `call`, and `warmup` (draws and
-#'   diagnostics) with `save_warmup`.
+#'   `inverse_metric` after the warm-up (for each chain, the latter in columns), `seconds` (of the
+#'   warm-up and in all), `evaluations` and `rejections` (points where the density could not be
+#'   computed) for each chain, `elapsed` (seconds of the whole run), `complete` (`FALSE` after an
+#'   interrupt), `control`, `call`, and with `save_warmup` also `warmup` (draws and diagnostics).
 #'
 #'   Rank-normalised split R-hat and effective sample sizes are those of Vehtari et al. (2021,
 #'   *Bayesian Analysis* 16). For the posterior package the result has a method of `as_draws()`.
@@ -151,16 +152,14 @@ print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
                 min(table$ess_bulk, Inf, na.rm = TRUE)))
   }
   cat(sprintf("%.0f evaluations in %.1f s; step size %s; %.1f steps an iteration\n",
-              sum(x$evaluations), sum(x$seconds[, "total"]),
+              sum(x$evaluations), x$elapsed,
               paste(format(signif(range(x$step_size), 2)), collapse = " to "),
               mean(x$diagnostics$leapfrogs)))
   for (problem in c(sample_problems(x), convergence_problems(table))) {
-    writeLines(strwrip(paste("!", problem)))
+    writeLines(strwrap(paste("!", problem), width = 0.9 * getOption("width"), exdent = 2L))
   }
   invisible(x)
 }
-
-strwrip <- function(text) strwrap(text, width = 0.9 * getOption("width"), exdent = 2L)
 
 convergence_problems <- function(table) {
   apart <- table$parameter[!is.na(table$rhat) & table$rhat > 1.05]

@@ -49,9 +49,10 @@
 #' The number of columns falls to one as chains come to their ends. This is worth it where
 #' several evaluations cost little more than one.
 #'
-#' Workers are forked where this is possible and the session has not used a device, as OpenCL does
-#' not survive a fork; otherwise they are new R processes, to which the function is sent and where a
-#' likelihood uploads its data again.
+#' Workers are new R processes, to which the function is sent with what it uses of the global
+#' environment, and where a likelihood uploads its data again. They are forked, and need no copies,
+#' where that is possible and the session has not looked for devices (OpenCL does not survive a
+#' fork) or works with `cl_use(engine = "host")`.
 #'
 #' @param log_density a function, see below.
 #' @param init where chains start: a numeric vector or a list of parameters with names; or a
@@ -134,10 +135,10 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   points <- lapply(starts, function(start) free_start(layout, start))
   states <- stream_states(chains, seed)
   job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
-              points = points, states = states, call = sys.call())
+              points = points, states = states, call = sys.call(), started = seconds_now())
   if (batch) return(run_batch(job))
-  cluster <- sample_cluster(workers, chains)
-  if (is.null(cluster)) run_in_turn(job) else run_in_workers(job, cluster)
+  workers <- check_workers(workers, chains)
+  if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
 }
 
 # ---- arguments -----------------------------------------------------------------------------------

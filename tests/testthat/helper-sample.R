@@ -49,3 +49,11 @@ expect_moments <- function(fit, mean, sd, width = 4) {
   }
   testthat::expect_lt(max(table$rhat), 1.03)
 }
+
+# Runs the code with entries of the session set.
+with_session <- function(entries, code) {
+  old <- mget(names(entries), envir = session)
+  on.exit(list2env(old, envir = session))
+  list2env(entries, envir = session)
+  force(code)
+}

@@ -22,6 +22,36 @@ test_that("a logistic posterior agrees with quadrature", {
   expect_lt(abs(mean(draws) - below), 4 * sd(draws) / sqrt(effective_size(halves(draws))))
 })
 
+test_that("a logistic posterior agrees with Stan's", {
+  skip_if_not(nzchar(system.file(package = "MASS")), "the package MASS")
+  expected <- read.csv(test_path("..", "reference", "logistic-rstan.csv"))
+  data <- MASS::birthwt
+  x <- with(data, cbind(age = (age - 23) / 5, lwt = (lwt - 130) / 30, smoke = smoke, ht = ht,
+                        ui = ui, ptl = pmin(ptl, 1)))
+  posterior <- cl_log_posterior(cl_likelihood("bernoulli_logit", data$low, x), ~ -alpha^2 / 50,
+                                ~ -beta^2 / 12.5)
+  fit <- cl_sample(posterior, list(alpha = 0, beta = numeric(6)), chains = 4, warmup = 400,
+                   iter = 1000, seed = 1)
+  table <- summary(fit, probs = c(0.025, 0.5, 0.975))
+  expect_identical(table$parameter, expected$parameter)
+  expect_lt(max(abs(table$mean - expected$mean) / sqrt(table$mcse^2 + expected$mcse^2)), 4)
+  expect_lt(max(abs(table$sd / expected$sd - 1)), 0.05)
+  off <- abs(table[c("2.5%", "50%", "97.5%")] - expected[c("q025", "q50", "q975")]) / expected$sd
+  expect_lt(max(off), 0.15)
+})
+
+test_that("a model may have no predictors", {
+  y <- c(0, 1, 1, 1, 0, 1, 1)
+  likelihood <- cl_likelihood("bernoulli_logit", y, matrix(0, 7, 0))
+  fit <- cl_sample(cl_log_posterior(likelihood, ~ alpha - 2 * log(1 + exp(alpha))),
+                   list(alpha = 0, beta = numeric()), chains = 2, warmup = 200, iter = 1000,
+                   seed = 1)
+  # the prior makes the probability beta(1, 1): the posterior is beta(6, 3)
+  share <- plogis(fit$draws[, , "alpha"])
+  error <- sd(share) / sqrt(effective_size(halves(share)))
+  expect_lt(abs(mean(share) - 6 / 9), 4 * error)
+})
+
 test_that("with many observations the posterior is that of maximum likelihood", {
   set.seed(4)
   n <- 4000

@@ -275,7 +275,9 @@ test_that("draws follow from the seed, whatever drives the chains", {
   batch <- run(seed = 42, batch = TRUE)
   # products of matrices and of vectors may round differently
   expect_equal(batch$draws[1:20, , ], one$draws[1:20, , ], tolerance = 1e-6)
-  workers <- run(seed = 42, workers = 2)
+  forked <- on_host(run(seed = 42, workers = 2))
+  expect_identical(forked$draws, one$draws)
+  workers <- with_session(list(engine = "auto", devices = list()), run(seed = 42, workers = 2))
   expect_identical(workers$draws, one$draws)
   expect_identical(workers$diagnostics, one$diagnostics)
   first <- cl_sample(density, c(0, 0), chains = 1, warmup = 150, iter = 100, seed = 42, jitter = 1)
