@@ -35,7 +35,9 @@
 #'
 #' @section Several chains:
 #' Chains run one after another, or in `workers` processes, or in lockstep (`batch = TRUE`). The
-#' draws of a chain depend on the seed and its number only, not on which of these is chosen.
+#' draws of a chain depend on the seed and its number only, not on which of these is chosen, as long
+#' as the function gives the same bits; rounding differences between one evaluation and several at
+#' once grow until paths part.
 #'
 #' In lockstep all chains ask for one evaluation together: `log_density` is called with one column
 #' for each chain, gives as many values, and its gradients have one column for each value:
@@ -75,7 +77,8 @@
 #' @param seed a whole number, or `NULL`: then the draws follow from the state of R's generator
 #'   ([set.seed()]).
 #' @param workers number of processes, or a cluster of the parallel package.
-#' @param batch `TRUE`: all chains in lockstep, see below.
+#' @param batch `TRUE`: all chains in lockstep, see below. By default where it is faster: with
+#'   several chains of a likelihood with much data, unless there are `workers`.
 #' @param nan what to do when the density or its gradient is `NaN`: `"stop"` with an error, or
 #'   `"reject"` the point.
 #' @param save_warmup whether the draws of the warm-up are kept, too.
@@ -109,7 +112,7 @@
 cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000, transform = NULL,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
                       metric = c("diag", "unit"), step_size = NULL, inverse_metric = NULL,
-                      jitter = NULL, seed = NULL, workers = 1, batch = FALSE,
+                      jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), save_warmup = FALSE,
                       refresh = if (interactive()) max(1, (warmup + iter) %/% 10) else 0) {
   if (!is.function(log_density)) {
@@ -121,7 +124,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                             step_size, save_warmup)
   control$nan <- check_choice(nan, c("stop", "reject"), "nan")
   control$refresh <- check_count(refresh, "refresh")
-  check_flag(batch, "batch")
+  if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
   starts <- start_values(init, chains)
   layout <- parameter_layout(starts[[1L]], transform)
@@ -136,8 +139,9 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   states <- stream_states(chains, seed)
   job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
               points = points, states = states, call = sys.call(), started = seconds_now())
-  if (batch) return(run_batch(job))
   workers <- check_workers(workers, chains)
+  if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
+  if (batch) return(run_batch(job))
   if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
 }
 
@@ -164,6 +168,16 @@ check_inverse_metric <- function(x, dimension) {
       "'inverse_metric' must be one positive number, or one for each of %d parameters", dimension))
   }
   as.double(x)
+}
+
+# Whether lockstep is faster: when reading the data takes longer than R's work around it.
+batch_pays <- function(log_density, chains) chains > 1L && likelihood_size(log_density) >= 1e4
+
+# Numbers in x of the largest likelihood in it.
+likelihood_size <- function(f) {
+  if (inherits(f, "cl_likelihood")) return(as.double(length(environment(f)$x)))
+  if (!inherits(f, "cl_log_posterior")) return(0)
+  max(0, vapply(environment(f)$terms, likelihood_size, 0))
 }
 
 # Whether one value serves all chains.

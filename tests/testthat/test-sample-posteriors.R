@@ -148,3 +148,74 @@ test_that("ranks are uniform in simulation-based calibration", {
   # a density that forgets a Jacobian is seen
   expect_lt(min(p_values(ranks(1, 100))), 1e-3)
 })
+
+# ---- families, several chains at once -----------------------------------------------------------
+
+# Likelihoods of all families with a start value and transforms for their parameters.
+family_models <- function() {
+  set.seed(8)
+  n <- 40
+  x <- matrix(rnorm(2 * n), n)
+  eta <- 0.5 + x[, 1]
+  ab <- list(alpha = 0, beta = c(0, 0))
+  positive <- cl_lower(0)
+  model <- function(family, y, init = ab, transform = NULL, ...) {
+    list(f = cl_likelihood(family, y, x, ...), init = init, transform = transform)
+  }
+  list(
+    bernoulli = model("bernoulli_logit", rbinom(n, 1, plogis(eta))),
+    binomial = model("binomial_logit", rbinom(n, 7, plogis(eta)), trials = 7),
+    normal = model("normal_id", eta + rnorm(n), c(ab, sigma = 1), list(sigma = positive)),
+    poisson = model("poisson_log", rpois(n, exp(eta))),
+    negative = model("neg_binomial_2_log", rnbinom(n, mu = exp(eta), size = 2), c(ab, phi = 1),
+                     list(phi = positive)),
+    categorical = model("categorical_logit", rep_len(1:3, n),
+                        list(alpha = c(0, 0, 0), beta = matrix(0, 2, 3))),
+    ordered = model("ordered_logistic", rep_len(c(1, 2, 2, 3), n),
+                    list(beta = c(0, 0), cuts = c(-1, 1)), list(cuts = cl_ordered())))
+}
+
+test_that("a family's evaluations for several chains are those for each", {
+  each_engine(for (model in family_models()) {
+    layout <- parameter_layout(model$init, model$transform)
+    points <- matrix(sin(seq_len(3 * layout$dimension)), layout$dimension)
+    one <- make_evaluator(model$f, layout, "stop")
+    many <- make_batch_evaluator(model$f, layout, "stop")(points)
+    for (j in 1:3) {
+      single <- one(points[, j])
+      expect_close(many[[j]][[1]], single[[1]], 1e-12)
+      expect_close(many[[j]][[2]], single[[2]], 1e-11)
+      by <- function(u) with_slope(one(u)[[1]], one(u)[[2]])
+      expect_lt(max(cl_check_gradient(by, points[, j])$error), 1e-7)
+    }
+    # with a prior, on the largest of the parameters
+    prior <- stats::as.formula(sprintf("~ -%s^2", names(model$init)[2]))
+    sum <- make_batch_evaluator(cl_log_posterior(model$f, prior), layout, "stop")(points)
+    alone <- make_evaluator(cl_log_posterior(model$f, prior), layout, "stop")
+    for (j in 1:3) {
+      expect_close(sum[[j]][[1]], alone(points[, j])[[1]], 1e-12)
+      expect_close(sum[[j]][[2]], alone(points[, j])[[2]], 1e-11)
+    }
+  })
+})
+
+test_that("chains of a large likelihood run in lockstep unless told otherwise", {
+  set.seed(9)
+  x <- matrix(rnorm(12000), 3000)
+  y <- rbinom(3000, 1, plogis(x[, 1]))
+  likelihood <- cl_likelihood("bernoulli_logit", y, x)
+  expect_true(batch_pays(likelihood, 4))
+  expect_true(batch_pays(cl_log_posterior(likelihood, ~ -alpha^2), 4))
+  expect_false(batch_pays(likelihood, 1))
+  expect_false(batch_pays(cl_likelihood("bernoulli_logit", y, x[, 1]), 4))
+  expect_false(batch_pays(standard_normal, 4))
+  run <- function(...) {
+    cl_sample(likelihood, list(alpha = 0, beta = numeric(4)), chains = 3, warmup = 100, iter = 100,
+              seed = 1, ...)
+  }
+  lockstep <- run()
+  expect_identical(lockstep$draws, run(batch = TRUE)$draws)
+  turn <- summary(run(batch = FALSE))
+  together <- summary(lockstep)
+  expect_lt(max(abs(turn$mean - together$mean) / sqrt(turn$mcse^2 + together$mcse^2)), 4.5)
+})
