@@ -115,11 +115,11 @@ run_batch <- function(job) {
 }
 
 lockstep <- function(chains, evaluate) {
-  repeat {
-    running <- Filter(function(s) !is.null(s$at), chains)
-    if (length(running) == 0L) return(invisible())
+  running <- chains
+  while (length(running) > 0L) {
     points <- vapply(running, function(s) s$at, running[[1L]]$at)
     dim(points) <- c(length(running[[1L]]$at), length(running))
+    ended <- FALSE
     answers <- tryCatch(evaluate(points), error = function(e) one_by_one(running, evaluate, e))
     for (i in seq_along(running)) {
       s <- running[[i]]
@@ -129,8 +129,12 @@ lockstep <- function(chains, evaluate) {
       } else {
         s$at <- s$receive(s, answer[[1L]], answer[[2L]])
       }
-      if (is.null(s$at)) stop_clock(s)
+      if (is.null(s$at)) {
+        stop_clock(s)
+        ended <- TRUE
+      }
     }
+    if (ended) running <- Filter(function(s) !is.null(s$at), running)
   }
 }
 

@@ -236,25 +236,30 @@ check_answer <- function(value, slope, n, nan) {
 make_batch_evaluator <- function(log_density, layout, nan) {
   call_density <- batch_caller(log_density, layout)
   n <- layout$n
-  plain <- length(layout$blocks) == 0L
+  finish <- function(result, j) {
+    value <- result[[1L]][j]
+    slope <- result[[2L]][, j]
+    answer <- if (!is.finite(value + sum(slope))) check_answer(value, slope, n, nan)
+    if (is.null(answer)) list(value, slope) else answer
+  }
+  if (length(layout$blocks) == 0L) {
+    return(function(points) {
+      result <- call_density(points)
+      lapply(seq_len(ncol(points)), function(j) finish(result, j))
+    })
+  }
   function(points) {
     answers <- rep(list(list(-Inf, NULL)), ncol(points))
     x <- lapply(seq_len(ncol(points)), function(j) constrain(layout, points[, j]))
     usable <- which(!vapply(x, is.null, NA))
     if (length(usable) == 0L) return(answers)
-    result <- call_density(if (plain) points else matrix(unlist(x[usable]), n))
+    result <- call_density(matrix(unlist(x[usable]), n))
     for (j in seq_along(usable)) {
-      value <- result[[1L]][j]
-      slope <- result[[2L]][, j]
-      answer <- if (!is.finite(value + sum(slope))) check_answer(value, slope, n, nan)
       at <- usable[j]
-      if (is.null(answer)) {
-        answer <- if (plain) {
-          list(value, slope)
-        } else {
-          list(value + attr(x[[at]], "jacobian"),
-               pull_back(layout, points[, at], x[[at]], slope))
-        }
+      answer <- finish(result, j)
+      if (!is.null(answer[[2L]])) {
+        answer <- list(answer[[1L]] + attr(x[[at]], "jacobian"),
+                       pull_back(layout, points[, at], x[[at]], answer[[2L]]))
       }
       answers[[at]] <- answer
     }
