@@ -42,7 +42,7 @@ nuts_run <- function(f, k, chains) {
 }
 
 gradient_row <- function(operation, n, k, ms, host_ms = NA_real_) {
-  size <- sprintf("%gx%g", n, k)
+  size <- sprintf("%dx%d", n, k)
   bytes <- 8 * n * (k + 1)
   add_row(data.frame(operation = operation, size = size, device_ms = NA_real_, wall_ms = ms,
                      rate = rate(NA, bytes, NA, ms), peer_ms = peer_ms(operation, size),
@@ -67,7 +67,7 @@ for (shape in shapes) {
     run <- timed(nuts_run(on_device, k, chains))
     gradient_row(sub("hmc", "nuts", name), n, k, per_gradient(run$fit, run$seconds))
     table <- summary(run$fit)
-    cat(sprintf("<!-- %gx%g, %d chain%s: %.2f s, %.0f gradients, rhat <= %.3f, ess >= %.0f -->\n",
+    cat(sprintf("<!-- %dx%d, %d chain%s: %.2f s, %.0f gradients, rhat <= %.3f, ess >= %.0f -->\n",
                 n, k, chains, if (chains > 1) "s" else "", run$seconds, sum(run$fit$evaluations),
                 max(table$rhat), min(table$ess_bulk)))
   }
