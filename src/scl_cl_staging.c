@@ -125,6 +125,14 @@ scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsi
   return SCL_OK;
 }
 
+scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece) {
+  unsigned p = staging->next;
+  SCL_TRY(scl_cl_staging_wait(cl, staging, p));
+  staging->next = (p + 1) % SCL_CL_PIECES;
+  *piece = p;
+  return SCL_OK;
+}
+
 void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op *op,
                         cl_event event) {
   if (event != NULL) scl_cl.clRetainEvent(event);

@@ -38,6 +38,9 @@ scl_status scl_cl_staging_ready(scl_cl_context *cl, scl_cl_staging *staging, uns
                                 bool *out);
 scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece);
 
+/* The next piece of the ring, once nothing uses it any more. */
+scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece);
+
 static inline double *scl_cl_staging_at(scl_cl_staging *staging, unsigned piece) {
   return (double *)(void *)(staging->host + piece * staging->piece);
 }
