@@ -71,14 +71,29 @@ topics <- list(
     same(tryCatch(cl_chol(a), statcl_error_not_pd = function(e) e$order))
   },
   glm = function() {
-    for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 150), c(35, 220))) {
+    everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
+    for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 103), c(35, 220))) {
       x <- matrix(rnorm(shape[1] * shape[2]), shape[1])
       y <- rbinom(shape[1], 1, 0.5)
       beta <- rnorm(shape[2]) / 10
       value <- cl_glm_lpdf("bernoulli_logit", y, x, 0.1, beta, gradient = c("alpha", "beta", "x"))
       rows <- cl_glm_lpdf("bernoulli_logit", y, x, rnorm(shape[1]), beta, gradient = "alpha")
-      same(unlist(attributes(value)), as.numeric(value), unlist(attributes(rows)))
+      same(everything(value), everything(rows))
     }
+    # Families, several parameter vectors, and more of them than a pass takes.
+    x <- matrix(rnorm(75 * 12), 75)
+    y <- rep_len(1:3, 75)
+    for (vectors in c(2, 4, 5)) {
+      beta <- matrix(rnorm(12 * vectors), 12) / 5
+      f <- cl_likelihood("ordered_logistic", y, x)
+      same(everything(f(0, beta, cuts = outer(c(-1, 1), seq_len(vectors)))))
+      same(everything(cl_glm_lpdf("normal_id", y, x, 0, beta, sigma = 2, gradient = "sigma")))
+    }
+    same(everything(cl_glm_lpdf("normal_id", y, x, 0, beta[, 1], sigma = y / 2,
+                                gradient = c("beta", "sigma"))),
+         everything(cl_glm_lpdf("categorical_logit", y, x, 0, beta[, 1:3],
+                                gradient = c("alpha", "beta"))),
+         everything(cl_glm_lpdf("categorical_logit", y, x, 0, beta, gradient = "beta")))
   },
   covariance = function() {
     x <- matrix(rnorm(35 * 2), 35)
