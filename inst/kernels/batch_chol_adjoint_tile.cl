@@ -5,11 +5,10 @@
  * closes column and row k: three barriers. */
 
 __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
-             __global const double *in, const long in0, const int step_in,
-             __global const double *adj, const long adj0, const int step_adj,
-             __global double *out, const long out0, const int step_out, __global double *statuses,
-             __global int *any) {
+BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __global const double *in,
+             const long in0, const int step_in, __global const double *adj, const long adj0,
+             const int step_adj, __global double *out, const long out0, const int step_out,
+             __global double *statuses, __global int *any) {
   __local double factor[BATCH_MATRICES][BATCH_N], half_of[BATCH_MATRICES][BATCH_N];
   __local double parts[BATCH_MATRICES][Q][BATCH_N], sums[BATCH_MATRICES][P];
   TILE_PLACE
@@ -28,49 +27,50 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
     for (int q = Q - 1; q >= 0; q--) {
       TILE_UNROLL for (int h = 1; h >= 0; h--) {
         const int k = PAIR(b, q) + h;
-        if (k >= n) continue; /* the same for all */
-        for (int i = k + lane; i < BATCH_N; i += LANES) {
-          factor[mine][i] = !live ? 1.0 : i < n ? in[i + k * n] : 0.0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const double pivot = factor[mine][k], d = 1.0 / pivot;
-        const int now = pivot_status(fabs(pivot), k);
-        status = now != 0 ? now : status;
-        double part[TILE_ROWS];
-        EACH_ROW(r) part[r] = 0.0;
-        EACH_COLUMN(c) {
-          const double v = COLUMN(c) > k ? -2.0 * factor[mine][COLUMN(c)] : 0.0;
-          if (c < b) continue;
-          EACH_ROW(r) {
-            if (r >= a) part[r] = fma(t[r][c], v, part[r]);
+        if (k < n) { /* the same for all */
+          for (int i = k + lane; i < BATCH_N; i += LANES) {
+            factor[mine][i] = !live ? 1.0 : i < n ? in[i + k * n] : 0.0;
           }
-        }
-        EACH_ROW(r) {
-          if (r >= a) parts[mine][tj][ROW(r)] = part[r];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (tj == q) {
-          double sum = 0.0;
-          EACH_ROW(r) {
-            if (r < a || ROW(r) <= k) continue;
-            double v = t[r][b + h];
-            for (int i = 0; i < Q; i++) v += parts[mine][i][ROW(r)];
-            v *= d;
-            sum = fma(v, factor[mine][ROW(r)], sum);
-            half_of[mine][ROW(r)] = t[r][b + h] = 0.5 * v;
-          }
-          sums[mine][ti] = sum;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (ti == ROW_LANE(b, q)) {
+          barrier(CLK_LOCAL_MEM_FENCE);
+          const double pivot = factor[mine][k], d = 1.0 / pivot;
+          const int now = pivot_status(fabs(pivot), k);
+          status = now != 0 ? now : status;
+          double part[TILE_ROWS];
+          EACH_ROW(r) part[r] = 0.0;
           EACH_COLUMN(c) {
+            const double v = COLUMN(c) > k ? -2.0 * factor[mine][COLUMN(c)] : 0.0;
             if (c < b) continue;
-            if (COLUMN(c) > k) t[a + h][c] = half_of[mine][COLUMN(c)];
+            EACH_ROW(r) {
+              if (r >= a) part[r] = fma(t[r][c], v, part[r]);
+            }
           }
+          EACH_ROW(r) {
+            if (r >= a) parts[mine][tj][ROW(r)] = part[r];
+          }
+          barrier(CLK_LOCAL_MEM_FENCE);
           if (tj == q) {
-            double v = t[a + h][b + h];
-            for (int i = 0; i < P; i++) v -= sums[mine][i];
-            t[a + h][b + h] = 0.5 * v * d;
+            double sum = 0.0;
+            EACH_ROW(r) {
+              if (r < a || ROW(r) <= k) continue;
+              double v = t[r][b + h];
+              for (int i = 0; i < Q; i++) v += parts[mine][i][ROW(r)];
+              v *= d;
+              sum = fma(v, factor[mine][ROW(r)], sum);
+              half_of[mine][ROW(r)] = t[r][b + h] = 0.5 * v;
+            }
+            sums[mine][ti] = sum;
+          }
+          barrier(CLK_LOCAL_MEM_FENCE);
+          if (ti == ROW_LANE(b, q)) {
+            EACH_COLUMN(c) {
+              if (c < b) continue;
+              if (COLUMN(c) > k) t[a + h][c] = half_of[mine][COLUMN(c)];
+            }
+            if (tj == q) {
+              double v = t[a + h][b + h];
+              for (int i = 0; i < P; i++) v -= sums[mine][i];
+              t[a + h][b + h] = 0.5 * v * d;
+            }
           }
         }
       }

@@ -16,10 +16,14 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
   double t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   in += in0 + matrix * step_in;
+  const bool pairs_in = TILE_PAIRS(in0, step_in), pairs_out = TILE_PAIRS(out0, step_out);
   EACH_COLUMN(c) {
-    EACH_ROW(r) {
+    EACH_ROW_PAIR(r) {
       int i = ROW(r), j = COLUMN(c);
-      t[r][c] = REACHES(r, c) && live && i < n && i >= j ? in[i + j * n] : i == j ? 1.0 : 0.0;
+      bool reaches = REACHES(r, c) && i + 1 >= j;
+      double2 v = tile_load(in, i, j, n, live && reaches, pairs_in);
+      t[r][c] = i >= j ? v.x : 0.0;
+      t[r + 1][c] = i + 1 >= j ? v.y : 0.0;
     }
   }
   EACH_COLUMN_PAIR(b) {
@@ -70,13 +74,23 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
   barrier(CLK_LOCAL_MEM_FENCE);
   if (!live) return;
   out += out0 + matrix * step_out;
-  EACH_COLUMN(c) {
-    const double scale = COLUMN(c) < n ? scales[mine][COLUMN(c)] : 0.0;
-    EACH_ROW(r) {
-      int i = ROW(r), j = COLUMN(c);
-      if (i < n && j < n) {
-        double v = REACHES(r, c) && i >= j ? t[r][c] * scale : 0.0;
-        out[flags & BATCH_UPPER ? j + i * n : i + j * n] = status == 0 ? v : NAN;
+  EACH_COLUMN_PAIR(c) {
+    const int j = COLUMN(c);
+    double2 scale = (double2)(j < n ? scales[mine][j] : 0.0, j + 1 < n ? scales[mine][j + 1] : 0.0);
+    if (status != 0) scale = (double2)(NAN, NAN);
+    EACH_ROW_PAIR(r) {
+      const int i = ROW(r);
+      double above = status == 0 ? 0.0 : NAN;
+      double v00 = REACHES(r, c) && i >= j ? t[r][c] * scale.x : above;
+      double v10 = REACHES(r, c) && i + 1 >= j ? t[r + 1][c] * scale.x : above;
+      double v01 = REACHES(r, c) && i >= j + 1 ? t[r][c + 1] * scale.y : above;
+      double v11 = REACHES(r, c) && i >= j ? t[r + 1][c + 1] * scale.y : above;
+      if (flags & BATCH_UPPER) {
+        tile_store(out, j, i, n, pairs_out, v00, v01);
+        tile_store(out, j, i + 1, n, pairs_out, v10, v11);
+      } else {
+        tile_store(out, i, j, n, pairs_out, v00, v10);
+        tile_store(out, i, j + 1, n, pairs_out, v01, v11);
       }
     }
   }

@@ -23,8 +23,10 @@ SCL_INLINE int invert_by_cofactors(double *a) {
 }
 #endif
 
-SCL_INLINE int invert_by_elimination(double *a) {
-  int row[BATCH_N], status = 0; /* row[k]: which row was swapped with row k */
+/* The columns stay in the order of the pivots: column k belongs at origin[k]. */
+SCL_INLINE int invert_by_elimination(double *a, int *origin) {
+  int status = 0;
+  SCL_UNROLL for (int k = 0; k < BATCH_N; k++) origin[k] = k;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     int p = k;
     double big = fabs(AT(k, k));
@@ -34,7 +36,6 @@ SCL_INLINE int invert_by_elimination(double *a) {
       big = larger ? v : big;
       p = larger ? i : p;
     }
-    row[k] = p;
     if (status == 0) status = pivot_status(big, k);
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
       bool swap = p == i;
@@ -43,6 +44,9 @@ SCL_INLINE int invert_by_elimination(double *a) {
         AT(k, j) = swap ? v : u;
         AT(i, j) = swap ? u : v;
       }
+      int u = origin[k], v = origin[i];
+      origin[k] = swap ? v : u;
+      origin[i] = swap ? u : v;
     }
     double d = 1.0 / AT(k, k);
     AT(k, k) = 1.0;
@@ -52,16 +56,6 @@ SCL_INLINE int invert_by_elimination(double *a) {
       double f = AT(i, k);
       AT(i, k) = 0.0;
       SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
-    }
-  }
-  SCL_UNROLL for (int k = BATCH_N - 2; k >= 0; k--) {
-    SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
-      bool swap = row[k] == j;
-      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
-        double u = AT(i, k), v = AT(i, j);
-        AT(i, k) = swap ? v : u;
-        AT(i, j) = swap ? u : v;
-      }
     }
   }
   return status;
@@ -79,12 +73,20 @@ BATCH_KERNEL(const int batch, const int n, const int k, const int flags,
   if (item < count) {
     __local double *mine = s + item * BATCH_STRIDE;
     SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = mine[e];
+    int origin[BATCH_N], status;
 #if BATCH_N <= 3
-    int status = flags & BATCH_COFACTORS ? invert_by_cofactors(a) : invert_by_elimination(a);
+    if (flags & BATCH_COFACTORS) {
+      status = invert_by_cofactors(a);
+      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) origin[j] = j;
+    } else {
+      status = invert_by_elimination(a, origin);
+    }
 #else
-    int status = invert_by_elimination(a);
+    status = invert_by_elimination(a, origin);
 #endif
-    SCL_UNROLL for (int e = 0; e < NN; e++) mine[e] = a[e];
+    SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
+      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) mine[i + origin[j] * BATCH_N] = AT(i, j);
+    }
     if (status != 0) {
       for (int e = 0; e < NN; e++) mine[e] = NAN;
     }

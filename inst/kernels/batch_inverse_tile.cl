@@ -3,9 +3,9 @@
  * column p. A step publishes column k and then the pivot row in local memory: two barriers. */
 
 __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
-             __global const double *in, const long in0, const int step_in, __global double *out,
-             const long out0, const int step_out, __global double *statuses, __global int *any) {
+BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __global const double *in,
+             const long in0, const int step_in, __global double *out, const long out0,
+             const int step_out, __global double *statuses, __global int *any) {
   __local double columns[2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double rows[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local ulong keys[BATCH_MATRICES][P];
@@ -15,68 +15,64 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
   in += in0 + matrix * step_in;
-  EACH_COLUMN(c) {
-    EACH_ROW(r) {
-      int i = ROW(r), j = COLUMN(c);
-      t[r][c] = live && i < n && j < n ? in[i + j * n] : i == j ? 1.0 : 0.0;
-    }
-  }
+  TILE_LOAD(in, TILE_PAIRS(in0, step_in))
   EACH_ROW(r) used |= ROW(r) < n ? 0u : 1u << r;
   EACH_COLUMN_PAIR(b) {
     for (int q = 0; q < Q && PAIR(b, q) < n; q++) {
       TILE_UNROLL for (int h = 0; h < 2; h++) {
         const int k = PAIR(b, q) + h;
-        if (k == n) break; /* of an odd order */
-        __local double *column = columns[h][mine], *row = rows[mine];
-        if (tj == q) {
-          ulong best = 0;
-          EACH_ROW_PAIR(r) {
-            pair_put(column, ROW(r), t[r][b + h], t[r + 1][b + h]);
-            best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][b + h], ROW(r)));
-            best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][b + h], ROW(r + 1)));
-          }
-          keys[mine][ti] = best;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const int p = tile_pivot(keys[mine]);
-        const double pivot = column[p], d = 1.0 / pivot;
-        if (status == 0) status = pivot_status(fabs(pivot), k);
-        double f[TILE_ROWS];
-        EACH_ROW_PAIR(r) {
-          double2 v = pair_get(column, ROW(r));
-          f[r] = -v.x * d;
-          f[r + 1] = -v.y * d;
-        }
-        if (ti == p / 2 % P) {
-          const int register_row = p / (2 * P) * 2 + p % 2;
-          EACH_ROW(r) {
-            if (r == register_row) { /* becomes 0 + d * itself */
-              EACH_COLUMN_PAIR(c) {
-                pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
-                t[r][c] = t[r][c + 1] = 0.0;
-              }
-              f[r] = d;
+        if (k < n) { /* an odd order ends within a pair */
+          __local double *column = columns[h][mine], *row = rows[mine];
+          if (tj == q) {
+            ulong best = 0;
+            EACH_ROW_PAIR(r) {
+              pair_put(column, ROW(r), t[r][b + h], t[r + 1][b + h]);
+              best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][b + h], ROW(r)));
+              best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][b + h], ROW(r + 1)));
             }
+            keys[mine][ti] = best;
           }
-          used |= 1u << register_row;
-        }
-        if (lane == 0) {
-          chosen[mine][k] = p;
-          step_of[mine][p] = k;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (tj == q) { /* column k of the result: 0 + f */
-          EACH_ROW(r) t[r][b + h] = 0.0;
-        }
-        EACH_COLUMN_PAIR(c) {
-          double2 v = pair_get(row, COLUMN(c));
-          if (c == b && tj == q) {
-            if (h == 0) v.x = 1.0;
-            if (h == 1) v.y = 1.0;
+          barrier(CLK_LOCAL_MEM_FENCE);
+          const int p = tile_pivot(keys[mine]);
+          const double pivot = column[p], d = 1.0 / pivot;
+          if (status == 0) status = pivot_status(fabs(pivot), k);
+          double f[TILE_ROWS];
+          EACH_ROW_PAIR(r) {
+            double2 v = pair_get(column, ROW(r));
+            f[r] = -v.x * d;
+            f[r + 1] = -v.y * d;
           }
-          EACH_ROW(r) {
-            t[r][c] = fma(f[r], v.x, t[r][c]);
-            t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
+          if (ti == p / 2 % P) {
+            const int register_row = p / (2 * P) * 2 + p % 2;
+            EACH_ROW(r) {
+              if (r == register_row) { /* becomes 0 + d * itself */
+                EACH_COLUMN_PAIR(c) {
+                  pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
+                  t[r][c] = t[r][c + 1] = 0.0;
+                }
+                f[r] = d;
+              }
+            }
+            used |= 1u << register_row;
+          }
+          if (lane == 0) {
+            chosen[mine][k] = p;
+            step_of[mine][p] = k;
+          }
+          barrier(CLK_LOCAL_MEM_FENCE);
+          if (tj == q) { /* column k of the result: 0 + f */
+            EACH_ROW(r) t[r][b + h] = 0.0;
+          }
+          EACH_COLUMN_PAIR(c) {
+            double2 v = pair_get(row, COLUMN(c));
+            if (c == b && tj == q) {
+              if (h == 0) v.x = 1.0;
+              if (h == 1) v.y = 1.0;
+            }
+            EACH_ROW(r) {
+              t[r][c] = fma(f[r], v.x, t[r][c]);
+              t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
+            }
           }
         }
       }

@@ -33,9 +33,9 @@ SCL_INLINE double determinant(__local const double *pivots, double product, int 
 
 __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
 BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
-             __global const double *in, const long in0, const int step_in,
-             __global const double *b, const long b0, const int step_b, __global double *out,
-             const long out0, const int step_out, __global double *statuses, __global int *any) {
+             __global const double *in, const long in0, const int step_in, __global const double *b,
+             const long b0, const int step_b, __global double *out, const long out0,
+             const int step_out, __global double *statuses, __global int *any) {
   __local double columns[2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double rows[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double right[2][BATCH_MATRICES][Q], pivots[BATCH_MATRICES][BATCH_N];
@@ -47,12 +47,7 @@ BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
   in += in0 + matrix * step_in;
-  EACH_COLUMN(c) {
-    EACH_ROW(r) {
-      int i = ROW(r), j = COLUMN(c);
-      t[r][c] = live && i < n && j < n ? in[i + j * n] : i == j ? 1.0 : 0.0;
-    }
-  }
+  TILE_LOAD(in, TILE_PAIRS(in0, step_in))
   EACH_ROW(r) {
     bool there = live && !(flags & BATCH_DET) && own < count_b && ROW(r) < n;
     x[r] = there ? b[b0 + matrix * step_b + ROW(r) + (long)own * n] : 0.0;
@@ -62,53 +57,54 @@ BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
     for (int q = 0; q < Q && PAIR(e, q) < n; q++) {
       TILE_UNROLL for (int h = 0; h < 2; h++) {
         const int k = PAIR(e, q) + h;
-        if (k == n) break; /* of an odd order */
-        __local double *column = columns[h][mine], *row = rows[mine];
-        if (tj == q) {
-          ulong best = 0;
-          EACH_ROW_PAIR(r) {
-            pair_put(column, ROW(r), t[r][e + h], t[r + 1][e + h]);
-            best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][e + h], ROW(r)));
-            best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][e + h], ROW(r + 1)));
-          }
-          keys[mine][ti] = best;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const int p = tile_pivot(keys[mine]);
-        const double pivot = column[p], d = 1.0 / pivot;
-        if (status == 0) status = pivot_status(fabs(pivot), k);
-        if (ti == p / 2 % P) {
-          const int register_row = p / (2 * P) * 2 + p % 2;
-          EACH_ROW(r) {
-            if (r == register_row) {
-              EACH_COLUMN_PAIR(c) {
-                if (c >= e) pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
-              }
-              right[0][mine][tj] = x[r];
+        if (k < n) { /* an odd order ends within a pair */
+          __local double *column = columns[h][mine], *row = rows[mine];
+          if (tj == q) {
+            ulong best = 0;
+            EACH_ROW_PAIR(r) {
+              pair_put(column, ROW(r), t[r][e + h], t[r + 1][e + h]);
+              best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][e + h], ROW(r)));
+              best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][e + h], ROW(r + 1)));
             }
+            keys[mine][ti] = best;
           }
-          used |= 1u << register_row;
-        }
-        double f[TILE_ROWS]; /* rows that were pivots stay */
-        EACH_ROW_PAIR(r) {
-          double2 v = pair_get(column, ROW(r));
-          f[r] = used >> r & 1 ? 0.0 : -v.x * d;
-          f[r + 1] = used >> (r + 1) & 1 ? 0.0 : -v.y * d;
-        }
-        if (lane == 0) {
-          chosen[mine][k] = p;
-          step_of[mine][p] = k;
-          pivots[mine][k] = pivot;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const double y = right[0][mine][tj];
-        EACH_ROW(r) x[r] = fma(f[r], y, x[r]);
-        EACH_COLUMN_PAIR(c) {
-          if (c < e) continue;
-          double2 v = pair_get(row, COLUMN(c));
-          EACH_ROW(r) {
-            t[r][c] = fma(f[r], v.x, t[r][c]);
-            t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
+          barrier(CLK_LOCAL_MEM_FENCE);
+          const int p = tile_pivot(keys[mine]);
+          const double pivot = column[p], d = 1.0 / pivot;
+          if (status == 0) status = pivot_status(fabs(pivot), k);
+          if (ti == p / 2 % P) {
+            const int register_row = p / (2 * P) * 2 + p % 2;
+            EACH_ROW(r) {
+              if (r == register_row) {
+                EACH_COLUMN_PAIR(c) {
+                  if (c >= e) pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
+                }
+                right[0][mine][tj] = x[r];
+              }
+            }
+            used |= 1u << register_row;
+          }
+          double f[TILE_ROWS]; /* rows that were pivots stay */
+          EACH_ROW_PAIR(r) {
+            double2 v = pair_get(column, ROW(r));
+            f[r] = used >> r & 1 ? 0.0 : -v.x * d;
+            f[r + 1] = used >> (r + 1) & 1 ? 0.0 : -v.y * d;
+          }
+          if (lane == 0) {
+            chosen[mine][k] = p;
+            step_of[mine][p] = k;
+            pivots[mine][k] = pivot;
+          }
+          barrier(CLK_LOCAL_MEM_FENCE);
+          const double y = right[0][mine][tj];
+          EACH_ROW(r) x[r] = fma(f[r], y, x[r]);
+          EACH_COLUMN_PAIR(c) {
+            if (c < e) continue;
+            double2 v = pair_get(row, COLUMN(c));
+            EACH_ROW(r) {
+              t[r][c] = fma(f[r], v.x, t[r][c]);
+              t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
+            }
           }
         }
       }
@@ -128,21 +124,22 @@ BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
     for (int q = Q - 1; q >= 0; q--) {
       TILE_UNROLL for (int h = 1; h >= 0; h--) {
         const int k = PAIR(e, q) + h;
-        if (k >= n) continue; /* the same for all */
-        __local double *column = columns[h][mine];
-        const int p = chosen[mine][k];
-        if (tj == q) {
-          EACH_ROW_PAIR(r) pair_put(column, ROW(r), t[r][e + h], t[r + 1][e + h]);
-        }
-        EACH_ROW(r) {
-          if (ROW(r) == p) right[h][mine][tj] = x[r];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const double y = right[h][mine][tj] / pivots[mine][k];
-        EACH_ROW_PAIR(r) {
-          double2 v = pair_get(column, ROW(r));
-          x[r] = step[r] == k ? y : step[r] < k ? fma(-v.x, y, x[r]) : x[r];
-          x[r + 1] = step[r + 1] == k ? y : step[r + 1] < k ? fma(-v.y, y, x[r + 1]) : x[r + 1];
+        if (k < n) { /* the same for all */
+          __local double *column = columns[h][mine];
+          const int p = chosen[mine][k];
+          if (tj == q) {
+            EACH_ROW_PAIR(r) pair_put(column, ROW(r), t[r][e + h], t[r + 1][e + h]);
+          }
+          EACH_ROW(r) {
+            if (ROW(r) == p) right[h][mine][tj] = x[r];
+          }
+          barrier(CLK_LOCAL_MEM_FENCE);
+          const double y = right[h][mine][tj] / pivots[mine][k];
+          EACH_ROW_PAIR(r) {
+            double2 v = pair_get(column, ROW(r));
+            x[r] = step[r] == k ? y : step[r] < k ? fma(-v.x, y, x[r]) : x[r];
+            x[r + 1] = step[r + 1] == k ? y : step[r + 1] < k ? fma(-v.y, y, x[r + 1]) : x[r + 1];
+          }
         }
       }
     }

@@ -43,6 +43,45 @@
   const long matrix = (long)get_group_id(0) * BATCH_MATRICES + mine;                               \
   const bool live = matrix < batch;
 
+/* Whether pairs of rows of all matrices lie on 16 bytes. */
+#define TILE_PAIRS(offset, step) (n % 2 == 0 && (offset) % 2 == 0 && (step) % 2 == 0)
+
+/* The elements (i, j) and (i + 1, j) from g on, those of the identity beyond the order. */
+SCL_INLINE double2 tile_load(__global const double *g, int i, int j, int n, bool live, bool pairs) {
+  double2 v = (double2)(i == j ? 1.0 : 0.0, i + 1 == j ? 1.0 : 0.0);
+  if (live && i < n && j < n) {
+    if (pairs) {
+      v = *(__global const double2 *)(g + i + j * n);
+    } else {
+      v.x = g[i + j * n];
+      if (i + 1 < n) v.y = g[i + 1 + j * n];
+    }
+  }
+  return v;
+}
+
+SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, double x,
+                           double y) {
+  if (i < n && j < n) {
+    if (pairs) {
+      *(__global double2 *)(g + i + j * n) = (double2)(x, y);
+    } else {
+      g[i + j * n] = x;
+      if (i + 1 < n) g[i + 1 + j * n] = y;
+    }
+  }
+}
+
+/* The whole matrix to the tile. */
+#define TILE_LOAD(g, pairs)                                                                        \
+  EACH_COLUMN(c) {                                                                                 \
+    EACH_ROW_PAIR(r) {                                                                             \
+      double2 v = tile_load(g, ROW(r), COLUMN(c), n, live, pairs);                                 \
+      t[r][c] = v.x;                                                                               \
+      t[r + 1][c] = v.y;                                                                           \
+    }                                                                                              \
+  }
+
 /* The status of this matrix, told by one work-item. */
 #define TILE_STATUS(status)                                                                        \
   if (lane == 0) {                                                                                 \

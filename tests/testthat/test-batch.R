@@ -116,7 +116,8 @@ test_that("determinants neither overflow nor underflow on their way", {
 
 test_that("normal densities are right, with factors and means for all or for each", {
   density <- function(y, mean, s) {
-    -length(y) / 2 * log(2 * pi) - log(det(s)) / 2 - drop(crossprod(y - mean, solve(s, y - mean))) / 2
+    z <- y - mean
+    -length(y) / 2 * log(2 * pi) - log(det(s)) / 2 - drop(crossprod(z, solve(s, z))) / 2
   }
   each_engine(for (n in c(2, 5, 11)) {
     s <- definite(n, 6)[, , c(4, 4, 4, 4, 4, 4)] + array(diag(n), c(n, n, 6))
@@ -276,4 +277,57 @@ test_that("nothing is left in memory", {
     d[, , 2]
     suppressWarnings(cl_batch_chol(d))
   }))
+})
+
+test_that("regressions by group are those of lm()", {
+  d <- as.data.frame(ChickWeight)
+  d$Square <- d$Time^2
+  lm_of <- function(g) lm(weight ~ Time + Square, d[d$Chick == g, ])
+  groups <- setdiff(levels(droplevels(d$Chick)), "18") # which has two rows
+  each_engine({
+    fit <- suppressWarnings(cl_batch_lm(weight ~ Time + Square, d, group = Chick))
+    expect_identical(rownames(coef(fit)), levels(d$Chick))
+    expect_identical(which(fit$info != 0), c("18" = which(levels(d$Chick) == "18")))
+    expect_true(all(is.nan(coef(fit)["18", ])))
+    long <- as.data.frame(fit)
+    for (g in groups) {
+      one <- lm_of(g)
+      expect_close(coef(fit)[g, ], coef(one), 1e-11)
+      expect_close(fit$std.error[g, ], summary(one)$coefficients[, 2], 1e-11)
+      expect_close(long$p.value[long$group == g], summary(one)$coefficients[, 4], 1e-9)
+      expect_close(sigma(fit)[g], sigma(one), 1e-11)
+      expect_close(vcov(fit)[, , g], vcov(one), 1e-10)
+      expect_close(residuals(fit)[d$Chick == g], residuals(one), 1e-11, scale = 100)
+    }
+    expect_identical(nobs(fit)[["1"]], sum(d$Chick == 1))
+    expect_output(print(fit), "50 groups, 3 coefficients, 578 observations")
+  })
+})
+
+test_that("regressions by group stay accurate where the columns are nearly parallel", {
+  set.seed(7)
+  t <- rep(1e4 + 1:50, 6) # cond(X) about 1e6 after scaling
+  g <- rep(letters[1:6], each = 50)
+  y <- 3 - 2 * (t - 1e4) + rnorm(300)
+  each_engine({
+    fit <- cl_batch_lm(cbind(1, t), y, g)
+    for (i in 1:6) {
+      one <- lm(y[g == letters[i]] ~ t[g == letters[i]])
+      expect_close(unname(coef(fit)[i, ]), unname(coef(one)), 1e-7)
+      expect_close(unname(fit$std.error[i, ]), unname(summary(one)$coefficients[, 2]), 1e-4)
+    }
+  })
+})
+
+test_that("bad input to regressions by group is refused, collinear groups are told of", {
+  x <- cbind(1, 1:12)
+  g <- rep(1:3, 4)
+  expect_fault(cl_batch_lm(x, 1:11, g), "argument", argument = "y")
+  expect_fault(cl_batch_lm(x, 1:12, 1:3), "argument", argument = "group")
+  expect_fault(cl_batch_lm(replace(x, 3, NA), 1:12, g), "argument", argument = "x")
+  expect_fault(cl_batch_lm(x, 1:12, replace(g, 1, NA)), "argument", argument = "group")
+  x <- cbind(x, ifelse(g == 2, 2 * x[, 2] + 1, x[, 2]^2))
+  expect_warning(fit <- cl_batch_lm(x, sin(1:12), g), class = "statcl_warning_batch")
+  expect_identical(unname(fit$info), c(0L, 3L, 0L))
+  expect_fault(cl_batch_lm(x, sin(1:12), g, on_error = "stop"), "singular", matrix = 2L, index = 3L)
 })
