@@ -9,10 +9,10 @@
 #include "scl_host_lanes.h"
 #include "scl_threads.h"
 
-enum { CHUNK = 32 };              /* right-hand sides, or terms of a product, at a time */
-#define THREADS_FROM 2e5          /* operations that pay for threads */
-#define ROUND 2e8                 /* operations between two looks at the user's wish to stop */
-#define LARGE_PRODUCT (128 * 128) /* elements from which a product is left to BLAS */
+enum { CHUNK = 32 };         /* right-hand sides, or terms of a product, at a time */
+#define THREADS_FROM 2e5     /* operations that pay for threads */
+#define ROUND 2e8            /* operations between two looks at the user's wish to stop */
+#define LARGE_PRODUCT 2000.0 /* multiplications from which a product is left to BLAS */
 
 static const double log_two_pi = 1.837877066409345483561;
 
@@ -299,7 +299,9 @@ static scl_status large_products(scl_context *ctx, const scl_batch_pass *p) {
 }
 
 scl_status scl_host_batch(scl_context *ctx, const scl_batch_pass *p) {
-  if (p->op == SCL_BATCH_MATMUL && p->m * p->n > LARGE_PRODUCT) return large_products(ctx, p);
+  if (p->op == SCL_BATCH_MATMUL && (double)p->m * (double)p->n * (double)p->k > LARGE_PRODUCT) {
+    return large_products(ctx, p);
+  }
   batch_work work = {.pass = p};
   size_t blocks = (p->batch + SCL_LANES - 1) / SCL_LANES;
   double cost = block_cost(p), round = ROUND / cost;

@@ -23,9 +23,10 @@ SCL_INLINE int invert_by_cofactors(double *a) {
 }
 #endif
 
-/* The columns stay in the order of the pivots: column k belongs at origin[k]. */
+/* The columns stay in the order of the pivots: column k belongs at origin[k]. Orders up to 3 put
+ * them in order in registers: then origin[k] is a constant. */
 SCL_INLINE int invert_by_elimination(double *a, int *origin) {
-  int status = 0;
+  int status = 0, row[BATCH_N];
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) origin[k] = k;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     int p = k;
@@ -44,10 +45,13 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
         AT(k, j) = swap ? v : u;
         AT(i, j) = swap ? u : v;
       }
+#if BATCH_N > 3
       int u = origin[k], v = origin[i];
       origin[k] = swap ? v : u;
       origin[i] = swap ? u : v;
+#endif
     }
+    row[k] = p;
     double d = 1.0 / AT(k, k);
     AT(k, k) = 1.0;
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(k, j) *= d;
@@ -58,6 +62,18 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
       SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
     }
   }
+#if BATCH_N <= 3
+  SCL_UNROLL for (int k = BATCH_N - 2; k >= 0; k--) {
+    SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
+      bool swap = row[k] == j;
+      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
+        double u = AT(i, k), v = AT(i, j);
+        AT(i, k) = swap ? v : u;
+        AT(i, j) = swap ? u : v;
+      }
+    }
+  }
+#endif
   return status;
 }
 

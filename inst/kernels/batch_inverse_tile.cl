@@ -42,18 +42,15 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __glob
             f[r] = -v.x * d;
             f[r + 1] = -v.y * d;
           }
-          if (ti == p / 2 % P) {
-            const int register_row = p / (2 * P) * 2 + p % 2;
-            EACH_ROW(r) {
-              if (r == register_row) { /* becomes 0 + d * itself */
-                EACH_COLUMN_PAIR(c) {
-                  pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
-                  t[r][c] = t[r][c + 1] = 0.0;
-                }
-                f[r] = d;
+          EACH_ROW(r) {
+            if (ROW(r) == p) { /* becomes 0 + d * itself */
+              EACH_COLUMN_PAIR(c) {
+                pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
+                t[r][c] = t[r][c + 1] = 0.0;
               }
+              f[r] = d;
+              used |= 1u << r;
             }
-            used |= 1u << register_row;
           }
           if (lane == 0) {
             chosen[mine][k] = p;

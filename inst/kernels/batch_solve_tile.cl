@@ -72,17 +72,14 @@ BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
           const int p = tile_pivot(keys[mine]);
           const double pivot = column[p], d = 1.0 / pivot;
           if (status == 0) status = pivot_status(fabs(pivot), k);
-          if (ti == p / 2 % P) {
-            const int register_row = p / (2 * P) * 2 + p % 2;
-            EACH_ROW(r) {
-              if (r == register_row) {
-                EACH_COLUMN_PAIR(c) {
-                  if (c >= e) pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
-                }
-                right[0][mine][tj] = x[r];
+          EACH_ROW(r) {
+            if (ROW(r) == p) {
+              EACH_COLUMN_PAIR(c) {
+                if (c >= e) pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
               }
+              right[0][mine][tj] = x[r];
+              used |= 1u << r;
             }
-            used |= 1u << register_row;
           }
           double f[TILE_ROWS]; /* rows that were pivots stay */
           EACH_ROW_PAIR(r) {
