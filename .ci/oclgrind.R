@@ -70,6 +70,27 @@ topics <- list(
     a[9, 9] <- -1
     same(tryCatch(cl_chol(a), statcl_error_not_pd = function(e) e$order))
   },
+  batch = function() {
+    # Every order of a kernel that takes several is run: they differ in what lies beyond it.
+    for (n in 1:33) {
+      batch <- if (n <= 8) 3 else 2
+      a <- array(unlist(lapply(seq_len(batch), function(q) {
+        tcrossprod(triangle(n)) + diag(n)
+      })), c(n, n, batch))
+      b <- array(rnorm(n * 2 * batch), c(n, 2, batch))
+      a[, , batch] <- 0
+      r <- suppressWarnings(cl_batch_chol(a))
+      r[, , batch] <- diag(n)
+      fine <- function(x) x[, , -batch, drop = FALSE]
+      same(r, suppressWarnings(fine(cl_batch_inverse(a))),
+           suppressWarnings(fine(cl_batch_solve(a, b))), cl_batch_det(a),
+           cl_batch_tri_solve(r, b, upper = TRUE), cl_batch_matmul(a, b),
+           cl_batch_mvn_lpdf(matrix(b[, 1, ], n), chol = r),
+           cl_batch_chol_adjoint(aperm(r, c(2, 1, 3)), array(cos(seq_along(a)), dim(a))))
+    }
+    same(cl_batch_matmul(array(sin(1:2310), c(35, 33, 2)), array(cos(1:2310), c(35, 33, 2)),
+                         transpose_b = TRUE))
+  },
   glm = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
     for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 103), c(35, 220))) {

@@ -154,7 +154,8 @@ fit_groups <- function(x, y, group, on_error) {
 group_info <- function(root, size, p) {
   pivots <- matrix(root[cbind(rep(seq_len(p), length(size)), rep(seq_len(p), length(size)),
                               rep(seq_along(size), each = p))], p)
-  info <- apply(is.na(pivots) | pivots < 1e-7, 2L, function(small) if (any(small)) which(small)[1L] else 0L)
+  small <- is.na(pivots) | pivots < 1e-7
+  info <- apply(small, 2L, function(x) if (any(x)) which(x)[1L] else 0L)
   bad <- attr(root, "info")
   if (!is.null(bad)) info[!bad %in% 0L] <- bad[!bad %in% 0L]
   ifelse(size < p & info == 0L, size + 1L, info)

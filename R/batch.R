@@ -19,8 +19,9 @@
 #'   does for all, but then grows: about 2 at 1e3, 20 at 1e5, 700 at 1e8 and 1e5 at 1e12 (3 x 3,
 #'   measured). On a device both take the same time, since memory is what limits them, so `"auto"`
 #'   is pivoting.
-#' * `cl_batch_chol()`: upper factors as [chol()] gives them, or lower ones. Only the lower triangles
-#'   of `a` are read. `cl_batch_chol_adjoint()` is the reverse mode, [cl_chol_adjoint()] of each.
+#' * `cl_batch_chol()`: upper factors as [chol()] gives them, or lower ones. Only the lower
+#'   triangles of `a` are read. `cl_batch_chol_adjoint()` is the reverse mode,
+#'   [cl_chol_adjoint()] of each.
 #' * `cl_batch_solve()`: solutions of `a x = b` by elimination with row pivoting.
 #' * `cl_batch_tri_solve()`: as [cl_tri_solve()]; one triangle is read.
 #' * `cl_batch_det()`: determinants, or logarithms of their sizes with the signs as attribute
@@ -390,85 +391,4 @@ cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c(
     names(value) <- if (is.null(y$names[[3L]])) chol$names[[3L]] else y$names[[3L]]
   }
   batch_report(value, result$status, on_error, "singular")
-}
-
-# ---- lists --------------------------------------------------------------------------------------
-
-# A list of square base matrices as double, checked; the condition names the element.
-list_of_squares <- function(a, argument) {
-  lapply(seq_along(a), function(i) {
-    x <- check_numeric(a[[i]], sprintf("%s[[%d]]", argument, i))
-    if (is.null(dim(x)) && length(x) == 1L) dim(x) <- c(1L, 1L)
-    if (is.null(dim(x)) || dim(x)[1L] != dim(x)[2L]) {
-      abort_argument(argument, sprintf("'%s[[%d]]' must be a square matrix, not %s", argument, i,
-                                       describe(x)))
-    }
-    check_order(dim(x)[1L], argument)
-    x
-  })
-}
-
-# Runs `call(places)` for the places of each kind, which gives list(value, status) with a matrix
-# for each in an array, and puts the results back in order.
-by_kind <- function(kind, call) {
-  result <- vector("list", length(kind))
-  status <- raw(length(kind))
-  for (places in split(seq_along(kind), kind)) {
-    part <- call(places)
-    for (i in seq_along(places)) result[[places[i]]] <- part$value(i)
-    status[places] <- part$status
-  }
-  list(value = result, status = status)
-}
-
-stack <- function(x) unlist(x, use.names = FALSE)
-
-batch_chol_list <- function(a, lower, on_error) {
-  x <- list_of_squares(a, "a")
-  n <- vapply(x, nrow, 0L)
-  result <- by_kind(n, function(places) {
-    order <- n[places[1L]]
-    count <- length(places)
-    where <- where_for("batch", as.numeric(order)^3 * count)
-    part <- .Call(r_batch_chol, as.double(stack(x[places])), order, count, !lower, where)
-    each <- order^2
-    list(status = part$status, value = function(i) {
-      matrix(part$value[(i - 1) * each + seq_len(each)], order, dimnames = dimnames(x[[places[i]]]))
-    })
-  })
-  names(result$value) <- names(a)
-  batch_report(result$value, result$status, on_error, "not_pd")
-}
-
-batch_solve_list <- function(a, b, on_error) {
-  x <- list_of_squares(a, "a")
-  if (!is.list(b) || is.object(b) || length(b) != length(a)) {
-    abort_argument("b", sprintf("'b' must be a list of %d right-hand sides, as 'a' is of matrices",
-                                length(a)))
-  }
-  n <- vapply(x, nrow, 0L)
-  right <- lapply(seq_along(b), function(i) check_numeric(b[[i]], sprintf("b[[%d]]", i)))
-  wrong <- which(vapply(right, NROW, 0L) != n)
-  if (length(wrong) > 0L) {
-    i <- wrong[1L]
-    abort_argument("b", sprintf("'b[[%d]]' must have %d rows, not %d", i, n[i], NROW(right[[i]])))
-  }
-  k <- vapply(right, NCOL, 0L)
-  result <- by_kind(paste(n, k), function(places) {
-    order <- n[places[1L]]
-    columns <- k[places[1L]]
-    count <- length(places)
-    where <- where_for("batch", as.numeric(order)^2 * (order + columns) * count)
-    part <- .Call(r_batch_solve, as.double(stack(x[places])), as.double(stack(right[places])),
-                  order, columns, count, where)
-    each <- order * columns
-    list(status = part$status, value = function(i) {
-      solution <- part$value[(i - 1) * each + seq_len(each)]
-      if (is.null(dim(right[[places[i]]]))) return(solution)
-      matrix(solution, order, columns,
-             dimnames = list(colnames(x[[places[i]]]), colnames(right[[places[i]]])))
-    })
-  })
-  names(result$value) <- names(a)
-  batch_report(result$value, result$status, on_error, "singular")
 }

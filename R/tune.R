@@ -6,7 +6,8 @@
 #' `statcl.thresholds`, for example in `.Rprofile`.
 #'
 #' @param ops names of operations as in [cl_thresholds()]; those that can be measured are `"chol"`,
-#'   `"chol_adjoint"`, `"matmul"`, `"tri_solve"`, `"tri_inverse"`, `"glm"`, `"covariance"`.
+#'   `"chol_adjoint"`, `"matmul"`, `"tri_solve"`, `"tri_inverse"`, `"glm"`, `"covariance"`,
+#'   `"batch"`.
 #' @param seconds time to spend on each operation, about.
 #' @param verbose whether to print each measurement.
 #' @return The named vector of measured thresholds, invisibly; `Inf` where the device was never
@@ -63,6 +64,10 @@ tune_tasks <- function() {
     covariance = task(rows, function(n) {
       x <- uniform(n, 3)
       function() cl_cov(x, kernel = k_exp_quad())
+    }),
+    batch = task(16^3 * 4^(2:8), function(size) {
+      a <- array(spd(16), c(16, 16, size / 16^3))
+      function() cl_batch_inverse(a)
     }))
 }
 

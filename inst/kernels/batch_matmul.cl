@@ -40,17 +40,19 @@ batch_matmul_tiled(const int batch, const int m, const int n, const int k, const
   SCL_UNROLL for (int u = 0; u < EACH; u++) {
     SCL_UNROLL for (int v = 0; v < EACH; v++) sum[u][v] = 0.0;
   }
+  const bool ta = (flags & BATCH_TRANSPOSE) != 0, tb = (flags & BATCH_TRANSPOSE_B) != 0;
   a += a0 + matrix * step_a;
   b += b0 + matrix * step_b;
   for (int q0 = 0; q0 < k; q0 += DEPTH) {
     for (int e = item; e < TILE * DEPTH; e += SIDE * SIDE) {
-      /* Neighbours in a group read neighbours in memory. */
-      bool ta = (flags & BATCH_TRANSPOSE) != 0, tb = (flags & BATCH_TRANSPOSE_B) != 0;
-      int i = ta ? e / DEPTH : e % TILE, q = ta ? e % DEPTH : e / TILE;
+      /* Neighbours in a group read neighbours in memory. (No % beside /: see batch_small.h.) */
+      const int slow_d = e / DEPTH, fast_d = e - slow_d * DEPTH;
+      const int slow_t = e / TILE, fast_t = e - slow_t * TILE;
+      int i = ta ? slow_d : fast_t, q = ta ? fast_d : slow_t;
       bool inside = row + i < m && q0 + q < k;
       long at = ta ? q0 + q + (long)(row + i) * k : row + i + (long)(q0 + q) * m;
       as[q][i] = inside ? a[at] : 0.0;
-      i = tb ? e % TILE : e / DEPTH, q = tb ? e / TILE : e % DEPTH;
+      i = tb ? fast_t : slow_d, q = tb ? slow_t : fast_d;
       inside = column + i < n && q0 + q < k;
       at = tb ? column + i + (long)(q0 + q) * n : q0 + q + (long)(column + i) * k;
       bs[q][i] = inside ? b[at] : 0.0;

@@ -1,10 +1,12 @@
-/* Batches of matrices of order 9 to 128: P x Q work-items a matrix, BATCH_MATRICES matrices a group.
+/* Batches of matrices of order 9 to 128: P x Q work-items a matrix, BATCH_MATRICES a group.
  *
- * Work-item (ti, tj) holds in registers pairs of rows, 2 ti + 2 P r, and pairs of columns, 2 tj + 2
- * Q c: t[r][c] is element (ROW(r), COLUMN(c)). So every work-item has work until the last columns, a
+ * Work-item (ti, tj) holds in registers pairs of rows, 2 ti + 2 P r, and of columns, 2 tj + 2 Q c:
+ * t[r][c] is element (ROW(r), COLUMN(c)). So every work-item has work until the last columns, a
  * step of elimination needs TILE_ROWS + TILE_COLUMNS numbers from local memory, two at a time, for
  * TILE_ROWS * TILE_COLUMNS multiplications, and register numbers are constants when the loop over
- * columns runs over their pairs of registers outside, unrolled (PAIR), and over tj inside (q).
+ * columns runs over their pairs of registers outside, unrolled (PAIR), and over tj inside (q). No
+ * condition may compare a register number with a variable: compilers then use the variable as an
+ * index, and the tile leaves the registers.
  * Rows and columns beyond the order n are those of an identity matrix.
  *
  * Defined by whoever builds: BATCH_KERNEL, BATCH_N (the largest order), BATCH_P, BATCH_Q (divides
@@ -38,13 +40,21 @@
 /* Where a work-item is: its lane, its place in the tile, its matrix in the group and in the batch.
  */
 #define TILE_PLACE                                                                                 \
-  const int item = (int)get_local_id(0), lane = item % LANES, mine = item / LANES;                 \
-  const int ti = lane % P, tj = lane / P;                                                          \
+  const int item = (int)get_local_id(0), mine = item / LANES, lane = item - mine * LANES;          \
+  const int tj = lane / P, ti = lane - tj * P;                                                     \
   const long matrix = (long)get_group_id(0) * BATCH_MATRICES + mine;                               \
   const bool live = matrix < batch;
 
 /* Whether pairs of rows of all matrices lie on 16 bytes. */
 #define TILE_PAIRS(offset, step) (n % 2 == 0 && (offset) % 2 == 0 && (step) % 2 == 0)
+
+/* A pair to a place on 16 bytes. vstore2() would do, but knows of 8 bytes only. Elsewhere it does:
+ * the simulator that looks for faults takes the first form for a store of nothing. */
+#ifdef __NV_CL_C_VERSION
+#define STORE_PAIR(at, space, x, y) *(space double2 *)(at) = (double2)(x, y)
+#else
+#define STORE_PAIR(at, space, x, y) vstore2((double2)(x, y), 0, at)
+#endif
 
 /* The elements (i, j) and (i + 1, j) from g on, those of the identity beyond the order. */
 SCL_INLINE double2 tile_load(__global const double *g, int i, int j, int n, bool live, bool pairs) {
@@ -64,7 +74,7 @@ SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, 
                            double y) {
   if (i < n && j < n) {
     if (pairs) {
-      *(__global double2 *)(g + i + j * n) = (double2)(x, y);
+      STORE_PAIR(g + i + j * n, __global, x, y);
     } else {
       g[i + j * n] = x;
       if (i + 1 < n) g[i + 1 + j * n] = y;
@@ -95,7 +105,7 @@ SCL_INLINE double2 pair_get(__local const double *s, int i) {
 }
 
 SCL_INLINE void pair_put(__local double *s, int i, double x, double y) {
-  *(__local double2 *)(s + i) = (double2)(x, y);
+  STORE_PAIR(s + i, __local, x, y);
 }
 
 SCL_INLINE int pivot_status(double size, int k) {
