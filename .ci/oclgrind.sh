@@ -44,7 +44,12 @@ clean() {
     head -n 40 "$OCLGRIND_LOG"
   fi
 }
-for topic in $(Rscript .ci/oclgrind.R --list); do clean "$topic"; done
+# Not optimised: the optimiser leaves a declaration in the kernels of likelihoods that the simulator
+# does not know.
+plain() { OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
+for topic in $(Rscript .ci/oclgrind.R --list); do
+  if [ "$topic" = glm ]; then plain clean glm; else clean "$topic"; fi
+done
 
 # The simulator is taken for a GPU; these topics have kernels of their own for CPUs. Not optimised:
 # its check of uninitialised values fails in the optimiser's shuffles of vectors.
@@ -78,7 +83,7 @@ planted() {
 barrier='s/barrier *\(CLK_LOCAL_MEM_FENCE\) *;//'
 planted reduce reduce.cl "$barrier" 'data race|[Uu]ninitialized'
 planted covariance covariance.cl "$barrier" 'data race'
-planted glm glm_pass.cl 's/^    barrier\(CLK_LOCAL_MEM_FENCE\);$//' 'data race'
+plain planted glm glm_pass.cl 's/^    barrier\(CLK_LOCAL_MEM_FENCE\);$//' 'data race'
 planted elementwise elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
 planted covariance covariance.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' '[Uu]ninitialized'
 on_cpu planted products gemm_cpu.cl 's/r < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'

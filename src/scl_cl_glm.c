@@ -325,9 +325,7 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   destination d = {.to = pass->results, .numbers = numbers};
   SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
   if (numbers * sizeof(double) <= d.staging->piece) {
-    d.piece = d.staging->next;
-    d.staging->next = (d.piece + 1) % SCL_CL_PIECES;
-    SCL_TRY(scl_cl_staging_wait(cl, d.staging, d.piece));
+    SCL_TRY(scl_cl_staging_take(cl, d.staging, &d.piece));
     d.to = scl_cl_staging_at(d.staging, d.piece);
   } else {
     d.staging = NULL;
