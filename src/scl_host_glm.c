@@ -11,7 +11,8 @@
 enum {
   BLOCK_BYTES = 256 * 1024, /* of X: about a second-level cache */
   BLOCK_ROWS = 1024,        /* at most */
-  LEAST_ROWS = 16           /* for any number of columns: products need some length */
+  LEAST_ROWS = 16,          /* for any number of columns: products need some length */
+  CHUNK = 64                /* rows whose terms are added before their sum is added exactly */
 };
 
 static size_t rows_of_block(size_t p, size_t predictors) {
@@ -46,23 +47,20 @@ typedef struct {
   exact_sum *sums;
 } worker;
 
-static void add_own(worker *w, size_t m, double y, glm_term term) {
-  const scl_glm_pass *pass = w->pass;
-  exact_sum *own = w->sums + pass->vectors + m * pass->own_sums;
-  if (GLM_FAMILY_OWN(pass->family) != SCL_GLM_CUTS) {
-    add(own, term.d_own);
-    return;
-  }
+/* The derivatives by the cuts on both sides of a class. */
+static void add_cuts(worker *w, size_t m, double y, glm_term term) {
+  exact_sum *own = w->sums + w->pass->vectors + m * w->pass->own_sums;
   size_t above = (size_t)y - 1;
-  if (above < pass->own_sums) add(own + above, term.d_own);
+  if (above < w->pass->own_sums) add(own + above, term.d_own);
   if (above > 0) add(own + above - 1, term.d_low);
 }
 
-/* Predictors of vector m become residuals, for `rows` rows from `first`. */
-static void link_rows(worker *w, size_t m, size_t first, size_t rows) {
+/* Predictors of vector m become residuals, for `rows` rows, at most CHUNK, from row `first` of X,
+ * which is row `at` of the block. */
+static void link_rows(worker *w, size_t m, size_t first, size_t at, size_t rows) {
   const scl_glm_pass *pass = w->pass;
   const double *own_at = w->owns + m * pass->owns;
-  double *eta = w->eta + m * pass->classes * w->step;
+  double *eta = w->eta + m * pass->classes * w->step + at, value = 0.0, d_own = 0.0;
   scl_glm_own kind = GLM_FAMILY_OWN(pass->family);
   bool coupled = GLM_FAMILY_COUPLED(pass->family), has_datum = GLM_FAMILY_DATUM(pass->family);
   glm_own own = glm_own_none();
@@ -70,18 +68,21 @@ static void link_rows(worker *w, size_t m, size_t first, size_t rows) {
   for (size_t i = 0; i < rows; i++) {
     double y = w->y[first + i];
     if (coupled) {
-      add(w->sums + m, glm_classes(y, eta + i, (scl_long)w->step, (int)pass->classes));
+      value += glm_classes(y, eta + i, (scl_long)w->step, (int)pass->classes);
       continue;
     }
     if (kind == SCL_GLM_CUTS) own = glm_own_cuts(own_at, (int)pass->owns, y);
     if (pass->row_own) own = glm_own_number(w->row_own[m * w->n + first + i]);
     double datum = has_datum ? w->y[pass->y.ld + first + i] : 0.0;
     glm_term term = glm_family_term((int)pass->family, y, datum, eta[i], own);
-    add(w->sums + m, glm_term_value((int)pass->family, term));
+    value += glm_term_value((int)pass->family, term);
     eta[i] = term.d_eta;
-    if (pass->own_sums > 0) add_own(w, m, y, term);
+    d_own += term.d_own;
+    if (kind == SCL_GLM_CUTS && pass->own_sums > 0) add_cuts(w, m, y, term);
     if (pass->d_own_rows != NULL) pass->d_own_rows[m * w->n + first + i] = term.d_own;
   }
+  add(w->sums + m, value);
+  if (kind != SCL_GLM_CUTS && pass->own_sums > 0) add(w->sums + pass->vectors + m, d_own);
 }
 
 /* eta += X beta, or d_beta += X' eta, for `rows` rows from `first`. */
@@ -123,10 +124,17 @@ static void pass_block(worker *w, size_t first, size_t rows) {
       w->eta[v * w->step + i] = w->alpha[pass->row_alpha ? v * w->n + first + i : v];
   }
   multiply(w, false, first, rows);
-  for (size_t m = 0; m < pass->vectors; m++) link_rows(w, m, first, rows);
+  for (size_t m = 0; m < pass->vectors; m++) {
+    for (size_t i = 0; i < rows; i += CHUNK)
+      link_rows(w, m, first + i, i, rows - i < CHUNK ? rows - i : CHUNK);
+  }
   for (size_t v = 0; v < w->predictors; v++) {
     const double *residual = w->eta + v * w->step;
-    for (size_t i = 0; i < rows; i++) add(d_alpha + v, residual[i]);
+    for (size_t i = 0; i < rows; i += CHUNK) {
+      double sum = 0.0;
+      for (size_t j = i; j < rows && j < i + CHUNK; j++) sum += residual[j];
+      add(d_alpha + v, sum);
+    }
     if (pass->d_alpha_rows != NULL)
       memcpy(pass->d_alpha_rows + v * w->n + first, residual, rows * sizeof *residual);
   }
