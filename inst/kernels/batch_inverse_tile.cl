@@ -15,63 +15,52 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __glob
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
   in += in0 + matrix * step_in;
-  TILE_LOAD(in, TILE_PAIRS(in0, step_in))
+  TILE_LOAD(in, SINGLE, TILE_PAIRS(in0, step_in))
   EACH_ROW(r) used |= ROW(r) < n ? 0u : 1u << r;
-  EACH_COLUMN_PAIR(b) {
-    for (int q = 0; q < Q && PAIR(b, q) < n; q++) {
-      TILE_UNROLL for (int h = 0; h < 2; h++) {
-        const int k = PAIR(b, q) + h;
-        if (k < n) { /* an odd order ends within a pair */
-          __local double *column = columns[h][mine], *row = rows[mine];
-          if (tj == q) {
-            ulong best = 0;
-            EACH_ROW_PAIR(r) {
-              pair_put(column, ROW(r), t[r][b + h], t[r + 1][b + h]);
-              best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][b + h], ROW(r)));
-              best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][b + h], ROW(r + 1)));
-            }
-            keys[mine][ti] = best;
-          }
-          barrier(CLK_LOCAL_MEM_FENCE);
-          const int p = tile_pivot(keys[mine]);
-          const double pivot = column[p], d = 1.0 / pivot;
-          if (status == 0) status = pivot_status(fabs(pivot), k);
-          double f[TILE_ROWS];
-          EACH_ROW_PAIR(r) {
-            double2 v = pair_get(column, ROW(r));
-            f[r] = -v.x * d;
-            f[r + 1] = -v.y * d;
-          }
-          EACH_ROW(r) {
-            if (ROW(r) == p) { /* becomes 0 + d * itself */
-              EACH_COLUMN_PAIR(c) {
-                pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
-                t[r][c] = t[r][c + 1] = 0.0;
-              }
-              f[r] = d;
-              used |= 1u << r;
-            }
-          }
-          if (lane == 0) {
-            chosen[mine][k] = p;
-            step_of[mine][p] = k;
-          }
-          barrier(CLK_LOCAL_MEM_FENCE);
-          if (tj == q) { /* column k of the result: 0 + f */
-            EACH_ROW(r) t[r][b + h] = 0.0;
-          }
-          EACH_COLUMN_PAIR(c) {
-            double2 v = pair_get(row, COLUMN(c));
-            if (c == b && tj == q) {
-              if (h == 0) v.x = 1.0;
-              if (h == 1) v.y = 1.0;
-            }
-            EACH_ROW(r) {
-              t[r][c] = fma(f[r], v.x, t[r][c]);
-              t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
-            }
-          }
+  EACH_COLUMN(b) { /* register column of column k */
+    for (int q = 0; q < Q && b * Q + q < n; q++) {
+      const int k = b * Q + q;
+      __local double *column = columns[k & 1][mine], *row = rows[mine];
+      if (tj == q) {
+        ulong best = 0;
+        EACH_ROW_PAIR(r) {
+          pair_put(column, ROW(r), t[r][b], t[r + 1][b]);
+          best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][b], ROW(r)));
+          best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][b], ROW(r + 1)));
         }
+        keys[mine][ti] = best;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      const int p = tile_pivot(keys[mine]);
+      const double pivot = column[p], d = 1.0 / pivot;
+      if (status == 0) status = pivot_status(fabs(pivot), k);
+      double f[TILE_ROWS];
+      EACH_ROW_PAIR(r) {
+        double2 v = pair_get(column, ROW(r));
+        f[r] = -v.x * d;
+        f[r + 1] = -v.y * d;
+      }
+      EACH_ROW(r) {
+        if (ROW(r) == p) { /* becomes 0 + d * itself */
+          EACH_COLUMN(c) {
+            row[SINGLE(c)] = t[r][c];
+            t[r][c] = 0.0;
+          }
+          f[r] = d;
+          used |= 1u << r;
+        }
+      }
+      if (lane == 0) {
+        chosen[mine][k] = p;
+        step_of[mine][p] = k;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (tj == q) { /* column k of the result: 0 + f */
+        EACH_ROW(r) t[r][b] = 0.0;
+      }
+      EACH_COLUMN(c) {
+        const double v = c == b && tj == q ? 1.0 : row[SINGLE(c)];
+        EACH_ROW(r) t[r][c] = fma(f[r], v, t[r][c]);
       }
     }
   }
@@ -79,8 +68,8 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __glob
   if (!live) return;
   out += out0 + matrix * step_out;
   EACH_COLUMN(c) {
-    if (COLUMN(c) < n) {
-      const int j = chosen[mine][COLUMN(c)];
+    if (SINGLE(c) < n) {
+      const int j = chosen[mine][SINGLE(c)];
       EACH_ROW(r) {
         if (ROW(r) < n) out[step_of[mine][ROW(r)] + j * n] = status == 0 ? t[r][c] : NAN;
       }

@@ -47,63 +47,56 @@ BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
   in += in0 + matrix * step_in;
-  TILE_LOAD(in, TILE_PAIRS(in0, step_in))
+  TILE_LOAD(in, SINGLE, TILE_PAIRS(in0, step_in))
   EACH_ROW(r) {
     bool there = live && !(flags & BATCH_DET) && own < count_b && ROW(r) < n;
     x[r] = there ? b[b0 + matrix * step_b + ROW(r) + (long)own * n] : 0.0;
     used |= ROW(r) < n ? 0u : 1u << r;
   }
-  EACH_COLUMN_PAIR(e) {
-    for (int q = 0; q < Q && PAIR(e, q) < n; q++) {
-      TILE_UNROLL for (int h = 0; h < 2; h++) {
-        const int k = PAIR(e, q) + h;
-        if (k < n) { /* an odd order ends within a pair */
-          __local double *column = columns[h][mine], *row = rows[mine];
-          if (tj == q) {
-            ulong best = 0;
-            EACH_ROW_PAIR(r) {
-              pair_put(column, ROW(r), t[r][e + h], t[r + 1][e + h]);
-              best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][e + h], ROW(r)));
-              best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][e + h], ROW(r + 1)));
-            }
-            keys[mine][ti] = best;
-          }
-          barrier(CLK_LOCAL_MEM_FENCE);
-          const int p = tile_pivot(keys[mine]);
-          const double pivot = column[p], d = 1.0 / pivot;
-          if (status == 0) status = pivot_status(fabs(pivot), k);
-          EACH_ROW(r) {
-            if (ROW(r) == p) {
-              EACH_COLUMN_PAIR(c) {
-                if (c >= e) pair_put(row, COLUMN(c), t[r][c], t[r][c + 1]);
-              }
-              right[0][mine][tj] = x[r];
-              used |= 1u << r;
-            }
-          }
-          double f[TILE_ROWS]; /* rows that were pivots stay */
-          EACH_ROW_PAIR(r) {
-            double2 v = pair_get(column, ROW(r));
-            f[r] = used >> r & 1 ? 0.0 : -v.x * d;
-            f[r + 1] = used >> (r + 1) & 1 ? 0.0 : -v.y * d;
-          }
-          if (lane == 0) {
-            chosen[mine][k] = p;
-            step_of[mine][p] = k;
-            pivots[mine][k] = pivot;
-          }
-          barrier(CLK_LOCAL_MEM_FENCE);
-          const double y = right[0][mine][tj];
-          EACH_ROW(r) x[r] = fma(f[r], y, x[r]);
-          EACH_COLUMN_PAIR(c) {
-            if (c < e) continue;
-            double2 v = pair_get(row, COLUMN(c));
-            EACH_ROW(r) {
-              t[r][c] = fma(f[r], v.x, t[r][c]);
-              t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
-            }
-          }
+  EACH_COLUMN(e) { /* register column of column k */
+    for (int q = 0; q < Q && e * Q + q < n; q++) {
+      const int k = e * Q + q;
+      __local double *column = columns[k & 1][mine], *row = rows[mine];
+      if (tj == q) {
+        ulong best = 0;
+        EACH_ROW_PAIR(r) {
+          pair_put(column, ROW(r), t[r][e], t[r + 1][e]);
+          best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][e], ROW(r)));
+          best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][e], ROW(r + 1)));
         }
+        keys[mine][ti] = best;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      const int p = tile_pivot(keys[mine]);
+      const double pivot = column[p], d = 1.0 / pivot;
+      if (status == 0) status = pivot_status(fabs(pivot), k);
+      EACH_ROW(r) {
+        if (ROW(r) == p) {
+          EACH_COLUMN(c) {
+            if (c >= e) row[SINGLE(c)] = t[r][c];
+          }
+          right[0][mine][tj] = x[r];
+          used |= 1u << r;
+        }
+      }
+      double f[TILE_ROWS]; /* rows that were pivots stay */
+      EACH_ROW_PAIR(r) {
+        double2 v = pair_get(column, ROW(r));
+        f[r] = used >> r & 1 ? 0.0 : -v.x * d;
+        f[r + 1] = used >> (r + 1) & 1 ? 0.0 : -v.y * d;
+      }
+      if (lane == 0) {
+        chosen[mine][k] = p;
+        step_of[mine][p] = k;
+        pivots[mine][k] = pivot;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      const double y = right[0][mine][tj];
+      EACH_ROW(r) x[r] = fma(f[r], y, x[r]);
+      EACH_COLUMN(c) {
+        if (c < e) continue;
+        const double v = row[SINGLE(c)];
+        EACH_ROW(r) t[r][c] = fma(f[r], v, t[r][c]);
       }
     }
   }
@@ -117,27 +110,23 @@ BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
   }
   int step[TILE_ROWS];
   EACH_ROW(r) step[r] = ROW(r) < n ? step_of[mine][ROW(r)] : BATCH_N;
-  TILE_UNROLL for (int e = TILE_COLUMNS - 2; e >= 0; e -= 2) {
-    for (int q = Q - 1; q >= 0; q--) {
-      TILE_UNROLL for (int h = 1; h >= 0; h--) {
-        const int k = PAIR(e, q) + h;
-        if (k < n) { /* the same for all */
-          __local double *column = columns[h][mine];
-          const int p = chosen[mine][k];
-          if (tj == q) {
-            EACH_ROW_PAIR(r) pair_put(column, ROW(r), t[r][e + h], t[r + 1][e + h]);
-          }
-          EACH_ROW(r) {
-            if (ROW(r) == p) right[h][mine][tj] = x[r];
-          }
-          barrier(CLK_LOCAL_MEM_FENCE);
-          const double y = right[h][mine][tj] / pivots[mine][k];
-          EACH_ROW_PAIR(r) {
-            double2 v = pair_get(column, ROW(r));
-            x[r] = step[r] == k ? y : step[r] < k ? fma(-v.x, y, x[r]) : x[r];
-            x[r + 1] = step[r + 1] == k ? y : step[r + 1] < k ? fma(-v.y, y, x[r + 1]) : x[r + 1];
-          }
-        }
+  TILE_UNROLL for (int e = TILE_COLUMNS - 1; e >= 0; e--) {
+    for (int q = min(Q, n - e * Q) - 1; q >= 0; q--) {
+      const int k = e * Q + q;
+      __local double *column = columns[k & 1][mine];
+      const int p = chosen[mine][k];
+      if (tj == q) {
+        EACH_ROW_PAIR(r) pair_put(column, ROW(r), t[r][e], t[r + 1][e]);
+      }
+      EACH_ROW(r) {
+        if (ROW(r) == p) right[k & 1][mine][tj] = x[r];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      const double y = right[k & 1][mine][tj] / pivots[mine][k];
+      EACH_ROW_PAIR(r) {
+        double2 v = pair_get(column, ROW(r));
+        x[r] = step[r] == k ? y : step[r] < k ? fma(-v.x, y, x[r]) : x[r];
+        x[r + 1] = step[r + 1] == k ? y : step[r + 1] < k ? fma(-v.y, y, x[r + 1]) : x[r + 1];
       }
     }
   }

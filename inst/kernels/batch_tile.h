@@ -29,6 +29,8 @@
 #define EACH_COLUMN_PAIR(c) TILE_UNROLL for (int c = 0; c < TILE_COLUMNS; c += 2)
 #define ROW(r) ((r) / 2 * 2 * P + 2 * ti + (r) % 2)
 #define COLUMN(c) ((c) / 2 * 2 * Q + 2 * tj + (c) % 2)
+/* Where a step takes one column, columns are spread singly, so that the loops have one body. */
+#define SINGLE(c) ((c) * Q + tj)
 
 /* The pairs of columns in order: registers b and b + 1 of the work-items tj == q hold the columns
  * PAIR(b, q) and the next; registers ROW_PAIR(b) and the next of ti == ROW_LANE(b, q) the rows of
@@ -82,11 +84,11 @@ SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, 
   }
 }
 
-/* The whole matrix to the tile. */
-#define TILE_LOAD(g, pairs)                                                                        \
+/* The whole matrix to the tile; `column` is COLUMN or SINGLE. */
+#define TILE_LOAD(g, column, pairs)                                                                \
   EACH_COLUMN(c) {                                                                                 \
     EACH_ROW_PAIR(r) {                                                                             \
-      double2 v = tile_load(g, ROW(r), COLUMN(c), n, live, pairs);                                 \
+      double2 v = tile_load(g, ROW(r), column(c), n, live, pairs);                                 \
       t[r][c] = v.x;                                                                               \
       t[r + 1][c] = v.y;                                                                           \
     }                                                                                              \
