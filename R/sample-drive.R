@@ -180,20 +180,37 @@ run_in_workers <- function(job, workers) {
   parallel::clusterApply(nodes, ids, worker_begin)
   chains <- list()
   collect <- function() {
-    if (length(chains) == 0L) {
-      chains <<- suspendInterrupts(do.call(c, parallel::clusterCall(nodes, worker_end)))
-    }
+    if (length(chains) == 0L) chains <<- collect_chains(nodes)
     chains[order(vapply(chains, `[[`, 0L, "id"))]
   }
   report <- worker_progress(job)
   keeping_draws(job, collect, {
-    repeat { # spells short enough for an interrupt to be obeyed between them
-      states <- suspendInterrupts(parallel::clusterCall(nodes, worker_spell, 0.3))
+    repeat { # spells short enough for the chains to be there soon after an interrupt
+      states <- parallel::clusterCall(nodes, worker_spell, 0.3)
       for (state in states) if (!is.null(state$error)) stop(state$error)
       report(states)
       if (all(vapply(states, `[[`, NA, "done"))) break
     }
   })
+}
+
+# The workers' chains, also in the middle of a spell: a worker whose answer was not read when an
+# interrupt came gives that first, and its chains in a second answer. A worker that an interrupt has
+# ended gives nothing.
+collect_chains <- function(nodes) {
+  chains <- lapply(seq_along(nodes), function(i) {
+    tryCatch({
+      answer <- parallel::clusterCall(nodes[i], worker_end)[[1L]]
+      if (!is.null(answer$chains)) return(answer$chains)
+      connection <- nodes[[i]]$con
+      if (inherits(connection, "connection")) {
+        unserialize(connection)$value$chains
+      } else {
+        parallel::clusterCall(nodes[i], function() NULL)[[1L]]$chains
+      }
+    }, error = function(e) NULL)
+  })
+  do.call(c, chains)
 }
 
 # The job, what it uses of the global environment, and the session's settings, for R processes that
@@ -285,7 +302,7 @@ worker_state <- function(error) {
 worker_end <- function() {
   chains <- lapply(worker$chains, chain_result)
   rm(list = ls(worker), envir = worker)
-  chains
+  list(chains = chains)
 }
 
 # ---- progress ------------------------------------------------------------------------------------

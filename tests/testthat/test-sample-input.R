@@ -224,6 +224,33 @@ test_that("an interrupted run in lockstep keeps its draws", {
   expect_gt(nrow(fit$draws), 10)
 })
 
+test_that("an interrupted run in workers keeps its draws, and a cluster stays usable", {
+  skip_on_cran()
+  skip_on_os("windows")
+  result <- run_r(c(
+    "library(statcl)",
+    "density <- function(x) {",
+    "  Sys.sleep(0.001)",
+    "  structure(-sum(x^2) / 2, gradient = -x)",
+    "}",
+    "interrupted <- function(workers) {",
+    "  system(sprintf('(sleep 4; kill -INT %d)', Sys.getpid()), wait = FALSE)",
+    "  suppressWarnings(cl_sample(density, c(0, 0), chains = 2, warmup = 20, iter = 20000,",
+    "                             workers = workers, seed = 1))",
+    "}",
+    "old <- cl_use(engine = 'host')",
+    "fit <- interrupted(2)",
+    "stopifnot(!fit$complete, nrow(fit$draws) > 20)",
+    "cluster <- parallel::makePSOCKcluster(2)",
+    "fit <- interrupted(cluster)",
+    "stopifnot(!fit$complete, nrow(fit$draws) > 20)",
+    "stopifnot(identical(parallel::clusterCall(cluster, function() 7), list(7, 7)))",
+    "parallel::stopCluster(cluster)",
+    "cat('done')"), timeout = 120)
+  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(paste(result$output, collapse = " "), "done")
+})
+
 # ---- workers -------------------------------------------------------------------------------------
 
 test_that("new R processes get what the density uses, and report its faults", {
