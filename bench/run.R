@@ -30,6 +30,7 @@ page <- c(
   "Written by `./dev bench --save`; what the columns mean is in [README.md](README.md).")
 cat(page, sep = "\n")
 
+results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
 for (family in families) {
   if (family == "cpu" && bench$gpu) next
   cat("\n## ", family, "\n\n", sep = "")
@@ -38,12 +39,11 @@ for (family in families) {
   set.seed(1)
   source(file.path(here, paste0(family, ".R")), local = new.env(parent = globalenv()))
   page <- c(page, "", paste("##", family), "", table_head, vapply(bench$rows, format_row, ""))
+  if (!is.null(bench$peers_note)) page[grep("^No peer was timed", page)] <- bench$peers_note
+  if (save) writeLines(page, results) # also when a later family is interrupted
 }
 
 if (save) {
-  results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
-  if (!is.null(bench$peers_note)) page[grep("^No peer was timed", page)] <- bench$peers_note
-  writeLines(page, results)
   cat("\nwritten: ", results, "\n", sep = "")
   if (bench$gpu && "cholesky" %in% families) source(file.path(here, "figure.R"))
 }
