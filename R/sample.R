@@ -4,7 +4,7 @@
 #'
 #' Hamiltonian Monte Carlo on any R function that gives the value of a log density with its
 #' gradient: the no-U-turn sampler, as in Stan, with its warm-up. One evaluation of the density
-#' costs as much as the function; the sampler adds some ten microseconds to each.
+#' costs as much as the function; the sampler adds about 20 microseconds to each.
 #'
 #' @section The log density:
 #' A function whose value is one number, the log density up to a constant, with the attribute
