@@ -5,7 +5,7 @@
  * step of elimination needs TILE_ROWS + TILE_COLUMNS numbers from local memory, two at a time, for
  * TILE_ROWS * TILE_COLUMNS multiplications, and register numbers are constants when the loop over
  * columns runs over their pairs of registers outside, unrolled (PAIR), and over tj inside (q). No
- * condition may compare a register number with a variable: compilers then use the variable as an
+ * condition compares a register number with a variable: a compiler may then use the variable as an
  * index, and the tile leaves the registers.
  * Rows and columns beyond the order n are those of an identity matrix.
  *
