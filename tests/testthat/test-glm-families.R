@@ -296,3 +296,45 @@ test_that("a planted wrong gradient is found in each family", {
     expect_gt(max(cl_check_gradient(wrong, a$beta)$error), 1e-6, label = family)
   }
 })
+
+# ---- second derivatives ----------------------------------------------------------------------
+
+test_that("the Hessian is the derivative of the gradient", {
+  for (family in c("bernoulli_logit", families)) {
+    a <- family_problem(family, 40, 3)
+    if (family == "categorical_logit") a$alpha <- c(0.2, -0.1, 0, 0.4)
+    slope <- function(beta) {
+      a$beta[] <- beta
+      as.vector(gradient_of(lpdf(a, gradient = "beta"))$beta)
+    }
+    at <- as.vector(a$beta)
+    each_engine({
+      hessian <- do.call(cl_glm_hessian, a)
+      by_differences <- vapply(seq_along(at), function(i) {
+        step <- replace(numeric(length(at)), i, 1e-5)
+        (slope(at + step) - slope(at - step)) / 2e-5
+      }, at)
+      expect_lt(max(abs(hessian - by_differences)) / max(abs(hessian)), 1e-8, label = family)
+      on_device <- do.call(cl_glm_hessian, replace(a, "x", list(as_cl(a$x))))
+      expect_s4_class(on_device, "clMatrix")
+      expect_equal(as.matrix(on_device), hessian, tolerance = 1e-12, ignore_attr = TRUE)
+    })
+  }
+})
+
+test_that("the Hessian gives glm()'s standard errors, and faults name the argument", {
+  a <- family_problem("bernoulli_logit", 200, 2)
+  x <- cbind(1, a$x)
+  fit <- glm(a$y ~ x - 1, family = binomial, control = list(epsilon = 1e-14))
+  each_engine({
+    hessian <- cl_glm_hessian("bernoulli_logit", a$y, x, beta = coef(fit))
+    expect_equal(solve(-hessian), vcov(fit), tolerance = 1e-6, ignore_attr = TRUE)
+    expect_identical(cl_glm_hessian("poisson_log", 1, matrix(0, 2, 0)), matrix(0, 0, 0))
+    expect_equal(cl_glm_hessian("poisson_log", numeric(), matrix(0, 0, 2), beta = 1:2),
+                 matrix(0, 2, 2))
+    expect_fault(cl_glm_hessian("poisson_log", 1, x, beta = matrix(0, 3, 2)), "argument",
+                 argument = "beta")
+    expect_fault(cl_glm_hessian("normal_id", 1, x, beta = 1:3), "argument", argument = "sigma")
+    expect_fault(cl_glm_hessian("poisson_log", -1, x, beta = 1:3), "argument", argument = "y")
+  })
+})

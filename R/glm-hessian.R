@@ -1,0 +1,79 @@
+# Second derivatives of likelihoods of generalised linear models.
+
+#' Hessian of a generalised linear model's log likelihood
+#'
+#' The second derivatives by the coefficients of what [cl_glm_lpdf()] computes: `-X' W X`, where the
+#' diagonal matrix W holds the negative second derivative of each observation's log density by its
+#' linear predictor. For Newton's method, standard errors (`solve(-hessian)`) and Laplace's
+#' approximation.
+#'
+#' The weights are, with `p = 1 / (1 + exp(-eta))`: `p (1 - p)` for `bernoulli_logit`, times
+#' `trials` for `binomial_logit`; `1 / sigma^2` for `normal_id`; `exp(eta)` for `poisson_log`;
+#' `(y + phi) q (1 - q)` with `q = mu / (mu + phi)` for `neg_binomial_2_log`; the sum of `F (1 - F)`
+#' over both cuts of the class for `ordered_logistic`. Of `categorical_logit` there is a block for
+#' each pair of classes, with the weights `p_c (1 - p_c)` and `-p_c p_d`.
+#'
+#' @inheritParams cl_glm_lpdf
+#' @param beta the coefficients, one parameter vector.
+#' @param sigma,phi,cuts,trials as for [cl_glm_lpdf()].
+#' @return A symmetric k x k matrix, of `categorical_logit` kC x kC with the coefficients of a class
+#'   side by side; a `clMatrix` if `x` is one.
+#' @section Errors: as [cl_glm_lpdf()].
+#' @seealso [cl_glm_lpdf()]
+#' @export
+#' @examples
+#' x <- cbind(1, scale(mtcars$wt))
+#' fit <- glm(mtcars$am ~ x - 1, family = binomial)
+#' solve(-cl_glm_hessian("bernoulli_logit", mtcars$am, x, beta = coef(fit)))
+#' vcov(fit)
+cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL,
+                           cuts = NULL, trials = NULL) {
+  check_dots_empty(...)
+  x <- predictors(x)
+  beta <- on_host_memory(beta)
+  # One evaluation checks all arguments and that the predictor is finite.
+  value <- cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi, cuts = cuts,
+                       trials = trials)
+  if (length(value) > 1L) {
+    abort_argument("beta", "the Hessian is for one parameter vector, not for several at once")
+  }
+  k <- ncol(x)
+  eta <- as.matrix(cl_matmul(x, matrix(as.double(beta), k, if (k > 0L) length(beta) / k else 1L)))
+  if (family == "categorical_logit") return(class_hessian(x, eta, on_host_memory(alpha)))
+  eta <- as.vector(eta) + as.vector(on_host_memory(alpha))
+  weight <- glm_weights(family, as.vector(response(y)), eta, as.vector(on_host_memory(sigma)),
+                        as.vector(on_host_memory(phi)), as.vector(on_host_memory(cuts)),
+                        as.vector(response(trials, "trials")))
+  -cl_crossprod(x, x * rep_len(weight, nrow(x)))
+}
+
+# Negative second derivatives of each observation's log density by its linear predictor.
+glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
+  spread <- function(t) stats::plogis(t) * stats::plogis(-t)
+  switch(family,
+    bernoulli_logit = spread(eta),
+    binomial_logit = trials * spread(eta),
+    normal_id = 1 / sigma^2,
+    poisson_log = exp(eta),
+    neg_binomial_2_log = (y + phi) * spread(eta - log(phi)),
+    ordered_logistic = {
+      ends <- c(-Inf, cuts, Inf)
+      spread(ends[y + 1L] - eta) + spread(ends[y] - eta)
+    })
+}
+
+# The blocks of categorical_logit.
+class_hessian <- function(x, eta, alpha) {
+  classes <- ncol(eta)
+  eta <- eta + rep(rep_len(as.vector(alpha), classes), each = nrow(eta))
+  share <- exp(eta - apply(eta, 1L, max))
+  share <- share / rowSums(share)
+  rows <- lapply(seq_len(classes), function(c) {
+    do.call(cbind, lapply(seq_len(classes), function(d) {
+      others <- rowSums(share[, -c, drop = FALSE])
+      weight <- if (c == d) share[, c] * others else -share[, c] * share[, d]
+      -cl_crossprod(x, x * weight)
+    }))
+  })
+  do.call(rbind, rows)
+}
