@@ -32,13 +32,13 @@
 /* Sums over the work-items of a row. Afterwards the first of them finds its row's sum for
  * right-hand side s at sums[s * VECTOR_ITEMS + item]. */
 SCL_INLINE void vector_reduce(__local double *sums, const double *sum, const int count,
-                              const int transposed, const int part, const int item) {
+                              const int transposed, const int part, const uint item) {
   SCL_UNROLL
   for (int s = 0; s < count; s++) sums[s * VECTOR_ITEMS + item] = sum[s];
   for (int width = VECTOR_PARTS / 2; width > 0; width /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (part < width) {
-      const int other = item + (transposed ? width : width * VECTOR_ROWS);
+      const uint other = item + (transposed ? width : width * VECTOR_ROWS);
       SCL_UNROLL
       for (int s = 0; s < count; s++)
         sums[s * VECTOR_ITEMS + item] += sums[s * VECTOR_ITEMS + other];
@@ -58,7 +58,8 @@ SCL_INLINE void vector_reduce(__local double *sums, const double *sum, const int
       __global double *B, const long offset_b, const long step, const long next,                   \
       __global double *W) {                                                                        \
     __local double sums[(count)*VECTOR_ITEMS], known[(count)*VECTOR_BLOCK];                        \
-    const int item = get_local_id(0), group = get_group_id(0), is_far = group >= groups;           \
+    const uint item = get_local_id(0);                                                             \
+    const int group = get_group_id(0), is_far = group >= groups;                                   \
     const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_ROWS;                        \
     const int row = (is_far ? far + (group - groups) * VECTOR_ROWS : row0 + group * VECTOR_ROWS) + \
                     (transposed ? item / VECTOR_PARTS : item % VECTOR_ROWS);                       \
@@ -82,15 +83,17 @@ SCL_INLINE void vector_reduce(__local double *sums, const double *sum, const int
       a[u] = A[transposed ? c : (long)c * ld_a];                                                   \
     }                                                                                              \
     /* what the sum is added to or taken from, fetched ahead */                                    \
+    const int mine = part == 0 && row < limit;                                                     \
     const int corrects = !is_far && what == VECTOR_CORRECT;                                        \
     __global const double *o = corrects ? W + at : B + at * step;                                  \
     double old[count];                                                                             \
     SCL_UNROLL                                                                                     \
-    for (int s = 0; s < (count); s++) old[s] = o[min(s, columns - 1) * (corrects ? n : next)];     \
+    for (int s = 0; s < (count); s++)                                                              \
+      old[s] = mine ? o[min(s, columns - 1) * (corrects ? n : next)] : 0.0;                        \
     const int in_b = is_far || what == VECTOR_APPLY || what == VECTOR_FOLLOW;                      \
     __global const double *v = in_b ? B : (what == VECTOR_RESIDUAL ? W : R);                       \
-    for (int i = item; i < VECTOR_BLOCK; i += VECTOR_ITEMS) {                                      \
-      const int c = min(from + i, to - 1);                                                         \
+    for (uint i = item; i < VECTOR_BLOCK; i += VECTOR_ITEMS) {                                     \
+      const int c = min(from + (int)i, to - 1);                                                    \
       SCL_UNROLL                                                                                   \
       for (int s = 0; s < (count); s++) {                                                          \
         const int side = min(s, columns - 1);                                                      \
@@ -108,7 +111,7 @@ SCL_INLINE void vector_reduce(__local double *sums, const double *sum, const int
         sum[s] = fma(inside ? a[u] : 0.0, inside ? known[s * VECTOR_BLOCK + i] : 0.0, sum[s]);     \
     }                                                                                              \
     vector_reduce(sums, sum, count, transposed, part, item);                                       \
-    if (part != 0 || row >= limit) return;                                                         \
+    if (!mine) return;                                                                             \
     SCL_UNROLL                                                                                     \
     for (int s = 0; s < (count); s++) {                                                            \
       if (s >= columns) break;                                                                     \
