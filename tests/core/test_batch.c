@@ -457,4 +457,12 @@ void test_batch(scl_context *ctx) {
     check_statuses(ctx, n, n <= 8 ? 70 : 6);
     check_bits(ctx, n);
   }
+  if (test_small()) return;
+  for (size_t n = 1; n <= SCL_BATCH_ORDER; n++) { /* one matrix of each condition */
+    check_inverse(ctx, n, CONDITIONS);
+    check_chol(ctx, n, CONDITIONS);
+    check_solve(ctx, n, 1, CONDITIONS);
+  }
+  check_inverse(ctx, 3, 100000);
+  check_chol(ctx, 3, 100000);
 }
