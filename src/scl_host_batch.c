@@ -252,7 +252,7 @@ static void run_part(void *arg, int part, int parts) {
   s.b = s.x + work->x;
   s.c = s.b + work->b;
   s.work = s.c + work->c;
-  s.piv = (unsigned char *)(s.work + SCL_BATCH_ORDER);
+  s.piv = (unsigned char *)(s.work + 2 * SCL_BATCH_ORDER);
   for (size_t block = first; block < last; block++) {
     unsigned char status[SCL_LANES] = {0};
     runs[p->op](p, block, &s, status);
@@ -275,7 +275,7 @@ static void size_arrays(const scl_batch_pass *p, batch_work *work) {
   work->x = p->op == SCL_BATCH_MATMUL ? p->m * k : n * n;
   work->b = p->op == SCL_BATCH_CHOL_ADJOINT ? n * n : n * k;
   work->c = p->op == SCL_BATCH_MATMUL ? p->m * n : 0;
-  work->bytes = (work->x + work->b + work->c + SCL_BATCH_ORDER) * sizeof(scl_lanes) +
+  work->bytes = (work->x + work->b + work->c + 2 * SCL_BATCH_ORDER) * sizeof(scl_lanes) +
                 SCL_BATCH_ORDER * SCL_LANES + 128;
 }
 

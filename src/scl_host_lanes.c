@@ -40,21 +40,61 @@ static void pivot(size_t n, size_t k, scl_lanes *x, unsigned char *piv, unsigned
   }
 }
 
+/* Takes column k aside, and what is left is that of the result before the step is applied to it. */
+static void take_column(size_t n, size_t k, scl_lanes *x, scl_lanes *aside) {
+  scl_lanes *column = x + k * n;
+  memcpy(aside, column, n * sizeof *column);
+  for (size_t i = 0; i < n; i++) column[i] = zero;
+  column[k] = zero + 1.0;
+}
+
+/* One step on one column; *d is the reciprocal of the pivot. */
+static void eliminate(size_t n, size_t k, const scl_lanes *aside, const scl_lanes *d,
+                      scl_lanes *column) {
+  scl_lanes r = column[k] * *d;
+  for (size_t i = 0; i < n; i++) column[i] -= aside[i] * r;
+  column[k] = r;
+}
+
+/* Steps k and k + 1, each column read and written once for both. */
+static void eliminate_two(size_t n, size_t k, scl_lanes *x, unsigned char *piv, scl_lanes *work,
+                          unsigned char *status) {
+  scl_lanes *aside = work, *next = work + n, d = 1.0 / x[k + k * n];
+  take_column(n, k, x, aside);
+  eliminate(n, k, aside, &d, x + (k + 1) * n);
+  pivot(n, k + 1, x, piv, status);
+  for (int w = 0; w < SCL_LANES; w++) { /* the rows of what was taken aside go along */
+    double *u = scl_lane(aside, k + 1, w);
+    double *v = scl_lane(aside, piv[(k + 1) * SCL_LANES + (size_t)w], w), t = *u;
+    *u = *v;
+    *v = t;
+  }
+  scl_lanes e = 1.0 / x[k + 1 + (k + 1) * n];
+  take_column(n, k + 1, x, next);
+  for (size_t j = 0; j < n; j++) {
+    scl_lanes *column = x + j * n;
+    if (j == k + 1) { /* step k is done */
+      eliminate(n, k + 1, next, &e, column);
+      continue;
+    }
+    scl_lanes r = column[k] * d, s = (column[k + 1] - aside[k + 1] * r) * e;
+    for (size_t i = 0; i < n; i++) column[i] = column[i] - aside[i] * r - next[i] * s;
+    column[k] = r - next[k] * s;
+    column[k + 1] = s;
+  }
+}
+
 void scl_lanes_inverse(size_t n, scl_lanes *x, unsigned char *piv, scl_lanes *work,
                        unsigned char *status) {
-  for (size_t k = 0; k < n; k++) {
+  for (size_t k = 0; k < n; k += 2) {
     pivot(n, k, x, piv, status);
+    if (k + 1 < n) {
+      eliminate_two(n, k, x, piv, work, status);
+      continue;
+    }
     scl_lanes d = 1.0 / x[k + k * n];
-    for (size_t i = 0; i < n; i++) {
-      work[i] = x[i + k * n];
-      x[i + k * n] = zero;
-    }
-    x[k + k * n] = zero + 1.0;
-    for (size_t j = 0; j < n; j++) {
-      scl_lanes *column = x + j * n, r = column[k] * d;
-      for (size_t i = 0; i < n; i++) column[i] -= work[i] * r;
-      column[k] = r;
-    }
+    take_column(n, k, x, work);
+    for (size_t j = 0; j < n; j++) eliminate(n, k, work, &d, x + j * n);
   }
   for (size_t k = n; k-- > 0;) {
     for (int w = 0; w < SCL_LANES; w++) {
@@ -90,14 +130,33 @@ void scl_lanes_cofactors(size_t n, scl_lanes *x, unsigned char *status) {
   for (int w = 0; w < SCL_LANES; w++) set_status(status, w, fabs(*scl_lane(&det, 0, w)), n - 1);
 }
 
+/* Divides column k below its pivot. */
+static scl_lanes *multipliers(size_t n, size_t k, scl_lanes *x) {
+  scl_lanes *left = x + k * n, d = 1.0 / left[k];
+  for (size_t i = k + 1; i < n; i++) left[i] *= d;
+  return left;
+}
+
+/* column -= left * factor from row `from` on. */
+static void subtract(size_t from, size_t n, const scl_lanes *left, const scl_lanes *factor,
+                     scl_lanes *column) {
+  const scl_lanes r = *factor;
+  for (size_t i = from; i < n; i++) column[i] -= left[i] * r;
+}
+
+/* Two steps at a time: what is right of them is read and written once for both. */
 void scl_lanes_lu(size_t n, scl_lanes *x, unsigned char *piv, unsigned char *status) {
-  for (size_t k = 0; k < n; k++) {
+  for (size_t k = 0; k < n; k += 2) {
     pivot(n, k, x, piv, status);
-    scl_lanes d = 1.0 / x[k + k * n], *left = x + k * n;
-    for (size_t i = k + 1; i < n; i++) left[i] *= d;
-    for (size_t j = k + 1; j < n; j++) {
-      scl_lanes *column = x + j * n, r = column[k];
-      for (size_t i = k + 1; i < n; i++) column[i] -= left[i] * r;
+    const scl_lanes *left = multipliers(n, k, x);
+    if (k + 1 == n) break;
+    subtract(k + 1, n, left, left + n + k, x + (k + 1) * n);
+    pivot(n, k + 1, x, piv, status);
+    const scl_lanes *next = multipliers(n, k + 1, x);
+    for (size_t j = k + 2; j < n; j++) {
+      scl_lanes *column = x + j * n, r = column[k], s = column[k + 1] - left[k + 1] * r;
+      column[k + 1] = s;
+      for (size_t i = k + 2; i < n; i++) column[i] = column[i] - left[i] * r - next[i] * s;
     }
   }
 }
@@ -147,24 +206,33 @@ void scl_lanes_lu_det(size_t n, scl_lanes *x, const unsigned char *piv, bool log
   }
 }
 
-void scl_lanes_chol(size_t n, scl_lanes *x, unsigned char *status) {
-  for (size_t k = 0; k < n; k++) {
-    scl_lanes *left = x + k * n, root = left[k];
-    for (int w = 0; w < SCL_LANES; w++) {
-      double *d = scl_lane(&root, 0, w);
-      if (status[w] == SCL_BATCH_FINE) {
-        status[w] = !(fabs(*d) < INFINITY) ? SCL_BATCH_NONFINITE
-                    : *d > 0.0             ? SCL_BATCH_FINE
-                                           : (unsigned char)(k + 1);
-      }
-      *d = *d > 0.0 ? sqrt(*d) : NAN;
+/* The root of a pivot, and its column divided by it. */
+static void chol_column(size_t n, size_t k, scl_lanes *x, unsigned char *status) {
+  scl_lanes *left = x + k * n, root = left[k];
+  for (int w = 0; w < SCL_LANES; w++) {
+    double *d = scl_lane(&root, 0, w);
+    if (status[w] == SCL_BATCH_FINE) {
+      status[w] = !(fabs(*d) < INFINITY) ? SCL_BATCH_NONFINITE
+                  : *d > 0.0             ? SCL_BATCH_FINE
+                                         : (unsigned char)(k + 1);
     }
-    scl_lanes r = 1.0 / root;
-    left[k] = root;
-    for (size_t i = k + 1; i < n; i++) left[i] *= r;
-    for (size_t j = k + 1; j < n; j++) {
-      scl_lanes *column = x + j * n, f = left[j];
-      for (size_t i = j; i < n; i++) column[i] -= left[i] * f;
+    *d = *d > 0.0 ? sqrt(*d) : NAN;
+  }
+  scl_lanes r = 1.0 / root;
+  left[k] = root;
+  for (size_t i = k + 1; i < n; i++) left[i] *= r;
+}
+
+void scl_lanes_chol(size_t n, scl_lanes *x, unsigned char *status) {
+  for (size_t k = 0; k < n; k += 2) {
+    chol_column(n, k, x, status);
+    if (k + 1 == n) break;
+    const scl_lanes *left = x + k * n, *next = left + n;
+    subtract(k + 1, n, left, left + k + 1, x + (k + 1) * n);
+    chol_column(n, k + 1, x, status);
+    for (size_t j = k + 2; j < n; j++) {
+      scl_lanes *column = x + j * n, r = left[j], s = next[j];
+      for (size_t i = j; i < n; i++) column[i] = column[i] - left[i] * r - next[i] * s;
     }
   }
 }

@@ -26,7 +26,7 @@ static inline double *scl_lane(scl_lanes *x, size_t element, int w) {
 /* All of these work in place. status[w] is left alone once it is set. piv[k * SCL_LANES + w]: the
  * row that row k was swapped with. */
 
-/* Inverse by Gauss-Jordan elimination; `work` holds n elements. */
+/* Inverse by Gauss-Jordan elimination; `work` holds 2 n elements. */
 void scl_lanes_inverse(size_t n, scl_lanes *x, unsigned char *piv, scl_lanes *work,
                        unsigned char *status);
 /* Inverse by cofactors, n <= 3. */
