@@ -6,8 +6,9 @@
 #' [optim()], [nlminb()] and their like want. The last evaluation is kept, so that asking for value
 #' and gradient at the same place costs one.
 #'
-#' @param f a [cl_likelihood()], whose parameter vector is then `c(alpha, beta)`, or any function of
-#'   one numeric vector whose value has an attribute `"gradient"` of the same length.
+#' @param f a [cl_likelihood()] of a family with no further parameters, whose parameter vector is then
+#'   `c(alpha, beta)`, or any function of one numeric vector whose value has an attribute
+#'   `"gradient"` of the same length.
 #' @param intercept for a [cl_likelihood()]: whether the vector starts with alpha; if not, alpha
 #'   is 0.
 #' @param maximise `TRUE`: optimisers that minimise shall maximise `f`; value and gradient change
@@ -49,6 +50,11 @@ vector_function <- function(f, intercept) {
       result <- f(par)
       list(value = as.vector(result), gradient = attr(result, "gradient"))
     })
+  }
+  family <- environment(f)$family
+  if (family %in% c(names(own_parameter), "categorical_logit")) {
+    abort_argument("f", sprintf(paste("the family %s has more parameters than one vector tells:",
+                                      "write a function of your vector"), family))
   }
   if (!intercept) {
     return(function(par) {

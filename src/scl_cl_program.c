@@ -8,7 +8,7 @@
 
 #include "scl_cl_inside.h"
 
-enum { MOST_SOURCES = 12 };
+enum { MOST_SOURCES = 16 };
 
 static char kernel_folder[1024];
 

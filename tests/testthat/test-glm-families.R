@@ -284,6 +284,16 @@ test_that("own parameters out of range are refused by name", {
   })
 })
 
+test_that("an objective of one vector is refused where a family has more parameters", {
+  a <- family_problem("normal_id", 5, 2)
+  f <- on_host(cl_likelihood("normal_id", a$y, a$x))
+  expect_fault(cl_objective(f), "argument", argument = "f")
+  a <- family_problem("poisson_log", 50, 2)
+  pair <- on_host(cl_objective(cl_likelihood("poisson_log", a$y, a$x)))
+  found <- optim(c(0, 0, 0), pair$fn, pair$gr, method = "BFGS", control = list(reltol = 1e-14))
+  expect_equal(found$par, unname(coef(glm(a$y ~ a$x, family = poisson))), tolerance = 1e-5)
+})
+
 test_that("a planted wrong gradient is found in each family", {
   for (family in families) {
     a <- family_problem(family, 30, 2)

@@ -1,0 +1,188 @@
+/* Of the pass of a GLM likelihood (glm_pass.cl): its shape, and the sums over work-items and groups,
+ * all of them in a fixed order. */
+#ifndef GLM_PASS /* name of the kernel */
+#define GLM_PASS glm_pass
+#endif
+#ifndef GLM_FAMILY
+#define GLM_FAMILY BERNOULLI_LOGIT
+#endif
+#ifndef GLM_PREDICTORS /* of a row, at most: parameter vectors, or classes */
+#define GLM_PREDICTORS 1
+#endif
+#ifndef GLM_ROW_LANES /* work-items side by side along the rows */
+#define GLM_ROW_LANES 16
+#endif
+#ifndef GLM_LANES /* and along the columns */
+#define GLM_LANES 8
+#endif
+#ifndef GLM_COLUMNS /* columns of a work-item */
+#define GLM_COLUMNS 13
+#endif
+#ifndef GLM_WIDTH /* rows of a work-item, 1 or 2 */
+#define GLM_WIDTH 2
+#endif
+#ifndef GLM_AHEAD
+#define GLM_AHEAD 0
+#endif
+#ifndef GLM_FINISH
+#define GLM_FINISH 0
+#endif
+
+#define GLM_ITEMS (GLM_ROW_LANES * GLM_LANES)
+#define GLM_ROWS (GLM_WIDTH * GLM_ROW_LANES)
+#define GLM_CELLS (GLM_PREDICTORS * GLM_ROWS) /* predictors of a tile */
+#define GLM_SLOTS (GLM_LANES * GLM_COLUMNS)
+/* Work-items beyond those that make the derivatives by the predictors make the values. */
+#define GLM_SPARE (GLM_LANES > 1 && GLM_ITEMS >= 2 * GLM_CELLS)
+#define GLM_ALONE (GLM_LANES == 1) /* a work-item has its row to itself: nothing to exchange */
+#if GLM_LANES == 1 && GLM_WIDTH != 1
+#error "a work-item alone has one row"
+#endif
+#define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */
+/* The lanes' sums are added in two steps when there are many: first so many at a time. */
+#define GLM_STEP (GLM_LANES > 16 ? 8 : 1)
+#define GLM_STEPS (GLM_LANES / GLM_STEP)
+/* Where the sums over the row lanes are made: so many columns at a time, in two steps. */
+#define GLM_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define GLM_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define GLM_TOTALS 3 /* value, d_alpha, d_own */
+#define GLM_SUMS (GLM_COLUMNS + (GLM_ALONE ? GLM_TOTALS : 0))
+#define GLM_BATCH GLM_MAX(1, GLM_MIN(GLM_SUMS, 2048 / GLM_ITEMS))
+#define GLM_PARTS (GLM_ROW_LANES >= 64 ? GLM_ROW_LANES / 16 : GLM_ROW_LANES >= 16 ? 2 : 1)
+#define GLM_POOL_TILE (GLM_ALONE ? 1 : (GLM_LANES + (GLM_STEP > 1 ? GLM_STEPS : 0)) * GLM_CELLS)
+#define GLM_POOL_SUM (GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1 + GLM_PARTS))
+#define GLM_POOL GLM_MAX(GLM_POOL_TILE, GLM_MAX(GLM_POOL_SUM, 2 * GLM_ITEMS))
+
+#define GLM_JOIN_(a, b) a##b
+#define GLM_JOIN(a, b) GLM_JOIN_(a, b)
+#define GLM_ID GLM_JOIN(SCL_GLM_, GLM_FAMILY)
+
+#if GLM_WIDTH == 2
+typedef double2 glm_pair;
+#define GLM_DOT(a, b, sum) fma((a).y, (b).y, fma((a).x, (b).x, sum))
+#else
+typedef double glm_pair;
+#define GLM_DOT(a, b, sum) fma(a, b, sum)
+#endif
+
+#ifdef __NV_CL_C_VERSION
+#define GLM_FENCE() asm volatile("membar.gl;" ::: "memory")
+#else
+#define GLM_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+enum {
+  GLM_COUPLED = GLM_FAMILY_COUPLED(GLM_ID),
+  GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
+  GLM_OWN = GLM_FAMILY_OWN(GLM_ID),
+  /* One logarithm for many terms takes registers that other layouts do not have. */
+  GLM_PRODUCT = GLM_FAMILY_ODDS(GLM_ID) && (GLM_PREDICTORS > 1 || GLM_AHEAD)
+};
+
+/* Rows of the results of one predictor; -1: none. */
+typedef struct {
+  int value, own, alpha, beta;
+} glm_rows;
+
+/* The sum of the lanes' parts of predictor `cell` of the tile; -1: none. */
+SCL_INLINE_BARRIER double glm_sum_lanes(__local double *pool, int item, int cell) {
+  double eta = 0.0;
+#if GLM_STEP > 1
+  for (int i = item; i < GLM_STEPS * GLM_CELLS; i += GLM_ITEMS) {
+    const int first = i / GLM_CELLS * GLM_STEP * GLM_CELLS + i % GLM_CELLS;
+    double part = 0.0;
+    SCL_UNROLL for (int l = 0; l < GLM_STEP; l++) part += pool[first + l * GLM_CELLS];
+    pool[GLM_LANES * GLM_CELLS + i] = part;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  pool += GLM_LANES * GLM_CELLS;
+#endif
+  if (cell >= 0) {
+    SCL_UNROLL for (int l = 0; l < GLM_STEPS; l++) eta += pool[l * GLM_CELLS + cell];
+  }
+  return eta;
+}
+
+/* The sums over the row lanes of a predictor's columns, and of the totals where these stand behind
+ * them. */
+SCL_INLINE_BARRIER void glm_sum_rows(__local double *pool, int item, const double *sum, int p,
+                             glm_rows rows, __global double *partial, long groups) {
+  const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
+  __local double *second = pool + GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1);
+  SCL_UNROLL for (int first = 0; first < GLM_SUMS; first += GLM_BATCH) {
+    SCL_UNROLL for (int k = 0; k < GLM_BATCH; k++) {
+      if (first + k < GLM_SUMS)
+        pool[(k * GLM_LANES + lane) * (GLM_ROW_LANES + 1) + row_lane] = sum[first + k];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = item; i < GLM_BATCH * GLM_LANES * GLM_PARTS; i += GLM_ITEMS) {
+      __local const double *from = pool + i / GLM_PARTS * (GLM_ROW_LANES + 1) + i % GLM_PARTS;
+      double part = 0.0;
+      if (first + i / (GLM_PARTS * GLM_LANES) < GLM_SUMS) {
+        SCL_UNROLL for (int r = 0; r < GLM_ROW_LANES; r += GLM_PARTS) part += from[r];
+      }
+      second[i] = part;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = item; i < GLM_BATCH * GLM_LANES; i += GLM_ITEMS) {
+      const int k = first + i / GLM_LANES, c = k * GLM_LANES + i % GLM_LANES;
+      double total = 0.0;
+      int row = -1;
+      if (k < GLM_COLUMNS) {
+        if (c < p && rows.beta >= 0) row = rows.beta + c;
+      } else if (k < GLM_SUMS) {
+        row = k == GLM_COLUMNS ? rows.value : k == GLM_COLUMNS + 1 ? rows.alpha : rows.own;
+      }
+      SCL_UNROLL for (int j = 0; j < GLM_PARTS; j++) total += second[i * GLM_PARTS + j];
+      if (row >= 0) partial[row * groups] = total;
+    }
+  }
+}
+
+/* The sum over each predictor's rows of a total that work-items with a cell of the tile have, to
+ * row first + v. */
+SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, double mine,
+                              int predictors, int first, __global double *partial, long groups) {
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (cell >= 0) pool[cell] = mine;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < GLM_PREDICTORS * 8) {
+    double part = 0.0;
+    SCL_UNROLL for (int r = 0; r < GLM_ROWS; r += 8) {
+      part += pool[item / 8 * GLM_ROWS + r + item % 8];
+    }
+    pool[GLM_ITEMS + item] = part;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < predictors) {
+    double total = 0.0;
+    SCL_UNROLL for (int r = 0; r < 8; r++) total += pool[GLM_ITEMS + item * 8 + r];
+    partial[(first + item) * groups] = total;
+  }
+}
+
+/* The sums over the groups, by the last group: GLM_SHARE work-items a row. */
+#define GLM_SHARE 16
+SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
+                                   volatile __global const double *partial,
+                                   __global double *result, int rows, int groups) {
+  for (int first = 0; first < rows; first += GLM_ITEMS / GLM_SHARE) {
+    const int row = first + item / GLM_SHARE;
+    double sum = 0.0;
+    if (row < rows) {
+      partial += (long)row * groups;
+      _Pragma("unroll 8") for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE) {
+        sum += partial[g];
+      }
+      partial -= (long)row * groups;
+    }
+    pool[item] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < GLM_ITEMS / GLM_SHARE && first + item < rows) {
+      sum = 0.0;
+      SCL_UNROLL for (int i = 0; i < GLM_SHARE; i++) sum += pool[item * GLM_SHARE + i];
+      result[first + item] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
