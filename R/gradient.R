@@ -6,8 +6,8 @@
 #' [optim()], [nlminb()] and their like want. The last evaluation is kept, so that asking for value
 #' and gradient at the same place costs one.
 #'
-#' @param f a [cl_likelihood()] of a family with no further parameters, whose parameter vector is then
-#'   `c(alpha, beta)`, or any function of one numeric vector whose value has an attribute
+#' @param f a [cl_likelihood()] of a family with no further parameters, whose parameter vector is
+#'   then `c(alpha, beta)`, or any function of one numeric vector whose value has an attribute
 #'   `"gradient"` of the same length.
 #' @param intercept for a [cl_likelihood()]: whether the vector starts with alpha; if not, alpha
 #'   is 0.

@@ -1,5 +1,5 @@
-/* Of the pass of a GLM likelihood (glm_pass.cl): its shape, and the sums over work-items and groups,
- * all of them in a fixed order. */
+/* Of the pass of a GLM likelihood (glm_pass.cl): its shape, and the sums over work-items and over
+ * groups, all of them in a fixed order. */
 #ifndef GLM_PASS /* name of the kernel */
 #define GLM_PASS glm_pass
 #endif
