@@ -435,6 +435,26 @@ static void check_shapes(scl_context *ctx) {
   scl_mat_release(empty), scl_mat_release(some);
 }
 
+/* Whatever buffer cannot be made: a fault, nothing given, nothing left. */
+static void check_memory(scl_context *ctx) {
+  double *a = make_batch(9, 3, true);
+  scl_mat *m = column(ctx, a, 243), *out = NULL;
+  unsigned char status[3];
+  scl_batch_report report = {status, 0};
+  scl_status got = SCL_E_MEMORY;
+  long tries = 0;
+  for (; got == SCL_E_MEMORY && tries < 10; tries++) {
+    scl_buffer_fail_after(tries + 1);
+    got = scl_batch_chol(m, 9, 3, false, &report, &out);
+    scl_buffer_fail_after(-1);
+    CHECK((got == SCL_OK) == (out != NULL));
+  }
+  CHECK_STATUS(SCL_OK, got);
+  CHECK(tries >= 2); /* the result at least had to be made */
+  free(a);
+  scl_mat_release(m), scl_mat_release(out);
+}
+
 void test_batch(scl_context *ctx) {
   /* A kernel serves several orders: its largest, and the one above that of the kernel before. */
   static const size_t orders[] = {1,  2,  3,  4,  5,  6,  7,   8,   9,   12, 13,
@@ -442,6 +462,7 @@ void test_batch(scl_context *ctx) {
                                   64, 65, 80, 81, 96, 97, 112, 113, 127, 128};
   size_t count = sizeof orders / sizeof *orders;
   check_shapes(ctx);
+  check_memory(ctx);
   check_product(ctx, 3, 2, 5, 70);
   check_product(ctx, 1, 1, 40, 3);
   check_product(ctx, 20, 21, 9, 3);
