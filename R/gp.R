@@ -58,7 +58,7 @@
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
 #' @seealso [predict.cl_gp()]
-#' @importFrom stats coef fitted formula logLik nobs predict residuals simulate update vcov
+#' @importFrom stats coef fitted formula logLik nobs predict residuals sigma simulate update vcov
 #' @export
 #' @examples
 #' fit <- cl_gp(dist ~ speed, data = cars)
