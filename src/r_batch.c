@@ -43,28 +43,29 @@ static SEXP end_call(call *c, scl_status status, int operands, SEXP value) {
   return r_return(status, c->result);
 }
 
-SEXP r_batch_inverse(SEXP a, SEXP n, SEXP batch, SEXP cofactors, SEXP where) {
+/* One batch of square matrices in, one of the same shape out. */
+typedef scl_status square_operation(const scl_mat *a, size_t n, size_t batch, bool option,
+                                    scl_batch_report *report, scl_mat **out);
+
+static SEXP run_square(square_operation *operation, SEXP a, SEXP n, SEXP batch, SEXP option,
+                       SEXP where) {
   const char *const names[] = {"a"};
   size_t order = size_of(n), count = size_of(batch);
   call c = {.result = PROTECT(reported_new(r_is_handle(a), order * order, count))};
   scl_batch_report report = report_of(c.result);
   scl_status status;
   SCL_GO(r_operands(where, 1, &a, names, c.in));
-  SCL_GO(scl_batch_inverse(c.in[0], order, count, flag(cofactors), &report, &c.out));
+  SCL_GO(operation(c.in[0], order, count, flag(option), &report, &c.out));
 done:
   return end_call(&c, status, 1, VECTOR_ELT(c.result, 0));
 }
 
+SEXP r_batch_inverse(SEXP a, SEXP n, SEXP batch, SEXP cofactors, SEXP where) {
+  return run_square(scl_batch_inverse, a, n, batch, cofactors, where);
+}
+
 SEXP r_batch_chol(SEXP a, SEXP n, SEXP batch, SEXP upper, SEXP where) {
-  const char *const names[] = {"a"};
-  size_t order = size_of(n), count = size_of(batch);
-  call c = {.result = PROTECT(reported_new(r_is_handle(a), order * order, count))};
-  scl_batch_report report = report_of(c.result);
-  scl_status status;
-  SCL_GO(r_operands(where, 1, &a, names, c.in));
-  SCL_GO(scl_batch_chol(c.in[0], order, count, flag(upper), &report, &c.out));
-done:
-  return end_call(&c, status, 1, VECTOR_ELT(c.result, 0));
+  return run_square(scl_batch_chol, a, n, batch, upper, where);
 }
 
 SEXP r_batch_chol_adjoint(SEXP l, SEXP l_adj, SEXP n, SEXP batch, SEXP where) {
