@@ -8,9 +8,11 @@
 #include "scl_arith.h"
 
 static const char *const op_name[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, expression) [SCL_OP_##NAME] = #name,
-#define SCL_BINARY(NAME, name, expression) [SCL_OP_##NAME] = #name,
+#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = #name,
+#define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = #name,
+#define SCL_TERNARY(NAME, name, expression, da, db, dc)
 #include "../inst/kernels/elementwise.def"
+#undef SCL_TERNARY
 #undef SCL_UNARY
 #undef SCL_BINARY
 };

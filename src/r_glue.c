@@ -1,6 +1,7 @@
 #include "r_glue.h"
 
 #include <R_ext/Error.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "scl_device.h"
@@ -37,7 +38,7 @@ scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context *
   for (int i = 0; i < n; i++) {
     if (r_is_handle(operands[i])) {
       scl_mat *m;
-      SCL_TRY(r_handle_get(operands[i], "x", &m));
+      SCL_TRY(r_handle_peek(operands[i], "x", &m));
       *out = scl_mat_context(m);
       return SCL_OK;
     }
@@ -62,7 +63,7 @@ bool r_is_handle(SEXP x) {
   return TYPEOF(x) == EXTPTRSXP;
 }
 
-scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
+scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out) {
   if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != handle_tag()) {
     return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   }
@@ -78,6 +79,14 @@ scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
     return scl_fail(SCL_E_STALE, "the clMatrix lived on a device context that was lost");
   }
   SCL_TRY(scl_context_check(m->ctx));
+  *out = m;
+  return SCL_OK;
+}
+
+scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
+  scl_mat *m;
+  SCL_TRY(r_handle_peek(x, argument, &m));
+  SCL_TRY(scl_mat_force(m));
   *out = m;
   return SCL_OK;
 }
@@ -113,6 +122,24 @@ size_t r_ncol(SEXP x) {
   return x == R_NilValue ? 0 : base_dim(x, 1);
 }
 
+/* A reference to a handle's matrix, if it lives in ctx. */
+static scl_status take_handle(scl_context *ctx, SEXP x, const char *argument, scl_mat **out) {
+  scl_mat *m;
+  SCL_TRY(r_handle_peek(x, argument, &m));
+  if (scl_mat_context(m) != ctx) {
+    return scl_fail_argument(argument, "'%s' lives on %s, the other operand on %s", argument,
+                             scl_context_name(scl_mat_context(m)), scl_context_name(ctx));
+  }
+  *out = scl_mat_retain(m);
+  return SCL_OK;
+}
+
+static scl_status require_double(SEXP x, const char *argument) {
+  if (TYPEOF(x) == REALSXP) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' must be a double matrix, not of type %s", argument,
+                           Rf_type2char(TYPEOF(x)));
+}
+
 scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out) {
   if (x == R_NilValue) {
     *out = NULL;
@@ -120,18 +147,16 @@ scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **o
   }
   if (r_is_handle(x)) {
     scl_mat *m;
-    SCL_TRY(r_handle_get(x, argument, &m));
-    if (scl_mat_context(m) != ctx) {
-      return scl_fail_argument(argument, "'%s' lives on %s, the other operand on %s", argument,
-                               scl_context_name(scl_mat_context(m)), scl_context_name(ctx));
+    SCL_TRY(take_handle(ctx, x, argument, &m));
+    scl_status status = scl_mat_force(m);
+    if (status == SCL_OK) {
+      *out = m;
+    } else {
+      scl_mat_release(m);
     }
-    *out = scl_mat_retain(m);
-    return SCL_OK;
+    return status;
   }
-  if (TYPEOF(x) != REALSXP) {
-    return scl_fail_argument(argument, "'%s' must be a double matrix, not of type %s", argument,
-                             Rf_type2char(TYPEOF(x)));
-  }
+  SCL_TRY(require_double(x, argument));
   size_t m = base_dim(x, 0), n = base_dim(x, 1);
   if (scl_context_is_host(ctx)) {
     /* Operations never write to their inputs, so R's memory serves as it is. */
@@ -140,13 +165,19 @@ scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **o
   return scl_mat_from_host(ctx, REAL_RO(x), m, n, SCL_GENERAL, out);
 }
 
+scl_status r_operand_kept(scl_context *ctx, SEXP x, const char *argument, scl_mat **out) {
+  if (r_is_handle(x)) return take_handle(ctx, x, argument, out);
+  SCL_TRY(require_double(x, argument));
+  return scl_mat_from_host(ctx, REAL_RO(x), base_dim(x, 0), base_dim(x, 1), SCL_GENERAL, out);
+}
+
 scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names, scl_mat **m) {
   scl_context *ctx = NULL;
   for (int i = 0; i < n; i++) m[i] = NULL;
   for (int i = 0; i < n && ctx == NULL; i++) {
     scl_mat *first;
     if (!r_is_handle(x[i])) continue;
-    SCL_TRY(r_handle_get(x[i], names[i], &first));
+    SCL_TRY(r_handle_peek(x[i], names[i], &first));
     ctx = scl_mat_context(first);
   }
   if (ctx == NULL) SCL_TRY(r_context(Rf_asInteger(where), &ctx));
@@ -185,7 +216,24 @@ scl_status r_result_set(SEXP result, scl_mat **m) {
     return scl_fail_argument("x", "internal: result of %zu x %zu for a matrix of %zu elements",
                              scl_mat_nrow(*m), scl_mat_ncol(*m), (size_t)XLENGTH(result));
   }
+  SCL_TRY(scl_mat_force(*m));
   return scl_mat_to_host(*m, REAL(result));
+}
+
+static void finalize_text(SEXP owner) {
+  r_text_free(owner);
+}
+
+SEXP r_text_owner(char *text) {
+  SEXP owner = PROTECT(R_MakeExternalPtr(text, R_NilValue, R_NilValue));
+  R_RegisterCFinalizer(owner, finalize_text);
+  UNPROTECT(1);
+  return owner;
+}
+
+void r_text_free(SEXP owner) {
+  free(R_ExternalPtrAddr(owner));
+  R_ClearExternalPtr(owner);
 }
 
 SEXP r_return(scl_status status, SEXP result) {

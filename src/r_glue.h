@@ -28,6 +28,8 @@ void r_contexts_release(void); /* at unload */
 /* ---- matrix handles ------------------------------------------------------------------------- */
 bool r_is_handle(SEXP x);
 /* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. */
+scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out);
+/* The same, computed if it was pending: what all operations but those of scl_expr.h take. */
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
 
 /* ---- operands: a handle, or a base R double matrix or vector (a column) --------------------- */
@@ -37,7 +39,10 @@ size_t r_ncol(SEXP x);
  * Release it. R_NilValue gives NULL. */
 scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
 
-/* The same for several, by name: picks their context (that of the first handle, else of `where`)
+/* The same, left pending, and with base R memory copied: for what outlives the call. */
+scl_status r_operand_kept(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
+
+/* r_operand() for several, by name: picks their context (that of the first handle, else of `where`)
  * and takes a reference to each, or NULL for R_NilValue. On a fault some may have been taken;
  * release all in either case. */
 scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names, scl_mat **m);
@@ -51,6 +56,10 @@ SEXP r_result_new(bool resident, size_t m, size_t n);
 scl_status r_result_set(SEXP result, scl_mat **m);
 /* Phase 3: raises the R condition of the last fault, or gives `result`. */
 SEXP r_return(scl_status status, SEXP result);
+
+/* An R object that frees a text of the core, should R jump before r_text_free(). */
+SEXP r_text_owner(char *text);
+void r_text_free(SEXP owner);
 
 /* r_blas.c: hands R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);

@@ -38,7 +38,7 @@ SEXP r_matrix_info(SEXP handle) {
   const char *names[] = {"state", "device", "host", "bytes", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
   scl_mat *m = NULL;
-  scl_status status = r_handle_get(handle, "x", &m);
+  scl_status status = r_handle_peek(handle, "x", &m);
   SET_VECTOR_ELT(info, 0, Rf_mkString(status == SCL_OK ? "" : scl_fault_last()->message));
   SET_VECTOR_ELT(info, 1, Rf_mkString(m ? scl_context_name(scl_mat_context(m)) : ""));
   SET_VECTOR_ELT(info, 2, Rf_ScalarLogical(m && scl_context_is_host(scl_mat_context(m))));
@@ -50,7 +50,7 @@ SEXP r_matrix_info(SEXP handle) {
 /* Frees now instead of at the next garbage collection; freeing twice is no fault. */
 SEXP r_matrix_free(SEXP handle) {
   scl_mat *m = NULL;
-  if (r_handle_get(handle, "x", &m) != SCL_OK) {
+  if (r_handle_peek(handle, "x", &m) != SCL_OK) {
     return r_return(scl_fault_last()->status == SCL_E_STALE ? SCL_OK : scl_fault_last()->status,
                     R_NilValue);
   }

@@ -12,7 +12,7 @@
 SEXP r_matrix_shape(SEXP x) {
   SEXP result = PROTECT(Rf_allocVector(INTSXP, 3));
   scl_mat *m;
-  scl_status status = r_handle_get(x, "x", &m);
+  scl_status status = r_handle_peek(x, "x", &m);
   if (status == SCL_OK) {
     INTEGER(result)[0] = (int)scl_mat_nrow(m);
     INTEGER(result)[1] = (int)scl_mat_ncol(m);
@@ -27,7 +27,7 @@ SEXP r_matrix_like(SEXP data, SEXP view, SEXP like) {
   SEXP result = PROTECT(r_result_new(true, r_nrow(data), r_ncol(data)));
   scl_status status;
   scl_mat *beside, *out = NULL;
-  SCL_GO(r_handle_get(like, "x", &beside));
+  SCL_GO(r_handle_peek(like, "x", &beside));
   SCL_GO(scl_mat_from_host(scl_mat_context(beside), REAL_RO(data), r_nrow(data), r_ncol(data),
                            (scl_view)Rf_asInteger(view), &out));
   SCL_GO(r_result_set(result, &out));

@@ -7,13 +7,15 @@
 
 static bool is_unary(scl_op op) {
   switch (op) {
-#define SCL_UNARY(NAME, name, expression)                                                          \
+#define SCL_UNARY(NAME, name, expression, da)                                                      \
   case SCL_OP_##NAME:                                                                              \
     return true;
-#define SCL_BINARY(NAME, name, expression)                                                         \
+#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
   case SCL_OP_##NAME:                                                                              \
     return false;
+#define SCL_TERNARY(NAME, name, expression, da, db, dc)
 #include "../inst/kernels/elementwise.def"
+#undef SCL_TERNARY
 #undef SCL_UNARY
 #undef SCL_BINARY
   default:
@@ -25,13 +27,15 @@ static bool is_unary(scl_op op) {
 static double op_value(scl_op op, double a, double b) {
   (void)b;
   switch (op) {
-#define SCL_UNARY(NAME, name, expression)                                                          \
+#define SCL_UNARY(NAME, name, expression, da)                                                      \
   case SCL_OP_##NAME:                                                                              \
     return expression;
-#define SCL_BINARY(NAME, name, expression)                                                         \
+#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
   case SCL_OP_##NAME:                                                                              \
     return expression;
+#define SCL_TERNARY(NAME, name, expression, da, db, dc)
 #include "../inst/kernels/elementwise.def"
+#undef SCL_TERNARY
 #undef SCL_UNARY
 #undef SCL_BINARY
   default:

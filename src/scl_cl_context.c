@@ -212,6 +212,7 @@ const scl_engine scl_cl_engine = {
     .add_diagonal = scl_cl_add_diagonal,
     .diagonal = scl_cl_diagonal,
     .reduce = scl_cl_reduce,
+    .expr = scl_cl_expr,
     .check = scl_cl_check,
     .gemm = scl_cl_gemm,
     .potrf = scl_cl_potrf,

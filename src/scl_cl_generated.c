@@ -13,9 +13,11 @@ typedef struct {
 } row;
 
 static const row elementwise_rows[] = {
-#define SCL_UNARY(NAME, name, expression) {SCL_OP_##NAME, #expression},
-#define SCL_BINARY(NAME, name, expression) {SCL_OP_##NAME, #expression},
+#define SCL_UNARY(NAME, name, expression, da) {SCL_OP_##NAME, #expression},
+#define SCL_BINARY(NAME, name, expression, da, db) {SCL_OP_##NAME, #expression},
+#define SCL_TERNARY(NAME, name, expression, da, db, dc)
 #include "../inst/kernels/elementwise.def"
+#undef SCL_TERNARY
 #undef SCL_UNARY
 #undef SCL_BINARY
 };

@@ -42,11 +42,13 @@ typedef enum {
 
 /* Elementwise operations: inst/kernels/elementwise.def expands to SCL_OP_ADD, ... */
 typedef enum {
-#define SCL_UNARY(NAME, name, expression) SCL_OP_##NAME,
-#define SCL_BINARY(NAME, name, expression) SCL_OP_##NAME,
+#define SCL_UNARY(NAME, name, expression, da) SCL_OP_##NAME,
+#define SCL_BINARY(NAME, name, expression, da, db) SCL_OP_##NAME,
+#define SCL_TERNARY(NAME, name, expression, da, db, dc) SCL_OP_##NAME,
 #include "../inst/kernels/elementwise.def"
 #undef SCL_UNARY
 #undef SCL_BINARY
+#undef SCL_TERNARY
   SCL_OP_COUNT
 } scl_op;
 
@@ -68,6 +70,8 @@ typedef struct {
 struct scl_batch_pass;      /* scl_batch.h */
 struct scl_glm_pass;        /* scl_glm.h */
 struct scl_covariance_pass; /* scl_covariance.h */
+struct scl_plan;            /* scl_expr_graph.h */
+struct scl_node;
 
 typedef struct scl_engine {
   const char *name;
@@ -113,6 +117,9 @@ typedef struct scl_engine {
    * one number spares a device a step. The triangle of `view` is looked at. */
   scl_status (*check)(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                       scl_block dst);
+
+  /* Runs a plan of lazy arithmetic (scl_expr_graph.h); it has places, and outputs have blocks. */
+  scl_status (*expr)(scl_context *ctx, const struct scl_plan *plan);
 
   /* ---- level 3 --------------------------------------------------------------------------------
    */
@@ -186,12 +193,14 @@ struct scl_mat {
   scl_buffer *buffer; /* NULL when empty, or while an expression is pending */
   size_t offset, ld, nrow, ncol;
   scl_view view;
-  /* Room for what other topics attach: a pending expression (lazy arithmetic) that yields `buffer`
-   * when a value is needed, and the recorded operation (derivatives of user functions). Both unset
-   * today; scl_mat_block() is the one place where a pending value would be forced. */
-  void *pending;
+  struct scl_node *pending; /* the expression that yields `buffer` (scl_expr.h), or NULL */
+  /* Room for the recorded operation (derivatives of user functions); unset today. */
   void *record;
 };
+
+/* A matrix that waits for the value of `node`, whose shape and view it has; takes the reference
+ * over on success. Dimensions are checked. */
+scl_status scl_mat_create_pending(scl_context *ctx, struct scl_node *node, scl_mat **out);
 
 #define SCL_MAT_TAG 0x53434c4du     /* "SCLM" */
 #define SCL_CONTEXT_TAG 0x53434c43u /* "SCLC" */

@@ -62,6 +62,8 @@ scl_status scl_host_reduce(scl_context *ctx, scl_reduction op, scl_block a, scl_
                            scl_block dst);
 scl_status scl_host_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                           scl_block dst);
+/* scl_host_expr.c */
+scl_status scl_host_expr(scl_context *ctx, const struct scl_plan *plan);
 /* scl_host_linalg.c */
 scl_status scl_host_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,

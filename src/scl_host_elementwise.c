@@ -182,7 +182,7 @@ typedef void apply_run(size_t n, const double *array_a, double scalar_a, const d
                        double scalar_b, double *dst);
 
 /* Three loops, so that the common cases have no test inside. */
-#define SCL_BINARY(NAME, name, expression)                                                         \
+#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
   static void apply_##name(size_t n, const double *array_a, double scalar_a,                       \
                            const double *array_b, double scalar_b, double *dst) {                  \
     if (array_a != NULL && array_b != NULL) {                                                      \
@@ -204,7 +204,7 @@ typedef void apply_run(size_t n, const double *array_a, double scalar_a, const d
       }                                                                                            \
     }                                                                                              \
   }
-#define SCL_UNARY(NAME, name, expression)                                                          \
+#define SCL_UNARY(NAME, name, expression, da)                                                      \
   static void apply_##name(size_t n, const double *array_a, double scalar_a,                       \
                            const double *array_b, double scalar_b, double *dst) {                  \
     (void)array_b, (void)scalar_b;                                                                 \
@@ -213,14 +213,18 @@ typedef void apply_run(size_t n, const double *array_a, double scalar_a, const d
       dst[i] = expression;                                                                         \
     }                                                                                              \
   }
+#define SCL_TERNARY(NAME, name, expression, da, db, dc)
 #include "../inst/kernels/elementwise.def"
+#undef SCL_TERNARY
 #undef SCL_BINARY
 #undef SCL_UNARY
 
 static apply_run *const apply_table[SCL_OP_COUNT] = {
-#define SCL_BINARY(NAME, name, expression) [SCL_OP_##NAME] = apply_##name,
-#define SCL_UNARY(NAME, name, expression) [SCL_OP_##NAME] = apply_##name,
+#define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = apply_##name,
+#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = apply_##name,
+#define SCL_TERNARY(NAME, name, expression, da, db, dc)
 #include "../inst/kernels/elementwise.def"
+#undef SCL_TERNARY
 #undef SCL_BINARY
 #undef SCL_UNARY
 };

@@ -95,6 +95,7 @@ const scl_engine scl_host_engine = {
     .add_diagonal = scl_host_add_diagonal,
     .diagonal = scl_host_diagonal,
     .reduce = scl_host_reduce,
+    .expr = scl_host_expr,
     .check = scl_host_check,
     .gemm = scl_host_gemm,
     .potrf = scl_host_potrf,

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "scl_engine.h"
+#include "scl_expr_graph.h"
 
 size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n) {
   if (scl_context_is_host(ctx) || n <= 1 || m < 64 || m > INT_MAX - 15) return m > 0 ? m : 1;
@@ -92,6 +92,18 @@ scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, sc
   return wrap_block(ctx, block, view, out);
 }
 
+scl_status scl_mat_create_pending(scl_context *ctx, scl_node *node, scl_mat **out) {
+  SCL_TRY(check_dims(node->nrow, node->ncol, node->view));
+  scl_block none = {NULL, 0, 1, node->nrow, node->ncol};
+  SCL_TRY(wrap_block(ctx, none, node->view, out));
+  (*out)->pending = node;
+  return SCL_OK;
+}
+
+scl_status scl_mat_force(scl_mat *a) {
+  return a->pending == NULL ? SCL_OK : scl_expr_eval(1, &a);
+}
+
 scl_status scl_mat_to_host(const scl_mat *a, double *data) {
   SCL_TRY(scl_context_check(a->ctx));
   if (a->nrow == 0 || a->ncol == 0) return SCL_OK;
@@ -107,6 +119,7 @@ void scl_mat_release(scl_mat *a) {
   if (a == NULL || --a->refs > 0) return;
   a->tag = 0;
   scl_context *ctx = a->ctx;
+  scl_node_release(a->pending);
   scl_buffer_release(a->buffer);
   free(a);
   scl_context_release(ctx);

@@ -5,7 +5,10 @@
  * a promise that lets an operation skip work or a transfer move half of the bytes.
  *
  * A matrix is immutable once an operation has returned it. Operations on a device return before the
- * work is done; order is kept by the buffers (scl_cl.h). */
+ * work is done; order is kept by the buffers (scl_cl.h).
+ *
+ * The operations of scl_expr.h give matrices that are pending: no storage yet. Only those operations
+ * and the questions of shape below take them; for all others scl_mat_force() comes first. */
 #ifndef SCL_MATRIX_H
 #define SCL_MATRIX_H
 
@@ -36,6 +39,9 @@ scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, siz
  * outlive the matrix and must already be canonical for `view`. */
 scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, scl_mat **out);
 
+/* Computes a pending matrix, once; nothing for all others. Whatever scl_expr_eval() may return. */
+scl_status scl_mat_force(scl_mat *a);
+
 /* Copies all m x n elements to host memory (leading dimension m); complete on return. */
 scl_status scl_mat_to_host(const scl_mat *a, double *data);
 
@@ -52,7 +58,8 @@ scl_view scl_mat_view(const scl_mat *a);
 scl_context *scl_mat_context(const scl_mat *a); /* borrowed */
 uint64_t scl_mat_bytes(const scl_mat *a);
 
-/* All of the matrix as a block, and a part of it: rows i .. i+m-1, columns j .. j+n-1. */
+/* All of the matrix, which is not pending, as a block, and a part of it: rows i .. i+m-1, columns j
+ * .. j+n-1. */
 scl_block scl_mat_block(const scl_mat *a);
 scl_block scl_block_part(scl_block b, size_t i, size_t j, size_t m, size_t n);
 
