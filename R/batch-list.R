@@ -22,7 +22,7 @@ by_kind <- function(kind, call) {
   for (places in split(seq_along(kind), kind)) {
     part <- call(places)
     for (i in seq_along(places)) result[[places[i]]] <- part$value(i)
-    status[places] <- part$status
+    if (!is.null(part$status)) status[places] <- part$status
   }
   list(value = result, status = status)
 }

@@ -187,9 +187,10 @@ batch_value <- function(result, dim, names = vector("list", 3L), single = FALSE)
   result
 }
 
-# The value of a reported result, list(value, status): tells of the matrices that are not fine, and
-# notes them in "info". `fault`: "singular" or "not_pd".
+# The value of a reported result, list(value, status): tells of the matrices that are not fine (a
+# status of NULL: all are), and notes them in "info". `fault`: "singular" or "not_pd".
 batch_report <- function(value, status, on_error, fault) {
+  if (is.null(status)) return(value)
   info <- as.integer(status)
   bad <- which(info != 0L)
   if (length(bad) == 0L) return(value)
@@ -284,9 +285,10 @@ cl_batch_det <- function(a, log = FALSE) {
   where <- batch_where(a$dim[1L]^3 * a$dim[3L], a$x)
   result <- .Call(r_batch_det, a$x, a$dim[1L], a$dim[3L], log, where)
   if (typeof(result) == "externalptr") {
-    result <- value(result, c(a$dim[3L], 2L), list(a$names[[3L]], NULL), "general")
+    result <- value(result, c(a$dim[3L], 1L + log), list(a$names[[3L]], NULL), "general")
+    if (!log) return(result)
     det <- result[, 1L, drop = FALSE]
-    if (log) attr(det, "sign") <- result[, 2L, drop = FALSE]
+    attr(det, "sign") <- result[, 2L, drop = FALSE]
     return(det)
   }
   det <- result[, 1L]

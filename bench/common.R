@@ -6,8 +6,9 @@ bench <- new.env()
 bench$rows <- list()
 
 # Takes the device that statcl would take (STATCL_DEVICE names another), or any OpenCL device when
-# there is no GPU. Event times are on from the first context on, so this comes first.
-bench_open <- function() {
+# there is no GPU. Event times are on from the first context on, so this comes first. `families` are
+# those whose peers are timed.
+bench_open <- function(families) {
   .Call(statcl:::r_profiling, TRUE)
   cl_use(engine = "device")
   devices <- cl_devices()
@@ -15,7 +16,7 @@ bench_open <- function() {
   bench$where <- which(devices$default) - 1L
   bench$gpu <- bench$device$type == "gpu"
   bench$floor <- device_floors(bench$device$name)
-  bench$peers <- read_peers()
+  bench$peers <- read_peers(families)
   invisible(bench$device)
 }
 
@@ -79,17 +80,21 @@ time_host <- function(run, times = 3L) {
 
 # ---- peers -------------------------------------------------------------------------------------
 
-# STATCL_BENCH_PEERS names a Python script that prints, or a CSV file that holds, lines
-# "peer,operation,size,ms,rate,unit". The script runs now, with the same device and driver.
-read_peers <- function() {
-  path <- Sys.getenv("STATCL_BENCH_PEERS", "")
-  none <- data.frame(peer = character(), operation = character(), size = character(),
-                     ms = numeric())
-  if (!nzchar(path)) return(none)
-  if (!file.exists(path)) stop("STATCL_BENCH_PEERS names no file: ", path)
-  lines <- if (grepl("\\.py$", path)) system2("python3", path, stdout = TRUE) else readLines(path)
+# Peers are Python scripts that print, or CSV files that hold, lines
+# "peer,operation,size,ms,rate,unit": peers_<family>.py beside the family's script, where there is a
+# GPU, and what STATCL_BENCH_PEERS names. The scripts run now, with the same device and driver; those
+# of this folder print nothing where what they time is not installed.
+read_peers <- function(families) {
+  own <- file.path("bench", paste0("peers_", families, ".py"))
+  own <- if (bench$gpu && nzchar(Sys.which("python3"))) own[file.exists(own)]
+  named <- Sys.getenv("STATCL_BENCH_PEERS", "")
+  named <- named[nzchar(named)]
+  if (!all(file.exists(named))) stop("STATCL_BENCH_PEERS names no file: ", named)
+  lines <- unlist(lapply(c(own, named), function(path) {
+    if (grepl("\\.py$", path)) system2("python3", path, stdout = TRUE) else readLines(path)
+  }))
   fields <- strsplit(grep("^([^,]+,){4}", lines, value = TRUE), ",", fixed = TRUE)
-  if (length(fields) == 0L) stop("no measurement of a peer in ", path)
+  if (length(named) > 0L && length(fields) == 0L) stop("no measurement of a peer in ", named)
   take <- function(i) vapply(fields, `[[`, "", i)
   peers <- data.frame(peer = take(1L), operation = take(2L), size = take(3L),
                       ms = suppressWarnings(as.numeric(take(4L))), stringsAsFactors = FALSE)

@@ -15,7 +15,7 @@ if (length(unknown) > 0L) {
 if (length(families) == 0L) families <- known
 
 source(file.path(here, "common.R"))
-device <- bench_open()
+device <- bench_open(families)
 page <- c(
   "# Results", "",
   sprintf("%s, driver %s, %s. statcl %s, %s. %s.", device$name, device$driver, device$version,
@@ -24,7 +24,7 @@ page <- c(
   if (nrow(bench$peers) > 0L) {
     paste0("Peer: ", paste(unique(bench$peers$peer), collapse = ", "), ", in the same run.")
   } else {
-    "No peer was timed (STATCL_BENCH_PEERS was not set)."
+    "No peer was timed."
   },
   "",
   "Written by `./dev bench --save`; what the columns mean is in [README.md](README.md).")

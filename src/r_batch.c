@@ -1,6 +1,6 @@
 /* .Call entries for batches of small matrices. An array is a column of numbers on either side; R
  * knows its dimensions. Entries with statuses give list(value, status), a raw vector with a byte
- * for each matrix. */
+ * for each matrix, or NULL if all are fine. */
 #include "r_entries.h"
 #include "r_glue.h"
 
@@ -25,14 +25,11 @@ static SEXP reported_new(bool resident, size_t each, size_t batch) {
   return result;
 }
 
-static scl_batch_report report_of(SEXP reported) {
-  return (scl_batch_report){.status = RAW(VECTOR_ELT(reported, 1))};
-}
-
 /* What all entries with operands do before and after the operation itself. */
 typedef struct {
   SEXP result;
   scl_mat *in[3], *out;
+  scl_batch_report report;
 } call;
 
 static SEXP end_call(call *c, scl_status status, int operands, SEXP value) {
@@ -43,6 +40,18 @@ static SEXP end_call(call *c, scl_status status, int operands, SEXP value) {
   return r_return(status, c->result);
 }
 
+/* A call whose result is list(value, status): `each` numbers of each matrix. */
+static call reported_call(bool resident, size_t each, size_t batch) {
+  call c = {.result = PROTECT(reported_new(resident, each, batch))};
+  c.report.status = RAW(VECTOR_ELT(c.result, 1));
+  return c;
+}
+
+static SEXP end_reported(call *c, scl_status status, int operands) {
+  if (status == SCL_OK && c->report.bad == 0) SET_VECTOR_ELT(c->result, 1, R_NilValue);
+  return end_call(c, status, operands, VECTOR_ELT(c->result, 0));
+}
+
 /* One batch of square matrices in, one of the same shape out. */
 typedef scl_status square_operation(const scl_mat *a, size_t n, size_t batch, bool option,
                                     scl_batch_report *report, scl_mat **out);
@@ -51,13 +60,12 @@ static SEXP run_square(square_operation *operation, SEXP a, SEXP n, SEXP batch, 
                        SEXP where) {
   const char *const names[] = {"a"};
   size_t order = size_of(n), count = size_of(batch);
-  call c = {.result = PROTECT(reported_new(r_is_handle(a), order * order, count))};
-  scl_batch_report report = report_of(c.result);
+  call c = reported_call(r_is_handle(a), order * order, count);
   scl_status status;
   SCL_GO(r_operands(where, 1, &a, names, c.in));
-  SCL_GO(operation(c.in[0], order, count, flag(option), &report, &c.out));
+  SCL_GO(operation(c.in[0], order, count, flag(option), &c.report, &c.out));
 done:
-  return end_call(&c, status, 1, VECTOR_ELT(c.result, 0));
+  return end_reported(&c, status, 1);
 }
 
 SEXP r_batch_inverse(SEXP a, SEXP n, SEXP batch, SEXP cofactors, SEXP where) {
@@ -72,26 +80,24 @@ SEXP r_batch_chol_adjoint(SEXP l, SEXP l_adj, SEXP n, SEXP batch, SEXP where) {
   const SEXP x[] = {l, l_adj};
   const char *const names[] = {"l", "l_adj"};
   size_t order = size_of(n), count = size_of(batch);
-  call c = {.result = PROTECT(reported_new(r_any_handle(2, x), order * order, count))};
-  scl_batch_report report = report_of(c.result);
+  call c = reported_call(r_any_handle(2, x), order * order, count);
   scl_status status;
   SCL_GO(r_operands(where, 2, x, names, c.in));
-  SCL_GO(scl_batch_chol_adjoint(c.in[0], c.in[1], order, count, &report, &c.out));
+  SCL_GO(scl_batch_chol_adjoint(c.in[0], c.in[1], order, count, &c.report, &c.out));
 done:
-  return end_call(&c, status, 2, VECTOR_ELT(c.result, 0));
+  return end_reported(&c, status, 2);
 }
 
 SEXP r_batch_solve(SEXP a, SEXP b, SEXP n, SEXP k, SEXP batch, SEXP where) {
   const SEXP x[] = {a, b};
   const char *const names[] = {"a", "b"};
   size_t order = size_of(n), columns = size_of(k), count = size_of(batch);
-  call c = {.result = PROTECT(reported_new(r_any_handle(2, x), order * columns, count))};
-  scl_batch_report report = report_of(c.result);
+  call c = reported_call(r_any_handle(2, x), order * columns, count);
   scl_status status;
   SCL_GO(r_operands(where, 2, x, names, c.in));
-  SCL_GO(scl_batch_solve(c.in[0], c.in[1], order, columns, count, &report, &c.out));
+  SCL_GO(scl_batch_solve(c.in[0], c.in[1], order, columns, count, &c.report, &c.out));
 done:
-  return end_call(&c, status, 2, VECTOR_ELT(c.result, 0));
+  return end_reported(&c, status, 2);
 }
 
 SEXP r_batch_tri_solve(SEXP l, SEXP b, SEXP n, SEXP k, SEXP batch, SEXP upper, SEXP transpose,
@@ -99,21 +105,20 @@ SEXP r_batch_tri_solve(SEXP l, SEXP b, SEXP n, SEXP k, SEXP batch, SEXP upper, S
   const SEXP x[] = {l, b};
   const char *const names[] = {"l", "b"};
   size_t order = size_of(n), columns = size_of(k), count = size_of(batch);
-  call c = {.result = PROTECT(reported_new(r_any_handle(2, x), order * columns, count))};
-  scl_batch_report report = report_of(c.result);
+  call c = reported_call(r_any_handle(2, x), order * columns, count);
   scl_status status;
   SCL_GO(r_operands(where, 2, x, names, c.in));
   SCL_GO(scl_batch_tri_solve(c.in[0], c.in[1], order, columns, count, flag(upper), flag(transpose),
-                             &report, &c.out));
+                             &c.report, &c.out));
 done:
-  return end_call(&c, status, 2, VECTOR_ELT(c.result, 0));
+  return end_reported(&c, status, 2);
 }
 
-/* A batch x 2 matrix: values and signs. */
+/* A column of values; for logarithms a batch x 2 matrix with their signs. */
 SEXP r_batch_det(SEXP a, SEXP n, SEXP batch, SEXP logarithm, SEXP where) {
   const char *const names[] = {"a"};
   size_t order = size_of(n), count = size_of(batch);
-  call c = {.result = PROTECT(r_result_new(r_is_handle(a), count, 2))};
+  call c = {.result = PROTECT(r_result_new(r_is_handle(a), count, flag(logarithm) ? 2 : 1))};
   scl_status status;
   SCL_GO(r_operands(where, 1, &a, names, c.in));
   SCL_GO(scl_batch_det(c.in[0], order, count, flag(logarithm), &c.out));
@@ -142,14 +147,13 @@ SEXP r_batch_mvn(SEXP y, SEXP mean, SEXP factor, SEXP n, SEXP batch, SEXP upper,
   const SEXP x[] = {y, mean, factor};
   const char *const names[] = {"y", "mean", "chol"};
   size_t count = size_of(batch);
-  call c = {.result = PROTECT(reported_new(r_any_handle(3, x), 1, count))};
-  scl_batch_report report = report_of(c.result);
+  call c = reported_call(r_any_handle(3, x), 1, count);
   scl_status status;
   SCL_GO(r_operands(where, 3, x, names, c.in));
-  SCL_GO(scl_batch_mvn_lpdf(c.in[0], c.in[1], c.in[2], size_of(n), count, flag(upper), &report,
+  SCL_GO(scl_batch_mvn_lpdf(c.in[0], c.in[1], c.in[2], size_of(n), count, flag(upper), &c.report,
                             &c.out));
 done:
-  return end_call(&c, status, 3, VECTOR_ELT(c.result, 0));
+  return end_reported(&c, status, 3);
 }
 
 /* The numbers of a handle, column by column, as an m x n matrix. */

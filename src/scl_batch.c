@@ -82,18 +82,17 @@ static scl_status add(job *j, int place, const scl_mat *a, const char *argument,
 /* Makes the result of `each` numbers a matrix and runs; `work` says whether there is any. */
 static scl_status run(job *j, size_t each, bool work, scl_batch_report *report) {
   SCL_TRY(create_result(j->ctx, each, j->pass.batch, &j->result));
-  if (report != NULL) {
-    report->bad = 0;
-    if (report->status != NULL) memset(report->status, SCL_BATCH_FINE, j->pass.batch);
-  }
+  if (report != NULL) report->bad = 0;
   if (j->result->buffer == NULL) return SCL_OK;
   j->pass.out = scl_mat_block(j->result);
   j->pass.out.ld = each;
   const scl_engine *engine = j->ctx->engine;
   if (!work) return engine->fill(j->ctx, 0.0, scl_mat_block(j->result));
+  bool told = false;
   j->pass.status = report != NULL ? report->status : NULL;
+  j->pass.told = &told;
   SCL_TRY(engine->batch(j->ctx, &j->pass));
-  if (j->pass.status == NULL) return SCL_OK;
+  if (!told) return SCL_OK;
   for (size_t q = 0; q < j->pass.batch; q++) report->bad += report->status[q] != SCL_BATCH_FINE;
   return SCL_OK;
 }
@@ -161,10 +160,11 @@ scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarith
            .pass = {.op = SCL_BATCH_DET, .n = n, .batch = batch, .logarithm = logarithm}};
   scl_status status;
   SCL_GO(add(&j, 0, a, "a", n * n, false));
+  size_t columns = logarithm ? 2 : 1;
   if (n > 0) {
-    SCL_GO(run(&j, 2, true, NULL));
+    SCL_GO(run(&j, columns, true, NULL));
   } else { /* the empty product */
-    SCL_GO(create_result(a->ctx, 2, batch, &j.result));
+    SCL_GO(create_result(a->ctx, columns, batch, &j.result));
     scl_block block = scl_mat_block(j.result);
     if (block.buffer == NULL) goto done;
     SCL_GO(a->ctx->engine->fill(a->ctx, 1.0, block));
@@ -172,7 +172,7 @@ scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarith
     if (logarithm) SCL_GO(a->ctx->engine->fill(a->ctx, 0.0, block));
   }
   j.result->nrow = j.result->ld = batch;
-  j.result->ncol = 2;
+  j.result->ncol = columns;
 done:
   return finish(&j, status, out);
 }

@@ -10,9 +10,9 @@
  *
  * `status`, where it is an argument, holds a byte for each matrix: SCL_BATCH_FINE, k for the k-th
  * pivot (inverse, solve, tri_solve: it is zero or too small to be divided by; chol: the leading
- * minor of order k is not positive), or SCL_BATCH_NONFINITE. The call then waits; *bad is the
- * number of matrices that are not fine. With status == NULL nothing is told and on a device nothing
- * waits.
+ * minor of order k is not positive), or SCL_BATCH_NONFINITE. The call then waits; `bad` is the
+ * number of matrices that are not fine, and only if it is not 0 the bytes mean anything. With
+ * status == NULL nothing is told and on a device nothing waits.
  *
  * Results are new, released by the caller. SCL_E_ARGUMENT where shapes do not fit, SCL_E_MEMORY. */
 #ifndef SCL_BATCH_H
@@ -46,8 +46,8 @@ scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t
 scl_status scl_batch_solve(const scl_mat *a, const scl_mat *b, size_t n, size_t k, size_t batch,
                            scl_batch_report *report, scl_mat **out);
 
-/* Determinants: a batch x 2 matrix of det a and its sign, or of log |det a| and the sign of det a
- * if `logarithm`. */
+/* Determinants: a column of them, or, if `logarithm`, a batch x 2 matrix of log |det a| and the sign
+ * of det a. */
 scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarithm, scl_mat **out);
 
 /* Solutions of l x = b, or l' x = b if `transpose`; l is lower or upper triangular and its other
@@ -88,6 +88,7 @@ typedef struct scl_batch_pass {
   bool transpose_b, logarithm;
   bool cofactors;
   unsigned char *status; /* `batch` bytes; the engine then waits. Or NULL */
+  bool *told;            /* set if the bytes are written; all matrices are fine if they are not */
 } scl_batch_pass;
 
 #endif

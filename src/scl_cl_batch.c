@@ -119,10 +119,8 @@ static scl_status read_statuses(scl_cl_op *op, const scl_batch_pass *p, scl_bloc
   scl_cl_context *cl = op->cl;
   SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[op->queue]), "clFlush");
   SCL_TRY(scl_cl_reach(cl, op->queue, cl->enqueued[op->queue]));
-  if (cl->batch_seen == 0) {
-    memset(p->status, SCL_BATCH_FINE, p->batch);
-    return SCL_OK;
-  }
+  if (cl->batch_seen == 0) return SCL_OK;
+  *p->told = true;
   SCL_TRY(clear_flag(op));
   size_t bytes = statuses.nrow * sizeof(double);
   double *copy = malloc(bytes);
@@ -145,7 +143,9 @@ scl_status scl_cl_batch(scl_context *ctx, const scl_batch_pass *p) {
   scl_cl_op_writes(&op, p->out.buffer);
   scl_cl_op_writes(&op, statuses.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
+  if (p->status != NULL) op.timing = SCL_CL_TIME_EACH;
   if (status == SCL_OK) status = launch(&op, p, statuses.buffer);
+  if (p->status != NULL) op.timing = SCL_CL_TIME_NONE;
   if (status == SCL_OK && p->status != NULL) status = ask_flag(&op);
   if (status == SCL_OK && p->status != NULL) status = read_statuses(&op, p, statuses);
   status = scl_cl_op_end(&op, status);

@@ -173,7 +173,7 @@ static void run_det(const scl_batch_pass *p, size_t block, scratch *s, unsigned 
   scl_lanes_lu_det(p->n, s->x, s->piv, p->logarithm, value, sign);
   for (int w = 0; w < SCL_LANES && block * SCL_LANES + (size_t)w < p->batch; w++) {
     out[matrix_of(p, block, w)] = value[w];
-    out[p->batch + matrix_of(p, block, w)] = sign[w];
+    if (p->logarithm) out[p->batch + matrix_of(p, block, w)] = sign[w];
   }
 }
 
@@ -303,6 +303,7 @@ scl_status scl_host_batch(scl_context *ctx, const scl_batch_pass *p) {
     return large_products(ctx, p);
   }
   batch_work work = {.pass = p};
+  *p->told = p->status != NULL;
   size_t blocks = (p->batch + SCL_LANES - 1) / SCL_LANES;
   double cost = block_cost(p), round = ROUND / cost;
   size_t step = round < 1.0 ? 1 : round < (double)blocks ? (size_t)round : blocks;

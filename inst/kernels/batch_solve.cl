@@ -86,7 +86,7 @@ BATCH_KERNEL(const int batch, const int n, const int columns, const int flags,
     if (flags & BATCH_DET) {
       double sign;
       out[out0 + first + item] = determinant(a, row, flags, &sign);
-      out[out0 + batch + first + item] = sign;
+      if (flags & BATCH_LOGARITHM) out[out0 + batch + first + item] = sign;
     } else {
       SMALL_STATUS(status)
     }

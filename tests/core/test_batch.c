@@ -425,7 +425,7 @@ static void check_shapes(scl_context *ctx) {
   CHECK(scl_mat_nrow(out) == 0 && report.bad == 0);
   scl_mat_release(out);
   REQUIRE_OK(scl_batch_chol(empty, 0, 2, false, &report, &out));
-  CHECK(scl_mat_nrow(out) == 0 && report.bad == 0 && status[1] == 0);
+  CHECK(scl_mat_nrow(out) == 0 && report.bad == 0);
   scl_mat_release(out);
   out = NULL;
   CHECK_STATUS(SCL_E_ARGUMENT, scl_batch_inverse(some, 3, 3, false, NULL, &out));

@@ -1,0 +1,51 @@
+"""Batches of small matrices by torch.linalg on an NVIDIA GPU, in double precision: the matrices and
+sizes of batch.R. Prints lines "peer,operation,size,ms,rate,unit"; nothing without torch or without
+a CUDA device.
+
+Each time is the median of CUDA events around a call on data that is on the device. The forms that
+do not wait for a check of the result are taken where there are any (inv_ex, cholesky_ex, solve_ex).
+"""
+import sys
+
+try:
+    import torch
+except ImportError:
+    sys.exit(0)
+if not torch.cuda.is_available():
+    sys.exit(0)
+torch.set_default_dtype(torch.float64)
+torch.set_default_device("cuda")
+
+SIZES = ((3, 1000000), (8, 200000), (16, 200000), (32, 100000), (64, 10000), (128, 2000))
+
+
+def median_ms(call, times=5):
+    call()
+    torch.cuda.synchronize()
+    taken = []
+    for _ in range(times):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        taken.append(start.elapsed_time(end))
+    return sorted(taken)[times // 2]
+
+
+for n, batch in SIZES:
+    a = torch.randn(batch, n, n)
+    s = a @ a.transpose(1, 2) + torch.eye(n)
+    b = torch.randn(batch, n, 1)
+    calls = {
+        "batch inverse": (16 * n * n, lambda: torch.linalg.inv_ex(s)),
+        "batch chol": (16 * n * n, lambda: torch.linalg.cholesky_ex(s)),
+        "batch solve": (8 * n * (n + 2), lambda: torch.linalg.solve_ex(s, b)),
+        "batch det": (8 * n * n, lambda: torch.linalg.det(s)),
+        "batch matmul": (16 * n * n, lambda: s @ s),
+    }
+    for operation, (size, call) in calls.items():
+        ms = median_ms(call)
+        rate = size * batch / ms * 1e-6
+        print(f"torch,{operation},{n}x{n}x{batch},{ms:.4f},{rate:.0f},GB/s", flush=True)
+    del a, s, b
