@@ -81,9 +81,9 @@ time_host <- function(run, times = 3L) {
 # ---- peers -------------------------------------------------------------------------------------
 
 # Peers are Python scripts that print, or CSV files that hold, lines
-# "peer,operation,size,ms,rate,unit": peers_<family>.py beside the family's script, where there is a
-# GPU, and what STATCL_BENCH_PEERS names. The scripts run now, with the same device and driver; those
-# of this folder print nothing where what they time is not installed.
+# "peer,operation,size,ms,rate,unit": peers_<family>.py beside the family's script, where there is
+# a GPU, and what STATCL_BENCH_PEERS names. The scripts run now, with the same device and driver;
+# those of this folder print nothing where what they time is not installed.
 read_peers <- function(families) {
   own <- file.path("bench", paste0("peers_", families, ".py"))
   own <- if (bench$gpu && nzchar(Sys.which("python3"))) own[file.exists(own)]

@@ -46,8 +46,8 @@ scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t
 scl_status scl_batch_solve(const scl_mat *a, const scl_mat *b, size_t n, size_t k, size_t batch,
                            scl_batch_report *report, scl_mat **out);
 
-/* Determinants: a column of them, or, if `logarithm`, a batch x 2 matrix of log |det a| and the sign
- * of det a. */
+/* Determinants: a column of them, or, if `logarithm`, a batch x 2 matrix of log |det a| and the
+ * sign of det a. */
 scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarithm, scl_mat **out);
 
 /* Solutions of l x = b, or l' x = b if `transpose`; l is lower or upper triangular and its other
