@@ -105,18 +105,6 @@ SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const double *cut, int cuts, double y
 /* 0, or NaN at an infinity. */
 #define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
 
-/* 1 / (1 + exp(-t)), and exp(-|t|), so that log(1 + exp(t)) = max(t, 0) + log(1 + e). */
-typedef struct {
-  double logistic, e;
-} glm_sigmoid_pair;
-
-SCL_INLINE glm_sigmoid_pair glm_sigmoid(double t) {
-  glm_sigmoid_pair pair;
-  pair.e = exp(-fabs(t));
-  pair.logistic = (t > 0.0 ? 1.0 : pair.e) / (1.0 + pair.e);
-  return pair;
-}
-
 /* ---- the families ------------------------------------------------------------------------------
  */
 
@@ -184,14 +172,14 @@ SCL_INLINE double glm_log1p_rest(double t, double log1p_t, double share) {
 
 SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, glm_own own) {
   const double s = eta - own.log_own, e = exp(-fabs(s)), log1p_e = log1p(e);
-  const double share = (s > 0.0 ? 1.0 : e) / (1.0 + e); /* mu / (mu + phi) */
+  const double inverse = 1.0 / (1.0 + e), small = e * inverse;
+  const double share = s > 0.0 ? inverse : small, rest = s > 0.0 ? small : inverse;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   term.value = (s > 0.0 ? y * own.log_own - own.own * s : y * eta) - (y + own.own) * log1p_e +
                GLM_NAN_IF_INFINITE(eta);
-  term.d_eta = (s > 0.0 ? y * e - own.own : y - own.own * e) / (1.0 + e);
-  term.d_own = GLM_SMALL_PHI(own.own, y) ? -y * own.inverse * ((s > 0.0 ? e : 1.0) / (1.0 + e))
-                                      : y * own.inverse * share;
+  term.d_eta = (s > 0.0 ? y * e - own.own : y - own.own * e) * inverse;
+  term.d_own = y * own.inverse * (GLM_SMALL_PHI(own.own, y) ? -rest : share);
   term.d_own -= s > 0.0 ? s + log1p_e - share : glm_log1p_rest(e, log1p_e, share);
   return term;
 }
@@ -201,16 +189,17 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, g
  * - log(1 + exp(l)) + log(1 - exp(l - u)), of which the last is for
  * glm_ordered_logistic_value(). */
 SCL_INLINE glm_term glm_ordered_logistic(double y, double datum, double eta, glm_own own) {
-  const double t_up = eta - own.above, t_low = own.below - eta;
-  const glm_sigmoid_pair up = glm_sigmoid(t_up), low = glm_sigmoid(t_low);
+  const double t_up = eta - own.above, t_low = own.below - eta; /* at most one is positive */
+  const double up = exp(-fabs(t_up)), low = exp(-fabs(t_low)), both = up * low;
+  const double inverse = 1.0 / ((1.0 + up) * (1.0 + low));
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)y;
   (void)datum;
   term.value = -fmax(t_up, 0.0) - fmax(t_low, 0.0) + GLM_NAN_IF_INFINITE(eta);
-  term.odds = up.e + low.e + up.e * low.e;
-  term.d_eta = low.logistic - up.logistic;
-  term.d_own = up.logistic;
-  term.d_low = -low.logistic;
+  term.odds = up + low + both;
+  term.d_own = (t_up > 0.0 ? 1.0 + low : up + both) * inverse;
+  term.d_low = -(t_low > 0.0 ? 1.0 + up : low + both) * inverse;
+  term.d_eta = (t_up > 0.0 ? both - 1.0 : t_low > 0.0 ? 1.0 - both : low - up) * inverse;
   return term;
 }
 
@@ -260,31 +249,32 @@ SCL_INLINE double glm_multiply_odds(glm_odds_product *p, double odds) {
 }
 
 /* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`
- * apart and become the derivatives by themselves. log of the softmax, relative to the largest
- * predictor; if that is the class's own, the others are small and nothing is subtracted. */
+ * apart and become the derivatives by themselves. With the largest predictor subtracted from all, and
+ * `rest` the sum of the others' exponentials, it is the class's own less log(1 + rest). */
 #define GLM_CLASSES(name, SPACE)                                                                   \
   SCL_INLINE double name(double y, SPACE double *eta, scl_long step, int classes) {                \
     const int own = (int)y - 1;                                                                    \
-    double most = eta[0], others = 0.0, check = 0.0;                                               \
+    double most = eta[0], rest = 0.0, others = 0.0, check = 0.0;                                   \
+    int top = 0;                                                                                   \
     for (int c = 0; c < classes; c++) {                                                            \
-      most = fmax(most, eta[c * step]);                                                            \
-      check += GLM_NAN_IF_INFINITE(eta[c * step]);                                                 \
+      const double here = eta[c * step];                                                           \
+      if (here > most) top = c;                                                                    \
+      most = fmax(most, here);                                                                     \
+      check += GLM_NAN_IF_INFINITE(here);                                                          \
     }                                                                                              \
-    const double mine = eta[own * step] - most, e_mine = exp(mine);                                \
+    const double mine = eta[own * step] - most;                                                    \
     for (int c = 0; c < classes; c++) {                                                            \
       const double e = exp(eta[c * step] - most);                                                  \
       eta[c * step] = e;                                                                           \
+      if (c != top) rest += e;                                                                     \
       if (c != own) others += e;                                                                   \
     }                                                                                              \
-    const double inverse = 1.0 / (e_mine + others);                                                \
+    const double inverse = 1.0 / (1.0 + rest);                                                     \
     for (int c = 0; c < classes; c++) eta[c * step] *= -inverse;                                   \
     eta[own * step] = others * inverse;                                                            \
-    return (mine < 0.0 ? mine - log(e_mine + others) : -log1p(others)) + check;                    \
+    return mine - log1p(rest) + check;                                                             \
   }
 GLM_CLASSES(glm_classes, SCL_GLOBAL)
-#ifdef __OPENCL_VERSION__
-GLM_CLASSES(glm_classes_local, __local)
-#endif
 
 /* ---- what the host adds ------------------------------------------------------------------------
  */

@@ -11,22 +11,21 @@
  * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
  * lane + GLM_LANES, ..., which stay in its registers from the linear predictor to the gradient, as
  * do its sums over all tiles. Between the two the sums of the lanes make the predictors of the
- * tile, and a work-item a predictor turns them into terms and residuals. With GLM_AHEAD the next
- * tile is loaded while this one's gradient is added: for tiles so large that a unit has room for
- * one group.
+ * tile, and a work-item a predictor turns them into residuals. What a predictor adds to the value
+ * nobody waits for: other work-items make that while the next tile is on its way from memory. With
+ * GLM_AHEAD the next tile is asked for while this one's gradient is added: for tiles so large that
+ * a unit has room for one group.
  *
  * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
  * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
  * it needs writes of one group to be visible to another within a kernel, which OpenCL 1.2 does not
  * promise, so the driver uses it only where the device's own fence does (GLM_FENCE). */
-/* Sums of a work-item over the terms that it makes. */
-typedef struct {
-  double value, d_alpha, d_own;
-  glm_odds_product odds;
-} glm_totals;
 
-/* The tile that starts at `row` less the item's own place into registers; columns past the last
- * stay as they are, which is 0. */
+/* ---- the tile in registers --------------------------------------------------------------------
+ */
+
+/* The tile whose first element of this work-item is at x; columns past the last stay as they are,
+ * which is 0. */
 SCL_INLINE void glm_load(glm_pair *kept, __global const double *x, uint step, int lane, int p) {
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
     if (k * GLM_LANES + lane < p) kept[k] = *(__global const glm_pair *)(x + k * step);
@@ -45,9 +44,47 @@ SCL_INLINE void glm_clear(glm_pair *kept, uint row, uint n) {
   }
 }
 
+/* This work-item's part of the predictors of its rows. */
+SCL_INLINE void glm_predict(const glm_pair *kept, __local const double *weight, int lane,
+                            glm_pair *eta) {
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    eta[v] = (glm_pair)(0.0);
+    SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
+      const double w = weight[(k * GLM_LANES + lane) * GLM_PREDICTORS + v];
+      eta[v] = fma(kept[k], (glm_pair)(w), eta[v]);
+    }
+  }
+}
+
+/* Adds the tile to the sums of the gradient; then, if there is `more`, the next one takes its place
+ * column by column. */
+SCL_INLINE void glm_add_gradient(glm_pair *kept, const glm_pair *residual,
+                                 double sum[GLM_PREDICTORS][GLM_SUMS], int more,
+                                 __global const double *x_next, uint step, int lane, int p) {
+  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      sum[v][k] = GLM_DOT(kept[k], residual[v], sum[v][k]);
+    }
+    if (more && k * GLM_LANES + lane < p) {
+      kept[k] = *(__global const glm_pair *)(x_next + k * step);
+    }
+  }
+}
+
+/* ---- predictors to residuals and values -------------------------------------------------------
+ */
+
+/* The own parameter as row `row` of predictor v sees it; `given` is that of all rows. */
+SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint row, double y) {
+  if (GLM_OWN == SCL_GLM_CUTS) return glm_own_cuts(t->owns + v * t->own_count, t->own_count, y);
+  if (GLM_OWN == SCL_GLM_SIGMA && t->flags & GLM_ROW_OWN)
+    return glm_own_number(t->row_own[(long)v * t->n + row]);
+  return given;
+}
+
 /* Adds an observation's term to the totals; `cell` is its predictor's place in the tile. */
-SCL_INLINE void glm_add_term(glm_totals *total, glm_term term, double y, __local double *by_cut,
-                             int cell, int cuts) {
+SCL_INLINE void glm_add_term(const glm_task *t, glm_totals *total, glm_term term, double y, int v,
+                             uint row, int cell) {
   if (GLM_PRODUCT) {
     total->value += term.value;
     total->value -= glm_multiply_odds(&total->odds, term.odds);
@@ -56,12 +93,151 @@ SCL_INLINE void glm_add_term(glm_totals *total, glm_term term, double y, __local
   }
   if (GLM_OWN == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
-    if (above < cuts) by_cut[above * GLM_CELLS + cell] += term.d_own;
-    if (above > 0 && cuts > 0) by_cut[(above - 1) * GLM_CELLS + cell] += term.d_low;
+    if (above < t->own_sums) t->by_cut[above * GLM_CELLS + cell] += term.d_own;
+    if (above > 0 && t->own_sums > 0) t->by_cut[(above - 1) * GLM_CELLS + cell] += term.d_low;
   } else if (GLM_OWN != SCL_GLM_NONE) {
     total->d_own += term.d_own;
   }
+  if (GLM_OWN == SCL_GLM_SIGMA && t->slopes >= 0)
+    t->work[t->slopes + (long)v * t->n + row] = term.d_own;
 }
+
+SCL_INLINE void glm_add_slope(const glm_task *t, glm_totals *total, double slope, int v, uint row) {
+  total->d_alpha += slope;
+  if (t->residuals >= 0) t->work[t->residuals + (long)v * t->n + row] = slope;
+}
+
+/* What an observation adds to the value, or did not add yet. */
+SCL_INLINE void glm_add_value(const glm_task *t, glm_totals *total, const glm_seen *seen,
+                              glm_own given, int v, int cell) {
+  if (seen->row >= t->n) return;
+  if (GLM_COUPLED) {
+    total->value += seen->eta - log1p(seen->rest);
+  } else {
+    const glm_own own = glm_own_here(t, given, v, seen->row, seen->y);
+    const glm_term term = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own);
+    glm_add_term(t, total, term, seen->y, v, seen->row, cell);
+  }
+}
+
+/* A work-item with rows of its own: their predictors to residuals and totals. */
+SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_own *given,
+                               const double *intercept, glm_seen seen, int item,
+                               const glm_pair *eta, glm_pair *residual) {
+  double predictor[GLM_PREDICTORS];
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) residual[v] = (glm_pair)(0.0);
+  if (seen.row >= t->n) return;
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    if (v < t->predictors)
+      predictor[v] = GLM_FIRST(eta[v]) + glm_intercept(t, intercept[v], v, seen.row);
+  }
+  if (GLM_COUPLED) {
+    const glm_shares shares = glm_share(seen.y, predictor, t->predictors);
+    seen.eta = shares.mine;
+    seen.rest = shares.rest;
+    glm_add_value(t, &total[0], &seen, given[0], 0, 0);
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      if (v < t->predictors) residual[v] = (glm_pair)(glm_share_slope(&shares, seen.y, v));
+    }
+  } else {
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      if (v >= t->predictors) continue;
+      const glm_own own = glm_own_here(t, given[v], v, seen.row, seen.y);
+      const glm_term term = glm_family_term(GLM_ID, seen.y, seen.datum, predictor[v], own);
+      residual[v] = (glm_pair)(term.d_eta);
+      glm_add_term(t, &total[v], term, seen.y, v, seen.row, v * GLM_ROWS + item);
+    }
+  }
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    if (v < t->predictors) glm_add_slope(t, &total[v], GLM_FIRST(residual[v]), v, seen.row);
+  }
+}
+
+/* The sums of the lanes make the predictors of the tile, those the residuals in local memory; what
+ * the value needs stays in `seen`. All work-items of the group. */
+SCL_INLINE_BARRIER void glm_link_tile(const glm_task *t, glm_totals *total, glm_own given,
+                                      double intercept, const glm_seat *at, glm_seen *seen,
+                                      const glm_pair *eta, __local double *pool,
+                                      __local double *residual) {
+  const int there = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
+  double slope = 0.0;
+  glm_own own = given;
+  if (there && at->slope >= 0) own = glm_own_here(t, given, at->v, seen->row, seen->y);
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    *(__local glm_pair *)(pool + at->lane * GLM_CELLS + v * GLM_ROWS + GLM_WIDTH * at->row_lane) =
+        eta[v];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  seen->eta = glm_sum_lanes(pool, at->item, at->cell);
+  if (there) seen->eta += glm_intercept(t, intercept, at->v, seen->row);
+  if (GLM_COUPLED) {
+    if (at->slope >= 0) residual[at->slope] = seen->eta;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (there) {
+      double predictor[GLM_PREDICTORS];
+      SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+        predictor[v] = residual[v * GLM_ROWS + at->slope % GLM_ROWS];
+      }
+      const glm_shares shares = glm_share(seen->y, predictor, t->predictors);
+      slope = glm_share_slope(&shares, seen->y, at->v);
+      seen->eta = shares.mine;
+      seen->rest = shares.rest;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  } else if (there && at->slope >= 0) {
+    slope = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own).d_eta;
+  }
+  if (there && at->slope >= 0) glm_add_slope(t, total, slope, at->v, seen->row);
+  if (at->slope >= 0) residual[at->slope] = slope;
+  if (!there || at->value < 0) seen->row = GLM_NO_ROW;
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* ---- the sums of the group -------------------------------------------------------------------- */
+
+SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
+                                       double sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,
+                                       __local double *pool, __global double *partial, int groups) {
+  const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
+  const int one_own = GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI;
+  const int first_alpha = vectors * (1 + owns), first_beta = first_alpha + t->predictors;
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS && GLM_PRODUCT; i++) {
+    total[i].value -= log(total[i].odds.product) + total[i].odds.error / total[i].odds.product;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    glm_rows rows;
+    rows.value = v < vectors ? v : -1;
+    rows.own = v < vectors && owns == 1 && one_own ? vectors + v : -1;
+    rows.alpha = v < t->predictors ? first_alpha + v : -1;
+    rows.beta = v < t->predictors ? first_beta + v * t->p : -1;
+#if GLM_ALONE
+    sum[v][GLM_COLUMNS] = total[v].value;
+    sum[v][GLM_COLUMNS + 1] = total[v].d_alpha;
+    sum[v][GLM_COLUMNS + 2] = total[v].d_own;
+#endif
+    glm_sum_rows(pool, at->item, sum[v], t->p, rows, partial, groups);
+  }
+#if !GLM_ALONE
+  glm_sum_cells(pool, at->item, at->value, total[0].value, vectors, 0, partial, groups);
+  glm_sum_cells(pool, at->item, at->slope, total[0].d_alpha, t->predictors, first_alpha, partial,
+                groups);
+  if (one_own)
+    glm_sum_cells(pool, at->item, at->value, total[0].d_own, owns * vectors, vectors, partial,
+                  groups);
+#endif
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = at->item; i < vectors * owns; i += GLM_ITEMS) {
+      __local const double *mine = t->by_cut + i % owns * GLM_CELLS + i / owns * GLM_ROWS;
+      double cut_sum = 0.0;
+      for (int r = 0; r < GLM_ROWS; r++) cut_sum += mine[r];
+      partial[(long)(vectors + i) * groups] = cut_sum;
+    }
+  }
+}
+
+/* ---- the pass --------------------------------------------------------------------------------- */
 
 __attribute__((reqd_work_group_size(GLM_ITEMS, 1, 1))) __kernel void
 GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global const double *y,
@@ -77,24 +253,18 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
 #if GLM_FINISH
   __local int is_last;
 #endif
-  const int item = get_local_id(0), groups = get_num_groups(0), group = get_group_id(0);
-  const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
+  const int groups = get_num_groups(0), group = get_group_id(0);
   const int vectors = GLM_COUPLED ? 1 : predictors;
-  /* The cells whose derivatives, and whose values, this work-item makes; -1: none. */
-  const int slope_cell = item < GLM_CELLS ? item : -1;
-  const int value_cell = !GLM_SPARE            ? slope_cell
-                         : item < GLM_CELLS     ? -1
-                         : item < 2 * GLM_CELLS ? item - GLM_CELLS
-                                                : -1;
-  const int cell = max(slope_cell, value_cell);
-  const int link_v = GLM_ALONE ? 0 : cell / GLM_ROWS;
-  const uint rows_end = n, link_row = item % GLM_ROWS, stride = groups * GLM_ROWS;
-  const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH, step = GLM_LANES * (uint)x_ld;
-  __global const double *owns_at = work + 1, *alpha = owns_at + owns * vectors;
-  __global const double *beta = alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
-  __global const double *row_own = beta + (long)p * predictors;
+  const glm_seat at = glm_take_seat(get_local_id(0));
+  const int item = at.item, lane = at.lane;
+  glm_task t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
+                .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
+                .residuals = residuals, .slopes = slopes};
+  t.owns = work + 1;
+  t.alpha = t.owns + owns * vectors;
+  __global const double *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
+  t.row_own = beta + (long)p * predictors;
   x += x_offset + (long)lane * x_ld;
-  y += y_offset;
 
   for (int i = item; i < GLM_SLOTS * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
@@ -106,171 +276,54 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   barrier(CLK_LOCAL_MEM_FENCE);
 
   glm_totals total[GLM_LINKS];
-  glm_own own[GLM_LINKS];
-  double intercept[GLM_LINKS];
+  glm_own given[GLM_LINKS];
+  double intercept[GLM_LINKS], sum[GLM_PREDICTORS][GLM_SUMS];
+  glm_pair kept[GLM_COLUMNS], eta[GLM_PREDICTORS], pair[GLM_PREDICTORS];
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-    const int v = clamp(link_v + i, 0, predictors - 1);
-    total[i].value = total[i].d_alpha = total[i].d_own = 0.0;
-    total[i].odds.product = 1.0;
-    total[i].odds.error = 0.0;
-    intercept[i] = alpha[v]; /* of a row alpha: not used */
-    own[i] = glm_own_none();
+    const int v = clamp(at.v + i, 0, predictors - 1);
+    total[i] = glm_no_totals();
+    intercept[i] = t.alpha[v]; /* of a row alpha: not used */
+    given[i] = glm_own_none();
     if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
-      own[i] = glm_own_given(owns_at + 3 * v);
+      given[i] = glm_own_given(t.owns + 3 * v);
   }
-  double sum[GLM_PREDICTORS][GLM_SUMS];
-  glm_pair kept[GLM_COLUMNS];
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     SCL_UNROLL for (int k = 0; k < GLM_SUMS; k++) sum[v][k] = 0.0;
   }
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) kept[k] = (glm_pair)(0.0);
 
+  const uint rows_end = n, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x_ld;
+  const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
   uint first = group * GLM_ROWS;
-  double y_next = y[min(first + link_row, rows_end - 1)], datum_next = 0.0;
-  if (GLM_HAS_DATUM) datum_next = y[y_ld + min(first + link_row, rows_end - 1)];
-  if (GLM_AHEAD) glm_load(kept, x + min(first + GLM_WIDTH * row_lane, last), step, lane, p);
+  glm_seen seen = {.row = GLM_NO_ROW}, next = glm_observe(&t, first + at.row);
+  if (GLM_AHEAD) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, lane, p);
   for (; first < rows_end; first += stride) {
-    const uint row = first + GLM_WIDTH * row_lane, observed = first + link_row;
-    const double y_now = y_next, datum = datum_next;
+    const uint row = first + GLM_WIDTH * at.row_lane;
     if (!GLM_AHEAD) glm_load(kept, x + min(row, last), step, lane, p);
-    y_next = y[min(observed + stride, rows_end - 1)];
-    if (GLM_HAS_DATUM) datum_next = y[y_ld + min(observed + stride, rows_end - 1)];
+    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], at.v, at.value);
+    seen = next;
+    next = glm_observe(&t, seen.row + stride);
     if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
-
-    glm_pair eta[GLM_PREDICTORS];
-    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      eta[v] = (glm_pair)(0.0);
-      SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-        const double w = weight[(k * GLM_LANES + lane) * GLM_PREDICTORS + v];
-        eta[v] = fma(kept[k], (glm_pair)(w), eta[v]);
-      }
-    }
-
-    /* The predictors of this work-item's links, then their residuals. */
-    double predictor[GLM_LINKS], slope[GLM_LINKS];
+    glm_predict(kept, weight, lane, eta);
 #if GLM_ALONE
-    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) predictor[v] = eta[v];
+    glm_link_alone(&t, total, given, intercept, seen, item, eta, pair);
 #else
+    glm_link_tile(&t, &total[0], given[0], intercept[0], &at, &seen, eta, pool, residual);
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      *(__local glm_pair *)(pool + lane * GLM_CELLS + v * GLM_ROWS + GLM_WIDTH * row_lane) = eta[v];
+      pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + GLM_WIDTH * at.row_lane);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    predictor[0] = glm_sum_lanes(pool, item, cell);
 #endif
-    glm_own own_now[GLM_LINKS];
-    SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-      const int v = link_v + i, here = GLM_ALONE ? v * GLM_ROWS + item : slope_cell;
-      slope[i] = 0.0;
-      own_now[i] = own[i];
-      if (cell >= 0 && observed < rows_end && v < predictors) {
-        predictor[i] += flags & GLM_ROW_ALPHA ? alpha[(long)v * n + observed] : intercept[i];
-        if (GLM_OWN == SCL_GLM_CUTS) own_now[i] = glm_own_cuts(owns_at + v * owns, owns, y_now);
-        if (GLM_OWN == SCL_GLM_SIGMA && flags & GLM_ROW_OWN)
-          own_now[i] = glm_own_number(row_own[(long)v * n + observed]);
-        if (GLM_COUPLED) {
-          slope[i] = predictor[i];
-        } else if (slope_cell >= 0) {
-          slope[i] = glm_family_term(GLM_ID, y_now, datum, predictor[i], own_now[i]).d_eta;
-          total[i].d_alpha += slope[i];
-          if (residuals >= 0) work[residuals + (long)v * n + observed] = slope[i];
-        }
-      }
-      if (here >= 0 && (GLM_COUPLED || !GLM_ALONE)) residual[here] = slope[i];
-    }
-    if (!GLM_ALONE) barrier(CLK_LOCAL_MEM_FENCE);
-    if (GLM_COUPLED) {
-      /* The predictors of an observation become their residuals, where they stand. */
-      if (item < GLM_ROWS && observed < rows_end) {
-        total[0].value += glm_classes_local(y_now, residual + item, GLM_ROWS, predictors);
-      }
-      if (!GLM_ALONE) barrier(CLK_LOCAL_MEM_FENCE);
-      SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-        const int v = link_v + i, here = GLM_ALONE ? v * GLM_ROWS + item : slope_cell;
-        if (here >= 0 && observed < rows_end && v < predictors) {
-          slope[i] = residual[here];
-          total[i].d_alpha += slope[i];
-          if (residuals >= 0) work[residuals + (long)v * n + observed] = slope[i];
-        }
-      }
-    } else if (value_cell >= 0 && observed < rows_end) {
-      /* Beside the others' gradient: nobody waits for the values. */
-      SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-        const int v = link_v + i, here = GLM_ALONE ? v * GLM_ROWS + item : value_cell;
-        if (v < predictors) {
-          const glm_term term =
-              glm_family_term(GLM_ID, y_now, datum, predictor[i], own_now[i]);
-          glm_add_term(&total[i], term, y_now, by_cut, here, own_sums);
-          if (GLM_OWN == SCL_GLM_SIGMA && slopes >= 0)
-            work[slopes + (long)v * n + observed] = term.d_own;
-        }
-      }
-    }
-
     const int more = GLM_AHEAD && first + stride < rows_end;
     __global const double *x_next = x + min(row + stride, last);
     if (flags & GLM_GRADIENT) {
-      glm_pair pair[GLM_PREDICTORS];
-      SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-#if GLM_ALONE
-        pair[v] = slope[v];
-#else
-        pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + GLM_WIDTH * row_lane);
-#endif
-      }
-      SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-        SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-          sum[v][k] = GLM_DOT(kept[k], pair[v], sum[v][k]);
-        }
-        if (more && k * GLM_LANES + lane < p) {
-          kept[k] = *(__global const glm_pair *)(x_next + k * step);
-        }
-      }
+      glm_add_gradient(kept, pair, sum, more, x_next, step, lane, p);
     } else if (more) {
       glm_load(kept, x_next, step, lane, p);
     }
   }
+  if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], at.v, at.value);
 
-  if (GLM_PRODUCT) {
-    SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-      const glm_odds_product odds = total[i].odds;
-      total[i].value -= log(odds.product) + odds.error / odds.product;
-    }
-  }
-  __global double *partial = work + partials + group;
-  glm_rows rows;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    const int used = v < predictors, first_alpha = vectors * (1 + own_sums);
-    rows.value = v < vectors ? v : -1;
-    rows.own = v < vectors && own_sums == 1 && GLM_OWN != SCL_GLM_CUTS ? vectors + v : -1;
-    rows.alpha = used ? first_alpha + v : -1;
-    rows.beta = used ? first_alpha + predictors + v * p : -1;
-#if GLM_ALONE
-    sum[v][GLM_COLUMNS] = total[v].value;
-    sum[v][GLM_COLUMNS + 1] = total[v].d_alpha;
-    sum[v][GLM_COLUMNS + 2] = total[v].d_own;
-#endif
-    glm_sum_rows(pool, item, sum[v], p, rows, partial, groups);
-  }
-#if !GLM_ALONE
-  glm_sum_cells(pool, item, GLM_COUPLED ? slope_cell : value_cell, total[0].value, vectors, 0,
-                partial, groups);
-  glm_sum_cells(pool, item, slope_cell, total[0].d_alpha, predictors, vectors * (1 + own_sums),
-                partial, groups);
-  if (GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) {
-    glm_sum_cells(pool, item, value_cell, total[0].d_own, own_sums * vectors, vectors, partial,
-                  groups);
-  }
-#endif
-  if (GLM_OWN == SCL_GLM_CUTS) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = item; i < vectors * own_sums; i += GLM_ITEMS) {
-      const int v = i / own_sums, cut = i % own_sums;
-      double cut_sum = 0.0;
-      for (int r = 0; r < GLM_ROWS; r++) cut_sum += by_cut[cut * GLM_CELLS + v * GLM_ROWS + r];
-      partial[(long)(vectors + i) * groups] = cut_sum;
-    }
-  }
+  glm_write_sums(&t, total, sum, &at, pool, work + partials + group, groups);
 #if GLM_FINISH
   GLM_FENCE();
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
