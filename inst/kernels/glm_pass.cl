@@ -237,7 +237,7 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
   }
 }
 
-/* ---- the pass --------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 __attribute__((reqd_work_group_size(GLM_ITEMS, 1, 1))) __kernel void
 GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global const double *y,
@@ -247,7 +247,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
          __local double *by_cut) {
   __local double pool[GLM_POOL] __attribute__((aligned(16)));
   /* Of predictor v in row r: at v * GLM_ROWS + r. */
-  __local double residual[GLM_CELLS] __attribute__((aligned(16)));
+  __local double residual[GLM_ALONE ? 1 : GLM_CELLS] __attribute__((aligned(16)));
   /* Beta, the predictors of a column side by side; 0 past the last column. */
   __local double weight[GLM_SLOTS * GLM_PREDICTORS] __attribute__((aligned(32)));
 #if GLM_FINISH
@@ -265,15 +265,6 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   __global const double *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
   t.row_own = beta + (long)p * predictors;
   x += x_offset + (long)lane * x_ld;
-
-  for (int i = item; i < GLM_SLOTS * GLM_PREDICTORS; i += GLM_ITEMS) {
-    const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
-    weight[i] = c < p && v < predictors ? beta[(long)v * p + c] : 0.0;
-  }
-  if (GLM_OWN == SCL_GLM_CUTS) {
-    for (int i = item; i < own_sums * GLM_CELLS; i += GLM_ITEMS) by_cut[i] = 0.0;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
 
   glm_totals total[GLM_LINKS];
   glm_own given[GLM_LINKS];
@@ -297,6 +288,15 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   uint first = group * GLM_ROWS;
   glm_seen seen = {.row = GLM_NO_ROW}, next = glm_observe(&t, first + at.row);
   if (GLM_AHEAD) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, lane, p);
+  for (int i = item; i < GLM_SLOTS * GLM_PREDICTORS; i += GLM_ITEMS) {
+    const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
+    weight[i] = c < p && v < predictors ? beta[(long)v * p + c] : 0.0;
+  }
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    for (int i = item; i < own_sums * GLM_CELLS; i += GLM_ITEMS) by_cut[i] = 0.0;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+
   for (; first < rows_end; first += stride) {
     const uint row = first + GLM_WIDTH * at.row_lane;
     if (!GLM_AHEAD) glm_load(kept, x + min(row, last), step, lane, p);

@@ -49,7 +49,7 @@
 #define GLM_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define GLM_TOTALS 3 /* value, d_alpha, d_own */
 #define GLM_SUMS (GLM_COLUMNS + (GLM_ALONE ? GLM_TOTALS : 0))
-#define GLM_BATCH GLM_MAX(1, GLM_MIN(GLM_SUMS, 2048 / GLM_ITEMS))
+#define GLM_BATCH GLM_MAX(1, GLM_MIN(GLM_SUMS, (GLM_FINISH ? 3400 : 2048) / GLM_ITEMS))
 #define GLM_PARTS (GLM_ROW_LANES >= 64 ? GLM_ROW_LANES / 16 : GLM_ROW_LANES >= 16 ? 2 : 1)
 #define GLM_POOL_TILE (GLM_ALONE ? 1 : (GLM_LANES + (GLM_STEP > 1 ? GLM_STEPS : 0)) * GLM_CELLS)
 #define GLM_POOL_SUM (GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1 + GLM_PARTS))
@@ -272,8 +272,10 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, 
   }
 }
 
-/* The sums over the groups, by the last group: GLM_SHARE work-items a row. */
+/* The sums over the groups, by the last group: GLM_SHARE work-items a row, each of which has
+ * GLM_LOADS loads under way. */
 #define GLM_SHARE 16
+#define GLM_LOADS 17
 SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
                                    volatile __global const double *partial,
                                    __global double *result, int rows, int groups) {
@@ -281,11 +283,14 @@ SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
     const int row = first + item / GLM_SHARE;
     double sum = 0.0;
     if (row < rows) {
-      partial += (long)row * groups;
-      _Pragma("unroll 8") for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE) {
-        sum += partial[g];
+      volatile __global const double *of_row = partial + (long)row * groups;
+      for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE * GLM_LOADS) {
+        double part[GLM_LOADS];
+        SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) {
+          part[i] = g + i * GLM_SHARE < groups ? of_row[g + i * GLM_SHARE] : 0.0;
+        }
+        SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) sum += part[i];
       }
-      partial -= (long)row * groups;
     }
     pool[item] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
