@@ -14,7 +14,6 @@
   LAYOUT(NAME, family, 10f, 1, 256, 1, 10, 1, 0, 1, 2)                                             \
   LAYOUT(NAME, family, 10, 1, 256, 1, 10, 1, 0, 0, 2)                                              \
   LAYOUT(NAME, family, 32, 1, 32, 4, 8, 2, 0, 0, 4)                                                \
-  LAYOUT(NAME, family, 100, 1, 16, 10, 10, 2, 0, 0, 3)                                             \
   LAYOUT(NAME, family, 104, 1, 16, 8, 13, 2, 0, 0, 3)                                              \
   LAYOUT(NAME, family, 210, 1, 16, 10, 21, 2, 0, 0, 2)                                             \
   LAYOUT(NAME, family, 520, 1, 8, 40, 13, 2, 1, 0, 1)                                              \
