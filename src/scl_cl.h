@@ -115,6 +115,7 @@ typedef struct {
   int wanted_home;     /* queue of the temporary that is being made, else -1 */
   cl_mem batch_flag;   /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
   cl_int batch_seen;   /* its value as last read */
+  struct scl_cl_exprs *exprs; /* generated kernels (scl_cl_expr_cache.c); made at first use */
   scl_cl_variant variant;
   bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */
   char variant_reason[128]; /* why the portable kernels are in charge */
@@ -132,8 +133,12 @@ scl_status scl_cl_generated(const char *topic, char **out);
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
 
+/* A program of these texts, with the same options; SCL_E_BUILD, with the log, naming it. */
+scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
+                                const char *name, cl_program *out);
+
 /* ---- operations (scl_cl_queue.c) ------------------------------------------------------------ */
-#define SCL_CL_OP_BUFFERS 12
+#define SCL_CL_OP_BUFFERS 48
 
 /* Which commands of a profiled operation count as device time: all from the first on; each of those
  * that follow, by its event; or none that follow, since they only carry parameters or results. */
@@ -176,6 +181,21 @@ scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out);
  * An empty global range enqueues nothing. Polls for interrupts. */
 scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
                          const size_t *local, const char *types, ...);
+
+/* A kernel and its limits: the largest work-group, and bytes of local memory besides parameters. */
+typedef struct {
+  cl_kernel kernel;
+  const char *name; /* for faults */
+  size_t items;
+  uint64_t local;
+} scl_cl_launchable;
+
+/* Makes a kernel of a program; release k->kernel. `name` outlives it. */
+scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char *name,
+                              scl_cl_launchable *k);
+/* Enqueues a kernel whose arguments are set; its buffers are declared, or temporaries. */
+scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
+                          const size_t *local, size_t local_bytes);
 
 /* Leaves the operation's count on its buffers, releases what it holds, flushes the queue; gives
  * `status` back, so that it ends functions. */

@@ -128,10 +128,10 @@ static void copy_log(const char *from, char *to, size_t room) {
   *to = '\0';
 }
 
-static scl_status fail_build(scl_cl_context *cl, cl_program program, scl_cl_program which,
+static scl_status fail_build(scl_cl_context *cl, cl_program program, const char *name,
                              cl_int code) {
-  scl_fail(SCL_E_BUILD, "the kernels '%s' did not compile on '%s' (%s)", programs[which].name,
-           cl->base.name, scl_cl_code_name(code));
+  scl_fail(SCL_E_BUILD, "the kernels '%s' did not compile on '%s' (%s)", name, cl->base.name,
+           scl_cl_code_name(code));
   scl_fault *fault = scl_fault_edit();
   fault->cl_code = code;
   snprintf(fault->where, sizeof fault->where, "clBuildProgram");
@@ -154,41 +154,38 @@ static const char *build_options(const scl_cl_context *cl) {
   return cl->small_mma ? "-cl-std=CL1.2 -D SCL_MMA_8=1" : "-cl-std=CL1.2";
 }
 
+scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
+                                const char *name, cl_program *out) {
+  cl_int code = CL_SUCCESS;
+  cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
+  if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
+  code = scl_cl.clBuildProgram(program, 1, &cl->device, build_options(cl), NULL, NULL);
+  if (code != CL_SUCCESS) {
+    scl_status status = fail_build(cl, program, name, code);
+    scl_cl.clReleaseProgram(program);
+    return status;
+  }
+  *out = program;
+  return SCL_OK;
+}
+
 static scl_status build_program(scl_cl_context *cl, scl_cl_program which) {
   char *text[MOST_SOURCES];
   cl_uint count;
-  cl_program program = NULL;
   scl_status status;
   SCL_GO(read_sources(programs[which].sources, text, &count));
-  cl_int code = CL_SUCCESS;
-  program = scl_cl.clCreateProgramWithSource(cl->context, count, (const char **)text, NULL, &code);
-  if (program == NULL) {
-    status = scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
-    goto done;
-  }
-  code = scl_cl.clBuildProgram(program, 1, &cl->device, build_options(cl), NULL, NULL);
-  if (code != CL_SUCCESS) {
-    status = fail_build(cl, program, which, code);
-    goto done;
-  }
-  cl->program[which] = program;
-  program = NULL;
+  SCL_GO(scl_cl_program_build(cl, count, (const char **)text, programs[which].name,
+                              &cl->program[which]));
 done:
-  if (program != NULL) scl_cl.clReleaseProgram(program);
   while (count > 0) free(text[--count]);
   return status;
 }
 
-scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out) {
-  if (cl->kernel[which] != NULL) {
-    *out = cl->kernel[which];
-    return SCL_OK;
-  }
-  scl_cl_program program = kernels[which].program;
-  if (cl->program[program] == NULL) SCL_TRY(build_program(cl, program));
+scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char *name,
+                              scl_cl_launchable *k) {
   cl_int code = CL_SUCCESS;
-  cl_kernel kernel = scl_cl.clCreateKernel(cl->program[program], kernels[which].name, &code);
-  if (kernel == NULL) return scl_cl_fail(&cl->base, code, kernels[which].name);
+  cl_kernel kernel = scl_cl.clCreateKernel(program, name, &code);
+  if (kernel == NULL) return scl_cl_fail(&cl->base, code, name);
   size_t items = 0, required[3] = {0, 0, 0};
   cl_ulong local = 0;
   scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
@@ -199,14 +196,26 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
   if (required[0] > 0) items = required[0] * required[1] * required[2];
   scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
                                   &local, NULL);
-  cl->kernel_items[which] = items > 0 ? items : cl->info.work_group;
-  cl->kernel_local[which] = local;
-  cl->kernel[which] = kernel;
-  *out = kernel;
+  *k = (scl_cl_launchable){kernel, name, items > 0 ? items : cl->info.work_group, local};
+  return SCL_OK;
+}
+
+scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out) {
+  if (cl->kernel[which] == NULL) {
+    scl_cl_launchable k;
+    scl_cl_program program = kernels[which].program;
+    if (cl->program[program] == NULL) SCL_TRY(build_program(cl, program));
+    SCL_TRY(scl_cl_kernel_make(cl, cl->program[program], kernels[which].name, &k));
+    cl->kernel_items[which] = k.items;
+    cl->kernel_local[which] = k.local;
+    cl->kernel[which] = k.kernel;
+  }
+  *out = cl->kernel[which];
   return SCL_OK;
 }
 
 void scl_cl_programs_free(scl_cl_context *cl) {
+  scl_cl_exprs_free(cl);
   for (int k = 0; k < SCL_CL_KERNELS; k++) {
     if (cl->kernel[k] != NULL) scl_cl.clReleaseKernel(cl->kernel[k]);
   }

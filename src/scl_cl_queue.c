@@ -341,20 +341,33 @@ static void set_arguments(argument_list *list, const char *types, va_list args) 
 enum { DRIVER_LOCAL_BYTES = 256 };
 
 /* Some drivers end the process where others give an error, so the limits are checked here. */
-static scl_status check_limits(const scl_cl_op *op, scl_cl_kernel which, int dims,
+static scl_status check_limits(const scl_cl_op *op, const scl_cl_launchable *k, int dims,
                                const size_t *local, size_t local_bytes) {
   const scl_cl_context *cl = op->cl;
   size_t items = 1;
   for (int d = 0; local != NULL && d < dims; d++) items *= local[d];
-  if (items > cl->kernel_items[which]) {
-    return scl_fail(SCL_E_OPENCL, "%s: a group of %zu work-items, the device takes %zu",
-                    scl_cl_kernel_name(which), items, cl->kernel_items[which]);
+  if (items > k->items) {
+    return scl_fail(SCL_E_OPENCL, "%s: a group of %zu work-items, the device takes %zu", k->name,
+                    items, k->items);
   }
-  uint64_t bytes = cl->kernel_local[which] + local_bytes;
+  uint64_t bytes = k->local + local_bytes;
   if (bytes > cl->info.local_memory + DRIVER_LOCAL_BYTES) {
-    return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f",
-                    scl_cl_kernel_name(which), (double)bytes, (double)cl->info.local_memory);
+    return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f", k->name,
+                    (double)bytes, (double)cl->info.local_memory);
   }
+  return SCL_OK;
+}
+
+scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
+                          const size_t *local, size_t local_bytes) {
+  SCL_TRY(check_limits(op, k, dims, local, local_bytes));
+  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
+  SCL_CL_TRY(&op->cl->base,
+             scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], k->kernel, (cl_uint)dims, NULL,
+                                           global, local, op->waits,
+                                           op->waits > 0 ? op->wait : NULL, wanted),
+             k->name);
+  scl_cl_op_took(op, event);
   return SCL_OK;
 }
 
@@ -370,19 +383,12 @@ scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const siz
   va_start(args, types);
   set_arguments(&list, types, args);
   va_end(args);
-  scl_context *ctx = &op->cl->base;
-  if (list.code != CL_SUCCESS) return scl_cl_fail(ctx, list.code, scl_cl_kernel_name(which));
+  const char *name = scl_cl_kernel_name(which);
+  if (list.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, list.code, name);
   if (!list.ordered) {
-    return scl_fail(SCL_E_OPENCL, "%s uses a buffer that its operation does not declare",
-                    scl_cl_kernel_name(which));
+    return scl_fail(SCL_E_OPENCL, "%s uses a buffer that its operation does not declare", name);
   }
-  SCL_TRY(check_limits(op, which, dims, local, list.local_bytes));
-  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
-  SCL_CL_TRY(ctx,
-             scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], list.kernel, (cl_uint)dims,
-                                           NULL, global, local, op->waits,
-                                           op->waits > 0 ? op->wait : NULL, wanted),
-             scl_cl_kernel_name(which));
-  scl_cl_op_took(op, event);
-  return SCL_OK;
+  const scl_cl_launchable k = {list.kernel, name, op->cl->kernel_items[which],
+                               op->cl->kernel_local[which]};
+  return scl_cl_enqueue(op, &k, dims, global, local, list.local_bytes);
 }

@@ -13,6 +13,10 @@ scl_expr_counters scl_expr_counts(void) {
   return counters;
 }
 
+void scl_expr_count_built(void) {
+  counters.built++;
+}
+
 /* Above this many places a part that repeats itself is computed once beforehand, and a product with
  * a vector has enough rows to be computed inside. */
 enum { MANY_PLACES = 65536, MANY_ROWS = 4096 };

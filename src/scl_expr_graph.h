@@ -147,7 +147,15 @@ const char *scl_op_name(scl_op op);
 double scl_reduction_identity(scl_reduction op);
 const char *scl_reduction_name(scl_reduction op);
 
-/* OpenCL C of a plan (scl_expr_source.c); free() it. */
+/* OpenCL C of a plan (scl_expr_source.c); free() it. The kernel `expr` and, where something is
+ * reduced, `expr_final`; scl_cl_expr.c says what their work-items do. */
 scl_status scl_plan_source(const scl_plan *plan, char **out);
+/* Whether a leaf that is read across comes through local memory, in tiles of SCL_PLAN_TILE rows and
+ * columns; up to SCL_PLAN_TILES of them do. */
+enum { SCL_PLAN_TILE = 32, SCL_PLAN_TILES = 4 };
+bool scl_plan_is_tiled(const scl_plan *plan, int leaf);
+bool scl_plan_reduces(const scl_plan *plan); /* any output */
+
+void scl_expr_count_built(void); /* a kernel was compiled */
 
 #endif

@@ -5,14 +5,13 @@
  * one number that stands for all of them. Reductions leave a number for each tile (or row or column
  * of it), and these are combined in the order of the tiles: which thread worked on what changes no
  * bit. */
-#include "scl_host.h"
+#include "scl_host_expr.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../inst/kernels/port.h"
-#include "scl_expr_graph.h"
 #include "scl_threads.h"
 
 enum {
@@ -21,124 +20,7 @@ enum {
   ACROSS_ROWS = 256,    /* rows of a tile when something is read across */
   TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
   WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
-  LANES = 8,            /* partial results of a run: hide the latency of an addition */
   WORTH_A_TEAM = 200000 /* steps times places */
-};
-
-/* ---- loops of the tables -------------------------------------------------------------------- */
-
-/* A block of numbers, or one number in the place of all (array == NULL). */
-typedef struct {
-  const double *array;
-  double number;
-} value;
-
-typedef void op_run(size_t n, const value *arg, double *dst);
-
-/* Several loops, so that the common cases have no test inside. Operands are copied to a stack block
- * where a loop of its own is not worth it. */
-#define SCL_UNARY(NAME, name, expression, da)                                                      \
-  static void run_##name(size_t n, const value *arg, double *dst) {                                \
-    const double *array_a = arg[0].array;                                                          \
-    for (size_t k = 0; k < n; k++) {                                                               \
-      const double a = array_a[k];                                                                 \
-      dst[k] = expression;                                                                         \
-    }                                                                                              \
-  }
-#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
-  static void run_##name(size_t n, const value *arg, double *dst) {                                \
-    const double *array_a = arg[0].array, *array_b = arg[1].array;                                 \
-    if (array_a != NULL && array_b != NULL) {                                                      \
-      for (size_t k = 0; k < n; k++) {                                                             \
-        const double a = array_a[k], b = array_b[k];                                               \
-        dst[k] = expression;                                                                       \
-      }                                                                                            \
-    } else if (array_a != NULL) {                                                                  \
-      const double b = arg[1].number;                                                              \
-      for (size_t k = 0; k < n; k++) {                                                             \
-        const double a = array_a[k];                                                               \
-        dst[k] = expression;                                                                       \
-      }                                                                                            \
-    } else {                                                                                       \
-      const double a = arg[0].number;                                                              \
-      for (size_t k = 0; k < n; k++) {                                                             \
-        const double b = array_b[k];                                                               \
-        dst[k] = expression;                                                                       \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define SCL_TERNARY(NAME, name, expression, da, db, dc)                                            \
-  static void run_##name(size_t n, const value *arg, double *dst) {                                \
-    for (size_t k = 0; k < n; k++) {                                                               \
-      const double a = arg[0].array != NULL ? arg[0].array[k] : arg[0].number;                     \
-      const double b = arg[1].array != NULL ? arg[1].array[k] : arg[1].number;                     \
-      const double c = arg[2].array != NULL ? arg[2].array[k] : arg[2].number;                     \
-      dst[k] = expression;                                                                         \
-    }                                                                                              \
-  }
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-
-static op_run *const op_table[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = run_##name,
-#define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = run_##name,
-#define SCL_TERNARY(NAME, name, expression, da, db, dc) [SCL_OP_##NAME] = run_##name,
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-};
-
-/* One number from a block; and a number for each row, combined with what comes next. */
-typedef double reduce_run(size_t n, const double *x);
-typedef void reduce_beside(size_t n, double *total, const double *x);
-typedef double combine_two(double u, double v);
-
-#define SCL_REDUCTION(NAME, name, arity, identity, map, combine)                                   \
-  static double combine_##name(double u, double v) {                                               \
-    return combine;                                                                                \
-  }                                                                                                \
-  static inline double map_##name(double a) {                                                      \
-    const double b = a;                                                                            \
-    (void)b;                                                                                       \
-    return map;                                                                                    \
-  }                                                                                                \
-  static double reduce_##name(size_t n, const double *x) {                                         \
-    double lane[LANES];                                                                            \
-    for (size_t l = 0; l < LANES; l++) lane[l] = identity;                                         \
-    size_t k = 0;                                                                                  \
-    for (; k + LANES <= n; k += LANES) {                                                           \
-      for (size_t l = 0; l < LANES; l++) {                                                         \
-        const double u = lane[l], v = map_##name(x[k + l]);                                        \
-        lane[l] = combine;                                                                         \
-      }                                                                                            \
-    }                                                                                              \
-    for (size_t l = 0; k < n; k++, l++) lane[l] = combine_##name(lane[l], map_##name(x[k]));       \
-    for (size_t half = LANES / 2; half > 0; half /= 2) {                                           \
-      for (size_t l = 0; l < half; l++) lane[l] = combine_##name(lane[l], lane[l + half]);         \
-    }                                                                                              \
-    return lane[0];                                                                                \
-  }                                                                                                \
-  static void beside_##name(size_t n, double *total, const double *x) {                            \
-    for (size_t k = 0; k < n; k++) {                                                               \
-      const double u = total[k], v = map_##name(x[k]);                                             \
-      total[k] = combine;                                                                          \
-    }                                                                                              \
-  }
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
-
-static const struct {
-  reduce_run *run;
-  reduce_beside *beside;
-  combine_two *combine;
-} reductions[SCL_REDUCE_COUNT] = {
-#define SCL_REDUCTION(NAME, name, arity, identity, map, combine)                                   \
-  [SCL_REDUCE_##NAME] = {reduce_##name, beside_##name, combine_##name},
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
 };
 
 /* ---- the work ------------------------------------------------------------------------------- */
@@ -163,7 +45,7 @@ typedef struct {
 typedef struct {
   const job *j;
   double *block; /* this thread's */
-  value at[SCL_PLAN_STEPS];
+  scl_run at[SCL_PLAN_STEPS];
   size_t i, n, column; /* rows i .. i + n - 1 of a column */
 } thread;
 
@@ -186,7 +68,7 @@ static void rows_inside(const thread *t, const scl_rectangle *r, size_t *first, 
   *end = b;
 }
 
-static value load(const thread *t, const scl_leaf *l, double *to) {
+static scl_run load(const thread *t, const scl_leaf *l, double *to) {
   const double *from = ((const scl_host_buffer *)l->buffer)->data;
   size_t at = l->at + t->column * l->step_j;
   if (l->rectangle != 0) {
@@ -194,15 +76,15 @@ static value load(const thread *t, const scl_leaf *l, double *to) {
     rows_inside(t, &t->j->plan->rectangle[l->rectangle - 1], &first, &end);
     memset(to, 0, t->n * sizeof *to);
     for (size_t k = first; k < end; k++) to[k] = from[at + (t->i + k) * l->step_i];
-    return (value){to, 0.0};
+    return (scl_run){to, 0.0};
   }
-  if (l->step_i == 0) return (value){NULL, from[at]};
-  if (l->step_i == 1) return (value){from + at + t->i, 0.0};
+  if (l->step_i == 0) return (scl_run){NULL, from[at]};
+  if (l->step_i == 1) return (scl_run){from + at + t->i, 0.0};
   load_strided(t, l, from + at, to);
-  return (value){to, 0.0};
+  return (scl_run){to, 0.0};
 }
 
-static value matvec(const thread *t, const scl_leaf *x, const scl_leaf *b, double *to) {
+static scl_run matvec(const thread *t, const scl_leaf *x, const scl_leaf *b, double *to) {
   const double *matrix = ((const scl_host_buffer *)x->buffer)->data + x->at + t->i * x->step_i;
   const double *vector = ((const scl_host_buffer *)b->buffer)->data + b->at;
   memset(to, 0, t->n * sizeof *to);
@@ -210,25 +92,25 @@ static value matvec(const thread *t, const scl_leaf *x, const scl_leaf *b, doubl
     const double *column = matrix + l * x->inner, weight = vector[l];
     for (size_t k = 0; k < t->n; k++) to[k] += column[k * x->step_i] * weight;
   }
-  return (value){to, 0.0};
+  return (scl_run){to, 0.0};
 }
 
-static value place(const thread *t, bool columns, double first, double *to) {
-  if (columns) return (value){NULL, (double)t->column + first};
+static scl_run place(const thread *t, bool columns, double first, double *to) {
+  if (columns) return (scl_run){NULL, (double)t->column + first};
   for (size_t k = 0; k < t->n; k++) to[k] = (double)(t->i + k) + first;
-  return (value){to, 0.0};
+  return (scl_run){to, 0.0};
 }
 
-static value inside(const thread *t, const scl_rectangle *r, double *to) {
+static scl_run inside(const thread *t, const scl_rectangle *r, double *to) {
   size_t first, end;
   rows_inside(t, r, &first, &end);
   for (size_t k = 0; k < t->n; k++) to[k] = k >= first && k < end ? 1.0 : 0.0;
-  return (value){to, 0.0};
+  return (scl_run){to, 0.0};
 }
 
-static value apply(const scl_step *s, size_t n, const value *at, double *to) {
+static scl_run apply(const scl_step *s, size_t n, const scl_run *at, double *to) {
   const int arity = scl_op_arity((scl_op)s->op);
-  value arg[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
+  scl_run arg[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
   bool any = false;
   for (int k = 0; k < arity; k++) {
     arg[k] = at[s->arg[k]];
@@ -236,10 +118,10 @@ static value apply(const scl_step *s, size_t n, const value *at, double *to) {
   }
   if (!any) {
     const double result = scl_op_value((scl_op)s->op, arg[0].number, arg[1].number, arg[2].number);
-    return (value){NULL, result};
+    return (scl_run){NULL, result};
   }
-  op_table[s->op](n, arg, to);
-  return (value){to, 0.0};
+  scl_run_op((scl_op)s->op, n, arg, to);
+  return (scl_run){to, 0.0};
 }
 
 static void run_step(thread *t, int step, double *to) {
@@ -250,7 +132,7 @@ static void run_step(thread *t, int step, double *to) {
     t->at[step] = load(t, &p->leaf[s->arg[0]], to);
     break;
   case SCL_STEP_NUMBER:
-    t->at[step] = (value){NULL, p->number[s->arg[0]]};
+    t->at[step] = (scl_run){NULL, p->number[s->arg[0]]};
     break;
   case SCL_STEP_PLACE:
     t->at[step] = place(t, s->arg[0] == 1, p->number[s->arg[1]], to);
@@ -285,23 +167,23 @@ static const double *array_of(thread *t, int step) {
 static void combine_block(const thread *t, const scl_output *o, size_t n, double *total,
                           const double *x) {
   const scl_plan *p = t->j->plan;
-  value at[SCL_PLAN_STEPS];
+  scl_run at[SCL_PLAN_STEPS];
   for (int s = o->first; s < o->last; s++) {
     const scl_step *step = &p->step[s];
     if (step->kind == SCL_STEP_ARGUMENT) {
-      at[s] = (value){step->arg[0] == 0 ? total : x, 0.0};
+      at[s] = (scl_run){step->arg[0] == 0 ? total : x, 0.0};
     } else if (step->kind == SCL_STEP_NUMBER) {
-      at[s] = (value){NULL, p->number[step->arg[0]]};
+      at[s] = (scl_run){NULL, p->number[step->arg[0]]};
     } else {
       at[s] = apply(step, n, at, slot_of(t, s));
     }
   }
-  const value result = at[o->value];
+  const scl_run result = at[o->value];
   for (size_t k = 0; k < n; k++) total[k] = result.array ? result.array[k] : result.number;
 }
 
 static double combine_numbers(const thread *t, const scl_output *o, double u, double v) {
-  if (o->op != SCL_REDUCE_COUNT) return reductions[o->op].combine(u, v);
+  if (o->op != SCL_REDUCE_COUNT) return scl_host_reductions[o->op].combine(u, v);
   combine_block(t, o, 1, &u, &v);
   return u;
 }
@@ -347,12 +229,12 @@ static void reduce_block(thread *t, const scl_output *o, totals to) {
     reduce_places(t, o, to, x);
   } else if (t->j->plan->margin != SCL_BY_ROW) {
     const double next =
-        o->op == SCL_REDUCE_COUNT ? fold_block(t, o, x) : reductions[o->op].run(t->n, x);
+        o->op == SCL_REDUCE_COUNT ? fold_block(t, o, x) : scl_host_reductions[o->op].run(t->n, x);
     to.number[0] = combine_numbers(t, o, to.number[0], next);
   } else if (o->op == SCL_REDUCE_COUNT) {
     combine_block(t, o, t->n, to.number, x);
   } else {
-    reductions[o->op].beside(t->n, to.number, x);
+    scl_host_reductions[o->op].beside(t->n, to.number, x);
   }
 }
 
@@ -392,7 +274,7 @@ static void run_block(thread *t, size_t tile) {
       continue;
     }
     double *to = scl_host_at(o->dst) + t->i + t->column * o->dst.ld;
-    const value v = t->at[o->step];
+    const scl_run v = t->at[o->step];
     if (v.array == NULL) {
       for (size_t i = 0; i < t->n; i++) to[i] = v.number;
     } else if (v.array != to) {

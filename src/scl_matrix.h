@@ -7,8 +7,9 @@
  * A matrix is immutable once an operation has returned it. Operations on a device return before the
  * work is done; order is kept by the buffers (scl_cl.h).
  *
- * The operations of scl_expr.h give matrices that are pending: no storage yet. Only those operations
- * and the questions of shape below take them; for all others scl_mat_force() comes first. */
+ * The operations of scl_expr.h give matrices that are pending: no storage yet. Only those
+ * operations and the questions of shape below take them; for all others scl_mat_force() comes
+ * first. */
 #ifndef SCL_MATRIX_H
 #define SCL_MATRIX_H
 

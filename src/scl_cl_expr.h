@@ -1,0 +1,17 @@
+/* Between the files of lazy arithmetic on a device. */
+#ifndef SCL_CL_EXPR_H
+#define SCL_CL_EXPR_H
+
+#include "scl_cl.h"
+#include "scl_expr_graph.h"
+
+typedef struct {
+  scl_cl_launchable main; /* `expr` */
+  scl_cl_launchable last; /* `expr_final`, where something is reduced */
+} scl_cl_expr_kernels;
+
+/* The kernels of a plan, compiled at the first use of its structure; valid until the next call. */
+scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
+                            const scl_cl_expr_kernels **out);
+
+#endif
