@@ -1,5 +1,6 @@
 /* Stands in for the device engine in a build without the OpenCL headers. */
 #include "scl_device.h"
+#include "scl_kernel.h"
 
 static const char reason[] =
     "statcl was installed without OpenCL headers: install them (Debian: ocl-icd-opencl-dev), "
@@ -59,4 +60,28 @@ scl_status scl_device_profile_end(scl_context *ctx, double *milliseconds) {
 
 void scl_device_trim(scl_context *ctx) {
   (void)ctx;
+}
+
+scl_status scl_kernel_create(scl_context *ctx, const char *source, const char *name,
+                             scl_kernel **out) {
+  (void)ctx, (void)source, (void)name, (void)out;
+  return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
+}
+
+/* There is no kernel that could get here. */
+void scl_kernel_release(scl_kernel *kernel) {
+  (void)kernel;
+}
+scl_context *scl_kernel_context(const scl_kernel *kernel) {
+  (void)kernel;
+  return scl_context_host();
+}
+int scl_kernel_arguments(const scl_kernel *kernel) {
+  (void)kernel;
+  return 0;
+}
+scl_status scl_kernel_run(scl_kernel *kernel, int count, const scl_kernel_argument *args, int dims,
+                          const size_t *global, const size_t *local) {
+  (void)kernel, (void)count, (void)args, (void)dims, (void)global, (void)local;
+  return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
 }

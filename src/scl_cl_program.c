@@ -149,9 +149,10 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, const char 
 
 /* ---- programs and kernels -------------------------------------------------------------------- */
 /* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. */
+#define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info"
 static const char *build_options(const scl_cl_context *cl) {
-  if (cl->cpu) return "-cl-std=CL1.2 -D SCL_CPU=1";
-  return cl->small_mma ? "-cl-std=CL1.2 -D SCL_MMA_8=1" : "-cl-std=CL1.2";
+  if (cl->cpu) return OPTIONS " -D SCL_CPU=1";
+  return cl->small_mma ? OPTIONS " -D SCL_MMA_8=1" : OPTIONS;
 }
 
 scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
