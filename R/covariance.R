@@ -4,10 +4,12 @@
 #'
 #' `cl_cov()` evaluates a kernel at all pairs of rows of `x1` and `x2`. Distances are taken from
 #' differences, never from inner products, so that points close to each other lose no digits.
-#' Nothing is added to the diagonal: a matrix that is singular but for rounding stays so.
+#' Nothing is added to the diagonal but the kernel's own white terms, and these only if `x2` is
+#' `NULL`: a matrix that is singular but for rounding stays so.
 #'
 #' `cl_cov_adjoint()` is its reverse mode: from `k_adj` = dF/dK it gives the derivatives of F by the
-#' kernel's parameters.
+#' kernel's parameters, and by the points. Where the covariance has no derivative, as
+#' [k_exponential()] at distance zero, that of the points is taken to be 0.
 #'
 #' With base R input the engine is chosen by the number of rows ([cl_thresholds()], entry
 #' `covariance`).
@@ -17,9 +19,12 @@
 #' @param kernel a kernel, see [kernels].
 #' @param k_adj dF/dK, a matrix of the size of K; symmetric if `x2` is `NULL` (its lower triangle is
 #'   read).
+#' @param inputs whether the derivatives by the points are wanted too.
 #' @return `cl_cov()`: a matrix with a row for each row of `x1` and a column for each row of `x2`,
 #'   named after those; base R if both are base R, else a `clMatrix`, with view `"symmetric"` for
-#'   `x2 = NULL`. `cl_cov_adjoint()`: a numeric vector with the names of `coef(kernel)`.
+#'   `x2 = NULL`. `cl_cov_adjoint()`: a numeric vector with the names of `coef(kernel)`; with
+#'   `inputs = TRUE` a list of this (`parameters`) and of matrices of the shapes of `x1` and `x2`
+#'   (`x1`, where `x2 = NULL` the derivative by the points in both roles; `x2`).
 #' @section Errors:
 #' `statcl_error_argument` for different numbers of columns, for columns that `x1` does not have,
 #' and for lengthscales that do not fit them.
@@ -28,7 +33,7 @@
 #' @examples
 #' x <- matrix(runif(10), 5, dimnames = list(letters[1:5], c("u", "v")))
 #' cl_cov(x, kernel = k_matern52(sd = 2, lengthscale = c(0.5, 1)))
-#' cl_cov(x[1:2, ], x[3:5, ], k_exp_quad(columns = "v"))
+#' cl_cov(x[1:2, ], x[3:5, ], k_exp_quad(columns = "v") * k_linear(columns = "u"))
 #'
 #' # d sum(K) / d parameters
 #' cl_cov_adjoint(matrix(1, 5, 5), x, kernel = k_matern52())
@@ -47,17 +52,35 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
 
 #' @rdname cl_cov
 #' @export
-cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel) {
+cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   kernel <- check_kernel(kernel)
+  check_flag(inputs, "inputs")
   a <- covariance_input(x1, "x1")
   b <- if (is.null(x2)) NULL else covariance_input(x2, "x2", a$p)
   layout <- kernel_layout(kernel, a$p, a$columns)
   parameters <- coef(kernel)
   where <- where_for("covariance", max(a$n, b$n))
-  by_log <- .Call(r_covariance_adjoint, operand(k_adj, "k_adj", vector = FALSE), a$x, b$x,
-                  layout$c, layout_values(layout, parameters, 0), where)
-  gradient <- layout_gradient(layout, by_log)
-  gradient[seq_along(parameters)] / parameters
+  adjoint <- operand(k_adj, "k_adj", vector = FALSE)
+  values <- layout_values(layout, parameters, 0)
+  by_log <- .Call(r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values, where)
+  gradient <- layout_gradient(layout, by_log)[seq_along(parameters)] / parameters
+  if (!inputs) return(gradient)
+  by_points <- function(adjoint, a, b) {
+    result <- .Call(r_covariance_inputs, adjoint, a$x, b$x, layout$c, values, any_handle(a$x),
+                    where)
+    value(result, c(a$n, a$p), list(a$names, a$columns), "general")
+  }
+  result <- list(parameters = gradient, x1 = by_points(adjoint, a, b))
+  if (!is.null(b)) {
+    result$x2 <- by_points(operand(t(k_adj), "k_adj", vector = FALSE), b, a)
+  }
+  result
+}
+
+# Prior variances k(x, x) at the rows of a base matrix, without white terms.
+kernel_variance <- function(kernel, x) {
+  layout <- kernel_layout(kernel, ncol(x), colnames(x))
+  .Call(r_covariance_variances, x, layout$c, layout_values(layout, kernel_values(kernel), 0))
 }
 
 # Points as .Call takes them, with their shape and names; `p`: the columns they must have.
@@ -78,65 +101,4 @@ covariance_input <- function(x, argument, p = NULL) {
                                      shape[2L], p))
   }
   list(x = x, n = shape[1L], p = shape[2L], columns = columns, names = rows)
-}
-
-# ---- the kernel's parameters and the columns of x -----------------------------------------------
-
-# How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
-# term, the lengthscale of each entry (a column of a term), the noise. `c` is what C needs besides.
-kernel_layout <- function(kernel, p, column_names = NULL) {
-  if (p == 0L) abort_argument("x", "the points have no columns")
-  entries <- integer()
-  columns <- integer()
-  sd_at <- integer()
-  lengthscale_at <- integer()
-  next_at <- 1L
-  for (term in kernel$terms) {
-    used <- find_columns(term$columns, p, column_names)
-    count <- length(term$lengthscale)
-    if (!count %in% c(1L, length(used))) {
-      abort_argument("kernel", sprintf(
-        "'lengthscale' has %d values, but k_%s() looks at %d columns", count, term$type,
-        length(used)))
-    }
-    entries <- c(entries, length(used))
-    columns <- c(columns, used)
-    sd_at <- c(sd_at, next_at)
-    lengthscale_at <- c(lengthscale_at, next_at + rep_len(seq_len(count), length(used)))
-    next_at <- next_at + 1L + count
-  }
-  list(c = list(vapply(kernel$terms, `[[`, "", "type"), entries, columns),
-       sd_at = sd_at, lengthscale_at = lengthscale_at, at = c(sd_at, lengthscale_at, next_at),
-       count = next_at)
-}
-
-find_columns <- function(columns, p, column_names) {
-  if (is.null(columns)) return(seq_len(p))
-  found <- if (is.character(columns)) match(columns, column_names) else columns
-  missing <- columns[is.na(found) | found > p]
-  if (length(missing) > 0L) {
-    has <- if (is.null(column_names)) sprintf("%d columns without names", p) else
-      paste("columns", paste(column_names, collapse = ", "))
-    abort_argument("kernel", sprintf("the kernel looks at column '%s'; the points have %s",
-                                     missing[1L], has))
-  }
-  as.integer(found)
-}
-
-# Values for C from the parameters, in the order of coef(kernel), and the noise.
-layout_values <- function(layout, parameters, noise) c(unname(parameters), noise)[layout$at]
-
-# The other way: derivatives by the logarithms of the parameters, the noise last, from those by the
-# values.
-layout_gradient <- function(layout, by_values) {
-  if (length(layout$at) == layout$count) {
-    gradient <- by_values
-    gradient[layout$at] <- by_values
-    return(gradient)
-  }
-  gradient <- numeric(layout$count)
-  for (i in seq_along(by_values)) {
-    gradient[layout$at[i]] <- gradient[layout$at[i]] + by_values[i]
-  }
-  gradient
 }

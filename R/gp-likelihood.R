@@ -13,31 +13,51 @@
 #'   C^{-1}) \frac{\partial C}{\partial \theta}\right).}{log p(y) = -(y - m)' a / 2 - log|C| / 2 - n
 #'   log(2 pi) / 2, with derivatives trace((a a' - C^-1) dC) / 2.}
 #'
-#' With `mean = "estimate"` the mean is, for each value of the parameters, its generalised least
-#' squares estimate, and the function is the profile likelihood. The estimate is the attribute
-#' `"mean"` of the value.
+#' The mean is m = H b with a basis H. With `beta = "profile"` b is, for each value of the
+#' parameters, its generalised least squares estimate, and the function is the profile likelihood.
+#' With `beta = "integrate"` b is integrated out under a flat prior (Rasmussen and Williams,
+#' equation 2.45, the form of restricted maximum likelihood). Estimates are the attribute `"beta"`
+#' of the value.
+#'
+#' `objective = "loo"` is the sum of the log predictive densities of each observation given all
+#' others (Rasmussen and Williams, section 5.4.2), from the same factor; an estimated b is estimated
+#' without that observation too.
 #'
 #' The data goes to the device in use if it has at least as many rows as [cl_thresholds()] says
-#' (entry `gp`), or if `x` is a [clMatrix]; else it stays with the host engine. Two n x n matrices
-#' stay with it. The function can be saved ([saveRDS()]) and sent to parallel workers: it keeps `y`
-#' and `x` and copies them again at its first use elsewhere. In a forked process it runs on the
-#' host.
+#' (entry `gp`), or if `x` is a [clMatrix]; else it stays with the host engine. One n x n matrix
+#' stays with it there, two on a device from the first gradient on, and nothing of that size is ever
+#' moved: n = 30,000 takes 14.4 GB, n = 60,000 58 GB. (Devices without matrix instructions need half
+#' a matrix more while they work.) A matrix has to fit into one piece of device memory, which most
+#' devices limit to a quarter of it; it is not split. What does not fit is refused before any work,
+#' and the largest number of observations that would fit is said. The function can be saved
+#' ([saveRDS()]) and sent to parallel workers: it keeps `y` and `x` and copies them again at its
+#' first use elsewhere. In a forked process it runs on the host.
 #'
-#' @param y the observations: a numeric vector.
+#' @param y the observations: a numeric vector, or a matrix whose columns are independent given the
+#'   parameters; the value is then the sum over the columns.
 #' @param x the inputs: a numeric matrix, data frame or `clMatrix` with a row for each observation;
 #'   a vector is one column.
 #' @param kernel a kernel, see [kernels]; its parameters do not matter here, only their number does.
-#' @param mean the mean of the process: a number, or `"estimate"`.
+#' @param mean the mean of the process: a number; `"constant"` (or `"estimate"`), `"linear"` (a
+#'   constant and the columns of x) or a one-sided formula in the columns of x, for a mean with
+#'   coefficients; or their basis H itself, a matrix with a row for each observation.
+#' @param beta what becomes of the mean's coefficients: `"profile"`, `"integrate"`, or their values
+#'   (with several columns of y a matrix with a column for each).
+#' @param weights positive numbers, one for each observation: its noise has the variance `noise^2 /
+#'   weights`.
+#' @param variance known variances of the observations' noise, not negative, besides `noise^2`.
+#' @param objective `"ml"` for the marginal likelihood, `"loo"` for leave-one-out prediction.
 #' @return A function `f(par, gradient = TRUE)` of class `"cl_gp_likelihood"`. `par` holds the
 #'   parameters of `coef(kernel)` and `noise`, the standard deviation of the noise, on their natural
 #'   scale: named, in any order, or without names in this order. The value is the log density with
-#'   all constants, with the attribute `"gradient"`, a vector with the names of the parameters,
-#'   unless `gradient = FALSE`.
+#'   all constants, with the attributes `"gradient"`, a vector with the names of the parameters,
+#'   unless `gradient = FALSE`; `"beta"`, if there is a basis; and `"mean"`, for a constant.
 #' @section Errors:
-#' `statcl_error_argument` for wrong types, lengths and names, and for parameters that are not
-#' positive (`noise` may be 0); `statcl_error_nonfinite` for `NA`, `NaN` or `Inf` in the data;
-#' `statcl_error_not_pd` from the function if C is not positive definite in floating-point
-#' arithmetic.
+#' `statcl_error_argument` for wrong types, lengths and names, for parameters that are not
+#' positive (`noise` may be 0), and for a basis that is not of full rank; `statcl_error_nonfinite`
+#' for `NA`, `NaN` or `Inf` in the data; `statcl_error_memory` for more observations than there is
+#' room for; `statcl_error_not_pd` from the function if C is not positive definite in
+#' floating-point arithmetic.
 #' @seealso [cl_gp()], which maximises it; [cl_objective()] for other optimisers,
 #'   [cl_check_gradient()]
 #' @export
@@ -46,62 +66,106 @@
 #' f <- cl_gp_likelihood(sin(6 * x), x, k_exp_quad())
 #' f
 #' f(c(sd = 1, lengthscale = 0.3, noise = 0.1))
-cl_gp_likelihood <- function(y, x, kernel, mean = 0) {
+#'
+#' # A linear mean, integrated out, and leave-one-out prediction
+#' g <- cl_gp_likelihood(sin(6 * x) + x, x, k_exp_quad(), mean = "linear", beta = "integrate",
+#'                       objective = "loo")
+#' g(c(sd = 1, lengthscale = 0.3, noise = 0.1), gradient = FALSE)
+cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights = NULL,
+                             variance = NULL, objective = c("ml", "loo")) {
   on_device <- is_cl(x)
-  data <- gp_data(y, x, check_kernel(kernel), mean)
-  new_gp_likelihood(data$y, data$x, kernel, data$mean, on_device)
+  kernel <- check_kernel(kernel)
+  objective <- check_choice(objective, c("ml", "loo"), "objective")
+  data <- gp_observations(y, x, kernel)
+  trend <- gp_trend(mean, beta, data$x, ncol(data$y))
+  spread <- gp_spread(weights, variance, nrow(data$x))
+  make_gp_likelihood(data, kernel, trend, spread, objective, on_device)
 }
 
-# Checked: y as a vector, x as a base matrix, the mean as C takes it (NA: to be estimated).
-gp_data <- function(y, x, kernel, mean) {
+# Checked: y and x as base matrices.
+gp_observations <- function(y, x, kernel) {
+  named <- if (is.matrix(y)) rownames(y) else names(y)
   y <- check_numeric(if (is_cl(y)) as.matrix(y) else y, "y")
-  if (is.matrix(y) && ncol(y) != 1L) {
-    abort_argument("y", sprintf("'y' must be a vector, not %s", describe(y)))
-  }
+  vector <- is.null(dim(y))
+  if (vector) dim(y) <- c(length(y), 1L)
   x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   if (is.null(dim(x))) dim(x) <- c(length(x), 1L)
-  if (length(y) != nrow(x)) {
-    abort_argument("y", sprintf("'y' has %d values, 'x' has %d rows", length(y), nrow(x)))
+  if (nrow(y) != nrow(x)) {
+    abort_argument("y", sprintf("'y' has %d %s, 'x' has %d rows", nrow(y),
+                                if (vector) "values" else "rows", nrow(x)))
   }
   if (length(y) == 0L) abort_argument("y", "'y' is empty")
   kernel_layout(kernel, ncol(x), colnames(x))
-  list(y = as.vector(y), x = x, mean = check_mean(mean))
+  list(y = y, x = x, vector = vector, names = named)
 }
 
-check_mean <- function(mean) {
-  if (identical(mean, "estimate")) return(NA_real_)
-  if (is.character(mean)) abort_argument("mean", "'mean' must be a number or \"estimate\"")
-  check_number(mean, "mean")
+# The columns s and v of noise^2 s + v; NULL for 1 and 0.
+gp_spread <- function(weights, variance, n) {
+  if (is.null(weights) && is.null(variance)) return(NULL)
+  check <- function(x, argument, least) {
+    x <- check_numeric(x, argument)
+    if (length(x) != n) {
+      abort_argument(argument, sprintf("'%s' has %d values, 'x' has %d rows", argument, length(x),
+                                       n))
+    }
+    if (!all(is.finite(x)) || any(x < 0) || (least && any(x == 0))) {
+      abort_argument(argument, sprintf("'%s' must be finite and %s", argument,
+                                       if (least) "positive" else "not negative"))
+    }
+    as.double(x)
+  }
+  cbind(if (is.null(weights)) 1 else 1 / check(weights, "weights", TRUE),
+        if (is.null(variance)) rep(0, n) else check(variance, "variance", FALSE), deparse.level = 0)
 }
 
-new_gp_likelihood <- function(y, x, kernel, mean, on_device = FALSE) {
-  force(mean)
-  layout <- kernel_layout(kernel, ncol(x), colnames(x))
+make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device = FALSE) {
+  force(trend)
+  force(spread)
+  layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
   handle <- NULL
   build <- function() {
-    where <- if (forked()) -1L else if (on_device) where_resident() else where_for("gp", length(y))
-    handle <<- .Call(r_gp_new, y, x, where)
+    where <- if (forked()) -1L else if (on_device) where_resident() else
+      where_for("gp", nrow(data$x))
+    handle <<- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
   }
+  loo <- objective == "loo"
   f <- function(par, gradient = TRUE) {
     par <- check_gp_parameters(par, names)
-    values <- par[layout$at]
-    result <- .Call(r_gp_evaluate, handle, layout$c, values, mean, gradient)
+    values <- layout_values(layout, par[-length(par)], par[length(par)])
+    result <- .Call(r_gp_evaluate, handle, layout$c, values, loo, trend$integrate, gradient)
     if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
       build()
-      result <- .Call(r_gp_evaluate, handle, layout$c, values, mean, gradient)
+      result <- .Call(r_gp_evaluate, handle, layout$c, values, loo, trend$integrate, gradient)
     }
+    size <- trend$count * ncol(data$y)
     value <- result[1L]
+    if (trend$integrate && !loo) value <- value - trend$log_det * ncol(data$y)
     if (isTRUE(gradient)) {
-      slope <- layout_gradient(layout, result[-(1:2)]) / par
+      slope <- layout_gradient(layout, result[-seq_len(1L + size)]) / par
       slope[par == 0] <- 0 # of noise^2 at zero
       attr(value, "gradient") <- structure(slope, names = names)
     }
-    if (is.na(mean)) attr(value, "mean") <- result[2L]
+    if (size > 0L) {
+      beta <- trend_coefficients(trend, matrix(result[1L + seq_len(size)], trend$count))
+      attr(value, "beta") <- beta
+      if (trend$type == "constant") attr(value, "mean") <- as.vector(beta)
+    }
     value
   }
   build()
   structure(f, class = c("cl_gp_likelihood", "function"))
+}
+
+# Names of the parameters of a likelihood.
+gp_names <- function(f) environment(f)$names
+
+# Largest numbers of observations that the device in use, or the host, has room for now: without
+# gradients and with them. NA: unknown.
+gp_largest <- function(where = where_resident()) {
+  n <- .Call(r_gp_largest, where)
+  n[n == 0] <- NA
+  c(value = n[1L], gradient = if (where < 0L) n[1L] else n[2L])
 }
 
 # The parameters in the order of `names`, without names.
@@ -126,19 +190,21 @@ check_gp_parameters <- function(par, names) {
 
 #' @export
 print.cl_gp_likelihood <- function(x, ...) {
-  data <- environment(x)
-  cat(sprintf("<cl_gp_likelihood> %d observations, %d column%s, mean %s\n", length(data$y),
-              ncol(data$x), if (ncol(data$x) == 1L) "" else "s",
-              if (is.na(data$mean)) "estimated" else format(data$mean)))
+  e <- environment(x)
+  p <- ncol(e$data$x)
+  cat(sprintf("<cl_gp_likelihood> %d observations%s, %d column%s, mean %s%s\n", nrow(e$data$x),
+              if (ncol(e$data$y) > 1L) sprintf(" of %d variables", ncol(e$data$y)) else "", p,
+              if (p == 1L) "" else "s", trend_text(e$trend),
+              if (e$loo) ", leave-one-out" else ""))
   cat("kernel: ")
-  print(data$kernel)
-  info <- .Call(r_gp_info, data$handle)
+  print(e$kernel)
+  info <- .Call(r_gp_info, e$handle)
   if (is.null(info)) {
     cat("not on a device now; the next evaluation copies the data\n")
   } else {
     cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
                 format(structure(info$bytes, class = "object_size"), units = "auto")))
   }
-  cat(sprintf("f(c(%s), gradient = TRUE)\n", paste(data$names, collapse = ", ")))
+  cat(sprintf("f(c(%s), gradient = TRUE)\n", paste(e$names, collapse = ", ")))
   invisible(x)
 }

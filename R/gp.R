@@ -190,13 +190,25 @@ finish_gp <- function(call, data, kernel, space, found) {
     class = "cl_gp")
 }
 
-# A process given its data, as the engines keep it: the mean, the weights C^-1 (y - mean), and a
-# function of points (a matrix) that gives list(mean, variance, covariance).
+# A process given its data: the mean, the weights C^-1 (y - mean), and a function of points (a
+# matrix) that gives list(mean, variance, covariance).
 condition_gp <- function(y, x, kernel, noise, mean) {
-  layout <- kernel_layout(kernel, ncol(x), colnames(x))
-  values <- layout_values(layout, coef(kernel), noise)
-  handle <- .Call(r_gp_new, y, x, if (forked()) -1L else where_for("gp", length(y)))
-  state <- .Call(r_gp_condition, handle, layout$c, values, mean)
-  list(mean = state[1L], weights = state[-1L],
-       predict = function(at, what) .Call(r_gp_predict, handle, layout$c, values, at, what))
+  f <- new_gp_likelihood(y, x, kernel, mean)
+  state <- gp_condition(f, c(coef(kernel), noise = noise))
+  list(mean = if (is.na(mean)) unname(state$beta) else mean, weights = state$weights,
+       predict = state$predict)
+}
+
+# Checked: y as a vector, x as a base matrix, the mean (NA: to be estimated).
+gp_data <- function(y, x, kernel, mean) {
+  data <- gp_observations(y, x, kernel)
+  if (ncol(data$y) != 1L) {
+    abort_argument("y", sprintf("'y' must be a vector, not %s", describe(y)))
+  }
+  if (!identical(mean, "estimate")) mean <- check_number(mean, "mean")
+  list(y = as.vector(data$y), x = data$x, mean = if (is.character(mean)) NA_real_ else mean)
+}
+
+new_gp_likelihood <- function(y, x, kernel, mean) {
+  cl_gp_likelihood(y, x, kernel, if (is.na(mean)) "estimate" else mean)
 }

@@ -1,4 +1,5 @@
-# Covariance functions as R objects: sums of terms. What is done with them is in covariance.R.
+# Covariance functions as R objects: leaves, and how they are added and multiplied. Their parameters
+# are in kernel-parameters.R, what is done with them in covariance.R.
 
 #' Covariance functions
 #'
@@ -11,73 +12,122 @@
 #' | `k_exp_quad()` | sd^2 exp(-r^2 / 2) | infinitely smooth |
 #' | `k_matern52()` | sd^2 (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) | twice differentiable |
 #' | `k_matern32()` | sd^2 (1 + sqrt(3) r) exp(-sqrt(3) r) | once differentiable |
+#' | `k_exponential()` | sd^2 exp(-r) | continuous, rough |
+#' | `k_rational_quadratic()` | sd^2 (1 + r^2 / (2 alpha))^(-alpha) | a mixture of lengthscales |
+#' | `k_periodic()` | sd^2 exp(-2 sum_c sin^2(pi (x_c - x'_c) / period) / lengthscale_c^2) | repeat |
+#' | `k_linear()` | sum_c sd_c^2 (x_c - center_c) (x'_c - center_c) | straight lines |
+#' | `k_constant()` | sd^2 | an unknown level |
+#' | `k_white()` | sd^2 for an observation with itself, else 0 | noise |
 #'
-#' (Rasmussen and Williams, 2006, chapter 4). Kernels are added with `+`: the process is then a sum
-#' of independent ones. `columns` lets a term look at some columns of x only. A periodic term is
-#' `k_exp_quad()` over two columns that hold the sine and the cosine of the phase.
+#' (Rasmussen and Williams, 2006, chapter 4; the periodic one is MacKay's, there 4.31). Kernels are
+#' added with `+` and multiplied with `*`, nested in any way: a sum is the covariance of a sum of
+#' independent processes; `k_periodic() * k_exp_quad()` repeats with a shape that changes slowly.
+#' `columns` lets a leaf look at some columns of x only.
 #'
-#' A kernel's parameters have names: `sd` and `lengthscale`, or `lengthscale.1`, `lengthscale.2`,
-#' ... with one for each column. In a sum the number of the term follows the name: `sd1`,
-#' `lengthscale2.1`. `coef()` gives them, `update()` changes them.
+#' A kernel's parameters have names: `sd`, `lengthscale` (or `lengthscale.1`, `lengthscale.2`, ...
+#' with one for each column; so for the `sd` of `k_linear()`), `alpha`, `period`. In a composed
+#' kernel the number of the leaf, from left to right, follows the name: `sd1`, `lengthscale2.1`.
+#' `coef()` gives them, `update()` changes them. In a product the scales of the factors are one
+#' scale: fits hold all but one of them.
 #'
-#' @param sd standard deviation of the process, in units of y.
+#' @param sd standard deviation of the process, in units of y; for `k_linear()` of the slopes, one
+#'   for all columns or one for each.
 #' @param lengthscale distance over which values stay alike, in units of x: one number for all
-#'   columns, or one for each (automatic relevance determination).
-#' @param columns the columns of x that the term looks at: names or numbers; `NULL` for all.
+#'   columns, or one for each (automatic relevance determination). Of `k_periodic()` it has no unit.
+#' @param columns the columns of x that the leaf looks at: names or numbers; `NULL` for all.
+#' @param alpha small values mix lengthscales widely; large ones give `k_exp_quad()`.
+#' @param period distance after which values repeat, in units of x.
+#' @param center where the lines cross zero: one number for all columns, or one for each. It is no
+#'   parameter.
 #' @param e1,e2 kernels.
 #' @param x,object a kernel.
 #' @param ... for `update()`: new values of parameters, by name, or one named vector of them.
-#' @param column for `plot()`: the column (its name or number) along which points move apart; others
-#'   are held equal. `NULL`: the distance over all columns, if every term has one lengthscale.
-#' @param to largest distance that is drawn.
-#' @param xlab,ylab,col,lwd,las as for [plot.default()].
-#' @return A kernel, an object of class `"cl_kernel"`. `coef()`: a named numeric vector. `plot()`:
-#'   what it draws, a data frame, invisibly.
+#' @return A kernel, an object of class `"cl_kernel"`. `coef()`: a named numeric vector.
 #' @section Errors:
-#' `statcl_error_argument` for parameters that are not positive and finite, for products (only sums
-#' are supported so far), and for unknown names.
+#' `statcl_error_argument` for parameters that are not positive and finite, and for unknown names.
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press. <https://gaussianprocess.org/gpml/>
-#' @seealso [cl_cov()], [cl_gp()]
+#' @seealso [cl_cov()], [cl_gp()], [plot.cl_kernel()]
 #' @name kernels
 #' @examples
-#' k <- k_exp_quad(sd = 2, lengthscale = 10) + k_matern32(sd = 0.5, lengthscale = 1)
+#' k <- k_exp_quad(sd = 2, lengthscale = 10) + k_periodic(period = 1) * k_matern32(lengthscale = 5)
 #' k
 #' coef(k)
 #' k <- update(k, sd1 = 3)
 #' cl_cov(c(0, 1, 2), kernel = k)
-#' plot(k)
 NULL
 
 #' @rdname kernels
 #' @export
 k_exp_quad <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  new_kernel("exp_quad", sd, lengthscale, columns)
-}
-
-#' @rdname kernels
-#' @export
-k_matern32 <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  new_kernel("matern32", sd, lengthscale, columns)
+  stationary_kernel("exp_quad", sd, lengthscale, columns)
 }
 
 #' @rdname kernels
 #' @export
 k_matern52 <- function(sd = 1, lengthscale = 1, columns = NULL) {
-  new_kernel("matern52", sd, lengthscale, columns)
+  stationary_kernel("matern52", sd, lengthscale, columns)
 }
 
-# A kernel is list(terms); a term is list(type, sd, lengthscale, columns).
-new_kernel <- function(type, sd, lengthscale, columns) {
-  term <- list(type = type, sd = check_positive(sd, "sd"),
-               lengthscale = check_positive(lengthscale, "lengthscale", many = TRUE),
-               columns = check_columns(columns))
-  if (!is.null(columns) && !length(lengthscale) %in% c(1L, length(columns))) {
-    abort_argument("lengthscale", sprintf("'lengthscale' must have 1 or %d values, not %d",
-                                          length(columns), length(lengthscale)))
+#' @rdname kernels
+#' @export
+k_matern32 <- function(sd = 1, lengthscale = 1, columns = NULL) {
+  stationary_kernel("matern32", sd, lengthscale, columns)
+}
+
+#' @rdname kernels
+#' @export
+k_exponential <- function(sd = 1, lengthscale = 1, columns = NULL) {
+  stationary_kernel("exponential", sd, lengthscale, columns)
+}
+
+#' @rdname kernels
+#' @export
+k_rational_quadratic <- function(sd = 1, lengthscale = 1, alpha = 1, columns = NULL) {
+  stationary_kernel("rational_quadratic", sd, lengthscale, columns,
+                    alpha = check_positive(alpha, "alpha"))
+}
+
+#' @rdname kernels
+#' @export
+k_periodic <- function(sd = 1, lengthscale = 1, period = 1, columns = NULL) {
+  stationary_kernel("periodic", sd, lengthscale, columns,
+                    period = check_positive(period, "period"))
+}
+
+#' @rdname kernels
+#' @export
+k_linear <- function(sd = 1, columns = NULL, center = 0) {
+  columns <- check_columns(columns)
+  sd <- check_each(check_positive(sd, "sd", many = TRUE), "sd", columns)
+  if (!is.numeric(center) || length(center) == 0L || !all(is.finite(center))) {
+    abort_argument("center", "'center' must be finite numbers")
   }
-  structure(list(terms = list(term)), class = "cl_kernel")
+  center <- check_each(as.double(center), "center", columns)
+  new_kernel(list(type = "linear", columns = columns, sd = sd, center = center))
+}
+
+#' @rdname kernels
+#' @export
+k_constant <- function(sd = 1) new_kernel(list(type = "constant", sd = check_positive(sd, "sd")))
+
+#' @rdname kernels
+#' @export
+k_white <- function(sd = 1) new_kernel(list(type = "white", sd = check_positive(sd, "sd")))
+
+# A kernel is list(terms, program): leaves, and how they make up the whole, in postfix: a positive
+# number is a leaf, 0 adds the two results before it, -1 multiplies them. A leaf is list(type,
+# columns, sd, lengthscale, alpha, period, center), without the fields that its type does not have.
+new_kernel <- function(leaf) {
+  structure(list(terms = list(leaf), program = 1L), class = "cl_kernel")
+}
+
+stationary_kernel <- function(type, sd, lengthscale, columns, ...) {
+  columns <- check_columns(columns)
+  lengthscale <- check_positive(lengthscale, "lengthscale", many = TRUE)
+  new_kernel(list(type = type, columns = columns, sd = check_positive(sd, "sd"),
+                  lengthscale = check_each(lengthscale, "lengthscale", columns), ...))
 }
 
 check_positive <- function(x, argument, many = FALSE) {
@@ -87,6 +137,15 @@ check_positive <- function(x, argument, many = FALSE) {
                                      if (many) "" else "one number, "))
   }
   as.double(x)
+}
+
+# One value for all columns, or one for each, if it is known how many there are.
+check_each <- function(x, argument, columns) {
+  if (!is.null(columns) && !length(x) %in% c(1L, length(columns))) {
+    abort_argument(argument, sprintf("'%s' must have 1 or %d values, not %d", argument,
+                                     length(columns), length(x)))
+  }
+  x
 }
 
 check_columns <- function(columns) {
@@ -109,77 +168,67 @@ check_kernel <- function(kernel, argument = "kernel") {
 #' @rdname kernels
 #' @export
 Ops.cl_kernel <- function(e1, e2) {
-  if (.Generic == "*") {
-    abort_argument("e2", "products of kernels are not supported yet, only sums")
-  }
-  if (.Generic != "+") {
-    abort_argument("e1", sprintf("'%s' means nothing for kernels: they are added with '+'",
-                                 .Generic))
+  if (!.Generic %in% c("+", "*")) {
+    abort_argument("e1", sprintf("'%s' means nothing for kernels: there are '+' and '*'", .Generic))
   }
   if (nargs() == 1L) return(e1)
   check_kernel(e1, "e1")
   check_kernel(e2, "e2")
-  structure(list(terms = c(e1$terms, e2$terms)), class = "cl_kernel")
+  shifted <- ifelse(e2$program > 0L, e2$program + length(e1$terms), e2$program)
+  structure(list(terms = c(e1$terms, e2$terms),
+                 program = c(e1$program, as.integer(shifted), if (.Generic == "+") 0L else -1L)),
+            class = "cl_kernel")
 }
 
-# ---- parameters ---------------------------------------------------------------------------------
-
-#' @rdname kernels
-#' @export
-coef.cl_kernel <- function(object, ...) {
-  terms <- object$terms
-  values <- lapply(seq_along(terms), function(i) {
-    number <- if (length(terms) > 1L) i else ""
-    l <- terms[[i]]$lengthscale
-    names <- paste0("lengthscale", number, if (length(l) > 1L) paste0(".", seq_along(l)))
-    c(stats::setNames(terms[[i]]$sd, paste0("sd", number)), stats::setNames(l, names))
-  })
-  unlist(values)
-}
-
-# coef() without names, which take longer to make than a covariance matrix.
-kernel_values <- function(kernel) {
-  unlist(lapply(kernel$terms, function(term) c(term$sd, term$lengthscale)))
-}
-
-#' @rdname kernels
-#' @export
-update.cl_kernel <- function(object, ...) {
-  new <- c(...)
-  old <- coef(object)
-  if (is.null(new)) return(object)
-  if (is.null(names(new)) || !all(names(new) %in% names(old))) {
-    abort_argument("...", paste("parameters of this kernel are",
-                                paste(names(old), collapse = ", ")))
+# Runs the program: leaf(i) for leaves, add(a, b) and multiply(a, b) for what they are joined by.
+run_program <- function(kernel, leaf, add, multiply) {
+  stack <- list()
+  for (step in kernel$program) {
+    if (step > 0L) {
+      stack <- c(stack, list(leaf(step)))
+    } else {
+      last <- length(stack)
+      join <- if (step == 0L) add else multiply
+      joined <- join(stack[[last - 1L]], stack[[last]])
+      stack <- c(stack[seq_len(last - 2L)], list(joined))
+    }
   }
-  old[names(new)] <- check_positive(new, "...", many = TRUE)
-  with_parameters(object, old)
+  stack[[1L]]
 }
 
-# The kernel with all its parameters, in the order of coef().
-with_parameters <- function(kernel, values) {
-  at <- 0L
-  for (i in seq_along(kernel$terms)) {
-    count <- length(kernel$terms[[i]]$lengthscale)
-    kernel$terms[[i]]$sd <- values[[at + 1L]]
-    kernel$terms[[i]]$lengthscale <- unname(values[at + 1L + seq_len(count)])
-    at <- at + 1L + count
+# The kernel as a sum of products: a list of vectors of leaves, by multiplying out.
+kernel_products <- function(kernel) {
+  multiply <- function(a, b) {
+    if (length(a) * length(b) > 1000L) {
+      abort_argument("kernel", "multiplied out, the kernel has more than 1000 products")
+    }
+    unlist(lapply(a, function(u) lapply(b, function(v) c(u, v))), recursive = FALSE)
   }
-  kernel
+  run_program(kernel, function(i) list(i), c, multiply)
 }
 
 # ---- for people ---------------------------------------------------------------------------------
 
+# One element for each summand.
 #' @export
 format.cl_kernel <- function(x, digits = 4L, ...) {
+  wrap <- function(text) {
+    if (length(text) == 1L) text else sprintf("(%s)", paste(text, collapse = " + "))
+  }
+  run_program(x, function(i) format_leaf(x$terms[[i]], digits), c,
+              function(a, b) paste(wrap(a), "*", wrap(b)))
+}
+
+format_leaf <- function(leaf, digits) {
   show <- function(v) {
     text <- if (is.character(v)) encodeString(v, quote = "\"") else format_each(v, digits)
     if (length(v) > 1L) sprintf("c(%s)", paste(text, collapse = ", ")) else text
   }
-  vapply(x$terms, function(term) {
-    sprintf("k_%s(sd = %s, lengthscale = %s%s)", term$type, show(term$sd), show(term$lengthscale),
-            if (is.null(term$columns)) "" else paste0(", columns = ", show(term$columns)))
-  }, "")
+  if (identical(leaf$center, 0)) leaf$center <- NULL
+  fields <- leaf[intersect(c("sd", "lengthscale", "alpha", "period", "columns", "center"),
+                           names(leaf)[lengths(leaf) > 0L])]
+  sprintf("k_%s(%s)", leaf$type,
+          paste(names(fields), "=", vapply(fields, show, ""), collapse = ", "))
 }
 
 format_each <- function(v, digits = 4L) vapply(v, function(u) format(u, digits = digits), "")
@@ -188,46 +237,4 @@ format_each <- function(v, digits = 4L) vapply(v, function(u) format(u, digits =
 print.cl_kernel <- function(x, digits = 4L, ...) {
   cat(paste(format(x, digits = digits), collapse = " +\n  "), "\n", sep = "")
   invisible(x)
-}
-
-#' @rdname kernels
-#' @export
-plot.cl_kernel <- function(x, column = NULL, to = NULL, xlab = NULL, ylab = "covariance",
-                           col = "#0072B2", lwd = 2, las = 1, ...) {
-  reach <- vapply(x$terms, term_lengthscale, 0, column = column)
-  if (all(is.infinite(reach))) {
-    abort_argument("column", "no term of the kernel looks at this column")
-  }
-  if (is.null(to)) to <- 3 * max(reach[is.finite(reach)])
-  distance <- seq(0, check_positive(to, "to"), length.out = 201L)
-  if (is.null(xlab)) xlab <- if (is.null(column)) "distance" else paste("distance in", column)
-  parts <- mapply(function(term, l) {
-    leaf <- new_kernel(term$type, term$sd, if (is.finite(l)) l else .Machine$double.xmax, NULL)
-    with_cl(drop(cl_cov(distance, 0, leaf)), engine = "host")
-  }, x$terms, reach)
-  total <- rowSums(parts)
-  graphics::plot(distance, total, type = "l", xlab = xlab, ylab = ylab, col = col, lwd = lwd,
-                 las = las, ylim = c(0, max(total)), ...)
-  if (length(x$terms) > 1L) {
-    graphics::matlines(distance, parts, lty = 2L, lwd = 1, col = "grey40")
-    graphics::legend("topright", c("sum", "terms"), col = c(col, "grey40"), lty = 1:2,
-                     lwd = c(lwd, 1), bty = "n")
-  }
-  invisible(data.frame(distance = distance, covariance = total))
-}
-
-# A term's lengthscale along one column; Inf if it does not look at it.
-term_lengthscale <- function(term, column) {
-  l <- term$lengthscale
-  if (is.null(column)) {
-    if (length(l) == 1L) return(l)
-    abort_argument("column", "a term has one lengthscale for each column: 'column' must name one")
-  }
-  at <- if (is.null(term$columns)) column else match(column, term$columns)
-  if (is.na(at)) return(Inf)
-  if (length(l) == 1L) return(l)
-  if (!is.numeric(at) || at > length(l)) {
-    abort_argument("column", sprintf("column '%s' is not one that the kernel names", column))
-  }
-  l[at]
 }

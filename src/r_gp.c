@@ -18,29 +18,55 @@ static void finalize_gp(SEXP handle) {
   if (gp != NULL && scl_context_check(scl_gp_context(gp)) != SCL_E_FORK) scl_gp_release(gp);
 }
 
+static SEXP new_handle(void) {
+  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, gp_tag(), R_NilValue));
+  R_RegisterCFinalizerEx(handle, finalize_gp, FALSE);
+  UNPROTECT(1);
+  return handle;
+}
+
 static scl_gp *usable(SEXP handle) {
   if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != gp_tag()) return NULL;
   scl_gp *gp = R_ExternalPtrAddr(handle);
   return gp != NULL && scl_context_check(scl_gp_context(gp)) == SCL_OK ? gp : NULL;
 }
 
-/* NA stands for a mean that is to be estimated. */
-static scl_gp_mean read_mean(SEXP mean) {
-  double value = Rf_asReal(mean);
-  return (scl_gp_mean){.estimated = ISNAN(value), .value = value};
+static scl_gp_trend read_trend(SEXP integrate) {
+  return Rf_asLogical(integrate) == TRUE ? SCL_GP_INTEGRATE : SCL_GP_PROFILE;
 }
 
-SEXP r_gp_new(SEXP y, SEXP x, SEXP where) {
-  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, gp_tag(), R_NilValue));
-  R_RegisterCFinalizerEx(handle, finalize_gp, FALSE);
-  scl_status status = SCL_OK;
+/* y, x: matrices; basis, spread: matrices or NULL. */
+static scl_status read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *out) {
+  if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || r_nrow(y) != r_nrow(x)) {
+    return scl_fail_argument("y", "'y' must have one row for each row of 'x'");
+  }
+  if (basis != R_NilValue && (TYPEOF(basis) != REALSXP || r_nrow(basis) != r_nrow(x))) {
+    return scl_fail_argument("mean", "the mean's basis must have one row for each row of 'x'");
+  }
+  if (spread != R_NilValue &&
+      (TYPEOF(spread) != REALSXP || r_nrow(spread) != r_nrow(x) || r_ncol(spread) != 2)) {
+    return scl_fail_argument("weights", "'weights' must have one value for each row of 'x'");
+  }
+  *out = (scl_gp_data){.n = r_nrow(x),
+                       .p = r_ncol(x),
+                       .outputs = r_ncol(y),
+                       .basis_columns = basis == R_NilValue ? 0 : r_ncol(basis),
+                       .x = REAL_RO(x),
+                       .y = REAL_RO(y),
+                       .basis = basis == R_NilValue ? NULL : REAL_RO(basis),
+                       .spread = spread == R_NilValue ? NULL : REAL_RO(spread)};
+  return SCL_OK;
+}
+
+SEXP r_gp_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP where) {
+  SEXP handle = PROTECT(new_handle());
+  scl_status status;
   scl_context *ctx = NULL;
   scl_gp *gp = NULL;
-  if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || (size_t)XLENGTH(y) != r_nrow(x)) {
-    SCL_GO(scl_fail_argument("y", "'y' must have one value for each row of 'x'"));
-  }
+  scl_gp_data data;
+  SCL_GO(read_data(y, x, basis, spread, &data));
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(scl_gp_create(ctx, REAL_RO(x), REAL_RO(y), r_nrow(x), r_ncol(x), &gp));
+  SCL_GO(scl_gp_create(ctx, &data, &gp));
   R_SetExternalPtrAddr(handle, gp);
 done:
   UNPROTECT(1);
@@ -59,58 +85,140 @@ SEXP r_gp_info(SEXP handle) {
   return info;
 }
 
-/* c(log likelihood, mean, derivatives by the logarithms of `values` if asked for). */
-SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP values, SEXP mean, SEXP gradient) {
-  scl_gp *gp = usable(handle);
-  if (gp == NULL) return R_NilValue;
-  bool wanted = Rf_asLogical(gradient) == TRUE;
-  scl_covariance kernel;
-  scl_status status = r_covariance_read(layout, values, &kernel);
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, 2 + (wanted ? Rf_xlength(values) : 0)));
-  double *out = REAL(result);
-  if (status == SCL_OK) {
-    status =
-        scl_gp_evaluate(gp, &kernel, read_mean(mean), &out[0], &out[1], wanted ? out + 2 : NULL);
+/* Largest number of observations for one and for two matrices, 0: unknown. */
+SEXP r_gp_largest(SEXP where) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 2));
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  for (int i = 0; i < 2 && status == SCL_OK; i++) {
+    REAL(result)[i] = (double)scl_gp_largest(ctx, i + 1);
   }
   UNPROTECT(1);
   return r_return(status, result);
 }
 
-/* c(mean, weights). */
-SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP mean) {
+/* c(value, b, derivatives by the logarithms of `values` if asked for). */
+SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP values, SEXP leave_one_out, SEXP integrate,
+                   SEXP gradient) {
   scl_gp *gp = usable(handle);
   if (gp == NULL) return R_NilValue;
+  bool wanted = Rf_asLogical(gradient) == TRUE;
+  scl_gp_objective objective =
+      Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1 + (R_xlen_t)scl_gp_rows(gp)));
+  R_xlen_t trend = (R_xlen_t)(scl_gp_basis_columns(gp) * scl_gp_outputs(gp));
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1 + trend + (wanted ? Rf_xlength(values) : 0)));
+  double *out = REAL(result);
   if (status == SCL_OK) {
-    status = scl_gp_condition(gp, &kernel, read_mean(mean), REAL(result), REAL(result) + 1);
+    status = scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), &out[0], out + 1,
+                             wanted ? out + 1 + trend : NULL);
   }
   UNPROTECT(1);
   return r_return(status, result);
+}
+
+/* list(value, b, a_inverse, weights, handle), to be filled. */
+static SEXP new_state(size_t n, size_t outputs, size_t q, double *part[4]) {
+  const char *names[] = {"value", "b", "a_inverse", "weights", "handle", ""};
+  size_t rows[] = {1, q, q, n}, columns[] = {1, outputs, q, outputs};
+  SEXP state = PROTECT(Rf_mkNamed(VECSXP, names));
+  for (int i = 0; i < 4; i++) {
+    SET_VECTOR_ELT(state, i, Rf_allocMatrix(REALSXP, (int)rows[i], (int)columns[i]));
+    part[i] = REAL(VECTOR_ELT(state, i));
+  }
+  UNPROTECT(1);
+  return state;
+}
+
+SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  double *part[4];
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  SEXP state =
+      PROTECT(new_state(scl_gp_rows(gp), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
+  SET_VECTOR_ELT(state, 4, handle);
+  if (status == SCL_OK) {
+    status =
+        scl_gp_condition(gp, &kernel, read_trend(integrate), part[0], part[1], part[2], part[3]);
+  }
+  UNPROTECT(1);
+  return r_return(status, state);
+}
+
+/* The same for the observations of a conditioned process and more, with a new handle. */
+SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layout, SEXP values,
+                 SEXP integrate) {
+  scl_gp *gp = usable(handle), *more = NULL;
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_gp_data data;
+  double *part[4];
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  if (status == SCL_OK) status = read_data(y, x, basis, spread, &data);
+  SEXP state = PROTECT(new_state(r_nrow(x), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
+  SEXP new = PROTECT(new_handle());
+  SET_VECTOR_ELT(state, 4, new);
+  if (status == SCL_OK) {
+    status = scl_gp_extend(gp, &data, &kernel, read_trend(integrate), part[0], part[1], part[2],
+                           part[3], &more);
+  }
+  if (status == SCL_OK) R_SetExternalPtrAddr(new, more);
+  UNPROTECT(2);
+  return r_return(status, state);
 }
 
 /* list(mean, variance or NULL, covariance or NULL) at the rows of x, for a conditioned process;
  * `what`: "mean", "variance" or "covariance". */
-SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP what) {
+SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEXP what) {
   scl_gp *gp = usable(handle);
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
   const char *names[] = {"mean", "variance", "covariance", ""};
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  size_t m = r_nrow(x);
+  size_t m = r_nrow(x), q = scl_gp_basis_columns(gp);
   double *part[3] = {NULL, NULL, NULL};
   for (int i = 0; i < 3; i++) {
     if (i > 0 && strcmp(CHAR(STRING_ELT(what, 0)), names[i]) != 0) continue;
-    SEXP values_of =
-        i < 2 ? Rf_allocVector(REALSXP, (R_xlen_t)m) : Rf_allocMatrix(REALSXP, (int)m, (int)m);
-    SET_VECTOR_ELT(result, i, values_of);
-    part[i] = REAL(values_of);
+    int columns = i == 0 ? (int)scl_gp_outputs(gp) : i == 1 ? 1 : (int)m;
+    SET_VECTOR_ELT(result, i, Rf_allocMatrix(REALSXP, (int)m, columns));
+    part[i] = REAL(VECTOR_ELT(result, i));
+  }
+  if (status == SCL_OK && q > 0 &&
+      (TYPEOF(basis) != REALSXP || r_nrow(basis) != m || r_ncol(basis) != q)) {
+    status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
   }
   if (status == SCL_OK) {
-    status = scl_gp_predict(gp, &kernel, REAL_RO(x), m, part[0], part[1], part[2]);
+    status = scl_gp_predict(gp, &kernel, REAL_RO(x), q > 0 ? REAL_RO(basis) : NULL, m, part[0],
+                            part[1], part[2]);
   }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Derivatives of the mean of one output (counted from 1), without the basis, by the points. */
+SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)r_nrow(x), (int)r_ncol(x)));
+  if (status == SCL_OK) {
+    status = scl_gp_slope(gp, &kernel, REAL_RO(x), r_nrow(x), (size_t)(Rf_asInteger(output) - 1),
+                          REAL(result));
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_gp_precisions(SEXP handle) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)scl_gp_rows(gp)));
+  scl_status status = scl_gp_precisions(gp, REAL(result));
   UNPROTECT(1);
   return r_return(status, result);
 }

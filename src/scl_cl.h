@@ -272,6 +272,7 @@ void scl_cl_glm_force(const char *name);
 const char *scl_cl_glm_layout(size_t i);
 scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
 scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
+scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covariance_pass *pass);
 
 extern const scl_engine scl_cl_engine; /* scl_cl_context.c: the table of all of these */
 

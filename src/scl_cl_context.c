@@ -225,5 +225,6 @@ const scl_engine scl_cl_engine = {
     .batch = scl_cl_batch,
     .covariance = scl_cl_covariance,
     .covariance_adjoint = scl_cl_covariance_adjoint,
+    .covariance_inputs = scl_cl_covariance_inputs,
     .glm = scl_cl_glm,
 };

@@ -138,7 +138,8 @@ typedef struct scl_engine {
                      scl_block b);
   /* dst = T^-1 with zeros in the other triangle; T as for trsm. */
   scl_status (*trtri)(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
-  /* dst = (L L')^-1, both halves, from the lower factor; only its lower triangle is read. */
+  /* dst = (L L')^-1, both halves, from the lower factor; only its lower triangle is read. On the
+   * host dst may be l. */
   scl_status (*potri)(scl_context *ctx, scl_block l, scl_block dst);
   /* Cholesky adjoint of a block of at most `adjoint_leaf` rows. In: s holds dF/dL (lower triangle
    * is read). Out: s holds the symmetric S, both halves. In place. */
@@ -159,6 +160,7 @@ typedef struct scl_engine {
   scl_status (*glm)(scl_context *ctx, const struct scl_glm_pass *pass);
   scl_status (*covariance)(scl_context *ctx, const struct scl_covariance_pass *pass);
   scl_status (*covariance_adjoint)(scl_context *ctx, const struct scl_covariance_pass *pass);
+  scl_status (*covariance_inputs)(scl_context *ctx, const struct scl_covariance_pass *pass);
 } scl_engine;
 
 /* The part of a context that all engines share; an engine's own context starts with it. */

@@ -1,62 +1,99 @@
-#include "scl_gp.h"
+#include "scl_gp_inside.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "scl_operation.h"
-
 #define LOG_2_PI 1.8378770664093453
-
-/* Results, in one column so that one download brings them all; derivatives follow. */
-enum {
-  AT_INFO,    /* order of the failing leading minor, or 0 */
-  AT_LOG_DET, /* sum of log L_ii */
-  AT_SQUARE,  /* (y - mean)' C^-1 (y - mean) */
-  AT_MEAN,    /* estimated mean */
-  AT_ONES,    /* 1' C^-1 1 */
-  AT_GRADIENT
-};
-
-struct scl_gp {
-  scl_context *ctx;
-  size_t n, p;
-  scl_mat *x, *y;
-  scl_block c;       /* n x n: C, then its factor */
-  scl_block inverse; /* n x n: C^-1; made when first needed */
-  scl_block solved;  /* n x 3: L^-1 (y - mean), L^-1 1, and the diagonal or the weights */
-  scl_block results;
-  bool conditioned;
-  scl_gp_mean mean; /* that of the last scl_gp_condition() */
-  double ones;      /* 1' C^-1 1, likewise */
-};
-
-static scl_block column(scl_block b, size_t j) {
-  return scl_block_part(b, 0, j, b.nrow, 1);
-}
-
-static scl_block result(const scl_gp *gp, size_t at) {
-  return scl_block_part(gp->results, at, 0, 1, 1);
-}
 
 /* ---- the object ----------------------------------------------------------------------------- */
 
-scl_status scl_gp_create(scl_context *ctx, const double *x, const double *y, size_t n, size_t p,
-                         scl_gp **out) {
-  if (n == 0) return scl_fail_argument("y", "'y' is empty");
-  if (p == 0) return scl_fail_argument("x", "'x' has no columns");
+/* `own` bytes that are live now count as free. */
+static size_t find_largest(const scl_context *ctx, int matrices, uint64_t own) {
+  scl_memory memory = scl_context_memory(ctx);
+  if (memory.limit == 0) return 0;
+  uint64_t used = memory.live - own;
+  uint64_t each = (memory.limit > used ? memory.limit - used : 0) / (uint64_t)matrices;
+  if (memory.largest != 0 && memory.largest < each) each = memory.largest;
+  size_t n = (size_t)sqrt((double)(each / sizeof(double)));
+  while (n > 0 && n * scl_mat_ld(ctx, n, n) * sizeof(double) > each) n--;
+  return n;
+}
+
+size_t scl_gp_largest(const scl_context *ctx, int matrices) {
+  return find_largest(ctx, matrices, 0);
+}
+
+/* Says more of a fault of memory than that there is none. */
+static scl_status explain_memory(const scl_gp *gp, scl_status status, int matrices) {
+  uint64_t each = (uint64_t)gp->n * scl_mat_ld(gp->ctx, gp->n, gp->n) * sizeof(double);
+  size_t most = find_largest(gp->ctx, matrices, gp->c.buffer == NULL ? 0 : gp->c.buffer->bytes);
+  if (status != SCL_E_MEMORY || most == 0 || most >= gp->n) return status;
+  scl_fault *fault = scl_fault_edit();
+  fault->bytes = each * (uint64_t)matrices;
+  snprintf(fault->message, sizeof fault->message,
+           "%zu observations need %d matri%s of %.3g GiB; '%s' has room for %zu observations now",
+           gp->n, matrices, matrices == 1 ? "x" : "ces", (double)each / 1073741824.0,
+           scl_context_name(gp->ctx), most);
+  return status;
+}
+
+/* y and H side by side, in one matrix. */
+static scl_status join_right(scl_gp *gp, const scl_gp_data *data) {
+  scl_mat *y = NULL, *basis = NULL;
+  scl_status status;
+  SCL_GO(scl_mat_from_host(gp->ctx, data->y, gp->n, gp->outputs, SCL_GENERAL, &y));
+  SCL_GO(scl_require_finite(y, SCL_GENERAL, "y"));
+  if (gp->q == 0) {
+    gp->right = y;
+    return SCL_OK;
+  }
+  SCL_GO(scl_mat_from_host(gp->ctx, data->basis, gp->n, gp->q, SCL_GENERAL, &basis));
+  SCL_GO(scl_require_finite(basis, SCL_GENERAL, "mean"));
+  SCL_GO(scl_mat_create(gp->ctx, gp->n, gp->outputs + gp->q, SCL_GENERAL, &gp->right));
+  scl_block right = scl_mat_block(gp->right);
+  SCL_GO(gp->ctx->engine->copy(gp->ctx, SCL_COPY, scl_mat_block(y),
+                               scl_gp_columns(right, 0, gp->outputs)));
+  SCL_GO(gp->ctx->engine->copy(gp->ctx, SCL_COPY, scl_mat_block(basis),
+                               scl_gp_columns(right, gp->outputs, gp->q)));
+done:
+  scl_mat_release(y);
+  scl_mat_release(basis);
+  return status;
+}
+
+scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out) {
+  size_t n = data->n;
+  if (n == 0 || data->outputs == 0) return scl_fail_argument("y", "'y' is empty");
+  if (data->p == 0) return scl_fail_argument("x", "'x' has no columns");
+  if (data->basis_columns > n) {
+    return scl_fail_argument("mean",
+                             "the mean has %zu coefficients, but there are %zu observations",
+                             data->basis_columns, n);
+  }
   scl_gp *gp = calloc(1, sizeof *gp);
   if (gp == NULL) return scl_fail_memory(sizeof *gp, 0, "a Gaussian process");
   scl_status status = SCL_OK;
   gp->ctx = scl_context_retain(ctx);
   gp->n = n;
-  gp->p = p;
-  SCL_GO(scl_mat_from_host(ctx, x, n, p, SCL_GENERAL, &gp->x));
-  SCL_GO(scl_mat_from_host(ctx, y, n, 1, SCL_GENERAL, &gp->y));
+  gp->p = data->p;
+  gp->outputs = data->outputs;
+  gp->q = data->basis_columns;
+  status = scl_block_create(ctx, n, n, &gp->c); /* first: what there is no room for costs nothing */
+  if (status != SCL_OK) {
+    status = explain_memory(gp, status, 1);
+    goto done;
+  }
+  SCL_GO(scl_mat_from_host(ctx, data->x, n, gp->p, SCL_GENERAL, &gp->x));
   SCL_GO(scl_require_finite(gp->x, SCL_GENERAL, "x"));
-  SCL_GO(scl_require_finite(gp->y, SCL_GENERAL, "y"));
-  SCL_GO(scl_block_create(ctx, n, 3, &gp->solved));
-  SCL_GO(scl_block_create(ctx, n, n, &gp->c));
+  SCL_GO(join_right(gp, data));
+  if (data->spread != NULL) {
+    SCL_GO(scl_mat_from_host(ctx, data->spread, n, 2, SCL_GENERAL, &gp->spread));
+    SCL_GO(scl_require_finite(gp->spread, SCL_GENERAL, "variance"));
+  }
+  SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->solved));
+  SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->weights));
 done:
   if (status != SCL_OK) {
     scl_gp_release(gp);
@@ -69,12 +106,15 @@ done:
 void scl_gp_release(scl_gp *gp) {
   if (gp == NULL) return;
   scl_mat_release(gp->x);
-  scl_mat_release(gp->y);
+  scl_mat_release(gp->right);
+  scl_mat_release(gp->spread);
   scl_buffer_release(gp->c.buffer);
-  scl_buffer_release(gp->inverse.buffer);
+  scl_buffer_release(gp->second.buffer);
   scl_buffer_release(gp->solved.buffer);
+  scl_buffer_release(gp->weights.buffer);
   scl_buffer_release(gp->results.buffer);
   scl_context_release(gp->ctx);
+  free(gp->trend);
   free(gp);
 }
 
@@ -86,10 +126,19 @@ size_t scl_gp_rows(const scl_gp *gp) {
   return gp->n;
 }
 
+size_t scl_gp_outputs(const scl_gp *gp) {
+  return gp->outputs;
+}
+
+size_t scl_gp_basis_columns(const scl_gp *gp) {
+  return gp->q;
+}
+
 uint64_t scl_gp_bytes(const scl_gp *gp) {
-  const scl_buffer *held[] = {gp->c.buffer, gp->inverse.buffer, gp->solved.buffer,
-                              gp->results.buffer};
-  uint64_t bytes = scl_mat_bytes(gp->x) + scl_mat_bytes(gp->y);
+  const scl_buffer *held[] = {gp->c.buffer, gp->second.buffer, gp->solved.buffer,
+                              gp->weights.buffer, gp->results.buffer};
+  uint64_t bytes = scl_mat_bytes(gp->x) + scl_mat_bytes(gp->right);
+  if (gp->spread != NULL) bytes += scl_mat_bytes(gp->spread);
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
     if (held[i] != NULL) bytes += held[i]->bytes;
   }
@@ -98,11 +147,15 @@ uint64_t scl_gp_bytes(const scl_gp *gp) {
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-static scl_status prepare(scl_gp *gp, const scl_covariance *kernel) {
+scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices) {
   SCL_TRY(scl_context_check(gp->ctx));
   SCL_TRY(scl_covariance_check(kernel, gp->p));
   gp->conditioned = false;
-  size_t count = AT_GRADIENT + (size_t)scl_covariance_count(kernel);
+  if (matrices > 1 && gp->second.buffer == NULL) {
+    scl_status status = scl_block_create(gp->ctx, gp->n, gp->n, &gp->second);
+    if (status != SCL_OK) return explain_memory(gp, status, matrices);
+  }
+  size_t count = scl_gp_gradient_at(gp) + (size_t)scl_covariance_count(kernel);
   if (gp->results.buffer != NULL && gp->results.nrow >= count) return SCL_OK;
   scl_buffer_release(gp->results.buffer);
   gp->results = (scl_block){0};
@@ -110,226 +163,259 @@ static scl_status prepare(scl_gp *gp, const scl_covariance *kernel) {
   return gp->ctx->engine->fill(gp->ctx, 0.0, gp->results); /* not every evaluation writes all */
 }
 
+struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel) {
+  scl_block x = scl_mat_block(gp->x);
+  struct scl_covariance_pass pass = {
+      .kernel = kernel, .x1 = x, .x2 = x, .symmetric = true, .region = SCL_LOWER_HALF};
+  if (gp->spread != NULL) pass.spread = scl_mat_block(gp->spread);
+  return pass;
+}
+
 static scl_status not_pd(double order) {
   return scl_fail_index(SCL_E_NOT_PD, (int64_t)order,
                         "the leading minor of order %lld is not positive", (long long)order);
 }
 
-/* C and its factor. */
-static scl_status factor(scl_gp *gp, const scl_covariance *kernel) {
-  scl_block x = scl_mat_block(gp->x);
-  struct scl_covariance_pass pass = {
-      .kernel = kernel, .x1 = x, .x2 = x, .symmetric = true, .region = SCL_LOWER_HALF, .k = gp->c};
-  SCL_TRY(gp->ctx->engine->covariance(gp->ctx, &pass));
-  SCL_TRY(gp->ctx->engine->potrf(gp->ctx, gp->c, result(gp, AT_INFO)));
+scl_status scl_gp_early_info(scl_gp *gp, size_t offset) {
   if (!scl_context_is_host(gp->ctx)) return SCL_OK;
-  /* There the work is done already: no need to go on with a factor that is none. */
   double info;
-  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, result(gp, AT_INFO), &info, 1));
-  return info != 0 ? not_pd(info) : SCL_OK;
+  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, scl_gp_scalar(gp, AT_INFO), &info, 1));
+  return info != 0 ? not_pd(info + (double)offset) : SCL_OK;
 }
 
-/* solved[, 0] = L^-1 (y - mean); with an estimated mean also solved[, 1] = L^-1 1. */
-static scl_status solve(scl_gp *gp, scl_gp_mean mean) {
+scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel) {
+  struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
+  pass.k = gp->c;
+  SCL_TRY(gp->ctx->engine->covariance(gp->ctx, &pass));
+  SCL_TRY(gp->ctx->engine->potrf(gp->ctx, gp->c, scl_gp_scalar(gp, AT_INFO)));
+  return scl_gp_early_info(gp, 0);
+}
+
+/* dst = L^-1 src, or its transpose; see scl_gp_solve(). */
+static scl_status divide(scl_gp *gp, scl_trans trans, scl_block inverse, scl_block src,
+                         scl_block dst) {
+  const scl_engine *engine = gp->ctx->engine;
+  if (inverse.buffer != NULL) {
+    return engine->gemm(gp->ctx, 1.0, trans, inverse, SCL_LOWER, SCL_NO_TRANS, src, SCL_GENERAL,
+                        0.0, dst, SCL_ALL);
+  }
+  SCL_TRY(engine->copy(gp->ctx, SCL_COPY, src, dst));
+  return engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, trans, gp->c, dst);
+}
+
+/* A = S' S for S = L^-1 H, its factor M, Q = S M^-T, whose columns are orthonormal; z = L^-1 y less
+ * its part Q Q' z; b = M^-T Q' z. */
+static scl_status solve_trend(scl_gp *gp) {
   scl_context *ctx = gp->ctx;
   const scl_engine *engine = ctx->engine;
-  scl_block z = column(gp->solved, 0), ones = column(gp->solved, 1);
-  SCL_TRY(engine->elementwise(ctx, SCL_OP_SUB, (scl_operand){.block = scl_mat_block(gp->y)},
-                              (scl_operand){.scalar = mean.estimated ? 0.0 : mean.value}, z));
-  scl_block both = scl_block_part(gp->solved, 0, 0, gp->n, mean.estimated ? 2 : 1);
-  if (mean.estimated) SCL_TRY(engine->fill(ctx, 1.0, ones));
-  SCL_TRY(engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, gp->c, both));
-  if (mean.estimated) {
-    scl_block b = result(gp, AT_MEAN), s = result(gp, AT_ONES);
-    SCL_TRY(engine->reduce(ctx, SCL_REDUCE_DOT, ones, ones, s));
-    SCL_TRY(engine->reduce(ctx, SCL_REDUCE_DOT, ones, z, b));
-    SCL_TRY(engine->elementwise(ctx, SCL_OP_DIV, (scl_operand){.block = b},
-                                (scl_operand){.block = s}, b));
-    SCL_TRY(engine->gemm(ctx, -1.0, SCL_NO_TRANS, ones, SCL_GENERAL, SCL_NO_TRANS, b, SCL_GENERAL,
-                         1.0, z, SCL_ALL));
+  scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
+  scl_block q = scl_gp_columns(gp->solved, gp->outputs, gp->q);
+  scl_block m = scl_gp_trend_factor(gp), b = scl_gp_small(gp, scl_gp_b_at(gp), gp->outputs);
+  scl_block none = {0}, diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
+  diagonal.nrow = gp->q;
+  SCL_TRY(engine->gemm(ctx, 1.0, SCL_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, q, SCL_GENERAL, 0.0, m,
+                       SCL_MIRRORED));
+  SCL_TRY(engine->potrf(ctx, m, scl_gp_scalar(gp, AT_TREND_INFO)));
+  SCL_TRY(engine->trsm(ctx, SCL_RIGHT, SCL_LOWER, SCL_TRANS, m, q));
+  SCL_TRY(engine->gemm(ctx, 1.0, SCL_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, z, SCL_GENERAL, 0.0, b,
+                       SCL_ALL));
+  SCL_TRY(engine->gemm(ctx, -1.0, SCL_NO_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, b, SCL_GENERAL, 1.0,
+                       z, SCL_ALL));
+  SCL_TRY(engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, m, b));
+  SCL_TRY(engine->diagonal(ctx, m, diagonal));
+  return engine->reduce(ctx, SCL_REDUCE_SUM_LOG, diagonal, none,
+                        scl_gp_scalar(gp, AT_TREND_LOG_DET));
+}
+
+scl_status scl_gp_solve(scl_gp *gp, scl_block inverse) {
+  const scl_engine *engine = gp->ctx->engine;
+  scl_block none = {0}, diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
+  scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
+  SCL_TRY(engine->diagonal(gp->ctx, gp->c, diagonal));
+  SCL_TRY(
+      engine->reduce(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, none, scl_gp_scalar(gp, AT_LOG_DET)));
+  SCL_TRY(divide(gp, SCL_NO_TRANS, inverse, scl_mat_block(gp->right), gp->solved));
+  if (gp->q > 0) SCL_TRY(solve_trend(gp));
+  return engine->reduce(gp->ctx, SCL_REDUCE_DOT, z, z, scl_gp_scalar(gp, AT_SQUARE));
+}
+
+scl_status scl_gp_solve_weights(scl_gp *gp, scl_block inverse) {
+  return divide(gp, SCL_TRANS, inverse, gp->solved, gp->weights);
+}
+
+scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results) {
+  scl_block part = scl_block_part(gp->results, 0, 0, count, 1);
+  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, part, results, count));
+  if (results[AT_INFO] != 0) return not_pd(results[AT_INFO] + (double)offset);
+  if (gp->q > 0 && results[AT_TREND_INFO] != 0) {
+    return scl_fail_index(SCL_E_SINGULAR, (int64_t)results[AT_TREND_INFO],
+                          "column %d of the mean's basis depends on those before it",
+                          (int)results[AT_TREND_INFO]);
   }
   return SCL_OK;
 }
 
-/* solved[, 2] = a = L'^-1 solved[, 0]. */
-static scl_status solve_weights(scl_gp *gp) {
-  scl_block a = column(gp->solved, 2);
-  SCL_TRY(gp->ctx->engine->copy(gp->ctx, SCL_COPY, column(gp->solved, 0), a));
-  return gp->ctx->engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, gp->c, a);
-}
-
-/* The likelihood's parts, from the factor and solved[, 0]. */
-static scl_status likelihood_parts(scl_gp *gp) {
-  const scl_engine *engine = gp->ctx->engine;
-  scl_block z = column(gp->solved, 0), diagonal = column(gp->solved, 2), none = {0};
-  SCL_TRY(engine->diagonal(gp->ctx, gp->c, diagonal));
-  SCL_TRY(engine->reduce(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, none, result(gp, AT_LOG_DET)));
-  return engine->reduce(gp->ctx, SCL_REDUCE_DOT, z, z, result(gp, AT_SQUARE));
-}
-
-static scl_status differentiate(scl_gp *gp, const scl_covariance *kernel) {
-  SCL_TRY(solve_weights(gp));
-  if (gp->inverse.buffer == NULL) {
-    SCL_TRY(scl_block_create(gp->ctx, gp->n, gp->n, &gp->inverse));
+double scl_gp_marginal(const scl_gp *gp, scl_gp_trend trend, const double *results) {
+  double outputs = (double)gp->outputs, rows = (double)gp->n;
+  double log_det = results[AT_LOG_DET];
+  if (trend == SCL_GP_INTEGRATE && gp->q > 0) {
+    rows -= (double)gp->q;
+    log_det += results[AT_TREND_LOG_DET];
   }
-  SCL_TRY(gp->ctx->engine->potri(gp->ctx, gp->c, gp->inverse));
-  scl_block x = scl_mat_block(gp->x);
-  struct scl_covariance_pass pass = {
-      .kernel = kernel,
-      .x1 = x,
-      .x2 = x,
-      .symmetric = true,
-      .weights = gp->inverse,
-      .a = column(gp->solved, 2),
-      .outer = 0.5,
-      .inner = -0.5,
-      .out = scl_block_part(gp->results, AT_GRADIENT, 0, (size_t)scl_covariance_count(kernel), 1)};
+  return -0.5 * results[AT_SQUARE] - outputs * (log_det + 0.5 * rows * LOG_2_PI);
+}
+
+/* ---- objectives ----------------------------------------------------------------------------- */
+
+/* What an evaluation works on, and its matrices in turn. */
+typedef struct {
+  scl_gp *gp;
+  const scl_covariance *kernel;
+  scl_gp_objective objective;
+  scl_gp_trend trend;
+  bool gradient;
+  scl_block inverse; /* L^-1, later C^-1 (lower half), then P */
+  scl_block spare;
+} evaluation;
+
+/* inverse = lower half of C^-1. On a device L^-1 is there already; it is turned, since products
+ * with a transposed factor on the left are slower. */
+static scl_status invert(evaluation *v) {
+  scl_gp *gp = v->gp;
+  const scl_engine *engine = gp->ctx->engine;
+  if (scl_context_is_host(gp->ctx)) {
+    v->inverse = gp->c;
+    v->spare = gp->second;
+    return engine->potri(gp->ctx, gp->c, gp->c);
+  }
+  v->spare = gp->c;
+  SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, v->inverse, v->spare));
+  return engine->gemm(gp->ctx, 1.0, SCL_NO_TRANS, v->spare, SCL_UPPER, SCL_TRANS, v->spare,
+                      SCL_UPPER, 0.0, v->inverse, SCL_LOWER_HALF);
+}
+
+static scl_status differentiate(evaluation *v, struct scl_covariance_pass pass) {
+  scl_gp *gp = v->gp;
+  pass.out = scl_block_part(gp->results, scl_gp_gradient_at(gp), 0,
+                            (size_t)scl_covariance_count(v->kernel), 1);
   return gp->ctx->engine->covariance_adjoint(gp->ctx, &pass);
 }
 
-/* Waits, and reports a failed factor. */
-static scl_status read_results(scl_gp *gp, size_t count, double *results) {
-  scl_block part = scl_block_part(gp->results, 0, 0, count, 1);
-  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, part, results, count));
-  return results[AT_INFO] != 0 ? not_pd(results[AT_INFO]) : SCL_OK;
+static scl_status differentiate_marginal(evaluation *v) {
+  scl_gp *gp = v->gp;
+  const scl_engine *engine = gp->ctx->engine;
+  bool integrate = gp->q > 0 && v->trend == SCL_GP_INTEGRATE;
+  scl_block q = scl_gp_columns(gp->weights, gp->outputs, gp->q);
+  SCL_TRY(invert(v));
+  if (integrate && gp->outputs > 1) {
+    SCL_TRY(engine->elementwise(gp->ctx, SCL_OP_MUL, (scl_operand){.block = q},
+                                (scl_operand){.scalar = sqrt((double)gp->outputs)}, q));
+  }
+  struct scl_covariance_pass pass = scl_gp_pass(gp, v->kernel);
+  pass.weights = v->inverse;
+  pass.inner = -0.5 * (double)gp->outputs;
+  pass.u = pass.v = scl_gp_columns(gp->weights, 0, gp->outputs + (integrate ? gp->q : 0));
+  pass.outer = 0.5;
+  return differentiate(v, pass);
 }
 
-/* ---- what is asked of it -------------------------------------------------------------------- */
-
-scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_mean mean,
-                           double *value, double *mean_out, double *gradient) {
-  SCL_TRY(prepare(gp, kernel));
-  size_t parameters = gradient == NULL ? 0 : (size_t)scl_covariance_count(kernel);
-  double *results = malloc((AT_GRADIENT + parameters) * sizeof *results);
-  if (results == NULL) return scl_fail_memory(sizeof *results * parameters, 0, "derivatives");
+/* With d_i = P_ii, ratios a_i / d_i: the objective is sum (log d_i - a_i ratio_i - log(2 pi)) / 2,
+ * its derivative by C the symmetric part of (P ratios) a' less P diag(g) P, where g_i is half the
+ * sum of 1 / d_i and ratio_i^2 over the outputs. */
+static scl_status leave_one_out(evaluation *v) {
+  scl_gp *gp = v->gp;
+  scl_context *ctx = gp->ctx;
+  const scl_engine *engine = ctx->engine;
+  scl_block work = {0}, none = {0}, a = scl_gp_columns(gp->weights, 0, gp->outputs);
+  scl_block q = scl_gp_columns(gp->weights, gp->outputs, gp->q);
   scl_status status;
-  SCL_GO(factor(gp, kernel));
-  SCL_GO(solve(gp, mean));
-  SCL_GO(likelihood_parts(gp));
-  if (gradient != NULL) SCL_GO(differentiate(gp, kernel));
-  SCL_GO(read_results(gp, AT_GRADIENT + parameters, results));
-  *value = -0.5 * results[AT_SQUARE] - results[AT_LOG_DET] - 0.5 * (double)gp->n * LOG_2_PI;
-  *mean_out = mean.estimated ? results[AT_MEAN] : mean.value;
-  if (gradient != NULL) memcpy(gradient, results + AT_GRADIENT, parameters * sizeof *gradient);
+  SCL_GO(invert(v));
+  if (gp->q > 0) {
+    SCL_GO(engine->gemm(ctx, -1.0, SCL_NO_TRANS, q, SCL_GENERAL, SCL_TRANS, q, SCL_GENERAL, 1.0,
+                        v->inverse, SCL_LOWER_HALF));
+  }
+  SCL_GO(scl_block_create(ctx, gp->n, 2 * gp->outputs + 2, &work));
+  scl_block ratios = scl_gp_columns(work, 0, gp->outputs);
+  scl_block solved = scl_gp_columns(work, gp->outputs, gp->outputs);
+  scl_block d = scl_gp_columns(work, 2 * gp->outputs, 1);
+  scl_block g = scl_gp_columns(work, 2 * gp->outputs + 1, 1);
+  SCL_GO(engine->diagonal(ctx, v->inverse, d));
+  SCL_GO(engine->reduce(ctx, SCL_REDUCE_SUM_LOG, d, none, scl_gp_scalar(gp, AT_LOO_LOG)));
+  for (size_t k = 0; k < gp->outputs; k++) {
+    SCL_GO(engine->elementwise(ctx, SCL_OP_DIV, (scl_operand){.block = scl_gp_columns(a, k, 1)},
+                               (scl_operand){.block = d}, scl_gp_columns(ratios, k, 1)));
+  }
+  SCL_GO(engine->reduce(ctx, SCL_REDUCE_DOT, a, ratios, scl_gp_scalar(gp, AT_LOO_SQUARE)));
+  if (!v->gradient) goto done;
+
+  SCL_GO(engine->copy(ctx, SCL_COPY_MIRROR_LOWER, v->inverse, v->inverse));
+  SCL_GO(engine->gemm(ctx, 1.0, SCL_NO_TRANS, v->inverse, SCL_SYMMETRIC, SCL_NO_TRANS, ratios,
+                      SCL_GENERAL, 0.0, solved, SCL_ALL));
+  SCL_GO(engine->elementwise(ctx, SCL_OP_DIV, (scl_operand){.scalar = 0.5 * (double)gp->outputs},
+                             (scl_operand){.block = d}, g));
+  for (size_t k = 0; k < gp->outputs; k++) { /* g += ratio^2 / 2; d is not needed any more */
+    scl_block ratio = scl_gp_columns(ratios, k, 1);
+    SCL_GO(engine->elementwise(ctx, SCL_OP_MUL, (scl_operand){.block = ratio},
+                               (scl_operand){.block = ratio}, d));
+    SCL_GO(engine->elementwise(ctx, SCL_OP_MUL, (scl_operand){.block = d},
+                               (scl_operand){.scalar = 0.5}, d));
+    SCL_GO(engine->elementwise(ctx, SCL_OP_ADD, (scl_operand){.block = g},
+                               (scl_operand){.block = d}, g));
+  }
+  SCL_GO(engine->elementwise(ctx, SCL_OP_SQRT, (scl_operand){.block = g}, (scl_operand){.block = g},
+                             g));
+  SCL_GO(engine->scale_diagonal(ctx, SCL_RIGHT, g, v->inverse, v->inverse));
+  SCL_GO(engine->gemm(ctx, 1.0, SCL_NO_TRANS, v->inverse, SCL_GENERAL, SCL_TRANS, v->inverse,
+                      SCL_GENERAL, 0.0, v->spare, SCL_LOWER_HALF));
+  struct scl_covariance_pass pass = scl_gp_pass(gp, v->kernel);
+  pass.weights = v->spare;
+  pass.inner = -1.0;
+  pass.u = solved;
+  pass.v = a;
+  pass.outer = 1.0;
+  SCL_GO(differentiate(v, pass));
 done:
-  free(results);
+  scl_buffer_release(work.buffer);
   return status;
 }
 
-scl_status scl_gp_condition(scl_gp *gp, const scl_covariance *kernel, scl_gp_mean mean,
-                            double *mean_out, double *weights) {
-  SCL_TRY(prepare(gp, kernel));
-  double results[AT_GRADIENT];
-  SCL_TRY(factor(gp, kernel));
-  SCL_TRY(solve(gp, mean));
-  SCL_TRY(solve_weights(gp));
-  SCL_TRY(read_results(gp, AT_GRADIENT, results));
-  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, column(gp->solved, 2), weights, gp->n));
-  gp->mean = (scl_gp_mean){mean.estimated, mean.estimated ? results[AT_MEAN] : mean.value};
-  gp->ones = results[AT_ONES];
-  gp->conditioned = true;
-  *mean_out = gp->mean.value;
-  return SCL_OK;
-}
-
-/* What a prediction works on: v (n x m) covariances with the data, then L^-1 of them; rows of three
- * sums (m x 3): a' v, (L^-1 1)' v, squares. */
-typedef struct {
-  scl_mat *x;
-  scl_block v, sums, ones, covariance;
-} prediction;
-
-/* sums[, at] = v' u */
-static scl_status sum_columns(scl_gp *gp, const prediction *w, scl_block u, size_t at) {
-  return gp->ctx->engine->gemm(gp->ctx, 1.0, SCL_TRANS, w->v, SCL_GENERAL, SCL_NO_TRANS, u,
-                               SCL_GENERAL, 0.0, column(w->sums, at), SCL_ALL);
-}
-
-/* K** - V' V. */
-static scl_status predict_covariance(scl_gp *gp, const scl_covariance *kernel, prediction *w,
-                                     double *covariance) {
-  scl_covariance quiet = *kernel;
-  quiet.noise = 0;
-  scl_block x = scl_mat_block(w->x);
-  SCL_TRY(scl_block_create(gp->ctx, x.nrow, x.nrow, &w->covariance));
-  struct scl_covariance_pass pass = {.kernel = &quiet,
-                                     .x1 = x,
-                                     .x2 = x,
-                                     .symmetric = true,
-                                     .region = SCL_MIRRORED,
-                                     .k = w->covariance};
-  SCL_TRY(gp->ctx->engine->covariance(gp->ctx, &pass));
-  SCL_TRY(gp->ctx->engine->gemm(gp->ctx, -1.0, SCL_TRANS, w->v, SCL_GENERAL, SCL_NO_TRANS, w->v,
-                                SCL_GENERAL, 1.0, w->covariance, SCL_MIRRORED));
-  return gp->ctx->engine->download(gp->ctx, SCL_GENERAL, w->covariance, covariance, x.nrow);
-}
-
-/* The part that needs the factor; `what` of V's sums are then there. */
-static scl_status predict_spread(scl_gp *gp, const scl_covariance *kernel, prediction *w,
-                                 double *variance, double *covariance) {
-  scl_context *ctx = gp->ctx;
-  SCL_TRY(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, gp->c, w->v));
-  if (gp->mean.estimated) SCL_TRY(sum_columns(gp, w, column(gp->solved, 1), 1));
-  if (covariance != NULL) SCL_TRY(predict_covariance(gp, kernel, w, covariance));
-  if (variance == NULL) return SCL_OK;
-  SCL_TRY(ctx->engine->elementwise(ctx, SCL_OP_MUL, (scl_operand){.block = w->v},
-                                   (scl_operand){.block = w->v}, w->v));
-  SCL_TRY(scl_block_create(ctx, gp->n, 1, &w->ones));
-  SCL_TRY(ctx->engine->fill(ctx, 1.0, w->ones));
-  return sum_columns(gp, w, w->ones, 2);
-}
-
-/* Fills the host arrays from the sums (m x 3). */
-static void finish_prediction(const scl_gp *gp, const scl_covariance *kernel, size_t m,
-                              const double *sums, double *mean, double *variance,
-                              double *covariance) {
-  const double *dot = sums, *ones = sums + m, *squares = sums + 2 * m;
-  double prior = scl_covariance_variance(kernel);
-  double spread = gp->mean.estimated ? 1.0 / gp->ones : 0.0; /* variance of the mean */
-  for (size_t i = 0; i < m; i++) {
-    mean[i] = gp->mean.value + dot[i];
-    double u = gp->mean.estimated ? 1.0 - ones[i] : 0.0;
-    if (variance != NULL) variance[i] = prior - squares[i] + u * u * spread;
-    for (size_t j = 0; covariance != NULL && gp->mean.estimated && j < m; j++) {
-      covariance[i + j * m] += u * (1.0 - ones[j]) * spread;
-    }
+static scl_status run(evaluation *v) {
+  scl_gp *gp = v->gp;
+  bool loo = v->objective == SCL_GP_LEAVE_ONE_OUT;
+  SCL_TRY(scl_gp_factor(gp, v->kernel));
+  if ((v->gradient || loo) && !scl_context_is_host(gp->ctx)) {
+    v->inverse = gp->second;
+    SCL_TRY(gp->ctx->engine->trtri(gp->ctx, SCL_LOWER, gp->c, v->inverse));
   }
+  SCL_TRY(scl_gp_solve(gp, v->inverse));
+  if (!v->gradient && !loo) return SCL_OK;
+  SCL_TRY(scl_gp_solve_weights(gp, v->inverse));
+  return loo ? leave_one_out(v) : differentiate_marginal(v);
 }
 
-scl_status scl_gp_predict(scl_gp *gp, const scl_covariance *kernel, const double *x, size_t m,
-                          double *mean, double *variance, double *covariance) {
-  SCL_TRY(scl_context_check(gp->ctx));
-  SCL_TRY(scl_covariance_check(kernel, gp->p));
-  if (!gp->conditioned)
-    return scl_fail_argument("gp", "the process is not conditioned on its data");
-  if (m == 0) return SCL_OK;
-  scl_context *ctx = gp->ctx;
-  prediction w = {0};
-  scl_status status = SCL_OK;
-  double *sums = calloc(3 * m, sizeof *sums);
-  if (sums == NULL) return scl_fail_memory(3 * m * sizeof *sums, 0, "predictions");
-  SCL_GO(scl_mat_from_host(ctx, x, m, gp->p, SCL_GENERAL, &w.x));
-  SCL_GO(scl_block_create(ctx, gp->n, m, &w.v));
-  SCL_GO(scl_block_create(ctx, m, 3, &w.sums));
-  struct scl_covariance_pass pass = {.kernel = kernel,
-                                     .x1 = scl_mat_block(gp->x),
-                                     .x2 = scl_mat_block(w.x),
-                                     .region = SCL_ALL,
-                                     .k = w.v};
-  SCL_GO(ctx->engine->fill(ctx, 0.0, w.sums));
-  SCL_GO(ctx->engine->covariance(ctx, &pass));
-  SCL_GO(sum_columns(gp, &w, column(gp->solved, 2), 0));
-  if (variance != NULL || covariance != NULL) {
-    SCL_GO(predict_spread(gp, kernel, &w, variance, covariance));
+scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_objective objective,
+                           scl_gp_trend trend, double *value, double *b, double *gradient) {
+  evaluation v = {gp, kernel, objective, trend, gradient != NULL, {0}, {0}};
+  bool loo = objective == SCL_GP_LEAVE_ONE_OUT, host = scl_context_is_host(gp->ctx);
+  SCL_TRY(scl_gp_prepare(gp, kernel, (host ? loo && gradient : loo || gradient) ? 2 : 1));
+  size_t at = scl_gp_gradient_at(gp);
+  size_t count = at + (gradient == NULL ? 0 : (size_t)scl_covariance_count(kernel));
+  double *results = malloc(count * sizeof *results);
+  if (results == NULL) return scl_fail_memory(sizeof *results * count, 0, "derivatives");
+  scl_status status;
+  SCL_GO(run(&v));
+  SCL_GO(scl_gp_read(gp, 0, count, results));
+  if (loo) {
+    *value = 0.5 * ((double)gp->outputs * (results[AT_LOO_LOG] - (double)gp->n * LOG_2_PI) -
+                    results[AT_LOO_SQUARE]);
+  } else {
+    *value = scl_gp_marginal(gp, trend, results);
   }
-  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, w.sums, sums, m));
-  finish_prediction(gp, kernel, m, sums, mean, variance, covariance);
+  if (b != NULL && gp->q > 0) {
+    memcpy(b, results + scl_gp_b_at(gp), gp->q * gp->outputs * sizeof *b);
+  }
+  if (gradient != NULL) memcpy(gradient, results + at, (count - at) * sizeof *gradient);
 done:
-  scl_mat_release(w.x);
-  scl_buffer_release(w.v.buffer);
-  scl_buffer_release(w.sums.buffer);
-  scl_buffer_release(w.ones.buffer);
-  scl_buffer_release(w.covariance.buffer);
-  free(sums);
+  free(results);
   return status;
 }

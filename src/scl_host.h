@@ -80,5 +80,6 @@ scl_status scl_host_batch(scl_context *ctx, const struct scl_batch_pass *pass);
 scl_status scl_host_glm(scl_context *ctx, const struct scl_glm_pass *pass);
 scl_status scl_host_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
 scl_status scl_host_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
+scl_status scl_host_covariance_inputs(scl_context *ctx, const struct scl_covariance_pass *pass);
 
 #endif

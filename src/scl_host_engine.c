@@ -106,6 +106,7 @@ const scl_engine scl_host_engine = {
     .batch = scl_host_batch,
     .covariance = scl_host_covariance,
     .covariance_adjoint = scl_host_covariance_adjoint,
+    .covariance_inputs = scl_host_covariance_inputs,
     .adjoint_leaf = 64,
     .glm = scl_host_glm,
 };

@@ -175,7 +175,7 @@ scl_status scl_host_trtri(scl_context *ctx, scl_view view, scl_block t, scl_bloc
 
 scl_status scl_host_potri(scl_context *ctx, scl_block l, scl_block dst) {
   if (l.nrow == 0) return SCL_OK;
-  SCL_TRY(scl_host_copy(ctx, SCL_COPY_LOWER, l, dst));
+  if (!same_block(l, dst)) SCL_TRY(scl_host_copy(ctx, SCL_COPY_LOWER, l, dst));
   int info = scl_host_lib.potri('L', (int)dst.nrow, scl_host_at(dst), (int)dst.ld);
   if (info != 0) return scl_fail_index(SCL_E_SINGULAR, info, "diagonal element %d is zero", info);
   scl_host_mirror(dst);

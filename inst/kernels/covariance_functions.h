@@ -1,64 +1,195 @@
-/* Covariance functions of distance: one source for OpenCL C and C11 (port.h).
+/* Covariance functions: one source for OpenCL C and C11 (port.h).
  *
- * A function f of the squared scaled distance r2 = sum_c ((x_c - x'_c) / l_c)^2, with f(0) = 1. It
- * also gives slope = -2 f'(r2), from which every derivative follows: for k = sd^2 f(r2),
- *   dk / d log sd  = 2 k
- *   dk / d log l_c = sd^2 slope ((x_c - x'_c) / l_c)^2
- * slope must be finite at r2 = 0.
+ * A term of a kernel is k = sd^2 f(s), where s is a sum over the columns that the term looks at, of
+ * one of three forms (metrics), with d = x_c - x'_c:
+ *   squares   (d / l_c)^2
+ *   sines     (sin(pi d / period) / l_c)^2
+ *   products  (x_c - center_c) (x'_c - center_c) / l_c^2
+ * f gives its value, slope = -2 f'(s), and bend = df / d log extra; `extra` is the one parameter
+ * that a type may have besides sd and lengthscales (period, or a shape). From these follow
+ *   dk / d log sd     = 2 k
+ *   dk / d log l_c    = sd^2 slope (the column's part of s)
+ *   dk / d log extra  = sd^2 (bend - slope / 2 (ds / d log extra))
+ *   dk / dx_c         = -sd^2 slope / 2 (ds / dx_c)
+ * slope must be finite at s = 0.
  *
  * To add one: a function covariance_<name>() here, a line in the table, a constructor in
- * R/kernels.R, and its formula in tests/testthat/test-covariance.R. */
+ * R/kernels.R, and its formula in tests/core/gp_reference.c and tests/testthat/test-covariance.R.
+ * Basic types, which need squares and nothing else, are in the program that sums without products
+ * use: what is added there costs the others registers. */
 #ifndef SCL_COVARIANCE_FUNCTIONS_H
 #define SCL_COVARIANCE_FUNCTIONS_H
 
 #define SCL_SQRT3 1.7320508075688772
 #define SCL_SQRT5 2.2360679774997898
+#define SCL_PI 3.141592653589793
 
-/* SCL_COVARIANCE_<ID>, covariance_<name>() and the name that R uses. */
-#define SCL_COVARIANCE_TABLE(ENTRY)                                                                \
-  ENTRY(EXP_QUAD, exp_quad)                                                                        \
-  ENTRY(MATERN32, matern32)                                                                        \
-  ENTRY(MATERN52, matern52)
-
-/* exp(-r^2 / 2) */
-SCL_INLINE double covariance_exp_quad(double r2, double *slope) {
-  double f = exp(-0.5 * r2);
-  *slope = f;
-  return f;
-}
-
-/* (1 + sqrt(3) r) exp(-sqrt(3) r) */
-SCL_INLINE double covariance_matern32(double r2, double *slope) {
-  double u = SCL_SQRT3 * sqrt(r2);
-  double e = exp(-u);
-  *slope = 3.0 * e;
-  return (1.0 + u) * e;
-}
-
-/* (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) */
-SCL_INLINE double covariance_matern52(double r2, double *slope) {
-  double u = SCL_SQRT5 * sqrt(r2);
-  double e = exp(-u);
-  *slope = (5.0 / 3.0) * (1.0 + u) * e;
-  return (1.0 + u + (5.0 / 3.0) * r2) * e;
-}
+/* SCL_COVARIANCE_<ID>, covariance_<name>() and the name that R uses, metric. */
+#define SCL_COVARIANCE_BASIC(ENTRY)                                                                \
+  ENTRY(EXP_QUAD, exp_quad, SQUARES)                                                               \
+  ENTRY(EXPONENTIAL, exponential, SQUARES)                                                         \
+  ENTRY(MATERN32, matern32, SQUARES)                                                               \
+  ENTRY(MATERN52, matern52, SQUARES)
+#define SCL_COVARIANCE_OTHER(ENTRY)                                                                \
+  ENTRY(RATIONAL_QUADRATIC, rational_quadratic, SQUARES)                                           \
+  ENTRY(PERIODIC, periodic, SINES)                                                                 \
+  ENTRY(LINEAR, linear, PRODUCTS)                                                                  \
+  ENTRY(CONSTANT, constant, SQUARES)                                                               \
+  ENTRY(WHITE, white, SQUARES)
+#define SCL_COVARIANCE_TABLE(ENTRY) SCL_COVARIANCE_BASIC(ENTRY) SCL_COVARIANCE_OTHER(ENTRY)
 
 typedef enum {
-#define SCL_COVARIANCE_ENTRY(ID, name) SCL_COVARIANCE_##ID,
+#define SCL_COVARIANCE_ENTRY(ID, name, metric) SCL_COVARIANCE_##ID,
   SCL_COVARIANCE_TABLE(SCL_COVARIANCE_ENTRY)
 #undef SCL_COVARIANCE_ENTRY
       SCL_COVARIANCE_TYPES
 } scl_covariance_type;
 
-/* The function of this type: its value, and its slope. */
-SCL_INLINE double covariance_value(int type, double r2, double *slope) {
+typedef enum {
+  SCL_COVARIANCE_SQUARES = 0,
+  SCL_COVARIANCE_SINES,
+  SCL_COVARIANCE_PRODUCTS
+} scl_covariance_metric;
+
+/* What f gives. */
+typedef struct {
+  double value, slope, bend;
+} covariance_point;
+
+SCL_INLINE covariance_point covariance_result(const double value, const double slope,
+                                              const double bend) {
+  covariance_point p;
+  p.value = value;
+  p.slope = slope;
+  p.bend = bend;
+  return p;
+}
+
+/* exp(-s / 2) */
+SCL_INLINE covariance_point covariance_exp_quad(const double s, const double extra) {
+  const double f = exp(-0.5 * s);
+  (void)extra;
+  return covariance_result(f, f, 0.0);
+}
+
+/* exp(-sqrt(s)); slope, infinite at 0, is used with parts of s only, which are 0 there */
+SCL_INLINE covariance_point covariance_exponential(const double s, const double extra) {
+  const double r = sqrt(s), f = exp(-r);
+  (void)extra;
+  return covariance_result(f, r > 0.0 ? f / r : 0.0, 0.0);
+}
+
+/* (1 + sqrt(3 s)) exp(-sqrt(3 s)) */
+SCL_INLINE covariance_point covariance_matern32(const double s, const double extra) {
+  const double u = SCL_SQRT3 * sqrt(s), e = exp(-u);
+  (void)extra;
+  return covariance_result((1.0 + u) * e, 3.0 * e, 0.0);
+}
+
+/* (1 + sqrt(5 s) + 5 s / 3) exp(-sqrt(5 s)) */
+SCL_INLINE covariance_point covariance_matern52(const double s, const double extra) {
+  const double u = SCL_SQRT5 * sqrt(s), e = exp(-u);
+  (void)extra;
+  return covariance_result((1.0 + u + (5.0 / 3.0) * s) * e, (5.0 / 3.0) * (1.0 + u) * e, 0.0);
+}
+
+/* (1 + s / (2 alpha))^-alpha, alpha = extra */
+SCL_INLINE covariance_point covariance_rational_quadratic(const double s, const double extra) {
+  const double t = s / (2.0 * extra), log1 = log1p(t), f = exp(-extra * log1);
+  return covariance_result(f, f / (1.0 + t), f * extra * (t / (1.0 + t) - log1));
+}
+
+/* exp(-2 s) of the sines */
+SCL_INLINE covariance_point covariance_periodic(const double s, const double extra) {
+  const double f = exp(-2.0 * s);
+  (void)extra;
+  return covariance_result(f, 4.0 * f, 0.0);
+}
+
+/* s itself, of the products */
+SCL_INLINE covariance_point covariance_linear(const double s, const double extra) {
+  (void)extra;
+  return covariance_result(s, -2.0, 0.0);
+}
+
+/* 1; looks at no column */
+SCL_INLINE covariance_point covariance_constant(const double s, const double extra) {
+  (void)s;
+  (void)extra;
+  return covariance_result(1.0, 0.0, 0.0);
+}
+
+/* 1 where both points are the same observation, else 0, which is for the caller to say: s is 0 for
+ * the one and 1 for the other. Looks at no column. */
+SCL_INLINE covariance_point covariance_white(const double s, const double extra) {
+  (void)extra;
+  return covariance_result(1.0 - s, 0.0, 0.0);
+}
+
+/* The function of this type; of a basic one. */
+SCL_INLINE covariance_point covariance_basic(const int type, const double s) {
   switch (type) {
-#define SCL_COVARIANCE_ENTRY(ID, name)                                                             \
-  case SCL_COVARIANCE_##ID: return covariance_##name(r2, slope);
+#define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \
+  case SCL_COVARIANCE_##ID: return covariance_##name(s, 1.0);
+    SCL_COVARIANCE_BASIC(SCL_COVARIANCE_ENTRY)
+#undef SCL_COVARIANCE_ENTRY
+  default: return covariance_result(0.0, 0.0, 0.0);
+  }
+}
+
+SCL_INLINE covariance_point covariance_any(const int type, const double s, const double extra) {
+  switch (type) {
+#define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \
+  case SCL_COVARIANCE_##ID: return covariance_##name(s, extra);
     SCL_COVARIANCE_TABLE(SCL_COVARIANCE_ENTRY)
 #undef SCL_COVARIANCE_ENTRY
-  default: *slope = 0.0; return 0.0;
+  default: return covariance_result(0.0, 0.0, 0.0);
   }
+}
+
+SCL_INLINE int covariance_metric(const int type) {
+  return type == SCL_COVARIANCE_PERIODIC ? SCL_COVARIANCE_SINES
+         : type == SCL_COVARIANCE_LINEAR ? SCL_COVARIANCE_PRODUCTS
+                                         : SCL_COVARIANCE_SQUARES;
+}
+
+/* ---- a column's part of s ------------------------------------------------------------------- */
+
+/* Whole periods are taken off first: the sine of a large argument would lose digits. */
+SCL_INLINE double covariance_phase(const double x, const double y, const double period) {
+  const double t = (x - y) / period;
+  return SCL_PI * (t - rint(t));
+}
+
+/* inverse = 1 / l. */
+SCL_INLINE double covariance_part(const int metric, const double x, const double y,
+                                  const double center, const double inverse, const double extra) {
+  double u;
+  if (metric == SCL_COVARIANCE_PRODUCTS) {
+    return ((x - center) * inverse) * ((y - center) * inverse);
+  }
+  u = (metric == SCL_COVARIANCE_SINES ? sin(covariance_phase(x, y, extra)) : x - y) * inverse;
+  return u * u;
+}
+
+/* Its derivative by log extra. */
+SCL_INLINE double covariance_part_extra(const int metric, const double x, const double y,
+                                        const double inverse, const double extra) {
+  double phase;
+  if (metric != SCL_COVARIANCE_SINES) return 0.0;
+  phase = covariance_phase(x, y, extra);
+  return -2.0 * (sin(phase) * inverse) * (cos(phase) * inverse) * (SCL_PI * ((x - y) / extra));
+}
+
+/* Its derivative by x. */
+SCL_INLINE double covariance_part_x(const int metric, const double x, const double y,
+                                    const double center, const double inverse,
+                                    const double extra) {
+  double phase;
+  if (metric == SCL_COVARIANCE_PRODUCTS) return (y - center) * inverse * inverse;
+  if (metric == SCL_COVARIANCE_SQUARES) return 2.0 * ((x - y) * inverse) * inverse;
+  phase = covariance_phase(x, y, extra);
+  return 2.0 * (sin(phase) * inverse) * (cos(phase) * inverse) * (SCL_PI / extra);
 }
 
 #endif

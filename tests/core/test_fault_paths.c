@@ -117,36 +117,52 @@ static scl_status run_log_det(const fixture *f, scl_mat **out) {
 }
 
 /* Two terms over columns 1 and 2. */
-static const scl_covariance_term terms[] = {{SCL_COVARIANCE_EXP_QUAD, 2, 1.0},
-                                            {SCL_COVARIANCE_MATERN32, 1, 0.5}};
+static const scl_covariance_term terms[] = {{SCL_COVARIANCE_EXP_QUAD, 2, 1.0, 1.0},
+                                            {SCL_COVARIANCE_MATERN32, 1, 0.5, 1.0}};
 static const int columns[] = {0, 1, 1};
 static const double lengthscales[] = {0.5, 2.0, 1.0};
-static const scl_covariance kernel = {2, 3, terms, columns, lengthscales, 0.3};
+static const scl_covariance kernel = {.terms = 2,
+                                      .entries = 3,
+                                      .term = terms,
+                                      .column = columns,
+                                      .lengthscale = lengthscales,
+                                      .noise = 0.3};
 
 static scl_status run_covariance(const fixture *f, scl_mat **out) {
   return scl_covariance_matrix(&kernel, f->g, NULL, out);
 }
 
 static scl_status run_covariance_adjoint(const fixture *f, scl_mat **out) {
-  double gradient[6];
+  double gradient[8];
   (void)out;
   return scl_covariance_adjoint(&kernel, f->g, f->l, f->a, gradient);
 }
 
-/* A Gaussian process from its making to its predictions. */
+static scl_status run_covariance_inputs(const fixture *f, scl_mat **out) {
+  return scl_covariance_inputs(&kernel, f->g, f->l, f->a, out);
+}
+
+/* A Gaussian process from its making to its predictions, and with more observations. */
 static scl_status run_gp(const fixture *f, scl_mat **out) {
-  double x[2 * N], weights[N], value, mean, gradient[6], variance[3], covariance[9];
-  scl_gp_mean estimated = {true, 0};
-  scl_gp *gp = NULL;
+  double x[2 * N], weights[N], value, b, a_inverse, gradient[8], variance[3], covariance[9];
+  scl_gp *gp = NULL, *more = NULL;
   scl_status status;
   (void)out;
   for (int i = 0; i < 2 * N; i++) x[i] = (double)(i * i % 83) / 83;
-  SCL_GO(scl_gp_create(f->g->ctx, x, x, N, 2, &gp));
-  SCL_GO(scl_gp_evaluate(gp, &kernel, estimated, &value, &mean, gradient));
-  SCL_GO(scl_gp_condition(gp, &kernel, estimated, &mean, weights));
-  SCL_GO(scl_gp_predict(gp, &kernel, x, 3, gradient, variance, covariance));
+  scl_gp_data data = {N, 2, 1, 1, x, x, x + 1, NULL};
+  SCL_GO(scl_gp_create(f->g->ctx, &data, &gp));
+  for (int i = 0; i < 2; i++) {
+    SCL_GO(
+        scl_gp_evaluate(gp, &kernel, (scl_gp_objective)i, SCL_GP_INTEGRATE, &value, &b, gradient));
+  }
+  SCL_GO(scl_gp_condition(gp, &kernel, SCL_GP_PROFILE, &value, &b, &a_inverse, weights));
+  SCL_GO(scl_gp_predict(gp, &kernel, x, x, 3, gradient, variance, covariance));
+  SCL_GO(scl_gp_slope(gp, &kernel, x, 3, 0, gradient));
+  SCL_GO(scl_gp_precisions(gp, weights));
+  SCL_GO(scl_gp_extend(gp, &data, &kernel, SCL_GP_PROFILE, &value, &b, &a_inverse, weights, &more));
 done:
   scl_gp_release(gp);
+  scl_gp_release(more);
   return status;
 }
 
@@ -192,6 +208,7 @@ static run_operation *const operations[] = {
     run_log_det,
     run_covariance,
     run_covariance_adjoint,
+    run_covariance_inputs,
     run_gp,
     run_glm,
 };

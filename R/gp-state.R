@@ -1,0 +1,140 @@
+# Gaussian processes given their data: what predictions need.
+
+# Conditions the process of a likelihood on its data. A list of class "cl_gp_state": value (log
+# marginal likelihood), weights (C^-1 (y - H b)), beta, beta_cov, and functions: predict(at, what,
+# basis), loo(), mean_gradient(at, y_column), extend(y, x, basis, weights, variance). Weights, means
+# and the like are vectors for one column of y, else matrices with a column for each.
+gp_condition <- function(f, par) {
+  e <- environment(f)
+  par <- check_gp_parameters(par, e$names)
+  new_gp_state(e$data, e$kernel, e$trend, e$spread, par, e$on_device)
+}
+
+# extend: NULL, or a function that gives the state of .Call from an older handle.
+new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = NULL) {
+  layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
+  values <- layout_values(layout, par[-length(par)], par[length(par)])
+  noise <- par[length(par)]
+  handle <- NULL
+  condition <- function() {
+    where <- if (forked()) -1L else if (on_device) where_resident() else
+      where_for("gp", nrow(data$x))
+    new <- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
+    .Call(r_gp_condition, new, layout$c, values, trend$integrate)
+  }
+  # Runs an entry on the handle, which is made anew where it cannot be used.
+  on_handle <- function(entry, ...) {
+    result <- .Call(entry, handle, ...)
+    if (is.null(result)) {
+      handle <<- condition()$handle
+      result <- .Call(entry, handle, ...)
+    }
+    result
+  }
+  shape <- function(v) if (data$vector) as.vector(v) else unname(v)
+  first <- if (is.null(extend)) condition() else extend(layout, values)
+  handle <- first$handle
+  state <- list(
+    value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
+    weights = shape(first$weights), beta = state_beta(trend, first$b),
+    beta_cov = state_beta_cov(trend, first$a_inverse),
+    predict = function(at, what = "mean", basis = NULL) {
+      at <- check_state_points(at, data)
+      basis <- trend_at(trend, at, basis)
+      scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
+      result <- on_handle(r_gp_predict, layout$c, values, at, scaled, what)
+      known <- if (is.null(trend$held)) 0 else basis %*% trend$held
+      if (trend$type == "number") known <- trend$offset
+      result$mean <- shape(result$mean + as.vector(known))
+      result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
+      result
+    },
+    loo = function() {
+      diagonal <- on_handle(r_gp_precisions)
+      list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)
+    },
+    mean_gradient = function(at, y_column = 1L) {
+      at <- check_state_points(at, data)
+      slope <- on_handle(r_gp_slope, layout$c, values, at, as.integer(y_column))
+      if (trend$type == "linear") {
+        b <- if (is.null(trend$held)) as.matrix(state_beta(trend, first$b)) else trend$held
+        slope <- slope + rep(b[-1L, y_column], each = nrow(at))
+      }
+      dimnames(slope) <- list(NULL, colnames(data$x))
+      slope
+    },
+    extend = function(y, x, basis = NULL, weights = NULL, variance = NULL) {
+      more <- extend_data(data, kernel, trend, spread, y, x, basis, weights, variance)
+      new_gp_state(more$data, kernel, more$trend, more$spread, par, on_device,
+                   function(layout, values) {
+                     on_handle(r_gp_extend, more$data$y - more$trend$offset, more$data$x,
+                               more$trend$basis, more$spread, layout$c, values, trend$integrate)
+                   })
+    })
+  structure(state, class = "cl_gp_state")
+}
+
+state_beta <- function(trend, b) {
+  if (trend$count > 0L) return(trend_coefficients(trend, b))
+  held <- trend$held
+  if (is.null(held)) return(numeric())
+  if (trend$outputs == 1L) held[, 1L] else held
+}
+
+state_beta_cov <- function(trend, a_inverse) {
+  count <- if (is.null(trend$held)) trend$count else nrow(trend$held)
+  cov <- matrix(0, count, count)
+  if (trend$count > 0L) {
+    inverse <- backsolve(trend$root, diag(count))
+    cov <- inverse %*% a_inverse %*% t(inverse)
+  }
+  dimnames(cov) <- list(trend$names, trend$names)
+  cov
+}
+
+check_state_points <- function(at, data) {
+  at <- check_numeric(if (is_cl(at)) as.matrix(at) else at, "newdata")
+  if (is.null(dim(at))) dim(at) <- c(length(at), 1L)
+  if (ncol(at) != ncol(data$x)) {
+    abort_argument("newdata", sprintf("the points have %d columns, not %d", ncol(at),
+                                      ncol(data$x)))
+  }
+  bad <- which(!is.finite(at))
+  if (length(bad) > 0L) {
+    statcl_abort("nonfinite", "the points hold a value that is not finite", index = bad[1L],
+                 argument = "newdata")
+  }
+  if (is.null(colnames(at))) colnames(at) <- colnames(data$x)
+  at
+}
+
+# The data with more observations.
+extend_data <- function(data, kernel, trend, spread, y, x, basis, weights, variance) {
+  more <- gp_observations(y, x, kernel)
+  if (ncol(more$x) != ncol(data$x) || ncol(more$y) != ncol(data$y)) {
+    abort_argument("x", "the new observations have other columns than the old ones")
+  }
+  k <- nrow(more$x)
+  added <- gp_spread(weights, variance, k)
+  if (!is.null(spread) || !is.null(added)) {
+    none <- function(n) cbind(rep(1, n), rep(0, n))
+    spread <- rbind(if (is.null(spread)) none(nrow(data$x)) else spread,
+                    if (is.null(added)) none(k) else added)
+  }
+  colnames(more$x) <- colnames(data$x)
+  new <- trend_at(trend, more$x, basis)
+  if (trend$count > 0L) {
+    old <- trend$basis %*% trend$root
+    trend$basis <- rbind(trend$basis, t(backsolve(trend$root, t(new), transpose = TRUE)))
+    dimnames(trend$basis) <- NULL
+    if (trend$type == "basis") {
+      whole <- rbind(old, new)
+      trend$at <- function(x) whole
+    }
+  } else if (!is.null(trend$held)) {
+    trend$offset <- rbind(trend$offset, unname(new %*% trend$held))
+  }
+  data$y <- rbind(unname(data$y), unname(more$y))
+  data$x <- rbind(data$x, more$x)
+  list(data = data, trend = trend, spread = spread)
+}

@@ -1,0 +1,182 @@
+# The parameters of kernels: their names and values, what they mean, and how they reach C.
+
+# What a leaf may have, in the order of coef().
+leaf_roles <- c("sd", "lengthscale", "alpha", "period")
+
+#' @rdname kernels
+#' @export
+coef.cl_kernel <- function(object, ...) {
+  terms <- object$terms
+  values <- lapply(seq_along(terms), function(i) {
+    number <- if (length(terms) > 1L) i else ""
+    unlist(lapply(leaf_roles, function(role) {
+      v <- terms[[i]][[role]]
+      stats::setNames(v, paste0(rep(role, length(v)), number,
+                                if (length(v) > 1L) paste0(".", seq_along(v))))
+    }))
+  })
+  unlist(values)
+}
+
+# coef() without names, which take longer to make than a covariance matrix.
+kernel_values <- function(kernel) {
+  unlist(lapply(kernel$terms, function(term) {
+    c(term$sd, term$lengthscale, term$alpha, term$period)
+  }))
+}
+
+#' @rdname kernels
+#' @export
+update.cl_kernel <- function(object, ...) {
+  new <- c(...)
+  old <- coef(object)
+  if (is.null(new)) return(object)
+  if (is.null(names(new)) || !all(names(new) %in% names(old))) {
+    abort_argument("...", paste("parameters of this kernel are",
+                                paste(names(old), collapse = ", ")))
+  }
+  old[names(new)] <- check_positive(new, "...", many = TRUE)
+  with_parameters(object, old)
+}
+
+# The kernel with all its parameters, in the order of coef().
+with_parameters <- function(kernel, values) {
+  at <- 0L
+  for (i in seq_along(kernel$terms)) {
+    for (role in leaf_roles) {
+      count <- length(kernel$terms[[i]][[role]])
+      if (count == 0L) next
+      kernel$terms[[i]][[role]] <- unname(values[at + seq_len(count)])
+      at <- at + count
+    }
+  }
+  kernel
+}
+
+# A data frame with a row for each element of coef(kernel): name, term (number of the leaf), type of
+# the leaf, role, column (that of x, if it belongs to exactly one), positive, redundant (a scale
+# that another factor of its product has already), degree (2 if k grows with the square of the unit
+# of y through it, else 0).
+kernel_parameters <- function(kernel, p, column_names = NULL) {
+  scales <- kernel_scales(kernel)
+  rows <- lapply(seq_along(kernel$terms), function(i) {
+    term <- kernel$terms[[i]]
+    used <- if (term$type %in% plain_types) integer() else
+      find_columns(term$columns, p, column_names)
+    do.call(rbind, lapply(leaf_roles, function(role) {
+      count <- length(term[[role]])
+      if (count == 0L) return(NULL)
+      each <- role %in% c("sd", "lengthscale") && length(used) == count &&
+        !(role == "sd" && term$type != "linear")
+      first <- seq_len(count) == 1L
+      data.frame(term = i, type = term$type, role = role,
+                 column = if (each) used else rep(NA_integer_, count), positive = TRUE,
+                 redundant = role == "sd" & scales$redundant[i] & first,
+                 degree = if (role == "sd" && scales$unit[i]) 2 else 0)
+    }))
+  })
+  rows <- do.call(rbind, rows)
+  data.frame(name = names(coef(kernel)), rows)
+}
+
+plain_types <- c("constant", "white") # those that look at no column
+
+# Which leaves carry the unit of y, and which have a scale that is redundant: in a product that of
+# the right factor's first leaf.
+kernel_scales <- function(kernel) {
+  count <- length(kernel$terms)
+  unit <- rep(TRUE, count)
+  redundant <- rep(FALSE, count)
+  run_program(kernel, identity, c, function(a, b) {
+    unit[b] <<- FALSE
+    redundant[b[1L]] <<- TRUE
+    c(a, b)
+  })
+  list(unit = unit, redundant = redundant)
+}
+
+# ---- the kernel's parameters and the columns of x -----------------------------------------------
+
+# How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
+# term, the lengthscale of each entry (a column of a term), the extra parameter of each term, the
+# noise. at: their places among the parameters, 0 for a constant 1; inverse: those that C takes the
+# inverse of (it has lengthscales where a linear kernel has standard deviations). `c` is what C
+# needs besides.
+kernel_layout <- function(kernel, p, column_names = NULL) {
+  if (p == 0L) abort_argument("x", "the points have no columns")
+  next_at <- 0L
+  parts <- lapply(kernel$terms, function(term) {
+    used <- if (term$type %in% plain_types) integer() else
+      find_columns(term$columns, p, column_names)
+    place <- list()
+    for (role in leaf_roles) {
+      count <- length(term[[role]])
+      place[[role]] <- next_at + seq_len(count)
+      next_at <<- next_at + count
+    }
+    linear <- term$type == "linear"
+    each <- if (linear) "sd" else "lengthscale"
+    if (length(used) > 0L && !length(term[[each]]) %in% c(1L, length(used))) {
+      abort_argument("kernel", sprintf("'%s' has %d values, but k_%s() looks at %d columns", each,
+                                       length(term[[each]]), term$type, length(used)))
+    }
+    if (!length(term$center) %in% c(0L, 1L, length(used))) {
+      abort_argument("kernel", sprintf("'center' has %d values, but k_linear() looks at %d columns",
+                                       length(term$center), length(used)))
+    }
+    extra <- c(place$alpha, place$period)
+    list(used = used, sd = if (linear) 0L else place$sd,
+         lengths = rep_len(place[[each]], length(used)), linear = rep(linear, length(used)),
+         extra = if (length(extra) == 0L) 0L else extra,
+         center = rep_len(if (is.null(term$center)) 0 else term$center, length(used)))
+  })
+  field <- function(name) unlist(lapply(parts, `[[`, name))
+  used <- lapply(parts, `[[`, "used")
+  list(c = list(vapply(kernel$terms, `[[`, "", "type"), lengths(used), as.integer(unlist(used)),
+                as.double(field("center")), kernel_factors(kernel)),
+       at = c(field("sd"), field("lengths"), field("extra"), next_at + 1L),
+       inverse = c(rep(FALSE, length(parts)), field("linear"), rep(FALSE, length(parts) + 1L)),
+       count = next_at + 1L)
+}
+
+# The products as C takes them; NULL for the sum of all leaves in order.
+kernel_factors <- function(kernel) {
+  if (!any(kernel$program == -1L)) return(NULL)
+  products <- kernel_products(kernel)
+  if (max(lengths(products)) > 16L) {
+    abort_argument("kernel", "a product of kernels may have 16 factors at most")
+  }
+  unlist(lapply(products, function(factors) c(length(factors), factors)))
+}
+
+find_columns <- function(columns, p, column_names) {
+  if (is.null(columns)) return(seq_len(p))
+  found <- if (is.character(columns)) match(columns, column_names) else columns
+  missing <- columns[is.na(found) | found > p]
+  if (length(missing) > 0L) {
+    has <- if (is.null(column_names)) sprintf("%d columns without names", p) else
+      paste("columns", paste(column_names, collapse = ", "))
+    abort_argument("kernel", sprintf("the kernel looks at column '%s'; the points have %s",
+                                     missing[1L], has))
+  }
+  as.integer(found)
+}
+
+# Values for C from the parameters, in the order of coef(kernel), and the noise.
+layout_values <- function(layout, parameters, noise) {
+  values <- c(1, unname(parameters), noise)[layout$at + 1L]
+  values[layout$inverse] <- 1 / values[layout$inverse]
+  values
+}
+
+# The other way: derivatives by the logarithms of the parameters, the noise last, from those by the
+# values.
+layout_gradient <- function(layout, by_values) {
+  by_values[layout$inverse] <- -by_values[layout$inverse]
+  gradient <- numeric(layout$count + 1L)
+  for (i in seq_along(by_values)) {
+    at <- layout$at[i] + 1L
+    gradient[at] <- gradient[at] + by_values[i]
+  }
+  gradient[-1L]
+}

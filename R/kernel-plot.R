@@ -1,0 +1,89 @@
+# Kernels drawn along one column.
+
+#' Plot a covariance function
+#'
+#' Draws the covariance of the values at 0 and at points along one column of x. The terms of a sum
+#' are drawn too.
+#'
+#' @param x a kernel.
+#' @param column the column (its name or number) along which the points lie; in all others they are
+#'   0. `NULL`: the distance over all columns, if every leaf has one lengthscale.
+#' @param to largest distance that is drawn.
+#' @param xlab,ylab,col,lwd,las as for [plot.default()].
+#' @param ... more arguments for [plot.default()].
+#' @return What it draws, a data frame with columns `distance` and `covariance`, invisibly.
+#' @section Errors:
+#' `statcl_error_argument` if no leaf looks at the column, or if `column` is needed.
+#' @seealso [kernels]
+#' @export
+#' @examples
+#' plot(k_exp_quad(sd = 2, lengthscale = 10) + k_periodic(sd = 0.5, period = 5))
+plot.cl_kernel <- function(x, column = NULL, to = NULL, xlab = NULL, ylab = "covariance",
+                           col = "#0072B2", lwd = 2, las = 1, ...) {
+  reach <- vapply(x$terms, leaf_reach, 0, column = column)
+  if (all(is.infinite(reach))) {
+    abort_argument("column", "no term of the kernel looks at this column")
+  }
+  if (is.null(to)) to <- 3 * max(reach[is.finite(reach)])
+  distance <- seq(0, check_positive(to, "to"), length.out = 201L)
+  if (is.null(xlab)) xlab <- if (is.null(column)) "distance" else paste("distance in", column)
+  along <- x
+  along$terms <- Map(leaf_along, x$terms, reach, MoreArgs = list(column = column))
+  parts <- vapply(kernel_products(along), function(leaves) {
+    values <- lapply(along$terms[leaves], function(leaf) {
+      with_cl(drop(cl_cov(distance, 0, new_kernel(leaf))), engine = "host")
+    })
+    Reduce(`*`, values)
+  }, numeric(201L))
+  total <- rowSums(parts)
+  graphics::plot(distance, total, type = "l", xlab = xlab, ylab = ylab, col = col, lwd = lwd,
+                 las = las, ylim = range(0, total), ...)
+  if (ncol(parts) > 1L) {
+    graphics::matlines(distance, parts, lty = 2L, lwd = 1, col = "grey40")
+    graphics::legend("topright", c("sum", "terms"), col = c(col, "grey40"), lty = 1:2,
+                     lwd = c(lwd, 1), bty = "n")
+  }
+  invisible(data.frame(distance = distance, covariance = total))
+}
+
+# How far a leaf reaches along a column; Inf if it does not look at it, or has no lengthscale.
+leaf_reach <- function(leaf, column) {
+  l <- leaf$lengthscale
+  if (is.null(l)) return(if (leaf$type == "linear") 1 else Inf)
+  if (leaf$type == "periodic") l[] <- leaf$period
+  if (is.null(column)) {
+    if (length(l) == 1L) return(l)
+    abort_argument("column", "a term has one lengthscale for each column: 'column' must name one")
+  }
+  at <- leaf_place(leaf, column, length(l))
+  if (is.na(at)) Inf else l[at]
+}
+
+# The place of a column among a leaf's values, NA if it does not look at it.
+leaf_place <- function(leaf, column, count) {
+  at <- if (is.null(leaf$columns)) column else match(column, leaf$columns)
+  if (is.na(at)) return(NA_integer_)
+  if (count == 1L) return(1L)
+  if (!is.numeric(at) || at > count) {
+    abort_argument("column", sprintf("column '%s' is not one that the kernel names", column))
+  }
+  as.integer(at)
+}
+
+# The leaf for points with this column alone.
+leaf_along <- function(leaf, reach, column) {
+  pick <- function(v) {
+    if (length(v) <= 1L || is.null(column)) return(v[1L])
+    at <- leaf_place(leaf, column, length(v))
+    v[if (is.na(at)) 1L else at]
+  }
+  if (leaf$type %in% plain_types) return(leaf)
+  if (leaf$type == "linear") {
+    leaf$sd <- pick(leaf$sd)
+    leaf$center <- pick(leaf$center)
+  } else {
+    leaf$lengthscale <- if (is.finite(reach)) pick(leaf$lengthscale) else .Machine$double.xmax
+  }
+  leaf["columns"] <- list(NULL)
+  leaf
+}
