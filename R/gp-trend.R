@@ -3,9 +3,9 @@
 # C works with a basis whose columns are orthogonal and of length sqrt(n), H = S R; a constant stays
 # as it is. So the size of the columns of H, and how alike they are, cost no digits.
 
-# list(type, offset (n x outputs or a number: what is taken off y), count (columns of the basis
-# that C gets), basis (S, or NULL), root (R), log_det (log |det R|), integrate, names, at (a function
-# of points that gives H there), held (known coefficients, or NULL), outputs).
+# list(type, offset (n x outputs or a number: what is taken off y), count (columns of the basis that
+# C gets), basis (S, or NULL), root (R), log_det (log |det R|), integrate, names, at (a function of
+# points that gives H there), held (known coefficients, or NULL), outputs).
 gp_trend <- function(mean, beta, x, outputs) {
   if (is.numeric(mean) && is.null(dim(mean)) && length(mean) == 1L) {
     mean <- check_number(mean, "mean")
@@ -56,7 +56,7 @@ trend_formula <- function(formula, x) {
   missing <- setdiff(all.vars(formula), colnames(x))
   missing <- missing[!vapply(missing, exists, NA, envir = environment(formula))]
   if (length(missing) > 0L) {
-    abort_argument("mean", sprintf("'%s' of the mean's formula is not a column of 'x'", missing[1L]))
+    abort_argument("mean", sprintf("'%s' of the mean's formula is no column of 'x'", missing[1L]))
   }
   terms <- stats::terms(formula)
   at <- function(x) {

@@ -11,8 +11,8 @@ coef.cl_kernel <- function(object, ...) {
     number <- if (length(terms) > 1L) i else ""
     unlist(lapply(leaf_roles, function(role) {
       v <- terms[[i]][[role]]
-      stats::setNames(v, paste0(rep(role, length(v)), number,
-                                if (length(v) > 1L) paste0(".", seq_along(v))))
+      if (is.null(v)) return(NULL)
+      stats::setNames(v, paste0(role, number, if (length(v) > 1L) paste0(".", seq_along(v))))
     }))
   })
   unlist(values)
@@ -66,8 +66,8 @@ kernel_parameters <- function(kernel, p, column_names = NULL) {
     do.call(rbind, lapply(leaf_roles, function(role) {
       count <- length(term[[role]])
       if (count == 0L) return(NULL)
-      each <- role %in% c("sd", "lengthscale") && length(used) == count &&
-        !(role == "sd" && term$type != "linear")
+      each <- length(used) == count &&
+        (role %in% c("lengthscale", "period") || (role == "sd" && term$type == "linear"))
       first <- seq_len(count) == 1L
       data.frame(term = i, type = term$type, role = role,
                  column = if (each) used else rep(NA_integer_, count), positive = TRUE,

@@ -1,15 +1,39 @@
 # Covariance functions from their formulas, in plain R.
 formulas <- list(
   exp_quad = function(r) exp(-r^2 / 2),
+  exponential = function(r) exp(-r),
   matern32 = function(r) (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
   matern52 = function(r) (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r))
-constructors <- list(exp_quad = k_exp_quad, matern32 = k_matern32, matern52 = k_matern52)
+constructors <- list(exp_quad = k_exp_quad, exponential = k_exponential, matern32 = k_matern32,
+                     matern52 = k_matern52)
 
 plain_leaf <- function(type, x1, x2, sd, lengthscale) {
   r2 <- 0
   lengthscale <- rep_len(lengthscale, ncol(x1))
   for (j in seq_len(ncol(x1))) r2 <- r2 + (outer(x1[, j], x2[, j], `-`) / lengthscale[j])^2
   sd^2 * formulas[[type]](sqrt(r2))
+}
+
+plain_rational <- function(x1, x2, sd, lengthscale, alpha) {
+  r2 <- 0
+  for (j in seq_len(ncol(x1))) r2 <- r2 + (outer(x1[, j], x2[, j], `-`) / lengthscale)^2
+  sd^2 * (1 + r2 / (2 * alpha))^-alpha
+}
+
+plain_periodic <- function(x1, x2, sd, lengthscale, period) {
+  s <- 0
+  lengthscale <- rep_len(lengthscale, ncol(x1))
+  for (j in seq_len(ncol(x1))) {
+    s <- s + sin(pi * outer(x1[, j], x2[, j], `-`) / period)^2 / lengthscale[j]^2
+  }
+  sd^2 * exp(-2 * s)
+}
+
+plain_linear <- function(x1, x2, sd, center) {
+  sd <- rep_len(sd, ncol(x1))
+  center <- rep_len(center, ncol(x1))
+  scaled <- function(x) sweep(sweep(x, 2, center), 2, sd, `*`)
+  tcrossprod(scaled(x1), scaled(x2))
 }
 
 points <- function(n, p) {
@@ -30,6 +54,46 @@ test_that("every function has its formula", {
     expect_close(k, plain_leaf(type, x1, x1, 0.4, c(0.3, 1, 2)), 1e-14)
     expect_identical(k, t(k))
   })
+})
+
+test_that("functions that are not of distance alone have theirs", {
+  set.seed(11)
+  x1 <- unname(points(21, 2))
+  x2 <- unname(points(9, 2))
+  each_engine({
+    expect_close(cl_cov(x1, x2, k_rational_quadratic(1.3, 0.6, 0.8)),
+                 plain_rational(x1, x2, 1.3, 0.6, 0.8), 1e-14)
+    expect_close(cl_cov(x1, x2, k_periodic(1.3, c(0.6, 1.1), 0.7)),
+                 plain_periodic(x1, x2, 1.3, c(0.6, 1.1), 0.7), 1e-14)
+    expect_close(cl_cov(x1, x2, k_linear(c(1.3, 0.4), center = 0.2)),
+                 plain_linear(x1, x2, c(1.3, 0.4), 0.2), 1e-14)
+    expect_identical(cl_cov(x1, x2, k_constant(3)), matrix(9, 21, 9))
+    expect_identical(cl_cov(x1, kernel = k_white(3)), diag(9, 21))
+    expect_identical(cl_cov(x1, x1, k_white(3)), matrix(0, 21, 21))
+    # whole periods away, far from zero
+    expect_close(cl_cov(2^20, 2^20 + 1000.25, k_periodic(1, 1, 0.5))[1], exp(-2), 1e-12)
+  })
+})
+
+test_that("products multiply, nested in any way", {
+  set.seed(12)
+  x <- unname(points(17, 2))
+  leaves <- list(k_exp_quad(1.2, c(0.5, 0.9)), k_periodic(0.7, 0.8, 0.6, 1), k_linear(0.9, 2, 0.1),
+                 k_matern32(1.1, 0.4), k_white(0.3), k_constant(0.8), k_exponential(0.5, 2))
+  k <- leaves
+  kernel <- (k[[1]] + k[[2]] * (k[[3]] + k[[4]])) * (k[[5]] + k[[6]]) + k[[7]] * k[[1]] * k[[2]]
+  each_engine({
+    m <- lapply(leaves, function(leaf) cl_cov(x, kernel = leaf))
+    want <- (m[[1]] + m[[2]] * (m[[3]] + m[[4]])) * (m[[5]] + m[[6]]) + m[[7]] * m[[1]] * m[[2]]
+    expect_close(cl_cov(x, kernel = kernel), want, 1e-13)
+    expect_close(kernel_variance(k[[1]] * k[[3]] + k[[5]], x),
+                 diag(m[[1]]) * diag(m[[3]]), 1e-14)
+  })
+  expect_length(kernel_products(kernel), 7)
+  all <- Reduce(`+`, rep(list(k_exp_quad()), 11))
+  expect_fault(cl_cov(x, kernel = all * all * all), "argument", argument = "kernel")
+  expect_fault(cl_cov(x, kernel = Reduce(`*`, rep(list(k_exp_quad()), 17))), "argument",
+               argument = "kernel")
 })
 
 test_that("sums add and columns choose", {
@@ -73,7 +137,9 @@ test_that("the adjoint is the derivative of a weighted sum", {
   set.seed(4)
   x <- points(37, 2)
   other <- points(9, 2)
-  kernel <- k_exp_quad(1.2, c(0.5, 0.8)) + k_matern32(0.7, 0.6) + k_matern52(0.5, 1, "a")
+  kernel <- k_exp_quad(1.2, c(0.5, 0.8)) + k_matern32(0.7, 0.6) * k_linear(c(0.4, 0.9)) +
+    (k_periodic(0.8, 0.9, 1.3, "a") + k_rational_quadratic(0.6, 0.7, 1.4)) * k_matern52(0.5, 1) +
+    k_exponential(0.3, 0.4) * k_constant(1.5)
   sym <- crossprod(matrix(rnorm(37^2), 37))
   general <- matrix(rnorm(37 * 9), 37)
   differences <- function(weights, ...) {
@@ -92,6 +158,37 @@ test_that("the adjoint is the derivative of a weighted sum", {
                  tolerance = 1e-7)
     expect_equal(cl_cov_adjoint(as_cl(sym), as_cl(x), kernel = kernel),
                  cl_cov_adjoint(sym, x, kernel = kernel), tolerance = 1e-12)
+  })
+})
+
+test_that("derivatives by the points are those of a weighted sum", {
+  set.seed(6)
+  x <- points(13, 2)
+  other <- points(7, 2)
+  kernel <- k_exp_quad(1.2, c(0.5, 0.8)) * k_linear(0.7, center = 0.3) +
+    k_periodic(0.8, 0.9, 1.3, "a") + k_matern32(0.6, 0.9)
+  sym <- crossprod(matrix(rnorm(13^2), 13))
+  general <- matrix(rnorm(13 * 7), 13)
+  differences <- function(x, value) {
+    x[] <- vapply(seq_along(x), function(i) {
+      (value(replace(x, i, x[i] + 1e-5)) - value(replace(x, i, x[i] - 1e-5))) / 2e-5
+    }, 0)
+    x
+  }
+  each_engine({
+    got <- cl_cov_adjoint(sym, x, kernel = kernel, inputs = TRUE)
+    expect_named(got, c("parameters", "x1"))
+    expect_identical(got$parameters, cl_cov_adjoint(sym, x, kernel = kernel))
+    expect_equal(got$x1, differences(x, function(x) sum(sym * cl_cov(x, kernel = kernel))),
+                 tolerance = 1e-7)
+    got <- cl_cov_adjoint(general, as_cl(x), other, kernel, inputs = TRUE)
+    expect_s4_class(got$x1, "clMatrix")
+    expect_equal(as.matrix(got$x1), differences(x, function(x) {
+      sum(general * cl_cov(x, other, kernel))
+    }), tolerance = 1e-7)
+    expect_equal(unname(got$x2), unname(differences(other, function(other) {
+      sum(general * cl_cov(x, other, kernel))
+    })), tolerance = 1e-7)
   })
 })
 
@@ -117,12 +214,31 @@ test_that("kernels have named parameters", {
   expect_identical(update(kernel, coef(kernel)), kernel)
   expect_identical(update(kernel), kernel)
   expect_identical(+kernel, kernel)
+  composed <- k_rational_quadratic(alpha = 3) * k_periodic(period = 4) + k_linear(c(5, 6))
+  expect_identical(coef(composed),
+                   c(sd1 = 1, lengthscale1 = 1, alpha1 = 3, sd2 = 1, lengthscale2 = 1, period2 = 4,
+                     sd3.1 = 5, sd3.2 = 6))
+  expect_identical(coef(update(composed, alpha1 = 2, sd3.2 = 7))[c("alpha1", "sd3.2")],
+                   c(alpha1 = 2, sd3.2 = 7))
+})
+
+test_that("it is known what a parameter means", {
+  kernel <- k_exp_quad(1, c(1, 2)) + k_periodic(columns = "b") * (k_matern32() + k_linear(c(1, 1)))
+  found <- kernel_parameters(kernel, 2, c("a", "b"))
+  expect_identical(found$name, names(coef(kernel)))
+  expect_identical(found$role, c("sd", "lengthscale", "lengthscale", "sd", "lengthscale", "period",
+                                 "sd", "lengthscale", "sd", "sd"))
+  expect_identical(found$column, c(NA, 1L, 2L, NA, 2L, 2L, NA, NA, 1L, 2L))
+  expect_identical(found$name[found$redundant], "sd3")
+  expect_identical(found$name[found$degree == 2], c("sd1", "sd2"))
 })
 
 test_that("kernels print as the code that makes them", {
   kernel <- k_exp_quad(2, 0.25) + k_matern32(1, c(1, 3), columns = c("a", "b"))
   text <- "k_matern32(sd = 1, lengthscale = c(1, 3), columns = c(\"a\", \"b\"))"
   expect_output(print(kernel), text, fixed = TRUE)
+  expect_identical(eval(parse(text = paste(format(kernel), collapse = "+"))), kernel)
+  kernel <- (k_linear(1, c("a", "b"), c(1, 2)) + k_white(0.5)) * k_periodic(1, 2, 3) + k_constant(4)
   expect_identical(eval(parse(text = paste(format(kernel), collapse = "+"))), kernel)
 })
 
@@ -135,6 +251,8 @@ test_that("kernels plot", {
   along <- plot(k_exp_quad(1, c(1, 5), c("a", "b")), column = "b")
   expect_equal(along$covariance[201], exp(-0.5 * 9))
   expect_fault(plot(k_exp_quad(1, c(1, 5))), "argument", argument = "column")
+  drawn <- plot(k_exp_quad(2, 10) * k_periodic(1, 1, 3) + k_constant(2) + k_white(1), to = 6)
+  expect_equal(drawn$covariance[101], 4 * exp(-0.5 * 0.09) + 4)
 })
 
 test_that("bad kernels and points are refused", {
@@ -149,8 +267,14 @@ test_that("bad kernels and points are refused", {
     expect_fault(k_matern52(columns = bad), "argument", argument = "columns")
   }
   expect_fault(k_exp_quad(1, c(1, 2, 3), columns = 1:2), "argument", argument = "lengthscale")
-  expect_fault(k_exp_quad() * k_matern32(), "argument")
+  expect_fault(k_linear(1:3, columns = 1:2), "argument", argument = "sd")
+  expect_fault(k_linear(center = NA), "argument", argument = "center")
+  expect_fault(k_linear(center = 1:3, columns = 1:2), "argument", argument = "center")
+  expect_fault(k_rational_quadratic(alpha = 0), "argument", argument = "alpha")
+  expect_fault(k_periodic(period = c(1, 2)), "argument", argument = "period")
+  expect_fault(k_white(0), "argument", argument = "sd")
   expect_fault(k_exp_quad() - k_matern32(), "argument")
+  expect_fault(k_exp_quad() * 2, "argument", argument = "e2")
   expect_fault(k_exp_quad() + 1, "argument", argument = "e2")
   expect_fault(update(k_exp_quad(), wrong = 1), "argument")
   expect_fault(update(k_exp_quad(), sd = -1), "argument")
@@ -161,6 +285,8 @@ test_that("bad kernels and points are refused", {
     expect_fault(cl_cov(x, kernel = k_exp_quad(columns = 3)), "argument", argument = "kernel")
     expect_fault(cl_cov(x, kernel = k_exp_quad(columns = "z")), "argument", argument = "kernel")
     expect_fault(cl_cov(x, kernel = k_exp_quad(1, 1:3)), "argument", argument = "kernel")
+    expect_fault(cl_cov(x, kernel = k_linear(1:3)), "argument", argument = "kernel")
+    expect_fault(cl_cov(x, kernel = k_linear(1, center = 1:3)), "argument", argument = "kernel")
     expect_fault(cl_cov(x[, 0], kernel = k_exp_quad()), "argument", argument = "x")
     expect_fault(cl_cov_adjoint(diag(3), x, kernel = k_exp_quad()), "argument",
                  argument = "k_adj")

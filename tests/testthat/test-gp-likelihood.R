@@ -1,0 +1,214 @@
+# Likelihoods with means, noise of several sizes, several variables; the state behind predictions.
+# The textbook in plain R: C from cl_cov() on the host, everything else by solve().
+plain_process <- function(y, x, kernel, noise, basis = NULL, integrate = FALSE, weights = 1,
+                          variance = 0) {
+  y <- as.matrix(y)
+  n <- nrow(y)
+  c <- on_host(cl_cov(x, kernel = kernel)) + diag(noise^2 / weights + variance, n)
+  inverse <- chol2inv(chol(c))
+  log_det <- as.numeric(determinant(c)$modulus)
+  if (is.null(basis)) {
+    p <- inverse
+    beta <- a <- NULL
+    count <- 0
+  } else {
+    a <- crossprod(basis, inverse %*% basis)
+    beta <- solve(a, crossprod(basis, inverse %*% y))
+    p <- inverse - inverse %*% basis %*% solve(a, crossprod(basis, inverse))
+    if (integrate) log_det <- log_det + as.numeric(determinant(a)$modulus)
+    count <- if (integrate) ncol(basis) else 0
+  }
+  weights <- p %*% y
+  d <- diag(p)
+  list(value = -sum(y * weights) / 2 - ncol(y) * (log_det + (n - count) * log(2 * pi)) / 2,
+       loo = sum(log(d) / 2 - weights^2 / d / 2 - log(2 * pi) / 2), beta = beta, a = a,
+       weights = weights, c = c, inverse = inverse, p = p)
+}
+
+some_data <- function(n = 30) {
+  set.seed(n)
+  x <- matrix(runif(n * 2, -1, 1), n, dimnames = list(NULL, c("a", "b")))
+  y <- cbind(sin(4 * x[, 1]) + x[, 2] + rnorm(n, sd = 0.1), cos(3 * x[, 2]) + rnorm(n, sd = 0.1))
+  list(x = x, y = y, w = runif(n, 0.5, 2), v = runif(n, 0, 0.05))
+}
+
+# Every kernel, and a composition.
+all_kernels <- list(
+  k_exp_quad(1.1, c(0.6, 0.9)), k_exponential(0.9, 0.8), k_matern32(1.2, 0.7),
+  k_matern52(0.8, c(0.6, 1)), k_rational_quadratic(1, 0.7, 1.3),
+  k_periodic(1, 1.2, 0.9, "a") + k_linear(c(0.7, 0.5), center = 0.2),
+  (k_exp_quad(1, 0.8) + k_constant(0.6)) * k_linear(0.8) + k_white(0.3) * k_matern32(0.9, 0.5))
+
+expect_gradient <- function(f, par, tolerance = 1e-7) {
+  gradient <- attr(f(par), "gradient")
+  expect_named(gradient, names(par))
+  slope <- vapply(names(par), function(name) {
+    h <- 1e-4 * par[[name]]
+    at <- function(by) as.numeric(f(replace(par, name, par[[name]] + by), FALSE))
+    (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+  }, 0)
+  expect_equal(gradient, slope, tolerance = tolerance)
+}
+
+test_that("value and gradient of every kernel, by both objectives", {
+  d <- some_data()
+  each_engine(for (kernel in all_kernels) {
+    par <- c(coef(kernel), noise = 0.2)
+    want <- plain_process(d$y[, 1], d$x, kernel, 0.2)
+    f <- cl_gp_likelihood(d$y[, 1], d$x, kernel)
+    expect_equal(as.numeric(f(par, FALSE)), want$value, tolerance = 1e-10)
+    expect_gradient(f, par)
+    f <- cl_gp_likelihood(d$y[, 1], d$x, kernel, objective = "loo")
+    expect_equal(as.numeric(f(par, FALSE)), want$loo, tolerance = 1e-10)
+    expect_gradient(f, par)
+  })
+})
+
+test_that("means: held, estimated, integrated out; weights, variances, two variables", {
+  d <- some_data()
+  kernel <- k_matern52(1, c(0.6, 0.8)) + k_constant(0.5)
+  par <- c(coef(kernel), noise = 0.2)
+  bases <- list(constant = cbind(rep(1, 30)), linear = cbind(1, d$x), formula = cbind(1, d$x[, 1]^2),
+                matrix = cbind(1, exp(d$x[, 2])))
+  means <- list(constant = "constant", linear = "linear", formula = ~ I(a^2),
+                matrix = cbind(1, exp(d$x[, 2])))
+  each_engine(for (which in names(bases)) {
+    for (beta in c("profile", "integrate")) {
+      want <- plain_process(d$y, d$x, kernel, 0.2, bases[[which]], beta == "integrate", d$w, d$v)
+      make <- function(objective) {
+        cl_gp_likelihood(d$y, d$x, kernel, means[[which]], beta, d$w, d$v, objective)
+      }
+      f <- make("ml")
+      got <- f(par)
+      expect_equal(as.numeric(got), want$value, tolerance = 1e-10)
+      expect_equal(unname(attr(got, "beta")), unname(want$beta), tolerance = 1e-9)
+      expect_gradient(f, par)
+      f <- make("loo")
+      expect_equal(as.numeric(f(par, FALSE)), want$loo, tolerance = 1e-10)
+      expect_gradient(f, par)
+    }
+    held <- plain_process(d$y - bases[[which]] %*% want$beta, d$x, kernel, 0.2)
+    f <- cl_gp_likelihood(d$y, d$x, kernel, means[[which]], want$beta)
+    expect_equal(as.numeric(f(par, FALSE)), held$value, tolerance = 1e-10)
+    expect_gradient(f, par)
+  })
+})
+
+test_that("a mean on any scale costs no digits", {
+  d <- some_data()
+  kernel <- k_exp_quad(1, 0.7)
+  par <- c(coef(kernel), noise = 0.2)
+  f <- function(basis) cl_gp_likelihood(d$y[, 1], d$x, kernel, basis, "integrate")(par)
+  each_engine({
+    near <- f(cbind(1, d$x[, 1]))
+    far <- f(cbind(1, 1e4 + 1e-1 * d$x[, 1]))
+    # the determinant of the basis changes by a factor of 0.1
+    expect_equal(as.numeric(far), as.numeric(near) - log(0.1), tolerance = 1e-8)
+    expect_equal(unname(attr(far, "gradient")), unname(attr(near, "gradient")), tolerance = 1e-8)
+  })
+})
+
+test_that("a conditioned process predicts, and takes more observations", {
+  d <- some_data()
+  at <- matrix(runif(14, -1, 1), 7, dimnames = list(NULL, c("a", "b")))
+  kernel <- all_kernels[[7]]
+  par <- c(coef(kernel), noise = 0.2)
+  basis <- function(x) cbind(1, x)
+  want <- plain_process(d$y, d$x, kernel, 0.2, basis(d$x), FALSE, d$w, d$v)
+  cross <- on_host(cl_cov(at, d$x, kernel))
+  r <- basis(at) - cross %*% want$inverse %*% basis(d$x)
+  mean <- basis(at) %*% want$beta + cross %*% want$weights
+  within <- on_host(cl_cov(at, at, kernel)) # without white terms
+  covariance <- within - cross %*% want$inverse %*% t(cross) + r %*% solve(want$a, t(r))
+  each_engine({
+    f <- cl_gp_likelihood(d$y, d$x, kernel, "linear", "profile", d$w, d$v)
+    s <- gp_condition(f, par)
+    some <- cl_gp_likelihood(d$y[1:20, ], d$x[1:20, ], kernel, "linear", "profile", d$w[1:20],
+                             d$v[1:20])
+    more <- gp_condition(some, par)$extend(d$y[21:30, ], d$x[21:30, ], NULL, d$w[21:30],
+                                           d$v[21:30])
+    for (s in list(s, more)) {
+      expect_equal(s$value, want$value, tolerance = 1e-10)
+      expect_equal(s$weights, unname(want$weights), tolerance = 1e-8)
+      expect_equal(unname(s$beta), unname(want$beta), tolerance = 1e-8)
+      expect_equal(unname(s$beta_cov), unname(solve(want$a)), tolerance = 1e-8)
+      expect_equal(s$predict(at)$mean, unname(mean), tolerance = 1e-8)
+      expect_null(s$predict(at)$variance)
+      expect_equal(s$predict(at, "variance")$variance, unname(diag(covariance)), tolerance = 1e-8)
+      expect_equal(s$predict(at, "covariance")$covariance, unname(covariance), tolerance = 1e-8)
+      expect_equal(s$loo()$variance, unname(1 / diag(want$p)), tolerance = 1e-8)
+      expect_equal(s$loo()$mean, unname(d$y - want$weights / diag(want$p)), tolerance = 1e-8)
+      slope <- (s$predict(at + rep(c(1e-5, 0), each = 7))$mean[, 2] -
+                  s$predict(at - rep(c(1e-5, 0), each = 7))$mean[, 2]) / 2e-5
+      expect_equal(s$mean_gradient(at, 2)[, "a"], slope, tolerance = 1e-6)
+      expect_fault(s$predict(at[, 1]), "argument", argument = "newdata")
+      expect_fault(s$predict(replace(at, 3, NA)), "nonfinite", argument = "newdata", index = 3)
+    }
+    file <- tempfile()
+    saveRDS(s, file)
+    expect_equal(readRDS(file)$predict(at)$mean, s$predict(at)$mean, tolerance = 1e-11)
+  })
+})
+
+test_that("many points are predicted in blocks", {
+  d <- some_data(600)
+  at <- matrix(runif(60000, -1, 1), 30000)
+  each_engine({
+    s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(1, 1)), c(1, 1, 0.1))
+    all <- s$predict(at, "variance")
+    last <- s$predict(at[29998:30000, ], "variance")
+    expect_equal(all$mean[29998:30000], last$mean, tolerance = 1e-12)
+    expect_equal(all$variance[29998:30000], last$variance, tolerance = 1e-9)
+  })
+})
+
+test_that("a basis for predictions is asked for only where it must be", {
+  d <- some_data()
+  s <- on_host(gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), cbind(1, d$w)),
+                            c(1, 1, 0.1)))
+  expect_fault(s$predict(d$x[1:2, ]), "argument", argument = "basis")
+  expect_length(s$predict(d$x[1:2, ], basis = cbind(1, d$w[1:2]))$mean, 2)
+  expect_length(s$extend(1, d$x[1, , drop = FALSE], matrix(1, 1, 2))$weights, 31)
+})
+
+test_that("a formula remembers what it learnt from the data", {
+  d <- some_data()
+  s <- on_host(gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), ~ poly(a, 2)),
+                            c(1, 1, 0.1)))
+  expect_equal(s$predict(d$x[3:4, ])$mean, s$predict(d$x)$mean[3:4], tolerance = 1e-10)
+})
+
+test_that("the room that there is, is told", {
+  each_engine({
+    n <- gp_largest()
+    expect_named(n, c("value", "gradient"))
+    expect_true(anyNA(n) || (all(n > 1000) && n[["gradient"]] <= n[["value"]]))
+  })
+})
+
+test_that("bad means, weights and variances are refused", {
+  d <- some_data()
+  f <- function(...) cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), ...)
+  each_engine({
+    for (bad in list("a", NA, c(1, 2), matrix(1, 3, 1), y ~ a, ~ z, cbind(1, 1, d$w))) {
+      expect_fault(f(mean = bad), "argument", argument = "mean")
+    }
+    expect_fault(f(mean = cbind(replace(d$w, 2, Inf))), "nonfinite", argument = "mean", index = 2)
+    expect_fault(f(mean = "linear", beta = "guess"), "argument", argument = "beta")
+    expect_fault(f(mean = "linear", beta = 1), "argument", argument = "beta")
+    for (bad in list(1, replace(d$w, 3, 0), replace(d$w, 3, NA), "a")) {
+      expect_fault(f(weights = bad), "argument", argument = "weights")
+    }
+    expect_fault(f(variance = -d$w), "argument", argument = "variance")
+    expect_fault(f(objective = "rms"), "argument", argument = "objective")
+  })
+})
+
+test_that("memory goes back", {
+  d <- some_data()
+  each_engine(expect_no_leak({
+    f <- cl_gp_likelihood(d$y, as_cl(d$x), k_exp_quad(), "linear", objective = "loo")
+    f(c(1, 1, 0.1))
+    gp_condition(f, c(1, 1, 0.1))$predict(d$x, "covariance")
+  }))
+})
