@@ -68,8 +68,8 @@ test_that("means: held, estimated, integrated out; weights, variances, two varia
   d <- some_data()
   kernel <- k_matern52(1, c(0.6, 0.8)) + k_constant(0.5)
   par <- c(coef(kernel), noise = 0.2)
-  bases <- list(constant = cbind(rep(1, 30)), linear = cbind(1, d$x), formula = cbind(1, d$x[, 1]^2),
-                matrix = cbind(1, exp(d$x[, 2])))
+  bases <- list(constant = cbind(rep(1, 30)), linear = cbind(1, d$x),
+                formula = cbind(1, d$x[, 1]^2), matrix = cbind(1, exp(d$x[, 2])))
   means <- list(constant = "constant", linear = "linear", formula = ~ I(a^2),
                 matrix = cbind(1, exp(d$x[, 2])))
   each_engine(for (which in names(bases)) {
