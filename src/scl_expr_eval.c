@@ -282,8 +282,11 @@ static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
 static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
   node_list open = {0};
   scl_status status = SCL_OK;
+  const uint64_t stamp = scl_node_stamp();
   SCL_GO(scl_context_check(ctx));
   for (size_t k = 0; k < count; k++) {
+    if (nodes[k]->seen == stamp) continue; /* once is enough */
+    nodes[k]->seen = stamp;
     if (nodes[k]->placeholder) {
       SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
     }

@@ -312,7 +312,9 @@ bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots,
   /* A row is walked over as a column. Where there is one of them, its number is no question. */
   const bool swapped = places->nrow == 1 && places->ncol > 1;
   const frame start = {.row = places->nrow > 1 ? FROM_I : FROM_NOTHING,
-                       .column = places->ncol == 1 ? FROM_NOTHING : swapped ? FROM_I : FROM_J};
+                       .column = places->ncol == 1 ? FROM_NOTHING
+                                 : swapped         ? FROM_I
+                                                   : FROM_J};
   walker w = {.plan = p};
   memset(p, 0, offsetof(scl_plan, step));
   p->m = swapped ? places->ncol : places->nrow;

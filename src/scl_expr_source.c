@@ -64,7 +64,8 @@ static void put_element(scl_writer *w, int k) {
   if (l->read == SCL_READ_COLUMN || l->read == SCL_READ_MATRIX) scl_put(w, " + i");
   if (l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED) scl_put(w, " + i * x%d_i", k);
   if (l->read == SCL_READ_ACROSS) scl_put(w, " + j");
-  if (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || l->read == SCL_READ_STRIDED) {
+  const bool strided = l->read == SCL_READ_STRIDED && w->p->n > 1;
+  if (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || strided) {
     scl_put(w, " + j * x%d_j", k);
   }
   scl_put(w, "]");
