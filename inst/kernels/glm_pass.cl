@@ -82,14 +82,23 @@ SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint ro
   return given;
 }
 
+/* Adds value - log(1 + odds). */
+SCL_INLINE void glm_add_odds(glm_totals *total, double value, double odds) {
+  if (GLM_PRODUCT) {
+    total->value += value;
+    total->value -= glm_multiply_odds(&total->odds, odds);
+  } else {
+    total->value += value - log1p(odds);
+  }
+}
+
 /* Adds an observation's term to the totals; `cell` is its predictor's place in the tile. */
 SCL_INLINE void glm_add_term(const glm_task *t, glm_totals *total, glm_term term, double y, int v,
                              uint row, int cell) {
-  if (GLM_PRODUCT) {
-    total->value += term.value;
-    total->value -= glm_multiply_odds(&total->odds, term.odds);
+  if (GLM_FAMILY_ODDS(GLM_ID)) {
+    glm_add_odds(total, term.value, term.odds);
   } else {
-    total->value += glm_term_value(GLM_ID, term);
+    total->value += term.value;
   }
   if (GLM_OWN == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
@@ -107,35 +116,31 @@ SCL_INLINE void glm_add_slope(const glm_task *t, glm_totals *total, double slope
   if (t->residuals >= 0) t->work[t->residuals + (long)v * t->n + row] = slope;
 }
 
-/* What an observation adds to the value, or did not add yet. */
+/* What an observation of an earlier tile adds to the value. */
 SCL_INLINE void glm_add_value(const glm_task *t, glm_totals *total, const glm_seen *seen,
-                              glm_own given, int v, int cell) {
+                              glm_own given, const glm_seat *at) {
   if (seen->row >= t->n) return;
   if (GLM_COUPLED) {
-    total->value += seen->eta - log1p(seen->rest);
+    glm_add_odds(total, seen->eta, seen->rest);
   } else {
-    const glm_own own = glm_own_here(t, given, v, seen->row, seen->y);
+    const glm_own own = glm_own_here(t, given, at->v, seen->row, seen->y);
     const glm_term term = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own);
-    glm_add_term(t, total, term, seen->y, v, seen->row, cell);
+    glm_add_term(t, total, term, seen->y, at->v, seen->row, at->value);
   }
 }
 
 /* A work-item with rows of its own: their predictors to residuals and totals. */
 SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_own *given,
-                               const double *intercept, glm_seen seen, int item,
-                               const glm_pair *eta, glm_pair *residual) {
+                               glm_seen seen, int item, const glm_pair *eta, glm_pair *residual) {
   double predictor[GLM_PREDICTORS];
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) residual[v] = (glm_pair)(0.0);
   if (seen.row >= t->n) return;
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    if (v < t->predictors)
-      predictor[v] = GLM_FIRST(eta[v]) + glm_intercept(t, intercept[v], v, seen.row);
+    if (v < t->predictors) predictor[v] = GLM_FIRST(eta[v]) + glm_intercept(t, v, seen.row);
   }
   if (GLM_COUPLED) {
     const glm_shares shares = glm_share(seen.y, predictor, t->predictors);
-    seen.eta = shares.mine;
-    seen.rest = shares.rest;
-    glm_add_value(t, &total[0], &seen, given[0], 0, 0);
+    glm_add_odds(&total[0], shares.mine, shares.rest);
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       if (v < t->predictors) residual[v] = (glm_pair)(glm_share_slope(&shares, seen.y, v));
     }
@@ -153,44 +158,53 @@ SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_o
   }
 }
 
-/* The sums of the lanes make the predictors of the tile, those the residuals in local memory; what
- * the value needs stays in `seen`. All work-items of the group. */
+/* The lanes' parts to the tile's residuals in local memory, a work-item a predictor. */
 SCL_INLINE_BARRIER void glm_link_tile(const glm_task *t, glm_totals *total, glm_own given,
-                                      double intercept, const glm_seat *at, glm_seen *seen,
-                                      const glm_pair *eta, __local double *pool,
+                                      const glm_seat *at, glm_seen *seen, __local double *pool,
                                       __local double *residual) {
   const int there = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
-  double slope = 0.0;
+  double intercept = 0.0, slope = 0.0;
   glm_own own = given;
+  if (there) intercept = glm_intercept(t, at->v, seen->row);
   if (there && at->slope >= 0) own = glm_own_here(t, given, at->v, seen->row, seen->y);
-  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    *(__local glm_pair *)(pool + at->lane * GLM_CELLS + v * GLM_ROWS + GLM_WIDTH * at->row_lane) =
-        eta[v];
-  }
   barrier(CLK_LOCAL_MEM_FENCE);
-  seen->eta = glm_sum_lanes(pool, at->item, at->cell);
-  if (there) seen->eta += glm_intercept(t, intercept, at->v, seen->row);
-  if (GLM_COUPLED) {
-    if (at->slope >= 0) residual[at->slope] = seen->eta;
-    barrier(CLK_LOCAL_MEM_FENCE);
+  __local const double *parts = glm_fold_lanes(pool, at->item);
+  if (there) seen->eta = glm_sum_lanes(parts, at->cell) + intercept;
+  if (at->slope >= 0) {
     if (there) {
-      double predictor[GLM_PREDICTORS];
-      SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-        predictor[v] = residual[v * GLM_ROWS + at->slope % GLM_ROWS];
-      }
-      const glm_shares shares = glm_share(seen->y, predictor, t->predictors);
-      slope = glm_share_slope(&shares, seen->y, at->v);
-      seen->eta = shares.mine;
-      seen->rest = shares.rest;
+      slope = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own).d_eta;
+      glm_add_slope(t, total, slope, at->v, seen->row);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  } else if (there && at->slope >= 0) {
-    slope = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own).d_eta;
+    residual[at->slope] = slope;
   }
-  if (there && at->slope >= 0) glm_add_slope(t, total, slope, at->v, seen->row);
-  if (at->slope >= 0) residual[at->slope] = slope;
   if (!there || at->value < 0) seen->row = GLM_NO_ROW;
   barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* The same of a coupled family: a work-item a row, for all of its classes. */
+SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seat *at,
+                                         glm_seen *seen, __local double *pool,
+                                         __local double *residual) {
+  const int there = seen->row < t->n;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  __local const double *parts = glm_fold_lanes(pool, at->item);
+  if (at->value >= 0) {
+    double predictor[GLM_PREDICTORS];
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      predictor[v] = glm_sum_lanes(parts, v * GLM_ROWS + at->row) + t->intercept[v];
+    }
+    const glm_shares shares = glm_share(seen->y, predictor, t->predictors);
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      const double slope = glm_share_slope(&shares, seen->y, v);
+      residual[v * GLM_ROWS + at->row] = there && v < t->predictors ? slope : 0.0;
+    }
+    seen->eta = shares.mine;
+    seen->rest = shares.rest;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (there && at->slope >= 0 && at->v < t->predictors)
+    glm_add_slope(t, total, residual[at->slope], at->v, seen->row);
+  if (!there || at->value < 0) seen->row = GLM_NO_ROW;
 }
 
 /* ---- the sums of the group -------------------------------------------------------------------- */
@@ -248,8 +262,8 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   __local double pool[GLM_POOL] __attribute__((aligned(16)));
   /* Of predictor v in row r: at v * GLM_ROWS + r. */
   __local double residual[GLM_ALONE ? 1 : GLM_CELLS] __attribute__((aligned(16)));
-  /* Beta, the predictors of a column side by side; 0 past the last column. */
-  __local double weight[GLM_SLOTS * GLM_PREDICTORS] __attribute__((aligned(32)));
+  /* Beta, the predictors of a column side by side, 0 past the last column; then alpha. */
+  __local double weight[(GLM_SLOTS + 1) * GLM_PREDICTORS] __attribute__((aligned(32)));
 #if GLM_FINISH
   __local int is_last;
 #endif
@@ -259,7 +273,8 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   const int item = at.item, lane = at.lane;
   glm_task t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
                 .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
-                .residuals = residuals, .slopes = slopes};
+                .residuals = residuals, .slopes = slopes,
+                .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
   t.owns = work + 1;
   t.alpha = t.owns + owns * vectors;
   __global const double *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
@@ -268,12 +283,11 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
 
   glm_totals total[GLM_LINKS];
   glm_own given[GLM_LINKS];
-  double intercept[GLM_LINKS], sum[GLM_PREDICTORS][GLM_SUMS];
+  double sum[GLM_PREDICTORS][GLM_SUMS];
   glm_pair kept[GLM_COLUMNS], eta[GLM_PREDICTORS], pair[GLM_PREDICTORS];
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at.v + i, 0, predictors - 1);
     total[i] = glm_no_totals();
-    intercept[i] = t.alpha[v]; /* of a row alpha: not used */
     given[i] = glm_own_none();
     if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
       given[i] = glm_own_given(t.owns + 3 * v);
@@ -288,9 +302,12 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   uint first = group * GLM_ROWS;
   glm_seen seen = {.row = GLM_NO_ROW}, next = glm_observe(&t, first + at.row);
   if (GLM_AHEAD) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, lane, p);
-  for (int i = item; i < GLM_SLOTS * GLM_PREDICTORS; i += GLM_ITEMS) {
+  for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
-    weight[i] = c < p && v < predictors ? beta[(long)v * p + c] : 0.0;
+    double w = 0.0;
+    if (v < predictors && c < p) w = beta[(long)v * p + c];
+    if (v < predictors && c == GLM_SLOTS) w = t.alpha[v]; /* of a row alpha: not used */
+    weight[i] = w;
   }
   if (GLM_OWN == SCL_GLM_CUTS) {
     for (int i = item; i < own_sums * GLM_CELLS; i += GLM_ITEMS) by_cut[i] = 0.0;
@@ -300,17 +317,25 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   for (; first < rows_end; first += stride) {
     const uint row = first + GLM_WIDTH * at.row_lane;
     if (!GLM_AHEAD) glm_load(kept, x + min(row, last), step, lane, p);
-    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], at.v, at.value);
+    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
     seen = next;
     next = glm_observe(&t, seen.row + stride);
     if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
     glm_predict(kept, weight, lane, eta);
 #if GLM_ALONE
-    glm_link_alone(&t, total, given, intercept, seen, item, eta, pair);
+    glm_link_alone(&t, total, given, seen, item, eta, pair);
 #else
-    glm_link_tile(&t, &total[0], given[0], intercept[0], &at, &seen, eta, pool, residual);
+    const int pair_at = GLM_WIDTH * at.row_lane;
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + GLM_WIDTH * at.row_lane);
+      *(__local glm_pair *)(pool + (lane * GLM_PREDICTORS + v) * GLM_ROWS + pair_at) = eta[v];
+    }
+    if (GLM_COUPLED) {
+      glm_link_classes(&t, &total[0], &at, &seen, pool, residual);
+    } else {
+      glm_link_tile(&t, &total[0], given[0], &at, &seen, pool, residual);
+    }
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + pair_at);
     }
 #endif
     const int more = GLM_AHEAD && first + stride < rows_end;
@@ -321,7 +346,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
       glm_load(kept, x_next, step, lane, p);
     }
   }
-  if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], at.v, at.value);
+  if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
 
   glm_write_sums(&t, total, sum, &at, pool, work + partials + group, groups);
 #if GLM_FINISH

@@ -80,13 +80,14 @@ enum {
   GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
   GLM_OWN = GLM_FAMILY_OWN(GLM_ID),
   /* One logarithm for many terms takes registers that other layouts do not have. */
-  GLM_PRODUCT = GLM_FAMILY_ODDS(GLM_ID) && (GLM_PREDICTORS > 1 || GLM_AHEAD)
+  GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && (GLM_PREDICTORS > 1 || GLM_AHEAD)
 };
 
 /* What all work-items know: arrays, sizes and where row-wise results go (glm_pass.cl). */
 typedef struct {
   __global const double *y, *owns, *alpha, *row_own;
   __global double *work;
+  __local const double *intercept; /* alpha, unless it is by row */
   __local double *by_cut;
   int y_ld;
   uint n;
@@ -145,8 +146,8 @@ SCL_INLINE glm_seen glm_observe(const glm_task *t, uint row) {
   return seen;
 }
 
-SCL_INLINE double glm_intercept(const glm_task *t, double of_all, int v, uint row) {
-  return t->flags & GLM_ROW_ALPHA ? t->alpha[(long)v * t->n + row] : of_all;
+SCL_INLINE double glm_intercept(const glm_task *t, int v, uint row) {
+  return t->flags & GLM_ROW_ALPHA ? t->alpha[(long)v * t->n + row] : t->intercept[v];
 }
 
 /* The classes of an observation of a coupled family, in registers: exponentials of the predictors
@@ -195,22 +196,27 @@ typedef struct {
   int value, own, alpha, beta;
 } glm_rows;
 
-/* The sum of the lanes' parts of predictor `cell` of the tile; -1: none. */
-SCL_INLINE_BARRIER double glm_sum_lanes(__local double *pool, int item, int cell) {
-  double eta = 0.0;
+/* The lanes' parts of the tile's predictors, or GLM_STEPS sums of GLM_STEP of them each: part l of
+ * cell c at l * GLM_CELLS + c of what is given. All work-items of the group, after a barrier. */
+SCL_INLINE_BARRIER __local const double *glm_fold_lanes(__local double *pool, int item) {
 #if GLM_STEP > 1
+  __local double *folded = pool + GLM_LANES * GLM_CELLS;
   for (int i = item; i < GLM_STEPS * GLM_CELLS; i += GLM_ITEMS) {
     const int first = i / GLM_CELLS * GLM_STEP * GLM_CELLS + i % GLM_CELLS;
     double part = 0.0;
     SCL_UNROLL for (int l = 0; l < GLM_STEP; l++) part += pool[first + l * GLM_CELLS];
-    pool[GLM_LANES * GLM_CELLS + i] = part;
+    folded[i] = part;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  pool += GLM_LANES * GLM_CELLS;
+  return folded;
+#else
+  return pool;
 #endif
-  if (cell >= 0) {
-    SCL_UNROLL for (int l = 0; l < GLM_STEPS; l++) eta += pool[l * GLM_CELLS + cell];
-  }
+}
+
+SCL_INLINE double glm_sum_lanes(__local const double *parts, int cell) {
+  double eta = 0.0;
+  SCL_UNROLL for (int l = 0; l < GLM_STEPS; l++) eta += parts[l * GLM_CELLS + cell];
   return eta;
 }
 
