@@ -27,7 +27,7 @@ static const char *const reduction_name[SCL_REDUCE_COUNT] = {
 static scl_status find_name(SEXP name, const char *const *table, int count, int *out) {
   const char *text = CHAR(STRING_ELT(name, 0));
   for (int i = 0; i < count; i++) {
-    if (strcmp(table[i], text) == 0) {
+    if (table[i] != NULL && strcmp(table[i], text) == 0) { /* NULL: of another kind */
       *out = i;
       return SCL_OK;
     }
