@@ -8,3 +8,9 @@ setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames
 #' @rdname clArray
 #' @export
 setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list"))
+
+# What functions given to cl_map() and cl_reduce() are called with (R/element.R).
+setClass("clElement", slots = c(all = "clMatrix"))
+
+# Classes of the arguments of pmin() and pmax(): R dispatches on "..." only if all are of one class.
+setClassUnion("clOperand", c("clMatrix", "clElement", "numeric", "logical", "matrix"))

@@ -1,11 +1,14 @@
-# Elementwise arithmetic and reductions of clMatrix: R's group generics.
+# Elementwise arithmetic of clMatrix: R's operators and mathematical functions. All of it is lazy:
+# an operation makes a node of a graph (src/scl_expr.h) and returns.
 
 #' Arithmetic of device matrices
 #'
-#' Operators, mathematical functions and summaries of base R, done where the matrix is. One operand
-#' may be a base R matrix of the same shape, which is copied beside the other, or a vector, which
-#' recycles as in base R: a number meets every element, a vector as long as there are rows meets
-#' every column. A `clMatrix` of one column does so too, there being no device vectors.
+#' Operators and mathematical functions of base R, done where the matrix is. They are lazy: an
+#' operation returns at once, and whatever needs numbers runs one kernel for all that led to them
+#' (see [lazy]). One operand may be a base R matrix of the same shape, which is copied beside the
+#' other, or a vector, which recycles as in base R: a number meets every element, a vector as long
+#' as there are rows meets every column. There being no device vectors, a `clMatrix` of one column
+#' meets every column too, one of one row every row, and one of one element every element.
 #'
 #' Numbers are doubles throughout. Comparisons and logic (`==`, `<`, `&`, `!`, ...) give 1 and 0,
 #' and `NA` where base R gives `NA`; `as.matrix(x > 0) != 0` is a logical matrix. `NA` may come back
@@ -14,65 +17,60 @@
 #'
 #' `gamma()`, `lgamma()`, `digamma()`, `trigamma()`, `cospi()` and the like, `signif()`, `round()`
 #' to other than whole numbers, and the cumulative functions, which give a base R vector, are
-#' computed on a copy on the host. Sums are pairwise or in a fixed tree: equal bits run after run,
-#' though not to the last bit those of base R.
+#' computed on a copy on the host.
 #'
 #' @param e1,e2,x operands; at least one is a [clMatrix].
 #' @param digits,base,... as for the function of base R.
-#' @param na.rm whether missing values are left out.
-#' @param dims must be 1.
-#' @param trim must be 0.
-#' @return Operators and functions: a `clMatrix`. `sum()`, `prod()`, `min()`, `max()`, `mean()`: a
-#'   number; `range()` two; `any()`, `all()`: a logical; `rowSums()` and the like: a base R vector.
+#' @return A `clMatrix`.
 #' @section Errors:
 #' `statcl_error_argument` for operands that are not numeric or do not conform, or that live on
 #' different devices.
+#' @seealso [clMatrix-reductions] for sums, means and the like; [cl_ifelse()]; [cl_map()].
 #' @name clMatrix-arith
+#' @eval operator_aliases()
+#' @rawNamespace exportMethods("+", "-", "*", "/", "^", "%%", "%/%", "==", "!=", "<", ">", "<=",
+#'   ">=", "&", "|", "!")
 #' @examples
 #' x <- as_cl(matrix(1:6, 2))
 #' x^2 + 1
-#' exp(-x / 2)
-#' x - rowMeans(x)
+#' as.matrix(exp(-x / 2))
+#' as.matrix(x - rowMeans(x))
 #' sum(x > 2)
-#' range(x)
 NULL
 
-# ---- operators ----------------------------------------------------------------------------------
-
-# The names that elementwise.def gives the operators.
-operators <- c(`+` = "add", `-` = "sub", `*` = "mul", `/` = "div", `^` = "pow", `%%` = "mod",
-               `%/%` = "intdiv", `==` = "eq", `!=` = "ne", `<` = "lt", `>` = "gt", `<=` = "le",
-               `>=` = "ge", `&` = "and", `|` = "or")
-
-binary <- function(op, e1, e2) {
-  if (identical(op, "^") && is_number(e2) && e2 == 2) return(unary("square", e1))
-  dim1 <- matrix_dim(e1)
-  dim2 <- matrix_dim(e2)
-  # A column meets every column of the other operand, whose dimensions count then.
-  dim <- if (is.null(dim1) || (is_column(e1) && !is.null(dim2))) dim2 else dim1
-  names <- if (identical(dim1, dim)) names_of(e1)
-  if (is.null(names) && identical(dim2, dim)) names <- names_of(e2)
-  value(.Call(r_arith_binary, operators[[op]], arith_operand(e1, dim, "e1"),
-              arith_operand(e2, dim, "e2")), NULL, names)
-}
-
-is_column <- function(x) is_cl(x) && x@Dim[2L] == 1L
+# ---- operands -----------------------------------------------------------------------------------
 
 # Dimensions of a matrix, NULL for all else.
-matrix_dim <- function(x) if (length(dim(x)) == 2L) dim(x)
+matrix_dim <- function(x) if (is_cl(x)) x@Dim else if (length(dim(x)) == 2L) dim(x)
 
 is_number <- function(x) {
   is.numeric(x) && !is_cl(x) && length(x) == 1L && is.null(dim(x)) && !is.na(x)
 }
 
-# An operand of an operator whose result has dimensions `dim`: a handle, a number, or a base matrix
-# of that shape or one column of it. Vectors recycle as in base R.
-arith_operand <- function(x, dim, argument) {
-  if (is_cl(x)) {
-    column <- x@Dim[1L] == dim[1L] && x@Dim[2L] == 1L
-    if (!column && !identical(x@Dim, dim)) refuse_shape(argument, base::dim(x), dim)
-    return(x@handle)
+# The shape of an operation on these operands, at least one a matrix: on each side the one number
+# other than 1 that occurs. `arguments` names them. Matrices of base R are not repeated.
+common_dim <- function(operands, arguments) {
+  dim <- NULL
+  fixed <- FALSE
+  for (i in seq_along(operands)) {
+    x <- operands[[i]]
+    own <- matrix_dim(x)
+    if (is.null(own)) next
+    if (!is.null(dim) && !identical(own, dim)) {
+      fits <- own == dim | (own == 1L & is_cl(x)) | (dim == 1L & !fixed)
+      if (!all(fits)) refuse_shape(arguments[i], own, dim)
+      own <- ifelse(own == 1L, dim, own)
+    }
+    dim <- own
+    fixed <- fixed || !is_cl(x)
   }
+  dim
+}
+
+# An operand of an operation whose result has dimensions `dim`, as the entries take it: a handle, a
+# number, or a base matrix of that shape or one column of it. Vectors recycle as in base R.
+arith_operand <- function(x, dim, argument) {
+  if (is_cl(x)) return(spread(x, dim))
   if (is.character(x) || !is.null(base::dim(x))) x <- check_numeric(x, argument)
   if (!is.null(base::dim(x))) {
     if (!identical(base::dim(x), dim)) refuse_shape(argument, base::dim(x), dim)
@@ -89,61 +87,78 @@ arith_operand <- function(x, dim, argument) {
   matrix(rep_len(x, size), dim[1L], dim[2L])
 }
 
+# The handle of x, its one row or one element repeated; a column meets every column by itself.
+spread <- function(x, dim) {
+  if (identical(x@Dim, dim) || (x@Dim[1L] == dim[1L] && x@Dim[2L] == 1L)) return(x@handle)
+  .Call(r_expr_broadcast, x@handle, dim[1L], dim[2L])
+}
+
 refuse_shape <- function(argument, have, want) {
   abort_argument(argument, sprintf("non-conformable: '%s' is %s, the other operand %s", argument,
                                    paste(have, collapse = " x "), paste(want, collapse = " x ")))
 }
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Arith", signature("clMatrix", "ANY"), function(e1, e2) binary(.Generic, e1, e2))
+# Names of the result: of the first operand of its shape that has any.
+common_names <- function(operands, dim) {
+  for (x in operands) {
+    if (identical(matrix_dim(x), dim)) {
+      names <- names_of(x)
+      if (!is.null(names)) return(names)
+    }
+  }
+}
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Arith", signature("ANY", "clMatrix"), function(e1, e2) binary(.Generic, e1, e2))
+# ---- operators ----------------------------------------------------------------------------------
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Arith", signature("clMatrix", "clMatrix"), function(e1, e2) binary(.Generic, e1, e2))
+# The names that elementwise.def gives the operators.
+operators <- c(`+` = "add", `-` = "sub", `*` = "mul", `/` = "div", `^` = "pow", `%%` = "mod",
+               `%/%` = "intdiv", `==` = "eq", `!=` = "ne", `<` = "lt", `>` = "gt", `<=` = "le",
+               `>=` = "ge", `&` = "and", `|` = "or")
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Arith", signature("clMatrix", "missing"), function(e1, e2) {
-  switch(.Generic, `-` = unary("neg", e1), `+` = e1,
-         abort_argument("e2", sprintf("'%s' needs two operands", .Generic)))
-})
+# Any operands; `op` is a name of elementwise.def.
+binary <- function(op, e1, e2, arguments = c("e1", "e2")) {
+  if (op == "pow" && is_number(e2) && e2 == 2) return(unary("square", e1))
+  operands <- list(e1, e2)
+  dim <- common_dim(operands, arguments)
+  # Both, as the rows and columns of an outer operation, may have to be repeated.
+  value(.Call(r_expr_binary, op, arith_operand(e1, dim, arguments[1L]),
+              arith_operand(e2, dim, arguments[2L])), NULL, common_names(operands, dim))
+}
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Compare", signature("clMatrix", "ANY"), function(e1, e2) binary(.Generic, e1, e2))
+# A method for each operator and not for the group: finding it takes a third of the time. What is
+# usual, matrices of one shape and numbers, is done by the entry; it gives NULL for all else.
+operator_method <- function(op) {
+  force(op)
+  function(e1, e2) {
+    result <- .Call(r_lazy_binary, op, e1, e2)
+    if (is.null(result)) binary(op, e1, e2) else result
+  }
+}
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Compare", signature("ANY", "clMatrix"), function(e1, e2) binary(.Generic, e1, e2))
+operator_signatures <- list(c("clMatrix", "clMatrix"), c("clMatrix", "ANY"), c("ANY", "clMatrix"))
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Compare", signature("clMatrix", "clMatrix"), function(e1, e2) binary(.Generic, e1, e2))
+for (name in names(operators)) {
+  for (classes in operator_signatures) setMethod(name, classes, operator_method(operators[[name]]))
+}
+rm(name, classes)
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Logic", signature("clMatrix", "ANY"), function(e1, e2) binary(.Generic, e1, e2))
+# For the help page.
+operator_aliases <- function() {
+  pairs <- vapply(operator_signatures, paste, "", collapse = ",")
+  names <- outer(c(names(operators)), pairs, paste, sep = ",")
+  names <- c(names, "-,clMatrix,missing", "+,clMatrix,missing", "!,clMatrix")
+  paste0("@aliases ", names, "-method")
+}
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Logic", signature("ANY", "clMatrix"), function(e1, e2) binary(.Generic, e1, e2))
+setMethod("-", signature("clMatrix", "missing"), function(e1, e2) unary("neg", e1))
 
-#' @rdname clMatrix-arith
-#' @export
-setMethod("Logic", signature("clMatrix", "clMatrix"), function(e1, e2) binary(.Generic, e1, e2))
+setMethod("+", signature("clMatrix", "missing"), function(e1, e2) e1)
 
-#' @rdname clMatrix-arith
-#' @export
 setMethod("!", "clMatrix", function(x) unary("not", x))
 
 # ---- functions ----------------------------------------------------------------------------------
 
-unary <- function(op, x) value(.Call(r_arith_unary, op, x@handle), NULL, x@Dimnames)
+unary <- function(op, x) .Call(r_lazy_unary, op, x)
 
 # Members of Math that elementwise.def has under the same name.
 device_functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log1p",
@@ -158,6 +173,17 @@ setMethod("Math", "clMatrix", function(x) {
   if (is.null(dim(result))) result else like(result, x)
 })
 
+# The usual ones by themselves, as the operators.
+function_method <- function(op) {
+  force(op)
+  function(x) .Call(r_lazy_unary, op, x)
+}
+
+for (name in setdiff(device_functions, "trunc")) {
+  setMethod(name, "clMatrix", function_method(name))
+}
+rm(name)
+
 #' @rdname clMatrix-arith
 #' @export
 setMethod("trunc", "clMatrix", function(x, ...) unary("trunc", x))
@@ -169,7 +195,7 @@ setMethod("log", "clMatrix", function(x, base = exp(1), ...) {
   base <- check_number(base, "base", 0)
   if (base == 2) return(unary("log2", x))
   if (base == 10) return(unary("log10", x))
-  binary("/", unary("log", x), log(base))
+  binary("div", unary("log", x), log(base))
 })
 
 #' @rdname clMatrix-arith
@@ -185,106 +211,60 @@ setMethod("signif", "clMatrix", function(x, digits = 6) {
   like(signif(as.matrix(x), check_number(digits, "digits")), x)
 })
 
-# ---- reductions ---------------------------------------------------------------------------------
+#' @rdname clMatrix-arith
+#' @export
+setMethod("is.na", "clMatrix", function(x) unary("is_nan", x))
 
-reduce <- function(op, x) .Call(r_arith_reduce, op, x@handle, NULL)
+#' @rdname clMatrix-arith
+#' @export
+setMethod("is.nan", "clMatrix", function(x) unary("is_nan", x))
 
-# x with `number` in the place of missing values.
-without_na <- function(x, number) value(.Call(r_arith_binary, "fill_nan", x@handle, number))
+#' @rdname clMatrix-arith
+#' @export
+setMethod("is.finite", "clMatrix", function(x) unary("is_finite", x))
 
-# One operand of a summary, reduced to the value that stands for it in base R's function.
-summary_part <- function(name, x, na.rm) {
-  if (!is_cl(x)) {
-    x <- check_numeric(x, "...")
-    return(if (na.rm) x[!is.na(x)] else x)
-  }
-  if (name %in% c("any", "all")) {
-    missing <- reduce("count_nan", x)
-    true <- reduce("count_true", x)
-    false <- length(x) - missing - true
-    return(c(if (true > 0) TRUE, if (false > 0) FALSE, if (missing > 0 && !na.rm) NA))
-  }
-  if (na.rm) {
-    missing <- reduce("count_nan", x)
-    if (missing == length(x)) return(numeric())
-    if (missing > 0) x <- without_na(x, c(sum = 0, prod = 1, min = Inf, max = -Inf)[[name]])
-  }
-  if (length(x) == 0L) numeric() else reduce(name, x)
+#' @rdname clMatrix-arith
+#' @export
+setMethod("is.infinite", "clMatrix", function(x) unary("is_infinite", x))
+
+#' Functions of statistics that base R has no generics for
+#'
+#' `cl_inv_logit(x)` is `1 / (1 + exp(-x))`, as [plogis()]; `cl_log1p_exp(x)` is `log(1 + exp(x))`;
+#' both are exact in both tails. `cl_atan2(y, x)` is [atan2()]. They are lazy ([lazy]) and may be
+#' used in the functions of [cl_map()] and [cl_reduce()].
+#'
+#' @param x,y clMatrix objects; or base R matrices, vectors, numbers.
+#' @return A `clMatrix`, or a base R value if all arguments are base R.
+#' @section Errors:
+#' `statcl_error_argument` for arguments that are not numeric or do not conform.
+#' @export
+#' @examples
+#' x <- as_cl(matrix(c(-800, 0, 800), 1))
+#' as.matrix(cl_inv_logit(x))
+#' as.matrix(cl_log1p_exp(x))
+#' # a log likelihood in one kernel
+#' y <- as_cl(matrix(c(0, 1, 1), 1))
+#' sum(y * x - cl_log1p_exp(x))
+cl_inv_logit <- function(x) {
+  own_function("inv_logit", x, function(x) stats::plogis(x))
 }
 
-#' @rdname clMatrix-arith
+#' @rdname cl_inv_logit
 #' @export
-setMethod("Summary", "clMatrix", function(x, ..., na.rm = FALSE) {
-  summarize(.Generic, list(x, ...), check_flag(na.rm, "na.rm"))
-})
-
-summarize <- function(name, operands, na.rm) {
-  if (name == "range") {
-    return(c(summarize("min", operands, na.rm), summarize("max", operands, na.rm)))
-  }
-  # Not na.rm again: a sum that is NaN because of infinities is the result.
-  do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)))
+cl_log1p_exp <- function(x) {
+  own_function("log1p_exp", x, function(x) pmax(x, 0) + log1p(exp(-abs(x))))
 }
 
-#' @rdname clMatrix-arith
-#' @export
-mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
-  if (check_number(trim, "trim") != 0) {
-    abort_argument("trim", "'trim' must be 0 for a clMatrix: use mean(as.vector(x), trim = )")
-  }
-  n <- length(x)
-  if (check_flag(na.rm, "na.rm")) n <- n - reduce("count_nan", x)
-  if (n == 0) return(NaN)
-  sum(x, na.rm = na.rm) / n
+own_function <- function(op, x, plain) {
+  if (is_cl(x)) return(unary(op, x))
+  if (is_element(x)) return(element_apply(op, list(x), "x"))
+  plain(check_numeric(x, "x"))
 }
 
-# Sums over columns (margin 1: a value for each row) or over rows, as products with ones.
-margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
-  if (check_number(dims, "dims") != 1) abort_argument("dims", "'dims' must be 1")
-  names <- x@Dimnames[[margin]]
-  other <- x@Dim[3L - margin]
-  counts <- other
-  sum_over <- function(x) {
-    ones <- matrix(1, other, 1L)
-    sums <- if (margin == 1L) .Call(r_matmul, x@handle, ones, -1L)
-            else .Call(r_crossprod, x@handle, ones, -1L)
-    as.vector(.Call(r_matrix_to_host, sums))
-  }
-  if (check_flag(na.rm, "na.rm")) {
-    if (average) counts <- sum_over(without_na(binary("==", x, x), 0))
-    x <- without_na(x, 0)
-  }
-  sums <- sum_over(x)
-  if (average) sums <- sums / counts
-  names(sums) <- names
-  sums
+#' @rdname cl_inv_logit
+#' @export
+cl_atan2 <- function(y, x) {
+  if (is_element(y) || is_element(x)) return(element_apply("atan2", list(y, x), c("y", "x")))
+  if (is_cl(y) || is_cl(x)) return(binary("atan2", y, x, c("y", "x")))
+  atan2(check_numeric(y, "y"), check_numeric(x, "x"))
 }
-
-setGeneric("rowSums")
-setGeneric("colSums")
-setGeneric("rowMeans")
-setGeneric("colMeans")
-
-#' @rdname clMatrix-arith
-#' @export
-setMethod("rowSums", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
-  margin_sums(x, 1L, na.rm, dims)
-})
-
-#' @rdname clMatrix-arith
-#' @export
-setMethod("colSums", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
-  margin_sums(x, 2L, na.rm, dims)
-})
-
-#' @rdname clMatrix-arith
-#' @export
-setMethod("rowMeans", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
-  margin_sums(x, 1L, na.rm, dims, average = TRUE)
-})
-
-#' @rdname clMatrix-arith
-#' @export
-setMethod("colMeans", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
-  margin_sums(x, 2L, na.rm, dims, average = TRUE)
-})

@@ -8,8 +8,9 @@
 #' matrix stays where `x` is. `x[i]` with one index (positions, a logical matrix, or a matrix of row
 #' and column numbers) reads those values.
 #'
-#' Replacement makes a new matrix; others that share the data keep their values. A contiguous block
-#' `x[i, j] <- value` is written on the device; other patterns go through the host.
+#' Replacement makes a new matrix; others that share the data keep their values. Blocks of
+#' consecutive rows and columns are lazy ([lazy]), to read as to replace, and `t(x)` is: they take
+#' part in the kernel of what they are used for. Other patterns of replacement go through the host.
 #'
 #' @param x a [clMatrix].
 #' @param i,j indices.
@@ -103,6 +104,11 @@ is_run <- function(index) {
   m <- if (is.null(rows)) x@Dim[1L] else length(rows)
   n <- if (is.null(columns)) x@Dim[2L] else length(columns)
   if (drop && (m == 1L || n == 1L)) return(fetch(x, rows, columns)[, , drop = TRUE])
+  if ((is.null(rows) || is_run(rows)) && (is.null(columns) || is_run(columns))) {
+    at <- c(if (is.null(rows)) 1L else rows[1L], if (is.null(columns)) 1L else columns[1L])
+    return(value(.Call(r_expr_part, x@handle, at[1L] - 1L, at[2L] - 1L, m, n), NULL,
+                 part_names(x, rows, columns)))
+  }
   value(.Call(r_matrix_select, x@handle, rows, columns, TRUE), NULL, part_names(x, rows, columns))
 }
 
@@ -159,8 +165,11 @@ plain_values <- function(x, i) {
     whole[rows, columns] <- if (is_cl(value)) as.matrix(value) else value
     return(like(whole, x, x@Dimnames))
   }
-  part <- if (is_cl(value)) value@handle else matrix(value, m, n)
-  value(.Call(r_matrix_with_part, x@handle, rows[1L], columns[1L], part), NULL, x@Dimnames)
+  part <- if (is_cl(value)) value@handle
+          else if (size > 1 && length(value) == 1L)
+            .Call(r_expr_broadcast, like(matrix(value), x)@handle, m, n)
+          else matrix(value, m, n)
+  value(.Call(r_expr_with_part, x@handle, rows[1L] - 1L, columns[1L] - 1L, part), NULL, x@Dimnames)
 }
 
 replace_values <- function(x, i, value) {
@@ -177,7 +186,7 @@ replace_values <- function(x, i, value) {
 #' @rdname clMatrix-index
 #' @export
 t.clMatrix <- function(x) {
-  value(.Call(r_matrix_copy, x@handle, 1L), NULL, x@Dimnames[2:1])
+  value(.Call(r_expr_transpose, x@handle), NULL, x@Dimnames[2:1])
 }
 
 #' @importFrom utils head tail str

@@ -4,8 +4,9 @@
 #' Printing and summaries of device matrices
 #'
 #' Printing shows one line on shape, view, size and place, and the first rows and columns, which are
-#' all that is fetched. A matrix whose data is gone (freed, restored from a file, forked) prints as
-#' well and says so.
+#' all that is fetched. Of a matrix that is not computed yet ([lazy]) it shows the shape and the
+#' pending expression, in which `x1`, `x2`, ... stand for matrices, and computes nothing. A matrix
+#' whose data is gone (freed, restored from a file, forked) prints as well and says so.
 #'
 #' `object.size()` cannot see the memory of a device: it gives the few bytes of the handle. The line
 #' printed and [cl_memory()] tell the bytes that the values take.
@@ -34,7 +35,7 @@ print.clMatrix <- function(x, ...) print_cl(x, ...)
 
 print_cl <- function(x, ...) {
   cat(format(x), "\n", sep = "")
-  if (nzchar(state_of(x)$state)) return(invisible(x))
+  if (nzchar(state_of(x)$state) || is_pending(x)) return(invisible(x))
   shown <- pmin(x@Dim, 6L)
   if (any(shown == 0L)) return(invisible(x))
   corner <- fetch(x, seq_len(shown[1L]), seq_len(shown[2L]))
@@ -50,6 +51,11 @@ print_cl <- function(x, ...) {
 # What C knows of the data: state ("" when usable), device, host, bytes.
 state_of <- function(x) .Call(r_matrix_info, x@handle)
 
+# What C knows of the expression: pending, nodes, depth, text. Computes nothing.
+pending_of <- function(x) .Call(r_expr_info, x@handle)
+
+is_pending <- function(x) pending_of(x)$pending
+
 #' @rdname clMatrix-print
 #' @export
 format.clMatrix <- function(x, ...) {
@@ -57,6 +63,8 @@ format.clMatrix <- function(x, ...) {
   view <- if (x@view == "general") "" else paste0(", ", x@view)
   place <- if (nzchar(info$state)) {
     info$state
+  } else if (is_pending(x)) {
+    paste("pending:", pending_of(x)$text)
   } else {
     sprintf("%s on %s", format_bytes(info$bytes), if (info$host) "the host" else info$device)
   }

@@ -11,6 +11,9 @@
 #' Triangular views save work: `%*%` of two lower triangular matrices is again one. Zeros that a
 #' view promises are skipped, even where the other operand is infinite or missing.
 #'
+#' A product of a `clMatrix` with one column is lazy ([lazy]): it runs in the kernel of the
+#' arithmetic that it leads to. The others are computed at once.
+#'
 #' With base R input the engine is chosen by size ([cl_thresholds()], entry `matmul`: the cube root
 #' of rows times columns times inner dimension).
 #'
@@ -30,8 +33,13 @@
 cl_matmul <- function(a, b) {
   pair <- product_operands(a, b, "a", "b", "matmul")
   dim <- product_dim(pair, 1L, 2L, 2L, 1L, "a", "b")
+  names <- product_names(a, 1L, b, 2L)
+  if (dim[2L] == 1 && is_cl(a)) {
+    b <- if (is_cl(b)) b else like(pair$y, a)
+    return(value(.Call(r_expr_matvec, a@handle, b@handle), NULL, names))
+  }
   where <- product_where(pair, dim)
-  value(.Call(r_matmul, pair$x, pair$y, where), NULL, product_names(a, 1L, b, 2L))
+  value(.Call(r_matmul, pair$x, pair$y, where), NULL, names)
 }
 
 #' @rdname cl_matmul

@@ -64,6 +64,9 @@ void r_text_free(SEXP owner);
 /* r_blas.c: hands R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
 
+/* r_lazy.c: looks up what its entries need often. */
+void r_lazy_init(void);
+
 /* r_throw.c: raises; does not return. */
 void r_throw(void);
 

@@ -35,6 +35,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);
   r_blas_set();
+  r_lazy_init();
   scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = interrupted});
 }
 

@@ -1,10 +1,11 @@
 /* .Call entries for kernels that a user writes (scl_kernel.h).
  *
  *   r_kernel_new(source, name, where)   two strings and a place in the device list; a handle
- *   r_kernel_run(kernel, args, writes, global, local)
- *       args: a list of matrix handles, doubles and integers; writes: a logical for each; local may
- *       be NULL. Matrices that are written are copied first. A list of handles, one for each of
- * them r_kernel_ld(x)                      leading dimension of a matrix */
+ *   r_kernel_run(kernel, args, global, local)
+ *       args: a list of doubles, integers, matrix handles (read), and two integers, rows and
+ *       columns, for each matrix that is written: matrices are immutable, so it is a new one, of
+ *       undefined contents before. A matrix is two arguments of the kernel, its first element and
+ *       its leading dimension. local may be NULL. A list of handles, of the matrices written. */
 #include "r_entries.h"
 #include "r_glue.h"
 
@@ -12,7 +13,6 @@
 
 #include "scl_engine.h"
 #include "scl_kernel.h"
-#include "scl_structure.h"
 
 static SEXP kernel_tag(void) {
   return Rf_install("statcl_kernel");
@@ -28,7 +28,7 @@ static void finalize_kernel(SEXP x) {
 
 static scl_status get_kernel(SEXP x, scl_kernel **out) {
   if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != kernel_tag()) {
-    return scl_fail_argument("kernel", "'kernel' is not made by cl_kernel()");
+    return scl_fail_argument("kernel", "'kernel' must be a kernel that was compiled before");
   }
   scl_kernel *kernel = R_ExternalPtrAddr(x);
   if (kernel == NULL) {
@@ -70,41 +70,53 @@ static scl_status get_sizes(SEXP x, const char *argument, int *dims, size_t *out
   return SCL_OK;
 }
 
-/* One argument; a matrix that is written becomes a copy, kept in *copy. */
-static scl_status get_argument(SEXP x, bool writes, scl_kernel_argument *arg, scl_mat **copy) {
-  if (r_is_handle(x)) {
-    scl_mat *m;
-    SCL_TRY(r_handle_get(x, "args", &m));
-    if (writes) {
-      SCL_TRY(scl_copy_as(SCL_COPY, m, copy));
-      m = *copy;
-      m->view = SCL_GENERAL; /* whatever it is afterwards */
-    }
-    *arg = (scl_kernel_argument){.kind = SCL_ARGUMENT_MATRIX, .matrix = m, .writes = writes};
-  } else if (TYPEOF(x) == INTSXP && XLENGTH(x) == 1) {
-    *arg = (scl_kernel_argument){.kind = SCL_ARGUMENT_INTEGER, .integer = INTEGER_RO(x)[0]};
-  } else if (TYPEOF(x) == REALSXP && XLENGTH(x) == 1) {
-    *arg = (scl_kernel_argument){.kind = SCL_ARGUMENT_DOUBLE, .number = REAL_RO(x)[0]};
-  } else {
-    return scl_fail_argument("args", "arguments are clMatrix objects, numbers and integers");
+/* Rows and columns of a matrix that is written. */
+static bool is_shape(SEXP x) {
+  return TYPEOF(x) == INTSXP && XLENGTH(x) == 2;
+}
+
+/* One of R's arguments as one or two of the kernel's, from arg[*count] on; a matrix that is written
+ * is made, in *made. */
+static scl_status get_argument(scl_context *ctx, SEXP x, scl_kernel_argument *arg, int *count,
+                               scl_mat **made) {
+  if (TYPEOF(x) == INTSXP && XLENGTH(x) == 1) {
+    arg[(*count)++] =
+        (scl_kernel_argument){.kind = SCL_ARGUMENT_INTEGER, .integer = Rf_asInteger(x)};
+    return SCL_OK;
   }
+  if (TYPEOF(x) == REALSXP && XLENGTH(x) == 1) {
+    arg[(*count)++] = (scl_kernel_argument){.kind = SCL_ARGUMENT_DOUBLE, .number = Rf_asReal(x)};
+    return SCL_OK;
+  }
+  scl_mat *m;
+  if (is_shape(x)) {
+    const int *size = INTEGER_RO(x);
+    if (size[0] < 1 || size[1] < 1) return scl_fail_argument("args", "a matrix without elements");
+    SCL_TRY(scl_mat_create(ctx, (size_t)size[0], (size_t)size[1], SCL_GENERAL, made));
+    m = *made;
+  } else {
+    SCL_TRY(r_handle_get(x, "args", &m));
+  }
+  arg[(*count)++] =
+      (scl_kernel_argument){.kind = SCL_ARGUMENT_MATRIX, .matrix = m, .writes = is_shape(x)};
+  const size_t ld = scl_mat_block(m).ld;
+  if (ld > INT32_MAX) return scl_fail_argument("args", "a matrix of too many rows");
+  arg[(*count)++] = (scl_kernel_argument){.kind = SCL_ARGUMENT_INTEGER, .integer = (int)ld};
   return SCL_OK;
 }
 
-SEXP r_kernel_run(SEXP kernel, SEXP args, SEXP writes, SEXP global, SEXP local) {
-  const int count = TYPEOF(args) == VECSXP ? (int)XLENGTH(args) : 0;
-  int written = 0, dims, local_dims;
-  const bool marked = TYPEOF(writes) == LGLSXP && XLENGTH(writes) == count;
-  for (int k = 0; marked && k < count; k++) written += LOGICAL_RO(writes)[k] == TRUE;
+SEXP r_kernel_run(SEXP kernel, SEXP args, SEXP global, SEXP local) {
+  const int given = TYPEOF(args) == VECSXP ? (int)XLENGTH(args) : 0;
+  int written = 0, count = 0, dims, local_dims;
+  for (int k = 0; k < given; k++) written += is_shape(VECTOR_ELT(args, k));
   SEXP result = PROTECT(Rf_allocVector(VECSXP, written));
   for (int k = 0; k < written; k++) SET_VECTOR_ELT(result, k, r_result_new(true, 0, 0));
   size_t range[3], group[3];
   scl_kernel *run;
   scl_status status;
-  scl_kernel_argument *arg = calloc((size_t)count + 1, sizeof *arg);
-  scl_mat **copy = calloc((size_t)count + 1, sizeof *copy);
-  if (arg == NULL || copy == NULL) SCL_GO(scl_fail_memory(sizeof *arg, 0, "arguments"));
-  if (!marked) SCL_GO(scl_fail_argument("writes", "'writes' must be a logical for each argument"));
+  scl_kernel_argument *arg = calloc(2 * (size_t)given + 1, sizeof *arg);
+  scl_mat **made = calloc((size_t)given + 1, sizeof *made);
+  if (arg == NULL || made == NULL) SCL_GO(scl_fail_memory(sizeof *arg, 0, "arguments"));
   SCL_GO(get_kernel(kernel, &run));
   SCL_GO(get_sizes(global, "global", &dims, range));
   if (local != R_NilValue) {
@@ -113,31 +125,17 @@ SEXP r_kernel_run(SEXP kernel, SEXP args, SEXP writes, SEXP global, SEXP local) 
       SCL_GO(scl_fail_argument("local", "'local' must be as long as 'global'"));
     }
   }
-  for (int k = 0; k < count; k++) {
-    SCL_GO(get_argument(VECTOR_ELT(args, k), LOGICAL_RO(writes)[k] == TRUE, &arg[k], &copy[k]));
-    if (LOGICAL_RO(writes)[k] == TRUE && copy[k] == NULL) {
-      SCL_GO(
-          scl_fail_argument("writes", "argument %d is no clMatrix: it cannot be written", k + 1));
-    }
+  for (int k = 0; k < given; k++) {
+    SCL_GO(get_argument(scl_kernel_context(run), VECTOR_ELT(args, k), arg, &count, &made[k]));
   }
   SCL_GO(scl_kernel_run(run, count, arg, dims, range, local != R_NilValue ? group : NULL));
-  for (int k = 0, r = 0; k < count; k++) {
-    if (copy[k] != NULL) SCL_GO(r_result_set(VECTOR_ELT(result, r++), &copy[k]));
+  for (int k = 0, r = 0; k < given; k++) {
+    if (made[k] != NULL) SCL_GO(r_result_set(VECTOR_ELT(result, r++), &made[k]));
   }
 done:
-  for (int k = 0; copy != NULL && k < count; k++) scl_mat_release(copy[k]);
-  free(copy);
+  for (int k = 0; made != NULL && k < given; k++) scl_mat_release(made[k]);
+  free(made);
   free(arg);
   UNPROTECT(1);
   return r_return(status, result);
-}
-
-SEXP r_kernel_ld(SEXP x) {
-  scl_mat *m = NULL;
-  scl_status status = r_handle_peek(x, "x", &m);
-  const double ld = status == SCL_OK
-                        ? (double)scl_mat_ld(scl_mat_context(m), scl_mat_nrow(m), scl_mat_ncol(m))
-                        : 0;
-  if (status != SCL_OK) return r_return(status, R_NilValue);
-  return Rf_ScalarReal(ld);
 }

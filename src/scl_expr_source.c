@@ -63,6 +63,10 @@ static void put_element(scl_writer *w, int k) {
   scl_put(w, "x%d[x%d_at", k, k);
   if (l->read == SCL_READ_COLUMN || l->read == SCL_READ_MATRIX) scl_put(w, " + i");
   if (l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED) scl_put(w, " + i * x%d_i", k);
+  if (w->p->n == 1) { /* j is 0 and has no name */
+    scl_put(w, "]");
+    return;
+  }
   if (l->read == SCL_READ_ACROSS) scl_put(w, " + j");
   const bool strided = l->read == SCL_READ_STRIDED && w->p->n > 1;
   if (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || strided) {

@@ -1,0 +1,115 @@
+# The class clElement: what the functions given to cl_map() and cl_reduce() are called with. It
+# stands for one element; operations on it make nodes of a graph, as those of a clMatrix do, on the
+# lazy matrix of all elements that it holds. No text of a function is read.
+
+clElement_prototype <- new("clElement")
+
+element <- function(matrix) {
+  x <- clElement_prototype
+  attr(x, "all") <- matrix
+  x
+}
+
+is_element <- function(x) isS4(x) && inherits(x, "clElement")
+
+# Whether x is a number as a traced function may use it.
+is_constant <- function(x) {
+  (is.numeric(x) || is.logical(x)) && !is.object(x) && length(x) == 1L && length(dim(x)) == 0L
+}
+
+# op(operands), a name of elementwise.def, on elements and numbers.
+element_apply <- function(op, operands, arguments) {
+  plain <- lapply(seq_along(operands), function(k) element_operand(operands[[k]], arguments[k]))
+  element(apply_op(op, plain, arguments))
+}
+
+element_operand <- function(x, argument) {
+  if (is_element(x)) return(x@all)
+  if (is_constant(x)) return(as.double(x))
+  what <- if (is_cl(x)) sprintf("a clMatrix of %d x %d", x@Dim[1L], x@Dim[2L]) else describe(x)
+  abort_argument(argument, sprintf(paste("'%s' is %s: in a function of elements operands are",
+                                         "elements and numbers; matrices are given as further",
+                                         "arguments"), argument, what))
+}
+
+refuse_operation <- function(name) {
+  abort_argument("f", sprintf("'%s' is not an operation on elements (?cl_map lists them)", name))
+}
+
+element_operator <- function(e1, e2) {
+  element_apply(operators[[.Generic]], list(e1, e2), c("e1", "e2"))
+}
+
+# Those with a clMatrix only refuse it, by name.
+for (classes in list(c("clElement", "ANY"), c("ANY", "clElement"), c("clElement", "clElement"),
+                     c("clElement", "clMatrix"), c("clMatrix", "clElement"))) {
+  setMethod("Ops", classes, element_operator)
+}
+rm(classes)
+
+setMethod("-", signature("clElement", "missing"), function(e1, e2) element(-e1@all))
+
+setMethod("+", signature("clElement", "missing"), function(e1, e2) e1)
+
+setMethod("!", "clElement", function(x) element(!x@all))
+
+setMethod("Math", "clElement", function(x) {
+  if (!.Generic %in% device_functions) refuse_operation(.Generic)
+  element(unary(.Generic, x@all))
+})
+
+setMethod("trunc", "clElement", function(x, ...) element(unary("trunc", x@all)))
+
+setMethod("log", "clElement", function(x, base = exp(1), ...) {
+  element(if (missing(base)) log(x@all) else log(x@all, base))
+})
+
+setMethod("round", "clElement", function(x, digits = 0) {
+  if (check_number(digits, "digits") != 0) refuse_operation("round() to decimals")
+  element(unary("round", x@all))
+})
+
+setMethod("is.na", "clElement", function(x) element(is.na(x@all)))
+
+setMethod("is.nan", "clElement", function(x) element(is.nan(x@all)))
+
+setMethod("is.finite", "clElement", function(x) element(is.finite(x@all)))
+
+setMethod("is.infinite", "clElement", function(x) element(is.infinite(x@all)))
+
+# An element is one number: the largest of two is that of the pair.
+setMethod("Summary", "clElement", function(x, ..., na.rm = FALSE) {
+  op <- c(sum = "add", prod = "mul", min = "pmin", max = "pmax", any = "or", all = "and")[.Generic]
+  if (is.na(op)) refuse_operation(.Generic)
+  if (check_flag(na.rm, "na.rm")) refuse_operation(paste0(.Generic, "(na.rm = TRUE)"))
+  Reduce(function(a, b) element_apply(op, list(a, b), c("...", "...")), list(x, ...))
+})
+
+# ---- what an element is not ---------------------------------------------------------------------
+
+needs_choice <- function(what) {
+  abort_argument("f", paste(what, "needs a value, and an element has none: use cl_ifelse(test,",
+                            "yes, no) where the choice depends on the data"))
+}
+
+coercion_method <- function(name) {
+  force(name)
+  function(x, ...) needs_choice(paste0(name, "()"))
+}
+
+for (name in c("as.logical", "as.numeric", "as.integer", "as.character")) {
+  setMethod(name, "clElement", coercion_method(name))
+}
+rm(name)
+
+setAs("clElement", "logical", function(from) needs_choice("ifelse()"))
+
+setMethod("[", "clElement", function(x, i, j, ..., drop = TRUE) refuse_operation("["))
+
+setMethod("[[", "clElement", function(x, i, j, ...) refuse_operation("[["))
+
+setMethod("length", "clElement", function(x) 1L)
+
+setMethod("show", "clElement", function(object) {
+  cat("<an element of ", format(object@all), ">\n", sep = "")
+})

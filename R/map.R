@@ -1,0 +1,244 @@
+# cl_map() and cl_reduce(): functions of the user's own, traced by calling them once.
+
+#' Apply a function of one's own to every element
+#'
+#' `cl_map(f, x, y)` computes `f(x[i, j], y[i, j])` for all `i` and `j` in one kernel. `f` is an R
+#' function, called *once*, with values that stand for one element of each matrix; the operations
+#' that it does to them are noted and become the kernel. So closures, constants, and functions that
+#' `f` calls all work, and a loop of a fixed number of turns is written out. What depends on data
+#' cannot be decided by `if`, `while`, `&&` or `||`: use [cl_ifelse()], `&`, `|`.
+#'
+#' If `f` has arguments named `i` or `j` besides those for the matrices, they are the row and column
+#' numbers. Of matrices with one row, one column or one element, that one meets all of the others;
+#' base R vectors are columns.
+#'
+#' Operations on elements: the operators of [clMatrix-arith]; `abs`, `sign`, `sqrt`, `ceiling`,
+#' `floor`, `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the
+#' trigonometric and hyperbolic functions and their inverses; `min`, `max`, `sum`, `prod`, `any`,
+#' `all` of an element and what else is given, `pmin`, `pmax`; `is.na`, `is.nan`, `is.finite`,
+#' `is.infinite`; [cl_ifelse()].
+#'
+#' @param f an R function of as many elements as there are matrices, and perhaps of `i` and `j`. It
+#'   gives an element, a number, or a list of these.
+#' @param ... clMatrix objects, base R matrices, vectors or numbers of one shape, or with one row or
+#'   column; names are matched with the arguments of `f`.
+#' @return A lazy `clMatrix` ([lazy]) if any of the matrices is one; else a base R matrix, or a
+#'   vector if all are vectors. A list of these if `f` gives a list: from one kernel where the
+#'   values are needed at once, as base R values are, or by [cl_eval()].
+#' @section Errors:
+#' `statcl_error_argument` if `f` decides on data (the message names [cl_ifelse()]), uses an
+#' operation that elements do not have (the message names it), or gives something else; and for
+#' matrices that do not conform.
+#' @export
+#' @examples
+#' x <- matrix(c(-1, 0.5, 2, 3), 2)
+#' cl_map(function(x) cl_ifelse(x > 1, 1 + log(x), x), x)
+#' huber <- function(r, k) cl_ifelse(abs(r) <= k, r^2 / 2, k * (abs(r) - k / 2))
+#' cl_map(function(x, y) huber(x - y, k = 1.5), x, 1)
+#' cl_map(function(x, i, j) x * (i == j), as_cl(x))
+cl_map <- function(f, ...) {
+  operands <- list(...)
+  if (length(operands) == 0L) abort_argument("...", "there is no matrix to map over")
+  inputs <- trace_inputs(operands, rep_len("...", length(operands)))
+  result <- trace_call(check_function(f, "f"), inputs, "f")
+  if (!is.list(result)) return(trace_output(result, inputs, "f"))
+  matrices <- lapply(result, trace_matrix, inputs, "f")
+  if (inputs$base) force_all(matrices)
+  lapply(matrices, trace_finish, inputs)
+}
+
+#' Reduce by a function of one's own
+#'
+#' `cl_reduce()` combines the elements of a matrix, or of each row or column, after mapping them,
+#' in one kernel: `cl_reduce(x, map = function(x) x^2)` is a sum of squares. All of the functions
+#' are called once, with values that stand for one element, as in [cl_map()].
+#'
+#' Elements are combined in a fixed order, the same for each run, but not from first to last: so
+#' `combine(u, v)` has to be associative, and commutative, and `combine(identity, v)` has to be `v`.
+#'
+#' @param x a clMatrix, or a base R matrix or vector.
+#' @param map a function of an element of `x`, of one of each of `...`, and perhaps of `i` and `j`,
+#'   the row and column numbers; `NULL` for the elements of `x` themselves.
+#' @param combine a function of two values: `function(u, v) u + v`, or the name of one of R's
+#'   (`"+"`, `"*"`, `"max"`, `"min"`).
+#' @param identity the number with which combining starts; the value where there is no element.
+#' @param finalize a function of the combined value, or `NULL`.
+#' @param margin `"all"` for one value, `"rows"` for one a row, `"cols"` for one a column.
+#' @param ... further matrices for `map`, as for [cl_map()].
+#' @return If `x` or one of `...` is a `clMatrix`: a lazy `clMatrix` ([lazy]), 1 x 1, m x 1 or 1 x
+#'   n. Else a number, or a vector with the row or column names.
+#' @section Errors:
+#' As for [cl_map()].
+#' @seealso [clMatrix-reductions] for `sum()`, `rowSums()`, `max()` and the like.
+#' @export
+#' @examples
+#' x <- matrix(1:6, 2)
+#' cl_reduce(x, map = function(x) x^2)
+#' cl_reduce(x, combine = "max", identity = -Inf, margin = "rows")
+#' # log(rowSums(exp(x))) without overflow
+#' log_add <- function(u, v) max(u, v) + log1p(exp(-abs(u - v)))
+#' cl_reduce(x, combine = log_add, identity = -1e300, margin = "cols")
+#' cl_reduce(x, map = function(x, i) i * x, finalize = function(s) s / 6)
+cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NULL,
+                      margin = c("all", "rows", "cols"), ...) {
+  margin <- match(check_choice(margin, c("all", "rows", "cols"), "margin"),
+                  c("all", "rows", "cols")) - 1L
+  if (!is.numeric(identity) || is.object(identity) || length(identity) != 1L || is.na(identity)) {
+    abort_argument("identity", "'identity' must be one number")
+  }
+  if (is.character(combine)) combine <- named_combine(combine)
+  inputs <- trace_inputs(c(list(x), list(...)), c("x", rep_len("...", ...length())))
+  mapped <- if (is.null(map)) inputs$elements[[1L]]
+            else trace_call(check_function(map, "map"), inputs, "map")
+  mapped <- trace_matrix(mapped, inputs, "map")
+  handle <- combine_handle(mapped, check_function(combine, "combine"), as.double(identity), margin)
+  reduced <- value(handle)
+  if (!is.null(finalize)) {
+    final <- list(elements = list(element(reduced)), dim = reduced@Dim)
+    reduced <- trace_matrix(trace_call(check_function(finalize, "finalize"), final, "finalize"),
+                            final, "finalize")
+  }
+  names <- inputs$names
+  if (!inputs$base) {
+    if (margin > 0L && !is.null(names)) reduced@Dimnames[margin] <- names[margin]
+    return(reduced)
+  }
+  values <- as.vector(.Call(r_matrix_to_host, reduced@handle))
+  if (margin > 0L && !is.null(names)) names(values) <- names[[margin]]
+  values
+}
+
+# Combining by one of R's functions.
+named_combine <- function(name) {
+  known <- list(`+` = function(u, v) u + v, sum = function(u, v) u + v, `*` = function(u, v) u * v,
+                prod = function(u, v) u * v, max = function(u, v) max(u, v),
+                min = function(u, v) min(u, v))
+  if (length(name) != 1L || !name %in% names(known)) {
+    abort_argument("combine", sprintf("'combine' must be a function of two values, or one of %s",
+                                      paste0("\"", names(known), "\"", collapse = ", ")))
+  }
+  known[[name]]
+}
+
+combine_handle <- function(mapped, combine, identity, margin) {
+  sides <- lapply(0:1, function(k) {
+    element(value(.Call(r_expr_placeholder, mapped@handle, k), c(1L, 1L), NULL, "general"))
+  })
+  pair <- list(elements = sides, dim = c(1L, 1L))
+  combined <- trace_call(combine, pair, "combine")
+  if (!is_element(combined)) {
+    abort_argument("combine", "'combine' must give a value made of both of its arguments")
+  }
+  .Call(r_expr_reduce_with, mapped@handle, combined@all@handle, identity, margin)
+}
+
+check_function <- function(f, argument) {
+  if (!is.function(f)) {
+    abort_argument(argument, sprintf("'%s' must be a function, not %s", argument, describe(f)))
+  }
+  f
+}
+
+# ---- tracing ------------------------------------------------------------------------------------
+
+# What a function is traced with: an element for each operand, spread to the common shape; whether
+# all operands are base R (base), none of them a matrix (vector); names and dimensions of the
+# result.
+trace_inputs <- function(operands, arguments) {
+  device <- vapply(operands, is_cl, NA)
+  plain <- lapply(seq_along(operands), function(k) {
+    if (device[k]) operands[[k]] else check_numeric(operands[[k]], arguments[k])
+  })
+  vector <- !any(device) && all(vapply(plain, function(x) is.null(dim(x)), NA))
+  names <- if (vector) names(plain[[1L]])
+  size <- max(vapply(plain, length, 0), 0)
+  like <- if (any(device)) plain[[which(device)[1L]]]
+  where <- if (is.null(like)) where_for("arith", size)
+  matrices <- lapply(plain, function(x) if (is_cl(x)) x else input_matrix(x, like, where))
+  dim <- common_dim(matrices, arguments)
+  elements <- lapply(matrices, function(x) {
+    element(if (identical(x@Dim, dim)) x
+            else value(.Call(r_expr_broadcast, x@handle, dim[1L], dim[2L]), dim, NULL, "general"))
+  })
+  names(elements) <- names(operands)
+  list(elements = elements, dim = dim, base = !any(device),
+       vector = vector, names = if (vector) names else common_names(matrices, dim))
+}
+
+# A base R operand beside a clMatrix, or where `where` says.
+input_matrix <- function(x, like, where) {
+  names <- dimnames(x)
+  if (is.null(dim(x))) dim(x) <- c(length(x), 1L)
+  if (!is.null(like)) return(like(x, like, names))
+  new_cl(.Call(r_matrix_new, x, nrow(x), ncol(x), 0L, where), dim(x), names)
+}
+
+# Calls a function of the user's with elements, and row and column numbers where it asks for them.
+trace_call <- function(f, inputs, argument) {
+  elements <- inputs$elements
+  given <- names(elements)
+  wanted <- setdiff(names(formals(args(f))), "...")
+  # The arguments that are left when the elements have taken theirs.
+  free <- setdiff(wanted, given)
+  unnamed <- if (is.null(given)) length(elements) else sum(!nzchar(given))
+  free <- free[seq_along(free) > unnamed]
+  for (name in intersect(c("i", "j"), free)) {
+    handle <- .Call(r_expr_index, inputs$elements[[1L]]@all@handle, match(name, c("i", "j")))
+    elements[[name]] <- element(value(handle, inputs$dim, NULL, "general"))
+  }
+  withCallingHandlers(do.call(f, elements, quote = TRUE),
+                      error = function(e) explain_trace(e, argument))
+}
+
+# The error of a traced function as one that says what elements cannot do.
+explain_trace <- function(e, argument) {
+  if (inherits(e, "statcl_error")) {
+    # Elements call every function that they are given to "f".
+    if (identical(e$argument, "f") && argument != "f") abort_argument(argument, conditionMessage(e))
+    return()
+  }
+  call <- conditionCall(e)
+  head <- if (is.call(call) && is.name(call[[1L]])) as.character(call[[1L]]) else ""
+  if (head %in% c("if", "while", "&&", "||")) {
+    advice <- switch(head, `&&` = "use '&', or ", `||` = "use '|', or ", "")
+    abort_argument(argument, sprintf(paste("'%s' uses '%s' on data, which has no value when the",
+                                           "function is traced: %scl_ifelse(test, yes, no)"),
+                                     argument, head, advice))
+  }
+  # R looks at the first argument only to find the method of a summary.
+  advice <- if (head %in% c("max", "min")) sprintf("; p%s() takes numbers first", head) else ""
+  abort_argument(argument, sprintf("'%s' fails on elements%s: %s (?cl_map lists what they have%s)",
+                                   argument, if (nzchar(head)) sprintf(" in %s()", head) else "",
+                                   conditionMessage(e), advice))
+}
+
+# What a traced function gave, as a lazy matrix of the shape of its inputs.
+trace_matrix <- function(result, inputs, argument) {
+  if (is_element(result)) return(result@all)
+  if (is_constant(result)) {
+    number <- like(matrix(as.double(result)), inputs$elements[[1L]]@all)
+    return(value(.Call(r_expr_broadcast, number@handle, inputs$dim[1L], inputs$dim[2L])))
+  }
+  abort_argument(argument, sprintf("'%s' must give an element or a number, not %s", argument,
+                                   describe(result)))
+}
+
+trace_output <- function(result, inputs, argument) {
+  trace_finish(trace_matrix(result, inputs, argument), inputs)
+}
+
+# With names; as a base R value if the inputs are.
+trace_finish <- function(x, inputs) {
+  if (!inputs$base) {
+    if (!is.null(inputs$names)) x@Dimnames <- inputs$names
+    return(x)
+  }
+  values <- .Call(r_matrix_to_host, x@handle)
+  if (inputs$vector) {
+    values <- as.vector(values)
+    names(values) <- inputs$names
+  } else if (!is.null(inputs$names)) {
+    dimnames(values) <- inputs$names
+  }
+  values
+}

@@ -1,0 +1,171 @@
+# Reductions of clMatrix: R's summaries, and sums and means of rows and columns. The arithmetic that
+# leads to a matrix runs in the kernel that reduces it.
+
+#' Sums, means and extremes of device matrices
+#'
+#' The summaries of base R. What is summed is not made first: `sum((y - x)^2)` reads `y` and `x`
+#' once and writes a number ([lazy]). Sums have a fixed order: equal bits run after run, though not
+#' to the last bit those of base R.
+#'
+#' These functions give R numbers and vectors, as base R does, and so wait for the device.
+#' [cl_reduce()] is their lazy twin: it gives a `clMatrix` that takes part in further arithmetic,
+#' and, with [cl_eval()], shares its kernel with other results.
+#'
+#' @param x a [clMatrix].
+#' @param na.rm whether missing values are left out.
+#' @param dims must be 1.
+#' @param trim must be 0.
+#' @param recursive not used.
+#' @param ... further operands, base R or `clMatrix`; ignored by `mean()` and the sums of rows and
+#'   columns.
+#' @return `sum()`, `prod()`, `min()`, `max()`, `mean()`: a number; `range()` two; `any()`, `all()`,
+#'   `anyNA()`: a logical; `rowSums()` and the like: a base R vector; `which.min()`, `which.max()`:
+#'   the place of the first smallest or largest element, counted along columns, without elements
+#'   that are `NA`; `integer(0)` if there are none others.
+#' @section Errors:
+#' `statcl_error_argument` for arguments of the wrong kind, `statcl_error_memory` when the device is
+#' short.
+#' @name clMatrix-reductions
+#' @examples
+#' x <- as_cl(matrix(1:6, 2))
+#' sum((x - 2)^2)
+#' range(x)
+#' rowMeans(exp(-x))
+#' which.max(x %% 4)
+NULL
+
+# Reductions of one matrix by name (reduce.def), in one kernel: a list of vectors. `margin`: 0 for
+# one value, 1 for one a row, 2 for one a column.
+reductions <- function(ops, x, margin = 0L) .Call(r_lazy_reduce, ops, x, margin)
+
+reduce <- function(op, x) .Call(r_lazy_reduce, op, x, 0L)[[1L]]
+
+# x with `number` in the place of missing values.
+without_na <- function(x, number) binary("fill_nan", x, number)
+
+# One operand of a summary, reduced to the value that stands for it in base R's function.
+summary_part <- function(name, x, na.rm) {
+  if (!is_cl(x)) {
+    x <- check_numeric(x, "...")
+    return(if (na.rm) x[!is.na(x)] else x)
+  }
+  if (length(x) == 0L) return(numeric())
+  if (name %in% c("any", "all")) {
+    counts <- reductions(c("count_nan", "count_true"), x)
+    missing <- counts[[1L]]
+    true <- counts[[2L]]
+    false <- length(x) - missing - true
+    return(c(if (true > 0) TRUE, if (false > 0) FALSE, if (missing > 0 && !na.rm) NA))
+  }
+  ops <- if (name == "range") c("min", "max") else name
+  if (!na.rm) return(unlist(reductions(ops, x)))
+  fill <- list(sum = 0, prod = 1, min = Inf, max = -Inf, range = c(Inf, -Inf))[[name]]
+  parts <- lapply(seq_along(ops), function(k) {
+    .Call(r_expr_reduce, ops[k], without_na(x, fill[k])@handle, 0L)
+  })
+  # With the count of what is missing, in one kernel.
+  found <- .Call(r_expr_values, c(parts, .Call(r_expr_reduce, "count_nan", x@handle, 0L)))
+  found <- vapply(found, as.vector, 0)
+  if (found[length(found)] == length(x)) numeric() else found[-length(found)]
+}
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("Summary", "clMatrix", function(x, ..., na.rm = FALSE) {
+  summarize(.Generic, list(x, ...), check_flag(na.rm, "na.rm"))
+})
+
+summarize <- function(name, operands, na.rm) {
+  # Not na.rm again: a sum that is NaN because of infinities is the result.
+  do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)))
+}
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("sum", "clMatrix", function(x, ..., na.rm = FALSE) {
+  if (...length() == 0L && identical(na.rm, FALSE)) return(reduce("sum", x))
+  summarize("sum", list(x, ...), check_flag(na.rm, "na.rm"))
+})
+
+#' @rdname clMatrix-reductions
+#' @export
+mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
+  if (check_number(trim, "trim") != 0) {
+    abort_argument("trim", "'trim' must be 0 for a clMatrix: use mean(as.vector(x), trim = )")
+  }
+  n <- length(x)
+  if (n == 0) return(NaN)
+  if (!check_flag(na.rm, "na.rm")) return(reduce("sum", x) / n)
+  sums <- .Call(r_expr_values, list(.Call(r_expr_reduce, "sum", without_na(x, 0)@handle, 0L),
+                                    .Call(r_expr_reduce, "count_nan", x@handle, 0L)))
+  sums[[1L]][1L] / (n - sums[[2L]][1L])
+}
+
+# Sums over columns (margin 1: a value for each row) or over rows.
+margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
+  if (check_number(dims, "dims") != 1) abort_argument("dims", "'dims' must be 1")
+  counts <- x@Dim[3L - margin]
+  if (!check_flag(na.rm, "na.rm")) {
+    sums <- reductions("sum", x, margin)[[1L]]
+  } else {
+    parts <- .Call(r_expr_values,
+                   list(.Call(r_expr_reduce, "sum", without_na(x, 0)@handle, margin),
+                        .Call(r_expr_reduce, "count_nan", x@handle, margin)))
+    sums <- as.vector(parts[[1L]])
+    counts <- counts - as.vector(parts[[2L]])
+  }
+  if (average) sums <- sums / counts
+  names(sums) <- x@Dimnames[[margin]]
+  sums
+}
+
+setGeneric("rowSums")
+setGeneric("colSums")
+setGeneric("rowMeans")
+setGeneric("colMeans")
+setGeneric("which.min")
+setGeneric("which.max")
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("rowSums", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
+  margin_sums(x, 1L, na.rm, dims)
+})
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("colSums", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
+  margin_sums(x, 2L, na.rm, dims)
+})
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("rowMeans", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
+  margin_sums(x, 1L, na.rm, dims, average = TRUE)
+})
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("colMeans", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
+  margin_sums(x, 2L, na.rm, dims, average = TRUE)
+})
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("which.min", "clMatrix", function(x) place_of("which_min", x))
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("which.max", "clMatrix", function(x) place_of("which_max", x))
+
+place_of <- function(op, x) {
+  if (length(x) == 0L) return(integer())
+  at <- reduce(op, x)
+  if (at == 0) integer() else if (at <= .Machine$integer.max) as.integer(at) else at
+}
+
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("anyNA", "clMatrix", function(x, recursive = FALSE) {
+  length(x) > 0L && reduce("count_nan", x) > 0
+})

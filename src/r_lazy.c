@@ -1,0 +1,209 @@
+/* .Call entries of lazy arithmetic that are called most often. They take clMatrix objects
+ * themselves and give them: taking these apart and making them in R costs several times what a node
+ * does.
+ *
+ * Operands are a clMatrix or a base R number; for what else R allows they give NULL, and R/arith.R
+ * takes the longer way over r_expr.c. */
+#include "r_entries.h"
+#include "r_glue.h"
+
+#include <string.h>
+
+#include "scl_expr.h"
+
+/* ---- names ---------------------------------------------------------------------------------- */
+static const char *const op_names[SCL_OP_COUNT] = {
+#define SCL_UNARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
+#define SCL_BINARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
+#define SCL_TERNARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
+#include "../inst/kernels/elementwise.def"
+#undef SCL_UNARY
+#undef SCL_BINARY
+#undef SCL_TERNARY
+};
+
+static const char *const reduction_names[SCL_REDUCE_COUNT] = {
+#define SCL_REDUCTION(NAME, name, ...) [SCL_REDUCE_##NAME] = #name,
+#include "../inst/kernels/reduce.def"
+#undef SCL_REDUCTION
+};
+
+/* R keeps each string once: the same name has the same address. */
+static SEXP op_string[SCL_OP_COUNT];
+static SEXP view_string[4];
+static SEXP handle_symbol, dim_symbol, names_symbol, view_symbol;
+
+void r_lazy_init(void) {
+  for (int i = 0; i < SCL_OP_COUNT; i++) {
+    op_string[i] = Rf_mkChar(op_names[i]);
+    R_PreserveObject(op_string[i]);
+  }
+  for (int i = 0; i < 4; i++) {
+    view_string[i] = Rf_mkString(scl_view_name((scl_view)i));
+    R_PreserveObject(view_string[i]);
+    MARK_NOT_MUTABLE(view_string[i]);
+  }
+  handle_symbol = Rf_install("handle");
+  dim_symbol = Rf_install("Dim");
+  names_symbol = Rf_install("Dimnames");
+  view_symbol = Rf_install("view");
+}
+
+static scl_status find_op(SEXP name, scl_op *out) {
+  const SEXP string =
+      TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? STRING_ELT(name, 0) : R_NaString;
+  for (int i = 0; i < SCL_OP_COUNT; i++) {
+    if (op_string[i] == string) {
+      *out = (scl_op)i;
+      return SCL_OK;
+    }
+  }
+  return scl_fail_argument("op", "no operation '%s'", CHAR(string));
+}
+
+static scl_status find_reduction(SEXP string, scl_reduction *out) {
+  for (int i = 0; i < SCL_REDUCE_COUNT; i++) {
+    if (strcmp(reduction_names[i], CHAR(string)) == 0) {
+      *out = (scl_reduction)i;
+      return SCL_OK;
+    }
+  }
+  return scl_fail_argument("op", "no reduction '%s'", CHAR(string));
+}
+
+/* ---- operands and results ------------------------------------------------------------------- */
+typedef struct {
+  SEXP object; /* a clMatrix, NULL for a number */
+  SEXP handle;
+  const int *dim;
+  double number;
+} operand;
+
+/* False for what is neither a clMatrix nor a plain number. */
+static bool read_operand(SEXP x, operand *out) {
+  if (TYPEOF(x) == S4SXP) {
+    SEXP dim = Rf_getAttrib(x, dim_symbol);
+    out->object = x;
+    out->handle = Rf_getAttrib(x, handle_symbol);
+    if (TYPEOF(dim) != INTSXP || XLENGTH(dim) != 2) return false;
+    out->dim = INTEGER_RO(dim);
+    return r_is_handle(out->handle);
+  }
+  out->object = NULL;
+  if (ATTRIB(x) != R_NilValue) return false;
+  if (TYPEOF(x) != REALSXP && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP) return false;
+  if (XLENGTH(x) != 1) return false;
+  out->number = Rf_asReal(x);
+  return true;
+}
+
+static bool is_named(SEXP object) {
+  SEXP names = Rf_getAttrib(object, names_symbol);
+  return TYPEOF(names) == VECSXP && XLENGTH(names) == 2 &&
+         (VECTOR_ELT(names, 0) != R_NilValue || VECTOR_ELT(names, 1) != R_NilValue);
+}
+
+/* The operand whose shape and names a result has; NULL if that takes more than the core's own
+ * broadcasting of columns. */
+static SEXP shape_of(const operand *a, const operand *b) {
+  if (a->object == NULL) return b->object;
+  if (b->object == NULL) return a->object;
+  if (a->dim[0] != b->dim[0]) return NULL;
+  if (a->dim[1] == b->dim[1]) return is_named(a->object) ? a->object : b->object;
+  if (b->dim[1] == 1) return a->object;
+  return a->dim[1] == 1 ? b->object : NULL;
+}
+
+/* Phase 1: a copy of `like` with an empty handle, which is `*handle`. */
+static SEXP result_like(SEXP like, SEXP *handle) {
+  *handle = PROTECT(r_result_new(true, 0, 0));
+  SEXP result = PROTECT(Rf_shallow_duplicate(like));
+  Rf_setAttrib(result, handle_symbol, *handle);
+  UNPROTECT(2);
+  return result;
+}
+
+/* Phase 2: allocates nothing. */
+static scl_status set_result(SEXP result, SEXP handle, scl_mat **m) {
+  Rf_setAttrib(result, view_symbol, view_string[scl_mat_view(*m)]);
+  return r_result_set(handle, m);
+}
+
+static scl_status term_of(const operand *x, const char *argument, scl_term *out) {
+  out->matrix = NULL;
+  out->number = x->number;
+  return x->object == NULL ? SCL_OK : r_handle_peek(x->handle, argument, &out->matrix);
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
+SEXP r_lazy_unary(SEXP op, SEXP x) {
+  operand in = {0};
+  if (!read_operand(x, &in) || in.object == NULL) return R_NilValue;
+  SEXP handle, result = PROTECT(result_like(x, &handle));
+  scl_status status;
+  scl_mat *out = NULL;
+  scl_term term;
+  scl_op which;
+  SCL_GO(find_op(op, &which));
+  SCL_GO(term_of(&in, "x", &term));
+  SCL_GO(scl_expr_apply(which, 1, &term, &out));
+  SCL_GO(set_result(result, handle, &out));
+done:
+  scl_mat_release(out);
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_lazy_binary(SEXP op, SEXP e1, SEXP e2) {
+  operand a = {0}, b = {0};
+  if (!read_operand(e1, &a) || !read_operand(e2, &b)) return R_NilValue;
+  SEXP like = shape_of(&a, &b);
+  if (like == NULL) return R_NilValue;
+  SEXP handle, result = PROTECT(result_like(like, &handle));
+  scl_status status;
+  scl_mat *out = NULL;
+  scl_term term[2];
+  scl_op which;
+  SCL_GO(find_op(op, &which));
+  SCL_GO(term_of(&a, "e1", &term[0]));
+  SCL_GO(term_of(&b, "e2", &term[1]));
+  if (which == SCL_OP_POW && term[1].matrix == NULL && term[1].number == 2.0) {
+    SCL_GO(scl_expr_apply(SCL_OP_SQUARE, 1, term, &out));
+  } else {
+    SCL_GO(scl_expr_apply(which, 2, term, &out));
+  }
+  SCL_GO(set_result(result, handle, &out));
+done:
+  scl_mat_release(out);
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Several reductions of x, a clMatrix, in one kernel: a list with a vector for each name of `ops`.
+ * margin: 0 for one value, 1 for one a row, 2 for one a column. */
+SEXP r_lazy_reduce(SEXP ops, SEXP x, SEXP margin) {
+  enum { MOST = 4 };
+  const int count = (int)XLENGTH(ops), over = Rf_asInteger(margin);
+  operand in = {0};
+  if (count > MOST || !read_operand(x, &in) || in.object == NULL) return R_NilValue;
+  SEXP result = PROTECT(Rf_allocVector(VECSXP, count));
+  for (int i = 0; i < count; i++) {
+    SET_VECTOR_ELT(result, i, Rf_allocVector(REALSXP, over == 0 ? 1 : in.dim[over - 1]));
+  }
+  scl_status status;
+  scl_mat *out[MOST] = {NULL}, *from;
+  SCL_GO(r_handle_peek(in.handle, "x", &from));
+  for (int i = 0; i < count; i++) {
+    scl_reduction which;
+    SCL_GO(find_reduction(STRING_ELT(ops, i), &which));
+    SCL_GO(scl_expr_reduce(which, from, (scl_margin)over, &out[i]));
+  }
+  SCL_GO(scl_expr_eval((size_t)count, out));
+  for (int i = 0; i < count; i++) {
+    SCL_GO(scl_mat_to_host(out[i], REAL(VECTOR_ELT(result, i))));
+  }
+done:
+  for (int i = 0; i < count; i++) scl_mat_release(out[i]);
+  UNPROTECT(1);
+  return r_return(status, result);
+}

@@ -1,0 +1,304 @@
+# cl_map(), cl_reduce() and cl_kernel() (R/map.R, R/element.R, R/user-kernel.R).
+
+# ---- cl_map -------------------------------------------------------------------------------------
+
+test_that("cl_map() applies a function to every element: base in base out, device in device out", {
+  x <- matrix(c(-2, 0.5, 3, 1, 0, -0.1), 2, dimnames = list(c("a", "b"), NULL))
+  y <- x * 2 + 1
+  f <- function(x, y) exp(-x^2) * y + cl_ifelse(x > y, 1, -1)
+  want <- exp(-x^2) * y + ifelse(x > y, 1, -1)
+  each_engine({
+    expect_equal(cl_map(f, x, y), want)
+    got <- cl_map(f, as_cl(x), y)
+    expect_s4_class(got, "clMatrix")
+    expect_equal(as.matrix(got), want)
+    expect_equal(cl_map(f, y = y, x = x), want)
+    expect_equal(cl_map(f, c(u = 1, v = 2), 3), c(u = exp(-1), v = exp(-4)) * 3 - 1)
+    expect_equal(cl_map(function(x) x + 1, 5), 6)
+    expect_equal(cl_map(function(x) 7, x), x * 0 + 7)
+    expect_equal(cl_map(exp, x), exp(x))
+    expect_equal(cl_map(`+`, x, y), x + y)
+    expect_equal(as.matrix(cl_map(function(a, b) a * b, as_cl(x), 1:2)), x * 1:2)
+    expect_equal(dim(cl_map(function(x) x, matrix(0, 0, 3))), c(0L, 3L))
+  })
+})
+
+test_that("row and column numbers are given to arguments i and j", {
+  x <- matrix(runif(12), 3)
+  each_engine({
+    expect_equal(cl_map(function(x, i, j) x * i + j, x), x * row(x) + col(x))
+    expect_equal(cl_map(function(j, x) j - x, x, 1), x - 1) # j is the first matrix here
+    expect_equal(as.matrix(cl_map(function(x, j) x / j, as_cl(x), j = 2)), x / 2)
+    expect_equal(cl_map(function(x, i) i, c(5, 6, 7)), c(1, 2, 3))
+    expect_equal(cl_map(function(x, i, j) i >= j, diag(3)), lower.tri(diag(3), TRUE) + 0)
+  })
+})
+
+test_that("closures, helper functions, loops and lists work", {
+  x <- matrix(seq(-2, 2, length.out = 15), 3)
+  k <- 1.345
+  helper <- function(r) cl_ifelse(abs(r) <= k, r^2 / 2, k * (abs(r) - k / 2))
+  coefficients <- c(1, -0.5, 0.25, 2)
+  horner <- function(x) {
+    value <- 0
+    for (a in rev(coefficients)) value <- value * x + a
+    value
+  }
+  each_engine({
+    expect_equal(cl_map(function(x) helper(x), x),
+                 ifelse(abs(x) <= k, x^2 / 2, k * (abs(x) - k / 2)))
+    expect_equal(cl_map(horner, x), 1 - 0.5 * x + 0.25 * x^2 + 2 * x^3)
+    both <- cl_map(function(x) list(sine = sin(x), number = 3), x)
+    expect_equal(both, list(sine = sin(x), number = x * 0 + 3))
+    devices <- cl_map(function(x) list(sin(x), cos(x)), as_cl(x))
+    expect_equal(lapply(devices, as.matrix), list(sin(x), cos(x)))
+    mode <- "double"
+    expect_equal(cl_map(function(x) if (mode == "double") 2 * x else x, x), 2 * x)
+    expect_equal(cl_map(function(x) max(x, 0, -1) + min(x, 1) + sum(x, 2, x), x),
+                 pmax(0, x) + pmin(x, 1) + 2 * x + 2)
+    expect_equal(cl_map(function(x) pmax(x, 0) - pmin(0, x), x), pmax(x, 0) - pmin(x, 0))
+    expect_equal(cl_map(function(x) any(x > 1, x < -1) - all(x > 0, x < 1), x),
+                 ((x > 1) | (x < -1)) - ((x > 0) & (x < 1)))
+    whole <- round(x)
+    expect_equal(cl_map(function(x) is.na(x / x - 1), whole), is.na(whole / whole - 1) + 0)
+    expect_equal(cl_map(function(x) !(x > 0) | -x > 1, x), (!(x > 0) | -x > 1) + 0)
+    expect_equal(cl_map(function(x) log(abs(x) + 1, 3) + round(x) + trunc(x), x),
+                 log(abs(x) + 1, 3) + round(x) + trunc(x))
+    expect_equal(cl_map(function(x) cl_inv_logit(x) + cl_log1p_exp(x) + cl_atan2(x, 2), x),
+                 plogis(x) + log1p(exp(x)) + atan2(x, 2))
+  })
+})
+
+test_that("a function that decides on data is told of cl_ifelse()", {
+  x <- diag(2)
+  turns <- list(
+    function(x) if (x > 0) x else -x,
+    function(x) {
+      while (x > 1) x <- x / 2
+      x
+    },
+    function(x) x > 0 && x < 1,
+    function(x) x > 0 || x < 1,
+    function(x) ifelse(x > 0, x, 0),
+    function(x) as.logical(x),
+    function(x) as.numeric(x),
+    function(x) {
+      helper <- function(u) if (u == 0) 1 else u
+      helper(x)
+    })
+  for (f in turns) for (y in list(x, on_host(as_cl(x)))) {
+    e <- expect_fault(on_host(cl_map(f, y)), "argument", argument = "f")
+    expect_match(conditionMessage(e), "cl_ifelse")
+  }
+  e <- expect_fault(cl_reduce(x, combine = function(u, v) if (u > v) u else v), "argument",
+                    argument = "combine")
+  expect_match(conditionMessage(e), "cl_ifelse")
+})
+
+test_that("operations that elements do not have are named", {
+  x <- diag(2)
+  calls <- list(cumsum = function(x) cumsum(x), gamma = function(x) gamma(x),
+                signif = function(x) signif(x, 2), `[` = function(x) x[1],
+                `[[` = function(x) x[[1]], range = function(x) range(x),
+                `%*%` = function(x) x %*% x, dnorm = function(x) dnorm(x),
+                round = function(x) round(x, 2), pmax = function(x) max(0, x),
+                strsplit = function(x) strsplit(x, "a"))
+  for (name in names(calls)) {
+    e <- expect_fault(on_host(cl_map(calls[[name]], x)), "argument", argument = "f")
+    expect_match(conditionMessage(e), name, fixed = TRUE)
+  }
+  vector <- 1:3
+  expect_match(conditionMessage(expect_fault(cl_map(function(x) x + vector, x), "argument")),
+               "elements and numbers")
+  inner <- on_host(as_cl(diag(3)))
+  expect_match(conditionMessage(expect_fault(cl_map(function(x) x + inner, x), "argument")),
+               "clMatrix of 3 x 3")
+  expect_fault(cl_map(function(x) "text", x), "argument", argument = "f")
+  expect_fault(cl_map(function(x) NULL, x), "argument", argument = "f")
+  expect_fault(cl_map(function(x) stop("own"), x), "argument", argument = "f")
+  expect_fault(cl_map("exp", x), "argument", argument = "f")
+  expect_fault(cl_map(exp), "argument", argument = "...")
+  expect_fault(cl_map(exp, "a"), "argument", argument = "...")
+  expect_fault(cl_map(`+`, diag(2), diag(3)), "argument", argument = "...")
+})
+
+# ---- cl_reduce ----------------------------------------------------------------------------------
+
+test_that("cl_reduce() sums, multiplies and finds extremes of all, rows and columns", {
+  x <- matrix(sin(1:35) + 2, 5, dimnames = list(letters[1:5], NULL))
+  apply_margin <- function(f, margin, y = x) {
+    switch(margin, all = f(y), rows = apply(y, 1, f), cols = unname(apply(y, 2, f)))
+  }
+  each_engine(for (margin in c("all", "rows", "cols")) {
+    expect_equal(cl_reduce(x, margin = margin), apply_margin(sum, margin))
+    expect_equal(cl_reduce(x, combine = "*", identity = 1, margin = margin),
+                 apply_margin(prod, margin))
+    expect_equal(cl_reduce(x, combine = "max", identity = -Inf, margin = margin),
+                 apply_margin(max, margin))
+    expect_equal(cl_reduce(x, combine = function(u, v) min(u, v), identity = Inf, margin = margin),
+                 apply_margin(min, margin))
+    expect_equal(cl_reduce(x, function(x) log(x)^2, margin = margin),
+                 apply_margin(function(v) sum(log(v)^2), margin))
+    expect_equal(cl_reduce(x, function(x, y, i, j) x * y + i - j, margin = margin, y = 0.5),
+                 apply_margin(sum, margin, x * 0.5 + row(x) - col(x)))
+    expect_equal(cl_reduce(x, finalize = function(s) sqrt(s) + 1, margin = margin),
+                 apply_margin(function(v) sqrt(sum(v)) + 1, margin))
+    log_add <- function(u, v) max(u, v) + log1p(exp(-abs(u - v)))
+    expect_equal(cl_reduce(x, combine = log_add, identity = -1e300, margin = margin),
+                 apply_margin(function(v) log(sum(exp(v))), margin), tolerance = 1e-12)
+    got <- cl_reduce(as_cl(x), function(x) x^2, margin = margin)
+    expect_s4_class(got, "clMatrix")
+    expect_equal(dim(got), switch(margin, all = c(1L, 1L), rows = c(5L, 1L), cols = c(1L, 7L)))
+    expect_equal(as.vector(got), as.vector(apply_margin(function(v) sum(v^2), margin)))
+  })
+})
+
+test_that("reductions of large, long, wide, empty and one-dimensional data", {
+  shapes <- list(c(1, 1), c(0, 3), c(3, 0), c(1, 2000), c(2000, 1), c(257, 129), c(3000, 3),
+                 c(3, 3000))
+  log_add <- function(u, v) max(u, v) + log1p(exp(-abs(u - v)))
+  each_engine(for (s in shapes) {
+    x <- matrix(cos(seq_len(prod(s))), s[1], s[2])
+    expect_equal(cl_reduce(x), sum(x))
+    expect_equal(cl_reduce(x, margin = "rows"), rowSums(x))
+    expect_equal(cl_reduce(x, margin = "cols"), colSums(x))
+    expect_equal(cl_reduce(x, combine = log_add, identity = -1e300, margin = "rows"),
+                 if (s[2] > 0) log(rowSums(exp(x))) else rep(-1e300, s[1]))
+    expect_equal(cl_reduce(x, combine = log_add, identity = -1e300),
+                 if (prod(s) > 0) log(sum(exp(x))) else -1e300)
+  })
+  expect_equal(cl_reduce(c(a = 1, b = 2)), 3)
+  expect_equal(cl_reduce(1:10, function(x, i) x * i), sum((1:10)^2))
+  x <- matrix(sin(1:5000), 50)
+  each_engine({
+    first <- cl_reduce(x, function(x) exp(x))
+    for (k in 1:5) expect_identical(cl_reduce(x, function(x) exp(x)), first)
+  })
+})
+
+test_that("arguments of cl_reduce() are checked", {
+  x <- diag(2)
+  expect_fault(cl_reduce(x, margin = "up"), "argument", argument = "margin")
+  expect_fault(cl_reduce(x, identity = c(0, 1)), "argument", argument = "identity")
+  expect_fault(cl_reduce(x, identity = NA), "argument", argument = "identity")
+  expect_fault(cl_reduce(x, combine = "mean"), "argument", argument = "combine")
+  expect_fault(cl_reduce(x, combine = 3), "argument", argument = "combine")
+  expect_fault(cl_reduce(x, combine = function(u, v) 1), "argument", argument = "combine")
+  expect_fault(cl_reduce(x, combine = function(u) u), "argument", argument = "combine")
+  expect_fault(cl_reduce(x, map = "exp"), "argument", argument = "map")
+  expect_fault(cl_reduce(x, map = function(x) list(x)), "argument", argument = "map")
+  expect_fault(cl_reduce(x, finalize = function(s) "a"), "argument", argument = "finalize")
+  expect_fault(cl_reduce("a"), "argument", argument = "x")
+  # What a traced function keeps is no value afterwards.
+  kept <- NULL
+  cl_reduce(x, combine = function(u, v) {
+    kept <<- u
+    u + v
+  })
+  expect_fault(as.matrix(kept@all), "argument")
+})
+
+test_that("device memory is back to zero", {
+  each_engine(expect_no_leak({
+    x <- as_cl(matrix(runif(40), 8))
+    y <- cl_map(function(x, i) exp(x) * i, x)
+    cl_reduce(y, function(y, j) y / j, combine = function(u, v) u + v, margin = "rows")
+    cl_map(function(x) list(x + 1, x^2), diag(3))
+    try(cl_map(function(x) if (x > 0) 1 else 2, x), silent = TRUE)
+  }))
+})
+
+# ---- cl_kernel ----------------------------------------------------------------------------------
+
+axpy_source <- "
+__kernel void axpy(double a, __global const double *x, int x_ld, __global const double *y, int y_ld,
+                   __global double *out, int out_ld, int rows, int columns) {
+  const int i = get_global_id(0), j = get_global_id(1);
+  if (i >= rows || j >= columns) return;
+  out[i + j * (long)out_ld] = a * x[i + j * (long)x_ld] + y[i + j * (long)y_ld];
+}"
+axpy_arguments <- c(a = "double", x = "in", y = "in", out = "out", rows = "int", columns = "int")
+
+test_that("cl_kernel() runs OpenCL C of one's own", {
+  x <- matrix(runif(70 * 3), 70)
+  on_device({
+    axpy <- cl_kernel(axpy_source, "axpy", axpy_arguments)
+    expect_output(print(axpy), "your own code")
+    d <- as_cl(x)
+    got <- axpy(2, d, d + 1, c(70, 3), 70, 3, global = c(70, 3), local = c(32, 1))
+    expect_equal(as.matrix(got), 2 * x + x + 1)
+    got <- axpy(columns = 3, rows = 70, a = -1, x = d, y = d, out = c(70, 3), global = c(70, 3))
+    expect_equal(as.matrix(got), x * 0)
+    expect_equal(as.matrix(d), x)
+    expect_fault(axpy(2, d), "argument")
+    expect_fault(axpy(2, x, d, c(70, 3), 70, 3, global = c(70, 3)), "argument", argument = "x")
+    expect_fault(axpy("a", d, d, c(70, 3), 70, 3, global = c(70, 3)), "argument", argument = "a")
+    expect_fault(axpy(2, d, d, 5, 70, 3, global = c(70, 3)), "argument", argument = "out")
+    expect_fault(axpy(2, d, d, c(70, 3), 0.5, 3, global = c(70, 3)), "argument", argument = "rows")
+    expect_fault(axpy(2, d, d, c(70, 3), 70, 3, global = 0), "argument", argument = "global")
+    expect_fault(axpy(2, d, d, c(70, 3), 70, 3, global = c(70, 3), local = 8), "argument",
+                 argument = "local")
+    e <- expect_fault(cl_kernel("__kernel void bad(int x) { syntax error }", "bad",
+                                c(x = "int", y = "out")), "build")
+    expect_true(nzchar(e$log))
+    expect_error(cl_kernel(axpy_source, "missing", axpy_arguments), class = "statcl_error")
+    e <- expect_error(cl_kernel(axpy_source, "axpy", axpy_arguments[-1])(
+      d, d, c(70, 3), 70, 3, global = c(70, 3)), class = "statcl_error")
+  })
+})
+
+test_that("cl_kernel() checks its arguments, and needs a device", {
+  expect_fault(cl_kernel(1, "f", axpy_arguments), "argument", argument = "source")
+  expect_fault(cl_kernel(axpy_source, "f g", axpy_arguments), "argument", argument = "name")
+  expect_fault(cl_kernel(axpy_source, "axpy", c("in", "out")), "argument", argument = "arguments")
+  expect_fault(cl_kernel(axpy_source, "axpy", c(x = "in")), "argument", argument = "arguments")
+  expect_fault(on_host(cl_kernel(axpy_source, "axpy", axpy_arguments)), "no_device")
+})
+
+test_that("functions of statistics have both tails", {
+  x <- c(-800, -30, -1, 0, 1, 30, 800)
+  exact <- c(0, exp(-30) - exp(-60) / 2, log1p(exp(-1)), log(2), 1 + log1p(exp(-1)), 30 + exp(-30),
+             800)
+  expect_equal(cl_log1p_exp(x), exact, tolerance = 1e-14)
+  expect_equal(cl_inv_logit(x), plogis(x), tolerance = 1e-14)
+  each_engine({
+    expect_equal(as.vector(cl_log1p_exp(as_cl(x))), exact, tolerance = 1e-14)
+    expect_equal(as.vector(cl_inv_logit(as_cl(x))), plogis(x), tolerance = 1e-14)
+    expect_equal(as.vector(cl_atan2(as_cl(x), 3)), atan2(x, 3), tolerance = 1e-14)
+  })
+  expect_equal(cl_atan2(1, 2), atan2(1, 2))
+  expect_fault(cl_inv_logit("a"), "argument", argument = "x")
+})
+
+# ---- the table ----------------------------------------------------------------------------------
+
+# What each operation of elementwise.def is in base R. A new row of the table needs one here.
+in_base_r <- list(
+  add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, eq = `==`,
+  ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`, and = `&`, or = `|`, pmin = base::pmin,
+  pmax = base::pmax, atan2 = atan2, fill_nan = function(a, b) ifelse(is.na(a), b, a),
+  ifelse = function(a, b, c) ifelse(a, b, c), not = `!`, is_nan = is.na, is_finite = is.finite,
+  is_infinite = is.infinite, neg = function(a) -a, square = function(a) a^2,
+  inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round)
+
+test_that("every operation of the table is that of base R, on both engines and in cl_map()", {
+  table <- cl_operations()
+  expect_false(anyDuplicated(paste(table$type, table$name)) > 0)
+  numbers <- list(c(0.3, -2, 5, 0, 1.5, NA, Inf), c(2, 0.5, -3, 1, 0.25, 3, -Inf),
+                  c(1, 2, 3, 4, 5, 6, 7))
+  each_engine(for (row in which(table$type == "elementwise")) {
+    name <- table$name[row]
+    f <- in_base_r[[name]]
+    if (is.null(f)) f <- get0(name, baseenv(), mode = "function")
+    expect(!is.null(f), sprintf("no function to hold '%s' against: add it to in_base_r", name))
+    operands <- numbers[seq_len(table$arity[row])]
+    want <- suppressWarnings(do.call(f, operands)) + 0
+    got <- as.vector(do.call(cl_op, c(name, lapply(operands, as_cl))))
+    expect(same_numbers(got, want, 1e-14), sprintf("'%s' is not that of base R", name))
+    expect(same_numbers(do.call(cl_op, c(name, operands)), want, 1e-14),
+           sprintf("'%s' by cl_map() is not that of base R", name))
+    expect_true(nzchar(table$derivative[row]))
+  })
+  expect_fault(cl_op("no_such", 1), "argument", argument = "name")
+  expect_fault(cl_op("add", 1), "argument", argument = "...")
+})
