@@ -1,185 +1,205 @@
-# Maximum marginal likelihood: where the search starts, where it may go, and the search.
+# The search for the parameters of a Gaussian process.
 #
-# The search works on y / scale, so that it takes the same path whatever the unit of y, and on the
-# logarithms of the parameters, on which the units of x are a shift.
+# It works on (y - centre) / scale, so that it takes the same path whatever the unit of y, and on
+# the logarithms of the parameters, on which the units of x are a shift.
 
-# list(names, scale (of y), lower, upper, start (or NULL), fixed (logical), value (of the fixed
-# ones), design (a function of u in (0, 1)^parameters that gives a starting point)); on the natural
-# scale.
-gp_space <- function(data, kernel, start, fixed, lower, upper) {
-  names <- c(names(coef(kernel)), "noise")
-  reach <- gp_reach(data$x, kernel)
-  centre <- if (is.na(data$mean)) mean(data$y) else data$mean
-  # A power of two: dividing by it changes no digit, so that a covariance matrix that can be
-  # factored in the search can be factored on the scale of y too.
-  scale <- 2^round(log2(sqrt(mean((data$y - centre)^2))))
-  is_length <- grepl("^lengthscale", names)
-  low <- ifelse(is_length, 1e-3 * reach$range, 1e-3 * scale)
-  high <- ifelse(is_length, 100 * reach$range, 1e3 * scale)
-  last <- length(names)
-  low[last] <- 1e-4 * scale
-  high[last] <- 10 * scale
-  low <- override(low, lower, names, "lower")
-  high <- override(high, upper, names, "upper")
-  value <- override(rep(NA_real_, last), fixed, names, "fixed", zero = "noise")
-  own <- override(rep(NA_real_, last), start, names, "start")
-  if (any(low >= high)) {
-    at <- names[low >= high][1L]
-    abort_argument("lower", sprintf("the lower bound of '%s' is not below the upper one", at))
-  }
-  if (all(!is.na(value))) abort_argument("fixed", "all parameters are fixed")
-  design <- function(u) {
-    from <- ifelse(is_length, 0.05 * reach$range, 0.3 * scale)
-    to <- ifelse(is_length, reach$range, 2 * scale)
-    from[last] <- 0.03 * scale
-    to[last] <- 0.7 * scale
-    # terms that look at the same columns start at different lengthscales
-    pmin(pmax(from^(1 - u) * to^u * ifelse(is_length, 0.25^reach$rank, 1), low), high)
-  }
-  list(names = names, scale = scale, lower = low, upper = high, start = own,
-       fixed = !is.na(value), value = value, design = design)
+# The likelihood of a problem, with y (less what least squares gives to the mean) divided by `scale`.
+gp_function <- function(problem, objective = "ml", scale = 1) {
+  mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
+  cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
+                   beta = problem$beta, weights = problem$weights,
+                   variance = if (!is.null(problem$variance)) problem$variance / scale^2,
+                   objective = objective)
 }
 
-# Puts the named values of one argument into the defaults.
-override <- function(defaults, given, names, argument, zero = character()) {
-  if (is.null(given)) return(defaults)
-  if (!is.numeric(given) || is.null(names(given)) || !all(names(given) %in% names)) {
-    abort_argument(argument, sprintf("'%s' must be a named vector; parameters are %s", argument,
-                                     paste(names, collapse = ", ")))
+# Gives par (named), converged, message, evaluations, not_pd, at_bound, starts (what came out of
+# each), objective.
+gp_search <- function(problem, space, prior, objective, starts, control, progress) {
+  check_duplicates(problem, space)
+  target <- gp_target(problem, space, prior, objective, progress)
+  if (!any(space$free)) {
+    value <- target$value(numeric())
+    if (!is.finite(value)) stop(target$fault())
+    return(search_result(space, target, list(convergence = 0L, message = "all parameters held"),
+                         numeric(), NULL))
   }
-  if (!all(is.finite(given)) || any(given < 0) || any(given == 0 & !names(given) %in% zero)) {
-    abort_argument(argument, sprintf("values of '%s' must be positive and finite", argument))
+  best <- tryCatch(search_all(space, target, starts, control), interrupt = function(e) NULL)
+  trials <- best$trials
+  at <- if (is.null(best)) target$best() else best$par
+  if (is.null(at)) {
+    statcl_abort("interrupted", "interrupted before the first usable evaluation")
   }
-  defaults[match(names(given), names)] <- given
-  defaults
+  if (is.null(best)) best <- list(convergence = 1L, message = "interrupted")
+  search_result(space, target, best, at, trials)
 }
 
-# For each parameter that is a lengthscale: the range of its columns (the diagonal of their box when
-# it has several), and its rank among the terms that look at the same columns.
-gp_reach <- function(x, kernel) {
-  width <- apply(x, 2L, function(v) diff(range(v)))
-  width[width == 0] <- 1 # a constant column has no part in any distance
-  range <- rank <- numeric()
-  seen <- character()
-  for (term in kernel$terms) {
-    used <- width[find_columns(term$columns, ncol(x), colnames(x))]
-    l <- if (length(term$lengthscale) == 1L) sqrt(sum(used^2)) else used * sqrt(length(used))
-    key <- paste(find_columns(term$columns, ncol(x), colnames(x)), collapse = " ")
-    range <- c(range, NA, l)
-    rank <- c(rank, NA, rep(sum(seen == key), length(l)))
-    seen <- c(seen, key)
-  }
-  list(range = c(range, NA), rank = c(rank, NA))
-}
-
-# Points that fill the unit cube evenly, one a row (Roberts' additive recurrence).
-even_points <- function(n, d) {
-  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-14)$root
-  (0.5 + outer(seq_len(n) - 1, root^-seq_len(d))) %% 1
-}
-
-# The search. Gives par (named, natural scale), converged, message, evaluations, not_pd, at_bound.
-gp_maximise <- function(data, kernel, space, starts, control) {
-  check_duplicates(data$x, kernel, space)
-  target <- gp_target(data, kernel, space)
-  free <- !space$fixed
-  low <- log(space$lower[free])
-  high <- log(space$upper[free])
-  points <- gp_starts(space, target, starts)
+search_all <- function(space, target, starts, control) {
+  bounds <- search_bounds(space)
+  points <- search_screen(space, target, starts)
   run <- function(from, control) {
-    stats::nlminb(from, target$value, target$gradient, lower = low, upper = high,
+    stats::nlminb(from, target$value, target$gradient, lower = bounds$lower, upper = bounds$upper,
                   control = control)
   }
+  trials <- NULL
+  from <- points[1L, ]
   if (nrow(points) > 1L) {
     trials <- lapply(seq_len(nrow(points)), function(i) run(points[i, ], list(iter.max = 10L)))
-    points <- trials[[which.min(vapply(trials, `[[`, 0, "objective"))]]$par
+    values <- vapply(trials, `[[`, 0, "objective")
+    from <- trials[[which.min(values)]]$par
+    trials <- values
   }
-  best <- run(as.vector(points), control)
-  at_bound <- pmin(best$par - low, high - best$par) < 1e-6
-  slope <- target$gradient(best$par)[!at_bound]
-  # nlminb() also stops, with other messages, where the likelihood is flat to rounding
-  flat <- all(abs(slope) < 1e-6)
-  par <- space$value
-  par[free] <- exp(best$par)
-  counts <- target$counts()
-  list(par = stats::setNames(par, space$names), converged = best$convergence == 0L || flat,
-       message = best$message, evaluations = counts[["all"]], not_pd = counts[["not_pd"]],
-       at_bound = space$names[free][at_bound])
+  best <- run(from, control)
+  # a search that gave up where a step met a matrix that cannot be factored may go on from there
+  for (again in 1:2) {
+    if (best$convergence == 0L || best$message %in% limit_messages) break
+    next_run <- run(best$par, control)
+    if (next_run$objective > best$objective) break
+    done <- next_run$objective > best$objective - 1e-10
+    best <- next_run
+    if (done) break
+  }
+  best$trials <- trials
+  best
 }
 
-# The starting points, on the log scale, one a row, the best first.
-gp_starts <- function(space, target, starts) {
-  free <- !space$fixed
-  d <- sum(free)
-  u <- matrix(0.5, 8L * starts, length(free))
-  u[, free] <- even_points(nrow(u), d)
-  points <- t(apply(u, 1L, space$design))
-  if (length(free) == 1L) points <- t(points)
-  if (any(!is.na(space$start))) {
-    own <- ifelse(is.na(space$start), points[1L, ], space$start)
-    points <- rbind(pmin(pmax(own, space$lower), space$upper), points)
-  }
-  points <- log(points[, free, drop = FALSE])
+limit_messages <- c("function evaluation limit reached without convergence (9)",
+                    "iteration limit reached without convergence (10)")
+
+search_result <- function(space, target, best, at, trials) {
+  bounds <- search_bounds(space)
+  name <- space$name[space$free]
+  at_bound <- pmin(at - bounds$lower, bounds$upper - at) < 1e-6
+  counts <- target$counts()
+  gradient <- target$gradient(at)
+  # nlminb() also stops, with other messages, where the likelihood is flat to rounding
+  flat <- best$message != "interrupted" && all(abs(gradient[!at_bound]) < 1e-6)
+  list(par = stats::setNames(search_parameters(space, at), space$name),
+       converged = best$convergence == 0L || flat, message = best$message,
+       gradient = stats::setNames(-gradient * target$n, name),
+       objective = -target$value(at) * target$n - target$constant,
+       evaluations = counts[["all"]], not_pd = counts[["not_pd"]], at_bound = name[at_bound],
+       trials = if (!is.null(trials)) -trials * target$n - target$constant)
+}
+
+# The best of many points, as many as there are `starts`; the user's own is always among them. Those
+# that are near a better one are taken only if there are no others: they would lead to the same
+# maximum.
+search_screen <- function(space, target, starts) {
+  points <- search_design(space, 8L * starts)
   values <- apply(points, 1L, target$screen)
   if (all(is.infinite(values))) stop(target$fault())
   order <- order(values)
   if (any(!is.na(space$start)) && is.finite(values[1L])) order <- c(1L, setdiff(order, 1L))
   keep <- order[is.finite(values[order])]
-  points[utils::head(keep, starts), , drop = FALSE]
+  apart <- keep[1L]
+  for (i in keep[-1L]) {
+    far <- apply(abs(sweep(points[apart, , drop = FALSE], 2L, points[i, ])), 1L, max)
+    if (all(far > 1.2)) apart <- c(apart, i)
+  }
+  points[utils::head(union(apart, keep), starts), , drop = FALSE]
 }
 
-# The negative log likelihood by observation, and its gradient, of the logarithms of the free
-# parameters; the last evaluation is kept, as the optimiser asks for both at the same place.
-gp_target <- function(data, kernel, space) {
-  free <- !space$fixed
-  n <- length(data$y)
-  in_units <- c(grepl("^sd", space$names[-length(space$names)]), TRUE) # those in units of y
-  unit <- ifelse(in_units, space$scale, 1)
-  centre <- if (is.na(data$mean)) mean(data$y) else data$mean
-  f <- new_gp_likelihood((data$y - centre) / space$scale, data$x, kernel,
-                         if (is.na(data$mean)) NA_real_ else 0)
-  all <- 0L
-  not_pd <- 0L
-  fault <- NULL
+# What is minimised: minus the objective (with the log priors, if any) by observation, and its
+# gradient, at a point of the search; the last evaluation is kept, as the optimiser asks for both at
+# the same place. The objective of (y - centre) / scale has `constant` more than that of y.
+gp_target <- function(problem, space, prior, objective, progress) {
+  n <- length(problem$y)
+  f <- gp_function(problem, objective, problem$scale)
+  integrated <- objective == "ml" && identical(problem$beta, "integrate")
+  constant <- (n - if (integrated) length(problem$mean$names) else 0L) * log(problem$scale) +
+    if (integrated) mean_constant(problem$mean, problem$beta) else 0
+  state <- list(all = 0L, not_pd = 0L, fault = NULL, best = NULL, best_value = Inf)
   last <- list(at = NULL)
+  report <- search_reporter(progress, n, space)
   evaluate <- function(at, gradient = TRUE) {
     if (identical(at, last$at)) return(last)
-    par <- space$value
-    par[free] <- exp(at)
-    par <- stats::setNames(par / unit, space$names)
-    all <<- all + 1L
-    value <- tryCatch(f(par, gradient), statcl_error_not_pd = function(e) e)
-    if (inherits(value, "condition")) {
-      not_pd <<- not_pd + 1L
-      fault <<- value
+    par <- search_parameters(space, at)
+    state$all <<- state$all + 1L
+    value <- tryCatch(f(par / space$unit, gradient), statcl_error_not_pd = function(e) e)
+    if (inherits(value, "condition") || !is.finite(value)) {
+      state$not_pd <<- state$not_pd + 1L
+      if (inherits(value, "condition")) state$fault <<- value
       return(list(at = at, value = Inf, gradient = numeric(length(at))))
     }
-    if (!gradient) return(list(value = -as.numeric(value) / n))
-    last <<- list(at = at, value = -as.numeric(value) / n,
-                  gradient = -(attr(value, "gradient") * par)[free] / n)
-    last
+    total <- as.numeric(value)
+    slope <- if (gradient) attr(value, "gradient") / space$unit
+    if (!is.null(prior)) {
+      p <- prior$value(par)
+      total <- total + p$value
+      slope <- slope + p$gradient
+    }
+    found <- list(at = at, value = -total / n)
+    if (found$value < state$best_value) {
+      state$best <<- at
+      state$best_value <<- found$value
+    }
+    report(state$all, -state$best_value * n)
+    if (!gradient) return(found)
+    found$gradient <- -(slope[space$free] * search_slope(space, par)) / n
+    last <<- found
+    found
   }
-  list(screen = function(at) evaluate(at, gradient = FALSE)$value,
+  list(n = n, constant = constant,
+       screen = function(at) evaluate(at, gradient = FALSE)$value,
        value = function(at) evaluate(at)$value,
        gradient = function(at) evaluate(at)$gradient,
-       counts = function() list(all = all, not_pd = not_pd),
-       fault = function() {
-         fault$message <- paste("the covariance matrix is not positive definite at any starting",
-                                "point; a larger lower bound of 'noise' may help")
-         fault$call <- user_call()
-         fault
-       })
+       counts = function() state[c("all", "not_pd")],
+       best = function() state$best,
+       fault = function() explain_not_pd(state$fault))
+}
+
+explain_not_pd <- function(fault) {
+  if (is.null(fault)) {
+    fault <- structure(class = c("statcl_error_nonfinite", "statcl_error", "error", "condition"),
+                       list(message = "the likelihood is not finite at any starting point"))
+  } else {
+    fault$message <- paste(
+      "the covariance matrix is not positive definite at any starting point: points coincide, or",
+      "nearly so; let 'noise' be estimated, give it a larger lower bound, or leave points out")
+  }
+  fault["call"] <- list(user_call())
+  fault
+}
+
+# A function that shows how a long search goes: at most every second, from the third second on.
+search_reporter <- function(progress, n, space) {
+  if (!progress) return(function(count, value) NULL)
+  shown <- started <- seconds_now()
+  function(count, value) {
+    now <- seconds_now()
+    if (now - started < 3 || now - shown < 1) return()
+    shown <<- now
+    message(sprintf("cl_gp: %d evaluations, %.2g s each; best so far %.6g", count,
+                    (now - started) / count, value))
+  }
 }
 
 # Points that coincide have a singular covariance matrix unless there is noise.
-check_duplicates <- function(x, kernel, space) {
-  if (!identical(space$value[length(space$value)], 0)) return(invisible())
-  used <- unlist(lapply(kernel$terms, function(term) {
+check_duplicates <- function(problem, space) {
+  last <- nrow(space)
+  if (!identical(space$value[last], 0)) return(invisible())
+  types <- vapply(problem$kernel$terms, `[[`, "", "type")
+  if ("white" %in% types || (!is.null(problem$variance) && all(problem$variance > 0))) {
+    return(invisible())
+  }
+  x <- problem$x
+  used <- unlist(lapply(problem$kernel$terms, function(term) {
     find_columns(term$columns, ncol(x), colnames(x))
   }))
-  row <- anyDuplicated(x[, unique(used), drop = FALSE])
+  at <- x[, unique(used), drop = FALSE]
+  if (!is.null(problem$variance)) at <- at[problem$variance == 0, , drop = FALSE]
+  row <- anyDuplicated(at)
   if (row == 0L) return(invisible())
+  if (!is.null(problem$variance)) row <- which(problem$variance == 0)[row]
   statcl_abort("not_pd", sprintf(paste(
-    "row %d of the inputs is equal to an earlier one, and 'noise' is fixed at 0:",
-    "let it be estimated"), row), order = row)
+    "row %d of the inputs is equal to an earlier one, and 'noise' is held at 0: a function cannot",
+    "have two values at one point; let 'noise' be estimated, give the measurements' variances",
+    "('variance'), or average equal rows"), row), order = row)
+}
+
+# A warning of class statcl_warning_<what>.
+warn_gp <- function(what, message) {
+  warning(structure(list(message = message, call = NULL),
+                    class = c(paste0("statcl_warning_", what), "statcl_warning", "warning",
+                              "condition")))
 }

@@ -2,15 +2,26 @@
 
 #' @export
 print.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  cat("Gaussian process, ", length(x$y), " observations", dropped_rows(x), "\n", sep = "")
-  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
+  print_gp_head(x, length(x$y))
   print(x$kernel, digits = digits)
-  cat(sprintf("noise sd: %s%s   mean: %s%s\n", format(x$noise, digits = digits),
-              if ("noise" %in% x$fixed) " (fixed)" else "", format(x$mean, digits = digits),
-              if (x$mean_estimated) "" else " (fixed)"))
-  cat(sprintf("log marginal likelihood: %s (%s)\n", format(x$logLik, digits = digits + 2L),
+  cat(sprintf("noise sd: %s%s%s", format(x$noise, digits = digits),
+              if ("noise" %in% x$fixed) " (held)" else "", noise_text(x)))
+  if (is.null(x$trend$basis)) {
+    cat(sprintf("   mean: %s%s\n", format(x$mean, digits = digits),
+                if (x$trend$kind == "number") " (held)" else ""))
+  } else {
+    cat("\nmean:\n")
+    print(x$coefficients[x$trend$names], digits = digits)
+  }
+  cat(sprintf("%s: %s (%s)\n", objective_text(x), format(x$objective, digits = digits + 2L),
               convergence_text(x)))
   invisible(x)
+}
+
+print_gp_head <- function(x, n) {
+  added <- if (is.null(x$added)) "" else sprintf(" (%d added by update())", x$added)
+  cat("Gaussian process, ", n, " observations", dropped_rows(x), added, "\n", sep = "")
+  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
 }
 
 dropped_rows <- function(x) {
@@ -18,8 +29,22 @@ dropped_rows <- function(x) {
   if (count == 0L) "" else sprintf(" (%d dropped: missing values)", count)
 }
 
+noise_text <- function(x) {
+  parts <- c(if (!is.null(x$weights)) "by weights", if (!is.null(x$variance)) "and known variances")
+  if (length(parts) == 0L) "" else paste0(" ", paste(parts, collapse = " "))
+}
+
+objective_text <- function(x) {
+  if (!is.null(x$added)) return("log marginal likelihood")
+  switch(x$method, ml = if (x$beta == "integrate") "log likelihood, mean integrated out" else
+           "log marginal likelihood",
+         map = "log posterior density at its maximum", loo = "leave-one-out log density",
+         mcmc = "log posterior density at its maximum")
+}
+
 convergence_text <- function(x) {
-  text <- if (x$converged) "converged" else paste("NOT converged:", x$message)
+  text <- if (x$method == "mcmc") x$message else
+    if (x$converged) "converged" else paste("NOT converged:", x$message)
   if (length(x$at_bound) > 0L) {
     text <- paste0(text, "; at a bound: ", paste(x$at_bound, collapse = ", "))
   }
@@ -30,93 +55,200 @@ convergence_text <- function(x) {
 #' @export
 summary.cl_gp <- function(object, ...) {
   errors <- sqrt(diag(vcov(object)))
-  par <- object$coefficients
-  table <- cbind(Estimate = par, `Std. Error` = errors[names(par)])
+  estimates <- object$coefficients
+  table <- cbind(Estimate = estimates, `Std. Error` = errors[names(estimates)])
   r2 <- 1 - sum(object$residuals^2) / sum((object$y - mean(object$y))^2)
-  structure(c(object[c("call", "kernel", "logLik", "converged", "message", "at_bound", "fixed",
-                       "evaluations", "not_pd", "residuals", "noise", "na.action")],
+  kept <- c("call", "kernel", "logLik", "objective", "method", "beta", "converged", "message",
+            "at_bound", "fixed", "evaluations", "not_pd", "trials", "residuals", "noise",
+            "na.action", "prior", "added", "weights", "variance")
+  structure(c(object[intersect(kept, names(object))],
               list(parameters = table, columns = parameter_columns(object), r.squared = r2,
-                   n = length(object$y), aic = stats::AIC(object), bic = stats::BIC(object))),
+                   loo = loo_summary(object), n = length(object$y), aic = stats::AIC(object),
+                   bic = stats::BIC(object),
+                   sampling = if (!is.null(object$draws)) summary(object$draws))),
             class = "summary.cl_gp")
+}
+
+# How well each observation is foretold by the others: root mean square error, log density, and the
+# share of observations within their 95% intervals.
+loo_summary <- function(object) {
+  loo <- gp_loo(object)
+  z <- (object$y - loo$mean) / sqrt(loo$variance)
+  c(rmse = sqrt(mean((object$y - loo$mean)^2)),
+    log_density = sum(stats::dnorm(z, log = TRUE) - log(loo$variance) / 2),
+    within = mean(abs(z) < stats::qnorm(0.975)))
+}
+
+# Leave-one-out means and variances of the observations, noise included.
+gp_loo <- function(object) {
+  loo <- gp_state(object)$loo()
+  list(mean = loo$mean + object$trend$centre, variance = loo$variance)
 }
 
 # For each coefficient, the columns that it speaks about.
 parameter_columns <- function(object) {
-  all <- colnames(object$x)
-  if (is.null(all)) all <- paste("column", seq_len(ncol(object$x)))
-  of_terms <- lapply(object$kernel$terms, function(term) {
-    used <- all[find_columns(term$columns, ncol(object$x), colnames(object$x))]
-    one <- length(term$lengthscale) == 1L
-    c("", if (one) paste(used, collapse = ", ") else used)
-  })
-  columns <- unlist(of_terms)
-  c(columns, rep("", length(object$coefficients) - length(columns)))
+  names <- colnames(object$x)
+  if (is.null(names)) names <- paste("column", seq_len(ncol(object$x)))
+  parts <- kernel_parameters(object$kernel, ncol(object$x), colnames(object$x))
+  of_kernel <- vapply(seq_len(nrow(parts)), function(i) {
+    if (!is.na(parts$column[i])) return(names[parts$column[i]])
+    if (!parts$role[i] %in% c("lengthscale", "period")) return("")
+    term <- object$kernel$terms[[parts$term[i]]]
+    paste(names[find_columns(term$columns, ncol(object$x), colnames(object$x))], collapse = ", ")
+  }, "")
+  c(of_kernel, "", rep("", length(object$trend$names)))
 }
 
 #' @export
 print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  cat("Gaussian process, ", x$n, " observations", dropped_rows(x), "\n", sep = "")
-  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\nResiduals:\n", sep = "")
+  print_gp_head(x, x$n)
+  cat("Residuals:\n")
   print(summary(unname(x$residuals), digits = digits))
   table <- data.frame(Estimate = format_each(x$parameters[, 1L], digits),
                       `Std. Error` = format_each(x$parameters[, 2L], digits), columns = x$columns,
                       row.names = rownames(x$parameters), check.names = FALSE)
-  table[rownames(table) %in% x$fixed, 2L] <- "fixed"
+  table[rownames(table) %in% x$fixed, 2L] <- "held"
   table[rownames(table) %in% x$at_bound, 2L] <- "at bound"
   cat("\nParameters (sd and noise in units of y, lengthscales in units of their columns):\n")
   print(table)
-  cat(sprintf("\nlog marginal likelihood: %s   AIC: %s   BIC: %s   R squared: %s\n",
+  print_priors(x$prior, x$fixed)
+  if (!is.null(x$sampling)) {
+    cat("\nDraws:\n")
+    print(x$sampling, digits = digits)
+  }
+  cat(sprintf("\nlog marginal likelihood: %s   AIC: %s   BIC: %s\n",
               format(x$logLik, digits = digits + 2L), format(x$aic, digits = digits + 2L),
-              format(x$bic, digits = digits + 2L), format(x$r.squared, digits = digits)))
+              format(x$bic, digits = digits + 2L)))
+  cat(sprintf("R squared: %s   leave-one-out: rmse %s, log density %s, %.0f%% within 95%%\n",
+              format(x$r.squared, digits = digits), format(x$loo[["rmse"]], digits = digits),
+              format(x$loo[["log_density"]], digits = digits + 2L), 100 * x$loo[["within"]]))
   cat(sprintf("%s after %d evaluations", convergence_text(x), x$evaluations))
   if (x$not_pd > 0L) cat(sprintf(", %d of them not positive definite", x$not_pd))
   cat("\n")
   invisible(x)
 }
 
+print_priors <- function(prior, fixed) {
+  prior <- prior[setdiff(names(prior), fixed)]
+  if (length(prior) == 0L) return(invisible())
+  cat("\nPriors:\n")
+  text <- vapply(prior, function(p) {
+    label <- attr(p, "label")
+    if (is.null(p)) "flat" else if (is.null(label)) "a function" else label
+  }, "")
+  cat(sprintf("  %s  %s\n", formatC(names(prior), width = -max(nchar(names(prior)))), text),
+      sep = "")
+}
+
+# ---- uncertainty of the coefficients -------------------------------------------------------------
+
 #' @rdname cl_gp
 #' @export
 vcov.cl_gp <- function(object, ...) {
-  f <- new_gp_likelihood(object$y, object$x, object$kernel,
-                         if (object$mean_estimated) NA_real_ else object$mean)
-  all <- object$coefficients[seq_len(length(coef(object$kernel)) + 1L)]
-  free <- setdiff(names(all), c(object$fixed, object$at_bound))
-  slope <- function(logs) {
-    par <- all
-    par[free] <- exp(logs)
-    (attr(f(par), "gradient") * par)[free]
-  }
-  result <- matrix(NA_real_, length(object$coefficients), length(object$coefficients),
-                   dimnames = list(names(object$coefficients), names(object$coefficients)))
-  if (length(free) > 0L) {
-    at <- log(all[free])
-    h <- 1e-4
-    hessian_row <- function(i) {
-      step <- replace(numeric(length(free)), i, h)
-      (slope(at + step) - slope(at - step)) / (2 * h)
-    }
-    inverse <- tryCatch({
-      hessian <- matrix(vapply(seq_along(free), hessian_row, numeric(length(free))), length(free))
-      chol2inv(chol(-(hessian + t(hessian)) / 2))
-    }, error = function(e) NULL)
-    if (is.null(inverse)) {
-      warning("the likelihood is not curved downwards in all directions at the estimate: ",
-              "no standard errors", call. = FALSE)
-    } else {
-      result[free, free] <- inverse * tcrossprod(all[free])
+  names <- names(object$coefficients)
+  result <- matrix(NA_real_, length(names), length(names), dimnames = list(names, names))
+  trend <- object$trend$names
+  if (!is.null(object$draws)) {
+    draws <- as.matrix(object$draws)
+    result[colnames(draws), colnames(draws)] <- stats::cov(draws)
+  } else {
+    curved <- log_vcov(object)
+    free <- rownames(curved)
+    if (length(free) > 0L) {
+      slope <- ifelse(log_scale(object, free), object$par[free], 1)
+      result[free, free] <- curved * tcrossprod(slope)
     }
   }
-  if (object$mean_estimated) result["mean", "mean"] <- mean_variance(object)
+  if (length(trend) > 0L) {
+    result[trend, trend] <- mean_covariance(object$trend, as.matrix(gp_state(object)$beta_cov))
+  }
   result
 }
 
-# Variance of the estimated mean, for these parameters: 1 / (1' C^-1 1). A point far from all data,
-# for which only the mean is left, has it besides the process's own.
-mean_variance <- function(object) {
-  ones <- rep(1, length(object$y))
-  state <- condition_gp(ones, object$x, object$kernel, object$noise, 0)
-  1 / sum(state$weights)
+log_scale <- function(object, names) object$log_scale[match(names, names(object$par))]
+
+# The inverse of the curvature of the objective at the estimate, by the logarithms of the free
+# parameters that are not on a bound: by differences of gradients.
+log_vcov <- function(object) {
+  free <- setdiff(names(object$par), c(object$fixed, object$at_bound))
+  empty <- matrix(NA_real_, length(free), length(free), dimnames = list(free, free))
+  if (length(free) == 0L) return(empty)
+  if (object$method == "loo") {
+    warning("standard errors are those of a likelihood: none for leave-one-out estimates",
+            call. = FALSE)
+    return(empty)
+  }
+  f <- gp_function(gp_problem(object))
+  prior <- if (object$method == "map") prior_of_fit(object)
+  logged <- log_scale(object, free)
+  slope <- function(at) {
+    par <- object$par
+    par[free] <- ifelse(logged, exp(at), at)
+    gradient <- attr(f(par), "gradient")
+    if (!is.null(prior)) gradient <- gradient + prior$value(par)$gradient
+    (gradient * ifelse(object$log_scale, par, 1))[match(free, names(par))]
+  }
+  at <- ifelse(logged, log(object$par[free]), object$par[free])
+  hessian_row <- function(i) {
+    h <- 1e-4 * if (logged[i]) 1 else max(1, abs(at[i]))
+    step <- replace(numeric(length(free)), i, h)
+    (slope(at + step) - slope(at - step)) / (2 * h)
+  }
+  inverse <- tryCatch({
+    hessian <- matrix(vapply(seq_along(free), hessian_row, numeric(length(free))), length(free))
+    chol2inv(chol(-(hessian + t(hessian)) / 2))
+  }, error = function(e) NULL)
+  if (is.null(inverse)) {
+    warning("the objective is not curved downwards in all directions at the estimate: ",
+            "no standard errors", call. = FALSE)
+    return(empty)
+  }
+  empty[] <- inverse
+  empty
 }
+
+prior_of_fit <- function(object) {
+  gp_prior(Filter(Negate(is.null), object$prior), names(object$par),
+           names(object$par) %in% object$fixed)
+}
+
+#' @rdname predict.cl_gp
+#' @param parm names or numbers of coefficients; all by default.
+#' @details `confint()` gives intervals of the coefficients: for parameters the normal approximation
+#'   on the logarithmic scale, so that bounds are positive, with the curvature at the estimate; for
+#'   the mean's coefficients the normal distribution that they have for known parameters; quantiles
+#'   of the draws with `method = "mcmc"`. Held parameters, and those on a bound, have `NA`.
+#' @export
+confint.cl_gp <- function(object, parm, level = 0.95, ...) {
+  level <- check_number(level, "level", 0, 1)
+  names <- names(object$coefficients)
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  result <- matrix(NA_real_, length(names), 2L, dimnames = list(
+    names, paste(format(100 * tails, trim = TRUE, digits = 3), "%")))
+  trend <- object$trend$names
+  if (!is.null(object$draws)) {
+    draws <- as.matrix(object$draws)
+    result[colnames(draws), ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
+  } else {
+    curved <- log_vcov(object)
+    half <- outer(sqrt(diag(curved)), stats::qnorm(tails))
+    for (name in rownames(curved)) {
+      estimate <- object$par[[name]]
+      result[name, ] <- if (log_scale(object, name)) estimate * exp(half[name, ]) else
+        estimate + half[name, ]
+    }
+  }
+  if (length(trend) > 0L) {
+    errors <- sqrt(diag(mean_covariance(object$trend, as.matrix(gp_state(object)$beta_cov))))
+    result[trend, ] <- object$coefficients[trend] + outer(errors, stats::qnorm(tails))
+  }
+  if (missing(parm)) return(result)
+  known <- if (is.character(parm)) parm %in% names else parm %in% seq_along(names)
+  if (!all(known)) abort_argument("parm", sprintf("there is no coefficient '%s'", parm[!known][1L]))
+  result[parm, , drop = FALSE]
+}
+
+# ---- small ones ----------------------------------------------------------------------------------
 
 #' @export
 coef.cl_gp <- function(object, ...) object$coefficients
@@ -131,25 +263,32 @@ logLik.cl_gp <- function(object, ...) {
 nobs.cl_gp <- function(object, ...) length(object$y)
 
 #' @export
+sigma.cl_gp <- function(object, ...) object$noise
+
+#' @export
+weights.cl_gp <- function(object, ...) stats::naresid(object$na.action, object$weights)
+
+#' @export
 fitted.cl_gp <- function(object, ...) stats::napredict(object$na.action, object$fitted.values)
 
+#' @rdname predict.cl_gp
+#' @param type `"response"`: observations less the process's mean; `"loo"`: less what all other
+#'   observations foretell; `"standardized"`: these over their standard deviations, standard normal
+#'   if the model is right (section 5.4.2).
 #' @export
-residuals.cl_gp <- function(object, ...) stats::naresid(object$na.action, object$residuals)
-
-#' @export
-formula.cl_gp <- function(x, ...) {
-  if (is.null(x$terms)) abort_argument("x", "the fit was made without a formula")
-  stats::formula(x$terms)
+residuals.cl_gp <- function(object, type = c("response", "loo", "standardized"), ...) {
+  type <- check_choice(type, c("response", "loo", "standardized"), "type")
+  residuals <- object$residuals
+  if (type != "response") {
+    loo <- gp_loo(object)
+    residuals[] <- object$y - loo$mean
+    if (type == "standardized") residuals <- residuals / sqrt(loo$variance)
+  }
+  stats::naresid(object$na.action, residuals)
 }
 
 #' @export
-update.cl_gp <- function(object, formula., ..., evaluate = TRUE) {
-  call <- object$call
-  if (!missing(formula.)) {
-    names(call)[2L] <- "formula"
-    call$formula <- stats::update.formula(formula(object), formula.)
-  }
-  extra <- match.call(expand.dots = FALSE)$...
-  for (name in names(extra)) call[[name]] <- extra[[name]]
-  if (check_flag(evaluate, "evaluate")) eval(call, parent.frame()) else call
+formula.cl_gp <- function(x, ...) {
+  if (is.null(x$formula)) abort_argument("x", "the fit was made without a formula")
+  x$formula
 }

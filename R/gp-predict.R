@@ -1,106 +1,222 @@
-# Predictions of a fitted Gaussian process, draws from it, and its picture.
+# Predictions of a fitted Gaussian process.
 
 #' Predictions of a Gaussian process
 #'
-#' `predict()` gives the mean of the process at new points, and its uncertainty given the data and
-#' the fitted parameters (Rasmussen and Williams, 2006, equations 2.25, 2.26 and 2.41):
-#' \deqn{m + k_*^T C^{-1} (y - m), \qquad k_{**} - k_*^T C^{-1} k_* + \frac{(1 - 1^T C^{-1}
-#'   k_*)^2}{1^T C^{-1} 1},}{mean m + k*' C^-1 (y - m), variance k** - k*' C^-1 k* + (1 - 1' C^-1
-#'   k*)^2 / (1' C^-1 1),}
-#' where the last term, for the estimated mean, is left out if the mean was fixed. The uncertainty
-#' of the other parameters is not part of it. A confidence interval is for the process itself, a
+#' The mean of the process at new points, and its uncertainty given the data and the fitted
+#' parameters (Rasmussen and Williams, 2006, equations 2.25, 2.26 and 2.41):
+#' \deqn{h_*^T \beta + k_*^T C^{-1} (y - H \beta), \qquad k_{**} - k_*^T C^{-1} k_* + r^T (H^T C^{-1}
+#'   H)^{-1} r, \qquad r = h_* - H^T C^{-1} k_*,}{mean h*' b + k*' C^-1 (y - H b), variance k** -
+#'   k*' C^-1 k* + r' (H' C^-1 H)^-1 r with r = h* - H' C^-1 k*,}
+#' where H are the columns of the mean (a column of ones for a constant), C is the covariance matrix
+#' of the data, noise included, and the last term falls away for a known mean. The uncertainty of
+#' the other parameters is not part of it, except for a fit with `method = "mcmc"`: there the result
+#' is the mixture over draws of the parameters. A confidence interval is for the process itself, a
 #' prediction interval for a new observation with its noise.
 #'
-#' `simulate()` draws from the joint distribution of the process at the points, given the data;
-#' `plot()` shows mean, 95% intervals and data if the model has a single input variable, else
-#' the observations against the fitted values.
+#' New points are worked on in blocks, so that any number of them fits into memory; only
+#' `covariance = TRUE` makes a matrix of the size asked for. The first call after a fit was read
+#' from a file, or after many others, factors the covariance matrix of the data anew, on the engine
+#' that [cl_gp_likelihood()] describes; further ones do not.
 #'
-#' New points are worked on in blocks, so that any number of them fits into memory. Each call
-#' factors the covariance matrix of the data anew, on the engine that [cl_gp_likelihood()]
-#' describes.
-#'
-#' @param object,x a fit of [cl_gp()].
+#' @param object a fit of [cl_gp()].
 #' @param newdata a data frame with the variables of the formula, or for a fit without formula a
 #'   matrix with its columns. Default: the data of the fit. Rows with missing values give `NA`.
 #' @param se.fit whether standard errors (of the process) are wanted.
 #' @param interval,level kind and level of the interval.
-#' @param block how many new points to work on at a time.
-#' @param nsim number of draws.
-#' @param seed as for [simulate()].
-#' @param noise whether the draws are of new observations, with noise, instead of the process.
-#' @param n number of points of the curve.
-#' @param xlim range of the input that is drawn: wider than the data, it shows a forecast.
-#' @param xlab,ylab,main,col,pch,cex,las as for [plot.default()]; `col` is the colour of the curve.
-#' @param legend where the legend goes (see [legend()]); `"auto"` for the emptiest corner, `NULL`
-#'   for none.
-#' @param ... for `plot()`: more for [plot.default()]; else not used.
-#' @return `predict()`: a vector, or with an interval a matrix with columns `fit`, `lwr`, `upr`;
-#'   with `se.fit` a list of this `fit`, `se.fit` and `residual.scale` (the noise's standard
-#'   deviation), as for [predict.lm()]. `simulate()`: a data frame with a column for each draw.
-#'   `plot()`: the data of the curve, invisibly.
+#' @param covariance whether the covariance matrix of the process at the points is wanted.
+#' @param gradient whether the derivatives of the mean by the columns of x are wanted.
+#' @param draws for a fit with `method = "mcmc"`: how many draws to average over; each costs a
+#'   factorisation.
+#' @param ... not used.
+#' @return A vector, or with an interval a matrix with columns `fit`, `lwr`, `upr`. With `se.fit`,
+#'   `covariance` or `gradient` a list of this `fit` and what was asked for: `se.fit` and
+#'   `residual.scale` (the noise's standard deviation), as for [predict.lm()]; `covariance`, a
+#'   matrix with a row and a column for each point; `gradient`, a matrix with a row for each point
+#'   and a column for each column of x.
 #' @section Errors:
-#' `statcl_error_argument` for `newdata` without a variable of the model or with other columns.
+#' `statcl_error_argument` for `newdata` without a variable of the model, with other columns, or
+#' with new levels of a factor.
 #' @name predict.cl_gp
+#' @export
 #' @examples
 #' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
 #' new <- data.frame(speed = c(5, 15, 25))
 #' predict(fit, new, se.fit = TRUE)
 #' predict(fit, new, interval = "prediction")
-#' simulate(fit, 2, seed = 1, newdata = new)
-#' plot(fit, xlim = c(0, 40))
-NULL
-
-#' @rdname predict.cl_gp
-#' @export
+#' predict(fit, new, gradient = TRUE)$gradient
 predict.cl_gp <- function(object, newdata, se.fit = FALSE,
                           interval = c("none", "confidence", "prediction"), level = 0.95,
-                          block = 2048, ...) {
+                          covariance = FALSE, gradient = FALSE, draws = 50, ...) {
   interval <- check_choice(interval, c("none", "confidence", "prediction"), "interval")
   se.fit <- check_flag(se.fit, "se.fit")
+  covariance <- check_flag(covariance, "covariance")
+  gradient <- check_flag(gradient, "gradient")
   level <- check_number(level, "level", 0, 1)
-  block <- check_count(block, "block", 1)
+  draws <- check_count(draws, "draws", 1)
   own <- missing(newdata)
-  at <- gp_points(object, if (own) NULL else newdata)
-  spread <- se.fit || interval != "none"
-  result <- predict_points(object, at, if (spread) "variance" else "mean", block)
+  points <- gp_points(object, if (own) NULL else newdata)
+  what <- if (covariance) "covariance" else
+    if (se.fit || interval != "none") "variance" else "mean"
+  result <- predict_points(object, points, what, gradient, draws)
   fit <- result$mean
   if (interval != "none") {
-    noise <- if (interval == "prediction") object$noise^2 else 0
-    half <- stats::qnorm((1 + level) / 2) * sqrt(result$variance + noise)
-    fit <- cbind(fit = fit, lwr = fit - half, upr = fit + half)
+    fit <- cbind(fit = fit, gp_interval(result, interval == "prediction", level))
   }
   pad <- function(v) if (own) stats::napredict(object$na.action, v) else v
-  if (!se.fit) return(pad(fit))
-  list(fit = pad(fit), se.fit = pad(sqrt(result$variance)), residual.scale = object$noise)
+  if (!se.fit && !covariance && !gradient) return(pad(fit))
+  answer <- list(fit = pad(fit))
+  if (se.fit) {
+    answer$se.fit <- pad(sqrt(result$variance))
+    answer$residual.scale <- object$noise
+  }
+  if (covariance) answer$covariance <- result$covariance
+  if (gradient) answer$gradient <- pad(result$gradient)
+  answer
 }
 
-# Mean and variance (not negative) at the rows of `at`, named after them; NA for rows with NA.
-predict_points <- function(object, at, what, block = 2048) {
-  empty <- stats::setNames(rep(NA_real_, nrow(at)), rownames(at))
-  result <- list(mean = empty, variance = if (what == "variance") empty)
-  rows <- which(stats::complete.cases(at))
-  if (length(rows) == 0L) return(result)
-  state <- condition_gp(object$y, object$x, object$kernel, object$noise, gp_mean(object))
-  for (first in seq(1L, length(rows), by = block)) {
-    some <- rows[first:min(first + block - 1L, length(rows))]
-    part <- state$predict(unname(at[some, , drop = FALSE]), what)
-    result$mean[some] <- part$mean
-    if (what == "variance") result$variance[some] <- pmax(part$variance, 0)
+# The object with the parameters of one draw.
+at_draw <- function(object, par) {
+  object$par <- par
+  object$noise <- par[["noise"]]
+  object$kernel <- with_parameters(object$kernel, par[-length(par)])
+  object
+}
+
+# Mean and what else is wanted at points: list(mean, variance, covariance, gradient, parts), named
+# after the points; NA for points with NA. `parts` has mean, variance and noise by draw, for
+# quantiles of the mixture.
+predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
+  rows <- which(points$complete)
+  x <- points$x[rows, , drop = FALSE]
+  h <- if (!is.null(points$h)) points$h[rows, , drop = FALSE]
+  par <- gp_draws(object, draws)
+  parts <- lapply(seq_len(nrow(par)), function(i) {
+    one <- if (nrow(par) == 1L) object else at_draw(object, par[i, ])
+    state <- if (nrow(par) == 1L) gp_state(one) else
+      gp_condition(gp_function(gp_problem(one)), one$par)
+    c(predict_one(one, state, x, h, what, gradient), noise = one$noise)
+  })
+  mixed <- mix_parts(parts, what, gradient)
+  n <- nrow(points$x)
+  names <- rownames(points$x)
+  vector <- function(v) {
+    if (!is.null(v)) replace(stats::setNames(rep(NA_real_, n), names), rows, v)
   }
+  result <- list(mean = vector(mixed$mean), variance = vector(mixed$variance))
+  if (what == "covariance") {
+    result$covariance <- matrix(NA_real_, n, n, dimnames = list(names, names))
+    result$covariance[rows, rows] <- mixed$covariance
+  }
+  if (gradient) {
+    result$gradient <- matrix(NA_real_, n, ncol(points$x),
+                              dimnames = list(names, colnames(points$x)))
+    result$gradient[rows, ] <- mixed$gradient
+  }
+  result$rows <- rows
+  result$parts <- parts
   result
 }
 
-# The mean as C takes it.
-gp_mean <- function(object) if (object$mean_estimated) NA_real_ else object$mean
-
-# The points of `newdata` as the model's columns; with NULL those of the fit.
-gp_points <- function(object, newdata) {
-  if (is.null(newdata)) return(object$x)
-  if (is.null(object$terms)) {
-    at <- covariance_input(if (is_cl(newdata)) as.matrix(newdata) else newdata, "newdata",
-                           ncol(object$x))
-    return(structure(at$x, dimnames = list(at$names, at$columns)))
+# The same for one set of parameters, without names.
+predict_one <- function(object, state, x, h, what, gradient) {
+  trend <- object$trend
+  q <- mean_basis(trend, h)
+  part <- state$predict(unname(x), what, basis = q)
+  part$mean <- part$mean + mean_centre(trend, nrow(x), q)
+  if (what == "covariance") part$variance <- diag(part$covariance)
+  if (!is.null(part$variance)) part$variance <- pmax(part$variance, 0)
+  if (gradient) {
+    part$gradient <- state$mean_gradient(unname(x))
+    if (trend$kind == "formula") {
+      abort_argument("gradient", "there is no gradient by x of a mean that is given as a formula")
+    }
+    if (trend$kind == "linear") {
+      slope <- mean_coefficients(trend, as.vector(state$beta) + trend$shift)[-1L]
+      part$gradient <- part$gradient + rep(slope, each = nrow(x))
+    }
   }
+  part
+}
+
+# Mean and variance of the mixture: the mean of the variances and the variance of the means.
+mix_parts <- function(parts, what, gradient) {
+  if (length(parts) == 1L) return(parts[[1L]])
+  average <- function(name) Reduce(`+`, lapply(parts, `[[`, name)) / length(parts)
+  mean <- average("mean")
+  off <- matrix(vapply(parts, function(p) p$mean - mean, mean), length(mean))
+  mixed <- list(mean = mean)
+  if (what != "mean") mixed$variance <- average("variance") + rowSums(off^2) / length(parts)
+  if (what == "covariance") {
+    mixed$covariance <- average("covariance") + tcrossprod(off) / length(parts)
+  }
+  if (gradient) mixed$gradient <- average("gradient")
+  mixed
+}
+
+# Bounds of the interval, a row for each point.
+gp_interval <- function(result, with_noise, level) {
+  tail <- (1 - level) / 2
+  bounds <- matrix(NA_real_, length(result$mean), 2L,
+                   dimnames = list(names(result$mean), c("lwr", "upr")))
+  if (length(result$rows) == 0L) return(bounds)
+  means <- vapply(result$parts, `[[`, numeric(length(result$rows)), "mean")
+  sds <- vapply(result$parts, function(p) {
+    sqrt(p$variance + if (with_noise) p$noise^2 else 0)
+  }, numeric(length(result$rows)))
+  dim(means) <- dim(sds) <- c(length(result$rows), length(result$parts))
+  bounds[result$rows, 1L] <- mixture_quantile(means, sds, tail)
+  bounds[result$rows, 2L] <- mixture_quantile(means, sds, 1 - tail)
+  bounds
+}
+
+# For each row the quantile of the mixture, in equal parts, of normal distributions: by bisection
+# between the least and the largest quantile of the parts.
+mixture_quantile <- function(means, sds, p) {
+  q <- means + stats::qnorm(p) * sds
+  if (ncol(q) == 1L) return(q[, 1L])
+  low <- apply(q, 1L, min)
+  high <- apply(q, 1L, max)
+  if (!all(is.finite(q))) return(low)
+  for (i in 1:60) {
+    middle <- (low + high) / 2
+    above <- rowMeans(stats::pnorm((middle - means) / sds)) > p
+    high[above] <- middle[above]
+    low[!above] <- middle[!above]
+  }
+  (low + high) / 2
+}
+
+# ---- new points ----------------------------------------------------------------------------------
+
+# list(x: the model's columns, h: the mean's columns or NULL, complete: which rows have no NA) of
+# `newdata`; with NULL those of the fit.
+gp_points <- function(object, newdata) {
+  kind <- object$trend$kind
+  if (is.null(newdata)) {
+    h <- if (!is.null(object$trend$basis)) object$trend$basis %*% object$trend$root
+    return(list(x = object$x, h = h, complete = rep(TRUE, nrow(object$x))))
+  }
+  points <- if (is.null(object$terms)) matrix_points(object, newdata) else
+    frame_points(object, newdata)
+  if (kind == "linear") points$h <- mean_columns(kind, points$x)
+  points$complete <- stats::complete.cases(cbind(points$x, points$h))
+  points
+}
+
+matrix_points <- function(object, newdata) {
+  at <- covariance_input(if (is_cl(newdata)) as.matrix(newdata) else newdata, "newdata",
+                         ncol(object$x))
+  x <- structure(at$x, dimnames = list(at$names, at$columns))
+  h <- NULL
+  if (object$trend$kind == "formula") {
+    colnames(x) <- colnames(object$x)
+    terms <- stats::terms(object$trend$formula)
+    h <- mean_columns("formula", x, terms, mean_frame(object$trend$formula, x))
+  }
+  list(x = x, h = h)
+}
+
+frame_points <- function(object, newdata) {
   terms <- stats::delete.response(object$terms)
   if (!is.data.frame(newdata)) {
     abort_argument("newdata", sprintf("'newdata' must be a data frame, not %s", describe(newdata)))
@@ -110,133 +226,19 @@ gp_points <- function(object, newdata) {
   if (length(lacking) > 0L) {
     abort_argument("newdata", sprintf("'newdata' has no variable '%s'", lacking[1L]))
   }
+  design <- object$design
   frame <- tryCatch({
-    frame <- stats::model.frame(terms, newdata, na.action = stats::na.pass, xlev = object$xlevels)
+    frame <- stats::model.frame(terms, newdata, na.action = stats::na.pass, xlev = design$xlevels)
     stats::.checkMFClasses(attr(terms, "dataClasses"), frame)
     frame
   }, error = function(e) abort_argument("newdata", conditionMessage(e), call = user_call()))
   if (nrow(frame) != nrow(newdata)) {
     abort_argument("newdata", "a variable of the model is not in 'newdata'")
   }
-  model_inputs(terms, frame)
-}
-
-#' @rdname predict.cl_gp
-#' @export
-simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, noise = FALSE, ...) {
-  nsim <- check_count(nsim, "nsim")
-  noise <- check_flag(noise, "noise")
-  if (!exists(".Random.seed", envir = .GlobalEnv, inherits = FALSE)) stats::runif(1)
-  if (is.null(seed)) {
-    state <- get(".Random.seed", envir = .GlobalEnv)
-  } else {
-    kept <- get(".Random.seed", envir = .GlobalEnv)
-    on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
-    set.seed(seed)
-    state <- structure(seed, kind = as.list(RNGkind()))
+  x <- model_inputs(design$terms, frame, design$contrasts)
+  attr(x, "contrasts") <- NULL
+  h <- if (!is.null(design$mean)) {
+    mean_columns("formula", x, design$mean, frame, design$mean_contrasts)
   }
-  at <- gp_points(object, newdata)
-  if (anyNA(at)) abort_argument("newdata", "'newdata' has missing values")
-  process <- condition_gp(object$y, object$x, object$kernel, object$noise, gp_mean(object))
-  joint <- process$predict(unname(at), "covariance")
-  draws <- joint$mean + covariance_root(joint$covariance) %*%
-    matrix(stats::rnorm(nrow(at) * nsim), nrow(at))
-  if (noise) draws <- draws + object$noise * stats::rnorm(length(draws))
-  colnames(draws) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
-  draws <- as.data.frame(draws, row.names = rownames(at))
-  attr(draws, "seed") <- state
-  draws
-}
-
-# A root R with R R' = s, for s that is positive semidefinite up to rounding.
-covariance_root <- function(s) {
-  if (nrow(s) == 0L) return(s)
-  e <- eigen(s, symmetric = TRUE)
-  e$vectors %*% (sqrt(pmax(e$values, 0)) * t(e$vectors))
-}
-
-#' @rdname predict.cl_gp
-#' @export
-plot.cl_gp <- function(x, n = 400, xlim = NULL, xlab = NULL, ylab = NULL, main = NULL,
-                       col = "#0072B2", pch = 16, cex = 0.6, las = 1, legend = "auto", ...) {
-  if (is.null(ylab)) ylab <- if (is.null(x$terms)) "y" else deparse1_line(x$terms[[2L]])
-  variable <- single_variable(x)
-  if (is.null(variable)) {
-    fitted <- x$fitted.values
-    graphics::plot(fitted, x$y, xlab = if (is.null(xlab)) "fitted" else xlab, ylab = ylab,
-                   main = main, pch = pch, cex = cex, las = las, col = "grey30", ...)
-    graphics::abline(0, 1, col = col, lwd = 2)
-    return(invisible(data.frame(fitted = fitted, y = x$y)))
-  }
-  if (is.null(xlim)) xlim <- range(variable$values)
-  grid <- seq(xlim[1L], xlim[2L], length.out = check_count(n, "n", 2))
-  at <- variable$points(grid)
-  mean <- predict_points(x, at, "variance")
-  half <- stats::qnorm(0.975) * sqrt(cbind(mean$variance, mean$variance + x$noise^2))
-  curve <- data.frame(x = grid, fit = mean$mean, lwr = mean$mean - half[, 1L],
-                      upr = mean$mean + half[, 1L], lwr_new = mean$mean - half[, 2L],
-                      upr_new = mean$mean + half[, 2L], row.names = NULL)
-  inside <- variable$values >= xlim[1L] & variable$values <= xlim[2L]
-  graphics::plot(xlim, range(curve$lwr_new, curve$upr_new, x$y[inside]), type = "n",
-                 xlab = if (is.null(xlab)) variable$name else xlab, ylab = ylab, main = main,
-                 las = las, ...)
-  draw_curve(curve, col)
-  graphics::points(variable$values[inside], x$y[inside], pch = pch, cex = cex,
-                   col = point_colour())
-  if (identical(legend, "auto")) legend <- empty_corner(curve, variable$values, x$y)
-  if (!is.null(legend)) draw_legend(legend, col, pch, cex)
-  graphics::box()
-  invisible(curve)
-}
-
-draw_curve <- function(curve, col) {
-  band <- function(lower, upper, alpha) {
-    graphics::polygon(c(curve$x, rev(curve$x)), c(lower, rev(upper)), border = NA,
-                      col = grDevices::adjustcolor(col, alpha))
-  }
-  band(curve$lwr_new, curve$upr_new, 0.15)
-  band(curve$lwr, curve$upr, 0.30)
-  graphics::lines(curve$x, curve$fit, col = col, lwd = 2)
-}
-
-point_colour <- function() grDevices::adjustcolor("black", 0.65)
-
-draw_legend <- function(where, col, pch, cex) {
-  graphics::legend(
-    where, c("observations", "mean", "95% confidence", "95% prediction"), bty = "n",
-    pch = c(pch, NA, 15, 15), pt.cex = c(cex, NA, 2, 2), lty = c(NA, 1, NA, NA), lwd = 2,
-    col = c(point_colour(), col, grDevices::adjustcolor(col, 0.45),
-            grDevices::adjustcolor(col, 0.15)))
-}
-
-# The corner of the plot, a third of it each way, that holds least of the curve and the points.
-empty_corner <- function(curve, x, y) {
-  usr <- graphics::par("usr")
-  across <- c((curve$x - usr[1L]) / (usr[2L] - usr[1L]), (x - usr[1L]) / (usr[2L] - usr[1L]))
-  scaled <- function(v) (v - usr[3L]) / (usr[4L] - usr[3L])
-  top <- scaled(c(curve$upr_new, y))
-  bottom <- scaled(c(curve$lwr_new, y))
-  left <- across < 0.35
-  right <- across > 0.65
-  filled <- c(topleft = sum(pmax(top[left] - 0.65, 0)), topright = sum(pmax(top[right] - 0.65, 0)),
-              bottomleft = sum(pmax(0.35 - bottom[left], 0)),
-              bottomright = sum(pmax(0.35 - bottom[right], 0)))
-  names(which.min(filled))
-}
-
-deparse1_line <- function(x) paste(deparse(x, width.cutoff = 500L), collapse = " ")
-
-# The input, if there is one only: list(name, values, points(grid) for the model's columns). Several
-# columns may be made of one variable.
-single_variable <- function(object) {
-  if (is.null(object$terms)) {
-    if (ncol(object$x) != 1L) return(NULL)
-    name <- if (is.null(colnames(object$x))) "x" else colnames(object$x)
-    return(list(name = name, values = object$x[, 1L], points = function(grid) cbind(grid)))
-  }
-  inputs <- object$variables
-  if (length(inputs) != 1L || !is.numeric(inputs[[1L]])) return(NULL)
-  list(name = names(inputs), values = as.vector(inputs[[1L]]), points = function(grid) {
-    gp_points(object, stats::setNames(data.frame(grid), names(inputs)))
-  })
+  list(x = x, h = h)
 }

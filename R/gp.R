@@ -1,64 +1,113 @@
-# Gaussian-process regression: the fit. Its methods are in gp-methods.R and gp-predict.R.
+# Gaussian-process regression: the fit. Its methods are in gp-methods.R, gp-predict.R and so on.
 
 #' Gaussian-process regression
 #'
-#' Fits y = m + f(x) + noise, where f is a Gaussian process with the covariance function `kernel`, m
-#' a constant and the noise independent normal, by maximum marginal likelihood, with analytic
-#' gradients.
+#' Fits y = m(x) + f(x) + noise, where f is a Gaussian process with the covariance function
+#' `kernel`, m a constant or a linear model, and the noise independent normal. Parameters are found
+#' by maximum marginal likelihood, with priors, by leave-one-out prediction, or sampled, always with
+#' analytic gradients.
 #'
-#' The values of the parameters in `kernel` do not matter: starting values and bounds are taken
-#' from the spread of x and y. The logarithms of the parameters are optimised ([nlminb()]), first by
-#' a few steps from each of the best of many starting points (always the same ones: the result does
-#' not depend on the state of the random number generator), then from the best of these to the end.
-#' Parameters at which the covariance matrix is not positive definite in floating-point arithmetic
-#' count as infinitely unlikely; how often that was met is reported.
+#' @section Methods:
+#' `"ml"` maximises the log marginal likelihood (Rasmussen and Williams, 2006, section 5.4.1),
+#' `"map"` the same plus the log densities of the priors (of the parameters on their natural scale),
+#' `"loo"` the log predictive density of each observation given all others (section 5.4.2).
+#' `"mcmc"` draws from the posterior distribution by [cl_sample()], from the `"map"` estimate on;
+#' coefficients are then posterior means, and predictions average over draws.
 #'
+#' The values of the parameters in `kernel` do not matter, except the period of a periodic kernel
+#' (a first guess): starting values and bounds are taken from the spread of x and y, so that a fit
+#' does not depend on their units. The search ([nlminb()], a quasi-Newton method within bounds)
+#' works on the logarithms of the parameters, first by a few steps from each of the best of many
+#' starting points (always the same ones: the result does not depend on the state of the random
+#' number generator), then from the best of these to the end. Parameters at which the covariance
+#' matrix is not positive definite in floating-point arithmetic count as infinitely unlikely; how
+#' often that was met is reported. Nothing is ever added to the diagonal but the noise: to
+#' interpolate say `fixed = c(noise = 0)`, for a small constant `fixed = c(noise = 1e-4)`. A search
+#' that is interrupted gives the best parameters so far, with a warning.
+#'
+#' @section Inputs:
 #' A term of the kernel that looks at all columns (`columns = NULL`), and has one lengthscale, gets
 #' one for each column when there are several, unless `ard = FALSE`. Terms that name their columns
 #' stay as they are.
 #'
-#' Factors in a formula become indicator columns, rows with missing values are dropped
-#' ([na.omit()]). The formula's intercept is the mean m, whether it is written or not.
+#' Factors in a formula become indicator columns. Rows with missing values are dropped
+#' ([na.omit()]); without a formula they are an error. The formula's intercept has no meaning here:
+#' the mean is what `mean` says.
 #'
-#' The evaluations run on the engine that [cl_gp_likelihood()] describes. A fit holds copies of data
-#' and parameters but nothing of a device: it can be saved and used in any session.
+#' @section Mean:
+#' `"estimate"` (or `"constant"`) is an unknown constant, `"linear"` a linear function of the
+#' columns of x, a one-sided formula such as `~ poly(time, 2)` any linear model of variables of
+#' `data`; a number is taken as it is. Unknown coefficients are, for each value of the other
+#' parameters, their generalised least squares estimate (`beta = "profile"`), or integrated out with
+#' a flat prior (`"integrate"`, also known as REML; section 2.7). Predictions carry their
+#' uncertainty in both cases.
+#'
+#' @section Noise:
+#' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. With known
+#' variances (of measurements, say) `fixed = c(noise = 0)` leaves only these.
+#'
+#' @section Engines:
+#' The evaluations run on the engine that [cl_gp_likelihood()] describes. A fit holds data and
+#' parameters but nothing of a device: it can be saved and used in any session. The session keeps
+#' the factors of the covariance matrices of a few fits for further predictions; others are made
+#' again when needed.
 #'
 #' @param x a formula `y ~ x1 + x2`, or the inputs: a numeric matrix, data frame or vector.
-#' @param formula,data a formula and a data frame in which its variables are looked up.
+#' @param formula,data a formula and a data frame in which its variables, those of `mean`,
+#'   `weights` and `variance` are looked up.
 #' @param y the observations: a numeric vector.
 #' @param kernel a kernel, see [kernels].
-#' @param method how parameters are found: `"ml"`, maximum marginal likelihood.
-#' @param mean `"estimate"`, or a number to hold the mean at.
-#' @param ard see Details.
+#' @param method how parameters are found, see below.
+#' @param mean the mean, see below: `"estimate"`, `"linear"`, a one-sided formula (of columns of x
+#'   if there is no data frame), or a number.
+#' @param beta what becomes of unknown coefficients of the mean: `"profile"`, or `"integrate"`, the
+#'   default of `"mcmc"`.
+#' @param weights,variance see below: positive numbers, and numbers that are not negative, one for
+#'   each observation.
+#' @param prior for `"map"` and `"mcmc"`: a list, by names of parameters or of their kind
+#'   (`lengthscale` stands for all lengthscales), of [priors] or of functions of one number that
+#'   give a log density, with its derivative as attribute `"gradient"` if they can. Parameters that
+#'   it does not name have weak priors in units of the data, which [summary()] shows.
+#' @param ard see below.
 #' @param start starting values: a named vector of some parameters on their natural scale (see
 #'   [cl_gp_likelihood()] for the names). It is tried besides the starting points of our own.
-#' @param fixed a named vector of parameters that are held at these values; `c(noise = 0)`
-#'   interpolates.
+#' @param fixed a named vector of parameters that are held at these values. With all of them held
+#'   nothing is searched.
 #' @param lower,upper bounds: named vectors of some parameters.
-#' @param starts from how many starting points to optimise.
-#' @param control a list for [nlminb()].
+#' @param starts from how many starting points to search.
+#' @param control a list for [nlminb()]; with `"mcmc"` of arguments of [cl_sample()], of which the
+#'   defaults are `chains = 4`, `warmup = 250`, `iter = 250`.
+#' @param progress whether to show how a search goes that takes longer than three seconds.
 #' @param subset,na.action as for [lm()].
 #' @param object a fit.
 #' @param ... for the generic: arguments of the methods.
 #' @return An object of class `"cl_gp"`, a list with the elements `coefficients` (the parameters,
-#'   and the mean if it is estimated), `kernel` (with these parameters), `noise`, `mean`, `logLik`,
-#'   `gradient` (by the logarithms of the free parameters, at the end), `converged`, `message`,
-#'   `evaluations`, `not_pd` (how many of them met a matrix that is not positive definite),
-#'   `at_bound` (names of parameters that ended on a bound), `fitted.values`, `residuals`, `x`, `y`,
-#'   `call` and, with a formula, `terms`, `xlevels`, `model`, `variables` and `na.action`. There are
-#'   methods for [print()], [summary()], [coef()], [vcov()], [logLik()], [nobs()], [fitted()],
-#'   [residuals()], [formula()], [update()], [predict()][predict.cl_gp], [simulate()][predict.cl_gp]
-#'   and [plot()][predict.cl_gp].
+#'   and the coefficients of the mean), `par` (the parameters), `kernel` (with these parameters),
+#'   `noise`, `logLik` (log marginal likelihood at the parameters), `objective` (what was
+#'   maximised), `gradient` (of it, by the logarithms of the free parameters, at the end),
+#'   `converged`, `message`, `evaluations`, `not_pd` (how many of them met a matrix that is not
+#'   positive definite), `at_bound` (names of parameters that ended on a bound), `trials` (the
+#'   objective that each start reached in its first steps), `fixed`, `prior`, `draws` (a
+#'   [cl_sample()] result, for `"mcmc"`), `fitted.values`, `residuals`, `x`, `y`, `call` and, with a
+#'   formula, `terms`, `xlevels`, `model` and `na.action`. There are methods for [print()],
+#'   [summary()], [coef()], [vcov()], [confint()], [logLik()], [nobs()], [sigma()], [fitted()],
+#'   [residuals()], [formula()], [weights()], [update()][update.cl_gp], [predict()][predict.cl_gp],
+#'   [simulate()][simulate.cl_gp] and [plot()][plot.cl_gp].
 #' @section Errors:
-#' `statcl_error_argument` for unusable input (a single observation, a constant y, unknown
-#' parameters); `statcl_error_nonfinite` for infinite values; `statcl_error_not_pd` if no starting
-#' point has a positive definite covariance matrix, as happens when points coincide and `noise` is
-#' fixed at 0.
+#' `statcl_error_argument` for unusable input (with parameters to be found: a single observation, a
+#' y that does not vary about the mean; unknown parameters); `statcl_error_nonfinite` for missing
+#' and infinite values; `statcl_error_not_pd` if no starting point has a positive definite
+#' covariance matrix, as happens when points coincide and `noise` is held at 0;
+#' `statcl_error_interrupted` if interrupted before there was anything to keep.
+#'
+#' Warnings are of the classes `statcl_warning_convergence`, `statcl_warning_interrupted`,
+#' `statcl_warning_constant_column` and `statcl_warning_white`.
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
-#' @seealso [predict.cl_gp()]
-#' @importFrom stats coef fitted formula logLik nobs predict residuals sigma simulate update vcov
+#' @seealso [predict.cl_gp()], [priors]
+#' @importFrom stats coef confint fitted formula logLik nobs predict residuals sigma simulate update
+#'   vcov weights
 #' @export
 #' @examples
 #' fit <- cl_gp(dist ~ speed, data = cars)
@@ -66,43 +115,70 @@
 #' predict(fit, data.frame(speed = c(10, 30)), interval = "prediction")
 #' plot(fit)
 #'
-#' # Two inputs, one lengthscale each
-#' coef(cl_gp(mpg ~ wt + hp, data = mtcars, kernel = k_exp_quad(), starts = 1))
+#' # Two inputs, one lengthscale each, and a linear mean
+#' coef(cl_gp(mpg ~ wt + hp, data = mtcars, kernel = k_exp_quad(), mean = "linear", starts = 1))
+#'
+#' # With priors
+#' coef(cl_gp(dist ~ speed, data = cars, method = "map", starts = 1,
+#'            prior = list(lengthscale = prior_inv_gamma(tails = c(2, 40)))))
 cl_gp <- function(x, ...) UseMethod("cl_gp")
 
 #' @rdname cl_gp
 #' @export
-cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(), method = "ml",
-                          mean = "estimate", ..., subset, na.action = stats::na.omit) {
+cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
+                          method = c("ml", "map", "loo", "mcmc"), mean = "estimate", weights = NULL,
+                          variance = NULL, ..., subset, na.action = stats::na.omit) {
   call <- match.call()
+  kind <- read_mean(mean)
+  whole <- if (is.null(data)) stats::terms(formula) else stats::terms(formula, data = data)
+  if (!is.null(attr(whole, "offset"))) {
+    abort_argument("formula", "an offset is not supported: subtract it from the response")
+  }
+  if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
+  formula <- stats::formula(whole)
   frame <- match.call(expand.dots = FALSE)
-  frame <- frame[c(1L, match(c("formula", "data", "subset", "na.action"), names(frame), 0L))]
+  kept <- c("formula", "data", "subset", "weights", "variance", "na.action")
+  frame <- frame[c(1L, match(kept, names(frame), 0L))]
+  frame$formula <- with_mean_variables(formula, if (kind == "formula") mean)
   if (is.null(frame$na.action)) frame$na.action <- quote(stats::na.omit)
   frame$drop.unused.levels <- TRUE
   frame[[1L]] <- quote(stats::model.frame)
   model <- eval(frame, parent.frame())
   terms <- stats::terms(model)
-  if (!is.null(attr(terms, "offset"))) {
-    abort_argument("formula", "an offset is not supported: subtract it from the response")
+  design <- list(terms = stats::delete.response(whole), xlevels = stats::.getXlevels(terms, model))
+  x <- model_inputs(design$terms, model)
+  design$contrasts <- attr(x, "contrasts")
+  attr(x, "contrasts") <- NULL
+  h <- NULL
+  if (kind == "formula") {
+    design$mean <- stats::terms(mean, data = data)
+    h <- mean_columns(kind, x, design$mean, model)
+    design$mean_contrasts <- attr(h, "contrasts")
   }
-  y <- stats::model.response(model)
-  if (is.null(y)) abort_argument("formula", "the formula has no response")
-  fit <- cl_gp.default(model_inputs(terms, model), y, kernel = kernel, method = method,
-                       mean = mean, ...)
+  fit <- fit_gp(x, stats::model.response(model), kernel = kernel, method = method, mean = mean,
+                h = h, weights = model[["(weights)"]], variance = model[["(variance)"]], ...)
   fit$call <- call
   fit$call[[1L]] <- quote(cl_gp)
+  fit$formula <- formula
   fit$terms <- terms
-  fit$xlevels <- stats::.getXlevels(terms, model)
+  fit$design <- design
   fit$model <- model
-  fit$variables <- input_variables(terms, data, model)
+  fit$variables <- input_variables(design$terms, data, model)
   fit$na.action <- attr(model, "na.action")
   fit
+}
+
+# The formula with the variables of the mean besides, for one model frame.
+with_mean_variables <- function(formula, mean) {
+  if (is.null(mean)) return(formula)
+  formula[[3L]] <- call("+", formula[[3L]], mean[[2L]])
+  formula
 }
 
 # The variables of the right-hand side as they were before any function of the formula, for the rows
 # of the model frame. What does not have one value a row (such as pi) is not among them.
 input_variables <- function(terms, data, model) {
-  names <- all.vars(stats::delete.response(terms))
+  names <- all.vars(terms)
   found <- lapply(stats::setNames(names, names), function(name) {
     eval(as.name(name), data, environment(terms))
   })
@@ -112,103 +188,63 @@ input_variables <- function(terms, data, model) {
 }
 
 # The columns that a model frame gives, without the intercept.
-model_inputs <- function(terms, model, ...) {
+model_inputs <- function(terms, model, contrasts = NULL) {
   attr(terms, "intercept") <- 1L # so that all factors have the same kind of columns
-  x <- stats::model.matrix(terms, model, ...)
+  x <- stats::model.matrix(terms, model, contrasts.arg = contrasts)
+  used <- attr(x, "contrasts")
   x <- x[, colnames(x) != "(Intercept)", drop = FALSE]
-  attr(x, "assign") <- attr(x, "contrasts") <- NULL
+  attr(x, "assign") <- NULL
+  attr(x, "contrasts") <- used
   if (ncol(x) == 0L) abort_argument("formula", "the formula has no inputs")
   x
 }
 
 #' @rdname cl_gp
 #' @export
-cl_gp.default <- function(x, y, kernel = k_matern52(), method = "ml", mean = "estimate",
-                          ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
-                          starts = 3, control = list(), ...) {
+cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "loo", "mcmc"),
+                          mean = "estimate", beta = NULL, weights = NULL, variance = NULL,
+                          prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
+                          upper = NULL, starts = 5, control = list(), progress = interactive(),
+                          ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
   if (...length() > 0L) {
     extra <- names(list(...))
     abort_argument(if (is.null(extra)) "..." else extra[1L], "unused argument")
   }
-  if (!identical(method, "ml")) {
-    abort_argument("method", "'method' must be \"ml\", the only one so far")
+  fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
+                lower, upper, starts, control, progress)
+  fit$call <- call
+  fit
+}
+
+# The fit, for inputs as a matrix; `h`: the columns of the mean, if a formula gives them.
+fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
+                   prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
+                   starts = 5, control = list(), progress = interactive(), h = NULL, ...) {
+  if (...length() > 0L) {
+    extra <- names(list(...))
+    abort_argument(if (is.null(extra)) "..." else extra[1L], "unused argument")
   }
-  if (check_flag(ard, "ard")) kernel <- expand_lengthscales(check_kernel(kernel), NCOL(x))
-  data <- gp_data(y, x, check_kernel(kernel), mean)
-  check_gp_data(data)
+  method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
+  if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
+  beta <- check_choice(beta, c("profile", "integrate"), "beta")
+  if (!is.null(prior) && method %in% c("ml", "loo")) {
+    abort_argument("prior", sprintf("priors are for methods \"map\" and \"mcmc\", not \"%s\"",
+                                    method))
+  }
+  kernel <- check_kernel(kernel)
+  if (check_flag(ard, "ard")) kernel <- expand_lengthscales(kernel, NCOL(x))
+  problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
   starts <- check_count(starts, "starts", 1, 1000)
-  space <- gp_space(data, kernel, start, fixed, lower, upper)
-  found <- gp_maximise(data, kernel, space, starts, control)
-  finish_gp(call, data, kernel, space, found)
-}
-
-check_gp_data <- function(data) {
-  for (name in c("y", "x")) {
-    bad <- which(!is.finite(data[[name]]))
-    if (length(bad) > 0L) {
-      statcl_abort("nonfinite", sprintf("'%s' holds a value that is not finite", name),
-                   index = bad[1L], argument = name)
-    }
-  }
-  if (length(data$y) < 2L) abort_argument("y", "a fit needs two observations or more")
-  if (min(data$y) == max(data$y)) {
-    abort_argument("y", "'y' is constant: there is nothing to fit")
-  }
-}
-
-# One lengthscale for each column in the terms that look at all of them.
-expand_lengthscales <- function(kernel, p) {
-  for (i in seq_along(kernel$terms)) {
-    term <- kernel$terms[[i]]
-    if (p > 1L && is.null(term$columns) && length(term$lengthscale) == 1L) {
-      kernel$terms[[i]]$lengthscale <- rep(term$lengthscale, p)
-    }
-  }
-  kernel
-}
-
-# The object, from the parameters found.
-finish_gp <- function(call, data, kernel, space, found) {
-  par <- found$par
-  last <- length(par)
-  kernel <- with_parameters(kernel, par[-last])
-  value <- new_gp_likelihood(data$y, data$x, kernel, data$mean)(par)
-  state <- condition_gp(data$y, data$x, kernel, par[[last]], data$mean)
-  residuals <- par[[last]]^2 * state$weights
-  names(residuals) <- rownames(data$x)
-  free <- !space$fixed
-  mean <- if (is.na(data$mean)) c(mean = state$mean)
-  structure(
-    list(coefficients = c(par, mean), kernel = kernel, noise = par[[last]], mean = state$mean,
-         mean_estimated = is.na(data$mean), fixed = names(par)[!free], logLik = as.numeric(value),
-         gradient = (attr(value, "gradient") * par)[free], converged = found$converged,
-         message = found$message, evaluations = found$evaluations, not_pd = found$not_pd,
-         at_bound = found$at_bound, fitted.values = data$y - residuals, residuals = residuals,
-         x = data$x, y = data$y, method = "ml", call = call),
-    class = "cl_gp")
-}
-
-# A process given its data: the mean, the weights C^-1 (y - mean), and a function of points (a
-# matrix) that gives list(mean, variance, covariance).
-condition_gp <- function(y, x, kernel, noise, mean) {
-  f <- new_gp_likelihood(y, x, kernel, mean)
-  state <- gp_condition(f, c(coef(kernel), noise = noise))
-  list(mean = if (is.na(mean)) unname(state$beta) else mean, weights = state$weights,
-       predict = state$predict)
-}
-
-# Checked: y as a vector, x as a base matrix, the mean (NA: to be estimated).
-gp_data <- function(y, x, kernel, mean) {
-  data <- gp_observations(y, x, kernel)
-  if (ncol(data$y) != 1L) {
-    abort_argument("y", sprintf("'y' must be a vector, not %s", describe(y)))
-  }
-  if (!identical(mean, "estimate")) mean <- check_number(mean, "mean")
-  list(y = as.vector(data$y), x = data$x, mean = if (is.character(mean)) NA_real_ else mean)
-}
-
-new_gp_likelihood <- function(y, x, kernel, mean) {
-  cl_gp_likelihood(y, x, kernel, if (is.na(mean)) "estimate" else mean)
+  if (!is.list(control)) abort_argument("control", "'control' must be a list")
+  progress <- check_flag(progress, "progress")
+  space <- gp_space(problem, start, fixed, lower, upper)
+  if (any(space$free)) check_gp_information(problem)
+  clear_gp_states(length(problem$y))
+  with_prior <- if (method %in% c("map", "mcmc")) gp_prior_of(prior, problem, space)
+  found <- gp_search(problem, space, with_prior, if (method == "loo") "loo" else "ml", starts,
+                     if (method == "mcmc") list() else control, progress)
+  if (method == "mcmc") found <- gp_sample(problem, space, with_prior, found, control, progress)
+  finish_gp(problem, space, method, with_prior, found)
 }

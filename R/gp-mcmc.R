@@ -1,0 +1,76 @@
+# Gaussian processes by sampling their parameters, and the priors that this needs.
+
+# The priors of a fit: the user's, and weak ones for what he does not name.
+gp_prior_of <- function(prior, problem, space) {
+  own <- if (is.null(prior)) list() else prior
+  if (length(own) > 0L) gp_prior(own, space$name, !space$free) # refuses what is not usable
+  kinds <- parameter_kind(space$name)
+  for (i in which(space$free & !space$name %in% names(own) & !kinds %in% names(own))) {
+    own[[space$name[i]]] <- default_prior(space[i, ])
+  }
+  gp_prior(own, space$name, !space$free)
+}
+
+# Weak, in units of the data: a lengthscale is hardly ever below a fiftieth of the range, or above
+# twice it; standard deviations are of the order of that of y.
+default_prior <- function(row) {
+  switch(row$role,
+    lengthscale = prior_inv_gamma(tails = signif(c(row$from, 2 * row$to), 3)),
+    period = prior_lognormal(signif(log(row$own), 3), 0.3),
+    alpha = prior_lognormal(0, 1),
+    user = NULL,
+    noise = prior_normal(0, signif(row$unit, 3)),
+    prior_normal(0, signif(row$to, 3)))
+}
+
+# Draws from the posterior, from the maximum `found` on; the parameters are then posterior means.
+gp_sample <- function(problem, space, prior, found, control, progress) {
+  f <- gp_function(problem)
+  free <- space$free
+  names <- space$name[free]
+  held <- space$value
+  density <- function(...) {
+    par <- held
+    par[free] <- c(...)
+    p <- prior$value(par)
+    value <- f(par)
+    slope <- (attr(value, "gradient") + p$gradient)[free]
+    structure(as.vector(value) + p$value, gradient = stats::setNames(as.list(slope), names))
+  }
+  arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5,
+                    refresh = if (progress) 50 else 0)
+  unknown <- setdiff(names(control), setdiff(names(formals(cl_sample)),
+                                             c("log_density", "init", "transform", "batch")))
+  if (length(unknown) > 0L) {
+    abort_argument("control", sprintf("cl_sample() has no argument '%s' to set here", unknown[1L]))
+  }
+  arguments[names(control)] <- control
+  positive <- names[space$log[free]]
+  arguments$log_density <- density
+  arguments$init <- as.list(found$par[free])
+  arguments$transform <- stats::setNames(rep(list(cl_lower(0)), length(positive)), positive)
+  draws <- do.call(cl_sample, arguments)
+  draws$call <- NULL
+  found$draws <- draws
+  found$par[free] <- colMeans(as.matrix(draws))[names]
+  found$evaluations <- found$evaluations + sum(draws$evaluations)
+  found$not_pd <- found$not_pd + sum(draws$rejections)
+  rhat <- summary(draws)$rhat
+  found$converged <- isTRUE(all(rhat < 1.05)) && draws$complete
+  found$message <- if (!draws$complete) "interrupted" else
+    sprintf("largest R-hat %.3g", max(rhat))
+  found["gradient"] <- list(NULL)
+  found$at_bound <- character()
+  found
+}
+
+# The parameters of at most `count` draws, evenly spread, one a row; those of the fit without draws.
+gp_draws <- function(object, count) {
+  if (is.null(object$draws)) return(rbind(object$par))
+  draws <- as.matrix(object$draws)
+  rows <- unique(round(seq(1, nrow(draws), length.out = min(count, nrow(draws)))))
+  par <- matrix(object$par, length(rows), length(object$par), byrow = TRUE,
+                dimnames = list(NULL, names(object$par)))
+  par[, colnames(draws)] <- draws[rows, ]
+  par
+}

@@ -1,0 +1,222 @@
+# Pictures of a fitted Gaussian process: curves, surfaces, leave-one-out diagnostics, traces.
+
+#' Pictures of a Gaussian process
+#'
+#' With one numeric input variable, however many columns the model makes of it, the fit is a curve:
+#' the mean with 95% bands for the process and for new observations, and the data. With two it is a
+#' surface: the mean in colours and contours, the places of the observations, and a key. With more,
+#' `along` picks one or two, the others being held at their medians (factors at their most frequent
+#' level); without it `type = "loo"` is drawn.
+#'
+#' Leave-one-out diagnostics (`type = "loo"`) are three panels: observations against what all others
+#' foretell, with 95% intervals; the standardized residuals of these; and their normal quantiles. If
+#' the model is right, 95% of the intervals meet the diagonal, and 95% of the residuals lie between
+#' the dashed lines. `type = "trace"` shows the draws of a fit with `method = "mcmc"`.
+#'
+#' @param x a fit of [cl_gp()].
+#' @param type what to draw, see below.
+#' @param along one or two names of input variables.
+#' @param se for a surface: whether to draw the standard error of the process instead of its mean.
+#' @param n number of points of the curve, or of the surface in each direction.
+#' @param xlim,ylim ranges that are drawn: `xlim` wider than the data shows a forecast.
+#' @param which which of the panels of `"loo"`.
+#' @param xlab,ylab,main,col,pch,cex,las as for [plot.default()]; `col` is the colour of the curve;
+#'   for a surface the colours from low to high values.
+#' @param legend for a curve: where the legend goes (see [legend()]); `"auto"` for the emptiest
+#'   corner, `NULL` for none.
+#' @param ... more for [plot.default()], or with `"trace"` for [plot()][cl_sample-methods] of the
+#'   draws.
+#' @return What is drawn, a data frame, invisibly.
+#' @section Errors:
+#' `statcl_error_argument` for `along` that is no numeric input, and for `"trace"` without draws.
+#' @export
+#' @examples
+#' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+#' plot(fit, xlim = c(0, 40))
+#' plot(fit, type = "loo")
+#' plot(cl_gp(depth ~ long + lat, data = quakes[1:80, ], starts = 1), n = 30)
+plot.cl_gp <- function(x, type = c("fit", "loo", "trace"), along = NULL, se = FALSE, n = NULL,
+                       xlim = NULL, ylim = NULL, which = 1:3, xlab = NULL, ylab = NULL, main = NULL,
+                       col = NULL, pch = 16, cex = 0.6, las = 1, legend = "auto", ...) {
+  type <- check_choice(type, c("fit", "loo", "trace"), "type")
+  if (type == "trace") {
+    if (is.null(x$draws)) {
+      abort_argument("type", "only a fit with method = \"mcmc\" has traces")
+    }
+    return(invisible(plot(x$draws, ...)))
+  }
+  if (type == "loo") return(plot_loo(x, which, main, col, pch, cex, las, ...))
+  inputs <- plot_inputs(x, along)
+  labels <- list(xlab = xlab, ylab = ylab, main = main, y = response_label(x))
+  if (is.null(inputs)) return(plot_loo(x, which, main, col, pch, cex, las, ...))
+  if (length(inputs$names) == 2L) {
+    return(plot_surface(x, inputs, check_flag(se, "se"), n, xlim, ylim, labels, col, pch, cex, las,
+                        ...))
+  }
+  plot_curve(x, inputs, n, xlim, ylim, labels, col, pch, cex, las, legend, ...)
+}
+
+response_label <- function(x) {
+  if (is.null(x$formula)) "y" else paste(deparse(x$formula[[2L]], width.cutoff = 500L),
+                                         collapse = " ")
+}
+
+# What is drawn along: list(names, values (by name), points(data frame of these) for gp_points(),
+# slice (whether others are held)); NULL if there are more than two variables and none was picked.
+plot_inputs <- function(object, along) {
+  if (is.null(object$terms)) {
+    names <- colnames(object$x)
+    if (is.null(names)) names <- if (ncol(object$x) == 1L) "x" else
+      paste0("x", seq_len(ncol(object$x)))
+    variables <- stats::setNames(lapply(seq_len(ncol(object$x)), function(j) object$x[, j]), names)
+    convert <- function(frame) unname(as.matrix(frame[names]))
+  } else {
+    variables <- object$variables
+    names <- names(variables)
+    convert <- function(frame) frame
+  }
+  numeric <- vapply(variables, function(v) is.numeric(v) && is.null(dim(v)), NA)
+  if (is.null(along)) {
+    if (length(names) > 2L || length(names) == 0L || !all(numeric)) return(NULL)
+    along <- names
+  } else {
+    usable <- is.character(along) && length(along) %in% 1:2 && all(along %in% names[numeric]) &&
+      !anyDuplicated(along)
+    if (!usable) {
+      abort_argument("along", sprintf("'along' must be one or two of the numeric inputs: %s",
+                                      paste(names[numeric], collapse = ", ")))
+    }
+  }
+  others <- setdiff(names, along)
+  held <- lapply(variables[others], typical_value)
+  list(names = along, values = lapply(variables[along], as.vector), slice = length(others) > 0L,
+       points = function(grid) {
+         frame <- grid
+         for (name in others) frame[[name]] <- rep(held[[name]], nrow(grid))
+         gp_points(object, convert(frame))
+       })
+}
+
+typical_value <- function(v) {
+  if (is.numeric(v)) return(stats::median(v, na.rm = TRUE))
+  v <- as.factor(v)
+  factor(names(which.max(table(v))), levels(v))
+}
+
+# ---- a curve -------------------------------------------------------------------------------------
+
+curve_colour <- "#0072B2"
+
+plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las, legend, ...) {
+  if (is.null(col)) col <- curve_colour
+  values <- inputs$values[[1L]]
+  if (is.null(xlim)) xlim <- range(values)
+  grid <- seq(xlim[1L], xlim[2L], length.out = check_count(if (is.null(n)) 400 else n, "n", 2))
+  at <- inputs$points(stats::setNames(data.frame(grid), inputs$names))
+  result <- predict_points(object, at, "variance")
+  inner <- gp_interval(result, FALSE, 0.95)
+  outer <- gp_interval(result, TRUE, 0.95)
+  curve <- data.frame(x = grid, fit = result$mean, lwr = inner[, 1L], upr = inner[, 2L],
+                      lwr_new = outer[, 1L], upr_new = outer[, 2L], row.names = NULL)
+  y <- object$y
+  inside <- values >= xlim[1L] & values <= xlim[2L] & !inputs$slice
+  if (is.null(ylim)) ylim <- range(curve$lwr_new, curve$upr_new, y[inside], finite = TRUE)
+  xlab <- if (is.null(labels$xlab)) inputs$names else labels$xlab
+  ylab <- if (is.null(labels$ylab)) labels$y else labels$ylab
+  graphics::plot(xlim, ylim, type = "n", xlab = xlab, ylab = ylab, main = labels$main, las = las,
+                 ...)
+  draw_curve(curve, col)
+  graphics::points(values[inside], y[inside], pch = pch, cex = cex, col = point_colour())
+  if (inputs$slice) {
+    graphics::rug(values, col = "grey40")
+    if (is.null(labels$main)) graphics::mtext("other inputs held at typical values", cex = 0.8)
+  }
+  if (identical(legend, "auto")) legend <- empty_corner(curve, values[inside], y[inside])
+  if (!is.null(legend)) draw_legend(legend, col, pch, cex, !inputs$slice)
+  graphics::box()
+  invisible(curve)
+}
+
+draw_curve <- function(curve, col) {
+  band <- function(lower, upper, alpha) {
+    graphics::polygon(c(curve$x, rev(curve$x)), c(lower, rev(upper)), border = NA,
+                      col = grDevices::adjustcolor(col, alpha))
+  }
+  band(curve$lwr_new, curve$upr_new, 0.15)
+  band(curve$lwr, curve$upr, 0.30)
+  graphics::lines(curve$x, curve$fit, col = col, lwd = 2)
+}
+
+point_colour <- function() grDevices::adjustcolor("black", 0.65)
+
+draw_legend <- function(where, col, pch, cex, points) {
+  shown <- if (points) 1:4 else 2:4
+  graphics::legend(
+    where, c("observations", "mean", "95% confidence", "95% prediction")[shown], bty = "n",
+    pch = c(pch, NA, 15, 15)[shown], pt.cex = c(cex, NA, 2, 2)[shown], lty = c(NA, 1, NA, NA)[shown],
+    lwd = 2,
+    col = c(point_colour(), col, grDevices::adjustcolor(col, 0.45),
+            grDevices::adjustcolor(col, 0.15))[shown])
+}
+
+# The corner of the plot, a third of it each way, that holds least of the curve and the points.
+empty_corner <- function(curve, x, y) {
+  usr <- graphics::par("usr")
+  across <- c((curve$x - usr[1L]) / (usr[2L] - usr[1L]), (x - usr[1L]) / (usr[2L] - usr[1L]))
+  scaled <- function(v) (v - usr[3L]) / (usr[4L] - usr[3L])
+  top <- scaled(c(curve$upr_new, y))
+  bottom <- scaled(c(curve$lwr_new, y))
+  left <- across < 0.35
+  right <- across > 0.65
+  filled <- c(topleft = sum(pmax(top[left] - 0.65, 0)), topright = sum(pmax(top[right] - 0.65, 0)),
+              bottomleft = sum(pmax(0.35 - bottom[left], 0)),
+              bottomright = sum(pmax(0.35 - bottom[right], 0)))
+  names(which.min(filled))
+}
+
+# ---- leave-one-out diagnostics -------------------------------------------------------------------
+
+plot_loo <- function(object, which, main, col, pch, cex, las, ...) {
+  if (!is.numeric(which) || length(which) == 0L || !all(which %in% 1:3)) {
+    abort_argument("which", "'which' must be among 1, 2 and 3")
+  }
+  if (is.null(col)) col <- curve_colour
+  loo <- gp_loo(object)
+  sd <- sqrt(loo$variance)
+  drawn <- data.frame(y = object$y, fit = loo$mean, sd = sd, residual = object$y - loo$mean,
+                      standardized = (object$y - loo$mean) / sd, row.names = rownames(object$x))
+  if (length(which) > 1L) {
+    old <- graphics::par(mfrow = c(1L, length(which)))
+    on.exit(graphics::par(old))
+  }
+  titles <- if (is.null(main)) c("Leave-one-out prediction", "Standardized residuals",
+                                 "Normal quantiles") else rep_len(main, 3L)
+  y <- response_label(object)
+  point <- grDevices::adjustcolor("black", if (nrow(drawn) > 300) 0.4 else 0.65)
+  if (1 %in% which) {
+    half <- stats::qnorm(0.975) * sd
+    graphics::plot(drawn$fit, drawn$y, type = "n", xlab = "foretold by all others",
+                   ylab = paste("observed", y), main = titles[1L], las = las,
+                   xlim = range(drawn$fit - half, drawn$fit + half), ...)
+    graphics::segments(drawn$fit - half, drawn$y, drawn$fit + half, drawn$y,
+                       col = grDevices::adjustcolor(col, 0.35))
+    graphics::abline(0, 1, col = col, lwd = 2)
+    graphics::points(drawn$fit, drawn$y, pch = pch, cex = cex, col = point)
+  }
+  if (2 %in% which) {
+    graphics::plot(drawn$fit, drawn$standardized, type = "n", las = las,
+                   xlab = "foretold by all others", ylab = "residual / standard deviation",
+                   main = titles[2L], ylim = range(-2.2, 2.2, drawn$standardized), ...)
+    graphics::abline(h = 0, col = col, lwd = 2)
+    graphics::abline(h = c(-1, 1) * stats::qnorm(0.975), lty = 2, col = "grey30")
+    graphics::points(drawn$fit, drawn$standardized, pch = pch, cex = cex, col = point)
+  }
+  if (3 %in% which) {
+    quantiles <- stats::qqnorm(drawn$standardized, plot.it = FALSE)
+    graphics::plot(quantiles, type = "n", las = las, main = titles[3L], xlab = "normal quantile",
+                   ylab = "standardized residual")
+    graphics::abline(0, 1, col = col, lwd = 2)
+    graphics::points(quantiles, pch = pch, cex = cex, col = point)
+  }
+  invisible(drawn)
+}

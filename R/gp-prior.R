@@ -1,0 +1,177 @@
+# Priors of a Gaussian process's parameters: functions of a positive number, with gradients.
+
+#' Priors for positive parameters
+#'
+#' For the argument `prior` of [cl_gp()]: log densities, with all constants, of parameters that are
+#' positive. Densities that live on the whole line are cut off at zero and normalised again.
+#'
+#' | constructor | log density at x > 0, up to a constant |
+#' |---|---|
+#' | `prior_normal(mean, sd)` | -(x - mean)^2 / (2 sd^2) |
+#' | `prior_student_t(df, location, scale)` | -(df + 1) / 2 log(1 + ((x - location) / scale)^2 / df) |
+#' | `prior_lognormal(meanlog, sdlog)` | -log x - (log x - meanlog)^2 / (2 sdlog^2) |
+#' | `prior_gamma(shape, rate)` | (shape - 1) log x - rate x |
+#' | `prior_inv_gamma(shape, scale)` | -(shape + 1) log x - scale / x |
+#'
+#' With `mean = 0` the normal prior is half-normal. The inverse gamma keeps a lengthscale away from
+#' zero: `prior_inv_gamma(tails = c(a, b))` is the one with 1% of its mass below a and 1% above b.
+#'
+#' @param mean,sd,df,location,scale,meanlog,sdlog,shape,rate as for the distributions of R;
+#'   `scale` of the inverse gamma is the rate of 1 / x.
+#' @param tails two numbers, see above; instead of `shape` and `scale`.
+#' @return A function of class `"cl_prior"`: `f(x)` gives the log densities at the numbers x, with
+#'   their derivatives as attribute `"gradient"`.
+#' @section Errors:
+#' `statcl_error_argument` for parameters outside their range.
+#' @seealso [cl_gp()]
+#' @name priors
+#' @examples
+#' prior_inv_gamma(tails = c(0.5, 10))
+#' prior <- prior_normal(0, 2)
+#' prior(c(0.1, 1))
+#' fit <- cl_gp(dist ~ speed, data = cars, method = "map", starts = 1,
+#'              prior = list(lengthscale = prior_inv_gamma(tails = c(2, 40)), noise = prior))
+#' coef(fit)
+NULL
+
+#' @rdname priors
+#' @export
+prior_normal <- function(mean = 0, sd = 1) {
+  mean <- check_number(mean, "mean")
+  sd <- check_positive(sd, "sd")
+  constant <- -log(sd) - 0.5 * log(2 * pi) - stats::pnorm(mean / sd, log.p = TRUE)
+  new_prior(sprintf("normal(%g, %g), positive", mean, sd), function(x) {
+    z <- (x - mean) / sd
+    structure(constant - z^2 / 2, gradient = -z / sd)
+  })
+}
+
+#' @rdname priors
+#' @export
+prior_student_t <- function(df = 4, location = 0, scale = 1) {
+  df <- check_positive(df, "df")
+  location <- check_number(location, "location")
+  scale <- check_positive(scale, "scale")
+  constant <- -log(scale) - stats::pt(location / scale, df, log.p = TRUE)
+  new_prior(sprintf("student_t(%g, %g, %g), positive", df, location, scale), function(x) {
+    z <- (x - location) / scale
+    structure(constant + stats::dt(z, df, log = TRUE),
+              gradient = -(df + 1) * z / (df + z^2) / scale)
+  })
+}
+
+#' @rdname priors
+#' @export
+prior_lognormal <- function(meanlog = 0, sdlog = 1) {
+  meanlog <- check_number(meanlog, "meanlog")
+  sdlog <- check_positive(sdlog, "sdlog")
+  new_prior(sprintf("lognormal(%g, %g)", meanlog, sdlog), function(x) {
+    z <- (log(x) - meanlog) / sdlog
+    structure(stats::dlnorm(x, meanlog, sdlog, log = TRUE), gradient = -(1 + z / sdlog) / x)
+  })
+}
+
+#' @rdname priors
+#' @export
+prior_gamma <- function(shape = 2, rate = 1) {
+  shape <- check_positive(shape, "shape")
+  rate <- check_positive(rate, "rate")
+  new_prior(sprintf("gamma(%g, %g)", shape, rate), function(x) {
+    structure(stats::dgamma(x, shape, rate, log = TRUE), gradient = (shape - 1) / x - rate)
+  })
+}
+
+#' @rdname priors
+#' @export
+prior_inv_gamma <- function(shape = 5, scale = 5, tails = NULL) {
+  if (!is.null(tails)) {
+    found <- inv_gamma_tails(tails)
+    shape <- found[[1L]]
+    scale <- found[[2L]]
+  }
+  shape <- check_positive(shape, "shape")
+  scale <- check_positive(scale, "scale")
+  new_prior(sprintf("inv_gamma(%g, %g)", shape, scale), function(x) {
+    structure(stats::dgamma(1 / x, shape, scale, log = TRUE) - 2 * log(x),
+              gradient = -(shape + 1) / x + scale / x^2)
+  })
+}
+
+# Shape and scale of the inverse gamma with 1% of its mass below tails[1], and above tails[2]: the
+# ratio of its quantiles falls with the shape.
+inv_gamma_tails <- function(tails) {
+  right <- is.numeric(tails) && length(tails) == 2L && all(is.finite(tails)) && tails[1L] > 0 &&
+    tails[2L] > tails[1L]
+  if (!right) abort_argument("tails", "'tails' must be two positive numbers, the larger one last")
+  excess <- function(log_shape) {
+    q <- log(stats::qgamma(c(0.01, 0.99), exp(log_shape)))
+    diff(q) - log(tails[2L] / tails[1L])
+  }
+  shape <- exp(stats::uniroot(excess, c(-3, 18), tol = 1e-10)$root)
+  c(shape, tails[1L] * stats::qgamma(0.99, shape))
+}
+
+new_prior <- function(label, f) structure(f, label = label, class = c("cl_prior", "function"))
+
+#' @export
+print.cl_prior <- function(x, ...) {
+  cat("<cl_prior> ", attr(x, "label"), "\n", sep = "")
+  invisible(x)
+}
+
+# ---- the priors of a fit -------------------------------------------------------------------------
+
+# What 'prior' says about the parameters `names`: list(by (the prior of each, or NULL), value
+# (function(par): list(value, gradient), on the natural scale)). A name of the list is a parameter's
+# own, or that of its kind ("lengthscale" for lengthscale2.1), which the own one goes before.
+gp_prior <- function(prior, names, fixed) {
+  if (!is.list(prior) || is.null(names(prior)) || anyDuplicated(names(prior))) {
+    abort_argument("prior", "'prior' must be a list with names of parameters")
+  }
+  kinds <- parameter_kind(names)
+  unknown <- setdiff(names(prior), c(names, kinds))
+  if (length(unknown) > 0L) {
+    abort_argument("prior", sprintf("'prior' speaks of '%s'; parameters are %s", unknown[1L],
+                                    paste(names, collapse = ", ")))
+  }
+  by <- lapply(seq_along(names), function(i) {
+    if (fixed[i]) return(NULL)
+    found <- prior[[names[i], exact = TRUE]]
+    if (is.null(found)) found <- prior[[kinds[i], exact = TRUE]]
+    if (is.null(found)) NULL else check_prior(found, names[i])
+  })
+  value <- function(par) {
+    total <- 0
+    gradient <- numeric(length(par))
+    for (i in which(lengths(by) > 0L)) {
+      one <- prior_at(by[[i]], par[[i]], names[i])
+      total <- total + one[1L]
+      gradient[i] <- one[2L]
+    }
+    list(value = total, gradient = gradient)
+  }
+  list(by = stats::setNames(by, names), value = value)
+}
+
+parameter_kind <- function(names) sub("[0-9]*(\\.[0-9]+)?$", "", names)
+
+check_prior <- function(f, name) {
+  if (is.function(f)) return(f)
+  abort_argument("prior", sprintf("the prior of '%s' must be a function such as prior_gamma(), not %s",
+                                  name, describe(f)))
+}
+
+# c(log density, derivative); by differences where the function gives no derivative.
+prior_at <- function(f, x, name) {
+  value <- f(x)
+  if (!is.numeric(value) || length(value) != 1L || is.na(value)) {
+    abort_argument("prior", sprintf("the prior of '%s' is not one number at %g", name, x))
+  }
+  gradient <- attr(value, "gradient", exact = TRUE)
+  if (is.null(gradient) && is.finite(value)) {
+    h <- 1e-3 * x
+    at <- function(k) as.vector(f(x + k * h))
+    gradient <- (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+  }
+  c(as.vector(value), if (is.finite(value)) as.vector(gradient) else 0)
+}

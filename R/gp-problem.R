@@ -1,0 +1,143 @@
+# What a Gaussian process is fitted to, checked; and the object that comes of it.
+
+# Checked inputs: list(y, x, kernel, mean, beta, weights, variance, scale).
+new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
+  y <- check_numeric(if (is_cl(y)) as.matrix(y) else y, "y")
+  if (is.matrix(y) && ncol(y) != 1L) {
+    abort_argument("y", sprintf("'y' must be a vector, not %s", describe(y)))
+  }
+  x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
+  if (is.null(dim(x))) dim(x) <- c(length(x), 1L)
+  y <- as.vector(y)
+  n <- length(y)
+  if (n == 0L) abort_argument("y", "'y' is empty")
+  if (n != nrow(x)) {
+    abort_argument("y", sprintf("'y' has %d values, 'x' has %d rows", n, nrow(x)))
+  }
+  check_gp_finite(y, "y")
+  check_gp_finite(x, "x")
+  weights <- check_noise(weights, n, "weights", TRUE)
+  variance <- check_noise(variance, n, "variance", FALSE)
+  kind <- read_mean(mean)
+  if (kind %in% c("linear", "formula") && is.null(h)) {
+    frame <- if (kind == "formula") mean_frame(mean, x)
+    h <- mean_columns(kind, x, if (kind == "formula") stats::terms(mean), frame)
+  }
+  basis <- gp_mean(kind, y, h, if (kind == "number") mean)
+  if (kind == "formula") basis$formula <- mean
+  # A power of two: dividing by it changes no digit, so that a covariance matrix that can be
+  # factored in the search can be factored on the scale of y too.
+  spread <- sqrt(mean((y - basis$centre)^2))
+  list(y = y, x = x, kernel = kernel, mean = basis, beta = beta, weights = weights,
+       variance = variance, scale = if (spread > 0) 2^round(log2(spread)) else 1)
+}
+
+check_gp_finite <- function(v, name) {
+  bad <- which(!is.finite(v))
+  if (length(bad) == 0L) return(invisible())
+  what <- if (!is.na(v[bad[1L]])) "an infinite value" else
+    "a missing value (a formula drops such rows, see na.action)"
+  statcl_abort("nonfinite", sprintf("'%s' holds %s", name, what), index = bad[1L], argument = name)
+}
+
+check_noise <- function(v, n, name, positive) {
+  if (is.null(v)) return(NULL)
+  right <- is.numeric(v) && length(v) == n && all(is.finite(v)) &&
+    all(if (positive) v > 0 else v >= 0)
+  if (!right) {
+    abort_argument(name, sprintf("'%s' must hold %d finite numbers %s", name, n,
+                                 if (positive) "above 0" else "from 0 on"))
+  }
+  as.double(v)
+}
+
+# The columns of x as the variables of a mean's formula.
+mean_frame <- function(mean, x) {
+  if (is.null(colnames(x))) {
+    abort_argument("mean", "a formula for the mean needs columns of 'x' with names")
+  }
+  lacking <- setdiff(all.vars(mean), colnames(x))
+  if (length(lacking) > 0L) {
+    abort_argument("mean", sprintf("'x' has no column '%s'", lacking[1L]))
+  }
+  stats::model.frame(stats::terms(mean), as.data.frame(x), na.action = stats::na.pass)
+}
+
+# Whether the data can say anything about parameters.
+check_gp_information <- function(problem) {
+  n <- length(problem$y)
+  if (n < 2L) {
+    abort_argument("y", paste("one observation says nothing about parameters: hold all of them",
+                              "('fixed')"))
+  }
+  if (n <= length(problem$mean$names)) {
+    abort_argument("mean", sprintf("%d observations for %d coefficients of the mean", n,
+                                   length(problem$mean$names)))
+  }
+  if (max(abs(problem$y - problem$mean$centre)) <= 1e-14 * max(abs(problem$y))) {
+    abort_argument("y", if (min(problem$y) == max(problem$y)) {
+      "'y' is constant: there is nothing to fit"
+    } else {
+      "the mean fits 'y' exactly: nothing is left for the process"
+    })
+  }
+}
+
+# One lengthscale for each column in the terms that look at all of them.
+expand_lengthscales <- function(kernel, p) {
+  for (i in seq_along(kernel$terms)) {
+    term <- kernel$terms[[i]]
+    if (p > 1L && is.null(term$columns) && length(term$lengthscale) == 1L) {
+      kernel$terms[[i]]$lengthscale <- rep(term$lengthscale, p)
+    }
+  }
+  kernel
+}
+
+# The object, from the parameters found.
+finish_gp <- function(problem, space, method, prior, found) {
+  fit <- list(par = found$par, kernel = with_parameters(problem$kernel, found$par[-nrow(space)]),
+              noise = found$par[["noise"]], method = method, fixed = space$name[!space$free],
+              objective = found$objective, gradient = found$gradient, converged = found$converged,
+              message = found$message, evaluations = found$evaluations, not_pd = found$not_pd,
+              at_bound = found$at_bound, trials = found$trials, prior = prior$by,
+              draws = found$draws, x = problem$x, y = problem$y, trend = problem$mean,
+              beta = problem$beta, weights = problem$weights, variance = problem$variance,
+              log_scale = space$log)
+  fit <- settle_gp(structure(fit, class = "cl_gp"))
+  if (identical(found$message, "interrupted")) {
+    warn_gp("interrupted", "interrupted: these are the best parameters so far")
+  } else if (!found$converged) {
+    warn_gp("convergence", sprintf("the search did not converge: %s", found$message))
+  }
+  fit
+}
+
+# What follows from data and parameters: the coefficients of the mean, the likelihood, fitted values.
+settle_gp <- function(fit, state = NULL) {
+  fit$id <- new_gp_id()
+  if (is.null(state)) state <- gp_condition(gp_function(gp_problem(fit)), fit$par)
+  keep_gp_state(fit, state)
+  trend <- fit$trend
+  beta <- if (trend$kind == "number") numeric() else as.vector(state$beta) + trend$shift
+  fit$mean <- switch(trend$kind, number = trend$value, constant = beta)
+  fit$coefficients <- c(fit$par, mean_coefficients(trend, beta))
+  fit$logLik <- state$value - mean_constant(trend, fit$beta)
+  fit$residuals <- stats::setNames(gp_noise(fit) * state$weights, rownames(fit$x))
+  fit$fitted.values <- fit$y - fit$residuals
+  fit
+}
+
+# The problem that a fit solved, for the likelihood.
+gp_problem <- function(fit) {
+  list(y = fit$y, x = fit$x, kernel = fit$kernel, mean = fit$trend, beta = fit$beta,
+       weights = fit$weights, variance = fit$variance, scale = 1)
+}
+
+# The variance of each observation's noise.
+gp_noise <- function(fit, noise = fit$noise) {
+  v <- rep(noise^2, length(fit$y))
+  if (!is.null(fit$weights)) v <- v / fit$weights
+  if (!is.null(fit$variance)) v <- v + fit$variance
+  v
+}

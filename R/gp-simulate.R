@@ -1,0 +1,88 @@
+# Draws of a fitted Gaussian process.
+
+#' Draws of a Gaussian process
+#'
+#' Draws from the joint distribution of the process at points, given the data (`conditional =
+#' TRUE`) or not: then from the model as it was fitted, its mean with the fitted coefficients.
+#' With `method = "mcmc"` each draw has parameters of its own, from up to `draws` different ones.
+#'
+#' The draws come from a pivoted Cholesky factor of the covariance matrix of the points, which is
+#' semidefinite where points are close; nothing is added to it.
+#'
+#' @inheritParams predict.cl_gp
+#' @param nsim number of draws.
+#' @param seed as for [simulate()].
+#' @param newdata as for [predict()][predict.cl_gp], without missing values.
+#' @param conditional whether given the data.
+#' @param noise whether the draws are of new observations, with noise, instead of the process.
+#' @param draws for a fit with `method = "mcmc"`: from how many draws of the parameters.
+#' @return A data frame with a column for each draw, and the attribute `"seed"`.
+#' @section Errors:
+#' `statcl_error_argument` for `newdata` that [predict()][predict.cl_gp] would refuse, or with
+#' missing values.
+#' @export
+#' @examples
+#' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+#' new <- data.frame(speed = c(5, 15, 25))
+#' simulate(fit, 2, seed = 1, newdata = new)
+#' simulate(fit, 2, seed = 1, newdata = new, conditional = FALSE)
+simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, conditional = TRUE,
+                           noise = FALSE, draws = 50, ...) {
+  nsim <- check_count(nsim, "nsim")
+  noise <- check_flag(noise, "noise")
+  conditional <- check_flag(conditional, "conditional")
+  draws <- check_count(draws, "draws", 1)
+  if (!exists(".Random.seed", envir = .GlobalEnv, inherits = FALSE)) stats::runif(1)
+  if (is.null(seed)) {
+    random <- get(".Random.seed", envir = .GlobalEnv)
+  } else {
+    kept <- get(".Random.seed", envir = .GlobalEnv)
+    on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
+    set.seed(seed)
+    random <- structure(seed, kind = as.list(RNGkind()))
+  }
+  points <- gp_points(object, newdata)
+  if (!all(points$complete)) abort_argument("newdata", "'newdata' has missing values")
+  m <- nrow(points$x)
+  values <- matrix(0, m, nsim)
+  par <- gp_draws(object, max(1, min(draws, nsim)))
+  of <- rep_len(seq_len(nrow(par)), nsim)
+  for (i in unique(of)) {
+    one <- if (is.null(object$draws)) object else at_draw(object, par[i, ])
+    joint <- if (conditional) conditional_joint(one, points) else prior_joint(one, points)
+    columns <- which(of == i)
+    root <- covariance_root(joint$covariance)
+    z <- matrix(stats::rnorm(nrow(root) * length(columns)), nrow(root))
+    values[, columns] <- joint$mean + crossprod(root, z)
+    if (noise) {
+      sd <- if (is.null(newdata)) sqrt(gp_noise(one)) else one$noise
+      values[, columns] <- values[, columns] + sd * stats::rnorm(m * length(columns))
+    }
+  }
+  colnames(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
+  values <- as.data.frame(values, row.names = rownames(points$x))
+  attr(values, "seed") <- random
+  values
+}
+
+conditional_joint <- function(object, points) {
+  state <- if (is.null(object$draws)) gp_state(object) else
+    gp_condition(gp_function(gp_problem(object)), object$par)
+  predict_one(object, state, points$x, points$h, "covariance", FALSE)
+}
+
+prior_joint <- function(object, points) {
+  trend <- object$trend
+  mean <- if (is.null(points$h)) rep(object$mean, nrow(points$x)) else
+    drop(points$h %*% object$coefficients[trend$names])
+  list(mean = mean, covariance = cl_cov(unname(points$x), kernel = object$kernel))
+}
+
+# R with R' R = s, for s that is positive semidefinite up to rounding: rows of R beyond the rank are
+# left out.
+covariance_root <- function(s) {
+  if (nrow(s) == 0L) return(s)
+  if (!any(diag(s) > 0)) return(matrix(0, 1L, ncol(s)))
+  root <- suppressWarnings(chol(s, pivot = TRUE)) # warns of the rank
+  root[seq_len(attr(root, "rank")), order(attr(root, "pivot")), drop = FALSE]
+}

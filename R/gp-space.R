@@ -1,0 +1,195 @@
+# The parameters of a fit: what they mean, where they may go, where a search starts.
+
+# A data frame with a row for each parameter (those of the kernel, then the noise): name, role
+# ("sd", "lengthscale", "alpha", "period", "user", "noise"), log (searched on the log scale), unit
+# (of y, in which the parameter is measured: the search divides by it), low, high (bounds), from, to
+# (between which searches start), value (where it is held, or NA).
+gp_space <- function(problem, start, fixed, lower, upper) {
+  kernel <- problem$kernel
+  x <- problem$x
+  parts <- kernel_parameters(kernel, ncol(x), colnames(x))
+  given <- unname(coef(kernel))
+  scale <- problem$scale
+  rows <- lapply(seq_len(nrow(parts)), function(i) {
+    parameter_range(parts[i, ], kernel$terms[[parts$term[i]]], x, given[i], scale)
+  })
+  space <- data.frame(
+    name = c(parts$name, "noise"), role = c(parts$role, "noise"),
+    log = c(parts$positive, TRUE),
+    unit = c(ifelse(parts$role == "sd" & parts$degree > 0, scale, 1), scale),
+    do.call(rbind, c(rows, list(
+      data.frame(low = 1e-4 * scale, high = 10 * scale, from = 3e-3 * scale, to = 0.7 * scale,
+                 flat = FALSE)))), stringsAsFactors = FALSE)
+  space <- spread_terms(space, parts, kernel, x)
+  held <- c(ifelse(parts$redundant, given, NA), NA)
+  flat <- space$flat & is.na(held)
+  held[flat] <- 1
+  space$value <- override(held, fixed, space, "fixed", zero = "noise")
+  space$low <- override(space$low, lower, space, "lower")
+  space$high <- override(space$high, upper, space, "upper")
+  space$start <- override(rep(NA_real_, nrow(space)), start, space, "start")
+  space$own <- c(given, NA) # the values in the kernel
+  space$free <- is.na(space$value)
+  if (any(space$low >= space$high)) {
+    at <- space$name[space$low >= space$high][1L]
+    abort_argument("lower", sprintf("the lower bound of '%s' is not below the upper one", at))
+  }
+  flat <- flat & space$name %in% space$name[!space$free] & !space$name %in% names(fixed)
+  if (any(flat)) warn_flat(space$name[flat])
+  warn_white(kernel, space)
+  space
+}
+
+warn_flat <- function(names) {
+  warn_gp("constant_column", sprintf(paste(
+    "%s held at 1: what it looks at is constant in the data, which say nothing about it"),
+    paste(sprintf("'%s'", names), collapse = ", ")))
+}
+
+# White noise in the kernel beside the fit's own: only the sum shows in the data.
+warn_white <- function(kernel, space) {
+  types <- vapply(kernel$terms, `[[`, "", "type")
+  if (!"white" %in% types || any(kernel$program == -1L)) return(invisible())
+  last <- nrow(space)
+  white <- paste0("sd", if (length(types) > 1L) which(types == "white")[1L] else "")
+  if (space$free[last] && space$free[match(white, space$name)]) {
+    warn_gp("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be told",
+                                   "apart: hold one of them, as by fixed = c(%s = 1)"), white))
+  }
+}
+
+# One row of the table: bounds, starts, and whether the data are flat in it.
+parameter_range <- function(part, term, x, given, scale) {
+  used <- find_columns(term$columns, ncol(x), colnames(x))
+  width <- apply(x[, used, drop = FALSE], 2L, function(v) diff(range(v)))
+  flat <- all(width == 0)
+  reach <- if (is.na(part$column)) sqrt(sum(width^2)) else
+    width[match(part$column, used)] * sqrt(length(used))
+  if (!is.na(part$column)) flat <- width[match(part$column, used)] == 0
+  if (length(reach) != 1L || is.na(reach) || reach == 0) reach <- 1
+  limits <- switch(part$role,
+    lengthscale = if (part$type == "periodic") c(1e-2, 100, 0.3, 3) else
+      reach * c(1e-3, 100, min(max(3 * nrow(x)^(-1 / length(used)), 3e-3), 0.05), 1),
+    period = reach * c(1e-3, 10, 0.05, 0.7),
+    alpha = c(1e-2, 1e3, 0.3, 5),
+    user = if (part$positive) given * c(1e-3, 1e3, 0.3, 3) else
+      c(-Inf, Inf, given - 0.5 * max(abs(given), 1), given + 0.5 * max(abs(given), 1)),
+    sd_range(part, term, x, used, scale))
+  data.frame(low = limits[1L], high = limits[2L], from = limits[3L], to = limits[4L],
+             flat = flat && part$role %in% c("lengthscale", "period"))
+}
+
+# That of a dot product is in units of y over those of x.
+sd_range <- function(part, term, x, used, scale) {
+  unit <- if (part$degree > 0) scale else 1
+  if (part$type == "linear") {
+    at <- if (is.na(part$column)) used else part$column
+    centre <- rep_len(if (is.null(term$center)) 0 else term$center, length(used))
+    size <- max(abs(sweep(x[, at, drop = FALSE], 2L, centre[match(at, used)])))
+    if (size > 0) unit <- unit / size
+  }
+  unit * c(1e-3, 1e3, 0.3, 2)
+}
+
+# Terms of one type that look at the same columns start at different lengthscales.
+spread_terms <- function(space, parts, kernel, x) {
+  columns <- vapply(kernel$terms, function(term) {
+    paste(c(term$type == "periodic", find_columns(term$columns, ncol(x), colnames(x))),
+          collapse = " ")
+  }, "")
+  rank <- vapply(seq_along(columns), function(i) sum(columns[seq_len(i - 1L)] == columns[i]), 0)
+  at <- which(parts$role == "lengthscale" & parts$type != "periodic")
+  factor <- 0.25^rank[parts$term[at]]
+  space$from[at] <- space$from[at] * factor
+  space$to[at] <- space$to[at] * factor
+  space
+}
+
+# Puts the named values of one argument into the defaults.
+override <- function(defaults, given, space, argument, zero = character()) {
+  if (is.null(given)) return(defaults)
+  names <- space$name
+  if (!is.numeric(given) || is.null(names(given)) || !all(names(given) %in% names)) {
+    abort_argument(argument, sprintf("'%s' must be a named vector; parameters are %s", argument,
+                                     paste(names, collapse = ", ")))
+  }
+  positive <- space$log[match(names(given), names)]
+  wrong <- is.na(given) | (!is.finite(given) & argument %in% c("fixed", "start")) |
+    (positive & (given < 0 | (given == 0 & !names(given) %in% zero)))
+  if (any(wrong)) {
+    abort_argument(argument, sprintf("values of '%s' must be positive and finite", argument))
+  }
+  defaults[match(names(given), names)] <- given
+  defaults
+}
+
+# ---- between the search and the parameters -------------------------------------------------------
+
+# The free parameters as the search has them: logarithms, or as they are.
+search_point <- function(space, par) {
+  free <- space$free
+  ifelse(space$log[free], log(par[free]), par[free])
+}
+
+# All parameters (on the scale of y) at a point of the search.
+search_parameters <- function(space, at) {
+  par <- space$value
+  free <- space$free
+  par[free] <- ifelse(space$log[free], exp(at), at)
+  par
+}
+
+# d parameter / d point of the search.
+search_slope <- function(space, par) ifelse(space$log, par, 1)[space$free]
+
+# ---- where searches start ------------------------------------------------------------------------
+
+# Points that fill the unit cube evenly, one a row (Roberts' additive recurrence).
+even_points <- function(n, d) {
+  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-14)$root
+  (0.5 + outer(seq_len(n) - 1, root^-seq_len(d))) %% 1
+}
+
+# Starting points, one a row, as the search has them: the user's own first, then `count` spread ones;
+# every second one of these takes periods and parameters of user kernels from the kernel.
+search_design <- function(space, count) {
+  free <- which(space$free)
+  u <- even_points(count, length(free))
+  points <- matrix(0, count, nrow(space))
+  for (k in seq_along(free)) {
+    s <- space[free[k], ]
+    low <- max(min(s$from, s$high), s$low)
+    high <- max(min(s$to, s$high), s$low)
+    spread <- if (s$log) low^(1 - u[, k]) * high^u[, k] else low + (high - low) * u[, k]
+    if (s$role %in% c("period", "user")) {
+      odd <- seq(1L, count, by = 2L)
+      spread[odd] <- min(max(s$own, s$low), s$high)
+    }
+    points[, free[k]] <- spread
+  }
+  points <- t(apply(points, 1L, function(p) search_point(space, p)))
+  if (length(free) == 1L) points <- t(points)
+  own <- search_own(space, points[1L, ])
+  rbind(own, points, deparse.level = 0)
+}
+
+# The user's start, filled up; NULL if there is none.
+search_own <- function(space, default) {
+  free <- space$free
+  start <- space$start[free]
+  if (all(is.na(start))) return(NULL)
+  start <- pmin(pmax(start, space$low[free]), space$high[free])
+  ifelse(is.na(start), default, ifelse(space$log[free], log(start), start))
+}
+
+# Bounds as the search has them.
+search_bounds <- function(space) {
+  free <- space$free
+  bound <- function(v) {
+    logged <- space$log[free]
+    v <- v[free]
+    v[logged] <- log(v[logged])
+    v
+  }
+  list(lower = bound(space$low), upper = bound(space$high))
+}

@@ -1,0 +1,165 @@
+# A fitted Gaussian process with more observations, or fitted anew.
+
+#' More observations for a Gaussian process, or a new fit
+#'
+#' With `newdata` the fit gets further observations: its parameters stay, the factor of its
+#' covariance matrix is extended, at a cost of n^2 operations for each new observation instead of
+#' n^3 / 3 in all. Coefficients of the mean, likelihood, fitted values and residuals are those of
+#' all observations; predictions, too.
+#'
+#' Without it, the call of the fit is evaluated again with other arguments, as [update()] does
+#' elsewhere.
+#'
+#' @param object a fit of [cl_gp()].
+#' @param formula. a new formula, see [update.formula()].
+#' @param newdata a data frame with all variables of the formula, the response included; rows with
+#'   missing values are dropped. For a fit without formula a matrix of inputs.
+#' @param y for a fit without formula: the new observations.
+#' @param weights,variance of the new observations, if the fit has such.
+#' @param refit whether the parameters are to be searched anew, from the present ones, with all
+#'   observations.
+#' @param ... arguments of [cl_gp()] to change or add; with `refit` those of the search.
+#' @param evaluate whether to evaluate the new call, or to give it.
+#' @return A fit.
+#' @section Errors:
+#' `statcl_error_argument` for `newdata` that does not fit the model, and for a new call after
+#' observations were added (the call does not know of them); `statcl_error_not_pd` if the extended
+#' covariance matrix is not positive definite.
+#' @export
+#' @examples
+#' fit <- cl_gp(dist ~ speed, data = cars[1:45, ], starts = 1)
+#' more <- update(fit, newdata = cars[46:50, ])
+#' nobs(more)
+#' coef(update(fit, kernel = k_matern32()))
+update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weights = NULL,
+                         variance = NULL, refit = FALSE, evaluate = TRUE) {
+  refit <- check_flag(refit, "refit")
+  if (!is.null(newdata)) {
+    if (!missing(formula.)) abort_argument("formula.", "'formula.' and 'newdata' exclude each other")
+    if (!refit && ...length() > 0L) {
+      abort_argument(names(list(...))[1L], "with 'newdata' only 'refit = TRUE' searches again")
+    }
+    longer <- extend_gp(object, newdata, y, weights, variance)
+    return(if (refit) refit_gp(longer, ...) else longer)
+  }
+  for (name in c("y", "weights", "variance")) {
+    if (!is.null(get(name)) && name == "y") abort_argument(name, "'y' needs 'newdata'")
+  }
+  if (refit) return(refit_gp(object, ...))
+  if (!is.null(object$added)) {
+    abort_argument("object", paste("observations were added to this fit, of which its call does",
+                                   "not know: use 'refit = TRUE', or cl_gp() with all data"))
+  }
+  call <- object$call
+  if (!missing(formula.)) {
+    names(call)[2L] <- "formula"
+    call$formula <- stats::update.formula(formula(object), formula.)
+  }
+  extra <- match.call(expand.dots = FALSE)
+  changed <- c(as.list(extra$...), as.list(extra)[intersect(names(extra), c("weights", "variance"))])
+  for (name in names(changed)) call[[name]] <- changed[[name]]
+  if (check_flag(evaluate, "evaluate")) eval(call, parent.frame()) else call
+}
+
+extend_gp <- function(object, newdata, y, weights, variance) {
+  new <- if (is.null(object$terms)) new_matrix_rows(object, newdata, y) else
+    new_frame_rows(object, newdata)
+  m <- length(new$y)
+  if (m == 0L) return(object)
+  if (is.null(weights)) weights <- new$weights
+  if (is.null(variance)) variance <- new$variance
+  weights <- check_noise(weights, m, "weights", TRUE)
+  variance <- check_noise(variance, m, "variance", FALSE)
+  if (is.null(object$weights) != is.null(weights)) {
+    abort_argument("weights", "all observations must have weights, or none")
+  }
+  if (is.null(object$variance) != is.null(variance)) {
+    abort_argument("variance", "all observations must have a known variance, or none")
+  }
+  check_gp_finite(new$y, "newdata")
+  check_gp_finite(new$x, "newdata")
+  trend <- object$trend
+  q <- mean_basis(trend, new$h)
+  centre <- mean_centre(trend, m, q)
+  state <- gp_state(object)$extend(new$y - centre, unname(new$x), basis = q, weights = weights,
+                                   variance = variance)
+  # the basis is no longer orthonormal, and the centre no longer least squares: neither matters
+  object$trend$centre <- c(trend$centre, centre)
+  if (!is.null(q)) object$trend$basis <- rbind(trend$basis, q)
+  object$x <- rbind(object$x, new$x)
+  object$y <- c(object$y, new$y)
+  object$weights <- c(object$weights, weights)
+  object$variance <- c(object$variance, variance)
+  object$added <- sum(object$added, m)
+  for (name in names(object$variables)) {
+    object$variables[[name]] <- c_values(object$variables[[name]], new$variables[[name]])
+  }
+  object$model <- NULL
+  longer <- settle_gp(object, state)
+  # those of the search, which did not see all observations
+  longer["gradient"] <- list(NULL)
+  longer$objective <- longer$logLik
+  longer
+}
+
+c_values <- function(old, new) {
+  if (is.factor(old)) factor(c(as.character(old), as.character(new)), levels(old)) else c(old, new)
+}
+
+new_matrix_rows <- function(object, newdata, y) {
+  points <- gp_points(object, newdata)
+  if (is.null(y)) abort_argument("y", "the new observations 'y' are missing")
+  y <- as.vector(check_numeric(y, "y"))
+  if (length(y) != nrow(points$x)) {
+    abort_argument("y", sprintf("'y' has %d values, 'newdata' %d rows", length(y),
+                                nrow(points$x)))
+  }
+  colnames(points$x) <- colnames(object$x)
+  if (is.null(rownames(points$x)) && !is.null(rownames(object$x))) {
+    rownames(points$x) <- seq_len(nrow(points$x)) + nrow(object$x)
+  }
+  list(x = points$x, h = points$h, y = y)
+}
+
+new_frame_rows <- function(object, newdata) {
+  points <- gp_points(object, newdata)
+  response <- object$formula[[2L]]
+  lacking <- setdiff(all.vars(response), names(newdata))
+  if (length(lacking) > 0L) {
+    abort_argument("newdata", sprintf("'newdata' has no variable '%s'", lacking[1L]))
+  }
+  y <- eval(response, newdata, environment(object$formula))
+  extra <- lapply(list(weights = "weights", variance = "variance"), function(name) {
+    tryCatch(eval(object$call[[name]], newdata, environment(object$formula)), error = function(e) {
+      abort_argument("newdata", sprintf("the '%s' of new observations: %s", name,
+                                        conditionMessage(e)), call = user_call())
+    })
+  })
+  use <- points$complete & !is.na(y)
+  list(x = points$x[use, , drop = FALSE], h = if (!is.null(points$h)) points$h[use, , drop = FALSE],
+       y = as.vector(y[use]), weights = extra$weights[use], variance = extra$variance[use],
+       variables = lapply(newdata[names(object$variables)], `[`, use))
+}
+
+# All parameters searched anew from where they are.
+refit_gp <- function(object, ...) {
+  arguments <- list(...)
+  defaults <- list(start = object$par[setdiff(names(object$par), object$fixed)],
+                   fixed = object$par[object$fixed], method = object$method, starts = 1)
+  arguments <- c(arguments, defaults[setdiff(names(defaults), names(arguments))])
+  if (length(arguments$start) == 0L) arguments["start"] <- list(NULL)
+  if (length(arguments$fixed) == 0L) arguments["fixed"] <- list(NULL)
+  trend <- object$trend
+  kind <- trend$kind
+  h <- if (!is.null(trend$basis)) {
+    structure(trend$basis %*% trend$root, dimnames = list(NULL, trend$names))
+  }
+  mean <- switch(kind, number = trend$value, constant = "constant", linear = "linear",
+                 trend$formula)
+  fit <- do.call(fit_gp, c(list(object$x, object$y, object$kernel, mean = mean, h = h, ard = FALSE,
+                                beta = object$beta, weights = object$weights,
+                                variance = object$variance), arguments))
+  kept <- c("call", "formula", "terms", "design", "variables", "na.action", "added")
+  fit[intersect(kept, names(object))] <- object[intersect(kept, names(object))]
+  fit
+}

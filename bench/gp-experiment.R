@@ -1,0 +1,75 @@
+# The experiment of the paper on GPU support in Stan (Cesnovar et al., section 4.2): Gaussian-process
+# regression by sampling. x is uniform on (-10, 10), y normal about f(x) = b (x + x^2 - x^3 + 100 sin
+# 2x - a), where a and b give f mean 0 and variance 1, with standard deviation 1/10; squared
+# exponential kernel, priors of Betancourt's robust Gaussian processes (part 3): lengthscale inverse
+# gamma with 1% of its mass below 2 and above 10, sd half-normal(2), noise half-normal(1). 30
+# iterations of warm-up and 10 draws of the no-U-turn sampler, one chain.
+#
+# Rows `gp_experiment_gradient` are one gradient, at the parameters of the last draw, on the device,
+# by the peers (peers_gp_experiment.py) and on the host engine ("R host ms"); rows `gp_experiment`
+# whole runs, by the clock, with the host's beside where n is at most STATCL_BENCH_HOST (2000). The
+# lines between say how many gradients a run took and what it found. STATCL_BENCH_SIZES="1000,4000"
+# takes other sizes.
+
+read_sizes <- function(name, default) {
+  as.numeric(strsplit(Sys.getenv(name, default), ",", fixed = TRUE)[[1L]])
+}
+experiment_sizes <- read_sizes("STATCL_BENCH_SIZES", sizes(gpu = "500,1000,2000,4000,8000,16000",
+                                                          cpu = "200,500"))
+host_largest <- read_sizes("STATCL_BENCH_HOST", "2000")
+
+experiment_data <- function(n) {
+  x <- runif(n, -10, 10)
+  f <- x + x^2 - x^3 + 100 * sin(2 * x)
+  list(x = x, y = as.vector(scale(f)) + rnorm(n, sd = 0.1))
+}
+
+priors <- list(sd = prior_normal(0, 2), lengthscale = prior_inv_gamma(tails = c(2, 10)),
+               noise = prior_normal(0, 1))
+
+log_posterior <- function(data) {
+  f <- cl_gp_likelihood(data$y, data$x, k_exp_quad())
+  function(par) {
+    value <- f(par)
+    for (name in names(priors)) {
+      p <- priors[[name]](par[[name]])
+      attr(value, "gradient")[[name]] <- attr(value, "gradient")[[name]] + attr(p, "gradient")
+      value <- value + as.vector(p)
+    }
+    value
+  }
+}
+
+experiment_run <- function(density) {
+  start <- seconds()
+  fit <- suppressWarnings(cl_sample(density, c(sd = 1, lengthscale = 3, noise = 0.2), chains = 1,
+                                    warmup = 30, iter = 10, transform = cl_lower(0), seed = 1))
+  list(fit = fit, seconds = seconds() - start, gradients = sum(fit$evaluations))
+}
+
+for (n in experiment_sizes) {
+  data <- experiment_data(n)
+  density <- with_cl(log_posterior(data), engine = "device")
+  on_host <- with_cl(log_posterior(data), engine = "host")
+  density(c(sd = 1, lengthscale = 3, noise = 0.2)) # compiles
+  run <- experiment_run(density)
+  par <- as.matrix(run$fit)[10L, ]
+  measure("gp_experiment_gradient", n, function() density(par), flops = n^3, by = "wall",
+          times = if (n > 4000) 3L else 7L,
+          host = if (n <= max(host_largest, 4000)) function() on_host(par))
+  host <- if (n <= host_largest) experiment_run(on_host)
+  add_row(data.frame(
+    operation = "gp_experiment", size = as.character(n), device_ms = NA_real_,
+    wall_ms = 1000 * run$seconds, rate = "",
+    # a peer's sampler would need as many gradients
+    peer_ms = run$gradients * peer_ms("gp_experiment_gradient", n),
+    host_ms = if (is.null(host)) NA_real_ else 1000 * host$seconds, floor_ms = NA_real_,
+    stringsAsFactors = FALSE), "wall")
+  cat(sprintf("<!-- n = %d: %.2f s, %d gradients, %.3g s each; %s%s -->\n", n, run$seconds,
+              run$gradients, run$seconds / run$gradients,
+              paste(sprintf("%s %.3g", names(par), colMeans(as.matrix(run$fit))), collapse = ", "),
+              if (is.null(host)) "" else sprintf("; host %.2f s, %d gradients", host$seconds,
+                                                 host$gradients)))
+  rm(data, density, on_host)
+  gc()
+}

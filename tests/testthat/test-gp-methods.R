@@ -1,0 +1,148 @@
+# What a fitted process tells, how it grows, and that it can be saved.
+
+test_that("the usual methods", {
+  on_host({
+    fit <- cl_gp(dist ~ speed, data = cars)
+    expect_output(print(fit), "log marginal likelihood: -213.2")
+    expect_identical(formula(fit), dist ~ speed, ignore_formula_env = TRUE)
+    expect_equal(unclass(logLik(fit))[1], fit$logLik)
+    expect_identical(attr(logLik(fit), "df"), 4L)
+    expect_equal(AIC(fit), -2 * fit$logLik + 8)
+    expect_identical(sigma(fit), fit$noise)
+    expect_identical(nobs(fit), 50L)
+    expect_null(weights(fit))
+    expect_equal(unname(residuals(fit) + fitted(fit)), cars$dist)
+    covariance <- vcov(fit)
+    expect_true(all(diag(covariance) > 0))
+    expect_identical(rownames(covariance), names(coef(fit)))
+    f <- cl_gp_likelihood(cars$dist, cars$speed, k_matern52(), "estimate")
+    step <- replace(numeric(3), 3, 1e-3)
+    par <- coef(fit)[1:3]
+    curvature <- -sum(f(par + step, FALSE), f(par - step, FALSE), -2 * f(par, FALSE)) / 1e-6
+    expect_equal(solve(covariance[1:3, 1:3])[3, 3], as.numeric(curvature), tolerance = 1e-2)
+    intervals <- confint(fit, level = 0.9)
+    expect_identical(colnames(intervals), c("5 %", "95 %"))
+    expect_equal(log(intervals["noise", ]), log(fit$noise) + c(-1, 1) * qnorm(0.95) *
+                   sqrt(covariance["noise", "noise"]) / fit$noise, ignore_attr = TRUE)
+    expect_equal(mean(intervals["mean", ]), fit$mean)
+    expect_identical(rownames(confint(fit, c("noise", "mean"))), c("noise", "mean"))
+    expect_fault(confint(fit, "foo"), "argument", argument = "parm")
+    text <- capture.output(print(summary(fit)))
+    expect_true(any(grepl("R squared", text)))
+    expect_true(any(grepl("leave-one-out: rmse", text)))
+    expect_true(any(grepl("^lengthscale .*speed", text)))
+  })
+})
+
+test_that("a fit survives a file", {
+  each_engine({
+    fit <- cl_gp(mpg ~ wt, data = mtcars, mean = ~hp, starts = 1)
+    want <- predict(fit, mtcars, se.fit = TRUE)
+    file <- tempfile()
+    saveRDS(fit, file)
+    gp_states$list <- list() # as in another session
+    again <- readRDS(file)
+    expect_identical(predict(again, mtcars, se.fit = TRUE), want)
+    expect_identical(confint(again), confint(fit))
+    expect_equal(residuals(again, "loo"), residuals(fit, "loo"))
+    expect_output(print(again), "Gaussian process, 32 observations")
+    # nothing of size n^2 is in it
+    d <- some_data(200, 1)
+    saveRDS(cl_gp(d$x, d$y, fixed = c(sd = 1, lengthscale = 0.3, noise = 0.1)), file)
+    expect_lt(file.size(file), 8 * 200^2 / 5)
+  })
+})
+
+test_that("the session keeps a bounded number of states", {
+  gp_states$list <- list()
+  fits <- on_host(lapply(1:10, function(i) cl_gp(mtcars$wt + i, mtcars$mpg, starts = 1)))
+  expect_lte(length(gp_states$list), 8L)
+  for (fit in fits) expect_equal(unname(on_host(predict(fit)[1])), fit$fitted.values[[1]])
+  # a fit that was changed by hand does not get another's state
+  changed <- fits[[10]]
+  changed$par["noise"] <- 10
+  expect_gt(abs(on_host(predict(changed))[[1]] - predict(fits[[10]])[[1]]), 0.01)
+  gp_states$list <- list()
+})
+
+test_that("update() evaluates the call again", {
+  on_host({
+    fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+    other <- update(fit, kernel = k_exp_quad(), starts = 1)
+    expect_identical(other$kernel$terms[[1]]$type, "exp_quad")
+    expect_identical(formula(update(fit, log(.) ~ ., starts = 1)), log(dist) ~ speed,
+                     ignore_formula_env = TRUE)
+    expect_identical(update(fit, starts = 2, evaluate = FALSE)$starts, 2)
+    weighted <- update(fit, weights = rep(2, 50))
+    expect_identical(unname(weights(weighted)), rep(2, 50))
+  })
+})
+
+test_that("new observations extend a fit as if it had had them", {
+  d <- data.frame(mtcars, w = rep(1:2, 16), v = 0.1, group = factor(mtcars$cyl))
+  each_engine({
+    for (mean in list("estimate", 3, "linear", ~ hp + group)) {
+      few <- cl_gp(mpg ~ wt + group, data = d[1:25, ], mean = mean, starts = 1)
+      whole <- suppressWarnings(cl_gp(mpg ~ wt + group, data = d, mean = mean, fixed = few$par))
+      more <- update(few, newdata = d[26:32, ])
+      expect_identical(nobs(more), 32L)
+      expect_equal(more$logLik, whole$logLik, tolerance = 1e-9)
+      expect_equal(coef(more), coef(whole), tolerance = 1e-7)
+      expect_equal(fitted(more), fitted(whole), tolerance = 1e-8)
+      expect_equal(residuals(more, "loo"), residuals(whole, "loo"), tolerance = 1e-7)
+      at <- d[c(3, 9, 30), ]
+      expect_equal(predict(more, at, interval = "prediction"),
+                   predict(whole, at, interval = "prediction"), tolerance = 1e-8)
+      # from the file the whole is factored anew
+      file <- tempfile()
+      saveRDS(more, file)
+      gp_states$list <- list()
+      expect_equal(predict(readRDS(file), at), predict(whole, at), tolerance = 1e-8)
+    }
+    noisy <- cl_gp(mpg ~ wt, data = d[1:25, ], weights = w, variance = v, starts = 1)
+    more <- update(noisy, newdata = d[26:32, ])
+    whole <- cl_gp(mpg ~ wt, data = d, weights = w, variance = v, fixed = noisy$par)
+    expect_equal(more$logLik, whole$logLik, tolerance = 1e-9)
+    expect_equal(fitted(more), fitted(whole), tolerance = 1e-8)
+  })
+  on_host({
+    again <- update(few, newdata = d[26:32, ], refit = TRUE)
+    expect_identical(nobs(again), 32L)
+    expect_gte(again$logLik, more$logLik)
+    expect_named(coef(again), names(coef(few)))
+    plain <- cl_gp(cars$speed[1:40], cars$dist[1:40], starts = 1)
+    longer <- update(plain, newdata = cars$speed[41:50], y = cars$dist[41:50])
+    expect_equal(longer$logLik, cl_gp(cars$speed, cars$dist, fixed = plain$par)$logLik,
+                 tolerance = 1e-9)
+    expect_output(print(longer), "10 added by update")
+    expect_identical(nobs(update(longer, newdata = 3, y = 4)), 51L)
+    expect_fault(update(longer, starts = 1), "argument", argument = "object")
+    expect_fault(update(plain, newdata = 1:2, y = 1), "argument", argument = "y")
+    expect_fault(update(plain, newdata = 1:2), "argument", argument = "y")
+    expect_fault(update(plain, newdata = 1, y = Inf), "nonfinite")
+    expect_fault(update(noisy, newdata = d[1, -match("w", names(d))], weights = NULL), "argument",
+                 argument = "newdata")
+    expect_identical(nobs(update(few, newdata = d[0, ])), 25L)
+  })
+})
+
+test_that("fits work in forked processes, on the host", {
+  skip_on_os("windows")
+  d <- some_data()
+  each_engine({
+    fit <- cl_gp(d$x, d$y, starts = 1)
+    want <- unname(predict(fit, d$x[1:3, ]))
+    got <- parallel::mclapply(1:2, function(i) unname(predict(fit, d$x[1:3, ])), mc.cores = 2)
+    for (i in 1:2) expect_equal(got[[i]], want, tolerance = 1e-10)
+  })
+})
+
+test_that("device memory goes back", {
+  d <- some_data()
+  each_engine({
+    expect_no_leak({
+      predict(cl_gp(d$x, d$y, starts = 1), d$x, se.fit = TRUE)
+      gp_states$list <- list()
+    })
+  })
+})

@@ -1,0 +1,129 @@
+# Predictions and draws of fitted processes.
+
+test_that("predictions are those of the textbook", {
+  d <- some_data()
+  at <- some_data(13)$x
+  for (mean in list("estimate", 1.5)) {
+    fit <- on_host(cl_gp(d$x, d$y, kernel = mixed_kernel, mean = mean, starts = 1))
+    want <- plain_gp(d$y, d$x, fit$kernel, fit$noise, mean)$predict(at)
+    se <- sqrt(diag(want$covariance))
+    each_engine({
+      expect_close(predict(fit, at), want$mean, 1e-8)
+      got <- predict(fit, at, se.fit = TRUE, interval = "confidence", level = 0.9)
+      expect_close(got$se.fit, se, 1e-8)
+      expect_identical(got$residual.scale, fit$noise)
+      expect_close(got$fit[, "upr"], want$mean + qnorm(0.95) * se, 1e-8)
+      new <- predict(fit, at, interval = "prediction")
+      expect_close(new[, "lwr"], want$mean - qnorm(0.975) * sqrt(se^2 + fit$noise^2), 1e-8)
+      joint <- predict(fit, at, covariance = TRUE)
+      expect_close(unname(joint$covariance), unname(want$covariance), 1e-8)
+      expect_named(joint, c("fit", "covariance"))
+    })
+  }
+})
+
+test_that("the gradient of the mean is that of differences", {
+  d <- some_data()
+  at <- some_data(7)$x
+  for (mean in list("estimate", "linear", 1.5)) {
+    fit <- on_host(cl_gp(d$x, d$y, kernel = k_exp_quad() + k_matern52(columns = "b"), mean = mean,
+                         starts = 1))
+    by <- function(j, h) {
+      moved <- at
+      moved[, j] <- moved[, j] + h
+      on_host(predict(fit, moved))
+    }
+    want <- vapply(1:2, function(j) unname(by(j, 1e-5) - by(j, -1e-5)) / 2e-5, numeric(7))
+    each_engine({
+      got <- predict(fit, at, gradient = TRUE)$gradient
+      expect_identical(colnames(got), c("a", "b"))
+      expect_close(unname(got), want, 1e-5)
+    })
+  }
+  fit <- on_host(cl_gp(mpg ~ wt, mtcars, mean = ~hp, starts = 1))
+  expect_fault(on_host(predict(fit, mtcars[1:2, ], gradient = TRUE)), "argument",
+               argument = "gradient")
+})
+
+test_that("leave-one-out residuals are those of fits without the observation", {
+  d <- some_data(20)
+  each_engine({
+    fit <- cl_gp(d$x, d$y, starts = 1)
+    at_fit <- function(x, y) cl_gp(x, y, kernel = fit$kernel, fixed = fit$par)
+    for (i in c(1, 13)) {
+      without <- predict(at_fit(d$x[-i, ], d$y[-i]), d$x[i, , drop = FALSE], se.fit = TRUE)
+      expect_equal(residuals(fit, "loo")[[i]], d$y[i] - without$fit[[1]], tolerance = 1e-7)
+      sd <- sqrt(without$se.fit[[1]]^2 + fit$noise^2)
+      expect_equal(residuals(fit, "standardized")[[i]], (d$y[i] - without$fit[[1]]) / sd,
+                   tolerance = 1e-7)
+    }
+  })
+  expect_fault(residuals(fit, "other"), "argument", argument = "type")
+})
+
+test_that("many new points do not need a matrix of their own", {
+  skip_if_not(capabilities("profmem"))
+  fit <- on_host(cl_gp(dist ~ speed, data = cars, starts = 1))
+  many <- data.frame(speed = seq(0, 40, length.out = 40000))
+  file <- tempfile()
+  on_host(predict(fit, many[1:3, , drop = FALSE], se.fit = TRUE))
+  utils::Rprofmem(file, threshold = 8e6)
+  on_host(predict(fit, many, se.fit = TRUE, interval = "prediction"))
+  utils::Rprofmem(NULL)
+  taken <- as.numeric(sub(" .*", "", grep("^[0-9]", readLines(file), value = TRUE)))
+  expect_true(all(taken < 8 * 50 * 40000 / 2))
+})
+
+test_that("no new points, missing values and missing variables", {
+  fit <- on_host(cl_gp(dist ~ speed, data = cars, starts = 1))
+  each_engine({
+    expect_identical(unname(predict(fit, data.frame(speed = numeric()))), numeric())
+    empty <- predict(fit, cars[0, ], se.fit = TRUE, interval = "prediction", covariance = TRUE)
+    expect_identical(dim(empty$fit), c(0L, 3L))
+    expect_identical(dim(empty$covariance), c(0L, 0L))
+    got <- predict(fit, data.frame(speed = c(10, NA, 12)), covariance = TRUE, gradient = TRUE)
+    expect_identical(unname(is.na(got$fit)), c(FALSE, TRUE, FALSE))
+    expect_identical(unname(is.na(got$covariance[1, ])), c(FALSE, TRUE, FALSE))
+    expect_identical(unname(is.na(got$gradient[, 1])), c(FALSE, TRUE, FALSE))
+    expect_equal(got$fit[[3]], unname(predict(fit, data.frame(speed = 12))))
+    expect_identical(unname(is.na(predict(fit, data.frame(speed = c(NA, 2)),
+                                          interval = "confidence")[, 3])), c(TRUE, FALSE))
+  })
+  expect_fault(predict(fit, data.frame(other = 1)), "argument", argument = "newdata")
+  expect_fault(predict(fit, 1:3), "argument", argument = "newdata")
+  expect_fault(predict(fit, data.frame(speed = "a")), "argument", argument = "newdata")
+  expect_fault(predict(fit, interval = "other"), "argument", argument = "interval")
+  expect_fault(predict(fit, level = 2), "argument", argument = "level")
+  expect_fault(predict(fit, covariance = NA), "argument", argument = "covariance")
+  plain <- on_host(cl_gp(cars$speed, cars$dist, starts = 1))
+  expect_fault(predict(plain, cbind(1, 2)), "argument", argument = "newdata")
+  expect_equal(unname(predict(plain, 12)), unname(predict(fit, data.frame(speed = 12))))
+})
+
+test_that("draws have the distribution of the predictions", {
+  fit <- on_host(cl_gp(dist ~ speed, data = cars, starts = 1))
+  at <- data.frame(speed = c(5, 15, 40))
+  draws <- on_host(simulate(fit, 4000, seed = 1, newdata = at))
+  expect_identical(dim(draws), c(3L, 4000L))
+  expect_identical(draws, on_host(simulate(fit, 4000, seed = 1, newdata = at)))
+  want <- on_host(predict(fit, at, se.fit = TRUE, covariance = TRUE))
+  expect_equal(rowMeans(draws), want$fit, tolerance = 0.05)
+  expect_equal(apply(draws, 1, sd), want$se.fit, tolerance = 0.05)
+  expect_equal(unname(cov(t(draws))), unname(want$covariance), tolerance = 0.06)
+  noisy <- on_host(simulate(fit, 4000, seed = 1, newdata = at, noise = TRUE))
+  expect_equal(apply(noisy, 1, sd), sqrt(want$se.fit^2 + fit$noise^2), tolerance = 0.05)
+  free <- on_host(simulate(fit, 4000, seed = 1, newdata = at, conditional = FALSE))
+  expect_equal(unname(cov(t(free))), unname(on_host(cl_cov(at$speed, kernel = fit$kernel))),
+               tolerance = 0.06)
+  expect_equal(unname(rowMeans(free)), rep(fit$mean, 3), tolerance = 0.05)
+  # points that coincide are no trouble
+  same <- on_host(simulate(fit, 2, seed = 1, newdata = data.frame(speed = c(3, 3))))
+  expect_equal(same[1, ], same[2, ], tolerance = 1e-5, ignore_attr = TRUE)
+  expect_identical(dim(on_host(simulate(fit, 0))), c(50L, 0L))
+  expect_fault(simulate(fit, newdata = data.frame(speed = NA_real_)), "argument",
+               argument = "newdata")
+  set.seed(3)
+  a <- on_host(simulate(fit, 1))
+  b <- on_host(simulate(fit, 1))
+  expect_false(identical(a[[1]], b[[1]]))
+})
