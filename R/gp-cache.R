@@ -36,5 +36,11 @@ keep_gp_state <- function(object, state) {
   invisible()
 }
 
+drop_gp_state <- function(object) {
+  gp_states$list <- Filter(function(entry) !identical(entry$id, object$id), gp_states$list)
+  invisible(gc(FALSE)) # what they held of a device goes now
+  invisible()
+}
+
 # Before a large fit: what is kept of others makes room.
 clear_gp_states <- function(n) if (n^2 > gp_states_limit / 4) gp_states$list <- list()

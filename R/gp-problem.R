@@ -108,7 +108,12 @@ finish_gp <- function(problem, space, method, prior, found) {
   if (identical(found$message, "interrupted")) {
     warn_gp("interrupted", "interrupted: these are the best parameters so far")
   } else if (!found$converged) {
-    warn_gp("convergence", sprintf("the search did not converge: %s", found$message))
+    warn_gp("convergence", if (method == "mcmc") {
+      sprintf("%s: the chains do not agree yet, more iterations are needed ('control')",
+              found$message)
+    } else {
+      sprintf("the search did not converge: %s", found$message)
+    })
   }
   fit
 }

@@ -111,6 +111,7 @@ cl_zeros <- function(nrow, ncol = nrow) {
 #' @rdname cl_memory
 #' @export
 cl_free <- function(x) {
+  if (inherits(x, "cl_gp")) return(drop_gp_state(x))
   if (!is_cl(x) && !is_cl_array(x)) {
     abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))
   }

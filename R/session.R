@@ -283,13 +283,14 @@ threshold <- function(op, where) {
 #' `cl_memory()` counts the bytes that device matrices and workspaces hold. R's garbage collector
 #' does not see device memory; statcl runs it when a device runs short, and while many matrices are
 #' made and dropped. `cl_sync()` waits until all work given to the device is done (only needed when
-#' timing: whatever reads values waits by itself). `cl_free()` frees a matrix at once.
+#' timing: whatever reads values waits by itself). `cl_free()` frees a matrix at once, or what the
+#' session keeps for further predictions of a [cl_gp()] fit.
 #'
 #' Making a buffer takes a GPU's driver longer than a short operation. So some of what is released
 #' on a GPU, up to a thirty-second of its memory and 512 MiB, is kept for the next matrices and
 #' workspaces, and given up when memory runs short. A CPU device keeps nothing.
 #'
-#' @param x a `clMatrix`.
+#' @param x a `clMatrix`, or a fit of [cl_gp()].
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
 #'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and
 #'   is kept for what comes next; `largest` is the largest single matrix, `NA` where there is no

@@ -45,7 +45,11 @@ model {
   target += multi_normal_cholesky_lpdf(y | rep_vector(0, n), cholesky_decompose(c));
 }"
 with_stan <- Sys.getenv("STATCL_BENCH_STAN") == "1" && requireNamespace("rstan", quietly = TRUE)
-if (with_stan) stan_model <- rstan::stan_model(model_code = stan_model_code)
+if (with_stan) {
+  # Debian's package BH leaves Boost where the compiler finds it
+  if (!nzchar(system.file("include", package = "BH"))) rstan::rstan_options(boost_lib = "/usr/include")
+  stan_model <- rstan::stan_model(model_code = stan_model_code)
+}
 
 stan_likelihood <- function(y, x) {
   empty <- suppressWarnings(suppressMessages(utils::capture.output(

@@ -295,3 +295,5 @@ test_that("a search that does not converge says so", {
                  class = "statcl_warning_convergence")
   expect_false(fit$converged)
 })
+
+gp_states$list <- list()

@@ -139,3 +139,5 @@ test_that("a long search shows how it goes", {
   expect_silent(report(6L, -3.5))
   expect_silent(search_reporter(FALSE, 10, NULL)(5L, 1))
 })
+
+gp_states$list <- list()

@@ -140,9 +140,12 @@ test_that("fits work in forked processes, on the host", {
 test_that("device memory goes back", {
   d <- some_data()
   each_engine({
+    gp_states$list <- list()
     expect_no_leak({
       predict(cl_gp(d$x, d$y, starts = 1), d$x, se.fit = TRUE)
       gp_states$list <- list()
     })
   })
 })
+
+gp_states$list <- list()

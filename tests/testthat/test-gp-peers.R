@@ -99,3 +99,5 @@ test_that("estimates are at least as likely as those of others", {
     expect_gte(ours$logLik, at_theirs$logLik - 1e-6, label = label)
   }
 })
+
+gp_states$list <- list()

@@ -127,3 +127,5 @@ test_that("draws have the distribution of the predictions", {
   b <- on_host(simulate(fit, 1))
   expect_false(identical(a[[1]], b[[1]]))
 })
+
+gp_states$list <- list()
