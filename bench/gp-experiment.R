@@ -1,15 +1,15 @@
-# The experiment of the paper on GPU support in Stan (Cesnovar et al., section 4.2): Gaussian-process
-# regression by sampling. x is uniform on (-10, 10), y normal about f(x) = b (x + x^2 - x^3 + 100 sin
-# 2x - a), where a and b give f mean 0 and variance 1, with standard deviation 1/10; squared
-# exponential kernel, priors of Betancourt's robust Gaussian processes (part 3): lengthscale inverse
-# gamma with 1% of its mass below 2 and above 10, sd half-normal(2), noise half-normal(1). 30
-# iterations of warm-up and 10 draws of the no-U-turn sampler, one chain.
+# The experiment of the paper on GPU support in Stan (Cesnovar et al., section 4.2): Gaussian-
+# process regression by sampling. x is uniform on (-10, 10), y normal about f(x) = b (x + x^2 - x^3
+# + 100 sin 2x - a), where a and b give f mean 0 and variance 1, with standard deviation 1/10;
+# squared exponential kernel, priors of Betancourt's robust Gaussian processes (part 3):
+# lengthscale inverse gamma with 1% of its mass below 2 and above 10, sd half-normal(2), noise
+# half-normal(1). 30 iterations of warm-up and 10 draws of the no-U-turn sampler, one chain.
 #
-# Rows `gp_experiment_gradient` are one gradient, at the parameters of the last draw, on the device,
-# by the peers (peers_gp_experiment.py) and on the host engine ("R host ms"); rows `gp_experiment`
-# whole runs, by the clock, with the host's beside where n is at most STATCL_BENCH_HOST (2000). The
-# lines between say how many gradients a run took and what it found. STATCL_BENCH_SIZES="1000,4000"
-# takes other sizes.
+# Rows `gp_experiment_gradient` are one gradient, at the parameters of the last draw, on the
+# device, by the peers (peers_gp_experiment.py) and on the host engine ("R host ms"); rows
+# `gp_experiment` whole runs, by the clock, with the host's beside where n is at most
+# STATCL_BENCH_HOST (2000). The lines between say how many gradients a run took and what it found.
+# STATCL_BENCH_SIZES="1000,4000" takes other sizes.
 
 read_sizes <- function(name, default) {
   as.numeric(strsplit(Sys.getenv(name, default), ",", fixed = TRUE)[[1L]])

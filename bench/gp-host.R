@@ -1,12 +1,13 @@
-# The host engine beside what one would use without statcl: the log marginal likelihood of a Gaussian
-# process with its gradient, at the same parameters, on the same cores. co2 (468 observations, one
-# input) and 2000 points in three inputs, squared exponential kernel with a lengthscale each.
+# The host engine beside what one would use without statcl: the log marginal likelihood of a
+# Gaussian process with its gradient, at the same parameters, on the same cores. co2 (468
+# observations, one input) and 2000 points in three inputs, squared exponential kernel with a
+# lengthscale each.
 #
 # Rows `gp_host_*`: "R host ms" is statcl's host engine; "peer ms" plain R as DiceKriging computes
-# it, one matrix dK for each parameter, with R's own BLAS; the comments between add rstan's gradient
-# of the same model (STATCL_BENCH_STAN=1, if rstan is there: it compiles a minute) and kernlab's
-# gausspr(), which computes neither likelihood nor gradient, only one factorisation and its weights.
-# STATCL_BENCH_SIZES="500" takes other sizes than 2000.
+# it, one matrix dK for each parameter, with R's own BLAS; the comments between add rstan's
+# gradient of the same model (STATCL_BENCH_STAN=1, if rstan is there: it compiles a minute) and
+# kernlab's gausspr(), which computes neither likelihood nor gradient, only one factorisation and
+# its weights. STATCL_BENCH_SIZES="500" takes other sizes than 2000.
 
 host_sizes <- as.numeric(strsplit(Sys.getenv("STATCL_BENCH_SIZES", "2000"), ",")[[1L]])
 
@@ -47,7 +48,9 @@ model {
 with_stan <- Sys.getenv("STATCL_BENCH_STAN") == "1" && requireNamespace("rstan", quietly = TRUE)
 if (with_stan) {
   # Debian's package BH leaves Boost where the compiler finds it
-  if (!nzchar(system.file("include", package = "BH"))) rstan::rstan_options(boost_lib = "/usr/include")
+  if (!nzchar(system.file("include", package = "BH"))) {
+    rstan::rstan_options(boost_lib = "/usr/include")
+  }
   stan_model <- rstan::stan_model(model_code = stan_model_code)
 }
 

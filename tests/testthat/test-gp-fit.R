@@ -99,9 +99,9 @@ test_that("known variances and weights of the noise", {
   })
   expect_identical(unname(weights(fit)), w)
   # two of each: the same as one with half the variance, but for a constant
-  twice <- on_host(cl_gp(c(d$x, d$x), c(d$y, d$y), fixed = c(sd = 1, lengthscale = 0.4, noise = 0.2)))
-  once <- on_host(cl_gp(d$x, d$y, weights = rep(2, 30),
-                        fixed = c(sd = 1, lengthscale = 0.4, noise = 0.2)))
+  held <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
+  twice <- on_host(cl_gp(c(d$x, d$x), c(d$y, d$y), fixed = held))
+  once <- on_host(cl_gp(d$x, d$y, weights = rep(2, 30), fixed = held))
   expect_equal(unname(predict(twice, 0.3, se.fit = TRUE)$se.fit),
                unname(predict(once, 0.3, se.fit = TRUE)$se.fit), tolerance = 1e-9)
   expect_fault(on_host(cl_gp(y ~ x, frame, variance = -v)), "argument", argument = "variance")
