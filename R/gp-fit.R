@@ -3,7 +3,7 @@
 # It works on (y - centre) / scale, so that it takes the same path whatever the unit of y, and on
 # the logarithms of the parameters, on which the units of x are a shift.
 
-# The likelihood of a problem, with y (less what least squares gives to the mean) divided by `scale`.
+# The likelihood of a problem, with y (less what least squares gives to the mean) over `scale`.
 gp_function <- function(problem, objective = "ml", scale = 1) {
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,

@@ -4,8 +4,8 @@
 # nor offsets of the inputs matter, and translates back.
 
 # list(kind, value (of a number), basis (Q, or NULL), root (R), names (of the coefficients), shift
-# (coefficients by Q that are subtracted beforehand: those of least squares), centre (what they are at
-# the observations)).
+# (coefficients by Q that are subtracted beforehand: those of least squares), centre (what they
+# make at the observations)).
 gp_mean <- function(kind, y, h = NULL, value = NULL) {
   if (kind == "number") {
     return(list(kind = kind, value = value, names = character(), shift = numeric(),

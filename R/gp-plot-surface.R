@@ -29,8 +29,8 @@ plot_surface <- function(object, inputs, se, n, xlim, ylim, labels, col, pch, ce
                   xlab = if (is.null(labels$xlab)) inputs$names[1L] else labels$xlab,
                   ylab = if (is.null(labels$ylab)) inputs$names[2L] else labels$ylab,
                   main = if (is.null(labels$main)) quantity else labels$main, ...)
-  graphics::contour(axis_u, axis_v, surface, add = TRUE, col = grDevices::adjustcolor("black", 0.75),
-                    labcex = 0.7)
+  graphics::contour(axis_u, axis_v, surface, add = TRUE, labcex = 0.7,
+                    col = grDevices::adjustcolor("black", 0.75))
   if (!inputs$slice) {
     # white rings around black points are seen on dark and on light
     graphics::points(u, v, pch = 21, bg = "black", col = "white", cex = cex, lwd = 0.6)

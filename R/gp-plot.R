@@ -153,8 +153,8 @@ draw_legend <- function(where, col, pch, cex, points) {
   shown <- if (points) 1:4 else 2:4
   graphics::legend(
     where, c("observations", "mean", "95% confidence", "95% prediction")[shown], bty = "n",
-    pch = c(pch, NA, 15, 15)[shown], pt.cex = c(cex, NA, 2, 2)[shown], lty = c(NA, 1, NA, NA)[shown],
-    lwd = 2,
+    pch = c(pch, NA, 15, 15)[shown], pt.cex = c(cex, NA, 2, 2)[shown],
+    lty = c(NA, 1, NA, NA)[shown], lwd = 2,
     col = c(point_colour(), col, grDevices::adjustcolor(col, 0.45),
             grDevices::adjustcolor(col, 0.15))[shown])
 }

@@ -4,9 +4,9 @@
 #'
 #' The mean of the process at new points, and its uncertainty given the data and the fitted
 #' parameters (Rasmussen and Williams, 2006, equations 2.25, 2.26 and 2.41):
-#' \deqn{h_*^T \beta + k_*^T C^{-1} (y - H \beta), \qquad k_{**} - k_*^T C^{-1} k_* + r^T (H^T C^{-1}
-#'   H)^{-1} r, \qquad r = h_* - H^T C^{-1} k_*,}{mean h*' b + k*' C^-1 (y - H b), variance k** -
-#'   k*' C^-1 k* + r' (H' C^-1 H)^-1 r with r = h* - H' C^-1 k*,}
+#' \deqn{h_*^T \beta + k_*^T C^{-1} (y - H \beta), \qquad k_{**} - k_*^T C^{-1} k_* + r^T (H^T
+#'   C^{-1} H)^{-1} r, \qquad r = h_* - H^T C^{-1} k_*,}{mean h*' b + k*' C^-1 (y - H b), variance
+#'   k** - k*' C^-1 k* + r' (H' C^-1 H)^-1 r with r = h* - H' C^-1 k*,}
 #' where H are the columns of the mean (a column of ones for a constant), C is the covariance matrix
 #' of the data, noise included, and the last term falls away for a known mean. The uncertainty of
 #' the other parameters is not part of it, except for a fit with `method = "mcmc"`: there the result

@@ -8,7 +8,7 @@
 #' | constructor | log density at x > 0, up to a constant |
 #' |---|---|
 #' | `prior_normal(mean, sd)` | -(x - mean)^2 / (2 sd^2) |
-#' | `prior_student_t(df, location, scale)` | -(df + 1) / 2 log(1 + ((x - location) / scale)^2 / df) |
+#' | `prior_student_t(df, location, scale)` | that of (x - location) / scale by `dt()` |
 #' | `prior_lognormal(meanlog, sdlog)` | -log x - (log x - meanlog)^2 / (2 sdlog^2) |
 #' | `prior_gamma(shape, rate)` | (shape - 1) log x - rate x |
 #' | `prior_inv_gamma(shape, scale)` | -(shape + 1) log x - scale / x |
@@ -157,8 +157,8 @@ parameter_kind <- function(names) sub("[0-9]*(\\.[0-9]+)?$", "", names)
 
 check_prior <- function(f, name) {
   if (is.function(f)) return(f)
-  abort_argument("prior", sprintf("the prior of '%s' must be a function such as prior_gamma(), not %s",
-                                  name, describe(f)))
+  abort_argument("prior", sprintf(
+    "the prior of '%s' must be a function such as prior_gamma(), not %s", name, describe(f)))
 }
 
 # c(log density, derivative); by differences where the function gives no derivative.

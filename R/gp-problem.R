@@ -118,7 +118,7 @@ finish_gp <- function(problem, space, method, prior, found) {
   fit
 }
 
-# What follows from data and parameters: the coefficients of the mean, the likelihood, fitted values.
+# What follows from data and parameters: coefficients of the mean, likelihood, fitted values.
 settle_gp <- function(fit, state = NULL) {
   fit$id <- new_gp_id()
   if (is.null(state)) state <- gp_condition(gp_function(gp_problem(fit)), fit$par)

@@ -150,8 +150,8 @@ even_points <- function(n, d) {
   (0.5 + outer(seq_len(n) - 1, root^-seq_len(d))) %% 1
 }
 
-# Starting points, one a row, as the search has them: the user's own first, then `count` spread ones;
-# every second one of these takes periods and parameters of user kernels from the kernel.
+# Starting points, one a row, as the search has them: the user's own first, then `count` others,
+# spread; every second one of these takes periods and parameters of user kernels from the kernel.
 search_design <- function(space, count) {
   free <- which(space$free)
   u <- even_points(count, length(free))

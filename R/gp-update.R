@@ -35,16 +35,16 @@ update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weight
                          variance = NULL, refit = FALSE, evaluate = TRUE) {
   refit <- check_flag(refit, "refit")
   if (!is.null(newdata)) {
-    if (!missing(formula.)) abort_argument("formula.", "'formula.' and 'newdata' exclude each other")
+    if (!missing(formula.)) {
+      abort_argument("formula.", "'formula.' and 'newdata' exclude each other")
+    }
     if (!refit && ...length() > 0L) {
       abort_argument(names(list(...))[1L], "with 'newdata' only 'refit = TRUE' searches again")
     }
     longer <- extend_gp(object, newdata, y, weights, variance)
     return(if (refit) refit_gp(longer, ...) else longer)
   }
-  for (name in c("y", "weights", "variance")) {
-    if (!is.null(get(name)) && name == "y") abort_argument(name, "'y' needs 'newdata'")
-  }
+  if (!is.null(y)) abort_argument("y", "'y' needs 'newdata'")
   if (refit) return(refit_gp(object, ...))
   if (!is.null(object$added)) {
     abort_argument("object", paste("observations were added to this fit, of which its call does",
@@ -56,7 +56,8 @@ update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weight
     call$formula <- stats::update.formula(formula(object), formula.)
   }
   extra <- match.call(expand.dots = FALSE)
-  changed <- c(as.list(extra$...), as.list(extra)[intersect(names(extra), c("weights", "variance"))])
+  noise <- intersect(names(extra), c("weights", "variance"))
+  changed <- c(as.list(extra$...), as.list(extra)[noise])
   for (name in names(changed)) call[[name]] <- changed[[name]]
   if (check_flag(evaluate, "evaluate")) eval(call, parent.frame()) else call
 }

@@ -43,8 +43,8 @@
 #' uncertainty in both cases.
 #'
 #' @section Noise:
-#' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. With known
-#' variances (of measurements, say) `fixed = c(noise = 0)` leaves only these.
+#' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. With
+#' known variances (of measurements, say) `fixed = c(noise = 0)` leaves only these.
 #'
 #' @section Engines:
 #' The evaluations run on the engine that [cl_gp_likelihood()] describes. A fit holds data and

@@ -273,7 +273,8 @@ test_that("an interrupted fit keeps the best so far", {
   prior <- function(x) {
     calls <<- calls + 1
     if (calls == stops_at) {
-      signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+      signalCondition(structure(class = c("interrupt", "condition"),
+                                list(message = "", call = NULL)))
     }
     structure(0, gradient = 0)
   }

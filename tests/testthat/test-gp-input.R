@@ -46,7 +46,8 @@ test_that("rows that coincide need noise", {
                  "not_pd", order = 3)
     # nearly equal rows: nothing can be factored at any starting point
     near <- c((0:40) * 1e-12, 1)
-    fault <- expect_fault(cl_gp(near, sin(1:42), kernel = k_exp_quad(), fixed = c(noise = 0)), "not_pd")
+    fault <- expect_fault(cl_gp(near, sin(1:42), kernel = k_exp_quad(), fixed = c(noise = 0)),
+                          "not_pd")
     expect_match(conditionMessage(fault), "at any starting point")
   })
 })
