@@ -74,8 +74,8 @@ view_names <- c("general", "lower", "upper", "symmetric")
 
 clMatrix_prototype <- new("clMatrix", Dimnames = list(NULL, NULL))
 
-# Wraps a handle from C. Every operation ends here, and is() and the checked assignment of slots
-# cost more than a short kernel: so inherits(), and the attributes that slots are.
+# Wraps a handle from C. is() and the checked assignment of slots cost more than a short kernel: so
+# inherits(), and the attributes that slots are.
 new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
   x <- clMatrix_prototype
   attr(x, "handle") <- handle
@@ -135,10 +135,13 @@ operand <- function(x, argument, vector = TRUE) {
   x
 }
 
-# The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames. What is
-# not given of shape and view is asked of the handle.
+# The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames. Every
+# operation ends here. What is not given of shape and view is asked of the handle.
 value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {
   if (typeof(result) == "externalptr") {
+    if (is.null(dim) && is.null(view)) {
+      return(.Call(r_matrix_wrap, result, dimnames, clMatrix_prototype))
+    }
     if (is.null(dim) || is.null(view)) {
       shape <- .Call(r_matrix_shape, result)
       dim <- shape[1:2]
@@ -152,7 +155,6 @@ value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {
 }
 
 # Whether dimnames, NULL or a list of two, name anything.
-
 has_names <- function(dimnames) {
   !is.null(dimnames) && !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
 }

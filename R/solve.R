@@ -39,36 +39,25 @@ NULL
 #' @export
 solve.clMatrix <- function(a, b, ...) {
   square <- square_operand(a, "a")
-  if (missing(b)) return(inverse_of(a))
-  right <- check_rows(b, square$n, "b")
   view <- a@view
+  if (missing(b)) return(inverse_of(a, square, view))
   if (view == "lower" || view == "upper") {
     return(tri_solve(a, b, view == "upper", FALSE, "a", "b"))
   }
-  solution <- if (view == "symmetric" && square$n > 0L) {
-    unless_not_pd(.Call(r_solve_pd, square$x, right, -1L))
-  }
+  right <- check_rows(b, square$n, "b")
+  solution <- if (view == "symmetric" && square$n > 0L) .Call(r_solve_pd, square$x, right, -1L)
   if (is.null(solution)) return(solve_on_host(a, b))
   value(solution, NULL, list(side(square$names, 2L), side(names_of(b), 2L)))
 }
 
-# The value of `code`, or NULL if a matrix turns out not to be positive definite.
-unless_not_pd <- function(code) tryCatch(code, statcl_error_not_pd = function(e) NULL)
-
-# The handle of the lower factor, or NULL for a matrix that is not positive definite or empty.
-factor_or_null <- function(a) {
-  if (a@Dim[1L] == 0L) return(NULL)
-  unless_not_pd(.Call(r_chol, a@handle, 0, FALSE, -1L))
-}
-
-inverse_of <- function(a) {
-  names <- if (has_names(a@Dimnames)) a@Dimnames[2:1]
-  if (a@view %in% c("lower", "upper")) {
-    return(value(.Call(r_tri_inverse, a@handle, a@view == "upper", -1L), NULL, names))
+inverse_of <- function(a, square, view) {
+  names <- square$names[2:1]
+  if (view == "lower" || view == "upper") {
+    return(value(.Call(r_tri_inverse, square$x, view == "upper", -1L), NULL, names))
   }
-  factor <- if (a@view == "symmetric") factor_or_null(a)
-  if (is.null(factor)) return(solve_on_host(a))
-  value(.Call(r_chol_inverse, factor, FALSE, -1L), NULL, names)
+  inverse <- if (view == "symmetric" && square$n > 0L) .Call(r_solve_pd, square$x, NULL, -1L)
+  if (is.null(inverse)) return(solve_on_host(a))
+  value(inverse, NULL, names)
 }
 
 # Through LAPACK's LU decomposition, in base R; the result goes to the device of `a`, or of `b`.
@@ -132,14 +121,14 @@ setMethod("chol2inv", "clMatrix", function(x, size = ncol(x), ...) {
 #' @export
 determinant.clMatrix <- function(x, logarithm = TRUE, ...) {
   logarithm <- check_flag(logarithm, "logarithm")
-  square_operand(x, "x")
-  factor <- if (x@view == "symmetric") factor_or_null(x)
-  if (!is.null(factor)) {
-    pivots <- diag(value(factor))^2
-  } else if (x@view %in% c("lower", "upper")) {
-    pivots <- diag(x)
+  square <- square_operand(x, "x")
+  view <- x@view
+  if (view == "lower" || view == "upper") {
+    pivots <- .Call(r_matrix_diagonal, square$x)
   } else {
-    return(determinant(as.matrix(x), logarithm))
+    roots <- if (view == "symmetric" && square$n > 0L) .Call(r_chol_pivots, square$x)
+    if (is.null(roots)) return(determinant(as.matrix(x), logarithm))
+    pivots <- roots^2
   }
   modulus <- if (logarithm) sum(log(abs(pivots))) else abs(prod(pivots))
   structure(list(modulus = structure(modulus, logarithm = logarithm),

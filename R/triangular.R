@@ -38,10 +38,10 @@ cl_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE) {
   tri_solve(l, b, check_flag(upper, "upper"), check_flag(transpose, "transpose"), "l", "b")
 }
 
-tri_solve <- function(l, b, upper, transpose, name_l, name_b) {
+tri_solve <- function(l, b, upper, transpose, name_l, name_b, named = TRUE) {
   l <- square_operand(l, name_l)
   as_vector <- !is_cl(b) && is.null(dim(b)) && !any_handle(l$x)
-  names <- list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
+  names <- if (named) list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
   b <- check_rows(b, l$n, name_b)
   where <- if (any_handle(l$x, b)) -1L else where_for("tri_solve", l$n)
   result <- .Call(r_tri_solve, l$x, b, upper, transpose, where)
@@ -119,22 +119,20 @@ cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) 
 solve_leading <- function(r, x, k, upper, transpose, name_r) {
   upper <- check_flag(upper, "upper.tri")
   transpose <- check_flag(transpose, "transpose")
-  n <- ncol(r)
-  if (is.null(n)) {
+  shape <- if (is_cl(r)) r@Dim else dim(r)
+  if (length(shape) != 2L) {
     abort_argument(name_r, sprintf("'%s' must be a matrix, not %s", name_r, describe(r)))
   }
+  n <- shape[2L]
   k <- check_count(k, "k", min(1, n), n)
-  rows <- NROW(x)
+  rows <- if (is_cl(x)) x@Dim[1L] else NROW(x)
   if (rows != k && rows != n) {
     abort_argument("x", sprintf("'x' must have %d rows, not %d", as.integer(k), rows))
   }
-  if (dim(r)[1L] < k) abort_argument(name_r, sprintf("'%s' must have at least 'k' rows", name_r))
-  first <- seq_len(k)
-  if (any(dim(r) != k)) r <- r[first, first, drop = FALSE]
-  if (rows != k) x <- if (is.null(dim(x))) x[first] else x[first, , drop = FALSE]
-  result <- tri_solve(r, x, upper, transpose, name_r, "x")
-  dimnames(result) <- NULL # as base R has it
-  result
+  if (shape[1L] < k) abort_argument(name_r, sprintf("'%s' must have at least 'k' rows", name_r))
+  if (shape[1L] != k || n != k) r <- r[seq_len(k), seq_len(k), drop = FALSE]
+  if (rows != k) x <- if (is.null(dim(x))) x[seq_len(k)] else x[seq_len(k), , drop = FALSE]
+  tri_solve(r, x, upper, transpose, name_r, "x", named = FALSE) # no names, as base R has it
 }
 
 setGeneric("backsolve")

@@ -22,6 +22,28 @@ SEXP r_matrix_shape(SEXP x) {
   return r_return(status, result);
 }
 
+/* The clMatrix of a handle: a copy of `prototype` with shape and view of the matrix behind it.
+ * `dimnames` may be NULL. In C, since four assignments of slots in R cost more than a short kernel.
+ */
+SEXP r_matrix_wrap(SEXP handle, SEXP dimnames, SEXP prototype) {
+  SEXP dim = PROTECT(Rf_allocVector(INTSXP, 2));
+  scl_mat *m;
+  scl_status status = r_handle_get(handle, "x", &m);
+  SEXP x = PROTECT(Rf_shallow_duplicate(prototype));
+  if (status == SCL_OK) {
+    INTEGER(dim)[0] = (int)scl_mat_nrow(m);
+    INTEGER(dim)[1] = (int)scl_mat_ncol(m);
+    SEXP view = PROTECT(Rf_mkString(scl_view_name(scl_mat_view(m))));
+    Rf_setAttrib(x, Rf_install("handle"), handle);
+    Rf_setAttrib(x, Rf_install("Dim"), dim);
+    Rf_setAttrib(x, Rf_install("view"), view);
+    if (dimnames != R_NilValue) Rf_setAttrib(x, Rf_install("Dimnames"), dimnames);
+    UNPROTECT(1);
+  }
+  UNPROTECT(2);
+  return r_return(status, x);
+}
+
 /* A matrix beside `like`: base R data (a double matrix) into the same context. */
 SEXP r_matrix_like(SEXP data, SEXP view, SEXP like) {
   SEXP result = PROTECT(r_result_new(true, r_nrow(data), r_ncol(data)));

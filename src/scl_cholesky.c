@@ -1,6 +1,8 @@
 #include "scl_cholesky.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "scl_operation.h"
 #include "scl_structure.h"
@@ -57,8 +59,46 @@ done:
   return scl_give(status, turned, out);
 }
 
-/* The host stops at a matrix that has no factor; a device goes on with what it has, and that is
- * dropped. */
+/* ---- what needs the factor on the way --------------------------------------------------------- */
+
+/* The factor of a matrix, not known yet to have one. The host stops at a matrix that has none; a
+ * device goes on with what it has, which is dropped in the end: so it is waited for only once. */
+typedef struct {
+  const scl_mat *a;
+  scl_mat *l;
+  scl_block work; /* `extra` numbers of the caller, and the order of the failing minor */
+  size_t extra;
+} pending_factor;
+
+static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f) {
+  scl_context *ctx = a->ctx;
+  f->a = a;
+  f->extra = extra;
+  SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &f->l));
+  SCL_TRY(scl_block_create(ctx, extra + 1, 1, &f->work));
+  scl_block info = scl_block_part(f->work, extra, 0, 1, 1);
+  SCL_TRY(ctx->engine->potrf(ctx, scl_mat_block(f->l), info));
+  if (!scl_context_is_host(ctx)) return SCL_OK;
+  double order;
+  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
+  return judge_order(a, order);
+}
+
+/* Brings the caller's numbers and the order down at once; `numbers` has room for extra + 1. */
+static scl_status judge_factor(const pending_factor *f, double *numbers) {
+  scl_context *ctx = f->a->ctx;
+  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, f->work, numbers, f->extra + 1));
+  return judge_order(f->a, numbers[f->extra]);
+}
+
+static scl_status end_factor(pending_factor *f, scl_status status) {
+  double order;
+  if (status == SCL_OK && f->l != NULL && f->extra == 0) status = judge_factor(f, &order);
+  scl_buffer_release(f->work.buffer);
+  scl_mat_release(f->l);
+  return status;
+}
+
 scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out) {
   SCL_TRY(check_input(a));
   SCL_TRY(scl_mat_same_context(a, b));
@@ -66,31 +106,51 @@ scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out) {
     return scl_fail_argument("b", "'b' must have %zu rows, as 'a' has, not %zu", a->nrow, b->nrow);
   }
   scl_context *ctx = a->ctx;
-  scl_mat *l = NULL, *r = NULL;
-  scl_block info = {0};
-  double order = 0.0;
+  scl_mat *r = NULL;
+  pending_factor f = {.l = NULL};
   scl_status status;
   SCL_GO(scl_mat_create(ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
   if (scl_is_empty(a)) goto done;
-  SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &l));
-  SCL_GO(scl_block_create(ctx, 1, 1, &info));
-  SCL_GO(ctx->engine->potrf(ctx, scl_mat_block(l), info));
-  if (scl_context_is_host(ctx)) {
-    SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
-    SCL_GO(judge_order(a, order));
-  }
-  if (!scl_is_empty(r)) {
-    scl_block factor = scl_mat_block(l), x = scl_mat_block(r);
-    SCL_GO(ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(b), x));
-    SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, factor, x));
-    SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, factor, x));
-  }
-  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
-  SCL_GO(judge_order(a, order));
+  SCL_GO(begin_factor(a, 0, &f));
+  if (scl_is_empty(r)) goto done;
+  scl_block factor = scl_mat_block(f.l), x = scl_mat_block(r);
+  SCL_GO(ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(b), x));
+  SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, factor, x));
+  SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, factor, x));
 done:
-  scl_buffer_release(info.buffer);
-  scl_mat_release(l);
-  return scl_give(status, r, out);
+  return scl_give(end_factor(&f, status), r, out);
+}
+
+scl_status scl_inverse_pd(const scl_mat *a, scl_mat **out) {
+  SCL_TRY(check_input(a));
+  scl_context *ctx = a->ctx;
+  scl_mat *r = NULL;
+  pending_factor f = {.l = NULL};
+  scl_status status;
+  SCL_GO(scl_mat_create(ctx, a->nrow, a->ncol, SCL_SYMMETRIC, &r));
+  if (scl_is_empty(a)) goto done;
+  SCL_GO(begin_factor(a, 0, &f));
+  SCL_GO(ctx->engine->potri(ctx, scl_mat_block(f.l), scl_mat_block(r)));
+done:
+  return scl_give(end_factor(&f, status), r, out);
+}
+
+scl_status scl_chol_pivots(const scl_mat *a, double *out) {
+  SCL_TRY(check_input(a));
+  scl_context *ctx = a->ctx;
+  size_t n = a->nrow;
+  pending_factor f = {.l = NULL};
+  double *numbers = malloc((n + 1) * sizeof *numbers);
+  if (numbers == NULL) return scl_fail_memory((n + 1) * sizeof *numbers, 0, "a diagonal");
+  scl_status status = SCL_OK;
+  if (n == 0) goto done;
+  SCL_GO(begin_factor(a, n, &f));
+  SCL_GO(ctx->engine->diagonal(ctx, scl_mat_block(f.l), scl_block_part(f.work, 0, 0, n, 1)));
+  SCL_GO(judge_factor(&f, numbers));
+  memcpy(out, numbers, n * sizeof *out);
+done:
+  free(numbers);
+  return end_factor(&f, status);
 }
 
 /* ---- reverse mode --------------------------------------------------------------------------- */

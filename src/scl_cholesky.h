@@ -17,6 +17,13 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out);
  * scl_chol(). */
 scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out);
 
+/* A^-1, symmetric, likewise. */
+scl_status scl_inverse_pd(const scl_mat *a, scl_mat **out);
+
+/* The n diagonal elements of the factor, likewise: the determinant is the product of their squares.
+ */
+scl_status scl_chol_pivots(const scl_mat *a, double *out);
+
 /* Reverse mode of the lower factor: from L and l_adj = dF/dL, of which the lower triangle is read,
  * the symmetric S with dF = sum(S * dA) for every symmetric dA. 2 n^3 / 3 operations.
  * SCL_E_NONFINITE, SCL_E_SINGULAR. */

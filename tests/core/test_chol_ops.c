@@ -122,7 +122,7 @@ static void check_faults(scl_context *ctx) {
   a[17 + 3 * n] = INFINITY;
   scl_mat *m = mat_make(ctx, a, n, n, SCL_GENERAL), *oblong = mat_random(ctx, 4, 3, SCL_GENERAL);
   scl_mat *r = NULL;
-  double value = 7.0;
+  double value = 7.0, pivots[20] = {7.0};
   CHECK_STATUS(SCL_E_NONFINITE, scl_chol(m, 0.0, false, &r));
   CHECK(scl_fault_last()->index == (int64_t)(17 + 3 * n + 1));
   CHECK(strcmp(scl_fault_last()->argument, "a") == 0);
@@ -132,6 +132,11 @@ static void check_faults(scl_context *ctx) {
   CHECK(scl_fault_last()->index == (int64_t)(17 + 3 * n + 1));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_solve_pd(oblong, oblong, &r));
   CHECK(strcmp(scl_fault_last()->argument, "a") == 0);
+  CHECK_STATUS(SCL_E_NONFINITE, scl_inverse_pd(m, &r));
+  CHECK(scl_fault_last()->index == (int64_t)(17 + 3 * n + 1));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_inverse_pd(oblong, &r));
+  CHECK_STATUS(SCL_E_NONFINITE, scl_chol_pivots(m, pivots));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_pivots(oblong, pivots));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_inverse(oblong, false, &r));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_log_det(oblong, &value));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_chol_adjoint(oblong, oblong, &r));
@@ -147,6 +152,10 @@ static void check_faults(scl_context *ctx) {
   CHECK(strcmp(scl_fault_last()->argument, "b") == 0);
   CHECK_STATUS(SCL_E_NOT_PD, scl_solve_pd(m, m, &r));
   CHECK(scl_fault_last()->index == 6);
+  CHECK_STATUS(SCL_E_NOT_PD, scl_inverse_pd(m, &r));
+  CHECK(scl_fault_last()->index == 6);
+  CHECK_STATUS(SCL_E_NOT_PD, scl_chol_pivots(m, pivots));
+  CHECK(scl_fault_last()->index == 6 && pivots[0] == 7.0);
   CHECK_STATUS(SCL_E_SINGULAR, scl_chol_inverse(m, true, &r));
   CHECK_STATUS(SCL_E_SINGULAR, scl_chol_adjoint(m, m, &r));
   CHECK(scl_fault_last()->index == 6);
@@ -183,8 +192,21 @@ static void check_from_factor(scl_context *ctx, size_t n, size_t m, double condi
   CHECK(solve_ratio(a, solution, pb, n, m) < 30);
   free(solution);
   scl_mat_release(x);
+  REQUIRE_OK(scl_inverse_pd(mat, &x));
+  double *inverse = mat_stored(x);
+  CHECK(x->view == SCL_SYMMETRIC && mat_is_canonical(inverse, n, n, SCL_SYMMETRIC));
+  CHECK(solve_ratio(a, inverse, unit, n, n) < 30);
+  free(inverse);
+  scl_mat_release(x);
+  double *pivots = test_alloc((n + 1) * sizeof *pivots);
+  REQUIRE_OK(scl_chol_pivots(mat, pivots));
   for (int upper = 0; upper < 2; upper++) {
     REQUIRE_OK(scl_chol(mat, 0.0, upper, &l));
+    if (!upper) {
+      double *factor = mat_stored(l);
+      for (size_t i = 0; i < n; i++) CHECK(pivots[i] == factor[i * (n + 1)]);
+      free(factor);
+    }
     /* The other triangle of a factor is never read. */
     double *pl = mat_stored(l);
     for (size_t j = 0; j < n; j++) {
@@ -204,6 +226,7 @@ static void check_from_factor(scl_context *ctx, size_t n, size_t m, double condi
     scl_mat_release(x), scl_mat_release(l), scl_mat_release(factor);
   }
   free(a), free(pb), free(unit);
+  free(pivots);
   scl_mat_release(mat), scl_mat_release(b);
 }
 

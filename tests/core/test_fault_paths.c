@@ -106,6 +106,16 @@ static scl_status run_solve_pd(const fixture *f, scl_mat **out) {
   return scl_solve_pd(f->a, f->g, out);
 }
 
+static scl_status run_inverse_pd(const fixture *f, scl_mat **out) {
+  return scl_inverse_pd(f->a, out);
+}
+
+static scl_status run_chol_pivots(const fixture *f, scl_mat **out) {
+  double pivots[N];
+  (void)out;
+  return scl_chol_pivots(f->a, pivots);
+}
+
 static scl_status run_chol_inverse(const fixture *f, scl_mat **out) {
   return scl_chol_inverse(f->l, true, out);
 }
@@ -202,6 +212,8 @@ static run_operation *const operations[] = {
     run_tri_inverse,
     run_chol,
     run_solve_pd,
+    run_inverse_pd,
+    run_chol_pivots,
     run_solve_adjoint,
     run_chol_adjoint,
     run_chol_inverse,
