@@ -110,7 +110,13 @@ cl_zeros <- function(nrow, ncol = nrow) {
 
 #' @rdname cl_memory
 #' @export
-cl_free <- function(x) {
+cl_free <- function(x = NULL) {
+  if (is.null(x)) {
+    gc()
+    where <- current_device()
+    if (where >= 0L && !forked()) .Call(r_trim, where)
+    return(invisible())
+  }
   if (inherits(x, "cl_gp")) return(drop_gp_state(x))
   if (!is_cl(x) && !is_cl_array(x)) {
     abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))

@@ -280,17 +280,23 @@ threshold <- function(op, where) {
 
 #' Device memory, and waiting for the device
 #'
-#' `cl_memory()` counts the bytes that device matrices and workspaces hold. R's garbage collector
-#' does not see device memory; statcl runs it when a device runs short, and while many matrices are
-#' made and dropped. `cl_sync()` waits until all work given to the device is done (only needed when
-#' timing: whatever reads values waits by itself). `cl_free()` frees a matrix at once, or what the
-#' session keeps for further predictions of a [cl_gp()] fit.
+#' `cl_memory()` counts the bytes that device matrices and workspaces hold. `cl_sync()` waits until
+#' all work given to the device is done (only needed when timing: whatever reads values waits by
+#' itself). `cl_free(x)` frees a matrix at once, or what the session keeps for further predictions of
+#' a [cl_gp()] fit; `cl_free()` collects garbage and gives what is kept for later (see below) back
+#' to the driver, for other programs.
+#'
+#' R's garbage collector does not see device memory, so statcl runs it: when a device runs short,
+#' and while matrices are made and dropped. Of those copied from R the garbage stays below 48 MiB
+#' or half of what is in use, for matrices of up to 16 MiB. As a collection takes as long as many
+#' operations, a GPU with memory of its own lets results and larger matrices wait: for time, of
+#' which collections take no more than a twentieth, or until they come to an eighth of the memory.
 #'
 #' Making a buffer takes a GPU's driver longer than a short operation. So some of what is released
-#' on a GPU, up to a thirty-second of its memory and 512 MiB, is kept for the next matrices and
-#' workspaces, and given up when memory runs short. A CPU device keeps nothing.
+#' on a GPU, up to a thirty-second of its memory, is kept for the next matrices and workspaces, and
+#' given up when memory runs short. A CPU device keeps nothing.
 #'
-#' @param x a `clMatrix`, or a fit of [cl_gp()].
+#' @param x a `clMatrix` or `clArray`; `NULL` for what is kept.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
 #'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and
 #'   is kept for what comes next; `largest` is the largest single matrix, `NA` where there is no

@@ -94,6 +94,14 @@ SEXP r_sync(SEXP where) {
   return r_return(status, R_NilValue);
 }
 
+/* Gives what the context keeps back to the driver, which waits until it is out of use. */
+SEXP r_trim(SEXP where) {
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) scl_device_trim(ctx);
+  return r_return(status, R_NilValue);
+}
+
 /* Contexts opened from now on carry event times. */
 SEXP r_profiling(SEXP on) {
   scl_device_profiling(Rf_asLogical(on) == TRUE);

@@ -10,26 +10,42 @@ void scl_buffer_fail_after(long n) {
 }
 
 enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
+enum { COLLECT_TIME_SHARE = 20 };
 
 static void collect(scl_context *ctx) {
-  ctx->small_since_collect = ctx->large_since_collect = 0;
+  uint64_t start = scl_clock_us();
+  ctx->small_since_collect = ctx->large_since_collect = ctx->results_since_collect = 0;
   scl_collect_garbage();
+  ctx->collected_at = scl_clock_us();
+  ctx->collected = ctx->collected_at - start;
+}
+
+/* The count that a new buffer of this size enters. */
+static uint64_t *count_for(scl_context *ctx, size_t bytes) {
+  if (bytes <= SCL_SMALL_BUFFER && (ctx->spare == 0 || ctx->original)) {
+    return &ctx->small_since_collect;
+  }
+  return ctx->spare == 0 ? &ctx->large_since_collect : &ctx->results_since_collect;
 }
 
 /* Whether enough was made since the last collection for another. Small matrices come in numbers;
  * a large one's work is done sooner than a collection, so they are allowed a share of the device.
- */
-static bool is_due(const scl_context *ctx, size_t bytes) {
-  const scl_memory *memory = &ctx->memory;
-  uint64_t pace = memory->live / 2;
+ * Where there is memory to spare, a collection takes as long as many operations: there only so
+ * much of the time goes into it, as long as the garbage cannot be too much. */
+static bool is_due(scl_context *ctx, size_t bytes) {
   if (ctx->transient) return false;
-  if (bytes <= SCL_SMALL_BUFFER) {
-    if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
-    return ctx->small_since_collect + bytes > pace;
+  const scl_memory *memory = &ctx->memory;
+  const uint64_t *count = count_for(ctx, bytes);
+  uint64_t pace = memory->live / 2, since = *count + bytes;
+  if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
+  if (count == &ctx->small_since_collect) return since > pace;
+  if (count == &ctx->results_since_collect) {
+    if (since > ctx->spare) return true;
+    return since > pace &&
+           scl_clock_us() - ctx->collected_at > COLLECT_TIME_SHARE * ctx->collected;
   }
   uint64_t share = memory->limit != 0 ? memory->limit / LARGE_SHARE : LARGE_AT_LEAST;
-  if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
-  return ctx->large_since_collect + bytes > (pace < share ? share : pace);
+  return since > (pace < share ? share : pace);
 }
 
 static scl_status create_once(scl_context *ctx, size_t bytes, bool injected, scl_buffer **out) {
@@ -49,12 +65,7 @@ static void count_buffer(scl_context *ctx, size_t bytes, scl_buffer *buffer) {
   memory->live += bytes;
   memory->buffers++;
   if (memory->live > memory->peak) memory->peak = memory->live;
-  if (ctx->transient) return;
-  if (bytes <= SCL_SMALL_BUFFER) {
-    ctx->small_since_collect += bytes;
-  } else {
-    ctx->large_since_collect += bytes;
-  }
+  if (!ctx->transient) *count_for(ctx, bytes) += bytes;
 }
 
 scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {

@@ -78,16 +78,28 @@ typedef enum {
   SCL_CL_VARIANT_MMA
 } scl_cl_variant;
 
+typedef struct scl_cl_slab scl_cl_slab; /* scl_cl_memory.c */
+
 typedef struct scl_cl_buffer {
   scl_buffer base;
   cl_mem memory;
   size_t capacity;  /* bytes of `memory` */
+  scl_cl_slab *slab; /* of which it is a part, or NULL */
   uint64_t written; /* count of the last write; 0: none */
   int written_on;   /* its queue */
   uint64_t read[SCL_CL_QUEUES];
-  int home;                    /* of a temporary: the one queue that uses it; else -1 */
-  struct scl_cl_buffer *older; /* in the pool */
+  int home; /* of a temporary: the one queue that uses it; else -1 */
+  /* In the pool: neighbours of its class, and when it came. */
+  struct scl_cl_buffer *newer, *older;
+  uint64_t released;
 } scl_cl_buffer;
+
+/* One class of size in the pool. */
+typedef struct {
+  scl_cl_buffer *newest, *oldest;
+} scl_cl_shelf;
+
+enum { SCL_CL_CLASSES = 160 };
 
 typedef struct {
   scl_context base;
@@ -111,8 +123,13 @@ typedef struct {
   struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
-  scl_cl_buffer *pool; /* released buffers, newest first (scl_cl_memory.c) */
-  int wanted_home;     /* queue of the temporary that is being made, else -1 */
+  /* Released buffers by home + 1 and size, and the slab that parts come from (scl_cl_memory.c). */
+  scl_cl_shelf shelf[SCL_CL_QUEUES + 1][SCL_CL_CLASSES];
+  uint64_t releases;
+  size_t pooled; /* buffers */
+  scl_cl_slab *slab;
+  size_t slab_bytes; /* of all slabs */
+  int wanted_home;   /* queue of the temporary that is being made, else -1 */
   cl_mem batch_flag;   /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
   cl_int batch_seen;   /* its value as last read */
   struct scl_cl_exprs *exprs; /* generated kernels (scl_cl_expr_cache.c); made at first use */

@@ -60,6 +60,11 @@ static uint64_t memory_limit(const scl_device_info *info) {
   return info->memory - info->memory / 20;
 }
 
+/* An eighth of a device's own memory: garbage is collected for that, or when there is time. */
+static uint64_t spare_memory(const scl_cl_context *cl) {
+  return cl->cpu || cl->info.host_memory ? 0 : cl->base.memory.limit / 8;
+}
+
 static scl_status make_queues(scl_cl_context *cl) {
   cl_command_queue_properties properties = cl->profiled ? CL_QUEUE_PROFILING_ENABLE : 0;
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
@@ -134,6 +139,7 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   cl->base.owner = scl_process_id();
   cl->base.memory.limit = memory_limit(&cl->info);
   cl->base.memory.largest = cl->info.largest;
+  cl->base.spare = spare_memory(cl);
   memcpy(cl->base.name, cl->info.name, sizeof cl->base.name);
   cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                         (cl_context_properties)handle->platform, 0};

@@ -30,6 +30,9 @@ void scl_cl_programs_free(scl_cl_context *cl);
 /* Releases the kernels of lazy arithmetic. */
 void scl_cl_exprs_free(scl_cl_context *cl);
 
+/* Learns how far the queues are, as far as their marks tell, without waiting or making any. */
+void scl_cl_look(scl_cl_context *cl);
+
 /* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if it
  * takes one to know that later. A failed command gives its fault. */
 scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out);

@@ -105,6 +105,17 @@ static scl_status look(scl_cl_context *cl, int queue) {
   return SCL_OK;
 }
 
+/* Faults are found by whoever waits. */
+void scl_cl_look(scl_cl_context *cl) {
+  for (int q = 0; q < SCL_CL_QUEUES; q++) {
+    cl_int state = CL_QUEUED;
+    if (cl->mark[q] == NULL) continue;
+    scl_cl.clGetEventInfo(cl->mark[q], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+                          NULL);
+    if (state == CL_COMPLETE) pass_mark(cl, q);
+  }
+}
+
 scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out) {
   if (count > cl->done[queue]) {
     SCL_TRY(mark_count(cl, queue, count));
@@ -161,16 +172,26 @@ void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer) {
   declare(op, buffer, true);
 }
 
-/* The compute queue that last wrote an input still being written, else the next one in turn. */
-static int choose_queue(scl_cl_op *op) {
+/* The compute queue that last wrote a buffer still being written; -1 if there is none among the
+ * inputs (outputs). */
+static int queue_of_pending(const scl_cl_op *op, bool outputs) {
   const scl_cl_context *cl = op->cl;
   for (int i = 0; i < op->buffers; i++) {
     const scl_cl_buffer *b = op->buffer[i];
-    if (b->written > cl->done[b->written_on] && b->written_on <= SCL_CL_COMPUTE_1) {
+    if (op->writes[i] == outputs && b->written > cl->done[b->written_on] &&
+        b->written_on <= SCL_CL_COMPUTE_1) {
       return b->written_on;
     }
   }
-  return (int)(op->cl->next_compute++ % 2);
+  return -1;
+}
+
+/* That of an input, else of an output (the memory of which may have served before), else the next
+ * one in turn. */
+static int choose_queue(scl_cl_op *op) {
+  int queue = queue_of_pending(op, false);
+  if (queue < 0) queue = queue_of_pending(op, true);
+  return queue >= 0 ? queue : (int)(op->cl->next_compute++ % 2);
 }
 
 static void raise_to(uint64_t *count, uint64_t to) {

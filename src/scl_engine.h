@@ -174,10 +174,13 @@ struct scl_context {
   _Atomic bool lost; /* set by the device engine, from any thread; never cleared */
   char name[128];
   scl_memory memory;
-  /* Bytes created since the last garbage collection, by buffers up to SCL_SMALL_BUFFER and above.
-   */
-  uint64_t small_since_collect, large_since_collect;
+  /* When garbage is to be collected (scl_buffer.c): bytes created since the last time, by buffers
+   * up to SCL_SMALL_BUFFER and above, and by operations of a device with memory to spare. */
+  uint64_t small_since_collect, large_since_collect, results_since_collect;
+  uint64_t spare;                   /* bytes of garbage that such a device has room for, else 0 */
+  uint64_t collected_at, collected; /* the end of the last collection by the clock; its us */
   bool transient; /* the buffer being made is released in a moment: no reason to collect */
+  bool original;  /* the buffer being made is no operation's result */
 };
 
 /* The part of a buffer that all engines share; filled by scl_buffer_create(). */
@@ -220,6 +223,10 @@ void scl_buffer_fail_after(long n);
 /* An m x n block in a new buffer (leading dimension by scl_mat_ld()), for workspaces: release
  * block.buffer when enqueued. Empty shapes give a block without a buffer. */
 scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out);
+
+/* scl_mat_create() for a matrix that is no operation's result: garbage of these is kept small. */
+scl_status scl_mat_create_original(scl_context *ctx, size_t m, size_t n, scl_view view,
+                                   scl_mat **out);
 
 extern const scl_engine scl_host_engine;
 

@@ -73,9 +73,9 @@ static void copy(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
 static void prepare(const scl_flow *flow, scl_flow_hand *hand) {
   if (!flow->fresh) return;
   double *to = flow->to + hand->at;
-  size_t bytes = (hand->end - hand->at) * sizeof *to;
-  hand->stream = scl_is_touched(to, bytes);
-  if (!hand->stream && (hand != &flow->own || flow->team == NULL)) scl_touch_pages(to, bytes);
+  size_t n = hand->end - hand->at;
+  hand->stream = scl_is_touched(to, n * sizeof *to);
+  if (!hand->stream && (hand != &flow->own || flow->team == NULL)) scl_touch_pages(to, n);
 }
 
 /* One part of a block that lies in one span, of `most` elements. */

@@ -66,10 +66,18 @@ scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, s
   return wrap_block(ctx, block, view, out);
 }
 
+scl_status scl_mat_create_original(scl_context *ctx, size_t m, size_t n, scl_view view,
+                                   scl_mat **out) {
+  ctx->original = true;
+  scl_status status = scl_mat_create(ctx, m, n, view, out);
+  ctx->original = false;
+  return status;
+}
+
 scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, size_t n,
                              scl_view view, scl_mat **out) {
   scl_mat *a;
-  SCL_TRY(scl_mat_create(ctx, m, n, view, &a));
+  SCL_TRY(scl_mat_create_original(ctx, m, n, view, &a));
   scl_status status = SCL_OK;
   if (a->buffer != NULL) status = ctx->engine->upload(ctx, view, data, m, scl_mat_block(a));
   if (status != SCL_OK) {

@@ -6,7 +6,7 @@
 
 scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out) {
   scl_mat *r;
-  SCL_TRY(scl_mat_create(ctx, m, n, SCL_GENERAL, &r));
+  SCL_TRY(scl_mat_create_original(ctx, m, n, SCL_GENERAL, &r));
   scl_status status = SCL_OK;
   if (!scl_is_empty(r)) status = ctx->engine->fill(ctx, value, scl_mat_block(r));
   return scl_give(status, r, out);
@@ -17,7 +17,8 @@ scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out)
     return scl_fail_argument("batch", "%zu identities of %zu columns are too many", batch, n);
   }
   scl_mat *r;
-  SCL_TRY(scl_mat_create(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL, &r));
+  SCL_TRY(scl_mat_create_original(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL,
+                                  &r));
   scl_status status = SCL_OK;
   if (!scl_is_empty(r)) status = ctx->engine->identity(ctx, 1.0, batch, scl_mat_block(r));
   return scl_give(status, r, out);

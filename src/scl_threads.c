@@ -85,46 +85,12 @@ static long core_count(void) {
 #endif
 
 /* ---- pages ----------------------------------------------------------------------------------- */
-#if defined(MADV_HUGEPAGE) || defined(MADV_POPULATE_WRITE)
-
-/* The whole pages within the memory, or (`outer`) all that it touches. */
-static void advise(void *memory, size_t bytes, int advice, bool outer) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)memory;
-  uintptr_t first = (outer ? start : start + page - 1) / page * page;
-  uintptr_t last = (outer ? start + bytes + page - 1 : start + bytes) / page * page;
-  if (first < last) madvise((void *)first, last - first, advice);
-}
-
-#endif
+#ifdef _WIN32
 
 void scl_expect_writes(void *memory, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-  advise(memory, bytes, MADV_HUGEPAGE, false);
-#else
   (void)memory;
   (void)bytes;
-#endif
 }
-
-void scl_touch_pages(void *memory, size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  advise(memory, bytes, MADV_POPULATE_WRITE, true);
-#else
-  (void)memory;
-  (void)bytes;
-#endif
-}
-
-#ifdef MADV_POPULATE_WRITE
-
-bool scl_is_touched(const void *memory, size_t bytes) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  uintptr_t middle = ((uintptr_t)memory + bytes / 2) / page * page;
-  unsigned char present = 0;
-  return mincore((void *)middle, page, &present) == 0 && (present & 1) != 0;
-}
-
-#else
 
 bool scl_is_touched(const void *memory, size_t bytes) {
   (void)memory;
@@ -132,7 +98,42 @@ bool scl_is_touched(const void *memory, size_t bytes) {
   return false;
 }
 
+#else
+
+void scl_expect_writes(void *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)memory;
+  uintptr_t first = (start + page - 1) / page * page, last = (start + bytes) / page * page;
+  if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE);
+#else
+  (void)memory;
+  (void)bytes;
 #endif
+}
+
+bool scl_is_touched(const void *memory, size_t bytes) {
+#ifdef __linux__
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t middle = ((uintptr_t)memory + bytes / 2) / page * page;
+  unsigned char present = 0;
+  return mincore((void *)middle, page, &present) == 0 && (present & 1) != 0;
+#else
+  (void)memory;
+  (void)bytes;
+  return false;
+#endif
+}
+
+#endif
+
+/* A write in each page; asking for the pages of a block at once holds all other threads up. */
+enum { SMALLEST_PAGE = 4096 };
+
+void scl_touch_pages(double *memory, size_t n) {
+  volatile double *at = memory;
+  for (size_t i = 0; i < n; i += SMALLEST_PAGE / sizeof *at) at[i] = 0.0;
+  if (n > 0) at[n - 1] = 0.0;
+}
 
 /* ---- threads --------------------------------------------------------------------------------- */
 bool scl_cores_limited(void) {

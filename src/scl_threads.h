@@ -19,9 +19,8 @@ void scl_env_default(const char *name, const char *value);
  * the faults on small ones cost more than the copy. Nothing where the system has no such advice. */
 void scl_expect_writes(void *memory, size_t bytes);
 
-/* Makes the system give this memory now, at less than a fault for each page; the contents stay.
- * Nothing where the system cannot. */
-void scl_touch_pages(void *memory, size_t bytes);
+/* Makes the system give this memory now, by a write in each page: the contents are lost. */
+void scl_touch_pages(double *memory, size_t n);
 /* Whether the system has given it already, as far as one page in the middle tells; false where that
  * cannot be asked. */
 bool scl_is_touched(const void *memory, size_t bytes);

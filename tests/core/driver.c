@@ -93,6 +93,15 @@ static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, 
   return made;
 }
 
+static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags,
+                                      cl_buffer_create_type type, const void *region,
+                                      cl_int *code) {
+  FAIL_OBJECT;
+  cl_mem made = real.clCreateSubBuffer(buffer, flags, type, region, code);
+  count.buffers += made != NULL;
+  return made;
+}
+
 static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
                                     cl_map_flags flags, size_t offset, size_t bytes, cl_uint waits,
                                     const cl_event *wait, cl_event *event, cl_int *code) {
@@ -203,6 +212,7 @@ void driver_install(void) {
   scl_cl.clReleaseKernel = release_kernel;
   scl_cl.clSetKernelArg = set_argument;
   scl_cl.clCreateBuffer = create_buffer;
+  scl_cl.clCreateSubBuffer = create_part;
   scl_cl.clReleaseMemObject = release_buffer;
   scl_cl.clEnqueueMapBuffer = map_buffer;
   scl_cl.clEnqueueUnmapMemObject = unmap;

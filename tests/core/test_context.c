@@ -86,9 +86,47 @@ static void check_injection(scl_context *ctx) {
   for (int i = 0; i < 3; i++) scl_buffer_release(kept[i]);
 }
 
+static void make_some(scl_context *ctx, int count, size_t bytes) {
+  for (int i = 0; i < count; i++) {
+    scl_buffer *a = NULL;
+    REQUIRE_OK(scl_buffer_create(ctx, bytes, &a));
+    scl_buffer_release(a);
+  }
+}
+
+/* Results of a device with memory to spare: by the share of time, until the garbage is too much. */
+static void check_spare(scl_context *ctx) {
+  const uint64_t was = ctx->spare;
+  ctx->spare = 200 << 20;
+  collections = 0;
+  ctx->results_since_collect = 0;
+  ctx->collected = 0; /* costs nothing: at the pace of other matrices */
+  make_some(ctx, 11, 10 << 20);
+  CHECK(collections == 2);
+  collections = 0;
+  ctx->results_since_collect = 0;
+  ctx->collected = UINT64_MAX / 100; /* years */
+  make_some(ctx, 20, 10 << 20);
+  CHECK(collections == 0);
+  make_some(ctx, 1, 10 << 20);
+  CHECK(collections == 1 && ctx->collected < UINT64_MAX / 100);
+  collections = 0;
+  ctx->results_since_collect = 0;
+  ctx->collected = UINT64_MAX / 100;
+  for (int i = 0; i < 6; i++) { /* no results */
+    scl_mat *a = NULL;
+    REQUIRE_OK(scl_mat_create_original(ctx, 1 << 17, 10, SCL_GENERAL, &a));
+    scl_mat_release(a);
+  }
+  CHECK(collections == 1);
+  ctx->spare = was;
+  ctx->collected = 0;
+}
+
 /* The surroundings drop what they hold only when they collect: the pace must keep that small. */
 static void check_pace(scl_context *ctx) {
   uint64_t most = 0;
+  ctx->original = true;
   for (int i = 0; i < 40; i++) {
     scl_buffer *a = NULL;
     REQUIRE_OK(scl_buffer_create(ctx, 10000000, &a));
@@ -100,13 +138,11 @@ static void check_pace(scl_context *ctx) {
   CHECK(most <= 64000000);
   collections = 0;
   ctx->small_since_collect = ctx->large_since_collect = 0;
-  scl_buffer *a = NULL;
-  for (int i = 0; i < 11; i++) {
-    REQUIRE_OK(scl_buffer_create(ctx, 10 << 20, &a));
-    scl_buffer_release(a);
-  }
+  make_some(ctx, 11, 10 << 20);
   CHECK(collections == 2);
   collect();
+  ctx->original = false;
+  check_spare(ctx);
 }
 
 static void check_state(scl_context *ctx) {

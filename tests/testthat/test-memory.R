@@ -73,4 +73,10 @@ test_that("cl_memory() tells what a GPU keeps of released matrices", {
   keeps <- cl_devices()$type[test_device() + 1L] == "gpu" ||
     identical(Sys.getenv("STATCL_GPU_KERNELS"), "1")
   if (keeps) expect_gte(kept[2L], 8 * 200^2) else expect_equal(kept[2L], 0)
+  on_device({
+    x <- as_cl(diag(300))
+    rm(x)
+    expect_null(cl_free()) # also garbage
+    expect_equal(cl_memory()$kept, c(0, 0))
+  })
 })

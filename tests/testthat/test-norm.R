@@ -1,0 +1,104 @@
+# Norms and condition estimates against base R.
+
+norm_types <- c("O", "1", "I", "F", "E", "M", "2", "o", "i", "f", "m")
+
+test_that("norms are those of base R", {
+  set.seed(1)
+  shapes <- list(c(1, 1), c(5, 3), c(3, 70), c(65, 65))
+  each_engine(for (shape in shapes) {
+    a <- matrix(rnorm(prod(shape)), shape[1L], dimnames = list(NULL, seq_len(shape[2L])))
+    x <- as_cl(a)
+    for (type in norm_types) expect_equal(norm(x, type), base::norm(a, type), tolerance = 1e-13)
+    expect_equal(norm(x), base::norm(a), tolerance = 1e-13)
+  })
+})
+
+test_that("views, zeros and matrices without elements have their norm", {
+  a <- crossprod(matrix(c(3, -1, 2, 0.5, 7, 1, -2, 4, 1), 3))
+  l <- a * lower.tri(a, TRUE)
+  each_engine({
+    for (type in c("O", "I", "F", "M")) {
+      expect_equal(norm(cl_matrix(a, 3, 3, view = "symmetric"), type), base::norm(a, type))
+      expect_equal(norm(cl_matrix(l, 3, 3, view = "lower"), type), base::norm(l, type))
+      expect_equal(norm(cl_zeros(2, 3), type), 0)
+      expect_equal(norm(cl_zeros(0, 3), type), 0)
+    }
+  })
+})
+
+test_that("the Frobenius norm does not overflow or vanish", {
+  a <- matrix(c(3, 4, 0, 12), 2)
+  each_engine({
+    for (scale in c(1e-300, 1e-160, 1e160, 1e300)) {
+      expect_equal(norm(as_cl(a * scale), "F") / scale, 13, tolerance = 1e-14)
+    }
+  })
+})
+
+test_that("missing and infinite values show in a norm", {
+  each_engine({
+    for (type in c("O", "I", "F", "M", "2")) {
+      expect_true(is.na(norm(as_cl(matrix(c(1, NaN, 3, 4), 2)), type)))
+    }
+    for (type in c("O", "I", "F", "M")) {
+      expect_equal(norm(as_cl(matrix(c(1, -Inf, 3, 4), 2)), type), Inf)
+    }
+  })
+})
+
+test_that("rcond() estimates as LAPACK does", {
+  set.seed(2)
+  each_engine(for (n in c(1, 2, 7, 40, 100)) {
+    q <- qr.Q(qr(matrix(rnorm(n^2), n)))
+    for (spread in c(1, 1e4, 1e9)) {
+      a <- q %*% (spread^(-(seq_len(n) - 1) / max(n - 1, 1)) * t(q))
+      a <- (a + t(a)) / 2
+      r <- base::chol(a)
+      for (type in c("O", "I")) {
+        ratio <- function(x, want) abs(log(rcond(x, type) / want))
+        # Both are estimates; that they agree is usual, a factor of three would be a fault.
+        expect_lt(ratio(cl_matrix(a, n, n, view = "symmetric"), base::rcond(a, type)), log(3))
+        expect_lt(ratio(cl_matrix(r, n, n, view = "upper"), base::rcond(r, type, TRUE)), log(3))
+        expect_lt(ratio(cl_matrix(t(r), n, n, view = "lower"), base::rcond(t(r), type)), log(3))
+        expect_equal(rcond(as_cl(a), type), base::rcond(a, type))
+      }
+    }
+  })
+})
+
+test_that("rcond() of a triangle is never below the truth, nor far above it", {
+  set.seed(3)
+  each_engine(for (k in 1:10) {
+    r <- matrix(rnorm(400), 20)
+    r[lower.tri(r)] <- 0
+    diag(r) <- diag(r) + sign(diag(r))
+    truth <- 1 / (base::norm(r) * base::norm(base::solve(r)))
+    got <- rcond(cl_matrix(r, 20, 20, view = "upper"))
+    expect_gte(got, truth * (1 - 1e-10))
+    expect_lt(got, 3 * truth)
+    spoilt <- r
+    spoilt[lower.tri(r)] <- 9
+    expect_equal(rcond(as_cl(spoilt), triangular = TRUE), got)
+  })
+})
+
+test_that("rcond() of singular and of indefinite matrices", {
+  each_engine({
+    expect_equal(rcond(cl_matrix(c(1, 2, 0, 0), 2, 2, view = "lower")), 0)
+    expect_equal(rcond(cl_matrix(c(1, 2, 2, 4), 2, 2, view = "symmetric")),
+                 base::rcond(matrix(c(1, 2, 2, 4), 2)))
+    a <- matrix(c(1, 3, 3, 2), 2)
+    expect_equal(rcond(cl_matrix(a, 2, 2, view = "symmetric")), base::rcond(a))
+    b <- matrix(c(1, 4, 2, 8, 5, 7), 3)
+    expect_equal(rcond(as_cl(b)), base::rcond(b))
+    expect_fault(norm(as_cl(a), "X"), "argument", argument = "type")
+    expect_fault(rcond(as_cl(a), "F"), "argument", argument = "norm")
+    expect_fault(norm(as_cl(a), 2), "argument", argument = "type")
+  })
+})
+
+test_that("base R's matrices still go to base R", {
+  a <- matrix(c(2, 1, 0, 3), 2)
+  expect_identical(statcl::norm(a, "F"), base::norm(a, "F"))
+  expect_identical(statcl::rcond(a), base::rcond(a))
+})
