@@ -11,11 +11,12 @@
 #' general view go through LAPACK on the host.
 #'
 #' @param x a [clMatrix].
-#' @param type `"O"` or `"1"`: the largest sum of absolute values of a column; `"I"`: of a row; `"F"`
-#'   or `"E"`: the Frobenius norm; `"M"`: the largest absolute value; `"2"`: the spectral norm.
+#' @param type `"O"` or `"1"`: the largest sum of absolute values of a column; `"I"`: of a row;
+#'   `"F"` or `"E"`: the Frobenius norm; `"M"`: the largest absolute value; `"2"`: the spectral
+#'   norm.
 #' @param norm `"O"` or `"1"`, or `"I"`: the norm that the condition is meant in.
-#' @param ... for `rcond()` the argument `triangular`: whether only the upper triangle of a matrix of
-#'   general view is used.
+#' @param ... for `rcond()` the argument `triangular`: whether only the upper triangle of a matrix
+#'   of general view is used.
 #' @return A number. The norm of a matrix without elements is 0.
 #' @section Errors:
 #' `statcl_error_argument` for another `type` or `norm`.

@@ -10,6 +10,7 @@ session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
 session$opened_by <- NULL     # process that first used a device
 session$thresholds <- list()  # measured by cl_tune(), by device id
+session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
 
 # ---- devices ------------------------------------------------------------------------------------
 
@@ -234,10 +235,10 @@ threshold_table <- data.frame(
 #' With base R input the data must cross the bus first, so that a device pays off only from some
 #' size on. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is never
 #' preferred to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a named
-#' numeric vector, overrides single entries; [cl_tune()] measures them.
+#' numeric vector, overrides single entries; [cl_tune()] measures them, and saves them on request.
 #'
-#' @return A data frame with columns `op`, `unit`, `threshold` and `source` ("default", "measured",
-#'   "option").
+#' @return A data frame with columns `op`, `unit`, `threshold` and `source` ("default", "saved",
+#'   "measured", "option").
 #' @export
 #' @examples
 #' cl_thresholds()
@@ -250,6 +251,8 @@ cl_thresholds <- function() {
   source <- rep("default", length(values))
   if (where >= 0L) {
     measured <- session$thresholds[[device_table()$id[where + 1L]]]
+    saved <- saved_thresholds(device_table()$name[where + 1L])
+    source[threshold_table$op %in% names(saved)] <- "saved"
     source[threshold_table$op %in% names(measured)] <- "measured"
   }
   source[threshold_table$op %in% names(threshold_option())] <- "option"
@@ -273,6 +276,8 @@ threshold <- function(op, where) {
   devices <- device_table()
   measured <- session$thresholds[[devices$id[where + 1L]]]
   if (op %in% names(measured)) return(measured[[op]])
+  saved <- saved_thresholds(devices$name[where + 1L])
+  if (op %in% names(saved)) return(saved[[op]])
   if (devices$type[where + 1L] == "cpu") Inf else threshold_table$gpu[threshold_table$op == op]
 }
 

@@ -2,14 +2,20 @@
 #'
 #' Times each operation on base R input on the host and on the device in use at growing sizes,
 #' transfers included, and keeps the size from which the device is faster as this session's
-#' threshold ([cl_thresholds()]). To keep the result for later sessions, put it into the option
-#' `statcl.thresholds`, for example in `.Rprofile`.
+#' threshold ([cl_thresholds()]).
+#'
+#' With `save = TRUE` they are also written to the file `thresholds.csv` in
+#' `tools::R_user_dir("statcl", "config")`, under the name of the device, in place of what was saved
+#' for the same operations, and later sessions use them; a message tells the file. Nothing is
+#' written otherwise. To forget them, delete the file. The option `statcl.thresholds` comes before
+#' both.
 #'
 #' @param ops names of operations as in [cl_thresholds()]; those that can be measured are `"chol"`,
 #'   `"chol_adjoint"`, `"matmul"`, `"tri_solve"`, `"tri_inverse"`, `"glm"`, `"covariance"`,
 #'   `"batch"`.
 #' @param seconds time to spend on each operation, about.
 #' @param verbose whether to print each measurement.
+#' @param save whether later sessions are to use the result too.
 #' @return The named vector of measured thresholds, invisibly; `Inf` where the device was never
 #'   faster. Without a device a message, and an empty vector.
 #' @export
@@ -17,7 +23,7 @@
 #' \donttest{
 #' cl_tune("chol", seconds = 1)
 #' }
-cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive()) {
+cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive(), save = FALSE) {
   known <- names(tune_tasks())
   ops <- if (is.null(ops)) known else ops
   if (!is.character(ops) || anyNA(ops) || !all(ops %in% known)) {
@@ -26,6 +32,7 @@ cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive()) {
   }
   seconds <- check_number(seconds, "seconds", lower = 0.01)
   verbose <- check_flag(verbose, "verbose")
+  save <- check_flag(save, "save")
   where <- current_device()
   if (where < 0L) {
     message("statcl: there is no device to tune for; see cl_sitrep()")
@@ -35,7 +42,56 @@ cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive()) {
   id <- device_table()$id[where + 1L]
   before <- as.list(session$thresholds[[id]])
   session$thresholds[[id]] <- utils::modifyList(before, as.list(measured))
+  if (save) save_thresholds(device_table()$name[where + 1L], measured)
   invisible(measured)
+}
+
+# ---- kept thresholds ----------------------------------------------------------------------------
+
+# One line for each device and operation, by the device's name: an id may be another device's after
+# a change of drivers.
+thresholds_file <- function() {
+  file.path(tools::R_user_dir("statcl", "config"), "thresholds.csv")
+}
+
+no_thresholds <- data.frame(device = character(), op = character(), threshold = numeric(),
+                            stringsAsFactors = FALSE)
+
+# What is saved for all devices. A file that cannot be used counts as empty, with a warning.
+read_thresholds <- function(file = thresholds_file()) {
+  if (!file.exists(file)) return(no_thresholds)
+  saved <- tryCatch(
+    utils::read.csv(file, stringsAsFactors = FALSE,
+                    colClasses = c(device = "character", op = "character", threshold = "numeric")),
+    error = function(e) NULL, warning = function(e) NULL)
+  right <- is.data.frame(saved) && identical(names(saved), names(no_thresholds)) &&
+    !anyNA(saved$threshold)
+  if (right) return(saved)
+  warning(sprintf("statcl: '%s' holds no thresholds and is not used", file), call. = FALSE)
+  no_thresholds
+}
+
+save_thresholds <- function(device, measured) {
+  file <- thresholds_file()
+  saved <- read_thresholds(file)
+  saved <- saved[!(saved$device == device & saved$op %in% names(measured)), ]
+  added <- data.frame(device = rep(device, length(measured)), op = names(measured),
+                      threshold = unname(measured), stringsAsFactors = FALSE)
+  dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
+  utils::write.csv(rbind(saved, added), file, row.names = FALSE)
+  session$saved <- NULL
+  message("statcl: thresholds of ", device, " are saved in ", file)
+}
+
+# Those of one device as a named vector; the file is read once a session.
+saved_thresholds <- function(device) {
+  if (is.null(session$saved)) {
+    all <- read_thresholds()
+    session$saved <- lapply(split(all, all$device), function(rows) {
+      structure(rows$threshold, names = rows$op)
+    })
+  }
+  session$saved[[device]]
 }
 
 # For each operation: sizes to try and, for a size, a function without arguments to time.

@@ -41,8 +41,7 @@ static bool is_due(scl_context *ctx, size_t bytes) {
   if (count == &ctx->small_since_collect) return since > pace;
   if (count == &ctx->results_since_collect) {
     if (since > ctx->spare) return true;
-    return since > pace &&
-           scl_clock_us() - ctx->collected_at > COLLECT_TIME_SHARE * ctx->collected;
+    return since > pace && scl_clock_us() - ctx->collected_at > COLLECT_TIME_SHARE * ctx->collected;
   }
   uint64_t share = memory->limit != 0 ? memory->limit / LARGE_SHARE : LARGE_AT_LEAST;
   return since > (pace < share ? share : pace);

@@ -59,7 +59,8 @@ done:
   return scl_give(status, turned, out);
 }
 
-/* ---- what needs the factor on the way --------------------------------------------------------- */
+/* ---- what needs the factor on the way ---------------------------------------------------------
+ */
 
 /* The factor of a matrix, not known yet to have one. The host stops at a matrix that has none; a
  * device goes on with what it has, which is dropped in the end: so it is waited for only once. */

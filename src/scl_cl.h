@@ -83,10 +83,10 @@ typedef struct scl_cl_slab scl_cl_slab; /* scl_cl_memory.c */
 typedef struct scl_cl_buffer {
   scl_buffer base;
   cl_mem memory;
-  size_t capacity;  /* bytes of `memory` */
+  size_t capacity;   /* bytes of `memory` */
   scl_cl_slab *slab; /* of which it is a part, or NULL */
-  uint64_t written; /* count of the last write; 0: none */
-  int written_on;   /* its queue */
+  uint64_t written;  /* count of the last write; 0: none */
+  int written_on;    /* its queue */
   uint64_t read[SCL_CL_QUEUES];
   int home; /* of a temporary: the one queue that uses it; else -1 */
   /* In the pool: neighbours of its class, and when it came. */
@@ -128,10 +128,10 @@ typedef struct {
   uint64_t releases;
   size_t pooled; /* buffers */
   scl_cl_slab *slab;
-  size_t slab_bytes; /* of all slabs */
-  int wanted_home;   /* queue of the temporary that is being made, else -1 */
-  cl_mem batch_flag;   /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
-  cl_int batch_seen;   /* its value as last read */
+  size_t slab_bytes;          /* of all slabs */
+  int wanted_home;            /* queue of the temporary that is being made, else -1 */
+  cl_mem batch_flag;          /* whether a batch had a matrix that is not fine (scl_cl_batch.c) */
+  cl_int batch_seen;          /* its value as last read */
   struct scl_cl_exprs *exprs; /* generated kernels (scl_cl_expr_cache.c); made at first use */
   scl_cl_variant variant;
   bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */

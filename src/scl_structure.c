@@ -17,8 +17,7 @@ scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out)
     return scl_fail_argument("batch", "%zu identities of %zu columns are too many", batch, n);
   }
   scl_mat *r;
-  SCL_TRY(scl_mat_create_original(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL,
-                                  &r));
+  SCL_TRY(scl_mat_create_original(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL, &r));
   scl_status status = SCL_OK;
   if (!scl_is_empty(r)) status = ctx->engine->identity(ctx, 1.0, batch, scl_mat_block(r));
   return scl_give(status, r, out);

@@ -93,9 +93,8 @@ static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, 
   return made;
 }
 
-static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags,
-                                      cl_buffer_create_type type, const void *region,
-                                      cl_int *code) {
+static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+                                      const void *region, cl_int *code) {
   FAIL_OBJECT;
   cl_mem made = real.clCreateSubBuffer(buffer, flags, type, region, code);
   count.buffers += made != NULL;

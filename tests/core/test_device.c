@@ -315,8 +315,8 @@ static void check_slabs(scl_context *ctx) {
     double first, last;
     scl_block block = scl_mat_block(m[i]);
     CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, scl_block_part(block, 0, 0, 1, 1), &first, 1));
-    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL,
-                                   scl_block_part(block, block.nrow - 1, 0, 1, 1), &last, 1));
+    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, scl_block_part(block, block.nrow - 1, 0, 1, 1),
+                                   &last, 1));
     CHECK(first == i && last == i);
   }
   for (int i = 0; i < COUNT; i++) scl_mat_release(m[i]);
@@ -345,8 +345,8 @@ static void check_reuse(scl_context *ctx) {
     for (int i = 0; i < N * N; i++) data[i] = round + i % 7;
     REQUIRE_OK(scl_mat_from_host(ctx, data, N, N, SCL_GENERAL, &a));
     REQUIRE_OK(scl_mat_create(ctx, N, N, SCL_GENERAL, &kept[round]));
-    REQUIRE_OK(ctx->engine->copy(ctx, SCL_COPY_TRANSPOSED, scl_mat_block(a),
-                                 scl_mat_block(kept[round])));
+    REQUIRE_OK(
+        ctx->engine->copy(ctx, SCL_COPY_TRANSPOSED, scl_mat_block(a), scl_mat_block(kept[round])));
     scl_mat_release(a); /* the next upload may take its memory */
     if (round % 3 == 2) {
       scl_mat_release(kept[round - 1]);
