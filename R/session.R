@@ -301,7 +301,7 @@ threshold <- function(op, where) {
 #' on a GPU, up to a thirty-second of its memory, is kept for the next matrices and workspaces, and
 #' given up when memory runs short. A CPU device keeps nothing.
 #'
-#' @param x a `clMatrix` or `clArray`; `NULL` for what is kept.
+#' @param x a `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for what is kept.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
 #'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and
 #'   is kept for what comes next; `largest` is the largest single matrix, `NA` where there is no
