@@ -126,7 +126,7 @@ new_likelihood <- function(family, y, x, trials) {
       build()
       result <- .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
     }
-    if ("x" %in% gradient) finish_gradient(result, x) else result
+    if (missing(gradient) || !"x" %in% gradient) result else finish_gradient(result, x)
   }
   build()
   structure(f, class = c("cl_likelihood", "function"))

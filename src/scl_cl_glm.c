@@ -56,6 +56,7 @@ const char *scl_cl_glm_layout(size_t i) {
 typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
 enum { SPLIT_ITEMS = 64, ROWS_BLOCK = 64, COMBINE_ITEMS = 64, CUT_BYTES = 16 << 10 };
+enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
 
 /* Where things are in the workspace, in doubles: a counter and the parameters at 0, the results,
  * the derivatives by row, the groups' sums, scratch memory. */
@@ -67,6 +68,7 @@ typedef struct {
   size_t items, groups, cells;
   size_t results, residuals, slopes, partials, scratch, total;
   bool finish, keeps_residuals;
+  bool quick; /* done before an event could be worth its price */
 } plan;
 
 /* Of sums by cut, one for each of so many predictors. Groups share the local memory of a unit. */
@@ -127,6 +129,7 @@ static plan make_plan(const scl_cl_context *cl, const scl_glm_pass *pass) {
             .own_sums = pass->own_sums};
   s.sums = s.vectors * (1 + s.own_sums) + s.predictors;
   choose_route(&s, cl, pass);
+  s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors <= QUICK_ELEMENTS;
   size_t all = s.sums + s.predictors * s.p;
   s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
   s.results = pass->parameter_count;
@@ -288,7 +291,7 @@ static scl_status enqueue(scl_cl_op *op, const plan *s, const scl_glm_pass *pass
   op->timing = SCL_CL_TIME_NONE;
   SCL_TRY(fetch_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
   SCL_TRY(fetch_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_own_rows));
-  SCL_TRY(fetch(op, pass, s->results, d->numbers, d->to, &event));
+  SCL_TRY(fetch(op, pass, s->results, d->numbers, d->to, s->quick ? NULL : &event));
   if (d->staging != NULL) scl_cl_staging_use(d->staging, d->piece, op, event);
   scl_cl_op_took(op, event);
   return SCL_OK;
@@ -304,7 +307,10 @@ static scl_status run(scl_context *ctx, const plan *s, const scl_glm_pass *pass,
   scl_cl_op_writes(&op, pass->work->buffer);
   scl_cl_op_writes(&op, pass->d_x.buffer);
   scl_status status = scl_cl_op_end(&op, enqueue(&op, s, pass, d));
-  if (status == SCL_OK) status = scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
+  if (status == SCL_OK) {
+    status =
+        s->quick ? scl_cl_drain(cl, op.queue) : scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
+  }
   /* After a fault or an interrupt the commands may still be under way, with the caller's memory. A
    * lost device is not waited for. */
   if (status != SCL_OK) {

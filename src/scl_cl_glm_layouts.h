@@ -22,6 +22,7 @@
   LAYOUT(NAME, family, 104x2, 2, 8, 8, 13, 2, 0, 0, 6)                                             \
   LAYOUT(NAME, family, 208x2, 2, 16, 16, 13, 2, 0, 0, 1)                                           \
   LAYOUT(NAME, family, 10x4, 4, 128, 1, 10, 1, 0, 0, 2)                                            \
+  LAYOUT(NAME, family, 104x3, 3, 8, 8, 13, 2, 0, 0, 4)                                             \
   LAYOUT(NAME, family, 104x4, 4, 16, 8, 13, 2, 0, 0, 2)                                            \
   LAYOUT(NAME, family, 208x4, 4, 16, 16, 13, 2, 0, 0, 1)
 

@@ -135,6 +135,13 @@ scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count) {
   return SCL_OK;
 }
 
+scl_status scl_cl_drain(scl_cl_context *cl, int queue) {
+  SCL_CL_TRY(cl, scl_cl.clFinish(cl->queue[queue]), "clFinish");
+  cl->marked[queue] = cl->enqueued[queue];
+  pass_mark(cl, queue);
+  return SCL_OK;
+}
+
 scl_status scl_cl_finish(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(mark_count(cl, q, cl->enqueued[q]));

@@ -249,8 +249,8 @@ SCL_INLINE double glm_multiply_odds(glm_odds_product *p, double odds) {
 }
 
 /* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`
- * apart and become the derivatives by themselves. With the largest predictor subtracted from all, and
- * `rest` the sum of the others' exponentials, it is the class's own less log(1 + rest). */
+ * apart and become the derivatives by themselves. With the largest predictor subtracted from all,
+ * and `rest` the sum of the others' exponentials, it is the class's own less log(1 + rest). */
 #define GLM_CLASSES(name, SPACE)                                                                   \
   SCL_INLINE double name(double y, SPACE double *eta, scl_long step, int classes) {                \
     const int own = (int)y - 1;                                                                    \

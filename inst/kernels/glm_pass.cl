@@ -207,7 +207,7 @@ SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, c
   if (!there || at->value < 0) seen->row = GLM_NO_ROW;
 }
 
-/* ---- the sums of the group -------------------------------------------------------------------- */
+/* ---- the sums of the group ------------------------------------------------------------------- */
 
 SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
                                        double sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,

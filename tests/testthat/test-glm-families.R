@@ -189,6 +189,42 @@ test_that("several parameter vectors are the same as one after the other", {
   }
 })
 
+# The host engine shares parts of many rows out among threads.
+test_that("many rows are the sum of few, whatever the number of threads", {
+  n <- 24001
+  few <- split(seq_len(n), rep_len(1:8, n))
+  for (family in c("bernoulli_logit", families)) {
+    a <- family_problem(family, n, 3)
+    if (family != "categorical_logit") a$alpha <- rnorm(n) / 5
+    if (family == "normal_id") a$sigma <- exp(rnorm(n) / 5)
+    own <- if (family %in% names(own_of)) own_of[[family]]
+    by <- c("alpha", "beta", own)
+    rows_of <- function(a, rows) {
+      a$x <- a$x[rows, , drop = FALSE]
+      for (name in names(a)) if (length(a[[name]]) == n) a[[name]] <- a[[name]][rows]
+      a
+    }
+    each_engine({
+      whole <- lpdf(a, gradient = by)
+      parts <- lapply(few, function(rows) lpdf(rows_of(a, rows), gradient = by))
+      value <- sum(vapply(parts, as.vector, 0))
+      expect_lt(abs(whole - value), 1e-12 * abs(value), label = family)
+      for (name in by) {
+        pieces <- lapply(parts, function(part) as.vector(gradient_of(part)[[name]]))
+        want <- if (length(a[[name]]) == n) unsplit(pieces, rep_len(1:8, n)) else Reduce(`+`, pieces)
+        expect_equal(as.vector(gradient_of(whole)[[name]]), want, tolerance = 1e-12,
+                     info = paste(family, name))
+      }
+    })
+    with_threads <- function(threads) {
+      Sys.setenv(STATCL_COPY_THREADS = threads)
+      on.exit(Sys.unsetenv("STATCL_COPY_THREADS"))
+      with_cl(lpdf(a, gradient = by), engine = "host")
+    }
+    expect_identical(with_threads(1), with_threads(3), info = family)
+  }
+})
+
 test_that("no rows, no columns, one class, one value of y for all rows", {
   each_engine({
     for (family in families) {
