@@ -211,7 +211,8 @@ test_that("many rows are the sum of few, whatever the number of threads", {
       expect_lt(abs(whole - value), 1e-12 * abs(value), label = family)
       for (name in by) {
         pieces <- lapply(parts, function(part) as.vector(gradient_of(part)[[name]]))
-        want <- if (length(a[[name]]) == n) unsplit(pieces, rep_len(1:8, n)) else Reduce(`+`, pieces)
+        by_row <- length(a[[name]]) == n
+        want <- if (by_row) unsplit(pieces, rep_len(1:8, n)) else Reduce(`+`, pieces)
         expect_equal(as.vector(gradient_of(whole)[[name]]), want, tolerance = 1e-12,
                      info = paste(family, name))
       }
