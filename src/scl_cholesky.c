@@ -21,15 +21,19 @@ static scl_status check_input(const scl_mat *a) {
   return scl_context_is_host(a->ctx) ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
 }
 
-/* Factors the lower triangle that r holds, in place; zeros above it stay. If `upper`, *turned
- * becomes the transposed factor, which is under way before the host knows whether there is one.
- * *order: of the failing minor, or 0. */
-static scl_status factorize(scl_mat *r, bool upper, scl_mat **turned, double *order) {
+/* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
+ * *turned becomes the transposed factor, which is under way before the host knows whether there is
+ * one. *order: of the failing minor, or 0. */
+static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **turned,
+                            double *order) {
   const scl_engine *engine = scl_engine_of(r);
   scl_block info;
   SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
   scl_status status;
-  SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
+  if (a != NULL)
+    SCL_GO(engine->potrf_copy(r->ctx, scl_mat_block(a), scl_mat_block(r), info));
+  else
+    SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
   if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
   SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, order, 1));
 done:
@@ -42,16 +46,19 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
     return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
   }
   SCL_TRY(check_input(a));
-  scl_mat *r, *turned = NULL;
+  scl_mat *r = NULL, *turned = NULL;
   double order = 0.0;
-  SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &r));
-  scl_status status = SCL_OK;
+  scl_status status;
+  if (jitter > 0.0 || scl_is_empty(a))
+    SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &r));
+  else
+    SCL_GO(scl_mat_create(a->ctx, a->nrow, a->ncol, SCL_LOWER, &r));
   if (scl_is_empty(r)) {
     if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
     goto done;
   }
   if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
-  SCL_GO(factorize(r, upper, &turned, &order));
+  SCL_GO(factorize(jitter > 0.0 ? NULL : a, r, upper, &turned, &order));
   SCL_GO(judge_order(a, order));
 done:
   if (!upper) return scl_give(status, r, out);
@@ -75,10 +82,10 @@ static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f
   scl_context *ctx = a->ctx;
   f->a = a;
   f->extra = extra;
-  SCL_TRY(scl_copy_as(SCL_COPY_LOWER, a, &f->l));
+  SCL_TRY(scl_mat_create(ctx, a->nrow, a->ncol, SCL_LOWER, &f->l));
   SCL_TRY(scl_block_create(ctx, extra + 1, 1, &f->work));
   scl_block info = scl_block_part(f->work, extra, 0, 1, 1);
-  SCL_TRY(ctx->engine->potrf(ctx, scl_mat_block(f->l), info));
+  SCL_TRY(ctx->engine->potrf_copy(ctx, scl_mat_block(a), scl_mat_block(f->l), info));
   if (!scl_context_is_host(ctx)) return SCL_OK;
   double order;
   SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
@@ -205,9 +212,13 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
   const scl_engine *engine = scl_engine_of(s);
   if (l->view != SCL_LOWER) SCL_GO(scl_copy_as(SCL_COPY_LOWER, l, &lower));
   scl_block factor = scl_mat_block(lower != NULL ? lower : l), block = scl_mat_block(s);
-  SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), block));
-  if (engine->potrf_adjoint != NULL) SCL_GO(engine->potrf_adjoint(s->ctx, factor, block, &taken));
-  if (!taken) SCL_GO(adjoint(s->ctx, factor, block));
+  if (engine->potrf_adjoint != NULL) {
+    SCL_GO(engine->potrf_adjoint(s->ctx, factor, scl_mat_block(l_adj), block, &taken));
+  }
+  if (!taken) {
+    SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), block));
+    SCL_GO(adjoint(s->ctx, factor, block));
+  }
   /* S_11 is a sum over all of both triangles, and over the reciprocals of the diagonal. */
   SCL_GO(scl_checks_end_unless_finite(&checks, l->ctx, scl_block_part(block, 0, 0, 1, 1), SCL_OK));
 done:

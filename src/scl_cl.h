@@ -278,10 +278,12 @@ scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans
 scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
 /* scl_cl_cholesky.c */
 scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info);
+scl_status scl_cl_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info);
 scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst);
 scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
 /* scl_cl_adjoint.c */
-scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool *taken);
+scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s,
+                                bool *taken);
 /* scl_cl_batch.c */
 scl_status scl_cl_batch(scl_context *ctx, const struct scl_batch_pass *pass);
 /* scl_cl_glm.c, scl_cl_covariance.c */

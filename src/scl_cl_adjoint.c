@@ -9,14 +9,15 @@
  *   S12 = 1/2 L1^-T (G_adj - 2 S2 G)'
  *
  * right where S needs it, by blocks of columns from the right, so that what is left is products:
- * S1_adj -= 2 tril(S12 G), and S21 is the transposed copy. */
+ * S1_adj -= 2 tril(S12 G), and S21 is the transposed copy. Of dF/dL only the diagonal blocks are
+ * copied to S beforehand; the rest is read by the first product that subtracts from it. */
 #include "scl_cl_linalg.h"
 
 enum { LEAF = 512, BAND = LEAF * (LEAF + 1) };
 
 typedef struct {
   scl_cl_op op;
-  scl_block l, s;
+  scl_block l, l_adj, s;
   scl_block inverse; /* of the diagonal blocks of l, LEAF x LEAF each, BAND apart */
   scl_block work;    /* two such blocks */
 } reverse_sweep;
@@ -76,43 +77,62 @@ static scl_status solve_columns(reverse_sweep *r, size_t at, size_t n, size_t be
   return solve_columns(r, at, left, below, end);
 }
 
-static scl_status sweep(reverse_sweep *r, size_t at, size_t n) {
-  if (n <= LEAF) return leaf(r, at, n);
-  size_t n1 = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + n1, n2 = n - n1;
-  scl_block g = scl_block_part(r->l, middle, at, n2, n1);
-  scl_block s12 = scl_block_part(r->s, at, middle, n1, n2);
-  scl_block s21 = scl_block_part(r->s, middle, at, n2, n1);
-  SCL_TRY(sweep(r, middle, n2));
-  SCL_TRY(product(r, -2.0, SCL_NO_TRANS, scl_block_part(r->s, middle, middle, n2, n2),
-                  SCL_SYMMETRIC, SCL_NO_TRANS, g, SCL_GENERAL, 1.0, s21, SCL_ALL));
-  SCL_TRY(solve_columns(r, at, n1, middle, middle + n2));
-  SCL_TRY(product(r, -2.0, SCL_NO_TRANS, s12, SCL_GENERAL, SCL_NO_TRANS, g, SCL_GENERAL, 1.0,
-                  scl_block_part(r->s, at, at, n1, n1), SCL_LOWER_HALF));
-  SCL_TRY(scl_cl_transpose_in(&r->op, s12, s21));
-  return sweep(r, at, n1);
+/* C = `from` - 2 A B. */
+static scl_status subtract(reverse_sweep *r, scl_block a, scl_view view_a, scl_block b,
+                           scl_block from, scl_block c, scl_region region) {
+  return scl_cl_product_in(&r->op, &(scl_cl_product){.alpha = -2.0,
+                                                     .a = a,
+                                                     .view_a = view_a,
+                                                     .b = b,
+                                                     .beta = 1.0,
+                                                     .from = from,
+                                                     .c = c,
+                                                     .region = region,
+                                                     .batch = 1});
 }
 
-/* The workspaces, and the inverses of the diagonal blocks. */
+/* Rows and columns [at, at + n). `untouched`: nothing has been subtracted there yet, and off the
+ * diagonal blocks dF/dL is not yet in S. */
+static scl_status sweep(reverse_sweep *r, size_t at, size_t n, bool untouched) {
+  if (n <= LEAF) return leaf(r, at, n);
+  size_t n1 = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + n1, n2 = n - n1;
+  scl_block g = scl_block_part(r->l, middle, at, n2, n1), from = untouched ? r->l_adj : r->s;
+  scl_block s12 = scl_block_part(r->s, at, middle, n1, n2);
+  scl_block s21 = scl_block_part(r->s, middle, at, n2, n1);
+  SCL_TRY(sweep(r, middle, n2, untouched));
+  SCL_TRY(subtract(r, scl_block_part(r->s, middle, middle, n2, n2), SCL_SYMMETRIC, g,
+                   scl_block_part(from, middle, at, n2, n1), s21, SCL_ALL));
+  SCL_TRY(solve_columns(r, at, n1, middle, middle + n2));
+  SCL_TRY(subtract(r, s12, SCL_GENERAL, g, scl_block_part(from, at, at, n1, n1),
+                   scl_block_part(r->s, at, at, n1, n1), SCL_LOWER_HALF));
+  SCL_TRY(scl_cl_copy_in(&r->op, SCL_COPY_TRANSPOSED, s12, s21));
+  return sweep(r, at, n1, false);
+}
+
+/* The workspaces, the inverses of the diagonal blocks, and those of dF/dL with zeros above. */
 static scl_status prepare(reverse_sweep *r) {
   size_t blocks = (r->l.nrow + LEAF - 1) / LEAF;
   SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->inverse));
   SCL_TRY(scl_cl_temporary(&r->op, BAND * 2, 1, &r->work));
-  return scl_cl_block_inverses_in(&r->op, LEAF, r->l, diagonal_block(r->inverse, 0, LEAF));
+  SCL_TRY(scl_cl_quick_inverses_in(&r->op, LEAF, r->l, diagonal_block(r->inverse, 0, LEAF)));
+  return scl_cl_lower_blocks_in(&r->op, LEAF, r->l_adj, r->s);
 }
 
-scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block s, bool *taken) {
+scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s,
+                                bool *taken) {
   *taken = false;
-  if (l.nrow == 0 || !scl_cl_aligned(l) || !scl_cl_aligned(s) ||
+  if (l.nrow == 0 || !scl_cl_aligned(l) || !scl_cl_aligned(l_adj) || !scl_cl_aligned(s) ||
       !scl_cl_has_mma((scl_cl_context *)ctx)) {
     return SCL_OK;
   }
-  reverse_sweep r = {.l = l, .s = s};
+  reverse_sweep r = {.l = l, .l_adj = l_adj, .s = s};
   scl_cl_op_begin(&r.op, ctx);
   scl_cl_op_reads(&r.op, l.buffer);
+  scl_cl_op_reads(&r.op, l_adj.buffer);
   scl_cl_op_writes(&r.op, s.buffer);
   scl_status status = scl_cl_op_order(&r.op, -1);
   if (status == SCL_OK) status = prepare(&r);
-  if (status == SCL_OK) status = sweep(&r, 0, l.nrow);
+  if (status == SCL_OK) status = sweep(&r, 0, l.nrow, true);
   status = scl_cl_op_end(&r.op, status);
   *taken = true;
   scl_buffer_release(r.inverse.buffer);

@@ -10,10 +10,11 @@
 
 /* What a factorisation carries along. With matrix instructions: room for the packed column blocks
  * of the latest diagonal block, and for factors of diagonal blocks side by side, those from `first`
- * to `end`, whose places in A other groups may still have to read. */
+ * to `end`, whose places in A other groups may still have to read. What is not yet in A is read
+ * `from` another matrix, if that has a buffer; then A gets zeros above its diagonal. */
 typedef struct {
   scl_cl_op *op;
-  scl_block a, info, packed, aside;
+  scl_block a, from, info, packed, aside;
   size_t block; /* columns of a leaf */
   size_t first, end;
 } factorisation;
@@ -33,77 +34,112 @@ static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
                         scl_block_part(f->a, at + width, at, below, width));
 }
 
-static scl_status factor_panel(const factorisation *f, size_t at, size_t width, size_t rows,
-                               scl_block diagonal, const scl_buffer *packed) {
-  size_t per_group = 16 * CHOLESKY_EXTRA, below = rows - width;
-  size_t items = 32 * (STRIPS_ORDER / 16 + CHOLESKY_EXTRA);
-  size_t groups = below > per_group ? (below + per_group - 1) / per_group : 1;
-  size_t global = groups * items;
-  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &items, "iiibbbm", (int)rows,
-                       (int)width, (int)at, scl_block_part(f->a, at, at, rows, width), diagonal,
-                       f->info, packed);
+/* Whether the factor goes to another matrix. */
+static bool is_new(const factorisation *f) {
+  return f->from.buffer != NULL;
+}
+
+static size_t groups_of(size_t rows) {
+  size_t per_group = 16 * CHOLESKY_EXTRA;
+  return rows > per_group ? (rows + per_group - 1) / per_group : 1;
+}
+
+/* One launch: the diagonal block, and the rows below it unless `packed` is for another launch. */
+static scl_status factor_panel(factorisation *f, size_t at, size_t width,
+                               const scl_buffer *packed) {
+  size_t n = f->a.nrow, below = n - at - width, rows = packed != NULL ? width : n - at;
+  size_t items = 32 * (1 + STRIPS_ORDER / 16 + CHOLESKY_EXTRA);
+  size_t clear = is_new(f) ? below : 0;
+  size_t groups = groups_of(packed != NULL ? clear : below), global = groups * items;
+  scl_block a = scl_block_part(f->a, at, at, rows, width), diagonal = a;
+  if (is_new(f) || (packed == NULL && groups > 1)) {
+    diagonal = scl_block_part(f->aside, 0, at, width, width);
+    if (f->end == 0) f->first = at;
+    f->end = at + width;
+  }
+  scl_block from = is_new(f) && at == 0 ? scl_block_part(f->from, 0, 0, rows, width) : a;
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &items, "iiiibbbbm", (int)rows,
+                       (int)width, (int)at, (int)clear, from, a, diagonal, f->info, packed);
 }
 
 /* As long as all rows below find a group at once, one launch does the panel; else one group factors
  * the diagonal block, and a solve follows. */
 static scl_status factor_leaf_mma(factorisation *f, size_t at, size_t width) {
-  size_t below = f->a.nrow - at - width, per_group = 16 * CHOLESKY_EXTRA;
-  scl_block diagonal = scl_block_part(f->a, at, at, width, width);
-  if (below <= per_group) return factor_panel(f, at, width, width + below, diagonal, NULL);
-  if (below <= per_group * f->op->cl->info.units) {
-    if (f->end == 0) f->first = at;
-    f->end = at + width;
-    return factor_panel(f, at, width, width + below, scl_block_part(f->aside, 0, at, width, width),
-                        NULL);
-  }
-  SCL_TRY(factor_panel(f, at, width, width, diagonal, f->packed.buffer));
-  return scl_cl_strips_solve_in(
-      f->op, &(scl_cl_strips){.right = true,
-                              .n = width,
-                              .n_last = width,
-                              .rhs = below,
-                              .rhs_last = below,
-                              .batch = 1,
-                              .b = scl_block_part(f->a, at + width, at, below, width),
-                              .packed = f->packed});
+  size_t below = f->a.nrow - at - width;
+  if (groups_of(below) <= f->op->cl->info.units) return factor_panel(f, at, width, NULL);
+  SCL_TRY(factor_panel(f, at, width, f->packed.buffer));
+  scl_block rows = scl_block_part(f->a, at + width, at, below, width);
+  if (is_new(f) && at == 0) /* the solve is in place */
+    SCL_TRY(scl_cl_copy_in(f->op, SCL_COPY, scl_block_part(f->from, width, 0, below, width), rows));
+  return scl_cl_strips_solve_in(f->op, &(scl_cl_strips){.right = true,
+                                                        .n = width,
+                                                        .n_last = width,
+                                                        .rhs = below,
+                                                        .rhs_last = below,
+                                                        .batch = 1,
+                                                        .b = rows,
+                                                        .packed = f->packed});
 }
 
 static scl_status place_diagonal_blocks(const factorisation *f) {
-  size_t count = (f->end - f->first) / STRIPS_ORDER;
+  if (f->end == 0) return SCL_OK;
+  size_t n = f->end - f->first, count = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
   size_t local[3] = {32, 8, 1}, global[3] = {STRIPS_ORDER, STRIPS_ORDER, count};
-  return scl_cl_launch(f->op, SCL_K_cholesky_mma_place, 3, global, local, "ibb", STRIPS_ORDER,
-                       scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, STRIPS_ORDER),
-                       scl_block_part(f->a, f->first, f->first, STRIPS_ORDER, STRIPS_ORDER));
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_place, 3, global, local, "iibb", (int)n,
+                       (int)is_new(f), scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, n),
+                       scl_block_part(f->a, f->first, f->first, n, n));
+}
+
+/* C -= P P' for the columns [middle, middle + right), with the `left` columns before them as P. If
+ * P starts with the first column, nothing has been subtracted from C before. */
+static scl_status update_columns(const factorisation *f, size_t middle, size_t left, size_t right) {
+  size_t at = middle - left, below = f->a.nrow - middle;
+  scl_block rows = scl_block_part(f->a, middle, at, below, left);
+  scl_block turned = scl_block_part(f->a, middle, at, right, left);
+  scl_block c = scl_block_part(f->a, middle, middle, below, right);
+  if (f->packed.buffer == NULL || !is_new(f) || at > 0) {
+    return scl_cl_gemm_in(f->op, -1.0, SCL_NO_TRANS, rows, SCL_GENERAL, SCL_TRANS, turned,
+                          SCL_GENERAL, 1.0, c, SCL_LOWER_HALF);
+  }
+  return scl_cl_product_in(
+      f->op, &(scl_cl_product){.alpha = -1.0,
+                               .beta = 1.0,
+                               .a = rows,
+                               .trans_b = SCL_TRANS,
+                               .b = turned,
+                               .c = c,
+                               .from = scl_block_part(f->from, middle, middle, below, right),
+                               .region = SCL_LOWER_HALF,
+                               .batch = 1});
 }
 
 /* Columns [at, at + width), whose rows above `at` are done; columns to the left have been
  * subtracted. */
 static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
-  size_t n = f->a.nrow;
   if (width <= f->block) {
     return f->packed.buffer != NULL ? factor_leaf_mma(f, at, width) : factor_leaf(f, at, width);
   }
   size_t left = (width + f->block - 1) / f->block / 2 * f->block;
-  size_t middle = at + left, right = width - left;
   SCL_TRY(factor_columns(f, at, left));
-  SCL_TRY(scl_cl_gemm_in(f->op, -1.0, SCL_NO_TRANS,
-                         scl_block_part(f->a, middle, at, n - middle, left), SCL_GENERAL, SCL_TRANS,
-                         scl_block_part(f->a, middle, at, right, left), SCL_GENERAL, 1.0,
-                         scl_block_part(f->a, middle, middle, n - middle, right), SCL_LOWER_HALF));
-  return factor_columns(f, middle, right);
+  SCL_TRY(update_columns(f, at + left, left, width - left));
+  return factor_columns(f, at + left, width - left);
 }
 
-static scl_status factor(scl_cl_op *op, scl_block a, scl_block info) {
-  factorisation f = {.op = op, .a = a, .info = info, .block = CHOLESKY_BLOCK};
-  if (a.nrow == 0) { /* sets info; the kernel wants a buffer even to factor nothing */
+/* The factor of the lower triangle that `from` holds, or if that has no buffer l itself, to l. */
+static scl_status factor(scl_cl_op *op, scl_block from, scl_block l, scl_block info) {
+  factorisation f = {.op = op, .a = l, .from = from, .info = info, .block = CHOLESKY_BLOCK};
+  if (l.nrow == 0) { /* sets info; the kernel wants a buffer even to factor nothing */
     return factor_block(op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
   }
-  if (!scl_cl_aligned(a) || !scl_cl_has_mma(op->cl)) return factor_columns(&f, 0, a.ncol);
+  if (!scl_cl_aligned(from) || !scl_cl_aligned(l) || !scl_cl_has_mma(op->cl)) {
+    if (is_new(&f)) SCL_TRY(scl_cl_copy_in(op, SCL_COPY_LOWER, from, l));
+    return factor_columns(&f, 0, l.ncol);
+  }
   scl_status status;
   f.block = STRIPS_ORDER;
   SCL_GO(scl_cl_strips_room(op, 1, &f.packed));
-  SCL_GO(scl_cl_temporary(op, STRIPS_ORDER, a.ncol, &f.aside));
-  SCL_GO(factor_columns(&f, 0, a.ncol));
+  SCL_GO(scl_cl_temporary(op, STRIPS_ORDER, l.ncol, &f.aside));
+  SCL_GO(factor_columns(&f, 0, l.ncol));
   SCL_GO(place_diagonal_blocks(&f));
 done:
   scl_buffer_release(f.packed.buffer);
@@ -111,14 +147,19 @@ done:
   return status;
 }
 
-scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
+scl_status scl_cl_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info) {
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  scl_cl_op_writes(&op, a.buffer);
+  scl_cl_op_reads(&op, a.buffer);
+  scl_cl_op_writes(&op, l.buffer);
   scl_cl_op_writes(&op, info.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) status = factor(&op, a, info);
+  if (status == SCL_OK) status = factor(&op, a, l, info);
   return scl_cl_op_end(&op, status);
+}
+
+scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
+  return scl_cl_potrf_copy(ctx, (scl_block){0}, a, info);
 }
 
 static scl_status invert_factor(scl_cl_op *op, scl_block l, scl_block dst) {

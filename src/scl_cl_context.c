@@ -222,6 +222,7 @@ const scl_engine scl_cl_engine = {
     .check = scl_cl_check,
     .gemm = scl_cl_gemm,
     .potrf = scl_cl_potrf,
+    .potrf_copy = scl_cl_potrf_copy,
     .trsm = scl_cl_trsm,
     .trtri = scl_cl_trtri,
     .potri = scl_cl_potri,

@@ -61,7 +61,8 @@ scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_blo
   return scl_cl_op_end(&op, status);
 }
 
-static scl_status launch_copy(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst) {
+scl_status scl_cl_copy_in(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst) {
+  if (is_empty(dst)) return SCL_OK;
   size_t global[2], local[2];
   if (kind == SCL_COPY || kind == SCL_COPY_LOWER || kind == SCL_COPY_UPPER) {
     range_2d(dst.nrow, dst.ncol, global, local);
@@ -79,10 +80,6 @@ static scl_status launch_copy(scl_cl_op *op, scl_copy kind, scl_block src, scl_b
                        in_place, (int)dst.nrow, (int)dst.ncol, src, dst);
 }
 
-scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst) {
-  return is_empty(dst) ? SCL_OK : launch_copy(op, SCL_COPY_TRANSPOSED, src, dst);
-}
-
 scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst) {
   if (is_empty(dst)) return SCL_OK;
   scl_cl_op op;
@@ -90,7 +87,7 @@ scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block
   scl_cl_op_reads(&op, src.buffer);
   scl_cl_op_writes(&op, dst.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) status = launch_copy(&op, kind, src, dst);
+  if (status == SCL_OK) status = scl_cl_copy_in(&op, kind, src, dst);
   return scl_cl_op_end(&op, status);
 }
 

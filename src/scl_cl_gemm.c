@@ -1,6 +1,8 @@
 /* Products: chooses between tiles and thin kernels, and deals a long sum out to several groups. */
 #include "scl_cl_linalg.h"
 
+#include <math.h>
+
 #include "../inst/kernels/gemm.h"
 
 static size_t ceil_div(size_t a, size_t b) {
@@ -83,22 +85,32 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
   size_t tiles_m = ceil_div(m, shape.m), tiles_n = ceil_div(n, shape.n), tiles = tiles_m * tiles_n;
   if (tile == SCL_CL_TILE_CPU && p->region != SCL_ALL) tiles -= tiles_n * (tiles_n - 1) / 2;
   size_t global[2] = {tiles * local[0], p->batch};
+  scl_cl_kernel kernel = tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS];
+  int m_last = (int)(p->m_last != 0 ? p->m_last : m),
+      n_last = (int)(p->n_last != 0 ? p->n_last : n);
+  if (tile >= SCL_CL_TILE_MMA_TINY) {
+    return scl_cl_launch(op, kernel, 2, global, local, "iiidbbdbiillliiib", (int)m, (int)n, (int)k,
+                         p->alpha, p->a, p->b, p->beta, p->c, zeros, region_code(p->region),
+                         (long long)p->step_a, (long long)p->step_b, (long long)p->step_c, m_last,
+                         n_last, (int)k_last, p->from.buffer != NULL ? p->from : p->c);
+  }
   const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
-  return scl_cl_launch(op, tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS], 2,
-                       global, local, types, (int)m, (int)n, (int)k, p->alpha, p->a, p->b, p->beta,
-                       p->c, zeros, region_code(p->region), (long long)p->step_a,
-                       (long long)p->step_b, (long long)p->step_c,
-                       (int)(p->m_last != 0 ? p->m_last : m), (int)(p->n_last != 0 ? p->n_last : n),
-                       (int)k_last, (int)shape.m);
+  return scl_cl_launch(op, kernel, 2, global, local, types, (int)m, (int)n, (int)k, p->alpha, p->a,
+                       p->b, p->beta, p->c, zeros, region_code(p->region), (long long)p->step_a,
+                       (long long)p->step_b, (long long)p->step_c, m_last, n_last, (int)k_last,
+                       (int)shape.m);
 }
 
-/* From so many large tiles on they keep every unit of a large device busy for several rounds. */
+/* From so many large tiles on it pays to turn a transposed A for them. */
 enum { MANY_TILES = 800 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   tile_shape shape = shape_of(op, p, tile);
-  size_t tiles = ceil_div(p->c.nrow, shape.m) * ceil_div(p->c.ncol, shape.n);
-  return (p->region != SCL_ALL ? ceil_div(tiles, 2) : tiles) * p->batch;
+  size_t rows = ceil_div(p->c.nrow, shape.m), columns = ceil_div(p->c.ncol, shape.n);
+  size_t above = 0; /* the diagonal: left out */
+  for (size_t j = 0; j < columns && p->region != SCL_ALL; j++)
+    above += min_size(rows, j * shape.n / shape.m);
+  return (rows * columns - above) * p->batch;
 }
 
 /* The large tile needs two groups to a unit to keep it busy, and the local memory. */
@@ -108,17 +120,28 @@ static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
   return large ? SCL_CL_TILE_PORTABLE_LARGE : SCL_CL_TILE_PORTABLE;
 }
 
+/* Microseconds that a product takes by these tiles, as fitted to times on an H200: what a launch
+ * takes, and for each step along k its latency and the work of the unit that has the most tiles. */
+static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  static const struct {
+    double launch, latency, work;
+  } cost[] = {{7.5, 0.004, 0.0071}, {10.5, 0.004, 0.0195}, {12.0, 0.008, 0.035}};
+  int of = tile - SCL_CL_TILE_MMA_TINY;
+  double most = (double)ceil_div(count_tiles(op, p, tile), op->cl->info.units);
+  return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + cost[of].work * most);
+}
+
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   if (op->cl->cpu && op->cl->info.local_memory >= GEMM_CPU_BYTES) return SCL_CL_TILE_CPU;
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
   if (!aligned || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
-  if (4 * count_tiles(op, p, SCL_CL_TILE_MMA_SMALL) < 3 * op->cl->info.units)
-    return SCL_CL_TILE_MMA_TINY; /* else many units would have nothing to do */
   /* With a transposed A the large tile needs more registers than there are. */
-  bool large =
-      count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES && p->trans_a == SCL_NO_TRANS;
-  return large ? SCL_CL_TILE_MMA_LARGE : SCL_CL_TILE_MMA_SMALL;
+  double tiny = expected_time(op, p, SCL_CL_TILE_MMA_TINY);
+  double small = expected_time(op, p, SCL_CL_TILE_MMA_SMALL);
+  double large = p->trans_a == SCL_TRANS ? INFINITY : expected_time(op, p, SCL_CL_TILE_MMA_LARGE);
+  if (tiny <= small && tiny <= large) return SCL_CL_TILE_MMA_TINY;
+  return small <= large ? SCL_CL_TILE_MMA_SMALL : SCL_CL_TILE_MMA_LARGE;
 }
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
@@ -232,7 +255,7 @@ static scl_status product_turned(scl_cl_op *op, const scl_cl_product *p) {
   if (scl_cl_temporary(op, p->a.ncol, p->a.nrow, &q.a) != SCL_OK) return scl_cl_product_in(op, p);
   q.trans_a = SCL_NO_TRANS;
   q.view_a = scl_view_transposed(p->view_a);
-  scl_status status = scl_cl_transpose_in(op, p->a, q.a);
+  scl_status status = scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, p->a, q.a);
   if (status == SCL_OK) status = scl_cl_product_in(op, &q);
   scl_buffer_release(q.a.buffer);
   return status;

@@ -10,13 +10,15 @@
 
 /* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
- * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". */
+ * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". Where matrix
+ * instructions compute the tiles, `from` may stand for the C that beta multiplies, step_c elements
+ * apart too; no buffer: C. */
 typedef struct {
   double alpha, beta;
   scl_trans trans_a, trans_b;
   scl_view view_a, view_b;
   scl_region region;
-  scl_block a, b, c;
+  scl_block a, b, c, from;
   size_t batch, step_a, step_b, step_c;
   size_t m_last, n_last, k_last;
 } scl_cl_product;
@@ -70,23 +72,29 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *strips);
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b);
 
-/* dst = inverse of a triangular t, by substitution, from the identity in dst. The second does the
- * diagonal blocks of order STRIPS_ORDER alone, whole with their zeros, whatever was in dst. */
+/* dst = inverse of a triangular t, by substitution, from the identity in dst. */
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
-scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 
-/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
- * lower t, by doubling and without a correction. dst has the leading dimension `block`, and block *
- * (block + 1) elements from one to the next; above their diagonals only blocks of STRIPS_ORDER are
- * written. Needs matrix instructions. */
-scl_status scl_cl_block_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
+/* Whether they solve with a T of order n and these right-hand sides; `right`: B T^-1. Rows of B are
+ * read in pairs, columns one by one. */
+bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b);
 
+/* ---- substitution by the portable kernels (scl_cl_triangular.c) ------------------------------ */
+/* The kernel, and its range: TRIANGULAR_ITEMS right-hand sides a group. */
+scl_cl_kernel scl_cl_substitution(const scl_cl_op *op, size_t rhs, size_t batch, size_t local[2],
+                                  size_t global[2]);
+
+/* ---- inverses (scl_cl_inverses.c) ------------------------------------------------------------ */
 /* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
- * lower or upper t, by doubling and substitution, on any device: their residual X T - I is small
- * row by row. dst has the leading dimension and the places as above, and no offset; of what lies in
- * the other triangle only blocks of order STRIPS_ORDER are written (scl_cl_inverses.c). */
+ * lower or upper t, by substitution, on any device: their residual X T - I is small row by row. dst
+ * has the leading dimension `block`, block * (block + 1) elements from one to the next, and no
+ * offset; of what lies in the other triangle only blocks of order STRIPS_ORDER are written. */
 scl_status scl_cl_diagonal_inverses_in(scl_cl_op *op, bool lower, size_t block, scl_block t,
                                        scl_block dst);
+
+/* The same for a lower t in fewer launches, by products: the residual grows with the condition of
+ * the blocks. dst may have an offset. Needs matrix instructions. */
+scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
 
 /* A solve as scl_cl_trsm_in for few right-hand sides (scl_cl_trsv.c): M x = b, with M = T or T',
  * for the `rhs` right-hand sides of b, whose unknowns lie `step` apart, one side `next` after
@@ -103,13 +111,19 @@ scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v);
 /* scl_cl_identity inside an operation. */
 scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_block dst);
 
-/* dst = src'. */
-scl_status scl_cl_transpose_in(scl_cl_op *op, scl_block src, scl_block dst);
+/* scl_cl_copy inside an operation. */
+scl_status scl_cl_copy_in(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst);
 
 /* scl_cl_trtri inside an operation. The residual X T - I is small row by row. */
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);
 
+/* dst = one triangle of src, zeros in the other, for a batch of square blocks, the last of order
+ * `last`. */
+scl_status scl_cl_triangles_in(scl_cl_op *op, bool lower, scl_block src, scl_block dst,
+                               size_t batch, size_t step_src, size_t step_dst, size_t last);
 /* dst = lower triangle of src, zeros above it. Square blocks. */
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst);
+/* The same for the diagonal blocks of order `block` alone. */
+scl_status scl_cl_lower_blocks_in(scl_cl_op *op, size_t block, scl_block src, scl_block dst);
 
 #endif

@@ -31,28 +31,6 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
 
 /* ---- inverses -----------------------------------------------------------------------------------
  */
-scl_status scl_cl_strips_leaves_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
-  size_t n = t.nrow, batch = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
-  size_t last = n - (batch - 1) * STRIPS_ORDER, order = n < STRIPS_ORDER ? n : STRIPS_ORDER;
-  scl_block packed;
-  SCL_TRY(scl_cl_strips_room(op, batch, &packed));
-  scl_status status = scl_cl_strips_pack_in(op, true, lower, t, packed);
-  if (status == SCL_OK)
-    status = scl_cl_strips_solve_in(op, &(scl_cl_strips){.right = true,
-                                                         .reversed = lower,
-                                                         .n = order,
-                                                         .n_last = last,
-                                                         .rhs = order,
-                                                         .rhs_last = last,
-                                                         .batch = batch,
-                                                         .identity = true,
-                                                         .step_b = STRIPS_ORDER * (dst.ld + 1),
-                                                         .b = dst,
-                                                         .packed = packed});
-  scl_buffer_release(packed.buffer);
-  return status;
-}
-
 /* The solution of X T = I, where only rows that can differ from zero are touched: those from the
  * first known unknown on (lower), or up to the last one (upper). */
 typedef struct {

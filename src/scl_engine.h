@@ -132,6 +132,8 @@ typedef struct scl_engine {
   /* Lower Cholesky factor in place; only the lower triangle is read or written. info (1 x 1)
    * becomes 0, or the order of the failing leading minor; a pivot that is not finite fails. */
   scl_status (*potrf)(scl_context *ctx, scl_block a, scl_block info);
+  /* The same to another matrix: l gets zeros above its diagonal. */
+  scl_status (*potrf_copy)(scl_context *ctx, scl_block a, scl_block l, scl_block info);
   /* B = op(T)^-1 B (SCL_LEFT) or B op(T)^-1 (SCL_RIGHT), in place. T is lower or upper triangular
    * by `view`; its other triangle is not read. The diagonal is taken to hold no zero. */
   scl_status (*trsm)(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
@@ -145,10 +147,11 @@ typedef struct scl_engine {
    * is read). Out: s holds the symmetric S, both halves. In place. */
   scl_status (*potrf_adjoint_leaf)(scl_context *ctx, scl_block l, scl_block s);
   size_t adjoint_leaf; /* largest n of the leaf */
-  /* The same for any order at once, where the engine knows a better way than the recursion over the
-   * leaf; l and s have zeros above their diagonals. NULL, or *taken = false and nothing done,
-   * leaves it to that. */
-  scl_status (*potrf_adjoint)(scl_context *ctx, scl_block l, scl_block s, bool *taken);
+  /* s = S from l, with zeros above its diagonal, and dF/dL (lower triangle is read), for any order
+   * at once, where the engine knows a better way than the recursion over the leaf. NULL, or *taken
+   * = false and nothing done, leaves it to that. */
+  scl_status (*potrf_adjoint)(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s,
+                              bool *taken);
 
   /* ---- batches of small matrices --------------------------------------------------------------
    */

@@ -69,6 +69,7 @@ scl_status scl_host_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_
                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
                          double beta, scl_block c, scl_region region);
 scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info);
+scl_status scl_host_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info);
 scl_status scl_host_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
                          scl_block t, scl_block b);
 scl_status scl_host_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);

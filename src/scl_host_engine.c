@@ -99,6 +99,7 @@ const scl_engine scl_host_engine = {
     .check = scl_host_check,
     .gemm = scl_host_gemm,
     .potrf = scl_host_potrf,
+    .potrf_copy = scl_host_potrf_copy,
     .trsm = scl_host_trsm,
     .trtri = scl_host_trtri,
     .potri = scl_host_potri,

@@ -156,6 +156,11 @@ scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info) {
   return SCL_OK;
 }
 
+scl_status scl_host_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info) {
+  if (a.nrow > 0) SCL_TRY(scl_host_copy(ctx, SCL_COPY_LOWER, a, l));
+  return scl_host_potrf(ctx, l, info);
+}
+
 scl_status scl_host_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
                          scl_block t, scl_block b) {
   (void)ctx;

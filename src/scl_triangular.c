@@ -31,6 +31,14 @@ done:
   return scl_give(status, r, out);
 }
 
+/* The element of a solution that is found last: a zero on the diagonal, by which an unknown before
+ * it was divided, leaves it infinite or NaN. */
+static scl_block last_unknown(scl_tri_form form, const scl_mat *x) {
+  bool left = form.side == SCL_LEFT, backward = (form.upper != form.transpose) == left;
+  size_t last = backward ? 0 : (left ? x->nrow : x->ncol) - 1;
+  return scl_block_part(scl_mat_block(x), left ? last : 0, left ? 0 : last, 1, 1);
+}
+
 scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));
   SCL_TRY(require_fit(form, l, b, "b"));
@@ -38,7 +46,11 @@ scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, 
   scl_mat *r = NULL;
   scl_status status = scl_checks_diagonal(&checks, l, "l");
   if (status == SCL_OK) status = solve(form, l, b, &r);
-  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
+  if (status == SCL_OK && scl_is_empty(r))
+    status = scl_checks_end(&checks, l->ctx, status);
+  else if (status == SCL_OK)
+    status = scl_checks_end_unless_finite(&checks, l->ctx, last_unknown(form, r), status);
+  return scl_give(status, r, out);
 }
 
 scl_status scl_tri_inverse(bool upper, const scl_mat *l, scl_mat **out) {

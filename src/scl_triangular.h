@@ -1,7 +1,7 @@
 /* Triangular solves and inverses.
  *
  * The triangle is named by `upper`; the other one is never read and may hold anything. A zero on
- * the diagonal gives SCL_E_SINGULAR with its place, before any work. Results are new matrices,
+ * the diagonal gives SCL_E_SINGULAR with its place. Results are new matrices,
  * released by the caller. Faults name the arguments l, b, x, x_adj. */
 #ifndef SCL_TRIANGULAR_H
 #define SCL_TRIANGULAR_H

@@ -11,6 +11,6 @@
 #define CHOLESKY_BLOCK 64
 #define CHOLESKY_GPU_LINES 4
 #define CHOLESKY_CPU_LINES 1
-#define CHOLESKY_EXTRA 4
+#define CHOLESKY_EXTRA 3
 
 #endif

@@ -1,5 +1,5 @@
-/* C = alpha op(A) op(B) + beta C on the double-precision matrix instructions of NVIDIA devices
- * (mma.h): the kernels of gemm.cl again, with the same parameters.
+/* C = alpha op(A) op(B) + beta F on the double-precision matrix instructions of NVIDIA devices
+ * (mma.h): the kernels of gemm.cl again, with the same parameters and F, which may be C.
  *
  * Assumptions beyond those of gemm.cl: offsets, leading dimensions and batch steps are even and
  * buffers aligned to 16 bytes. Compiled once for each tile size (gemm_mma_tiny.h and others). Only
@@ -164,12 +164,12 @@ MMA_INLINE void mma_multiply_step(double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
 #define MMA_ELEMENT(deep_b, i, j, r, p, q)                                                         \
   ((deep_b) ? c[i][2 * (j) + (p)][2 * (r) + (q)] : c[i][2 * (j) + (q)][2 * (r) + (p)])
 
-/* Writes a lane's elements of a tile inside C and off its diagonal. C is read in batches before it
+/* Writes a lane's elements of a tile inside C and off its diagonal. F is read in batches before C
  * is written: the compiler cannot know that the addresses differ. */
 MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                  const int row0, const int column0, const double alpha,
-                                 const double beta, __global double *C, const int ldc,
-                                 const int region, const int t) {
+                                 const double beta, __global const double *F, const int ldf,
+                                 __global double *C, const int ldc, const int region, const int t) {
   SCL_UNROLL
   for (int j = 0; j < MMA_COLUMNS16; j++) {
     SCL_UNROLL
@@ -183,8 +183,8 @@ MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_
           v[q][i] = alpha * (double2)(MMA_ELEMENT(deep_b, i, j, 0, p, q),
                                       MMA_ELEMENT(deep_b, i, j, 1, p, q));
           if (beta != 0.0)
-            v[q][i] += beta * *(__global const double2 *)(C + row0 + 16 * i +
-                                                          (long)(column + q) * ldc);
+            v[q][i] += beta * *(__global const double2 *)(F + row0 + 16 * i +
+                                                          (long)(column + q) * ldf);
         }
       }
       SCL_UNROLL
@@ -208,7 +208,8 @@ MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_
 /* The same, element by element, for tiles at the edge of C or on its diagonal. */
 MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                   const int row0, const int column0, const int m, const int n,
-                                  const double alpha, const double beta, __global double *C,
+                                  const double alpha, const double beta,
+                                  __global const double *F, const int ldf, __global double *C,
                                   const int ldc, const int region, const int t) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
@@ -221,7 +222,7 @@ MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA
         if (row < m && column < n && (region == GEMM_ALL || row >= column)) {
           __global double *to = C + row + (long)column * ldc;
           double value = alpha * MMA_ELEMENT(deep_b, i, j, r, p, q);
-          if (beta != 0.0) value = fma(beta, *to, value);
+          if (beta != 0.0) value = fma(beta, F[row + (long)column * ldf], value);
           *to = value;
           if (region == GEMM_MIRRORED) C[column + (long)row * ldc] = value;
         }
@@ -234,8 +235,9 @@ MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA
 MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const int n, const int k,
                          const double alpha, __global const double *A, const int lda,
                          __global const double *B, const int ldb, const double beta,
-                         __global double *C, const int ldc, const int views, const int region,
-                         const int row0, const int column0, __local double *ring) {
+                         __global const double *F, const int ldf, __global double *C,
+                         const int ldc, const int views, const int region, const int row0,
+                         const int column0, __local double *ring) {
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int warp = item >> 5, warps_m = MMA_TILE_M / MMA_WARP_M;
   const int warp_row = warp % warps_m * MMA_WARP_M, warp_column = warp / warps_m * MMA_WARP_N;
@@ -327,9 +329,9 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
   const int inside = row0 + MMA_TILE_M <= m && column0 + MMA_TILE_N <= n &&
                      (region == GEMM_ALL || row0 >= column0 + MMA_TILE_N);
   if (inside)
-    mma_write_inside(deep_b, c, row, column, alpha, beta, C, ldc, region, t);
+    mma_write_inside(deep_b, c, row, column, alpha, beta, F, ldf, C, ldc, region, t);
   else
-    mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, C, ldc, region, t);
+    mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, F, ldf, C, ldc, region, t);
 }
 
 #define MMA_KERNEL(name, deep_a, deep_b)                                                           \
@@ -338,7 +340,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
       const long offset_a, const int lda, __global const double *B, const long offset_b,           \
       const int ldb, const double beta, __global double *C, const long offset_c, const int ldc,    \
       const int views, const int region, const long step_a, const long step_b, const long step_c,  \
-      const int m_last, const int n_last, const int k_last) {                                      \
+      const int m_last, const int n_last, const int k_last, __global const double *F,              \
+      const long offset_f, const int ldf) {                                                        \
     __local double ring[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)));                     \
     const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;                                         \
     const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;                                         \
@@ -353,7 +356,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     if (region != GEMM_ALL && row0 + MMA_TILE_M <= column0) return;                                \
     mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha,                             \
              A + offset_a + which * step_a, lda, B + offset_b + which * step_b, ldb, beta,         \
-             C + offset_c + which * step_c, ldc, views, region, row0, column0, ring);              \
+             F + offset_f + which * step_c, ldf, C + offset_c + which * step_c, ldc, views,        \
+             region, row0, column0, ring);                                                         \
   }
 
 MMA_KERNEL(MMA_NAME(nn), 0, 1)

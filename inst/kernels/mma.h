@@ -5,7 +5,8 @@
  *
  * Lane l, with g = l / 4 and t = l % 4, holds a(g, t) in a0, a(g + 8, t) in a1, b(t, g) in b0, the
  * same 4 further along the sum in a2, a3 and b1, and c(g, 2t), c(g, 2t + 1), c(g + 8, 2t), c(g + 8,
- * 2t + 1) in c[0] to c[3]. */
+ * 2t + 1) in c[0] to c[3]. MMA_MOVE_8 takes c from one array and gives c + a b to another: moving
+ * a block along costs nothing then. */
 
 #ifdef SCL_MMA_8
 
@@ -14,27 +15,28 @@
                : "=d"(to0), "=d"(to1)                                                              \
                : "d"(a), "d"(b), "d"(from0), "d"(from1))
 
-/* to = from + a b; two arrays, as moving a block along costs nothing then. */
 #define MMA_MOVE_4(to, from, a0, a1, b0)                                                           \
   do {                                                                                             \
     MMA_8_8_4(to[0], to[1], from[0], from[1], a0, b0);                                             \
     MMA_8_8_4(to[2], to[3], from[2], from[3], a1, b0);                                             \
   } while (0)
 
-#define MMA_4(c, a0, a1, b0) MMA_MOVE_4(c, c, a0, a1, b0)
-#define MMA_8(c, a0, a1, a2, a3, b0, b1)                                                           \
+#define MMA_MOVE_8(to, from, a0, a1, a2, a3, b0, b1)                                               \
   do {                                                                                             \
-    MMA_4(c, a0, a1, b0);                                                                          \
-    MMA_4(c, a2, a3, b1);                                                                          \
+    MMA_MOVE_4(to, from, a0, a1, b0);                                                              \
+    MMA_MOVE_4(to, to, a2, a3, b1);                                                                \
   } while (0)
+#define MMA_4(c, a0, a1, b0) MMA_MOVE_4(c, c, a0, a1, b0)
+#define MMA_8(c, a0, a1, a2, a3, b0, b1) MMA_MOVE_8(c, c, a0, a1, a2, a3, b0, b1)
 
 #else
 
-#define MMA_MOVE_4(to, from, a0, a1, b0)                                                           \
-  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"                              \
+#define MMA_MOVE_8(to, from, a0, a1, a2, a3, b0, b1)                                               \
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "                                 \
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"               \
                : "=d"(to[0]), "=d"(to[1]), "=d"(to[2]), "=d"(to[3])                                \
-               : "d"(a0), "d"(a1), "d"(b0), "d"(from[0]), "d"(from[1]), "d"(from[2]), "d"(from[3]))
+               : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1), "d"(from[0]),               \
+                 "d"(from[1]), "d"(from[2]), "d"(from[3]))
 #define MMA_4(c, a0, a1, b0)                                                                       \
   asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "                                 \
                "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                               \

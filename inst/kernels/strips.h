@@ -37,31 +37,46 @@ STRIPS_INLINE double lane_value(const double value, const int lane) {
   return as_double((uint2)(low, high));
 }
 
-/* to = from + x B', where B is the 16 rows from `row` on of what starts at `packed`. Two chains. */
-STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
-                             __local const double *packed, const int row, const int g,
-                             const int t) {
-  SCL_UNROLL
-  for (int h = 0; h < 2; h++) {
-    const double2 b0 = *(__local const double2 *)(packed + STRIPS_AT(row + g, 8 * h + 2 * t));
-    const double2 b1 = *(__local const double2 *)(packed + STRIPS_AT(row + 8 + g, 8 * h + 2 * t));
-    if (h == 0) {
-      MMA_MOVE_4(to[0], from[0], x[0][0], x[0][2], b0.x);
-      MMA_MOVE_4(to[1], from[1], x[0][0], x[0][2], b1.x);
-    } else {
-      MMA_MOVE_4(to[0], to[0], x[1][0], x[1][2], b0.x);
-      MMA_MOVE_4(to[1], to[1], x[1][0], x[1][2], b1.x);
-    }
-    MMA_MOVE_4(to[0], to[0], x[h][1], x[h][3], b0.y);
-    MMA_MOVE_4(to[1], to[1], x[h][1], x[h][3], b1.y);
-  }
+/* One product of 16 x 8 results: to = from + a b', where a is half of a strip's block and b the
+ * pair that this lane holds of 8 rows. */
+#define STRIPS_TIMES_8(to, from, a, b)                                                             \
+  MMA_MOVE_8(to, from, (a)[0], (a)[2], (a)[1], (a)[3], (b).x, (b).y)
+
+STRIPS_INLINE double2 packed_pair(__local const double *packed, const int row, const int k) {
+  return *(__local const double2 *)(packed + STRIPS_AT(row, k));
 }
 
-/* solved L' = x for a diagonal block; `column` is its packed column block. */
+/* to = from + x B', where B is the 16 rows from `row` on of what starts at `packed`. Two chains. */
+STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
+                           __local const double *packed, const int row, const int g, const int t) {
+  const double2 b00 = packed_pair(packed, row + g, 2 * t);
+  const double2 b10 = packed_pair(packed, row + 8 + g, 2 * t);
+  const double2 b01 = packed_pair(packed, row + g, 8 + 2 * t);
+  const double2 b11 = packed_pair(packed, row + 8 + g, 8 + 2 * t);
+  STRIPS_TIMES_8(to[0], from[0], x[0], b00);
+  STRIPS_TIMES_8(to[1], from[1], x[0], b10);
+  STRIPS_TIMES_8(to[0], to[0], x[1], b01);
+  STRIPS_TIMES_8(to[1], to[1], x[1], b11);
+}
+
+/* solved L' = x for a diagonal block, of which `column` is the packed column block; x is lost. The
+ * upper right quarters of L and W are zero and left out. The products are in an order in which a
+ * warp waits for few of them. */
 STRIPS_INLINE void solve16(double solved[2][4], double x[2][4], __local const double *column,
                            const int g, const int t) {
-  double zero[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}}, rest[2][4];
-  times16(solved, zero, x, column + STRIPS_INVERSE, 0, g, t);
-  times16(rest, x, solved, column, 0, g, t);
-  times16(solved, solved, rest, column + STRIPS_INVERSE, 0, g, t);
+  __local const double *inverse = column + STRIPS_INVERSE;
+  const double zero[4] = {0.0, 0.0, 0.0, 0.0};
+  const double2 w00 = packed_pair(inverse, g, 2 * t), w10 = packed_pair(inverse, 8 + g, 2 * t);
+  const double2 w11 = packed_pair(inverse, 8 + g, 8 + 2 * t);
+  const double2 l00 = packed_pair(column, g, 2 * t), l10 = packed_pair(column, 8 + g, 2 * t);
+  const double2 l11 = packed_pair(column, 8 + g, 8 + 2 * t);
+  STRIPS_TIMES_8(solved[0], zero, x[0], w00); /* x W' */
+  STRIPS_TIMES_8(solved[1], zero, x[0], w10);
+  STRIPS_TIMES_8(x[0], x[0], solved[0], l00); /* what that leaves: x - solved L' */
+  STRIPS_TIMES_8(solved[1], solved[1], x[1], w11);
+  STRIPS_TIMES_8(x[1], x[1], solved[0], l10);
+  STRIPS_TIMES_8(solved[0], solved[0], x[0], w00); /* the correction */
+  STRIPS_TIMES_8(x[1], x[1], solved[1], l11);
+  STRIPS_TIMES_8(solved[1], solved[1], x[0], w10);
+  STRIPS_TIMES_8(solved[1], solved[1], x[1], w11);
 }

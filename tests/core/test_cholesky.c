@@ -45,16 +45,25 @@ static double *definite(kind what, size_t n, double scale) {
   return a;
 }
 
-/* L from potrf, zeros above the diagonal; the order that info gives. */
+/* L from potrf, zeros above the diagonal; the order that info gives. In place and to a new matrix
+ * the result is the same. */
 static double factor(scl_context *ctx, const double *a, size_t n, double *l) {
-  double order = -1;
+  double order = -1, new_order = -1, *new_l = test_alloc(n * n * sizeof *l);
   memcpy(l, a, n * n * sizeof *l);
   test_set_triangle(l, n, n, true, NAN);
+  memcpy(new_l, l, n * n * sizeof *l);
   test_framed da = test_put(ctx, n, n, l), info = test_put(ctx, 1, 1, NULL);
+  test_framed dl = test_put(ctx, n, n, NULL), new_info = test_put(ctx, 1, 1, NULL);
+  CHECK_OK(ctx->engine->potrf_copy(ctx, da.block, dl.block, new_info.block));
   CHECK_OK(ctx->engine->potrf(ctx, da.block, info.block));
   test_get(da, l);
+  test_get(dl, new_l);
   test_get(info, &order);
+  test_get(new_info, &new_order);
   test_set_triangle(l, n, n, true, 0.0);
+  CHECK(order == new_order);
+  if (order == 0) CHECK(memcmp(l, new_l, n * n * sizeof *l) == 0);
+  free(new_l);
   return order;
 }
 

@@ -141,6 +141,30 @@ static void check_adjoint(scl_context *ctx, scl_tri_form form, size_t n, size_t 
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
+/* A zero anywhere on the diagonal is found, whatever the right-hand sides and what is off it. */
+static void check_zeros(scl_context *ctx, scl_tri_form form, size_t n, size_t sides,
+                        bool diagonal) {
+  const size_t places[] = {0, n / 3, n - 2, n - 1};
+  bool left = form.side == SCL_LEFT;
+  double *t = make_triangle(n, form.upper, diagonal ? 0.0 : NAN),
+         *zeros = test_alloc(n * sides * 8);
+  for (size_t i = 0; i < n * n && diagonal; i++) t[i] = i % (n + 1) == 0 ? 2.0 : 0.0;
+  for (size_t i = 0; i < n * sides; i++) zeros[i] = 0.0;
+  scl_mat *b[] = {mat_random(ctx, left ? n : sides, left ? sides : n, SCL_GENERAL),
+                  mat_make(ctx, zeros, left ? n : sides, left ? sides : n, SCL_GENERAL)};
+  for (size_t k = 0; k < 4; k++) {
+    double *place = t + places[k] * (n + 1), old = *place;
+    *place = k % 2 ? -0.0 : 0.0;
+    scl_mat *l = mat_make(ctx, t, n, n, SCL_GENERAL), *r = NULL;
+    CHECK_STATUS(SCL_E_SINGULAR, scl_tri_solve(form, l, b[k % 2], &r));
+    CHECK(scl_fault_last()->index == (int64_t)places[k] + 1);
+    scl_mat_release(l);
+    *place = old;
+  }
+  free(t), free(zeros);
+  scl_mat_release(b[0]), scl_mat_release(b[1]);
+}
+
 static void check_faults(scl_context *ctx) {
   scl_tri_form form = {SCL_LEFT, false, false};
   size_t n = 40;
@@ -177,6 +201,8 @@ void test_tri_solve(scl_context *ctx) {
         check_solve(ctx, form_of(k), orders[i], sides[j], j % 2 ? NAN : 1e300);
       }
     }
+    check_zeros(ctx, form_of(k), 150, 3, k % 2);
+    check_zeros(ctx, form_of(k), 1100, 1, k < 4);
     check_adjoint(ctx, form_of(k), 9, 4);
     check_adjoint(ctx, form_of(k), 1, 1);
     check_adjoint(ctx, form_of(k), 70, 3);
