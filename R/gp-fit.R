@@ -12,47 +12,88 @@ gp_function <- function(problem, objective = "ml", scale = 1) {
                    objective = objective)
 }
 
-# Gives par (named), converged, message, evaluations, not_pd, at_bound, starts (what came out of
-# each), objective.
+# Gives par (named), converged, message, evaluations, not_pd, at_bound, trials (what each start came
+# to), objective.
 gp_search <- function(problem, space, prior, objective, starts, control, progress) {
   check_duplicates(problem, space)
-  target <- gp_target(problem, space, prior, objective, progress)
-  if (!any(space$free)) {
-    value <- target$value(numeric())
-    if (!is.finite(value)) stop(target$fault())
-    return(search_result(space, target, list(convergence = 0L, message = "all parameters held"),
-                         numeric(), NULL))
-  }
-  best <- tryCatch(search_all(space, target, starts, control), interrupt = function(e) NULL)
-  trials <- best$trials
-  at <- if (is.null(best)) target$best() else best$par
+  if (!any(space$free)) return(search_nothing(problem, space, prior, objective))
+  report <- search_reporter(progress)
+  target <- gp_target(problem, space, prior, objective, report)
+  rough <- rough_target(problem, space, prior, objective, report)
+  if (is.null(rough)) rough <- target
+  best <- tryCatch(search_all(space, target, rough, starts, control), interrupt = function(e) NULL)
+  at <- if (!is.null(best)) best$par else if (is.null(target$best())) rough$best() else
+    target$best()
   if (is.null(at)) {
     statcl_abort("interrupted", "interrupted before the first usable evaluation")
   }
   if (is.null(best)) best <- list(convergence = 1L, message = "interrupted")
-  search_result(space, target, best, at, trials)
+  search_result(space, target, rough, best, at)
 }
 
-search_all <- function(space, target, starts, control) {
+# All parameters are held. The log likelihood comes with everything else, later.
+search_nothing <- function(problem, space, prior, objective) {
+  value <- if (objective == "loo" || !is.null(prior)) {
+    target <- gp_target(problem, space, prior, objective, search_reporter(FALSE))
+    value <- target$screen(numeric())
+    if (!is.finite(value)) stop(target$fault())
+    target$total(value)
+  }
+  list(par = stats::setNames(space$value, space$name), converged = TRUE,
+       message = "all parameters held", gradient = numeric(), objective = value,
+       evaluations = 0L, not_pd = 0L, at_bound = character())
+}
+
+# Of many observations, some do to find out where to search: they are taken in an order that no
+# period of the data can agree with. NULL if there are few, or if they cannot tell the coefficients
+# of the mean.
+rough_target <- function(problem, space, prior, objective, report) {
+  n <- length(problem$y)
+  if (n <= 2 * rough_size) return(NULL)
+  rows <- sort(order((seq_len(n) * 0.6180339887498949) %% 1)[seq_len(rough_size)])
+  trend <- problem$mean
+  if (!is.null(trend$basis)) {
+    trend$basis <- trend$basis[rows, , drop = FALSE]
+    if (qr(trend$basis)$rank < ncol(trend$basis)) return(NULL)
+  }
+  trend$centre <- trend$centre[rows]
+  some <- problem
+  some$mean <- trend
+  some$y <- problem$y[rows]
+  some$x <- problem$x[rows, , drop = FALSE]
+  some$weights <- problem$weights[rows]
+  some$variance <- problem$variance[rows]
+  gp_target(some, space, prior, objective, report)
+}
+
+rough_size <- 1000L
+
+search_all <- function(space, target, rough, starts, control) {
   bounds <- search_bounds(space)
-  points <- search_screen(space, target, starts)
-  run <- function(from, control) {
-    stats::nlminb(from, target$value, target$gradient, lower = bounds$lower, upper = bounds$upper,
-                  control = control)
+  points <- search_screen(space, rough, starts)
+  run <- function(on, from, control, scale = 1) {
+    stats::nlminb(from, on$value, on$gradient, scale = scale, lower = bounds$lower,
+                  upper = bounds$upper, control = control)
   }
   trials <- NULL
   from <- points[1L, ]
   if (nrow(points) > 1L) {
-    trials <- lapply(seq_len(nrow(points)), function(i) run(points[i, ], list(iter.max = 10L)))
+    trials <- lapply(seq_len(nrow(points)), function(i) {
+      run(rough, points[i, ], list(iter.max = 10L))
+    })
     values <- vapply(trials, `[[`, 0, "objective")
+    if (!identical(rough, target)) {
+      values <- vapply(trials, function(trial) target$screen(trial$par), 0)
+      if (all(is.infinite(values))) stop(target$fault())
+    }
     from <- trials[[which.min(values)]]$par
     trials <- values
   }
-  best <- run(from, control)
+  best <- run(target, from, control, curvature_scale(rough, from, bounds))
   # a search that gave up where a step met a matrix that cannot be factored may go on from there
   for (again in 1:2) {
     if (best$convergence == 0L || best$message %in% limit_messages) break
-    next_run <- run(best$par, control)
+    next_run <- run(target, best$par, control, curvature_scale(rough, best$par, bounds))
     if (next_run$objective > best$objective) break
     done <- next_run$objective > best$objective - 1e-10
     best <- next_run
@@ -62,23 +103,42 @@ search_all <- function(space, target, starts, control) {
   best
 }
 
+# The roots of the second derivatives, by differences of gradients: measured in these units, the
+# parameters have curvatures of one size, without which a period (well known from the data) beside a
+# lengthscale (hardly known) takes hundreds of steps.
+curvature_scale <- function(target, at, bounds) {
+  if (length(at) == 1L) return(1)
+  here <- target$gradient(at)
+  curvature <- vapply(seq_along(at), function(i) {
+    h <- if (at[i] + 1e-4 > bounds$upper[i]) -1e-4 else 1e-4
+    moved <- replace(at, i, at[i] + h)
+    if (!is.finite(target$value(moved))) return(NA_real_)
+    abs(target$gradient(moved)[i] - here[i]) / abs(h)
+  }, 0)
+  typical <- stats::median(curvature, na.rm = TRUE)
+  if (!is.finite(typical) || typical <= 0) return(1)
+  curvature[is.na(curvature)] <- typical
+  sqrt(pmin(pmax(curvature, 1e-4 * typical), 1e6 * typical) / typical)
+}
+
 limit_messages <- c("function evaluation limit reached without convergence (9)",
                     "iteration limit reached without convergence (10)")
 
-search_result <- function(space, target, best, at, trials) {
+search_result <- function(space, target, rough, best, at) {
   bounds <- search_bounds(space)
   name <- space$name[space$free]
   at_bound <- pmin(at - bounds$lower, bounds$upper - at) < 1e-6
-  counts <- target$counts()
   gradient <- target$gradient(at)
+  value <- target$value(at)
   # nlminb() also stops, with other messages, where the likelihood is flat to rounding
   flat <- best$message != "interrupted" && all(abs(gradient[!at_bound]) < 1e-6)
+  counts <- target$counts()
+  if (!identical(rough, target)) counts <- Map(`+`, counts, rough$counts())
   list(par = stats::setNames(search_parameters(space, at), space$name),
        converged = best$convergence == 0L || flat, message = best$message,
-       gradient = stats::setNames(-gradient * target$n, name),
-       objective = -target$value(at) * target$n - target$constant,
+       gradient = stats::setNames(-gradient * target$n, name), objective = target$total(value),
        evaluations = counts[["all"]], not_pd = counts[["not_pd"]], at_bound = name[at_bound],
-       trials = if (!is.null(trials)) -trials * target$n - target$constant)
+       trials = if (!is.null(best$trials)) target$total(best$trials))
 }
 
 # The best of many points, as many as there are `starts`; the user's own is always among them. Those
@@ -102,7 +162,7 @@ search_screen <- function(space, target, starts) {
 # What is minimised: minus the objective (with the log priors, if any) by observation, and its
 # gradient, at a point of the search; the last evaluation is kept, as the optimiser asks for both at
 # the same place. The objective of (y - centre) / scale has `constant` more than that of y.
-gp_target <- function(problem, space, prior, objective, progress) {
+gp_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
   f <- gp_function(problem, objective, problem$scale)
   integrated <- objective == "ml" && identical(problem$beta, "integrate")
@@ -110,7 +170,6 @@ gp_target <- function(problem, space, prior, objective, progress) {
     if (integrated) mean_constant(problem$mean, problem$beta) else 0
   state <- list(all = 0L, not_pd = 0L, fault = NULL, best = NULL, best_value = Inf)
   last <- list(at = NULL)
-  report <- search_reporter(progress, n, space)
   evaluate <- function(at, gradient = TRUE) {
     if (identical(at, last$at)) return(last)
     par <- search_parameters(space, at)
@@ -139,7 +198,7 @@ gp_target <- function(problem, space, prior, objective, progress) {
     last <<- found
     found
   }
-  list(n = n, constant = constant,
+  list(n = n, total = function(value) -value * n - constant,
        screen = function(at) evaluate(at, gradient = FALSE)$value,
        value = function(at) evaluate(at)$value,
        gradient = function(at) evaluate(at)$gradient,
@@ -162,7 +221,7 @@ explain_not_pd <- function(fault) {
 }
 
 # A function that shows how a long search goes: at most every second, from the third second on.
-search_reporter <- function(progress, n, space) {
+search_reporter <- function(progress) {
   if (!progress) return(function(count, value) NULL)
   shown <- started <- seconds_now()
   function(count, value) {

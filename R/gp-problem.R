@@ -128,6 +128,7 @@ settle_gp <- function(fit, state = NULL) {
   fit$mean <- switch(trend$kind, number = trend$value, constant = beta)
   fit$coefficients <- c(fit$par, mean_coefficients(trend, beta))
   fit$logLik <- state$value - mean_constant(trend, fit$beta)
+  if (is.null(fit$objective)) fit$objective <- fit$logLik
   fit$residuals <- stats::setNames(gp_noise(fit) * state$weights, rownames(fit$x))
   fit$fitted.values <- fit$y - fit$residuals
   fit

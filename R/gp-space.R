@@ -34,20 +34,18 @@ gp_space <- function(problem, start, fixed, lower, upper) {
     at <- space$name[space$low >= space$high][1L]
     abort_argument("lower", sprintf("the lower bound of '%s' is not below the upper one", at))
   }
-  flat <- flat & space$name %in% space$name[!space$free] & !space$name %in% names(fixed)
-  if (any(flat)) warn_flat(space$name[flat])
-  warn_white(kernel, space)
+  space$flat <- flat & !space$name %in% names(fixed)
   space
 }
 
-warn_flat <- function(names) {
-  warn_gp("constant_column", sprintf(paste(
-    "%s held at 1: what it looks at is constant in the data, which say nothing about it"),
-    paste(sprintf("'%s'", names), collapse = ", ")))
-}
-
-# White noise in the kernel beside the fit's own: only the sum shows in the data.
-warn_white <- function(kernel, space) {
+# What the data cannot tell: parameters of constant columns, which are held; and white noise in the
+# kernel beside the fit's own, of which only the sum shows.
+warn_space <- function(space, kernel) {
+  if (any(space$flat)) {
+    warn_gp("constant_column", sprintf(paste(
+      "%s held at 1: what it looks at is constant in the data, which say nothing about it"),
+      paste(sprintf("'%s'", space$name[space$flat]), collapse = ", ")))
+  }
   types <- vapply(kernel$terms, `[[`, "", "type")
   if (!"white" %in% types || any(kernel$program == -1L)) return(invisible())
   last <- nrow(space)

@@ -241,6 +241,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   progress <- check_flag(progress, "progress")
   space <- gp_space(problem, start, fixed, lower, upper)
   if (any(space$free)) check_gp_information(problem)
+  warn_space(space, kernel)
   clear_gp_states(length(problem$y))
   with_prior <- if (method %in% c("map", "mcmc")) gp_prior_of(prior, problem, space)
   found <- gp_search(problem, space, with_prior, if (method == "loo") "loo" else "ml", starts,

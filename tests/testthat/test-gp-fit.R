@@ -259,11 +259,33 @@ test_that("held parameters, bounds and interpolation", {
 
 test_that("steps that are not positive definite are survived and counted", {
   x <- seq(0, 1, length.out = 40)
-  fit <- on_host(cl_gp(x, sin(3 * x), kernel = k_exp_quad(), fixed = c(noise = 1e-9), starts = 1,
-                       start = c(lengthscale = 0.02)))
+  expect_warning(fit <- on_host(cl_gp(x, sin(3 * x), kernel = k_exp_quad(), starts = 1,
+                                      fixed = c(noise = 1e-9), start = c(lengthscale = 0.02))),
+                 class = "statcl_warning_convergence")
   expect_gt(fit$not_pd, 0)
   expect_true(is.finite(fit$logLik))
-  expect_output(print(summary(fit)), "not positive definite")
+  expect_warning(expect_output(print(summary(fit)), "not positive definite"), "no standard errors")
+})
+
+test_that("with many observations some of them say where to search", {
+  set.seed(2)
+  x <- sort(runif(2100))
+  y <- sin(20 * x) + rnorm(2100, sd = 0.3)
+  on_host({
+    fit <- cl_gp(x, y, kernel = k_exp_quad(), starts = 2, fixed = c(sd = 0.7, noise = 0.3))
+    expect_true(fit$converged)
+    expect_lt(abs(fit$gradient), 1e-2)
+    expect_equal(coef(fit)[["lengthscale"]], 0.07, tolerance = 0.3)
+    # a column of the mean that those do not have
+    rare <- replace(numeric(2100), c(1, 2100), 1)
+    rough <- function(h) {
+      problem <- new_gp_problem(x, y, k_exp_quad(), ~rare, "profile", NULL, NULL, h)
+      rough_target(problem, gp_space(problem, NULL, NULL, NULL, NULL), NULL, "ml",
+                   search_reporter(FALSE))
+    }
+    expect_null(rough(cbind(1, rare = rare)))
+    expect_identical(rough(cbind(1, rare = x))$n, 1000L)
+  })
 })
 
 test_that("an interrupted fit keeps the best so far", {

@@ -74,7 +74,7 @@ test_that("one observation, and observations that do not vary", {
     expect_match(conditionMessage(fault), "exactly")
     # constant, but not the mean that it is to have
     expect_true(is.finite(cl_gp(1:5, rep(2, 5), mean = 0, starts = 1)$logLik))
-    expect_s3_class(cl_gp(1:2, c(1, 3), starts = 1), "cl_gp")
+    expect_s3_class(cl_gp(1:2, c(1, 3), mean = 0, starts = 1), "cl_gp")
   })
 })
 
@@ -133,12 +133,12 @@ test_that("a fit refuses what it cannot use", {
 })
 
 test_that("a long search shows how it goes", {
-  report <- search_reporter(TRUE, 10, NULL)
+  report <- search_reporter(TRUE)
   assign("started", environment(report)$started - 10, environment(report))
   assign("shown", environment(report)$shown - 10, environment(report))
   expect_message(report(5L, -3.5), "5 evaluations")
   expect_silent(report(6L, -3.5))
-  expect_silent(search_reporter(FALSE, 10, NULL)(5L, 1))
+  expect_silent(search_reporter(FALSE)(5L, 1))
 })
 
 gp_states$list <- list()

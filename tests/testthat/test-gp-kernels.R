@@ -1,0 +1,62 @@
+# Fits with kernels of all kinds, and sums and products of them.
+
+test_that("each kind of kernel is fitted, to a maximum of its own likelihood", {
+  x <- seq(0, 6, length.out = 40)
+  set.seed(8)
+  y <- sin(2 * pi * x) + 0.3 * x + rnorm(40, sd = 0.1)
+  kernels <- list(k_exponential(), k_rational_quadratic(), k_periodic(period = 1.1) + k_linear(),
+                  k_exp_quad() * k_periodic() + k_constant(), k_linear(center = 2) + k_matern32())
+  for (kernel in kernels) {
+    fit <- on_host(suppressWarnings(cl_gp(x, y, kernel = kernel, starts = 3)))
+    want <- plain_gp(y, as.matrix(x), fit$kernel, fit$noise, "estimate")
+    label <- paste(format(kernel), collapse = " ")
+    expect_equal(fit$logLik, want$value, tolerance = 1e-8, label = label)
+    inner <- setdiff(names(fit$gradient), fit$at_bound)
+    expect_lt(max(abs(fit$gradient[inner])), 0.05, label = label)
+    each_engine({
+      at <- c(1.23, 7)
+      got <- predict(fit, at, se.fit = TRUE)
+      plain <- want$predict(as.matrix(at))
+      expect_close(unname(got$fit), unname(plain$mean), 1e-7)
+      expect_close(unname(got$se.fit), sqrt(diag(plain$covariance)), 1e-6)
+    })
+  }
+})
+
+test_that("a period is found from a guess that is near", {
+  x <- seq(0, 6, length.out = 60)
+  y <- sin(2 * pi * x / 1.3) + cos(4 * pi * x / 1.3) / 2
+  fit <- on_host(cl_gp(x, y, kernel = k_periodic(period = 1), fixed = c(noise = 0.01)))
+  expect_equal(coef(fit)[["period"]] / 1.3, 1, tolerance = 1e-2)
+})
+
+test_that("of a product one scale is held, and white noise beside noise is told", {
+  x <- seq(0, 3, length.out = 25)
+  y <- sin(2 * x)
+  on_host({
+    fit <- cl_gp(x, y, kernel = k_exp_quad() * k_matern52(), starts = 1, fixed = c(noise = 0.1))
+    expect_identical(fit$fixed, c("sd2", "noise"))
+    expect_identical(coef(fit)[["sd2"]], 1)
+    expect_warning(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1),
+                   class = "statcl_warning_white")
+    expect_silent(cl_gp(x, y + sin(40 * x), kernel = k_exp_quad() + k_white(), starts = 1,
+                        fixed = c(noise = 0)))
+  })
+})
+
+test_that("the fit with a linear kernel is Bayesian regression", {
+  d <- mtcars
+  x <- scale(as.matrix(d[c("wt", "hp")]))
+  on_host({
+    fit <- cl_gp(x, d$mpg, kernel = k_linear(sd = c(1, 1)), mean = "estimate", starts = 2)
+    prior <- coef(fit)[c("sd.1", "sd.2")]
+    # ridge regression with these penalties
+    a <- crossprod(x) + diag(fit$noise^2 / prior^2)
+    slope <- solve(a, crossprod(x, d$mpg - fit$mean))
+    expect_close(unname(predict(fit, x)), as.vector(fit$mean + x %*% slope), 1e-7)
+    expect_close(unname(predict(fit, x[1:3, ], gradient = TRUE)$gradient),
+                 matrix(slope, 3, 2, byrow = TRUE), 1e-7)
+  })
+})
+
+gp_states$list <- list()
