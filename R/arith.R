@@ -27,6 +27,7 @@
 #' different devices.
 #' @seealso [clMatrix-reductions] for sums, means and the like; [cl_ifelse()]; [cl_map()].
 #' @name clMatrix-arith
+#' @usage \S4method{+}{clMatrix,clMatrix}(e1, e2)
 #' @eval operator_aliases()
 #' @rawNamespace exportMethods("+", "-", "*", "/", "^", "%%", "%/%", "==", "!=", "<", ">", "<=",
 #'   ">=", "&", "|", "!")
@@ -126,13 +127,9 @@ binary <- function(op, e1, e2, arguments = c("e1", "e2")) {
 }
 
 # A method for each operator and not for the group: finding it takes a third of the time. What is
-# usual, matrices of one shape and numbers, is done by the entry; it gives NULL for all else.
+# usual, matrices of one shape and numbers, is done by the entry; for all else it calls binary().
 operator_method <- function(op) {
-  force(op)
-  function(e1, e2) {
-    result <- .Call(r_lazy_binary, op, e1, e2)
-    if (is.null(result)) binary(op, e1, e2) else result
-  }
+  eval(substitute(function(e1, e2) .Call(r_lazy_binary, op, e1, e2), list(op = op)))
 }
 
 operator_signatures <- list(c("clMatrix", "clMatrix"), c("clMatrix", "ANY"), c("ANY", "clMatrix"))
@@ -150,7 +147,7 @@ operator_aliases <- function() {
   paste0("@aliases ", names, "-method")
 }
 
-setMethod("-", signature("clMatrix", "missing"), function(e1, e2) unary("neg", e1))
+setMethod("-", signature("clMatrix", "missing"), function(e1, e2) .Call(r_lazy_unary, "neg", e1))
 
 setMethod("+", signature("clMatrix", "missing"), function(e1, e2) e1)
 
@@ -175,8 +172,7 @@ setMethod("Math", "clMatrix", function(x) {
 
 # The usual ones by themselves, as the operators.
 function_method <- function(op) {
-  force(op)
-  function(x) .Call(r_lazy_unary, op, x)
+  eval(substitute(function(x) .Call(r_lazy_unary, op, x), list(op = op)))
 }
 
 for (name in setdiff(device_functions, "trunc")) {

@@ -10,6 +10,25 @@ element <- function(matrix) {
   x
 }
 
+#' Elements
+#'
+#' What functions given to [cl_map()] and [cl_reduce()] are called with: it stands for one element of
+#' a matrix. Operations on it are listed there.
+#'
+#' @name clElement
+#' @aliases clElement-class
+#' @eval element_aliases()
+#' @keywords internal
+NULL
+
+element_aliases <- function() {
+  methods <- c("!", "Math", "Summary", "[", "[[", "is.finite", "is.infinite", "is.na", "is.nan",
+               "length", "log", "round", "show", "trunc", "+,clElement,missing",
+               "-,clElement,missing")
+  two <- grepl(",", methods, fixed = TRUE)
+  paste0("@aliases ", methods, ifelse(two, "", ",clElement"), "-method")
+}
+
 is_element <- function(x) isS4(x) && inherits(x, "clElement")
 
 # Whether x is a number as a traced function may use it.

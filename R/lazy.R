@@ -43,7 +43,7 @@
 #' both$slope
 cl_eval <- function(...) {
   matrices <- list(...)
-  force_all(check_matrices(matrices))
+  if (!.Call(r_lazy_eval, matrices)) check_matrices(matrices)
   invisible(matrices)
 }
 
@@ -83,6 +83,7 @@ check_matrices <- function(matrices) {
 #'
 #' All are lazy ([lazy]). With base R arguments alone they are base R's functions.
 #'
+#' @aliases pmin pmax
 #' @param test,yes,no,... clMatrix objects, base R matrices, vectors, numbers; as operands of `+`.
 #' @param na.rm whether missing values are left out where there is another one.
 #' @return A `clMatrix`, or a base R value if all arguments are base R.

@@ -2,7 +2,7 @@
  * themselves and give them: taking these apart and making them in R costs several times what a node
  * does.
  *
- * Operands are a clMatrix or a base R number; for what else R allows they give NULL, and R/arith.R
+ * Operands are a clMatrix or a base R number; for what else R allows they call R/arith.R, which
  * takes the longer way over r_expr.c. */
 #include "r_entries.h"
 #include "r_glue.h"
@@ -31,7 +31,7 @@ static const char *const reduction_names[SCL_REDUCE_COUNT] = {
 /* R keeps each string once: the same name has the same address. */
 static SEXP op_string[SCL_OP_COUNT];
 static SEXP view_string[4];
-static SEXP handle_symbol, dim_symbol, names_symbol, view_symbol;
+static SEXP binary_symbol, handle_symbol, dim_symbol, names_symbol, view_symbol;
 
 void r_lazy_init(void) {
   for (int i = 0; i < SCL_OP_COUNT; i++) {
@@ -43,6 +43,7 @@ void r_lazy_init(void) {
     R_PreserveObject(view_string[i]);
     MARK_NOT_MUTABLE(view_string[i]);
   }
+  binary_symbol = Rf_install("binary");
   handle_symbol = Rf_install("handle");
   dim_symbol = Rf_install("Dim");
   names_symbol = Rf_install("Dimnames");
@@ -135,6 +136,18 @@ static scl_status term_of(const operand *x, const char *argument, scl_term *out)
   return x->object == NULL ? SCL_OK : r_handle_peek(x->handle, argument, &out->matrix);
 }
 
+/* binary() of R/arith.R. Operands may be anything, calls too: these are not to be evaluated. */
+static SEXP binary_in_r(SEXP op, SEXP e1, SEXP e2) {
+  SEXP a = PROTECT(Rf_lang2(R_QuoteSymbol, e1));
+  SEXP b = PROTECT(Rf_lang2(R_QuoteSymbol, e2));
+  SEXP call = PROTECT(Rf_lang4(binary_symbol, op, a, b));
+  SEXP package = PROTECT(Rf_mkString("statcl"));
+  SEXP space = PROTECT(R_FindNamespace(package));
+  SEXP result = Rf_eval(call, space);
+  UNPROTECT(5);
+  return result;
+}
+
 /* ---- entries -------------------------------------------------------------------------------- */
 SEXP r_lazy_unary(SEXP op, SEXP x) {
   operand in = {0};
@@ -156,9 +169,8 @@ done:
 
 SEXP r_lazy_binary(SEXP op, SEXP e1, SEXP e2) {
   operand a = {0}, b = {0};
-  if (!read_operand(e1, &a) || !read_operand(e2, &b)) return R_NilValue;
-  SEXP like = shape_of(&a, &b);
-  if (like == NULL) return R_NilValue;
+  SEXP like = read_operand(e1, &a) && read_operand(e2, &b) ? shape_of(&a, &b) : NULL;
+  if (like == NULL) return binary_in_r(op, e1, e2);
   SEXP handle, result = PROTECT(result_like(like, &handle));
   scl_status status;
   scl_mat *out = NULL;
@@ -206,4 +218,22 @@ done:
   for (int i = 0; i < count; i++) scl_mat_release(out[i]);
   UNPROTECT(1);
   return r_return(status, result);
+}
+
+/* Computes the matrices of a list, in as few kernels as possible; FALSE, and nothing done, if one
+ * of it is no clMatrix. */
+SEXP r_lazy_eval(SEXP list) {
+  enum { FEW = 16 };
+  const size_t count = (size_t)XLENGTH(list);
+  scl_mat *few[FEW], **x = count <= FEW ? few : (scl_mat **)R_alloc(count, sizeof(scl_mat *));
+  scl_status status = SCL_OK;
+  for (size_t k = 0; k < count; k++) {
+    operand in = {0};
+    if (!read_operand(VECTOR_ELT(list, (R_xlen_t)k), &in) || in.object == NULL) {
+      return Rf_ScalarLogical(FALSE);
+    }
+    if (status == SCL_OK) status = r_handle_peek(in.handle, "...", &x[k]);
+  }
+  if (status == SCL_OK) status = scl_expr_eval(count, x);
+  return r_return(status, Rf_ScalarLogical(TRUE));
 }
