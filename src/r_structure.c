@@ -22,13 +22,14 @@ SEXP r_matrix_shape(SEXP x) {
   return r_return(status, result);
 }
 
-/* The clMatrix of a handle: a copy of `prototype` with shape and view of the matrix behind it.
- * `dimnames` may be NULL. In C, since four assignments of slots in R cost more than a short kernel.
+/* The clMatrix of a handle: a copy of `prototype` with shape and view of the matrix behind it,
+ * which stays pending. `dimnames` may be NULL. In C, since four assignments of slots in R cost more
+ * than a short kernel.
  */
 SEXP r_matrix_wrap(SEXP handle, SEXP dimnames, SEXP prototype) {
   SEXP dim = PROTECT(Rf_allocVector(INTSXP, 2));
   scl_mat *m;
-  scl_status status = r_handle_get(handle, "x", &m);
+  scl_status status = r_handle_peek(handle, "x", &m);
   SEXP x = PROTECT(Rf_shallow_duplicate(prototype));
   if (status == SCL_OK) {
     INTEGER(dim)[0] = (int)scl_mat_nrow(m);
