@@ -14,7 +14,7 @@
 #' | `k_matern32()` | sd^2 (1 + sqrt(3) r) exp(-sqrt(3) r) | once differentiable |
 #' | `k_exponential()` | sd^2 exp(-r) | continuous, rough |
 #' | `k_rational_quadratic()` | sd^2 (1 + r^2 / (2 alpha))^(-alpha) | a mixture of lengthscales |
-#' | `k_periodic()` | sd^2 exp(-2 sum_c (sin(pi d_c / period) / lengthscale_c)^2), d = x - x' | repeat |
+#' | `k_periodic()` | sd^2 exp(-2 sum_c (sin(pi d_c / period) / lengthscale_c)^2), d = x - x' | again |
 #' | `k_linear()` | sum_c sd_c^2 (x_c - center_c) (x'_c - center_c) | straight lines |
 #' | `k_constant()` | sd^2 | an unknown level |
 #' | `k_white()` | sd^2 for an observation with itself, else 0 | noise |

@@ -191,13 +191,14 @@ scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel) {
   return scl_gp_early_info(gp, 0);
 }
 
-/* dst = L^-1 src, or its transpose; see scl_gp_solve(). */
-static scl_status divide(scl_gp *gp, scl_trans trans, scl_block inverse, scl_block src,
-                         scl_block dst) {
+/* dst = L^-1 src, or its transpose. Products with a transposed factor read it best. */
+static scl_status divide(scl_gp *gp, scl_trans trans, bool inverted, scl_block src, scl_block dst) {
   const scl_engine *engine = gp->ctx->engine;
-  if (inverse.buffer != NULL) {
-    return engine->gemm(gp->ctx, 1.0, trans, inverse, SCL_LOWER, SCL_NO_TRANS, src, SCL_GENERAL,
-                        0.0, dst, SCL_ALL);
+  if (inverted) {
+    bool turned = trans == SCL_NO_TRANS;
+    return engine->gemm(gp->ctx, 1.0, SCL_TRANS, turned ? gp->c : gp->second,
+                        turned ? SCL_UPPER : SCL_LOWER, SCL_NO_TRANS, src, SCL_GENERAL, 0.0, dst,
+                        SCL_ALL);
   }
   SCL_TRY(engine->copy(gp->ctx, SCL_COPY, src, dst));
   return engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, trans, gp->c, dst);
@@ -227,20 +228,24 @@ static scl_status solve_trend(scl_gp *gp) {
                         scl_gp_scalar(gp, AT_TREND_LOG_DET));
 }
 
-scl_status scl_gp_solve(scl_gp *gp, scl_block inverse) {
+scl_status scl_gp_solve(scl_gp *gp, bool inverted) {
   const scl_engine *engine = gp->ctx->engine;
   scl_block none = {0}, diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
   scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
   SCL_TRY(engine->diagonal(gp->ctx, gp->c, diagonal));
   SCL_TRY(
       engine->reduce(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, none, scl_gp_scalar(gp, AT_LOG_DET)));
-  SCL_TRY(divide(gp, SCL_NO_TRANS, inverse, scl_mat_block(gp->right), gp->solved));
+  if (inverted) {
+    SCL_TRY(engine->trtri(gp->ctx, SCL_LOWER, gp->c, gp->second));
+    SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, gp->second, gp->c));
+  }
+  SCL_TRY(divide(gp, SCL_NO_TRANS, inverted, scl_mat_block(gp->right), gp->solved));
   if (gp->q > 0) SCL_TRY(solve_trend(gp));
   return engine->reduce(gp->ctx, SCL_REDUCE_DOT, z, z, scl_gp_scalar(gp, AT_SQUARE));
 }
 
-scl_status scl_gp_solve_weights(scl_gp *gp, scl_block inverse) {
-  return divide(gp, SCL_TRANS, inverse, gp->solved, gp->weights);
+scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted) {
+  return divide(gp, SCL_TRANS, inverted, gp->solved, gp->weights);
 }
 
 scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results) {
@@ -267,29 +272,24 @@ double scl_gp_marginal(const scl_gp *gp, scl_gp_trend trend, const double *resul
 
 /* ---- objectives ----------------------------------------------------------------------------- */
 
-/* What an evaluation works on, and its matrices in turn. */
+/* What an evaluation works on. */
 typedef struct {
   scl_gp *gp;
   const scl_covariance *kernel;
   scl_gp_objective objective;
   scl_gp_trend trend;
   bool gradient;
-  scl_block inverse; /* L^-1, later C^-1 (lower half), then P */
-  scl_block spare;
+  scl_block inverse, spare; /* C^-1 (lower half), then P; the other matrix */
 } evaluation;
 
-/* inverse = lower half of C^-1. On a device L^-1 is there already; it is turned, since products
- * with a transposed factor on the left are slower. */
+/* inverse = lower half of C^-1: from L^-1 and its transpose on a device. */
 static scl_status invert(evaluation *v) {
   scl_gp *gp = v->gp;
   const scl_engine *engine = gp->ctx->engine;
-  if (scl_context_is_host(gp->ctx)) {
-    v->inverse = gp->c;
-    v->spare = gp->second;
-    return engine->potri(gp->ctx, gp->c, gp->c);
-  }
-  v->spare = gp->c;
-  SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, v->inverse, v->spare));
+  bool host = scl_context_is_host(gp->ctx);
+  v->inverse = host ? gp->c : gp->second;
+  v->spare = host ? gp->second : gp->c;
+  if (host) return engine->potri(gp->ctx, gp->c, gp->c);
   return engine->gemm(gp->ctx, 1.0, SCL_NO_TRANS, v->spare, SCL_UPPER, SCL_TRANS, v->spare,
                       SCL_UPPER, 0.0, v->inverse, SCL_LOWER_HALF);
 }
@@ -381,15 +381,12 @@ done:
 
 static scl_status run(evaluation *v) {
   scl_gp *gp = v->gp;
-  bool loo = v->objective == SCL_GP_LEAVE_ONE_OUT;
+  bool loo = v->objective == SCL_GP_LEAVE_ONE_OUT, needs_inverse = v->gradient || loo;
+  bool inverted = needs_inverse && !scl_context_is_host(gp->ctx);
   SCL_TRY(scl_gp_factor(gp, v->kernel));
-  if ((v->gradient || loo) && !scl_context_is_host(gp->ctx)) {
-    v->inverse = gp->second;
-    SCL_TRY(gp->ctx->engine->trtri(gp->ctx, SCL_LOWER, gp->c, v->inverse));
-  }
-  SCL_TRY(scl_gp_solve(gp, v->inverse));
-  if (!v->gradient && !loo) return SCL_OK;
-  SCL_TRY(scl_gp_solve_weights(gp, v->inverse));
+  SCL_TRY(scl_gp_solve(gp, inverted));
+  if (!needs_inverse) return SCL_OK;
+  SCL_TRY(scl_gp_solve_weights(gp, inverted));
   return loo ? leave_one_out(v) : differentiate_marginal(v);
 }
 

@@ -67,10 +67,11 @@ struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *k
 scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel);
 /* The host reads the order of a failing minor at once: its work is done already. */
 scl_status scl_gp_early_info(scl_gp *gp, size_t offset);
-/* solved, the trend and the likelihood's parts, from the factor or, where `inverse` has a buffer,
- * from L^-1. */
-scl_status scl_gp_solve(scl_gp *gp, scl_block inverse);
-scl_status scl_gp_solve_weights(scl_gp *gp, scl_block inverse);
+/* solved, the trend and the likelihood's parts, from the factor. `inverted`: gp->second becomes
+ * L^-1 and gp->c its transpose, both with zeros in the other triangle, and products with these take
+ * the place of solves. */
+scl_status scl_gp_solve(scl_gp *gp, bool inverted);
+scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted);
 /* Waits; count >= scl_gp_gradient_at(). `offset` is added to the order of a failing minor. */
 scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results);
 double scl_gp_marginal(const scl_gp *gp, scl_gp_trend trend, const double *results);

@@ -38,12 +38,11 @@ static scl_status invert_trend(const double *m, size_t q, double *a_inverse) {
 static scl_status finish_condition(scl_gp *gp, scl_gp_trend trend, size_t offset, double *value,
                                    double *b, double *a_inverse, double *weights) {
   size_t count = scl_gp_gradient_at(gp), q = gp->q, small = q * (q + gp->outputs);
-  scl_block none = {0};
   scl_status status;
   double *results = malloc(count * sizeof *results);
   if (results == NULL) return scl_fail_memory(count * sizeof *results, 0, "results");
-  SCL_GO(scl_gp_solve(gp, none));
-  SCL_GO(scl_gp_solve_weights(gp, none));
+  SCL_GO(scl_gp_solve(gp, false));
+  SCL_GO(scl_gp_solve_weights(gp, false));
   SCL_GO(scl_gp_read(gp, offset, count, results));
   if (gp->trend == NULL) gp->trend = malloc((small + 1) * sizeof *gp->trend);
   if (gp->trend == NULL) {

@@ -104,13 +104,24 @@ COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const in
       }
     }
     left--;
+    switch (type) { /* outside of the loops, which are the same for all work-items */
+#define COVARIANCE_ENTRY(ID, name, metric)                                                         \
+  case SCL_COVARIANCE_##ID:                                                                        \
+    SCL_UNROLL                                                                                     \
+    for (int q = 0; q < COVARIANCE_ITEMS; q++) {                                                   \
+      s[q] = variance * covariance_##name(s[q], TERM_EXTRA(plan, t)).value;                        \
+    }                                                                                              \
+    break;
+      COVARIANCE_TYPES(COVARIANCE_ENTRY)
+#undef COVARIANCE_ENTRY
+    default: break;
+    }
     SCL_UNROLL
     for (int q = 0; q < COVARIANCE_ITEMS; q++) {
 #if COVARIANCE_BASIC
-      v[q] += variance * covariance_basic(type, s[q]).value;
+      v[q] += s[q];
 #else
-      const double value = variance * covariance_any(type, s[q], extra).value;
-      product[q] = fresh ? value : product[q] * value;
+      product[q] = fresh ? s[q] : product[q] * s[q];
       if (left == 0) v[q] += product[q];
 #endif
     }

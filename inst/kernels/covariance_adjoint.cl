@@ -81,12 +81,20 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
 
   double s[ADJOINT_PART], sum = 0.0, bend = 0.0;
   adjoint_sums(p, t, s);
-  SCL_UNROLL
-  for (int q = 0; q < ADJOINT_PART; q++) {
-    const covariance_point f = TERM_POINT(type, s[q], extra);
-    sum += weight[q] * f.value;
-    bend += weight[q] * f.bend;
-    s[q] = weight[q] * f.slope;
+  switch (type) { /* outside of the loops, which are the same for all work-items */
+#define COVARIANCE_ENTRY(ID, name, metric)                                                         \
+  case SCL_COVARIANCE_##ID:                                                                        \
+    SCL_UNROLL                                                                                     \
+    for (int q = 0; q < ADJOINT_PART; q++) {                                                       \
+      const covariance_point f = covariance_##name(s[q], extra);                                   \
+      sum += weight[q] * f.value;                                                                  \
+      bend += weight[q] * f.bend;                                                                  \
+      s[q] = weight[q] * f.slope;                                                                  \
+    }                                                                                              \
+    break;
+    COVARIANCE_TYPES(COVARIANCE_ENTRY)
+#undef COVARIANCE_ENTRY
+  default: break;
   }
   if (wants_sd) own[at_sd * ADJOINT_STRIDE] += 2.0 * variance * sum;
 
@@ -116,9 +124,28 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
   if (wants_extra) own[at_extra * ADJOINT_STRIDE] += variance * bend;
 }
 
+/* weight[] += outer u v' */
+SCL_INLINE void adjoint_outer(__global const double *u, __global const double *v,
+                              const adjoint_points *p, const double outer, double *weight) {
+  double at_u[ADJOINT_PART_I], at_v[ADJOINT_PART_J];
+  SCL_UNROLL
+  for (int q = 0; q < ADJOINT_PART_I; q++) {
+    at_u[q] = outer * u[min(p->i0 + q * ADJOINT_LANES_I, p->m - 1)];
+  }
+  SCL_UNROLL
+  for (int q = 0; q < ADJOINT_PART_J; q++) {
+    at_v[q] = v[min(p->j0 + q * ADJOINT_LANES_J, p->n - 1)];
+  }
+  SCL_UNROLL
+  for (int q = 0; q < ADJOINT_PART; q++) {
+    weight[q] += at_u[q % ADJOINT_PART_I] * at_v[q / ADJOINT_PART_I];
+  }
+}
+
 /* Sums of derivatives. There are 2 terms + entries + 1 of them (scl_covariance.h); this launch does
  * `count` of them from `first` on. Weights are inner w + outer u v' (`rank` columns; of a symmetric
- * matrix outer (u v' + v u') / 2, if `two`, else u is v); inner or rank may be 0. Groups take the
+ * matrix outer (u v' + v u') / 2, if `two`, else u is v); rank may be 0, and for inner = 0 w is any
+ * matrix of the shape or, with w_ld = 0, one column. Groups take the
  * tiles group, group + groups, ...; each work-item keeps its sums in its own places of local memory
  * (count * ADJOINT_STRIDE), and the group's go to partial (count x groups). `symmetric`: lower
  * triangle of tiles, what is off the diagonal counts twice; noise2 (times the first column of
@@ -163,24 +190,30 @@ COVARIANCE_NAME(adjoint)(
     p.i0 = ti * ADJOINT_TILE + a;
     p.j0 = tj * ADJOINT_TILE + b;
 
+    /* All loads without a guard, from the last row or column beyond the edge: guarded ones would
+     * wait for each other. */
     double weight[ADJOINT_PART], trace = 0.0;
+    SCL_UNROLL
+    for (int q = 0; q < ADJOINT_PART; q++) {
+      const int i = min(p.i0 + q % ADJOINT_PART_I * ADJOINT_LANES_I, m - 1);
+      const int j = min(p.j0 + q / ADJOINT_PART_I * ADJOINT_LANES_J, n - 1);
+      weight[q] = w[w_offset + i + (long)j * w_ld];
+    }
+    SCL_UNROLL
+    for (int q = 0; q < ADJOINT_PART; q++) weight[q] = inner == 0.0 ? 0.0 : inner * weight[q];
+    for (int r = 0; r < rank; r++) {
+      adjoint_outer(u + (long)r * u_ld, v + (long)r * v_ld, &p, two ? 0.5 * outer : outer, weight);
+      if (two) adjoint_outer(v + (long)r * v_ld, u + (long)r * u_ld, &p, 0.5 * outer, weight);
+    }
     SCL_UNROLL
     for (int q = 0; q < ADJOINT_PART; q++) {
       const int i = p.i0 + q % ADJOINT_PART_I * ADJOINT_LANES_I;
       const int j = p.j0 + q / ADJOINT_PART_I * ADJOINT_LANES_J;
-      double value = 0.0;
-      if (i < m && j < n && (!symmetric || i >= j)) {
-        if (inner != 0.0) value = inner * w[w_offset + i + (long)j * w_ld];
-        for (int r = 0; r < rank; r++) {
-          const double uv = u[i + (long)r * u_ld] * v[j + (long)r * v_ld];
-          value += outer * (two ? 0.5 * (uv + v[i + (long)r * v_ld] * u[j + (long)r * u_ld]) : uv);
-        }
-        if (symmetric && i == j) {
-          trace += spread_ld == 0 ? value : value * spread[spread_offset + i];
-        }
-        if (symmetric && i > j) value *= 2.0;
+      if (i >= m || j >= n || (symmetric && i < j)) weight[q] = 0.0;
+      if (symmetric && i == j) {
+        trace += spread_ld == 0 ? weight[q] : weight[q] * spread[spread_offset + min(i, m - 1)];
       }
-      weight[q] = value;
+      if (symmetric && i > j) weight[q] *= 2.0;
     }
     if (first + count == 2 * terms + entries + 1) {
       own[(count - 1) * ADJOINT_STRIDE] += 2.0 * noise2 * trace;

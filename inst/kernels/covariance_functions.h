@@ -126,17 +126,7 @@ SCL_INLINE covariance_point covariance_white(const double s, const double extra)
   return covariance_result(1.0 - s, 0.0, 0.0);
 }
 
-/* The function of this type; of a basic one. */
-SCL_INLINE covariance_point covariance_basic(const int type, const double s) {
-  switch (type) {
-#define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \
-  case SCL_COVARIANCE_##ID: return covariance_##name(s, 1.0);
-    SCL_COVARIANCE_BASIC(SCL_COVARIANCE_ENTRY)
-#undef SCL_COVARIANCE_ENTRY
-  default: return covariance_result(0.0, 0.0, 0.0);
-  }
-}
-
+/* The function of this type. */
 SCL_INLINE covariance_point covariance_any(const int type, const double s, const double extra) {
   switch (type) {
 #define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \

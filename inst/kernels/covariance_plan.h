@@ -19,11 +19,11 @@
 
 #if COVARIANCE_BASIC
 #define COVARIANCE_NAME(name) covariance_basic_##name
-#define TERM_POINT(type, s, extra) covariance_basic(type, s)
+#define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_BASIC(ENTRY)
 #define TERM_METRIC(type) SCL_COVARIANCE_SQUARES
 #else
 #define COVARIANCE_NAME(name) covariance_##name
-#define TERM_POINT(type, s, extra) covariance_any(type, s, extra)
+#define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_TABLE(ENTRY)
 #define TERM_METRIC(type) covariance_metric(type)
 #endif
 
