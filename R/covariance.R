@@ -41,6 +41,9 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   kernel <- check_kernel(kernel)
   a <- covariance_input(x1, "x1")
   b <- if (is.null(x2)) NULL else covariance_input(x2, "x2", a$p)
+  if (has_user(kernel)) {
+    return(user_covariance(kernel, user_points(x1), if (!is.null(x2)) user_points(x2)))
+  }
   layout <- kernel_layout(kernel, a$p, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", max(a$n, b$n))
   values <- layout_values(layout, kernel_values(kernel), 0)
@@ -57,6 +60,10 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   check_flag(inputs, "inputs")
   a <- covariance_input(x1, "x1")
   b <- if (is.null(x2)) NULL else covariance_input(x2, "x2", a$p)
+  if (has_user(kernel)) {
+    if (inputs) abort_argument("inputs", "a kernel with k_user() has no derivatives by the points")
+    return(user_adjoint(kernel, k_adj, user_points(x1), if (!is.null(x2)) user_points(x2)))
+  }
   layout <- kernel_layout(kernel, a$p, a$columns)
   parameters <- coef(kernel)
   where <- where_for("covariance", max(a$n, b$n))
@@ -79,6 +86,7 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
 
 # Prior variances k(x, x) at the rows of a base matrix, without white terms.
 kernel_variance <- function(kernel, x) {
+  if (has_user(kernel)) return(user_variance(kernel, x))
   layout <- kernel_layout(kernel, ncol(x), colnames(x))
   .Call(r_covariance_variances, x, layout$c, layout_values(layout, kernel_values(kernel), 0))
 }

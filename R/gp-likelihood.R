@@ -79,7 +79,8 @@ cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights =
   data <- gp_observations(y, x, kernel)
   trend <- gp_trend(mean, beta, data$x, ncol(data$y))
   spread <- gp_spread(weights, variance, nrow(data$x))
-  make_gp_likelihood(data, kernel, trend, spread, objective, on_device)
+  make <- if (has_user(kernel)) make_user_likelihood else make_gp_likelihood
+  make(data, kernel, trend, spread, objective, on_device)
 }
 
 # Checked: y and x as base matrices.
@@ -95,7 +96,7 @@ gp_observations <- function(y, x, kernel) {
                                 if (vector) "values" else "rows", nrow(x)))
   }
   if (length(y) == 0L) abort_argument("y", "'y' is empty")
-  kernel_layout(kernel, ncol(x), colnames(x))
+  if (!has_user(kernel)) kernel_layout(kernel, ncol(x), colnames(x))
   list(y = y, x = x, vector = vector, names = named)
 }
 
@@ -169,7 +170,7 @@ gp_largest <- function(where = where_resident()) {
 }
 
 # The parameters in the order of `names`, without names.
-check_gp_parameters <- function(par, names) {
+check_gp_parameters <- function(par, names, positive = TRUE) {
   given <- names(par)
   if (!is.numeric(par) || length(par) != length(names) ||
         (!is.null(given) && (!all(names %in% given)))) {
@@ -179,7 +180,8 @@ check_gp_parameters <- function(par, names) {
   if (!is.null(given) && !identical(given, names)) par <- par[names]
   par <- as.double(par)
   last <- length(par)
-  wrong <- which(!is.finite(par) | par < 0 | (par == 0 & seq_along(par) < last))
+  wrong <- which(!is.finite(par) | (c(rep_len(positive, last - 1L), TRUE) & par < 0) |
+                   (par == 0 & c(rep_len(positive, last - 1L), FALSE)))
   if (length(wrong) > 0L) {
     abort_argument("par", sprintf("'%s' must be %s and finite, not %g", names[wrong[1L]],
                                   if (wrong[1L] == last) "not negative" else "positive",
@@ -199,7 +201,9 @@ print.cl_gp_likelihood <- function(x, ...) {
   cat("kernel: ")
   print(e$kernel)
   info <- .Call(r_gp_info, e$handle)
-  if (is.null(info)) {
+  if (has_user(e$kernel)) {
+    cat("engine: ", if (e$resident) "device" else "host", ", by R arithmetic\n", sep = "")
+  } else if (is.null(info)) {
     cat("not on a device now; the next evaluation copies the data\n")
   } else {
     cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),

@@ -6,6 +6,10 @@
 # and the like are vectors for one column of y, else matrices with a column for each.
 gp_condition <- function(f, par) {
   e <- environment(f)
+  if (has_user(e$kernel)) {
+    par <- check_gp_parameters(par, e$names, kernel_positive(e$kernel))
+    return(new_user_state(e$data, e$kernel, e$trend, e$spread, par, e$resident))
+  }
   par <- check_gp_parameters(par, e$names)
   new_gp_state(e$data, e$kernel, e$trend, e$spread, par, e$on_device)
 }

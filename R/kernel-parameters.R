@@ -1,7 +1,7 @@
 # The parameters of kernels: their names and values, what they mean, and how they reach C.
 
-# What a leaf may have, in the order of coef().
-leaf_roles <- c("sd", "lengthscale", "alpha", "period")
+# What a leaf may have, in the order of coef(); `par`: that of k_user(), with names of its own.
+leaf_roles <- c("sd", "lengthscale", "alpha", "period", "par")
 
 #' @rdname kernels
 #' @export
@@ -12,6 +12,7 @@ coef.cl_kernel <- function(object, ...) {
     unlist(lapply(leaf_roles, function(role) {
       v <- terms[[i]][[role]]
       if (is.null(v)) return(NULL)
+      if (role == "par") return(stats::setNames(v, paste0(names(v), number)))
       stats::setNames(v, paste0(role, number, if (length(v) > 1L) paste0(".", seq_along(v))))
     }))
   })
@@ -21,8 +22,21 @@ coef.cl_kernel <- function(object, ...) {
 # coef() without names, which take longer to make than a covariance matrix.
 kernel_values <- function(kernel) {
   unlist(lapply(kernel$terms, function(term) {
-    c(term$sd, term$lengthscale, term$alpha, term$period)
+    c(term$sd, term$lengthscale, term$alpha, term$period, term$par)
+  }), use.names = FALSE)
+}
+
+# Which of them must be positive, in the same order.
+kernel_positive <- function(kernel) {
+  unlist(lapply(kernel$terms, function(term) {
+    if (term$type == "user") return(unname(term$positive))
+    rep(TRUE, length(unlist(term[leaf_roles])))
   }))
+}
+
+has_user <- function(kernel) {
+  for (term in kernel$terms) if (term$type == "user") return(TRUE)
+  FALSE
 }
 
 #' @rdname kernels
@@ -35,7 +49,9 @@ update.cl_kernel <- function(object, ...) {
     abort_argument("...", paste("parameters of this kernel are",
                                 paste(names(old), collapse = ", ")))
   }
-  old[names(new)] <- check_positive(new, "...", many = TRUE)
+  if (!is.numeric(new) || !all(is.finite(new))) abort_argument("...", "parameters must be finite")
+  old[names(new)] <- as.double(new)
+  check_positive(c(1, old[kernel_positive(object)]), "...", many = TRUE)
   with_parameters(object, old)
 }
 
@@ -46,7 +62,7 @@ with_parameters <- function(kernel, values) {
     for (role in leaf_roles) {
       count <- length(kernel$terms[[i]][[role]])
       if (count == 0L) next
-      kernel$terms[[i]][[role]] <- unname(values[at + seq_len(count)])
+      kernel$terms[[i]][[role]][] <- unname(values[at + seq_len(count)])
       at <- at + count
     }
   }
@@ -61,7 +77,7 @@ kernel_parameters <- function(kernel, p, column_names = NULL) {
   scales <- kernel_scales(kernel)
   rows <- lapply(seq_along(kernel$terms), function(i) {
     term <- kernel$terms[[i]]
-    used <- if (term$type %in% plain_types) integer() else
+    used <- if (term$type %in% c(plain_types, "user")) integer() else
       find_columns(term$columns, p, column_names)
     do.call(rbind, lapply(leaf_roles, function(role) {
       count <- length(term[[role]])
@@ -69,8 +85,9 @@ kernel_parameters <- function(kernel, p, column_names = NULL) {
       each <- length(used) == count &&
         (role %in% c("lengthscale", "period") || (role == "sd" && term$type == "linear"))
       first <- seq_len(count) == 1L
-      data.frame(term = i, type = term$type, role = role,
-                 column = if (each) used else rep(NA_integer_, count), positive = TRUE,
+      data.frame(term = i, type = term$type, role = if (role == "par") "user" else role,
+                 column = if (each) used else rep(NA_integer_, count),
+                 positive = if (role == "par") unname(term$positive) else TRUE,
                  redundant = role == "sd" & scales$redundant[i] & first,
                  degree = if (role == "sd" && scales$unit[i]) 2 else 0)
     }))

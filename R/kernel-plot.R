@@ -20,6 +20,7 @@
 #' plot(k_exp_quad(sd = 2, lengthscale = 10) + k_periodic(sd = 0.5, period = 5))
 plot.cl_kernel <- function(x, column = NULL, to = NULL, xlab = NULL, ylab = "covariance",
                            col = "#0072B2", lwd = 2, las = 1, ...) {
+  if (has_user(x)) abort_argument("x", "kernels with k_user() cannot be drawn")
   reach <- vapply(x$terms, leaf_reach, 0, column = column)
   if (all(is.infinite(reach))) {
     abort_argument("column", "no term of the kernel looks at this column")

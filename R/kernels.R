@@ -14,7 +14,7 @@
 #' | `k_matern32()` | sd^2 (1 + sqrt(3) r) exp(-sqrt(3) r) | once differentiable |
 #' | `k_exponential()` | sd^2 exp(-r) | continuous, rough |
 #' | `k_rational_quadratic()` | sd^2 (1 + r^2 / (2 alpha))^(-alpha) | a mixture of lengthscales |
-#' | `k_periodic()` | sd^2 exp(-2 sum_c (sin(pi d_c / period) / lengthscale_c)^2), d = x - x' | again |
+#' | `k_periodic()` | sd^2 exp(-2 sum_c sin(pi (x_c - x'_c) / period)^2 / lengthscale_c^2) | waves |
 #' | `k_linear()` | sum_c sd_c^2 (x_c - center_c) (x'_c - center_c) | straight lines |
 #' | `k_constant()` | sd^2 | an unknown level |
 #' | `k_white()` | sd^2 for an observation with itself, else 0 | noise |
@@ -48,7 +48,7 @@
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press. <https://gaussianprocess.org/gpml/>
-#' @seealso [cl_cov()], [cl_gp()], [plot.cl_kernel()]
+#' @seealso [k_user()] for functions of your own, [cl_cov()], [cl_gp()], [plot.cl_kernel()]
 #' @name kernels
 #' @examples
 #' k <- k_exp_quad(sd = 2, lengthscale = 10) + k_periodic(period = 1) * k_matern32(lengthscale = 5)
@@ -223,6 +223,10 @@ format_leaf <- function(leaf, digits) {
   show <- function(v) {
     text <- if (is.character(v)) encodeString(v, quote = "\"") else format_each(v, digits)
     if (length(v) > 1L) sprintf("c(%s)", paste(text, collapse = ", ")) else text
+  }
+  if (leaf$type == "user") {
+    return(sprintf("k_user(f, c(%s))", paste(names(leaf$par), "=", format_each(leaf$par, digits),
+                                             collapse = ", ")))
   }
   if (identical(leaf$center, 0)) leaf$center <- NULL
   fields <- leaf[intersect(c("sd", "lengthscale", "alpha", "period", "columns", "center"),

@@ -35,7 +35,8 @@
   ENTRY(PERIODIC, periodic, SINES)                                                                 \
   ENTRY(LINEAR, linear, PRODUCTS)                                                                  \
   ENTRY(CONSTANT, constant, SQUARES)                                                               \
-  ENTRY(WHITE, white, SQUARES)
+  ENTRY(WHITE, white, SQUARES)                                                                     \
+  ENTRY(SQUARED_DISTANCE, squared_distance, SQUARES)
 #define SCL_COVARIANCE_TABLE(ENTRY) SCL_COVARIANCE_BASIC(ENTRY) SCL_COVARIANCE_OTHER(ENTRY)
 
 typedef enum {
@@ -124,6 +125,12 @@ SCL_INLINE covariance_point covariance_constant(const double s, const double ext
 SCL_INLINE covariance_point covariance_white(const double s, const double extra) {
   (void)extra;
   return covariance_result(1.0 - s, 0.0, 0.0);
+}
+
+/* s itself, of the squares; no covariance, for functions of distance that users write */
+SCL_INLINE covariance_point covariance_squared_distance(const double s, const double extra) {
+  (void)extra;
+  return covariance_result(s, -2.0, 0.0);
 }
 
 /* The function of this type. */

@@ -1,0 +1,117 @@
+# Kernels written in R: the same as the built-in one of the same formula, everywhere.
+squared <- function(x1, x2, par) {
+  par[["sd"]]^2 * exp(-0.5 * cl_distance(x1, x2, par[["l"]], squared = TRUE))
+}
+slopes <- function(x1, x2, par) {
+  d2 <- cl_distance(x1, x2, par[["l"]], squared = TRUE)
+  k <- par[["sd"]]^2 * exp(-0.5 * d2)
+  list(l = k * d2 / par[["l"]], sd = 2 / par[["sd"]] * k)
+}
+
+own_data <- function(n = 25) {
+  set.seed(n)
+  x <- matrix(runif(n * 2), n, dimnames = list(NULL, c("a", "b")))
+  list(x = x, y = cbind(sin(5 * x[, 1]) + rnorm(n, sd = 0.1), x[, 2]), w = runif(n, 0.5, 2))
+}
+
+own <- k_user(squared, c(sd = 1.2, l = 0.5)) * (k_linear(0.7) + k_constant(0.5)) + k_white(0.2)
+same <- k_exp_quad(1.2, 0.5) * (k_linear(0.7) + k_constant(0.5)) + k_white(0.2)
+
+test_that("distances are those of dist()", {
+  x <- own_data()$x
+  each_engine({
+    expect_close(cl_distance(x), unname(as.matrix(dist(x))), 1e-14)
+    expect_close(cl_distance(x, x[1:3, ], c(2, 0.5), squared = TRUE),
+                 unname(as.matrix(dist(sweep(x, 2, c(2, 0.5), "/")))[, 1:3])^2, 1e-14)
+  })
+})
+
+test_that("covariances and their adjoint", {
+  d <- own_data()
+  w <- crossprod(matrix(rnorm(25^2), 25))
+  each_engine({
+    expect_close(cl_cov(d$x, kernel = own), cl_cov(d$x, kernel = same), 1e-14)
+    expect_close(as.matrix(cl_cov(as_cl(d$x), d$x[1:4, ], own)),
+                 cl_cov(d$x, d$x[1:4, ], same), 1e-14)
+    expect_equal(unname(cl_cov_adjoint(w, d$x, kernel = own)),
+                 unname(cl_cov_adjoint(w, d$x, kernel = same)), tolerance = 1e-9)
+    with_slopes <- own
+    with_slopes$terms[[1]]$derivative <- slopes
+    expect_equal(unname(cl_cov_adjoint(w, d$x, kernel = with_slopes)),
+                 unname(cl_cov_adjoint(w, d$x, kernel = same)), tolerance = 1e-12)
+    expect_equal(kernel_variance(own, d$x), kernel_variance(same, d$x), tolerance = 1e-13)
+  })
+})
+
+test_that("likelihoods and predictions", {
+  d <- own_data()
+  par <- c(coef(own), noise = 0.2)
+  at <- matrix(runif(10), 5)
+  each_engine(for (objective in c("ml", "loo")) {
+    for (how in list(list(0.3, "profile"), list("linear", "profile"), list("linear", "integrate"))) {
+      make <- function(kernel) {
+        cl_gp_likelihood(d$y, d$x, kernel, how[[1]], how[[2]], d$w, objective = objective)
+      }
+      f <- make(own)
+      g <- make(same)
+      expect_equal(as.numeric(f(par)), as.numeric(g(unname(par))), tolerance = 1e-11)
+      expect_named(attr(f(par), "gradient"), names(par))
+      expect_equal(unname(attr(f(par), "gradient")), unname(attr(g(unname(par)), "gradient")),
+                   tolerance = 1e-8)
+      expect_equal(attr(f(par), "beta"), attr(g(unname(par)), "beta"), tolerance = 1e-9)
+      expect_null(attr(f(par, gradient = FALSE), "gradient"))
+    }
+    s <- gp_condition(f, par)
+    want <- gp_condition(g, unname(par))
+    for (what in c("mean", "variance", "covariance")) {
+      expect_equal(s$predict(at, what), want$predict(at, what), tolerance = 1e-8)
+    }
+    expect_equal(s$loo(), want$loo(), tolerance = 1e-8)
+    expect_equal(s$mean_gradient(at, 2), unname(want$mean_gradient(at, 2)), tolerance = 1e-6)
+    expect_equal(s$beta_cov, want$beta_cov, tolerance = 1e-8)
+    more <- gp_condition(cl_gp_likelihood(d$y[1:20, ], d$x[1:20, ], own), par)
+    more <- more$extend(d$y[21:25, ], d$x[21:25, ])
+    expect_equal(more$weights, gp_condition(cl_gp_likelihood(d$y, d$x, same), unname(par))$weights,
+                 tolerance = 1e-8)
+    expect_output(print(f), "by R arithmetic")
+  })
+})
+
+test_that("a state on a device survives a file", {
+  d <- own_data()
+  each_engine({
+    s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, own), c(coef(own), noise = 0.2))
+    file <- tempfile()
+    saveRDS(s, file)
+    expect_equal(readRDS(file)$predict(d$x[1:2, ])$mean, s$predict(d$x[1:2, ])$mean,
+                 tolerance = 1e-12)
+  })
+})
+
+test_that("parameters have their own names and signs", {
+  free <- k_user(function(x1, x2, par) par[["a"]] + 0 * cl_distance(x1, x2), c(a = -1, b = 2),
+                 positive = c(FALSE, TRUE)) + k_exp_quad()
+  expect_identical(coef(free), c(a1 = -1, b1 = 2, sd2 = 1, lengthscale2 = 1))
+  expect_identical(coef(update(free, a1 = -3))[["a1"]], -3)
+  expect_fault(update(free, b1 = -3), "argument")
+  expect_identical(kernel_parameters(free, 1)$positive, c(FALSE, TRUE, TRUE, TRUE))
+  expect_identical(kernel_parameters(free, 1)$role, c("user", "user", "sd", "lengthscale"))
+  expect_output(print(free), "k_user(f, c(a = -1, b = 2))", fixed = TRUE)
+  f <- on_host(cl_gp_likelihood(1:3, 1:3, free))
+  expect_fault(f(c(-1, -1, 1, 1, 0.1)), "argument", argument = "par")
+})
+
+test_that("bad functions are refused", {
+  d <- own_data()
+  expect_fault(k_user(1, c(a = 1)), "argument", argument = "f")
+  for (bad in list(1, c(a = NA), c(a = 1, a = 2), "a", c(a = -1))) {
+    expect_fault(k_user(squared, bad), "argument", argument = "par")
+  }
+  expect_fault(k_user(squared, c(a = 1), derivative = 1), "argument", argument = "derivative")
+  expect_fault(k_user(squared, c(a = 1), positive = NA), "argument", argument = "positive")
+  wrong <- k_user(function(x1, x2, par) 1, c(a = 1))
+  each_engine(expect_fault(cl_cov(d$x, kernel = wrong), "argument", argument = "kernel"))
+  expect_fault(cl_cov_adjoint(diag(25), d$x, kernel = own, inputs = TRUE), "argument",
+               argument = "inputs")
+  expect_fault(plot(own), "argument", argument = "x")
+})
