@@ -48,9 +48,10 @@ test_that("likelihoods and predictions", {
   par <- c(coef(own), noise = 0.2)
   at <- matrix(runif(10), 5)
   each_engine(for (objective in c("ml", "loo")) {
-    for (how in list(list(0.3, "profile"), list("linear", "profile"), list("linear", "integrate"))) {
+    for (how in list(c(NA, "profile"), c("linear", "profile"), c("linear", "integrate"))) {
       make <- function(kernel) {
-        cl_gp_likelihood(d$y, d$x, kernel, how[[1]], how[[2]], d$w, objective = objective)
+        mean <- if (is.na(how[1])) 0.3 else how[1]
+        cl_gp_likelihood(d$y, d$x, kernel, mean, how[2], d$w, objective = objective)
       }
       f <- make(own)
       g <- make(same)
