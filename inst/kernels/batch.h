@@ -2,7 +2,8 @@
  *   batch, n, k, flags        matrices; their order; right-hand sides; the flags below
  *   inputs and output         pointer, offset and the distance from one matrix to the next (0: one
  *                             matrix serves all)
- *   statuses, any             a byte for each matrix (scl_batch.h); set to 1 by whoever is not fine
+ *   statuses, any             a byte for each matrix (scl_batch.h), written if BATCH_STATUSES; set
+ *                             to 1 by whoever is not fine
  * and leave NaN where the status is not 0. */
 #ifndef BATCH_H
 #define BATCH_H
@@ -15,6 +16,7 @@
 #define BATCH_MEAN 32  /* there are means */
 #define BATCH_DET 64   /* of the solver: determinants instead of solutions */
 #define BATCH_MVN 128  /* of the triangular solver: log densities instead of solutions */
+#define BATCH_STATUSES 256
 
 #define BATCH_NONFINITE 255
 #define BATCH_SINGULAR_BELOW 0x1p-1022 /* a pivot whose reciprocal could overflow */

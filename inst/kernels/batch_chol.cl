@@ -17,10 +17,7 @@ SCL_INLINE int factor(double *a) {
   return status;
 }
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k, const int flags,
-             __global const double *in, const long in0, const int step_in, __global double *out,
-             const long out0, const int step_out, __global double *statuses, __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   __local double s[BATCH_LOCAL];
   SMALL_PLACE
   double a[NN];

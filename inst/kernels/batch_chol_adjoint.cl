@@ -20,12 +20,7 @@ SCL_INLINE void reverse(const double *a, double *s) {
 #undef S
 }
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
-             __global const double *in, const long in0, const int step_in,
-             __global const double *adj, const long adj0, const int step_adj,
-             __global double *out, const long out0, const int step_out, __global double *statuses,
-             __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
   __local double s[BATCH_LOCAL];
 #if BOTH_LOCAL
   __local double factors[BATCH_LOCAL];

@@ -4,11 +4,7 @@
  * multiplies the result's trailing part with it (parts of the sums by the work-items of a row), and
  * closes column and row k: three barriers. */
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __global const double *in,
-             const long in0, const int step_in, __global const double *adj, const long adj0,
-             const int step_adj, __global double *out, const long out0, const int step_out,
-             __global double *statuses, __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
   __local double factor[BATCH_MATRICES][BATCH_N], half_of[BATCH_MATRICES][BATCH_N];
   __local double parts[BATCH_MATRICES][Q][BATCH_N], sums[BATCH_MATRICES][P];
   TILE_PLACE

@@ -3,13 +3,12 @@
  * pivots when written. Register tiles above the diagonal are never touched, and what else lies
  * above it holds numbers without meaning that reach nothing below. */
 
-/* Whether the register tile of pairs (r, c) has elements on or below the diagonal. */
+/* Whether the pairs of registers (r, c) have elements on or below the diagonal, and whether all of
+ * them lie below it. */
 #define REACHES(r, c) ((r) / 2 * 2 * P + 2 * P - 1 >= (c) / 2 * 2 * Q)
+#define BELOW(r, c) ((r) / 2 * 2 * P > (c) / 2 * 2 * Q + 2 * Q - 1)
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
-             __global const double *in, const long in0, const int step_in, __global double *out,
-             const long out0, const int step_out, __global double *statuses, __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   __local double columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double scales[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   TILE_PLACE
@@ -17,15 +16,7 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
   int status = 0;
   in += in0 + matrix * step_in;
   const bool pairs_in = TILE_PAIRS(in0, step_in), pairs_out = TILE_PAIRS(out0, step_out);
-  EACH_COLUMN(c) {
-    EACH_ROW_PAIR(r) {
-      int i = ROW(r), j = COLUMN(c);
-      bool reaches = REACHES(r, c) && i + 1 >= j;
-      double2 v = tile_load(in, i, j, n, live && reaches, pairs_in);
-      t[r][c] = i >= j ? v.x : 0.0;
-      t[r + 1][c] = i + 1 >= j ? v.y : 0.0;
-    }
-  }
+  TILE_LOAD(in, COLUMN, pairs_in, REACHES)
   EACH_COLUMN_PAIR(b) {
     const int a = ROW_PAIR(b);
     for (int q = 0; q < Q && PAIR(b, q) < n; q++) {
@@ -39,11 +30,16 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
         }
       }
       barrier(CLK_LOCAL_MEM_FENCE);
-      const double d = column[k], i0 = 1.0 / d, g = column[k + 1] * i0;
-      const double d1 = fma(-column[k + 1], g, next[k + 1]), i1 = 1.0 / d1;
+#ifdef DIVIDE
+      const double d = column[k], i0 = 1.0 / d, g = column[k + 1] * i0, r0 = rsqrt(d);
+      const double d1 = fma(-column[k + 1], g, next[k + 1]), i1 = 1.0 / d1, r1 = rsqrt(d1);
+#else
+      const double d = column[k], r0 = rsqrt(d), i0 = r0 * r0, g = column[k + 1] * i0;
+      const double d1 = fma(-column[k + 1], g, next[k + 1]), r1 = rsqrt(d1), i1 = r1 * r1;
+#endif
       if (status == 0) status = !(fabs(d) < INFINITY) ? BATCH_NONFINITE : d > 0.0 ? 0 : k + 1;
       if (status == 0) status = !(fabs(d1) < INFINITY) ? BATCH_NONFINITE : d1 > 0.0 ? 0 : k + 2;
-      if (lane == 0) pair_put(scales[mine], k, rsqrt(d), rsqrt(d1));
+      if (lane == 0) pair_put(scales[mine], k, r0, r1);
       double x[TILE_ROWS], y[TILE_ROWS]; /* the two columns, the second without the first */
       EACH_ROW_PAIR(r) {
         if (r < a) continue;
@@ -74,23 +70,32 @@ BATCH_KERNEL(const int batch, const int n, const int k_, const int flags,
   barrier(CLK_LOCAL_MEM_FENCE);
   if (!live) return;
   out += out0 + matrix * step_out;
+  if (status != 0) {
+    EACH_ROW(r) {
+      EACH_COLUMN(c) t[r][c] = NAN;
+    }
+  }
+  const bool upper = (flags & BATCH_UPPER) != 0, whole = pairs_out && n == BATCH_N;
+  const double above = status == 0 ? 0.0 : NAN;
   EACH_COLUMN_PAIR(c) {
     const int j = COLUMN(c);
-    double2 scale = (double2)(j < n ? scales[mine][j] : 0.0, j + 1 < n ? scales[mine][j + 1] : 0.0);
-    if (status != 0) scale = (double2)(NAN, NAN);
+    double2 scale = pair_get(scales[mine], j);
+    if (status != 0) scale = (double2)(1.0, 1.0);
     EACH_ROW_PAIR(r) {
       const int i = ROW(r);
-      double above = status == 0 ? 0.0 : NAN;
-      double v00 = REACHES(r, c) && i >= j ? t[r][c] * scale.x : above;
-      double v10 = REACHES(r, c) && i + 1 >= j ? t[r + 1][c] * scale.x : above;
-      double v01 = REACHES(r, c) && i >= j + 1 ? t[r][c + 1] * scale.y : above;
-      double v11 = REACHES(r, c) && i >= j ? t[r + 1][c + 1] * scale.y : above;
-      if (flags & BATCH_UPPER) {
-        tile_store(out, j, i, n, pairs_out, v00, v01);
-        tile_store(out, j, i + 1, n, pairs_out, v10, v11);
+      const bool here = REACHES(r, c) && (BELOW(r, c) || i >= j);
+      const bool last = REACHES(r, c) && (BELOW(r, c) || i > j);
+      const double v00 = here ? t[r][c] * scale.x : above, v10 = here ? t[r + 1][c] * scale.x : above;
+      const double v01 = last ? t[r][c + 1] * scale.y : above;
+      const double v11 = here ? t[r + 1][c + 1] * scale.y : above;
+      const double w0 = upper ? v01 : v10, w1 = upper ? v10 : v01;
+      if (whole) {
+        __global double *to = out + (upper ? j + i * BATCH_N : i + j * BATCH_N);
+        STORE_PAIR(to, __global, v00, w0);
+        STORE_PAIR(to + BATCH_N, __global, w1, v11);
       } else {
-        tile_store(out, i, j, n, pairs_out, v00, v10);
-        tile_store(out, i, j + 1, n, pairs_out, v01, v11);
+        tile_store(out, upper ? j : i, upper ? i : j, n, pairs_out, v00, w0);
+        tile_store(out, upper ? j : i, (upper ? i : j) + 1, n, pairs_out, w1, v11);
       }
     }
   }

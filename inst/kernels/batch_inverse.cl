@@ -29,28 +29,17 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
   int status = 0, row[BATCH_N];
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) origin[k] = k;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    int p = k;
-    double big = fabs(AT(k, k));
-    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      double v = fabs(AT(i, k));
-      bool larger = !(v <= big); /* a NaN wins, and is found below */
-      big = larger ? v : big;
-      p = larger ? i : p;
-    }
-    if (status == 0) status = pivot_status(big, k);
-    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      bool swap = p == i;
-      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
-        double u = AT(k, j), v = AT(i, j);
-        AT(k, j) = swap ? v : u;
-        AT(i, j) = swap ? u : v;
-      }
+    double size;
+    const int p = pivot_row(a, k, &size);
+    if (status == 0) status = pivot_status(size, k);
+    swap_rows(a, k, p);
 #if BATCH_N > 3
+    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
       int u = origin[k], v = origin[i];
-      origin[k] = swap ? v : u;
-      origin[i] = swap ? u : v;
-#endif
+      origin[k] = p == i ? v : u;
+      origin[i] = p == i ? u : v;
     }
+#endif
     row[k] = p;
     double d = 1.0 / AT(k, k);
     AT(k, k) = 1.0;
@@ -77,10 +66,7 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
   return status;
 }
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k, const int flags,
-             __global const double *in, const long in0, const int step_in, __global double *out,
-             const long out0, const int step_out, __global double *statuses, __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   __local double s[BATCH_LOCAL];
   SMALL_PLACE
   double a[NN];

@@ -1,79 +1,107 @@
 /* Inverses, order 9 to 128: Gauss-Jordan elimination in place with row pivoting. Rows stay where
  * they are: row p, chosen at step k, becomes row k when the result is written, and column k becomes
- * column p. A step publishes column k and then the pivot row in local memory: two barriers. */
+ * column p. A step publishes column k and then the pivot row in local memory: two barriers.
+ *
+ * The columns of a work-item lie side by side (BLOCKED). Each step turns them by one register, so
+ * that the column of the step is in register 0 and all steps are one body of code. Pivot rows are
+ * divided by their pivots when they are written: until then they are subtracted like other rows. */
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int k_, const int flags, __global const double *in,
-             const long in0, const int step_in, __global double *out, const long out0,
-             const int step_out, __global double *statuses, __global int *any) {
+/* Numbers of the result that go through local memory at once: Q columns, a little apart. */
+#define STAGE_ROWS (BATCH_N + 2 * P)
+#define STAGE_PAIRS (Q * BATCH_N / 2)
+
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   __local double columns[2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double rows[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
-  __local ulong keys[BATCH_MATRICES][P];
+  __local double stages[BATCH_MATRICES][Q * STAGE_ROWS] __attribute__((aligned(16)));
+  __local double pivots[BATCH_MATRICES][BATCH_N];
+  __local uint keys[BATCH_MATRICES][P] __attribute__((aligned(16)));
   __local int chosen[BATCH_MATRICES][BATCH_N], step_of[BATCH_MATRICES][BATCH_N];
   TILE_PLACE
   double t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
   in += in0 + matrix * step_in;
-  TILE_LOAD(in, SINGLE, TILE_PAIRS(in0, step_in))
+  TILE_LOAD(in, BLOCKED, TILE_PAIRS(in0, step_in), ALL)
   EACH_ROW(r) used |= ROW(r) < n ? 0u : 1u << r;
-  EACH_COLUMN(b) { /* register column of column k */
-    for (int q = 0; q < Q && b * Q + q < n; q++) {
-      const int k = b * Q + q;
-      __local double *column = columns[k & 1][mine], *row = rows[mine];
-      if (tj == q) {
-        ulong best = 0;
-        EACH_ROW_PAIR(r) {
-          pair_put(column, ROW(r), t[r][b], t[r + 1][b]);
-          best = max(best, used >> r & 1 ? 0UL : tile_key(t[r][b], ROW(r)));
-          best = max(best, used >> (r + 1) & 1 ? 0UL : tile_key(t[r + 1][b], ROW(r + 1)));
-        }
-        keys[mine][ti] = best;
-      }
-      barrier(CLK_LOCAL_MEM_FENCE);
-      const int p = tile_pivot(keys[mine]);
-      const double pivot = column[p], d = 1.0 / pivot;
-      if (status == 0) status = pivot_status(fabs(pivot), k);
-      double f[TILE_ROWS];
-      EACH_ROW_PAIR(r) {
-        double2 v = pair_get(column, ROW(r));
-        f[r] = -v.x * d;
-        f[r + 1] = -v.y * d;
-      }
-      EACH_ROW(r) {
-        if (ROW(r) == p) { /* becomes 0 + d * itself */
-          EACH_COLUMN(c) {
-            row[SINGLE(c)] = t[r][c];
-            t[r][c] = 0.0;
-          }
-          f[r] = d;
-          used |= 1u << r;
-        }
-      }
-      if (lane == 0) {
-        chosen[mine][k] = p;
-        step_of[mine][p] = k;
-      }
-      barrier(CLK_LOCAL_MEM_FENCE);
-      if (tj == q) { /* column k of the result: 0 + f */
-        EACH_ROW(r) t[r][b] = 0.0;
-      }
-      EACH_COLUMN(c) {
-        const double v = c == b && tj == q ? 1.0 : row[SINGLE(c)];
-        EACH_ROW(r) t[r][c] = fma(f[r], v, t[r][c]);
+  TILE_ROLLED for (int k = 0; k < n; k++) {
+    __local double *column = columns[k & 1][mine], *row = rows[mine] + tj * TILE_COLUMNS;
+    const bool owner = tj == k / TILE_COLUMNS;
+    if (owner) {
+      TILE_PUBLISH_COLUMN(column, keys[mine])
+      EACH_ROW(r) t[r][0] = 0.0; /* where column k of the result comes to be: 0 + f */
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int p = tile_pivot(keys[mine]);
+    const double pivot = column[p], d = -1.0 / pivot;
+    if (status == 0) status = tile_status(pivot, k);
+    double f[TILE_ROWS];
+    EACH_ROW_PAIR(r) {
+      double2 v = pair_get(column, ROW(r));
+      f[r] = v.x * d;
+      f[r + 1] = v.y * d;
+    }
+    EACH_ROW(r) {
+      if (ROW(r) == p) {
+        EACH_COLUMN_PAIR(c) pair_put(row, c, t[r][c], t[r][c + 1]);
+        t[r][0] = owner ? 1.0 : t[r][0];
+        f[r] = 0.0;
+        used |= 1u << r;
       }
     }
+    if (lane == 0) {
+      chosen[mine][k] = p;
+      pivots[mine][k] = pivot;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    double first[TILE_ROWS];
+    EACH_COLUMN_PAIR(c) {
+      double2 v = pair_get(row, c);
+      if (c == 0) {
+        v.x = owner ? 1.0 : v.x;
+        EACH_ROW(r) first[r] = fma(f[r], v.x, t[r][0]);
+      } else {
+        EACH_ROW(r) t[r][c - 1] = fma(f[r], v.x, t[r][c]);
+      }
+      EACH_ROW(r) t[r][c] = fma(f[r], v.y, t[r][c + 1]);
+    }
+    EACH_ROW(r) t[r][TILE_COLUMNS - 1] = first[r];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (!live) return;
-  out += out0 + matrix * step_out;
-  EACH_COLUMN(c) {
-    if (SINGLE(c) < n) {
-      const int j = chosen[mine][SINGLE(c)];
-      EACH_ROW(r) {
-        if (ROW(r) < n) out[step_of[mine][ROW(r)] + j * n] = status == 0 ? t[r][c] : NAN;
-      }
+  for (int k = lane; k < n; k += LANES) step_of[mine][chosen[mine][k]] = k;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int to[TILE_ROWS];
+  EACH_ROW(r) {
+    to[r] = ROW(r) < n ? step_of[mine][ROW(r)] : ROW(r);
+    const double scale = ROW(r) < n ? 1.0 / pivots[mine][to[r]] : 1.0;
+    EACH_COLUMN(c) t[r][c] *= scale;
+  }
+  if (status != 0) {
+    EACH_ROW(r) {
+      EACH_COLUMN(c) t[r][c] = NAN;
     }
   }
+  __local double *stage = stages[mine];
+  out += out0 + matrix * step_out;
+  const bool whole = TILE_PAIRS(out0, step_out) && n == BATCH_N;
+  EACH_COLUMN(c) {
+    EACH_ROW(r) stage[tj * STAGE_ROWS + to[r]] = t[r][c];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    /* Register column c is Q columns of the result. */
+    const int turned = c + n % TILE_COLUMNS;
+    const int first = turned < TILE_COLUMNS ? turned : turned - TILE_COLUMNS;
+    TILE_ROLLED for (int e = lane; e < STAGE_PAIRS && live; e += LANES) {
+      const int u = e / (BATCH_N / 2), i = 2 * (e - u * (BATCH_N / 2));
+      const int k = first + u * TILE_COLUMNS;
+      const double2 v = pair_get(stage, u * STAGE_ROWS + i);
+      if (whole) {
+        STORE_PAIR(out + chosen[mine][k] * BATCH_N + i, __global, v.x, v.y);
+      } else if (k < n) {
+        tile_store(out, i, chosen[mine][k], n, false, v.x, v.y);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (!live) return;
   TILE_STATUS(status)
 }

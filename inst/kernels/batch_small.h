@@ -19,11 +19,32 @@
 
 /* The status of this work-item's matrix. */
 #define SMALL_STATUS(status)                                                                       \
-  ((__global uchar *)statuses)[first + item] = (uchar)(status);                                    \
+  if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[first + item] = (uchar)(status);        \
   if ((status) != 0) *any = 1;
 
-SCL_INLINE int pivot_status(double size, int k) {
-  return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
+/* The row from k on with the largest number in column k, *size. A NaN is larger than all. */
+SCL_INLINE int pivot_row(const double *a, const int k, double *size) {
+  int p = k;
+  *size = fabs(AT(k, k));
+  SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
+    double v = fabs(AT(i, k));
+    bool larger = !(v <= *size);
+    *size = larger ? v : *size;
+    p = larger ? i : p;
+  }
+  return p;
+}
+
+/* Rows k and p >= k change places, by selections: registers cannot be indexed. */
+SCL_INLINE void swap_rows(double *a, const int k, const int p) {
+  SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
+    bool swap = p == i;
+    SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
+      double u = AT(k, j), v = AT(i, j);
+      AT(k, j) = swap ? v : u;
+      AT(i, j) = swap ? u : v;
+    }
+  }
 }
 
 /* Place in local memory of number e of those that lie side by side, `len` (a constant) of each

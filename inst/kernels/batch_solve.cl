@@ -5,24 +5,10 @@
 SCL_INLINE int eliminate(double *a, int *row) {
   int status = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    int p = k;
-    double big = fabs(AT(k, k));
-    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      double v = fabs(AT(i, k));
-      bool larger = !(v <= big); /* a NaN wins, and is found below */
-      big = larger ? v : big;
-      p = larger ? i : p;
-    }
-    row[k] = p;
-    if (status == 0) status = pivot_status(big, k);
-    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      bool swap = p == i;
-      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
-        double u = AT(k, j), v = AT(i, j);
-        AT(k, j) = swap ? v : u;
-        AT(i, j) = swap ? u : v;
-      }
-    }
+    double size;
+    row[k] = pivot_row(a, k, &size);
+    if (status == 0) status = pivot_status(size, k);
+    swap_rows(a, k, row[k]);
     double d = 1.0 / AT(k, k);
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
       double f = AT(i, k) * d;
@@ -51,29 +37,17 @@ SCL_INLINE void substitute(const double *a, const int *row, double *x) {
   }
 }
 
-/* The product of the pivots is kept as a number near 1 and a power of two, which no pivot
- * overflows. */
-SCL_INLINE double determinant(const double *a, const int *row, int flags, double *sign) {
+SCL_INLINE double determinant(const double *a, const int *row, int *power) {
   double product = 1.0;
-  int power = 0;
-  bool zero = false; /* what comes after a pivot of zero is not finite */
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    double next = product * AT(k, k);
-    zero = zero || next == 0.0;
-    int exponent = zero || !(fabs(next) < INFINITY) ? 0 : ilogb(next);
-    product = zero ? 0.0 : ldexp(row[k] != k ? -next : next, -exponent);
-    power += exponent;
+    /* What comes after a pivot of zero is not finite. */
+    if (product != 0.0) product = determinant_times(product, AT(k, k), power);
+    if (row[k] != k) product = -product;
   }
-  *sign = isnan(product) ? NAN : product > 0.0 ? 1.0 : product < 0.0 ? -1.0 : 0.0;
-  return flags & BATCH_LOGARITHM ? log(fabs(product)) + power * 0.693147180559945309417
-                                 : ldexp(product, clamp(power, -5000, 5000));
+  return product;
 }
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int columns, const int flags,
-             __global const double *in, const long in0, const int step_in,
-             __global const double *b, const long b0, const int step_b, __global double *out,
-             const long out0, const int step_out, __global double *statuses, __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   __local double s[BATCH_LOCAL];
   SMALL_PLACE
   double a[NN], x[BATCH_N];
@@ -84,16 +58,16 @@ BATCH_KERNEL(const int batch, const int n, const int columns, const int flags,
     SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = s[item * BATCH_STRIDE + e];
     status = eliminate(a, row);
     if (flags & BATCH_DET) {
-      double sign;
-      out[out0 + first + item] = determinant(a, row, flags, &sign);
-      if (flags & BATCH_LOGARITHM) out[out0 + batch + first + item] = sign;
+      int power = 0;
+      const double product = determinant(a, row, &power);
+      determinant_out(product, power, batch, flags, out + out0 + first + item);
     } else {
       SMALL_STATUS(status)
     }
   }
   if (flags & BATCH_DET) return;
   __local double *mine = s + item * BATCH_COLUMN;
-  for (int c = 0; c < columns; c++) {
+  for (int c = 0; c < count_b; c++) {
     barrier(CLK_LOCAL_MEM_FENCE);
     batch_in(item, count, BATCH_N, BATCH_COLUMN, step_b, (b0 + c * BATCH_N) % 2 == 0,
              b + b0 + first * step_b + c * BATCH_N, s);

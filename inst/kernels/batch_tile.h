@@ -23,14 +23,18 @@
 #else
 #define TILE_UNROLL SCL_UNROLL
 #endif
+#define TILE_ROLLED _Pragma("unroll 1") /* one body of code: it stays near the processor */
 #define EACH_ROW(r) TILE_UNROLL for (int r = 0; r < TILE_ROWS; r++)
 #define EACH_COLUMN(c) TILE_UNROLL for (int c = 0; c < TILE_COLUMNS; c++)
 #define EACH_ROW_PAIR(r) TILE_UNROLL for (int r = 0; r < TILE_ROWS; r += 2)
 #define EACH_COLUMN_PAIR(c) TILE_UNROLL for (int c = 0; c < TILE_COLUMNS; c += 2)
 #define ROW(r) ((r) / 2 * 2 * P + 2 * ti + (r) % 2)
 #define COLUMN(c) ((c) / 2 * 2 * Q + 2 * tj + (c) % 2)
-/* Where a step takes one column, columns are spread singly, so that the loops have one body. */
+/* Other places of columns, of kernels that take one column a step. */
 #define SINGLE(c) ((c) * Q + tj)
+#define BLOCKED(c) (tj * TILE_COLUMNS + (c))
+/* Register columns after which such a kernel goes on with a narrower tile. */
+#define STAGE (TILE_COLUMNS % 4 == 0 ? TILE_COLUMNS / 2 : TILE_COLUMNS / 3)
 
 /* The pairs of columns in order: registers b and b + 1 of the work-items tj == q hold the columns
  * PAIR(b, q) and the next; registers ROW_PAIR(b) and the next of ti == ROW_LANE(b, q) the rows of
@@ -84,20 +88,33 @@ SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, 
   }
 }
 
-/* The whole matrix to the tile; `column` is COLUMN or SINGLE. */
-#define TILE_LOAD(g, column, pairs)                                                                \
-  EACH_COLUMN(c) {                                                                                 \
-    EACH_ROW_PAIR(r) {                                                                             \
-      double2 v = tile_load(g, ROW(r), column(c), n, live, pairs);                                 \
-      t[r][c] = v.x;                                                                               \
-      t[r + 1][c] = v.y;                                                                           \
+/* The matrix to the tile, as far as which(r, c) says; `column` is COLUMN, SINGLE or BLOCKED. Loads
+ * without conditions are under way together. */
+#define TILE_LOAD(g, column, pairs, which)                                                         \
+  if (live && (pairs) && n == BATCH_N) {                                                           \
+    EACH_COLUMN(c) {                                                                               \
+      EACH_ROW_PAIR(r) {                                                                           \
+        double2 v = (double2)(0.0, 0.0);                                                           \
+        if (which(r, c)) v = *(__global const double2 *)((g) + ROW(r) + column(c) * BATCH_N);      \
+        t[r][c] = v.x;                                                                             \
+        t[r + 1][c] = v.y;                                                                         \
+      }                                                                                            \
+    }                                                                                              \
+  } else {                                                                                         \
+    EACH_COLUMN(c) {                                                                               \
+      EACH_ROW_PAIR(r) {                                                                           \
+        double2 v = tile_load(g, ROW(r), column(c), n, live && which(r, c), pairs);                \
+        t[r][c] = v.x;                                                                             \
+        t[r + 1][c] = v.y;                                                                         \
+      }                                                                                            \
     }                                                                                              \
   }
+#define ALL(r, c) true
 
 /* The status of this matrix, told by one work-item. */
 #define TILE_STATUS(status)                                                                        \
   if (lane == 0) {                                                                                 \
-    ((__global uchar *)statuses)[matrix] = (uchar)(status);                                        \
+    if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[matrix] = (uchar)(status);            \
     if ((status) != 0) *any = 1;                                                                   \
   }
 
@@ -110,18 +127,37 @@ SCL_INLINE void pair_put(__local double *s, int i, double x, double y) {
   STORE_PAIR(s + i, __local, x, y);
 }
 
-SCL_INLINE int pivot_status(double size, int k) {
-  return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
+/* Search for a pivot: keys order numbers by size, a NaN first, then by row, the upper first. The
+ * last 7 bits of a number's upper half give way to the row: sizes that differ by less than one part
+ * in 2^13 count as equal. A key is never 0 before `2 * ti` goes into it, since those bits are
+ * set. */
+#define ROW_CODE(r) (127 ^ ((r) / 2 * 2 * P + (r) % 2))
+
+SCL_INLINE uint tile_key(double v, uint code) {
+  return ((uint)(as_ulong(v) >> 32) & 0x7fffff80u) | code;
 }
 
-/* Search for a pivot: keys order numbers by size, a NaN first, then by row, the upper first; the
- * last 7 bits of the number give way to the row. 0 is below all keys. */
-SCL_INLINE ulong tile_key(double v, int row) {
-  return (as_ulong(fabs(v)) & ~127UL) | (ulong)(127 - row);
-}
-
-SCL_INLINE int tile_pivot(__local const ulong *keys) {
-  ulong best = keys[0];
+SCL_INLINE int tile_pivot(__local const uint *keys) {
+  uint best = keys[0];
   SCL_UNROLL for (int i = 1; i < P; i++) best = max(best, keys[i]);
-  return 127 - (int)(best & 127UL);
+  return 127 - (int)(best & 127u);
+}
+
+/* The work-items that hold column k in register column 0 publish it, with the best row of each for
+ * a pivot: one that was none yet (a bit of `used`). */
+#define TILE_PUBLISH_COLUMN(column, keys)                                                          \
+  {                                                                                                \
+    uint best = 0;                                                                                 \
+    EACH_ROW_PAIR(r) {                                                                             \
+      pair_put(column, ROW(r), t[r][0], t[r + 1][0]);                                              \
+      best = max(best, used >> r & 1 ? 0u : tile_key(t[r][0], ROW_CODE(r)));                       \
+      best = max(best, used >> (r + 1) & 1 ? 0u : tile_key(t[r + 1][0], ROW_CODE(r + 1)));         \
+    }                                                                                              \
+    keys[ti] = best == 0 ? 0u : best ^ (uint)(2 * ti);                                             \
+  }
+
+/* Status of a pivot, by its exponent: 0 means a size below BATCH_SINGULAR_BELOW. */
+SCL_INLINE int tile_status(double pivot, int k) {
+  const int exponent = (int)(as_ulong(pivot) >> 52 & 2047);
+  return exponent == 0 ? k + 1 : exponent == 2047 ? BATCH_NONFINITE : 0;
 }

@@ -10,13 +10,7 @@ SCL_INLINE double density(const double *a, const double *x) {
   return -0.5 * squares - logs - 0.5 * BATCH_N * 1.837877066409345483561; /* log(2 pi) */
 }
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int columns, const int flags,
-             __global const double *in, const long in0, const int step_in,
-             __global const double *b, const long b0, const int step_b,
-             __global const double *means, const long means0, const int step_means,
-             __global double *out, const long out0, const int step_out, __global double *statuses,
-             __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   __local double s[BATCH_LOCAL];
   SMALL_PLACE
   const bool turned = (flags & BATCH_TRANSPOSE) != 0;
@@ -37,7 +31,7 @@ BATCH_KERNEL(const int batch, const int n, const int columns, const int flags,
     SMALL_STATUS(status)
   }
   __local double *mine = s + item * BATCH_COLUMN;
-  for (int c = 0; c < columns; c++) {
+  for (int c = 0; c < count_b; c++) {
     barrier(CLK_LOCAL_MEM_FENCE);
     batch_in(item, count, BATCH_N, BATCH_COLUMN, step_b, (b0 + c * BATCH_N) % 2 == 0,
              b + b0 + first * step_b + c * BATCH_N, s);

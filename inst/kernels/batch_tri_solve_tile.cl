@@ -3,13 +3,7 @@
  * transposes of lower ones, are turned end for end as they are read: what is solved is always
  * lower. */
 
-__attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int n, const int count_b, const int flags,
-             __global const double *in, const long in0, const int step_in,
-             __global const double *b, const long b0, const int step_b,
-             __global const double *means, const long means0, const int step_means,
-             __global double *out, const long out0, const int step_out, __global double *statuses,
-             __global int *any) {
+BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   __local double columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double right[2][2][BATCH_MATRICES][Q];
   __local int zeros[BATCH_MATRICES][LANES];

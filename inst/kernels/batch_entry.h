@@ -1,0 +1,39 @@
+/* What all batched kernels share: their parameters (batch.h says what they are), the statuses of
+ * pivots, and determinants as products that neither overflow nor underflow. */
+
+#define BATCH_ENTRY                                                                                \
+  __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void BATCH_KERNEL
+#define BATCH_SIZES const int batch, const int n, const int count_b, const int flags
+#define BATCH_IN(x) __global const double *x, const long x##0, const int step_##x
+#define BATCH_OUT                                                                                  \
+  __global double *out, const long out0, const int step_out, __global double *statuses,            \
+      __global int *any
+
+SCL_INLINE int pivot_status(double size, int k) {
+  return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
+}
+
+/* A product of pivots is kept as a number of size 1/2 to 1 (or 0, or not finite) and a power of two.
+ */
+SCL_INLINE double determinant_times(double product, double pivot, int *power) {
+  product *= pivot;
+  if (fabs(product) < 0x1p-1022) {
+    product *= 0x1p+1000;
+    *power -= 1000;
+  }
+  const int exponent = (int)(as_ulong(product) >> 52 & 2047);
+  if (product == 0.0 || exponent == 2047) return product;
+  *power += exponent - 1022;
+  return as_double((as_ulong(product) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
+}
+
+/* Value (or logarithm of its size) and sign to the places of a matrix in the result. */
+SCL_INLINE void determinant_out(double product, int power, int batch, int flags,
+                                __global double *out) {
+  if (flags & BATCH_LOGARITHM) {
+    out[0] = log(fabs(product)) + power * 0.693147180559945309417;
+    out[batch] = isnan(product) ? NAN : product > 0.0 ? 1.0 : product < 0.0 ? -1.0 : 0.0;
+  } else {
+    out[0] = ldexp(product, clamp(power, -5000, 5000));
+  }
+}
