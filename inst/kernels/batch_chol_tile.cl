@@ -29,14 +29,9 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
           pair_put(next, ROW(r), t[r][b + 1], t[r + 1][b + 1]);
         }
       }
-      barrier(CLK_LOCAL_MEM_FENCE);
-#ifdef DIVIDE
-      const double d = column[k], i0 = 1.0 / d, g = column[k + 1] * i0, r0 = rsqrt(d);
-      const double d1 = fma(-column[k + 1], g, next[k + 1]), i1 = 1.0 / d1, r1 = rsqrt(d1);
-#else
+      TILE_BARRIER
       const double d = column[k], r0 = rsqrt(d), i0 = r0 * r0, g = column[k + 1] * i0;
       const double d1 = fma(-column[k + 1], g, next[k + 1]), r1 = rsqrt(d1), i1 = r1 * r1;
-#endif
       if (status == 0) status = !(fabs(d) < INFINITY) ? BATCH_NONFINITE : d > 0.0 ? 0 : k + 1;
       if (status == 0) status = !(fabs(d1) < INFINITY) ? BATCH_NONFINITE : d1 > 0.0 ? 0 : k + 2;
       if (lane == 0) pair_put(scales[mine], k, r0, r1);
@@ -67,7 +62,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       }
     }
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
+  TILE_BARRIER
   if (!live) return;
   out += out0 + matrix * step_out;
   if (status != 0) {
@@ -85,7 +80,8 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       const int i = ROW(r);
       const bool here = REACHES(r, c) && (BELOW(r, c) || i >= j);
       const bool last = REACHES(r, c) && (BELOW(r, c) || i > j);
-      const double v00 = here ? t[r][c] * scale.x : above, v10 = here ? t[r + 1][c] * scale.x : above;
+      const double v00 = here ? t[r][c] * scale.x : above;
+      const double v10 = here ? t[r + 1][c] * scale.x : above;
       const double v01 = last ? t[r][c + 1] * scale.y : above;
       const double v11 = here ? t[r + 1][c + 1] * scale.y : above;
       const double w0 = upper ? v01 : v10, w1 = upper ? v10 : v01;

@@ -13,8 +13,7 @@ SCL_INLINE int pivot_status(double size, int k) {
   return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
 }
 
-/* A product of pivots is kept as a number of size 1/2 to 1 (or 0, or not finite) and a power of two.
- */
+/* A product of pivots is kept as a number of size 1/2 to 1 (or 0, or not finite) and a power of 2. */
 SCL_INLINE double determinant_times(double product, double pivot, int *power) {
   product *= pivot;
   if (fabs(product) < 0x1p-1022) {

@@ -11,13 +11,11 @@
 #define STAGE_PAIRS (Q * BATCH_N / 2)
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
-  __local double columns[2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
-  __local double rows[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
+  __local tile_steps all_steps[BATCH_MATRICES];
   __local double stages[BATCH_MATRICES][Q * STAGE_ROWS] __attribute__((aligned(16)));
-  __local double pivots[BATCH_MATRICES][BATCH_N];
-  __local uint keys[BATCH_MATRICES][P] __attribute__((aligned(16)));
-  __local int chosen[BATCH_MATRICES][BATCH_N], step_of[BATCH_MATRICES][BATCH_N];
+  __local int step_of[BATCH_MATRICES][BATCH_N];
   TILE_PLACE
+  __local tile_steps *steps = &all_steps[mine];
   double t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
@@ -25,38 +23,38 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   TILE_LOAD(in, BLOCKED, TILE_PAIRS(in0, step_in), ALL)
   EACH_ROW(r) used |= ROW(r) < n ? 0u : 1u << r;
   TILE_ROLLED for (int k = 0; k < n; k++) {
-    __local double *column = columns[k & 1][mine], *row = rows[mine] + tj * TILE_COLUMNS;
     const bool owner = tj == k / TILE_COLUMNS;
     if (owner) {
-      TILE_PUBLISH_COLUMN(column, keys[mine])
+      TILE_PUBLISH_COLUMN
       EACH_ROW(r) t[r][0] = 0.0; /* where column k of the result comes to be: 0 + f */
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const int p = tile_pivot(keys[mine]);
-    const double pivot = column[p], d = -1.0 / pivot;
-    if (status == 0) status = tile_status(pivot, k);
+    TILE_BARRIER
     double f[TILE_ROWS];
     EACH_ROW_PAIR(r) {
-      double2 v = pair_get(column, ROW(r));
-      f[r] = v.x * d;
-      f[r + 1] = v.y * d;
+      const double2 v = pair_get(steps->column, ROW(r));
+      f[r] = v.x;
+      f[r + 1] = v.y;
     }
+    const int p = tile_pivot(steps->keys);
+    const double pivot = steps->column[p], d = -1.0 / pivot;
+    EACH_ROW(r) f[r] *= d;
     EACH_ROW(r) {
       if (ROW(r) == p) {
-        EACH_COLUMN_PAIR(c) pair_put(row, c, t[r][c], t[r][c + 1]);
+        EACH_COLUMN_PAIR(c) pair_put(steps->row, BLOCKED(c), t[r][c], t[r][c + 1]);
         t[r][0] = owner ? 1.0 : t[r][0];
         f[r] = 0.0;
         used |= 1u << r;
       }
     }
+    if (status == 0) status = tile_status(pivot, k);
     if (lane == 0) {
-      chosen[mine][k] = p;
-      pivots[mine][k] = pivot;
+      steps->chosen[k] = p;
+      steps->pivots[k] = pivot;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    TILE_BARRIER
     double first[TILE_ROWS];
     EACH_COLUMN_PAIR(c) {
-      double2 v = pair_get(row, c);
+      double2 v = pair_get(steps->row, BLOCKED(c));
       if (c == 0) {
         v.x = owner ? 1.0 : v.x;
         EACH_ROW(r) first[r] = fma(f[r], v.x, t[r][0]);
@@ -67,13 +65,13 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
     }
     EACH_ROW(r) t[r][TILE_COLUMNS - 1] = first[r];
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int k = lane; k < n; k += LANES) step_of[mine][chosen[mine][k]] = k;
-  barrier(CLK_LOCAL_MEM_FENCE);
+  TILE_BARRIER
+  for (int k = lane; k < n; k += LANES) step_of[mine][steps->chosen[k]] = k;
+  TILE_BARRIER
   int to[TILE_ROWS];
   EACH_ROW(r) {
     to[r] = ROW(r) < n ? step_of[mine][ROW(r)] : ROW(r);
-    const double scale = ROW(r) < n ? 1.0 / pivots[mine][to[r]] : 1.0;
+    const double scale = ROW(r) < n ? 1.0 / steps->pivots[to[r]] : 1.0;
     EACH_COLUMN(c) t[r][c] *= scale;
   }
   if (status != 0) {
@@ -86,7 +84,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   const bool whole = TILE_PAIRS(out0, step_out) && n == BATCH_N;
   EACH_COLUMN(c) {
     EACH_ROW(r) stage[tj * STAGE_ROWS + to[r]] = t[r][c];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    TILE_BARRIER
     /* Register column c is Q columns of the result. */
     const int turned = c + n % TILE_COLUMNS;
     const int first = turned < TILE_COLUMNS ? turned : turned - TILE_COLUMNS;
@@ -95,12 +93,12 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       const int k = first + u * TILE_COLUMNS;
       const double2 v = pair_get(stage, u * STAGE_ROWS + i);
       if (whole) {
-        STORE_PAIR(out + chosen[mine][k] * BATCH_N + i, __global, v.x, v.y);
+        STORE_PAIR(out + steps->chosen[k] * BATCH_N + i, __global, v.x, v.y);
       } else if (k < n) {
-        tile_store(out, i, chosen[mine][k], n, false, v.x, v.y);
+        tile_store(out, i, steps->chosen[k], n, false, v.x, v.y);
       }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    TILE_BARRIER
   }
   if (!live) return;
   TILE_STATUS(status)

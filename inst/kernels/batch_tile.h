@@ -127,10 +127,27 @@ SCL_INLINE void pair_put(__local double *s, int i, double x, double y) {
   STORE_PAIR(s + i, __local, x, y);
 }
 
-/* Search for a pivot: keys order numbers by size, a NaN first, then by row, the upper first. The
- * last 7 bits of a number's upper half give way to the row: sizes that differ by less than one part
- * in 2^13 count as equal. A key is never 0 before `2 * ti` goes into it, since those bits are
- * set. */
+/* Where all work-items of a group meet. A group of 32 is one warp of an NVIDIA device, which waits
+ * for itself sooner. */
+#if defined(__NV_CL_C_VERSION) && BATCH_P * BATCH_Q * BATCH_MATRICES == 32
+#define TILE_BARRIER asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+#else
+#define TILE_BARRIER barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+
+/* ---- elimination with row pivoting ----------------------------------------------------------- */
+
+/* What the work-items of a matrix tell each other: column and pivot row of the step, of each ti its
+ * best row, and of each step its pivot and row. */
+typedef struct {
+  double column[BATCH_N], row[BATCH_N], pivots[BATCH_N];
+  uint keys[P < 4 ? 4 : P];
+  int chosen[BATCH_N];
+} __attribute__((aligned(16))) tile_steps;
+
+/* Keys order numbers by size, a NaN first, then by row, the upper first. The last 7 bits of a
+ * number's upper half give way to the row: sizes that differ by less than one part in 2^13 count as
+ * equal. ROW_CODE is that of ti == 0; others change bits that are set in it. */
 #define ROW_CODE(r) (127 ^ ((r) / 2 * 2 * P + (r) % 2))
 
 SCL_INLINE uint tile_key(double v, uint code) {
@@ -143,17 +160,17 @@ SCL_INLINE int tile_pivot(__local const uint *keys) {
   return 127 - (int)(best & 127u);
 }
 
-/* The work-items that hold column k in register column 0 publish it, with the best row of each for
- * a pivot: one that was none yet (a bit of `used`). */
-#define TILE_PUBLISH_COLUMN(column, keys)                                                          \
+/* The work-items that hold column k in register column 0 publish it, each with its best row that
+ * was no pivot yet (a bit of `used`). */
+#define TILE_PUBLISH_COLUMN                                                                        \
   {                                                                                                \
     uint best = 0;                                                                                 \
     EACH_ROW_PAIR(r) {                                                                             \
-      pair_put(column, ROW(r), t[r][0], t[r + 1][0]);                                              \
+      pair_put(steps->column, ROW(r), t[r][0], t[r + 1][0]);                                       \
       best = max(best, used >> r & 1 ? 0u : tile_key(t[r][0], ROW_CODE(r)));                       \
       best = max(best, used >> (r + 1) & 1 ? 0u : tile_key(t[r + 1][0], ROW_CODE(r + 1)));         \
     }                                                                                              \
-    keys[ti] = best == 0 ? 0u : best ^ (uint)(2 * ti);                                             \
+    steps->keys[ti] = best == 0 ? 0u : best ^ (uint)(2 * ti);                                      \
   }
 
 /* Status of a pivot, by its exponent: 0 means a size below BATCH_SINGULAR_BELOW. */
