@@ -18,19 +18,23 @@ typedef struct {
 
 #define BATCH_SMALL(op, n, items) {n, items, items, 0},
 #define BATCH_TILE(op, n, p, q, matrices) {n, (p) * (q) * (matrices), matrices, q},
-static const layout layouts[] = {BATCH_LAYOUTS(any)};
+static const layout pivoted[] = {BATCH_PIVOTED_LAYOUTS(any)};
+static const layout triangle[] = {BATCH_TRIANGLE_LAYOUTS(any)};
 #undef BATCH_SMALL
 #undef BATCH_TILE
 
-/* The kernels of an operation stand in the order of the layouts. */
-static const scl_cl_kernel first_kernel[] = {
-    [SCL_BATCH_INVERSE] = SCL_K_batch_inverse_1,
-    [SCL_BATCH_CHOL] = SCL_K_batch_chol_1,
-    [SCL_BATCH_CHOL_ADJOINT] = SCL_K_batch_chol_adjoint_1,
-    [SCL_BATCH_SOLVE] = SCL_K_batch_solve_1,
-    [SCL_BATCH_DET] = SCL_K_batch_solve_1,
-    [SCL_BATCH_TRI_SOLVE] = SCL_K_batch_tri_solve_1,
-    [SCL_BATCH_MVN] = SCL_K_batch_tri_solve_1,
+/* Of an operation: its layouts, and the first of its kernels, which stand in their order. */
+static const struct {
+  const layout *layouts;
+  scl_cl_kernel first;
+} operations[] = {
+    [SCL_BATCH_INVERSE] = {pivoted, SCL_K_batch_inverse_1},
+    [SCL_BATCH_CHOL] = {triangle, SCL_K_batch_chol_1},
+    [SCL_BATCH_CHOL_ADJOINT] = {triangle, SCL_K_batch_chol_adjoint_1},
+    [SCL_BATCH_SOLVE] = {pivoted, SCL_K_batch_solve_1},
+    [SCL_BATCH_DET] = {pivoted, SCL_K_batch_solve_1},
+    [SCL_BATCH_TRI_SOLVE] = {triangle, SCL_K_batch_tri_solve_1},
+    [SCL_BATCH_MVN] = {triangle, SCL_K_batch_tri_solve_1},
 };
 
 static int flags_of(const scl_batch_pass *p, bool statuses) {
@@ -60,9 +64,9 @@ static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
 static scl_status launch(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
   if (p->op == SCL_BATCH_MATMUL) return launch_product(op, p);
   size_t at = 0;
-  while (layouts[at].n < p->n) at++;
-  const layout *l = &layouts[at];
-  scl_cl_kernel kernel = (scl_cl_kernel)((size_t)first_kernel[p->op] + at);
+  while (operations[p->op].layouts[at].n < p->n) at++;
+  const layout *l = &operations[p->op].layouts[at];
+  scl_cl_kernel kernel = (scl_cl_kernel)((size_t)operations[p->op].first + at);
   size_t parts = l->columns > 0 && p->k > 0 ? (p->k + l->columns - 1) / l->columns : 1;
   size_t local[2] = {l->items, 1};
   size_t global[2] = {(p->batch + l->matrices - 1) / l->matrices * l->items, parts};

@@ -1,12 +1,15 @@
 /* Shapes of the batched kernels, each a program of its own. BATCH_SMALL(op, n, items): a work-item
  * for a matrix of order n, `items` of them a group. BATCH_TILE(op, n, p, q, matrices): p x q
- * work-items for a matrix of order up to n, `matrices` a group; q divides p, and 2p divides n.
- * Expanded into programs (scl_cl_kernels.def) and into the driver's table (scl_cl_batch.c), which
- * takes the first that is large enough. */
+ * work-items for a matrix of order up to n, `matrices` a group; p is a power of 2, q divides it,
+ * and 2p divides n. Expanded into programs (scl_cl_kernels.def) and into the driver's tables
+ * (scl_cl_batch.c), which takes the first that is large enough.
+ *
+ * Elimination with pivoting needs many groups of one warp to hide the chain of a step; where only a
+ * triangle counts, larger tiles of fewer work-items won (bench/README.md). */
 #ifndef SCL_CL_BATCH_LAYOUTS_H
 #define SCL_CL_BATCH_LAYOUTS_H
 
-#define BATCH_LAYOUTS(op)                                                                          \
+#define BATCH_SMALL_LAYOUTS(op)                                                                    \
   BATCH_SMALL(op, 1, 64)                                                                           \
   BATCH_SMALL(op, 2, 64)                                                                           \
   BATCH_SMALL(op, 3, 64)                                                                           \
@@ -14,7 +17,22 @@
   BATCH_SMALL(op, 5, 64)                                                                           \
   BATCH_SMALL(op, 6, 64)                                                                           \
   BATCH_SMALL(op, 7, 32)                                                                           \
-  BATCH_SMALL(op, 8, 32)                                                                           \
+  BATCH_SMALL(op, 8, 32)
+
+/* Both have the same orders. */
+#define BATCH_PIVOTED_LAYOUTS(op)                                                                  \
+  BATCH_SMALL_LAYOUTS(op)                                                                          \
+  BATCH_TILE(op, 12, 2, 2, 8)                                                                      \
+  BATCH_TILE(op, 16, 4, 2, 4)                                                                      \
+  BATCH_TILE(op, 24, 4, 4, 2)                                                                      \
+  BATCH_TILE(op, 32, 8, 4, 1)                                                                      \
+  BATCH_TILE(op, 48, 8, 8, 1)                                                                      \
+  BATCH_TILE(op, 64, 16, 8, 1)                                                                     \
+  BATCH_TILE(op, 96, 16, 16, 1)                                                                    \
+  BATCH_TILE(op, 128, 16, 16, 1)
+
+#define BATCH_TRIANGLE_LAYOUTS(op)                                                                 \
+  BATCH_SMALL_LAYOUTS(op)                                                                          \
   BATCH_TILE(op, 12, 2, 2, 8)                                                                      \
   BATCH_TILE(op, 16, 4, 4, 2)                                                                      \
   BATCH_TILE(op, 24, 4, 4, 2)                                                                      \

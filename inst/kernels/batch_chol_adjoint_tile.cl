@@ -27,7 +27,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
           for (int i = k + lane; i < BATCH_N; i += LANES) {
             factor[mine][i] = !live ? 1.0 : i < n ? in[i + k * n] : 0.0;
           }
-          barrier(CLK_LOCAL_MEM_FENCE);
+          TILE_BARRIER
           const double pivot = factor[mine][k], d = 1.0 / pivot;
           const int now = pivot_status(fabs(pivot), k);
           status = now != 0 ? now : status;
@@ -43,7 +43,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
           EACH_ROW(r) {
             if (r >= a) parts[mine][tj][ROW(r)] = part[r];
           }
-          barrier(CLK_LOCAL_MEM_FENCE);
+          TILE_BARRIER
           if (tj == q) {
             double sum = 0.0;
             EACH_ROW(r) {
@@ -56,7 +56,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
             }
             sums[mine][ti] = sum;
           }
-          barrier(CLK_LOCAL_MEM_FENCE);
+          TILE_BARRIER
           if (ti == ROW_LANE(b, q)) {
             EACH_COLUMN(c) {
               if (c < b) continue;

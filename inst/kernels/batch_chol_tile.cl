@@ -8,6 +8,26 @@
 #define REACHES(r, c) ((r) / 2 * 2 * P + 2 * P - 1 >= (c) / 2 * 2 * Q)
 #define BELOW(r, c) ((r) / 2 * 2 * P > (c) / 2 * 2 * Q + 2 * Q - 1)
 
+/* The factor or its transpose, with what store(i, j, x, y) does with the elements (i, j) and
+ * (i + 1, j). */
+#define STORE_FACTOR(store)                                                                        \
+  EACH_COLUMN_PAIR(c) {                                                                            \
+    const int j = COLUMN(c);                                                                       \
+    double2 scale = pair_get(scales[mine], j);                                                     \
+    if (status != 0) scale = (double2)(1.0, 1.0);                                                  \
+    EACH_ROW_PAIR(r) {                                                                             \
+      const int i = ROW(r);                                                                        \
+      const bool here = REACHES(r, c) && (BELOW(r, c) || i >= j);                                  \
+      const bool last = REACHES(r, c) && (BELOW(r, c) || i > j);                                   \
+      const double v00 = here ? t[r][c] * scale.x : above;                                         \
+      const double v10 = here ? t[r + 1][c] * scale.x : above;                                     \
+      const double v01 = last ? t[r][c + 1] * scale.y : above;                                     \
+      const double v11 = here ? t[r + 1][c + 1] * scale.y : above;                                 \
+      store(upper ? j : i, upper ? i : j, v00, upper ? v01 : v10);                                 \
+      store(upper ? j : i, (upper ? i : j) + 1, upper ? v10 : v01, v11);                           \
+    }                                                                                              \
+  }
+
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   __local double columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local double scales[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
@@ -70,30 +90,14 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       EACH_COLUMN(c) t[r][c] = NAN;
     }
   }
-  const bool upper = (flags & BATCH_UPPER) != 0, whole = pairs_out && n == BATCH_N;
+  const bool upper = (flags & BATCH_UPPER) != 0;
   const double above = status == 0 ? 0.0 : NAN;
-  EACH_COLUMN_PAIR(c) {
-    const int j = COLUMN(c);
-    double2 scale = pair_get(scales[mine], j);
-    if (status != 0) scale = (double2)(1.0, 1.0);
-    EACH_ROW_PAIR(r) {
-      const int i = ROW(r);
-      const bool here = REACHES(r, c) && (BELOW(r, c) || i >= j);
-      const bool last = REACHES(r, c) && (BELOW(r, c) || i > j);
-      const double v00 = here ? t[r][c] * scale.x : above;
-      const double v10 = here ? t[r + 1][c] * scale.x : above;
-      const double v01 = last ? t[r][c + 1] * scale.y : above;
-      const double v11 = here ? t[r + 1][c + 1] * scale.y : above;
-      const double w0 = upper ? v01 : v10, w1 = upper ? v10 : v01;
-      if (whole) {
-        __global double *to = out + (upper ? j + i * BATCH_N : i + j * BATCH_N);
-        STORE_PAIR(to, __global, v00, w0);
-        STORE_PAIR(to + BATCH_N, __global, w1, v11);
-      } else {
-        tile_store(out, upper ? j : i, upper ? i : j, n, pairs_out, v00, w0);
-        tile_store(out, upper ? j : i, (upper ? i : j) + 1, n, pairs_out, w1, v11);
-      }
-    }
+#define STORE_WHOLE(i, j, x, y) STORE_PAIR(out + (i) + (j) * BATCH_N, __global, x, y)
+#define STORE_PART(i, j, x, y) tile_store(out, i, j, n, pairs_out, x, y)
+  if (pairs_out && n == BATCH_N) {
+    STORE_FACTOR(STORE_WHOLE)
+  } else {
+    STORE_FACTOR(STORE_PART)
   }
   TILE_STATUS(status)
 }

@@ -1,5 +1,5 @@
 /* What all batched kernels share: their parameters (batch.h says what they are), the statuses of
- * pivots, and determinants as products that neither overflow nor underflow. */
+ * pivots, and determinants. */
 
 #define BATCH_ENTRY                                                                                \
   __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void BATCH_KERNEL
@@ -13,17 +13,16 @@ SCL_INLINE int pivot_status(double size, int k) {
   return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
 }
 
-/* A product of pivots is kept as a number of size 1/2 to 1 (or 0, or not finite) and a power of 2. */
-SCL_INLINE double determinant_times(double product, double pivot, int *power) {
-  product *= pivot;
-  if (fabs(product) < 0x1p-1022) {
-    product *= 0x1p+1000;
-    *power -= 1000;
-  }
-  const int exponent = (int)(as_ulong(product) >> 52 & 2047);
-  if (product == 0.0 || exponent == 2047) return product;
-  *power += exponent - 1022;
-  return as_double((as_ulong(product) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
+/* A pivot as a number of size 1/2 to 1 (or 0, or not finite) times 2^*power: products of up to 128
+ * such numbers neither overflow nor underflow. */
+SCL_INLINE double pivot_part(double pivot, int *power) {
+  const bool tiny = fabs(pivot) < 0x1p-1022;
+  const double v = tiny ? pivot * 0x1p+1000 : pivot;
+  const int exponent = (int)(as_ulong(v) >> 52 & 2047);
+  *power = 0;
+  if (v == 0.0 || exponent == 2047) return v;
+  *power = exponent - (tiny ? 2022 : 1022);
+  return as_double((as_ulong(v) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
 }
 
 /* Value (or logarithm of its size) and sign to the places of a matrix in the result. */

@@ -37,12 +37,15 @@ SCL_INLINE void substitute(const double *a, const int *row, double *x) {
   }
 }
 
+/* Without its power of two. What comes after a pivot of zero is not finite. */
 SCL_INLINE double determinant(const double *a, const int *row, int *power) {
   double product = 1.0;
+  *power = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    /* What comes after a pivot of zero is not finite. */
-    if (product != 0.0) product = determinant_times(product, AT(k, k), power);
-    if (row[k] != k) product = -product;
+    int more;
+    const double part = pivot_part(AT(k, k), &more);
+    product = product == 0.0 ? product : row[k] == k ? product * part : product * -part;
+    *power += more;
   }
   return product;
 }
@@ -58,7 +61,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
     SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = s[item * BATCH_STRIDE + e];
     status = eliminate(a, row);
     if (flags & BATCH_DET) {
-      int power = 0;
+      int power;
       const double product = determinant(a, row, &power);
       determinant_out(product, power, batch, flags, out + out0 + first + item);
     } else {

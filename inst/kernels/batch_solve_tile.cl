@@ -6,22 +6,17 @@
  * by one register, and after a stage the tile is narrower by those that are done, which come to
  * lie behind it. What elimination makes zero is set to zero: later steps change nothing there. */
 
-/* The product of the pivots, and the sign of their order: each row that is left above the one
- * chosen turns it over once. */
-SCL_INLINE double determinant(__local const tile_steps *steps, int n, int *power) {
-  ulong taken[2] = {0, 0};
-  double product = 1.0;
-  for (int k = 0; k < n; k++) {
-    const int p = steps->chosen[k], word = p / 64;
-    const ulong before = (1UL << (p & 63)) - 1, lower = word == 0 ? before : ~0UL;
-    int left = p - (int)popcount(taken[0] & lower);
-    if (word == 1) left -= (int)popcount(taken[1] & before);
-    if (product != 0.0) product = determinant_times(product, steps->pivots[k], power);
-    if (left % 2 == 1) product = -product;
-    taken[0] |= word == 0 ? before + 1 : 0UL;
-    taken[1] |= word == 1 ? before + 1 : 0UL;
+/* Of each step, to its own place: the pivot without its power of two, which goes to `column`, with
+ * the sign of bringing row p to the front of the rows that are left. */
+SCL_INLINE void split_pivots(__local tile_steps *steps, int n, int lane) {
+  for (int k = lane; k < n; k += LANES) {
+    const int p = steps->chosen[k];
+    int power, above = p; /* rows above p that are left */
+    for (int i = 0; i < k; i++) above -= steps->chosen[i] < p;
+    const double part = pivot_part(steps->pivots[k], &power);
+    steps->pivots[k] = above % 2 == 0 ? part : -part;
+    steps->column[k] = power;
   }
-  return product;
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
@@ -95,15 +90,22 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   }
   TILE_BARRIER
   if (flags & BATCH_DET) {
+    split_pivots(steps, n, lane);
+  } else {
+    for (int k = lane; k < n; k += LANES) steps->pivots[k] = 1.0 / steps->pivots[k];
+  }
+  TILE_BARRIER /* of both: POCL 3.1 crashes if there is one in the branch that ends early */
+  if (flags & BATCH_DET) {
     if (live && lane == 0) {
-      int power = 0;
-      const double product = determinant(steps, n, &power);
-      determinant_out(product, power, batch, flags, out + out0 + matrix);
+      double product = 1.0, power = 0.0;
+      for (int k = 0; k < n && product != 0.0; k++) {
+        product *= steps->pivots[k];
+        power += steps->column[k];
+      }
+      determinant_out(product, (int)power, batch, flags, out + out0 + matrix);
     }
     return;
   }
-  for (int k = lane; k < n; k += LANES) steps->pivots[k] = 1.0 / steps->pivots[k];
-  TILE_BARRIER
   TILE_UNROLL for (int e = TILE_COLUMNS - 1; e >= 0; e--) {
     const int c = TILE_COLUMNS - STAGE - e / STAGE * STAGE + e % STAGE; /* where it came to lie */
     TILE_ROLLED for (int k = min(n, (e + 1) * Q) - 1; k >= e * Q; k--) {

@@ -54,7 +54,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
         right[q & 1][0][mine][tj] = x[a];
         right[q & 1][1][mine][tj] = x[a + 1];
       }
-      barrier(CLK_LOCAL_MEM_FENCE);
+      TILE_BARRIER
       const double y = right[q & 1][0][mine][tj] / column[k];
       const double z = fma(-column[k + 1], y, right[q & 1][1][mine][tj]) / next[k + 1];
       EACH_ROW_PAIR(r) {
@@ -79,7 +79,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
     double squares = 0.0;
     EACH_ROW(r) squares = own == 0 && ROW(r) < n ? fma(x[r], x[r], squares) : squares;
     sums[mine][lane] = -0.5 * squares - logs;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    TILE_BARRIER
     if (live && lane == 0) {
       double sum = -0.5 * n * 1.837877066409345483561; /* log(2 pi) */
       for (int i = 0; i < LANES; i++) sum += sums[mine][i];
