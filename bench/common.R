@@ -68,6 +68,18 @@ time_device <- function(run, times = 7L) {
   list(device = median(device), wall = 1000 * median(wall))
 }
 
+# Median milliseconds of `run()`, which waits by itself, in calls one after the other without event
+# times, as a sampler makes them.
+time_calls <- function(run, times = 200L) {
+  for (i in 1:10) run()
+  at <- numeric(times + 1L)
+  for (i in seq_along(at)) {
+    at[i] <- seconds()
+    run()
+  }
+  1000 * median(diff(at))
+}
+
 # Median milliseconds of `run()` with R alone.
 time_host <- function(run, times = 3L) {
   run()
@@ -110,11 +122,13 @@ peer_ms <- function(operation, size) {
 
 # Times `run` and adds a row. `flops`, `bytes` (of device memory) and `bus` (bytes over the bus)
 # give the floor; `peer` is the peer's name for the operation; `host` does the same with R alone;
-# `by` says whether the device's time or the wall clock is held against the peer.
+# `by` says whether the device's time or the wall clock is held against the peer; `wall` gives the
+# wall time if it was taken otherwise.
 measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer = operation,
-                    host = NULL, by = c("device", "wall"), times = 7L) {
+                    host = NULL, by = c("device", "wall"), times = 7L, wall = NULL) {
   by <- match.arg(by)
   ms <- time_device(run, times)
+  if (!is.null(wall)) ms$wall <- wall
   floor <- 1000 * max(flops / bench$floor$flops, bytes / bench$floor$bytes, bus / bench$floor$bus,
                       -Inf, na.rm = TRUE)
   add_row(data.frame(

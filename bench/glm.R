@@ -1,5 +1,17 @@
 # Generalised linear models: log likelihoods and gradients with the data on the device; one
-# evaluation reads x and y once.
+# evaluation reads x and y once. "wall ms" is that of calls one after the other, without event times.
+
+# Times f(...), where f is what make() gives: made twice, in a context without event times and in one
+# with them.
+measure_likelihood <- function(operation, make, arguments, n, p, ...) {
+  .Call(statcl:::r_profiling, FALSE)
+  f <- make()
+  wall <- time_calls(function() do.call(f, arguments), if (n * p > 1e7) 50L else 500L)
+  .Call(statcl:::r_profiling, TRUE)
+  f <- make()
+  measure(operation, sprintf("%dx%d", n, p), function() do.call(f, arguments),
+          bytes = 8 * n * (p + 1), by = "wall", times = 25L, wall = wall, ...)
+}
 
 shapes <- sizes(gpu = list(c(1e4, 10), c(1e5, 10), c(1e6, 10), c(1e5, 100), c(1e6, 100),
                            c(1e5, 500), c(1e6, 1000)),
@@ -10,14 +22,14 @@ for (shape in shapes) {
   x <- random_matrix(n, p)
   beta <- rnorm(p) / sqrt(p)
   y <- as.double(runif(n) < plogis(x %*% beta))
-  f <- cl_likelihood("bernoulli_logit", y, x)
+  make <- function() cl_likelihood("bernoulli_logit", y, x)
   # The host engine stands for R here: glm() itself needs a pass over x for the value, another one
   # for the gradient.
-  on_host <- if (n * p <= 1e8) with_cl(cl_likelihood("bernoulli_logit", y, x), engine = "host")
-  measure("glm_bernoulli_logit", sprintf("%dx%d", n, p), function() f(0.1, beta),
-          bytes = 8 * n * (p + 1), peer = "bernoulli_logit_by_hand", by = "wall", times = 25L,
-          host = if (!is.null(on_host)) function() on_host(0.1, beta))
-  rm(x, y, f, on_host)
+  on_host <- if (n * p <= 1e8) with_cl(make(), engine = "host")
+  measure_likelihood("glm_bernoulli_logit", make, list(0.1, beta), n, p,
+                     peer = "bernoulli_logit_by_hand",
+                     host = if (!is.null(on_host)) function() on_host(0.1, beta))
+  rm(x, y, make, on_host)
   gc()
 }
 
@@ -25,24 +37,27 @@ for (shape in shapes) {
 shape <- sizes(gpu = list(c(1e6, 100)), cpu = list(c(1e5, 20)))[[1L]]
 n <- shape[1L]
 p <- shape[2L]
-x <- as_cl(random_matrix(n, p))
+x <- random_matrix(n, p)
 beta <- rnorm(p) / p
 counts <- as.double(rpois(n, 2))
-classes <- rep_len(as.double(1:4), n)
 evaluations <- list(
   binomial_logit = list(counts, trials = 20), normal_id = list(counts, sigma = 2),
   poisson_log = list(counts), neg_binomial_2_log = list(counts, phi = 3),
-  categorical_logit = list(classes), ordered_logistic = list(classes, cuts = c(-1, 0, 1)),
+  categorical_logit = list(), ordered_logistic = list(rep_len(1:4, n), cuts = c(-1, 0, 1)),
   bernoulli_logit = list(as.double(counts > 1)))
-measure_family <- function(family, vectors = 1L) {
+measure_family <- function(family, vectors = 1L, classes = NULL) {
   data <- evaluations[[family]]
   own <- data[intersect(names(data), c("sigma", "phi", "cuts"))]
-  f <- cl_likelihood(family, data[[1L]], x, trials = data$trials)
-  columns <- if (family == "categorical_logit") 4L else vectors
+  y <- if (is.null(classes)) data[[1L]] else rep_len(seq_len(classes), n)
+  make <- function() cl_likelihood(family, y, x, trials = data$trials)
+  columns <- max(classes, vectors)
   start <- if (columns > 1L) matrix(beta, p, columns) else beta
-  measure(paste0("glm_", family, if (vectors > 1L) paste(",", vectors, "vectors")),
-          sprintf("%dx%d", n, p), function() do.call(f, c(list(0.1, start), own)),
-          bytes = 8 * n * (p + 1), by = "wall", times = 15L)
+  measure_likelihood(paste0("glm_", family, if (vectors > 1L) paste(",", vectors, "vectors"),
+                            if (!is.null(classes)) paste(",", classes, "classes")),
+                     make, c(list(0.1, start), own), n, p)
 }
-for (family in setdiff(names(evaluations), "bernoulli_logit")) measure_family(family)
+for (family in setdiff(names(evaluations), c("bernoulli_logit", "categorical_logit"))) {
+  measure_family(family)
+}
+for (classes in 2:4) measure_family("categorical_logit", classes = classes)
 measure_family("bernoulli_logit", 4L)

@@ -18,8 +18,7 @@ typedef struct {
 } layout;
 
 static const layout layouts[] = {
-#define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, ahead, finish,  \
-               groups)                                                                             \
+#define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, groups) \
   {#layout,                                                                                        \
    (predictors),                                                                                   \
    (size_t)(row_lanes) * (lanes),                                                                  \

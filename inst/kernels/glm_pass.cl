@@ -12,9 +12,7 @@
  * lane + GLM_LANES, ..., which stay in its registers from the linear predictor to the gradient, as
  * do its sums over all tiles. Between the two the sums of the lanes make the predictors of the
  * tile, and a work-item a predictor turns them into residuals. What a predictor adds to the value
- * nobody waits for: other work-items make that while the next tile is on its way from memory. With
- * GLM_AHEAD the next tile is asked for while this one's gradient is added: for tiles so large that
- * a unit has room for one group.
+ * nobody waits for: other work-items make that while the next tile is on its way from memory.
  *
  * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
  * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
@@ -56,17 +54,12 @@ SCL_INLINE void glm_predict(const glm_pair *kept, __local const double *weight, 
   }
 }
 
-/* Adds the tile to the sums of the gradient; then, if there is `more`, the next one takes its place
- * column by column. */
-SCL_INLINE void glm_add_gradient(glm_pair *kept, const glm_pair *residual,
-                                 double sum[GLM_PREDICTORS][GLM_SUMS], int more,
-                                 __global const double *x_next, uint step, int lane, int p) {
+/* Adds the tile to the sums of the gradient. */
+SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
+                                 double sum[GLM_PREDICTORS][GLM_SUMS]) {
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       sum[v][k] = GLM_DOT(kept[k], residual[v], sum[v][k]);
-    }
-    if (more && k * GLM_LANES + lane < p) {
-      kept[k] = *(__global const glm_pair *)(x_next + k * step);
     }
   }
 }
@@ -301,7 +294,6 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
   uint first = group * GLM_ROWS;
   glm_seen seen = {.row = GLM_NO_ROW}, next = glm_observe(&t, first + at.row);
-  if (GLM_AHEAD) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, lane, p);
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
     double w = 0.0;
@@ -316,7 +308,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
 
   for (; first < rows_end; first += stride) {
     const uint row = first + GLM_WIDTH * at.row_lane;
-    if (!GLM_AHEAD) glm_load(kept, x + min(row, last), step, lane, p);
+    glm_load(kept, x + min(row, last), step, lane, p);
     if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
     seen = next;
     next = glm_observe(&t, seen.row + stride);
@@ -338,13 +330,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
       pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + pair_at);
     }
 #endif
-    const int more = GLM_AHEAD && first + stride < rows_end;
-    __global const double *x_next = x + min(row + stride, last);
-    if (flags & GLM_GRADIENT) {
-      glm_add_gradient(kept, pair, sum, more, x_next, step, lane, p);
-    } else if (more) {
-      glm_load(kept, x_next, step, lane, p);
-    }
+    if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
   }
   if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
 

@@ -21,9 +21,6 @@
 #ifndef GLM_WIDTH /* rows of a work-item, 1 or 2 */
 #define GLM_WIDTH 2
 #endif
-#ifndef GLM_AHEAD
-#define GLM_AHEAD 0
-#endif
 #ifndef GLM_FINISH
 #define GLM_FINISH 0
 #endif
@@ -80,7 +77,7 @@ enum {
   GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
   GLM_OWN = GLM_FAMILY_OWN(GLM_ID),
   /* One logarithm for many terms takes registers that other layouts do not have. */
-  GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && (GLM_PREDICTORS > 1 || GLM_AHEAD)
+  GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && (GLM_PREDICTORS > 1 || GLM_LANES > 16)
 };
 
 /* What all work-items know: arrays, sizes and where row-wise results go (glm_pass.cl). */

@@ -276,7 +276,7 @@ static void check_faults(scl_context *ctx) {
 /* Every layout of the device's pass, whatever the device, at its edges; and what does without. */
 static void check_layouts(scl_context *ctx) {
 #ifdef SCL_TEST_OPENCL
-  const size_t columns[] = {0, 1, 9, 10, 32, 103, 104, 207, 211, 999, 1001};
+  const size_t columns[] = {0, 1, 9, 10, 32, 103, 104, 223, 225, 527, 1023, 1025};
   const size_t rows[] = {1, 66, 259, 1031};
   const char *name;
   if (scl_context_is_host(ctx)) return;
