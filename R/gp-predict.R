@@ -83,8 +83,8 @@ at_draw <- function(object, par) {
 }
 
 # Mean and what else is wanted at points: list(mean, variance, covariance, gradient, parts), named
-# after the points; NA for points with NA. `parts` has mean, variance and noise by draw, for
-# quantiles of the mixture.
+# after the points; NA for points with NA. `parts` has mean, variance and noise's variance by draw,
+# for quantiles of the mixture.
 predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
   rows <- which(points$complete)
   x <- points$x[rows, , drop = FALSE]
@@ -94,7 +94,7 @@ predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
     one <- if (nrow(par) == 1L) object else at_draw(object, par[i, ])
     state <- if (nrow(par) == 1L) gp_state(one) else
       gp_condition(gp_function(gp_problem(one)), one$par)
-    c(predict_one(one, state, x, h, what, gradient), noise = one$noise)
+    c(predict_one(one, state, x, h, what, gradient), noise = list(new_noise(one, x)))
   })
   mixed <- mix_parts(parts, what, gradient)
   n <- nrow(points$x)
@@ -161,7 +161,7 @@ gp_interval <- function(result, with_noise, level) {
   if (length(result$rows) == 0L) return(bounds)
   means <- vapply(result$parts, `[[`, numeric(length(result$rows)), "mean")
   sds <- vapply(result$parts, function(p) {
-    sqrt(p$variance + if (with_noise) p$noise^2 else 0)
+    sqrt(p$variance + if (with_noise) p$noise else 0)
   }, numeric(length(result$rows)))
   dim(means) <- dim(sds) <- c(length(result$rows), length(result$parts))
   bounds[result$rows, 1L] <- mixture_quantile(means, sds, tail)
@@ -204,6 +204,7 @@ gp_points <- function(object, newdata) {
 }
 
 matrix_points <- function(object, newdata) {
+  check_columns_numeric(newdata, "newdata")
   at <- covariance_input(if (is_cl(newdata)) as.matrix(newdata) else newdata, "newdata",
                          ncol(object$x))
   x <- structure(at$x, dimnames = list(at$names, at$columns))

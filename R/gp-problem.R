@@ -6,6 +6,7 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   if (is.matrix(y) && ncol(y) != 1L) {
     abort_argument("y", sprintf("'y' must be a vector, not %s", describe(y)))
   }
+  check_columns_numeric(x, "x")
   x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   if (is.null(dim(x))) dim(x) <- c(length(x), 1L)
   y <- as.vector(y)
@@ -30,6 +31,16 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   spread <- sqrt(mean((y - basis$centre)^2))
   list(y = y, x = x, kernel = kernel, mean = basis, beta = beta, weights = weights,
        variance = variance, scale = if (spread > 0) 2^round(log2(spread)) else 1)
+}
+
+# A data frame of inputs without formula.
+check_columns_numeric <- function(x, name) {
+  if (!is.data.frame(x)) return(invisible())
+  other <- names(x)[!vapply(x, is.numeric, NA)]
+  if (length(other) > 0L) {
+    abort_argument(name, sprintf(paste("column '%s' of '%s' is not numeric: give a formula, which",
+                                       "makes indicator columns of factors"), other[1L], name))
+  }
 }
 
 check_gp_finite <- function(v, name) {
@@ -141,9 +152,31 @@ gp_problem <- function(fit) {
 }
 
 # The variance of each observation's noise.
-gp_noise <- function(fit, noise = fit$noise) {
-  v <- rep(noise^2, length(fit$y))
+gp_noise <- function(fit) {
+  v <- rep(fit$noise^2, length(fit$y))
   if (!is.null(fit$weights)) v <- v / fit$weights
   if (!is.null(fit$variance)) v <- v + fit$variance
-  v
+  v + white_variance(fit$kernel, fit$x)
+}
+
+# That of a new observation at each row of x.
+new_noise <- function(fit, x) {
+  rep(fit$noise^2, nrow(x)) + white_variance(fit$kernel, fit_columns(fit, x))
+}
+
+# Points with the fit's names of columns only.
+fit_columns <- function(fit, x) structure(unname(x), dimnames = list(NULL, colnames(fit$x)))
+
+# What white terms add to the variance at the rows of x: predictions of the process leave them out.
+white_variance <- function(kernel, x) {
+  types <- vapply(kernel$terms, `[[`, "", "type")
+  if (!"white" %in% types) return(0)
+  total <- function(with_white) {
+    run_program(kernel, function(i) {
+      term <- kernel$terms[[i]]
+      if (term$type == "white") return(rep(if (with_white) term$sd^2 else 0, nrow(x)))
+      kernel_variance(new_kernel(term), x)
+    }, `+`, `*`)
+  }
+  total(TRUE) - total(FALSE)
 }

@@ -55,7 +55,7 @@ simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, condit
     z <- matrix(stats::rnorm(nrow(root) * length(columns)), nrow(root))
     values[, columns] <- joint$mean + crossprod(root, z)
     if (noise) {
-      sd <- if (is.null(newdata)) sqrt(gp_noise(one)) else one$noise
+      sd <- sqrt(if (is.null(newdata)) gp_noise(one) else new_noise(one, points$x))
       values[, columns] <- values[, columns] + sd * stats::rnorm(m * length(columns))
     }
   }
@@ -75,7 +75,11 @@ prior_joint <- function(object, points) {
   trend <- object$trend
   mean <- if (is.null(points$h)) rep(object$mean, nrow(points$x)) else
     drop(points$h %*% object$coefficients[trend$names])
-  list(mean = mean, covariance = cl_cov(unname(points$x), kernel = object$kernel))
+  x <- fit_columns(object, points$x)
+  covariance <- cl_cov(x, kernel = object$kernel)
+  white <- white_variance(object$kernel, x)
+  if (length(white) > 1L || white > 0) diag(covariance) <- diag(covariance) - white
+  list(mean = mean, covariance = covariance)
 }
 
 # R with R' R = s, for s that is positive semidefinite up to rounding: rows of R beyond the rank are

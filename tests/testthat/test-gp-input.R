@@ -128,6 +128,8 @@ test_that("a fit refuses what it cannot use", {
     expect_fault(cl_gp(cars$speed, cars$dist, foo = 1), "argument", argument = "foo")
     expect_fault(cl_gp(cars$speed, cars), "argument", argument = "y")
     expect_fault(cl_gp(letters, 1:26), "argument", argument = "x")
+    fault <- expect_fault(cl_gp(iris[2:5], iris[[1]]), "argument", argument = "x")
+    expect_match(conditionMessage(fault), "'Species'.*formula")
     expect_fault(cl_gp(1:3, 1:4), "argument", argument = "y")
   })
 })

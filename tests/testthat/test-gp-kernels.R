@@ -44,6 +44,43 @@ test_that("of a product one scale is held, and white noise beside noise is told"
   })
 })
 
+test_that("white noise of the kernel is noise", {
+  x <- cbind(u = seq(0, 3, length.out = 25), v = rep(1:5, 5))
+  set.seed(1)
+  y <- sin(2 * x[, 1]) + rnorm(25, sd = 0.2)
+  par <- c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, noise = 0)
+  at <- cbind(u = c(0.5, 1.5), v = 2)
+  each_engine({
+    own <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white(), fixed = par)
+    plain <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"),
+                   fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.2))
+    expect_equal(own$logLik, plain$logLik, tolerance = 1e-10)
+    expect_close(unname(fitted(own)), unname(fitted(plain)), 1e-10)
+    expect_close(unname(predict(own)), unname(fitted(own)), 1e-8)
+    for (kind in c("confidence", "prediction")) {
+      expect_close(unname(predict(own, at, interval = kind)),
+                   unname(predict(plain, at, interval = kind)), 1e-8)
+    }
+    expect_equal(residuals(own, "standardized"), residuals(plain, "standardized"),
+                 tolerance = 1e-8)
+    for (conditional in c(TRUE, FALSE)) for (noise in c(TRUE, FALSE)) {
+      draw <- function(fit) {
+        simulate(fit, 2, seed = 1, newdata = at, conditional = conditional, noise = noise)
+      }
+      expect_equal(draw(own), draw(plain), tolerance = 1e-6)
+    }
+    # a factor that white noise is multiplied with
+    product <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white() * k_linear(columns = "v"),
+                     fixed = c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, sd3 = 1, noise = 0.1))
+    by_variance <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"), variance = 0.04 * x[, "v"]^2,
+                         fixed = c(sd = 0.8, lengthscale = 0.7, noise = 0.1))
+    expect_close(unname(fitted(product)), unname(fitted(by_variance)), 1e-9)
+    width <- function(fit) diff(predict(fit, at, interval = "prediction")[1, 2:3])
+    expect_equal(width(product)^2 - width(by_variance)^2,
+                 (2 * qnorm(0.975))^2 * 0.04 * 4, tolerance = 1e-6, ignore_attr = TRUE)
+  })
+})
+
 test_that("the fit with a linear kernel is Bayesian regression", {
   d <- mtcars
   x <- scale(as.matrix(d[c("wt", "hp")]))
