@@ -11,8 +11,9 @@
 #' once, and whatever needs values waits.
 #'
 #' A *view* says what is known about the shape of the values. Only the named triangle of the data is
-#' read; of a symmetric matrix the lower one. Triangular matrices cross the bus packed, at half the
-#' bytes, symmetric ones on their way to the device; products and solves skip the zeros.
+#' read; of a symmetric matrix the lower one. Triangular and symmetric matrices cross the bus
+#' packed, at half the bytes, on their way to the device, triangular ones of less than 64 MiB on
+#' their way back too; products and solves skip the zeros.
 #'
 #' A `clMatrix` cannot be saved: after `readRDS()` or in a restored session it still prints, but its
 #' data is gone (`statcl_error_stale`). Save `as.matrix(x)`.

@@ -21,6 +21,15 @@ static scl_status check_input(const scl_mat *a) {
   return scl_context_is_host(a->ctx) ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
 }
 
+/* Brings numbers down after all work on them and on what comes of them: in the queue of that work,
+ * as one queue waiting for another takes longer than a small operation. */
+static scl_status download_at_last(scl_context *ctx, scl_block from, double *to) {
+  ctx->at_last = true;
+  scl_status status = ctx->engine->download(ctx, SCL_GENERAL, from, to, from.nrow);
+  ctx->at_last = false;
+  return status;
+}
+
 /* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
  * *turned becomes the transposed factor, which is under way before the host knows whether there is
  * one. *order: of the failing minor, or 0. */
@@ -35,7 +44,7 @@ static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **
   else
     SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
   if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
-  SCL_GO(engine->download(r->ctx, SCL_GENERAL, info, order, 1));
+  SCL_GO(download_at_last(r->ctx, info, order));
 done:
   scl_buffer_release(info.buffer);
   return status;
@@ -95,7 +104,7 @@ static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f
 /* Brings the caller's numbers and the order down at once; `numbers` has room for extra + 1. */
 static scl_status judge_factor(const pending_factor *f, double *numbers) {
   scl_context *ctx = f->a->ctx;
-  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, f->work, numbers, f->extra + 1));
+  SCL_TRY(download_at_last(ctx, f->work, numbers));
   return judge_order(f->a, numbers[f->extra]);
 }
 

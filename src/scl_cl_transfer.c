@@ -16,6 +16,7 @@
 enum { TILE = 16 };                    /* TRANSFER_TILE of transfer.cl */
 enum { FEW = 64 << 10 };               /* bytes that go with the work */
 enum { SPANS = 8, SPAN_LEAST = 8192 }; /* spans of a middling transfer; elements of a small one */
+enum { CLEARED_FROM = 64 << 20 };      /* bytes of a triangle that comes whole into fresh memory */
 enum { LANES = 2 };
 
 typedef struct {
@@ -33,12 +34,14 @@ typedef struct {
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 /* The queue of a small transfer: up, the one that was used last, as what comes next is likely to
- * need it; down, that of the buffer's last write if nothing else was put there since. */
+ * need it; down, that of the buffer's last write if nothing else was put there since, or nothing
+ * that is not waited for anyway. */
 static int queue_of_few(const scl_cl_context *cl, bool up, const scl_buffer *base) {
   const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
   int q = buffer->written_on;
   if (up) return cl->last_compute;
-  return q <= SCL_CL_COMPUTE_1 && buffer->written == cl->enqueued[q] ? q : SCL_CL_DOWNLOAD;
+  bool quick = cl->base.at_last || buffer->written == cl->enqueued[q];
+  return q <= SCL_CL_COMPUTE_1 && quick ? q : SCL_CL_DOWNLOAD;
 }
 
 static scl_status order_lanes(transfer *t, size_t bytes) {
@@ -60,11 +63,20 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
   return SCL_OK;
 }
 
+/* What comes down with both halves: a symmetric matrix, as the host would take longer to mirror
+ * one; and a large triangle into memory that nobody has touched yet: the system takes as long to
+ * clear that as the bus does for all of it, and then writing zeros is work on top. */
+static bool comes_whole(const transfer *t, scl_view view) {
+  size_t n = t->block.nrow * t->block.ncol, bytes = n * sizeof(double);
+  if (view == SCL_SYMMETRIC) return true;
+  if (view == SCL_GENERAL || bytes < CLEARED_FROM || t->flow.ld != t->block.nrow) return false;
+  return !scl_is_touched(t->flow.to, bytes);
+}
+
 static scl_status begin_transfer(transfer *t, scl_view view) {
   const scl_block *block = &t->block;
   scl_flow *flow = &t->flow;
-  /* Both halves of a symmetric matrix come down: the host would take longer to mirror one. */
-  if (!t->up && view == SCL_SYMMETRIC) view = SCL_GENERAL;
+  if (!t->up && comes_whole(t, view)) view = SCL_GENERAL;
   flow->shape = scl_packed_shape(view, block->nrow, block->ncol);
   /* The padding of a whole matrix comes along: one run of memory is quicker than many columns. */
   bool whole =

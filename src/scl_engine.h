@@ -82,9 +82,9 @@ typedef struct scl_engine {
   scl_status (*buffer_create)(scl_context *ctx, size_t bytes, scl_buffer **out);
   /* Called once, by the last release; never fails, never waits. */
   void (*buffer_destroy)(scl_buffer *buffer);
-  /* Host memory to block and back. Of a triangular view, and up of a symmetric one, one triangle
-   * is read; the block (or all of `data`) is written full. upload: `data` is read on return;
-   * download: waits. */
+  /* Host memory to block and back; the other one is written full. upload: of a triangular or
+   * symmetric view one triangle of `data` is read, on return. download: the block has what its view
+   * promises; waits. */
   scl_status (*upload)(scl_context *ctx, scl_view view, const double *data, size_t ld,
                        scl_block dst);
   scl_status (*download)(scl_context *ctx, scl_view view, scl_block src, double *data, size_t ld);
@@ -184,6 +184,7 @@ struct scl_context {
   uint64_t collected_at, collected; /* the end of the last collection by the clock; its us */
   bool transient; /* the buffer being made is released in a moment: no reason to collect */
   bool original;  /* the buffer being made is no operation's result */
+  bool at_last;   /* what is coming down ends an operation: it may wait for all of its queue */
 };
 
 /* The part of a buffer that all engines share; filled by scl_buffer_create(). */

@@ -254,6 +254,25 @@ static void check_sequence(scl_context *ctx) {
   free(y);
 }
 
+/* A large triangle into memory that nobody has touched, where all of it comes down, and into the
+ * same memory again. */
+static void check_fresh(scl_context *ctx, scl_view view) {
+  size_t n = 2920; /* 68 MB */
+  double *x = test_alloc(n * n * sizeof *x), *y = malloc(n * n * sizeof *y);
+  scl_mat *a = NULL;
+  REQUIRE_OK(y != NULL ? SCL_OK : SCL_E_MEMORY);
+  test_fill(x, n * n);
+  REQUIRE_OK(scl_mat_from_host(ctx, x, n, n, view, &a));
+  for (int again = 0; again < 2; again++) {
+    CHECK_OK(scl_mat_to_host(a, y));
+    CHECK(count_wrong(view, x, n, y, n, n, n) == 0);
+    set_all(y, n * n, 7);
+  }
+  scl_mat_release(a);
+  free(x);
+  free(y);
+}
+
 void test_transfer(scl_context *ctx) {
   check_spans();
   check_flow(7, 5, 3);
@@ -265,4 +284,6 @@ void test_transfer(scl_context *ctx) {
   check_views(ctx);
   if (!test_small()) check_large(ctx);
   if (!test_small()) check_sequence(ctx);
+  if (!test_small()) check_fresh(ctx, SCL_LOWER);
+  if (!test_small()) check_fresh(ctx, SCL_UPPER);
 }
