@@ -52,6 +52,18 @@ static void free_slab(scl_cl_context *cl, scl_cl_slab *slab) {
   free(slab);
 }
 
+/* Has the driver get the memory now, by a write to a place that no part has: parts of a slab that
+ * nobody has used yet cost as much at their first use as buffers of their own. */
+static bool touch_slab(scl_cl_context *cl, scl_cl_slab *slab) {
+  static const double zero = 0.0;
+  cl_int code = scl_cl.clEnqueueWriteBuffer(cl->queue[SCL_CL_UPLOAD], slab->memory, CL_FALSE, 0,
+                                            sizeof zero, &zero, 0, NULL, NULL);
+  if (code != CL_SUCCESS) return false;
+  cl->enqueued[SCL_CL_UPLOAD]++;
+  slab->used = ALIGNMENT;
+  return true;
+}
+
 /* The slab that parts come from, with room for `bytes`; NULL if there cannot be one. */
 static scl_cl_slab *open_slab(scl_cl_context *cl, size_t bytes) {
   size_t size = slab_size(cl);
@@ -60,8 +72,10 @@ static scl_cl_slab *open_slab(scl_cl_context *cl, size_t bytes) {
   if (cl->slab_bytes + size > cl->info.memory / SLABS_SHARE) return NULL;
   scl_cl_slab *slab = calloc(1, sizeof *slab);
   cl_int code = CL_SUCCESS;
-  if (slab != NULL) slab->memory = create(cl, size, &code);
-  if (slab == NULL || slab->memory == NULL) {
+  if (slab == NULL) return NULL;
+  slab->memory = create(cl, size, &code);
+  if (slab->memory == NULL || !touch_slab(cl, slab)) {
+    if (slab->memory != NULL) scl_cl.clReleaseMemObject(slab->memory);
     free(slab);
     return NULL;
   }

@@ -328,6 +328,18 @@ static void check_slabs(scl_context *ctx) {
   scl_mat_release(m[0]);
   scl_device_trim(ctx);
   CHECK(cl->slab_bytes == 0 && scl_context_memory(ctx).kept == 0);
+  driver_install();
+  driver_counts before = driver_counted();
+  for (int call = 1; call <= 3; call++) { /* making a slab, its first write, the part */
+    driver_fail(call, -4, false);
+    REQUIRE_OK(scl_mat_create(ctx, n, 1, SCL_GENERAL, &m[0]));
+    driver_fail(0, 0, false);
+    CHECK(((scl_cl_buffer *)m[0]->buffer)->slab == NULL && cl->slab_bytes == 0);
+    scl_mat_release(m[0]);
+    scl_device_trim(ctx);
+    CHECK(driver_is_clean(before) && scl_context_memory(ctx).kept == 0);
+  }
+  driver_remove();
   cl->info.memory = memory;
   cl->cpu = was;
 }
