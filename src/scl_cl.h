@@ -138,11 +138,6 @@ typedef struct {
   char variant_reason[128]; /* why the portable kernels are in charge */
 } scl_cl_context;
 
-/* The text of "@topic" in scl_cl_kernels.def, made from topic.def; free() it (scl_cl_generated.c).
- * elementwise: elementwise_op(op, a, b). reduce: reduce_identity(op), reduce_map(op, a, b),
- * reduce_combine(op, u, v). All take and give doubles; op is scl_op or scl_reduction. */
-scl_status scl_cl_generated(const char *topic, char **out);
-
 /* A kernel of this context; its program is built at the first use, with the same options for all
  * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu, SCL_MMA_8=1 where cl->small_mma. SCL_E_BUILD,
  * with the log (scl_cl_program.c).
@@ -251,15 +246,11 @@ scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_blo
 scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
 scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
                          scl_block dst);
-scl_status scl_cl_elementwise(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
-                              scl_block dst);
 scl_status scl_cl_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,
                                  scl_block dst);
 scl_status scl_cl_add_diagonal(scl_context *ctx, double value, scl_block a);
 scl_status scl_cl_diagonal(scl_context *ctx, scl_block a, scl_block dst);
 /* scl_cl_reduce.c */
-scl_status scl_cl_reduce(scl_context *ctx, scl_reduction op, scl_block a, scl_block b,
-                         scl_block dst);
 scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                         scl_block dst);
 /* scl_cl_expr.c */

@@ -1,4 +1,4 @@
-/* Structure and elementwise operations of the device engine: elementwise.cl, arith.cl. */
+/* Structured copies and the like on a device: elementwise.cl. */
 #include "scl_cl_linalg.h"
 
 enum {
@@ -22,11 +22,6 @@ static void range_2d(size_t m, size_t n, size_t global[2], size_t local[2]) {
   while (local[1] < n && local[0] * local[1] < GROUP) local[1] *= 2;
   global[0] = scl_round_up(m, local[0]);
   global[1] = scl_round_up(n < MOST_COLUMNS ? n : MOST_COLUMNS, local[1]);
-}
-
-/* A dense block as one column: its kernel then needs one dimension only. */
-static bool is_dense(scl_block b) {
-  return b.ncol == 1 || b.ld == b.nrow;
 }
 
 scl_status scl_cl_fill(scl_context *ctx, double value, scl_block dst) {
@@ -109,32 +104,6 @@ scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, sc
     status = scl_cl_launch(&op, SCL_K_elementwise_gather, 2, global, local, "iiiibbbb",
                            (int)dst.nrow, (int)dst.ncol, all_rows, all_columns,
                            all_rows ? src : rows, all_columns ? src : columns, src, dst);
-  }
-  return scl_cl_op_end(&op, status);
-}
-
-scl_status scl_cl_elementwise(scl_context *ctx, scl_op which, scl_operand a, scl_operand b,
-                              scl_block dst) {
-  if (is_empty(dst)) return SCL_OK;
-  const int a_is_block = a.block.buffer != NULL, b_is_block = b.block.buffer != NULL;
-  size_t m = dst.nrow, n = dst.ncol, global[2], local[2];
-  if (is_dense(dst) && (!a_is_block || is_dense(a.block)) && (!b_is_block || is_dense(b.block)) &&
-      m * n <= INT32_MAX) {
-    m *= n;
-    n = 1;
-  }
-  range_2d(m, n, global, local);
-  scl_cl_op op;
-  scl_cl_op_begin(&op, ctx);
-  scl_cl_op_reads(&op, a.block.buffer);
-  scl_cl_op_reads(&op, b.block.buffer);
-  scl_cl_op_writes(&op, dst.buffer);
-  scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) {
-    /* A kernel needs some buffer for every block that it names. */
-    status = scl_cl_launch(&op, SCL_K_arith_apply, 2, global, local, "iiiidbidbb", (int)which,
-                           (int)m, (int)n, a_is_block, a.scalar, a_is_block ? a.block : dst,
-                           b_is_block, b.scalar, b_is_block ? b.block : dst, dst);
   }
   return scl_cl_op_end(&op, status);
 }

@@ -10,9 +10,13 @@
 enum {
   ITEMS_GPU = 256, /* work-items of a group */
   ITEMS_CPU = 32,  /* of a reduction: fewer, as a barrier costs a loop over them */
-  WARP_ROWS = 64,  /* rows of a group that has several columns */
+  LINE_ROWS = 8,   /* rows of a line of memory */
+  MAP_ROWS = 64,   /* rows of a group that has several columns, where nothing is reduced by rows */
+  WARP_ROWS = 32,  /* the same, where it is */
   GROUPS_GPU = 8,  /* groups of a reduction for each unit of the device */
   GROUPS_CPU = 4,
+  WAVES = 4,           /* rounds of groups that share results */
+  COLUMN_PLACES = 16,  /* rows of a column for a work-item of a reduction by columns */
   ITEM_PLACES = 8,     /* places that a work-item of a reduction has at least */
   TILE_ROWS = 8,       /* rows of a group with tiles */
   MOST_COLUMNS = 16384 /* of the range; kernels walk over more with this stride */
@@ -54,7 +58,7 @@ static size_t most_groups(const scl_cl_context *cl) {
 
 /* A group over rows, and over columns where they are short or few groups would do. */
 static void share_items(layout *l, const scl_plan *p, size_t items) {
-  l->local[0] = power_from(p->m, p->n == 1 ? items : least(items, WARP_ROWS));
+  l->local[0] = power_from(p->m, p->n == 1 ? items : least(items, MAP_ROWS));
   l->local[1] = power_from(p->n, items / l->local[0]);
   l->local[0] = power_from(p->m, items / l->local[1]);
 }
@@ -62,18 +66,42 @@ static void share_items(layout *l, const scl_plan *p, size_t items) {
 static layout map_layout(const scl_plan *p, size_t items) {
   layout l = {.parts = 1};
   share_items(&l, p, items);
-  l.global[0] = scl_round_up(p->m, l.local[0]);
+  l.global[0] = p->n > 1 ? scl_round_up(p->m, l.local[0])
+                         : scl_round_up(divide_up(p->m, SCL_PLAN_ELEMENTS), l.local[0]);
   l.global[1] = scl_round_up(least(p->n, MOST_COLUMNS), l.local[1]);
   return l;
 }
 
-static layout tile_layout(const scl_cl_context *cl, const scl_plan *p, size_t items) {
+int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
+  /* A group is one thread on a CPU: fewer items, less to save at barriers. */
+  if (cl->cpu || cl->info.work_group < SCL_PLAN_TILE * SCL_PLAN_TILE_ROWS) return 1;
+  return SCL_PLAN_TILE_ROWS;
+}
+
+static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
   layout l = {.parts = 1};
   l.local[0] = SCL_PLAN_TILE;
-  l.local[1] = cl->cpu || items < SCL_PLAN_TILE * TILE_ROWS ? 1 : TILE_ROWS;
+  l.local[1] = (size_t)scl_cl_expr_tile_rows(cl);
   l.global[0] = scl_round_up(p->m, SCL_PLAN_TILE);
   l.global[1] = least(divide_up(p->n, SCL_PLAN_TILE), MOST_COLUMNS) * l.local[1];
   return l;
+}
+
+/* How many groups share a result, up to `worth`: as many as fill the device best, a few times over
+ * at most, since groups that are left at the end leave units idle. */
+static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
+  size_t best = 1;
+  double fill = 0.0;
+  for (size_t parts = 1; parts <= worth && groups * parts <= WAVES * resident; parts++) {
+    const size_t waves = divide_up(groups * parts, resident);
+    const double filled = (double)(groups * parts) / (double)(waves * resident);
+    if (filled > fill + 0.01) {
+      best = parts;
+      fill = filled;
+    }
+    if (fill > 0.98) break;
+  }
+  return best;
 }
 
 static layout total_layout(const scl_plan *p, size_t items, size_t most) {
@@ -91,11 +119,15 @@ static layout total_layout(const scl_plan *p, size_t items, size_t most) {
 
 static layout column_layout(const scl_plan *p, size_t items, size_t most) {
   layout l;
-  l.local[0] = power_from(p->m, items);
+  /* Eight rows beside each other are a line of memory; each item has some of them. */
+  const size_t rows = power_from(divide_up(p->m, COLUMN_PLACES), items);
+  l.local[0] = rows < LINE_ROWS ? LINE_ROWS : rows;
+  if (l.local[0] > items) l.local[0] = items;
   l.local[1] = power_from(p->n, items / l.local[0]);
+  l.local[0] = power_from(p->m, items / l.local[1]);
   const size_t groups = divide_up(p->n, l.local[1]);
   const size_t worth = divide_up(p->m, l.local[0] * ITEM_PLACES);
-  l.parts = groups < most ? least(worth, divide_up(most, groups)) : 1;
+  l.parts = choose_parts(groups, worth, most);
   l.global[0] = l.parts * l.local[0];
   l.global[1] = groups * l.local[1];
   return l;
@@ -108,7 +140,7 @@ static layout row_layout(const scl_plan *p, size_t items, size_t most) {
   l.local[1] = power_from(p->n, items / l.local[0]);
   const size_t groups = divide_up(p->m, l.local[0]);
   const size_t worth = divide_up(p->n, l.local[1] * ITEM_PLACES);
-  l.parts = groups < most ? least(worth, divide_up(most, groups)) : 1;
+  l.parts = choose_parts(groups, worth, most);
   l.global[0] = groups * l.local[0];
   l.global[1] = l.parts * l.local[1];
   return l;
@@ -125,7 +157,7 @@ static layout choose_layout(const scl_cl_context *cl, const scl_plan *p,
                             const scl_cl_expr_kernels *k) {
   const bool reduces = scl_plan_reduces(p);
   size_t items = group_items(cl, &k->main, reduces);
-  if (!reduces) return has_tiles(p) ? tile_layout(cl, p, items) : map_layout(p, items);
+  if (!reduces) return has_tiles(p) ? tile_layout(cl, p) : map_layout(p, items);
   items = least(items, group_items(cl, &k->last, true));
   if (p->margin == SCL_BY_COLUMN) return column_layout(p, items, most_groups(cl));
   if (p->margin == SCL_BY_ROW) return row_layout(p, items, most_groups(cl));

@@ -14,4 +14,7 @@ typedef struct {
 scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
                             const scl_cl_expr_kernels **out);
 
+/* Work-items along dimension 1 of a group with tiles. */
+int scl_cl_expr_tile_rows(const scl_cl_context *cl);
+
 #endif

@@ -1,6 +1,7 @@
 /* Kernels of lazy arithmetic: compiled once for each structure of plan, found by its bytes. */
 #include "scl_cl_expr.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,8 +57,10 @@ static size_t hash_of(const unsigned char *key, size_t length) {
 static scl_status build(scl_cl_context *cl, const scl_plan *plan, entry *e) {
   char *text;
   SCL_TRY(scl_plan_source(plan, &text));
-  const char *source = text;
-  scl_status status = scl_cl_program_build(cl, 1, &source, "expr", &e->program);
+  char head[32];
+  snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
+  const char *source[] = {head, text};
+  scl_status status = scl_cl_program_build(cl, 2, source, "expr", &e->program);
   free(text);
   SCL_TRY(status);
   SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr", &e->kernels.main));

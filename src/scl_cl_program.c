@@ -65,7 +65,6 @@ static scl_status write_definition(const char *word, char **out) {
 }
 
 static scl_status read_source(const char *name, char **out) {
-  if (name[0] == '@') return scl_cl_generated(name + 1, out);
   if (strchr(name, '=') != NULL) return write_definition(name, out);
   char path[sizeof kernel_folder + 64];
   snprintf(path, sizeof path, "%s/%s", kernel_folder, name);

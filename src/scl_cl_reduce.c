@@ -1,4 +1,4 @@
-/* Reductions and checks of the device engine: reduce.cl. */
+/* Checks of the device engine: reduce.cl. */
 #include "scl_cl.h"
 
 #include <math.h>
@@ -34,41 +34,9 @@ static bool is_dense(scl_block b) {
   return b.ncol == 1 || b.ld == b.nrow;
 }
 
-static scl_status launch_final(scl_cl_op *op, scl_reduction which, const split *s,
-                               scl_block partial, scl_block dst) {
-  return scl_cl_launch(op, SCL_K_reduce_final, 1, &s->local, &s->local, "iibbs", (int)which,
-                       (int)s->groups, partial, dst, s->local * sizeof(double));
-}
-
-scl_status scl_cl_reduce(scl_context *ctx, scl_reduction which, scl_block a, scl_block b,
-                         scl_block dst) {
-  const bool two = b.buffer != NULL;
-  size_t m = a.nrow, n = a.ncol;
-  if (is_dense(a) && (!two || is_dense(b))) {
-    m *= n;
-    n = m > 0;
-  }
-  if (m == 0 || n == 0) m = n = 0; /* one group then gives the identity */
-  split s = m == 0 ? (split){.rows = 1, .groups = 1, .local = GROUP_CPU}
-                   : split_block((scl_cl_context *)ctx, m, n);
-  const size_t global = s.local * s.groups;
-  scl_block partial = dst;
-  if (m == 0) a = b = dst; /* not read; an empty block has no buffer */
-  scl_cl_op op;
-  scl_status status;
-  scl_cl_op_begin(&op, ctx);
-  scl_cl_op_reads(&op, a.buffer);
-  scl_cl_op_reads(&op, b.buffer);
-  scl_cl_op_writes(&op, dst.buffer);
-  SCL_GO(scl_cl_op_order(&op, -1));
-  if (s.groups > 1) SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
-  SCL_GO(scl_cl_launch(&op, SCL_K_reduce_partial, 1, &global, &s.local, "illlbbbs", (int)which,
-                       (long long)m, (long long)n, (long long)s.rows, a, two ? b : a, partial,
-                       s.local * sizeof(double)));
-  if (s.groups > 1) SCL_GO(launch_final(&op, which, &s, partial, dst));
-done:
-  if (partial.buffer != dst.buffer) scl_buffer_release(partial.buffer);
-  return scl_cl_op_end(&op, status);
+static scl_status launch_least(scl_cl_op *op, const split *s, scl_block partial, scl_block dst) {
+  return scl_cl_launch(op, SCL_K_reduce_least, 1, &s->local, &s->local, "ibbs", (int)s->groups,
+                       partial, dst, s->local * sizeof(double));
 }
 
 scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
@@ -93,10 +61,10 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   scl_cl_op_writes(&op, dst.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));
   if (s.groups > dst.nrow) SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
-  SCL_GO(scl_cl_launch(&op, SCL_K_reduce_check, 1, &global, &s.local, "iidllliibbs", (int)what,
+  SCL_GO(scl_cl_launch(&op, SCL_K_reduce_check, 1, &global, &s.local, "iidlllibbs", (int)what,
                        (int)view, tol, (long long)s.m, (long long)s.n, (long long)s.rows,
-                       (int)a.ld + 1, (int)SCL_REDUCE_MIN, a, partial, s.local * sizeof(double)));
-  if (s.groups > dst.nrow) SCL_GO(launch_final(&op, SCL_REDUCE_MIN, &s, partial, dst));
+                       (int)a.ld + 1, a, partial, s.local * sizeof(double)));
+  if (s.groups > dst.nrow) SCL_GO(launch_least(&op, &s, partial, dst));
 done:
   if (partial.buffer != dst.buffer) scl_buffer_release(partial.buffer);
   return scl_cl_op_end(&op, status);

@@ -52,20 +52,13 @@ typedef enum {
   SCL_OP_COUNT
 } scl_op;
 
-/* Reductions of all elements to one: inst/kernels/reduce.def expands to SCL_REDUCE_SUM, ... */
+/* Reductions to one number: inst/kernels/reduce.def expands to SCL_REDUCE_SUM, ... */
 typedef enum {
-#define SCL_REDUCTION(NAME, name, arity, identity, map, combine) SCL_REDUCE_##NAME,
+#define SCL_REDUCTION(NAME, name, identity, map, combine) SCL_REDUCE_##NAME,
 #include "../inst/kernels/reduce.def"
 #undef SCL_REDUCTION
   SCL_REDUCE_COUNT
 } scl_reduction;
-
-/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. A block of leading
- * dimension 0 repeats its one column. */
-typedef struct {
-  scl_block block;
-  double scalar;
-} scl_operand;
 
 struct scl_batch_pass;      /* scl_batch.h */
 struct scl_glm_pass;        /* scl_glm.h */
@@ -97,9 +90,6 @@ typedef struct scl_engine {
   /* dst is m x (n * batch): `batch` copies of the m x n matrix with `value` on its diagonal. */
   scl_status (*identity)(scl_context *ctx, double value, size_t batch, scl_block dst);
   scl_status (*copy)(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
-  /* dst = op(a) or op(a, b); in place allowed. `b` is ignored by unary operations. */
-  scl_status (*elementwise)(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
-                            scl_block dst);
   /* dst = diag(d) a (SCL_LEFT) or a diag(d) (SCL_RIGHT); d is a column; in place allowed. */
   scl_status (*scale_diagonal)(scl_context *ctx, scl_side side, scl_block d, scl_block a,
                                scl_block dst);
@@ -111,8 +101,6 @@ typedef struct scl_engine {
                        scl_block dst);
   /* dst (a column) = diagonal of a. */
   scl_status (*diagonal)(scl_context *ctx, scl_block a, scl_block dst);
-  /* dst (1 x 1) = reduction over all elements of a (and b of the same shape, for arity 2). */
-  scl_status (*reduce)(scl_context *ctx, scl_reduction op, scl_block a, scl_block b, scl_block dst);
   /* The smallest number in dst, a column, becomes the index, or infinite when all pass. More than
    * one number spares a device a step. The triangle of `view` is looked at. */
   scl_status (*check)(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,

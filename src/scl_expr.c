@@ -52,7 +52,7 @@ double scl_op_value(scl_op op, double a, double b, double c) {
 
 double scl_reduction_identity(scl_reduction op) {
   switch (op) {
-#define SCL_REDUCTION(NAME, name, arity, identity, map, combine)                                   \
+#define SCL_REDUCTION(NAME, name, identity, map, combine)                                   \
   case SCL_REDUCE_##NAME:                                                                          \
     return identity;
 #include "../inst/kernels/reduce.def"
@@ -64,7 +64,7 @@ double scl_reduction_identity(scl_reduction op) {
 
 const char *scl_reduction_name(scl_reduction op) {
   static const char *const names[SCL_REDUCE_COUNT + 1] = {
-#define SCL_REDUCTION(NAME, name, arity, identity, map, combine) #name,
+#define SCL_REDUCTION(NAME, name, identity, map, combine) #name,
 #include "../inst/kernels/reduce.def"
 #undef SCL_REDUCTION
       "reduce"};
@@ -341,8 +341,8 @@ static scl_status reduce_node(scl_mat *x, scl_margin margin, scl_node **out) {
 
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out) {
   scl_node *node;
-  if ((unsigned)op >= SCL_REDUCE_COUNT || op == SCL_REDUCE_DOT) {
-    return scl_fail_argument("op", "no reduction of one operand has number %d", (int)op);
+  if ((unsigned)op >= SCL_REDUCE_COUNT) {
+    return scl_fail_argument("op", "no reduction has number %d", (int)op);
   }
   SCL_TRY(reduce_node(x, margin, &node));
   node->op = (uint8_t)op;

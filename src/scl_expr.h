@@ -45,7 +45,7 @@ scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t 
 scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out);
 
 /* Reductions: of all elements (1 x 1), of each row (m x 1) or of each column (1 x n). No element
- * gives the identity. Sums have a fixed order. Not for SCL_REDUCE_DOT. */
+ * gives the identity. Sums have a fixed order. */
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out);
 /* With an operation of the caller: `combine`, an expression of the placeholders 0 and 1 and of
  * numbers, is associative, and `identity` changes nothing. */

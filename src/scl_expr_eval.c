@@ -152,11 +152,12 @@ static scl_status cut(scl_context *ctx, scl_node *node) {
 
 static scl_status make_results(scl_context *ctx, scl_node *const *nodes, scl_plan *plan,
                                scl_block *made) {
-  for (int k = 0; k < plan->outputs; k++) {
-    SCL_TRY(scl_block_create(ctx, nodes[k]->nrow, nodes[k]->ncol, &made[k]));
-    scl_plan_place(plan, (size_t)k, made[k]);
+  scl_status status = SCL_OK;
+  for (int k = 0; k < plan->outputs && status == SCL_OK; k++) {
+    status = scl_block_create(ctx, nodes[k]->nrow, nodes[k]->ncol, &made[k]);
+    if (status == SCL_OK) scl_plan_place(plan, (size_t)k, made[k]);
   }
-  return SCL_OK;
+  return status;
 }
 
 /* Nodes of one shape and margin that fit one plan; *fits = false otherwise, and nothing done. */

@@ -112,6 +112,7 @@ typedef struct {
 typedef struct scl_plan {
   size_t m, n;          /* places; n == 1 whenever one column will do */
   uint8_t margin;       /* of all reductions */
+  bool in_place;        /* an output may be a leaf, element by element */
   uint8_t triangle;     /* zero outside it, and nothing is computed there: SCL_LOWER, SCL_UPPER */
   uint16_t steps, body; /* steps of the body come first, then those of combining expressions */
   uint8_t leaves, numbers, rectangles, outputs;
@@ -152,7 +153,9 @@ const char *scl_reduction_name(scl_reduction op);
 scl_status scl_plan_source(const scl_plan *plan, char **out);
 /* Whether a leaf that is read across comes through local memory, in tiles of SCL_PLAN_TILE rows and
  * columns; up to SCL_PLAN_TILES of them do. */
-enum { SCL_PLAN_TILE = 32, SCL_PLAN_TILES = 4 };
+enum { SCL_PLAN_TILE = 32, SCL_PLAN_TILES = 4, SCL_PLAN_TILE_ROWS = 4 };
+/* Elements of a work-item where nothing is reduced and there is one column. */
+enum { SCL_PLAN_ELEMENTS = 4 };
 bool scl_plan_is_tiled(const scl_plan *plan, int leaf);
 bool scl_plan_reduces(const scl_plan *plan); /* any output */
 

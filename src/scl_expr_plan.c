@@ -21,13 +21,17 @@ enum { MEMO = 1024, TRIES = 8, MOST_ARGUMENT_BYTES = 960 };
 typedef struct {
   const scl_node *node;
   frame at;
+  uint64_t stamp; /* of the walk that made the entry */
   uint16_t step;
 } memo_entry;
+
+/* Kept from walk to walk, as clearing it would take longer than a small walk. */
+static memo_entry memo[MEMO];
 
 typedef struct {
   scl_plan *plan;
   uint16_t first; /* steps before this one belong to another part */
-  memo_entry memo[MEMO];
+  uint64_t stamp;
 } walker;
 
 enum { NO_STEP = -1 };
@@ -240,24 +244,27 @@ static int walk(walker *w, const scl_node *node, frame f) {
   size_t hash = ((uintptr_t)node >> 4) * 31 + f.row_at * 7 + f.column_at * 13 + f.row;
   memo_entry *free_entry = NULL;
   for (size_t t = 0; t < TRIES && free_entry == NULL; t++) {
-    memo_entry *e = &w->memo[(hash + t) % MEMO];
-    if (e->node == node && same_frame(e->at, f)) return e->step;
-    if (e->node == NULL) free_entry = e;
+    memo_entry *e = &memo[(hash + t) % MEMO];
+    if (e->stamp != w->stamp) {
+      free_entry = e;
+    } else if (e->node == node && same_frame(e->at, f)) {
+      return e->step;
+    }
   }
   int step = walk_kind(w, node, f);
-  if (free_entry != NULL && free_entry->node == NULL && step != NO_STEP) {
-    *free_entry = (memo_entry){node, f, (uint16_t)step};
+  if (free_entry != NULL && free_entry->stamp != w->stamp && step != NO_STEP) {
+    *free_entry = (memo_entry){node, f, w->stamp, (uint16_t)step};
   }
   return step;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* One column instead of several, when nothing asks for the place. */
-static void flatten(const scl_context *ctx, scl_plan *p) {
+/* One column instead of several, when nothing asks for the place; `ld` is that of results. */
+static void flatten(scl_plan *p, size_t ld) {
   if (p->n == 1 || p->margin != SCL_TOTAL || p->rectangles > 0 || p->triangle) return;
   for (int k = 0; k < p->outputs; k++) {
-    if (!p->output[k].reduces && scl_mat_ld(ctx, p->m, p->n) != p->m) return;
+    if (!p->output[k].reduces && ld != p->m) return;
   }
   for (int s = 0; s < p->body; s++) {
     if (p->step[s].kind == SCL_STEP_PLACE || p->step[s].kind == SCL_STEP_MATVEC) return;
@@ -297,7 +304,7 @@ static size_t argument_bytes(const scl_plan *p) {
 static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
   scl_plan *p = w->plan;
   if (!o->reduces || o->op != SCL_REDUCE_COUNT) return true;
-  memset(w->memo, 0, sizeof w->memo);
+  w->stamp = scl_node_stamp();
   w->first = p->steps;
   o->first = p->steps;
   int identity = add_number(p, root->number), value = walk(w, root->arg[1], (frame){0});
@@ -315,7 +322,7 @@ bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots,
                        .column = places->ncol == 1 ? FROM_NOTHING
                                  : swapped         ? FROM_I
                                                    : FROM_J};
-  walker w = {.plan = p};
+  walker w = {.plan = p, .stamp = scl_node_stamp()};
   memset(p, 0, offsetof(scl_plan, step));
   p->m = swapped ? places->ncol : places->nrow;
   p->n = swapped ? 1 : places->ncol;
@@ -335,7 +342,7 @@ bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots,
     if (!plan_combine(&w, roots[k], &p->output[k])) return false;
   }
   p->triangle = common_triangle(p, roots);
-  flatten(ctx, p);
+  flatten(p, scl_mat_ld(ctx, p->m, p->n));
   return argument_bytes(p) <= MOST_ARGUMENT_BYTES;
 }
 
@@ -349,13 +356,73 @@ void scl_plan_place(scl_plan *p, size_t k, scl_block dst) {
   }
 }
 
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+/* An operand of a plan over blocks as a step. */
+static int add_operand(walker *w, scl_operand x) {
+  if (x.block.buffer == NULL) return walk_number(w, x.scalar);
+  const scl_leaf leaf = {
+      .buffer = x.block.buffer, .at = x.block.offset, .step_i = 1, .step_j = x.block.ld};
+  return add_step(w, SCL_STEP_LOAD, 0, add_leaf(w->plan, leaf), 0, 0);
+}
+
+/* Starts a plan over m x n places with op(a, b), or a where op is SCL_OP_COUNT, as its one output.
+ */
+static void plan_blocks(scl_plan *p, size_t m, size_t n, scl_op op, scl_operand a, scl_operand b) {
+  walker w = {.plan = p};
+  memset(p, 0, offsetof(scl_plan, step));
+  p->m = m;
+  p->n = n;
+  int step = add_operand(&w, a);
+  if (op != SCL_OP_COUNT) {
+    const int other = scl_op_arity(op) > 1 ? add_operand(&w, b) : 0;
+    step = add_step(&w, SCL_STEP_APPLY, op, step, other, 0);
+  }
+  p->body = p->steps;
+  p->output[p->outputs++] = (scl_output){.step = (uint16_t)step};
+}
+
+scl_status scl_apply_blocks(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
+                            scl_block dst) {
+  scl_plan p;
+  if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
+  plan_blocks(&p, dst.nrow, dst.ncol, op, a, b);
+  flatten(&p, dst.ld);
+  p.in_place = a.block.buffer == dst.buffer || b.block.buffer == dst.buffer;
+  scl_plan_place(&p, 0, dst);
+  return ctx->engine->expr(ctx, &p);
+}
+
+static scl_status reduce_blocks(scl_context *ctx, scl_reduction reduction, scl_op op, scl_block a,
+                                scl_block b, scl_block dst) {
+  scl_plan p;
+  if (a.nrow == 0 || a.ncol == 0) {
+    return ctx->engine->fill(ctx, scl_reduction_identity(reduction), dst);
+  }
+  plan_blocks(&p, a.nrow, a.ncol, op, (scl_operand){.block = a}, (scl_operand){.block = b});
+  p.output[0].reduces = true;
+  p.output[0].op = (uint8_t)reduction;
+  p.in_place = a.buffer == dst.buffer || b.buffer == dst.buffer;
+  flatten(&p, 0);
+  scl_plan_place(&p, 0, dst);
+  return ctx->engine->expr(ctx, &p);
+}
+
+scl_status scl_reduce_block(scl_context *ctx, scl_reduction op, scl_block a, scl_block dst) {
+  return reduce_blocks(ctx, op, SCL_OP_COUNT, a, (scl_block){0}, dst);
+}
+
+scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block dst) {
+  return reduce_blocks(ctx, SCL_REDUCE_SUM, SCL_OP_MUL, a, b, dst);
+}
+
 /* ---- key ------------------------------------------------------------------------------------ */
 
 size_t scl_plan_key(const scl_plan *p, unsigned char *to) {
   unsigned char *at = to;
-  const unsigned char head[] = {p->n > 1,       p->margin,     p->triangle,  p->leaves,
-                                p->numbers,     p->rectangles, p->outputs,   p->steps % 256,
-                                p->steps / 256, p->body % 256, p->body / 256};
+  const unsigned char head[] = {p->n > 1,       p->in_place,    p->margin,     p->triangle,
+                                p->leaves,      p->numbers,     p->rectangles, p->outputs,
+                                p->steps % 256, p->steps / 256, p->body % 256, p->body / 256};
   memcpy(at, head, sizeof head);
   at += sizeof head;
   memcpy(at, p->step, p->steps * sizeof *p->step);

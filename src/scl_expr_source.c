@@ -31,10 +31,11 @@ static bool any_tile(const scl_plan *p) {
 
 static void put_parameters(scl_writer *w) {
   const scl_plan *p = w->p;
+  const char *alone = p->in_place ? "" : "restrict ";
   const char *gap = "\n                   ";
   scl_put(w, "const long m, const long n");
   for (int k = 0; k < p->leaves; k++) {
-    scl_put(w, ",%s__global const double *restrict x%d, const long x%d_at, const long x%d_i,", gap,
+    scl_put(w, ",%s__global const double *%sx%d, const long x%d_at, const long x%d_i,", gap, alone,
             k, k, k);
     scl_put(w, "%sconst long x%d_j", gap, k);
     if (p->leaf[k].length > 0) scl_put(w, ", const long x%d_l, const long x%d_n", k, k);
@@ -46,12 +47,12 @@ static void put_parameters(scl_writer *w) {
   }
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].reduces) continue;
-    scl_put(w, ",%s__global double *restrict r%d, const long r%d_at, const long r%d_j", gap, k, k,
+    scl_put(w, ",%s__global double *%sr%d, const long r%d_at, const long r%d_j", gap, alone, k, k,
             k);
   }
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;
-    scl_put(w, ",%s__global double *restrict p%d, const long p%d_at, const long p%d_part,", gap, k,
+    scl_put(w, ",%s__global double *%sp%d, const long p%d_at, const long p%d_part,", gap, alone, k,
             k, k);
     scl_put(w, "%sconst long p%d_place, __local double *s%d", gap, k, k);
   }
@@ -64,6 +65,7 @@ static void put_element(scl_writer *w, int k) {
   if (l->read == SCL_READ_COLUMN || l->read == SCL_READ_MATRIX) scl_put(w, " + i");
   if (l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED) scl_put(w, " + i * x%d_i", k);
   if (w->p->n == 1) { /* j is 0 and has no name */
+    if (l->length > 0) scl_put(w, " + l * x%d_l", k);
     scl_put(w, "]");
     return;
   }
@@ -72,6 +74,7 @@ static void put_element(scl_writer *w, int k) {
   if (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || strided) {
     scl_put(w, " + j * x%d_j", k);
   }
+  if (l->length > 0) scl_put(w, " + l * x%d_l", k);
   scl_put(w, "]");
 }
 
@@ -93,9 +96,11 @@ static void put_load(scl_writer *w, int k) {
 static void put_matvec(scl_writer *w, const char *indent, int s, const scl_step *step) {
   const int x = step->arg[0], b = step->arg[1];
   scl_put(w, "%sdouble t%d = 0.0;\n", indent, s);
+  scl_put(w, "#ifndef SCL_CPU\n%s#pragma unroll 8\n#endif\n", indent);
   scl_put(w, "%sfor (long l = 0; l < x%d_n; l++) {\n", indent, x);
-  scl_put(w, "%s  t%d += x%d[x%d_at + i * x%d_i + l * x%d_l] * x%d[x%d_at + l];\n%s}\n", indent, s,
-          x, x, x, x, b, b, indent);
+  scl_put(w, "%s  t%d += ", indent, s);
+  put_element(w, x);
+  scl_put(w, " * x%d[x%d_at + l];\n%s}\n", b, b, indent);
 }
 
 /* One step as a line. */
@@ -237,17 +242,20 @@ static void put_partials(scl_writer *w, const char *condition, const char *resul
   scl_put(w, "  }\n");
 }
 
-static const char *const rows_loop =
-    "for (long i = get_global_id(0); i < m; i += get_global_size(0)) {\n";
-static const char *const columns_loop =
-    "for (long j = get_global_id(1); j < n; j += get_global_size(1)) {\n";
+static void put_rows_loop(scl_writer *w, const char *indent) {
+  scl_put(w, "%sfor (long i = get_global_id(0); i < m; i += get_global_size(0)) {\n", indent);
+}
+
+static void put_columns_loop(scl_writer *w, const char *indent) {
+  scl_put(w, "%sfor (long j = get_global_id(1); j < n; j += get_global_size(1)) {\n", indent);
+}
 
 static void put_total_body(scl_writer *w) {
   const bool wide = w->p->n > 1;
   put_items(w, "l", "items", "1");
   put_totals(w);
-  if (wide) scl_put(w, "  %s", columns_loop);
-  scl_put(w, "%s  %s", wide ? "  " : "", rows_loop);
+  if (wide) put_columns_loop(w, "  ");
+  put_rows_loop(w, wide ? "    " : "  ");
   put_place(w, wide ? "      " : "    ");
   scl_put(w, "%s  }\n%s", wide ? "  " : "", wide ? "  }\n" : "");
   put_tree(w);
@@ -259,7 +267,8 @@ static void put_column_body(scl_writer *w) {
   put_items(w, "get_local_id(0)", "get_local_size(0)", "1");
   scl_put(w, "  const long j = get_global_id(1);\n");
   put_totals(w);
-  scl_put(w, "  if (j < n) {\n    %s", rows_loop);
+  scl_put(w, "  if (j < n) {\n");
+  put_rows_loop(w, "    ");
   put_place(w, "      ");
   scl_put(w, "    }\n  }\n");
   put_tree(w);
@@ -271,7 +280,8 @@ static void put_row_body(scl_writer *w) {
   put_items(w, "get_local_id(1)", "get_local_size(1)", "get_local_size(0)");
   scl_put(w, "  const long i = get_global_id(0);\n");
   put_totals(w);
-  scl_put(w, "  if (i < m) {\n    %s", columns_loop);
+  scl_put(w, "  if (i < m) {\n");
+  put_columns_loop(w, "    ");
   put_place(w, "      ");
   scl_put(w, "    }\n  }\n");
   put_tree(w);
@@ -329,11 +339,24 @@ static void put_final(scl_writer *w) {
 /* ---- kernels -------------------------------------------------------------------------------- */
 
 static void put_map_body(scl_writer *w) {
-  const bool wide = w->p->n > 1;
-  if (wide) scl_put(w, "  %s", columns_loop);
-  scl_put(w, "%s  %s", wide ? "  " : "", rows_loop);
-  put_place(w, wide ? "      " : "    ");
-  scl_put(w, "%s  }\n%s", wide ? "  " : "", wide ? "  }\n" : "");
+  if (w->p->n > 1) {
+    scl_put(w, "  const long i = get_global_id(0);\n  if (i >= m) return;\n");
+    put_columns_loop(w, "  ");
+    put_place(w, "    ");
+    scl_put(w, "  }\n");
+    return;
+  }
+  scl_put(w, "  const long first = get_group_id(0) * (get_local_size(0) * %d) + get_local_id(0);\n",
+          SCL_PLAN_ELEMENTS);
+  scl_put(w, "  #pragma unroll\n  for (int e = 0; e < %d; e++) {\n", SCL_PLAN_ELEMENTS);
+  scl_put(w, "    const long i = first + e * get_local_size(0);\n    if (i < m) {\n");
+  put_place(w, "      ");
+  scl_put(w, "    }\n  }\n");
+}
+
+static void put_tile_loop(scl_writer *w) {
+  scl_put(w, "    #pragma unroll\n    for (int s = 0; s < %d / TILE_ROWS; s++) {\n", SCL_PLAN_TILE);
+  scl_put(w, "      const int c = y + s * TILE_ROWS;\n");
 }
 
 /* Transposed operands come through local memory, so that both they and the results are accessed
@@ -346,7 +369,7 @@ static void put_tiled_body(scl_writer *w) {
               SCL_PLAN_TILE, SCL_PLAN_TILE + 1);
     }
   }
-  scl_put(w, "  const int x = get_local_id(0), y = get_local_id(1), rows = get_local_size(1);\n");
+  scl_put(w, "  const int x = get_local_id(0), y = get_local_id(1);\n");
   scl_put(w, "  const long i0 = get_group_id(0) * (long)%d;\n", SCL_PLAN_TILE);
   scl_put(
       w,
@@ -355,7 +378,7 @@ static void put_tiled_body(scl_writer *w) {
       SCL_PLAN_TILE, SCL_PLAN_TILE);
   scl_put(w,
           "    barrier(CLK_LOCAL_MEM_FENCE); /* the tiles of the round before have been read */\n");
-  scl_put(w, "    for (int c = y; c < %d; c += rows) {\n", SCL_PLAN_TILE);
+  put_tile_loop(w);
   scl_put(w, "      const long i = i0 + c, j = j0 + x;\n      if (i < m && j < n) {\n");
   put_rectangles(w, "        ");
   for (int k = 0; k < p->leaves; k++) {
@@ -365,7 +388,7 @@ static void put_tiled_body(scl_writer *w) {
     scl_put(w, ";\n");
   }
   scl_put(w, "      }\n    }\n    barrier(CLK_LOCAL_MEM_FENCE);\n");
-  scl_put(w, "    for (int c = y; c < %d; c += rows) {\n", SCL_PLAN_TILE);
+  put_tile_loop(w);
   scl_put(w, "      const long i = i0 + x, j = j0 + c;\n      if (i < m && j < n) {\n");
   put_place(w, "        ");
   scl_put(w, "      }\n    }\n  }\n");
@@ -384,6 +407,12 @@ static void put_head(scl_writer *w) {
       scl_plan_reduces(p) ? ", p what each group leaves of a reduction" : "");
   scl_put(w, "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
              "#pragma OPENCL FP_CONTRACT OFF /* the same bits, in one kernel or in several */\n\n");
+  if (any_tile(p)) {
+    scl_put(w,
+            "#ifndef TILE_ROWS /* work-items of a group along dimension 1; %d along 0 */\n"
+            "#define TILE_ROWS %d\n#endif\n\n",
+            SCL_PLAN_TILE, SCL_PLAN_TILE_ROWS);
+  }
   scl_put_op_functions(w);
   scl_put_combine_functions(w);
   scl_put(w, "__kernel void expr(");

@@ -212,7 +212,7 @@ static scl_status solve_trend(scl_gp *gp) {
   scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
   scl_block q = scl_gp_columns(gp->solved, gp->outputs, gp->q);
   scl_block m = scl_gp_trend_factor(gp), b = scl_gp_small(gp, scl_gp_b_at(gp), gp->outputs);
-  scl_block none = {0}, diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
+  scl_block diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
   diagonal.nrow = gp->q;
   SCL_TRY(engine->gemm(ctx, 1.0, SCL_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, q, SCL_GENERAL, 0.0, m,
                        SCL_MIRRORED));
@@ -224,24 +224,22 @@ static scl_status solve_trend(scl_gp *gp) {
                        z, SCL_ALL));
   SCL_TRY(engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, m, b));
   SCL_TRY(engine->diagonal(ctx, m, diagonal));
-  return engine->reduce(ctx, SCL_REDUCE_SUM_LOG, diagonal, none,
-                        scl_gp_scalar(gp, AT_TREND_LOG_DET));
+  return scl_reduce_block(ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_TREND_LOG_DET));
 }
 
 scl_status scl_gp_solve(scl_gp *gp, bool inverted) {
   const scl_engine *engine = gp->ctx->engine;
-  scl_block none = {0}, diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
+  scl_block diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
   scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
   SCL_TRY(engine->diagonal(gp->ctx, gp->c, diagonal));
-  SCL_TRY(
-      engine->reduce(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, none, scl_gp_scalar(gp, AT_LOG_DET)));
+  SCL_TRY(scl_reduce_block(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_LOG_DET)));
   if (inverted) {
     SCL_TRY(engine->trtri(gp->ctx, SCL_LOWER, gp->c, gp->second));
     SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, gp->second, gp->c));
   }
   SCL_TRY(divide(gp, SCL_NO_TRANS, inverted, scl_mat_block(gp->right), gp->solved));
   if (gp->q > 0) SCL_TRY(solve_trend(gp));
-  return engine->reduce(gp->ctx, SCL_REDUCE_DOT, z, z, scl_gp_scalar(gp, AT_SQUARE));
+  return scl_dot_blocks(gp->ctx, z, z, scl_gp_scalar(gp, AT_SQUARE));
 }
 
 scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted) {
@@ -303,13 +301,12 @@ static scl_status differentiate(evaluation *v, struct scl_covariance_pass pass) 
 
 static scl_status differentiate_marginal(evaluation *v) {
   scl_gp *gp = v->gp;
-  const scl_engine *engine = gp->ctx->engine;
   bool integrate = gp->q > 0 && v->trend == SCL_GP_INTEGRATE;
   scl_block q = scl_gp_columns(gp->weights, gp->outputs, gp->q);
   SCL_TRY(invert(v));
   if (integrate && gp->outputs > 1) {
-    SCL_TRY(engine->elementwise(gp->ctx, SCL_OP_MUL, (scl_operand){.block = q},
-                                (scl_operand){.scalar = sqrt((double)gp->outputs)}, q));
+    SCL_TRY(scl_apply_blocks(gp->ctx, SCL_OP_MUL, (scl_operand){.block = q},
+                             (scl_operand){.scalar = sqrt((double)gp->outputs)}, q));
   }
   struct scl_covariance_pass pass = scl_gp_pass(gp, v->kernel);
   pass.weights = v->inverse;
@@ -326,7 +323,7 @@ static scl_status leave_one_out(evaluation *v) {
   scl_gp *gp = v->gp;
   scl_context *ctx = gp->ctx;
   const scl_engine *engine = ctx->engine;
-  scl_block work = {0}, none = {0}, a = scl_gp_columns(gp->weights, 0, gp->outputs);
+  scl_block work = {0}, a = scl_gp_columns(gp->weights, 0, gp->outputs);
   scl_block q = scl_gp_columns(gp->weights, gp->outputs, gp->q);
   scl_status status;
   SCL_GO(invert(v));
@@ -340,30 +337,30 @@ static scl_status leave_one_out(evaluation *v) {
   scl_block d = scl_gp_columns(work, 2 * gp->outputs, 1);
   scl_block g = scl_gp_columns(work, 2 * gp->outputs + 1, 1);
   SCL_GO(engine->diagonal(ctx, v->inverse, d));
-  SCL_GO(engine->reduce(ctx, SCL_REDUCE_SUM_LOG, d, none, scl_gp_scalar(gp, AT_LOO_LOG)));
+  SCL_GO(scl_reduce_block(ctx, SCL_REDUCE_SUM_LOG, d, scl_gp_scalar(gp, AT_LOO_LOG)));
   for (size_t k = 0; k < gp->outputs; k++) {
-    SCL_GO(engine->elementwise(ctx, SCL_OP_DIV, (scl_operand){.block = scl_gp_columns(a, k, 1)},
-                               (scl_operand){.block = d}, scl_gp_columns(ratios, k, 1)));
+    SCL_GO(scl_apply_blocks(ctx, SCL_OP_DIV, (scl_operand){.block = scl_gp_columns(a, k, 1)},
+                            (scl_operand){.block = d}, scl_gp_columns(ratios, k, 1)));
   }
-  SCL_GO(engine->reduce(ctx, SCL_REDUCE_DOT, a, ratios, scl_gp_scalar(gp, AT_LOO_SQUARE)));
+  SCL_GO(scl_dot_blocks(ctx, a, ratios, scl_gp_scalar(gp, AT_LOO_SQUARE)));
   if (!v->gradient) goto done;
 
   SCL_GO(engine->copy(ctx, SCL_COPY_MIRROR_LOWER, v->inverse, v->inverse));
   SCL_GO(engine->gemm(ctx, 1.0, SCL_NO_TRANS, v->inverse, SCL_SYMMETRIC, SCL_NO_TRANS, ratios,
                       SCL_GENERAL, 0.0, solved, SCL_ALL));
-  SCL_GO(engine->elementwise(ctx, SCL_OP_DIV, (scl_operand){.scalar = 0.5 * (double)gp->outputs},
-                             (scl_operand){.block = d}, g));
+  SCL_GO(scl_apply_blocks(ctx, SCL_OP_DIV, (scl_operand){.scalar = 0.5 * (double)gp->outputs},
+                          (scl_operand){.block = d}, g));
   for (size_t k = 0; k < gp->outputs; k++) { /* g += ratio^2 / 2; d is not needed any more */
     scl_block ratio = scl_gp_columns(ratios, k, 1);
-    SCL_GO(engine->elementwise(ctx, SCL_OP_MUL, (scl_operand){.block = ratio},
-                               (scl_operand){.block = ratio}, d));
-    SCL_GO(engine->elementwise(ctx, SCL_OP_MUL, (scl_operand){.block = d},
-                               (scl_operand){.scalar = 0.5}, d));
-    SCL_GO(engine->elementwise(ctx, SCL_OP_ADD, (scl_operand){.block = g},
-                               (scl_operand){.block = d}, g));
+    SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = ratio},
+                            (scl_operand){.block = ratio}, d));
+    SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = d},
+                            (scl_operand){.scalar = 0.5}, d));
+    SCL_GO(
+        scl_apply_blocks(ctx, SCL_OP_ADD, (scl_operand){.block = g}, (scl_operand){.block = d}, g));
   }
-  SCL_GO(engine->elementwise(ctx, SCL_OP_SQRT, (scl_operand){.block = g}, (scl_operand){.block = g},
-                             g));
+  SCL_GO(
+      scl_apply_blocks(ctx, SCL_OP_SQRT, (scl_operand){.block = g}, (scl_operand){.block = g}, g));
   SCL_GO(engine->scale_diagonal(ctx, SCL_RIGHT, g, v->inverse, v->inverse));
   SCL_GO(engine->gemm(ctx, 1.0, SCL_NO_TRANS, v->inverse, SCL_GENERAL, SCL_TRANS, v->inverse,
                       SCL_GENERAL, 0.0, v->spare, SCL_LOWER_HALF));

@@ -51,15 +51,11 @@ scl_status scl_host_identity(scl_context *ctx, double value, size_t batch, scl_b
 scl_status scl_host_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
 scl_status scl_host_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
                            scl_block dst);
-scl_status scl_host_elementwise(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
-                                scl_block dst);
 scl_status scl_host_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,
                                    scl_block dst);
 scl_status scl_host_add_diagonal(scl_context *ctx, double value, scl_block a);
 scl_status scl_host_diagonal(scl_context *ctx, scl_block a, scl_block dst);
 /* scl_host_reduce.c */
-scl_status scl_host_reduce(scl_context *ctx, scl_reduction op, scl_block a, scl_block b,
-                           scl_block dst);
 scl_status scl_host_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
                           scl_block dst);
 /* scl_host_expr.c */

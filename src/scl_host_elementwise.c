@@ -1,9 +1,8 @@
-/* Structure and elementwise operations of the host engine. */
+/* Structured copies and the like on the host. */
 #include "scl_host.h"
 
 #include <string.h>
 
-#include "../inst/kernels/port.h"
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
@@ -175,78 +174,3 @@ scl_status scl_host_gather(scl_context *ctx, scl_block rows, scl_block columns, 
   return SCL_OK;
 }
 
-/* ---- elementwise ---------------------------------------------------------------------------- */
-
-/* A run of n elements. An operand is an array, or the scalar beside it when the array is NULL. */
-typedef void apply_run(size_t n, const double *array_a, double scalar_a, const double *array_b,
-                       double scalar_b, double *dst);
-
-/* Three loops, so that the common cases have no test inside. */
-#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
-  static void apply_##name(size_t n, const double *array_a, double scalar_a,                       \
-                           const double *array_b, double scalar_b, double *dst) {                  \
-    if (array_a != NULL && array_b != NULL) {                                                      \
-      for (size_t i = 0; i < n; i++) {                                                             \
-        const double a = array_a[i], b = array_b[i];                                               \
-        dst[i] = expression;                                                                       \
-      }                                                                                            \
-    } else if (array_a != NULL) {                                                                  \
-      const double b = scalar_b;                                                                   \
-      for (size_t i = 0; i < n; i++) {                                                             \
-        const double a = array_a[i];                                                               \
-        dst[i] = expression;                                                                       \
-      }                                                                                            \
-    } else {                                                                                       \
-      const double a = scalar_a;                                                                   \
-      for (size_t i = 0; i < n; i++) {                                                             \
-        const double b = array_b != NULL ? array_b[i] : scalar_b;                                  \
-        dst[i] = expression;                                                                       \
-      }                                                                                            \
-    }                                                                                              \
-  }
-#define SCL_UNARY(NAME, name, expression, da)                                                      \
-  static void apply_##name(size_t n, const double *array_a, double scalar_a,                       \
-                           const double *array_b, double scalar_b, double *dst) {                  \
-    (void)array_b, (void)scalar_b;                                                                 \
-    for (size_t i = 0; i < n; i++) {                                                               \
-      const double a = array_a != NULL ? array_a[i] : scalar_a;                                    \
-      dst[i] = expression;                                                                         \
-    }                                                                                              \
-  }
-#define SCL_TERNARY(NAME, name, expression, da, db, dc)
-#include "../inst/kernels/elementwise.def"
-#undef SCL_TERNARY
-#undef SCL_BINARY
-#undef SCL_UNARY
-
-static apply_run *const apply_table[SCL_OP_COUNT] = {
-#define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = apply_##name,
-#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = apply_##name,
-#define SCL_TERNARY(NAME, name, expression, da, db, dc)
-#include "../inst/kernels/elementwise.def"
-#undef SCL_TERNARY
-#undef SCL_BINARY
-#undef SCL_UNARY
-};
-
-static bool is_dense(scl_operand x, size_t m) {
-  return x.block.buffer == NULL || x.block.ld == m;
-}
-
-scl_status scl_host_elementwise(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
-                                scl_block dst) {
-  (void)ctx;
-  size_t m = dst.nrow, n = dst.ncol;
-  if (m == 0 || n == 0) return SCL_OK;
-  if (dst.ld == m && is_dense(a, m) && is_dense(b, m)) {
-    m *= n;
-    n = 1;
-  }
-  const double *pa = scl_host_at(a.block), *pb = scl_host_at(b.block);
-  double *d = scl_host_at(dst);
-  for (size_t j = 0; j < n; j++) {
-    apply_table[op](m, pa == NULL ? NULL : pa + j * a.block.ld, a.scalar,
-                    pb == NULL ? NULL : pb + j * b.block.ld, b.scalar, d + j * dst.ld);
-  }
-  return SCL_OK;
-}

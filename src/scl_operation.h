@@ -33,6 +33,22 @@ static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **
   return SCL_OK;
 }
 
+/* ---- elementwise and reductions on blocks (scl_expr_plan.c) ---------------------------------- */
+/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. A block of leading
+ * dimension 0 repeats its one column. */
+typedef struct {
+  scl_block block;
+  double scalar;
+} scl_operand;
+
+/* dst = op(a) or op(a, b); in place allowed. `b` is ignored by unary operations. */
+scl_status scl_apply_blocks(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
+                            scl_block dst);
+/* dst (1 x 1) = reduction over all elements of a. */
+scl_status scl_reduce_block(scl_context *ctx, scl_reduction op, scl_block a, scl_block dst);
+/* dst (1 x 1) = sum of the products of the elements of a and b, which have one shape. */
+scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block dst);
+
 /* SCL_E_ARGUMENT naming `argument` unless `a` is square. */
 scl_status scl_require_square(const scl_mat *a, const char *argument);
 

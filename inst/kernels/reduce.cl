@@ -1,61 +1,23 @@
-/* Reductions of a block to one number, and checks that look for the first offending element.
+/* Checks that look for the first offending element of a block.
  *
  * Layout: column-major blocks. Columns are cut into chunks of `rows` rows; chunk c holds rows
  * (c % per_column) * rows and on of column c / per_column. Group g takes chunks g, g + groups, ...;
  * within a chunk item l takes rows l, l + size, .... Then a tree in local memory (the group size is
- * a power of two), and one group combines the results of the groups. Which terms meet in which
- * order depends only on the shape and on sizes that the host derives from it: equal bits in every
- * run.
- *
- * reduce_identity, reduce_map and reduce_combine are generated from reduce.def
- * (scl_cl_generated.c). Reductions of one operand get it as `b` as well. */
+ * a power of two), and one group combines the results of the groups. */
 
 #define AT(x, i, j) x[x##_offset + (i) + (j) * (long)x##_ld]
 
-/* Tree over the group's values; the result is in item 0. */
-static inline double combine_group(const int op, const int l, const int items, const double value,
+/* The least of the group's values, in item 0. */
+static inline double least_of_group(const int l, const int items, const double value,
                                    __local double *values) {
   values[l] = value;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int stride = items / 2; stride > 0; stride /= 2) {
-    if (l < stride) values[l] = reduce_combine(op, values[l], values[l + stride]);
+    if (l < stride) values[l] = fmin(values[l], values[l + stride]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   return values[0];
 }
-
-/* dst_g = reduction of the chunks of group g. */
-__kernel void reduce_partial(const int op, const long m, const long n, const long rows,
-                             __global const double *a, const long a_offset, const int a_ld,
-                             __global const double *b, const long b_offset, const int b_ld,
-                             __global double *dst, const long dst_offset, const int dst_ld,
-                             __local double *values) {
-  const long per_column = (m + rows - 1) / rows;
-  double sum = reduce_identity(op);
-  for (long c = get_group_id(0); c < per_column * n; c += get_num_groups(0)) {
-    const long j = c / per_column, first = (c - j * per_column) * rows;
-    const long last = min(first + rows, m);
-    for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {
-      sum = reduce_combine(op, sum, reduce_map(op, AT(a, i, j), AT(b, i, j)));
-    }
-  }
-  sum = combine_group(op, get_local_id(0), get_local_size(0), sum, values);
-  if (get_local_id(0) == 0) dst[dst_offset + get_group_id(0)] = sum;
-}
-
-/* dst = combination of n results; one group. */
-__kernel void reduce_final(const int op, const int n, __global const double *a, const long a_offset,
-                           const int a_ld, __global double *dst, const long dst_offset,
-                           const int dst_ld, __local double *values) {
-  double sum = reduce_identity(op);
-  for (int i = get_local_id(0); i < n; i += get_local_size(0)) {
-    sum = reduce_combine(op, sum, a[a_offset + i]);
-  }
-  sum = combine_group(op, get_local_id(0), get_local_size(0), sum, values);
-  if (get_local_id(0) == 0) dst[dst_offset] = sum;
-}
-
-/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* The values of scl_check and scl_view (scl_engine.h, scl_matrix.h). */
 #define CHECK_FINITE 0
@@ -73,7 +35,7 @@ static inline int is_equal_within(const double tol, const double u, const double
  * infinity: a whole number below 2^53. A check of the diagonal gets it as one column (ld + 1 is its
  * stride), all others the block itself. */
 __kernel void reduce_check(const int what, const int view, const double tol, const long m,
-                           const long n, const long rows, const int stride, const int op_min,
+                           const long n, const long rows, const int stride,
                            __global const double *a, const long a_offset, const int a_ld,
                            __global double *dst, const long dst_offset, const int dst_ld,
                            __local double *values) {
@@ -96,6 +58,18 @@ __kernel void reduce_check(const int what, const int view, const double tol, con
       if (fails) found = fmin(found, (double)(i + j * m) + 1.0);
     }
   }
-  found = combine_group(op_min, get_local_id(0), get_local_size(0), found, values);
+  found = least_of_group(get_local_id(0), get_local_size(0), found, values);
   if (get_local_id(0) == 0) dst[dst_offset + get_group_id(0)] = found;
+}
+
+/* dst = least of n results; one group. */
+__kernel void reduce_least(const int n, __global const double *a, const long a_offset,
+                           const int a_ld, __global double *dst, const long dst_offset,
+                           const int dst_ld, __local double *values) {
+  double found = INFINITY;
+  for (int i = get_local_id(0); i < n; i += get_local_size(0)) {
+    found = fmin(found, a[a_offset + i]);
+  }
+  found = least_of_group(get_local_id(0), get_local_size(0), found, values);
+  if (get_local_id(0) == 0) dst[dst_offset] = found;
 }

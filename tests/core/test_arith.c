@@ -1,13 +1,60 @@
-/* Elementwise operations, reductions and checks. */
+/* Elementwise operations and reductions of the tables, one at a time; diagonals and checks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../src/scl_arith.h"
 #include "../../src/scl_expr_graph.h"
+#include "../../src/scl_operation.h"
 #include "matrices.h"
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
+
+static scl_status forced(scl_op op, int count, const scl_term *terms, scl_mat **out) {
+  scl_mat *r;
+  SCL_TRY(scl_expr_apply(op, count, terms, &r));
+  scl_status status = scl_mat_force(r);
+  return scl_give(status, r, out);
+}
+
+static scl_status apply_one(scl_op op, scl_mat *a, scl_mat **out) {
+  return forced(op, 1, &(scl_term){a, 0}, out);
+}
+
+static scl_status apply_two(scl_op op, scl_mat *a, scl_mat *b, scl_mat **out) {
+  const scl_term terms[] = {{a, 0}, {b, 0}};
+  return forced(op, 2, terms, out);
+}
+
+static scl_status apply_number(scl_op op, scl_mat *a, double number, bool first, scl_mat **out) {
+  const scl_term terms[] = {{first ? NULL : a, number}, {first ? a : NULL, number}};
+  return forced(op, 2, terms, out);
+}
+
+static double first_element(const scl_mat *r) {
+  double *stored = mat_stored(r), value = stored[0];
+  free(stored);
+  return value;
+}
+
+static scl_status reduce_all(scl_reduction op, scl_mat *a, double *out) {
+  scl_mat *r;
+  SCL_TRY(scl_expr_reduce(op, a, SCL_TOTAL, &r));
+  scl_status status = scl_mat_force(r);
+  if (status == SCL_OK) *out = first_element(r);
+  scl_mat_release(r);
+  return status;
+}
+
+/* The sum of the products of their elements. */
+static scl_status dot_of(scl_context *ctx, const scl_mat *a, const scl_mat *b, double *out) {
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(ctx, 1, 1, SCL_GENERAL, &r));
+  scl_status status = scl_dot_blocks(ctx, scl_mat_block(a), scl_mat_block(b), scl_mat_block(r));
+  if (status == SCL_OK) *out = first_element(r);
+  scl_mat_release(r);
+  return status;
+}
 
 /* R's meaning of the operations that C has no function for. */
 static double remainder_of(double a, double b) {
@@ -199,19 +246,19 @@ static void check_op(scl_context *ctx, scl_op op, size_t m, size_t n, scl_view v
   double *stored_a = mat_stored(a), *stored_b = mat_stored(b);
   free(data);
   if (takes_two(op)) {
-    REQUIRE_OK(scl_binary(op, a, b, &r));
+    REQUIRE_OK(apply_two(op, a, b, &r));
     check_result(op, r, stored_a, 0, stored_b, 0);
     for (size_t k = 0; k < AWKWARD; k++) {
-      REQUIRE_OK(scl_binary_scalar(op, a, awkward[k], false, &r));
+      REQUIRE_OK(apply_number(op, a, awkward[k], false, &r));
       check_result(op, r, stored_a, 0, NULL, awkward[k]);
-      REQUIRE_OK(scl_binary_scalar(op, b, awkward[k], true, &r));
+      REQUIRE_OK(apply_number(op, b, awkward[k], true, &r));
       check_result(op, r, NULL, awkward[k], stored_b, 0);
     }
-    CHECK_STATUS(SCL_E_ARGUMENT, scl_unary(op, a, &r));
+    CHECK_STATUS(SCL_E_ARGUMENT, apply_one(op, a, &r));
   } else {
-    REQUIRE_OK(scl_unary(op, a, &r));
+    REQUIRE_OK(apply_one(op, a, &r));
     check_result(op, r, stored_a, 0, NULL, 0);
-    CHECK_STATUS(SCL_E_ARGUMENT, scl_binary(op, a, b, &r));
+    CHECK_STATUS(SCL_E_ARGUMENT, apply_two(op, a, b, &r));
   }
   free(stored_a);
   free(stored_b);
@@ -222,24 +269,24 @@ static void check_op(scl_context *ctx, scl_op op, size_t m, size_t n, scl_view v
 static void check_views(scl_context *ctx) {
   scl_mat *l = mat_random(ctx, 5, 5, SCL_LOWER), *s, *r;
   s = mat_random(ctx, 5, 5, SCL_SYMMETRIC);
-  REQUIRE_OK(scl_binary(SCL_OP_ADD, l, l, &r));
+  REQUIRE_OK(apply_two(SCL_OP_ADD, l, l, &r));
   CHECK(r->view == SCL_LOWER);
   scl_mat_release(r);
-  REQUIRE_OK(scl_binary_scalar(SCL_OP_MUL, l, 2.0, true, &r));
+  REQUIRE_OK(apply_number(SCL_OP_MUL, l, 2.0, true, &r));
   CHECK(r->view == SCL_LOWER);
   scl_mat_release(r);
-  REQUIRE_OK(scl_unary(SCL_OP_EXP, l, &r));
+  REQUIRE_OK(apply_one(SCL_OP_EXP, l, &r));
   CHECK(r->view == SCL_GENERAL);
   scl_mat_release(r);
-  REQUIRE_OK(scl_unary(SCL_OP_EXP, s, &r));
+  REQUIRE_OK(apply_one(SCL_OP_EXP, s, &r));
   CHECK(r->view == SCL_SYMMETRIC);
   scl_mat_release(r);
-  REQUIRE_OK(scl_binary(SCL_OP_ADD, s, l, &r));
+  REQUIRE_OK(apply_two(SCL_OP_ADD, s, l, &r));
   CHECK(r->view == SCL_GENERAL);
   scl_mat_release(r);
   scl_mat_release(l);
   l = mat_random(ctx, 5, 4, SCL_GENERAL);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_binary(SCL_OP_ADD, s, l, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, apply_two(SCL_OP_ADD, s, l, &r));
   CHECK(strcmp(scl_fault_last()->argument, "e2") == 0);
   scl_mat_release(l);
   scl_mat_release(s);
@@ -311,21 +358,19 @@ static void check_sums(scl_context *ctx, size_t m, size_t n) {
     if (x[i] < least) least = x[i];
     if (x[i] > most) most = x[i];
   }
-  REQUIRE_OK(scl_reduce(SCL_REDUCE_SUM, a, NULL, &got));
+  REQUIRE_OK(reduce_all(SCL_REDUCE_SUM, a, &got));
   CHECK(fabsl(got - sum) <= 4e-15L * size);
-  REQUIRE_OK(scl_reduce(SCL_REDUCE_DOT, a, b, &got));
+  REQUIRE_OK(dot_of(ctx, a, b, &got));
   CHECK(fabsl(got - dot) <= 4e-15L * dot_size);
-  REQUIRE_OK(scl_reduce(SCL_REDUCE_MIN, a, NULL, &got));
+  REQUIRE_OK(reduce_all(SCL_REDUCE_MIN, a, &got));
   CHECK(got == least);
-  REQUIRE_OK(scl_reduce(SCL_REDUCE_MAX, a, NULL, &got));
+  REQUIRE_OK(reduce_all(SCL_REDUCE_MAX, a, &got));
   CHECK(got == most);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_reduce(SCL_REDUCE_DOT, a, NULL, &got));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_reduce(SCL_REDUCE_SUM, a, b, &got));
   if (count > 0) {
     x[count / 2] = NAN;
     scl_mat *c = mat_make(ctx, x, m, n, SCL_GENERAL);
     for (int op = 0; op < SCL_REDUCE_WHICH_MAX; op++) {
-      REQUIRE_OK(scl_reduce((scl_reduction)op, c, op == SCL_REDUCE_DOT ? b : NULL, &got));
+      REQUIRE_OK(reduce_all((scl_reduction)op, c, &got));
       bool counts = op == SCL_REDUCE_COUNT_NAN || op == SCL_REDUCE_COUNT_TRUE;
       double want = op == SCL_REDUCE_COUNT_NAN ? 1.0 : (double)(count - 1);
       CHECK(counts ? got == want : isnan(got));
@@ -336,7 +381,7 @@ static void check_sums(scl_context *ctx, size_t m, size_t n) {
   scl_mat *c = mat_make(ctx, x, m, n, SCL_GENERAL);
   sum = 0;
   for (size_t i = 0; i < count; i++) sum += logl(x[i]);
-  REQUIRE_OK(scl_reduce(SCL_REDUCE_SUM_LOG, c, NULL, &got));
+  REQUIRE_OK(reduce_all(SCL_REDUCE_SUM_LOG, c, &got));
   CHECK(fabsl(got - sum) <= 4e-15L * (sum + 1));
   scl_mat_release(c);
   long double product = 1;
@@ -345,7 +390,7 @@ static void check_sums(scl_context *ctx, size_t m, size_t n) {
     product *= x[i];
   }
   c = mat_make(ctx, x, m, n, SCL_GENERAL);
-  REQUIRE_OK(scl_reduce(SCL_REDUCE_PROD, c, NULL, &got));
+  REQUIRE_OK(reduce_all(SCL_REDUCE_PROD, c, &got));
   CHECK(fabsl(got - product) <= 4e-16L * product * (long double)(count + 8));
   free(x), free(y);
   scl_mat_release(a), scl_mat_release(b), scl_mat_release(c);
@@ -362,7 +407,7 @@ static void check_strided_sum(scl_context *ctx) {
   scl_block result;
   REQUIRE_OK(scl_block_create(ctx, 1, 1, &result));
   scl_block part = scl_block_part(scl_mat_block(a), 5, 3, 33, 17);
-  REQUIRE_OK(ctx->engine->reduce(ctx, SCL_REDUCE_SUM, part, part, result));
+  REQUIRE_OK(scl_reduce_block(ctx, SCL_REDUCE_SUM, part, result));
   REQUIRE_OK(ctx->engine->download(ctx, SCL_GENERAL, result, &got, 1));
   CHECK_NEAR(got, (double)want, 1e-14);
   scl_buffer_release(result.buffer);

@@ -5,9 +5,11 @@
 
 #include "../../src/scl_arith.h"
 #include "../../src/scl_cholesky.h"
+#include "../../src/scl_expr.h"
 #include "../../src/scl_gemm.h"
 #include "../../src/scl_glm.h"
 #include "../../src/scl_gp.h"
+#include "../../src/scl_operation.h"
 #include "../../src/scl_structure.h"
 #include "../../src/scl_triangular.h"
 #include "matrices.h"
@@ -24,12 +26,34 @@ typedef scl_status run_operation(const fixture *f, scl_mat **out);
 
 static const scl_tri_form form = {SCL_LEFT, false, true};
 
-static scl_status run_unary(const fixture *f, scl_mat **out) {
-  return scl_unary(SCL_OP_EXP, f->g, out);
+/* Makes a graph over the operands, with a reduction inside and one at the end, and computes two of
+ * its parts at once. */
+static scl_status run_expression(const fixture *f, scl_mat **out) {
+  scl_mat *step[5] = {NULL}, *sum = NULL;
+  scl_status status;
+  const scl_term first[] = {{f->g, 0}, {f->a, 0}};
+  SCL_GO(scl_expr_apply(SCL_OP_ADD, 2, first, &step[0]));
+  SCL_GO(scl_expr_reduce(SCL_REDUCE_SUM, step[0], SCL_BY_ROW, &step[1]));
+  const scl_term second[] = {{step[0], 0}, {step[1], 0}};
+  SCL_GO(scl_expr_apply(SCL_OP_SUB, 2, second, &step[2]));
+  SCL_GO(scl_expr_transpose(step[2], &step[3]));
+  SCL_GO(scl_expr_apply(SCL_OP_EXP, 1, &(scl_term){step[3], 0}, &step[4]));
+  SCL_GO(scl_expr_reduce(SCL_REDUCE_WHICH_MAX, step[2], SCL_BY_COLUMN, &sum));
+  scl_mat *both[] = {step[4], sum};
+  SCL_GO(scl_expr_eval(2, both));
+  out[0] = scl_mat_retain(step[4]);
+  out[1] = scl_mat_retain(sum);
+done:
+  for (int k = 0; k < 5; k++) scl_mat_release(step[k]);
+  scl_mat_release(sum);
+  return status;
 }
 
-static scl_status run_binary(const fixture *f, scl_mat **out) {
-  return scl_binary(SCL_OP_ADD, f->g, f->a, out);
+static scl_status run_blocks(const fixture *f, scl_mat **out) {
+  const scl_operand g = {.block = scl_mat_block(f->g)}, a = {.block = scl_mat_block(f->a)};
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(f->g->ctx, N, N, SCL_GENERAL, &r));
+  return scl_give(scl_apply_blocks(f->g->ctx, SCL_OP_MUL, g, a, scl_mat_block(r)), r, out);
 }
 
 static scl_status run_scale(const fixture *f, scl_mat **out) {
@@ -38,12 +62,6 @@ static scl_status run_scale(const fixture *f, scl_mat **out) {
 
 static scl_status run_shift(const fixture *f, scl_mat **out) {
   return scl_add_diagonal(f->a, 2.0, out);
-}
-
-static scl_status run_reduce(const fixture *f, scl_mat **out) {
-  double value;
-  (void)out;
-  return scl_reduce(SCL_REDUCE_DOT, f->a, f->g, &value);
 }
 
 static scl_status run_check(const fixture *f, scl_mat **out) {
@@ -195,11 +213,10 @@ done:
 }
 
 static run_operation *const operations[] = {
-    run_unary,
-    run_binary,
+    run_expression,
+    run_blocks,
     run_scale,
     run_shift,
-    run_reduce,
     run_check,
     run_copy,
     run_part,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/scl_operation.h"
 #include "test.h"
 
 enum { BLOCKS = 6, ROWS = 67, COLS = 31, SIZE = ROWS * COLS };
@@ -46,11 +47,11 @@ static void check_mixture(scl_context *ctx, int steps) {
       memcpy(x[to], x[from], SIZE * sizeof *y);
       break;
     case 4:
-      status = e->elementwise(ctx, SCL_OP_SUB, a, (scl_operand){.scalar = value}, b[to]);
+      status = scl_apply_blocks(ctx, SCL_OP_SUB, a, (scl_operand){.scalar = value}, b[to]);
       for (int i = 0; i < SIZE; i++) x[to][i] = x[from][i] - value;
       break;
     default:
-      status = e->elementwise(ctx, SCL_OP_ADD, a, c, b[to]);
+      status = scl_apply_blocks(ctx, SCL_OP_ADD, a, c, b[to]);
       for (int i = 0; i < SIZE; i++) x[to][i] = x[from][i] + x[other][i];
     }
     failed += status != SCL_OK;
