@@ -30,11 +30,14 @@ __kernel void run(%s, __global double *out, int out_ld, int rows, int columns) {
   }
 }
 
+# Intermediate results are freed at once: R's collector would do it later, in the time that is taken.
 chain <- function(x, y, steps, each = FALSE) {
   z <- x
   for (k in seq_len(steps)) {
+    last <- z
     z <- if (k %% 2 == 1) z * y else z + y
     if (each) cl_eval(z)
+    if (each && k > 1) cl_free(last)
   }
   z
 }
