@@ -56,24 +56,45 @@ void r_contexts_release(void) {
 /* ---- matrix handles ------------------------------------------------------------------------- */
 
 static SEXP handle_tag(void) {
-  return Rf_install("statcl_matrix");
+  static SEXP tag = NULL; /* symbols live as long as R */
+  if (tag == NULL) tag = Rf_install("statcl_matrix");
+  return tag;
+}
+
+/* Of a handle that the user has freed while deferred nodes need its matrix. */
+static SEXP freed_tag(void) {
+  static SEXP tag = NULL;
+  if (tag == NULL) tag = Rf_install("statcl_matrix_freed");
+  return tag;
 }
 
 bool r_is_handle(SEXP x) {
   return TYPEOF(x) == EXTPTRSXP;
 }
 
+static scl_status fail_stale(const char *argument) {
+  scl_fail(SCL_E_STALE,
+           "the clMatrix was freed, or restored from a saved session: its data is gone");
+  strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
+  return SCL_E_STALE;
+}
+
 scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out) {
-  if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != handle_tag()) {
+  scl_mat *m;
+  SCL_TRY(r_handle_peek_kept(x, argument, &m));
+  if (R_ExternalPtrTag(x) == freed_tag()) return fail_stale(argument);
+  *out = m;
+  return SCL_OK;
+}
+
+scl_status r_handle_peek_kept(SEXP x, const char *argument, scl_mat **out) {
+  if (TYPEOF(x) != EXTPTRSXP ||
+      (R_ExternalPtrTag(x) != handle_tag() && R_ExternalPtrTag(x) != freed_tag())) {
     return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   }
+  if (r_is_deferred(x)) SCL_TRY(r_deferred_build(x, argument));
   scl_mat *m = R_ExternalPtrAddr(x);
-  if (m == NULL) {
-    scl_fail(SCL_E_STALE,
-             "the clMatrix was freed, or restored from a saved session: its data is gone");
-    strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
-    return SCL_E_STALE;
-  }
+  if (m == NULL) return fail_stale(argument);
   if (m->tag != SCL_MAT_TAG) return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   if (m->ctx->lost) {
     return scl_fail(SCL_E_STALE, "the clMatrix lived on a device context that was lost");
@@ -98,12 +119,31 @@ static void finalize_handle(SEXP x) {
   if (m != NULL && scl_context_check(m->ctx) != SCL_E_FORK) scl_mat_release(m);
 }
 
+void r_handle_free(SEXP x) {
+  if (r_deferred_uses(x) > 0) {
+    R_SetExternalPtrTag(x, freed_tag());
+  } else {
+    finalize_handle(x);
+  }
+}
+
+void r_handle_unused(SEXP x) {
+  if (R_ExternalPtrTag(x) == freed_tag()) finalize_handle(x);
+}
+
+SEXP r_handle_with(SEXP record) {
+  return R_MakeExternalPtr(NULL, handle_tag(), record);
+}
+
+void r_handle_register(SEXP handle) {
+  R_RegisterCFinalizerEx(handle, finalize_handle, FALSE);
+}
+
 /* ---- operands ------------------------------------------------------------------------------- */
 
 static const scl_mat *peek(SEXP x) {
-  if (R_ExternalPtrTag(x) != handle_tag()) return NULL;
-  const scl_mat *m = R_ExternalPtrAddr(x);
-  return m != NULL && m->tag == SCL_MAT_TAG ? m : NULL;
+  scl_mat *m;
+  return r_handle_peek(x, "x", &m) == SCL_OK ? m : NULL;
 }
 
 static size_t base_dim(SEXP x, int which) {

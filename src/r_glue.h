@@ -15,7 +15,7 @@
 #define STRICT_R_HEADERS
 #include <Rinternals.h>
 
-#include "scl_matrix.h"
+#include "scl_engine.h"
 
 /* ---- contexts ------------------------------------------------------------------------------- */
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
@@ -64,8 +64,34 @@ void r_text_free(SEXP owner);
 /* r_blas.c: hands R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
 
+/* The same of a handle that the user has freed, for what was made of it before. */
+scl_status r_handle_peek_kept(SEXP x, const char *argument, scl_mat **out);
+/* Frees the matrix of a handle, for the user at once, in fact when no deferred node needs it. */
+void r_handle_free(SEXP x);
+/* No deferred node needs the handle's matrix any more. */
+void r_handle_unused(SEXP x);
+
 /* r_lazy.c: looks up what its entries need often. */
 void r_lazy_init(void);
+
+/* ---- deferred nodes (r_deferred.c) ---------------------------------------------------------- */
+void r_deferred_init(void);
+bool r_is_deferred(SEXP handle);
+/* Whether an operation of these (handles, numbers, or NULL) may be deferred. */
+bool r_deferred_fits(SEXP a, SEXP b);
+/* Phase 1: a handle that stands for op(a) (b is R_NilValue) or op(a, b). Protect it. */
+SEXP r_deferred_new(scl_op op, SEXP a, SEXP b);
+/* The context of a handle, which may be deferred and stays so. */
+scl_status r_deferred_context(SEXP handle, const char *argument, scl_context **out);
+/* Builds the graph; called by r_handle_peek(). SCL_E_STALE if a matrix that it needs is gone. */
+scl_status r_deferred_build(SEXP handle, const char *argument);
+/* How many deferred nodes are known to stand on a handle that is not deferred itself. Nodes that
+ * the collector has taken count on: at most, memory is freed by the collector and not at once. */
+int r_deferred_uses(SEXP handle);
+/* For r_deferred.c: an empty handle with something in its protected field and no finaliser, and the
+ * finaliser. */
+SEXP r_handle_with(SEXP record);
+void r_handle_register(SEXP handle);
 
 /* r_throw.c: raises; does not return. */
 void r_throw(void);

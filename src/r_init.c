@@ -36,6 +36,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   R_forceSymbols(dll, TRUE);
   r_blas_set();
   r_lazy_init();
+  r_deferred_init();
   scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = interrupted});
 }
 

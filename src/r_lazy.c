@@ -2,6 +2,8 @@
  * themselves and give them: taking these apart and making them in R costs several times what a node
  * does.
  *
+ * What they give is deferred where it can be (r_deferred.c): no node of the core is made yet.
+ *
  * Operands are a clMatrix or a base R number; for what else R allows they call R/arith.R, which
  * takes the longer way over r_expr.c. */
 #include "r_entries.h"
@@ -75,7 +77,7 @@ static scl_status find_reduction(SEXP string, scl_reduction *out) {
 /* ---- operands and results ------------------------------------------------------------------- */
 typedef struct {
   SEXP object; /* a clMatrix, NULL for a number */
-  SEXP handle;
+  SEXP handle; /* or the number */
   const int *dim;
   double number;
 } operand;
@@ -149,15 +151,37 @@ static SEXP binary_in_r(SEXP op, SEXP e1, SEXP e2) {
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */
+/* Whether the result of an operation on x is known to have no view but the general one. */
+static bool is_general(const operand *x) {
+  if (x->object == NULL) return true;
+  SEXP view = Rf_getAttrib(x->object, view_symbol);
+  return TYPEOF(view) == STRSXP && XLENGTH(view) == 1 &&
+         STRING_ELT(view, 0) == STRING_ELT(view_string[SCL_GENERAL], 0);
+}
+
+/* A copy of `like` with the deferred node op(a, b). */
+static SEXP defer(SEXP like, scl_op op, SEXP a, SEXP b) {
+  SEXP handle = PROTECT(r_deferred_new(op, a, b));
+  SEXP result = PROTECT(Rf_shallow_duplicate(like));
+  Rf_setAttrib(result, handle_symbol, handle);
+  UNPROTECT(2);
+  return result;
+}
+
 SEXP r_lazy_unary(SEXP op, SEXP x) {
   operand in = {0};
+  scl_op which;
+  scl_context *ctx;
   if (!read_operand(x, &in) || in.object == NULL) return R_NilValue;
+  scl_status status = find_op(op, &which);
+  if (status == SCL_OK) status = r_deferred_context(in.handle, "x", &ctx);
+  if (status != SCL_OK) return r_return(status, R_NilValue);
+  if (is_general(&in) && r_deferred_fits(in.handle, R_NilValue)) {
+    return defer(x, which, in.handle, R_NilValue);
+  }
   SEXP handle, result = PROTECT(result_like(x, &handle));
-  scl_status status;
   scl_mat *out = NULL;
   scl_term term;
-  scl_op which;
-  SCL_GO(find_op(op, &which));
   SCL_GO(term_of(&in, "x", &term));
   SCL_GO(scl_expr_apply(which, 1, &term, &out));
   SCL_GO(set_result(result, handle, &out));
@@ -167,23 +191,31 @@ done:
   return r_return(status, result);
 }
 
+/* Whether op(a, b) can wait: nothing is left to be checked. */
+static bool may_wait(const operand *a, const operand *b) {
+  scl_context *ctx[2] = {NULL, NULL};
+  if (!is_general(a) || !is_general(b) || !r_deferred_fits(a->handle, b->handle)) return false;
+  if (a->object != NULL && r_deferred_context(a->handle, "e1", &ctx[0]) != SCL_OK) return false;
+  if (b->object != NULL && r_deferred_context(b->handle, "e2", &ctx[1]) != SCL_OK) return false;
+  return ctx[0] == NULL || ctx[1] == NULL || ctx[0] == ctx[1];
+}
+
 SEXP r_lazy_binary(SEXP op, SEXP e1, SEXP e2) {
-  operand a = {0}, b = {0};
+  operand a = {.handle = e1}, b = {.handle = e2};
   SEXP like = read_operand(e1, &a) && read_operand(e2, &b) ? shape_of(&a, &b) : NULL;
   if (like == NULL) return binary_in_r(op, e1, e2);
+  scl_op which;
+  scl_status status = find_op(op, &which);
+  if (status != SCL_OK) return r_return(status, R_NilValue);
+  const bool square = which == SCL_OP_POW && b.object == NULL && b.number == 2.0;
+  if (square) which = SCL_OP_SQUARE;
+  if (may_wait(&a, &b)) return defer(like, which, a.handle, square ? R_NilValue : b.handle);
   SEXP handle, result = PROTECT(result_like(like, &handle));
-  scl_status status;
   scl_mat *out = NULL;
   scl_term term[2];
-  scl_op which;
-  SCL_GO(find_op(op, &which));
   SCL_GO(term_of(&a, "e1", &term[0]));
   SCL_GO(term_of(&b, "e2", &term[1]));
-  if (which == SCL_OP_POW && term[1].matrix == NULL && term[1].number == 2.0) {
-    SCL_GO(scl_expr_apply(SCL_OP_SQUARE, 1, term, &out));
-  } else {
-    SCL_GO(scl_expr_apply(which, 2, term, &out));
-  }
+  SCL_GO(scl_expr_apply(which, square ? 1 : 2, term, &out));
   SCL_GO(set_result(result, handle, &out));
 done:
   scl_mat_release(out);

@@ -54,7 +54,6 @@ SEXP r_matrix_free(SEXP handle) {
     return r_return(scl_fault_last()->status == SCL_E_STALE ? SCL_OK : scl_fault_last()->status,
                     R_NilValue);
   }
-  R_ClearExternalPtr(handle);
-  scl_mat_release(m);
+  r_handle_free(handle);
   return R_NilValue;
 }
