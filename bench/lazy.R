@@ -30,7 +30,8 @@ __kernel void run(%s, __global double *out, int out_ld, int rows, int columns) {
   }
 }
 
-# Intermediate results are freed at once: R's collector would do it later, in the time that is taken.
+# Intermediate results are freed at once: R's collector would do it later, in the time that is
+# taken.
 chain <- function(x, y, steps, each = FALSE) {
   z <- x
   for (k in seq_len(steps)) {

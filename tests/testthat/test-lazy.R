@@ -287,6 +287,27 @@ test_that("dropping a long graph that nobody needed frees it", {
   })
 })
 
+test_that("a matrix that was freed lives as long as pending expressions need it, and no longer", {
+  live <- function() sum(cl_memory()$live)
+  each_engine({
+    gc()
+    x <- as_cl(matrix(1, 500, 20))
+    one <- live()
+    y <- x + 1
+    cl_free(x)
+    expect_fault(x + 1, "stale")
+    expect_fault(sum(x), "stale")
+    expect_output(print(x), "freed")
+    expect_true(pending(y)) # what was made of it is as good as before
+    expect_identical(live(), one)
+    expect_equal(sum(y), 500 * 20 * 2)
+    cl_eval(y)
+    expect_identical(live(), one) # y is there, x is gone
+    cl_free(y)
+    expect_lt(live(), one)
+  })
+})
+
 test_that("numbers of every kind are arguments and come out as they are", {
   x <- matrix(c(1, -2, 0, 4), 2)
   numbers <- c(NA, NaN, Inf, -Inf, 0, -0, 1e-320, -4.9e-324, 2^53 + 1, .Machine$double.xmax, 1 / 3)
