@@ -60,8 +60,8 @@ k_user <- function(f, par, derivative = NULL, positive = TRUE) {
 #' @param x1,x2 points in rows, as for [cl_cov()].
 #' @param lengthscale what the coordinates are divided by: one number, or one for each column.
 #' @param squared whether squared distances are wanted.
-#' @return A matrix with a row for each row of `x1` and a column for each row of `x2`; base R if both
-#'   are base R, else a `clMatrix`.
+#' @return A matrix with a row for each row of `x1` and a column for each row of `x2`; base R if
+#'   both are base R, else a `clMatrix`.
 #' @section Errors:
 #' As for [cl_cov()].
 #' @export

@@ -125,9 +125,10 @@ peer_ms <- function(operation, size) {
 # Times `run` and adds a row. `flops`, `bytes` (of device memory) and `bus` (bytes over the bus)
 # give the floor; `peer` is the peer's name for the operation; `host` does the same with R alone;
 # `by` says whether the device's time or the wall clock is held against the peer; `wall` gives the
-# wall time if it was taken otherwise.
+# wall time if it was taken otherwise; `note` is a function called afterwards, for a remark beside
+# the rate.
 measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer = operation,
-                    host = NULL, by = c("device", "wall"), times = 7L, wall = NULL) {
+                    host = NULL, by = c("device", "wall"), times = 7L, wall = NULL, note = NULL) {
   by <- match.arg(by)
   ms <- time_device(run, times)
   if (!is.null(wall)) ms$wall <- wall
@@ -135,7 +136,8 @@ measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer
                       -Inf, na.rm = TRUE)
   add_row(data.frame(
     operation = operation, size = as.character(size), device_ms = ms$device, wall_ms = ms$wall,
-    rate = rate(flops, bytes, bus, ms[[by]]), peer_ms = peer_ms(peer, size),
+    rate = paste0(rate(flops, bytes, bus, ms[[by]]), if (!is.null(note)) paste0("; ", note())),
+    peer_ms = peer_ms(peer, size),
     host_ms = if (is.null(host)) NA_real_ else time_host(host),
     floor_ms = if (is.finite(floor)) floor else NA_real_, stringsAsFactors = FALSE), by)
 }

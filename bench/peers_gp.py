@@ -1,0 +1,87 @@
+"""Times the log marginal likelihood and its gradient of a Gaussian process with PyTorch's autograd
+and with GPyTorch (exact, by Cholesky), in double precision on the first CUDA device; prints lines
+peer,operation,size,ms,rate,unit. Prints nothing where they are not installed."""
+import sys
+import time
+
+SIZES = [1000, 2000, 4000, 8000, 16000]
+
+
+def median_ms(run, torch, times=5):
+    taken = []
+    for i in range(times + 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        taken.append(1e3 * (time.perf_counter() - start))
+    return sorted(taken[2:])[times // 2]
+
+
+def report(peer, n, ms):
+    print(f"{peer},gp_lml_and_gradient,{n},{ms:.4f},{n**3 / ms * 1e-9:.3f},TFLOP/s", flush=True)
+
+
+def by_torch(torch, n, x, y):
+    log_par = torch.zeros(5, device="cuda", requires_grad=True)
+
+    def run():
+        log_par.grad = None
+        scaled = x / log_par[:3].exp()
+        squares = (scaled**2).sum(1)
+        d2 = (squares[:, None] + squares[None, :] - 2 * scaled @ scaled.T).clamp_min(0)
+        c = (2 * log_par[3] - 0.5 * d2).exp() + (2 * log_par[4]).exp() * torch.eye(n, device="cuda")
+        root = torch.linalg.cholesky(c)
+        z = torch.linalg.solve_triangular(root, y[:, None], upper=False)
+        (-0.5 * (z**2).sum() - root.diagonal().log().sum()).backward()
+
+    return run
+
+
+def by_gpytorch(torch, gpytorch, x, y):
+    class Process(gpytorch.models.ExactGP):
+        def __init__(self, likelihood):
+            super().__init__(x, y, likelihood)
+            self.mean_module = gpytorch.means.ZeroMean()
+            kernel = gpytorch.kernels.RBFKernel(ard_num_dims=x.shape[1])
+            self.covar_module = gpytorch.kernels.ScaleKernel(kernel)
+
+        def forward(self, points):
+            return gpytorch.distributions.MultivariateNormal(
+                self.mean_module(points), self.covar_module(points))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().cuda()
+    process = Process(likelihood).cuda().train()
+    objective = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood.train(), process)
+
+    def run():
+        process.zero_grad()
+        objective(process(x), y).backward()
+
+    return run
+
+
+def main():
+    try:
+        import torch
+    except ImportError:
+        return
+    if not torch.cuda.is_available():
+        return
+    torch.set_default_dtype(torch.float64)
+    try:
+        import gpytorch
+        exact = gpytorch.settings
+    except ImportError:
+        gpytorch = None
+    for n in [int(a) for a in sys.argv[1:]] or SIZES:
+        x = 10 * torch.rand(n, 3, device="cuda")
+        y = torch.randn(n, device="cuda")
+        report("torch", n, median_ms(by_torch(torch, n, x, y), torch))
+        if gpytorch is not None:
+            with exact.fast_computations(False, False, False), exact.max_cholesky_size(10**9):
+                report("gpytorch", n, median_ms(by_gpytorch(torch, gpytorch, x, y), torch))
+        torch.cuda.empty_cache()
+
+
+main()
