@@ -64,6 +64,25 @@ test_that("value and gradient of every kernel, by both objectives", {
   })
 })
 
+test_that("values and gradients are those of 34 digits", {
+  table <- read.csv(test_path("..", "reference", "gp-likelihood.csv"), stringsAsFactors = FALSE)
+  each_engine({
+    cases <- gp_reference_cases()
+    expect_setequal(names(cases), table$case)
+    for (name in names(cases)) {
+      case <- cases[[name]]
+      want <- table[table$case == name, ]
+      got <- case$f(case$par)
+      gradient <- attr(got, "gradient")
+      expect_identical(want$what, c("value", names(gradient)))
+      # the condition of C is 1e7 in one of them, and below 1e3 in the others
+      tolerance <- if (name == "smooth") 1e-9 else 1e-12
+      expect_close(as.numeric(got), want$value[1], tolerance * abs(want$value[1]))
+      expect_close(unname(gradient), want$value[-1], tolerance * max(abs(want$value[-1])))
+    }
+  })
+})
+
 test_that("means: held, estimated, integrated out; weights, variances, two variables", {
   d <- some_data()
   kernel <- k_matern52(1, c(0.6, 0.8)) + k_constant(0.5)
