@@ -121,10 +121,24 @@ topics <- list(
     for (kernel in list(k_exp_quad(1.3, c(0.7, 2)), k_matern32(0.8, 1.5), k_matern52(1, 2))) {
       same(cl_cov(x, kernel = kernel), cl_cov(x, x[1:9, ], kernel = kernel))
     }
+    composed <- k_exp_quad(1.3, c(0.7, 2)) * (k_periodic(1, 1, 0.7, 1) + k_linear(0.5)) +
+      k_rational_quadratic() * k_constant(2) + k_white(0.3) + k_exponential(1, 0.5, 2)
+    same(cl_cov(x, kernel = composed))
+    w <- crossprod(x[, 1] + diag(35))
+    same(cl_cov_adjoint(w, x, kernel = k_exponential()))
+    same(cl_cov_adjoint(w[1:9, 1:9], x[1:9, ], kernel = composed, inputs = TRUE),
+         cl_cov_adjoint(w[1:5, ], x[1:5, ], x, composed, inputs = TRUE))
     x <- matrix(sort(runif(40)), 40)
-    likelihood <- cl_gp_likelihood(sin(6 * x[, 1]), x, k_matern52())
-    value <- likelihood(c(sd = 1.1, lengthscale = 0.6, noise = 0.2))
-    same(as.numeric(value), attr(value, "gradient"))
+    y <- sin(6 * x[, 1])
+    for (objective in c("ml", "loo")) {
+      likelihood <- cl_gp_likelihood(y, x, k_matern52(), "linear", "integrate", objective = objective)
+      value <- likelihood(c(sd = 1.1, lengthscale = 0.6, noise = 0.2))
+      same(as.numeric(value), attr(value, "gradient"))
+    }
+    state <- statcl:::gp_condition(likelihood, c(1.1, 0.6, 0.2))
+    state <- state$extend(y[1:5], x[1:5, , drop = FALSE] + 1)
+    same(state$predict(x + 0.01, "covariance"), state$predict(x, "variance"), state$loo(),
+         state$mean_gradient(x))
   })
 
 # A well-conditioned lower triangle.
