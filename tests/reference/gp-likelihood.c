@@ -3,7 +3,8 @@
  * derivatives by central differences of sixth order of these, which keep 24 digits or more: no
  * formula of a derivative is used. The problems are those of tests/testthat/helper-gp-reference.R.
  *
- *   gcc -O1 -o gp-likelihood gp-likelihood.c -lquadmath -lm && ./gp-likelihood > gp-likelihood.csv */
+ *   gcc -O1 -o gp-likelihood gp-likelihood.c -lquadmath -lm
+ *   ./gp-likelihood > gp-likelihood.csv */
 #include <quadmath.h>
 #include <stdbool.h>
 #include <stdio.h>
