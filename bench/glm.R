@@ -1,8 +1,9 @@
 # Generalised linear models: log likelihoods and gradients with the data on the device; one
-# evaluation reads x and y once. "wall ms" is that of calls one after the other, without event times.
+# evaluation reads x and y once. "wall ms" is that of calls one after the other, without event
+# times.
 
-# Times f(...), where f is what make() gives: made twice, in a context without event times and in one
-# with them.
+# Times f(...), where f is what make() gives: made twice, in a context without event times and in
+# one with them.
 measure_likelihood <- function(operation, make, arguments, n, p, ...) {
   .Call(statcl:::r_profiling, FALSE)
   f <- make()

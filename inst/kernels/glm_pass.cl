@@ -200,7 +200,56 @@ SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, c
   if (!there || at->value < 0) seen->row = GLM_NO_ROW;
 }
 
-/* ---- the sums of the group ------------------------------------------------------------------- */
+/* The work-item's parts of the predictors of its rows to the residuals of these rows. */
+SCL_INLINE_BARRIER void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
+                                 const glm_seat *at, glm_seen *seen, const glm_pair *eta,
+                                 __local double *pool, __local double *residual, glm_pair *mine) {
+#if GLM_ALONE
+  glm_link_alone(t, total, given, *seen, at->item, eta, mine);
+#else
+  const int row = GLM_WIDTH * at->row_lane;
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    *(__local glm_pair *)(pool + (at->lane * GLM_PREDICTORS + v) * GLM_ROWS + row) = eta[v];
+  }
+  if (GLM_COUPLED) {
+    glm_link_classes(t, total, at, seen, pool, residual);
+  } else {
+    glm_link_tile(t, total, given[0], at, seen, pool, residual);
+  }
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+    mine[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + row);
+  }
+#endif
+}
+
+/* ---- before and after the tiles -------------------------------------------------------------- */
+
+/* Totals of nothing, and the own parameter of all rows. */
+SCL_INLINE void glm_begin(const glm_task *t, const glm_seat *at, glm_totals *total,
+                          glm_own *given) {
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = clamp(at->v + i, 0, t->predictors - 1);
+    total[i] = glm_no_totals();
+    given[i] = glm_own_none();
+    if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && t->own_count > 0)
+      given[i] = glm_own_given(t->owns + 3 * v);
+  }
+}
+
+/* Beta and alpha to local memory, and no sums by cut. */
+SCL_INLINE void glm_fill(const glm_task *t, __global const double *beta, int item,
+                         __local double *weight) {
+  for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
+    const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
+    double w = 0.0;
+    if (v < t->predictors && c < t->p) w = beta[(long)v * t->p + c];
+    if (v < t->predictors && c == GLM_SLOTS) w = t->alpha[v]; /* of a row alpha: not used */
+    weight[i] = w;
+  }
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    for (int i = item; i < t->own_sums * GLM_CELLS; i += GLM_ITEMS) t->by_cut[i] = 0.0;
+  }
+}
 
 SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
                                        double sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,
@@ -263,7 +312,6 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   const int groups = get_num_groups(0), group = get_group_id(0);
   const int vectors = GLM_COUPLED ? 1 : predictors;
   const glm_seat at = glm_take_seat(get_local_id(0));
-  const int item = at.item, lane = at.lane;
   glm_task t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
                 .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
                 .residuals = residuals, .slopes = slopes,
@@ -272,19 +320,12 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   t.alpha = t.owns + owns * vectors;
   __global const double *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
   t.row_own = beta + (long)p * predictors;
-  x += x_offset + (long)lane * x_ld;
+  x += x_offset + (long)at.lane * x_ld;
 
   glm_totals total[GLM_LINKS];
   glm_own given[GLM_LINKS];
   double sum[GLM_PREDICTORS][GLM_SUMS];
   glm_pair kept[GLM_COLUMNS], eta[GLM_PREDICTORS], pair[GLM_PREDICTORS];
-  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-    const int v = clamp(at.v + i, 0, predictors - 1);
-    total[i] = glm_no_totals();
-    given[i] = glm_own_none();
-    if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
-      given[i] = glm_own_given(t.owns + 3 * v);
-  }
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     SCL_UNROLL for (int k = 0; k < GLM_SUMS; k++) sum[v][k] = 0.0;
   }
@@ -294,42 +335,18 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
   uint first = group * GLM_ROWS;
   glm_seen seen = {.row = GLM_NO_ROW}, next = glm_observe(&t, first + at.row);
-  for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
-    const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
-    double w = 0.0;
-    if (v < predictors && c < p) w = beta[(long)v * p + c];
-    if (v < predictors && c == GLM_SLOTS) w = t.alpha[v]; /* of a row alpha: not used */
-    weight[i] = w;
-  }
-  if (GLM_OWN == SCL_GLM_CUTS) {
-    for (int i = item; i < own_sums * GLM_CELLS; i += GLM_ITEMS) by_cut[i] = 0.0;
-  }
+  glm_begin(&t, &at, total, given);
+  glm_fill(&t, beta, at.item, weight);
   barrier(CLK_LOCAL_MEM_FENCE);
-
   for (; first < rows_end; first += stride) {
     const uint row = first + GLM_WIDTH * at.row_lane;
-    glm_load(kept, x + min(row, last), step, lane, p);
+    glm_load(kept, x + min(row, last), step, at.lane, p);
     if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
     seen = next;
     next = glm_observe(&t, seen.row + stride);
     if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
-    glm_predict(kept, weight, lane, eta);
-#if GLM_ALONE
-    glm_link_alone(&t, total, given, seen, item, eta, pair);
-#else
-    const int pair_at = GLM_WIDTH * at.row_lane;
-    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      *(__local glm_pair *)(pool + (lane * GLM_PREDICTORS + v) * GLM_ROWS + pair_at) = eta[v];
-    }
-    if (GLM_COUPLED) {
-      glm_link_classes(&t, &total[0], &at, &seen, pool, residual);
-    } else {
-      glm_link_tile(&t, &total[0], given[0], &at, &seen, pool, residual);
-    }
-    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      pair[v] = *(__local const glm_pair *)(residual + v * GLM_ROWS + pair_at);
-    }
-#endif
+    glm_predict(kept, weight, at.lane, eta);
+    glm_link(&t, total, given, &at, &seen, eta, pool, residual, pair);
     if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
   }
   if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
@@ -338,11 +355,11 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
 #if GLM_FINISH
   GLM_FENCE();
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  if (item == 0) is_last = atomic_inc((volatile __global int *)work) == groups - 1;
+  if (at.item == 0) is_last = atomic_inc((volatile __global int *)work) == groups - 1;
   barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
   if (!is_last) return;
   GLM_FENCE();
-  glm_finish(pool, item, work + partials, work + results,
+  glm_finish(pool, at.item, work + partials, work + results,
              vectors * (1 + own_sums) + predictors * (1 + p), groups);
 #endif
 }
