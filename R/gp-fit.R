@@ -164,9 +164,10 @@ search_screen <- function(space, target, starts) {
 # the same place. The objective of (y - centre) / scale has `constant` more than that of y.
 gp_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
-  f <- gp_function(problem, objective, problem$scale)
+  scale <- search_scale(problem)
+  f <- gp_function(problem, objective, scale)
   integrated <- objective == "ml" && identical(problem$beta, "integrate")
-  constant <- (n - if (integrated) length(problem$mean$names) else 0L) * log(problem$scale) +
+  constant <- (n - if (integrated) length(problem$mean$names) else 0L) * log(scale) +
     if (integrated) mean_constant(problem$mean, problem$beta) else 0
   state <- list(all = 0L, not_pd = 0L, fault = NULL, best = NULL, best_value = Inf)
   last <- list(at = NULL)

@@ -10,13 +10,14 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   parts <- kernel_parameters(kernel, ncol(x), colnames(x))
   given <- unname(coef(kernel))
   scale <- problem$scale
+  unit <- search_scale(problem)
   rows <- lapply(seq_len(nrow(parts)), function(i) {
     parameter_range(parts[i, ], kernel$terms[[parts$term[i]]], x, given[i], scale)
   })
   space <- data.frame(
     name = c(parts$name, "noise"), role = c(parts$role, "noise"),
     log = c(parts$positive, TRUE),
-    unit = c(ifelse(parts$role == "sd" & parts$degree > 0, scale, 1), scale),
+    unit = c(ifelse(parts$role == "sd" & parts$degree > 0, unit, 1), unit),
     do.call(rbind, c(rows, list(
       data.frame(low = 1e-4 * scale, high = 10 * scale, from = 3e-3 * scale, to = 0.7 * scale,
                  flat = FALSE)))), stringsAsFactors = FALSE)
@@ -36,6 +37,13 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   }
   space$flat <- flat & !space$name %in% names(fixed)
   space
+}
+
+# What the search divides y by. Of a kernel that a user wrote it is not known which parameters are in
+# units of y.
+search_scale <- function(problem) {
+  types <- vapply(problem$kernel$terms, `[[`, "", "type")
+  if ("user" %in% types) 1 else problem$scale
 }
 
 # What the data cannot tell: parameters of constant columns, which are held; and white noise in the

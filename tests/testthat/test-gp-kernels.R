@@ -81,6 +81,30 @@ test_that("white noise of the kernel is noise", {
   })
 })
 
+test_that("kernels that a user wrote are fitted like others", {
+  d <- some_data(30, 1)
+  y <- 50 * d$y
+  cauchy <- function(x1, x2, par) {
+    par[["height"]]^2 / (1 + cl_distance(x1, x2, squared = TRUE) / par[["reach"]]^2)
+  }
+  # alpha = 1 of the rational quadratic, with r^2 / 2
+  want <- on_host(cl_gp(d$x, y, kernel = k_rational_quadratic(), fixed = c(alpha = 1)))
+  on_host({
+    fit <- cl_gp(d$x, y, kernel = k_user(cauchy, c(height = 30, reach = 0.5)))
+    expect_true(fit$converged)
+    expect_equal(fit$logLik, want$logLik, tolerance = 1e-6)
+    expect_equal(coef(fit)[["height"]], coef(want)[["sd"]], tolerance = 1e-2)
+    expect_equal(coef(fit)[["reach"]], sqrt(2) * coef(want)[["lengthscale"]], tolerance = 1e-2)
+    expect_close(unname(predict(fit, c(0.2, 0.9))), unname(predict(want, c(0.2, 0.9))), 1e-3)
+    summary(fit)
+    mixed <- cl_gp(d$x, y, kernel = k_user(cauchy, c(height = 30, reach = 0.5)) + k_white(),
+                   fixed = c(noise = 0), starts = 1)
+    expect_equal(mixed$logLik, want$logLik, tolerance = 1e-5)
+    expect_close(unname(predict(mixed, 0.5, interval = "prediction")),
+                 unname(predict(want, 0.5, interval = "prediction")), 1e-2)
+  })
+})
+
 test_that("the fit with a linear kernel is Bayesian regression", {
   d <- mtcars
   x <- scale(as.matrix(d[c("wt", "hp")]))
