@@ -8,9 +8,9 @@
  *
  *   S12 = 1/2 L1^-T (G_adj - 2 S2 G)'
  *
- * right where S needs it, by blocks of columns from the right, so that what is left is products:
- * S1_adj -= 2 tril(S12 G), and S21 is the transposed copy. Of dF/dL only the diagonal blocks are
- * copied to S beforehand; the rest is read by the first product that subtracts from it. */
+ * right where S needs it, and as S21 at the same time, by blocks of columns from the right, so that
+ * what is left is products: S1_adj -= 2 tril(S12 G). Of dF/dL only the diagonal blocks are copied
+ * to S beforehand; the rest is read by the first product that subtracts from it. */
 #include "scl_cl_linalg.h"
 
 enum { LEAF = 512, BAND = LEAF * (LEAF + 1) };
@@ -20,6 +20,7 @@ typedef struct {
   scl_block l, l_adj, s;
   scl_block inverse; /* of the diagonal blocks of l, LEAF x LEAF each, BAND apart */
   scl_block work;    /* two such blocks */
+  scl_block w;       /* W of the largest step */
 } reverse_sweep;
 
 /* Of order n, at row `at` of the whole matrix, a multiple of LEAF. */
@@ -60,23 +61,6 @@ static scl_status leaf(reverse_sweep *r, size_t at, size_t n) {
                  SCL_MIRRORED);
 }
 
-/* Rows [at, at + n) of S12 from the columns of G_adj - 2 S2 G that lie below, rows [below, N): the
- * right half first, then its part is taken from the left half. */
-static scl_status solve_columns(reverse_sweep *r, size_t at, size_t n, size_t below, size_t end) {
-  size_t rows = end - below;
-  if (n <= LEAF) {
-    return product(r, 0.5, SCL_TRANS, diagonal_block(r->inverse, at, n), SCL_LOWER, SCL_TRANS,
-                   scl_block_part(r->s, below, at, rows, n), SCL_GENERAL, 0.0,
-                   scl_block_part(r->s, at, below, n, rows), SCL_ALL);
-  }
-  size_t left = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + left, right = n - left;
-  SCL_TRY(solve_columns(r, middle, right, below, end));
-  SCL_TRY(product(r, -2.0, SCL_TRANS, scl_block_part(r->s, middle, below, right, rows), SCL_GENERAL,
-                  SCL_NO_TRANS, scl_block_part(r->l, middle, at, right, left), SCL_GENERAL, 1.0,
-                  scl_block_part(r->s, below, at, rows, left), SCL_ALL));
-  return solve_columns(r, at, left, below, end);
-}
-
 /* C = `from` - 2 A B. */
 static scl_status subtract(reverse_sweep *r, scl_block a, scl_view view_a, scl_block b,
                            scl_block from, scl_block c, scl_region region) {
@@ -91,21 +75,47 @@ static scl_status subtract(reverse_sweep *r, scl_block a, scl_view view_a, scl_b
                                                      .batch = 1});
 }
 
+/* Rows [at, at + n) of S12, and as S21 again, from W = G_adj - 2 S2 G, whose columns [at, at + n) w
+ * holds: the right half first, then its part is taken from the left half. S2 starts at `below`. */
+static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t below) {
+  size_t n = w.ncol, rows = w.nrow;
+  if (n <= LEAF) {
+    return scl_cl_product_in(&r->op,
+                             &(scl_cl_product){.alpha = 0.5,
+                                               .trans_a = SCL_TRANS,
+                                               .a = diagonal_block(r->inverse, at, n),
+                                               .view_a = SCL_LOWER,
+                                               .trans_b = SCL_TRANS,
+                                               .b = w,
+                                               .c = scl_block_part(r->s, at, below, n, rows),
+                                               .turned = scl_block_part(r->s, below, at, rows, n),
+                                               .batch = 1});
+  }
+  size_t left = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + left, right = n - left;
+  scl_block rest = scl_block_part(w, 0, 0, rows, left);
+  SCL_TRY(solve_columns(r, scl_block_part(w, 0, left, rows, right), middle, below));
+  SCL_TRY(subtract(r, scl_block_part(r->s, below, middle, rows, right), SCL_GENERAL,
+                   scl_block_part(r->l, middle, at, right, left), rest, rest, SCL_ALL));
+  return solve_columns(r, rest, at, below);
+}
+
 /* Rows and columns [at, at + n). `untouched`: nothing has been subtracted there yet, and off the
  * diagonal blocks dF/dL is not yet in S. */
 static scl_status sweep(reverse_sweep *r, size_t at, size_t n, bool untouched) {
   if (n <= LEAF) return leaf(r, at, n);
   size_t n1 = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + n1, n2 = n - n1;
   scl_block g = scl_block_part(r->l, middle, at, n2, n1), from = untouched ? r->l_adj : r->s;
-  scl_block s12 = scl_block_part(r->s, at, middle, n1, n2);
-  scl_block s21 = scl_block_part(r->s, middle, at, n2, n1);
+  scl_block w = r->w;
+  w.ld = scl_round_up(n2, 2);
+  w.nrow = n2;
+  w.ncol = n1;
   SCL_TRY(sweep(r, middle, n2, untouched));
   SCL_TRY(subtract(r, scl_block_part(r->s, middle, middle, n2, n2), SCL_SYMMETRIC, g,
-                   scl_block_part(from, middle, at, n2, n1), s21, SCL_ALL));
-  SCL_TRY(solve_columns(r, at, n1, middle, middle + n2));
-  SCL_TRY(subtract(r, s12, SCL_GENERAL, g, scl_block_part(from, at, at, n1, n1),
-                   scl_block_part(r->s, at, at, n1, n1), SCL_LOWER_HALF));
-  SCL_TRY(scl_cl_copy_in(&r->op, SCL_COPY_TRANSPOSED, s12, s21));
+                   scl_block_part(from, middle, at, n2, n1), w, SCL_ALL));
+  SCL_TRY(solve_columns(r, w, at, middle));
+  SCL_TRY(subtract(r, scl_block_part(r->s, at, middle, n1, n2), SCL_GENERAL, g,
+                   scl_block_part(from, at, at, n1, n1), scl_block_part(r->s, at, at, n1, n1),
+                   SCL_LOWER_HALF));
   return sweep(r, at, n1, false);
 }
 
@@ -114,6 +124,8 @@ static scl_status prepare(reverse_sweep *r) {
   size_t blocks = (r->l.nrow + LEAF - 1) / LEAF;
   SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->inverse));
   SCL_TRY(scl_cl_temporary(&r->op, BAND * 2, 1, &r->work));
+  size_t left = blocks / 2 * LEAF, below = r->l.nrow - left; /* of the first step */
+  if (left > 0) SCL_TRY(scl_cl_temporary(&r->op, scl_round_up(below, 2), left, &r->w));
   SCL_TRY(scl_cl_quick_inverses_in(&r->op, LEAF, r->l, diagonal_block(r->inverse, 0, LEAF)));
   return scl_cl_lower_blocks_in(&r->op, LEAF, r->l_adj, r->s);
 }
@@ -137,5 +149,6 @@ scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, 
   *taken = true;
   scl_buffer_release(r.inverse.buffer);
   scl_buffer_release(r.work.buffer);
+  scl_buffer_release(r.w.buffer);
   return status;
 }

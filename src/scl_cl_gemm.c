@@ -89,10 +89,11 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
   int m_last = (int)(p->m_last != 0 ? p->m_last : m),
       n_last = (int)(p->n_last != 0 ? p->n_last : n);
   if (tile >= SCL_CL_TILE_MMA_TINY) {
-    return scl_cl_launch(op, kernel, 2, global, local, "iiidbbdbiillliiib", (int)m, (int)n, (int)k,
-                         p->alpha, p->a, p->b, p->beta, p->c, zeros, region_code(p->region),
+    return scl_cl_launch(op, kernel, 2, global, local, "iiidbbdbiillliiibb", (int)m, (int)n, (int)k,
+                         p->alpha, p->a, p->b, p->beta, p->c, zeros,
+                         p->turned.buffer != NULL ? GEMM_TURNED : region_code(p->region),
                          (long long)p->step_a, (long long)p->step_b, (long long)p->step_c, m_last,
-                         n_last, (int)k_last, p->from.buffer != NULL ? p->from : p->c);
+                         n_last, (int)k_last, p->from.buffer != NULL ? p->from : p->c, p->turned);
   }
   const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
   return scl_cl_launch(op, kernel, 2, global, local, types, (int)m, (int)n, (int)k, p->alpha, p->a,
@@ -101,7 +102,7 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
                        (int)shape.m);
 }
 
-/* From so many large tiles on it pays to turn a transposed A for them. */
+/* Large tiles enough to keep every unit of a large device busy for several rounds. */
 enum { MANY_TILES = 800 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
@@ -121,14 +122,28 @@ static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
 }
 
 /* Microseconds that a product takes by these tiles, as fitted to times on an H200: what a launch
- * takes, and for each step along k its latency and the work of the unit that has the most tiles. */
+ * takes, and for each step along k its latency and the work of the unit that has the most tiles.
+ * The last is that with a transposed B and with another one. */
 static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   static const struct {
-    double launch, latency, work;
-  } cost[] = {{7.5, 0.004, 0.0071}, {10.5, 0.004, 0.0195}, {12.0, 0.008, 0.035}};
+    double launch, latency, work[2];
+  } cost[] = {{7.5, 0.004, {0.0071, 0.0071}},
+              {10.5, 0.004, {0.0195, 0.0175}},
+              {12.0, 0.008, {0.0350, 0.0340}}};
   int of = tile - SCL_CL_TILE_MMA_TINY;
   double most = (double)ceil_div(count_tiles(op, p, tile), op->cl->info.units);
-  return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + cost[of].work * most);
+  double work = cost[of].work[p->trans_b == SCL_NO_TRANS];
+  return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
+}
+
+/* With a transposed A the large tile needs more registers than there are; with a triangular operand
+ * its sums differ more in length, which takes many tiles to even out. */
+static bool may_be_large(const scl_cl_op *op, const scl_cl_product *p) {
+  if (p->trans_a == SCL_TRANS) return false;
+  if (promised_zeros(p->view_a, p->trans_a, 1, 1) + promised_zeros(p->view_b, p->trans_b, 1, 1) ==
+      0)
+    return true;
+  return count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;
 }
 
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
@@ -136,10 +151,9 @@ static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
   if (!aligned || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
-  /* With a transposed A the large tile needs more registers than there are. */
   double tiny = expected_time(op, p, SCL_CL_TILE_MMA_TINY);
   double small = expected_time(op, p, SCL_CL_TILE_MMA_SMALL);
-  double large = p->trans_a == SCL_TRANS ? INFINITY : expected_time(op, p, SCL_CL_TILE_MMA_LARGE);
+  double large = may_be_large(op, p) ? expected_time(op, p, SCL_CL_TILE_MMA_LARGE) : INFINITY;
   if (tiny <= small && tiny <= large) return SCL_CL_TILE_MMA_TINY;
   return small <= large ? SCL_CL_TILE_MMA_SMALL : SCL_CL_TILE_MMA_LARGE;
 }

@@ -12,13 +12,14 @@
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
  * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". Where matrix
  * instructions compute the tiles, `from` may stand for the C that beta multiplies, step_c elements
- * apart too; no buffer: C. */
+ * apart too, and a product that is no batch may write C' to `turned` as well; no buffer: C, and
+ * nothing. */
 typedef struct {
   double alpha, beta;
   scl_trans trans_a, trans_b;
   scl_view view_a, view_b;
   scl_region region;
-  scl_block a, b, c, from;
+  scl_block a, b, c, from, turned;
   size_t batch, step_a, step_b, step_c;
   size_t m_last, n_last, k_last;
 } scl_cl_product;

@@ -51,5 +51,6 @@
 #define GEMM_ALL 0
 #define GEMM_LOWER_HALF 1
 #define GEMM_MIRRORED 2
+#define GEMM_TURNED 3 /* all, and transposed to another place: matrix instructions only */
 
 #endif

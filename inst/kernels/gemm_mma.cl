@@ -1,5 +1,6 @@
 /* C = alpha op(A) op(B) + beta F on the double-precision matrix instructions of NVIDIA devices
- * (mma.h): the kernels of gemm.cl again, with the same parameters and F, which may be C.
+ * (mma.h): the kernels of gemm.cl again, with the same parameters, F, which may be C, and T, which
+ * gets the transposed C too where the region is GEMM_TURNED.
  *
  * Assumptions beyond those of gemm.cl: offsets, leading dimensions and batch steps are even and
  * buffers aligned to 16 bytes. Compiled once for each tile size (gemm_mma_tiny.h and others). Only
@@ -164,12 +165,14 @@ MMA_INLINE void mma_multiply_step(double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
 #define MMA_ELEMENT(deep_b, i, j, r, p, q)                                                         \
   ((deep_b) ? c[i][2 * (j) + (p)][2 * (r) + (q)] : c[i][2 * (j) + (q)][2 * (r) + (p)])
 
-/* Writes a lane's elements of a tile inside C and off its diagonal. F is read in batches before C
- * is written: the compiler cannot know that the addresses differ. */
+/* Writes a lane's elements of a tile inside C and off its diagonal, transposed to T unless that is
+ * NULL. F is read in batches before C is written: the compiler cannot know that the addresses
+ * differ. */
 MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                  const int row0, const int column0, const double alpha,
                                  const double beta, __global const double *F, const int ldf,
-                                 __global double *C, const int ldc, const int region, const int t) {
+                                 __global double *C, const int ldc, __global double *T,
+                                 const int ldt, const int t) {
   SCL_UNROLL
   for (int j = 0; j < MMA_COLUMNS16; j++) {
     SCL_UNROLL
@@ -193,12 +196,12 @@ MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_
         for (int i = 0; i < MMA_ROWS16; i++)
           *(__global double2 *)(C + row0 + 16 * i + (long)(column + q) * ldc) = v[q][i];
       }
-      if (region == GEMM_MIRRORED) {
+      if (T) {
         SCL_UNROLL
         for (int i = 0; i < MMA_ROWS16; i++) {
-          __global double *to = C + column + (long)(row0 + 16 * i) * ldc;
+          __global double *to = T + column + (long)(row0 + 16 * i) * ldt;
           *(__global double2 *)to = (double2)(v[0][i].x, v[1][i].x);
-          *(__global double2 *)(to + ldc) = (double2)(v[0][i].y, v[1][i].y);
+          *(__global double2 *)(to + ldt) = (double2)(v[0][i].y, v[1][i].y);
         }
       }
     }
@@ -210,7 +213,8 @@ MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA
                                   const int row0, const int column0, const int m, const int n,
                                   const double alpha, const double beta,
                                   __global const double *F, const int ldf, __global double *C,
-                                  const int ldc, const int region, const int t) {
+                                  const int ldc, __global double *T, const int ldt,
+                                  const int whole, const int t) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
     SCL_UNROLL
@@ -219,12 +223,12 @@ MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA
       for (int x = 0; x < 8; x++) {
         const int r = x & 1, p = x >> 1 & 1, q = x >> 2;
         const int row = row0 + 16 * i + r, column = column0 + 16 * j + MMA_COLUMN(deep_b, p) + q;
-        if (row < m && column < n && (region == GEMM_ALL || row >= column)) {
+        if (row < m && column < n && (whole || row >= column)) {
           __global double *to = C + row + (long)column * ldc;
           double value = alpha * MMA_ELEMENT(deep_b, i, j, r, p, q);
           if (beta != 0.0) value = fma(beta, F[row + (long)column * ldf], value);
           *to = value;
-          if (region == GEMM_MIRRORED) C[column + (long)row * ldc] = value;
+          if (T) T[column + (long)row * ldt] = value;
         }
       }
     }
@@ -236,8 +240,9 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
                          const double alpha, __global const double *A, const int lda,
                          __global const double *B, const int ldb, const double beta,
                          __global const double *F, const int ldf, __global double *C,
-                         const int ldc, const int views, const int region, const int row0,
-                         const int column0, __local double *ring) {
+                         const int ldc, __global double *T, const int ldt, const int views,
+                         const int whole, const int row0, const int column0,
+                         __local double *ring) {
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int warp = item >> 5, warps_m = MMA_TILE_M / MMA_WARP_M;
   const int warp_row = warp % warps_m * MMA_WARP_M, warp_column = warp / warps_m * MMA_WARP_N;
@@ -327,11 +332,11 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
 
   const int row = row0 + warp_row + 2 * g, column = column0 + warp_column;
   const int inside = row0 + MMA_TILE_M <= m && column0 + MMA_TILE_N <= n &&
-                     (region == GEMM_ALL || row0 >= column0 + MMA_TILE_N);
+                     (whole || row0 >= column0 + MMA_TILE_N);
   if (inside)
-    mma_write_inside(deep_b, c, row, column, alpha, beta, F, ldf, C, ldc, region, t);
+    mma_write_inside(deep_b, c, row, column, alpha, beta, F, ldf, C, ldc, T, ldt, t);
   else
-    mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, F, ldf, C, ldc, region, t);
+    mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, F, ldf, C, ldc, T, ldt, whole, t);
 }
 
 #define MMA_KERNEL(name, deep_a, deep_b)                                                           \
@@ -341,7 +346,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
       const int ldb, const double beta, __global double *C, const long offset_c, const int ldc,    \
       const int views, const int region, const long step_a, const long step_b, const long step_c,  \
       const int m_last, const int n_last, const int k_last, __global const double *F,              \
-      const long offset_f, const int ldf) {                                                        \
+      const long offset_f, const int ldf, __global double *T, const long offset_t,                 \
+      const int ldt) {                                                                             \
     __local double ring[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)));                     \
     const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;                                         \
     const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;                                         \
@@ -353,11 +359,14 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     const int column0 = within / rows * MMA_TILE_N;                                                \
     const int m_here = last ? m_last : m, n_here = last ? n_last : n;                              \
     if (row0 >= m_here || column0 >= n_here) return;                                               \
-    if (region != GEMM_ALL && row0 + MMA_TILE_M <= column0) return;                                \
+    const int whole = region == GEMM_ALL || region == GEMM_TURNED;                                 \
+    if (!whole && row0 + MMA_TILE_M <= column0) return;                                            \
+    C += offset_c + which * step_c;                                                                \
+    T = region == GEMM_MIRRORED ? C : region == GEMM_TURNED ? T + offset_t : 0;                    \
     mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha,                             \
              A + offset_a + which * step_a, lda, B + offset_b + which * step_b, ldb, beta,         \
-             F + offset_f + which * step_c, ldf, C + offset_c + which * step_c, ldc, views,        \
-             region, row0, column0, ring);                                                         \
+             F + offset_f + which * step_c, ldf, C, ldc, T,                                        \
+             region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring);              \
   }
 
 MMA_KERNEL(MMA_NAME(nn), 0, 1)
