@@ -103,6 +103,17 @@ test_that("large products go by tiles, and by BLAS", {
   })
 })
 
+test_that("determinants have their sign, whatever the order of the pivots", {
+  each_engine(for (n in c(2, 8, 12, 33)) {
+    set.seed(n)
+    a <- array(rnorm(n * n * 20), c(n, n, 20))
+    expected <- apply(a, 3, det)
+    expect_true(any(expected < 0) && any(expected > 0))
+    expect_close(cl_batch_det(a) / expected, rep(1, 20), 1e-9)
+    expect_identical(attr(cl_batch_det(a, log = TRUE), "sign"), as.integer(sign(expected)))
+  })
+})
+
 test_that("determinants neither overflow nor underflow on their way", {
   a <- array(diag(c(1e300, 1e300, 1e-300, 1e-300)), c(4, 4, 2))
   a[1, 1, 2] <- 0
