@@ -86,13 +86,14 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
   if (!is.numeric(identity) || is.object(identity) || length(identity) != 1L || is.na(identity)) {
     abort_argument("identity", "'identity' must be one number")
   }
-  if (is.character(combine)) combine <- named_combine(combine)
+  if (is.character(combine)) combine <- named_combine(combine, identity)
   inputs <- trace_inputs(c(list(x), list(...)), c("x", rep_len("...", ...length())))
   mapped <- if (is.null(map)) inputs$elements[[1L]]
             else trace_call(check_function(map, "map"), inputs, "map")
   mapped <- trace_matrix(mapped, inputs, "map")
-  handle <- combine_handle(mapped, check_function(combine, "combine"), as.double(identity), margin)
-  reduced <- value(handle)
+  reduced <- value(
+    if (is.character(combine)) .Call(r_expr_reduce, combine, mapped@handle, margin)
+    else combine_handle(mapped, check_function(combine, "combine"), as.double(identity), margin))
   if (!is.null(finalize)) {
     final <- list(elements = list(element(reduced)), dim = reduced@Dim)
     reduced <- trace_matrix(trace_call(check_function(finalize, "finalize"), final, "finalize"),
@@ -108,16 +109,18 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
   values
 }
 
-# Combining by one of R's functions.
-named_combine <- function(name) {
-  known <- list(`+` = function(u, v) u + v, sum = function(u, v) u + v, `*` = function(u, v) u * v,
-                prod = function(u, v) u * v, max = function(u, v) max(u, v),
-                min = function(u, v) min(u, v))
+# Combining by one of R's functions: the name of a reduction that does so, or, from another identity
+# than its own, a function.
+named_combine <- function(name, identity) {
+  known <- c(`+` = "sum", sum = "sum", `*` = "prod", prod = "prod", max = "max", min = "min")
   if (length(name) != 1L || !name %in% names(known)) {
     abort_argument("combine", sprintf("'combine' must be a function of two values, or one of %s",
                                       paste0("\"", names(known), "\"", collapse = ", ")))
   }
-  known[[name]]
+  op <- known[[name]]
+  if (identity == c(sum = 0, prod = 1, max = -Inf, min = Inf)[[op]]) return(op)
+  switch(op, sum = function(u, v) u + v, prod = function(u, v) u * v,
+         max = function(u, v) max(u, v), min = function(u, v) min(u, v))
 }
 
 combine_handle <- function(mapped, combine, identity, margin) {

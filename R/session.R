@@ -287,9 +287,10 @@ threshold <- function(op, where) {
 #'
 #' `cl_memory()` counts the bytes that device matrices and workspaces hold. `cl_sync()` waits until
 #' all work given to the device is done (only needed when timing: whatever reads values waits by
-#' itself). `cl_free(x)` frees a matrix at once, or what the session keeps for further predictions
-#' of a [cl_gp()] fit; `cl_free()` collects garbage and gives what is kept for later (see below)
-#' back to the driver, for other programs.
+#' itself). `cl_free(x)` frees a matrix at once (while pending expressions need it, see [lazy], as
+#' soon as they are computed), or what the session keeps for further predictions of a [cl_gp()] fit;
+#' `cl_free()` collects garbage and gives what is kept for later (see below) back to the driver, for
+#' other programs.
 #'
 #' R's garbage collector does not see device memory, so statcl runs it: when a device runs short,
 #' and while matrices are made and dropped. Of those copied from R the garbage stays below 48 MiB
