@@ -42,5 +42,5 @@ drop_gp_state <- function(object) {
   invisible()
 }
 
-# Before a large fit: what is kept of others makes room.
+# Before something large: what is kept makes room.
 clear_gp_states <- function(n) if (n^2 > gp_states_limit / 4) gp_states$list <- list()

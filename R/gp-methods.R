@@ -178,6 +178,7 @@ log_vcov <- function(object) {
             call. = FALSE)
     return(empty)
   }
+  clear_gp_states(length(object$y)) # two more matrices of n x n are to come
   f <- gp_function(gp_problem(object))
   prior <- if (object$method == "map") prior_of_fit(object)
   logged <- log_scale(object, free)

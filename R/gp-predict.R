@@ -20,7 +20,8 @@
 #'
 #' @param object a fit of [cl_gp()].
 #' @param newdata a data frame with the variables of the formula, or for a fit without formula a
-#'   matrix with its columns. Default: the data of the fit. Rows with missing values give `NA`.
+#'   matrix or data frame with its columns (by name, if they have names). Default: the data of the
+#'   fit. Rows with missing values give `NA`.
 #' @param se.fit whether standard errors (of the process) are wanted.
 #' @param interval,level kind and level of the interval.
 #' @param covariance whether the covariance matrix of the process at the points is wanted.
@@ -204,6 +205,7 @@ gp_points <- function(object, newdata) {
 }
 
 matrix_points <- function(object, newdata) {
+  newdata <- named_columns(newdata, colnames(object$x))
   check_columns_numeric(newdata, "newdata")
   at <- covariance_input(if (is_cl(newdata)) as.matrix(newdata) else newdata, "newdata",
                          ncol(object$x))
@@ -215,6 +217,18 @@ matrix_points <- function(object, newdata) {
     h <- mean_columns("formula", x, terms, mean_frame(object$trend$formula, x))
   }
   list(x = x, h = h)
+}
+
+# Columns go by name where both the fit's and the new ones have names.
+named_columns <- function(newdata, names) {
+  own <- if (is.data.frame(newdata)) base::names(newdata) else colnames(newdata)
+  if (is.null(names) || is.null(own) || identical(own, names)) return(newdata)
+  lacking <- setdiff(names, own)
+  if (length(lacking) > 0L) {
+    abort_argument("newdata", sprintf("'newdata' has no column '%s'", lacking[1L]))
+  }
+  if (is_cl(newdata)) newdata <- as.matrix(newdata)
+  newdata[, names, drop = FALSE]
 }
 
 frame_points <- function(object, newdata) {

@@ -39,8 +39,8 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   space
 }
 
-# What the search divides y by. Of a kernel that a user wrote it is not known which parameters are in
-# units of y.
+# What the search divides y by. Of a kernel that a user wrote it is not known which parameters are
+# in units of y.
 search_scale <- function(problem) {
   types <- vapply(problem$kernel$terms, `[[`, "", "type")
   if ("user" %in% types) 1 else problem$scale
