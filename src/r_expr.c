@@ -124,7 +124,7 @@ static SEXP apply(SEXP op, int n, const SEXP *x) {
   scl_term terms[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
   scl_mat *out = NULL;
   scl_status status;
-  int which;
+  int which = 0;
   SCL_GO(find_op(op, &which));
   SCL_GO(get_terms(n, x, terms));
   SCL_GO(scl_expr_apply((scl_op)which, n, terms, &out));
@@ -169,7 +169,7 @@ SEXP r_expr_broadcast(SEXP x, SEXP nrow, SEXP ncol) {
   SEXP result = PROTECT(r_result_new(true, 0, 0));
   scl_mat *in, *out = NULL;
   scl_status status;
-  size_t m, n;
+  size_t m = 0, n = 0;
   SCL_GO(r_handle_peek(x, "x", &in));
   SCL_GO(get_count(nrow, "nrow", &m));
   SCL_GO(get_count(ncol, "ncol", &n));
@@ -185,7 +185,7 @@ SEXP r_expr_part(SEXP x, SEXP i, SEXP j, SEXP nrow, SEXP ncol) {
   SEXP result = PROTECT(r_result_new(true, 0, 0));
   scl_mat *in, *out = NULL;
   scl_status status;
-  size_t row, column, m, n;
+  size_t row = 0, column = 0, m = 0, n = 0;
   SCL_GO(r_handle_peek(x, "x", &in));
   SCL_GO(get_count(i, "i", &row));
   SCL_GO(get_count(j, "j", &column));
@@ -203,7 +203,7 @@ SEXP r_expr_with_part(SEXP x, SEXP i, SEXP j, SEXP value) {
   SEXP result = PROTECT(r_result_new(true, 0, 0));
   scl_mat *in, *part = NULL, *out = NULL;
   scl_status status;
-  size_t row, column;
+  size_t row = 0, column = 0;
   SCL_GO(r_handle_peek(x, "x", &in));
   SCL_GO(get_count(i, "i", &row));
   SCL_GO(get_count(j, "j", &column));
@@ -252,7 +252,7 @@ SEXP r_expr_reduce(SEXP op, SEXP x, SEXP margin) {
   SEXP result = PROTECT(r_result_new(true, 0, 0));
   scl_mat *in, *out = NULL;
   scl_status status;
-  int which;
+  int which = 0;
   SCL_GO(find_reduction(op, &which));
   SCL_GO(r_handle_peek(x, "x", &in));
   SCL_GO(scl_expr_reduce((scl_reduction)which, in, (scl_margin)Rf_asInteger(margin), &out));

@@ -112,7 +112,7 @@ SEXP r_kernel_run(SEXP kernel, SEXP args, SEXP global, SEXP local) {
   SEXP result = PROTECT(Rf_allocVector(VECSXP, written));
   for (int k = 0; k < written; k++) SET_VECTOR_ELT(result, k, r_result_new(true, 0, 0));
   size_t range[3], group[3];
-  scl_kernel *run;
+  scl_kernel *run = NULL;
   scl_status status;
   scl_kernel_argument *arg = calloc(2 * (size_t)given + 1, sizeof *arg);
   scl_mat **made = calloc((size_t)given + 1, sizeof *made);

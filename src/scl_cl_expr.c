@@ -104,11 +104,21 @@ static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
   return best;
 }
 
+/* Numbers that a place of the plan takes, if it has a product inside. */
+static size_t product_length(const scl_plan *p) {
+  size_t length = 0;
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].length > length) length = p->leaf[k].length;
+  }
+  return length;
+}
+
 static layout total_layout(const scl_plan *p, size_t items, size_t most) {
   layout l;
+  const size_t length = product_length(p);
   share_items(&l, p, items);
-  const size_t wanted = divide_up(p->m * p->n, items * ITEM_PLACES);
-  const size_t groups = least(wanted, most);
+  const size_t wanted = divide_up(p->m * p->n, items * (length > 0 ? 1 : ITEM_PLACES));
+  const size_t groups = least(wanted, length > 0 ? WAVES * most : most);
   const size_t rows = least(divide_up(p->m, l.local[0]), groups);
   const size_t columns = least(divide_up(p->n, l.local[1]), groups / rows);
   l.global[0] = rows * l.local[0];

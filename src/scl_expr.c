@@ -119,7 +119,7 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
     *out = scl_node_retain(x->pending);
     return SCL_OK;
   }
-  scl_node *node;
+  scl_node *node = NULL;
   SCL_TRY(new_node(SCL_NODE_LEAF, x->nrow, x->ncol, x->view, &node));
   node->block = (scl_block){x->buffer, x->offset, x->ld, x->nrow, x->ncol};
   if (x->buffer != NULL) scl_buffer_retain(x->buffer);
@@ -160,7 +160,7 @@ static scl_status give(scl_status status, scl_context *ctx, scl_node *node, scl_
 /* A node of one operand, whose shape and view are those given. */
 static scl_status make_over(scl_node_kind kind, scl_mat *x, size_t m, size_t n, scl_view view,
                             scl_node **out) {
-  scl_node *node, *arg;
+  scl_node *node = NULL, *arg = NULL;
   SCL_TRY(new_node(kind, m, n, view, &node));
   scl_status status = scl_node_of(x, &arg);
   if (status == SCL_OK) status = take(x->ctx, node, 0, arg);
@@ -232,7 +232,7 @@ static scl_status term_node(const scl_term *term, size_t m, size_t n, scl_node *
 }
 
 scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat **out) {
-  size_t m, n;
+  size_t m = 0, n = 0;
   if (count != scl_op_arity(op)) {
     return scl_fail_argument("op", "operation '%s' takes %d operands, not %d", scl_op_name(op),
                              scl_op_arity(op), count);
@@ -242,12 +242,12 @@ scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat *
   for (int k = 0; k < count; k++) {
     if (terms[k].matrix != NULL) ctx = terms[k].matrix->ctx;
   }
-  scl_node *node;
+  scl_node *node = NULL;
   SCL_TRY(new_node(SCL_NODE_APPLY, m, n, view_of(op, count, terms, n), &node));
   node->op = (uint8_t)op;
   scl_status status = SCL_OK;
   for (int k = 0; k < count && status == SCL_OK; k++) {
-    scl_node *arg;
+    scl_node *arg = NULL;
     status = term_node(&terms[k], m, n, &arg);
     if (status == SCL_OK) status = take(ctx, node, k, arg);
   }
@@ -257,13 +257,13 @@ scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat *
 /* ---- index functions ------------------------------------------------------------------------ */
 
 scl_status scl_expr_transpose(scl_mat *x, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   SCL_TRY(make_over(SCL_NODE_TRANSPOSE, x, x->ncol, x->nrow, scl_view_transposed(x->view), &node));
   return give(SCL_OK, x->ctx, node, out);
 }
 
 scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   if ((x->nrow != m && x->nrow != 1) || (x->ncol != n && x->ncol != 1)) {
     return scl_fail_argument("x", "'x' of %zu x %zu does not repeat to %zu x %zu", x->nrow, x->ncol,
                              m, n);
@@ -273,7 +273,7 @@ scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out) {
 }
 
 scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   if (i > x->nrow || m > x->nrow - i || j > x->ncol || n > x->ncol - j) {
     return scl_fail_argument("x", "no part of %zu x %zu at (%zu, %zu) in a matrix of %zu x %zu", m,
                              n, i, j, x->nrow, x->ncol);
@@ -286,7 +286,7 @@ scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl
 }
 
 scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, scl_mat **out) {
-  scl_node *node, *arg;
+  scl_node *node = NULL, *arg = NULL;
   SCL_TRY(scl_mat_same_context(x, value));
   if (i > x->nrow || value->nrow > x->nrow - i || j > x->ncol || value->ncol > x->ncol - j) {
     return scl_fail_argument("value", "%zu x %zu values do not fit at (%zu, %zu) of %zu x %zu",
@@ -301,7 +301,7 @@ scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, sc
 }
 
 scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t n, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   if (margin != SCL_BY_ROW && margin != SCL_BY_COLUMN) {
     return scl_fail_argument("margin", "'margin' must be 1 or 2");
   }
@@ -312,7 +312,7 @@ scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t 
 }
 
 scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out) {
-  scl_node *node, *arg;
+  scl_node *node = NULL, *arg = NULL;
   SCL_TRY(scl_mat_same_context(x, b));
   if (b->ncol != 1 || b->nrow != x->ncol) {
     return scl_fail_argument("b", "'b' must be one column of %zu rows, not %zu x %zu", x->ncol,
@@ -340,7 +340,7 @@ static scl_status reduce_node(scl_mat *x, scl_margin margin, scl_node **out) {
 }
 
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   if ((unsigned)op >= SCL_REDUCE_COUNT) {
     return scl_fail_argument("op", "no reduction has number %d", (int)op);
   }
@@ -365,7 +365,7 @@ static scl_status check_combine(const scl_node *node) {
 
 scl_status scl_expr_reduce_with(scl_mat *x, const scl_mat *combine, double identity,
                                 scl_margin margin, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   if (combine->pending == NULL) {
     return scl_fail_argument("combine", "'combine' does not depend on its values");
   }
@@ -378,7 +378,7 @@ scl_status scl_expr_reduce_with(scl_mat *x, const scl_mat *combine, double ident
 }
 
 scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out) {
-  scl_node *node;
+  scl_node *node = NULL;
   if (which != 0 && which != 1) return scl_fail_argument("which", "placeholders are 0 and 1");
   SCL_TRY(scl_context_check(ctx));
   SCL_TRY(new_node(SCL_NODE_PLACEHOLDER, 1, 1, SCL_GENERAL, &node));
