@@ -88,6 +88,21 @@ formula_term <- function(term, names) {
                                   conditionMessage(e)))
   })
   environment(f) <- environment(term)
+  if (length(used) == 1L) {
+    return(function(parameters) {
+      parameter <- parameters[[used]]
+      value <- f(parameter)
+      slope <- attr(value, "gradient")
+      part <- list(if (length(slope) == length(parameter)) {
+        dim(slope) <- dim(parameter)
+        slope
+      } else {
+        fold(as.vector(slope), parameter, term)
+      })
+      names(part) <- used
+      list(sum(value), part)
+    })
+  }
   function(parameters) {
     sizes <- lengths(parameters[used])
     if (any(max(sizes) %% sizes != 0L)) {
