@@ -24,9 +24,16 @@ enum {
 #if defined(__GNUC__)
 #define LANES 4
 typedef double lanes __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+#define INLINED static inline __attribute__((always_inline))
 #else
 #define LANES 1
 typedef double lanes;
+#define INLINED static inline
+#endif
+
+/* The products once more for processors with vectors of that size. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define WIDE __attribute__((target("avx2,fma")))
 #endif
 
 static size_t rows_of_block(size_t p, size_t predictors) {
@@ -56,6 +63,7 @@ static double total(exact_sum s) {
 typedef struct {
   const scl_glm_pass *pass;
   bool alone; /* products by BLAS, which has threads of its own */
+  bool wide;  /* has_wide() */
   size_t n, p, predictors, step;
   const double *x, *y, *owns, *alpha, *beta, *row_own;
   double *eta, *d_beta;
@@ -104,8 +112,8 @@ static void link_rows(worker *w, size_t m, size_t first, size_t at, size_t rows)
 }
 
 /* eta += X beta, four columns at a time. */
-static void add_columns(const double *x, size_t ld, size_t rows, size_t p, const double *beta,
-                        double *eta) {
+INLINED void add_columns(const double *x, size_t ld, size_t rows, size_t p, const double *beta,
+                         double *eta) {
   for (size_t j = 0; j < p; j += 4) {
     const double *column[4];
     double weight[4];
@@ -129,8 +137,8 @@ static void add_columns(const double *x, size_t ld, size_t rows, size_t p, const
 }
 
 /* d_beta += X' residual, four columns at a time. */
-static void add_dots(const double *x, size_t ld, size_t rows, size_t p, const double *residual,
-                     double *d_beta) {
+INLINED void add_dots(const double *x, size_t ld, size_t rows, size_t p, const double *residual,
+                      double *d_beta) {
   for (size_t j = 0; j < p; j += 4) {
     size_t columns = p - j < 4 ? p - j : 4, whole = rows / LANES * LANES;
     lanes sum[4];
@@ -159,6 +167,36 @@ static void add_dots(const double *x, size_t ld, size_t rows, size_t p, const do
   }
 }
 
+/* One of the two, for one predictor. */
+static void multiply_plain(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
+                           const double *beta, double *eta, double *d_beta) {
+  if (transposed) {
+    add_dots(x, ld, rows, p, eta, d_beta);
+  } else {
+    add_columns(x, ld, rows, p, beta, eta);
+  }
+}
+
+#ifdef WIDE
+WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
+                               const double *beta, double *eta, double *d_beta) {
+  if (transposed) {
+    add_dots(x, ld, rows, p, eta, d_beta);
+  } else {
+    add_columns(x, ld, rows, p, beta, eta);
+  }
+}
+
+static bool has_wide(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+#define multiply_wide multiply_plain
+static bool has_wide(void) {
+  return false;
+}
+#endif
+
 /* The same for all predictors by BLAS. */
 static void multiply_alone(worker *w, bool transposed, size_t first, size_t rows) {
   int ld = (int)w->pass->x.ld, m = (int)rows, p = (int)w->p, step = (int)w->step;
@@ -183,12 +221,9 @@ static void multiply(worker *w, bool transposed, size_t first, size_t rows) {
     return;
   }
   for (size_t v = 0; v < w->predictors; v++) {
-    double *eta = w->eta + v * w->step;
-    if (transposed) {
-      add_dots(w->x + first, w->pass->x.ld, rows, w->p, eta, w->d_beta + v * w->p);
-    } else {
-      add_columns(w->x + first, w->pass->x.ld, rows, w->p, w->beta + v * w->p, eta);
-    }
+    (w->wide ? multiply_wide : multiply_plain)(transposed, w->x + first, w->pass->x.ld, rows, w->p,
+                                               w->beta + v * w->p, w->eta + v * w->step,
+                                               w->d_beta + v * w->p);
   }
 }
 
@@ -301,6 +336,7 @@ scl_status scl_host_glm(scl_context *ctx, const scl_glm_pass *pass) {
   (void)ctx;
   size_t predictors = pass->vectors * pass->classes, p = pass->x.ncol;
   worker w = {.pass = pass,
+              .wide = has_wide(),
               .n = pass->x.nrow,
               .p = p,
               .predictors = predictors,
