@@ -43,6 +43,7 @@ k_user <- function(f, par, derivative = NULL, positive = TRUE) {
   named <- is.numeric(par) && length(par) > 0L && all(is.finite(par)) &&
     length(names(par)) == length(par) && all(nzchar(names(par))) && !anyDuplicated(names(par))
   if (!named) abort_argument("par", "'par' must be a named vector of finite numbers")
+  if ("noise" %in% names(par)) abort_argument("par", "'noise' is the name of another parameter")
   if (!is.logical(positive) || anyNA(positive) || !length(positive) %in% c(1L, length(par))) {
     abort_argument("positive", sprintf("'positive' must be TRUE or FALSE, once or %d times",
                                        length(par)))

@@ -5,6 +5,8 @@
 #include "scl_gp.h"
 #include "scl_operation.h"
 
+#define LOG_2_PI 1.8378770664093453
+
 /* Results, in one column so that one download brings them all: these, then A's factor, b, and the
  * derivatives. */
 enum {
@@ -59,7 +61,7 @@ static inline size_t scl_gp_gradient_at(const scl_gp *gp) {
   return scl_gp_b_at(gp) + gp->q * gp->outputs;
 }
 
-/* scl_gp.c */
+/* ---- steps (scl_gp.c); scl_gp_evaluate.c and scl_gp_predict.c are made of them --------------- */
 /* Checks, and room for everything. `matrices`: 1 or 2. */
 scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices);
 struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel);

@@ -134,14 +134,14 @@ scl_status scl_gp_precisions(scl_gp *gp, double *diagonal) {
   SCL_GO(engine->fill(ctx, 1.0, ones));
   SCL_GO(engine->trtri(ctx, SCL_LOWER, gp->c, gp->second));
   SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = gp->second},
-                             (scl_operand){.block = gp->second}, gp->second));
+                          (scl_operand){.block = gp->second}, gp->second));
   SCL_GO(engine->gemm(ctx, 1.0, SCL_TRANS, gp->second, SCL_LOWER, SCL_NO_TRANS, ones, SCL_GENERAL,
                       0.0, sums, SCL_ALL));
   if (gp->q > 0) {
     scl_block some = ones;
     some.nrow = gp->q;
-    SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = q},
-                               (scl_operand){.block = q}, squares));
+    SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = q}, (scl_operand){.block = q},
+                            squares));
     SCL_GO(engine->gemm(ctx, -1.0, SCL_NO_TRANS, squares, SCL_GENERAL, SCL_NO_TRANS, some,
                         SCL_GENERAL, 1.0, sums, SCL_ALL));
   }
@@ -198,7 +198,7 @@ static scl_status predict_spread(prediction *w, bool variance, double *covarianc
   if (covariance != NULL) SCL_TRY(predict_covariance(w, covariance));
   if (!variance) return SCL_OK;
   SCL_TRY(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = w->v},
-                                   (scl_operand){.block = w->v}, w->v));
+                           (scl_operand){.block = w->v}, w->v));
   SCL_TRY(scl_block_create(ctx, gp->n, 1, &w->ones));
   SCL_TRY(ctx->engine->fill(ctx, 1.0, w->ones));
   return sum_columns(w, w->ones, gp->outputs + gp->q);

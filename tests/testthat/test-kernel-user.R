@@ -105,7 +105,7 @@ test_that("parameters have their own names and signs", {
 test_that("bad functions are refused", {
   d <- own_data()
   expect_fault(k_user(1, c(a = 1)), "argument", argument = "f")
-  for (bad in list(1, c(a = NA), c(a = 1, a = 2), "a", c(a = -1))) {
+  for (bad in list(1, c(a = NA), c(a = 1, a = 2), "a", c(a = -1), c(noise = 1))) {
     expect_fault(k_user(squared, bad), "argument", argument = "par")
   }
   expect_fault(k_user(squared, c(a = 1), derivative = 1), "argument", argument = "derivative")
