@@ -86,7 +86,8 @@ planted covariance covariance.cl "$barrier" 'data race'
 plain planted glm glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
 planted elementwise elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
-planted covariance covariance_adjoint.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' '[Uu]ninitialized'
+planted covariance covariance_adjoint.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' \
+  '[Uu]ninitialized'
 on_cpu planted products gemm_cpu.cl 's/r < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'
 on_cpu planted triangular triangular_cpu.cl 's/x\[p\] = \(double8\)\(0\.0\)/;/' \
   '[Uu]ninitialized'

@@ -7,8 +7,8 @@
 #' [kernels], and be used wherever they are.
 #'
 #' The covariance matrix, its factor and its inverse are then R objects (on the device, if the data
-#' is there), so that a likelihood takes several n x n matrices of memory, and one pass over them for
-#' each arithmetic operation of the function.
+#' is there), so that a likelihood takes several n x n matrices of memory, and passes over them for
+#' the arithmetic of the function.
 #'
 #' [cl_distance()] gives distances to start from.
 #'
