@@ -26,12 +26,12 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     new <- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
     .Call(r_gp_condition, new, layout$c, values, trend$integrate)
   }
-  # Runs an entry on the handle, which is made anew where it cannot be used.
-  on_handle <- function(entry, ...) {
-    result <- .Call(entry, handle, ...)
+  # Calls with the handle, which is made anew where it cannot be used (`call` gives NULL then).
+  on_handle <- function(call) {
+    result <- call(handle)
     if (is.null(result)) {
       handle <<- condition()$handle
-      result <- .Call(entry, handle, ...)
+      result <- call(handle)
     }
     result
   }
@@ -46,7 +46,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       at <- check_state_points(at, data)
       basis <- trend_at(trend, at, basis)
       scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
-      result <- on_handle(r_gp_predict, layout$c, values, at, scaled, what)
+      result <- on_handle(function(h) .Call(r_gp_predict, h, layout$c, values, at, scaled, what))
       known <- if (is.null(trend$held)) 0 else basis %*% trend$held
       if (trend$type == "number") known <- trend$offset
       result$mean <- shape(result$mean + as.vector(known))
@@ -54,12 +54,14 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       result
     },
     loo = function() {
-      diagonal <- on_handle(r_gp_precisions)
+      diagonal <- on_handle(function(h) .Call(r_gp_precisions, h))
       list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)
     },
     mean_gradient = function(at, y_column = 1L) {
       at <- check_state_points(at, data)
-      slope <- on_handle(r_gp_slope, layout$c, values, at, as.integer(y_column))
+      slope <- on_handle(function(h) {
+        .Call(r_gp_slope, h, layout$c, values, at, as.integer(y_column))
+      })
       if (trend$type == "linear") {
         b <- if (is.null(trend$held)) as.matrix(state_beta(trend, first$b)) else trend$held
         slope <- slope + rep(b[-1L, y_column], each = nrow(at))
@@ -71,8 +73,10 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       more <- extend_data(data, kernel, trend, spread, y, x, basis, weights, variance)
       new_gp_state(more$data, kernel, more$trend, more$spread, par, on_device,
                    function(layout, values) {
-                     on_handle(r_gp_extend, more$data$y - more$trend$offset, more$data$x,
-                               more$trend$basis, more$spread, layout$c, values, trend$integrate)
+                     on_handle(function(h) {
+                       .Call(r_gp_extend, h, more$data$y - more$trend$offset, more$data$x,
+                             more$trend$basis, more$spread, layout$c, values, trend$integrate)
+                     })
                    })
     })
   structure(state, class = "cl_gp_state")

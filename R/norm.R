@@ -50,10 +50,10 @@ setMethod("norm", signature("ANY", "missing"), function(x, type, ...) base::norm
 norm_of <- function(x, type) {
   type <- check_type(type[1L], c("O", "1", "I", "F", "E", "M", "2"), "type")
   if (length(x) == 0L) return(0)
-  switch(type,
+  switch(EXPR = type,
     O = , `1` = max(colSums(abs(x))),
     I = max(rowSums(abs(x))),
-    `F` = , E = frobenius(x),
+    F = , E = frobenius(x),
     M = max(abs(x)),
     `2` = base::norm(as.matrix(x), "2"))
 }
