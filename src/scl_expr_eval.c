@@ -160,6 +160,27 @@ static scl_status make_results(scl_context *ctx, scl_node *const *nodes, scl_pla
   return status;
 }
 
+/* Computes what stands transposed in a graph, where a reduction on a device would read it across. */
+static scl_status turn(scl_context *ctx, scl_node *node, uint64_t stamp) {
+  if (node->seen == stamp || is_value(node)) return SCL_OK;
+  node->seen = stamp;
+  for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+    scl_node *arg = node->arg[k];
+    if (arg->kind == SCL_NODE_TRANSPOSE) {
+      SCL_TRY(scl_node_force(ctx, arg));
+    } else {
+      SCL_TRY(turn(ctx, arg, stamp));
+    }
+  }
+  return SCL_OK;
+}
+
+/* Whether that pays. Tiles in local memory are for stored results only. */
+static bool is_to_turn(const scl_context *ctx, const scl_plan *plan) {
+  return !scl_context_is_host(ctx) && scl_plan_reduces(plan) && scl_plan_reads_across(plan) &&
+         plan->m * plan->n >= MANY_PLACES;
+}
+
 /* Nodes of one shape and margin that fit one plan; *fits = false otherwise, and nothing done. */
 static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, bool *fits) {
   scl_plan plan;
@@ -167,6 +188,11 @@ static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, boo
   scl_status status;
   *fits = count <= SCL_PLAN_OUTPUTS && scl_plan_make(ctx, count, nodes, &plan);
   if (!*fits) return SCL_OK;
+  if (is_to_turn(ctx, &plan)) {
+    for (size_t k = 0; k < count; k++) SCL_GO(turn(ctx, nodes[k], scl_node_stamp()));
+    *fits = scl_plan_make(ctx, count, nodes, &plan);
+    if (!*fits) return SCL_OK;
+  }
   SCL_GO(make_results(ctx, nodes, &plan, made));
   SCL_GO(ctx->engine->expr(ctx, &plan));
   counters.evaluated++;

@@ -132,6 +132,7 @@ static inline bool scl_reduces_to_index(unsigned op) {
  * made by scl_mat_ld(), afterwards: scl_plan_place(). */
 bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *plan);
 void scl_plan_place(scl_plan *plan, size_t k, scl_block dst);
+bool scl_plan_reads_across(const scl_plan *plan); /* any leaf */
 /* The places that a node's computation walks over: its own shape, or that of what it reduces. */
 static inline const scl_node *scl_node_places(const scl_node *node) {
   return node->kind == SCL_NODE_REDUCE ? node->arg[0] : node;

@@ -314,18 +314,18 @@ static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
   return identity != NO_STEP && value != NO_STEP;
 }
 
-bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *p) {
+/* Walks over the places, or over their transpose, where rows and columns change their parts. */
+static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roots, bool swapped,
+                      scl_plan *p) {
   const scl_node *places = scl_node_places(roots[0]);
-  /* A row is walked over as a column. Where there is one of them, its number is no question. */
-  const bool swapped = places->nrow == 1 && places->ncol > 1;
-  const frame start = {.row = places->nrow > 1 ? FROM_I : FROM_NOTHING,
-                       .column = places->ncol == 1 ? FROM_NOTHING
-                                 : swapped         ? FROM_I
-                                                   : FROM_J};
+  const origin rows = swapped ? FROM_J : FROM_I, columns = swapped ? FROM_I : FROM_J;
+  /* Where there is one row or column, its number is no question. */
+  const frame start = {.row = places->nrow > 1 ? rows : FROM_NOTHING,
+                       .column = places->ncol > 1 ? columns : FROM_NOTHING};
   walker w = {.plan = p, .stamp = scl_node_stamp()};
   memset(p, 0, offsetof(scl_plan, step));
   p->m = swapped ? places->ncol : places->nrow;
-  p->n = swapped ? 1 : places->ncol;
+  p->n = swapped ? places->nrow : places->ncol;
   for (size_t k = 0; k < count; k++) {
     scl_output o = {.reduces = roots[k]->kind == SCL_NODE_REDUCE, .op = roots[k]->op};
     if (o.reduces) p->margin = roots[k]->margin;
@@ -342,8 +342,37 @@ bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots,
     if (!plan_combine(&w, roots[k], &p->output[k])) return false;
   }
   p->triangle = common_triangle(p, roots);
+  if (swapped) p->triangle = (uint8_t)scl_view_transposed((scl_view)p->triangle);
   flatten(p, scl_mat_ld(ctx, p->m, p->n));
   return argument_bytes(p) <= MOST_ARGUMENT_BYTES;
+}
+
+bool scl_plan_reads_across(const scl_plan *p) {
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].read == SCL_READ_ACROSS) return true;
+  }
+  return false;
+}
+
+/* Whether all that is read is better read with rows and columns exchanged, and may be: nothing is
+ * stored, and no place is counted along the columns. */
+static bool is_better_swapped(const scl_plan *p) {
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (!o->reduces || (p->margin == SCL_TOTAL && scl_reduces_to_index(o->op))) return false;
+  }
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].read == SCL_READ_MATRIX) return false;
+  }
+  return scl_plan_reads_across(p);
+}
+
+bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *p) {
+  const scl_node *places = scl_node_places(roots[0]);
+  /* A row is walked over as a column. */
+  if (places->nrow == 1 && places->ncol > 1) return make_plan(ctx, count, roots, true, p);
+  if (!make_plan(ctx, count, roots, false, p)) return false;
+  return is_better_swapped(p) ? make_plan(ctx, count, roots, true, p) : true;
 }
 
 void scl_plan_place(scl_plan *p, size_t k, scl_block dst) {

@@ -324,6 +324,28 @@ static void check_large(scl_context *ctx) {
   }
 }
 
+/* A transposed operand beside one that is not, reduced. */
+static void check_turned(scl_context *ctx) {
+  const size_t m = 300, n = 301;
+  if (test_small()) return;
+  scl_mat *x = mat_random(ctx, n, m, SCL_GENERAL), *y = mat_random(ctx, m, n, SCL_GENERAL);
+  scl_mat *t = NULL, *sums = NULL;
+  REQUIRE_OK(scl_expr_transpose(x, &t));
+  scl_mat *product = apply(SCL_OP_MUL, t, y, 0);
+  REQUIRE_OK(scl_expr_reduce(SCL_REDUCE_SUM, product, SCL_BY_ROW, &sums));
+  REQUIRE_OK(scl_mat_force(sums));
+  double *a = mat_stored(x), *b = mat_stored(y), *got = mat_stored(sums), *want;
+  want = test_alloc(m * sizeof *want);
+  for (size_t i = 0; i < m; i++) {
+    want[i] = 0;
+    for (size_t j = 0; j < n; j++) want[i] += a[j + i * n] * b[i + j * m];
+  }
+  CHECK(mat_distance(got, want, m) <= 1e-12);
+  free(a), free(b), free(got), free(want);
+  scl_mat *made[] = {x, y, t, product, sums};
+  for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
+}
+
 /* Enough rows for a product inside the kernel. */
 static void check_regression(scl_context *ctx) {
   const size_t m = 5000, k = 3;
@@ -361,5 +383,6 @@ void test_expr(scl_context *ctx) {
   check_arguments(ctx);
   check_source(ctx);
   check_large(ctx);
+  check_turned(ctx);
   check_regression(ctx);
 }
