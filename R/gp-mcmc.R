@@ -37,7 +37,8 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
     slope <- (attr(value, "gradient") + p$gradient)[free]
     structure(as.vector(value) + p$value, gradient = stats::setNames(as.list(slope), names))
   }
-  arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5,
+  # a step that is far too long may reach parameters whose squares overflow
+  arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5, nan = "reject",
                     refresh = if (progress) 50 else 0)
   unknown <- setdiff(names(control), setdiff(names(formals(cl_sample)),
                                              c("log_density", "init", "transform", "batch")))

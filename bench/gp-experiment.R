@@ -7,9 +7,12 @@
 #
 # Rows `gp_experiment_gradient` are one gradient, at the parameters of the last draw, on the device,
 # by the peers (peers_gp_experiment.py) and on the host engine ("R host ms"); rows `gp_experiment`
-# whole runs, by the clock. The host makes runs where n is at most STATCL_BENCH_HOST (2000), and
-# gradients up to twice that. The lines between say how many gradients a run took and what it found.
-# STATCL_BENCH_SIZES="1000,4000" takes other sizes.
+# whole runs, by the clock ("peer ms": as many gradients by the peer). The host makes runs where n
+# is at most STATCL_BENCH_HOST (2000), and gradients up to twice that. The lines between say how
+# many gradients a run took and what it found. STATCL_BENCH_SIZES="1000,4000" takes other sizes.
+
+# Event times are off here: they cost several microseconds a launch.
+.Call(statcl:::r_profiling, FALSE)
 
 read_sizes <- function(name, default) {
   as.numeric(strsplit(Sys.getenv(name, default), ",", fixed = TRUE)[[1L]])
@@ -43,8 +46,15 @@ log_posterior <- function(data) {
 experiment_run <- function(density) {
   start <- seconds()
   fit <- suppressWarnings(cl_sample(density, c(sd = 1, lengthscale = 3, noise = 0.2), chains = 1,
-                                    warmup = 30, iter = 10, transform = cl_lower(0), seed = 1))
+                                    warmup = 30, iter = 10, transform = cl_lower(0), seed = 1,
+                                    nan = "reject")) # first steps may overflow
   list(fit = fit, seconds = seconds() - start, gradients = sum(fit$evaluations))
+}
+
+experiment_row <- function(operation, n, ms, peer, floor, rate, host) {
+  add_row(data.frame(operation = operation, size = as.character(n), device_ms = NA_real_,
+                     wall_ms = ms, rate = rate, peer_ms = peer, host_ms = host, floor_ms = floor,
+                     stringsAsFactors = FALSE), "wall")
 }
 
 for (n in experiment_sizes) {
@@ -54,17 +64,15 @@ for (n in experiment_sizes) {
   density(c(sd = 1, lengthscale = 3, noise = 0.2)) # compiles
   run <- experiment_run(density)
   par <- as.matrix(run$fit)[10L, ]
-  measure("gp_experiment_gradient", n, function() density(par), flops = n^3, by = "wall",
-          times = if (n > 4000) 3L else 7L,
-          host = if (n <= 2 * host_largest) function() on_host(par))
+  ms <- time_host(function() density(par), if (n > 4000) 3L else 7L)
+  peer <- peer_ms("gp_experiment_gradient", n)
+  floor <- 1000 * n^3 / bench$floor$flops
+  experiment_row("gp_experiment_gradient", n, ms, peer, floor, rate(n^3, NA, NA, ms),
+                 if (n <= 2 * host_largest) time_host(function() on_host(par)) else NA_real_)
   host <- if (n <= host_largest) experiment_run(on_host)
-  add_row(data.frame(
-    operation = "gp_experiment", size = as.character(n), device_ms = NA_real_,
-    wall_ms = 1000 * run$seconds, rate = "",
-    # a peer's sampler would need as many gradients
-    peer_ms = run$gradients * peer_ms("gp_experiment_gradient", n),
-    host_ms = if (is.null(host)) NA_real_ else 1000 * host$seconds, floor_ms = NA_real_,
-    stringsAsFactors = FALSE), "wall")
+  # a peer's sampler would need as many gradients
+  experiment_row("gp_experiment", n, 1000 * run$seconds, run$gradients * peer,
+                 run$gradients * floor, "", if (is.null(host)) NA_real_ else 1000 * host$seconds)
   cat(sprintf("<!-- n = %d: %.2f s, %d gradients, %.3g s each; %s%s -->\n", n, run$seconds,
               run$gradients, run$seconds / run$gradients,
               paste(sprintf("%s %.3g", names(par), colMeans(as.matrix(run$fit))), collapse = ", "),
@@ -73,3 +81,5 @@ for (n in experiment_sizes) {
   rm(data, density, on_host)
   gc()
 }
+
+.Call(statcl:::r_profiling, TRUE)
