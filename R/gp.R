@@ -163,7 +163,7 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   fit$terms <- terms
   fit$design <- design
   fit$model <- model
-  fit$variables <- input_variables(design$terms, data, model)
+  fit$variables <- input_variables(stats::delete.response(terms), data, model)
   fit$na.action <- attr(model, "na.action")
   fit
 }

@@ -32,6 +32,13 @@ test_that("surfaces and slices", {
     by_matrix <- plot(cl_gp(as.matrix(d[c("wt", "hp")]), d$mpg, starts = 1), n = 5)
     expect_equal(by_matrix$fit, surface$fit)
 
+    # a variable of the mean is an input, too
+    with_mean <- cl_gp(mpg ~ wt, data = d, mean = ~hp, starts = 1)
+    expect_named(plot(with_mean, n = 4), c("wt", "hp", "fit"))
+    slice <- plot(with_mean, along = "wt", n = 3)
+    expect_equal(slice$fit, unname(predict(with_mean, data.frame(wt = slice$x,
+                                                                  hp = median(d$hp)))))
+
     three <- cl_gp(mpg ~ wt + hp + group, data = d, starts = 1)
     slice <- plot(three, along = "wt", n = 6)
     at <- data.frame(wt = slice$x, hp = median(d$hp), group = "8")
