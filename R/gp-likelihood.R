@@ -58,7 +58,7 @@
 #' for `NA`, `NaN` or `Inf` in the data; `statcl_error_memory` for more observations than there is
 #' room for; `statcl_error_not_pd` from the function if C is not positive definite in
 #' floating-point arithmetic.
-#' @seealso [cl_gp()], which maximises it; [cl_objective()] for other optimisers,
+#' @seealso [cl_gp()], which maximises it; [cl_gp_largest()]; [cl_objective()] for other optimisers,
 #'   [cl_check_gradient()]
 #' @export
 #' @examples
@@ -161,8 +161,21 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
 # Names of the parameters of a likelihood.
 gp_names <- function(f) environment(f)$names
 
-# Largest numbers of observations that the device in use, or the host, has room for now: without
-# gradients and with them. NA: unknown.
+#' How many observations there is room for
+#'
+#' The largest Gaussian process that the device in use (or, with the host engine, the host) has room
+#' for now. A value takes one n x n matrix; a gradient on a device takes two. What is larger is
+#' refused before any work. Most devices limit one piece of memory, and so one matrix, to a quarter
+#' of all.
+#'
+#' @return A numeric vector: `value`, the largest number of observations for values of
+#'   [cl_gp_likelihood()], and `gradient`, for gradients too; `NA` where the limit is not known.
+#' @seealso [cl_gp_likelihood()], [cl_memory()]
+#' @export
+#' @examples
+#' cl_gp_largest()
+cl_gp_largest <- function() gp_largest()
+
 gp_largest <- function(where = where_resident()) {
   n <- .Call(r_gp_largest, where)
   n[n == 0] <- NA

@@ -197,11 +197,16 @@ test_that("a formula remembers what it learnt from the data", {
   expect_equal(s$predict(d$x[3:4, ])$mean, s$predict(d$x)$mean[3:4], tolerance = 1e-10)
 })
 
-test_that("the room that there is, is told", {
+test_that("the room that there is, is told, and more is refused before any work", {
   each_engine({
-    n <- gp_largest()
+    n <- cl_gp_largest()
     expect_named(n, c("value", "gradient"))
-    expect_true(anyNA(n) || (all(n > 1000) && n[["gradient"]] <= n[["value"]]))
+    if (!anyNA(n)) {
+      expect_true(all(n > 1000) && n[["gradient"]] <= n[["value"]])
+      many <- n[["value"]] + 100
+      fault <- expect_fault(cl_gp_likelihood(numeric(many), seq_len(many), k_exp_quad()), "memory")
+      expect_match(conditionMessage(fault), "has room for [0-9]+ observations")
+    }
   })
 })
 
