@@ -3,14 +3,13 @@
  *
  * The recursion is that of scl_cholesky.c, with three changes that suit a device. The inverses of
  * all diagonal blocks of order LEAF are made first, in a few batched launches. The leaf is the
- * closed form with such an inverse. And W = (G_adj - 2 S2 G) L1^-1 is written as its transposed
- * half
+ * closed form with such an inverse. And with W = G_adj - 2 S2 G
  *
- *   S12 = 1/2 L1^-T (G_adj - 2 S2 G)'
+ *   S21 = 1/2 W L1^-1
  *
- * right where S needs it, and as S21 at the same time, by blocks of columns from the right, so that
- * what is left is products: S1_adj -= 2 tril(S12 G). Of dF/dL only the diagonal blocks are copied
- * to S beforehand; the rest is read by the first product that subtracts from it. */
+ * is written to its place, and as S12 at the same time, by blocks of columns from the right, so
+ * that what is left is products: S1_adj -= 2 tril(S12 G). Of dF/dL only the diagonal blocks are
+ * copied to S beforehand; the rest is read by the first product that subtracts from it. */
 #include "scl_cl_linalg.h"
 
 enum { LEAF = 512, BAND = LEAF * (LEAF + 1) };
@@ -75,20 +74,18 @@ static scl_status subtract(reverse_sweep *r, scl_block a, scl_view view_a, scl_b
                                                      .batch = 1});
 }
 
-/* Rows [at, at + n) of S12, and as S21 again, from W = G_adj - 2 S2 G, whose columns [at, at + n) w
- * holds: the right half first, then its part is taken from the left half. S2 starts at `below`. */
+/* Columns [at, at + n) of S21, and as S12 again, from W = G_adj - 2 S2 G, of which w holds the
+ * same: the right half first, then its part is taken from the left half. S2 starts at `below`. */
 static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t below) {
   size_t n = w.ncol, rows = w.nrow;
   if (n <= LEAF) {
     return scl_cl_product_in(&r->op,
                              &(scl_cl_product){.alpha = 0.5,
-                                               .trans_a = SCL_TRANS,
-                                               .a = diagonal_block(r->inverse, at, n),
-                                               .view_a = SCL_LOWER,
-                                               .trans_b = SCL_TRANS,
-                                               .b = w,
-                                               .c = scl_block_part(r->s, at, below, n, rows),
-                                               .turned = scl_block_part(r->s, below, at, rows, n),
+                                               .a = w,
+                                               .b = diagonal_block(r->inverse, at, n),
+                                               .view_b = SCL_LOWER,
+                                               .c = scl_block_part(r->s, below, at, rows, n),
+                                               .turned = scl_block_part(r->s, at, below, n, rows),
                                                .batch = 1});
   }
   size_t left = (n + LEAF - 1) / LEAF / 2 * LEAF, middle = at + left, right = n - left;
