@@ -14,18 +14,19 @@ typedef struct {
   size_t predictors, items, rows; /* of a row; of a group; of a tile */
   size_t slots;                   /* columns */
   bool finish;                    /* the pass adds the groups' sums itself */
-  size_t groups_of_unit;
+  size_t groups_of_unit[2];       /* of a lean family: the second */
 } layout;
 
 static const layout layouts[] = {
-#define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, groups) \
+#define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, groups, \
+               groups_lean)                                                                        \
   {#layout,                                                                                        \
    (predictors),                                                                                   \
    (size_t)(row_lanes) * (lanes),                                                                  \
    (size_t)(width) * (row_lanes),                                                                  \
    (size_t)(lanes) * (columns),                                                                    \
    (finish) != 0,                                                                                  \
-   (groups)},
+   {(groups), (groups_lean)}},
     SCL_GLM_LAYOUTS(LAYOUT, , )
 #undef LAYOUT
 };
@@ -107,7 +108,7 @@ static void choose_route(plan *s, const scl_cl_context *cl, const scl_glm_pass *
     s->items = l->items;
     s->cells = l->rows;
     s->finish = l->finish;
-    most = l->groups_of_unit;
+    most = l->groups_of_unit[SCL_GLM_LEAN(pass->family)];
   } else {
     s->route = SPLIT;
     s->items = SPLIT_ITEMS;
