@@ -12,8 +12,8 @@ element <- function(matrix) {
 
 #' Elements
 #'
-#' What functions given to [cl_map()] and [cl_reduce()] are called with: it stands for one element of
-#' a matrix. Operations on it are listed there.
+#' What functions given to [cl_map()] and [cl_reduce()] are called with: it stands for one element
+#' of a matrix. Operations on it are listed there.
 #'
 #' @name clElement
 #' @aliases clElement-class

@@ -166,28 +166,35 @@ static scl_status build(built_list *list, SEXP handle, const char *argument) {
   return status;
 }
 
-static void register_handle(void *handle) {
-  r_handle_register(handle);
-}
-
-scl_status r_deferred_build(SEXP handle, const char *argument) {
-  SEXP record = record_of(handle); /* stays: nothing is allocated once the handle lets it go */
-  built_list list = {NULL, 0, 0};
-  scl_status status = build(&list, handle, argument);
-  /* R may be out of memory for a finaliser. */
-  if (status == SCL_OK && !R_ToplevelExec(register_handle, handle)) {
-    status = scl_fail_memory(0, 0, "an expression");
-  }
-  for (size_t k = 0; k < list.count; k++) {
-    SEXP x = list.handle[k];
-    if (x == handle && status == SCL_OK) continue;
-    scl_mat_release(R_ExternalPtrAddr(x));
-    R_SetExternalPtrAddr(x, NULL);
-  }
-  free(list.handle);
-  if (status != SCL_OK) return status;
+/* The handle has a matrix, and its finaliser: no longer deferred. */
+static void settle(SEXP handle) {
+  SEXP record = R_ExternalPtrProtected(handle); /* stays: nothing is allocated below */
   R_SetExternalPtrProtected(handle, R_NilValue);
   count_use(VECTOR_ELT(record, RECORD_A), -1);
   count_use(VECTOR_ELT(record, RECORD_B), -1);
-  return SCL_OK;
+}
+
+static void register_handles(void *data) {
+  const built_list *list = data;
+  for (size_t k = 0; k < list->count; k++) r_handle_register(list->handle[k]);
+}
+
+scl_status r_deferred_build(SEXP handle, const char *argument, bool keep) {
+  built_list list = {NULL, 0, 0};
+  scl_status status = build(&list, handle, argument);
+  /* Those that stay: all, or the last, which is `handle`. */
+  built_list stay = list;
+  if (!keep && list.count > 0) stay = (built_list){list.handle + list.count - 1, 1, 1};
+  /* R may be out of memory for a finaliser. */
+  if (status == SCL_OK && !R_ToplevelExec(register_handles, &stay)) {
+    status = scl_fail_memory(0, 0, "an expression");
+  }
+  const size_t leaving = status == SCL_OK ? list.count - stay.count : list.count;
+  for (size_t k = 0; k < leaving; k++) {
+    scl_mat_release(R_ExternalPtrAddr(list.handle[k]));
+    R_SetExternalPtrAddr(list.handle[k], NULL);
+  }
+  for (size_t k = leaving; k < list.count; k++) settle(list.handle[k]);
+  free(list.handle);
+  return status;
 }

@@ -92,7 +92,7 @@ scl_status r_handle_peek_kept(SEXP x, const char *argument, scl_mat **out) {
       (R_ExternalPtrTag(x) != handle_tag() && R_ExternalPtrTag(x) != freed_tag())) {
     return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   }
-  if (r_is_deferred(x)) SCL_TRY(r_deferred_build(x, argument));
+  if (r_is_deferred(x)) SCL_TRY(r_deferred_build(x, argument, true));
   scl_mat *m = R_ExternalPtrAddr(x);
   if (m == NULL) return fail_stale(argument);
   if (m->tag != SCL_MAT_TAG) return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
@@ -106,6 +106,7 @@ scl_status r_handle_peek_kept(SEXP x, const char *argument, scl_mat **out) {
 
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out) {
   scl_mat *m;
+  if (r_is_handle(x) && r_is_deferred(x)) SCL_TRY(r_deferred_build(x, argument, false));
   SCL_TRY(r_handle_peek(x, argument, &m));
   SCL_TRY(scl_mat_force(m));
   *out = m;

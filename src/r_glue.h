@@ -83,8 +83,10 @@ bool r_deferred_fits(SEXP a, SEXP b);
 SEXP r_deferred_new(scl_op op, SEXP a, SEXP b);
 /* The context of a handle, which may be deferred and stays so. */
 scl_status r_deferred_context(SEXP handle, const char *argument, scl_context **out);
-/* Builds the graph; called by r_handle_peek(). SCL_E_STALE if a matrix that it needs is gone. */
-scl_status r_deferred_build(SEXP handle, const char *argument);
+/* Builds the graph; r_handle_peek() calls it. SCL_E_STALE if a matrix that it needs is gone. With
+ * `keep` the handles on the way keep their nodes, so that a value computed for one of them is seen
+ * in all that stands on it; without, for what is computed at once, they stay deferred. */
+scl_status r_deferred_build(SEXP handle, const char *argument, bool keep);
 /* How many deferred nodes are known to stand on a handle that is not deferred itself. Nodes that
  * the collector has taken count on: at most, memory is freed by the collector and not at once. */
 int r_deferred_uses(SEXP handle);

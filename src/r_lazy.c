@@ -138,6 +138,12 @@ static scl_status term_of(const operand *x, const char *argument, scl_term *out)
   return x->object == NULL ? SCL_OK : r_handle_peek(x->handle, argument, &out->matrix);
 }
 
+/* The matrix of a handle that is computed in this call, or not asked for again. */
+static scl_status take_briefly(SEXP handle, const char *argument, scl_mat **out) {
+  if (r_is_deferred(handle)) SCL_TRY(r_deferred_build(handle, argument, false));
+  return r_handle_peek(handle, argument, out);
+}
+
 /* binary() of R/arith.R. Operands may be anything, calls too: these are not to be evaluated. */
 static SEXP binary_in_r(SEXP op, SEXP e1, SEXP e2) {
   SEXP a = PROTECT(Rf_lang2(R_QuoteSymbol, e1));
@@ -236,7 +242,7 @@ SEXP r_lazy_reduce(SEXP ops, SEXP x, SEXP margin) {
   }
   scl_status status;
   scl_mat *out[MOST] = {NULL}, *from;
-  SCL_GO(r_handle_peek(in.handle, "x", &from));
+  SCL_GO(take_briefly(in.handle, "x", &from));
   for (int i = 0; i < count; i++) {
     scl_reduction which;
     SCL_GO(find_reduction(STRING_ELT(ops, i), &which));
@@ -264,7 +270,7 @@ SEXP r_lazy_eval(SEXP list) {
     if (!read_operand(VECTOR_ELT(list, (R_xlen_t)k), &in) || in.object == NULL) {
       return Rf_ScalarLogical(FALSE);
     }
-    if (status == SCL_OK) status = r_handle_peek(in.handle, "...", &x[k]);
+    if (status == SCL_OK) status = take_briefly(in.handle, "...", &x[k]);
   }
   if (status == SCL_OK) status = scl_expr_eval(count, x);
   return r_return(status, Rf_ScalarLogical(TRUE));

@@ -186,6 +186,22 @@ test_that("nothing is computed until it is needed, and then once", {
   })
 })
 
+test_that("a value computed for a part is seen in what stands on it", {
+  on_device({
+    x <- as_cl(matrix(runif(20), 4))
+    part <- atanh(x / 2)
+    whole <- part + 1
+    format(whole) # from here on the graph is there
+    turned <- t(part)
+    cl_eval(part)
+    for (y in list(whole, turned)) {
+      expect_false(grepl("atanh", format(y)))
+      expect_true(pending(y))
+    }
+    expect_equal(as.matrix(whole), atanh(as.matrix(x) / 2) + 1)
+  })
+})
+
 test_that("cl_eval() gives the matrices with their values, named, and reduces in the same kernel", {
   plain <- matrix(runif(30), 6)
   each_engine({
