@@ -300,7 +300,8 @@ threshold <- function(op, where) {
 #'
 #' Making a buffer takes a GPU's driver longer than a short operation. So some of what is released
 #' on a GPU, up to a thirty-second of its memory, is kept for the next matrices and workspaces, and
-#' given up when memory runs short. A CPU device keeps nothing.
+#' given up when memory runs short. Matrices of 1 to 16 MiB share pieces of up to 128 MiB, which
+#' count as kept as far as no matrix is in them. A CPU device keeps nothing.
 #'
 #' @param x a `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for what is kept.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,

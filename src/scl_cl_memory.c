@@ -28,7 +28,16 @@ static size_t pool_limit(const scl_cl_context *cl) {
   return cl->cpu || cl->base.lost ? 0 : (size_t)(cl->info.memory / POOL_SHARE);
 }
 
+static void shrink_pool(scl_cl_context *cl, size_t limit);
+
+/* Some drivers find out that memory is short when it is first used, which is too late to try again:
+ * so what is kept makes room before. */
 static cl_mem create(scl_cl_context *cl, size_t bytes, cl_int *code) {
+  const scl_memory *memory = &cl->base.memory;
+  uint64_t needed = memory->live + bytes;
+  if (needed + memory->kept > memory->limit) {
+    shrink_pool(cl, needed < memory->limit ? (size_t)(memory->limit - needed) : 0);
+  }
   return scl_cl.clCreateBuffer(cl->context, CL_MEM_READ_WRITE, bytes, NULL, code);
 }
 
@@ -69,7 +78,9 @@ static scl_cl_slab *open_slab(scl_cl_context *cl, size_t bytes) {
   size_t size = slab_size(cl);
   if (bytes < PART_LEAST || bytes > size / PARTS) return NULL;
   if (cl->slab != NULL && cl->slab->bytes - cl->slab->used >= bytes) return cl->slab;
+  const scl_memory *memory = &cl->base.memory;
   if (cl->slab_bytes + size > cl->info.memory / SLABS_SHARE) return NULL;
+  if (memory->live + memory->kept + size > memory->limit) return NULL;
   scl_cl_slab *slab = calloc(1, sizeof *slab);
   cl_int code = CL_SUCCESS;
   if (slab == NULL) return NULL;

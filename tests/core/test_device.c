@@ -287,6 +287,15 @@ static void check_pool(scl_context *ctx) {
   CHECK(((scl_cl_buffer *)b)->memory != memory);
   scl_buffer_release(a);
   scl_buffer_release(b);
+  const uint64_t limit = ctx->memory.limit;
+  ctx->memory.limit = bytes + 1000; /* what is kept makes room */
+  REQUIRE_OK(scl_buffer_create(ctx, 900, &a));
+  CHECK(scl_context_memory(ctx).kept >= bytes);
+  REQUIRE_OK(scl_buffer_create(ctx, 5000, &b));
+  CHECK(scl_context_memory(ctx).kept < bytes);
+  ctx->memory.limit = limit;
+  scl_buffer_release(a);
+  scl_buffer_release(b);
   scl_device_trim(ctx);
   CHECK(scl_context_memory(ctx).kept == 0);
   cl->cpu = was;
