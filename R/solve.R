@@ -131,7 +131,8 @@ determinant.clMatrix <- function(x, logarithm = TRUE, ...) {
     pivots <- roots^2
   }
   modulus <- if (logarithm) sum(log(abs(pivots))) else abs(prod(pivots))
-  structure(list(modulus = structure(modulus, logarithm = logarithm),
-                 sign = if (sum(pivots < 0) %% 2 == 0) 1L else -1L),
-            class = "det")
+  attr(modulus, "logarithm") <- logarithm
+  result <- list(modulus = modulus, sign = if (sum(pivots < 0) %% 2 == 0) 1L else -1L)
+  class(result) <- "det"
+  result
 }

@@ -50,11 +50,9 @@ seconds <- function() as.numeric(Sys.time())
 
 # Median milliseconds of `run()`: on the device, from the start of the first command to the end of
 # the last; and by the clock at the R prompt, with the device finished. The first calls (which
-# compile) are not counted. The pause is for the threads of R's BLAS, which keep all cores busy for
-# a while after their last product on the host.
+# compile) are not counted.
 time_device <- function(run, times = 7L) {
   for (i in 1:2) run()
-  Sys.sleep(0.1)
   device <- wall <- numeric(times)
   for (i in seq_len(times)) {
     cl_sync()
