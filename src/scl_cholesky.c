@@ -197,8 +197,8 @@ static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
   SCL_TRY(engine->gemm(ctx, -1.0, SCL_TRANS, w, SCL_GENERAL, SCL_NO_TRANS, g, SCL_GENERAL, 1.0, s1,
                        SCL_LOWER_HALF));
   SCL_TRY(adjoint(ctx, l1, s1));
-  SCL_TRY(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = w},
-                              (scl_operand){.scalar = 0.5}, w));
+  SCL_TRY(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = w}, (scl_operand){.scalar = 0.5},
+                           w));
   return engine->copy(ctx, SCL_COPY_TRANSPOSED, w, scl_block_part(s, 0, n1, n1, n2));
 }
 
@@ -267,8 +267,7 @@ scl_status scl_chol_log_det(const scl_mat *l, double *out) {
   double value;
   scl_status status;
   SCL_GO(engine->diagonal(l->ctx, scl_mat_block(l), diagonal));
-  SCL_GO(
-      scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
+  SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
   SCL_GO(scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum));
   SCL_GO(engine->download(l->ctx, SCL_GENERAL, sum, &value, 1));
   *out = 2.0 * value;
