@@ -24,11 +24,11 @@
   BATCH_SMALL_LAYOUTS(op)                                                                          \
   BATCH_TILE(op, 12, 2, 2, 8)                                                                      \
   BATCH_TILE(op, 16, 4, 2, 4)                                                                      \
-  BATCH_TILE(op, 24, 4, 4, 2)                                                                      \
+  BATCH_TILE(op, 24, 4, 2, 4)                                                                      \
   BATCH_TILE(op, 32, 8, 4, 1)                                                                      \
-  BATCH_TILE(op, 48, 8, 8, 1)                                                                      \
-  BATCH_TILE(op, 64, 16, 8, 1)                                                                     \
-  BATCH_TILE(op, 96, 16, 16, 1)                                                                    \
+  BATCH_TILE(op, 48, 8, 4, 1)                                                                      \
+  BATCH_TILE(op, 64, 16, 4, 1)                                                                     \
+  BATCH_TILE(op, 96, 16, 8, 1)                                                                     \
   BATCH_TILE(op, 128, 16, 16, 1)
 
 #define BATCH_TRIANGLE_LAYOUTS(op)                                                                 \
@@ -37,7 +37,7 @@
   BATCH_TILE(op, 16, 4, 4, 2)                                                                      \
   BATCH_TILE(op, 24, 4, 4, 2)                                                                      \
   BATCH_TILE(op, 32, 4, 4, 2)                                                                      \
-  BATCH_TILE(op, 48, 8, 8, 1)                                                                      \
+  BATCH_TILE(op, 48, 8, 4, 1)                                                                      \
   BATCH_TILE(op, 64, 8, 8, 1)                                                                      \
   BATCH_TILE(op, 96, 16, 16, 1)                                                                    \
   BATCH_TILE(op, 128, 16, 16, 1)
