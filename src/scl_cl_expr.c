@@ -226,9 +226,9 @@ static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t 
     const scl_leaf *l = &p->leaf[k];
     set_buffer(a, l->buffer);
     set_long(a, l->at);
-    set_long(a, l->step_i);
-    set_long(a, l->step_j);
-    if (l->length > 0) {
+    if (scl_leaf_takes_i(l)) set_long(a, l->step_i);
+    if (scl_leaf_takes_j(l, p->n > 1)) set_long(a, l->step_j);
+    if (scl_leaf_takes_terms(l)) {
       set_long(a, l->inner);
       set_long(a, l->length);
     }
@@ -245,7 +245,7 @@ static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t 
     if (o->reduces) continue;
     set_buffer(a, o->dst.buffer);
     set_long(a, o->dst.offset);
-    set_long(a, o->dst.ld);
+    if (p->n > 1) set_long(a, o->dst.ld);
   }
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];
@@ -253,7 +253,7 @@ static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t 
     set_buffer(a, q->used ? q->block.buffer : o->dst.buffer);
     set_long(a, q->used ? q->block.offset + q->at[k] : o->dst.offset);
     set_long(a, q->results);
-    set_long(a, q->results * parts);
+    if (numbers_of(o) > 1) set_long(a, q->results * parts);
     set_local(a, items * numbers_of(o) * sizeof(double));
   }
 }
@@ -269,7 +269,7 @@ static void set_final(arguments *a, const scl_plan *p, const partials *q, size_t
     set_buffer(a, q->block.buffer);
     set_long(a, q->block.offset + q->at[k]);
     set_long(a, q->results);
-    set_long(a, q->results * parts);
+    if (numbers_of(o) > 1) set_long(a, q->results * parts);
     set_buffer(a, o->dst.buffer);
     set_long(a, o->dst.offset);
     set_local(a, items * numbers_of(o) * sizeof(double));

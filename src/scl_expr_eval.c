@@ -160,7 +160,7 @@ static scl_status make_results(scl_context *ctx, scl_node *const *nodes, scl_pla
   return status;
 }
 
-/* Computes what stands transposed in a graph, where a reduction on a device would read it across. */
+/* Computes what stands transposed in a graph, where a device would have to read it across. */
 static scl_status turn(scl_context *ctx, scl_node *node, uint64_t stamp) {
   if (node->seen == stamp || is_value(node)) return SCL_OK;
   node->seen = stamp;

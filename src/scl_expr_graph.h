@@ -94,6 +94,19 @@ typedef struct {
   uint8_t rectangle;    /* 1 + that in which alone it may be read, or 0 */
 } scl_leaf;
 
+/* Which distances a kernel takes of a leaf: those that are not known from how it is read. */
+static inline bool scl_leaf_takes_i(const scl_leaf *l) {
+  return l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED;
+}
+static inline bool scl_leaf_takes_j(const scl_leaf *l, bool several_columns) {
+  return several_columns &&
+         (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || l->read == SCL_READ_STRIDED);
+}
+/* Of a product inside, the matrix takes the distance and the number of terms, the vector none. */
+static inline bool scl_leaf_takes_terms(const scl_leaf *l) {
+  return l->length > 0 && l->read != SCL_READ_ONE;
+}
+
 /* Places i0 <= i < i1, j0 <= j < j1. */
 typedef struct {
   size_t i0, i1, j0, j1;

@@ -35,10 +35,11 @@ static void put_parameters(scl_writer *w) {
   const char *gap = "\n                   ";
   scl_put(w, "const long m, const long n");
   for (int k = 0; k < p->leaves; k++) {
-    scl_put(w, ",%s__global const double *%sx%d, const long x%d_at, const long x%d_i,", gap, alone,
-            k, k, k);
-    scl_put(w, "%sconst long x%d_j", gap, k);
-    if (p->leaf[k].length > 0) scl_put(w, ", const long x%d_l, const long x%d_n", k, k);
+    const scl_leaf *l = &p->leaf[k];
+    scl_put(w, ",%s__global const double *%sx%d, const long x%d_at", gap, alone, k, k);
+    if (scl_leaf_takes_i(l)) scl_put(w, ", const long x%d_i", k);
+    if (scl_leaf_takes_j(l, p->n > 1)) scl_put(w, ", const long x%d_j", k);
+    if (scl_leaf_takes_terms(l)) scl_put(w, ",%sconst long x%d_l, const long x%d_n", gap, k, k);
   }
   for (int k = 0; k < p->numbers; k++) scl_put(w, ",%sconst double c%d", gap, k);
   for (int k = 0; k < p->rectangles; k++) {
@@ -47,14 +48,15 @@ static void put_parameters(scl_writer *w) {
   }
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].reduces) continue;
-    scl_put(w, ",%s__global double *%sr%d, const long r%d_at, const long r%d_j", gap, alone, k, k,
-            k);
+    scl_put(w, ",%s__global double *%sr%d, const long r%d_at", gap, alone, k, k);
+    if (p->n > 1) scl_put(w, ", const long r%d_j", k);
   }
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;
     scl_put(w, ",%s__global double *%sp%d, const long p%d_at, const long p%d_part,", gap, alone, k,
             k, k);
-    scl_put(w, "%sconst long p%d_place, __local double *s%d", gap, k, k);
+    if (scl_reduces_to_index(p->output[k].op)) scl_put(w, "%sconst long p%d_place,", gap, k);
+    scl_put(w, "%s__local double *s%d", gap, k);
   }
 }
 
@@ -63,18 +65,10 @@ static void put_element(scl_writer *w, int k) {
   const scl_leaf *l = &w->p->leaf[k];
   scl_put(w, "x%d[x%d_at", k, k);
   if (l->read == SCL_READ_COLUMN || l->read == SCL_READ_MATRIX) scl_put(w, " + i");
-  if (l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED) scl_put(w, " + i * x%d_i", k);
-  if (w->p->n == 1) { /* j is 0 and has no name */
-    if (l->length > 0) scl_put(w, " + l * x%d_l", k);
-    scl_put(w, "]");
-    return;
-  }
+  if (scl_leaf_takes_i(l)) scl_put(w, " + i * x%d_i", k);
   if (l->read == SCL_READ_ACROSS) scl_put(w, " + j");
-  const bool strided = l->read == SCL_READ_STRIDED && w->p->n > 1;
-  if (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || strided) {
-    scl_put(w, " + j * x%d_j", k);
-  }
-  if (l->length > 0) scl_put(w, " + l * x%d_l", k);
+  if (scl_leaf_takes_j(l, w->p->n > 1)) scl_put(w, " + j * x%d_j", k);
+  if (scl_leaf_takes_terms(l)) scl_put(w, " + l * x%d_l", k);
   scl_put(w, "]");
 }
 
@@ -302,7 +296,8 @@ static void put_final(scl_writer *w) {
     scl_put(w,
             ",\n                         __global const double *restrict p%d, const long p%d_at,",
             k, k);
-    scl_put(w, "\n                         const long p%d_part, const long p%d_place,", k, k);
+    scl_put(w, "\n                         const long p%d_part,", k);
+    if (scl_reduces_to_index(p->output[k].op)) scl_put(w, " const long p%d_place,", k);
     scl_put(w, "\n                         __global double *restrict r%d,", k);
     scl_put(w, "\n                         const long r%d_at, __local double *s%d", k, k);
   }
@@ -396,15 +391,15 @@ static void put_tiled_body(scl_writer *w) {
 
 static void put_head(scl_writer *w) {
   const scl_plan *p = w->p;
-  scl_put(
-      w,
-      "/* Generated from an expression over matrices.\n"
-      " *\n"
-      " * Places: i < m, j < n, by rows along dimension 0%s. Of each operand x the\n"
-      " * element at x_at + i * x_i + j * x_j is read; c are the numbers of the expression; r are\n"
-      " * the results%s. */\n",
-      p->n > 1 ? ", by columns along dimension 1" : "; there is one column",
-      scl_plan_reduces(p) ? ", p what each group leaves of a reduction" : "");
+  scl_put(w,
+          "/* Generated from an expression over matrices.\n"
+          " *\n"
+          " * Places: i < m, j < n, by rows along dimension 0%s. Of each operand x the\n"
+          " * element at x_at + i * x_i + j * x_j is read (steps of 0 and 1 are not named); c are "
+          "the numbers of the expression; r are\n"
+          " * the results%s. */\n",
+          p->n > 1 ? ", by columns along dimension 1" : "; there is one column",
+          scl_plan_reduces(p) ? ", p what each group leaves of a reduction" : "");
   scl_put(w, "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
              "#pragma OPENCL FP_CONTRACT OFF /* the same bits, in one kernel or in several */\n\n");
   if (any_tile(p)) {
