@@ -305,7 +305,9 @@ static void put_final(scl_writer *w) {
   put_items(w, "get_local_id(0)", "get_local_size(0)", "1");
   scl_put(w, "  const long r = get_global_id(1);\n");
   put_totals(w);
-  scl_put(w, "  if (r < results) {\n    for (long q = t; q < parts; q += count) {\n");
+  /* Its time is that of waiting for memory, one number after the other if nothing is done. */
+  scl_put(w, "  if (r < results) {\n#ifndef SCL_CPU\n    #pragma unroll 8\n#endif\n");
+  scl_put(w, "    for (long q = t; q < parts; q += count) {\n");
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;
     snprintf(total, sizeof total, "a%d", k);
