@@ -124,6 +124,9 @@ counts <- as.double(rpois(n, 2))
 success <- as.double(counts > 1)
 b <- rnorm(k) / k
 families <- list(
+  normal_id = list(y = counts, expression = function(y, eta, constant) {
+    -sum(((y - eta) / 1.7)^2) / 2 - constant
+  }, constant = n * (log(1.7) + log(2 * pi) / 2), own = list(sigma = 1.7)),
   poisson_log = list(y = counts, expression = function(y, eta, constant) {
     sum(y * eta - exp(eta)) - constant
   }, constant = sum(lgamma(counts + 1))),
@@ -137,7 +140,10 @@ for (family in names(families)) {
   measure(paste(family, "as an expression"), size, function() {
     it$expression(y, x %*% b + 0.1, it$constant)
   }, bytes = 8 * n * (k + 1), by = "wall")
-  measure(paste(family, "of cl_likelihood()"), size, function() f(0.1, b, gradient = NULL),
+  arguments <- c(list(0.1, b), it$own, list(gradient = NULL))
+  stopifnot(all.equal(it$expression(y, x %*% b + 0.1, it$constant),
+                      as.vector(do.call(f, arguments))))
+  measure(paste(family, "of cl_likelihood()"), size, function() do.call(f, arguments),
           bytes = 8 * n * (k + 1), by = "wall")
 }
 rm(x, y, f)
