@@ -56,23 +56,28 @@ SCL_INLINE int batch_place(int e, const int len, const int stride) {
 }
 
 /* `len` numbers of each of `count` matrices that lie `step` apart from g on, to local memory,
- * `stride` apart. Pairs need g on 16 bytes. */
-SCL_INLINE void batch_in(int item, int count, const int len, const int stride, long step,
-                         bool pairs, __global const double *g, __local double *s) {
-  if (pairs && step == len && count == BATCH_ITEMS) {
-    __global const double2 *g2 = (__global const double2 *)g;
+ * `stride` apart. Whole groups are read by pairs, which need g on 16 bytes (`pairs`). They are read
+ * in any case, from where there are numbers, and written over where that is not all: without a
+ * condition all loads are under way together. Contains a barrier. */
+SCL_INLINE_BARRIER void batch_in(int item, int count, const int len, const int stride, long step,
+                                 bool pairs, __global const double *g, __local double *s) {
+  if (len > 1) {
+    __global const double2 *g2 = (__global const double2 *)(g - (pairs ? 0 : 1));
+    const int last = (step == len ? count * len : len) / 2 - 1;
     SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
       int e = 2 * (i * BATCH_ITEMS + item);
       if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
-      double2 v = g2[e / 2];
+      double2 v = g2[min(e / 2, last)];
       s[batch_place(e, len, stride)] = v.x;
       s[batch_place(e + 1, len, stride)] = v.y;
     }
-    return;
   }
-  for (int e = item; e < count * len; e += BATCH_ITEMS) {
-    int matrix = e / len;
-    s[batch_place(e, len, stride)] = g[matrix * step + (e - matrix * len)];
+  if (len == 1 || !pairs || step != len || count < BATCH_ITEMS) { /* the same for all */
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int e = item; e < count * len; e += BATCH_ITEMS) {
+      int matrix = e / len;
+      s[batch_place(e, len, stride)] = g[matrix * step + (e - matrix * len)];
+    }
   }
 }
 
