@@ -75,7 +75,7 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
   const int at_sd = t - first, at_lengths = p->terms + start - first;
   const int at_extra = p->terms + entries + t - first;
   const int wants_sd = at_sd >= 0 && at_sd < count;
-  const int wants_extra = !COVARIANCE_BASIC && at_extra >= 0 && at_extra < count;
+  const int wants_extra = at_extra >= 0 && at_extra < count; /* 0 for basic types */
   if (!wants_sd && !wants_extra && (at_lengths >= count || at_lengths + many <= 0)) return;
   const double variance = TERM_VARIANCE(p->plan, t), extra = TERM_EXTRA(p->plan, t);
 
