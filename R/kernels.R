@@ -40,7 +40,7 @@
 #' @param center where the lines cross zero: one number for all columns, or one for each. It is no
 #'   parameter.
 #' @param e1,e2 kernels.
-#' @param x,object a kernel.
+#' @param object a kernel.
 #' @param ... for `update()`: new values of parameters, by name, or one named vector of them.
 #' @return A kernel, an object of class `"cl_kernel"`. `coef()`: a named numeric vector.
 #' @section Errors:
