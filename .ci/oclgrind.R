@@ -131,7 +131,8 @@ topics <- list(
     x <- matrix(sort(runif(40)), 40)
     y <- sin(6 * x[, 1])
     for (objective in c("ml", "loo")) {
-      likelihood <- cl_gp_likelihood(y, x, k_matern52(), "linear", "integrate", objective = objective)
+      likelihood <- cl_gp_likelihood(y, x, k_matern52(), "linear", "integrate",
+                                     objective = objective)
       value <- likelihood(c(sd = 1.1, lengthscale = 0.6, noise = 0.2))
       same(as.numeric(value), attr(value, "gradient"))
     }

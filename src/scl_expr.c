@@ -52,7 +52,7 @@ double scl_op_value(scl_op op, double a, double b, double c) {
 
 double scl_reduction_identity(scl_reduction op) {
   switch (op) {
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                   \
+#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
   case SCL_REDUCE_##NAME:                                                                          \
     return identity;
 #include "../inst/kernels/reduce.def"

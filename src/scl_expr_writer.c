@@ -50,7 +50,7 @@ static const op_text ops[SCL_OP_COUNT] = {
 static const struct {
   const char *name, *identity, *map, *combine;
 } reductions[SCL_REDUCE_COUNT] = {
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                   \
+#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
   [SCL_REDUCE_##NAME] = {#name, #identity, #map, #combine},
 #include "../inst/kernels/reduce.def"
 #undef SCL_REDUCTION

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 /* ---- copies --------------------------------------------------------------------------------- */
 
 /* Tiles of a transposition: both sides stay in the first-level cache. */
@@ -173,4 +172,3 @@ scl_status scl_host_gather(scl_context *ctx, scl_block rows, scl_block columns, 
   }
   return SCL_OK;
 }
-

@@ -68,7 +68,7 @@ void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst) {
   op_table[op](n, arg, dst);
 }
 
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                   \
+#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
   static double combine_##name(double u, double v) {                                               \
     return combine;                                                                                \
   }                                                                                                \
@@ -101,7 +101,7 @@ void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst) {
 #undef SCL_REDUCTION
 
 const scl_host_reduction scl_host_reductions[SCL_REDUCE_COUNT] = {
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                   \
+#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
   [SCL_REDUCE_##NAME] = {reduce_##name, beside_##name, combine_##name},
 #include "../inst/kernels/reduce.def"
 #undef SCL_REDUCTION

@@ -42,8 +42,8 @@ static bool all_finite(scl_block a) {
 static scl_status scale_result(scl_context *ctx, double beta, scl_block c) {
   if (beta == 0.0) return scl_host_fill(ctx, 0.0, c);
   if (beta == 1.0) return SCL_OK;
-  return scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = c},
-                          (scl_operand){.scalar = beta}, c);
+  return scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = c}, (scl_operand){.scalar = beta},
+                          c);
 }
 
 /* One column or one row. */
