@@ -17,7 +17,7 @@ for (n in sizes(gpu = c(1e5, 1e6), cpu = 1e4)) {
   x <- as_cl(random_matrix(n, k))
   beta <- as_cl(matrix(rnorm(k), k))
   size <- sprintf("%.0fx%.0f", n, k)
-  measure("matrix-vector", size, function() cl_matmul(x, beta), bytes = 8 * n * k)
+  measure("matrix-vector", size, function() cl_eval(cl_matmul(x, beta)), bytes = 8 * n * k)
   measure("crossprod", size, function() cl_crossprod(x), flops = n * k^2)
   rm(x, beta)
 }

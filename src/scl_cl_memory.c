@@ -63,57 +63,72 @@ static void free_slab(scl_cl_context *cl, scl_cl_slab *slab) {
 
 /* Has the driver get the memory now, by a write to a place that no part has: parts of a slab that
  * nobody has used yet cost as much at their first use as buffers of their own. */
-static bool touch_slab(scl_cl_context *cl, scl_cl_slab *slab) {
+static cl_int touch_slab(scl_cl_context *cl, scl_cl_slab *slab) {
   static const double zero = 0.0;
   cl_int code = scl_cl.clEnqueueWriteBuffer(cl->queue[SCL_CL_UPLOAD], slab->memory, CL_FALSE, 0,
                                             sizeof zero, &zero, 0, NULL, NULL);
-  if (code != CL_SUCCESS) return false;
-  cl->enqueued[SCL_CL_UPLOAD]++;
-  slab->used = ALIGNMENT;
-  return true;
+  if (code == CL_SUCCESS) {
+    cl->enqueued[SCL_CL_UPLOAD]++;
+    slab->used = ALIGNMENT;
+  }
+  return code;
+}
+
+/* What is too little for a slab may do for a buffer of its own; any other fault is one. */
+static scl_status slab_fault(scl_cl_context *cl, cl_int code, const char *where) {
+  scl_status status = scl_cl_fail(&cl->base, code, where);
+  return status == SCL_E_MEMORY ? SCL_OK : status;
 }
 
 /* The slab that parts come from, with room for `bytes`; NULL if there cannot be one. */
-static scl_cl_slab *open_slab(scl_cl_context *cl, size_t bytes) {
+static scl_status open_slab(scl_cl_context *cl, size_t bytes, scl_cl_slab **out) {
   size_t size = slab_size(cl);
-  if (bytes < PART_LEAST || bytes > size / PARTS) return NULL;
-  if (cl->slab != NULL && cl->slab->bytes - cl->slab->used >= bytes) return cl->slab;
+  *out = NULL;
+  if (bytes < PART_LEAST || bytes > size / PARTS) return SCL_OK;
+  if (cl->slab != NULL && cl->slab->bytes - cl->slab->used >= bytes) {
+    *out = cl->slab;
+    return SCL_OK;
+  }
   const scl_memory *memory = &cl->base.memory;
-  if (cl->slab_bytes + size > cl->info.memory / SLABS_SHARE) return NULL;
-  if (memory->live + memory->kept + size > memory->limit) return NULL;
+  if (cl->slab_bytes + size > cl->info.memory / SLABS_SHARE) return SCL_OK;
+  if (memory->live + memory->kept + size > memory->limit) return SCL_OK;
   scl_cl_slab *slab = calloc(1, sizeof *slab);
+  if (slab == NULL) return SCL_OK;
   cl_int code = CL_SUCCESS;
-  if (slab == NULL) return NULL;
   slab->memory = create(cl, size, &code);
-  if (slab->memory == NULL || !touch_slab(cl, slab)) {
+  if (slab->memory != NULL) code = touch_slab(cl, slab);
+  if (slab->memory == NULL || code != CL_SUCCESS) {
     if (slab->memory != NULL) scl_cl.clReleaseMemObject(slab->memory);
     free(slab);
-    return NULL;
+    return slab_fault(cl, code, "making a slab");
   }
   slab->bytes = size;
   cl->slab_bytes += size;
   cl->base.memory.kept += size;
   cl->slab = slab; /* the one before lives as long as its parts */
-  return slab;
+  *out = slab;
+  return SCL_OK;
 }
 
-static bool take_part(scl_cl_context *cl, size_t bytes, scl_cl_buffer *buffer) {
-  scl_cl_slab *slab = open_slab(cl, bytes);
-  if (slab == NULL) return false;
+/* Makes `buffer` a part of a slab; its memory stays NULL if there is none that has room. */
+static scl_status take_part(scl_cl_context *cl, size_t bytes, scl_cl_buffer *buffer) {
+  scl_cl_slab *slab;
+  SCL_TRY(open_slab(cl, bytes, &slab));
+  if (slab == NULL) return SCL_OK;
   cl_buffer_region region = {slab->used, scl_round_up(bytes, ALIGNMENT)};
   cl_int code = CL_SUCCESS;
   buffer->memory = scl_cl.clCreateSubBuffer(slab->memory, CL_MEM_READ_WRITE,
                                             CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
   if (buffer->memory == NULL) {
     if (slab->parts == 0) free_slab(cl, slab);
-    return false;
+    return slab_fault(cl, code, "clCreateSubBuffer");
   }
   slab->used += region.size;
   slab->parts++;
   buffer->slab = slab;
   buffer->capacity = region.size;
   cl->base.memory.kept -= buffer->capacity;
-  return true;
+  return SCL_OK;
 }
 
 /* ---- the pool -------------------------------------------------------------------------------- */
@@ -228,7 +243,8 @@ scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out
     buffer = calloc(1, sizeof *buffer);
     if (buffer == NULL) return scl_fail_memory(sizeof *buffer, 0, "a buffer handle");
     buffer->home = cl->wanted_home;
-    scl_status status = take_part(cl, bytes, buffer) ? SCL_OK : take_own(cl, bytes, buffer);
+    scl_status status = take_part(cl, bytes, buffer);
+    if (status == SCL_OK && buffer->memory == NULL) status = take_own(cl, bytes, buffer);
     if (status != SCL_OK) {
       free(buffer);
       return status;
