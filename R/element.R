@@ -101,6 +101,7 @@ setMethod("Summary", "clElement", function(x, ..., na.rm = FALSE) {
   op <- c(sum = "add", prod = "mul", min = "pmin", max = "pmax", any = "or", all = "and")[.Generic]
   if (is.na(op)) refuse_operation(.Generic)
   if (check_flag(na.rm, "na.rm")) refuse_operation(paste0(.Generic, "(na.rm = TRUE)"))
+  if (op %in% c("or", "and") && ...length() == 0L) return(x != 0)
   Reduce(function(a, b) element_apply(op, list(a, b), c("...", "...")), list(x, ...))
 })
 

@@ -41,6 +41,7 @@ mean_centre <- function(mean, m, q) {
 read_mean <- function(mean) {
   if (inherits(mean, "formula")) {
     if (length(mean) != 2L) abort_argument("mean", "the formula 'mean' must have no left side")
+    check_no_offset(stats::terms(mean, allowDotAsName = TRUE))
     return("formula")
   }
   if (is.character(mean)) {

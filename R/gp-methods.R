@@ -35,7 +35,7 @@ noise_text <- function(x) {
 }
 
 objective_text <- function(x) {
-  if (!is.null(x$added)) return("log marginal likelihood")
+  if (isTRUE(x$extended)) return("log marginal likelihood")
   switch(x$method, ml = if (x$beta == "integrate") "log likelihood, mean integrated out" else
            "log marginal likelihood",
          map = "log posterior density at its maximum", loo = "leave-one-out log density",
@@ -184,12 +184,12 @@ log_vcov <- function(object) {
   logged <- log_scale(object, free)
   slope <- function(at) {
     par <- object$par
-    par[free] <- ifelse(logged, exp(at), at)
+    par[free] <- replace(at, logged, exp(at[logged]))
     gradient <- attr(f(par), "gradient")
     if (!is.null(prior)) gradient <- gradient + prior$value(par)$gradient
     (gradient * ifelse(object$log_scale, par, 1))[match(free, names(par))]
   }
-  at <- ifelse(logged, log(object$par[free]), object$par[free])
+  at <- to_search(object$par[free], logged)
   hessian_row <- function(i) {
     h <- 1e-4 * if (logged[i]) 1 else max(1, abs(at[i]))
     step <- replace(numeric(length(free)), i, h)

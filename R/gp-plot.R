@@ -99,6 +99,7 @@ plot_inputs <- function(object, along) {
 
 typical_value <- function(v) {
   if (is.numeric(v)) return(stats::median(v, na.rm = TRUE))
+  if (is.logical(v)) return(isTRUE(mean(v, na.rm = TRUE) > 0.5))
   v <- as.factor(v)
   factor(names(which.max(table(v))), levels(v))
 }

@@ -54,7 +54,7 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
   gradient <- check_flag(gradient, "gradient")
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
-  own <- missing(newdata)
+  own <- missing(newdata) || is.null(newdata)
   points <- gp_points(object, if (own) NULL else newdata)
   what <- if (covariance) "covariance" else
     if (se.fit || interval != "none") "variance" else "mean"
@@ -213,8 +213,8 @@ matrix_points <- function(object, newdata) {
   h <- NULL
   if (object$trend$kind == "formula") {
     colnames(x) <- colnames(object$x)
-    terms <- stats::terms(object$trend$formula)
-    h <- mean_columns("formula", x, terms, mean_frame(object$trend$formula, x))
+    learnt <- object$trend$learnt
+    h <- mean_columns("formula", x, learnt, mean_frame(learnt, x, object$trend$xlevels))
   }
   list(x = x, h = h)
 }

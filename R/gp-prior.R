@@ -125,7 +125,8 @@ print.cl_prior <- function(x, ...) {
 # (function(par): list(value, gradient), on the natural scale)). A name of the list is a parameter's
 # own, or that of its kind ("lengthscale" for lengthscale2.1), which the own one goes before.
 gp_prior <- function(prior, names, fixed) {
-  if (!is.list(prior) || is.null(names(prior)) || anyDuplicated(names(prior))) {
+  named <- length(prior) == 0L || !is.null(names(prior))
+  if (!is.list(prior) || !named || anyDuplicated(names(prior))) {
     abort_argument("prior", "'prior' must be a list with names of parameters")
   }
   kinds <- parameter_kind(names)

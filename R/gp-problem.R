@@ -20,12 +20,20 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   weights <- check_noise(weights, n, "weights", TRUE)
   variance <- check_noise(variance, n, "variance", FALSE)
   kind <- read_mean(mean)
+  learnt <- NULL # what poly() and the like learn from these points holds for others
   if (kind %in% c("linear", "formula") && is.null(h)) {
     frame <- if (kind == "formula") mean_frame(mean, x)
-    h <- mean_columns(kind, x, if (kind == "formula") stats::terms(mean), frame)
+    if (!is.null(frame)) learnt <- stats::terms(frame)
+    h <- mean_columns(kind, x, learnt, frame)
   }
   basis <- gp_mean(kind, y, h, if (kind == "number") mean)
+  taken <- basis$names %in% c(names(coef(kernel)), "noise")
+  basis$names[taken] <- paste0("mean.", basis$names[taken])
   if (kind == "formula") basis$formula <- mean
+  if (!is.null(learnt)) {
+    basis$learnt <- learnt
+    basis$xlevels <- stats::.getXlevels(learnt, frame)
+  }
   # A power of two: dividing by it changes no digit, so that a covariance matrix that can be
   # factored in the search can be factored on the scale of y too.
   spread <- sqrt(mean((y - basis$centre)^2))
@@ -63,7 +71,7 @@ check_noise <- function(v, n, name, positive) {
 }
 
 # The columns of x as the variables of a mean's formula.
-mean_frame <- function(mean, x) {
+mean_frame <- function(mean, x, xlevels = NULL) {
   if (is.null(colnames(x))) {
     abort_argument("mean", "a formula for the mean needs columns of 'x' with names")
   }
@@ -71,7 +79,8 @@ mean_frame <- function(mean, x) {
   if (length(lacking) > 0L) {
     abort_argument("mean", sprintf("'x' has no column '%s'", lacking[1L]))
   }
-  stats::model.frame(stats::terms(mean), as.data.frame(x), na.action = stats::na.pass)
+  stats::model.frame(stats::terms(mean), as.data.frame(x), na.action = stats::na.pass,
+                     xlev = xlevels)
 }
 
 # Whether the data can say anything about parameters.

@@ -134,8 +134,10 @@ override <- function(defaults, given, space, argument, zero = character()) {
 # The free parameters as the search has them: logarithms, or as they are.
 search_point <- function(space, par) {
   free <- space$free
-  ifelse(space$log[free], log(par[free]), par[free])
+  to_search(par[free], space$log[free])
 }
+
+to_search <- function(v, logged) replace(v, logged, log(v[logged]))
 
 # All parameters (on the scale of y) at a point of the search.
 search_parameters <- function(space, at) {
@@ -185,7 +187,7 @@ search_own <- function(space, default) {
   start <- space$start[free]
   if (all(is.na(start))) return(NULL)
   start <- pmin(pmax(start, space$low[free]), space$high[free])
-  ifelse(is.na(start), default, ifelse(space$log[free], log(start), start))
+  replace(default, !is.na(start), to_search(start, space$log[free])[!is.na(start)])
 }
 
 # Bounds as the search has them.

@@ -51,6 +51,13 @@ trend_basis <- function(mean, x) {
                                "formula or a matrix"))
 }
 
+# model.matrix() would leave it out silently.
+check_no_offset <- function(terms) {
+  if (!is.null(attr(terms, "offset"))) {
+    abort_argument("mean", "an offset is not supported: subtract it from the response")
+  }
+}
+
 trend_formula <- function(formula, x) {
   if (length(formula) != 2L) abort_argument("mean", "the mean's formula must have one side")
   missing <- setdiff(all.vars(formula), colnames(x))
@@ -59,6 +66,7 @@ trend_formula <- function(formula, x) {
     abort_argument("mean", sprintf("'%s' of the mean's formula is no column of 'x'", missing[1L]))
   }
   terms <- stats::terms(formula)
+  check_no_offset(terms)
   at <- function(x) {
     frame <- stats::model.frame(terms, as.data.frame(x), na.action = stats::na.pass)
     basis <- stats::model.matrix(terms, frame)

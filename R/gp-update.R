@@ -64,7 +64,8 @@ update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weight
 
 extend_gp <- function(object, newdata, y, weights, variance) {
   new <- if (is.null(object$terms)) new_matrix_rows(object, newdata, y) else
-    new_frame_rows(object, newdata)
+    new_frame_rows(object, newdata, c(if (!is.null(weights)) "weights",
+                                      if (!is.null(variance)) "variance"))
   m <- length(new$y)
   if (m == 0L) return(object)
   if (is.null(weights)) weights <- new$weights
@@ -82,8 +83,8 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   trend <- object$trend
   q <- mean_basis(trend, new$h)
   centre <- mean_centre(trend, m, q)
-  state <- gp_state(object)$extend(new$y - centre, unname(new$x), basis = q, weights = weights,
-                                   variance = variance)
+  state <- gp_state(object)$extend(new$y - centre, fit_columns(object, new$x), basis = q,
+                                   weights = weights, variance = variance)
   # the basis is no longer orthonormal, and the centre no longer least squares: neither matters
   object$trend$centre <- c(trend$centre, centre)
   if (!is.null(q)) object$trend$basis <- rbind(trend$basis, q)
@@ -100,6 +101,7 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   # those of the search, which did not see all observations
   longer["gradient"] <- list(NULL)
   longer$objective <- longer$logLik
+  longer$extended <- TRUE
   longer
 }
 
@@ -122,7 +124,8 @@ new_matrix_rows <- function(object, newdata, y) {
   list(x = points$x, h = points$h, y = y)
 }
 
-new_frame_rows <- function(object, newdata) {
+# `given`: which of weights and variance the user gives beside `newdata`.
+new_frame_rows <- function(object, newdata, given) {
   points <- gp_points(object, newdata)
   response <- object$formula[[2L]]
   lacking <- setdiff(all.vars(response), names(newdata))
@@ -131,6 +134,7 @@ new_frame_rows <- function(object, newdata) {
   }
   y <- eval(response, newdata, environment(object$formula))
   extra <- lapply(list(weights = "weights", variance = "variance"), function(name) {
+    if (name %in% given) return(NULL)
     tryCatch(eval(object$call[[name]], newdata, environment(object$formula)), error = function(e) {
       abort_argument("newdata", sprintf("the '%s' of new observations: %s", name,
                                         conditionMessage(e)), call = user_call())
@@ -150,6 +154,10 @@ refit_gp <- function(object, ...) {
   arguments <- c(arguments, defaults[setdiff(names(defaults), names(arguments))])
   if (length(arguments$start) == 0L) arguments["start"] <- list(NULL)
   if (length(arguments$fixed) == 0L) arguments["fixed"] <- list(NULL)
+  prior <- Filter(Negate(is.null), object$prior)
+  if (is.null(arguments$prior) && arguments$method %in% c("map", "mcmc") && length(prior) > 0L) {
+    arguments$prior <- prior
+  }
   trend <- object$trend
   kind <- trend$kind
   h <- if (!is.null(trend$basis)) {
@@ -160,7 +168,8 @@ refit_gp <- function(object, ...) {
   fit <- do.call(fit_gp, c(list(object$x, object$y, object$kernel, mean = mean, h = h, ard = FALSE,
                                 beta = object$beta, weights = object$weights,
                                 variance = object$variance), arguments))
-  kept <- c("call", "formula", "terms", "design", "variables", "na.action", "added")
+  fit$trend[c("learnt", "xlevels")] <- trend[c("learnt", "xlevels")]
+  kept <- c("call", "formula", "terms", "xlevels", "design", "variables", "na.action", "added")
   fit[intersect(kept, names(object))] <- object[intersect(kept, names(object))]
   fit
 }

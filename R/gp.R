@@ -161,6 +161,7 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   fit$call[[1L]] <- quote(cl_gp)
   fit$formula <- formula
   fit$terms <- terms
+  fit$xlevels <- design$xlevels
   fit$design <- design
   fit$model <- model
   fit$variables <- input_variables(stats::delete.response(terms), data, model)

@@ -294,12 +294,12 @@ new_user_state <- function(data, kernel, trend, spread, par, resident) {
     },
     mean_gradient = function(at, y_column = 1L) {
       at <- check_state_points(at, data)
-      if (!trend$type %in% c("number", "constant", "linear")) trend$type <- "number"
-      h <- 1e-4 * pmax(apply(data$x, 2L, stats::sd), 1e-8)
+      none <- if (trend$type == "basis") matrix(0, nrow(at), NROW(beta)) # the process alone
+      h <- 1e-4 * pmax(apply(data$x, 2L, stats::sd), 1e-8, na.rm = TRUE)
       vapply(seq_len(ncol(at)), function(j) {
         moved <- function(by) {
           at[, j] <- at[, j] + by
-          as.matrix(predict(at)$mean)[, y_column]
+          as.matrix(predict(at, basis = none)$mean)[, y_column]
         }
         (8 * (moved(h[j]) - moved(-h[j])) - (moved(2 * h[j]) - moved(-2 * h[j]))) / (12 * h[j])
       }, numeric(nrow(at)))

@@ -141,14 +141,16 @@ extremes <- function(op, operands, na.rm) {
   apply_two <- function(op, a, b) {
     if (kind == "element") return(element_apply(op, list(a, b), c("...", "...")))
     if (is_cl(a) || is_cl(b)) return(binary(op, a, b, c("...", "...")))
-    if (op == "fill_nan") ifelse(is.na(a), b, a) else base_function(a, b)
+    base_function(a, b)
   }
   if (!check_flag(na.rm, "na.rm")) {
     return(Reduce(function(a, b) apply_two(op, a, b), operands))
   }
   # Where one of both is missing the other one stands for it.
-  Reduce(function(a, b) apply_two(op, apply_two("fill_nan", a, b), apply_two("fill_nan", b, a)),
-         operands)
+  Reduce(function(a, b) {
+    if (kind == "matrix" && !is_cl(a) && !is_cl(b)) return(base_function(a, b, na.rm = TRUE))
+    apply_two(op, apply_two("fill_nan", a, b), apply_two("fill_nan", b, a))
+  }, operands)
 }
 
 # ---- the table of operations --------------------------------------------------------------------

@@ -99,7 +99,7 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
     reduced <- trace_matrix(trace_call(check_function(finalize, "finalize"), final, "finalize"),
                             final, "finalize")
   }
-  names <- inputs$names
+  names <- if (inputs$vector && !is.null(inputs$names)) list(inputs$names, NULL) else inputs$names
   if (!inputs$base) {
     if (margin > 0L && !is.null(names)) reduced@Dimnames[margin] <- names[margin]
     return(reduced)

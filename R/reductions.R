@@ -47,6 +47,7 @@ without_na <- function(x, number) binary("fill_nan", x, number)
 summary_part <- function(name, x, na.rm) {
   if (!is_cl(x)) {
     x <- check_numeric(x, "...")
+    if (name %in% c("any", "all")) x <- x != 0
     return(if (na.rm) x[!is.na(x)] else x)
   }
   if (length(x) == 0L) return(numeric())

@@ -44,6 +44,7 @@ for (n in sizes(gpu = c(500, 1000, 2000, 4000, 8000, 16000), cpu = c(200, 500, 1
 }
 
 # Two matrices of 7.2 and 28.8 GB; `peak` is the most that was held at any time in this session.
+gc() # the matrices of the sizes before
 for (n in sizes(gpu = c(30000, 60000), cpu = integer())) {
   if (!fits(n, 2)) next
   d <- gp_problem(n)

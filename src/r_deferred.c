@@ -6,8 +6,9 @@
  * frees by itself. Whoever takes the matrix of such a handle (r_handle_peek()) has the graph of the
  * core built first; then the handle is one like all others.
  *
- * A record is list(operation, first operand, second operand or NULL, depth, leaf): the operation's
- * symbol; operands are handles or numbers; the leaf is a handle below that is not deferred. */
+ * A record is list(operation, first operand, second operand or NULL, depth, leaf, uses): the
+ * operation's symbol; operands are handles or numbers; the leaf is a handle below that is not
+ * deferred; uses counts the deferred nodes that have this one as operand. */
 #include "r_glue.h"
 
 #include <limits.h>
@@ -17,7 +18,7 @@
 #include "scl_expr.h"
 
 enum { DEEPEST = 48 }; /* building recurs */
-enum { RECORD_OP, RECORD_A, RECORD_B, RECORD_DEPTH, RECORD_LEAF, RECORD_SIZE };
+enum { RECORD_OP, RECORD_A, RECORD_B, RECORD_DEPTH, RECORD_LEAF, RECORD_USES, RECORD_SIZE };
 
 static SEXP op_symbol[SCL_OP_COUNT];
 static SEXP depth_number[DEEPEST + 1];
@@ -67,20 +68,31 @@ bool r_deferred_fits(SEXP a, SEXP b) {
   return depth_of(a) < DEEPEST && depth_of(b) < DEEPEST;
 }
 
-/* The count of uses of a handle that is not deferred is in its protected field. */
+/* The count of uses of a handle: in its record or, when it is not deferred, in its protected
+ * field. */
+static SEXP uses_of(SEXP handle) {
+  SEXP record = record_of(handle);
+  return record != NULL ? VECTOR_ELT(record, RECORD_USES) : R_ExternalPtrProtected(handle);
+}
+
 int r_deferred_uses(SEXP handle) {
-  SEXP uses = R_ExternalPtrProtected(handle);
+  SEXP uses = uses_of(handle);
   return TYPEOF(uses) == INTSXP && XLENGTH(uses) == 1 ? INTEGER(uses)[0] : 0;
 }
 
 /* Phase 1 when `change` is 1. */
 static void count_use(SEXP x, int change) {
-  if (!r_is_handle(x) || record_of(x) != NULL) return;
-  if (TYPEOF(R_ExternalPtrProtected(x)) != INTSXP) {
+  if (!r_is_handle(x)) return;
+  if (TYPEOF(uses_of(x)) != INTSXP) {
     if (change < 0) return;
-    R_SetExternalPtrProtected(x, Rf_ScalarInteger(0));
+    SEXP zero = Rf_ScalarInteger(0), record = record_of(x);
+    if (record != NULL) {
+      SET_VECTOR_ELT(record, RECORD_USES, zero);
+    } else {
+      R_SetExternalPtrProtected(x, zero);
+    }
   }
-  int *uses = INTEGER(R_ExternalPtrProtected(x));
+  int *uses = INTEGER(uses_of(x));
   if (change < 0 ? *uses > 0 : *uses < INT_MAX) *uses += change;
   if (*uses == 0) r_handle_unused(x);
 }
@@ -169,7 +181,7 @@ static scl_status build(built_list *list, SEXP handle, const char *argument) {
 /* The handle has a matrix, and its finaliser: no longer deferred. */
 static void settle(SEXP handle) {
   SEXP record = R_ExternalPtrProtected(handle); /* stays: nothing is allocated below */
-  R_SetExternalPtrProtected(handle, R_NilValue);
+  R_SetExternalPtrProtected(handle, VECTOR_ELT(record, RECORD_USES));
   count_use(VECTOR_ELT(record, RECORD_A), -1);
   count_use(VECTOR_ELT(record, RECORD_B), -1);
 }

@@ -64,7 +64,7 @@ void r_text_free(SEXP owner);
 /* r_blas.c: hands R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
 
-/* The same of a handle that the user has freed, for what was made of it before. */
+/* r_handle_peek() also of a handle that the user has freed, for what was made of it before. */
 scl_status r_handle_peek_kept(SEXP x, const char *argument, scl_mat **out);
 /* Frees the matrix of a handle, for the user at once, in fact when no deferred node needs it. */
 void r_handle_free(SEXP x);

@@ -50,7 +50,7 @@ const char *scl_cl_code_name(cl_int code);
 /* ---- context, programs, kernels ------------------------------------------------------------- */
 enum { SCL_CL_COMPUTE_0, SCL_CL_COMPUTE_1, SCL_CL_UPLOAD, SCL_CL_DOWNLOAD, SCL_CL_QUEUES };
 
-/* A program is one file of inst/kernels/ with the headers that precede it, built at first use. */
+/* A program is some files of inst/kernels/ in order (scl_cl_kernels.def), built at first use. */
 typedef enum {
 #define SCL_CL_PROGRAM(name, files) SCL_CL_PROGRAM_##name,
 #define SCL_CL_KERNEL(program, name)

@@ -4,8 +4,8 @@
  * and 2p divides n. Expanded into programs (scl_cl_kernels.def) and into the driver's tables
  * (scl_cl_batch.c), which takes the first that is large enough.
  *
- * Elimination with pivoting needs many groups of one warp to hide the chain of a step; where only a
- * triangle counts, larger tiles of fewer work-items won (bench/README.md). */
+ * Elimination with pivoting takes one warp a group, or as few as the registers allow, so that many
+ * groups hide the chain of a step; the others are as measured (bench/README.md). */
 #ifndef SCL_CL_BATCH_LAYOUTS_H
 #define SCL_CL_BATCH_LAYOUTS_H
 

@@ -1,9 +1,11 @@
 /* Cholesky factor, inverse from the factor, and the leaf of the adjoint on a device.
  *
  * Factor: recursion over columns of full height. Factor the left half, subtract its product with
- * itself from the right half (one product with a long sum), factor the right half; a block of
- * CHOLESKY_BLOCK columns is one launch for the diagonal block and one for the rows below it, solved
- * by substitution. Nothing waits: the failing order stays on the device. */
+ * itself from the right half (one product with a long sum), factor the right half. With matrix
+ * instructions a panel of STRIPS_ORDER columns is one launch, as long as all rows below find a
+ * group at once; else, and for the portable CHOLESKY_BLOCK columns, one launch factors the diagonal
+ * block and another solves for the rows below. Nothing waits: the failing order stays on the
+ * device. */
 #include "scl_cl_linalg.h"
 
 #include "../inst/kernels/cholesky.h"

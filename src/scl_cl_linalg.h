@@ -1,6 +1,5 @@
-/* What the level-3 files of the device engine share: included by scl_cl_gemm.c, scl_cl_triangular.c
- * and scl_cl_cholesky.c only. Every function works inside an operation whose buffers are declared.
- */
+/* What the level-3 files of the device engine share, and copies (scl_cl_elementwise.c). Every
+ * function works inside an operation whose buffers are declared. */
 #ifndef SCL_CL_LINALG_H
 #define SCL_CL_LINALG_H
 

@@ -154,9 +154,9 @@ typedef struct scl_engine {
   scl_status (*covariance_inputs)(scl_context *ctx, const struct scl_covariance_pass *pass);
 } scl_engine;
 
-/* The part of a context that all engines share; an engine's own context starts with it. */
-enum { SCL_SMALL_BUFFER = 16 << 20 };
+enum { SCL_SMALL_BUFFER = 16 << 20 }; /* bytes: the largest of the small buffers */
 
+/* The part of a context that all engines share; an engine's own context starts with it. */
 struct scl_context {
   const scl_engine *engine;
   uint32_t tag;

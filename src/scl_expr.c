@@ -129,11 +129,13 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
 
 void scl_node_settle(scl_node *node, scl_block block) {
   scl_node *arg[3] = {node->arg[0], node->arg[1], node->arg[2]};
+  scl_buffer *before = node->block.buffer; /* of a node that was computed on the way already */
   node->kind = SCL_NODE_LEAF;
   node->depth = 0;
   node->block = block;
   for (int k = 0; k < 3; k++) node->arg[k] = NULL;
   for (int k = 0; k < 3; k++) scl_node_release(arg[k]);
+  scl_buffer_release(before);
 }
 
 /* Gives `node` arg[k] (taking the reference over) and what follows from it. A graph that would be
@@ -350,13 +352,17 @@ scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_
 }
 
 /* A combining expression has values of its own kind only: placeholders, numbers, operations. */
-static scl_status check_combine(const scl_node *node) {
+static scl_status check_combine(scl_node *node, uint64_t stamp) {
+  if (node->seen == stamp) return SCL_OK;
+  node->seen = stamp;
   switch (node->kind) {
   case SCL_NODE_PLACEHOLDER:
   case SCL_NODE_NUMBER:
     return SCL_OK;
   case SCL_NODE_APPLY:
-    for (int k = 0; k < 3 && node->arg[k] != NULL; k++) SCL_TRY(check_combine(node->arg[k]));
+    for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+      SCL_TRY(check_combine(node->arg[k], stamp));
+    }
     return SCL_OK;
   default:
     return scl_fail_argument("combine", "'combine' may use its two values and numbers only");
@@ -369,7 +375,7 @@ scl_status scl_expr_reduce_with(scl_mat *x, const scl_mat *combine, double ident
   if (combine->pending == NULL) {
     return scl_fail_argument("combine", "'combine' does not depend on its values");
   }
-  SCL_TRY(check_combine(combine->pending));
+  SCL_TRY(check_combine(combine->pending, scl_node_stamp()));
   SCL_TRY(reduce_node(x, margin, &node));
   node->op = SCL_REDUCE_COUNT;
   node->number = identity;

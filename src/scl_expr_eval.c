@@ -55,7 +55,8 @@ static bool is_value(const scl_node *node) {
 
 /* Whether a product is computed inside the kernel over these places. */
 static bool fits_inside(const scl_node *product, const scl_node *places) {
-  return places->ncol == 1 && places->nrow >= MANY_ROWS && product->nrow == places->nrow;
+  return places->ncol == 1 && places->nrow >= MANY_ROWS && product->nrow == places->nrow &&
+         product->arg[0]->ncol > 0;
 }
 
 /* Adds what must be a leaf before `node` can be planned; what stands below it is left to it. */

@@ -150,8 +150,8 @@ bool scl_plan_reads_across(const scl_plan *plan); /* any leaf */
 static inline const scl_node *scl_node_places(const scl_node *node) {
   return node->kind == SCL_NODE_REDUCE ? node->arg[0] : node;
 }
-/* The bytes that decide the source of a plan's kernel, at most `room` of them, at `to`. Gives how
- * many; equal bytes mean equal sources. */
+/* The bytes that decide the source of a plan's kernel, at most SCL_PLAN_KEY of them, at `to`.
+ * Gives how many; equal bytes mean equal sources. */
 enum { SCL_PLAN_KEY = 8192 };
 size_t scl_plan_key(const scl_plan *plan, unsigned char *to);
 

@@ -193,6 +193,8 @@ static int walk_with_part(walker *w, const scl_node *node, frame f) {
 }
 
 static int walk_matvec(walker *w, const scl_node *node, frame f) {
+  /* Inside only where it stands row by row; else it is computed beforehand (cut()). */
+  if (f.row != FROM_I || f.row_at != 0 || f.rectangle != 0) return NO_STEP;
   const scl_block x = node->arg[0]->block, b = node->arg[1]->block;
   const scl_leaf matrix = {.buffer = x.buffer,
                            .at = x.offset + f.row_at,

@@ -5,8 +5,8 @@
  * CHOLESKY_LINES: work-items to a row of such a block.
  * The matrix-instruction kernel's blocks have the order STRIPS_ORDER (triangular.h).
  * CHOLESKY_EXTRA: strips of 16 rows below its diagonal block that a group takes along. */
-#ifndef SCL_CHOLESKY_H
-#define SCL_CHOLESKY_H
+#ifndef SCL_KERNEL_CHOLESKY_H
+#define SCL_KERNEL_CHOLESKY_H
 
 #define CHOLESKY_BLOCK 64
 #define CHOLESKY_GPU_LINES 4

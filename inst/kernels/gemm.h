@@ -3,8 +3,8 @@
  *
  * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them;
  * the sum over k advances by DEPTH for each pair of tiles of A and B in local memory. */
-#ifndef SCL_GEMM_H
-#define SCL_GEMM_H
+#ifndef SCL_KERNEL_GEMM_H
+#define SCL_KERNEL_GEMM_H
 
 #define GEMM_GPU_TILE_M 64
 #define GEMM_GPU_TILE_N 64

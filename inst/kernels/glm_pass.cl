@@ -2,7 +2,7 @@
  * one read of X.
  *
  * Layout: X is n x p and column-major, with an even leading dimension and offset. Work holds, in
- * doubles: a counter that starts at 0 (as an int, at 0); the parameters of glm_numbers() at 1; the
+ * doubles: a counter that starts at 0 (as an int, at 0); the parameters (scl_glm_pass) at 1; the
  * results at `results`; the groups' sums at `partials`, row r of the results for group g at
  * r * groups + g; and where they are not negative, at `residuals` and `slopes`, the derivatives by
  * each row's predictors and by each row's own parameter, one column of n for each.

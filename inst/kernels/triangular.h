@@ -10,8 +10,8 @@
  * Few right-hand sides, up to VECTOR_RHS, with matrices of an order beyond VECTOR_LEAST
  * (triangular_vector.cl): order of the blocks, right-hand sides taken at a time, work-items and
  * rows of a group. */
-#ifndef SCL_TRIANGULAR_H
-#define SCL_TRIANGULAR_H
+#ifndef SCL_KERNEL_TRIANGULAR_H
+#define SCL_KERNEL_TRIANGULAR_H
 
 #define TRIANGULAR_LEAF 64
 #define TRIANGULAR_WIDTH 32

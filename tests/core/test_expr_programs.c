@@ -207,7 +207,7 @@ static void step_reduce(program *p) {
   const scl_margin margin = (scl_margin)pick(3);
   scl_mat *r = NULL;
   size_t m, n;
-  if (a->m == 0 || a->n == 0) return; /* identities may be infinite: test_empty() */
+  if (a->m == 0 || a->n == 0) return; /* identities may be infinite: check_empty() of test_expr.c */
   double *want = expr_reduced(op, a->want, a->m, a->n, margin, &m, &n);
   CHECK_OK(scl_expr_reduce(op, a->x, margin, &r));
   add_item(p, r, want, m, n, a->exact && op != SCL_REDUCE_SUM);

@@ -149,3 +149,49 @@ test_that("device memory goes back", {
 })
 
 gp_states$list <- list()
+
+# ---- what a mean and new observations bring along ------------------------------------------------
+
+test_that("a mean that learns from the points predicts by what it learnt", {
+  set.seed(3)
+  x <- cbind(time = 1:30)
+  y <- sin(x[, 1] / 4) + rnorm(30, sd = 0.1)
+  held <- c(sd = 1, lengthscale = 4, noise = 0.1)
+  by_matrix <- cl_gp(x, y, mean = ~ poly(time, 2), fixed = held)
+  by_formula <- cl_gp(y ~ time, data.frame(x, y), mean = ~ poly(time, 2), fixed = held)
+  new <- cbind(time = 28:35)
+  expect_equal(unname(predict(by_matrix, new)), unname(predict(by_formula, data.frame(new))))
+  longer <- update(by_matrix, newdata = cbind(time = 31:32), y = c(1, 1))
+  expect_equal(unname(predict(longer, new)),
+               unname(predict(update(by_formula, newdata = data.frame(time = 31:32, y = 1)),
+                              data.frame(new))))
+})
+
+test_that("a search anew keeps the priors, and new rows meet kernels with columns", {
+  prior <- list(lengthscale = prior_inv_gamma(tails = c(2, 40)))
+  fit <- cl_gp(dist ~ speed, cars, method = "map", prior = prior, starts = 1)
+  expect_equal(coef(update(fit, refit = TRUE)), coef(fit), tolerance = 1e-3)
+  fit <- cl_gp(dist ~ speed, cars[1:45, ], kernel = k_exp_quad(columns = "speed"),
+               fixed = c(sd = 20, lengthscale = 5, noise = 15))
+  more <- update(fit, newdata = cars[46:50, ])
+  all <- cl_gp(dist ~ speed, cars, kernel = k_exp_quad(columns = "speed"),
+               fixed = c(sd = 20, lengthscale = 5, noise = 15))
+  expect_equal(predict(more, cars[3:4, ]), predict(all, cars[3:4, ]))
+})
+
+test_that("coefficients have names of their own, offsets are refused, given weights suffice", {
+  set.seed(4)
+  d <- data.frame(noise = runif(20), w = 1)
+  d$y <- 2 * d$noise + rnorm(20, sd = 0.1)
+  held <- c(sd = 1, lengthscale = 1, noise = 0.1)
+  fit <- cl_gp(y ~ noise, d, mean = "linear", fixed = held)
+  expect_identical(anyDuplicated(names(coef(fit))), 0L)
+  expect_true("mean.noise" %in% names(coef(fit)))
+  expect_output(print(summary(fit)), "mean.noise")
+  expect_error(cl_gp(y ~ w, d, mean = ~ offset(2 * w)), class = "statcl_error_argument")
+  weighted <- cl_gp(y ~ noise, d, weights = w, fixed = held)
+  expect_identical(nobs(update(weighted, newdata = d[1:2, c("y", "noise")], weights = c(1, 1))),
+                   22L)
+  expect_s3_class(cl_gp(dist ~ speed, cars, method = "map",
+                        fixed = c(sd = 20, lengthscale = 5, noise = 15)), "cl_gp")
+})

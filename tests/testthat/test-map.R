@@ -302,3 +302,23 @@ test_that("every operation of the table is that of base R, on both engines and i
   expect_fault(cl_op("no_such", 1), "argument", argument = "name")
   expect_fault(cl_op("add", 1), "argument", argument = "...")
 })
+
+test_that("an expression used many times is looked at once", {
+  each_engine({
+    square <- function(u, v) {
+      s <- u + v
+      for (k in 1:40) s <- (s + s) / 2
+      s
+    }
+    expect_equal(cl_reduce(c(1, 2, 3), combine = square, identity = 0), 6)
+  })
+})
+
+test_that("names of a vector are those of its rows; any() and all() of one element are 0 or 1", {
+  each_engine({
+    expect_equal(cl_reduce(c(a = 1, b = 2), margin = "rows"), c(a = 1, b = 2))
+    expect_equal(cl_reduce(c(a = 1, b = 2), margin = "cols"), 3)
+    expect_equal(cl_map(function(x) any(x), 3), 1)
+    expect_equal(cl_map(function(x) all(x), c(0, 3)), c(0, 1))
+  })
+})
