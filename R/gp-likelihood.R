@@ -158,9 +158,6 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   structure(f, class = c("cl_gp_likelihood", "function"))
 }
 
-# Names of the parameters of a likelihood.
-gp_names <- function(f) environment(f)$names
-
 #' How many observations there is room for
 #'
 #' The largest Gaussian process that the device in use (or, with the host engine, the host) has room

@@ -2,7 +2,7 @@
  * says otherwise. An operand is a handle, a base R number (double, length 1, no dimensions), or a
  * base R double matrix or vector (a column), which is copied beside the handles at once.
  *
- *   r_expr_unary(op, x), r_expr_binary(op, a, b), r_expr_ternary(op, a, b, c)
+ *   r_expr_binary(op, a, b), r_expr_ternary(op, a, b, c)
  *                          op: a name of elementwise.def; one operand is a handle
  *   r_expr_transpose(x), r_expr_broadcast(x, nrow, ncol), r_expr_part(x, i, j, nrow, ncol)
  *   r_expr_with_part(x, i, j, value)       i and j are 0-based
@@ -134,10 +134,6 @@ done:
   scl_mat_release(out);
   UNPROTECT(1);
   return r_return(status, result);
-}
-
-SEXP r_expr_unary(SEXP op, SEXP x) {
-  return apply(op, 1, &x);
 }
 
 SEXP r_expr_binary(SEXP op, SEXP a, SEXP b) {

@@ -152,23 +152,6 @@ done:
   return r_return(status, result);
 }
 
-/* x with the block that starts at row i and column j (from 1) replaced by `value`. */
-SEXP r_matrix_with_part(SEXP x, SEXP i, SEXP j, SEXP value) {
-  const SEXP both[] = {x, value};
-  const char *const names[] = {"x", "value"};
-  SEXP result = PROTECT(r_result_new(true, 0, 0));
-  scl_status status;
-  scl_mat *in[2], *out = NULL;
-  SCL_GO(r_operands(R_NilValue, 2, both, names, in));
-  SCL_GO(scl_with_part(in[0], (size_t)Rf_asReal(i) - 1, (size_t)Rf_asReal(j) - 1, in[1], &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  r_operands_release(2, in);
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return r_return(status, result);
-}
-
 /* ---- diagonals, binding, checks ------------------------------------------------------------- */
 
 /* The diagonal as a base R vector. */

@@ -75,22 +75,6 @@ scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, sc
   return scl_give(status, r, out);
 }
 
-scl_status scl_with_part(const scl_mat *a, size_t i, size_t j, const scl_mat *b, scl_mat **out) {
-  SCL_TRY(scl_mat_same_context(a, b));
-  if (i > a->nrow || b->nrow > a->nrow - i || j > a->ncol || b->ncol > a->ncol - j) {
-    return scl_fail_argument("value", "'value' of %zu x %zu does not fit into %zu x %zu", b->nrow,
-                             b->ncol, a->nrow, a->ncol);
-  }
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(a->ctx, a->nrow, a->ncol, SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  if (scl_is_empty(r)) goto done;
-  SCL_GO(put(r, 0, 0, scl_mat_block(a)));
-  SCL_GO(put(r, i, j, scl_mat_block(b)));
-done:
-  return scl_give(status, r, out);
-}
-
 /* ---- selection ------------------------------------------------------------------------------ */
 
 static scl_status check_indices(const size_t *index, size_t count, size_t limit,
