@@ -121,6 +121,7 @@ topics <- list(
     for (kernel in list(k_exp_quad(1.3, c(0.7, 2)), k_matern32(0.8, 1.5), k_matern52(1, 2))) {
       same(cl_cov(x, kernel = kernel), cl_cov(x, x[1:9, ], kernel = kernel))
     }
+    same(cl_cov(matrix(rnorm(70), 70), kernel = k_exp_quad())) # a tile that is mirrored
     composed <- k_exp_quad(1.3, c(0.7, 2)) * (k_periodic(1, 1, 0.7, 1) + k_linear(0.5)) +
       k_rational_quadratic() * k_constant(2) + k_white(0.3) + k_exponential(1, 0.5, 2)
     same(cl_cov(x, kernel = composed))

@@ -82,7 +82,7 @@ planted() {
 }
 barrier='s/barrier *\(CLK_LOCAL_MEM_FENCE\) *;//'
 planted reduce reduce.cl "$barrier" 'data race|[Uu]ninitialized'
-planted covariance covariance.cl "$barrier" 'data race'
+planted covariance covariance.cl "$barrier" 'data race|[Uu]ninitialized'
 plain planted glm glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
 planted elementwise elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
