@@ -128,3 +128,10 @@ describe <- function(x) {
   }
   sprintf("of type %s and length %d", typeof(x), length(x))
 }
+
+# A warning of class statcl_warning_<what>.
+statcl_warning <- function(what, message) {
+  warning(structure(list(message = message, call = NULL),
+                    class = c(paste0("statcl_warning_", what), "statcl_warning", "warning",
+                              "condition")))
+}

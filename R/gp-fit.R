@@ -256,10 +256,3 @@ check_duplicates <- function(problem, space) {
     "have two values at one point; let 'noise' be estimated, give the measurements' variances",
     "('variance'), or average equal rows"), row), order = row)
 }
-
-# A warning of class statcl_warning_<what>.
-warn_gp <- function(what, message) {
-  warning(structure(list(message = message, call = NULL),
-                    class = c(paste0("statcl_warning_", what), "statcl_warning", "warning",
-                              "condition")))
-}

@@ -126,9 +126,9 @@ finish_gp <- function(problem, space, method, prior, found) {
               log_scale = space$log)
   fit <- settle_gp(structure(fit, class = "cl_gp"))
   if (identical(found$message, "interrupted")) {
-    warn_gp("interrupted", "interrupted: these are the best parameters so far")
+    statcl_warning("interrupted", "interrupted: these are the best parameters so far")
   } else if (!found$converged) {
-    warn_gp("convergence", if (method == "mcmc") {
+    statcl_warning("convergence", if (method == "mcmc") {
       sprintf("%s: the chains do not agree yet, more iterations are needed ('control')",
               found$message)
     } else {

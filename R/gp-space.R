@@ -50,7 +50,7 @@ search_scale <- function(problem) {
 # kernel beside the fit's own, of which only the sum shows.
 warn_space <- function(space, kernel) {
   if (any(space$flat)) {
-    warn_gp("constant_column", sprintf(paste(
+    statcl_warning("constant_column", sprintf(paste(
       "%s held at 1: what it looks at is constant in the data, which say nothing about it"),
       paste(sprintf("'%s'", space$name[space$flat]), collapse = ", ")))
   }
@@ -59,7 +59,7 @@ warn_space <- function(space, kernel) {
   last <- nrow(space)
   white <- paste0("sd", if (length(types) > 1L) which(types == "white")[1L] else "")
   if (space$free[last] && space$free[match(white, space$name)]) {
-    warn_gp("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be told",
+    statcl_warning("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be told",
                                    "apart: hold one of them, as by fixed = c(%s = 1)"), white))
   }
 }

@@ -25,7 +25,7 @@ keeping_draws <- function(job, chains, code) {
   result <- collect_draws(job, chains(), complete = !interrupted)
   if (interrupted) {
     if (is.null(result)) statcl_abort("interrupted", "interrupted before the first draw")
-    warn_sample("interrupted", sprintf("interrupted: the result has %d of %d iterations of %s",
+    statcl_warning("interrupted", sprintf("interrupted: the result has %d of %d iterations of %s",
                                        dim(result$draws)[1L], job$control$iter,
                                        count_of(dim(result$draws)[2L], "chain")))
   }

@@ -54,15 +54,9 @@ collect_draws <- function(job, chains, complete) {
 
 # ---- warnings ------------------------------------------------------------------------------------
 
-warn_sample <- function(what, message) {
-  warning(structure(list(message = message, call = NULL),
-                    class = c(paste0("statcl_warning_", what), "statcl_warning", "warning",
-                              "condition")))
-}
-
 warn_problems <- function(x) {
   problems <- sample_problems(x)
-  if (length(problems) > 0L) warn_sample("sampling", paste(problems, collapse = "\n"))
+  if (length(problems) > 0L) statcl_warning("sampling", paste(problems, collapse = "\n"))
 }
 
 # What is wrong with the run, in words. R-hat and the effective sample size are summary()'s.

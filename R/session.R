@@ -58,14 +58,6 @@ driver_cache <- function() {
   folder
 }
 
-# Forgets devices and contexts: for tests, and after a driver was installed.
-refresh_devices <- function() {
-  .Call(r_devices_refresh)
-  session$devices <- NULL
-  session$default <- NULL
-  invisible()
-}
-
 # A GPU with double precision before any other, with its own memory before shared, the larger memory
 # first. -1 if there is none: a CPU device is used only when asked for.
 default_device <- function(devices = device_table()) {

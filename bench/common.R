@@ -97,7 +97,7 @@ time_host <- function(run, times = 3L) {
 # a GPU, and what STATCL_BENCH_PEERS names. The scripts run now, with the same device and driver;
 # those of this folder print nothing where what they time is not installed.
 read_peers <- function(families) {
-  own <- file.path("bench", paste0("peers_", families, ".py"))
+  own <- file.path("bench", paste0("peers_", gsub("-", "_", families), ".py"))
   own <- if (bench$gpu && nzchar(Sys.which("python3"))) own[file.exists(own)]
   named <- Sys.getenv("STATCL_BENCH_PEERS", "")
   named <- named[nzchar(named)]

@@ -64,12 +64,6 @@ SEXP r_set_folders(SEXP kernels, SEXP cache) {
   return R_NilValue;
 }
 
-SEXP r_devices_refresh(void) {
-  r_contexts_release();
-  scl_device_refresh();
-  return R_NilValue;
-}
-
 SEXP r_memory(SEXP where) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, 6));
   scl_context *ctx = NULL;

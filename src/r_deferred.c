@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "scl_expr.h"
+#include "scl_expr_ops.h"
 
 enum { DEEPEST = 48 }; /* building recurs */
 enum { RECORD_OP, RECORD_A, RECORD_B, RECORD_DEPTH, RECORD_LEAF, RECORD_USES, RECORD_SIZE };
@@ -24,18 +25,7 @@ static SEXP op_symbol[SCL_OP_COUNT];
 static SEXP depth_number[DEEPEST + 1];
 
 void r_deferred_init(void) {
-  static const char *const names[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
-#define SCL_BINARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
-#define SCL_TERNARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-  };
-  for (int i = 0; i < SCL_OP_COUNT; i++) {
-    if (names[i] != NULL) op_symbol[i] = Rf_install(names[i]);
-  }
+  for (int i = 0; i < SCL_OP_COUNT; i++) op_symbol[i] = Rf_install(scl_ops[i].name);
   for (int i = 0; i <= DEEPEST; i++) {
     depth_number[i] = Rf_ScalarInteger(i);
     R_PreserveObject(depth_number[i]);

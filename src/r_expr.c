@@ -24,39 +24,14 @@
 #include <string.h>
 
 #include "scl_expr.h"
+#include "scl_expr_ops.h"
 
 /* ---- names ---------------------------------------------------------------------------------- */
-
-typedef struct {
-  const char *name, *expression, *derivative[3];
-  int arity;
-} op_row;
-
-static const op_row ops[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, #expression, {#da}, 1},
-#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
-  [SCL_OP_##NAME] = {#name, #expression, {#da, #db}, 2},
-#define SCL_TERNARY(NAME, name, expression, da, db, dc)                                            \
-  [SCL_OP_##NAME] = {#name, #expression, {#da, #db, #dc}, 3},
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-};
-
-static const struct {
-  const char *name, *identity, *map, *combine;
-} reductions[SCL_REDUCE_COUNT] = {
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
-  [SCL_REDUCE_##NAME] = {#name, #identity, #map, #combine},
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
-};
 
 static scl_status find_op(SEXP name, int *out) {
   const char *text = TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? CHAR(STRING_ELT(name, 0)) : "";
   for (int i = 0; i < SCL_OP_COUNT; i++) {
-    if (strcmp(ops[i].name, text) == 0) {
+    if (strcmp(scl_ops[i].name, text) == 0) {
       *out = i;
       return SCL_OK;
     }
@@ -67,7 +42,7 @@ static scl_status find_op(SEXP name, int *out) {
 static scl_status find_reduction(SEXP name, int *out) {
   const char *text = TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? CHAR(STRING_ELT(name, 0)) : "";
   for (int i = 0; i < SCL_REDUCE_COUNT; i++) {
-    if (strcmp(reductions[i].name, text) == 0) {
+    if (strcmp(scl_reductions[i].name, text) == 0) {
       *out = i;
       return SCL_OK;
     }
@@ -391,10 +366,10 @@ static SEXP op_columns(void) {
   SEXP table = PROTECT(Rf_mkNamed(VECSXP, names)), arity = Rf_allocVector(INTSXP, SCL_OP_COUNT);
   SET_VECTOR_ELT(table, 1, arity);
   for (int k = 0; k < SCL_OP_COUNT; k++) {
-    INTEGER(arity)[k] = ops[k].arity;
-    column[0][k] = ops[k].name;
-    column[1][k] = ops[k].expression;
-    for (int d = 0; d < 3; d++) column[2 + d][k] = ops[k].derivative[d];
+    INTEGER(arity)[k] = scl_ops[k].arity;
+    column[0][k] = scl_ops[k].name;
+    column[1][k] = scl_ops[k].expression;
+    for (int d = 0; d < 3; d++) column[2 + d][k] = scl_ops[k].derivative[d];
   }
   SET_VECTOR_ELT(table, 0, strings(SCL_OP_COUNT, column[0]));
   for (int c = 1; c < 5; c++) SET_VECTOR_ELT(table, c + 1, strings(SCL_OP_COUNT, column[c]));
@@ -407,10 +382,10 @@ static SEXP reduction_columns(void) {
   const char *column[4][SCL_REDUCE_COUNT];
   SEXP table = PROTECT(Rf_mkNamed(VECSXP, names));
   for (int k = 0; k < SCL_REDUCE_COUNT; k++) {
-    column[0][k] = reductions[k].name;
-    column[1][k] = reductions[k].identity;
-    column[2][k] = reductions[k].map;
-    column[3][k] = reductions[k].combine;
+    column[0][k] = scl_reductions[k].name;
+    column[1][k] = scl_reductions[k].identity;
+    column[2][k] = scl_reductions[k].map;
+    column[3][k] = scl_reductions[k].combine;
   }
   for (int c = 0; c < 4; c++) SET_VECTOR_ELT(table, c, strings(SCL_REDUCE_COUNT, column[c]));
   UNPROTECT(1);

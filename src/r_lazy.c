@@ -12,24 +12,9 @@
 #include <string.h>
 
 #include "scl_expr.h"
+#include "scl_expr_ops.h"
 
 /* ---- names ---------------------------------------------------------------------------------- */
-static const char *const op_names[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
-#define SCL_BINARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
-#define SCL_TERNARY(NAME, name, ...) [SCL_OP_##NAME] = #name,
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-};
-
-static const char *const reduction_names[SCL_REDUCE_COUNT] = {
-#define SCL_REDUCTION(NAME, name, ...) [SCL_REDUCE_##NAME] = #name,
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
-};
-
 /* R keeps each string once: the same name has the same address. */
 static SEXP op_string[SCL_OP_COUNT];
 static SEXP view_string[4];
@@ -37,7 +22,7 @@ static SEXP binary_symbol, handle_symbol, dim_symbol, names_symbol, view_symbol;
 
 void r_lazy_init(void) {
   for (int i = 0; i < SCL_OP_COUNT; i++) {
-    op_string[i] = Rf_mkChar(op_names[i]);
+    op_string[i] = Rf_mkChar(scl_ops[i].name);
     R_PreserveObject(op_string[i]);
   }
   for (int i = 0; i < 4; i++) {
@@ -66,7 +51,7 @@ static scl_status find_op(SEXP name, scl_op *out) {
 
 static scl_status find_reduction(SEXP string, scl_reduction *out) {
   for (int i = 0; i < SCL_REDUCE_COUNT; i++) {
-    if (strcmp(reduction_names[i], CHAR(string)) == 0) {
+    if (strcmp(scl_reductions[i].name, CHAR(string)) == 0) {
       *out = (scl_reduction)i;
       return SCL_OK;
     }
@@ -244,7 +229,7 @@ SEXP r_lazy_reduce(SEXP ops, SEXP x, SEXP margin) {
   scl_mat *out[MOST] = {NULL}, *from;
   SCL_GO(take_briefly(in.handle, "x", &from));
   for (int i = 0; i < count; i++) {
-    scl_reduction which;
+    scl_reduction which = SCL_REDUCE_SUM;
     SCL_GO(find_reduction(STRING_ELT(ops, i), &which));
     SCL_GO(scl_expr_reduce(which, from, (scl_margin)over, &out[i]));
   }

@@ -165,12 +165,6 @@ scl_status scl_device_list(const scl_device_info **out, size_t *count) {
   return SCL_OK;
 }
 
-void scl_device_refresh(void) {
-  free(list.info);
-  free(list.handle);
-  memset(&list, 0, sizeof list);
-}
-
 const scl_cl_handle *scl_cl_handle_of(size_t index) {
   return index < list.count ? &list.handle[index] : NULL;
 }

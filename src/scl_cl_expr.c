@@ -156,18 +156,11 @@ static layout row_layout(const scl_plan *p, size_t items, size_t most) {
   return l;
 }
 
-static bool has_tiles(const scl_plan *p) {
-  for (int k = 0; k < p->leaves; k++) {
-    if (scl_plan_is_tiled(p, k)) return true;
-  }
-  return false;
-}
-
 static layout choose_layout(const scl_cl_context *cl, const scl_plan *p,
                             const scl_cl_expr_kernels *k) {
   const bool reduces = scl_plan_reduces(p);
   size_t items = group_items(cl, &k->main, reduces);
-  if (!reduces) return has_tiles(p) ? tile_layout(cl, p) : map_layout(p, items);
+  if (!reduces) return scl_plan_has_tiles(p) ? tile_layout(cl, p) : map_layout(p, items);
   items = least(items, group_items(cl, &k->last, true));
   if (p->margin == SCL_BY_COLUMN) return column_layout(p, items, most_groups(cl));
   if (p->margin == SCL_BY_ROW) return row_layout(p, items, most_groups(cl));

@@ -23,7 +23,6 @@ scl_status scl_device_list(const scl_device_info **out, size_t *count) {
   return SCL_OK;
 }
 
-void scl_device_refresh(void) {}
 const char *scl_device_loader(void) {
   return "";
 }

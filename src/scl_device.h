@@ -35,11 +35,10 @@ void scl_device_set_kernels(const char *folder);
  * copied. Must be set before the first list. */
 void scl_device_set_cache(const char *folder);
 
-/* Opens the loader and lists all devices, once a process (again after scl_device_refresh()). No
+/* Opens the loader and lists all devices, once a process. No
  * loader, no platform and no device are no fault: the list is empty and scl_device_reason() says
  * why. The list is borrowed. */
 scl_status scl_device_list(const scl_device_info **out, size_t *count);
-void scl_device_refresh(void);
 const char *scl_device_loader(void); /* file name of the loader in use, or "" */
 const char *scl_device_reason(void); /* why the list is empty, or "" */
 

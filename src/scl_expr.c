@@ -3,73 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../inst/kernels/port.h"
 #include "scl_operation.h"
-
-/* ---- operations by number ------------------------------------------------------------------- */
-
-static const struct {
-  const char *name;
-  int arity;
-} ops[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, 1},
-#define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = {#name, 2},
-#define SCL_TERNARY(NAME, name, expression, da, db, dc) [SCL_OP_##NAME] = {#name, 3},
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-};
-
-int scl_op_arity(scl_op op) {
-  return (unsigned)op < SCL_OP_COUNT ? ops[op].arity : 0;
-}
-
-const char *scl_op_name(scl_op op) {
-  return (unsigned)op < SCL_OP_COUNT ? ops[op].name : "";
-}
-
-double scl_op_value(scl_op op, double a, double b, double c) {
-  (void)b, (void)c;
-  switch (op) {
-#define SCL_UNARY(NAME, name, expression, da)                                                      \
-  case SCL_OP_##NAME:                                                                              \
-    return expression;
-#define SCL_BINARY(NAME, name, expression, da, db)                                                 \
-  case SCL_OP_##NAME:                                                                              \
-    return expression;
-#define SCL_TERNARY(NAME, name, expression, da, db, dc)                                            \
-  case SCL_OP_##NAME:                                                                              \
-    return expression;
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-  default:
-    return NAN;
-  }
-}
-
-double scl_reduction_identity(scl_reduction op) {
-  switch (op) {
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
-  case SCL_REDUCE_##NAME:                                                                          \
-    return identity;
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
-  default:
-    return NAN;
-  }
-}
-
-const char *scl_reduction_name(scl_reduction op) {
-  static const char *const names[SCL_REDUCE_COUNT + 1] = {
-#define SCL_REDUCTION(NAME, name, identity, map, combine) #name,
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
-      "reduce"};
-  return names[(unsigned)op < SCL_REDUCE_COUNT ? op : SCL_REDUCE_COUNT];
-}
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 

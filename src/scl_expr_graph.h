@@ -8,6 +8,7 @@
 #define SCL_EXPR_GRAPH_H
 
 #include "scl_expr.h"
+#include "scl_expr_ops.h"
 
 typedef enum {
   SCL_NODE_LEAF,       /* block */
@@ -155,13 +156,6 @@ static inline const scl_node *scl_node_places(const scl_node *node) {
 enum { SCL_PLAN_KEY = 8192 };
 size_t scl_plan_key(const scl_plan *plan, unsigned char *to);
 
-/* Number of operands of an operation; its value for these; its name. */
-int scl_op_arity(scl_op op);
-double scl_op_value(scl_op op, double a, double b, double c);
-const char *scl_op_name(scl_op op);
-double scl_reduction_identity(scl_reduction op);
-const char *scl_reduction_name(scl_reduction op);
-
 /* OpenCL C of a plan (scl_expr_source.c); free() it. The kernel `expr` and, where something is
  * reduced, `expr_final`; scl_cl_expr.c says what their work-items do. */
 scl_status scl_plan_source(const scl_plan *plan, char **out);
@@ -171,6 +165,7 @@ enum { SCL_PLAN_TILE = 32, SCL_PLAN_TILES = 4, SCL_PLAN_TILE_ROWS = 4 };
 /* Elements of a work-item where nothing is reduced and there is one column. */
 enum { SCL_PLAN_ELEMENTS = 4 };
 bool scl_plan_is_tiled(const scl_plan *plan, int leaf);
+bool scl_plan_has_tiles(const scl_plan *plan);
 bool scl_plan_reduces(const scl_plan *plan); /* any output */
 
 void scl_expr_count_built(void); /* a kernel was compiled */

@@ -22,7 +22,7 @@ bool scl_plan_is_tiled(const scl_plan *p, int leaf) {
   return before < SCL_PLAN_TILES;
 }
 
-static bool any_tile(const scl_plan *p) {
+bool scl_plan_has_tiles(const scl_plan *p) {
   for (int k = 0; k < p->leaves; k++) {
     if (scl_plan_is_tiled(p, k)) return true;
   }
@@ -404,7 +404,7 @@ static void put_head(scl_writer *w) {
           scl_plan_reduces(p) ? ", p what each group leaves of a reduction" : "");
   scl_put(w, "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
              "#pragma OPENCL FP_CONTRACT OFF /* the same bits, in one kernel or in several */\n\n");
-  if (any_tile(p)) {
+  if (scl_plan_has_tiles(p)) {
     scl_put(w,
             "#ifndef TILE_ROWS /* work-items of a group along dimension 1; %d along 0 */\n"
             "#define TILE_ROWS %d\n#endif\n\n",
@@ -424,7 +424,7 @@ static void put_kernels(scl_writer *w) {
   const scl_plan *p = w->p;
   put_head(w);
   if (!scl_plan_reduces(p)) {
-    if (any_tile(p)) {
+    if (scl_plan_has_tiles(p)) {
       put_tiled_body(w);
     } else {
       put_map_body(w);

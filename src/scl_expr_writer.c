@@ -33,34 +33,11 @@ void scl_put(scl_writer *w, const char *format, ...) {
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-typedef struct {
-  const char *name, *expression;
-} op_text;
-
-static const op_text ops[SCL_OP_COUNT] = {
-#define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, #expression},
-#define SCL_BINARY(NAME, name, expression, da, db) [SCL_OP_##NAME] = {#name, #expression},
-#define SCL_TERNARY(NAME, name, expression, da, db, dc) [SCL_OP_##NAME] = {#name, #expression},
-#include "../inst/kernels/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-};
-
-static const struct {
-  const char *name, *identity, *map, *combine;
-} reductions[SCL_REDUCE_COUNT] = {
-#define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \
-  [SCL_REDUCE_##NAME] = {#name, #identity, #map, #combine},
-#include "../inst/kernels/reduce.def"
-#undef SCL_REDUCTION
-};
-
 /* Short expressions are written out, others are functions: these name an operand several times. */
 enum { SHORT = 12 };
 
 static bool is_short(unsigned op) {
-  return strlen(ops[op].expression) <= SHORT;
+  return strlen(scl_ops[op].expression) <= SHORT;
 }
 
 void scl_put_op_functions(scl_writer *w) {
@@ -71,8 +48,8 @@ void scl_put_op_functions(scl_writer *w) {
     const scl_step *step = &w->p->step[s];
     if (step->kind != SCL_STEP_APPLY || done[step->op] || is_short(step->op)) continue;
     done[step->op] = true;
-    scl_put(w, "static inline double op_%s(%s) {\n  return %s;\n}\n\n", ops[step->op].name,
-            parameters[scl_op_arity((scl_op)step->op)], ops[step->op].expression);
+    scl_put(w, "static inline double op_%s(%s) {\n  return %s;\n}\n\n", scl_ops[step->op].name,
+            parameters[scl_ops[step->op].arity], scl_ops[step->op].expression);
   }
 }
 
@@ -92,18 +69,18 @@ static void put_expression(scl_writer *w, const char *text, const uint16_t *arg)
 
 void scl_put_apply(scl_writer *w, const scl_step *step) {
   if (is_short(step->op)) {
-    put_expression(w, ops[step->op].expression, step->arg);
+    put_expression(w, scl_ops[step->op].expression, step->arg);
     return;
   }
-  scl_put(w, "op_%s(", ops[step->op].name);
-  for (int k = 0; k < scl_op_arity((scl_op)step->op); k++) {
+  scl_put(w, "op_%s(", scl_ops[step->op].name);
+  for (int k = 0; k < scl_ops[step->op].arity; k++) {
     scl_put(w, "%st%d", k > 0 ? ", " : "", step->arg[k]);
   }
   scl_put(w, ")");
 }
 
 const char *scl_identity_text(const scl_output *o) {
-  return reductions[o->op].identity;
+  return scl_reductions[o->op].identity;
 }
 
 /* ---- combining ------------------------------------------------------------------------------ */
@@ -152,11 +129,11 @@ void scl_put_combine_functions(scl_writer *w) {
               k, o->op == SCL_REDUCE_WHICH_MAX ? ">" : "<");
     } else {
       scl_put(w, "static inline double map%d(const double a) {\n  return %s;\n}\n\n", k,
-              reductions[o->op].map);
+              scl_reductions[o->op].map);
       scl_put(
           w,
           "static inline double combine%d(const double u, const double v) {\n  return %s;\n}\n\n",
-          k, reductions[o->op].combine);
+          k, scl_reductions[o->op].combine);
     }
   }
 }
