@@ -59,8 +59,9 @@ warn_space <- function(space, kernel) {
   last <- nrow(space)
   white <- paste0("sd", if (length(types) > 1L) which(types == "white")[1L] else "")
   if (space$free[last] && space$free[match(white, space$name)]) {
-    statcl_warning("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be told",
-                                   "apart: hold one of them, as by fixed = c(%s = 1)"), white))
+    statcl_warning("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be",
+                                          "told apart: hold one of them, as by fixed = c(%s = 1)"),
+                                    white))
   }
 }
 
