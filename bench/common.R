@@ -113,6 +113,9 @@ read_peers <- function(families) {
   peers[is.finite(peers$ms), ]
 }
 
+# What peers a family has that its script times itself: a sentence at the head of the page.
+note_peers <- function(text) bench$peers_note <- unique(c(bench$peers_note, text))
+
 peer_ms <- function(operation, size) {
   rows <- bench$peers$operation == operation & bench$peers$size == as.character(size)
   if (any(rows)) min(bench$peers$ms[rows]) else NA_real_

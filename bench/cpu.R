@@ -13,7 +13,7 @@ if (nzchar(Sys.getenv("STATCL_USE_INSTALLED")) || !nzchar(Sys.which("make"))) {
     n <- as.numeric(field[2L])
     flops <- c(gemm = 2, `gemm tn` = 2, syrk = 1, trsm = 1, potrf = 1 / 3)[[field[1L]]] * n^3
     host <- field[5L] == "LAPACK"
-    if (field[5L] == "CLBlast") bench$peers_note <- "Peer of `cpu`: CLBlast, in the same run."
+    if (field[5L] == "CLBlast") note_peers("Peer of `cpu`: CLBlast.")
     add_row(data.frame(
       operation = field[1L], size = field[2L], device_ms = as.numeric(field[3L]),
       wall_ms = as.numeric(field[4L]), rate = rate(flops, NA, NA, as.numeric(field[4L])),

@@ -111,6 +111,7 @@ host_problem <- function(name, y, x, par) {
   }
 }
 
+note_peers("Peer of `gp-host`: R without statcl.")
 y <- as.vector(co2)
 host_problem("co2", y - mean(y), cbind(as.vector(time(co2))),
              c(sd = 15, lengthscale = 2, noise = 2))

@@ -16,18 +16,20 @@ if (length(families) == 0L) families <- known
 
 source(file.path(here, "common.R"))
 device <- bench_open(families)
+peers <- if (nrow(bench$peers) > 0L) {
+  paste0("Peer: ", paste(unique(bench$peers$peer), collapse = ", "), ", in the same run.")
+} else {
+  "No peer was timed."
+}
 page <- c(
   "# Results", "",
   sprintf("%s, driver %s, %s. statcl %s, %s. %s.", device$name, device$driver, device$version,
           packageVersion("statcl"), R.version.string, format(Sys.Date())),
   "",
-  if (nrow(bench$peers) > 0L) {
-    paste0("Peer: ", paste(unique(bench$peers$peer), collapse = ", "), ", in the same run.")
-  } else {
-    "No peer was timed."
-  },
+  peers,
   "",
   "Written by `./dev bench --save`; what the columns mean is in [README.md](README.md).")
+peer_line <- match(peers, page)
 cat(page, sep = "\n")
 
 results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
@@ -39,7 +41,8 @@ for (family in families) {
   set.seed(1)
   source(file.path(here, paste0(family, ".R")), local = new.env(parent = globalenv()))
   page <- c(page, "", paste("##", family), "", table_head, vapply(bench$rows, format_row, ""))
-  if (!is.null(bench$peers_note)) page[grep("^No peer was timed", page)] <- bench$peers_note
+  notes <- c(if (nrow(bench$peers) > 0L || is.null(bench$peers_note)) peers, bench$peers_note)
+  page[peer_line] <- paste(notes, collapse = " ")
   if (save) writeLines(page, results) # also when a later family is interrupted
 }
 

@@ -31,7 +31,8 @@ typedef double lanes;
 #define INLINED static inline
 #endif
 
-/* The products once more for processors with vectors of that size. */
+/* The inner loops once more for processors with vectors of that size, and fused multiply-adds,
+ * which are calls of a function elsewhere. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WIDE __attribute__((target("avx2,fma")))
 #endif
@@ -48,7 +49,7 @@ typedef struct {
   double sum, error;
 } exact_sum;
 
-static void add(exact_sum *s, double term) {
+INLINED void add(exact_sum *s, double term) {
   double sum = s->sum + term;
   s->error += fabs(s->sum) >= fabs(term) ? (s->sum - sum) + term : (term - sum) + s->sum;
   s->sum = sum;
@@ -71,7 +72,7 @@ typedef struct {
 } worker;
 
 /* The derivatives by the cuts on both sides of a class. */
-static void add_cuts(worker *w, size_t m, double y, glm_term term) {
+INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
   exact_sum *own = w->sums + w->pass->vectors + m * w->pass->own_sums;
   size_t above = (size_t)y - 1;
   if (above < w->pass->own_sums) add(own + above, term.d_own);
@@ -79,13 +80,13 @@ static void add_cuts(worker *w, size_t m, double y, glm_term term) {
 }
 
 /* Predictors of vector m become residuals, for `rows` rows, at most CHUNK, from row `first` of X,
- * which is row `at` of the block. */
-static void link_rows(worker *w, size_t m, size_t first, size_t at, size_t rows) {
+ * which is row `at` of the block. A constant for `family` leaves nothing of the others. */
+INLINED void link_rows(worker *w, int family, size_t m, size_t first, size_t at, size_t rows) {
   const scl_glm_pass *pass = w->pass;
   const double *own_at = w->owns + m * pass->owns;
   double *eta = w->eta + m * pass->classes * w->step + at, value = 0.0, d_own = 0.0;
-  scl_glm_own kind = GLM_FAMILY_OWN(pass->family);
-  bool coupled = GLM_FAMILY_COUPLED(pass->family), has_datum = GLM_FAMILY_DATUM(pass->family);
+  scl_glm_own kind = GLM_FAMILY_OWN(family);
+  bool coupled = GLM_FAMILY_COUPLED(family), has_datum = GLM_FAMILY_DATUM(family);
   glm_own own = glm_own_none();
   glm_odds_product odds = {1.0, 0.0};
   if (kind != SCL_GLM_NONE && kind != SCL_GLM_CUTS && !pass->row_own) own = glm_own_given(own_at);
@@ -98,15 +99,15 @@ static void link_rows(worker *w, size_t m, size_t first, size_t at, size_t rows)
     if (kind == SCL_GLM_CUTS) own = glm_own_cuts(own_at, (int)pass->owns, y);
     if (pass->row_own) own = glm_own_number(w->row_own[m * w->n + first + i]);
     double datum = has_datum ? w->y[pass->y.ld + first + i] : 0.0;
-    glm_term term = glm_family_term((int)pass->family, y, datum, eta[i], own);
+    glm_term term = glm_family_term(family, y, datum, eta[i], own);
     value += term.value;
-    if (GLM_FAMILY_ODDS(pass->family)) value -= glm_multiply_odds(&odds, term.odds);
+    if (GLM_FAMILY_ODDS(family)) value -= glm_multiply_odds(&odds, term.odds);
     eta[i] = term.d_eta;
     d_own += term.d_own;
     if (kind == SCL_GLM_CUTS && pass->own_sums > 0) add_cuts(w, m, y, term);
     if (pass->d_own_rows != NULL) pass->d_own_rows[m * w->n + first + i] = term.d_own;
   }
-  if (GLM_FAMILY_ODDS(pass->family)) value -= log(odds.product) + odds.error / odds.product;
+  if (GLM_FAMILY_ODDS(family)) value -= log(odds.product) + odds.error / odds.product;
   add(w->sums + m, value);
   if (kind != SCL_GLM_CUTS && pass->own_sums > 0) add(w->sums + pass->vectors + m, d_own);
 }
@@ -167,6 +168,10 @@ INLINED void add_dots(const double *x, size_t ld, size_t rows, size_t p, const d
   }
 }
 
+static void link_plain(worker *w, size_t m, size_t first, size_t at, size_t rows) {
+  link_rows(w, (int)w->pass->family, m, first, at, rows);
+}
+
 /* One of the two, for one predictor. */
 static void multiply_plain(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
                            const double *beta, double *eta, double *d_beta) {
@@ -178,6 +183,20 @@ static void multiply_plain(bool transposed, const double *x, size_t ld, size_t r
 }
 
 #ifdef WIDE
+WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t first, size_t at,
+                                                    size_t rows) {
+  switch (w->pass->family) {
+#define GLM_ROW(NAME, name, support, words, own)                                                   \
+  case SCL_GLM_##NAME:                                                                             \
+    link_rows(w, SCL_GLM_##NAME, m, first, at, rows);                                              \
+    break;
+    SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+  default:
+    break;
+  }
+}
+
 WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
                                const double *beta, double *eta, double *d_beta) {
   if (transposed) {
@@ -191,6 +210,7 @@ static bool has_wide(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 #else
+#define link_wide link_plain
 #define multiply_wide multiply_plain
 static bool has_wide(void) {
   return false;
@@ -249,9 +269,10 @@ static void pass_block(worker *w, size_t first, size_t rows) {
       w->eta[v * w->step + i] = w->alpha[pass->row_alpha ? v * w->n + first + i : v];
   }
   multiply(w, false, first, rows);
+  void (*link)(worker *, size_t, size_t, size_t, size_t) = w->wide ? link_wide : link_plain;
   for (size_t m = 0; m < pass->vectors; m++) {
     for (size_t i = 0; i < rows; i += CHUNK)
-      link_rows(w, m, first + i, i, rows - i < CHUNK ? rows - i : CHUNK);
+      link(w, m, first + i, i, rows - i < CHUNK ? rows - i : CHUNK);
   }
   for (size_t v = 0; v < w->predictors; v++) {
     const double *residual = w->eta + v * w->step;
