@@ -35,8 +35,7 @@ cl_matmul <- function(a, b) {
   dim <- product_dim(pair, 1L, 2L, 2L, 1L, "a", "b")
   names <- product_names(a, 1L, b, 2L)
   if (dim[2L] == 1 && is_cl(a)) {
-    b <- if (is_cl(b)) b else like(pair$y, a)
-    return(value(.Call(r_expr_matvec, a@handle, b@handle), NULL, names))
+    return(value(.Call(r_expr_matvec, pair$x, pair$y), NULL, names))
   }
   where <- product_where(pair, dim)
   value(.Call(r_matmul, pair$x, pair$y, where), NULL, names)

@@ -48,24 +48,44 @@ random_matrix <- function(n, p = n) matrix(rep_len(rnorm(min(n * p, 1e7)), n * p
 # Microseconds count, and proc.time() has steps of a millisecond.
 seconds <- function() as.numeric(Sys.time())
 
-# Median milliseconds of `run()`: on the device, from the start of the first command to the end of
-# the last; and by the clock at the R prompt, with the device finished. The first calls (which
-# compile) are not counted.
-time_device <- function(run, times = 7L) {
-  for (i in 1:2) run()
-  device <- wall <- numeric(times)
-  for (i in seq_len(times)) {
+# Median milliseconds of calls: on the device, from the start of the first command to the end of the
+# last; and by the clock at the R prompt, with the device finished. The first calls (which
+# compile) are not counted. With several functions each is called in turn, so that all see the same
+# state of the device; the result has an element for each. `drop` is called with each value,
+# outside of what is timed.
+time_device <- function(runs, times = 7L, drop = NULL) {
+  alone <- is.function(runs)
+  if (alone) runs <- list(runs)
+  for (i in 1:2) for (run in runs) call_and_drop(run, drop)
+  device <- wall <- matrix(0, times, length(runs))
+  for (i in seq_len(times)) for (k in seq_along(runs)) {
     cl_sync()
     .Call(statcl:::r_profile_begin, bench$where)
     start <- seconds()
-    value <- run()
+    value <- runs[[k]]()
     cl_sync()
-    wall[i] <- seconds() - start
-    device[i] <- .Call(statcl:::r_profile_end, bench$where)
+    wall[i, k] <- seconds() - start
+    device[i, k] <- .Call(statcl:::r_profile_end, bench$where)
+    if (!is.null(drop)) drop(value)
     rm(value)
   }
   gc()
-  list(device = median(device), wall = 1000 * median(wall))
+  ms <- lapply(seq_along(runs), function(k) {
+    list(device = median(device[, k]), wall = 1000 * median(wall[, k]))
+  })
+  if (alone) ms[[1L]] else ms
+}
+
+call_and_drop <- function(run, drop) {
+  value <- run()
+  if (!is.null(drop)) drop(value)
+}
+
+# Frees the matrices that a call made (a matrix, or a list of them), so that the next call gets the
+# same memory: the first use of memory costs up to a tenth of the time of a kernel that fills it.
+free_value <- function(value) {
+  if (is.list(value)) for (part in value) free_value(part)
+  if (inherits(value, "clMatrix")) cl_free(value)
 }
 
 # Median milliseconds of `run()`, which waits by itself, in calls one after the other without event
@@ -127,12 +147,28 @@ peer_ms <- function(operation, size) {
 # give the floor; `peer` is the peer's name for the operation; `host` does the same with R alone;
 # `by` says whether the device's time or the wall clock is held against the peer; `wall` gives the
 # wall time if it was taken otherwise; `note` is a function called afterwards, for a remark beside
-# the rate.
+# the rate; `drop` as in time_device().
 measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer = operation,
-                    host = NULL, by = c("device", "wall"), times = 7L, wall = NULL, note = NULL) {
+                    host = NULL, by = c("device", "wall"), times = 7L, wall = NULL, note = NULL,
+                    drop = NULL) {
   by <- match.arg(by)
-  ms <- time_device(run, times)
+  ms <- time_device(run, times, drop)
   if (!is.null(wall)) ms$wall <- wall
+  measured(operation, size, ms, flops, bytes, bus, peer, host, by, note)
+}
+
+# The same of several functions, timed in turn: a row for each name of `runs`, with the names'
+# peers.
+measure_beside <- function(runs, size, flops = NA, bytes = NA, by = c("device", "wall"),
+                           times = 7L, drop = NULL, peers = names(runs)) {
+  by <- match.arg(by)
+  ms <- time_device(runs, times, drop)
+  for (k in seq_along(runs)) {
+    measured(names(runs)[k], size, ms[[k]], flops, bytes, NA, peers[k], NULL, by, NULL)
+  }
+}
+
+measured <- function(operation, size, ms, flops, bytes, bus, peer, host, by, note) {
   floor <- 1000 * max(flops / bench$floor$flops, bytes / bench$floor$bytes, bus / bench$floor$bus,
                       -Inf, na.rm = TRUE)
   add_row(data.frame(

@@ -43,35 +43,39 @@ chain <- function(x, y, steps, each = FALSE) {
   z
 }
 
+# What is measured many times, results freed at once; what is to be compared, in turn.
+lazily <- function(operation, size, run, ...) {
+  measure(operation, size, run, ..., times = 15L, drop = free_value)
+}
+beside <- function(runs, size, ...) measure_beside(runs, size, ..., times = 15L, drop = free_value)
+
 for (n in lengths) {
   size <- sprintf("%.0f", n) # as the peers write it
   x <- uniform(n)
   y <- uniform(n)
   copy <- by_hand("a", "a")
-  measure("copy, by hand", size, function() copy(x), bytes = 16 * n)
+  lazily("copy, by hand", size, function() copy(x), bytes = 16 * n)
   # (a) single operations
   add <- by_hand("a + b")
-  measure("add", size, function() computed(x + y), bytes = 24 * n)
-  measure("add, by hand", size, function() add(x, y), bytes = 24 * n, peer = "add")
+  beside(list("add" = function() computed(x + y), "add, by hand" = function() add(x, y)), size,
+         bytes = 24 * n, peers = c("add", "add"))
   exponential <- by_hand("exp(a)", "a")
-  measure("exp", size, function() computed(exp(x)), bytes = 16 * n)
-  measure("exp, by hand", size, function() exponential(x), bytes = 16 * n, peer = "exp")
+  beside(list("exp" = function() computed(exp(x)), "exp, by hand" = function() exponential(x)),
+         size, bytes = 16 * n, peers = c("exp", "exp"))
   # (b) sequences
   for (steps in c(2, 4, 6, 8, 10)) {
-    measure(paste("chain of", steps), size, function() computed(chain(x, y, steps)), bytes = 24 * n)
-    measure(sprintf("chain of %d, a kernel each", steps), size,
-            function() chain(x, y, steps, each = TRUE), bytes = 24 * n * steps)
+    lazily(paste("chain of", steps), size, function() computed(chain(x, y, steps)), bytes = 24 * n)
+    lazily(sprintf("chain of %d, a kernel each", steps), size,
+           function() chain(x, y, steps, each = TRUE), bytes = 24 * n * steps)
   }
   # (c) expressions
-  measure("residuals", size, function() computed((y - x * 0.7)^2 * 0.5 - 1), bytes = 24 * n)
-  measure("gauss", size, function() computed(exp(-(x - y) * (x - y) / 0.5) / 1.2533),
-          bytes = 24 * n)
-  measure("sum of squares", size, function() sum((y - x * 0.7)^2), bytes = 16 * n)
-  measure("row sums", size, function() computed(cl_reduce(x, margin = "rows")), bytes = 8 * n)
-  measure("column sums", size, function() computed(cl_reduce(x, margin = "cols")), bytes = 8 * n)
-  measure("transposed", size, function() computed(t(x)), bytes = 16 * n)
-  measure("two results", size, function() cl_eval(x * y + 1, cl_reduce((x - y)^2)),
-          bytes = 24 * n)
+  lazily("residuals", size, function() computed((y - x * 0.7)^2 * 0.5 - 1), bytes = 24 * n)
+  lazily("gauss", size, function() computed(exp(-(x - y) * (x - y) / 0.5) / 1.2533), bytes = 24 * n)
+  lazily("sum of squares", size, function() sum((y - x * 0.7)^2), bytes = 16 * n)
+  lazily("row sums", size, function() computed(cl_reduce(x, margin = "rows")), bytes = 8 * n)
+  lazily("column sums", size, function() computed(cl_reduce(x, margin = "cols")), bytes = 8 * n)
+  lazily("transposed", size, function() computed(t(x)), bytes = 16 * n)
+  lazily("two results", size, function() cl_eval(x * y + 1, cl_reduce((x - y)^2)), bytes = 24 * n)
   rm(x, y)
   gc()
 }
@@ -106,17 +110,18 @@ x <- as_cl(random_matrix(n, k))
 y <- as_cl(rnorm(n))
 beta <- as_cl(rnorm(k))
 size <- sprintf("%.0fx%.0f", n, k)
-measure("Bayesian linear regression", size, function() {
-  r <- (y - x %*% beta - 0.3) / 1.7
-  cl_eval(r, cl_reduce(r^2))
-}, bytes = 8 * n * (k + 2))
 hand <- cl_kernel(regression, "run", c(
   y = "in", x = "in", beta = "in", alpha = "double", scale = "double", out = "out", part = "out",
   n = "int", k = "int"))
 groups <- ceiling(n / 256)
-measure("Bayesian linear regression, by hand", size, function() {
-  hand(y, x, beta, 0.3, 1 / 1.7, c(n, 1), c(groups, 1), n, k, global = n, local = 256)
-}, bytes = 8 * n * (k + 2))
+beside(list(
+  "Bayesian linear regression" = function() {
+    r <- (y - x %*% beta - 0.3) / 1.7
+    cl_eval(r, cl_reduce(r^2))
+  },
+  "Bayesian linear regression, by hand" = function() {
+    hand(y, x, beta, 0.3, 1 / 1.7, c(n, 1), c(groups, 1), n, k, global = n, local = 256)
+  }), size, bytes = 8 * n * (k + 2))
 
 # Likelihoods of the table in R/glm.R as plain expressions, value only, beside the family's own
 # pass.
@@ -137,14 +142,13 @@ for (family in names(families)) {
   it <- families[[family]]
   y <- as_cl(it$y)
   f <- cl_likelihood(family, it$y, x)
-  measure(paste(family, "as an expression"), size, function() {
-    it$expression(y, x %*% b + 0.1, it$constant)
-  }, bytes = 8 * n * (k + 1), by = "wall")
   arguments <- c(list(0.1, b), it$own, list(gradient = NULL))
-  stopifnot(all.equal(it$expression(y, x %*% b + 0.1, it$constant),
-                      as.vector(do.call(f, arguments))))
-  measure(paste(family, "of cl_likelihood()"), size, function() do.call(f, arguments),
-          bytes = 8 * n * (k + 1), by = "wall")
+  expression <- function() it$expression(y, x %*% b + 0.1, it$constant)
+  own <- function() do.call(f, arguments)
+  stopifnot(all.equal(expression(), as.vector(own())))
+  runs <- list(expression, own)
+  names(runs) <- paste(family, c("as an expression", "of cl_likelihood()"))
+  beside(runs, size, bytes = 8 * n * (k + 1), by = "wall")
 }
 rm(x, y, f)
 gc()

@@ -314,6 +314,7 @@ scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
     const size_t items = l.local[0] * l.local[1];
     arguments a = {.kernel = k->main.kernel, .code = CL_SUCCESS};
     declare_buffers(&op, plan);
+    op.timing = SCL_CL_TIME_EACH;
     SCL_GO(scl_cl_op_order(&op, -1));
     SCL_GO(make_partials(&op, plan, l.parts, &q));
     set_main(&a, plan, &q, items, l.parts);

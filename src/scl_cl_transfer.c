@@ -52,6 +52,7 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
   while (t->lanes < (t->flow.shape.kind == PACKED_FULL ? 1 : LANES)) {
     scl_cl_op *op = &t->op[t->lanes];
     scl_cl_op_begin(op, &t->cl->base);
+    if (few) op->timing = SCL_CL_TIME_NONE;
     if (t->up) {
       scl_cl_op_writes(op, t->block.buffer);
     } else {

@@ -164,6 +164,7 @@ scl_status scl_kernel_run(scl_kernel *kernel, int count, const scl_kernel_argume
   SCL_TRY(check_range(kernel, dims, global, local));
   SCL_TRY(scl_poll());
   scl_cl_op_begin(&op, kernel->ctx);
+  op.timing = SCL_CL_TIME_EACH;
   SCL_GO(set_arguments(kernel, count, args, &op));
   SCL_GO(scl_cl_op_order(&op, -1));
   SCL_GO(scl_cl_enqueue(&op, &kernel->launch, dims, global, local, 0));
