@@ -3,8 +3,9 @@
  * are statuses written and read, by a second run: a byte for each matrix, written each time, takes
  * 5 us of 75. */
 #include "scl_batch.h"
-#include "scl_cl.h"
+#include "scl_cl_linalg.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +46,60 @@ static int flags_of(const scl_batch_pass *p, bool statuses) {
          (statuses ? BATCH_STATUSES : 0);
 }
 
+/* By matrix instructions, for results of any size, a tile to a warp. */
+static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
+  bool tiny = p->m <= 16 || p->n <= 16;
+  size_t tile = tiny ? 16 : 32, warp = 32;
+  size_t tiles = ((p->m + tile - 1) / tile) * ((p->n + tile - 1) / tile);
+  size_t local = BATCH_WARPS * warp, global = scl_round_up(p->batch * tiles * warp, local);
+  return scl_cl_launch(op, tiny ? SCL_K_batch_matmul_mma_16 : SCL_K_batch_matmul_mma_32, 1, &global,
+                       &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
+                       flags_of(p, false), p->a, p->b, p->out);
+}
+
+/* By the tiles of single products. A launch may have no more groups than this in the dimension in
+ * which these count the batch. */
+enum { MOST_GROUPS = 65535 };
+
+static scl_block shaped(scl_block b, bool transposed, size_t nrow, size_t ncol, size_t matrices) {
+  b.offset += matrices * b.ld;
+  b.nrow = b.ld = transposed ? ncol : nrow;
+  b.ncol = transposed ? nrow : ncol;
+  return b;
+}
+
+static scl_status launch_product_tiles(scl_cl_op *op, const scl_batch_pass *p) {
+  scl_cl_product product = {.alpha = 1.0,
+                            .trans_a = p->transpose ? SCL_TRANS : SCL_NO_TRANS,
+                            .trans_b = p->transpose_b ? SCL_TRANS : SCL_NO_TRANS,
+                            .step_a = p->a.ld,
+                            .step_b = p->b.ld,
+                            .step_c = p->out.ld};
+  for (size_t first = 0; first < p->batch; first += product.batch) {
+    size_t left = p->batch - first;
+    product.batch = left < MOST_GROUPS ? left : MOST_GROUPS;
+    product.a = shaped(p->a, p->transpose, p->m, p->k, first);
+    product.b = shaped(p->b, p->transpose_b, p->k, p->n, first);
+    product.c = shaped(p->out, false, p->m, p->n, first);
+    SCL_TRY(scl_cl_product_in(op, &product));
+  }
+  return SCL_OK;
+}
+
+/* Tiles of 64 read each operand fewer times than those of a warp, from local memory; they want
+ * even sizes, and lose what they save where much of them lies beyond the edge. */
+static bool fits_tiles(const scl_batch_pass *p) {
+  size_t padded = scl_round_up(p->m, 64) * scl_round_up(p->n, 64);
+  return (p->m | p->n | p->k | p->a.offset | p->b.offset | p->out.offset) % 2 == 0 &&
+         4 * padded <= 5 * p->m * p->n;
+}
+
+/* Which way a product goes is decided by its sizes alone, so that a result does not depend on the
+ * batch that it is in. (Offsets are even: results start a buffer.) */
 static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
-  size_t m = p->m, n = p->n;
+  size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* what warps count in ints */
+  if (m * n >= BATCH_MMA_FROM && m <= most && n <= most && scl_cl_has_mma(op->cl))
+    return fits_tiles(p) ? launch_product_tiles(op, p) : launch_product_warps(op, p);
   if (m * n < BATCH_TILED_FROM) {
     size_t local = 64, global = scl_round_up(p->batch * m * n, local);
     return scl_cl_launch(op, SCL_K_batch_matmul_small, 1, &global, &local, "iiiiibbb",

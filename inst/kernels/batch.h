@@ -28,4 +28,8 @@
 #define BATCH_PRODUCT_ITEMS 8
 #define BATCH_PRODUCT_DEPTH 8
 
+/* The same by matrix instructions: from which size on, and warps of a group. */
+#define BATCH_MMA_FROM 64
+#define BATCH_WARPS 4
+
 #endif
