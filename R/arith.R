@@ -15,12 +15,14 @@
 #' as `NaN`, and no warning is raised where `NaN` is produced. A triangular or symmetric view is
 #' kept where that is certain: twice a lower triangular matrix is one.
 #'
-#' `gamma()`, `lgamma()`, `digamma()`, `trigamma()`, `cospi()` and the like, `signif()`, `round()`
-#' to other than whole numbers, and the cumulative functions, which give a base R vector, are
-#' computed on a copy on the host.
+#' All members of R's groups `Arith`, `Compare`, `Logic` and `Math` are there, and `is.na()` and the
+#' like. `signif()` and the cumulative functions (`cumsum()`, ...), which give a base R vector, are
+#' computed on a copy on the host. `x %% y` is exact where base R warns of lost accuracy; `gamma()`,
+#' `lgamma()`, `digamma()` and `trigamma()` have a few units in the last place more digits than base
+#' R's for large or negative arguments. `is.nan()` is `is.na()`, as `NA` is not told from `NaN`.
 #'
 #' @param e1,e2,x operands; at least one is a [clMatrix].
-#' @param digits,base,... as for the function of base R.
+#' @param digits,base,... as for the function of base R; `base` may be a `clMatrix` too.
 #' @return A `clMatrix`.
 #' @section Errors:
 #' `statcl_error_argument` for operands that are not numeric or do not conform, or that live on
@@ -160,7 +162,8 @@ unary <- function(op, x) .Call(r_lazy_unary, op, x)
 # Members of Math that elementwise.def has under the same name.
 device_functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log1p",
                       "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos",
-                      "acosh", "asin", "asinh", "atan", "atanh")
+                      "acosh", "asin", "asinh", "atan", "atanh", "cospi", "sinpi", "tanpi", "gamma",
+                      "lgamma", "digamma", "trigamma")
 
 #' @rdname clMatrix-arith
 #' @export
@@ -188,18 +191,25 @@ setMethod("trunc", "clMatrix", function(x, ...) unary("trunc", x))
 #' @export
 setMethod("log", "clMatrix", function(x, base = exp(1), ...) {
   if (missing(base)) return(unary("log", x))
-  base <- check_number(base, "base", 0)
-  if (base == 2) return(unary("log2", x))
-  if (base == 10) return(unary("log10", x))
-  binary("div", unary("log", x), log(base))
+  if (is_cl(base)) return(binary("div", unary("log", x), unary("log", base), c("x", "base")))
+  base <- check_numeric(base, "base")
+  if (identical(base, 2)) return(unary("log2", x))
+  if (identical(base, 10)) return(unary("log10", x))
+  binary("div", unary("log", x), suppressWarnings(log(base)), c("x", "base"))
 })
 
 #' @rdname clMatrix-arith
 #' @export
 setMethod("round", "clMatrix", function(x, digits = 0) {
-  digits <- check_number(digits, "digits")
-  if (digits == 0) unary("round", x) else like(round(as.matrix(x), digits), x)
+  digits <- floor(check_number(digits, "digits") + 0.5)
+  if (digits == 0) return(unary("round", x))
+  binary("round_to", x, round_unit(digits))
 })
+
+# What the operation takes: the number that 1 is divided into or, negative, the multiples.
+round_unit <- function(digits) {
+  if (digits > 0) 10^min(digits, 308) else -10^min(-digits, 308)
+}
 
 #' @rdname clMatrix-arith
 #' @export
@@ -226,10 +236,16 @@ setMethod("is.infinite", "clMatrix", function(x) unary("is_infinite", x))
 #' Functions of statistics that base R has no generics for
 #'
 #' `cl_inv_logit(x)` is `1 / (1 + exp(-x))`, as [plogis()]; `cl_log1p_exp(x)` is `log(1 + exp(x))`;
-#' both are exact in both tails. `cl_atan2(y, x)` is [atan2()]. They are lazy ([lazy]) and may be
-#' used in the functions of [cl_map()] and [cl_reduce()].
+#' both are exact in both tails. `cl_pnorm(x)` is the distribution function of the standard normal
+#' distribution, as [pnorm()]; `cl_erf(x)` is the error function, `2 * pnorm(x * sqrt(2)) - 1`, and
+#' `cl_erfc(x)` is `1 - cl_erf(x)`, without the loss of digits that these formulas have.
+#' `cl_atan2(y, x)` is [atan2()]. They are lazy ([lazy]) and may be used in the functions of
+#' [cl_map()] and [cl_reduce()].
 #'
 #' @param x,y clMatrix objects; or base R matrices, vectors, numbers.
+#' @param lower.tail `FALSE` for the probability above `x`.
+#' @param log.p `TRUE` for the logarithm of the probability, also where that is too small for a
+#'   number.
 #' @return A `clMatrix`, or a base R value if all arguments are base R.
 #' @section Errors:
 #' `statcl_error_argument` for arguments that are not numeric or do not conform.
@@ -238,9 +254,10 @@ setMethod("is.infinite", "clMatrix", function(x) unary("is_infinite", x))
 #' x <- as_cl(matrix(c(-800, 0, 800), 1))
 #' as.matrix(cl_inv_logit(x))
 #' as.matrix(cl_log1p_exp(x))
-#' # a log likelihood in one kernel
+#' # log likelihoods in one kernel: of a logistic and of a probit regression
 #' y <- as_cl(matrix(c(0, 1, 1), 1))
 #' sum(y * x - cl_log1p_exp(x))
+#' sum(cl_pnorm((2 * y - 1) * x, log.p = TRUE))
 cl_inv_logit <- function(x) {
   own_function("inv_logit", x, function(x) stats::plogis(x))
 }
@@ -251,6 +268,25 @@ cl_log1p_exp <- function(x) {
   own_function("log1p_exp", x, function(x) pmax(x, 0) + log1p(exp(-abs(x))))
 }
 
+#' @rdname cl_inv_logit
+#' @export
+cl_pnorm <- function(x, lower.tail = TRUE, log.p = FALSE) {
+  lower <- check_flag(lower.tail, "lower.tail")
+  log <- check_flag(log.p, "log.p")
+  if (!lower && (is_cl(x) || is_element(x))) x <- -x
+  own_function(if (log) "log_pnorm" else "pnorm", x,
+               function(x) stats::pnorm(x, lower.tail = lower, log.p = log))
+}
+
+#' @rdname cl_inv_logit
+#' @export
+cl_erf <- function(x) own_function("erf", x, function(x) cl_op("erf", x))
+
+#' @rdname cl_inv_logit
+#' @export
+cl_erfc <- function(x) own_function("erfc", x, function(x) cl_op("erfc", x))
+
+# op(x), by `plain` where x is base R.
 own_function <- function(op, x, plain) {
   if (is_cl(x)) return(unary(op, x))
   if (is_element(x)) return(element_apply(op, list(x), "x"))

@@ -80,12 +80,12 @@ setMethod("Math", "clElement", function(x) {
 setMethod("trunc", "clElement", function(x, ...) element(unary("trunc", x@all)))
 
 setMethod("log", "clElement", function(x, base = exp(1), ...) {
-  element(if (missing(base)) log(x@all) else log(x@all, base))
+  if (missing(base)) return(element(log(x@all)))
+  element(log(x@all, element_operand(base, "base")))
 })
 
 setMethod("round", "clElement", function(x, digits = 0) {
-  if (check_number(digits, "digits") != 0) refuse_operation("round() to decimals")
-  element(unary("round", x@all))
+  element(round(x@all, digits))
 })
 
 setMethod("is.na", "clElement", function(x) element(is.na(x@all)))

@@ -120,6 +120,13 @@ ifelse_base <- function(test, yes, no) {
   shape
 }
 
+# What ifelse() comes to with a clMatrix among its values.
+#' @export
+rep.clMatrix <- function(x, ...) {
+  abort_argument("x", paste("a clMatrix cannot be repeated: use cl_ifelse() in the place of",
+                            "ifelse(), or rep(as.vector(x), ...)"))
+}
+
 # ---- pmin, pmax ---------------------------------------------------------------------------------
 
 setGeneric("pmin", signature = "...")

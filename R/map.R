@@ -13,10 +13,11 @@
 #' base R vectors are columns.
 #'
 #' Operations on elements: the operators of [clMatrix-arith]; `abs`, `sign`, `sqrt`, `ceiling`,
-#' `floor`, `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the
-#' trigonometric and hyperbolic functions and their inverses; `min`, `max`, `sum`, `prod`, `any`,
-#' `all` of an element and what else is given, `pmin`, `pmax`; `is.na`, `is.nan`, `is.finite`,
-#' `is.infinite`; [cl_ifelse()].
+#' `floor`, `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the trigonometric and
+#' hyperbolic functions and their inverses, `sinpi`, `cospi`, `tanpi`; `gamma`, `lgamma`,
+#' `digamma`, `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of an element and what else is
+#' given, `pmin`, `pmax`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()],
+#' [cl_inv_logit()] and the functions described there.
 #'
 #' @param f an R function of as many elements as there are matrices, and perhaps of `i` and `j`. It
 #'   gives an element, a number, or a list of these.

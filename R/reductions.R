@@ -11,6 +11,9 @@
 #' [cl_reduce()] is their lazy twin: it gives a `clMatrix` that takes part in further arithmetic,
 #' and, with [cl_eval()], shares its kernel with other results.
 #'
+#' `sum(x, y)`, `max(x, 0)` and the like take further operands after the first. R looks for a method
+#' by the first one only: `max(0, x)` fails in R itself, `max(x, 0)` does not.
+#'
 #' @param x a [clMatrix].
 #' @param na.rm whether missing values are left out.
 #' @param dims must be 1.

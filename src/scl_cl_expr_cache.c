@@ -55,12 +55,19 @@ static size_t hash_of(const unsigned char *key, size_t length) {
 }
 
 static scl_status build(scl_cl_context *cl, const scl_plan *plan, entry *e) {
-  char *text;
-  SCL_TRY(scl_plan_source(plan, &text));
-  char head[32];
+  char head[32], *text = NULL, *port = NULL, *special = NULL;
+  scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
-  const char *source[] = {head, text};
-  scl_status status = scl_cl_program_build(cl, 2, source, "expr", &e->program);
+  SCL_GO(scl_plan_source(plan, &text));
+  if (scl_plan_is_special(plan)) {
+    SCL_GO(scl_cl_source_read("port.h", &port));
+    SCL_GO(scl_cl_source_read("special_functions.h", &special));
+  }
+  const char *source[] = {port != NULL ? port : "", special != NULL ? special : "", head, text};
+  SCL_GO(scl_cl_program_build(cl, 4, source, "expr", &e->program));
+done:
+  free(special);
+  free(port);
   free(text);
   SCL_TRY(status);
   SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr", &e->kernels.main));

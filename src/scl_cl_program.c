@@ -64,7 +64,7 @@ static scl_status write_definition(const char *word, char **out) {
   return SCL_OK;
 }
 
-static scl_status read_source(const char *name, char **out) {
+scl_status scl_cl_source_read(const char *name, char **out) {
   if (strchr(name, '=') != NULL) return write_definition(name, out);
   char path[sizeof kernel_folder + 64];
   snprintf(path, sizeof path, "%s/%s", kernel_folder, name);
@@ -94,7 +94,7 @@ static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl
     }
     memcpy(name, at, length);
     name[length] = '\0';
-    SCL_TRY(read_source(name, &text[*count]));
+    SCL_TRY(scl_cl_source_read(name, &text[*count]));
     ++*count;
     at += length;
     at += strspn(at, " ");

@@ -167,6 +167,8 @@ enum { SCL_PLAN_ELEMENTS = 4 };
 bool scl_plan_is_tiled(const scl_plan *plan, int leaf);
 bool scl_plan_has_tiles(const scl_plan *plan);
 bool scl_plan_reduces(const scl_plan *plan); /* any output */
+/* Whether its source calls inst/kernels/special_functions.h. */
+bool scl_plan_is_special(const scl_plan *plan);
 
 void scl_expr_count_built(void); /* a kernel was compiled */
 

@@ -2,6 +2,7 @@
 #include "scl_expr_ops.h"
 
 #include "../inst/kernels/port.h"
+#include "../inst/kernels/special_functions.h"
 
 const scl_op_row scl_ops[SCL_OP_COUNT] = {
 #define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, #expression, {#da}, 1},

@@ -3,6 +3,7 @@
  * them. Nothing that a user wrote is in it, and no number is printed but small whole ones. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "scl_expr_writer.h"
 
@@ -11,6 +12,16 @@
 bool scl_plan_reduces(const scl_plan *p) {
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].reduces) return true;
+  }
+  return false;
+}
+
+bool scl_plan_is_special(const scl_plan *p) {
+  for (int s = 0; s < p->steps; s++) {
+    const scl_step *step = &p->step[s];
+    if (step->kind == SCL_STEP_APPLY && strstr(scl_ops[step->op].expression, "special_") != NULL) {
+      return true;
+    }
   }
   return false;
 }
@@ -335,6 +346,11 @@ static void put_final(scl_writer *w) {
 
 /* ---- kernels -------------------------------------------------------------------------------- */
 
+/* Special functions are long: copies of them would gain nothing and take long to compile. */
+static const char *unrolled(const scl_plan *p) {
+  return scl_plan_is_special(p) ? "#pragma unroll 1" : "#pragma unroll";
+}
+
 static void put_map_body(scl_writer *w) {
   if (w->p->n > 1) {
     scl_put(w, "  const long i = get_global_id(0);\n  if (i >= m) return;\n");
@@ -345,14 +361,15 @@ static void put_map_body(scl_writer *w) {
   }
   scl_put(w, "  const long first = get_group_id(0) * (get_local_size(0) * %d) + get_local_id(0);\n",
           SCL_PLAN_ELEMENTS);
-  scl_put(w, "  #pragma unroll\n  for (int e = 0; e < %d; e++) {\n", SCL_PLAN_ELEMENTS);
+  scl_put(w, "  %s\n  for (int e = 0; e < %d; e++) {\n", unrolled(w->p), SCL_PLAN_ELEMENTS);
   scl_put(w, "    const long i = first + e * get_local_size(0);\n    if (i < m) {\n");
   put_place(w, "      ");
   scl_put(w, "    }\n  }\n");
 }
 
 static void put_tile_loop(scl_writer *w) {
-  scl_put(w, "    #pragma unroll\n    for (int s = 0; s < %d / TILE_ROWS; s++) {\n", SCL_PLAN_TILE);
+  scl_put(w, "    %s\n    for (int s = 0; s < %d / TILE_ROWS; s++) {\n", unrolled(w->p),
+          SCL_PLAN_TILE);
   scl_put(w, "      const int c = y + s * TILE_ROWS;\n");
 }
 
@@ -404,6 +421,9 @@ static void put_head(scl_writer *w) {
           scl_plan_reduces(p) ? ", p what each group leaves of a reduction" : "");
   scl_put(w, "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
              "#pragma OPENCL FP_CONTRACT OFF /* the same bits, in one kernel or in several */\n\n");
+  if (scl_plan_is_special(p)) {
+    scl_put(w, "/* special_...: port.h and special_functions.h of the package come first. */\n\n");
+  }
   if (scl_plan_has_tiles(p)) {
     scl_put(w,
             "#ifndef TILE_ROWS /* work-items of a group along dimension 1; %d along 0 */\n"

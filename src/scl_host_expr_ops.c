@@ -2,6 +2,7 @@
 #include "scl_host_expr.h"
 
 #include "../inst/kernels/port.h"
+#include "../inst/kernels/special_functions.h"
 
 /* Partial results of a run: hide the latency of an addition. */
 enum { LANES = 8 };

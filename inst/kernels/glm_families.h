@@ -280,6 +280,8 @@ GLM_CLASSES(glm_classes, SCL_GLOBAL)
  */
 #ifndef __OPENCL_VERSION__
 
+#include "special_functions.h"
+
 /* log(1 + t) - t for t >= 0, by its series where the two nearly cancel. */
 static inline double glm_log1p_minus(double t) {
   double sum = 0.0;
@@ -288,33 +290,11 @@ static inline double glm_log1p_minus(double t) {
   return -t * t * sum;
 }
 
-/* What Stirling's series adds to log(gamma(z)) = (z - 1/2) log(z) - z + log(2 pi) / 2, and to its
- * derivative log(z) - 1 / (2 z), for z >= 16. */
-static inline double glm_stirling(double z) {
-  const double w = 1.0 / (z * z);
-  double sum = 691.0 / 360360.0;
-  sum = 1.0 / 1188.0 - w * sum;
-  sum = 1.0 / 1680.0 - w * sum;
-  sum = 1.0 / 1260.0 - w * sum;
-  sum = 1.0 / 360.0 - w * sum;
-  return (1.0 / 12.0 - w * sum) / z;
-}
-
-static inline double glm_stirling_slope(double z) {
-  const double w = 1.0 / (z * z);
-  double sum = 691.0 / 32760.0;
-  sum = 1.0 / 132.0 - w * sum;
-  sum = 1.0 / 240.0 - w * sum;
-  sum = 1.0 / 252.0 - w * sum;
-  sum = 1.0 / 120.0 - w * sum;
-  return -w * (1.0 / 12.0 - w * sum);
-}
-
 /* log(gamma(z + r) / gamma(z)) - r log(z) for z >= 16, r >= 0. */
 static inline double glm_log_rising(double z, double r) {
   const double ratio = r / z;
-  return (r - 0.5) * ratio + (z + r - 0.5) * glm_log1p_minus(ratio) + glm_stirling(z + r) -
-         glm_stirling(z);
+  return (r - 0.5) * ratio + (z + r - 0.5) * glm_log1p_minus(ratio) + special_stirling(z + r) -
+         special_stirling(z);
 }
 
 /* log(gamma(y + phi) / gamma(phi)) - y log(phi), and its derivative by phi (without -y / phi for
@@ -332,8 +312,8 @@ static inline glm_term glm_neg_binomial_2_log_value(double y, glm_own own) {
     const double z = phi + j, r = y - j;
     term.value += r * log1p(j / phi) + glm_log_rising(z, r);
     /* psi(z + r) - psi(z) - r / z; then r / z, or r / z - r / phi */
-    term.d_own += glm_log1p_minus(r / z) + 0.5 * r / (z * (z + r)) + glm_stirling_slope(z + r) -
-                  glm_stirling_slope(z) + (GLM_SMALL_PHI(phi, y) ? r / z : -r * j / (z * phi));
+    term.d_own += glm_log1p_minus(r / z) + 0.5 * r / (z * (z + r)) + special_stirling_slope(z + r) -
+                  special_stirling_slope(z) + (GLM_SMALL_PHI(phi, y) ? r / z : -r * j / (z * phi));
   }
   return term;
 }
@@ -350,7 +330,7 @@ static inline glm_term glm_ordered_logistic_value(double y, glm_own own) {
   return term;
 }
 
-static inline double glm_log_factorial(double y) { return lgamma(y + 1.0); }
+static inline double glm_log_factorial(double y) { return special_log_gamma(y + 1.0); }
 
 /* log of the binomial coefficient, from Stirling's series where the factorials are large and nearly
  * cancel. */

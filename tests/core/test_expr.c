@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../inst/kernels/port.h"
+#include "../../inst/kernels/special_functions.h"
 #include "expr_reference.h"
 #include "matrices.h"
 
@@ -74,6 +76,23 @@ static double derivative_of(scl_op op, int by, double a, double b, double c) {
 #undef SCL_TERNARY
   default:
     return NAN;
+  }
+}
+
+/* The special functions in each of the ranges that they tell apart. */
+static void check_special_derivatives(void) {
+  static const scl_op ops[] = {SCL_OP_GAMMA, SCL_OP_LGAMMA, SCL_OP_DIGAMMA,  SCL_OP_TRIGAMMA,
+                               SCL_OP_SINPI, SCL_OP_COSPI,  SCL_OP_TANPI,    SCL_OP_ERF,
+                               SCL_OP_ERFC,  SCL_OP_PNORM,  SCL_OP_LOG_PNORM};
+  static const double at[] = {-31.3, -20.4, -2.3, -0.6, -0.3, 0.2, 0.7,
+                              1.2,   1.7,   2.8,  9.1,  13.3, 21.7};
+  for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+      const double h = 1e-5, up = scl_op_value(ops[k], at[i] + h, 0, 0);
+      const double down = scl_op_value(ops[k], at[i] - h, 0, 0), slope = (up - down) / (2 * h);
+      const double scale = fmax(fabs(slope), 1e-3 * fabs(up));
+      CHECK(fabs(derivative_of(ops[k], 0, at[i], 0, 0) - slope) <= 1e-6 * scale);
+    }
   }
 }
 
@@ -374,6 +393,7 @@ static void check_regression(scl_context *ctx) {
 void test_expr(scl_context *ctx) {
   check_operations(ctx);
   check_derivatives();
+  check_special_derivatives();
   check_empty(ctx);
   check_missing(ctx);
   check_sharing(ctx);

@@ -34,7 +34,7 @@ tree_leaves <- function(m, n, special, base) {
   leaves
 }
 
-# What trees call besides functions of base R.
+# What trees call besides functions of base R. Sums are lazy for statcl.
 tree_functions <- list(
   quotient = function(x, y) x / (abs(y) + 0.5),
   block = function(x, m, n) x[2:(m + 1), 3:(n + 2), drop = FALSE],
@@ -42,7 +42,30 @@ tree_functions <- list(
     rows <- seq_len(max(nrow(x) - 1L, 1L))
     x[rows, 1L] <- y[rows, ncol(x), drop = FALSE]
     x
-  })
+  },
+  less_mean = function(x) {
+    if (is_cl(x)) x - cl_reduce(x, margin = "rows") / ncol(x) else x - rowMeans(x)
+  },
+  less_largest = function(x) {
+    if (is_cl(x)) return(x - cl_reduce(x, combine = "max", identity = -Inf, margin = "cols"))
+    x - rep(apply(x, 2L, max), each = nrow(x))
+  },
+  with_total = function(x) {
+    if (is_cl(x)) x / 4 + cl_reduce(x, map = function(x, i) x / i) else x / 4 + sum(x / row(x))
+  },
+  with_product = function(x) x + as.vector_or_column(x %*% (seq_len(ncol(x)) / 4)),
+  as.vector_or_column = function(x) if (is_cl(x)) x else as.vector(x))
+
+# Functions of one number, with arguments that they have values for.
+tree_units <- list(
+  quote(exp(-abs(x))), quote(log1p(abs(x))), quote(sqrt(abs(x))), quote(sin(x)), quote(cos(x)),
+  quote(tanh(x)), quote(abs(x)), quote(sign(x)), quote(atan(x)), quote(-x), quote(+x),
+  quote(log(abs(x) + 0.5, 3)), quote(expm1(pmin(x, 2))), quote(floor(x)), quote(ceiling(x)),
+  quote(trunc(x)), quote(round(x)), quote(round(x, 1)), quote(sinpi(x)), quote(cospi(x / 3)),
+  quote(lgamma(abs(x) + 0.25)), quote(gamma(pmin(abs(x), 5) + 0.5)), quote(digamma(x - 0.37)),
+  quote(trigamma(abs(x) + 0.75)), quote(cl_pnorm(x)), quote(cl_pnorm(x, log.p = TRUE)),
+  quote(cl_inv_logit(x)), quote(cl_log1p_exp(x)), quote(is.na(x)), quote(is.finite(x)),
+  quote(less_mean(x)), quote(less_largest(x)), quote(with_total(x)), quote(with_product(x)))
 
 # A tree whose value is m x n: `flip` is whether leaves of the other orientation are meant.
 random_tree <- function(depth, m, n, flip = FALSE) {
@@ -65,11 +88,8 @@ random_tree <- function(depth, m, n, flip = FALSE) {
   kind <- runif(1)
   if (kind < 0.40) return(call_of(pick("+", "-", "*", "+", "-", "*", "quotient"), pair()))
   if (kind < 0.62) {
-    x <- full()
-    return(switch(pick("exp", "log1p", "sqrt", "plain"),
-      exp = bquote(exp(-abs(.(x)))), log1p = bquote(log1p(abs(.(x)))),
-      sqrt = bquote(sqrt(abs(.(x)))),
-      call_of(pick("sin", "cos", "tanh", "abs", "sign", "atan", "-", "+"), list(x))))
+    unit <- tree_units[[sample(length(tree_units), 1L)]]
+    return(do.call(substitute, list(unit, list(x = full()))))
   }
   if (kind < 0.70) {
     return(call_of(pick("<", "<=", ">", ">=", "==", "!="), pair()))
@@ -87,22 +107,38 @@ random_tree <- function(depth, m, n, flip = FALSE) {
 }
 
 # The environment in which a tree is a base R expression, a fused one, or (each = TRUE) one kernel
-# an operation.
-tree_home <- function(leaves, base, each = FALSE) {
+# an operation. `nudge` is what base R's inexact functions are multiplied by.
+tree_home <- function(leaves, base, each = FALSE, nudge = 1) {
   home <- list2env(c(leaves, tree_functions), parent = asNamespace("statcl"))
   for (name in names(tree_functions)) environment(home[[name]]) <- home
   if (base) {
     home$pmin <- base::pmin
     home$pmax <- base::pmax
+    home$rowMeans <- base::rowMeans
+  }
+  if (nudge != 1) {
+    for (name in c(tree_inexact, "rowMeans", "sum", "%*%")) {
+      home[[name]] <- times(get(name, envir = asNamespace("statcl")), nudge)
+    }
   }
   if (each) {
-    for (name in c("+", "-", "*", "/", "exp", "log1p", "sqrt", "abs", "sin", "cos", "tanh", "sign",
-                   "atan", "<", "<=", ">", ">=", "==", "!=", "&", "|", "!", "pmin", "pmax",
-                   "cl_ifelse", "t", "^", "%%", "%/%")) {
+    for (name in c(tree_inexact, "+", "-", "*", "/", "sqrt", "abs", "sign", "<", "<=", ">", ">=",
+                   "==", "!=", "&", "|", "!", "pmin", "pmax", "cl_ifelse", "t", "%%", "%/%",
+                   "floor", "ceiling", "trunc", "round", "is.na", "is.finite", "cl_reduce")) {
       home[[name]] <- computed_at_once(get(name, envir = asNamespace("statcl")))
     }
   }
   home
+}
+
+# Functions that two libraries need not give the same bits for.
+tree_inexact <- c("exp", "log1p", "sin", "cos", "tanh", "atan", "log", "expm1", "sinpi", "cospi",
+                  "lgamma", "gamma", "digamma", "trigamma", "cl_pnorm", "cl_inv_logit",
+                  "cl_log1p_exp", "^")
+
+times <- function(f, nudge) {
+  force(f)
+  function(...) f(...) * nudge
 }
 
 computed_at_once <- function(f) {
@@ -114,7 +150,17 @@ computed_at_once <- function(f) {
   }
 }
 
-# Equal up to rounding, with NA, NaN and infinities in the same places; NaN and NA are one.
+# Where two results are equal up to rounding, NaN and NA being one.
+same_places <- function(x, y, tol = 1e-9) {
+  same <- is.na(x) & is.na(y)
+  known <- !is.na(x) & !is.na(y)
+  finite <- known & is.finite(x) & is.finite(y)
+  same[known] <- x[known] == y[known]
+  same[finite] <- abs(x - y)[finite] <= tol * pmax(1, abs(y[finite]))
+  same
+}
+
+# The same of all, distances measured in the largest number.
 same_numbers <- function(x, y, tol = 1e-9) {
   x <- as.double(x)
   y <- as.double(y)

@@ -20,6 +20,8 @@ expect_same <- function(object, expected, tol = 1e-14) {
                  format(expected[known][!close[known]][1], digits = 17)))
 }
 
+pending <- function(x) .Call(r_expr_info, x@handle)$pending
+
 arith_ops <- c("+", "-", "*", "/", "^", "%%", "%/%")
 other_ops <- c("==", "!=", "<", ">", "<=", ">=", "&", "|")
 
@@ -73,8 +75,8 @@ test_that("functions equal those of base R", {
   x <- values()
   functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log", "log1p",
                  "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh",
-                 "asin", "asinh", "atan", "atanh", "gamma", "lgamma", "digamma", "cospi", "sinpi",
-                 "cumsum", "cummax", "round")
+                 "asin", "asinh", "atan", "atanh", "gamma", "lgamma", "cospi", "sinpi", "cumsum",
+                 "cummax", "round")
   small <- matrix(ifelse(abs(x) > 1e10 & is.finite(x), 2, x), nrow(x))
   each_engine({
     for (name in functions) {
@@ -92,7 +94,100 @@ test_that("functions equal those of base R", {
     expect_same(round(as_cl(x), 2), round(x, 2))
     expect_same(signif(as_cl(x), 2), signif(x, 2))
     expect_same(round(as_cl(x) + 0.5), round(x + 0.5))
-    expect_fault(log(as_cl(x), base = -1), "argument", argument = "base")
+    for (base in list(-1, 0, 1, Inf, NA)) {
+      expect_same(log(as_cl(x), base), suppressWarnings(log(x, base)), 1e-14)
+    }
+    y <- abs(x) + 0.5
+    expect_same(log(as_cl(y), as_cl(y + 1)), suppressWarnings(log(y, y + 1)), 1e-13)
+    expect_same(log(as_cl(y), 1:13 + 1), log(y, 1:13 + 1), 1e-13)
+    expect_fault(log(as_cl(x), base = "e"), "argument", argument = "base")
+  })
+})
+
+# Every member of R's groups on numbers where functions differ most, NA first.
+edges <- c(NA, NaN, Inf, -Inf, 0, -0, 1, -1, 0.5, -0.5, 0.25, 1.5, 2.5, -2.5, 2, -2, 3, -3, 5, -5,
+           170, -170.5, -30.25, 0.1, 1e-10, 3e-309, 1e-320, 710, -746, 1e15, 1e300, -1e300,
+           2^53 + 2)
+
+test_that("the groups Arith, Compare, Logic and Math are complete, at the edges too", {
+  x <- matrix(edges)
+  pairs <- unname(as.matrix(expand.grid(edges, edges)))
+  a <- pairs[, 1L, drop = FALSE]
+  b <- pairs[, 2L, drop = FALSE]
+  # Not where base R itself loses digits in %% and %/%: tiny and huge numbers.
+  plain <- !is.finite(a) | !is.finite(b) |
+    (abs(a) <= 1e3 & (abs(b) > 1e-9 | b == 0) & abs(b) <= 1e3)
+  each_engine({
+    for (name in c(getGroupMembers("Arith"), getGroupMembers("Compare"), "&", "|")) {
+      f <- get(name)
+      here <- if (name %in% c("%%", "%/%")) plain & (abs(a) > 1e-9 | a %in% c(0, NaN)) else TRUE
+      here <- which(rep_len(here, length(a)))
+      some <- function(x) x[here, , drop = FALSE]
+      want <- suppressWarnings(f(some(a), some(b)))
+      expect_same(f(as_cl(some(a)), as_cl(some(b))), want, 1e-13)
+      for (number in list(NA, 0, 1, -3L, TRUE, Inf)) {
+        u <- some(a)[1:40, , drop = FALSE]
+        expect_same(f(as_cl(u), number), suppressWarnings(f(u, number)), 1e-13)
+        if (name %in% c("%%", "%/%")) next
+        expect_same(f(number, as_cl(u)), suppressWarnings(f(number, u)), 1e-13)
+      }
+    }
+    # digamma(1e-320) is NaN in base R, for -Inf; its gamma(170) has 13 digits.
+    for (name in getGroupMembers("Math")) {
+      f <- get(name)
+      usual <- !name %in% c("digamma", "trigamma") | is.na(x) | abs(x) > 1e-300
+      y <- x[usual, , drop = FALSE]
+      want <- suppressWarnings(f(y))
+      got <- suppressWarnings(f(as_cl(y)))
+      if (is.null(dim(want))) expect_identical(got, want)
+      else expect_same(got, want, if (name == "gamma") 2e-12 else 1e-13)
+      if (is.null(dim(want))) next
+      expect_true(pending(f(as_cl(y))), info = name)
+    }
+    for (digits in c(-308, -3, -1, 0, 1, 2, 5, 15, 16, 308)) {
+      expect_same(round(as_cl(x), digits), round(x, digits), 0)
+      expect_same(signif(as_cl(x), digits), signif(x, digits), 0)
+    }
+  })
+})
+
+test_that("round() to digits is that of base R to the last bit", {
+  x <- c(0.15, 2.675, 1.005, 5.015, (-400:400) / 16, round(sin(1:500) * 100, 3), sin(1:500) * 1e7,
+         exp(seq(-20, 20, length.out = 300)))
+  each_engine(for (digits in c(-4:6, 10, 14)) {
+    expect_identical(as.vector(round(as_cl(x), digits)), round(x, digits))
+    expect_identical(cl_map(function(x) round(x, digits), x), round(x, digits))
+  })
+  expect_fault(round(as_cl(x), NA), "argument", argument = "digits")
+})
+
+test_that("special functions have their digits everywhere", {
+  table <- read.csv(test_path("..", "reference", "special-functions.csv"))
+  for (name in unique(table$name)) {
+    rows <- table[table$name == name, ]
+    each_engine({
+      got <- as.vector(cl_op(name, as_cl(rows$x)))
+      # Near a zero that is not at a number, digits are those of 1.
+      off <- abs(got - rows$value) / pmax(abs(rows$value), ifelse(rows$near_zero, 1, 0))
+      off[got == rows$value] <- 0
+      expect_lte(max(off), 4e-15)
+    })
+  }
+})
+
+test_that("Summary has R's answers for what is missing, infinite or empty", {
+  sets <- list(c(3, -1, 2), c(NA, 1, 2), c(NaN, 1, 0), c(Inf, 1, -2), c(Inf, -Inf, 1), c(NA, NaN),
+               c(0, 0), c(-0, 1), numeric(), c(Inf, -Inf, NA), c(1e-200, 1e-200), TRUE)
+  names <- getGroupMembers("Summary")
+  each_engine(for (x in sets) for (na.rm in c(FALSE, TRUE)) for (name in names) {
+    f <- get(name)
+    y <- if (name %in% c("any", "all")) x != 0 else x
+    want <- suppressWarnings(f(as.vector(y), na.rm = na.rm))
+    got <- suppressWarnings(f(as_cl(matrix(x + 0)), na.rm = na.rm))
+    expect_identical(is.na(got), is.na(want))
+    expect_equal(as.double(got), as.double(want), tolerance = 1e-15)
+    more <- suppressWarnings(f(as_cl(matrix(x + 0)), y, na.rm = na.rm))
+    expect_equal(as.double(more), as.double(suppressWarnings(f(y, y, na.rm = na.rm))))
   })
 })
 

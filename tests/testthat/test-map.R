@@ -64,6 +64,10 @@ test_that("closures, helper functions, loops and lists work", {
     expect_equal(cl_map(function(x) !(x > 0) | -x > 1, x), (!(x > 0) | -x > 1) + 0)
     expect_equal(cl_map(function(x) log(abs(x) + 1, 3) + round(x) + trunc(x), x),
                  log(abs(x) + 1, 3) + round(x) + trunc(x))
+    expect_equal(cl_map(function(x) round(x, 1) + round(1e3 * x, -2) + log(2 + x, abs(x) + 2), x),
+                 round(x, 1) + round(1e3 * x, -2) + log(2 + x, abs(x) + 2))
+    expect_equal(cl_map(function(x) lgamma(x + 3) - cl_pnorm(x, lower.tail = FALSE), x),
+                 lgamma(x + 3) - pnorm(-x))
     expect_equal(cl_map(function(x) cl_inv_logit(x) + cl_log1p_exp(x) + cl_atan2(x, 2), x),
                  plogis(x) + log1p(exp(x)) + atan2(x, 2))
   })
@@ -97,11 +101,11 @@ test_that("a function that decides on data is told of cl_ifelse()", {
 
 test_that("operations that elements do not have are named", {
   x <- diag(2)
-  calls <- list(cumsum = function(x) cumsum(x), gamma = function(x) gamma(x),
+  calls <- list(cumsum = function(x) cumsum(x), beta = function(x) beta(x, 2),
                 signif = function(x) signif(x, 2), `[` = function(x) x[1],
                 `[[` = function(x) x[[1]], range = function(x) range(x),
                 `%*%` = function(x) x %*% x, dnorm = function(x) dnorm(x),
-                round = function(x) round(x, 2), pmax = function(x) max(0, x),
+                pmax = function(x) max(0, x),
                 strsplit = function(x) strsplit(x, "a"))
   for (name in names(calls)) {
     e <- expect_fault(on_host(cl_map(calls[[name]], x)), "argument", argument = "f")
@@ -267,6 +271,23 @@ test_that("functions of statistics have both tails", {
     expect_equal(as.vector(cl_atan2(as_cl(x), 3)), atan2(x, 3), tolerance = 1e-14)
   })
   expect_equal(cl_atan2(1, 2), atan2(1, 2))
+  x <- c(-Inf, -1e5, -37.5, -5, -0.3, 0, 1, 9, 40, Inf, NA)
+  each_engine(for (lower in c(TRUE, FALSE)) for (log in c(TRUE, FALSE)) {
+    want <- pnorm(x, lower.tail = lower, log.p = log)
+    expect_true(same_numbers(cl_pnorm(x, lower, log), want, 0))
+    got <- as.vector(cl_pnorm(as_cl(x), lower.tail = lower, log.p = log))
+    expect_identical(is.na(got), is.na(want))
+    expect_true(all(got == want | abs(got - want) <= 3e-15 * abs(want), na.rm = TRUE))
+  })
+  small <- 10^-(1:20)
+  each_engine({
+    expect_equal(as.vector(cl_erf(as_cl(small))) / small, 2 / sqrt(pi) * (1 - small^2 / 3),
+                 tolerance = 1e-4)
+    expect_equal(as.vector(cl_erfc(as_cl(c(0, 20)))), c(1, 2 * pnorm(-20 * sqrt(2))),
+                 tolerance = 1e-12)
+  })
+  expect_equal(cl_erf(matrix(0.5)) + cl_erfc(matrix(0.5)), matrix(1))
+  expect_fault(cl_pnorm(1, log.p = NA), "argument", argument = "log.p")
   expect_fault(cl_inv_logit("a"), "argument", argument = "x")
 })
 
@@ -279,7 +300,10 @@ in_base_r <- list(
   pmax = base::pmax, atan2 = atan2, fill_nan = function(a, b) ifelse(is.na(a), b, a),
   ifelse = function(a, b, c) ifelse(a, b, c), not = `!`, is_nan = is.na, is_finite = is.finite,
   is_infinite = is.infinite, neg = function(a) -a, square = function(a) a^2,
-  inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round)
+  inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round,
+  erf = function(a) 2 * pnorm(a * sqrt(2)) - 1, erfc = function(a) 2 * pnorm(-a * sqrt(2)),
+  pnorm = pnorm, log_pnorm = function(a) pnorm(a, log.p = TRUE),
+  round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
 
 test_that("every operation of the table is that of base R, on both engines and in cl_map()", {
   table <- cl_operations()

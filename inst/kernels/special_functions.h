@@ -1,0 +1,303 @@
+/* Special functions, in C and OpenCL C: the gamma function, its logarithm and the derivatives of
+ * that; sines of multiples of pi; the normal distribution; rounding to digits.
+ *
+ * Values at poles, zero and infinities are those of base R. Relative errors are a few units in the
+ * last place; of digamma, and of log gamma of negative numbers, near their zeros a few units in the
+ * last place of 1. port.h comes first. */
+#ifndef SCL_SPECIAL_FUNCTIONS_H
+#define SCL_SPECIAL_FUNCTIONS_H
+
+#ifdef __OPENCL_VERSION__
+#pragma OPENCL FP_CONTRACT OFF /* the same bits, whatever stands around a call */
+#endif
+
+#define SPECIAL_PI 3.141592653589793238
+#define SPECIAL_LOG_SQRT_2PI 0.9189385332046727418
+
+/* ---- multiples of pi ----------------------------------------------------------------------------
+ * Reductions to [0, 1/4] are exact. */
+
+SCL_INLINE double special_sinpi(double x) {
+  double t = fabs(x) - 2.0 * floor(0.5 * fabs(x)), sign = x < 0.0 ? -1.0 : 1.0;
+  if (t >= 1.0) {
+    t -= 1.0;
+    sign = -sign;
+  }
+  if (t > 0.5) t = 1.0 - t;
+  return sign * (t <= 0.25 ? sin(SPECIAL_PI * t) : cos(SPECIAL_PI * (0.5 - t)));
+}
+
+SCL_INLINE double special_cospi(double x) {
+  double t = fabs(x) - 2.0 * floor(0.5 * fabs(x)), sign = 1.0;
+  if (t > 1.0) t = 2.0 - t;
+  if (t > 0.5) {
+    t = 1.0 - t;
+    sign = -1.0;
+  }
+  return sign * (t <= 0.25 ? cos(SPECIAL_PI * t) : sin(SPECIAL_PI * (0.5 - t)));
+}
+
+/* NaN half way between whole numbers. */
+SCL_INLINE double special_tanpi(double x) {
+  const double c = special_cospi(x);
+  return c == 0.0 ? NAN : special_sinpi(x) / c;
+}
+
+/* ---- Stirling's series, for z >= 12 ---------------------------------------------------------- */
+
+/* What it adds to log(gamma(z)) = (z - 1/2) log(z) - z + log(2 pi) / 2. */
+SCL_INLINE double special_stirling(double z) {
+  const double w = 1.0 / (z * z);
+  double sum = 691.0 / 360360.0;
+  sum = 1.0 / 1188.0 - w * sum;
+  sum = 1.0 / 1680.0 - w * sum;
+  sum = 1.0 / 1260.0 - w * sum;
+  sum = 1.0 / 360.0 - w * sum;
+  return (1.0 / 12.0 - w * sum) / z;
+}
+
+/* To the first derivative, log(z) - 1 / (2 z). */
+SCL_INLINE double special_stirling_slope(double z) {
+  const double w = 1.0 / (z * z);
+  double sum = 691.0 / 32760.0;
+  sum = 1.0 / 132.0 - w * sum;
+  sum = 1.0 / 240.0 - w * sum;
+  sum = 1.0 / 252.0 - w * sum;
+  sum = 1.0 / 120.0 - w * sum;
+  return -w * (1.0 / 12.0 - w * sum);
+}
+
+/* ---- log gamma around 2 ---------------------------------------------------------------------- */
+
+/* log(gamma(2 + z)) for |z| <= 1/2, and its derivative: the series with the coefficients
+ * (-1)^k (zeta(k) - 1) / k. */
+SCL_INLINE double special_log_gamma_2(double z, double *slope) {
+  double p = 0.0, d = 0.0;
+#define SPECIAL_TERM(c) d = d * z + p, p = p * z + (c)
+  SPECIAL_TERM(3.104424774732227276e-11);
+  SPECIAL_TERM(-6.422964563838100022e-11);
+  SPECIAL_TERM(1.330476437424448948e-10);
+  SPECIAL_TERM(-2.759522885124233145e-10);
+  SPECIAL_TERM(5.731367241678862013e-10);
+  SPECIAL_TERM(-1.192140140586091207e-09);
+  SPECIAL_TERM(2.483674543802478317e-09);
+  SPECIAL_TERM(-5.183475041970046655e-09);
+  SPECIAL_TERM(1.083865921489695409e-08);
+  SPECIAL_TERM(-2.271109460894316491e-08);
+  SPECIAL_TERM(4.769810169363980566e-08);
+  SPECIAL_TERM(-1.004322482396809961e-07);
+  SPECIAL_TERM(2.120718480555466587e-07);
+  SPECIAL_TERM(-4.492469198764566043e-07);
+  SPECIAL_TERM(9.551412130407419833e-07);
+  SPECIAL_TERM(-2.039215753801366237e-06);
+  SPECIAL_TERM(4.374866789907487804e-06);
+  SPECIAL_TERM(-9.439488275268395904e-06);
+  SPECIAL_TERM(2.050721277567069155e-05);
+  SPECIAL_TERM(-4.492623673813314170e-05);
+  SPECIAL_TERM(9.945751278180853371e-05);
+  SPECIAL_TERM(-0.0002231547584535793798);
+  SPECIAL_TERM(0.0005096695247430424223);
+  SPECIAL_TERM(-0.001192753911703260977);
+  SPECIAL_TERM(0.002890510330741523286);
+  SPECIAL_TERM(-0.007385551028673985266);
+  SPECIAL_TERM(0.02058080842778454788);
+  SPECIAL_TERM(-0.06735230105319809513);
+  SPECIAL_TERM(0.3224670334241132182);
+  SPECIAL_TERM(0.4227843350984671394);
+#undef SPECIAL_TERM
+  *slope = p + z * d;
+  return z * p;
+}
+
+/* Whether gamma has a pole at x. */
+SCL_INLINE int special_is_pole(double x) { return x <= 0.0 && x == floor(x); }
+
+/* log(gamma(x)) for x > -1/2. */
+SCL_INLINE double special_log_gamma_right(double x) {
+  double slope, product = 1.0, y = x;
+  if (x < 0.5) return special_log_gamma_2(x, &slope) - log1p(x) - log(fabs(x));
+  if (x < 1.5) return special_log_gamma_2(x - 1.0, &slope) - log1p(x - 1.0);
+  if (x >= 12.0) {
+    return (x - 0.5) * (log(x) - 1.0) + (SPECIAL_LOG_SQRT_2PI - 0.5) + special_stirling(x);
+  }
+  while (y >= 2.5) {
+    y -= 1.0;
+    product *= y;
+  }
+  return special_log_gamma_2(y - 2.0, &slope) + log(product);
+}
+
+/* log(abs(gamma(x))); infinite at poles. */
+SCL_INLINE double special_log_gamma(double x) {
+  if (special_is_pole(x)) return INFINITY;
+  if (!(x <= -0.5)) return special_log_gamma_right(x);
+  return -log(fabs(special_sinpi(x)) / SPECIAL_PI) - log(-x) - special_log_gamma_right(-x);
+}
+
+/* For x >= 20; pow() and exp() each of a part, whose product may be too large. */
+SCL_INLINE double special_gamma_large(double x) {
+  const double root = pow(x, 0.5 * x - 0.25);
+  return root * exp(-x) * root * (2.506628274631000502 * exp(special_stirling(x)));
+}
+
+/* gamma(x); NaN at poles. */
+SCL_INLINE double special_gamma(double x) {
+  double slope, above = 1.0, below = 1.0, y = x;
+  if (x != x || special_is_pole(x)) return NAN;
+  if (x > 171.7) return INFINITY;
+  if (x >= 20.0) return special_gamma_large(x);
+  if (x <= -20.0) {
+    return x < -190.0 ? 0.0 : -SPECIAL_PI / (x * special_sinpi(x) * special_gamma_large(-x));
+  }
+  while (y >= 2.5) { /* gamma(y + 1) = y gamma(y) */
+    y -= 1.0;
+    above *= y;
+  }
+  while (y < -0.5) {
+    below *= y;
+    y += 1.0;
+  }
+  if (y < 0.5) return exp(special_log_gamma_2(y, &slope)) / (below * y * (1.0 + y));
+  if (y < 1.5) return exp(special_log_gamma_2(y - 1.0, &slope)) / (below * y);
+  return exp(special_log_gamma_2(y - 2.0, &slope)) * above;
+}
+
+/* ---- its derivatives ------------------------------------------------------------------------- */
+
+/* The first derivative of log(gamma(x)) for x > -1/2. */
+SCL_INLINE double special_digamma_right(double x) {
+  double slope, above = 0.0, below = 1.0, y = x;
+  if (x >= 12.0) return log(x) - 0.5 / x + special_stirling_slope(x);
+  while (y >= 2.5) { /* above / below is the sum of 1 / y */
+    y -= 1.0;
+    above = above * y + below;
+    below *= y;
+  }
+  if (x < 0.5) {
+    special_log_gamma_2(x, &slope);
+    return slope - 1.0 / (1.0 + x) - 1.0 / x;
+  }
+  if (x < 1.5) {
+    special_log_gamma_2(x - 1.0, &slope);
+    return slope - 1.0 / x;
+  }
+  special_log_gamma_2(y - 2.0, &slope);
+  return slope + above / below;
+}
+
+/* NaN at poles. */
+SCL_INLINE double special_digamma(double x) {
+  if (special_is_pole(x)) return NAN;
+  if (!(x <= -0.5)) return special_digamma_right(x);
+  return special_digamma_right(1.0 - x) - SPECIAL_PI * special_cospi(x) / special_sinpi(x);
+}
+
+/* The second one, for x > 0: the terms below 12 as one fraction, then the series. */
+SCL_INLINE double special_trigamma_right(double x) {
+  double above = 0.0, below = 1.0, y = x;
+  for (; y < 12.0; y += 1.0) {
+    above = above * (y * y) + below;
+    below *= y * y;
+  }
+  const double v = 1.0 / y, w = v * v;
+  double sum = 7.0 / 6.0;
+  sum = 691.0 / 2730.0 - w * sum;
+  sum = 5.0 / 66.0 - w * sum;
+  sum = 1.0 / 30.0 - w * sum;
+  sum = 1.0 / 42.0 - w * sum;
+  sum = 1.0 / 30.0 - w * sum;
+  sum = 1.0 / 6.0 - w * sum;
+  return above / below + (v + 0.5 * w + v * w * sum);
+}
+
+/* Infinite at poles. */
+SCL_INLINE double special_trigamma(double x) {
+  if (special_is_pole(x)) return INFINITY;
+  if (!(x < 0.0)) return special_trigamma_right(x);
+  const double cosecant = SPECIAL_PI / special_sinpi(x);
+  return cosecant * cosecant - special_trigamma_right(1.0 - x);
+}
+
+/* The third one, for x > 0. */
+SCL_INLINE double special_tetragamma_right(double x) {
+  double above = 0.0, below = 1.0, y = x;
+  for (; y < 12.0; y += 1.0) {
+    above = above * (y * y * y) + below;
+    below *= y * y * y;
+  }
+  const double v = 1.0 / y, w = v * v;
+  double sum = 35.0 / 2.0;
+  sum = 691.0 / 210.0 - w * sum;
+  sum = 5.0 / 6.0 - w * sum;
+  sum = 3.0 / 10.0 - w * sum;
+  sum = 1.0 / 6.0 - w * sum;
+  sum = 1.0 / 6.0 - w * sum;
+  sum = 0.5 - w * sum;
+  return -2.0 * above / below - w * (1.0 + v + w * sum);
+}
+
+SCL_INLINE double special_tetragamma(double x) {
+  if (special_is_pole(x)) return NAN;
+  if (!(x < 0.0)) return special_tetragamma_right(x);
+  const double cosecant = SPECIAL_PI / special_sinpi(x);
+  return special_tetragamma_right(1.0 - x) -
+         2.0 * cosecant * cosecant * cosecant * special_cospi(x);
+}
+
+/* ---- the normal distribution ----------------------------------------------------------------- */
+
+SCL_INLINE double special_dnorm(double x) {
+  return 0.3989422804014326779 * exp(-0.5 * x * x);
+}
+
+/* P(X <= x) for a standard normal X. In the tail erfc() would double the relative error of its
+ * argument x / sqrt(2) by the square of that; what rounding took off it comes in by the slope. */
+SCL_INLINE double special_pnorm(double x) {
+  const double t = -0.7071067811865475244 * x;
+  const double rest = fma(-0.7071067811865475244, x, -t) + 4.833646656726457e-17 * x;
+  if (!(fabs(x) < 40.0)) return x != x ? x : (x > 0.0 ? 1.0 : 0.0);
+  return 0.5 * (erfc(t) - 1.128379167095512574 * exp(-t * t) * rest);
+}
+
+/* (1 - P(X <= t)) / density(t) * t for t >= 30: its asymptotic series. */
+SCL_INLINE double special_mills(double t) {
+  const double w = 1.0 / (t * t);
+  double sum = 1.0 - 13.0 * w;
+  sum = 1.0 - 11.0 * w * sum;
+  sum = 1.0 - 9.0 * w * sum;
+  sum = 1.0 - 7.0 * w * sum;
+  sum = 1.0 - 5.0 * w * sum;
+  sum = 1.0 - 3.0 * w * sum;
+  return 1.0 - w * sum;
+}
+
+/* log(P(X <= x)). */
+SCL_INLINE double special_log_pnorm(double x) {
+  if (x > 0.0) return log1p(-special_pnorm(-x));
+  if (!(x < -30.0)) return log(special_pnorm(x));
+  return -0.5 * x * x - SPECIAL_LOG_SQRT_2PI - log(-x) + log(special_mills(-x));
+}
+
+/* Its derivative. */
+SCL_INLINE double special_log_pnorm_slope(double x) {
+  if (!(x < -30.0)) return special_dnorm(x) / special_pnorm(x);
+  return -x / special_mills(-x);
+}
+
+/* ---- rounding -------------------------------------------------------------------------------- */
+
+/* x to multiples of 1 / b, or of -b where b is negative, b a power of ten: the nearer of the two
+ * beside x as they are stored, and of two as near the even one, as R since 4.0.0. Numbers that have
+ * no more than 15 digits down to there are rounded already. */
+SCL_INLINE double special_round(double x, double b) {
+  const double a = fabs(x), digits = b > 0.0 ? log10(b) : -log10(-b);
+  if (digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
+  const double scaled = b > 0.0 ? a * b : a / -b, whole = floor(scaled);
+  const double low = b > 0.0 ? whole / b : whole * -b;
+  const double high = b > 0.0 ? ceil(scaled) / b : ceil(scaled) * -b;
+  const int even = whole == 2.0 * floor(0.5 * whole);
+  const double nearest = a - low < high - a || (a - low == high - a && even) ? low : high;
+  return x < 0.0 ? -nearest : nearest;
+}
+
+#endif

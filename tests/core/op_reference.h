@@ -1,0 +1,11 @@
+/* The operations of elementwise.def by C's library and plain formulas, with R's meaning where that
+ * is another one. */
+#ifndef OP_REFERENCE_H
+#define OP_REFERENCE_H
+
+#include "../../src/scl_engine.h"
+
+/* -12345 for an operation that it does not know: fails every test. */
+double op_reference(scl_op op, double a, double b);
+
+#endif
