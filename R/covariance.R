@@ -46,7 +46,7 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   }
   layout <- kernel_layout(kernel, a$p, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", max(a$n, b$n))
-  values <- layout_values(layout, kernel_values(kernel), 0)
+  values <- layout_values(layout, c(kernel_values(kernel), 0))
   result <- .Call(r_covariance_matrix, a$x, b$x, layout$c, values, where)
   dim <- c(a$n, if (is.null(b)) a$n else b$n)
   value(result, dim, list(a$names, if (is.null(b)) a$names else b$names),
@@ -68,7 +68,7 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   parameters <- coef(kernel)
   where <- where_for("covariance", max(a$n, b$n))
   adjoint <- operand(k_adj, "k_adj", vector = FALSE)
-  values <- layout_values(layout, parameters, 0)
+  values <- layout_values(layout, c(parameters, 0))
   by_log <- .Call(r_covariance_adjoint, adjoint, a$x, b$x, layout$c, values, where)
   gradient <- layout_gradient(layout, by_log)[seq_along(parameters)] / parameters
   if (!inputs) return(gradient)
@@ -88,7 +88,7 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
 kernel_variance <- function(kernel, x) {
   if (has_user(kernel)) return(user_variance(kernel, x))
   layout <- kernel_layout(kernel, ncol(x), colnames(x))
-  .Call(r_covariance_variances, x, layout$c, layout_values(layout, kernel_values(kernel), 0))
+  .Call(r_covariance_variances, x, layout$c, layout_values(layout, c(kernel_values(kernel), 0)))
 }
 
 # Points as .Call takes them, with their shape and names; `p`: the columns they must have.

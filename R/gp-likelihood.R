@@ -131,22 +131,23 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
     handle <<- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
   }
   loo <- objective == "loo"
+  size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {
     par <- check_gp_parameters(par, names)
-    values <- layout_values(layout, par[-length(par)], par[length(par)])
-    result <- .Call(r_gp_evaluate, handle, layout$c, values, loo, trend$integrate, gradient)
+    evaluate <- function() {
+      .Call(r_gp_evaluate, handle, layout, par, names, loo, trend$integrate, gradient)
+    }
+    result <- evaluate()
     if (is.null(result)) { # restored from a file, in a forked process, or the device was lost
       build()
-      result <- .Call(r_gp_evaluate, handle, layout$c, values, loo, trend$integrate, gradient)
+      result <- evaluate()
     }
-    size <- trend$count * ncol(data$y)
-    value <- result[1L]
+    value <- result
+    if (size > 0L) {
+      value <- result[1L]
+      attr(value, "gradient") <- attr(result, "gradient")
+    }
     if (trend$integrate && !loo) value <- value - trend$log_det * ncol(data$y)
-    if (isTRUE(gradient)) {
-      slope <- layout_gradient(layout, result[-seq_len(1L + size)]) / par
-      slope[par == 0] <- 0 # of noise^2 at zero
-      attr(value, "gradient") <- structure(slope, names = names)
-    }
     if (size > 0L) {
       beta <- trend_coefficients(trend, matrix(result[1L + seq_len(size)], trend$count))
       attr(value, "beta") <- beta
@@ -182,12 +183,17 @@ gp_largest <- function(where = where_resident()) {
 # The parameters in the order of `names`, without names.
 check_gp_parameters <- function(par, names, positive = TRUE) {
   given <- names(par)
+  same <- is.null(given) || identical(given, names)
+  if (is.double(par) && same && length(par) == length(names) && is.finite(sum(par)) &&
+        min(par) > 0) {
+    return(as.double(par)) # nearly always: a sampler waits for this
+  }
   if (!is.numeric(par) || length(par) != length(names) ||
         (!is.null(given) && (!all(names %in% given)))) {
     abort_argument("par", sprintf("'par' must be a numeric vector of %s",
                                   paste(names, collapse = ", ")))
   }
-  if (!is.null(given) && !identical(given, names)) par <- par[names]
+  if (!same) par <- par[names]
   par <- as.double(par)
   last <- length(par)
   wrong <- which(!is.finite(par) | (c(rep_len(positive, last - 1L), TRUE) & par < 0) |

@@ -17,7 +17,7 @@ gp_condition <- function(f, par) {
 # extend: NULL, or a function that gives the state of .Call from an older handle.
 new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = NULL) {
   layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
-  values <- layout_values(layout, par[-length(par)], par[length(par)])
+  values <- layout_values(layout, par)
   noise <- par[length(par)]
   handle <- NULL
   condition <- function() {

@@ -116,10 +116,23 @@ kernel_scales <- function(kernel) {
 
 # How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
 # term, the lengthscale of each entry (a column of a term), the extra parameter of each term, the
-# noise. at: their places among the parameters, 0 for a constant 1; inverse: those that C takes the
-# inverse of (it has lengthscales where a linear kernel has standard deviations). `c` is what C
-# needs besides.
+# noise. place: where they are in c(1, parameters), the noise last; turned: which of them C takes the
+# inverse of (it has lengthscales where a linear kernel has standard deviations). `c` is what C needs
+# besides, and looks for these by their numbers.
 kernel_layout <- function(kernel, p, column_names = NULL) {
+  asked <- list(kernel, p, column_names)
+  if (!identical(asked, last_layout$asked)) {
+    last_layout$layout <- find_layout(kernel, p, column_names)
+    last_layout$asked <- asked
+  }
+  last_layout$layout
+}
+
+# The layout asked for last: a covariance matrix of one kernel is often made again and again, and
+# finding the layout takes as long as a small one.
+last_layout <- new.env(parent = emptyenv())
+
+find_layout <- function(kernel, p, column_names) {
   if (p == 0L) abort_argument("x", "the points have no columns")
   next_at <- 0L
   parts <- lapply(kernel$terms, function(term) {
@@ -149,11 +162,10 @@ kernel_layout <- function(kernel, p, column_names = NULL) {
   })
   field <- function(name) unlist(lapply(parts, `[[`, name))
   used <- lapply(parts, `[[`, "used")
+  at <- c(field("sd"), field("lengths"), field("extra"), next_at + 1L)
   list(c = list(vapply(kernel$terms, `[[`, "", "type"), lengths(used), as.integer(unlist(used)),
                 as.double(field("center")), kernel_factors(kernel)),
-       at = c(field("sd"), field("lengths"), field("extra"), next_at + 1L),
-       inverse = c(rep(FALSE, length(parts)), field("linear"), rep(FALSE, length(parts) + 1L)),
-       count = next_at + 1L)
+       place = at + 1L, turned = length(parts) + which(field("linear")), count = next_at + 1L)
 }
 
 # The products as C takes them; NULL for the sum of all leaves in order.
@@ -180,19 +192,21 @@ find_columns <- function(columns, p, column_names) {
 }
 
 # Values for C from the parameters, in the order of coef(kernel), and the noise.
-layout_values <- function(layout, parameters, noise) {
-  values <- c(1, unname(parameters), noise)[layout$at + 1L]
-  values[layout$inverse] <- 1 / values[layout$inverse]
+layout_values <- function(layout, parameters) {
+  values <- c(1, parameters)[layout$place]
+  turned <- layout$turned
+  if (length(turned) > 0L) values[turned] <- 1 / values[turned]
   values
 }
 
 # The other way: derivatives by the logarithms of the parameters, the noise last, from those by the
 # values.
 layout_gradient <- function(layout, by_values) {
-  by_values[layout$inverse] <- -by_values[layout$inverse]
+  turned <- layout$turned
+  if (length(turned) > 0L) by_values[turned] <- -by_values[turned]
   gradient <- numeric(layout$count + 1L)
   for (i in seq_along(by_values)) {
-    at <- layout$at[i] + 1L
+    at <- layout$place[i]
     gradient[at] <- gradient[at] + by_values[i]
   }
   gradient[-1L]

@@ -21,22 +21,24 @@ for (n in sizes(gpu = c(500, 1000, 2000, 4000, 8000, 16000), cpu = c(200, 500, 1
             function() exp(-0.5 * as.matrix(dist(sweep(d$x, 2, c(1, 1.5, 2), "/")))^2)
           })
   f <- cl_gp_likelihood(d$y, points, gp_kernel)
+  par <- gp_par(gp_kernel)
   # n^3 / 3 for the factor, 2 n^3 / 3 for the inverse from it.
   on_host <- if (n <= 2000) with_cl(cl_gp_likelihood(d$y, d$x, gp_kernel), engine = "host")
-  measure("gp_lml_and_gradient", n, function() f(gp_par(gp_kernel)), flops = n^3, by = "wall",
-          times = times, host = if (n <= 2000) function() on_host(gp_par(gp_kernel)))
-  measure("gp_lml", n, function() f(gp_par(gp_kernel), gradient = FALSE), flops = n^3 / 3,
+  measure("gp_lml_and_gradient", n, function() f(par), flops = n^3, by = "wall",
+          times = times, host = if (n <= 2000) function() on_host(par))
+  measure("gp_lml", n, function() f(par, gradient = FALSE), flops = n^3 / 3,
           by = "wall", times = times)
   rm(f, on_host)
   # n^3 more for the product that the gradient's weights are.
   loo <- cl_gp_likelihood(d$y, points, gp_kernel, objective = "loo")
-  measure("gp_loo_and_gradient", n, function() loo(gp_par(gp_kernel)), flops = 2 * n^3,
+  measure("gp_loo_and_gradient", n, function() loo(par), flops = 2 * n^3,
           by = "wall", times = times)
   rm(loo)
   for (name in names(gp_other)[n <= 4000]) {
     other <- gp_other[[name]]
     g <- cl_gp_likelihood(d$y, points, other)
-    measure(paste0("gp_lml_and_gradient_", name), n, function() g(gp_par(other)), flops = n^3,
+    par_other <- gp_par(other)
+    measure(paste0("gp_lml_and_gradient_", name), n, function() g(par_other), flops = n^3,
             by = "wall", times = times)
     rm(g)
   }

@@ -97,24 +97,73 @@ SEXP r_gp_largest(SEXP where) {
   return r_return(status, result);
 }
 
-/* c(value, b, derivatives by the logarithms of `values` if asked for). */
-SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP values, SEXP leave_one_out, SEXP integrate,
-                   SEXP gradient) {
+/* Of a layout (kernel_layout() in R): where the values are in c(1, parameters), and which of them
+ * are inverses. */
+typedef struct {
+  R_xlen_t count;
+  const int *place;
+  bool *turned;
+} value_places;
+
+static scl_status read_places(SEXP layout, SEXP par, value_places *out) {
+  SEXP place = VECTOR_ELT(layout, 1), turned = VECTOR_ELT(layout, 2);
+  R_xlen_t count = Rf_xlength(place), most = Rf_xlength(par) + 1;
+  bool good = TYPEOF(place) == INTSXP && TYPEOF(turned) == INTSXP && TYPEOF(par) == REALSXP;
+  for (R_xlen_t i = 0; good && i < count; i++)
+    good = INTEGER(place)[i] >= 1 && INTEGER(place)[i] <= most;
+  for (R_xlen_t i = 0; good && i < Rf_xlength(turned); i++)
+    good = INTEGER(turned)[i] >= 1 && INTEGER(turned)[i] <= count;
+  if (!good) return scl_fail_argument("kernel", "'kernel' is not a covariance function");
+  *out = (value_places){count, INTEGER(place), (bool *)R_alloc((size_t)count + 1, sizeof(bool))};
+  memset(out->turned, 0, (size_t)count * sizeof(bool));
+  for (R_xlen_t i = 0; i < Rf_xlength(turned); i++) out->turned[INTEGER(turned)[i] - 1] = true;
+  return SCL_OK;
+}
+
+/* Derivatives by the parameters from those by the logarithms of the values. */
+static void by_parameters(const value_places *v, const double *by_log, SEXP par, double *out) {
+  R_xlen_t count = Rf_xlength(par);
+  const double *at = REAL_RO(par);
+  memset(out, 0, (size_t)count * sizeof *out);
+  for (R_xlen_t i = 0; i < v->count; i++) {
+    if (v->place[i] > 1) out[v->place[i] - 2] += v->turned[i] ? -by_log[i] : by_log[i];
+  }
+  for (R_xlen_t k = 0; k < count; k++) out[k] = at[k] == 0.0 ? 0.0 : out[k] / at[k];
+}
+
+/* c(value, b); if asked for with the attribute "gradient", the derivatives by `par` (the kernel's
+ * parameters and the noise), with these names. */
+SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_one_out,
+                   SEXP integrate, SEXP gradient) {
   scl_gp *gp = usable(handle);
   if (gp == NULL) return R_NilValue;
   bool wanted = Rf_asLogical(gradient) == TRUE;
   scl_gp_objective objective =
       Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
+  size_t trend = scl_gp_basis_columns(gp) * scl_gp_outputs(gp);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
+  value_places places;
   scl_covariance kernel;
-  scl_status status = r_covariance_read(layout, values, &kernel);
-  R_xlen_t trend = (R_xlen_t)(scl_gp_basis_columns(gp) * scl_gp_outputs(gp));
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1 + trend + (wanted ? Rf_xlength(values) : 0)));
-  double *out = REAL(result);
-  if (status == SCL_OK) {
-    status = scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), &out[0], out + 1,
-                             wanted ? out + 1 + trend : NULL);
+  scl_status status = read_places(layout, par, &places);
+  SEXP values = PROTECT(Rf_allocVector(REALSXP, status == SCL_OK ? places.count : 0));
+  if (status != SCL_OK) goto done;
+  for (R_xlen_t i = 0; i < places.count; i++) {
+    double value = places.place[i] == 1 ? 1.0 : REAL_RO(par)[places.place[i] - 2];
+    REAL(values)[i] = places.turned[i] ? 1.0 / value : value;
   }
-  UNPROTECT(1);
+  SCL_GO(r_covariance_read(VECTOR_ELT(layout, 0), values, &kernel));
+  double *by_log = (double *)R_alloc((size_t)places.count + 1, sizeof *by_log);
+  SCL_GO(scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), REAL(result),
+                         REAL(result) + 1, wanted ? by_log : NULL));
+  if (wanted) {
+    SEXP slope = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(par)));
+    by_parameters(&places, by_log, par, REAL(slope));
+    Rf_setAttrib(slope, R_NamesSymbol, names);
+    Rf_setAttrib(result, Rf_install("gradient"), slope);
+    UNPROTECT(1);
+  }
+done:
+  UNPROTECT(2);
   return r_return(status, result);
 }
 

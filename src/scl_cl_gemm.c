@@ -74,32 +74,56 @@ static size_t inner_dimension(const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
 }
 
-scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+/* A product as its kernel wants it. */
+typedef struct {
+  int m, n, k, zeros, m_last, n_last, k_last;
+  tile_shape shape;
+  size_t tiles;
+} tile_plan;
+
+static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   size_t m = p->c.nrow, n = p->c.ncol, k = inner_dimension(p);
   if (p->alpha == 0.0) k = 0; /* as in BLAS: A and B are then not read */
-  size_t k_last = p->k_last != 0 ? min_size(k, p->k_last) : k;
-  int zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
-              promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
-  tile_shape shape = shape_of(op, p, tile);
-  size_t local[2] = {shape.items, 1};
-  size_t tiles_m = ceil_div(m, shape.m), tiles_n = ceil_div(n, shape.n), tiles = tiles_m * tiles_n;
-  if (tile == SCL_CL_TILE_CPU && p->region != SCL_ALL) tiles -= tiles_n * (tiles_n - 1) / 2;
-  size_t global[2] = {tiles * local[0], p->batch};
+  tile_plan t = {.m = (int)m, .n = (int)n, .k = (int)k, .shape = shape_of(op, p, tile)};
+  t.zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
+            promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
+  t.m_last = (int)(p->m_last != 0 ? p->m_last : m);
+  t.n_last = (int)(p->n_last != 0 ? p->n_last : n);
+  t.k_last = (int)(p->k_last != 0 ? min_size(k, p->k_last) : k);
+  size_t tiles_n = ceil_div(n, t.shape.n);
+  t.tiles = ceil_div(m, t.shape.m) * tiles_n;
+  if (tile == SCL_CL_TILE_CPU && p->region != SCL_ALL) t.tiles -= tiles_n * (tiles_n - 1) / 2;
+  return t;
+}
+
+/* What follows in the parameters of a kernel for matrix instructions, and their types. */
+#define MMA_TYPES "iiidbbdbiillliiibb"
+#define MMA_VALUES(t, p)                                                                           \
+  (t).m, (t).n, (t).k, (p)->alpha, (p)->a, (p)->b, (p)->beta, (p)->c, (t).zeros,                   \
+      (p)->turned.buffer != NULL ? GEMM_TURNED : region_code((p)->region), (long long)(p)->step_a, \
+      (long long)(p)->step_b, (long long)(p)->step_c, (t).m_last, (t).n_last, (t).k_last,          \
+      (p)->from.buffer != NULL ? (p)->from : (p)->c, (p)->turned
+
+scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  tile_plan t = plan_tiles(op, p, tile);
+  size_t local[2] = {t.shape.items, 1}, global[2] = {t.tiles * local[0], p->batch};
   scl_cl_kernel kernel = tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS];
-  int m_last = (int)(p->m_last != 0 ? p->m_last : m),
-      n_last = (int)(p->n_last != 0 ? p->n_last : n);
-  if (tile >= SCL_CL_TILE_MMA_TINY) {
-    return scl_cl_launch(op, kernel, 2, global, local, "iiidbbdbiillliiibb", (int)m, (int)n, (int)k,
-                         p->alpha, p->a, p->b, p->beta, p->c, zeros,
-                         p->turned.buffer != NULL ? GEMM_TURNED : region_code(p->region),
-                         (long long)p->step_a, (long long)p->step_b, (long long)p->step_c, m_last,
-                         n_last, (int)k_last, p->from.buffer != NULL ? p->from : p->c, p->turned);
-  }
+  if (tile >= SCL_CL_TILE_MMA_TINY)
+    return scl_cl_launch(op, kernel, 2, global, local, MMA_TYPES, MMA_VALUES(t, p));
   const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
-  return scl_cl_launch(op, kernel, 2, global, local, types, (int)m, (int)n, (int)k, p->alpha, p->a,
-                       p->b, p->beta, p->c, zeros, region_code(p->region), (long long)p->step_a,
-                       (long long)p->step_b, (long long)p->step_c, m_last, n_last, (int)k_last,
-                       (int)shape.m);
+  return scl_cl_launch(op, kernel, 2, global, local, types, t.m, t.n, t.k, p->alpha, p->a, p->b,
+                       p->beta, p->c, t.zeros, region_code(p->region), (long long)p->step_a,
+                       (long long)p->step_b, (long long)p->step_c, t.m_last, t.n_last, t.k_last,
+                       (int)t.shape.m);
+}
+
+scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const scl_cl_product *q) {
+  tile_plan t = plan_tiles(op, p, SCL_CL_TILE_MMA_TINY),
+            u = plan_tiles(op, q, SCL_CL_TILE_MMA_TINY);
+  size_t local = t.shape.items, global = (t.tiles * p->batch + u.tiles * q->batch) * local;
+  return scl_cl_launch(op, SCL_K_gemm_mma_tiny_pair, 1, &global, &local, "iiii" MMA_TYPES MMA_TYPES,
+                       (int)t.tiles, (int)p->batch, (int)u.tiles, (int)q->batch, MMA_VALUES(t, p),
+                       MMA_VALUES(u, q));
 }
 
 /* Large tiles enough to keep every unit of a large device busy for several rounds. */

@@ -172,9 +172,11 @@ done:
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
  * p; the second block of the last pair has order s2 <= s. Of a lower T, Y = X22, Z = X11, D = T11
  * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work`,
- * `work_d`: room for s x s elements a pair. */
+ * `work_d`: room for s x s elements a pair. `beside`: a product to be done
+ * in the same launch as the first, or NULL. */
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
-                               scl_block work, scl_block work_d, bool correct) {
+                               scl_block work, scl_block work_d, bool correct,
+                               const scl_cl_product *beside) {
   size_t n = t.nrow, pairs = (n - s + 2 * s - 1) / (2 * s);
   size_t s2 = min_size(s, n - (pairs - 1) * 2 * s - s);
   size_t step_t = 2 * s * (t.ld + 1), step = 2 * s * (dst.ld + 1);
@@ -197,7 +199,7 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
   p.step_b = step_t;
   p.step_c = s * s;
   p.k_last = lower ? s2 : s;
-  SCL_TRY(scl_cl_product_in(op, &p));
+  SCL_TRY(beside != NULL ? scl_cl_product_pair_in(op, beside, &p) : scl_cl_product_in(op, &p));
 
   /* X21 = -W Z */
   scl_cl_product q = p;
@@ -239,26 +241,30 @@ static size_t room_for_pairs(size_t n, size_t first, size_t end) {
   return most;
 }
 
-/* From leaves to blocks of order `block`. */
-static scl_status double_by_products(const inversion *v, size_t block, bool correct) {
+/* From leaves to blocks of order `block`, with `beside`, or NULL, in the last step. */
+static scl_status double_by_products(const inversion *v, size_t block, bool correct,
+                                     const scl_cl_product *beside) {
   size_t end = min_size(block, v->n), room = room_for_pairs(v->n, v->leaf, end);
-  if (room == 0) return SCL_OK;
+  if (room == 0) return beside != NULL ? scl_cl_product_in(v->op, beside) : SCL_OK;
   scl_block work;
   SCL_TRY(scl_cl_temporary(v->op, room, correct ? 2 : 1, &work));
   scl_block second = correct ? scl_block_part(work, 0, 1, room, 1) : work;
   scl_status status = SCL_OK;
   for (size_t s = v->leaf; s < end && status == SCL_OK; s *= 2)
-    status = invert_pairs(v->op, v->lower, s, v->t, v->x, work, second, correct);
+    status = invert_pairs(v->op, v->lower, s, v->t, v->x, work, second, correct,
+                          2 * s >= end ? beside : NULL);
   scl_buffer_release(work.buffer);
   return status;
 }
 
-scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst) {
+scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
+                                    scl_block src, scl_block copy, const scl_cl_product *beside) {
   inversion v = {.op = op, .lower = true, .n = t.nrow, .leaf = STRIPS_ORDER, .t = t, .x = dst};
   scl_status status;
-  SCL_GO(pack_leaves(&v));
+  SCL_GO(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &v.packed));
+  SCL_GO(scl_cl_strips_pack_and_copy_in(op, true, true, t, v.packed, block, src, copy));
   SCL_GO(invert_leaves(&v, false));
-  SCL_GO(double_by_products(&v, block, false));
+  SCL_GO(double_by_products(&v, block, false, beside));
 done:
   scl_buffer_release(v.packed.buffer);
   return status;
@@ -273,7 +279,7 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   SCL_TRY(scl_cl_identity_in(op, 1.0, 1, dst));
   if (scl_cl_use_strips(op, v.n, true, dst)) return scl_cl_strips_invert_in(op, v.lower, t, dst);
   SCL_TRY(invert_leaves(&v, true));
-  return double_by_products(&v, v.n, true);
+  return double_by_products(&v, v.n, true, NULL);
 }
 
 scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst) {

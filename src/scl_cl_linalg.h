@@ -39,6 +39,11 @@ typedef enum {
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
 
+/* Two batches that do not need each other's results, A' B and A B, in one launch by small tiles.
+ * For aligned operands, where there are matrix instructions. */
+scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
+                                  const scl_cl_product *second);
+
 /* Whether the device has matrix instructions that this build can use: tried out at the first call.
  */
 bool scl_cl_has_mma(scl_cl_context *cl);
@@ -55,6 +60,12 @@ scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
 /* Packs all diagonal blocks of a triangular t, as the forms of triangular_mma.cl want them. */
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
                                  scl_block packed);
+
+/* The same, and the lower triangles of the diagonal blocks of order `block` of `src` go to those of
+ * `copy`, with zeros above: both are of order t's. */
+scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed,
+                                          scl_block t, scl_block packed, size_t block,
+                                          scl_block src, scl_block copy);
 
 /* A batch of solves with packed blocks first, first + 1, ..., or with `skip` of them left out
  * between two: unknowns down the columns of b, or along its rows if `right`. In the last the orders
@@ -93,8 +104,11 @@ scl_status scl_cl_diagonal_inverses_in(scl_cl_op *op, bool lower, size_t block, 
                                        scl_block dst);
 
 /* The same for a lower t in fewer launches, by products: the residual grows with the condition of
- * the blocks. dst may have an offset. Needs matrix instructions. */
-scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst);
+ * the blocks. dst may have an offset. Needs matrix instructions. On the way the lower triangles of
+ * the diagonal blocks of `src`, of order t's, are copied to those of `copy`, with zeros above, and
+ * then `beside` is done, which has a transposed A. */
+scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
+                                    scl_block src, scl_block copy, const scl_cl_product *beside);
 
 /* A solve as scl_cl_trsm_in for few right-hand sides (scl_cl_trsv.c): M x = b, with M = T or T',
  * for the `rhs` right-hand sides of b, whose unknowns lie `step` apart, one side `next` after
@@ -123,7 +137,5 @@ scl_status scl_cl_triangles_in(scl_cl_op *op, bool lower, scl_block src, scl_blo
                                size_t batch, size_t step_src, size_t step_dst, size_t last);
 /* dst = lower triangle of src, zeros above it. Square blocks. */
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst);
-/* The same for the diagonal blocks of order `block` alone. */
-scl_status scl_cl_lower_blocks_in(scl_cl_op *op, size_t block, scl_block src, scl_block dst);
 
 #endif

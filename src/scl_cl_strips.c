@@ -16,6 +16,18 @@ scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, 
                        (int)reversed, packed.buffer);
 }
 
+scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed,
+                                          scl_block t, scl_block packed, size_t block,
+                                          scl_block src, scl_block copy) {
+  size_t n = t.nrow, items = 2 * STRIPS_ORDER;
+  size_t columns = n < block ? n : block;
+  size_t parts = STRIPS_ORDER / 16 + (columns + TRIANGULAR_COPY - 1) / TRIANGULAR_COPY;
+  size_t local[2] = {items, 1};
+  size_t global[2] = {items * parts, (n + STRIPS_ORDER - 1) / STRIPS_ORDER};
+  return scl_cl_launch(op, SCL_K_triangular_mma_pack_and_copy, 2, global, local, "ibiimibb", (int)n,
+                       t, (int)transposed, (int)reversed, packed.buffer, (int)block, src, copy);
+}
+
 scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
   size_t local[2] = {32 * STRIPS_WARPS, 1};
   size_t global[2] = {scl_round_up(s->rhs, 16 * STRIPS_WARPS) * 2, s->batch};

@@ -3,10 +3,6 @@
  * is in products with long sums. Copies of triangles. */
 #include "scl_cl_linalg.h"
 
-static size_t min_size(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 /* ---- solve ---------------------------------------------------------------------------------- */
 /* "M x = b" for the columns (rows, if right) of B, with M = T or T'. */
 typedef struct {
@@ -141,11 +137,4 @@ scl_status scl_cl_triangles_in(scl_cl_op *op, bool lower, scl_block src, scl_blo
 
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
   return scl_cl_triangles_in(op, true, src, dst, 1, 0, 0, src.nrow);
-}
-
-scl_status scl_cl_lower_blocks_in(scl_cl_op *op, size_t block, scl_block src, scl_block dst) {
-  size_t n = src.nrow, batch = (n + block - 1) / block, order = min_size(n, block);
-  return scl_cl_triangles_in(op, true, scl_block_part(src, 0, 0, order, order),
-                             scl_block_part(dst, 0, 0, order, order), batch, block * (src.ld + 1),
-                             block * (dst.ld + 1), n - (batch - 1) * block);
 }

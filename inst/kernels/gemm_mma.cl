@@ -7,9 +7,10 @@
  * used on devices on which a probe has built it and found its product exact (scl_cl_variant.c).
  *
  * Work split. A group of 4 warps has a tile of MMA_TILE_M x MMA_TILE_N, each warp a part of
- * MMA_WARP_M x MMA_WARP_N of it in registers. It walks along k in stages of 8: asynchronous copies
- * fill a ring of MMA_STAGES stages in local memory some stages ahead; fragments for the next
- * instructions are loaded while the current ones run, across the barrier too.
+ * MMA_WARP_M x MMA_WARP_N of it in registers. It walks along k in stages of 8, with a barrier after
+ * every MMA_TOGETHER of them: asynchronous copies fill a ring of MMA_STAGES stages in local memory
+ * some stages ahead; fragments for the next instructions are loaded while the current ones run,
+ * across the barrier too.
  *
  * Rows. An operand is called deep when it is contiguous along k (A transposed, B not), else flat.
  * In local memory a flat operand has 8 rows, one for each k, of TILE doubles; a deep one has TILE
@@ -22,7 +23,7 @@
  * s. The two instructions of 8 columns that cover 16 columns of a flat B take its even and its odd
  * columns. None of this changes a sum; it makes pairs of neighbours out of what a lane needs.
  *
- * Edges. Copies past the end of k fill in zeros, so that the number of stages can be even; rows
+ * Edges. Copies past the end of k fill in zeros, so that the number of stages suits the loop; rows
  * past the last one are read from the last one, and their results not written. */
 
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
@@ -43,8 +44,9 @@
                "l"(from), "r"(bytes)                                                               \
                : "memory")
 #define MMA_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
-/* All but the MMA_STAGES - 2 latest groups of copies have arrived. */
-#define MMA_WAIT() asm volatile("cp.async.wait_group %0;" ::"n"(MMA_STAGES - 2) : "memory")
+/* All copies have arrived but those of the latest stages: each stage is a group. */
+#define MMA_WAIT()                                                                                 \
+  asm volatile("cp.async.wait_group %0;" ::"n"(MMA_STAGES - 2 * MMA_TOGETHER) : "memory")
 
 /* ---- a stage in local memory
  * --------------------------------------------------------------------- */
@@ -271,7 +273,8 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
   mma_aim(deep_a, MMA_TILE_M, from_a, lda, m - row0, item);
   mma_aim(deep_b, MMA_TILE_N, from_b, ldb, n - column0, item);
   int left = end - begin; /* depths not yet on their way */
-  const int stages = left > 0 ? 2 * ((left + 2 * MMA_DEPTH - 1) / (2 * MMA_DEPTH)) : 0;
+  const int turn = 2 * MMA_TOGETHER * MMA_DEPTH; /* of the loop below */
+  const int stages = left > 0 ? (left + turn - 1) / turn * (2 * MMA_TOGETHER) : 0;
   int to = 0, from = 0; /* offsets of the stages to fill and to read */
 
 #define MMA_NEXT(place) ((place) == (MMA_STAGES - 1) * MMA_STAGE ? 0 : (place) + MMA_STAGE)
@@ -285,46 +288,55 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     left -= MMA_DEPTH;                                                                             \
     to = MMA_NEXT(to);                                                                             \
   } while (0)
-#define MMA_LOAD(f, which)                                                                         \
-  mma_load(deep_a, deep_b, f, which, ring + from, warp_row, warp_column, g, t)
-/* The next stage is there, for all: every work-item has waited for its own copies. */
+#define MMA_LOAD(f, which, stage)                                                                  \
+  mma_load(deep_a, deep_b, f, which, ring + (stage), warp_row, warp_column, g, t)
+/* The next stages are there, for all: every work-item has waited for its own copies. */
 #define MMA_ARRIVE()                                                                               \
   do {                                                                                             \
     MMA_WAIT();                                                                                    \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
-    from = MMA_NEXT(from);                                                                         \
+    from = from == (MMA_STAGES - MMA_TOGETHER) * MMA_STAGE ? 0 : from + MMA_TOGETHER * MMA_STAGE;  \
   } while (0)
-/* A stage of two: refill the one read before the last barrier, load the next, multiply this one. */
+#define MMA_LOAD_STAGES(f)                                                                         \
+  do {                                                                                             \
+    SCL_UNROLL                                                                                     \
+    for (int i = 0; i < MMA_TOGETHER; i++) {                                                       \
+      MMA_LOAD(f + i, 0, from + i * MMA_STAGE);                                                    \
+      MMA_LOAD(f + i, 1, from + i * MMA_STAGE);                                                    \
+    }                                                                                              \
+  } while (0)
+/* Refill the stages read before the last barrier, load the next ones, multiply these. */
 #define MMA_ADVANCE(current, next)                                                                 \
   do {                                                                                             \
-    MMA_FILL();                                                                                    \
+    SCL_UNROLL                                                                                     \
+    for (int i = 0; i < MMA_TOGETHER; i++) MMA_FILL();                                             \
     MMA_ARRIVE();                                                                                  \
-    MMA_LOAD(next, 0);                                                                             \
-    MMA_LOAD(next, 1);                                                                             \
-    mma_multiply_stage(deep_a, deep_b, c, current);                                                \
+    MMA_LOAD_STAGES(next);                                                                         \
+    SCL_UNROLL                                                                                     \
+    for (int i = 0; i < MMA_TOGETHER; i++)                                                         \
+      mma_multiply_stage(deep_a, deep_b, c, current + i);                                          \
   } while (0)
 
   if (stages > 0) {
-    for (int s = 0; s < MMA_STAGES - 1; s++) MMA_FILL();
+    for (int s = 0; s < MMA_STAGES - MMA_TOGETHER; s++) MMA_FILL();
     MMA_WAIT();
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (deep_a || deep_b) {
-      mma_fragments even, odd;
-      MMA_LOAD(&even, 0);
-      MMA_LOAD(&even, 1);
-      for (int s = 0; s < stages; s += 2) {
-        MMA_ADVANCE(&even, &odd);
-        MMA_ADVANCE(&odd, &even);
+    if (deep_a | deep_b | (MMA_TOGETHER > 1)) {
+      mma_fragments even[MMA_TOGETHER], odd[MMA_TOGETHER];
+      MMA_LOAD_STAGES(even);
+      for (int s = 0; s < stages; s += 2 * MMA_TOGETHER) {
+        MMA_ADVANCE(even, odd);
+        MMA_ADVANCE(odd, even);
       }
     } else {
       mma_fragments f;
-      MMA_LOAD(&f, 0);
+      MMA_LOAD(&f, 0, from);
       for (int s = 0; s < stages; s++) {
-        MMA_LOAD(&f, 1);
+        MMA_LOAD(&f, 1, from);
         MMA_FILL();
         mma_multiply_step(c, &f, 0);
         MMA_ARRIVE();
-        MMA_LOAD(&f, 0);
+        MMA_LOAD(&f, 0, from);
         mma_multiply_step(c, &f, 1);
       }
     }
@@ -339,37 +351,71 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, F, ldf, C, ldc, T, ldt, whole, t);
 }
 
+/* The parameters of one product, numbered `x`, and how a kernel hands them on. */
+#define MMA_PARAMETERS(x)                                                                          \
+  const int m##x, const int n##x, const int k##x, const double alpha##x,                           \
+      __global const double *A##x, const long offset_a##x, const int lda##x,                       \
+      __global const double *B##x, const long offset_b##x, const int ldb##x, const double beta##x, \
+      __global double *C##x, const long offset_c##x, const int ldc##x, const int views##x,         \
+      const int region##x, const long step_a##x, const long step_b##x, const long step_c##x,       \
+      const int m_last##x, const int n_last##x, const int k_last##x, __global const double *F##x,  \
+      const long offset_f##x, const int ldf##x, __global double *T##x, const long offset_t##x,     \
+      const int ldt##x
+#define MMA_ARGUMENTS(x)                                                                           \
+  m##x, n##x, k##x, alpha##x, A##x, offset_a##x, lda##x, B##x, offset_b##x, ldb##x, beta##x, C##x, \
+      offset_c##x, ldc##x, views##x, region##x, step_a##x, step_b##x, step_c##x, m_last##x,        \
+      n_last##x, k_last##x, F##x, offset_f##x, ldf##x, T##x, offset_t##x, ldt##x
+
+/* Tile number `tile` of product number `which`, the last one or not. */
+MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, const int which,
+                            const int last, __local double *ring, MMA_PARAMETERS()) {
+  const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;
+  const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;
+  const int band = tile / (MMA_ORDER * tiles_n), within = tile % (MMA_ORDER * tiles_n);
+  const int rows = min(MMA_ORDER, tiles_m - band * MMA_ORDER);
+  const int row0 = (band * MMA_ORDER + within % rows) * MMA_TILE_M;
+  const int column0 = within / rows * MMA_TILE_N;
+  const int m_here = last ? m_last : m, n_here = last ? n_last : n;
+  if (row0 >= m_here || column0 >= n_here) return;
+  const int whole = region == GEMM_ALL || region == GEMM_TURNED;
+  if (!whole && row0 + MMA_TILE_M <= column0) return;
+  C += offset_c + which * step_c;
+  T = region == GEMM_MIRRORED ? C : region == GEMM_TURNED ? T + offset_t : 0;
+  mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,
+           lda, B + offset_b + which * step_b, ldb, beta, F + offset_f + which * step_c, ldf, C,
+           ldc, T, region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring);
+}
+
+#define MMA_RING(name) __local double name[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)))
+
 #define MMA_KERNEL(name, deep_a, deep_b)                                                           \
-  __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void name(                       \
-      const int m, const int n, const int k, const double alpha, __global const double *A,         \
-      const long offset_a, const int lda, __global const double *B, const long offset_b,           \
-      const int ldb, const double beta, __global double *C, const long offset_c, const int ldc,    \
-      const int views, const int region, const long step_a, const long step_b, const long step_c,  \
-      const int m_last, const int n_last, const int k_last, __global const double *F,              \
-      const long offset_f, const int ldf, __global double *T, const long offset_t,                 \
-      const int ldt) {                                                                             \
-    __local double ring[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)));                     \
-    const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;                                         \
-    const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;                                         \
-    const int tile = get_group_id(0), which = get_group_id(1);                                     \
-    const int last = which == (int)get_num_groups(1) - 1;                                          \
-    const int band = tile / (MMA_ORDER * tiles_n), within = tile % (MMA_ORDER * tiles_n);          \
-    const int rows = min(MMA_ORDER, tiles_m - band * MMA_ORDER);                                   \
-    const int row0 = (band * MMA_ORDER + within % rows) * MMA_TILE_M;                              \
-    const int column0 = within / rows * MMA_TILE_N;                                                \
-    const int m_here = last ? m_last : m, n_here = last ? n_last : n;                              \
-    if (row0 >= m_here || column0 >= n_here) return;                                               \
-    const int whole = region == GEMM_ALL || region == GEMM_TURNED;                                 \
-    if (!whole && row0 + MMA_TILE_M <= column0) return;                                            \
-    C += offset_c + which * step_c;                                                                \
-    T = region == GEMM_MIRRORED ? C : region == GEMM_TURNED ? T + offset_t : 0;                    \
-    mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha,                             \
-             A + offset_a + which * step_a, lda, B + offset_b + which * step_b, ldb, beta,         \
-             F + offset_f + which * step_c, ldf, C, ldc, T,                                        \
-             region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring);              \
+  __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void name(MMA_PARAMETERS()) {    \
+    MMA_RING(ring);                                                                                \
+    const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;                 \
+    mma_product(deep_a, deep_b, get_group_id(0), which, last, ring, MMA_ARGUMENTS());              \
   }
 
 MMA_KERNEL(MMA_NAME(nn), 0, 1)
 MMA_KERNEL(MMA_NAME(nt), 0, 0)
 MMA_KERNEL(MMA_NAME(tn), 1, 1)
 MMA_KERNEL(MMA_NAME(tt), 1, 0)
+
+#ifdef MMA_PAIR
+
+/* Two products that do not need each other: the first `tiles1` groups a batch of A' B, the others a
+ * batch of A B. */
+__kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void
+MMA_NAME(pair)(const int tiles1, const int batch1, const int tiles2, const int batch2,
+               MMA_PARAMETERS(1), MMA_PARAMETERS(2)) {
+  MMA_RING(ring);
+  const int group = get_group_id(0), other = group - tiles1 * batch1;
+  if (other < 0) {
+    const int which = group / tiles1;
+    mma_product(1, 1, group - which * tiles1, which, which == batch1 - 1, ring, MMA_ARGUMENTS(1));
+  } else {
+    const int which = other / tiles2;
+    mma_product(0, 1, other - which * tiles2, which, which == batch2 - 1, ring, MMA_ARGUMENTS(2));
+  }
+}
+
+#endif

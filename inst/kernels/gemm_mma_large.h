@@ -5,3 +5,4 @@
 #define MMA_WARP_M 64
 #define MMA_WARP_N 32
 #define MMA_STAGES 4
+#define MMA_TOGETHER 1

@@ -5,3 +5,5 @@
 #define MMA_WARP_M 16
 #define MMA_WARP_N 16
 #define MMA_STAGES 8
+#define MMA_TOGETHER 2
+#define MMA_PAIR

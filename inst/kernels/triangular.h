@@ -18,6 +18,7 @@
 #define TRIANGULAR_ITEMS 64
 #define STRIPS_ORDER 128
 #define STRIPS_WARPS 4
+#define TRIANGULAR_COPY 32 /* columns that a group of triangular_mma_pack_and_copy copies */
 #define STRIPS_PACKED 11264 /* doubles of a packed block: STRIPS_START(STRIPS_ORDER / 16) */
 
 #define VECTOR_RHS 4

@@ -34,16 +34,12 @@ SCL_INLINE double triangular_entry(__global const double *T, const int ld, const
   return T[transposed ? s + (long)r * ld : r + (long)s * ld];
 }
 
-/* One group of STRIPS warps to a column block: dimension 0 counts those of a block of T. */
-__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
-triangular_mma_pack(const int n, const int n_last, __global const double *T, const long offset_t,
-                    const int ld, const long step_t, const int transposed, const int reversed,
-                    __global double *packed) {
-  const int item = get_local_id(0), lane = item & 31;
-  const int p = get_group_id(0), which = get_group_id(1);
-  const int order = which == (int)get_num_groups(1) - 1 ? n_last : n;
-  T += offset_t + which * step_t;
-  packed += (long)which * STRIPS_PACKED + STRIPS_START(p);
+/* Packs column block p of a block of T; a group of STRIPS warps. */
+SCL_INLINE void triangular_pack(__global const double *T, const int ld, const int order,
+                                const int p, const int transposed, const int reversed,
+                                __global double *packed, const int item) {
+  const int lane = item & 31;
+  packed += STRIPS_START(p);
   if (item < 32) {
     double l[16], x[16];
     SCL_UNROLL
@@ -68,6 +64,50 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
     const int row = 16 + (transposed ? e / 16 : e % rows), k = transposed ? e % 16 : e / rows;
     packed[STRIPS_INVERSE + STRIPS_AT(row, k)] =
         -triangular_entry(T, ld, order, 16 * p + row, 16 * p + k, transposed, reversed);
+  }
+}
+
+/* Dimension 0 counts the column blocks of a block of T. */
+__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
+triangular_mma_pack(const int n, const int n_last, __global const double *T, const long offset_t,
+                    const int ld, const long step_t, const int transposed, const int reversed,
+                    __global double *packed) {
+  const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
+  triangular_pack(T + offset_t + which * step_t, ld, last ? n_last : n, get_group_id(0), transposed,
+                  reversed, packed + (long)which * STRIPS_PACKED, get_local_id(0));
+}
+
+/* The same for the diagonal blocks of a matrix of order n; besides, the lower triangles of its
+ * diagonal blocks of order `block` go from X to Y, with zeros above. Dimension 1 counts blocks of
+ * STRIPS_ORDER rows; in dimension 0 the first STRIPS groups pack one, the others copy its rows,
+ * TRIANGULAR_COPY columns each. */
+__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
+triangular_mma_pack_and_copy(const int n, __global const double *T, const long offset_t,
+                             const int ld, const int transposed, const int reversed,
+                             __global double *packed, const int block, __global const double *X,
+                             const long offset_x, const int ld_x, __global double *Y,
+                             const long offset_y, const int ld_y) {
+  const int item = get_local_id(0), p = get_group_id(0), which = get_group_id(1);
+  const int first = which * STRIPS_ORDER, order = min(STRIPS_ORDER, n - first);
+  if (p < STRIPS) {
+    triangular_pack(T + offset_t + first * ((long)ld + 1), ld, order, p, transposed, reversed,
+                    packed + (long)which * STRIPS_PACKED, item);
+    return;
+  }
+  enum { STEP = 32 * STRIPS / STRIPS_ORDER, STEPS = TRIANGULAR_COPY / STEP };
+  const int row = first + item % STRIPS_ORDER, from = first / block * block;
+  const int column = from + (p - STRIPS) * TRIANGULAR_COPY + item / STRIPS_ORDER;
+  const int end = min(n, from + block);
+  if (row >= n) return;
+  X += offset_x + row;
+  Y += offset_y + row;
+  double value[STEPS]; /* all under way at once */
+  SCL_UNROLL
+  for (int i = 0; i < STEPS; i++) value[i] = X[(long)min(column + i * STEP, end - 1) * ld_x];
+  SCL_UNROLL
+  for (int i = 0; i < STEPS; i++) {
+    const int to = column + i * STEP;
+    if (to < end) Y[(long)to * ld_y] = to <= row ? value[i] : 0.0;
   }
 }
 

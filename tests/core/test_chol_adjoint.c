@@ -72,6 +72,48 @@ static void check_reference(scl_context *ctx, size_t n, double condition) {
 }
 #endif
 
+/* Orders that a device works through in several blocks: some columns of S against S e = 1/2 L^-T (P
+ * + P') L^-1 e, by whatever the compiler has beyond double precision. `norm`: of S, and each column
+ * is compared with that. */
+static void check_columns(scl_context *ctx, size_t n, double condition) {
+  double *a = test_alloc(n * n * sizeof *a), worst = 0.0, norm = 0.0;
+  long double *p = test_alloc(n * n * sizeof *p), *x = test_alloc(2 * n * sizeof *x), *y = x + n;
+  mat_spd(a, n, condition, 1.0);
+  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l, *l_adj, *s;
+  l_adj = mat_random(ctx, n, n, SCL_GENERAL);
+  REQUIRE_OK(scl_chol(m, 0.0, false, &l));
+  REQUIRE_OK(scl_chol_adjoint(l, l_adj, &s));
+  double *pl = mat_stored(l), *pa = mat_stored(l_adj), *ps = mat_stored(s);
+  CHECK(mat_is_canonical(ps, n, n, SCL_SYMMETRIC));
+  for (size_t j = 0; j < n; j++) { /* p: P + P' */
+    for (size_t i = j; i < n; i++) {
+      long double sum = 0;
+      for (size_t k = i; k < n; k++) sum += (long double)pl[k + i * n] * pa[k + j * n];
+      p[i + j * n] = p[j + i * n] = sum;
+    }
+  }
+  for (size_t i = 0; i < n * n; i++) norm = fmax(norm, fabs(ps[i]));
+  for (size_t j = 0; j < n; j += n / 5) {
+    for (size_t i = 0; i < n; i++) { /* L^-1 e */
+      long double sum = i == j;
+      for (size_t k = j; k < i; k++) sum -= pl[i + k * n] * x[k];
+      x[i] = i < j ? 0 : sum / pl[i + i * n];
+    }
+    for (size_t i = 0; i < n; i++) {
+      y[i] = 0;
+      for (size_t k = 0; k < n; k++) y[i] += p[k + i * n] * x[k];
+    }
+    for (size_t i = n; i-- > 0;) {
+      for (size_t k = i + 1; k < n; k++) y[i] -= pl[k + i * n] * y[k];
+      y[i] /= pl[i + i * n];
+      worst = fmax(worst, fabs((double)(y[i] / 2 - ps[i + j * n])));
+    }
+  }
+  CHECK(worst <= 10 * (double)n * DBL_EPSILON / 2 * sqrt(condition) * norm);
+  free(a), free(p), free(x), free(pl), free(pa), free(ps);
+  scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
+}
+
 /* F(A) = sum of w * chol(A) over the lower triangle. */
 static double objective(scl_context *ctx, const double *a, const double *w, size_t n) {
   scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l = NULL;
@@ -150,6 +192,8 @@ void test_chol_adjoint(scl_context *ctx) {
 #else
   SKIP("no 113-bit arithmetic");
 #endif
+  check_columns(ctx, 513, 1e2);
+  check_columns(ctx, 1099, 1e8);
   check_faults(ctx, 1);
   check_faults(ctx, 6);
   check_faults(ctx, 200);
