@@ -221,6 +221,10 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
 cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
 void scl_cl_op_took(scl_cl_op *op, cl_event event);
 
+/* Has the commands of a queue so far end in an event, if times are taken: before a command that is
+ * not to count, as only the first command of an operation has one otherwise. */
+scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
+
 /* Waits for an event, or until the first `count` commands of a queue are complete, with polling, so
  * that an interrupt is seen; reports a failed command. */
 scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);

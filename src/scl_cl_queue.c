@@ -96,6 +96,11 @@ static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
   return SCL_OK;
 }
 
+scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue) {
+  if (!cl->profiling || cl->profile_first[queue] == NULL) return SCL_OK;
+  return mark_count(cl, queue, cl->enqueued[queue]);
+}
+
 /* Learns how far a queue is, if it has a mark that tells. */
 static scl_status look(scl_cl_context *cl, int queue) {
   cl_int state;

@@ -61,7 +61,7 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
     t->lanes++;
     SCL_TRY(scl_cl_op_order(op, queue[t->lanes - 1]));
   }
-  return SCL_OK;
+  return few && !t->up ? scl_cl_profile_mark(t->cl, queue[0]) : SCL_OK;
 }
 
 /* What comes down with both halves: a symmetric matrix, as the host would take longer to mirror
