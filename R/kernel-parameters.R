@@ -116,9 +116,9 @@ kernel_scales <- function(kernel) {
 
 # How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
 # term, the lengthscale of each entry (a column of a term), the extra parameter of each term, the
-# noise. place: where they are in c(1, parameters), the noise last; turned: which of them C takes the
-# inverse of (it has lengthscales where a linear kernel has standard deviations). `c` is what C needs
-# besides, and looks for these by their numbers.
+# noise. place: where they are in c(1, parameters), the noise last; turned: which of them C takes
+# the inverse of (it has lengthscales where a linear kernel has standard deviations). `c` is what C
+# needs besides, and looks for these by their numbers.
 kernel_layout <- function(kernel, p, column_names = NULL) {
   asked <- list(kernel, p, column_names)
   if (!identical(asked, last_layout$asked)) {
