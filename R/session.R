@@ -281,8 +281,8 @@ threshold <- function(op, where) {
 #' all work given to the device is done (only needed when timing: whatever reads values waits by
 #' itself). `cl_free(x)` frees a matrix at once (while pending expressions need it, see [lazy], as
 #' soon as they are computed), or what the session keeps for further predictions of a [cl_gp()] fit;
-#' `cl_free()` collects garbage and gives what is kept for later (see below) back to the driver, for
-#' other programs.
+#' `cl_free()` collects garbage and gives what is kept for later (see below) back to the driver and
+#' the system, for other programs.
 #'
 #' R's garbage collector does not see device memory, so statcl runs it: when a device runs short,
 #' and while matrices are made and dropped. Of those copied from R the garbage stays below 48 MiB
@@ -294,6 +294,14 @@ threshold <- function(op, where) {
 #' on a GPU, up to a thirty-second of its memory, is kept for the next matrices and workspaces, and
 #' given up when memory runs short. Matrices of 1 to 16 MiB share pieces of up to 128 MiB, which
 #' count as kept as far as no matrix is in them. A CPU device keeps nothing.
+#'
+#' Memory that comes fresh from the system has to be cleared, which takes longer than a GPU takes to
+#' fill it. So base R results of 32 MiB and more come in memory that is kept when R drops them, for
+#' the next ones: up to an eighth of the machine's memory, from which the system helps itself
+#' whenever it is short. It stands under `kept` of the host. R's collector does not see such results
+#' either, so statcl runs it: after 2 GiB of fresh memory, or as much as was in use then if that is
+#' more, and before garbage can come to a sixteenth of the machine's memory.
+#' `options(statcl.recycle = FALSE)` takes memory of R's own instead. Only Linux and macOS have this.
 #'
 #' @param x a `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for what is kept.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,

@@ -2,7 +2,8 @@
 
 .onUnload <- function(libpath) {
   gc()
-  library.dynam.unload("statcl", libpath)
+  # vectors in memory of ours need the code that frees it
+  if (!.Call(r_large_in_use)) library.dynam.unload("statcl", libpath)
 }
 
 # R's quick way to a method of a primitive is off after the methods of a package were loaded, until

@@ -4,6 +4,7 @@
 
 #include "scl_device.h"
 #include "scl_engine.h"
+#include "scl_recycle.h"
 
 static const char *const type_name[] = {"gpu", "cpu", "accelerator", "other"};
 
@@ -75,7 +76,7 @@ SEXP r_memory(SEXP where) {
     REAL(result)[2] = (double)memory.buffers;
     REAL(result)[3] = (double)memory.limit;
     REAL(result)[4] = (double)memory.largest;
-    REAL(result)[5] = (double)memory.kept;
+    REAL(result)[5] = (double)(memory.kept + (scl_context_is_host(ctx) ? scl_recycle_unused() : 0));
   }
   UNPROTECT(1);
   return r_return(status, result);

@@ -240,7 +240,10 @@ bool r_any_handle(int n, const SEXP *x) {
 /* ---- results -------------------------------------------------------------------------------- */
 
 SEXP r_result_new(bool resident, size_t m, size_t n) {
-  if (!resident) return Rf_allocMatrix(REALSXP, (int)m, (int)n);
+  if (!resident) {
+    SEXP large = r_large_matrix(m, n);
+    return large != NULL ? large : Rf_allocMatrix(REALSXP, (int)m, (int)n);
+  }
   SEXP handle = PROTECT(R_MakeExternalPtr(NULL, handle_tag(), R_NilValue));
   R_RegisterCFinalizerEx(handle, finalize_handle, FALSE);
   UNPROTECT(1);

@@ -95,6 +95,11 @@ int r_deferred_uses(SEXP handle);
 SEXP r_handle_with(SEXP record);
 void r_handle_register(SEXP handle);
 
+/* ---- large results (r_large.c) -------------------------------------------------------------- */
+void r_large_init(struct _DllInfo *dll);
+/* An m x n double matrix in recycled memory, or NULL: a small one, or there is none. */
+SEXP r_large_matrix(size_t m, size_t n);
+
 /* r_throw.c: raises; does not return. */
 void r_throw(void);
 
