@@ -112,7 +112,7 @@ find_device <- function(spec) {
   if (length(rows) == 0L) {
     known <- paste(sprintf("\"%s\" (%s)", devices$id, devices$name), collapse = ", ")
     statcl_abort("no_device", sprintf("no OpenCL device matches '%s'; devices: %s", format(spec),
-                                      if (n == 0L) "none" else known))
+                                      if (n == 0L) paste("none:", no_device_reason()) else known))
   }
   rows[1L] - 1L
 }
@@ -300,8 +300,8 @@ threshold <- function(op, where) {
 #' the next ones: up to an eighth of the machine's memory, from which the system helps itself
 #' whenever it is short. It stands under `kept` of the host. R's collector does not see such results
 #' either, so statcl runs it: after 2 GiB of fresh memory, or as much as was in use then if that is
-#' more, and before garbage can come to a sixteenth of the machine's memory.
-#' `options(statcl.recycle = FALSE)` takes memory of R's own instead. Only Linux and macOS have this.
+#' more, and before garbage can come to a sixteenth of the machine's memory. With
+#' `options(statcl.recycle = FALSE)` they come in memory of R's own. Only Linux and macOS have this.
 #'
 #' @param x a `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for what is kept.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,

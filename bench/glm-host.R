@@ -96,7 +96,8 @@ for (shape in host_shapes) {
     add_row(data.frame(
       operation = paste0("glm_host_bernoulli_logit, peer ", peer), size = sprintf("%dx%d", n, p),
       device_ms = NA_real_, wall_ms = ms$statcl[["wall"]],
-      rate = sprintf("processor %.3g; %.3g ms", ms$statcl[["processor"]], ms[[peer]][["processor"]]),
+      rate = sprintf("processor %.3g; %.3g ms", ms$statcl[["processor"]],
+                     ms[[peer]][["processor"]]),
       peer_ms = ms[[peer]][["wall"]], host_ms = ms$statcl[["wall"]], floor_ms = NA_real_,
       stringsAsFactors = FALSE), "wall")
   }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scl_cl_inside.h"
+#include "scl_threads.h"
 
 static struct {
   bool made;
@@ -137,13 +138,25 @@ static void add_platform(cl_platform_id platform, unsigned number) {
   }
 }
 
+/* Loaders cut these lists into words in place, in the environment itself: processes started from
+ * here would miss drivers that this one has found. */
+static cl_int get_platforms(cl_uint most, cl_platform_id *platform, cl_uint *count) {
+  static const char *const names[] = {"OCL_ICD_FILENAMES", "OPENCL_LAYERS"};
+  enum { NAMES = sizeof names / sizeof *names };
+  char *value[NAMES];
+  for (int i = 0; i < NAMES; i++) value[i] = scl_env_copy(names[i]);
+  cl_int code = scl_cl.clGetPlatformIDs(most, platform, count);
+  for (int i = 0; i < NAMES; i++) scl_env_restore(names[i], value[i]);
+  return code;
+}
+
 static void make_list(void) {
   enum { MOST_PLATFORMS = 32 };
   reason[0] = '\0';
   if (!scl_cl_load()) return;
   cl_platform_id platform[MOST_PLATFORMS];
   cl_uint count = 0;
-  cl_int code = scl_cl.clGetPlatformIDs(MOST_PLATFORMS, platform, &count);
+  cl_int code = get_platforms(MOST_PLATFORMS, platform, &count);
   if (code != CL_SUCCESS || count == 0) {
     scl_cl_set_reason("the OpenCL loader %s finds no platform (%s): no driver is installed "
                       "(Debian, for the CPU: pocl-opencl-icd)",

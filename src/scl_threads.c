@@ -41,6 +41,10 @@ void scl_env_default(const char *name, const char *value) {
   if (getenv(name) == NULL) _putenv_s(name, value);
 }
 
+static void set_env(const char *name, const char *value) {
+  _putenv_s(name, value);
+}
+
 void scl_pause(unsigned times) {
   Sleep(times > PAUSE_YIELDS ? 1 : 0);
 }
@@ -70,6 +74,10 @@ void scl_env_default(const char *name, const char *value) {
   setenv(name, value, 0);
 }
 
+static void set_env(const char *name, const char *value) {
+  setenv(name, value, 1);
+}
+
 void scl_pause(unsigned times) {
   if (times > PAUSE_YIELDS) {
     scl_sleep_us(PAUSE_US);
@@ -83,6 +91,20 @@ static long core_count(void) {
 }
 
 #endif
+
+char *scl_env_copy(const char *name) {
+  const char *value = getenv(name);
+  size_t size = value != NULL ? strlen(value) + 1 : 0;
+  char *copy = size > 0 ? malloc(size) : NULL;
+  if (copy != NULL) memcpy(copy, value, size);
+  return copy;
+}
+
+void scl_env_restore(const char *name, char *value) {
+  const char *now = getenv(name);
+  if (value != NULL && (now == NULL || strcmp(now, value) != 0)) set_env(name, value);
+  free(value);
+}
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 #ifdef _WIN32

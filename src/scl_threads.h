@@ -14,6 +14,9 @@ uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 
 /* Sets an environment variable that the user has not set. */
 void scl_env_default(const char *name, const char *value);
+/* A copy of a variable's value, or NULL; and back to what was copied, which is freed. */
+char *scl_env_copy(const char *name);
+void scl_env_restore(const char *name, char *value);
 
 /* Advice that fresh memory is about to be written throughout, so that it may come in large pages:
  * the faults on small ones cost more than the copy. Nothing where the system has no such advice. */

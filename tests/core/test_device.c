@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef SCL_TEST_OPENCL
+#include "../../src/scl_cl.h"
+#endif
 #include "../../src/scl_device.h"
 #include "../../src/scl_threads.h"
 #include "test.h"
@@ -66,6 +69,28 @@ static int without_platform(void *arg) {
   return check_empty_list() + (strlen(scl_device_loader()) == 0);
 }
 
+#ifdef SCL_TEST_OPENCL
+/* A loader that reads its list of drivers as some do, which leaves the first one of it. */
+static cl_int CL_API_CALL cut_list(cl_uint most, cl_platform_id *platform, cl_uint *count) {
+  char *colon = strchr(getenv("OCL_ICD_FILENAMES"), ':');
+  (void)most;
+  (void)platform;
+  *count = 0;
+  if (colon != NULL) *colon = '\0';
+  return CL_SUCCESS;
+}
+
+/* Processes started from here see the list as the user wrote it. */
+static int keeps_environment(void *arg) {
+  const char *names = "libfirst.so.1:libsecond.so.1";
+  (void)arg;
+  if (!scl_cl_load()) return 0;
+  setenv("OCL_ICD_FILENAMES", names, 1);
+  scl_cl.clGetPlatformIDs = cut_list;
+  return check_empty_list() + (strcmp(getenv("OCL_ICD_FILENAMES"), names) != 0);
+}
+#endif
+
 /* Only in a process that has not opened the loader yet: it is opened once. */
 static void check_absence(void) {
   if (!scl_device_built()) {
@@ -75,6 +100,9 @@ static void check_absence(void) {
   CHECK(in_child(without_loader, NULL) == 0);
   CHECK(in_child(wrong_loader, NULL) == 0);
   CHECK(in_child(without_platform, NULL) == 0);
+#ifdef SCL_TEST_OPENCL
+  CHECK(in_child(keeps_environment, NULL) == 0);
+#endif
 }
 
 static int use_parents_device(void *arg) {
