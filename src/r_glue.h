@@ -102,5 +102,6 @@ SEXP r_large_matrix(size_t m, size_t n);
 
 /* r_throw.c: raises; does not return. */
 void r_throw(void);
+void r_throw_given_back(void); /* for r_large.c */
 
 #endif

@@ -25,7 +25,7 @@ static size_t taken_fresh;         /* since then */
  * whose own finaliser may have run before. */
 static scl_recycled *block_of(SEXP x) {
   scl_recycled *block = R_ExternalPtrAddr(R_altrep_data1(x));
-  if (block == NULL) Rf_error("the memory of this matrix was given back before its finalizer ran");
+  if (block == NULL) r_throw_given_back();
   return block;
 }
 

@@ -41,3 +41,7 @@ void r_throw(void) {
   UNPROTECT(4);
   Rf_error("abort_fault() returned"); /* cannot happen: it stops */
 }
+
+void r_throw_given_back(void) {
+  Rf_error("the memory of this matrix was given back before its finalizer ran");
+}
