@@ -129,14 +129,17 @@ print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), .
 }
 
 print_priors <- function(prior, fixed) {
-  prior <- prior[setdiff(names(prior), fixed)]
-  if (length(prior) == 0L) return(invisible())
-  cat("\nPriors:\n")
-  text <- vapply(prior, function(p) {
+  text <- vapply(prior[setdiff(names(prior), fixed)], function(p) {
     label <- attr(p, "label")
     if (is.null(p)) "flat" else if (is.null(label)) "a function" else label
   }, "")
-  cat(sprintf("  %s  %s\n", formatC(names(prior), width = -max(nchar(names(prior)))), text),
+  print_prior_texts(text)
+}
+
+print_prior_texts <- function(text) {
+  if (length(text) == 0L) return(invisible())
+  cat("\nPriors:\n")
+  cat(sprintf("  %s  %s\n", formatC(names(text), width = -max(nchar(names(text)))), text),
       sep = "")
 }
 

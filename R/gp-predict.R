@@ -232,24 +232,8 @@ named_columns <- function(newdata, names) {
 }
 
 frame_points <- function(object, newdata) {
-  terms <- stats::delete.response(object$terms)
-  if (!is.data.frame(newdata)) {
-    abort_argument("newdata", sprintf("'newdata' must be a data frame, not %s", describe(newdata)))
-  }
-  lacking <- setdiff(all.vars(terms), names(newdata))
-  lacking <- lacking[!vapply(lacking, exists, NA, envir = environment(terms))]
-  if (length(lacking) > 0L) {
-    abort_argument("newdata", sprintf("'newdata' has no variable '%s'", lacking[1L]))
-  }
   design <- object$design
-  frame <- tryCatch({
-    frame <- stats::model.frame(terms, newdata, na.action = stats::na.pass, xlev = design$xlevels)
-    stats::.checkMFClasses(attr(terms, "dataClasses"), frame)
-    frame
-  }, error = function(e) abort_argument("newdata", conditionMessage(e), call = user_call()))
-  if (nrow(frame) != nrow(newdata)) {
-    abort_argument("newdata", "a variable of the model is not in 'newdata'")
-  }
+  frame <- new_frame(stats::delete.response(object$terms), newdata, design$xlevels)
   x <- model_inputs(design$terms, frame, design$contrasts)
   attr(x, "contrasts") <- NULL
   h <- if (!is.null(design$mean)) {

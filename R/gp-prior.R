@@ -2,8 +2,9 @@
 
 #' Priors for positive parameters
 #'
-#' For the argument `prior` of [cl_gp()]: log densities, with all constants, of parameters that are
-#' positive. Densities that live on the whole line are cut off at zero and normalised again.
+#' For the argument `prior` of [cl_gp()] and [cl_glm()]: log densities, with all constants, of parameters that are
+#' positive. Densities that live on the whole line are cut off at zero and normalised again; for the
+#' coefficients and cuts of [cl_glm()], which may be negative, they stay whole.
 #'
 #' | constructor | log density at x > 0, up to a constant |
 #' |---|---|
@@ -23,7 +24,7 @@
 #'   their derivatives as attribute `"gradient"`.
 #' @section Errors:
 #' `statcl_error_argument` for parameters outside their range.
-#' @seealso [cl_gp()]
+#' @seealso [cl_gp()], [cl_glm()]
 #' @name priors
 #' @examples
 #' prior_inv_gamma(tails = c(0.5, 10))
@@ -40,10 +41,13 @@ prior_normal <- function(mean = 0, sd = 1) {
   mean <- check_number(mean, "mean")
   sd <- check_positive(sd, "sd")
   constant <- -log(sd) - 0.5 * log(2 * pi) - stats::pnorm(mean / sd, log.p = TRUE)
-  new_prior(sprintf("normal(%g, %g), positive", mean, sd), function(x) {
+  density <- function(constant) function(x) {
     z <- (x - mean) / sd
     structure(constant - z^2 / 2, gradient = -z / sd)
-  })
+  }
+  label <- sprintf("normal(%g, %g)", mean, sd)
+  new_prior(paste0(label, ", positive"), density(constant),
+            new_prior(label, density(-log(sd) - 0.5 * log(2 * pi))))
 }
 
 #' @rdname priors
@@ -53,11 +57,13 @@ prior_student_t <- function(df = 4, location = 0, scale = 1) {
   location <- check_number(location, "location")
   scale <- check_positive(scale, "scale")
   constant <- -log(scale) - stats::pt(location / scale, df, log.p = TRUE)
-  new_prior(sprintf("student_t(%g, %g, %g), positive", df, location, scale), function(x) {
+  density <- function(constant) function(x) {
     z <- (x - location) / scale
     structure(constant + stats::dt(z, df, log = TRUE),
               gradient = -(df + 1) * z / (df + z^2) / scale)
-  })
+  }
+  label <- sprintf("student_t(%g, %g, %g)", df, location, scale)
+  new_prior(paste0(label, ", positive"), density(constant), new_prior(label, density(-log(scale))))
 }
 
 #' @rdname priors
@@ -111,7 +117,10 @@ inv_gamma_tails <- function(tails) {
   c(shape, tails[1L] * stats::qgamma(0.99, shape))
 }
 
-new_prior <- function(label, f) structure(f, label = label, class = c("cl_prior", "function"))
+# `whole`: the prior of a parameter that may be negative, if there is such.
+new_prior <- function(label, f, whole = NULL) {
+  structure(f, label = label, whole = whole, class = c("cl_prior", "function"))
+}
 
 #' @export
 print.cl_prior <- function(x, ...) {
@@ -170,7 +179,7 @@ prior_at <- function(f, x, name) {
   }
   gradient <- attr(value, "gradient", exact = TRUE)
   if (is.null(gradient) && is.finite(value)) {
-    h <- 1e-3 * x
+    h <- 1e-3 * if (x == 0) 1 else abs(x)
     at <- function(k) as.vector(f(x + k * h))
     gradient <- (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
   }

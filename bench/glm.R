@@ -62,3 +62,24 @@ for (family in setdiff(names(evaluations), c("bernoulli_logit", "categorical_log
 }
 for (classes in 2:4) measure_family("categorical_logit", classes = classes)
 measure_family("bernoulli_logit", 4L)
+
+# A whole fit by cl_glm(): Newton's method, some six evaluations with their Hessians. "resident": x is
+# on the device already. The host engine beside it, and in the remark glm.fit() of base R, once.
+for (shape in sizes(gpu = list(c(1e5, 50), c(1e6, 50)), cpu = list(c(2e4, 20)))) {
+  n <- shape[1L]
+  p <- shape[2L]
+  x <- cbind(1, random_matrix(n, p - 1))
+  y <- as.double(runif(n) < plogis(x %*% (rnorm(p) / sqrt(p))))
+  on_device <- as_cl(x)
+  fit <- function(x) cl_glm(x, y, intercept = FALSE)
+  peer <- function() {
+    if (n * p > 1e7) return("")
+    sprintf("glm.fit() %.0f ms", 1000 * system.time(glm.fit(x, y, family = binomial()))[[3L]])
+  }
+  measure("glm_fit_bernoulli_logit", sprintf("%dx%d", n, p), function() fit(x), by = "wall",
+          times = 5L, host = function() with_cl(fit(x), engine = "host"), note = peer)
+  measure("glm_fit_bernoulli_logit, resident", sprintf("%dx%d", n, p), function() fit(on_device),
+          by = "wall", times = 5L)
+  rm(x, y, on_device)
+  gc()
+}

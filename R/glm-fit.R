@@ -1,0 +1,365 @@
+# Generalised linear models: the fit. Its methods are in glm-methods.R, glm-predict.R and so on.
+
+#' Generalised linear models
+#'
+#' Fits a generalised linear model of one of the families of [cl_glm_lpdf()] by maximum likelihood,
+#' with priors, or by sampling, with the data on the device. What comes back answers what fits of
+#' [glm()] answer.
+#'
+#' @section Families:
+#' | family | response | further parameters |
+#' |---|---|---|
+#' | `"bernoulli_logit"` | 0 and 1, logical, or a factor, of which the second level counts as 1 | |
+#' | `"binomial_logit"` | `cbind(successes, failures)`, counts with `trials`, or shares with
+#'   `weights` | |
+#' | `"normal_id"` | numbers | `sigma` |
+#' | `"poisson_log"` | counts | |
+#' | `"neg_binomial_2_log"` | counts | `phi`: the variance is mu + mu^2 / phi |
+#' | `"categorical_logit"` | a factor; coefficients of each class against the first one | |
+#' | `"ordered_logistic"` | a factor, its levels in order | `cuts`, instead of an intercept |
+#'
+#' `binomial()`, `poisson()` and `gaussian()` with their canonical links stand for
+#' `"bernoulli_logit"` or `"binomial_logit"` (by the response), `"poisson_log"` and `"normal_id"`.
+#'
+#' @section Methods:
+#' `"ml"`: Newton's method on all parameters at once, from one weighted least squares fit as in
+#' [glm()], with steps halved until the likelihood goes up. It ends when the mode is 1e-8 standard
+#' errors away (`control = list(tolerance = )`): all coefficients are then exact to some ten digits
+#' where the columns allow it. Where the likelihood goes up for ever, because some responses are
+#' predicted with certainty (separation), it stops, with a warning that names the coefficients. The
+#' standard errors of `normal_id` are those of [lm()], with the unbiased estimate of sigma, those of
+#' `neg_binomial_2_log` use the expected information, as `MASS::glm.nb()` does; all others use the
+#' observed information, which is the expected one for the binomial, Poisson and categorical
+#' families. Columns that earlier ones explain (all but 1e-7 of their length) have the coefficient
+#' `NA`.
+#'
+#' `"map"`: the mode of the posterior density, likelihood times priors, in the same way; standard
+#' errors are those of Laplace's approximation. No column is dropped.
+#'
+#' `"mcmc"`: draws from the posterior by [cl_sample()], several chains together in one evaluation
+#' where that pays. Sampled are coordinates in which Laplace's approximation is a standard normal
+#' distribution, so that correlated columns do no harm. Coefficients are then posterior means.
+#'
+#' @section Priors:
+#' A prior (`prior_normal(0, 2.5)`) for all coefficients but the intercept; or a list of priors by
+#' name: names of columns, `coefficients` for all but the intercept, `intercept`, and `sigma`, `phi`
+#' or `cuts`. See [priors]; a function of one number that gives a log density does, too. Parameters
+#' that the list does not name have weak priors in units of the data, which [summary()] shows:
+#' normal, with 2.5 over the standard deviation of the column (of `normal_id` times that of y), for
+#' the intercept what follows from that; half-normal for `sigma`, log-normal for `phi`.
+#'
+#' @section Weights:
+#' For `"normal_id"` the variance of an observation is sigma^2 / weight. For a `"binomial_logit"`
+#' response of shares they are the numbers of trials. Else they say how often an observation
+#' occurred, and must be whole numbers: a likelihood is repeated, not scaled. Observations of weight
+#' 0 are not used.
+#'
+#' @section Engines:
+#' x goes to the device once, if it is large enough ([cl_thresholds()], `"glm"`), and stays there
+#' during the fit, with as much again for X' W X. A fit holds nothing of a device: it can be saved.
+#' For the largest problems give a matrix instead of a formula, with the column of ones that stands
+#' for the intercept (`intercept = FALSE`): it is not copied in R; a `clMatrix` is used where it is.
+#'
+#' @param x a formula `y ~ x1 + x2`, or the predictors: a numeric matrix, data frame or vector, or a
+#'   `clMatrix`.
+#' @param formula,data a formula and a data frame in which its variables, and those of `weights`,
+#'   `offset` and `trials`, are looked up.
+#' @param y the response, see below.
+#' @param family the name of a family, see below.
+#' @param method how parameters are found, see below.
+#' @param prior for `"map"` and `"mcmc"`, see below.
+#' @param weights,trials numbers, one for each observation, see below.
+#' @param offset numbers that are added to the linear predictor, one for each observation; or
+#'   `offset()` in the formula. Not for `"categorical_logit"`.
+#' @param start starting values of the coefficients.
+#' @param intercept whether a column of ones is added.
+#' @param control a list: `maxit` (100) and `tolerance` (1e-8) of the search; with `"mcmc"` also
+#'   arguments of [cl_sample()], of which the defaults are `chains = 4`, `warmup = 250`, `iter =
+#'   500`.
+#' @param progress whether to show how a search goes that takes longer than three seconds, and how
+#'   sampling goes.
+#' @param model whether the fit keeps the model frame, without which it cannot give residuals for
+#'   new predictors, or be plotted by them.
+#' @param subset,na.action,contrasts as for [glm()].
+#' @param object a fit.
+#' @param ... for the generic: arguments of the methods.
+#' @return An object of class `"cl_glm"`, a list with the elements `coefficients` (a named vector;
+#'   of `categorical_logit` with names `class:column`), `own` (`sigma`, `phi` or the cuts), `vcov`
+#'   (of coefficients and cuts), `logLik`, `objective` (with the log priors), `deviance`,
+#'   `null.deviance`, `df.residual`, `df.null`, `rank`, `family` (its name), `method`,
+#'   `linear.predictors`, `fitted.values` (means, of `binomial_logit` shares; a matrix of
+#'   probabilities for families with classes), `y`, `levels`, `trials`, `prior.weights`, `offset`,
+#'   `converged`, `message`, `iterations`, `decrement` (how many standard errors the mode is away),
+#'   `prior` (in words), `draws` (a [cl_sample()] result for `"mcmc"`), `call` and, with a formula,
+#'   `formula`, `terms`, `xlevels`, `contrasts`, `model` and `na.action`. There are methods for
+#'   [print()], [summary()], [coef()], [vcov()], [confint()], [logLik()], [nobs()], [deviance()],
+#'   [sigma()], [fitted()], [residuals()][residuals.cl_glm], [predict()][predict.cl_glm],
+#'   [simulate()][simulate.cl_glm], [plot()][plot.cl_glm], [anova()][anova.cl_glm], [update()],
+#'   [family()], [formula()], [weights()], [model.matrix()], [model.frame()] and [extractAIC()], so
+#'   that [AIC()], [BIC()] and [step()] work.
+#' @section Errors:
+#' `statcl_error_argument` for unusable input, naming the argument; `statcl_error_nonfinite` for
+#' infinite values in x.
+#'
+#' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence` and
+#' `statcl_warning_boundary` (`phi` has no finite estimate).
+#' @references
+#' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
+#' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
+#' @importFrom stats anova deviance df.residual extractAIC family model.frame model.matrix
+#' @export
+#' @examples
+#' fit <- cl_glm(am ~ wt + hp, data = mtcars)
+#' summary(fit)
+#' predict(fit, data.frame(wt = 3, hp = 120), type = "response", interval = "confidence")
+#' plot(fit)
+#'
+#' # Counts with more spread than Poisson's
+#' coef(cl_glm(breaks ~ wool + tension, data = warpbreaks, family = "neg_binomial_2_log"))
+#'
+#' # Ordered classes, with how often each observation occurred
+#' cl_glm(Sat ~ Infl + Type + Cont, data = MASS::housing, family = "ordered_logistic",
+#'        weights = Freq)
+#'
+#' # With priors: the mode, and draws
+#' coef(cl_glm(am ~ wt, data = mtcars, method = "map", prior = prior_normal(0, 2)))
+#' fit <- cl_glm(am ~ wt, data = mtcars, method = "mcmc",
+#'               control = list(chains = 2, iter = 250, seed = 1))
+#' summary(fit)
+cl_glm <- function(x, ...) UseMethod("cl_glm")
+
+#' @rdname cl_glm
+#' @export
+cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
+                           method = c("ml", "map", "mcmc"), prior = NULL, weights = NULL,
+                           offset = NULL, trials = NULL, ..., subset, na.action = stats::na.omit,
+                           contrasts = NULL, model = TRUE) {
+  call <- match.call()
+  call[[1L]] <- quote(cl_glm)
+  model <- check_flag(model, "model")
+  whole <- if (is.null(data)) stats::terms(formula) else stats::terms(formula, data = data)
+  if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
+  frame <- match.call(expand.dots = FALSE)
+  kept <- c("formula", "data", "subset", "weights", "offset", "trials", "na.action")
+  frame <- frame[c(1L, match(kept, names(frame), 0L))]
+  frame$formula <- stats::formula(whole)
+  if (is.null(frame$na.action)) frame$na.action <- quote(stats::na.omit)
+  # one number of trials for all rows is no variable of the frame
+  alike <- if (!is.null(frame$trials)) eval(frame$trials, data, parent.frame())
+  if (length(alike) == 1L) frame$trials <- NULL
+  frame$drop.unused.levels <- TRUE
+  frame[[1L]] <- quote(stats::model.frame)
+  frame <- eval(frame, parent.frame())
+  y <- stats::model.response(frame)
+  trials <- if (length(alike) == 1L) alike else frame[["(trials)"]]
+  family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
+  design <- glm_design(stats::terms(frame), frame, family, contrasts)
+  fit <- fit_glm(design$x, y, family, method, prior, frame[["(weights)"]],
+                 stats::model.offset(frame), trials, design$intercept, ...)
+  fit$call <- call
+  fit$formula <- stats::formula(whole)
+  fit$terms <- design$terms
+  fit$assign <- design$assign
+  fit$contrasts <- design$contrasts
+  fit$xlevels <- stats::.getXlevels(design$terms, frame)
+  fit$na.action <- attr(frame, "na.action")
+  if (model) fit$model <- frame
+  fit
+}
+
+# Whether a response of a binomial model is one of shares, not of single outcomes.
+is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
+
+# The model matrix; of ordered_logistic with an intercept, whose place the cuts take.
+glm_design <- function(terms, frame, family, contrasts = NULL) {
+  if (family == "ordered_logistic") attr(terms, "intercept") <- 1L
+  x <- stats::model.matrix(terms, frame, contrasts.arg = contrasts)
+  list(x = x, terms = terms, intercept = as.integer(attr(terms, "intercept")),
+       assign = attr(x, "assign"), contrasts = attr(x, "contrasts"))
+}
+
+#' @rdname cl_glm
+#' @export
+cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "map", "mcmc"),
+                           prior = NULL, weights = NULL, offset = NULL, trials = NULL,
+                           intercept = TRUE, start = NULL, control = list(),
+                           progress = interactive(), ...) {
+  call <- match.call()
+  call[[1L]] <- quote(cl_glm)
+  check_dots_empty(...)
+  x <- predictors(x)
+  y <- on_host_memory(y)
+  if (is.null(colnames(x)) && ncol(x) > 0L) {
+    dimnames(x) <- list(rownames(x), paste0("x", seq_len(ncol(x))))
+  }
+  family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
+  intercept <- check_flag(intercept, "intercept")
+  # the cuts of ordered_logistic make a column of ones superfluous
+  ones <- intercept && family != "ordered_logistic"
+  full <- if (ones) cbind(1, x) else x
+  if (ones) dimnames(full) <- list(NULL, c("(Intercept)", colnames(x)))
+  fit <- fit_glm(full, y, family, method, prior, weights, offset, trials, as.integer(ones), start,
+                 control, progress)
+  fit$call <- call
+  fit$columns <- colnames(x)
+  if (!is_cl(x)) fit$x <- x
+  fit
+}
+
+# The fit, for predictors as a matrix with its intercept in column `intercept` (0 for none).
+fit_glm <- function(x, y, family, method, prior, weights, offset, trials, intercept, start = NULL,
+                    control = list(), progress = interactive(), ...) {
+  check_dots_empty(...)
+  method <- check_choice(method, c("ml", "map", "mcmc"), "method")
+  if (!is.null(prior) && method == "ml") {
+    abort_argument("prior", "priors are for methods \"map\" and \"mcmc\", not \"ml\"")
+  }
+  progress <- check_flag(progress, "progress")
+  control <- glm_control(control, method)
+  response <- glm_response(family, y, trials, weights)
+  problem <- new_glm_problem(family, x, response, offset, intercept)
+  priors <- if (method != "ml") glm_priors(prior, problem)
+  mode <- glm_fit_mode(problem, priors, start, control$search, progress)
+  if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
+  finish_glm(problem, mode, method)
+}
+
+glm_control <- function(control, method) {
+  if (!is.list(control) || (length(control) > 0L && is.null(names(control)))) {
+    abort_argument("control", "'control' must be a list with names")
+  }
+  search <- list(maxit = 100, tolerance = 1e-8)
+  given <- intersect(names(control), names(search))
+  search[given] <- control[given]
+  search$maxit <- check_count(search$maxit, "maxit", 0)
+  search$tolerance <- check_number(search$tolerance, "tolerance", 0)
+  sampling <- control[setdiff(names(control), given)]
+  known <- if (method == "mcmc") setdiff(names(formals(cl_sample)),
+                                         c("log_density", "init", "transform"))
+  unknown <- setdiff(names(sampling), known)
+  if (length(unknown) > 0L) {
+    abort_argument("control", sprintf("there is nothing called '%s' to set for method \"%s\"",
+                                      unknown[1L], method))
+  }
+  list(search = search, sampling = sampling)
+}
+
+# ---- the result ----------------------------------------------------------------------------------
+
+finish_glm <- function(problem, mode, method) {
+  core <- mode$core
+  found <- mode$found
+  theta <- found$theta
+  free <- core$free
+  classes <- max(1L, core$classes - 1L)
+  beta <- matrix(NA_real_, core$columns, classes)
+  beta[free, ] <- theta[seq_len(core$beta_count)]
+  shown <- setdiff(seq_len(core$columns),
+                   if (problem$family == "ordered_logistic") problem$intercept)
+  own <- stats::setNames(as.vector(own_values(core, as.matrix(theta))), own_names(core))
+  covariance <- if (is.null(mode$draws)) glm_covariance(core, mode$prior, found) else
+    draws_covariance(mode$draws, own_names(core), core$logged)
+  coefficients <- stats::setNames(as.vector(beta[shown, ]),
+                                  class_names(core, problem$names[shown]))
+  fit <- list(coefficients = coefficients, own = own, own_error = covariance$own_error,
+              vcov = covariance$vcov, logLik = found$value, objective = found$objective,
+              rank = core$beta_count, family = problem$family, method = method,
+              levels = problem$levels, kind = problem$kind, y = problem$y,
+              trials = problem$trials, prior.weights = problem$weights, offset = problem$offset,
+              nobs = glm_nobs(problem), converged = found$converged, message = found$message,
+              iterations = found$iterations, decrement = found$decrement,
+              prior = mode$prior$label, intercept = problem$intercept)
+  if (!is.null(mode$draws)) fit$draws <- mode$draws
+  fit$linear.predictors <- glm_predictor(fit, problem$x, problem$offset)
+  fit <- glm_fitted(fit, rownames(problem$x))
+  if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit)
+  structure(fit, class = "cl_glm")
+}
+
+# eta = X b + offset: n numbers, or of categorical_logit n x C, the first column 0.
+glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
+  beta <- coefficients
+  beta[is.na(beta)] <- 0
+  categorical <- fit$family == "categorical_logit"
+  if (categorical) beta <- cbind(0, matrix(beta, ncol(x)))
+  if (fit$family == "ordered_logistic" && fit$intercept > 0L) {
+    beta <- append(beta, 0, fit$intercept - 1L)
+  }
+  eta <- as.matrix(cl_matmul(x, unname(as.matrix(beta))))
+  if (categorical) {
+    dimnames(eta) <- list(rownames(x), fit$levels)
+    return(eta)
+  }
+  eta <- stats::setNames(as.vector(eta), rownames(x))
+  if (is.null(offset)) eta else eta + offset
+}
+
+# Means, deviances and degrees of freedom.
+glm_fitted <- function(fit, names) {
+  fit$fitted.values <- glm_mean(fit, fit$linear.predictors)
+  parameters <- fit$rank + length(fit$own) * (fit$family == "ordered_logistic")
+  fit$df.residual <- fit$nobs - parameters
+  if (has_classes(fit$family)) {
+    fit$deviance <- -2 * fit$logLik
+    share <- rowsum(ones_unless(fit$prior.weights, length(fit$y)), fit$y)
+    fit$null.deviance <- -2 * sum(share * log(share / sum(share)), na.rm = TRUE)
+    fit$df.null <- fit$nobs - (length(fit$levels) - 1L)
+    return(fit)
+  }
+  w <- deviance_weights(fit)
+  y <- mean_response(fit)
+  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
+  fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
+  fit$df.null <- fit$nobs - as.integer(fit$intercept > 0L)
+  fit
+}
+
+# The mean at linear predictors: numbers, or n x C probabilities.
+glm_mean <- function(fit, eta, own = fit$own) {
+  if (!has_classes(fit$family)) return(link_inverse(fit$family, eta))
+  share <- class_probabilities(fit$family, eta, own)
+  dimnames(share) <- list(if (is.matrix(eta)) rownames(eta) else names(eta), fit$levels)
+  share
+}
+
+# Weights as the deviance has them: trials are part of them.
+deviance_weights <- function(fit) {
+  w <- ones_unless(fit$prior.weights, length(fit$y))
+  if (is.null(fit$trials)) w else w * fit$trials
+}
+
+# The response as means are: shares of trials.
+mean_response <- function(fit) {
+  if (is.null(fit$trials)) fit$y else ifelse(fit$trials > 0, fit$y / fit$trials, 0)
+}
+
+# Means of the model with the intercept only (without one: of no predictor at all), by Newton's
+# method where an offset makes that necessary.
+null_mean <- function(fit, y, w) {
+  offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
+  if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
+  if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
+  own <- if (fit$family == "neg_binomial_2_log") fit$own else 1
+  alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
+  if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
+  for (i in 1:100) {
+    eta <- alpha + offset
+    mu <- link_inverse(fit$family, eta)
+    slope <- link_slope(fit$family, eta)
+    variance <- glm_variance(fit$family, mu, own)
+    step <- sum(w * (y - mu) * slope / variance) / sum(w * slope^2 / variance)
+    alpha <- alpha + step
+    if (abs(step) < 1e-12 * (1 + abs(alpha))) break
+  }
+  link_inverse(fit$family, alpha + offset)
+}
+
+# As lm(): the residual sum of squares over the degrees of freedom.
+unbiased_sigma <- function(fit) {
+  maximum <- fit$own
+  fit$own[] <- sqrt(fit$deviance / fit$df.residual)
+  if (fit$df.residual <= 0) fit$own[] <- NaN
+  fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
+  fit$vcov <- fit$vcov * unname((fit$own / maximum)^2)
+  fit
+}

@@ -1,0 +1,109 @@
+# A generalised linear model by sampling.
+#
+# Sampled is z, where theta (of sigma and phi the logarithms, of cuts the first one and the
+# logarithms of their differences) is mode + L z, with L L' the covariance matrix at the mode.
+
+glm_sample <- function(mode, priors, control, progress) {
+  core <- mode$core
+  target <- glm_target(core, mode$prior, mode$found)
+  size <- length(core$data$x)
+  chains <- if (is.null(control$chains)) 4 else control$chains
+  arguments <- list(chains = chains, warmup = 250, iter = 500, jitter = 0.5, nan = "reject",
+                    refresh = if (progress) 250 else 0)
+  arguments[names(control)] <- control
+  alone <- is.null(control$workers) || identical(as.double(control$workers), 1)
+  if (is.null(control$batch)) arguments$batch <- alone && chains > 1 && size >= 1e4
+  arguments$log_density <- target$density
+  arguments$init <- numeric(core$count)
+  draws <- do.call(cl_sample, arguments)
+  draws$call <- NULL
+  mode$draws <- name_draws(draws, core, target)
+  values <- as.matrix(mode$draws)
+  found <- mode$found
+  found$theta <- colMeans(values)
+  own <- own_places(core)
+  if (core$logged) found$theta[own] <- log(found$theta[own])
+  found$value <- glm_at(core, found$theta)$value
+  rhat <- summary(mode$draws)$rhat
+  found$converged <- isTRUE(all(rhat < 1.05)) && draws$complete
+  found$message <- if (draws$complete) sprintf("largest R-hat %.3g", max(rhat)) else "interrupted"
+  mode$found <- found
+  mode
+}
+
+# list(density: of z, for one point or a matrix of them; value: theta from z).
+glm_target <- function(core, prior, found) {
+  own <- own_places(core)
+  cuts <- if (core$logged) integer() else own
+  tr <- if (length(cuts) > 0L) cl_ordered()
+  centre <- found$theta
+  slope <- diag(core$count) # of the free parameters by theta, at the mode
+  if (length(cuts) > 0L) {
+    centre[cuts] <- tr$free(found$theta[cuts])
+    for (i in seq_along(cuts)[-1L]) {
+      gap <- found$theta[cuts[i]] - found$theta[cuts[i - 1L]]
+      slope[cuts[i], cuts[i - 1L]] <- -1 / gap
+      slope[cuts[i], cuts[i]] <- 1 / gap
+    }
+  }
+  covariance <- slope %*% invert_information(found$information) %*% t(slope)
+  root <- tryCatch(t(chol((covariance + t(covariance)) / 2)), error = function(e) {
+    abort_argument("method", paste("the posterior density has no proper maximum to start from;",
+                                   "give priors to all coefficients"))
+  })
+  theta_of <- function(z) {
+    u <- centre + root %*% z
+    if (length(cuts) > 0L) u[cuts, ] <- apply(u[cuts, , drop = FALSE], 2L, tr$value)
+    u
+  }
+  one_matrix <- function(z) {
+    free <- centre + root %*% z
+    theta <- theta_of(z)
+    at <- glm_at(core, theta)
+    value <- at$value
+    gradient <- at$gradient
+    for (j in seq_len(ncol(z))) {
+      p <- prior$value(theta[, j])
+      value[j] <- value[j] + p$value
+      gradient[, j] <- gradient[, j] + p$gradient
+      if (length(cuts) > 0L) {
+        value[j] <- value[j] + tr$jacobian(free[cuts, j], theta[cuts, j])
+        gradient[cuts, j] <- tr$pull(free[cuts, j], theta[cuts, j], gradient[cuts, j])
+      } else if (core$logged) {
+        value[j] <- value[j] + theta[own, j]
+        gradient[own, j] <- gradient[own, j] + 1
+      }
+    }
+    structure(value, gradient = crossprod(root, gradient))
+  }
+  density <- function(z) {
+    if (is.matrix(z)) return(one_matrix(z))
+    value <- one_matrix(matrix(z))
+    attr(value, "gradient") <- as.vector(attr(value, "gradient"))
+    value
+  }
+  list(density = density, value = theta_of)
+}
+
+# The draws of z as draws of coefficients and of sigma, phi or cuts, with their names.
+name_draws <- function(draws, core, target) {
+  names <- c(coefficient_names(core), own_names(core))
+  own <- own_places(core)
+  convert <- function(array) {
+    size <- dim(array)
+    theta <- target$value(t(matrix(array, size[1L] * size[2L], size[3L])))
+    if (core$logged) theta[own, ] <- exp(theta[own, ])
+    array(t(theta), size, c(dimnames(array)[1:2], list(parameter = names)))
+  }
+  draws$draws <- convert(draws$draws)
+  if (!is.null(draws$warmup)) draws$warmup$draws <- convert(draws$warmup$draws)
+  draws
+}
+
+draws_covariance <- function(draws, own, logged) {
+  values <- as.matrix(draws)
+  v <- stats::cov(values)
+  if (!logged) return(list(vcov = v, own_error = NA_real_))
+  k <- match(own, colnames(v))
+  list(vcov = v[-k, -k, drop = FALSE], own_error = sqrt(v[k, k]))
+}

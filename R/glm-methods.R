@@ -1,0 +1,317 @@
+# What a fitted generalised linear model tells about itself.
+
+#' @export
+print.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  print_glm_head(x)
+  if (length(x$coefficients) > 0L) {
+    cat("Coefficients:\n")
+    print(format(x$coefficients, digits = digits), quote = FALSE)
+  } else {
+    cat("No coefficients\n")
+  }
+  print_own(x, digits)
+  cat("\n", fit_line(x, digits), "\n", sep = "")
+  invisible(x)
+}
+
+print_glm_head <- function(x) {
+  kind <- switch(x$method, ml = "maximum likelihood", map = "posterior mode", mcmc = "sampling")
+  cat(x$family, ", ", count_of(x$nobs, "observation"), dropped_rows(x), ", by ", kind, "\n",
+      sep = "")
+  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
+}
+
+print_own <- function(x, digits) {
+  if (length(x$own) == 0L) return(invisible())
+  if (x$family == "ordered_logistic") {
+    cat("\nCuts:\n")
+    print(format(x$own, digits = digits), quote = FALSE)
+    return(invisible())
+  }
+  error <- if (is.na(x$own_error)) "" else
+    sprintf(" (standard error %s)", format(x$own_error, digits = digits))
+  cat(sprintf("\n%s: %s%s\n", names(x$own), format(x$own[[1L]], digits = digits), error))
+}
+
+fit_line <- function(x, digits) {
+  sprintf("log likelihood: %s   AIC: %s   deviance: %s on %s degrees of freedom\n%s",
+          format(x$logLik, digits = digits + 2L), format(stats::AIC(x), digits = digits + 2L),
+          format(x$deviance, digits = digits + 2L), format(x$df.residual), convergence_line(x))
+}
+
+convergence_line <- function(x) {
+  if (x$method == "mcmc") return(x$message)
+  if (!x$converged) return(paste("NOT converged:", x$message))
+  sprintf("converged in %s", count_of(x$iterations, "iteration"))
+}
+
+#' @rdname cl_glm
+#' @export
+summary.cl_glm <- function(object, ...) {
+  estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
+  error <- stats::setNames(rep(NA_real_, length(estimate)), names(estimate))
+  error[rownames(object$vcov)] <- sqrt(diag(object$vcov))
+  table <- cbind(Estimate = estimate, `Std. Error` = error)
+  if (object$method != "mcmc") {
+    z <- estimate / error
+    table <- if (object$family == "normal_id" && object$method == "ml") {
+      cbind(table, `t value` = z,
+            `Pr(>|t|)` = 2 * stats::pt(-abs(z), object$df.residual))
+    } else {
+      cbind(table, `z value` = z, `Pr(>|z|)` = 2 * stats::pnorm(-abs(z)))
+    }
+  }
+  kept <- c("call", "family", "method", "own", "own_error", "logLik", "deviance", "null.deviance",
+            "df.residual", "df.null", "nobs", "iterations", "converged", "message", "na.action",
+            "prior")
+  structure(c(object[intersect(kept, names(object))],
+              list(coefficients = table, aliased = is.na(object$coefficients),
+                   aic = stats::AIC(object), residuals = summary_residuals(object),
+                   sampling = if (!is.null(object$draws)) summary(object$draws))),
+            class = "summary.cl_glm")
+}
+
+summary_residuals <- function(object) {
+  if (has_classes(object$family)) NULL else glm_residuals(object, "deviance")
+}
+
+#' @export
+print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  print_glm_head(x)
+  if (!is.null(x$residuals)) {
+    cat("Deviance residuals:\n")
+    print(summary(unname(x$residuals), digits = digits))
+    cat("\n")
+  }
+  if (is.null(x$sampling)) {
+    missing <- sum(x$aliased)
+    cat("Coefficients:", if (missing > 0L) sprintf("(%d not defined: explained by others)",
+                                                   missing), "\n")
+    if (nrow(x$coefficients) > 0L) {
+      stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
+    }
+    if (x$family != "ordered_logistic") print_own(x, digits)
+  } else {
+    cat("Draws:\n")
+    print(x$sampling, digits = digits)
+  }
+  print_prior_texts(x$prior)
+  cat(sprintf("\nnull deviance: %s on %s degrees of freedom", format(x$null.deviance,
+                                                                      digits = digits + 2L),
+              format(x$df.null)))
+  cat(sprintf("\n     deviance: %s on %s degrees of freedom\n", format(x$deviance,
+                                                                      digits = digits + 2L),
+              format(x$df.residual)))
+  cat(sprintf("log likelihood: %s   AIC: %s\n%s\n", format(x$logLik, digits = digits + 2L),
+              format(x$aic, digits = digits + 2L), convergence_line(x)))
+  invisible(x)
+}
+
+# ---- the usual ones ------------------------------------------------------------------------------
+
+#' @export
+coef.cl_glm <- function(object, ...) object$coefficients
+
+#' @export
+vcov.cl_glm <- function(object, complete = TRUE, ...) {
+  if (!complete) return(object$vcov)
+  names <- c(names(object$coefficients), if (object$family == "ordered_logistic")
+    names(object$own))
+  if (identical(names, rownames(object$vcov))) return(object$vcov)
+  full <- matrix(NA_real_, length(names), length(names), dimnames = list(names, names))
+  full[rownames(object$vcov), rownames(object$vcov)] <- object$vcov
+  full
+}
+
+#' @rdname predict.cl_glm
+#' @param parm names or numbers of coefficients (and cuts); all by default.
+#' @export
+confint.cl_glm <- function(object, parm, level = 0.95, ...) {
+  level <- check_number(level, "level", 0, 1)
+  estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
+  names <- names(estimate)
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  result <- matrix(NA_real_, length(names), 2L, dimnames = list(
+    names, paste(format(100 * tails, trim = TRUE, digits = 3), "%")))
+  known <- rownames(object$vcov)
+  if (!is.null(object$draws)) {
+    draws <- as.matrix(object$draws)[, known, drop = FALSE]
+    result[known, ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
+  } else {
+    result[known, ] <- estimate[known] + outer(sqrt(diag(object$vcov)), wald_quantile(object, tails))
+  }
+  if (missing(parm)) return(result)
+  right <- if (is.character(parm)) parm %in% names else parm %in% seq_along(names)
+  if (!all(right)) abort_argument("parm", sprintf("there is no coefficient '%s'", parm[!right][1L]))
+  result[parm, , drop = FALSE]
+}
+
+# Of Student's distribution where sigma is estimated as lm() does.
+wald_quantile <- function(object, p) {
+  if (object$family == "normal_id" && object$method == "ml") {
+    stats::qt(p, object$df.residual)
+  } else {
+    stats::qnorm(p)
+  }
+}
+
+#' @export
+logLik.cl_glm <- function(object, ...) {
+  structure(object$logLik, df = object$rank + length(object$own), nobs = object$nobs,
+            class = "logLik")
+}
+
+#' @export
+nobs.cl_glm <- function(object, ...) as.integer(object$nobs)
+
+#' @export
+deviance.cl_glm <- function(object, ...) object$deviance
+
+#' @export
+df.residual.cl_glm <- function(object, ...) object$df.residual
+
+#' @export
+extractAIC.cl_glm <- function(fit, scale = 0, k = 2, ...) {
+  edf <- fit$rank + length(fit$own)
+  c(edf, -2 * fit$logLik + k * edf)
+}
+
+# As that of glm(): 1 where the family has none.
+#' @export
+sigma.cl_glm <- function(object, ...) if (object$family == "normal_id") object$own[[1L]] else 1
+
+#' @export
+family.cl_glm <- function(object, ...) glm_family_object(object$family)
+
+#' @export
+weights.cl_glm <- function(object, ...) stats::naresid(object$na.action, object$prior.weights)
+
+#' @export
+fitted.cl_glm <- function(object, ...) stats::napredict(object$na.action, object$fitted.values)
+
+#' @export
+formula.cl_glm <- function(x, ...) {
+  if (is.null(x$formula)) abort_argument("x", "the fit was made without a formula")
+  x$formula
+}
+
+#' @export
+terms.cl_glm <- function(x, ...) {
+  if (is.null(x$terms)) abort_argument("x", "the fit was made without a formula")
+  x$terms
+}
+
+#' @export
+model.frame.cl_glm <- function(formula, ...) {
+  if (is.null(formula$model)) {
+    abort_argument("formula", paste("the fit keeps no model frame: it was made with model = FALSE,",
+                                    "or without a formula"))
+  }
+  formula$model
+}
+
+#' @export
+model.matrix.cl_glm <- function(object, ...) {
+  if (is.null(object$terms)) return(default_matrix(object, NULL))
+  stats::model.matrix(object$terms, stats::model.frame(object), contrasts.arg = object$contrasts)
+}
+
+# Of a fit without formula: its predictors, or those of `newdata`, with the column of ones.
+default_matrix <- function(object, newdata) {
+  x <- newdata
+  if (is.null(x)) {
+    x <- object$x
+    if (is.null(x)) abort_argument("newdata", "the fit does not keep its predictors: give them")
+  } else {
+    x <- predictors(named_columns(x, object$columns))
+    if (ncol(x) != length(object$columns)) {
+      abort_argument("newdata", sprintf("'newdata' has %d columns, not %d", ncol(x),
+                                        length(object$columns)))
+    }
+  }
+  if (object$intercept == 0L) return(x)
+  full <- cbind(1, x)
+  dimnames(full) <- list(rownames(x), c("(Intercept)", object$columns))
+  full
+}
+
+# ---- residuals -----------------------------------------------------------------------------------
+
+#' Residuals of generalised linear models
+#'
+#' @param object a fit of [cl_glm()].
+#' @param type `"deviance"`: the signed roots of the observations' parts of the deviance;
+#'   `"pearson"`: observations less means, over their standard deviations (of `normal_id` but for
+#'   sigma); `"response"`: observations less means, of `binomial_logit` as shares, of families with
+#'   classes a matrix (indicators less probabilities), the only ones that these have.
+#' @param ... not used.
+#' @return A vector with one number for each observation, or a matrix.
+#' @section Errors:
+#' `statcl_error_argument` for deviance and Pearson residuals of families with classes.
+#' @export
+#' @examples
+#' fit <- cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log")
+#' head(residuals(fit, "pearson"))
+residuals.cl_glm <- function(object, type = c("deviance", "pearson", "response"), ...) {
+  classes <- has_classes(object$family)
+  if (classes && missing(type)) type <- "response"
+  type <- check_choice(type, c("deviance", "pearson", "response"), "type")
+  if (classes && type != "response") {
+    abort_argument("type", sprintf("a fit of \"%s\" has residuals of type \"response\" only",
+                                   object$family))
+  }
+  stats::naresid(object$na.action, glm_residuals(object, type))
+}
+
+glm_residuals <- function(object, type) {
+  mu <- object$fitted.values
+  if (has_classes(object$family)) return(outer(object$y, seq_along(object$levels), `==`) - mu)
+  y <- mean_response(object)
+  w <- deviance_weights(object)
+  result <- switch(type,
+    response = y - mu,
+    pearson = sqrt(w / glm_variance(object$family, mu, object$own)) * (y - mu),
+    deviance = sign(y - mu) * sqrt(pmax(deviance_parts(object$family, y, mu, w, object$own), 0)))
+  stats::setNames(result, names(mu))
+}
+
+# ---- comparison ----------------------------------------------------------------------------------
+
+#' Likelihood ratio tests of nested generalised linear models
+#'
+#' @param object,... two fits or more of [cl_glm()] with `method = "ml"`, of the same observations
+#'   and family, each nested in the next one or the other way round.
+#' @return An object of class `"anova"`, a data frame with columns `Resid. Df`, `logLik`, `Df`,
+#'   `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`.
+#' @section Errors:
+#' `statcl_error_argument` for less than two fits, other fits, and fits of other data.
+#' @export
+#' @examples
+#' small <- cl_glm(am ~ wt, data = mtcars)
+#' anova(small, update(small, . ~ . + hp))
+anova.cl_glm <- function(object, ...) {
+  fits <- c(list(object), list(...))
+  right <- vapply(fits, function(fit) inherits(fit, "cl_glm") && fit$method == "ml", NA)
+  if (length(fits) < 2L || !all(right)) {
+    abort_argument("...", "give two fits of cl_glm() or more, made with method = \"ml\"")
+  }
+  same <- vapply(fits, function(fit) {
+    fit$family == object$family && identical(unname(fit$y), unname(object$y)) &&
+      identical(fit$trials, object$trials) && identical(fit$prior.weights, object$prior.weights)
+  }, NA)
+  if (!all(same)) abort_argument("...", "the fits are not of the same response and family")
+  likelihood <- vapply(fits, function(fit) fit$logLik, 0)
+  df <- vapply(fits, function(fit) as.numeric(fit$df.residual), 0)
+  by <- c(NA, -diff(df))
+  ratio <- c(NA, 2 * diff(likelihood)) * sign(by)
+  p <- stats::pchisq(ratio, abs(by), lower.tail = FALSE)
+  p[by %in% 0] <- NA
+  table <- data.frame(df, likelihood, by, ratio, p)
+  names(table) <- c("Resid. Df", "logLik", "Df", "LR", "Pr(>Chi)")
+  labels <- vapply(fits, function(fit) {
+    paste(deparse(if (is.null(fit$formula)) fit$call else fit$formula), collapse = " ")
+  }, "")
+  structure(table, heading = c("Likelihood ratio tests\n", paste0(
+    paste0("Model ", seq_along(fits), ": ", labels, collapse = "\n"), "\n")),
+    class = c("anova", "data.frame"))
+}

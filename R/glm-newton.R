@@ -1,0 +1,208 @@
+# The search for the mode: Newton's method with halved steps.
+
+# What is maximised: log likelihood and log prior densities.
+glm_objective <- function(core, prior, theta) {
+  at <- glm_at(core, theta)
+  if (is.null(prior)) return(list(value = at$value, gradient = at$gradient, likelihood = at$value))
+  p <- prior$value(theta)
+  list(value = at$value + p$value, gradient = at$gradient + p$gradient, likelihood = at$value)
+}
+
+# From `theta` to the mode. `tolerance` is for the Newton decrement, the length of the gradient in
+# units in which standard errors are 1: so far is the mode, in standard errors. Gives theta, value
+# (log likelihood), objective, information, decrement, converged, message, iterations, and
+# `diverging`: the direction in which coefficients ran off, or NULL; `held`: whether phi was held at
+# its bound.
+glm_newton <- function(core, prior, theta, control, report = function(...) NULL) {
+  at <- glm_objective(core, prior, theta)
+  if (!is.finite(at$value)) {
+    statcl_abort("nonfinite", "the likelihood cannot be computed at the starting values")
+  }
+  state <- list(theta = theta, at = at, held = FALSE, decrement = Inf, converged = FALSE,
+                tolerance = control$tolerance,
+                message = sprintf("no convergence in %d iterations", control$maxit))
+  for (i in 0:control$maxit) {
+    state <- newton_look(core, prior, state, first = if (i > 0L) first)
+    if (i == 0L) first <- state$information
+    report(i, state$at$value, state$decrement)
+    if (state$done || i == control$maxit) break
+    state <- newton_step(core, prior, state)
+    if (state$done) break
+  }
+  list(theta = state$theta, value = state$at$likelihood, objective = state$at$value,
+       gradient = as.vector(state$at$gradient), information = state$information,
+       decrement = state$decrement, converged = state$converged, message = state$message,
+       iterations = i, diverging = state$diverging, held = state$held)
+}
+
+largest_log_phi <- 16 # from which on a Poisson distribution is meant
+
+# Information, step and decrement at the state's place, and whether that is the end.
+newton_look <- function(core, prior, state, first) {
+  theta <- state$theta
+  gradient <- as.vector(state$at$gradient)
+  own <- own_places(core)
+  if (identical(core$own, "phi") && theta[own] > largest_log_phi) state$held <- TRUE
+  info <- glm_information(core, theta)
+  if (!is.null(prior)) info <- info + prior$information(theta)
+  if (state$held) {
+    gradient[own] <- 0
+    info[own, ] <- info[, own] <- 0
+    info[own, own] <- 1
+  }
+  last <- state$decrement
+  state$information <- info
+  state$step <- solve_information(info, gradient)
+  state$decrement <- sqrt(max(sum(state$step * gradient), 0))
+  state$done <- TRUE
+  # where the gradient is rounding only, it does not get smaller
+  if (state$decrement <= state$tolerance || (state$decrement < 1e-5 && state$decrement > last / 2)) {
+    state$converged <- TRUE
+    state$message <- "converged"
+    return(state)
+  }
+  if (is.null(prior)) state$diverging <- diverging_direction(core, info, first)
+  if (is.null(state$diverging)) state$done <- FALSE else state$message <- "coefficients diverge"
+  state
+}
+
+# Along the step, by halves, until the objective has gone up as it should.
+newton_step <- function(core, prior, state) {
+  own <- own_places(core)
+  step <- state$step
+  if (core$logged && !state$held) step <- step * min(1, 2 / abs(step[own]))
+  slack <- 1e-12 * (1 + abs(state$at$value))
+  size <- 1
+  repeat {
+    to <- glm_objective(core, prior, state$theta + size * step)
+    if (is.finite(to$value) &&
+          to$value >= state$at$value + 1e-4 * size * state$decrement^2 - slack) break
+    size <- size / 2
+    if (size < 1e-12) {
+      state$done <- TRUE
+      state$message <- "no step goes up"
+      return(state)
+    }
+  }
+  state$theta <- state$theta + size * step
+  state$at <- to
+  state
+}
+
+# A direction in which the information has all but gone, compared with that at the start: the
+# likelihood goes up for ever, and some observations are predicted with certainty. NULL for none.
+diverging_direction <- function(core, info, first) {
+  if (is.null(first) || core$family == "normal_id" || core$beta_count == 0L) return(NULL)
+  k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
+  size <- sqrt(diag(first)[k])
+  if (!all(size > 0)) return(NULL)
+  root <- tryCatch(chol(first[k, k] / tcrossprod(size)), error = function(e) NULL)
+  if (is.null(root)) return(NULL)
+  half <- backsolve(root, info[k, k] / tcrossprod(size), transpose = TRUE)
+  relative <- backsolve(root, t(half), transpose = TRUE)
+  parts <- eigen((relative + t(relative)) / 2, symmetric = TRUE)
+  last <- length(k)
+  if (parts$values[last] > 1e-8) return(NULL)
+  abs(backsolve(root, parts$vectors[, last]))[seq_len(core$beta_count)]
+}
+
+# ---- the fit by likelihood or with priors --------------------------------------------------------
+
+# list(core, found): what glm_newton() gives, and the core with its free columns.
+glm_fit_mode <- function(problem, priors, start, control, progress) {
+  core <- glm_core(problem)
+  begin <- glm_start(core, start, priors)
+  found <- glm_newton(begin$core, begin$prior, begin$theta, control, glm_reporter(progress))
+  warn_mode(begin$core, found)
+  list(core = begin$core, prior = begin$prior, found = found)
+}
+
+warn_mode <- function(core, found) {
+  if (!is.null(found$diverging)) {
+    names <- coefficient_names(core)
+    worst <- names[found$diverging > 0.1 * max(found$diverging)]
+    more <- if (length(worst) > 5L) ", ..." else ""
+    statcl_warning("separation", paste0(
+      "the likelihood has no maximum: some responses are predicted with certainty, and these ",
+      "coefficients run off to infinity: ", paste(utils::head(worst, 5L), collapse = ", "), more,
+      "; leave predictors out, or use priors (method = \"map\")"))
+  } else if (!found$converged) {
+    statcl_warning("convergence", sprintf(paste(
+      "the search has not converged (%s): the mode is about %.2g standard errors away"),
+      found$message, found$decrement))
+  }
+  if (found$held) {
+    statcl_warning("boundary", paste("the counts vary no more than Poisson's: 'phi' has no finite",
+                                     "estimate; see \"poisson_log\""))
+  }
+}
+
+# Shows how a search goes that takes longer than three seconds.
+glm_reporter <- function(progress) {
+  if (!progress) return(function(...) NULL)
+  started <- seconds_now()
+  function(i, value, decrement) {
+    if (seconds_now() - started < 3) return()
+    message(sprintf("cl_glm: iteration %d, log density %.8g, %.2g standard errors to go", i, value,
+                    decrement))
+  }
+}
+
+# Names of the free coefficients, in the order of theta.
+coefficient_names <- function(core) class_names(core, core$problem$names[core$free])
+
+# "class:column" for families with several linear predictors.
+class_names <- function(core, columns) {
+  if (core$classes == 1L) return(columns)
+  paste(rep(core$problem$levels[-1L], each = length(columns)), columns, sep = ":")
+}
+
+# ---- covariance ----------------------------------------------------------------------------------
+
+# The covariance matrix of the free coefficients (and cuts, and `own` as the last one or on its log
+# scale): list(vcov, own_error). Of neg_binomial_2_log by maximum likelihood with the expected
+# information, in which the coefficients and phi do not depend on each other.
+glm_covariance <- function(core, prior, found) {
+  info <- found$information
+  beta <- seq_len(core$beta_count)
+  own <- own_places(core)
+  own_error <- NA_real_
+  if (core$logged && is.null(prior)) {
+    own_value <- exp(found$theta[own])
+    if (!found$held) own_error <- own_value / sqrt(info[own, own])
+    info <- if (core$own == "phi") {
+      mu <- exp(glm_eta(core, found$theta))
+      if (!is_cl(mu)) mu <- as.vector(mu)
+      glm_gram(core$data$x, mu / (1 + mu / own_value))[core$free, core$free, drop = FALSE]
+    } else {
+      info[beta, beta, drop = FALSE]
+    }
+  }
+  v <- invert_information(info)
+  if (core$logged && !is.null(prior)) {
+    own_error <- exp(found$theta[own]) * sqrt(v[own, own])
+    v <- v[beta, beta, drop = FALSE]
+  }
+  names <- c(coefficient_names(core), if (!core$logged) own_names(core))
+  dimnames(v) <- list(names, names)
+  list(vcov = v, own_error = own_error)
+}
+
+invert_information <- function(info) {
+  if (length(info) == 0L) return(info)
+  size <- sqrt(abs(diag(info)))
+  size[!(size > 0)] <- 1
+  tryCatch(chol2inv(chol(info / tcrossprod(size))) / tcrossprod(size), error = function(e) {
+    statcl_warning("convergence", paste("the log density is not curved downwards in all directions",
+                                        "at the estimate: no standard errors"))
+    info[] <- NA_real_
+    info
+  })
+}
+
+own_names <- function(core) {
+  if (core$own_count == 0L) return(character())
+  if (core$own != "cuts") return(core$own)
+  levels <- core$problem$levels
+  paste(levels[-length(levels)], levels[-1L], sep = "|")
+}

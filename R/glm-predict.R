@@ -1,0 +1,344 @@
+# Predictions and draws of generalised linear models.
+
+#' Predictions of generalised linear models
+#'
+#' Linear predictors, means, and classes at new predictors, with the uncertainty of the
+#' coefficients.
+#'
+#' Standard errors are those of the linear predictor, and by the delta method those of means.
+#' Intervals are for the mean: of one linear predictor the interval on its scale, mapped; of the
+#' probability of a class symmetric on the logit scale. With `method = "mcmc"` predictions are means
+#' over draws, standard errors their standard deviations and intervals their quantiles.
+#'
+#' `confint()` gives intervals of the coefficients by their standard errors (Wald), with `method =
+#' "mcmc"` by quantiles of the draws.
+#'
+#' @param object a fit of [cl_glm()].
+#' @param newdata a data frame with the variables of the formula, or for a fit without formula a
+#'   matrix or data frame with its columns (by name, if they have names). Default: the data of the
+#'   fit. Rows with missing values give `NA`.
+#' @param type `"link"`: linear predictors (of `categorical_logit` one for each class, 0 for the
+#'   first); `"response"`: means, of `binomial_logit` shares, of families with classes a matrix of
+#'   probabilities; `"class"`: the most probable class (of `bernoulli_logit`, too), a factor, or 0
+#'   and 1 where the response had no levels.
+#' @param se.fit whether standard errors are wanted.
+#' @param interval,level kind and level of the interval.
+#' @param draws for a fit with `method = "mcmc"`: over how many draws, evenly spread, to average.
+#' @param ... not used.
+#' @return A vector, or a matrix with a column for each class. With an interval a matrix with
+#'   columns `fit`, `lwr` and `upr`, for several classes an array of such. With `se.fit` a list of
+#'   this `fit`, `se.fit` and `residual.scale`, as [predict.glm()] gives it.
+#' @section Errors:
+#' `statcl_error_argument` for `newdata` without a variable of the model, with other columns, or
+#' with new levels of a factor; and for `"class"` of a family without classes.
+#' @name predict.cl_glm
+#' @export
+#' @examples
+#' fit <- cl_glm(am ~ wt, data = mtcars)
+#' new <- data.frame(wt = c(2, 3, 4))
+#' predict(fit, new, se.fit = TRUE)
+#' predict(fit, new, type = "response", interval = "confidence")
+#' confint(fit)
+#'
+#' flowers <- cl_glm(Species ~ Petal.Width, data = iris[-2 * (1:75), ], family = "categorical_logit")
+#' predict(flowers, data.frame(Petal.Width = c(0.5, 1.6)), type = "response")
+predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"), se.fit = FALSE,
+                           interval = c("none", "confidence"), level = 0.95, draws = 1000, ...) {
+  check_dots_empty(...)
+  type <- check_choice(type, c("link", "response", "class"), "type")
+  interval <- check_choice(interval, c("none", "confidence"), "interval")
+  se.fit <- check_flag(se.fit, "se.fit")
+  level <- check_number(level, "level", 0, 1)
+  draws <- check_count(draws, "draws", 1)
+  own <- missing(newdata) || is.null(newdata)
+  pad <- function(v) if (own) pad_rows(object, v) else v
+  uncertain <- se.fit || interval != "none"
+  if (type == "class") {
+    if (uncertain) abort_argument("type", "classes have no standard errors and intervals")
+    return(pad(glm_class(object, glm_mean_at(object, newdata, own, draws))))
+  }
+  if (!uncertain && is.null(object$draws)) {
+    eta <- if (own) object$linear.predictors else glm_eta_at(object, newdata)
+    return(pad(if (type == "link") eta else glm_mean(object, eta)))
+  }
+  points <- glm_points(object, if (own) NULL else newdata)
+  found <- if (is.null(object$draws)) {
+    wald_prediction(object, points, type, level)
+  } else {
+    drawn_prediction(object, points, type, level, draws)
+  }
+  fit <- found$fit
+  if (interval != "none") fit <- bind_interval(found)
+  if (!se.fit) return(pad(fit))
+  list(fit = pad(fit), se.fit = pad(found$se), residual.scale = stats::sigma(object))
+}
+
+# Rows that na.exclude left out come back as NA.
+pad_rows <- function(object, v) {
+  if (length(dim(v)) != 3L) return(stats::napredict(object$na.action, v))
+  keep <- stats::napredict(object$na.action, seq_len(nrow(v)))
+  v[keep, , , drop = FALSE]
+}
+
+bind_interval <- function(found) {
+  if (!is.matrix(found$fit)) return(cbind(fit = found$fit, lwr = found$lower, upr = found$upper))
+  array(c(found$fit, found$lower, found$upper), c(dim(found$fit), 3L),
+        c(dimnames(found$fit), list(c("fit", "lwr", "upr"))))
+}
+
+glm_mean_at <- function(object, newdata, own, draws) {
+  if (is.null(object$draws)) {
+    return(if (own) object$fitted.values else glm_mean(object, glm_eta_at(object, newdata)))
+  }
+  drawn_prediction(object, glm_points(object, if (own) NULL else newdata), "response", 0.5,
+                   draws)$fit
+}
+
+glm_class <- function(object, mean) {
+  if (has_classes(object$family)) {
+    k <- rep(NA_integer_, nrow(mean))
+    complete <- !is.na(mean[, 1L])
+    k[complete] <- max.col(mean[complete, , drop = FALSE], "first")
+    return(stats::setNames(factor(object$levels[k], object$levels,
+                                  ordered = object$kind == "ordered"), rownames(mean)))
+  }
+  if (object$family != "bernoulli_logit") {
+    abort_argument("type", sprintf("the family \"%s\" has no classes", object$family))
+  }
+  k <- as.numeric(mean > 0.5)
+  stats::setNames(if (is.null(object$levels)) k else factor(object$levels[k + 1], object$levels),
+                  names(mean))
+}
+
+glm_eta_at <- function(object, newdata) {
+  points <- glm_points(object, newdata)
+  glm_predictor(object, points$x, points$offset)
+}
+
+# list(x, offset) of `newdata`; with NULL those of the fit.
+glm_points <- function(object, newdata) {
+  if (is.null(newdata)) return(list(x = stats::model.matrix(object), offset = object$offset))
+  if (is.null(object$terms)) {
+    if (!is.null(object$offset)) {
+      abort_argument("newdata", "a fit without formula, but with an offset, predicts its own data")
+    }
+    if (is.data.frame(newdata)) check_columns_numeric(newdata, "newdata")
+    return(list(x = default_matrix(object, newdata), offset = NULL))
+  }
+  terms <- stats::delete.response(object$terms)
+  frame <- new_frame(terms, newdata, object$xlevels)
+  x <- stats::model.matrix(terms, frame, contrasts.arg = object$contrasts)
+  list(x = x, offset = new_offset(object, terms, newdata, nrow(x)))
+}
+
+# The model frame of the predictors in `newdata`.
+new_frame <- function(terms, newdata, xlevels) {
+  if (!is.data.frame(newdata)) {
+    abort_argument("newdata", sprintf("'newdata' must be a data frame, not %s", describe(newdata)))
+  }
+  lacking <- setdiff(all.vars(terms), names(newdata))
+  lacking <- lacking[!vapply(lacking, exists, NA, envir = environment(terms))]
+  if (length(lacking) > 0L) {
+    abort_argument("newdata", sprintf("'newdata' has no variable '%s'", lacking[1L]))
+  }
+  frame <- tryCatch({
+    frame <- stats::model.frame(terms, newdata, na.action = stats::na.pass, xlev = xlevels)
+    stats::.checkMFClasses(attr(terms, "dataClasses"), frame)
+    frame
+  }, error = function(e) abort_argument("newdata", conditionMessage(e), call = user_call()))
+  if (nrow(frame) != nrow(newdata)) {
+    abort_argument("newdata", "a variable of the model is not in 'newdata'")
+  }
+  frame
+}
+
+# Offsets of the formula and of the argument, both looked up in `newdata`.
+new_offset <- function(object, terms, newdata, n) {
+  where <- environment(terms)
+  calls <- c(as.list(attr(terms, "variables"))[-1L][attr(terms, "offset")],
+             if (!is.null(object$call$offset)) list(object$call$offset))
+  if (length(calls) == 0L) return(NULL)
+  offset <- numeric(n)
+  for (call in calls) {
+    one <- tryCatch(eval(call, newdata, where), error = function(e) {
+      abort_argument("newdata", paste("the offset:", conditionMessage(e)), call = user_call())
+    })
+    if (!length(one) %in% c(1L, n)) {
+      abort_argument("newdata", sprintf("the offset has %d values for %d rows", length(one), n))
+    }
+    offset <- offset + one
+  }
+  offset
+}
+
+# ---- by standard errors --------------------------------------------------------------------------
+
+wald_prediction <- function(object, points, type, level) {
+  q <- wald_quantile(object, (1 + level) / 2)
+  eta <- glm_predictor(object, points$x, points$offset)
+  if (has_classes(object$family) && (type == "response" || is.matrix(eta))) {
+    return(class_wald(object, points, eta, type, q))
+  }
+  k <- intersect(colnames(points$x), rownames(object$vcov))
+  x <- points$x[, k, drop = FALSE]
+  v <- object$vcov[k, k, drop = FALSE]
+  se <- stats::setNames(sqrt(rowSums(as.matrix(cl_matmul(x, v)) * as.matrix(x))), names(eta))
+  if (type == "link") return(list(fit = eta, se = se, lower = eta - q * se, upper = eta + q * se))
+  list(fit = link_inverse(object$family, eta), se = se * abs(link_slope(object$family, eta)),
+       lower = link_inverse(object$family, eta - q * se),
+       upper = link_inverse(object$family, eta + q * se))
+}
+
+# For each class: the derivative of what is predicted by all coefficients and cuts.
+class_wald <- function(object, points, eta, type, q) {
+  x <- as.matrix(points$x)
+  names <- rownames(object$vcov)
+  fit <- if (type == "link") eta else glm_mean(object, eta)
+  se <- fit
+  for (c in seq_along(object$levels)) {
+    slope <- class_slopes(object, x, eta, type, c)
+    se[, c] <- sqrt(pmax(rowSums((slope %*% object$vcov) * slope), 0))
+  }
+  if (type == "link") return(list(fit = fit, se = se, lower = fit - q * se, upper = fit + q * se))
+  at <- stats::qlogis(fit)
+  half <- q * se / (fit * (1 - fit))
+  list(fit = fit, se = se, lower = bounded(at - half, fit), upper = bounded(at + half, fit))
+}
+
+# Where a probability is 0 or 1 in floating-point numbers its bounds are that, too.
+bounded <- function(at, fit) {
+  bound <- stats::plogis(at)
+  lost <- is.nan(bound) & !is.na(fit)
+  bound[lost] <- fit[lost]
+  bound
+}
+
+class_slopes <- function(object, x, eta, type, class) {
+  names <- rownames(object$vcov)
+  slope <- matrix(0, nrow(x), length(names), dimnames = list(NULL, names))
+  if (object$family == "ordered_logistic") {
+    density <- function(cut) stats::dlogis(cut - eta)
+    ends <- c(-Inf, object$own, Inf)
+    above <- density(ends[class + 1L])
+    below <- density(ends[class])
+    k <- intersect(colnames(x), names)
+    slope[, k] <- (below - above) * x[, k]
+    cuts <- length(names) - length(object$own)
+    if (class <= length(object$own)) slope[, cuts + class] <- above
+    if (class > 1L) slope[, cuts + class - 1L] <- -below
+    return(slope)
+  }
+  share <- class_probabilities(object$family, eta)
+  for (d in seq_along(object$levels)[-1L]) {
+    k <- paste(object$levels[d], colnames(x), sep = ":")
+    there <- k %in% names
+    by_eta <- if (type == "link") rep(as.numeric(class == d), nrow(x)) else
+      share[, class] * ((class == d) - share[, d])
+    slope[, k[there]] <- by_eta * x[, there]
+  }
+  slope
+}
+
+# ---- by draws ------------------------------------------------------------------------------------
+
+# The draws taken, a row each: coefficients, then sigma, phi or cuts.
+glm_draws <- function(object, count) {
+  draws <- as.matrix(object$draws)
+  draws[unique(round(seq(1, nrow(draws), length.out = min(count, nrow(draws))))), , drop = FALSE]
+}
+
+drawn_prediction <- function(object, points, type, level, count) {
+  draws <- glm_draws(object, count)
+  eta <- glm_predictor(object, points$x, points$offset)
+  fit <- if (type == "link") eta else glm_mean(object, eta)
+  result <- list(fit = fit, se = fit, lower = fit, upper = fit)
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  n <- NROW(fit)
+  size <- max(1L, floor(2e6 / nrow(draws) / NCOL(fit))) # rows that are worked on together
+  for (first in seq(1L, by = size, length.out = ceiling(n / size))) {
+    rows <- first:min(n, first + size - 1L)
+    values <- drawn_values(object, points, type, draws, rows)
+    bounds <- apply(values, 2L, function(v) {
+      if (anyNA(v)) return(rep(NA_real_, 4L))
+      c(mean(v), stats::sd(v), stats::quantile(v, tails, names = FALSE))
+    })
+    for (k in 1:4) {
+      if (is.matrix(fit)) result[[k]][rows, ] <- bounds[k, ] else result[[k]][rows] <- bounds[k, ]
+    }
+  }
+  result
+}
+
+# A row for each draw, a column for each of the rows of x (and class).
+drawn_values <- function(object, points, type, draws, rows) {
+  x <- points$x[rows, , drop = FALSE]
+  k <- names(object$coefficients)
+  own <- setdiff(colnames(draws), k)
+  values <- lapply(seq_len(nrow(draws)), function(i) {
+    eta <- glm_predictor(object, x, points$offset[rows], draws[i, k])
+    as.vector(if (type == "link") eta else glm_mean(object, eta, draws[i, own]))
+  })
+  matrix(unlist(values), nrow(draws), byrow = TRUE)
+}
+
+# ---- draws of new responses ----------------------------------------------------------------------
+
+#' Draws of new responses
+#'
+#' Responses drawn from the fitted model at the predictors of the fit; with `method = "mcmc"` each
+#' from the model with the parameters of one draw.
+#'
+#' @param object a fit of [cl_glm()].
+#' @param nsim number of draws.
+#' @param seed as for [simulate()].
+#' @param ... not used.
+#' @return A data frame with a column for each draw and the attribute `"seed"`: numbers, counts of
+#'   successes for `binomial_logit`, or factors as the response was one.
+#' @export
+#' @examples
+#' fit <- cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log")
+#' head(simulate(fit, 3, seed = 1))
+simulate.cl_glm <- function(object, nsim = 1, seed = NULL, ...) {
+  nsim <- check_count(nsim, "nsim")
+  if (!exists(".Random.seed", envir = .GlobalEnv, inherits = FALSE)) stats::runif(1)
+  if (is.null(seed)) {
+    random <- get(".Random.seed", envir = .GlobalEnv)
+  } else {
+    kept <- get(".Random.seed", envir = .GlobalEnv)
+    on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
+    set.seed(seed)
+    random <- structure(seed, kind = as.list(RNGkind()))
+  }
+  draws <- if (!is.null(object$draws)) glm_draws(object, max(1, nsim))
+  x <- if (!is.null(draws)) stats::model.matrix(object)
+  values <- lapply(seq_len(nsim), function(i) {
+    own <- object$own
+    mean <- object$fitted.values
+    if (!is.null(draws)) {
+      row <- draws[(i - 1L) %% nrow(draws) + 1L, ]
+      k <- names(object$coefficients)
+      own <- row[setdiff(names(row), k)]
+      mean <- glm_mean(object, glm_predictor(object, x, object$offset, row[k]), own)
+    }
+    draw_response(object, mean, own)
+  })
+  names(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
+  fitted <- object$fitted.values
+  names <- if (is.matrix(fitted)) rownames(fitted) else names(fitted)
+  values <- as.data.frame(values, row.names = if (is.null(names)) seq_len(NROW(fitted)) else names)
+  attr(values, "seed") <- random
+  values
+}
+
+draw_response <- function(object, mean, own) {
+  if (has_classes(object$family)) {
+    below <- t(apply(mean, 1L, cumsum))
+    k <- pmin(1L + rowSums(stats::runif(nrow(mean)) > below), ncol(mean))
+    return(factor(object$levels[k], object$levels, ordered = object$kind == "ordered"))
+  }
+  w <- if (object$family == "binomial_logit") object$trials else
+    ones_unless(object$prior.weights, length(mean))
+  value <- glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, own)
+  switch(object$kind, factor = factor(object$levels[value + 1], object$levels),
+         logical = value == 1, value)
+}

@@ -1,0 +1,162 @@
+# Priors of a fit of a generalised linear model.
+
+# What the user says (NULL, one prior for all coefficients but the intercept, or a list by name),
+# with weak priors for what he does not name: list(columns, own, own_name). Names are those of
+# columns, "coefficients" (all but the intercept), "intercept", and the family's own parameter.
+glm_priors <- function(prior, problem) {
+  if (is.function(prior)) prior <- list(coefficients = prior)
+  if (is.null(prior)) prior <- list()
+  if (!is.list(prior) || (length(prior) > 0L && is.null(names(prior))) ||
+        anyDuplicated(names(prior))) {
+    abort_argument("prior", "'prior' must be a prior, or a list with names of coefficients")
+  }
+  own <- unname(own_parameter[problem$family])
+  names <- problem$names
+  if (problem$family == "ordered_logistic" && problem$intercept > 0L) {
+    names[problem$intercept] <- NA
+  }
+  known <- c(names, "coefficients", if (problem$intercept > 0L && !is.na(names[problem$intercept]))
+    "intercept", if (!is.na(own)) own)
+  unknown <- setdiff(names(prior), known)
+  if (length(unknown) > 0L) {
+    abort_argument("prior", sprintf("'prior' speaks of '%s'; it may name %s", unknown[1L],
+                                    paste(known[!is.na(known)], collapse = ", ")))
+  }
+  spread <- glm_spread(problem)
+  list(columns = column_priors(prior, problem, names, spread),
+       own = if (!is.na(own)) own_prior(prior[[own]], own, spread), own_name = own)
+}
+
+# list(list: the user's priors, of: which of them each column has, 0 for none, default: means and
+# standard deviations of normal ones for those).
+column_priors <- function(prior, problem, names, spread) {
+  of <- integer(length(names))
+  mine <- setdiff(base::names(prior), own_parameter[problem$family])
+  list <- lapply(stats::setNames(mine, mine), function(name) whole_prior(prior[[name]], name))
+  for (name in c("coefficients", "intercept")) {
+    place <- if (name == "intercept") problem$intercept else
+      setdiff(seq_along(names), problem$intercept)
+    if (!name %in% names) of[place] <- match(name, mine, 0L)
+  }
+  named <- names %in% mine
+  of[named] <- match(names[named], mine)
+  list(list = unname(list), of = of, default = default_coefficients(problem, spread))
+}
+
+# The prior of a coefficient, which may be negative.
+whole_prior <- function(f, name) {
+  f <- check_prior(f, name)
+  if (!inherits(f, "cl_prior")) return(f)
+  whole <- attr(f, "whole")
+  if (is.null(whole)) {
+    abort_argument("prior", sprintf(paste("the prior of '%s', %s, is for positive parameters;",
+                                          "see prior_normal() and prior_student_t()"), name,
+                                    attr(f, "label")))
+  }
+  whole
+}
+
+# Means and spreads of the columns, and the unit of the link.
+glm_spread <- function(problem) {
+  x <- problem$x
+  n <- problem$n
+  mean <- as.vector(colMeans(x))
+  sd <- sqrt(pmax(as.vector(colMeans(x * x)) - mean^2, 0))
+  y <- problem$y
+  list(mean = mean, sd = sd, unit = if (problem$family == "normal_id") stats::sd(y) else 1,
+       centre = switch(problem$family, normal_id = mean(y),
+                       poisson_log = , neg_binomial_2_log = log(mean(y) + 0.1), 0))
+}
+
+# Weak: a step of one standard deviation of a column is hardly ever worth more than 5 on the scale
+# of the linear predictor (of normal_id: 5 standard deviations of y). The intercept, that is where
+# the columns are 0, follows from this and from what y is on average.
+default_coefficients <- function(problem, spread) {
+  sd <- 2.5 * spread$unit / ifelse(spread$sd > 0, spread$sd, 1)
+  mean <- numeric(length(sd))
+  k <- problem$intercept
+  if (k > 0L) {
+    others <- setdiff(seq_along(sd), k)
+    sd[k] <- sqrt((10 * spread$unit)^2 + sum((spread$mean[others] * sd[others])^2))
+    mean[k] <- spread$centre
+  }
+  list(mean = signif(mean, 3), sd = signif(sd, 3))
+}
+
+# Normal densities, each number its own.
+normal_priors <- function(mean, sd) {
+  new_prior(sprintf("normal(%g, %g)", mean, sd), function(x) {
+    z <- (x - mean) / sd
+    structure(-z^2 / 2 - log(sd) - 0.5 * log(2 * pi), gradient = -z / sd)
+  })
+}
+
+own_prior <- function(f, own, spread) {
+  if (is.null(f)) {
+    f <- switch(own, sigma = prior_normal(0, signif(2.5 * spread$unit, 3)),
+                phi = prior_lognormal(1, 2), cuts = prior_normal(0, 10))
+  } else {
+    check_prior(f, own)
+  }
+  if (own == "cuts") whole_prior(f, own) else f
+}
+
+# ---- as a function of theta ----------------------------------------------------------------------
+
+# list(value: function(theta) list(value, gradient), information, label: text by coefficient). sigma
+# and phi have their density on their own scale.
+prior_of_theta <- function(priors, core) {
+  place <- rep(core$free, max(1L, core$classes - 1L))
+  of <- priors$columns$of[place]
+  groups <- lapply(unique(of), function(g) {
+    at <- which(of == g)
+    default <- priors$columns$default
+    list(at = at, f = if (g > 0L) priors$columns$list[[g]] else
+      normal_priors(default$mean[place[at]], default$sd[place[at]]))
+  })
+  names <- c(coefficient_names(core), own_names(core))
+  own <- own_places(core)
+  value <- function(theta) {
+    total <- 0
+    gradient <- numeric(length(theta))
+    for (group in groups) {
+      one <- prior_group(group, theta[group$at], names[group$at])
+      total <- total + sum(one$value)
+      gradient[group$at] <- one$gradient
+    }
+    for (i in own) {
+      x <- if (core$logged) exp(theta[i]) else theta[i]
+      one <- prior_at(priors$own, x, names[i])
+      total <- total + one[1L]
+      gradient[i] <- one[2L] * if (core$logged) x else 1
+    }
+    list(value = total, gradient = gradient)
+  }
+  list(value = value, information = function(theta) prior_information(value, theta),
+       label = prior_labels(groups, priors, names, own))
+}
+
+# At the coefficients x of a group: values and derivatives.
+prior_group <- function(group, x, names) {
+  if (inherits(group$f, "cl_prior")) {
+    found <- group$f(x)
+    return(list(value = found, gradient = attr(found, "gradient")))
+  }
+  found <- vapply(seq_along(x), function(i) prior_at(group$f, x[i], names[i]), numeric(2L))
+  list(value = found[1L, ], gradient = found[2L, ])
+}
+
+# Minus the second derivatives, of a sum of functions of one number each: all at once.
+prior_information <- function(value, theta) {
+  h <- 1e-4 * pmax(1, abs(theta))
+  slope <- (value(theta + h)$gradient - value(theta - h)$gradient) / (2 * h)
+  diag(-slope, length(slope))
+}
+
+prior_labels <- function(groups, priors, names, own) {
+  text <- function(f) if (is.null(attr(f, "label"))) "a function" else attr(f, "label")
+  labels <- stats::setNames(rep("", length(names)), names)
+  for (group in groups) labels[group$at] <- text(group$f)
+  if (length(own) > 0L) labels[own] <- text(priors$own)
+  labels
+}

@@ -1,0 +1,166 @@
+# What a fit of a generalised linear model does with input that is odd or unusable.
+
+test_that("responses of all kinds", {
+  on_host({
+    plain <- cl_glm(am ~ wt, mtcars)
+    kinds <- transform(mtcars, yes = am == 1, word = c("auto", "manual")[am + 1], one = am)
+    kinds$factor <- factor(kinds$word)
+    for (y in c("yes", "word", "factor")) {
+      fit <- cl_glm(reformulate("wt", y), kinds)
+      expect_identical(coef(fit), coef(plain))
+    }
+    expect_identical(predict(fit, kinds[c(1, 5), ], "class"),
+                     factor(c(`Mazda RX4` = "manual", `Hornet Sportabout` = "auto")))
+    expect_identical(predict(plain, kinds[c(1, 5), ], "class"),
+                     c(`Mazda RX4` = 1, `Hornet Sportabout` = 0))
+    expect_identical(coef(cl_glm(am ~ wt, mtcars, binomial)), coef(plain))
+    expect_identical(coef(cl_glm(am ~ wt, mtcars, "binomial")), coef(plain))
+    # unused levels are no classes
+    some <- droplevels(iris[51:150, ])
+    some$Species <- factor(some$Species, levels(iris$Species))
+    expect_identical(cl_glm(Species ~ Sepal.Length, some, "categorical_logit")$levels,
+                     levels(iris$Species)[2:3])
+    expect_named(coef(cl_glm(carb ~ wt, mtcars[mtcars$carb < 4, ], "categorical_logit")),
+                 c("2:(Intercept)", "2:wt", "3:(Intercept)", "3:wt"))
+  })
+})
+
+test_that("missing values, subsets and factors", {
+  d <- mtcars
+  d$wt[3] <- NA
+  d$cyl <- factor(d$cyl)
+  on_host({
+    fit <- cl_glm(vs ~ wt + hp, d, na.action = na.exclude)
+    expect_identical(nobs(fit), 31L)
+    expect_identical(which(is.na(fitted(fit))), c(`Datsun 710` = 3L))
+    expect_length(residuals(fit), 32)
+    expect_length(predict(fit), 32)
+    expect_identical(dim(predict(fit, interval = "confidence")), c(32L, 3L))
+    expect_output(print(fit), "1 dropped")
+    expect_error(cl_glm(am ~ wt, d, na.action = na.fail), "missing values")
+    some <- cl_glm(vs ~ hp, d, subset = mpg > 15)
+    expect_identical(nobs(some), sum(mtcars$mpg > 15))
+    levelled <- cl_glm(mpg ~ cyl, d, "normal_id", contrasts = list(cyl = "contr.sum"))
+    expect_equal(coef(levelled), coef(lm(mpg ~ cyl, d, contrasts = list(cyl = "contr.sum"))))
+    expect_equal(predict(levelled, data.frame(cyl = "6")),
+                 predict(lm(mpg ~ cyl, d), data.frame(cyl = "6")))
+    expect_identical(predict(levelled, data.frame(cyl = c("4", NA)))[[2]], NA_real_)
+    expect_length(predict(levelled, d[0, ]), 0)
+    ordered <- cl_glm(factor(gear) ~ wt, d, "ordered_logistic", na.action = na.exclude)
+    expect_identical(dim(predict(ordered, type = "response", interval = "confidence")),
+                     c(32L, 3L, 3L))
+    # smooth terms know their knots
+    fit <- cl_glm(vs ~ poly(hp, 2), d)
+    expect_equal(predict(fit, d[5:6, ]), predict(fit)[5:6], tolerance = 1e-10)
+  })
+})
+
+test_that("an ordered model without an intercept is one with cuts", {
+  on_host({
+    a <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")
+    expect_equal(coef(cl_glm(factor(gear) ~ wt - 1, mtcars, "ordered_logistic")), coef(a))
+    x <- mtcars$wt
+    expect_equal(unname(coef(cl_glm(x, factor(mtcars$gear), "ordered_logistic"))),
+                 unname(coef(a)))
+    none <- cl_glm(factor(gear) ~ 1, mtcars, "ordered_logistic")
+    expect_equal(unname(plogis(none$own)), cumsum(table(mtcars$gear))[1:2] / 32,
+                 ignore_attr = TRUE)
+    expect_length(coef(none), 0)
+    expect_output(print(summary(none)), "3\\|4")
+  })
+})
+
+test_that("no predictors at all", {
+  on_host({
+    fit <- cl_glm(am ~ 0 + offset(wt - 3), mtcars)
+    expect_length(coef(fit), 0)
+    expect_equal(fit$logLik, sum(dbinom(mtcars$am, 1, plogis(mtcars$wt - 3), log = TRUE)))
+    expect_output(print(fit), "No coefficients")
+    expect_equal(cl_glm(am ~ 1, mtcars)$null.deviance, deviance(cl_glm(am ~ 1, mtcars)))
+  })
+})
+
+test_that("unusable input is refused by name", {
+  f <- function(..., data = mtcars) cl_glm(..., data = data)
+  d <- data.frame(y = c(0, 1, 1, 0), x = c(1, 3, 2, 4), w = c(1, 2, 1, 0.5))
+  each_engine({
+    refused <- function(code, argument) expect_fault(code, "argument", argument = argument)
+    refused(f(~wt), "formula")
+    refused(f(am ~ wt, family = "logit"), "family")
+    fault <- refused(f(am ~ wt, family = binomial("probit")), "family")
+    expect_match(conditionMessage(fault), "neg_binomial_2_log")
+    refused(f(am ~ wt, family = Gamma()), "family")
+    refused(f(am ~ wt, family = 3), "family")
+    refused(f(am ~ wt, method = "exact"), "method")
+    refused(f(am ~ wt, prior = prior_normal()), "prior")
+    refused(f(am ~ wt, foo = 1), "foo")
+    refused(f(am ~ wt, control = list(chains = 2)), "control")
+    refused(f(am ~ wt, control = 5), "control")
+    refused(f(am ~ wt, start = 1), "start")
+    refused(f(am ~ wt, start = c(1, NA)), "start")
+    refused(f(mpg ~ wt), "y")
+    refused(f(mpg ~ wt, family = "poisson_log"), "y")
+    refused(f(-carb ~ wt, family = "poisson_log"), "y")
+    refused(f(gear ~ wt, family = "ordered_logistic"), "y")
+    refused(f(factor(rep(1, 32)) ~ wt, family = "ordered_logistic"), "y")
+    refused(f(factor(gear) ~ wt), "y")
+    refused(f(cbind(am, 1 - am) ~ wt), "y")
+    refused(f(cbind(am, 1 - am, 2) ~ wt, family = "binomial_logit"), "y")
+    refused(f(carb ~ wt, family = "binomial_logit"), "trials")
+    refused(f(carb ~ wt, family = "binomial_logit", trials = 3), "y")
+    refused(cl_glm(carb ~ wt, mtcars, "poisson_log", trials = hp), "trials")
+    refused(cl_glm(factor(gear) ~ wt, mtcars, "categorical_logit", offset = hp), "offset")
+    refused(f(y ~ x, data = d[0, ]), "data")
+    refused(cl_glm(y ~ x, d, weights = w), "weights")
+    refused(cl_glm(y ~ x, d, weights = -w), "weights")
+    refused(cl_glm(y ~ x, d, weights = 0 * w), "weights")
+    refused(f(I(2 * x) ~ x, data = d, family = "normal_id"), "y")
+    refused(cl_glm(as.matrix(d), 1:3), "y")
+    refused(cl_glm(letters, 1:3), "x")
+    d$x[2] <- Inf
+    fault <- expect_fault(f(y ~ x, data = d), "nonfinite", argument = "x")
+    expect_match(conditionMessage(fault), "'x'")
+    expect_fault(cl_glm(cbind(1, NA, 1:2), c(0, 1)), "nonfinite")
+  })
+})
+
+test_that("priors that do not suit are refused", {
+  f <- function(prior, family = "bernoulli_logit", model = am ~ wt) {
+    cl_glm(model, mtcars, family, method = "map", prior = prior)
+  }
+  on_host({
+    refused <- function(code) expect_fault(code, "argument", argument = "prior")
+    refused(f(3))
+    refused(f(list(prior_normal())))
+    refused(f(list(hp = prior_normal())))
+    refused(f(list(sigma = prior_normal())))
+    refused(f(list(wt = 3)))
+    fault <- refused(f(list(wt = prior_gamma())))
+    expect_match(conditionMessage(fault), "is for positive parameters")
+    refused(f(list(cuts = prior_gamma()), "ordered_logistic", factor(gear) ~ wt))
+    refused(f(list(intercept = prior_normal()), "ordered_logistic", factor(gear) ~ wt))
+    refused(f(list(wt = function(x) "a")))
+  })
+})
+
+test_that("predictions refuse data that does not fit", {
+  on_host({
+    fit <- cl_glm(am ~ wt + factor(cyl), mtcars)
+    refused <- function(...) expect_fault(predict(fit, ...), "argument", argument = "newdata")
+    refused(data.frame(wt = 1))
+    refused(data.frame(wt = 1, cyl = 5))
+    refused(data.frame(wt = "a", cyl = 4))
+    refused(list(wt = 1, cyl = 4))
+    expect_fault(predict(fit, type = "class", se.fit = TRUE), "argument", argument = "type")
+    expect_fault(predict(fit, foo = 1), "argument", argument = "foo")
+    expect_fault(predict(cl_glm(carb ~ wt, mtcars, "poisson_log"), type = "class"), "argument",
+                 argument = "type")
+    bare <- cl_glm(am ~ wt, mtcars, model = FALSE)
+    expect_equal(predict(bare, mtcars), predict(bare))
+    expect_fault(predict(bare, se.fit = TRUE), "argument")
+    matrix <- cl_glm(as.matrix(mtcars[c("wt", "hp")]), mtcars$am)
+    expect_fault(predict(matrix, mtcars["wt"]), "argument", argument = "newdata")
+    expect_fault(predict(matrix, matrix(1, 1, 3)), "argument", argument = "newdata")
+    expect_fault(formula(matrix), "argument")
+  })
+})

@@ -1,0 +1,264 @@
+# What a fitted generalised linear model tells, predicts and draws; fits with priors and by sampling.
+
+test_that("the usual methods", {
+  on_host({
+    fit <- cl_glm(am ~ wt + hp, mtcars)
+    peer <- glm(am ~ wt + hp, binomial, mtcars, control = list(epsilon = 1e-14))
+    expect_output(print(fit), "log likelihood: -5.0295")
+    expect_identical(formula(fit), am ~ wt + hp, ignore_formula_env = TRUE)
+    expect_identical(family(fit)$family, "binomial")
+    expect_identical(family(cl_glm(hp ~ wt, mtcars, "neg_binomial_2_log"))$link, "log")
+    expect_equal(coef(summary(fit)), coef(summary(peer)), tolerance = 1e-6)
+    expect_output(print(summary(fit)), "null deviance: 43.22")
+    expect_equal(confint(fit, "wt"), confint.default(peer, "wt"), tolerance = 1e-7,
+                 ignore_attr = TRUE)
+    expect_fault(confint(fit, "foo"), "argument", argument = "parm")
+    expect_equal(extractAIC(fit), extractAIC(peer), tolerance = 1e-10)
+    expect_equal(model.matrix(fit), model.matrix(peer))
+    expect_identical(names(model.frame(fit)), c("am", "wt", "hp"))
+    expect_null(weights(fit))
+    expect_identical(sigma(fit), 1)
+    small <- update(fit, . ~ . - hp)
+    expect_named(coef(small), c("(Intercept)", "wt"))
+    table <- anova(small, fit)
+    other <- anova(update(peer, . ~ . - hp), peer, test = "Chisq")
+    expect_equal(table$`Pr(>Chi)`[2], other$`Pr(>Chi)`[2], tolerance = 1e-6)
+    expect_equal(anova(fit, small)$LR[2], table$LR[2])
+    expect_fault(anova(fit), "argument")
+    expect_fault(anova(fit, cl_glm(vs ~ wt, mtcars)), "argument")
+    chosen <- step(cl_glm(am ~ wt + hp + qsec, mtcars, method = "map"), trace = 0)
+    expect_s3_class(chosen, "cl_glm")
+    expect_equal(drop1(fit)$AIC, drop1(peer)$AIC, tolerance = 1e-8)
+  })
+})
+
+test_that("a fit survives a file", {
+  each_engine({
+    fits <- list(cl_glm(am ~ wt + factor(cyl), mtcars),
+                 cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic"))
+    for (fit in fits) {
+      wanted <- predict(fit, mtcars, "response", se.fit = TRUE)
+      file <- tempfile(fileext = ".rds")
+      saveRDS(fit, file)
+      expect_equal(predict(readRDS(file), mtcars, "response", se.fit = TRUE), wanted)
+      unlink(file)
+    }
+  })
+})
+
+test_that("standard errors of means are those of the delta method", {
+  # by differences of the prediction in all coefficients and cuts
+  numeric_error <- function(fit, new, type) {
+    full <- c(coef(fit), if (fit$family == "ordered_logistic") fit$own)
+    at <- function(theta) {
+      k <- names(coef(fit))
+      fit$coefficients <- theta[k]
+      if (fit$family == "ordered_logistic") fit$own <- theta[setdiff(names(theta), k)]
+      as.vector(predict(fit, new, type))
+    }
+    slope <- vapply(names(full), function(name) {
+      h <- 1e-5 * max(1, abs(full[[name]]))
+      up <- replace(full, name, full[[name]] + h)
+      down <- replace(full, name, full[[name]] - h)
+      (at(up) - at(down)) / (2 * h)
+    }, at(full))
+    sqrt(rowSums((slope %*% vcov(fit)) * slope))
+  }
+  on_host({
+    fits <- list(cl_glm(am ~ wt + hp, mtcars), cl_glm(carb ~ wt + hp, mtcars, "poisson_log"),
+                 cl_glm(mpg ~ wt + hp, mtcars, "normal_id"),
+                 cl_glm(factor(gear) ~ wt + hp, mtcars, "ordered_logistic"),
+                 cl_glm(factor(carb > 2) ~ wt + hp, mtcars, "categorical_logit"),
+                 cl_glm(factor(pmin(carb, 3)) ~ wt, mtcars, "categorical_logit"))
+    new <- mtcars[c(1, 5, 20), ]
+    for (fit in fits) for (type in c("link", "response")) {
+      found <- predict(fit, new, type, se.fit = TRUE)
+      expect_equal(as.vector(found$se.fit), numeric_error(fit, new, type), tolerance = 1e-6)
+      expect_equal(found$fit, predict(fit, new, type))
+      bounds <- predict(fit, new, type, interval = "confidence", level = 0.9)
+      inside <- function(k) if (length(dim(bounds)) == 3) bounds[, , k] else bounds[, k]
+      expect_true(all(inside("lwr") <= found$fit & found$fit <= inside("upr")))
+      if (is.matrix(found$fit) && type == "response") {
+        expect_equal(unname(rowSums(found$fit)), rep(1, 3))
+        expect_true(all(inside("lwr") > 0 & inside("upr") < 1))
+      }
+    }
+    peer <- lm(mpg ~ wt + hp, mtcars)
+    expect_equal(predict(fits[[3]], new, interval = "confidence"),
+                 predict(peer, new, interval = "confidence"), tolerance = 1e-10)
+  })
+})
+
+test_that("simulated responses are like the response", {
+  on_host({
+    draw <- function(...) simulate(cl_glm(..., data = mtcars), nsim = 400, seed = 3)
+    counts <- draw(carb ~ wt, family = "poisson_log")
+    expect_identical(dim(counts), c(32L, 400L))
+    expect_identical(rownames(counts), rownames(mtcars))
+    fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
+    expect_equal(rowMeans(counts), fitted(fit), tolerance = 0.05)
+    expect_identical(counts, draw(carb ~ wt, family = "poisson_log"))
+    expect_false(is.null(attr(counts, "seed")))
+    classes <- draw(factor(gear) ~ wt, family = "ordered_logistic")
+    expect_identical(levels(classes[[1]]), c("3", "4", "5"))
+    share <- vapply(levels(classes[[1]]), function(k) rowMeans(classes == k), numeric(32))
+    expect_lt(max(abs(share - fitted(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")))), 0.1)
+    expect_identical(levels(draw(factor(am) ~ wt)[[2]]), c("0", "1"))
+    expect_type(draw(I(am == 1) ~ wt)[[1]], "logical")
+    expect_lte(max(draw(cbind(gear, 5 - gear) ~ wt, family = "binomial_logit")), 5)
+    weighted <- cl_glm(mpg ~ wt, mtcars, "normal_id", weights = qsec)
+    spread <- simulate(weighted, 400, seed = 3)
+    expect_equal(mean(apply(spread, 1, var) * mtcars$qsec), sigma(weighted)^2, tolerance = 0.1)
+  })
+})
+
+# ---- priors --------------------------------------------------------------------------------------
+
+test_that("the mode with priors is where the gradient is zero", {
+  each_engine({
+    fit <- cl_glm(am ~ wt + hp, mtcars, method = "map",
+                  prior = list(intercept = prior_normal(0, 10), coefficients = prior_normal(0, 0.5),
+                               hp = prior_student_t(3, 0, 0.1)))
+    objective <- function(b) {
+      b <- unname(b)
+      eta <- b[1] + b[2] * mtcars$wt + b[3] * mtcars$hp
+      sum(dbinom(mtcars$am, 1, plogis(eta), log = TRUE)) + dnorm(b[1], 0, 10, log = TRUE) +
+        dnorm(b[2], 0, 0.5, log = TRUE) + dt(b[3] / 0.1, 3, log = TRUE) - log(0.1)
+    }
+    expect_equal(fit$objective, objective(coef(fit)), tolerance = 1e-12)
+    h <- c(1e-4, 1e-5, 1e-6)
+    for (k in 1:3) {
+      step <- replace(numeric(3), k, h[k])
+      slope <- (objective(coef(fit) + step) - objective(coef(fit) - step)) / (2 * h[k])
+      expect_lt(abs(slope) * sqrt(vcov(fit)[k, k]), 1e-5)
+    }
+    expect_match(fit$prior[["hp"]], "student_t\\(3, 0, 0.1\\)$")
+    expect_output(print(summary(fit)), "wt +normal\\(0, 0.5\\)")
+    own <- cl_glm(am ~ wt + hp, mtcars, method = "map", prior = list(
+      intercept = function(x) dnorm(x, 0, 10, log = TRUE), wt = prior_normal(0, 0.5),
+      hp = prior_student_t(3, 0, 0.1)))
+    expect_equal(coef(own), coef(fit), tolerance = 1e-6)
+  })
+})
+
+test_that("weak priors leave the maximum likelihood estimate, of all families", {
+  flat <- prior_normal(0, 1e6)
+  cases <- list(list(am ~ wt, "bernoulli_logit"), list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"),
+                list(mpg ~ wt, "normal_id"), list(carb ~ wt, "poisson_log"),
+                list(hp ~ wt, "neg_binomial_2_log"), list(factor(carb > 2) ~ wt,
+                                                          "categorical_logit"),
+                list(factor(gear) ~ wt, "ordered_logistic"))
+  on_host(for (case in cases) {
+    own <- c(own_parameter[case[[2]]])
+    prior <- list(coefficients = flat)
+    if (case[[2]] != "ordered_logistic") prior$intercept <- flat
+    if (!is.na(own)) prior[[own]] <- flat
+    ml <- cl_glm(case[[1]], mtcars, case[[2]])
+    map <- cl_glm(case[[1]], mtcars, case[[2]], method = "map", prior = prior)
+    expect_equal(coef(map), coef(ml), tolerance = 1e-6)
+    expect_true(map$converged)
+    # sigma by maximum likelihood, not unbiased
+    if (case[[2]] == "normal_id") expect_equal(map$own, ml$own * sqrt(30 / 32), tolerance = 1e-6)
+  })
+})
+
+test_that("more columns than observations do with priors", {
+  x <- outer(1:10, 1:20, function(i, j) cos(i * j))
+  y <- rep(0:1, 5)
+  each_engine({
+    fit <- cl_glm(x, y, method = "map", prior = prior_normal(0, 1))
+    expect_true(fit$converged)
+    expect_false(anyNA(coef(fit)))
+    # ridge regression in closed form
+    z <- x[, 1] + sin(1:10)
+    ridge <- cl_glm(x, z, "normal_id", method = "map", intercept = FALSE,
+                    prior = list(coefficients = prior_normal(0, 0.5),
+                                 sigma = prior_lognormal(log(0.3), 0.05)))
+    sigma <- ridge$own[[1]]
+    expect_equal(unname(coef(ridge)), as.vector(solve(crossprod(x) + diag(sigma^2 / 0.25, 20),
+                                                      crossprod(x, z))), tolerance = 1e-6)
+  })
+})
+
+# ---- sampling ------------------------------------------------------------------------------------
+
+test_that("draws have the exact posterior of a linear model", {
+  # sigma known by a sharp prior: then the posterior is normal
+  on_host({
+    fit <- cl_glm(mpg ~ wt + hp, mtcars, "normal_id", method = "mcmc",
+                  prior = list(intercept = prior_normal(0, 50), coefficients = prior_normal(0, 2),
+                               sigma = prior_normal(2.5, 1e-4)),
+                  control = list(seed = 1, iter = 1000))
+    x <- model.matrix(~ wt + hp, mtcars)
+    covariance <- solve(crossprod(x) / 2.5^2 + diag(1 / c(50, 2, 2)^2))
+    mean <- as.vector(covariance %*% crossprod(x, mtcars$mpg) / 2.5^2)
+    table <- summary(fit$draws)
+    expect_lt(max(abs(coef(fit) - mean) / table$mcse[1:3]), 4)
+    expect_equal(sqrt(diag(vcov(fit))), sqrt(diag(covariance)), tolerance = 0.08)
+    expect_true(fit$converged)
+    bounds <- predict(fit, mtcars[1:2, ], interval = "confidence", level = 0.9)
+    exact <- x[1:2, ] %*% mean
+    error <- sqrt(diag(x[1:2, ] %*% covariance %*% t(x[1:2, ])))
+    expect_equal(unname(bounds), unname(cbind(exact, exact - 1.645 * error, exact + 1.645 * error)),
+                 tolerance = 0.01)
+  })
+})
+
+test_that("all families are sampled, and predict from draws", {
+  cases <- list(list(am ~ wt, "bernoulli_logit"), list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"),
+                list(mpg ~ wt, "normal_id"), list(carb ~ wt, "poisson_log"),
+                list(hp ~ wt, "neg_binomial_2_log"), list(factor(pmin(carb, 3)) ~ wt,
+                                                          "categorical_logit"),
+                list(factor(gear) ~ wt, "ordered_logistic"))
+  on_host(for (case in cases) {
+    fit <- cl_glm(case[[1]], mtcars, case[[2]], method = "mcmc",
+                  control = list(chains = 2, warmup = 150, iter = 400, seed = 2))
+    map <- cl_glm(case[[1]], mtcars, case[[2]], method = "map")
+    expect_lt(max(abs(coef(fit) - coef(map)) / sqrt(diag(vcov(map)))[names(coef(map))]), 0.7)
+    expect_true(all(summary(fit$draws)$rhat < 1.05))
+    expect_setequal(dimnames(fit$draws$draws)[[3]], c(names(coef(fit)), names(fit$own)))
+    expect_identical(rownames(confint(fit)), rownames(vcov(fit)))
+    found <- predict(fit, mtcars[1:3, ], "response", se.fit = TRUE)
+    expect_equal(found$fit, fitted(fit)[if (is.matrix(fitted(fit))) cbind(1:3, rep(1:3, each = 3))
+                                        else 1:3], tolerance = 0.2, ignore_attr = TRUE)
+    expect_true(all(found$se.fit > 0))
+    expect_identical(dim(simulate(fit, 3, seed = 1)), c(32L, 3L))
+    expect_output(print(summary(fit)), "Priors:")
+  })
+})
+
+test_that("chains together and one after another draw the same", {
+  arguments <- list(chains = 2, warmup = 60, iter = 60, seed = 5)
+  each_engine({
+    one <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic", method = "mcmc",
+                  control = c(arguments, batch = FALSE))
+    two <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic", method = "mcmc",
+                  control = c(arguments, batch = TRUE))
+    expect_equal(one$draws$draws[1:5, , ], two$draws$draws[1:5, , ], tolerance = 1e-6)
+  })
+})
+
+# ---- pictures ------------------------------------------------------------------------------------
+
+test_that("pictures draw what they say", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  on_host({
+    fit <- cl_glm(am ~ wt + factor(gear > 3), mtcars[-3, ], method = "map")
+    drawn <- plot(fit)
+    expect_named(drawn, c("coefficients", "residuals", "calibration"))
+    expect_equal(drawn$coefficients$estimate, unname(coef(fit)[-1] * c(sd(mtcars$wt[-3]), 1)))
+    expect_equal(sum(drawn$calibration$count), 31)
+    expect_equal(sum(drawn$residuals$residual * drawn$residuals$weight),
+                 sum(residuals(fit, "response")))
+    counts <- plot(cl_glm(carb ~ wt, mtcars, "poisson_log"), type = "residuals")
+    expect_equal(nrow(counts$residuals), 32)
+    expect_named(plot(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")),
+                 c("coefficients", "calibration"))
+    expect_named(plot(cl_glm(am ~ 1, mtcars)), c("residuals", "calibration"))
+    expect_fault(plot(fit, type = "foo"), "argument", argument = "type")
+    expect_fault(plot(fit, type = "trace"), "argument", argument = "type")
+    expect_fault(plot(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic"), type = "residuals"),
+                 "argument", argument = "type")
+  })
+})

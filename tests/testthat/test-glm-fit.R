@@ -1,0 +1,296 @@
+# Fits of generalised linear models against those of base R and MASS, on real data.
+
+# Coefficients, standard errors, log likelihoods and deviances of a fit of glm() or the like.
+expect_same_fit <- function(fit, peer, errors = 1e-7) {
+  expect_equal(coef(fit), coef(peer), tolerance = 1e-8)
+  expect_equal(sqrt(diag(vcov(fit))), sqrt(diag(vcov(peer))), tolerance = errors)
+  expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-10)
+  expect_equal(deviance(fit), deviance(peer), tolerance = 1e-9)
+  expect_equal(AIC(fit), AIC(peer), tolerance = 1e-10)
+  expect_equal(as.numeric(nobs(fit)), as.numeric(nobs(peer)))
+  expect_equal(BIC(fit), BIC(peer), tolerance = 1e-10)
+  expect_equal(as.numeric(df.residual(fit)), as.numeric(df.residual(peer)))
+  expect_true(fit$converged)
+  expect_lt(fit$decrement, 1e-8)
+}
+
+same_as_glm <- function(fit, peer) {
+  expect_same_fit(fit, peer)
+  expect_equal(fit$null.deviance, peer$null.deviance, tolerance = 1e-9)
+  expect_equal(fit$df.null, peer$df.null)
+  expect_equal(fitted(fit), fitted(peer), tolerance = 1e-8)
+  for (type in c("deviance", "pearson", "response")) {
+    expect_equal(residuals(fit, type), residuals(peer, type), tolerance = 1e-7)
+  }
+  expect_equal(unname(predict(fit, se.fit = TRUE)$se.fit),
+               unname(predict(peer, se.fit = TRUE)$se.fit), tolerance = 1e-7)
+  expect_equal(predict(fit, type = "response"), predict(peer, type = "response"), tolerance = 1e-8)
+}
+
+exact <- list(epsilon = 1e-15, maxit = 100)
+
+flchain <- function() {
+  data <- survival::flchain
+  data[complete.cases(data[c("age", "sex", "kappa", "lambda", "creatinine", "mgus")]), ]
+}
+
+test_that("logistic regression agrees with glm()", {
+  data <- flchain()
+  model <- death ~ age + sex * log(kappa) + log(lambda) + log(creatinine) + mgus
+  peer <- glm(model, binomial, data, control = exact)
+  each_engine({
+    same_as_glm(cl_glm(model, data), peer)
+    # columns of very different size and origin
+    data$seconds <- data$age * 3e7 + 1e9
+    moved <- cl_glm(death ~ seconds + sex, data)
+    plain <- cl_glm(death ~ age + sex, data)
+    expect_equal(coef(moved)[["seconds"]] * 3e7, coef(plain)[["age"]], tolerance = 1e-8)
+    expect_equal(moved$logLik, plain$logLik, tolerance = 1e-12)
+    expect_equal(vcov(moved)["seconds", "seconds"] * 9e14, vcov(plain)["age", "age"],
+                 tolerance = 1e-8)
+  })
+})
+
+test_that("binomial counts and shares agree with glm()", {
+  model <- cbind(ncases, ncontrols) ~ agegp + unclass(tobgp) + unclass(alcgp)
+  peer <- glm(model, binomial, esoph, control = exact)
+  shares <- transform(esoph, n = ncases + ncontrols, share = ncases / (ncases + ncontrols))
+  each_engine({
+    same_as_glm(cl_glm(model, esoph, "binomial_logit"), peer)
+    fit <- cl_glm(update(model, share ~ .), shares, binomial, weights = n)
+    expect_same_fit(fit, peer)
+    expect_identical(fit$family, "binomial_logit")
+    expect_same_fit(cl_glm(update(model, ncases ~ .), shares, binomial(), trials = n), peer)
+  })
+})
+
+test_that("counts agree with glm(), with an offset", {
+  data <- data.frame(InsectSprays, hours = seq_len(72) %% 5 + 1)
+  model <- count ~ spray + offset(log(hours))
+  peer <- glm(model, poisson, data, control = exact)
+  each_engine({
+    fit <- cl_glm(model, data, "poisson_log")
+    same_as_glm(fit, peer)
+    fit <- cl_glm(count ~ spray, data, poisson, offset = log(hours))
+    same_as_glm(fit, glm(count ~ spray, poisson, data, offset = log(hours), control = exact))
+    new <- data.frame(spray = c("A", "F"), hours = c(2, 8))
+    expect_equal(predict(fit, new), predict(peer, new), tolerance = 1e-9)
+  })
+})
+
+test_that("linear regression agrees with lm() and glm(), with weights", {
+  data <- transform(warpbreaks, w = rep(1:3, 18) / 2)
+  each_engine({
+    peer <- lm(breaks ~ wool * tension, data, weights = w)
+    fit <- cl_glm(breaks ~ wool * tension, data, "normal_id", weights = w)
+    same_as_glm(fit, glm(breaks ~ wool * tension, gaussian, data, weights = w))
+    expect_equal(sigma(fit), sigma(peer), tolerance = 1e-12)
+    expect_equal(confint(fit), confint(peer), tolerance = 1e-9, ignore_attr = TRUE)
+    expect_equal(coef(summary(fit)), coef(summary(peer)), tolerance = 1e-9)
+    # badly conditioned
+    hard <- cl_glm(Employed ~ ., longley, "normal_id")
+    expect_equal(coef(hard), coef(lm(Employed ~ ., longley)), tolerance = 1e-8)
+    expect_equal(vcov(hard), vcov(lm(Employed ~ ., longley)), tolerance = 1e-6)
+  })
+})
+
+test_that("negative binomial regression agrees with MASS::glm.nb()", {
+  model <- Days ~ Sex / (Age + Eth * Lrn)
+  peer <- MASS::glm.nb(model, MASS::quine, control = glm.control(1e-14, 200))
+  each_engine({
+    fit <- cl_glm(model, MASS::quine, "neg_binomial_2_log")
+    expect_same_fit(fit, peer)
+    expect_equal(fit$own[["phi"]], peer$theta, tolerance = 1e-8)
+    expect_equal(fit$own_error, peer$SE.theta, tolerance = 1e-4)
+    expect_equal(fit$null.deviance, peer$null.deviance, tolerance = 1e-8)
+    expect_equal(residuals(fit), residuals(peer), tolerance = 1e-7)
+  })
+})
+
+test_that("ordered classes agree with MASS::polr()", {
+  peer <- MASS::polr(Sat ~ Infl + Type + Cont, MASS::housing, weights = Freq, Hess = TRUE,
+                     control = list(reltol = 1e-16))
+  each_engine({
+    fit <- cl_glm(Sat ~ Infl + Type + Cont, MASS::housing, "ordered_logistic", weights = Freq)
+    expect_equal(fit$own, peer$zeta, tolerance = 1e-7)
+    expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
+    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
+    expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-11)
+    expect_identical(AIC(fit) - 2 * 8, deviance(fit))
+    expect_equal(c(nobs(fit), df.residual(fit)), c(1681, 1673))
+    expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-7)
+    class <- predict(fit, MASS::housing, type = "class")
+    expect_identical(as.character(class), as.character(predict(peer, MASS::housing)))
+    expect_identical(levels(class), c("Low", "Medium", "High"))
+    expect_true(is.ordered(class))
+  })
+})
+
+test_that("the probabilities of ordered classes keep their precision far out", {
+  p <- class_probabilities("ordered_logistic", c(-60, 0, 60), c(-1, 1))
+  expect_equal(p[, 1], plogis(c(59, -1, -61)), tolerance = 1e-14)
+  expect_equal(p[1, 2], plogis(-59) - plogis(-61), tolerance = 1e-14)
+  expect_equal(p[3, 2], plogis(-59) - plogis(-61), tolerance = 1e-14)
+})
+
+# Minus the log likelihood of a categorical model in plain R, by the coefficients of all classes but
+# the first.
+plain_categorical <- function(beta, x, y) {
+  eta <- cbind(0, x %*% matrix(beta, ncol(x)))
+  sum(log(rowSums(exp(eta)))) - sum(eta[cbind(seq_along(y), y)])
+}
+
+test_that("categorical regression finds the maximum", {
+  data <- MASS::birthwt
+  data$group <- cut(data$bwt, c(0, 2500, 3200, 1e4), c("low", "middle", "high"))
+  model <- group ~ lwt + smoke + ht
+  x <- model.matrix(model, data)
+  y <- as.integer(data$group)
+  unit <- rep(1 / unname(apply(abs(x), 2, max)), 2)
+  peer <- optim(numeric(8), function(b) plain_categorical(b * unit, x, y), method = "BFGS",
+                hessian = TRUE, control = list(reltol = 1e-15, maxit = 1000))
+  each_engine({
+    fit <- cl_glm(model, data, "categorical_logit")
+    expect_named(coef(fit), paste(rep(c("middle", "high"), each = 4), colnames(x), sep = ":"))
+    expect_equal(unname(coef(fit)), peer$par * unit, tolerance = 1e-4)
+    expect_lte(-fit$logLik, peer$value + 1e-10)
+    expect_equal(unname(vcov(fit)), solve(peer$hessian) * tcrossprod(unit), tolerance = 1e-4)
+    expect_equal(fit$logLik, sum(log(fitted(fit)[cbind(seq_along(y), y)])), tolerance = 1e-12)
+    # two classes are a logistic regression
+    two <- cl_glm(factor(low) ~ lwt + smoke, data, "categorical_logit")
+    expect_equal(unname(coef(two)), unname(coef(cl_glm(low ~ lwt + smoke, data))), tolerance = 1e-9)
+    expect_equal(unname(vcov(two)), unname(vcov(cl_glm(low ~ lwt + smoke, data))), tolerance = 1e-9)
+  })
+})
+
+test_that("weights that are counts are repeated rows", {
+  w <- rep(0:3, 8)
+  long <- mtcars[rep(seq_len(32), w), ]
+  on_host(for (model in list(list(am ~ wt, "bernoulli_logit"), list(carb ~ wt, "poisson_log"),
+                             list(carb ~ wt, "neg_binomial_2_log"),
+                             list(factor(gear) ~ qsec, "categorical_logit"))) {
+    quiet <- function(code) suppressWarnings(code, "statcl_warning_boundary")
+    fit <- quiet(cl_glm(model[[1]], mtcars, model[[2]], weights = w))
+    all <- quiet(cl_glm(model[[1]], long, model[[2]]))
+    expect_equal(coef(fit), coef(all), tolerance = 1e-9)
+    expect_equal(vcov(fit), vcov(all), tolerance = 1e-8)
+    expect_equal(logLik(fit), logLik(all), tolerance = 1e-12)
+    expect_equal(c(deviance(fit), fit$null.deviance), c(deviance(all), all$null.deviance),
+                 tolerance = 1e-10)
+    expect_length(residuals(fit, "response"), 32 * if (is.matrix(fitted(fit))) 3 else 1)
+  })
+})
+
+test_that("a matrix does as well as a formula, on any engine", {
+  x <- as.matrix(mtcars[c("wt", "hp")])
+  wanted <- cl_glm(am ~ wt + hp, mtcars)
+  each_engine({
+    fit <- cl_glm(x, mtcars$am)
+    expect_equal(coef(fit), coef(wanted), tolerance = 1e-10)
+    expect_equal(vcov(fit), vcov(wanted), tolerance = 1e-10)
+    expect_equal(predict(fit, x[1:3, ], "response"), predict(wanted, mtcars[1:3, ], "response"),
+                 tolerance = 1e-10)
+    expect_equal(predict(fit, mtcars[3:1, ]), predict(wanted, mtcars[3:1, ]), tolerance = 1e-10)
+    resident <- cl_glm(as_cl(cbind(one = 1, x)), mtcars$am, intercept = FALSE)
+    expect_equal(unname(coef(resident)), unname(coef(wanted)), tolerance = 1e-10)
+    expect_equal(unname(fitted(resident)), unname(fitted(wanted)), tolerance = 1e-10)
+    expect_fault(predict(resident, se.fit = TRUE), "argument", argument = "newdata")
+    expect_equal(predict(resident, cbind(one = 1, x), se.fit = TRUE)$se.fit,
+                 predict(wanted, se.fit = TRUE)$se.fit, tolerance = 1e-9)
+    expect_equal(coef(cl_glm(x[, 1], mtcars$am))[[2]], coef(cl_glm(am ~ wt, mtcars))[["wt"]])
+  })
+})
+
+test_that("fits leave nothing on a device", {
+  each_engine(expect_no_leak({
+    cl_glm(am ~ wt, mtcars)
+    cl_glm(Sat ~ Infl, MASS::housing, "ordered_logistic", weights = Freq)
+  }))
+})
+
+# ---- no maximum, no unique maximum ---------------------------------------------------------------
+
+test_that("columns that others explain have no coefficient", {
+  data <- transform(mtcars, twice = 2 * wt + 1, zero = 0)
+  peer <- glm(am ~ wt + twice + zero + hp, binomial, data, control = list(epsilon = 1e-9))
+  each_engine({
+    fit <- cl_glm(am ~ wt + twice + zero + hp, data)
+    expect_equal(coef(fit), coef(peer), tolerance = 1e-7)
+    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-5)
+    expect_equal(logLik(fit), logLik(peer), tolerance = 1e-9)
+    expect_equal(predict(fit, data, se.fit = TRUE)$se.fit,
+                 predict(cl_glm(am ~ wt + hp, data), se.fit = TRUE)$se.fit, tolerance = 1e-8)
+    expect_identical(summary(fit)$aliased, is.na(coef(peer)))
+    expect_output(print(summary(fit)), "2 not defined")
+    ordered <- cl_glm(factor(gear) ~ wt + twice, data, "ordered_logistic")
+    expect_identical(is.na(coef(ordered)), c(wt = FALSE, twice = TRUE))
+    expect_identical(dim(vcov(ordered)), c(4L, 4L))
+    several <- cl_glm(factor(gear) ~ qsec + I(-qsec), data, "categorical_logit")
+    expect_identical(unname(is.na(coef(several))), rep(c(FALSE, FALSE, TRUE), 2))
+    # nearly, but not quite
+    data$near <- data$wt + 1e-6 * data$hp
+    near <- cl_glm(am ~ wt + near, data)
+    expect_equal(coef(near)[["near"]] * 1e-6, coef(cl_glm(am ~ wt + hp, data))[["hp"]],
+                 tolerance = 1e-6)
+    # more columns than observations
+    x <- outer(1:6, 1:9, function(i, j) cos(i * j))
+    expect_identical(sum(is.na(coef(suppressWarnings(cl_glm(x, c(0, 1, 0, 0, 1, 1)))))), 4L)
+  })
+})
+
+test_that("separation is found and named", {
+  data <- data.frame(x = c(1:4, 6:9), z = c(2, 7, 1, 8, 2, 8, 1, 8), y = rep(0:1, each = 4))
+  each_engine({
+    warned <- expect_warning(fit <- cl_glm(y ~ x + z, data), class = "statcl_warning_separation")
+    expect_match(conditionMessage(warned), "\\bx\\b")
+    expect_false(fit$converged)
+    expect_true(all(is.finite(coef(fit))))
+    # one group of several only
+    part <- data.frame(g = rep(c("a", "b", "c"), each = 8), y = c(rep(0:1, 8), rep(1, 8)))
+    warned <- expect_warning(cl_glm(y ~ g, part), class = "statcl_warning_separation")
+    expect_match(conditionMessage(warned), "infinity: gc;")
+    expect_warning(cl_glm(rep(0, 5) ~ 1, family = "poisson_log"),
+                   class = "statcl_warning_separation")
+    expect_warning(cl_glm(rep(1, 5) ~ 1), class = "statcl_warning_separation")
+    expect_warning(cl_glm(factor(x > 5) ~ x, data, "categorical_logit"),
+                   class = "statcl_warning_separation")
+    expect_warning(cl_glm(factor(c(1, 1, 2, 2, 3, 3)) ~ I(1:6), family = "ordered_logistic"),
+                   class = "statcl_warning_separation")
+    # priors have a mode where the likelihood has none
+    expect_warning(fit <- cl_glm(y ~ x + z, data, method = "map"), NA)
+    expect_true(fit$converged)
+  })
+})
+
+test_that("rare events are not taken for separation", {
+  x <- rep(0:1, each = 50000)
+  y <- numeric(1e5)
+  y[c(1, 2, 50001, 50002, 50003)] <- 1
+  each_engine({
+    expect_warning(fit <- cl_glm(y ~ x), NA)
+    expect_equal(coef(fit), c(`(Intercept)` = qlogis(2 / 5e4),
+                              x = qlogis(3 / 5e4) - qlogis(2 / 5e4)), tolerance = 1e-8)
+    wide <- data.frame(g = rep(c("few", "many"), each = 1000), y = rep(c(0, 1e6), each = 1000))
+    wide$y[7] <- 1
+    expect_warning(fit <- cl_glm(y ~ g, wide, "poisson_log"), NA)
+    expect_equal(coef(fit)[[1]], log(1e-3), tolerance = 1e-9)
+  })
+})
+
+test_that("counts without overdispersion have no phi", {
+  y <- c(3, 2, 4, 3, 3, 2, 4, 3, 3, 3)
+  each_engine({
+    expect_warning(fit <- cl_glm(y ~ 1, family = "neg_binomial_2_log"),
+                   class = "statcl_warning_boundary")
+    expect_equal(coef(fit)[[1]], log(mean(y)), tolerance = 1e-8)
+    expect_identical(fit$own_error, NA_real_)
+    expect_equal(sqrt(vcov(fit)[1]), 1 / sqrt(sum(y)), tolerance = 1e-5)
+  })
+})
+
+test_that("a search that is cut short says so", {
+  expect_warning(fit <- on_host(cl_glm(am ~ wt, mtcars, control = list(maxit = 1))),
+                 class = "statcl_warning_convergence")
+  expect_false(fit$converged)
+  expect_output(print(fit), "NOT converged")
+})
