@@ -40,8 +40,8 @@
 #' predict(fit, new, type = "response", interval = "confidence")
 #' confint(fit)
 #'
-#' flowers <- cl_glm(Species ~ Petal.Width, data = iris[-2 * (1:75), ], family = "categorical_logit")
-#' predict(flowers, data.frame(Petal.Width = c(0.5, 1.6)), type = "response")
+#' gears <- cl_glm(factor(gear) ~ mpg, data = mtcars, family = "categorical_logit")
+#' predict(gears, data.frame(mpg = c(15, 25)), type = "response")
 predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"), se.fit = FALSE,
                            interval = c("none", "confidence"), level = 0.95, draws = 1000, ...) {
   check_dots_empty(...)

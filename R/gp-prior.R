@@ -2,9 +2,10 @@
 
 #' Priors for positive parameters
 #'
-#' For the argument `prior` of [cl_gp()] and [cl_glm()]: log densities, with all constants, of parameters that are
-#' positive. Densities that live on the whole line are cut off at zero and normalised again; for the
-#' coefficients and cuts of [cl_glm()], which may be negative, they stay whole.
+#' For the argument `prior` of [cl_gp()] and [cl_glm()]: log densities, with all constants, of
+#' parameters that are positive. Densities that live on the whole line are cut off at zero and
+#' normalised again; for the coefficients and cuts of [cl_glm()], which may be negative, they stay
+#' whole.
 #'
 #' | constructor | log density at x > 0, up to a constant |
 #' |---|---|

@@ -63,8 +63,8 @@ for (family in setdiff(names(evaluations), c("bernoulli_logit", "categorical_log
 for (classes in 2:4) measure_family("categorical_logit", classes = classes)
 measure_family("bernoulli_logit", 4L)
 
-# A whole fit by cl_glm(): Newton's method, some six evaluations with their Hessians. "resident": x is
-# on the device already. The host engine beside it, and in the remark glm.fit() of base R, once.
+# A whole fit by cl_glm(): Newton's method, some six evaluations with their Hessians. "resident": x
+# is on the device already. The host engine beside it, and in the remark glm.fit() of base R, once.
 for (shape in sizes(gpu = list(c(1e5, 50), c(1e6, 50)), cpu = list(c(2e4, 20)))) {
   n <- shape[1L]
   p <- shape[2L]

@@ -1,5 +1,5 @@
-# Logistic regression on real data, which stays on the device during a fit: death during follow-up in
-# a study of free light chains in blood (survival::flchain). Called by demo.R.
+# Logistic regression on real data, which stays on the device during a fit: death during follow-up
+# in a study of free light chains in blood (survival::flchain). Called by demo.R.
 
 flchain_model <- death ~ age + sex + log(kappa) + log(lambda) + log(creatinine) + mgus
 

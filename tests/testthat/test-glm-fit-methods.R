@@ -1,4 +1,4 @@
-# What a fitted generalised linear model tells, predicts and draws; fits with priors and by sampling.
+# What a fitted generalised linear model tells, predicts and draws; fits with priors, by sampling.
 
 test_that("the usual methods", {
   on_host({
@@ -143,10 +143,10 @@ test_that("the mode with priors is where the gradient is zero", {
 
 test_that("weak priors leave the maximum likelihood estimate, of all families", {
   flat <- prior_normal(0, 1e6)
-  cases <- list(list(am ~ wt, "bernoulli_logit"), list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"),
-                list(mpg ~ wt, "normal_id"), list(carb ~ wt, "poisson_log"),
-                list(hp ~ wt, "neg_binomial_2_log"), list(factor(carb > 2) ~ wt,
-                                                          "categorical_logit"),
+  cases <- list(list(am ~ wt, "bernoulli_logit"),
+                list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"), list(mpg ~ wt, "normal_id"),
+                list(carb ~ wt, "poisson_log"), list(hp ~ wt, "neg_binomial_2_log"),
+                list(factor(carb > 2) ~ wt, "categorical_logit"),
                 list(factor(gear) ~ wt, "ordered_logistic"))
   on_host(for (case in cases) {
     own <- c(own_parameter[case[[2]]])
@@ -205,10 +205,10 @@ test_that("draws have the exact posterior of a linear model", {
 })
 
 test_that("all families are sampled, and predict from draws", {
-  cases <- list(list(am ~ wt, "bernoulli_logit"), list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"),
-                list(mpg ~ wt, "normal_id"), list(carb ~ wt, "poisson_log"),
-                list(hp ~ wt, "neg_binomial_2_log"), list(factor(pmin(carb, 3)) ~ wt,
-                                                          "categorical_logit"),
+  cases <- list(list(am ~ wt, "bernoulli_logit"),
+                list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"), list(mpg ~ wt, "normal_id"),
+                list(carb ~ wt, "poisson_log"), list(hp ~ wt, "neg_binomial_2_log"),
+                list(factor(pmin(carb, 3)) ~ wt, "categorical_logit"),
                 list(factor(gear) ~ wt, "ordered_logistic"))
   on_host(for (case in cases) {
     fit <- cl_glm(case[[1]], mtcars, case[[2]], method = "mcmc",
