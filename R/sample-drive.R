@@ -163,6 +163,20 @@ can_fork <- function() {
     (session$engine == "host" || is.null(session$devices))
 }
 
+# makeCluster() draws its port from R's generator: scripts with one seed that run at the same time
+# would all listen at the same one. So ports come from process ids, and one that is taken is no end.
+make_workers <- function(n, type) {
+  if (nzchar(Sys.getenv("R_PARALLEL_PORT"))) return(parallel::makeCluster(n, type = type))
+  for (attempt in 1:20) {
+    port <- 11000L + (Sys.getpid() * 7L + attempt * 131L) %% 1000L
+    nodes <- tryCatch(suppressWarnings(parallel::makeCluster(n, type = type, port = port)),
+                      error = function(e) e)
+    if (!inherits(nodes, "error")) return(nodes)
+    if (!grepl(port, conditionMessage(nodes), fixed = TRUE)) break
+  }
+  stop(nodes)
+}
+
 run_in_workers <- function(job, workers) {
   own <- is.numeric(workers)
   fork <- own && can_fork()
@@ -172,7 +186,7 @@ run_in_workers <- function(job, workers) {
       worker$job <- job
       on.exit(worker$job <- NULL)
     }
-    nodes <- parallel::makeCluster(workers, type = if (fork) "FORK" else "PSOCK")
+    nodes <- make_workers(workers, if (fork) "FORK" else "PSOCK")
     on.exit(parallel::stopCluster(nodes), add = TRUE)
   }
   if (!fork) send_job(nodes, job)

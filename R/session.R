@@ -299,8 +299,8 @@ threshold <- function(op, where) {
 #' fill it. So base R results of 32 MiB and more come in memory that is kept when R drops them, for
 #' the next ones: up to an eighth of the machine's memory, from which the system helps itself
 #' whenever it is short. It stands under `kept` of the host. R's collector does not see such results
-#' either, so statcl runs it: after 2 GiB of fresh memory, or as much as was in use then if that is
-#' more, and before garbage can come to a sixteenth of the machine's memory. With
+#' either, so statcl runs it when there may be garbage of 2 GiB, or three such results, or half of
+#' what was in use after the last run, but not more than a sixteenth of the machine's memory. With
 #' `options(statcl.recycle = FALSE)` they come in memory of R's own. Only Linux and macOS have this.
 #'
 #' @param x a `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for what is kept.

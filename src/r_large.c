@@ -19,7 +19,6 @@ static R_altrep_class_t large_class;
 #define WORTH_A_RUN ((size_t)2 << 30)
 
 static size_t in_use, in_use_then; /* bytes of blocks that vectors have; after the last run */
-static size_t taken_fresh;         /* since then */
 
 /* A finaliser of the user's may look at a vector that the collector took together with its block,
  * whose own finaliser may have run before. */
@@ -73,20 +72,20 @@ SEXP r_large_clear(void) {
   return R_NilValue;
 }
 
-/* R's collector does not see this memory. It runs before fresh memory is taken, once clearing what
- * was taken since its last run cost as much as a run does, or when there may be garbage for a
- * sixteenth of all memory. */
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* R's collector does not see this memory. It runs before fresh memory is taken when there may be
+ * garbage that is worth it: three such results, and half of what was in use after the last run, but
+ * not more than a sixteenth of all memory. */
 static void collect_before(size_t bytes) {
-  size_t most = scl_memory_limit() / 16;
-  if (scl_recycle_fits(bytes)) return;
-  size_t garbage = in_use - in_use_then; /* at most */
-  bool pays = taken_fresh >= (in_use_then > WORTH_A_RUN ? in_use_then : WORTH_A_RUN);
-  if (garbage > 0 && (pays || garbage + bytes > most)) {
-    R_gc();
-    in_use_then = in_use;
-    taken_fresh = 0;
-  }
-  if (!scl_recycle_fits(bytes)) taken_fresh += bytes;
+  size_t most = scl_memory_limit() / 16, garbage = in_use - in_use_then;
+  size_t enough = larger(WORTH_A_RUN, larger(3 * bytes, in_use_then / 2));
+  if (enough > most) enough = most;
+  if (garbage == 0 || garbage + bytes <= enough || scl_recycle_fits(bytes)) return;
+  R_gc();
+  in_use_then = in_use;
 }
 
 SEXP r_large_matrix(size_t m, size_t n) {

@@ -304,6 +304,19 @@ test_that("workers run while this session has a device in use", {
   expect_match(paste(result$output, collapse = " "), "done")
 })
 
+test_that("a port that is taken is no end, and the generator is left alone", {
+  skip_on_cran()
+  taken <- 11000L + (Sys.getpid() * 7L + 131L) %% 1000L
+  listener <- tryCatch(serverSocket(taken), error = function(e) NULL) # else another program listens
+  if (!is.null(listener)) on.exit(close(listener))
+  set.seed(1)
+  before <- .Random.seed
+  nodes <- make_workers(1, "PSOCK")
+  expect_identical(parallel::clusterCall(nodes, function() 7), list(7))
+  parallel::stopCluster(nodes)
+  expect_identical(.Random.seed, before)
+})
+
 test_that("progress is shown on request only", {
   run <- function(refresh) {
     capture.output({
