@@ -192,6 +192,7 @@ scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out);
  *   m  scl_buffer *        one parameter: __global double *
  *   r  cl_mem               memory that is no buffer of the core
  *   s  size_t             bytes of a __local parameter
+ *   v  size_t, const void *   a parameter of so many bytes, by value
  * An empty global range enqueues nothing. Polls for interrupts. */
 scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
                          const size_t *local, const char *types, ...);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "scl_cl.h"
+#include "scl_cl_linalg.h"
 #include "scl_cl_staging.h"
 #include "scl_glm.h"
 
@@ -15,9 +16,23 @@ typedef struct {
   size_t slots;                   /* columns */
   bool finish;                    /* the pass adds the groups' sums itself */
   size_t groups_of_unit[2];       /* of a lean family: the second */
+  size_t least[2];                /* predictors and columns from which on it is the one to take */
+  bool mma;                       /* needs matrix instructions */
 } layout;
 
 static const layout layouts[] = {
+#define LAYOUT(NAME, family, layout, predictors, eighths, groups, least_predictors, least_columns) \
+  {#layout,                                                                                        \
+   (predictors),                                                                                   \
+   32,                                                                                             \
+   16,                                                                                             \
+   8 * (eighths),                                                                                  \
+   false,                                                                                          \
+   {(groups), (groups)},                                                                           \
+   {(least_predictors), (least_columns)},                                                          \
+   true},
+    SCL_GLM_MMA_LAYOUTS(LAYOUT, , )
+#undef LAYOUT
 #define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, groups, \
                groups_lean)                                                                        \
   {#layout,                                                                                        \
@@ -26,8 +41,10 @@ static const layout layouts[] = {
    (size_t)(width) * (row_lanes),                                                                  \
    (size_t)(lanes) * (columns),                                                                    \
    (finish) != 0,                                                                                  \
-   {(groups), (groups_lean)}},
-    SCL_GLM_LAYOUTS(LAYOUT, , )
+   {(groups), (groups_lean)},                                                                      \
+   {0, 0},                                                                                         \
+   false},
+        SCL_GLM_LAYOUTS(LAYOUT, , )
 #undef LAYOUT
 };
 
@@ -35,7 +52,8 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 static const scl_cl_kernel pass_kernel[SCL_GLM_FAMILY_COUNT][LAYOUTS] = {
 #define KERNEL(NAME, family, layout, ...) SCL_K_glm_##layout##_##family,
-#define ROW(NAME, name, support, words, own) {SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
+#define ROW(NAME, name, support, words, own)                                                       \
+  {SCL_GLM_MMA_LAYOUTS(KERNEL, NAME, name) SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
     SCL_GLM_FAMILIES(ROW)
 #undef ROW
 #undef KERNEL
@@ -69,6 +87,7 @@ typedef struct {
   size_t results, residuals, slopes, partials, scratch, total;
   bool finish, keeps_residuals;
   bool quick; /* done before an event could be worth its price */
+  bool few;   /* the parameters come with the launch */
 } plan;
 
 /* Of sums by cut, one for each of so many predictors. Groups share the local memory of a unit. */
@@ -77,17 +96,24 @@ static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
 }
 
-static bool fits(const scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
-  if (wanted_layout != NULL && strcmp(wanted_layout, l->name) != 0) return false;
+/* The smaller instructions come with less local memory. */
+static bool has_large_mma(scl_cl_context *cl) {
+  return scl_cl_has_mma(cl) && !cl->small_mma;
+}
+
+static bool fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
+  size_t predictors = pass->vectors * pass->classes;
+  bool worth = predictors >= l->least[0] && pass->x.ncol >= l->least[1];
+  if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
   /* Between groups only the fence of a known device keeps the order. */
   if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
-  return pass->vectors * pass->classes <= l->predictors && pass->x.ncol <= l->slots &&
+  return predictors <= l->predictors && pass->x.ncol <= l->slots &&
          (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
-         cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES;
+         cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES && (!l->mma || has_large_mma(cl));
 }
 
 /* Pairs of rows need columns that start at even places; places are 32-bit numbers in the pass. */
-static int choose_layout(const scl_cl_context *cl, const scl_glm_pass *pass) {
+static int choose_layout(scl_cl_context *cl, const scl_glm_pass *pass) {
   if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return LAYOUTS;
   if (pass->x.ld * (pass->x.ncol + 1) > UINT32_MAX) return LAYOUTS;
   int l = 0;
@@ -95,7 +121,17 @@ static int choose_layout(const scl_cl_context *cl, const scl_glm_pass *pass) {
   return l;
 }
 
-static void choose_route(plan *s, const scl_cl_context *cl, const scl_glm_pass *pass) {
+/* The tile ring and cells of inst/kernels/glm_mma.cl, sums by cut, and what the driver takes for
+ * itself, in the local memory of a unit. The same with and without a gradient. */
+static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) {
+  size_t unit = 228 << 10, own = 1024;
+  size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->owns : 0;
+  size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);
+  size_t most = unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
+  return most < l->groups_of_unit[0] ? most : l->groups_of_unit[0];
+}
+
+static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
   size_t most;
   if (cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0)) {
     s->route = BY_ROWS;
@@ -109,6 +145,7 @@ static void choose_route(plan *s, const scl_cl_context *cl, const scl_glm_pass *
     s->cells = l->rows;
     s->finish = l->finish;
     most = l->groups_of_unit[SCL_GLM_LEAN(pass->family)];
+    if (l->mma) most = groups_in_local_memory(l, pass);
   } else {
     s->route = SPLIT;
     s->items = SPLIT_ITEMS;
@@ -120,7 +157,7 @@ static void choose_route(plan *s, const scl_cl_context *cl, const scl_glm_pass *
   s->groups = parts < resident ? parts : resident;
 }
 
-static plan make_plan(const scl_cl_context *cl, const scl_glm_pass *pass) {
+static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
   plan s = {.n = pass->x.nrow,
             .p = pass->x.ncol,
             .vectors = pass->vectors,
@@ -142,9 +179,17 @@ static plan make_plan(const scl_cl_context *cl, const scl_glm_pass *pass) {
   return s;
 }
 
+/* Whether the parameters can come with the launch, which spares a command. A new workspace has no
+ * counter yet, which comes with them otherwise. */
+static bool are_few(const plan *s, const scl_glm_pass *pass) {
+  return s->finish && pass->parameter_count <= GLM_FEW_MOST && s->predictors == 1 &&
+         GLM_FAMILY_OWN(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_own;
+}
+
 /* A workspace that is large enough; it only grows. */
-static scl_status reserve(scl_context *ctx, scl_block *work, size_t numbers) {
-  if (work->buffer != NULL && work->nrow >= numbers) return SCL_OK;
+static scl_status reserve(scl_context *ctx, scl_block *work, size_t numbers, bool *fresh) {
+  *fresh = work->buffer == NULL || work->nrow < numbers;
+  if (!*fresh) return SCL_OK;
   scl_buffer_release(work->buffer);
   *work = (scl_block){0};
   return scl_block_create(ctx, numbers, 1, work);
@@ -178,12 +223,16 @@ static long long place_or_none(bool there, size_t place) {
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   size_t global = s->groups * s->items, cells = layouts[s->layout].predictors * s->cells;
+  int flags = flags_of(pass) | (s->few ? GLM_FEW : 0);
+  glm_few few = {{0.0}};
+  if (s->few) memcpy(few.number, pass->parameters, pass->parameter_count * sizeof(double));
   return scl_cl_launch(op, pass_kernel[pass->family][s->layout], 1, &global, &s->items,
-                       "bbmiiiiiilllls", pass->x, pass->y, pass->work->buffer, (int)s->n, (int)s->p,
-                       (int)s->predictors, (int)pass->owns, (int)s->own_sums, flags_of(pass),
-                       (long long)s->results, (long long)s->partials,
-                       place_or_none(s->keeps_residuals, s->residuals),
-                       place_or_none(pass->d_own_rows != NULL, s->slopes), cut_bytes(pass, cells));
+                       s->finish ? "bbmiiiiiillllsv" : "bbmiiiiiilllls", pass->x, pass->y,
+                       pass->work->buffer, (int)s->n, (int)s->p, (int)s->predictors,
+                       (int)pass->owns, (int)s->own_sums, flags, (long long)s->results,
+                       (long long)s->partials, place_or_none(s->keeps_residuals, s->residuals),
+                       place_or_none(pass->d_own_rows != NULL, s->slopes), cut_bytes(pass, cells),
+                       sizeof few, &few);
 }
 
 static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
@@ -283,7 +332,7 @@ static scl_status enqueue(scl_cl_op *op, const plan *s, const scl_glm_pass *pass
   cl_event event = NULL;
   SCL_TRY(scl_cl_op_order(op, -1));
   op->timing = SCL_CL_TIME_NONE;
-  SCL_TRY(send_parameters(op, pass));
+  if (!s->few) SCL_TRY(send_parameters(op, pass));
   op->timing = SCL_CL_TIME_EACH;
   SCL_TRY(launch(op, s, pass));
   SCL_TRY(launch_combine(op, s, pass));
@@ -327,7 +376,9 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
     for (size_t i = 0; i < numbers; i++) pass->results[i] = 0.0;
     return SCL_OK;
   }
-  SCL_TRY(reserve(ctx, pass->work, s.total));
+  bool fresh = false;
+  SCL_TRY(reserve(ctx, pass->work, s.total, &fresh));
+  s.few = !fresh && are_few(&s, pass);
   destination d = {.to = pass->results, .numbers = numbers};
   SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
   if (numbers * sizeof(double) <= d.staging->piece) {
@@ -336,7 +387,12 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   } else {
     d.staging = NULL;
   }
-  SCL_TRY(run(ctx, &s, pass, &d));
+  scl_status status = run(ctx, &s, pass, &d);
+  if (status != SCL_OK) { /* its counter may not be there yet */
+    scl_buffer_release(pass->work->buffer);
+    *pass->work = (scl_block){0};
+    return status;
+  }
   if (d.staging != NULL) memcpy(pass->results, d.to, numbers * sizeof(double));
   return SCL_OK;
 }

@@ -13,8 +13,8 @@
  * unit has 16,384 registers; a work-item may have at most 128 where the unit has 16 warps, 168
  * where it has 12, 255 where it has 8. */
 #define SCL_GLM_LAYOUTS(LAYOUT, NAME, family)                                                      \
-  LAYOUT(NAME, family, 10f, 1, 256, 1, 10, 1, 1, 2, 2)                                             \
-  LAYOUT(NAME, family, 10, 1, 256, 1, 10, 1, 0, 2, 2)                                              \
+  LAYOUT(NAME, family, 10f, 1, 128, 1, 10, 2, 1, 3, 3)                                             \
+  LAYOUT(NAME, family, 10, 1, 128, 1, 10, 2, 0, 3, 3)                                              \
   LAYOUT(NAME, family, 32, 1, 32, 4, 8, 2, 0, 4, 4)                                                \
   LAYOUT(NAME, family, 104, 1, 16, 8, 13, 2, 0, 3, 3)                                              \
   LAYOUT(NAME, family, 224, 1, 8, 16, 14, 2, 0, 3, 3)                                              \
@@ -27,6 +27,14 @@
   LAYOUT(NAME, family, 104x3, 3, 8, 8, 13, 2, 0, 4, 4)                                             \
   LAYOUT(NAME, family, 104x4, 4, 16, 8, 13, 2, 0, 2, 2)                                            \
   LAYOUT(NAME, family, 224x4, 4, 8, 16, 14, 2, 0, 2, 2)
+
+/* The same on matrix instructions (inst/kernels/glm_mma.cl). LAYOUT(NAME, family, layout,
+ * predictors of a row, eighths of the columns, groups a unit, and what makes it worth its while: at
+ * least so many predictors, and columns). They come before the others. A unit of 228 KB of local
+ * memory holds eight groups. */
+#define SCL_GLM_MMA_LAYOUTS(LAYOUT, NAME, family)                                                  \
+  LAYOUT(NAME, family, 104m4, 4, 13, 8, 2, 11)                                                     \
+  LAYOUT(NAME, family, 104m8, 8, 13, 8, 5, 0)
 
 /* Families whose work-items take few registers. */
 #define SCL_GLM_LEAN(family)                                                                       \

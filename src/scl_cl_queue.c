@@ -358,6 +358,11 @@ static void set_arguments(argument_list *list, const char *types, va_list args) 
       set_argument(list, sizeof value, &value);
       break;
     }
+    case 'v': {
+      size_t bytes = va_arg(args, size_t);
+      set_argument(list, bytes, va_arg(args, const void *));
+      break;
+    }
     case 's': {
       size_t bytes = va_arg(args, size_t);
       list->local_bytes += bytes;

@@ -39,11 +39,6 @@
 /* ---- the instructions
  * ---------------------------------------------------------------------------- */
 
-#define MMA_COPY16(to, from, bytes)                                                                \
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)(to)),           \
-               "l"(from), "r"(bytes)                                                               \
-               : "memory")
-#define MMA_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 /* All copies have arrived but those of the latest stages: each stage is a group. */
 #define MMA_WAIT()                                                                                 \
   asm volatile("cp.async.wait_group %0;" ::"n"(MMA_STAGES - 2 * MMA_TOGETHER) : "memory")

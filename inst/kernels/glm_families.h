@@ -57,8 +57,14 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
                                             : SCL_GLM_NONE)
 
 /* Flags of a pass: the gradient by beta is wanted; alpha, or the own parameter, is one for each
- * row. */
-enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4 };
+ * row; the parameters come with the launch, as glm_few. */
+enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8 };
+
+/* The first numbers of `work` (glm_pass.cl), where these are all parameters. */
+enum { GLM_FEW_MOST = 16 };
+typedef struct {
+  double number[16];
+} glm_few;
 
 /* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
  * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */

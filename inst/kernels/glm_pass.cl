@@ -2,8 +2,8 @@
  * one read of X.
  *
  * Layout: X is n x p and column-major, with an even leading dimension and offset. Work holds, in
- * doubles: a counter that starts at 0 (as an int, at 0); the parameters (scl_glm_pass) at 1; the
- * results at `results`; the groups' sums at `partials`, row r of the results for group g at
+ * doubles: a counter that starts and ends at 0 (as an int, at 0); the parameters (scl_glm_pass) at 1,
+ * unless they come with the launch (GLM_FEW); the results at `results`; the groups' sums at `partials`, row r of the results for group g at
  * r * groups + g; and where they are not negative, at `residuals` and `slopes`, the derivatives by
  * each row's predictors and by each row's own parameter, one column of n for each.
  *
@@ -19,6 +19,33 @@
  * it needs writes of one group to be visible to another within a kernel, which OpenCL 1.2 does not
  * promise, so the driver uses it only where the device's own fence does (GLM_FENCE). */
 
+/* ---- places ------------------------------------------------------------------------------------
+ */
+
+/* A work-item's place: its lanes; the cells of the tile whose derivative, and whose value, it makes
+ * (-1: none); and their predictor and row. */
+typedef struct {
+  int item, row_lane, lane, slope, value, cell, v, row;
+} glm_seat;
+
+SCL_INLINE glm_seat glm_take_seat(int item) {
+  glm_seat at;
+  at.item = item;
+  at.row_lane = item % GLM_ROW_LANES;
+  at.lane = item / GLM_ROW_LANES;
+  at.slope = item < GLM_CELLS ? item : -1;
+  at.value = at.slope;
+  if (GLM_COUPLED) {
+    at.value = item < GLM_ROWS ? item : -1;
+  } else if (GLM_SPARE) {
+    at.value = item >= GLM_CELLS && item < 2 * GLM_CELLS ? item - GLM_CELLS : -1;
+  }
+  at.cell = max(at.slope, at.value);
+  at.v = GLM_ALONE ? 0 : at.cell / GLM_ROWS;
+  at.row = item % GLM_ROWS;
+  return at;
+}
+
 /* ---- the tile in registers --------------------------------------------------------------------
  */
 
@@ -27,6 +54,13 @@
 SCL_INLINE void glm_load(glm_pair *kept, __global const double *x, uint step, int lane, int p) {
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
     if (k * GLM_LANES + lane < p) kept[k] = *(__global const glm_pair *)(x + k * step);
+  }
+}
+
+/* The data of the rows of this work-item, of the tile that starts at row `first`. */
+SCL_INLINE void glm_look(const glm_task *t, const glm_seat *at, uint first, glm_seen *seen) {
+  SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) {
+    seen[r] = glm_observe(t, first + (GLM_ALONE ? GLM_WIDTH * at->item + r : at->row));
   }
 }
 
@@ -67,48 +101,6 @@ SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
 /* ---- predictors to residuals and values -------------------------------------------------------
  */
 
-/* The own parameter as row `row` of predictor v sees it; `given` is that of all rows. */
-SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint row, double y) {
-  if (GLM_OWN == SCL_GLM_CUTS) return glm_own_cuts(t->owns + v * t->own_count, t->own_count, y);
-  if (GLM_OWN == SCL_GLM_SIGMA && t->flags & GLM_ROW_OWN)
-    return glm_own_number(t->row_own[(long)v * t->n + row]);
-  return given;
-}
-
-/* Adds value - log(1 + odds). */
-SCL_INLINE void glm_add_odds(glm_totals *total, double value, double odds) {
-  if (GLM_PRODUCT) {
-    total->value += value;
-    total->value -= glm_multiply_odds(&total->odds, odds);
-  } else {
-    total->value += value - log1p(odds);
-  }
-}
-
-/* Adds an observation's term to the totals; `cell` is its predictor's place in the tile. */
-SCL_INLINE void glm_add_term(const glm_task *t, glm_totals *total, glm_term term, double y, int v,
-                             uint row, int cell) {
-  if (GLM_FAMILY_ODDS(GLM_ID)) {
-    glm_add_odds(total, term.value, term.odds);
-  } else {
-    total->value += term.value;
-  }
-  if (GLM_OWN == SCL_GLM_CUTS) {
-    const int above = (int)y - 1;
-    if (above < t->own_sums) t->by_cut[above * GLM_CELLS + cell] += term.d_own;
-    if (above > 0 && t->own_sums > 0) t->by_cut[(above - 1) * GLM_CELLS + cell] += term.d_low;
-  } else if (GLM_OWN != SCL_GLM_NONE) {
-    total->d_own += term.d_own;
-  }
-  if (GLM_OWN == SCL_GLM_SIGMA && t->slopes >= 0)
-    t->work[t->slopes + (long)v * t->n + row] = term.d_own;
-}
-
-SCL_INLINE void glm_add_slope(const glm_task *t, glm_totals *total, double slope, int v, uint row) {
-  total->d_alpha += slope;
-  if (t->residuals >= 0) t->work[t->residuals + (long)v * t->n + row] = slope;
-}
-
 /* What an observation of an earlier tile adds to the value. */
 SCL_INLINE void glm_add_value(const glm_task *t, glm_totals *total, const glm_seen *seen,
                               glm_own given, const glm_seat *at) {
@@ -122,32 +114,52 @@ SCL_INLINE void glm_add_value(const glm_task *t, glm_totals *total, const glm_se
   }
 }
 
-/* A work-item with rows of its own: their predictors to residuals and totals. */
+/* A work-item with rows of its own: their predictors to residuals and totals. Rows past the end go
+ * along, as the last one with X and residual 0: a condition would have them wait for each other. */
 SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_own *given,
-                               glm_seen seen, int item, const glm_pair *eta, glm_pair *residual) {
-  double predictor[GLM_PREDICTORS];
-  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) residual[v] = (glm_pair)(0.0);
-  if (seen.row >= t->n) return;
+                               const glm_seen *seen, int item, const glm_pair *eta,
+                               glm_pair *residual) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    if (v < t->predictors) predictor[v] = GLM_FIRST(eta[v]) + glm_intercept(t, v, seen.row);
+    double value = 0.0, odds = 0.0;
+    residual[v] = (glm_pair)(0.0);
+    if (GLM_COUPLED || v >= t->predictors) continue;
+    SCL_UNROLL for (int r = 0; r < GLM_WIDTH; r++) {
+      const int there = seen[r].row < t->n;
+      const uint row = min(seen[r].row, t->n - 1);
+      const double predictor = GLM_PART(eta[v], r) + glm_intercept(t, v, row);
+      const glm_own own = glm_own_here(t, given[v], v, row, seen[r].y);
+      const glm_term term = glm_family_term(GLM_ID, seen[r].y, seen[r].datum, predictor, own);
+      const double more = there ? term.odds : 0.0;
+      value += there ? term.value : 0.0;
+      odds += more + odds * more;
+      GLM_SET_PART(residual[v], r, there ? term.d_eta : 0.0);
+      if (there) {
+        glm_add_term_own(t, &total[v], term, seen[r].y, v, row, v * GLM_ROWS + GLM_WIDTH * item + r);
+        glm_add_slope(t, &total[v], term.d_eta, v, row);
+      }
+    }
+    glm_add_term_value(&total[v], value, odds);
   }
-  if (GLM_COUPLED) {
-    const glm_shares shares = glm_share(seen.y, predictor, t->predictors);
+}
+
+/* The same of a coupled family. */
+SCL_INLINE void glm_link_alone_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
+                                       const glm_pair *eta, glm_pair *residual) {
+  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) residual[v] = (glm_pair)(0.0);
+  SCL_UNROLL for (int r = 0; r < GLM_WIDTH; r++) {
+    double predictor[GLM_PREDICTORS];
+    if (seen[r].row >= t->n) continue;
+    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
+      predictor[v] = GLM_PART(eta[v], r) + t->intercept[v];
+    }
+    const glm_shares shares = glm_share(seen[r].y, predictor, t->predictors);
     glm_add_odds(&total[0], shares.mine, shares.rest);
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      if (v < t->predictors) residual[v] = (glm_pair)(glm_share_slope(&shares, seen.y, v));
-    }
-  } else {
-    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       if (v >= t->predictors) continue;
-      const glm_own own = glm_own_here(t, given[v], v, seen.row, seen.y);
-      const glm_term term = glm_family_term(GLM_ID, seen.y, seen.datum, predictor[v], own);
-      residual[v] = (glm_pair)(term.d_eta);
-      glm_add_term(t, &total[v], term, seen.y, v, seen.row, v * GLM_ROWS + item);
+      const double slope = glm_share_slope(&shares, seen[r].y, v);
+      GLM_SET_PART(residual[v], r, slope);
+      glm_add_slope(t, &total[v], slope, v, seen[r].row);
     }
-  }
-  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    if (v < t->predictors) glm_add_slope(t, &total[v], GLM_FIRST(residual[v]), v, seen.row);
   }
 }
 
@@ -205,7 +217,11 @@ SCL_INLINE_BARRIER void glm_link(const glm_task *t, glm_totals *total, const glm
                                  const glm_seat *at, glm_seen *seen, const glm_pair *eta,
                                  __local double *pool, __local double *residual, glm_pair *mine) {
 #if GLM_ALONE
-  glm_link_alone(t, total, given, *seen, at->item, eta, mine);
+  if (GLM_COUPLED) {
+    glm_link_alone_classes(t, total, seen, eta, mine);
+  } else {
+    glm_link_alone(t, total, given, seen, at->item, eta, mine);
+  }
 #else
   const int row = GLM_WIDTH * at->row_lane;
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
@@ -224,26 +240,46 @@ SCL_INLINE_BARRIER void glm_link(const glm_task *t, glm_totals *total, const glm
 
 /* ---- before and after the tiles -------------------------------------------------------------- */
 
+/* Number i of those that came with the launch. */
+SCL_INLINE double glm_pick(const glm_few *few, int i) {
+  double number = 0.0;
+  SCL_UNROLL for (int k = 0; k < GLM_FEW_MOST; k++) {
+    if (k == i) number = few->number[k];
+  }
+  return number;
+}
+
 /* Totals of nothing, and the own parameter of all rows. */
-SCL_INLINE void glm_begin(const glm_task *t, const glm_seat *at, glm_totals *total,
-                          glm_own *given) {
+SCL_INLINE void glm_begin(const glm_task *t, const glm_few *few, const glm_seat *at,
+                          glm_totals *total, glm_own *given) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at->v + i, 0, t->predictors - 1);
     total[i] = glm_no_totals();
     given[i] = glm_own_none();
-    if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && t->own_count > 0)
+    if ((GLM_OWN != SCL_GLM_SIGMA && GLM_OWN != SCL_GLM_PHI) || t->own_count == 0) continue;
+    if (GLM_FINISH && t->flags & GLM_FEW) {
+      given[i].own = few->number[1];
+      given[i].log_own = few->number[2];
+      given[i].inverse = few->number[3];
+    } else {
       given[i] = glm_own_given(t->owns + 3 * v);
+    }
   }
 }
 
 /* Beta and alpha to local memory, and no sums by cut. */
-SCL_INLINE void glm_fill(const glm_task *t, __global const double *beta, int item,
-                         __local double *weight) {
+SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const double *beta,
+                         int item, __local double *weight) {
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
     double w = 0.0;
-    if (v < t->predictors && c < t->p) w = beta[(long)v * t->p + c];
-    if (v < t->predictors && c == GLM_SLOTS) w = t->alpha[v]; /* of a row alpha: not used */
+    if (GLM_FINISH && t->flags & GLM_FEW) {
+      if (c < t->p || c == GLM_SLOTS)
+        w = glm_pick(few, 1 + t->own_count + (c == GLM_SLOTS ? 0 : 1 + c));
+    } else {
+      if (v < t->predictors && c < t->p) w = beta[(long)v * t->p + c];
+      if (v < t->predictors && c == GLM_SLOTS) w = t->alpha[v]; /* of a row alpha: not used */
+    }
     weight[i] = w;
   }
   if (GLM_OWN == SCL_GLM_CUTS) {
@@ -257,9 +293,7 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
   const int one_own = GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI;
   const int first_alpha = vectors * (1 + owns), first_beta = first_alpha + t->predictors;
-  SCL_UNROLL for (int i = 0; i < GLM_LINKS && GLM_PRODUCT; i++) {
-    total[i].value -= log(total[i].odds.product) + total[i].odds.error / total[i].odds.product;
-  }
+  glm_end_products(total);
   barrier(CLK_LOCAL_MEM_FENCE);
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     glm_rows rows;
@@ -284,12 +318,7 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
 #endif
   if (GLM_OWN == SCL_GLM_CUTS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = at->item; i < vectors * owns; i += GLM_ITEMS) {
-      __local const double *mine = t->by_cut + i % owns * GLM_CELLS + i / owns * GLM_ROWS;
-      double cut_sum = 0.0;
-      for (int r = 0; r < GLM_ROWS; r++) cut_sum += mine[r];
-      partial[(long)(vectors + i) * groups] = cut_sum;
-    }
+    glm_write_cuts(t, vectors, at->item, GLM_ITEMS, partial, groups);
   }
 }
 
@@ -300,7 +329,15 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
          const long y_offset, const int y_ld, __global double *work, const int n, const int p,
          const int predictors, const int owns, const int own_sums, const int flags,
          const long results, const long partials, const long residuals, const long slopes,
-         __local double *by_cut) {
+         __local double *by_cut
+#if GLM_FINISH
+         ,
+         const glm_few few
+#endif
+) {
+#if !GLM_FINISH
+  const glm_few few = {{0.0}};
+#endif
   __local double pool[GLM_POOL] __attribute__((aligned(16)));
   /* Of predictor v in row r: at v * GLM_ROWS + r. */
   __local double residual[GLM_ALONE ? 1 : GLM_CELLS] __attribute__((aligned(16)));
@@ -334,22 +371,26 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   const uint rows_end = n, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x_ld;
   const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
   uint first = group * GLM_ROWS;
-  glm_seen seen = {.row = GLM_NO_ROW}, next = glm_observe(&t, first + at.row);
-  glm_begin(&t, &at, total, given);
-  glm_fill(&t, beta, at.item, weight);
+  glm_seen seen[GLM_OWN_ROWS], next[GLM_OWN_ROWS];
+  seen[0].row = GLM_NO_ROW;
+  glm_look(&t, &at, first, next);
+  glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
+  glm_begin(&t, &few, &at, total, given);
+  glm_fill(&t, &few, beta, at.item, weight);
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (; first < rows_end; first += stride) {
-    const uint row = first + GLM_WIDTH * at.row_lane;
-    glm_load(kept, x + min(row, last), step, at.lane, p);
-    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
-    seen = next;
-    next = glm_observe(&t, seen.row + stride);
-    if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
+  while (first < rows_end) {
+    if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
+    SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) seen[r] = next[r];
+    glm_look(&t, &at, first + stride, next);
+    if (first + GLM_ROWS > rows_end) glm_clear(kept, first + GLM_WIDTH * at.row_lane, rows_end);
     glm_predict(kept, weight, at.lane, eta);
-    glm_link(&t, total, given, &at, &seen, eta, pool, residual, pair);
+    glm_link(&t, total, given, &at, seen, eta, pool, residual, pair);
     if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
+    first += stride;
+    if (first < rows_end)
+      glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
   }
-  if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen, given[0], &at);
+  if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
 
   glm_write_sums(&t, total, sum, &at, pool, work + partials + group, groups);
 #if GLM_FINISH
@@ -361,5 +402,6 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   GLM_FENCE();
   glm_finish(pool, at.item, work + partials, work + results,
              vectors * (1 + own_sums) + predictors * (1 + p), groups);
+  if (at.item == 0) *(volatile __global int *)work = 0;
 #endif
 }

@@ -3,9 +3,6 @@
 #ifndef GLM_PASS /* name of the kernel */
 #define GLM_PASS glm_pass
 #endif
-#ifndef GLM_FAMILY
-#define GLM_FAMILY BERNOULLI_LOGIT
-#endif
 #ifndef GLM_PREDICTORS /* of a row, at most: parameter vectors, or classes */
 #define GLM_PREDICTORS 1
 #endif
@@ -33,10 +30,10 @@
 #ifndef GLM_SPARE
 #define GLM_SPARE (GLM_LANES > 1 && GLM_ITEMS >= 2 * GLM_CELLS)
 #endif
+/* One logarithm for many terms takes registers that other layouts do not have. */
+#define GLM_GATHER (GLM_PREDICTORS > 1 || GLM_LANES > 16)
 #define GLM_ALONE (GLM_LANES == 1) /* a work-item has its row to itself: nothing to exchange */
-#if GLM_LANES == 1 && GLM_WIDTH != 1
-#error "a work-item alone has one row"
-#endif
+#define GLM_OWN_ROWS (GLM_ALONE ? GLM_WIDTH : 1) /* rows whose data a work-item has */
 #define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */
 /* The lanes' sums are added in two steps when there are many: first so many at a time. */
 #define GLM_STEP (GLM_LANES > 16 ? 8 : 1)
@@ -52,17 +49,15 @@
 #define GLM_POOL_SUM (GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1 + GLM_PARTS))
 #define GLM_POOL GLM_MAX(GLM_POOL_TILE, GLM_MAX(GLM_POOL_SUM, 2 * GLM_ITEMS))
 
-#define GLM_JOIN_(a, b) a##b
-#define GLM_JOIN(a, b) GLM_JOIN_(a, b)
-#define GLM_ID GLM_JOIN(SCL_GLM_, GLM_FAMILY)
-
 #if GLM_WIDTH == 2
 typedef double2 glm_pair;
 #define GLM_DOT(a, b, sum) fma((a).y, (b).y, fma((a).x, (b).x, sum))
-#define GLM_FIRST(a) (a).x
+#define GLM_PART(a, r) ((r) ? (a).y : (a).x)
+#define GLM_SET_PART(a, r, value) ((r) ? ((a).y = (value)) : ((a).x = (value)))
 #else
 typedef double glm_pair;
-#define GLM_FIRST(a) (a)
+#define GLM_PART(a, r) (a)
+#define GLM_SET_PART(a, r, value) ((a) = (value))
 #define GLM_DOT(a, b, sum) fma(a, b, sum)
 #endif
 
@@ -71,122 +66,6 @@ typedef double glm_pair;
 #else
 #define GLM_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
-
-enum {
-  GLM_COUPLED = GLM_FAMILY_COUPLED(GLM_ID),
-  GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
-  GLM_OWN = GLM_FAMILY_OWN(GLM_ID),
-  /* One logarithm for many terms takes registers that other layouts do not have. */
-  GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && (GLM_PREDICTORS > 1 || GLM_LANES > 16)
-};
-
-/* What all work-items know: arrays, sizes and where row-wise results go (glm_pass.cl). */
-typedef struct {
-  __global const double *y, *owns, *alpha, *row_own;
-  __global double *work;
-  __local const double *intercept; /* alpha, unless it is by row */
-  __local double *by_cut;
-  int y_ld;
-  uint n;
-  int p, predictors, own_count, own_sums, flags;
-  long residuals, slopes;
-} glm_task;
-
-/* A work-item's place: its lanes; the cells of the tile whose derivative, and whose value, it makes
- * (-1: none); and their predictor and row. */
-typedef struct {
-  int item, row_lane, lane, slope, value, cell, v, row;
-} glm_seat;
-
-/* Sums of a work-item over the terms that it makes. */
-typedef struct {
-  double value, d_alpha, d_own;
-  glm_odds_product odds;
-} glm_totals;
-
-/* An observation with its predictor; of a coupled family `eta` is that of its class, less the
- * largest, and `rest` as in glm_shares. */
-#define GLM_NO_ROW 0xffffffffu
-typedef struct {
-  uint row;
-  double y, datum, eta, rest;
-} glm_seen;
-
-SCL_INLINE glm_seat glm_take_seat(int item) {
-  glm_seat at;
-  at.item = item;
-  at.row_lane = item % GLM_ROW_LANES;
-  at.lane = item / GLM_ROW_LANES;
-  at.slope = item < GLM_CELLS ? item : -1;
-  at.value = at.slope;
-  if (GLM_COUPLED) {
-    at.value = item < GLM_ROWS ? item : -1;
-  } else if (GLM_SPARE) {
-    at.value = item >= GLM_CELLS && item < 2 * GLM_CELLS ? item - GLM_CELLS : -1;
-  }
-  at.cell = max(at.slope, at.value);
-  at.v = GLM_ALONE ? 0 : at.cell / GLM_ROWS;
-  at.row = item % GLM_ROWS;
-  return at;
-}
-
-SCL_INLINE glm_totals glm_no_totals(void) {
-  glm_totals total = {0.0, 0.0, 0.0, {1.0, 0.0}};
-  return total;
-}
-
-/* The data of a row; beyond the last row that of the last. */
-SCL_INLINE glm_seen glm_observe(const glm_task *t, uint row) {
-  const uint there = min(row, t->n - 1);
-  glm_seen seen = {row, t->y[there], 0.0, 0.0, 0.0};
-  if (GLM_HAS_DATUM) seen.datum = t->y[t->y_ld + there];
-  return seen;
-}
-
-SCL_INLINE double glm_intercept(const glm_task *t, int v, uint row) {
-  return t->flags & GLM_ROW_ALPHA ? t->alpha[(long)v * t->n + row] : t->intercept[v];
-}
-
-/* The classes of an observation of a coupled family, in registers: exponentials of the predictors
- * less the largest; the class's own predictor less the largest; the sums of the exponentials
- * without the largest, and without the class's own; 1 / (1 + rest). */
-typedef struct {
-  double e[GLM_PREDICTORS];
-  double mine, rest, others, inverse;
-} glm_shares;
-
-SCL_INLINE glm_shares glm_share(double y, const double *eta, int classes) {
-  const int own = (int)y - 1;
-  glm_shares s;
-  double most = eta[0], check = 0.0;
-  int top = 0;
-  s.mine = eta[0];
-  SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
-    if (c >= classes) continue;
-    if (eta[c] > most) top = c;
-    most = fmax(most, eta[c]);
-    if (c == own) s.mine = eta[c];
-    check += GLM_NAN_IF_INFINITE(eta[c]);
-  }
-  s.mine += check - most;
-  s.rest = s.others = 0.0;
-  SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
-    s.e[c] = c < classes ? exp(eta[c] - most) : 0.0;
-    if (c != top) s.rest += s.e[c];
-    if (c != own) s.others += s.e[c];
-  }
-  s.inverse = 1.0 / (1.0 + s.rest);
-  return s;
-}
-
-/* The derivative of the log density by predictor v. */
-SCL_INLINE double glm_share_slope(const glm_shares *s, double y, int v) {
-  double e = 0.0;
-  SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
-    if (c == v) e = s->e[c];
-  }
-  return ((int)y - 1 == v ? s->others : -e) * s->inverse;
-}
 
 /* Rows of the results of one predictor; -1: none. */
 typedef struct {
@@ -278,7 +157,7 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, 
 /* The sums over the groups, by the last group: GLM_SHARE work-items a row, each of which has
  * GLM_LOADS loads under way. */
 #define GLM_SHARE 16
-#define GLM_LOADS 17
+#define GLM_LOADS 25
 SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
                                    volatile __global const double *partial,
                                    __global double *result, int rows, int groups) {

@@ -49,3 +49,11 @@
                : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1))
 
 #endif
+
+/* Starts to copy 16 bytes of global memory to local memory, of which those past `bytes` become 0;
+ * what a work-item has started so far is one group of copies to wait for. */
+#define MMA_COPY16(to, from, bytes)                                                                \
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)(to)),           \
+               "l"(from), "r"(bytes)                                                               \
+               : "memory")
+#define MMA_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")

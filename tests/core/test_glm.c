@@ -115,7 +115,8 @@ static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
   if (status == SCL_OK) {
     CHECK(fabs(value - q->value) <= tol * (1 + q->sum_abs));
     double first = value;
-    CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
+    const scl_glm_results no_gradient = {&value, NULL, NULL, NULL, NULL};
+    CHECK_OK(scl_glm_evaluate(glm, &at, 0, &no_gradient));
     CHECK(value == first || scl_context_is_host(ctx) ||
           fabs(value - first) <= tol * (1 + q->sum_abs));
     double scale = tol * (1 + sqrt((double)q->n));
@@ -124,6 +125,14 @@ static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
       CHECK(distance(d_alpha, q->n_alpha == 1 ? &q->d_alpha : q->residual, q->n_alpha) <= scale);
     }
     if (wanted & SCL_GLM_X) check_gradient_by_x(q, d_x, tol);
+    if (wanted & SCL_GLM_BETA && !(wanted & SCL_GLM_X)) { /* parameters may come otherwise now */
+      double *again = test_alloc(q->p * sizeof *again);
+      const scl_glm_results second = {&first, d_alpha, again, NULL, NULL};
+      CHECK_OK(scl_glm_evaluate(glm, &at, wanted, &second));
+      CHECK(memcmp(again, d_beta, q->p * sizeof *again) == 0);
+      CHECK(fabs(first - value) <= tol * (1 + q->sum_abs));
+      free(again);
+    }
   }
   scl_mat_release(d_x);
   scl_glm_release(glm);
@@ -273,6 +282,79 @@ static void check_faults(scl_context *ctx) {
   }
 }
 
+/* ---- several predictors of a row, beside the host engine --------------------------------------
+ */
+
+enum { MOST_ROWS = 1031, MOST_COLUMNS = 104, MOST_PREDICTORS = 8, MOST_CUTS = 3 };
+
+/* Values, then derivatives by alpha, beta and the own parameter; false after a fault. */
+static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_parameters *at,
+                        double *out) {
+  static double y[MOST_ROWS];
+  size_t n = scl_mat_nrow(x), predictors = at->vectors * at->classes;
+  scl_glm *glm = NULL;
+  for (size_t i = 0; i < n; i++) {
+    size_t most = family == SCL_GLM_CATEGORICAL_LOGIT ? at->classes : MOST_CUTS + 1;
+    y[i] = family == SCL_GLM_BERNOULLI_LOGIT ? (double)(i % 3 == 0) : (double)(1 + i * 7 % most);
+  }
+  scl_status status = create(family, y, n, x, &glm);
+  if (status == SCL_OK) {
+    const scl_glm_results results = {out, out + MOST_PREDICTORS, out + 2 * MOST_PREDICTORS,
+                                     out + 2 * MOST_PREDICTORS + at->n_beta, NULL};
+    status = scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results);
+  }
+  CHECK_OK(status);
+  CHECK(at->n_alpha == predictors);
+  scl_glm_release(glm);
+  return status == SCL_OK;
+}
+
+static void check_together(scl_context *ctx, scl_glm_family family, size_t n, size_t p,
+                           size_t vectors, size_t classes) {
+  enum { NUMBERS = 2 * MOST_PREDICTORS + (MOST_COLUMNS + MOST_CUTS) * MOST_PREDICTORS };
+  static double x[MOST_ROWS * MOST_COLUMNS], beta[MOST_COLUMNS * MOST_PREDICTORS];
+  double alpha[MOST_PREDICTORS], own[MOST_CUTS * MOST_PREDICTORS];
+  double got[NUMBERS] = {0}, want[NUMBERS] = {0};
+  scl_mat *there = NULL, *here = NULL;
+  size_t predictors = vectors * classes, owns = family == SCL_GLM_ORDERED_LOGISTIC ? MOST_CUTS : 1;
+  test_fill(x, n * p);
+  test_fill(alpha, predictors);
+  test_fill(beta, p * predictors);
+  for (size_t i = 0; i < vectors * owns; i++) own[i] = (double)(i % owns) + 0.5;
+  const scl_glm_parameters at = {.vectors = vectors,
+                                 .classes = classes,
+                                 .alpha = alpha,
+                                 .beta = beta,
+                                 .own = own,
+                                 .n_alpha = predictors,
+                                 .n_beta = p * predictors,
+                                 .n_own = vectors * owns};
+  REQUIRE_OK(scl_mat_from_host(ctx, x, n, p, SCL_GENERAL, &there));
+  REQUIRE_OK(scl_mat_wrap_host(x, n, p, SCL_GENERAL, &here));
+  if (evaluate_on(here, family, &at, want) && evaluate_on(there, family, &at, got)) {
+    double scale = 1;
+    for (size_t i = 0; i < NUMBERS; i++) scale = fmax(scale, fabs(want[i]));
+    CHECK(distance(got, want, NUMBERS) <= 1e-13 * scale);
+  }
+  scl_mat_release(there);
+  scl_mat_release(here);
+}
+
+static void check_predictors(scl_context *ctx) {
+  const size_t columns[] = {0, 1, 10, 37, 104}, rows[] = {1, 47, 1031};
+  for (size_t c = 0; c < 5; c++) {
+    for (size_t r = 0; r < 3; r++) {
+      for (size_t v = 2; v <= MOST_PREDICTORS; v += v == 4 ? 4 : 1) {
+        check_together(ctx, SCL_GLM_CATEGORICAL_LOGIT, rows[r], columns[c], 1, v);
+        if ((c + r + v) % 2 == 0)
+          check_together(ctx, SCL_GLM_BERNOULLI_LOGIT, rows[r], columns[c], v, 1);
+        if (c == r) check_together(ctx, SCL_GLM_NORMAL_ID, rows[r], columns[c], v, 1);
+        if (c == 4) check_together(ctx, SCL_GLM_ORDERED_LOGISTIC, rows[r], columns[c], v, 1);
+      }
+    }
+  }
+}
+
 /* Every layout of the device's pass, whatever the device, at its edges; and what does without. */
 static void check_layouts(scl_context *ctx) {
 #ifdef SCL_TEST_OPENCL
@@ -301,6 +383,7 @@ static void check_layouts(scl_context *ctx) {
 
 void test_glm(scl_context *ctx) {
   check_layouts(ctx);
+  check_predictors(ctx);
   check_families();
   check_response(ctx);
   check_tails(ctx);
