@@ -5,13 +5,20 @@
 # Times f(...), where f is what make() gives: made twice, in a context without event times and in
 # one with them.
 measure_likelihood <- function(operation, make, arguments, n, p, ...) {
+  large <- n * p > 1e7
   .Call(statcl:::r_profiling, FALSE)
-  f <- make()
-  wall <- time_calls(function() do.call(f, arguments), if (n * p > 1e7) 50L else 500L)
+  wall <- time_calls(call_of(make(), arguments), if (large) 50L else 1000L, if (large) 1L else 10L)
   .Call(statcl:::r_profiling, TRUE)
-  f <- make()
-  measure(operation, sprintf("%dx%d", n, p), function() do.call(f, arguments),
-          bytes = 8 * n * (p + 1), by = "wall", times = 25L, wall = wall, ...)
+  measure(operation, sprintf("%dx%d", n, p), call_of(make(), arguments), bytes = 8 * n * (p + 1),
+          by = "wall", times = 25L, wall = wall, ...)
+}
+
+# A function that calls f with these arguments, as one would write it.
+call_of <- function(f, arguments) {
+  force(f)
+  run <- function() NULL
+  body(run) <- as.call(c(list(as.name("f")), arguments))
+  run
 }
 
 shapes <- sizes(gpu = list(c(1e4, 10), c(1e5, 10), c(1e6, 10), c(1e5, 100), c(1e6, 100),
@@ -60,8 +67,8 @@ measure_family <- function(family, vectors = 1L, classes = NULL) {
 for (family in setdiff(names(evaluations), c("bernoulli_logit", "categorical_logit"))) {
   measure_family(family)
 }
-for (classes in 2:4) measure_family("categorical_logit", classes = classes)
-measure_family("bernoulli_logit", 4L)
+for (classes in c(2:4, 8L, 40L)) measure_family("categorical_logit", classes = classes)
+for (vectors in c(4L, 8L)) measure_family("bernoulli_logit", vectors)
 
 # A whole fit by cl_glm(): Newton's method, some six evaluations with their Hessians. "resident": x
 # is on the device already. The host engine beside it, and in the remark glm.fit() of base R, once.

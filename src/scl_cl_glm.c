@@ -21,15 +21,15 @@ typedef struct {
 } layout;
 
 static const layout layouts[] = {
-#define LAYOUT(NAME, family, layout, predictors, eighths, groups, least_predictors, least_columns) \
+#define LAYOUT(NAME, family, layout, predictors, eighths, groups, groups_lean, least, columns)     \
   {#layout,                                                                                        \
    (predictors),                                                                                   \
    32,                                                                                             \
    16,                                                                                             \
    8 * (eighths),                                                                                  \
    false,                                                                                          \
-   {(groups), (groups)},                                                                           \
-   {(least_predictors), (least_columns)},                                                          \
+   {(groups), (groups_lean)},                                                                      \
+   {(least), (columns)},                                                                           \
    true},
     SCL_GLM_MMA_LAYOUTS(LAYOUT, , )
 #undef LAYOUT
@@ -127,8 +127,7 @@ static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) 
   size_t unit = 228 << 10, own = 1024;
   size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->owns : 0;
   size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);
-  size_t most = unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
-  return most < l->groups_of_unit[0] ? most : l->groups_of_unit[0];
+  return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
 }
 
 static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
@@ -145,7 +144,8 @@ static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) 
     s->cells = l->rows;
     s->finish = l->finish;
     most = l->groups_of_unit[SCL_GLM_LEAN(pass->family)];
-    if (l->mma) most = groups_in_local_memory(l, pass);
+    size_t room = l->mma ? groups_in_local_memory(l, pass) : most;
+    if (room < most) most = room;
   } else {
     s->route = SPLIT;
     s->items = SPLIT_ITEMS;

@@ -29,12 +29,13 @@
   LAYOUT(NAME, family, 224x4, 4, 8, 16, 14, 2, 0, 2, 2)
 
 /* The same on matrix instructions (inst/kernels/glm_mma.cl). LAYOUT(NAME, family, layout,
- * predictors of a row, eighths of the columns, groups a unit, and what makes it worth its while: at
- * least so many predictors, and columns). They come before the others. A unit of 228 KB of local
- * memory holds eight groups. */
+ * predictors of a row, eighths of the columns, groups a unit, groups a unit of a lean family, and
+ * from how many predictors and columns on it is the one to take). They come before the others. A
+ * unit with 228 KB of local memory holds eight groups with 104 columns. */
 #define SCL_GLM_MMA_LAYOUTS(LAYOUT, NAME, family)                                                  \
-  LAYOUT(NAME, family, 104m4, 4, 13, 8, 2, 11)                                                     \
-  LAYOUT(NAME, family, 104m8, 8, 13, 8, 5, 0)
+  LAYOUT(NAME, family, 40m4, 4, 5, 10, 12, 2, 11)                                                  \
+  LAYOUT(NAME, family, 104m4, 4, 13, 8, 8, 2, 11)                                                  \
+  LAYOUT(NAME, family, 104m8, 8, 13, 8, 8, 5, 0)
 
 /* Families whose work-items take few registers. */
 #define SCL_GLM_LEAN(family)                                                                       \

@@ -1,12 +1,12 @@
 /* The pass of a GLM likelihood (glm_pass.cl, same parameters and layout of `work`) for several
- * predictors of a row, by the matrix instructions of NVIDIA devices (mma.h). Up to GLM_SLOTS columns
- * and GLM_PREDICTORS <= 8 predictors.
+ * predictors of a row, by the matrix instructions of NVIDIA devices (mma.h): for at most GLM_SLOTS
+ * columns and GLM_PREDICTORS <= 8 predictors.
  *
  * Work split: a group is one warp, which walks over tiles of GLM_ROWS = 16 rows and all columns.
  * While it works on one tile, asynchronous copies bring the next one to the other half of a ring in
- * local memory; in its registers are beta and its sums of the gradient, over all tiles. Eight such
- * groups share a unit and need not wait for each other: what one has to wait for, the chain from
- * predictors to residuals, the others cover.
+ * local memory; in its registers are beta and its sums of the gradient, over all tiles. Eight or
+ * more such groups share a unit and do not wait for each other: what one of them waits for, the
+ * chain from predictors to residuals, the others cover.
  *
  * A tile is stored by columns of 128 bytes, whose eight pairs of rows are exchanged so that both
  * products read it without conflicts: pair q of column c is at q ^ glm_turn(c). With the
@@ -17,8 +17,8 @@
  *   gradient = X' residuals: its rows stand for 16 columns of X, its k = t and t + 4 in step u for
  *     the rows 2q and 2q + 1, where q = t + 4u, its columns for the predictors.
  *
- * In between the predictors of the tile are in local memory, as `cells`, 16 rows of each in the same
- * order, and the residuals in their place.
+ * In between the predictors of the tile are in local memory, as `cells`, 16 rows of each in the
+ * same order, and then the residuals in their place.
  *
  * Rows past the end are copied as 0 and have residual 0; so are columns past the last. Used only
  * where a probe has found the instructions exact (scl_cl_variant.c). */

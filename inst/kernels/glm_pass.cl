@@ -2,10 +2,11 @@
  * one read of X.
  *
  * Layout: X is n x p and column-major, with an even leading dimension and offset. Work holds, in
- * doubles: a counter that starts and ends at 0 (as an int, at 0); the parameters (scl_glm_pass) at 1,
- * unless they come with the launch (GLM_FEW); the results at `results`; the groups' sums at `partials`, row r of the results for group g at
- * r * groups + g; and where they are not negative, at `residuals` and `slopes`, the derivatives by
- * each row's predictors and by each row's own parameter, one column of n for each.
+ * doubles: a counter that starts and ends at 0 (as an int, at 0); the parameters (scl_glm_pass) at
+ * 1, unless they come with the launch (GLM_FEW); the results at `results`; the groups' sums at
+ * `partials`, row r of the results for group g at r * groups + g; and where they are not negative,
+ * at `residuals` and `slopes`, the derivatives by each row's predictors and by each row's own
+ * parameter, one column of n for each.
  *
  * Work split: a resident grid of groups walks over tiles of GLM_ROWS rows and all columns. The
  * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
@@ -134,7 +135,8 @@ SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_o
       odds += more + odds * more;
       GLM_SET_PART(residual[v], r, there ? term.d_eta : 0.0);
       if (there) {
-        glm_add_term_own(t, &total[v], term, seen[r].y, v, row, v * GLM_ROWS + GLM_WIDTH * item + r);
+        glm_add_term_own(t, &total[v], term, seen[r].y, v, row,
+                         v * GLM_ROWS + GLM_WIDTH * item + r);
         glm_add_slope(t, &total[v], term.d_eta, v, row);
       }
     }
@@ -374,21 +376,22 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   glm_seen seen[GLM_OWN_ROWS], next[GLM_OWN_ROWS];
   seen[0].row = GLM_NO_ROW;
   glm_look(&t, &at, first, next);
-  glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
+  if (GLM_EARLY) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
   glm_begin(&t, &few, &at, total, given);
   glm_fill(&t, &few, beta, at.item, weight);
   barrier(CLK_LOCAL_MEM_FENCE);
-  while (first < rows_end) {
+  for (; first < rows_end; first += stride) {
+    const uint row = first + GLM_WIDTH * at.row_lane;
+    if (!GLM_EARLY) glm_load(kept, x + min(row, last), step, at.lane, p);
     if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
     SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) seen[r] = next[r];
     glm_look(&t, &at, first + stride, next);
-    if (first + GLM_ROWS > rows_end) glm_clear(kept, first + GLM_WIDTH * at.row_lane, rows_end);
+    if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
     glm_predict(kept, weight, at.lane, eta);
     glm_link(&t, total, given, &at, seen, eta, pool, residual, pair);
     if (flags & GLM_GRADIENT) glm_add_gradient(kept, pair, sum);
-    first += stride;
-    if (first < rows_end)
-      glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
+    if (GLM_EARLY && first + stride < rows_end)
+      glm_load(kept, x + min(row + stride, last), step, at.lane, p);
   }
   if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
 

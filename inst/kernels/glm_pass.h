@@ -33,6 +33,9 @@
 /* One logarithm for many terms takes registers that other layouts do not have. */
 #define GLM_GATHER (GLM_PREDICTORS > 1 || GLM_LANES > 16)
 #define GLM_ALONE (GLM_LANES == 1) /* a work-item has its row to itself: nothing to exchange */
+/* Whether a tile is asked for before the rest of the work on the last one, or on the parameters, is
+ * done. With more predictors there are no registers for it, and elsewhere other groups work. */
+#define GLM_EARLY (GLM_ALONE && GLM_PREDICTORS == 1)
 #define GLM_OWN_ROWS (GLM_ALONE ? GLM_WIDTH : 1) /* rows whose data a work-item has */
 #define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */
 /* The lanes' sums are added in two steps when there are many: first so many at a time. */
@@ -155,8 +158,8 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, 
 }
 
 /* The sums over the groups, by the last group: GLM_SHARE work-items a row, each of which has
- * GLM_LOADS loads under way. */
-#define GLM_SHARE 16
+ * GLM_LOADS loads under way. Twice as many would take more registers than the pass. */
+#define GLM_SHARE (GLM_ITEMS / 16)
 #define GLM_LOADS 25
 SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
                                    volatile __global const double *partial,
@@ -167,11 +170,13 @@ SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
     if (row < rows) {
       volatile __global const double *of_row = partial + (long)row * groups;
       for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE * GLM_LOADS) {
-        double part[GLM_LOADS];
+        volatile __global const double *from = of_row + g; /* one address for all of them */
+        double part[GLM_LOADS], sums[2] = {0.0, 0.0};
         SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) {
-          part[i] = g + i * GLM_SHARE < groups ? of_row[g + i * GLM_SHARE] : 0.0;
+          part[i] = i * GLM_SHARE < groups - g ? from[i * GLM_SHARE] : 0.0;
         }
-        SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) sum += part[i];
+        SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) sums[i & 1] += part[i];
+        sum += sums[0] + sums[1];
       }
     }
     pool[item] = sum;
