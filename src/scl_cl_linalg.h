@@ -67,13 +67,12 @@ scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool r
                                           scl_block t, scl_block packed, size_t block,
                                           scl_block src, scl_block copy);
 
-/* A batch of solves with packed blocks first, first + 1, ..., or with `skip` of them left out
- * between two: unknowns down the columns of b, or along its rows if `right`. In the last the orders
- * are n_last and rhs_last. */
+/* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b, or
+ * along its rows if `right`. In the last the orders are n_last and rhs_last. */
 typedef struct {
   bool right, reversed;
   bool identity; /* what is in b does not matter: the identity is taken */
-  size_t n, n_last, rhs, rhs_last, batch, step_b, first, skip;
+  size_t n, n_last, rhs, rhs_last, batch, step_b, first;
   scl_block b, packed;
 } scl_cl_strips;
 
@@ -97,16 +96,11 @@ scl_cl_kernel scl_cl_substitution(const scl_cl_op *op, size_t rhs, size_t batch,
 
 /* ---- inverses (scl_cl_inverses.c) ------------------------------------------------------------ */
 /* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
- * lower or upper t, by substitution, on any device: their residual X T - I is small row by row. dst
- * has the leading dimension `block`, block * (block + 1) elements from one to the next, and no
- * offset; of what lies in the other triangle only blocks of order STRIPS_ORDER are written. */
-scl_status scl_cl_diagonal_inverses_in(scl_cl_op *op, bool lower, size_t block, scl_block t,
-                                       scl_block dst);
-
-/* The same for a lower t in fewer launches, by products: the residual grows with the condition of
- * the blocks. dst may have an offset. Needs matrix instructions. On the way the lower triangles of
- * the diagonal blocks of `src`, of order t's, are copied to those of `copy`, with zeros above, and
- * then `beside` is done, which has a transposed A. */
+ * lower t, by products: the residual grows with the condition of the blocks. They lie in dst as the
+ * blocks of a matrix of its leading dimension do; of what lies in the other triangle only blocks of
+ * order STRIPS_ORDER are written. Needs matrix instructions. On the way the lower triangles of the
+ * diagonal blocks of `src`, of order t's, are copied to those of `copy`, with zeros above, and then
+ * `beside` is done, which has a transposed A. */
 scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
                                     scl_block src, scl_block copy, const scl_cl_product *beside);
 

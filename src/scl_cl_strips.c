@@ -32,13 +32,12 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
   size_t local[2] = {32 * STRIPS_WARPS, 1};
   size_t global[2] = {scl_round_up(s->rhs, 16 * STRIPS_WARPS) * 2, s->batch};
   if (s->rhs == 0) return SCL_OK;
-  return scl_cl_launch(op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliimll",
-                       (int)s->n, (int)s->n_last, (int)s->rhs, (int)s->rhs_last, s->b.buffer,
-                       (long long)s->b.offset, (long long)(s->right ? s->b.ld : 1),
-                       (long long)(s->right ? 1 : s->b.ld), (long long)s->step_b, (int)s->reversed,
-                       (int)s->identity, s->packed.buffer,
-                       (long long)(s->packed.offset + s->first * STRIPS_PACKED),
-                       (long long)((s->skip + 1) * STRIPS_PACKED));
+  return scl_cl_launch(
+      op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliimll", (int)s->n, (int)s->n_last,
+      (int)s->rhs, (int)s->rhs_last, s->b.buffer, (long long)s->b.offset,
+      (long long)(s->right ? s->b.ld : 1), (long long)(s->right ? 1 : s->b.ld),
+      (long long)s->step_b, (int)s->reversed, (int)s->identity, s->packed.buffer,
+      (long long)(s->packed.offset + s->first * STRIPS_PACKED), (long long)STRIPS_PACKED);
 }
 
 /* ---- inverses -----------------------------------------------------------------------------------

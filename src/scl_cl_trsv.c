@@ -1,96 +1,64 @@
-/* Triangular solves with few right-hand sides: launches of triangular_vector.cl, four a block. */
+/* Triangular solves with few right-hand sides: launches of triangular_vector.cl, one a block. */
 #include "scl_cl_linalg.h"
-
-static size_t min_size(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
-typedef struct {
-  scl_cl_op *op;
-  const scl_cl_vectors *v;
-  size_t n, block, blocks;
-  bool reversed;  /* M is upper: the last block comes first */
-  scl_block x, w; /* inverses, workspace */
-} chain;
-
-/* Unknowns from `begin` to before `end`. */
-typedef struct {
-  size_t begin, end;
-} range;
 
 static size_t groups_of(size_t count, size_t each) {
   return (count + each - 1) / each;
 }
 
-/* The block that comes as number `at`. */
-static range block_at(const chain *c, size_t at) {
-  size_t begin = (c->reversed ? c->blocks - 1 - at : at) * c->block;
-  return (range){begin, min_size(c->n, begin + c->block)};
-}
+/* The system as the kernel wants it: by positions in the order of solving. */
+typedef struct {
+  size_t n, rhs;
+  scl_cl_kernel kernel;
+  scl_block t, b; /* offsets: of the first position */
+  long long row, column, step, next;
+  scl_block work;
+} chain;
 
-/* The `share`-th third of the unknowns that come after block `at`, in whole groups. */
-enum { SHARES = 3 };
-
-static range far_share(const chain *c, size_t at, size_t share) {
-  range block = block_at(c, at);
-  range far = {c->reversed ? 0 : block.end, c->reversed ? block.begin : c->n};
-  size_t length = far.begin < far.end ? far.end - far.begin : 0;
-  size_t each = scl_round_up(groups_of(length, SHARES), 32);
-  range part = {far.begin + min_size(length, share * each),
-                far.begin + min_size(length, (share + 1) * each)};
-  return part;
-}
-
-/* One link: rows of `rows` and columns of `columns`; beside it the rows `far` learn of `known`. */
-static scl_status launch_link(const chain *c, int what, range rows, range columns, range far,
-                              range known) {
-  static const scl_cl_kernel kernels[2][2] = {
-      {SCL_K_triangular_vector_n, SCL_K_triangular_vector_t},
-      {SCL_K_triangular_vector_few_n, SCL_K_triangular_vector_few_t}};
-  const scl_cl_vectors *v = c->v;
-  bool few = v->rhs > 1;
-  size_t groups = groups_of(rows.end - rows.begin, VECTOR_ROWS);
-  size_t far_groups = groups_of(far.end - far.begin, VECTOR_ROWS);
-  size_t local[2] = {VECTOR_ITEMS, 1};
-  size_t global[2] = {(groups + far_groups) * VECTOR_ITEMS,
-                      groups_of(v->rhs, few ? VECTOR_COLUMNS : 1)};
-  return scl_cl_launch(c->op, kernels[few][v->transposed], 2, global, local, "iiiiiiiiiibmmlllm",
-                       (int)c->n, (int)v->rhs, c->reversed ? -1 : 1, what, (int)groups,
-                       (int)rows.begin, (int)columns.begin, (int)far.begin, (int)far.end,
-                       (int)known.begin, v->t, c->x.buffer, v->b.buffer, (long long)v->b.offset,
-                       (long long)v->step, (long long)v->next, c->w.buffer);
-}
-
-static scl_status solve_chain(const chain *c) {
-  static const int links[SHARES] = {VECTOR_APPLY, VECTOR_RESIDUAL, VECTOR_CORRECT};
-  const range none = {0, 0};
-  for (size_t at = 0; at < c->blocks; at++) {
-    range now = block_at(c, at), before = at > 0 ? block_at(c, at - 1) : none;
-    for (size_t k = 0; k < SHARES; k++)
-      SCL_TRY(launch_link(c, links[k], now, now, at > 0 ? far_share(c, at, k) : none, before));
-    if (at + 1 < c->blocks)
-      SCL_TRY(launch_link(c, VECTOR_FOLLOW, block_at(c, at + 1), now, none, none));
+static chain chain_of(const scl_cl_vectors *v) {
+  size_t n = v->t.nrow, ld = v->t.ld;
+  chain c = {.n = n, .rhs = v->rhs, .t = v->t, .b = v->b};
+  c.kernel = v->transposed ? SCL_K_triangular_vector_t : SCL_K_triangular_vector_n;
+  c.row = v->transposed ? (long long)ld : 1;
+  c.column = v->transposed ? 1 : (long long)ld;
+  c.step = (long long)v->step;
+  c.next = (long long)v->next;
+  if (v->lower == v->transposed) { /* M is upper: the last unknown comes first */
+    c.t.offset += (n - 1) * (ld + 1);
+    c.b.offset += (n - 1) * v->step;
+    c.row = -c.row;
+    c.column = -c.column;
+    c.step = -c.step;
   }
-  return SCL_OK;
+  return c;
+}
+
+/* The launch for block `at`; -1: tiles of the first block only. */
+static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
+  size_t begin = (size_t)(at + 1) * VECTOR_BLOCK; /* of the next block */
+  size_t rest = begin < c->n ? c->n - begin : 0;
+  size_t beyond = rest > VECTOR_BLOCK ? rest - VECTOR_BLOCK : 0;
+  size_t near = groups_of(rest - beyond, VECTOR_NEAR * VECTOR_LANES);
+  size_t far = at > 0 ? groups_of(beyond, VECTOR_FAR * VECTOR_LANES) : 0;
+  size_t tiles = rest > 0 ? VECTOR_TILES : 0;
+  if (near == 0) near = 1; /* solves the last block */
+  if (at < 0) near = 0;
+  size_t local = VECTOR_BLOCK, global = ((near + far) * c->rhs + tiles) * local;
+  return scl_cl_launch(op, c->kernel, 1, &global, &local, "iiiiimlllmlllm", (int)c->n, (int)c->rhs,
+                       at, (int)near, (int)tiles, c->t.buffer, (long long)c->t.offset, c->row,
+                       c->column, c->b.buffer, (long long)c->b.offset, c->step, c->next,
+                       c->work.buffer);
 }
 
 bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs) {
-  return !op->cl->cpu && n > VECTOR_LEAST && rhs <= VECTOR_RHS;
+  return !op->cl->cpu && n > TRIANGULAR_LEAF / 2 && rhs <= VECTOR_RHS;
 }
 
 scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v) {
-  size_t n = v->t.nrow, block = VECTOR_BLOCK;
-  chain c = {.op = op, .v = v, .n = n, .block = block, .blocks = groups_of(n, block)};
-  c.reversed = v->lower == v->transposed;
-  SCL_TRY(scl_cl_temporary(op, (block + 1) * n, 1, &c.x));
-  c.x = (scl_block){.buffer = c.x.buffer, .ld = block, .nrow = n, .ncol = n};
-  scl_status status = scl_cl_temporary(op, 2 * n, v->rhs, &c.w);
-  if (status == SCL_OK) {
-    SCL_GO(scl_cl_diagonal_inverses_in(op, v->lower, block, v->t, c.x));
-    SCL_GO(solve_chain(&c));
-  done:
-    scl_buffer_release(c.w.buffer);
-  }
-  scl_buffer_release(c.x.buffer);
+  chain c = chain_of(v);
+  int blocks = (int)groups_of(c.n, VECTOR_BLOCK);
+  SCL_TRY(scl_cl_temporary(op, 2 * (VECTOR_PACKED + VECTOR_BLOCK * v->rhs), 1, &c.work));
+  scl_status status = SCL_OK;
+  for (int at = -1; at < blocks && status == SCL_OK; at++) status = launch_block(op, &c, at);
+  scl_buffer_release(c.work.buffer);
   return status;
 }

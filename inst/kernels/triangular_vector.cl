@@ -1,145 +1,361 @@
-/* Triangular solves with few right-hand sides, block by block, from the inverses X of the diagonal
- * blocks of order VECTOR_BLOCK: M x = b with M = T, or T' if `transposed`, in place of b.
+/* Triangular solves with few right-hand sides, one launch a block of VECTOR_BLOCK unknowns.
  *
- * Solving is a chain in which every link waits for the one before, so links are few and each is
- * spread over the device. Block j, followed by block i, takes four launches:
- *   VECTOR_APPLY     x_j = X_j b_j
- *   VECTOR_RESIDUAL  r_j = b_j - M_jj x_j
- *   VECTOR_CORRECT   x_j += X_j r_j
- *   VECTOR_FOLLOW    b_i -= M_ij x_j
- * Without the correction the residual would grow with the condition of a block, and blocks of the
- * covariance matrix of a smooth Gaussian process are as ill-conditioned as the whole. A correction
- * that comes later, once b_i is changed, is no substitute: errors then grow from block to block.
- * The unknowns that come after block i learn of x_j beside the links of block i, where most of the
- * device is idle: "far" rows and columns of T.
+ * Forms. Unknowns are counted by position, in the order in which they are solved for: for all forms
+ * the matrix is then a lower triangular L with L(p, q) = T[p * row + q * column], T being where
+ * L(0, 0) lies, and unknown p of right-hand side s is B[p * step + s * next].
  *
- * Layout. X lies where the blocks lie in a matrix of leading dimension VECTOR_BLOCK. Unknown i of
- * right-hand side s is B[i * step + s * next]. The workspace W holds two arrays, n x rhs each: x
- * before its correction, and r. Of T and X only the triangle is read.
+ * Solving is a chain of launches. The launch for block k (`at`) has groups of three kinds:
+ *   near  all solve block k, each for itself: x_k. It is cheaper to do it 32 times than to wait for
+ *         another launch. Then each subtracts L x from its rows of block k + 1, for x_{k-1}, which
+ *         the launch before has found, and x_k.
+ *   pack  tiles of L for the next launch, and the inverses of those on the diagonal. The very first
+ *         launch does nothing else (at = -1).
+ *   far   subtract L x_{k-1} from their rows of the blocks after block k + 1.
+ * So no launch has to wait inside for another group, and rows further down, nearly all of T, are
+ * read beside the chain. What one launch writes no other group of the same launch reads: x_k goes
+ * to X, and to its place in B with the launch after.
  *
- * Work split. A group takes VECTOR_ROWS rows of M and the columns of one block, and deals out the
- * sums to VECTOR_PARTS work-items a row; neighbours run along what is contiguous in T. Dimension 1:
- * right-hand sides, VECTOR_COLUMNS at a time. Every sum has a fixed order.
+ * A block is solved in steps of VECTOR_TILE unknowns, by the inverse of their tile and one
+ * correction, x = X r, x += X (r - L x): without it the residual would grow with the condition of
+ * the tile, and blocks of the covariance matrix of a smooth Gaussian process are as ill-conditioned
+ * as the whole. Work-item i has row i of the block; the rows of a tile are one "warp", of which the
+ * inverse, the tile, and of the tiles to the left one ahead wait in registers. If an unknown is not
+ * finite, the block is solved again by plain substitution: products with tiles and inverses would
+ * spread what is not finite to unknowns that do not depend on it.
  *
- * What counts is the time from the first load to the last sum. So a work-item's loads from M have
- * no conditions (an index beyond the end is moved to the last one) and end at a barrier before the
- * first of them is used: else a compiler saves registers and has few of them under way. The vector
- * goes through local memory meanwhile. */
+ * Packed tiles. Tile (i, j) of a block, j <= i, is number i (i + 3) / 2 + j, the inverse of (i, i)
+ * stands after it. Element (a, c) is number c / 2 * 2 VECTOR_TILE + 2 a + c % 2 of a tile. Beyond n
+ * L is continued by the identity. There are two blocks' tiles, by turns, and two blocks of X.
+ *
+ * Rows of near and far groups are dealt out as VECTOR_LANES rows by VECTOR_PARTS parts of a sum, of
+ * which neighbours run along what is contiguous in T. Every sum has a fixed order.
+ *
+ * What counts is the time from the first load to the last sum. So loads have no conditions (a row
+ * beyond the end is moved to the last one) and end at a barrier before the first of them is used:
+ * else a compiler saves registers and has few of them under way. */
 
-#define VECTOR_PARTS (VECTOR_ITEMS / VECTOR_ROWS)
-#define VECTOR_LOADS (VECTOR_BLOCK / VECTOR_PARTS)
+#define VECTOR_PARTS (VECTOR_BLOCK / VECTOR_LANES)
+#define VECTOR_LOADS VECTOR_LANES /* columns of a part */
+#define VECTOR_WARPS (VECTOR_BLOCK / VECTOR_TILE)
+#define VECTOR_PAIRS (VECTOR_TILE / 2)
+#define VECTOR_AREA (VECTOR_TILE * VECTOR_TILE)
 
-/* Sums over the work-items of a row. Afterwards the first of them finds its row's sum for
- * right-hand side s at sums[s * VECTOR_ITEMS + item]. */
-SCL_INLINE void vector_reduce(__local double *sums, const double *sum, const int count,
-                              const int transposed, const int part, const uint item) {
+/* Where the work-items of one tile meet, alone where the hardware runs them as one; elsewhere all
+ * of the group come to the barrier. */
+#ifdef __NV_CL_C_VERSION
+#define VECTOR_ALONE(condition) if (condition)
+#define VECTOR_MEET() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+#define VECTOR_ONLY(condition)
+#else
+#define VECTOR_ALONE(condition)
+#define VECTOR_MEET() barrier(CLK_LOCAL_MEM_FENCE)
+#define VECTOR_ONLY(condition) if (condition)
+#endif
+
+typedef struct {
+  int n, at;
+  long row, column, step;
+  __global const double *T;
+  __global double *B;
+} vector_system;
+
+typedef struct {
+  __local double *panel; /* VECTOR_LOADS * VECTOR_NEAR * VECTOR_BLOCK */
+  __local double *sums;  /* VECTOR_FAR * VECTOR_BLOCK */
+  __local double *parts, *before, *now; /* VECTOR_BLOCK each */
+  __local double2 *told; /* three times VECTOR_PAIRS */
+  __local int *bad;
+} vector_room;
+
+SCL_INLINE int vector_tile(const int i, const int j) {
+  return i * (i + 3) / 2 + j;
+}
+
+/* One row of a tile from packed tiles. */
+#define VECTOR_GET(pairs, i, j)                                                                    \
+  SCL_UNROLL                                                                                       \
+  for (int c_ = 0; c_ < VECTOR_PAIRS; c_++)                                                        \
+    pairs[c_] = tiles[(vector_tile(i, j) * VECTOR_PAIRS + c_) * VECTOR_TILE + lane];
+
+/* The product of such a row and a vector in local memory, in four sums. */
+SCL_INLINE double vector_dot(const double2 pairs[VECTOR_PAIRS], __local const double2 *v) {
+  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
   SCL_UNROLL
-  for (int s = 0; s < count; s++) sums[s * VECTOR_ITEMS + item] = sum[s];
-  for (int width = VECTOR_PARTS / 2; width > 0; width /= 2) {
+  for (int c = 0; c < VECTOR_PAIRS; c += 2) {
+    const double2 v0 = v[c], v1 = v[c + 1];
+    s0 = fma(pairs[c].x, v0.x, s0);
+    s1 = fma(pairs[c].y, v0.y, s1);
+    s2 = fma(pairs[c + 1].x, v1.x, s2);
+    s3 = fma(pairs[c + 1].y, v1.y, s3);
+  }
+  return (s0 + s2) + (s1 + s3);
+}
+
+/* Block `at` by plain substitution, to room.now. */
+SCL_INLINE_BARRIER void vector_substitute(const double given, __global const double2 *tiles,
+                                          const vector_room room, const uint item) {
+  double rest = given;
+  for (int j = 0; j < VECTOR_BLOCK; j++) {
+    const int place = (vector_tile(item / VECTOR_TILE, j / VECTOR_TILE) * VECTOR_PAIRS +
+                       j % VECTOR_TILE / 2) * VECTOR_TILE + item % VECTOR_TILE;
+    double l = 1.0;
+    if (item >= j) l = j % 2 ? tiles[place].y : tiles[place].x;
+    if (item == j) room.now[j] = rest / l;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (part < width) {
-      const uint other = item + (transposed ? width : width * VECTOR_ROWS);
-      SCL_UNROLL
-      for (int s = 0; s < count; s++)
-        sums[s * VECTOR_ITEMS + item] += sums[s * VECTOR_ITEMS + other];
+    if (item > j) rest = fma(-l, room.now[j], rest);
+  }
+}
+
+/* Sums over the parts of VECTOR_LANES * count rows; afterwards work-item i has that of row i. */
+SCL_INLINE_BARRIER double vector_reduce(const double *sum, const int count, const int transposed,
+                                        const vector_room room, const uint item) {
+  SCL_UNROLL
+  for (int q = 0; q < count; q++) room.sums[q * VECTOR_BLOCK + item] = sum[q];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const uint row = item / 8, first = item % 8; /* eight work-items a row */
+  double total = 0.0;
+  if (row < VECTOR_LANES * count) {
+    __local const double *of = room.sums + row / VECTOR_LANES * VECTOR_BLOCK;
+    const uint lane = row % VECTOR_LANES;
+    SCL_UNROLL
+    for (int m = 0; m < VECTOR_PARTS; m += 8) {
+      const uint part = first + m;
+      total += of[transposed ? lane * VECTOR_PARTS + part : part * VECTOR_LANES + lane];
     }
   }
+  room.parts[item] = total;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  total = 0.0;
+  if (item < VECTOR_LANES * count) {
+    SCL_UNROLL
+    for (int m = 0; m < 8; m++) total += room.parts[8 * item + m];
+  }
+  return total;
 }
 
-/* The first `groups` groups do what `what` says, with a block of rows from row0 and of columns from
- * column0. The others subtract M(row, c) x(c) from b, rows [far, far_end), a block of columns from
- * far_column.
- * `triangle`: M is lower (1) or upper (-1). */
-#define VECTOR_KERNEL(name, count, transposed)                                                     \
-  __kernel __attribute__((reqd_work_group_size(VECTOR_ITEMS, 1, 1))) void name(                    \
-      const int n, const int rhs, const int triangle, const int what, const int groups,            \
-      const int row0, const int column0, const int far, const int far_end, const int far_column,   \
-      __global const double *T, const long offset_t, const int ld, __global const double *X,       \
+/* Loads of `count` rows from `first` on, one part of the columns from q0 on each. */
+#define VECTOR_FETCH(values, count, first, q0)                                                     \
+  SCL_UNROLL                                                                                       \
+  for (int q_ = 0; q_ < (count); q_++) {                                                           \
+    const int p_ = min((first) + q_ * VECTOR_LANES + line, m.n - 1);                               \
+    __global const double *l_ = m.T + p_ * m.row + ((q0) + part) * m.column;                       \
+    SCL_UNROLL                                                                                     \
+    for (int u_ = 0; u_ < VECTOR_LOADS; u_++)                                                      \
+      values[q_][u_] = l_[u_ * VECTOR_PARTS * m.column];                                           \
+  }
+
+#define VECTOR_SUM(sum, count, value, v)                                                           \
+  SCL_UNROLL                                                                                       \
+  for (int q = 0; q < (count); q++) {                                                              \
+    SCL_UNROLL                                                                                     \
+    for (int u = 0; u < VECTOR_LOADS; u++)                                                         \
+      sum[q] = fma(value, (v)[u * VECTOR_PARTS + part], sum[q]);                                   \
+  }
+
+SCL_INLINE_BARRIER void vector_far(const vector_system m, const int group, const int transposed,
+                                   __global const double *before, const vector_room room,
+                                   const uint item) {
+  const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_LANES;
+  const int line = transposed ? item / VECTOR_PARTS : item % VECTOR_LANES;
+  const int rows = VECTOR_FAR * VECTOR_LANES;
+  const int first = (m.at + 2) * VECTOR_BLOCK + group * rows, mine = first + item;
+  const int writes = item < rows && mine < m.n;
+  double a[VECTOR_FAR][VECTOR_LOADS], sum[VECTOR_FAR];
+  VECTOR_FETCH(a, VECTOR_FAR, first, (m.at - 1) * VECTOR_BLOCK)
+  const double old = writes ? m.B[mine * m.step] : 0.0;
+  room.before[item] = before[item];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  SCL_UNROLL
+  for (int q = 0; q < VECTOR_FAR; q++) sum[q] = 0.0;
+  VECTOR_SUM(sum, VECTOR_FAR, a[q][u], room.before)
+  const double total = vector_reduce(sum, VECTOR_FAR, transposed, room, item);
+  if (writes) m.B[mine * m.step] = old - total;
+}
+
+SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, const int transposed,
+                                    __global const double2 *tiles, __global const double *before,
+                                    __global double *now, const vector_room room, const uint item) {
+  const int warp = item / VECTOR_TILE, lane = item % VECTOR_TILE;
+  const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_LANES;
+  const int line = transposed ? item / VECTOR_PARTS : item % VECTOR_LANES;
+  const int rows = VECTOR_NEAR * VECTOR_LANES, here = m.at * VECTOR_BLOCK, place = here + item;
+  const int first = here + VECTOR_BLOCK + group * rows, mine = first + item;
+  const int writes = item < rows && mine < m.n;
+  const int steps = min(VECTOR_WARPS, (m.n - here + VECTOR_TILE - 1) / VECTOR_TILE);
+  const int goes_on = here + VECTOR_BLOCK < m.n;
+  double2 inverse[VECTOR_PAIRS], own[VECTOR_PAIRS], strip[VECTOR_PAIRS];
+  double a[VECTOR_NEAR][VECTOR_LOADS], b[VECTOR_NEAR][VECTOR_LOADS], sum[VECTOR_NEAR];
+  double old = 0.0;
+  const double given = place < m.n ? m.B[place * m.step] : 0.0;
+  double known = 0.0;
+  if (goes_on) {
+    VECTOR_FETCH(a, VECTOR_NEAR, first, here)
+    if (writes) old = m.B[mine * m.step];
+  }
+  if (m.at > 0) {
+    known = before[item];
+    if (goes_on) {
+      VECTOR_FETCH(b, VECTOR_NEAR, first, here - VECTOR_BLOCK)
+    }
+  }
+  if (warp == 0) {
+    VECTOR_GET(inverse, warp, warp + 1)
+    VECTOR_GET(own, warp, warp)
+  } else {
+    VECTOR_GET(strip, warp, 0)
+  }
+  SCL_UNROLL
+  for (int q = 0; q < VECTOR_NEAR; q++) {
+    sum[q] = 0.0;
+    SCL_UNROLL
+    for (int u = 0; u < VECTOR_LOADS; u++)
+      room.panel[(q * VECTOR_LOADS + u) * VECTOR_BLOCK + item] = goes_on ? a[q][u] : 0.0;
+  }
+  room.before[item] = known;
+  if (item == 0) *room.bad = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (warp > 0) {
+    VECTOR_GET(inverse, warp, warp + 1)
+    VECTOR_GET(own, warp, warp)
+  }
+  if (goes_on && m.at > 0) {
+    VECTOR_SUM(sum, VECTOR_NEAR, b[q][u], room.before)
+  }
+
+  double rest = given;
+  __local double *told = (__local double *)room.told;
+  for (int s = 0; s < steps; s++) {
+    VECTOR_ALONE(warp == s) {
+      double x = 0.0;
+      VECTOR_ONLY(warp == s) told[lane] = rest;
+      VECTOR_MEET();
+      VECTOR_ONLY(warp == s) {
+        x = vector_dot(inverse, room.told);
+        told[VECTOR_TILE + lane] = x;
+      }
+      VECTOR_MEET();
+      VECTOR_ONLY(warp == s)
+        told[2 * VECTOR_TILE + lane] = rest - vector_dot(own, room.told + VECTOR_PAIRS);
+      VECTOR_MEET();
+      VECTOR_ONLY(warp == s) {
+        x += vector_dot(inverse, room.told + 2 * VECTOR_PAIRS);
+        room.now[item] = x;
+        if (!isfinite(x)) atomic_or(room.bad, 1);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (warp > s) {
+      rest -= vector_dot(strip, (__local const double2 *)(room.now + s * VECTOR_TILE));
+      if (warp > s + 1) {
+        VECTOR_GET(strip, warp, s + 1)
+      }
+    }
+  }
+  if (*room.bad) vector_substitute(given, tiles, room, item);
+
+  if (goes_on) {
+    VECTOR_SUM(sum, VECTOR_NEAR, room.panel[(q * VECTOR_LOADS + u) * VECTOR_BLOCK + item], room.now)
+    const double total = vector_reduce(sum, VECTOR_NEAR, transposed, room, item);
+    if (writes) m.B[mine * m.step] = old - total;
+    barrier(CLK_LOCAL_MEM_FENCE); /* POCL 3.1 forgets the condition unless the branch ends so */
+  }
+  if (group == 0) {
+    if (m.at > 0) m.B[(place - VECTOR_BLOCK) * m.step] = room.before[item];
+    if (goes_on) now[item] = room.now[item];
+    else if (place < m.n) m.B[place * m.step] = room.now[item];
+  }
+}
+
+/* Tile number `which` of block at + 1, and its inverse if it lies on the diagonal. */
+SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, const int transposed,
+                                    __global double *tiles, const vector_room room,
+                                    const uint item) {
+  int i = 0, j = which;
+  while (j > i) j -= ++i;
+  const int p0 = (m.at + 1) * VECTOR_BLOCK + i * VECTOR_TILE, q0 = p0 + (j - i) * VECTOR_TILE;
+  __global double *to = tiles + vector_tile(i, j) * VECTOR_AREA;
+  __local double *tile = room.panel, *found = room.sums;
+  double values[VECTOR_AREA / VECTOR_BLOCK];
+  SCL_UNROLL
+  for (int e = 0; e < VECTOR_AREA / VECTOR_BLOCK; e++) {
+    const uint k = item + e * VECTOR_BLOCK;
+    const int a = transposed ? k / VECTOR_TILE : k % VECTOR_TILE;
+    const int c = transposed ? k % VECTOR_TILE : k / VECTOR_TILE;
+    const int p = min(p0 + a, m.n - 1), q = min(q0 + c, p);
+    values[e] = m.T[p * m.row + q * m.column];
+  }
+  SCL_UNROLL
+  for (int e = 0; e < VECTOR_AREA / VECTOR_BLOCK; e++) {
+    const uint k = item + e * VECTOR_BLOCK;
+    const int a = transposed ? k / VECTOR_TILE : k % VECTOR_TILE;
+    const int c = transposed ? k % VECTOR_TILE : k / VECTOR_TILE;
+    if (p0 + a >= m.n || q0 + c > p0 + a) values[e] = p0 + a == q0 + c ? 1.0 : 0.0;
+    to[c / 2 * 2 * VECTOR_TILE + 2 * a + c % 2] = values[e];
+    tile[c * (VECTOR_TILE + 1) + a] = values[e];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (i == j) {
+    /* column c of the inverse; this work-item's rows are w, w + VECTOR_WARPS, ... */
+    const int c = item % VECTOR_TILE, w = item / VECTOR_TILE;
+    double x[VECTOR_TILE / VECTOR_WARPS];
+    if (item < VECTOR_TILE) room.parts[item] = 1.0 / tile[item * (VECTOR_TILE + 2)];
+    SCL_UNROLL
+    for (int r = 0; r < VECTOR_TILE / VECTOR_WARPS; r++) x[r] = w + r * VECTOR_WARPS == c;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    SCL_UNROLL
+    for (int r0 = 0; r0 < VECTOR_TILE / VECTOR_WARPS; r0++) {
+      for (int turn = 0; turn < VECTOR_WARPS; turn++) {
+        const int k = r0 * VECTOR_WARPS + turn;
+        __local const double *l = tile + k * (VECTOR_TILE + 1);
+        if (turn == w) found[k * VECTOR_TILE + c] = x[r0] *= room.parts[k];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const double known = found[k * VECTOR_TILE + c];
+        SCL_UNROLL
+        for (int r = r0; r < VECTOR_TILE / VECTOR_WARPS; r++) {
+          const int a = w + r * VECTOR_WARPS;
+          if (a > k) x[r] = fma(-l[a], known, x[r]);
+        }
+      }
+    }
+    to += VECTOR_AREA;
+    SCL_UNROLL
+    for (int r = 0; r < VECTOR_TILE / VECTOR_WARPS; r++)
+      to[c / 2 * 2 * VECTOR_TILE + 2 * (w + r * VECTOR_WARPS) + c % 2] = x[r];
+  }
+}
+
+/* Groups: `near` for each right-hand side, `tiles` of the next block, then far ones. */
+#define VECTOR_KERNEL(name, transposed)                                                            \
+  __kernel __attribute__((reqd_work_group_size(VECTOR_BLOCK, 1, 1))) void name(                    \
+      const int n, const int rhs, const int at, const int near, const int tiles,                   \
+      __global const double *T, const long offset_t, const long row, const long column,            \
       __global double *B, const long offset_b, const long step, const long next,                   \
-      __global double *W) {                                                                        \
-    __local double sums[(count)*VECTOR_ITEMS], known[(count)*VECTOR_BLOCK];                        \
-    const uint item = get_local_id(0);                                                             \
-    const int group = get_group_id(0), is_far = group >= groups;                                   \
-    const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_ROWS;                        \
-    const int row = (is_far ? far + (group - groups) * VECTOR_ROWS : row0 + group * VECTOR_ROWS) + \
-                    (transposed ? item / VECTOR_PARTS : item % VECTOR_ROWS);                       \
-    const int limit = is_far ? far_end : min(n, row0 + VECTOR_BLOCK), at = min(row, limit - 1);    \
-    const int first = get_group_id(1) * (count), columns = min(count, rhs - first);                \
-    B += offset_b + first * next;                                                                  \
-    W += (long)first * n;                                                                          \
-    __global double *R = W + (long)n * rhs;                                                        \
-                                                                                                   \
-    const int inverse = !is_far && (what == VECTOR_APPLY || what == VECTOR_CORRECT);               \
-    const int whole = is_far || what == VECTOR_FOLLOW;                                             \
-    const int from = is_far ? far_column : column0, to = min(n, from + VECTOR_BLOCK);              \
-    const int begin = whole || triangle > 0 ? from : at, end = whole || triangle < 0 ? to : at + 1;\
-    const int ld_a = inverse ? VECTOR_BLOCK : ld;                                                  \
-    __global const double *A = inverse ? X : T + offset_t;                                         \
-    A += transposed ? (long)at * ld_a : at;                                                        \
-    double a[VECTOR_LOADS], sum[count];                                                            \
-    SCL_UNROLL                                                                                     \
-    for (int u = 0; u < VECTOR_LOADS; u++) {                                                       \
-      const int c = clamp(from + part + u * VECTOR_PARTS, begin, end - 1);                         \
-      a[u] = A[transposed ? c : (long)c * ld_a];                                                   \
-    }                                                                                              \
-    /* what the sum is added to or taken from, fetched ahead */                                    \
-    const int mine = part == 0 && row < limit;                                                     \
-    const int corrects = !is_far && what == VECTOR_CORRECT;                                        \
-    __global const double *o = corrects ? W + at : B + at * step;                                  \
-    double old[count];                                                                             \
-    SCL_UNROLL                                                                                     \
-    for (int s = 0; s < (count); s++)                                                              \
-      old[s] = mine ? o[min(s, columns - 1) * (corrects ? n : next)] : 0.0;                        \
-    const int in_b = is_far || what == VECTOR_APPLY || what == VECTOR_FOLLOW;                      \
-    __global const double *v = in_b ? B : (what == VECTOR_RESIDUAL ? W : R);                       \
-    for (uint i = item; i < VECTOR_BLOCK; i += VECTOR_ITEMS) {                                     \
-      const int c = min(from + (int)i, to - 1);                                                    \
-      SCL_UNROLL                                                                                   \
-      for (int s = 0; s < (count); s++) {                                                          \
-        const int side = min(s, columns - 1);                                                      \
-        known[s * VECTOR_BLOCK + i] = v[in_b ? c * step + side * next : c + (long)side * n];       \
-      }                                                                                            \
-    }                                                                                              \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
-    SCL_UNROLL                                                                                     \
-    for (int s = 0; s < (count); s++) sum[s] = 0.0;                                                \
-    SCL_UNROLL                                                                                     \
-    for (int u = 0; u < VECTOR_LOADS; u++) {                                                       \
-      const int i = part + u * VECTOR_PARTS, inside = from + i >= begin && from + i < end;         \
-      SCL_UNROLL                                                                                   \
-      for (int s = 0; s < (count); s++)                                                            \
-        sum[s] = fma(inside ? a[u] : 0.0, inside ? known[s * VECTOR_BLOCK + i] : 0.0, sum[s]);     \
-    }                                                                                              \
-    vector_reduce(sums, sum, count, transposed, part, item);                                       \
-    if (!mine) return;                                                                             \
-    SCL_UNROLL                                                                                     \
-    for (int s = 0; s < (count); s++) {                                                            \
-      if (s >= columns) break;                                                                     \
-      const double total = sums[s * VECTOR_ITEMS + item];                                          \
-      const long w = row + (long)s * n;                                                            \
-      if (is_far || what == VECTOR_FOLLOW) {                                                       \
-        B[row * step + s * next] = old[s] - total;                                                 \
-      } else if (what == VECTOR_APPLY) {                                                           \
-        W[w] = total;                                                                              \
-      } else if (what == VECTOR_RESIDUAL) {                                                        \
-        R[w] = old[s] - total;                                                                     \
-      } else {                                                                                     \
-        B[row * step + s * next] = old[s] + total;                                                 \
-      }                                                                                            \
+      __global double2 *work) {                                                                    \
+    __local double panel[VECTOR_NEAR * VECTOR_LOADS * VECTOR_BLOCK];                               \
+    __local double sums[VECTOR_FAR * VECTOR_BLOCK], parts[VECTOR_BLOCK], before[VECTOR_BLOCK];     \
+    __local double2 now[VECTOR_BLOCK / 2], told[3 * VECTOR_PAIRS];                                 \
+    __local int bad;                                                                               \
+    const vector_room room = {panel, sums, parts, before, (__local double *)now, told, &bad};      \
+    const uint item = get_local_id(0);                                                              \
+    int group = get_group_id(0);                                                                   \
+    const int is_near = group < near * rhs, is_pack = !is_near && group < near * rhs + tiles;      \
+    if (!is_near) group -= near * rhs;                                                             \
+    if (!is_near && !is_pack) group -= tiles;                                                      \
+    const int share = group / rhs, side = group - share * rhs;                                                                  \
+    vector_system m = {n, at, row, column, step, T + offset_t, B + offset_b + side * next};        \
+    __global double *x = (__global double *)(work + VECTOR_PACKED) + 2 * side * VECTOR_BLOCK;      \
+    __global double *x_now = x + (at & 1) * VECTOR_BLOCK;                                          \
+    __global double *x_before = x + (~at & 1) * VECTOR_BLOCK;                                      \
+    __global double2 *packed = work + (at & 1) * (VECTOR_PACKED / 2);                              \
+    __global double2 *packed_next = work + (~at & 1) * (VECTOR_PACKED / 2);                        \
+    if (is_near) {                                                                                 \
+      vector_near(m, share, transposed, packed, x_before, x_now, room, item);                \
+    } else if (is_pack) {                                                                          \
+      vector_pack(m, group, transposed, (__global double *)packed_next, room, item);               \
+    } else {                                                                                       \
+      vector_far(m, share, transposed, x_before, room, item);                                \
     }                                                                                              \
   }
 
-VECTOR_KERNEL(triangular_vector_n, 1, 0)
-VECTOR_KERNEL(triangular_vector_t, 1, 1)
-VECTOR_KERNEL(triangular_vector_few_n, VECTOR_COLUMNS, 0)
-VECTOR_KERNEL(triangular_vector_few_t, VECTOR_COLUMNS, 1)
-
-/* Identities in the places of the diagonal blocks of order STRIPS_ORDER, n rows in all, of a matrix
- * of leading dimension ld. A group fills a block, its lanes along dimension 0 a column of it. */
-__kernel void triangular_vector_identities(const int n, __global double *X, const int ld) {
-  const int first = get_group_id(0) * STRIPS_ORDER, row = first + get_local_id(0);
-  const int end = min(n, first + STRIPS_ORDER);
-  if (row >= end) return;
-  for (int column = first + get_local_id(1); column < end; column += get_local_size(1))
-    X[row + (long)column * ld] = row == column ? 1.0 : 0.0;
-}
+VECTOR_KERNEL(triangular_vector_n, 0)
+VECTOR_KERNEL(triangular_vector_t, 1)
