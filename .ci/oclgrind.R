@@ -59,6 +59,9 @@ topics <- list(
            cl_tri_solve(t(l), b, upper = TRUE), cl_tri_solve(l, matrix(rnorm(n * 40), n)),
            cl_tri_inverse(l))
     }
+    l <- triangle(300) # two blocks of the kernels for one right-hand side
+    b <- rnorm(300)
+    same(cl_tri_solve(l, b), cl_tri_solve(l, b, transpose = TRUE))
   },
   cholesky = function() {
     for (n in c(1, 17, 70, 131)) {

@@ -7,10 +7,10 @@
  * leaf of the matrix-instruction kernels (strips.h); STRIPS_WARPS: strips of 16 right-hand sides to
  * a group.
  *
- * Few right-hand sides, up to VECTOR_RHS (triangular_vector.cl): order of the blocks, which is also the
- * number of work-items of a group; order of their tiles, and how many pairs of numbers two packed
- * blocks have; rows of T that a group looks at side by side, and how often it does, of near and of
- * far rows. */
+ * Few right-hand sides, up to VECTOR_RHS (triangular_vector.cl): order of the blocks, which is also
+ * the number of work-items of a group; order of their tiles, and how many numbers the tiles of a
+ * packed block have; rows of T that a group looks at side by side, and how often it does, of near
+ * and of far rows. */
 #ifndef SCL_KERNEL_TRIANGULAR_H
 #define SCL_KERNEL_TRIANGULAR_H
 
@@ -23,18 +23,12 @@
 #define STRIPS_PACKED 11264 /* doubles of a packed block: STRIPS_START(STRIPS_ORDER / 16) */
 
 #define VECTOR_RHS 4
-#ifndef VECTOR_BLOCK
 #define VECTOR_BLOCK 256
-#endif
 #define VECTOR_TILE 32
 #define VECTOR_TILES (VECTOR_BLOCK / VECTOR_TILE * (VECTOR_BLOCK / VECTOR_TILE + 1) / 2)
 #define VECTOR_PACKED ((VECTOR_TILES + VECTOR_BLOCK / VECTOR_TILE) * VECTOR_TILE * VECTOR_TILE)
 #define VECTOR_LANES 8
-#ifndef VECTOR_NEAR
 #define VECTOR_NEAR 1
-#endif
-#ifndef VECTOR_FAR
 #define VECTOR_FAR 4
-#endif
 
 #endif

@@ -257,7 +257,6 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
     VECTOR_SUM(sum, VECTOR_NEAR, room.panel[(q * VECTOR_LOADS + u) * VECTOR_BLOCK + item], room.now)
     const double total = vector_reduce(sum, VECTOR_NEAR, transposed, room, item);
     if (writes) m.B[mine * m.step] = old - total;
-    barrier(CLK_LOCAL_MEM_FENCE); /* POCL 3.1 forgets the condition unless the branch ends so */
   }
   if (group == 0) {
     if (m.at > 0) m.B[(place - VECTOR_BLOCK) * m.step] = room.before[item];
@@ -336,12 +335,12 @@ SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, cons
     __local double2 now[VECTOR_BLOCK / 2], told[3 * VECTOR_PAIRS];                                 \
     __local int bad;                                                                               \
     const vector_room room = {panel, sums, parts, before, (__local double *)now, told, &bad};      \
-    const uint item = get_local_id(0);                                                              \
+    const uint item = get_local_id(0);                                                             \
     int group = get_group_id(0);                                                                   \
     const int is_near = group < near * rhs, is_pack = !is_near && group < near * rhs + tiles;      \
     if (!is_near) group -= near * rhs;                                                             \
     if (!is_near && !is_pack) group -= tiles;                                                      \
-    const int share = group / rhs, side = group - share * rhs;                                                                  \
+    const int share = group / rhs, side = group - share * rhs;                                     \
     vector_system m = {n, at, row, column, step, T + offset_t, B + offset_b + side * next};        \
     __global double *x = (__global double *)(work + VECTOR_PACKED) + 2 * side * VECTOR_BLOCK;      \
     __global double *x_now = x + (at & 1) * VECTOR_BLOCK;                                          \
@@ -349,11 +348,11 @@ SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, cons
     __global double2 *packed = work + (at & 1) * (VECTOR_PACKED / 2);                              \
     __global double2 *packed_next = work + (~at & 1) * (VECTOR_PACKED / 2);                        \
     if (is_near) {                                                                                 \
-      vector_near(m, share, transposed, packed, x_before, x_now, room, item);                \
+      vector_near(m, share, transposed, packed, x_before, x_now, room, item);                      \
     } else if (is_pack) {                                                                          \
       vector_pack(m, group, transposed, (__global double *)packed_next, room, item);               \
     } else {                                                                                       \
-      vector_far(m, share, transposed, x_before, room, item);                                \
+      vector_far(m, share, transposed, x_before, room, item);                                      \
     }                                                                                              \
   }
 
