@@ -56,7 +56,8 @@ newton_look <- function(core, prior, state, first) {
   state$decrement <- sqrt(max(sum(state$step * gradient), 0))
   state$done <- TRUE
   # where the gradient is rounding only, it does not get smaller
-  if (state$decrement <= state$tolerance || (state$decrement < 1e-5 && state$decrement > last / 2)) {
+  at_rounding <- state$decrement < 1e-5 && state$decrement > last / 2
+  if (state$decrement <= state$tolerance || at_rounding) {
     state$converged <- TRUE
     state$message <- "converged"
     return(state)
