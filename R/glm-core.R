@@ -243,7 +243,11 @@ own_start <- function(core, beta, with_prior) {
   w <- ones_unless(core$problem$sd_weights, length(y))
   mean_square <- sum(w * (y - eta)^2) / length(y)
   if (with_prior) return(log(max(mean_square, 1e-4 * stats::var(y))) / 2)
-  if (!(mean_square > 1e-28 * max(sum(w * y^2) / length(y), .Machine$double.xmin))) {
+  if (core$beta_count >= length(y)) {
+    abort_argument("y", sprintf(paste("%d observations and %d coefficients: there is no error left",
+                                      "to estimate"), length(y), core$beta_count))
+  }
+  if (!(mean_square > 1e-24 * max(sum(w * y^2) / length(y), .Machine$double.xmin))) {
     abort_argument("y", "the predictors give the response exactly: there is no error to estimate")
   }
   log(mean_square) / 2

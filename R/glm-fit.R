@@ -189,6 +189,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
   check_dots_empty(...)
   x <- predictors(x)
   y <- on_host_memory(y)
+  if (is.null(y)) abort_argument("y", "the response 'y' is missing")
   if (is.null(colnames(x)) && ncol(x) > 0L) {
     dimnames(x) <- list(rownames(x), paste0("x", seq_len(ncol(x))))
   }
@@ -308,7 +309,8 @@ glm_fitted <- function(fit, names) {
   }
   w <- deviance_weights(fit)
   y <- mean_response(fit)
-  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
+  fit$deviance <- if (fit$family == "bernoulli_logit") -2 * fit$logLik else
+    sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
   fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
   fit$df.null <- fit$nobs - as.integer(fit$intercept > 0L)
   fit

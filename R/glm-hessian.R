@@ -50,9 +50,7 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
 # Negative second derivatives of each observation's log density by its linear predictor, which is a
 # vector, or a clMatrix of one column: then the result is one.
 glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
-  spread <- function(t) {
-    if (is_cl(t)) cl_inv_logit(t) * cl_inv_logit(-t) else stats::plogis(t) * stats::plogis(-t)
-  }
+  spread <- function(t) if (is_cl(t)) cl_inv_logit(t) * cl_inv_logit(-t) else stats::dlogis(t)
   switch(family,
     bernoulli_logit = spread(eta),
     binomial_logit = trials * spread(eta),

@@ -26,7 +26,7 @@ glm_sample <- function(mode, priors, control, progress) {
   found$value <- glm_at(core, found$theta)$value
   rhat <- summary(mode$draws)$rhat
   found$converged <- isTRUE(all(rhat < 1.05)) && draws$complete
-  found$message <- if (draws$complete) sprintf("largest R-hat %.3g", max(rhat)) else "interrupted"
+  found$message <- if (draws$complete) sprintf("largest R-hat %.3f", max(rhat)) else "interrupted"
   mode$found <- found
   mode
 }

@@ -277,41 +277,66 @@ glm_residuals <- function(object, type) {
 
 # ---- comparison ----------------------------------------------------------------------------------
 
-#' Likelihood ratio tests of nested generalised linear models
+#' Likelihood ratio tests of generalised linear models
 #'
-#' @param object,... two fits or more of [cl_glm()] with `method = "ml"`, of the same observations
-#'   and family, each nested in the next one or the other way round.
-#' @return An object of class `"anova"`, a data frame with columns `Resid. Df`, `logLik`, `Df`,
-#'   `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`.
+#' Of several fits: each against the one before. Of one fit: its terms, added one after another, for
+#' which the model is fitted again without the later ones.
+#'
+#' @param object,... fits of [cl_glm()] with `method = "ml"`: one, made with a formula and with its
+#'   model frame; or several, of the same observations and family, each nested in the next one or
+#'   the other way round.
+#' @return An object of class `"anova"`, a data frame with a row for each model and columns `Resid.
+#'   Df`, `logLik`, `Df`, `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`.
 #' @section Errors:
-#' `statcl_error_argument` for less than two fits, other fits, and fits of other data.
+#' `statcl_error_argument` for other fits, and for fits of other data.
 #' @export
 #' @examples
 #' small <- cl_glm(am ~ wt, data = mtcars)
 #' anova(small, update(small, . ~ . + hp))
+#' anova(cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log"))
 anova.cl_glm <- function(object, ...) {
   fits <- c(list(object), list(...))
   right <- vapply(fits, function(fit) inherits(fit, "cl_glm") && fit$method == "ml", NA)
-  if (length(fits) < 2L || !all(right)) {
-    abort_argument("...", "give two fits of cl_glm() or more, made with method = \"ml\"")
+  if (!all(right)) abort_argument("...", "there are only tests of fits with method = \"ml\"")
+  if (length(fits) == 1L) {
+    fits <- term_fits(object)
+    labels <- paste("Terms added one after another, to", deparse1(formula(object)))
+    return(ratio_table(fits, c("NULL", attr(terms(object), "term.labels")), labels))
   }
   same <- vapply(fits, function(fit) {
     fit$family == object$family && identical(unname(fit$y), unname(object$y)) &&
       identical(fit$trials, object$trials) && identical(fit$prior.weights, object$prior.weights)
   }, NA)
   if (!all(same)) abort_argument("...", "the fits are not of the same response and family")
+  labels <- vapply(fits, function(fit) {
+    deparse1(if (is.null(fit$formula)) fit$call else fit$formula)
+  }, "")
+  ratio_table(fits, seq_along(fits), paste0("Model ", seq_along(fits), ": ", labels))
+}
+
+ratio_table <- function(fits, names, labels) {
   likelihood <- vapply(fits, function(fit) fit$logLik, 0)
   df <- vapply(fits, function(fit) as.numeric(fit$df.residual), 0)
   by <- c(NA, -diff(df))
   ratio <- c(NA, 2 * diff(likelihood)) * sign(by)
   p <- stats::pchisq(ratio, abs(by), lower.tail = FALSE)
   p[by %in% 0] <- NA
-  table <- data.frame(df, likelihood, by, ratio, p)
+  table <- data.frame(df, likelihood, by, ratio, p, row.names = names)
   names(table) <- c("Resid. Df", "logLik", "Df", "LR", "Pr(>Chi)")
-  labels <- vapply(fits, function(fit) {
-    paste(deparse(if (is.null(fit$formula)) fit$call else fit$formula), collapse = " ")
-  }, "")
-  structure(table, heading = c("Likelihood ratio tests\n", paste0(
-    paste0("Model ", seq_along(fits), ": ", labels, collapse = "\n"), "\n")),
-    class = c("anova", "data.frame"))
+  heading <- c("Likelihood ratio tests\n", paste0(paste(labels, collapse = "\n"), "\n"))
+  structure(table, heading = heading, class = c("anova", "data.frame"))
+}
+
+# Fits with no term, the first one, the first two, and so on; the last one is the object.
+term_fits <- function(object) {
+  x <- stats::model.matrix(object)
+  response <- object[c("y", "trials", "levels", "kind")]
+  response$weights <- object$prior.weights
+  control <- glm_control(list(), "ml")$search
+  smaller <- lapply(seq_len(max(object$assign)) - 1L, function(k) {
+    columns <- x[, object$assign <= k, drop = FALSE]
+    problem <- new_glm_problem(object$family, columns, response, object$offset, object$intercept)
+    finish_glm(problem, glm_fit_mode(problem, NULL, NULL, control, FALSE), "ml")
+  })
+  c(smaller, list(object))
 }

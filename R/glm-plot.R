@@ -7,7 +7,7 @@
 #' can be compared. `"residuals"`: of `bernoulli_logit` mean residuals of groups of observations
 #' that are next to each other in their fitted values, which lie within the dashed lines in 95% of
 #' cases if the model is right; else Pearson residuals against the linear predictor, with a running
-#' mean. `"calibration"`: what was observed, on average in groups, with its 95% interval, against
+#' mean (of 20,000 observations if there are more). `"calibration"`: what was observed, on average in groups, with its 95% interval, against
 #' what the model says; on the diagonal if the model is right. For families with classes each class
 #' has its colour. `"trace"`: the draws of a fit with `method = "mcmc"`.
 #'
@@ -121,12 +121,17 @@ plot_glm_residuals <- function(object, groups, col, pch, cex, las, main, ...) {
   eta <- as.vector(object$linear.predictors)
   residual <- as.vector(glm_residuals(object, "pearson"))
   if (object$family == "normal_id") residual <- residual / object$own
+  if (length(eta) > 20000L) { # more cannot be seen
+    some <- round(seq(1, length(eta), length.out = 20000))
+    eta <- eta[some]
+    residual <- residual[some]
+  }
   graphics::plot(eta, residual, type = "n", xlab = "linear predictor", ylab = "Pearson residual",
                  las = las, main = title_or(main, "Residuals"), ...)
   graphics::abline(h = 0, col = "grey50", lty = 2)
   graphics::points(eta, residual, pch = pch, cex = cex,
                    col = grDevices::adjustcolor("black", min(0.65, 60 / sqrt(length(eta)) * 0.5)))
-  smooth <- stats::lowess(eta, residual)
+  smooth <- stats::lowess(eta, residual, iter = 0)
   graphics::lines(smooth, col = col, lwd = 2)
   invisible(data.frame(linear.predictor = eta, residual = residual))
 }
@@ -178,7 +183,8 @@ plot_calibration <- function(object, groups, col, pch, cex, las, main, ...) {
     cbind(table, calibration_interval(table, shares))
   })
   all <- do.call(rbind, tables)
-  limits <- if (shares) c(0, 1) else range(all[c("fitted", "lower", "upper")])
+  limits <- if (shares) c(0, min(1, max(all$upper, all$fitted))) else
+    range(all[c("fitted", "lower", "upper")])
   colours <- if (length(parts) == 1L) col else grDevices::hcl.colors(length(parts), "Dark 3")
   graphics::plot(limits, limits, type = "n", las = las, xlab = "fitted mean",
                  ylab = "observed mean", main = title_or(main, "Calibration"), ...)
