@@ -106,7 +106,7 @@ device_advice <- function(build, devices) {
 }
 
 option_facts <- function() {
-  names <- c("statcl.device", "statcl.thresholds")
+  names <- c("statcl.device", "statcl.thresholds", "statcl.recycle")
   variables <- c("STATCL_DEVICE", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS", "STATCL_VARIANT",
                  "POCL_CACHE_DIR")
   set <- Filter(Negate(is.null), stats::setNames(lapply(names, getOption), names))
