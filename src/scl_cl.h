@@ -223,7 +223,8 @@ cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
 void scl_cl_op_took(scl_cl_op *op, cl_event event);
 
 /* Has the commands of a queue so far end in an event, if times are taken: before a command that is
- * not to count, as only the first command of an operation has one otherwise. */
+ * not to count, as only the first command of an operation has one otherwise. A flush is to follow.
+ */
 scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
 
 /* Waits for an event, or until the first `count` commands of a queue are complete, with polling, so

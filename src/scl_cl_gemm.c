@@ -35,6 +35,8 @@ static const scl_cl_kernel tile_kernels[SCL_CL_TILES][2][2] = {
      {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
     {{SCL_K_gemm_mma_large_nn, SCL_K_gemm_mma_large_nt},
      {SCL_K_gemm_mma_large_tn, SCL_K_gemm_mma_large_tt}},
+    {{SCL_K_gemm_mma_huge_nt, SCL_K_gemm_mma_huge_nt},
+     {SCL_K_gemm_mma_huge_nt, SCL_K_gemm_mma_huge_nt}}, /* the one that there is */
 };
 
 /* Rows, columns and work-items of a tile. */
@@ -65,6 +67,8 @@ static tile_shape shape_of(const scl_cl_op *op, const scl_cl_product *p, scl_cl_
     return (tile_shape){GEMM_MMA_SMALL_M, GEMM_MMA_SMALL_N, GEMM_MMA_ITEMS};
   case SCL_CL_TILE_MMA_LARGE:
     return (tile_shape){GEMM_MMA_LARGE_M, GEMM_MMA_LARGE_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_HUGE:
+    return (tile_shape){GEMM_MMA_HUGE_M, GEMM_MMA_HUGE_N, GEMM_MMA_HUGE_ITEMS};
   default:
     return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
   }
@@ -126,8 +130,9 @@ scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const 
                        MMA_VALUES(u, q));
 }
 
-/* Large tiles enough to keep every unit of a large device busy for several rounds. */
-enum { MANY_TILES = 800 };
+/* Large tiles enough to keep every unit of a large device busy for several rounds; huge ones of a
+ * product that takes so long that the device comes to the limit of its power. */
+enum { MANY_TILES = 800, HUGE_TILES = 2000 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   tile_shape shape = shape_of(op, p, tile);
@@ -153,21 +158,24 @@ static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl
     double launch, latency, work[2];
   } cost[] = {{7.5, 0.004, {0.0071, 0.0071}},
               {10.5, 0.004, {0.0195, 0.0175}},
-              {12.0, 0.008, {0.0350, 0.0340}}};
+              {12.0, 0.008, {0.0350, 0.0340}},
+              {14.0, 0.008, {0.0680, INFINITY}}};
   int of = tile - SCL_CL_TILE_MMA_TINY;
   double most = (double)ceil_div(count_tiles(op, p, tile), op->cl->info.units);
   double work = cost[of].work[p->trans_b == SCL_NO_TRANS];
   return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
 }
 
-/* With a transposed A the large tile needs more registers than there are; with a triangular operand
- * its sums differ more in length, which takes many tiles to even out. */
-static bool may_be_large(const scl_cl_op *op, const scl_cl_product *p) {
+/* With a transposed A these tiles need more registers than there are; with a triangular operand
+ * their sums differ more in length, which takes many of them to even out. */
+static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  if (tile < SCL_CL_TILE_MMA_LARGE) return true;
   if (p->trans_a == SCL_TRANS) return false;
-  if (promised_zeros(p->view_a, p->trans_a, 1, 1) + promised_zeros(p->view_b, p->trans_b, 1, 1) ==
-      0)
-    return true;
-  return count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;
+  if (tile == SCL_CL_TILE_MMA_HUGE)
+    return p->trans_b == SCL_TRANS && count_tiles(op, p, tile) >= HUGE_TILES;
+  int triangles =
+      promised_zeros(p->view_a, p->trans_a, 1, 1) + promised_zeros(p->view_b, p->trans_b, 1, 1);
+  return triangles == 0 || count_tiles(op, p, tile) >= MANY_TILES;
 }
 
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
@@ -175,14 +183,60 @@ static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
   if (!aligned || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
-  double tiny = expected_time(op, p, SCL_CL_TILE_MMA_TINY);
-  double small = expected_time(op, p, SCL_CL_TILE_MMA_SMALL);
-  double large = may_be_large(op, p) ? expected_time(op, p, SCL_CL_TILE_MMA_LARGE) : INFINITY;
-  if (tiny <= small && tiny <= large) return SCL_CL_TILE_MMA_TINY;
-  return small <= large ? SCL_CL_TILE_MMA_SMALL : SCL_CL_TILE_MMA_LARGE;
+  scl_cl_tile best = SCL_CL_TILE_MMA_TINY;
+  double least = expected_time(op, p, best);
+  for (int tile = best + 1; tile < SCL_CL_TILES; tile++) {
+    double time =
+        may_take(op, p, (scl_cl_tile)tile) ? expected_time(op, p, (scl_cl_tile)tile) : INFINITY;
+    if (time < least) {
+      least = time;
+      best = (scl_cl_tile)tile;
+    }
+  }
+  return best;
+}
+
+/* p with a copy of X (A or B) turned, in the place of X, and of B too if that is the same matrix.
+ */
+static scl_status product_turned(scl_cl_op *op, const scl_cl_product *p, bool of_a) {
+  scl_cl_product q = *p;
+  scl_block x = of_a ? p->a : p->b, turned;
+  bool same = of_a && p->trans_b == SCL_NO_TRANS && p->a.buffer == p->b.buffer &&
+              p->a.offset == p->b.offset && p->a.ld == p->b.ld && p->a.ncol == p->b.ncol;
+  if (scl_cl_temporary(op, x.ncol, x.nrow, &turned) != SCL_OK)
+    return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
+  if (of_a) {
+    q.a = turned;
+    q.trans_a = SCL_NO_TRANS;
+    q.view_a = scl_view_transposed(p->view_a);
+  }
+  if (!of_a || same) {
+    q.b = turned;
+    q.trans_b = SCL_TRANS;
+    q.view_b = scl_view_transposed(p->view_b);
+  }
+  scl_status status = scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, x, turned);
+  if (status == SCL_OK) status = scl_cl_product_in(op, &q);
+  scl_buffer_release(turned.buffer);
+  return status;
+}
+
+/* The huge tile takes B' alone, so B of a large product is turned first, at 2.6 TB/s. Where it
+ * stands as it is, by runs of 64 bytes far from each other, the product takes longer than expected.
+ */
+static bool pays_to_turn_b(scl_cl_op *op, const scl_cl_product *p) {
+  const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* for an element */
+  if (p->trans_a == SCL_TRANS || p->trans_b == SCL_TRANS || p->batch != 1) return false;
+  scl_cl_tile now = choose_tile(op, p);
+  scl_cl_product q = *p;
+  q.trans_b = SCL_TRANS;
+  if (now < SCL_CL_TILE_MMA_SMALL || !may_take(op, &q, SCL_CL_TILE_MMA_HUGE)) return false;
+  double copy = microseconds * (double)p->b.nrow * (double)p->b.ncol;
+  return expected_time(op, &q, SCL_CL_TILE_MMA_HUGE) + copy < as_it_is * expected_time(op, p, now);
 }
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
+  if (pays_to_turn_b(op, p)) return product_turned(op, p, false);
   return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
 }
 
@@ -281,22 +335,11 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
   return status;
 }
 
-/* A transposed A keeps the matrix instructions from their large tile: of a large product it is
- * turned first, which costs a few hundredths of what the large tile saves. */
-static bool pays_to_turn(scl_cl_op *op, const scl_cl_product *p) {
+/* A transposed A keeps the matrix instructions from their large tiles: of a large product it is
+ * turned first, which costs a few hundredths of what they save. */
+static bool pays_to_turn_a(scl_cl_op *op, const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS && choose_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
          count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;
-}
-
-static scl_status product_turned(scl_cl_op *op, const scl_cl_product *p) {
-  scl_cl_product q = *p;
-  if (scl_cl_temporary(op, p->a.ncol, p->a.nrow, &q.a) != SCL_OK) return scl_cl_product_in(op, p);
-  q.trans_a = SCL_NO_TRANS;
-  q.view_a = scl_view_transposed(p->view_a);
-  scl_status status = scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, p->a, q.a);
-  if (status == SCL_OK) status = scl_cl_product_in(op, &q);
-  scl_buffer_release(q.a.buffer);
-  return status;
 }
 
 scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
@@ -337,7 +380,7 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   /* The sum of the parts costs about as much as half of the tiles' work. */
   size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, k) : 1;
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
-  return pays_to_turn(op, &p) ? product_turned(op, &p) : scl_cl_product_in(op, &p);
+  return pays_to_turn_a(op, &p) ? product_turned(op, &p, true) : scl_cl_product_in(op, &p);
 }
 
 scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,

@@ -34,6 +34,7 @@ typedef enum {
   SCL_CL_TILE_MMA_TINY,
   SCL_CL_TILE_MMA_SMALL,
   SCL_CL_TILE_MMA_LARGE,
+  SCL_CL_TILE_MMA_HUGE, /* A B' alone */
   SCL_CL_TILES
 } scl_cl_tile;
 

@@ -81,24 +81,31 @@ static void pass_mark(scl_cl_context *cl, int queue) {
   release_event(&cl->mark[queue]);
 }
 
-/* Has a mark that covers the first `count` commands. Whoever waits for it is not to wait for the
- * driver to send what it has gathered. */
-static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
+static bool has_mark(const scl_cl_context *cl, int queue, uint64_t count) {
+  return count <= cl->done[queue] || (cl->mark[queue] != NULL && count <= cl->marked[queue]);
+}
+
+static scl_status enqueue_mark(scl_cl_context *cl, int queue) {
   cl_event marker = NULL;
-  if (count <= cl->done[queue] || (cl->mark[queue] != NULL && count <= cl->marked[queue])) {
-    return SCL_OK;
-  }
   SCL_CL_TRY(cl, scl_cl.clEnqueueMarkerWithWaitList(cl->queue[queue], 0, NULL, &marker),
              "clEnqueueMarkerWithWaitList");
   record_profile(cl, queue, marker);
   set_mark(cl, queue, marker);
+  return SCL_OK;
+}
+
+/* Has a mark that covers the first `count` commands. Whoever waits for it is not to wait for the
+ * driver to send what it has gathered. */
+static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
+  if (has_mark(cl, queue, count)) return SCL_OK;
+  SCL_TRY(enqueue_mark(cl, queue));
   SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
   return SCL_OK;
 }
 
 scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue) {
   if (!cl->profiling || cl->profile_first[queue] == NULL) return SCL_OK;
-  return mark_count(cl, queue, cl->enqueued[queue]);
+  return has_mark(cl, queue, cl->enqueued[queue]) ? SCL_OK : enqueue_mark(cl, queue);
 }
 
 /* Learns how far a queue is, if it has a mark that tells. */

@@ -72,7 +72,8 @@ static scl_status probe_products(scl_cl_context *cl, double *host, bool *good) {
   SCL_GO(scl_cl_upload(&cl->base, SCL_GENERAL, host, PROBE_LD, b));
   *good = true;
   for (int tile = SCL_CL_TILE_MMA_TINY; tile < SCL_CL_TILES; tile++) {
-    for (int form = 0; form < 4 && *good; form++)
+    bool huge = tile == SCL_CL_TILE_MMA_HUGE; /* form 2 alone */
+    for (int form = huge ? 2 : 0; form < (huge ? 3 : 4) && *good; form++)
       SCL_GO(probe_form(cl, (scl_cl_tile)tile, form & 1, form & 2, a, b, c, host, good));
   }
 done:

@@ -23,7 +23,7 @@
 #define GEMM_CPU_DEPTH 128
 #define GEMM_CPU_BYTES (2 * 8 * GEMM_CPU_TILE * GEMM_CPU_DEPTH) /* of local memory */
 
-/* Tiles of the matrix-instruction kernels (gemm_mma_tiny.h, _small.h, _large.h). */
+/* Tiles of the matrix-instruction kernels (gemm_mma_tiny.h, _small.h, _large.h, _huge.h). */
 #define GEMM_MMA_TINY_M 32
 #define GEMM_MMA_TINY_N 32
 #define GEMM_MMA_SMALL_M 64
@@ -31,6 +31,9 @@
 #define GEMM_MMA_LARGE_M 128
 #define GEMM_MMA_LARGE_N 64
 #define GEMM_MMA_ITEMS 128
+#define GEMM_MMA_HUGE_M 128
+#define GEMM_MMA_HUGE_N 128
+#define GEMM_MMA_HUGE_ITEMS 256
 
 /* Products with at most THIN columns (or rows) go through gemm_thin.cl: groups of THIN_LANES x
  * THIN_ROWS work-items, THIN_COLUMNS columns at a time. */

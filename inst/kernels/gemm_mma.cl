@@ -6,7 +6,7 @@
  * buffers aligned to 16 bytes. Compiled once for each tile size (gemm_mma_tiny.h and others). Only
  * used on devices on which a probe has built it and found its product exact (scl_cl_variant.c).
  *
- * Work split. A group of 4 warps has a tile of MMA_TILE_M x MMA_TILE_N, each warp a part of
+ * Work split. A group of 4 or 8 warps has a tile of MMA_TILE_M x MMA_TILE_N, each warp a part of
  * MMA_WARP_M x MMA_WARP_N of it in registers. It walks along k in stages of 8, with a barrier after
  * every MMA_TOGETHER of them: asynchronous copies fill a ring of MMA_STAGES stages in local memory
  * some stages ahead; fragments for the next instructions are loaded while the current ones run,
@@ -34,7 +34,9 @@
 #define MMA_ROWS16 (MMA_WARP_M / 16)    /* blocks of 16 rows in a warp's part */
 #define MMA_COLUMNS16 (MMA_WARP_N / 16) /* blocks of 16 columns */
 #define MMA_STAGE (MMA_DEPTH * (MMA_TILE_M + MMA_TILE_N))
+#ifndef MMA_ORDER
 #define MMA_ORDER 8 /* tile rows taken together, for reuse in the second-level cache */
+#endif
 
 /* ---- the instructions
  * ---------------------------------------------------------------------------- */
@@ -390,10 +392,12 @@ MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, 
     mma_product(deep_a, deep_b, get_group_id(0), which, last, ring, MMA_ARGUMENTS());              \
   }
 
-MMA_KERNEL(MMA_NAME(nn), 0, 1)
 MMA_KERNEL(MMA_NAME(nt), 0, 0)
+#ifndef MMA_FLAT_ONLY
+MMA_KERNEL(MMA_NAME(nn), 0, 1)
 MMA_KERNEL(MMA_NAME(tn), 1, 1)
 MMA_KERNEL(MMA_NAME(tt), 1, 0)
+#endif
 
 #ifdef MMA_PAIR
 

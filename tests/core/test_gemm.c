@@ -1,5 +1,6 @@
 /* Products of the engine table against plain loops in long double: every element within
  * (k + 4) eps (|alpha| |A| |B| + |beta C|). */
+#include "../../src/scl_device.h"
 #include "linalg.h"
 
 typedef struct {
@@ -21,12 +22,12 @@ static double *operand(size_t rows, size_t columns, scl_view view) {
   return x;
 }
 
-/* Elements (i, j) that are wrong. */
+/* Elements (i, j) that are wrong, in every step-th column. */
 static size_t count_wrong(const product *p, const double *a, const double *b, const double *c,
-                          const double *got) {
+                          const double *got, size_t step) {
   size_t lda = p->trans_a == SCL_TRANS ? p->k : p->m, ldb = p->trans_b == SCL_TRANS ? p->n : p->k;
   size_t wrong = 0;
-  for (size_t j = 0; j < p->n; j++) {
+  for (size_t j = 0; j < p->n; j += step) {
     for (size_t i = p->region == SCL_ALL ? 0 : j; i < p->m; i++) {
       long double sum = 0, size = 0;
       for (size_t l = 0; l < p->k; l++) {
@@ -48,7 +49,7 @@ static size_t count_wrong(const product *p, const double *a, const double *b, co
 }
 
 /* With `twin`, B is A (as in a crossproduct), so that a mirrored result is symmetric. */
-static void check_product(scl_context *ctx, const product *p, bool twin) {
+static void check_columns(scl_context *ctx, const product *p, bool twin, size_t step) {
   size_t rows_a = p->trans_a == SCL_TRANS ? p->k : p->m;
   size_t columns_a = p->trans_a == SCL_TRANS ? p->m : p->k;
   size_t rows_b = p->trans_b == SCL_TRANS ? p->n : p->k;
@@ -65,11 +66,15 @@ static void check_product(scl_context *ctx, const product *p, bool twin) {
   test_get(dc, got);
   test_drop(da);
   if (!twin) test_drop(db);
-  CHECK(count_wrong(p, a, b, c, got) == 0);
+  CHECK(count_wrong(p, a, b, c, got, step) == 0);
   free(a);
   if (!twin) free(b);
   free(c);
   free(got);
+}
+
+static void check_product(scl_context *ctx, const product *p, bool twin) {
+  check_columns(ctx, p, twin, 1);
 }
 
 static void check_shapes(scl_context *ctx) {
@@ -161,7 +166,7 @@ static void check_lower_half(scl_context *ctx) {
   CHECK_OK(ctx->engine->gemm(ctx, -1, SCL_NO_TRANS, da.block, SCL_GENERAL, SCL_TRANS, db.block,
                              SCL_GENERAL, 1, dc.block, SCL_LOWER_HALF));
   test_get(dc, got);
-  CHECK(count_wrong(&p, a, b, c, got) == 0);
+  CHECK(count_wrong(&p, a, b, c, got, 1) == 0);
   test_drop(da);
   test_drop(db);
   free(a);
@@ -207,6 +212,26 @@ static void check_same_bits(scl_context *ctx) {
   free(second);
 }
 
+/* Tiles and turned copies that only large products of a GPU come to. */
+static void check_large(scl_context *ctx) {
+  const scl_device_info *list;
+  size_t count;
+  bool gpu = false;
+  REQUIRE_OK(scl_device_list(&list, &count));
+  for (size_t i = 0; i < count && !scl_context_is_host(ctx); i++)
+    gpu |= list[i].type == SCL_DEVICE_GPU && strcmp(list[i].name, scl_context_name(ctx)) == 0;
+  if (!gpu || test_small()) return;
+  for (int t = 0; t < 4; t++) {
+    product p = {.m = 5770, .n = 5753, .k = 501, .alpha = -0.7, .beta = 1.3};
+    p.trans_a = t & 1 ? SCL_TRANS : SCL_NO_TRANS;
+    p.trans_b = t & 2 ? SCL_TRANS : SCL_NO_TRANS;
+    check_columns(ctx, &p, false, 239);
+    p.n = p.m;
+    p.region = SCL_MIRRORED;
+    if (t == 1 || t == 2) check_columns(ctx, &p, true, 239);
+  }
+}
+
 void test_gemm(scl_context *ctx) {
   for (test_frame = 1; test_frame <= test_frames(ctx); test_frame++) {
     check_shapes(ctx);
@@ -217,4 +242,5 @@ void test_gemm(scl_context *ctx) {
     check_long(ctx);
     check_same_bits(ctx);
   }
+  check_large(ctx);
 }
