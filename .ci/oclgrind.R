@@ -40,6 +40,13 @@ topics <- list(
          mean(as_cl(x[2:40, ])), range(as_cl(x)))
     x[30, 5] <- NaN
     same(tryCatch(cl_chol(x), statcl_error_nonfinite = function(e) e$index))
+    # products inside: in pairs of rows, one row left over, and by the row
+    for (shape in list(c(4098, 5), c(4097, 4), c(4097, 1))) {
+      x <- as_cl(matrix(rnorm(prod(shape)), shape[1]))
+      y <- as_cl(rnorm(shape[1]))
+      r <- y - x %*% rnorm(shape[2])
+      same(sum(r^2), as.matrix(r * 2))
+    }
   },
   products = function() {
     for (shape in list(c(1, 1, 1), c(17, 33, 9), c(70, 3, 65), c(66, 40, 67), c(2, 1500, 2))) {

@@ -15,6 +15,7 @@ enum {
   WARP_ROWS = 32,  /* the same, where it is */
   GROUPS_GPU = 8,  /* groups of a reduction for each unit of the device */
   GROUPS_CPU = 4,
+  GROUPS_PAIRS = 4,    /* the same, of products inside: a unit holds them with up to 64 registers */
   WAVES = 4,           /* rounds of groups that share results */
   COLUMN_PLACES = 16,  /* rows of a column for a work-item of a reduction by columns */
   ITEM_PLACES = 8,     /* places that a work-item of a reduction has at least */
@@ -66,8 +67,8 @@ static void share_items(layout *l, const scl_plan *p, size_t items) {
 static layout map_layout(const scl_plan *p, size_t items) {
   layout l = {.parts = 1};
   share_items(&l, p, items);
-  l.global[0] = p->n > 1 ? scl_round_up(p->m, l.local[0])
-                         : scl_round_up(divide_up(p->m, SCL_PLAN_ELEMENTS), l.local[0]);
+  const size_t rows = p->pairs ? 2 : p->n > 1 ? 1 : SCL_PLAN_ELEMENTS; /* of a work-item */
+  l.global[0] = scl_round_up(divide_up(p->m, rows), l.local[0]);
   l.global[1] = scl_round_up(least(p->n, MOST_COLUMNS), l.local[1]);
   return l;
 }
@@ -104,21 +105,21 @@ static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
   return best;
 }
 
-/* Numbers that a place of the plan takes, if it has a product inside. */
-static size_t product_length(const scl_plan *p) {
-  size_t length = 0;
+static bool has_products(const scl_plan *p) {
   for (int k = 0; k < p->leaves; k++) {
-    if (p->leaf[k].length > length) length = p->leaf[k].length;
+    if (p->leaf[k].length > 0) return true;
   }
-  return length;
+  return false;
 }
 
-static layout total_layout(const scl_plan *p, size_t items, size_t most) {
+static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t items, size_t most) {
   layout l;
-  const size_t length = product_length(p);
+  const bool products = has_products(p);
   share_items(&l, p, items);
-  const size_t wanted = divide_up(p->m * p->n, items * (length > 0 ? 1 : ITEM_PLACES));
-  const size_t groups = least(wanted, length > 0 ? WAVES * most : most);
+  const size_t places = p->pairs ? 2 : products ? 1 : ITEM_PLACES; /* of a work-item */
+  const size_t wanted = divide_up(p->m * p->n, items * places);
+  if (products) most = p->pairs && !cl->cpu ? most / GROUPS_GPU * GROUPS_PAIRS : WAVES * most;
+  const size_t groups = least(wanted, most);
   const size_t rows = least(divide_up(p->m, l.local[0]), groups);
   const size_t columns = least(divide_up(p->n, l.local[1]), groups / rows);
   l.global[0] = rows * l.local[0];
@@ -164,7 +165,7 @@ static layout choose_layout(const scl_cl_context *cl, const scl_plan *p,
   items = least(items, group_items(cl, &k->last, true));
   if (p->margin == SCL_BY_COLUMN) return column_layout(p, items, most_groups(cl));
   if (p->margin == SCL_BY_ROW) return row_layout(p, items, most_groups(cl));
-  return total_layout(p, items, most_groups(cl));
+  return total_layout(cl, p, items, most_groups(cl));
 }
 
 /* ---- arguments ------------------------------------------------------------------------------ */
@@ -182,6 +183,11 @@ static void set(arguments *a, size_t size, const void *value) {
 
 static void set_long(arguments *a, size_t value) {
   const cl_long number = (cl_long)value;
+  set(a, sizeof number, &number);
+}
+
+static void set_int(arguments *a, size_t value) {
+  const cl_int number = (cl_int)value;
   set(a, sizeof number, &number);
 }
 
@@ -213,8 +219,8 @@ static size_t numbers_of(const scl_output *o) {
 
 static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t items,
                      size_t parts) {
-  set_long(a, p->m);
-  set_long(a, p->n);
+  (p->wide ? set_long : set_int)(a, p->m);
+  (p->wide ? set_long : set_int)(a, p->n);
   for (int k = 0; k < p->leaves; k++) {
     const scl_leaf *l = &p->leaf[k];
     set_buffer(a, l->buffer);
@@ -223,7 +229,7 @@ static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t 
     if (scl_leaf_takes_j(l, p->n > 1)) set_long(a, l->step_j);
     if (scl_leaf_takes_terms(l)) {
       set_long(a, l->inner);
-      set_long(a, l->length);
+      set_int(a, l->length);
     }
   }
   set_numbers(a, p);
@@ -254,7 +260,7 @@ static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t 
 static void set_final(arguments *a, const scl_plan *p, const partials *q, size_t items,
                       size_t parts) {
   set_long(a, q->results);
-  set_long(a, parts);
+  set_int(a, parts);
   set_numbers(a, p);
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];

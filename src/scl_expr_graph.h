@@ -93,6 +93,7 @@ typedef struct {
   uint8_t read;         /* scl_read */
   uint8_t triangle;     /* SCL_LOWER: zero, and not read, where i < j; SCL_UPPER likewise */
   uint8_t rectangle;    /* 1 + that in which alone it may be read, or 0 */
+  bool paired;          /* rows 2 i and 2 i + 1 may be read by one load (plan's `pairs`) */
 } scl_leaf;
 
 /* Which distances a kernel takes of a leaf: those that are not known from how it is read. */
@@ -127,6 +128,8 @@ typedef struct scl_plan {
   size_t m, n;          /* places; n == 1 whenever one column will do */
   uint8_t margin;       /* of all reductions */
   bool in_place;        /* an output may be a leaf, element by element */
+  bool wide;            /* places have to be counted by 64-bit numbers */
+  bool pairs;           /* products inside are computed for two rows at a time */
   uint8_t triangle;     /* zero outside it, and nothing is computed there: SCL_LOWER, SCL_UPPER */
   uint16_t steps, body; /* steps of the body come first, then those of combining expressions */
   uint8_t leaves, numbers, rectangles, outputs;

@@ -284,6 +284,33 @@ static void flatten(scl_plan *p, size_t ld) {
   p->n = 1;
 }
 
+/* Numbers of places and steps over them are less than 2^31 unless there are more places than this.
+ */
+enum { MOST_NARROW = 1 << 30 };
+
+/* Whether rows 2 i and 2 i + 1 of a leaf are beside each other and aligned. Where their number is
+ * odd a product's matrix may be read one row too far: an even number of rows lies between the
+ * starts of its columns. */
+static bool is_paired(const scl_plan *p, const scl_leaf *l) {
+  const bool even = ((l->at | (l->length > 0 ? l->inner : p->m)) & 1) == 0;
+  return even && l->read == SCL_READ_COLUMN && l->rectangle == 0;
+}
+
+/* How the places are walked over. */
+static void choose_walk(scl_plan *p) {
+  bool products = false, paired = true;
+  p->wide = p->m > MOST_NARROW || p->n > MOST_NARROW;
+  for (int k = 0; k < p->leaves; k++) {
+    scl_leaf *l = &p->leaf[k];
+    l->paired = is_paired(p, l);
+    products = products || scl_leaf_takes_terms(l);
+    if (scl_leaf_takes_terms(l)) paired = paired && l->paired;
+  }
+  const bool one_result = p->margin == SCL_TOTAL || !scl_plan_reduces(p);
+  p->pairs = products && paired && p->n == 1 && p->m > 1 && one_result && !p->wide;
+  for (int k = 0; k < p->leaves; k++) p->leaf[k].paired = p->leaf[k].paired && p->pairs;
+}
+
 static bool sums(const scl_output *o) {
   return o->reduces && (o->op == SCL_REDUCE_SUM || o->op == SCL_REDUCE_COUNT_TRUE);
 }
@@ -346,6 +373,7 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   p->triangle = common_triangle(p, roots);
   if (swapped) p->triangle = (uint8_t)scl_view_transposed((scl_view)p->triangle);
   flatten(p, scl_mat_ld(ctx, p->m, p->n));
+  choose_walk(p);
   return argument_bytes(p) <= MOST_ARGUMENT_BYTES;
 }
 
@@ -419,6 +447,7 @@ scl_status scl_apply_blocks(scl_context *ctx, scl_op op, scl_operand a, scl_oper
   if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
   plan_blocks(&p, dst.nrow, dst.ncol, op, a, b);
   flatten(&p, dst.ld);
+  choose_walk(&p);
   p.in_place = a.block.buffer == dst.buffer || b.block.buffer == dst.buffer;
   scl_plan_place(&p, 0, dst);
   return ctx->engine->expr(ctx, &p);
@@ -435,6 +464,7 @@ static scl_status reduce_blocks(scl_context *ctx, scl_reduction reduction, scl_o
   p.output[0].op = (uint8_t)reduction;
   p.in_place = a.buffer == dst.buffer || b.buffer == dst.buffer;
   flatten(&p, 0);
+  choose_walk(&p);
   scl_plan_place(&p, 0, dst);
   return ctx->engine->expr(ctx, &p);
 }
@@ -451,9 +481,10 @@ scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block 
 
 size_t scl_plan_key(const scl_plan *p, unsigned char *to) {
   unsigned char *at = to;
-  const unsigned char head[] = {p->n > 1,       p->in_place,    p->margin,     p->triangle,
-                                p->leaves,      p->numbers,     p->rectangles, p->outputs,
-                                p->steps % 256, p->steps / 256, p->body % 256, p->body / 256};
+  const unsigned char head[] = {p->n > 1,      p->wide,      p->pairs,       p->in_place,
+                                p->margin,     p->triangle,  p->leaves,      p->numbers,
+                                p->rectangles, p->outputs,   p->steps % 256, p->steps / 256,
+                                p->body % 256, p->body / 256};
   memcpy(at, head, sizeof head);
   at += sizeof head;
   memcpy(at, p->step, p->steps * sizeof *p->step);
@@ -463,6 +494,7 @@ size_t scl_plan_key(const scl_plan *p, unsigned char *to) {
     *at++ = l->read;
     *at++ = l->triangle;
     *at++ = l->rectangle;
+    *at++ = l->paired;
   }
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];

@@ -1,4 +1,5 @@
-/* Writing the source of a plan; between scl_expr_writer.c and scl_expr_source.c. */
+/* Writing the source of a plan; between scl_expr_source.c, scl_expr_place.c, scl_expr_totals.c and
+ * scl_expr_writer.c. */
 #ifndef SCL_EXPR_WRITER_H
 #define SCL_EXPR_WRITER_H
 
@@ -28,5 +29,28 @@ void scl_put_combine(scl_writer *w, const char *indent, int k, const char *total
                      const char *number, const char *at, const char *number_at);
 /* The identity of a reduction of the table. */
 const char *scl_identity_text(const scl_output *o);
+
+/* ---- places (scl_expr_place.c) --------------------------------------------------------------- */
+/* Columns of a product that are read at a time. */
+enum { SCL_PUT_BATCH = 4 };
+/* Rows and columns are counted by the smallest type that will do: over 64-bit places the compiler
+ * does not unroll a loop, and too few loads are under way. */
+const char *scl_place_type(const scl_plan *p);
+/* A leaf's element at (i, j) as an expression, zero where it is not to be read. */
+void scl_put_load(scl_writer *w, int leaf);
+/* Whether (i, j) is inside each rectangle; the whole of what is done there. */
+void scl_put_rectangles(scl_writer *w, const char *indent);
+void scl_put_place(scl_writer *w, const char *indent);
+/* Heads of loops over a work-item's rows and columns; or all of a loop over pairs of rows. */
+void scl_put_rows_loop(scl_writer *w, const char *indent);
+void scl_put_columns_loop(scl_writer *w, const char *indent);
+void scl_put_pairs(scl_writer *w);
+
+/* ---- reductions (scl_expr_totals.c) ---------------------------------------------------------- */
+/* The body of the kernel, by margin; and the kernel of the second step. */
+void scl_put_total_body(scl_writer *w);
+void scl_put_column_body(scl_writer *w);
+void scl_put_row_body(scl_writer *w);
+void scl_put_final(scl_writer *w);
 
 #endif

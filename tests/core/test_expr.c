@@ -365,29 +365,42 @@ static void check_turned(scl_context *ctx) {
   for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
 }
 
-/* Enough rows for a product inside the kernel. */
-static void check_regression(scl_context *ctx) {
-  const size_t m = 5000, k = 3;
-  if (test_small()) return;
-  scl_mat *x = mat_random(ctx, m, k, SCL_GENERAL), *b = mat_random(ctx, k, 1, SCL_GENERAL);
-  scl_mat *y = mat_random(ctx, m, 1, SCL_GENERAL), *mu = NULL, *sum = NULL;
+/* y less a product, stored and summed in one kernel, against the host's sums. */
+static void check_product_inside(scl_context *ctx, size_t m, size_t k) {
+  scl_mat *x = mat_random(ctx, m, k, SCL_GENERAL);
+  scl_mat *b = mat_random(ctx, k, 1, SCL_GENERAL), *y = mat_random(ctx, m, 1, SCL_GENERAL);
+  scl_mat *mu = NULL, *sum = NULL;
   REQUIRE_OK(scl_expr_matvec(x, b, &mu));
   const uint64_t before = scl_expr_counts().evaluated;
-  scl_mat *r = apply(SCL_OP_SUB, y, mu, 0);
-  scl_mat *square = apply(SCL_OP_SQUARE, r, NULL, 0);
+  scl_mat *r = apply(SCL_OP_SUB, y, mu, 0), *square = apply(SCL_OP_SQUARE, r, NULL, 0);
   REQUIRE_OK(scl_expr_reduce(SCL_REDUCE_SUM, square, SCL_TOTAL, &sum));
-  double *sx = mat_stored(x), *sb = mat_stored(b), *sy = mat_stored(y), want = 0;
+  scl_mat *both[] = {r, sum};
+  REQUIRE_OK(scl_expr_eval(2, both));
+  CHECK(scl_expr_counts().evaluated == before + 1);
+  double *sx = mat_stored(x), *sb = mat_stored(b), *sy = mat_stored(y), *got = mat_stored(r);
+  double want = 0, worst = 0;
   for (size_t i = 0; i < m; i++) {
-    const double d = sy[i] - sx[i] * sb[0] - sx[i + m] * sb[1] - sx[i + 2 * m] * sb[2];
+    double d = sy[i];
+    for (size_t l = 0; l < k; l++) d -= sx[i + l * m] * sb[l];
+    worst = fmax(worst, fabs(d - got[i]));
     want += d * d;
   }
+  CHECK(worst < 1e-13);
   CHECK_NEAR(first_of(sum) / want, 1.0, 1e-12);
-  CHECK(scl_expr_counts().evaluated == before + 1);
-  free(sx);
-  free(sb);
-  free(sy);
-  scl_mat *made[] = {x, b, y, mu, r, square, sum};
-  for (size_t i = 0; i < LENGTH(made); i++) scl_mat_release(made[i]);
+  free(sx), free(sb), free(sy), free(got);
+  scl_mat *made[] = {b, y, x, mu, r, square, sum};
+  for (size_t t = 0; t < LENGTH(made); t++) scl_mat_release(made[t]);
+}
+
+/* Enough rows for a product inside the kernel: in pairs of rows, with an odd one left over, and by
+ * the row, as one column of an odd length is; with columns left over from the last batch. */
+static void check_regression(scl_context *ctx) {
+  static const size_t columns[] = {1, 3, 4, 10};
+  if (test_small()) return;
+  for (size_t c = 0; c < LENGTH(columns); c++) {
+    check_product_inside(ctx, 4800, columns[c]);
+    check_product_inside(ctx, 4801, columns[c]);
+  }
 }
 
 void test_expr(scl_context *ctx) {
