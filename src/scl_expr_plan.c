@@ -476,31 +476,3 @@ scl_status scl_reduce_block(scl_context *ctx, scl_reduction op, scl_block a, scl
 scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block dst) {
   return reduce_blocks(ctx, SCL_REDUCE_SUM, SCL_OP_MUL, a, b, dst);
 }
-
-/* ---- key ------------------------------------------------------------------------------------ */
-
-size_t scl_plan_key(const scl_plan *p, unsigned char *to) {
-  unsigned char *at = to;
-  const unsigned char head[] = {p->n > 1,      p->wide,      p->pairs,       p->in_place,
-                                p->margin,     p->triangle,  p->leaves,      p->numbers,
-                                p->rectangles, p->outputs,   p->steps % 256, p->steps / 256,
-                                p->body % 256, p->body / 256};
-  memcpy(at, head, sizeof head);
-  at += sizeof head;
-  memcpy(at, p->step, p->steps * sizeof *p->step);
-  at += p->steps * sizeof *p->step;
-  for (int k = 0; k < p->leaves; k++) {
-    const scl_leaf *l = &p->leaf[k];
-    *at++ = l->read;
-    *at++ = l->triangle;
-    *at++ = l->rectangle;
-    *at++ = l->paired;
-  }
-  for (int k = 0; k < p->outputs; k++) {
-    const scl_output *o = &p->output[k];
-    const uint16_t facts[] = {o->step, o->reduces, o->op, o->identity, o->first, o->last, o->value};
-    memcpy(at, facts, sizeof facts);
-    at += sizeof facts;
-  }
-  return (size_t)(at - to);
-}
