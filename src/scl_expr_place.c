@@ -152,16 +152,28 @@ void scl_put_place(scl_writer *w, const char *indent) {
   }
   scl_put(w, "%s}\n", indent);
 }
+
 /* ---- loops ---------------------------------------------------------------------------------- */
+
+/* Special functions are long: copies of them would gain nothing and take long to compile. */
+const char *scl_unrolled(const scl_plan *p) {
+  return scl_plan_is_special(p) ? "#pragma unroll 1" : "#pragma unroll";
+}
+
+static void put_special(scl_writer *w, const char *indent) {
+  if (scl_plan_is_special(w->p)) scl_put(w, "%s%s\n", indent, scl_unrolled(w->p));
+}
 
 void scl_put_rows_loop(scl_writer *w, const char *indent) {
   const char *type = scl_place_type(w->p);
+  put_special(w, indent);
   scl_put(w, "%sfor (%s i = get_global_id(0); i < m; i += (%s)get_global_size(0)) {\n", indent,
           type, type);
 }
 
 void scl_put_columns_loop(scl_writer *w, const char *indent) {
   const char *type = scl_place_type(w->p);
+  put_special(w, indent);
   scl_put(w, "%sfor (%s j = get_global_id(1); j < n; j += (%s)get_global_size(1)) {\n", indent,
           type, type);
 }
@@ -181,8 +193,8 @@ void scl_put_pairs(scl_writer *w) {
   for (int s = 0; s < p->body; s++) {
     if (p->step[s].kind == SCL_STEP_MATVEC) put_matvec(w, "    ", s);
   }
-  scl_put(w, "    const int first = i;\n    #pragma unroll\n"
-             "    for (int row = 0; row < 2; row++) {\n      const int i = first + row;\n"
+  scl_put(w, "    const int first = i;\n    %s\n", scl_unrolled(p));
+  scl_put(w, "    for (int row = 0; row < 2; row++) {\n      const int i = first + row;\n"
              "      if (i < m) {\n");
   scl_put_place(w, "        ");
   scl_put(w, "      }\n    }\n  }\n");

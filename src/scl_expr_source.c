@@ -71,11 +71,6 @@ static void put_parameters(scl_writer *w) {
 }
 /* ---- kernels -------------------------------------------------------------------------------- */
 
-/* Special functions are long: copies of them would gain nothing and take long to compile. */
-static const char *unrolled(const scl_plan *p) {
-  return scl_plan_is_special(p) ? "#pragma unroll 1" : "#pragma unroll";
-}
-
 static void put_map_body(scl_writer *w) {
   if (w->p->pairs) {
     scl_put_pairs(w);
@@ -90,14 +85,14 @@ static void put_map_body(scl_writer *w) {
   }
   scl_put(w, "  const long first = get_group_id(0) * (get_local_size(0) * %d) + get_local_id(0);\n",
           SCL_PLAN_ELEMENTS);
-  scl_put(w, "  %s\n  for (int e = 0; e < %d; e++) {\n", unrolled(w->p), SCL_PLAN_ELEMENTS);
+  scl_put(w, "  %s\n  for (int e = 0; e < %d; e++) {\n", scl_unrolled(w->p), SCL_PLAN_ELEMENTS);
   scl_put(w, "    const long i = first + e * get_local_size(0);\n    if (i < m) {\n");
   scl_put_place(w, "      ");
   scl_put(w, "    }\n  }\n");
 }
 
 static void put_tile_loop(scl_writer *w) {
-  scl_put(w, "    %s\n    for (int s = 0; s < %d / TILE_ROWS; s++) {\n", unrolled(w->p),
+  scl_put(w, "    %s\n    for (int s = 0; s < %d / TILE_ROWS; s++) {\n", scl_unrolled(w->p),
           SCL_PLAN_TILE);
   scl_put(w, "      const int c = y + s * TILE_ROWS;\n");
 }

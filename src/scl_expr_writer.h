@@ -41,6 +41,8 @@ void scl_put_load(scl_writer *w, int leaf);
 /* Whether (i, j) is inside each rectangle; the whole of what is done there. */
 void scl_put_rectangles(scl_writer *w, const char *indent);
 void scl_put_place(scl_writer *w, const char *indent);
+/* The pragma before a loop over some places of a work-item. */
+const char *scl_unrolled(const scl_plan *p);
 /* Heads of loops over a work-item's rows and columns; or all of a loop over pairs of rows. */
 void scl_put_rows_loop(scl_writer *w, const char *indent);
 void scl_put_columns_loop(scl_writer *w, const char *indent);
