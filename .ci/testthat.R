@@ -1,15 +1,54 @@
 # Runs the R tests against the installed package and prints "N passed, N failed, N skipped", where a
-# warning counts as a failure. Arguments: name filters of test files.
+# warning counts as a failure. Arguments: name filters of test files. With STATCL_TEST_JOBS > 1 each
+# file has a process of its own, that many at a time; only what is no success is printed then.
 filter <- commandArgs(TRUE)
-library(statcl)
-results <- testthat::test_dir(
-  "tests/testthat", package = "statcl", load_package = "installed", stop_on_failure = FALSE,
-  filter = if (length(filter) > 0) paste(filter, collapse = "|"),
-  reporter = testthat::SummaryReporter$new(show_praise = FALSE, omit_dots = TRUE))
-table <- as.data.frame(results)
+jobs <- as.integer(Sys.getenv("STATCL_TEST_JOBS", "1"))
+folder <- "tests/testthat"
+
+# The results of the files that the filters name, a row for each test.
+run_here <- function(filter) {
+  library(statcl)
+  results <- testthat::test_dir(
+    folder, package = "statcl", load_package = "installed", stop_on_failure = FALSE,
+    filter = if (length(filter) > 0) paste(filter, collapse = "|"),
+    reporter = testthat::SummaryReporter$new(show_praise = FALSE, omit_dots = TRUE))
+  as.data.frame(results)[c("file", "test", "passed", "failed", "error", "warning", "skipped",
+                           "real")]
+}
+
+unusual <- function(table) sum(table$failed) + sum(table$error) + sum(table$warning)
+
+# The same of one file by a process of its own, with what it printed; one that dies is an error.
+run_apart <- function(name) {
+  to <- tempfile(fileext = ".rds")
+  text <- suppressWarnings(system2(
+    file.path(R.home("bin"), "Rscript"), c(".ci/testthat.R", shQuote(paste0("^", name, "$"))),
+    stdout = TRUE, stderr = TRUE, env = c("STATCL_TEST_JOBS=1", paste0("STATCL_TEST_RESULT=", to))))
+  table <- if (file.exists(to)) {
+    readRDS(to)
+  } else {
+    data.frame(file = name, test = "the process ended", passed = 0, failed = 0, error = TRUE,
+               warning = 0, skipped = FALSE, real = 0)
+  }
+  unlink(to)
+  if (unusual(table) > 0 || any(table$skipped)) cat(text, sep = "\n")
+  table
+}
+
+run_all <- function(filter) {
+  names <- sub("^test-(.*)[.]R$", "\\1", list.files(folder, "^test-.*[.]R$"))
+  if (length(filter) > 0) names <- grep(paste(filter, collapse = "|"), names, value = TRUE)
+  long <- c("batch", "lazy", "sample", "sample-posteriors", "memory", "gp-fit") # these first
+  names <- c(intersect(long, names), setdiff(names, long))
+  tables <- parallel::mclapply(names, run_apart, mc.cores = jobs, mc.preschedule = FALSE)
+  do.call(rbind, tables)
+}
+
+table <- if (jobs > 1) run_all(filter) else run_here(filter)
+result <- Sys.getenv("STATCL_TEST_RESULT")
+if (nzchar(result)) saveRDS(table, result)
 slow <- head(table[order(-table$real), ], 8)
 cat("\nslowest tests\n", sprintf("%5.1f s  %s: %s\n", slow$real, slow$file, slow$test), sep = "")
-failed <- sum(table$failed) + sum(table$error) + sum(table$warning)
-cat(sprintf("%d passed, %d failed, %d skipped\n",
-            sum(table$passed), failed, sum(table$skipped)))
+failed <- unusual(table)
+cat(sprintf("%d passed, %d failed, %d skipped\n", sum(table$passed), failed, sum(table$skipped)))
 quit(status = failed > 0)

@@ -403,6 +403,25 @@ static void check_regression(scl_context *ctx) {
   }
 }
 
+/* A part of a product, put into a column of as many rows: what stands at other rows there is not
+ * there to be read (the sanitizers see it). */
+static void check_part_of_product(scl_context *ctx) {
+  const size_t m = 5000, k = 2, n = 10;
+  if (test_small()) return;
+  scl_mat *x = mat_random(ctx, m, k, SCL_GENERAL), *b = mat_random(ctx, k, 1, SCL_GENERAL);
+  scl_mat *y = mat_random(ctx, m, 1, SCL_GENERAL), *mu = NULL, *part = NULL, *r = NULL;
+  REQUIRE_OK(scl_expr_matvec(x, b, &mu));
+  REQUIRE_OK(scl_expr_part(mu, 0, 0, n, 1, &part));
+  REQUIRE_OK(scl_expr_with_part(y, m - n, 0, part, &r));
+  REQUIRE_OK(scl_mat_force(r));
+  double *sx = mat_stored(x), *sb = mat_stored(b), *want = mat_stored(y), *got = mat_stored(r);
+  for (size_t i = 0; i < n; i++) want[m - n + i] = sx[i] * sb[0] + sx[i + m] * sb[1];
+  CHECK(mat_distance(got, want, m) <= 1e-14);
+  free(sx), free(sb), free(want), free(got);
+  scl_mat *made[] = {x, b, y, mu, part, r};
+  for (size_t i = 0; i < LENGTH(made); i++) scl_mat_release(made[i]);
+}
+
 void test_expr(scl_context *ctx) {
   check_operations(ctx);
   check_derivatives();
@@ -418,4 +437,5 @@ void test_expr(scl_context *ctx) {
   check_large(ctx);
   check_turned(ctx);
   check_regression(ctx);
+  check_part_of_product(ctx);
 }

@@ -2,6 +2,12 @@
 #
 # The environment variable STATCL_TEST_DEVICE says what a missing device means: "required" (in
 # continuous integration) makes it a failure, anything else a skip that the reporter shows.
+# STATCL_TEST_QUICK=1 (`./dev test`) makes the longest tests take fewer cases: full_or_quick().
+
+# How many or which cases a test takes.
+full_or_quick <- function(full, quick) {
+  if (identical(Sys.getenv("STATCL_TEST_QUICK"), "1")) quick else full
+}
 
 # `where` (see R/session.R) of the device that the tests use: the default GPU, else any device with
 # double precision; -1 if there is none.

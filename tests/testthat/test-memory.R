@@ -20,7 +20,7 @@ test_that("cl_free() gives memory back at once, and twice is harmless", {
 test_that("making and dropping many matrices stays within 64 MB", {
   skip_on_cran()
   data <- matrix(0, 1250, 1000)
-  count <- as.integer(Sys.getenv("STATCL_TEST_CYCLES", "100"))
+  count <- as.integer(Sys.getenv("STATCL_TEST_CYCLES", full_or_quick("100", "30")))
   each_engine({
     start <- live_bytes()
     most <- 0
