@@ -36,6 +36,24 @@ for (n in as.integer(names(batches))) {
   rm(s, x, l, b, y)
 }
 
+# Products of two batches, with either factor transposed, also of sizes that fill no tile.
+products <- sizes(gpu = c("16" = 2e5, "17" = 1.9e5, "32" = 1e5, "33" = 1e5, "48" = 3e4, "64" = 1e4,
+                          "100" = 4e3, "127" = 2e3, "128" = 2e3), cpu = c("17" = 100))
+for (n in as.integer(names(products))) {
+  batch <- products[[as.character(n)]]
+  size <- sprintf("%dx%dx%.0f", n, n, batch)
+  some <- function() array(rnorm(n^2 * min(batch, 1000)), c(n, n, batch))
+  x <- as_cl(some())
+  y <- as_cl(some())
+  form <- function(operation, ...) {
+    measure(operation, size, function() cl_batch_matmul(x, y, ...), bytes = 24 * n^2 * batch)
+  }
+  form("batch a b")
+  form("batch a' b", transpose_a = TRUE)
+  form("batch a b'", transpose_b = TRUE)
+  rm(x, y)
+}
+
 # The host engine on base R arrays, beside base R's loop: milliseconds in the last column.
 for (n in c(3L, 8L, 16L, 32L, 64L, 128L)) {
   batch <- min(1e5, round(2e6 / n^2 / max(1, n / 16)))

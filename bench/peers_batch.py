@@ -17,6 +17,8 @@ torch.set_default_dtype(torch.float64)
 torch.set_default_device("cuda")
 
 SIZES = ((3, 1000000), (8, 200000), (16, 200000), (32, 100000), (64, 10000), (128, 2000))
+PRODUCTS = ((16, 200000), (17, 190000), (32, 100000), (33, 100000), (48, 30000), (64, 10000),
+            (100, 4000), (127, 2000), (128, 2000))
 
 
 def median_ms(call, times=5):
@@ -33,6 +35,13 @@ def median_ms(call, times=5):
     return sorted(taken)[times // 2]
 
 
+def time_all(calls, n, batch):
+    for operation, (size, call) in calls.items():
+        ms = median_ms(call)
+        rate = size * batch / ms * 1e-6
+        print(f"torch,{operation},{n}x{n}x{batch},{ms:.4f},{rate:.0f},GB/s", flush=True)
+
+
 for n, batch in SIZES:
     a = torch.randn(batch, n, n)
     s = a @ a.transpose(1, 2) + torch.eye(n)
@@ -44,8 +53,16 @@ for n, batch in SIZES:
         "batch det": (8 * n * n, lambda: torch.linalg.det(s)),
         "batch matmul": (16 * n * n, lambda: s @ s),
     }
-    for operation, (size, call) in calls.items():
-        ms = median_ms(call)
-        rate = size * batch / ms * 1e-6
-        print(f"torch,{operation},{n}x{n}x{batch},{ms:.4f},{rate:.0f},GB/s", flush=True)
+    time_all(calls, n, batch)
     del a, s, b
+
+for n, batch in PRODUCTS:
+    a, b = torch.randn(batch, n, n), torch.randn(batch, n, n)
+    # Rows first here: what R calls a b is b a of the transposed matrices in memory.
+    calls = {
+        "batch a b": (24 * n * n, lambda: b @ a),
+        "batch a' b": (24 * n * n, lambda: b @ a.transpose(1, 2)),
+        "batch a b'": (24 * n * n, lambda: b.transpose(1, 2) @ a),
+    }
+    time_all(calls, n, batch)
+    del a, b

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../inst/kernels/batch.h"
+#include "../inst/kernels/gemm.h"
 #include "scl_cl_batch_layouts.h"
 
 typedef struct {
@@ -23,6 +24,9 @@ static const layout pivoted[] = {BATCH_PIVOTED_LAYOUTS(any)};
 static const layout triangle[] = {BATCH_TRIANGLE_LAYOUTS(any)};
 #undef BATCH_SMALL
 #undef BATCH_TILE
+#define BATCH_PANEL(n, p) {n, 32 * (p), 1, BATCH_PANEL_SIDES},
+static const layout panels[] = {BATCH_PANEL_LAYOUTS};
+#undef BATCH_PANEL
 
 /* Of an operation: its layouts, and the first of its kernels, which stand in their order. */
 static const struct {
@@ -38,6 +42,10 @@ static const struct {
     [SCL_BATCH_MVN] = {triangle, SCL_K_batch_tri_solve_1},
 };
 
+static size_t ceil_div(size_t a, size_t b) {
+  return (a + b - 1) / b;
+}
+
 static int flags_of(const scl_batch_pass *p, bool statuses) {
   return (p->upper ? BATCH_UPPER : 0) | (p->transpose ? BATCH_TRANSPOSE : 0) |
          (p->transpose_b ? BATCH_TRANSPOSE_B : 0) | (p->cofactors ? BATCH_COFACTORS : 0) |
@@ -50,9 +58,18 @@ static int flags_of(const scl_batch_pass *p, bool statuses) {
 static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
   bool tiny = p->m <= 16 || p->n <= 16;
   size_t tile = tiny ? 16 : 32, warp = 32;
-  size_t tiles = ((p->m + tile - 1) / tile) * ((p->n + tile - 1) / tile);
+  size_t tiles = ceil_div(p->m, tile) * ceil_div(p->n, tile);
   size_t local = BATCH_WARPS * warp, global = scl_round_up(p->batch * tiles * warp, local);
   return scl_cl_launch(op, tiny ? SCL_K_batch_matmul_mma_16 : SCL_K_batch_matmul_mma_32, 1, &global,
+                       &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
+                       flags_of(p, false), p->a, p->b, p->out);
+}
+
+/* The same, a result to a group. */
+static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
+  size_t strips = ceil_div(p->m > p->n ? p->m : p->n, 16);
+  size_t local = 32 * strips, global = p->batch * local;
+  return scl_cl_launch(op, (scl_cl_kernel)(SCL_K_batch_matmul_group_3 + strips - 3), 1, &global,
                        &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
                        flags_of(p, false), p->a, p->b, p->out);
 }
@@ -81,33 +98,40 @@ static scl_status launch_product_tiles(scl_cl_op *op, const scl_batch_pass *p) {
     product.a = shaped(p->a, p->transpose, p->m, p->k, first);
     product.b = shaped(p->b, p->transpose_b, p->k, p->n, first);
     product.c = shaped(p->out, false, p->m, p->n, first);
-    SCL_TRY(scl_cl_product_in(op, &product));
+    SCL_TRY(scl_cl_product_tiled_in(op, &product, SCL_CL_TILE_MMA_SMALL));
   }
   return SCL_OK;
 }
 
-/* Tiles of 64 read each operand fewer times than those of a warp, from local memory; they want
- * even sizes, and lose what they save where much of them lies beyond the edge. */
+/* Those copy pairs, and so want even sizes, and lose what that saves where much of them lies beyond
+ * the edge. (Offsets are even: results start a buffer.) */
 static bool fits_tiles(const scl_batch_pass *p) {
-  size_t padded = scl_round_up(p->m, 64) * scl_round_up(p->n, 64);
+  size_t padded = scl_round_up(p->m, GEMM_MMA_SMALL_M) * scl_round_up(p->n, GEMM_MMA_SMALL_N);
   return (p->m | p->n | p->k | p->a.offset | p->b.offset | p->out.offset) % 2 == 0 &&
          4 * padded <= 5 * p->m * p->n;
 }
 
+static scl_status launch_product_mma(scl_cl_op *op, const scl_batch_pass *p) {
+  bool large = p->m > BATCH_WARP_SIDE && p->n > BATCH_WARP_SIDE;
+  if (large && fits_tiles(p)) return launch_product_tiles(op, p);
+  if (large && p->m <= BATCH_GROUP_SIDE && p->n <= BATCH_GROUP_SIDE)
+    return launch_product_groups(op, p);
+  return launch_product_warps(op, p);
+}
+
 /* Which way a product goes is decided by its sizes alone, so that a result does not depend on the
- * batch that it is in. (Offsets are even: results start a buffer.) */
+ * batch that it is in. */
 static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
-  size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* what warps count in ints */
+  size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* what these kernels count in ints */
   if (m * n >= BATCH_MMA_FROM && m <= most && n <= most && scl_cl_has_mma(op->cl))
-    return fits_tiles(p) ? launch_product_tiles(op, p) : launch_product_warps(op, p);
+    return launch_product_mma(op, p);
   if (m * n < BATCH_TILED_FROM) {
     size_t local = 64, global = scl_round_up(p->batch * m * n, local);
     return scl_cl_launch(op, SCL_K_batch_matmul_small, 1, &global, &local, "iiiiibbb",
                          (int)p->batch, (int)m, (int)n, (int)p->k, flags_of(p, false), p->a, p->b,
                          p->out);
   }
-  size_t rows = (m + BATCH_PRODUCT_TILE - 1) / BATCH_PRODUCT_TILE;
-  size_t columns = (n + BATCH_PRODUCT_TILE - 1) / BATCH_PRODUCT_TILE;
+  size_t rows = ceil_div(m, BATCH_PRODUCT_TILE), columns = ceil_div(n, BATCH_PRODUCT_TILE);
   size_t local[2] = {BATCH_PRODUCT_ITEMS, BATCH_PRODUCT_ITEMS};
   size_t global[2] = {p->batch * rows * BATCH_PRODUCT_ITEMS, columns * BATCH_PRODUCT_ITEMS};
   return scl_cl_launch(op, SCL_K_batch_matmul_tiled, 2, global, local, "iiiiibbb", (int)p->batch,
@@ -116,13 +140,14 @@ static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
 
 static scl_status launch(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
   if (p->op == SCL_BATCH_MATMUL) return launch_product(op, p);
-  size_t at = 0;
-  while (operations[p->op].layouts[at].n < p->n) at++;
-  const layout *l = &operations[p->op].layouts[at];
-  scl_cl_kernel kernel = (scl_cl_kernel)((size_t)operations[p->op].first + at);
-  size_t parts = l->columns > 0 && p->k > 0 ? (p->k + l->columns - 1) / l->columns : 1;
+  bool solve = p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET;
+  bool by_panels = solve && p->n >= BATCH_PANELS_FROM && scl_cl_has_mma(op->cl);
+  const layout *l = by_panels ? panels : operations[p->op].layouts;
+  scl_cl_kernel kernel = by_panels ? SCL_K_batch_solve_mma_64 : operations[p->op].first;
+  for (; l->n < p->n; l++) kernel++;
+  size_t parts = l->columns > 0 && p->k > 0 ? ceil_div(p->k, l->columns) : 1;
   size_t local[2] = {l->items, 1};
-  size_t global[2] = {(p->batch + l->matrices - 1) / l->matrices * l->items, parts};
+  size_t global[2] = {ceil_div(p->batch, l->matrices) * l->items, parts};
   cl_mem flag = op->cl->batch_flag;
   int batch = (int)p->batch, n = (int)p->n, k = (int)p->k, flags = flags_of(p, statuses != NULL);
   switch (p->op) {

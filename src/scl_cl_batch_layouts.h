@@ -42,4 +42,19 @@
   BATCH_TILE(op, 96, 16, 16, 1)                                                                    \
   BATCH_TILE(op, 128, 16, 16, 1)
 
+/* Solutions and determinants by panels (batch_solve_mma.cl), for the orders above those that
+ * batch_solve_tile.cl does as fast: the largest order and the warps of a group. */
+#define BATCH_PANEL_LAYOUTS                                                                        \
+  BATCH_PANEL(64, 2)                                                                               \
+  BATCH_PANEL(96, 3)                                                                               \
+  BATCH_PANEL(128, 8)
+
+/* Products by groups (batch_matmul_mma_group.cl): strips of 16 rows, which are the warps of a group,
+ * and stages of its ring, of 2 KB for each strip. One for each number of strips. */
+#define BATCH_STRIPS_LAYOUTS                                                                       \
+  BATCH_STRIPS(3, 4)                                                                               \
+  BATCH_STRIPS(4, 4)                                                                               \
+  BATCH_STRIPS(5, 3)                                                                               \
+  BATCH_STRIPS(6, 3)
+
 #endif

@@ -31,5 +31,12 @@
 /* The same by matrix instructions: from which size on, and warps of a group. */
 #define BATCH_MMA_FROM 64
 #define BATCH_WARPS 4
+/* Sides of a result up to which it is left to a warp, or to a group. */
+#define BATCH_WARP_SIDE 32
+#define BATCH_GROUP_SIDE 96
+
+/* Solutions by panels: from which order on, and right-hand sides of a group. */
+#define BATCH_PANELS_FROM 49
+#define BATCH_PANEL_SIDES 8
 
 #endif

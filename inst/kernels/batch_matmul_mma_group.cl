@@ -1,0 +1,138 @@
+/* Batched products on the double-precision matrix instructions of NVIDIA devices (mma.h), for
+ * results larger than a warp's tile of batch_matmul_mma.cl: same parameters, any offsets and steps,
+ * m and n up to 16 BATCH_STRIPS; used under the same conditions.
+ *
+ * Work split. A group of BATCH_STRIPS warps has one C, a strip of 16 rows to each warp, in
+ * registers. It walks along k in steps of 8: asynchronous copies fill a ring of BATCH_STAGES stages
+ * in local memory. Copies are of single numbers, so that nothing has to lie on 16 bytes; past the
+ * end of k they fill in zeros; rows (of op(A); columns of op(B)) past the last are read from the
+ * last one, and their results not written. Blocks of 16 columns beyond the edge are not
+ * multiplied. That condition also keeps the compiler from reading all of a step ahead, which takes
+ * so many registers that a processor holds one group less, and a third more time.
+ *
+ * Layout. A step of an operand that is contiguous along k (deep) has a row of 8 numbers for each
+ * row, else (flat) one of all rows for each k, in which an exclusive-or spreads them over the
+ * banks. The instruction's k = t stands for 2t, and t + 4 for 2t + 1: of a deep operand a lane reads
+ * both at once.
+ *
+ * Defined by whoever builds: BATCH_KERNEL, BATCH_STRIPS, BATCH_STAGES. */
+#define MMA_INLINE static inline __attribute__((always_inline))
+#define DEPTH 8
+#define ITEMS (32 * BATCH_STRIPS)
+#define SIDE (16 * BATCH_STRIPS)
+#define COLUMNS8 (SIDE / 8)
+#define PART (SIDE * DEPTH) /* of an operand in a stage */
+#define RING (BATCH_STAGES * 2 * PART)
+
+#define COPY_8(to, from, bytes)                                                                    \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint)(ulong)(to)), "l"(from), \
+               "r"(bytes)                                                                          \
+               : "memory")
+#define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+/* All but the BATCH_STAGES - 2 latest groups of copies have arrived. */
+#define WAIT() asm volatile("cp.async.wait_group %0;" ::"n"(BATCH_STAGES - 2) : "memory")
+
+/* Where row r at depth d of an operand lies in its part of a stage. */
+MMA_INLINE int stage_place(const bool deep, const int r, const int d) {
+  return deep ? r * DEPTH + d : d * SIDE + (r ^ (d / 2 * 4));
+}
+
+/* A work-item's copies of one operand, depths q to q + 7. */
+MMA_INLINE void stage_copy(const bool deep, __local double *part, __global const double *x,
+                           const int rows, const int k, const int q, const int item) {
+  SCL_UNROLL for (int i = 0; i < PART / ITEMS; i++) {
+    const int e = item + i * ITEMS;
+    const int r = deep ? e / DEPTH : e % SIDE, d = deep ? e % DEPTH : e / SIDE;
+    const int row = min(r, rows - 1), depth = min(q + d, k - 1);
+    COPY_8(part + stage_place(deep, r, d), x + (deep ? row * k + depth : row + depth * rows),
+           q + d < k ? 8 : 0);
+  }
+}
+
+/* Row r at depths 2t and 2t + 1. */
+MMA_INLINE double2 stage_pair(const bool deep, __local const double *part, const int r,
+                              const int t) {
+  if (deep) return *(__local const double2 *)(part + stage_place(true, r, 2 * t));
+  return (double2)(part[stage_place(false, r, 2 * t)], part[stage_place(false, r, 2 * t + 1)]);
+}
+
+MMA_INLINE void stage_multiply(const bool deep_a, const bool deep_b, double sums[COLUMNS8][4],
+                               __local const double *stage, const int row, const int columns,
+                               const int g, const int t) {
+  const double2 low = stage_pair(deep_a, stage, row + g, t);
+  const double2 high = stage_pair(deep_a, stage, row + g + 8, t);
+  SCL_UNROLL for (int j = 0; j < COLUMNS8; j += 2) {
+    if (8 * j < columns) {
+      const double2 b = stage_pair(deep_b, stage + PART, 8 * j + g, t);
+      const double2 c = stage_pair(deep_b, stage + PART, 8 * j + 8 + g, t);
+      MMA_8(sums[j], low.x, high.x, low.y, high.y, b.x, b.y);
+      MMA_8(sums[j + 1], low.x, high.x, low.y, high.y, c.x, c.y);
+    }
+  }
+}
+
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
+BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int flags,
+             __global const double *a, const long a0, const int step_a, __global const double *b,
+             const long b0, const int step_b, __global double *c, const long c0,
+             const int step_c) {
+  __local double ring[RING] __attribute__((aligned(16)));
+  const int item = (int)get_local_id(0), lane = item % 32, g = lane / 4, t = lane % 4;
+  const int row = item / 32 * 16, columns = row < m ? n : 0; /* of the warp's strip */
+  const bool deep_a = (flags & BATCH_TRANSPOSE) != 0, deep_b = (flags & BATCH_TRANSPOSE_B) == 0;
+  const long matrix = (long)get_group_id(0);
+  a += a0 + matrix * step_a;
+  b += b0 + matrix * step_b;
+  c += c0 + matrix * step_c;
+  double sums[COLUMNS8][4];
+  SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) {
+    SCL_UNROLL for (int e = 0; e < 4; e++) sums[j][e] = 0.0;
+  }
+
+  /* The forms of a step, each with constants. */
+#define COPY_A(deep, to, q) stage_copy(deep, to, a, m, k, q, item)
+#define COPY_B(deep, to, q) stage_copy(deep, (to) + PART, b, n, k, q, item)
+#define FILL(to, q)                                                                                \
+  if ((q) < k) {                                                                                   \
+    if (deep_a) {                                                                                  \
+      COPY_A(true, to, q);                                                                         \
+    } else {                                                                                       \
+      COPY_A(false, to, q);                                                                        \
+    }                                                                                              \
+    if (deep_b) {                                                                                  \
+      COPY_B(true, to, q);                                                                         \
+    } else {                                                                                       \
+      COPY_B(false, to, q);                                                                        \
+    }                                                                                              \
+  }                                                                                                \
+  COMMIT();
+#define MULTIPLY(deep_a, deep_b) stage_multiply(deep_a, deep_b, sums, ring + from, row, columns, g, t)
+
+  SCL_UNROLL for (int s = 0; s < BATCH_STAGES - 1; s++) {
+    FILL(ring + s * 2 * PART, s * DEPTH)
+  }
+  int from = 0, to = RING - 2 * PART; /* the stages to read and to fill */
+  for (int q = 0; q < k; q += DEPTH) {
+    WAIT();
+    barrier(CLK_LOCAL_MEM_FENCE);
+    FILL(ring + to, q + (BATCH_STAGES - 1) * DEPTH)
+    if (deep_a && deep_b) {
+      MULTIPLY(true, true);
+    } else if (deep_a) {
+      MULTIPLY(true, false);
+    } else if (deep_b) {
+      MULTIPLY(false, true);
+    } else {
+      MULTIPLY(false, false);
+    }
+    to = from;
+    from = from == RING - 2 * PART ? 0 : from + 2 * PART;
+  }
+
+  SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) {
+    SCL_UNROLL for (int e = 0; e < 4; e++) {
+      const int i = row + 8 * (e / 2) + g, l = 8 * j + 2 * t + e % 2;
+      if (i < m && l < n) c[i + l * m] = sums[j][e];
+    }
+  }
+}
