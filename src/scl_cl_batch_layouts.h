@@ -49,8 +49,8 @@
   BATCH_PANEL(96, 3)                                                                               \
   BATCH_PANEL(128, 8)
 
-/* Products by groups (batch_matmul_mma_group.cl): strips of 16 rows, which are the warps of a group,
- * and stages of its ring, of 2 KB for each strip. One for each number of strips. */
+/* Products by groups (batch_matmul_mma_group.cl): strips of 16 rows, which are the warps of a
+ * group, and stages of its ring, of 2 KB for each strip. One for each number of strips. */
 #define BATCH_STRIPS_LAYOUTS                                                                       \
   BATCH_STRIPS(3, 4)                                                                               \
   BATCH_STRIPS(4, 4)                                                                               \

@@ -12,8 +12,8 @@
  *
  * Layout. A step of an operand that is contiguous along k (deep) has a row of 8 numbers for each
  * row, else (flat) one of all rows for each k, in which an exclusive-or spreads them over the
- * banks. The instruction's k = t stands for 2t, and t + 4 for 2t + 1: of a deep operand a lane reads
- * both at once.
+ * banks. The instruction's k = t stands for 2t, and t + 4 for 2t + 1: of a deep operand a lane
+ * reads both at once.
  *
  * Defined by whoever builds: BATCH_KERNEL, BATCH_STRIPS, BATCH_STAGES. */
 #define MMA_INLINE static inline __attribute__((always_inline))
@@ -106,7 +106,8 @@ BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int f
     }                                                                                              \
   }                                                                                                \
   COMMIT();
-#define MULTIPLY(deep_a, deep_b) stage_multiply(deep_a, deep_b, sums, ring + from, row, columns, g, t)
+#define MULTIPLY(deep_a, deep_b)                                                                   \
+  stage_multiply(deep_a, deep_b, sums, ring + from, row, columns, g, t)
 
   SCL_UNROLL for (int s = 0; s < BATCH_STAGES - 1; s++) {
     FILL(ring + s * 2 * PART, s * DEPTH)
