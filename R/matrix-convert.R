@@ -5,7 +5,7 @@
 #' `as.matrix()` copies all values to the host; `as.vector()`, `as.numeric()`, `as.array()` and
 #' `as.data.frame()` likewise. `dim()`, `nrow()`, `ncol()`, `length()`, `dimnames()` need no values
 #' and never wait. Functions of base R that call `as.matrix()` themselves (`svd()`, `eigen()`,
-#' `apply()`, ...) work on a copy on the host and give base R values. Results of 32 MiB and more
+#' `apply()`, ...) work on a copy on the host and give base R values. Results of 6 MiB and more
 #' come in memory that earlier ones had, see [cl_memory()].
 #'
 #' @param x a [clMatrix].

@@ -296,10 +296,10 @@ threshold <- function(op, where) {
 #' count as kept as far as no matrix is in them. A CPU device keeps nothing.
 #'
 #' Memory that comes fresh from the system has to be cleared, which takes longer than a GPU takes to
-#' fill it. So base R results of 32 MiB and more come in memory that is kept when R drops them, for
+#' fill it. So base R results of 6 MiB and more come in memory that is kept when R drops them, for
 #' the next ones: up to an eighth of the machine's memory, from which the system helps itself
 #' whenever it is short. It stands under `kept` of the host. R's collector does not see such results
-#' either, so statcl runs it when there may be garbage of 2 GiB, or three such results, or half of
+#' either, so statcl runs it when there may be garbage of 1 GiB, or three such results, or half of
 #' what was in use after the last run, but not more than a sixteenth of the machine's memory. With
 #' `options(statcl.recycle = FALSE)` they come in memory of R's own. Only Linux and macOS have this.
 #'

@@ -1,7 +1,7 @@
 # Upload and download of R matrices, by the wall clock: general, and lower triangular (one half
 # crosses).
 #
-# "download" is one of many, whose results are dropped: from 32 MB on they come into memory that
+# "download" is one of many, whose results are dropped: from 6 MiB on they come into memory that
 # earlier ones had (medians: of 2 GB every third call also waits for R's collector, 40 ms). "new
 # memory" is as the first one, or all while their results are kept: what the system gives it clears
 # first.
@@ -14,12 +14,12 @@ download_rows <- function(operation, x, bus, times) {
     on.exit(options(old))
     cl_free()
     # until enough has been dropped and collected
-    if (recycle) for (i in seq_len(min(150, max(10, 5e9 / bytes)))) as.matrix(x)
+    if (recycle) for (i in seq_len(min(300, max(10, 5e9 / bytes)))) as.matrix(x)
     measure(operation, size, function() as.matrix(x), bus = bus, by = "wall", times = times)
     cl_free()
   }
   measure_again(operation, TRUE)
-  if (bytes >= 2^25) measure_again(paste0(operation, ", new memory"), FALSE)
+  measure_again(paste0(operation, ", new memory"), FALSE)
 }
 
 for (n in sizes(gpu = c(1000, 4000, 16384), cpu = c(500, 1000))) {

@@ -11,12 +11,12 @@
 
 #include "scl_recycle.h"
 
-/* Smaller ones come from memory that malloc() uses again. */
-#define LARGE_FROM ((size_t)32 << 20)
+/* Smaller ones mostly come from memory that malloc() uses again. */
+#define LARGE_FROM ((size_t)6 << 20)
 
 static R_altrep_class_t large_class;
-/* Bytes of fresh memory that take as long to clear as the collector runs, some 40 ms. */
-#define WORTH_A_RUN ((size_t)2 << 30)
+/* Bytes of garbage for which the collector, some 40 ms, runs at all. */
+#define WORTH_A_RUN ((size_t)1 << 30)
 
 static size_t in_use, in_use_then; /* bytes of blocks that vectors have; after the last run */
 

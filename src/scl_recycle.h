@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SCL_RECYCLE_BLOCKS = 64 };
+enum { SCL_RECYCLE_BLOCKS = 256 };
 
 typedef struct scl_recycled {
   void *memory; /* begins at a large page */
