@@ -138,7 +138,8 @@ confint.cl_glm <- function(object, parm, level = 0.95, ...) {
     draws <- as.matrix(object$draws)[, known, drop = FALSE]
     result[known, ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
   } else {
-    result[known, ] <- estimate[known] + outer(sqrt(diag(object$vcov)), wald_quantile(object, tails))
+    error <- sqrt(diag(object$vcov))
+    result[known, ] <- estimate[known] + outer(error, wald_quantile(object, tails))
   }
   if (missing(parm)) return(result)
   right <- if (is.character(parm)) parm %in% names else parm %in% seq_along(names)

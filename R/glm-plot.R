@@ -7,9 +7,10 @@
 #' can be compared. `"residuals"`: of `bernoulli_logit` mean residuals of groups of observations
 #' that are next to each other in their fitted values, which lie within the dashed lines in 95% of
 #' cases if the model is right; else Pearson residuals against the linear predictor, with a running
-#' mean (of 20,000 observations if there are more). `"calibration"`: what was observed, on average in groups, with its 95% interval, against
-#' what the model says; on the diagonal if the model is right. For families with classes each class
-#' has its colour. `"trace"`: the draws of a fit with `method = "mcmc"`.
+#' mean (of 20,000 observations if there are more). `"calibration"`: what was observed, on average
+#' in groups, with its 95% interval, against what the model says; on the diagonal if the model is
+#' right. For families with classes each class has its colour. `"trace"`: the draws of a fit with
+#' `method = "mcmc"`.
 #'
 #' @param x a fit of [cl_glm()].
 #' @param type which pictures, in this order; by default all that the family has but the traces.
