@@ -106,7 +106,7 @@
 #' @references
 #' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
 #' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
-#' @importFrom stats anova deviance df.residual extractAIC family model.frame model.matrix
+#' @importFrom stats anova deviance df.residual extractAIC family model.frame model.matrix terms
 #' @export
 #' @examples
 #' fit <- cl_glm(am ~ wt + hp, data = mtcars)
@@ -118,8 +118,10 @@
 #' coef(cl_glm(breaks ~ wool + tension, data = warpbreaks, family = "neg_binomial_2_log"))
 #'
 #' # Ordered classes, with how often each observation occurred
-#' cl_glm(Sat ~ Infl + Type + Cont, data = MASS::housing, family = "ordered_logistic",
-#'        weights = Freq)
+#' if (requireNamespace("MASS", quietly = TRUE)) {
+#'   cl_glm(Sat ~ Infl + Type + Cont, data = MASS::housing, family = "ordered_logistic",
+#'          weights = Freq)
+#' }
 #'
 #' # With priors: the mode, and draws
 #' coef(cl_glm(am ~ wt, data = mtcars, method = "map", prior = prior_normal(0, 2)))

@@ -5,13 +5,15 @@
 
 glm_sample <- function(mode, priors, control, progress) {
   core <- mode$core
+  alone <- is.null(control$workers) || identical(control$workers, 1) ||
+    identical(control$workers, 1L)
+  if (!alone) core <- movable_core(core)
   target <- glm_target(core, mode$prior, mode$found)
   size <- length(core$data$x)
   chains <- if (is.null(control$chains)) 4 else control$chains
   arguments <- list(chains = chains, warmup = 250, iter = 500, jitter = 0.5, nan = "reject",
                     refresh = if (progress) 250 else 0)
   arguments[names(control)] <- control
-  alone <- is.null(control$workers) || identical(as.double(control$workers), 1)
   if (is.null(control$batch)) arguments$batch <- alone && chains > 1 && size >= 1e4
   arguments$log_density <- target$density
   arguments$init <- numeric(core$count)
@@ -29,6 +31,15 @@ glm_sample <- function(mode, priors, control, progress) {
   found$message <- if (draws$complete) sprintf("largest R-hat %.3f", max(rhat)) else "interrupted"
   mode$found <- found
   mode
+}
+
+# The same for processes of their own, each of which uploads x for itself.
+movable_core <- function(core) {
+  if (!is_cl(core$data$x)) return(core)
+  core$data$x <- as.matrix(core$data$x)
+  core$problem["x"] <- list(NULL)
+  core$likelihood <- cl_likelihood(core$family, core$data$y, core$data$x, core$data$trials)
+  core
 }
 
 # list(density: of z, for one point or a matrix of them; value: theta from z).

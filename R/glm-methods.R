@@ -302,7 +302,7 @@ anova.cl_glm <- function(object, ...) {
   if (length(fits) == 1L) {
     fits <- term_fits(object)
     labels <- paste("Terms added one after another, to", deparse1(formula(object)))
-    return(ratio_table(fits, c("NULL", attr(terms(object), "term.labels")), labels))
+    return(ratio_table(fits, c("NULL", attr(stats::terms(object), "term.labels")), labels))
   }
   same <- vapply(fits, function(fit) {
     fit$family == object$family && identical(unname(fit$y), unname(object$y)) &&
