@@ -172,9 +172,10 @@ measure_beside <- function(runs, size, flops = NA, bytes = NA, by = c("device", 
 measured <- function(operation, size, ms, flops, bytes, bus, peer, host, by, note) {
   floor <- 1000 * max(flops / bench$floor$flops, bytes / bench$floor$bytes, bus / bench$floor$bus,
                       -Inf, na.rm = TRUE)
+  remarks <- c(rate(flops, bytes, bus, ms[[by]]), if (!is.null(note)) note())
   add_row(data.frame(
     operation = operation, size = as.character(size), device_ms = ms$device, wall_ms = ms$wall,
-    rate = paste0(rate(flops, bytes, bus, ms[[by]]), if (!is.null(note)) paste0("; ", note())),
+    rate = paste(remarks[nzchar(remarks)], collapse = "; "),
     peer_ms = peer_ms(peer, size),
     host_ms = if (is.null(host)) NA_real_ else time_host(host),
     floor_ms = if (is.finite(floor)) floor else NA_real_, stringsAsFactors = FALSE), by)
