@@ -39,7 +39,7 @@ static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
   size_t beyond = rest > VECTOR_BLOCK ? rest - VECTOR_BLOCK : 0;
   size_t near = groups_of(rest - beyond, VECTOR_NEAR * VECTOR_LANES);
   size_t far = at > 0 ? groups_of(beyond, VECTOR_FAR * VECTOR_LANES) : 0;
-  size_t tiles = rest > 0 ? VECTOR_TILES : 0;
+  size_t strips = groups_of(rest - beyond, VECTOR_TILE), tiles = strips * (strips + 1) / 2;
   if (near == 0) near = 1; /* solves the last block */
   if (at < 0) near = 0;
   size_t local = VECTOR_BLOCK, global = ((near + far) * c->rhs + tiles) * local;

@@ -91,11 +91,12 @@ SCL_INLINE double vector_dot(const double2 pairs[VECTOR_PAIRS], __local const do
   return (s0 + s2) + (s1 + s3);
 }
 
-/* Block `at` by plain substitution, to room.now. */
-SCL_INLINE_BARRIER void vector_substitute(const double given, __global const double2 *tiles,
-                                          const vector_room room, const uint item) {
+/* The first `count` unknowns of the block by plain substitution, to room.now. */
+SCL_INLINE_BARRIER void vector_substitute(const double given, const int count,
+                                          __global const double2 *tiles, const vector_room room,
+                                          const uint item) {
   double rest = given;
-  for (int j = 0; j < VECTOR_BLOCK; j++) {
+  for (int j = 0; j < count; j++) {
     const int place = (vector_tile(item / VECTOR_TILE, j / VECTOR_TILE) * VECTOR_PAIRS +
                        j % VECTOR_TILE / 2) * VECTOR_TILE + item % VECTOR_TILE;
     double l = 1.0;
@@ -244,14 +245,14 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (warp > s) {
+    if (warp > s && warp < steps) {
       rest -= vector_dot(strip, (__local const double2 *)(room.now + s * VECTOR_TILE));
       if (warp > s + 1) {
         VECTOR_GET(strip, warp, s + 1)
       }
     }
   }
-  if (*room.bad) vector_substitute(given, tiles, room, item);
+  if (*room.bad) vector_substitute(given, steps * VECTOR_TILE, tiles, room, item);
 
   if (goes_on) {
     VECTOR_SUM(sum, VECTOR_NEAR, room.panel[(q * VECTOR_LOADS + u) * VECTOR_BLOCK + item], room.now)
