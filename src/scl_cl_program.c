@@ -147,8 +147,8 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, const char 
 }
 
 /* ---- programs and kernels -------------------------------------------------------------------- */
-/* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. Warnings are off, as
-   some drivers write their number to the standard error of whoever compiles. */
+/* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. Warnings are off,
+   as some drivers write their number to the standard error of whoever compiles. */
 #define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
 static const char *build_options(const scl_cl_context *cl) {
   if (cl->cpu) return OPTIONS " -D SCL_CPU=1";
