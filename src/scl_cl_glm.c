@@ -96,9 +96,10 @@ static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
 }
 
-/* The smaller instructions come with less local memory. */
+/* With local memory for eight groups of a unit: not where the instructions are the smaller ones,
+ * nor on devices from 12.0 on, which are not made for double precision. */
 static bool has_large_mma(scl_cl_context *cl) {
-  return scl_cl_has_mma(cl) && !cl->small_mma;
+  return cl->info.capability < 120 && scl_cl_has_mma(cl) && !cl->small_mma;
 }
 
 static bool fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
