@@ -166,13 +166,16 @@ test_that("blocks read and replaced, transposes and places stay in the graph", {
     want[5, ] <- 0
     expect_equal(as.matrix(d), want)
     expect_equal(as.matrix(cl_ifelse(cl_row(d) >= cl_col(d), d, 0)), want * (row(x) >= col(x)))
-    # what is read in a part only, and again everywhere
-    both <- as_cl(x)
-    both[2:3, ] <- d[2:3, ]
-    mixed <- x
-    mixed[2:3, ] <- want[2:3, ]
-    expect_equal(as.matrix(both + d), mixed + want)
-    expect_equal(as.matrix(d + both), mixed + want)
+    # what is computed in a part only, and again everywhere
+    for (order in 1:2) {
+      e <- d * 1.5
+      both <- as_cl(x)
+      both[2:3, ] <- e[2:3, ]
+      mixed <- x
+      mixed[2:3, ] <- want[2:3, ] * 1.5
+      got <- if (order == 1) both + e else e + both
+      expect_equal(as.matrix(got), mixed + want * 1.5)
+    }
     expect_equal(d[c(1, 3), c(4, 2)]@Dim, c(2L, 2L))
     expect_equal(as.matrix(d[c(1, 3), c(4, 2)]), want[c(1, 3), c(4, 2)])
   })
@@ -430,6 +433,9 @@ test_that("structures that look alike do not share a kernel", {
     expect_equal(as.matrix(f(square, square)), -l)
     expect_equal(as.matrix(f(as_cl(l), t(square))), l - t(l) * 2)
     expect_equal(as.matrix(f(t(square), t(square))), -t(l))
+    general <- matrix(1:9 + 0, 3)
+    expect_equal(as.matrix(f(as_cl(general), t(as_cl(general)))), general - t(general) * 2)
+    expect_equal(as.matrix(f(t(as_cl(general)), as_cl(general))), t(general) - general * 2)
     expect_equal(as.matrix(f(as_cl(a), as_cl(a)[, ] + 0)), a - a * 2)
     expect_equal(as.matrix(full - full), a - a)
     expect_equal(as.matrix(full[1:2, ] - full[2:3, ]), a[1:2, ] - a[2:3, ])
