@@ -31,6 +31,12 @@
 #' t(d) %*% d
 #' d %*% c(1, 2, 3)
 cl_matmul <- function(a, b) {
+  # a plain vector as a column: what likelihoods call over and over, without the general questions
+  if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
+    names <- product_names(a, 1L, b, 2L)
+    dim(b) <- c(length(b), 1L)
+    return(value(.Call(r_expr_matvec, a@handle, b), NULL, names))
+  }
   pair <- product_operands(a, b, "a", "b", "matmul")
   dim <- product_dim(pair, 1L, 2L, 2L, 1L, "a", "b")
   names <- product_names(a, 1L, b, 2L)

@@ -9,7 +9,7 @@
 # R's quick way to a method of a primitive is off after the methods of a package were loaded, until
 # its tables are asked for again; without it an operator takes twice as long.
 quick_primitives <- function(...) {
-  for (name in c(names(operators), device_functions)) {
+  for (name in c("%*%", names(operators), device_functions)) {
     setPrimitiveMethods(name, get(name, baseenv()), "reset", getGeneric(name), NULL)
   }
 }
