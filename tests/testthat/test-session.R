@@ -158,7 +158,8 @@ test_that("without a platform, or a loader, the host works and a device asked fo
   empty <- tempfile("vendors")
   dir.create(empty)
   on.exit(unlink(empty, recursive = TRUE))
-  for (setting in c(paste0("OCL_ICD_VENDORS=", empty), "STATCL_LOADER=no-such-library.so")) {
+  no_driver <- c(paste0("OCL_ICD_VENDORS=", empty), "OCL_ICD_FILENAMES=")
+  for (setting in list(no_driver, "STATCL_LOADER=no-such-library.so")) {
     result <- run_r(c(
       "library(statcl)",
       "stopifnot(nrow(cl_devices()) == 0, !cl_available())",
