@@ -145,8 +145,9 @@ class_information <- function(core, eta) {
 # ---- where to start ------------------------------------------------------------------------------
 
 # One weighted least squares fit to the link of y, drawn inwards, as glm() starts; of the families
-# with classes the frequencies of the classes. list(core, prior, theta): the core's free columns are
-# those that no earlier ones explain; with priors, all.
+# with classes the frequencies of the classes. list(core, prior, theta, usual): the core's free
+# columns are those that no earlier ones explain; with priors, all. theta has the user's `start`,
+# `usual` has not.
 glm_start <- function(core, start, priors) {
   family <- core$family
   y <- core$data$y
@@ -162,15 +163,17 @@ glm_start <- function(core, start, priors) {
   if (family == "ordered_logistic") free <- setdiff(free, core$problem$intercept)
   core <- free_columns(core, free)
   prior <- if (!is.null(priors)) prior_of_theta(priors, core)
-  beta <- if (!is.null(start)) start_beta(core, start) else
-    if (has_classes(family)) class_start(core) else {
-      z <- working$z
-      if (ncol(x) > core$columns) z <- z - offset_of(core)
-      right <- as.vector(as.matrix(cl_crossprod(x, working$w * z)))
-      left <- gram[free, free, drop = FALSE] + prior_ridge(core, prior)
-      solve_information(left, right[free])
-    }
-  list(core = core, prior = prior, theta = c(beta, own_start(core, beta, !is.null(prior))))
+  beta <- if (has_classes(family)) class_start(core) else {
+    z <- working$z
+    if (ncol(x) > core$columns) z <- z - offset_of(core)
+    right <- as.vector(as.matrix(cl_crossprod(x, working$w * z)))
+    left <- gram[free, free, drop = FALSE] + prior_ridge(core, prior)
+    solve_information(left, right[free])
+  }
+  usual <- c(beta, own_start(core, beta, !is.null(prior)))
+  if (!is.null(start)) beta <- start_beta(core, start)
+  theta <- if (is.null(start)) usual else c(beta, own_start(core, beta, !is.null(prior)))
+  list(core = core, prior = prior, theta = theta, usual = usual)
 }
 
 # What the priors add to the matrix of the first least squares fit.

@@ -190,7 +190,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
   call[[1L]] <- quote(cl_glm)
   check_dots_empty(...)
   x <- predictors(x)
-  y <- on_host_memory(y)
+  y <- if (!missing(y)) on_host_memory(y)
   if (is.null(y)) abort_argument("y", "the response 'y' is missing")
   if (is.null(colnames(x)) && ncol(x) > 0L) {
     dimnames(x) <- list(rownames(x), paste0("x", seq_len(ncol(x))))

@@ -193,7 +193,7 @@ fitted.cl_glm <- function(object, ...) stats::napredict(object$na.action, object
 #' @export
 formula.cl_glm <- function(x, ...) {
   if (is.null(x$formula)) abort_argument("x", "the fit was made without a formula")
-  x$formula
+  stats::formula(x$formula) # step() leaves terms there
 }
 
 #' @export
@@ -310,7 +310,7 @@ anova.cl_glm <- function(object, ...) {
   }, NA)
   if (!all(same)) abort_argument("...", "the fits are not of the same response and family")
   labels <- vapply(fits, function(fit) {
-    deparse1(if (is.null(fit$formula)) fit$call else fit$formula)
+    deparse1(if (is.null(fit$formula)) fit$call else stats::formula(fit))
   }, "")
   ratio_table(fits, seq_along(fits), paste0("Model ", seq_along(fits), ": ", labels))
 }
@@ -330,6 +330,10 @@ ratio_table <- function(fits, names, labels) {
 
 # Fits with no term, the first one, the first two, and so on; the last one is the object.
 term_fits <- function(object) {
+  if (is.null(object$terms)) {
+    abort_argument("object", paste("the fit was made without a formula, it has no terms:",
+                                   "give two fits"))
+  }
   x <- stats::model.matrix(object)
   response <- object[c("y", "trials", "levels", "kind")]
   response$weights <- object$prior.weights

@@ -12,8 +12,9 @@ glm_objective <- function(core, prior, theta) {
 # units in which standard errors are 1: so far is the mode, in standard errors. Gives theta, value
 # (log likelihood), objective, information, decrement, converged, message, iterations, and
 # `diverging`: the direction in which coefficients ran off, or NULL; `held`: whether phi was held at
-# its bound.
-glm_newton <- function(core, prior, theta, control, report = function(...) NULL) {
+# its bound. `usual` is a place with parameters of the usual size, which theta need not be one of:
+# with its information that of later ones is compared.
+glm_newton <- function(core, prior, theta, control, report = function(...) NULL, usual = theta) {
   at <- glm_objective(core, prior, theta)
   if (!is.finite(at$value)) {
     statcl_abort("nonfinite", "the likelihood cannot be computed at the starting values")
@@ -21,9 +22,10 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL)
   state <- list(theta = theta, at = at, held = FALSE, decrement = Inf, converged = FALSE,
                 tolerance = control$tolerance,
                 message = sprintf("no convergence in %d iterations", control$maxit))
+  first <- if (is.null(prior) && !identical(usual, theta)) glm_information(core, usual)
   for (i in 0:control$maxit) {
     state <- newton_look(core, prior, state, first = if (i > 0L) first)
-    if (i == 0L) first <- state$information
+    if (is.null(first)) first <- state$information
     report(i, state$at$value, state$decrement)
     if (state$done || i == control$maxit) break
     state <- newton_step(core, prior, state)
@@ -113,7 +115,8 @@ diverging_direction <- function(core, info, first) {
 glm_fit_mode <- function(problem, priors, start, control, progress) {
   core <- glm_core(problem)
   begin <- glm_start(core, start, priors)
-  found <- glm_newton(begin$core, begin$prior, begin$theta, control, glm_reporter(progress))
+  found <- glm_newton(begin$core, begin$prior, begin$theta, control, glm_reporter(progress),
+                      begin$usual)
   warn_mode(begin$core, found)
   list(core = begin$core, prior = begin$prior, found = found)
 }
@@ -170,7 +173,7 @@ glm_covariance <- function(core, prior, found) {
   own_error <- NA_real_
   if (core$logged && is.null(prior)) {
     own_value <- exp(found$theta[own])
-    if (!found$held) own_error <- own_value / sqrt(info[own, own])
+    if (!found$held && info[own, own] > 0) own_error <- own_value / sqrt(info[own, own])
     info <- if (core$own == "phi") {
       mu <- exp(glm_eta(core, found$theta))
       if (!is_cl(mu)) mu <- as.vector(mu)

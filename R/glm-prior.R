@@ -56,13 +56,21 @@ whole_prior <- function(f, name) {
   whole
 }
 
-# Means and spreads of the columns, and the unit of the link.
+# Means and spreads of the columns, and the unit of the link, of the observations as often as the
+# likelihood has them.
 glm_spread <- function(problem) {
   x <- problem$x
-  n <- problem$n
-  mean <- as.vector(colMeans(x))
-  sd <- sqrt(pmax(as.vector(colMeans(x * x)) - mean^2, 0))
   y <- problem$y
+  if (is.null(problem$rows)) {
+    mean <- as.vector(colMeans(x))
+    square <- as.vector(colMeans(x * x))
+  } else {
+    share <- tabulate(problem$rows, problem$n) / length(problem$rows)
+    mean <- as.vector(as.matrix(cl_crossprod(x, share)))
+    square <- as.vector(as.matrix(cl_crossprod(x * x, share)))
+    y <- y[problem$rows]
+  }
+  sd <- sqrt(pmax(square - mean^2, 0))
   list(mean = mean, sd = sd, unit = if (problem$family == "normal_id") stats::sd(y) else 1,
        centre = switch(problem$family, normal_id = mean(y),
                        poisson_log = , neg_binomial_2_log = log(mean(y) + 0.1), 0))

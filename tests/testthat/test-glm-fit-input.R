@@ -118,6 +118,7 @@ test_that("unusable input is refused by name", {
     refused(cl_glm(mpg ~ .^2, mtcars, "normal_id"), "y")
     refused(cl_glm(as.matrix(d), 1:3), "y")
     refused(cl_glm(as.matrix(d), NULL), "y")
+    refused(cl_glm(as.matrix(d)), "y")
     refused(cl_glm(letters, 1:3), "x")
     d$x[2] <- Inf
     fault <- expect_fault(f(y ~ x, data = d), "nonfinite", argument = "x")

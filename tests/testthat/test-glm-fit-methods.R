@@ -41,6 +41,18 @@ test_that("the usual methods", {
   })
 })
 
+test_that("what step() gives answers as any fit", {
+  on_host({
+    kept <- step(cl_glm(am ~ wt, mtcars), trace = 0)
+    expect_identical(class(formula(kept)), "formula")
+    expect_identical(formula(kept), am ~ wt, ignore_formula_env = TRUE)
+    expect_match(attr(anova(kept, update(kept, . ~ . + hp)), "heading")[2],
+                 "Model 1: am ~ wt\nModel 2: am ~ wt + hp\n", fixed = TRUE)
+    fault <- expect_fault(anova(cl_glm(mtcars["wt"], mtcars$am)), "argument", argument = "object")
+    expect_match(conditionMessage(fault), "without a formula")
+  })
+})
+
 test_that("a fit survives a file", {
   each_engine({
     fits <- list(cl_glm(am ~ wt + factor(cyl), mtcars),
@@ -168,6 +180,20 @@ test_that("weak priors leave the maximum likelihood estimate, of all families", 
     expect_true(map$converged)
     # sigma by maximum likelihood, not unbiased
     if (case[[2]] == "normal_id") expect_equal(map$own, ml$own * sqrt(30 / 32), tolerance = 1e-6)
+  })
+})
+
+test_that("weak priors are those of the observations that are used", {
+  w <- rep(0:2, length.out = 32)
+  used <- mtcars[rep(1:32, w), ]
+  on_host({
+    for (family in c("bernoulli_logit", "poisson_log")) {
+      weighted <- cl_glm(am ~ wt + qsec, mtcars, family, "map", weights = w)
+      expect_identical(weighted$prior, cl_glm(am ~ wt + qsec, used, family, "map")$prior)
+    }
+    w <- pmin(w, 1)
+    expect_identical(cl_glm(mpg ~ wt, mtcars, "normal_id", "map", weights = w)$prior,
+                     cl_glm(mpg ~ wt, mtcars[w > 0, ], "normal_id", "map")$prior)
   })
 })
 

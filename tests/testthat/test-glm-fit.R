@@ -259,6 +259,8 @@ test_that("separation is found and named", {
     # priors have a mode where the likelihood has none
     expect_warning(fit <- cl_glm(y ~ x + z, data, method = "map"), NA)
     expect_true(fit$converged)
+    said <- capture_warnings(cl_glm(rep(0, 8) ~ 1, family = "neg_binomial_2_log"))
+    expect_length(said, 1L)
   })
 })
 
@@ -274,6 +276,18 @@ test_that("rare events are not taken for separation", {
     wide$y[7] <- 1
     expect_warning(fit <- cl_glm(y ~ g, wide, "poisson_log"), NA)
     expect_equal(coef(fit)[[1]], log(1e-3), tolerance = 1e-9)
+  })
+})
+
+test_that("a start far away is not taken for separation", {
+  on_host({
+    fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
+    expect_equal(coef(expect_silent(update(fit, start = c(22, 0)))), coef(fit), tolerance = 1e-8)
+    fit <- cl_glm(am ~ wt, mtcars)
+    expect_equal(coef(expect_silent(update(fit, start = c(30, 0)))), coef(fit), tolerance = 1e-8)
+    apart <- data.frame(y = rep(0:1, each = 5), x = 1:10)
+    expect_warning(cl_glm(y ~ x, apart, start = c(-110, 20)),
+                   class = "statcl_warning_separation")
   })
 })
 
