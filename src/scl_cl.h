@@ -145,9 +145,9 @@ typedef struct {
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
 
-/* A program of these texts, with the same options; SCL_E_BUILD, with the log, naming it. */
 /* The text of a file of the kernel folder; the caller frees it. */
 scl_status scl_cl_source_read(const char *name, char **out);
+/* A program of these texts, with the same options; SCL_E_BUILD, with the log, naming it. */
 scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
                                 const char *name, cl_program *out);
 

@@ -127,6 +127,8 @@ static int choose_layout(scl_cl_context *cl, const scl_glm_pass *pass) {
 static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) {
   size_t unit = 228 << 10, own = 1024;
   size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->owns : 0;
+  /* so many that a gradient goes another way: values alone have no sums by cut */
+  if (cuts * l->predictors * l->rows * sizeof(double) > CUT_BYTES) cuts = 0;
   size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);
   return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
 }

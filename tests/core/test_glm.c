@@ -355,6 +355,38 @@ static void check_predictors(scl_context *ctx) {
   }
 }
 
+/* Values alone, with more cuts than have their sums in local memory. */
+static void check_many_cuts(scl_context *ctx) {
+  enum { ROWS = 40, COLUMNS = 12, VECTORS = 5, CUTS = 600 };
+  static double x[ROWS * COLUMNS], y[ROWS], beta[COLUMNS * VECTORS], own[CUTS * VECTORS];
+  double alpha[VECTORS], value[2][VECTORS] = {{0}};
+  test_fill(x, ROWS * COLUMNS);
+  test_fill(alpha, VECTORS);
+  test_fill(beta, COLUMNS * VECTORS);
+  for (size_t i = 0; i < CUTS * VECTORS; i++) own[i] = (double)(i % CUTS) / 100 - 3;
+  for (size_t i = 0; i < ROWS; i++) y[i] = (double)(1 + i * 15);
+  const scl_glm_parameters at = {.vectors = VECTORS,
+                                 .classes = 1,
+                                 .alpha = alpha,
+                                 .beta = beta,
+                                 .own = own,
+                                 .n_alpha = VECTORS,
+                                 .n_beta = COLUMNS * VECTORS,
+                                 .n_own = CUTS * VECTORS};
+  for (int host = 0; host < 2; host++) {
+    scl_mat *m = NULL;
+    scl_glm *glm = NULL;
+    REQUIRE_OK(host ? scl_mat_wrap_host(x, ROWS, COLUMNS, SCL_GENERAL, &m)
+                    : scl_mat_from_host(ctx, x, ROWS, COLUMNS, SCL_GENERAL, &m));
+    REQUIRE_OK(create(SCL_GLM_ORDERED_LOGISTIC, y, ROWS, m, &glm));
+    const scl_glm_results out = {value[host], NULL, NULL, NULL, NULL};
+    CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
+    scl_glm_release(glm);
+    scl_mat_release(m);
+  }
+  CHECK(value[1][0] < -ROWS && distance(value[0], value[1], VECTORS) <= 1e-13 * -value[1][0]);
+}
+
 /* Every layout of the device's pass, whatever the device, at its edges; and what does without. */
 static void check_layouts(scl_context *ctx) {
 #ifdef SCL_TEST_OPENCL
@@ -384,6 +416,7 @@ static void check_layouts(scl_context *ctx) {
 void test_glm(scl_context *ctx) {
   check_layouts(ctx);
   check_predictors(ctx);
+  check_many_cuts(ctx);
   check_families();
   check_response(ctx);
   check_tails(ctx);
