@@ -1,6 +1,7 @@
 /* Products: chooses between tiles and thin kernels, and deals a long sum out to several groups. */
 #include "scl_cl_linalg.h"
 
+#include <limits.h>
 #include <math.h>
 
 #include "../inst/kernels/gemm.h"
@@ -178,11 +179,18 @@ static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile t
   return triangles == 0 || count_tiles(op, p, tile) >= MANY_TILES;
 }
 
+/* Within a tile the matrix-instruction kernels count the places of an operand in ints: over up to
+ * 64 columns of one that is contiguous along k, over 8 of another one. */
+static bool fits_ints(scl_block x, bool deep) {
+  return min_size(x.ncol, deep ? 64 : 8) * x.ld + GEMM_MMA_HUGE_M <= INT_MAX;
+}
+
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   if (op->cl->cpu && op->cl->info.local_memory >= GEMM_CPU_BYTES) return SCL_CL_TILE_CPU;
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
-  if (!aligned || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
+  bool fits = fits_ints(p->a, p->trans_a == SCL_TRANS) && fits_ints(p->b, p->trans_b != SCL_TRANS);
+  if (!aligned || !fits || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
   scl_cl_tile best = SCL_CL_TILE_MMA_TINY;
   double least = expected_time(op, p, best);
   for (int tile = best + 1; tile < SCL_CL_TILES; tile++) {
