@@ -92,25 +92,42 @@ glm_gram <- function(x, w) {
 # Linear predictors, all of them in one column, or one for each class; with the x's class.
 glm_eta <- function(core, theta) cl_matmul(core$data$x, full_beta(core, as.matrix(theta)))
 
-# d x d. What concerns sigma, phi or cuts is by central differences of gradients, exact to 1e-8, all
-# in one evaluation: that is what Newton's method needs.
+# d x d. What concerns sigma or phi is by central differences of gradients, exact to 1e-8, in one
+# evaluation: that is what Newton's method needs. Cuts take the place of an intercept, of which
+# columns with a large mean need all digits.
 glm_information <- function(core, theta) {
   beta <- seq_len(core$beta_count)
   info <- matrix(0, core$count, core$count)
   info[beta, beta] <- beta_information(core, theta)
   for_own <- own_places(core)
   if (core$own_count == 0L) return(info)
-  own <- theta[for_own]
-  h <- if (core$own_count == 1L) 1e-4 else min(1e-4, diff(own) / 4)
-  steps <- matrix(0, core$count, core$own_count)
-  steps[cbind(for_own, seq_len(core$own_count))] <- h
-  slope <- glm_at(core, cbind(theta + steps, theta - steps))$gradient
-  k <- seq_len(core$own_count)
-  columns <- (slope[, -k, drop = FALSE] - slope[, k, drop = FALSE]) / (2 * h)
+  if (core$logged) {
+    h <- 1e-4
+    step <- replace(numeric(core$count), for_own, h)
+    slope <- glm_at(core, cbind(theta + step, theta - step))$gradient
+    columns <- matrix((slope[, 2L] - slope[, 1L]) / (2 * h))
+  } else {
+    columns <- cut_information(core, theta)
+  }
   info[, for_own] <- columns
   info[for_own, beta] <- t(columns[beta, , drop = FALSE])
-  info[for_own, for_own] <- (info[for_own, for_own] + t(info[for_own, for_own])) / 2
   info
+}
+
+# The columns of the cuts. With u and l the cuts above and below an observation, less eta, and F the
+# logistic distribution function, its density is F(u) (1 - F(l)) (1 - exp(l - u)).
+cut_information <- function(core, theta) {
+  cuts <- theta[own_places(core)]
+  k <- seq_along(cuts)
+  y <- core$data$y
+  eta <- as.vector(as.matrix(glm_eta(core, theta)))
+  beside <- outer(y, k, `==`) | outer(y, k + 1, `==`)
+  near <- beside * stats::dlogis(outer(-eta, cuts, `+`))
+  gap <- diff(cuts)
+  tie <- tabulate(y, length(k))[-1L] * exp(-gap) / expm1(-gap)^2
+  block <- diag(colSums(near) + c(tie, 0) + c(0, tie), length(k))
+  block[cbind(k[-1L] - 1L, k[-1L])] <- block[cbind(k[-1L], k[-1L] - 1L)] <- -tie
+  rbind(-as.matrix(cl_crossprod(core$data$x, near))[core$free, , drop = FALSE], block)
 }
 
 beta_information <- function(core, theta) {

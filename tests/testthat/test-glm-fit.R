@@ -126,6 +126,26 @@ test_that("ordered classes agree with MASS::polr()", {
   })
 })
 
+test_that("ordered classes have exact second derivatives, also by columns with a large mean", {
+  data <- transform(mtcars, y = factor(carb), o = qsec / 10, far = hp + 1e6)
+  response <- glm_response("ordered_logistic", data$y, NULL, rep(1:2, 16))
+  problem <- new_glm_problem("ordered_logistic", cbind(1, as.matrix(data[c("wt", "hp")])), response,
+                             data$o, 1L)
+  each_engine({
+    core <- free_columns(glm_core(problem), 2:3)
+    theta <- c(0.4, 0.02, 1:5 / 2)
+    by_steps <- sapply(seq_along(theta), function(i) {
+      h <- replace(numeric(7), i, c(1e-4, 1e-6, rep(1e-4, 5))[i])
+      (glm_at(core, theta - h)$gradient - glm_at(core, theta + h)$gradient) / (2 * h[i])
+    })
+    expect_equal(glm_information(core, theta), by_steps, tolerance = 1e-6)
+    near <- cl_glm(y ~ wt + hp, data, "ordered_logistic")
+    expect_silent(far <- cl_glm(y ~ wt + far, data, "ordered_logistic"))
+    expect_equal(unname(coef(far)), unname(coef(near)), tolerance = 1e-6)
+    expect_equal(unname(vcov(far)[1:2, 1:2]), unname(vcov(near)[1:2, 1:2]), tolerance = 1e-5)
+  })
+})
+
 test_that("the probabilities of ordered classes keep their precision far out", {
   p <- class_probabilities("ordered_logistic", c(-60, 0, 60), c(-1, 1))
   expect_equal(p[, 1], plogis(c(59, -1, -61)), tolerance = 1e-14)
