@@ -28,6 +28,9 @@ topics <- list(
     same(as.matrix(y), diag(x), as.matrix(cl_identity(5, batch = 3)), as.matrix(cl_zeros(3, 70)),
          as.matrix(x - rowSums(x)), as.matrix(2^x), as.matrix(-x %% 0.1),
          as.matrix(x[c(5, 1, 5), ]), as.matrix(x[, -1]))
+    x <- as_cl(c(-20.3, -3.7, -0.2, 0.3, 1.2, 2.2, 7.5, 30.1, -35.5))
+    same(as.matrix(lgamma(x) + digamma(x) * trigamma(x) + sinpi(x)),
+         sum(cl_pnorm(x, log.p = TRUE)), as.matrix(cl_pnorm(x)), as.matrix(round(x, 1)))
   },
   reduce = function() {
     for (n in c(1, 255, 1000, 5000)) {

@@ -82,6 +82,7 @@ arith_operand <- function(x, dim, argument) {
   x <- as.vector(check_numeric(x, argument))
   if (length(x) == 1L) return(x)
   size <- prod(dim)
+  if (length(x) == 0L && size == 0) return(matrix(0, dim[1L], dim[2L]))
   if (length(x) == 0L || size %% length(x) != 0) {
     abort_argument(argument, sprintf("'%s' of length %d does not recycle to %d x %d", argument,
                                      length(x), dim[1L], dim[2L]))
