@@ -297,7 +297,10 @@ glm_residuals <- function(object, type) {
 #' anova(cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log"))
 anova.cl_glm <- function(object, ...) {
   fits <- c(list(object), list(...))
-  right <- vapply(fits, function(fit) inherits(fit, "cl_glm") && fit$method == "ml", NA)
+  if (!all(vapply(fits, inherits, NA, "cl_glm"))) {
+    abort_argument("...", "all arguments must be fits of cl_glm(): there is only one kind of test")
+  }
+  right <- vapply(fits, function(fit) fit$method == "ml", NA)
   if (!all(right)) abort_argument("...", "there are only tests of fits with method = \"ml\"")
   if (length(fits) == 1L) {
     fits <- term_fits(object)

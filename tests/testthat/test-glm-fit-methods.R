@@ -50,6 +50,8 @@ test_that("what step() gives answers as any fit", {
                  "Model 1: am ~ wt\nModel 2: am ~ wt + hp\n", fixed = TRUE)
     fault <- expect_fault(anova(cl_glm(mtcars["wt"], mtcars$am)), "argument", argument = "object")
     expect_match(conditionMessage(fault), "without a formula")
+    fault <- expect_fault(anova(kept, test = "Chisq"), "argument", argument = "...")
+    expect_match(conditionMessage(fault), "must be fits of cl_glm()", fixed = TRUE)
   })
 })
 
