@@ -175,14 +175,17 @@ glm_covariance <- function(core, prior, found) {
     own_value <- exp(found$theta[own])
     if (!found$held && info[own, own] > 0) own_error <- own_value / sqrt(info[own, own])
     info <- if (core$own == "phi") {
-      mu <- exp(glm_eta(core, found$theta))
-      if (!is_cl(mu)) mu <- as.vector(mu)
-      glm_gram(core$data$x, mu / (1 + mu / own_value))[core$free, core$free, drop = FALSE]
+      glm_gram(core$data$x, expected_weights(core, found$theta))[core$free, core$free, drop = FALSE]
     } else {
       info[beta, beta, drop = FALSE]
     }
   }
-  v <- invert_information(info)
+  squares <- if (is.null(prior) && !has_classes(core$family)) function(basis) {
+    full <- matrix(0, ncol(core$data$x), ncol(basis))
+    full[core$free, ] <- basis
+    glm_gram(cl_matmul(core$data$x, full), expected_weights(core, found$theta))
+  }
+  v <- invert_information(info, squares)
   if (core$logged && !is.null(prior)) {
     own_error <- exp(found$theta[own]) * sqrt(v[own, own])
     v <- v[beta, beta, drop = FALSE]
@@ -192,16 +195,39 @@ glm_covariance <- function(core, prior, found) {
   list(vcov = v, own_error = own_error)
 }
 
-invert_information <- function(info) {
+# The weights of the rows of x in the expected information, of families of one linear predictor.
+expected_weights <- function(core, theta) {
+  own <- as.vector(own_values(core, as.matrix(theta)))
+  if (core$family == "normal_id") {
+    return(ones_unless(core$problem$sd_weights, core$problem$n) / own^2)
+  }
+  eta <- glm_eta(core, theta)
+  if (!is_cl(eta)) eta <- as.vector(eta)
+  if (is.na(core$own)) {
+    return(glm_weights(core$family, core$data$y, eta, NULL, own, own, core$data$trials))
+  }
+  mu <- exp(eta)
+  mu / (1 + mu / own)
+}
+
+# `squares`: for info = X' W X what gives B' X' W X B without it. Where columns all but explain each
+# other, their products have lost the digits that X has: then a second root is taken in coordinates
+# in which the columns are nearly orthogonal.
+invert_information <- function(info, squares = NULL) {
   if (length(info) == 0L) return(info)
   size <- sqrt(abs(diag(info)))
   size[!(size > 0)] <- 1
-  tryCatch(chol2inv(chol(info / tcrossprod(size))) / tcrossprod(size), error = function(e) {
+  root <- tryCatch(chol(info / tcrossprod(size)), error = function(e) NULL)
+  if (is.null(root)) {
     statcl_warning("convergence", paste("the log density is not curved downwards in all directions",
                                         "at the estimate: no standard errors"))
     info[] <- NA_real_
-    info
-  })
+    return(info)
+  }
+  if (is.null(squares) || min(diag(root)) > 1e-3) return(chol2inv(root) / tcrossprod(size))
+  basis <- backsolve(root, diag(nrow(info))) / size
+  again <- tryCatch(chol(squares(basis)), error = function(e) diag(nrow(info)))
+  tcrossprod(basis %*% backsolve(again, diag(nrow(info))))
 }
 
 own_names <- function(core) {

@@ -258,6 +258,26 @@ test_that("columns that others explain have no coefficient", {
   })
 })
 
+test_that("columns that all but explain each other have right standard errors", {
+  year <- 1959:1997
+  data <- data.frame(year, co2 = as.vector(tapply(co2, rep(year, each = 12), mean)))
+  model <- co2 ~ year + I(year^2) + I(year^3)
+  near <- transform(mtcars, wt2 = wt + 1e-6 * sin(1:32))
+  # iterated to the end, which glm() does not take for convergence
+  peer <- function(...) {
+    suppressWarnings(vcov(glm(..., data = near, control = list(epsilon = 1e-14))))
+  }
+  each_engine({
+    # the gradient is rounding here, which may be larger than what convergence asks for
+    fit <- suppressWarnings(cl_glm(model, data, "normal_id"))
+    expect_equal(vcov(fit), vcov(lm(model, data)), tolerance = 1e-6)
+    expect_equal(vcov(cl_glm(vs ~ wt + wt2, near)), peer(vs ~ wt + wt2, family = binomial),
+                 tolerance = 1e-6)
+    expect_equal(vcov(cl_glm(carb ~ wt + wt2, near, "poisson_log")),
+                 peer(carb ~ wt + wt2, family = poisson), tolerance = 1e-6)
+  })
+})
+
 test_that("separation is found and named", {
   data <- data.frame(x = c(1:4, 6:9), z = c(2, 7, 1, 8, 2, 8, 1, 8), y = rep(0:1, each = 4))
   each_engine({
