@@ -134,10 +134,11 @@ read_peers <- function(families) {
   peers[is.finite(peers$ms), ]
 }
 
-# What peers a family has that its script times itself: a sentence at the head of the page.
+# What peers a family has that its script times itself: a sentence at the head of its section.
 note_peers <- function(text) bench$peers_note <- unique(c(bench$peers_note, text))
 
 peer_ms <- function(operation, size) {
+  bench$peers_asked <- c(bench$peers_asked, operation)
   rows <- bench$peers$operation == operation & bench$peers$size == as.character(size)
   if (any(rows)) min(bench$peers$ms[rows]) else NA_real_
 }

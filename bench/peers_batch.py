@@ -5,15 +5,9 @@ a CUDA device.
 Each time is the median of CUDA events around a call on data that is on the device. The forms that
 do not wait for a check of the result are taken where there are any (inv_ex, cholesky_ex, solve_ex).
 """
-import sys
+import peers
 
-try:
-    import torch
-except ImportError:
-    sys.exit(0)
-if not torch.cuda.is_available():
-    sys.exit(0)
-torch.set_default_dtype(torch.float64)
+torch = peers.torch_on_cuda()
 torch.set_default_device("cuda")
 
 SIZES = ((3, 1000000), (8, 200000), (16, 200000), (32, 100000), (64, 10000), (128, 2000))
@@ -21,25 +15,10 @@ PRODUCTS = ((16, 200000), (17, 190000), (32, 100000), (33, 100000), (48, 30000),
             (100, 4000), (127, 2000), (128, 2000))
 
 
-def median_ms(call, times=5):
-    call()
-    torch.cuda.synchronize()
-    taken = []
-    for _ in range(times):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        taken.append(start.elapsed_time(end))
-    return sorted(taken)[times // 2]
-
-
 def time_all(calls, n, batch):
     for operation, (size, call) in calls.items():
-        ms = median_ms(call)
-        rate = size * batch / ms * 1e-6
-        print(f"torch,{operation},{n}x{n}x{batch},{ms:.4f},{rate:.0f},GB/s", flush=True)
+        ms = peers.event_ms(torch, call)
+        peers.report("torch", operation, f"{n}x{n}x{batch}", ms, 1e-6 * size * batch / ms, "GB/s")
 
 
 for n, batch in SIZES:

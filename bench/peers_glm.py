@@ -4,30 +4,12 @@ torch or without a CUDA device.
 
 Parameters come from the host and value and gradient go there, as in glm.R. Medians by the clock.
 """
-import sys
-import time
+import peers
 
-try:
-    import torch
-except ImportError:
-    sys.exit(0)
-if not torch.cuda.is_available():
-    sys.exit(0)
-torch.set_default_dtype(torch.float64)
+torch = peers.torch_on_cuda()
 
 SIZES = ((10000, 10), (100000, 10), (1000000, 10), (100000, 100), (1000000, 100), (100000, 500),
          (1000000, 1000))
-
-
-def median_ms(call, times):
-    for _ in range(5):
-        call()
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return 1000 * sorted(taken)[times // 2]
 
 
 for n, p in SIZES:
@@ -42,7 +24,6 @@ for n, p in SIZES:
         value = torch.nn.functional.logsigmoid(signs * eta).sum()
         return torch.cat((value[None], residual.sum()[None], x.t() @ residual)).tolist()
 
-    ms = median_ms(by_hand, 200 if n * p <= 1e7 else 20)
-    rate = 8e-6 * n * (p + 1) / ms
-    print(f"torch,bernoulli_logit_by_hand,{n}x{p},{ms:.4f},{rate:.0f},GB/s", flush=True)
+    ms = peers.wall_ms(torch, by_hand, 200 if n * p <= 1e7 else 20, warmup=5)
+    peers.report("torch", "bernoulli_logit_by_hand", f"{n}x{p}", ms, 8e-6 * n * (p + 1) / ms, "GB/s")
     del x, y, signs

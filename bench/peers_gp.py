@@ -1,28 +1,18 @@
 """Times the log marginal likelihood and its gradient of a Gaussian process with PyTorch's autograd
 and with GPyTorch (exact, by Cholesky), in double precision on the first CUDA device; prints lines
 peer,operation,size,ms,rate,unit. Prints nothing where they are not installed."""
-import sys
-import time
+import peers
 
-SIZES = [1000, 2000, 4000, 8000, 16000]
-
-
-def median_ms(run, torch, times=5):
-    taken = []
-    for i in range(times + 2):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        run()
-        torch.cuda.synchronize()
-        taken.append(1e3 * (time.perf_counter() - start))
-    return sorted(taken[2:])[times // 2]
+SIZES = (1000, 2000, 4000, 8000, 16000)
+torch = peers.torch_on_cuda()
 
 
-def report(peer, n, ms):
-    print(f"{peer},gp_lml_and_gradient,{n},{ms:.4f},{n**3 / ms * 1e-9:.3f},TFLOP/s", flush=True)
+def measure(peer, n, run):
+    ms = peers.wall_ms(torch, run)
+    peers.report(peer, "gp_lml_and_gradient", n, ms, 1e-9 * n**3 / ms, "TFLOP/s")
 
 
-def by_torch(torch, n, x, y):
+def by_torch(n, x, y):
     log_par = torch.zeros(5, device="cuda", requires_grad=True)
 
     def run():
@@ -38,7 +28,7 @@ def by_torch(torch, n, x, y):
     return run
 
 
-def by_gpytorch(torch, gpytorch, x, y):
+def by_gpytorch(gpytorch, x, y):
     class Process(gpytorch.models.ExactGP):
         def __init__(self, likelihood):
             super().__init__(x, y, likelihood)
@@ -61,27 +51,16 @@ def by_gpytorch(torch, gpytorch, x, y):
     return run
 
 
-def main():
-    try:
-        import torch
-    except ImportError:
-        return
-    if not torch.cuda.is_available():
-        return
-    torch.set_default_dtype(torch.float64)
-    try:
-        import gpytorch
+try:
+    import gpytorch
+except ImportError:
+    gpytorch = None
+for n in peers.sizes(SIZES):
+    x = 10 * torch.rand(n, 3, device="cuda")
+    y = torch.randn(n, device="cuda")
+    measure("torch", n, by_torch(n, x, y))
+    if gpytorch is not None:
         exact = gpytorch.settings
-    except ImportError:
-        gpytorch = None
-    for n in [int(a) for a in sys.argv[1:]] or SIZES:
-        x = 10 * torch.rand(n, 3, device="cuda")
-        y = torch.randn(n, device="cuda")
-        report("torch", n, median_ms(by_torch(torch, n, x, y), torch))
-        if gpytorch is not None:
-            with exact.fast_computations(False, False, False), exact.max_cholesky_size(10**9):
-                report("gpytorch", n, median_ms(by_gpytorch(torch, gpytorch, x, y), torch))
-        torch.cuda.empty_cache()
-
-
-main()
+        with exact.fast_computations(False, False, False), exact.max_cholesky_size(10**9):
+            measure("gpytorch", n, by_gpytorch(gpytorch, x, y))
+    torch.cuda.empty_cache()

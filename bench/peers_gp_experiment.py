@@ -4,38 +4,18 @@ squared exponential kernel, in double precision on the GPU: by PyTorch's autogra
 a CUDA device. Sizes as arguments, or as in gp-experiment.R.
 """
 import math
-import os
 import sys
-import time
 
-try:
-    import torch
-except ImportError:
-    sys.exit(0)
-if not torch.cuda.is_available():
-    sys.exit(0)
-torch.set_default_dtype(torch.float64)
+import peers
+
+torch = peers.torch_on_cuda()
 device = "cuda"
-sizes = sys.argv[1:] or os.environ.get("STATCL_BENCH_SIZES",
-                                       "500,1000,2000,4000,8000,16000").split(",")
 
 
 def data(n):
     x = torch.rand(n, device=device) * 20 - 10
     f = x + x**2 - x**3 + 100 * torch.sin(2 * x)
     return x, (f - f.mean()) / f.std() + 0.1 * torch.randn(n, device=device)
-
-
-def median_ms(run, times):
-    run()
-    taken = []
-    for _ in range(times):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        run()
-        torch.cuda.synchronize()
-        taken.append((time.perf_counter() - start) * 1e3)
-    return sorted(taken)[len(taken) // 2]
 
 
 def by_autograd(x, y):
@@ -82,12 +62,12 @@ def by_gpytorch(x, y):
     return run
 
 
-for n in [int(float(size)) for size in sizes]:
+for n in peers.sizes((500, 1000, 2000, 4000, 8000, 16000), "STATCL_BENCH_SIZES"):
     x, y = data(n)
     for peer, make in (("pytorch", by_autograd), ("gpytorch", by_gpytorch)):
         try:
-            ms = median_ms(make(x, y), 3 if n > 4000 else 7)
-            print(f"{peer},gp_experiment_gradient,{n},{ms:.4f},,", flush=True)
+            ms = peers.wall_ms(torch, make(x, y), 3 if n > 4000 else 7, warmup=1)
+            peers.report(peer, "gp_experiment_gradient", n, ms)
         except (ImportError, torch.OutOfMemoryError) as e:
             print(f"# {peer} at {n}: {e}".splitlines()[0], file=sys.stderr)
     del x, y

@@ -7,16 +7,11 @@ its end. Four chains are four columns of one matrix. STATCL_BENCH_SHAPES and STA
 in sampling.R.
 """
 import os
-import sys
 import time
 
-try:
-    import torch
-except ImportError:
-    sys.exit(0)
-if not torch.cuda.is_available():
-    sys.exit(0)
-torch.set_default_dtype(torch.float64)
+import peers
+
+torch = peers.torch_on_cuda()
 device = "cuda"
 steps = int(float(os.environ.get("STATCL_BENCH_STEPS", "100")))
 
@@ -66,5 +61,5 @@ for shape in os.environ.get("STATCL_BENCH_SHAPES", "1e4x10,1e5x10,1e6x10,1e6x100
         torch.cuda.synchronize()
         ms = 1000 * (time.perf_counter() - start) / count
         name = f"hmc_{chains}_chain{'s' if chains > 1 else ''}"
-        print(f"torch,{name},{n}x{k},{ms:.4f},nan,", flush=True)
+        peers.report("torch", name, f"{n}x{k}", ms)
     del x, y

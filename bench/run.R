@@ -1,6 +1,7 @@
-# ./dev bench [family ...] [--save]: runs the scripts of the families named (default: all), prints a
-# table of each, and with --save writes them to bench/results.md, from which the README's figure is
-# drawn, or to bench/results-cpu.md if the device is a CPU.
+# ./dev bench [family ...] [--save]: runs the scripts of the families named (default: all) and prints
+# a table of each. With --save the tables replace those families' sections on bench/results.md, from
+# which the README's figure is drawn, or on bench/results-cpu.md if the device is a CPU; the
+# other sections stay. Each section says on what, when and beside which peers it was timed.
 
 arguments <- commandArgs(TRUE)
 save <- "--save" %in% arguments
@@ -16,21 +17,39 @@ if (length(families) == 0L) families <- known
 
 source(file.path(here, "common.R"))
 device <- bench_open(families)
-peers <- if (nrow(bench$peers) > 0L) {
-  paste0("Peer: ", paste(unique(bench$peers$peer), collapse = ", "), ", in the same run.")
-} else {
-  "No peer was timed."
+machine <- sprintf("%s, driver %s, %s. statcl %s, %s. %s.", device$name, device$driver,
+                   device$version, packageVersion("statcl"), R.version.string, format(Sys.Date()))
+cat(machine, sep = "\n")
+
+# The sections of a results page, by family; none if there is no page.
+read_sections <- function(path) {
+  if (!file.exists(path)) return(list())
+  lines <- readLines(path)
+  starts <- grep("^## ", lines)
+  if (length(starts) == 0L) return(list())
+  ends <- c(starts[-1L] - 1L, length(lines))
+  sections <- lapply(seq_along(starts), function(i) {
+    text <- lines[starts[i]:ends[i]]
+    text[seq_len(max(which(nzchar(text))))]
+  })
+  names(sections) <- sub("^## ", "", lines[starts])
+  sections
 }
-page <- c(
-  "# Results", "",
-  sprintf("%s, driver %s, %s. statcl %s, %s. %s.", device$name, device$driver, device$version,
-          packageVersion("statcl"), R.version.string, format(Sys.Date())),
-  "",
-  peers,
-  "",
-  "Written by `./dev bench --save`; what the columns mean is in [README.md](README.md).")
-peer_line <- match(peers, page)
-cat(page, sep = "\n")
+
+write_sections <- function(sections, path) {
+  head <- c("# Results", "", paste("Written by `./dev bench --save`; what the columns mean is in",
+                                   "[README.md](README.md)."))
+  writeLines(c(head, unlist(lapply(sections, function(text) c("", text)))), path)
+}
+
+# What a section says of its peers: those that were timed in this run for a line of it, and what
+# the family's script says.
+peers_of <- function(family) {
+  used <- bench$peers$operation %in% bench$peers_asked
+  names <- unique(bench$peers$peer[used])
+  c(if (length(names) > 0L) paste0("Peer: ", paste(names, collapse = ", "), ", in the same run."),
+    bench$peers_note)
+}
 
 results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
 for (family in families) {
@@ -38,12 +57,16 @@ for (family in families) {
   cat("\n## ", family, "\n\n", sep = "")
   cat(table_head, sep = "\n")
   bench$rows <- list()
+  bench$peers_asked <- bench$peers_note <- NULL
   set.seed(1)
   source(file.path(here, paste0(family, ".R")), local = new.env(parent = globalenv()))
-  page <- c(page, "", paste("##", family), "", table_head, vapply(bench$rows, format_row, ""))
-  notes <- c(if (nrow(bench$peers) > 0L || is.null(bench$peers_note)) peers, bench$peers_note)
-  page[peer_line] <- paste(notes, collapse = " ")
-  if (save) writeLines(page, results) # also when a later family is interrupted
+  if (save) { # also when a later family is interrupted
+    sections <- read_sections(results)
+    sections[[family]] <- c(paste("##", family), "", paste(c(machine, peers_of(family)),
+                                                           collapse = " "),
+                            "", table_head, vapply(bench$rows, format_row, ""))
+    write_sections(sections, results)
+  }
 }
 
 if (save) {
