@@ -5,7 +5,7 @@
  * (scl_cl_batch.c), which takes the first that is large enough.
  *
  * Elimination with pivoting takes one warp a group, or as few as the registers allow, so that many
- * groups hide the chain of a step; the others are as measured (bench/README.md). */
+ * groups hide the chain of a step; the others are as measured (bench/NOTES.md). */
 #ifndef SCL_CL_BATCH_LAYOUTS_H
 #define SCL_CL_BATCH_LAYOUTS_H
 
