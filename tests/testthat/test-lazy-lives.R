@@ -1,5 +1,5 @@
-# Lazy arithmetic: random programs in which matrices are computed, freed, dropped and collected in any
-# order while others stand on them.
+# Lazy arithmetic: random programs in which matrices are computed, freed, dropped and collected in
+# any order while others stand on them.
 
 # Functions of one number whose values stay between -3 and 3.
 unary_steps <- list(sin, function(x) x * 0.5, function(x) -x, function(x) exp(-abs(x)), tanh,
