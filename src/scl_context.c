@@ -11,7 +11,14 @@ void scl_hooks_set(const scl_hooks *set) {
   hooks = *set;
 }
 
+static long stop_after = -1;
+
+void scl_poll_stop_after(long n) {
+  stop_after = n;
+}
+
 scl_status scl_poll(void) {
+  if (stop_after > 0 && --stop_after == 0) return scl_fail(SCL_E_INTERRUPT, "interrupted");
   if (hooks.interrupted != NULL && hooks.interrupted()) {
     return scl_fail(SCL_E_INTERRUPT, "interrupted");
   }

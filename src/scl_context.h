@@ -23,6 +23,9 @@ void scl_hooks_set(const scl_hooks *hooks);
 /* SCL_E_INTERRUPT if the user asked to stop, else SCL_OK. Called between launches of long work. */
 scl_status scl_poll(void);
 
+/* The n-th poll from now on says so (tests); -1: off. */
+void scl_poll_stop_after(long n);
+
 /* Runs the garbage collector of the surroundings, if there is one. */
 void scl_collect_garbage(void);
 

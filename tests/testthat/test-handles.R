@@ -57,6 +57,15 @@ test_that("values that are asked for while anything fails are right or a fault",
   }))
 })
 
+test_that("values that are asked for while the user interrupts are right or none", {
+  x <- matrix(seq(0.1, 2, length.out = 64), 8)
+  want <- lapply(consumers, function(f) f(deep(x)))
+  each_engine(expect_no_leak({
+    device <- as_cl(x)
+    fail_in_turn(device, want, function(n) .Call(r_interrupt_after, as.integer(n)), "interrupt")
+  }))
+})
+
 test_that("an expression that cannot be computed leaves R's memory alone", {
   # The result had room for no number and then took 90,000.
   run <- run_r(c(
