@@ -103,12 +103,12 @@ static void end_use(SEXP x) {
 
 SEXP r_deferred_new(scl_op op, SEXP a, SEXP b) {
   size_t m = 0, n = 0;
+  find_shape(a, b, &m, &n); /* first: what is allocated may run finalisers of the user's */
   int depth = r_is_node(a) ? depth_of(a) : 0;
   if (r_is_node(b) && depth_of(b) > depth) depth = depth_of(b);
   SEXP record = PROTECT(Rf_allocVector(VECSXP, RECORD_SIZE));
   SEXP facts = Rf_allocVector(INTSXP, FACTS);
   SET_VECTOR_ELT(record, RECORD_FACTS, facts);
-  find_shape(a, b, &m, &n);
   INTEGER(facts)[DEPTH] = depth + 1;
   INTEGER(facts)[NROW] = (int)m;
   INTEGER(facts)[NCOL] = (int)n;
@@ -204,9 +204,11 @@ scl_status r_deferred_build(SEXP node, const char *argument, bool keep) {
   built_list stay = list;
   if (!keep && list.count > 0) stay = (built_list){list.node + list.count - 1, 1, 1};
   /* R may be out of memory for a finaliser. */
+  scl_hooks_begin();
   if (status == SCL_OK && !R_ToplevelExec(register_nodes, &stay)) {
     status = scl_fail_memory(0, 0, "an expression");
   }
+  scl_hooks_end();
   const size_t leaving = status == SCL_OK ? list.count - stay.count : list.count;
   for (size_t k = 0; k < leaving; k++) {
     scl_mat_release(r_node_matrix(list.node[k]));

@@ -293,6 +293,7 @@ SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP where) {
 /* NULL unless the handle can be used in this process: it may come from a file or from before a
  * fork, or its device may be lost. */
 static scl_glm *usable(SEXP handle) {
+  if (r_require_outside() != SCL_OK) return NULL;
   if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != glm_tag()) return NULL;
   scl_glm *glm = R_ExternalPtrAddr(handle);
   return glm != NULL && scl_context_check(scl_glm_context(glm)) == SCL_OK ? glm : NULL;

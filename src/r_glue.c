@@ -13,6 +13,7 @@ static scl_context *device_context[MAX_DEVICES];
 /* ---- contexts ------------------------------------------------------------------------------- */
 
 scl_status r_context(int where, scl_context **out) {
+  SCL_TRY(r_require_outside());
   if (where < 0) {
     *out = scl_context_host();
     return SCL_OK;

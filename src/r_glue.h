@@ -93,6 +93,12 @@ void r_lazy_init(void);
 void r_finalizer(SEXP pointer, void (*finalize)(SEXP));
 void r_finalized(void);
 
+/* ---- R code inside the core (r_handle.c) ---------------------------------------------------- */
+/* SCL_E_ARGUMENT while a hook of the core runs (scl_hooks_run()): R code that the collector
+ * (finalisers of the user's) or the look for interrupts (event handlers) runs may free matrices,
+ * which then go with their handles, and nothing else, as the core is in the middle of something. */
+scl_status r_require_outside(void);
+
 /* ---- nodes (r_handle.c) --------------------------------------------------------------------- */
 /* What handles share with what was made of them. */
 bool r_is_node(SEXP x);

@@ -27,6 +27,7 @@ static SEXP new_handle(void) {
 }
 
 static scl_gp *usable(SEXP handle) {
+  if (r_require_outside() != SCL_OK) return NULL;
   if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != gp_tag()) return NULL;
   scl_gp *gp = R_ExternalPtrAddr(handle);
   return gp != NULL && scl_context_check(scl_gp_context(gp)) == SCL_OK ? gp : NULL;

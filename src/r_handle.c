@@ -16,10 +16,11 @@
 static char deferred_mark;
 
 /* Symbols live as long as R. */
-static SEXP handle_tag, node_tag, freed_tag;
+static SEXP handle_tag, given_up_tag, node_tag, freed_tag;
 
 void r_handle_init(void) {
   handle_tag = Rf_install("statcl_matrix");
+  given_up_tag = Rf_install("statcl_matrix_freed"); /* by R code inside the core: the node stays */
   node_tag = Rf_install("statcl_node");
   freed_tag = Rf_install("statcl_node_freed"); /* of a node whose handle the user has freed */
 }
@@ -39,6 +40,14 @@ void r_finalized(void) {
 
 SEXP r_in_use(void) {
   return Rf_ScalarLogical(finalizers > 0);
+}
+
+/* ---- R code inside the core ----------------------------------------------------------------- */
+
+scl_status r_require_outside(void) {
+  if (!scl_hooks_run()) return SCL_OK;
+  return scl_fail(SCL_E_ARGUMENT, "a computation is under way: what R runs in between (finalizers, "
+                                  "event handlers) may free matrices, and nothing else");
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -142,6 +151,7 @@ scl_status r_node_peek(SEXP node, const char *argument, scl_mat **out) {
 
 /* The node of a handle that has one. */
 static scl_status find_node(SEXP handle, const char *argument, SEXP *out) {
+  if (r_is_handle(handle) && R_ExternalPtrTag(handle) == given_up_tag) return fail_stale(argument);
   if (!r_is_handle(handle) || R_ExternalPtrTag(handle) != handle_tag) {
     return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   }
@@ -151,6 +161,7 @@ static scl_status find_node(SEXP handle, const char *argument, SEXP *out) {
 
 static scl_status peek(SEXP handle, const char *argument, bool keep, scl_mat **out) {
   SEXP node;
+  SCL_TRY(r_require_outside());
   SCL_TRY(find_node(handle, argument, &node));
   if (r_node_waits(node)) SCL_TRY(r_deferred_build(node, argument, keep));
   return r_node_peek(node, argument, out);
@@ -237,6 +248,10 @@ scl_status r_handle_free(SEXP handle) {
   scl_context *ctx;
   SCL_TRY(find_node(handle, "x", &node));
   SCL_TRY(r_handle_context(handle, "x", &ctx));
+  if (scl_hooks_run()) { /* the computation may be that of this matrix: it goes with the handle */
+    R_SetExternalPtrTag(handle, given_up_tag);
+    return SCL_OK;
+  }
   R_SetExternalPtrProtected(handle, R_NilValue);
   R_SetExternalPtrTag(node, freed_tag);
   if (r_deferred_uses(node) == 0) r_node_unused(node);

@@ -28,6 +28,7 @@ static void finalize_kernel(SEXP x) {
 }
 
 static scl_status get_kernel(SEXP x, scl_kernel **out) {
+  SCL_TRY(r_require_outside());
   if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != kernel_tag()) {
     return scl_fail_argument("kernel", "'kernel' must be a kernel that was compiled before");
   }

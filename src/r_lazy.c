@@ -86,6 +86,7 @@ static bool read_operand(SEXP x, operand *out) {
 /* Context and shape of a clMatrix, which are those of its matrix, whatever the slots say. */
 static scl_status check_operand(operand *x, const char *argument) {
   if (x->object == NULL) return SCL_OK;
+  SCL_TRY(r_require_outside());
   SCL_TRY(r_handle_context(x->handle, argument, &x->ctx));
   return r_shape(x->handle, argument, &x->m, &x->n);
 }

@@ -144,6 +144,42 @@ test_that("a matrix that is freed goes with what stood on it, even if that was o
   })
 })
 
+test_that("finalizers that run in the middle of a computation may free and nothing else", {
+  run <- run_r(c(
+    "suppressMessages(library(statcl))",
+    "cl_use(engine = 'host')",
+    "plain <- matrix(runif(9e4), 300)",
+    "x <- as_cl(plain)",
+    "f <- cl_gp_likelihood(1:3, 1:3, k_exp_quad())",
+    "try_all <- function(z) {",
+    "  tell <- function(code) cat(class(tryCatch(code, error = identity))[1L], '')",
+    "  tell(as.matrix(z)); tell(sum(z)); tell(z + 1); tell(as_cl(diag(2))); tell(f(c(1, 1, 1)))",
+    "  tell(cl_free(z)); tell(sum(z))",
+    "}",
+    "late <- function(z) {", # runs when the first buffer that is needed cannot be made
+    "  e <- new.env()",
+    "  e$z <- z",
+    "  reg.finalizer(e, function(e) try_all(e$z))",
+    "  invisible(.Call(statcl:::r_fail_buffer_after, 1L))",
+    "}",
+    "wave <- function(x) {",
+    "  for (k in 1:120) x <- sin(x)",
+    "  x",
+    "}",
+    "z <- wave(x)",
+    "late(z)",
+    "cat(class(tryCatch(as.matrix(z), error = identity))[1L], '\\n')",
+    "late(x)",
+    "cat(class(tryCatch(x %*% x, error = identity))[1L], '\\n')",
+    "rm(x, z)",
+    "invisible(gc())",
+    "cat(cl_memory()$live[1L] < 1e5, all.equal(as.matrix(wave(as_cl(plain))), wave(plain)), '\\n')"))
+  expect_identical(run$status, 0L)
+  refused <- paste(rep("statcl_error_argument", 5L), collapse = " ")
+  said <- paste(refused, "NULL statcl_error_argument statcl_error_memory ")
+  expect_identical(tail(run$output, 3L), c(said, said, "TRUE TRUE "))
+})
+
 # ---- changed by hand, or from a file ------------------------------------------------------------
 
 test_that("dimensions are those of the data, whatever the slot says", {
