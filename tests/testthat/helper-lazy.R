@@ -107,7 +107,8 @@ random_tree <- function(depth, m, n, flip = FALSE) {
 }
 
 # The environment in which a tree is a base R expression, a fused one, or (each = 1) one kernel an
-# operation; between 0 and 1, `each` is the share of operations that are computed at once. `nudge` is what base R's inexact functions are multiplied by.
+# operation; between 0 and 1, `each` is the share of operations that are computed at once. `nudge`
+# is what base R's inexact functions are multiplied by.
 tree_home <- function(leaves, base, each = 0, nudge = 1) {
   home <- list2env(c(leaves, tree_functions), parent = asNamespace("statcl"))
   for (name in names(tree_functions)) environment(home[[name]]) <- home
