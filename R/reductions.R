@@ -108,7 +108,7 @@ mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
 # Sums over columns (margin 1: a value for each row) or over rows.
 margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
   if (check_number(dims, "dims") != 1) abort_argument("dims", "'dims' must be 1")
-  counts <- x@Dim[3L - margin]
+  counts <- .Call(r_matrix_shape, x@handle)[3L - margin]
   if (!check_flag(na.rm, "na.rm")) {
     sums <- reductions("sum", x, margin)[[1L]]
   } else {

@@ -289,6 +289,8 @@ threshold <- function(op, where) {
 #' or half of what is in use, for matrices of up to 16 MiB. As a collection takes as long as many
 #' operations, a GPU with memory of its own lets results and larger matrices wait: for time, of
 #' which collections take no more than a twentieth, or until they come to an eighth of the memory.
+#' So a long loop over small matrices on the host takes some 80 MB more than it uses, and then no
+#' more: those 48 MiB, and the garbage that R itself allows in its heap.
 #'
 #' Making a buffer takes a GPU's driver longer than a short operation. So some of what is released
 #' on a GPU, up to a thirty-second of its memory, is kept for the next matrices and workspaces, and

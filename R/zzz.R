@@ -1,9 +1,10 @@
 # Loading does nothing but load: no platform is asked, no context made, no file written.
 
 .onUnload <- function(libpath) {
+  gp_states$list <- list()
   gc()
-  # vectors in memory of ours need the code that frees it
-  if (!.Call(r_large_in_use)) library.dynam.unload("statcl", libpath)
+  # matrices, likelihoods and large results that live on need the code that frees them
+  if (!.Call(r_in_use)) library.dynam.unload("statcl", libpath)
 }
 
 # R's quick way to a method of a primitive is off after the methods of a package were loaded, until

@@ -11,8 +11,13 @@ static bool flag(SEXP x) {
   return Rf_asLogical(x) == TRUE;
 }
 
+/* A dimension; what is none is 0, which then fits no operand. */
+static size_t as_size(double x) {
+  return x >= 0.0 && x <= 2147483647.0 ? (size_t)x : 0;
+}
+
 static size_t size_of(SEXP x) {
-  return (size_t)Rf_asReal(x);
+  return as_size(Rf_asReal(x));
 }
 
 /* Phase 1 of an entry with statuses: list(value, status). Protect it. */
@@ -131,7 +136,7 @@ SEXP r_batch_matmul(SEXP a, SEXP b, SEXP shape, SEXP transpose, SEXP where) {
   const SEXP x[] = {a, b};
   const char *const names[] = {"a", "b"};
   const double *s = REAL_RO(shape);
-  size_t m = (size_t)s[0], n = (size_t)s[1], k = (size_t)s[2], batch = (size_t)s[3];
+  size_t m = as_size(s[0]), n = as_size(s[1]), k = as_size(s[2]), batch = as_size(s[3]);
   const int *t = LOGICAL_RO(transpose);
   call c = {.result = PROTECT(r_result_new(r_any_handle(2, x), m * n * batch, 1))};
   scl_status status;

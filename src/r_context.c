@@ -125,3 +125,9 @@ SEXP r_fail_buffer_after(SEXP n) {
   scl_buffer_fail_after((long)Rf_asInteger(n));
   return R_NilValue;
 }
+
+/* Makes the n-th following look for an interrupt find one (tests); -1: off. */
+SEXP r_interrupt_after(SEXP n) {
+  scl_poll_stop_after((long)Rf_asInteger(n));
+  return R_NilValue;
+}

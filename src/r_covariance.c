@@ -32,7 +32,8 @@ scl_status r_covariance_read(SEXP layout, SEXP values, scl_covariance *out) {
   SEXP type = element(layout, 0, STRSXP), entries = element(layout, 1, INTSXP);
   SEXP columns = element(layout, 2, INTSXP), centers = element(layout, 3, REALSXP);
   SEXP factors = element(layout, 4, INTSXP);
-  int terms = (int)Rf_xlength(type), all = (int)Rf_xlength(columns), sum = 0;
+  int terms = (int)Rf_xlength(type), all = (int)Rf_xlength(columns);
+  R_xlen_t sum = 0;
   scl_covariance kernel = {.terms = terms, .entries = all};
   for (R_xlen_t t = 0; t < Rf_xlength(entries); t++) sum += INTEGER(entries)[t];
   if (Rf_xlength(entries) != terms || sum != all || Rf_xlength(centers) != all ||
@@ -64,7 +65,8 @@ SEXP r_covariance_matrix(SEXP x1, SEXP x2, SEXP layout, SEXP values, SEXP where)
   scl_status status = r_covariance_read(layout, values, &kernel);
   const SEXP operands[] = {x1, x2};
   bool resident = r_is_handle(x1) || r_is_handle(x2);
-  SEXP result = PROTECT(r_result_new(resident, r_nrow(x1), r_nrow(x2 == R_NilValue ? x1 : x2)));
+  SEXP result =
+      PROTECT(r_result_new(resident, r_nrow(x1, "x1"), r_nrow(x2 == R_NilValue ? x1 : x2, "x2")));
   scl_context *ctx = NULL;
   scl_mat *a = NULL, *b = NULL, *out = NULL;
   if (status != SCL_OK) goto done;
@@ -109,7 +111,8 @@ SEXP r_covariance_inputs(SEXP k_adj, SEXP x1, SEXP x2, SEXP layout, SEXP values,
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
   const SEXP operands[] = {k_adj, x1, x2};
-  SEXP result = PROTECT(r_result_new(Rf_asLogical(resident) == TRUE, r_nrow(x1), r_ncol(x1)));
+  SEXP result =
+      PROTECT(r_result_new(Rf_asLogical(resident) == TRUE, r_nrow(x1, "x1"), r_ncol(x1, "x1")));
   scl_context *ctx = NULL;
   scl_mat *weights = NULL, *a = NULL, *b = NULL, *out = NULL;
   if (status != SCL_OK) goto done;
@@ -132,10 +135,10 @@ done:
 SEXP r_covariance_variances(SEXP x, SEXP layout, SEXP values) {
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)r_nrow(x)));
-  if (status == SCL_OK) status = scl_covariance_check(&kernel, r_ncol(x));
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)r_nrow(x, "x")));
+  if (status == SCL_OK) status = scl_covariance_check(&kernel, r_ncol(x, "x"));
   if (status == SCL_OK) {
-    scl_covariance_variances(&kernel, REAL_RO(x), r_nrow(x), r_nrow(x), REAL(result));
+    scl_covariance_variances(&kernel, REAL_RO(x), r_nrow(x, "x"), r_nrow(x, "x"), REAL(result));
   }
   UNPROTECT(1);
   return r_return(status, result);

@@ -72,10 +72,7 @@ static scl_status get_terms(int n, const SEXP *x, scl_term *terms) {
   scl_context *ctx = NULL;
   for (int k = 0; k < n; k++) terms[k] = (scl_term){NULL, 0.0};
   for (int k = 0; k < n && ctx == NULL; k++) {
-    scl_mat *m;
-    if (!r_is_handle(x[k])) continue;
-    SCL_TRY(r_handle_peek(x[k], names[k], &m));
-    ctx = scl_mat_context(m);
+    if (r_is_handle(x[k])) SCL_TRY(r_handle_context(x[k], names[k], &ctx));
   }
   if (ctx == NULL) return scl_fail_argument("e1", "one operand must be a clMatrix");
   for (int k = 0; k < n; k++) {
@@ -296,16 +293,14 @@ SEXP r_expr_values(SEXP handles) {
   SEXP result = PROTECT(Rf_allocVector(VECSXP, n));
   for (R_xlen_t k = 0; k < n; k++) {
     SEXP x = VECTOR_ELT(handles, k);
-    SET_VECTOR_ELT(result, k, r_result_new(false, r_nrow(x), r_ncol(x)));
+    SET_VECTOR_ELT(result, k, r_result_new(false, r_nrow(x, "x"), r_ncol(x, "x")));
   }
   scl_mat **m = NULL;
   size_t count = 0;
   scl_status status;
   SCL_GO(get_list(handles, &count, &m));
   SCL_GO(scl_expr_eval(count, m));
-  for (size_t k = 0; k < count; k++) {
-    SCL_GO(scl_mat_to_host(m[k], REAL(VECTOR_ELT(result, (R_xlen_t)k))));
-  }
+  for (size_t k = 0; k < count; k++) SCL_GO(r_values(VECTOR_ELT(result, (R_xlen_t)k), m[k]));
 done:
   free(m);
   UNPROTECT(1);

@@ -247,10 +247,10 @@ done:
 
 SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta, SEXP sigma,
                 SEXP phi, SEXP cuts, SEXP gradient, SEXP where) {
-  arguments at = {.n = r_nrow(x), .p = r_ncol(x)};
+  arguments at = {.n = r_nrow(x, "x"), .p = r_ncol(x, "x")};
   const SEXP own[] = {sigma, phi, cuts};
   int protects = 0;
-  scl_status status = scl_glm_family_find(CHAR(STRING_ELT(family, 0)), &at.family);
+  scl_status status = scl_glm_family_find(r_string(family), &at.family);
   if (status == SCL_OK) status = read_arguments(&at, alpha, beta, own, gradient, &protects);
   if (status != SCL_OK) r_throw();
   gradients to;
@@ -270,6 +270,7 @@ static SEXP glm_tag(void) {
 }
 
 static void finalize_glm(SEXP handle) {
+  r_finalized();
   scl_glm *glm = R_ExternalPtrAddr(handle);
   R_ClearExternalPtr(handle);
   /* A forked child must not touch the parent's device objects. */
@@ -279,9 +280,9 @@ static void finalize_glm(SEXP handle) {
 /* The handle keeps x alive: on the host it is used where R has it. */
 SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP where) {
   scl_glm_family which;
-  if (scl_glm_family_find(CHAR(STRING_ELT(family, 0)), &which) != SCL_OK) r_throw();
+  if (scl_glm_family_find(r_string(family), &which) != SCL_OK) r_throw();
   SEXP handle = PROTECT(R_MakeExternalPtr(NULL, glm_tag(), x));
-  R_RegisterCFinalizerEx(handle, finalize_glm, FALSE);
+  r_finalizer(handle, finalize_glm);
   scl_glm *glm = NULL;
   scl_status status = create(which, y, trials, x, where, &glm);
   if (status == SCL_OK) R_SetExternalPtrAddr(handle, glm);
@@ -292,6 +293,7 @@ SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP where) {
 /* NULL unless the handle can be used in this process: it may come from a file or from before a
  * fork, or its device may be lost. */
 static scl_glm *usable(SEXP handle) {
+  if (r_require_outside() != SCL_OK) return NULL;
   if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != glm_tag()) return NULL;
   scl_glm *glm = R_ExternalPtrAddr(handle);
   return glm != NULL && scl_context_check(scl_glm_context(glm)) == SCL_OK ? glm : NULL;

@@ -12,6 +12,7 @@ static SEXP gp_tag(void) {
 }
 
 static void finalize_gp(SEXP handle) {
+  r_finalized();
   scl_gp *gp = R_ExternalPtrAddr(handle);
   R_ClearExternalPtr(handle);
   /* A forked child must not touch the parent's device objects. */
@@ -20,12 +21,13 @@ static void finalize_gp(SEXP handle) {
 
 static SEXP new_handle(void) {
   SEXP handle = PROTECT(R_MakeExternalPtr(NULL, gp_tag(), R_NilValue));
-  R_RegisterCFinalizerEx(handle, finalize_gp, FALSE);
+  r_finalizer(handle, finalize_gp);
   UNPROTECT(1);
   return handle;
 }
 
 static scl_gp *usable(SEXP handle) {
+  if (r_require_outside() != SCL_OK) return NULL;
   if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != gp_tag()) return NULL;
   scl_gp *gp = R_ExternalPtrAddr(handle);
   return gp != NULL && scl_context_check(scl_gp_context(gp)) == SCL_OK ? gp : NULL;
@@ -37,20 +39,22 @@ static scl_gp_trend read_trend(SEXP integrate) {
 
 /* y, x: matrices; basis, spread: matrices or NULL. */
 static scl_status read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *out) {
-  if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || r_nrow(y) != r_nrow(x)) {
+  if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || r_nrow(y, "y") != r_nrow(x, "x")) {
     return scl_fail_argument("y", "'y' must have one row for each row of 'x'");
   }
-  if (basis != R_NilValue && (TYPEOF(basis) != REALSXP || r_nrow(basis) != r_nrow(x))) {
+  if (basis != R_NilValue &&
+      (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != r_nrow(x, "x"))) {
     return scl_fail_argument("mean", "the mean's basis must have one row for each row of 'x'");
   }
   if (spread != R_NilValue &&
-      (TYPEOF(spread) != REALSXP || r_nrow(spread) != r_nrow(x) || r_ncol(spread) != 2)) {
+      (TYPEOF(spread) != REALSXP || r_nrow(spread, "weights") != r_nrow(x, "x") ||
+       r_ncol(spread, "weights") != 2)) {
     return scl_fail_argument("weights", "'weights' must have one value for each row of 'x'");
   }
-  *out = (scl_gp_data){.n = r_nrow(x),
-                       .p = r_ncol(x),
-                       .outputs = r_ncol(y),
-                       .basis_columns = basis == R_NilValue ? 0 : r_ncol(basis),
+  *out = (scl_gp_data){.n = r_nrow(x, "x"),
+                       .p = r_ncol(x, "x"),
+                       .outputs = r_ncol(y, "y"),
+                       .basis_columns = basis == R_NilValue ? 0 : r_ncol(basis, "mean"),
                        .x = REAL_RO(x),
                        .y = REAL_RO(y),
                        .basis = basis == R_NilValue ? NULL : REAL_RO(basis),
@@ -105,7 +109,11 @@ typedef struct {
   bool *turned;
 } value_places;
 
-static scl_status read_places(SEXP layout, SEXP par, value_places *out) {
+static scl_status read_places(SEXP layout, SEXP par, SEXP names, value_places *out) {
+  if (TYPEOF(layout) != VECSXP || XLENGTH(layout) < 3 || TYPEOF(names) != STRSXP ||
+      Rf_xlength(names) != Rf_xlength(par)) {
+    return scl_fail_argument("kernel", "'kernel' is not a covariance function");
+  }
   SEXP place = VECTOR_ELT(layout, 1), turned = VECTOR_ELT(layout, 2);
   R_xlen_t count = Rf_xlength(place), most = Rf_xlength(par) + 1;
   bool good = TYPEOF(place) == INTSXP && TYPEOF(turned) == INTSXP && TYPEOF(par) == REALSXP;
@@ -144,7 +152,7 @@ SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_on
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
   value_places places;
   scl_covariance kernel;
-  scl_status status = read_places(layout, par, &places);
+  scl_status status = read_places(layout, par, names, &places);
   SEXP values = PROTECT(Rf_allocVector(REALSXP, status == SCL_OK ? places.count : 0));
   if (status != SCL_OK) goto done;
   for (R_xlen_t i = 0; i < places.count; i++) {
@@ -207,7 +215,8 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
   double *part[4];
   scl_status status = r_covariance_read(layout, values, &kernel);
   if (status == SCL_OK) status = read_data(y, x, basis, spread, &data);
-  SEXP state = PROTECT(new_state(r_nrow(x), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
+  SEXP state =
+      PROTECT(new_state(r_nrow(x, "x"), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
   SEXP new = PROTECT(new_handle());
   SET_VECTOR_ELT(state, 4, new);
   if (status == SCL_OK) {
@@ -219,6 +228,12 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
   return r_return(status, state);
 }
 
+static scl_status require_points(const scl_gp *gp, SEXP x) {
+  const size_t p = scl_gp_input_columns(gp);
+  if (TYPEOF(x) == REALSXP && r_ncol(x, "x") == p) return SCL_OK;
+  return scl_fail_argument("x", "'x' must be a double matrix of %zu columns", p);
+}
+
 /* list(mean, variance or NULL, covariance or NULL) at the rows of x, for a conditioned process;
  * `what`: "mean", "variance" or "covariance". */
 SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEXP what) {
@@ -226,18 +241,19 @@ SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEX
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
+  if (status == SCL_OK) status = require_points(gp, x);
   const char *names[] = {"mean", "variance", "covariance", ""};
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  size_t m = r_nrow(x), q = scl_gp_basis_columns(gp);
+  size_t m = r_nrow(x, "x"), q = scl_gp_basis_columns(gp);
   double *part[3] = {NULL, NULL, NULL};
   for (int i = 0; i < 3; i++) {
-    if (i > 0 && strcmp(CHAR(STRING_ELT(what, 0)), names[i]) != 0) continue;
+    if (i > 0 && strcmp(r_string(what), names[i]) != 0) continue;
     int columns = i == 0 ? (int)scl_gp_outputs(gp) : i == 1 ? 1 : (int)m;
     SET_VECTOR_ELT(result, i, Rf_allocMatrix(REALSXP, (int)m, columns));
     part[i] = REAL(VECTOR_ELT(result, i));
   }
   if (status == SCL_OK && q > 0 &&
-      (TYPEOF(basis) != REALSXP || r_nrow(basis) != m || r_ncol(basis) != q)) {
+      (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != m || r_ncol(basis, "mean") != q)) {
     status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
   }
   if (status == SCL_OK) {
@@ -254,10 +270,11 @@ SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
-  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)r_nrow(x), (int)r_ncol(x)));
+  if (status == SCL_OK) status = require_points(gp, x);
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)r_nrow(x, "x"), (int)r_ncol(x, "x")));
   if (status == SCL_OK) {
-    status = scl_gp_slope(gp, &kernel, REAL_RO(x), r_nrow(x), (size_t)(Rf_asInteger(output) - 1),
-                          REAL(result));
+    status = scl_gp_slope(gp, &kernel, REAL_RO(x), r_nrow(x, "x"),
+                          (size_t)(Rf_asInteger(output) - 1), REAL(result));
   }
   UNPROTECT(1);
   return r_return(status, result);

@@ -35,6 +35,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);
   r_blas_set();
+  r_handle_init();
   r_lazy_init();
   r_deferred_init();
   r_large_init(dll);

@@ -19,6 +19,7 @@ static SEXP kernel_tag(void) {
 }
 
 static void finalize_kernel(SEXP x) {
+  r_finalized();
   scl_kernel *kernel = R_ExternalPtrAddr(x);
   R_ClearExternalPtr(x);
   if (kernel == NULL) return;
@@ -27,6 +28,7 @@ static void finalize_kernel(SEXP x) {
 }
 
 static scl_status get_kernel(SEXP x, scl_kernel **out) {
+  SCL_TRY(r_require_outside());
   if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != kernel_tag()) {
     return scl_fail_argument("kernel", "'kernel' must be a kernel that was compiled before");
   }
@@ -41,12 +43,12 @@ static scl_status get_kernel(SEXP x, scl_kernel **out) {
 
 SEXP r_kernel_new(SEXP source, SEXP name, SEXP where) {
   SEXP handle = PROTECT(R_MakeExternalPtr(NULL, kernel_tag(), R_NilValue));
-  R_RegisterCFinalizerEx(handle, finalize_kernel, FALSE);
+  r_finalizer(handle, finalize_kernel);
   scl_kernel *kernel = NULL;
   scl_context *ctx;
   scl_status status;
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(scl_kernel_create(ctx, CHAR(STRING_ELT(source, 0)), CHAR(STRING_ELT(name, 0)), &kernel));
+  SCL_GO(scl_kernel_create(ctx, r_string(source), r_string(name), &kernel));
   R_SetExternalPtrAddr(handle, kernel);
 done:
   UNPROTECT(1);

@@ -46,6 +46,7 @@ static double large_element(SEXP x, R_xlen_t i) {
 }
 
 static void finalize_block(SEXP pointer) {
+  r_finalized();
   scl_recycled *block = R_ExternalPtrAddr(pointer);
   if (block == NULL) return;
   R_ClearExternalPtr(pointer);
@@ -60,11 +61,6 @@ void r_large_init(DllInfo *dll) {
   R_set_altvec_Dataptr_method(large_class, large_data);
   R_set_altvec_Dataptr_or_null_method(large_class, large_data_or_null);
   R_set_altreal_Elt_method(large_class, large_element);
-}
-
-/* Whether R has such vectors: then this code has to stay loaded. */
-SEXP r_large_in_use(void) {
-  return Rf_ScalarLogical(in_use > 0);
 }
 
 SEXP r_large_clear(void) {
@@ -97,7 +93,7 @@ SEXP r_large_matrix(size_t m, size_t n) {
   INTEGER(dim)[0] = (int)m;
   INTEGER(dim)[1] = (int)n;
   SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
-  R_RegisterCFinalizerEx(pointer, finalize_block, FALSE);
+  r_finalizer(pointer, finalize_block);
   SEXP result = PROTECT(R_new_altrep(large_class, pointer, R_NilValue));
   scl_recycled *block = scl_recycle_take(bytes);
   if (block != NULL) {

@@ -63,26 +63,37 @@ static scl_status find_reduction(SEXP string, scl_reduction *out) {
 typedef struct {
   SEXP object; /* a clMatrix, NULL for a number */
   SEXP handle; /* or the number */
-  const int *dim;
+  scl_context *ctx;
+  size_t m, n;
   double number;
 } operand;
 
 /* False for what is neither a clMatrix nor a plain number. */
 static bool read_operand(SEXP x, operand *out) {
+  *out = (operand){.handle = x};
   if (TYPEOF(x) == S4SXP) {
-    SEXP dim = Rf_getAttrib(x, dim_symbol);
     out->object = x;
     out->handle = Rf_getAttrib(x, handle_symbol);
-    if (TYPEOF(dim) != INTSXP || XLENGTH(dim) != 2) return false;
-    out->dim = INTEGER_RO(dim);
     return r_is_handle(out->handle);
   }
-  out->object = NULL;
   if (ATTRIB(x) != R_NilValue) return false;
   if (TYPEOF(x) != REALSXP && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP) return false;
   if (XLENGTH(x) != 1) return false;
   out->number = Rf_asReal(x);
   return true;
+}
+
+/* Context and shape of a clMatrix, which are those of its matrix, whatever the slots say. */
+static scl_status check_operand(operand *x, const char *argument) {
+  if (x->object == NULL) return SCL_OK;
+  SCL_TRY(r_require_outside());
+  SCL_TRY(r_handle_context(x->handle, argument, &x->ctx));
+  return r_shape(x->handle, argument, &x->m, &x->n);
+}
+
+/* What a record takes: a node, or the number. */
+static SEXP node_of(const operand *x) {
+  return x->object == NULL ? x->handle : r_handle_node(x->handle);
 }
 
 static bool is_named(SEXP object) {
@@ -93,21 +104,36 @@ static bool is_named(SEXP object) {
 
 /* The operand whose shape and names a result has; NULL if that takes more than the core's own
  * broadcasting of columns. */
-static SEXP shape_of(const operand *a, const operand *b) {
-  if (a->object == NULL) return b->object;
-  if (b->object == NULL) return a->object;
-  if (a->dim[0] != b->dim[0]) return NULL;
-  if (a->dim[1] == b->dim[1]) return is_named(a->object) ? a->object : b->object;
-  if (b->dim[1] == 1) return a->object;
-  return a->dim[1] == 1 ? b->object : NULL;
+static const operand *shape_of(const operand *a, const operand *b) {
+  if (a->object == NULL) return b;
+  if (b->object == NULL) return a;
+  if (a->m != b->m) return NULL;
+  if (a->n == b->n) return is_named(a->object) ? a : b;
+  if (b->n == 1) return a;
+  return a->n == 1 ? b : NULL;
 }
 
-/* Phase 1: a copy of `like` with an empty handle, which is `*handle`. */
-static SEXP result_like(SEXP like, SEXP *handle) {
-  *handle = PROTECT(r_result_new(true, 0, 0));
-  SEXP result = PROTECT(Rf_shallow_duplicate(like));
-  Rf_setAttrib(result, handle_symbol, *handle);
-  UNPROTECT(2);
+/* Phase 1: a copy of `like` with another handle. */
+static SEXP copy_with(const operand *like, SEXP handle) {
+  SEXP result = PROTECT(Rf_shallow_duplicate(like->object)), dim = Rf_getAttrib(result, dim_symbol);
+  Rf_setAttrib(result, handle_symbol, handle);
+  if (TYPEOF(dim) != INTSXP || XLENGTH(dim) != 2 || (size_t)INTEGER_RO(dim)[0] != like->m ||
+      (size_t)INTEGER_RO(dim)[1] != like->n) { /* was changed by hand */
+    dim = PROTECT(Rf_allocVector(INTSXP, 2));
+    INTEGER(dim)[0] = (int)like->m;
+    INTEGER(dim)[1] = (int)like->n;
+    Rf_setAttrib(result, dim_symbol, dim);
+    UNPROTECT(1);
+  }
+  UNPROTECT(1);
+  return result;
+}
+
+/* The same with an empty handle, which is `*handle`. */
+static SEXP result_like(const operand *like, SEXP *handle) {
+  *handle = PROTECT(r_handle_new());
+  SEXP result = copy_with(like, *handle);
+  UNPROTECT(1);
   return result;
 }
 
@@ -121,12 +147,6 @@ static scl_status term_of(const operand *x, const char *argument, scl_term *out)
   out->matrix = NULL;
   out->number = x->number;
   return x->object == NULL ? SCL_OK : r_handle_peek(x->handle, argument, &out->matrix);
-}
-
-/* The matrix of a handle that is computed in this call, or not asked for again. */
-static scl_status take_briefly(SEXP handle, const char *argument, scl_mat **out) {
-  if (r_is_deferred(handle)) SCL_TRY(r_deferred_build(handle, argument, false));
-  return r_handle_peek(handle, argument, out);
 }
 
 /* binary() of R/arith.R. Operands may be anything, calls too: these are not to be evaluated. */
@@ -151,26 +171,23 @@ static bool is_general(const operand *x) {
 }
 
 /* A copy of `like` with the deferred node op(a, b). */
-static SEXP defer(SEXP like, scl_op op, SEXP a, SEXP b) {
-  SEXP handle = PROTECT(r_deferred_new(op, a, b));
-  SEXP result = PROTECT(Rf_shallow_duplicate(like));
-  Rf_setAttrib(result, handle_symbol, handle);
-  UNPROTECT(2);
+static SEXP defer(const operand *like, scl_op op, SEXP a, SEXP b) {
+  SEXP handle = PROTECT(r_deferred_new(op, a, b)), result = copy_with(like, handle);
+  UNPROTECT(1);
   return result;
 }
 
 SEXP r_lazy_unary(SEXP op, SEXP x) {
-  operand in = {0};
+  operand in;
   scl_op which;
-  scl_context *ctx;
   if (!read_operand(x, &in) || in.object == NULL) return R_NilValue;
   scl_status status = find_op(op, &which);
-  if (status == SCL_OK) status = r_deferred_context(in.handle, "x", &ctx);
+  if (status == SCL_OK) status = check_operand(&in, "x");
   if (status != SCL_OK) return r_return(status, R_NilValue);
-  if (is_general(&in) && r_deferred_fits(in.handle, R_NilValue)) {
-    return defer(x, which, in.handle, R_NilValue);
+  if (is_general(&in) && r_deferred_fits(node_of(&in), R_NilValue)) {
+    return defer(&in, which, node_of(&in), R_NilValue);
   }
-  SEXP handle, result = PROTECT(result_like(x, &handle));
+  SEXP handle, result = PROTECT(result_like(&in, &handle));
   scl_mat *out = NULL;
   scl_term term;
   SCL_GO(term_of(&in, "x", &term));
@@ -184,23 +201,24 @@ done:
 
 /* Whether op(a, b) can wait: nothing is left to be checked. */
 static bool may_wait(const operand *a, const operand *b) {
-  scl_context *ctx[2] = {NULL, NULL};
-  if (!is_general(a) || !is_general(b) || !r_deferred_fits(a->handle, b->handle)) return false;
-  if (a->object != NULL && r_deferred_context(a->handle, "e1", &ctx[0]) != SCL_OK) return false;
-  if (b->object != NULL && r_deferred_context(b->handle, "e2", &ctx[1]) != SCL_OK) return false;
-  return ctx[0] == NULL || ctx[1] == NULL || ctx[0] == ctx[1];
+  return is_general(a) && is_general(b) && r_deferred_fits(node_of(a), node_of(b)) &&
+         (a->ctx == NULL || b->ctx == NULL || a->ctx == b->ctx);
 }
 
 SEXP r_lazy_binary(SEXP op, SEXP e1, SEXP e2) {
-  operand a = {.handle = e1}, b = {.handle = e2};
-  SEXP like = read_operand(e1, &a) && read_operand(e2, &b) ? shape_of(&a, &b) : NULL;
-  if (like == NULL) return binary_in_r(op, e1, e2);
+  operand a, b;
+  if (!read_operand(e1, &a) || !read_operand(e2, &b)) return binary_in_r(op, e1, e2);
+  if (a.object == NULL && b.object == NULL) return binary_in_r(op, e1, e2);
   scl_op which;
   scl_status status = find_op(op, &which);
+  if (status == SCL_OK) status = check_operand(&a, "e1");
+  if (status == SCL_OK) status = check_operand(&b, "e2");
   if (status != SCL_OK) return r_return(status, R_NilValue);
+  const operand *like = shape_of(&a, &b);
+  if (like == NULL) return binary_in_r(op, e1, e2);
   const bool square = which == SCL_OP_POW && b.object == NULL && b.number == 2.0;
   if (square) which = SCL_OP_SQUARE;
-  if (may_wait(&a, &b)) return defer(like, which, a.handle, square ? R_NilValue : b.handle);
+  if (may_wait(&a, &b)) return defer(like, which, node_of(&a), square ? R_NilValue : node_of(&b));
   SEXP handle, result = PROTECT(result_like(like, &handle));
   scl_mat *out = NULL;
   scl_term term[2];
@@ -219,24 +237,24 @@ done:
 SEXP r_lazy_reduce(SEXP ops, SEXP x, SEXP margin) {
   enum { MOST = 4 };
   const int count = (int)XLENGTH(ops), over = Rf_asInteger(margin);
-  operand in = {0};
+  operand in;
   if (count > MOST || !read_operand(x, &in) || in.object == NULL) return R_NilValue;
+  scl_status status = check_operand(&in, "x");
+  if (status != SCL_OK) return r_return(status, R_NilValue);
+  const size_t length = over == 1 ? in.m : over == 2 ? in.n : 1;
   SEXP result = PROTECT(Rf_allocVector(VECSXP, count));
   for (int i = 0; i < count; i++) {
-    SET_VECTOR_ELT(result, i, Rf_allocVector(REALSXP, over == 0 ? 1 : in.dim[over - 1]));
+    SET_VECTOR_ELT(result, i, Rf_allocVector(REALSXP, (R_xlen_t)length));
   }
-  scl_status status;
   scl_mat *out[MOST] = {NULL}, *from;
-  SCL_GO(take_briefly(in.handle, "x", &from));
+  SCL_GO(r_handle_peek_briefly(in.handle, "x", &from));
   for (int i = 0; i < count; i++) {
     scl_reduction which = SCL_REDUCE_SUM;
     SCL_GO(find_reduction(STRING_ELT(ops, i), &which));
     SCL_GO(scl_expr_reduce(which, from, (scl_margin)over, &out[i]));
   }
   SCL_GO(scl_expr_eval((size_t)count, out));
-  for (int i = 0; i < count; i++) {
-    SCL_GO(scl_mat_to_host(out[i], REAL(VECTOR_ELT(result, i))));
-  }
+  for (int i = 0; i < count; i++) SCL_GO(r_values(VECTOR_ELT(result, i), out[i]));
 done:
   for (int i = 0; i < count; i++) scl_mat_release(out[i]);
   UNPROTECT(1);
@@ -251,11 +269,11 @@ SEXP r_lazy_eval(SEXP list) {
   scl_mat *few[FEW], **x = count <= FEW ? few : (scl_mat **)R_alloc(count, sizeof(scl_mat *));
   scl_status status = SCL_OK;
   for (size_t k = 0; k < count; k++) {
-    operand in = {0};
+    operand in;
     if (!read_operand(VECTOR_ELT(list, (R_xlen_t)k), &in) || in.object == NULL) {
       return Rf_ScalarLogical(FALSE);
     }
-    if (status == SCL_OK) status = take_briefly(in.handle, "...", &x[k]);
+    if (status == SCL_OK) status = r_handle_peek_briefly(in.handle, "...", &x[k]);
   }
   if (status == SCL_OK) status = scl_expr_eval(count, x);
   return r_return(status, Rf_ScalarLogical(TRUE));

@@ -33,21 +33,22 @@ done:
 SEXP r_matmul(SEXP a, SEXP b, SEXP where) {
   const SEXP x[] = {a, b};
   const char *const names[] = {"a", "b"};
-  return run_product(scl_matmul, r_nrow(a), r_ncol(b), x, names, where);
+  return run_product(scl_matmul, r_nrow(a, "a"), r_ncol(b, "b"), x, names, where);
 }
 
 /* y may be NULL: x'x. */
 SEXP r_crossprod(SEXP x, SEXP y, SEXP where) {
   const SEXP both[] = {x, y};
   const char *const names[] = {"x", "y"};
-  return run_product(scl_crossprod, r_ncol(x), r_ncol(y == R_NilValue ? x : y), both, names, where);
+  return run_product(scl_crossprod, r_ncol(x, "x"), r_ncol(y == R_NilValue ? x : y, "y"), both,
+                     names, where);
 }
 
 SEXP r_tcrossprod(SEXP x, SEXP y, SEXP where) {
   const SEXP both[] = {x, y};
   const char *const names[] = {"x", "y"};
-  return run_product(scl_tcrossprod, r_nrow(x), r_nrow(y == R_NilValue ? x : y), both, names,
-                     where);
+  return run_product(scl_tcrossprod, r_nrow(x, "x"), r_nrow(y == R_NilValue ? x : y, "y"), both,
+                     names, where);
 }
 
 /* ---- triangular ----------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static scl_tri_form form_left(SEXP upper, SEXP transpose) {
 SEXP r_tri_solve(SEXP l, SEXP b, SEXP upper, SEXP transpose, SEXP where) {
   const SEXP x[] = {l, b};
   const char *const names[] = {"l", "b"};
-  SEXP result = PROTECT(r_result_new(r_any_handle(2, x), r_nrow(b), r_ncol(b)));
+  SEXP result = PROTECT(r_result_new(r_any_handle(2, x), r_nrow(b, "b"), r_ncol(b, "b")));
   scl_status status;
   scl_mat *in[2], *out = NULL;
   SCL_GO(r_operands(where, 2, x, names, in));
@@ -74,7 +75,7 @@ done:
 
 SEXP r_tri_inverse(SEXP l, SEXP upper, SEXP where) {
   const char *const names[] = {"l"};
-  SEXP result = PROTECT(r_result_new(r_is_handle(l), r_nrow(l), r_ncol(l)));
+  SEXP result = PROTECT(r_result_new(r_is_handle(l), r_nrow(l, "l"), r_ncol(l, "l")));
   scl_status status;
   scl_mat *in[1], *out = NULL;
   SCL_GO(r_operands(where, 1, &l, names, in));
@@ -93,8 +94,8 @@ SEXP r_tri_solve_adjoint(SEXP l, SEXP x, SEXP x_adj, SEXP upper, SEXP transpose,
   const char *const names[] = {"l", "x", "x_adj"}, *parts[] = {"l", "b", ""};
   bool resident = r_any_handle(3, operands);
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, parts));
-  SET_VECTOR_ELT(result, 0, r_result_new(resident, r_nrow(l), r_ncol(l)));
-  SET_VECTOR_ELT(result, 1, r_result_new(resident, r_nrow(x), r_ncol(x)));
+  SET_VECTOR_ELT(result, 0, r_result_new(resident, r_nrow(l, "l"), r_ncol(l, "l")));
+  SET_VECTOR_ELT(result, 1, r_result_new(resident, r_nrow(x, "x"), r_ncol(x, "x")));
   scl_status status;
   scl_mat *in[3], *l_adj = NULL, *b_adj = NULL;
   SCL_GO(r_operands(where, 3, operands, names, in));
@@ -113,7 +114,7 @@ done:
 
 SEXP r_chol(SEXP a, SEXP jitter, SEXP upper, SEXP where) {
   const char *const names[] = {"a"};
-  SEXP result = PROTECT(r_result_new(r_is_handle(a), r_nrow(a), r_ncol(a)));
+  SEXP result = PROTECT(r_result_new(r_is_handle(a), r_nrow(a, "a"), r_ncol(a, "a")));
   scl_status status;
   scl_mat *in[1], *out = NULL;
   SCL_GO(r_operands(where, 1, &a, names, in));
@@ -129,7 +130,7 @@ done:
 SEXP r_chol_adjoint(SEXP l, SEXP l_adj, SEXP where) {
   const SEXP x[] = {l, l_adj};
   const char *const names[] = {"l", "l_adj"};
-  return run_product(scl_chol_adjoint, r_nrow(l), r_ncol(l), x, names, where);
+  return run_product(scl_chol_adjoint, r_nrow(l, "l"), r_ncol(l, "l"), x, names, where);
 }
 
 /* A matrix that is not positive definite is no fault here: the caller has another way. */
@@ -142,7 +143,7 @@ SEXP r_solve_pd(SEXP a, SEXP b, SEXP where) {
   const SEXP x[] = {a, b};
   const char *const names[] = {"a", "b"};
   SEXP like = b == R_NilValue ? a : b;
-  SEXP result = PROTECT(r_result_new(r_any_handle(2, x), r_nrow(like), r_ncol(like)));
+  SEXP result = PROTECT(r_result_new(r_any_handle(2, x), r_nrow(like, "b"), r_ncol(like, "b")));
   scl_status status;
   scl_mat *in[2], *out = NULL;
   SCL_GO(r_operands(where, 2, x, names, in));
@@ -157,9 +158,10 @@ done:
 
 /* The diagonal of the factor of a handle's matrix; NULL unless it is positive definite. */
 SEXP r_chol_pivots(SEXP a) {
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)r_nrow(a)));
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)r_nrow(a, "a")));
   scl_mat *m = NULL;
-  scl_status status = r_handle_get(a, "x", &m);
+  scl_status status = r_handle_get(a, "a", &m);
+  if (status == SCL_OK) status = r_require_room(result, scl_mat_nrow(m));
   if (status == SCL_OK) status = scl_chol_pivots(m, REAL(result));
   UNPROTECT(1);
   return return_if_pd(status, result);
@@ -167,7 +169,7 @@ SEXP r_chol_pivots(SEXP a) {
 
 SEXP r_chol_inverse(SEXP l, SEXP upper, SEXP where) {
   const char *const names[] = {"x"};
-  SEXP result = PROTECT(r_result_new(r_is_handle(l), r_nrow(l), r_ncol(l)));
+  SEXP result = PROTECT(r_result_new(r_is_handle(l), r_nrow(l, "l"), r_ncol(l, "l")));
   scl_status status;
   scl_mat *in[1], *out = NULL;
   SCL_GO(r_operands(where, 1, &l, names, in));

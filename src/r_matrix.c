@@ -23,25 +23,25 @@ done:
 }
 
 SEXP r_matrix_to_host(SEXP handle) {
-  SEXP result = PROTECT(r_result_new(false, r_nrow(handle), r_ncol(handle)));
-  scl_status status = SCL_OK;
+  SEXP result = PROTECT(r_result_new(false, r_nrow(handle, "x"), r_ncol(handle, "x")));
   scl_mat *m = NULL;
-  SCL_GO(r_handle_get(handle, "x", &m));
-  SCL_GO(scl_mat_to_host(m, REAL(result)));
-done:
+  scl_status status = r_handle_get(handle, "x", &m);
+  if (status == SCL_OK) status = r_values(result, m);
   UNPROTECT(1);
   return r_return(status, result);
 }
 
-/* Facts for printing; never raises. `state` is "" for a usable handle, else the reason. */
+/* Facts for printing; never raises and computes nothing. `state` is "" for a usable handle, else
+ * the reason. */
 SEXP r_matrix_info(SEXP handle) {
   const char *names[] = {"state", "device", "host", "bytes", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
-  scl_mat *m = NULL;
-  scl_status status = r_handle_peek(handle, "x", &m);
+  scl_context *ctx = NULL;
+  scl_status status = r_handle_context(handle, "x", &ctx);
+  scl_mat *m = status == SCL_OK ? r_node_matrix(r_handle_node(handle)) : NULL;
   SET_VECTOR_ELT(info, 0, Rf_mkString(status == SCL_OK ? "" : scl_fault_last()->message));
-  SET_VECTOR_ELT(info, 1, Rf_mkString(m ? scl_context_name(scl_mat_context(m)) : ""));
-  SET_VECTOR_ELT(info, 2, Rf_ScalarLogical(m && scl_context_is_host(scl_mat_context(m))));
+  SET_VECTOR_ELT(info, 1, Rf_mkString(ctx ? scl_context_name(ctx) : ""));
+  SET_VECTOR_ELT(info, 2, Rf_ScalarLogical(ctx && scl_context_is_host(ctx)));
   SET_VECTOR_ELT(info, 3, Rf_ScalarReal(m ? (double)scl_mat_bytes(m) : 0.0));
   UNPROTECT(1);
   return info;
@@ -49,11 +49,6 @@ SEXP r_matrix_info(SEXP handle) {
 
 /* Frees now instead of at the next garbage collection; freeing twice is no fault. */
 SEXP r_matrix_free(SEXP handle) {
-  scl_mat *m = NULL;
-  if (r_handle_peek(handle, "x", &m) != SCL_OK) {
-    return r_return(scl_fault_last()->status == SCL_E_STALE ? SCL_OK : scl_fault_last()->status,
-                    R_NilValue);
-  }
-  r_handle_free(handle);
-  return R_NilValue;
+  scl_status status = r_handle_free(handle);
+  return r_return(status == SCL_E_STALE ? SCL_OK : status, R_NilValue);
 }

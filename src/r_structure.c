@@ -8,15 +8,16 @@
 #include "scl_arith.h"
 #include "scl_structure.h"
 
-/* Rows, columns and view of the matrix behind a handle. */
+/* Rows, columns and view of the matrix behind a handle, which may be deferred and stays so. */
 SEXP r_matrix_shape(SEXP x) {
   SEXP result = PROTECT(Rf_allocVector(INTSXP, 3));
-  scl_mat *m;
-  scl_status status = r_handle_peek(x, "x", &m);
+  size_t m = 0, n = 0;
+  scl_status status = r_shape(x, "x", &m, &n);
   if (status == SCL_OK) {
-    INTEGER(result)[0] = (int)scl_mat_nrow(m);
-    INTEGER(result)[1] = (int)scl_mat_ncol(m);
-    INTEGER(result)[2] = (int)scl_mat_view(m);
+    const scl_mat *matrix = r_node_matrix(r_handle_node(x));
+    INTEGER(result)[0] = (int)m;
+    INTEGER(result)[1] = (int)n;
+    INTEGER(result)[2] = matrix != NULL ? (int)scl_mat_view(matrix) : SCL_GENERAL;
   }
   UNPROTECT(1);
   return r_return(status, result);
@@ -47,12 +48,15 @@ SEXP r_matrix_wrap(SEXP handle, SEXP dimnames, SEXP prototype) {
 
 /* A matrix beside `like`: base R data (a double matrix) into the same context. */
 SEXP r_matrix_like(SEXP data, SEXP view, SEXP like) {
-  SEXP result = PROTECT(r_result_new(true, r_nrow(data), r_ncol(data)));
+  SEXP result = PROTECT(r_handle_new());
   scl_status status;
-  scl_mat *beside, *out = NULL;
-  SCL_GO(r_handle_peek(like, "x", &beside));
-  SCL_GO(scl_mat_from_host(scl_mat_context(beside), REAL_RO(data), r_nrow(data), r_ncol(data),
-                           (scl_view)Rf_asInteger(view), &out));
+  scl_context *ctx;
+  scl_mat *out = NULL;
+  size_t m, n;
+  if (TYPEOF(data) != REALSXP) SCL_GO(scl_fail_argument("data", "'data' must be double"));
+  SCL_GO(r_shape(data, "data", &m, &n));
+  SCL_GO(r_handle_context(like, "x", &ctx));
+  SCL_GO(scl_mat_from_host(ctx, REAL_RO(data), m, n, (scl_view)Rf_asInteger(view), &out));
   SCL_GO(r_result_set(result, &out));
 done:
   scl_mat_release(out);
@@ -129,8 +133,8 @@ static bool is_run(const size_t *index, size_t count) {
 
 /* x[rows, columns], as a handle or (not resident) as a base R matrix. */
 SEXP r_matrix_select(SEXP x, SEXP rows, SEXP columns, SEXP resident) {
-  size_t m = rows == R_NilValue ? r_nrow(x) : (size_t)XLENGTH(rows);
-  size_t n = columns == R_NilValue ? r_ncol(x) : (size_t)XLENGTH(columns);
+  size_t m = rows == R_NilValue ? r_nrow(x, "x") : (size_t)XLENGTH(rows);
+  size_t n = columns == R_NilValue ? r_ncol(x, "x") : (size_t)XLENGTH(columns);
   SEXP result = PROTECT(r_result_new(Rf_asLogical(resident) == TRUE, m, n));
   scl_status status;
   scl_mat *in, *out = NULL;
@@ -156,7 +160,7 @@ done:
 
 /* The diagonal as a base R vector. */
 SEXP r_matrix_diagonal(SEXP x) {
-  size_t m = r_nrow(x), n = r_ncol(x);
+  size_t m = r_nrow(x, "x"), n = r_ncol(x, "x");
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(m < n ? m : n)));
   scl_status status;
   scl_mat *in, *out = NULL;

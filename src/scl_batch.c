@@ -35,7 +35,8 @@ static scl_status take_operand(const scl_mat *a, const char *argument, size_t ea
                                bool shared, operand *o) {
   size_t count = a->nrow * a->ncol;
   bool one = shared && count == each && batch != 1;
-  if (!one && (count != each * batch)) {
+  bool fits = each == 0 || batch <= SIZE_MAX / each;
+  if (!one && !(fits && count == each * batch)) {
     return scl_fail_argument(argument,
                              "'%s' must hold %zu matrices of %zu numbers, not %zu numbers",
                              argument, batch, each, count);

@@ -167,6 +167,7 @@ scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where) {
     break;
   case CL_OUT_OF_RESOURCES:
   case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST:
+  case CL_INVALID_CONTEXT:
   case CL_INVALID_COMMAND_QUEUE:
   case -9999:
     status = SCL_E_LOST;

@@ -11,15 +11,40 @@ void scl_hooks_set(const scl_hooks *set) {
   hooks = *set;
 }
 
+static int running;
+
+bool scl_hooks_run(void) {
+  return running > 0;
+}
+
+void scl_hooks_begin(void) {
+  running++;
+}
+
+void scl_hooks_end(void) {
+  running--;
+}
+
+static long stop_after = -1;
+
+void scl_poll_stop_after(long n) {
+  stop_after = n;
+}
+
 scl_status scl_poll(void) {
-  if (hooks.interrupted != NULL && hooks.interrupted()) {
-    return scl_fail(SCL_E_INTERRUPT, "interrupted");
-  }
-  return SCL_OK;
+  if (stop_after > 0 && --stop_after == 0) return scl_fail(SCL_E_INTERRUPT, "interrupted");
+  if (hooks.interrupted == NULL) return SCL_OK;
+  scl_hooks_begin();
+  const bool stop = hooks.interrupted();
+  scl_hooks_end();
+  return stop ? scl_fail(SCL_E_INTERRUPT, "interrupted") : SCL_OK;
 }
 
 void scl_collect_garbage(void) {
-  if (hooks.collect_garbage != NULL) hooks.collect_garbage();
+  if (hooks.collect_garbage == NULL) return;
+  scl_hooks_begin();
+  hooks.collect_garbage();
+  scl_hooks_end();
 }
 
 scl_context *scl_context_host(void) {

@@ -20,8 +20,17 @@ typedef struct {
 
 void scl_hooks_set(const scl_hooks *hooks);
 
+/* Whether one of them runs: the core is in the middle of something and takes no other calls than
+ * releases. Callers bracket what else may lead back to them. */
+bool scl_hooks_run(void);
+void scl_hooks_begin(void);
+void scl_hooks_end(void);
+
 /* SCL_E_INTERRUPT if the user asked to stop, else SCL_OK. Called between launches of long work. */
 scl_status scl_poll(void);
+
+/* The n-th poll from now on says so (tests); -1: off. */
+void scl_poll_stop_after(long n);
 
 /* Runs the garbage collector of the surroundings, if there is one. */
 void scl_collect_garbage(void);

@@ -30,6 +30,7 @@ typedef struct {
   size_t count, room;
 } node_list;
 
+/* The list holds no reference of its own. */
 static scl_status append(node_list *list, scl_node *node) {
   if (list->count == list->room) {
     size_t room = list->room == 0 ? 16 : 2 * list->room;
@@ -39,6 +40,13 @@ static scl_status append(node_list *list, scl_node *node) {
     list->room = room;
   }
   list->node[list->count++] = node;
+  return SCL_OK;
+}
+
+/* The list holds one, for release_list(). */
+static scl_status append_held(node_list *list, scl_node *node) {
+  SCL_TRY(append(list, node));
+  scl_node_retain(node);
   return SCL_OK;
 }
 
@@ -75,7 +83,7 @@ static scl_status find_first(scl_node *node, const scl_node *places, uint64_t st
       SCL_TRY(find_first(arg, places, stamp, first));
     } else if (arg->seen != stamp) {
       arg->seen = stamp;
-      SCL_TRY(append(first, scl_node_retain(arg)));
+      SCL_TRY(append_held(first, arg));
     }
   }
   return SCL_OK;
@@ -91,10 +99,10 @@ static scl_status prepare(scl_context *ctx, size_t count, scl_node *const *nodes
     /* A walk for each: what one may hold inside another may have to see computed. */
     const uint64_t stamp = scl_node_stamp();
     if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_REDUCE) {
-      SCL_GO(append(&first, scl_node_retain(node->arg[0])));
+      SCL_GO(append_held(&first, node->arg[0]));
     } else if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_MATVEC &&
                !fits_inside(places, places)) {
-      SCL_GO(append(&first, scl_node_retain(node->arg[0])));
+      SCL_GO(append_held(&first, node->arg[0]));
     } else {
       SCL_GO(
           find_first(node->kind == SCL_NODE_REDUCE ? node->arg[0] : node, places, stamp, &first));
@@ -318,7 +326,7 @@ static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
     if (nodes[k]->placeholder) {
       SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
     }
-    SCL_GO(append(&open, scl_node_retain(nodes[k])));
+    SCL_GO(append_held(&open, nodes[k]));
   }
   SCL_GO(prepare(ctx, open.count, open.node));
   {
@@ -433,7 +441,7 @@ scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
     if (x[k]->pending->placeholder) {
       SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
     }
-    SCL_GO(append(&open, scl_node_retain(x[k]->pending)));
+    SCL_GO(append_held(&open, x[k]->pending));
   }
   if (open.count > 0) {
     SCL_GO(prepare(x[0]->ctx, open.count, open.node));

@@ -125,6 +125,10 @@ size_t scl_gp_rows(const scl_gp *gp) {
   return gp->n;
 }
 
+size_t scl_gp_input_columns(const scl_gp *gp) {
+  return gp->p;
+}
+
 size_t scl_gp_outputs(const scl_gp *gp) {
   return gp->outputs;
 }

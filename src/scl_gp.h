@@ -43,6 +43,7 @@ void scl_gp_release(scl_gp *gp); /* accepts NULL */
 
 scl_context *scl_gp_context(const scl_gp *gp); /* borrowed */
 size_t scl_gp_rows(const scl_gp *gp);
+size_t scl_gp_input_columns(const scl_gp *gp);
 size_t scl_gp_outputs(const scl_gp *gp);
 size_t scl_gp_basis_columns(const scl_gp *gp);
 uint64_t scl_gp_bytes(const scl_gp *gp); /* what it holds now */

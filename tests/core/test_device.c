@@ -277,7 +277,7 @@ done:
 static bool is_fault_of(scl_status status, int code) {
   if (status == SCL_E_BUILD) return true;
   if (code == -4) return status == SCL_E_MEMORY;
-  return status == (code == -5 ? SCL_E_LOST : SCL_E_OPENCL);
+  return status == (code == -34 ? SCL_E_LOST : SCL_E_OPENCL);
 }
 
 static struct { long calls, bad, unclean, silent; } runs;
@@ -294,7 +294,7 @@ static void count_run(scl_status status, int code, bool right, driver_counts bef
   runs.unclean += !driver_is_clean(before);
 }
 
-static const int codes[] = {-4, -5, -34};
+static const int codes[] = {-4, -34, -59};
 
 /* Opening, building and closing: slow, so one code for each call. */
 static scl_status live(size_t index, bool *right) {

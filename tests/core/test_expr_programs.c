@@ -263,11 +263,29 @@ static void add_leaf(program *p, size_t m, size_t n, scl_view view) {
   add_item(p, x, mat_stored(x), m, n, true);
 }
 
+/* One matrix goes; what was made of it stays. */
+static void drop_item(program *p) {
+  item *gone = pick_item(p);
+  scl_mat_release(gone->x);
+  free(gone->want);
+  *gone = p->at[--p->count];
+}
+
+/* Computes one, or fails on the way: then it is as it was. */
+static void force_item(program *p) {
+  scl_mat *x = pick_item(p)->x;
+  if (pick(3) == 0) scl_buffer_fail_after((long)pick(3) + 1);
+  const scl_status status = scl_mat_force(x);
+  scl_buffer_fail_after(-1);
+  CHECK(status == SCL_OK || (status == SCL_E_MEMORY && scl_expr_about(x).pending));
+}
+
 static void run_program(scl_context *ctx, size_t m, size_t n) {
   static void (*const steps[])(program *) = {
       step_unary,  step_unary,       step_binary,    step_binary, step_binary,
       step_choice, step_transpose,   step_part,      step_index,  step_broadcast,
       step_reduce, step_reduce_with, step_with_part, step_matvec};
+  const scl_memory before = scl_context_memory(ctx);
   program p = {.ctx = ctx};
   add_leaf(&p, m, n, SCL_GENERAL);
   add_leaf(&p, m, n, pick(2) == 0 ? SCL_LOWER : SCL_UPPER);
@@ -276,7 +294,8 @@ static void run_program(scl_context *ctx, size_t m, size_t n) {
   add_leaf(&p, 1, n, SCL_GENERAL);
   for (int k = 0; k < OPERATIONS; k++) {
     steps[pick(LENGTH(steps))](&p);
-    if (pick(8) == 0) CHECK_OK(scl_mat_force(pick_item(&p)->x));
+    if (pick(8) == 0) force_item(&p);
+    if (pick(6) == 0 && p.count > 3) drop_item(&p);
   }
   scl_mat *all[ITEMS];
   for (int k = 0; k < p.count; k++) all[k] = p.at[k].x;
@@ -286,6 +305,8 @@ static void run_program(scl_context *ctx, size_t m, size_t n) {
     scl_mat_release(p.at[k].x);
     free(p.at[k].want);
   }
+  CHECK(scl_context_memory(ctx).live == before.live);
+  CHECK(scl_context_memory(ctx).buffers == before.buffers);
 }
 
 void test_expr_programs(scl_context *ctx) {

@@ -146,11 +146,14 @@ static void check_waiting(scl_context *ctx) {
   CHECK_STATUS(SCL_E_INTERRUPT, scl_mat_to_host(a, x));
   stop = false;
   scl_hooks_set(&(scl_hooks){0});
-  driver_pretend(-5);
-  CHECK_STATUS(SCL_E_LOST, scl_mat_to_host(a, x));
-  CHECK(ctx->lost && scl_fault_last()->cl_code == -5);
-  CHECK_STATUS(SCL_E_LOST, scl_context_check(ctx));
-  ctx->lost = false;
+  const int ends[] = {-5, -14, -34, -36, -9999};
+  for (int k = 0; k < 5; k++) {
+    driver_pretend(ends[k]);
+    CHECK_STATUS(SCL_E_LOST, scl_mat_to_host(a, x));
+    CHECK(ctx->lost && scl_fault_last()->cl_code == ends[k]);
+    CHECK_STATUS(SCL_E_LOST, scl_context_check(ctx));
+    ctx->lost = false;
+  }
   driver_pretend(0);
   driver_remove();
   CHECK_OK(scl_mat_to_host(a, x));

@@ -34,6 +34,29 @@ test_that("making and dropping many matrices stays within 64 MB", {
   })
 })
 
+test_that("many small operations take the garbage that is allowed, and then no more", {
+  skip_on_cran()
+  skip_if_not(file.exists("/proc/self/statm"), "no /proc/self/statm")
+  run <- run_r(c(
+    "suppressMessages(library(statcl))",
+    "cl_use(engine = 'host')",
+    "resident <- function() {",
+    "  pages <- scan('/proc/self/statm', quiet = TRUE)[2L]",
+    "  pages * 4096 / 2^20",
+    "}",
+    "x <- as_cl(matrix(0.5, 8, 8))",
+    "work <- function(n) for (i in seq_len(n)) { y <- x %*% x; z <- sum(y * 2 + 1) }",
+    "work(1000)",
+    "before <- resident()",
+    paste0("work(", full_or_quick(60000, 25000), ")"),
+    "middle <- resident()",
+    "work(20000)",
+    "cat(middle - before, resident() - middle, '\\n')"))
+  grown <- as.numeric(strsplit(tail(run$output, 1L), " ")[[1L]])
+  expect_lt(sum(grown), 128)
+  expect_lt(grown[2L], 32)
+})
+
 test_that("a buffer that cannot be made is a classed error that leaves everything as it was", {
   each_engine({
     before <- live_bytes()
