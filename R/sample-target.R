@@ -268,17 +268,15 @@ make_batch_evaluator <- function(log_density, layout, nan) {
 }
 
 # function(x) giving list(values, gradient matrix) for the constrained points in the columns of x.
-# Of a sum with priors, the likelihoods are called once for all points.
+# Of a sum with priors, likelihoods and formulas are called once for all points.
 batch_caller <- function(log_density, layout) {
   if (is.null(layout$arguments)) return(vector_batch(log_density, layout))
   if (!inherits(log_density, "cl_log_posterior")) return(argument_batch(log_density, layout))
-  terms <- environment(log_density)$terms
-  several <- vapply(terms, inherits, NA, what = "cl_likelihood")
-  parts <- lapply(terms[several], argument_batch, layout)
-  if (!all(several)) {
-    rest <- do.call(cl_log_posterior, terms[!several])
-    parts <- c(parts, column_caller(density_caller(rest, layout)))
-  }
+  parts <- lapply(environment(log_density)$terms, function(term) {
+    if (inherits(term, "cl_likelihood")) return(argument_batch(term, layout))
+    if (inherits(term, "formula")) return(formula_batch(term, layout))
+    column_caller(density_caller(cl_log_posterior(term), layout))
+  })
   function(x) {
     answers <- lapply(parts, function(part) part(x))
     list(Reduce(`+`, lapply(answers, `[[`, 1L)), Reduce(`+`, lapply(answers, `[[`, 2L)))
