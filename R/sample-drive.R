@@ -71,9 +71,9 @@ reject_point <- function(s) {
 # ---- faults of the density -----------------------------------------------------------------------
 
 # A fault found in the chain's own work.
-abort_density <- function(s, message) {
+abort_density <- function(s, message, ...) {
   statcl_abort("density", message, argument = "log_density", parameters = point_of(s, s$at),
-               chain = s$id, iteration = s$iteration)
+               chain = s$id, iteration = s$iteration, ...)
 }
 
 # An error in an evaluation, as one of class statcl_error_density that says where.
