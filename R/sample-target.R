@@ -8,7 +8,8 @@
 
 # How a start value is cut: `arguments`: NULL for one vector, else a list with name, index and dim
 # of each argument; `names` of all parameters; `blocks`: transforms with the places of their
-# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: places of the others.
+# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: places of the others;
+# `bounds` of the constrained numbers.
 parameter_layout <- function(init, transform) {
   layout <- if (is.list(init)) list_layout(init) else vector_layout(init)
   blocks <- transform_blocks(layout, transform)
@@ -23,6 +24,9 @@ parameter_layout <- function(init, transform) {
   layout$free_x <- setdiff(seq_len(layout$n), unlist(lapply(blocks, `[[`, "x")))
   layout$free_u <- last[layout$free_x]
   layout$dimension <- sum(sizes)
+  layout$bounds <- matrix(c(-Inf, Inf), layout$n, 2L, byrow = TRUE,
+                          dimnames = list(layout$names, c("lower", "upper")))
+  for (b in blocks) layout$bounds[b$x, ] <- cbind(rep_len(b$lower, length(b$x)), b$upper)
   layout
 }
 
@@ -81,7 +85,7 @@ transform_block <- function(transform, x, name) {
     abort_argument("transform", sprintf("the transform of '%s' does not fit its length, %d", name,
                                         length(x)))
   }
-  c(transform[c("inside", "free", "value", "jacobian", "pull")],
+  c(transform[c("inside", "free", "value", "jacobian", "pull", "lower", "upper")],
     list(x = x, size = transform$size(length(x)), name = name))
 }
 

@@ -30,8 +30,8 @@
 #' density, by each parameter (of more than 50, by 50 sums of some of them). This costs two
 #' evaluations each, 100 at most, where a run takes some thousands; they do not count in the result.
 #' `check_gradient = FALSE` spares them. Where differences tell nothing, as the density is infinite,
-#' noisy or not smooth there, the run goes on. [cl_check_gradient()] checks at other points, and with
-#' a smaller tolerance than the 1e-4 of the derivative that this check has.
+#' noisy or not smooth there, the run goes on. [cl_check_gradient()] checks at other points, and
+#' with a smaller tolerance than the 1e-4 of the derivative that this check has.
 #'
 #' @section The sampler:
 #' `"nuts"` is the no-U-turn sampler with multinomial choice within the trajectory (Betancourt,
@@ -102,8 +102,8 @@
 #' `statcl_error_argument` for wrong arguments. `statcl_error_density` if the log density fails, has
 #' no gradient or a wrong one, is `NaN` or cannot be sampled from; its fields are `parameters`
 #' (named, constrained: where it was evaluated), `chain`, `iteration`, `parent` (the error of the
-#' function, if it was one), `draws` (the result so far, or `NULL`) and, of a wrong gradient, `wrong`
-#' (a data frame with columns `parameter`, `gradient` and `difference`).
+#' function, if it was one), `draws` (the result so far, or `NULL`) and, of a wrong gradient,
+#' `wrong` (a data frame with columns `parameter`, `gradient` and `difference`).
 #' @seealso [cl_log_posterior()] for priors, [transforms], [cl_check_gradient()]
 #' @export
 #' @examples
