@@ -270,29 +270,43 @@ formula_batch <- function(term, layout) {
     }
     list(answer[[1L]], slope)
   })
+  plan <- batch_plan(places, integer())
   function(x) {
-    k <- ncol(x)
     constants <- program$constants()
-    sizes <- c(lengths(places), lengths(constants))
-    n <- max(sizes)
-    if (min(sizes) == 0L || any(n %% sizes != 0L)) return(one_by_one(x))
-    parameters <- lapply(places, function(p) as.vector(x[rep_len(p, n), , drop = FALSE]))
-    answer <- do.call(program$run, c(stats::setNames(parameters, used),
-                                     lapply(constants, as.vector)))
-    sums <- colSums(matrix(answer[[1L]], n, k))
+    if (length(constants) > 0L) {
+      plan <- batch_plan(places, lengths(constants))
+      constants <- lapply(constants, as.vector)
+    }
+    if (is.null(plan)) return(one_by_one(x))
+    n <- plan$n
+    k <- ncol(x)
+    parameters <- lapply(plan$rows, function(rows) as.vector(x[rows, ]))
+    names(parameters) <- used
+    answer <- do.call(program$run, c(parameters, constants))
+    sums <- .colSums(answer[[1L]], n, k)
     if (is.null(answer[[2L]]) || any(sums == -Inf, na.rm = TRUE)) return(one_by_one(x))
     result <- matrix(0, nrow(x), k)
     for (i in seq_along(used)) {
-      slope <- matrix(rep_len(answer[[2L]][[i]], n * k), n, k)
+      slope <- answer[[2L]][[i]]
+      if (length(slope) != n * k) slope <- rep_len(slope, n * k)
       size <- length(places[[i]])
       result[places[[i]], ] <- if (size == n) {
         slope
       } else if (size == 1L) {
-        colSums(slope)
+        .colSums(slope, n, k)
       } else {
-        apply(slope, 2L, function(column) rowSums(matrix(column, size)))
+        apply(matrix(slope, n), 2L, function(column) rowSums(matrix(column, size)))
       }
     }
     list(sums, result)
   }
+}
+
+# The rows of a point, repeated to a common length n, for each parameter; NULL if they or the
+# constants do not repeat as a whole.
+batch_plan <- function(places, constants) {
+  sizes <- c(lengths(places), constants)
+  n <- max(sizes)
+  if (min(sizes) == 0L || any(n %% sizes != 0L)) return(NULL)
+  list(n = n, rows = lapply(places, rep_len, n))
 }

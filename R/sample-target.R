@@ -282,8 +282,13 @@ batch_caller <- function(log_density, layout) {
     column_caller(density_caller(cl_log_posterior(term), layout))
   })
   function(x) {
-    answers <- lapply(parts, function(part) part(x))
-    list(Reduce(`+`, lapply(answers, `[[`, 1L)), Reduce(`+`, lapply(answers, `[[`, 2L)))
+    values <- slopes <- 0
+    for (part in parts) {
+      answer <- part(x)
+      values <- values + answer[[1L]]
+      slopes <- slopes + answer[[2L]]
+    }
+    list(values, slopes)
   }
 }
 
