@@ -46,9 +46,9 @@ abort_gradient <- function(s, at, gradient, difference) {
                       if (more > 4L) sprintf(" and %d more", more - 4L) else "")
   }
   unit <- if (length(s$layout$blocks) > 0L) " (on the unconstrained scale)" else ""
-  abort_density(s, sprintf(paste0("the gradient of 'log_density' by '%s' is wrong at the start: it ",
-                                  "is %.6g, differences of the value give %.6g%s%s; see ",
-                                  "cl_check_gradient(); check_gradient = FALSE skips this check"),
+  abort_density(s, sprintf(paste0("the gradient of 'log_density' by '%s' is wrong at the start: ",
+                                  "it is %.6g, differences of the value give %.6g%s%s; see ",
+                                  "cl_check_gradient(); check_gradient = FALSE leaves this out"),
                            names[at[1L]], gradient[1L], difference[1L], unit,
                            others),
                 wrong = data.frame(parameter = names[at], gradient = gradient,

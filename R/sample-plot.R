@@ -29,8 +29,8 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
   invisible(x)
 }
 
-# Rows and columns of a page, and the number of pages, for n parameters with two pictures each: up to
-# 4 parameters one below the other, else two in a row.
+# Rows and columns of a page, and the number of pages, for n parameters with two pictures each: up
+# to 4 parameters one below the other, else two in a row.
 plot_pages <- function(n) {
   if (n <= 4L) return(list(shape = c(n, 2L), count = 1L))
   rows <- min(ceiling(n / 2), 4)

@@ -55,7 +55,10 @@
 #'   parameter that is a matrix itself), the gradient a list of such matrices.
 #'
 #' A [cl_likelihood()] is such a function. Of a [cl_log_posterior()] the likelihoods are called in
-#' this way, other terms once for each chain.
+#' this way, formulas are computed for all chains together, and functions are called once for each
+#' chain. What a function of your own calls is not known: one that has a likelihood in it runs one
+#' chain after another unless it takes columns and `batch = TRUE` says so; better write its priors
+#' as formulas.
 #'
 #' The number of columns falls to one as chains come to their ends. This is worth it where
 #' several evaluations cost little more than one.
@@ -93,7 +96,9 @@
 #' @param check_gradient whether the gradient is held against differences of the log density where
 #'   the first chain starts, see below.
 #' @param save_warmup whether the draws of the warm-up are kept, too.
-#' @param refresh progress is shown every so many iterations; 0 for silence.
+#' @param refresh progress is shown every so many iterations, with an estimate of the time left;
+#'   0 for silence. By default ten times a chain in an interactive session; and anywhere a message
+#'   tells the estimate once, after two seconds or more, if it is above 10 seconds.
 #' @return An object of class `"cl_sample"`, see [cl_sample-methods].
 #'
 #'   An interrupted run gives the draws made so far, with a warning: as many complete iterations of
@@ -126,7 +131,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       metric = c("diag", "unit"), step_size = NULL, inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
-                      refresh = if (interactive()) max(1, (warmup + iter) %/% 10) else 0) {
+                      refresh = NULL) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -136,6 +141,10 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                             step_size, save_warmup)
   control$nan <- check_choice(nan, c("stop", "reject"), "nan")
   control$check_gradient <- check_flag(check_gradient, "check_gradient")
+  control$announce <- is.null(refresh)
+  if (is.null(refresh)) {
+    refresh <- if (interactive()) max(1, (control$warmup + control$iter) %/% 10) else 0
+  }
   control$refresh <- check_count(refresh, "refresh")
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
@@ -151,7 +160,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   points <- lapply(starts, function(start) free_start(layout, start))
   states <- stream_states(chains, seed)
   job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
-              points = points, states = states, call = sys.call(), started = seconds_now())
+              points = points, states = states, call = sys.call(), started = seconds_now(),
+              told = new.env(parent = emptyenv()))
   workers <- check_workers(workers, chains)
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
   if (batch) return(run_batch(job))

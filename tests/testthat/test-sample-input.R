@@ -409,3 +409,51 @@ test_that("progress is shown on request only", {
   expect_match(lines[1], "chain 1: 10 of 40 (warm-up)", fixed = TRUE)
   expect_match(lines[4], "chain 1: 40 of 40 (sampling)", fixed = TRUE)
 })
+
+test_that("the time left is told with the progress, and once where it is long", {
+  said <- function(..., delay = 0) {
+    slow <- function(x) {
+      if (delay > 0) Sys.sleep(delay)
+      standard_normal(x)
+    }
+    text <- character()
+    withCallingHandlers(
+      lines <- capture.output(fit <- cl_sample(slow, 0, warmup = 20, seed = 1, method = "hmc",
+                                               leapfrogs = 1, ...), type = "message"),
+      message = function(m) {
+        text <<- c(text, conditionMessage(m))
+        invokeRestart("muffleMessage")
+      })
+    list(text = text, lines = lines)
+  }
+  # a run that would take 40 seconds, stopped after the message
+  stopped <- tryCatch(cl_sample(function(x) {
+    Sys.sleep(0.05)
+    standard_normal(x)
+  }, 0, chains = 2, warmup = 50, iter = 350, seed = 1, method = "hmc", leapfrogs = 1),
+  message = function(m) conditionMessage(m))
+  expect_match(stopped, "about [0-9]+ s left for 2 chains of 50 \\+ 350 iterations")
+  seconds <- as.numeric(sub(".*about ([0-9]+) s.*", "\\1", stopped))
+  expect_true(seconds > 25 && seconds < 100) # the first ones search for a step size
+  quiet <- said(chains = 1, iter = 20)
+  expect_length(quiet$text, 0)
+  shown <- said(chains = 2, iter = 20, refresh = 20, delay = 0.01)
+  expect_length(shown$lines, 4)
+  expect_match(shown$lines[1], "chain 1: 20 of 40 \\(warm-up\\), [0-9.]+ s, about [0-9]+ s left")
+  expect_false(grepl("left", shown$lines[4]))
+  expect_identical(vapply(c(0.2, 59, 200, 7200), time_text, ""), c("1 s", "59 s", "3 min", "2.0 h"))
+})
+
+test_that("lockstep and workers tell the time left, too", {
+  skip_on_cran()
+  long <- function(...) {
+    tryCatch(cl_sample(function(x) {
+      Sys.sleep(0.05)
+      x <- as.matrix(x)
+      structure(-colSums(x^2) / 2, gradient = -x)
+    }, c(0, 0), chains = 2, warmup = 50, iter = 950, seed = 1, method = "hmc", leapfrogs = 1, ...),
+    message = function(m) conditionMessage(m))
+  }
+  expect_match(long(batch = TRUE), "about [0-9]+ s left for 2 chains")
+  expect_match(long(workers = 2), "about [0-9]+ s left for 2 chains")
+})
