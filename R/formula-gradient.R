@@ -8,7 +8,8 @@
 
 # For the formula `term` with the parameters `used`: list(run: function of these and of constants,
 # giving list(values of the elements, derivatives by parameter, not recycled, or NULL where the
-# density is zero, sum), constants: function() giving their list).
+# density is zero, sum), constants: function() giving their list, check: function(sizes), which
+# refuses lengths of parameters and constants that do not repeat as a whole).
 formula_program <- function(term, used) {
   s <- new.env(parent = emptyenv())
   s$term <- term
@@ -29,7 +30,23 @@ formula_program <- function(term, used) {
   run <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(names)), names), body),
                      envir = asNamespace("stats"))
   constants <- as.function(list(as.call(c(quote(list), s$constants))), envir = s$home)
-  list(run = run, constants = if (length(s$constants) > 0L) constants else function() list())
+  list(run = run, constants = if (length(s$constants) > 0L) constants else function() list(),
+       check = function(sizes) check_step_sizes(term, s$steps, sizes))
+}
+
+# Where a length is no multiple of another, as base R allows with a warning, elements have no place
+# in the sum that derivatives could go back to.
+check_step_sizes <- function(term, steps, sizes) {
+  for (i in seq_along(steps)) {
+    references <- Filter(is.name, steps[[i]]$arguments)
+    of <- sizes[vapply(references, as.character, "")]
+    n <- if (length(of) == 0L) 1L else if (min(of) == 0L) 0L else max(of)
+    if (n > 0L && any(n %% of != 0L)) {
+      abort_argument("...", sprintf("values in '%s' differ in length: %s", deparse1(term),
+                                    paste(of, collapse = " and ")))
+    }
+    sizes[[paste0(".v", i)]] <- n
+  }
 }
 
 step_name <- function(prefix, i) as.name(paste0(prefix, i))
@@ -106,7 +123,7 @@ take_prior <- function(s, e, prior) {
   if (length(e) != 2L) abort_formula(s$term, "a prior has one argument")
   inner <- take_expression(s, e[[2L]])
   f <- take_constant(s, prior)
-  both <- add_step(s, list(call = as.call(list(f, inner)), rule = NULL, arguments = list()))
+  both <- add_step(s, list(call = as.call(list(f, inner)), arguments = list(x = inner)))
   add_step(s, list(call = call("as.vector", both), arguments = list(x = inner), active = "x",
                    rule = list(kind = "plain", partials = list(
                      x = call("as.vector", call("attr", both, "gradient"))))))
@@ -220,7 +237,9 @@ derivative_share <- function(step, argument, value, g) {
     whole <- "g" %in% all.vars(rule$partials[[argument]])
     return(if (whole) partial else times(g, partial))
   }
-  if (rule$kind == "density") return(times(g, if (flags[["log"]]) partial else times(value, partial)))
+  if (rule$kind == "density") {
+    return(times(g, if (flags[["log"]]) partial else times(value, partial)))
+  }
   density <- rule$density
   density$log <- flags[["log.p"]]
   density <- substitute_all(density, of)
@@ -270,14 +289,15 @@ formula_batch <- function(term, layout) {
     }
     list(answer[[1L]], slope)
   })
-  plan <- batch_plan(places, integer())
+  sizes <- stats::setNames(lengths(places), used)
+  plan <- NULL
   function(x) {
     constants <- program$constants()
-    if (length(constants) > 0L) {
-      plan <- batch_plan(places, lengths(constants))
-      constants <- lapply(constants, as.vector)
+    if (is.null(plan) || !identical(lengths(constants), plan$of)) {
+      plan <<- batch_plan(program, sizes, places, constants)
     }
-    if (is.null(plan)) return(one_by_one(x))
+    if (length(constants) > 0L) constants <- lapply(constants, as.vector)
+    if (is.null(plan$rows)) return(one_by_one(x))
     n <- plan$n
     k <- ncol(x)
     parameters <- lapply(plan$rows, function(rows) as.vector(x[rows, ]))
@@ -302,11 +322,14 @@ formula_batch <- function(term, layout) {
   }
 }
 
-# The rows of a point, repeated to a common length n, for each parameter; NULL if they or the
-# constants do not repeat as a whole.
-batch_plan <- function(places, constants) {
-  sizes <- c(lengths(places), constants)
-  n <- max(sizes)
-  if (min(sizes) == 0L || any(n %% sizes != 0L)) return(NULL)
-  list(n = n, rows = lapply(places, rep_len, n))
+# The rows of a point, repeated to a common length n, for each parameter; no rows if something is
+# empty or does not repeat as a whole.
+batch_plan <- function(program, sizes, places, constants) {
+  of <- lengths(constants)
+  all <- c(sizes, of)
+  program$check(all)
+  n <- max(all)
+  plan <- list(of = of, n = n)
+  if (min(all) > 0L && all(n %% all == 0L)) plan$rows <- lapply(places, rep_len, n)
+  plan
 }

@@ -105,10 +105,20 @@ formula_term <- function(term, names) {
   run <- program$run
   constants <- program$constants
   alone <- length(formals(run)) == 1L
+  checked <- NULL
   function(parameters) {
     parameters <- parameters[used]
-    if (length(used) > 1L) check_lengths(term, lengths(parameters))
-    answer <- if (alone) run(parameters[[1L]]) else do.call(run, c(parameters, constants()))
+    answer <- if (alone) {
+      run(parameters[[1L]])
+    } else {
+      all <- c(parameters, constants())
+      sizes <- lengths(all)
+      if (!identical(sizes, checked)) {
+        program$check(sizes)
+        checked <<- sizes
+      }
+      do.call(run, all)
+    }
     n <- length(answer[[1L]])
     part <- answer[[2L]] # NULL: density zero
     for (i in seq_along(part)) {
@@ -119,13 +129,6 @@ formula_term <- function(term, names) {
       part[[i]] <- if (plain) slope else fold(as.vector(slope), p, term)
     }
     list(answer[[3L]], part)
-  }
-}
-
-check_lengths <- function(term, sizes) {
-  sizes <- sizes[sizes > 0L]
-  if (length(sizes) > 1L && any(max(sizes) %% sizes != 0L)) {
-    abort_argument("...", sprintf("the parameters in '%s' differ in length", deparse1(term)))
   }
 }
 

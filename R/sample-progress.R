@@ -59,10 +59,9 @@ announce <- function(job, left) {
 
 show_progress <- function(id, i, control, seconds, left) {
   total <- control$warmup + control$iter
+  rest <- if (is.finite(left) && left > 0) sprintf(", about %s left", time_text(left)) else ""
   cat(sprintf("chain %d: %*d of %d (%s), %.1f s%s\n", id, nchar(total), i, total,
-              if (i <= control$warmup) "warm-up" else "sampling", seconds,
-              if (is.finite(left) && left > 0) paste0(", about ", time_text(left), " left") else ""),
-      file = stderr())
+              if (i <= control$warmup) "warm-up" else "sampling", seconds, rest), file = stderr())
 }
 
 # Seconds as text, in a unit that suits them.

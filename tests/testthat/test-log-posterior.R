@@ -245,10 +245,44 @@ test_that("a formula is computed once for all chains in lockstep, with the same 
   }
   # shapes that do not repeat as a whole, and points of density zero, go one by one
   points[1, 2] <- -1
-  for (term in list(~ dexp(a, log = TRUE) + v, ~ a * none, ~ a * v + c(1, 2, 3))) {
+  for (term in list(~ dexp(a, log = TRUE) + v, ~ a * none)) {
     posterior <- cl_log_posterior(term)
-    expect_identical(
-      suppressWarnings(make_batch_evaluator(posterior, layout, "stop")(points)),
-      suppressWarnings(apply(points, 2L, make_evaluator(posterior, layout, "stop"))))
+    expect_identical(make_batch_evaluator(posterior, layout, "stop")(points),
+                     apply(points, 2L, make_evaluator(posterior, layout, "stop")))
+  }
+  odd <- make_batch_evaluator(cl_log_posterior(~ a * v + c(1, 2, 3)), layout, "stop")
+  expect_fault(odd(points), "argument")
+})
+
+test_that("random expressions have the derivatives of their values, alone and in lockstep", {
+  set.seed(11)
+  y <- c(0.3, 0.7)
+  layout <- parameter_layout(list(a = 1, v = c(1, 2), u = numeric(4)), NULL)
+  inner <- function(e) call("plogis", e)
+  expression_of <- function(depth) {
+    if (depth == 0) return(list(quote(a), quote(v), quote(u), quote(y), 2, quote(mean(y)))[[
+      sample.int(6, 1)]])
+    x <- expression_of(depth - 1)
+    z <- expression_of(depth - 1)
+    switch(sample.int(12, 1), call("+", x, z), call("-", x, z), call("*", x, z),
+           call("/", x, call("+", 1, call("^", z, 2))), call("exp", call("sin", x)),
+           call("log", call("+", 1, call("^", x, 2))), call("-", x),
+           call("dnorm", x, z, call("exp", call("tanh", z)), log = TRUE),
+           call("pnorm", x, z, 2, FALSE, TRUE), call("lgamma", call("+", 1, inner(x))),
+           call("dbeta", inner(x), call("+", 1, inner(z)), 2, log = TRUE),
+           call("(", call("^", call("+", 0.5, inner(x)), z)))
+  }
+  for (i in seq_len(full_or_quick(400, 60))) {
+    e <- expression_of(4)
+    if (!any(c("a", "v", "u") %in% all.vars(e))) next
+    posterior <- cl_log_posterior(stats::as.formula(call("~", e)))
+    points <- matrix(runif(21), 7)
+    at <- list(a = points[1, 1], v = points[2:3, 1], u = points[4:7, 1])
+    expect_equal(as.vector(do.call(posterior, at)), sum(eval(e, at)), tolerance = 1e-13)
+    check <- do.call(cl_check_gradient, c(list(posterior), at))
+    expect_false(any(check$ok %in% FALSE), label = deparse1(e))
+    alone <- apply(points, 2L, make_evaluator(posterior, layout, "stop"))
+    expect_equal(make_batch_evaluator(posterior, layout, "stop")(points), alone,
+                 tolerance = 1e-13)
   }
 })
