@@ -8,8 +8,8 @@
 
 # For the formula `term` with the parameters `used`: list(run: function of these and of constants,
 # giving list(values of the elements, derivatives by parameter, not recycled, or NULL where the
-# density is zero, sum), constants: function() giving their list, check: function(sizes), which
-# refuses lengths of parameters and constants that do not repeat as a whole).
+# density is zero, sum), constants: function() giving their list, check: function(sizes) of the
+# lengths of parameters and constants, see check_step_sizes()).
 formula_program <- function(term, used) {
   s <- new.env(parent = emptyenv())
   s$term <- term
@@ -34,8 +34,9 @@ formula_program <- function(term, used) {
        check = function(sizes) check_step_sizes(term, s$steps, sizes))
 }
 
-# Where a length is no multiple of another, as base R allows with a warning, elements have no place
-# in the sum that derivatives could go back to.
+# The length that all must have for run(), or 0 if they may stay as they are. Refused are steps
+# where a length is no multiple of another, as base R allows with a warning: their elements do not
+# repeat. With lengths 2, 3 and 6 they do, but a product of derivatives may have 2 and 3.
 check_step_sizes <- function(term, steps, sizes) {
   for (i in seq_along(steps)) {
     references <- Filter(is.name, steps[[i]]$arguments)
@@ -47,6 +48,9 @@ check_step_sizes <- function(term, steps, sizes) {
     }
     sizes[[paste0(".v", i)]] <- n
   }
+  distinct <- sort(unique(sizes))
+  nested <- distinct[1L] == 0L || all(distinct[-1L] %% distinct[-length(distinct)] == 0L)
+  if (nested) 0L else max(sizes)
 }
 
 step_name <- function(prefix, i) as.name(paste0(prefix, i))
@@ -155,8 +159,10 @@ known_function <- function(s, head) {
 }
 
 formula_arguments <- function(s, e, rule) {
-  matched <- tryCatch(match.call(as.function(c(rule$arguments, list(NULL))), e, expand.dots = FALSE),
-                      error = function(err) abort_formula(s$term, "%s", conditionMessage(err)))
+  prototype <- as.function(c(rule$arguments, list(NULL)))
+  matched <- tryCatch(match.call(prototype, e), error = function(err) {
+    abort_formula(s$term, "%s", conditionMessage(err))
+  })
   as.list(matched)[-1L]
 }
 
@@ -296,8 +302,11 @@ formula_batch <- function(term, layout) {
     if (is.null(plan) || !identical(lengths(constants), plan$of)) {
       plan <<- batch_plan(program, sizes, places, constants)
     }
-    if (length(constants) > 0L) constants <- lapply(constants, as.vector)
     if (is.null(plan$rows)) return(one_by_one(x))
+    if (length(constants) > 0L) {
+      constants <- lapply(constants, as.vector)
+      if (plan$to > 0L) constants <- lapply(constants, rep_len, plan$to)
+    }
     n <- plan$n
     k <- ncol(x)
     parameters <- lapply(plan$rows, function(rows) as.vector(x[rows, ]))
@@ -327,9 +336,8 @@ formula_batch <- function(term, layout) {
 batch_plan <- function(program, sizes, places, constants) {
   of <- lengths(constants)
   all <- c(sizes, of)
-  program$check(all)
   n <- max(all)
-  plan <- list(of = of, n = n)
+  plan <- list(of = of, n = n, to = program$check(all))
   if (min(all) > 0L && all(n %% all == 0L)) plan$rows <- lapply(places, rep_len, n)
   plan
 }

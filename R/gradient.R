@@ -229,7 +229,9 @@ slope_verdict <- function(along, slope, here, steps, tolerance, unit = 1) {
     if (k == 1L) first <- difference
     if (!is.finite(difference)) next
     off <- abs(difference - slope)
-    rounding <- 200 * .Machine$double.eps * max(abs(up[1L]), abs(down[1L]), abs(here)) / width
+    still <- up[1L] == here && down[1L] == here # no change that shows beside numbers such as 1
+    size <- max(abs(up[1L]), abs(down[1L]), abs(here), if (still) 1)
+    rounding <- 200 * .Machine$double.eps * size / width
     if (off <= tolerance * max(abs(slope), abs(difference)) + rounding) {
       return(list(ok = TRUE, first = first / unit, difference = difference / unit))
     }

@@ -106,6 +106,7 @@ formula_term <- function(term, names) {
   constants <- program$constants
   alone <- length(formals(run)) == 1L
   checked <- NULL
+  to <- 0L
   function(parameters) {
     parameters <- parameters[used]
     answer <- if (alone) {
@@ -114,10 +115,10 @@ formula_term <- function(term, names) {
       all <- c(parameters, constants())
       sizes <- lengths(all)
       if (!identical(sizes, checked)) {
-        program$check(sizes)
+        to <<- program$check(sizes)
         checked <<- sizes
       }
-      do.call(run, all)
+      do.call(run, if (to > 0L) lapply(all, rep_len, to) else all)
     }
     n <- length(answer[[1L]])
     part <- answer[[2L]] # NULL: density zero

@@ -419,6 +419,10 @@ test_that("cl_check_gradient() gives a verdict on each coordinate", {
   expect_identical(cl_check_gradient(large, v = 1e-3)$ok, TRUE)
   small <- function(v) structure(1e-9 * v^2, gradient = 3e-9 * v)
   expect_identical(cl_check_gradient(small, v = 1)$ok, FALSE)
+  flat <- function(v) structure(lgamma(1 + exp(-1 / v^2)), gradient = 1e-130)
+  expect_identical(cl_check_gradient(flat, v = 0.05)$ok, TRUE)
+  constant <- function(v) structure(0, gradient = 0.1)
+  expect_identical(cl_check_gradient(constant, v = 0.05)$ok, FALSE)
 })
 
 test_that("an objective of several parameters is cut as 'init' says", {
