@@ -7,24 +7,37 @@
 #' and gradient at the same place costs one.
 #'
 #' @param f a [cl_likelihood()] of a family with no further parameters, whose parameter vector is
-#'   then `c(alpha, beta)`, or any function of one numeric vector whose value has an attribute
-#'   `"gradient"` of the same length.
+#'   then `c(alpha, beta)`; or any function of one numeric vector whose value has an attribute
+#'   `"gradient"` of the same length; or, with `init`, a [cl_log_posterior()] or another function of
+#'   several parameters whose gradient is a list with their names.
 #' @param intercept for a [cl_likelihood()]: whether the vector starts with alpha; if not, alpha
 #'   is 0.
 #' @param maximise `TRUE`: optimisers that minimise shall maximise `f`; value and gradient change
 #'   their sign.
-#' @return `list(fn =, gr =)`, two functions of one numeric vector.
+#' @param init a list of parameters with names, such as `list(alpha = 0, beta = numeric(10))`, as
+#'   for [cl_sample()]: how the vector is cut into arguments of `f`.
+#' @return `list(fn =, gr =)`, two functions of one numeric vector; with `init` also `par`, which is
+#'   `init` as such a vector.
+#' @section Errors:
+#' `statcl_error_argument` if `f` is no function, needs `init`, or is a likelihood whose parameters
+#' are more than one vector; and, from `fn` and `gr`, if the value of `f` is not one number with a
+#' gradient of the right length.
 #' @seealso [cl_likelihood()]
 #' @export
 #' @examples
 #' f <- cl_likelihood("bernoulli_logit", mtcars$am, scale(mtcars$wt))
 #' objective <- cl_objective(f)
 #' optim(c(0, 0), objective$fn, objective$gr, method = "BFGS")$par
-cl_objective <- function(f, intercept = TRUE, maximise = TRUE) {
+#'
+#' posterior <- cl_log_posterior(f, ~ dnorm(beta, 0, 1, log = TRUE))
+#' objective <- cl_objective(posterior, init = list(alpha = 0, beta = 0))
+#' optim(objective$par, objective$fn, objective$gr, method = "BFGS")$par
+cl_objective <- function(f, intercept = TRUE, maximise = TRUE, init = NULL) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
   check_flag(intercept, "intercept")
   sign <- if (check_flag(maximise, "maximise")) -1 else 1
-  evaluate <- vector_function(f, intercept)
+  layout <- if (!is.null(init)) objective_layout(init)
+  evaluate <- vector_function(f, intercept, layout)
   last <- NULL
   at <- NULL
   update <- function(par) {
@@ -33,22 +46,40 @@ cl_objective <- function(f, intercept = TRUE, maximise = TRUE) {
       at <<- par
     }
   }
-  list(fn = function(par) {
-         update(par)
-         sign * last$value
-       },
-       gr = function(par) {
-         update(par)
-         sign * last$gradient
-       })
+  pair <- list(fn = function(par) {
+                 update(par)
+                 sign * last$value
+               },
+               gr = function(par) {
+                 update(par)
+                 sign * last$gradient
+               })
+  if (is.null(layout)) return(pair)
+  c(list(par = stats::setNames(as.double(unlist(init, use.names = FALSE)), layout$names)), pair)
+}
+
+objective_layout <- function(init) {
+  check_start(init)
+  if (!is.list(init)) abort_argument("init", "'init' must be a list of parameters with names")
+  parameter_layout(init, NULL)
 }
 
 # f as a function of one vector that gives list(value, gradient).
-vector_function <- function(f, intercept) {
+vector_function <- function(f, intercept, layout) {
+  if (!is.null(layout)) return(list_function(f, layout))
+  if (inherits(f, "cl_log_posterior")) {
+    abort_argument("init", paste("a cl_log_posterior() has parameters with names: say in 'init'",
+                                 "how long they are, such as list(alpha = 0, beta = c(0, 0))"))
+  }
   if (!inherits(f, "cl_likelihood")) {
     return(function(par) {
       result <- f(par)
-      list(value = as.vector(result), gradient = attr(result, "gradient"))
+      gradient <- attr(result, "gradient", exact = TRUE)
+      if (is.list(gradient)) {
+        abort_argument("init", paste("the gradient of 'f' is a list by parameter: say in 'init'",
+                                     "which parameters there are"))
+      }
+      checked_pair(result, gradient, length(par))
     })
   }
   family <- environment(f)$family
@@ -68,6 +99,31 @@ vector_function <- function(f, intercept) {
   }
 }
 
+list_function <- function(f, layout) {
+  call_density <- density_caller(f, layout)
+  function(par) {
+    if (length(par) != layout$n) {
+      abort_argument("par", sprintf("the vector has length %d, not %d as 'init' says", length(par),
+                                    layout$n))
+    }
+    answer <- tryCatch(call_density(as.vector(par)), statcl_error_density = function(e) {
+      abort_argument("f", sub("'log_density'", "'f'", conditionMessage(e), fixed = TRUE))
+    })
+    checked_pair(answer[[1L]], answer[[2L]], layout$n)
+  }
+}
+
+checked_pair <- function(value, gradient, n) {
+  if (!is.numeric(value) || length(value) != 1L) {
+    abort_argument("f", sprintf("'f' must give one number, not %s", describe(as.vector(value))))
+  }
+  if (!is.numeric(gradient) || length(gradient) != n) {
+    abort_argument("f", sprintf(paste("the value of 'f' must have the attribute \"gradient\" of",
+                                      "length %d, not %s"), n, describe(gradient)))
+  }
+  list(value = as.vector(value), gradient = as.vector(gradient))
+}
+
 #' Check a gradient against differences
 #'
 #' Calls `f` at a point, and on both sides of it along each coordinate, and compares the gradient
@@ -80,22 +136,37 @@ vector_function <- function(f, intercept) {
 #' @param ... the point: the arguments of `f`, by name where the gradient is a list.
 #' @param step step of the differences, relative to the size of a coordinate and at least this.
 #' @return A data frame of class `"cl_gradient_check"` with one row a coordinate: `argument`,
-#'   `index`, `gradient` (what `f` gives), `difference` (the central difference) and `error`, their
-#'   distance relative to the largest entry of that argument's gradient, or to 1 if that is smaller.
-#'   `print()` shows the worst rows.
+#'   `index`, `gradient` (what `f` gives), `difference` (the central difference), `error`, their
+#'   distance relative to the largest entry of that argument's gradient, or to 1 if that is smaller,
+#'   and `ok`, the verdict: `TRUE` if they agree to 1e-6 of the derivative or to rounding, with this
+#'   or a smaller step; `FALSE` if differences with several steps agree with each other and not with
+#'   the gradient; `NA` where differences cannot tell: `f` is infinite beside the point, too noisy,
+#'   or not smooth there. `all(check$ok)` is the verdict on the whole. `print()` says it, and shows
+#'   the worst rows.
+#' @section Errors:
+#' `statcl_error_argument` if `f` is no function, or its value not one number with a gradient of the
+#' right length.
 #' @export
 #' @examples
 #' f <- cl_likelihood("bernoulli_logit", mtcars$am, scale(mtcars$wt))
 #' cl_check_gradient(f, alpha = 0.3, beta = -2)
 #'
 #' g <- function(v) structure(sum(v^3), gradient = 3 * v^2)
-#' max(cl_check_gradient(g, c(1, 2, 3))$error) < 1e-8
+#' all(cl_check_gradient(g, c(1, 2, 3))$ok)
+#'
+#' wrong <- function(v) structure(sum(v^3), gradient = 2 * v^2)
+#' cl_check_gradient(wrong, c(1, 2, 3))
 cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
   step <- check_number(step, "step", lower = 0)
   point <- lapply(list(...), on_host_memory)
   if (length(point) == 0L) abort_argument("...", "the point at which to check is missing")
-  gradient <- attr(do.call(f, point), "gradient")
+  here <- do.call(f, point)
+  gradient <- attr(here, "gradient", exact = TRUE)
+  if (!is.numeric(here) || length(here) != 1L) {
+    abort_argument("f", sprintf("'f' must give one number, not %s", describe(as.vector(here))))
+  }
+  here <- as.vector(here)
   if (is.null(gradient)) abort_argument("f", "the value of 'f' has no attribute \"gradient\"")
   if (!is.list(gradient)) {
     first <- if (is.null(names(point)) || !nzchar(names(point)[1L])) "1" else names(point)[1L]
@@ -107,7 +178,7 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
     abort_argument("...", "no argument given is among the names of the gradient")
   }
   rows <- lapply(checked, function(name) {
-    check_argument_gradient(f, point, name, on_host_memory(gradient[[name]]), step)
+    check_argument_gradient(f, point, name, on_host_memory(gradient[[name]]), here, step)
   })
   structure(do.call(rbind, rows), class = c("cl_gradient_check", "data.frame"))
 }
@@ -119,36 +190,97 @@ point_names <- function(point) {
   ifelse(nzchar(given), given, as.character(seq_along(point)))
 }
 
-check_argument_gradient <- function(f, point, name, gradient, step) {
+check_argument_gradient <- function(f, point, name, gradient, here, step) {
   x <- point[[name]]
-  if (length(gradient) != length(x)) {
+  if (!is.numeric(gradient) || length(gradient) != length(x)) {
     abort_argument("f", sprintf("the gradient by '%s' has length %d, the argument %d", name,
                                 length(gradient), length(x)))
   }
-  value_at <- function(i, to) {
-    point[[name]][i] <- to
-    unnamed <- grepl("^[0-9]+$", names(point))
-    names(point)[unnamed] <- ""
-    as.vector(do.call(f, point))
-  }
-  difference <- vapply(seq_along(x), function(i) {
-    up <- x[i] + step * max(1, abs(x[i]))
-    down <- x[i] - step * max(1, abs(x[i]))
-    (value_at(i, up) - value_at(i, down)) / (up - down)
-  }, 0)
+  unnamed <- grepl("^[0-9]+$", names(point))
   gradient <- as.vector(gradient)
-  scale <- max(1, abs(gradient), abs(difference))
+  found <- lapply(seq_along(x), function(i) {
+    scale <- max(1, abs(x[i]))
+    slope_verdict(function(t) {
+      to <- x[i] + t * scale
+      point[[name]][i] <- to
+      names(point)[unnamed] <- ""
+      c(as.vector(do.call(f, point)), (to - x[i]) / scale)
+    }, gradient[i] * scale, here, step * c(1, 0.1, 0.01, 10), 1e-6, scale)
+  })
+  difference <- vapply(found, `[[`, 0, "first")
+  scale <- max(1, abs(gradient), abs(difference), na.rm = TRUE)
   data.frame(argument = rep(name, length(x)), index = seq_along(x), gradient = gradient,
              difference = difference, error = abs(gradient - difference) / scale,
-             stringsAsFactors = FALSE)
+             ok = vapply(found, `[[`, NA, "ok"), stringsAsFactors = FALSE)
+}
+
+# Whether `slope` is the derivative at 0 of a function that is `here` there. `along`: function(t)
+# giving c(value, t as it was after rounding). `ok`: TRUE once the central difference with one of
+# the steps agrees to the tolerance, or to rounding; FALSE if differences with two steps agree with
+# each other and not with it; NA if differences tell nothing. `first`: the difference with the first
+# step, `difference`: with the one that decided; both by `unit` times t.
+slope_verdict <- function(along, slope, here, steps, tolerance, unit = 1) {
+  first <- previous <- difference <- NA_real_
+  for (k in seq_along(steps)) {
+    up <- along(steps[k])
+    down <- along(-steps[k])
+    width <- up[2L] - down[2L]
+    difference <- (up[1L] - down[1L]) / width
+    if (k == 1L) first <- difference
+    if (!is.finite(difference)) next
+    off <- abs(difference - slope)
+    still <- up[1L] == here && down[1L] == here # no change that shows beside numbers such as 1
+    size <- max(abs(up[1L]), abs(down[1L]), abs(here), if (still) 1)
+    rounding <- 200 * .Machine$double.eps * size / width
+    if (off <= tolerance * max(abs(slope), abs(difference)) + rounding) {
+      return(list(ok = TRUE, first = first / unit, difference = difference / unit))
+    }
+    bend <- abs(up[1L] - 2 * here + down[1L]) / width # does not shrink with the step at a kink
+    change <- abs(difference - previous)
+    settled <- change <= 0.1 * abs(difference) + rounding
+    apart <- settled && off > 10 * change + 4 * bend + rounding
+    if (isTRUE(apart) && off * width > 20 * noise_of(along, steps[k])) {
+      return(list(ok = FALSE, first = first / unit, difference = difference / unit))
+    }
+    previous <- difference
+  }
+  list(ok = NA, first = first / unit, difference = difference / unit)
+}
+
+# The noise of a function's values around 0: from third differences of places so close together that
+# they are those of noise alone.
+noise_of <- function(along, step) {
+  values <- vapply(0:6, function(i) along(step * (1 + 1e-3 * i))[1L], 0)
+  if (!all(is.finite(values))) return(Inf)
+  sqrt(mean(diff(values, differences = 3L)^2) / 20)
 }
 
 #' @export
 print.cl_gradient_check <- function(x, rows = 6L, ...) {
   cat(sprintf("gradient against central differences: %d coordinates, largest error %.2g\n", nrow(x),
-              max(0, x$error)))
+              max(0, x$error, na.rm = TRUE)))
+  if (!is.null(x$ok)) writeLines(strwrap(gradient_verdict(x), exdent = 2L))
   worst <- x[order(-x$error), , drop = FALSE]
   print.data.frame(utils::head(worst, rows), row.names = FALSE, digits = 6)
   if (nrow(x) > rows) cat(sprintf("... and %d more with smaller errors\n", nrow(x) - rows))
   invisible(x)
+}
+
+# The verdict in words.
+gradient_verdict <- function(x) {
+  size <- table(x$argument)
+  name <- ifelse(size[x$argument] == 1L, x$argument, sprintf("%s[%d]", x$argument, x$index))
+  list_of <- function(at) {
+    more <- sum(at) - 5L
+    paste0(paste(utils::head(name[at], 5L), collapse = ", "),
+           if (more > 0L) sprintf(" and %d more", more))
+  }
+  unclear <- is.na(x$ok)
+  wrong <- !unclear & !x$ok
+  if (any(wrong)) return(sprintf("verdict: WRONG by %s", list_of(wrong)))
+  if (any(unclear)) {
+    return(sprintf(paste("verdict: not clear by %s: infinite, noisy or not smooth there; right by",
+                         "all others"), list_of(unclear)))
+  }
+  "verdict: right"
 }

@@ -5,27 +5,41 @@
 #' Adds priors to a likelihood, for [cl_sample()] or an optimiser. A term is an ordinary R
 #' expression or an ordinary R function.
 #'
-#' A formula without a left side, such as `~ -beta^2 / 50`, is an expression of the parameters
-#' (variables that are not parameters are taken from where the formula was written). It is computed
-#' element by element and summed over the elements; [stats::deriv()] derives its gradient, so that
-#' it may use the functions that `deriv()` knows: arithmetic, `exp`, `log`, `sqrt`, `pnorm`,
-#' `dnorm`, `lgamma`, trigonometric functions and so on.
+#' A formula without a left side, such as `~ dnorm(beta, 0, 5, log = TRUE)`, is an expression of the
+#' parameters (variables that are not parameters are taken from where the formula was written). It
+#' is computed element by element and summed over the elements. Its gradient is derived; what has a
+#' parameter in it may use
+#' - arithmetic, `exp`, `log` and their like, `sqrt`, `abs`, trigonometric and hyperbolic functions
+#'   and their inverses;
+#' - `gamma`, `lgamma`, `digamma`, `trigamma`, `psigamma`, `beta`, `lbeta`, `factorial`,
+#'   `lfactorial`;
+#' - densities, by all arguments but counts and `ncp`: `dnorm`, `dlnorm`, `dcauchy`, `dlogis`, `dt`,
+#'   `dunif`, `dexp`, `dgamma`, `dchisq`, `dbeta`, `dweibull`, `dpois`, `dgeom`, `dbinom`,
+#'   `dnbinom`; write `log = TRUE` for their logarithm;
+#' - distribution functions: `pnorm`, `plogis`, `pcauchy`, `plnorm`, `pexp`, `pweibull`, `punif` by
+#'   all arguments, `pgamma` but by the shape, `pbeta` and `pt` by the first argument;
+#' - priors such as [prior_normal()]: `~ prior_normal(0, 5)(beta)`.
 #'
-#' A function gets those parameters that its arguments name, and gives its value with the attribute
-#' `"gradient"`: a list by parameter, or a plain vector if it has one argument. A [cl_likelihood()]
-#' gets those parameters that it knows.
+#' Anything may be done with what has no parameter: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
+#'
+#' A function gets those parameters that its arguments name, and gives its value, one number, with
+#' the attribute `"gradient"`: a list by parameter, or a plain vector if it has one argument. A
+#' function of one parameter may also give a value for each element, with as many derivatives, as
+#' `function(beta) prior_normal(0, 5)(beta)` does; they are summed. A [cl_likelihood()] gets those
+#' parameters that it knows.
 #'
 #' @param ... terms: one-sided formulas and functions.
 #' @return A function of class `"cl_log_posterior"` that takes the parameters as arguments with
 #'   names, and gives the sum with the attribute `"gradient"`, a list with these names.
 #' @section Errors:
 #' `statcl_error_argument` if a term is neither a formula nor a function, if a formula cannot be
-#' derived, or if a function's value has no gradient.
+#' derived, or if a function's value has no gradient, or not one of the right length.
 #' @seealso [cl_sample()], [cl_check_gradient()]
 #' @export
 #' @examples
 #' likelihood <- cl_likelihood("bernoulli_logit", mtcars$am, scale(mtcars$wt))
-#' posterior <- cl_log_posterior(likelihood, ~ -alpha^2 / 50, ~ -(beta / 2.5)^2 / 2)
+#' posterior <- cl_log_posterior(likelihood, ~ dnorm(alpha, 0, 5, log = TRUE),
+#'                               ~ -(beta / 2.5)^2 / 2)
 #' posterior(alpha = 0, beta = 1)
 #' cl_check_gradient(posterior, alpha = 0.5, beta = -1)
 #'
@@ -77,42 +91,45 @@ compile_terms <- function(terms, names) {
   })
 }
 
-formula_term <- function(term, names) {
+# Names of the parameters in a formula.
+used_parameters <- function(term, names) {
   used <- intersect(all.vars(term), names)
-  if (length(used) == 0L) {
-    abort_argument("...", sprintf("the formula '%s' has none of the parameters %s", deparse1(term),
-                                  paste(names, collapse = ", ")))
-  }
-  f <- tryCatch(stats::deriv(term, used, function.arg = used), error = function(e) {
-    abort_argument("...", sprintf("the formula '%s' cannot be derived: %s", deparse1(term),
-                                  conditionMessage(e)))
-  })
-  environment(f) <- environment(term)
-  if (length(used) == 1L) {
-    return(function(parameters) {
-      parameter <- parameters[[used]]
-      value <- f(parameter)
-      slope <- attr(value, "gradient")
-      part <- list(if (length(slope) == length(parameter)) {
-        dim(slope) <- dim(parameter)
-        slope
-      } else {
-        fold(as.vector(slope), parameter, term)
-      })
-      names(part) <- used
-      list(sum(value), part)
-    })
-  }
+  if (length(used) > 0L) return(used)
+  abort_argument("...", sprintf("the formula '%s' has none of the parameters %s", deparse1(term),
+                                paste(names, collapse = ", ")))
+}
+
+formula_term <- function(term, names) {
+  used <- used_parameters(term, names)
+  program <- formula_program(term, used)
+  run <- program$run
+  constants <- program$constants
+  alone <- length(formals(run)) == 1L
+  checked <- NULL
+  to <- 0L
   function(parameters) {
-    sizes <- lengths(parameters[used])
-    if (any(max(sizes) %% sizes != 0L)) {
-      abort_argument("...", sprintf("the parameters in '%s' differ in length", deparse1(term)))
+    parameters <- parameters[used]
+    answer <- if (alone) {
+      run(parameters[[1L]])
+    } else {
+      all <- c(parameters, constants())
+      sizes <- lengths(all)
+      if (!identical(sizes, checked)) {
+        to <<- program$check(sizes)
+        checked <<- sizes
+      }
+      do.call(run, if (to > 0L) lapply(all, rep_len, to) else all)
     }
-    value <- do.call(f, parameters[used])
-    slope <- attr(value, "gradient")
-    part <- lapply(seq_along(used), function(k) fold(slope[, k], parameters[[used[k]]], term))
-    names(part) <- used
-    list(sum(value), part)
+    n <- length(answer[[1L]])
+    part <- answer[[2L]] # NULL: density zero
+    for (i in seq_along(part)) {
+      slope <- part[[i]]
+      if (length(slope) != n) slope <- rep_len(slope, n)
+      p <- parameters[[i]]
+      plain <- length(p) == n && is.null(attributes(slope)) && is.null(dim(p))
+      part[[i]] <- if (plain) slope else fold(as.vector(slope), p, term)
+    }
+    list(answer[[3L]], part)
   }
 }
 
@@ -148,8 +165,29 @@ function_term <- function(term, names) {
       }
       slope <- structure(list(slope), names = used)
     }
-    list(as.vector(value), slope[intersect(names(slope), used)])
+    value <- one_total(value, slope, parameters)
+    slope <- slope[intersect(names(slope), used)]
+    wrong <- which(lengths(slope) != lengths(parameters[names(slope)]))
+    if (length(wrong) > 0L) {
+      name <- names(slope)[wrong[1L]]
+      abort_argument("...", sprintf("the gradient of a function by '%s' has length %d, not %d",
+                                    name, length(slope[[name]]), length(parameters[[name]])))
+    }
+    list(value, slope)
   }
+}
+
+# The value of a term as one number. Values of the elements of one parameter, such as a prior_*()
+# gives them, are summed: each has its own derivative.
+one_total <- function(value, slope, parameters) {
+  n <- length(value)
+  if (is.numeric(value) && n == 1L) return(as.vector(value))
+  by_element <- is.numeric(value) && length(slope) == 1L && length(slope[[1L]]) == n &&
+    identical(length(parameters[[names(slope)]]), n)
+  if (by_element) return(sum(value))
+  abort_argument("...", sprintf(paste("the value of a function must be one number, or one for each",
+                                      "element of its only parameter, not %s"),
+                                describe(as.vector(value))))
 }
 
 #' @export

@@ -8,7 +8,7 @@ run_in_turn <- function(job) {
   keeping_draws(job, function() lapply(chains, chain_result), {
     for (id in seq_along(job$points)) {
       s <- start_chain(job, id, evaluate)
-      s$progress <- progress_line(job)
+      s$progress <- progress_line(job, waiting = length(job$points) - id)
       chains[[id]] <- s
       run_chain(s, evaluate)
     }
@@ -71,9 +71,9 @@ reject_point <- function(s) {
 # ---- faults of the density -----------------------------------------------------------------------
 
 # A fault found in the chain's own work.
-abort_density <- function(s, message) {
+abort_density <- function(s, message, ...) {
   statcl_abort("density", message, argument = "log_density", parameters = point_of(s, s$at),
-               chain = s$id, iteration = s$iteration)
+               chain = s$id, iteration = s$iteration, ...)
 }
 
 # An error in an evaluation, as one of class statcl_error_density that says where.
@@ -107,7 +107,7 @@ run_batch <- function(job) {
   keeping_draws(job, function() lapply(chains, chain_result), {
     for (id in seq_along(job$points)) {
       chains[[id]] <- start_chain(job, id, single)
-      chains[[id]]$progress <- progress_line(job)
+      chains[[id]]$progress <- progress_line(job, waiting = 0)
       start_clock(chains[[id]])
     }
     lockstep(chains, evaluate)
@@ -317,40 +317,4 @@ worker_end <- function() {
   chains <- lapply(worker$chains, chain_result)
   rm(list = ls(worker), envir = worker)
   list(chains = chains)
-}
-
-# ---- progress ------------------------------------------------------------------------------------
-
-# function(s), called after each iteration; NULL for silence.
-progress_line <- function(job) {
-  control <- job$control
-  if (control$refresh == 0) return(NULL)
-  total <- control$warmup + control$iter
-  function(s) {
-    i <- s$iteration
-    if (i %% control$refresh != 0 && i != total) return()
-    show_progress(s$id, i, control, s$elapsed + seconds_now() - s$started)
-  }
-}
-
-worker_progress <- function(job) {
-  refresh <- job$control$refresh
-  shown <- numeric(length(job$points))
-  start <- seconds_now()
-  function(states) {
-    if (refresh == 0) return()
-    for (state in states) for (k in seq_along(state$ids)) {
-      id <- state$ids[k]
-      if (state$iterations[k] %/% refresh > shown[id]) {
-        shown[id] <<- state$iterations[k] %/% refresh
-        show_progress(id, state$iterations[k], job$control, seconds_now() - start)
-      }
-    }
-  }
-}
-
-show_progress <- function(id, i, control, seconds) {
-  total <- control$warmup + control$iter
-  cat(sprintf("chain %d: %*d of %d (%s), %.1f s\n", id, nchar(total), i, total,
-              if (i <= control$warmup) "warm-up" else "sampling", seconds), file = stderr())
 }

@@ -42,7 +42,7 @@ collect_draws <- function(job, chains, complete) {
                     total = vapply(chains, function(s) s$elapsed, 0)),
     evaluations = vapply(chains, function(s) s$evaluations, 0),
     rejections = vapply(chains, function(s) s$rejections, 0L),
-    elapsed = seconds_now() - job$started, complete = complete,
+    elapsed = seconds_now() - job$started, complete = complete, bounds = job$layout$bounds,
     control = job$control, call = job$call)
   if (job$control$save_warmup && warmup > 0L) {
     result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],
@@ -101,6 +101,8 @@ count_of <- function(n, what) sprintf("%d %s%s", n, what, if (n == 1) "" else "s
 #' @param rows at most so many parameters are printed.
 #' @param parameters names of parameters: whole, or without the index (`"beta"` for `beta[1]`,
 #'   `beta[2]`, ...); `NULL` for all.
+#' @param max `plot()` shows so many parameters of those, the first ones, and says how many there
+#'   are in a message; by default 6, or all that `parameters` names.
 #' @param probs probabilities of the quantiles.
 #' @param row.names,optional,... ignored, as the generics have them; `plot()` passes `...` on to
 #'   [plot()] of the traces.
@@ -109,7 +111,9 @@ count_of <- function(n, what) sprintf("%d %s%s", n, what, if (n == 1) "" else "s
 #'   error), `sd`, quantiles, `ess_bulk`, `ess_tail` and `rhat`. `as.array()`: iteration x chain x
 #'   parameter. `as.matrix()`: a column for each parameter, chains one after another.
 #'   `as.data.frame()`: the same with `.chain`, `.iteration` and `.draw` before them. `plot()`:
-#'   trace and density of each parameter, a line for each chain.
+#'   trace and density of each parameter, a line for each chain, with divergent iterations marked in
+#'   red; invisibly `x`. A density ends at the smallest and the largest draw of its chain, and does
+#'   not fall off towards a bound of the parameter.
 #'
 #'   The object is a list with elements `draws` (the array), `diagnostics` (matrices iteration x
 #'   chain: `accept_stat`, `step_size`, `tree_depth`, `leapfrogs`, `divergent`, `energy`,
@@ -117,7 +121,8 @@ count_of <- function(n, what) sprintf("%d %s%s", n, what, if (n == 1) "" else "s
 #'   `inverse_metric` after the warm-up (for each chain, the latter in columns), `seconds` (of the
 #'   warm-up and in all), `evaluations` and `rejections` (points where the density could not be
 #'   computed) for each chain, `elapsed` (seconds of the whole run), `complete` (`FALSE` after an
-#'   interrupt), `control`, `call`, and with `save_warmup` also `warmup` (draws and diagnostics).
+#'   interrupt), `bounds` (of each parameter by its transform: a matrix with columns `lower` and
+#'   `upper`), `control`, `call`, and with `save_warmup` also `warmup` (draws and diagnostics).
 #'
 #'   Rank-normalised split R-hat and effective sample sizes are those of Vehtari et al. (2021,
 #'   *Bayesian Analysis* 16). For the posterior package the result has a method of `as_draws()`.
@@ -227,30 +232,6 @@ as.data.frame.cl_sample <- function(x, row.names = NULL, optional = FALSE, ...) 
   data.frame(.chain = rep(seq_len(size[2L]), each = size[1L]),
              .iteration = rep(seq_len(size[1L]), size[2L]), .draw = seq_len(size[1L] * size[2L]),
              as.matrix(x), check.names = FALSE)
-}
-
-#' @rdname cl_sample-methods
-#' @export
-plot.cl_sample <- function(x, parameters = NULL, ...) {
-  names <- pick_parameters(x, parameters)
-  shown <- utils::head(names, 6L)
-  if (is.null(parameters) && length(names) > 6L) names <- shown
-  old <- graphics::par(mfrow = c(min(length(names), 4L), 2L), mar = c(2.5, 2.5, 2, 0.5),
-                       mgp = c(1.5, 0.5, 0))
-  on.exit(graphics::par(old))
-  colours <- grDevices::hcl.colors(dim(x$draws)[2L] + 1L, "viridis")[seq_len(dim(x$draws)[2L])]
-  for (name in names) {
-    draws <- matrix(x$draws[, , name], nrow(x$draws))
-    graphics::matplot(draws, type = "l", lty = 1, lwd = 0.5, col = colours, xlab = "", ylab = "",
-                      main = name, ...)
-    divergent <- which(rowSums(x$diagnostics$divergent) > 0)
-    graphics::rug(divergent, col = "red")
-    curves <- apply(draws, 2L, stats::density, simplify = FALSE)
-    graphics::plot(range(lapply(curves, `[[`, "x")), c(0, max(unlist(lapply(curves, `[[`, "y")))),
-                   type = "n", xlab = "", ylab = "", main = name)
-    for (j in seq_along(curves)) graphics::lines(curves[[j]], col = colours[j])
-  }
-  invisible(x)
 }
 
 #' @exportS3Method posterior::as_draws

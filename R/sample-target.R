@@ -8,7 +8,8 @@
 
 # How a start value is cut: `arguments`: NULL for one vector, else a list with name, index and dim
 # of each argument; `names` of all parameters; `blocks`: transforms with the places of their
-# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: places of the others.
+# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: places of the others;
+# `bounds` of the constrained numbers.
 parameter_layout <- function(init, transform) {
   layout <- if (is.list(init)) list_layout(init) else vector_layout(init)
   blocks <- transform_blocks(layout, transform)
@@ -23,6 +24,9 @@ parameter_layout <- function(init, transform) {
   layout$free_x <- setdiff(seq_len(layout$n), unlist(lapply(blocks, `[[`, "x")))
   layout$free_u <- last[layout$free_x]
   layout$dimension <- sum(sizes)
+  layout$bounds <- matrix(c(-Inf, Inf), layout$n, 2L, byrow = TRUE,
+                          dimnames = list(layout$names, c("lower", "upper")))
+  for (b in blocks) layout$bounds[b$x, ] <- cbind(rep_len(b$lower, length(b$x)), b$upper)
   layout
 }
 
@@ -81,7 +85,7 @@ transform_block <- function(transform, x, name) {
     abort_argument("transform", sprintf("the transform of '%s' does not fit its length, %d", name,
                                         length(x)))
   }
-  c(transform[c("inside", "free", "value", "jacobian", "pull")],
+  c(transform[c("inside", "free", "value", "jacobian", "pull", "lower", "upper")],
     list(x = x, size = transform$size(length(x)), name = name))
 }
 
@@ -268,20 +272,23 @@ make_batch_evaluator <- function(log_density, layout, nan) {
 }
 
 # function(x) giving list(values, gradient matrix) for the constrained points in the columns of x.
-# Of a sum with priors, the likelihoods are called once for all points.
+# Of a sum with priors, likelihoods and formulas are called once for all points.
 batch_caller <- function(log_density, layout) {
   if (is.null(layout$arguments)) return(vector_batch(log_density, layout))
   if (!inherits(log_density, "cl_log_posterior")) return(argument_batch(log_density, layout))
-  terms <- environment(log_density)$terms
-  several <- vapply(terms, inherits, NA, what = "cl_likelihood")
-  parts <- lapply(terms[several], argument_batch, layout)
-  if (!all(several)) {
-    rest <- do.call(cl_log_posterior, terms[!several])
-    parts <- c(parts, column_caller(density_caller(rest, layout)))
-  }
+  parts <- lapply(environment(log_density)$terms, function(term) {
+    if (inherits(term, "cl_likelihood")) return(argument_batch(term, layout))
+    if (inherits(term, "formula")) return(formula_batch(term, layout))
+    column_caller(density_caller(cl_log_posterior(term), layout))
+  })
   function(x) {
-    answers <- lapply(parts, function(part) part(x))
-    list(Reduce(`+`, lapply(answers, `[[`, 1L)), Reduce(`+`, lapply(answers, `[[`, 2L)))
+    values <- slopes <- 0
+    for (part in parts) {
+      answer <- part(x)
+      values <- values + answer[[1L]]
+      slopes <- slopes + answer[[2L]]
+    }
+    list(values, slopes)
   }
 }
 

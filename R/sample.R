@@ -24,6 +24,15 @@
 #' breaks down) is taken as that, too. Any other error, `NaN`, or a gradient of another length ends
 #' the run.
 #'
+#' @section The check of the gradient:
+#' With a wrong gradient draws follow no distribution that anybody wants, or chains hardly move. So
+#' where the first chain starts, the gradient is held against central differences of the log
+#' density, by each parameter (of more than 50, by 50 sums of some of them). This costs two
+#' evaluations each, 100 at most, where a run takes some thousands; they do not count in the result.
+#' `check_gradient = FALSE` spares them. Where differences tell nothing, as the density is infinite,
+#' noisy or not smooth there, the run goes on. [cl_check_gradient()] checks at other points, and
+#' with a smaller tolerance than the 1e-4 of the derivative that this check has.
+#'
 #' @section The sampler:
 #' `"nuts"` is the no-U-turn sampler with multinomial choice within the trajectory (Betancourt,
 #' 2017, <https://arxiv.org/abs/1701.02434>). `"hmc"` makes `leapfrogs` steps, always: for
@@ -46,7 +55,10 @@
 #'   parameter that is a matrix itself), the gradient a list of such matrices.
 #'
 #' A [cl_likelihood()] is such a function. Of a [cl_log_posterior()] the likelihoods are called in
-#' this way, other terms once for each chain.
+#' this way, formulas are computed for all chains together, and functions are called once for each
+#' chain. What a function of your own calls is not known: one that has a likelihood in it runs one
+#' chain after another unless it takes columns and `batch = TRUE` says so; better write its priors
+#' as formulas.
 #'
 #' The number of columns falls to one as chains come to their ends. This is worth it where
 #' several evaluations cost little more than one.
@@ -81,17 +93,22 @@
 #'   several chains of a likelihood with much data, unless there are `workers`.
 #' @param nan what to do when the density or its gradient is `NaN`: `"stop"` with an error, or
 #'   `"reject"` the point.
+#' @param check_gradient whether the gradient is held against differences of the log density where
+#'   the first chain starts, see below.
 #' @param save_warmup whether the draws of the warm-up are kept, too.
-#' @param refresh progress is shown every so many iterations; 0 for silence.
+#' @param refresh progress is shown every so many iterations, with an estimate of the time left;
+#'   0 for silence. By default ten times a chain in an interactive session; and anywhere a message
+#'   tells the estimate once, after two seconds or more, if it is above 10 seconds.
 #' @return An object of class `"cl_sample"`, see [cl_sample-methods].
 #'
 #'   An interrupted run gives the draws made so far, with a warning: as many complete iterations of
 #'   as many chains as give most draws.
 #' @section Errors:
 #' `statcl_error_argument` for wrong arguments. `statcl_error_density` if the log density fails, has
-#' no gradient, is `NaN` or cannot be sampled from; its fields are `parameters` (named, constrained:
-#' where it was evaluated), `chain`, `iteration`, `parent` (the error of the function, if it was
-#' one) and `draws` (the result so far, or `NULL`).
+#' no gradient or a wrong one, is `NaN` or cannot be sampled from; its fields are `parameters`
+#' (named, constrained: where it was evaluated), `chain`, `iteration`, `parent` (the error of the
+#' function, if it was one), `draws` (the result so far, or `NULL`) and, of a wrong gradient,
+#' `wrong` (a data frame with columns `parameter`, `gradient` and `difference`).
 #' @seealso [cl_log_posterior()] for priors, [transforms], [cl_check_gradient()]
 #' @export
 #' @examples
@@ -113,8 +130,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
                       metric = c("diag", "unit"), step_size = NULL, inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
-                      nan = c("stop", "reject"), save_warmup = FALSE,
-                      refresh = if (interactive()) max(1, (warmup + iter) %/% 10) else 0) {
+                      nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
+                      refresh = NULL) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -123,6 +140,11 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   control <- sample_control(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                             step_size, save_warmup)
   control$nan <- check_choice(nan, c("stop", "reject"), "nan")
+  control$check_gradient <- check_flag(check_gradient, "check_gradient")
+  control$announce <- is.null(refresh)
+  if (is.null(refresh)) {
+    refresh <- if (interactive()) max(1, (control$warmup + control$iter) %/% 10) else 0
+  }
   control$refresh <- check_count(refresh, "refresh")
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
@@ -138,7 +160,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   points <- lapply(starts, function(start) free_start(layout, start))
   states <- stream_states(chains, seed)
   job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
-              points = points, states = states, call = sys.call(), started = seconds_now())
+              points = points, states = states, call = sys.call(), started = seconds_now(),
+              told = new.env(parent = emptyenv()))
   workers <- check_workers(workers, chains)
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
   if (batch) return(run_batch(job))
@@ -229,6 +252,7 @@ start_chain <- function(job, id, evaluate) {
     s$at <- s$q <- job$points[[id]] + shift
     answer <- evaluate_once(s, evaluate)
     if (!is.null(answer[[2L]])) {
+      if (id == 1L && job$control$check_gradient) check_start_gradient(s, evaluate, answer)
       chain_advance(s, answer[[1L]], answer[[2L]])
       return(s)
     }

@@ -8,6 +8,7 @@
 #   value      function(u): the constrained value
 #   jacobian   function(u, x): log |d x / d u|
 #   pull       function(u, x, slope): from the gradient by x of F to that by u of F + jacobian
+#   lower, upper  bounds of the constrained numbers
 
 #' Constrained parameters
 #'
@@ -55,7 +56,8 @@ cl_lower <- function(lower = 0) {
                 free = function(x) log(x - lower),
                 value = function(u) lower + exp(u),
                 jacobian = function(u, x) sum(u),
-                pull = function(u, x, slope) slope * exp(u) + 1, bounds = length(lower))
+                pull = function(u, x, slope) slope * exp(u) + 1, bounds = length(lower),
+                lower = lower)
 }
 
 #' @rdname transforms
@@ -67,7 +69,8 @@ cl_upper <- function(upper) {
                 free = function(x) log(upper - x),
                 value = function(u) upper - exp(u),
                 jacobian = function(u, x) sum(u),
-                pull = function(u, x, slope) 1 - slope * exp(u), bounds = length(upper))
+                pull = function(u, x, slope) 1 - slope * exp(u), bounds = length(upper),
+                upper = upper)
 }
 
 #' @rdname transforms
@@ -102,7 +105,7 @@ cl_bounds <- function(lower, upper) {
                 },
                 pull = function(u, x, slope) {
                   slope * width * stats::dlogis(u) + stats::plogis(-u) - stats::plogis(u)
-                }, bounds = n)
+                }, bounds = n, lower = lower, upper = upper)
 }
 
 #' @rdname transforms
@@ -140,7 +143,7 @@ cl_simplex <- function() {
                   n <- length(x)
                   by_z <- x * (slope - sum(slope * x)) + 1 - n * x
                   as.vector(crossprod(basis_for(n), by_z))
-                }, size = function(n) n - 1L, least = 2L)
+                }, size = function(n) n - 1L, least = 2L, lower = 0, upper = 1)
 }
 
 # n x (n - 1), orthonormal columns that sum to zero.
@@ -157,9 +160,10 @@ new_identity <- function(n) {
 
 # `bounds`: how many entries the bounds are for; 1 serves any number. `least`: the fewest entries.
 new_transform <- function(label, inside, free, value, jacobian, pull, size = function(n) n,
-                          bounds = 1L, least = 1L) {
+                          bounds = 1L, least = 1L, lower = -Inf, upper = Inf) {
   structure(list(label = label, inside = inside, free = free, value = value, jacobian = jacobian,
-                 pull = pull, size = size, bounds = bounds, least = least),
+                 pull = pull, size = size, bounds = bounds, least = least, lower = lower,
+                 upper = upper),
             class = "cl_transform")
 }
 

@@ -392,4 +392,58 @@ test_that("a wrong gradient is found", {
   expect_fault(cl_check_gradient(1, 1), "argument", argument = "f")
   expect_fault(cl_check_gradient(right, v = 1, w = 0, step = -1), "argument", argument = "step")
   expect_fault(cl_check_gradient(right), "argument")
+  several <- function(v) structure(v^2, gradient = 2 * v)
+  expect_fault(cl_check_gradient(several, c(1, 2)), "argument", argument = "f")
+})
+
+test_that("cl_check_gradient() gives a verdict on each coordinate", {
+  wrong <- function(v, w) structure(sum(v^3) + w, gradient = list(v = 3 * v^2 + c(0, 1e-3), w = 1))
+  result <- cl_check_gradient(wrong, v = c(1, 2), w = 0)
+  expect_identical(result$ok, c(TRUE, FALSE, TRUE))
+  expect_output(print(result), "verdict: WRONG by v[2]", fixed = TRUE)
+  right <- cl_check_gradient(function(v) structure(sum(v^3), gradient = 3 * v^2), v = c(1, 2))
+  expect_identical(right$ok, c(TRUE, TRUE))
+  expect_output(print(right), "verdict: right")
+  # a kink, a wall, and noise are no verdict
+  unclear <- list(function(v) structure(abs(v), gradient = 1),
+                  function(v) structure(if (v < 0) -Inf else v, gradient = 0),
+                  function(v) structure(v + 1e-4 * (1e5 * v) %% 1, gradient = 2))
+  set.seed(1)
+  for (f in unclear) {
+    result <- cl_check_gradient(f, v = 0)
+    expect_identical(result$ok, NA)
+    expect_output(print(result), "not clear by v")
+  }
+  # values much larger than their changes, and much smaller than 1
+  large <- function(v) structure(1e9 + v^2, gradient = 2 * v)
+  expect_identical(cl_check_gradient(large, v = 1e-3)$ok, TRUE)
+  small <- function(v) structure(1e-9 * v^2, gradient = 3e-9 * v)
+  expect_identical(cl_check_gradient(small, v = 1)$ok, FALSE)
+  flat <- function(v) structure(lgamma(1 + exp(-1 / v^2)), gradient = 1e-130)
+  expect_identical(cl_check_gradient(flat, v = 0.05)$ok, TRUE)
+  constant <- function(v) structure(0, gradient = 0.1)
+  expect_identical(cl_check_gradient(constant, v = 0.05)$ok, FALSE)
+})
+
+test_that("an objective of several parameters is cut as 'init' says", {
+  likelihood <- cl_likelihood("bernoulli_logit", mtcars$am, scale(mtcars[c("wt", "hp")]))
+  posterior <- cl_log_posterior(likelihood, ~ dnorm(beta, 0, 2, log = TRUE))
+  expect_fault(cl_objective(posterior), "argument", argument = "init")
+  pair <- cl_objective(posterior, init = list(alpha = 0.5, beta = c(1, -1)))
+  expect_equal(pair$par, c(alpha = 0.5, "beta[1]" = 1, "beta[2]" = -1))
+  at <- posterior(alpha = 0.5, beta = c(1, -1))
+  expect_equal(pair$fn(pair$par), -as.vector(at))
+  expect_equal(pair$gr(pair$par), -unlist(attr(at, "gradient"), use.names = FALSE))
+  found <- do.call(optim, c(pair, method = "BFGS"))
+  expect_lt(max(abs(pair$gr(found$par))), 1e-2)
+  expect_fault(pair$fn(1:2), "argument", argument = "par")
+  listed <- function(a) structure(-a^2, gradient = list(a = -2 * a))
+  expect_fault(cl_objective(listed)$fn(1), "argument", argument = "init")
+  expect_equal(cl_objective(listed, init = list(a = 3))$gr(3), 6)
+  expect_fault(cl_objective(listed, init = 3), "argument", argument = "init")
+  expect_fault(cl_objective(function(v) structure(1, gradient = 1:2))$fn(1), "argument",
+               argument = "f")
+  expect_fault(cl_objective(function(v) v)$fn(1), "argument", argument = "f")
+  expect_fault(cl_objective(function(v) structure(v, gradient = v))$fn(1:2), "argument",
+               argument = "f")
 })

@@ -89,3 +89,205 @@ test_that("several chains at once agree with one after another", {
   }
   expect_identical(run(batch = TRUE)$draws, run()$draws)
 })
+
+# ---- derivatives of formulas ---------------------------------------------------------------------
+
+# Arguments at which the function of a rule is smooth, and a call of it.
+rule_case <- function(key) {
+  name <- sub(" .*", "", key)
+  variant <- sub("^[^ ]+ ?", "", key)
+  arguments <- names(derivative_rules[[key]]$arguments)
+  left_out <- c(flag_arguments, "ncp", switch(key, dgamma = , pgamma = "scale", dnbinom = "mu",
+                                              "dgamma scale" = , "pgamma scale" = "rate",
+                                              "dnbinom mu" = "prob", log = "base",
+                                              "- alone" = "e2"))
+  arguments <- setdiff(arguments, left_out)
+  at <- lapply(stats::setNames(arguments, arguments), function(a) stats::runif(4, 0.2, 0.8))
+  special <- switch(name, dpois = , dgeom = , dnbinom = list(x = c(0, 1, 2, 7)),
+                    dbinom = list(x = 0:3, size = c(3, 3, 4, 4)),
+                    dunif = , punif = list(min = c(-1, -2, -3, 0), max = c(1, 1, 2, 3)),
+                    acosh = list(x = c(1.2, 1.5, 2, 3)), psigamma = list(deriv = 1),
+                    dlogis = , dnorm = , dcauchy = , dt = list(x = c(-1, 0.5, 2, -0.3)))
+  at[names(special)] <- special
+  call <- as.call(c(as.name(name), lapply(at, function(a) NULL)))
+  call[-1L] <- lapply(arguments, as.name)
+  if (is.primitive(get(name))) names(call) <- NULL
+  list(call = call, at = at, kind = derivative_rules[[key]]$kind)
+}
+
+test_that("the table of derivatives is right by each argument, in each way to call", {
+  set.seed(2)
+  for (key in names(derivative_rules)) {
+    rule <- derivative_rules[[key]]
+    name <- sub(" .*", "", key)
+    expect_equal(rule$arguments, as.pairlist(formals(args(get(name)))), label = key)
+    case <- rule_case(key)
+    flags <- switch(case$kind, plain = list(list()), density = list(list(log = FALSE),
+                                                                    list(log = TRUE)),
+                    distribution = list(list(), list(lower.tail = FALSE), list(log.p = TRUE),
+                                        list(lower.tail = FALSE, log.p = TRUE)))
+    for (flag in flags) for (by in names(rule$partials)) {
+      call <- case$call
+      for (f in names(flag)) call[[f]] <- flag[[f]]
+      formula <- stats::as.formula(call("~", call), env = list2env(case$at, parent = globalenv()))
+      posterior <- cl_log_posterior(formula)
+      value <- do.call(posterior, case$at[by])
+      expect_equal(as.vector(value), sum(eval(call, case$at)), tolerance = 1e-14, label = key)
+      check <- do.call(cl_check_gradient, c(list(posterior), case$at[by]))
+      expect_lt(max(check$error), 1e-6, label = paste(key, "by", by))
+    }
+    # by all arguments at once
+    formula <- stats::as.formula(call("~", case$call),
+                                 env = list2env(case$at, parent = globalenv()))
+    check <- do.call(cl_check_gradient, c(list(cl_log_posterior(formula)),
+                                          case$at[names(rule$partials)]))
+    expect_lt(max(check$error), 1e-6, label = key)
+  }
+})
+
+test_that("no argument of a function is ignored", {
+  slope <- function(formula, ...) attr(cl_log_posterior(formula)(...), "gradient")
+  expect_equal(slope(~ dnorm(a, 1, 2, log = TRUE), a = 3), list(a = -0.5))
+  expect_equal(slope(~ dnorm(sd = 2, mean = 1, a, log = T), a = 3), list(a = -0.5))
+  expect_equal(slope(~ stats::dnorm(1, a, log = TRUE), a = 3), list(a = -2))
+  expect_equal(slope(~ pnorm(a, 1, 2, FALSE, TRUE), a = 3),
+               list(a = -dnorm(3, 1, 2) / pnorm(3, 1, 2, FALSE)))
+  expect_equal(slope(~ pnorm(a, log.p = TRUE), a = -60), list(a = 60 + 1 / 60), tolerance = 1e-4)
+  expect_equal(slope(~ log(a, 10), a = 3), list(a = 1 / (3 * log(10))))
+  expect_equal(slope(~ log(a, base = b), a = 3, b = 2),
+               list(a = 1 / (3 * log(2)), b = -log2(3) / (2 * log(2))))
+  expect_equal(slope(~ psigamma(a, 1), a = 3), list(a = psigamma(3, 2)))
+  expect_equal(slope(~ dgamma(a, 2, scale = 3, log = TRUE), a = 4), list(a = 1 / 4 - 1 / 3))
+  expect_equal(slope(~ -a - +a + (a * 2) / 2^a * a^2, a = 2),
+               list(a = -2 + (6 * 4 - 2 * 8 * log(2)) / 4))
+  # data, functions of data, and functions with other names of R's for data alone
+  y <- c(1, 2, 4)
+  lookup <- function(x) mean(x)
+  expect_equal(slope(~ dnorm(y, mu, lookup(y), log = TRUE), mu = 1), list(mu = 4 / lookup(y)^2))
+  log <- function(x) stop("not R's")
+  expect_equal(slope(~ exp(a) + 1 / a^2, a = 1), list(a = exp(1) - 2))
+  expect_equal(slope(~ dlnorm(a, log = TRUE), a = 1), list(a = -1))
+})
+
+test_that("what would be derived wrongly is refused", {
+  refused <- function(formula, pattern) {
+    e <- expect_fault(cl_log_posterior(formula)(a = 1, b = 2), "argument", argument = "...")
+    expect_match(conditionMessage(e), pattern)
+    expect_match(conditionMessage(e), "cannot be derived")
+  }
+  refused(~ dnorm(a, 1, 2, log = b), "'log' of dnorm\\(\\) must be TRUE or FALSE")
+  refused(~ dnorm(a, 1, 2, log = NA), "must be TRUE or FALSE")
+  refused(~ dnorm(a, 1, 2, 3, 4), "unused")
+  refused(~ dnorm(a, men = 1), "unused")
+  refused(~ dt(a, 3, ncp = 1), "with 'ncp' is not known")
+  refused(~ dpois(a, 2), "dpois\\(\\) by 'x' is not known")
+  refused(~ pgamma(1, a), "by 'shape' is not known")
+  refused(~ psigamma(1, a), "by 'deriv' is not known")
+  refused(~ mean(a), "mean\\(\\) is not known")
+  refused(~ a[1], "\\[\\(\\) is not known")
+  refused(~ if (a > 0) a else b, "if\\(\\) is not known")
+  refused(~ no_such_function(a), "no function 'no_such_function'")
+  refused(~ (function(x) x)(a), "not the name of a function")
+  exp <- sin
+  refused(~ exp(a), "exp\\(\\) is not the one of R")
+})
+
+test_that("a point of density zero is one, without warnings", {
+  posterior <- cl_log_posterior(~ dgamma(a, b, 1, log = TRUE), ~ dlnorm(a, log = TRUE))
+  expect_silent(value <- posterior(a = c(1, -1), b = 2))
+  expect_identical(as.vector(value), -Inf)
+})
+
+test_that("priors are terms, in formulas and in functions", {
+  prior <- prior_normal(1, 2)
+  beta <- c(0.5, -1, 3)
+  expected <- sum(dnorm(beta, 1, 2, log = TRUE)) - 3 * pnorm(0.5, log.p = TRUE)
+  for (posterior in list(cl_log_posterior(~ prior_normal(1, 2)(beta)),
+                         cl_log_posterior(~ prior(beta)),
+                         cl_log_posterior(function(beta) prior_normal(1, 2)(beta)))) {
+    value <- posterior(alpha = 1, beta = beta)
+    expect_equal(as.vector(value), expected)
+    expect_equal(attr(value, "gradient"), list(alpha = 0, beta = (1 - beta) / 4))
+  }
+  posterior <- cl_log_posterior(~ 2 * prior(beta * alpha) + alpha)
+  expect_lt(max(cl_check_gradient(posterior, alpha = 2, beta = beta)$error), 1e-8)
+  refused <- function(f, pattern) {
+    e <- expect_fault(cl_log_posterior(f)(alpha = 1, beta = beta), "argument", argument = "...")
+    expect_match(conditionMessage(e), pattern)
+  }
+  refused(function(beta) with_slope(beta^2, list(beta = 1)), "must be one number")
+  refused(function(alpha, beta) with_slope(beta^2, list(alpha = 0, beta = 2 * beta)),
+          "must be one number")
+  refused(function(beta) with_slope("a", 2 * beta), "must be one number")
+  refused(function(beta) with_slope(1, c(1, 2)), "by 'beta' has length 2, not 3")
+})
+
+test_that("a formula is computed once for all chains in lockstep, with the same numbers", {
+  calls <- 0
+  counted <- function(x) {
+    calls <<- calls + 1
+    x
+  }
+  init <- list(a = 1, v = c(1, 2, 3, 4), w = c(2, 1), m = matrix(1, 2, 2))
+  layout <- parameter_layout(init, NULL)
+  y <- c(1, 3)
+  none <- numeric()
+  set.seed(4)
+  points <- matrix(runif(11 * 3, 0.5, 2), 11)
+  for (term in list(~ -counted(2) * a^2, ~ dnorm(v, a, counted(1), log = TRUE),
+                    ~ counted(1) * a * v^2 / w, ~ dnorm(y, a, counted(2), log = TRUE),
+                    ~ counted(1) * v * m + w, ~ v * a - counted(1))) {
+    posterior <- cl_log_posterior(term)
+    alone <- apply(points, 2L, make_evaluator(posterior, layout, "stop"))
+    calls <- 0
+    expect_identical(make_batch_evaluator(posterior, layout, "stop")(points), alone)
+    expect_identical(calls, 1)
+  }
+  # shapes that do not repeat as a whole, and points of density zero, go one by one
+  points[1, 2] <- -1
+  for (term in list(~ dexp(a, log = TRUE) + v, ~ a * none)) {
+    posterior <- cl_log_posterior(term)
+    expect_identical(make_batch_evaluator(posterior, layout, "stop")(points),
+                     apply(points, 2L, make_evaluator(posterior, layout, "stop")))
+  }
+  odd <- make_batch_evaluator(cl_log_posterior(~ a * v + c(1, 2, 3)), layout, "stop")
+  expect_fault(odd(points), "argument")
+})
+
+test_that("random expressions have the derivatives of their values, alone and in lockstep", {
+  set.seed(11)
+  y <- c(0.3, 0.7)
+  w <- c(0.4, 0.6, 0.9)
+  layout <- parameter_layout(list(a = 1, v = c(1, 2), u = numeric(6)), NULL)
+  inner <- function(e) call("plogis", e)
+  expression_of <- function(depth) {
+    leaves <- list(quote(a), quote(v), quote(u), quote(y), 2, quote(mean(y)), quote(w))
+    if (depth == 0) return(leaves[[sample.int(7, 1)]])
+    x <- expression_of(depth - 1)
+    z <- expression_of(depth - 1)
+    switch(sample.int(12, 1), call("+", x, z), call("-", x, z), call("*", x, z),
+           call("/", x, call("+", 1, call("^", z, 2))), call("exp", call("sin", x)),
+           call("log", call("+", 1, call("^", x, 2))), call("-", x),
+           call("dnorm", x, z, call("exp", call("tanh", z)), log = TRUE),
+           call("pnorm", x, z, 2, FALSE, TRUE), call("lgamma", call("+", 1, inner(x))),
+           call("dbeta", inner(x), call("+", 1, inner(z)), 2, log = TRUE),
+           call("(", call("^", call("+", 0.5, inner(x)), z)))
+  }
+  for (i in seq_len(full_or_quick(150, 40))) {
+    e <- expression_of(4)
+    if (!any(c("a", "v", "u") %in% all.vars(e))) next
+    posterior <- cl_log_posterior(stats::as.formula(call("~", e)))
+    points <- matrix(runif(27), 9)
+    at <- list(a = points[1, 1], v = points[2:3, 1], u = points[4:9, 1])
+    suppressWarnings({ # of lengths 2 and 3 in what has no parameter
+      value <- tryCatch(do.call(posterior, at), statcl_error_argument = function(e) NULL)
+      if (is.null(value)) next # of those in what has
+      expect_equal(as.vector(value), sum(eval(e, at)), tolerance = 1e-13)
+      check <- do.call(cl_check_gradient, c(list(posterior), at))
+      expect_false(any(check$ok %in% FALSE), label = deparse1(e))
+      alone <- apply(points, 2L, make_evaluator(posterior, layout, "stop"))
+      expect_equal(make_batch_evaluator(posterior, layout, "stop")(points), alone,
+                   tolerance = 1e-13)
+    })
+  }
+})

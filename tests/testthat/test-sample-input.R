@@ -36,6 +36,7 @@ test_that("wrong arguments are refused before any work", {
   refused("workers", density, 0, workers = 0)
   refused("batch", density, 0, batch = NA)
   refused("nan", density, 0, nan = "ignore")
+  refused("check_gradient", density, 0, check_gradient = NA)
   refused("save_warmup", density, 0, save_warmup = "yes")
   refused("refresh", density, 0, refresh = -1)
   expect_identical(calls, 0)
@@ -179,6 +180,84 @@ test_that("what cannot be sampled from is said", {
   point <- function(x) with_slope(if (x == 0) 0 else -1e300, 0)
   e <- expect_fault(cl_sample(point, 0, chains = 1, seed = 1), "density")
   expect_match(conditionMessage(e), "no step is small enough")
+})
+
+# ---- the check of the gradient -------------------------------------------------------------------
+
+test_that("a wrong gradient is found at the start, by name, whatever drives the chains", {
+  calls <- 0
+  wrong <- function(x) {
+    calls <<- calls + 1
+    x <- as.matrix(x)
+    structure(-colSums(x^2) / 2, gradient = c(-1, 1, -1) * x)
+  }
+  run <- function(...) {
+    cl_sample(wrong, c(a = 0, b = 1, c = 2), chains = 2, warmup = 30, iter = 20, seed = 1, ...)
+  }
+  fault <- function(...) expect_fault(run(...), "density", argument = "log_density")
+  e <- fault()
+  expect_match(conditionMessage(e), "gradient of 'log_density' by 'b' is wrong at the start")
+  expect_identical(e$wrong$parameter, "b")
+  expect_equal(e$wrong$gradient, -e$wrong$difference, tolerance = 1e-6)
+  expect_equal(e$wrong$gradient, e$parameters[["b"]])
+  expect_lt(calls, 40)
+  expect_identical(fault(batch = TRUE)$wrong, e$wrong)
+  expect_identical(fault(workers = 2)$wrong, e$wrong)
+  expect_s3_class(suppressWarnings(run(check_gradient = FALSE, max_depth = 3)), "cl_sample")
+  # by names of arguments, also those of constrained parameters, and of many
+  listed <- function(sigma, p, m) {
+    with_slope(-2 * sigma + sum(log(p)) - sum(m^2),
+               list(sigma = -1, p = 2 / p, m = -2 * m + c(0, 0, 0, 1)))
+  }
+  e <- expect_fault(cl_sample(listed, list(sigma = 1, p = c(0.2, 0.3, 0.5), m = matrix(1, 2, 2)),
+                              transform = list(sigma = cl_lower(0), p = cl_simplex())), "density")
+  expect_identical(e$wrong$parameter, c("sigma", "p", "p", "m[2,2]"))
+  expect_match(conditionMessage(e), "by 'sigma'.*unconstrained scale.*by p, p, m\\[2,2\\]")
+  one_of_many <- function(x) with_slope(-sum(x^2) / 2, -x + (seq_along(x) == 150) / 100)
+  e <- expect_fault(cl_sample(one_of_many, numeric(200), chains = 1), "density")
+  expect_identical(e$wrong$parameter, "par[150]")
+})
+
+test_that("a right gradient passes the check, where differences tell and where they do not", {
+  calls <- 0
+  passes <- function(f, init, ...) {
+    counted <- function(x) {
+      calls <<- calls + 1
+      f(x)
+    }
+    calls <<- 0
+    run <- function(...) {
+      quiet_sample(counted, init, jitter = 0, chains = 1, warmup = 0, iter = 2, step_size = 1e-6,
+                   method = "hmc", leapfrogs = 1, seed = 1, ...)
+    }
+    fit <- run(...)
+    spent <- calls
+    calls <<- 0
+    expect_identical(run(check_gradient = FALSE, ...)$draws, fit$draws)
+    spent - calls
+  }
+  expect_identical(passes(standard_normal, c(1, 2, 3)), 6)
+  expect_identical(passes(standard_normal, rep(1, 200)), 100)
+  for (scale in 10^c(-8, -4, 0, 4, 8)) for (at in c(0, 0.5, 1, 30)) {
+    student <- function(x) {
+      z <- x / scale
+      with_slope(dt(z, 3, log = TRUE), -4 * z / (3 + z^2) / scale)
+    }
+    passes(student, at * scale)
+  }
+  passes(function(x) with_slope(-sum(abs(x)), -ifelse(x >= 0, 1, -1)), c(0, 0)) # a kink
+  wall <- function(x) if (x < 0) with_slope(-Inf, 0) else with_slope(-x, -1)
+  passes(wall, 1e-12)
+  nan <- function(x) if (x < 0) with_slope(NaN, NaN) else with_slope(-x, -1)
+  passes(nan, 1e-12)
+  large <- function(x) with_slope(-1e10 - sum(x^2), -2 * x)
+  passes(large, c(1e-3, 1))
+  for (noise in 10^-c(1, 3, 6, 10)) for (seed in 1:full_or_quick(20, 5)) {
+    noisy <- function(x) with_slope(-sum(x^2) / 2 + noise * rnorm(1), -x)
+    set.seed(seed)
+    expect_s3_class(quiet_sample(noisy, rnorm(5), jitter = 0, chains = 1, warmup = 0, iter = 2,
+                                 step_size = 1e-3, seed = 1), "cl_sample")
+  }
 })
 
 # ---- interrupts ----------------------------------------------------------------------------------
@@ -329,4 +408,52 @@ test_that("progress is shown on request only", {
   expect_length(lines, 4)
   expect_match(lines[1], "chain 1: 10 of 40 (warm-up)", fixed = TRUE)
   expect_match(lines[4], "chain 1: 40 of 40 (sampling)", fixed = TRUE)
+})
+
+test_that("the time left is told with the progress, and once where it is long", {
+  said <- function(..., delay = 0) {
+    slow <- function(x) {
+      if (delay > 0) Sys.sleep(delay)
+      standard_normal(x)
+    }
+    text <- character()
+    withCallingHandlers(
+      lines <- capture.output(fit <- cl_sample(slow, 0, warmup = 20, seed = 1, method = "hmc",
+                                               leapfrogs = 1, ...), type = "message"),
+      message = function(m) {
+        text <<- c(text, conditionMessage(m))
+        invokeRestart("muffleMessage")
+      })
+    list(text = text, lines = lines)
+  }
+  # a run that would take 40 seconds, stopped after the message
+  stopped <- tryCatch(cl_sample(function(x) {
+    Sys.sleep(0.05)
+    standard_normal(x)
+  }, 0, chains = 2, warmup = 50, iter = 350, seed = 1, method = "hmc", leapfrogs = 1),
+  message = function(m) conditionMessage(m))
+  expect_match(stopped, "about [0-9]+ s left for 2 chains of 50 \\+ 350 iterations")
+  seconds <- as.numeric(sub(".*about ([0-9]+) s.*", "\\1", stopped))
+  expect_true(seconds > 25 && seconds < 100) # the first ones search for a step size
+  quiet <- said(chains = 1, iter = 20)
+  expect_length(quiet$text, 0)
+  shown <- said(chains = 2, iter = 20, refresh = 20, delay = 0.01)
+  expect_length(shown$lines, 4)
+  expect_match(shown$lines[1], "chain 1: 20 of 40 \\(warm-up\\), [0-9.]+ s, about [0-9]+ s left")
+  expect_false(grepl("left", shown$lines[4]))
+  expect_identical(vapply(c(0.2, 59, 200, 7200), time_text, ""), c("1 s", "59 s", "3 min", "2.0 h"))
+})
+
+test_that("lockstep and workers tell the time left, too", {
+  skip_on_cran()
+  long <- function(...) {
+    tryCatch(cl_sample(function(x) {
+      Sys.sleep(0.05)
+      x <- as.matrix(x)
+      structure(-colSums(x^2) / 2, gradient = -x)
+    }, c(0, 0), chains = 2, warmup = 50, iter = 950, seed = 1, method = "hmc", leapfrogs = 1, ...),
+    message = function(m) conditionMessage(m))
+  }
+  expect_match(long(batch = TRUE), "about [0-9]+ s left for 2 chains")
+  expect_match(long(workers = 2), "about [0-9]+ s left for 2 chains")
 })

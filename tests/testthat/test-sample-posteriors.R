@@ -237,4 +237,16 @@ test_that("chains of a large likelihood run in lockstep unless told otherwise", 
   turn <- summary(run(batch = FALSE))
   together <- summary(lockstep)
   expect_lt(max(abs(turn$mean - together$mean) / sqrt(turn$mcse^2 + together$mcse^2)), 4.5)
+  # priors are computed once for all chains, too: as often as the chain with most steps asks
+  passes <- 0
+  counted <- function(x) {
+    passes <<- passes + 1
+    x
+  }
+  posterior <- cl_log_posterior(likelihood, ~ dnorm(alpha, 0, counted(5), log = TRUE),
+                                ~ dnorm(beta, 0, 2.5, log = TRUE))
+  fit <- cl_sample(posterior, list(alpha = 0, beta = numeric(4)), chains = 4, warmup = 50,
+                   iter = 50, seed = 1, check_gradient = FALSE)
+  expect_lte(passes, max(fit$evaluations) + 10) # each chain's first point is one, too
+  expect_lt(passes, 0.5 * sum(fit$evaluations))
 })

@@ -53,10 +53,58 @@ test_that("print, summary and plot show what they should", {
   old <- par("mfrow")
   plot(fit)
   expect_identical(par("mfrow"), old)
-  plot(many)
+  suppressMessages(plot(many))
   dev.off()
   expect_gt(file.size(file), 5000)
   expect_fault(plot(fit, "c"), "argument", argument = "parameters")
+})
+
+test_that("plot() says that it shows some parameters only, and shows more on request", {
+  fit <- cl_sample(standard_normal, numeric(12), chains = 1, warmup = 50, iter = 20, seed = 1)
+  pdf(NULL)
+  on.exit(dev.off())
+  shown <- function(...) { # two pictures a parameter
+    pictures <- 0
+    old <- getHook("before.plot.new")
+    on.exit(setHook("before.plot.new", old, "replace"))
+    setHook("before.plot.new", function() pictures <<- pictures + 1)
+    plot(fit, ...)
+    pictures / 2
+  }
+  expect_message(expect_equal(shown(), 6), "showing 6 of 12 parameters")
+  expect_message(expect_equal(shown(max = 3), 3), "showing 3 of 12")
+  expect_silent(expect_equal(shown(max = 12), 12))
+  expect_silent(expect_equal(shown("par"), 12))
+  expect_silent(expect_equal(shown("par[7]"), 1))
+  expect_fault(plot(fit, max = 0), "argument", argument = "max")
+})
+
+test_that("densities of bounded parameters stay within their bounds, with all of their mass", {
+  density <- function(sd, p, q, low, free) {
+    with_slope(-sd - free^2 / 2 + low, list(sd = -1, p = 0, q = c(0, 0), low = 1, free = -free))
+  }
+  fit <- cl_sample(density, list(sd = 1, p = 0.5, q = c(0.5, 0.5), low = -1, free = 0), seed = 1,
+                   transform = list(sd = cl_lower(0), p = cl_bounds(0, 1), q = cl_simplex(),
+                                    low = cl_upper(0)), chains = 1, warmup = 200, iter = 2000)
+  expect_identical(fit$bounds, matrix(c(0, 0, 0, 0, -Inf, -Inf, Inf, 1, 1, 1, 0, Inf), 6,
+                                      dimnames = list(dimnames(fit$draws)[[3]],
+                                                      c("lower", "upper"))))
+  for (name in rownames(fit$bounds)) {
+    x <- fit$draws[, 1, name]
+    curve <- bounded_density(x, fit$bounds[name, ])
+    expect_identical(range(curve$x), range(x))
+    mass <- sum(diff(curve$x) * (curve$y[-1] + curve$y[-512]) / 2)
+    expect_equal(mass, 1, tolerance = 0.01, label = name)
+    # no fall towards a bound
+    if (name == "sd") expect_equal(curve$y[1], 1, tolerance = 0.2)
+    if (name == "p") expect_equal(curve$y[c(1, 512)], c(1, 1), tolerance = 0.25)
+  }
+  # without bounds, too, no curve is where no draw was
+  expect_gt(min(bounded_density(rexp(200))$x), 0)
+  pdf(NULL)
+  on.exit(dev.off())
+  expect_silent(plot(fit))
+  expect_silent(plot(cl_sample(standard_normal, 0, chains = 2, warmup = 30, iter = 1, seed = 1)))
 })
 
 test_that("a stuck chain and too few draws do no harm", {

@@ -1,0 +1,343 @@
+# Gradients of formulas: an expression that works element by element, as R code that computes it and
+# goes back over its steps for the derivatives.
+#
+# A step is one call, `.v3 <- dnorm(a, .v1, .v2)`; `.g3` is the derivative of the last value by it.
+# Derivatives may be shorter than the last value: they are then recycled, as R recycles values. What
+# has no parameter is computed where the formula was written, with the functions found there; steps
+# use those of base R and stats, whatever else has their names.
+
+# For the formula `term` with the parameters `used`: list(run: function of these and of constants,
+# giving list(values of the elements, derivatives by parameter, not recycled, or NULL where the
+# density is zero, sum), constants: function() giving their list, check: function(sizes) of the
+# lengths of parameters and constants, see check_step_sizes()).
+formula_program <- function(term, used) {
+  s <- new.env(parent = emptyenv())
+  s$term <- term
+  s$home <- environment(term)
+  s$used <- used
+  s$steps <- list()    # each list(call, rule, key, arguments, flags)
+  s$constants <- list()
+  last <- take_expression(s, term[[2L]])
+  values <- lapply(seq_along(s$steps), function(i) {
+    call("<-", step_name(".v", i), s$steps[[i]]$call)
+  })
+  back <- go_back(s, last)
+  body <- as.call(c(quote(`{`), values, call("<-", quote(.value), last),
+                    quote(.sum <- sum(.value)),
+                    quote(if (identical(.sum, -Inf)) return(list(.value, NULL, .sum))), back$lines,
+                    call("list", quote(.value), as.call(c(quote(list), back$slopes)), quote(.sum))))
+  names <- c(used, names(s$constants))
+  run <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(names)), names), body),
+                     envir = asNamespace("stats"))
+  constants <- as.function(list(as.call(c(quote(list), s$constants))), envir = s$home)
+  list(run = run, constants = if (length(s$constants) > 0L) constants else function() list(),
+       check = function(sizes) check_step_sizes(term, s$steps, sizes))
+}
+
+# The length that all must have for run(), or 0 if they may stay as they are. Refused are steps
+# where a length is no multiple of another, as base R allows with a warning: their elements do not
+# repeat. With lengths 2, 3 and 6 they do, but a product of derivatives may have 2 and 3.
+check_step_sizes <- function(term, steps, sizes) {
+  for (i in seq_along(steps)) {
+    references <- Filter(is.name, steps[[i]]$arguments)
+    of <- sizes[vapply(references, as.character, "")]
+    n <- if (length(of) == 0L) 1L else if (min(of) == 0L) 0L else max(of)
+    if (n > 0L && any(n %% of != 0L)) {
+      abort_argument("...", sprintf("values in '%s' differ in length: %s", deparse1(term),
+                                    paste(of, collapse = " and ")))
+    }
+    sizes[[paste0(".v", i)]] <- n
+  }
+  distinct <- sort(unique(sizes))
+  nested <- distinct[1L] == 0L || all(distinct[-1L] %% distinct[-length(distinct)] == 0L)
+  if (nested) 0L else max(sizes)
+}
+
+step_name <- function(prefix, i) as.name(paste0(prefix, i))
+
+abort_formula <- function(term, ...) {
+  abort_argument("...", sprintf("the formula '%s' cannot be derived: %s", deparse1(term),
+                                sprintf(...)))
+}
+
+# ---- forwards ------------------------------------------------------------------------------------
+
+# What stands for the expression in later steps: a parameter, a step, a constant or a number.
+take_expression <- function(s, e) {
+  if (is.numeric(e) || is.logical(e)) return(e)
+  if (!any(all.vars(e) %in% s$used)) return(take_constant(s, e))
+  if (is.name(e)) return(e)
+  if (identical(e[[1L]], quote(`(`))) return(take_expression(s, e[[2L]]))
+  prior <- prior_in(s, e[[1L]])
+  if (!is.null(prior)) return(take_prior(s, e, prior))
+  name <- known_function(s, e[[1L]])
+  rule <- derivative_rules[[name]]
+  given <- formula_arguments(s, e, rule)
+  key <- rule_key(name, given)
+  rule <- derivative_rules[[key]]
+  flags <- take_flags(s, given, name)
+  references <- given
+  for (a in setdiff(names(given), names(flags))) {
+    references[[a]] <- take_expression(s, given[[a]])
+  }
+  references[names(flags)] <- flags
+  active <- names(references)[vapply(references, is_active, NA, s = s)]
+  unknown <- setdiff(active, names(rule$partials))
+  if (length(unknown) > 0L) {
+    abort_formula(s$term, "the derivative of %s() by '%s' is not known", name, unknown[1L])
+  }
+  call <- as.call(c(as.name(name), if (is.primitive(get(name))) unname(references) else references))
+  add_step(s, list(call = call, rule = rule, arguments = references, active = active))
+}
+
+add_step <- function(s, step) {
+  n <- length(s$steps) + 1L
+  s$steps[[n]] <- step
+  step_name(".v", n)
+}
+
+take_constant <- function(s, e) {
+  known <- vapply(s$constants, identical, NA, e)
+  if (any(known)) return(as.name(names(s$constants)[which(known)[1L]]))
+  name <- paste0(".k", length(s$constants) + 1L)
+  s$constants[[name]] <- e
+  as.name(name)
+}
+
+# Whether a reference depends on parameters. Steps always do.
+is_active <- function(reference, s) {
+  is.name(reference) &&
+    (as.character(reference) %in% s$used || startsWith(as.character(reference), ".v"))
+}
+
+# The expression of a prior if the function called is one, such as prior_normal(0, 1) or a variable
+# that holds it.
+prior_in <- function(s, head) {
+  if (is.call(head) && any(all.vars(head) %in% s$used)) return(NULL)
+  found <- tryCatch(if (is.name(head)) {
+    get0(as.character(head), envir = s$home, mode = "function")
+  } else {
+    eval(head, s$home)
+  }, error = function(e) NULL)
+  if (inherits(found, "cl_prior")) head
+}
+
+# Values of a prior carry their derivatives: two steps.
+take_prior <- function(s, e, prior) {
+  if (length(e) != 2L) abort_formula(s$term, "a prior has one argument")
+  inner <- take_expression(s, e[[2L]])
+  f <- take_constant(s, prior)
+  both <- add_step(s, list(call = as.call(list(f, inner)), arguments = list(x = inner)))
+  add_step(s, list(call = call("as.vector", both), arguments = list(x = inner), active = "x",
+                   rule = list(kind = "plain", partials = list(
+                     x = call("as.vector", call("attr", both, "gradient"))))))
+}
+
+# The name of the function that a formula calls, if it is the one of base R or stats.
+known_function <- function(s, head) {
+  scoped <- is.call(head) && length(head) == 3L && as.character(head[[1L]])[1L] %in% c("::", ":::")
+  name <- if (is.name(head)) as.character(head) else if (scoped) as.character(head[[3L]])
+  if (is.null(name)) abort_formula(s$term, "'%s' is not the name of a function", deparse1(head))
+  found <- if (scoped) {
+    tryCatch(eval(head, baseenv()), error = function(e) NULL)
+  } else {
+    get0(name, envir = s$home, mode = "function")
+  }
+  if (is.null(found)) abort_formula(s$term, "there is no function '%s'", name)
+  if (!name %in% names(derivative_rules)) {
+    abort_formula(s$term, paste("the derivative of %s() is not known; write the term as a",
+                                "function that gives its gradient"), name)
+  }
+  own <- !identical(found, get(name, envir = asNamespace("stats"))) &&
+    !identical(found, get0(name, envir = topenv(), inherits = FALSE)) &&
+    !(inherits(found, "standardGeneric") && found@package %in% c("base", "stats"))
+  if (own) {
+    abort_formula(s$term, paste("%s() is not the one of R here; write the term as a function that",
+                                "gives its gradient"), name)
+  }
+  name
+}
+
+formula_arguments <- function(s, e, rule) {
+  prototype <- as.function(c(rule$arguments, list(NULL)))
+  matched <- tryCatch(match.call(prototype, e), error = function(err) {
+    abort_formula(s$term, "%s", conditionMessage(err))
+  })
+  as.list(matched)[-1L]
+}
+
+# Some functions have more than one way to be called.
+rule_key <- function(name, given) {
+  if (name == "-" && is.null(given$e2)) return("- alone")
+  for (argument in c("base", "scale", "mu")) {
+    key <- paste(name, argument)
+    if (argument %in% names(given) && key %in% names(derivative_rules)) return(key)
+  }
+  name
+}
+
+# Arguments that say what is computed, TRUE or FALSE.
+flag_arguments <- c("log", "log.p", "lower.tail")
+
+take_flags <- function(s, given, name) {
+  if ("ncp" %in% names(given)) {
+    abort_formula(s$term, "the derivative of %s() with 'ncp' is not known", name)
+  }
+  flags <- given[intersect(names(given), flag_arguments)]
+  for (argument in names(flags)) {
+    flag <- NULL
+    if (!any(all.vars(flags[[argument]]) %in% s$used)) {
+      flag <- tryCatch(eval(flags[[argument]], s$home), error = function(e) NULL)
+    }
+    if (!isTRUE(flag) && !isFALSE(flag)) {
+      abort_formula(s$term, "'%s' of %s() must be TRUE or FALSE", argument, name)
+    }
+    flags[[argument]] <- flag
+  }
+  flags
+}
+
+# ---- backwards -----------------------------------------------------------------------------------
+
+# list(lines: assignments of the derivatives by the steps, slopes: expressions by parameter).
+go_back <- function(s, last) {
+  shares <- list() # by reference: expressions that add up to the derivative by it
+  shares[[as.character(last)]] <- list(1)
+  lines <- list()
+  for (i in rev(seq_along(s$steps))) {
+    step <- s$steps[[i]]
+    mine <- shares[[as.character(step_name(".v", i))]]
+    if (is.null(mine)) next
+    g <- add_up(mine)
+    if (is.call(g)) {
+      lines <- c(lines, call("<-", step_name(".g", i), g))
+      g <- step_name(".g", i)
+    }
+    for (argument in step$active) {
+      to <- as.character(step$arguments[[argument]])
+      share <- derivative_share(step, argument, step_name(".v", i), g)
+      shares[[to]] <- c(shares[[to]], list(share))
+    }
+  }
+  list(lines = lines, slopes = lapply(stats::setNames(s$used, s$used), function(name) {
+    add_up(shares[[name]])
+  }))
+}
+
+add_up <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
+
+# What the derivative by the step's value, `g`, gives to that by one of its arguments.
+derivative_share <- function(step, argument, value, g) {
+  rule <- step$rule
+  partial <- rule$partials[[argument]]
+  of <- rule$arguments
+  of[names(step$arguments)] <- step$arguments
+  flags <- vapply(flag_arguments, function(f) isTRUE(of[[f]]), NA)
+  of[flag_arguments] <- NULL # else substitute() would take log() for one
+  # defaults may name other arguments
+  of <- lapply(of, function(a) if (is.call(a)) substitute_all(a, of) else a)
+  of$value <- value
+  of$g <- g
+  partial <- substitute_all(partial, of)
+  if (rule$kind == "plain") {
+    whole <- "g" %in% all.vars(rule$partials[[argument]])
+    return(if (whole) partial else times(g, partial))
+  }
+  if (rule$kind == "density") {
+    return(times(g, if (flags[["log"]]) partial else times(value, partial)))
+  }
+  density <- rule$density
+  density$log <- flags[["log.p"]]
+  density <- substitute_all(density, of)
+  if (flags[["log.p"]]) density <- call("exp", call("-", density, value))
+  share <- times(g, times(density, partial))
+  if (flags[["lower.tail"]]) share else call("-", share)
+}
+
+substitute_all <- function(e, values) simplify(do.call(substitute, list(e, values)))
+
+times <- function(a, b) simplify(call("*", a, b))
+
+# Without operations on numbers alone, and those with 0 and 1 that change nothing.
+simplify <- function(e) {
+  if (!is.call(e) || !is.name(e[[1L]])) return(e)
+  e[-1L] <- lapply(e[-1L], simplify)
+  operator <- as.character(e[[1L]])
+  if (operator == "(" && !is.call(e[[2L]])) return(e[[2L]])
+  if (!operator %in% c("+", "-", "*", "/", "^")) return(e)
+  if (all(vapply(as.list(e)[-1L], is.numeric, NA))) return(eval(e, baseenv()))
+  if (length(e) != 3L) return(e)
+  is <- function(i, number) is.numeric(e[[i]]) && e[[i]] == number
+  if (is(3L, if (operator %in% c("+", "-")) 0 else 1)) return(e[[2L]])
+  if (operator == "*" && is(2L, 1)) return(e[[3L]])
+  if (operator == "*" && is(2L, -1)) return(call("-", e[[3L]]))
+  e
+}
+
+# ---- several points at once ----------------------------------------------------------------------
+
+# function(x) giving list(sums, gradient matrix) for points in the columns of x, with one run of the
+# program: parameters and constants are repeated to the length of the longest.
+formula_batch <- function(term, layout) {
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  alone <- formula_term(term, names)
+  used <- used_parameters(term, names)
+  program <- formula_program(term, used)
+  places <- lapply(layout$arguments[match(used, names)], `[[`, "index")
+  one_by_one <- column_caller(function(x) {
+    parts <- lapply(layout$arguments, function(a) {
+      if (is.null(a$dim)) x[a$index] else array(x[a$index], a$dim)
+    })
+    answer <- alone(stats::setNames(parts, names))
+    slope <- numeric(length(x))
+    for (i in seq_along(used)) {
+      if (!is.null(answer[[2L]])) slope[places[[i]]] <- answer[[2L]][[used[i]]]
+    }
+    list(answer[[1L]], slope)
+  })
+  sizes <- stats::setNames(lengths(places), used)
+  plan <- NULL
+  function(x) {
+    constants <- program$constants()
+    if (is.null(plan) || !identical(lengths(constants), plan$of)) {
+      plan <<- batch_plan(program, sizes, places, constants)
+    }
+    if (is.null(plan$rows)) return(one_by_one(x))
+    if (length(constants) > 0L) {
+      constants <- lapply(constants, as.vector)
+      if (plan$to > 0L) constants <- lapply(constants, rep_len, plan$to)
+    }
+    n <- plan$n
+    k <- ncol(x)
+    parameters <- lapply(plan$rows, function(rows) as.vector(x[rows, ]))
+    names(parameters) <- used
+    answer <- do.call(program$run, c(parameters, constants))
+    sums <- .colSums(answer[[1L]], n, k)
+    if (is.null(answer[[2L]]) || any(sums == -Inf, na.rm = TRUE)) return(one_by_one(x))
+    result <- matrix(0, nrow(x), k)
+    for (i in seq_along(used)) {
+      slope <- answer[[2L]][[i]]
+      if (length(slope) != n * k) slope <- rep_len(slope, n * k)
+      size <- length(places[[i]])
+      result[places[[i]], ] <- if (size == n) {
+        slope
+      } else if (size == 1L) {
+        .colSums(slope, n, k)
+      } else {
+        apply(matrix(slope, n), 2L, function(column) rowSums(matrix(column, size)))
+      }
+    }
+    list(sums, result)
+  }
+}
+
+# The rows of a point, repeated to a common length n, for each parameter; no rows if something is
+# empty or does not repeat as a whole.
+batch_plan <- function(program, sizes, places, constants) {
+  of <- lengths(constants)
+  all <- c(sizes, of)
+  n <- max(all)
+  plan <- list(of = of, n = n, to = program$check(all))
+  if (min(all) > 0L && all(n %% all == 0L)) plan$rows <- lapply(places, rep_len, n)
+  plan
+}

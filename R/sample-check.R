@@ -1,0 +1,66 @@
+# The gradient of a log density, held against differences where the first chain starts.
+
+most_differences <- 50L
+
+# `answer`: that of the evaluator at the chain's point. On the unconstrained scale.
+check_start_gradient <- function(s, evaluate, answer) {
+  start <- s$at
+  on.exit(s$at <- start)
+  value_at <- function(u) {
+    s$at <- u
+    tryCatch(evaluate_once(s, evaluate)[[1L]], statcl_error_density = function(e) {
+      if (is.null(e$parent)) NA_real_ else stop(e) # NaN beside the start, or the function's error
+    })
+  }
+  scale <- pmax(1, abs(start))
+  verdict <- function(direction) {
+    along <- function(t) c(value_at(start + t * direction * scale), t)
+    slope_verdict(along, sum(direction * scale * answer[[2L]]), answer[[1L]], 10^-(4:8), 1e-4)
+  }
+  suspects <- unlist(lapply(difference_groups(length(start)), function(group) {
+    direction <- numeric(length(start))
+    direction[group] <- ifelse(sin(group^2) > 0, 1, -1)
+    if (isFALSE(verdict(direction)$ok)) group
+  }))
+  found <- lapply(suspects, function(i) verdict(replace(numeric(length(start)), i, 1)))
+  wrong <- vapply(found, function(v) isFALSE(v$ok), NA)
+  if (!any(wrong)) return(invisible())
+  s$at <- start
+  at <- suspects[wrong]
+  abort_gradient(s, at, answer[[2L]][at],
+                 vapply(found[wrong], `[[`, 0, "difference") / scale[at])
+}
+
+# Parameters whose derivatives are checked as one sum.
+difference_groups <- function(n) {
+  unname(split(seq_len(n), (seq_len(n) - 1L) %% min(n, most_differences)))
+}
+
+abort_gradient <- function(s, at, gradient, difference) {
+  names <- free_names(s$layout)
+  more <- length(at) - 1L
+  others <- ""
+  if (more > 0L) {
+    others <- sprintf(", and so are those by %s%s",
+                      paste(utils::head(names[at[-1L]], 4L), collapse = ", "),
+                      if (more > 4L) sprintf(" and %d more", more - 4L) else "")
+  }
+  unit <- if (length(s$layout$blocks) > 0L) " (on the unconstrained scale)" else ""
+  abort_density(s, sprintf(paste0("the gradient of 'log_density' by '%s' is wrong at the start: ",
+                                  "it is %.6g, differences of the value give %.6g%s%s; see ",
+                                  "cl_check_gradient(); check_gradient = FALSE leaves this out"),
+                           names[at[1L]], gradient[1L], difference[1L], unit,
+                           others),
+                wrong = data.frame(parameter = names[at], gradient = gradient,
+                                   difference = difference, stringsAsFactors = FALSE))
+}
+
+# For each unconstrained number the name of the parameter that it moves.
+free_names <- function(layout) {
+  names <- character(layout$dimension)
+  names[layout$free_u] <- layout$names[layout$free_x]
+  for (b in layout$blocks) {
+    names[b$u] <- if (length(b$u) == length(b$x)) layout$names[b$x] else b$name
+  }
+  names
+}

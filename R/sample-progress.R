@@ -1,0 +1,73 @@
+# How far cl_sample() is, and how long it will take.
+
+# function(s), called after each iteration of a chain, after which `waiting` others run; NULL for
+# silence.
+progress_line <- function(job, waiting) {
+  control <- job$control
+  if (control$refresh == 0 && !control$announce) return(NULL)
+  total <- control$warmup + control$iter
+  # Iteration and time where the count had last doubled, and the time before: later iterations tell
+  # more of those to come than the first ones do.
+  recent <- before <- c(0, seconds_now())
+  function(s) {
+    i <- s$iteration
+    now <- seconds_now()
+    if (i >= 2 * recent[1L]) {
+      before <<- recent
+      recent <<- c(i, now)
+    }
+    left <- (now - before[2L]) / (i - before[1L]) * (total - i + waiting * total)
+    if (i >= 20L || now - job$started > 10) announce(job, left)
+    if (control$refresh > 0 && (i %% control$refresh == 0 || i == total)) {
+      show_progress(s$id, i, control, s$elapsed + now - s$started, left)
+    }
+  }
+}
+
+# The same of the states of workers.
+worker_progress <- function(job) {
+  control <- job$control
+  chains <- length(job$points)
+  shown <- numeric(chains)
+  start <- seconds_now()
+  function(states) {
+    if (control$refresh == 0 && !control$announce) return()
+    elapsed <- seconds_now() - start
+    done <- sum(unlist(lapply(states, `[[`, "iterations")))
+    left <- elapsed / done * (chains * (control$warmup + control$iter) - done)
+    if (done >= 20L * length(states) || elapsed > 10) announce(job, left)
+    if (control$refresh == 0) return()
+    for (state in states) for (k in seq_along(state$ids)) {
+      id <- state$ids[k]
+      if (state$iterations[k] %/% control$refresh > shown[id]) {
+        shown[id] <<- state$iterations[k] %/% control$refresh
+        show_progress(id, state$iterations[k], control, elapsed, left)
+      }
+    }
+  }
+}
+
+# Says once that a run will be long.
+announce <- function(job, left) {
+  if (!job$control$announce || !is.null(job$told$yes)) return(invisible())
+  if (seconds_now() - job$started < 2 || !is.finite(left) || left < 10) return(invisible())
+  job$told$yes <- TRUE
+  message(sprintf(paste("cl_sample(): about %s left for %s of %d + %d iterations",
+                        "(refresh = 0 for silence)"), time_text(left),
+                  count_of(length(job$points), "chain"), job$control$warmup, job$control$iter))
+}
+
+show_progress <- function(id, i, control, seconds, left) {
+  total <- control$warmup + control$iter
+  rest <- if (is.finite(left) && left > 0) sprintf(", about %s left", time_text(left)) else ""
+  cat(sprintf("chain %d: %*d of %d (%s), %.1f s%s\n", id, nchar(total), i, total,
+              if (i <= control$warmup) "warm-up" else "sampling", seconds, rest), file = stderr())
+}
+
+# Seconds as text, in a unit that suits them.
+time_text <- function(seconds) {
+  if (seconds < 1) return("1 s")
+  if (seconds < 100) return(sprintf("%.0f s", seconds))
+  if (seconds < 6000) return(sprintf("%.0f min", seconds / 60))
+  sprintf("%.1f h", seconds / 3600)
+}
