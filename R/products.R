@@ -98,9 +98,9 @@ vectors_as_rows <- function(m, n, kind) {
          crossprod = c(FALSE, m == 1L && n != 1L), tcrossprod = c(FALSE, FALSE))
 }
 
-# A vector beside a matrix of dimensions `other`, or (NULL) alone: a column, or a row where only that
-# conforms, by base R's rules. What conforms as neither is taken for a 0 x 0 matrix where the sides
-# that have to agree are empty: the product is one of no elements.
+# A vector beside a matrix of dimensions `other`, or (NULL) alone: a column, or a row where only
+# that conforms, by base R's rules. What conforms as neither is taken for a 0 x 0 matrix where the
+# sides that have to agree are empty: the product is one of no elements.
 vector_operand <- function(v, other, kind, first) {
   if (is.null(other)) return(as_row_or_column(v, FALSE))
   n <- length(v)
