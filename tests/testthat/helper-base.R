@@ -25,6 +25,11 @@ expect_call_as_base <- function(code, matrices, home, tol = NULL, less = FALSE, 
   if (is.null(label)) label <- paste(deparse(code), collapse = " ")
   base <- outcome(eval(code, matrices, home))
   own <- outcome(eval(code, lapply(matrices, as_cl), home))
+  expect_same_outcome(own, base, label, tol, less)
+}
+
+# Compares two outcomes: values and warnings, or that both are errors, `own` one of this package.
+expect_same_outcome <- function(own, base, label, tol = NULL, less = FALSE) {
   say <- function(x) {
     if (x$failed) return(paste("the error", sQuote(conditionMessage(x$value))))
     paste(c(deparse(x$value), if (x$warned) "(with a warning)"), collapse = " ")
@@ -37,7 +42,8 @@ expect_call_as_base <- function(code, matrices, home, tol = NULL, less = FALSE, 
   } else {
     own$warned == base$warned && same_values(own$value, base$value, tol)
   }
-  testthat::expect(same, sprintf("%s gives %s, in base R %s", label, say(own), say(base)))
+  testthat::expect(same, sprintf("%s gives %s, in base R %s", paste(label, collapse = " "),
+                                 say(own), say(base)))
   invisible(own$value)
 }
 
