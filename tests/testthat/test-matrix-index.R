@@ -65,7 +65,7 @@ test_that("random parts are those of base R", {
     i <- random_subscript(nrow(m), rownames(m))
     j <- random_subscript(ncol(m), colnames(m))
     if (beyond(i, j)) {
-      expect_error(as_cl(m)[i, j], class = "statcl_error_argument")
+      expect_fault(as_cl(m)[i, j], "argument")
       next
     }
     here <- deparse(list(m, i, j))
@@ -82,7 +82,7 @@ test_that("random values by one subscript are those of base R", {
     i <- random_place(m)
     here <- deparse(list(m, i))
     if (is.matrix(i) && beyond(i)) {
-      expect_error(as_cl(m)[i], class = "statcl_error_argument", info = here)
+      if (all(is.finite(i))) expect_fault(as_cl(m)[i], "argument", argument = "i")
     } else {
       expect_same_outcome(outcome(as_cl(m)[i]), outcome(unname(m[i])), here)
     }
@@ -124,7 +124,8 @@ test_that("random replacements are those of base R", {
     j <- random_subscript(ncol(m), colnames(m))
     value <- random_value(pick(1, nrow(m), length(m), 2))
     if (beyond(i, j)) {
-      expect_error(as_cl(m)[i, j] <- 1, class = "statcl_error_argument")
+      x <- as_cl(m)
+      expect_fault(x[i, j] <- 1, "argument")
       next
     }
     here <- deparse(list(m, i, j, value))
@@ -142,7 +143,8 @@ test_that("random replacements by one subscript are those of base R", {
     value <- random_value(pick(1, 2, 3, length(m)))
     here <- deparse(list(m, i, value))
     if (beyond(i)) {
-      expect_error(as_cl(m)[i] <- value, class = "statcl_error_argument", info = here)
+      x <- as_cl(m)
+      if (all(is.finite(i))) expect_fault(x[i] <- value, "argument")
       next
     }
     replaced_as_base(quote(x[i] <- value), m, environment(), here)
