@@ -15,7 +15,8 @@
 #'
 #' R finds no method for a `clMatrix` inside a list or after a named argument: `unlist(list(x))`,
 #' `c(list(), x)`, `c(NULL, x)` and `c(a = 1, x)` are lists with the `clMatrix` in them. Use
-#' `unlist(lapply(list(x), as.vector))`, `c(a = 1, as.vector(x))`.
+#' `unlist(lapply(list(x), as.vector))`, `c(a = 1, as.vector(x))`. `all.equal(m, x)` with a base
+#' matrix first needs the package attached.
 #'
 #' @param x a [clMatrix].
 #' @param mode as for [as.vector()].
