@@ -12,5 +12,8 @@ setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames 
 # What functions given to cl_map() and cl_reduce() are called with (R/element.R).
 setClass("clElement", slots = c(all = "clMatrix"))
 
+# What c() and summaries may have before a clMatrix: R finds their methods by the first argument.
+setClassUnion("clPlain", c("numeric", "logical", "matrix"))
+
 # Classes of the arguments of pmin() and pmax(): R dispatches on "..." only if all are of one class.
 setClassUnion("clOperand", c("clMatrix", "clElement", "numeric", "logical", "matrix"))

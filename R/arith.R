@@ -21,8 +21,13 @@
 #' `lgamma()`, `digamma()` and `trigamma()` have a few units in the last place more digits than base
 #' R's for large or negative arguments. `is.nan()` is `is.na()`, as `NA` is not told from `NaN`.
 #'
+#' R looks for a method of `log()` by its first argument alone: with a `clMatrix` `x`
+#' `log(8, base = x)` and `log(base = 3, x = x)` fail in R itself; write `log(8) / log(x)` and
+#' `log(x, 3)`.
+#'
 #' @param e1,e2,x operands; at least one is a [clMatrix].
-#' @param digits,base,... as for the function of base R; `base` may be a `clMatrix` too.
+#' @param digits,... as for the function of base R; of `log()` the base, which may be a `clMatrix`
+#'   too.
 #' @return A `clMatrix`.
 #' @section Errors:
 #' `statcl_error_argument` for operands that are not numeric or do not conform, or that live on
@@ -82,10 +87,13 @@ arith_operand <- function(x, dim, argument) {
   x <- as.vector(check_numeric(x, argument))
   if (length(x) == 1L) return(x)
   size <- prod(dim)
-  if (length(x) == 0L && size == 0) return(matrix(0, dim[1L], dim[2L]))
-  if (length(x) == 0L || size %% length(x) != 0) {
+  if (size == 0) return(matrix(0, dim[1L], dim[2L]))
+  if (length(x) == 0L || length(x) > size) {
     abort_argument(argument, sprintf("'%s' of length %d does not recycle to %d x %d", argument,
                                      length(x), dim[1L], dim[2L]))
+  }
+  if (size %% length(x) != 0) {
+    statcl_warning("recycled", "longer object length is not a multiple of shorter object length")
   }
   if (dim[1L] %% length(x) == 0) return(matrix(rep_len(x, dim[1L]), ncol = 1L))
   matrix(rep_len(x, size), dim[1L], dim[2L])
@@ -190,14 +198,27 @@ setMethod("trunc", "clMatrix", function(x, ...) unary("trunc", x))
 
 #' @rdname clMatrix-arith
 #' @export
-setMethod("log", "clMatrix", function(x, base = exp(1), ...) {
-  if (missing(base)) return(unary("log", x))
-  if (is_cl(base)) return(binary("div", unary("log", x), unary("log", base), c("x", "base")))
-  base <- check_numeric(base, "base")
+setMethod("log", "clMatrix", function(x, ...) {
+  if (...length() == 0L) return(unary("log", x))
+  pair <- log_arguments(sys.call(), x, ..1, is_cl)
+  log_to_base(pair$x, pair$base)
+})
+
+log_to_base <- function(x, base) {
+  if (!is_cl(x)) x <- check_numeric(x, "x")
+  if (!is_cl(base)) base <- check_numeric(base, "base")
   if (identical(base, 2)) return(unary("log2", x))
   if (identical(base, 10)) return(unary("log10", x))
-  binary("div", unary("log", x), suppressWarnings(log(base)), c("x", "base"))
-})
+  logarithm <- function(v) if (is_cl(v)) unary("log", v) else suppressWarnings(log(v))
+  binary("div", logarithm(x), logarithm(base), c("x", "base"))
+}
+
+# R hands the arguments of log() over in the order of the call: in log(base = m, x = 3) m is first.
+log_arguments <- function(call, first, second, is_mine) {
+  formal <- pmatch(names(call)[-1L], c("x", "base"), nomatch = 0L, duplicates.ok = TRUE)
+  turned <- length(formal) == 2L && (formal[1L] == 2L || formal[2L] == 1L)
+  if (turned || !is_mine(first)) list(x = second, base = first) else list(x = first, base = second)
+}
 
 #' @rdname clMatrix-arith
 #' @export

@@ -6,13 +6,14 @@
 #' `as_cl()` of a base R array with three dimensions copies it to the device in use, as it does
 #' with matrices ([clMatrix]): a batch of matrices for the functions of [cl_batch]. `as.array()`
 #' brings it back. `x[i, j, k]` takes parts; with `drop = TRUE` one matrix of the batch is a
-#' `clMatrix`.
+#' `clMatrix`. `c()`, `rep()` and `outer()` give base R vectors and arrays.
 #'
 #' @param x,object a `clArray`.
 #' @param i,j,k indices as of base arrays.
 #' @param drop whether `x[, , k]` for one `k` is a `clMatrix`.
 #' @param mode as for [as.vector()].
 #' @param target,current arrays to compare.
+#' @param recursive,use.names as for [c()].
 #' @param ... passed on to the method for arrays.
 #' @return `as.array()`: a base R array; `x[i, j, k]`: a `clArray`, or a `clMatrix` as said above.
 #' @section Errors:
@@ -78,6 +79,20 @@ as.double.clArray <- function(x, ...) as.double(as.array(x))
 
 #' @rdname clArray
 #' @export
+is.array.clArray <- function(x) TRUE
+
+#' @rdname clArray
+#' @export
+rep.clArray <- function(x, ...) rep(as.vector(x), ...)
+
+#' @rdname clArray
+#' @export
+c.clArray <- function(..., recursive = FALSE, use.names = TRUE) {
+  combine_parts(list(..., recursive = recursive, use.names = use.names))
+}
+
+#' @rdname clArray
+#' @export
 dim.clArray <- function(x) x@Dim
 
 #' @rdname clArray
@@ -102,7 +117,11 @@ dimnames.clArray <- function(x) if (!all(vapply(x@Dimnames, is.null, NA))) x@Dim
   names <- Map(function(side, rows) if (!is.null(side)) side[rows], names, at)
   rows <- outer(at[[1L]], (at[[2L]] - 1) * x@Dim[1L], `+`)
   rows <- outer(as.vector(rows), (at[[3L]] - 1) * prod(x@Dim[1:2]), `+`)
-  part <- .Call(r_matrix_select, x@handle, as.integer(rows), NULL, TRUE)
+  part <- if (anyNA(rows)) { # as base R, numbers that are NA: by way of the host
+    like(matrix(as.vector(as.array(x))[as.vector(rows)], ncol = 1L), x)@handle
+  } else {
+    .Call(r_matrix_select, x@handle, as.integer(rows), NULL, TRUE)
+  }
   if (!drop || dim[3L] != 1L) return(new_array(part, dim, names))
   new_cl(.Call(r_array_matrix, part, dim[1L], dim[2L]), dim[1:2], unname(names[1:2]))
 }

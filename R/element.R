@@ -79,9 +79,10 @@ setMethod("Math", "clElement", function(x) {
 
 setMethod("trunc", "clElement", function(x, ...) element(unary("trunc", x@all)))
 
-setMethod("log", "clElement", function(x, base = exp(1), ...) {
-  if (missing(base)) return(element(log(x@all)))
-  element(log(x@all, element_operand(base, "base")))
+setMethod("log", "clElement", function(x, ...) {
+  if (...length() == 0L) return(element(log(x@all)))
+  pair <- log_arguments(sys.call(), x, ..1, is_element)
+  element(log_to_base(element_operand(pair$x, "x"), element_operand(pair$base, "base")))
 })
 
 setMethod("round", "clElement", function(x, digits = 0) {
@@ -98,12 +99,16 @@ setMethod("is.infinite", "clElement", function(x) element(is.infinite(x@all)))
 
 # An element is one number: the largest of two is that of the pair.
 setMethod("Summary", "clElement", function(x, ..., na.rm = FALSE) {
-  op <- c(sum = "add", prod = "mul", min = "pmin", max = "pmax", any = "or", all = "and")[.Generic]
-  if (is.na(op)) refuse_operation(.Generic)
-  if (check_flag(na.rm, "na.rm")) refuse_operation(paste0(.Generic, "(na.rm = TRUE)"))
-  if (op %in% c("or", "and") && ...length() == 0L) return(x != 0)
-  Reduce(function(a, b) element_apply(op, list(a, b), c("...", "...")), list(x, ...))
+  summarize_elements(.Generic, list(x, ...), na.rm)
 })
+
+summarize_elements <- function(name, operands, na.rm) {
+  op <- c(sum = "add", prod = "mul", min = "pmin", max = "pmax", any = "or", all = "and")[name]
+  if (is.na(op)) refuse_operation(name)
+  if (check_flag(na.rm, "na.rm")) refuse_operation(paste0(name, "(na.rm = TRUE)"))
+  if (op %in% c("or", "and") && length(operands) == 1L) return(operands[[1L]] != 0)
+  Reduce(function(a, b) element_apply(op, list(a, b), c("...", "...")), operands)
+}
 
 # ---- what an element is not ---------------------------------------------------------------------
 

@@ -74,8 +74,9 @@ check_matrices <- function(matrices) {
 #'
 #' `cl_ifelse()` takes each element of the result from `yes` where `test` is not zero and from `no`
 #' where it is; where `test` is `NA`, so is the result. It is [ifelse()] for device matrices, with
-#' one difference: all three arguments shape the result, as the operands of an operator do, and not
-#' `test` alone. Within [cl_map()] and [cl_reduce()] it stands for `if`.
+#' two differences: the result stays on the device, where that of `ifelse()` is a base R matrix; and
+#' all three arguments shape it, as the operands of an operator do, and not `test` alone. Within
+#' [cl_map()] and [cl_reduce()] it stands for `if`.
 #'
 #' `pmin()` and `pmax()` have methods for `clMatrix` arguments among numbers, vectors and matrices
 #' (S4 methods on `...`, which needs all classes to be in one union). Missing values are passed on,
@@ -118,13 +119,6 @@ ifelse_base <- function(test, yes, no) {
   shape[] <- ifelse(rep_len(test, length(shape)) != 0, rep_len(yes, length(shape)),
                     rep_len(no, length(shape)))
   shape
-}
-
-# What ifelse() comes to with a clMatrix among its values.
-#' @export
-rep.clMatrix <- function(x, ...) {
-  abort_argument("x", paste("a clMatrix cannot be repeated: use cl_ifelse() in the place of",
-                            "ifelse(), or rep(as.vector(x), ...)"))
 }
 
 # ---- pmin, pmax ---------------------------------------------------------------------------------

@@ -8,13 +8,26 @@
 #' `apply()`, ...) work on a copy on the host and give base R values. Results of 6 MiB and more
 #' come in memory that earlier ones had, see [cl_memory()].
 #'
+#' What base R makes a vector of is a base R vector: `c(x, ...)`, `append()`, `rep()` and
+#' `dim(x) <- NULL`. `outer()`, `%o%` and `ifelse()` give base R arrays of the right dimensions;
+#' [cl_ifelse()] is `ifelse()` on the device. `dim(x) <- c(m, n)` and `dim(x) <- c(m, n, batch)`
+#' give a `clMatrix` and a [clArray], by way of the host.
+#'
+#' R finds no method for a `clMatrix` inside a list or after a named argument: `unlist(list(x))`,
+#' `c(list(), x)`, `c(NULL, x)` and `c(a = 1, x)` are lists with the `clMatrix` in them. Use
+#' `unlist(lapply(list(x), as.vector))`, `c(a = 1, as.vector(x))`. `all.equal(m, x)` with a base
+#' matrix first needs the package attached.
+#'
 #' @param x a [clMatrix].
 #' @param mode as for [as.vector()].
-#' @param value `NULL` or a list of row and column names.
-#' @param ... passed on to the method for matrices.
+#' @param value `NULL` or a list of row and column names; for `dim<-` `NULL` or the dimensions.
+#' @param recursive,use.names as for [c()].
+#' @param ... passed on to the method for matrices; of `c()` and `rep()`, what the functions of base
+#'   R take.
 #' @return A base R matrix, vector or data frame. `dimnames<-`: a `clMatrix` on the same data.
 #' @section Errors:
-#' `statcl_error_stale` when the data is gone.
+#' `statcl_error_argument` for dimensions that do not fit, `statcl_error_stale` when the data is
+#' gone.
 #' @name clMatrix-convert
 #' @examples
 #' x <- as_cl(matrix(1:6, 2, dimnames = list(c("a", "b"), NULL)))
@@ -110,6 +123,74 @@ is.numeric.clMatrix <- function(x) TRUE
 is.matrix.clMatrix <- function(x) TRUE
 
 #' @rdname clMatrix-convert
+#' @export
+is.array.clMatrix <- function(x) TRUE
+
+#' @rdname clMatrix-convert
+#' @export
+`dim<-.clMatrix` <- function(x, value) {
+  if (is.null(value)) return(as.vector(x))
+  if (!is.numeric(value) || is.object(value) || !length(value) %in% 2:3 || anyNA(value) ||
+      any(value < 0)) {
+    abort_argument("value", paste("the dimensions of a clMatrix are two numbers, three make a",
+                                  "clArray: use as.vector(x) for a vector"))
+  }
+  value <- trunc(value)
+  if (prod(value) != length(x)) {
+    abort_argument("value", sprintf("dims [product %.0f] do not match the length of object [%.0f]",
+                                    prod(value), length(x)))
+  }
+  values <- as.vector(x)
+  if (length(value) == 3L) {
+    return(new_array(like(matrix(values, ncol = 1L), x)@handle, value))
+  }
+  like(matrix(values, value[1L], value[2L]), x)
+}
+
+# ---- vectors ------------------------------------------------------------------------------------
+
+#' @rdname clMatrix-convert
+#' @export
+rep.clMatrix <- function(x, ...) rep(as.vector(x), ...)
+
+#' @rdname clMatrix-convert
+#' @export
+c.clMatrix <- function(..., recursive = FALSE, use.names = TRUE) {
+  combine_parts(list(..., recursive = recursive, use.names = use.names))
+}
+
+# An argument of c() such that no method is looked for: values of a clMatrix as a vector; of other
+# S4 objects what they extend or, if that is no vector, a list with the object.
+vector_part <- function(x) {
+  if (!isS4(x)) return(x)
+  if (is_cl(x) || is_cl_array(x)) return(as.vector(x))
+  if (is.vector(unclass(asS4(x, FALSE, FALSE)))) asS4(x, FALSE) else list(x)
+}
+
+# Reached only if one of the arguments is an S4 object, of whatever class.
+#' @rdname clMatrix-convert
+#' @export
+setMethod("c", "clPlain", function(x, ...) {
+  combine_parts(c(list(x), list(...)))
+})
+
+combine_parts <- function(parts) {
+  option <- names(parts) %in% c("recursive", "use.names")
+  if (length(option) == 0L) option <- rep(FALSE, length(parts))
+  parts[!option] <- lapply(parts[!option], vector_part)
+  do.call("c", parts, quote = TRUE)
+}
+
+# ifelse(x > 2, 1, 0) makes its result of what this gives.
+setAs("clMatrix", "logical", function(from) {
+  values <- as.matrix(from)
+  storage.mode(values) <- "logical"
+  values
+})
+
+# ---- comparison ---------------------------------------------------------------------------------
+
+#' @rdname clMatrix-convert
 #' @param target,current matrices to compare.
 #' @method all.equal clMatrix
 #' @export
@@ -117,3 +198,11 @@ all.equal.clMatrix <- function(target, current, ...) {
   if (is_cl(current)) current <- as.matrix(current)
   all.equal(as.matrix(target), current, ...)
 }
+
+setGeneric("all.equal")
+
+#' @rdname clMatrix-convert
+#' @export
+setMethod("all.equal", signature("ANY", "clMatrix"), function(target, current, ...) {
+  all.equal(on_host(target), as.matrix(current), ...)
+})

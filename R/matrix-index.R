@@ -2,15 +2,21 @@
 
 #' Parts of device matrices
 #'
-#' Indices are those of base matrices: positive, negative, logical, names, or missing. `x[i, j]` is
-#' a `clMatrix`, except that with `drop = TRUE` a result of one row or one column is a base R
-#' vector, as `diag(x)` is: what base R gives as a vector comes to the host, what it gives as a
-#' matrix stays where `x` is. `x[i]` with one index (positions, a logical matrix, or a matrix of row
-#' and column numbers) reads those values.
+#' Indices are those of base matrices: positive, negative, logical, names, `NA`, `NULL`, or missing.
+#' `x[i, j]` is a `clMatrix`, except that with `drop = TRUE` a result of one row or one column is a
+#' base R vector, as `diag(x)` is: what base R gives as a vector comes to the host, what it gives as
+#' a matrix stays where `x` is. `x[i]` with one index (positions, a logical matrix, or a matrix of
+#' row and column numbers or names) reads those values, `x[[i]]` and `x[[i, j]]` one number.
+#'
+#' A `clMatrix` as index is a condition, as comparisons give it: 1 takes an element, 0 does not.
+#' `x[x > 0]` is a base R vector; `x[x < 0] <- 0` stays where `x` is. (Positions that a `clMatrix`
+#' holds are given as `as.vector(i)`.)
 #'
 #' Replacement makes a new matrix; others that share the data keep their values. Blocks of
 #' consecutive rows and columns are lazy ([lazy]), to read as to replace, and `t(x)` is: they take
 #' part in the kernel of what they are used for. Other patterns of replacement go through the host.
+#' A matrix never grows: where base R would make a longer vector of it, subscripts are out of
+#' bounds. They are checked before anything is computed.
 #'
 #' @param x a [clMatrix].
 #' @param i,j indices.
@@ -20,7 +26,9 @@
 #' @param keepnums whether `tail()` names rows and columns without names by their numbers.
 #' @param nrow,ncol not used for a `clMatrix`.
 #' @param names whether `diag()` keeps names that rows and columns share.
-#' @param y,... as for [cbind2()]; vectors are taken as columns or rows.
+#' @param y,... as for [cbind()] and [cbind2()]; vectors are taken as columns or rows.
+#' @param deparse.level as for [cbind()].
+#' @param exact not used.
 #' @param object a [clMatrix].
 #' @param tol the largest difference allowed between `a[i, j]` and `a[j, i]`, relative to the larger
 #'   of both.
@@ -53,44 +61,6 @@ part_names <- function(x, rows, columns) {
   names
 }
 
-# An index of base R as positions 1 .. n.
-positions <- function(index, n, names, argument) {
-  if (is.factor(index)) index <- as.integer(index)
-  out_of_bounds <- function() abort_argument(argument, "subscript out of bounds")
-  if (is.character(index)) {
-    found <- match(index, names)
-    if (anyNA(found)) out_of_bounds()
-    return(found)
-  }
-  if (is.logical(index)) {
-    if (length(index) > n) abort_argument(argument, "(subscript) logical subscript too long")
-    if (anyNA(index)) abort_argument(argument, sprintf("'%s' has missing subscripts", argument))
-    return(which(rep_len(index, n)))
-  }
-  if (!is.numeric(index) || is.object(index)) {
-    abort_argument(argument, sprintf("'%s' must be numbers, names or logical, not %s", argument,
-                                     describe(index)))
-  }
-  if (anyNA(index)) abort_argument(argument, sprintf("'%s' has missing subscripts", argument))
-  if (any(abs(index) >= n + 1)) {
-    # As base R: a negative subscript beyond the end leaves out nothing.
-    if (any(index >= n + 1)) out_of_bounds()
-    index <- index[index > -(n + 1)]
-    if (length(index) == 0L) return(seq_len(n))
-  }
-  index <- trunc(index)
-  if (any(index < 0)) {
-    if (any(index > 0)) abort_argument(argument, "can't mix positive and negative subscripts")
-    return(seq_len(n)[index])
-  }
-  as.integer(index[index != 0])
-}
-
-is_run <- function(index) {
-  n <- length(index)
-  n > 0L && index[n] - index[1L] == n - 1L && all(diff(index) == 1L)
-}
-
 #' @rdname clMatrix-index
 #' @export
 `[.clMatrix` <- function(x, i, j, ..., drop = TRUE) {
@@ -103,6 +73,7 @@ is_run <- function(index) {
   columns <- if (!missing(j)) positions(j, x@Dim[2L], x@Dimnames[[2L]], "j")
   m <- if (is.null(rows)) x@Dim[1L] else length(rows)
   n <- if (is.null(columns)) x@Dim[2L] else length(columns)
+  if (anyNA(rows) || anyNA(columns)) return(part_with_missing(x, rows, columns, drop))
   if (drop && (m == 1L || n == 1L)) return(fetch(x, rows, columns)[, , drop = TRUE])
   if ((is.null(rows) || is_run(rows)) && (is.null(columns) || is_run(columns))) {
     at <- c(if (is.null(rows)) 1L else rows[1L], if (is.null(columns)) 1L else columns[1L])
@@ -112,50 +83,75 @@ is_run <- function(index) {
   value(.Call(r_matrix_select, x@handle, rows, columns, TRUE), NULL, part_names(x, rows, columns))
 }
 
-# x[i]: fetches the rows and columns that the positions lie in.
-values_at <- function(x, i) {
-  if (is_cl(i)) {
-    abort_argument("i", "a clMatrix cannot be an index: use as.matrix(i) != 0 for a logical one")
-  }
-  n <- x@Dim[1L]
-  if (is.matrix(i) && is.numeric(i) && ncol(i) == 2L) {
-    rows <- i[, 1L]
-    columns <- i[, 2L]
-  } else if (is.numeric(i) && n > 0L && !anyNA(i) && all(i >= 1)) {
-    at <- trunc(as.vector(i))
-    rows <- (at - 1) %% n + 1
-    columns <- (at - 1) %/% n + 1
-  } else {
-    return(plain_values(x, i))
-  }
-  inside <- all(rows >= 1, rows < n + 1, columns >= 1, columns < x@Dim[2L] + 1, na.rm = FALSE)
-  if (is.na(inside) || !inside) return(plain_values(x, i))
-  used_rows <- sort(unique(as.integer(rows)))
-  used_columns <- sort(unique(as.integer(columns)))
-  block <- fetch(x, used_rows, used_columns)
-  as.vector(block[cbind(match(as.integer(rows), used_rows),
-                        match(as.integer(columns), used_columns))])
+# The same where subscripts are missing: as base R, rows and columns of NA. By way of the host.
+part_with_missing <- function(x, rows, columns, drop) {
+  if (is.null(rows)) rows <- seq_len(x@Dim[1L])
+  if (is.null(columns)) columns <- seq_len(x@Dim[2L])
+  whole <- matrix(NA_real_, length(rows), length(columns))
+  m <- which(!is.na(rows))
+  n <- which(!is.na(columns))
+  if (length(m) > 0L && length(n) > 0L) whole[m, n] <- fetch(x, rows[m], columns[n])
+  names <- part_names(x, rows, columns)
+  if (has_names(names)) dimnames(whole) <- names
+  if (drop && any(dim(whole) == 1L)) whole[, , drop = TRUE] else like(whole, x)
 }
 
-# x[i] by base R, on a copy of all values.
-plain_values <- function(x, i) {
-  x <- as.matrix(x)
-  tryCatch(x[i], error = function(e) abort_argument("i", conditionMessage(e)))
+# x[i]: fetches the rows and columns that the places lie in, or all if that is most of it.
+values_at <- function(x, i) {
+  at <- places_of(x, i)
+  if (length(at) == 0L) return(numeric())
+  known <- !is.na(at)
+  out <- rep(NA_real_, length(at))
+  if (!any(known)) return(out)
+  if (2 * length(at) > length(x)) return(as.matrix(x)[at])
+  rows <- as.integer((at[known] - 1) %% x@Dim[1L]) + 1L
+  columns <- as.integer((at[known] - 1) %/% x@Dim[1L]) + 1L
+  used_rows <- sort(unique(rows))
+  used_columns <- sort(unique(columns))
+  block <- fetch(x, used_rows, used_columns)
+  out[known] <- block[cbind(match(rows, used_rows), match(columns, used_columns))]
+  out
 }
+
+#' @rdname clMatrix-index
+#' @export
+`[[.clMatrix` <- function(x, i, j, ..., exact = TRUE) {
+  at <- single_place(x, count_single(nargs() - !missing(exact), missing(i), missing(j)), i, j)
+  as.vector(fetch(x, at[1L], at[2L]))
+}
+
+# How many subscripts x[[...]] has; refused unless one or two.
+count_single <- function(arguments, no_row, no_column) {
+  if (!arguments %in% 2:3) abort_argument("...", "incorrect number of subscripts")
+  if (no_row) abort_argument("i", "x[[i]] and x[[i, j]] need all their subscripts")
+  if (arguments == 3L && no_column) {
+    abort_argument("j", "x[[i]] and x[[i, j]] need all their subscripts")
+  }
+  arguments - 1L
+}
+
+# ---- replacement --------------------------------------------------------------------------------
 
 #' @rdname clMatrix-index
 #' @export
 `[<-.clMatrix` <- function(x, i, j, ..., value) {
   if (...length() > 0L) abort_argument("...", "incorrect number of subscripts")
   if (!is_cl(value)) value <- check_numeric(value, "value")
+  if (length(x) == 0L && length(value) == 0L) return(x)
   if (nargs() == 3L && !missing(i)) return(replace_values(x, i, value))
+  if (nargs() == 3L) value <- replacement(value, length(x))
   rows <- if (missing(i)) seq_len(x@Dim[1L]) else positions(i, x@Dim[1L], x@Dimnames[[1L]], "i")
   columns <- if (missing(j)) seq_len(x@Dim[2L]) else positions(j, x@Dim[2L], x@Dimnames[[2L]], "j")
+  if (length(value) == 0L && length(rows) > 0L && length(columns) > 0L) {
+    abort_argument("value", "replacement has length zero")
+  }
+  rows <- drop_missing(rows, "i", length(value))
+  columns <- drop_missing(columns, "j", length(value))
   m <- length(rows)
   n <- length(columns)
   if (m == 0L || n == 0L) return(x)
   size <- as.double(m) * n
-  if (length(value) == 0L || size %% length(value) != 0) {
+  if (size %% length(value) != 0) {
     abort_argument("value", sprintf("'value' has %d values, which do not fill %d x %d",
                                     length(value), m, n))
   }
@@ -172,15 +168,93 @@ plain_values <- function(x, i) {
   value(.Call(r_expr_with_part, x@handle, rows[1L] - 1L, columns[1L] - 1L, part), NULL, x@Dimnames)
 }
 
-replace_values <- function(x, i, value) {
-  whole <- as.matrix(x)
-  if (is_cl(i)) abort_argument("i", "a clMatrix cannot be an index: use as.matrix(i) != 0")
-  if (is_cl(value)) value <- as.vector(value)
-  before <- length(whole)
+# `value` for `count` places of a vector, recycled as base R does it: with a warning if only partly.
+replacement <- function(value, count) {
+  if (count == 0 || length(value) == 1L) return(value)
   if (length(value) == 0L) abort_argument("value", "replacement has length zero")
-  tryCatch(whole[i] <- value, error = function(e) abort_argument("i", conditionMessage(e)))
-  if (length(whole) != before) abort_argument("i", "subscript out of bounds")
+  if (length(value) == count) return(value)
+  if (count %% length(value) != 0) {
+    statcl_warning("recycled",
+                   "number of items to replace is not a multiple of replacement length")
+  }
+  rep_len(as.vector(value), count)
+}
+
+# x[i] <- value with one subscript.
+replace_values <- function(x, i, value) {
+  if (is_cl(i) && identical(i@Dim, x@Dim) && length(value) == 1L) {
+    return(replace_where(x, i, value))
+  }
+  at <- places_of(x, i, within = TRUE)
+  if (length(at) > 0L && length(value) == 0L) {
+    abort_argument("value", "replacement has length zero")
+  }
+  at <- drop_missing(at, "i", length(value))
+  if (length(at) == 0L) return(x)
+  value <- as.vector(replacement(value, length(at)))
+  if (length(at) == 1L) {
+    row <- (at - 1) %% x@Dim[1L] + 1
+    column <- (at - 1) %/% x@Dim[1L] + 1
+    x[row, column] <- value
+    return(x)
+  }
+  whole <- as.matrix(x)
+  whole[at] <- value
   like(whole, x, x@Dimnames)
+}
+
+# One value where a condition, a clMatrix of the same shape, holds: lazy, where x is.
+replace_where <- function(x, i, value) {
+  if (length(x) == 0L) return(x)
+  if (reduce("count_true", binary("and", i != 0, i != 1)) > 0) refuse_condition("i")
+  out <- ternary("ifelse", without_na(i, 0), value, x, c("i", "value", "x"))
+  out@Dimnames <- x@Dimnames
+  out
+}
+
+#' @rdname clMatrix-index
+#' @export
+`[[<-.clMatrix` <- function(x, i, j, ..., value) {
+  subscripts <- count_single(nargs() - 1L, missing(i), missing(j))
+  if (!is_cl(value)) value <- check_numeric(value, "value")
+  if (length(value) != 1L) {
+    abort_argument("value", if (length(value) == 0L) "replacement has length zero"
+                            else "more elements supplied than there are to replace")
+  }
+  at <- single_place(x, subscripts, i, j)
+  x[at[1L], at[2L]] <- value
+  x
+}
+
+#' Rows of a device matrix that meet a condition
+#'
+#' The method of [subset()] for a [clMatrix].
+#'
+#' @param x a [clMatrix].
+#' @param subset a condition for each row: logical, or a `clMatrix` of 1 and 0; missing values count
+#'   as `FALSE`.
+#' @param select columns, as names or numbers: for example `c(a, b)`, `a:c`, `-a`.
+#' @param drop whether one row or column is given as a base R vector.
+#' @param ... not used.
+#' @return A `clMatrix`, or a base R vector as said at `drop`.
+#' @section Errors:
+#' `statcl_error_argument` for a condition that is not logical, or longer than there are rows.
+#' @export
+#' @examples
+#' x <- as_cl(matrix(1:6, 3, dimnames = list(NULL, c("a", "b"))))
+#' subset(x, x[, "a"] > 1)
+#' subset(x, select = b)
+subset.clMatrix <- function(x, subset, select, drop = FALSE, ...) {
+  columns <- TRUE
+  if (!missing(select)) {
+    numbers <- as.list(seq_len(x@Dim[2L]))
+    names(numbers) <- x@Dimnames[[2L]]
+    columns <- eval(substitute(select), numbers, parent.frame())
+  }
+  if (missing(subset)) return(x[, columns, drop = drop])
+  if (is_cl(subset)) subset <- condition_values(subset, "subset")
+  if (!is.logical(subset)) abort_argument("subset", "'subset' must be logical")
+  x[subset & !is.na(subset), columns, drop = drop]
 }
 
 #' @rdname clMatrix-index
@@ -264,78 +338,6 @@ setMethod("diag<-", "clMatrix", function(x, value) {
 
 # A base R value: the matrix itself, or the copy of a clMatrix.
 on_host <- function(x) if (is_cl(x)) as.matrix(x) else x
-
-# ---- binding ------------------------------------------------------------------------------------
-
-# The operand of a bind beside a matrix of `size` rows (columns): a vector becomes one column (row).
-bind_operand <- function(x, size, by_columns, argument) {
-  if (is_cl(x)) return(x)
-  x <- check_numeric(x, argument)
-  if (!is.null(dim(x))) return(x)
-  if (length(x) == 0L || size %% length(x) != 0) {
-    abort_argument(argument, sprintf("'%s' has length %d, which does not fill %.0f %s", argument,
-                                     length(x), size, if (by_columns) "rows" else "columns"))
-  }
-  x <- rep_len(x, size)
-  if (by_columns) matrix(x, ncol = 1L) else matrix(x, nrow = 1L)
-}
-
-bind_two <- function(x, y, by_columns) {
-  if (is.null(y)) return(x)
-  if (is.null(x)) return(y)
-  across <- if (by_columns) 1L else 2L
-  size <- dim(if (is_cl(x)) x else y)[across]
-  x <- bind_operand(x, size, by_columns, "x")
-  y <- bind_operand(y, size, by_columns, "y")
-  if (dim(x)[across] != dim(y)[across]) {
-    abort_argument("y", sprintf("number of %s of matrices must match: %d and %d",
-                                if (by_columns) "rows" else "columns", dim(x)[across],
-                                dim(y)[across]))
-  }
-  names <- list(NULL, NULL)
-  names[across] <- list(if (is.null(dimnames(x)[[across]])) dimnames(y)[[across]]
-                        else dimnames(x)[[across]])
-  names[3L - across] <- list(join_names(dimnames(x)[[3L - across]], dim(x)[3L - across],
-                                        dimnames(y)[[3L - across]], dim(y)[3L - across]))
-  value(.Call(r_matrix_bind, operand(x, "x"), operand(y, "y"), by_columns), NULL, names)
-}
-
-join_names <- function(x, size_x, y, size_y) {
-  if (is.null(x) && is.null(y)) return(NULL)
-  c(if (is.null(x)) character(size_x) else x, if (is.null(y)) character(size_y) else y)
-}
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("cbind2", signature("clMatrix", "ANY"), function(x, y, ...) bind_two(x, y, TRUE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("cbind2", signature("ANY", "clMatrix"), function(x, y, ...) bind_two(x, y, TRUE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("cbind2", signature("clMatrix", "clMatrix"), function(x, y, ...) bind_two(x, y, TRUE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("cbind2", signature("clMatrix", "missing"), function(x, y, ...) x)
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("rbind2", signature("clMatrix", "ANY"), function(x, y, ...) bind_two(x, y, FALSE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("rbind2", signature("ANY", "clMatrix"), function(x, y, ...) bind_two(x, y, FALSE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("rbind2", signature("clMatrix", "clMatrix"), function(x, y, ...) bind_two(x, y, FALSE))
-
-#' @rdname clMatrix-index
-#' @export
-setMethod("rbind2", signature("clMatrix", "missing"), function(x, y, ...) x)
 
 # ---- symmetry -----------------------------------------------------------------------------------
 

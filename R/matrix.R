@@ -18,11 +18,15 @@
 #' A `clMatrix` cannot be saved: after `readRDS()` or in a restored session it still prints, but its
 #' data is gone (`statcl_error_stale`). Save `as.matrix(x)`.
 #'
-#' @param data,x a numeric or logical matrix or vector (a vector becomes one column); for `as_cl()`
-#'   also an array with three dimensions, which becomes a [clArray], and a `clMatrix`, which is
-#'   returned as it is.
-#' @param nrow,ncol the dimensions; `data` is recycled as by [matrix()].
-#' @param view what is known of the values.
+#' @param data,x a numeric or logical matrix, vector or time series (a vector becomes one column),
+#'   or a matrix of package Matrix, of which all elements are stored; for `as_cl()` also an array
+#'   with three dimensions, which becomes a [clArray], and a `clMatrix`, which is returned as it is
+#'   unless a `view` is asked for.
+#' @param nrow,ncol the dimensions; `data` is recycled as by [matrix()], with its warnings; no value
+#'   at all gives `NA`.
+#' @param view what is known of the values. Triangular and symmetric classes of package Matrix bring
+#'   theirs with them. Of a `clMatrix` `as_cl()` makes a copy with the view: triangles outside are
+#'   zero, the upper one of a symmetric matrix is made of the lower one.
 #' @param dimnames `NULL` or a list of row and column names.
 #' @return A `clMatrix`.
 #' @section Errors:
@@ -42,18 +46,9 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
   data <- check_numeric(data, "data")
   if (is.null(dimnames)) dimnames <- base::dimnames(data)
   shape <- matrix_shape(data, nrow, ncol)
-  if (length(data) != prod(shape)) {
-    if (length(data) == 0L || prod(shape) %% length(data) != 0) {
-      abort_argument("data", sprintf("'data' has %d values, which do not fill %d x %d",
-                                     length(data), shape[1L], shape[2L]))
-    }
-    data <- rep_len(data, prod(shape))
-  }
-  if (view != "general" && shape[1L] != shape[2L]) {
-    abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L],
-                                   shape[2L]))
-  }
+  check_view(view, shape)
   dimnames <- check_dimnames(dimnames, shape)
+  if (length(data) != prod(shape)) data <- fill_shape(data, shape)
   handle <- .Call(r_matrix_new, data, shape[1L], shape[2L], match(view, view_names) - 1L,
                   where_resident())
   new_cl(handle, as.integer(shape), dimnames, view)
@@ -62,8 +57,15 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
 #' @rdname clMatrix
 #' @export
 as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
-  if (is_cl(x) || is_cl_array(x)) return(x)
-  if (length(dim(x)) == 3L) return(array_to_cl(x))
+  if (is_cl(x) && missing(view)) return(x)
+  if (is_cl(x)) return(with_view(x, check_choice(view, view_names, "view")))
+  if (is_cl_array(x) || length(dim(x)) == 3L) {
+    if (!missing(view) && check_choice(view, view_names, "view") != "general") {
+      abort_argument("view", "an array has no view: its matrices are general")
+    }
+    return(if (is_cl_array(x)) x else array_to_cl(x))
+  }
+  if (missing(view)) view <- matrix_class_view(x)
   x <- check_numeric(x, "x")
   if (is.null(dim(x))) {
     x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
@@ -72,6 +74,44 @@ as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
 }
 
 view_names <- c("general", "lower", "upper", "symmetric")
+
+check_view <- function(view, shape) {
+  if (view != "general" && shape[1L] != shape[2L]) {
+    abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L],
+                                   shape[2L]))
+  }
+}
+
+# x itself, or a copy of which all but what `view` reads is forgotten.
+with_view <- function(x, view) {
+  if (view == x@view) return(x)
+  check_view(view, x@Dim)
+  if (view == "general") { # beside no column: what is bound is general
+    empty <- matrix(0, x@Dim[1L], 0L)
+    return(value(.Call(r_matrix_bind, x@handle, empty, TRUE), NULL, x@Dimnames))
+  }
+  value(.Call(r_matrix_copy, x@handle, match(view, view_names)), NULL, x@Dimnames)
+}
+
+# The view that a matrix of package Matrix promises; "general" for all else.
+matrix_class_view <- function(x) {
+  if (!isS4(x)) return("general")
+  if (methods::is(x, "symmetricMatrix")) return("symmetric")
+  if (methods::is(x, "triangularMatrix")) return(if (x@uplo == "L") "lower" else "upper")
+  "general"
+}
+
+# `data` for all places, by the rules of matrix().
+fill_shape <- function(data, shape) {
+  size <- prod(shape)
+  n <- length(data)
+  if (n == 0L) return(rep_len(NA_real_, size))
+  if (n > 1L && size %% n != 0) {
+    statcl_warning("recycled", sprintf("data length [%d] does not fill %.0f x %.0f evenly", n,
+                                       shape[1L], shape[2L]))
+  }
+  rep_len(as.vector(data), size)
+}
 
 clMatrix_prototype <- new("clMatrix", Dimnames = list(NULL, NULL))
 
@@ -185,15 +225,39 @@ side <- function(names, which) if (!is.null(names)) names[[which]]
 
 # Numeric and logical vectors and matrices as double; anything else is refused by name.
 check_numeric <- function(x, argument) {
-  plain <- function(v) (is.numeric(v) || is.logical(v)) && !is.object(v)
-  if (is.data.frame(x) && all(vapply(x, plain, NA))) x <- as.matrix(x)
-  usable <- (is.double(x) || is.integer(x) || is.logical(x)) && (!is.object(x) || is.matrix(x))
-  if (!usable || length(dim(x)) > 2L || inherits(x, c("factor", "Date", "POSIXct", "difftime"))) {
+  if (is.object(x)) x <- plain_values(x, argument)
+  usable <- is.double(x) || is.integer(x) || is.logical(x)
+  if (!usable || length(dim(x)) > 2L) {
     abort_argument(argument, sprintf("'%s' must be a numeric matrix or vector, not %s", argument,
                                      describe(x)))
   }
   if (length(dim(x)) == 1L) dim(x) <- NULL
   if (!is.double(x)) storage.mode(x) <- "double"
+  x
+}
+
+# An object with a class as what check_numeric() takes, if its numbers are meant as such.
+plain_values <- function(x, argument) {
+  if (is.data.frame(x)) {
+    plain <- function(v) (is.numeric(v) || is.logical(v)) && !is.object(v)
+    if (all(vapply(x, plain, NA))) return(as.matrix(x))
+  } else if (inherits(x, "integer64")) {
+    abort_argument(argument, sprintf(paste(
+      "'%s' holds 64-bit integers (class \"integer64\"), which are no doubles: convert them first,",
+      "by as.double()"), argument))
+  } else if (isS4(x) && methods::is(x, "Matrix") && length(dim(x)) == 2L) {
+    return(as.matrix(x))
+  } else if (!inherits(x, c("factor", "Date", "POSIXct", "difftime")) &&
+             (is.matrix(x) || inherits(x, c("ts", "table", "AsIs")))) {
+    return(if (isS4(x)) x else without_class(x))
+  }
+  abort_argument(argument, sprintf("'%s' must be a numeric matrix or vector, not %s", argument,
+                                   describe(x)))
+}
+
+# The same numbers with dimensions and names only.
+without_class <- function(x) {
+  attributes(x) <- attributes(x)[intersect(names(attributes(x)), c("dim", "dimnames", "names"))]
   x
 }
 

@@ -77,22 +77,41 @@ product_operands <- function(x, y, name_x, name_y, kind) {
   if (!is_cl(y) && (!is.null(y) || kind == "matmul")) y <- check_numeric(y, name_y)
   vector_x <- is.null(dim(x))
   vector_y <- !is.null(y) && is.null(dim(y))
-  if (vector_x) x <- vector_operand(x, if (vector_y) length(y) else dim(y), kind, first = TRUE)
-  if (vector_y) y <- vector_operand(y, dim(x), kind, first = FALSE)
+  if (vector_x && vector_y) {
+    rows <- vectors_as_rows(length(x), length(y), kind)
+    x <- as_row_or_column(x, rows[1L])
+    y <- as_row_or_column(y, rows[2L])
+  } else if (vector_x) {
+    x <- vector_operand(x, if (is.null(y)) NULL else dim(y), kind, first = TRUE)
+  } else if (vector_y) {
+    y <- vector_operand(y, dim(x), kind, first = FALSE)
+  }
   list(x = if (is_cl(x)) x@handle else x, y = if (is_cl(y)) y@handle else y, dim_x = dim(x),
        dim_y = if (is.null(y)) dim(x) else dim(y))
 }
 
-# A vector as a column, or as a row where only that conforms, by base R's rules. `other` is the
-# dimension of the other operand: NULL for none, one number for a vector.
+as_row_or_column <- function(v, row) if (row) matrix(v, nrow = 1L) else matrix(v, ncol = 1L)
+
+# Which of two vectors of m and n numbers is a row, by base R's rules.
+vectors_as_rows <- function(m, n, kind) {
+  switch(kind, matmul = if (m == 1L && n != 1L) c(FALSE, TRUE) else c(TRUE, FALSE),
+         crossprod = c(FALSE, m == 1L && n != 1L), tcrossprod = c(FALSE, FALSE))
+}
+
+# A vector beside a matrix of dimensions `other`, or (NULL) alone: a column, or a row where only
+# that conforms, by base R's rules. What conforms as neither is taken for a 0 x 0 matrix where the
+# sides that have to agree are empty: the product is one of no elements.
 vector_operand <- function(v, other, kind, first) {
+  if (is.null(other)) return(as_row_or_column(v, FALSE))
   n <- length(v)
   row <- switch(kind,
-    matmul = if (!first) n != other[2L] && other[2L] == 1L
-             else if (length(other) == 1L) n == other || n > 1L else n == other[1L],
+    matmul = if (first) n == other[1L] else n != other[2L] && other[2L] == 1L,
     crossprod = !first && n != other[1L] && other[1L] == 1L,
-    tcrossprod = first && length(other) == 2L && n == other[2L])
-  if (row) matrix(v, nrow = 1L) else matrix(v, ncol = 1L)
+    tcrossprod = if (first) n == other[2L] else other[1L] == 1L)
+  inner <- switch(kind, matmul = other[if (first) 1L else 2L], crossprod = other[1L],
+                  tcrossprod = other[2L])
+  if (inner == 0L && n > 0L && (kind != "tcrossprod" || first)) return(matrix(0, 0L, 0L))
+  as_row_or_column(v, row)
 }
 
 # Dimensions (m, n, k) of a product: m and n are sides of x and y, k the sides that have to agree.

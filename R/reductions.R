@@ -11,8 +11,8 @@
 #' [cl_reduce()] is their lazy twin: it gives a `clMatrix` that takes part in further arithmetic,
 #' and, with [cl_eval()], shares its kernel with other results.
 #'
-#' `sum(x, y)`, `max(x, 0)` and the like take further operands after the first. R looks for a method
-#' by the first one only: `max(0, x)` fails in R itself, `max(x, 0)` does not.
+#' `sum(x, y)`, `max(0, x)` and the like take several operands. R looks for a method only where one
+#' of the first two is an object: `max(0, 1, x)` fails in R itself, `max(x, 0, 1)` does not.
 #'
 #' @param x a [clMatrix].
 #' @param na.rm whether missing values are left out.
@@ -77,6 +77,19 @@ summary_part <- function(name, x, na.rm) {
 #' @export
 setMethod("Summary", "clMatrix", function(x, ..., na.rm = FALSE) {
   summarize(.Generic, list(x, ...), check_flag(na.rm, "na.rm"))
+})
+
+# Reached only if one of the first two arguments is an S4 object, of whatever class.
+#' @rdname clMatrix-reductions
+#' @export
+setMethod("Summary", "clPlain", function(x, ..., na.rm = FALSE) {
+  if (any(vapply(list(...), is_cl, NA))) {
+    return(summarize(.Generic, list(x, ...), check_flag(na.rm, "na.rm")))
+  }
+  if (any(vapply(list(...), is_element, NA))) {
+    return(summarize_elements(.Generic, list(x, ...), na.rm))
+  }
+  callNextMethod()
 })
 
 summarize <- function(name, operands, na.rm) {

@@ -54,8 +54,12 @@ test_that("vectors recycle as in base R", {
     }
     expect_same(as_cl(x) - as_cl(1:4), x - 1:4)
     expect_same(as_cl(1:4) - as_cl(x), 1:4 - x)
+    for (v in list(1:5, 1:8)) { # in part, with a warning
+      expect_warning(own <- as_cl(x) + v, class = "statcl_warning_recycled")
+      expect_same(own, suppressWarnings(x + v))
+    }
     expect_same(as_cl(x) - rowMeans(as_cl(x)), x - rowMeans(x))
-    for (v in list(1:5, 1:8, numeric())) {
+    for (v in list(1:13, numeric())) {
       expect_fault(as_cl(x) + v, "argument", argument = "e2")
       expect_fault(v + as_cl(x), "argument", argument = "e1")
     }

@@ -34,10 +34,10 @@ test_that("rows, columns and single elements repeat; other shapes are refused by
     expect_fault(d + as_cl(matrix(1, 2, 3)), "argument", argument = "e2")
     expect_fault(d + as_cl(matrix(1, 2, 1)), "argument", argument = "e2")
     expect_fault(d + matrix(1, 1, 3), "argument", argument = "e2") # as base R
-    expect_fault(1:5 * d, "argument", argument = "e1")
-    expect_fault(cl_ifelse(d > 1, d, 1:5), "argument", argument = "no")
+    expect_fault(1:13 * d, "argument", argument = "e1")
+    expect_fault(cl_ifelse(d > 1, d, 1:13), "argument", argument = "no")
     expect_fault(cl_ifelse(d, as_cl(diag(2)), 1), "argument", argument = "yes")
-    expect_fault(pmin(d, 1:5), "argument")
+    expect_fault(pmin(d, 1:13), "argument")
   })
 })
 

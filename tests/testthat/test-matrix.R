@@ -72,8 +72,6 @@ test_that("cl_matrix() fills as matrix() does and refuses what does not fit", {
     expect_identical(as.matrix(cl_identity(2, batch = 3)), cbind(diag(2), diag(2), diag(2)))
     expect_identical(as.matrix(cl_zeros(2, 3)), matrix(0, 2, 3))
   })
-  expect_fault(cl_matrix(1:5, 2, 3), "argument", argument = "data")
-  expect_fault(cl_matrix(numeric(), 2, 3), "argument", argument = "data")
   for (n in list(-1, NA, 1.5, "2", c(1, 2), NULL, 2^31, Inf)) {
     if (!is.null(n)) expect_fault(cl_matrix(1, n, 1), "argument", argument = "nrow")
     expect_fault(cl_identity(n), "argument", argument = "n")
@@ -194,7 +192,7 @@ test_that("x[i] reads values by position, logical or pairs", {
 
 test_that("bad subscripts are refused", {
   x <- on_host(as_cl(named(4, 3)))
-  bad <- list(5, "r9", NA, NA_character_, c(1, -1), rep(TRUE, 5), list(1), 1i, mean)
+  bad <- list(5, "r9", NA_character_, c(1, -1), c(NA, -1), rep(TRUE, 5), list(1), 1i, mean)
   for (i in bad) expect_fault(x[i, ], "argument", argument = "i")
   expect_fault(x[, 4], "argument", argument = "j")
   expect_fault(x[1, 1, 1], "argument")
@@ -292,7 +290,6 @@ test_that("cbind() and rbind() are those of base R", {
     expect_identical(unname(as.matrix(rbind(1:2, x))), unname(rbind(1:2, m)))
     expect_fault(cbind(x, matrix(1, 2, 2)), "argument")
     expect_fault(rbind(x, matrix(1, 2, 3)), "argument")
-    expect_fault(cbind(x, 1:2), "argument")
     expect_fault(cbind(x, "a"), "argument")
   })
 })

@@ -180,3 +180,28 @@ test_that("bad operands are refused by name", {
     expect_fault(as_cl(m) %*% "a", "argument", argument = "b")
   })
 })
+
+test_that("every pair of a matrix and a vector conforms as in base R, empty ones too", {
+  values <- function(m, n) matrix(seq_len(m * n) + 0, m, n)
+  each_engine(for (m in 0:3) for (n in 0:3) for (k in 0:4) {
+    v <- seq_len(k) - 2
+    expect_as_base(x %*% v, x = values(m, n))
+    expect_as_base(v %*% x, x = values(m, n))
+    expect_as_base(crossprod(x, v), x = values(m, n))
+    expect_as_base(crossprod(v, x), x = values(m, n))
+    expect_as_base(tcrossprod(x, v), x = values(m, n))
+    expect_as_base(tcrossprod(v, x), x = values(m, n))
+  })
+  for (k in 0:3) for (l in 0:3) {
+    v <- seq_len(k) + 0
+    w <- seq_len(l) + 1
+    pairs <- list(matmul = c(cl_matmul, `%*%`), crossprod = c(cl_crossprod, crossprod),
+                  tcrossprod = c(cl_tcrossprod, tcrossprod))
+    for (name in names(pairs)) {
+      own <- outcome(pairs[[name]][[1]](v, w))
+      base <- outcome(pairs[[name]][[2]](v, w))
+      expect_identical(own$failed, base$failed, info = paste(name, k, l))
+      if (!base$failed) expect_identical(own$value, base$value)
+    }
+  }
+})
