@@ -204,12 +204,19 @@ setMethod("log", "clMatrix", function(x, base = exp(1), ...) {
 setMethod("round", "clMatrix", function(x, digits = 0) {
   digits <- floor(check_number(digits, "digits") + 0.5)
   if (digits == 0) return(unary("round", x))
+  # As base R: no number has decimals beyond 323, and none is half of 1e309 or more.
+  if (digits > 323) return(x)
+  if (digits < -308) {
+    nothing <- binary("and", unary("is_finite", x), x)
+    return(ternary("ifelse", nothing, 0, x, c("x", "x", "x")))
+  }
   binary("round_to", x, round_unit(digits))
 })
 
-# What the operation takes: the number that 1 is divided into or, negative, the multiples.
+# What the operation takes: the number that 1 is divided into or, negative, the multiples. Beyond
+# 308 decimals, what 1e-308 is divided into as a fraction of 1.
 round_unit <- function(digits) {
-  if (digits > 0) 10^min(digits, 308) else -10^min(-digits, 308)
+  if (digits > 308) 10^(308 - digits) else if (digits > 0) 10^digits else -10^-digits
 }
 
 #' @rdname clMatrix-arith

@@ -286,15 +286,18 @@ SCL_INLINE double special_log_pnorm_slope(double x) {
 
 /* ---- rounding -------------------------------------------------------------------------------- */
 
-/* x to multiples of 1 / b, or of -b where b is negative, b a power of ten: the nearer of the two
- * beside x as they are stored, and of two as near the even one, as R since 4.0.0. Numbers that have
- * no more than 15 digits down to there are rounded already. */
+/* x to multiples of 1 / b, of -b where b is negative, or of 1e-308 b where b is below 1; b is a
+ * power of ten: the nearer of the two beside x as they are stored, and of two as near the even one,
+ * as R since 4.0.0. Numbers that have no more than 15 digits down to there are rounded already. */
 SCL_INLINE double special_round(double x, double b) {
-  const double a = fabs(x), digits = b > 0.0 ? log10(b) : -log10(-b);
-  if (digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
-  const double scaled = b > 0.0 ? a * b : a / -b, whole = floor(scaled);
-  const double low = b > 0.0 ? whole / b : whole * -b;
-  const double high = b > 0.0 ? ceil(scaled) / b : ceil(scaled) * -b;
+  /* 1 / b is a whole number here, but for rounding. */
+  const double more = b > 0.0 && b < 1.0 ? rint(1.0 / b) : 1.0;
+  const double unit = more > 1.0 ? 1e308 : fabs(b), a = fabs(x);
+  const double digits = b > 0.0 ? log10(unit) + log10(more) : -log10(unit);
+  if (x == 0.0 || digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
+  const double scaled = b > 0.0 ? a * unit * more : a / unit, whole = floor(scaled);
+  const double low = b > 0.0 ? whole / more / unit : whole * unit;
+  const double high = b > 0.0 ? ceil(scaled) / more / unit : ceil(scaled) * unit;
   const int even = whole == 2.0 * floor(0.5 * whole);
   const double nearest = a - low < high - a || (a - low == high - a && even) ? low : high;
   return x < 0.0 ? -nearest : nearest;
