@@ -7,8 +7,8 @@
 #' Whatever needs numbers (a summary such as `sum()`, a product or factor, `as.matrix()`) runs one
 #' kernel, made for the whole expression, that reads each matrix once and writes the result once.
 #' Intermediate results do not exist. A value once computed is kept; expressions that share a part
-#' compute it once within a kernel. A matrix of this kind prints its shape and the pending
-#' expression, without computing it.
+#' compute it once within a kernel. Printing such a matrix computes the rows and columns that it
+#' shows, and shows the pending expression if there are more.
 #'
 #' `cl_eval()` computes several matrices at once, in one kernel where they have one shape, or are
 #' reductions ([cl_reduce()]) of expressions of one shape. `cl_show_kernel()` shows the source of
