@@ -11,6 +11,3 @@ setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames 
 
 # What functions given to cl_map() and cl_reduce() are called with (R/element.R).
 setClass("clElement", slots = c(all = "clMatrix"))
-
-# Classes of the arguments of pmin() and pmax(): R dispatches on "..." only if all are of one class.
-setClassUnion("clOperand", c("clMatrix", "clElement", "numeric", "logical", "matrix"))
