@@ -2,9 +2,9 @@
  *
  * A node of the core needs a finaliser, which costs R as much as all the rest of an operator. Most
  * nodes are intermediate results that nobody asks for again. So an operator leaves its handle
- * empty, with a record of what it stands for in the protected field: memory that R's collector
- * frees by itself. Whoever takes the matrix of such a handle (r_handle_peek()) has the graph of the
- * core built first; then the handle is one like all others.
+ * empty, with a record of what it stands for as its note (r_serialize.c): memory that R's
+ * collector frees by itself. Whoever takes the matrix of such a handle (r_handle_peek()) has the
+ * graph of the core built first; then the handle is one like all others.
  *
  * A record is list(operation, first operand, second operand or NULL, depth, leaf, uses): the
  * operation's symbol; operands are handles or numbers; the leaf is a handle below that is not
@@ -36,7 +36,7 @@ void r_deferred_init(void) {
 /* The record of a deferred handle, else NULL. */
 static SEXP record_of(SEXP handle) {
   if (R_ExternalPtrAddr(handle) != NULL) return NULL;
-  SEXP record = R_ExternalPtrProtected(handle);
+  SEXP record = r_handle_note(handle);
   return TYPEOF(record) == VECSXP && XLENGTH(record) == RECORD_SIZE ? record : NULL;
 }
 
@@ -58,11 +58,10 @@ bool r_deferred_fits(SEXP a, SEXP b) {
   return depth_of(a) < DEEPEST && depth_of(b) < DEEPEST;
 }
 
-/* The count of uses of a handle: in its record or, when it is not deferred, in its protected
- * field. */
+/* The count of uses of a handle: in its record or, when it is not deferred, as its note. */
 static SEXP uses_of(SEXP handle) {
   SEXP record = record_of(handle);
-  return record != NULL ? VECTOR_ELT(record, RECORD_USES) : R_ExternalPtrProtected(handle);
+  return record != NULL ? VECTOR_ELT(record, RECORD_USES) : r_handle_note(handle);
 }
 
 int r_deferred_uses(SEXP handle) {
@@ -79,7 +78,7 @@ static void count_use(SEXP x, int change) {
     if (record != NULL) {
       SET_VECTOR_ELT(record, RECORD_USES, zero);
     } else {
-      R_SetExternalPtrProtected(x, zero);
+      r_handle_set_note(x, zero);
     }
   }
   int *uses = INTEGER(uses_of(x));
@@ -170,8 +169,8 @@ static scl_status build(built_list *list, SEXP handle, const char *argument) {
 
 /* The handle has a matrix, and its finaliser: no longer deferred. */
 static void settle(SEXP handle) {
-  SEXP record = R_ExternalPtrProtected(handle); /* stays: nothing is allocated below */
-  R_SetExternalPtrProtected(handle, VECTOR_ELT(record, RECORD_USES));
+  SEXP record = r_handle_note(handle); /* stays: nothing is allocated below */
+  r_handle_set_note(handle, VECTOR_ELT(record, RECORD_USES));
   count_use(VECTOR_ELT(record, RECORD_A), -1);
   count_use(VECTOR_ELT(record, RECORD_B), -1);
 }

@@ -74,7 +74,7 @@ bool r_is_handle(SEXP x) {
 
 static scl_status fail_stale(const char *argument) {
   scl_fail(SCL_E_STALE,
-           "the clMatrix was freed, or restored from a saved session: its data is gone");
+           "the clMatrix was freed, or restored from a file without its data: its data is gone");
   strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
   return SCL_E_STALE;
 }
@@ -93,6 +93,7 @@ scl_status r_handle_peek_kept(SEXP x, const char *argument, scl_mat **out) {
     return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   }
   if (r_is_deferred(x)) SCL_TRY(r_deferred_build(x, argument, true));
+  if (R_ExternalPtrAddr(x) == NULL) SCL_TRY(r_handle_restore(x, argument));
   scl_mat *m = R_ExternalPtrAddr(x);
   if (m == NULL) return fail_stale(argument);
   if (m->tag != SCL_MAT_TAG) return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
@@ -133,7 +134,10 @@ void r_handle_unused(SEXP x) {
 }
 
 SEXP r_handle_with(SEXP record) {
-  return R_MakeExternalPtr(NULL, handle_tag(), record);
+  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, handle_tag(), R_NilValue));
+  R_SetExternalPtrProtected(handle, r_handle_keeper(handle, record));
+  UNPROTECT(1);
+  return handle;
 }
 
 void r_handle_register(SEXP handle) {
@@ -244,7 +248,7 @@ SEXP r_result_new(bool resident, size_t m, size_t n) {
     SEXP large = r_large_matrix(m, n);
     return large != NULL ? large : Rf_allocMatrix(REALSXP, (int)m, (int)n);
   }
-  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, handle_tag(), R_NilValue));
+  SEXP handle = PROTECT(r_handle_with(R_NilValue));
   R_RegisterCFinalizerEx(handle, finalize_handle, FALSE);
   UNPROTECT(1);
   return handle;

@@ -95,6 +95,16 @@ int r_deferred_uses(SEXP handle);
 SEXP r_handle_with(SEXP record);
 void r_handle_register(SEXP handle);
 
+/* ---- saving by value (r_serialize.c) -------------------------------------------------------- */
+void r_serialize_init(struct _DllInfo *dll);
+/* What a new handle has in its protected field. */
+SEXP r_handle_keeper(SEXP handle, SEXP note);
+/* What r_deferred.c notes with a handle; NULL (of R) for one that came from a file. */
+SEXP r_handle_note(SEXP handle);
+void r_handle_set_note(SEXP handle, SEXP note);
+/* Makes the matrix of a handle that was read with its values; does nothing with any other. */
+scl_status r_handle_restore(SEXP handle, const char *argument);
+
 /* ---- large results (r_large.c) -------------------------------------------------------------- */
 void r_large_init(struct _DllInfo *dll);
 /* An m x n double matrix in recycled memory, or NULL: a small one, or there is none. */

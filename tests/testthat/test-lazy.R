@@ -188,7 +188,8 @@ test_that("printing computes what it shows: numbers, also of what is pending", {
     text <- capture.output(print(head(x * 2)))
     expect_match(text[1], "6 x 7")
     expect_identical(text[2:8], capture.output(print(plain[1:6, 1:6] * 2)))
-    expect_identical(capture.output((x * 2)[1:2, 1:3])[-1], capture.output(print(plain[1:2, 1:3] * 2)))
+    expect_identical(capture.output((x * 2)[1:2, 1:3])[-1],
+                     capture.output(print(plain[1:2, 1:3] * 2)))
     y <- x * 2 + 1
     text <- capture.output(print(y)) # the corner alone is computed
     expect_match(text[1], "pending: ")
@@ -469,8 +470,7 @@ test_that("a fault of forcing names what happened, and the next call works", {
     expect_equal(as.matrix(z), diag(3) + 1) # the graph holds what it needs
     expect_fault(x + 1, "stale")
     saved <- unserialize(serialize(z + 1, NULL))
-    expect_fault(saved + 1, "stale")
-    expect_output(print(saved), "2 x 2|3 x 3")
+    expect_equal(as.matrix(saved + 1), diag(3) + 3)
   })
 })
 
