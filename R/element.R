@@ -132,6 +132,7 @@ question_method <- function(name) {
 #' @export
 is.numeric.clElement <- question_method("is.numeric")
 
+#' @method all.equal clElement
 #' @export
 all.equal.clElement <- function(target, current, ...) needs_choice("all.equal()")
 

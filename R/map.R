@@ -6,8 +6,8 @@
 #' function, called *once*, with values that stand for one element of each matrix; the operations
 #' that it does to them are noted and become the kernel. So closures, constants, and functions that
 #' `f` calls all work, and a loop of a fixed number of turns is written out. What depends on data
-#' cannot be decided by `if`, `while`, `&&` or `||`: use [cl_ifelse()], `&`, `|`. For the same reason
-#' functions that look at the type or the identity of a value refuse elements: `isTRUE()`,
+#' cannot be decided by `if`, `while`, `&&` or `||`: use [cl_ifelse()], `&`, `|`. For the same
+#' reason functions that look at the type or the identity of a value refuse elements: `isTRUE()`,
 #' `isFALSE()`, `identical()`, `all.equal()`, `is.numeric()` and the like, `typeof()`, `class()`,
 #' `inherits()`, `match()`, `%in%`; so does `c()`. As most of these have no methods, `f` and the
 #' functions of your own that it calls by name are traced with others in their place; functions of
