@@ -11,3 +11,6 @@ setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames 
 
 # What functions given to cl_map() and cl_reduce() are called with (R/element.R).
 setClass("clElement", slots = c(all = "clMatrix"))
+
+# What functions of both are methods for (R/distributions.R).
+setClassUnion("clValue", c("clMatrix", "clElement"))

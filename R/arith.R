@@ -47,7 +47,7 @@ NULL
 matrix_dim <- function(x) if (is_cl(x)) x@Dim else if (length(dim(x)) == 2L) dim(x)
 
 is_number <- function(x) {
-  is.numeric(x) && !is_cl(x) && length(x) == 1L && is.null(dim(x)) && !is.na(x)
+  !isS4(x) && is.numeric(x) && length(x) == 1L && is.null(dim(x)) && !is.na(x)
 }
 
 # The shape of an operation on these operands, at least one a matrix: on each side the one number
@@ -213,10 +213,10 @@ setMethod("round", "clMatrix", function(x, digits = 0) {
   binary("round_to", x, round_unit(digits))
 })
 
-# What the operation takes: the number that 1 is divided into or, negative, the multiples. Beyond
-# 308 decimals, what 1e-308 is divided into as a fraction of 1.
+# What the operation takes: the number that 1 is divided into or, negative, the multiples; for what
+# 1e-308 is divided into, which would be too large, 1e-200 divided by it.
 round_unit <- function(digits) {
-  if (digits > 308) 10^(308 - digits) else if (digits > 0) 10^digits else -10^-digits
+  if (digits > 308) 1e-200 / 10^(digits - 308) else if (digits > 0) 10^digits else -10^-digits
 }
 
 #' @rdname clMatrix-arith

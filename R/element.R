@@ -33,7 +33,7 @@ is_element <- function(x) isS4(x) && inherits(x, "clElement")
 
 # Whether x is a number as a traced function may use it.
 is_constant <- function(x) {
-  (is.numeric(x) || is.logical(x)) && !is.object(x) && length(x) == 1L && length(dim(x)) == 0L
+  !is.object(x) && (is.numeric(x) || is.logical(x)) && length(x) == 1L && length(dim(x)) == 0L
 }
 
 # op(operands), a name of elementwise.def, on elements and numbers.

@@ -21,7 +21,8 @@
 #' `floor`, `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the trigonometric and
 #' hyperbolic functions and their inverses, `sinpi`, `cospi`, `tanpi`; `gamma`, `lgamma`,
 #' `digamma`, `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of an element and what else is
-#' given, `pmin`, `pmax`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()],
+#' given, `pmin`, `pmax`; `dnorm`, `pnorm`, `qnorm`, `plogis`, `lbeta`, `choose`, `lchoose`,
+#' `atan2`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()],
 #' [cl_inv_logit()] and the functions described there.
 #'
 #' @param f an R function of as many elements as there are matrices, and perhaps of `i` and `j`. It

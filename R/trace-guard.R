@@ -1,7 +1,8 @@
 # Functions of R that look at the type or the identity of a value. No method of ours is called where
 # a traced function (cl_map()) gives them an element, and their answer would be that for an object
 # of ours, silently taken for all elements. So the function is traced with others in their place,
-# which refuse elements.
+# which refuse elements. In the same way our generic functions are found where the package is not
+# attached, or R's are called by stats:: and base::.
 #
 # They stand between the function and its own environment, and only where it, or one of the
 # functions of the user's that it calls, names one of them. Functions of packages are not followed.
@@ -28,6 +29,12 @@ guards <- local({
   for (package in names(guarded_names)) for (name in guarded_names[[package]]) {
     original <- get(name, asNamespace(package))
     all[[name]] <- list(package = package, original = original, guard = refusing(name, original))
+  }
+  generic <- list(stats = c("dnorm", "pnorm", "qnorm", "plogis"),
+                  base = c("lbeta", "choose", "lchoose", "atan2", "pmin", "pmax"))
+  for (package in names(generic)) for (name in generic[[package]]) {
+    all[[name]] <- list(package = package, original = get(name, asNamespace(package)),
+                        guard = get(name))
   }
   all
 })
@@ -81,7 +88,9 @@ reached_functions <- function(f) {
     waiting <- waiting[-1L]
     done <- c(done, list(g))
     home <- home_number(environment(g), homes)
-    for (name in names_in(g)) {
+    names <- names_in(g)
+    needed <- needed || ("::" %in% names && any(names %in% names(guards)))
+    for (name in names) {
       value <- get0(name, envir = environment(g)) # a variable of that name stays what it is
       if (!is.null(guards[[name]]) && identical(value, guards[[name]]$original)) {
         needed <- TRUE

@@ -41,22 +41,6 @@ test_that("rows, columns and single elements repeat; other shapes are refused by
   })
 })
 
-test_that("attaching the package masks no function of R with a message", {
-  code <- paste("library(statcl); x <- c(b = 3, a = 1);",
-                "stopifnot(identical(pmin(x, 2), base::pmin(x, 2)),",
-                "identical(pmax(Sys.Date(), NA, na.rm = TRUE), Sys.Date()))")
-  output <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE,
-                    stderr = TRUE, env = paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
-  expect_identical(as.character(output), character())
-  expect_null(attr(output, "status"))
-  # Any other argument is base R's affair, faults included.
-  expect_error(pmin(), "no arguments")
-  expect_warning(pmax(1:3, 1:2), "fractionally recycled")
-  expect_identical(pmin(c("b", "a"), "aa"), base::pmin(c("b", "a"), "aa"))
-  expect_identical(pmax(factor(1:2, ordered = TRUE), NA, na.rm = TRUE),
-                   base::pmax(factor(1:2, ordered = TRUE), NA, na.rm = TRUE))
-})
-
 test_that("pmin and pmax dispatch on clMatrix arguments in any place, and leave base R alone", {
   x <- matrix(c(-2, NA, 3, 7), 2)
   each_engine({

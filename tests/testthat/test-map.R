@@ -157,7 +157,7 @@ test_that("operations that elements do not have are named", {
   calls <- list(cumsum = function(x) cumsum(x), beta = function(x) beta(x, 2),
                 signif = function(x) signif(x, 2), `[` = function(x) x[1],
                 `[[` = function(x) x[[1]], range = function(x) range(x),
-                `%*%` = function(x) x %*% x, dnorm = function(x) dnorm(x),
+                `%*%` = function(x) x %*% x, dgamma = function(x) dgamma(x, 2),
                 pmax = function(x) max(0, x),
                 strsplit = function(x) strsplit(x, "a"))
   for (name in names(calls)) {
@@ -355,7 +355,8 @@ in_base_r <- list(
   is_infinite = is.infinite, neg = function(a) -a, square = function(a) a^2,
   inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round,
   erf = function(a) 2 * pnorm(a * sqrt(2)) - 1, erfc = function(a) 2 * pnorm(-a * sqrt(2)),
-  pnorm = pnorm, log_pnorm = function(a) pnorm(a, log.p = TRUE),
+  pnorm = pnorm, dnorm = dnorm, qnorm = qnorm, log_qnorm = function(a) qnorm(a, log.p = TRUE),
+  log_pnorm = function(a) pnorm(a, log.p = TRUE),
   round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
 
 test_that("every operation of the table is that of base R, on both engines and in cl_map()", {

@@ -156,3 +156,19 @@ test_that("what works on a copy gives base R's values, and says so once", {
     expect_message(median(d), "median")
   })
 })
+
+test_that("attaching the package masks no function of R with a message", {
+  code <- paste("library(statcl); x <- c(b = 3, a = 1);",
+                "stopifnot(identical(pmin(x, 2), base::pmin(x, 2)),",
+                "identical(pmax(Sys.Date(), NA, na.rm = TRUE), Sys.Date()))")
+  output <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)), stdout = TRUE,
+                    stderr = TRUE, env = paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
+  expect_identical(as.character(output), character())
+  expect_null(attr(output, "status"))
+  # Any other argument is base R's affair, faults included.
+  expect_error(pmin(), "no arguments")
+  expect_warning(pmax(1:3, 1:2), "fractionally recycled")
+  expect_identical(pmin(c("b", "a"), "aa"), base::pmin(c("b", "a"), "aa"))
+  expect_identical(pmax(factor(1:2, ordered = TRUE), NA, na.rm = TRUE),
+                   base::pmax(factor(1:2, ordered = TRUE), NA, na.rm = TRUE))
+})
