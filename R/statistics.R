@@ -8,11 +8,15 @@
 #' columns, `scale()`, `sweep()`, `diff()`, and `which()`, which brings only columns with a true
 #' element to the host. `sort()`, `order()`, `median()`, `quantile()` and `rowsum()`, rank
 #' correlations, and `use = "complete.obs"` and the like with missing values work on a copy on the
-#' host; each says so once a session (a message of class `statcl_message_copy`).
+#' host, as do `unique()`, `duplicated()` and `cut()`; each says so once a session (a message of
+#' class `statcl_message_copy`).
 #'
 #' Covariances are products of the columns less their means, which are corrected once from what is
-#' left: two passes, as in base R. Functions that call `as.matrix()` or `as.vector()` themselves
-#' ([apply()], [sd()], [svd()], ...) need no method.
+#' left: two passes, as in base R.
+#'
+#' R finds these methods by the functions' own names, as `var(x)`; `stats::var(x)` and functions of
+#' other packages that call it need `as.matrix(x)`. Functions that call `as.matrix()` or
+#' `as.vector()` themselves ([apply()], [sd()], [svd()], ...) need no method.
 #'
 #' @param x a [clMatrix]; for `cov()`, `cor()`, `var()` and `sweep()` it may also be base R where
 #'   another argument is a `clMatrix`. For `which()`, elements other than 0 are true.
@@ -94,6 +98,32 @@ rowsum.clMatrix <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
   sums <- tryCatch(rowsum(copy_for("rowsum", x), group, reorder = reorder, na.rm = na.rm, ...),
                    error = function(e) abort_argument("group", conditionMessage(e)))
   like(sums, x)
+}
+
+#' @export
+unique.clMatrix <- function(x, incomparables = FALSE, ...) {
+  like(unique(copy_for("unique", x), incomparables, ...), x)
+}
+
+#' @export
+duplicated.clMatrix <- function(x, incomparables = FALSE, ...) {
+  duplicated(copy_for("duplicated", x), incomparables, ...)
+}
+
+#' @export
+anyDuplicated.clMatrix <- function(x, incomparables = FALSE, ...) {
+  anyDuplicated(copy_for("anyDuplicated", x), incomparables, ...)
+}
+
+#' @export
+cut.clMatrix <- function(x, ...) cut(as.vector(copy_for("cut", x)), ...)
+
+#' @export
+aperm.clMatrix <- function(a, perm = NULL, ...) {
+  if (is.character(perm)) perm <- match(perm, names(a@Dimnames))
+  if (is.null(perm) || identical(as.numeric(perm), c(2, 1))) return(t(a))
+  if (identical(as.numeric(perm), c(1, 2))) return(a)
+  abort_argument("perm", "'perm' must be 2:1 or 1:2 for a matrix")
 }
 
 # ---- places and differences ---------------------------------------------------------------------

@@ -58,8 +58,9 @@ static SEXP keeper_state(SEXP keeper) {
   if (status != SCL_OK) return r_return(status, R_NilValue);
   const int view = (int)scl_mat_view(m);
   SEXP values = PROTECT(r_matrix_to_host(handle));
-  Rf_setAttrib(values, Rf_install("view"), Rf_ScalarInteger(view));
-  UNPROTECT(1);
+  SEXP code = PROTECT(Rf_ScalarInteger(view));
+  Rf_setAttrib(values, Rf_install("view"), code);
+  UNPROTECT(2);
   return values;
 }
 
