@@ -3,8 +3,8 @@
 
 #' Distributions and special functions of device matrices
 #'
-#' `dnorm()`, `pnorm()`, `qnorm()`, `plogis()`, `lbeta()`, `choose()`, `lchoose()` and `atan2()` as of
-#' base R, where any of the arguments is a [clMatrix] or an element of [cl_map()]. They are lazy
+#' `dnorm()`, `pnorm()`, `qnorm()`, `plogis()`, `lbeta()`, `choose()`, `lchoose()` and `atan2()` as
+#' of base R, where any of the arguments is a [clMatrix] or an element of [cl_map()]. They are lazy
 #' ([lazy]), and exact in both tails, on the scale of logarithms too.
 #'
 #' @param x,q,p,mean,sd,location,scale,a,b,n,k,y clMatrix objects, base R matrices, vectors or
@@ -61,7 +61,9 @@ dnorm_own <- function(x, mean = 0, sd = 1, log = FALSE) {
 }
 
 # The logarithm, also where base R would warn of a negative number.
-log_of <- function(x) if (is_cl(x) || is_element(x)) base::log(x) else suppressWarnings(base::log(x))
+log_of <- function(x) {
+  if (is_cl(x) || is_element(x)) base::log(x) else suppressWarnings(base::log(x))
+}
 
 pnorm_own <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
