@@ -15,5 +15,5 @@ setClass("clElement", slots = c(all = "clMatrix"))
 # What c() and summaries may have before a clMatrix: R finds their methods by the first argument.
 setClassUnion("clPlain", c("numeric", "logical", "matrix"))
 
-# Classes of the arguments of pmin() and pmax(): R dispatches on "..." only if all are of one class.
-setClassUnion("clOperand", c("clMatrix", "clElement", "numeric", "logical", "matrix"))
+# What functions of both are methods for (R/distributions.R).
+setClassUnion("clValue", c("clMatrix", "clElement"))

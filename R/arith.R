@@ -36,8 +36,8 @@
 #' @name clMatrix-arith
 #' @usage \S4method{+}{clMatrix,clMatrix}(e1, e2)
 #' @eval operator_aliases()
-#' @rawNamespace exportMethods("+", "-", "*", "/", "^", "%%", "%/%", "==", "!=", "<", ">", "<=",
-#'   ">=", "&", "|", "!")
+#' @rawNamespace exportMethods("+", "-", "*", "/", "^", "%%", "%/%")
+#' @rawNamespace exportMethods("==", "!=", "<", ">", "<=", ">=", "&", "|", "!")
 #' @examples
 #' x <- as_cl(matrix(1:6, 2))
 #' x^2 + 1
@@ -52,7 +52,7 @@ NULL
 matrix_dim <- function(x) if (is_cl(x)) x@Dim else if (length(dim(x)) == 2L) dim(x)
 
 is_number <- function(x) {
-  is.numeric(x) && !is_cl(x) && length(x) == 1L && is.null(dim(x)) && !is.na(x)
+  !isS4(x) && is.numeric(x) && length(x) == 1L && is.null(dim(x)) && !is.na(x)
 }
 
 # The shape of an operation on these operands, at least one a matrix: on each side the one number
@@ -225,12 +225,19 @@ log_arguments <- function(call, first, second, is_mine) {
 setMethod("round", "clMatrix", function(x, digits = 0) {
   digits <- floor(check_number(digits, "digits") + 0.5)
   if (digits == 0) return(unary("round", x))
+  # As base R: no number has decimals beyond 323, and none is half of 1e309 or more.
+  if (digits > 323) return(x)
+  if (digits < -308) {
+    nothing <- binary("and", unary("is_finite", x), x)
+    return(ternary("ifelse", nothing, 0, x, c("x", "x", "x")))
+  }
   binary("round_to", x, round_unit(digits))
 })
 
-# What the operation takes: the number that 1 is divided into or, negative, the multiples.
+# What the operation takes: the number that 1 is divided into or, negative, the multiples; for what
+# 1e-308 is divided into, which would be too large, 1e-200 divided by it.
 round_unit <- function(digits) {
-  if (digits > 0) 10^min(digits, 308) else -10^min(-digits, 308)
+  if (digits > 308) 1e-200 / 10^(digits - 308) else if (digits > 0) 10^digits else -10^-digits
 }
 
 #' @rdname clMatrix-arith

@@ -5,8 +5,8 @@
 #'
 #' `as_cl()` of a base R array with three dimensions copies it to the device in use, as it does
 #' with matrices ([clMatrix]): a batch of matrices for the functions of [cl_batch]. `as.array()`
-#' brings it back. `x[i, j, k]` takes parts; with `drop = TRUE` one matrix of the batch is a
-#' `clMatrix`. `c()`, `rep()` and `outer()` give base R vectors and arrays.
+#' brings it back; saving works as with matrices. `x[i, j, k]` takes parts; with `drop = TRUE` one
+#' matrix of the batch is a `clMatrix`. `c()`, `rep()` and `outer()` give base R vectors and arrays.
 #'
 #' @param x,object a `clArray`.
 #' @param i,j,k indices as of base arrays.

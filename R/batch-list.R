@@ -70,9 +70,14 @@ batch_solve_list <- function(a, b, on_error) {
     each <- order * columns
     list(status = part$status, value = function(i) {
       solution <- part$value[(i - 1) * each + seq_len(each)]
-      if (is.null(dim(right[[places[i]]]))) return(solution)
-      matrix(solution, order, columns,
-             dimnames = list(colnames(x[[places[i]]]), colnames(right[[places[i]]])))
+      b <- right[[places[i]]]
+      rows <- colnames(x[[places[i]]])
+      if (is.null(dim(b))) {
+        names(solution) <- rows
+        return(solution)
+      }
+      names <- list(rows, colnames(b))
+      matrix(solution, order, columns, dimnames = if (has_names(names)) names)
     })
   })
   names(result$value) <- names(a)

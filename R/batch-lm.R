@@ -51,7 +51,9 @@ cl_batch_lm <- function(x, ...) UseMethod("cl_batch_lm")
 cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "stop"), ...) {
   on_error <- check_on_error(on_error)
   formula <- x
-  group <- eval(substitute(group), data, parent.frame())
+  if (missing(group)) abort_no_group()
+  group <- tryCatch(eval(substitute(group), data, parent.frame()),
+                    error = function(e) abort_argument("group", conditionMessage(e)))
   if (is.null(data)) data <- environment(formula)
   frame <- stats::model.frame(formula, data, na.action = stats::na.pass)
   if (length(group) != nrow(frame)) abort_group(length(group), nrow(frame))
@@ -65,6 +67,11 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
   fit
 }
 
+abort_no_group <- function() {
+  abort_argument("group", paste("'group' is missing: the group of each row. For one regression use",
+                                "cl_glm() or lm()"))
+}
+
 abort_group <- function(got, want) {
   abort_argument("group", sprintf("'group' must have %d values, one for each row, not %d", want,
                                   got))
@@ -74,6 +81,7 @@ abort_group <- function(got, want) {
 #' @export
 cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) {
   on_error <- check_on_error(on_error)
+  if (missing(group)) abort_no_group()
   x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   y <- check_numeric(if (is_cl(y)) as.matrix(y) else y, "y")
   if (is.null(dim(x))) x <- matrix(x)

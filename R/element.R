@@ -23,7 +23,7 @@ NULL
 
 element_aliases <- function() {
   methods <- c("!", "Math", "Summary", "[", "[[", "is.finite", "is.infinite", "is.na", "is.nan",
-               "length", "log", "round", "show", "trunc", "+,clElement,missing",
+               "anyNA", "length", "log", "round", "show", "trunc", "+,clElement,missing",
                "-,clElement,missing")
   two <- grepl(",", methods, fixed = TRUE)
   paste0("@aliases ", methods, ifelse(two, "", ",clElement"), "-method")
@@ -33,7 +33,7 @@ is_element <- function(x) isS4(x) && inherits(x, "clElement")
 
 # Whether x is a number as a traced function may use it.
 is_constant <- function(x) {
-  (is.numeric(x) || is.logical(x)) && !is.object(x) && length(x) == 1L && length(dim(x)) == 0L
+  !is.object(x) && (is.numeric(x) || is.logical(x)) && length(x) == 1L && length(dim(x)) == 0L
 }
 
 # op(operands), a name of elementwise.def, on elements and numbers.
@@ -126,6 +126,28 @@ for (name in c("as.logical", "as.numeric", "as.integer", "as.character")) {
   setMethod(name, "clElement", coercion_method(name))
 }
 rm(name)
+
+# Questions that base R answers for an object of ours, not for the number that it stands for; the
+# others are in R/trace-guard.R.
+question_method <- function(name) {
+  force(name)
+  function(x, ...) needs_choice(paste0(name, "()"))
+}
+
+#' @export
+is.numeric.clElement <- question_method("is.numeric")
+
+#' @method all.equal clElement
+#' @export
+all.equal.clElement <- function(target, current, ...) needs_choice("all.equal()")
+
+#' @export
+c.clElement <- function(...) needs_choice("c()")
+
+#' @export
+mean.clElement <- function(x, ...) refuse_operation("mean")
+
+setMethod("anyNA", "clElement", function(x, recursive = FALSE) needs_choice("anyNA()"))
 
 setAs("clElement", "logical", function(from) needs_choice("ifelse()"))
 

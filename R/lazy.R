@@ -7,8 +7,8 @@
 #' Whatever needs numbers (a summary such as `sum()`, a product or factor, `as.matrix()`) runs one
 #' kernel, made for the whole expression, that reads each matrix once and writes the result once.
 #' Intermediate results do not exist. A value once computed is kept; expressions that share a part
-#' compute it once within a kernel. A matrix of this kind prints its shape and the pending
-#' expression, without computing it.
+#' compute it once within a kernel. Printing such a matrix computes the rows and columns that it
+#' shows, and shows the pending expression if there are more.
 #'
 #' `cl_eval()` computes several matrices at once, in one kernel where they have one shape, or are
 #' reductions ([cl_reduce()]) of expressions of one shape. `cl_show_kernel()` shows the source of
@@ -78,9 +78,8 @@ check_matrices <- function(matrices) {
 #' all three arguments shape it, as the operands of an operator do, and not `test` alone. Within
 #' [cl_map()] and [cl_reduce()] it stands for `if`.
 #'
-#' `pmin()` and `pmax()` have methods for `clMatrix` arguments among numbers, vectors and matrices
-#' (S4 methods on `...`, which needs all classes to be in one union). Missing values are passed on,
-#' or with `na.rm = TRUE` left out.
+#' `pmin()` and `pmax()` take `clMatrix` arguments in any place among numbers, vectors and matrices.
+#' Missing values are passed on, or with `na.rm = TRUE` left out.
 #'
 #' All are lazy ([lazy]). With base R arguments alone they are base R's functions.
 #'
@@ -123,22 +122,34 @@ ifelse_base <- function(test, yes, no) {
 
 # ---- pmin, pmax ---------------------------------------------------------------------------------
 
-setGeneric("pmin", signature = "...")
-setGeneric("pmax", signature = "...")
+# Generic functions with the signature that R gives them by itself, without "...": so attaching the
+# package masks nothing with a message. One method for all arguments looks at them.
+setGeneric("pmin")
+setGeneric("pmax")
 
 #' @rdname cl_ifelse
 #' @export
-setMethod("pmin", "clOperand", function(..., na.rm = FALSE) extremes("pmin", list(...), na.rm))
+setMethod("pmin", "ANY", function(..., na.rm = FALSE) {
+  operands <- list(...)
+  if (any_own(operands)) extremes("pmin", operands, na.rm) else base::pmin(..., na.rm = na.rm)
+})
 
 #' @rdname cl_ifelse
 #' @export
-setMethod("pmax", "clOperand", function(..., na.rm = FALSE) extremes("pmax", list(...), na.rm))
+setMethod("pmax", "ANY", function(..., na.rm = FALSE) {
+  operands <- list(...)
+  if (any_own(operands)) extremes("pmax", operands, na.rm) else base::pmax(..., na.rm = na.rm)
+})
+
+# Whether a clMatrix or an element is among the operands.
+any_own <- function(operands) {
+  for (x in operands) if (is_cl(x) || is_element(x)) return(TRUE)
+  FALSE
+}
 
 extremes <- function(op, operands, na.rm) {
-  kind <- if (any(vapply(operands, is_element, NA))) "element"
-          else if (any(vapply(operands, is_cl, NA))) "matrix" else "base"
+  kind <- if (any(vapply(operands, is_element, NA))) "element" else "matrix"
   base_function <- if (op == "pmin") base::pmin else base::pmax
-  if (kind == "base") return(do.call(base_function, c(operands, na.rm = na.rm)))
   apply_two <- function(op, a, b) {
     if (kind == "element") return(element_apply(op, list(a, b), c("...", "...")))
     if (is_cl(a) || is_cl(b)) return(binary(op, a, b, c("...", "...")))

@@ -6,7 +6,12 @@
 #' function, called *once*, with values that stand for one element of each matrix; the operations
 #' that it does to them are noted and become the kernel. So closures, constants, and functions that
 #' `f` calls all work, and a loop of a fixed number of turns is written out. What depends on data
-#' cannot be decided by `if`, `while`, `&&` or `||`: use [cl_ifelse()], `&`, `|`.
+#' cannot be decided by `if`, `while`, `&&` or `||`: use [cl_ifelse()], `&`, `|`. For the same
+#' reason functions that look at the type or the identity of a value refuse elements: `isTRUE()`,
+#' `isFALSE()`, `identical()`, `all.equal()`, `is.numeric()` and the like, `typeof()`, `class()`,
+#' `inherits()`, `match()`, `%in%`; so does `c()`. As most of these have no methods, `f` and the
+#' functions of your own that it calls by name are traced with others in their place; functions of
+#' packages are called as they are.
 #'
 #' If `f` has arguments named `i` or `j` besides those for the matrices, they are the row and column
 #' numbers. Of matrices with one row, one column or one element, that one meets all of the others;
@@ -16,7 +21,8 @@
 #' `floor`, `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the trigonometric and
 #' hyperbolic functions and their inverses, `sinpi`, `cospi`, `tanpi`; `gamma`, `lgamma`,
 #' `digamma`, `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of an element and what else is
-#' given, `pmin`, `pmax`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()],
+#' given, `pmin`, `pmax`; `dnorm`, `pnorm`, `qnorm`, `plogis`, `lbeta`, `choose`, `lchoose`,
+#' `atan2`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()],
 #' [cl_inv_logit()] and the functions described there.
 #'
 #' @param f an R function of as many elements as there are matrices, and perhaps of `i` and `j`. It
@@ -190,7 +196,7 @@ trace_call <- function(f, inputs, argument) {
     handle <- .Call(r_expr_index, inputs$elements[[1L]]@all@handle, match(name, c("i", "j")))
     elements[[name]] <- element(value(handle, inputs$dim, NULL, "general"))
   }
-  withCallingHandlers(do.call(f, elements, quote = TRUE),
+  withCallingHandlers(do.call(guarded(f), elements, quote = TRUE),
                       error = function(e) explain_trace(e, argument))
 }
 

@@ -4,9 +4,10 @@
 #' Printing and summaries of device matrices
 #'
 #' Printing shows one line on shape, view, size and place, and the first rows and columns, which are
-#' all that is fetched. Of a matrix that is not computed yet ([lazy]) it shows the shape and the
-#' pending expression, in which `x1`, `x2`, ... stand for matrices, and computes nothing. A matrix
-#' whose data is gone (freed, restored from a file, forked) prints as well and says so.
+#' all that is fetched. Of a matrix that is not computed yet ([lazy]) only these are computed; if it
+#' has more, it stays pending, and the line shows the expression, in which `x1`, `x2`, ... stand for
+#' matrices. `format()` and `str()` compute nothing. A matrix whose data is gone (freed, forked)
+#' prints as well and says so.
 #'
 #' `object.size()` cannot see the memory of a device: it gives the few bytes of the handle. The line
 #' printed and [cl_memory()] tell the bytes that the values take.
@@ -34,11 +35,13 @@ setMethod("show", "clMatrix", function(object) print_cl(object))
 print.clMatrix <- function(x, ...) print_cl(x, ...)
 
 print_cl <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  if (nzchar(state_of(x)$state) || is_pending(x)) return(invisible(x))
   shown <- pmin(x@Dim, 6L)
-  if (any(shown == 0L)) return(invisible(x))
-  corner <- fetch(x, seq_len(shown[1L]), seq_len(shown[2L]))
+  if (nzchar(state_of(x)$state) || any(shown == 0L)) {
+    cat(format(x), "\n", sep = "")
+    return(invisible(x))
+  }
+  corner <- corner_of(x, shown)
+  cat(format(x), "\n", sep = "")
   print(corner, ...)
   rest <- x@Dim - shown
   if (any(rest > 0L)) {
@@ -46,6 +49,16 @@ print_cl <- function(x, ...) {
     cat("# ... ", paste(parts[rest > 0L], collapse = ", "), " more\n", sep = "")
   }
   invisible(x)
+}
+
+# The first rows and columns, as a base R matrix. Of a pending matrix that is larger only these are
+# computed, and it stays pending.
+corner_of <- function(x, shown) {
+  rows <- seq_len(shown[1L])
+  columns <- seq_len(shown[2L])
+  if (all(shown == x@Dim) || !is_pending(x)) return(fetch(x, rows, columns))
+  part <- .Call(r_expr_part, x@handle, 0L, 0L, shown[1L], shown[2L])
+  value(.Call(r_matrix_to_host, part), NULL, part_names(x, rows, columns))
 }
 
 # What C knows of the data: state ("" when usable), device, host, bytes.

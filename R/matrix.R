@@ -15,8 +15,12 @@
 #' packed, at half the bytes, on their way to the device, triangular ones of less than 64 MiB on
 #' their way back too; products and solves skip the zeros.
 #'
-#' A `clMatrix` cannot be saved: after `readRDS()` or in a restored session it still prints, but its
-#' data is gone (`statcl_error_stale`). Save `as.matrix(x)`.
+#' A `clMatrix` is saved with its values: `saveRDS()`, `save()` and what sends objects to other
+#' processes (`parallel`, `future`) copy them from the device; a pending matrix is computed. What is
+#' restored is copied to the device in use at its first use. In files of version 2 of R's format,
+#' and of a matrix that was freed before, the data is missing (`statcl_error_stale`). A forked
+#' process (`parallel::mclapply()`) has no access to a device that its parent has used, but it has
+#' to matrices of the host engine.
 #'
 #' @param data,x a numeric or logical matrix, vector or time series (a vector becomes one column),
 #'   or a matrix of package Matrix, of which all elements are stored; for `as_cl()` also an array

@@ -95,14 +95,17 @@ rcond_of <- function(x, type, triangular = FALSE) {
     upper <- view == "upper" || (triangular && view != "lower")
     if (upper || view == "lower") return(rcond_triangular(x, type, upper))
     factor <- if (view == "symmetric") factor_or_null(x)
-    if (!is.null(factor)) {
-      inverse <- function(b, transpose) {
-        solve_vector(factor, solve_vector(factor, b, FALSE, FALSE), FALSE, TRUE)
-      }
-      return(reciprocal(norm_of(x, "O"), inverse_norm(inverse, n, FALSE)))
-    }
+    if (!is.null(factor)) return(rcond_factor(x, factor@handle))
   }
   base::rcond(as.matrix(x), type)
+}
+
+# Of a positive definite matrix from the handle of its lower factor.
+rcond_factor <- function(x, factor) {
+  inverse <- function(b, transpose) {
+    as.vector(.Call(r_matrix_to_host, factor_solve(factor, matrix(b, ncol = 1L))))
+  }
+  reciprocal(norm_of(x, "O"), inverse_norm(inverse, x@Dim[1L], FALSE))
 }
 
 # The lower factor, or NULL if there is none.

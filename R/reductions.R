@@ -43,6 +43,19 @@ reductions <- function(ops, x, margin = 0L) .Call(r_lazy_reduce, ops, x, margin)
 
 reduce <- function(op, x) .Call(r_lazy_reduce, op, x, 0L)[[1L]]
 
+# Sums over all (margin 0), of rows (1) or of columns (2), divided by `counts`. Where a partial sum
+# was too large for a double, as base R's longer numbers are not, they are summed again as small
+# ones: by powers of two, so that no digit changes.
+sums_of <- function(x, margin = 0L, counts = 1) {
+  sums <- .Call(r_lazy_reduce, "sum", x, margin)[[1L]]
+  large <- !is.finite(sums)
+  if (!any(large)) return(sums / counts)
+  again <- .Call(r_lazy_reduce, "sum", x * 2^-64, margin)[[1L]] / counts
+  sums <- sums / counts
+  sums[large] <- again[large] * 2^64
+  sums
+}
+
 # x with `number` in the place of missing values.
 without_na <- function(x, number) binary("fill_nan", x, number)
 
@@ -61,6 +74,7 @@ summary_part <- function(name, x, na.rm) {
     false <- length(x) - missing - true
     return(c(if (true > 0) TRUE, if (false > 0) FALSE, if (missing > 0 && !na.rm) NA))
   }
+  if (name == "sum" && !na.rm) return(sums_of(x))
   ops <- if (name == "range") c("min", "max") else name
   if (!na.rm) return(unlist(reductions(ops, x)))
   fill <- list(sum = 0, prod = 1, min = Inf, max = -Inf, range = c(Inf, -Inf))[[name]]
@@ -70,6 +84,7 @@ summary_part <- function(name, x, na.rm) {
   # With the count of what is missing, in one kernel.
   found <- .Call(r_expr_values, c(parts, .Call(r_expr_reduce, "count_nan", x@handle, 0L)))
   found <- vapply(found, as.vector, 0)
+  if (name == "sum" && !is.finite(found[1L])) found[1L] <- sums_of(without_na(x, 0))
   if (found[length(found)] == length(x)) numeric() else found[-length(found)]
 }
 
@@ -100,7 +115,7 @@ summarize <- function(name, operands, na.rm) {
 #' @rdname clMatrix-reductions
 #' @export
 setMethod("sum", "clMatrix", function(x, ..., na.rm = FALSE) {
-  if (...length() == 0L && identical(na.rm, FALSE)) return(reduce("sum", x))
+  if (...length() == 0L && identical(na.rm, FALSE)) return(sums_of(x))
   summarize("sum", list(x, ...), check_flag(na.rm, "na.rm"))
 })
 
@@ -112,26 +127,27 @@ mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
   }
   n <- length(x)
   if (n == 0) return(NaN)
-  if (!check_flag(na.rm, "na.rm")) return(reduce("sum", x) / n)
-  sums <- .Call(r_expr_values, list(.Call(r_expr_reduce, "sum", without_na(x, 0)@handle, 0L),
-                                    .Call(r_expr_reduce, "count_nan", x@handle, 0L)))
-  sums[[1L]][1L] / (n - sums[[2L]][1L])
+  if (!check_flag(na.rm, "na.rm")) return(sums_of(x, 0L, n))
+  sums_without_na(x, 0L, n, TRUE)
+}
+
+# The same as sums_of() without missing values; `average` divides by how many others there are of
+# `counts`.
+sums_without_na <- function(x, margin, counts, average) {
+  filled <- without_na(x, 0)
+  parts <- .Call(r_expr_values, list(.Call(r_expr_reduce, "sum", filled@handle, margin),
+                                     .Call(r_expr_reduce, "count_nan", x@handle, margin)))
+  counts <- if (average) counts - as.vector(parts[[2L]]) else 1
+  sums <- as.vector(parts[[1L]])
+  if (all(is.finite(sums))) sums / counts else sums_of(filled, margin, counts)
 }
 
 # Sums over columns (margin 1: a value for each row) or over rows.
 margin_sums <- function(x, margin, na.rm, dims, average = FALSE) {
   if (check_number(dims, "dims") != 1) abort_argument("dims", "'dims' must be 1")
   counts <- .Call(r_matrix_shape, x@handle)[3L - margin]
-  if (!check_flag(na.rm, "na.rm")) {
-    sums <- reductions("sum", x, margin)[[1L]]
-  } else {
-    parts <- .Call(r_expr_values,
-                   list(.Call(r_expr_reduce, "sum", without_na(x, 0)@handle, margin),
-                        .Call(r_expr_reduce, "count_nan", x@handle, margin)))
-    sums <- as.vector(parts[[1L]])
-    counts <- counts - as.vector(parts[[2L]])
-  }
-  if (average) sums <- sums / counts
+  sums <- if (check_flag(na.rm, "na.rm")) sums_without_na(x, margin, counts, average)
+          else sums_of(x, margin, if (average) counts else 1)
   names(sums) <- x@Dimnames[[margin]]
   sums
 }

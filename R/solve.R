@@ -9,6 +9,10 @@
 #' "symmetric"`, as `crossprod(x)` is by itself. `determinant()` (and so `det()`) chooses in the
 #' same way.
 #'
+#' Like base R, `solve()` stops when the estimated reciprocal condition number of `a` (see
+#' [rcond()][clMatrix-norm]) is below `tol`: no digit of the solution would be certain. Only
+#' triangular views are solved in any case, as by [backsolve()].
+#'
 #' `chol2inv()` gives the inverse of A from the upper factor that `chol()` gives.
 #'
 #' @param a a square matrix.
@@ -16,6 +20,7 @@
 #'   column. If missing, the inverse of `a` is given.
 #' @param x a square `clMatrix`; for `chol2inv()` an upper triangular factor, of which the upper
 #'   triangle is read.
+#' @param tol the least reciprocal condition number of `a` that is solved for.
 #' @param size the order of the leading part of `x` that is used.
 #' @param logarithm whether the modulus is given as its logarithm.
 #' @param ... `size` for `chol2inv()`; not used otherwise.
@@ -24,7 +29,8 @@
 #'   `sign`.
 #' @section Errors:
 #' `statcl_error_argument` for shapes that do not fit, `statcl_error_singular` for a matrix that is
-#' singular (field `index`: the zero pivot; `NA` where LAPACK calls it numerically singular).
+#' singular (field `index`: the zero pivot; `NA` where it is numerically singular, with a reciprocal
+#' condition number below `tol`).
 #' @name clMatrix-solve
 #' @examples
 #' x <- as_cl(matrix(rnorm(40), 10))
@@ -37,31 +43,57 @@ NULL
 #' @rdname clMatrix-solve
 #' @method solve clMatrix
 #' @export
-solve.clMatrix <- function(a, b, ...) {
+solve.clMatrix <- function(a, b, tol = .Machine$double.eps, ...) {
+  tol <- check_number(tol, "tol")
   square <- square_operand(a, "a")
   view <- a@view
-  if (missing(b)) return(inverse_of(a, square, view))
+  if (missing(b)) return(inverse_of(a, square, view, tol))
   if (view == "lower" || view == "upper") {
     return(tri_solve(a, b, view == "upper", FALSE, "a", "b"))
   }
   right <- check_rows(b, square$n, "b")
-  solution <- if (view == "symmetric" && square$n > 0L) .Call(r_solve_pd, square$x, right, -1L)
-  if (is.null(solution)) return(solve_on_host(a, b))
-  value(solution, NULL, list(side(square$names, 2L), side(names_of(b), 2L)))
+  factor <- if (view == "symmetric" && square$n > 0L) safe_factor(a, tol)
+  if (is.null(factor)) return(solve_on_host(a, b, tol))
+  value(factor_solve(factor, right), NULL, list(side(square$names, 2L), side(names_of(b), 2L)))
 }
 
-inverse_of <- function(a, square, view) {
+inverse_of <- function(a, square, view, tol) {
   names <- square$names[2:1]
   if (view == "lower" || view == "upper") {
     return(value(.Call(r_tri_inverse, square$x, view == "upper", -1L), NULL, names))
   }
-  inverse <- if (view == "symmetric" && square$n > 0L) .Call(r_solve_pd, square$x, NULL, -1L)
-  if (is.null(inverse)) return(solve_on_host(a))
-  value(inverse, NULL, names)
+  factor <- if (view == "symmetric" && square$n > 0L) pd_factor(a)
+  if (is.null(factor)) return(solve_on_host(a, tol = tol))
+  inverse <- value(.Call(r_chol_inverse, factor, FALSE, -1L), NULL, names)
+  check_condition(1 / (norm_of(a, "O") * norm_of(inverse, "O")), tol)
+  inverse
+}
+
+# The lower Cholesky factor (a handle) of a symmetric matrix, NULL unless that is positive definite.
+pd_factor <- function(a) {
+  tryCatch(.Call(r_chol, a@handle, 0, FALSE, -1L), statcl_error_not_pd = function(e) NULL)
+}
+
+# The same for a solution; stops as base R does where the condition of the matrix leaves no digit.
+safe_factor <- function(a, tol) {
+  factor <- pd_factor(a)
+  if (!is.null(factor)) check_condition(rcond_factor(a, factor), tol)
+  factor
+}
+
+check_condition <- function(rcond, tol) {
+  if (!is.na(rcond) && rcond >= tol) return(invisible())
+  abort_singular(sprintf(paste("system is computationally singular: reciprocal condition number",
+                               "= %g"), rcond))
+}
+
+# A^-1 b from the lower factor of A, by handles.
+factor_solve <- function(factor, b) {
+  .Call(r_tri_solve, factor, .Call(r_tri_solve, factor, b, FALSE, FALSE, -1L), FALSE, TRUE, -1L)
 }
 
 # Through LAPACK's LU decomposition, in base R; the result goes to the device of `a`, or of `b`.
-solve_on_host <- function(a, b) {
+solve_on_host <- function(a, b, tol = .Machine$double.eps) {
   beside <- if (is_cl(a)) a else b
   if (is_cl(a) && !missing(b) && is_cl(b)) {
     # The same fault as any other operation on matrices of two devices.
@@ -72,7 +104,8 @@ solve_on_host <- function(a, b) {
     return(like(if (missing(b)) a else matrix(0, 0L, NCOL(b)), beside))
   }
   result <- tryCatch(
-    if (missing(b)) base::solve(a) else base::solve(a, as.matrix(on_host(b))),
+    if (missing(b)) base::solve(a, tol = tol)
+    else base::solve(a, as.matrix(on_host(b)), tol = tol),
     error = function(e) abort_singular(conditionMessage(e)))
   like(result, beside)
 }
@@ -92,18 +125,20 @@ setGeneric("solve")
 setMethod("solve", signature("ANY", "clMatrix"), function(a, b, ...) {
   square_operand(a, "a")
   check_rows(b, NROW(a), "b")
-  solve_on_host(if (is.null(dim(a))) matrix(a) else check_numeric(a, "a"), b)
+  solve_on_host(if (is.null(dim(a))) matrix(a) else check_numeric(a, "a"), b, ...)
 })
 
 #' @rdname clMatrix-solve
 #' @export
 setMethod("solve", signature("clMatrix", "ANY"), function(a, b, ...) {
-  if (missing(b)) solve.clMatrix(a) else solve.clMatrix(a, b)
+  if (missing(b)) solve.clMatrix(a, ...) else solve.clMatrix(a, b, ...)
 })
 
 #' @rdname clMatrix-solve
 #' @export
-setMethod("solve", signature("clMatrix", "clMatrix"), function(a, b, ...) solve.clMatrix(a, b))
+setMethod("solve", signature("clMatrix", "clMatrix"), function(a, b, ...) {
+  solve.clMatrix(a, b, ...)
+})
 
 setGeneric("chol2inv")
 

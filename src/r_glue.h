@@ -112,6 +112,8 @@ void r_node_defer(SEXP node);
 void r_node_register(SEXP node); /* its finaliser */
 void r_node_unused(SEXP node);   /* no deferred node needs it any more */
 SEXP r_handle_deferred(SEXP record);
+SEXP r_handle_with(SEXP keeper);
+SEXP r_node_new(void); /* without a matrix yet; phase 1, protect it */
 
 /* ---- deferred nodes (r_deferred.c) ---------------------------------------------------------- */
 void r_deferred_init(void);
@@ -129,6 +131,14 @@ SEXP r_deferred_leaf(SEXP node); /* one that it stands on and does not wait, or 
  * count too. */
 int r_deferred_uses(SEXP node);
 void r_deferred_drop(SEXP node); /* one that waits, and is not wanted any more */
+
+/* ---- saving by value (r_serialize.c) -------------------------------------------------------- */
+void r_serialize_init(struct _DllInfo *dll);
+/* Phase 1: what a handle has in its protected field, of a node. Protect it. */
+SEXP r_keeper_new(SEXP node);
+SEXP r_keeper_node(SEXP keeper); /* R_NilValue if there is none (yet), or `keeper` is none */
+/* Gives a keeper that was read with its values a node with a matrix; does nothing with any other. */
+scl_status r_keeper_restore(SEXP keeper, const char *argument);
 
 /* ---- large results (r_large.c) -------------------------------------------------------------- */
 void r_large_init(struct _DllInfo *dll);

@@ -1,9 +1,10 @@
 /* Handles: matrices of the core as R holds them.
  *
- * A handle is an external pointer, the slot of a clMatrix. Its protected field holds a node, a
- * second external pointer, which has the matrix. What is deferred (r_deferred.c) refers to nodes
- * and not to handles: when the user frees or drops a handle, its node lives as long as something
- * stands on it, and R's collector knows when that is over.
+ * A handle is an external pointer, the slot of a clMatrix. Its protected field holds a keeper
+ * (r_serialize.c, for saving by value) and that a node, a second external pointer, which has the
+ * matrix. What is deferred (r_deferred.c) refers to nodes and not to handles: when the user frees
+ * or drops a handle, its node lives as long as something stands on it, and R's collector knows
+ * when that is over.
  *
  * The address of a node is its matrix, or NULL when there is none (any more), or that of
  * `deferred_mark`. R writes no address to a file, so what comes from one has neither a matrix nor a
@@ -108,31 +109,48 @@ static SEXP node_pointer(SEXP record) {
   return R_MakeExternalPtr(NULL, node_tag, record);
 }
 
+SEXP r_node_new(void) {
+  SEXP node = PROTECT(node_pointer(R_NilValue));
+  r_node_register(node);
+  UNPROTECT(1);
+  return node;
+}
+
+SEXP r_handle_with(SEXP keeper) {
+  return R_MakeExternalPtr(NULL, handle_tag, keeper);
+}
+
+static SEXP handle_of(SEXP node) {
+  SEXP keeper = PROTECT(r_keeper_new(node));
+  SEXP handle = r_handle_with(keeper);
+  UNPROTECT(1);
+  return handle;
+}
+
 SEXP r_handle_deferred(SEXP record) {
   SEXP node = PROTECT(node_pointer(record));
   r_node_defer(node);
-  SEXP handle = R_MakeExternalPtr(NULL, handle_tag, node);
+  SEXP handle = handle_of(node);
   UNPROTECT(1);
   return handle;
 }
 
 SEXP r_handle_new(void) {
-  SEXP node = PROTECT(node_pointer(R_NilValue));
-  r_node_register(node);
-  SEXP handle = R_MakeExternalPtr(NULL, handle_tag, node);
+  SEXP node = PROTECT(r_node_new());
+  SEXP handle = handle_of(node);
   UNPROTECT(1);
   return handle;
 }
 
 SEXP r_handle_node(SEXP handle) {
   if (!r_is_handle(handle) || R_ExternalPtrTag(handle) != handle_tag) return R_NilValue;
-  SEXP node = R_ExternalPtrProtected(handle);
+  SEXP node = r_keeper_node(R_ExternalPtrProtected(handle));
   return r_is_node(node) ? node : R_NilValue;
 }
 
 static scl_status fail_stale(const char *argument) {
   scl_fail(SCL_E_STALE,
-           "the clMatrix was freed, or restored from a saved session: its data is gone");
+           "the clMatrix was freed, or restored from a file without its data: its data is gone");
   strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
   return SCL_E_STALE;
 }
@@ -149,12 +167,13 @@ scl_status r_node_peek(SEXP node, const char *argument, scl_mat **out) {
   return SCL_OK;
 }
 
-/* The node of a handle that has one. */
+/* The node of a handle that has one, or gets one as it was saved with its values. */
 static scl_status find_node(SEXP handle, const char *argument, SEXP *out) {
   if (r_is_handle(handle) && R_ExternalPtrTag(handle) == given_up_tag) return fail_stale(argument);
   if (!r_is_handle(handle) || R_ExternalPtrTag(handle) != handle_tag) {
     return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   }
+  SCL_TRY(r_keeper_restore(R_ExternalPtrProtected(handle), argument));
   *out = r_handle_node(handle);
   return *out == R_NilValue ? fail_stale(argument) : SCL_OK;
 }

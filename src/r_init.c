@@ -39,6 +39,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   r_lazy_init();
   r_deferred_init();
   r_large_init(dll);
+  r_serialize_init(dll);
   scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = interrupted});
 }
 

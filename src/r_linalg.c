@@ -138,24 +138,6 @@ static SEXP return_if_pd(scl_status status, SEXP result) {
   return status == SCL_E_NOT_PD ? R_NilValue : r_return(status, result);
 }
 
-/* A^-1 b, or A^-1 if b is NULL; NULL unless a is positive definite. */
-SEXP r_solve_pd(SEXP a, SEXP b, SEXP where) {
-  const SEXP x[] = {a, b};
-  const char *const names[] = {"a", "b"};
-  SEXP like = b == R_NilValue ? a : b;
-  SEXP result = PROTECT(r_result_new(r_any_handle(2, x), r_nrow(like, "b"), r_ncol(like, "b")));
-  scl_status status;
-  scl_mat *in[2], *out = NULL;
-  SCL_GO(r_operands(where, 2, x, names, in));
-  SCL_GO(in[1] != NULL ? scl_solve_pd(in[0], in[1], &out) : scl_inverse_pd(in[0], &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  r_operands_release(2, in);
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return return_if_pd(status, result);
-}
-
 /* The diagonal of the factor of a handle's matrix; NULL unless it is positive definite. */
 SEXP r_chol_pivots(SEXP a) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)r_nrow(a, "a")));

@@ -1,5 +1,5 @@
 /* Special functions, in C and OpenCL C: the gamma function, its logarithm and the derivatives of
- * that; sines of multiples of pi; the normal distribution; rounding to digits.
+ * that; sines of multiples of pi; the normal distribution; binomial coefficients; rounding.
  *
  * Values at poles, zero and infinities are those of base R. Relative errors are a few units in the
  * last place; of digamma, and of log gamma of negative numbers, near their zeros a few units in the
@@ -110,7 +110,9 @@ SCL_INLINE double special_log_gamma_2(double z, double *slope) {
 }
 
 /* Whether gamma has a pole at x. */
-SCL_INLINE int special_is_pole(double x) { return x <= 0.0 && x == floor(x); }
+SCL_INLINE int special_is_pole(double x) {
+  return x <= 0.0 && x == floor(x);
+}
 
 /* log(gamma(x)) for x > -1/2. */
 SCL_INLINE double special_log_gamma_right(double x) {
@@ -246,8 +248,12 @@ SCL_INLINE double special_tetragamma(double x) {
 
 /* ---- the normal distribution ----------------------------------------------------------------- */
 
+/* In the tail x is taken apart, as the rounding of its square would grow with it. */
 SCL_INLINE double special_dnorm(double x) {
-  return 0.3989422804014326779 * exp(-0.5 * x * x);
+  const double head = rint(x * 65536.0) / 65536.0, rest = x - head;
+  if (!(fabs(x) > 5.0)) return 0.3989422804014326779 * exp(-0.5 * x * x);
+  if (fabs(x) > 39.0) return 0.0;
+  return 0.3989422804014326779 * (exp(-0.5 * head * head) * exp((-0.5 * rest - head) * rest));
 }
 
 /* P(X <= x) for a standard normal X. In the tail erfc() would double the relative error of its
@@ -284,17 +290,179 @@ SCL_INLINE double special_log_pnorm_slope(double x) {
   return -x / special_mills(-x);
 }
 
+/* The quantile at 1/2 + q for |q| <= 0.425, and -r^2 the logarithm of a smaller tail, that of which
+ * this is the distance from 0: Wichura (1988), algorithm AS 241. */
+SCL_INLINE double special_qnorm_middle(double q) {
+  const double r = 0.180625 - q * q;
+  double above = 2509.0809287301226727, below = 5226.495278852545925;
+  above = above * r + 33430.575583588128105;
+  above = above * r + 67265.770927008700853;
+  above = above * r + 45921.953931549871457;
+  above = above * r + 13731.693765509461125;
+  above = above * r + 1971.5909503065514427;
+  above = above * r + 133.14166789178437745;
+  above = above * r + 3.387132872796366608;
+  below = below * r + 28729.085735721942674;
+  below = below * r + 39307.89580009271061;
+  below = below * r + 21213.794301586595867;
+  below = below * r + 5394.1960214247511077;
+  below = below * r + 687.1870074920579083;
+  below = below * r + 42.313330701600911252;
+  return q * above / (below * r + 1.0);
+}
+
+SCL_INLINE double special_qnorm_near(double r) { /* 1.6 + r <= 5 */
+  double above = 7.7454501427834140764e-4, below = 1.05075007164441684324e-9;
+  above = above * r + 0.0227238449892691845833;
+  above = above * r + 0.24178072517745061177;
+  above = above * r + 1.27045825245236838258;
+  above = above * r + 3.64784832476320460504;
+  above = above * r + 5.7694972214606914055;
+  above = above * r + 4.6303378461565452959;
+  above = above * r + 1.42343711074968357734;
+  below = below * r + 5.475938084995344946e-4;
+  below = below * r + 0.0151986665636164571966;
+  below = below * r + 0.14810397642748007459;
+  below = below * r + 0.68976733498510000455;
+  below = below * r + 1.6763848301838038494;
+  below = below * r + 2.05319162663775882187;
+  return above / (below * r + 1.0);
+}
+
+SCL_INLINE double special_qnorm_far(double r) { /* 5 + r <= 27 */
+  double above = 2.01033439929228813265e-7, below = 2.04426310338993978564e-15;
+  above = above * r + 2.71155556874348757815e-5;
+  above = above * r + 0.0012426609473880784386;
+  above = above * r + 0.026532189526576123093;
+  above = above * r + 0.29656057182850489123;
+  above = above * r + 1.7848265399172913358;
+  above = above * r + 5.4637849111641143699;
+  above = above * r + 6.6579046435011037772;
+  below = below * r + 1.4215117583164458887e-7;
+  below = below * r + 1.8463183175100546818e-5;
+  below = below * r + 7.868691311456132591e-4;
+  below = below * r + 0.0148753612908506148525;
+  below = below * r + 0.13692988092273580531;
+  below = below * r + 0.59983220655588793769;
+  return above / (below * r + 1.0);
+}
+
+SCL_INLINE double special_qnorm_tail(double r) {
+  return r <= 5.0 ? special_qnorm_near(r - 1.6) : special_qnorm_far(r - 5.0);
+}
+
+/* The x with P(X <= x) = p. */
+SCL_INLINE double special_qnorm(double p) {
+  const double q = p - 0.5;
+  if (!(p >= 0.0 && p <= 1.0)) return NAN;
+  if (p == 0.0 || p == 1.0) return p == 0.0 ? -INFINITY : INFINITY;
+  if (fabs(q) <= 0.425) return special_qnorm_middle(q);
+  return q < 0.0 ? -special_qnorm_tail(sqrt(-log(p))) : special_qnorm_tail(sqrt(-log(1.0 - p)));
+}
+
+/* The same of p = exp(a); beyond the range of AS 241 by two of Newton's steps. */
+SCL_INLINE double special_log_qnorm(double a) {
+  const double q = exp(a) - 0.5;
+  if (!(a <= 0.0)) return NAN;
+  if (a == 0.0 || isinf(a)) return a == 0.0 ? INFINITY : -INFINITY;
+  if (fabs(q) <= 0.425) return special_qnorm_middle(q);
+  if (q > 0.0) return special_qnorm_tail(sqrt(-log(-expm1(a))));
+  if (a >= -700.0) return -special_qnorm_tail(sqrt(-a));
+  double x = -sqrt(-2.0 * a - log(-4.0 * SPECIAL_PI * a));
+  x -= (special_log_pnorm(x) - a) / special_log_pnorm_slope(x);
+  return x - (special_log_pnorm(x) - a) / special_log_pnorm_slope(x);
+}
+
+/* ---- binomial coefficients and the beta function -----------------------------------------------
+ * As base R has them: k is rounded; n counts as whole when it is so to 1e-7. */
+
+/* log(beta(a, b)); NaN where either is negative. */
+SCL_INLINE double special_lbeta(double a, double b) {
+  const double p = fmin(a, b), q = fmax(a, b), sum = p + q;
+  if (a != a || b != b) return a + b;
+  if (p < 0.0) return NAN;
+  if (p == 0.0) return INFINITY;
+  if (isinf(q)) return -INFINITY;
+  if (p >= 12.0) {
+    const double rest = special_stirling(p) + special_stirling(q) - special_stirling(sum);
+    return SPECIAL_LOG_SQRT_2PI - 0.5 * log(q) + rest + (p - 0.5) * log(p / sum) +
+           q * log1p(-p / sum);
+  }
+  if (q >= 12.0) {
+    const double rest = special_stirling(q) - special_stirling(sum);
+    return special_log_gamma(p) + rest + p - p * log(sum) + (q - 0.5) * log1p(-p / sum);
+  }
+  if (p < 1e-300) return special_log_gamma(p) + (special_log_gamma(q) - special_log_gamma(sum));
+  return log(special_gamma(p) * (special_gamma(q) / special_gamma(sum)));
+}
+
+SCL_INLINE int special_is_whole(double x) {
+  return fabs(x - rint(x)) <= 1e-7 * fmax(1.0, fabs(x));
+}
+
+/* log(abs(choose(n, k))). */
+SCL_INLINE double special_lchoose(double n, double k) {
+  if (n != n || k != k) return n + k;
+  k = rint(k);
+  if (k < 2.0) return k < 0.0 ? -INFINITY : (k == 0.0 ? 0.0 : log(fabs(n)));
+  if (n < 0.0) n = -n + k - 1.0;
+  if (special_is_whole(n)) {
+    n = rint(n);
+    if (n < k) return -INFINITY;
+    if (n - k < 2.0) return n == k ? 0.0 : log(n);
+  } else if (n < k - 1.0) {
+    return special_log_gamma(n + 1.0) - special_log_gamma(k + 1.0) - special_log_gamma(n - k + 1.0);
+  }
+  return -log(n + 1.0) - special_lbeta(n - k + 1.0, k + 1.0);
+}
+
+/* For whole k from 0 to 29. */
+SCL_INLINE double special_choose_few(double n, double k) {
+  double r = k == 0.0 ? 1.0 : n;
+  for (int j = 2; j <= (int)k; j++) r *= (n - j + 1.0) / j;
+  return special_is_whole(n) ? rint(r) : r;
+}
+
+SCL_INLINE double special_choose(double n, double k) {
+  double sign = 1.0;
+  if (n != n || k != k) return n + k;
+  k = rint(k);
+  if (k < 30.0) {
+    if (n - k < k && n - k >= 0.0 && special_is_whole(n)) k = rint(n - k);
+    return k < 0.0 ? 0.0 : special_choose_few(n, k);
+  }
+  if (n < 0.0) {
+    n = -n + k - 1.0;
+    if (k != 2.0 * floor(0.5 * k)) sign = -1.0;
+  }
+  if (special_is_whole(n)) {
+    n = rint(n);
+    if (n < k) return 0.0;
+    if (n - k < 30.0) return sign * special_choose_few(n, n - k);
+    return sign * rint(exp(special_lchoose(n, k)));
+  }
+  if (n < k - 1.0) {
+    const double x = k - n - 1.0; /* gamma(-x) is negative where floor(x) is even */
+    if (floor(x) == 2.0 * floor(0.5 * floor(x))) sign = -sign;
+  }
+  return sign * exp(special_lchoose(n, k));
+}
+
 /* ---- rounding -------------------------------------------------------------------------------- */
 
-/* x to multiples of 1 / b, or of -b where b is negative, b a power of ten: the nearer of the two
- * beside x as they are stored, and of two as near the even one, as R since 4.0.0. Numbers that have
- * no more than 15 digits down to there are rounded already. */
+/* x to multiples of 1 / b, of -b where b is negative, or of 1e-308 (1e200 b) where b is at most
+ * 1e-200; b is a power of ten: the nearer of the two beside x as they are stored, and of two as
+ * near the even one, as R since 4.0.0. Numbers that have no more than 15 digits down to there are
+ * rounded already. */
 SCL_INLINE double special_round(double x, double b) {
-  const double a = fabs(x), digits = b > 0.0 ? log10(b) : -log10(-b);
-  if (digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
-  const double scaled = b > 0.0 ? a * b : a / -b, whole = floor(scaled);
-  const double low = b > 0.0 ? whole / b : whole * -b;
-  const double high = b > 0.0 ? ceil(scaled) / b : ceil(scaled) * -b;
+  /* 1e-200 / b is a whole number here, but for rounding. */
+  const double more = b > 0.0 && b < 1e-199 ? rint(1e-200 / b) : 1.0;
+  const double unit = more > 1.0 ? 1e308 : fabs(b), a = fabs(x);
+  const double digits = b > 0.0 ? log10(unit) + log10(more) : -log10(unit);
+  if (x == 0.0 || digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
+  const double scaled = b > 0.0 ? a * unit * more : a / unit, whole = floor(scaled);
+  const double low = b > 0.0 ? whole / more / unit : whole * unit;
+  const double high = b > 0.0 ? ceil(scaled) / more / unit : ceil(scaled) * unit;
   const int even = whole == 2.0 * floor(0.5 * whole);
   const double nearest = a - low < high - a || (a - low == high - a && even) ? low : high;
   return x < 0.0 ? -nearest : nearest;

@@ -162,6 +162,19 @@ test_that("round() to digits is that of base R to the last bit", {
     expect_identical(as.vector(round(as_cl(x), digits)), round(x, digits))
     expect_identical(cl_map(function(x) round(x, digits), x), round(x, digits))
   })
+  x <- c(-0, 0, 5, -5, 1e308, -1.7e308, Inf, -Inf, NaN, 5e-324, 2.123456789123e-300,
+         -1.23456789e-310, 6.66e-318)
+  far <- c(-400, -309, -308, -1, 0, 1, 300, 308, 309, 312, 315, 323, 324, 400)
+  each_engine(for (digits in far) {
+    want <- round(x, digits)
+    # Base R's powers of ten are some units in the last place off there.
+    tol <- if (abs(digits) >= 300) 1e-14 else 0
+    for (got in list(as.vector(round(as_cl(x), digits)), cl_map(function(x) round(x, digits), x))) {
+      close <- is.nan(got) & is.nan(want) | got == want | abs(got / want - 1) <= tol
+      expect(all(close), sprintf("round() to %d digits", digits))
+      expect_identical(1 / got == -Inf, 1 / want == -Inf) # the sign of zero
+    }
+  })
   expect_fault(round(as_cl(x), NA), "argument", argument = "digits")
 })
 
@@ -288,6 +301,24 @@ test_that("row and column sums and means equal those of base R", {
     expect_equal(f(as_cl(m), na.rm = TRUE), f(m, na.rm = TRUE), tolerance = 1e-14)
   })
   expect_fault(on_host(rowSums(as_cl(x), dims = 2)), "argument", argument = "dims")
+})
+
+test_that("sums and means whose partial sums are too large for a double are those of base R", {
+  x <- cbind(c(1e308, 1e308, NA), c(1e308, 1e308, -1e308), c(-1e308, -1.7e308, 1), 1:3)
+  each_engine({
+    y <- as_cl(x)
+    expect_identical(mean(as_cl(c(1e308, 1e308))), 1e308)
+    expect_equal(mean(y, na.rm = TRUE), mean(x, na.rm = TRUE))
+    expect_equal(mean(y[, 2:4]), mean(x[, 2:4]))
+    for (f in list(rowSums, colSums, rowMeans, colMeans)) for (na.rm in c(FALSE, TRUE)) {
+      expect_equal(f(y, na.rm = na.rm), f(x, na.rm = na.rm))
+    }
+    expect_equal(sum(y[, 2, drop = FALSE]), sum(x[, 2]))
+    expect_equal(sum(y[, 2, drop = FALSE], na.rm = TRUE), sum(x[, 2]))
+    expect_identical(sum(as_cl(c(1e308, 1e308))), Inf)
+    expect_identical(mean(as_cl(c(Inf, 1))), Inf)
+    expect_identical(mean(as_cl(c(Inf, -Inf))), NaN)
+  })
 })
 
 test_that("sums of many terms are accurate and the same bits each time", {

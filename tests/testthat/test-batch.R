@@ -246,6 +246,21 @@ test_that("lists of matrices of different sizes come back in order", {
   expect_fault(cl_batch_solve(a, b[1:2]), "argument", argument = "b")
 })
 
+test_that("solutions of lists have the names that solve() gives", {
+  a <- list(matrix(c(2, 1, 0, 3), 2, dimnames = list(c("r", "s"), c("p", "q"))),
+            matrix(c(2, 1, 0, 3), 2), diag(3) + 1)
+  right <- list(list(c(u = 1, v = 2), c(u = 1, v = 2), 1:3),
+                list(matrix(1:4, 2, dimnames = list(NULL, c("x", "y"))), matrix(1:2, 2), diag(3)))
+  for (b in right) {
+    each_engine(for (i in seq_along(a)) {
+      got <- cl_batch_solve(a, b)[[i]]
+      want <- solve(a[[i]], b[[i]])
+      expect_equal(got, want)
+      expect_identical(attributes(got), attributes(want))
+    })
+  }
+})
+
 test_that("arrays stay on the device, print and come back", {
   a <- definite(3, 4)
   dimnames(a) <- list(c("a", "b", "c"), NULL, paste0("q", 1:4))
@@ -331,6 +346,10 @@ test_that("regressions by group stay accurate where the columns are nearly paral
 })
 
 test_that("bad input to regressions by group is refused, collinear groups are told of", {
+  expect_fault(cl_batch_lm(weight ~ Time, ChickWeight), "argument", argument = "group")
+  expect_fault(cl_batch_lm(diag(3), 1:3), "argument", argument = "group")
+  expect_fault(cl_batch_lm(weight ~ Time, ChickWeight, group = No_Such), "argument",
+               argument = "group")
   x <- cbind(1, 1:12)
   g <- rep(1:3, 4)
   expect_fault(cl_batch_lm(x, 1:11, g), "argument", argument = "y")

@@ -203,6 +203,38 @@ test_that("solve() equals base R for every view", {
   })
 })
 
+test_that("solve() of a symmetric view stops at a numerically singular matrix as base R does", {
+  hilbert <- function(n) 1 / (outer(seq_len(n), seq_len(n), `+`) - 1)
+  each_engine({
+    for (n in 13:14) {
+      # Base R stops at both; of 13 the factor exists.
+      expect_error(solve(hilbert(n)), "computationally singular")
+      h <- as_cl(hilbert(n), view = "symmetric")
+      for (call in list(quote(solve(h)), quote(solve(h, 1:n)), quote(solve(h, h)))) {
+        e <- expect_fault(eval(call), "singular")
+        expect_match(conditionMessage(e), "reciprocal condition number = [0-9.]+e-")
+        expect_true(is.na(e$index))
+      }
+    }
+    h <- as_cl(hilbert(13), view = "symmetric")
+    expect_equal(dim(solve(h, 1:13, tol = 0)), c(13L, 1L))
+    h <- as_cl(hilbert(8), view = "symmetric")
+    expect_equal(as.matrix(solve(h)) %*% hilbert(8), diag(8), tolerance = 1e-4)
+    expect_fault(solve(h, tol = 1e-8), "singular")
+    expect_fault(solve(h, tol = "a"), "argument", argument = "tol")
+    # All pivots of this one's factor are 1, yet its condition number is 1e19.
+    l <- diag(12)
+    l[lower.tri(l)] <- -5
+    s <- as_cl(tcrossprod(l), view = "symmetric")
+    expect_error(solve(tcrossprod(l)), "computationally singular")
+    expect_fault(solve(s, 1:12), "singular")
+    expect_fault(solve(as_cl(hilbert(8)), tol = 1e-8), "singular")
+    expect_fault(solve(hilbert(8), as_cl(1:8), tol = 1e-8), "singular")
+    tiny <- as_cl(diag(3) * 1e-200, view = "symmetric")
+    expect_equal(as.matrix(solve(tiny)), diag(3) * 1e200)
+  })
+})
+
 test_that("solve() refuses singular matrices and shapes that do not fit", {
   each_engine({
     expect_fault(solve(as_cl(diag(c(1, 0, 2))), 1:3), "singular", index = 2)

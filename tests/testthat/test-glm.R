@@ -321,8 +321,12 @@ test_that("a likelihood survives saving and restoring", {
     expect_match(paste(capture.output(print(g)), collapse = "\n"), "not on a device now")
     expect_identical(g(0.1, q$beta), expected)
     expect_identical(g(0.1, q$beta), expected)
-    # One that was made from a clMatrix is bound to the session.
     h <- unserialize(serialize(cl_likelihood(family, q$y, as_cl(q$x)), NULL))
+    expect_equal(h(0.1, q$beta), expected, ignore_attr = TRUE)
+    gone <- as_cl(q$x)
+    h <- cl_likelihood(family, q$y, gone)
+    cl_free(gone)
+    h <- unserialize(serialize(h, NULL))
     expect_fault(h(0.1, q$beta), "stale", argument = "x")
   })
 })

@@ -99,12 +99,66 @@ test_that("a function that decides on data is told of cl_ifelse()", {
   expect_match(conditionMessage(e), "cl_ifelse")
 })
 
+test_that("questions about type or identity are refused as if() is, in called functions too", {
+  x <- diag(2)
+  outer_helper <- function(u) inner_helper(u)
+  inner_helper <- function(u) if (identical(u, 0)) 1 else u
+  made <- local({
+    scale <- 2
+    function(u) if (isTRUE(u > 0)) scale else -scale
+  })
+  questions <- list(
+    isTRUE = function(x) if (isTRUE(x > 0)) 1 else 2,
+    isFALSE = function(x) if (isFALSE(x > 0)) 1 else 2,
+    identical = function(x) if (identical(x, 0)) 1 else x,
+    is.numeric = function(x) if (is.numeric(x)) x else 0,
+    is.logical = function(x) is.logical(x > 0), is.double = function(x) is.double(x),
+    is.integer = function(x) is.integer(x), is.vector = function(x) is.vector(x),
+    is.atomic = function(x) is.atomic(x), typeof = function(x) typeof(x) == "double",
+    class = function(x) if ("numeric" %in% class(x)) 1 else 0, mode = function(x) mode(x) == "a",
+    inherits = function(x) inherits(x, "numeric"), is = function(x) methods::is(x, "numeric"),
+    `%in%` = function(x) x %in% c(0, 1), match = function(x) match(x, 0:1, 0L),
+    all.equal = function(x) isTRUE(all.equal(x, 0)), anyNA = function(x) anyNA(x),
+    c = function(x) mean(c(1, x)), c = function(x) sum(c(x, 1)),
+    isTRUE = function(x) if (base::isTRUE(x > 0)) 1 else 2,
+    identical = outer_helper, identical = function(x) outer_helper(x), isTRUE = made,
+    isTRUE = function(x, test = isTRUE(x > 0)) if (test) 1 else 2,
+    identical = function(x) {
+      same <- function(u) identical(u, 1)
+      if (same(x)) 1 else 2
+    },
+    isTRUE = function(x) Reduce(function(a, b) if (isTRUE(a > b)) a else b, list(x, 0)))
+  for (k in seq_along(questions)) for (y in list(x, on_host(as_cl(x)))) {
+    e <- expect_fault(on_host(cl_map(questions[[k]], y)), "argument", argument = "f")
+    expect_match(conditionMessage(e), paste0(names(questions)[k], "()"), fixed = TRUE)
+    expect_match(conditionMessage(e), "cl_ifelse")
+  }
+  expect_fault(cl_map(function(x) mean(x), x), "argument", argument = "f")
+  e <- expect_fault(cl_reduce(x, combine = function(u, v) if (identical(u, v)) u else v),
+                    "argument", argument = "combine")
+  # Of what is no element they are R's own, wherever the function is from.
+  kind <- "huber"
+  class <- 2 # variables keep their names
+  expect_equal(cl_map(function(x) if (isTRUE(class == 2)) x * class else x, 3), 6)
+  weight <- function(x, k) if (identical(kind, "huber") && isTRUE(k > 0)) k / abs(x) else 1
+  expect_equal(cl_map(function(x) weight(x, 2), matrix(1:4, 2)), 2 / matrix(1:4, 2))
+  total <- 0
+  count <- function(x) {
+    total <<- total + is.numeric(kind) + inherits(kind, "character") + base::is.vector(c(1, 2))
+    identical <- function(a, b) a * b # the user's own
+    identical(x, 3)
+  }
+  expect_equal(cl_map(count, 1:3), c(3, 6, 9))
+  expect_equal(total, 2)
+})
+
 test_that("operations that elements do not have are named", {
   x <- diag(2)
   calls <- list(cumsum = function(x) cumsum(x), beta = function(x) beta(x, 2),
                 signif = function(x) signif(x, 2), `[` = function(x) x[1],
                 `[[` = function(x) x[[1]], range = function(x) range(x),
-                `%*%` = function(x) x %*% x, dnorm = function(x) dnorm(x),
+                `%*%` = function(x) x %*% x, dgamma = function(x) dgamma(x, 2),
+                pmax = function(x) max(0, x),
                 strsplit = function(x) strsplit(x, "a"))
   for (name in names(calls)) {
     e <- expect_fault(on_host(cl_map(calls[[name]], x)), "argument", argument = "f")
@@ -301,7 +355,8 @@ in_base_r <- list(
   is_infinite = is.infinite, neg = function(a) -a, square = function(a) a^2,
   inv_logit = plogis, log1p_exp = function(a) pmax(a, 0) + log1p(exp(-abs(a))), round = round,
   erf = function(a) 2 * pnorm(a * sqrt(2)) - 1, erfc = function(a) 2 * pnorm(-a * sqrt(2)),
-  pnorm = pnorm, log_pnorm = function(a) pnorm(a, log.p = TRUE),
+  pnorm = pnorm, dnorm = dnorm, qnorm = qnorm, log_qnorm = function(a) qnorm(a, log.p = TRUE),
+  log_pnorm = function(a) pnorm(a, log.p = TRUE),
   round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
 
 test_that("every operation of the table is that of base R, on both engines and in cl_map()", {

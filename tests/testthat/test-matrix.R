@@ -343,24 +343,6 @@ test_that("a freed matrix says so, and freeing again does nothing", {
   expect_fault(cl_free(diag(2)), "argument", argument = "x")
 })
 
-test_that("a saved and restored matrix says so", {
-  each_engine({
-    x <- as_cl(diag(2))
-    y <- unserialize(serialize(list(a = x), NULL))$a
-    expect_dead(y, "stale")
-    file <- tempfile()
-    on.exit(unlink(file))
-    space <- new.env()
-    assign("x", x, space)
-    save("x", envir = space, file = file)
-    load(file, space)
-    expect_dead(get("x", space), "stale")
-    saveRDS(x, file)
-    expect_dead(readRDS(file), "stale")
-    expect_identical(as.matrix(x), diag(2))
-  })
-})
-
 test_that("forged handles are refused", {
   blank <- new("clMatrix", handle = new("externalptr"), Dim = c(2L, 2L),
                Dimnames = list(NULL, NULL), view = "general")

@@ -1,0 +1,123 @@
+# Functions of R that look at the type or the identity of a value. No method of ours is called where
+# a traced function (cl_map()) gives them an element, and their answer would be that for an object
+# of ours, silently taken for all elements. So the function is traced with others in their place,
+# which refuse elements. In the same way our generic functions are found where the package is not
+# attached, or R's are called by stats:: and base::.
+#
+# They stand between the function and its own environment, and only where it, or one of the
+# functions of the user's that it calls, names one of them. Functions of packages are not followed.
+
+guarded_names <- list(
+  base = c("isTRUE", "isFALSE", "identical", "is.logical", "is.double", "is.integer", "is.vector",
+           "is.atomic", "typeof", "class", "oldClass", "mode", "storage.mode", "inherits", "match",
+           "%in%", "is.element", "c"),
+  methods = "is")
+
+refusing <- function(name, original) {
+  force(name)
+  force(original)
+  function(...) {
+    for (x in list(...)) if (is_element(x)) needs_choice(paste0(name, "()"))
+    original(...)
+  }
+}
+
+# For each name what R has, and what takes its place: a function that refuses elements, or the
+# generic function of ours, where the package is not attached.
+guards <- local({
+  all <- list()
+  for (package in names(guarded_names)) for (name in guarded_names[[package]]) {
+    original <- get(name, asNamespace(package))
+    all[[name]] <- list(package = package, original = original, guard = refusing(name, original))
+  }
+  generic <- list(stats = c("dnorm", "pnorm", "qnorm", "plogis"),
+                  base = c("lbeta", "choose", "lchoose", "atan2", "pmin", "pmax"))
+  for (package in names(generic)) for (name in generic[[package]]) {
+    all[[name]] <- list(package = package, original = get(name, asNamespace(package)),
+                        guard = get(name))
+  }
+  all
+})
+
+# The function to trace in the place of f.
+guarded <- function(f) {
+  if (is.primitive(f)) return(f)
+  reached <- reached_functions(f)
+  if (!reached$needed) return(f)
+  inner <- lapply(reached$homes, function(home) new.env(parent = home))
+  place <- function(g) {
+    environment(g) <- inner[[home_number(environment(g), reached$homes)]]
+    g
+  }
+  for (k in seq_along(inner)) {
+    for (name in names(reached$called[[k]])) {
+      assign(name, place(reached$called[[k]][[name]]), envir = inner[[k]])
+    }
+    for (name in reached$guarded[[k]]) assign(name, guards[[name]]$guard, envir = inner[[k]])
+    assign("::", guarded_export, envir = inner[[k]])
+  }
+  place(f)
+}
+
+# What stands for `::` there.
+guarded_export <- function(pkg, name) {
+  package <- as.character(substitute(pkg))
+  name <- as.character(substitute(name))
+  if (identical(guards[[name]]$package, package)) return(guards[[name]]$guard)
+  getExportedValue(package, name)
+}
+
+home_number <- function(home, homes) {
+  for (k in seq_along(homes)) if (identical(homes[[k]], home)) return(k)
+  0L
+}
+
+# f and the functions of the user's that it may call, by name and directly or not: their
+# environments (homes), and for each of them the functions called there, by name, and the names to
+# guard; `needed` if there is any.
+reached_functions <- function(f) {
+  top <- topenv(environment(f))
+  homes <- list(environment(f))
+  called <- list(list())
+  guarded <- list(character())
+  needed <- FALSE
+  waiting <- list(f)
+  done <- list()
+  while (length(waiting) > 0L) {
+    g <- waiting[[1L]]
+    waiting <- waiting[-1L]
+    done <- c(done, list(g))
+    home <- home_number(environment(g), homes)
+    names <- names_in(g)
+    needed <- needed || ("::" %in% names && any(names %in% names(guards)))
+    for (name in names) {
+      value <- get0(name, envir = environment(g)) # a variable of that name stays what it is
+      if (!is.null(guards[[name]]) && identical(value, guards[[name]]$original)) {
+        needed <- TRUE
+        guarded[[home]] <- c(guarded[[home]], name)
+      } else if (is_users(value, top)) {
+        if (name %in% names(called[[home]])) next
+        called[[home]][[name]] <- value
+        if (home_number(environment(value), homes) == 0L) {
+          homes <- c(homes, list(environment(value)))
+          called <- c(called, list(list()))
+          guarded <- c(guarded, list(character()))
+        }
+        if (!any(vapply(done, identical, NA, value))) waiting <- c(waiting, list(value))
+      }
+    }
+  }
+  list(homes = homes, called = called, guarded = lapply(guarded, unique), needed = needed)
+}
+
+names_in <- function(f) {
+  unique(c(all.names(body(f)), unlist(lapply(formals(f), all.names))))
+}
+
+# Whether a function is followed: not those of packages, but for the package that `top` is of.
+is_users <- function(value, top) {
+  if (!is.function(value) || is.primitive(value)) return(FALSE)
+  home <- environment(value)
+  !isNamespace(home) && !identical(home, baseenv()) && !identical(topenv(home), baseenv()) ||
+    identical(home, top) && !identical(home, topenv())
+}
