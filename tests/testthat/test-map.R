@@ -158,7 +158,6 @@ test_that("operations that elements do not have are named", {
                 signif = function(x) signif(x, 2), `[` = function(x) x[1],
                 `[[` = function(x) x[[1]], range = function(x) range(x),
                 `%*%` = function(x) x %*% x, dgamma = function(x) dgamma(x, 2),
-                pmax = function(x) max(0, x),
                 strsplit = function(x) strsplit(x, "a"))
   for (name in names(calls)) {
     e <- expect_fault(on_host(cl_map(calls[[name]], x)), "argument", argument = "f")
