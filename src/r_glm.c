@@ -225,20 +225,24 @@ static scl_status evaluate(scl_glm *glm, const arguments *at, SEXP value, const 
   return status;
 }
 
-static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP x, SEXP where,
-                         scl_glm **out) {
+static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP weights, SEXP x,
+                         SEXP where, scl_glm **out) {
   scl_status status = SCL_OK;
   scl_context *ctx = NULL;
   scl_mat *matrix = NULL;
   bool has_trials = trials != R_NilValue;
   SCL_GO(require_numbers(y, "y"));
   if (has_trials) SCL_GO(require_numbers(trials, "trials"));
+  if (weights != R_NilValue) SCL_GO(require_numbers(weights, "weights"));
   SCL_GO(r_context_pick(where, 1, &x, &ctx));
   SCL_GO(r_operand(ctx, x, "x", &matrix));
+  if (weights != R_NilValue && (size_t)XLENGTH(weights) != scl_mat_nrow(matrix))
+    SCL_GO(scl_fail_argument("weights", "'weights' must be one number for each row of 'x'"));
   const scl_glm_data data = {.y = REAL_RO(y),
                              .datum = has_trials ? REAL_RO(trials) : NULL,
                              .n_y = (size_t)XLENGTH(y),
-                             .n_datum = has_trials ? (size_t)XLENGTH(trials) : 0};
+                             .n_datum = has_trials ? (size_t)XLENGTH(trials) : 0,
+                             .weight = weights != R_NilValue ? REAL_RO(weights) : NULL};
   SCL_GO(scl_glm_create(family, &data, matrix, out));
 done:
   scl_mat_release(matrix);
@@ -256,7 +260,7 @@ SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta,
   gradients to;
   SEXP value = PROTECT(new_value(&at, r_is_handle(x), &to));
   scl_glm *glm = NULL;
-  status = create(at.family, y, trials, x, where, &glm);
+  status = create(at.family, y, trials, R_NilValue, x, where, &glm);
   if (status == SCL_OK) status = evaluate(glm, &at, value, &to);
   scl_glm_release(glm);
   UNPROTECT(protects + 1);
@@ -277,13 +281,13 @@ static void finalize_glm(SEXP handle) {
 }
 
 /* The handle keeps x alive: on the host it is used where R has it. */
-SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP where) {
+SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP where) {
   scl_glm_family which;
   if (scl_glm_family_find(CHAR(STRING_ELT(family, 0)), &which) != SCL_OK) r_throw();
   SEXP handle = PROTECT(R_MakeExternalPtr(NULL, glm_tag(), x));
   R_RegisterCFinalizerEx(handle, finalize_glm, FALSE);
   scl_glm *glm = NULL;
-  scl_status status = create(which, y, trials, x, where, &glm);
+  scl_status status = create(which, y, trials, weights, x, where, &glm);
   if (status == SCL_OK) R_SetExternalPtrAddr(handle, glm);
   UNPROTECT(1);
   return r_return(status, handle);
