@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scl_glm.h"
+#include "scl_least_squares.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -328,4 +329,26 @@ SEXP r_glm_info(SEXP handle) {
   SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_glm_bytes(glm)));
   UNPROTECT(1);
   return info;
+}
+
+/* ---- least squares --------------------------------------------------------------------------- */
+
+/* list(gap, slope) for a double matrix x and double vectors y, beta, rest. */
+SEXP r_least_squares_gaps(SEXP x, SEXP y, SEXP beta, SEXP rest) {
+  size_t n = (size_t)XLENGTH(y), p = (size_t)XLENGTH(beta);
+  bool fits = TYPEOF(x) == REALSXP && TYPEOF(y) == REALSXP && TYPEOF(beta) == REALSXP &&
+              TYPEOF(rest) == REALSXP && (size_t)XLENGTH(rest) == n && (size_t)XLENGTH(x) == n * p;
+  if (!fits) {
+    scl_fail_argument("x", "'x', 'y', 'beta' and 'rest' must be doubles that fit together");
+    r_throw();
+  }
+  const char *names[] = {"gap", "slope", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)p));
+  scl_status status =
+      scl_least_squares_gaps(REAL_RO(x), n, p, REAL_RO(y), REAL_RO(beta), REAL_RO(rest),
+                             REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+  UNPROTECT(1);
+  return r_return(status, result);
 }
