@@ -48,6 +48,10 @@ convergence_line <- function(x) {
 #' @rdname cl_glm
 #' @export
 summary.cl_glm <- function(object, ...) {
+  if (object$family == "normal_id" && object$method == "ml" && object$df.residual > 0 &&
+        is_perfect(object$deviance / object$df.residual, mean(object$fitted.values^2))) {
+    warn_perfect()
+  }
   estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
   error <- stats::setNames(rep(NA_real_, length(estimate)), names(estimate))
   error[rownames(object$vcov)] <- sqrt(diag(object$vcov))
