@@ -11,7 +11,7 @@ dependence <- function(family) if (family == "normal_id") 1e-7 else 1e-11
 # Up to so many numbers and multiplications a basis costs next to nothing.
 basis_is_cheap <- function(x) {
   numbers <- as.double(nrow(x)) * ncol(x)
-  numbers <= 3e5 && numbers * ncol(x) <= 2e7
+  numbers <= 1e5 && numbers * ncol(x) <= 5e6
 }
 
 # Whether coordinates with this information are too skew for it to be inverted without a loss.

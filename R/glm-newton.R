@@ -164,8 +164,7 @@ glm_begin <- function(problem, start, priors) {
   }
   basis <- NULL
   if (is.null(priors)) {
-    w <- working_response(list(family = problem$family, data = used_data(problem)))$w
-    basis <- glm_basis(problem, w)
+    basis <- glm_basis(problem, working_weights(problem$family, used_data(problem)))
   }
   glm_start(glm_core(problem, basis), start, priors)
 }

@@ -7,15 +7,15 @@
 glm_start <- function(core, start, priors) {
   family <- core$family
   x <- core$data$x
-  working <- working_response(core)
-  gram <- if (family == "normal_id") core$gram else glm_gram(x, working$w)
-  if (is.null(core$basis)) core <- choose_columns(core, gram, working$w, priors)
+  w <- working_weights(family, core$data)
+  gram <- if (family == "normal_id") core$gram else glm_gram(x, w)
+  if (is.null(core$basis)) core <- choose_columns(core, gram, w, priors)
   if (is.null(priors) && is.null(core$basis) && core$least < 1e-4) return(list(core = core))
   prior <- if (!is.null(priors)) prior_of_theta(priors, core)
   beta <- if (has_classes(family)) class_start(core) else {
-    z <- working$z
+    z <- working_response(family, core$data)
     if (ncol(x) > core$columns) z <- z - core$data$offset
-    right <- as.vector(as.matrix(cl_crossprod(x, working$w * z)))
+    right <- as.vector(as.matrix(cl_crossprod(x, w * z)))
     left <- gram[core$free, core$free, drop = FALSE] + prior_ridge(core, prior)
     solve_information(left, right[core$free])
   }
@@ -61,26 +61,24 @@ abort_nonfinite_column <- function(name, index) {
                argument = "x", index = index)
 }
 
-# list(z, w): the response on the scale of the link, and its weights, as glm() starts; of families
-# with classes w alone.
-working_response <- function(core) {
-  y <- core$data$y
-  trials <- core$data$trials
-  times <- core$data$weights
-  working <- switch(core$family,
-    bernoulli_logit = {
-      mu <- (y + 0.5) / 2
-      list(z = stats::qlogis(mu), w = mu * (1 - mu))
-    },
-    binomial_logit = {
-      mu <- (y + 0.5) / (trials + 1)
-      list(z = stats::qlogis(mu), w = trials * mu * (1 - mu))
-    },
-    normal_id = list(z = y, w = rep(1, length(y))),
-    categorical_logit = , ordered_logistic = list(),
-    list(z = log(y + 0.1), w = y + 0.1))
-  if (!is.null(times)) working$w <- if (is.null(working$w)) times else working$w * times
-  working
+# The response on the scale of the link, drawn inwards, as glm() starts; and the weights of this
+# start, of families with classes those of the user or NULL. `data`: used_data().
+working_response <- function(family, data) {
+  y <- data$y
+  switch(family, bernoulli_logit = stats::qlogis((y + 0.5) / 2),
+         binomial_logit = stats::qlogis((y + 0.5) / (data$trials + 1)), normal_id = y,
+         log(y + 0.1))
+}
+
+working_weights <- function(family, data) {
+  y <- data$y
+  spread <- function(mu) mu * (1 - mu)
+  w <- switch(family, bernoulli_logit = spread((y + 0.5) / 2),
+              binomial_logit = data$trials * spread((y + 0.5) / (data$trials + 1)),
+              normal_id = rep(1, length(y)), categorical_logit = , ordered_logistic = NULL,
+              y + 0.1)
+  if (is.null(w)) return(data$weights)
+  if (is.null(data$weights)) w else w * data$weights
 }
 
 # Starting coefficients of the user: one for each column, those of dropped columns ignored.

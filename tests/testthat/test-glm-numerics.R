@@ -219,3 +219,43 @@ test_that("a maximum that is far out is one", {
                    class = "statcl_warning_separation")
   })
 })
+
+test_that("large problems are corrected by residuals, or take the way of small ones", {
+  set.seed(4)
+  n <- 30000
+  data <- data.frame(a = rnorm(n), b = runif(n) + 30, g = factor(sample(4, n, TRUE)),
+                     o = rnorm(n), w = rep(c(1, 2, 0.5), n / 3))
+  data$twice <- 2 * data$a - data$b
+  data$y <- data$a - data$b / 10 + as.integer(data$g) + rnorm(n)
+  data$k <- rpois(n, exp(data$a / 3))
+  model <- y ~ a + b + twice + g + offset(o)
+  peer <- lm(model, data, weights = w)
+  wide <- update(model, . ~ . + I(b^2) + I(b^3) + I(b^4))
+  skew <- lm(wide, data)
+  exact <- list(epsilon = 1e-15, maxit = 100)
+  powers <- k ~ a + b + I(b^2) + I(b^3) + offset(o / 9)
+  counts <- glm(powers, poisson, data, weights = w, control = exact)
+  expect_false(basis_is_cheap(model.matrix(peer)))
+  each_engine({
+    fit <- cl_glm(model, data, "normal_id", weights = w)
+    expect_equal(coef(fit), coef(peer), tolerance = 1e-11)
+    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-9)
+    expect_equal(sigma(fit), sigma(peer), tolerance = 1e-12)
+    expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-12)
+    fit <- cl_glm(wide, data, "normal_id")
+    expect_equal(coef(fit), coef(skew), tolerance = 1e-8)
+    expect_equal(sqrt(diag(vcov(fit))), sqrt(diag(vcov(skew))), tolerance = 1e-8)
+    fit <- cl_glm(powers, data, poisson, weights = w)
+    expect_equal(coef(fit), coef(counts), tolerance = 1e-7)
+    expect_equal(sqrt(diag(vcov(fit))), sqrt(diag(vcov(counts))), tolerance = 1e-7)
+    plain <- cl_glm(y ~ a + b, data, "normal_id")
+    for (size in c(1e-200, 1e200)) {
+      fit <- cl_glm(y ~ I(a * size) + b, data, "normal_id")
+      expect_equal(unname(coef(fit) * c(1, size, 1)), unname(coef(plain)), tolerance = 1e-11)
+      fit <- cl_glm(I(y * size) ~ a + b, data, "normal_id")
+      expect_equal(coef(fit) / size, coef(plain), tolerance = 1e-11)
+    }
+    expect_equal(coef(cl_glm(1e10 + y ~ a + b, data, "normal_id"))[-1], coef(plain)[-1],
+                 tolerance = 1e-6)
+  })
+})
