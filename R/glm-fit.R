@@ -91,7 +91,8 @@
 #' @param ... for the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements `coefficients` (a named vector;
 #'   of `categorical_logit` with names `class:column`), `own` (`sigma`, `phi` or the cuts), `vcov`
-#'   (of coefficients and cuts), `logLik`, `objective` (with the log priors), `deviance`,
+#'   (of coefficients and cuts), `vcov.root` (a matrix that times its transpose is `vcov`, or `NULL`;
+#'   it has digits that `vcov` has lost where coefficients are highly correlated), `logLik`, `objective` (with the log priors), `deviance`,
 #'   `null.deviance`, `df.residual`, `df.null`, `rank`, `family` (its name), `method`,
 #'   `linear.predictors`, `fitted.values` (means, of `binomial_logit` shares; a matrix of
 #'   probabilities for families with classes), `y`, `levels`, `trials`, `prior.weights`, `offset`,
@@ -272,7 +273,7 @@ finish_glm <- function(problem, mode, method) {
   coefficients <- stats::setNames(as.vector(beta[shown, ]),
                                   class_names(core, problem$names[shown]))
   fit <- list(coefficients = coefficients, own = own, own_error = covariance$own_error,
-              vcov = covariance$vcov, logLik = found$value, objective = found$objective,
+              vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value, objective = found$objective,
               rank = core$beta_count, family = problem$family, method = method,
               levels = problem$levels, kind = problem$kind, y = problem$y,
               trials = problem$trials, prior.weights = problem$weights, offset = problem$offset,
@@ -284,6 +285,31 @@ finish_glm <- function(problem, mode, method) {
   fit <- glm_fitted(fit, rownames(problem$x))
   if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit, found$rss)
   structure(fit, class = "cl_glm")
+}
+
+# Standard errors of the rows of x times the coefficients named `k`.
+wald_errors <- function(object, x, k) {
+  root <- object$vcov.root
+  if (is.null(root)) {
+    half <- cl_matmul(x, object$vcov[k, k, drop = FALSE])
+    return(sqrt(pmax(rowSums(as.matrix(half) * as.matrix(x)), 0)))
+  }
+  root_lengths(as.matrix(cl_matmul(x, root[k, , drop = FALSE])))
+}
+
+# The lengths of the rows, whose squares may be too large or too small.
+root_lengths <- function(x) {
+  if (length(x) == 0L) return(numeric(nrow(x)))
+  most <- do.call(pmax, lapply(seq_len(ncol(x)), function(j) abs(x[, j])))
+  unit <- ifelse(is.finite(most) & most > 0, most, 1)
+  unit * sqrt(rowSums((x / unit)^2))
+}
+
+# Standard errors of the coefficients (and cuts), by name.
+coefficient_errors <- function(object) {
+  root <- object$vcov.root
+  if (is.null(root)) return(sqrt(diag(object$vcov)))
+  stats::setNames(root_lengths(root), rownames(object$vcov))
 }
 
 # eta = X b + offset: n numbers, or of categorical_logit n x C, the first column 0.
@@ -372,5 +398,6 @@ unbiased_sigma <- function(fit, rss) {
   fit$own[] <- fit$own * sqrt(ratio)
   fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
   fit$vcov <- fit$vcov * ratio
+  fit$vcov.root <- fit$vcov.root * sqrt(ratio)
   fit
 }

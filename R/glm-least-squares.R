@@ -136,9 +136,8 @@ least_squares_found <- function(core, fit) {
   sigma <- sqrt(fit$rss / n)
   k <- length(beta)
   inverse <- if (k > 0L) backsolve(fit$root, diag(k)) * y$second / fit$unit else matrix(0, 0L, 0L)
-  vcov <- tcrossprod(inverse * sigma * y$first)
-  names <- core$problem$names[core$kept]
-  dimnames(vcov) <- list(names, names)
+  root <- inverse * sigma * y$first
+  rownames(root) <- core$problem$names[core$kept]
   w <- core$problem$row_weights
   value <- -n * (log(2 * pi) / 2 + log(sigma) + log(y$first) + log(y$second)) - n / 2 +
     if (is.null(w)) 0 else sum(log(w)) / 2
@@ -146,5 +145,6 @@ least_squares_found <- function(core, fit) {
        objective = value, decrement = 0, converged = TRUE, message = "converged", iterations = 1L,
        held = FALSE, rss = fit$rss * scale^2,
        perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + mean(y$y^2)),
-       covariance = list(vcov = vcov, own_error = sigma * scale / sqrt(2 * n)))
+       covariance = list(vcov = tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
+                         root = root))
 }

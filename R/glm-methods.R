@@ -54,7 +54,7 @@ summary.cl_glm <- function(object, ...) {
   }
   estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
   error <- stats::setNames(rep(NA_real_, length(estimate)), names(estimate))
-  error[rownames(object$vcov)] <- sqrt(diag(object$vcov))
+  error[rownames(object$vcov)] <- coefficient_errors(object)
   table <- cbind(Estimate = estimate, `Std. Error` = error)
   if (object$method != "mcmc") {
     z <- estimate / error
@@ -142,7 +142,7 @@ confint.cl_glm <- function(object, parm, level = 0.95, ...) {
     draws <- as.matrix(object$draws)[, known, drop = FALSE]
     result[known, ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
   } else {
-    error <- sqrt(diag(object$vcov))
+    error <- coefficient_errors(object)
     result[known, ] <- estimate[known] + outer(error, wald_quantile(object, tails))
   }
   if (missing(parm)) return(result)

@@ -235,7 +235,7 @@ class_names <- function(core, columns) {
 # ---- covariance ----------------------------------------------------------------------------------
 
 # The covariance matrix of the free coefficients (and cuts, and `own` as the last one or on its log
-# scale): list(vcov, own_error). Of neg_binomial_2_log by maximum likelihood with the expected
+# scale): list(vcov, own_error, root), with vcov = root root' where the fit has a basis. Of neg_binomial_2_log by maximum likelihood with the expected
 # information, in which the coefficients and phi do not depend on each other.
 glm_covariance <- function(core, prior, found) {
   info <- found$information
@@ -259,11 +259,12 @@ glm_covariance <- function(core, prior, found) {
     }
   }
   v <- invert_information(info, squares)
+  root <- NULL
   if (!is.null(core$basis)) {
     k <- seq_len(nrow(v))
     map <- theta_map(core)[k, k, drop = FALSE]
-    v <- map %*% tcrossprod(v, map)
-    v <- (v + t(v)) / 2
+    root <- if (anyNA(v) || length(v) == 0L) v else map %*% t(chol(v))
+    v <- tcrossprod(root)
   }
   if (core$logged && !is.null(prior)) {
     own_error <- exp(found$theta[own]) * sqrt(v[own, own])
@@ -271,7 +272,8 @@ glm_covariance <- function(core, prior, found) {
   }
   names <- c(coefficient_names(core), if (!core$logged) own_names(core))
   dimnames(v) <- list(names, names)
-  list(vcov = v, own_error = own_error)
+  if (!is.null(root)) rownames(root) <- names
+  list(vcov = v, own_error = own_error, root = root)
 }
 
 # The weights of the rows of x in the expected information, of families of one linear predictor.

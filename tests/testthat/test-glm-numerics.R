@@ -91,6 +91,10 @@ test_that("raw polynomials have the digits and the rank of lm()", {
       expect_equal(unname(coef(fit)), unname(coef(peer)), tolerance = 1e-7)
       expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-10)
       expect_equal(sqrt(diag(unname(vcov(fit)))), sqrt(diag(unname(vcov(peer)))), tolerance = 1e-8)
+      new <- unname(power[1:40, ])
+      expect_equal(unname(predict(fit, new, se.fit = TRUE)$se.fit),
+                   unname(predict(peer, list(power = new), se.fit = TRUE)$se.fit),
+                   tolerance = 1e-8)
     }
     power <- outer(filip, 1:10, `^`)
     fit <- cl_glm(power, y, "normal_id")
@@ -144,6 +148,10 @@ test_that("columns and responses may have any size", {
       expect_equal(unname(coef(fit) * c(1, size)), unname(coef(near)), tolerance = 1e-13)
       expect_equal(unname(fitted(fit)), unname(fitted(near)), tolerance = 1e-13)
       expect_equal(sigma(fit), sigma(near), tolerance = 1e-13)
+      # whose squares are not numbers
+      expect_equal(unname(coef(summary(fit))[, 2] * c(1, size)), unname(coef(summary(near))[, 2]),
+                   tolerance = 1e-13)
+      expect_equal(unname(confint(fit) * c(1, size)), unname(confint(near)), tolerance = 1e-13)
       logit <- expect_silent(cl_glm(b ~ I(x * size), data))
       expect_equal(unname(coef(logit) * c(1, size)), unname(coef(cl_glm(b ~ x, data))),
                    tolerance = 1e-13)
