@@ -235,8 +235,9 @@ class_names <- function(core, columns) {
 # ---- covariance ----------------------------------------------------------------------------------
 
 # The covariance matrix of the free coefficients (and cuts, and `own` as the last one or on its log
-# scale): list(vcov, own_error, root), with vcov = root root' where the fit has a basis. Of neg_binomial_2_log by maximum likelihood with the expected
-# information, in which the coefficients and phi do not depend on each other.
+# scale): list(vcov, own_error, root), with vcov = root root' where the fit has a basis. Of
+# neg_binomial_2_log by maximum likelihood with the expected information, in which the coefficients
+# and phi do not depend on each other.
 glm_covariance <- function(core, prior, found) {
   info <- found$information
   beta <- seq_len(core$beta_count)

@@ -73,7 +73,8 @@ test_that("linear regressions have the digits of lm(), and more", {
     y <- model.response(model.frame(peer))
     again <- quiet(cl_glm(as_cl(unname(x)), y, "normal_id", intercept = FALSE))
     expect_gte(digits_right(coef(again), set[[3]]), least)
-    double <- quiet(cl_glm(unname(x), y, "normal_id", intercept = FALSE, weights = rep(4, length(y))))
+    double <- quiet(cl_glm(unname(x), y, "normal_id", intercept = FALSE,
+                           weights = rep(4, length(y))))
     expect_gte(digits_right(coef(double), set[[3]]), least)
   })
 })
