@@ -15,7 +15,7 @@ basis_is_cheap <- function(x) {
 }
 
 # Whether coordinates with this information are too skew for it to be inverted without a loss.
-is_skew <- function(info, least = 1e-2) {
+is_skew <- function(info, least) {
   if (length(info) == 0L) return(FALSE)
   size <- sqrt(abs(diag(info)))
   if (!all(is.finite(size) & size > 0)) return(TRUE)

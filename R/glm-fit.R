@@ -273,7 +273,8 @@ finish_glm <- function(problem, mode, method) {
   coefficients <- stats::setNames(as.vector(beta[shown, ]),
                                   class_names(core, problem$names[shown]))
   fit <- list(coefficients = coefficients, own = own, own_error = covariance$own_error,
-              vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value, objective = found$objective,
+              vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value,
+              objective = found$objective,
               rank = core$beta_count, family = problem$family, method = method,
               levels = problem$levels, kind = problem$kind, y = problem$y,
               trials = problem$trials, prior.weights = problem$weights, offset = problem$offset,

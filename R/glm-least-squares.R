@@ -15,7 +15,7 @@ least_squares_mode <- function(problem, start) {
 }
 
 # y in a unit in which it is about 1, times the roots of the weights: list(y, centre, first,
-# second), with the given y = (y / sqrt(weights) * second + centre) * first. Where the columns have a
+# second): the given y is (y / sqrt(weights) * second + centre) * first. Where the columns have a
 # constant, and all of y is near its mean, it is without the mean; the difference is exact then.
 working_unit <- function(y, weights, centred) {
   first <- power_of_two(max(abs(y), 0))

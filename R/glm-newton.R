@@ -173,7 +173,8 @@ glm_begin <- function(problem, start, priors) {
 better_basis <- function(core, found, control, report) {
   design <- NULL
   for (i in 1:4) {
-    if (!is.null(found$diverging) || !is_skew(coefficient_information(core, found))) break
+    least <- if (is.null(core$basis)) 1e-4 else 1e-2 # a first basis of a large problem costs much
+    if (!is.null(found$diverging) || !is_skew(coefficient_information(core, found), least)) break
     if (is.null(design)) design <- host_design(core$problem)
     moved <- change_basis(core, found$theta, basis_weights(core, found$theta), design)
     if (is.null(moved)) break

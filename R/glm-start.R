@@ -36,6 +36,8 @@ choose_columns <- function(core, gram, w, priors) {
                                  dependence(core$family))
   }
   free <- found$columns
+  # weights that are very different may hide what some rows say
+  if (length(free) < core$columns && !is.null(w) && min(w) < 1e-10 * max(w)) found$least <- 0
   if (core$family == "ordered_logistic") free <- setdiff(free, core$problem$intercept)
   core$least <- found$least
   free_columns(core, free)
