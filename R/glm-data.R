@@ -140,7 +140,16 @@ new_glm_problem <- function(family, x, response, offset, intercept) {
   problem$rows <- if (any(weights == 0)) which(weights > 0)
   problem$row_weights <- weights[weights > 0]
   if (all(problem$row_weights == 1)) problem["row_weights"] <- list(NULL)
+  if (has_classes(family)) check_class_weights(problem)
   problem
+}
+
+# Classes of which nothing is left have no estimate.
+check_class_weights <- function(problem) {
+  left <- tabulate(problem$y[problem$weights > 0], length(problem$levels))
+  if (all(left > 0)) return(invisible())
+  abort_argument("weights", sprintf("all observations of class '%s' have weight 0: leave them out",
+                                    problem$levels[left == 0][1L]))
 }
 
 # The observations in use: list(y, trials, weights, offset), each NULL where there are none.

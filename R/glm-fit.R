@@ -57,8 +57,8 @@
 #' @section Weights:
 #' For `"normal_id"` the variance of an observation is sigma^2 / weight. For a `"binomial_logit"`
 #' response of shares they are the numbers of trials. Else they multiply the log density of an
-#' observation: they may say how often it occurred, and need not be whole. Observations of weight
-#' 0 are not used.
+#' observation: they may say how often it occurred, and need not be whole; [nobs()], and with it the
+#' degrees of freedom, is their sum. Observations of weight 0 are not used.
 #'
 #' @section Engines:
 #' x goes to the device once, if it is large enough ([cl_thresholds()], `"glm"`), and stays there

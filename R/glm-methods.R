@@ -167,7 +167,10 @@ logLik.cl_glm <- function(object, ...) {
 }
 
 #' @export
-nobs.cl_glm <- function(object, ...) as.integer(object$nobs)
+nobs.cl_glm <- function(object, ...) {
+  n <- object$nobs
+  if (n == round(n) && n <= .Machine$integer.max) as.integer(n) else n
+}
 
 #' @export
 deviance.cl_glm <- function(object, ...) object$deviance

@@ -113,6 +113,9 @@ test_that("unusable input is refused by name", {
     refused(f(y ~ x, data = d[0, ]), "data")
     refused(cl_glm(y ~ x, d, weights = -w), "weights")
     refused(cl_glm(y ~ x, d, weights = w / 0), "weights")
+    fault <- refused(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic", weights = gear - 3),
+                     "weights")
+    expect_match(conditionMessage(fault), "class '3'")
     refused(cl_glm(y ~ x, d, weights = 0 * w), "weights")
     refused(cl_glm(as.matrix(d), 1:3), "y")
     refused(cl_glm(as.matrix(d), NULL), "y")

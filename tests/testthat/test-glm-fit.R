@@ -238,6 +238,10 @@ test_that("weights multiply, and may be any numbers that are not negative", {
     expect_equal(vcov(many) * 5e5, vcov(one), tolerance = 1e-9)
     expect_equal(as.numeric(logLik(many)), 5e5 * as.numeric(logLik(one)), tolerance = 1e-12)
     expect_length(many$linear.predictors, 72)
+    expect_output(print(many), "36000000 observations")
+    more <- cl_glm(count ~ spray, InsectSprays, poisson, weights = rep(5e8 + 0.5, 72))
+    expect_identical(nobs(more), 36e9 + 36)
+    expect_output(print(more), "observations")
   })
 })
 
