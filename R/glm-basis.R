@@ -123,7 +123,9 @@ change_basis <- function(core, theta, w, design) {
   out <- at
   out[beta] <- to_basis(basis, scaled)
   own <- own_places(core)
-  if (basis$ordered && length(beta) > 0L) out[own] <- at[own] - as.vector(cut_shift(basis) %*% to_basis(basis, scaled))
+  if (basis$ordered && length(beta) > 0L) {
+    out[own] <- at[own] - as.vector(cut_shift(basis) %*% to_basis(basis, scaled))
+  }
   list(core = glm_core(core$problem, basis), theta = out)
 }
 
