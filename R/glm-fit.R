@@ -91,8 +91,8 @@
 #' @param ... for the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements `coefficients` (a named vector;
 #'   of `categorical_logit` with names `class:column`), `own` (`sigma`, `phi` or the cuts), `vcov`
-#'   (of coefficients and cuts), `vcov.root` (a matrix that times its transpose is `vcov`, or `NULL`;
-#'   it has digits that `vcov` has lost where coefficients are highly correlated), `logLik`,
+#'   (of coefficients and cuts), `vcov.root` (a matrix that times its transpose is `vcov`, or
+#'   `NULL`; it has digits that `vcov` has lost where coefficients are highly correlated), `logLik`,
 #'   `objective` (with the log priors), `deviance`,
 #'   `null.deviance`, `df.residual`, `df.null`, `rank`, `family` (its name), `method`,
 #'   `linear.predictors`, `fitted.values` (means, of `binomial_logit` shares; a matrix of
