@@ -131,9 +131,9 @@ change_basis <- function(core, theta, w, design) {
 
 # ---- columns of large problems -------------------------------------------------------------------
 
-# list(columns, least): the columns of x of which no earlier ones explain all but the share `none` of
-# the length, and the least share of a column's length that is left. Their matrix of products tells
-# which may be explained; for those it is looked at exactly.
+# list(columns, least): the columns of x of which no earlier ones explain all but the share `none`
+# of the length, and the least share of a column's length that is left. Their matrix of products
+# tells which may be explained; for those it is looked at exactly.
 independent_columns <- function(gram, x, w, none) {
   p <- ncol(gram)
   size <- sqrt(diag(gram))
