@@ -40,9 +40,9 @@ host_design <- function(problem) {
   list(x = x / rep(unit, each = nrow(x)), unit = unit)
 }
 
-# list(x, root, kept, unit): columns that earlier ones explain (dependence()) are not kept. `w`: weights of the observations at which x is to be orthogonal, or
-# NULL. Of ordered_logistic, whose cuts stand for an intercept, the first column of the basis is
-# that of ones, and `x` is without it.
+# list(x, root, kept, unit): columns that earlier ones explain (dependence()) are not kept. `w`:
+# weights of the observations at which x is to be orthogonal, or NULL. Of ordered_logistic, whose
+# cuts stand for an intercept, the first column of the basis is that of ones, and `x` is without it.
 glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
   x <- design$x
   ordered <- problem$family == "ordered_logistic"
@@ -91,7 +91,9 @@ theta_of_columns <- function(core, theta) {
   gamma <- matrix(theta[at], length(basis$kept))
   out[at] <- from_basis(basis, gamma)
   own <- own_places(core)
-  if (basis$ordered && length(at) > 0L) out[own] <- theta[own] + as.vector(cut_shift(basis) %*% gamma)
+  if (basis$ordered && length(at) > 0L) {
+    out[own] <- theta[own] + as.vector(cut_shift(basis) %*% gamma)
+  }
   out
 }
 
