@@ -128,6 +128,10 @@ topics <- list(
          everything(cl_glm_lpdf("categorical_logit", y, x, 0, beta[, 1:3],
                                 gradient = c("alpha", "beta"))),
          everything(cl_glm_lpdf("categorical_logit", y, x, 0, beta, gradient = "beta")))
+    for (family in c("poisson_log", "categorical_logit")) { # with weights
+      f <- statcl:::new_likelihood(family, as.double(y), x, NULL, y / 2)
+      same(everything(f(0, beta[, 1:3])))
+    }
   },
   covariance = function() {
     x <- matrix(rnorm(35 * 2), 35)

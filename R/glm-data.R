@@ -17,7 +17,11 @@ glm_response <- function(family, y, trials, weights) {
   }
   if (is.matrix(y) && ncol(y) == 1L) y <- drop(y)
   switch(family,
-    bernoulli_logit = c(binary_response(y), list(weights = weights)),
+    bernoulli_logit = {
+      found <- c(binary_response(y), list(weights = weights))
+      if (!is.null(weights)) warn_fractional(found$y * weights, "#successes")
+      found
+    },
     binomial_logit = binomial_response(y, trials, weights),
     categorical_logit = , ordered_logistic = c(class_response(family, y), list(weights = weights)),
     list(y = check_numeric(y, "y"), kind = "number", weights = weights))
@@ -69,6 +73,7 @@ binomial_response <- function(y, trials, weights) {
     }
     y <- unname(check_numeric(y, "y"))
     if (!all(y >= 0)) abort_argument("y", "counts of successes and failures must not be negative")
+    warn_fractional(y, "counts")
     return(list(y = y[, 1L], trials = y[, 1L] + y[, 2L], kind = "counts", weights = weights))
   }
   if (is.factor(y) || is.logical(y)) y <- binary_response(y)$y
@@ -82,20 +87,27 @@ binomial_response <- function(y, trials, weights) {
                                    "shares between 0 and 1 needs 'trials'"))
   }
   if (is.null(weights)) weights <- rep(1, length(y))
-  counts <- round(y * weights)
-  if (any(abs(counts - y * weights) > 1e-3)) {
-    abort_argument("weights", paste("the response times 'weights', the numbers of trials, must be",
-                                    "whole: give cbind(successes, failures)"))
-  }
+  counts <- y * weights
+  warn_fractional(counts, "#successes")
+  whole <- round(weights)
+  near <- abs(counts - round(counts)) <= 1e-3 & weights == whole
+  counts[near] <- round(counts[near])
   list(y = counts, trials = weights, kind = "share", weights = NULL)
+}
+
+# As glm() says it.
+warn_fractional <- function(counts, what) {
+  if (any(abs(counts - round(counts)) > 1e-3, na.rm = TRUE)) {
+    statcl_warning("counts", sprintf("non-integer %s in a binomial glm!", what))
+  }
 }
 
 # ---- the problem ---------------------------------------------------------------------------------
 
 # `x`: matrix or clMatrix, n x p, the intercept among its columns; `offset`: NULL or n numbers.
 # The problem has besides the response `x` (all of it), `offset`, `names` of the coefficients,
-# `intercept` (the number of its column, or 0), and what the likelihood gets: `rows` (of x, with
-# repeats for weights that are counts; NULL for all) and `sd_weights` (of normal_id).
+# `intercept` (the number of its column, or 0), and what the likelihood gets: `rows` (of x: those
+# with a weight above 0; NULL for all) and `row_weights` (theirs; NULL for ones).
 new_glm_problem <- function(family, x, response, offset, intercept) {
   n <- nrow(x)
   if (length(response$y) != n) {
@@ -114,41 +126,86 @@ new_glm_problem <- function(family, x, response, offset, intercept) {
     }
     problem$offset <- as.vector(offset)
   }
+  problem$shares <- if (family == "binomial_logit" && response$kind != "number") {
+    if (any(response$y != round(response$y) | response$trials != round(response$trials))) TRUE
+  }
   weights <- problem$weights
+  if (!is.null(problem$shares) && is.null(weights)) weights <- rep(1, n)
+  if (!is.null(problem$shares)) weights[problem$trials == 0] <- 0
   if (is.null(weights) || all(weights == 1)) {
     problem["weights"] <- list(NULL)
     return(problem)
   }
-  if (family == "normal_id") {
-    problem$rows <- if (any(weights == 0)) which(weights > 0)
-    problem$sd_weights <- weights[weights > 0]
-    return(problem)
-  }
-  if (any(weights != round(weights))) {
-    abort_argument("weights", sprintf(paste("the weights of \"%s\" say how often an observation",
-                                            "occurred: they must be whole numbers"), family))
-  }
-  problem$rows <- rep(seq_len(n), weights)
-  if (length(problem$rows) == 0L) abort_argument("weights", "all weights are 0")
+  if (all(weights == 0)) abort_argument("weights", "all weights are 0")
+  problem$rows <- if (any(weights == 0)) which(weights > 0)
+  problem$row_weights <- weights[weights > 0]
+  if (all(problem$row_weights == 1)) problem["row_weights"] <- list(NULL)
+  if (has_classes(family)) check_class_weights(problem)
   problem
 }
 
-# x, y and trials as the likelihood gets them, x on the device if that is to work on it; an offset
-# is one more column.
-glm_likelihood_data <- function(problem) {
-  x <- problem$x
-  rows <- problem$rows
-  offset <- problem$offset
-  pick <- function(v) if (is.null(rows) || is.null(v)) v else v[rows]
-  if (!is.null(rows)) x <- x[rows, , drop = FALSE]
-  if (!is.null(offset)) x <- cbind(x, pick(offset))
-  if (!is_cl(x) && where_for("glm", length(x)) >= 0L) x <- as_cl(x)
-  list(x = x, y = pick(problem$y), trials = pick(problem$trials))
+# Classes of which nothing is left have no estimate.
+check_class_weights <- function(problem) {
+  left <- tabulate(problem$y[problem$weights > 0], length(problem$levels))
+  if (all(left > 0)) return(invisible())
+  abort_argument("weights", sprintf("all observations of class '%s' have weight 0: leave them out",
+                                    problem$levels[left == 0][1L]))
 }
 
-# How many observations a fit counts.
+# The observations in use: list(y, trials, weights, offset), each NULL where there are none.
+used_data <- function(problem) {
+  rows <- problem$rows
+  pick <- function(v) if (is.null(rows) || is.null(v)) v else v[rows]
+  data <- list(y = pick(problem$y), trials = pick(problem$trials), weights = problem$row_weights,
+               offset = pick(problem$offset))
+  if (is.null(problem$shares)) return(data)
+  data$weights <- data$trials * ones_unless(data$weights, length(data$y))
+  data$y <- data$y / data$trials
+  data$trials <- rep(1, length(data$y))
+  data
+}
+
+# Counts of binomial_logit that are not whole are a share of one trial that counts as many. What a
+# likelihood of these lacks of the constants of the counts.
+share_constant <- function(problem) {
+  if (is.null(problem$shares)) return(0)
+  data <- used_data(problem)
+  choose_of <- function(n, k) lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+  rows <- ones_unless(problem$row_weights, length(data$y))
+  n <- data$weights / rows
+  sum(rows * choose_of(n, n * data$y) - data$weights * choose_of(1, data$y))
+}
+
+# The same with x, or the columns of a basis (glm-basis.R), on the device if that is to work on it;
+# an offset is one more column. Of normal_id x and y are multiplied by the roots of the weights,
+# which leaves a likelihood without.
+glm_likelihood_data <- function(problem, basis = NULL) {
+  data <- used_data(problem)
+  normal <- problem$family == "normal_id"
+  data$x <- likelihood_x(problem, basis)
+  if (normal && !is.null(data$weights)) {
+    data$y <- data$y * sqrt(data$weights)
+    if (!is.null(data$offset)) data$offset <- data$offset * sqrt(data$weights)
+    data["weights"] <- list(NULL)
+  }
+  data
+}
+
+likelihood_x <- function(problem, basis = NULL) {
+  rows <- problem$rows
+  offset <- problem$offset
+  x <- if (is.null(basis)) problem$x else basis$x
+  if (!is.null(rows) && is.null(basis)) x <- x[rows, , drop = FALSE]
+  if (!is.null(offset)) x <- cbind(x, if (is.null(rows)) offset else offset[rows])
+  if (!is_cl(x) && where_for("glm", length(x)) >= 0L) x <- as_cl(x)
+  w <- problem$row_weights
+  if (problem$family == "normal_id" && !is.null(w)) x * sqrt(w) else x
+}
+
+# How many observations a fit counts: rows of normal_id and of binomial_logit; of the other families
+# as many as the weights say.
 glm_nobs <- function(problem) {
-  if (problem$family == "binomial_logit") return(sum(ones_unless(problem$weights, problem$n) *
-                                                       problem$trials > 0))
-  if (is.null(problem$rows)) problem$n else length(problem$rows)
+  w <- ones_unless(problem$weights, problem$n)
+  switch(problem$family, binomial_logit = sum(w * problem$trials > 0), normal_id = sum(w > 0),
+         sum(w))
 }

@@ -30,8 +30,14 @@
 #' standard errors of `normal_id` are those of [lm()], with the unbiased estimate of sigma, those of
 #' `neg_binomial_2_log` use the expected information, as `MASS::glm.nb()` does; all others use the
 #' observed information, which is the expected one for the binomial, Poisson and categorical
-#' families. Columns that earlier ones explain (all but 1e-7 of their length) have the coefficient
-#' `NA`.
+#' families. Columns that earlier ones explain have the coefficient `NA`: all but 1e-7 of their
+#' length with `normal_id`, as [lm()] has it, and all but 1e-11 with the others, as [glm()].
+#'
+#' Where a triangular factor of X costs little, or its columns nearly explain each other, the fit is
+#' computed in orthogonal columns, by Householder's QR on the host, so that coefficients keep the
+#' digits that [lm()] and [glm()] give them. Linear regression then needs no search: least squares,
+#' corrected by residuals with twice the digits. A fit without an error left is one, with the
+#' warning that the summary of [lm()] gives.
 #'
 #' `"map"`: the mode of the posterior density, likelihood times priors, in the same way; standard
 #' errors are those of Laplace's approximation. No column is dropped.
@@ -50,9 +56,9 @@
 #'
 #' @section Weights:
 #' For `"normal_id"` the variance of an observation is sigma^2 / weight. For a `"binomial_logit"`
-#' response of shares they are the numbers of trials. Else they say how often an observation
-#' occurred, and must be whole numbers: a likelihood is repeated, not scaled. Observations of weight
-#' 0 are not used.
+#' response of shares they are the numbers of trials. Else they multiply the log density of an
+#' observation: they may say how often it occurred, and need not be whole; [nobs()], and with it the
+#' degrees of freedom, is their sum. Observations of weight 0 are not used.
 #'
 #' @section Engines:
 #' x goes to the device once, if it is large enough ([cl_thresholds()], `"glm"`), and stays there
@@ -85,7 +91,9 @@
 #' @param ... for the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements `coefficients` (a named vector;
 #'   of `categorical_logit` with names `class:column`), `own` (`sigma`, `phi` or the cuts), `vcov`
-#'   (of coefficients and cuts), `logLik`, `objective` (with the log priors), `deviance`,
+#'   (of coefficients and cuts), `vcov.root` (a matrix that times its transpose is `vcov`, or
+#'   `NULL`; it has digits that `vcov` has lost where coefficients are highly correlated), `logLik`,
+#'   `objective` (with the log priors), `deviance`,
 #'   `null.deviance`, `df.residual`, `df.null`, `rank`, `family` (its name), `method`,
 #'   `linear.predictors`, `fitted.values` (means, of `binomial_logit` shares; a matrix of
 #'   probabilities for families with classes), `y`, `levels`, `trials`, `prior.weights`, `offset`,
@@ -102,7 +110,8 @@
 #' infinite values in x.
 #'
 #' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence` and
-#' `statcl_warning_boundary` (`phi` has no finite estimate).
+#' `statcl_warning_boundary` (`phi` has no finite estimate; an essentially perfect fit of
+#' `normal_id`), and `statcl_warning_counts` where [glm()] warns of counts that are not whole.
 #' @references
 #' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
 #' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
@@ -252,20 +261,21 @@ glm_control <- function(control, method) {
 finish_glm <- function(problem, mode, method) {
   core <- mode$core
   found <- mode$found
-  theta <- found$theta
-  free <- core$free
+  theta <- theta_of_columns(core, found$theta)
   classes <- max(1L, core$classes - 1L)
-  beta <- matrix(NA_real_, core$columns, classes)
-  beta[free, ] <- theta[seq_len(core$beta_count)]
-  shown <- setdiff(seq_len(core$columns),
+  beta <- matrix(NA_real_, ncol(problem$x), classes)
+  beta[core$kept, ] <- theta[seq_len(core$beta_count)]
+  shown <- setdiff(seq_len(ncol(problem$x)),
                    if (problem$family == "ordered_logistic") problem$intercept)
   own <- stats::setNames(as.vector(own_values(core, as.matrix(theta))), own_names(core))
-  covariance <- if (is.null(mode$draws)) glm_covariance(core, mode$prior, found) else
-    draws_covariance(mode$draws, own_names(core), core$logged)
+  covariance <- if (!is.null(found$covariance)) found$covariance else
+    if (is.null(mode$draws)) glm_covariance(core, mode$prior, found) else
+      draws_covariance(mode$draws, own_names(core), core$logged)
   coefficients <- stats::setNames(as.vector(beta[shown, ]),
                                   class_names(core, problem$names[shown]))
   fit <- list(coefficients = coefficients, own = own, own_error = covariance$own_error,
-              vcov = covariance$vcov, logLik = found$value, objective = found$objective,
+              vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value,
+              objective = found$objective,
               rank = core$beta_count, family = problem$family, method = method,
               levels = problem$levels, kind = problem$kind, y = problem$y,
               trials = problem$trials, prior.weights = problem$weights, offset = problem$offset,
@@ -275,8 +285,33 @@ finish_glm <- function(problem, mode, method) {
   if (!is.null(mode$draws)) fit$draws <- mode$draws
   fit$linear.predictors <- glm_predictor(fit, problem$x, problem$offset)
   fit <- glm_fitted(fit, rownames(problem$x))
-  if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit)
+  if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit, found$rss)
   structure(fit, class = "cl_glm")
+}
+
+# Standard errors of the rows of x times the coefficients named `k`.
+wald_errors <- function(object, x, k) {
+  root <- object$vcov.root
+  if (is.null(root)) {
+    half <- cl_matmul(x, object$vcov[k, k, drop = FALSE])
+    return(sqrt(pmax(rowSums(as.matrix(half) * as.matrix(x)), 0)))
+  }
+  root_lengths(as.matrix(cl_matmul(x, root[k, , drop = FALSE])))
+}
+
+# The lengths of the rows, whose squares may be too large or too small.
+root_lengths <- function(x) {
+  if (length(x) == 0L) return(numeric(nrow(x)))
+  most <- do.call(pmax, lapply(seq_len(ncol(x)), function(j) abs(x[, j])))
+  unit <- ifelse(is.finite(most) & most > 0, most, 1)
+  unit * sqrt(rowSums((x / unit)^2))
+}
+
+# Standard errors of the coefficients (and cuts), by name.
+coefficient_errors <- function(object) {
+  root <- object$vcov.root
+  if (is.null(root)) return(sqrt(diag(object$vcov)))
+  stats::setNames(root_lengths(root), rownames(object$vcov))
 }
 
 # eta = X b + offset: n numbers, or of categorical_logit n x C, the first column 0.
@@ -359,11 +394,12 @@ null_mean <- function(fit, y, w) {
 }
 
 # As lm(): the residual sum of squares over the degrees of freedom.
-unbiased_sigma <- function(fit) {
-  maximum <- fit$own
-  fit$own[] <- sqrt(fit$deviance / fit$df.residual)
-  if (fit$df.residual <= 0) fit$own[] <- NaN
+unbiased_sigma <- function(fit, rss) {
+  fit$deviance <- rss
+  ratio <- if (fit$df.residual > 0) fit$nobs / fit$df.residual else NaN
+  fit$own[] <- fit$own * sqrt(ratio)
   fit$own_error <- fit$own[[1L]] / sqrt(2 * fit$df.residual)
-  fit$vcov <- fit$vcov * unname((fit$own / maximum)^2)
+  fit$vcov <- fit$vcov * ratio
+  fit$vcov.root <- fit$vcov.root * sqrt(ratio)
   fit
 }

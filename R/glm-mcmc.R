@@ -38,7 +38,8 @@ movable_core <- function(core) {
   if (!is_cl(core$data$x)) return(core)
   core$data$x <- as.matrix(core$data$x)
   core$problem["x"] <- list(NULL)
-  core$likelihood <- cl_likelihood(core$family, core$data$y, core$data$x, core$data$trials)
+  core$likelihood <- new_likelihood(core$family, core$data$y, core$data$x, core$data$trials,
+                                    core$data$weights)
   core
 }
 

@@ -48,9 +48,13 @@ convergence_line <- function(x) {
 #' @rdname cl_glm
 #' @export
 summary.cl_glm <- function(object, ...) {
+  if (object$family == "normal_id" && object$method == "ml" && object$df.residual > 0 &&
+        is_perfect(object$deviance / object$df.residual, mean(object$fitted.values^2))) {
+    warn_perfect()
+  }
   estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
   error <- stats::setNames(rep(NA_real_, length(estimate)), names(estimate))
-  error[rownames(object$vcov)] <- sqrt(diag(object$vcov))
+  error[rownames(object$vcov)] <- coefficient_errors(object)
   table <- cbind(Estimate = estimate, `Std. Error` = error)
   if (object$method != "mcmc") {
     z <- estimate / error
@@ -138,7 +142,7 @@ confint.cl_glm <- function(object, parm, level = 0.95, ...) {
     draws <- as.matrix(object$draws)[, known, drop = FALSE]
     result[known, ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
   } else {
-    error <- sqrt(diag(object$vcov))
+    error <- coefficient_errors(object)
     result[known, ] <- estimate[known] + outer(error, wald_quantile(object, tails))
   }
   if (missing(parm)) return(result)
@@ -163,7 +167,10 @@ logLik.cl_glm <- function(object, ...) {
 }
 
 #' @export
-nobs.cl_glm <- function(object, ...) as.integer(object$nobs)
+nobs.cl_glm <- function(object, ...) {
+  n <- object$nobs
+  if (n == round(n) && n <= .Machine$integer.max) as.integer(n) else n
+}
 
 #' @export
 deviance.cl_glm <- function(object, ...) object$deviance

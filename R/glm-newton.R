@@ -60,11 +60,13 @@ newton_look <- function(core, prior, state, first) {
   # where the gradient is rounding only, it does not get smaller
   at_rounding <- state$decrement < 1e-5 && state$decrement > last / 2
   if (state$decrement <= state$tolerance || at_rounding) {
+    # the step that is left costs nothing
+    if (!at_rounding && is.null(prior)) state$theta <- theta + state$step
     state$converged <- TRUE
     state$message <- "converged"
     return(state)
   }
-  if (is.null(prior)) state$diverging <- diverging_direction(core, info, first)
+  if (is.null(prior)) state$diverging <- diverging_direction(core, state, info, first)
   if (is.null(state$diverging)) state$done <- FALSE else state$message <- "coefficients diverge"
   state
 }
@@ -92,9 +94,10 @@ newton_step <- function(core, prior, state) {
   state
 }
 
-# A direction in which the information has all but gone, compared with that at the start: the
-# likelihood goes up for ever, and some observations are predicted with certainty. NULL for none.
-diverging_direction <- function(core, info, first) {
+# A direction in which the information has all but gone, compared with that at the start, and in
+# which the likelihood does not go down: it goes up for ever, and some observations are predicted
+# with certainty. Gives how far each coefficient goes, in units of its column; NULL for none.
+diverging_direction <- function(core, state, info, first) {
   if (is.null(first) || core$family == "normal_id" || core$beta_count == 0L) return(NULL)
   k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
   size <- sqrt(diag(first)[k])
@@ -106,19 +109,88 @@ diverging_direction <- function(core, info, first) {
   parts <- eigen((relative + t(relative)) / 2, symmetric = TRUE)
   last <- length(k)
   if (parts$values[last] > 1e-8) return(NULL)
-  abs(backsolve(root, parts$vectors[, last]))[seq_len(core$beta_count)]
+  direction <- numeric(core$count)
+  direction[k] <- backsolve(root, parts$vectors[, last]) / size
+  if (!goes_up_for_ever(core, state, direction)) return(NULL)
+  beta <- seq_len(core$beta_count)
+  if (is.null(core$basis)) return(abs(direction[beta] * size[beta]))
+  gamma <- matrix(direction[beta], length(core$kept))
+  abs(as.vector(from_basis(core$basis, gamma) * core$basis$unit *
+                  sqrt(colSums(basis_root(core$basis)^2))))
+}
+
+# Whether the likelihood neither falls nor gains where the linear predictors of the observations
+# that the direction concerns most go 64 further: nothing that is predicted wrongly stands that.
+goes_up_for_ever <- function(core, state, direction) {
+  beta <- full_beta(core, as.matrix(direction))
+  if (ncol(core$data$x) > core$columns) beta[-seq_len(core$columns), ] <- 0
+  reach <- max(abs(as.matrix(cl_matmul(core$data$x, beta))), abs(direction[own_places(core)]))
+  if (!is.finite(reach) || reach == 0) return(FALSE)
+  value <- state$at$likelihood
+  slack <- 1e-9 * (1 + abs(value))
+  further <- direction * (64 / reach)
+  gain <- c(glm_at(core, state$theta + further)$value, glm_at(core, state$theta - further)$value) -
+    value
+  any(gain >= -slack & gain <= 1)
 }
 
 # ---- the fit by likelihood or with priors --------------------------------------------------------
 
 # list(core, found): what glm_newton() gives, and the core with its free columns.
 glm_fit_mode <- function(problem, priors, start, control, progress) {
-  core <- glm_core(problem)
-  begin <- glm_start(core, start, priors)
-  found <- glm_newton(begin$core, begin$prior, begin$theta, control, glm_reporter(progress),
-                      begin$usual)
+  by_likelihood <- is.null(priors)
+  if (by_likelihood && problem$family == "normal_id") {
+    mode <- least_squares_mode(problem, start)
+    if (mode$found$perfect) warn_perfect()
+    return(mode)
+  }
+  begin <- glm_begin(problem, start, priors)
+  report <- glm_reporter(progress)
+  found <- glm_newton(begin$core, begin$prior, begin$theta, control, report, begin$usual)
+  if (by_likelihood) {
+    again <- better_basis(begin$core, found, control, report)
+    begin$core <- again$core
+    found <- again$found
+  }
   warn_mode(begin$core, found)
   list(core = begin$core, prior = begin$prior, found = found)
+}
+
+# glm_start() on a basis where that is cheap, or the columns ask for it.
+glm_begin <- function(problem, start, priors) {
+  if (is.null(priors) && !basis_is_cheap(problem$x)) {
+    begin <- glm_start(glm_core(problem), start, priors)
+    if (begin$core$least > 1e-4) return(begin)
+  }
+  basis <- NULL
+  if (is.null(priors)) {
+    basis <- glm_basis(problem, working_weights(problem$family, used_data(problem)))
+  }
+  glm_start(glm_core(problem, basis), start, priors)
+}
+
+# The search goes on where columns that were nearly orthogonal at the start no longer are.
+better_basis <- function(core, found, control, report) {
+  design <- NULL
+  for (i in 1:4) {
+    least <- if (is.null(core$basis)) 1e-4 else 1e-2 # a first basis of a large problem costs much
+    if (!is.null(found$diverging) || !is_skew(coefficient_information(core, found), least)) break
+    if (is.null(design)) design <- host_design(core$problem)
+    moved <- change_basis(core, found$theta, basis_weights(core, found$theta), design)
+    if (is.null(moved)) break
+    next_found <- tryCatch(glm_newton(moved$core, NULL, moved$theta, control, report),
+                           statcl_error_nonfinite = function(e) NULL)
+    if (is.null(next_found)) break
+    next_found$iterations <- next_found$iterations + found$iterations
+    core <- moved$core
+    found <- next_found
+  }
+  list(core = core, found = found)
+}
+
+coefficient_information <- function(core, found) {
+  k <- seq_len(core$beta_count)
+  found$information[k, k, drop = FALSE]
 }
 
 warn_mode <- function(core, found) {
@@ -153,7 +225,7 @@ glm_reporter <- function(progress) {
 }
 
 # Names of the free coefficients, in the order of theta.
-coefficient_names <- function(core) class_names(core, core$problem$names[core$free])
+coefficient_names <- function(core) class_names(core, core$problem$names[core$kept])
 
 # "class:column" for families with several linear predictors.
 class_names <- function(core, columns) {
@@ -164,8 +236,9 @@ class_names <- function(core, columns) {
 # ---- covariance ----------------------------------------------------------------------------------
 
 # The covariance matrix of the free coefficients (and cuts, and `own` as the last one or on its log
-# scale): list(vcov, own_error). Of neg_binomial_2_log by maximum likelihood with the expected
-# information, in which the coefficients and phi do not depend on each other.
+# scale): list(vcov, own_error, root), with vcov = root root' where the fit has a basis. Of
+# neg_binomial_2_log by maximum likelihood with the expected information, in which the coefficients
+# and phi do not depend on each other.
 glm_covariance <- function(core, prior, found) {
   info <- found$information
   beta <- seq_len(core$beta_count)
@@ -180,34 +253,55 @@ glm_covariance <- function(core, prior, found) {
       info[beta, beta, drop = FALSE]
     }
   }
-  squares <- if (is.null(prior) && !has_classes(core$family)) function(basis) {
-    full <- matrix(0, ncol(core$data$x), ncol(basis))
-    full[core$free, ] <- basis
-    glm_gram(cl_matmul(core$data$x, full), expected_weights(core, found$theta))
+  squares <- if (is.null(prior) && is.null(core$basis) && !has_classes(core$family)) {
+    function(basis) {
+      full <- matrix(0, ncol(core$data$x), ncol(basis))
+      full[core$free, ] <- basis
+      glm_gram(cl_matmul(core$data$x, full), expected_weights(core, found$theta))
+    }
   }
   v <- invert_information(info, squares)
+  root <- NULL
+  if (!is.null(core$basis)) {
+    k <- seq_len(nrow(v))
+    map <- theta_map(core)[k, k, drop = FALSE]
+    root <- if (anyNA(v) || length(v) == 0L) v else map %*% t(chol(v))
+    v <- tcrossprod(root)
+  }
   if (core$logged && !is.null(prior)) {
     own_error <- exp(found$theta[own]) * sqrt(v[own, own])
     v <- v[beta, beta, drop = FALSE]
   }
   names <- c(coefficient_names(core), if (!core$logged) own_names(core))
   dimnames(v) <- list(names, names)
-  list(vcov = v, own_error = own_error)
+  if (!is.null(root)) rownames(root) <- names
+  list(vcov = v, own_error = own_error, root = root)
 }
 
 # The weights of the rows of x in the expected information, of families of one linear predictor.
 expected_weights <- function(core, theta) {
   own <- as.vector(own_values(core, as.matrix(theta)))
-  if (core$family == "normal_id") {
-    return(ones_unless(core$problem$sd_weights, core$problem$n) / own^2)
-  }
   eta <- glm_eta(core, theta)
   if (!is_cl(eta)) eta <- as.vector(eta)
-  if (is.na(core$own)) {
-    return(glm_weights(core$family, core$data$y, eta, NULL, own, own, core$data$trials))
+  w <- if (is.na(core$own)) {
+    glm_weights(core$family, core$data$y, eta, NULL, own, own, core$data$trials)
+  } else {
+    mu <- exp(eta)
+    mu / (1 + mu / own)
   }
-  mu <- exp(eta)
-  mu / (1 + mu / own)
+  if (is.null(core$data$weights)) w else w * core$data$weights
+}
+
+# What each row counts for in the information, for a basis at theta.
+basis_weights <- function(core, theta) {
+  eta <- as.matrix(glm_eta(core, theta))
+  if (core$classes > 1L) {
+    w <- 1 - rowSums(class_probabilities(core$family, eta)^2)
+  } else {
+    own <- as.vector(own_values(core, as.matrix(theta)))
+    w <- glm_weights(core$family, core$data$y, as.vector(eta), NULL, own, own, core$data$trials)
+  }
+  if (is.null(core$data$weights)) w else w * core$data$weights
 }
 
 # `squares`: for info = X' W X what gives B' X' W X B without it. Where columns all but explain each

@@ -181,8 +181,7 @@ wald_prediction <- function(object, points, type, level) {
   }
   k <- intersect(colnames(points$x), rownames(object$vcov))
   x <- points$x[, k, drop = FALSE]
-  v <- object$vcov[k, k, drop = FALSE]
-  se <- stats::setNames(sqrt(rowSums(as.matrix(cl_matmul(x, v)) * as.matrix(x))), names(eta))
+  se <- stats::setNames(wald_errors(object, x, k), names(eta))
   if (type == "link") return(list(fit = eta, se = se, lower = eta - q * se, upper = eta + q * se))
   list(fit = link_inverse(object$family, eta), se = se * abs(link_slope(object$family, eta)),
        lower = link_inverse(object$family, eta - q * se),
@@ -197,7 +196,7 @@ class_wald <- function(object, points, eta, type, q) {
   se <- fit
   for (c in seq_along(object$levels)) {
     slope <- class_slopes(object, x, eta, type, c)
-    se[, c] <- sqrt(pmax(rowSums((slope %*% object$vcov) * slope), 0))
+    se[, c] <- wald_errors(object, slope, names)
   }
   if (type == "link") return(list(fit = fit, se = se, lower = fit - q * se, upper = fit + q * se))
   at <- stats::qlogis(fit)

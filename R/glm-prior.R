@@ -56,24 +56,28 @@ whole_prior <- function(f, name) {
   whole
 }
 
-# Means and spreads of the columns, and the unit of the link, of the observations as often as the
-# likelihood has them.
+# Means and spreads of the columns, and the unit of the link, of the observations as much as the
+# likelihood has of them.
 glm_spread <- function(problem) {
   x <- problem$x
   y <- problem$y
-  if (is.null(problem$rows)) {
+  w <- if (problem$family == "normal_id") problem$weights > 0 else problem$weights
+  if (length(w) == 0L) {
     mean <- as.vector(colMeans(x))
     square <- as.vector(colMeans(x * x))
+    centre <- mean(y)
+    unit <- stats::sd(y)
   } else {
-    share <- tabulate(problem$rows, problem$n) / length(problem$rows)
+    share <- w / sum(w)
     mean <- as.vector(as.matrix(cl_crossprod(x, share)))
     square <- as.vector(as.matrix(cl_crossprod(x * x, share)))
-    y <- y[problem$rows]
+    centre <- sum(share * y)
+    unit <- stats::sd(y[w > 0])
   }
   sd <- sqrt(pmax(square - mean^2, 0))
-  list(mean = mean, sd = sd, unit = if (problem$family == "normal_id") stats::sd(y) else 1,
-       centre = switch(problem$family, normal_id = mean(y),
-                       poisson_log = , neg_binomial_2_log = log(mean(y) + 0.1), 0))
+  list(mean = mean, sd = sd, unit = if (problem$family == "normal_id") unit else 1,
+       centre = switch(problem$family, normal_id = centre,
+                       poisson_log = , neg_binomial_2_log = log(centre + 0.1), 0))
 }
 
 # Weak: a step of one standard deviation of a column is hardly ever worth more than 5 on the scale

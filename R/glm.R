@@ -109,13 +109,15 @@ cl_likelihood <- function(family, y, x, trials = NULL) {
   new_likelihood(check_family(family), response(y), predictors(x), response(trials, "trials"))
 }
 
-new_likelihood <- function(family, y, x, trials) {
+# `weights`: NULL, or what multiplies the log density of each observation.
+new_likelihood <- function(family, y, x, trials, weights = NULL) {
   force(y)
   force(trials)
+  force(weights)
   handle <- NULL
   build <- function() {
     where <- if (forked()) -1L else where_for("glm", length(x))
-    handle <<- .Call(r_glm_new, family, y, trials, if (is_cl(x)) x@handle else x, where)
+    handle <<- .Call(r_glm_new, family, y, trials, weights, if (is_cl(x)) x@handle else x, where)
   }
   all <- default_gradient(family)
   f <- function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,

@@ -90,7 +90,9 @@ energy_fractions <- function(x) {
   })
 }
 
-count_of <- function(n, what) sprintf("%d %s%s", n, what, if (n == 1) "" else "s")
+count_of <- function(n, what) {
+  paste0(format(n, digits = 7L, scientific = FALSE), " ", what, if (n == 1) "" else "s")
+}
 
 # ---- methods -------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scl_glm.h"
+#include "scl_least_squares.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -225,20 +226,24 @@ static scl_status evaluate(scl_glm *glm, const arguments *at, SEXP value, const 
   return status;
 }
 
-static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP x, SEXP where,
-                         scl_glm **out) {
+static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP weights, SEXP x,
+                         SEXP where, scl_glm **out) {
   scl_status status = SCL_OK;
   scl_context *ctx = NULL;
   scl_mat *matrix = NULL;
   bool has_trials = trials != R_NilValue;
   SCL_GO(require_numbers(y, "y"));
   if (has_trials) SCL_GO(require_numbers(trials, "trials"));
+  if (weights != R_NilValue) SCL_GO(require_numbers(weights, "weights"));
   SCL_GO(r_context_pick(where, 1, &x, &ctx));
   SCL_GO(r_operand(ctx, x, "x", &matrix));
+  if (weights != R_NilValue && (size_t)XLENGTH(weights) != scl_mat_nrow(matrix))
+    SCL_GO(scl_fail_argument("weights", "'weights' must be one number for each row of 'x'"));
   const scl_glm_data data = {.y = REAL_RO(y),
                              .datum = has_trials ? REAL_RO(trials) : NULL,
                              .n_y = (size_t)XLENGTH(y),
-                             .n_datum = has_trials ? (size_t)XLENGTH(trials) : 0};
+                             .n_datum = has_trials ? (size_t)XLENGTH(trials) : 0,
+                             .weight = weights != R_NilValue ? REAL_RO(weights) : NULL};
   SCL_GO(scl_glm_create(family, &data, matrix, out));
 done:
   scl_mat_release(matrix);
@@ -256,7 +261,7 @@ SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta,
   gradients to;
   SEXP value = PROTECT(new_value(&at, r_is_handle(x), &to));
   scl_glm *glm = NULL;
-  status = create(at.family, y, trials, x, where, &glm);
+  status = create(at.family, y, trials, R_NilValue, x, where, &glm);
   if (status == SCL_OK) status = evaluate(glm, &at, value, &to);
   scl_glm_release(glm);
   UNPROTECT(protects + 1);
@@ -278,13 +283,13 @@ static void finalize_glm(SEXP handle) {
 }
 
 /* The handle keeps x alive: on the host it is used where R has it. */
-SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP where) {
+SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP where) {
   scl_glm_family which;
   if (scl_glm_family_find(r_string(family), &which) != SCL_OK) r_throw();
   SEXP handle = PROTECT(R_MakeExternalPtr(NULL, glm_tag(), x));
   r_finalizer(handle, finalize_glm);
   scl_glm *glm = NULL;
-  scl_status status = create(which, y, trials, x, where, &glm);
+  scl_status status = create(which, y, trials, weights, x, where, &glm);
   if (status == SCL_OK) R_SetExternalPtrAddr(handle, glm);
   UNPROTECT(1);
   return r_return(status, handle);
@@ -326,4 +331,26 @@ SEXP r_glm_info(SEXP handle) {
   SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_glm_bytes(glm)));
   UNPROTECT(1);
   return info;
+}
+
+/* ---- least squares --------------------------------------------------------------------------- */
+
+/* list(gap, slope) for a double matrix x and double vectors y, beta, rest. */
+SEXP r_least_squares_gaps(SEXP x, SEXP y, SEXP beta, SEXP rest) {
+  size_t n = (size_t)XLENGTH(y), p = (size_t)XLENGTH(beta);
+  bool fits = TYPEOF(x) == REALSXP && TYPEOF(y) == REALSXP && TYPEOF(beta) == REALSXP &&
+              TYPEOF(rest) == REALSXP && (size_t)XLENGTH(rest) == n && (size_t)XLENGTH(x) == n * p;
+  if (!fits) {
+    scl_fail_argument("x", "'x', 'y', 'beta' and 'rest' must be doubles that fit together");
+    r_throw();
+  }
+  const char *names[] = {"gap", "slope", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)p));
+  scl_status status =
+      scl_least_squares_gaps(REAL_RO(x), n, p, REAL_RO(y), REAL_RO(beta), REAL_RO(rest),
+                             REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+  UNPROTECT(1);
+  return r_return(status, result);
 }

@@ -140,7 +140,7 @@ static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) 
     s->items = 1;
     s->cells = ROWS_BLOCK;
     most = 4;
-  } else if ((s->layout = choose_layout(cl, pass)) < LAYOUTS) {
+  } else if (!pass->weighted && (s->layout = choose_layout(cl, pass)) < LAYOUTS) {
     const layout *l = &layouts[s->layout];
     s->route = BY_TILES;
     s->items = l->items;
@@ -217,7 +217,7 @@ static scl_status send_parameters(scl_cl_op *op, const scl_glm_pass *pass) {
 
 static int flags_of(const scl_glm_pass *pass) {
   return (pass->gradient ? GLM_GRADIENT : 0) | (pass->row_alpha ? GLM_ROW_ALPHA : 0) |
-         (pass->row_own ? GLM_ROW_OWN : 0);
+         (pass->row_own ? GLM_ROW_OWN : 0) | (pass->weighted ? GLM_WEIGHTED : 0);
 }
 
 static long long place_or_none(bool there, size_t place) {

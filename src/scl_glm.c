@@ -10,7 +10,8 @@
 
 struct scl_glm {
   scl_glm_family family;
-  scl_mat *x, *y; /* y: n x 1, or n x 2 with the datum */
+  scl_mat *x, *y; /* y: as in scl_glm_pass */
+  bool weighted;
   scl_glm_summary summary;
   double *memory; /* parameters and results of one evaluation, as the pass wants them */
   size_t capacity;
@@ -28,13 +29,15 @@ static void fill_column(double *to, const double *from, size_t n_from, size_t n)
 }
 
 static scl_status upload_data(scl_context *ctx, const scl_glm_data *data, size_t n, scl_mat **out) {
-  if (data->n_y == n && data->datum == NULL)
+  if (data->n_y == n && data->datum == NULL && data->weight == NULL)
     return scl_mat_from_host(ctx, data->y, n, 1, SCL_GENERAL, out);
-  size_t columns = data->datum != NULL ? 2 : 1, bytes = (n > 0 ? n : 1) * columns * sizeof(double);
+  size_t columns = 1 + (data->datum != NULL) + (data->weight != NULL);
+  size_t bytes = (n > 0 ? n : 1) * columns * sizeof(double);
   double *rows = malloc(bytes);
   if (rows == NULL) return scl_fail_memory(bytes, 0, "'y'");
   fill_column(rows, data->y, data->n_y, n);
   if (data->datum != NULL) fill_column(rows + n, data->datum, data->n_datum, n);
+  if (data->weight != NULL) fill_column(rows + (columns - 1) * n, data->weight, n, n);
   scl_status status = scl_mat_from_host(ctx, rows, n, columns, SCL_GENERAL, out);
   free(rows);
   return status;
@@ -59,12 +62,12 @@ scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_m
     return scl_fail_argument("trials", "the family %s has no 'trials'",
                              scl_glm_family_name(family));
   }
-  SCL_TRY(scl_glm_check_data(family, data->y, data->n_y, data->datum, data->n_datum));
+  SCL_TRY(scl_glm_check_data(family, data, n));
   scl_glm *glm = calloc(1, sizeof *glm);
   if (glm == NULL) return scl_fail_memory(sizeof *glm, 0, "a likelihood");
   glm->family = family;
-  scl_status status =
-      scl_glm_summarise(family, data->y, data->n_y, data->datum, data->n_datum, n, &glm->summary);
+  glm->weighted = data->weight != NULL;
+  scl_status status = scl_glm_summarise(family, data, n, &glm->summary);
   if (status == SCL_OK) status = upload_data(scl_mat_context(x), data, n, &glm->y);
   if (status != SCL_OK) {
     scl_glm_summary_free(&glm->summary);
@@ -316,6 +319,7 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
                        .vectors = s.vectors,
                        .classes = s.classes,
                        .row_alpha = at->row_alpha,
+                       .weighted = glm->weighted,
                        .gradient = (wanted & SCL_GLM_BETA) != 0,
                        .work = &glm->work,
                        .abandoned = &abandoned};

@@ -25,14 +25,18 @@ enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_OWN = 8 };
 typedef struct scl_glm scl_glm;
 
 /* Observations in host memory: of y, and of the trials of binomial_logit (else NULL), there are n
- * or one for all rows. */
+ * or one for all rows. `weight` multiplies the log density of each observation: n numbers above 0,
+ * or NULL. With weights counts of binomial_logit need not be whole: shares of one trial that stands
+ * for many are such. */
 typedef struct {
   const double *y, *datum;
   size_t n_y, n_datum;
+  const double *weight;
 } scl_glm_data;
 
 /* Keeps a reference to x (whose memory must not change) and a copy of the data. SCL_E_ARGUMENT
- * naming `y` or `trials`, with the place of the first value outside the family's support. */
+ * naming `y`, `trials` or `weights`, with the place of the first value outside the family's
+ * support. */
 scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_mat *x,
                           scl_glm **out);
 void scl_glm_release(scl_glm *glm); /* accepts NULL */
@@ -74,12 +78,13 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, 
  * are P = M C predictors, the columns of alpha and beta, C after C. */
 typedef struct scl_glm_pass {
   scl_glm_family family;
-  scl_block x, y;          /* n x p; n x 1, or n x 2 with the datum */
+  scl_block x, y; /* n x p; y, the datum where the family has one, the weight if weighted */
   size_t vectors, classes; /* M, C >= 1 */
   size_t owns, own_sums;   /* numbers of the own parameter, and of sums of its derivatives, each for
                               one vector */
   bool row_alpha, row_own; /* one for each row and predictor, or row and vector */
   bool gradient;           /* the derivatives by beta are wanted */
+  bool weighted;           /* each observation's terms are multiplied by its weight */
   const double *parameters; /* in host memory: 0; owns * M; alpha, P or n P; beta, p P; row_own, n M
                                (then owns is 0) */
   size_t parameter_count;

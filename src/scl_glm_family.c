@@ -70,60 +70,76 @@ static scl_status fail_data(const char *argument, const char *words, scl_glm_fam
   return SCL_E_ARGUMENT;
 }
 
-scl_status scl_glm_check_data(scl_glm_family family, const double *y, size_t n_y,
-                              const double *datum, size_t n_datum) {
-  for (size_t i = 0; datum != NULL && i < n_datum; i++) {
+/* A count that stands for many needs not be whole. */
+static bool is_share(scl_glm_family family, double y, double datum) {
+  return family == SCL_GLM_BINOMIAL_LOGIT && y >= 0.0 && y <= datum;
+}
+
+scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, size_t n) {
+  const double *datum = data->datum, *weight = data->weight;
+  size_t n_y = data->n_y, rows = datum != NULL && data->n_datum > n_y ? data->n_datum : n_y;
+  for (size_t i = 0; datum != NULL && i < data->n_datum; i++) {
     if (!(datum[i] >= 0.0 && GLM_WHOLE(datum[i])))
       return fail_data("trials", "whole numbers from 0", family, i, datum[i]);
   }
-  size_t n = datum != NULL && n_datum > n_y ? n_datum : n_y;
-  for (size_t i = 0; i < n; i++) {
-    double one = y[n_y == 1 ? 0 : i];
-    double beside = datum != NULL ? datum[n_datum == 1 ? 0 : i] : 0.0;
-    if (!supports(family, one, beside))
-      return fail_data("y", support_words[family], family, n_y == 1 ? 0 : i, one);
+  for (size_t i = 0; i < rows; i++) {
+    double one = data->y[n_y == 1 ? 0 : i];
+    double beside = datum != NULL ? datum[data->n_datum == 1 ? 0 : i] : 0.0;
+    bool fits = supports(family, one, beside) || (weight != NULL && is_share(family, one, beside));
+    if (!fits) return fail_data("y", support_words[family], family, n_y == 1 ? 0 : i, one);
+  }
+  for (size_t i = 0; weight != NULL && i < n; i++) {
+    if (!(isfinite(weight[i]) && weight[i] > 0.0))
+      return fail_data("weights", "positive and finite", family, i, weight[i]);
   }
   return SCL_OK;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
+/* A value of y and what it counts for. */
+typedef struct {
+  double value, weight;
+} weighted_value;
+
+static int compare_values(const void *a, const void *b) {
+  double x = ((const weighted_value *)a)->value, y = ((const weighted_value *)b)->value;
   return (x > y) - (x < y);
 }
 
-/* The distinct values of sorted numbers, in place, and their counts. */
-static size_t count_sorted(double *sorted, double *count, size_t n) {
-  size_t distinct = 0;
+/* Adds the distinct values of sorted numbers, and their weights. */
+static void add_sorted(const weighted_value *sorted, size_t n, scl_glm_summary *s) {
+  size_t first = s->distinct;
   for (size_t i = 0; i < n; i++) {
-    if (distinct > 0 && sorted[distinct - 1] == sorted[i]) {
-      count[distinct - 1] += 1.0;
+    if (s->distinct > first && s->value[s->distinct - 1] == sorted[i].value) {
+      s->count[s->distinct - 1] += sorted[i].weight;
     } else {
-      sorted[distinct] = sorted[i];
-      count[distinct++] = 1.0;
+      s->value[s->distinct] = sorted[i].value;
+      s->count[s->distinct++] = sorted[i].weight;
     }
   }
-  return distinct;
 }
 
 enum { SMALL_VALUES = 1 << 16 };
 
-/* Small whole numbers are counted in a table, the others sorted. */
-static scl_status count_values(const double *y, size_t n, scl_glm_summary *s) {
+/* Small whole numbers are counted in a table, the others sorted. `weight` may be NULL. */
+static scl_status count_values(const double *y, const double *weight, size_t n,
+                               scl_glm_summary *s) {
   size_t large = 0, distinct = 0;
   double *table = calloc(SMALL_VALUES, sizeof *table);
   if (table == NULL) return scl_fail_memory(SMALL_VALUES * sizeof *table, 0, "'y'");
   for (size_t i = 0; i < n; i++) {
     if (y[i] < SMALL_VALUES) {
-      table[(size_t)y[i]] += 1.0;
+      table[(size_t)y[i]] += weight != NULL ? weight[i] : 1.0;
     } else {
       large++;
     }
   }
   for (size_t v = 0; v < SMALL_VALUES; v++) distinct += table[v] > 0.0;
   size_t room = distinct + large > 0 ? distinct + large : 1;
+  weighted_value *rest = malloc((large > 0 ? large : 1) * sizeof *rest);
   s->value = malloc(room * sizeof *s->value);
   s->count = malloc(room * sizeof *s->count);
-  if (s->value == NULL || s->count == NULL) {
+  if (s->value == NULL || s->count == NULL || rest == NULL) {
+    free(rest);
     free(table);
     return scl_fail_memory(2 * room * sizeof *s->value, 0, "'y'");
   }
@@ -133,36 +149,50 @@ static scl_status count_values(const double *y, size_t n, scl_glm_summary *s) {
     s->count[s->distinct++] = table[v];
   }
   free(table);
-  double *rest = s->value + s->distinct;
   for (size_t i = 0, k = 0; i < n && large > 0; i++) {
-    if (y[i] >= SMALL_VALUES) rest[k++] = y[i];
+    if (y[i] >= SMALL_VALUES) rest[k++] = (weighted_value){y[i], weight != NULL ? weight[i] : 1.0};
   }
-  qsort(rest, large, sizeof *rest, compare_numbers);
-  s->distinct += count_sorted(rest, s->count + s->distinct, large);
+  qsort(rest, large, sizeof *rest, compare_values);
+  add_sorted(rest, large, s);
+  free(rest);
   return SCL_OK;
 }
 
-scl_status scl_glm_summarise(scl_glm_family family, const double *y, size_t n_y,
-                             const double *datum, size_t n_datum, size_t n, scl_glm_summary *out) {
+static double sum_of(const double *v, size_t n) {
+  double sum = 0.0, error = 0.0;
+  for (size_t i = 0; i < n; i++) {
+    double next = sum + v[i], back = next - sum;
+    error += (sum - (next - back)) + (v[i] - back);
+    sum = next;
+  }
+  return sum + error;
+}
+
+scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, size_t n,
+                             scl_glm_summary *out) {
+  const double *y = data->y, *datum = data->datum, *weight = data->weight;
+  size_t n_y = data->n_y;
   *out = (scl_glm_summary){0};
   if (n == 0) return SCL_OK;
-  bool same = n_y == 1 && (datum == NULL || n_datum == 1);
+  bool same = n_y == 1 && (datum == NULL || data->n_datum == 1);
+  double total = weight != NULL ? sum_of(weight, n) : (double)n;
   size_t terms = same ? 1 : n;
   double sum = 0.0, error = 0.0; /* of the sum's additions */
   for (size_t i = 0; i < terms; i++) {
     double one = y[n_y == 1 ? 0 : i];
-    double term =
-        glm_family_constant((int)family, one, datum != NULL ? datum[n_datum == 1 ? 0 : i] : 0.0);
+    double term = glm_family_constant((int)family, one,
+                                      datum != NULL ? datum[data->n_datum == 1 ? 0 : i] : 0.0);
+    if (weight != NULL && !same) term *= weight[i];
     double next = sum + term, back = next - sum;
     error += (sum - (next - back)) + (term - back);
     sum = next;
     if (one > out->most) out->most = one;
   }
-  out->constant = (sum + error) * (same ? (double)n : 1.0);
+  out->constant = (sum + error) * (same ? total : 1.0);
   scl_glm_own own = GLM_FAMILY_OWN(family);
   if (own != SCL_GLM_PHI && own != SCL_GLM_CUTS) return SCL_OK;
-  scl_status status = count_values(y, n_y, out);
-  if (n_y == 1 && status == SCL_OK) out->count[0] = (double)n;
+  scl_status status = count_values(y, n_y == 1 ? NULL : weight, n_y, out);
+  if (n_y == 1 && status == SCL_OK) out->count[0] = total;
   if (status != SCL_OK) scl_glm_summary_free(out);
   return status;
 }

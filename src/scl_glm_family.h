@@ -6,21 +6,20 @@
 #include "scl_glm.h"
 
 /* SCL_E_ARGUMENT naming `y` (or `trials`), with the place of the first value outside the family's
- * support. Of y and datum there are n, or one for all; datum is NULL where the family has none. */
-scl_status scl_glm_check_data(scl_glm_family family, const double *y, size_t n_y,
-                              const double *datum, size_t n_datum);
+ * support, or `weights`. For n rows; datum is NULL where the family has none. */
+scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, size_t n);
 
 /* What a likelihood keeps of its data beside X and y. */
 typedef struct {
   double constant; /* of the log density */
   double most;     /* the largest y */
-  size_t distinct; /* values of y, and how often each comes; only where the family asks */
+  size_t distinct; /* values of y, and their weights; only where the family asks */
   double *value, *count;
 } scl_glm_summary;
 
 /* Over n rows. SCL_E_MEMORY. Free with scl_glm_summary_free(). */
-scl_status scl_glm_summarise(scl_glm_family family, const double *y, size_t n_y,
-                             const double *datum, size_t n_datum, size_t n, scl_glm_summary *out);
+scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, size_t n,
+                             scl_glm_summary *out);
 void scl_glm_summary_free(scl_glm_summary *summary);
 
 /* Name of the family's own parameter as the user knows it; NULL if it has none. */

@@ -80,8 +80,10 @@ INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
 }
 
 /* Predictors of vector m become residuals, for `rows` rows, at most CHUNK, from row `first` of X,
- * which is row `at` of the block. A constant for `family` leaves nothing of the others. */
-INLINED void link_rows(worker *w, int family, size_t m, size_t first, size_t at, size_t rows) {
+ * which is row `at` of the block. A constant for `family` leaves nothing of the others, and so does
+ * one for `weighted`. */
+INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t first, size_t at,
+                       size_t rows) {
   const scl_glm_pass *pass = w->pass;
   const double *own_at = w->owns + m * pass->owns;
   double *eta = w->eta + m * pass->classes * w->step + at, value = 0.0, d_own = 0.0;
@@ -90,18 +92,26 @@ INLINED void link_rows(worker *w, int family, size_t m, size_t first, size_t at,
   glm_own own = glm_own_none();
   glm_odds_product odds = {1.0, 0.0};
   if (kind != SCL_GLM_NONE && kind != SCL_GLM_CUTS && !pass->row_own) own = glm_own_given(own_at);
+  const double *weight = w->y + GLM_WEIGHT_COLUMN(family) * pass->y.ld + first;
   for (size_t i = 0; i < rows; i++) {
-    double y = w->y[first + i];
+    double y = w->y[first + i], times = weighted ? weight[i] : 1.0;
     if (coupled) {
-      value += glm_classes(y, eta + i, (scl_long)w->step, (int)pass->classes);
+      double one = glm_classes(y, eta + i, (scl_long)w->step, (int)pass->classes);
+      value += weighted ? times * one : one;
+      for (size_t c = 0; weighted && c < pass->classes; c++) eta[c * w->step + i] *= times;
       continue;
     }
     if (kind == SCL_GLM_CUTS) own = glm_own_cuts(own_at, (int)pass->owns, y);
     if (pass->row_own) own = glm_own_number(w->row_own[m * w->n + first + i]);
     double datum = has_datum ? w->y[pass->y.ld + first + i] : 0.0;
     glm_term term = glm_family_term(family, y, datum, eta[i], own);
-    value += term.value;
-    if (GLM_FAMILY_ODDS(family)) value -= glm_multiply_odds(&odds, term.odds);
+    if (weighted) {
+      value += times * glm_term_value(family, term);
+      term = glm_term_times(term, times);
+    } else {
+      value += term.value;
+      if (GLM_FAMILY_ODDS(family)) value -= glm_multiply_odds(&odds, term.odds);
+    }
     eta[i] = term.d_eta;
     d_own += term.d_own;
     if (kind == SCL_GLM_CUTS && pass->own_sums > 0) add_cuts(w, m, y, term);
@@ -169,7 +179,11 @@ INLINED void add_dots(const double *x, size_t ld, size_t rows, size_t p, const d
 }
 
 static void link_plain(worker *w, size_t m, size_t first, size_t at, size_t rows) {
-  link_rows(w, (int)w->pass->family, m, first, at, rows);
+  link_rows(w, (int)w->pass->family, false, m, first, at, rows);
+}
+
+static void link_weighted(worker *w, size_t m, size_t first, size_t at, size_t rows) {
+  link_rows(w, (int)w->pass->family, true, m, first, at, rows);
 }
 
 /* One of the two, for one predictor. */
@@ -188,7 +202,7 @@ WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t 
   switch (w->pass->family) {
 #define GLM_ROW(NAME, name, support, words, own)                                                   \
   case SCL_GLM_##NAME:                                                                             \
-    link_rows(w, SCL_GLM_##NAME, m, first, at, rows);                                              \
+    link_rows(w, SCL_GLM_##NAME, false, m, first, at, rows);                                       \
     break;
     SCL_GLM_FAMILIES(GLM_ROW)
 #undef GLM_ROW
@@ -270,6 +284,7 @@ static void pass_block(worker *w, size_t first, size_t rows) {
   }
   multiply(w, false, first, rows);
   void (*link)(worker *, size_t, size_t, size_t, size_t) = w->wide ? link_wide : link_plain;
+  if (pass->weighted) link = link_weighted;
   for (size_t m = 0; m < pass->vectors; m++) {
     for (size_t i = 0; i < rows; i += CHUNK)
       link(w, m, first + i, i, rows - i < CHUNK ? rows - i : CHUNK);

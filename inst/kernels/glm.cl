@@ -74,6 +74,8 @@ __kernel void glm_split(__global const double *y, const long y_offset, const int
   double value = 0.0, d_own = 0.0;
   glm_own own = glm_own_none();
   y += y_offset;
+  __global const double *weight =
+      flags & GLM_WEIGHTED ? y + GLM_WEIGHT_COLUMN(family) * (long)y_ld : 0;
   owns_at += m * owns;
   if (own_kind == SCL_GLM_CUTS) {
     for (int cut = 0; cut < own_sums; cut++) by_cut[cut * items + item] = 0.0;
@@ -87,15 +89,18 @@ __kernel void glm_split(__global const double *y, const long y_offset, const int
       eta[(long)c * n + row] = (has_eta ? eta[(long)c * n + row] : 0.0) +
                                alpha[flags & GLM_ROW_ALPHA ? v * n + row : v];
     }
+    const double times = weight ? weight[row] : 1.0;
     if (coupled) {
-      value += glm_classes(y[row], eta + row, n, classes);
+      value += times * glm_classes(y[row], eta + row, n, classes);
+      for (int c = 0; weight && c < classes; c++) eta[(long)c * n + row] *= times;
       continue;
     }
     if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(owns_at, owns, y[row]);
     if (flags & GLM_ROW_OWN) own = glm_own_number(row_own[(long)m * n + row]);
     const double datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
-    const glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
-    value += glm_term_value(family, term);
+    glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
+    value += times * glm_term_value(family, term);
+    if (weight) term = glm_term_times(term, times);
     eta[row] = term.d_eta;
     if (own_kind == SCL_GLM_CUTS) {
       const int above = (int)y[row] - 1;

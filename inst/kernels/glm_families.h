@@ -56,9 +56,12 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
    : (family) == SCL_GLM_ORDERED_LOGISTIC   ? SCL_GLM_CUTS                                         \
                                             : SCL_GLM_NONE)
 
+/* Weights stand beside y, and the datum if there is one. */
+#define GLM_WEIGHT_COLUMN(family) (GLM_FAMILY_DATUM(family) ? 2 : 1)
+
 /* Flags of a pass: the gradient by beta is wanted; alpha, or the own parameter, is one for each
- * row; the parameters come with the launch, as glm_few. */
-enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8 };
+ * row; the parameters come with the launch, as glm_few; the last column of y has weights. */
+enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
 
 /* The first numbers of `work` (glm_pass.cl), where these are all parameters. */
 enum { GLM_FEW_MOST = 16 };
@@ -233,6 +236,14 @@ SCL_INLINE glm_term glm_family_term(int family, double y, double datum, double e
 
 SCL_INLINE double glm_term_value(int family, glm_term term) {
   return GLM_FAMILY_ODDS(family) ? term.value - log1p(term.odds) : term.value;
+}
+
+/* The derivatives of an observation that counts `times`. */
+SCL_INLINE glm_term glm_term_times(glm_term term, double times) {
+  term.d_eta *= times;
+  term.d_own *= times;
+  term.d_low *= times;
+  return term;
 }
 
 /* A product of factors 1 + odds with its rounding errors beside it, so that the logarithm has its

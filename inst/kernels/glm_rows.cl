@@ -39,7 +39,8 @@ SCL_INLINE void glm_add_exactly(__global double *sum, __global double *error, do
 /* Where the kernel's arrays are. */
 typedef struct {
   __global const double *y, *datum, *owns, *alpha, *row_own;
-  __global double *slopes; /* or 0 */
+  __global const double *weight; /* or 0 */
+  __global double *slopes;       /* or 0 */
   __global double *sums, *errors;
   int n, vectors, classes, owns_count, own_sums, flags, family;
 } glm_place;
@@ -58,15 +59,18 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
   }
   for (int i = 0; i < rows; i++) {
     const double y = at->y[first + i];
+    const double times = at->weight ? at->weight[first + i] : 1.0;
     if (coupled) {
-      value += glm_classes(y, eta + i, GLM_BLOCK, at->classes);
+      value += times * glm_classes(y, eta + i, GLM_BLOCK, at->classes);
+      for (int c = 0; at->weight && c < at->classes; c++) eta[c * GLM_BLOCK + i] *= times;
       continue;
     }
     if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(mine, at->owns_count, y);
     if (at->flags & GLM_ROW_OWN) own = glm_own_number(at->row_own[(long)m * at->n + first + i]);
     const double datum = GLM_FAMILY_DATUM(at->family) ? at->datum[first + i] : 0.0;
-    const glm_term term = glm_family_term(at->family, y, datum, eta[i], own);
-    value += glm_term_value(at->family, term);
+    glm_term term = glm_family_term(at->family, y, datum, eta[i], own);
+    value += times * glm_term_value(at->family, term);
+    if (at->weight) term = glm_term_times(term, times);
     eta[i] = term.d_eta;
     if (own_kind == SCL_GLM_CUTS) {
       const int above = (int)y - 1;
@@ -101,6 +105,9 @@ __kernel void glm_rows(__global const double *x, const long x_offset, const int 
                         .owns = work + 1,
                         .alpha = alpha,
                         .row_own = beta + (long)p * predictors,
+                        .weight = flags & GLM_WEIGHTED
+                                      ? y + y_offset + GLM_WEIGHT_COLUMN(family) * (long)y_ld
+                                      : 0,
                         .slopes = slopes >= 0 ? work + slopes : 0,
                         .sums = partial,
                         .errors = error,

@@ -201,6 +201,67 @@ test_that("weights that are counts are repeated rows", {
   })
 })
 
+test_that("weights multiply, and may be any numbers that are not negative", {
+  w <- c(0.25, 3, 50, 0, 1.5, 2, 0.001, 7) * rep(c(1, 2), each = 8)
+  data <- data.frame(y = c(0, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0), x = cos(1:16), w,
+                     k = c(3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3),
+                     share = (1:16) / 20, n = rep(c(10, 7, 0, 2.5), 4))
+  same <- function(fit, peer) {
+    expect_equal(coef(fit), coef(peer), tolerance = 1e-8)
+    expect_equal(vcov(fit), vcov(peer), tolerance = 1e-7)
+    expect_equal(deviance(fit), deviance(peer), tolerance = 1e-9)
+    expect_equal(fit$null.deviance, peer$null.deviance, tolerance = 1e-9)
+    expect_equal(residuals(fit), residuals(peer), tolerance = 1e-7)
+  }
+  each_engine({
+    peer <- glm(k ~ x, poisson, data, weights = w, control = exact)
+    fit <- expect_silent(cl_glm(k ~ x, data, poisson, weights = w))
+    same(fit, peer)
+    expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-10)
+    # glm's words
+    peer <- suppressWarnings(glm(y ~ x, binomial, data, weights = w, control = exact))
+    expect_warning(fit <- cl_glm(y ~ x, data, binomial, weights = w),
+                   "non-integer #successes in a binomial glm!", class = "statcl_warning_counts")
+    same(fit, peer)
+    peer <- suppressWarnings(glm(share ~ x, binomial, data, weights = n, control = exact))
+    expect_warning(fit <- cl_glm(share ~ x, data, binomial, weights = n),
+                   "non-integer #successes", class = "statcl_warning_counts")
+    same(fit, peer)
+    counts <- with(data, cbind(k + 0.5, w))
+    peer <- suppressWarnings(glm(counts ~ data$x, binomial, control = exact))
+    expect_warning(fit <- cl_glm(counts ~ data$x, family = binomial), "non-integer counts")
+    same(fit, peer)
+    # as much work as without
+    many <- cl_glm(count ~ spray, InsectSprays, poisson, weights = rep(5e5, 72))
+    one <- cl_glm(count ~ spray, InsectSprays, poisson)
+    expect_equal(coef(many), coef(one), tolerance = 1e-12)
+    expect_equal(vcov(many) * 5e5, vcov(one), tolerance = 1e-9)
+    expect_equal(as.numeric(logLik(many)), 5e5 * as.numeric(logLik(one)), tolerance = 1e-12)
+    expect_length(many$linear.predictors, 72)
+    expect_output(print(many), "36000000 observations")
+    more <- cl_glm(count ~ spray, InsectSprays, poisson, weights = rep(5e8 + 0.5, 72))
+    expect_identical(nobs(more), 36e9 + 36)
+    expect_output(print(more), "observations")
+  })
+})
+
+test_that("weights of all families scale their information", {
+  quiet <- function(code) suppressWarnings(code, "statcl_warning_boundary")
+  w <- 0.5 + 1:32 / 8
+  each_engine(for (model in list(list(carb ~ wt, "neg_binomial_2_log"),
+                                 list(factor(gear) ~ qsec, "categorical_logit"),
+                                 list(factor(gear) ~ qsec, "ordered_logistic"))) {
+    fit <- quiet(cl_glm(model[[1]], mtcars, model[[2]], weights = w))
+    whole <- quiet(cl_glm(model[[1]], mtcars[rep(1:32, 8 * w), ], model[[2]]))
+    expect_equal(coef(fit), coef(whole), tolerance = 1e-7)
+    expect_equal(fit$own, whole$own, tolerance = 1e-6)
+    expect_equal(vcov(fit), vcov(whole) * 8, tolerance = 1e-6)
+    expect_equal(fit$logLik, whole$logLik / 8, tolerance = 1e-11)
+    drawn <- cl_glm(model[[1]], mtcars, model[[2]], "map", weights = w)
+    expect_true(drawn$converged)
+  })
+})
+
 test_that("a matrix does as well as a formula, on any engine", {
   x <- as.matrix(mtcars[c("wt", "hp")])
   wanted <- cl_glm(am ~ wt + hp, mtcars)

@@ -1,0 +1,192 @@
+# The columns in which a fit is computed. Products of columns lose the digits that say how columns
+# differ that nearly explain each other. Where that matters, or costs nothing, a fit works on a
+# basis: columns z with x[, kept] = z %*% root, nearly orthogonal at the weights of the fit. `root`
+# is from Householder's QR of the columns, so that coefficients keep the digits that lm() and glm()
+# give them. All other fits work on the columns as they are; x stays where it is.
+
+# A column of which earlier ones leave no more than this share of its length is dropped: as lm() has
+# it, and as glm() has it.
+dependence <- function(family) if (family == "normal_id") 1e-7 else 1e-11
+
+# Up to so many numbers and multiplications a basis costs next to nothing.
+basis_is_cheap <- function(x) {
+  numbers <- as.double(nrow(x)) * ncol(x)
+  numbers <= 1e5 && numbers * ncol(x) <= 5e6
+}
+
+# Whether coordinates with this information are too skew for it to be inverted without a loss.
+is_skew <- function(info, least) {
+  if (length(info) == 0L) return(FALSE)
+  size <- sqrt(abs(diag(info)))
+  if (!all(is.finite(size) & size > 0)) return(TRUE)
+  root <- tryCatch(chol(info / tcrossprod(size)), error = function(e) NULL)
+  is.null(root) || min(diag(root)) < least
+}
+
+# A power of two near each number, 1 for 0: to divide by it is exact.
+power_of_two <- function(size) {
+  size[size == 0] <- 1
+  2^pmin(pmax(floor(log2(size)), -1022), 1022)
+}
+
+# The predictors of the observations in use as a base matrix, their columns divided by `unit`.
+host_design <- function(problem) {
+  x <- unname(as.matrix(problem$x))
+  if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
+  size <- vapply(seq_len(ncol(x)), function(j) max(abs(x[, j]), 0), 0)
+  bad <- which(!is.finite(size))
+  if (length(bad) > 0L) abort_nonfinite_column(problem$names[bad[1L]], bad[1L])
+  unit <- power_of_two(size)
+  list(x = x / rep(unit, each = nrow(x)), unit = unit)
+}
+
+# list(x, root, kept, unit): columns that earlier ones explain (dependence()) are not kept. `w`:
+# weights of the observations at which x is to be orthogonal, or NULL. Of ordered_logistic, whose
+# cuts stand for an intercept, the first column of the basis is that of ones, and `x` is without it.
+glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
+  x <- design$x
+  ordered <- problem$family == "ordered_logistic"
+  others <- if (ordered) setdiff(seq_len(ncol(x)), problem$intercept) else seq_len(ncol(x))
+  x <- cbind(if (ordered) rep(1, nrow(x)), x[, others, drop = FALSE])
+  found <- qr(x, tol = dependence(problem$family))
+  at <- sort(found$pivot[seq_len(found$rank)])
+  x <- x[, at, drop = FALSE]
+  root <- weighted_root(x, w, found)
+  z <- if (ncol(x) > 0L) t(backsolve(root, t(x), transpose = TRUE)) else x
+  if (ordered) z <- z[, -1L, drop = FALSE]
+  kept <- if (ordered) others[at[-1L] - 1L] else at
+  list(x = z, root = root, kept = kept, unit = design$unit[kept], ordered = ordered)
+}
+
+# The triangle of x by weights; without them, or where rows of no weight leave nothing of a column,
+# that of the columns as they are, which is in `found`.
+weighted_root <- function(x, w, found) {
+  k <- seq_len(ncol(x))
+  plain <- qr.R(found)[k, k, drop = FALSE]
+  if (is.null(w) || length(k) == 0L || !all(w >= 0 & w < Inf) || !any(w > 0)) return(plain)
+  root <- qr.R(qr(x * sqrt(w / max(w)), tol = 0))
+  if (nrow(root) < length(k) || !all(abs(diag(root)) > 0)) return(plain)
+  root
+}
+
+# ---- coefficients of the columns and of the basis ------------------------------------------------
+
+# The root between the coefficients.
+basis_root <- function(basis) if (basis$ordered) basis$root[-1L, -1L, drop = FALSE] else basis$root
+
+# Matrices with a column for each class.
+to_basis <- function(basis, beta) basis_root(basis) %*% (beta * basis$unit)
+from_basis <- function(basis, gamma) {
+  if (nrow(gamma) == 0L) return(gamma)
+  backsolve(basis_root(basis), gamma) / basis$unit
+}
+
+# theta with the coefficients of the columns, from theta in the basis, and the matrix that makes one
+# of the other. Cuts move by what the basis took off the columns.
+theta_of_columns <- function(core, theta) {
+  basis <- core$basis
+  if (is.null(basis)) return(theta)
+  at <- seq_len(core$beta_count)
+  out <- theta
+  gamma <- matrix(theta[at], length(basis$kept))
+  out[at] <- from_basis(basis, gamma)
+  own <- own_places(core)
+  if (basis$ordered && length(at) > 0L) {
+    out[own] <- theta[own] + as.vector(cut_shift(basis) %*% gamma)
+  }
+  out
+}
+
+theta_map <- function(core) {
+  basis <- core$basis
+  map <- diag(core$count)
+  k <- length(basis$kept)
+  if (k == 0L) return(map)
+  at <- seq_len(core$beta_count)
+  inverse <- backsolve(basis_root(basis), diag(k)) / basis$unit
+  map[at, at] <- kronecker(diag(max(1L, core$classes - 1L)), inverse)
+  if (basis$ordered) map[own_places(core), at] <- rep(cut_shift(basis), each = core$own_count)
+  map
+}
+
+# What a unit of each column of the basis adds to all cuts.
+cut_shift <- function(basis) {
+  root <- basis$root
+  t(backsolve(basis_root(basis), root[1L, -1L] / root[1L, 1L], transpose = TRUE))
+}
+
+# The core on another basis, and theta there.
+change_basis <- function(core, theta, w, design) {
+  at <- theta_of_columns(core, theta)
+  basis <- glm_basis(core$problem, w, design)
+  if (!identical(basis$kept, core$kept)) return(NULL)
+  beta <- seq_len(core$beta_count)
+  scaled <- matrix(at[beta], length(basis$kept))
+  out <- at
+  out[beta] <- to_basis(basis, scaled)
+  own <- own_places(core)
+  if (basis$ordered && length(beta) > 0L) {
+    out[own] <- at[own] - as.vector(cut_shift(basis) %*% to_basis(basis, scaled))
+  }
+  list(core = glm_core(core$problem, basis), theta = out)
+}
+
+# ---- columns of large problems -------------------------------------------------------------------
+
+# list(columns, least): the columns of x of which no earlier ones explain all but the share `none`
+# of the length, and the least share of a column's length that is left. Their matrix of products
+# tells which may be explained; for those it is looked at exactly.
+independent_columns <- function(gram, x, w, none) {
+  p <- ncol(gram)
+  size <- sqrt(diag(gram))
+  scaled <- gram / tcrossprod(ifelse(size > 0, size, 1))
+  root <- matrix(0, p, p) # upper, for the columns found so far
+  found <- integer()
+  least <- 1
+  for (j in seq_len(p)) {
+    k <- length(found)
+    if (size[j] == 0) next
+    above <- if (k > 0L) {
+      backsolve(root[seq_len(k), seq_len(k), drop = FALSE], scaled[found, j], transpose = TRUE)
+    }
+    rest <- 1 - sum(above^2)
+    if (rest < 1e-8) {
+      rest <- (unexplained(x, w, found, j, gram) / size[j])^2
+      if (rest < none^2) next
+    }
+    least <- min(least, sqrt(rest))
+    root[seq_len(k), k + 1L] <- above
+    root[k + 1L, k + 1L] <- sqrt(rest)
+    found <- c(found, j)
+  }
+  list(columns = found, least = least)
+}
+
+# Length of what the columns `found` leave of column j, by least squares with one correction.
+unexplained <- function(x, w, found, j, gram) {
+  rest <- as.vector(as.matrix(x[, j, drop = FALSE]))
+  if (length(found) > 0L) for (again in 1:2) {
+    right <- if (is.null(w)) rest else w * rest
+    right <- as.vector(as.matrix(cl_crossprod(x, right)))[found]
+    beta <- numeric(ncol(x))
+    beta[found] <- solve_information(gram[found, found, drop = FALSE], right)
+    rest <- rest - as.vector(as.matrix(cl_matmul(x, matrix(beta))))
+  }
+  sqrt(sum(if (is.null(w)) rest^2 else w * rest^2))
+}
+
+# Solves with a matrix that should be positive definite, after scaling its diagonal to 1. Where it
+# is not, its eigenvalues are made so: the result is then still a direction upwards.
+solve_information <- function(info, right) {
+  if (length(right) == 0L) return(right)
+  size <- sqrt(abs(diag(info)))
+  size[!(size > 0)] <- 1
+  scaled <- info / tcrossprod(size)
+  root <- tryCatch(chol(scaled), error = function(e) NULL)
+  if (!is.null(root)) {
+    return(backsolve(root, backsolve(root, right / size, transpose = TRUE)) / size)
+  }
+  parts <- eigen(scaled, symmetric = TRUE)
+  values <- pmax(abs(parts$values), 1e-12 * max(abs(parts$values)))
+  as.vector(parts$vectors %*% (crossprod(parts$vectors, right / size) / values)) / size
+}

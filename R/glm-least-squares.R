@@ -1,0 +1,150 @@
+# The maximum of the likelihood of normal_id: least squares, without a search.
+
+# As glm_fit_mode(); `found` has also the covariance matrix and the residual sum of squares, and its
+# theta is for the columns of x.
+least_squares_mode <- function(problem, start) {
+  data <- used_data(problem)
+  core <- list(family = problem$family, problem = problem, data = data, classes = 1L,
+               columns = ncol(problem$x), own = "sigma", own_count = 1L, logged = TRUE)
+  y <- if (is.null(data$offset)) data$y else data$y - data$offset
+  found <- if (basis_is_cheap(problem$x)) NULL else solve_by_products(problem, y)
+  if (is.null(found)) found <- solve_by_rotation(problem, y)
+  core <- free_columns(core, found$kept)
+  if (!is.null(start)) start_beta(core, start)
+  list(core = core, found = least_squares_found(core, found))
+}
+
+# y in a unit in which it is about 1, times the roots of the weights: list(y, centre, first,
+# second): the given y is (y / sqrt(weights) * second + centre) * first. Where the columns have a
+# constant, and all of y is near its mean, it is without the mean; the difference is exact then.
+working_unit <- function(y, weights, centred) {
+  first <- power_of_two(max(abs(y), 0))
+  y <- y / first
+  centre <- if (centred) mean(y) else 0
+  if (any(abs(y - centre) > abs(centre) / 2)) centre <- 0
+  y <- y - centre
+  second <- power_of_two(max(abs(y), 0))
+  y <- y / second
+  list(y = if (is.null(weights)) y else y * sqrt(weights), centre = centre, first = first,
+       second = second)
+}
+
+# Both solvers give list(kept, unit (of columns), beta (in these units), root (of the kept columns:
+# its inverse times its transpose is the inverse of X' W X), rss, y (working_unit()), ones (place of
+# the constant column among those kept, 0 for none), constant (its value)).
+
+# By Householder's QR of the columns, as lm().
+solve_by_rotation <- function(problem, y) {
+  design <- host_design(problem)
+  x <- design$x
+  w <- problem$row_weights
+  ones <- constant_column(x)
+  if (!is.null(w)) x <- x * sqrt(w)
+  rotation <- qr(x, tol = dependence("normal_id"))
+  k <- seq_len(rotation$rank)
+  kept <- rotation$pivot[k]
+  ones <- match(ones, kept, 0L)
+  y <- working_unit(y, w, ones > 0L)
+  root <- qr.R(rotation)[k, k, drop = FALSE]
+  best <- refine_rotation(rotation, root, x[, kept, drop = FALSE], y$y)
+  list(kept = kept, unit = design$unit[kept], beta = best$beta, root = root,
+       rss = sum(best$rest^2), y = y, ones = ones,
+       constant = if (ones > 0L) design$x[1L, kept[ones]])
+}
+
+# Coefficients of the columns x, and residuals, both corrected by residuals of twice the digits
+# (Bjorck's way: residuals and coefficients are corrected together, as residuals that are not
+# small carry the square of the condition into the coefficients) until these give no more.
+refine_rotation <- function(rotation, root, x, y) {
+  k <- seq_len(ncol(x))
+  beta <- numeric(ncol(x))
+  rest <- numeric(length(y))
+  if (length(k) == 0L) return(list(beta = beta, rest = y))
+  last <- Inf
+  for (i in 1:10) {
+    off <- .Call(r_least_squares_gaps, x, y, beta, rest)
+    turned <- qr.qty(rotation, off$gap)
+    half <- backsolve(root, -off$slope, transpose = TRUE)
+    step <- backsolve(root, turned[k] - half)
+    change <- sqrt(sum((root %*% step)^2))
+    if (!is.finite(change) || change > last / 2) break
+    last <- change
+    turned[k] <- half
+    beta <- beta + step
+    rest <- rest + qr.qy(rotation, turned)
+    if (change == 0) break
+  }
+  list(beta = beta, rest = rest)
+}
+
+# The first column of x that is the same number, not 0, in all rows; 0 for none.
+constant_column <- function(x) {
+  if (nrow(x) == 0L) return(0L)
+  for (j in seq_len(ncol(x))) if (x[1L, j] != 0 && all(x[, j] == x[1L, j])) return(j)
+  0L
+}
+
+# For large problems: by the matrix of products, with corrections from the residuals until these
+# give no more. NULL where the columns are too skew for that.
+solve_by_products <- function(problem, y) {
+  x <- likelihood_x(problem)
+  gram <- glm_gram(x, NULL)
+  inside <- seq_len(ncol(problem$x))
+  if (!all(is.finite(gram)) || any(diag(gram)[inside] < 1e-280)) return(NULL)
+  columns <- independent_columns(gram[inside, inside, drop = FALSE], x, NULL,
+                                 dependence("normal_id"))
+  if (columns$least < 1e-4) return(NULL)
+  kept <- columns$columns
+  size <- sqrt(diag(gram)[kept])
+  root <- chol(gram[kept, kept, drop = FALSE] / tcrossprod(size))
+  ones <- match(problem$intercept, kept, 0L)
+  y <- working_unit(y, problem$row_weights, ones > 0L)
+  beta <- numeric(ncol(x))
+  rest <- y$y
+  last <- Inf
+  for (i in 1:8) {
+    slope <- as.vector(as.matrix(cl_crossprod(x, rest)))[kept] / size
+    half <- backsolve(root, slope, transpose = TRUE)
+    change <- sum(half^2)
+    if (!is.finite(change)) return(NULL)
+    if (change > last / 4) break
+    last <- change
+    beta[kept] <- beta[kept] + backsolve(root, half) / size
+    rest <- y$y - as.vector(as.matrix(cl_matmul(x, matrix(beta))))
+    if (change <= 1e-26 * sum(rest^2)) break
+  }
+  list(kept = kept, unit = rep(1, length(kept)), beta = beta[kept],
+       root = root * rep(size, each = nrow(root)), rss = sum(rest^2), y = y, ones = ones,
+       constant = 1)
+}
+
+# In the words of the summary of lm().
+warn_perfect <- function() {
+  statcl_warning("boundary", "essentially perfect fit: summary may be unreliable")
+}
+
+# Of the mean square of the residuals beside that of the fitted values, as lm() has it.
+is_perfect <- function(residual, fitted) is.finite(residual) && residual < fitted * 1e-30
+
+# What glm_newton() would give.
+least_squares_found <- function(core, fit) {
+  y <- fit$y
+  n <- length(y$y)
+  scale <- y$first * y$second
+  beta <- fit$beta * y$second
+  if (fit$ones > 0L) beta[fit$ones] <- beta[fit$ones] + y$centre / fit$constant
+  sigma <- sqrt(fit$rss / n)
+  k <- length(beta)
+  inverse <- if (k > 0L) backsolve(fit$root, diag(k)) * y$second / fit$unit else matrix(0, 0L, 0L)
+  root <- inverse * sigma * y$first
+  rownames(root) <- core$problem$names[core$kept]
+  w <- core$problem$row_weights
+  value <- -n * (log(2 * pi) / 2 + log(sigma) + log(y$first) + log(y$second)) - n / 2 +
+    if (is.null(w)) 0 else sum(log(w)) / 2
+  list(theta = c(beta / fit$unit * y$first, log(sigma) + log(scale)), value = value,
+       objective = value, decrement = 0, converged = TRUE, message = "converged", iterations = 1L,
+       held = FALSE, rss = fit$rss * scale^2,
+       perfect = n > k && is_perfect(fit$rss / (n - k), (y$centre / y$second)^2 + mean(y$y^2)),
+       covariance = list(vcov = tcrossprod(root), own_error = sigma * scale / sqrt(2 * n),
+                         root = root))
+}

@@ -1,0 +1,26 @@
+/* Residuals of least squares with twice the digits. */
+#include <math.h>
+
+#include "../../src/scl_least_squares.h"
+#include "test.h"
+
+/* Products and sums that a double rounds away: (1 + t)(1 - t) is 1 - t^2. */
+void test_least_squares(scl_context *ctx) {
+  (void)ctx;
+  const double t = 0x1p-30, square = 0x1p-60;
+  double x[6] = {1 + t, 1 - t, 1, 0, 1e300, -1e300}, gap[3], slope[2];
+  double y[3] = {1, 1, 2}, beta[2] = {1 - t, 0}, rest[3] = {0, t, 1};
+  CHECK_OK(scl_least_squares_gaps(x, 3, 2, y, beta, rest, gap, slope));
+  CHECK(gap[0] == square);
+  CHECK(gap[1] == t - square); /* 1 - t - (1 - t)^2 */
+  CHECK(gap[2] == t);
+  CHECK(slope[0] == 1 + t - square);
+  CHECK(slope[1] == t * 1e300 - 1e300);
+  double big[3] = {1e16, 1, -1e16};
+  CHECK_OK(scl_least_squares_gaps(x, 3, 0, y, beta, big, gap, slope));
+  CHECK(gap[1] == 0);
+  double ones[3] = {1, 1, 1}, none = 0;
+  CHECK_OK(scl_least_squares_gaps(ones, 3, 1, y, &none, big, gap, slope));
+  CHECK(slope[0] == 1);
+  CHECK_OK(scl_least_squares_gaps(x, 0, 0, y, beta, rest, gap, slope));
+}
