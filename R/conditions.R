@@ -14,7 +14,7 @@
 #' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` where a number is needed | `index`, `argument`
 #' |
 #' | `statcl_error_stale` | a device matrix that was freed, or restored from a file | `argument` |
-#' | `statcl_error_fork` | a device matrix used in a forked process | |
+#' | `statcl_error_fork` | a device, or a device matrix, used in a forked process | |
 #' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |
 #' | `statcl_error_lost` | the device stopped answering | `device` |
 #' | `statcl_error_density` | the function given to [cl_sample()] fails, or cannot be sampled |

@@ -8,6 +8,7 @@ session$engine <- "auto"      # what cl_use() was given
 session$device <- NULL        # likewise; NULL: option, environment, default
 session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
+session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
 session$thresholds <- list()  # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
@@ -45,6 +46,7 @@ cl_available <- function() current_device() >= 0L
 device_table <- function() {
   if (is.null(session$devices)) {
     .Call(r_set_folders, system.file("kernels", package = "statcl"), driver_cache())
+    session$listed_by <- Sys.getpid()
     session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
   }
   session$devices
@@ -127,6 +129,12 @@ find_device <- function(spec) {
 #' `statcl.device` and then the environment variable `STATCL_DEVICE` name the device; both take what
 #' `device` takes.
 #'
+#' Environment variables that are empty count as unset.
+#'
+#' OpenCL does not survive a fork. In a forked child ([parallel::mclapply()]) of a process that has
+#' asked for devices, also by [cl_available()], the default engine is the host; a device that was
+#' named is refused with `statcl_error_fork`.
+#'
 #' @param device an id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
 #'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment or the
 #'   default.
@@ -190,14 +198,15 @@ where_for <- function(op, size) {
   where <- current_device()
   if (where < 0L) return(-1L)
   if (session$engine == "device") return(mark_opened(where))
-  if (forked()) return(-1L)
+  if (forked() && !names_device()) return(-1L)
   if (size >= threshold(op, where)) mark_opened(where) else -1L
 }
 
 # `where` for data that is to stay: as_cl(), cl_likelihood().
 where_resident <- function() {
   where <- current_device()
-  if (where < 0L || (session$engine == "auto" && forked())) return(-1L)
+  if (where < 0L) return(-1L)
+  if (session$engine == "auto" && forked() && !names_device()) return(-1L)
   mark_opened(where)
 }
 
@@ -206,9 +215,12 @@ mark_opened <- function(where) {
   where
 }
 
-# Whether this is a forked child of a process that has used a device: OpenCL does not survive a
-# fork.
-forked <- function() !is.null(session$opened_by) && session$opened_by != Sys.getpid()
+# Whether this is a forked child of a process that has asked for devices: drivers start threads
+# then, which a fork does not copy. In such a child the host works, unless the user has named a
+# device: then the core refuses (statcl_error_fork).
+forked <- function() !is.null(session$listed_by) && session$listed_by != Sys.getpid()
+
+names_device <- function() !identical(requested_device(), "")
 
 # ---- thresholds ---------------------------------------------------------------------------------
 

@@ -18,6 +18,9 @@ typedef struct {
 /* The driver's handles of a device of the list; NULL when there is none. */
 const scl_cl_handle *scl_cl_handle_of(size_t index);
 
+/* The process that made the list: only there the drivers work. */
+long scl_cl_listed_by(void);
+
 /* Waits for everything in all queues, with polling. */
 scl_status scl_cl_finish(scl_context *ctx);
 

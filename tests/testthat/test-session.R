@@ -173,6 +173,44 @@ test_that("without a platform, or a loader, the host works and a device asked fo
   }
 })
 
+test_that("a child forked after devices were listed is refused at once, or works on the host", {
+  skip_on_os("windows")
+  require_device()
+  id <- test_device_id()
+  child <- function(settings, where) run_r(c(
+    "library(statcl)", settings, where,
+    "job <- parallel::mcparallel(tryCatch(sum(cl_chol(diag(4, 20))), error = class))",
+    "got <- parallel::mccollect(job, wait = FALSE, timeout = 20)",
+    "if (is.null(got)) {",
+    "  tools::pskill(job$pid, tools::SIGKILL)",
+    "  got <- 'hangs'",
+    "}",
+    "cat('got', got[[1]][1])"))
+  named <- sprintf("options(statcl.device = '%s', statcl.thresholds = c(chol = 10))", id)
+  for (listed in c("cl_available()", "cl_devices()", "cl_sitrep()")) {
+    expect_match(tail(child(named, listed)$output, 1L), "got statcl_error_fork")
+  }
+  forced <- sprintf("cl_use('%s', engine = 'device')", id)
+  expect_match(tail(child(forced, "NULL")$output, 1L), "got statcl_error_fork")
+  # Nobody has named the device that is the default.
+  default <- c("options(statcl.thresholds = c(chol = 10))", "cl_devices()",
+               sprintf("s <- statcl:::session; s$default <- %dL", test_device()))
+  expect_match(tail(child(default, "NULL")$output, 1L), "got 40$")
+})
+
+test_that("an empty environment variable is unset", {
+  require_device()
+  empty <- paste0(c("POCL_CACHE_DIR", "POCL_DEVICES", "STATCL_LOADER", "STATCL_VARIANT",
+                    "STATCL_GPU_KERNELS", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS",
+                    "STATCL_DEVICE", "_R_CHECK_LIMIT_CORES_"), "=")
+  count <- "library(statcl); cat('rows', nrow(cl_devices()))"
+  usual <- tail(run_r(count)$output, 1L)
+  for (setting in c(empty, list(empty))) {
+    expect_identical(tail(run_r(count, env = setting)$output, 1L), usual,
+                     info = paste(setting, collapse = " "))
+  }
+})
+
 test_that("thresholds are saved on request only, and used by later sessions", {
   folder <- tempfile("config")
   old <- Sys.getenv("R_USER_CONFIG_DIR", NA)
