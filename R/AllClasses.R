@@ -12,5 +12,9 @@ setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames 
 # What functions given to cl_map() and cl_reduce() are called with (R/element.R).
 setClass("clElement", slots = c(all = "clMatrix"))
 
+# What may stand first in round() and signif(), whose methods for ANY are sealed (R/arith.R).
+setClassUnion("clAnything", c("vector", "matrix", "array", "NULL", "function", "environment",
+                              "language"))
+
 # Classes of the arguments of pmin() and pmax(): R dispatches on "..." only if all are of one class.
 setClassUnion("clOperand", c("clMatrix", "clElement", "numeric", "logical", "matrix"))
