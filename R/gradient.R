@@ -95,7 +95,7 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   step <- check_number(step, "step", lower = 0)
   point <- lapply(list(...), on_host_memory)
   if (length(point) == 0L) abort_argument("...", "the point at which to check is missing")
-  gradient <- attr(do.call(f, point), "gradient")
+  gradient <- attr(do.call(f, point, quote = TRUE), "gradient")
   if (is.null(gradient)) abort_argument("f", "the value of 'f' has no attribute \"gradient\"")
   if (!is.list(gradient)) {
     first <- if (is.null(names(point)) || !nzchar(names(point)[1L])) "1" else names(point)[1L]
@@ -129,7 +129,7 @@ check_argument_gradient <- function(f, point, name, gradient, step) {
     point[[name]][i] <- to
     unnamed <- grepl("^[0-9]+$", names(point))
     names(point)[unnamed] <- ""
-    as.vector(do.call(f, point))
+    as.vector(do.call(f, point, quote = TRUE))
   }
   difference <- vapply(seq_along(x), function(i) {
     up <- x[i] + step * max(1, abs(x[i]))

@@ -144,7 +144,7 @@ extremes <- function(op, operands, na.rm) {
   kind <- if (any(vapply(operands, is_element, NA))) "element"
           else if (any(vapply(operands, is_cl, NA))) "matrix" else "base"
   base_function <- if (op == "pmin") base::pmin else base::pmax
-  if (kind == "base") return(do.call(base_function, c(operands, na.rm = na.rm)))
+  if (kind == "base") return(do.call(base_function, c(operands, list(na.rm = na.rm)), quote = TRUE))
   apply_two <- function(op, a, b) {
     if (kind == "element") return(element_apply(op, list(a, b), c("...", "...")))
     if (is_cl(a) || is_cl(b)) return(binary(op, a, b, c("...", "...")))
@@ -209,7 +209,7 @@ cl_op <- function(name, ...) {
   if (any(vapply(operands, is_element, NA))) return(element_apply(name, operands, arguments))
   if (any(vapply(operands, is_cl, NA))) return(apply_op(name, operands, arguments))
   f <- function(...) element_apply(name, list(...), arguments)
-  do.call(cl_map, c(list(f), unname(operands)))
+  do.call(cl_map, c(list(f), unname(operands)), quote = TRUE)
 }
 
 apply_op <- function(op, operands, arguments) {

@@ -108,7 +108,7 @@ formula_term <- function(term, names) {
     if (any(max(sizes) %% sizes != 0L)) {
       abort_argument("...", sprintf("the parameters in '%s' differ in length", deparse1(term)))
     }
-    value <- do.call(f, parameters[used])
+    value <- do.call(f, parameters[used], quote = TRUE)
     slope <- attr(value, "gradient")
     part <- lapply(seq_along(used), function(k) fold(slope[, k], parameters[[used[k]]], term))
     names(part) <- used
@@ -139,7 +139,7 @@ function_term <- function(term, names) {
   }
   extra <- if (is_likelihood) list(gradient = used)
   function(parameters) {
-    value <- do.call(term, c(parameters[used], extra))
+    value <- do.call(term, c(parameters[used], extra), quote = TRUE)
     slope <- attr(value, "gradient", exact = TRUE)
     if (!is.list(slope)) {
       if (length(used) != 1L || !is.numeric(slope)) {

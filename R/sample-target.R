@@ -175,7 +175,7 @@ density_caller <- function(log_density, layout) {
       if (!is.null(dims[[i]])) dim(part) <- dims[[i]]
       arguments[[i]] <- part
     }
-    answer <- do.call(log_density, c(arguments, extra))
+    answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
     slope <- attr(answer, "gradient", exact = TRUE)
     list(one_value(answer), list_slope(slope, names, lengths(places)))
   }
@@ -276,7 +276,7 @@ batch_caller <- function(log_density, layout) {
   several <- vapply(terms, inherits, NA, what = "cl_likelihood")
   parts <- lapply(terms[several], argument_batch, layout)
   if (!all(several)) {
-    rest <- do.call(cl_log_posterior, terms[!several])
+    rest <- do.call(cl_log_posterior, terms[!several], quote = TRUE)
     parts <- c(parts, column_caller(density_caller(rest, layout)))
   }
   function(x) {
@@ -312,7 +312,7 @@ argument_batch <- function(log_density, layout) {
       part
     })
     names(arguments) <- names
-    answer <- do.call(log_density, c(arguments, extra))
+    answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
     values <- batch_values(answer, ncol(x))
     slope <- attr(answer, "gradient", exact = TRUE)
     result <- matrix(0, nrow(x), ncol(x))
