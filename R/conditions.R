@@ -17,6 +17,7 @@
 #' | `statcl_error_fork` | a device, or a device matrix, used in a forked process | |
 #' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |
 #' | `statcl_error_lost` | the device stopped answering | `device` |
+#' | `statcl_error_time_limit` | the limit of [setTimeLimit()] was reached, with R's message | |
 #' | `statcl_error_density` | the function given to [cl_sample()] fails, or cannot be sampled |
 #' `argument`, `parameters`, `chain`, `iteration`, `parent`, `draws` |
 #' | `statcl_error_interrupted` | sampling was interrupted before the first draw | |

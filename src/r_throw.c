@@ -24,8 +24,9 @@ void r_throw(void) {
   const char *names[] = {"what",   "message", "argument", "index", "bytes", "limit",
                          "status", "where",   "device",   "log",   ""};
   SEXP fields = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(fields, 0, Rf_mkString(class_of[fault.status]));
-  SET_VECTOR_ELT(fields, 1, Rf_mkString(fault.message));
+  const bool limit = fault.status == SCL_E_INTERRUPT && r_time_limit()[0] != '\0';
+  SET_VECTOR_ELT(fields, 0, Rf_mkString(limit ? "time_limit" : class_of[fault.status]));
+  SET_VECTOR_ELT(fields, 1, Rf_mkString(limit ? r_time_limit() : fault.message));
   SET_VECTOR_ELT(fields, 2, Rf_mkString(fault.argument));
   SET_VECTOR_ELT(fields, 3, Rf_ScalarReal((double)fault.index));
   SET_VECTOR_ELT(fields, 4, Rf_ScalarReal((double)fault.bytes));
