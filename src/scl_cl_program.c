@@ -152,6 +152,11 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, const char 
 #define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
 static const char *build_options(const scl_cl_context *cl) {
   if (cl->cpu) return OPTIONS " -D SCL_CPU=1";
+  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1): optimising, POCL 3.1 moves stores out
+   * of their guards, which writes past the end of matrices. */
+  if (cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL) {
+    return OPTIONS " -cl-opt-disable";
+  }
   return cl->small_mma ? OPTIONS " -D SCL_MMA_8=1" : OPTIONS;
 }
 

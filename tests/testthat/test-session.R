@@ -255,3 +255,21 @@ test_that("thresholds are saved on request only, and used by later sessions", {
     expect_silent(row()) # told once
   })
 })
+
+test_that("kernels made for GPUs run on a CPU device without harm", {
+  require_device()
+  skip_on_cran()
+  if (device_table()$type[test_device() + 1L] != "cpu") skip("not a CPU device")
+  result <- run_r(c(
+    "library(statcl)",
+    sprintf("cl_use('%s', engine = 'device')", test_device_id()),
+    "for (n in c(50, 65)) {",
+    "  x <- matrix(sin(1:(n * n)), n); s <- crossprod(x) + diag(n)",
+    "  stopifnot(all.equal(cl_matmul(x, x), x %*% x), all.equal(cl_chol(s), chol(s)))",
+    "  l <- t(chol(s))",
+    "  stopifnot(all.equal(cl_tri_solve(l, x), forwardsolve(l, x)))",
+    "}",
+    "cat('right')"), env = "STATCL_GPU_KERNELS=1", timeout = 280)
+  expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(tail(result$output, 1L), "right")
+})
