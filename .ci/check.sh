@@ -78,8 +78,8 @@ core_lane() {
   step core-build 300 make -s -C tests/core
   step core-host 300 make -s -C tests/core test
   step core-device 1200 env STATCL_TEST_DEVICE=1 make -s -C tests/core test
-  # The kernels made for GPUs, on the CPU device, where they are not optimised (scl_cl_program.c; the
-  # simulator below runs the same kernels without a report).
+  # The kernels made for GPUs, on the CPU device, where they are not optimised
+  # (scl_cl_program.c; the simulator below runs the same kernels without a report).
   step core-gpu-kernels 900 env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
     POCL_CACHE_DIR="$root/build/pocl-plain" \
     make -s -C tests/core test SUITES="arith structure gemm triangular cholesky covariance glm"
