@@ -51,9 +51,9 @@ cl_batch_lm <- function(x, ...) UseMethod("cl_batch_lm")
 cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "stop"), ...) {
   on_error <- check_on_error(on_error)
   formula <- x
-  group <- eval(substitute(group), data, parent.frame())
+  group <- check_group(classed(eval(substitute(group), data, parent.frame()), "group"))
   if (is.null(data)) data <- environment(formula)
-  frame <- stats::model.frame(formula, data, na.action = stats::na.pass)
+  frame <- classed(stats::model.frame(formula, data, na.action = stats::na.pass), "x")
   if (length(group) != nrow(frame)) abort_group(length(group), nrow(frame))
   keep <- stats::complete.cases(frame) & !is.na(group)
   frame <- frame[keep, , drop = FALSE]
@@ -63,6 +63,11 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
   fit$call <- match.call()
   fit$call[[1L]] <- quote(cl_batch_lm)
   fit
+}
+
+check_group <- function(group) {
+  if (is.atomic(group)) return(group)
+  abort_argument("group", sprintf("'group' must be a vector or a factor, not %s", describe(group)))
 }
 
 abort_group <- function(got, want) {
@@ -81,6 +86,7 @@ cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) 
     abort_argument("y", sprintf("'y' must have %d values, one for each row of 'x', not %d", nrow(x),
                                 length(y)))
   }
+  group <- check_group(group)
   if (length(group) != nrow(x)) abort_group(length(group), nrow(x))
   if (!all(is.finite(x))) abort_argument("x", "'x' has values that are missing or not finite")
   if (!all(is.finite(y))) abort_argument("y", "'y' has values that are missing or not finite")

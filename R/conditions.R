@@ -82,6 +82,14 @@ abort_fault <- function(fault) {
   do.call(statcl_abort, arguments, quote = TRUE)
 }
 
+# The value of `code`, which takes so many bytes from R.
+with_memory <- function(code, bytes) {
+  tryCatch(code, error = function(e) {
+    if (is_time_limit(e)) stop(e)
+    statcl_abort("memory", conditionMessage(e), bytes = bytes, limit = 0)
+  })
+}
+
 # ---- argument checks ----------------------------------------------------------------------------
 
 # One TRUE or FALSE.

@@ -176,7 +176,7 @@ is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
 # The model matrix; of ordered_logistic with an intercept, whose place the cuts take.
 glm_design <- function(terms, frame, family, contrasts = NULL) {
   if (family == "ordered_logistic") attr(terms, "intercept") <- 1L
-  x <- stats::model.matrix(terms, frame, contrasts.arg = contrasts)
+  x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
   list(x = x, terms = terms, intercept = as.integer(attr(terms, "intercept")),
        assign = attr(x, "assign"), contrasts = attr(x, "contrasts"))
 }

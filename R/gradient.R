@@ -121,6 +121,9 @@ point_names <- function(point) {
 
 check_argument_gradient <- function(f, point, name, gradient, step) {
   x <- point[[name]]
+  if (!is.numeric(x) || is.object(x)) {
+    abort_argument(name, sprintf("'%s' must be numeric, not %s", name, describe(x)))
+  }
   if (length(gradient) != length(x)) {
     abort_argument("f", sprintf("the gradient by '%s' has length %d, the argument %d", name,
                                 length(gradient), length(x)))

@@ -47,7 +47,7 @@ cl_matrix <- function(data = NA_real_, nrow = NULL, ncol = NULL,
       abort_argument("data", sprintf("'data' has %d values, which do not fill %d x %d",
                                      length(data), shape[1L], shape[2L]))
     }
-    data <- rep_len(data, prod(shape))
+    data <- with_memory(rep_len(data, prod(shape)), 8 * prod(shape))
   }
   if (view != "general" && shape[1L] != shape[2L]) {
     abort_argument("view", sprintf("a %s matrix must be square, not %d x %d", view, shape[1L],

@@ -103,7 +103,7 @@ find_device <- function(spec) {
   rows <- integer()
   if (is.numeric(spec) && length(spec) == 1L && !is.na(spec)) {
     rows <- if (spec == round(spec) && spec >= 1 && spec <= n) as.integer(spec) else integer()
-  } else if (is.character(spec) && length(spec) == 1L && !is.na(spec)) {
+  } else if (is.character(spec) && length(spec) == 1L && !is.na(spec) && validUTF8(spec)) {
     rows <- which(devices$id == spec)
     if (length(rows) == 0L) rows <- which(devices$type == tolower(spec))
     if (length(rows) == 0L) rows <- grep(tolower(spec), tolower(devices$name), fixed = TRUE)
