@@ -131,6 +131,9 @@ find_device <- function(spec) {
 #'
 #' Environment variables that are empty count as unset.
 #'
+#' Drivers compile kernels at their first use, which on a CPU device takes seconds. When a second
+#' was spent on that, a message says so, once per session; not with `options(statcl.quiet = TRUE)`.
+#'
 #' OpenCL does not survive a fork. In a forked child ([parallel::mclapply()]) of a process that has
 #' asked for devices, also by [cl_available()], the default engine is the host; a device that was
 #' named is refused with `statcl_error_fork`.
@@ -221,6 +224,13 @@ mark_opened <- function(where) {
 forked <- function() !is.null(session$listed_by) && session$listed_by != Sys.getpid()
 
 names_device <- function() !identical(requested_device(), "")
+
+# Called from C, once a session, when a second was spent on compiling kernels.
+announce_build <- function(device) {
+  if (isTRUE(getOption("statcl.quiet"))) return()
+  message(sprintf("statcl: building kernels for %s, once per session: the first calls wait for it",
+                  device))
+}
 
 # ---- thresholds ---------------------------------------------------------------------------------
 

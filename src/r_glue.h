@@ -103,6 +103,11 @@ SEXP r_large_matrix(size_t m, size_t n);
 /* ---- interrupts (r_interrupt.c) -------------------------------------------------------------- */
 /* The hook of the core. */
 bool r_interrupted(void);
+/* Phase 3: says that kernels were built if that took long and was not said by the hook. May jump.
+ */
+void r_announce(void);
+/* The token of a jump that the hook has held up, once; else NULL. */
+SEXP r_jump(void);
 /* The message of R's error if the last interrupt was a time limit (setTimeLimit()), else "". */
 const char *r_time_limit(void);
 

@@ -20,6 +20,8 @@ static const char *const class_of[] = {
 };
 
 void r_throw(void) {
+  SEXP jump = r_jump();
+  if (jump != NULL) R_ContinueUnwind(jump);
   const scl_fault fault = *scl_fault_last(); /* R code below may overwrite the record */
   const char *names[] = {"what",   "message", "argument", "index", "bytes", "limit",
                          "status", "where",   "device",   "log",   ""};

@@ -27,6 +27,9 @@ scl_status scl_cl_finish(scl_context *ctx);
 /* Releases the buffers of the pool. */
 void scl_cl_pool_free(scl_cl_context *cl);
 
+/* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
+void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
+
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "scl_cl_inside.h"
+#include "scl_threads.h"
 
 enum { MOST_SOURCES = 16 };
 
@@ -160,12 +161,30 @@ static const char *build_options(const scl_cl_context *cl) {
   return cl->small_mma ? OPTIONS " -D SCL_MMA_8=1" : OPTIONS;
 }
 
+static uint64_t build_us;
+static char build_name[sizeof((scl_device_info *)0)->name];
+
+void scl_cl_count_build(const scl_cl_context *cl, uint64_t start) {
+  build_us += scl_clock_us() - start;
+  snprintf(build_name, sizeof build_name, "%s", cl->info.name);
+}
+
+double scl_device_build_seconds(void) {
+  return (double)build_us * 1e-6;
+}
+
+const char *scl_device_build_name(void) {
+  return build_name;
+}
+
 scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
                                 const char *name, cl_program *out) {
   cl_int code = CL_SUCCESS;
   cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
   if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
+  const uint64_t start = scl_clock_us();
   code = scl_cl.clBuildProgram(program, 1, &cl->device, build_options(cl), NULL, NULL);
+  scl_cl_count_build(cl, start);
   if (code != CL_SUCCESS) {
     scl_status status = fail_build(cl, program, name, code);
     scl_cl.clReleaseProgram(program);

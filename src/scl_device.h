@@ -49,6 +49,11 @@ scl_status scl_device_open(size_t index, scl_context **out);
 /* Its place in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
+/* Seconds that drivers have spent on compiling in this process, and for which device last, "" for
+ * none: whoever waits may be told. */
+double scl_device_build_seconds(void);
+const char *scl_device_build_name(void);
+
 /* Gives memory that a context keeps for its next workspaces back to the driver. */
 void scl_device_trim(scl_context *ctx);
 

@@ -273,3 +273,34 @@ test_that("kernels made for GPUs run on a CPU device without harm", {
   expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
   expect_match(tail(result$output, 1L), "right")
 })
+
+test_that("the building of kernels is announced, once a session, by a message", {
+  require_device()
+  skip_on_cran()
+  if (device_table()$type[test_device() + 1L] != "cpu") skip("not a CPU device")
+  folder <- tempfile("cold")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  run <- function(...) {
+    unlink(folder, recursive = TRUE)
+    dir.create(folder)
+    result <- run_r(c("library(statcl)", "said <- character()",
+                      sprintf("cl_use('%s', engine = 'device')", test_device_id()), ...,
+                      "cat('said', length(said), said)"),
+                    env = paste0("POCL_CACHE_DIR=", folder), timeout = 280)
+    expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
+    result$output
+  }
+  work <- "invisible(cl_gp(1:20, sin(1:20), starts = 1))"
+  heard <- function(code) sprintf(
+    "withCallingHandlers(%s, message = function(m) said <<- c(said, conditionMessage(m)))", code)
+  output <- run(heard(work), heard("invisible(cl_chol(diag(50)))"))
+  expect_match(output, "said 1 statcl: building kernels for ", all = FALSE)
+  if (full_or_quick(FALSE, TRUE)) return()
+  output <- run("options(statcl.quiet = TRUE)", heard(work))
+  expect_match(output, "said 0", all = FALSE)
+  # a handler that leaves the call leaves nothing behind
+  output <- run(sprintf("said <- tryCatch({ %s; 'no' }, message = function(m) 'left')", work),
+                "invisible(gc()); cl_sync()", "stopifnot(cl_memory()$live[2] == 0)", work)
+  expect_match(output, "said 1 left", all = FALSE)
+})
