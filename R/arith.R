@@ -220,6 +220,17 @@ log_arguments <- function(call, first, second, is_mine) {
   if (turned || !is_mine(first)) list(x = second, base = first) else list(x = first, base = second)
 }
 
+# R looks for methods of round() and signif() by the digits too, and finding none it would call
+# itself without end.
+refuse_digits <- function(x, digits) {
+  abort_argument("digits", sprintf("'digits' must be one number, not %s", describe(digits)))
+}
+
+for (name in c("round", "signif")) {
+  for (class in c("clAnything", "clMatrix")) setMethod(name, c(class, "clMatrix"), refuse_digits)
+}
+rm(name, class)
+
 #' @rdname clMatrix-arith
 #' @export
 setMethod("round", "clMatrix", function(x, digits = 0) {

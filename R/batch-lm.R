@@ -52,10 +52,9 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
   on_error <- check_on_error(on_error)
   formula <- x
   if (missing(group)) abort_no_group()
-  group <- tryCatch(eval(substitute(group), data, parent.frame()),
-                    error = function(e) abort_argument("group", conditionMessage(e)))
+  group <- check_group(classed(eval(substitute(group), data, parent.frame()), "group"))
   if (is.null(data)) data <- environment(formula)
-  frame <- stats::model.frame(formula, data, na.action = stats::na.pass)
+  frame <- classed(stats::model.frame(formula, data, na.action = stats::na.pass), "x")
   if (length(group) != nrow(frame)) abort_group(length(group), nrow(frame))
   keep <- stats::complete.cases(frame) & !is.na(group)
   frame <- frame[keep, , drop = FALSE]
@@ -70,6 +69,11 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
 abort_no_group <- function() {
   abort_argument("group", paste("'group' is missing: the group of each row. For one regression use",
                                 "cl_glm() or lm()"))
+}
+
+check_group <- function(group) {
+  if (is.atomic(group)) return(group)
+  abort_argument("group", sprintf("'group' must be a vector or a factor, not %s", describe(group)))
 }
 
 abort_group <- function(got, want) {
@@ -89,6 +93,7 @@ cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) 
     abort_argument("y", sprintf("'y' must have %d values, one for each row of 'x', not %d", nrow(x),
                                 length(y)))
   }
+  group <- check_group(group)
   if (length(group) != nrow(x)) abort_group(length(group), nrow(x))
   if (!all(is.finite(x))) abort_argument("x", "'x' has values that are missing or not finite")
   if (!all(is.finite(y))) abort_argument("y", "'y' has values that are missing or not finite")

@@ -381,7 +381,7 @@ cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c(
   y <- columns(y, "y")
   operands <- list(y = y, chol = chol)
   if (!is.null(mean)) operands$mean <- mean <- columns(mean, "mean")
-  batch <- do.call(batch_count, operands)
+  batch <- do.call(batch_count, operands, quote = TRUE)
   # One observation under many distributions: it is repeated, as the mean and the factor are not.
   where <- batch_where(n^2 * batch, y$x, mean$x, chol$x)
   result <- .Call(r_batch_mvn, y$x, mean$x, chol$x, n, batch, !lower, where)

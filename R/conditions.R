@@ -14,9 +14,10 @@
 #' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` where a number is needed | `index`, `argument`
 #' |
 #' | `statcl_error_stale` | a device matrix that was freed, or saved without its data | `argument` |
-#' | `statcl_error_fork` | a device matrix used in a forked process | |
+#' | `statcl_error_fork` | a device, or a device matrix, used in a forked process | |
 #' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |
 #' | `statcl_error_lost` | the device stopped answering | `device` |
+#' | `statcl_error_time_limit` | the limit of [setTimeLimit()] was reached, with R's message | |
 #' | `statcl_error_density` | the function given to [cl_sample()] fails, or cannot be sampled |
 #' `argument`, `parameters`, `chain`, `iteration`, `parent`, `draws` |
 #' | `statcl_error_interrupted` | sampling was interrupted before the first draw | |
@@ -79,6 +80,14 @@ abort_fault <- function(fault) {
   # quote: the call is data here, not an argument to evaluate
   arguments <- c(list(fault$what, message), fields, list(call = user_call()))
   do.call(statcl_abort, arguments, quote = TRUE)
+}
+
+# The value of `code`, which takes so many bytes from R.
+with_memory <- function(code, bytes) {
+  tryCatch(code, error = function(e) {
+    if (is_time_limit(e)) stop(e)
+    statcl_abort("memory", conditionMessage(e), bytes = bytes, limit = 0)
+  })
 }
 
 # ---- argument checks ----------------------------------------------------------------------------

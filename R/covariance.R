@@ -27,7 +27,8 @@
 #'   (`x1`, where `x2 = NULL` the derivative by the points in both roles; `x2`).
 #' @section Errors:
 #' `statcl_error_argument` for different numbers of columns, for columns that `x1` does not have,
-#' and for lengthscales that do not fit them.
+#' for lengthscales that do not fit them or are below 5.6e-309, and for points so large that values
+#' would overflow on the way.
 #' @seealso [kernels] for the formulas
 #' @export
 #' @examples
@@ -44,6 +45,8 @@ cl_cov <- function(x1, x2 = NULL, kernel) {
   if (has_user(kernel)) {
     return(user_covariance(kernel, user_points(x1), if (!is.null(x2)) user_points(x2)))
   }
+  check_reach(kernel, a, "x1", x1)
+  check_reach(kernel, b, "x2", x2)
   layout <- kernel_layout(kernel, a$p, a$columns)
   where <- if (any_handle(a$x, b$x)) -1L else where_for("covariance", max(a$n, b$n))
   values <- layout_values(layout, c(kernel_values(kernel), 0))
@@ -64,6 +67,8 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
     if (inputs) abort_argument("inputs", "a kernel with k_user() has no derivatives by the points")
     return(user_adjoint(kernel, k_adj, user_points(x1), if (!is.null(x2)) user_points(x2)))
   }
+  check_reach(kernel, a, "x1", x1)
+  check_reach(kernel, b, "x2", x2)
   layout <- kernel_layout(kernel, a$p, a$columns)
   parameters <- coef(kernel)
   where <- where_for("covariance", max(a$n, b$n))
@@ -82,6 +87,33 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
     result$x2 <- by_points(operand(t(k_adj), "k_adj", vector = FALSE), b, a)
   }
   result
+}
+
+# Types whose values are not 0 where squares of distances, or products, overflow.
+far_types <- c("rational_quadratic", "linear")
+
+# Refuses points (of covariance_input(), from x) at which a value would be lost to overflow on the
+# way. Of a clMatrix that takes waiting for numbers, and is asked only where the kernel has such a
+# type.
+check_reach <- function(kernel, points, argument, x) {
+  far <- Filter(function(term) term$type %in% far_types, kernel$terms)
+  if (is.null(points) || points$n * points$p == 0 || (is_cl(x) && length(far) == 0L)) return()
+  values <- if (is_cl(x)) range(x) else points$x
+  values <- values[is.finite(values)]
+  if (length(values) == 0L) return()
+  size <- max(abs(range(values)))
+  if (size > .Machine$double.xmax / 2) {
+    abort_argument(argument, sprintf("'%s' has values above 8.9e307: distances overflow", argument))
+  }
+  for (term in far) {
+    reach <- if (term$type == "linear") (size + max(abs(term$center))) * max(term$sd) else
+      2 * size / min(term$lengthscale)
+    if (reach > 1e150) {
+      abort_argument(argument, sprintf(paste(
+        "'%s' has values up to %.2g, too large for k_%s() with these parameters: squares overflow",
+        "(scale the columns of the points)"), argument, size, term$type))
+    }
+  }
 }
 
 # Prior variances k(x, x) at the rows of a base matrix, without white terms.

@@ -89,6 +89,14 @@ setMethod("round", "clElement", function(x, digits = 0) {
   element(round(x@all, digits))
 })
 
+for (name in c("round", "signif")) {
+  for (class in c("clAnything", "clElement", "clMatrix")) {
+    setMethod(name, c(class, "clElement"), refuse_digits)
+  }
+  setMethod(name, c("clElement", "clMatrix"), refuse_digits)
+}
+rm(name, class)
+
 setMethod("is.na", "clElement", function(x) element(is.na(x@all)))
 
 setMethod("is.nan", "clElement", function(x) element(is.nan(x@all)))

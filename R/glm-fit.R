@@ -148,7 +148,8 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
-  whole <- if (is.null(data)) stats::terms(formula) else stats::terms(formula, data = data)
+  whole <- classed(if (is.null(data)) stats::terms(formula) else
+    stats::terms(formula, data = data), "formula")
   if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
   frame <- match.call(expand.dots = FALSE)
   kept <- c("formula", "data", "subset", "weights", "offset", "trials", "na.action")
@@ -156,11 +157,11 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   frame$formula <- stats::formula(whole)
   if (is.null(frame$na.action)) frame$na.action <- quote(stats::na.omit)
   # one number of trials for all rows is no variable of the frame
-  alike <- if (!is.null(frame$trials)) eval(frame$trials, data, parent.frame())
-  if (length(alike) == 1L) frame$trials <- NULL
+  alike <- classed(eval(frame$trials, data, parent.frame()), "trials")
+  if (!is.null(alike)) alike <- check_numeric(alike, "trials")
+  frame$trials <- NULL
   frame$drop.unused.levels <- TRUE
-  frame[[1L]] <- quote(stats::model.frame)
-  frame <- eval(frame, parent.frame())
+  frame <- eval_frame(frame, data, parent.frame(), trials = if (length(alike) != 1L) alike)
   y <- stats::model.response(frame)
   trials <- if (length(alike) == 1L) alike else frame[["(trials)"]]
   family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
@@ -184,7 +185,7 @@ is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
 # The model matrix; of ordered_logistic with an intercept, whose place the cuts take.
 glm_design <- function(terms, frame, family, contrasts = NULL) {
   if (family == "ordered_logistic") attr(terms, "intercept") <- 1L
-  x <- stats::model.matrix(terms, frame, contrasts.arg = contrasts)
+  x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
   list(x = x, terms = terms, intercept = as.integer(attr(terms, "intercept")),
        assign = attr(x, "assign"), contrasts = attr(x, "contrasts"))
 }

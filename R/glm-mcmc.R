@@ -17,7 +17,7 @@ glm_sample <- function(mode, priors, control, progress) {
   if (is.null(control$batch)) arguments$batch <- alone && chains > 1 && size >= 1e4
   arguments$log_density <- target$density
   arguments$init <- numeric(core$count)
-  draws <- do.call(cl_sample, arguments)
+  draws <- do.call(cl_sample, arguments, quote = TRUE)
   draws$call <- NULL
   mode$draws <- name_draws(draws, core, target)
   values <- as.matrix(mode$draws)

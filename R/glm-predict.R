@@ -305,7 +305,7 @@ simulate.cl_glm <- function(object, nsim = 1, seed = NULL, ...) {
   } else {
     kept <- get(".Random.seed", envir = .GlobalEnv)
     on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
-    set.seed(seed)
+    classed(set.seed(seed), "seed")
     random <- structure(seed, kind = as.list(RNGkind()))
   }
   draws <- if (!is.null(object$draws)) glm_draws(object, max(1, nsim))

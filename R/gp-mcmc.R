@@ -50,7 +50,7 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
   arguments$log_density <- density
   arguments$init <- as.list(found$par[free])
   arguments$transform <- stats::setNames(rep(list(cl_lower(0)), length(positive)), positive)
-  draws <- do.call(cl_sample, arguments)
+  draws <- do.call(cl_sample, arguments, quote = TRUE)
   draws$call <- NULL
   found$draws <- draws
   found$par[free] <- colMeans(as.matrix(draws))[names]

@@ -54,7 +54,8 @@ convergence_text <- function(x) {
 #' @rdname cl_gp
 #' @export
 summary.cl_gp <- function(object, ...) {
-  errors <- sqrt(diag(vcov(object)))
+  variances <- vcov(object)
+  errors <- sqrt(diag(variances))
   estimates <- object$coefficients
   table <- cbind(Estimate = estimates, `Std. Error` = errors[names(estimates)])
   r2 <- 1 - sum(object$residuals^2) / sum((object$y - mean(object$y))^2)

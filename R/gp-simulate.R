@@ -38,7 +38,7 @@ simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, condit
   } else {
     kept <- get(".Random.seed", envir = .GlobalEnv)
     on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
-    set.seed(seed)
+    classed(set.seed(seed), "seed")
     random <- structure(seed, kind = as.list(RNGkind()))
   }
   points <- gp_points(object, newdata)

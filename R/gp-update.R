@@ -167,7 +167,7 @@ refit_gp <- function(object, ...) {
                  trend$formula)
   fit <- do.call(fit_gp, c(list(object$x, object$y, object$kernel, mean = mean, h = h, ard = FALSE,
                                 beta = object$beta, weights = object$weights,
-                                variance = object$variance), arguments))
+                                variance = object$variance), arguments), quote = TRUE)
   fit$trend[c("learnt", "xlevels")] <- trend[c("learnt", "xlevels")]
   kept <- c("call", "formula", "terms", "xlevels", "design", "variables", "na.action", "added")
   fit[intersect(kept, names(object))] <- object[intersect(kept, names(object))]

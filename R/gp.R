@@ -130,7 +130,8 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
                           variance = NULL, ..., subset, na.action = stats::na.omit) {
   call <- match.call()
   kind <- read_mean(mean)
-  whole <- if (is.null(data)) stats::terms(formula) else stats::terms(formula, data = data)
+  whole <- classed(if (is.null(data)) stats::terms(formula) else
+    stats::terms(formula, data = data), "formula")
   if (!is.null(attr(whole, "offset"))) {
     abort_argument("formula", "an offset is not supported: subtract it from the response")
   }
@@ -142,8 +143,7 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   frame$formula <- with_mean_variables(formula, if (kind == "formula") mean)
   if (is.null(frame$na.action)) frame$na.action <- quote(stats::na.omit)
   frame$drop.unused.levels <- TRUE
-  frame[[1L]] <- quote(stats::model.frame)
-  model <- eval(frame, parent.frame())
+  model <- eval_frame(frame, data, parent.frame())
   terms <- stats::terms(model)
   design <- list(terms = stats::delete.response(whole), xlevels = stats::.getXlevels(terms, model))
   x <- model_inputs(design$terms, model)

@@ -161,7 +161,7 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   step <- check_number(step, "step", lower = 0)
   point <- lapply(list(...), on_host_memory)
   if (length(point) == 0L) abort_argument("...", "the point at which to check is missing")
-  here <- do.call(f, point)
+  here <- do.call(f, point, quote = TRUE)
   gradient <- attr(here, "gradient", exact = TRUE)
   if (!is.numeric(here) || length(here) != 1L) {
     abort_argument("f", sprintf("'f' must give one number, not %s", describe(as.vector(here))))
@@ -192,6 +192,9 @@ point_names <- function(point) {
 
 check_argument_gradient <- function(f, point, name, gradient, here, step) {
   x <- point[[name]]
+  if (!is.numeric(x) || is.object(x)) {
+    abort_argument(name, sprintf("'%s' must be numeric, not %s", name, describe(x)))
+  }
   if (!is.numeric(gradient) || length(gradient) != length(x)) {
     abort_argument("f", sprintf("the gradient by '%s' has length %d, the argument %d", name,
                                 length(gradient), length(x)))
@@ -204,7 +207,7 @@ check_argument_gradient <- function(f, point, name, gradient, here, step) {
       to <- x[i] + t * scale
       point[[name]][i] <- to
       names(point)[unnamed] <- ""
-      c(as.vector(do.call(f, point)), (to - x[i]) / scale)
+      c(as.vector(do.call(f, point, quote = TRUE)), (to - x[i]) / scale)
     }, gradient[i] * scale, here, step * c(1, 0.1, 0.01, 10), 1e-6, scale)
   })
   difference <- vapply(found, `[[`, 0, "first")

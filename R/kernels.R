@@ -150,9 +150,9 @@ check_each <- function(x, argument, columns) {
 
 check_columns <- function(columns) {
   if (is.null(columns)) return(NULL)
-  usable <- length(columns) > 0L && !anyNA(columns) && !anyDuplicated(columns) &&
-    (is.character(columns) ||
-       (is.numeric(columns) && all(columns >= 1) && all(columns == round(columns))))
+  usable <- (is.character(columns) || is.numeric(columns)) && length(columns) > 0L &&
+    !anyNA(columns) && !anyDuplicated(columns) &&
+    (is.character(columns) || (all(columns >= 1) && all(columns == round(columns))))
   if (!usable) {
     abort_argument("columns", "'columns' must be names or numbers of columns, each once")
   }
@@ -160,9 +160,26 @@ check_columns <- function(columns) {
 }
 
 check_kernel <- function(kernel, argument = "kernel") {
-  if (inherits(kernel, "cl_kernel")) return(kernel)
+  if (inherits(kernel, "cl_kernel")) {
+    if (is_whole_kernel(unclass(kernel))) return(kernel)
+    abort_argument(argument, sprintf(
+      "'%s' is no whole kernel: make it by k_exp_quad() and the like", argument))
+  }
   abort_argument(argument, sprintf("'%s' must be a kernel such as k_matern52(), not %s", argument,
                                    describe(kernel)))
+}
+
+# Whether it has terms, and a program that joins all of them to one.
+is_whole_kernel <- function(kernel) {
+  if (!is.list(kernel) || !is.list(kernel$terms) || !is.numeric(kernel$program)) return(FALSE)
+  for (term in kernel$terms) {
+    values <- if (is.list(term)) term[intersect(leaf_roles, names(term))] else "none"
+    if (!all(vapply(values, is.double, NA)) || !is.character(term$type)) return(FALSE)
+  }
+  program <- kernel$program
+  height <- cumsum(ifelse(program > 0, 1, -1)) # of the stack
+  length(program) > 0L && !anyNA(program) && max(program) <= length(kernel$terms) &&
+    min(height) >= 1 && height[length(height)] == 1
 }
 
 #' @rdname kernels

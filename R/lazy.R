@@ -114,7 +114,7 @@ ifelse_base <- function(test, yes, no) {
   test <- check_numeric(test, "test")
   yes <- check_numeric(yes, "yes")
   no <- check_numeric(no, "no")
-  shape <- test + 0 * yes + 0 * no # R's own rules of shapes and names
+  shape <- classed(test + 0 * yes + 0 * no, "test") # R's own rules of shapes and names
   shape[] <- ifelse(rep_len(test, length(shape)) != 0, rep_len(yes, length(shape)),
                     rep_len(no, length(shape)))
   shape
@@ -214,7 +214,7 @@ cl_op <- function(name, ...) {
   if (any(vapply(operands, is_element, NA))) return(element_apply(name, operands, arguments))
   if (any(vapply(operands, is_cl, NA))) return(apply_op(name, operands, arguments))
   f <- function(...) element_apply(name, list(...), arguments)
-  do.call(cl_map, c(list(f), unname(operands)))
+  do.call(cl_map, c(list(f), unname(operands)), quote = TRUE)
 }
 
 apply_op <- function(op, operands, arguments) {

@@ -118,7 +118,7 @@ formula_term <- function(term, names) {
         to <<- program$check(sizes)
         checked <<- sizes
       }
-      do.call(run, if (to > 0L) lapply(all, rep_len, to) else all)
+      do.call(run, if (to > 0L) lapply(all, rep_len, to) else all, quote = TRUE)
     }
     n <- length(answer[[1L]])
     part <- answer[[2L]] # NULL: density zero
@@ -156,7 +156,7 @@ function_term <- function(term, names) {
   }
   extra <- if (is_likelihood) list(gradient = used)
   function(parameters) {
-    value <- do.call(term, c(parameters[used], extra))
+    value <- do.call(term, c(parameters[used], extra), quote = TRUE)
     slope <- attr(value, "gradient", exact = TRUE)
     if (!is.list(slope)) {
       if (length(used) != 1L || !is.numeric(slope)) {

@@ -109,12 +109,12 @@ matrix_class_view <- function(x) {
 fill_shape <- function(data, shape) {
   size <- prod(shape)
   n <- length(data)
-  if (n == 0L) return(rep_len(NA_real_, size))
+  if (n == 0L) return(with_memory(rep_len(NA_real_, size), 8 * size))
   if (n > 1L && size %% n != 0) {
     statcl_warning("recycled", sprintf("data length [%d] does not fill %.0f x %.0f evenly", n,
                                        shape[1L], shape[2L]))
   }
-  rep_len(as.vector(data), size)
+  with_memory(rep_len(as.vector(data), size), 8 * size)
 }
 
 clMatrix_prototype <- new("clMatrix", Dimnames = list(NULL, NULL))

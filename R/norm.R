@@ -50,11 +50,19 @@ setMethod("norm", signature("ANY", "missing"), function(x, type, ...) base::norm
 norm_of <- function(x, type) {
   type <- check_type(type[1L], c("O", "1", "I", "F", "E", "M", "2"), "type")
   if (length(x) == 0L) return(0)
+  # Errors of an argument of a generic function would lose their class.
+  size <- if (type %in% c("O", "1", "I", "M")) abs(x)
   switch(EXPR = type,
-    O = , `1` = max(colSums(abs(x))),
-    I = max(rowSums(abs(x))),
+    O = , `1` = {
+      sums <- colSums(size)
+      max(sums)
+    },
+    I = {
+      sums <- rowSums(size)
+      max(sums)
+    },
     F = , E = frobenius(x),
-    M = max(abs(x)),
+    M = max(size),
     `2` = base::norm(as.matrix(x), "2"))
 }
 

@@ -109,7 +109,7 @@ setMethod("Summary", "clPlain", function(x, ..., na.rm = FALSE) {
 
 summarize <- function(name, operands, na.rm) {
   # Not na.rm again: a sum that is NaN because of infinities is the result.
-  do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)))
+  do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)), quote = TRUE)
 }
 
 #' @rdname clMatrix-reductions

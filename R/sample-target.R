@@ -179,7 +179,7 @@ density_caller <- function(log_density, layout) {
       if (!is.null(dims[[i]])) dim(part) <- dims[[i]]
       arguments[[i]] <- part
     }
-    answer <- do.call(log_density, c(arguments, extra))
+    answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
     slope <- attr(answer, "gradient", exact = TRUE)
     list(one_value(answer), list_slope(slope, names, lengths(places)))
   }
@@ -319,7 +319,7 @@ argument_batch <- function(log_density, layout) {
       part
     })
     names(arguments) <- names
-    answer <- do.call(log_density, c(arguments, extra))
+    answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
     values <- batch_values(answer, ncol(x))
     slope <- attr(answer, "gradient", exact = TRUE)
     result <- matrix(0, nrow(x), ncol(x))

@@ -8,6 +8,7 @@ session$engine <- "auto"      # what cl_use() was given
 session$device <- NULL        # likewise; NULL: option, environment, default
 session$devices <- NULL       # the list of cl_devices(), once asked for
 session$default <- NULL       # default_device() of that list
+session$listed_by <- NULL     # process that asked for the devices
 session$opened_by <- NULL     # process that first used a device
 session$thresholds <- list()  # measured by cl_tune(), by device id
 session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
@@ -45,6 +46,7 @@ cl_available <- function() current_device() >= 0L
 device_table <- function() {
   if (is.null(session$devices)) {
     .Call(r_set_folders, system.file("kernels", package = "statcl"), driver_cache())
+    session$listed_by <- Sys.getpid()
     session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
   }
   session$devices
@@ -101,7 +103,7 @@ find_device <- function(spec) {
   rows <- integer()
   if (is.numeric(spec) && length(spec) == 1L && !is.na(spec)) {
     rows <- if (spec == round(spec) && spec >= 1 && spec <= n) as.integer(spec) else integer()
-  } else if (is.character(spec) && length(spec) == 1L && !is.na(spec)) {
+  } else if (is.character(spec) && length(spec) == 1L && !is.na(spec) && validUTF8(spec)) {
     rows <- which(devices$id == spec)
     if (length(rows) == 0L) rows <- which(devices$type == tolower(spec))
     if (length(rows) == 0L) rows <- grep(tolower(spec), tolower(devices$name), fixed = TRUE)
@@ -126,6 +128,15 @@ find_device <- function(spec) {
 #' changes that for the session, `with_cl()` for one expression. Without them the option
 #' `statcl.device` and then the environment variable `STATCL_DEVICE` name the device; both take what
 #' `device` takes.
+#'
+#' Environment variables that are empty count as unset.
+#'
+#' Drivers compile kernels at their first use, which on a CPU device takes seconds. When a second
+#' was spent on that, a message says so, once per session; not with `options(statcl.quiet = TRUE)`.
+#'
+#' OpenCL does not survive a fork. In a forked child ([parallel::mclapply()]) of a process that has
+#' asked for devices, also by [cl_available()], the default engine is the host; a device that was
+#' named is refused with `statcl_error_fork`.
 #'
 #' @param device an id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
 #'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment or the
@@ -190,14 +201,15 @@ where_for <- function(op, size) {
   where <- current_device()
   if (where < 0L) return(-1L)
   if (session$engine == "device") return(mark_opened(where))
-  if (forked()) return(-1L)
+  if (forked() && !names_device()) return(-1L)
   if (size >= threshold(op, where)) mark_opened(where) else -1L
 }
 
 # `where` for data that is to stay: as_cl(), cl_likelihood().
 where_resident <- function() {
   where <- current_device()
-  if (where < 0L || (session$engine == "auto" && forked())) return(-1L)
+  if (where < 0L) return(-1L)
+  if (session$engine == "auto" && forked() && !names_device()) return(-1L)
   mark_opened(where)
 }
 
@@ -206,9 +218,19 @@ mark_opened <- function(where) {
   where
 }
 
-# Whether this is a forked child of a process that has used a device: OpenCL does not survive a
-# fork.
-forked <- function() !is.null(session$opened_by) && session$opened_by != Sys.getpid()
+# Whether this is a forked child of a process that has asked for devices: drivers start threads
+# then, which a fork does not copy. In such a child the host works, unless the user has named a
+# device: then the core refuses (statcl_error_fork).
+forked <- function() !is.null(session$listed_by) && session$listed_by != Sys.getpid()
+
+names_device <- function() !identical(requested_device(), "")
+
+# Called from C, once a session, when a second was spent on compiling kernels.
+announce_build <- function(device) {
+  if (isTRUE(getOption("statcl.quiet"))) return()
+  message(sprintf("statcl: building kernels for %s, once per session: the first calls wait for it",
+                  device))
+}
 
 # ---- thresholds ---------------------------------------------------------------------------------
 

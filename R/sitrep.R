@@ -49,7 +49,7 @@ explain_choice <- function() {
   reason <- if (nzchar(source)) paste("chosen by", source) else
     if (device$type == "gpu") "the best GPU with double precision" else
       "engine = \"device\" and no GPU"
-  if (forked()) reason <- paste0(reason, "; this is a forked process, which uses the host")
+  if (forked()) reason <- paste0(reason, "; this is a forked process, where no device can be used")
   list(device = sprintf("%s %s", device$id, device$name), reason = reason)
 }
 

@@ -46,10 +46,9 @@ static int potrf(char uplo, int n, double *a, int lda) {
   return info;
 }
 
-static int potri(char uplo, int n, double *a, int lda) {
+static void lauum(char uplo, int n, double *a, int lda) {
   int info = 0;
-  F77_CALL(dpotri)(&uplo, &n, a, &lda, &info FCONE);
-  return info;
+  F77_CALL(dlauum)(&uplo, &n, a, &lda, &info FCONE);
 }
 
 static int trtri(char uplo, int n, double *a, int lda) {
@@ -65,6 +64,6 @@ void r_blas_set(void) {
                                      .trmm = trmm,
                                      .trsm = trsm,
                                      .potrf = potrf,
-                                     .potri = potri,
+                                     .lauum = lauum,
                                      .trtri = trtri});
 }

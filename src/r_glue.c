@@ -174,5 +174,8 @@ void r_text_free(SEXP owner) {
 
 SEXP r_return(scl_status status, SEXP result) {
   if (status != SCL_OK) r_throw();
+  PROTECT(result);
+  r_announce();
+  UNPROTECT(1);
   return result;
 }

@@ -145,6 +145,17 @@ void r_large_init(struct _DllInfo *dll);
 /* An m x n double matrix in recycled memory, or NULL: a small one, or there is none. */
 SEXP r_large_matrix(size_t m, size_t n);
 
+/* ---- interrupts (r_interrupt.c) -------------------------------------------------------------- */
+/* The hook of the core. */
+bool r_interrupted(void);
+/* Phase 3: says that kernels were built if that took long and was not said by the hook. May jump.
+ */
+void r_announce(void);
+/* The token of a jump that the hook has held up, once; else NULL. */
+SEXP r_jump(void);
+/* The message of R's error if the last interrupt was a time limit (setTimeLimit()), else "". */
+const char *r_time_limit(void);
+
 /* r_throw.c: raises; does not return. */
 void r_throw(void);
 void r_throw_given_back(void); /* for r_large.c */

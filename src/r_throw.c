@@ -20,12 +20,15 @@ static const char *const class_of[] = {
 };
 
 void r_throw(void) {
+  SEXP jump = r_jump();
+  if (jump != NULL) R_ContinueUnwind(jump);
   const scl_fault fault = *scl_fault_last(); /* R code below may overwrite the record */
   const char *names[] = {"what",   "message", "argument", "index", "bytes", "limit",
                          "status", "where",   "device",   "log",   ""};
   SEXP fields = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(fields, 0, Rf_mkString(class_of[fault.status]));
-  SET_VECTOR_ELT(fields, 1, Rf_mkString(fault.message));
+  const bool limit = fault.status == SCL_E_INTERRUPT && r_time_limit()[0] != '\0';
+  SET_VECTOR_ELT(fields, 0, Rf_mkString(limit ? "time_limit" : class_of[fault.status]));
+  SET_VECTOR_ELT(fields, 1, Rf_mkString(limit ? r_time_limit() : fault.message));
   SET_VECTOR_ELT(fields, 2, Rf_mkString(fault.argument));
   SET_VECTOR_ELT(fields, 3, Rf_ScalarReal((double)fault.index));
   SET_VECTOR_ELT(fields, 4, Rf_ScalarReal((double)fault.bytes));

@@ -42,17 +42,17 @@ static scl_status check_device(const scl_device_info *info) {
   return SCL_OK;
 }
 
-/* A child of a fork inherits the driver's state without its threads: its calls would hang. */
+/* A child of a fork inherits the driver's state without its threads: its calls would hang. Drivers
+ * start threads as soon as their devices are listed. */
 static scl_status check_process(void) {
-  static long opened_by;
-  if (opened_by == 0) opened_by = scl_process_id();
-  if (opened_by == scl_process_id()) return SCL_OK;
-  return scl_fail(SCL_E_FORK, "this process was forked from one that had opened a device; start "
-                              "the workers before that, or as processes of their own");
+  if (scl_cl_listed_by() == scl_process_id()) return SCL_OK;
+  return scl_fail(SCL_E_FORK,
+                  "this process was forked from one that had asked for OpenCL devices; start the "
+                  "workers before that, as processes of their own, or use the host in them");
 }
 
 static uint64_t memory_limit(const scl_device_info *info) {
-  const char *asked = getenv("STATCL_MEMORY_LIMIT");
+  const char *asked = scl_env("STATCL_MEMORY_LIMIT");
   if (asked != NULL) {
     double bytes = strtod(asked, NULL);
     if (bytes >= 1 && bytes < 1e18) return (uint64_t)bytes;
@@ -108,7 +108,7 @@ static void context_destroy(scl_context *ctx) {
 /* Whether the kernels made for CPUs run. STATCL_GPU_KERNELS=1 (0) has a device take those made for
  * GPUs (CPUs) whatever it is, so that both can be tested where there is only one. */
 static bool cpu_kernels_wanted(const scl_device_info *info) {
-  const char *wanted = getenv("STATCL_GPU_KERNELS");
+  const char *wanted = scl_env("STATCL_GPU_KERNELS");
   if (wanted != NULL && strcmp(wanted, "1") == 0) return false;
   if (wanted != NULL && strcmp(wanted, "0") == 0) return true;
   return info->type == SCL_DEVICE_CPU;

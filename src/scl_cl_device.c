@@ -11,6 +11,7 @@
 
 static struct {
   bool made;
+  long made_by; /* process */
   size_t count;
   scl_device_info *info;
   scl_cl_handle *handle;
@@ -170,12 +171,17 @@ static void make_list(void) {
 
 scl_status scl_device_list(const scl_device_info **out, size_t *count) {
   if (!list.made) {
+    list.made_by = scl_process_id();
     make_list();
     list.made = true;
   }
   *out = list.info;
   *count = list.count;
   return SCL_OK;
+}
+
+long scl_cl_listed_by(void) {
+  return list.made_by;
 }
 
 const scl_cl_handle *scl_cl_handle_of(size_t index) {

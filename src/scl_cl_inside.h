@@ -18,11 +18,17 @@ typedef struct {
 /* The driver's handles of a device of the list; NULL when there is none. */
 const scl_cl_handle *scl_cl_handle_of(size_t index);
 
+/* The process that made the list: only there the drivers work. */
+long scl_cl_listed_by(void);
+
 /* Waits for everything in all queues, with polling. */
 scl_status scl_cl_finish(scl_context *ctx);
 
 /* Releases the buffers of the pool. */
 void scl_cl_pool_free(scl_cl_context *cl);
+
+/* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
+void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);

@@ -52,8 +52,10 @@ const char *scl_device_loader(void) {
   return loader_name;
 }
 
-/* Drivers read these when the first platform is asked for. */
+/* Drivers read these when the first platform is asked for. An empty POCL_DEVICES would leave POCL
+ * without a device. */
 static void prepare_environment(void) {
+  scl_env_drop_empty("POCL_DEVICES");
   if (cache_folder[0] != '\0') scl_env_default("POCL_CACHE_DIR", cache_folder);
   if (scl_cores_limited()) {
     scl_env_default("POCL_MAX_PTHREAD_COUNT", "2");
@@ -79,7 +81,7 @@ bool scl_cl_load(void) {
   static bool loaded;
   if (loaded) return true;
   prepare_environment();
-  const char *asked = getenv("STATCL_LOADER");
+  const char *asked = scl_env("STATCL_LOADER");
   const char *name = asked;
   void *library = asked != NULL ? open_library(asked) : NULL;
   for (size_t i = 0; asked == NULL && library == NULL && i < sizeof names / sizeof *names; i++) {

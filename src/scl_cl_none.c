@@ -36,6 +36,13 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
 }
 
+double scl_device_build_seconds(void) {
+  return 0.0;
+}
+const char *scl_device_build_name(void) {
+  return "";
+}
+
 const scl_device_info *scl_device_of(const scl_context *ctx) {
   (void)ctx;
   return NULL;

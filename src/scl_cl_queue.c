@@ -403,15 +403,27 @@ static scl_status check_limits(const scl_cl_op *op, const scl_cl_launchable *k, 
   return SCL_OK;
 }
 
+/* POCL compiles the larger part of a kernel when it is first enqueued. A GPU's driver may wait here
+ * for other reasons. */
+enum { ENQUEUE_US = 5000 };
+
+static void count_enqueue(const scl_cl_context *cl, uint64_t start) {
+  if (cl->info.type == SCL_DEVICE_CPU && scl_clock_us() - start > ENQUEUE_US) {
+    scl_cl_count_build(cl, start);
+  }
+}
+
 scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
                           const size_t *local, size_t local_bytes) {
   SCL_TRY(check_limits(op, k, dims, local, local_bytes));
   cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
+  const uint64_t start = scl_clock_us();
   SCL_CL_TRY(&op->cl->base,
              scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], k->kernel, (cl_uint)dims, NULL,
                                            global, local, op->waits,
                                            op->waits > 0 ? op->wait : NULL, wanted),
              k->name);
+  count_enqueue(op->cl, start);
   scl_cl_op_took(op, event);
   return SCL_OK;
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scl_threads.h"
+
 /* Odd in every direction, more than one tile each way, more stages than the ring holds. */
 enum { PROBE_M = 171, PROBE_N = 149, PROBE_K = 83, PROBE_LD = 176 };
 
@@ -89,7 +91,7 @@ static bool refuse(scl_cl_context *cl, const char *reason) {
 }
 
 static bool decide(scl_cl_context *cl) {
-  const char *wish = getenv("STATCL_VARIANT");
+  const char *wish = scl_env("STATCL_VARIANT");
   if (wish != NULL && strcmp(wish, "portable") == 0) return refuse(cl, "STATCL_VARIANT");
   /* What lies between has them, but for hardly more than show. */
   if (cl->info.capability != 80 && cl->info.capability < 90)

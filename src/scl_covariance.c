@@ -25,6 +25,16 @@ static bool is_positive(double x) {
   return isfinite(x) && x > 0;
 }
 
+/* Of what is divided by: 1 / x must be a number too. */
+static bool is_divisor(double x) {
+  return is_positive(x) && isfinite(1.0 / x);
+}
+
+static scl_status fail_divisor(const char *name, double x) {
+  return scl_fail_argument("kernel", "'%s' must be positive, finite and above 5.6e-309, not %g",
+                           name, x);
+}
+
 /* Whether its value depends on no column. */
 static bool is_plain(scl_covariance_type type) {
   return type == SCL_COVARIANCE_CONSTANT || type == SCL_COVARIANCE_WHITE;
@@ -41,10 +51,12 @@ static scl_status check_terms(const scl_covariance *kernel) {
     if (!is_positive(term->sd)) {
       return scl_fail_argument("kernel", "'sd' must be positive and finite, not %g", term->sd);
     }
-    if (!is_positive(term->extra)) {
-      return scl_fail_argument("kernel", "'%s' must be positive and finite, not %g",
-                               term->type == SCL_COVARIANCE_PERIODIC ? "period" : "alpha",
-                               term->extra);
+    if (!isfinite(term->sd * term->sd)) {
+      return scl_fail_argument("kernel", "'sd' must be below 1.3e154, not %g: its square overflows",
+                               term->sd);
+    }
+    if (!is_divisor(term->extra)) {
+      return fail_divisor(term->type == SCL_COVARIANCE_PERIODIC ? "period" : "alpha", term->extra);
     }
     entries += term->entries;
   }
@@ -82,9 +94,8 @@ scl_status scl_covariance_check(const scl_covariance *kernel, size_t p) {
       return scl_fail_argument("kernel", "'kernel' looks at column %d of %zu",
                                kernel->column[e] + 1, p);
     }
-    if (!is_positive(kernel->lengthscale[e])) {
-      return scl_fail_argument("kernel", "'lengthscale' must be positive and finite, not %g",
-                               kernel->lengthscale[e]);
+    if (!is_divisor(kernel->lengthscale[e])) {
+      return fail_divisor("lengthscale", kernel->lengthscale[e]);
     }
     if (kernel->center != NULL && !isfinite(kernel->center[e])) {
       return scl_fail_argument("kernel", "'center' must be finite");

@@ -37,15 +37,22 @@ void scl_device_set_cache(const char *folder);
 
 /* Opens the loader and lists all devices, once a process. No
  * loader, no platform and no device are no fault: the list is empty and scl_device_reason() says
- * why. The list is borrowed. */
+ * why. The list is borrowed. Drivers may start threads here, which a fork does not copy: a child of
+ * the process that made the list can read it, and open nothing (SCL_E_FORK). */
 scl_status scl_device_list(const scl_device_info **out, size_t *count);
 const char *scl_device_loader(void); /* file name of the loader in use, or "" */
 const char *scl_device_reason(void); /* why the list is empty, or "" */
 
-/* A new context on device `index` of the list. SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_OPENCL. */
+/* A new context on device `index` of the list. SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_FORK,
+ * SCL_E_OPENCL. */
 scl_status scl_device_open(size_t index, scl_context **out);
 /* Its place in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
+
+/* Seconds that drivers have spent on compiling in this process, and for which device last, "" for
+ * none: whoever waits may be told. */
+double scl_device_build_seconds(void);
+const char *scl_device_build_name(void);
 
 /* Gives memory that a context keeps for its next workspaces back to the driver. */
 void scl_device_trim(scl_context *ctx);

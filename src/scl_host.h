@@ -18,7 +18,7 @@ typedef struct {
   void (*trsm)(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
                int lda, double *b, int ldb);
   int (*potrf)(char uplo, int n, double *a, int lda);
-  int (*potri)(char uplo, int n, double *a, int lda);
+  void (*lauum)(char uplo, int n, double *a, int lda);
   int (*trtri)(char uplo, int n, double *a, int lda);
 } scl_host_blas;
 
@@ -32,6 +32,24 @@ typedef struct {
   void *memory; /* what malloc() gave */
   bool foreign; /* wrapped: not freed */
 } scl_host_buffer;
+
+/* ---- long work in blocks (scl_host_blocks.c) ------------------------------------------------ */
+/* As the function of BLAS or LAPACK of that name, on blocks of host memory; SCL_E_INTERRUPT once
+ * the user asks to stop, which leaves the result unfinished. syrk, potrf and potri take and leave
+ * the lower half. *order and *place: `info`, 0 when there is no fault. */
+scl_status scl_host_gemm_blocks(double alpha, scl_trans trans_a, scl_block a, scl_trans trans_b,
+                                scl_block b, double beta, scl_block c);
+scl_status scl_host_syrk_blocks(scl_trans trans, double alpha, scl_block a, double beta,
+                                scl_block c);
+scl_status scl_host_trsm_blocks(scl_side side, scl_view view, scl_trans trans, double alpha,
+                                scl_block t, scl_block b);
+scl_status scl_host_trmm_blocks(scl_side side, scl_view view, scl_trans trans, double alpha,
+                                scl_block t, scl_block b);
+scl_status scl_host_potrf_blocks(scl_block a, int *order);
+scl_status scl_host_trtri_blocks(scl_view view, scl_block t, int *place);
+scl_status scl_host_potri_blocks(scl_block l, int *place);
+/* Operations of one call, for tests; 0: as usual. */
+void scl_host_set_work(double operations);
 
 /* Address of element (0, 0); NULL for a block without buffer. */
 static inline double *scl_host_at(scl_block b) {

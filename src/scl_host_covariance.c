@@ -219,11 +219,14 @@ static void add_strip(const strip *s, double *sums) {
     for (int e = first; e < first + kernel->term[t].entries; e++) {
       entry of = find_entry(s, t, e);
       sum = 0;
-      for (size_t i = 0; i < s->m; i++) sum += weight[i] * slope[i] * part(&of, i);
+      for (size_t i = 0; i < s->m; i++) {
+        sum += covariance_times(weight[i] * slope[i], part(&of, i));
+      }
       by_length[e] += sum;
       for (size_t i = 0; of.metric == SCL_COVARIANCE_SINES && i < s->m; i++) {
-        extra -= 0.5 * weight[i] * slope[i] *
-                 covariance_part_extra(of.metric, of.x1[i], of.x2, of.inverse, of.extra);
+        extra -= covariance_times(
+            0.5 * weight[i] * slope[i],
+            covariance_part_extra(of.metric, of.x1[i], of.x2, of.inverse, of.extra));
       }
     }
     by_extra[t] += extra;
@@ -277,11 +280,11 @@ static void add_inputs(const strip *s) {
       double sum = 0;
       for (size_t i = 0; i < s->m; i++) {
         double by_s = -0.5 * weight[i] * slope[i];
-        out[s->i + i] +=
-            by_s * covariance_part_x(of.metric, of.x1[i], of.x2, of.center, of.inverse, of.extra);
+        out[s->i + i] += covariance_times(
+            by_s, covariance_part_x(of.metric, of.x1[i], of.x2, of.center, of.inverse, of.extra));
         if (!pass->symmetric) continue;
-        sum +=
-            by_s * covariance_part_x(of.metric, of.x2, of.x1[i], of.center, of.inverse, of.extra);
+        sum += covariance_times(
+            by_s, covariance_part_x(of.metric, of.x2, of.x1[i], of.center, of.inverse, of.extra));
       }
       if (pass->symmetric) out[s->j] += sum;
     }

@@ -40,6 +40,7 @@ typedef struct {
   totals total[SCL_PLAN_OUTPUTS];
   size_t length; /* of each: a number for each tile, row or column and tiles beside it */
   _Atomic size_t next;
+  _Atomic bool stop; /* the user asks to */
 } job;
 
 typedef struct {
@@ -322,8 +323,10 @@ static void run_part(void *arg, int part, int parts) {
   t.block = j->block + (size_t)part * (size_t)(j->slots + 1) * BLOCK;
   for (;;) {
     const size_t tile = atomic_fetch_add(&j->next, 1);
-    if (tile >= j->tiles) return;
+    if (tile >= j->tiles || atomic_load(&j->stop)) return;
     run_tile(&t, tile);
+    /* part 0 is the caller's thread, which alone may ask */
+    if (part == 0 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
   }
 }
 
@@ -431,6 +434,10 @@ scl_status scl_host_expr(scl_context *ctx, const scl_plan *plan) {
     if (j.block == NULL) SCL_GO(scl_fail_memory(bytes, 0, "the blocks of an expression"));
   }
   scl_team_run(team, run_part, &j);
+  if (j.stop) {
+    status = SCL_E_INTERRUPT;
+    goto done;
+  }
   for (int k = 0; k < plan->outputs; k++) {
     if (plan->output[k].reduces) finish_output(&j, k);
   }

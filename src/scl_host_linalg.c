@@ -19,10 +19,6 @@ static char letter(scl_trans trans) {
   return trans == SCL_TRANS ? 'T' : 'N';
 }
 
-static char triangle(scl_view view) {
-  return view == SCL_UPPER ? 'U' : 'L';
-}
-
 /* Below this many result columns (rows) a special routine saves less than its checks cost. */
 enum { SPECIAL_MIN = 8 };
 
@@ -62,20 +58,22 @@ static scl_status product_vector(scl_context *ctx, double alpha, scl_trans trans
   return SCL_OK;
 }
 
-/* A triangular factor: half of the work. False when it does not apply. */
-static bool product_triangular(double alpha, scl_trans trans_a, scl_block a, scl_view view_a,
-                               scl_trans trans_b, scl_block b, scl_view view_b, scl_block c) {
+/* Whether a triangular factor saves half of the work. */
+static bool is_triangular_product(scl_block a, scl_view view_a, scl_block b, scl_view view_b) {
   bool left = view_a == SCL_LOWER || view_a == SCL_UPPER;
   if (!left && view_b != SCL_LOWER && view_b != SCL_UPPER) return false;
+  return (left ? a.nrow == a.ncol : b.nrow == b.ncol) && all_finite(a) && all_finite(b);
+}
+
+static scl_status product_triangular(double alpha, scl_trans trans_a, scl_block a, scl_view view_a,
+                                     scl_trans trans_b, scl_block b, scl_view view_b, scl_block c) {
+  bool left = view_a == SCL_LOWER || view_a == SCL_UPPER;
   scl_block t = left ? a : b, other = left ? b : a;
   scl_trans trans_other = left ? trans_b : trans_a;
-  if (t.nrow != t.ncol || !all_finite(t) || !all_finite(other)) return false;
   scl_host_copy_raw(trans_other ? SCL_COPY_TRANSPOSED : SCL_COPY, c.nrow, c.ncol,
                     scl_host_at(other), other.ld, scl_host_at(c), c.ld);
-  scl_host_lib.trmm(left ? 'L' : 'R', triangle(left ? view_a : view_b),
-                    letter(left ? trans_a : trans_b), (int)c.nrow, (int)c.ncol, alpha,
-                    scl_host_at(t), (int)t.ld, scl_host_at(c), (int)c.ld);
-  return true;
+  return scl_host_trmm_blocks(left ? SCL_LEFT : SCL_RIGHT, left ? view_a : view_b,
+                              left ? trans_a : trans_b, alpha, t, c);
 }
 
 static scl_status product(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
@@ -88,13 +86,10 @@ static scl_status product(scl_context *ctx, double alpha, scl_trans trans_a, scl
     return product_vector(ctx, alpha, trans_a, a, trans_b, b, beta, c);
   }
   if (beta == 0.0 && c.nrow >= SPECIAL_MIN && c.ncol >= SPECIAL_MIN &&
-      product_triangular(alpha, trans_a, a, view_a, trans_b, b, view_b, c)) {
-    return SCL_OK;
+      is_triangular_product(a, view_a, b, view_b)) {
+    return product_triangular(alpha, trans_a, a, view_a, trans_b, b, view_b, c);
   }
-  scl_host_lib.gemm(letter(trans_a), letter(trans_b), (int)c.nrow, (int)c.ncol, (int)k, alpha,
-                    scl_host_at(a), (int)a.ld, scl_host_at(b), (int)b.ld, beta, scl_host_at(c),
-                    (int)c.ld);
-  return SCL_OK;
+  return scl_host_gemm_blocks(alpha, trans_a, a, trans_b, b, beta, c);
 }
 
 static bool same_block(scl_block a, scl_block b) {
@@ -109,9 +104,7 @@ static scl_status product_lower(scl_context *ctx, double alpha, scl_trans trans_
   enum { PANEL = 192 };
   size_t m = c.nrow, n = c.ncol < m ? c.ncol : m, k = trans_a ? a.nrow : a.ncol;
   if (k > 0 && n >= SPECIAL_MIN && trans_a != trans_b && same_block(a, b) && all_finite(a)) {
-    scl_host_lib.syrk('L', letter(trans_a), (int)n, (int)k, alpha, scl_host_at(a), (int)a.ld, beta,
-                      scl_host_at(c), (int)c.ld);
-    return SCL_OK;
+    return scl_host_syrk_blocks(trans_a, alpha, a, beta, scl_block_part(c, 0, 0, n, n));
   }
   for (size_t j = 0; j < n; j += PANEL) {
     size_t width = n - j < PANEL ? n - j : PANEL;
@@ -143,7 +136,7 @@ scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info) {
   double *p = scl_host_at(a);
   int order = 0;
   if (a.nrow > 0) {
-    order = scl_host_lib.potrf('L', (int)a.nrow, p, (int)a.ld);
+    SCL_TRY(scl_host_potrf_blocks(a, &order));
     /* A NaN is not less than or equal to zero: some versions let it pass as a pivot. */
     int done = order > 0 ? order - 1 : (int)a.nrow;
     for (int i = 0; i < done; i++) {
@@ -166,15 +159,14 @@ scl_status scl_host_trsm(scl_context *ctx, scl_side side, scl_view view, scl_tra
                          scl_block t, scl_block b) {
   (void)ctx;
   if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
-  scl_host_lib.trsm(side == SCL_LEFT ? 'L' : 'R', triangle(view), letter(trans), (int)b.nrow,
-                    (int)b.ncol, 1.0, scl_host_at(t), (int)t.ld, scl_host_at(b), (int)b.ld);
-  return SCL_OK;
+  return scl_host_trsm_blocks(side, view, trans, 1.0, t, b);
 }
 
 scl_status scl_host_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst) {
   if (t.nrow == 0) return SCL_OK;
   SCL_TRY(scl_host_copy(ctx, view == SCL_UPPER ? SCL_COPY_UPPER : SCL_COPY_LOWER, t, dst));
-  int info = scl_host_lib.trtri(triangle(view), (int)dst.nrow, scl_host_at(dst), (int)dst.ld);
+  int info = 0;
+  SCL_TRY(scl_host_trtri_blocks(view, dst, &info));
   if (info != 0) return scl_fail_index(SCL_E_SINGULAR, info, "diagonal element %d is zero", info);
   return SCL_OK;
 }
@@ -182,7 +174,8 @@ scl_status scl_host_trtri(scl_context *ctx, scl_view view, scl_block t, scl_bloc
 scl_status scl_host_potri(scl_context *ctx, scl_block l, scl_block dst) {
   if (l.nrow == 0) return SCL_OK;
   if (!same_block(l, dst)) SCL_TRY(scl_host_copy(ctx, SCL_COPY_LOWER, l, dst));
-  int info = scl_host_lib.potri('L', (int)dst.nrow, scl_host_at(dst), (int)dst.ld);
+  int info = 0;
+  SCL_TRY(scl_host_potri_blocks(dst, &info));
   if (info != 0) return scl_fail_index(SCL_E_SINGULAR, info, "diagonal element %d is zero", info);
   scl_host_mirror(dst);
   return SCL_OK;

@@ -37,12 +37,12 @@ uint64_t scl_clock_us(void) {
   return (uint64_t)GetTickCount64() * 1000;
 }
 
-void scl_env_default(const char *name, const char *value) {
-  if (getenv(name) == NULL) _putenv_s(name, value);
-}
-
 static void set_env(const char *name, const char *value) {
   _putenv_s(name, value);
+}
+
+static void unset_env(const char *name) {
+  _putenv_s(name, ""); /* which removes it there */
 }
 
 void scl_pause(unsigned times) {
@@ -70,12 +70,12 @@ uint64_t scl_clock_us(void) {
   return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-void scl_env_default(const char *name, const char *value) {
-  setenv(name, value, 0);
-}
-
 static void set_env(const char *name, const char *value) {
   setenv(name, value, 1);
+}
+
+static void unset_env(const char *name) {
+  unsetenv(name);
 }
 
 void scl_pause(unsigned times) {
@@ -91,6 +91,19 @@ static long core_count(void) {
 }
 
 #endif
+
+const char *scl_env(const char *name) {
+  const char *value = getenv(name);
+  return value != NULL && *value != '\0' ? value : NULL;
+}
+
+void scl_env_default(const char *name, const char *value) {
+  if (scl_env(name) == NULL) set_env(name, value);
+}
+
+void scl_env_drop_empty(const char *name) {
+  if (getenv(name) != NULL && scl_env(name) == NULL) unset_env(name);
+}
 
 char *scl_env_copy(const char *name) {
   const char *value = getenv(name);
@@ -159,13 +172,12 @@ void scl_touch_pages(double *memory, size_t n) {
 
 /* ---- threads --------------------------------------------------------------------------------- */
 bool scl_cores_limited(void) {
-  const char *limit = getenv("_R_CHECK_LIMIT_CORES_");
-  return limit != NULL && *limit != '\0' && strcmp(limit, "false") != 0 &&
-         strcmp(limit, "FALSE") != 0;
+  const char *limit = scl_env("_R_CHECK_LIMIT_CORES_");
+  return limit != NULL && strcmp(limit, "false") != 0 && strcmp(limit, "FALSE") != 0;
 }
 
 int scl_copy_threads(void) {
-  const char *asked = getenv("STATCL_COPY_THREADS");
+  const char *asked = scl_env("STATCL_COPY_THREADS");
   if (asked != NULL) {
     long n = strtol(asked, NULL, 10);
     if (n >= 1) return n < MOST_THREADS ? (int)n : MOST_THREADS;

@@ -12,8 +12,12 @@ long scl_process_id(void);
 void scl_sleep_us(unsigned microseconds);
 uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 
-/* Sets an environment variable that the user has not set. */
+/* The value of an environment variable; NULL when it is unset or empty, which mean the same. */
+const char *scl_env(const char *name);
+/* Sets an environment variable that the user has not set, or has set to nothing. */
 void scl_env_default(const char *name, const char *value);
+/* Removes a variable that is empty, for libraries that take an empty one for a setting. */
+void scl_env_drop_empty(const char *name);
 /* A copy of a variable's value, or NULL; and back to what was copied, which is freed. */
 char *scl_env_copy(const char *name);
 void scl_env_restore(const char *name, char *value);

@@ -108,9 +108,9 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
       adjoint_coordinates(p, e, x, y);
       SCL_UNROLL
       for (int q = 0; q < ADJOINT_PART; q++) {
-        bend -= 0.5 * s[q] *
-                covariance_part_extra(SCL_COVARIANCE_SINES, x[q % ADJOINT_PART_I],
-                                      y[q / ADJOINT_PART_I], inverse, extra);
+        bend -= covariance_times(0.5 * s[q], covariance_part_extra(
+                                                 SCL_COVARIANCE_SINES, x[q % ADJOINT_PART_I],
+                                                 y[q / ADJOINT_PART_I], inverse, extra));
       }
     }
 #endif
@@ -118,7 +118,7 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
     adjoint_parts(p, e, TERM_METRIC(type), extra, parts);
     sum = 0.0;
     SCL_UNROLL
-    for (int q = 0; q < ADJOINT_PART; q++) sum += s[q] * parts[q];
+    for (int q = 0; q < ADJOINT_PART; q++) sum += covariance_times(s[q], parts[q]);
     own[at * ADJOINT_STRIDE] += variance * sum;
   }
   if (wants_extra) own[at_extra * ADJOINT_STRIDE] += variance * bend;

@@ -11,7 +11,8 @@
  *   dk / d log l_c    = sd^2 slope (the column's part of s)
  *   dk / d log extra  = sd^2 (bend - slope / 2 (ds / d log extra))
  *   dk / dx_c         = -sd^2 slope / 2 (ds / dx_c)
- * slope must be finite at s = 0.
+ * slope must be finite at s = 0. s may be infinite, where squares overflow: then value and slope
+ * are those of the limit, never NaN, and a part counts through covariance_times() alone.
  *
  * To add one: a function covariance_<name>() here, a line in the table, a constructor in
  * R/kernels.R, and its formula in tests/core/gp_reference.c and tests/testthat/test-covariance.R.
@@ -66,6 +67,16 @@ SCL_INLINE covariance_point covariance_result(const double value, const double s
   return p;
 }
 
+/* slope times a part of s: a slope that is 0, far away, is not undone by an infinite part. */
+SCL_INLINE double covariance_times(const double slope, const double part) {
+  return slope == 0.0 ? 0.0 : slope * part;
+}
+
+/* s, finite: where it is cut off the exponential of its root is 0. */
+SCL_INLINE double covariance_cut(const double s) {
+  return s > 1e300 ? 1e300 : s;
+}
+
 /* exp(-s / 2) */
 SCL_INLINE covariance_point covariance_exp_quad(const double s, const double extra) {
   const double f = exp(-0.5 * s);
@@ -82,22 +93,23 @@ SCL_INLINE covariance_point covariance_exponential(const double s, const double 
 
 /* (1 + sqrt(3 s)) exp(-sqrt(3 s)) */
 SCL_INLINE covariance_point covariance_matern32(const double s, const double extra) {
-  const double u = SCL_SQRT3 * sqrt(s), e = exp(-u);
+  const double u = SCL_SQRT3 * sqrt(covariance_cut(s)), e = exp(-u);
   (void)extra;
   return covariance_result((1.0 + u) * e, 3.0 * e, 0.0);
 }
 
 /* (1 + sqrt(5 s) + 5 s / 3) exp(-sqrt(5 s)) */
 SCL_INLINE covariance_point covariance_matern52(const double s, const double extra) {
-  const double u = SCL_SQRT5 * sqrt(s), e = exp(-u);
+  const double far = covariance_cut(s), u = SCL_SQRT5 * sqrt(far), e = exp(-u);
   (void)extra;
-  return covariance_result((1.0 + u + (5.0 / 3.0) * s) * e, (5.0 / 3.0) * (1.0 + u) * e, 0.0);
+  return covariance_result((1.0 + u + (5.0 / 3.0) * far) * e, (5.0 / 3.0) * (1.0 + u) * e, 0.0);
 }
 
-/* (1 + s / (2 alpha))^-alpha, alpha = extra */
+/* (1 + s / (2 alpha))^-alpha, alpha = extra; the quotient may overflow where s does not */
 SCL_INLINE covariance_point covariance_rational_quadratic(const double s, const double extra) {
-  const double t = s / (2.0 * extra), log1 = log1p(t), f = exp(-extra * log1);
-  return covariance_result(f, f / (1.0 + t), f * extra * (t / (1.0 + t) - log1));
+  const double t = s / (2.0 * extra), share = t > 1e300 ? 1.0 : t / (1.0 + t);
+  const double log1 = t > 1e300 ? log(s) - log(2.0 * extra) : log1p(t), f = exp(-extra * log1);
+  return covariance_result(f, f / (1.0 + t), covariance_times(f, extra * (share - log1)));
 }
 
 /* exp(-2 s) of the sines */
@@ -152,9 +164,11 @@ SCL_INLINE int covariance_metric(const int type) {
 
 /* ---- a column's part of s ------------------------------------------------------------------- */
 
-/* Whole periods are taken off first: the sine of a large argument would lose digits. */
+/* Whole periods are taken off first: the sine of a large argument would lose digits. So would the
+ * quotient, of very many periods, or be infinite. */
 SCL_INLINE double covariance_phase(const double x, const double y, const double period) {
   const double t = (x - y) / period;
+  if (fabs(t) > 1e9) return SCL_PI * (remainder(x - y, period) / period);
   return SCL_PI * (t - rint(t));
 }
 
@@ -175,6 +189,7 @@ SCL_INLINE double covariance_part_extra(const int metric, const double x, const 
   double phase;
   if (metric != SCL_COVARIANCE_SINES) return 0.0;
   phase = covariance_phase(x, y, extra);
+  if (phase == 0.0) return 0.0;
   return -2.0 * (sin(phase) * inverse) * (cos(phase) * inverse) * (SCL_PI * ((x - y) / extra));
 }
 

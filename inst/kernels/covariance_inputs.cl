@@ -83,7 +83,7 @@ covariance_inputs(__global const double *x1, const long x1_offset, const int x1_
                                  TERM_EXTRA(plan, o))
                       .value;
         }
-        sum += by_s * part;
+        sum += covariance_times(by_s, part);
       }
       next += factors;
     }

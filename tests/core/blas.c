@@ -19,7 +19,7 @@ void dtrsm_(const char *, const char *, const char *, const char *, const int *,
             const double *, const double *, const int *, double *, const int *, size_t, size_t,
             size_t, size_t);
 void dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
-void dpotri_(const char *, const int *, double *, const int *, int *, size_t);
+void dlauum_(const char *, const int *, double *, const int *, int *, size_t);
 void dtrtri_(const char *, const char *, const int *, double *, const int *, int *, size_t, size_t);
 
 static void gemm(char ta, char tb, int m, int n, int k, double alpha, const double *a, int lda,
@@ -53,10 +53,9 @@ static int potrf(char uplo, int n, double *a, int lda) {
   return info;
 }
 
-static int potri(char uplo, int n, double *a, int lda) {
+static void lauum(char uplo, int n, double *a, int lda) {
   int info = 0;
-  dpotri_(&uplo, &n, a, &lda, &info L1);
-  return info;
+  dlauum_(&uplo, &n, a, &lda, &info L1);
 }
 
 static int trtri(char uplo, int n, double *a, int lda) {
@@ -72,6 +71,6 @@ void test_set_blas(void) {
                                      .trmm = trmm,
                                      .trsm = trsm,
                                      .potrf = potrf,
-                                     .potri = potri,
+                                     .lauum = lauum,
                                      .trtri = trtri});
 }

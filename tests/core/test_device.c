@@ -91,6 +91,23 @@ static int keeps_environment(void *arg) {
 }
 #endif
 
+static int open_parents_first(void *arg) {
+  (void)arg;
+  scl_context *ctx = NULL;
+  uint64_t start = scl_clock_us();
+  int faults = scl_device_open(0, &ctx) != SCL_E_FORK;
+  return faults + (ctx != NULL) + (scl_clock_us() - start > 1000000);
+}
+
+/* A driver may have its threads from the moment its devices were listed. */
+static int fork_after_listing(void *arg) {
+  const scl_device_info *list = NULL;
+  size_t count = 0;
+  (void)arg;
+  if (scl_device_list(&list, &count) != SCL_OK) return 1;
+  return count == 0 ? 0 : in_child(open_parents_first, NULL);
+}
+
 /* Only in a process that has not opened the loader yet: it is opened once. */
 static void check_absence(void) {
   if (!scl_device_built()) {
@@ -100,6 +117,7 @@ static void check_absence(void) {
   CHECK(in_child(without_loader, NULL) == 0);
   CHECK(in_child(wrong_loader, NULL) == 0);
   CHECK(in_child(without_platform, NULL) == 0);
+  CHECK(in_child(fork_after_listing, NULL) == 0);
 #ifdef SCL_TEST_OPENCL
   CHECK(in_child(keeps_environment, NULL) == 0);
 #endif

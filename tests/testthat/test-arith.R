@@ -345,3 +345,14 @@ test_that("operands that are not numeric are refused by name", {
     expect_fault(x + as_cl(diag(3)), "argument")
   })
 })
+
+test_that("a clMatrix of digits is refused, whatever is rounded", {
+  each_engine({
+    x <- as_cl(matrix(1:4 / 3, 2))
+    for (f in list(round, signif)) {
+      for (a in list(matrix(1, 2, 2), 1, 2L, TRUE, NULL, "a", list(1), x)) {
+        expect_fault(f(a, x), "argument", argument = "digits")
+      }
+    }
+  })
+})

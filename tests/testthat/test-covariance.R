@@ -301,3 +301,52 @@ test_that("a freed matrix is said to be stale, and memory goes back", {
     expect_no_leak(cl_cov(as_cl(matrix(runif(60), 20)), kernel = k_exp_quad()))
   })
 })
+
+test_that("points far apart and tiny parameters give the limit or an error, never NaN", {
+  far <- c(0, 1e300, -1e300, 0, 1)
+  near <- c(0, 4, -3, 0, 1)
+  twins <- list(k_exp_quad(), k_exponential(), k_matern32(), k_matern52(),
+                k_exp_quad() * k_matern32(), k_periodic(period = 0.3), k_constant(),
+                k_periodic(period = 1e-10), k_matern52() + k_rational_quadratic(1, 1e200, 0.1))
+  each_engine({
+    for (kernel in twins) {
+      # the finite points, and 0 for the rest of what vanishes
+      k <- on_base(cl_cov(far, kernel = kernel))
+      expect_false(anyNA(k), info = format(kernel))
+      expect_equal(k[c(1, 4, 5), c(1, 4, 5)],
+                   on_base(cl_cov(far[c(1, 4, 5)], kernel = kernel)), info = format(kernel))
+      if (!any(grepl("periodic|constant|rational", format(kernel)))) {
+        expect_true(all(k[2:3, c(1, 4, 5)] == 0) && k[2, 3] == 0)
+        weights <- matrix(1, 5, 5)
+        got <- cl_cov_adjoint(weights, far, kernel = kernel, inputs = TRUE)
+        want <- cl_cov_adjoint(weights[1:3, 1:3], far[c(1, 4, 5)], kernel = kernel, inputs = TRUE)
+        scales <- grep("^sd", names(want$parameters)) # the far points' own variances
+        expect_equal(got$parameters[-scales], want$parameters[-scales])
+        expect_equal(got$x1[c(1, 4, 5)], want$x1[1:3])
+        expect_true(all(got$x1[2:3] == 0))
+      }
+    }
+    # 1e300 is a whole number, 2^53 - 1 periods of 1 are
+    expect_equal(on_base(cl_cov(c(0, 1e300, 2^53 - 1), kernel = k_periodic())), matrix(1, 3, 3))
+    # the rest of 1e16 by 3 is 1
+    expect_close(cl_cov(c(0, 1e16), kernel = k_periodic(period = 3))[2, 1],
+                 exp(-2 * sin(pi / 3)^2), 1e-12)
+    # s / (2 alpha) overflows, the value does not
+    expect_close(cl_cov(c(0, 1, 7), kernel = k_rational_quadratic(1, 1e-3, 1e-305)),
+                 matrix(1, 3, 3), 1e-12)
+    tiny <- 1e-320
+    for (kernel in list(k_exp_quad(1, tiny), k_periodic(1, 1, tiny), k_periodic(1, tiny),
+                        k_rational_quadratic(1, 1, tiny), k_linear(tiny), k_exp_quad(1e200))) {
+      expect_fault(cl_cov(near, kernel = kernel), "argument", argument = "kernel")
+      expect_fault(cl_cov_adjoint(matrix(1, 5, 5), near, kernel = kernel), "argument",
+                   argument = "kernel")
+    }
+    for (x in list(far, as_cl(far))) {
+      for (kernel in list(k_linear(), k_rational_quadratic(), k_matern32() * k_linear())) {
+        expect_fault(cl_cov(x, kernel = kernel), "argument", argument = "x1")
+        expect_fault(cl_cov(near, x, kernel), "argument", argument = "x2")
+      }
+    }
+    expect_fault(cl_cov(c(1e308, -1e308), kernel = k_exp_quad()), "argument", argument = "x1")
+  })
+})

@@ -399,3 +399,50 @@ test_that("names of a vector are those of its rows; any() and all() of one eleme
     expect_equal(cl_map(function(x) all(x), c(0, 3)), c(0, 1))
   })
 })
+
+test_that("arguments that are calls are data: none is evaluated", {
+  ran <- 0
+  home <- environment()
+  call <- bquote(assign("ran", .(1), envir = .(home)))
+  attempts <- list(
+    function() cl_op("exp", call), function() cl_op("add", 1, call),
+    function() cl_op("ifelse", call, 1, call), function() pmin(as_cl(1), call),
+    function() pmax(as_cl(1), call, na.rm = TRUE), function() sum(as_cl(1), call),
+    function() max(as_cl(1), call), function() as_cl(1) + call, function() call * as_cl(1),
+    function() cl_ifelse(as_cl(1), call, 0), function() cl_map(function(x) x, call),
+    function() cl_reduce(call), function() cl_atan2(as_cl(1), call),
+    function() cl_check_gradient(function(v) stop("reached"), call),
+    function() cl_eval(call), function() cbind(as_cl(1), call),
+    function() cl_sample(function(a) structure(-a^2 / 2, gradient = -a), list(a = call)),
+    function() cl_log_posterior(function(a) structure(0, gradient = list(a = 0)))(a = call),
+    function() cl_batch_solve(call), function() cl_cov(call, kernel = k_exp_quad()),
+    function() cl_gp(1:9, call), function() cl_glm(1:9, call),
+    function() update(k_exp_quad(), sd = call),
+    function() cl_use(call), function() round(as_cl(1), call))
+  for (attempt in attempts) try(attempt(), silent = TRUE)
+  expect_identical(ran, 0)
+})
+
+test_that("arguments of formula methods are evaluated once", {
+  count <- 0
+  once <- function(x) {
+    count <<- count + 1
+    x
+  }
+  d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = 1:8, n = 2, g = rep(1:2, 4))
+  calls <- list(
+    function() cl_glm(y ~ x, once(d)), function() cl_glm(y ~ x, d, offset = once(x / 9)),
+    function() cl_glm(y ~ x, d, family = "binomial_logit", trials = once(n)),
+    function() cl_glm(y ~ x, d, family = "binomial_logit", trials = once(2)),
+    function() cl_glm(y ~ x, d, subset = once(x < 8)),
+    function() cl_glm(y ~ x, d, na.action = once(na.omit)),
+    function() cl_glm(y ~ x, d, weights = once(rep(1, 8))),
+    function() cl_gp(y ~ x, once(d), starts = 1), function() cl_batch_lm(y ~ x, once(d), group = g),
+    function() cl_batch_lm(y ~ x, d, group = once(g)),
+    function() cl_gp(y ~ x, d, variance = once(n), starts = 1))
+  on_host(for (f in calls) {
+    count <- 0
+    suppressWarnings(f())
+    expect_identical(count, 1, info = deparse(body(f)))
+  })
+})

@@ -173,6 +173,44 @@ test_that("without a platform, or a loader, the host works and a device asked fo
   }
 })
 
+test_that("a child forked after devices were listed is refused at once, or works on the host", {
+  skip_on_os("windows")
+  require_device()
+  id <- test_device_id()
+  child <- function(settings, where) run_r(c(
+    "library(statcl)", settings, where,
+    "job <- parallel::mcparallel(tryCatch(sum(cl_chol(diag(4, 20))), error = class))",
+    "got <- parallel::mccollect(job, wait = FALSE, timeout = 20)",
+    "if (is.null(got)) {",
+    "  tools::pskill(job$pid, tools::SIGKILL)",
+    "  got <- 'hangs'",
+    "}",
+    "cat('got', got[[1]][1])"))
+  named <- sprintf("options(statcl.device = '%s', statcl.thresholds = c(chol = 10))", id)
+  for (listed in c("cl_available()", "cl_devices()", "cl_sitrep()")) {
+    expect_match(tail(child(named, listed)$output, 1L), "got statcl_error_fork")
+  }
+  forced <- sprintf("cl_use('%s', engine = 'device')", id)
+  expect_match(tail(child(forced, "NULL")$output, 1L), "got statcl_error_fork")
+  # Nobody has named the device that is the default.
+  default <- c("options(statcl.thresholds = c(chol = 10))", "cl_devices()",
+               sprintf("s <- statcl:::session; s$default <- %dL", test_device()))
+  expect_match(tail(child(default, "NULL")$output, 1L), "got 40$")
+})
+
+test_that("an empty environment variable is unset", {
+  require_device()
+  empty <- paste0(c("POCL_CACHE_DIR", "POCL_DEVICES", "STATCL_LOADER", "STATCL_VARIANT",
+                    "STATCL_GPU_KERNELS", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS",
+                    "STATCL_DEVICE", "_R_CHECK_LIMIT_CORES_"), "=")
+  count <- "library(statcl); cat('rows', nrow(cl_devices()))"
+  usual <- tail(run_r(count)$output, 1L)
+  for (setting in c(empty, list(empty))) {
+    expect_identical(tail(run_r(count, env = setting)$output, 1L), usual,
+                     info = paste(setting, collapse = " "))
+  }
+})
+
 test_that("thresholds are saved on request only, and used by later sessions", {
   folder <- tempfile("config")
   old <- Sys.getenv("R_USER_CONFIG_DIR", NA)
@@ -216,4 +254,53 @@ test_that("thresholds are saved on request only, and used by later sessions", {
     expect_equal(source, "default")
     expect_silent(row()) # told once
   })
+})
+
+test_that("kernels made for GPUs run on a CPU device without harm", {
+  require_device()
+  skip_on_cran()
+  if (device_table()$type[test_device() + 1L] != "cpu") skip("not a CPU device")
+  result <- run_r(c(
+    "library(statcl)",
+    sprintf("cl_use('%s', engine = 'device')", test_device_id()),
+    "for (n in c(50, 65)) {",
+    "  x <- matrix(sin(1:(n * n)), n); s <- crossprod(x) + diag(n)",
+    "  stopifnot(all.equal(cl_matmul(x, x), x %*% x), all.equal(cl_chol(s), chol(s)))",
+    "  l <- t(chol(s))",
+    "  stopifnot(all.equal(cl_tri_solve(l, x), forwardsolve(l, x)))",
+    "}",
+    "cat('right')"), env = "STATCL_GPU_KERNELS=1", timeout = 280)
+  expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(tail(result$output, 1L), "right")
+})
+
+test_that("the building of kernels is announced, once a session, by a message", {
+  require_device()
+  skip_on_cran()
+  if (device_table()$type[test_device() + 1L] != "cpu") skip("not a CPU device")
+  folder <- tempfile("cold")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  run <- function(...) {
+    unlink(folder, recursive = TRUE)
+    dir.create(folder)
+    result <- run_r(c("library(statcl)", "said <- character()",
+                      sprintf("cl_use('%s', engine = 'device')", test_device_id()), ...,
+                      "cat('said', length(said), said)"),
+                    env = paste0("POCL_CACHE_DIR=", folder), timeout = 280)
+    expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
+    result$output
+  }
+  work <- "invisible(cl_gp(1:20, sin(1:20), starts = 1))"
+  heard <- function(code) sprintf(
+    "withCallingHandlers(%s, message = function(m) said <<- c(said, conditionMessage(m)))", code)
+  output <- run(heard(work), heard("invisible(cl_chol(diag(50)))"))
+  expect_match(output, "said 1 statcl: building kernels for ", all = FALSE)
+  if (full_or_quick(FALSE, TRUE)) return()
+  output <- run("options(statcl.quiet = TRUE)", heard(work))
+  expect_match(output, "said 0", all = FALSE)
+  # a handler that leaves the call leaves nothing behind
+  output <- run(sprintf("said <- tryCatch({ %s; 'no' }, message = function(m) 'left')", work),
+                "invisible(gc()); cl_sync()", "stopifnot(cl_memory()$live[2] == 0)", work)
+  expect_match(output, "said 1 left", all = FALSE)
 })

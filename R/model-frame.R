@@ -1,0 +1,30 @@
+# Model frames of formulas: no argument is evaluated twice, and what stats::model.frame() finds
+# wrong is an error of our class.
+
+# Evaluates `call`, a call of stats::model.frame() made by match.call(), where the user called.
+# `data` has been evaluated; further arguments that have been stand in place of their expressions.
+eval_frame <- function(call, data, where, ...) {
+  home <- new.env(parent = where)
+  home$`data given` <- data
+  if (!is.null(call$data)) call$data <- as.name("data given")
+  done <- Filter(Negate(is.null), list(...))
+  for (name in names(done)) call[[name]] <- done[[name]]
+  call[[1L]] <- quote(stats::model.frame)
+  classed(eval(call, home), "formula")
+}
+
+# The value of `code`. Errors of other packages become ours and name the argument; `parent` keeps
+# them. A time limit that was reached is nobody's argument.
+classed <- function(code, argument, call = user_call()) {
+  tryCatch(code, error = function(e) {
+    if (inherits(e, "statcl_error") || is_time_limit(e)) stop(e)
+    statcl_abort("argument", paste0("'", argument, "': ", conditionMessage(e)),
+                 argument = argument, parent = e, call = call)
+  })
+}
+
+is_time_limit <- function(e) {
+  limits <- c("reached elapsed time limit", "reached CPU time limit",
+              "reached session elapsed time limit", "reached session CPU time limit")
+  conditionMessage(e) %in% c(limits, gettext(limits, domain = "R"))
+}

@@ -1,0 +1,48 @@
+# Malformed arguments: a function works, or it raises one of our errors.
+
+# What R itself says before any function of ours is called, and errors of the caller's functions.
+not_ours <- c("unused argument", "non-numeric argument to binary operator")
+
+test_that("every error of a malformed argument or object has our class", {
+  found <- on_host({
+    quick <- function(n) seq(1L, n, by = full_or_quick(1L, 2L))
+    fuzz(fuzz_calls(), quick)
+  })
+  found <- found[!grepl(paste(not_ours, collapse = "|"), found)]
+  expect_identical(unique(found), character())
+})
+
+test_that("errors of single calls have our classes", {
+  each_engine({
+    x <- as_cl(diag(3))
+    cl_free(x)
+    for (type in c("O", "1", "I", "F", "M", "2")) expect_fault(norm(x, type), "stale")
+    empty <- new("clMatrix")
+    for (f in list(sum, exp, as.matrix, cl_chol, function(e) e + 1, solve, rowSums, mean)) {
+      error <- tryCatch({
+        on_base(f(empty))
+        NULL
+      }, error = function(e) e)
+      expect_true(is.null(error) || inherits(error, "statcl_error"))
+    }
+  })
+  expect_fault(cl_ifelse(matrix(1, 2, 2), matrix(1, 3, 3), 1), "argument")
+  expect_fault(cl_matrix(0, 2^20, 2^20), "memory")
+  expect_fault(cl_use("\xff"), "argument", argument = "device")
+  expect_fault(k_exp_quad(columns = globalenv()), "argument", argument = "columns")
+  expect_fault(k_matern52(columns = list(1)), "argument", argument = "columns")
+})
+
+test_that("damaged fits and kernels are named, whichever function meets them", {
+  d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = c(1, 3, 2, 5, 4, 1, 2, 3))
+  fit <- on_host(cl_glm(y ~ x, d))
+  fit$vcov <- list("none")
+  expect_fault(suppressWarnings(confint(fit)), "argument", argument = "object")
+  kernel <- k_exp_quad()
+  kernel$program <- c(1L, 0L)
+  expect_fault(cl_cov(1:3, kernel = kernel), "argument", argument = "kernel")
+  # methods keep what they know of their call
+  whole <- on_host(cl_glm(y ~ x, d))
+  expect_equal(rownames(confint(whole)), c("(Intercept)", "x"))
+  expect_equal(rownames(confint(whole, "x")), "x")
+})

@@ -1,0 +1,85 @@
+# Interrupts and time limits during long work: answered soon, and raised as what they are.
+
+# Runs `code` in a process of its own that is sent SIGINT after `after` seconds of work; gives what
+# it printed and how long the answer took.
+interrupted <- function(code, after = 0.7) {
+  folder <- tempfile("interrupt")
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  ready <- file.path(folder, "ready")
+  done <- file.path(folder, "done")
+  script <- c(
+    "library(statcl); cl_use(engine = 'host')",
+    "what <- 'finished'",
+    code[-length(code)],
+    sprintf("writeLines(as.character(Sys.getpid()), '%s.tmp')", ready),
+    sprintf("file.rename('%s.tmp', '%s')", ready, ready),
+    "what <- tryCatch({",
+    code[length(code)],
+    "  'finished'",
+    "}, interrupt = function(e) 'interrupt', error = function(e) class(e)[1])",
+    sprintf("writeLines(c(what, format(as.numeric(Sys.time()), digits = 20)), '%s.tmp')", done),
+    sprintf("file.rename('%s.tmp', '%s')", done, done))
+  file <- file.path(folder, "script.R")
+  writeLines(script, file)
+  libraries <- paste0("R_LIBS=", paste(.libPaths(), collapse = .Platform$path.sep))
+  system2(file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(file)), stdout = FALSE,
+          stderr = FALSE, env = libraries, wait = FALSE)
+  wait_for <- function(path, seconds) {
+    until <- Sys.time() + seconds
+    while (!file.exists(path) && Sys.time() < until) Sys.sleep(0.02)
+    file.exists(path)
+  }
+  if (!wait_for(ready, 60)) return(list(what = "never began", seconds = Inf))
+  pid <- as.integer(readLines(ready))
+  Sys.sleep(after)
+  sent <- as.numeric(Sys.time())
+  tools::pskill(pid, tools::SIGINT)
+  if (!wait_for(done, 60)) {
+    tools::pskill(pid, tools::SIGKILL)
+    return(list(what = "never ended", seconds = Inf))
+  }
+  answer <- readLines(done)
+  list(what = answer[1L], seconds = as.numeric(answer[2L]) - sent)
+}
+
+long_work <- list(
+  expression = c("x <- as_cl(matrix(runif(4e6), 2000)); z <- x",
+                 "for (i in 1:120) z <- sin(z)", "as.matrix(z)"),
+  product = c("x <- matrix(runif(1.6e7), 4000)", "repeat cl_matmul(x, x)"),
+  chol = c("x <- diag(1, 5000)", "repeat cl_chol(x)"),
+  solve = c("x <- diag(1, 4000)", "repeat cl_tri_solve(x, x)"),
+  inverse = c("x <- as_cl(diag(1, 5000))", "repeat chol2inv(x)"))
+
+test_that("SIGINT is answered within a second, in the middle of long work", {
+  skip_on_os("windows")
+  skip_on_cran()
+  for (name in names(long_work)) {
+    got <- interrupted(long_work[[name]])
+    expect_identical(got$what, "interrupt", info = name)
+    # within 1 s on a processor of one's own; others may be at work here
+    expect_lt(got$seconds, 2.5)
+  }
+})
+
+test_that("a time limit is an error that tryCatch() catches, and the session goes on", {
+  result <- run_r(c(
+    "library(statcl)", "cl_use(engine = 'host')",
+    "x <- as_cl(matrix(runif(4e6), 2000)); z <- x",
+    "for (i in 1:120) z <- sin(z)",
+    "setTimeLimit(elapsed = 0.5)",
+    "e <- tryCatch(as.matrix(z), error = function(e) e)",
+    "setTimeLimit()",
+    "stopifnot(inherits(e, 'statcl_error_time_limit'), inherits(e, 'statcl_error'))",
+    "stopifnot(grepl('time limit', conditionMessage(e)))",
+    "b <- matrix(runif(4e6), 2000)",
+    "setTimeLimit(elapsed = 0.3)",
+    "e <- tryCatch(repeat cl_matmul(b, b), error = function(e) e)",
+    "setTimeLimit()",
+    "stopifnot(inherits(e, 'error'), grepl('time limit', conditionMessage(e)))",
+    "stopifnot(abs(sum(x) - sum(as.matrix(x))) < 1e-6)",
+    "cat('goes on')"))
+  expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(tail(result$output, 1L), "goes on")
+  expect_false(any(grepl("^Error", result$output)))
+})
