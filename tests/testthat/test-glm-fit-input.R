@@ -167,3 +167,32 @@ test_that("predictions refuse data that does not fit", {
     expect_fault(formula(matrix), "argument")
   })
 })
+
+test_that("counts of 1e9 are fitted as others are", {
+  i <- 1:300
+  x <- sin(i)
+  mean <- exp(20.7 + 0.3 * x)
+  z <- qnorm(((i * 89) %% 300 + 0.5) / 300)
+  on_host({
+    counts <- function(phi) round(mean * (1 + z * sqrt(1 / mean + 1 / phi)))
+    for (phi in c(100, 1e8)) {
+      y <- counts(phi)
+      fit <- expect_silent(cl_glm(y ~ x, family = "neg_binomial_2_log"))
+      expect_equal(fit$own[[1]], phi, tolerance = 0.1)
+      expect_equal(coef(fit), c(`(Intercept)` = 20.7, x = 0.3), tolerance = 2 / sqrt(phi))
+      expect_equal(fit$logLik, sum(dnbinom(y, size = fit$own, mu = fitted(fit), log = TRUE)),
+                   tolerance = 1e-9)
+      expect_equal(fit$own_error / phi, sqrt(2 / 300), tolerance = 0.1)
+      expect_lt(abs(deviance(fit) - 300), 30)
+      if (phi == 1e8) expect_gt(fit$logLik - cl_glm(y ~ x, family = "poisson_log")$logLik, 1000)
+    }
+    # less spread than Poisson's
+    y <- round(mean * (1 + z / sqrt(2 * mean)))
+    expect_warning(fit <- cl_glm(y ~ x, family = "neg_binomial_2_log"),
+                   class = "statcl_warning_boundary")
+    poisson <- cl_glm(y ~ x, family = "poisson_log")
+    expect_equal(coef(fit), coef(poisson), tolerance = 1e-12)
+    expect_equal(deviance(fit), deviance(poisson), tolerance = 1e-6)
+    expect_equal(poisson$logLik, sum(dpois(y, fitted(poisson), log = TRUE)), tolerance = 1e-9)
+  })
+})
