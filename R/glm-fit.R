@@ -38,7 +38,10 @@
 #'
 #' `"mcmc"`: draws from the posterior by [cl_sample()], several chains together in one evaluation
 #' where that pays. Sampled are coordinates in which Laplace's approximation is a standard normal
-#' distribution, so that correlated columns do no harm. Coefficients are then posterior means.
+#' distribution, so that correlated columns do no harm. (For `normal_id` with about as many
+#' coefficients as observations the joint density has no useful mode; the approximation is then taken
+#' where that of sigma alone is largest.) Coefficients are posterior means. There is a method of
+#' `as_draws()` for the posterior package.
 #'
 #' @section Priors:
 #' A prior (`prior_normal(0, 2.5)`) for all coefficients but the intercept; or a list of priors by
@@ -101,8 +104,10 @@
 #' `statcl_error_argument` for unusable input, naming the argument; `statcl_error_nonfinite` for
 #' infinite values in x.
 #'
-#' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence` and
-#' `statcl_warning_boundary` (`phi` has no finite estimate).
+#' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence`,
+#' `statcl_warning_boundary` (`phi` has no finite estimate) and `statcl_warning_sampling` (draws that
+#' do not do: chains that have not mixed, or fewer than 50 effective draws a chain; `converged` is
+#' then `FALSE`).
 #' @references
 #' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
 #' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
@@ -222,7 +227,8 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   response <- glm_response(family, y, trials, weights)
   problem <- new_glm_problem(family, x, response, offset, intercept)
   priors <- if (method != "ml") glm_priors(prior, problem)
-  mode <- glm_fit_mode(problem, priors, start, control$search, progress)
+  centre <- if (method == "mcmc") glm_centre else glm_fit_mode
+  mode <- centre(problem, priors, start, control$search, progress)
   if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
   finish_glm(problem, mode, method)
 }

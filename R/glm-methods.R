@@ -34,13 +34,22 @@ print_own <- function(x, digits) {
 }
 
 fit_line <- function(x, digits) {
-  sprintf("log likelihood: %s   AIC: %s   deviance: %s on %s degrees of freedom\n%s",
-          format(x$logLik, digits = digits + 2L), format(stats::AIC(x), digits = digits + 2L),
-          format(x$deviance, digits = digits + 2L), format(x$df.residual), convergence_line(x))
+  sprintf("%s   deviance: %s on %s degrees of freedom\n%s",
+          likelihood_text(x, stats::AIC(x), digits), format(x$deviance, digits = digits + 2L),
+          format(x$df.residual), convergence_line(x))
+}
+
+# Akaike's criterion is for a maximum: at posterior means it says nothing.
+likelihood_text <- function(x, aic, digits) {
+  if (x$method == "mcmc") {
+    return(sprintf("log likelihood at the means: %s", format(x$logLik, digits = digits + 2L)))
+  }
+  sprintf("log likelihood: %s   AIC: %s", format(x$logLik, digits = digits + 2L),
+          format(aic, digits = digits + 2L))
 }
 
 convergence_line <- function(x) {
-  if (x$method == "mcmc") return(x$message)
+  if (x$method == "mcmc") return(paste0(if (!x$converged) "NOT converged: ", x$message))
   if (!x$converged) return(paste("NOT converged:", x$message))
   sprintf("converged in %s", count_of(x$iterations, "iteration"))
 }
@@ -102,9 +111,14 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
   cat(sprintf("\n     deviance: %s on %s degrees of freedom\n", format(x$deviance,
                                                                       digits = digits + 2L),
               format(x$df.residual)))
-  cat(sprintf("log likelihood: %s   AIC: %s\n%s\n", format(x$logLik, digits = digits + 2L),
-              format(x$aic, digits = digits + 2L), convergence_line(x)))
+  cat(likelihood_text(x, x$aic, digits), "\n", convergence_line(x), "\n", sep = "")
   invisible(x)
+}
+
+#' @exportS3Method posterior::as_draws
+as_draws.cl_glm <- function(x, ...) {
+  if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
+  as_draws.cl_sample(x$draws, ...)
 }
 
 # ---- the usual ones ------------------------------------------------------------------------------

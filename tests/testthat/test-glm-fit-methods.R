@@ -278,8 +278,13 @@ test_that("chains together and one after another draw the same", {
 test_that("chains in processes of their own draw the same", {
   arguments <- list(chains = 2, warmup = 40, iter = 20, seed = 5)
   on_device({
-    here <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, batch = FALSE))
-    there <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, workers = 2))
+    few <- function(...) {
+      expect_warning(fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, ...)),
+                     "more iterations", class = "statcl_warning_sampling")
+      fit
+    }
+    here <- few(batch = FALSE)
+    there <- few(workers = 2)
     expect_equal(there$draws$draws[1:5, , ], here$draws$draws[1:5, , ], tolerance = 1e-6)
   })
 })
