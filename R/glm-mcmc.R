@@ -28,7 +28,7 @@ glm_sample <- function(mode, priors, control, progress) {
   found$value <- glm_at(core, found$theta)$value
   found[c("converged", "message")] <- draws_verdict(mode$draws)
   if (!found$converged && draws$complete) {
-    statcl_warning("sampling", sprintf(paste("%s: the chains do not agree or are too short; more",
+    statcl_warning("sampling", sprintf(paste("%s: the chains do not agree or are short; more",
                                              "iterations are needed ('control')"), found$message))
   }
   mode$found <- found

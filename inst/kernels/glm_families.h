@@ -29,9 +29,9 @@
   FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y), "whole numbers from 0", \
          PHI)                                                                                      \
   FAMILY(CATEGORICAL_LOGIT, categorical_logit, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),  \
-         "numbers of classes, from 1", NONE)                                                       \
+         "numbers of classes, from 1 to 2000", NONE)                                               \
   FAMILY(ORDERED_LOGISTIC, ordered_logistic, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),    \
-         "numbers of classes, from 1", CUTS)
+         "numbers of classes, from 1 to 2000", CUTS)
 
 #define GLM_MOST_CLASSES 2000 /* sums by cut have to fit into a group's local memory */
 

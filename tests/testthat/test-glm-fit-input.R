@@ -196,3 +196,42 @@ test_that("counts of 1e9 are fitted as others are", {
     expect_equal(poisson$logLik, sum(dpois(y, fitted(poisson), log = TRUE)), tolerance = 1e-9)
   })
 })
+
+test_that("formulas as text, and numbers that say where they come from", {
+  on_host({
+    plain <- cl_glm(am ~ wt, mtcars)
+    fit <- cl_glm("am ~ wt", mtcars)
+    expect_identical(coef(fit), coef(plain))
+    expect_identical(formula(fit), am ~ wt, ignore_formula_env = TRUE)
+    expect_named(coef(update(fit, . ~ . + hp)), c("(Intercept)", "wt", "hp"))
+    expect_identical(coef(cl_glm("am ~ wt", data = mtcars, family = "binomial")), coef(plain))
+    expect_fault(cl_glm("am ~", mtcars), "argument", argument = "formula")
+    expect_fault(cl_glm(c("am ~ wt", "am ~ hp"), mtcars), "argument")
+    expect_fault(cl_glm(matrix("a"), 1), "argument", argument = "x")
+    d <- mtcars
+    for (kind in list("labelled", c("haven_labelled", "vctrs_vctr", "double"), "AsIs")) {
+      d$am <- structure(mtcars$am, label = "gears by hand", class = kind)
+      expect_identical(coef(cl_glm(am ~ wt, d)), coef(plain))
+    }
+    d$am <- I(factor(mtcars$am))
+    expect_identical(coef(cl_glm(am ~ wt, d)), coef(plain))
+    counts <- table(mtcars$carb)
+    size <- seq_along(counts)
+    peer <- coef(glm(as.vector(counts) ~ size, poisson))
+    expect_equal(coef(cl_glm(counts ~ size, family = "poisson_log")), peer, tolerance = 1e-6)
+    expect_equal(coef(cl_glm(xtabs(~ carb, mtcars) ~ size, family = poisson)), peer,
+                 tolerance = 1e-6)
+    weighted <- cl_glm(mpg ~ wt, mtcars, "normal_id", weights = I(qsec))
+    expect_equal(coef(weighted), coef(lm(mpg ~ wt, mtcars, weights = qsec)))
+    expect_fault(cl_glm(am ~ wt, transform(mtcars, am = as.Date("2020-01-01") + am)), "argument",
+                 argument = "y")
+  })
+})
+
+test_that("more than 2,000 classes are refused with their number", {
+  for (family in c("categorical_logit", "ordered_logistic")) {
+    fault <- expect_fault(on_host(cl_glm(cbind(x = 1:2001), factor(1:2001), family)), "argument",
+                          argument = "y")
+    expect_match(conditionMessage(fault), "2001 classes, the most are 2000")
+  }
+})

@@ -1,4 +1,4 @@
-# Fits of generalised linear models by sampling: what is said of draws, and models with many columns.
+# Fits of generalised linear models by sampling: what is said of draws, models with many columns.
 
 test_that("few draws are no convergence", {
   on_host({
@@ -56,7 +56,8 @@ test_that("a linear model with as many coefficients as observations, and more", 
 
 test_that("Akaike's criterion is not shown of posterior means", {
   on_host({
-    fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = list(chains = 2, iter = 300, seed = 1))
+    control <- list(chains = 2, iter = 300, seed = 1)
+    fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = control)
     for (shown in list(capture.output(print(fit)), capture.output(print(summary(fit))))) {
       expect_false(any(grepl("AIC", shown)))
       expect_true(any(grepl("log likelihood at the means", shown)))
