@@ -67,8 +67,8 @@
 #' For the largest problems give a matrix instead of a formula, with the column of ones that stands
 #' for the intercept (`intercept = FALSE`): it is not copied in R; a `clMatrix` is used where it is.
 #'
-#' @param x a formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame or vector, or a
-#'   `clMatrix`.
+#' @param x a formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
+#'   or vector, or a `clMatrix`.
 #' @param formula,data a formula and a data frame in which its variables, and those of `weights`,
 #'   `offset` and `trials`, are looked up.
 #' @param y the response, see below.
@@ -100,8 +100,9 @@
 #'   `converged`, `message`, `iterations`, `decrement` (how many standard errors the mode is away),
 #'   `prior` (in words), `draws` (a [cl_sample()] result for `"mcmc"`), `call` and, with a formula,
 #'   `formula`, `terms`, `xlevels`, `contrasts`, `model` and `na.action`. There are methods for
-#'   [print()], [summary()], [coef()], [vcov()], [confint()][confint.cl_glm], [logLik()], [nobs()], [deviance()],
-#'   [sigma()], [fitted()], [residuals()][residuals.cl_glm], [predict()][predict.cl_glm],
+#'   [print()], [summary()], [coef()], [vcov()], [confint()][confint.cl_glm], [logLik()], [nobs()],
+#'   [deviance()], [sigma()], [fitted()], [residuals()][residuals.cl_glm],
+#'   [predict()][predict.cl_glm],
 #'   [simulate()][simulate.cl_glm], [plot()][plot.cl_glm], [anova()][anova.cl_glm], [update()],
 #'   [family()], [formula()], [weights()], [model.matrix()], [model.frame()] and [extractAIC()], so
 #'   that [AIC()], [BIC()] and [step()] work.

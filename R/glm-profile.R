@@ -15,8 +15,8 @@
 #' @return A matrix with a row for each coefficient and columns for the lower and the upper end. An
 #'   end is `NA` where the likelihood stays as large for ever.
 #' @section Errors:
-#' `statcl_error_argument` for coefficients that there are not; for `"profile"` of other fits, and of
-#' fits that keep no model frame.
+#' `statcl_error_argument` for coefficients that there are not; for `"profile"` of other fits, and
+#' of fits that keep no model frame.
 #' @export
 #' @examples
 #' fit <- cl_glm(am ~ wt, data = mtcars)
@@ -122,7 +122,7 @@ profile_end <- function(core, theta, place, held, best, path, limit) {
   end$root * error
 }
 
-# The largest log likelihood with the parameters `fixed` as they are in theta: list(value, theta), or
+# The largest log likelihood with the parameters `fixed` as they are in theta: list(value, theta);
 # NULL where it cannot be computed.
 profile_at <- function(core, theta, fixed) {
   free <- setdiff(seq_along(theta), fixed)

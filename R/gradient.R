@@ -43,12 +43,31 @@ cl_objective <- function(f, intercept = TRUE, maximise = TRUE) {
        })
 }
 
+# A gradient in the order of the parameters: if it has their names by name, else by position; NULL
+# where it has some of their names only.
+in_order <- function(gradient, names) {
+  mine <- base::names(gradient)
+  if (is.null(names) || is.null(mine) || !any(mine %in% names)) return(gradient)
+  if (identical(mine, names)) return(gradient)
+  if (anyDuplicated(mine) > 0L || anyDuplicated(names) > 0L || !setequal(mine, names)) {
+    return(NULL)
+  }
+  gradient[names]
+}
+
+abort_partly_named <- function() {
+  abort_argument("f", paste("the names of the gradient of 'f' are some of those of the parameters,",
+                            "but not all"))
+}
+
 # f as a function of one vector that gives list(value, gradient).
 vector_function <- function(f, intercept) {
   if (!inherits(f, "cl_likelihood")) {
     return(function(par) {
       result <- f(par)
-      list(value = as.vector(result), gradient = attr(result, "gradient"))
+      gradient <- in_order(attr(result, "gradient"), names(par))
+      if (is.null(gradient) && !is.null(attr(result, "gradient"))) abort_partly_named()
+      list(value = as.vector(result), gradient = gradient)
     })
   }
   family <- environment(f)$family
@@ -136,6 +155,8 @@ check_argument_gradient <- function(f, point, name, gradient, step) {
     down <- x[i] - step * max(1, abs(x[i]))
     (value_at(i, up) - value_at(i, down)) / (up - down)
   }, 0)
+  gradient <- in_order(gradient, names(x))
+  if (is.null(gradient)) abort_partly_named()
   gradient <- as.vector(gradient)
   scale <- max(1, abs(gradient), abs(difference))
   data.frame(argument = rep(name, length(x)), index = seq_along(x), gradient = gradient,
