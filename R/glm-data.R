@@ -6,6 +6,9 @@
 # simulate() gives back.
 glm_response <- function(family, y, trials, weights) {
   if (is.null(y)) abort_argument("formula", "the formula has no response")
+  y <- plain_numbers(y)
+  trials <- plain_numbers(trials)
+  weights <- plain_numbers(weights)
   n <- NROW(y)
   weights <- check_glm_weights(weights, n)
   if (family != "binomial_logit" && is.matrix(y) && ncol(y) > 1L) {
@@ -25,6 +28,22 @@ glm_response <- function(family, y, trials, weights) {
     binomial_logit = binomial_response(y, trials, weights),
     categorical_logit = , ordered_logistic = c(class_response(family, y), list(weights = weights)),
     list(y = check_numeric(y, "y"), kind = "number", weights = weights))
+}
+
+# Without the classes that only say where numbers, words or a factor come from.
+plain_numbers <- function(x) {
+  if (!is.object(x)) return(x)
+  origin <- c("AsIs", "table", "xtabs", "labelled", "haven_labelled", "haven_labelled_spss",
+              "vctrs_vctr", "numeric", "double", "integer", "logical", "character")
+  left <- setdiff(class(x), origin)
+  if (length(left) > 0L) {
+    if (is.factor(x)) class(x) <- left
+    return(x)
+  }
+  shape <- dim(x)
+  attributes(x) <- NULL
+  if (length(shape) > 1L) dim(x) <- shape
+  x
 }
 
 check_glm_weights <- function(weights, n) {
@@ -51,6 +70,8 @@ binary_response <- function(y) {
   list(y = as.double(y) - 1, levels = levels(y), kind = "factor")
 }
 
+most_classes <- 2000L # as in inst/kernels/glm_families.h
+
 class_response <- function(family, y) {
   if (is.character(y) || (family == "categorical_logit" && is.numeric(y))) y <- factor(y)
   if (!is.factor(y)) {
@@ -60,6 +81,10 @@ class_response <- function(family, y) {
   y <- droplevels(y)
   if (nlevels(y) < 2L) {
     abort_argument("y", "the response has one class only: there is nothing to tell apart")
+  }
+  if (nlevels(y) > most_classes) {
+    abort_argument("y", sprintf("the response has %d classes, the most are %d", nlevels(y),
+                                most_classes))
   }
   list(y = as.double(y), levels = levels(y), kind = if (is.ordered(y)) "ordered" else "factor")
 }
@@ -121,6 +146,7 @@ new_glm_problem <- function(family, x, response, offset, intercept) {
     if (family == "categorical_logit") {
       abort_argument("offset", "\"categorical_logit\" takes no offset")
     }
+    offset <- plain_numbers(offset)
     if (!is.numeric(offset) || length(offset) != n || !all(is.finite(offset))) {
       abort_argument("offset", sprintf("'offset' must be %d finite numbers", n))
     }

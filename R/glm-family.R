@@ -92,11 +92,27 @@ glm_variance <- function(family, mu, own) {
          poisson_log = mu, neg_binomial_2_log = mu + mu^2 / own)
 }
 
-# Each observation's part of the deviance; `y` as the mean is (shares of trials).
+# Each observation's part of the deviance; `y` as the mean is (shares of trials). Those of counts
+# have no terms as large as the counts that cancel.
 deviance_parts <- function(family, y, mu, w, own) {
+  if (family == "poisson_log") {
+    return(2 * w * ifelse(y > 0, -y * log1p_minus((mu - y) / pmax(y, 1)), mu))
+  }
   r <- glm_links[[family]]$r
   if (!is.null(r)) return(r()$dev.resids(y, mu, w))
-  2 * w * (ifelse(y > 0, y * log(pmax(y, 1) / mu), 0) - (y + own) * log((y + own) / (mu + own)))
+  n <- y + own
+  few <- y <= own # the smaller one of y and phi comes first
+  less <- log1p_minus(ifelse(few, (mu - y) / n, own * (y - mu) / (mu * n)))
+  first <- ifelse(few, y * log1p_minus((mu - y) / pmax(y, 1)), own * log1p_minus((y - mu) / mu))
+  2 * w * ifelse(y > 0, n * less - first, own * log1p(mu / own))
+}
+
+# log(1 + v) - v, by its series where the two nearly cancel.
+log1p_minus <- function(v) {
+  s <- v / (2 + v) # log(1 + v) = 2 atanh(s)
+  sum <- 0
+  for (k in seq(21, 3, -2)) sum <- 1 / k + s^2 * sum
+  ifelse(abs(v) < 0.25, s * (2 * s^2 * sum - v), suppressWarnings(log1p(v)) - v)
 }
 
 # One number for each row: 1 for numbers that are not given.

@@ -15,8 +15,12 @@
 #' | `"normal_id"` | numbers | `sigma` |
 #' | `"poisson_log"` | counts | |
 #' | `"neg_binomial_2_log"` | counts | `phi`: the variance is mu + mu^2 / phi |
-#' | `"categorical_logit"` | a factor; coefficients of each class against the first one | |
-#' | `"ordered_logistic"` | a factor, its levels in order | `cuts`, instead of an intercept |
+#' | `"categorical_logit"` | a factor of at most 2,000 levels; coefficients of each class against
+#'   the first one | |
+#' | `"ordered_logistic"` | a factor of at most 2,000 levels, in order | `cuts`, instead of an
+#'   intercept |
+#'
+#' Tables, labelled numbers and `I()` are taken as the numbers that they are.
 #'
 #' `binomial()`, `poisson()` and `gaussian()` with their canonical links stand for
 #' `"bernoulli_logit"` or `"binomial_logit"` (by the response), `"poisson_log"` and `"normal_id"`.
@@ -44,7 +48,10 @@
 #'
 #' `"mcmc"`: draws from the posterior by [cl_sample()], several chains together in one evaluation
 #' where that pays. Sampled are coordinates in which Laplace's approximation is a standard normal
-#' distribution, so that correlated columns do no harm. Coefficients are then posterior means.
+#' distribution, so that correlated columns do no harm. (For `normal_id` with about as many
+#' coefficients as observations the joint density has no useful mode; the approximation is then
+#' taken where the density of sigma alone is largest.) Coefficients are posterior means. There is a
+#' method of `as_draws()` for the posterior package.
 #'
 #' @section Priors:
 #' A prior (`prior_normal(0, 2.5)`) for all coefficients but the intercept; or a list of priors by
@@ -66,8 +73,8 @@
 #' For the largest problems give a matrix instead of a formula, with the column of ones that stands
 #' for the intercept (`intercept = FALSE`): it is not copied in R; a `clMatrix` is used where it is.
 #'
-#' @param x a formula `y ~ x1 + x2`, or the predictors: a numeric matrix, data frame or vector, or a
-#'   `clMatrix`.
+#' @param x a formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
+#'   or vector, or a `clMatrix`.
 #' @param formula,data a formula and a data frame in which its variables, and those of `weights`,
 #'   `offset` and `trials`, are looked up.
 #' @param y the response, see below.
@@ -86,7 +93,8 @@
 #'   sampling goes.
 #' @param model whether the fit keeps the model frame, without which it cannot give residuals for
 #'   new predictors, or be plotted by them.
-#' @param subset,na.action,contrasts as for [glm()].
+#' @param subset,na.action,contrasts as for [glm()]: without `na.action` the option of this name
+#'   says what is done with missing values.
 #' @param object a fit.
 #' @param ... for the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements `coefficients` (a named vector;
@@ -100,8 +108,9 @@
 #'   `converged`, `message`, `iterations`, `decrement` (how many standard errors the mode is away),
 #'   `prior` (in words), `draws` (a [cl_sample()] result for `"mcmc"`), `call` and, with a formula,
 #'   `formula`, `terms`, `xlevels`, `contrasts`, `model` and `na.action`. There are methods for
-#'   [print()], [summary()], [coef()], [vcov()], [confint()], [logLik()], [nobs()], [deviance()],
-#'   [sigma()], [fitted()], [residuals()][residuals.cl_glm], [predict()][predict.cl_glm],
+#'   [print()], [summary()], [coef()], [vcov()], [confint()][confint.cl_glm], [logLik()], [nobs()],
+#'   [deviance()], [sigma()], [fitted()], [residuals()][residuals.cl_glm],
+#'   [predict()][predict.cl_glm],
 #'   [simulate()][simulate.cl_glm], [plot()][plot.cl_glm], [anova()][anova.cl_glm], [update()],
 #'   [family()], [formula()], [weights()], [model.matrix()], [model.frame()] and [extractAIC()], so
 #'   that [AIC()], [BIC()] and [step()] work.
@@ -109,9 +118,11 @@
 #' `statcl_error_argument` for unusable input, naming the argument; `statcl_error_nonfinite` for
 #' infinite values in x.
 #'
-#' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence` and
+#' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence`,
 #' `statcl_warning_boundary` (`phi` has no finite estimate; an essentially perfect fit of
-#' `normal_id`), and `statcl_warning_counts` where [glm()] warns of counts that are not whole.
+#' `normal_id`), `statcl_warning_counts` where [glm()] warns of counts that are not whole, and
+#' `statcl_warning_sampling` (chains that have not mixed, or have fewer than 50 effective draws each;
+#' `converged` is then `FALSE`).
 #' @references
 #' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
 #' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
@@ -143,8 +154,8 @@ cl_glm <- function(x, ...) UseMethod("cl_glm")
 #' @export
 cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                            method = c("ml", "map", "mcmc"), prior = NULL, weights = NULL,
-                           offset = NULL, trials = NULL, ..., subset, na.action = stats::na.omit,
-                           contrasts = NULL, model = TRUE) {
+                           offset = NULL, trials = NULL, ..., subset, na.action, contrasts = NULL,
+                           model = TRUE) {
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
@@ -155,14 +166,13 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   kept <- c("formula", "data", "subset", "weights", "offset", "trials", "na.action")
   frame <- frame[c(1L, match(kept, names(frame), 0L))]
   frame$formula <- stats::formula(whole)
-  if (is.null(frame$na.action)) frame$na.action <- quote(stats::na.omit)
   # one number of trials for all rows is no variable of the frame
   alike <- classed(eval(frame$trials, data, parent.frame()), "trials")
   if (!is.null(alike)) alike <- check_numeric(alike, "trials")
   frame$trials <- NULL
   frame$drop.unused.levels <- TRUE
   frame <- eval_frame(frame, data, parent.frame(), trials = if (length(alike) != 1L) alike)
-  y <- stats::model.response(frame)
+  y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
   trials <- if (length(alike) == 1L) alike else frame[["(trials)"]]
   family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
   design <- glm_design(stats::terms(frame), frame, family, contrasts)
@@ -188,6 +198,22 @@ glm_design <- function(terms, frame, family, contrasts = NULL) {
   x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
   list(x = x, terms = terms, intercept = as.integer(attr(terms, "intercept")),
        assign = attr(x, "assign"), contrasts = attr(x, "contrasts"))
+}
+
+# A formula as text; other text is no predictor.
+#' @export
+cl_glm.character <- function(x, ...) {
+  if (length(x) != 1L || is.na(x) || is.matrix(x)) return(NextMethod())
+  home <- parent.frame()
+  formula <- tryCatch(stats::as.formula(x, env = home), error = function(e) {
+    abort_argument("formula", sprintf("\"%s\" is no formula: %s", x, conditionMessage(e)),
+                   call = user_call())
+  })
+  call <- match.call()
+  call[[1L]] <- quote(cl_glm)
+  call[[2L]] <- formula
+  names(call)[2L] <- ""
+  eval(call, home)
 }
 
 #' @rdname cl_glm
@@ -232,7 +258,8 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   response <- glm_response(family, y, trials, weights)
   problem <- new_glm_problem(family, x, response, offset, intercept)
   priors <- if (method != "ml") glm_priors(prior, problem)
-  mode <- glm_fit_mode(problem, priors, start, control$search, progress)
+  centre <- if (method == "mcmc") glm_centre else glm_fit_mode
+  mode <- centre(problem, priors, start, control$search, progress)
   if (method == "mcmc") mode <- glm_sample(mode, priors, control$sampling, progress)
   finish_glm(problem, mode, method)
 }

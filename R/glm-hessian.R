@@ -50,13 +50,18 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
 # Negative second derivatives of each observation's log density by its linear predictor, which is a
 # vector, or a clMatrix of one column: then the result is one.
 glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
+  inverse <- if (is_cl(eta)) cl_inv_logit else stats::plogis
   spread <- function(t) if (is_cl(t)) cl_inv_logit(t) * cl_inv_logit(-t) else stats::dlogis(t)
   switch(family,
     bernoulli_logit = spread(eta),
     binomial_logit = trials * spread(eta),
     normal_id = 1 / sigma^2,
     poisson_log = exp(eta),
-    neg_binomial_2_log = (y + phi) * spread(eta - log(phi)),
+    neg_binomial_2_log = if (phi < 1) {
+      (y + phi) * spread(eta - log(phi))
+    } else { # where phi is all but infinite, mu / phi may be too small for a number
+      (1 + y / phi) * (exp(eta / 2) * inverse(log(phi) - eta))^2
+    },
     ordered_logistic = {
       ends <- c(-Inf, cuts, Inf)
       spread(ends[y + 1L] - eta) + spread(ends[y] - eta)

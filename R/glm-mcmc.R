@@ -26,14 +26,67 @@ glm_sample <- function(mode, priors, control, progress) {
   own <- own_places(core)
   if (core$logged) found$theta[own] <- log(found$theta[own])
   found$value <- glm_at(core, found$theta)$value
-  rhat <- summary(mode$draws)$rhat
-  found$converged <- isTRUE(all(rhat < 1.05)) && draws$complete
-  found$message <- if (draws$complete) sprintf("largest R-hat %.3f", max(rhat)) else "interrupted"
+  found[c("converged", "message")] <- draws_verdict(mode$draws)
+  if (!found$converged && draws$complete) {
+    statcl_warning("sampling", sprintf(paste("%s: the chains do not agree or are short; more",
+                                             "iterations are needed ('control')"), found$message))
+  }
   mode$found <- found
   mode
 }
 
-# The same for processes of their own, each of which uploads x for itself.
+# ---- where to start -----------------------------------------------------------------------------
+
+# The mode, as glm_fit_mode() gives it. With about as many coefficients as observations the joint
+# density of coefficients and sigma has no useful one: it grows for ever as sigma goes to 0, or is
+# largest where sigma is far too small, though the posterior distribution is proper. There it is the
+# mode of sigma alone, of Laplace's approximation, and of the coefficients given this sigma.
+glm_centre <- function(problem, priors, start, control, progress) {
+  used <- problem$n - if (is.null(problem$weights)) 0 else sum(problem$weights == 0)
+  if (problem$family != "normal_id" || 2 * ncol(problem$x) < used) {
+    return(glm_fit_mode(problem, priors, start, control, progress))
+  }
+  begin <- glm_start(glm_core(problem), start, priors)
+  core <- begin$core
+  own <- own_places(core)
+  beta <- seq_len(core$beta_count)
+  at <- function(log_sigma) {
+    mode_given_own(core, begin$prior, replace(begin$theta, own, log_sigma), control)
+  }
+  marginal <- function(log_sigma) {
+    state <- at(log_sigma)
+    root <- tryCatch(chol(state$information[beta, beta]), error = function(e) NULL)
+    if (is.null(root)) return(-.Machine$double.xmax)
+    state$at$value + log_sigma - sum(log(diag(root)))
+  }
+  range <- log(stats::sd(core$data$y)) + log(c(1e-6, 10))
+  best <- stats::optimize(marginal, range, maximum = TRUE, tol = 1e-4)$maximum
+  state <- at(best)
+  h <- 0.05
+  curve <- (2 * marginal(best) - marginal(best + h) - marginal(best - h)) / h^2
+  state$information[own, own] <- max(curve, 0.1)
+  found <- list(theta = state$theta, value = state$at$likelihood, objective = state$at$value,
+                information = state$information, decrement = state$decrement, converged = TRUE,
+                message = "converged", iterations = 0L, held = FALSE)
+  list(core = core, prior = begin$prior, found = found)
+}
+
+# The search's state where the density of the coefficients is largest, given the own parameter.
+mode_given_own <- function(core, prior, theta, control) {
+  state <- list(theta = theta, at = glm_objective(core, prior, theta), held = TRUE,
+                decrement = Inf, converged = FALSE, tolerance = control$tolerance)
+  for (i in seq_len(20L)) {
+    state <- newton_look(core, prior, state, first = NULL)
+    if (state$done) break
+    state <- newton_step(core, prior, state)
+    if (state$done) break
+  }
+  state
+}
+
+# ---- the density ---------------------------------------------------------------------------------
+
+# The core for processes of their own, each of which uploads x for itself.
 movable_core <- function(core) {
   if (!is_cl(core$data$x)) return(core)
   core$data$x <- as.matrix(core$data$x)

@@ -34,13 +34,22 @@ print_own <- function(x, digits) {
 }
 
 fit_line <- function(x, digits) {
-  sprintf("log likelihood: %s   AIC: %s   deviance: %s on %s degrees of freedom\n%s",
-          format(x$logLik, digits = digits + 2L), format(stats::AIC(x), digits = digits + 2L),
-          format(x$deviance, digits = digits + 2L), format(x$df.residual), convergence_line(x))
+  sprintf("%s   deviance: %s on %s degrees of freedom\n%s",
+          likelihood_text(x, stats::AIC(x), digits), format(x$deviance, digits = digits + 2L),
+          format(x$df.residual), convergence_line(x))
+}
+
+# Akaike's criterion is for a maximum: at posterior means it says nothing.
+likelihood_text <- function(x, aic, digits) {
+  if (x$method == "mcmc") {
+    return(sprintf("log likelihood at the means: %s", format(x$logLik, digits = digits + 2L)))
+  }
+  sprintf("log likelihood: %s   AIC: %s", format(x$logLik, digits = digits + 2L),
+          format(aic, digits = digits + 2L))
 }
 
 convergence_line <- function(x) {
-  if (x$method == "mcmc") return(x$message)
+  if (x$method == "mcmc") return(paste0(if (!x$converged) "NOT converged: ", x$message))
   if (!x$converged) return(paste("NOT converged:", x$message))
   sprintf("converged in %s", count_of(x$iterations, "iteration"))
 }
@@ -106,9 +115,14 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
   cat(sprintf("\n     deviance: %s on %s degrees of freedom\n", format(x$deviance,
                                                                       digits = digits + 2L),
               format(x$df.residual)))
-  cat(sprintf("log likelihood: %s   AIC: %s\n%s\n", format(x$logLik, digits = digits + 2L),
-              format(x$aic, digits = digits + 2L), convergence_line(x)))
+  cat(likelihood_text(x, x$aic, digits), "\n", convergence_line(x), "\n", sep = "")
   invisible(x)
+}
+
+#' @exportS3Method posterior::as_draws
+as_draws.cl_glm <- function(x, ...) {
+  if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
+  as_draws.cl_sample(x$draws, ...)
 }
 
 # ---- the usual ones ------------------------------------------------------------------------------
@@ -125,30 +139,6 @@ vcov.cl_glm <- function(object, complete = TRUE, ...) {
   full <- matrix(NA_real_, length(names), length(names), dimnames = list(names, names))
   full[rownames(object$vcov), rownames(object$vcov)] <- object$vcov
   full
-}
-
-#' @rdname predict.cl_glm
-#' @param parm names or numbers of coefficients (and cuts); all by default.
-#' @export
-confint.cl_glm <- function(object, parm, level = 0.95, ...) {
-  level <- check_number(level, "level", 0, 1)
-  estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
-  names <- names(estimate)
-  tails <- c((1 - level) / 2, (1 + level) / 2)
-  result <- matrix(NA_real_, length(names), 2L, dimnames = list(
-    names, paste(format(100 * tails, trim = TRUE, digits = 3), "%")))
-  known <- rownames(object$vcov)
-  if (!is.null(object$draws)) {
-    draws <- as.matrix(object$draws)[, known, drop = FALSE]
-    result[known, ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
-  } else {
-    error <- coefficient_errors(object)
-    result[known, ] <- estimate[known] + outer(error, wald_quantile(object, tails))
-  }
-  if (missing(parm)) return(result)
-  right <- if (is.character(parm)) parm %in% names else parm %in% seq_along(names)
-  if (!all(right)) abort_argument("parm", sprintf("there is no coefficient '%s'", parm[!right][1L]))
-  result[parm, , drop = FALSE]
 }
 
 # Of Student's distribution where sigma is estimated as lm() does.
@@ -191,8 +181,34 @@ sigma.cl_glm <- function(object, ...) if (object$family == "normal_id") object$o
 #' @export
 family.cl_glm <- function(object, ...) glm_family_object(object$family)
 
+#' Weights of the observations
+#'
+#' @param object a fit of [cl_glm()].
+#' @param type `"prior"`: what multiplies each observation's part of the deviance, as of [glm()]:
+#'   the weights of the fit or 1, times the trials of `binomial_logit`; `"working"`: those of the
+#'   rows in the expected information X' W X (of `normal_id` but for sigma).
+#' @param ... not used.
+#' @return A vector with one number for each observation.
+#' @section Errors:
+#' `statcl_error_argument` for the working weights of families with classes.
 #' @export
-weights.cl_glm <- function(object, ...) stats::naresid(object$na.action, object$prior.weights)
+#' @examples
+#' weights(cl_glm(am ~ wt, data = mtcars), "working")
+weights.cl_glm <- function(object, type = c("prior", "working"), ...) {
+  type <- check_choice(type, c("prior", "working"), "type")
+  w <- deviance_weights(object)
+  if (type == "working") {
+    if (has_classes(object$family)) {
+      abort_argument("type", sprintf("a fit of \"%s\" has several working weights a row",
+                                     object$family))
+    }
+    slope <- link_slope(object$family, object$linear.predictors)
+    w <- w * slope^2 / glm_variance(object$family, object$fitted.values, object$own)
+  }
+  names <- if (has_classes(object$family)) rownames(object$fitted.values) else
+    names(object$fitted.values)
+  stats::naresid(object$na.action, stats::setNames(as.vector(w), names))
+}
 
 #' @export
 fitted.cl_glm <- function(object, ...) stats::napredict(object$na.action, object$fitted.values)
@@ -287,32 +303,43 @@ glm_residuals <- function(object, type) {
 
 #' Likelihood ratio tests of generalised linear models
 #'
-#' Of several fits: each against the one before. Of one fit: its terms, added one after another, for
-#' which the model is fitted again without the later ones.
+#' Of several fits: each against the one before. Of one fit: its terms, added one after another,
+#' for which the model is fitted again without the later ones. `"LRT"` and `"Chisq"` are the same,
+#' the likelihood ratio test. `"F"`, for `normal_id`, is that of [anova.lm()], with the error
+#' variance of the largest model.
 #'
 #' @param object,... fits of [cl_glm()] with `method = "ml"`: one, made with a formula and with its
 #'   model frame; or several, of the same observations and family, each nested in the next one or
 #'   the other way round.
+#' @param test which test.
 #' @return An object of class `"anova"`, a data frame with a row for each model and columns `Resid.
-#'   Df`, `logLik`, `Df`, `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`.
+#'   Df`, `logLik`, `Df`, `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`; with
+#'   `"F"` columns `Resid. Df`, `RSS`, `Df`, `Sum of Sq`, `F` and `Pr(>F)`.
 #' @section Errors:
-#' `statcl_error_argument` for other fits, and for fits of other data.
+#' `statcl_error_argument` for other fits, for fits of other data, for other tests, and for `"F"` of
+#' families whose variance is known.
 #' @export
 #' @examples
 #' small <- cl_glm(am ~ wt, data = mtcars)
 #' anova(small, update(small, . ~ . + hp))
 #' anova(cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log"))
-anova.cl_glm <- function(object, ...) {
+anova.cl_glm <- function(object, ..., test = c("LRT", "Chisq", "F")) {
+  test <- check_choice(test, c("LRT", "Chisq", "F"), "test")
+  if (test == "F" && object$family != "normal_id") {
+    abort_argument("test", sprintf(paste("the variance of \"%s\" is not estimated apart from the",
+                                         "mean: an F test is for \"normal_id\""), object$family))
+  }
+  table <- if (test == "F") f_table else ratio_table
   fits <- c(list(object), list(...))
   if (!all(vapply(fits, inherits, NA, "cl_glm"))) {
-    abort_argument("...", "all arguments must be fits of cl_glm(): there is only one kind of test")
+    abort_argument("...", "all arguments but 'test' must be fits of cl_glm()")
   }
   right <- vapply(fits, function(fit) fit$method == "ml", NA)
   if (!all(right)) abort_argument("...", "there are only tests of fits with method = \"ml\"")
   if (length(fits) == 1L) {
     fits <- term_fits(object)
     labels <- paste("Terms added one after another, to", deparse1(formula(object)))
-    return(ratio_table(fits, c("NULL", attr(stats::terms(object), "term.labels")), labels))
+    return(table(fits, c("NULL", attr(stats::terms(object), "term.labels")), labels))
   }
   same <- vapply(fits, function(fit) {
     fit$family == object$family && identical(unname(fit$y), unname(object$y)) &&
@@ -322,7 +349,7 @@ anova.cl_glm <- function(object, ...) {
   labels <- vapply(fits, function(fit) {
     deparse1(if (is.null(fit$formula)) fit$call else stats::formula(fit))
   }, "")
-  ratio_table(fits, seq_along(fits), paste0("Model ", seq_along(fits), ": ", labels))
+  table(fits, seq_along(fits), paste0("Model ", seq_along(fits), ": ", labels))
 }
 
 ratio_table <- function(fits, names, labels) {
@@ -335,6 +362,22 @@ ratio_table <- function(fits, names, labels) {
   table <- data.frame(df, likelihood, by, ratio, p, row.names = names)
   names(table) <- c("Resid. Df", "logLik", "Df", "LR", "Pr(>Chi)")
   heading <- c("Likelihood ratio tests\n", paste0(paste(labels, collapse = "\n"), "\n"))
+  structure(table, heading = heading, class = c("anova", "data.frame"))
+}
+
+# As ratio_table(), by F tests: the variance is that of the fit with the most coefficients.
+f_table <- function(fits, names, labels) {
+  df <- vapply(fits, function(fit) as.numeric(fit$df.residual), 0)
+  rss <- vapply(fits, function(fit) fit$deviance, 0)
+  largest <- which.min(df)
+  by <- c(NA, -diff(df))
+  squares <- c(NA, -diff(rss))
+  f <- squares / by / (rss[largest] / df[largest])
+  f[by %in% 0] <- NA
+  p <- stats::pf(f, abs(by), df[largest], lower.tail = FALSE)
+  table <- data.frame(df, rss, by, squares, f, p, row.names = names)
+  names(table) <- c("Resid. Df", "RSS", "Df", "Sum of Sq", "F", "Pr(>F)")
+  heading <- c("Analysis of variance\n", paste0(paste(labels, collapse = "\n"), "\n"))
   structure(table, heading = heading, class = c("anova", "data.frame"))
 }
 

@@ -37,14 +37,16 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
        iterations = i, diverging = state$diverging, held = state$held)
 }
 
-largest_log_phi <- 16 # from which on a Poisson distribution is meant
+# Of log(phi), from which on a Poisson distribution is meant: the variance is then within 1e-7 of
+# the mean, whatever the size of the counts.
+largest_log_phi <- function(core) 16 + log(max(core$data$y, 1))
 
 # Information, step and decrement at the state's place, and whether that is the end.
 newton_look <- function(core, prior, state, first) {
   theta <- state$theta
   gradient <- as.vector(state$at$gradient)
   own <- own_places(core)
-  if (identical(core$own, "phi") && theta[own] > largest_log_phi) state$held <- TRUE
+  if (identical(core$own, "phi") && theta[own] > largest_log_phi(core)) state$held <- TRUE
   info <- glm_information(core, theta)
   if (!is.null(prior)) info <- info + prior$information(theta)
   if (state$held) {
@@ -75,13 +77,18 @@ newton_look <- function(core, prior, state, first) {
 newton_step <- function(core, prior, state) {
   own <- own_places(core)
   step <- state$step
-  if (core$logged && !state$held) step <- step * min(1, 2 / abs(step[own]))
+  rise <- state$decrement^2 # what the step promises
+  if (core$logged && !state$held) {
+    short <- min(1, 2 / abs(step[own]))
+    step <- step * short
+    rise <- rise * short
+  }
   slack <- 1e-12 * (1 + abs(state$at$value))
   size <- 1
   repeat {
     to <- glm_objective(core, prior, state$theta + size * step)
     if (is.finite(to$value) &&
-          to$value >= state$at$value + 1e-4 * size * state$decrement^2 - slack) break
+          to$value >= state$at$value + 1e-4 * size * rise - slack) break
     size <- size / 2
     if (size < 1e-12) {
       state$done <- TRUE

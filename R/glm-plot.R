@@ -17,6 +17,7 @@
 #' @param groups number of groups for residuals and calibration; by default what the number of
 #'   observations allows.
 #' @param col,pch,cex,las,main as for [plot.default()]; `col` is the colour of estimates.
+#' @param which `1`, the number that the residuals have in [plot.lm()], instead of `type`.
 #' @param ... more for [plot.default()], or with `"trace"` for [plot()][cl_sample-methods] of the
 #'   draws.
 #' @return A list of what is drawn, a data frame for each picture, invisibly.
@@ -28,9 +29,16 @@
 #' plot(fit)
 #' plot(fit, type = "coefficients")
 plot.cl_glm <- function(x, type = NULL, groups = NULL, col = NULL, pch = 16, cex = 0.7, las = 1,
-                        main = NULL, ...) {
+                        main = NULL, which = NULL, ...) {
   known <- c("coefficients", "residuals", "calibration", "trace")
   classes <- has_classes(x$family)
+  if (!is.null(which)) {
+    if (!is.null(type) || !identical(as.vector(which), 1) && !identical(as.vector(which), 1L)) {
+      abort_argument("which", paste("of the pictures of plot.lm() there is number 1 only, the",
+                                    "residuals; for others see 'type'"))
+    }
+    type <- "residuals"
+  }
   if (is.null(type)) {
     type <- c(if (nrow(shown_coefficients(x)) > 0L) "coefficients", if (!classes) "residuals",
               "calibration")

@@ -10,9 +10,6 @@
 #' probability of a class symmetric on the logit scale. With `method = "mcmc"` predictions are means
 #' over draws, standard errors their standard deviations and intervals their quantiles.
 #'
-#' `confint()` gives intervals of the coefficients by their standard errors (Wald), with `method =
-#' "mcmc"` by quantiles of the draws.
-#'
 #' @param object a fit of [cl_glm()].
 #' @param newdata a data frame with the variables of the formula, or for a fit without formula a
 #'   matrix or data frame with its columns (by name, if they have names). Default: the data of the
@@ -30,7 +27,8 @@
 #'   this `fit`, `se.fit` and `residual.scale`, as [predict.glm()] gives it.
 #' @section Errors:
 #' `statcl_error_argument` for `newdata` without a variable of the model, with other columns, or
-#' with new levels of a factor; and for `"class"` of a family without classes.
+#' with new levels of a factor; and for `"class"` of a family without classes. The warning
+#' `statcl_warning_rank` comes with predictions for `newdata` by a fit that has `NA` coefficients.
 #' @name predict.cl_glm
 #' @export
 #' @examples
@@ -38,7 +36,6 @@
 #' new <- data.frame(wt = c(2, 3, 4))
 #' predict(fit, new, se.fit = TRUE)
 #' predict(fit, new, type = "response", interval = "confidence")
-#' confint(fit)
 #'
 #' gears <- cl_glm(factor(gear) ~ mpg, data = mtcars, family = "categorical_logit")
 #' predict(gears, data.frame(mpg = c(15, 25)), type = "response")
@@ -51,6 +48,10 @@ predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
   own <- missing(newdata) || is.null(newdata)
+  if (!own && anyNA(object$coefficients)) {
+    statcl_warning("rank", paste("prediction from a rank-deficient fit may be misleading: the",
+                                 "coefficients that are NA count as 0"))
+  }
   pad <- function(v) if (own) pad_rows(object, v) else v
   uncertain <- se.fit || interval != "none"
   if (type == "class") {
@@ -292,7 +293,8 @@ drawn_values <- function(object, points, type, draws, rows) {
 #' @param seed as for [simulate()].
 #' @param ... not used.
 #' @return A data frame with a column for each draw and the attribute `"seed"`: numbers, counts of
-#'   successes for `binomial_logit`, or factors as the response was one.
+#'   successes for `binomial_logit`, or factors as the response was one. Rows that `na.exclude` left
+#'   out are `NA`.
 #' @export
 #' @examples
 #' fit <- cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log")
@@ -322,9 +324,11 @@ simulate.cl_glm <- function(object, nsim = 1, seed = NULL, ...) {
     draw_response(object, mean, own)
   })
   names(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
-  fitted <- object$fitted.values
-  names <- if (is.matrix(fitted)) rownames(fitted) else names(fitted)
-  values <- as.data.frame(values, row.names = if (is.null(names)) seq_len(NROW(fitted)) else names)
+  rows <- fitted(object)
+  names <- if (is.matrix(rows)) rownames(rows) else names(rows)
+  place <- stats::napredict(object$na.action, seq_len(NROW(object$fitted.values)))
+  values <- as.data.frame(lapply(values, `[`, place),
+                          row.names = if (is.null(names)) seq_len(NROW(rows)) else names)
   attr(values, "seed") <- random
   values
 }

@@ -18,8 +18,9 @@
 #' | `categorical_logit` | 1, ..., C | `eta[y] - log(sum(exp(eta)))`, with one `eta` a class |
 #' | `ordered_logistic` | 1, ..., C | `log(F(cuts[y] - eta) - F(cuts[y - 1] - eta))` |
 #'
-#' where `F(t) = 1 / (1 + exp(-t))`, and `-Inf` and `Inf` stand around the cuts. They are computed
-#' without cancellation: value and derivatives keep their full relative precision in both tails.
+#' where C is at most 2,000, `F(t) = 1 / (1 + exp(-t))`, and `-Inf` and `Inf` stand around the cuts.
+#' They are computed without cancellation: value and derivatives keep their full relative precision
+#' in both tails, and for counts up to 4e15.
 #'
 #' Several parameter vectors are evaluated together, for about one read of `x`, when `beta` has one
 #' more dimension: a matrix with M columns, or for `categorical_logit` a k x C x M array. The value

@@ -56,13 +56,16 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
   found$par[free] <- colMeans(as.matrix(draws))[names]
   found$evaluations <- found$evaluations + sum(draws$evaluations)
   found$not_pd <- found$not_pd + sum(draws$rejections)
-  rhat <- summary(draws)$rhat
-  found$converged <- isTRUE(all(rhat < 1.05)) && draws$complete
-  found$message <- if (!draws$complete) "interrupted" else
-    sprintf("largest R-hat %.3g", max(rhat))
+  found[c("converged", "message")] <- draws_verdict(draws)
   found["gradient"] <- list(NULL)
   found$at_bound <- character()
   found
+}
+
+#' @exportS3Method posterior::as_draws
+as_draws.cl_gp <- function(x, ...) {
+  if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
+  as_draws.cl_sample(x$draws, ...)
 }
 
 # The parameters of at most `count` draws, evenly spread, one a row; those of the fit without draws.

@@ -117,9 +117,12 @@ print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), .
     cat("\nDraws:\n")
     print(x$sampling, digits = digits)
   }
-  cat(sprintf("\nlog marginal likelihood: %s   AIC: %s   BIC: %s\n",
-              format(x$logLik, digits = digits + 2L), format(x$aic, digits = digits + 2L),
-              format(x$bic, digits = digits + 2L)))
+  cat("\nlog marginal likelihood: ", format(x$logLik, digits = digits + 2L), sep = "")
+  if (is.null(x$sampling)) { # these criteria are for a maximum
+    cat("   AIC: ", format(x$aic, digits = digits + 2L), "   BIC: ",
+        format(x$bic, digits = digits + 2L), sep = "")
+  }
+  cat("\n")
   cat(sprintf("R squared: %s   leave-one-out: rmse %s, log density %s, %.0f%% within 95%%\n",
               format(x$r.squared, digits = digits), format(x$loo[["rmse"]], digits = digits),
               format(x$loo[["log_density"]], digits = digits + 2L), 100 * x$loo[["within"]]))

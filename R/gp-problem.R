@@ -129,7 +129,7 @@ finish_gp <- function(problem, space, method, prior, found) {
     statcl_warning("interrupted", "interrupted: these are the best parameters so far")
   } else if (!found$converged) {
     statcl_warning("convergence", if (method == "mcmc") {
-      sprintf("%s: the chains do not agree yet, more iterations are needed ('control')",
+      sprintf("%s: the chains do not agree or are short; more iterations are needed ('control')",
               found$message)
     } else {
       sprintf("the search did not converge: %s", found$message)

@@ -64,6 +64,23 @@ objective_layout <- function(init) {
   parameter_layout(init, NULL)
 }
 
+# A gradient in the order of the parameters: if it has their names by name, else by position; NULL
+# where it has some of their names only.
+in_order <- function(gradient, names) {
+  mine <- base::names(gradient)
+  if (is.null(names) || is.null(mine) || !any(mine %in% names)) return(gradient)
+  if (identical(mine, names)) return(gradient)
+  if (anyDuplicated(mine) > 0L || anyDuplicated(names) > 0L || !setequal(mine, names)) {
+    return(NULL)
+  }
+  gradient[names]
+}
+
+abort_partly_named <- function() {
+  abort_argument("f", paste("the names of the gradient of 'f' are some of those of the parameters,",
+                            "but not all"))
+}
+
 # f as a function of one vector that gives list(value, gradient).
 vector_function <- function(f, intercept, layout) {
   if (!is.null(layout)) return(list_function(f, layout))
@@ -79,7 +96,9 @@ vector_function <- function(f, intercept, layout) {
         abort_argument("init", paste("the gradient of 'f' is a list by parameter: say in 'init'",
                                      "which parameters there are"))
       }
-      checked_pair(result, gradient, length(par))
+      named <- in_order(gradient, names(par))
+      if (is.null(named) && !is.null(gradient)) abort_partly_named()
+      checked_pair(result, named, length(par))
     })
   }
   family <- environment(f)$family
@@ -199,6 +218,8 @@ check_argument_gradient <- function(f, point, name, gradient, here, step) {
     abort_argument("f", sprintf("the gradient by '%s' has length %d, the argument %d", name,
                                 length(gradient), length(x)))
   }
+  gradient <- in_order(gradient, names(x))
+  if (is.null(gradient)) abort_partly_named()
   unnamed <- grepl("^[0-9]+$", names(point))
   gradient <- as.vector(gradient)
   found <- lapply(seq_along(x), function(i) {

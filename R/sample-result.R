@@ -169,6 +169,18 @@ convergence_problems <- function(table) {
           paste(utils::head(apart, 5L), collapse = ", "))
 }
 
+# What a fit by sampling says of its draws: list(converged, message). Chains must agree, and there
+# must be effectively 50 draws a chain, as R-hat means little before.
+draws_verdict <- function(draws) {
+  if (!draws$complete) return(list(converged = FALSE, message = "interrupted"))
+  table <- summary(draws)
+  rhat <- max(table$rhat)
+  size <- min(table$ess_bulk)
+  message <- sprintf("largest R-hat %.3f, smallest effective sample size %.0f", rhat, size)
+  enough <- isTRUE(rhat < 1.05) && isTRUE(size >= 50 * dim(draws$draws)[2L])
+  list(converged = enough, message = message)
+}
+
 #' @rdname cl_sample-methods
 #' @export
 summary.cl_sample <- function(object, parameters = NULL, probs = c(0.05, 0.5, 0.95), ...) {

@@ -164,7 +164,7 @@ density_caller <- function(log_density, layout) {
     return(function(x) {
       if (!is.null(given)) names(x) <- given
       answer <- log_density(x)
-      list(one_value(answer), as_slope(attr(answer, "gradient", exact = TRUE)))
+      list(one_value(answer), as_slope(attr(answer, "gradient", exact = TRUE), given))
     })
   }
   names <- vapply(layout$arguments, `[[`, "", "name")
@@ -191,11 +191,20 @@ one_value <- function(answer) {
                argument = "log_density")
 }
 
-as_slope <- function(slope) {
-  if (is.numeric(slope)) return(as.vector(slope))
+as_slope <- function(slope, given = NULL) {
+  if (is.numeric(slope)) {
+    slope <- in_order(slope, given)
+    if (is.null(slope)) density_partly_named()
+    return(as.vector(slope))
+  }
   statcl_abort("density", sprintf(paste("the value of 'log_density' must have the attribute",
                                         "\"gradient\", a numeric vector, not %s"),
                                   describe(slope)), argument = "log_density")
+}
+
+density_partly_named <- function() {
+  statcl_abort("density", paste("the names of the gradient of 'log_density' are some of those of",
+                                "the parameters, but not all"), argument = "log_density")
 }
 
 list_slope <- function(slope, names, sizes) {
@@ -296,8 +305,11 @@ vector_batch <- function(log_density, layout) {
   function(x) {
     rownames(x) <- layout$given
     answer <- log_density(x)
-    list(batch_values(answer, ncol(x)),
-         batch_slope(attr(answer, "gradient", exact = TRUE), dim(x), "the gradient"))
+    given <- attr(answer, "gradient", exact = TRUE)
+    slope <- batch_slope(given, dim(x), "the gradient")
+    rows <- in_order(stats::setNames(seq_len(nrow(slope)), rownames(given)), layout$given)
+    if (is.null(rows)) density_partly_named()
+    list(batch_values(answer, ncol(x)), slope[rows, , drop = FALSE])
   }
 }
 

@@ -10,7 +10,7 @@
 #' A function whose value is one number, the log density up to a constant, with the attribute
 #' `"gradient"`.
 #' - If `init` is a numeric vector: `log_density(x)` gets a vector like it (with its names), and the
-#'   gradient is a vector of the same length.
+#'   gradient is a vector of the same length, in the same order or with the same names.
 #' - If `init` is a list with names, such as `list(alpha = 0, beta = numeric(10))`:
 #'   `log_density(alpha = , beta = )` gets its elements as arguments, and the gradient is a list
 #'   with these names. A [cl_likelihood()] is such a function, and so is what

@@ -137,7 +137,7 @@ void r_serialize_init(struct _DllInfo *dll);
 /* Phase 1: what a handle has in its protected field, of a node. Protect it. */
 SEXP r_keeper_new(SEXP node);
 SEXP r_keeper_node(SEXP keeper); /* R_NilValue if there is none (yet), or `keeper` is none */
-/* Gives a keeper that was read with its values a node with a matrix; does nothing with any other. */
+/* Gives a keeper that was read with its values a node with a matrix; leaves any other alone. */
 scl_status r_keeper_restore(SEXP keeper, const char *argument);
 
 /* ---- large results (r_large.c) -------------------------------------------------------------- */

@@ -6,7 +6,9 @@
  * beside y (the trials of binomial_logit, else 0); the support in words; the family's own parameter
  * (scl_glm_own). The log density of one observation is the sum of three parts:
  *
- *   glm_NAME(y, datum, eta, own)   what depends on the linear predictor, with its derivatives
+ *   glm_NAME(y, datum, eta, own)   what depends on the linear predictor, with its derivatives; this
+ *                                  runs once a row in passes bound by memory, so that ordinary
+ *                                  values take a short way
  *   glm_NAME_value(y, own)         what depends on y and the own parameter only, with its
  *                                  derivatives; by the host, for the distinct values of y
  *   glm_NAME_constant(y, datum)    what depends on the data only; by the host, once
@@ -27,9 +29,9 @@
   FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y), "whole numbers from 0", \
          PHI)                                                                                      \
   FAMILY(CATEGORICAL_LOGIT, categorical_logit, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),  \
-         "numbers of classes, from 1", NONE)                                                       \
+         "numbers of classes, from 1 to 2000", NONE)                                               \
   FAMILY(ORDERED_LOGISTIC, ordered_logistic, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),    \
-         "numbers of classes, from 1", CUTS)
+         "numbers of classes, from 1 to 2000", CUTS)
 
 #define GLM_MOST_CLASSES 2000 /* sums by cut have to fit into a group's local memory */
 
@@ -114,6 +116,103 @@ SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const double *cut, int cuts, double y
 /* 0, or NaN at an infinity. */
 #define GLM_NAN_IF_INFINITE(eta) (0.0 * (eta))
 
+/* y eta, mean and log(y!) grow with the count, their sum does not. From this count on the three are
+ * taken together: a term is then what the log density is below its largest value for this y, which
+ * the mean y has, and the constant is that largest value. */
+#define GLM_MANY(y) ((y) >= 256.0)
+
+/* eta - log(y) for y > 0, a normal number. Powers of two come off both sides first: the absolute
+ * error is that of numbers below 1, however large eta is, as long as the difference is small. */
+SCL_INLINE double glm_log_excess(double eta, double y) {
+  union {
+    double number;
+    scl_long bits;
+  } part;
+  part.number = y;
+  const scl_long above = part.bits - 0x3fe6a09e667f3bcd; /* the bits of sqrt(1/2) */
+  const double k = (double)(above >> 52);
+  part.bits -= above & ~(scl_long)0xfffffffffffff; /* y / 2^k, from sqrt(1/2) to sqrt(2) */
+  /* log(2) in two parts, of which k times the first is exact */
+  return (eta - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10 - log(part.number);
+}
+
+/* t = exp(x) - 1; *rest becomes t - x. The series is written out as compilers for hosts divide in
+ * loops that they do not unroll. */
+SCL_INLINE double glm_expm1(double x, double *rest) {
+  double sum = 1.0 / 6227020800.0;
+  if (!(fabs(x) < 0.25)) {
+    const double t = expm1(x);
+    *rest = t - x;
+    return t;
+  }
+  sum = 1.0 / 479001600.0 + x * sum;
+  sum = 1.0 / 39916800.0 + x * sum;
+  sum = 1.0 / 3628800.0 + x * sum;
+  sum = 1.0 / 362880.0 + x * sum;
+  sum = 1.0 / 40320.0 + x * sum;
+  sum = 1.0 / 5040.0 + x * sum;
+  sum = 1.0 / 720.0 + x * sum;
+  sum = 1.0 / 120.0 + x * sum;
+  sum = 1.0 / 24.0 + x * sum;
+  sum = 1.0 / 6.0 + x * sum;
+  sum = 1.0 / 2.0 + x * sum;
+  *rest = x * x * sum;
+  return x + *rest;
+}
+
+/* log(1 + v) - v for v >= -1/2. */
+SCL_INLINE double glm_log1p_minus(double v) {
+  const double s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
+  double sum = 1.0 / 21.0;
+  if (!(fabs(v) < 0.25)) return log1p(v) - v;
+  sum = 1.0 / 19.0 + w * sum;
+  sum = 1.0 / 17.0 + w * sum;
+  sum = 1.0 / 15.0 + w * sum;
+  sum = 1.0 / 13.0 + w * sum;
+  sum = 1.0 / 11.0 + w * sum;
+  sum = 1.0 / 9.0 + w * sum;
+  sum = 1.0 / 7.0 + w * sum;
+  sum = 1.0 / 5.0 + w * sum;
+  sum = 1.0 / 3.0 + w * sum;
+  return s * (2.0 * w * sum - v);
+}
+
+/* Of a successes and b failures, 0 < a <= b, whose log odds are taken d above log(a / b): how far
+ * the log likelihood is below the largest one, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and
+ * its derivatives by d, a and b. */
+typedef struct {
+  double value, by_d, by_a, by_b;
+} glm_shortfall;
+
+SCL_INLINE glm_shortfall glm_two_counts(double a, double b, double d) {
+  const double n = a + b, x = a / n, rest = b / n;
+  glm_shortfall s;
+  if (d > 300.0) { /* exp(d) may overflow, and x underflow */
+    const double w = d + (log(a) - log(n)), e = exp(-fabs(w));
+    const double logarithm = fmax(w, 0.0) + log1p(e), share = (w > 0.0 ? 1.0 : e) / (1.0 + e);
+    s.value = a * d - n * logarithm;
+    s.by_d = -b * share;
+    s.by_a = d - logarithm - rest / (exp(-d) + x);
+    s.by_b = share - logarithm;
+    return s;
+  }
+  double more;
+  const double t = glm_expm1(d, &more), v = x * t, part = t / (1.0 + v);
+  s.by_d = -a * rest * part;
+  if (v > 1.0) {
+    const double logarithm = log1p(v);
+    s.value = a * d - n * logarithm;
+    s.by_a = d - logarithm - rest * part;
+    s.by_b = x * part - logarithm;
+  } else {
+    const double less = glm_log1p_minus(v);
+    s.value = -a * more - n * less;
+    s.by_a = rest * v * part - more - less;
+    s.by_b = -less - v * x * part;
+  }
+  return s;
+}
+
 /* ---- the families ------------------------------------------------------------------------------
  */
 
@@ -134,12 +233,22 @@ SCL_INLINE glm_term glm_bernoulli_logit(double y, double datum, double eta, glm_
 /* y successes of `datum` trials with log odds eta: y eta - N log(1 + exp(eta)), with the larger of
  * both tails split off, so that N = y and y = 0 cancel exactly. */
 SCL_INLINE glm_term glm_binomial_logit(double y, double datum, double eta, glm_own own) {
-  const double e = exp(-fabs(eta));
-  const double rest = eta > 0.0 ? y - datum : y; /* of y eta - N max(eta, 0) */
+  const double failures = datum - y;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)own;
-  term.value = rest * eta - datum * log1p(e) + GLM_NAN_IF_INFINITE(eta);
-  term.d_eta = (rest + (eta > 0.0 ? y : y - datum) * e) / (1.0 + e);
+  term.value = GLM_NAN_IF_INFINITE(eta);
+  if (GLM_MANY(fmin(y, failures))) {
+    const double ratio = y / failures, lost = fma(-ratio, failures, y) / y;
+    const double d = glm_log_excess(eta, ratio) - lost, sign = y > failures ? -1.0 : 1.0;
+    const glm_shortfall s = glm_two_counts(fmin(y, failures), fmax(y, failures), sign * d);
+    term.value += s.value;
+    term.d_eta = sign * s.by_d;
+  } else {
+    const double e = exp(-fabs(eta));
+    const double rest = eta > 0.0 ? -failures : y; /* of y eta - N max(eta, 0) */
+    term.value += rest * eta - datum * log1p(e);
+    term.d_eta = (rest + (eta > 0.0 ? y : -failures) * e) / (1.0 + e);
+  }
   return term;
 }
 
@@ -156,40 +265,60 @@ SCL_INLINE glm_term glm_normal_id(double y, double datum, double eta, glm_own ow
 
 /* Mean exp(eta). */
 SCL_INLINE glm_term glm_poisson_log(double y, double datum, double eta, glm_own own) {
-  const double mean = exp(eta);
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   (void)own;
-  term.value = y * eta - mean + GLM_NAN_IF_INFINITE(eta);
-  term.d_eta = y - mean;
+  term.value = GLM_NAN_IF_INFINITE(eta);
+  if (GLM_MANY(y)) {
+    double rest;
+    term.d_eta = -y * glm_expm1(glm_log_excess(eta, y), &rest);
+    term.value -= y * rest;
+  } else {
+    const double mean = exp(eta);
+    term.value += y * eta - mean;
+    term.d_eta = y - mean;
+  }
   return term;
 }
 
-/* log(1 + t) - t / (1 + t) for t >= 0: by its series where the two nearly cancel. */
-SCL_INLINE double glm_log1p_rest(double t, double log1p_t, double share) {
-  double sum = 0.0;
-  if (t > 0.0625) return log1p_t - share;
-  for (int k = 14; k >= 2; k--) sum = (1.0 - 1.0 / k) - t * sum;
-  return t * t * sum;
-}
-
-/* Mean mu = exp(eta), variance mu + mu^2 / phi. With s = eta - log(phi), so that mu / phi = exp(s):
- * y eta - (y + phi) log(1 + exp(s)), and what glm_neg_binomial_2_log_value() adds. For large s the
- * part y (eta - s) = y log(phi) is what remains of the first two. For small phi and y > 1, y / phi
- * is taken over from the derivative of the value: the sum of both is small beside it. */
-#define GLM_SMALL_PHI(phi, y) ((phi) < 1.0 && (y) > 1.0)
-
+/* Mean mu = exp(eta), variance mu + mu^2 / phi. With n = y + phi, and m = n, or m = phi where y is
+ * 0 or 1, this is y eta - n log((mu + phi) / m); for many y, less y log(y). */
 SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, glm_own own) {
-  const double s = eta - own.log_own, e = exp(-fabs(s)), log1p_e = log1p(e);
-  const double inverse = 1.0 / (1.0 + e), small = e * inverse;
-  const double share = s > 0.0 ? inverse : small, rest = s > 0.0 ? small : inverse;
+  const double phi = own.own, n = y + phi, mean = exp(eta);
+  const double base = y > 1.0 ? y : 0.0, m = base + phi;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
-  term.value = (s > 0.0 ? y * own.log_own - own.own * s : y * eta) - (y + own.own) * log1p_e +
-               GLM_NAN_IF_INFINITE(eta);
-  term.d_eta = (s > 0.0 ? y * e - own.own : y - own.own * e) * inverse;
-  term.d_own = y * own.inverse * (GLM_SMALL_PHI(own.own, y) ? -rest : share);
-  term.d_own -= s > 0.0 ? s + log1p_e - share : glm_log1p_rest(e, log1p_e, share);
+  term.value = GLM_NAN_IF_INFINITE(eta);
+  if (GLM_MANY(y)) { /* of y successes and phi failures */
+    const double d = glm_log_excess(eta, y), sign = phi < y ? -1.0 : 1.0;
+    const glm_shortfall s = glm_two_counts(fmin(y, phi), fmax(y, phi), sign * d);
+    term.value += s.value;
+    term.d_eta = sign * s.by_d;
+    term.d_own = phi < y ? s.by_a : s.by_b;
+    return term;
+  }
+  if (mean <= 1e4 * n) {
+    const double v = (mean - base) / m, inverse = 1.0 / fmax(mean + phi, 2.3e-308);
+    const double share = (mean - base) * inverse; /* v / (1 + v) */
+    if (fabs(v) < 0.015625) {
+      const double less = glm_log1p_minus(v);
+      term.value += y * eta - (mean - base) * (n / m) - n * less;
+      term.d_own = -less - v * share;
+    } else {
+      const double logarithm = v < -0.5 ? log((mean + phi) / m) : log1p(v);
+      term.value += y * eta - n * logarithm;
+      term.d_own = share - logarithm;
+    }
+    term.d_eta = phi * inverse * (y - mean);
+    if (y == 1.0) term.d_own += mean * inverse / phi;
+  } else { /* without mu, which may overflow; f is phi / mu */
+    const double f = exp(own.log_own - eta), log1p_f = log1p(f), inverse = 1.0 / (1.0 + f);
+    const double log_m = y > 1.0 ? log(m) : own.log_own, part = y > 0.0 ? y * exp(-eta) : 0.0;
+    term.value += phi * (log_m - eta) - n * log1p_f + y * log_m;
+    term.d_eta = phi * (part - 1.0) * inverse;
+    term.d_own = (y > 1.0 ? 1.0 - part : 1.0) * inverse - ((eta - log_m) + log1p_f);
+    if (y == 1.0) term.d_own += inverse / phi;
+  }
   return term;
 }
 
@@ -227,10 +356,12 @@ SCL_INLINE glm_term glm_family_term(int family, double y, double datum, double e
   glm_term none = {NAN, 0.0, NAN, NAN, NAN};
   switch (family) {
 #define GLM_ROW(NAME, name, support, words, parameter)                                             \
-  case SCL_GLM_##NAME: return glm_##name(y, datum, eta, own);
+  case SCL_GLM_##NAME:                                                                             \
+    return glm_##name(y, datum, eta, own);
     SCL_GLM_FAMILIES(GLM_ROW)
 #undef GLM_ROW
-  default: return none;
+  default:
+    return none;
   }
 }
 
@@ -293,89 +424,7 @@ SCL_INLINE double glm_multiply_odds(glm_odds_product *p, double odds) {
   }
 GLM_CLASSES(glm_classes, SCL_GLOBAL)
 
-/* ---- what the host adds ------------------------------------------------------------------------
- */
 #ifndef __OPENCL_VERSION__
-
-#include "special_functions.h"
-
-/* log(1 + t) - t for t >= 0, by its series where the two nearly cancel. */
-static inline double glm_log1p_minus(double t) {
-  double sum = 0.0;
-  if (t > 0.0625) return log1p(t) - t;
-  for (int k = 15; k >= 2; k--) sum = 1.0 / k - t * sum;
-  return -t * t * sum;
-}
-
-/* log(gamma(z + r) / gamma(z)) - r log(z) for z >= 16, r >= 0. */
-static inline double glm_log_rising(double z, double r) {
-  const double ratio = r / z;
-  return (r - 0.5) * ratio + (z + r - 0.5) * glm_log1p_minus(ratio) + special_stirling(z + r) -
-         special_stirling(z);
-}
-
-/* log(gamma(y + phi) / gamma(phi)) - y log(phi), and its derivative by phi (without -y / phi for
- * small phi, see above): the sum of log(1 + j / phi) for j < y, term by term until z = phi + j
- * passes 16; the r that are left by Stirling's series. */
-static inline glm_term glm_neg_binomial_2_log_value(double y, glm_own own) {
-  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const double phi = own.own;
-  double j = 0.0;
-  for (; j < y && (phi + j < 16.0 || y - j < 8.0); j += 1.0) {
-    term.value += log1p(j / phi);
-    term.d_own += GLM_SMALL_PHI(phi, y) ? 1.0 / (phi + j) : -j / (phi * (phi + j));
-  }
-  if (j < y) {
-    const double z = phi + j, r = y - j;
-    term.value += r * log1p(j / phi) + glm_log_rising(z, r);
-    /* psi(z + r) - psi(z) - r / z; then r / z, or r / z - r / phi */
-    term.d_own += glm_log1p_minus(r / z) + 0.5 * r / (z * (z + r)) + special_stirling_slope(z + r) -
-                  special_stirling_slope(z) + (GLM_SMALL_PHI(phi, y) ? r / z : -r * j / (z * phi));
-  }
-  return term;
-}
-
-/* log(1 - exp(below - above)), by both cuts. */
-static inline glm_term glm_ordered_logistic_value(double y, glm_own own) {
-  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const double gap = own.above - own.below;
-  (void)y;
-  if (isinf(gap)) return term;
-  term.value = gap > 0.693 ? log1p(-exp(-gap)) : log(-expm1(-gap));
-  term.d_own = 1.0 / expm1(gap);
-  term.d_low = -term.d_own;
-  return term;
-}
-
-static inline double glm_log_factorial(double y) { return special_log_gamma(y + 1.0); }
-
-/* log of the binomial coefficient, from Stirling's series where the factorials are large and nearly
- * cancel. */
-static inline double glm_log_choose(double n, double k) {
-  const double small = fmin(k, n - k), large = n - small;
-  if (small < 1.0) return 0.0;
-  if (large < 16.0) return glm_log_factorial(n) - glm_log_factorial(k) - glm_log_factorial(n - k);
-  /* log((large + 1) ... (large + small)) - log(small!), with z = large + 1 */
-  const double z = large + 1.0;
-  return small * log(z) + glm_log_rising(z, small) - glm_log_factorial(small);
-}
-
-static inline double glm_family_constant(int family, double y, double datum) {
-  switch (family) {
-  case SCL_GLM_BINOMIAL_LOGIT: return glm_log_choose(datum, y);
-  case SCL_GLM_NORMAL_ID: return -0.91893853320467274178; /* -log(2 pi) / 2 */
-  case SCL_GLM_POISSON_LOG:
-  case SCL_GLM_NEG_BINOMIAL_2_LOG: return -glm_log_factorial(y);
-  default: return 0.0;
-  }
-}
-
-static inline glm_term glm_family_value(int family, double y, glm_own own) {
-  glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};
-  if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, own);
-  if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, own);
-  return none;
-}
-
+#include "glm_values.h"
 #endif
 #endif

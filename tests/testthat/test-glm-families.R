@@ -112,6 +112,41 @@ test_that("ordered_logistic has its digits, also between cuts that nearly meet",
   }))
 })
 
+# Every so many rows of the table of counts, most near the largest log density, where terms as large
+# as the counts cancel. Allowed are 1e-12 of each number, and 4e-16 of the linear predictor, as if
+# it were below 1.
+check_counts <- function(every) {
+  table <- read.csv(test_path("..", "reference", "glm-counts.csv"), stringsAsFactors = FALSE)
+  for (i in seq(1, nrow(table), by = every)) {
+    row <- table[i, ]
+    a <- list(row$family, row$y, 1, alpha = 0, beta = row$eta)
+    if (!is.na(row$own)) a$phi <- row$own
+    if (!is.na(row$datum)) a$trials <- row$datum
+    by <- c("beta", if (!is.na(row$own)) "phi")
+    value <- do.call(cl_glm_lpdf, c(a, list(gradient = by)))
+    mean <- exp(row$eta)
+    slope <- c(value = abs(row$d_eta), d_eta = row$curve, curve = 0,
+               d_own = abs(row$d_eta) * mean / (mean + row$own) / row$own +
+                 row$y / row$own / (row$y + row$own))
+    got <- c(value = as.vector(value), d_eta = gradient_of(value)$beta,
+             d_own = gradient_of(value)$phi, curve = -do.call(cl_glm_hessian, a)[1L])
+    if (row$curve < 1e-280) got <- got[names(got) != "curve"]
+    for (what in names(got)) {
+      allowed <- 1e-12 * abs(row[[what]]) + 4e-16 * slope[[what]]
+      if (!isTRUE(abs(got[[what]] - row[[what]]) <= allowed)) {
+        fail(sprintf("row %d: %s is %.17g, should be %.17g (%s)", i, what, got[[what]],
+                     row[[what]], paste(names(row), unlist(row), collapse = " ")))
+      }
+    }
+  }
+  succeed()
+}
+
+test_that("counts up to 4e15 keep their digits, and phi from 1e-300 to 1e300", {
+  on_host(check_counts(1))
+  on_device(check_counts(full_or_quick(3, 12)))
+})
+
 # ---- sums over observations ------------------------------------------------------------------
 
 test_that("sums agree with R's densities, gradients with differences", {

@@ -168,3 +168,71 @@ test_that("predictions refuse data that does not fit", {
     expect_fault(formula(matrix), "argument")
   })
 })
+
+test_that("counts of 1e9 are fitted as others are", {
+  i <- 1:300
+  x <- sin(i)
+  mean <- exp(20.7 + 0.3 * x)
+  z <- qnorm(((i * 89) %% 300 + 0.5) / 300)
+  on_host({
+    counts <- function(phi) round(mean * (1 + z * sqrt(1 / mean + 1 / phi)))
+    for (phi in c(100, 1e8)) {
+      y <- counts(phi)
+      fit <- expect_silent(cl_glm(y ~ x, family = "neg_binomial_2_log"))
+      expect_equal(fit$own[[1]], phi, tolerance = 0.1)
+      expect_equal(coef(fit), c(`(Intercept)` = 20.7, x = 0.3), tolerance = 2 / sqrt(phi))
+      expect_equal(fit$logLik, sum(dnbinom(y, size = fit$own, mu = fitted(fit), log = TRUE)),
+                   tolerance = 1e-9)
+      expect_equal(fit$own_error / phi, sqrt(2 / 300), tolerance = 0.1)
+      expect_lt(abs(deviance(fit) - 300), 30)
+      if (phi == 1e8) expect_gt(fit$logLik - cl_glm(y ~ x, family = "poisson_log")$logLik, 1000)
+    }
+    # less spread than Poisson's
+    y <- round(mean * (1 + z / sqrt(2 * mean)))
+    expect_warning(fit <- cl_glm(y ~ x, family = "neg_binomial_2_log"),
+                   class = "statcl_warning_boundary")
+    poisson <- cl_glm(y ~ x, family = "poisson_log")
+    expect_equal(coef(fit), coef(poisson), tolerance = 1e-12)
+    expect_equal(deviance(fit), deviance(poisson), tolerance = 1e-6)
+    expect_equal(poisson$logLik, sum(dpois(y, fitted(poisson), log = TRUE)), tolerance = 1e-9)
+  })
+})
+
+test_that("formulas as text, and numbers that say where they come from", {
+  on_host({
+    plain <- cl_glm(am ~ wt, mtcars)
+    fit <- cl_glm("am ~ wt", mtcars)
+    expect_identical(coef(fit), coef(plain))
+    expect_identical(formula(fit), am ~ wt, ignore_formula_env = TRUE)
+    expect_named(coef(update(fit, . ~ . + hp)), c("(Intercept)", "wt", "hp"))
+    expect_identical(coef(cl_glm("am ~ wt", data = mtcars, family = "binomial")), coef(plain))
+    expect_fault(cl_glm("am ~", mtcars), "argument", argument = "formula")
+    expect_fault(cl_glm(c("am ~ wt", "am ~ hp"), mtcars), "argument")
+    expect_fault(cl_glm(matrix("a"), 1), "argument", argument = "x")
+    d <- mtcars
+    for (kind in list("labelled", c("haven_labelled", "vctrs_vctr", "double"), "AsIs")) {
+      d$am <- structure(mtcars$am, label = "gears by hand", class = kind)
+      expect_identical(coef(cl_glm(am ~ wt, d)), coef(plain))
+    }
+    d$am <- I(factor(mtcars$am))
+    expect_identical(coef(cl_glm(am ~ wt, d)), coef(plain))
+    counts <- table(mtcars$carb)
+    size <- seq_along(counts)
+    peer <- coef(glm(as.vector(counts) ~ size, poisson))
+    expect_equal(coef(cl_glm(counts ~ size, family = "poisson_log")), peer, tolerance = 1e-6)
+    expect_equal(coef(cl_glm(xtabs(~ carb, mtcars) ~ size, family = poisson)), peer,
+                 tolerance = 1e-6)
+    weighted <- cl_glm(mpg ~ wt, mtcars, "normal_id", weights = I(qsec))
+    expect_equal(coef(weighted), coef(lm(mpg ~ wt, mtcars, weights = qsec)))
+    expect_fault(cl_glm(am ~ wt, transform(mtcars, am = as.Date("2020-01-01") + am)), "argument",
+                 argument = "y")
+  })
+})
+
+test_that("more than 2,000 classes are refused with their number", {
+  for (family in c("categorical_logit", "ordered_logistic")) {
+    fault <- expect_fault(on_host(cl_glm(cbind(x = 1:2001), factor(1:2001), family)), "argument",
+                          argument = "y")
+    expect_match(conditionMessage(fault), "2001 classes, the most are 2000")
+  }
+})

@@ -16,7 +16,6 @@ test_that("the usual methods", {
     expect_equal(extractAIC(fit), extractAIC(peer), tolerance = 1e-10)
     expect_equal(model.matrix(fit), model.matrix(peer))
     expect_identical(names(model.frame(fit)), c("am", "wt", "hp"))
-    expect_null(weights(fit))
     expect_identical(sigma(fit), 1)
     small <- update(fit, . ~ . - hp)
     expect_named(coef(small), c("(Intercept)", "wt"))
@@ -50,7 +49,7 @@ test_that("what step() gives answers as any fit", {
                  "Model 1: am ~ wt\nModel 2: am ~ wt + hp\n", fixed = TRUE)
     fault <- expect_fault(anova(cl_glm(mtcars["wt"], mtcars$am)), "argument", argument = "object")
     expect_match(conditionMessage(fault), "without a formula")
-    fault <- expect_fault(anova(kept, test = "Chisq"), "argument", argument = "...")
+    fault <- expect_fault(anova(kept, 5), "argument", argument = "...")
     expect_match(conditionMessage(fault), "must be fits of cl_glm()", fixed = TRUE)
   })
 })
@@ -278,8 +277,13 @@ test_that("chains together and one after another draw the same", {
 test_that("chains in processes of their own draw the same", {
   arguments <- list(chains = 2, warmup = 40, iter = 20, seed = 5)
   on_device({
-    here <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, batch = FALSE))
-    there <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, workers = 2))
+    few <- function(...) {
+      expect_warning(fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, ...)),
+                     "more iterations", class = "statcl_warning_sampling")
+      fit
+    }
+    here <- few(batch = FALSE)
+    there <- few(workers = 2)
     expect_equal(there$draws$draws[1:5, , ], here$draws$draws[1:5, , ], tolerance = 1e-6)
   })
 })
@@ -306,5 +310,129 @@ test_that("pictures draw what they say", {
     expect_fault(plot(fit, type = "trace"), "argument", argument = "type")
     expect_fault(plot(cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic"), type = "residuals"),
                  "argument", argument = "type")
+  })
+})
+
+# ---- as glm() has them ---------------------------------------------------------------------------
+
+test_that("profile intervals have the likelihood ratio that they promise", {
+  on_host({
+    # the coefficient held by an offset
+    fit <- cl_glm(case ~ spontaneous + induced, infert)
+    ends <- confint(fit, method = "profile", level = 0.9)
+    for (name in c("spontaneous", "induced")) for (end in ends[name, ]) {
+      part <- glm(reformulate(setdiff(c("spontaneous", "induced"), name), "case"), binomial, infert,
+                  offset = end * infert[[name]], control = list(epsilon = 1e-13))
+      expect_equal(2 * (fit$logLik - as.numeric(logLik(part))), qchisq(0.9, 1), tolerance = 1e-5)
+    }
+    peer <- suppressMessages(confint(glm(carb ~ wt + hp, poisson, mtcars)))
+    fit <- cl_glm(carb ~ wt + hp, mtcars, "poisson_log")
+    expect_equal(confint(fit, method = "profile"), peer, tolerance = 1e-4, ignore_attr = TRUE)
+    expect_equal(confint(fit, 2:1, method = "profile"), confint(fit, method = "profile")[2:1, ])
+    # phi and cuts are among the other parameters
+    fit <- cl_glm(breaks ~ wool, warpbreaks, "neg_binomial_2_log")
+    end <- confint(fit, "woolB", method = "profile")[2]
+    y <- warpbreaks$breaks
+    log_density <- function(p) {
+      sum(dnbinom(y, size = exp(p[2]), mu = exp(p[1] + end * (warpbreaks$wool == "B")), log = TRUE))
+    }
+    other <- optim(c(3, 2), log_density, control = list(fnscale = -1, reltol = 1e-15))$value
+    expect_equal(2 * (fit$logLik - other), qchisq(0.95, 1), tolerance = 1e-6)
+    ordered <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")
+    ends <- confint(ordered, method = "profile")
+    expect_identical(rownames(ends), c("wt", "3|4", "4|5"))
+    expect_true(all(ends[, 1] < c(coef(ordered), ordered$own)))
+    linear <- cl_glm(mpg ~ wt, mtcars, "normal_id")
+    expect_equal(confint(linear, method = "profile"), confint(lm(mpg ~ wt, mtcars)))
+    expect_fault(confint(cl_glm(am ~ wt, mtcars, method = "map"), method = "profile"), "argument",
+                 argument = "method")
+    expect_fault(confint(linear, method = "bootstrap"), "argument", argument = "method")
+    expect_fault(confint(linear, levels = 0.9), "argument", argument = "levels")
+    # where columns explain each other, and where the likelihood goes up for ever
+    twice <- transform(mtcars, twice = 2 * wt)
+    expect_identical(anyNA(confint(cl_glm(am ~ wt + twice, twice), "twice", method = "profile")),
+                     TRUE)
+    apart <- suppressWarnings(cl_glm(c(0, 0, 0, 1, 1, 1) ~ I(1:6)))
+    expect_identical(confint(apart, method = "profile")[2, 2], NA_real_)
+  })
+})
+
+test_that("tests of anova() by name", {
+  on_host({
+    fit <- cl_glm(am ~ wt + hp, mtcars)
+    expect_identical(anova(fit, test = "Chisq"), anova(fit))
+    small <- cl_glm(am ~ wt, mtcars)
+    expect_identical(anova(small, fit, test = "LRT"), anova(small, fit))
+    expect_fault(anova(fit, test = "F"), "argument", argument = "test")
+    expect_fault(anova(fit, test = "Rao"), "argument", argument = "test")
+    fit <- cl_glm(mpg ~ wt + factor(cyl), mtcars, "normal_id")
+    peer <- lm(mpg ~ wt + factor(cyl), mtcars)
+    found <- anova(fit, test = "F")
+    expect_equal(found$F[-1], anova(peer)$`F value`[1:2], tolerance = 1e-9)
+    expect_equal(found$`Pr(>F)`[-1], anova(peer)$`Pr(>F)`[1:2], tolerance = 1e-8)
+    both <- anova(cl_glm(mpg ~ wt, mtcars, "normal_id"), fit, test = "F")
+    expect_equal(both$F[2], anova(lm(mpg ~ wt, mtcars), peer)$F[2], tolerance = 1e-9)
+    expect_output(print(both), "Analysis of variance")
+  })
+})
+
+test_that("weights are those of glm()", {
+  counts <- data.frame(n = c(4, 2, 5, 0, 3, 6), y = c(1, 1, 4, 0, 1, 5), x = c(1:5, NA),
+                       w = c(1, 2, 1, 3, 1, 2))
+  on_host({
+    expect_equal(weights(cl_glm(am ~ wt, mtcars)), weights(glm(am ~ wt, binomial, mtcars)))
+    fit <- cl_glm(cbind(y, n - y) ~ x, counts, "binomial_logit", na.action = na.exclude)
+    peer <- glm(cbind(y, n - y) ~ x, binomial, counts, na.action = na.exclude)
+    expect_equal(weights(fit), weights(peer))
+    expect_equal(weights(fit, "working"), weights(peer, "working"), tolerance = 1e-6)
+    expect_equal(weights(cl_glm(mpg ~ wt, mtcars, "normal_id", weights = qsec)),
+                 setNames(mtcars$qsec, rownames(mtcars)))
+    ordered <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic")
+    expect_length(weights(ordered), 32)
+    expect_fault(weights(ordered, "working"), "argument", argument = "type")
+  })
+})
+
+test_that("the option na.action holds, and left out rows come back in all that is by row", {
+  d <- mtcars
+  d$wt[3] <- NA
+  old <- options(na.action = "na.exclude")
+  on.exit(options(old))
+  on_host({
+    fit <- cl_glm(vs ~ wt, d)
+    expect_length(residuals(fit), 32)
+    expect_identical(which(is.na(weights(fit))), c(`Datsun 710` = 3L))
+    for (fit in list(fit, cl_glm(factor(gear) ~ wt, d, "ordered_logistic"))) {
+      drawn <- simulate(fit, 2, seed = 1)
+      expect_identical(rownames(drawn), rownames(d))
+      expect_identical(unname(which(is.na(drawn[[2]]))), 3L)
+    }
+    options(na.action = "na.fail")
+    expect_error(cl_glm(vs ~ wt, d), "missing values")
+    options(na.action = "na.omit")
+    expect_length(residuals(cl_glm(vs ~ wt, d)), 31)
+    expect_identical(nrow(simulate(cl_glm(vs ~ wt, d), 1)), 31L)
+  })
+})
+
+test_that("predictions by a fit with NA coefficients come with lm()'s warning", {
+  d <- transform(mtcars, twice = 2 * wt)
+  on_host({
+    fit <- cl_glm(mpg ~ wt + twice, d, "normal_id")
+    expect_silent(predict(fit))
+    expect_warning(found <- predict(fit, d[1:2, ]), "rank-deficient fit may be misleading",
+                   class = "statcl_warning_rank")
+    expect_equal(found, predict(fit)[1:2])
+  })
+})
+
+test_that("plot(which = 1) is the picture that plot.lm() has there", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  on_host({
+    fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
+    expect_named(plot(fit, which = 1), "residuals")
+    expect_fault(plot(fit, which = 2), "argument", argument = "which")
+    expect_fault(plot(fit, type = "trace", which = 1), "argument", argument = "which")
   })
 })

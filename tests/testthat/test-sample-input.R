@@ -457,3 +457,30 @@ test_that("lockstep and workers tell the time left, too", {
   expect_match(long(batch = TRUE), "about [0-9]+ s left for 2 chains")
   expect_match(long(workers = 2), "about [0-9]+ s left for 2 chains")
 })
+
+test_that("a gradient with the names of the parameters is taken by name", {
+  density <- function(p) {
+    structure(-(p[["a"]] - 3)^2 / 2 - 50 * (p[["b"]] + 1)^2,
+              gradient = c(b = -100 * (p[["b"]] + 1), a = 3 - p[["a"]]))
+  }
+  several <- function(p) {
+    structure(-(p["a", ] - 3)^2 / 2 - 50 * (p["b", ] + 1)^2,
+              gradient = rbind(b = -100 * (p["b", ] + 1), a = 3 - p["a", ]))
+  }
+  start <- c(a = 0, b = 0)
+  for (batch in c(FALSE, TRUE)) {
+    fit <- cl_sample(if (batch) several else density, start, chains = 2, warmup = 200, iter = 300,
+                     seed = 1, batch = batch)
+    expect_equal(colMeans(as.matrix(fit)), c(a = 3, b = -1), tolerance = 0.1)
+  }
+  expect_lt(max(cl_check_gradient(density, start)$error), 1e-8)
+  pair <- cl_objective(density, maximise = TRUE)
+  expect_equal(optim(start, pair$fn, pair$gr, method = "BFGS")$par, c(a = 3, b = -1),
+               tolerance = 1e-6)
+  partly <- function(p) structure(-sum(p^2) / 2, gradient = c(b = 1, other = 2))
+  expect_fault(cl_sample(partly, start, chains = 1), "density")
+  expect_fault(cl_check_gradient(partly, start), "argument", argument = "f")
+  # other names say nothing
+  other <- function(p) structure(-sum(p^2) / 2, gradient = c(u = -p[[1]], v = -p[[2]]))
+  expect_lt(max(cl_check_gradient(other, c(a = 1, b = 2))$error), 1e-8)
+})

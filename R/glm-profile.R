@@ -1,0 +1,149 @@
+# Intervals of the coefficients: by standard errors, by the profile of the likelihood, by draws.
+
+#' Intervals of the coefficients of generalised linear models
+#'
+#' @param object a fit of [cl_glm()].
+#' @param parm names or numbers of coefficients (and cuts); all by default.
+#' @param level level of the intervals.
+#' @param method `"wald"`: by standard errors; with `method = "mcmc"` of the fit, quantiles of the
+#'   draws. `"profile"`, for fits by maximum likelihood: the values of a coefficient for which the
+#'   likelihood, at its largest over all other parameters, is not less than a likelihood ratio test
+#'   of this level allows, as `confint()` gives it for fits of [glm()]. Other parameters include
+#'   `phi` and cuts. Of `normal_id` both are the same: its likelihood is quadratic, and sigma is
+#'   taken into account by Student's distribution, as of [lm()].
+#' @param ... must be empty.
+#' @return A matrix with a row for each coefficient and columns for the lower and the upper end. An
+#'   end is `NA` where the likelihood stays as large for ever.
+#' @section Errors:
+#' `statcl_error_argument` for coefficients that there are not; for `"profile"` of other fits, and
+#' of fits that keep no model frame.
+#' @export
+#' @examples
+#' fit <- cl_glm(am ~ wt, data = mtcars)
+#' confint(fit)
+#' confint(fit, method = "profile")
+confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profile"), ...) {
+  check_dots_empty(...)
+  method <- check_choice(method, c("wald", "profile"), "method")
+  level <- check_number(level, "level", 0, 1)
+  estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
+  names <- names(estimate)
+  wanted <- if (missing(parm)) names else parm
+  right <- if (is.character(wanted)) wanted %in% names else wanted %in% seq_along(names)
+  if (!all(right)) {
+    abort_argument("parm", sprintf("there is no coefficient '%s'", wanted[!right][1L]))
+  }
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  result <- matrix(NA_real_, length(names), 2L, dimnames = list(
+    names, paste(format(100 * tails, trim = TRUE, digits = 3), "%")))
+  known <- rownames(object$vcov)
+  if (method == "profile") {
+    if (object$method != "ml") {
+      abort_argument("method", "profiles are of the likelihood: for fits with method = \"ml\"")
+    }
+    if (object$family != "normal_id") {
+      chosen <- intersect(if (is.character(wanted)) wanted else names[wanted], known)
+      result[chosen, ] <- profile_intervals(object, chosen, stats::qnorm(tails[2L]))
+      return(result[wanted, , drop = FALSE])
+    }
+  }
+  if (!is.null(object$draws)) {
+    draws <- as.matrix(object$draws)[, known, drop = FALSE]
+    result[known, ] <- t(apply(draws, 2L, stats::quantile, tails, names = FALSE))
+  } else {
+    error <- coefficient_errors(object)
+    result[known, ] <- estimate[known] + outer(error, wald_quantile(object, tails))
+  }
+  result[wanted, , drop = FALSE]
+}
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+# A row for each of the coefficients and cuts `chosen`. `limit`: of the signed root of twice the
+# difference of the log likelihoods.
+profile_intervals <- function(object, chosen, limit) {
+  response <- object[c("y", "trials", "levels", "kind")]
+  response$weights <- object$prior.weights
+  problem <- new_glm_problem(object$family, stats::model.matrix(object), response, object$offset,
+                             object$intercept)
+  core <- glm_core(problem)
+  free <- setdiff(seq_len(core$columns),
+                  if (object$family == "ordered_logistic") object$intercept)
+  core <- free_columns(core, free[!is.na(matrix(object$coefficients, length(free))[, 1L])])
+  own <- if (core$logged) log(object$own) else object$own
+  theta <- c(object$coefficients[!is.na(object$coefficients)], own)
+  # phi that is all but infinite stays where it is
+  held <- if (identical(core$own, "phi") && is.na(object$own_error)) own_places(core)
+  best <- glm_at(core, theta)$value
+  places <- match(chosen, names(theta))
+  v <- object$vcov # of the first elements of theta
+  error <- sqrt(diag(v))[chosen]
+  t(vapply(seq_along(places), function(k) {
+    # where the others go, by the quadratic approximation, when this one does a standard error
+    path <- numeric(length(theta))
+    path[seq_len(nrow(v))] <- v[, chosen[k]] / error[[k]]
+    ends <- vapply(c(-1, 1), function(side) {
+      profile_end(core, theta, places[k], held, best, path * side, limit)
+    }, 0)
+    theta[[places[k]]] + ends
+  }, numeric(2L)))
+}
+
+# How far from theta[place] the root of the likelihood ratio reaches `limit`, in the direction of
+# `path`, one standard error. NA if it does not within 1000 standard errors.
+profile_end <- function(core, theta, place, held, best, path, limit) {
+  last <- theta
+  at <- 0
+  error <- path[place]
+  root <- function(length) {
+    begin <- theta + length * (if (at > 0) (last - theta) / at else path)
+    begin[place] <- theta[place] + length * error
+    found <- profile_at(core, begin, c(place, held))
+    if (is.null(found)) {
+      found <- profile_at(core, replace(last, place, begin[place]), c(place, held))
+    }
+    if (is.null(found)) return(-limit)
+    last <<- found$theta
+    at <<- length
+    sqrt(max(2 * (best - found$value), 0)) - limit
+  }
+  low <- 0
+  below <- -limit
+  high <- limit
+  repeat {
+    above <- root(high)
+    if (above >= 0) break
+    if (high > 1000) return(NA_real_)
+    low <- high
+    below <- above
+    high <- high * 1.5
+  }
+  end <- stats::uniroot(root, c(low, high), f.lower = below, f.upper = above, tol = 1e-7 * high)
+  end$root * error
+}
+
+# The largest log likelihood with the parameters `fixed` as they are in theta: list(value, theta);
+# NULL where it cannot be computed.
+profile_at <- function(core, theta, fixed) {
+  free <- setdiff(seq_along(theta), fixed)
+  at <- glm_at(core, theta)
+  if (!is.finite(at$value)) return(NULL)
+  for (i in seq_len(if (length(free) > 0L) 50L else 0L)) {
+    gradient <- at$gradient[free]
+    step <- solve_information(glm_information(core, theta)[free, free, drop = FALSE], gradient)
+    decrement <- sum(step * gradient)
+    if (!is.finite(decrement)) return(NULL)
+    if (!(decrement > 1e-14 * (1 + abs(at$value)))) break
+    size <- 1
+    repeat {
+      trial <- replace(theta, free, theta[free] + size * step)
+      to <- glm_at(core, trial)
+      if (is.finite(to$value) && to$value >= at$value) break
+      size <- size / 2
+      if (size < 1e-10) return(list(value = at$value, theta = theta))
+    }
+    theta <- trial
+    at <- to
+  }
+  list(value = at$value, theta = theta)
+}

@@ -1,0 +1,104 @@
+/* What the host adds to the terms of glm_families.h, which includes this file: the parts of a log
+ * density that do not depend on a linear predictor. C11 only. */
+#ifndef GLM_VALUES_H
+#define GLM_VALUES_H
+
+#include "special_functions.h"
+
+/* log(gamma(z + r) / gamma(z)) - r log(z) for z >= 16, r >= 0. */
+static inline double glm_log_rising(double z, double r) {
+  const double ratio = r / z;
+  return (r - 0.5) * ratio + (z + r - 0.5) * glm_log1p_minus(ratio) + special_stirling(z + r) -
+         special_stirling(z);
+}
+
+/* log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2 for x > 0. */
+static inline double glm_stirling(double x) {
+  if (x >= 12.0) return special_stirling(x);
+  return special_log_gamma(x) - (x - 0.5) * log(x) + x - SPECIAL_LOG_SQRT_2PI;
+}
+
+/* digamma(x) - log(x) for x > 0: below 12 by steps to x + 1, from which it differs by
+ * log(1 + 1 / x) - 1 / x. */
+static inline double glm_digamma_rest(double x) {
+  double sum = 0.0;
+  for (; x < 12.0; x += 1.0)
+    sum += x < 1.0 ? log((1.0 + x) / x) - 1.0 / x : glm_log1p_minus(1.0 / x);
+  return sum - 0.5 / x + special_stirling_slope(x);
+}
+
+/* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, and y more where y is
+ * many; its derivative by phi. */
+static inline glm_term glm_neg_binomial_2_log_value(double y, glm_own own) {
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
+  const double phi = fmax(own.own, 2.3e-308), n = y + phi;
+  if (y < 2.0) return term; /* both are 0 with what the other part has */
+  term.value = -0.5 * (phi < y ? log(n) - own.log_own : log1p(y / phi)) +
+               (glm_stirling(n) - glm_stirling(phi)) - (GLM_MANY(y) ? 0.0 : y);
+  term.d_own = phi < 12.0
+                   ? glm_digamma_rest(n) - glm_digamma_rest(phi)
+                   : 0.5 * (y / phi) / n + special_stirling_slope(n) - special_stirling_slope(phi);
+  return term;
+}
+
+/* log(1 - exp(below - above)), by both cuts. */
+static inline glm_term glm_ordered_logistic_value(double y, glm_own own) {
+  glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
+  const double gap = own.above - own.below;
+  (void)y;
+  if (isinf(gap)) return term;
+  term.value = gap > 0.693 ? log1p(-exp(-gap)) : log(-expm1(-gap));
+  term.d_own = 1.0 / expm1(gap);
+  term.d_low = -term.d_own;
+  return term;
+}
+
+static inline double glm_log_factorial(double y) {
+  return special_log_gamma(y + 1.0);
+}
+
+/* The largest log density of any Poisson distribution at y, for many y. */
+static inline double glm_best_poisson(double y) {
+  return -SPECIAL_LOG_SQRT_2PI - 0.5 * log(y) - special_stirling(y);
+}
+
+/* log of the binomial coefficient, from Stirling's series where the factorials are large and nearly
+ * cancel; k or n - k is small. */
+static inline double glm_log_choose(double n, double k) {
+  const double small = fmin(k, n - k), large = n - small;
+  if (small < 1.0) return 0.0;
+  if (large < 16.0) return glm_log_factorial(n) - glm_log_factorial(k) - glm_log_factorial(n - k);
+  /* log((large + 1) ... (large + small)) - log(small!), with z = large + 1 */
+  const double z = large + 1.0;
+  return small * log(z) + glm_log_rising(z, small) - glm_log_factorial(small);
+}
+
+/* The largest log density of any binomial distribution at many y, many n - y. */
+static inline double glm_best_binomial(double n, double y) {
+  const double rest = n - y;
+  return -SPECIAL_LOG_SQRT_2PI - 0.5 * log(y * (rest / n)) + special_stirling(n) -
+         special_stirling(y) - special_stirling(rest);
+}
+
+static inline double glm_family_constant(int family, double y, double datum) {
+  switch (family) {
+  case SCL_GLM_BINOMIAL_LOGIT:
+    return GLM_MANY(fmin(y, datum - y)) ? glm_best_binomial(datum, y) : glm_log_choose(datum, y);
+  case SCL_GLM_NORMAL_ID:
+    return -SPECIAL_LOG_SQRT_2PI;
+  case SCL_GLM_POISSON_LOG:
+  case SCL_GLM_NEG_BINOMIAL_2_LOG:
+    return GLM_MANY(y) ? glm_best_poisson(y) : -glm_log_factorial(y);
+  default:
+    return 0.0;
+  }
+}
+
+static inline glm_term glm_family_value(int family, double y, glm_own own) {
+  glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};
+  if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, own);
+  if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, own);
+  return none;
+}
+
+#endif

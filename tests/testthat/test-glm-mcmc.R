@@ -1,0 +1,88 @@
+# Fits of generalised linear models by sampling: what is said of draws, models with many columns.
+
+test_that("few draws are no convergence", {
+  on_host({
+    short <- function(iter, chains) {
+      cl_glm(am ~ wt, mtcars, method = "mcmc",
+             control = list(chains = chains, iter = iter, seed = 1))
+    }
+    expect_warning(fit <- short(8, 2), "more iterations", class = "statcl_warning_sampling")
+    expect_false(fit$converged)
+    expect_output(print(fit), "NOT converged: largest R-hat 1.0[0-9]*, smallest effective")
+    expect_warning(fit <- short(8, 1), class = "statcl_warning_sampling")
+    expect_false(fit$converged)
+    fit <- expect_silent(short(300, 2))
+    expect_true(fit$converged)
+  })
+})
+
+test_that("a Gaussian process by few draws has not converged", {
+  x <- seq(0, 1, length.out = 20)
+  set.seed(3)
+  arguments <- list(chains = 2, warmup = 20, iter = 20, seed = 1)
+  expect_warning(fit <- on_host(cl_gp(x, sin(6 * x) + rnorm(20) / 10, method = "mcmc",
+                                      control = arguments)), "do not agree")
+  expect_false(fit$converged)
+})
+
+test_that("a linear model with as many coefficients as observations, and more", {
+  # The posterior of sigma by its marginal density: with normal priors of standard deviation 1 y is
+  # normal with covariance matrix X X' + sigma^2.
+  for (k in c(7L, 8L, 11L)) {
+    x <- outer(1:8, seq_len(k), function(i, j) cos(i * j + j^2))
+    y <- x[, 1L] - x[, 2L] / 2 + sin(7 * (1:8))
+    parts <- eigen(tcrossprod(x), symmetric = TRUE)
+    along <- crossprod(parts$vectors, y)^2
+    log_density <- function(s) {
+      v <- pmax(parts$values, 0) + s^2
+      -sum(log(v) + along / v) / 2 - s^2 / 2
+    }
+    grid <- seq(1e-3, 5, length.out = 2000)
+    weight <- exp(vapply(grid, log_density, 0) - max(vapply(grid, log_density, 0)))
+    mean <- sum(grid * weight) / sum(weight)
+    sd <- sqrt(sum((grid - mean)^2 * weight) / sum(weight))
+    fit <- suppressWarnings(on_host(
+      cl_glm(x, y, "normal_id", "mcmc", intercept = FALSE,
+             prior = list(coefficients = prior_normal(0, 1), sigma = prior_normal(0, 1)),
+             control = list(seed = 1, chains = 2, iter = full_or_quick(1500, 600)))),
+      classes = "statcl_warning_sampling")
+    table <- summary(fit$draws)
+    row <- table[table$parameter == "sigma", ]
+    expect_lt(row$rhat, 1.05, label = k)
+    expect_lt(abs(row$mean - mean), 5 * row$mcse, label = k)
+    expect_lt(abs(row$sd / sd - 1), 0.25, label = k)
+  }
+})
+
+test_that("Akaike's criterion is not shown of posterior means", {
+  on_host({
+    control <- list(chains = 2, iter = 300, seed = 1)
+    fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = control)
+    for (shown in list(capture.output(print(fit)), capture.output(print(summary(fit))))) {
+      expect_false(any(grepl("AIC", shown)))
+      expect_true(any(grepl("log likelihood at the means", shown)))
+    }
+    expect_output(print(cl_glm(am ~ wt, mtcars)), "AIC")
+  })
+})
+
+test_that("the package posterior takes the draws of fits", {
+  skip_if_not_installed("posterior")
+  x <- seq(0, 1, length.out = 20)
+  on_host({
+    control <- list(chains = 2, iter = 300, seed = 1)
+    fits <- list(cl_glm(am ~ wt, mtcars, method = "mcmc", control = control),
+                 suppressWarnings(cl_gp(x, sin(6 * x), method = "mcmc",
+                                        control = list(chains = 2, iter = 60, seed = 1))))
+    for (fit in fits) {
+      draws <- posterior::as_draws(fit)
+      expect_s3_class(draws, "draws_array")
+      expect_identical(unclass(as.vector(draws)), as.vector(fit$draws$draws))
+      expect_identical(posterior::variables(draws), dimnames(fit$draws$draws)[[3]])
+      expect_s3_class(posterior::as_draws_df(fit), "draws_df")
+    }
+    expect_fault(posterior::as_draws(cl_glm(am ~ wt, mtcars)), "argument", argument = "x")
+    gp <- cl_gp(x, sin(6 * x) + cos(40 * x) / 9)
+    expect_fault(posterior::as_draws(gp), "argument", argument = "x")
+  })
+})
