@@ -121,8 +121,8 @@
 #' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence`,
 #' `statcl_warning_boundary` (`phi` has no finite estimate; an essentially perfect fit of
 #' `normal_id`), `statcl_warning_counts` where [glm()] warns of counts that are not whole, and
-#' `statcl_warning_sampling` (chains that have not mixed, or have fewer than 50 effective draws each;
-#' `converged` is then `FALSE`).
+#' `statcl_warning_sampling` (chains that have not mixed, or have fewer than 50 effective draws
+#' each; `converged` is then `FALSE`).
 #' @references
 #' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
 #' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
