@@ -338,5 +338,7 @@ own_function <- function(op, x, plain) {
 cl_atan2 <- function(y, x) {
   if (is_element(y) || is_element(x)) return(element_apply("atan2", list(y, x), c("y", "x")))
   if (is_cl(y) || is_cl(x)) return(binary("atan2", y, x, c("y", "x")))
-  atan2(check_numeric(y, "y"), check_numeric(x, "x"))
+  y <- check_numeric(y, "y") # here: an error inside a generic's argument loses its class
+  x <- check_numeric(x, "x")
+  atan2(y, x)
 }

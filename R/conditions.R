@@ -82,8 +82,14 @@ abort_fault <- function(fault) {
   do.call(statcl_abort, arguments, quote = TRUE)
 }
 
-# The value of `code`, which takes so many bytes from R.
+# The value of `code`, which takes so many bytes from R. More than the machine has is not tried: some
+# systems promise any amount, and end the process that uses it.
 with_memory <- function(code, bytes) {
+  limit <- .Call(r_memory_limit)
+  if (limit > 0 && bytes > limit) {
+    statcl_abort("memory", sprintf("%.3g GB do not fit in the memory of this machine, %.3g GB",
+                                   bytes / 1e9, limit / 1e9), bytes = bytes, limit = limit)
+  }
   tryCatch(code, error = function(e) {
     if (is_time_limit(e)) stop(e)
     statcl_abort("memory", conditionMessage(e), bytes = bytes, limit = 0)

@@ -135,7 +135,7 @@ covariance_input <- function(x, argument, p = NULL) {
     if (.row_names_info(x) > 0L) row.names(x)
   shape <- dim(x)
   x <- operand(x, argument)
-  if (is.null(shape)) shape <- dim(x)
+  if (length(shape) != 2L) shape <- dim(x)
   if (!is.null(p) && shape[2L] != p) {
     abort_argument(argument, sprintf("'%s' has %d columns, not %d as the other points", argument,
                                      shape[2L], p))

@@ -104,3 +104,8 @@ SEXP r_large_matrix(size_t m, size_t n) {
   UNPROTECT(3);
   return block != NULL ? result : NULL;
 }
+
+/* Bytes that this process may hope for; 0 when unknown. */
+SEXP r_memory_limit(void) {
+  return Rf_ScalarReal((double)scl_memory_limit());
+}

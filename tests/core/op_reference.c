@@ -46,7 +46,14 @@ static double cospi_of(double x) {
   return t == 0.5L || t == 1.5L ? 0 : (double)cosl(3.14159265358979323846264L * t);
 }
 
+/* The smallest b stand for units beyond 1e-308. */
 static double round_to(double a, double b) {
+  if (a == 0) return a;
+  if (b > 0 && b < 1e-199) {
+    const long double units = 1e308L * rintl(1e-200L / (long double)b);
+    if (log10l(units) + (logb(a) + 0.5) * log10(2) > 15) return a;
+    return (double)(rintl(a * units) / units);
+  }
   const double digits = b > 0 ? log10(b) : -log10(-b);
   if (digits + (logb(a) + 0.5) * log10(2) > 15) return a;
   return b > 0 ? rint(a * b) / b : rint(a / b) * b;
@@ -138,6 +145,8 @@ double op_reference(scl_op op, double a, double b) {
     return (double)(erfcl(-(long double)a / sqrtl(2)) / 2);
   case SCL_OP_LOG_PNORM:
     return (double)(a > 0 ? log1pl(-erfcl(a / sqrtl(2)) / 2) : logl(erfcl(-a / sqrtl(2)) / 2));
+  case SCL_OP_DNORM:
+    return (double)(expl(-(long double)a * a / 2) / sqrtl(2 * 3.14159265358979323846264L));
   case SCL_OP_ROUND_TO:
     return round_to(a, b);
   case SCL_OP_NOT:

@@ -36,7 +36,7 @@ test_that("errors of single calls have our classes", {
 test_that("damaged fits and kernels are named, whichever function meets them", {
   d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = c(1, 3, 2, 5, 4, 1, 2, 3))
   fit <- on_host(cl_glm(y ~ x, d))
-  fit$vcov <- list("none")
+  fit$vcov <- fit$vcov.root <- list("none")
   expect_fault(suppressWarnings(confint(fit)), "argument", argument = "object")
   kernel <- k_exp_quad()
   kernel$program <- c(1L, 0L)
