@@ -82,8 +82,8 @@ abort_fault <- function(fault) {
   do.call(statcl_abort, arguments, quote = TRUE)
 }
 
-# The value of `code`, which takes so many bytes from R. More than the machine has is not tried: some
-# systems promise any amount, and end the process that uses it.
+# The value of `code`, which takes so many bytes from R. More than the machine has is not tried:
+# some systems promise any amount, and end the process that uses it.
 with_memory <- function(code, bytes) {
   limit <- .Call(r_memory_limit)
   if (limit > 0 && bytes > limit) {

@@ -75,9 +75,19 @@ pd_factor <- function(a) {
 }
 
 # The same for a solution; stops as base R does where the condition of the matrix leaves no digit.
+# On a device the inverse of a matrix of moderate size costs less than the solves, one after the
+# other, of which an estimate is made.
 safe_factor <- function(a, tol) {
   factor <- pd_factor(a)
-  if (!is.null(factor)) check_condition(rcond_factor(a, factor), tol)
+  if (is.null(factor)) return(NULL)
+  rcond <- if (a@Dim[1L] <= 1500L && !state_of(a)$host) {
+    inverse <- value(.Call(r_chol_inverse, factor, FALSE, -1L), NULL, list(NULL, NULL))
+    on.exit(cl_free(inverse))
+    1 / (norm_of(a, "O") * norm_of(inverse, "O"))
+  } else {
+    rcond_factor(a, factor)
+  }
+  check_condition(rcond, tol)
   factor
 }
 

@@ -160,6 +160,12 @@ SCL_INLINE double glm_expm1(double x, double *rest) {
   return x + *rest;
 }
 
+/* log(1 + v) - v for |v| below 1/64. */
+SCL_INLINE double glm_log1p_minus_small(double v) {
+  const double s = v / (2.0 + v), w = s * s;
+  return s * (2.0 * w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0)))) - v);
+}
+
 /* log(1 + v) - v for v >= -1/2. */
 SCL_INLINE double glm_log1p_minus(double v) {
   const double s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
@@ -298,14 +304,23 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, g
     return term;
   }
   if (mean <= 1e4 * n) {
-    const double v = (mean - base) / m, inverse = 1.0 / fmax(mean + phi, 2.3e-308);
-    const double share = (mean - base) * inverse; /* v / (1 + v) */
-    if (fabs(v) < 0.015625) {
-      const double less = glm_log1p_minus(v);
-      term.value += y * eta - (mean - base) * (n / m) - n * less;
-      term.d_own = -less - v * share;
+    const double sum = mean + phi, product = m * sum, apart = mean - base;
+    double inverse, v; /* 1 / sum and apart / m, by one division where it does not overflow */
+    if (product > 1e-290 && product < 1e290) {
+      const double both = 1.0 / product;
+      inverse = m * both;
+      v = apart * (sum * both);
     } else {
-      const double logarithm = v < -0.5 ? log((mean + phi) / m) : log1p(v);
+      inverse = 1.0 / fmax(sum, 2.3e-308);
+      v = apart / m;
+    }
+    const double share = apart * inverse; /* v / (1 + v) */
+    if (fabs(v) < 0.015625) {
+      const double less = glm_log1p_minus_small(v);
+      term.value += y * eta - apart * (y > 1.0 ? 1.0 : n / m) - n * less;
+      term.d_own = -less - v * share;
+    } else { /* log(sum / m), by the argument that is not close to -1 */
+      const double size = log1p(v < 0.0 ? -share : v), logarithm = v < 0.0 ? -size : size;
       term.value += y * eta - n * logarithm;
       term.d_own = share - logarithm;
     }
