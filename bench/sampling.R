@@ -35,9 +35,9 @@ timed <- function(code) {
 
 # Always the same work: from the true values, steps of a fixed size.
 static_run <- function(f, n, k, chains, steps) {
-  cl_sample(f, list(alpha = 1, beta = c(3, -2, numeric(k - 2))), chains = chains, warmup = 0, check_gradient = FALSE,
-            iter = max(1, steps %/% 10), method = "hmc", leapfrogs = 10, step_size = 0.1,
-            inverse_metric = 8 / n, jitter = 0, seed = 1, batch = chains > 1)
+  cl_sample(f, list(alpha = 1, beta = c(3, -2, numeric(k - 2))), chains = chains, warmup = 0,
+            check_gradient = FALSE, iter = max(1, steps %/% 10), method = "hmc", leapfrogs = 10,
+            step_size = 0.1, inverse_metric = 8 / n, jitter = 0, seed = 1, batch = chains > 1)
 }
 
 # Milliseconds for a gradient of one chain; the first run compiles.
