@@ -151,10 +151,15 @@ for (name in names(operators)) {
 rm(name, classes)
 
 # For the help page.
+# Classes of x and digits for which round() and signif() stop (here and in R/element.R).
+refused_digits <- c("clAnything,clMatrix", "clMatrix,clMatrix", "clElement,clMatrix",
+                    "clAnything,clElement", "clElement,clElement", "clMatrix,clElement")
+
 operator_aliases <- function() {
   pairs <- vapply(operator_signatures, paste, "", collapse = ",")
   names <- outer(c(names(operators)), pairs, paste, sep = ",")
-  names <- c(names, "-,clMatrix,missing", "+,clMatrix,missing", "!,clMatrix")
+  names <- c(names, "-,clMatrix,missing", "+,clMatrix,missing", "!,clMatrix", "round,clElement,ANY",
+             outer(c("round", "signif"), refused_digits, paste, sep = ","))
   paste0("@aliases ", names, "-method")
 }
 

@@ -2,10 +2,18 @@
 
 most_differences <- 50L
 
-# `answer`: that of the evaluator at the chain's point. On the unconstrained scale.
+# `answer`: that of the evaluator at the chain's point. On the unconstrained scale. A start is often
+# a mode, or the middle of a symmetric density, where a gradient of the wrong sign is as zero as the
+# right one: so what is looked at is a point beside it, unless the density is zero there.
 check_start_gradient <- function(s, evaluate, answer) {
-  start <- s$at
-  on.exit(s$at <- start)
+  given <- start <- s$at
+  on.exit(s$at <- given)
+  s$at <- given + 0.01 * pmax(1, abs(given)) * cos(seq_along(given))
+  beside <- tryCatch(evaluate_once(s, evaluate), statcl_error_density = function(e) NULL)
+  if (!is.null(beside[[2L]]) && all(is.finite(c(beside[[1L]], beside[[2L]])))) {
+    start <- s$at
+    answer <- beside
+  }
   value_at <- function(u) {
     s$at <- u
     tryCatch(evaluate_once(s, evaluate)[[1L]], statcl_error_density = function(e) {

@@ -26,9 +26,9 @@
 #'
 #' @section The check of the gradient:
 #' With a wrong gradient draws follow no distribution that anybody wants, or chains hardly move. So
-#' where the first chain starts, the gradient is held against central differences of the log
+#' beside the first chain's start, the gradient is held against central differences of the log
 #' density, by each parameter (of more than 50, by 50 sums of some of them). This costs two
-#' evaluations each, 100 at most, where a run takes some thousands; they do not count in the result.
+#' evaluations each, 101 at most, where a run takes some thousands; they do not count in the result.
 #' `check_gradient = FALSE` spares them. Where differences tell nothing, as the density is infinite,
 #' noisy or not smooth there, the run goes on. [cl_check_gradient()] checks at other points, and
 #' with a smaller tolerance than the 1e-4 of the derivative that this check has.

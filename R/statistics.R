@@ -40,6 +40,13 @@
 #' `statcl_error_argument` for shapes that do not fit and for arguments of the wrong kind.
 #' @seealso [clMatrix-reductions] for sums, means and extremes.
 #' @name clMatrix-statistics
+#' @usage \S4method{var}{clMatrix,ANY}(x, y = NULL, na.rm = FALSE, use)
+#'
+#' \S4method{cov}{clMatrix,ANY}(x, y = NULL, use = "everything",
+#'   method = c("pearson", "kendall", "spearman"))
+#'
+#' \S4method{cor}{clMatrix,ANY}(x, y = NULL, use = "everything",
+#'   method = c("pearson", "kendall", "spearman"))
 #' @eval moment_aliases()
 #' @importFrom stats var cov cor
 #' @rawNamespace exportMethods(var, cov, cor)

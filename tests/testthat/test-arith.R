@@ -1,5 +1,7 @@
 # Elementwise arithmetic and reductions (R/arith.R) against base R.
 
+skip_on_cran() # long; run by ./dev check
+
 values <- function(m = 13, n = 7) {
   special <- c(0, -0, 1, -1, 0.5, -2.5, 3, 1e300, -1e-300, Inf, -Inf, NA, NaN, 7, 1e-3)
   matrix(rep_len(c(special, sin(1:50) * 10), m * n), m, n)

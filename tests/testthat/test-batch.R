@@ -1,5 +1,7 @@
 # Batches of small matrices (R/batch.R, R/array.R).
 
+skip_on_cran() # long; run by ./dev check
+
 # Matrices n x n x batch with condition numbers from 1 to 1e12; symmetric positive definite ones.
 general <- function(n, batch) {
   set.seed(n)

@@ -1,5 +1,7 @@
 # Distributions and special functions of base R (R/distributions.R).
 
+skip_on_cran() # long; run by ./dev check
+
 relative <- function(got, want, tol) {
   got <- as.vector(got)
   want <- as.vector(want)

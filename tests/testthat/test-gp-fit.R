@@ -1,5 +1,7 @@
 # How cl_gp() finds parameters.
 
+skip_on_cran() # long; run by ./dev check
+
 test_that("a fit is a maximum, the same on each engine", {
   fit <- on_host(cl_gp(accel ~ times, data = MASS::mcycle))
   expect_true(fit$converged)

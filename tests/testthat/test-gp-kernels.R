@@ -1,5 +1,7 @@
 # Fits with kernels of all kinds, and sums and products of them.
 
+skip_on_cran() # long; run by ./dev check
+
 test_that("each kind of kernel is fitted, to a maximum of its own likelihood", {
   x <- seq(0, 6, length.out = 40)
   set.seed(8)

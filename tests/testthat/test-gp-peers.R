@@ -1,5 +1,7 @@
 # Other people's Gaussian processes, with the same parameters and with their own.
 
+skip_on_cran() # long; run by ./dev check
+
 # A function of a package that may be missing, and that the package does not name otherwise.
 peer <- function(package, name) {
   testthat::skip_if_not_installed(package)

@@ -1,5 +1,7 @@
 # Pictures: what they are made from. How they look was looked at.
 
+skip_on_cran() # long; run by ./dev check
+
 with_null_device <- function(code) {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())

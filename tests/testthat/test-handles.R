@@ -1,6 +1,8 @@
 # Handles (src/r_handle.c, src/r_deferred.c): what R holds of a matrix, whatever fails, is freed, is
 # changed by hand or comes from a file on the way.
 
+skip_on_cran() # long; run by ./dev check
+
 # 120 operations: more than the graph of the core holds at once, so that asking for the matrix
 # computes a part of it.
 deep <- function(x) {

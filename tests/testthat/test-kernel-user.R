@@ -1,4 +1,7 @@
 # Kernels written in R: the same as the built-in one of the same formula, everywhere.
+
+skip_on_cran() # long; run by ./dev check
+
 squared <- function(x1, x2, par) {
   par[["sd"]]^2 * exp(-0.5 * cl_distance(x1, x2, par[["l"]], squared = TRUE))
 }

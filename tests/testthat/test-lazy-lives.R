@@ -1,6 +1,8 @@
 # Lazy arithmetic: random programs in which matrices are computed, freed, dropped and collected in
 # any order while others stand on them.
 
+skip_on_cran() # long; run by ./dev check
+
 # Functions of one number whose values stay between -3 and 3.
 unary_steps <- list(sin, function(x) x * 0.5, function(x) -x, function(x) exp(-abs(x)), tanh,
                     function(x) 1 - x / 2, function(x) x^2 / 3)

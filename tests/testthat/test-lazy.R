@@ -1,5 +1,7 @@
 # Lazy arithmetic (R/arith.R, R/lazy.R): fusion against base R, laziness itself, limits.
 
+skip_on_cran() # long; run by ./dev check
+
 counters <- function() .Call(r_expr_stats)
 
 built <- function() counters()[[2L]]

@@ -1,3 +1,6 @@
+
+skip_on_cran() # long; run by ./dev check
+
 likelihood_of <- function(n = 50, k = 2) {
   set.seed(1)
   x <- matrix(rnorm(n * k), n)

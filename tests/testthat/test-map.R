@@ -1,5 +1,7 @@
 # cl_map(), cl_reduce() and cl_kernel() (R/map.R, R/element.R, R/user-kernel.R).
 
+skip_on_cran() # long; run by ./dev check
+
 # ---- cl_map -------------------------------------------------------------------------------------
 
 test_that("cl_map() applies a function to every element: base in base out, device in device out", {

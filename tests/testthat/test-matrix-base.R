@@ -1,5 +1,7 @@
 # Functions of base R on device matrices: its answer, or an error that says what to do.
 
+skip_on_cran() # long; run by ./dev check
+
 m <- matrix(c(1, -2, 3, 4, 0.5, 6), 2, dimnames = list(c("a", "b"), c("u", "v", "w")))
 plain <- unname(m)
 

@@ -1,5 +1,7 @@
 # Subscripts: random calls held against base R, and what must be refused before anything is done.
 
+skip_on_cran() # long; run by ./dev check
+
 # ---- random calls -------------------------------------------------------------------------------
 
 pick <- function(...) {

@@ -1,5 +1,7 @@
 # Posteriors that are known from elsewhere.
 
+skip_on_cran() # long; run by ./dev check
+
 test_that("a density whose scale changes, and a nearly singular one, have the right moments", {
   # v ~ N(0, 1), x_i ~ N(0, exp(v / 2)): a mild funnel
   funnel <- function(z) {

@@ -1,5 +1,7 @@
 # ---- the integrator ----------------------------------------------------------------------------
 
+skip_on_cran() # long; run by ./dev check
+
 # A trajectory of `steps` leapfrog steps by a chain's own code; gives its end, and the energy's
 # error.
 trajectory <- function(density, q, p, step, steps, scale = 1) {

@@ -1,3 +1,6 @@
+
+skip_on_cran() # long; run by ./dev check
+
 cases <- list(
   lower = list(transform = cl_lower(0), u = c(-3, 0.2, 2)),
   lower_each = list(transform = cl_lower(c(-1, 0, 5)), u = c(-3, 0.2, 2)),
