@@ -98,12 +98,6 @@ core_lane() {
   step core-build make -s -C tests/core
   step core-host make -s -C tests/core test
   step core-device env STATCL_TEST_DEVICE=1 make -s -C tests/core test
-  # The kernels made for GPUs, on the CPU device, where they are not optimised
-  # (scl_cl_program.c; the simulator below runs the same kernels without a report).
-  step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" \
-    make -s -C tests/core test SUITES="arith structure gemm triangular cholesky covariance glm"
-
   # Races, uninitialised values, accesses out of bounds.
   if have oclgrind; then
     step oclgrind bash .ci/oclgrind.sh
@@ -138,6 +132,12 @@ package_lane() {
   # Nearly the same as without a platform: all of them once before an issue is closed.
   if [ -n "${STATCL_TEST_QUICK:-}" ]; then few='^(session|matrix|lazy|cholesky|glm|gp-fit)$'; fi
   step tests-host-only env R_LIBS="$root/build/lib-host" Rscript .ci/testthat.R ${few:+"$few"}
+  # The kernels made for GPUs, on the CPU device, where they are not optimised
+  # (scl_cl_program.c; the simulator runs the same kernels without a report). Here, as the other
+  # lane is the longer one; it has built the core long before.
+  step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
+    POCL_CACHE_DIR="$root/build/pocl-plain" \
+    make -s -C tests/core test SUITES="arith structure gemm triangular cholesky covariance glm"
   step demo \
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 }

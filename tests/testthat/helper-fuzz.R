@@ -27,7 +27,8 @@ fuzz_calls <- function() {
   fit <- cl_glm(y ~ x, d)
   gp <- cl_gp(cbind(d$x), count, starts = 1)
   lm <- suppressWarnings(cl_batch_lm(count ~ x, d, group = rep(1:2, 4)))
-  draws <- cl_sample(density, list(a = 0), chains = 1, warmup = 20, iter = 20, refresh = 0)
+  draws <- suppressWarnings(cl_sample(density, list(a = 0), chains = 1, warmup = 20, iter = 20,
+                                      refresh = 0)) # so few draws warn on some processors
   f <- cl_likelihood("bernoulli_logit", d$y, cbind(d$x))
   g <- cl_gp_likelihood(count, cbind(d$x), few$k)
   row <- function(f, ...) list(f, list(...))
