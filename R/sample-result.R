@@ -72,8 +72,8 @@ sample_problems <- function(x) {
   deep <- sum(x$diagnostics$tree_depth >= x$control$max_depth)
   if (x$control$method == "nuts" && deep > 0) {
     problems <- c(problems, sprintf(paste("%d of %d iterations stopped at max_depth = %d: the",
-                                          "draws are right but slow to move"), deep, total,
-                                    x$control$max_depth))
+                                          "chains move slowly, so the draws are less independent"),
+                                    deep, total, x$control$max_depth))
   }
   low <- which(energy_fractions(x) < 0.3)
   if (length(low) > 0L) {
