@@ -80,7 +80,7 @@ have() { command -v "$1" > /dev/null 2>&1; }
 # ---- the text --------------------------------------------------------------------------------
 step lint bash .ci/lint.sh
 if have clang-format && clang-format --version | grep -q 'version 14'; then
-  step format clang-format --dry-run -Werror src/*.[ch] tests/core/*.[ch]
+  step format find src tests/core -name '*.[ch]' -exec clang-format --dry-run -Werror {} +
 else
   skip format "clang-format 14 is not here, and other versions differ"
 fi
@@ -133,8 +133,8 @@ package_lane() {
   if [ -n "${STATCL_TEST_QUICK:-}" ]; then few='^(session|matrix|lazy|cholesky|glm|gp-fit)$'; fi
   step tests-host-only env R_LIBS="$root/build/lib-host" Rscript .ci/testthat.R ${few:+"$few"}
   # The kernels made for GPUs, on the CPU device, where they are not optimised
-  # (scl_cl_program.c; the simulator runs the same kernels without a report). Here, as the other
-  # lane is the longer one; it has built the core long before.
+  # (engine/cl/runtime/program.c; the simulator runs the same kernels without a report). Here, as
+  # the other lane is the longer one; it has built the core long before.
   step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
     POCL_CACHE_DIR="$root/build/pocl-plain" \
     make -s -C tests/core test SUITES="arith structure gemm triangular cholesky covariance glm"

@@ -30,28 +30,29 @@ find_code() {
   done
 }
 
-core=(src/scl_*.c src/scl_*.h)
-engine_cl=(src/scl_cl*.c src/scl_cl*.h)
+shopt -s globstar
+core=(src/{base,engine,graph,ops}/**/*.[ch])
+engine_cl=(src/engine/cl/**/*.[ch])
 above_cl=()
 for file in "${core[@]}"; do
-  case $file in src/scl_cl.h | src/scl_cl_*) ;; *) above_cl+=("$file") ;; esac
+  case $file in src/engine/cl/*) ;; *) above_cl+=("$file") ;; esac
 done
-glue=(src/r_*.c src/r_*.h)
+glue=(src/r/*.[ch])
 text=$(git ls-files 2> /dev/null | grep -vE '\.(png|rds|rda|pdf)$')
 [ -n "$text" ] || text=$(find . -path ./build -prune -o -type f -name '*.[RcChd]*' -print)
 
 # ---- layers ----------------------------------------------------------------------------------
 find_code '#[[:space:]]*include[[:space:]]*["<](R\.h|Rinternals|Rdefines|Rmath|Rconfig|R_ext)' \
-  "${core[@]}" | rule "R's headers only in src/r_*"
+  "${core[@]}" | rule "R's headers only in src/r/"
 find_code '#[[:space:]]*include[[:space:]]*[<"](CL|OpenCL)/' "${above_cl[@]}" "${glue[@]}" |
-  rule "OpenCL's headers only in src/scl_cl.h and src/scl_cl_*.c"
-find_code '#[[:space:]]*include[[:space:]]*"scl_cl[_a-z]*\.h"' "${above_cl[@]}" "${glue[@]}" |
-  rule "scl_cl*.h are private to src/scl_cl_*.c"
-find_code '#[[:space:]]*include[[:space:]]*"scl_host\.h"' \
-  $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -vE 'src/(scl_host|r_blas)') |
-  rule "scl_host.h is private to src/scl_host_*.c and src/r_blas.c"
-find_code '#[[:space:]]*include[[:space:]]*"r_' "${core[@]}" |
-  rule "the core does not include r_*.h"
+  rule "OpenCL's headers only in src/engine/cl/"
+find_code '#[[:space:]]*include[[:space:]]*"engine/cl/' "${above_cl[@]}" "${glue[@]}" |
+  rule "the headers of engine/cl/ are private to it"
+find_code '#[[:space:]]*include[[:space:]]*"engine/host/host\.h"' \
+  $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -vE 'src/(engine/host/|r/blas)') |
+  rule "engine/host/host.h is private to engine/host/ and r/blas.c"
+find_code '#[[:space:]]*include[[:space:]]*"r/' "${core[@]}" |
+  rule "the core does not include headers of src/r/"
 find_code '\bcl_(int|mem|event|kernel|context|uint|ulong|command_queue|device_id)\b' \
   "${above_cl[@]}" "${glue[@]}" | rule "no OpenCL types above the device engine"
 
@@ -61,18 +62,18 @@ find_code "\b($forbidden)[[:space:]]*\(" "${core[@]}" "${glue[@]}" |
   rule "no printing, exit, abort or rand in src/"
 # It holds a jump of R up until the core has released what it holds.
 find_code '\b(longjmp|setjmp)[[:space:]]*\(' "${core[@]}" \
-  $(printf '%s\n' "${glue[@]}" | grep -v 'r_interrupt') | rule "only src/r_interrupt.c jumps"
+  $(printf '%s\n' "${glue[@]}" | grep -v 'r/interrupt') | rule "only r/interrupt.c jumps"
 find_code '\bf(printf|puts|putc)[[:space:]]*\(|\b(stdout|stderr)\b' "${core[@]}" "${glue[@]}" |
   rule "no output streams in src/"
 find_code '\b(strcpy|strcat|sprintf|vsprintf|gets)[[:space:]]*\(' "${core[@]}" "${glue[@]}" |
   rule "no unbounded string functions"
 find_code '\b(Rf_error|error|errorcall|Rf_errorcall)[[:space:]]*\(' \
-  $(printf '%s\n' "${glue[@]}" | grep -v 'r_throw') | rule "only src/r_throw.c raises R errors"
-grep -nE -- '-cl-(fast-relaxed|finite-math|unsafe-math|mad-enable)' src/*.c inst/kernels/* |
+  $(printf '%s\n' "${glue[@]}" | grep -v 'r/throw') | rule "only src/r/throw.c raises R errors"
+grep -nE -- '-cl-(fast-relaxed|finite-math|unsafe-math|mad-enable)' src/**/*.c inst/kernels/*/* |
   rule "no build options that change arithmetic"
 grep -nE '(\$\(shell|\$\(wildcard|^ifeq|^ifneq|-march|-O3|-Wno-|%\.o)' src/Makevars.in |
   rule "portable Makevars"
-grep -nE '\b(atomic_add|atom_cmpxchg|atomic_cmpxchg|atomic_fetch_add|atom_add)\b' inst/kernels/* |
+grep -nE '\b(atomic_add|atom_cmpxchg|atomic_cmpxchg|atomic_fetch_add|atom_add)\b' inst/kernels/*/* |
   rule "no atomics in kernels: sums keep one order"
 
 # ---- text ------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ for file in configure cleanup configure.win cleanup.win; do
 done | rule "sh syntax"
 grep -nE '\[\[|\bfunction \w|<<<|\$\{[a-z_]+//|\blocal\b|==' configure cleanup configure.win |
   grep -v '^[^:]*:[0-9]*:#' | rule "configure is plain sh"
-for file in inst/kernels/*.cl; do
+for file in inst/kernels/*/*.cl; do
   name=$(basename "$file" .cl)
   name=${name%%_*}
   grep -oE '__kernel +void +[a-z0-9_]+' "$file" | awk '{print $3}' |

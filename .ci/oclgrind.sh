@@ -86,15 +86,15 @@ planted() {
   fi
 }
 barrier='s/barrier *\(CLK_LOCAL_MEM_FENCE\) *;//'
-planted reduce reduce.cl "$barrier" 'data race|[Uu]ninitialized'
-planted covariance covariance.cl "$barrier" 'data race|[Uu]ninitialized'
-plain planted glm glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
+planted reduce portable/reduce.cl "$barrier" 'data race|[Uu]ninitialized'
+planted covariance portable/covariance.cl "$barrier" 'data race|[Uu]ninitialized'
+plain planted glm portable/glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
-planted elementwise elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
-planted covariance covariance_adjoint.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' \
+planted elementwise portable/elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
+planted covariance portable/covariance_adjoint.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' \
   '[Uu]ninitialized'
-on_cpu planted products gemm_cpu.cl 's/r < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'
-on_cpu planted triangular triangular_cpu.cl 's/x\[p\] = \(double8\)\(0\.0\)/;/' \
+on_cpu planted products cpu/gemm_cpu.cl 's/r < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'
+on_cpu planted triangular cpu/triangular_cpu.cl 's/x\[p\] = \(double8\)\(0\.0\)/;/' \
   '[Uu]ninitialized'
 
 echo "$passed passed, $failed failed, 0 skipped"

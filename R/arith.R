@@ -1,5 +1,5 @@
 # Elementwise arithmetic of clMatrix: R's operators and mathematical functions. All of it is lazy:
-# an operation makes a node of a graph (src/scl_expr.h) and returns.
+# an operation makes a node of a graph (src/graph/expr.h) and returns.
 
 #' Arithmetic of device matrices
 #'

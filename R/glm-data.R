@@ -70,7 +70,7 @@ binary_response <- function(y) {
   list(y = as.double(y) - 1, levels = levels(y), kind = "factor")
 }
 
-most_classes <- 2000L # as in inst/kernels/glm_families.h
+most_classes <- 2000L # as in inst/kernels/include/glm_families.h
 
 class_response <- function(family, y) {
   if (is.character(y) || (family == "categorical_logit" && is.numeric(y))) y <- factor(y)

@@ -1,5 +1,5 @@
 # What a fit knows of the families besides their densities: links, means, deviances, draws. The
-# densities are in inst/kernels/glm_families.h.
+# densities are in inst/kernels/include/glm_families.h.
 
 # Families of one linear predictor and one mean an observation. `mu` is that mean (of
 # binomial_logit: a share of the trials), `w` weights (there: trials), `own` sigma or phi.

@@ -1,7 +1,7 @@
 # The class clMatrix: a matrix of doubles on a device, or on the host engine.
 #
 # Shape, names and view are kept in R, so that a handle whose data is gone still prints. Everything
-# else is behind the external pointer (src/r_glue.h).
+# else is behind the external pointer (src/r/glue.h).
 
 #' Matrices on a device
 #'

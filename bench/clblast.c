@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 
 /* CLBlast's C interface, as far as it is called: codes as in BLAS. */
 enum { COLUMN_MAJOR = 102, NO = 111, YES = 112, LOWER = 122, NON_UNIT = 131, LEFT = 141 };

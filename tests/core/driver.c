@@ -2,7 +2,7 @@
 
 #include "driver.h"
 
-#include "../../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 
 static scl_cl_functions real;
 static driver_counts count;

@@ -2,7 +2,7 @@
 #ifndef EXPR_REFERENCE_H
 #define EXPR_REFERENCE_H
 
-#include "../../src/scl_expr_graph.h"
+#include "graph/graph.h"
 
 /* The reduction of an array of rows x columns over a margin, *m x *n; free it. */
 double *expr_reduced(scl_reduction op, const double *x, size_t rows, size_t columns,

@@ -2,7 +2,7 @@
 #ifndef GP_PROCESS_H
 #define GP_PROCESS_H
 
-#include "../../src/scl_gp.h"
+#include "ops/gp.h"
 #include "gp_reference.h"
 
 typedef long double real;

@@ -2,7 +2,7 @@
 #ifndef GP_REFERENCE_H
 #define GP_REFERENCE_H
 
-#include "../../src/scl_covariance.h"
+#include "ops/covariance.h"
 
 #define MOST_TERMS 16
 #define MOST_ENTRIES 90

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "../../src/scl_device.h"
+#include "base/device.h"
 
 size_t test_frame = 1;
 

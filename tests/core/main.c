@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_device.h"
+#include "base/device.h"
 #include "test.h"
 
 static struct { long passed, failed, skipped; } total;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../../src/scl_engine.h"
+#include "base/engine.h"
 
 void test_check(bool ok, const char *text, const char *file, int line);
 void test_check_status(scl_status got, scl_status want, const char *text, const char *file,

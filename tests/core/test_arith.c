@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_arith.h"
-#include "../../src/scl_expr_graph.h"
-#include "../../src/scl_operation.h"
+#include "ops/diagonal.h"
+#include "graph/graph.h"
+#include "ops/operation.h"
 #include "matrices.h"
 #include "op_reference.h"
 

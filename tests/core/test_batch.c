@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_batch.h"
+#include "ops/batch.h"
 #include "matrices.h"
 
 #define UNIT 0x1p-53 /* unit roundoff, as in LAPACK's test ratios */

@@ -1,8 +1,8 @@
-/* Long work in blocks (scl_host_blocks.c): the suites of products and factorisations once more,
+/* Long work in blocks (engine/host/blocks.c): the suites of products and factorisations once more,
  * with blocks so small that all of it is cut; and interrupts, which are seen between blocks. */
 #include <string.h>
 
-#include "../../src/scl_host.h"
+#include "engine/host/host.h"
 #include "linalg.h"
 
 static int calls, stop_at;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../src/scl_cholesky.h"
+#include "ops/cholesky.h"
 #include "matrices.h"
 
 #ifdef __SIZEOF_FLOAT128__

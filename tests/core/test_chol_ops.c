@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_cholesky.h"
+#include "ops/cholesky.h"
 #include "matrices.h"
 
 static const double unit_roundoff = 0x1p-53;

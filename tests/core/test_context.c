@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_threads.h"
+#include "base/threads.h"
 #include "test.h"
 
 static int collections;

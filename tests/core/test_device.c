@@ -10,13 +10,14 @@
 #include <string.h>
 
 #ifdef SCL_TEST_OPENCL
-#include "../../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 #endif
-#include "../../src/scl_device.h"
-#include "../../src/scl_threads.h"
+#include "base/device.h"
+#include "base/threads.h"
 #include "test.h"
 
 #ifndef _WIN32
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,8 +164,11 @@ static void check_memory_limit(size_t index) {
   scl_context_release(ctx);
 }
 
+/* Writes a file into one of the folders that a kernel folder has. */
 static void write_text(const char *folder, const char *name, const char *text) {
   char path[256];
+  snprintf(path, sizeof path, "%s/%.*s", folder, (int)strcspn(name, "/"), name);
+  mkdir(path, 0700);
   snprintf(path, sizeof path, "%s/%s", folder, name);
   FILE *stream = fopen(path, "w");
   CHECK(stream != NULL && fputs(text, stream) >= 0);
@@ -184,10 +188,10 @@ static void check_build_faults(size_t index, const char *kernels) {
   CHECK_OK(scl_device_open(index, &ctx));
   scl_device_set_kernels(folder);
   CHECK_STATUS(SCL_E_BUILD, scl_mat_from_host(ctx, x, 2, 2, SCL_LOWER, &a));
-  CHECK(strstr(scl_fault_last()->message, "port.h") != NULL);
-  write_text(folder, "port.h", "/* */");
-  write_text(folder, "packed.h", "/* */");
-  write_text(folder, "transfer.cl", "#error planted \"/secret/folder/file.h\"\n");
+  CHECK(strstr(scl_fault_last()->message, "include/port.h") != NULL);
+  write_text(folder, "include/port.h", "/* */");
+  write_text(folder, "include/packed.h", "/* */");
+  write_text(folder, "portable/transfer.cl", "#error planted \"/secret/folder/file.h\"\n");
   CHECK_STATUS(SCL_E_BUILD, scl_mat_from_host(ctx, x, 2, 2, SCL_LOWER, &a));
   const scl_fault *fault = scl_fault_last();
   CHECK(fault->cl_code == -11 && strstr(fault->message, "transfer") != NULL);
@@ -199,8 +203,9 @@ static void check_build_faults(size_t index, const char *kernels) {
   CHECK_OK(scl_mat_from_host(ctx, x, 2, 2, SCL_LOWER, &a));
   scl_mat_release(a);
   scl_context_release(ctx);
-  const char *names[] = {"port.h", "packed.h", "transfer.cl"};
-  for (int i = 0; i < 3; i++) {
+  const char *names[] = {"include/port.h", "include/packed.h", "portable/transfer.cl", "include",
+                         "portable"};
+  for (int i = 0; i < 5; i++) {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, names[i]);
     remove(path);
@@ -264,7 +269,7 @@ static void check_large(scl_context *ctx) {
 /* ---- the driver's objects -------------------------------------------------------------------- */
 #ifdef SCL_TEST_OPENCL
 
-#include "../../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 #include "driver.h"
 
 /* Transfers of all kinds and a launch; the first fault ends it. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../inst/kernels/port.h"
-#include "../../inst/kernels/special_functions.h"
+#include "kernels/include/port.h"
+#include "kernels/include/special_functions.h"
 #include "expr_reference.h"
 #include "matrices.h"
 
@@ -70,7 +70,7 @@ static double derivative_of(scl_op op, int by, double a, double b, double c) {
 #define SCL_TERNARY(NAME, name, expression, da, db, dc)                                            \
   case SCL_OP_##NAME:                                                                              \
     return by == 0 ? da : by == 1 ? db : dc;
-#include "../../inst/kernels/elementwise.def"
+#include "kernels/include/elementwise.def"
 #undef SCL_UNARY
 #undef SCL_BINARY
 #undef SCL_TERNARY

@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../src/scl_arith.h"
-#include "../../src/scl_cholesky.h"
-#include "../../src/scl_expr.h"
-#include "../../src/scl_gemm.h"
-#include "../../src/scl_glm.h"
-#include "../../src/scl_gp.h"
-#include "../../src/scl_operation.h"
-#include "../../src/scl_structure.h"
-#include "../../src/scl_triangular.h"
+#include "ops/diagonal.h"
+#include "ops/cholesky.h"
+#include "graph/expr.h"
+#include "ops/gemm.h"
+#include "ops/glm.h"
+#include "ops/gp.h"
+#include "ops/operation.h"
+#include "ops/constructors.h"
+#include "ops/triangular.h"
 #include "alloc.h"
 #include "matrices.h"
 
@@ -288,7 +288,7 @@ static void check_allocations(scl_context *ctx, const fixture *f, run_operation 
 #ifdef SCL_TEST_OPENCL
 
 #include "driver.h"
-#include "../../src/scl_device.h"
+#include "base/device.h"
 
 static long driver_faults;
 

@@ -1,6 +1,6 @@
 /* Products of the engine table against plain loops in long double: every element within
  * (k + 4) eps (|alpha| |A| |B| + |beta C|). */
-#include "../../src/scl_device.h"
+#include "base/device.h"
 #include "linalg.h"
 
 typedef struct {

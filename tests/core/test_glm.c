@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_glm.h"
+#include "ops/glm.h"
 #ifdef SCL_TEST_OPENCL
-#include "../../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 #endif
 #include "test.h"
 

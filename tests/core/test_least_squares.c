@@ -1,7 +1,7 @@
 /* Residuals of least squares with twice the digits. */
 #include <math.h>
 
-#include "../../src/scl_least_squares.h"
+#include "ops/least_squares.h"
 #include "test.h"
 
 /* Products and sums that a double rounds away: (1 + t)(1 - t) is 1 - t^2. */

@@ -6,7 +6,7 @@
 
 #ifdef SCL_TEST_OPENCL
 
-#include "../../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 #include "driver.h"
 
 /* What is released on a device with memory of its own is kept, told, used again and given up. */

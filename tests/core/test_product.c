@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_gemm.h"
+#include "ops/gemm.h"
 #include "matrices.h"
 
 /* Which product. */

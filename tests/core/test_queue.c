@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_operation.h"
+#include "ops/operation.h"
 #include "test.h"
 
 enum { BLOCKS = 6, ROWS = 67, COLS = 31, SIZE = ROWS * COLS };
@@ -69,7 +69,7 @@ static void check_mixture(scl_context *ctx, int steps) {
 
 #ifdef SCL_TEST_OPENCL
 
-#include "../../src/scl_cl.h"
+#include "engine/cl/runtime/cl.h"
 #include "driver.h"
 
 /* One operation that reads `in` (if any), writes `out`, and tells its queue and its waits. */

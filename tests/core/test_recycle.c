@@ -6,8 +6,8 @@
 
 #include "test.h"
 
-#include "../../src/scl_recycle.h"
-#include "../../src/scl_threads.h"
+#include "base/result_pool.h"
+#include "base/threads.h"
 
 enum { MIB = 1 << 20 };
 

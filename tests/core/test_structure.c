@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_structure.h"
+#include "ops/constructors.h"
 #include "matrices.h"
 
 /* The result holds `want`, is canonical, and has this view. Releases it. */

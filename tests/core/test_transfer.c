@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_flow.h"
+#include "engine/transfer/pinned.h"
 #include "test.h"
 
 /* What a block uploaded with `view` from x (leading dimension ld) holds at (i, j). */

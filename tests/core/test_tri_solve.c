@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_triangular.h"
+#include "ops/triangular.h"
 #include "matrices.h"
 
 static const double unit_roundoff = 0x1p-53;

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/scl_expr.h"
-#include "../../src/scl_kernel.h"
+#include "graph/expr.h"
+#include "ops/user_kernel.h"
 #include "matrices.h"
 
 static const char source[] = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"

@@ -1,4 +1,4 @@
-# Handles (src/r_handle.c, src/r_deferred.c): what R holds of a matrix, whatever fails, is freed, is
+# Handles (src/r/handle.c, src/r/deferred.c): what R holds of a matrix, whatever fails, is freed, is
 # changed by hand or comes from a file on the way.
 
 skip_on_cran() # long; run by ./dev check

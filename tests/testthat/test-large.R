@@ -1,4 +1,5 @@
-# Large results in recycled memory (src/r_large.c): ordinary vectors to R, memory that serves again.
+# Large results in recycled memory (src/r/altrep_result.c): ordinary vectors to R, memory that
+# serves again.
 
 n <- 1025 # 8 MiB and a little
 kept <- function() cl_memory()$kept[1]

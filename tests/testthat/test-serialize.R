@@ -1,4 +1,4 @@
-# Saving and sending matrices (src/r_serialize.c).
+# Saving and sending matrices (src/r/serialize.c).
 
 restored <- function(x, ...) unserialize(serialize(x, NULL, ...))
 

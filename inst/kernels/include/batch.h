@@ -1,0 +1,42 @@
+/* What the batched kernels and their driver agree on. All kernels take
+ *   batch, n, k, flags        matrices; their order; right-hand sides; the flags below
+ *   inputs and output         pointer, offset and the distance from one matrix to the next (0: one
+ *                             matrix serves all)
+ *   statuses, any             a byte for each matrix (ops/batch.h), written if BATCH_STATUSES; set
+ *                             to 1 by whoever is not fine
+ * and leave NaN where the status is not 0. */
+#ifndef BATCH_H
+#define BATCH_H
+
+#define BATCH_UPPER 1
+#define BATCH_TRANSPOSE 2   /* the triangle, or a product's left factor */
+#define BATCH_TRANSPOSE_B 4 /* a product's right factor */
+#define BATCH_COFACTORS 8
+#define BATCH_LOGARITHM 16
+#define BATCH_MEAN 32  /* there are means */
+#define BATCH_DET 64   /* of the solver: determinants instead of solutions */
+#define BATCH_MVN 128  /* of the triangular solver: log densities instead of solutions */
+#define BATCH_STATUSES 256
+
+#define BATCH_NONFINITE 255
+#define BATCH_SINGULAR_BELOW 0x1p-1022 /* a pivot whose reciprocal could overflow */
+
+/* Products: elements of a result from which it is made by tiles, tile of a group, its work-items
+ * along one side, and how much of the sum is in local memory. */
+#define BATCH_TILED_FROM 400
+#define BATCH_PRODUCT_TILE 32
+#define BATCH_PRODUCT_ITEMS 8
+#define BATCH_PRODUCT_DEPTH 8
+
+/* The same by matrix instructions: from which size on, and warps of a group. */
+#define BATCH_MMA_FROM 64
+#define BATCH_WARPS 4
+/* Sides of a result up to which it is left to a warp, or to a group. */
+#define BATCH_WARP_SIDE 32
+#define BATCH_GROUP_SIDE 96
+
+/* Solutions by panels: from which order on, and right-hand sides of a group. */
+#define BATCH_PANELS_FROM 49
+#define BATCH_PANEL_SIDES 8
+
+#endif

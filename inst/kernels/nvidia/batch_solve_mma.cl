@@ -1,0 +1,347 @@
+/* Solutions and determinants by panels of 8 columns, on the double-precision matrix instructions of
+ * NVIDIA devices (mma.h): the twin of batch_solve_tile.cl for larger orders, with the same
+ * parameters and statuses, used under the same conditions as gemm_mma.cl
+ * (engine/cl/runtime/variant.c).
+ *
+ * Work split. A group has one matrix and SIDES right-hand sides (group number 1 says which). Each
+ * of its BATCH_P warps holds BLOCKS times 16 rows in registers, as the instruction wants its
+ * results, and of the right-hand sides as well. Rows stay where they are: the pivot row of step k
+ * holds unknown k.
+ *
+ * A panel goes to the first warp by way of local memory, PANEL_ROWS rows to a lane. It looks for
+ * pivots without meeting the others and gives back multipliers M, such that all that the panel does
+ * is one product: rows += M (the panel's 8 pivot rows as they were). For a row that is left M is
+ * L21 inverse(L11), for a pivot row inverse(L11) - I, for the pivot rows of former panels zero. The
+ * others meanwhile apply the panel before; only the next panel's columns are updated at once.
+ *
+ * Substitution backwards goes by panels too. All warps solve for its 8 unknowns, and what these
+ * take from the rows above is a product again, of which the left operand is in the registers where
+ * the instruction wants it.
+ *
+ * Defined by whoever builds: BATCH_KERNEL, BATCH_N (the largest order, a multiple of 32), BATCH_P
+ * (the warps). */
+#define MMA_INLINE static inline __attribute__((always_inline))
+#define ROLLED _Pragma("unroll 1")
+#if BATCH_N > 64 /* code that is not repeated arrives slowly, and large orders have enough of it */
+#define EACH_STEP ROLLED
+#else
+#define EACH_STEP SCL_UNROLL
+#endif
+#define BLOCKS (BATCH_N / 16 / BATCH_P) /* of 16 rows, of a warp */
+#define COLUMNS8 (BATCH_N / 8)          /* panels */
+#define PANEL_ROWS (BATCH_N / 32)
+#define SIDES BATCH_PANEL_SIDES
+#define ROOM (BATCH_N + SIDES + 2) /* of a pivot row; free of bank conflicts */
+#define STEP 10                    /* of what is kept of a step */
+
+#define EACH_BLOCK(i) SCL_UNROLL for (int i = 0; i < BLOCKS; i++)
+#define EACH_PANEL_ROW(i) SCL_UNROLL for (int i = 0; i < PANEL_ROWS; i++)
+
+typedef struct {
+  double panel[2][BATCH_N * 8]; /* a panel, then its multipliers; that before */
+  double rows[8 * ROOM];        /* the panel's pivot rows as they were */
+  double steps[BATCH_N * STEP]; /* the pivot row of a step from its pivot on, then 1 / pivot */
+  double sides[2][8 * SIDES];   /* right-hand sides of a panel's pivot rows */
+  double parts[BATCH_N], products[COLUMNS8];
+  int chosen[BATCH_N], powers[BATCH_N]; /* of a step: its row, the power of two of its pivot */
+  int step_of[BATCH_N];                 /* of a row, or -1 */
+  int status;
+} __attribute__((aligned(16))) shared_state;
+
+#ifdef __NV_CL_C_VERSION
+#define WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+
+MMA_INLINE uint warp_max(const uint v) {
+  uint most;
+  asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(v));
+  return most;
+}
+
+/* 1 / v to about one unit in the last place: the hardware's seed, which flushes subnormal numbers,
+ * and one third-order step; by division where that would matter. */
+MMA_INLINE double reciprocal(const double v) {
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(v));
+  const double e = fma(-v, y, 1.0);
+  y = fma(y, fma(e, e, e), y);
+  const uint exponent = (uint)(as_ulong(v) >> 52) & 2047;
+  if (exponent - 1 >= 2043 && v != 0.0) y = 1.0 / v;
+  return y;
+}
+#endif
+
+/* Keys order numbers by size, a NaN first, then by row, the upper first (as in batch_tile.h). */
+MMA_INLINE uint pivot_key(const double v, const int row) {
+  return ((uint)(as_ulong(v) >> 32) & 0x7fffff80u) | (uint)(127 - row);
+}
+
+/* Pair number `pair` of row r of a panel. */
+MMA_INLINE int panel_place(const int r, const int pair) {
+  return r * 8 + 2 * (pair ^ (r >> 1 & 3));
+}
+
+MMA_INLINE double2 get_pair(__local const double *s) {
+  return *(__local const double2 *)s;
+}
+
+MMA_INLINE void put_pair(__local double *s, const double x, const double y) {
+  *(__local double2 *)s = (double2)(x, y);
+}
+
+/* One step of a panel, of which column 0 is the step's and u is to be the pivot row. Gives each
+ * row's multiplier. */
+MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, const int lane,
+                           double v[PANEL_ROWS][8], double u[8], double f[PANEL_ROWS],
+                           uint *used, int *status) {
+  uint best = 0;
+  double mine = 1.0;
+  EACH_PANEL_ROW(i) {
+    const uint key = *used >> i & 1 ? 0 : pivot_key(v[i][0], lane + 32 * i);
+    mine = key > best ? v[i][0] : mine;
+    best = max(best, key);
+  }
+  const double d = reciprocal(mine); /* while the warp looks for its largest */
+  const int row = 127 - (int)(warp_max(best) & 127u);
+  __local double *step = s->steps + k * STEP;
+  EACH_PANEL_ROW(i) {
+    if (lane + 32 * i == row) {
+      SCL_UNROLL for (int q = 0; q < 8; q += 2) put_pair(step + q, v[i][q], v[i][q + 1]);
+      step[8] = d;
+      s->step_of[row] = k;
+      s->chosen[k] = row;
+      SCL_UNROLL for (int q = 0; q < 8; q++) v[i][q] = q < 8 - c ? 0.0 : v[i][q];
+      *used |= 1u << i;
+    }
+  }
+  WARP_SYNC();
+  SCL_UNROLL for (int q = 0; q < 8; q += 2) {
+    const double2 w = get_pair(step + q);
+    u[q] = w.x;
+    u[q + 1] = w.y;
+  }
+  const double r = step[8];
+  const int exponent = (int)(as_ulong(u[0]) >> 52 & 2047);
+  if (*status == 0) *status = exponent == 0 ? k + 1 : exponent == 2047 ? BATCH_NONFINITE : 0;
+  EACH_PANEL_ROW(i) f[i] = *used >> i & 1 ? 0.0 : -v[i][0] * r;
+}
+
+/* Panel p to its multipliers, in place. It turns by a column a step, so that all steps can be one
+ * body of code: what is read is column 0, multipliers come in from behind. */
+MMA_INLINE void panel_factor(__local shared_state *s, const int p, const int n, const int lane,
+                             uint *used, int *status) {
+  __local double *panel = s->panel[p & 1];
+  double v[PANEL_ROWS][8];
+  EACH_PANEL_ROW(i) {
+    SCL_UNROLL for (int q = 0; q < 4; q++) {
+      const double2 w = get_pair(panel + panel_place(lane + 32 * i, q));
+      v[i][2 * q] = w.x;
+      v[i][2 * q + 1] = w.y;
+    }
+  }
+  EACH_STEP for (int c = 0; c < 8; c++) {
+    double u[8], f[PANEL_ROWS];
+    EACH_PANEL_ROW(i) f[i] = 0.0;
+    SCL_UNROLL for (int q = 0; q < 8; q++) u[q] = 0.0;
+    if (8 * p + c < n) panel_step(s, 8 * p + c, c, lane, v, u, f, used, status);
+    EACH_PANEL_ROW(i) {
+      SCL_UNROLL for (int q = 1; q < 8; q++) v[i][q - 1] = fma(f[i], u[q], v[i][q]);
+      v[i][7] = f[i];
+    }
+  }
+  EACH_PANEL_ROW(i) {
+    SCL_UNROLL for (int q = 0; q < 4; q++) {
+      put_pair(panel + panel_place(lane + 32 * i, q), v[i][2 * q], v[i][2 * q + 1]);
+    }
+  }
+}
+
+typedef struct {
+  double2 low, high; /* of rows g and g + 8, for the pivot rows 2t and 2t + 1 */
+} multipliers;
+
+/* c += M times 8 columns of the pivot rows. */
+MMA_INLINE void update(double c[4], const multipliers m, __local const double *rows,
+                       const int column, const int g, const int t) {
+  const double b0 = rows[2 * t * ROOM + column + g], b1 = rows[(2 * t + 1) * ROOM + column + g];
+  MMA_8(c, m.low.x, m.high.x, m.low.y, m.high.y, b0, b1);
+}
+
+/* The determinant: parity of the permutation and parts of pivots by all, products of 8, one. */
+MMA_INLINE void determinant(__local shared_state *s, const int n, const int item, const int batch,
+                            const int flags, __global double *out) {
+  for (int k = item; k < n; k += 32 * BATCH_P) {
+    const int row = s->chosen[k];
+    int power, above = row; /* rows above it that are left */
+    for (int i = 0; i < k; i += 4) {
+      const int4 former = *(__local const int4 *)(s->chosen + i);
+      above -= (former.x < row) + (i + 1 < k && former.y < row) + (i + 2 < k && former.z < row) +
+               (i + 3 < k && former.w < row);
+    }
+    const double part = pivot_part(s->steps[k * STEP], &power);
+    s->parts[k] = above % 2 == 0 ? part : -part;
+    s->powers[k] = power;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < COLUMNS8) {
+    double product = 1.0;
+    int power = 0;
+    for (int k = 8 * item; k < min(n, 8 * item + 8) && product != 0.0; k++) {
+      product *= s->parts[k];
+      power += s->powers[k];
+    }
+    s->products[item] = product;
+    s->powers[8 * item] = power;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item != 0) return;
+  double product = 1.0;
+  int power = 0;
+  for (int q = 0; 8 * q < n && product != 0.0; q++) {
+    product *= s->products[q];
+    power += s->powers[8 * q];
+  }
+  determinant_out(product, power, batch, flags, out);
+}
+
+/* The 8 unknowns of panel p, of right-hand side g. */
+MMA_INLINE void panel_solve(__local const shared_state *s, const int p, const int n, const int g,
+                            double z[8]) {
+  double u[8][8], r[8];
+  SCL_UNROLL for (int k = 0; k < 8; k++) {
+    __local const double *step = s->steps + (8 * p + k) * STEP;
+    z[k] = s->sides[p & 1][k * SIDES + g];
+    r[k] = step[8];
+    SCL_UNROLL for (int q = k + 1; q < 8; q++) u[k][q] = step[q - k];
+  }
+  if (8 * p + 8 > n) {
+    SCL_UNROLL for (int k = 0; k < 8; k++) {
+      z[k] = 8 * p + k < n ? z[k] : 0.0;
+      r[k] = 8 * p + k < n ? r[k] : 0.0;
+      SCL_UNROLL for (int q = k + 1; q < 8; q++) u[k][q] = 8 * p + q < n ? u[k][q] : 0.0;
+    }
+  }
+  SCL_UNROLL for (int k = 7; k >= 0; k--) {
+    z[k] *= r[k];
+    SCL_UNROLL for (int q = 0; q < k; q++) z[q] = fma(-u[q][k], z[k], z[q]);
+  }
+}
+
+__attribute__((reqd_work_group_size(32 * BATCH_P, 1, 1))) __kernel void
+BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+  __local shared_state state;
+  __local shared_state *s = &state;
+  const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
+  const int g = lane / 4, t = lane % 4, first = warp * BLOCKS * 16 + g;
+  const int side = (int)get_group_id(1) * SIDES;
+  const long matrix = (long)get_group_id(0);
+  double c[BLOCKS][COLUMNS8][4], x[BLOCKS][4];
+  in += in0 + matrix * step_in;
+  b += b0 + matrix * step_b;
+#define ROW(i, h) (first + 16 * (i) + 8 * (h))
+#define COLUMN(j, e) (8 * (j) + 2 * t + (e) % 2)
+#define EACH_NUMBER(i, j, e)                                                                       \
+  EACH_BLOCK(i) SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) SCL_UNROLL                           \
+  for (int e = 0; e < 4; e++)
+  if (n == BATCH_N) {
+    EACH_NUMBER(i, j, e) c[i][j][e] = in[ROW(i, e / 2) + COLUMN(j, e) * BATCH_N];
+  } else {
+    EACH_NUMBER(i, j, e) {
+      const int row = ROW(i, e / 2), column = COLUMN(j, e);
+      const double v = in[min(row, n - 1) + min(column, n - 1) * n];
+      c[i][j][e] = row < n && column < n ? v : 0.0;
+    }
+  }
+  for (int i = item; i < BATCH_N; i += 32 * BATCH_P) s->step_of[i] = -1;
+  EACH_BLOCK(i) {
+    SCL_UNROLL for (int e = 0; e < 4; e++) {
+      const int row = ROW(i, e / 2), own = side + COLUMN(0, e);
+      const bool there = !(flags & BATCH_DET) && row < n && own < count_b;
+      x[i][e] = there ? b[row + (long)own * n] : 0.0;
+    }
+  }
+#define PUT_PANEL(to, i, j)                                                                        \
+  SCL_UNROLL for (int h = 0; h < 2; h++)                                                           \
+      put_pair(s->panel[to] + panel_place(ROW(i, h), t), c[i][j][2 * h], c[i][j][2 * h + 1]);
+  EACH_BLOCK(i) PUT_PANEL(0, i, 0)
+
+  int status = 0;
+  uint used = 0, later = ~1u; /* rows that were pivots or lie beyond the order; panels to come */
+  EACH_PANEL_ROW(i) used |= lane + 32 * i < n ? 0u : 1u << i;
+  multipliers m[BLOCKS];
+  ROLLED for (int p = 0; 8 * p < n; p++, later <<= 1) {
+    barrier(CLK_LOCAL_MEM_FENCE); /* panel p is there */
+    if (warp == 0) panel_factor(s, p, n, lane, &used, &status);
+    if (p > 0) { /* the panel before, on what comes after this one */
+      SCL_UNROLL for (int j = 2; j < COLUMNS8; j++) {
+        if (later >> j & 1) {
+          EACH_BLOCK(i) update(c[i][j], m[i], s->rows, 8 * j, g, t);
+        }
+      }
+      EACH_BLOCK(i) update(x[i], m[i], s->rows, BATCH_N, g, t);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE); /* the pivot rows before are no longer read */
+    EACH_BLOCK(i) {
+      SCL_UNROLL for (int h = 0; h < 2; h++) {
+        const int k = s->step_of[ROW(i, h)];
+        if (k >> 3 != p) continue;
+        __local double *row = s->rows + (k & 7) * ROOM + 2 * t;
+        SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
+          if (later >> j & 1) put_pair(row + 8 * j, c[i][j][2 * h], c[i][j][2 * h + 1]);
+        }
+        put_pair(row + BATCH_N, x[i][2 * h], x[i][2 * h + 1]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    EACH_BLOCK(i) {
+      m[i].low = get_pair(s->panel[p & 1] + panel_place(ROW(i, 0), t));
+      m[i].high = get_pair(s->panel[p & 1] + panel_place(ROW(i, 1), t));
+    }
+    SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) { /* the next panel */
+      if ((later & ~(later << 1)) >> j & 1) {
+        EACH_BLOCK(i) {
+          update(c[i][j], m[i], s->rows, 8 * j, g, t);
+          PUT_PANEL((p + 1) & 1, i, j)
+        }
+      }
+    }
+  }
+  EACH_BLOCK(i) update(x[i], m[i], s->rows, BATCH_N, g, t);
+  if (item == 0) s->status = status;
+  if (flags & BATCH_DET) {
+    determinant(s, n, item, batch, flags, out + out0 + matrix);
+    return;
+  }
+
+  out += out0 + matrix * step_out;
+  const int panels = (n + 7) / 8;
+  uint now = 1u << (panels - 1); /* this panel's bit */
+  ROLLED for (int p = panels - 1; p >= 0; p--, now >>= 1) {
+    EACH_BLOCK(i) {
+      SCL_UNROLL for (int h = 0; h < 2; h++) {
+        const int k = s->step_of[ROW(i, h)];
+        if (k >> 3 == p)
+          put_pair(s->sides[p & 1] + (k & 7) * SIDES + 2 * t, x[i][2 * h], x[i][2 * h + 1]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    double z[8];
+    panel_solve(s, p, n, g, z);
+    const double z0 = t == 0 ? z[0] : t == 1 ? z[2] : t == 2 ? z[4] : z[6];
+    const double z1 = t == 0 ? z[1] : t == 1 ? z[3] : t == 2 ? z[5] : z[7];
+    SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
+      if (now >> j & 1) {
+        EACH_BLOCK(i) MMA_8(x[i], c[i][j][0], c[i][j][2], c[i][j][1], c[i][j][3], -z0, -z1);
+      }
+    }
+    status = s->status;
+    const int k = 8 * p + 2 * t, own = side + g;
+    if (warp == 0 && own < count_b) {
+      if (k < n) out[k + (long)own * n] = status == 0 ? z0 : NAN;
+      if (k + 1 < n) out[k + 1 + (long)own * n] = status == 0 ? z1 : NAN;
+    }
+  }
+  if (item == 0 && side == 0) {
+    if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[matrix] = (uchar)status;
+    if (status != 0) *any = 1;
+  }
+}

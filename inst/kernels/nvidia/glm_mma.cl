@@ -1,0 +1,325 @@
+/* The pass of a GLM likelihood (glm_pass.cl, same parameters and layout of `work`) for several
+ * predictors of a row, by the matrix instructions of NVIDIA devices (mma.h): for at most GLM_SLOTS
+ * columns and GLM_PREDICTORS <= 8 predictors.
+ *
+ * Work split: a group is one warp, which walks over tiles of GLM_ROWS = 16 rows and all columns.
+ * While it works on one tile, asynchronous copies bring the next one to the other half of a ring in
+ * local memory; in its registers are beta and its sums of the gradient, over all tiles. Eight or
+ * more such groups share a unit and do not wait for each other: what one of them waits for, the
+ * chain from predictors to residuals, the others cover.
+ *
+ * A tile is stored by columns of 128 bytes, whose eight pairs of rows are exchanged so that both
+ * products read it without conflicts: pair q of column c is at q ^ glm_turn(c). With the
+ * instruction's lane l, g = l / 4 and t = l % 4:
+ *
+ *   predictors = X beta: the instruction's rows g and g + 8 stand for the rows 2g and 2g + 1, its k
+ *     for the columns, its columns for the predictors;
+ *   gradient = X' residuals: its rows stand for 16 columns of X, its k = t and t + 4 in step u for
+ *     the rows 2q and 2q + 1, where q = t + 4u, its columns for the predictors.
+ *
+ * In between the predictors of the tile are in local memory, as `cells`, 16 rows of each in the
+ * same order, and then the residuals in their place.
+ *
+ * Rows past the end are copied as 0 and have residual 0; so are columns past the last. Used only
+ * where a probe has found the instructions exact (engine/cl/runtime/variant.c). */
+
+#define GLM_INLINE static inline __attribute__((always_inline))
+#define GLM_SLOTS (8 * GLM_STEPS)
+#define GLM_STAGE (GLM_SLOTS * GLM_ROWS)
+#define GLM_BLOCKS ((GLM_SLOTS + 15) / 16) /* of 16 columns */
+#define GLM_WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+/* All groups of copies but the latest have arrived. */
+#define GLM_ARRIVED() asm volatile("cp.async.wait_group 1;" ::: "memory")
+
+GLM_INLINE int glm_turn(int column) { return (column & 1) << 2 | (column & 2); }
+
+/* The cell of predictor v in row r. */
+GLM_INLINE int glm_cell(int v, int r) {
+  return v * GLM_ROWS + ((r >> 1 ^ glm_turn(v)) << 1 | (r & 1));
+}
+
+/* ---- the two products -------------------------------------------------------------------------
+ */
+
+/* Starts to copy the tile from row `first` on; one group of copies, also past the last row. */
+GLM_INLINE void glm_fetch(__local double *stage, __global const double *x, uint ld, uint first,
+                          uint n, int p, int lane) {
+  const int pair = lane & 7, column = lane >> 3;
+  const uint row = first + 2 * pair;
+  const int bytes = row < n ? (row + 1 < n ? 16 : 8) : 0;
+  __global const double *from = x + min(row, (n - 1) & ~1u) + column * ld;
+  __local double *to = stage + column * GLM_ROWS + ((pair ^ glm_turn(column)) << 1);
+  if (first < n) {
+    SCL_UNROLL for (int j = 0; j < GLM_SLOTS; j += 4) {
+      if (j + column < p) MMA_COPY16(to + j * GLM_ROWS, from + j * ld, bytes);
+    }
+  }
+  MMA_COMMIT();
+}
+
+/* The predictors of the tile to the cells. */
+GLM_INLINE void glm_predict(__local const double *stage, double weight[GLM_STEPS][2],
+                            __local double *cells, int g, int t) {
+  double eta[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
+  __local const double *from = stage + t * GLM_ROWS + ((g ^ glm_turn(t)) << 1);
+  SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
+    const double2 near = *(__local const double2 *)(from + 8 * s * GLM_ROWS);
+    const double2 far = *(__local const double2 *)(from + (8 * s + 4) * GLM_ROWS);
+    MMA_8(eta[s & 1], near.x, near.y, far.x, far.y, weight[s][0], weight[s][1]);
+  }
+  if (2 * t < GLM_PREDICTORS) {
+    *(__local double2 *)(cells + glm_cell(2 * t, 2 * g)) =
+        (double2)(eta[0][0] + eta[1][0], eta[0][2] + eta[1][2]);
+    *(__local double2 *)(cells + glm_cell(2 * t + 1, 2 * g)) =
+        (double2)(eta[0][1] + eta[1][1], eta[0][3] + eta[1][3]);
+  }
+}
+
+/* Adds the tile to the sums of the gradient, from the residuals in the cells. */
+GLM_INLINE void glm_add_gradient(__local const double *stage, __local const double *cells,
+                                 double sum[GLM_BLOCKS][4], int g, int t) {
+  double2 residual[2];
+  __local const double *from[2];
+  SCL_UNROLL for (int u = 0; u < 2; u++) {
+    residual[u] = (double2)(0.0);
+    if (g < GLM_PREDICTORS) {
+      residual[u] = *(__local const double2 *)(cells + glm_cell(g, 2 * (t + 4 * u)));
+    }
+    from[u] = stage + g * GLM_ROWS + ((t + 4 * u ^ glm_turn(g)) << 1);
+  }
+  SCL_UNROLL for (int u = 0; u < 2; u++) {
+    SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
+      const double2 near = *(__local const double2 *)(from[u] + 16 * i * GLM_ROWS);
+      double2 far = (double2)(0.0);
+      if (16 * i + 8 < GLM_SLOTS)
+        far = *(__local const double2 *)(from[u] + (16 * i + 8) * GLM_ROWS);
+      MMA_8(sum[i], near.x, far.x, near.y, far.y, residual[u].x, residual[u].y);
+    }
+  }
+}
+
+/* ---- predictors to residuals ------------------------------------------------------------------
+ */
+
+/* Work-item l has the row l % 16 of the predictors l / 16, l / 16 + 2, ... */
+#define GLM_PREDICTOR(i, lane) (2 * (i) + ((lane) >> 4))
+
+/* What the terms of a tile add to the values: of odds as in glm_term. Nobody waits for it. */
+typedef struct {
+  double value, odds;
+} glm_late;
+
+/* Without conditions, which would have the predictors of a work-item wait for each other: rows past
+ * the end are the last one, with residual 0. */
+GLM_INLINE void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
+                         const glm_seen *seen, __local double *cells, int lane, glm_late *late) {
+  const uint row = min(seen->row, t->n - 1);
+  glm_term term[GLM_LINKS];
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = min(GLM_PREDICTOR(i, lane), t->predictors - 1);
+    const double eta = cells[glm_cell(v, lane & 15)] + glm_intercept(t, v, row);
+    term[i] = glm_family_term(GLM_ID, seen->y, seen->datum, eta,
+                              glm_own_here(t, given[i], v, row, seen->y));
+  }
+  GLM_WARP_SYNC();
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = GLM_PREDICTOR(i, lane), there = seen->row < t->n && v < t->predictors;
+    cells[glm_cell(v, lane & 15)] = there ? term[i].d_eta : 0.0;
+    late[i].value = there ? term[i].value : 0.0;
+    late[i].odds = there ? term[i].odds : 0.0;
+    if (there) {
+      glm_add_slope(t, &total[i], term[i].d_eta, v, row);
+      glm_add_term_own(t, &total[i], term[i], seen->y, v, row, v * GLM_ROWS + (lane & 15));
+    }
+  }
+}
+
+/* The number that the other work-item of a row has. */
+GLM_INLINE double glm_other(double number) {
+  const int2 mine = as_int2(number);
+  int2 other;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other.x) : "r"(mine.x));
+  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other.y) : "r"(mine.y));
+  return as_double(other);
+}
+
+/* The same of a coupled family (glm_share()): two work-items share the classes of a row. */
+GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
+                                 __local double *cells, int lane, glm_late *late) {
+  const int there = seen->row < t->n, own = (int)seen->y - 1;
+  double eta[GLM_LINKS], e[GLM_LINKS], most = -INFINITY, check = 0.0, rest = 0.0, others = 0.0;
+  double mine = 0.0;
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = GLM_PREDICTOR(i, lane), known = v < t->predictors;
+    const double here = cells[glm_cell(v, lane & 15)] + t->intercept[v];
+    eta[i] = known ? here : -INFINITY;
+    check += known ? GLM_NAN_IF_INFINITE(here) : 0.0;
+    most = fmax(most, eta[i]);
+  }
+  most = fmax(most, glm_other(most));
+  int top = GLM_PREDICTORS;
+  SCL_UNROLL for (int i = GLM_LINKS - 1; i >= 0; i--) {
+    if (eta[i] == most) top = GLM_PREDICTOR(i, lane);
+  }
+  int other_top;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other_top) : "r"(top));
+  top = min(top, other_top);
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = GLM_PREDICTOR(i, lane);
+    e[i] = exp(eta[i] - most);
+    rest += v == top ? 0.0 : e[i];
+    others += v == own ? 0.0 : e[i];
+    mine = v == own ? eta[i] - most : mine;
+  }
+  rest += glm_other(rest);
+  others += glm_other(others);
+  const double inverse = 1.0 / (1.0 + rest);
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    const int v = GLM_PREDICTOR(i, lane), counts = there && v < t->predictors;
+    const double slope = counts ? (v == own ? others : -e[i]) * inverse : 0.0;
+    cells[glm_cell(v, lane & 15)] = slope;
+    if (counts) glm_add_slope(t, &total[i], slope, v, seen->row);
+    late[i].value = late[i].odds = 0.0;
+  }
+  /* The work-item that has the class; a predictor that is not finite shows in either's. */
+  late[0].value = there ? check + mine : 0.0;
+  late[0].odds = there && (own & 1) == lane >> 4 ? rest : 0.0;
+}
+
+GLM_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
+  SCL_UNROLL for (int i = 0; i < (GLM_COUPLED ? 1 : GLM_LINKS); i++) {
+    if (GLM_COUPLED) {
+      glm_add_odds(&total[i], late[i].value, late[i].odds);
+    } else {
+      glm_add_term_value(&total[i], late[i].value, late[i].odds);
+    }
+  }
+}
+
+/* ---- before and after the tiles -------------------------------------------------------------- */
+
+/* Sums over the rows of what GLM_LINKS vectors of a work-item have, to row first + v of the
+ * results for the first `count` vectors. */
+GLM_INLINE void glm_sum_cells(__local double *pool, const double *mine, int count, int first,
+                              __global double *partial, long groups, int lane) {
+  __local double *quarters = pool + GLM_CELLS;
+  double sum = 0.0;
+  GLM_WARP_SYNC();
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    pool[GLM_PREDICTOR(i, lane) * GLM_ROWS + (lane & 15)] = mine[i];
+  }
+  GLM_WARP_SYNC();
+  if (lane < 4 * GLM_PREDICTORS) {
+    SCL_UNROLL for (int r = 0; r < 4; r++) {
+      sum += pool[(lane >> 2) * GLM_ROWS + 4 * r + (lane & 3)];
+    }
+    quarters[lane] = sum;
+  }
+  GLM_WARP_SYNC();
+  if (lane < count) {
+    __local const double *of = quarters + 4 * lane;
+    partial[(first + lane) * groups] = of[0] + of[1] + (of[2] + of[3]);
+  }
+}
+
+GLM_INLINE void glm_write_totals(const glm_task *t, glm_totals *total, __local double *pool,
+                                 __global double *partial, long groups, int lane) {
+  const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
+  double value[GLM_LINKS], d_alpha[GLM_LINKS], d_own[GLM_LINKS];
+  glm_end_products(total);
+  if (GLM_COUPLED) total[0].value += glm_other(total[0].value);
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    value[i] = total[i].value;
+    d_alpha[i] = total[i].d_alpha;
+    d_own[i] = total[i].d_own;
+  }
+  glm_sum_cells(pool, value, vectors, 0, partial, groups, lane);
+  glm_sum_cells(pool, d_alpha, t->predictors, vectors * (1 + owns), partial, groups, lane);
+  if (GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI)
+    glm_sum_cells(pool, d_own, owns * vectors, vectors, partial, groups, lane);
+  if (GLM_OWN == SCL_GLM_CUTS) glm_write_cuts(t, vectors, lane, 32, partial, groups);
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+__attribute__((reqd_work_group_size(32, 1, 1))) __kernel void
+GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global const double *y,
+         const long y_offset, const int y_ld, __global double *work, const int n, const int p,
+         const int predictors, const int owns, const int own_sums, const int flags,
+         const long results, const long partials, const long residuals, const long slopes,
+         __local double *by_cut) {
+  __local double ring[2 * GLM_STAGE] __attribute__((aligned(128)));
+  __local double cells[GLM_CELLS] __attribute__((aligned(128)));
+  __local double intercept[GLM_PREDICTORS];
+  const int groups = get_num_groups(0), group = get_group_id(0);
+  const int lane = get_local_id(0), g = lane >> 2, t = lane & 3;
+  const int vectors = GLM_COUPLED ? 1 : predictors;
+  glm_task task = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
+                   .predictors = predictors, .own_count = owns, .own_sums = own_sums,
+                   .flags = flags, .residuals = residuals, .slopes = slopes,
+                   .intercept = intercept};
+  task.owns = work + 1;
+  task.alpha = task.owns + owns * vectors;
+  __global const double *beta = task.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
+  task.row_own = beta + (long)p * predictors;
+  x += x_offset;
+
+  const uint stride = groups * GLM_ROWS, rows_end = n;
+  uint first = group * GLM_ROWS;
+  glm_fetch(ring, x, x_ld, first, rows_end, p, lane);
+  glm_seen next = glm_observe(&task, first + (lane & 15));
+  for (int i = p * GLM_ROWS + lane; i < GLM_STAGE; i += 32) ring[i] = ring[GLM_STAGE + i] = 0.0;
+  if (lane < GLM_PREDICTORS) intercept[lane] = lane < predictors ? task.alpha[lane] : 0.0;
+  if (GLM_OWN == SCL_GLM_CUTS) {
+    for (int i = lane; i < own_sums * GLM_CELLS; i += 32) by_cut[i] = 0.0;
+  }
+  double weight[GLM_STEPS][2], sum[GLM_BLOCKS][4];
+  SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
+    SCL_UNROLL for (int h = 0; h < 2; h++) {
+      const int c = 8 * s + 4 * h + t;
+      weight[s][h] = g < predictors && c < p ? beta[(long)g * p + c] : 0.0;
+    }
+  }
+  SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
+    SCL_UNROLL for (int k = 0; k < 4; k++) sum[i][k] = 0.0;
+  }
+  glm_totals total[GLM_LINKS];
+  glm_own given[GLM_LINKS];
+  SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
+    total[i] = glm_no_totals();
+    given[i] = glm_own_none();
+    if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
+      given[i] = glm_own_given(task.owns + 3 * min(GLM_PREDICTOR(i, lane), predictors - 1));
+  }
+
+  for (int turn = 0; first < rows_end; first += stride, turn ^= 1) {
+    __local double *stage = ring + turn * GLM_STAGE;
+    glm_fetch(ring + (turn ^ 1) * GLM_STAGE, x, x_ld, first + stride, rows_end, p, lane);
+    const glm_seen seen = next;
+    next = glm_observe(&task, seen.row + stride);
+    GLM_ARRIVED();
+    GLM_WARP_SYNC();
+    glm_predict(stage, weight, cells, g, t);
+    GLM_WARP_SYNC();
+    glm_late late[GLM_LINKS];
+    if (GLM_COUPLED) {
+      glm_link_classes(&task, total, &seen, cells, lane, late);
+    } else {
+      glm_link(&task, total, given, &seen, cells, lane, late);
+    }
+    GLM_WARP_SYNC();
+    if (flags & GLM_GRADIENT) glm_add_gradient(stage, cells, sum, g, t);
+    glm_add_late(total, late);
+    GLM_WARP_SYNC();
+  }
+
+  __global double *partial = work + partials + group;
+  glm_write_totals(&task, total, ring, partial, groups, lane);
+  const int first_beta = vectors * (1 + own_sums) + predictors;
+  SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
+    SCL_UNROLL for (int k = 0; k < 4; k++) {
+      const int c = 16 * i + g + (k >> 1) * 8, v = 2 * t + (k & 1);
+      if (c < p && v < predictors) partial[(first_beta + v * p + c) * (long)groups] = sum[i][k];
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/* Buffers: counting, limits, and the garbage collection of the surroundings, which cannot see the
+ * memory that their small handles hold. */
+#include "base/engine.h"
+#include "base/threads.h"
+
+static long fail_after = -1;
+
+void scl_buffer_fail_after(long n) {
+  fail_after = n;
+}
+
+enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
+enum { COLLECT_TIME_SHARE = 20 };
+
+static void collect(scl_context *ctx) {
+  uint64_t start = scl_clock_us();
+  ctx->small_since_collect = ctx->large_since_collect = ctx->results_since_collect = 0;
+  scl_collect_garbage();
+  ctx->collected_at = scl_clock_us();
+  ctx->collected = ctx->collected_at - start;
+}
+
+/* The count that a new buffer of this size enters. */
+static uint64_t *count_for(scl_context *ctx, size_t bytes) {
+  if (bytes <= SCL_SMALL_BUFFER && (ctx->spare == 0 || ctx->original)) {
+    return &ctx->small_since_collect;
+  }
+  return ctx->spare == 0 ? &ctx->large_since_collect : &ctx->results_since_collect;
+}
+
+/* Whether enough was made since the last collection for another. Small matrices come in numbers;
+ * a large one's work is done sooner than a collection, so they are allowed a share of the device.
+ * Where there is memory to spare, a collection takes as long as many operations: there only so
+ * much of the time goes into it, as long as the garbage cannot be too much. */
+static bool is_due(scl_context *ctx, size_t bytes) {
+  if (ctx->transient) return false;
+  const scl_memory *memory = &ctx->memory;
+  const uint64_t *count = count_for(ctx, bytes);
+  uint64_t pace = memory->live / 2, since = *count + bytes;
+  if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
+  if (count == &ctx->small_since_collect) return since > pace;
+  if (count == &ctx->results_since_collect) {
+    if (since > ctx->spare) return true;
+    return since > pace && scl_clock_us() - ctx->collected_at > COLLECT_TIME_SHARE * ctx->collected;
+  }
+  uint64_t share = memory->limit != 0 ? memory->limit / LARGE_SHARE : LARGE_AT_LEAST;
+  return since > (pace < share ? share : pace);
+}
+
+static scl_status create_once(scl_context *ctx, size_t bytes, bool injected, scl_buffer **out) {
+  uint64_t limit = ctx->memory.limit;
+  if (injected || (limit != 0 && (bytes > limit || ctx->memory.live > limit - bytes))) {
+    return scl_fail_memory(bytes, limit, "a matrix");
+  }
+  return ctx->engine->buffer_create(ctx, bytes, out);
+}
+
+static void count_buffer(scl_context *ctx, size_t bytes, scl_buffer *buffer) {
+  scl_memory *memory = &ctx->memory;
+  buffer->ctx = ctx;
+  buffer->refs = 1;
+  buffer->bytes = bytes;
+  buffer->counted = true;
+  memory->live += bytes;
+  memory->buffers++;
+  if (memory->live > memory->peak) memory->peak = memory->live;
+  if (!ctx->transient) *count_for(ctx, bytes) += bytes;
+}
+
+scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
+  if (bytes == 0) {
+    *out = NULL;
+    return SCL_OK;
+  }
+  SCL_TRY(scl_context_check(ctx));
+  const scl_memory *memory = &ctx->memory;
+  if (memory->largest != 0 && bytes > memory->largest) {
+    return scl_fail_memory(bytes, memory->largest, "one matrix");
+  }
+  bool injected = fail_after > 0 && --fail_after == 0;
+  if (is_due(ctx, bytes)) collect(ctx);
+
+  scl_buffer *buffer = NULL;
+  scl_status status = create_once(ctx, bytes, injected, &buffer);
+  if (status == SCL_E_MEMORY) {
+    collect(ctx);
+    /* What was dropped may still be in use by pending work. */
+    SCL_TRY(ctx->engine->finish(ctx));
+    status = create_once(ctx, bytes, injected, &buffer);
+  }
+  if (status != SCL_OK) return status;
+  count_buffer(ctx, bytes, buffer);
+  *out = buffer;
+  return SCL_OK;
+}
+
+scl_buffer *scl_buffer_retain(scl_buffer *buffer) {
+  if (buffer != NULL) buffer->refs++;
+  return buffer;
+}
+
+void scl_buffer_release(scl_buffer *buffer) {
+  if (buffer == NULL || --buffer->refs > 0) return;
+  scl_context *ctx = buffer->ctx;
+  if (buffer->counted) {
+    ctx->memory.live -= buffer->bytes;
+    ctx->memory.buffers--;
+  }
+  /* In a child of a fork the driver must not be touched: the memory goes with the process. */
+  if (ctx->owner != 0 && ctx->owner != scl_process_id()) return;
+  ctx->engine->buffer_destroy(buffer);
+}

@@ -1,0 +1,108 @@
+#include "base/context.h"
+
+#include <stdio.h>
+
+#include "base/engine.h"
+#include "base/threads.h"
+
+static scl_hooks hooks;
+
+void scl_hooks_set(const scl_hooks *set) {
+  hooks = *set;
+}
+
+static int running;
+
+bool scl_hooks_run(void) {
+  return running > 0;
+}
+
+void scl_hooks_begin(void) {
+  running++;
+}
+
+void scl_hooks_end(void) {
+  running--;
+}
+
+static long stop_after = -1;
+
+void scl_poll_stop_after(long n) {
+  stop_after = n;
+}
+
+scl_status scl_poll(void) {
+  if (stop_after > 0 && --stop_after == 0) return scl_fail(SCL_E_INTERRUPT, "interrupted");
+  if (hooks.interrupted == NULL) return SCL_OK;
+  scl_hooks_begin();
+  const bool stop = hooks.interrupted();
+  scl_hooks_end();
+  return stop ? scl_fail(SCL_E_INTERRUPT, "interrupted") : SCL_OK;
+}
+
+void scl_collect_garbage(void) {
+  if (hooks.collect_garbage == NULL) return;
+  scl_hooks_begin();
+  hooks.collect_garbage();
+  scl_hooks_end();
+}
+
+scl_context *scl_context_host(void) {
+  static scl_context host;
+  if (host.engine == NULL) {
+    host.engine = &scl_host_engine;
+    host.tag = SCL_CONTEXT_TAG;
+    host.refs = 1;
+    snprintf(host.name, sizeof host.name, "host");
+  }
+  return &host;
+}
+
+scl_context *scl_context_retain(scl_context *ctx) {
+  ctx->refs++;
+  return ctx;
+}
+
+static bool is_forked(const scl_context *ctx) {
+  return ctx->owner != 0 && ctx->owner != scl_process_id();
+}
+
+void scl_context_release(scl_context *ctx) {
+  if (ctx == NULL || --ctx->refs > 0) return;
+  /* A child of a fork must not touch the driver: what it inherited goes with the process. */
+  if (is_forked(ctx)) return;
+  ctx->tag = 0;
+  ctx->engine->context_destroy(ctx);
+}
+
+bool scl_context_is_host(const scl_context *ctx) {
+  return ctx->engine == &scl_host_engine;
+}
+
+const char *scl_context_name(const scl_context *ctx) {
+  return ctx->name;
+}
+
+scl_memory scl_context_memory(const scl_context *ctx) {
+  return ctx->memory;
+}
+
+scl_status scl_context_check(const scl_context *ctx) {
+  if (is_forked(ctx)) {
+    return scl_fail(SCL_E_FORK,
+                    "device '%s' was opened before this process was forked from its parent; "
+                    "open it in each worker instead",
+                    ctx->name);
+  }
+  if (ctx->lost) {
+    scl_fail(SCL_E_LOST, "device '%s' stopped answering; its matrices are gone", ctx->name);
+    snprintf(scl_fault_edit()->device, sizeof scl_fault_edit()->device, "%s", ctx->name);
+    return SCL_E_LOST;
+  }
+  return SCL_OK;
+}
+
+scl_status scl_context_finish(scl_context *ctx) {
+  SCL_TRY(scl_context_check(ctx));
+  return ctx->engine->finish(ctx);
+}

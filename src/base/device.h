@@ -1,0 +1,67 @@
+/* OpenCL devices as the rest of the core sees them: a list, and a context for one of them.
+ *
+ * In a build without OpenCL headers (engine/no_device.c) the list is empty and says so. */
+#ifndef SCL_BASE_DEVICE_H
+#define SCL_BASE_DEVICE_H
+
+#include "base/context.h"
+
+typedef enum {
+  SCL_DEVICE_GPU = 0,
+  SCL_DEVICE_CPU,
+  SCL_DEVICE_ACCELERATOR,
+  SCL_DEVICE_OTHER
+} scl_device_type;
+
+typedef struct {
+  char id[16]; /* "platform:device", both counted from 0 in the loader's order */
+  char name[128], vendor[128], platform[128], driver[64], version[128];
+  scl_device_type type;
+  bool fp64, compiler, host_memory; /* double precision; has a compiler; shares the host's memory */
+  uint32_t units;                   /* compute units */
+  uint32_t capability;              /* NVIDIA: 10 * major + minor, else 0 */
+  uint64_t memory, largest;         /* bytes in all, bytes in one buffer */
+  uint64_t local_memory;            /* bytes a work-group */
+  size_t work_group;                /* largest work-group */
+} scl_device_info;
+
+/* Whether this build has the device engine. */
+bool scl_device_built(void);
+
+/* Folder of the kernel sources; copied. Must be set before the first context. */
+void scl_device_set_kernels(const char *folder);
+
+/* Folder for a driver's compiled kernels (used by POCL, unless POCL_CACHE_DIR is set already);
+ * copied. Must be set before the first list. */
+void scl_device_set_cache(const char *folder);
+
+/* Opens the loader and lists all devices, once a process. No
+ * loader, no platform and no device are no fault: the list is empty and scl_device_reason() says
+ * why. The list is borrowed. Drivers may start threads here, which a fork does not copy: a child of
+ * the process that made the list can read it, and open nothing (SCL_E_FORK). */
+scl_status scl_device_list(const scl_device_info **out, size_t *count);
+const char *scl_device_loader(void); /* file name of the loader in use, or "" */
+const char *scl_device_reason(void); /* why the list is empty, or "" */
+
+/* A new context on device `index` of the list. SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_FORK,
+ * SCL_E_OPENCL. */
+scl_status scl_device_open(size_t index, scl_context **out);
+/* Its place in the list; info of a device context, NULL for the host. */
+const scl_device_info *scl_device_of(const scl_context *ctx);
+
+/* Seconds that drivers have spent on compiling in this process, and for which device last, "" for
+ * none: whoever waits may be told. */
+double scl_device_build_seconds(void);
+const char *scl_device_build_name(void);
+
+/* Gives memory that a context keeps for its next workspaces back to the driver. */
+void scl_device_trim(scl_context *ctx);
+
+/* Device time: sums the profiled spans of commands between begin and end. Events carry times only
+ * in contexts opened while profiling is on. end waits, and gives milliseconds of the span from the
+ * first start to the last end of the work enqueued since begin. */
+void scl_device_profiling(bool on);
+scl_status scl_device_profile_begin(scl_context *ctx);
+scl_status scl_device_profile_end(scl_context *ctx, double *milliseconds);
+
+#endif

@@ -1,0 +1,193 @@
+#include "base/matrix.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "graph/graph.h"
+
+size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n) {
+  if (scl_context_is_host(ctx) || n <= 1 || m < 64 || m > INT_MAX - 15) return m > 0 ? m : 1;
+  return (m + 15) / 16 * 16;
+}
+
+/* Bytes of an m x n matrix, refused where they cannot be counted. */
+static scl_status storage_bytes(size_t ld, size_t n, size_t *out) {
+  if (n != 0 && ld > PTRDIFF_MAX / sizeof(double) / n) {
+    return scl_fail_memory(UINT64_MAX, 0, "a matrix beyond the address space");
+  }
+  *out = ld * n * sizeof(double);
+  return SCL_OK;
+}
+
+static scl_status check_dims(size_t m, size_t n, scl_view view) {
+  if (m > INT_MAX || n > INT_MAX) {
+    return scl_fail_argument(m > INT_MAX ? "nrow" : "ncol",
+                             "a matrix has at most %d rows and columns", INT_MAX);
+  }
+  if (view == SCL_SYMMETRIC && m != n) {
+    return scl_fail_argument("view", "a symmetric matrix is square, not %zu x %zu", m, n);
+  }
+  return SCL_OK;
+}
+
+scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out) {
+  scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n};
+  size_t bytes = 0;
+  if (m != 0 && n != 0) SCL_TRY(storage_bytes(block.ld, n, &bytes));
+  SCL_TRY(scl_buffer_create(ctx, bytes, &block.buffer));
+  *out = block;
+  return SCL_OK;
+}
+
+/* Takes the buffer of `block` over, also on failure. */
+static scl_status wrap_block(scl_context *ctx, scl_block block, scl_view view, scl_mat **out) {
+  scl_mat *a = calloc(1, sizeof *a);
+  if (a == NULL) {
+    scl_buffer_release(block.buffer);
+    return scl_fail_memory(sizeof *a, 0, "a matrix handle");
+  }
+  a->tag = SCL_MAT_TAG;
+  a->refs = 1;
+  a->ctx = scl_context_retain(ctx);
+  a->buffer = block.buffer;
+  a->ld = block.ld;
+  a->nrow = block.nrow;
+  a->ncol = block.ncol;
+  a->view = view;
+  *out = a;
+  return SCL_OK;
+}
+
+scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_mat **out) {
+  SCL_TRY(check_dims(m, n, view));
+  SCL_TRY(scl_context_check(ctx));
+  scl_block block;
+  SCL_TRY(scl_block_create(ctx, m, n, &block));
+  return wrap_block(ctx, block, view, out);
+}
+
+scl_status scl_mat_create_original(scl_context *ctx, size_t m, size_t n, scl_view view,
+                                   scl_mat **out) {
+  ctx->original = true;
+  scl_status status = scl_mat_create(ctx, m, n, view, out);
+  ctx->original = false;
+  return status;
+}
+
+scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, size_t n,
+                             scl_view view, scl_mat **out) {
+  scl_mat *a;
+  SCL_TRY(scl_mat_create_original(ctx, m, n, view, &a));
+  scl_status status = SCL_OK;
+  if (a->buffer != NULL) status = ctx->engine->upload(ctx, view, data, m, scl_mat_block(a));
+  if (status != SCL_OK) {
+    scl_mat_release(a);
+    return status;
+  }
+  *out = a;
+  return SCL_OK;
+}
+
+scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, scl_mat **out) {
+  SCL_TRY(check_dims(m, n, view));
+  scl_context *ctx = scl_context_host();
+  scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n};
+  if (m != 0 && n != 0) {
+    size_t bytes = 0;
+    SCL_TRY(storage_bytes(block.ld, n, &bytes));
+    SCL_TRY(scl_host_buffer_wrap(ctx, data, bytes, &block.buffer));
+  }
+  return wrap_block(ctx, block, view, out);
+}
+
+scl_status scl_mat_create_pending(scl_context *ctx, scl_node *node, scl_mat **out) {
+  SCL_TRY(check_dims(node->nrow, node->ncol, node->view));
+  scl_block none = {NULL, 0, 1, node->nrow, node->ncol};
+  SCL_TRY(wrap_block(ctx, none, node->view, out));
+  (*out)->pending = node;
+  return SCL_OK;
+}
+
+scl_status scl_mat_force(scl_mat *a) {
+  return a->pending == NULL ? SCL_OK : scl_expr_eval(1, &a);
+}
+
+scl_status scl_mat_to_host(const scl_mat *a, double *data) {
+  SCL_TRY(scl_context_check(a->ctx));
+  if (a->nrow == 0 || a->ncol == 0) return SCL_OK;
+  return a->ctx->engine->download(a->ctx, a->view, scl_mat_block(a), data, a->nrow);
+}
+
+scl_mat *scl_mat_retain(scl_mat *a) {
+  a->refs++;
+  return a;
+}
+
+void scl_mat_release(scl_mat *a) {
+  if (a == NULL || --a->refs > 0) return;
+  a->tag = 0;
+  scl_context *ctx = a->ctx;
+  scl_node_release(a->pending);
+  scl_buffer_release(a->buffer);
+  free(a);
+  scl_context_release(ctx);
+}
+
+size_t scl_mat_nrow(const scl_mat *a) {
+  return a->nrow;
+}
+size_t scl_mat_ncol(const scl_mat *a) {
+  return a->ncol;
+}
+scl_view scl_mat_view(const scl_mat *a) {
+  return a->view;
+}
+scl_context *scl_mat_context(const scl_mat *a) {
+  return a->ctx;
+}
+
+uint64_t scl_mat_bytes(const scl_mat *a) {
+  return a->buffer == NULL ? 0 : (uint64_t)a->ld * a->ncol * sizeof(double);
+}
+
+scl_block scl_mat_block(const scl_mat *a) {
+  return (scl_block){a->buffer, a->offset, a->ld, a->nrow, a->ncol};
+}
+
+scl_block scl_block_part(scl_block b, size_t i, size_t j, size_t m, size_t n) {
+  b.offset += i + j * b.ld;
+  b.nrow = m;
+  b.ncol = n;
+  return b;
+}
+
+bool scl_view_is_lower(scl_view view) {
+  return view == SCL_LOWER;
+}
+bool scl_view_is_upper(scl_view view) {
+  return view == SCL_UPPER;
+}
+
+scl_view scl_view_transposed(scl_view view) {
+  if (view == SCL_LOWER) return SCL_UPPER;
+  return view == SCL_UPPER ? SCL_LOWER : view;
+}
+
+const char *scl_view_name(scl_view view) {
+  switch (view) {
+  case SCL_LOWER:
+    return "lower";
+  case SCL_UPPER:
+    return "upper";
+  case SCL_SYMMETRIC:
+    return "symmetric";
+  default:
+    return "general";
+  }
+}
+
+scl_status scl_mat_same_context(const scl_mat *a, const scl_mat *b) {
+  if (a->ctx == b->ctx) return SCL_OK;
+  return scl_fail(SCL_E_ARGUMENT, "one matrix is on '%s', the other on '%s'",
+                  scl_context_name(a->ctx), scl_context_name(b->ctx));
+}

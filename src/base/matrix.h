@@ -1,0 +1,76 @@
+/* Matrices of doubles, column-major, on the host or on a device.
+ *
+ * Storage is always full and canonical: what lies outside a triangular view is stored as zero, and
+ * a symmetric matrix is stored with both halves. So any kernel may read any element, and a view is
+ * a promise that lets an operation skip work or a transfer move half of the bytes.
+ *
+ * A matrix is immutable once an operation has returned it. Operations on a device return before the
+ * work is done; order is kept by the buffers (engine/cl/runtime/cl.h).
+ *
+ * The operations of graph/expr.h give matrices that are pending: no storage yet. Only those
+ * operations and the questions of shape below take them; for all others scl_mat_force() comes
+ * first. */
+#ifndef SCL_BASE_MATRIX_H
+#define SCL_BASE_MATRIX_H
+
+#include "base/context.h"
+
+typedef struct scl_mat scl_mat;
+typedef struct scl_buffer scl_buffer; /* an engine's piece of memory; reference counted */
+
+typedef enum { SCL_GENERAL = 0, SCL_LOWER, SCL_UPPER, SCL_SYMMETRIC } scl_view;
+
+/* A rectangle of a buffer: element (i, j) is at offset + i + j * ld. Passed by value, borrowed. */
+typedef struct {
+  scl_buffer *buffer;
+  size_t offset, ld;
+  size_t nrow, ncol;
+} scl_block;
+
+/* Makes an m x n matrix with undefined contents. Zero rows or columns are allowed.
+ * SCL_E_ARGUMENT if a dimension passes 2^31 - 1, SCL_E_MEMORY. */
+scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_mat **out);
+
+/* The same, filled from host memory (leading dimension m). Of a triangular or symmetric view only
+ * that triangle (the lower one of a symmetric matrix) is read. `data` has been read on return. */
+scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, size_t n,
+                             scl_view view, scl_mat **out);
+
+/* Wraps foreign host memory (leading dimension m) in the host context; no copy. The memory must
+ * outlive the matrix and must already be canonical for `view`. */
+scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, scl_mat **out);
+
+/* Computes a pending matrix, once; nothing for all others. Whatever scl_expr_eval() may return. */
+scl_status scl_mat_force(scl_mat *a);
+
+/* Copies all m x n elements to host memory (leading dimension m); complete on return. */
+scl_status scl_mat_to_host(const scl_mat *a, double *data);
+
+scl_mat *scl_mat_retain(scl_mat *a);
+void scl_mat_release(scl_mat *a); /* accepts NULL */
+
+/* Leading dimension of a new m x n matrix: on a device columns of 64 rows or more start on 128
+ * bytes; on the host it is m (at least 1). */
+size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n);
+
+size_t scl_mat_nrow(const scl_mat *a);
+size_t scl_mat_ncol(const scl_mat *a);
+scl_view scl_mat_view(const scl_mat *a);
+scl_context *scl_mat_context(const scl_mat *a); /* borrowed */
+uint64_t scl_mat_bytes(const scl_mat *a);
+
+/* All of the matrix, which is not pending, as a block, and a part of it: rows i .. i+m-1, columns j
+ * .. j+n-1. */
+scl_block scl_mat_block(const scl_mat *a);
+scl_block scl_block_part(scl_block b, size_t i, size_t j, size_t m, size_t n);
+
+/* Whether `a` is known to hold zeros above (below) its diagonal. */
+bool scl_view_is_lower(scl_view view);
+bool scl_view_is_upper(scl_view view);
+scl_view scl_view_transposed(scl_view view);
+const char *scl_view_name(scl_view view);
+
+/* SCL_E_ARGUMENT unless both live in one context. */
+scl_status scl_mat_same_context(const scl_mat *a, const scl_mat *b);
+
+#endif

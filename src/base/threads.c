@@ -1,0 +1,347 @@
+#define _POSIX_C_SOURCE 200809L
+#define _DARWIN_C_SOURCE /* _SC_NPROCESSORS_ONLN */
+#define _DEFAULT_SOURCE
+
+#include "base/threads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _WIN32
+#include <process.h>
+#include <windows.h>
+#else
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
+enum { MOST_THREADS = 64, USUAL_THREADS = 16 };
+/* Rests: at first none, then other threads may have the core, then a sleep. */
+enum { PAUSE_SPINS = 64, PAUSE_YIELDS = 1024, PAUSE_US = 50 };
+
+#ifdef _WIN32
+
+long scl_process_id(void) {
+  return (long)_getpid();
+}
+
+void scl_sleep_us(unsigned microseconds) {
+  Sleep((microseconds + 999) / 1000);
+}
+
+uint64_t scl_clock_us(void) {
+  return (uint64_t)GetTickCount64() * 1000;
+}
+
+static void set_env(const char *name, const char *value) {
+  _putenv_s(name, value);
+}
+
+static void unset_env(const char *name) {
+  _putenv_s(name, ""); /* which removes it there */
+}
+
+void scl_pause(unsigned times) {
+  Sleep(times > PAUSE_YIELDS ? 1 : 0);
+}
+
+static long core_count(void) {
+  return 1;
+}
+
+#else
+
+long scl_process_id(void) {
+  return (long)getpid();
+}
+
+void scl_sleep_us(unsigned microseconds) {
+  struct timespec span = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+  nanosleep(&span, NULL);
+}
+
+uint64_t scl_clock_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void set_env(const char *name, const char *value) {
+  setenv(name, value, 1);
+}
+
+static void unset_env(const char *name) {
+  unsetenv(name);
+}
+
+void scl_pause(unsigned times) {
+  if (times > PAUSE_YIELDS) {
+    scl_sleep_us(PAUSE_US);
+  } else if (times > PAUSE_SPINS) {
+    sched_yield();
+  }
+}
+
+static long core_count(void) {
+  return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+#endif
+
+const char *scl_env(const char *name) {
+  const char *value = getenv(name);
+  return value != NULL && *value != '\0' ? value : NULL;
+}
+
+void scl_env_default(const char *name, const char *value) {
+  if (scl_env(name) == NULL) set_env(name, value);
+}
+
+void scl_env_drop_empty(const char *name) {
+  if (getenv(name) != NULL && scl_env(name) == NULL) unset_env(name);
+}
+
+char *scl_env_copy(const char *name) {
+  const char *value = getenv(name);
+  size_t size = value != NULL ? strlen(value) + 1 : 0;
+  char *copy = size > 0 ? malloc(size) : NULL;
+  if (copy != NULL) memcpy(copy, value, size);
+  return copy;
+}
+
+void scl_env_restore(const char *name, char *value) {
+  const char *now = getenv(name);
+  if (value != NULL && (now == NULL || strcmp(now, value) != 0)) set_env(name, value);
+  free(value);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+#ifdef _WIN32
+
+void scl_expect_writes(void *memory, size_t bytes) {
+  (void)memory;
+  (void)bytes;
+}
+
+bool scl_is_touched(const void *memory, size_t bytes) {
+  (void)memory;
+  (void)bytes;
+  return false;
+}
+
+#else
+
+void scl_expect_writes(void *memory, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)memory;
+  uintptr_t first = (start + page - 1) / page * page, last = (start + bytes) / page * page;
+  if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE);
+#else
+  (void)memory;
+  (void)bytes;
+#endif
+}
+
+bool scl_is_touched(const void *memory, size_t bytes) {
+#ifdef __linux__
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t middle = ((uintptr_t)memory + bytes / 2) / page * page;
+  unsigned char present = 0;
+  return mincore((void *)middle, page, &present) == 0 && (present & 1) != 0;
+#else
+  (void)memory;
+  (void)bytes;
+  return false;
+#endif
+}
+
+#endif
+
+/* A write in each page; asking for the pages of a block at once holds all other threads up. */
+enum { SMALLEST_PAGE = 4096 };
+
+void scl_touch_pages(double *memory, size_t n) {
+  volatile double *at = memory;
+  for (size_t i = 0; i < n; i += SMALLEST_PAGE / sizeof *at) at[i] = 0.0;
+  if (n > 0) at[n - 1] = 0.0;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+bool scl_cores_limited(void) {
+  const char *limit = scl_env("_R_CHECK_LIMIT_CORES_");
+  return limit != NULL && strcmp(limit, "false") != 0 && strcmp(limit, "FALSE") != 0;
+}
+
+int scl_copy_threads(void) {
+  const char *asked = scl_env("STATCL_COPY_THREADS");
+  if (asked != NULL) {
+    long n = strtol(asked, NULL, 10);
+    if (n >= 1) return n < MOST_THREADS ? (int)n : MOST_THREADS;
+  }
+  long cores = core_count();
+  long most = scl_cores_limited() ? 2 : USUAL_THREADS;
+  if (cores > most) cores = most;
+  return cores < 1 ? 1 : (int)cores;
+}
+
+#ifdef _WIN32
+
+scl_team *scl_team_start(int threads) {
+  (void)threads;
+  return NULL;
+}
+
+void scl_team_run(scl_team *team, scl_part work, void *arg) {
+  (void)team;
+  work(arg, 0, 1);
+}
+
+void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+  (void)team;
+  (void)work;
+  (void)arg;
+}
+
+scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
+  (void)threads;
+  (void)work;
+  (void)arg;
+  return NULL;
+}
+
+void scl_team_wait(scl_team *team) {
+  (void)team;
+}
+
+void scl_team_stop(scl_team *team) {
+  (void)team;
+}
+
+#else
+
+struct scl_team {
+  pthread_mutex_t mutex;
+  pthread_cond_t go, done;
+  unsigned round; /* counts calls of run */
+  int left;       /* members that have not finished this round */
+  int parts;      /* of this round */
+  bool stop;
+  scl_part work;
+  void *arg;
+  int members; /* threads made; the caller is one more */
+  struct member {
+    struct scl_team *team;
+    pthread_t thread;
+    int part;
+  } member[];
+};
+
+static void *serve(void *arg) {
+  struct member *me = arg;
+  scl_team *team = me->team;
+  unsigned seen = 0;
+  pthread_mutex_lock(&team->mutex);
+  for (;;) {
+    while (team->round == seen && !team->stop) pthread_cond_wait(&team->go, &team->mutex);
+    if (team->stop) break;
+    seen = team->round;
+    pthread_mutex_unlock(&team->mutex);
+    team->work(team->arg, me->part, team->parts);
+    pthread_mutex_lock(&team->mutex);
+    if (--team->left == 0) pthread_cond_signal(&team->done);
+  }
+  pthread_mutex_unlock(&team->mutex);
+  return NULL;
+}
+
+static void make_members(scl_team *team, int count) {
+  /* Signals stay with the thread that knows what to do with them: the caller's. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int i = 0; i < count; i++) {
+    struct member *m = &team->member[i];
+    m->team = team;
+    m->part = i + 1;
+    if (pthread_create(&m->thread, NULL, serve, m) != 0) break;
+    team->members++;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* With `work`, the first round has begun when the members come to be. */
+static scl_team *make_team(int threads, scl_part work, void *arg) {
+  if (threads < 2) return NULL;
+  int asked = threads - 1;
+  scl_team *team = calloc(1, sizeof *team + (size_t)asked * sizeof team->member[0]);
+  if (team == NULL) return NULL;
+  pthread_mutex_init(&team->mutex, NULL);
+  pthread_cond_init(&team->go, NULL);
+  pthread_cond_init(&team->done, NULL);
+  team->work = work;
+  team->arg = arg;
+  team->parts = threads;
+  team->round = work != NULL;
+  team->left = work != NULL ? asked : 0;
+  make_members(team, asked);
+  if (team->members == 0) {
+    scl_team_stop(team);
+    return NULL;
+  }
+  pthread_mutex_lock(&team->mutex);
+  if (work != NULL) team->left -= asked - team->members;
+  pthread_mutex_unlock(&team->mutex);
+  return team;
+}
+
+scl_team *scl_team_start(int threads) {
+  return make_team(threads, NULL, NULL);
+}
+
+scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
+  return make_team(threads, work, arg);
+}
+
+void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+  if (team == NULL) return;
+  pthread_mutex_lock(&team->mutex);
+  team->work = work;
+  team->arg = arg;
+  team->left = team->members;
+  team->parts = team->members + 1;
+  team->round++;
+  pthread_cond_broadcast(&team->go);
+  pthread_mutex_unlock(&team->mutex);
+}
+
+void scl_team_wait(scl_team *team) {
+  if (team == NULL) return;
+  pthread_mutex_lock(&team->mutex);
+  while (team->left > 0) pthread_cond_wait(&team->done, &team->mutex);
+  pthread_mutex_unlock(&team->mutex);
+}
+
+void scl_team_run(scl_team *team, scl_part work, void *arg) {
+  scl_team_begin(team, work, arg);
+  work(arg, 0, team != NULL ? team->members + 1 : 1);
+  scl_team_wait(team);
+}
+
+void scl_team_stop(scl_team *team) {
+  if (team == NULL) return;
+  pthread_mutex_lock(&team->mutex);
+  team->stop = true;
+  pthread_cond_broadcast(&team->go);
+  pthread_mutex_unlock(&team->mutex);
+  for (int i = 0; i < team->members; i++) pthread_join(team->member[i].thread, NULL);
+  pthread_cond_destroy(&team->done);
+  pthread_cond_destroy(&team->go);
+  pthread_mutex_destroy(&team->mutex);
+  free(team);
+}
+
+#endif

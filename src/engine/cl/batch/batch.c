@@ -1,0 +1,248 @@
+/* Batched small matrices on a device: picks the kernel made for the order and launches it. Where
+ * statuses are asked for, a flag tells whether there is a matrix that is not fine, and only then
+ * are statuses written and read, by a second run: a byte for each matrix, written each time, takes
+ * 5 us of 75. */
+#include "ops/batch.h"
+#include "engine/cl/linalg/linalg.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/include/batch.h"
+#include "kernels/include/gemm.h"
+#include "engine/cl/batch/layouts.h"
+
+typedef struct {
+  size_t n, items, matrices; /* largest order; work-items and matrices of a group */
+  size_t columns;            /* right-hand sides of a group; 0: all */
+} layout;
+
+#define BATCH_SMALL(op, n, items) {n, items, items, 0},
+#define BATCH_TILE(op, n, p, q, matrices) {n, (p) * (q) * (matrices), matrices, q},
+static const layout pivoted[] = {BATCH_PIVOTED_LAYOUTS(any)};
+static const layout triangle[] = {BATCH_TRIANGLE_LAYOUTS(any)};
+#undef BATCH_SMALL
+#undef BATCH_TILE
+#define BATCH_PANEL(n, p) {n, 32 * (p), 1, BATCH_PANEL_SIDES},
+static const layout panels[] = {BATCH_PANEL_LAYOUTS};
+#undef BATCH_PANEL
+
+/* Of an operation: its layouts, and the first of its kernels, which stand in their order. */
+static const struct {
+  const layout *layouts;
+  scl_cl_kernel first;
+} operations[] = {
+    [SCL_BATCH_INVERSE] = {pivoted, SCL_K_batch_inverse_1},
+    [SCL_BATCH_CHOL] = {triangle, SCL_K_batch_chol_1},
+    [SCL_BATCH_CHOL_ADJOINT] = {triangle, SCL_K_batch_chol_adjoint_1},
+    [SCL_BATCH_SOLVE] = {pivoted, SCL_K_batch_solve_1},
+    [SCL_BATCH_DET] = {pivoted, SCL_K_batch_solve_1},
+    [SCL_BATCH_TRI_SOLVE] = {triangle, SCL_K_batch_tri_solve_1},
+    [SCL_BATCH_MVN] = {triangle, SCL_K_batch_tri_solve_1},
+};
+
+static size_t ceil_div(size_t a, size_t b) {
+  return (a + b - 1) / b;
+}
+
+static int flags_of(const scl_batch_pass *p, bool statuses) {
+  return (p->upper ? BATCH_UPPER : 0) | (p->transpose ? BATCH_TRANSPOSE : 0) |
+         (p->transpose_b ? BATCH_TRANSPOSE_B : 0) | (p->cofactors ? BATCH_COFACTORS : 0) |
+         (p->logarithm ? BATCH_LOGARITHM : 0) | (p->c.buffer != NULL ? BATCH_MEAN : 0) |
+         (p->op == SCL_BATCH_DET ? BATCH_DET : 0) | (p->op == SCL_BATCH_MVN ? BATCH_MVN : 0) |
+         (statuses ? BATCH_STATUSES : 0);
+}
+
+/* By matrix instructions, for results of any size, a tile to a warp. */
+static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
+  bool tiny = p->m <= 16 || p->n <= 16;
+  size_t tile = tiny ? 16 : 32, warp = 32;
+  size_t tiles = ceil_div(p->m, tile) * ceil_div(p->n, tile);
+  size_t local = BATCH_WARPS * warp, global = scl_round_up(p->batch * tiles * warp, local);
+  return scl_cl_launch(op, tiny ? SCL_K_batch_matmul_mma_16 : SCL_K_batch_matmul_mma_32, 1, &global,
+                       &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
+                       flags_of(p, false), p->a, p->b, p->out);
+}
+
+/* The same, a result to a group. */
+static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
+  size_t strips = ceil_div(p->m > p->n ? p->m : p->n, 16);
+  size_t local = 32 * strips, global = p->batch * local;
+  return scl_cl_launch(op, (scl_cl_kernel)(SCL_K_batch_matmul_group_3 + strips - 3), 1, &global,
+                       &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
+                       flags_of(p, false), p->a, p->b, p->out);
+}
+
+/* By the tiles of single products. A launch may have no more groups than this in the dimension in
+ * which these count the batch. */
+enum { MOST_GROUPS = 65535 };
+
+static scl_block shaped(scl_block b, bool transposed, size_t nrow, size_t ncol, size_t matrices) {
+  b.offset += matrices * b.ld;
+  b.nrow = b.ld = transposed ? ncol : nrow;
+  b.ncol = transposed ? nrow : ncol;
+  return b;
+}
+
+static scl_status launch_product_tiles(scl_cl_op *op, const scl_batch_pass *p) {
+  scl_cl_product product = {.alpha = 1.0,
+                            .trans_a = p->transpose ? SCL_TRANS : SCL_NO_TRANS,
+                            .trans_b = p->transpose_b ? SCL_TRANS : SCL_NO_TRANS,
+                            .step_a = p->a.ld,
+                            .step_b = p->b.ld,
+                            .step_c = p->out.ld};
+  for (size_t first = 0; first < p->batch; first += product.batch) {
+    size_t left = p->batch - first;
+    product.batch = left < MOST_GROUPS ? left : MOST_GROUPS;
+    product.a = shaped(p->a, p->transpose, p->m, p->k, first);
+    product.b = shaped(p->b, p->transpose_b, p->k, p->n, first);
+    product.c = shaped(p->out, false, p->m, p->n, first);
+    SCL_TRY(scl_cl_product_tiled_in(op, &product, SCL_CL_TILE_MMA_SMALL));
+  }
+  return SCL_OK;
+}
+
+/* Those copy pairs, and so want even sizes, and lose what that saves where much of them lies beyond
+ * the edge. (Offsets are even: results start a buffer.) */
+static bool fits_tiles(const scl_batch_pass *p) {
+  size_t padded = scl_round_up(p->m, GEMM_MMA_SMALL_M) * scl_round_up(p->n, GEMM_MMA_SMALL_N);
+  return (p->m | p->n | p->k | p->a.offset | p->b.offset | p->out.offset) % 2 == 0 &&
+         4 * padded <= 5 * p->m * p->n;
+}
+
+static scl_status launch_product_mma(scl_cl_op *op, const scl_batch_pass *p) {
+  bool large = p->m > BATCH_WARP_SIDE && p->n > BATCH_WARP_SIDE;
+  if (large && fits_tiles(p)) return launch_product_tiles(op, p);
+  if (large && p->m <= BATCH_GROUP_SIDE && p->n <= BATCH_GROUP_SIDE)
+    return launch_product_groups(op, p);
+  return launch_product_warps(op, p);
+}
+
+/* Which way a product goes is decided by its sizes alone, so that a result does not depend on the
+ * batch that it is in. */
+static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
+  size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* what these kernels count in ints */
+  if (m * n >= BATCH_MMA_FROM && m <= most && n <= most && scl_cl_has_mma(op->cl))
+    return launch_product_mma(op, p);
+  if (m * n < BATCH_TILED_FROM) {
+    size_t local = 64, global = scl_round_up(p->batch * m * n, local);
+    return scl_cl_launch(op, SCL_K_batch_matmul_small, 1, &global, &local, "iiiiibbb",
+                         (int)p->batch, (int)m, (int)n, (int)p->k, flags_of(p, false), p->a, p->b,
+                         p->out);
+  }
+  size_t rows = ceil_div(m, BATCH_PRODUCT_TILE), columns = ceil_div(n, BATCH_PRODUCT_TILE);
+  size_t local[2] = {BATCH_PRODUCT_ITEMS, BATCH_PRODUCT_ITEMS};
+  size_t global[2] = {p->batch * rows * BATCH_PRODUCT_ITEMS, columns * BATCH_PRODUCT_ITEMS};
+  return scl_cl_launch(op, SCL_K_batch_matmul_tiled, 2, global, local, "iiiiibbb", (int)p->batch,
+                       (int)m, (int)n, (int)p->k, flags_of(p, false), p->a, p->b, p->out);
+}
+
+static scl_status launch(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
+  if (p->op == SCL_BATCH_MATMUL) return launch_product(op, p);
+  bool solve = p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET;
+  bool by_panels = solve && p->n >= BATCH_PANELS_FROM && scl_cl_has_mma(op->cl);
+  const layout *l = by_panels ? panels : operations[p->op].layouts;
+  scl_cl_kernel kernel = by_panels ? SCL_K_batch_solve_mma_64 : operations[p->op].first;
+  for (; l->n < p->n; l++) kernel++;
+  size_t parts = l->columns > 0 && p->k > 0 ? ceil_div(p->k, l->columns) : 1;
+  size_t local[2] = {l->items, 1};
+  size_t global[2] = {ceil_div(p->batch, l->matrices) * l->items, parts};
+  cl_mem flag = op->cl->batch_flag;
+  int batch = (int)p->batch, n = (int)p->n, k = (int)p->k, flags = flags_of(p, statuses != NULL);
+  switch (p->op) {
+  case SCL_BATCH_INVERSE:
+  case SCL_BATCH_CHOL:
+    return scl_cl_launch(op, kernel, 2, global, local, "iiiibbmr", batch, n, k, flags, p->a, p->out,
+                         statuses, flag);
+  case SCL_BATCH_TRI_SOLVE:
+  case SCL_BATCH_MVN:
+    return scl_cl_launch(op, kernel, 2, global, local, "iiiibbbbmr", batch, n, k, flags, p->a, p->b,
+                         p->c, p->out, statuses, flag);
+  default:
+    return scl_cl_launch(op, kernel, 2, global, local, "iiiibbbmr", batch, n, k, flags, p->a, p->b,
+                         p->out, statuses, flag);
+  }
+}
+
+/* The flag starts at 0 and goes back to it each time that it was seen set, so that a batch without
+ * a fault costs no command for it. What a pass that asked for no status leaves set makes a later
+ * one look at statuses that are all fine. */
+static scl_status need_flag(scl_cl_context *cl) {
+  if (cl->batch_flag != NULL) return SCL_OK;
+  cl_int zero = 0, code = CL_SUCCESS;
+  cl_mem flag = scl_cl.clCreateBuffer(cl->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                      sizeof zero, &zero, &code);
+  if (flag == NULL) return scl_cl_fail(&cl->base, code, "clCreateBuffer");
+  cl->batch_flag = flag;
+  return SCL_OK;
+}
+
+static scl_status ask_flag(scl_cl_op *op) {
+  cl_event event = NULL;
+  cl_int code = scl_cl.clEnqueueReadBuffer(op->cl->queue[op->queue], op->cl->batch_flag, CL_FALSE,
+                                           0, sizeof op->cl->batch_seen, &op->cl->batch_seen,
+                                           op->waits, op->waits > 0 ? op->wait : NULL, &event);
+  if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, "clEnqueueReadBuffer");
+  scl_cl_op_took(op, event);
+  return SCL_OK;
+}
+
+static scl_status clear_flag(scl_cl_op *op) {
+  static const cl_int zero = 0;
+  cl_event event = NULL;
+  cl_int code =
+      scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], op->cl->batch_flag, CL_FALSE, 0,
+                                  sizeof zero, &zero, 0, NULL, scl_cl_op_event(op, &event));
+  if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, "clEnqueueWriteBuffer");
+  scl_cl_op_took(op, event);
+  return SCL_OK;
+}
+
+/* Runs the pass and, if statuses are asked for, learns whether a matrix is not fine. With
+ * `statuses`, the pass is run once more for them. */
+static scl_status run(scl_context *ctx, const scl_batch_pass *p, scl_buffer *statuses) {
+  scl_cl_op op;
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, p->a.buffer);
+  scl_cl_op_reads(&op, p->b.buffer);
+  scl_cl_op_reads(&op, p->c.buffer);
+  scl_cl_op_writes(&op, p->out.buffer);
+  scl_cl_op_writes(&op, statuses);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (p->status != NULL) op.timing = SCL_CL_TIME_EACH;
+  if (status == SCL_OK) status = launch(&op, p, statuses);
+  if (p->status == NULL || status != SCL_OK) return scl_cl_op_end(&op, status);
+  op.timing = SCL_CL_TIME_NONE;
+  if (statuses != NULL) return scl_cl_op_end(&op, clear_flag(&op));
+  SCL_TRY(scl_cl_op_end(&op, ask_flag(&op)));
+  return scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
+}
+
+static scl_status fetch_statuses(scl_context *ctx, const scl_batch_pass *p) {
+  scl_block statuses;
+  size_t words = (p->batch + 7) / 8, bytes = words * sizeof(double);
+  SCL_TRY(scl_block_create(ctx, words, 1, &statuses));
+  scl_status status;
+  double *copy = malloc(bytes);
+  if (copy == NULL) {
+    status = scl_fail_memory(bytes, 0, "the statuses of a batch");
+    goto done;
+  }
+  SCL_GO(run(ctx, p, statuses.buffer));
+  SCL_GO(scl_cl_download(ctx, SCL_GENERAL, statuses, copy, words));
+  memcpy(p->status, copy, p->batch);
+  *p->told = true;
+done:
+  free(copy);
+  scl_buffer_release(statuses.buffer);
+  return status;
+}
+
+scl_status scl_cl_batch(scl_context *ctx, const scl_batch_pass *p) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  SCL_TRY(need_flag(cl));
+  SCL_TRY(run(ctx, p, NULL));
+  return p->status == NULL || cl->batch_seen == 0 ? SCL_OK : fetch_statuses(ctx, p);
+}

@@ -1,0 +1,334 @@
+/* Plans of lazy arithmetic on a device: how work-items are laid out, and the arguments of the
+ * kernel that graph/source.c writes.
+ *
+ * Without reductions a work-item has one row and every so many columns. A reduction leaves one
+ * number for each group (or, by rows and by columns, for each group and result), and a second
+ * launch combines these in their order. How many there are depends on the shape and on the device
+ * alone, so that sums are the same bits in every run. */
+#include "engine/cl/elementwise/plan.h"
+
+enum {
+  ITEMS_GPU = 256, /* work-items of a group */
+  ITEMS_CPU = 32,  /* of a reduction: fewer, as a barrier costs a loop over them */
+  LINE_ROWS = 8,   /* rows of a line of memory */
+  MAP_ROWS = 64,   /* rows of a group that has several columns, where nothing is reduced by rows */
+  WARP_ROWS = 32,  /* the same, where it is */
+  GROUPS_GPU = 8,  /* groups of a reduction for each unit of the device */
+  GROUPS_CPU = 4,
+  GROUPS_PAIRS = 4,    /* the same, of products inside: a unit holds them with up to 64 registers */
+  WAVES = 4,           /* rounds of groups that share results */
+  COLUMN_PLACES = 16,  /* rows of a column for a work-item of a reduction by columns */
+  ITEM_PLACES = 8,     /* places that a work-item of a reduction has at least */
+  TILE_ROWS = 8,       /* rows of a group with tiles */
+  MOST_COLUMNS = 16384 /* of the range; kernels walk over more with this stride */
+};
+
+typedef struct {
+  size_t global[2], local[2];
+  size_t parts; /* groups that share a result */
+} layout;
+
+static size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+static size_t divide_up(size_t a, size_t b) {
+  return (a + b - 1) / b;
+}
+
+/* The power of two from n on, at most `most`, which is one. */
+static size_t power_from(size_t n, size_t most) {
+  size_t p = 1;
+  while (p < n && p < most) p *= 2;
+  return p;
+}
+
+/* ---- layouts -------------------------------------------------------------------------------- */
+
+/* Work-items of a group: a power of two that the kernel takes. */
+static size_t group_items(const scl_cl_context *cl, const scl_cl_launchable *k, bool reduces) {
+  size_t items = reduces && cl->cpu ? ITEMS_CPU : ITEMS_GPU;
+  while (items > k->items) items /= 2;
+  return items > 0 ? items : 1;
+}
+
+static size_t most_groups(const scl_cl_context *cl) {
+  size_t units = cl->info.units > 0 ? cl->info.units : 1;
+  return units * (cl->cpu ? GROUPS_CPU : GROUPS_GPU);
+}
+
+/* A group over rows, and over columns where they are short or few groups would do. */
+static void share_items(layout *l, const scl_plan *p, size_t items) {
+  l->local[0] = power_from(p->m, p->n == 1 ? items : least(items, MAP_ROWS));
+  l->local[1] = power_from(p->n, items / l->local[0]);
+  l->local[0] = power_from(p->m, items / l->local[1]);
+}
+
+static layout map_layout(const scl_plan *p, size_t items) {
+  layout l = {.parts = 1};
+  share_items(&l, p, items);
+  const size_t rows = p->pairs ? 2 : p->n > 1 ? 1 : SCL_PLAN_ELEMENTS; /* of a work-item */
+  l.global[0] = scl_round_up(divide_up(p->m, rows), l.local[0]);
+  l.global[1] = scl_round_up(least(p->n, MOST_COLUMNS), l.local[1]);
+  return l;
+}
+
+int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
+  /* A group is one thread on a CPU: fewer items, less to save at barriers. */
+  if (cl->cpu || cl->info.work_group < SCL_PLAN_TILE * SCL_PLAN_TILE_ROWS) return 1;
+  return SCL_PLAN_TILE_ROWS;
+}
+
+static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
+  layout l = {.parts = 1};
+  l.local[0] = SCL_PLAN_TILE;
+  l.local[1] = (size_t)scl_cl_expr_tile_rows(cl);
+  l.global[0] = scl_round_up(p->m, SCL_PLAN_TILE);
+  l.global[1] = least(divide_up(p->n, SCL_PLAN_TILE), MOST_COLUMNS) * l.local[1];
+  return l;
+}
+
+/* How many groups share a result, up to `worth`: as many as fill the device best, a few times over
+ * at most, since groups that are left at the end leave units idle. */
+static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
+  size_t best = 1;
+  double fill = 0.0;
+  for (size_t parts = 1; parts <= worth && groups * parts <= WAVES * resident; parts++) {
+    const size_t waves = divide_up(groups * parts, resident);
+    const double filled = (double)(groups * parts) / (double)(waves * resident);
+    if (filled > fill + 0.01) {
+      best = parts;
+      fill = filled;
+    }
+    if (fill > 0.98) break;
+  }
+  return best;
+}
+
+static bool has_products(const scl_plan *p) {
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].length > 0) return true;
+  }
+  return false;
+}
+
+static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t items, size_t most) {
+  layout l;
+  const bool products = has_products(p);
+  share_items(&l, p, items);
+  const size_t places = p->pairs ? 2 : products ? 1 : ITEM_PLACES; /* of a work-item */
+  const size_t wanted = divide_up(p->m * p->n, items * places);
+  if (products) most = p->pairs && !cl->cpu ? most / GROUPS_GPU * GROUPS_PAIRS : WAVES * most;
+  const size_t groups = least(wanted, most);
+  const size_t rows = least(divide_up(p->m, l.local[0]), groups);
+  const size_t columns = least(divide_up(p->n, l.local[1]), groups / rows);
+  l.global[0] = rows * l.local[0];
+  l.global[1] = columns * l.local[1];
+  l.parts = rows * columns;
+  return l;
+}
+
+static layout column_layout(const scl_plan *p, size_t items, size_t most) {
+  layout l;
+  /* Eight rows beside each other are a line of memory; each item has some of them. */
+  const size_t rows = power_from(divide_up(p->m, COLUMN_PLACES), items);
+  l.local[0] = rows < LINE_ROWS ? LINE_ROWS : rows;
+  if (l.local[0] > items) l.local[0] = items;
+  l.local[1] = power_from(p->n, items / l.local[0]);
+  l.local[0] = power_from(p->m, items / l.local[1]);
+  const size_t groups = divide_up(p->n, l.local[1]);
+  const size_t worth = divide_up(p->m, l.local[0] * ITEM_PLACES);
+  l.parts = choose_parts(groups, worth, most);
+  l.global[0] = l.parts * l.local[0];
+  l.global[1] = groups * l.local[1];
+  return l;
+}
+
+static layout row_layout(const scl_plan *p, size_t items, size_t most) {
+  layout l;
+  const size_t rows = divide_up(p->m, items) >= most ? items : least(items, WARP_ROWS);
+  l.local[0] = power_from(p->m, rows);
+  l.local[1] = power_from(p->n, items / l.local[0]);
+  const size_t groups = divide_up(p->m, l.local[0]);
+  const size_t worth = divide_up(p->n, l.local[1] * ITEM_PLACES);
+  l.parts = choose_parts(groups, worth, most);
+  l.global[0] = groups * l.local[0];
+  l.global[1] = l.parts * l.local[1];
+  return l;
+}
+
+static layout choose_layout(const scl_cl_context *cl, const scl_plan *p,
+                            const scl_cl_expr_kernels *k) {
+  const bool reduces = scl_plan_reduces(p);
+  size_t items = group_items(cl, &k->main, reduces);
+  if (!reduces) return scl_plan_has_tiles(p) ? tile_layout(cl, p) : map_layout(p, items);
+  items = least(items, group_items(cl, &k->last, true));
+  if (p->margin == SCL_BY_COLUMN) return column_layout(p, items, most_groups(cl));
+  if (p->margin == SCL_BY_ROW) return row_layout(p, items, most_groups(cl));
+  return total_layout(cl, p, items, most_groups(cl));
+}
+
+/* ---- arguments ------------------------------------------------------------------------------ */
+
+typedef struct {
+  cl_kernel kernel;
+  cl_uint next;
+  cl_int code;
+  size_t local_bytes;
+} arguments;
+
+static void set(arguments *a, size_t size, const void *value) {
+  if (a->code == CL_SUCCESS) a->code = scl_cl.clSetKernelArg(a->kernel, a->next++, size, value);
+}
+
+static void set_long(arguments *a, size_t value) {
+  const cl_long number = (cl_long)value;
+  set(a, sizeof number, &number);
+}
+
+static void set_int(arguments *a, size_t value) {
+  const cl_int number = (cl_int)value;
+  set(a, sizeof number, &number);
+}
+
+static void set_buffer(arguments *a, const scl_buffer *buffer) {
+  const cl_mem memory = ((const scl_cl_buffer *)buffer)->memory;
+  set(a, sizeof memory, &memory);
+}
+
+static void set_local(arguments *a, size_t bytes) {
+  set(a, bytes, NULL);
+  a->local_bytes += bytes;
+}
+
+static void set_numbers(arguments *a, const scl_plan *p) {
+  for (int k = 0; k < p->numbers; k++) set(a, sizeof p->number[k], &p->number[k]);
+}
+
+/* Where the partial results of output k go: numbers, and behind them places. */
+typedef struct {
+  scl_block block; /* all outputs' */
+  size_t at[SCL_PLAN_OUTPUTS];
+  size_t results;
+  bool used; /* else groups write the results themselves */
+} partials;
+
+static size_t numbers_of(const scl_output *o) {
+  return scl_reduces_to_index(o->op) ? 2 : 1;
+}
+
+static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t items,
+                     size_t parts) {
+  (p->wide ? set_long : set_int)(a, p->m);
+  (p->wide ? set_long : set_int)(a, p->n);
+  for (int k = 0; k < p->leaves; k++) {
+    const scl_leaf *l = &p->leaf[k];
+    set_buffer(a, l->buffer);
+    set_long(a, l->at);
+    if (scl_leaf_takes_i(l)) set_long(a, l->step_i);
+    if (scl_leaf_takes_j(l, p->n > 1)) set_long(a, l->step_j);
+    if (scl_leaf_takes_terms(l)) {
+      set_long(a, l->inner);
+      set_int(a, l->length);
+    }
+  }
+  set_numbers(a, p);
+  for (int k = 0; k < p->rectangles; k++) {
+    set_long(a, p->rectangle[k].i0);
+    set_long(a, p->rectangle[k].i1);
+    set_long(a, p->rectangle[k].j0);
+    set_long(a, p->rectangle[k].j1);
+  }
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (o->reduces) continue;
+    set_buffer(a, o->dst.buffer);
+    set_long(a, o->dst.offset);
+    if (p->n > 1) set_long(a, o->dst.ld);
+  }
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (!o->reduces) continue;
+    set_buffer(a, q->used ? q->block.buffer : o->dst.buffer);
+    set_long(a, q->used ? q->block.offset + q->at[k] : o->dst.offset);
+    set_long(a, q->results);
+    if (numbers_of(o) > 1) set_long(a, q->results * parts);
+    set_local(a, items * numbers_of(o) * sizeof(double));
+  }
+}
+
+static void set_final(arguments *a, const scl_plan *p, const partials *q, size_t items,
+                      size_t parts) {
+  set_long(a, q->results);
+  set_int(a, parts);
+  set_numbers(a, p);
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (!o->reduces) continue;
+    set_buffer(a, q->block.buffer);
+    set_long(a, q->block.offset + q->at[k]);
+    set_long(a, q->results);
+    if (numbers_of(o) > 1) set_long(a, q->results * parts);
+    set_buffer(a, o->dst.buffer);
+    set_long(a, o->dst.offset);
+    set_local(a, items * numbers_of(o) * sizeof(double));
+  }
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+static void declare_buffers(scl_cl_op *op, const scl_plan *p) {
+  for (int k = 0; k < p->leaves; k++) scl_cl_op_reads(op, p->leaf[k].buffer);
+  for (int k = 0; k < p->outputs; k++) scl_cl_op_writes(op, p->output[k].dst.buffer);
+}
+
+static scl_status make_partials(scl_cl_op *op, const scl_plan *p, size_t parts, partials *q) {
+  size_t all = 0;
+  q->results = p->margin == SCL_BY_ROW ? p->m : p->margin == SCL_BY_COLUMN ? p->n : 1;
+  q->used = parts > 1;
+  for (int k = 0; k < p->outputs; k++) {
+    if (!p->output[k].reduces) continue;
+    q->used = q->used || numbers_of(&p->output[k]) > 1;
+    q->at[k] = all;
+    all += q->results * parts * numbers_of(&p->output[k]);
+  }
+  if (!q->used || all == 0) return SCL_OK;
+  return scl_cl_temporary(op, all, 1, &q->block);
+}
+
+static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_expr_kernels *k,
+                               const partials *q, size_t items, size_t parts) {
+  const size_t along = power_from(parts, items), beside = power_from(q->results, items / along);
+  const size_t local[] = {along, beside}, global[] = {along, scl_round_up(q->results, beside)};
+  arguments a = {.kernel = k->last.kernel, .code = CL_SUCCESS};
+  set_final(&a, p, q, along * beside, parts);
+  if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr_final");
+  return scl_cl_enqueue(op, &k->last, 2, global, local, a.local_bytes);
+}
+
+scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  const scl_cl_expr_kernels *k;
+  partials q = {.used = false};
+  scl_cl_op op;
+  scl_status status;
+  scl_cl_op_begin(&op, ctx);
+  SCL_GO(scl_poll());
+  SCL_GO(scl_cl_expr_find(cl, plan, &k));
+  {
+    const layout l = choose_layout(cl, plan, k);
+    const size_t items = l.local[0] * l.local[1];
+    arguments a = {.kernel = k->main.kernel, .code = CL_SUCCESS};
+    declare_buffers(&op, plan);
+    op.timing = SCL_CL_TIME_EACH;
+    SCL_GO(scl_cl_op_order(&op, -1));
+    SCL_GO(make_partials(&op, plan, l.parts, &q));
+    set_main(&a, plan, &q, items, l.parts);
+    if (a.code != CL_SUCCESS) SCL_GO(scl_cl_fail(ctx, a.code, "expr"));
+    SCL_GO(scl_cl_enqueue(&op, &k->main, 2, l.global, l.local, a.local_bytes));
+    if (q.used) SCL_GO(launch_final(&op, plan, k, &q, items, l.parts));
+  }
+done:
+  scl_buffer_release(q.block.buffer);
+  return scl_cl_op_end(&op, status);
+}

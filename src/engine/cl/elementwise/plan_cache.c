@@ -1,0 +1,111 @@
+/* Kernels of lazy arithmetic: compiled once for each structure of plan, found by its bytes. */
+#include "engine/cl/elementwise/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/cl/runtime/private.h"
+
+enum { BUCKETS = 256, MOST_ENTRIES = 512 };
+
+typedef struct entry {
+  struct entry *next;
+  cl_program program;
+  scl_cl_expr_kernels kernels;
+  size_t length;
+  unsigned char key[];
+} entry;
+
+struct scl_cl_exprs {
+  entry *bucket[BUCKETS];
+  size_t entries;
+};
+
+static void free_entry(entry *e) {
+  if (e->kernels.main.kernel != NULL) scl_cl.clReleaseKernel(e->kernels.main.kernel);
+  if (e->kernels.last.kernel != NULL) scl_cl.clReleaseKernel(e->kernels.last.kernel);
+  if (e->program != NULL) scl_cl.clReleaseProgram(e->program);
+  free(e);
+}
+
+static void empty(struct scl_cl_exprs *cache) {
+  for (int b = 0; b < BUCKETS; b++) {
+    while (cache->bucket[b] != NULL) {
+      entry *e = cache->bucket[b];
+      cache->bucket[b] = e->next;
+      free_entry(e);
+    }
+  }
+  cache->entries = 0;
+}
+
+void scl_cl_exprs_free(scl_cl_context *cl) {
+  if (cl->exprs == NULL) return;
+  empty(cl->exprs);
+  free(cl->exprs);
+  cl->exprs = NULL;
+}
+
+/* Which bucket; entries are told apart by all of their bytes. */
+static size_t hash_of(const unsigned char *key, size_t length) {
+  uint64_t h = 14695981039346656037u;
+  for (size_t k = 0; k < length; k++) h = (h ^ key[k]) * 1099511628211u;
+  return (size_t)((h ^ (h >> 32)) % BUCKETS);
+}
+
+static scl_status build(scl_cl_context *cl, const scl_plan *plan, entry *e) {
+  char head[32], *text = NULL, *port = NULL, *special = NULL;
+  scl_status status;
+  snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
+  SCL_GO(scl_plan_source(plan, &text));
+  if (scl_plan_is_special(plan)) {
+    SCL_GO(scl_cl_source_read("include/port.h", &port));
+    SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
+  }
+  const char *source[] = {port != NULL ? port : "", special != NULL ? special : "", head, text};
+  SCL_GO(scl_cl_program_build(cl, 4, source, "expr", &e->program));
+done:
+  free(special);
+  free(port);
+  free(text);
+  SCL_TRY(status);
+  SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr", &e->kernels.main));
+  if (scl_plan_reduces(plan)) {
+    SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr_final", &e->kernels.last));
+  }
+  scl_expr_count_built();
+  return SCL_OK;
+}
+
+scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
+                            const scl_cl_expr_kernels **out) {
+  unsigned char key[SCL_PLAN_KEY];
+  const size_t length = scl_plan_key(plan, key), b = hash_of(key, length);
+  if (cl->exprs == NULL) {
+    cl->exprs = calloc(1, sizeof *cl->exprs);
+    if (cl->exprs == NULL) return scl_fail_memory(sizeof *cl->exprs, 0, "the kernels in use");
+  }
+  for (entry *e = cl->exprs->bucket[b]; e != NULL; e = e->next) {
+    if (e->length == length && memcmp(e->key, key, length) == 0) {
+      *out = &e->kernels;
+      return SCL_OK;
+    }
+  }
+  /* A program that makes ever new structures starts again; commands keep their kernels. */
+  if (cl->exprs->entries == MOST_ENTRIES) empty(cl->exprs);
+  entry *e = calloc(1, sizeof *e + length);
+  if (e == NULL) return scl_fail_memory(sizeof *e + length, 0, "the kernels in use");
+  scl_status status = build(cl, plan, e);
+  if (status != SCL_OK) {
+    free_entry(e);
+    return status;
+  }
+  e->length = length;
+  memcpy(e->key, key, length);
+  e->next = cl->exprs->bucket[b];
+  cl->exprs->bucket[b] = e;
+  cl->exprs->entries++;
+  *out = &e->kernels;
+  return SCL_OK;
+}

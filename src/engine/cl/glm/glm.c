@@ -1,0 +1,401 @@
+/* GLM likelihoods on a device: parameters up, one pass over X, a sum over its groups, results down;
+ * all in one queue, with one wait at the end. */
+#include <string.h>
+
+#include "engine/cl/runtime/cl.h"
+#include "engine/cl/linalg/linalg.h"
+#include "engine/cl/runtime/staging.h"
+#include "ops/glm.h"
+
+/* ---- layouts ----------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  const char *name;
+  size_t predictors, items, rows; /* of a row; of a group; of a tile */
+  size_t slots;                   /* columns */
+  bool finish;                    /* the pass adds the groups' sums itself */
+  size_t groups_of_unit[2];       /* of a lean family: the second */
+  size_t least[2];                /* predictors and columns from which on it is the one to take */
+  bool mma;                       /* needs matrix instructions */
+} layout;
+
+static const layout layouts[] = {
+#define LAYOUT(NAME, family, layout, predictors, eighths, groups, groups_lean, least, columns)     \
+  {#layout,                                                                                        \
+   (predictors),                                                                                   \
+   32,                                                                                             \
+   16,                                                                                             \
+   8 * (eighths),                                                                                  \
+   false,                                                                                          \
+   {(groups), (groups_lean)},                                                                      \
+   {(least), (columns)},                                                                           \
+   true},
+    SCL_GLM_MMA_LAYOUTS(LAYOUT, , )
+#undef LAYOUT
+#define LAYOUT(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, groups, \
+               groups_lean)                                                                        \
+  {#layout,                                                                                        \
+   (predictors),                                                                                   \
+   (size_t)(row_lanes) * (lanes),                                                                  \
+   (size_t)(width) * (row_lanes),                                                                  \
+   (size_t)(lanes) * (columns),                                                                    \
+   (finish) != 0,                                                                                  \
+   {(groups), (groups_lean)},                                                                      \
+   {0, 0},                                                                                         \
+   false},
+        SCL_GLM_LAYOUTS(LAYOUT, , )
+#undef LAYOUT
+};
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static const scl_cl_kernel pass_kernel[SCL_GLM_FAMILY_COUNT][LAYOUTS] = {
+#define KERNEL(NAME, family, layout, ...) SCL_K_glm_##layout##_##family,
+#define ROW(NAME, name, support, words, own)                                                       \
+  {SCL_GLM_MMA_LAYOUTS(KERNEL, NAME, name) SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
+    SCL_GLM_FAMILIES(ROW)
+#undef ROW
+#undef KERNEL
+};
+
+static const char *wanted_layout; /* for tests */
+
+void scl_cl_glm_force(const char *name) {
+  wanted_layout = name;
+}
+
+const char *scl_cl_glm_layout(size_t i) {
+  if (i < LAYOUTS) return layouts[i].name;
+  return i == LAYOUTS ? "rows" : NULL;
+}
+
+/* A pass by tiles, by rows (a work-item a core), or in three steps between two products. */
+typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
+
+enum { SPLIT_ITEMS = 64, ROWS_BLOCK = 64, COMBINE_ITEMS = 64, CUT_BYTES = 16 << 10 };
+enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
+
+/* Where things are in the workspace, in doubles: a counter and the parameters at 0, the results,
+ * the derivatives by row, the groups' sums, scratch memory. */
+typedef struct {
+  route route;
+  int layout;
+  size_t n, p, vectors, classes, predictors, own_sums;
+  size_t sums; /* rows of the results without those by beta */
+  size_t items, groups, cells;
+  size_t results, residuals, slopes, partials, scratch, total;
+  bool finish, keeps_residuals;
+  bool quick; /* done before an event could be worth its price */
+  bool few;   /* the parameters come with the launch */
+} plan;
+
+/* Of sums by cut, one for each of so many predictors. Groups share the local memory of a unit. */
+static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
+  size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->own_sums : 0;
+  return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
+}
+
+/* With local memory for eight groups of a unit: not where the instructions are the smaller ones,
+ * nor on devices from 12.0 on, which are not made for double precision. */
+static bool has_large_mma(scl_cl_context *cl) {
+  return cl->info.capability < 120 && scl_cl_has_mma(cl) && !cl->small_mma;
+}
+
+static bool fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
+  size_t predictors = pass->vectors * pass->classes;
+  bool worth = predictors >= l->least[0] && pass->x.ncol >= l->least[1];
+  if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
+  /* Between groups only the fence of a known device keeps the order. */
+  if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
+  return predictors <= l->predictors && pass->x.ncol <= l->slots &&
+         (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
+         cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES && (!l->mma || has_large_mma(cl));
+}
+
+/* Pairs of rows need columns that start at even places; places are 32-bit numbers in the pass. */
+static int choose_layout(scl_cl_context *cl, const scl_glm_pass *pass) {
+  if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return LAYOUTS;
+  if (pass->x.ld * (pass->x.ncol + 1) > UINT32_MAX) return LAYOUTS;
+  int l = 0;
+  while (l < LAYOUTS && !fits(cl, pass, &layouts[l])) l++;
+  return l;
+}
+
+/* The tile ring and cells of inst/kernels/nvidia/glm_mma.cl, sums by cut, and what the driver takes
+ * for itself, in the local memory of a unit. The same with and without a gradient. */
+static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) {
+  size_t unit = 228 << 10, own = 1024;
+  size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->owns : 0;
+  /* so many that a gradient goes another way: values alone have no sums by cut */
+  if (cuts * l->predictors * l->rows * sizeof(double) > CUT_BYTES) cuts = 0;
+  size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);
+  return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
+}
+
+static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
+  size_t most;
+  if (cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0)) {
+    s->route = BY_ROWS;
+    s->items = 1;
+    s->cells = ROWS_BLOCK;
+    most = 4;
+  } else if (!pass->weighted && (s->layout = choose_layout(cl, pass)) < LAYOUTS) {
+    const layout *l = &layouts[s->layout];
+    s->route = BY_TILES;
+    s->items = l->items;
+    s->cells = l->rows;
+    s->finish = l->finish;
+    most = l->groups_of_unit[SCL_GLM_LEAN(pass->family)];
+    size_t room = l->mma ? groups_in_local_memory(l, pass) : most;
+    if (room < most) most = room;
+  } else {
+    s->route = SPLIT;
+    s->items = SPLIT_ITEMS;
+    while (s->items > 1 && cut_bytes(pass, s->items) > CUT_BYTES) s->items /= 2;
+    s->cells = s->items;
+    most = 16;
+  }
+  size_t parts = (s->n + s->cells - 1) / s->cells, resident = cl->info.units * most;
+  s->groups = parts < resident ? parts : resident;
+}
+
+static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
+  plan s = {.n = pass->x.nrow,
+            .p = pass->x.ncol,
+            .vectors = pass->vectors,
+            .classes = pass->classes,
+            .predictors = pass->vectors * pass->classes,
+            .own_sums = pass->own_sums};
+  s.sums = s.vectors * (1 + s.own_sums) + s.predictors;
+  choose_route(&s, cl, pass);
+  s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors <= QUICK_ELEMENTS;
+  size_t all = s.sums + s.predictors * s.p;
+  s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
+  s.results = pass->parameter_count;
+  s.residuals = s.results + all;
+  s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
+  s.partials = s.slopes + (pass->d_own_rows != NULL ? s.n * s.vectors : 0);
+  s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
+  s.total = s.scratch;
+  if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * ROWS_BLOCK + s.sums);
+  return s;
+}
+
+/* Whether the parameters can come with the launch, which spares a command. A new workspace has no
+ * counter yet, which comes with them otherwise. */
+static bool are_few(const plan *s, const scl_glm_pass *pass) {
+  return s->finish && pass->parameter_count <= GLM_FEW_MOST && s->predictors == 1 &&
+         GLM_FAMILY_OWN(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_own;
+}
+
+/* A workspace that is large enough; it only grows. */
+static scl_status reserve(scl_context *ctx, scl_block *work, size_t numbers, bool *fresh) {
+  *fresh = work->buffer == NULL || work->nrow < numbers;
+  if (!*fresh) return SCL_OK;
+  scl_buffer_release(work->buffer);
+  *work = (scl_block){0};
+  return scl_block_create(ctx, numbers, 1, work);
+}
+
+static cl_mem work_memory(const scl_glm_pass *pass) {
+  return ((scl_cl_buffer *)pass->work->buffer)->memory;
+}
+
+/* ---- the commands, in order -------------------------------------------------------------------
+ */
+
+static scl_status send_parameters(scl_cl_op *op, const scl_glm_pass *pass) {
+  SCL_CL_TRY(op->cl,
+             scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE, 0,
+                                         pass->parameter_count * sizeof(double), pass->parameters,
+                                         op->waits, op->waits > 0 ? op->wait : NULL, NULL),
+             "clEnqueueWriteBuffer");
+  scl_cl_op_took(op, NULL);
+  return SCL_OK;
+}
+
+static int flags_of(const scl_glm_pass *pass) {
+  return (pass->gradient ? GLM_GRADIENT : 0) | (pass->row_alpha ? GLM_ROW_ALPHA : 0) |
+         (pass->row_own ? GLM_ROW_OWN : 0) | (pass->weighted ? GLM_WEIGHTED : 0);
+}
+
+static long long place_or_none(bool there, size_t place) {
+  return there ? (long long)place : -1LL;
+}
+
+static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  size_t global = s->groups * s->items, cells = layouts[s->layout].predictors * s->cells;
+  int flags = flags_of(pass) | (s->few ? GLM_FEW : 0);
+  glm_few few = {{0.0}};
+  if (s->few) memcpy(few.number, pass->parameters, pass->parameter_count * sizeof(double));
+  return scl_cl_launch(op, pass_kernel[pass->family][s->layout], 1, &global, &s->items,
+                       s->finish ? "bbmiiiiiillllsv" : "bbmiiiiiilllls", pass->x, pass->y,
+                       pass->work->buffer, (int)s->n, (int)s->p, (int)s->predictors,
+                       (int)pass->owns, (int)s->own_sums, flags, (long long)s->results,
+                       (long long)s->partials, place_or_none(s->keeps_residuals, s->residuals),
+                       place_or_none(pass->d_own_rows != NULL, s->slopes), cut_bytes(pass, cells),
+                       sizeof few, &few);
+}
+
+static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  return scl_cl_launch(op, SCL_K_glm_rows, 1, &s->groups, &s->items, "bbmiiiiiiiillll", pass->x,
+                       pass->y, pass->work->buffer, (int)s->n, (int)s->p, (int)s->vectors,
+                       (int)s->classes, (int)pass->owns, (int)s->own_sums, flags_of(pass),
+                       (int)pass->family, (long long)s->partials,
+                       place_or_none(s->keeps_residuals, s->residuals),
+                       place_or_none(pass->d_own_rows != NULL, s->slopes), (long long)s->scratch);
+}
+
+static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow, size_t ncol) {
+  return (scl_block){pass->work->buffer, pass->work->offset + offset, nrow > 0 ? nrow : 1, nrow,
+                     ncol};
+}
+
+/* Two products, with the terms between them. */
+static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
+  scl_block beta = work_part(pass, 1 + pass->owns * s->vectors + alphas, s->p, s->predictors);
+  scl_block eta = work_part(pass, s->residuals, s->n, s->predictors);
+  scl_block d_beta = work_part(pass, s->results + s->sums, s->p, s->predictors);
+  if (s->p > 0) {
+    SCL_TRY(scl_cl_gemm_in(op, 1.0, SCL_NO_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, beta,
+                           SCL_GENERAL, 0.0, eta, SCL_ALL));
+  }
+  size_t global[2] = {s->groups * s->items, s->vectors}, local[2] = {s->items, 1};
+  SCL_TRY(scl_cl_launch(op, SCL_K_glm_split, 2, global, local, "bmiiiiiiiiilllss", pass->y,
+                        pass->work->buffer, (int)s->n, (int)s->p, (int)s->vectors, (int)s->classes,
+                        (int)pass->owns, (int)s->own_sums, flags_of(pass), (int)pass->family,
+                        s->p > 0 ? 1 : 0, (long long)s->partials, (long long)s->residuals,
+                        place_or_none(pass->d_own_rows != NULL, s->slopes),
+                        s->items * sizeof(double), cut_bytes(pass, s->items)));
+  if (!pass->gradient || s->p == 0) return SCL_OK;
+  return scl_cl_gemm_in(op, 1.0, SCL_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, eta, SCL_GENERAL,
+                        0.0, d_beta, SCL_ALL);
+}
+
+static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  size_t all = s->sums + (s->route == SPLIT ? 0 : s->p * s->predictors);
+  size_t rows = pass->gradient ? all : s->sums, items = COMBINE_ITEMS, global = rows * items;
+  bool by_group = s->route == BY_ROWS;
+  if (s->finish) return SCL_OK;
+  return scl_cl_launch(op, SCL_K_glm_combine, 1, &global, &items, "millll", pass->work->buffer,
+                       (int)s->groups, (long long)s->partials,
+                       by_group ? 1LL : (long long)s->groups, by_group ? (long long)all : 1LL,
+                       (long long)s->results);
+}
+
+static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  if (pass->d_x.buffer == NULL) return SCL_OK;
+  size_t local[2] = {64, 1}, global[2] = {scl_round_up(s->n, 64), s->p};
+  size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
+  return scl_cl_launch(op, SCL_K_glm_outer, 2, global, local, "mlliiib", pass->work->buffer,
+                       (long long)(1 + pass->owns * s->vectors + alphas), (long long)s->residuals,
+                       (int)s->predictors, (int)s->n, (int)s->p, pass->d_x);
+}
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+/* `event` may be NULL. */
+static scl_status fetch(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
+                        double *to, cl_event *event) {
+  SCL_CL_TRY(op->cl,
+             scl_cl.clEnqueueReadBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE,
+                                        from * sizeof(double), numbers * sizeof(double), to,
+                                        op->waits, op->waits > 0 ? op->wait : NULL, event),
+             "clEnqueueReadBuffer");
+  return SCL_OK;
+}
+
+static scl_status fetch_rows(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
+                             double *to) {
+  if (to == NULL) return SCL_OK;
+  SCL_TRY(fetch(op, pass, from, numbers, to, NULL));
+  scl_cl_op_took(op, NULL);
+  return SCL_OK;
+}
+
+static scl_status launch(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  if (s->route == BY_TILES) return launch_tiles(op, s, pass);
+  return s->route == BY_ROWS ? launch_rows(op, s, pass) : launch_split(op, s, pass);
+}
+
+/* Where the results go: to pinned memory, into which a device writes at once, or, where that is too
+ * small (`staging` is NULL), to the caller's. */
+typedef struct {
+  double *to;
+  size_t numbers;
+  scl_cl_staging *staging;
+  unsigned piece;
+} destination;
+
+static scl_status enqueue(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
+                          const destination *d) {
+  cl_event event = NULL;
+  SCL_TRY(scl_cl_op_order(op, -1));
+  op->timing = SCL_CL_TIME_NONE;
+  if (!s->few) SCL_TRY(send_parameters(op, pass));
+  op->timing = SCL_CL_TIME_EACH;
+  SCL_TRY(launch(op, s, pass));
+  SCL_TRY(launch_combine(op, s, pass));
+  SCL_TRY(launch_outer(op, s, pass));
+  op->timing = SCL_CL_TIME_NONE;
+  SCL_TRY(fetch_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
+  SCL_TRY(fetch_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_own_rows));
+  SCL_TRY(fetch(op, pass, s->results, d->numbers, d->to, s->quick ? NULL : &event));
+  if (d->staging != NULL) scl_cl_staging_use(d->staging, d->piece, op, event);
+  scl_cl_op_took(op, event);
+  return SCL_OK;
+}
+
+static scl_status run(scl_context *ctx, const plan *s, const scl_glm_pass *pass,
+                      const destination *d) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  scl_cl_op op;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, pass->x.buffer);
+  scl_cl_op_reads(&op, pass->y.buffer);
+  scl_cl_op_writes(&op, pass->work->buffer);
+  scl_cl_op_writes(&op, pass->d_x.buffer);
+  scl_status status = scl_cl_op_end(&op, enqueue(&op, s, pass, d));
+  if (status == SCL_OK) {
+    status =
+        s->quick ? scl_cl_drain(cl, op.queue) : scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
+  }
+  /* After a fault or an interrupt the commands may still be under way, with the caller's memory. A
+   * lost device is not waited for. */
+  if (status != SCL_OK) {
+    *pass->abandoned = ctx->lost || scl_cl.clFinish(cl->queue[op.queue]) != CL_SUCCESS;
+  }
+  return status;
+}
+
+scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  plan s = make_plan(cl, pass);
+  size_t numbers = s.sums + (pass->gradient ? s.p * s.predictors : 0);
+  if (s.n == 0) {
+    for (size_t i = 0; i < numbers; i++) pass->results[i] = 0.0;
+    return SCL_OK;
+  }
+  bool fresh = false;
+  SCL_TRY(reserve(ctx, pass->work, s.total, &fresh));
+  s.few = !fresh && are_few(&s, pass);
+  destination d = {.to = pass->results, .numbers = numbers};
+  SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
+  if (numbers * sizeof(double) <= d.staging->piece) {
+    SCL_TRY(scl_cl_staging_take(cl, d.staging, &d.piece));
+    d.to = scl_cl_staging_at(d.staging, d.piece);
+  } else {
+    d.staging = NULL;
+  }
+  scl_status status = run(ctx, &s, pass, &d);
+  if (status != SCL_OK) { /* its counter may not be there yet */
+    scl_buffer_release(pass->work->buffer);
+    *pass->work = (scl_block){0};
+    return status;
+  }
+  if (d.staging != NULL) memcpy(pass->results, d.to, numbers * sizeof(double));
+  return SCL_OK;
+}

@@ -1,0 +1,221 @@
+/* Cholesky factor, inverse from the factor, and the leaf of the adjoint on a device.
+ *
+ * Factor: recursion over columns of full height. Factor the left half, subtract its product with
+ * itself from the right half (one product with a long sum), factor the right half. With matrix
+ * instructions a panel of STRIPS_ORDER columns is one launch, as long as all rows below find a
+ * group at once; else, and for the portable CHOLESKY_BLOCK columns, one launch factors the diagonal
+ * block and another solves for the rows below. Nothing waits: the failing order stays on the
+ * device. */
+#include "engine/cl/linalg/linalg.h"
+
+#include "kernels/include/cholesky.h"
+
+/* What a factorisation carries along. With matrix instructions: room for the packed column blocks
+ * of the latest diagonal block, and for factors of diagonal blocks side by side, those from `first`
+ * to `end`, whose places in A other groups may still have to read. What is not yet in A is read
+ * `from` another matrix, if that has a buffer; then A gets zeros above its diagonal. */
+typedef struct {
+  scl_cl_op *op;
+  scl_block a, from, info, packed, aside;
+  size_t block; /* columns of a leaf */
+  size_t first, end;
+} factorisation;
+
+static scl_status factor_block(scl_cl_op *op, size_t before, scl_block a, scl_block info) {
+  size_t lines = op->cl->cpu ? CHOLESKY_CPU_LINES : CHOLESKY_GPU_LINES;
+  size_t size[2] = {CHOLESKY_BLOCK, lines};
+  return scl_cl_launch(op, SCL_K_cholesky_block, 2, size, size, "iibb", (int)a.ncol, (int)before, a,
+                       info);
+}
+
+static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
+  size_t below = f->a.nrow - at - width;
+  scl_block diagonal = scl_block_part(f->a, at, at, width, width);
+  SCL_TRY(factor_block(f->op, at, diagonal, f->info));
+  return scl_cl_trsm_in(f->op, SCL_RIGHT, SCL_LOWER, SCL_TRANS, diagonal,
+                        scl_block_part(f->a, at + width, at, below, width));
+}
+
+/* Whether the factor goes to another matrix. */
+static bool is_new(const factorisation *f) {
+  return f->from.buffer != NULL;
+}
+
+static size_t groups_of(size_t rows) {
+  size_t per_group = 16 * CHOLESKY_EXTRA;
+  return rows > per_group ? (rows + per_group - 1) / per_group : 1;
+}
+
+/* One launch: the diagonal block, and the rows below it unless `packed` is for another launch. */
+static scl_status factor_panel(factorisation *f, size_t at, size_t width,
+                               const scl_buffer *packed) {
+  size_t n = f->a.nrow, below = n - at - width, rows = packed != NULL ? width : n - at;
+  size_t items = 32 * (1 + STRIPS_ORDER / 16 + CHOLESKY_EXTRA);
+  size_t clear = is_new(f) ? below : 0;
+  size_t groups = groups_of(packed != NULL ? clear : below), global = groups * items;
+  scl_block a = scl_block_part(f->a, at, at, rows, width), diagonal = a;
+  if (is_new(f) || (packed == NULL && groups > 1)) {
+    diagonal = scl_block_part(f->aside, 0, at, width, width);
+    if (f->end == 0) f->first = at;
+    f->end = at + width;
+  }
+  scl_block from = is_new(f) && at == 0 ? scl_block_part(f->from, 0, 0, rows, width) : a;
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &items, "iiiibbbbm", (int)rows,
+                       (int)width, (int)at, (int)clear, from, a, diagonal, f->info, packed);
+}
+
+/* As long as all rows below find a group at once, one launch does the panel; else one group factors
+ * the diagonal block, and a solve follows. */
+static scl_status factor_leaf_mma(factorisation *f, size_t at, size_t width) {
+  size_t below = f->a.nrow - at - width;
+  if (groups_of(below) <= f->op->cl->info.units) return factor_panel(f, at, width, NULL);
+  SCL_TRY(factor_panel(f, at, width, f->packed.buffer));
+  scl_block rows = scl_block_part(f->a, at + width, at, below, width);
+  if (is_new(f) && at == 0) /* the solve is in place */
+    SCL_TRY(scl_cl_copy_in(f->op, SCL_COPY, scl_block_part(f->from, width, 0, below, width), rows));
+  return scl_cl_strips_solve_in(f->op, &(scl_cl_strips){.right = true,
+                                                        .n = width,
+                                                        .n_last = width,
+                                                        .rhs = below,
+                                                        .rhs_last = below,
+                                                        .batch = 1,
+                                                        .b = rows,
+                                                        .packed = f->packed});
+}
+
+static scl_status place_diagonal_blocks(const factorisation *f) {
+  if (f->end == 0) return SCL_OK;
+  size_t n = f->end - f->first, count = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  size_t local[3] = {32, 8, 1}, global[3] = {STRIPS_ORDER, STRIPS_ORDER, count};
+  return scl_cl_launch(f->op, SCL_K_cholesky_mma_place, 3, global, local, "iibb", (int)n,
+                       (int)is_new(f), scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, n),
+                       scl_block_part(f->a, f->first, f->first, n, n));
+}
+
+/* C -= P P' for the columns [middle, middle + right), with the `left` columns before them as P. If
+ * P starts with the first column, nothing has been subtracted from C before. */
+static scl_status update_columns(const factorisation *f, size_t middle, size_t left, size_t right) {
+  size_t at = middle - left, below = f->a.nrow - middle;
+  scl_block rows = scl_block_part(f->a, middle, at, below, left);
+  scl_block turned = scl_block_part(f->a, middle, at, right, left);
+  scl_block c = scl_block_part(f->a, middle, middle, below, right);
+  if (f->packed.buffer == NULL || !is_new(f) || at > 0) {
+    return scl_cl_gemm_in(f->op, -1.0, SCL_NO_TRANS, rows, SCL_GENERAL, SCL_TRANS, turned,
+                          SCL_GENERAL, 1.0, c, SCL_LOWER_HALF);
+  }
+  return scl_cl_product_in(
+      f->op, &(scl_cl_product){.alpha = -1.0,
+                               .beta = 1.0,
+                               .a = rows,
+                               .trans_b = SCL_TRANS,
+                               .b = turned,
+                               .c = c,
+                               .from = scl_block_part(f->from, middle, middle, below, right),
+                               .region = SCL_LOWER_HALF,
+                               .batch = 1});
+}
+
+/* Columns [at, at + width), whose rows above `at` are done; columns to the left have been
+ * subtracted. */
+static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
+  if (width <= f->block) {
+    return f->packed.buffer != NULL ? factor_leaf_mma(f, at, width) : factor_leaf(f, at, width);
+  }
+  size_t left = (width + f->block - 1) / f->block / 2 * f->block;
+  SCL_TRY(factor_columns(f, at, left));
+  SCL_TRY(update_columns(f, at + left, left, width - left));
+  return factor_columns(f, at + left, width - left);
+}
+
+/* The factor of the lower triangle that `from` holds, or if that has no buffer l itself, to l. */
+static scl_status factor(scl_cl_op *op, scl_block from, scl_block l, scl_block info) {
+  factorisation f = {.op = op, .a = l, .from = from, .info = info, .block = CHOLESKY_BLOCK};
+  if (l.nrow == 0) { /* sets info; the kernel wants a buffer even to factor nothing */
+    return factor_block(op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
+  }
+  if (!scl_cl_aligned(from) || !scl_cl_aligned(l) || !scl_cl_has_mma(op->cl)) {
+    if (is_new(&f)) SCL_TRY(scl_cl_copy_in(op, SCL_COPY_LOWER, from, l));
+    return factor_columns(&f, 0, l.ncol);
+  }
+  scl_status status;
+  f.block = STRIPS_ORDER;
+  SCL_GO(scl_cl_strips_room(op, 1, &f.packed));
+  SCL_GO(scl_cl_temporary(op, STRIPS_ORDER, l.ncol, &f.aside));
+  SCL_GO(factor_columns(&f, 0, l.ncol));
+  SCL_GO(place_diagonal_blocks(&f));
+done:
+  scl_buffer_release(f.packed.buffer);
+  scl_buffer_release(f.aside.buffer);
+  return status;
+}
+
+scl_status scl_cl_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info) {
+  scl_cl_op op;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, a.buffer);
+  scl_cl_op_writes(&op, l.buffer);
+  scl_cl_op_writes(&op, info.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) status = factor(&op, a, l, info);
+  return scl_cl_op_end(&op, status);
+}
+
+scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info) {
+  return scl_cl_potrf_copy(ctx, (scl_block){0}, a, info);
+}
+
+static scl_status invert_factor(scl_cl_op *op, scl_block l, scl_block dst) {
+  scl_block inverse;
+  SCL_TRY(scl_cl_temporary(op, l.nrow, l.nrow, &inverse));
+  scl_status status = scl_cl_trtri_in(op, SCL_LOWER, l, inverse);
+  if (status == SCL_OK)
+    status = scl_cl_gemm_in(op, 1.0, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, inverse,
+                            SCL_LOWER, 0.0, dst, SCL_MIRRORED);
+  scl_buffer_release(inverse.buffer);
+  return status;
+}
+
+scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst) {
+  scl_cl_op op;
+  if (l.nrow == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, l.buffer);
+  scl_cl_op_writes(&op, dst.buffer);
+  scl_status status = scl_cl_op_order(&op, -1);
+  if (status == SCL_OK) status = invert_factor(&op, l, dst);
+  return scl_cl_op_end(&op, status);
+}
+
+/* S = 1/2 inv(L)' Q inv(L), where Q is the lower triangle of L' tril(Lbar) with its mirror image:
+ * halving the diagonal and adding the transpose leaves the diagonal as it is. */
+static scl_status adjoint_leaf(scl_cl_op *op, scl_block l, scl_block s, scl_block work) {
+  size_t n = l.nrow;
+  scl_block lower = scl_block_part(work, 0, 0, n, n), adjoint = scl_block_part(work, 0, n, n, n);
+  scl_block q = scl_block_part(work, 0, 2 * n, n, n),
+            inverse = scl_block_part(work, 0, 3 * n, n, n);
+  SCL_TRY(scl_cl_lower_in(op, l, lower));
+  SCL_TRY(scl_cl_lower_in(op, s, adjoint));
+  SCL_TRY(scl_cl_trtri_in(op, SCL_LOWER, l, inverse));
+  SCL_TRY(scl_cl_gemm_in(op, 1.0, SCL_TRANS, lower, SCL_LOWER, SCL_NO_TRANS, adjoint, SCL_LOWER,
+                         0.0, q, SCL_MIRRORED));
+  SCL_TRY(scl_cl_gemm_in(op, 1.0, SCL_NO_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, inverse, SCL_LOWER,
+                         0.0, adjoint, SCL_ALL));
+  return scl_cl_gemm_in(op, 0.5, SCL_TRANS, inverse, SCL_LOWER, SCL_NO_TRANS, adjoint, SCL_GENERAL,
+                        0.0, s, SCL_MIRRORED);
+}
+
+scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s) {
+  scl_cl_op op;
+  scl_block work = {0};
+  scl_status status;
+  if (l.nrow == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, l.buffer);
+  scl_cl_op_writes(&op, s.buffer);
+  SCL_GO(scl_cl_op_order(&op, -1));
+  SCL_GO(scl_cl_temporary(&op, l.nrow, 4 * l.nrow, &work));
+  SCL_GO(adjoint_leaf(&op, l, s, work));
+done:
+  scl_buffer_release(work.buffer);
+  return scl_cl_op_end(&op, status);
+}

@@ -1,0 +1,406 @@
+/* Products: chooses between tiles and thin kernels, and deals a long sum out to several groups. */
+#include "engine/cl/linalg/linalg.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "kernels/include/gemm.h"
+
+static size_t ceil_div(size_t a, size_t b) {
+  return (a + b - 1) / b;
+}
+static size_t min_size(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* op(A)'s view as the kernels know it. */
+static int promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
+  if (trans == SCL_TRANS) view = scl_view_transposed(view);
+  if (scl_view_is_lower(view)) return lower;
+  return scl_view_is_upper(view) ? upper : 0;
+}
+
+static int region_code(scl_region region) {
+  if (region == SCL_MIRRORED) return GEMM_MIRRORED;
+  return region == SCL_LOWER_HALF ? GEMM_LOWER_HALF : GEMM_ALL;
+}
+
+/* Kernels by who computes the tiles, op of A, op of B. */
+static const scl_cl_kernel tile_kernels[SCL_CL_TILES][2][2] = {
+    {{SCL_K_gemm_nn, SCL_K_gemm_nt}, {SCL_K_gemm_tn, SCL_K_gemm_tt}},
+    {{SCL_K_gemm_large_nn, SCL_K_gemm_large_nt}, {SCL_K_gemm_large_tn, SCL_K_gemm_large_tt}},
+    {{SCL_K_gemm_cpu_nn, SCL_K_gemm_cpu_nt}, {SCL_K_gemm_cpu_tn, SCL_K_gemm_cpu_tt}},
+    {{SCL_K_gemm_mma_tiny_nn, SCL_K_gemm_mma_tiny_nt},
+     {SCL_K_gemm_mma_tiny_tn, SCL_K_gemm_mma_tiny_tt}},
+    {{SCL_K_gemm_mma_small_nn, SCL_K_gemm_mma_small_nt},
+     {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
+    {{SCL_K_gemm_mma_large_nn, SCL_K_gemm_mma_large_nt},
+     {SCL_K_gemm_mma_large_tn, SCL_K_gemm_mma_large_tt}},
+    {{SCL_K_gemm_mma_huge_nt, SCL_K_gemm_mma_huge_nt},
+     {SCL_K_gemm_mma_huge_nt, SCL_K_gemm_mma_huge_nt}}, /* the one that there is */
+};
+
+/* Rows, columns and work-items of a tile. */
+typedef struct {
+  size_t m, n, items;
+} tile_shape;
+
+/* The largest tile of gemm_cpu.cl with which every unit has several. */
+static size_t cpu_tile(const scl_cl_op *op, const scl_cl_product *p) {
+  size_t tile = GEMM_CPU_TILE, wanted = 4 * (size_t)op->cl->info.units;
+  for (; tile > GEMM_CPU_STEP; tile /= 2) {
+    size_t tiles = ceil_div(p->c.nrow, tile) * ceil_div(p->c.ncol, tile) * p->batch;
+    if ((p->region == SCL_ALL ? tiles : ceil_div(tiles, 2)) >= wanted) break;
+  }
+  return tile;
+}
+
+static tile_shape shape_of(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  size_t cpu = tile == SCL_CL_TILE_CPU ? cpu_tile(op, p) : 0;
+  switch (tile) {
+  case SCL_CL_TILE_CPU:
+    return (tile_shape){cpu, cpu, 1};
+  case SCL_CL_TILE_PORTABLE_LARGE:
+    return (tile_shape){GEMM_GPU_LARGE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
+  case SCL_CL_TILE_MMA_TINY:
+    return (tile_shape){GEMM_MMA_TINY_M, GEMM_MMA_TINY_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_SMALL:
+    return (tile_shape){GEMM_MMA_SMALL_M, GEMM_MMA_SMALL_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_LARGE:
+    return (tile_shape){GEMM_MMA_LARGE_M, GEMM_MMA_LARGE_N, GEMM_MMA_ITEMS};
+  case SCL_CL_TILE_MMA_HUGE:
+    return (tile_shape){GEMM_MMA_HUGE_M, GEMM_MMA_HUGE_N, GEMM_MMA_HUGE_ITEMS};
+  default:
+    return (tile_shape){GEMM_GPU_TILE_M, GEMM_GPU_TILE_N, GEMM_GPU_ITEMS};
+  }
+}
+
+static size_t inner_dimension(const scl_cl_product *p) {
+  return p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
+}
+
+/* A product as its kernel wants it. */
+typedef struct {
+  int m, n, k, zeros, m_last, n_last, k_last;
+  tile_shape shape;
+  size_t tiles;
+} tile_plan;
+
+static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  size_t m = p->c.nrow, n = p->c.ncol, k = inner_dimension(p);
+  if (p->alpha == 0.0) k = 0; /* as in BLAS: A and B are then not read */
+  tile_plan t = {.m = (int)m, .n = (int)n, .k = (int)k, .shape = shape_of(op, p, tile)};
+  t.zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
+            promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
+  t.m_last = (int)(p->m_last != 0 ? p->m_last : m);
+  t.n_last = (int)(p->n_last != 0 ? p->n_last : n);
+  t.k_last = (int)(p->k_last != 0 ? min_size(k, p->k_last) : k);
+  size_t tiles_n = ceil_div(n, t.shape.n);
+  t.tiles = ceil_div(m, t.shape.m) * tiles_n;
+  if (tile == SCL_CL_TILE_CPU && p->region != SCL_ALL) t.tiles -= tiles_n * (tiles_n - 1) / 2;
+  return t;
+}
+
+/* What follows in the parameters of a kernel for matrix instructions, and their types. */
+#define MMA_TYPES "iiidbbdbiillliiibb"
+#define MMA_VALUES(t, p)                                                                           \
+  (t).m, (t).n, (t).k, (p)->alpha, (p)->a, (p)->b, (p)->beta, (p)->c, (t).zeros,                   \
+      (p)->turned.buffer != NULL ? GEMM_TURNED : region_code((p)->region), (long long)(p)->step_a, \
+      (long long)(p)->step_b, (long long)(p)->step_c, (t).m_last, (t).n_last, (t).k_last,          \
+      (p)->from.buffer != NULL ? (p)->from : (p)->c, (p)->turned
+
+scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  tile_plan t = plan_tiles(op, p, tile);
+  size_t local[2] = {t.shape.items, 1}, global[2] = {t.tiles * local[0], p->batch};
+  scl_cl_kernel kernel = tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS];
+  if (tile >= SCL_CL_TILE_MMA_TINY)
+    return scl_cl_launch(op, kernel, 2, global, local, MMA_TYPES, MMA_VALUES(t, p));
+  const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
+  return scl_cl_launch(op, kernel, 2, global, local, types, t.m, t.n, t.k, p->alpha, p->a, p->b,
+                       p->beta, p->c, t.zeros, region_code(p->region), (long long)p->step_a,
+                       (long long)p->step_b, (long long)p->step_c, t.m_last, t.n_last, t.k_last,
+                       (int)t.shape.m);
+}
+
+scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const scl_cl_product *q) {
+  tile_plan t = plan_tiles(op, p, SCL_CL_TILE_MMA_TINY),
+            u = plan_tiles(op, q, SCL_CL_TILE_MMA_TINY);
+  size_t local = t.shape.items, global = (t.tiles * p->batch + u.tiles * q->batch) * local;
+  return scl_cl_launch(op, SCL_K_gemm_mma_tiny_pair, 1, &global, &local, "iiii" MMA_TYPES MMA_TYPES,
+                       (int)t.tiles, (int)p->batch, (int)u.tiles, (int)q->batch, MMA_VALUES(t, p),
+                       MMA_VALUES(u, q));
+}
+
+/* Large tiles enough to keep every unit of a large device busy for several rounds; huge ones of a
+ * product that takes so long that the device comes to the limit of its power. */
+enum { MANY_TILES = 800, HUGE_TILES = 2000 };
+
+static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  tile_shape shape = shape_of(op, p, tile);
+  size_t rows = ceil_div(p->c.nrow, shape.m), columns = ceil_div(p->c.ncol, shape.n);
+  size_t above = 0; /* the diagonal: left out */
+  for (size_t j = 0; j < columns && p->region != SCL_ALL; j++)
+    above += min_size(rows, j * shape.n / shape.m);
+  return (rows * columns - above) * p->batch;
+}
+
+/* The large tile needs two groups to a unit to keep it busy, and the local memory. */
+static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
+  bool large = !op->cl->cpu && op->cl->info.local_memory >= GEMM_GPU_LARGE_BYTES &&
+               count_tiles(op, p, SCL_CL_TILE_PORTABLE_LARGE) >= 2 * (size_t)op->cl->info.units;
+  return large ? SCL_CL_TILE_PORTABLE_LARGE : SCL_CL_TILE_PORTABLE;
+}
+
+/* Microseconds that a product takes by these tiles, as fitted to times on an H200: what a launch
+ * takes, and for each step along k its latency and the work of the unit that has the most tiles.
+ * The last is that with a transposed B and with another one. */
+static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  static const struct {
+    double launch, latency, work[2];
+  } cost[] = {{7.5, 0.004, {0.0071, 0.0071}},
+              {10.5, 0.004, {0.0195, 0.0175}},
+              {12.0, 0.008, {0.0350, 0.0340}},
+              {14.0, 0.008, {0.0680, INFINITY}}};
+  int of = tile - SCL_CL_TILE_MMA_TINY;
+  double most = (double)ceil_div(count_tiles(op, p, tile), op->cl->info.units);
+  double work = cost[of].work[p->trans_b == SCL_NO_TRANS];
+  return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
+}
+
+/* With a transposed A these tiles need more registers than there are; with a triangular operand
+ * their sums differ more in length, which takes many of them to even out. */
+static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
+  if (tile < SCL_CL_TILE_MMA_LARGE) return true;
+  if (p->trans_a == SCL_TRANS) return false;
+  if (tile == SCL_CL_TILE_MMA_HUGE)
+    return p->trans_b == SCL_TRANS && count_tiles(op, p, tile) >= HUGE_TILES;
+  int triangles =
+      promised_zeros(p->view_a, p->trans_a, 1, 1) + promised_zeros(p->view_b, p->trans_b, 1, 1);
+  return triangles == 0 || count_tiles(op, p, tile) >= MANY_TILES;
+}
+
+/* Within a tile the matrix-instruction kernels count the places of an operand in ints: over up to
+ * 64 columns of one that is contiguous along k, over 8 of another one. */
+static bool fits_ints(scl_block x, bool deep) {
+  return min_size(x.ncol, deep ? 64 : 8) * x.ld + GEMM_MMA_HUGE_M <= INT_MAX;
+}
+
+static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
+  if (op->cl->cpu && op->cl->info.local_memory >= GEMM_CPU_BYTES) return SCL_CL_TILE_CPU;
+  bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
+                 (p->step_a | p->step_b | p->step_c) % 2 == 0;
+  bool fits = fits_ints(p->a, p->trans_a == SCL_TRANS) && fits_ints(p->b, p->trans_b != SCL_TRANS);
+  if (!aligned || !fits || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
+  scl_cl_tile best = SCL_CL_TILE_MMA_TINY;
+  double least = expected_time(op, p, best);
+  for (int tile = best + 1; tile < SCL_CL_TILES; tile++) {
+    double time =
+        may_take(op, p, (scl_cl_tile)tile) ? expected_time(op, p, (scl_cl_tile)tile) : INFINITY;
+    if (time < least) {
+      least = time;
+      best = (scl_cl_tile)tile;
+    }
+  }
+  return best;
+}
+
+/* p with a copy of X (A or B) turned, in the place of X, and of B too if that is the same matrix.
+ */
+static scl_status product_turned(scl_cl_op *op, const scl_cl_product *p, bool of_a) {
+  scl_cl_product q = *p;
+  scl_block x = of_a ? p->a : p->b, turned;
+  bool same = of_a && p->trans_b == SCL_NO_TRANS && p->a.buffer == p->b.buffer &&
+              p->a.offset == p->b.offset && p->a.ld == p->b.ld && p->a.ncol == p->b.ncol;
+  if (scl_cl_temporary(op, x.ncol, x.nrow, &turned) != SCL_OK)
+    return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
+  if (of_a) {
+    q.a = turned;
+    q.trans_a = SCL_NO_TRANS;
+    q.view_a = scl_view_transposed(p->view_a);
+  }
+  if (!of_a || same) {
+    q.b = turned;
+    q.trans_b = SCL_TRANS;
+    q.view_b = scl_view_transposed(p->view_b);
+  }
+  scl_status status = scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, x, turned);
+  if (status == SCL_OK) status = scl_cl_product_in(op, &q);
+  scl_buffer_release(turned.buffer);
+  return status;
+}
+
+/* The huge tile takes B' alone, so B of a large product is turned first, at 2.6 TB/s. Where it
+ * stands as it is, by runs of 64 bytes far from each other, the product takes longer than expected.
+ */
+static bool pays_to_turn_b(scl_cl_op *op, const scl_cl_product *p) {
+  const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* for an element */
+  if (p->trans_a == SCL_TRANS || p->trans_b == SCL_TRANS || p->batch != 1) return false;
+  scl_cl_tile now = choose_tile(op, p);
+  scl_cl_product q = *p;
+  q.trans_b = SCL_TRANS;
+  if (now < SCL_CL_TILE_MMA_SMALL || !may_take(op, &q, SCL_CL_TILE_MMA_HUGE)) return false;
+  double copy = microseconds * (double)p->b.nrow * (double)p->b.ncol;
+  return expected_time(op, &q, SCL_CL_TILE_MMA_HUGE) + copy < as_it_is * expected_time(op, p, now);
+}
+
+scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
+  if (pays_to_turn_b(op, p)) return product_turned(op, p, false);
+  return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
+}
+
+/* A thin product Y = op(A) X: X and Y by two strides. */
+typedef struct {
+  scl_trans trans;
+  scl_view view;
+  size_t m, n, k;
+  scl_block a, x, y;
+  size_t step_x, next_x, step_y, next_y;
+} thin_product;
+
+/* C = op(A) op(B) as it stands if `columns` (C has few), else as its transpose op(B)' op(A)'. */
+static thin_product thin_view(const scl_cl_product *p, size_t k, bool columns) {
+  thin_product t = {.k = k, .y = p->c};
+  bool along = columns ? p->trans_b == SCL_NO_TRANS : p->trans_a == SCL_TRANS;
+  t.trans = columns ? p->trans_a : (p->trans_b == SCL_TRANS ? SCL_NO_TRANS : SCL_TRANS);
+  t.view = columns ? p->view_a : p->view_b;
+  t.a = columns ? p->a : p->b;
+  t.x = columns ? p->b : p->a;
+  t.m = columns ? p->c.nrow : p->c.ncol;
+  t.n = columns ? p->c.ncol : p->c.nrow;
+  t.step_x = along ? 1 : t.x.ld;
+  t.next_x = along ? t.x.ld : 1;
+  t.step_y = columns ? 1 : p->c.ld;
+  t.next_y = columns ? p->c.ld : 1;
+  return t;
+}
+
+static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha, double beta,
+                              size_t parts, size_t k_piece, size_t piece_y) {
+  static const scl_cl_kernel kernels[2][2] = {{SCL_K_gemm_thin_n, SCL_K_gemm_thin_t},
+                                              {SCL_K_gemm_vector_n, SCL_K_gemm_vector_t}};
+  bool vector = t->n == 1;
+  size_t rows = t->trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
+  size_t local[3] = {GEMM_THIN_LANES, GEMM_THIN_ROWS, 1};
+  size_t global[3] = {ceil_div(t->m, rows) * GEMM_THIN_LANES,
+                      ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
+  int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
+  return scl_cl_launch(op, kernels[vector][t->trans == SCL_TRANS], 3, global, local,
+                       "iiiidbmllldmlllli", (int)t->m, (int)t->n, (int)t->k, (int)k_piece, alpha,
+                       t->a, t->x.buffer, (long long)t->x.offset, (long long)t->step_x,
+                       (long long)t->next_x, beta, t->y.buffer, (long long)t->y.offset,
+                       (long long)t->step_y, (long long)t->next_y, (long long)piece_y, zeros);
+}
+
+/* In how many parts the sum over k is dealt out: as many as give each unit of the device two
+ * groups, as long as a part is worth its share of the second pass. */
+static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
+  size_t units = op->cl->info.units;
+  if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
+  return min_size(ceil_div(2 * units, groups), k / GEMM_SPLIT);
+}
+
+/* The sum over k in parts, each to its own matrix of a workspace, added in order by gemm_sum. */
+static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_t k, size_t parts,
+                                   const thin_product *thin) {
+  size_t m = p->c.nrow, n = p->c.ncol;
+  size_t piece = scl_round_up(ceil_div(k, parts), 32);
+  scl_block partial;
+  parts = ceil_div(k, piece);
+  SCL_TRY(scl_cl_temporary(op, m * n, parts, &partial));
+
+  scl_status status;
+  if (thin != NULL) {
+    thin_product t = *thin;
+    t.y = partial;
+    t.step_y = thin->step_y == 1 ? 1 : m;
+    t.next_y = thin->step_y == 1 ? m : 1;
+    status = launch_thin(op, &t, 1.0, 0.0, parts, piece, m * n);
+  } else {
+    scl_cl_product q = *p;
+    bool down_a = p->trans_a == SCL_TRANS, down_b = p->trans_b == SCL_NO_TRANS;
+    q.alpha = 1.0;
+    q.beta = 0.0;
+    q.view_a = q.view_b = SCL_GENERAL; /* a promise speaks of the whole, not of a part */
+    q.a = down_a ? scl_block_part(p->a, 0, 0, piece, m) : scl_block_part(p->a, 0, 0, m, piece);
+    q.b = down_b ? scl_block_part(p->b, 0, 0, piece, n) : scl_block_part(p->b, 0, 0, n, piece);
+    q.c = (scl_block){.buffer = partial.buffer, .ld = m, .nrow = m, .ncol = n};
+    q.region = p->region == SCL_ALL ? SCL_ALL : SCL_LOWER_HALF;
+    q.batch = parts;
+    q.step_a = down_a ? piece : piece * p->a.ld;
+    q.step_b = down_b ? piece : piece * p->b.ld;
+    q.step_c = m * n;
+    q.k_last = k - (parts - 1) * piece;
+    status = scl_cl_product_in(op, &q);
+  }
+  if (status == SCL_OK) {
+    size_t local[2] = {scl_round_up(min_size(m, 32), 8), 1};
+    size_t global[2] = {scl_round_up(m, local[0]), n};
+    status = scl_cl_launch(op, SCL_K_gemm_sum, 2, global, local, "iiidmldbi", (int)m, (int)n,
+                           (int)parts, p->alpha, partial.buffer, (long long)partial.offset, p->beta,
+                           p->c, region_code(p->region));
+  }
+  scl_buffer_release(partial.buffer);
+  return status;
+}
+
+/* A transposed A keeps the matrix instructions from their large tiles: of a large product it is
+ * turned first, which costs a few hundredths of what they save. */
+static bool pays_to_turn_a(scl_cl_op *op, const scl_cl_product *p) {
+  return p->trans_a == SCL_TRANS && choose_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
+         count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;
+}
+
+scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
+                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                          double beta, scl_block c, scl_region region) {
+  scl_cl_product p = {.alpha = alpha,
+                      .beta = beta,
+                      .trans_a = trans_a,
+                      .trans_b = trans_b,
+                      .view_a = view_a,
+                      .view_b = view_b,
+                      .region = region,
+                      .a = a,
+                      .b = b,
+                      .c = c,
+                      .batch = 1};
+  size_t m = c.nrow, n = c.ncol, k = trans_a == SCL_TRANS ? a.nrow : a.ncol;
+  if (m == 0 || n == 0) return SCL_OK;
+  if (k == 0 || alpha == 0.0) { /* beta C: the tile kernel reads neither A nor B */
+    p.alpha = 0.0;
+    if (a.buffer == NULL) p.a = c;
+    if (b.buffer == NULL) p.b = c;
+    return scl_cl_product_in(op, &p);
+  }
+  bool columns = n <= m;
+  if ((columns ? n : m) <= GEMM_THIN) {
+    thin_product t = thin_view(&p, k, columns);
+    size_t rows = t.trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
+    size_t groups = ceil_div(t.m, rows) * ceil_div(t.n, t.n == 1 ? 1 : GEMM_THIN_COLUMNS);
+    size_t parts = choose_parts(op, groups, k);
+    if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
+    /* only the sum of parts and the tiles know how to mirror */
+    if (region == SCL_ALL) return launch_thin(op, &t, alpha, beta, 1, k, 0);
+  }
+  size_t step = op->cl->cpu ? GEMM_CPU_STEP : GEMM_GPU_TILE_M;
+  size_t groups = ceil_div(m, step) * ceil_div(n, step);
+  if (region != SCL_ALL) groups = ceil_div(groups, 2);
+  /* The sum of the parts costs about as much as half of the tiles' work. */
+  size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, k) : 1;
+  if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
+  return pays_to_turn_a(op, &p) ? product_turned(op, &p, true) : scl_cl_product_in(op, &p);
+}
+
+scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
+                       scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                       double beta, scl_block c, scl_region region) {
+  scl_cl_op op;
+  if (c.nrow == 0 || c.ncol == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, a.buffer);
+  scl_cl_op_reads(&op, b.buffer);
+  scl_cl_op_writes(&op, c.buffer);
+  SCL_TRY(scl_cl_op_order(&op, -1));
+  return scl_cl_op_end(
+      &op, scl_cl_gemm_in(&op, alpha, trans_a, a, view_a, trans_b, b, view_b, beta, c, region));
+}

@@ -1,0 +1,139 @@
+/* What the level-3 files of the device engine share, and copies (engine/cl/elementwise/copy.c).
+ * Every function works inside an operation whose buffers are declared. */
+#ifndef SCL_ENGINE_CL_LINALG_LINALG_H
+#define SCL_ENGINE_CL_LINALG_LINALG_H
+
+#include "engine/cl/runtime/cl.h"
+
+#include "kernels/include/triangular.h"
+
+/* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
+ * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
+ * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". Where matrix
+ * instructions compute the tiles, `from` may stand for the C that beta multiplies, step_c elements
+ * apart too, and a product that is no batch may write C' to `turned` as well; no buffer: C, and
+ * nothing. */
+typedef struct {
+  double alpha, beta;
+  scl_trans trans_a, trans_b;
+  scl_view view_a, view_b;
+  scl_region region;
+  scl_block a, b, c, from, turned;
+  size_t batch, step_a, step_b, step_c;
+  size_t m_last, n_last, k_last;
+} scl_cl_product;
+
+scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
+
+/* Who computes the tiles. The matrix-instruction kernels need scl_cl_aligned() operands, those for
+ * CPUs groups of one work-item with GEMM_CPU_BYTES of local memory. */
+typedef enum {
+  SCL_CL_TILE_PORTABLE = 0,
+  SCL_CL_TILE_PORTABLE_LARGE,
+  SCL_CL_TILE_CPU,
+  SCL_CL_TILE_MMA_TINY,
+  SCL_CL_TILE_MMA_SMALL,
+  SCL_CL_TILE_MMA_LARGE,
+  SCL_CL_TILE_MMA_HUGE, /* A B' alone */
+  SCL_CL_TILES
+} scl_cl_tile;
+
+scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
+
+/* Two batches that do not need each other's results, A' B and A B, in one launch by small tiles.
+ * For aligned operands, where there are matrix instructions. */
+scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
+                                  const scl_cl_product *second);
+
+/* Whether the device has matrix instructions that this build can use: tried out at the first call.
+ */
+bool scl_cl_has_mma(scl_cl_context *cl);
+
+/* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
+static inline bool scl_cl_aligned(scl_block b) {
+  return b.offset % 2 == 0 && b.ld % 2 == 0;
+}
+
+/* ---- substitution by matrix instructions, blocks of STRIPS_ORDER
+ * (engine/cl/linalg/triangular_mma.c) ----------- */
+/* A temporary with room for so many packed blocks. */
+scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
+
+/* Packs all diagonal blocks of a triangular t, as the forms of triangular_mma.cl want them. */
+scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
+                                 scl_block packed);
+
+/* The same, and the lower triangles of the diagonal blocks of order `block` of `src` go to those of
+ * `copy`, with zeros above: both are of order t's. */
+scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed,
+                                          scl_block t, scl_block packed, size_t block,
+                                          scl_block src, scl_block copy);
+
+/* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b, or
+ * along its rows if `right`. In the last the orders are n_last and rhs_last. */
+typedef struct {
+  bool right, reversed;
+  bool identity; /* what is in b does not matter: the identity is taken */
+  size_t n, n_last, rhs, rhs_last, batch, step_b, first;
+  scl_block b, packed;
+} scl_cl_strips;
+
+scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *strips);
+
+/* scl_cl_trsm inside an operation. */
+scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                          scl_block b);
+
+/* dst = inverse of a triangular t, by substitution, from the identity in dst. */
+scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
+
+/* Whether they solve with a T of order n and these right-hand sides; `right`: B T^-1. Rows of B are
+ * read in pairs, columns one by one. */
+bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b);
+
+/* ---- substitution by the portable kernels (engine/cl/linalg/triangular.c)
+ * ------------------------------ */
+/* The kernel, and its range: TRIANGULAR_ITEMS right-hand sides a group. */
+scl_cl_kernel scl_cl_substitution(const scl_cl_op *op, size_t rhs, size_t batch, size_t local[2],
+                                  size_t global[2]);
+
+/* ---- inverses (engine/cl/linalg/triangular_inverse.c)
+ * ------------------------------------------------------------ */
+/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
+ * lower t, by products: the residual grows with the condition of the blocks. They lie in dst as the
+ * blocks of a matrix of its leading dimension do; of what lies in the other triangle only blocks of
+ * order STRIPS_ORDER are written. Needs matrix instructions. On the way the lower triangles of the
+ * diagonal blocks of `src`, of order t's, are copied to those of `copy`, with zeros above, and then
+ * `beside` is done, which has a transposed A. */
+scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
+                                    scl_block src, scl_block copy, const scl_cl_product *beside);
+
+/* A solve as scl_cl_trsm_in for few right-hand sides (engine/cl/linalg/triangular_vector.c): M x =
+ * b, with M = T or T', for the `rhs` right-hand sides of b, whose unknowns lie `step` apart, one
+ * side `next` after another. */
+typedef struct {
+  bool lower, transposed; /* T; M = T' */
+  size_t rhs, step, next;
+  scl_block t, b;
+} scl_cl_vectors;
+
+bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs);
+scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v);
+
+/* scl_cl_identity inside an operation. */
+scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_block dst);
+
+/* scl_cl_copy inside an operation. */
+scl_status scl_cl_copy_in(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst);
+
+/* scl_cl_trtri inside an operation. The residual X T - I is small row by row. */
+scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst);
+
+/* dst = one triangle of src, zeros in the other, for a batch of square blocks, the last of order
+ * `last`. */
+scl_status scl_cl_triangles_in(scl_cl_op *op, bool lower, scl_block src, scl_block dst,
+                               size_t batch, size_t step_src, size_t step_dst, size_t last);
+/* dst = lower triangle of src, zeros above it. Square blocks. */
+scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst);
+
+#endif

@@ -1,0 +1,140 @@
+/* Triangular solves on a device: T is halved down to blocks that one launch solves by substitution;
+ * between the halves stands a product with the off-diagonal block, so that nearly all of the work
+ * is in products with long sums. Copies of triangles. */
+#include "engine/cl/linalg/linalg.h"
+
+/* ---- solve ---------------------------------------------------------------------------------- */
+/* "M x = b" for the columns (rows, if right) of B, with M = T or T'. */
+typedef struct {
+  bool right, transposed; /* M = T' */
+  bool lower;             /* T */
+  bool reversed;          /* M is upper: the last unknown comes first */
+  size_t leaf;            /* order of the blocks that one launch solves */
+  scl_block packed;       /* all of them, where matrix instructions solve; else no buffer */
+} solve_form;
+
+static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
+  solve_form form = {.right = side == SCL_RIGHT, .lower = view == SCL_LOWER};
+  form.transposed = (trans == SCL_TRANS) != form.right;
+  form.reversed = form.lower == form.transposed;
+  form.leaf = TRIANGULAR_LEAF;
+  return form;
+}
+
+bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b) {
+  return n > TRIANGULAR_LEAF / 2 && (!right || scl_cl_aligned(b)) && scl_cl_has_mma(op->cl);
+}
+
+scl_cl_kernel scl_cl_substitution(const scl_cl_op *op, size_t rhs, size_t batch, size_t local[2],
+                                  size_t global[2]) {
+  local[0] = op->cl->cpu ? 1 : TRIANGULAR_ITEMS;
+  local[1] = 1;
+  global[0] = (rhs + TRIANGULAR_ITEMS - 1) / TRIANGULAR_ITEMS * local[0];
+  global[1] = batch;
+  return op->cl->cpu ? SCL_K_triangular_cpu_substitute : SCL_K_triangular_substitute;
+}
+
+static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
+                             scl_block b) {
+  size_t n = t.nrow, rhs = form->right ? b.nrow : b.ncol;
+  if (form->packed.buffer != NULL) {
+    return scl_cl_strips_solve_in(op, &(scl_cl_strips){.right = form->right,
+                                                       .reversed = form->reversed,
+                                                       .n = n,
+                                                       .n_last = n,
+                                                       .rhs = rhs,
+                                                       .rhs_last = rhs,
+                                                       .batch = 1,
+                                                       .first = at / form->leaf,
+                                                       .b = b,
+                                                       .packed = form->packed});
+  }
+  size_t local[2], global[2];
+  scl_cl_kernel kernel = scl_cl_substitution(op, rhs, 1, local, global);
+  return scl_cl_launch(op, kernel, 2, global, local, "iibmllliillii", (int)n, (int)rhs, t, b.buffer,
+                       (long long)b.offset, (long long)(form->right ? b.ld : 1),
+                       (long long)(form->right ? 1 : b.ld), (int)form->transposed,
+                       (int)form->reversed, 0LL, 0LL, (int)n, (int)rhs);
+}
+
+/* b2 -= M21 b1: `known` are the solved unknowns, `off` the block of T between the two. */
+static scl_status eliminate(scl_cl_op *op, const solve_form *form, scl_block off, scl_block known,
+                            scl_block rest) {
+  scl_trans flip = form->transposed ? SCL_TRANS : SCL_NO_TRANS;
+  if (!form->right)
+    return scl_cl_gemm_in(op, -1.0, flip, off, SCL_GENERAL, SCL_NO_TRANS, known, SCL_GENERAL, 1.0,
+                          rest, SCL_ALL);
+  flip = form->transposed ? SCL_NO_TRANS : SCL_TRANS;
+  return scl_cl_gemm_in(op, -1.0, SCL_NO_TRANS, known, SCL_GENERAL, flip, off, SCL_GENERAL, 1.0,
+                        rest, SCL_ALL);
+}
+
+/* `t` starts at row `at` of the whole triangular matrix. */
+static scl_status solve(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
+                        scl_block b) {
+  size_t n = t.nrow, leaf = form->leaf;
+  if (n <= leaf) return substitute(op, form, at, t, b);
+  size_t h = (n + leaf - 1) / leaf / 2 * leaf, rest = n - h;
+  scl_block t1 = scl_block_part(t, 0, 0, h, h), t2 = scl_block_part(t, h, h, rest, rest);
+  scl_block off = form->lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
+  scl_block b1 =
+      form->right ? scl_block_part(b, 0, 0, b.nrow, h) : scl_block_part(b, 0, 0, h, b.ncol);
+  scl_block b2 =
+      form->right ? scl_block_part(b, 0, h, b.nrow, rest) : scl_block_part(b, h, 0, rest, b.ncol);
+  if (form->reversed) {
+    SCL_TRY(solve(op, form, at + h, t2, b2));
+    SCL_TRY(eliminate(op, form, off, b2, b1));
+    return solve(op, form, at, t1, b1);
+  }
+  SCL_TRY(solve(op, form, at, t1, b1));
+  SCL_TRY(eliminate(op, form, off, b1, b2));
+  return solve(op, form, at + h, t2, b2);
+}
+
+scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                          scl_block b) {
+  if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
+  solve_form form = form_of(side, view, trans);
+  size_t rhs = form.right ? b.nrow : b.ncol;
+  if (scl_cl_trsv_pays(op, t.nrow, rhs)) {
+    return scl_cl_trsv_in(op, &(scl_cl_vectors){.lower = form.lower,
+                                                .transposed = form.transposed,
+                                                .rhs = rhs,
+                                                .step = form.right ? b.ld : 1,
+                                                .next = form.right ? 1 : b.ld,
+                                                .t = t,
+                                                .b = b});
+  }
+  if (!scl_cl_use_strips(op, t.nrow, form.right, b)) return solve(op, &form, 0, t, b);
+  form.leaf = STRIPS_ORDER;
+  SCL_TRY(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));
+  scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
+  if (status == SCL_OK) status = solve(op, &form, 0, t, b);
+  scl_buffer_release(form.packed.buffer);
+  return status;
+}
+
+scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                       scl_block b) {
+  scl_cl_op op;
+  if (b.nrow == 0 || b.ncol == 0) return SCL_OK;
+  scl_cl_op_begin(&op, ctx);
+  scl_cl_op_reads(&op, t.buffer);
+  scl_cl_op_writes(&op, b.buffer);
+  SCL_TRY(scl_cl_op_order(&op, -1));
+  return scl_cl_op_end(&op, scl_cl_trsm_in(&op, side, view, trans, t, b));
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+scl_status scl_cl_triangles_in(scl_cl_op *op, bool lower, scl_block src, scl_block dst,
+                               size_t batch, size_t step_src, size_t step_dst, size_t last) {
+  size_t local[3] = {32, op->cl->cpu ? 1 : 8, 1};
+  size_t global[3] = {scl_round_up(src.nrow, local[0]), scl_round_up(src.ncol, local[1]), batch};
+  return scl_cl_launch(op, SCL_K_triangular_copy, 3, global, local, "iibblli", (int)src.nrow,
+                       (int)!lower, src, dst, (long long)step_src, (long long)step_dst, (int)last);
+}
+
+scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {
+  return scl_cl_triangles_in(op, true, src, dst, 1, 0, 0, src.nrow);
+}

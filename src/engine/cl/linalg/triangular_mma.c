@@ -1,0 +1,101 @@
+/* Substitution by strips on matrix instructions: launches of triangular_mma.cl. */
+#include "engine/cl/linalg/linalg.h"
+
+scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out) {
+  return scl_cl_temporary(op, STRIPS_PACKED * blocks, 1, out);
+}
+
+scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
+                                 scl_block packed) {
+  size_t n = t.nrow, blocks = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  size_t last = n - (blocks - 1) * STRIPS_ORDER;
+  size_t items = 2 * STRIPS_ORDER;
+  size_t local[2] = {items, 1}, global[2] = {items * (STRIPS_ORDER / 16), blocks};
+  return scl_cl_launch(op, SCL_K_triangular_mma_pack, 2, global, local, "iibliim", STRIPS_ORDER,
+                       (int)last, t, (long long)(STRIPS_ORDER * (t.ld + 1)), (int)transposed,
+                       (int)reversed, packed.buffer);
+}
+
+scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed,
+                                          scl_block t, scl_block packed, size_t block,
+                                          scl_block src, scl_block copy) {
+  size_t n = t.nrow, items = 2 * STRIPS_ORDER;
+  size_t columns = n < block ? n : block;
+  size_t parts = STRIPS_ORDER / 16 + (columns + TRIANGULAR_COPY - 1) / TRIANGULAR_COPY;
+  size_t local[2] = {items, 1};
+  size_t global[2] = {items * parts, (n + STRIPS_ORDER - 1) / STRIPS_ORDER};
+  return scl_cl_launch(op, SCL_K_triangular_mma_pack_and_copy, 2, global, local, "ibiimibb", (int)n,
+                       t, (int)transposed, (int)reversed, packed.buffer, (int)block, src, copy);
+}
+
+scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
+  size_t local[2] = {32 * STRIPS_WARPS, 1};
+  size_t global[2] = {scl_round_up(s->rhs, 16 * STRIPS_WARPS) * 2, s->batch};
+  if (s->rhs == 0) return SCL_OK;
+  return scl_cl_launch(
+      op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliimll", (int)s->n, (int)s->n_last,
+      (int)s->rhs, (int)s->rhs_last, s->b.buffer, (long long)s->b.offset,
+      (long long)(s->right ? s->b.ld : 1), (long long)(s->right ? 1 : s->b.ld),
+      (long long)s->step_b, (int)s->reversed, (int)s->identity, s->packed.buffer,
+      (long long)(s->packed.offset + s->first * STRIPS_PACKED), (long long)STRIPS_PACKED);
+}
+
+/* ---- inverses -----------------------------------------------------------------------------------
+ */
+/* The solution of X T = I, where only rows that can differ from zero are touched: those from the
+ * first known unknown on (lower), or up to the last one (upper). */
+typedef struct {
+  scl_cl_op *op;
+  bool lower;
+  scl_block t, x, packed;
+} inversion;
+
+static scl_status invert_leaf(const inversion *v, size_t at, size_t n) {
+  size_t row = v->lower ? at : 0, rows = v->lower ? v->t.nrow - at : at + n;
+  return scl_cl_strips_solve_in(v->op, &(scl_cl_strips){.right = true,
+                                                        .reversed = v->lower,
+                                                        .n = n,
+                                                        .n_last = n,
+                                                        .rhs = rows,
+                                                        .rhs_last = rows,
+                                                        .batch = 1,
+                                                        .first = at / STRIPS_ORDER,
+                                                        .b = scl_block_part(v->x, row, at, rows, n),
+                                                        .packed = v->packed});
+}
+
+/* Columns [to, to + n) -= X(:, [from, from + k)) T(from.., to..). */
+static scl_status invert_eliminate(const inversion *v, size_t from, size_t k, size_t to, size_t n) {
+  size_t row = v->lower ? from : 0, rows = v->lower ? v->t.nrow - from : from + k;
+  return scl_cl_product_in(v->op, &(scl_cl_product){.alpha = -1.0,
+                                                    .beta = 1.0,
+                                                    .view_a = v->lower ? SCL_LOWER : SCL_GENERAL,
+                                                    .a = scl_block_part(v->x, row, from, rows, k),
+                                                    .b = scl_block_part(v->t, from, to, k, n),
+                                                    .c = scl_block_part(v->x, row, to, rows, n),
+                                                    .batch = 1});
+}
+
+static scl_status invert_range(const inversion *v, size_t at, size_t n) {
+  if (n <= STRIPS_ORDER) return invert_leaf(v, at, n);
+  size_t h = (n + STRIPS_ORDER - 1) / STRIPS_ORDER / 2 * STRIPS_ORDER, rest = n - h;
+  if (v->lower) {
+    SCL_TRY(invert_range(v, at + h, rest));
+    SCL_TRY(invert_eliminate(v, at + h, rest, at, h));
+    return invert_range(v, at, h);
+  }
+  SCL_TRY(invert_range(v, at, h));
+  SCL_TRY(invert_eliminate(v, at, h, at + h, rest));
+  return invert_range(v, at + h, rest);
+}
+
+scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
+  inversion v = {.op = op, .lower = lower, .t = t, .x = dst};
+  size_t blocks = (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  SCL_TRY(scl_cl_strips_room(op, blocks, &v.packed));
+  /* X T = I has T' on the left: transposed, and for a lower T in reversed order. */
+  scl_status status = scl_cl_strips_pack_in(op, true, lower, t, v.packed);
+  if (status == SCL_OK) status = invert_range(&v, 0, t.nrow);
+  scl_buffer_release(v.packed.buffer);
+  return status;
+}

@@ -1,0 +1,64 @@
+/* Triangular solves with few right-hand sides: launches of triangular_vector.cl, one a block. */
+#include "engine/cl/linalg/linalg.h"
+
+static size_t groups_of(size_t count, size_t each) {
+  return (count + each - 1) / each;
+}
+
+/* The system as the kernel wants it: by positions in the order of solving. */
+typedef struct {
+  size_t n, rhs;
+  scl_cl_kernel kernel;
+  scl_block t, b; /* offsets: of the first position */
+  long long row, column, step, next;
+  scl_block work;
+} chain;
+
+static chain chain_of(const scl_cl_vectors *v) {
+  size_t n = v->t.nrow, ld = v->t.ld;
+  chain c = {.n = n, .rhs = v->rhs, .t = v->t, .b = v->b};
+  c.kernel = v->transposed ? SCL_K_triangular_vector_t : SCL_K_triangular_vector_n;
+  c.row = v->transposed ? (long long)ld : 1;
+  c.column = v->transposed ? 1 : (long long)ld;
+  c.step = (long long)v->step;
+  c.next = (long long)v->next;
+  if (v->lower == v->transposed) { /* M is upper: the last unknown comes first */
+    c.t.offset += (n - 1) * (ld + 1);
+    c.b.offset += (n - 1) * v->step;
+    c.row = -c.row;
+    c.column = -c.column;
+    c.step = -c.step;
+  }
+  return c;
+}
+
+/* The launch for block `at`; -1: tiles of the first block only. */
+static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
+  size_t begin = (size_t)(at + 1) * VECTOR_BLOCK; /* of the next block */
+  size_t rest = begin < c->n ? c->n - begin : 0;
+  size_t beyond = rest > VECTOR_BLOCK ? rest - VECTOR_BLOCK : 0;
+  size_t near = groups_of(rest - beyond, VECTOR_NEAR * VECTOR_LANES);
+  size_t far = at > 0 ? groups_of(beyond, VECTOR_FAR * VECTOR_LANES) : 0;
+  size_t strips = groups_of(rest - beyond, VECTOR_TILE), tiles = strips * (strips + 1) / 2;
+  if (near == 0) near = 1; /* solves the last block */
+  if (at < 0) near = 0;
+  size_t local = VECTOR_BLOCK, global = ((near + far) * c->rhs + tiles) * local;
+  return scl_cl_launch(op, c->kernel, 1, &global, &local, "iiiiimlllmlllm", (int)c->n, (int)c->rhs,
+                       at, (int)near, (int)tiles, c->t.buffer, (long long)c->t.offset, c->row,
+                       c->column, c->b.buffer, (long long)c->b.offset, c->step, c->next,
+                       c->work.buffer);
+}
+
+bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs) {
+  return !op->cl->cpu && n > TRIANGULAR_LEAF / 2 && rhs <= VECTOR_RHS;
+}
+
+scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v) {
+  chain c = chain_of(v);
+  int blocks = (int)groups_of(c.n, VECTOR_BLOCK);
+  SCL_TRY(scl_cl_temporary(op, 2 * (VECTOR_PACKED + VECTOR_BLOCK * v->rhs), 1, &c.work));
+  scl_status status = SCL_OK;
+  for (int at = -1; at < blocks && status == SCL_OK; at++) status = launch_block(op, &c, at);
+  scl_buffer_release(c.work.buffer);
+  return status;
+}

@@ -1,0 +1,305 @@
+/* Inside of the device engine: included by scl_cl_*.c only.
+ *
+ * Order. A context has several in-order queues: two for computing, one for each direction of the
+ * bus. The commands of a queue are counted. Each buffer remembers the queue and the count of its
+ * last write and, for each queue, the count of the last read since. An operation (scl_cl_op) picks
+ * the queue that last wrote its inputs (so a chain of operations stays in one queue), waits for
+ * other queues only, and leaves its count on the buffers that it touched.
+ *
+ * Events cost a driver more than a launch does. So commands of a queue get none; when the host or
+ * another queue has to wait for a count, the queue gets a mark, an event that is complete when all
+ * commands before it are. */
+#ifndef SCL_ENGINE_CL_RUNTIME_CL_H
+#define SCL_ENGINE_CL_RUNTIME_CL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#ifdef __APPLE__
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+
+#include "engine/cl/glm/layouts.h"
+#include "base/device.h"
+#include "base/engine.h"
+
+/* ---- the loader's functions (engine/cl/runtime/loader.c)
+ * ------------------------------------------------- */
+typedef struct {
+#define SCL_CL_FN(result, name, parameters) result(CL_API_CALL *name) parameters;
+#include "engine/cl/runtime/functions.def"
+#undef SCL_CL_FN
+} scl_cl_functions;
+
+extern scl_cl_functions scl_cl; /* scl_cl.clFinish(queue) */
+
+/* Opens the loader; false, with scl_device_reason() set, when there is none. */
+bool scl_cl_load(void);
+
+/* A failed call into a status: -4, -61 and -6 are SCL_E_MEMORY, -5, -14, -36 and -9999 mark the
+ * context lost, others SCL_E_OPENCL. `ctx` may be NULL. */
+scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where);
+const char *scl_cl_code_name(cl_int code);
+
+#define SCL_CL_TRY(ctx, call, where)                                                               \
+  do {                                                                                             \
+    cl_int code_ = (call);                                                                         \
+    if (code_ != CL_SUCCESS) return scl_cl_fail((scl_context *)(ctx), code_, where);               \
+  } while (0)
+
+/* ---- context, programs, kernels ------------------------------------------------------------- */
+enum { SCL_CL_COMPUTE_0, SCL_CL_COMPUTE_1, SCL_CL_UPLOAD, SCL_CL_DOWNLOAD, SCL_CL_QUEUES };
+
+/* A program is some files of inst/kernels/ in order (engine/cl/runtime/kernels.def), built at first
+ * use. */
+typedef enum {
+#define SCL_CL_PROGRAM(name, files) SCL_CL_PROGRAM_##name,
+#define SCL_CL_KERNEL(program, name)
+#include "engine/cl/runtime/kernels.def"
+#undef SCL_CL_PROGRAM
+#undef SCL_CL_KERNEL
+  SCL_CL_PROGRAMS
+} scl_cl_program;
+
+typedef enum {
+#define SCL_CL_PROGRAM(name, files)
+#define SCL_CL_KERNEL(program, name) SCL_K_##name,
+#include "engine/cl/runtime/kernels.def"
+#undef SCL_CL_PROGRAM
+#undef SCL_CL_KERNEL
+  SCL_CL_KERNELS
+} scl_cl_kernel;
+
+struct scl_cl_staging; /* engine/cl/runtime/staging.c */
+
+/* Which kernels of the level-3 operations this device may use (engine/cl/runtime/variant.c). */
+typedef enum {
+  SCL_CL_VARIANT_UNKNOWN = 0,
+  SCL_CL_VARIANT_PORTABLE,
+  SCL_CL_VARIANT_MMA
+} scl_cl_variant;
+
+typedef struct scl_cl_slab scl_cl_slab; /* engine/cl/runtime/memory.c */
+
+typedef struct scl_cl_buffer {
+  scl_buffer base;
+  cl_mem memory;
+  size_t capacity;   /* bytes of `memory` */
+  scl_cl_slab *slab; /* of which it is a part, or NULL */
+  uint64_t written;  /* count of the last write; 0: none */
+  int written_on;    /* its queue */
+  uint64_t read[SCL_CL_QUEUES];
+  int home; /* of a temporary: the one queue that uses it; else -1 */
+  /* In the pool: neighbours of its class, and when it came. */
+  struct scl_cl_buffer *newer, *older;
+  uint64_t released;
+} scl_cl_buffer;
+
+/* One class of size in the pool. */
+typedef struct {
+  scl_cl_buffer *newest, *oldest;
+} scl_cl_shelf;
+
+enum { SCL_CL_CLASSES = 160 };
+
+typedef struct {
+  scl_context base;
+  scl_device_info info;
+  size_t index; /* in the device list */
+  bool cpu;     /* work-items are vector lanes of a core: other tile sizes */
+  bool profiled;
+  cl_context context;
+  cl_device_id device;
+  cl_command_queue queue[SCL_CL_QUEUES];
+  uint64_t enqueued[SCL_CL_QUEUES]; /* commands given to each queue */
+  uint64_t done[SCL_CL_QUEUES];     /* of these, known to be complete */
+  cl_event mark[SCL_CL_QUEUES];     /* complete when the first `marked` commands are; may be NULL */
+  uint64_t marked[SCL_CL_QUEUES];
+  unsigned next_compute; /* round robin for work that depends on nothing pending */
+  int last_compute;      /* the compute queue used last */
+  cl_program program[SCL_CL_PROGRAMS];
+  cl_kernel kernel[SCL_CL_KERNELS];
+  size_t kernel_items[SCL_CL_KERNELS];   /* largest work-group */
+  uint64_t kernel_local[SCL_CL_KERNELS]; /* bytes of local memory besides its parameters */
+  struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
+  cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
+  bool profiling;
+  /* Released buffers by home + 1 and size, and the slab that parts come from
+   * (engine/cl/runtime/memory.c). */
+  scl_cl_shelf shelf[SCL_CL_QUEUES + 1][SCL_CL_CLASSES];
+  uint64_t releases;
+  size_t pooled; /* buffers */
+  scl_cl_slab *slab;
+  size_t slab_bytes; /* of all slabs */
+  int wanted_home;   /* queue of the temporary that is being made, else -1 */
+  cl_mem batch_flag; /* whether a batch had a matrix that is not fine (engine/cl/batch/batch.c) */
+  cl_int batch_seen; /* its value as last read */
+  struct scl_cl_exprs
+      *exprs; /* generated kernels (engine/cl/elementwise/plan_cache.c); made at first use */
+  scl_cl_variant variant;
+  bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */
+  char variant_reason[128]; /* why the portable kernels are in charge */
+} scl_cl_context;
+
+/* A kernel of this context; its program is built at the first use, with the same options for all
+ * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu, SCL_MMA_8=1 where cl->small_mma. SCL_E_BUILD,
+ * with the log (engine/cl/runtime/program.c).
+ */
+scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
+const char *scl_cl_kernel_name(scl_cl_kernel which);
+
+/* The text of a file of the kernel folder; the caller frees it. */
+scl_status scl_cl_source_read(const char *name, char **out);
+/* A program of these texts, with the same options; SCL_E_BUILD, with the log, naming it. */
+scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
+                                const char *name, cl_program *out);
+
+/* ---- operations (engine/cl/runtime/queue.c)
+ * ------------------------------------------------------------ */
+#define SCL_CL_OP_BUFFERS 48
+
+/* Which commands of a profiled operation count as device time: all from the first on; each of those
+ * that follow, by its event; or none that follow, since they only carry parameters or results. */
+typedef enum { SCL_CL_TIME_SPAN = 0, SCL_CL_TIME_EACH, SCL_CL_TIME_NONE } scl_cl_timing;
+
+typedef struct {
+  scl_cl_context *cl;
+  int queue;
+  cl_event wait[SCL_CL_QUEUES];
+  cl_uint waits;  /* handed to the first command, then 0; held */
+  uint64_t start; /* commands in the queue before this operation's */
+  scl_cl_buffer *buffer[SCL_CL_OP_BUFFERS];
+  bool writes[SCL_CL_OP_BUFFERS];
+  int buffers;
+  bool overflow; /* more buffers than there is room for */
+  scl_cl_timing timing;
+} scl_cl_op;
+
+/* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
+ * transfer queues, or -1 to have a compute queue chosen. Buffers may be declared twice and may be
+ * NULL (empty blocks). Only temporaries need no declaration. */
+void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx);
+void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer);
+void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer);
+scl_status scl_cl_op_order(scl_cl_op *op, int queue);
+
+/* A workspace of an ordered operation, m x n, that only commands of this operation touch: needs no
+ * declaration. Release it when the last of them is enqueued; the memory goes to a pool. */
+scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out);
+
+/* Enqueues one kernel. `local` may be NULL; global sizes are rounded up to it by the caller. The
+ * letters of `types` say what follows, in the order of the kernel's parameters:
+ *   b  scl_block          three parameters: __global double *, const long offset, const int ld
+ *   i  int                cl_int
+ *   l  long long          cl_long (OpenCL long)
+ *   d  double
+ *   m  scl_buffer *        one parameter: __global double *
+ *   r  cl_mem               memory that is no buffer of the core
+ *   s  size_t             bytes of a __local parameter
+ *   v  size_t, const void *   a parameter of so many bytes, by value
+ * An empty global range enqueues nothing. Polls for interrupts. */
+scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
+                         const size_t *local, const char *types, ...);
+
+/* A kernel and its limits: the largest work-group, and bytes of local memory besides parameters. */
+typedef struct {
+  cl_kernel kernel;
+  const char *name; /* for faults */
+  size_t items;
+  uint64_t local;
+} scl_cl_launchable;
+
+/* Makes a kernel of a program; release k->kernel. `name` outlives it. */
+scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char *name,
+                              scl_cl_launchable *k);
+/* Enqueues a kernel whose arguments are set; its buffers are declared, or temporaries. */
+scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
+                          const size_t *local, size_t local_bytes);
+
+/* Leaves the operation's count on its buffers, releases what it holds, flushes the queue; gives
+ * `status` back, so that it ends functions. */
+scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
+
+/* For a command that the caller enqueues itself in op->queue, with op->wait and op->waits: where
+ * its event goes, or NULL if none is needed; and, after it was enqueued, to be called with the
+ * event, which is taken over, or NULL. */
+cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
+void scl_cl_op_took(scl_cl_op *op, cl_event event);
+
+/* Has the commands of a queue so far end in an event, if times are taken: before a command that is
+ * not to count, as only the first command of an operation has one otherwise. A flush is to follow.
+ */
+scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
+
+/* Waits for an event, or until the first `count` commands of a queue are complete, with polling, so
+ * that an interrupt is seen; reports a failed command. */
+scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
+scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count);
+/* Waits for all commands of a queue in the driver, which no interrupt ends: cheaper than an event,
+ * for work that takes less than a millisecond. */
+scl_status scl_cl_drain(scl_cl_context *cl, int queue);
+
+static inline size_t scl_round_up(size_t n, size_t to) {
+  return (n + to - 1) / to * to;
+}
+
+/* ---- engine entries, by file ---------------------------------------------------------------- */
+/* engine/cl/runtime/memory.c */
+scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
+void scl_cl_buffer_destroy(scl_buffer *buffer);
+/* engine/cl/runtime/transfer.c */
+scl_status scl_cl_upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
+                         scl_block dst);
+scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, double *data, size_t ld);
+void scl_cl_staging_free(scl_cl_context *cl);
+/* engine/cl/elementwise/copy.c */
+scl_status scl_cl_fill(scl_context *ctx, double value, scl_block dst);
+scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
+scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
+scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
+                         scl_block dst);
+scl_status scl_cl_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,
+                                 scl_block dst);
+scl_status scl_cl_add_diagonal(scl_context *ctx, double value, scl_block a);
+scl_status scl_cl_diagonal(scl_context *ctx, scl_block a, scl_block dst);
+/* engine/cl/elementwise/check.c */
+scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
+                        scl_block dst);
+/* engine/cl/elementwise/plan.c */
+scl_status scl_cl_expr(scl_context *ctx, const struct scl_plan *plan);
+/* engine/cl/linalg/gemm.c */
+scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
+                       scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                       double beta, scl_block c, scl_region region);
+/* The same inside an operation whose buffers are declared. */
+scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
+                          scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
+                          double beta, scl_block c, scl_region region);
+/* engine/cl/linalg/triangular.c */
+scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
+                       scl_block b);
+scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
+/* engine/cl/linalg/cholesky.c */
+scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info);
+scl_status scl_cl_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info);
+scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst);
+scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
+/* engine/cl/linalg/cholesky_adjoint.c */
+scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s,
+                                bool *taken);
+/* engine/cl/batch/batch.c */
+scl_status scl_cl_batch(scl_context *ctx, const struct scl_batch_pass *pass);
+/* engine/cl/glm/glm.c, engine/cl/covariance/covariance.c */
+scl_status scl_cl_glm(scl_context *ctx, const struct scl_glm_pass *pass);
+/* For tests: only this layout of engine/cl/glm/layouts.h is used where it is large enough, else the
+ * way without a pass; NULL: the best one. The names, "rows", and NULL after the last. */
+void scl_cl_glm_force(const char *name);
+const char *scl_cl_glm_layout(size_t i);
+scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
+scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
+scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covariance_pass *pass);
+
+extern const scl_engine scl_cl_engine; /* engine/cl/runtime/context.c: the table of all of these */
+
+#endif

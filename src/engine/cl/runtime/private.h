@@ -1,0 +1,50 @@
+/* Between the files of the device engine's runtime only; operations need engine/cl/runtime/cl.h
+ * alone. */
+#ifndef SCL_ENGINE_CL_RUNTIME_PRIVATE_H
+#define SCL_ENGINE_CL_RUNTIME_PRIVATE_H
+
+#include "engine/cl/runtime/cl.h"
+
+/* Why the list of devices is empty. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void scl_cl_set_reason(const char *format, ...);
+
+typedef struct {
+  cl_platform_id platform;
+  cl_device_id device;
+} scl_cl_handle;
+
+/* The driver's handles of a device of the list; NULL when there is none. */
+const scl_cl_handle *scl_cl_handle_of(size_t index);
+
+/* The process that made the list: only there the drivers work. */
+long scl_cl_listed_by(void);
+
+/* Waits for everything in all queues, with polling. */
+scl_status scl_cl_finish(scl_context *ctx);
+
+/* Releases the buffers of the pool. */
+void scl_cl_pool_free(scl_cl_context *cl);
+
+/* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
+void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
+
+/* Releases programs and kernels. */
+void scl_cl_programs_free(scl_cl_context *cl);
+
+/* Releases the kernels of lazy arithmetic. */
+void scl_cl_exprs_free(scl_cl_context *cl);
+
+/* Learns how far the queues are, as far as their marks tell, without waiting or making any. */
+void scl_cl_look(scl_cl_context *cl);
+
+/* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if it
+ * takes one to know that later. A failed command gives its fault. */
+scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out);
+
+/* Whether an event's command is complete, likewise. */
+scl_status scl_cl_happened(scl_cl_context *cl, cl_event event, bool *out);
+
+#endif

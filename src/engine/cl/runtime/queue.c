@@ -1,0 +1,451 @@
+/* Operations: which queue, what to wait for, what to leave behind; launches; waiting. */
+#include "engine/cl/runtime/cl.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "engine/cl/runtime/private.h"
+#include "base/threads.h"
+
+static void release_event(cl_event *event) {
+  if (*event != NULL) scl_cl.clReleaseEvent(*event);
+  *event = NULL;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+static scl_status event_status(scl_cl_context *cl, cl_event event, cl_int *out) {
+  cl_int state = CL_QUEUED;
+  SCL_CL_TRY(
+      cl,
+      scl_cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL),
+      "clGetEventInfo");
+  /* An abnormal end of a command: its code, or that of a command before it. */
+  if (state < 0) return scl_cl_fail(&cl->base, state, "a command of the device");
+  *out = state;
+  return SCL_OK;
+}
+
+scl_status scl_cl_happened(scl_cl_context *cl, cl_event event, bool *out) {
+  cl_int state;
+  SCL_TRY(event_status(cl, event, &state));
+  *out = state == CL_COMPLETE;
+  return SCL_OK;
+}
+
+/* Short work is done sooner than a sleeping thread wakes up; long work must not cost a core, of
+ * which a CPU device has better use. */
+enum { SPIN_GPU_US = 2000, SPIN_CPU_US = 20, SLEEP_SHORT_US = 50, SLEEP_LONG_US = 500 };
+enum { POLL_EVERY_US = 20000, LONG_WAIT_US = 20000 };
+
+scl_status scl_cl_wait(scl_cl_context *cl, cl_event event) {
+  uint64_t start = scl_clock_us(), polled = start;
+  uint64_t spin = cl->cpu ? SPIN_CPU_US : SPIN_GPU_US;
+  for (;;) {
+    cl_int state;
+    SCL_TRY(event_status(cl, event, &state));
+    if (state == CL_COMPLETE) return SCL_OK;
+    if (cl->base.lost) return scl_context_check(&cl->base);
+    uint64_t now = scl_clock_us();
+    if (now - start < spin) continue;
+    if (now - polled >= POLL_EVERY_US) {
+      SCL_TRY(scl_poll());
+      polled = now;
+    }
+    scl_sleep_us(now - start < LONG_WAIT_US ? SLEEP_SHORT_US : SLEEP_LONG_US);
+  }
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+/* First and last event of each queue, for the span of the profile. */
+static void record_profile(scl_cl_context *cl, int queue, cl_event event) {
+  if (!cl->profiling) return;
+  if (cl->profile_first[queue] == NULL) {
+    scl_cl.clRetainEvent(event);
+    cl->profile_first[queue] = event;
+  }
+  scl_cl.clRetainEvent(event);
+  release_event(&cl->profile_last[queue]);
+  cl->profile_last[queue] = event;
+}
+
+/* Takes the event over: all commands so far are complete when it is. */
+static void set_mark(scl_cl_context *cl, int queue, cl_event event) {
+  release_event(&cl->mark[queue]);
+  cl->mark[queue] = event;
+  cl->marked[queue] = cl->enqueued[queue];
+}
+
+/* What is marked is complete. */
+static void pass_mark(scl_cl_context *cl, int queue) {
+  cl->done[queue] = cl->marked[queue];
+  release_event(&cl->mark[queue]);
+}
+
+static bool has_mark(const scl_cl_context *cl, int queue, uint64_t count) {
+  return count <= cl->done[queue] || (cl->mark[queue] != NULL && count <= cl->marked[queue]);
+}
+
+static scl_status enqueue_mark(scl_cl_context *cl, int queue) {
+  cl_event marker = NULL;
+  SCL_CL_TRY(cl, scl_cl.clEnqueueMarkerWithWaitList(cl->queue[queue], 0, NULL, &marker),
+             "clEnqueueMarkerWithWaitList");
+  record_profile(cl, queue, marker);
+  set_mark(cl, queue, marker);
+  return SCL_OK;
+}
+
+/* Has a mark that covers the first `count` commands. Whoever waits for it is not to wait for the
+ * driver to send what it has gathered. */
+static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
+  if (has_mark(cl, queue, count)) return SCL_OK;
+  SCL_TRY(enqueue_mark(cl, queue));
+  SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
+  return SCL_OK;
+}
+
+scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue) {
+  if (!cl->profiling || cl->profile_first[queue] == NULL) return SCL_OK;
+  return has_mark(cl, queue, cl->enqueued[queue]) ? SCL_OK : enqueue_mark(cl, queue);
+}
+
+/* Learns how far a queue is, if it has a mark that tells. */
+static scl_status look(scl_cl_context *cl, int queue) {
+  cl_int state;
+  if (cl->mark[queue] == NULL) return SCL_OK;
+  SCL_TRY(event_status(cl, cl->mark[queue], &state));
+  if (state == CL_COMPLETE) pass_mark(cl, queue);
+  return SCL_OK;
+}
+
+/* Faults are found by whoever waits. */
+void scl_cl_look(scl_cl_context *cl) {
+  for (int q = 0; q < SCL_CL_QUEUES; q++) {
+    cl_int state = CL_QUEUED;
+    if (cl->mark[q] == NULL) continue;
+    scl_cl.clGetEventInfo(cl->mark[q], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+                          NULL);
+    if (state == CL_COMPLETE) pass_mark(cl, q);
+  }
+}
+
+scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out) {
+  if (count > cl->done[queue]) {
+    SCL_TRY(mark_count(cl, queue, count));
+    SCL_TRY(look(cl, queue));
+  }
+  *out = count <= cl->done[queue];
+  return SCL_OK;
+}
+
+scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count) {
+  if (count <= cl->done[queue]) return SCL_OK;
+  SCL_TRY(mark_count(cl, queue, count));
+  /* A fault may have come between an older mark and its flush. */
+  SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
+  SCL_TRY(scl_cl_wait(cl, cl->mark[queue]));
+  pass_mark(cl, queue);
+  return SCL_OK;
+}
+
+scl_status scl_cl_drain(scl_cl_context *cl, int queue) {
+  SCL_CL_TRY(cl, scl_cl.clFinish(cl->queue[queue]), "clFinish");
+  cl->marked[queue] = cl->enqueued[queue];
+  pass_mark(cl, queue);
+  return SCL_OK;
+}
+
+scl_status scl_cl_finish(scl_context *ctx) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(mark_count(cl, q, cl->enqueued[q]));
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(scl_cl_reach(cl, q, cl->enqueued[q]));
+  return SCL_OK;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx) {
+  memset(op, 0, sizeof *op);
+  op->cl = (scl_cl_context *)ctx;
+  op->start = op->cl->enqueued[op->queue]; /* nothing, should it not come to an order */
+}
+
+static void declare(scl_cl_op *op, const scl_buffer *base, bool writes) {
+  scl_cl_buffer *buffer = (scl_cl_buffer *)base;
+  if (buffer == NULL) return;
+  int i = 0;
+  while (i < op->buffers && op->buffer[i] != buffer) i++;
+  if (i == SCL_CL_OP_BUFFERS) {
+    op->overflow = true;
+    return;
+  }
+  if (i == op->buffers) {
+    op->buffer[op->buffers++] = buffer;
+    op->writes[i] = false;
+  }
+  op->writes[i] = op->writes[i] || writes;
+}
+
+void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer) {
+  declare(op, buffer, false);
+}
+void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer) {
+  declare(op, buffer, true);
+}
+
+/* The compute queue that last wrote a buffer still being written; -1 if there is none among the
+ * inputs (outputs). */
+static int queue_of_pending(const scl_cl_op *op, bool outputs) {
+  const scl_cl_context *cl = op->cl;
+  for (int i = 0; i < op->buffers; i++) {
+    const scl_cl_buffer *b = op->buffer[i];
+    if (op->writes[i] == outputs && b->written > cl->done[b->written_on] &&
+        b->written_on <= SCL_CL_COMPUTE_1) {
+      return b->written_on;
+    }
+  }
+  return -1;
+}
+
+/* That of an input, else of an output (the memory of which may have served before), else the next
+ * one in turn. */
+static int choose_queue(scl_cl_op *op) {
+  int queue = queue_of_pending(op, false);
+  if (queue < 0) queue = queue_of_pending(op, true);
+  return queue >= 0 ? queue : (int)(op->cl->next_compute++ % 2);
+}
+
+static void raise_to(uint64_t *count, uint64_t to) {
+  if (*count < to) *count = to;
+}
+
+/* Marks are held until they are handed over: a queue may get another one before. */
+static scl_status wait_for(scl_cl_op *op, int queue, uint64_t count) {
+  scl_cl_context *cl = op->cl;
+  if (count <= cl->done[queue]) return SCL_OK;
+  SCL_TRY(mark_count(cl, queue, count));
+  scl_cl.clRetainEvent(cl->mark[queue]);
+  op->wait[op->waits++] = cl->mark[queue];
+  return SCL_OK;
+}
+
+static void release_waits(scl_cl_op *op) {
+  while (op->waits > 0) scl_cl.clReleaseEvent(op->wait[--op->waits]);
+}
+
+/* Only for other queues: a queue keeps its own order. */
+static scl_status collect_waits(scl_cl_op *op) {
+  uint64_t count[SCL_CL_QUEUES] = {0};
+  for (int i = 0; i < op->buffers; i++) {
+    const scl_cl_buffer *b = op->buffer[i];
+    raise_to(&count[b->written_on], b->written);
+    for (int q = 0; q < SCL_CL_QUEUES && op->writes[i]; q++) raise_to(&count[q], b->read[q]);
+  }
+  for (int q = 0; q < SCL_CL_QUEUES; q++) {
+    if (q != op->queue) SCL_TRY(wait_for(op, q, count[q]));
+  }
+  return SCL_OK;
+}
+
+scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
+  scl_cl_context *cl = op->cl;
+  if (op->overflow) {
+    return scl_fail(SCL_E_OPENCL, "an operation declares more than %d buffers", SCL_CL_OP_BUFFERS);
+  }
+  SCL_TRY(scl_context_check(&cl->base));
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(look(cl, q));
+  op->queue = queue >= 0 ? queue : choose_queue(op);
+  op->start = cl->enqueued[op->queue];
+  if (op->queue <= SCL_CL_COMPUTE_1) cl->last_compute = op->queue;
+  return collect_waits(op);
+}
+
+cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event) {
+  const scl_cl_context *cl = op->cl;
+  if (!cl->profiling || op->timing == SCL_CL_TIME_NONE) return NULL;
+  return op->timing == SCL_CL_TIME_EACH || cl->profile_first[op->queue] == NULL ? event : NULL;
+}
+
+void scl_cl_op_took(scl_cl_op *op, cl_event event) {
+  op->cl->enqueued[op->queue]++;
+  if (event != NULL) {
+    if (op->timing != SCL_CL_TIME_NONE) record_profile(op->cl, op->queue, event);
+    set_mark(op->cl, op->queue, event);
+  }
+  release_waits(op);
+}
+
+static void leave_count(scl_cl_op *op, int i) {
+  scl_cl_buffer *b = op->buffer[i];
+  uint64_t count = op->cl->enqueued[op->queue];
+  if (op->writes[i]) {
+    memset(b->read, 0, sizeof b->read);
+    b->written = count;
+    b->written_on = op->queue;
+  } else {
+    b->read[op->queue] = count;
+  }
+}
+
+scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
+  release_waits(op);
+  if (op->cl->enqueued[op->queue] == op->start) return status;
+  for (int i = 0; i < op->buffers; i++) leave_count(op, i);
+  /* The device is not to wait for the driver to send what it has gathered. */
+  cl_int code = scl_cl.clFlush(op->cl->queue[op->queue]);
+  if (status == SCL_OK && code != CL_SUCCESS) {
+    return scl_cl_fail(&op->cl->base, code, "clFlush");
+  }
+  return status;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+typedef struct {
+  const scl_cl_op *op;
+  cl_kernel kernel;
+  cl_uint next; /* argument */
+  size_t local_bytes;
+  cl_int code;
+  bool ordered; /* every buffer so far */
+} argument_list;
+
+static void set_argument(argument_list *list, size_t size, const void *value) {
+  if (list->code != CL_SUCCESS) return;
+  list->code = scl_cl.clSetKernelArg(list->kernel, list->next++, size, value);
+}
+
+/* Buffers are declared, or temporaries of this queue: else nothing would order what uses them. */
+static bool is_ordered(const scl_cl_op *op, const scl_buffer *base) {
+  const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
+  if (buffer == NULL || buffer->home == op->queue) return true;
+  for (int i = 0; i < op->buffers; i++) {
+    if (op->buffer[i] == buffer) return true;
+  }
+  return false;
+}
+
+static void set_block(argument_list *list, scl_block block) {
+  list->ordered = list->ordered && is_ordered(list->op, block.buffer);
+  cl_mem memory = block.buffer != NULL ? ((scl_cl_buffer *)block.buffer)->memory : NULL;
+  cl_long offset = (cl_long)block.offset;
+  cl_int ld = (cl_int)block.ld;
+  set_argument(list, sizeof memory, &memory);
+  set_argument(list, sizeof offset, &offset);
+  set_argument(list, sizeof ld, &ld);
+}
+
+static void set_arguments(argument_list *list, const char *types, va_list args) {
+  for (; *types != '\0'; types++) {
+    switch (*types) {
+    case 'b':
+      set_block(list, va_arg(args, scl_block));
+      break;
+    case 'i': {
+      cl_int value = va_arg(args, int);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'l': {
+      cl_long value = va_arg(args, long long);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'd': {
+      cl_double value = va_arg(args, double);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'm': {
+      const scl_buffer *buffer = va_arg(args, scl_buffer *);
+      list->ordered = list->ordered && is_ordered(list->op, buffer);
+      cl_mem value = buffer != NULL ? ((const scl_cl_buffer *)buffer)->memory : NULL;
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'r': {
+      cl_mem value = va_arg(args, cl_mem);
+      set_argument(list, sizeof value, &value);
+      break;
+    }
+    case 'v': {
+      size_t bytes = va_arg(args, size_t);
+      set_argument(list, bytes, va_arg(args, const void *));
+      break;
+    }
+    case 's': {
+      size_t bytes = va_arg(args, size_t);
+      list->local_bytes += bytes;
+      set_argument(list, bytes, NULL);
+      break;
+    }
+    default:
+      list->code = CL_INVALID_ARG_VALUE;
+    }
+  }
+}
+
+/* Local memory that a driver adds for itself and counts to the kernel, beyond what it promises. */
+enum { DRIVER_LOCAL_BYTES = 256 };
+
+/* Some drivers end the process where others give an error, so the limits are checked here. */
+static scl_status check_limits(const scl_cl_op *op, const scl_cl_launchable *k, int dims,
+                               const size_t *local, size_t local_bytes) {
+  const scl_cl_context *cl = op->cl;
+  size_t items = 1;
+  for (int d = 0; local != NULL && d < dims; d++) items *= local[d];
+  if (items > k->items) {
+    return scl_fail(SCL_E_OPENCL, "%s: a group of %zu work-items, the device takes %zu", k->name,
+                    items, k->items);
+  }
+  uint64_t bytes = k->local + local_bytes;
+  if (bytes > cl->info.local_memory + DRIVER_LOCAL_BYTES) {
+    return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f", k->name,
+                    (double)bytes, (double)cl->info.local_memory);
+  }
+  return SCL_OK;
+}
+
+/* POCL compiles the larger part of a kernel when it is first enqueued. A GPU's driver may wait here
+ * for other reasons. */
+enum { ENQUEUE_US = 5000 };
+
+static void count_enqueue(const scl_cl_context *cl, uint64_t start) {
+  if (cl->info.type == SCL_DEVICE_CPU && scl_clock_us() - start > ENQUEUE_US) {
+    scl_cl_count_build(cl, start);
+  }
+}
+
+scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
+                          const size_t *local, size_t local_bytes) {
+  SCL_TRY(check_limits(op, k, dims, local, local_bytes));
+  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
+  const uint64_t start = scl_clock_us();
+  SCL_CL_TRY(&op->cl->base,
+             scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], k->kernel, (cl_uint)dims, NULL,
+                                           global, local, op->waits,
+                                           op->waits > 0 ? op->wait : NULL, wanted),
+             k->name);
+  count_enqueue(op->cl, start);
+  scl_cl_op_took(op, event);
+  return SCL_OK;
+}
+
+scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
+                         const size_t *local, const char *types, ...) {
+  for (int d = 0; d < dims; d++) {
+    if (global[d] == 0) return SCL_OK;
+  }
+  SCL_TRY(scl_poll());
+  argument_list list = {.op = op, .code = CL_SUCCESS, .ordered = true};
+  SCL_TRY(scl_cl_kernel_get(op->cl, which, &list.kernel));
+  va_list args;
+  va_start(args, types);
+  set_arguments(&list, types, args);
+  va_end(args);
+  const char *name = scl_cl_kernel_name(which);
+  if (list.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, list.code, name);
+  if (!list.ordered) {
+    return scl_fail(SCL_E_OPENCL, "%s uses a buffer that its operation does not declare", name);
+  }
+  const scl_cl_launchable k = {list.kernel, name, op->cl->kernel_items[which],
+                               op->cl->kernel_local[which]};
+  return scl_cl_enqueue(op, &k, dims, global, local, list.local_bytes);
+}

@@ -1,0 +1,347 @@
+/* Uploads and downloads. A matrix crosses in spans (engine/transfer/packed.h): host threads copy
+ * some between the matrix and pieces of pinned memory (engine/transfer/pinned.h) while the bus
+ * moves others. Spans of a triangle go through memory on the device, from which a kernel spreads
+ * them over the block (or gathers them into it): in two lanes, that is queues, so that the bus
+ * moves one span while the kernel is at another.
+ *
+ * Parameters and results of a few kilobytes rather go with the work that they belong to, in its
+ * queue: one queue waiting for another costs more than such a transfer. */
+#include "engine/cl/runtime/cl.h"
+
+#include "kernels/include/port.h"
+#include "kernels/include/packed.h"
+#include "engine/cl/runtime/private.h"
+#include "engine/cl/runtime/staging.h"
+
+enum { TILE = 16 };                    /* TRANSFER_TILE of transfer.cl */
+enum { FEW = 64 << 10 };               /* bytes that go with the work */
+enum { SPANS = 8, SPAN_LEAST = 8192 }; /* spans of a middling transfer; elements of a small one */
+enum { CLEARED_FROM = 64 << 20 };      /* bytes of a triangle that comes whole into fresh memory */
+enum { LANES = 2 };
+
+typedef struct {
+  scl_cl_context *cl;
+  bool up;
+  scl_block block;
+  scl_flow flow;
+  scl_cl_staging *staging;
+  unsigned first; /* piece of span 0 */
+  scl_cl_op op[LANES];
+  size_t lanes;
+  scl_packed_span span; /* the one enqueued last */
+  size_t enqueued;      /* spans */
+} transfer;
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+/* The queue of a small transfer: up, the one that was used last, as what comes next is likely to
+ * need it; down, that of the buffer's last write if nothing else was put there since, or nothing
+ * that is not waited for anyway. */
+static int queue_of_few(const scl_cl_context *cl, bool up, const scl_buffer *base) {
+  const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
+  int q = buffer->written_on;
+  if (up) return cl->last_compute;
+  bool quick = cl->base.at_last || buffer->written == cl->enqueued[q];
+  return q <= SCL_CL_COMPUTE_1 && quick ? q : SCL_CL_DOWNLOAD;
+}
+
+static scl_status order_lanes(transfer *t, size_t bytes) {
+  int queue[LANES] = {t->up ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD,
+                      t->up ? SCL_CL_DOWNLOAD : SCL_CL_UPLOAD};
+  bool few = t->flow.shape.kind == PACKED_FULL && bytes <= FEW;
+  if (few) queue[0] = queue_of_few(t->cl, t->up, t->block.buffer);
+  while (t->lanes < (t->flow.shape.kind == PACKED_FULL ? 1 : LANES)) {
+    scl_cl_op *op = &t->op[t->lanes];
+    scl_cl_op_begin(op, &t->cl->base);
+    if (few) op->timing = SCL_CL_TIME_NONE;
+    if (t->up) {
+      scl_cl_op_writes(op, t->block.buffer);
+    } else {
+      scl_cl_op_reads(op, t->block.buffer);
+    }
+    t->lanes++;
+    SCL_TRY(scl_cl_op_order(op, queue[t->lanes - 1]));
+  }
+  return few && !t->up ? scl_cl_profile_mark(t->cl, queue[0]) : SCL_OK;
+}
+
+/* What comes down with both halves: a symmetric matrix, as the host would take longer to mirror
+ * one; and a large triangle into memory that nobody has touched yet: the system takes as long to
+ * clear that as the bus does for all of it, and then writing zeros is work on top. */
+static bool comes_whole(const transfer *t, scl_view view) {
+  size_t n = t->block.nrow * t->block.ncol, bytes = n * sizeof(double);
+  if (view == SCL_SYMMETRIC) return true;
+  if (view == SCL_GENERAL || bytes < CLEARED_FROM || t->flow.ld != t->block.nrow) return false;
+  return !scl_is_touched(t->flow.to, bytes);
+}
+
+static scl_status begin_transfer(transfer *t, scl_view view) {
+  const scl_block *block = &t->block;
+  scl_flow *flow = &t->flow;
+  if (!t->up && comes_whole(t, view)) view = SCL_GENERAL;
+  flow->shape = scl_packed_shape(view, block->nrow, block->ncol);
+  /* The padding of a whole matrix comes along: one run of memory is quicker than many columns. */
+  bool whole =
+      block->offset == 0 && block->buffer->bytes / sizeof(double) == block->ld * block->ncol;
+  if (whole) flow->shape.stride = block->ld;
+  size_t count = scl_packed_count(&flow->shape), bytes = count * sizeof(double);
+  SCL_TRY(scl_cl_staging_get(t->cl, t->up ? SCL_CL_UP : SCL_CL_DOWN, bytes,
+                             flow->shape.kind != PACKED_FULL, &t->staging));
+  flow->capacity = count / SPANS > SPAN_LEAST ? count / SPANS : SPAN_LEAST;
+  size_t most = t->staging->piece / sizeof(double);
+  if (flow->capacity > most) flow->capacity = most;
+  t->first = t->staging->next;
+  for (unsigned p = 0; p < SCL_FLOW_PIECES; p++) {
+    flow->piece[p] = scl_cl_staging_at(t->staging, (t->first + p) % SCL_CL_PIECES);
+  }
+  scl_flow_begin(flow);
+  return order_lanes(t, bytes);
+}
+
+/* A buffer remembers one last write: this one comes after those of all lanes. */
+static scl_status join_lanes(transfer *t) {
+  scl_cl_op op;
+  cl_event event = NULL;
+  scl_cl_op_begin(&op, &t->cl->base);
+  scl_cl_op_writes(&op, t->block.buffer);
+  scl_status status = scl_cl_op_order(&op, t->op[0].queue);
+  if (status == SCL_OK) {
+    cl_int code = scl_cl.clEnqueueMarkerWithWaitList(t->cl->queue[op.queue], op.waits,
+                                                     op.waits > 0 ? op.wait : NULL, &event);
+    if (code == CL_SUCCESS) {
+      scl_cl_op_took(&op, event);
+    } else {
+      status = scl_cl_fail(&t->cl->base, code, "clEnqueueMarkerWithWaitList");
+    }
+  }
+  return scl_cl_op_end(&op, status);
+}
+
+/* Ends what begin_transfer() began, whole or not. */
+static scl_status end_transfer(transfer *t, scl_status status) {
+  scl_flow_end(&t->flow);
+  if (t->staging != NULL) {
+    t->staging->next = (unsigned)((t->first + t->enqueued) % SCL_CL_PIECES);
+  }
+  for (size_t lane = 0; lane < t->lanes; lane++) status = scl_cl_op_end(&t->op[lane], status);
+  if (t->lanes == 1 || !t->up) return status;
+  scl_status joined = join_lanes(t);
+  return status == SCL_OK ? joined : status;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+static unsigned piece_of(const transfer *t, size_t number) {
+  return (unsigned)((t->first + number) % SCL_CL_PIECES);
+}
+
+/* What a command of the span enqueued now needs to know. */
+typedef struct {
+  scl_cl_op *op;
+  cl_command_queue queue;
+  const cl_event *wait;
+  unsigned piece;
+  double *host;
+} command;
+
+static command next_command(transfer *t) {
+  command c = {.op = &t->op[t->enqueued % t->lanes], .piece = piece_of(t, t->enqueued)};
+  c.queue = t->cl->queue[c.op->queue];
+  c.wait = c.op->waits > 0 ? c.op->wait : NULL;
+  c.host = scl_cl_staging_at(t->staging, c.piece);
+  return c;
+}
+
+/* The last command that uses the piece is under way; `event` may be NULL. */
+static scl_status took_piece(transfer *t, const command *c, cl_int code, cl_event event) {
+  if (code != CL_SUCCESS) {
+    return scl_cl_fail(&t->cl->base, code, t->up ? "upload" : "download");
+  }
+  scl_cl_staging_use(t->staging, c->piece, c->op, event);
+  scl_cl_op_took(c->op, event);
+  return SCL_OK;
+}
+
+/* One command between a piece and the block: in one run, or column by column. */
+static scl_status move_full(transfer *t) {
+  const scl_packed_span *span = &t->span;
+  command c = next_command(t);
+  cl_mem memory = ((scl_cl_buffer *)t->block.buffer)->memory;
+  size_t rows = span->to - span->from, ld = t->block.ld;
+  size_t start = t->block.offset + span->from + span->col * ld;
+  cl_event event = NULL, *wanted = &event;
+  cl_int code;
+  if (t->up && c.op->queue <= SCL_CL_COMPUTE_1) wanted = scl_cl_op_event(c.op, &event);
+  if (span->cols == 1 || t->flow.shape.stride == ld) {
+    size_t at = start * sizeof(double), bytes = span->count * sizeof(double);
+    code = t->up ? scl_cl.clEnqueueWriteBuffer(c.queue, memory, CL_FALSE, at, bytes, c.host,
+                                               c.op->waits, c.wait, wanted)
+                 : scl_cl.clEnqueueReadBuffer(c.queue, memory, CL_FALSE, at, bytes, c.host,
+                                              c.op->waits, c.wait, wanted);
+  } else {
+    size_t pitch = ld * sizeof(double), host_pitch = rows * sizeof(double);
+    bool fits = start % ld + rows <= ld;
+    size_t origin[3] = {(fits ? start % ld : start) * sizeof(double), fits ? start / ld : 0, 0};
+    size_t host_origin[3] = {0, 0, 0};
+    size_t region[3] = {host_pitch, span->cols, 1};
+    code = t->up ? scl_cl.clEnqueueWriteBufferRect(c.queue, memory, CL_FALSE, origin, host_origin,
+                                                   region, pitch, 0, host_pitch, 0, c.host,
+                                                   c.op->waits, c.wait, wanted)
+                 : scl_cl.clEnqueueReadBufferRect(c.queue, memory, CL_FALSE, origin, host_origin,
+                                                  region, pitch, 0, host_pitch, 0, c.host,
+                                                  c.op->waits, c.wait, wanted);
+  }
+  return took_piece(t, &c, code, event);
+}
+
+/* Elements before this lane's part of the device's staging memory. */
+static size_t lane_start(const transfer *t) {
+  return t->enqueued % t->lanes * t->staging->piece / sizeof(double);
+}
+
+/* Between a piece on the host and the one on the device. */
+static scl_status move_packed(transfer *t) {
+  if (t->span.count == 0) return SCL_OK;
+  command c = next_command(t);
+  size_t at = lane_start(t) * sizeof(double), bytes = t->span.count * sizeof(double);
+  cl_event event = NULL;
+  cl_int code = t->up ? scl_cl.clEnqueueWriteBuffer(c.queue, t->staging->device, CL_FALSE, at,
+                                                    bytes, c.host, c.op->waits, c.wait, &event)
+                      : scl_cl.clEnqueueReadBuffer(c.queue, t->staging->device, CL_FALSE, at, bytes,
+                                                   c.host, c.op->waits, c.wait, &event);
+  return took_piece(t, &c, code, event);
+}
+
+static scl_status launch_packed(transfer *t) {
+  const scl_packed *s = &t->flow.shape;
+  const scl_packed_span *span = &t->span;
+  scl_cl_op *op = &t->op[t->enqueued % t->lanes];
+  long long base = (long long)span->base - (long long)lane_start(t);
+  size_t local[2] = {TILE, TILE};
+  size_t global[2] = {scl_round_up(span->to - span->from, TILE), scl_round_up(span->cols, TILE)};
+  if (t->up) {
+    return scl_cl_launch(op, SCL_K_transfer_unpack, 2, global, local, "briiiiiili", t->block,
+                         t->staging->device, (int)s->nrow, s->kind, (int)span->col, (int)span->cols,
+                         (int)span->from, (int)span->to, base, (int)s->mirrored);
+  }
+  if (span->count == 0) return SCL_OK;
+  return scl_cl_launch(op, SCL_K_transfer_pack, 2, global, local, "briiiiiil", t->block,
+                       t->staging->device, (int)s->nrow, s->kind, (int)span->col, (int)span->cols,
+                       (int)span->from, (int)span->to, base);
+}
+
+/* The commands of the span in t->span. */
+static scl_status enqueue_span(transfer *t) {
+  int queue = t->op[t->enqueued % t->lanes].queue;
+  if (t->flow.shape.kind == PACKED_FULL) {
+    SCL_TRY(move_full(t));
+  } else if (t->up) {
+    SCL_TRY(move_packed(t));
+    SCL_TRY(launch_packed(t));
+  } else {
+    SCL_TRY(launch_packed(t));
+    SCL_TRY(move_packed(t));
+  }
+  t->enqueued++;
+  SCL_CL_TRY(t->cl, scl_cl.clFlush(t->cl->queue[queue]), "clFlush");
+  return SCL_OK;
+}
+
+/* What is left for the owner when there is nothing to enqueue: to copy, else to wait for the piece
+ * of span `next`, which is all there can be without other threads, or to rest. */
+static scl_status help(transfer *t, size_t next, unsigned *idle) {
+  *idle = scl_flow_help(&t->flow) ? 0 : *idle + 1;
+  if (*idle == 0) return SCL_OK;
+  if (t->flow.team == NULL) return scl_cl_staging_wait(t->cl, t->staging, piece_of(t, next));
+  if (t->cl->base.lost) return scl_context_check(&t->cl->base);
+  scl_pause(*idle);
+  return scl_poll();
+}
+
+/* ---- up -------------------------------------------------------------------------------------- */
+/* Opens the piece of the next span when it is free; counts spans, and tells the last. */
+static scl_status open_piece(transfer *t, size_t *opened, bool *more) {
+  bool ready;
+  scl_packed_span next = t->flow.last;
+  if (!*more || *opened - t->enqueued == SCL_FLOW_PIECES) return SCL_OK;
+  *more = scl_packed_next(&t->flow.shape, t->flow.capacity, &next);
+  if (!*more) return SCL_OK;
+  SCL_TRY(scl_cl_staging_ready(t->cl, t->staging, piece_of(t, *opened), &ready));
+  if (!ready) return SCL_OK;
+  scl_flow_open(&t->flow);
+  ++*opened;
+  return SCL_OK;
+}
+
+static scl_status send_spans(transfer *t) {
+  size_t opened = 0;
+  unsigned idle = 0;
+  for (bool more = true; more || t->enqueued < opened;) {
+    SCL_TRY(open_piece(t, &opened, &more));
+    if (t->enqueued < opened && scl_flow_copied(&t->flow, t->enqueued)) {
+      scl_packed_next(&t->flow.shape, t->flow.capacity, &t->span);
+      SCL_TRY(enqueue_span(t));
+    } else {
+      SCL_TRY(help(t, opened, &idle));
+    }
+  }
+  return SCL_OK;
+}
+
+scl_status scl_cl_upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
+                         scl_block dst) {
+  if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
+  transfer t = {.cl = (scl_cl_context *)ctx, .up = true, .block = dst};
+  scl_status status;
+  t.flow.from = data;
+  t.flow.ld = ld;
+  SCL_GO(begin_transfer(&t, view));
+  scl_flow_start_threads(&t.flow);
+  SCL_GO(send_spans(&t));
+done:
+  return end_transfer(&t, status);
+}
+
+/* ---- down ------------------------------------------------------------------------------------ */
+/* Asks for spans as long as there are free pieces. */
+static scl_status ask_spans(transfer *t, size_t copied, bool *more) {
+  while (*more && t->enqueued - copied < SCL_FLOW_PIECES) {
+    *more = scl_packed_next(&t->flow.shape, t->flow.capacity, &t->span);
+    if (!*more) return SCL_OK;
+    SCL_TRY(scl_cl_staging_wait(t->cl, t->staging, piece_of(t, t->enqueued)));
+    SCL_TRY(enqueue_span(t));
+  }
+  return SCL_OK;
+}
+
+static scl_status receive_spans(transfer *t) {
+  size_t arrived = 0, copied = 0;
+  bool more = true, ready;
+  unsigned idle = 0;
+  SCL_TRY(ask_spans(t, copied, &more));
+  scl_flow_start_threads(&t->flow);
+  while (copied < t->enqueued) {
+    while (arrived < t->enqueued) {
+      SCL_TRY(scl_cl_staging_ready(t->cl, t->staging, piece_of(t, arrived), &ready));
+      if (!ready) break;
+      scl_flow_open(&t->flow);
+      arrived++;
+    }
+    size_t before = copied;
+    while (copied < arrived && scl_flow_copied(&t->flow, copied)) copied++;
+    SCL_TRY(ask_spans(t, copied, &more));
+    if (copied == before) SCL_TRY(help(t, arrived, &idle));
+  }
+  return SCL_OK;
+}
+
+scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, double *data,
+                           size_t ld) {
+  if (src.nrow == 0 || src.ncol == 0) return SCL_OK;
+  transfer t = {.cl = (scl_cl_context *)ctx, .block = src};
+  scl_status status;
+  t.flow.to = data;
+  t.flow.ld = ld;
+  SCL_GO(begin_transfer(&t, view));
+  SCL_GO(receive_spans(&t));
+done:
+  return end_transfer(&t, status);
+}

@@ -1,0 +1,406 @@
+/* GLM likelihoods on the host: one pass over X in blocks of rows that stay in the cache between the
+ * linear predictors and the gradients. Much work is cut into parts, which depend on its size only
+ * and not on the number of threads among which they are shared out. */
+#include "engine/host/host.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/glm.h"
+#include "base/threads.h"
+
+enum {
+  BLOCK_BYTES = 256 * 1024, /* of X: about a second-level cache */
+  BLOCK_ROWS = 1024,        /* at most */
+  LEAST_ROWS = 16,          /* for any number of columns: products need some length */
+  CHUNK = 64                /* rows whose terms are added before their sum is added exactly */
+};
+#define PART 2.5e5   /* elements of X in a part */
+#define LINK_COST 25 /* of a predictor, in elements */
+#define ROUND 2e8    /* elements between two looks at the user's wish to stop */
+
+/* Neighbouring rows as a vector, wherever they are. */
+#if defined(__GNUC__)
+#define LANES 4
+typedef double lanes __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+#define INLINED static inline __attribute__((always_inline))
+#else
+#define LANES 1
+typedef double lanes;
+#define INLINED static inline
+#endif
+
+/* The inner loops once more for processors with vectors of that size, and fused multiply-adds,
+ * which are calls of a function elsewhere. */
+#if defined(__GNUC__) && defined(__x86_64__)
+#define WIDE __attribute__((target("avx2,fma")))
+#endif
+
+static size_t rows_of_block(size_t p, size_t predictors) {
+  size_t rows = BLOCK_BYTES / sizeof(double) / (p + predictors);
+  if (rows > BLOCK_ROWS) return BLOCK_ROWS;
+  return rows < LEAST_ROWS ? LEAST_ROWS : rows;
+}
+
+/* A sum with the rounding errors of its additions beside it (Neumaier's form of Kahan's sum). An
+ * infinite sum has no error to speak of: infinity - infinity is NaN. */
+typedef struct {
+  double sum, error;
+} exact_sum;
+
+INLINED void add(exact_sum *s, double term) {
+  double sum = s->sum + term;
+  s->error += fabs(s->sum) >= fabs(term) ? (s->sum - sum) + term : (term - sum) + s->sum;
+  s->sum = sum;
+}
+
+static double total(exact_sum s) {
+  return isfinite(s.sum) ? s.sum + s.error : s.sum;
+}
+
+/* What a thread works with: eta holds the predictors of a block, then the residuals, a column of
+ * `step` rows for each predictor; sums are those of the results without beta's. */
+typedef struct {
+  const scl_glm_pass *pass;
+  bool alone; /* products by BLAS, which has threads of its own */
+  bool wide;  /* has_wide() */
+  size_t n, p, predictors, step;
+  const double *x, *y, *owns, *alpha, *beta, *row_own;
+  double *eta, *d_beta;
+  exact_sum *sums;
+} worker;
+
+/* The derivatives by the cuts on both sides of a class. */
+INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
+  exact_sum *own = w->sums + w->pass->vectors + m * w->pass->own_sums;
+  size_t above = (size_t)y - 1;
+  if (above < w->pass->own_sums) add(own + above, term.d_own);
+  if (above > 0) add(own + above - 1, term.d_low);
+}
+
+/* Predictors of vector m become residuals, for `rows` rows, at most CHUNK, from row `first` of X,
+ * which is row `at` of the block. A constant for `family` leaves nothing of the others, and so does
+ * one for `weighted`. */
+INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t first, size_t at,
+                       size_t rows) {
+  const scl_glm_pass *pass = w->pass;
+  const double *own_at = w->owns + m * pass->owns;
+  double *eta = w->eta + m * pass->classes * w->step + at, value = 0.0, d_own = 0.0;
+  scl_glm_own kind = GLM_FAMILY_OWN(family);
+  bool coupled = GLM_FAMILY_COUPLED(family), has_datum = GLM_FAMILY_DATUM(family);
+  glm_own own = glm_own_none();
+  glm_odds_product odds = {1.0, 0.0};
+  if (kind != SCL_GLM_NONE && kind != SCL_GLM_CUTS && !pass->row_own) own = glm_own_given(own_at);
+  const double *weight = w->y + GLM_WEIGHT_COLUMN(family) * pass->y.ld + first;
+  for (size_t i = 0; i < rows; i++) {
+    double y = w->y[first + i], times = weighted ? weight[i] : 1.0;
+    if (coupled) {
+      double one = glm_classes(y, eta + i, (scl_long)w->step, (int)pass->classes);
+      value += weighted ? times * one : one;
+      for (size_t c = 0; weighted && c < pass->classes; c++) eta[c * w->step + i] *= times;
+      continue;
+    }
+    if (kind == SCL_GLM_CUTS) own = glm_own_cuts(own_at, (int)pass->owns, y);
+    if (pass->row_own) own = glm_own_number(w->row_own[m * w->n + first + i]);
+    double datum = has_datum ? w->y[pass->y.ld + first + i] : 0.0;
+    glm_term term = glm_family_term(family, y, datum, eta[i], own);
+    if (weighted) {
+      value += times * glm_term_value(family, term);
+      term = glm_term_times(term, times);
+    } else {
+      value += term.value;
+      if (GLM_FAMILY_ODDS(family)) value -= glm_multiply_odds(&odds, term.odds);
+    }
+    eta[i] = term.d_eta;
+    d_own += term.d_own;
+    if (kind == SCL_GLM_CUTS && pass->own_sums > 0) add_cuts(w, m, y, term);
+    if (pass->d_own_rows != NULL) pass->d_own_rows[m * w->n + first + i] = term.d_own;
+  }
+  if (GLM_FAMILY_ODDS(family)) value -= log(odds.product) + odds.error / odds.product;
+  add(w->sums + m, value);
+  if (kind != SCL_GLM_CUTS && pass->own_sums > 0) add(w->sums + pass->vectors + m, d_own);
+}
+
+/* eta += X beta, four columns at a time. */
+INLINED void add_columns(const double *x, size_t ld, size_t rows, size_t p, const double *beta,
+                         double *eta) {
+  for (size_t j = 0; j < p; j += 4) {
+    const double *column[4];
+    double weight[4];
+    size_t i = 0;
+    for (size_t k = 0; k < 4; k++) {
+      column[k] = x + (j + k < p ? j + k : j) * ld;
+      weight[k] = j + k < p ? beta[j + k] : 0.0;
+    }
+    if (j + 4 <= p) {
+      for (; i + LANES <= rows; i += LANES) {
+        *(lanes *)(eta + i) += *(const lanes *)(column[0] + i) * weight[0] +
+                               *(const lanes *)(column[1] + i) * weight[1] +
+                               *(const lanes *)(column[2] + i) * weight[2] +
+                               *(const lanes *)(column[3] + i) * weight[3];
+      }
+    }
+    for (; i < rows; i++) {
+      for (size_t k = 0; k < 4 && j + k < p; k++) eta[i] += column[k][i] * weight[k];
+    }
+  }
+}
+
+/* d_beta += X' residual, four columns at a time. */
+INLINED void add_dots(const double *x, size_t ld, size_t rows, size_t p, const double *residual,
+                      double *d_beta) {
+  for (size_t j = 0; j < p; j += 4) {
+    size_t columns = p - j < 4 ? p - j : 4, whole = rows / LANES * LANES;
+    lanes sum[4];
+    memset(sum, 0, sizeof sum);
+    if (columns == 4) {
+      const double *c = x + j * ld;
+      for (size_t i = 0; i < whole; i += LANES) {
+        const lanes r = *(const lanes *)(residual + i);
+        sum[0] += *(const lanes *)(c + i) * r;
+        sum[1] += *(const lanes *)(c + ld + i) * r;
+        sum[2] += *(const lanes *)(c + 2 * ld + i) * r;
+        sum[3] += *(const lanes *)(c + 3 * ld + i) * r;
+      }
+    } else {
+      for (size_t k = 0; k < columns; k++) {
+        for (size_t i = 0; i < whole; i += LANES)
+          sum[k] += *(const lanes *)(x + (j + k) * ld + i) * *(const lanes *)(residual + i);
+      }
+    }
+    for (size_t k = 0; k < columns; k++) {
+      double dot = 0.0;
+      for (size_t l = 0; l < LANES; l++) dot += ((const double *)&sum[k])[l];
+      for (size_t i = whole; i < rows; i++) dot += x[(j + k) * ld + i] * residual[i];
+      d_beta[j + k] += dot;
+    }
+  }
+}
+
+static void link_plain(worker *w, size_t m, size_t first, size_t at, size_t rows) {
+  link_rows(w, (int)w->pass->family, false, m, first, at, rows);
+}
+
+static void link_weighted(worker *w, size_t m, size_t first, size_t at, size_t rows) {
+  link_rows(w, (int)w->pass->family, true, m, first, at, rows);
+}
+
+/* One of the two, for one predictor. */
+static void multiply_plain(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
+                           const double *beta, double *eta, double *d_beta) {
+  if (transposed) {
+    add_dots(x, ld, rows, p, eta, d_beta);
+  } else {
+    add_columns(x, ld, rows, p, beta, eta);
+  }
+}
+
+#ifdef WIDE
+WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t first, size_t at,
+                                                    size_t rows) {
+  switch (w->pass->family) {
+#define GLM_ROW(NAME, name, support, words, own)                                                   \
+  case SCL_GLM_##NAME:                                                                             \
+    link_rows(w, SCL_GLM_##NAME, false, m, first, at, rows);                                       \
+    break;
+    SCL_GLM_FAMILIES(GLM_ROW)
+#undef GLM_ROW
+  default:
+    break;
+  }
+}
+
+WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
+                               const double *beta, double *eta, double *d_beta) {
+  if (transposed) {
+    add_dots(x, ld, rows, p, eta, d_beta);
+  } else {
+    add_columns(x, ld, rows, p, beta, eta);
+  }
+}
+
+static bool has_wide(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+#define link_wide link_plain
+#define multiply_wide multiply_plain
+static bool has_wide(void) {
+  return false;
+}
+#endif
+
+/* The same for all predictors by BLAS. */
+static void multiply_alone(worker *w, bool transposed, size_t first, size_t rows) {
+  int ld = (int)w->pass->x.ld, m = (int)rows, p = (int)w->p, step = (int)w->step;
+  int predictors = (int)w->predictors;
+  if (predictors == 1) {
+    scl_host_lib.gemv(transposed ? 'T' : 'N', m, p, 1.0, w->x + first, ld,
+                      transposed ? w->eta : w->beta, 1, 1.0, transposed ? w->d_beta : w->eta, 1);
+  } else if (transposed) {
+    scl_host_lib.gemm('T', 'N', p, predictors, m, 1.0, w->x + first, ld, w->eta, step, 1.0,
+                      w->d_beta, p);
+  } else {
+    scl_host_lib.gemm('N', 'N', m, predictors, p, 1.0, w->x + first, ld, w->beta, p, 1.0, w->eta,
+                      step);
+  }
+}
+
+/* eta += X beta, or d_beta += X' eta, for `rows` rows from `first`. */
+static void multiply(worker *w, bool transposed, size_t first, size_t rows) {
+  if (w->p == 0) return;
+  if (w->alone) {
+    multiply_alone(w, transposed, first, rows);
+    return;
+  }
+  for (size_t v = 0; v < w->predictors; v++) {
+    (w->wide ? multiply_wide : multiply_plain)(transposed, w->x + first, w->pass->x.ld, rows, w->p,
+                                               w->beta + v * w->p, w->eta + v * w->step,
+                                               w->d_beta + v * w->p);
+  }
+}
+
+/* d_x = residuals beta', for the rows of a block. */
+static void outer_product(const worker *w, size_t first, size_t rows) {
+  scl_block d_x = w->pass->d_x;
+  if (d_x.buffer == NULL) return;
+  for (size_t j = 0; j < w->p; j++) {
+    double *column = scl_host_at(d_x) + first + j * d_x.ld;
+    for (size_t i = 0; i < rows; i++) column[i] = w->eta[i] * w->beta[j];
+    for (size_t v = 1; v < w->predictors; v++) {
+      for (size_t i = 0; i < rows; i++)
+        column[i] += w->eta[v * w->step + i] * w->beta[v * w->p + j];
+    }
+  }
+}
+
+static void pass_block(worker *w, size_t first, size_t rows) {
+  const scl_glm_pass *pass = w->pass;
+  exact_sum *d_alpha = w->sums + pass->vectors * (1 + pass->own_sums);
+  for (size_t v = 0; v < w->predictors; v++) {
+    for (size_t i = 0; i < rows; i++)
+      w->eta[v * w->step + i] = w->alpha[pass->row_alpha ? v * w->n + first + i : v];
+  }
+  multiply(w, false, first, rows);
+  void (*link)(worker *, size_t, size_t, size_t, size_t) = w->wide ? link_wide : link_plain;
+  if (pass->weighted) link = link_weighted;
+  for (size_t m = 0; m < pass->vectors; m++) {
+    for (size_t i = 0; i < rows; i += CHUNK)
+      link(w, m, first + i, i, rows - i < CHUNK ? rows - i : CHUNK);
+  }
+  for (size_t v = 0; v < w->predictors; v++) {
+    const double *residual = w->eta + v * w->step;
+    for (size_t i = 0; i < rows; i += CHUNK) {
+      double sum = 0.0;
+      for (size_t j = i; j < rows && j < i + CHUNK; j++) sum += residual[j];
+      add(d_alpha + v, sum);
+    }
+    if (pass->d_alpha_rows != NULL)
+      memcpy(pass->d_alpha_rows + v * w->n + first, residual, rows * sizeof *residual);
+  }
+  if (pass->gradient) multiply(w, true, first, rows);
+  outer_product(w, first, rows);
+}
+
+/* ---- parts and threads ----------------------------------------------------------------------- */
+
+/* Each part has sums of its own: part i at sums + i * n_sums and d_beta + i * n_beta. */
+typedef struct {
+  worker common;
+  size_t parts, part_rows, n_sums, n_beta;
+  exact_sum *sums;
+  double *d_beta, *eta; /* eta: a block's for each thread */
+  size_t from, to;      /* parts of this round */
+} shares;
+
+static void run_part(const shares *s, worker *w, size_t part) {
+  size_t end = (part + 1) * s->part_rows;
+  if (end > w->n) end = w->n;
+  w->sums = s->sums + part * s->n_sums;
+  w->d_beta = s->d_beta + part * s->n_beta;
+  for (size_t first = part * s->part_rows; first < end; first += w->step)
+    pass_block(w, first, end - first < w->step ? end - first : w->step);
+}
+
+static void run_thread(void *arg, int thread, int threads) {
+  const shares *s = arg;
+  worker w = s->common;
+  w.eta = s->eta + (size_t)thread * w.step * w.predictors;
+  for (size_t i = s->from + (size_t)thread; i < s->to; i += (size_t)threads) run_part(s, &w, i);
+}
+
+static scl_status run_parts(shares *s, int threads) {
+  scl_team *team = threads > 1 ? scl_team_start(threads) : NULL;
+  size_t round = (size_t)(ROUND / PART);
+  scl_status status = SCL_OK;
+  for (s->from = 0; s->from < s->parts && status == SCL_OK; s->from = s->to) {
+    s->to = s->parts - s->from < round ? s->parts : s->from + round;
+    scl_team_run(team, run_thread, s);
+    status = scl_poll();
+  }
+  scl_team_stop(team);
+  return status;
+}
+
+static void cut(shares *s) {
+  const worker *w = &s->common;
+  double cost = (double)(w->p + LINK_COST) * (double)w->predictors;
+  size_t blocks = (size_t)(PART / cost / (double)w->step) + 1;
+  s->part_rows = blocks * w->step;
+  s->parts = w->n > 0 ? (w->n + s->part_rows - 1) / s->part_rows : 1;
+}
+
+static void add_parts(const shares *s, double *results) {
+  for (size_t i = 0; i < s->n_sums; i++) {
+    exact_sum all = {0.0, 0.0};
+    for (size_t part = 0; part < s->parts; part++) {
+      const exact_sum *one = s->sums + part * s->n_sums + i;
+      add(&all, one->sum);
+      if (isfinite(one->sum)) all.error += one->error;
+    }
+    results[i] = total(all);
+  }
+  for (size_t j = 0; j < s->n_beta; j++) {
+    double sum = 0.0;
+    for (size_t part = 0; part < s->parts; part++) sum += s->d_beta[part * s->n_beta + j];
+    results[s->n_sums + j] = sum;
+  }
+}
+
+scl_status scl_host_glm(scl_context *ctx, const scl_glm_pass *pass) {
+  (void)ctx;
+  size_t predictors = pass->vectors * pass->classes, p = pass->x.ncol;
+  worker w = {.pass = pass,
+              .wide = has_wide(),
+              .n = pass->x.nrow,
+              .p = p,
+              .predictors = predictors,
+              .step = rows_of_block(p, predictors),
+              .x = scl_host_at(pass->x),
+              .y = scl_host_at(pass->y),
+              .owns = pass->parameters + 1};
+  w.alpha = w.owns + pass->owns * pass->vectors;
+  w.beta = w.alpha + (pass->row_alpha ? w.n : 1) * predictors;
+  w.row_own = w.beta + p * predictors;
+  shares s = {.common = w,
+              .n_sums = pass->vectors * (1 + pass->own_sums) + predictors,
+              .n_beta = p * predictors};
+  cut(&s);
+  int threads = s.parts > 1 ? scl_copy_threads() : 1;
+  if ((size_t)threads > s.parts) threads = (int)s.parts;
+  s.common.alone = s.parts == 1;
+  size_t eta = (size_t)threads * w.step * predictors;
+  s.eta = malloc(eta * sizeof *s.eta);
+  s.sums = calloc(s.parts * s.n_sums, sizeof *s.sums);
+  s.d_beta = calloc(s.parts * s.n_beta + 1, sizeof *s.d_beta);
+  scl_status status = SCL_OK;
+  if (s.eta == NULL || s.sums == NULL || s.d_beta == NULL)
+    status = scl_fail_memory(eta * sizeof *s.eta, 0, "a likelihood");
+  if (status == SCL_OK) status = run_parts(&s, threads);
+  if (status == SCL_OK) add_parts(&s, pass->results);
+  free(s.eta);
+  free(s.sums);
+  free(s.d_beta);
+  return status;
+}

@@ -1,0 +1,449 @@
+/* Plans of lazy arithmetic on the host: step after step on blocks that stay in the cache.
+ *
+ * The places are cut into tiles of rows and columns by the shape alone; a tile is worked on by one
+ * thread, column by column, in blocks of at most BLOCK rows. A step gives a block of numbers, or
+ * one number that stands for all of them. Reductions leave a number for each tile (or row or column
+ * of it), and these are combined in the order of the tiles: which thread worked on what changes no
+ * bit. */
+#include "engine/host/plan.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+
+enum {
+  BLOCK = 512,          /* 4 KiB: some of them fit the first-level cache */
+  TILE = 16384,         /* places of a tile */
+  ACROSS_ROWS = 256,    /* rows of a tile when something is read across */
+  TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
+  WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
+  WORTH_A_TEAM = 200000 /* steps times places */
+};
+
+/* ---- the work ------------------------------------------------------------------------------- */
+
+/* What a reduction has so far: a number, and its place for which_max and which_min (0: none). */
+typedef struct {
+  double *number, *place;
+} totals;
+
+typedef struct {
+  const scl_plan *plan;
+  size_t rows, columns;         /* of a tile */
+  size_t row_tiles, tiles;      /* tiles above each other, and in all */
+  int slots;                    /* blocks that a thread needs for steps */
+  int16_t slot[SCL_PLAN_STEPS]; /* block of a step, or -1 */
+  double *block;                /* those of all threads */
+  totals total[SCL_PLAN_OUTPUTS];
+  size_t length; /* of each: a number for each tile, row or column and tiles beside it */
+  _Atomic size_t next;
+  _Atomic bool stop; /* the user asks to */
+} job;
+
+typedef struct {
+  const job *j;
+  double *block; /* this thread's */
+  scl_run at[SCL_PLAN_STEPS];
+  size_t i, n, column; /* rows i .. i + n - 1 of a column */
+} thread;
+
+static double *slot_of(const thread *t, int step) {
+  return t->block + (size_t)t->j->slot[step] * BLOCK;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+static void load_strided(const thread *t, const scl_leaf *l, const double *from, double *to) {
+  for (size_t k = 0; k < t->n; k++) to[k] = from[(t->i + k) * l->step_i];
+}
+
+/* The part of this block's rows that lies in the rectangle, as first .. end. */
+static void rows_inside(const thread *t, const scl_rectangle *r, size_t *first, size_t *end) {
+  size_t a = r->i0 > t->i ? r->i0 - t->i : 0, b = r->i1 > t->i ? r->i1 - t->i : 0;
+  if (b > t->n) b = t->n;
+  if (t->column < r->j0 || t->column >= r->j1 || a >= b) a = b = 0;
+  *first = a;
+  *end = b;
+}
+
+static scl_run load(const thread *t, const scl_leaf *l, double *to) {
+  const double *from = ((const scl_host_buffer *)l->buffer)->data;
+  size_t at = l->at + t->column * l->step_j;
+  if (l->rectangle != 0) {
+    size_t first, end;
+    rows_inside(t, &t->j->plan->rectangle[l->rectangle - 1], &first, &end);
+    memset(to, 0, t->n * sizeof *to);
+    for (size_t k = first; k < end; k++) to[k] = from[at + (t->i + k) * l->step_i];
+    return (scl_run){to, 0.0};
+  }
+  if (l->step_i == 0) return (scl_run){NULL, from[at]};
+  if (l->step_i == 1) return (scl_run){from + at + t->i, 0.0};
+  load_strided(t, l, from + at, to);
+  return (scl_run){to, 0.0};
+}
+
+static scl_run matvec(const thread *t, const scl_leaf *x, const scl_leaf *b, double *to) {
+  const double *matrix = ((const scl_host_buffer *)x->buffer)->data + x->at + t->i * x->step_i;
+  const double *vector = ((const scl_host_buffer *)b->buffer)->data + b->at;
+  memset(to, 0, t->n * sizeof *to);
+  for (size_t l = 0; l < x->length; l++) {
+    const double *column = matrix + l * x->inner, weight = vector[l];
+    for (size_t k = 0; k < t->n; k++) to[k] += column[k * x->step_i] * weight;
+  }
+  return (scl_run){to, 0.0};
+}
+
+static scl_run place(const thread *t, bool columns, double first, double *to) {
+  if (columns) return (scl_run){NULL, (double)t->column + first};
+  for (size_t k = 0; k < t->n; k++) to[k] = (double)(t->i + k) + first;
+  return (scl_run){to, 0.0};
+}
+
+static scl_run inside(const thread *t, const scl_rectangle *r, double *to) {
+  size_t first, end;
+  rows_inside(t, r, &first, &end);
+  for (size_t k = 0; k < t->n; k++) to[k] = k >= first && k < end ? 1.0 : 0.0;
+  return (scl_run){to, 0.0};
+}
+
+static scl_run apply(const scl_step *s, size_t n, const scl_run *at, double *to) {
+  const int arity = scl_op_arity((scl_op)s->op);
+  scl_run arg[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
+  bool any = false;
+  for (int k = 0; k < arity; k++) {
+    arg[k] = at[s->arg[k]];
+    any = any || arg[k].array != NULL;
+  }
+  if (!any) {
+    const double result = scl_op_value((scl_op)s->op, arg[0].number, arg[1].number, arg[2].number);
+    return (scl_run){NULL, result};
+  }
+  scl_run_op((scl_op)s->op, n, arg, to);
+  return (scl_run){to, 0.0};
+}
+
+static void run_step(thread *t, int step, double *to) {
+  const scl_plan *p = t->j->plan;
+  const scl_step *s = &p->step[step];
+  switch (s->kind) {
+  case SCL_STEP_LOAD:
+    t->at[step] = load(t, &p->leaf[s->arg[0]], to);
+    break;
+  case SCL_STEP_NUMBER:
+    t->at[step] = (scl_run){NULL, p->number[s->arg[0]]};
+    break;
+  case SCL_STEP_PLACE:
+    t->at[step] = place(t, s->arg[0] == 1, p->number[s->arg[1]], to);
+    break;
+  case SCL_STEP_INSIDE:
+    t->at[step] = inside(t, &p->rectangle[s->arg[0]], to);
+    break;
+  case SCL_STEP_MATVEC:
+    t->at[step] = matvec(t, &p->leaf[s->arg[0]], &p->leaf[s->arg[1]], to);
+    break;
+  case SCL_STEP_APPLY:
+    t->at[step] = apply(s, t->n, t->at, to);
+    break;
+  default:
+    break;
+  }
+}
+
+/* The block of a step as an array. */
+static const double *array_of(thread *t, int step) {
+  if (t->at[step].array == NULL) {
+    double *to = slot_of(t, step);
+    for (size_t k = 0; k < t->n; k++) to[k] = t->at[step].number;
+    t->at[step].array = to;
+  }
+  return t->at[step].array;
+}
+
+/* ---- reductions ----------------------------------------------------------------------------- */
+
+/* total[k] = combine(total[k], x[k]) by the caller's expression, on n numbers. */
+static void combine_block(const thread *t, const scl_output *o, size_t n, double *total,
+                          const double *x) {
+  const scl_plan *p = t->j->plan;
+  scl_run at[SCL_PLAN_STEPS];
+  for (int s = o->first; s < o->last; s++) {
+    const scl_step *step = &p->step[s];
+    if (step->kind == SCL_STEP_ARGUMENT) {
+      at[s] = (scl_run){step->arg[0] == 0 ? total : x, 0.0};
+    } else if (step->kind == SCL_STEP_NUMBER) {
+      at[s] = (scl_run){NULL, p->number[step->arg[0]]};
+    } else {
+      at[s] = apply(step, n, at, slot_of(t, s));
+    }
+  }
+  const scl_run result = at[o->value];
+  for (size_t k = 0; k < n; k++) total[k] = result.array ? result.array[k] : result.number;
+}
+
+static double combine_numbers(const thread *t, const scl_output *o, double u, double v) {
+  if (o->op != SCL_REDUCE_COUNT) return scl_host_reductions[o->op].combine(u, v);
+  combine_block(t, o, 1, &u, &v);
+  return u;
+}
+
+/* A block to one number by halves. */
+static double fold_block(const thread *t, const scl_output *o, const double *x) {
+  double *to = t->block + (size_t)t->j->slots * BLOCK; /* the last one is for this */
+  memcpy(to, x, t->n * sizeof *x);
+  for (size_t n = t->n; n > 1;) {
+    const size_t half = (n + 1) / 2;
+    combine_block(t, o, n - half, to, to + half);
+    n = half;
+  }
+  return to[0];
+}
+
+/* A number at a place against the best so far; the first of equal ones stays. */
+static void offer(unsigned op, double *best, double *best_place, double x, double at) {
+  const bool better = op == SCL_REDUCE_WHICH_MAX ? x > *best : x < *best;
+  if (x != x || at == 0.0) return;
+  if (*best_place == 0.0 || better || (x == *best && at < *best_place)) {
+    *best = x;
+    *best_place = at;
+  }
+}
+
+static void reduce_places(const thread *t, const scl_output *o, totals to, const double *x) {
+  const scl_plan *p = t->j->plan;
+  for (size_t k = 0; k < t->n; k++) {
+    const size_t i = t->i + k;
+    const size_t r = p->margin == SCL_BY_ROW ? k : 0;
+    const size_t at = p->margin == SCL_TOTAL    ? i + t->column * p->m
+                      : p->margin == SCL_BY_ROW ? t->column
+                                                : i;
+    offer(o->op, &to.number[r], &to.place[r], x[k], (double)at + 1.0);
+  }
+}
+
+/* Takes a block in; `to` starts at this block's row, at this column, or at this tile. */
+static void reduce_block(thread *t, const scl_output *o, totals to) {
+  const double *x = array_of(t, o->step);
+  if (scl_reduces_to_index(o->op)) {
+    reduce_places(t, o, to, x);
+  } else if (t->j->plan->margin != SCL_BY_ROW) {
+    const double next =
+        o->op == SCL_REDUCE_COUNT ? fold_block(t, o, x) : scl_host_reductions[o->op].run(t->n, x);
+    to.number[0] = combine_numbers(t, o, to.number[0], next);
+  } else if (o->op == SCL_REDUCE_COUNT) {
+    combine_block(t, o, t->n, to.number, x);
+  } else {
+    scl_host_reductions[o->op].beside(t->n, to.number, x);
+  }
+}
+
+static double identity_of(const scl_plan *p, const scl_output *o) {
+  return o->op == SCL_REDUCE_COUNT ? p->number[o->identity]
+                                   : scl_reduction_identity((scl_reduction)o->op);
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+/* Where a step that is an output may be written at once. */
+static double *output_of(const scl_plan *p, const thread *t, int step) {
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (o->reduces || o->step != step) continue;
+    return scl_host_at(o->dst) + t->i + t->column * o->dst.ld;
+  }
+  return NULL;
+}
+
+static void run_block(thread *t, size_t tile) {
+  const job *j = t->j;
+  const scl_plan *p = j->plan;
+  for (int s = 0; s < p->body; s++) {
+    double *direct = p->step[s].kind == SCL_STEP_APPLY ? output_of(p, t, s) : NULL;
+    run_step(t, s, direct != NULL ? direct : slot_of(t, s));
+  }
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (o->reduces) {
+      const size_t beside = tile / j->row_tiles, above = tile % j->row_tiles;
+      const size_t r = p->margin == SCL_TOTAL    ? tile
+                       : p->margin == SCL_BY_ROW ? beside * p->m + t->i
+                                                 : above * p->n + t->column;
+      const totals all = j->total[k];
+      reduce_block(t, o, (totals){all.number + r, all.place != NULL ? all.place + r : NULL});
+      continue;
+    }
+    double *to = scl_host_at(o->dst) + t->i + t->column * o->dst.ld;
+    const scl_run v = t->at[o->step];
+    if (v.array == NULL) {
+      for (size_t i = 0; i < t->n; i++) to[i] = v.number;
+    } else if (v.array != to) {
+      memcpy(to, v.array, t->n * sizeof *to);
+    }
+  }
+}
+
+static void clear_rows(const scl_plan *p, size_t column, size_t from, size_t to) {
+  for (int k = 0; k < p->outputs && from < to; k++) {
+    const scl_output *o = &p->output[k];
+    if (o->reduces) continue;
+    memset(scl_host_at(o->dst) + from + column * o->dst.ld, 0, (to - from) * sizeof(double));
+  }
+}
+
+static size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+static void run_tile(thread *t, size_t tile) {
+  const job *j = t->j;
+  const scl_plan *p = j->plan;
+  const size_t i0 = tile % j->row_tiles * j->rows, i1 = least(i0 + j->rows, p->m);
+  const size_t j0 = tile / j->row_tiles * j->columns, j1 = least(j0 + j->columns, p->n);
+  for (t->column = j0; t->column < j1; t->column++) {
+    size_t from = i0, to = i1;
+    if (p->triangle == SCL_LOWER && from < t->column) from = least(t->column, i1);
+    if (p->triangle == SCL_UPPER && to > t->column + 1)
+      to = t->column + 1 > i0 ? t->column + 1 : i0;
+    clear_rows(p, t->column, i0, from);
+    clear_rows(p, t->column, to, i1);
+    for (t->i = from; t->i < to; t->i += BLOCK) {
+      t->n = least(BLOCK, to - t->i);
+      run_block(t, tile);
+    }
+  }
+}
+
+static void run_part(void *arg, int part, int parts) {
+  job *j = arg;
+  thread t;
+  (void)parts;
+  t.j = j;
+  t.block = j->block + (size_t)part * (size_t)(j->slots + 1) * BLOCK;
+  for (;;) {
+    const size_t tile = atomic_fetch_add(&j->next, 1);
+    if (tile >= j->tiles || atomic_load(&j->stop)) return;
+    run_tile(&t, tile);
+    /* part 0 is the caller's thread, which alone may ask */
+    if (part == 0 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
+  }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+/* Blocks for steps: one serves again when its step was used for the last time. */
+static void give_slots(job *j) {
+  const scl_plan *p = j->plan;
+  int last[SCL_PLAN_STEPS], free_slot[SCL_PLAN_STEPS], free_count = 0;
+  for (int s = 0; s < p->steps; s++) last[s] = s < p->body ? s : p->steps;
+  for (int s = 0; s < p->body; s++) {
+    if (p->step[s].kind != SCL_STEP_APPLY) continue;
+    for (int k = 0; k < scl_op_arity((scl_op)p->step[s].op); k++) last[p->step[s].arg[k]] = s;
+  }
+  for (int k = 0; k < p->outputs; k++) last[p->output[k].step] = p->steps;
+  j->slots = 0;
+  for (int s = 0; s < p->steps; s++) {
+    j->slot[s] = (int16_t)(free_count > 0 ? free_slot[--free_count] : j->slots++);
+    for (int before = 0; before <= s; before++) {
+      if (last[before] == s) free_slot[free_count++] = j->slot[before];
+    }
+  }
+}
+
+static void cut_tiles(job *j) {
+  const scl_plan *p = j->plan;
+  size_t most_rows = TILE;
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].read == SCL_READ_ACROSS) most_rows = ACROSS_ROWS;
+  }
+  if (p->margin == SCL_BY_COLUMN && most_rows == TILE) most_rows = TALL;
+  j->rows = least(p->m, most_rows);
+  j->columns = (TILE + j->rows - 1) / j->rows;
+  if (p->margin == SCL_BY_ROW && j->columns < (p->n + WIDE_TILES - 1) / WIDE_TILES) {
+    j->columns = (p->n + WIDE_TILES - 1) / WIDE_TILES;
+  }
+  j->columns = least(j->columns, p->n);
+  j->row_tiles = (p->m + j->rows - 1) / j->rows;
+  const size_t beside = (p->n + j->columns - 1) / j->columns;
+  j->tiles = j->row_tiles * beside;
+  j->length = p->margin == SCL_TOTAL    ? j->tiles
+              : p->margin == SCL_BY_ROW ? beside * p->m
+                                        : j->row_tiles * p->n;
+}
+
+static scl_status make_totals(job *j) {
+  for (int k = 0; k < j->plan->outputs; k++) {
+    const scl_output *o = &j->plan->output[k];
+    if (!o->reduces) continue;
+    const size_t parts = scl_reduces_to_index(o->op) ? 2 : 1;
+    j->total[k].number = calloc(j->length * parts, sizeof(double));
+    if (j->total[k].number == NULL) {
+      return scl_fail_memory(j->length * parts * sizeof(double), 0, "a reduction");
+    }
+    if (parts == 2) j->total[k].place = j->total[k].number + j->length;
+    const double identity = identity_of(j->plan, o);
+    for (size_t r = 0; r < j->length; r++) j->total[k].number[r] = identity;
+  }
+  return SCL_OK;
+}
+
+/* Combines what the tiles left, in their order. */
+static void finish_output(const job *j, int k) {
+  const scl_output *o = &j->plan->output[k];
+  const size_t results = o->dst.nrow, parts = j->length / results;
+  const bool index = scl_reduces_to_index(o->op);
+  double *dst = scl_host_at(o->dst);
+  thread t = {.j = j, .block = j->block};
+  for (size_t r = 0; r < results; r++) {
+    double number = j->total[k].number[r], at = index ? j->total[k].place[r] : 0.0;
+    for (size_t q = 1; q < parts; q++) {
+      const size_t next = q * results + r;
+      if (index) {
+        offer(o->op, &number, &at, j->total[k].number[next], j->total[k].place[next]);
+      } else {
+        number = combine_numbers(&t, o, number, j->total[k].number[next]);
+      }
+    }
+    dst[r] = index ? at : number;
+  }
+}
+
+static scl_team *start_team(const job *j, int *parts) {
+  const double work = (double)j->plan->m * (double)j->plan->n * (double)(j->plan->body + 1);
+  int threads = work < WORTH_A_TEAM ? 1 : scl_copy_threads();
+  if ((size_t)threads > j->tiles) threads = (int)j->tiles;
+  *parts = threads;
+  return threads > 1 ? scl_team_start(threads) : NULL;
+}
+
+scl_status scl_host_expr(scl_context *ctx, const scl_plan *plan) {
+  (void)ctx;
+  job j = {.plan = plan};
+  scl_status status;
+  scl_team *team = NULL;
+  int parts;
+  cut_tiles(&j);
+  give_slots(&j);
+  SCL_GO(scl_poll());
+  SCL_GO(make_totals(&j));
+  team = start_team(&j, &parts);
+  {
+    const size_t bytes = (size_t)parts * (size_t)(j.slots + 1) * BLOCK * sizeof(double);
+    j.block = malloc(bytes);
+    if (j.block == NULL) SCL_GO(scl_fail_memory(bytes, 0, "the blocks of an expression"));
+  }
+  scl_team_run(team, run_part, &j);
+  if (j.stop) {
+    status = SCL_E_INTERRUPT;
+    goto done;
+  }
+  for (int k = 0; k < plan->outputs; k++) {
+    if (plan->output[k].reduces) finish_output(&j, k);
+  }
+done:
+  scl_team_stop(team);
+  free(j.block);
+  for (int k = 0; k < SCL_PLAN_OUTPUTS; k++) free(j.total[k].number);
+  return status;
+}

@@ -1,0 +1,62 @@
+/* The host's half of a big transfer: threads copy between a matrix and a ring of pieces of pinned
+ * memory, each of which holds one span of the matrix's packed form (engine/transfer/packed.h),
+ * while the owner, one thread, moves pieces between the ring and the device.
+ *
+ * The matrix is cut into blocks, which are dealt out in order to whoever is free. The owner opens
+ * spans in order: for an upload when their piece is free, for a download when its contents are
+ * there. A thread whose block lies in a span that is not open yet waits; the owner, which copies
+ * too, turns to its other work instead. */
+#ifndef SCL_ENGINE_TRANSFER_PINNED_H
+#define SCL_ENGINE_TRANSFER_PINNED_H
+
+#include <stdatomic.h>
+
+#include "engine/transfer/packed.h"
+#include "base/threads.h"
+
+enum { SCL_FLOW_PIECES = 16 };
+
+/* What one thread is at: elements at .. end - 1 of the matrix (column by column, nrow to a column)
+ * of its block, and the span they are in. */
+typedef struct {
+  size_t at, end;
+  scl_packed_span span;
+  size_t number, span_end; /* of the span: from 1 on, and its end in elements of the matrix */
+  bool stream;             /* the block's memory is in use, but not in the caches */
+} scl_flow_hand;
+
+typedef struct scl_flow {
+  /* Set before the start. `to` is NULL for uploads; ld is that of host memory. */
+  scl_packed shape;
+  size_t capacity; /* packed elements of a span, at most */
+  const double *from;
+  double *to;
+  size_t ld;
+  double *piece[SCL_FLOW_PIECES]; /* of spans 0, 1, ..., over and over */
+
+  size_t block, shift, blocks; /* elements of a block, missing in the first one, number of blocks */
+  bool fresh;                  /* `to` may be memory that nobody has touched yet */
+  scl_team *team;
+  atomic_size_t next;                  /* block to take */
+  atomic_size_t open;                  /* spans that may be copied */
+  atomic_size_t left[SCL_FLOW_PIECES]; /* elements of the span in each piece, not copied yet */
+  atomic_bool stop;
+  scl_flow_hand own;
+  scl_packed_span last; /* the span opened last, and its end */
+  size_t last_end;
+} scl_flow;
+
+/* Cuts the matrix into blocks. */
+void scl_flow_begin(scl_flow *flow);
+/* Starts threads, if the transfer is worth them. */
+void scl_flow_start_threads(scl_flow *flow);
+/* Opens the next span; its piece is the next one of the ring. */
+void scl_flow_open(scl_flow *flow);
+/* Whether all of span `number` (from 0), which is open, has been copied. */
+bool scl_flow_copied(const scl_flow *flow, size_t number);
+/* Copies a part, if there is one that can be copied now. */
+bool scl_flow_help(scl_flow *flow);
+/* Ends the threads; what is not copied stays so. */
+void scl_flow_end(scl_flow *flow);
+
+#endif

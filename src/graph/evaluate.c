@@ -1,0 +1,460 @@
+/* Lazy arithmetic: what is computed together, in which order, and what a person sees of it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "ops/operation.h"
+
+static scl_expr_counters counters;
+
+scl_expr_counters scl_expr_counts(void) {
+  return counters;
+}
+
+void scl_expr_count_built(void) {
+  counters.built++;
+}
+
+/* Above this many places a part that repeats itself is computed once beforehand, and a product with
+ * a vector has enough rows to be computed inside. */
+enum { MANY_PLACES = 65536, MANY_ROWS = 4096 };
+
+static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes);
+
+/* ---- lists of nodes ------------------------------------------------------------------------- */
+
+typedef struct {
+  scl_node **node;
+  size_t count, room;
+} node_list;
+
+/* The list holds no reference of its own. */
+static scl_status append(node_list *list, scl_node *node) {
+  if (list->count == list->room) {
+    size_t room = list->room == 0 ? 16 : 2 * list->room;
+    scl_node **more = realloc(list->node, room * sizeof *more);
+    if (more == NULL) return scl_fail_memory(room * sizeof *more, 0, "an expression");
+    list->node = more;
+    list->room = room;
+  }
+  list->node[list->count++] = node;
+  return SCL_OK;
+}
+
+/* The list holds one, for release_list(). */
+static scl_status append_held(node_list *list, scl_node *node) {
+  SCL_TRY(append(list, node));
+  scl_node_retain(node);
+  return SCL_OK;
+}
+
+static void release_list(node_list *list) {
+  for (size_t k = 0; k < list->count; k++) scl_node_release(list->node[k]);
+  free(list->node);
+}
+
+/* ---- what has to be computed first ---------------------------------------------------------- */
+
+static bool is_value(const scl_node *node) {
+  return node->kind == SCL_NODE_LEAF || node->kind == SCL_NODE_NUMBER;
+}
+
+/* Whether a product is computed inside the kernel over these places. */
+static bool fits_inside(const scl_node *product, const scl_node *places) {
+  return places->ncol == 1 && places->nrow >= MANY_ROWS && product->nrow == places->nrow &&
+         product->arg[0]->ncol > 0;
+}
+
+/* Adds what must be a leaf before `node` can be planned; what stands below it is left to it. */
+static scl_status find_first(scl_node *node, const scl_node *places, uint64_t stamp,
+                             node_list *first) {
+  if (node->seen == stamp || is_value(node)) return SCL_OK;
+  node->seen = stamp;
+  const bool many = places->nrow * places->ncol >= MANY_PLACES;
+  for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+    scl_node *arg = node->arg[k];
+    const bool alone = arg->kind == SCL_NODE_REDUCE ||
+                       (arg->kind == SCL_NODE_MATVEC && !fits_inside(arg, places)) ||
+                       (node->kind == SCL_NODE_MATVEC && !is_value(arg)) ||
+                       (node->kind == SCL_NODE_BROADCAST && arg->kind == SCL_NODE_APPLY && many);
+    if (!alone) {
+      SCL_TRY(find_first(arg, places, stamp, first));
+    } else if (arg->seen != stamp) {
+      arg->seen = stamp;
+      SCL_TRY(append_held(first, arg));
+    }
+  }
+  return SCL_OK;
+}
+
+/* All of that for several nodes at once, so that it shares kernels too. */
+static scl_status prepare(scl_context *ctx, size_t count, scl_node *const *nodes) {
+  node_list first = {0};
+  scl_status status = SCL_OK;
+  for (size_t k = 0; k < count; k++) {
+    scl_node *node = nodes[k];
+    const scl_node *places = scl_node_places(node);
+    /* A walk for each: what one may hold inside another may have to see computed. */
+    const uint64_t stamp = scl_node_stamp();
+    if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_REDUCE) {
+      SCL_GO(append_held(&first, node->arg[0]));
+    } else if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_MATVEC &&
+               !fits_inside(places, places)) {
+      SCL_GO(append_held(&first, node->arg[0]));
+    } else {
+      SCL_GO(
+          find_first(node->kind == SCL_NODE_REDUCE ? node->arg[0] : node, places, stamp, &first));
+    }
+  }
+  if (first.count > 0) status = eval_nodes(ctx, first.count, first.node);
+done:
+  release_list(&first);
+  return status;
+}
+
+/* ---- one group ------------------------------------------------------------------------------ */
+
+static unsigned count_nodes(scl_node *node, uint64_t stamp) {
+  if (node->seen == stamp) return 0;
+  node->seen = stamp;
+  unsigned count = 1;
+  for (int k = 0; k < 3 && node->arg[k] != NULL; k++) count += count_nodes(node->arg[k], stamp);
+  return count;
+}
+
+/* A graph that passes a limit: its largest operand first, by itself. */
+static scl_status cut(scl_context *ctx, scl_node *node) {
+  scl_node *largest = NULL;
+  unsigned most = 0;
+  counters.cut++;
+  while (largest == NULL) {
+    for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+      unsigned count = is_value(node->arg[k]) ? 0 : count_nodes(node->arg[k], scl_node_stamp());
+      if (count > most) {
+        most = count;
+        largest = node->arg[k];
+      }
+      if (node->kind == SCL_NODE_REDUCE) break; /* not the combining expression */
+    }
+    if (largest == NULL) return scl_fail_argument("combine", "'combine' has too many operations");
+  }
+  /* Half of it, so that the pieces are of like size. */
+  while (most > SCL_PLAN_STEPS / 2 && largest->kind == SCL_NODE_APPLY) {
+    scl_node *next = NULL;
+    unsigned of_next = 0;
+    for (int k = 0; k < 3 && largest->arg[k] != NULL; k++) {
+      unsigned count =
+          is_value(largest->arg[k]) ? 0 : count_nodes(largest->arg[k], scl_node_stamp());
+      if (count > of_next) {
+        of_next = count;
+        next = largest->arg[k];
+      }
+    }
+    if (next == NULL) break;
+    largest = next;
+    most = of_next;
+  }
+  return scl_node_force(ctx, largest);
+}
+
+static scl_status make_results(scl_context *ctx, scl_node *const *nodes, scl_plan *plan,
+                               scl_block *made) {
+  scl_status status = SCL_OK;
+  for (int k = 0; k < plan->outputs && status == SCL_OK; k++) {
+    status = scl_block_create(ctx, nodes[k]->nrow, nodes[k]->ncol, &made[k]);
+    if (status == SCL_OK) scl_plan_place(plan, (size_t)k, made[k]);
+  }
+  return status;
+}
+
+/* Computes what stands transposed in a graph, where a device would have to read it across. */
+static scl_status turn(scl_context *ctx, scl_node *node, uint64_t stamp) {
+  if (node->seen == stamp || is_value(node)) return SCL_OK;
+  node->seen = stamp;
+  for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+    scl_node *arg = node->arg[k];
+    if (arg->kind == SCL_NODE_TRANSPOSE) {
+      SCL_TRY(scl_node_force(ctx, arg));
+    } else {
+      SCL_TRY(turn(ctx, arg, stamp));
+    }
+  }
+  return SCL_OK;
+}
+
+/* Whether that pays. Tiles in local memory are for stored results only. */
+static bool is_to_turn(const scl_context *ctx, const scl_plan *plan) {
+  return !scl_context_is_host(ctx) && scl_plan_reduces(plan) && scl_plan_reads_across(plan) &&
+         plan->m * plan->n >= MANY_PLACES;
+}
+
+/* Nodes of one shape and margin that fit one plan; *fits = false otherwise, and nothing done. */
+static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, bool *fits) {
+  scl_plan plan;
+  scl_block made[SCL_PLAN_OUTPUTS] = {{NULL, 0, 0, 0, 0}};
+  scl_status status;
+  *fits = count <= SCL_PLAN_OUTPUTS && scl_plan_make(ctx, count, nodes, &plan);
+  if (!*fits) return SCL_OK;
+  if (is_to_turn(ctx, &plan)) {
+    for (size_t k = 0; k < count; k++) SCL_GO(turn(ctx, nodes[k], scl_node_stamp()));
+    *fits = scl_plan_make(ctx, count, nodes, &plan);
+    if (!*fits) return SCL_OK;
+  }
+  SCL_GO(make_results(ctx, nodes, &plan, made));
+  SCL_GO(ctx->engine->expr(ctx, &plan));
+  counters.evaluated++;
+  for (size_t k = 0; k < count; k++) scl_node_settle(nodes[k], made[k]);
+  return SCL_OK;
+done:
+  for (size_t k = 0; k < count; k++) scl_buffer_release(made[k].buffer);
+  return status;
+}
+
+static scl_status run_product(scl_context *ctx, scl_node *node) {
+  scl_block x = node->arg[0]->block, b = node->arg[1]->block, made;
+  SCL_TRY(scl_block_create(ctx, node->nrow, 1, &made));
+  scl_status status = x.ncol == 0
+                          ? ctx->engine->fill(ctx, 0.0, made)
+                          : ctx->engine->gemm(ctx, 1.0, SCL_NO_TRANS, x, node->arg[0]->view,
+                                              SCL_NO_TRANS, b, SCL_GENERAL, 0.0, made, SCL_ALL);
+  if (status != SCL_OK) {
+    scl_buffer_release(made.buffer);
+    return status;
+  }
+  scl_node_settle(node, made);
+  return SCL_OK;
+}
+
+/* A node without places: nothing, or identities. */
+static scl_status run_empty(scl_context *ctx, scl_node *node) {
+  scl_block made;
+  SCL_TRY(scl_block_create(ctx, node->nrow, node->ncol, &made));
+  if (made.buffer != NULL) {
+    double identity = node->op == SCL_REDUCE_COUNT ? node->number
+                      : scl_reduces_to_index(node->op)
+                          ? 0.0
+                          : scl_reduction_identity((scl_reduction)node->op);
+    scl_status status = ctx->engine->fill(ctx, identity, made);
+    if (status != SCL_OK) {
+      scl_buffer_release(made.buffer);
+      return status;
+    }
+  }
+  scl_node_settle(node, made);
+  return SCL_OK;
+}
+
+static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes) {
+  bool fits;
+  for (;;) {
+    /* A cut may have computed others of the group. */
+    size_t open = 0;
+    for (size_t k = 0; k < count; k++) {
+      if (!is_value(nodes[k])) nodes[open++] = nodes[k];
+    }
+    count = open;
+    if (count == 0) return SCL_OK;
+    SCL_TRY(run_plan(ctx, count, nodes, &fits));
+    if (fits) return SCL_OK;
+    if (count > 1) {
+      SCL_TRY(run_group(ctx, count / 2, nodes));
+      return run_group(ctx, count - count / 2, nodes + count / 2);
+    }
+    SCL_TRY(cut(ctx, nodes[0]));
+    SCL_TRY(prepare(ctx, 1, nodes));
+  }
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+static bool has_places(const scl_node *node) {
+  const scl_node *places = scl_node_places(node);
+  return places->nrow > 0 && places->ncol > 0;
+}
+
+/* Whether a node joins a group of these places; `margin` is that of its reductions, or -1. */
+static bool joins(const scl_node *node, const scl_node *places, int margin) {
+  const scl_node *own = scl_node_places(node);
+  if (own->nrow != places->nrow || own->ncol != places->ncol) return false;
+  return node->kind != SCL_NODE_REDUCE || margin < 0 || node->margin == margin;
+}
+
+/* Moves a group to the front of nodes; gives its length. */
+static size_t gather_group(size_t count, scl_node **nodes) {
+  const scl_node *places = scl_node_places(nodes[0]);
+  int margin = nodes[0]->kind == SCL_NODE_REDUCE ? nodes[0]->margin : -1;
+  size_t length = 1;
+  for (size_t k = 1; k < count && length < SCL_PLAN_OUTPUTS; k++) {
+    scl_node *node = nodes[k];
+    if (!joins(node, places, margin)) continue;
+    if (node->kind == SCL_NODE_REDUCE) margin = node->margin;
+    nodes[k] = nodes[length];
+    nodes[length++] = node;
+  }
+  return length;
+}
+
+/* Takes those that are settled, or that stand alone, out of nodes; gives how many are left. */
+static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
+  size_t kept = 0;
+  for (size_t k = 0; k < *count; k++) {
+    scl_node *node = nodes[k];
+    if (is_value(node)) continue;
+    if (!has_places(node)) {
+      SCL_TRY(run_empty(ctx, node));
+    } else if (node->kind == SCL_NODE_MATVEC) {
+      SCL_TRY(run_product(ctx, node));
+    } else {
+      nodes[kept++] = node;
+    }
+  }
+  *count = kept;
+  return SCL_OK;
+}
+
+/* The array is reordered; the caller holds the nodes. */
+static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
+  node_list open = {0};
+  scl_status status = SCL_OK;
+  const uint64_t stamp = scl_node_stamp();
+  SCL_GO(scl_context_check(ctx));
+  for (size_t k = 0; k < count; k++) {
+    if (nodes[k]->seen == stamp) continue; /* once is enough */
+    nodes[k]->seen = stamp;
+    if (nodes[k]->placeholder) {
+      SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
+    }
+    SCL_GO(append_held(&open, nodes[k]));
+  }
+  SCL_GO(prepare(ctx, open.count, open.node));
+  {
+    size_t left = open.count;
+    scl_node **rest = malloc((left > 0 ? left : 1) * sizeof *rest);
+    if (rest == NULL) SCL_GO(scl_fail_memory(left * sizeof *rest, 0, "an expression"));
+    memcpy(rest, open.node, left * sizeof *rest);
+    scl_node **at = rest;
+    status = run_alone(ctx, &left, rest);
+    while (status == SCL_OK && left > 0) {
+      size_t length = gather_group(left, at);
+      status = run_group(ctx, length, at);
+      at += length;
+      left -= length;
+    }
+    free(rest);
+  }
+done:
+  release_list(&open);
+  return status;
+}
+
+scl_status scl_node_force(scl_context *ctx, scl_node *node) {
+  return eval_nodes(ctx, 1, &node);
+}
+
+/* ---- matrices ------------------------------------------------------------------------------- */
+
+/* The value of a matrix whose node is a leaf by now. */
+static void adopt(scl_mat *x) {
+  scl_node *node = x->pending;
+  if (node == NULL || node->kind != SCL_NODE_LEAF) return;
+  const scl_block b = node->block;
+  x->buffer = b.buffer != NULL ? scl_buffer_retain(b.buffer) : NULL;
+  x->offset = b.offset;
+  x->ld = b.ld;
+  x->pending = NULL;
+  scl_node_release(node);
+}
+
+scl_status scl_expr_eval(size_t count, scl_mat *const *x) {
+  node_list open = {0};
+  scl_status status = SCL_OK;
+  for (size_t first = 0; first < count; first++) {
+    scl_context *ctx = x[first]->ctx;
+    const uint64_t stamp = scl_node_stamp();
+    /* All of one context at once; others when their first one comes. */
+    open.count = 0;
+    for (size_t k = first; k < count; k++) {
+      scl_node *node = x[k]->pending;
+      if (node == NULL || x[k]->ctx != ctx || node->seen == stamp) continue;
+      node->seen = stamp;
+      SCL_GO(append(&open, node));
+    }
+    if (open.count > 0) SCL_GO(eval_nodes(ctx, open.count, open.node));
+    for (size_t k = first; k < count; k++) {
+      if (x[k]->ctx == ctx) adopt(x[k]);
+    }
+  }
+done:
+  free(open.node);
+  for (size_t k = 0; k < count; k++) adopt(x[k]);
+  return status;
+}
+
+/* ---- facts ---------------------------------------------------------------------------------- */
+
+scl_expr_facts scl_expr_about(const scl_mat *x) {
+  scl_expr_facts facts = {.pending = x->pending != NULL && x->pending->kind != SCL_NODE_LEAF};
+  if (facts.pending) {
+    facts.nodes = count_nodes(x->pending, scl_node_stamp());
+    facts.depth = x->pending->depth;
+  }
+  return facts;
+}
+
+/* Source of one group after the other; inner groups are computed on the way. */
+static scl_status add_source(scl_context *ctx, size_t count, scl_node **nodes, char **text) {
+  scl_plan plan;
+  char *more;
+  if (!scl_plan_make(ctx, count, nodes, &plan)) {
+    if (count == 1) {
+      SCL_TRY(cut(ctx, nodes[0]));
+      SCL_TRY(prepare(ctx, 1, nodes));
+      return add_source(ctx, 1, nodes, text);
+    }
+    SCL_TRY(add_source(ctx, count / 2, nodes, text));
+    return add_source(ctx, count - count / 2, nodes + count / 2, text);
+  }
+  SCL_TRY(scl_plan_source(&plan, &more));
+  const size_t before = strlen(*text), bytes = before + strlen(more) + 2;
+  char *longer = realloc(*text, bytes);
+  if (longer == NULL) {
+    free(more);
+    return scl_fail_memory(bytes, 0, "a kernel source");
+  }
+  *text = longer;
+  snprintf(longer + before, bytes - before, "%s%s", before > 0 ? "\n" : "", more);
+  free(more);
+  return SCL_OK;
+}
+
+scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
+  node_list open = {0};
+  scl_status status = SCL_OK;
+  char *text = calloc(1, 1);
+  if (text == NULL) return scl_fail_memory(1, 0, "a kernel source");
+  for (size_t k = 0; k < count; k++) {
+    if (k > 0) SCL_GO(scl_mat_same_context(x[0], x[k]));
+    if (x[k]->pending == NULL || is_value(x[k]->pending) || !has_places(x[k]->pending)) continue;
+    if (x[k]->pending->kind == SCL_NODE_MATVEC) continue; /* a product, not a generated kernel */
+    if (x[k]->pending->placeholder) {
+      SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
+    }
+    SCL_GO(append_held(&open, x[k]->pending));
+  }
+  if (open.count > 0) {
+    SCL_GO(prepare(x[0]->ctx, open.count, open.node));
+    for (size_t k = 0; k < open.count;) {
+      size_t length = gather_group(open.count - k, open.node + k);
+      SCL_GO(add_source(x[0]->ctx, length, open.node + k, &text));
+      k += length;
+    }
+  }
+  *out = text;
+  text = NULL;
+done:
+  free(text);
+  release_list(&open);
+  return status;
+}

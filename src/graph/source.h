@@ -1,0 +1,60 @@
+/* Writing the source of a plan; between graph/source.c, graph/source_element.c,
+ * graph/source_reduce.c and graph/source_tables.c. */
+#ifndef SCL_GRAPH_SOURCE_H
+#define SCL_GRAPH_SOURCE_H
+
+#include "graph/graph.h"
+
+typedef struct {
+  char *text;
+  size_t used, room;
+  bool failed; /* no memory */
+  const scl_plan *p;
+} scl_writer;
+
+/* Appends. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void
+scl_put(scl_writer *w, const char *format, ...);
+
+/* Functions of the operations of the plan, and of its reductions. */
+void scl_put_op_functions(scl_writer *w);
+void scl_put_combine_functions(scl_writer *w);
+/* The operation of a step, as an expression. */
+void scl_put_apply(scl_writer *w, const scl_step *step);
+/* Statements: total = combine of output k (total, number); or the same for pairs with places. */
+void scl_put_combine(scl_writer *w, const char *indent, int k, const char *total,
+                     const char *number, const char *at, const char *number_at);
+/* The identity of a reduction of the table. */
+const char *scl_identity_text(const scl_output *o);
+
+/* ---- places (graph/source_element.c)
+ * --------------------------------------------------------------- */
+/* Columns of a product that are read at a time. */
+enum { SCL_PUT_BATCH = 4 };
+/* Rows and columns are counted by the smallest type that will do: over 64-bit places the compiler
+ * does not unroll a loop, and too few loads are under way. */
+const char *scl_place_type(const scl_plan *p);
+/* A leaf's element at (i, j) as an expression, zero where it is not to be read. */
+void scl_put_load(scl_writer *w, int leaf);
+/* Whether (i, j) is inside each rectangle; the whole of what is done there. */
+void scl_put_rectangles(scl_writer *w, const char *indent);
+void scl_put_place(scl_writer *w, const char *indent);
+/* The pragma before a loop over some places of a work-item. */
+const char *scl_unrolled(const scl_plan *p);
+/* Heads of loops over a work-item's rows and columns; or all of a loop over pairs of rows. */
+void scl_put_rows_loop(scl_writer *w, const char *indent);
+void scl_put_columns_loop(scl_writer *w, const char *indent);
+void scl_put_pairs(scl_writer *w);
+
+/* ---- reductions (graph/source_reduce.c)
+ * ---------------------------------------------------------- */
+/* The body of the kernel, by margin; and the kernel of the second step. */
+void scl_put_total_body(scl_writer *w);
+void scl_put_column_body(scl_writer *w);
+void scl_put_row_body(scl_writer *w);
+void scl_put_final(scl_writer *w);
+
+#endif

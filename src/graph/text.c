@@ -1,0 +1,167 @@
+/* A pending expression as a person reads it. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum { NAMES = 64 };
+
+typedef struct {
+  char *to;
+  size_t used, room;
+  const scl_buffer *name[NAMES]; /* x1 is the first matrix that is met */
+  int names;
+} writer;
+
+static void put(writer *w, const char *text) {
+  size_t length = strlen(text);
+  if (w->used + length + 1 > w->room) length = w->room - w->used - 1;
+  memcpy(w->to + w->used, text, length);
+  w->used += length;
+  w->to[w->used] = '\0';
+}
+
+static bool is_full(const writer *w) {
+  return w->used + 1 >= w->room;
+}
+
+/* "%.6g" with a point, whatever the locale says. */
+static void put_number(writer *w, double value) {
+  char text[40];
+  if (isnan(value)) {
+    put(w, "NaN");
+    return;
+  }
+  if (isinf(value)) {
+    put(w, value > 0 ? "Inf" : "-Inf");
+    return;
+  }
+  snprintf(text, sizeof text, "%.6g", value);
+  for (char *c = text; *c != '\0'; c++) {
+    if (strchr("0123456789+-e", *c) == NULL) *c = '.';
+  }
+  put(w, text);
+}
+
+static void put_leaf(writer *w, const scl_buffer *buffer) {
+  char text[16];
+  int k = 0;
+  while (k < w->names && w->name[k] != buffer) k++;
+  if (k == w->names && k < NAMES) w->name[w->names++] = buffer;
+  snprintf(text, sizeof text, "x%d", k + 1);
+  put(w, text);
+}
+
+static const char *sign_of(scl_op op) {
+  static const struct {
+    scl_op op;
+    const char *sign;
+  } signs[] = {{SCL_OP_ADD, " + "},      {SCL_OP_SUB, " - "}, {SCL_OP_MUL, " * "},
+               {SCL_OP_DIV, " / "},      {SCL_OP_POW, "^"},   {SCL_OP_MOD, " %% "},
+               {SCL_OP_INTDIV, " %/% "}, {SCL_OP_EQ, " == "}, {SCL_OP_NE, " != "},
+               {SCL_OP_LT, " < "},       {SCL_OP_GT, " > "},  {SCL_OP_LE, " <= "},
+               {SCL_OP_GE, " >= "},      {SCL_OP_AND, " & "}, {SCL_OP_OR, " | "}};
+  for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+    if (signs[k].op == op) return signs[k].sign;
+  }
+  return NULL;
+}
+
+static void put_node(writer *w, const scl_node *node, bool inside);
+
+static void put_call(writer *w, const char *name, const scl_node *node) {
+  put(w, name);
+  put(w, "(");
+  for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+    if (k > 0) put(w, ", ");
+    put_node(w, node->arg[k], false);
+  }
+  put(w, ")");
+}
+
+static void put_apply(writer *w, const scl_node *node, bool inside) {
+  const char *sign = sign_of((scl_op)node->op);
+  if (sign == NULL && node->op != SCL_OP_NEG && node->op != SCL_OP_SQUARE) {
+    put_call(w, scl_op_name((scl_op)node->op), node);
+    return;
+  }
+  if (inside) put(w, "(");
+  if (node->op == SCL_OP_NEG) put(w, "-");
+  put_node(w, node->arg[0], true);
+  if (node->op == SCL_OP_SQUARE) put(w, "^2");
+  if (sign != NULL) {
+    put(w, sign);
+    put_node(w, node->arg[1], true);
+  }
+  if (inside) put(w, ")");
+}
+
+static void put_part(writer *w, const scl_node *node) {
+  char text[96];
+  put_node(w, node->arg[0], true);
+  snprintf(text, sizeof text, "[%zu:%zu, %zu:%zu]", node->i + 1, node->i + node->nrow, node->j + 1,
+           node->j + node->ncol);
+  put(w, text);
+}
+
+static void put_reduction(writer *w, const scl_node *node) {
+  static const char *const margin[] = {"", "_by_row", "_by_column"};
+  put(w, scl_reduction_name((scl_reduction)node->op));
+  put(w, margin[node->margin]);
+  put(w, "(");
+  put_node(w, node->arg[0], false);
+  put(w, ")");
+}
+
+static void put_node(writer *w, const scl_node *node, bool inside) {
+  if (is_full(w)) return; /* also what keeps a shared graph from being written out in full */
+  switch (node->kind) {
+  case SCL_NODE_LEAF:
+    put_leaf(w, node->block.buffer);
+    break;
+  case SCL_NODE_NUMBER:
+    put_number(w, node->number);
+    break;
+  case SCL_NODE_APPLY:
+    put_apply(w, node, inside);
+    break;
+  case SCL_NODE_TRANSPOSE:
+    put_call(w, "t", node);
+    break;
+  case SCL_NODE_BROADCAST:
+    put_node(w, node->arg[0], inside);
+    break;
+  case SCL_NODE_PART:
+    put_part(w, node);
+    break;
+  case SCL_NODE_WITH_PART:
+    put_call(w, "with_part", node);
+    break;
+  case SCL_NODE_INDEX:
+    put(w, node->margin == SCL_BY_ROW ? "row" : "column");
+    break;
+  case SCL_NODE_MATVEC:
+    if (inside) put(w, "(");
+    put_node(w, node->arg[0], true);
+    put(w, " %*% ");
+    put_node(w, node->arg[1], true);
+    if (inside) put(w, ")");
+    break;
+  case SCL_NODE_REDUCE:
+    put_reduction(w, node);
+    break;
+  case SCL_NODE_PLACEHOLDER:
+    put(w, node->op == 0 ? "u" : "v");
+    break;
+  }
+}
+
+void scl_expr_text(const scl_mat *x, char *to, size_t room) {
+  writer w = {.to = to, .room = room};
+  if (room == 0) return;
+  to[0] = '\0';
+  if (x->pending == NULL) return;
+  put_node(&w, x->pending, false);
+  if (is_full(&w) && room > 4) memcpy(to + room - 4, "...", 4);
+}

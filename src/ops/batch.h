@@ -1,0 +1,94 @@
+/* Batches of small matrices: the same operation on many independent matrices at once.
+ *
+ * A batch is a column of numbers: m x n matrices, column-major, one after the other without a gap,
+ * so that matrix q starts at element q * m * n. The orders of square matrices go up to
+ * SCL_BATCH_ORDER. An operand marked "shared" may hold one matrix, which then serves all.
+ *
+ * A matrix that cannot be treated (singular, not positive definite, not finite) does not spoil the
+ * others: its part of the result is NaN and its status says why. A result depends on its own matrix
+ * only: the same bits whatever the batch it sits in and wherever in it.
+ *
+ * `status`, where it is an argument, holds a byte for each matrix: SCL_BATCH_FINE, k for the k-th
+ * pivot (inverse, solve, tri_solve: it is zero or too small to be divided by; chol: the leading
+ * minor of order k is not positive), or SCL_BATCH_NONFINITE. The call then waits; `bad` is the
+ * number of matrices that are not fine, and only if it is not 0 the bytes mean anything. With
+ * status == NULL nothing is told and on a device nothing waits.
+ *
+ * Results are new, released by the caller. SCL_E_ARGUMENT where shapes do not fit, SCL_E_MEMORY. */
+#ifndef SCL_OPS_BATCH_H
+#define SCL_OPS_BATCH_H
+
+#include "base/engine.h"
+
+enum { SCL_BATCH_ORDER = 128, SCL_BATCH_FINE = 0, SCL_BATCH_NONFINITE = 255 };
+
+typedef struct {
+  unsigned char *status; /* `batch` bytes, or NULL */
+  size_t bad;
+} scl_batch_report;
+
+/* Inverses by Gauss-Jordan elimination with row pivoting; with `cofactors` (n <= 3) by cofactors,
+ * which lose digits as a matrix nears singularity. */
+scl_status scl_batch_inverse(const scl_mat *a, size_t n, size_t batch, bool cofactors,
+                             scl_batch_report *report, scl_mat **out);
+
+/* Cholesky factors, lower or upper; the lower triangles are read. */
+scl_status scl_batch_chol(const scl_mat *a, size_t n, size_t batch, bool upper,
+                          scl_batch_report *report, scl_mat **out);
+
+/* Reverse mode of the lower factors: scl_chol_adjoint() of each. A zero on a diagonal is not fine.
+ */
+scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t n, size_t batch,
+                                  scl_batch_report *report, scl_mat **out);
+
+/* Solutions of a x = b, by elimination with row pivoting; a is n x n, b is n x k. Both may be
+ * shared. */
+scl_status scl_batch_solve(const scl_mat *a, const scl_mat *b, size_t n, size_t k, size_t batch,
+                           scl_batch_report *report, scl_mat **out);
+
+/* Determinants: a column of them, or, if `logarithm`, a batch x 2 matrix of log |det a| and the
+ * sign of det a. */
+scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarithm, scl_mat **out);
+
+/* Solutions of l x = b, or l' x = b if `transpose`; l is lower or upper triangular and its other
+ * triangle is not used. Both may be shared. */
+scl_status scl_batch_tri_solve(const scl_mat *l, const scl_mat *b, size_t n, size_t k, size_t batch,
+                               bool upper, bool transpose, scl_batch_report *report, scl_mat **out);
+
+/* op(a) op(b), m x k times k x n; sizes are not bounded by SCL_BATCH_ORDER. Both may be shared. */
+scl_status scl_batch_matmul(const scl_mat *a, scl_trans trans_a, const scl_mat *b,
+                            scl_trans trans_b, size_t m, size_t n, size_t k, size_t batch,
+                            scl_mat **out);
+
+/* Log densities of multivariate normals at the columns of y (n x batch): mean and Cholesky factor
+ * (lower or upper) may be shared; mean may be NULL for zero. A column of `batch` values. */
+scl_status scl_batch_mvn_lpdf(const scl_mat *y, const scl_mat *mean, const scl_mat *factor,
+                              size_t n, size_t batch, bool upper, scl_batch_report *report,
+                              scl_mat **out);
+
+/* ---- what an engine is given ----------------------------------------------------------------- */
+typedef enum {
+  SCL_BATCH_INVERSE = 0,
+  SCL_BATCH_CHOL,
+  SCL_BATCH_CHOL_ADJOINT, /* a: factors, b: their adjoints */
+  SCL_BATCH_SOLVE,
+  SCL_BATCH_DET,
+  SCL_BATCH_TRI_SOLVE,
+  SCL_BATCH_MATMUL,
+  SCL_BATCH_MVN /* a: factors, b: y, c: means (or no buffer) */
+} scl_batch_op;
+
+/* One operation on a batch. The `ld` of a block is the distance from one matrix to the next in
+ * elements, 0 if one serves all. batch > 0, and every dimension is positive. */
+typedef struct scl_batch_pass {
+  scl_batch_op op;
+  size_t m, n, k, batch; /* square: n; right-hand sides: k; products: as above */
+  scl_block a, b, c, out;
+  bool upper, transpose; /* transpose: of the triangle; of a product's a */
+  bool transpose_b, logarithm;
+  bool cofactors;
+  unsigned char *status; /* `batch` bytes; the engine then waits. Or NULL */
+  bool *told;            /* set if the bytes are written; all matrices are fine if they are not */
+} scl_batch_pass;
+
+#endif

@@ -1,0 +1,277 @@
+#include "ops/cholesky.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/operation.h"
+#include "ops/constructors.h"
+
+/* The order of the failing minor as a fault; what is not finite comes first. */
+static scl_status judge_order(const scl_mat *a, double order) {
+  if (order == 0.0) return SCL_OK;
+  SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
+  return scl_fail_index(SCL_E_NOT_PD, (int64_t)order,
+                        "the leading minor of order %lld is not positive", (long long)order);
+}
+
+/* On a device a pivot that is not finite fails, and why is asked then. */
+static scl_status check_input(const scl_mat *a) {
+  SCL_TRY(scl_require_square(a, "a"));
+  return scl_context_is_host(a->ctx) ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
+}
+
+/* Brings numbers down after all work on them and on what comes of them: in the queue of that work,
+ * as one queue waiting for another takes longer than a small operation. */
+static scl_status download_at_last(scl_context *ctx, scl_block from, double *to) {
+  ctx->at_last = true;
+  scl_status status = ctx->engine->download(ctx, SCL_GENERAL, from, to, from.nrow);
+  ctx->at_last = false;
+  return status;
+}
+
+/* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
+ * *turned becomes the transposed factor, which is under way before the host knows whether there is
+ * one. *order: of the failing minor, or 0. */
+static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **turned,
+                            double *order) {
+  const scl_engine *engine = scl_engine_of(r);
+  scl_block info;
+  SCL_TRY(scl_block_create(r->ctx, 1, 1, &info));
+  scl_status status;
+  if (a != NULL)
+    SCL_GO(engine->potrf_copy(r->ctx, scl_mat_block(a), scl_mat_block(r), info));
+  else
+    SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
+  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
+  SCL_GO(download_at_last(r->ctx, info, order));
+done:
+  scl_buffer_release(info.buffer);
+  return status;
+}
+
+scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
+  if (!isfinite(jitter) || jitter < 0.0) {
+    return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
+  }
+  SCL_TRY(check_input(a));
+  scl_mat *r = NULL, *turned = NULL;
+  double order = 0.0;
+  scl_status status;
+  if (jitter > 0.0 || scl_is_empty(a))
+    SCL_GO(scl_copy_as(SCL_COPY_LOWER, a, &r));
+  else
+    SCL_GO(scl_mat_create(a->ctx, a->nrow, a->ncol, SCL_LOWER, &r));
+  if (scl_is_empty(r)) {
+    if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
+    goto done;
+  }
+  if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
+  SCL_GO(factorize(jitter > 0.0 ? NULL : a, r, upper, &turned, &order));
+  SCL_GO(judge_order(a, order));
+done:
+  if (!upper) return scl_give(status, r, out);
+  scl_mat_release(r);
+  return scl_give(status, turned, out);
+}
+
+/* ---- what needs the factor on the way ---------------------------------------------------------
+ */
+
+/* The factor of a matrix, not known yet to have one. The host stops at a matrix that has none; a
+ * device goes on with what it has, which is dropped in the end: so it is waited for only once. */
+typedef struct {
+  const scl_mat *a;
+  scl_mat *l;
+  scl_block work; /* `extra` numbers of the caller, and the order of the failing minor */
+  size_t extra;
+} pending_factor;
+
+static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f) {
+  scl_context *ctx = a->ctx;
+  f->a = a;
+  f->extra = extra;
+  SCL_TRY(scl_mat_create(ctx, a->nrow, a->ncol, SCL_LOWER, &f->l));
+  SCL_TRY(scl_block_create(ctx, extra + 1, 1, &f->work));
+  scl_block info = scl_block_part(f->work, extra, 0, 1, 1);
+  SCL_TRY(ctx->engine->potrf_copy(ctx, scl_mat_block(a), scl_mat_block(f->l), info));
+  if (!scl_context_is_host(ctx)) return SCL_OK;
+  double order;
+  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
+  return judge_order(a, order);
+}
+
+/* Brings the caller's numbers and the order down at once; `numbers` has room for extra + 1. */
+static scl_status judge_factor(const pending_factor *f, double *numbers) {
+  scl_context *ctx = f->a->ctx;
+  SCL_TRY(download_at_last(ctx, f->work, numbers));
+  return judge_order(f->a, numbers[f->extra]);
+}
+
+static scl_status end_factor(pending_factor *f, scl_status status) {
+  double order;
+  if (status == SCL_OK && f->l != NULL && f->extra == 0) status = judge_factor(f, &order);
+  scl_buffer_release(f->work.buffer);
+  scl_mat_release(f->l);
+  return status;
+}
+
+scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out) {
+  SCL_TRY(check_input(a));
+  SCL_TRY(scl_mat_same_context(a, b));
+  if (b->nrow != a->nrow) {
+    return scl_fail_argument("b", "'b' must have %zu rows, as 'a' has, not %zu", a->nrow, b->nrow);
+  }
+  scl_context *ctx = a->ctx;
+  scl_mat *r = NULL;
+  pending_factor f = {.l = NULL};
+  scl_status status;
+  SCL_GO(scl_mat_create(ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
+  if (scl_is_empty(a)) goto done;
+  SCL_GO(begin_factor(a, 0, &f));
+  if (scl_is_empty(r)) goto done;
+  scl_block factor = scl_mat_block(f.l), x = scl_mat_block(r);
+  SCL_GO(ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(b), x));
+  SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, factor, x));
+  SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, factor, x));
+done:
+  return scl_give(end_factor(&f, status), r, out);
+}
+
+scl_status scl_inverse_pd(const scl_mat *a, scl_mat **out) {
+  SCL_TRY(check_input(a));
+  scl_context *ctx = a->ctx;
+  scl_mat *r = NULL;
+  pending_factor f = {.l = NULL};
+  scl_status status;
+  SCL_GO(scl_mat_create(ctx, a->nrow, a->ncol, SCL_SYMMETRIC, &r));
+  if (scl_is_empty(a)) goto done;
+  SCL_GO(begin_factor(a, 0, &f));
+  SCL_GO(ctx->engine->potri(ctx, scl_mat_block(f.l), scl_mat_block(r)));
+done:
+  return scl_give(end_factor(&f, status), r, out);
+}
+
+scl_status scl_chol_pivots(const scl_mat *a, double *out) {
+  SCL_TRY(check_input(a));
+  scl_context *ctx = a->ctx;
+  size_t n = a->nrow;
+  pending_factor f = {.l = NULL};
+  double *numbers = malloc((n + 1) * sizeof *numbers);
+  if (numbers == NULL) return scl_fail_memory((n + 1) * sizeof *numbers, 0, "a diagonal");
+  scl_status status = SCL_OK;
+  if (n == 0) goto done;
+  SCL_GO(begin_factor(a, n, &f));
+  SCL_GO(ctx->engine->diagonal(ctx, scl_mat_block(f.l), scl_block_part(f.work, 0, 0, n, 1)));
+  SCL_GO(judge_factor(&f, numbers));
+  memcpy(out, numbers, n * sizeof *out);
+done:
+  free(numbers);
+  return end_factor(&f, status);
+}
+
+/* ---- reverse mode --------------------------------------------------------------------------- */
+
+/* Turns s, whose lower triangle holds dF/dL, into the symmetric S (both halves), by halving:
+ *
+ *   L = [L1 0; G L2], dF/dL = [L1_adj .; G_adj L2_adj]
+ *   S2  = adjoint(L2, L2_adj)
+ *   W   = (G_adj - 2 S2 G) L1^-1
+ *   S1  = adjoint(L1, L1_adj - tril(W' G))
+ *   S   = [S1 W'/2; W/2 S2]
+ *
+ * Murray, "Differentiation of the Cholesky decomposition", 2016, in its blocked form. */
+static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
+  const scl_engine *engine = ctx->engine;
+  size_t n = s.nrow, leaf = engine->adjoint_leaf;
+  if (n <= leaf) return engine->potrf_adjoint_leaf(ctx, l, s);
+  SCL_TRY(scl_poll());
+  size_t n1 = (n / 2 + leaf - 1) / leaf * leaf, n2 = n - n1;
+  scl_block l1 = scl_block_part(l, 0, 0, n1, n1), g = scl_block_part(l, n1, 0, n2, n1);
+  scl_block s1 = scl_block_part(s, 0, 0, n1, n1), w = scl_block_part(s, n1, 0, n2, n1);
+  scl_block s2 = scl_block_part(s, n1, n1, n2, n2);
+  SCL_TRY(adjoint(ctx, scl_block_part(l, n1, n1, n2, n2), s2));
+  SCL_TRY(engine->gemm(ctx, -2.0, SCL_NO_TRANS, s2, SCL_SYMMETRIC, SCL_NO_TRANS, g, SCL_GENERAL,
+                       1.0, w, SCL_ALL));
+  SCL_TRY(engine->trsm(ctx, SCL_RIGHT, SCL_LOWER, SCL_NO_TRANS, l1, w));
+  SCL_TRY(engine->gemm(ctx, -1.0, SCL_TRANS, w, SCL_GENERAL, SCL_NO_TRANS, g, SCL_GENERAL, 1.0, s1,
+                       SCL_LOWER_HALF));
+  SCL_TRY(adjoint(ctx, l1, s1));
+  SCL_TRY(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = w}, (scl_operand){.scalar = 0.5},
+                           w));
+  return engine->copy(ctx, SCL_COPY_TRANSPOSED, w, scl_block_part(s, 0, n1, n1, n2));
+}
+
+scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  SCL_TRY(scl_mat_same_context(l, l_adj));
+  if (l_adj->nrow != l->nrow || l_adj->ncol != l->ncol) {
+    return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu, as 'l' is, not %zu x %zu",
+                             l->nrow, l->ncol, l_adj->nrow, l_adj->ncol);
+  }
+  scl_checks checks = {.count = 0};
+  scl_mat *s = NULL, *lower = NULL;
+  scl_status status;
+  bool taken = false;
+  SCL_GO(scl_checks_finite(&checks, l, SCL_LOWER, "l"));
+  SCL_GO(scl_checks_finite(&checks, l_adj, SCL_LOWER, "l_adj"));
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
+  if (scl_is_empty(s)) goto done;
+  const scl_engine *engine = scl_engine_of(s);
+  if (l->view != SCL_LOWER) SCL_GO(scl_copy_as(SCL_COPY_LOWER, l, &lower));
+  scl_block factor = scl_mat_block(lower != NULL ? lower : l), block = scl_mat_block(s);
+  if (engine->potrf_adjoint != NULL) {
+    SCL_GO(engine->potrf_adjoint(s->ctx, factor, scl_mat_block(l_adj), block, &taken));
+  }
+  if (!taken) {
+    SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), block));
+    SCL_GO(adjoint(s->ctx, factor, block));
+  }
+  /* S_11 is a sum over all of both triangles, and over the reciprocals of the diagonal. */
+  SCL_GO(scl_checks_end_unless_finite(&checks, l->ctx, scl_block_part(block, 0, 0, 1, 1), SCL_OK));
+done:
+  scl_mat_release(lower);
+  return scl_give(status, s, out);
+}
+
+/* ---- from the factor ------------------------------------------------------------------------ */
+
+scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  scl_checks checks = {.count = 0};
+  scl_mat *lower = NULL, *r = NULL;
+  scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &r));
+  if (scl_is_empty(r)) goto done;
+  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, l, &lower));
+  SCL_GO(scl_engine_of(r)->potri(r->ctx, scl_mat_block(upper ? lower : l), scl_mat_block(r)));
+done:
+  scl_mat_release(lower);
+  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
+}
+
+scl_status scl_chol_log_det(const scl_mat *l, double *out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  if (scl_is_empty(l)) {
+    *out = 0.0;
+    return SCL_OK;
+  }
+  const scl_engine *engine = scl_engine_of(l);
+  size_t n = l->nrow;
+  scl_block work; /* the diagonal, and one place more for the sum of its logarithms */
+  SCL_TRY(scl_block_create(l->ctx, n + 1, 1, &work));
+  scl_block diagonal = scl_block_part(work, 0, 0, n, 1), sum = scl_block_part(work, n, 0, 1, 1);
+  scl_operand unused = {.scalar = 0.0};
+  double value;
+  scl_status status;
+  SCL_GO(engine->diagonal(l->ctx, scl_mat_block(l), diagonal));
+  SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
+  SCL_GO(scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum));
+  SCL_GO(engine->download(l->ctx, SCL_GENERAL, sum, &value, 1));
+  *out = 2.0 * value;
+done:
+  scl_buffer_release(work.buffer);
+  return status;
+}

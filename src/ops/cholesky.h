@@ -1,0 +1,38 @@
+/* Cholesky factor, its reverse mode, and what is computed from the factor.
+ *
+ * Factors are lower, A = L L', or upper where `upper` says so, A = R' R; only that triangle of a
+ * factor is read. Results are new matrices, released by the caller. All of these wait for the
+ * device, since they check their input. */
+#ifndef SCL_OPS_CHOLESKY_H
+#define SCL_OPS_CHOLESKY_H
+
+#include "base/matrix.h"
+
+/* Factor of the n x n matrix a + jitter I, of which the lower triangle is read. jitter >= 0.
+ * SCL_E_NONFINITE (index: first such element of that triangle), SCL_E_NOT_PD (index: order of the
+ * failing leading minor). */
+scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out);
+
+/* A^-1 b from the n x n matrix a, of which the lower triangle is read; b is n x m. Faults as of
+ * scl_chol(). */
+scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out);
+
+/* A^-1, symmetric, likewise. */
+scl_status scl_inverse_pd(const scl_mat *a, scl_mat **out);
+
+/* The n diagonal elements of the factor, likewise: the determinant is the product of their squares.
+ */
+scl_status scl_chol_pivots(const scl_mat *a, double *out);
+
+/* Reverse mode of the lower factor: from L and l_adj = dF/dL, of which the lower triangle is read,
+ * the symmetric S with dF = sum(S * dA) for every symmetric dA. 2 n^3 / 3 operations.
+ * SCL_E_NONFINITE, SCL_E_SINGULAR. */
+scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out);
+
+/* A^-1 from the factor, symmetric. SCL_E_SINGULAR. */
+scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);
+
+/* log det A from the factor. */
+scl_status scl_chol_log_det(const scl_mat *l, double *out);
+
+#endif

@@ -1,0 +1,206 @@
+#include "ops/constructors.h"
+
+#include <stdlib.h>
+
+#include "ops/operation.h"
+
+scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out) {
+  scl_mat *r;
+  SCL_TRY(scl_mat_create_original(ctx, m, n, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = ctx->engine->fill(ctx, value, scl_mat_block(r));
+  return scl_give(status, r, out);
+}
+
+scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out) {
+  if (batch > 0 && n > SIZE_MAX / batch) {
+    return scl_fail_argument("batch", "%zu identities of %zu columns are too many", batch, n);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create_original(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = ctx->engine->identity(ctx, 1.0, batch, scl_mat_block(r));
+  return scl_give(status, r, out);
+}
+
+static scl_view copy_view(scl_copy kind, const scl_mat *a) {
+  bool square = a->nrow == a->ncol;
+  switch (kind) {
+  case SCL_COPY:
+    return a->view;
+  case SCL_COPY_TRANSPOSED:
+    return scl_view_transposed(a->view);
+  case SCL_COPY_LOWER:
+    return square ? SCL_LOWER : SCL_GENERAL;
+  case SCL_COPY_UPPER:
+    return square ? SCL_UPPER : SCL_GENERAL;
+  default:
+    return SCL_SYMMETRIC;
+  }
+}
+
+scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
+  if (kind == SCL_COPY_MIRROR_LOWER || kind == SCL_COPY_MIRROR_UPPER) {
+    SCL_TRY(scl_require_square(a, "a"));
+  }
+  bool turned = kind == SCL_COPY_TRANSPOSED;
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, turned ? a->ncol : a->nrow, turned ? a->nrow : a->ncol,
+                         copy_view(kind, a), &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) {
+    status = scl_engine_of(r)->copy(r->ctx, kind, scl_mat_block(a), scl_mat_block(r));
+  }
+  return scl_give(status, r, out);
+}
+
+/* Copies a block into a part of r. */
+static scl_status put(scl_mat *r, size_t i, size_t j, scl_block from) {
+  if (from.nrow == 0 || from.ncol == 0) return SCL_OK;
+  return scl_engine_of(r)->copy(r->ctx, SCL_COPY, from,
+                                scl_block_part(scl_mat_block(r), i, j, from.nrow, from.ncol));
+}
+
+scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
+  if (i > a->nrow || m > a->nrow - i) {
+    return scl_fail_argument("i", "rows %zu to %zu of %zu", i + 1, i + m, a->nrow);
+  }
+  if (j > a->ncol || n > a->ncol - j) {
+    return scl_fail_argument("j", "columns %zu to %zu of %zu", j + 1, j + n, a->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, m, n, i == j && m == n ? a->view : SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) status = put(r, 0, 0, scl_block_part(scl_mat_block(a), i, j, m, n));
+  return scl_give(status, r, out);
+}
+
+/* ---- selection ------------------------------------------------------------------------------ */
+
+static scl_status check_indices(const size_t *index, size_t count, size_t limit,
+                                const char *argument) {
+  for (size_t k = 0; k < count; k++) {
+    if (index[k] >= limit) {
+      return scl_fail_argument(argument, "subscript out of bounds: %zu of %zu", index[k] + 1,
+                               limit);
+    }
+  }
+  return SCL_OK;
+}
+
+/* The indices as a column of numbers in the context, for the engine; NULL for all. */
+static scl_status index_column(scl_context *ctx, const size_t *index, size_t count, scl_mat **out) {
+  *out = NULL;
+  if (index == NULL) return SCL_OK;
+  double *number = malloc(count * sizeof *number);
+  if (number == NULL) return scl_fail_memory(count * sizeof *number, 0, "a subscript");
+  for (size_t k = 0; k < count; k++) number[k] = (double)index[k];
+  scl_status status = scl_mat_from_host(ctx, number, count, 1, SCL_GENERAL, out);
+  free(number);
+  return status;
+}
+
+scl_status scl_select(const scl_mat *a, const size_t *rows, size_t m, const size_t *columns,
+                      size_t n, scl_mat **out) {
+  if (rows != NULL) SCL_TRY(check_indices(rows, m, a->nrow, "i"));
+  if (columns != NULL) SCL_TRY(check_indices(columns, n, a->ncol, "j"));
+  if (rows == NULL && columns == NULL) return scl_copy_as(SCL_COPY, a, out);
+  const scl_block all = {.buffer = NULL};
+  scl_mat *r = NULL, *row = NULL, *column = NULL;
+  scl_status status;
+  SCL_GO(scl_mat_create(a->ctx, rows != NULL ? m : a->nrow, columns != NULL ? n : a->ncol,
+                        SCL_GENERAL, &r));
+  if (scl_is_empty(r)) goto done;
+  SCL_GO(index_column(a->ctx, rows, m, &row));
+  SCL_GO(index_column(a->ctx, columns, n, &column));
+  SCL_GO(scl_engine_of(r)->gather(r->ctx, row != NULL ? scl_mat_block(row) : all,
+                                  column != NULL ? scl_mat_block(column) : all, scl_mat_block(a),
+                                  scl_mat_block(r)));
+done:
+  scl_mat_release(row);
+  scl_mat_release(column);
+  return scl_give(status, r, out);
+}
+
+/* ---- diagonals ------------------------------------------------------------------------------ */
+
+scl_status scl_diagonal(const scl_mat *a, scl_mat **out) {
+  size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(a->ctx, n, 1, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (n > 0) status = scl_engine_of(r)->diagonal(r->ctx, scl_mat_block(a), scl_mat_block(r));
+  return scl_give(status, r, out);
+}
+
+/* The diagonal of r from the vector d. Both are taken as rows, of other leading dimensions. */
+static scl_status put_diagonal(const scl_mat *d, scl_mat *r) {
+  scl_block diagonal = scl_mat_block(r), vector = scl_vector_block(d);
+  diagonal.nrow = vector.nrow = 1;
+  diagonal.ncol = vector.ncol = r->nrow < r->ncol ? r->nrow : r->ncol;
+  diagonal.ld += 1;
+  vector.ld = 1;
+  return scl_engine_of(r)->copy(r->ctx, SCL_COPY, vector, diagonal);
+}
+
+scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out) {
+  size_t n = d->nrow * d->ncol;
+  if (n > 0 && d->nrow != 1 && d->ncol != 1) {
+    return scl_fail_argument("d", "'d' must be a vector, not %zu x %zu", d->nrow, d->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(d->ctx, n, n, SCL_SYMMETRIC, &r));
+  scl_status status = SCL_OK;
+  if (n > 0) {
+    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, scl_mat_block(r)));
+    SCL_GO(put_diagonal(d, r));
+  }
+done:
+  return scl_give(status, r, out);
+}
+
+scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) {
+  size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
+  SCL_TRY(scl_mat_same_context(a, d));
+  if ((d->nrow != 1 && d->ncol != 1) || d->nrow * d->ncol != n) {
+    return scl_fail_argument("value", "'value' must be a vector of length %zu, not %zu x %zu", n,
+                             d->nrow, d->ncol);
+  }
+  scl_mat *r;
+  SCL_TRY(scl_copy_as(SCL_COPY, a, &r));
+  return scl_give(scl_is_empty(r) ? SCL_OK : put_diagonal(d, r), r, out);
+}
+
+/* ---- binding -------------------------------------------------------------------------------- */
+
+/* By columns, or by rows. */
+static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, scl_mat **out) {
+  size_t common = columns ? parts[0]->nrow : parts[0]->ncol, total = 0;
+  for (size_t k = 0; k < count; k++) {
+    size_t size = columns ? parts[k]->nrow : parts[k]->ncol;
+    SCL_TRY(scl_mat_same_context(parts[0], parts[k]));
+    if (size != common) {
+      return scl_fail_argument("...", "argument %zu has %zu %s, the first has %zu", k + 1, size,
+                               columns ? "rows" : "columns", common);
+    }
+    total += columns ? parts[k]->ncol : parts[k]->nrow;
+  }
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(parts[0]->ctx, columns ? common : total, columns ? total : common,
+                         SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  for (size_t k = 0, at = 0; k < count && !scl_is_empty(r); k++) {
+    SCL_GO(put(r, columns ? 0 : at, columns ? at : 0, scl_mat_block(parts[k])));
+    at += columns ? parts[k]->ncol : parts[k]->nrow;
+  }
+done:
+  return scl_give(status, r, out);
+}
+
+scl_status scl_bind_columns(const scl_mat *const *parts, size_t count, scl_mat **out) {
+  return bind(true, parts, count, out);
+}
+
+scl_status scl_bind_rows(const scl_mat *const *parts, size_t count, scl_mat **out) {
+  return bind(false, parts, count, out);
+}

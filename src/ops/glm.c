@@ -1,0 +1,346 @@
+#include "ops/glm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/glm_family.h"
+#include "ops/operation.h"
+
+struct scl_glm {
+  scl_glm_family family;
+  scl_mat *x, *y; /* y: as in scl_glm_pass */
+  bool weighted;
+  scl_glm_summary summary;
+  double *memory; /* parameters and results of one evaluation, as the pass wants them */
+  size_t capacity;
+  scl_block work;
+};
+
+/* ---- the data -------------------------------------------------------------------------------- */
+
+static void fill_column(double *to, const double *from, size_t n_from, size_t n) {
+  if (n_from == n && n > 0) {
+    memcpy(to, from, n * sizeof *to);
+    return;
+  }
+  for (size_t i = 0; i < n; i++) to[i] = from[0];
+}
+
+static scl_status upload_data(scl_context *ctx, const scl_glm_data *data, size_t n, scl_mat **out) {
+  if (data->n_y == n && data->datum == NULL && data->weight == NULL)
+    return scl_mat_from_host(ctx, data->y, n, 1, SCL_GENERAL, out);
+  size_t columns = 1 + (data->datum != NULL) + (data->weight != NULL);
+  size_t bytes = (n > 0 ? n : 1) * columns * sizeof(double);
+  double *rows = malloc(bytes);
+  if (rows == NULL) return scl_fail_memory(bytes, 0, "'y'");
+  fill_column(rows, data->y, data->n_y, n);
+  if (data->datum != NULL) fill_column(rows + n, data->datum, data->n_datum, n);
+  if (data->weight != NULL) fill_column(rows + (columns - 1) * n, data->weight, n, n);
+  scl_status status = scl_mat_from_host(ctx, rows, n, columns, SCL_GENERAL, out);
+  free(rows);
+  return status;
+}
+
+static scl_status check_length(const char *argument, size_t length, size_t n) {
+  if (length == n || length == 1) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' has length %zu, but 'x' has %zu rows", argument, length,
+                           n);
+}
+
+scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_mat *x,
+                          scl_glm **out) {
+  size_t n = scl_mat_nrow(x);
+  SCL_TRY(check_length("y", data->n_y, n));
+  if (GLM_FAMILY_DATUM(family)) {
+    if (data->datum == NULL)
+      return scl_fail_argument("trials", "the family %s needs 'trials'",
+                               scl_glm_family_name(family));
+    SCL_TRY(check_length("trials", data->n_datum, n));
+  } else if (data->datum != NULL) {
+    return scl_fail_argument("trials", "the family %s has no 'trials'",
+                             scl_glm_family_name(family));
+  }
+  SCL_TRY(scl_glm_check_data(family, data, n));
+  scl_glm *glm = calloc(1, sizeof *glm);
+  if (glm == NULL) return scl_fail_memory(sizeof *glm, 0, "a likelihood");
+  glm->family = family;
+  glm->weighted = data->weight != NULL;
+  scl_status status = scl_glm_summarise(family, data, n, &glm->summary);
+  if (status == SCL_OK) status = upload_data(scl_mat_context(x), data, n, &glm->y);
+  if (status != SCL_OK) {
+    scl_glm_summary_free(&glm->summary);
+    free(glm);
+    return status;
+  }
+  glm->x = scl_mat_retain(x);
+  *out = glm;
+  return SCL_OK;
+}
+
+void scl_glm_release(scl_glm *glm) {
+  if (glm == NULL) return;
+  scl_buffer_release(glm->work.buffer);
+  scl_mat_release(glm->y);
+  scl_mat_release(glm->x);
+  scl_glm_summary_free(&glm->summary);
+  free(glm->memory);
+  free(glm);
+}
+
+scl_glm_family scl_glm_family_of(const scl_glm *glm) {
+  return glm->family;
+}
+scl_context *scl_glm_context(const scl_glm *glm) {
+  return scl_mat_context(glm->x);
+}
+size_t scl_glm_nrow(const scl_glm *glm) {
+  return scl_mat_nrow(glm->x);
+}
+size_t scl_glm_ncol(const scl_glm *glm) {
+  return scl_mat_ncol(glm->x);
+}
+
+uint64_t scl_glm_bytes(const scl_glm *glm) {
+  uint64_t work = glm->work.buffer != NULL ? glm->work.buffer->bytes : 0;
+  return scl_mat_bytes(glm->x) + scl_mat_bytes(glm->y) + work;
+}
+
+/* ---- checks of an evaluation ------------------------------------------------------------------
+ */
+
+static scl_status fail_nonfinite(const char *argument, int64_t index, const char *message) {
+  scl_fail_index(SCL_E_NONFINITE, index, "%s", message);
+  snprintf(scl_fault_edit()->argument, sizeof scl_fault_edit()->argument, "%s", argument);
+  return SCL_E_NONFINITE;
+}
+
+/* How many leading numbers are finite. */
+static size_t count_finite(const double *v, size_t n) {
+  size_t i = 0;
+  while (i < n && isfinite(v[i])) i++;
+  return i;
+}
+
+static scl_status check_finite(const char *name, const double *v, size_t length) {
+  size_t i = count_finite(v, length);
+  if (i == length) return SCL_OK;
+  char message[64];
+  snprintf(message, sizeof message, "'%s' is not finite at %zu", name, i + 1);
+  return fail_nonfinite(name, (int64_t)i + 1, message);
+}
+
+static scl_status check_count(const char *name, size_t given, size_t needed, const char *what) {
+  if (given == needed) return SCL_OK;
+  return scl_fail_argument(name, "'%s' has %zu numbers, needed are %zu: %s", name, given, needed,
+                           what);
+}
+
+/* The sizes of one evaluation. */
+typedef struct {
+  size_t vectors, classes, predictors, own; /* own: numbers for each vector */
+} sizes;
+
+static scl_status check_own(const scl_glm *glm, const scl_glm_parameters *at, sizes *s) {
+  const char *name = scl_glm_own_name(glm->family);
+  size_t n = scl_glm_nrow(glm);
+  if (name == NULL) return SCL_OK;
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  if (kind == SCL_GLM_CUTS) {
+    s->own = at->n_own / s->vectors;
+    SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
+                        "the same number for each parameter vector"));
+    if (glm->summary.most > (double)s->own + 1)
+      return scl_fail_argument("cuts", "'cuts' has %zu numbers for %zu classes, but 'y' reaches %g",
+                               s->own, s->own + 1, glm->summary.most);
+    if (s->own >= GLM_MOST_CLASSES)
+      return scl_fail_argument("cuts", "'cuts' has %zu numbers, of at most %d", s->own,
+                               GLM_MOST_CLASSES - 1);
+  } else {
+    bool by_row = at->row_own && kind == SCL_GLM_SIGMA;
+    s->own = by_row ? n : 1;
+    SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
+                        kind == SCL_GLM_SIGMA ? "one, or one for each row of 'x'" : "one"));
+  }
+  for (size_t m = 0; m < s->vectors; m++)
+    SCL_TRY(scl_glm_check_own(glm->family, at->own + m * s->own, s->own));
+  return SCL_OK;
+}
+
+static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters *at, sizes *s) {
+  size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm);
+  bool coupled = GLM_FAMILY_COUPLED(glm->family);
+  *s = (sizes){.vectors = at->vectors > 0 ? at->vectors : 1,
+               .classes = coupled && at->classes > 0 ? at->classes : 1};
+  s->predictors = s->vectors * s->classes;
+  SCL_TRY(
+      check_count("beta", at->n_beta, p * s->predictors,
+                  coupled ? "one for each column of 'x' and class" : "one for each column of 'x'"));
+  SCL_TRY(check_count("alpha", at->n_alpha, (at->row_alpha ? n : 1) * s->predictors,
+                      coupled ? "one for each class" : "one, or one for each row of 'x'"));
+  SCL_TRY(check_finite("alpha", at->alpha, at->n_alpha));
+  SCL_TRY(check_finite("beta", at->beta, at->n_beta));
+  if (coupled && glm->summary.most > (double)s->classes) {
+    return scl_fail_argument("y", "'y' reaches class %g, but 'beta' has %zu classes",
+                             glm->summary.most, s->classes);
+  }
+  return check_own(glm, at, s);
+}
+
+/* Finds out why a result is not a number. */
+static scl_status explain(const scl_glm *glm) {
+  int64_t index = 0;
+  scl_context *ctx = scl_glm_context(glm);
+  SCL_TRY(scl_check_now(ctx, SCL_CHECK_FINITE, 0.0, SCL_GENERAL, scl_mat_block(glm->x), &index));
+  if (index > 0) {
+    int64_t n = (int64_t)scl_glm_nrow(glm);
+    char message[96];
+    snprintf(message, sizeof message, "'x' is not finite at [%lld, %lld]",
+             (long long)((index - 1) % n + 1), (long long)((index - 1) / n + 1));
+    return fail_nonfinite("x", index, message);
+  }
+  return fail_nonfinite("beta", 0, "the linear predictor or the gradient overflows");
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+
+static void copy_numbers(double *to, const double *from, size_t n) {
+  if (n > 0) memcpy(to, from, n * sizeof *to);
+}
+
+/* The own parameter as the kernels want it; gives the end of what was written. */
+static double *write_own(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                         double *to) {
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  if (kind == SCL_GLM_CUTS) {
+    copy_numbers(to, at->own, s->own * s->vectors);
+    return to + s->own * s->vectors;
+  }
+  if (kind == SCL_GLM_NONE || at->row_own) return to;
+  for (size_t m = 0; m < s->vectors; m++) {
+    glm_own own = glm_own_number(at->own[m]);
+    *to++ = own.own;
+    *to++ = own.log_own;
+    *to++ = own.inverse;
+  }
+  return to;
+}
+
+/* Lays out parameters and results in the likelihood's memory. */
+static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                                   unsigned wanted, scl_glm_pass *pass) {
+  size_t p = scl_glm_ncol(glm), own = s->own * s->vectors;
+  size_t n = scl_glm_nrow(glm);
+  bool alpha_rows = at->row_alpha && (wanted & SCL_GLM_ALPHA);
+  bool own_rows = at->row_own && (wanted & SCL_GLM_OWN);
+  size_t needed = 1 + 3 * own + at->n_alpha + at->n_beta + /* results: */ s->vectors + own +
+                  s->predictors * (1 + p) + (alpha_rows ? n * s->predictors : 0) +
+                  (own_rows ? n * s->vectors : 0);
+  if (glm->capacity < needed) {
+    double *memory = realloc(glm->memory, needed * sizeof *memory);
+    if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
+    glm->memory = memory;
+    glm->capacity = needed;
+  }
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  double *to = glm->memory;
+  *to++ = 0.0;
+  to = write_own(glm, at, s, to);
+  pass->owns = (size_t)(to - glm->memory - 1) / s->vectors;
+  pass->row_own = at->row_own && kind == SCL_GLM_SIGMA;
+  pass->own_sums = kind == SCL_GLM_NONE || pass->row_own ? 0 : s->own;
+  if (kind == SCL_GLM_CUTS && !(wanted & SCL_GLM_OWN)) pass->own_sums = 0;
+  copy_numbers(to, at->alpha, at->n_alpha);
+  to += at->n_alpha;
+  copy_numbers(to, at->beta, at->n_beta);
+  to += at->n_beta;
+  if (pass->row_own) {
+    copy_numbers(to, at->own, own);
+    to += own;
+  }
+  pass->parameters = glm->memory;
+  pass->parameter_count = (size_t)(to - glm->memory);
+  pass->results = to;
+  to += s->vectors * (1 + pass->own_sums) + s->predictors * (1 + p);
+  if (alpha_rows) {
+    pass->d_alpha_rows = to;
+    to += n * s->predictors;
+  }
+  if (own_rows && pass->row_own) pass->d_own_rows = to;
+  return SCL_OK;
+}
+
+/* The results of the pass with what the host adds; no fault from here on. */
+static void give_results(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                         const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
+  const double *d_own = pass->results + s->vectors;
+  const double *d_alpha = d_own + pass->own_sums * s->vectors, *d_beta = d_alpha + s->predictors;
+  bool want_own = (wanted & SCL_GLM_OWN) != 0;
+  if (want_own) copy_numbers(out->d_own, pass->row_own ? pass->d_own_rows : d_own, at->n_own);
+  for (size_t m = 0; m < s->vectors; m++) {
+    out->value[m] = pass->results[m] + glm->summary.constant;
+    if (glm->summary.distinct > 0) {
+      scl_glm_add_values(glm->family, &glm->summary, at->own + m * s->own, s->own, &out->value[m],
+                         want_own ? out->d_own + m * s->own : NULL);
+    }
+  }
+  if (wanted & SCL_GLM_BETA) copy_numbers(out->d_beta, d_beta, at->n_beta);
+  if (wanted & SCL_GLM_ALPHA)
+    copy_numbers(out->d_alpha, pass->row_alpha ? pass->d_alpha_rows : d_alpha, at->n_alpha);
+}
+
+/* -infinity is the density of a finite predictor; of an infinite one it is not a number. */
+static bool is_number(const scl_glm *glm, const scl_glm_pass *pass, const sizes *s) {
+  const double *d_beta = pass->results + s->vectors * (1 + pass->own_sums) + s->predictors;
+  size_t p = scl_glm_ncol(glm), per_vector = p * s->classes;
+  for (size_t m = 0; m < s->vectors; m++) {
+    double value = pass->results[m];
+    if (isnan(value) || (isinf(value) && value > 0)) return false;
+    if (isinf(value) || !pass->gradient) continue;
+    if (count_finite(d_beta + m * per_vector, per_vector) < per_vector) return false;
+  }
+  return true;
+}
+
+scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned wanted,
+                            const scl_glm_results *results) {
+  scl_context *ctx = scl_glm_context(glm);
+  sizes s;
+  SCL_TRY(check_parameters(glm, at, &s));
+  if ((wanted & SCL_GLM_X) && s.vectors > 1)
+    return scl_fail_argument("gradient", "the gradient by 'x' is for one parameter vector");
+  SCL_TRY(scl_context_check(ctx));
+  scl_mat *d_x = NULL;
+  bool abandoned = false;
+  scl_glm_pass pass = {.family = glm->family,
+                       .x = scl_mat_block(glm->x),
+                       .y = scl_mat_block(glm->y),
+                       .vectors = s.vectors,
+                       .classes = s.classes,
+                       .row_alpha = at->row_alpha,
+                       .weighted = glm->weighted,
+                       .gradient = (wanted & SCL_GLM_BETA) != 0,
+                       .work = &glm->work,
+                       .abandoned = &abandoned};
+  SCL_TRY(write_parameters(glm, at, &s, wanted, &pass));
+  scl_status status = SCL_OK;
+  if (wanted & SCL_GLM_X) {
+    SCL_GO(scl_mat_create(ctx, scl_glm_nrow(glm), scl_glm_ncol(glm), SCL_GENERAL, &d_x));
+    pass.d_x = scl_mat_block(d_x);
+  }
+  SCL_GO(ctx->engine->glm(ctx, &pass));
+  if (!is_number(glm, &pass, &s)) SCL_GO(explain(glm));
+  give_results(glm, at, &s, &pass, wanted, results);
+  if (wanted & SCL_GLM_X) {
+    *results->d_x = d_x;
+    d_x = NULL;
+  }
+done:
+  if (abandoned) { /* rather lost than written to after it is something else */
+    glm->memory = NULL;
+    glm->capacity = 0;
+  }
+  scl_mat_release(d_x);
+  return status;
+}

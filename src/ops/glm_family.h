@@ -1,0 +1,37 @@
+/* What the families of generalised linear models are to the host: names, checks of the data and of
+ * the own parameter, and the parts of the log density that do not depend on a linear predictor. */
+#ifndef SCL_OPS_GLM_FAMILY_H
+#define SCL_OPS_GLM_FAMILY_H
+
+#include "ops/glm.h"
+
+/* SCL_E_ARGUMENT naming `y` (or `trials`), with the place of the first value outside the family's
+ * support, or `weights`. For n rows; datum is NULL where the family has none. */
+scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, size_t n);
+
+/* What a likelihood keeps of its data beside X and y. */
+typedef struct {
+  double constant; /* of the log density */
+  double most;     /* the largest y */
+  size_t distinct; /* values of y, and their weights; only where the family asks */
+  double *value, *count;
+} scl_glm_summary;
+
+/* Over n rows. SCL_E_MEMORY. Free with scl_glm_summary_free(). */
+scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, size_t n,
+                             scl_glm_summary *out);
+void scl_glm_summary_free(scl_glm_summary *summary);
+
+/* Name of the family's own parameter as the user knows it; NULL if it has none. */
+const char *scl_glm_own_name(scl_glm_family family);
+
+/* SCL_E_ARGUMENT or SCL_E_NONFINITE naming the own parameter: not positive, or cuts that do not
+ * increase. `numbers` for one vector. */
+scl_status scl_glm_check_own(scl_glm_family family, const double *own, size_t numbers);
+
+/* Adds what depends on y and the own parameter of one vector only (`numbers` of it). d_own may be
+ * NULL. */
+void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *own,
+                        size_t numbers, double *value, double *d_own);
+
+#endif

@@ -1,0 +1,272 @@
+/* Gaussian processes: the object, and the steps that all evaluations share. */
+#include "ops/gp_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+/* `own` bytes that are live now count as free. */
+static size_t find_largest(const scl_context *ctx, int matrices, uint64_t own) {
+  scl_memory memory = scl_context_memory(ctx);
+  if (memory.limit == 0) return 0;
+  uint64_t used = memory.live - own;
+  uint64_t each = (memory.limit > used ? memory.limit - used : 0) / (uint64_t)matrices;
+  if (memory.largest != 0 && memory.largest < each) each = memory.largest;
+  size_t n = (size_t)sqrt((double)(each / sizeof(double)));
+  while (n > 0 && n * scl_mat_ld(ctx, n, n) * sizeof(double) > each) n--;
+  return n;
+}
+
+size_t scl_gp_largest(const scl_context *ctx, int matrices) {
+  return find_largest(ctx, matrices, 0);
+}
+
+/* Says more of a fault of memory than that there is none. */
+static scl_status explain_memory(const scl_gp *gp, scl_status status, int matrices) {
+  uint64_t each = (uint64_t)gp->n * scl_mat_ld(gp->ctx, gp->n, gp->n) * sizeof(double);
+  size_t most = find_largest(gp->ctx, matrices, gp->c.buffer == NULL ? 0 : gp->c.buffer->bytes);
+  if (status != SCL_E_MEMORY || most == 0 || most >= gp->n) return status;
+  scl_fault *fault = scl_fault_edit();
+  fault->bytes = each * (uint64_t)matrices;
+  snprintf(fault->message, sizeof fault->message,
+           "%zu observations need %d matri%s of %.3g GiB; '%s' has room for %zu observations now",
+           gp->n, matrices, matrices == 1 ? "x" : "ces", (double)each / 1073741824.0,
+           scl_context_name(gp->ctx), most);
+  return status;
+}
+
+/* y and H side by side, in one matrix. */
+static scl_status join_right(scl_gp *gp, const scl_gp_data *data) {
+  scl_mat *y = NULL, *basis = NULL;
+  scl_status status;
+  SCL_GO(scl_mat_from_host(gp->ctx, data->y, gp->n, gp->outputs, SCL_GENERAL, &y));
+  SCL_GO(scl_require_finite(y, SCL_GENERAL, "y"));
+  if (gp->q == 0) {
+    gp->right = y;
+    return SCL_OK;
+  }
+  SCL_GO(scl_mat_from_host(gp->ctx, data->basis, gp->n, gp->q, SCL_GENERAL, &basis));
+  SCL_GO(scl_require_finite(basis, SCL_GENERAL, "mean"));
+  SCL_GO(scl_mat_create(gp->ctx, gp->n, gp->outputs + gp->q, SCL_GENERAL, &gp->right));
+  scl_block right = scl_mat_block(gp->right);
+  SCL_GO(gp->ctx->engine->copy(gp->ctx, SCL_COPY, scl_mat_block(y),
+                               scl_gp_columns(right, 0, gp->outputs)));
+  SCL_GO(gp->ctx->engine->copy(gp->ctx, SCL_COPY, scl_mat_block(basis),
+                               scl_gp_columns(right, gp->outputs, gp->q)));
+done:
+  scl_mat_release(y);
+  scl_mat_release(basis);
+  return status;
+}
+
+scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out) {
+  size_t n = data->n;
+  if (n == 0 || data->outputs == 0) return scl_fail_argument("y", "'y' is empty");
+  if (data->p == 0) return scl_fail_argument("x", "'x' has no columns");
+  if (data->basis_columns > n) {
+    return scl_fail_argument("mean",
+                             "the mean has %zu coefficients, but there are %zu observations",
+                             data->basis_columns, n);
+  }
+  scl_gp *gp = calloc(1, sizeof *gp);
+  if (gp == NULL) return scl_fail_memory(sizeof *gp, 0, "a Gaussian process");
+  scl_status status = SCL_OK;
+  gp->ctx = scl_context_retain(ctx);
+  gp->n = n;
+  gp->p = data->p;
+  gp->outputs = data->outputs;
+  gp->q = data->basis_columns;
+  status = scl_block_create(ctx, n, n, &gp->c); /* first: what there is no room for costs nothing */
+  if (status != SCL_OK) {
+    status = explain_memory(gp, status, 1);
+    goto done;
+  }
+  SCL_GO(scl_mat_from_host(ctx, data->x, n, gp->p, SCL_GENERAL, &gp->x));
+  SCL_GO(scl_require_finite(gp->x, SCL_GENERAL, "x"));
+  SCL_GO(join_right(gp, data));
+  if (data->spread != NULL) {
+    SCL_GO(scl_mat_from_host(ctx, data->spread, n, 2, SCL_GENERAL, &gp->spread));
+    SCL_GO(scl_require_finite(gp->spread, SCL_GENERAL, "variance"));
+  }
+  SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->solved));
+  SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->weights));
+done:
+  if (status != SCL_OK) {
+    scl_gp_release(gp);
+    return status;
+  }
+  *out = gp;
+  return SCL_OK;
+}
+
+void scl_gp_release(scl_gp *gp) {
+  if (gp == NULL) return;
+  scl_mat_release(gp->x);
+  scl_mat_release(gp->right);
+  scl_mat_release(gp->spread);
+  scl_buffer_release(gp->c.buffer);
+  scl_buffer_release(gp->second.buffer);
+  scl_buffer_release(gp->solved.buffer);
+  scl_buffer_release(gp->weights.buffer);
+  scl_buffer_release(gp->results.buffer);
+  scl_context_release(gp->ctx);
+  free(gp->trend);
+  free(gp);
+}
+
+scl_context *scl_gp_context(const scl_gp *gp) {
+  return gp->ctx;
+}
+
+size_t scl_gp_rows(const scl_gp *gp) {
+  return gp->n;
+}
+
+size_t scl_gp_input_columns(const scl_gp *gp) {
+  return gp->p;
+}
+
+size_t scl_gp_outputs(const scl_gp *gp) {
+  return gp->outputs;
+}
+
+size_t scl_gp_basis_columns(const scl_gp *gp) {
+  return gp->q;
+}
+
+uint64_t scl_gp_bytes(const scl_gp *gp) {
+  const scl_buffer *held[] = {gp->c.buffer, gp->second.buffer, gp->solved.buffer,
+                              gp->weights.buffer, gp->results.buffer};
+  uint64_t bytes = scl_mat_bytes(gp->x) + scl_mat_bytes(gp->right);
+  if (gp->spread != NULL) bytes += scl_mat_bytes(gp->spread);
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+    if (held[i] != NULL) bytes += held[i]->bytes;
+  }
+  return bytes;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices) {
+  SCL_TRY(scl_context_check(gp->ctx));
+  SCL_TRY(scl_covariance_check(kernel, gp->p));
+  gp->conditioned = false;
+  if (matrices > 1 && gp->second.buffer == NULL) {
+    scl_status status = scl_block_create(gp->ctx, gp->n, gp->n, &gp->second);
+    if (status != SCL_OK) return explain_memory(gp, status, matrices);
+  }
+  size_t count = scl_gp_gradient_at(gp) + (size_t)scl_covariance_count(kernel);
+  if (gp->results.buffer != NULL && gp->results.nrow >= count) return SCL_OK;
+  scl_buffer_release(gp->results.buffer);
+  gp->results = (scl_block){0};
+  SCL_TRY(scl_block_create(gp->ctx, count, 1, &gp->results));
+  return gp->ctx->engine->fill(gp->ctx, 0.0, gp->results); /* not every evaluation writes all */
+}
+
+struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel) {
+  scl_block x = scl_mat_block(gp->x);
+  struct scl_covariance_pass pass = {
+      .kernel = kernel, .x1 = x, .x2 = x, .symmetric = true, .region = SCL_LOWER_HALF};
+  if (gp->spread != NULL) pass.spread = scl_mat_block(gp->spread);
+  return pass;
+}
+
+static scl_status not_pd(double order) {
+  return scl_fail_index(SCL_E_NOT_PD, (int64_t)order,
+                        "the leading minor of order %lld is not positive", (long long)order);
+}
+
+scl_status scl_gp_early_info(scl_gp *gp, size_t offset) {
+  if (!scl_context_is_host(gp->ctx)) return SCL_OK;
+  double info;
+  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, scl_gp_scalar(gp, AT_INFO), &info, 1));
+  return info != 0 ? not_pd(info + (double)offset) : SCL_OK;
+}
+
+scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel) {
+  struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
+  pass.k = gp->c;
+  SCL_TRY(gp->ctx->engine->covariance(gp->ctx, &pass));
+  SCL_TRY(gp->ctx->engine->potrf(gp->ctx, gp->c, scl_gp_scalar(gp, AT_INFO)));
+  return scl_gp_early_info(gp, 0);
+}
+
+/* dst = L^-1 src, or its transpose. Products with a transposed factor read it best. */
+static scl_status divide(scl_gp *gp, scl_trans trans, bool inverted, scl_block src, scl_block dst) {
+  const scl_engine *engine = gp->ctx->engine;
+  if (inverted) {
+    bool turned = trans == SCL_NO_TRANS;
+    return engine->gemm(gp->ctx, 1.0, SCL_TRANS, turned ? gp->c : gp->second,
+                        turned ? SCL_UPPER : SCL_LOWER, SCL_NO_TRANS, src, SCL_GENERAL, 0.0, dst,
+                        SCL_ALL);
+  }
+  SCL_TRY(engine->copy(gp->ctx, SCL_COPY, src, dst));
+  return engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, trans, gp->c, dst);
+}
+
+/* A = S' S for S = L^-1 H, its factor M, Q = S M^-T, whose columns are orthonormal; z = L^-1 y less
+ * its part Q Q' z; b = M^-T Q' z. */
+static scl_status solve_trend(scl_gp *gp) {
+  scl_context *ctx = gp->ctx;
+  const scl_engine *engine = ctx->engine;
+  scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
+  scl_block q = scl_gp_columns(gp->solved, gp->outputs, gp->q);
+  scl_block m = scl_gp_trend_factor(gp), b = scl_gp_small(gp, scl_gp_b_at(gp), gp->outputs);
+  scl_block diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
+  diagonal.nrow = gp->q;
+  SCL_TRY(engine->gemm(ctx, 1.0, SCL_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, q, SCL_GENERAL, 0.0, m,
+                       SCL_MIRRORED));
+  SCL_TRY(engine->potrf(ctx, m, scl_gp_scalar(gp, AT_TREND_INFO)));
+  SCL_TRY(engine->trsm(ctx, SCL_RIGHT, SCL_LOWER, SCL_TRANS, m, q));
+  SCL_TRY(engine->gemm(ctx, 1.0, SCL_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, z, SCL_GENERAL, 0.0, b,
+                       SCL_ALL));
+  SCL_TRY(engine->gemm(ctx, -1.0, SCL_NO_TRANS, q, SCL_GENERAL, SCL_NO_TRANS, b, SCL_GENERAL, 1.0,
+                       z, SCL_ALL));
+  SCL_TRY(engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, m, b));
+  SCL_TRY(engine->diagonal(ctx, m, diagonal));
+  return scl_reduce_block(ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_TREND_LOG_DET));
+}
+
+scl_status scl_gp_solve(scl_gp *gp, bool inverted) {
+  const scl_engine *engine = gp->ctx->engine;
+  scl_block diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
+  scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
+  SCL_TRY(engine->diagonal(gp->ctx, gp->c, diagonal));
+  SCL_TRY(scl_reduce_block(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_LOG_DET)));
+  if (inverted) {
+    SCL_TRY(engine->trtri(gp->ctx, SCL_LOWER, gp->c, gp->second));
+    SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, gp->second, gp->c));
+  }
+  SCL_TRY(divide(gp, SCL_NO_TRANS, inverted, scl_mat_block(gp->right), gp->solved));
+  if (gp->q > 0) SCL_TRY(solve_trend(gp));
+  return scl_dot_blocks(gp->ctx, z, z, scl_gp_scalar(gp, AT_SQUARE));
+}
+
+scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted) {
+  return divide(gp, SCL_TRANS, inverted, gp->solved, gp->weights);
+}
+
+scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results) {
+  scl_block part = scl_block_part(gp->results, 0, 0, count, 1);
+  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, part, results, count));
+  if (results[AT_INFO] != 0) return not_pd(results[AT_INFO] + (double)offset);
+  if (gp->q > 0 && results[AT_TREND_INFO] != 0) {
+    return scl_fail_index(SCL_E_SINGULAR, (int64_t)results[AT_TREND_INFO],
+                          "column %d of the mean's basis depends on those before it",
+                          (int)results[AT_TREND_INFO]);
+  }
+  return SCL_OK;
+}
+
+double scl_gp_marginal(const scl_gp *gp, scl_gp_trend trend, const double *results) {
+  double outputs = (double)gp->outputs, rows = (double)gp->n;
+  double log_det = results[AT_LOG_DET];
+  if (trend == SCL_GP_INTEGRATE && gp->q > 0) {
+    rows -= (double)gp->q;
+    log_det += results[AT_TREND_LOG_DET];
+  }
+  return -0.5 * results[AT_SQUARE] - outputs * (log_det + 0.5 * rows * LOG_2_PI);
+}

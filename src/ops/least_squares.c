@@ -1,0 +1,47 @@
+#include "ops/least_squares.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A sum and what its additions have lost (Dekker; Ogita, Rump and Oishi: Dot2). */
+typedef struct {
+  double sum, lost;
+} twofold;
+
+static inline void add(twofold *s, double term) {
+  double sum = s->sum + term, back = sum - s->sum;
+  s->lost += (s->sum - (sum - back)) + (term - back);
+  s->sum = sum;
+}
+
+static inline void add_product(twofold *s, double a, double b) {
+  volatile double product = a * b; /* no compiler may join it with the addition */
+  double rounded = product;
+  add(s, rounded);
+  s->lost += fma(a, b, -rounded);
+}
+
+scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const double *y,
+                                  const double *beta, const double *rest, double *gap,
+                                  double *slope) {
+  twofold *row = malloc((n > 0 ? n : 1) * sizeof *row);
+  if (row == NULL) return scl_fail_memory(n * sizeof *row, 0, "residuals");
+  scl_status status = SCL_OK;
+  for (size_t i = 0; i < n; i++) {
+    row[i] = (twofold){y[i], 0.0};
+    add(&row[i], -rest[i]);
+  }
+  for (size_t j = 0; j < p && status == SCL_OK; j++) {
+    const double *column = x + j * n;
+    twofold sum = {0.0, 0.0};
+    for (size_t i = 0; i < n; i++) {
+      add_product(&row[i], column[i], -beta[j]);
+      add_product(&sum, column[i], rest[i]);
+    }
+    slope[j] = sum.sum + sum.lost;
+    status = scl_poll();
+  }
+  for (size_t i = 0; i < n; i++) gap[i] = row[i].sum + row[i].lost;
+  free(row);
+  return status;
+}

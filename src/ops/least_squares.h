@@ -1,0 +1,17 @@
+/* Residuals of least squares with about twice the digits of a double, in host memory: what a
+ * solution is corrected by. */
+#ifndef SCL_OPS_LEAST_SQUARES_H
+#define SCL_OPS_LEAST_SQUARES_H
+
+#include <stddef.h>
+
+#include "base/context.h"
+
+/* For x, n x p and column-major, y and rest of n numbers, beta of p:
+ * gap = y - rest - x beta (n numbers) and slope = x' rest (p numbers), each sum and product with
+ * its rounding error and rounded once. Nothing overlaps. SCL_E_MEMORY; the status of scl_poll(). */
+scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const double *y,
+                                  const double *beta, const double *rest, double *gap,
+                                  double *slope);
+
+#endif

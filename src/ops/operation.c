@@ -1,0 +1,123 @@
+#include "ops/operation.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Adds the argument's name to the last fault. */
+static scl_status name_argument(scl_status status, const char *argument) {
+  scl_fault *fault = scl_fault_edit();
+  snprintf(fault->argument, sizeof fault->argument, "%s", argument);
+  return status;
+}
+
+scl_status scl_require_square(const scl_mat *a, const char *argument) {
+  if (a->nrow == a->ncol) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' must be square, not %zu x %zu", argument, a->nrow,
+                           a->ncol);
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+/* Numbers that the engine leaves for each check: their minimum on the host is one launch less. */
+enum { FOUND = 256 };
+
+static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *argument) {
+  size_t place = (size_t)index - 1;
+  scl_fail_index(SCL_E_NONFINITE, index, "'%s' holds a value that is not finite, at [%zu, %zu]",
+                 argument, place % a->nrow + 1, place / a->nrow + 1);
+  return name_argument(SCL_E_NONFINITE, argument);
+}
+
+/* The fault that the results of a check tell, or SCL_OK. */
+static scl_status judge(const scl_checks *checks, int at, const double *found) {
+  const scl_mat *a = checks->of[at].matrix;
+  const char *argument = checks->of[at].argument;
+  double first = INFINITY;
+  for (int i = 0; i < FOUND; i++) first = fmin(first, found[i]);
+  if (!isfinite(first)) return SCL_OK;
+  int64_t index = (int64_t)first;
+  if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a, index, argument);
+  scl_fail_index(SCL_E_SINGULAR, index, "'%s' is singular: its diagonal element %lld is zero",
+                 argument, (long long)index);
+  return name_argument(SCL_E_SINGULAR, argument);
+}
+
+/* The checks from `first` on. */
+static scl_status run(const scl_checks *checks, int first, scl_context *ctx) {
+  double value[FOUND * sizeof checks->of / sizeof *checks->of];
+  size_t count = (size_t)(checks->count - first);
+  scl_block found;
+  scl_status status = SCL_OK;
+  SCL_TRY(scl_block_create(ctx, FOUND, count, &found));
+  for (size_t k = 0; k < count; k++) {
+    int at = first + (int)k;
+    SCL_GO(ctx->engine->check(ctx, checks->of[at].what, 0.0, checks->of[at].view,
+                              scl_mat_block(checks->of[at].matrix),
+                              scl_block_part(found, 0, k, FOUND, 1)));
+  }
+  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, found, value, FOUND));
+  for (size_t k = 0; k < count; k++) SCL_GO(judge(checks, first + (int)k, value + k * FOUND));
+done:
+  scl_buffer_release(found.buffer);
+  return status;
+}
+
+static scl_status start(scl_checks *checks, scl_check what, const scl_mat *a, scl_view view,
+                        const char *argument) {
+  int at = checks->count;
+  if (scl_is_empty(a)) return SCL_OK;
+  checks->of[at].what = what;
+  checks->of[at].matrix = a;
+  checks->of[at].view = view;
+  checks->of[at].argument = argument;
+  checks->count++;
+  return scl_context_is_host(a->ctx) ? run(checks, at, a->ctx) : SCL_OK;
+}
+
+scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view,
+                             const char *argument) {
+  return start(checks, SCL_CHECK_FINITE, a, view, argument);
+}
+
+scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char *argument) {
+  return start(checks, SCL_CHECK_DIAGONAL, a, SCL_GENERAL, argument);
+}
+
+scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status) {
+  if (status != SCL_OK || checks->count == 0 || scl_context_is_host(ctx)) return status;
+  return run(checks, 0, ctx);
+}
+
+scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *ctx,
+                                        scl_block witness, scl_status status) {
+  double value;
+  if (status != SCL_OK || scl_context_is_host(ctx)) return status;
+  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, witness, &value, 1));
+  return isfinite(value) ? SCL_OK : scl_checks_end(checks, ctx, SCL_OK);
+}
+
+scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument) {
+  scl_checks checks = {.count = 0};
+  return scl_checks_end(&checks, a->ctx, scl_checks_finite(&checks, a, view, argument));
+}
+
+scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
+                         int64_t *index) {
+  scl_block place;
+  double value = INFINITY;
+  SCL_TRY(scl_block_create(ctx, 1, 1, &place));
+  scl_status status = ctx->engine->check(ctx, what, tol, view, a, place);
+  if (status == SCL_OK) status = ctx->engine->download(ctx, SCL_GENERAL, place, &value, 1);
+  scl_buffer_release(place.buffer);
+  if (status == SCL_OK) *index = isfinite(value) ? (int64_t)value : 0;
+  return status;
+}
+
+/* ---- views ---------------------------------------------------------------------------------- */
+
+scl_status scl_clear_outside(scl_mat *a, scl_view view) {
+  if (!scl_is_triangular(view) || scl_is_empty(a)) return SCL_OK;
+  scl_block block = scl_mat_block(a);
+  return scl_engine_of(a)->copy(a->ctx, view == SCL_LOWER ? SCL_COPY_LOWER : SCL_COPY_UPPER, block,
+                                block);
+}

@@ -1,0 +1,117 @@
+#include "ops/triangular.h"
+
+#include "ops/operation.h"
+
+static scl_view triangle(bool upper) {
+  return upper ? SCL_UPPER : SCL_LOWER;
+}
+
+/* The side of b that has to be as long as l. */
+static scl_status require_fit(scl_tri_form form, const scl_mat *l, const scl_mat *b,
+                              const char *argument) {
+  size_t have = form.side == SCL_LEFT ? b->nrow : b->ncol;
+  SCL_TRY(scl_mat_same_context(l, b));
+  if (have == l->nrow) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' must have %zu %s, as 'l' has, not %zu", argument,
+                           l->nrow, form.side == SCL_LEFT ? "rows" : "columns", have);
+}
+
+/* op(L)^-1 applied to a copy of b; everything is checked. */
+static scl_status solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (scl_is_empty(r)) goto done;
+  const scl_engine *engine = scl_engine_of(r);
+  SCL_GO(engine->copy(r->ctx, SCL_COPY, scl_mat_block(b), scl_mat_block(r)));
+  SCL_GO(engine->trsm(r->ctx, form.side, triangle(form.upper),
+                      form.transpose ? SCL_TRANS : SCL_NO_TRANS, scl_mat_block(l),
+                      scl_mat_block(r)));
+done:
+  return scl_give(status, r, out);
+}
+
+/* The element of a solution that is found last: a zero on the diagonal, by which an unknown before
+ * it was divided, leaves it infinite or NaN. */
+static scl_block last_unknown(scl_tri_form form, const scl_mat *x) {
+  bool left = form.side == SCL_LEFT, backward = (form.upper != form.transpose) == left;
+  size_t last = backward ? 0 : (left ? x->nrow : x->ncol) - 1;
+  return scl_block_part(scl_mat_block(x), left ? last : 0, left ? 0 : last, 1, 1);
+}
+
+scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  SCL_TRY(require_fit(form, l, b, "b"));
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL;
+  scl_status status = scl_checks_diagonal(&checks, l, "l");
+  if (status == SCL_OK) status = solve(form, l, b, &r);
+  if (status == SCL_OK && scl_is_empty(r))
+    status = scl_checks_end(&checks, l->ctx, status);
+  else if (status == SCL_OK)
+    status = scl_checks_end_unless_finite(&checks, l->ctx, last_unknown(form, r), status);
+  return scl_give(status, r, out);
+}
+
+scl_status scl_tri_inverse(bool upper, const scl_mat *l, scl_mat **out) {
+  SCL_TRY(scl_require_square(l, "l"));
+  scl_checks checks = {.count = 0};
+  scl_mat *r = NULL;
+  scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, triangle(upper), &r));
+  if (!scl_is_empty(r)) {
+    SCL_GO(scl_engine_of(r)->trtri(r->ctx, triangle(upper), scl_mat_block(l), scl_mat_block(r)));
+  }
+done:
+  return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
+}
+
+/* With T = op(L): X = T^-1 B has T_adj = -B_adj X', X = B T^-1 has T_adj = -X' B_adj; a transposed
+ * T passes the transpose on. Of that, L's triangle counts. */
+static scl_status factor_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
+                                 const scl_mat *b_adj, scl_mat **out) {
+  scl_view view = triangle(form.upper);
+  bool left = form.side == SCL_LEFT;
+  const scl_mat *first = left != form.transpose ? b_adj : x, *second = first == x ? b_adj : x;
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(l->ctx, l->nrow, l->ncol, view, &r));
+  scl_status status = SCL_OK;
+  if (scl_is_empty(r)) goto done;
+  const scl_engine *engine = scl_engine_of(r);
+  if (scl_is_empty(x)) {
+    SCL_GO(engine->fill(r->ctx, 0.0, scl_mat_block(r)));
+    goto done;
+  }
+  SCL_GO(engine->gemm(r->ctx, -1.0, left ? SCL_NO_TRANS : SCL_TRANS, scl_mat_block(first),
+                      SCL_GENERAL, left ? SCL_TRANS : SCL_NO_TRANS, scl_mat_block(second),
+                      SCL_GENERAL, 0.0, scl_mat_block(r), form.upper ? SCL_ALL : SCL_LOWER_HALF));
+  SCL_GO(scl_clear_outside(r, view));
+done:
+  return scl_give(status, r, out);
+}
+
+scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
+                                 const scl_mat *x_adj, scl_mat **l_adj, scl_mat **b_adj) {
+  SCL_TRY(scl_require_square(l, "l"));
+  SCL_TRY(require_fit(form, l, x, "x"));
+  SCL_TRY(scl_mat_same_context(l, x_adj));
+  if (x->nrow != x_adj->nrow || x->ncol != x_adj->ncol) {
+    return scl_fail_argument("x_adj", "'x_adj' must be %zu x %zu, as 'x' is, not %zu x %zu",
+                             x->nrow, x->ncol, x_adj->nrow, x_adj->ncol);
+  }
+  scl_checks checks = {.count = 0};
+  scl_tri_form turned = {form.side, form.upper, !form.transpose};
+  scl_mat *b = NULL, *t = NULL;
+  scl_status status;
+  SCL_GO(scl_checks_diagonal(&checks, l, "l"));
+  SCL_GO(solve(turned, l, x_adj, &b));
+  if (l_adj != NULL) SCL_GO(factor_adjoint(form, l, x, b, &t));
+  SCL_GO(scl_checks_end(&checks, l->ctx, status));
+  if (l_adj != NULL) *l_adj = scl_mat_retain(t);
+  if (b_adj != NULL) *b_adj = scl_mat_retain(b);
+done:
+  scl_mat_release(t);
+  scl_mat_release(b);
+  return status;
+}

@@ -1,0 +1,111 @@
+/* Large results as R vectors in recycled memory (base/result_pool.h): an ALTREP class, since R lets
+ * no other vector have memory of a package's own. To R code they are ordinary vectors; copies and
+ * what is restored from a file are ordinary inside, too. The first data field holds an external
+ * pointer to the block, whose finaliser gives the memory back. */
+#include "r/entries.h"
+#include "r/glue.h"
+
+#include <R_ext/Altrep.h>
+#include <R_ext/Memory.h>
+#include <R_ext/Rdynload.h>
+
+#include "base/result_pool.h"
+
+/* Smaller ones mostly come from memory that malloc() uses again. */
+#define LARGE_FROM ((size_t)6 << 20)
+
+static R_altrep_class_t large_class;
+/* Bytes of garbage for which the collector, some 40 ms, runs at all. */
+#define WORTH_A_RUN ((size_t)1 << 30)
+
+static size_t in_use, in_use_then; /* bytes of blocks that vectors have; after the last run */
+
+/* A finaliser of the user's may look at a vector that the collector took together with its block,
+ * whose own finaliser may have run before. */
+static scl_recycled *block_of(SEXP x) {
+  scl_recycled *block = R_ExternalPtrAddr(R_altrep_data1(x));
+  if (block == NULL) r_throw_given_back();
+  return block;
+}
+
+static R_xlen_t large_length(SEXP x) {
+  return (R_xlen_t)(block_of(x)->bytes / sizeof(double));
+}
+
+static void *large_data(SEXP x, Rboolean writable) {
+  (void)writable;
+  return block_of(x)->memory;
+}
+
+static const void *large_data_or_null(SEXP x) {
+  return block_of(x)->memory;
+}
+
+static double large_element(SEXP x, R_xlen_t i) {
+  return ((const double *)block_of(x)->memory)[i];
+}
+
+static void finalize_block(SEXP pointer) {
+  r_finalized();
+  scl_recycled *block = R_ExternalPtrAddr(pointer);
+  if (block == NULL) return;
+  R_ClearExternalPtr(pointer);
+  in_use -= block->size;
+  if (in_use_then > in_use) in_use_then = in_use;
+  scl_recycle_give(block);
+}
+
+void r_large_init(DllInfo *dll) {
+  large_class = R_make_altreal_class("large", "statcl", dll);
+  R_set_altrep_Length_method(large_class, large_length);
+  R_set_altvec_Dataptr_method(large_class, large_data);
+  R_set_altvec_Dataptr_or_null_method(large_class, large_data_or_null);
+  R_set_altreal_Elt_method(large_class, large_element);
+}
+
+SEXP r_large_clear(void) {
+  scl_recycle_clear();
+  return R_NilValue;
+}
+
+static size_t larger(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+
+/* R's collector does not see this memory. It runs before fresh memory is taken when there may be
+ * garbage that is worth it: three such results, and half of what was in use after the last run, but
+ * not more than a sixteenth of all memory. */
+static void collect_before(size_t bytes) {
+  size_t most = scl_memory_limit() / 16, garbage = in_use - in_use_then;
+  size_t enough = larger(WORTH_A_RUN, larger(3 * bytes, in_use_then / 2));
+  if (enough > most) enough = most;
+  if (garbage == 0 || garbage + bytes <= enough || scl_recycle_fits(bytes)) return;
+  R_gc();
+  in_use_then = in_use;
+}
+
+SEXP r_large_matrix(size_t m, size_t n) {
+  size_t bytes = m * n * sizeof(double);
+  if (bytes < LARGE_FROM || Rf_asLogical(Rf_GetOption1(Rf_install("statcl.recycle"))) == FALSE)
+    return NULL;
+  collect_before(bytes);
+  SEXP dim = PROTECT(Rf_allocVector(INTSXP, 2));
+  INTEGER(dim)[0] = (int)m;
+  INTEGER(dim)[1] = (int)n;
+  SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
+  r_finalizer(pointer, finalize_block);
+  SEXP result = PROTECT(R_new_altrep(large_class, pointer, R_NilValue));
+  scl_recycled *block = scl_recycle_take(bytes);
+  if (block != NULL) {
+    in_use += block->size;
+    R_SetExternalPtrAddr(pointer, block);
+    Rf_setAttrib(result, R_DimSymbol, dim);
+  }
+  UNPROTECT(3);
+  return block != NULL ? result : NULL;
+}
+
+/* Bytes that this process may hope for; 0 when unknown. */
+SEXP r_memory_limit(void) {
+  return Rf_ScalarReal((double)scl_memory_limit());
+}

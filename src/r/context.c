@@ -1,0 +1,133 @@
+/* .Call entries for the session: devices, memory, waiting, profiling. */
+#include "r/entries.h"
+#include "r/glue.h"
+
+#include "base/device.h"
+#include "base/engine.h"
+#include "base/result_pool.h"
+
+static const char *const type_name[] = {"gpu", "cpu", "accelerator", "other"};
+
+/* Columns of cl_devices(), one element a device, as a named list. */
+SEXP r_devices(void) {
+  const scl_device_info *list = NULL;
+  size_t count = 0;
+  scl_status status = scl_device_list(&list, &count);
+  if (status != SCL_OK) count = 0;
+  const char *names[] = {"id",         "name",    "vendor",   "platform",   "type",
+                         "fp64",       "memory",  "units",    "largest",    "host_memory",
+                         "driver",     "version", "compiler", "capability", "local_memory",
+                         "work_group", ""};
+  SEXP columns = PROTECT(Rf_mkNamed(VECSXP, names));
+  R_xlen_t n = (R_xlen_t)count;
+  SEXPTYPE types[] = {STRSXP,  STRSXP, STRSXP, STRSXP, STRSXP, LGLSXP, REALSXP, INTSXP,
+                      REALSXP, LGLSXP, STRSXP, STRSXP, LGLSXP, INTSXP, REALSXP, REALSXP};
+  for (int c = 0; c < 16; c++) SET_VECTOR_ELT(columns, c, Rf_allocVector(types[c], n));
+#define TEXT(column, text) SET_STRING_ELT(VECTOR_ELT(columns, column), i, Rf_mkChar(text))
+  for (R_xlen_t i = 0; i < n; i++) {
+    TEXT(0, list[i].id);
+    TEXT(1, list[i].name);
+    TEXT(2, list[i].vendor);
+    TEXT(3, list[i].platform);
+    TEXT(4, type_name[list[i].type]);
+    LOGICAL(VECTOR_ELT(columns, 5))[i] = list[i].fp64;
+    REAL(VECTOR_ELT(columns, 6))[i] = (double)list[i].memory;
+    INTEGER(VECTOR_ELT(columns, 7))[i] = (int)list[i].units;
+    REAL(VECTOR_ELT(columns, 8))[i] = (double)list[i].largest;
+    LOGICAL(VECTOR_ELT(columns, 9))[i] = list[i].host_memory;
+    TEXT(10, list[i].driver);
+    TEXT(11, list[i].version);
+    LOGICAL(VECTOR_ELT(columns, 12))[i] = list[i].compiler;
+    INTEGER(VECTOR_ELT(columns, 13))[i] = (int)list[i].capability;
+    REAL(VECTOR_ELT(columns, 14))[i] = (double)list[i].local_memory;
+    REAL(VECTOR_ELT(columns, 15))[i] = (double)list[i].work_group;
+  }
+#undef TEXT
+  UNPROTECT(1);
+  return columns;
+}
+
+/* How the package was built and what the loader said; never raises. */
+SEXP r_build_info(void) {
+  const char *names[] = {"opencl", "loader", "reason", ""};
+  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(info, 0, Rf_ScalarLogical(scl_device_built()));
+  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_device_loader()));
+  SET_VECTOR_ELT(info, 2, Rf_mkString(scl_device_reason()));
+  UNPROTECT(1);
+  return info;
+}
+
+/* Folders for the device engine: kernel sources, and where a driver may keep its own cache. */
+SEXP r_set_folders(SEXP kernels, SEXP cache) {
+  scl_device_set_kernels(CHAR(STRING_ELT(kernels, 0)));
+  scl_device_set_cache(CHAR(STRING_ELT(cache, 0)));
+  return R_NilValue;
+}
+
+SEXP r_memory(SEXP where) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 6));
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) {
+    scl_memory memory = scl_context_memory(ctx);
+    REAL(result)[0] = (double)memory.live;
+    REAL(result)[1] = (double)memory.peak;
+    REAL(result)[2] = (double)memory.buffers;
+    REAL(result)[3] = (double)memory.limit;
+    REAL(result)[4] = (double)memory.largest;
+    REAL(result)[5] = (double)(memory.kept + (scl_context_is_host(ctx) ? scl_recycle_unused() : 0));
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_sync(SEXP where) {
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) status = scl_context_finish(ctx);
+  return r_return(status, R_NilValue);
+}
+
+/* Gives what the context keeps back to the driver, which waits until it is out of use. */
+SEXP r_trim(SEXP where) {
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) scl_device_trim(ctx);
+  return r_return(status, R_NilValue);
+}
+
+/* Contexts opened from now on carry event times. */
+SEXP r_profiling(SEXP on) {
+  scl_device_profiling(Rf_asLogical(on) == TRUE);
+  r_contexts_release();
+  return R_NilValue;
+}
+
+SEXP r_profile_begin(SEXP where) {
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) status = scl_device_profile_begin(ctx);
+  return r_return(status, R_NilValue);
+}
+
+SEXP r_profile_end(SEXP where) {
+  SEXP result = PROTECT(Rf_ScalarReal(0.0));
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) status = scl_device_profile_end(ctx, REAL(result));
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Makes the n-th following buffer creation fail (tests of memory faults); -1: off. */
+SEXP r_fail_buffer_after(SEXP n) {
+  scl_buffer_fail_after((long)Rf_asInteger(n));
+  return R_NilValue;
+}
+
+/* Makes the n-th following look for an interrupt find one (tests); -1: off. */
+SEXP r_interrupt_after(SEXP n) {
+  scl_poll_stop_after((long)Rf_asInteger(n));
+  return R_NilValue;
+}

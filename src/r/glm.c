@@ -1,0 +1,356 @@
+/* .Call entries for likelihoods of generalised linear models. */
+#include "r/entries.h"
+#include "r/glue.h"
+
+#include <string.h>
+
+#include "ops/glm.h"
+#include "ops/least_squares.h"
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* A vector of numbers as double; R_NilValue for anything else. Protect it. */
+static SEXP as_double(SEXP x) {
+  if (TYPEOF(x) == REALSXP && !OBJECT(x)) return x;
+  bool number = TYPEOF(x) == REALSXP || TYPEOF(x) == LGLSXP || TYPEOF(x) == INTSXP;
+  return number && !Rf_isFactor(x) ? Rf_coerceVector(x, REALSXP) : R_NilValue;
+}
+
+static scl_status require_numbers(SEXP x, const char *argument) {
+  if (TYPEOF(x) == REALSXP) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' must be a numeric vector", argument);
+}
+
+/* The parameters of one evaluation. `given` are alpha, beta and the own parameter as doubles;
+ * `numbers` are these with what is given once for all repeated. */
+enum { ALPHA, BETA, OWN, GIVEN };
+static const unsigned bit_of[GIVEN] = {SCL_GLM_ALPHA, SCL_GLM_BETA, SCL_GLM_OWN};
+
+typedef struct {
+  scl_glm_family family;
+  size_t n, p;
+  unsigned wanted;
+  SEXP given[GIVEN];
+  const double *numbers[GIVEN];
+  size_t count[GIVEN];
+  bool by_row[GIVEN];
+  size_t vectors, classes;
+} arguments;
+
+/* Which parameters are the family's own, in the order of scl_glm_own. */
+static const char *const own_names[] = {"", "sigma", "phi", "cuts"};
+
+/* One bit for each name asked for. */
+static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *out) {
+  const char *own = own_names[GLM_FAMILY_OWN(family)];
+  const char *const name[] = {"alpha", "beta", "x", own};
+  unsigned wanted = 0;
+  int names = *own != '\0' ? 4 : 3;
+  if (gradient != R_NilValue && TYPEOF(gradient) != STRSXP) {
+    return scl_fail_argument("gradient", "'gradient' must be NULL or names of arguments");
+  }
+  for (R_xlen_t i = 0; i < Rf_xlength(gradient); i++) {
+    const char *asked = CHAR(STRING_ELT(gradient, i));
+    int k = 0;
+    while (k < names && strcmp(asked, name[k]) != 0) k++;
+    if (k == names) {
+      return scl_fail_argument("gradient",
+                               "'gradient' must be among \"alpha\", \"beta\"%s%s%s and \"x\", not "
+                               "\"%.40s\"",
+                               names == 4 ? ", \"" : "", own, names == 4 ? "\"" : "", asked);
+    }
+    wanted |= 1u << k;
+  }
+  *out = wanted;
+  return SCL_OK;
+}
+
+/* `own` holds sigma, phi and cuts: the family's one must be there, no other may be. */
+static scl_status read_own(arguments *at, const SEXP *own) {
+  scl_glm_own kind = GLM_FAMILY_OWN(at->family);
+  const char *family = scl_glm_family_name(at->family);
+  for (int k = 1; k <= 3; k++) {
+    bool there = own[k - 1] != R_NilValue;
+    if (there && k != (int)kind)
+      return scl_fail_argument(own_names[k], "the family %s has no parameter '%s'", family,
+                               own_names[k]);
+    if (!there && k == (int)kind)
+      return scl_fail_argument(own_names[k], "the family %s needs '%s'", family, own_names[k]);
+  }
+  at->given[OWN] = kind == SCL_GLM_NONE ? R_NilValue : as_double(own[kind - 1]);
+  return SCL_OK;
+}
+
+/* Length of dimension `which` (from 0), or `otherwise` where x has fewer. */
+static size_t dimension(SEXP x, int which, size_t otherwise) {
+  SEXP dim = Rf_getAttrib(x, R_DimSymbol);
+  return TYPEOF(dim) == INTSXP && XLENGTH(dim) > which ? (size_t)INTEGER(dim)[which] : otherwise;
+}
+
+/* How many classes and parameter vectors beta has: it is p x M, or p x C x M. */
+static scl_status read_shape(arguments *at) {
+  SEXP beta = at->given[BETA];
+  bool coupled = GLM_FAMILY_COUPLED(at->family);
+  size_t numbers = (size_t)XLENGTH(beta);
+  bool shaped = Rf_getAttrib(beta, R_DimSymbol) != R_NilValue && dimension(beta, 0, 0) == at->p;
+  at->vectors = at->classes = 1;
+  if (coupled) {
+    if (!shaped) {
+      return scl_fail_argument("beta",
+                               "'beta' must be a matrix with one row for each column of 'x' "
+                               "and one column for each class");
+    }
+    at->classes = dimension(beta, 1, 1);
+    at->vectors = dimension(beta, 2, 1);
+    if (at->classes == 0) return scl_fail_argument("beta", "'beta' has no classes");
+  } else if (shaped && numbers != at->p) {
+    at->vectors = dimension(beta, 1, 1);
+  } else if (shaped && at->p == 0) {
+    at->vectors = dimension(beta, 1, 1);
+  }
+  if (at->vectors == 0) at->vectors = 1;
+  return SCL_OK;
+}
+
+/* One number for all, one for each predictor or vector (`each` of them), or one for each row of
+ * each. What else it may be the core finds wrong. */
+static void spread(arguments *at, int which, size_t each, bool by_row) {
+  SEXP x = at->given[which];
+  size_t numbers = (size_t)XLENGTH(x);
+  at->numbers[which] = REAL_RO(x);
+  at->count[which] = numbers;
+  if (numbers == 1 && each > 1) {
+    double *all = (double *)R_alloc(each, sizeof *all);
+    for (size_t i = 0; i < each; i++) all[i] = REAL_RO(x)[0];
+    at->numbers[which] = all;
+    at->count[which] = each;
+  } else {
+    at->by_row[which] = by_row && numbers != each && (at->n == 0 || numbers == at->n * each);
+  }
+}
+
+/* Phase 1: everything but the handle; allocates. Protects what it makes: *protected of them. */
+static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEXP *own,
+                                 SEXP gradient, int *protects) {
+  SCL_TRY(read_wanted(gradient, at->family, &at->wanted));
+  SCL_TRY(read_own(at, own));
+  PROTECT(at->given[OWN]);
+  at->given[ALPHA] = PROTECT(as_double(alpha));
+  at->given[BETA] = PROTECT(as_double(beta));
+  *protects += 3;
+  SCL_TRY(require_numbers(at->given[ALPHA], "alpha"));
+  SCL_TRY(require_numbers(at->given[BETA], "beta"));
+  scl_glm_own kind = GLM_FAMILY_OWN(at->family);
+  SCL_TRY(read_shape(at));
+  spread(at, BETA, 0, false);
+  spread(at, ALPHA, at->vectors * at->classes, !GLM_FAMILY_COUPLED(at->family));
+  if (kind != SCL_GLM_NONE) {
+    SCL_TRY(require_numbers(at->given[OWN], own_names[kind]));
+    spread(at, OWN, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind == SCL_GLM_SIGMA);
+  }
+  return SCL_OK;
+}
+
+/* ---- the value with its gradient ------------------------------------------------------------- */
+
+/* A vector shaped and named like the argument whose gradient it is; longer than one that was given
+ * once for all. */
+static SEXP new_like(SEXP x, size_t numbers) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)numbers));
+  if (ATTRIB(x) != R_NilValue && (size_t)XLENGTH(x) == numbers) {
+    SEXP const kept[] = {R_NamesSymbol, R_DimSymbol, R_DimNamesSymbol};
+    for (int k = 0; k < 3; k++) {
+      SEXP attribute = Rf_getAttrib(x, kept[k]);
+      if (attribute != R_NilValue) Rf_setAttrib(result, kept[k], attribute);
+    }
+  }
+  UNPROTECT(1);
+  return result;
+}
+
+/* Where the gradients of a result are. */
+typedef struct {
+  SEXP parameter[GIVEN], x;
+} gradients;
+
+/* Phase 1: one number for each vector, with the attribute "gradient" when something is wanted. The
+ * gradient by x comes as a handle if `resident`. Protect it. */
+static SEXP new_value(const arguments *at, bool resident, gradients *out) {
+  SEXP value = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)at->vectors));
+  if (at->wanted != 0) {
+    const char *names[5] = {"", "", "", "", ""};
+    int count = 0;
+    if (at->wanted & SCL_GLM_ALPHA) names[count++] = "alpha";
+    if (at->wanted & SCL_GLM_BETA) names[count++] = "beta";
+    if (at->wanted & SCL_GLM_X) names[count++] = "x";
+    if (at->wanted & SCL_GLM_OWN) names[count++] = own_names[GLM_FAMILY_OWN(at->family)];
+    SEXP list = PROTECT(Rf_mkNamed(VECSXP, names));
+    count = 0;
+    for (int k = 0; k < GIVEN; k++) {
+      if (k == OWN && (at->wanted & SCL_GLM_X)) {
+        SET_VECTOR_ELT(list, count++, out->x = r_result_new(resident, at->n, at->p));
+      }
+      if (!(at->wanted & bit_of[k])) continue;
+      SET_VECTOR_ELT(list, count++, out->parameter[k] = new_like(at->given[k], at->count[k]));
+    }
+    Rf_setAttrib(value, Rf_install("gradient"), list);
+    UNPROTECT(1);
+  }
+  UNPROTECT(1);
+  return value;
+}
+
+/* Phase 2. */
+static scl_status evaluate(scl_glm *glm, const arguments *at, SEXP value, const gradients *to) {
+  scl_mat *d_x = NULL;
+  double *slot[GIVEN];
+  for (int k = 0; k < GIVEN; k++) slot[k] = at->wanted & bit_of[k] ? REAL(to->parameter[k]) : NULL;
+  const scl_glm_parameters parameters = {.vectors = at->vectors,
+                                         .classes = at->classes,
+                                         .row_alpha = at->by_row[ALPHA],
+                                         .row_own = at->by_row[OWN],
+                                         .alpha = at->numbers[ALPHA],
+                                         .beta = at->numbers[BETA],
+                                         .own = at->numbers[OWN],
+                                         .n_alpha = at->count[ALPHA],
+                                         .n_beta = at->count[BETA],
+                                         .n_own = at->count[OWN]};
+  const scl_glm_results results = {.value = REAL(value),
+                                   .d_alpha = slot[ALPHA],
+                                   .d_beta = slot[BETA],
+                                   .d_own = slot[OWN],
+                                   .d_x = &d_x};
+  SCL_TRY(scl_glm_evaluate(glm, &parameters, at->wanted, &results));
+  scl_status status = d_x != NULL ? r_result_set(to->x, &d_x) : SCL_OK;
+  scl_mat_release(d_x);
+  return status;
+}
+
+static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP weights, SEXP x,
+                         SEXP where, scl_glm **out) {
+  scl_status status = SCL_OK;
+  scl_context *ctx = NULL;
+  scl_mat *matrix = NULL;
+  bool has_trials = trials != R_NilValue;
+  SCL_GO(require_numbers(y, "y"));
+  if (has_trials) SCL_GO(require_numbers(trials, "trials"));
+  if (weights != R_NilValue) SCL_GO(require_numbers(weights, "weights"));
+  SCL_GO(r_context_pick(where, 1, &x, &ctx));
+  SCL_GO(r_operand(ctx, x, "x", &matrix));
+  if (weights != R_NilValue && (size_t)XLENGTH(weights) != scl_mat_nrow(matrix))
+    SCL_GO(scl_fail_argument("weights", "'weights' must be one number for each row of 'x'"));
+  const scl_glm_data data = {.y = REAL_RO(y),
+                             .datum = has_trials ? REAL_RO(trials) : NULL,
+                             .n_y = (size_t)XLENGTH(y),
+                             .n_datum = has_trials ? (size_t)XLENGTH(trials) : 0,
+                             .weight = weights != R_NilValue ? REAL_RO(weights) : NULL};
+  SCL_GO(scl_glm_create(family, &data, matrix, out));
+done:
+  scl_mat_release(matrix);
+  return status;
+}
+
+SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta, SEXP sigma,
+                SEXP phi, SEXP cuts, SEXP gradient, SEXP where) {
+  arguments at = {.n = r_nrow(x, "x"), .p = r_ncol(x, "x")};
+  const SEXP own[] = {sigma, phi, cuts};
+  int protects = 0;
+  scl_status status = scl_glm_family_find(r_string(family), &at.family);
+  if (status == SCL_OK) status = read_arguments(&at, alpha, beta, own, gradient, &protects);
+  if (status != SCL_OK) r_throw();
+  gradients to;
+  SEXP value = PROTECT(new_value(&at, r_is_handle(x), &to));
+  scl_glm *glm = NULL;
+  status = create(at.family, y, trials, R_NilValue, x, where, &glm);
+  if (status == SCL_OK) status = evaluate(glm, &at, value, &to);
+  scl_glm_release(glm);
+  UNPROTECT(protects + 1);
+  return r_return(status, value);
+}
+
+/* ---- likelihoods that stay ------------------------------------------------------------------- */
+
+static SEXP glm_tag(void) {
+  return Rf_install("statcl_glm");
+}
+
+static void finalize_glm(SEXP handle) {
+  r_finalized();
+  scl_glm *glm = R_ExternalPtrAddr(handle);
+  R_ClearExternalPtr(handle);
+  /* A forked child must not touch the parent's device objects. */
+  if (glm != NULL && scl_context_check(scl_glm_context(glm)) != SCL_E_FORK) scl_glm_release(glm);
+}
+
+/* The handle keeps x alive: on the host it is used where R has it. */
+SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP where) {
+  scl_glm_family which;
+  if (scl_glm_family_find(r_string(family), &which) != SCL_OK) r_throw();
+  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, glm_tag(), x));
+  r_finalizer(handle, finalize_glm);
+  scl_glm *glm = NULL;
+  scl_status status = create(which, y, trials, weights, x, where, &glm);
+  if (status == SCL_OK) R_SetExternalPtrAddr(handle, glm);
+  UNPROTECT(1);
+  return r_return(status, handle);
+}
+
+/* NULL unless the handle can be used in this process: it may come from a file or from before a
+ * fork, or its device may be lost. */
+static scl_glm *usable(SEXP handle) {
+  if (r_require_outside() != SCL_OK) return NULL;
+  if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != glm_tag()) return NULL;
+  scl_glm *glm = R_ExternalPtrAddr(handle);
+  return glm != NULL && scl_context_check(scl_glm_context(glm)) == SCL_OK ? glm : NULL;
+}
+
+/* NULL when the handle has to be made again. */
+SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SEXP cuts,
+                    SEXP gradient) {
+  scl_glm *glm = usable(handle);
+  if (glm == NULL) return R_NilValue;
+  arguments at = {.family = scl_glm_family_of(glm), .n = scl_glm_nrow(glm), .p = scl_glm_ncol(glm)};
+  const SEXP own[] = {sigma, phi, cuts};
+  int protects = 0;
+  if (read_arguments(&at, alpha, beta, own, gradient, &protects) != SCL_OK) r_throw();
+  gradients to;
+  SEXP value = PROTECT(new_value(&at, r_is_handle(R_ExternalPtrProtected(handle)), &to));
+  scl_status status = evaluate(glm, &at, value, &to);
+  UNPROTECT(protects + 1);
+  return r_return(status, value);
+}
+
+/* Facts for printing, NULL as above: engine ("host" or the device's name) and bytes held. */
+SEXP r_glm_info(SEXP handle) {
+  scl_glm *glm = usable(handle);
+  if (glm == NULL) return R_NilValue;
+  const char *names[] = {"host", "device", "bytes", ""};
+  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(info, 0, Rf_ScalarLogical(scl_context_is_host(scl_glm_context(glm))));
+  SET_VECTOR_ELT(info, 1, Rf_mkString(scl_context_name(scl_glm_context(glm))));
+  SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_glm_bytes(glm)));
+  UNPROTECT(1);
+  return info;
+}
+
+/* ---- least squares --------------------------------------------------------------------------- */
+
+/* list(gap, slope) for a double matrix x and double vectors y, beta, rest. */
+SEXP r_least_squares_gaps(SEXP x, SEXP y, SEXP beta, SEXP rest) {
+  size_t n = (size_t)XLENGTH(y), p = (size_t)XLENGTH(beta);
+  bool fits = TYPEOF(x) == REALSXP && TYPEOF(y) == REALSXP && TYPEOF(beta) == REALSXP &&
+              TYPEOF(rest) == REALSXP && (size_t)XLENGTH(rest) == n && (size_t)XLENGTH(x) == n * p;
+  if (!fits) {
+    scl_fail_argument("x", "'x', 'y', 'beta' and 'rest' must be doubles that fit together");
+    r_throw();
+  }
+  const char *names[] = {"gap", "slope", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)p));
+  scl_status status =
+      scl_least_squares_gaps(REAL_RO(x), n, p, REAL_RO(y), REAL_RO(beta), REAL_RO(rest),
+                             REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+  UNPROTECT(1);
+  return r_return(status, result);
+}

@@ -1,0 +1,164 @@
+/* Between R and the core: handles, operands, results.
+ *
+ * Every .Call entry has three phases:
+ *   1. allocate every SEXP (r_result_new()), holding nothing of the core;
+ *   2. run the core, which neither jumps nor allocates R objects: r_context_pick(), r_operand(),
+ * the operation, r_result_set();
+ *   3. release what is held, then r_return(), which raises or returns.
+ *
+ * `where` says which engine works on base R input: -1 for the host, else a place in the device
+ * list. R code decides it (R/session.R). */
+#ifndef R_GLUE_H
+#define R_GLUE_H
+
+#define R_NO_REMAP
+#define STRICT_R_HEADERS
+#include <Rinternals.h>
+
+#include "base/engine.h"
+
+/* ---- contexts ------------------------------------------------------------------------------- */
+/* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
+scl_status r_context(int where, scl_context **out);
+/* The context in which an operation on these operands runs: that of the first handle among them,
+ * else that of `where`. */
+scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out);
+void r_contexts_release(void); /* at unload */
+
+/* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */
+void r_handle_init(void);
+bool r_is_handle(SEXP x);
+/* Phase 1: a handle without a matrix yet. Protect it. */
+SEXP r_handle_new(void);
+/* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. The graph
+ * of a deferred handle is built, which may compute a part of it. */
+scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out);
+/* The same, for what is computed in this call, or not asked for again: the handles on the way stay
+ * deferred. */
+scl_status r_handle_peek_briefly(SEXP x, const char *argument, scl_mat **out);
+/* The same, computed if it was pending: what all operations but those of graph/expr.h take. */
+scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
+/* The context of a handle, which may be deferred and stays so. The faults of r_handle_peek(). */
+scl_status r_handle_context(SEXP x, const char *argument, scl_context **out);
+/* Frees the matrix of a handle: for the user at once, in fact when no deferred node needs it. */
+scl_status r_handle_free(SEXP x);
+
+/* ---- operands: a handle, or a base R double matrix or vector (a column) --------------------- */
+/* Rows and columns. Computes and builds nothing; a handle has the faults of r_handle_context(). */
+scl_status r_shape(SEXP x, const char *argument, size_t *m, size_t *n);
+/* Phase 1: one of them, 0 for R_NilValue; they raise the fault. */
+size_t r_nrow(SEXP x, const char *argument);
+size_t r_ncol(SEXP x, const char *argument);
+/* A reference to the operand in `ctx`: a handle's own matrix, wrapped host memory or an upload.
+ * Release it. R_NilValue gives NULL. */
+scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
+
+/* The same, left pending, and with base R memory copied: for what outlives the call. */
+scl_status r_operand_kept(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
+
+/* r_operand() for several, by name: picks their context (that of the first handle, else of `where`)
+ * and takes a reference to each, or NULL for R_NilValue. On a fault some may have been taken;
+ * release all in either case. */
+scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names, scl_mat **m);
+void r_operands_release(int n, scl_mat **m);
+bool r_any_handle(int n, const SEXP *x);
+
+/* ---- results -------------------------------------------------------------------------------- */
+/* Phase 1: an empty handle (resident) or an m x n double matrix. Protect it. */
+SEXP r_result_new(bool resident, size_t m, size_t n);
+/* Phase 2: moves *m into the handle (and sets *m to NULL), or copies it to the R matrix. */
+scl_status r_result_set(SEXP result, scl_mat **m);
+/* Phase 2: computes m and copies it to a double vector of as many numbers. All values of matrices
+ * reach R through here. */
+scl_status r_values(SEXP result, scl_mat *m);
+/* SCL_E_ARGUMENT unless `result` is a double vector of so many numbers: before the core writes. */
+scl_status r_require_room(SEXP result, size_t numbers);
+/* Phase 3: raises the R condition of the last fault, or gives `result`. */
+SEXP r_return(scl_status status, SEXP result);
+
+/* The first string of a character vector, else "". */
+const char *r_string(SEXP x);
+/* An R object that frees a text of the core, should R jump before r_text_free(). */
+SEXP r_text_owner(char *text);
+void r_text_free(SEXP owner);
+
+/* r/blas.c: hands R's BLAS and LAPACK to the host engine. */
+void r_blas_set(void);
+
+/* r/lazy.c: looks up what its entries need often. */
+void r_lazy_init(void);
+
+/* ---- finalisers (r/handle.c) ---------------------------------------------------------------- */
+/* Registers one, which starts by r_finalized(). The library is needed as long as one is to come. */
+void r_finalizer(SEXP pointer, void (*finalize)(SEXP));
+void r_finalized(void);
+
+/* ---- R code inside the core (r/handle.c) ---------------------------------------------------- */
+/* SCL_E_ARGUMENT while a hook of the core runs (scl_hooks_run()): R code that the collector
+ * (finalisers of the user's) or the look for interrupts (event handlers) runs may free matrices,
+ * which then go with their handles, and nothing else, as the core is in the middle of something. */
+scl_status r_require_outside(void);
+
+/* ---- nodes (r/handle.c) --------------------------------------------------------------------- */
+/* What handles share with what was made of them. */
+bool r_is_node(SEXP x);
+SEXP r_handle_node(SEXP handle); /* R_NilValue if it has none */
+scl_status r_node_peek(SEXP node, const char *argument, scl_mat **out);
+bool r_node_waits(SEXP node);                       /* is deferred */
+scl_mat *r_node_matrix(SEXP node);                  /* or NULL */
+void r_node_shape(SEXP node, size_t *m, size_t *n); /* of one that waits or has a matrix */
+void r_node_set(SEXP node, scl_mat *m);
+void r_node_defer(SEXP node);
+void r_node_register(SEXP node); /* its finaliser */
+void r_node_unused(SEXP node);   /* no deferred node needs it any more */
+SEXP r_handle_deferred(SEXP record);
+SEXP r_handle_with(SEXP keeper);
+SEXP r_node_new(void); /* without a matrix yet; phase 1, protect it */
+
+/* ---- deferred nodes (r/deferred.c) ---------------------------------------------------------- */
+void r_deferred_init(void);
+/* Whether an operation of these (nodes that are in order, numbers, or NULL) may be deferred. */
+bool r_deferred_fits(SEXP a, SEXP b);
+/* Phase 1: a handle that stands for op(a) (b is R_NilValue) or op(a, b), which fit. Protect it. */
+SEXP r_deferred_new(scl_op op, SEXP a, SEXP b);
+/* Builds the graph of a node that waits. SCL_E_STALE if a matrix that it needs is gone. With `keep`
+ * the nodes on the way keep their matrices, so that a value computed for one of them is seen in all
+ * that stands on it; without, for what is computed at once, they stay deferred. */
+scl_status r_deferred_build(SEXP node, const char *argument, bool keep);
+void r_deferred_shape(SEXP node, size_t *m, size_t *n);
+SEXP r_deferred_leaf(SEXP node); /* one that it stands on and does not wait, or itself */
+/* How many deferred nodes may stand on a node at most: those that the collector has taken since
+ * count too. */
+int r_deferred_uses(SEXP node);
+void r_deferred_drop(SEXP node); /* one that waits, and is not wanted any more */
+
+/* ---- saving by value (r/serialize.c) -------------------------------------------------------- */
+void r_serialize_init(struct _DllInfo *dll);
+/* Phase 1: what a handle has in its protected field, of a node. Protect it. */
+SEXP r_keeper_new(SEXP node);
+SEXP r_keeper_node(SEXP keeper); /* R_NilValue if there is none (yet), or `keeper` is none */
+/* Gives a keeper that was read with its values a node with a matrix; leaves any other alone. */
+scl_status r_keeper_restore(SEXP keeper, const char *argument);
+
+/* ---- large results (r/altrep_result.c)
+ * -------------------------------------------------------------- */
+void r_large_init(struct _DllInfo *dll);
+/* An m x n double matrix in recycled memory, or NULL: a small one, or there is none. */
+SEXP r_large_matrix(size_t m, size_t n);
+
+/* ---- interrupts (r/interrupt.c) -------------------------------------------------------------- */
+/* The hook of the core. */
+bool r_interrupted(void);
+/* Phase 3: says that kernels were built if that took long and was not said by the hook. May jump.
+ */
+void r_announce(void);
+/* The token of a jump that the hook has held up, once; else NULL. */
+SEXP r_jump(void);
+/* The message of R's error if the last interrupt was a time limit (setTimeLimit()), else "". */
+const char *r_time_limit(void);
+
+/* r/throw.c: raises; does not return. */
+void r_throw(void);
+void r_throw_given_back(void); /* for r/altrep_result.c */
+
+#endif

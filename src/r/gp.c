@@ -1,0 +1,290 @@
+/* .Call entries for Gaussian processes. A handle that cannot be used in this process (it comes from
+ * a file, from before a fork, or its device is gone) gives NULL: R code then makes a new one. */
+#include "r/covariance.h"
+#include "r/entries.h"
+
+#include <string.h>
+
+#include "ops/gp.h"
+
+static SEXP gp_tag(void) {
+  return Rf_install("statcl_gp");
+}
+
+static void finalize_gp(SEXP handle) {
+  r_finalized();
+  scl_gp *gp = R_ExternalPtrAddr(handle);
+  R_ClearExternalPtr(handle);
+  /* A forked child must not touch the parent's device objects. */
+  if (gp != NULL && scl_context_check(scl_gp_context(gp)) != SCL_E_FORK) scl_gp_release(gp);
+}
+
+static SEXP new_handle(void) {
+  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, gp_tag(), R_NilValue));
+  r_finalizer(handle, finalize_gp);
+  UNPROTECT(1);
+  return handle;
+}
+
+static scl_gp *usable(SEXP handle) {
+  if (r_require_outside() != SCL_OK) return NULL;
+  if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != gp_tag()) return NULL;
+  scl_gp *gp = R_ExternalPtrAddr(handle);
+  return gp != NULL && scl_context_check(scl_gp_context(gp)) == SCL_OK ? gp : NULL;
+}
+
+static scl_gp_trend read_trend(SEXP integrate) {
+  return Rf_asLogical(integrate) == TRUE ? SCL_GP_INTEGRATE : SCL_GP_PROFILE;
+}
+
+/* y, x: matrices; basis, spread: matrices or NULL. */
+static scl_status read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *out) {
+  if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || r_nrow(y, "y") != r_nrow(x, "x")) {
+    return scl_fail_argument("y", "'y' must have one row for each row of 'x'");
+  }
+  if (basis != R_NilValue &&
+      (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != r_nrow(x, "x"))) {
+    return scl_fail_argument("mean", "the mean's basis must have one row for each row of 'x'");
+  }
+  if (spread != R_NilValue &&
+      (TYPEOF(spread) != REALSXP || r_nrow(spread, "weights") != r_nrow(x, "x") ||
+       r_ncol(spread, "weights") != 2)) {
+    return scl_fail_argument("weights", "'weights' must have one value for each row of 'x'");
+  }
+  *out = (scl_gp_data){.n = r_nrow(x, "x"),
+                       .p = r_ncol(x, "x"),
+                       .outputs = r_ncol(y, "y"),
+                       .basis_columns = basis == R_NilValue ? 0 : r_ncol(basis, "mean"),
+                       .x = REAL_RO(x),
+                       .y = REAL_RO(y),
+                       .basis = basis == R_NilValue ? NULL : REAL_RO(basis),
+                       .spread = spread == R_NilValue ? NULL : REAL_RO(spread)};
+  return SCL_OK;
+}
+
+SEXP r_gp_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP where) {
+  SEXP handle = PROTECT(new_handle());
+  scl_status status;
+  scl_context *ctx = NULL;
+  scl_gp *gp = NULL;
+  scl_gp_data data;
+  SCL_GO(read_data(y, x, basis, spread, &data));
+  SCL_GO(r_context(Rf_asInteger(where), &ctx));
+  SCL_GO(scl_gp_create(ctx, &data, &gp));
+  R_SetExternalPtrAddr(handle, gp);
+done:
+  UNPROTECT(1);
+  return r_return(status, handle);
+}
+
+SEXP r_gp_info(SEXP handle) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  const char *names[] = {"device", "host", "bytes", ""};
+  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(info, 0, Rf_mkString(scl_context_name(scl_gp_context(gp))));
+  SET_VECTOR_ELT(info, 1, Rf_ScalarLogical(scl_context_is_host(scl_gp_context(gp))));
+  SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_gp_bytes(gp)));
+  UNPROTECT(1);
+  return info;
+}
+
+/* Largest number of observations for one and for two matrices, 0: unknown. */
+SEXP r_gp_largest(SEXP where) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 2));
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  for (int i = 0; i < 2 && status == SCL_OK; i++) {
+    REAL(result)[i] = (double)scl_gp_largest(ctx, i + 1);
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Of a layout (kernel_layout() in R): where the values are in c(1, parameters), and which of them
+ * are inverses. */
+typedef struct {
+  R_xlen_t count;
+  const int *place;
+  bool *turned;
+} value_places;
+
+static scl_status read_places(SEXP layout, SEXP par, SEXP names, value_places *out) {
+  if (TYPEOF(layout) != VECSXP || XLENGTH(layout) < 3 || TYPEOF(names) != STRSXP ||
+      Rf_xlength(names) != Rf_xlength(par)) {
+    return scl_fail_argument("kernel", "'kernel' is not a covariance function");
+  }
+  SEXP place = VECTOR_ELT(layout, 1), turned = VECTOR_ELT(layout, 2);
+  R_xlen_t count = Rf_xlength(place), most = Rf_xlength(par) + 1;
+  bool good = TYPEOF(place) == INTSXP && TYPEOF(turned) == INTSXP && TYPEOF(par) == REALSXP;
+  for (R_xlen_t i = 0; good && i < count; i++)
+    good = INTEGER(place)[i] >= 1 && INTEGER(place)[i] <= most;
+  for (R_xlen_t i = 0; good && i < Rf_xlength(turned); i++)
+    good = INTEGER(turned)[i] >= 1 && INTEGER(turned)[i] <= count;
+  if (!good) return scl_fail_argument("kernel", "'kernel' is not a covariance function");
+  *out = (value_places){count, INTEGER(place), (bool *)R_alloc((size_t)count + 1, sizeof(bool))};
+  memset(out->turned, 0, (size_t)count * sizeof(bool));
+  for (R_xlen_t i = 0; i < Rf_xlength(turned); i++) out->turned[INTEGER(turned)[i] - 1] = true;
+  return SCL_OK;
+}
+
+/* Derivatives by the parameters from those by the logarithms of the values. */
+static void by_parameters(const value_places *v, const double *by_log, SEXP par, double *out) {
+  R_xlen_t count = Rf_xlength(par);
+  const double *at = REAL_RO(par);
+  memset(out, 0, (size_t)count * sizeof *out);
+  for (R_xlen_t i = 0; i < v->count; i++) {
+    if (v->place[i] > 1) out[v->place[i] - 2] += v->turned[i] ? -by_log[i] : by_log[i];
+  }
+  for (R_xlen_t k = 0; k < count; k++) out[k] = at[k] == 0.0 ? 0.0 : out[k] / at[k];
+}
+
+/* c(value, b); if asked for with the attribute "gradient", the derivatives by `par` (the kernel's
+ * parameters and the noise), with these names. */
+SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_one_out,
+                   SEXP integrate, SEXP gradient) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  bool wanted = Rf_asLogical(gradient) == TRUE;
+  scl_gp_objective objective =
+      Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
+  size_t trend = scl_gp_basis_columns(gp) * scl_gp_outputs(gp);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
+  value_places places;
+  scl_covariance kernel;
+  scl_status status = read_places(layout, par, names, &places);
+  SEXP values = PROTECT(Rf_allocVector(REALSXP, status == SCL_OK ? places.count : 0));
+  if (status != SCL_OK) goto done;
+  for (R_xlen_t i = 0; i < places.count; i++) {
+    double value = places.place[i] == 1 ? 1.0 : REAL_RO(par)[places.place[i] - 2];
+    REAL(values)[i] = places.turned[i] ? 1.0 / value : value;
+  }
+  SCL_GO(r_covariance_read(VECTOR_ELT(layout, 0), values, &kernel));
+  double *by_log = (double *)R_alloc((size_t)places.count + 1, sizeof *by_log);
+  SCL_GO(scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), REAL(result),
+                         REAL(result) + 1, wanted ? by_log : NULL));
+  if (wanted) {
+    SEXP slope = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(par)));
+    by_parameters(&places, by_log, par, REAL(slope));
+    Rf_setAttrib(slope, R_NamesSymbol, names);
+    Rf_setAttrib(result, Rf_install("gradient"), slope);
+    UNPROTECT(1);
+  }
+done:
+  UNPROTECT(2);
+  return r_return(status, result);
+}
+
+/* list(value, b, a_inverse, weights, handle), to be filled. */
+static SEXP new_state(size_t n, size_t outputs, size_t q, double *part[4]) {
+  const char *names[] = {"value", "b", "a_inverse", "weights", "handle", ""};
+  size_t rows[] = {1, q, q, n}, columns[] = {1, outputs, q, outputs};
+  SEXP state = PROTECT(Rf_mkNamed(VECSXP, names));
+  for (int i = 0; i < 4; i++) {
+    SET_VECTOR_ELT(state, i, Rf_allocMatrix(REALSXP, (int)rows[i], (int)columns[i]));
+    part[i] = REAL(VECTOR_ELT(state, i));
+  }
+  UNPROTECT(1);
+  return state;
+}
+
+SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  double *part[4];
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  SEXP state =
+      PROTECT(new_state(scl_gp_rows(gp), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
+  SET_VECTOR_ELT(state, 4, handle);
+  if (status == SCL_OK) {
+    status =
+        scl_gp_condition(gp, &kernel, read_trend(integrate), part[0], part[1], part[2], part[3]);
+  }
+  UNPROTECT(1);
+  return r_return(status, state);
+}
+
+/* The same for the observations of a conditioned process and more, with a new handle. */
+SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layout, SEXP values,
+                 SEXP integrate) {
+  scl_gp *gp = usable(handle), *more = NULL;
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_gp_data data;
+  double *part[4];
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  if (status == SCL_OK) status = read_data(y, x, basis, spread, &data);
+  SEXP state =
+      PROTECT(new_state(r_nrow(x, "x"), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
+  SEXP new = PROTECT(new_handle());
+  SET_VECTOR_ELT(state, 4, new);
+  if (status == SCL_OK) {
+    status = scl_gp_extend(gp, &data, &kernel, read_trend(integrate), part[0], part[1], part[2],
+                           part[3], &more);
+  }
+  if (status == SCL_OK) R_SetExternalPtrAddr(new, more);
+  UNPROTECT(2);
+  return r_return(status, state);
+}
+
+static scl_status require_points(const scl_gp *gp, SEXP x) {
+  const size_t p = scl_gp_input_columns(gp);
+  if (TYPEOF(x) == REALSXP && r_ncol(x, "x") == p) return SCL_OK;
+  return scl_fail_argument("x", "'x' must be a double matrix of %zu columns", p);
+}
+
+/* list(mean, variance or NULL, covariance or NULL) at the rows of x, for a conditioned process;
+ * `what`: "mean", "variance" or "covariance". */
+SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEXP what) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  if (status == SCL_OK) status = require_points(gp, x);
+  const char *names[] = {"mean", "variance", "covariance", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  size_t m = r_nrow(x, "x"), q = scl_gp_basis_columns(gp);
+  double *part[3] = {NULL, NULL, NULL};
+  for (int i = 0; i < 3; i++) {
+    if (i > 0 && strcmp(r_string(what), names[i]) != 0) continue;
+    int columns = i == 0 ? (int)scl_gp_outputs(gp) : i == 1 ? 1 : (int)m;
+    SET_VECTOR_ELT(result, i, Rf_allocMatrix(REALSXP, (int)m, columns));
+    part[i] = REAL(VECTOR_ELT(result, i));
+  }
+  if (status == SCL_OK && q > 0 &&
+      (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != m || r_ncol(basis, "mean") != q)) {
+    status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
+  }
+  if (status == SCL_OK) {
+    status = scl_gp_predict(gp, &kernel, REAL_RO(x), q > 0 ? REAL_RO(basis) : NULL, m, part[0],
+                            part[1], part[2]);
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* Derivatives of the mean of one output (counted from 1), without the basis, by the points. */
+SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  if (status == SCL_OK) status = require_points(gp, x);
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)r_nrow(x, "x"), (int)r_ncol(x, "x")));
+  if (status == SCL_OK) {
+    status = scl_gp_slope(gp, &kernel, REAL_RO(x), r_nrow(x, "x"),
+                          (size_t)(Rf_asInteger(output) - 1), REAL(result));
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_gp_precisions(SEXP handle) {
+  scl_gp *gp = usable(handle);
+  if (gp == NULL) return R_NilValue;
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)scl_gp_rows(gp)));
+  scl_status status = scl_gp_precisions(gp, REAL(result));
+  UNPROTECT(1);
+  return r_return(status, result);
+}

@@ -1,0 +1,114 @@
+/* Whether the user wants to stop, or a time limit is reached: asked of R between pieces of work,
+ * without R leaving the core. */
+#include "r/glue.h"
+
+#include <R_ext/Utils.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/device.h"
+
+static char limit[256];
+
+const char *r_time_limit(void) {
+  return limit;
+}
+
+static SEXP look(void *unused) {
+  (void)unused;
+  R_CheckUserInterrupt();
+  return R_NilValue;
+}
+
+/* An interrupt, or the error of a time limit, whose message is kept. */
+static SEXP caught(SEXP condition, void *stop) {
+  *(bool *)stop = true;
+  if (!Rf_inherits(condition, "error")) return R_NilValue;
+  SEXP message = TYPEOF(condition) == VECSXP ? VECTOR_ELT(condition, 0) : R_NilValue;
+  const bool text = TYPEOF(message) == STRSXP && XLENGTH(message) > 0;
+  snprintf(limit, sizeof limit, "%s",
+           text ? CHAR(STRING_ELT(message, 0)) : "reached elapsed time limit");
+  return R_NilValue;
+}
+
+static void look_and_catch(void *stop) {
+  static SEXP kinds = NULL;
+  if (kinds == NULL) {
+    SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
+    SET_STRING_ELT(names, 0, Rf_mkChar("error"));
+    SET_STRING_ELT(names, 1, Rf_mkChar("interrupt"));
+    R_PreserveObject(names);
+    kinds = names;
+    UNPROTECT(1);
+  }
+  R_tryCatch(look, NULL, kinds, caught, stop, NULL, NULL);
+}
+
+/* ---- the building of kernels ---------------------------------------------------------------- */
+static bool announced, jumped;
+static SEXP
+    token; /* of a jump out of the message, to be gone on with when the core has released all */
+
+static SEXP say(void *unused) {
+  (void)unused;
+  SEXP package = PROTECT(Rf_mkString("statcl"));
+  SEXP space = PROTECT(R_FindNamespace(package));
+  SEXP device = PROTECT(Rf_mkString(scl_device_build_name()));
+  SEXP call = PROTECT(Rf_lang2(Rf_install("announce_build"), device));
+  Rf_eval(call, space);
+  UNPROTECT(4);
+  return R_NilValue;
+}
+
+static void leave(void *place, Rboolean jump) {
+  if (jump) longjmp(*(jmp_buf *)place, 1);
+}
+
+/* Says once a session that kernels are being built, when that has taken a second. True if a handler
+ * of the message wants to leave. */
+static bool announce(void) {
+  enum { PATIENCE = 1 };
+  if (announced || scl_device_build_seconds() < PATIENCE) return false;
+  announced = true;
+  if (token == NULL) {
+    token = R_MakeUnwindCont();
+    R_PreserveObject(token);
+  }
+  jmp_buf place;
+  if (setjmp(place) != 0) {
+    jumped = true;
+    return true;
+  }
+  R_UnwindProtect(say, NULL, leave, &place, token);
+  return false;
+}
+
+SEXP r_jump(void) {
+  if (!jumped) return NULL;
+  jumped = false;
+  return token;
+}
+
+void r_announce(void) {
+  jumped = false; /* one that was not gone on with */
+  if (announce()) R_ContinueUnwind(r_jump());
+}
+
+/* ---- the hook ------------------------------------------------------------------------------- */
+
+/* The core polls between launches, far more often than a person presses keys: look at most every
+ * 20 ms. What comes before R_tryCatch() has its handlers ends R_ToplevelExec(). */
+bool r_interrupted(void) {
+  static double last = 0.0;
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+  if (seconds - last < 0.02 && seconds >= last) return false;
+  last = seconds;
+  if (announce()) return true;
+  bool stop = false;
+  limit[0] = '\0';
+  return !R_ToplevelExec(look_and_catch, &stop) || stop;
+}
