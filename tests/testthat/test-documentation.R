@@ -1,0 +1,57 @@
+# What ?statcl and the site list is complete.
+
+# The targets of the links below one node of a help page, in order.
+link_targets <- function(node) {
+  if (identical(attr(node, "Rd_tag"), "\\link")) {
+    option <- attr(node, "Rd_option")
+    if (!is.null(option)) return(sub("^=", "", as.character(option)))
+    return(paste(unlist(node), collapse = ""))
+  }
+  if (is.list(node)) unlist(lapply(node, link_targets)) else character()
+}
+
+tags_of <- function(page) vapply(page, function(x) attr(x, "Rd_tag"), "")
+
+# The text of all nodes of a page with this tag.
+text_of <- function(page, tag) {
+  vapply(page[tags_of(page) == tag], function(x) paste(unlist(x), collapse = ""), "")
+}
+
+# Exported functions and the file names of help pages, but for the package's own and internal ones.
+documented <- function(pages) {
+  internal <- vapply(pages, function(page) "internal" %in% text_of(page, "\\keyword"), NA)
+  names <- sub("[.]Rd$", "", names(pages)[!internal])
+  exported <- grep("^(cl_|as_cl|k_|prior_|with_cl)", getNamespaceExports("statcl"), value = TRUE)
+  sort(unique(c(names, exported)))
+}
+
+test_that("?statcl lists every function and topic once", {
+  pages <- tools::Rd_db("statcl")
+  page <- pages[["statcl-package.Rd"]]
+  sections <- page[tags_of(page) == "\\section"]
+  # The first part of a section is its title.
+  listed <- unlist(lapply(sections, function(x) link_targets(x[[2L]])))
+  listed <- listed[listed != "optim"] # base R's
+  expect_identical(listed[duplicated(listed)], character())
+  expect_identical(sort(listed), documented(pages))
+})
+
+test_that("the site lists every function and topic once", {
+  file <- test_path("..", "..", "_pkgdown.yml")
+  skip_if_not(file.exists(file), "sources of the site at hand")
+  lines <- readLines(file)
+  reference <- lines[seq(which(lines == "reference:"), length(lines))]
+  listed <- sub("^  - ", "", grep("^  - ", reference, value = TRUE))
+  expect_identical(listed[duplicated(listed)], character())
+  expect_identical(sort(listed), documented(tools::Rd_db("statcl")))
+})
+
+test_that("the site has every vignette", {
+  file <- test_path("..", "..", "_pkgdown.yml")
+  skip_if_not(file.exists(file), "sources of the site at hand")
+  lines <- readLines(file)
+  listed <- sub("^  - ", "", grep("^  - ", lines[seq_len(which(lines == "reference:"))],
+                                  value = TRUE))
+  vignettes <- sub("[.]Rmd$", "", list.files(test_path("..", "..", "vignettes"), "[.]Rmd$"))
+  expect_identical(sort(listed), sort(vignettes))
+})
