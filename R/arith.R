@@ -1,38 +1,40 @@
 # Elementwise arithmetic of clMatrix: R's operators and mathematical functions. All of it is lazy:
 # an operation makes a node of a graph (src/graph/expr.h) and returns.
 
-#' Arithmetic of device matrices
+#' Arithmetic on device matrices
 #'
-#' Operators and mathematical functions of base R, done where the matrix is. They are lazy: an
-#' operation returns at once, and whatever needs numbers runs one kernel for all that led to them
-#' (see [lazy]). One operand may be a base R matrix of the same shape, which is copied beside the
-#' other, or a vector, which recycles as in base R: a number meets every element, a vector as long
-#' as there are rows meets every column. There being no device vectors, a `clMatrix` of one column
-#' meets every column too, one of one row every row, and one of one element every element.
+#' Operators and mathematical functions of base R, computed where the matrix is stored. They are
+#' lazy: an operation returns at once, and the first use of its values runs one kernel for the whole
+#' expression (see [lazy]). One operand may be a base R matrix of the same shape, which is copied to
+#' the device, or a vector, which is recycled as in base R: a scalar is recycled over all elements,
+#' a vector with one element for each row over the columns. There are no device vectors. Instead, a
+#' `clMatrix` with one column is recycled over the columns, one with one row over the rows, and one
+#' with one element over all elements.
 #'
-#' Numbers are doubles throughout. Comparisons and logic (`==`, `<`, `&`, `!`, ...) give 1 and 0,
-#' and `NA` where base R gives `NA`; `as.matrix(x > 0) != 0` is a logical matrix. `NA` may come back
-#' as `NaN`, and no warning is raised where `NaN` is produced. A triangular or symmetric view is
-#' kept where that is certain: twice a lower triangular matrix is one.
+#' All numbers are doubles. Comparisons and logical operators (`==`, `<`, `&`, `!`, ...) return 1
+#' and 0, and `NA` where base R returns `NA`; `as.matrix(x > 0) != 0` is a logical matrix. `NA` may
+#' be returned as `NaN`, and there is no warning where `NaN` is produced. A triangular or symmetric
+#' view is kept where the result is known to have it: twice a lower triangular matrix is lower
+#' triangular.
 #'
-#' All members of R's groups `Arith`, `Compare`, `Logic` and `Math` are there, and `is.na()` and the
-#' like. `signif()` and the cumulative functions (`cumsum()`, ...), which give a base R vector, are
-#' computed on a copy on the host. `x %% y` is exact where base R warns of lost accuracy; `gamma()`,
-#' `lgamma()`, `digamma()` and `trigamma()` have a few units in the last place more digits than base
-#' R's for large or negative arguments. `is.nan()` is `is.na()`, as `NA` is not told from `NaN`.
+#' All members of R's groups `Arith`, `Compare`, `Logic` and `Math` are supported, and so are
+#' `is.na()` and related functions. `signif()` and the cumulative functions (`cumsum()`, ...), which
+#' return a base R vector, are computed on a copy on the host. `x %% y` is exact where base R warns
+#' about lost accuracy. For large or negative arguments `gamma()`, `lgamma()`, `digamma()` and
+#' `trigamma()` are more accurate than base R's by a few units in the last place. `is.nan()` is the
+#' same as `is.na()`, because `NA` and `NaN` are not distinguished.
 #'
-#' R looks for a method of `log()` by its first argument alone: with a `clMatrix` `x`
-#' `log(8, base = x)` and `log(base = 3, x = x)` fail in R itself; write `log(8) / log(x)` and
-#' `log(x, 3)`.
+#' R dispatches `log()` on its first argument only. With a `clMatrix` `x`, `log(8, base = x)` and
+#' `log(base = 3, x = x)` therefore fail in R itself; write `log(8) / log(x)` and `log(x, 3)`.
 #'
-#' @param e1,e2,x operands; at least one is a [clMatrix].
-#' @param digits,... as for the function of base R; of `log()` the base, which may be a `clMatrix`
+#' @param e1,e2,x Operands; at least one is a [clMatrix].
+#' @param digits,... As for the base R function; for `log()` the base, which may be a `clMatrix`
 #'   too.
 #' @return A `clMatrix`.
 #' @section Errors:
-#' `statcl_error_argument` for operands that are not numeric or do not conform, or that live on
-#' different devices.
-#' @seealso [clMatrix-reductions] for sums, means and the like; [cl_ifelse()]; [cl_map()].
+#' `statcl_error_argument` for operands that are not numeric, do not conform, or are on different
+#' devices.
+#' @seealso [clMatrix-reductions] for sums, means and extremes; [cl_ifelse()]; [cl_map()].
 #' @name clMatrix-arith
 #' @usage \S4method{+}{clMatrix,clMatrix}(e1, e2)
 #' @eval operator_aliases()
@@ -278,20 +280,20 @@ setMethod("is.finite", "clMatrix", function(x) unary("is_finite", x))
 #' @export
 setMethod("is.infinite", "clMatrix", function(x) unary("is_infinite", x))
 
-#' Functions of statistics that base R has no generics for
+#' Functions without a generic in base R
 #'
-#' `cl_inv_logit(x)` is `1 / (1 + exp(-x))`, as [plogis()]; `cl_log1p_exp(x)` is `log(1 + exp(x))`;
-#' both are exact in both tails. `cl_pnorm(x)` is the distribution function of the standard normal
-#' distribution, as [pnorm()]; `cl_erf(x)` is the error function, `2 * pnorm(x * sqrt(2)) - 1`, and
-#' `cl_erfc(x)` is `1 - cl_erf(x)`, without the loss of digits that these formulas have.
-#' `cl_atan2(y, x)` is [atan2()]. They are lazy ([lazy]) and may be used in the functions of
-#' [cl_map()] and [cl_reduce()].
+#' `cl_inv_logit(x)` is `1 / (1 + exp(-x))`, like [plogis()]; `cl_log1p_exp(x)` is `log(1 +
+#' exp(x))`. Both are accurate in both tails. `cl_pnorm(x)` is the distribution function of the
+#' standard normal distribution, like [pnorm()]. `cl_erf(x)` is the error function, `2 * pnorm(x *
+#' sqrt(2)) - 1`, and `cl_erfc(x)` is `1 - cl_erf(x)`, both without the cancellation of these
+#' formulas. `cl_atan2(y, x)` is [atan2()]. All are lazy ([lazy]) and may be used in functions
+#' passed to [cl_map()] and [cl_reduce()].
 #'
-#' @param x,y clMatrix objects; or base R matrices, vectors, numbers.
-#' @param lower.tail `FALSE` for the probability above `x`.
-#' @param log.p `TRUE` for the logarithm of the probability, also where that is too small for a
-#'   number.
-#' @return A `clMatrix`, or a base R value if all arguments are base R.
+#' @param x,y clMatrix objects, or base R matrices, vectors or numbers.
+#' @param lower.tail If `FALSE`, the upper tail probability is returned.
+#' @param log.p If `TRUE`, the logarithm of the probability is returned, including where the
+#'   probability itself underflows.
+#' @return A `clMatrix`, or a base R value if all arguments are base R values.
 #' @section Errors:
 #' `statcl_error_argument` for arguments that are not numeric or do not conform.
 #' @export
@@ -299,7 +301,7 @@ setMethod("is.infinite", "clMatrix", function(x) unary("is_infinite", x))
 #' x <- as_cl(matrix(c(-800, 0, 800), 1))
 #' as.matrix(cl_inv_logit(x))
 #' as.matrix(cl_log1p_exp(x))
-#' # log likelihoods in one kernel: of a logistic and of a probit regression
+#' # Log likelihoods of a logistic and of a probit regression, each in one kernel
 #' y <- as_cl(matrix(c(0, 1, 1), 1))
 #' sum(y * x - cl_log1p_exp(x))
 #' sum(cl_pnorm((2 * y - 1) * x, log.p = TRUE))

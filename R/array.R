@@ -3,21 +3,24 @@
 
 #' Arrays on a device
 #'
-#' `as_cl()` of a base R array with three dimensions copies it to the device in use, as it does
-#' with matrices ([clMatrix]): a batch of matrices for the functions of [cl_batch]. `as.array()`
-#' brings it back; saving works as with matrices. `x[i, j, k]` takes parts; with `drop = TRUE` one
-#' matrix of the batch is a `clMatrix`. `c()`, `rep()` and `outer()` give base R vectors and arrays.
+#' `as_cl()` copies a base R array with three dimensions to the device in use, as it does matrices
+#' ([clMatrix]). The result is a batch of matrices for the functions of [cl_batch]. `as.array()`
+#' copies it back. Arrays are saved like matrices. `x[i, j, k]` extracts a part; with `drop = TRUE`
+#' a single matrix of the batch becomes a `clMatrix`. `c()`, `rep()` and `outer()` return base R
+#' vectors and arrays.
 #'
-#' @param x,object a `clArray`.
-#' @param i,j,k indices as of base arrays.
-#' @param drop whether `x[, , k]` for one `k` is a `clMatrix`.
-#' @param mode as for [as.vector()].
-#' @param target,current arrays to compare.
-#' @param recursive,use.names as for [c()].
-#' @param ... passed on to the method for arrays.
-#' @return `as.array()`: a base R array; `x[i, j, k]`: a `clArray`, or a `clMatrix` as said above.
+#' @param x,object A `clArray`.
+#' @param i,j,k Indices as for base R arrays.
+#' @param drop Whether `x[, , k]` with a single `k` becomes a `clMatrix`.
+#' @param mode As for [as.vector()].
+#' @param target,current Arrays to compare.
+#' @param recursive,use.names As for [c()].
+#' @param ... Passed on to the method for arrays.
+#' @return `as.array()`: a base R array. `x[i, j, k]`: a `clArray`, or a `clMatrix` as described
+#'   above.
 #' @section Errors:
-#' `statcl_error_argument` for subscripts out of bounds, `statcl_error_stale` when the data is gone.
+#' `statcl_error_argument` for subscripts out of bounds, `statcl_error_stale` if the data no longer
+#' exists.
 #' @name clArray
 #' @examples
 #' x <- as_cl(array(1:24, c(2, 3, 4)))

@@ -2,38 +2,41 @@
 
 #' Linear regressions by group
 #'
-#' Fits the same linear model to each group of the rows, as `lapply(split(data, group), lm)` does,
-#' but all groups at once: cross-products, Cholesky factors and solutions of all groups are one call
-#' of [cl_batch_matmul()], [cl_batch_chol()] and [cl_batch_tri_solve()] each, on the host or on a
-#' device as [cl_thresholds()] has it.
+#' Fits the same linear model to each group of rows, as `lapply(split(data, group), lm)` does, but
+#' to all groups at once. The cross-products, Cholesky factors and solutions of all groups take one
+#' call each of [cl_batch_matmul()], [cl_batch_chol()] and [cl_batch_tri_solve()], on the host or on
+#' a device, as [cl_thresholds()] determines.
 #'
-#' Columns are scaled to length one within each group, the normal equations are solved with the
+#' Columns are scaled to length one within each group. The normal equations are solved with the
 #' Cholesky factor, and the solution is corrected twice from its residuals (corrected semi-normal
 #' equations: as accurate as a QR decomposition unless a group is close to collinear). A group whose
-#' columns are collinear to 1e-7, or that has fewer rows than columns, gets `NaN` and is told of as
-#' for [cl_batch]; unlike [lm()] no column is dropped.
+#' columns are collinear to 1e-7, or that has fewer rows than columns, gets `NaN` and is reported as
+#' described for [cl_batch]. Unlike in [lm()], no column is dropped.
 #'
-#' @param x a numeric matrix with one row an observation, intercept included if there is to be one;
-#'   or a formula.
-#' @param y the response, a number for each row of `x`.
-#' @param group a factor (or what [as.factor()] takes) with the group of each row; in the method for
-#'   formulas looked for in `data` first. Levels without rows are dropped.
-#' @param data a data frame with the variables of the formula. Rows with missing values are left
-#'   out.
-#' @param on_error what happens if some groups cannot be fitted: a warning, or an error.
-#' @param object a fit, as `x` of `print()` and `as.data.frame()` is.
-#' @param row.names,optional not used.
-#' @param ... passed on between methods.
-#' @return An object of class `cl_batch_lm`, a list of `coefficients` and `std.error` (matrices with
-#'   a row for each group and a column for each coefficient), `sigma` (residual standard error, with
-#'   n - p degrees of freedom; `NaN` without any), `df.residual`, `nobs` (vectors over groups),
-#'   `cov.unscaled` (an array of the inverse cross-products, p x p x groups), `residuals` (in the
-#'   order of the rows) and `info` (see [cl_batch]). Methods: `coef()`, `sigma()`, `residuals()`,
-#'   `nobs()`, `vcov()` (an array), `as.data.frame()` (a row for each coefficient of each group with
-#'   t statistic and p value), `print()`.
+#' @param x A numeric matrix with one row for each observation, including a column for the intercept
+#'   if there is one; or a formula.
+#' @param y The response: one number for each row of `x`.
+#' @param group A factor (or a value that [as.factor()] accepts) with the group of each row. The
+#'   formula method looks it up in `data` first. Levels without rows are dropped.
+#' @param data A data frame with the variables of the formula. Rows with missing values are omitted.
+#' @param on_error What to do if some groups cannot be fitted: warn, or stop with an error.
+#' @param object,row.names,optional `object` is a fit; so is `x` for `print()` and
+#'   `as.data.frame()`. The others are not used.
+#' @param ... Passed on between methods.
+#' @return An object of class `cl_batch_lm`, a list with the elements
+#'   * `coefficients`, `std.error`: matrices with one row for each group and one column for each
+#'     coefficient,
+#'   * `sigma`: residual standard errors with n - p degrees of freedom; `NaN` if there are none,
+#'   * `df.residual`, `nobs`: vectors over the groups,
+#'   * `cov.unscaled`: the inverse cross-products, an array p x p x groups,
+#'   * `residuals`: in the order of the rows,
+#'   * `info`: see [cl_batch].
+#'
+#'   Methods: `coef()`, `sigma()`, `residuals()`, `nobs()`, `vcov()` (an array), `as.data.frame()`
+#'   (one row for each coefficient of each group, with t statistic and p value), `print()`.
 #' @section Errors:
-#' `statcl_error_argument` for shapes that do not fit and for missing values in `x` and `y`; with
-#' `on_error = "stop"` `statcl_error_singular` (field `matrix`: the group's number).
+#' `statcl_error_argument` for shapes that do not conform and for missing values in `x` and `y`.
+#' With `on_error = "stop"`, `statcl_error_singular` (field `matrix`: the number of the group).
 #' @references
 #' Bjorck, A. (1987) Stability analysis of the method of seminormal equations for linear least
 #' squares problems. *Linear Algebra and its Applications* 88/89, 31-48.

@@ -2,71 +2,72 @@
 
 #' Batches of small matrices
 #'
-#' Thousands or millions of small problems at once: inverses, Cholesky factors, solutions,
-#' determinants, products and normal densities of matrices that lie in an array `n x n x batch`,
-#' as per-group regressions, Kalman filters and mixed models need them. One call does what a loop
-#' `for (i in seq_len(batch)) solve(a[, , i])` does.
+#' Solves thousands or millions of small problems at once: inverses, Cholesky factors, linear
+#' systems, determinants, products and normal densities of matrices stored in an array `n x n x
+#' batch`. Regressions by group, Kalman filters and mixed models need them. One call does the work
+#' of a loop `for (i in seq_len(batch)) solve(a[, , i])`.
 #'
-#' An operand with one matrix (a matrix, or an array with a third dimension of 1) serves the whole
-#' batch in `cl_batch_solve()`, `cl_batch_tri_solve()`, `cl_batch_matmul()` and
-#' `cl_batch_mvn_lpdf()`. Orders go up to 128, except in products. With base R input the engine is
-#' chosen by the work in all ([cl_thresholds()], entry `batch`, counted as n^3 times matrices); a
-#' [clArray] (from [as_cl()]) stays where it is.
+#' An operand with a single matrix (a matrix, or an array whose third dimension is 1) is used for
+#' the whole batch in `cl_batch_solve()`, `cl_batch_tri_solve()`, `cl_batch_matmul()` and
+#' `cl_batch_mvn_lpdf()`. The order n is at most 128, except in products. With base R input the
+#' engine is chosen by the total work ([cl_thresholds()], entry `batch`, counted as n^3 times the
+#' number of matrices); a [clArray] (from [as_cl()]) stays where it is.
 #'
 #' * `cl_batch_inverse()`: inverses by Gauss-Jordan elimination with row pivoting. For n <= 3,
-#'   `method = "cofactors"` divides the cofactors by the determinant. Its residual |I - A X|, as a
-#'   multiple of n |A| |X| eps, stays below 1 up to condition numbers of 100, as that of pivoting
-#'   does for all, but then grows: about 2 at 1e3, 20 at 1e5, 700 at 1e8 and 1e5 at 1e12 (3 x 3,
-#'   measured). On a device both take the same time, since memory is what limits them, so `"auto"`
-#'   is pivoting.
-#' * `cl_batch_chol()`: upper factors as [chol()] gives them, or lower ones. Only the lower
-#'   triangles of `a` are read. `cl_batch_chol_adjoint()` is the reverse mode,
-#'   [cl_chol_adjoint()] of each.
+#'   `method = "cofactors"` divides the cofactors by the determinant. The residual |I - A X| of
+#'   cofactors, as a multiple of n |A| |X| eps, stays below 1 up to condition numbers of 100, as
+#'   that of pivoting does for all condition numbers, but then grows: to about 2 at 1e3, 20 at 1e5,
+#'   700 at 1e8 and 1e5 at 1e12 (3 x 3, measured). On a device both methods take the same time,
+#'   because memory bandwidth limits them, so `"auto"` uses pivoting.
+#' * `cl_batch_chol()`: upper factors, like [chol()], or lower factors. Only the lower triangles of
+#'   `a` are read. `cl_batch_chol_adjoint()` is its reverse mode, [cl_chol_adjoint()] for each
+#'   matrix.
 #' * `cl_batch_solve()`: solutions of `a x = b` by elimination with row pivoting.
-#' * `cl_batch_tri_solve()`: as [cl_tri_solve()]; one triangle is read.
-#' * `cl_batch_det()`: determinants, or logarithms of their sizes with the signs as attribute
-#'   `"sign"`. A singular matrix has determinant 0 and is no fault.
-#' * `cl_batch_matmul()`: products, of transposes if asked for.
+#' * `cl_batch_tri_solve()`: like [cl_tri_solve()]; only one triangle is read.
+#' * `cl_batch_det()`: determinants, or the logarithms of their absolute values with the signs as
+#'   attribute `"sign"`. A singular matrix has determinant 0 and is not an error.
+#' * `cl_batch_matmul()`: products, optionally of transposed matrices.
 #' * `cl_batch_mvn_lpdf()`: log densities of multivariate normal distributions at the columns of
-#'   `y`: -n/2 log(2 pi) - sum(log(diag(L))) - |L^-1 (y - mean)|^2 / 2, all constants kept.
+#'   `y`: -n/2 log(2 pi) - sum(log(diag(L))) - |L^-1 (y - mean)|^2 / 2, with all constants.
 #'
-#' The result for a matrix depends on that matrix alone: it has the same bits wherever in whatever
-#' batch the matrix sits, on the same engine.
+#' The result for a matrix depends on that matrix only: on the same engine it is bitwise the same
+#' whatever the batch and the position in it.
 #'
-#' Matrices of different sizes go as a list to `cl_batch_chol()` and `cl_batch_solve()` (which then
-#' takes a list of right-hand sides as well); the result is a list in the same order.
+#' To `cl_batch_chol()` and `cl_batch_solve()`, matrices of different sizes can be passed as a list
+#' (for `cl_batch_solve()` with a list of right-hand sides). The result is then a list in the same
+#' order.
 #'
-#' @param a,l an array `n x n x batch`, base R or [clArray]; one matrix counts as a batch of one.
+#' @param a,l An array `n x n x batch`, base R or [clArray]; a matrix is a batch of one.
 #'   `cl_batch_matmul()` takes arrays `m x k x batch` and `k x n x batch`. `cl_batch_chol()` and
 #'   `cl_batch_solve()` also take a list of base R matrices.
-#' @param b right-hand sides: an array `n x k x batch`, a matrix `n x batch` with one column for
-#'   each matrix, or a vector of n numbers that serves all.
-#' @param method how inverses are computed, see above.
-#' @param on_error what happens if some matrices are singular, not positive definite or not finite:
-#'   a warning, or an error.
-#' @param lower whether lower factors are given, or are in `chol`.
+#' @param b Right-hand sides: an array `n x k x batch`, a matrix `n x batch` with one column for
+#'   each matrix, or a vector of length n that is used for all matrices.
+#' @param method How inverses are computed, see above.
+#' @param on_error What to do if some matrices are singular, not positive definite or not finite:
+#'   warn, or stop with an error.
+#' @param lower Whether lower factors are returned, or given in `chol`.
 #' @param l_adj dF/dl for each factor; the lower triangles are read.
-#' @param upper,transpose whether `l` is upper triangular, and whether it is transposed.
-#' @param log whether logarithms are given.
-#' @param transpose_a,transpose_b whether each matrix of `a`, `b` is transposed first.
-#' @param y a matrix `n x batch`, one observation a column; a vector is one observation.
-#' @param mean `NULL` for zero, a vector of n numbers for all, or a matrix `n x batch`.
+#' @param upper,transpose Whether `l` is upper triangular, and whether it is transposed.
+#' @param log Whether to return logarithms.
+#' @param transpose_a,transpose_b Whether the matrices of `a`, `b` are transposed first.
+#' @param y A matrix `n x batch` with one observation in each column; a vector is one observation.
+#' @param mean `NULL` for zero, a vector of length n for all observations, or a matrix `n x batch`.
 #' @param chol Cholesky factors of the covariance matrices: an array `n x n x batch`, or one matrix
-#'   for all.
-#' @return An array (for a matrix `b` of `cl_batch_solve()` and `cl_batch_tri_solve()` a matrix `n x
-#'   batch`; for `cl_batch_det()` and `cl_batch_mvn_lpdf()` a vector): base R if all operands are
-#'   base R, else a [clArray] or [clMatrix]. Names are kept.
+#'   for all observations.
+#' @return An array: base R if all operands are base R, otherwise a [clArray]. If `b` of
+#'   `cl_batch_solve()` and `cl_batch_tri_solve()` is a matrix, the result is a matrix `n x batch`
+#'   (or [clMatrix]). `cl_batch_det()` and `cl_batch_mvn_lpdf()` return a vector. Names are kept.
 #'
-#'   Matrices that cannot be treated do not spoil the others. Their part of the result is `NaN`, one
-#'   warning tells how many there are and which come first, and the attribute `"info"` of the
-#'   result has an integer for each matrix: 0 if all is well, k if the k-th pivot is zero (or the
+#'   Matrices for which the computation fails do not affect the others. Their part of the result is
+#'   `NaN`, one warning reports their number and the first of them, and the attribute `"info"` of
+#'   the result has one integer for each matrix: 0 for success, k if the k-th pivot is zero (or the
 #'   leading minor of order k is not positive), `NA` if the matrix has values that are not finite.
-#'   There is no such attribute when all is well.
+#'   Without a failure there is no such attribute.
 #' @section Errors:
-#' `statcl_error_argument` for shapes that do not fit. With `on_error = "stop"`, for the first
-#' matrix that cannot be treated (field `matrix`): `statcl_error_singular` (field `index`),
+#' `statcl_error_argument` for shapes that do not conform. With `on_error = "stop"`, for the first
+#' matrix that fails (field `matrix`): `statcl_error_singular` (field `index`),
 #' `statcl_error_not_pd` (field `order`) or `statcl_error_nonfinite`. The warning has the class
-#' `statcl_warning_batch` and the fields `count` and `index` (all of them).
+#' `statcl_warning_batch` and the fields `count` and `index` (of all matrices that failed).
 #' @seealso [cl_batch_lm()] for regressions by group.
 #' @references
 #' Higham, N. J. (2002) *Accuracy and Stability of Numerical Algorithms*, chapter 14.

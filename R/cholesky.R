@@ -2,39 +2,40 @@
 
 #' Cholesky factor
 #'
-#' `cl_chol()` factors a symmetric positive definite matrix: A = R'R with R upper triangular, as
-#' [chol()] gives it, or, with `lower = TRUE`, A = L L' with L lower triangular. `chol()` of a
-#' [clMatrix] does the same.
+#' `cl_chol()` computes the Cholesky factor of a symmetric positive definite matrix: A = R'R with R
+#' upper triangular, like [chol()], or, with `lower = TRUE`, A = L L' with L lower triangular. The
+#' method of `chol()` for a [clMatrix] does the same.
 #'
-#' Only the **lower triangle** of `a` is read, on either engine; whatever the upper one
-#' holds is ignored, and is never averaged in. (`chol()` of base R reads the upper one: the
-#' difference shows only for matrices that are not symmetric.)
+#' Only the **lower triangle** of `a` is read, on either engine; the upper triangle is ignored.
+#' (`chol()` of base R reads the upper triangle. The results differ only for matrices that are not
+#' symmetric.)
 #'
-#' Nothing is added to the diagonal unless `jitter` says so.
+#' Nothing is added to the diagonal unless `jitter` is given.
 #'
-#' `cl_chol_adjoint()` is the reverse mode: from the lower factor L and `l_adj` = dF/dL, whose lower
-#' triangle is read, it gives the symmetric S with dF = sum(S * dA) for every symmetric change dA.
-#' It takes 2 n^3 / 3 operations, by the blocked recursion of Murray (2016).
+#' `cl_chol_adjoint()` is the reverse mode of the factorisation. From the lower factor L and
+#' `l_adj` = dF/dL, of which the lower triangle is read, it computes the symmetric matrix S with
+#' dF = sum(S * dA) for every symmetric change dA. It takes 2 n^3 / 3 operations, by the blocked
+#' recursion of Murray (2016).
 #'
-#' With base R input the engine is chosen by size ([cl_thresholds()], entries `chol` and
-#' `chol_adjoint`, in rows).
+#' With base R input the engine is chosen by the number of rows ([cl_thresholds()], entries `chol`
+#' and `chol_adjoint`).
 #'
-#' @param a a symmetric positive definite matrix, base R or `clMatrix`.
-#' @param lower whether the lower factor is given.
-#' @param jitter a number >= 0 that is added to the diagonal first.
-#' @param l the lower factor; its lower triangle is read.
+#' @param a A symmetric positive definite matrix, base R or `clMatrix`.
+#' @param lower Whether to return the lower factor.
+#' @param jitter A number >= 0 that is added to the diagonal first.
+#' @param l The lower factor; its lower triangle is read.
 #' @param l_adj dF/dL, a matrix of the same size.
-#' @param x a `clMatrix`.
-#' @param pivot must be `FALSE`.
-#' @param ... not used.
-#' @return The factor, or S: a base R matrix for base R input, else a `clMatrix`. Row and column
-#'   names of `a` are kept.
+#' @param x A `clMatrix`.
+#' @param pivot Must be `FALSE`.
+#' @param ... Not used.
+#' @return The factor, or S: a base R matrix for base R input, otherwise a `clMatrix`. Row and
+#'   column names of `a` are kept.
 #' @section Errors:
-#' `statcl_error_argument` for a matrix that is not square or has no rows;
-#' `statcl_error_nonfinite` (field `index`: the first such element, column by column) for `NA`,
-#' `NaN` or `Inf` in the triangle that is read; `statcl_error_not_pd` (field `order`) if the leading
-#' minor of that order is not positive; `statcl_error_singular` (field `index`) from
-#' `cl_chol_adjoint()` for a zero on the diagonal of `l`.
+#' `statcl_error_argument` for a matrix that is not square or has no rows; `statcl_error_nonfinite`
+#' (field `index`: the first such element, in column-major order) for `NA`, `NaN` or `Inf` in the
+#' triangle that is read; `statcl_error_not_pd` (field `order`) if the leading minor of that order
+#' is not positive; `statcl_error_singular` (field `index`) from `cl_chol_adjoint()` for a zero on
+#' the diagonal of `l`.
 #' @references
 #' Murray, I. (2016) Differentiation of the Cholesky decomposition.
 #' <https://arxiv.org/abs/1602.07527>
@@ -44,7 +45,7 @@
 #' r <- cl_chol(a)
 #' all.equal(r, chol(a))
 #'
-#' # Gradient of log det A = 2 sum(log(diag(L))) by A, which is the inverse of A.
+#' # The gradient of log det A = 2 sum(log(diag(L))) with respect to A is the inverse of A
 #' l <- cl_chol(a, lower = TRUE)
 #' all.equal(cl_chol_adjoint(l, diag(2 / diag(l))), solve(a))
 #'

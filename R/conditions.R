@@ -1,25 +1,23 @@
 #' Conditions raised by statcl
 #'
-#' Every error of the package inherits from `statcl_error` and from one class that says what went
-#' wrong, so that code can handle it with [tryCatch()]:
+#' Every error of the package inherits from `statcl_error` and from one class for its cause, so that
+#' code can handle it with [tryCatch()]:
 #'
-#' | class | meaning | fields |
+#' | class | cause | fields |
 #' |---|---|---|
 #' | `statcl_error_argument` | an argument has the wrong type, shape or range | `argument` |
-#' | `statcl_error_no_device` | no OpenCL loader, platform or (such a) device | |
-#' | `statcl_error_no_fp64` | the device has no double precision | `device` |
-#' | `statcl_error_memory` | host or device memory is short | `bytes`, `limit` |
+#' | `statcl_error_no_device` | no OpenCL loader or platform, or no device that matches | |
+#' | `statcl_error_no_fp64` | the device does not support double precision | `device` |
+#' | `statcl_error_memory` | not enough host or device memory | `bytes`, `limit` |
 #' | `statcl_error_not_pd` | a matrix is not positive definite | `order` of the leading minor |
-#' | `statcl_error_singular` | exact zero on a triangular diagonal | `index` |
-#' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` where a number is needed | `index`, `argument`
-#' |
-#' | `statcl_error_stale` | a device matrix that was freed, or saved without its data | `argument` |
-#' | `statcl_error_fork` | a device, or a device matrix, used in a forked process | |
-#' | `statcl_error_build` | a kernel did not compile on the device | `log`, `device` |
-#' | `statcl_error_lost` | the device stopped answering | `device` |
-#' | `statcl_error_time_limit` | the limit of [setTimeLimit()] was reached, with R's message | |
-#' | `statcl_error_density` | the function given to [cl_sample()] fails, or cannot be sampled |
-#' `argument`, `parameters`, `chain`, `iteration`, `parent`, `draws` |
+#' | `statcl_error_singular` | a pivot or diagonal element is zero | `index` |
+#' | `statcl_error_nonfinite` | `NA`, `NaN` or `Inf` in the input | `index`, `argument` |
+#' | `statcl_error_stale` | a device matrix was freed, or saved without its data | `argument` |
+#' | `statcl_error_fork` | a device, or a device matrix, was used in a forked process | |
+#' | `statcl_error_build` | a kernel does not compile on the device | `log`, `device` |
+#' | `statcl_error_lost` | the device does not respond any more | `device` |
+#' | `statcl_error_time_limit` | the limit of [setTimeLimit()] was reached; with R's message | |
+#' | `statcl_error_density` | the log density fails or cannot be sampled from | see [cl_sample()] |
 #' | `statcl_error_interrupted` | sampling was interrupted before the first draw | |
 #' | `statcl_error_opencl` | any other OpenCL error | `status`, `where`, `device` |
 #'

@@ -2,33 +2,35 @@
 
 #' Covariance matrices
 #'
-#' `cl_cov()` evaluates a kernel at all pairs of rows of `x1` and `x2`. Distances are taken from
-#' differences, never from inner products, so that points close to each other lose no digits.
-#' Nothing is added to the diagonal but the kernel's own white terms, and these only if `x2` is
-#' `NULL`: a matrix that is singular but for rounding stays so.
+#' `cl_cov()` evaluates a kernel at all pairs of rows of `x1` and `x2`. Distances are computed from
+#' differences, never from inner products, so that points close to each other do not lose digits.
+#' Nothing is added to the diagonal except the kernel's own white-noise terms, and these only if
+#' `x2` is `NULL`; a matrix that is numerically singular is returned as it is.
 #'
-#' `cl_cov_adjoint()` is its reverse mode: from `k_adj` = dF/dK it gives the derivatives of F by the
-#' kernel's parameters, and by the points. Where the covariance has no derivative, as
-#' [k_exponential()] at distance zero, that of the points is taken to be 0.
+#' `cl_cov_adjoint()` is the reverse mode. From `k_adj` = dF/dK it computes the derivatives of F
+#' with respect to the parameters of the kernel, and optionally with respect to the points. Where
+#' the covariance is not differentiable, as for [k_exponential()] at distance zero, the derivative
+#' with respect to the points is set to 0.
 #'
 #' With base R input the engine is chosen by the number of rows ([cl_thresholds()], entry
 #' `covariance`).
 #'
-#' @param x1,x2 points in rows: numeric matrices, data frames or `clMatrix`; a vector is one column.
-#'   `x2 = NULL` stands for `x1`.
-#' @param kernel a kernel, see [kernels].
+#' @param x1,x2 Points in rows: numeric matrices, data frames or `clMatrix` objects; a vector is one
+#'   column. `x2 = NULL` stands for `x1`.
+#' @param kernel A kernel, see [kernels].
 #' @param k_adj dF/dK, a matrix of the size of K; symmetric if `x2` is `NULL` (its lower triangle is
 #'   read).
-#' @param inputs whether the derivatives by the points are wanted too.
-#' @return `cl_cov()`: a matrix with a row for each row of `x1` and a column for each row of `x2`,
-#'   named after those; base R if both are base R, else a `clMatrix`, with view `"symmetric"` for
-#'   `x2 = NULL`. `cl_cov_adjoint()`: a numeric vector with the names of `coef(kernel)`; with
-#'   `inputs = TRUE` a list of this (`parameters`) and of matrices of the shapes of `x1` and `x2`
-#'   (`x1`, where `x2 = NULL` the derivative by the points in both roles; `x2`).
+#' @param inputs Whether to compute the derivatives with respect to the points too.
+#' @return `cl_cov()`: a matrix with one row for each row of `x1` and one column for each row of
+#'   `x2`, with their names; base R if both are base R, otherwise a `clMatrix`, with view
+#'   `"symmetric"` for `x2 = NULL`. `cl_cov_adjoint()`: a numeric vector with the names of
+#'   `coef(kernel)`; with `inputs = TRUE` a list of this vector (`parameters`) and of matrices with
+#'   the shapes of `x1` and `x2` (for `x2 = NULL`, `x1` holds the derivative with respect to the
+#'   points as rows and columns of K).
 #' @section Errors:
 #' `statcl_error_argument` for different numbers of columns, for columns that `x1` does not have,
-#' for lengthscales that do not fit them or are below 5.6e-309, and for points so large that values
-#' would overflow on the way.
+#' for lengthscales that do not match the columns or are below 5.6e-309, and for points so large
+#' that intermediate values overflow.
 #' @seealso [kernels] for the formulas
 #' @export
 #' @examples

@@ -1,16 +1,16 @@
 # Distributions and special functions of stats and base R for clMatrix and for the elements of
 # cl_map(): made generic as in R/statistics.R.
 
-#' Distributions and special functions of device matrices
+#' Distributions and special functions
 #'
-#' `dnorm()`, `pnorm()`, `qnorm()`, `plogis()`, `lbeta()`, `choose()`, `lchoose()` and `atan2()` as
-#' of base R, where any of the arguments is a [clMatrix] or an element of [cl_map()]. They are lazy
-#' ([lazy]), and exact in both tails, on the scale of logarithms too.
+#' Methods of `dnorm()`, `pnorm()`, `qnorm()`, `plogis()`, `lbeta()`, `choose()`, `lchoose()` and
+#' `atan2()` for calls in which any argument is a [clMatrix] or an element within [cl_map()]. They
+#' are lazy ([lazy]) and accurate in both tails, on the log scale too.
 #'
 #' @param x,q,p,mean,sd,location,scale,a,b,n,k,y clMatrix objects, base R matrices, vectors or
-#'   numbers, as operands of `+`; at least one is a `clMatrix`.
-#' @param log,log.p,lower.tail as of [dnorm()] and [pnorm()].
-#' @return A lazy `clMatrix`; `NaN` where base R has it, without a warning.
+#'   numbers, recycled like the operands of `+`; at least one is a `clMatrix`.
+#' @param log,log.p,lower.tail As for [dnorm()] and [pnorm()].
+#' @return A lazy `clMatrix`; `NaN` where base R returns it, without a warning.
 #' @section Errors:
 #' `statcl_error_argument` for arguments that are not numeric or do not conform.
 #' @seealso [cl_inv_logit()] for functions that base R does not have.

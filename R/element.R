@@ -12,8 +12,8 @@ element <- function(matrix) {
 
 #' Elements
 #'
-#' What functions given to [cl_map()] and [cl_reduce()] are called with: it stands for one element
-#' of a matrix. Operations on it are listed there.
+#' The class of the values with which functions passed to [cl_map()] and [cl_reduce()] are called.
+#' Each stands for one element of a matrix. The operations on it are listed there.
 #'
 #' @name clElement
 #' @aliases clElement-class

@@ -3,126 +3,136 @@
 #' Generalised linear models
 #'
 #' Fits a generalised linear model of one of the families of [cl_glm_lpdf()] by maximum likelihood,
-#' with priors, or by sampling, with the data on the device. What comes back answers what fits of
-#' [glm()] answer.
+#' with priors, or by sampling, with the data on the device. The fit supports the methods that fits
+#' of [glm()] have.
 #'
 #' @section Families:
 #' | family | response | further parameters |
 #' |---|---|---|
-#' | `"bernoulli_logit"` | 0 and 1, logical, or a factor, of which the second level counts as 1 | |
-#' | `"binomial_logit"` | `cbind(successes, failures)`, counts with `trials`, or shares with
-#'   `weights` | |
+#' | `"bernoulli_logit"` | 0 and 1, logical, or a factor whose second level counts as 1 | |
+#' | `"binomial_logit"` | `cbind(successes, failures)`, counts, or proportions | |
 #' | `"normal_id"` | numbers | `sigma` |
 #' | `"poisson_log"` | counts | |
 #' | `"neg_binomial_2_log"` | counts | `phi`: the variance is mu + mu^2 / phi |
-#' | `"categorical_logit"` | a factor of at most 2,000 levels; coefficients of each class against
-#'   the first one | |
-#' | `"ordered_logistic"` | a factor of at most 2,000 levels, in order | `cuts`, instead of an
-#'   intercept |
+#' | `"categorical_logit"` | a factor | coefficients of each class relative to the first |
+#' | `"ordered_logistic"` | a factor, in order | `cuts`, instead of an intercept |
 #'
-#' Tables, labelled numbers and `I()` are taken as the numbers that they are.
+#' For `"binomial_logit"`, counts of successes need `trials`, and proportions need `weights`.
+#' Factors have at most 2,000 levels.
 #'
-#' `binomial()`, `poisson()` and `gaussian()` with their canonical links stand for
-#' `"bernoulli_logit"` or `"binomial_logit"` (by the response), `"poisson_log"` and `"normal_id"`.
+#' Tables, labelled numbers and `I()` are used as plain numbers.
+#'
+#' `binomial()`, `poisson()` and `gaussian()` with their canonical links are accepted for
+#' `"bernoulli_logit"` or `"binomial_logit"` (depending on the response), `"poisson_log"` and
+#' `"normal_id"`.
 #'
 #' @section Methods:
-#' `"ml"`: Newton's method on all parameters at once, from one weighted least squares fit as in
-#' [glm()], with steps halved until the likelihood goes up. It ends when the mode is 1e-8 standard
-#' errors away (`control = list(tolerance = )`): all coefficients are then exact to some ten digits
-#' where the columns allow it. Where the likelihood goes up for ever, because some responses are
-#' predicted with certainty (separation), it stops, with a warning that names the coefficients. The
-#' standard errors of `normal_id` are those of [lm()], with the unbiased estimate of sigma, those of
-#' `neg_binomial_2_log` use the expected information, as `MASS::glm.nb()` does; all others use the
-#' observed information, which is the expected one for the binomial, Poisson and categorical
-#' families. Columns that earlier ones explain have the coefficient `NA`: all but 1e-7 of their
-#' length with `normal_id`, as [lm()] has it, and all but 1e-11 with the others, as [glm()].
+#' `"ml"`: Newton's method on all parameters together, starting from one weighted least squares fit
+#' as in [glm()], with steps halved until the likelihood increases. It stops when the mode is less
+#' than 1e-8 standard errors away (`control = list(tolerance = )`); all coefficients are then
+#' accurate to about ten digits if the columns of x allow it. If the likelihood has no maximum
+#' because some responses are predicted with certainty (separation), the search stops with a warning
+#' that names the coefficients. Standard errors of `normal_id` are those of [lm()], with the
+#' unbiased estimate of sigma; those of `neg_binomial_2_log` use the expected information, as
+#' `MASS::glm.nb()` does. All other families use the observed information, which equals the expected
+#' information for the binomial, Poisson and categorical families. Columns that are linear
+#' combinations of earlier ones get the coefficient `NA`; the tolerance, relative to the length of
+#' the column, is 1e-7 for `normal_id`, as in [lm()], and 1e-11 for the other families, as in
+#' [glm()].
 #'
-#' Where a triangular factor of X costs little, or its columns nearly explain each other, the fit is
-#' computed in orthogonal columns, by Householder's QR on the host, so that coefficients keep the
-#' digits that [lm()] and [glm()] give them. Linear regression then needs no search: least squares,
-#' corrected by residuals with twice the digits. A fit without an error left is one, with the
-#' warning that the summary of [lm()] gives.
+#' If a triangular factor of X is cheap, or its columns are nearly collinear, the fit is computed in
+#' orthogonal columns, by Householder's QR decomposition on the host, so that coefficients are as
+#' accurate as those of [lm()] and [glm()]. Linear regression then needs no search: it is solved by
+#' least squares and corrected with residuals computed in twice the precision. A perfect fit, with a
+#' residual variance of zero, is returned with the same warning as from the summary of [lm()].
 #'
-#' `"map"`: the mode of the posterior density, likelihood times priors, in the same way; standard
+#' `"map"`: the mode of the posterior density, likelihood times priors, by the same method. Standard
 #' errors are those of Laplace's approximation. No column is dropped.
 #'
-#' `"mcmc"`: draws from the posterior by [cl_sample()], several chains together in one evaluation
-#' where that pays. Sampled are coordinates in which Laplace's approximation is a standard normal
-#' distribution, so that correlated columns do no harm. (For `normal_id` with about as many
-#' coefficients as observations the joint density has no useful mode; the approximation is then
-#' taken where the density of sigma alone is largest.) Coefficients are posterior means. There is a
-#' method of `as_draws()` for the posterior package.
+#' `"mcmc"`: draws from the posterior by [cl_sample()], with several chains in one evaluation where
+#' that is faster. Sampling uses coordinates in which Laplace's approximation is a standard normal
+#' distribution, so that correlated columns do not slow it down. (For `normal_id` with about as many
+#' coefficients as observations the joint density has no useful mode. The approximation is then made
+#' where the marginal density of sigma is largest.) Coefficients are posterior means. There is an
+#' `as_draws()` method for the posterior package.
 #'
 #' @section Priors:
-#' A prior (`prior_normal(0, 2.5)`) for all coefficients but the intercept; or a list of priors by
-#' name: names of columns, `coefficients` for all but the intercept, `intercept`, and `sigma`, `phi`
-#' or `cuts`. See [priors]; a function of one number that gives a log density does, too. Parameters
-#' that the list does not name have weak priors in units of the data, which [summary()] shows:
-#' normal, with 2.5 over the standard deviation of the column (of `normal_id` times that of y), for
-#' the intercept what follows from that; half-normal for `sigma`, log-normal for `phi`.
+#' A prior such as `prior_normal(0, 2.5)` applies to all coefficients except the intercept. A list
+#' gives priors by name: names of columns, `coefficients` for all except the intercept, `intercept`,
+#' and `sigma`, `phi` or `cuts`. See [priors]; a function of one number that returns a log density
+#' is accepted too. Parameters not named in the list have weak priors in units of the data, which
+#' [summary()] shows. For coefficients they are normal with standard deviation 2.5 divided by the
+#' standard deviation of the column (for `normal_id` multiplied by that of y), and the prior of the
+#' intercept follows from these; for `sigma` half-normal; for `phi` log-normal.
 #'
 #' @section Weights:
 #' For `"normal_id"` the variance of an observation is sigma^2 / weight. For a `"binomial_logit"`
-#' response of shares they are the numbers of trials. Else they multiply the log density of an
-#' observation: they may say how often it occurred, and need not be whole; [nobs()], and with it the
-#' degrees of freedom, is their sum. Observations of weight 0 are not used.
+#' response of proportions weights are the numbers of trials. Otherwise they multiply the log
+#' density of an observation: they may be the number of times that it occurred, and need not be
+#' integers. [nobs()], and with it the degrees of freedom, is their sum. Observations with weight 0
+#' are not used.
 #'
 #' @section Engines:
-#' x goes to the device once, if it is large enough ([cl_thresholds()], `"glm"`), and stays there
-#' during the fit, with as much again for X' W X. A fit holds nothing of a device: it can be saved.
-#' For the largest problems give a matrix instead of a formula, with the column of ones that stands
-#' for the intercept (`intercept = FALSE`): it is not copied in R; a `clMatrix` is used where it is.
+#' x is uploaded once if it is large enough ([cl_thresholds()], `"glm"`) and stays on the device
+#' during the fit. X' W X needs the same amount of memory again. A fit holds no device memory, so it
+#' can be saved. For the largest problems pass a matrix instead of a formula, including a column of
+#' ones for the intercept (with `intercept = FALSE`): it is not copied in R. A `clMatrix` is used
+#' where it is.
 #'
-#' @param x a formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
+#' @param x A formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
 #'   or vector, or a `clMatrix`.
-#' @param formula,data a formula and a data frame in which its variables, and those of `weights`,
+#' @param formula,data A formula, and a data frame in which its variables, and those of `weights`,
 #'   `offset` and `trials`, are looked up.
-#' @param y the response, see below.
-#' @param family the name of a family, see below.
-#' @param method how parameters are found, see below.
-#' @param prior for `"map"` and `"mcmc"`, see below.
-#' @param weights,trials numbers, one for each observation, see below.
-#' @param offset numbers that are added to the linear predictor, one for each observation; or
+#' @param y The response, see below.
+#' @param family The name of a family, see below.
+#' @param method How parameters are estimated, see below.
+#' @param prior For `"map"` and `"mcmc"`, see below.
+#' @param weights,trials Numbers, one for each observation, see below.
+#' @param offset Numbers that are added to the linear predictor, one for each observation; or
 #'   `offset()` in the formula. Not for `"categorical_logit"`.
-#' @param start starting values of the coefficients.
-#' @param intercept whether a column of ones is added.
-#' @param control a list: `maxit` (100) and `tolerance` (1e-8) of the search; with `"mcmc"` also
-#'   arguments of [cl_sample()], of which the defaults are `chains = 4`, `warmup = 250`, `iter =
-#'   500`.
-#' @param progress whether to show how a search goes that takes longer than three seconds, and how
-#'   sampling goes.
-#' @param model whether the fit keeps the model frame, without which it cannot give residuals for
-#'   new predictors, or be plotted by them.
-#' @param subset,na.action,contrasts as for [glm()]: without `na.action` the option of this name
-#'   says what is done with missing values.
-#' @param object a fit.
-#' @param ... for the generic: arguments of the methods.
-#' @return An object of class `"cl_glm"`, a list with the elements `coefficients` (a named vector;
-#'   of `categorical_logit` with names `class:column`), `own` (`sigma`, `phi` or the cuts), `vcov`
-#'   (of coefficients and cuts), `vcov.root` (a matrix that times its transpose is `vcov`, or
-#'   `NULL`; it has digits that `vcov` has lost where coefficients are highly correlated), `logLik`,
-#'   `objective` (with the log priors), `deviance`,
-#'   `null.deviance`, `df.residual`, `df.null`, `rank`, `family` (its name), `method`,
-#'   `linear.predictors`, `fitted.values` (means, of `binomial_logit` shares; a matrix of
-#'   probabilities for families with classes), `y`, `levels`, `trials`, `prior.weights`, `offset`,
-#'   `converged`, `message`, `iterations`, `decrement` (how many standard errors the mode is away),
-#'   `prior` (in words), `draws` (a [cl_sample()] result for `"mcmc"`), `call` and, with a formula,
-#'   `formula`, `terms`, `xlevels`, `contrasts`, `model` and `na.action`. There are methods for
-#'   [print()], [summary()], [coef()], [vcov()], [confint()][confint.cl_glm], [logLik()], [nobs()],
-#'   [deviance()], [sigma()], [fitted()], [residuals()][residuals.cl_glm],
-#'   [predict()][predict.cl_glm],
-#'   [simulate()][simulate.cl_glm], [plot()][plot.cl_glm], [anova()][anova.cl_glm], [update()],
-#'   [family()], [formula()], [weights()], [model.matrix()], [model.frame()] and [extractAIC()], so
-#'   that [AIC()], [BIC()] and [step()] work.
+#' @param start Starting values of the coefficients.
+#' @param intercept Whether to add a column of ones.
+#' @param control A list: `maxit` (100) and `tolerance` (1e-8) of the search; for `"mcmc"` also
+#'   arguments of [cl_sample()], with the defaults `chains = 4`, `warmup = 250`, `iter = 500`.
+#' @param progress Whether to show progress of sampling, and of a search that takes longer than
+#'   three seconds.
+#' @param model Whether the fit keeps the model frame, which [model.frame()], [model.matrix()],
+#'   [anova()] of a single fit and profile intervals need.
+#' @param subset,na.action,contrasts As for [glm()]. The default of `na.action` is the option of
+#'   this name.
+#' @param object A fit.
+#' @param ... For the generic: arguments of the methods.
+#' @return An object of class `"cl_glm"`, a list with the elements
+#'   * `coefficients`: a named vector; for `categorical_logit` with names `class:column`,
+#'   * `own`: `sigma`, `phi` or the cuts,
+#'   * `vcov`: covariance matrix of coefficients and cuts,
+#'   * `vcov.root`: a matrix R with `vcov` = R R', or `NULL`; it keeps digits that `vcov` has lost
+#'     if coefficients are highly correlated,
+#'   * `logLik`, `objective` (log likelihood plus log priors), `deviance`, `null.deviance`,
+#'     `df.residual`, `df.null`, `rank`,
+#'   * `family` (its name), `method`,
+#'   * `linear.predictors`, `fitted.values`: means; for `binomial_logit` proportions; for families
+#'     with classes a matrix of probabilities,
+#'   * `y`, `levels`, `trials`, `prior.weights`, `offset`,
+#'   * `converged`, `message`, `iterations`, `decrement` (estimated distance from the mode in
+#'     standard errors),
+#'   * `prior` (as text), `draws` (a [cl_sample()] result, for `"mcmc"`), `call`,
+#'   * with a formula also `formula`, `terms`, `xlevels`, `contrasts`, `model` and `na.action`.
+#'
+#'   There are methods for [print()], [summary()], [coef()], [vcov()], [confint()][confint.cl_glm],
+#'   [logLik()], [nobs()], [deviance()], [sigma()], [fitted()], [residuals()][residuals.cl_glm],
+#'   [predict()][predict.cl_glm], [simulate()][simulate.cl_glm], [plot()][plot.cl_glm],
+#'   [anova()][anova.cl_glm], [update()], [family()], [formula()], [weights()], [model.matrix()],
+#'   [model.frame()] and [extractAIC()]; [AIC()], [BIC()] and [step()] therefore work.
 #' @section Errors:
-#' `statcl_error_argument` for unusable input, naming the argument; `statcl_error_nonfinite` for
+#' `statcl_error_argument` for invalid input, naming the argument; `statcl_error_nonfinite` for
 #' infinite values in x.
 #'
-#' Warnings are of the classes `statcl_warning_separation`, `statcl_warning_convergence`,
+#' Warnings have the classes `statcl_warning_separation`, `statcl_warning_convergence`,
 #' `statcl_warning_boundary` (`phi` has no finite estimate; an essentially perfect fit of
-#' `normal_id`), `statcl_warning_counts` where [glm()] warns of counts that are not whole, and
-#' `statcl_warning_sampling` (chains that have not mixed, or have fewer than 50 effective draws
-#' each; `converged` is then `FALSE`).
+#' `normal_id`), `statcl_warning_counts` where [glm()] warns about non-integer counts, and
+#' `statcl_warning_sampling` (chains that have not mixed, or fewer than 50 effective draws per
+#' chain; `converged` is then `FALSE`).
 #' @references
 #' McCullagh, P. and Nelder, J. A. (1989) *Generalized Linear Models*. Chapman and Hall.
 #' @seealso [predict.cl_glm()], [priors], [cl_likelihood()]
@@ -134,16 +144,16 @@
 #' predict(fit, data.frame(wt = 3, hp = 120), type = "response", interval = "confidence")
 #' plot(fit)
 #'
-#' # Counts with more spread than Poisson's
+#' # Overdispersed counts
 #' coef(cl_glm(breaks ~ wool + tension, data = warpbreaks, family = "neg_binomial_2_log"))
 #'
-#' # Ordered classes, with how often each observation occurred
+#' # Ordered classes, with the number of times that each observation occurred
 #' if (requireNamespace("MASS", quietly = TRUE)) {
 #'   cl_glm(Sat ~ Infl + Type + Cont, data = MASS::housing, family = "ordered_logistic",
 #'          weights = Freq)
 #' }
 #'
-#' # With priors: the mode, and draws
+#' # With priors: the posterior mode, and draws
 #' coef(cl_glm(am ~ wt, data = mtcars, method = "map", prior = prior_normal(0, 2)))
 #' fit <- cl_glm(am ~ wt, data = mtcars, method = "mcmc",
 #'               control = list(chains = 2, iter = 250, seed = 1))

@@ -1,23 +1,23 @@
 # Second derivatives of likelihoods of generalised linear models.
 
-#' Hessian of a generalised linear model's log likelihood
+#' Hessian of the log likelihood of a generalised linear model
 #'
-#' The second derivatives by the coefficients of what [cl_glm_lpdf()] computes: `-X' W X`, where the
-#' diagonal matrix W holds the negative second derivative of each observation's log density by its
-#' linear predictor. For Newton's method, standard errors (`solve(-hessian)`) and Laplace's
-#' approximation.
+#' The second derivatives of [cl_glm_lpdf()] with respect to the coefficients: `-X' W X`, where the
+#' diagonal matrix W holds the negative second derivative of each observation's log density with
+#' respect to its linear predictor. It serves Newton's method, standard errors (`solve(-hessian)`)
+#' and Laplace's approximation.
 #'
 #' The weights are, with `p = 1 / (1 + exp(-eta))`: `p (1 - p)` for `bernoulli_logit`, times
-#' `trials` for `binomial_logit`; `1 / sigma^2` for `normal_id`; `exp(eta)` for `poisson_log`;
-#' `(y + phi) q (1 - q)` with `q = mu / (mu + phi)` for `neg_binomial_2_log`; the sum of `F (1 - F)`
-#' over both cuts of the class for `ordered_logistic`. Of `categorical_logit` there is a block for
+#' `trials` for `binomial_logit`; `1 / sigma^2` for `normal_id`; `exp(eta)` for `poisson_log`; `(y +
+#' phi) q (1 - q)` with `q = mu / (mu + phi)` for `neg_binomial_2_log`; the sum of `F (1 - F)` over
+#' the two cuts of the class for `ordered_logistic`. For `categorical_logit` there is a block for
 #' each pair of classes, with the weights `p_c (1 - p_c)` and `-p_c p_d`.
 #'
 #' @inheritParams cl_glm_lpdf
-#' @param beta the coefficients, one parameter vector.
-#' @param sigma,phi,cuts,trials as for [cl_glm_lpdf()].
-#' @return A symmetric k x k matrix, of `categorical_logit` kC x kC with the coefficients of a class
-#'   side by side; a `clMatrix` if `x` is one.
+#' @param beta The coefficients, one parameter vector.
+#' @param sigma,phi,cuts,trials As for [cl_glm_lpdf()].
+#' @return A symmetric k x k matrix, for `categorical_logit` kC x kC with the coefficients of a
+#'   class next to each other; a `clMatrix` if `x` is one.
 #' @section Errors: as [cl_glm_lpdf()].
 #' @seealso [cl_glm_lpdf()]
 #' @export

@@ -183,11 +183,12 @@ family.cl_glm <- function(object, ...) glm_family_object(object$family)
 
 #' Weights of the observations
 #'
-#' @param object a fit of [cl_glm()].
-#' @param type `"prior"`: what multiplies each observation's part of the deviance, as of [glm()]:
-#'   the weights of the fit or 1, times the trials of `binomial_logit`; `"working"`: those of the
-#'   rows in the expected information X' W X (of `normal_id` but for sigma).
-#' @param ... not used.
+#' @param object A fit of [cl_glm()].
+#' @param type `"prior"`: the factor of each observation's contribution to the deviance, as for
+#'   [glm()]: the weights of the fit or 1, times the trials for `binomial_logit`. `"working"`: the
+#'   diagonal of W in the expected information X' W X (for `normal_id` without the factor 1 /
+#'   sigma^2).
+#' @param ... Not used.
 #' @return A vector with one number for each observation.
 #' @section Errors:
 #' `statcl_error_argument` for the working weights of families with classes.
@@ -263,12 +264,13 @@ default_matrix <- function(object, newdata) {
 
 #' Residuals of generalised linear models
 #'
-#' @param object a fit of [cl_glm()].
-#' @param type `"deviance"`: the signed roots of the observations' parts of the deviance;
-#'   `"pearson"`: observations less means, over their standard deviations (of `normal_id` but for
-#'   sigma); `"response"`: observations less means, of `binomial_logit` as shares, of families with
-#'   classes a matrix (indicators less probabilities), the only ones that these have.
-#' @param ... not used.
+#' @param object A fit of [cl_glm()].
+#' @param type `"deviance"`: the signed square roots of the observations' contributions to the
+#'   deviance. `"pearson"`: observations minus means, divided by their standard deviations (for
+#'   `normal_id` not divided by sigma). `"response"`: observations minus means; for `binomial_logit`
+#'   as proportions; for families with classes, which have no other residuals, a matrix of
+#'   indicators minus probabilities.
+#' @param ... Not used.
 #' @return A vector with one number for each observation, or a matrix.
 #' @section Errors:
 #' `statcl_error_argument` for deviance and Pearson residuals of families with classes.
@@ -303,21 +305,21 @@ glm_residuals <- function(object, type) {
 
 #' Likelihood ratio tests of generalised linear models
 #'
-#' Of several fits: each against the one before. Of one fit: its terms, added one after another,
-#' for which the model is fitted again without the later ones. `"LRT"` and `"Chisq"` are the same,
-#' the likelihood ratio test. `"F"`, for `normal_id`, is that of [anova.lm()], with the error
-#' variance of the largest model.
+#' With several fits, each is compared with the one before. With one fit, its terms are tested one
+#' after another, in the order in which they are added to the model. `"LRT"` and `"Chisq"` are the
+#' same, the likelihood ratio test. `"F"`, for `normal_id`, is the test of [anova.lm()], with the
+#' residual variance of the largest model.
 #'
-#' @param object,... fits of [cl_glm()] with `method = "ml"`: one, made with a formula and with its
-#'   model frame; or several, of the same observations and family, each nested in the next one or
-#'   the other way round.
-#' @param test which test.
-#' @return An object of class `"anova"`, a data frame with a row for each model and columns `Resid.
-#'   Df`, `logLik`, `Df`, `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`; with
-#'   `"F"` columns `Resid. Df`, `RSS`, `Df`, `Sum of Sq`, `F` and `Pr(>F)`.
+#' @param object,... Fits of [cl_glm()] with `method = "ml"`: one fit, made with a formula and with
+#'   its model frame; or several, of the same observations and family, nested in increasing or
+#'   decreasing order.
+#' @param test The test.
+#' @return An object of class `"anova"`, a data frame with one row for each model and columns
+#'   `Resid. Df`, `logLik`, `Df`, `LR` (twice the difference of the log likelihoods) and `Pr(>Chi)`;
+#'   for `"F"` columns `Resid. Df`, `RSS`, `Df`, `Sum of Sq`, `F` and `Pr(>F)`.
 #' @section Errors:
-#' `statcl_error_argument` for other fits, for fits of other data, for other tests, and for `"F"` of
-#' families whose variance is known.
+#' `statcl_error_argument` for other fits, for fits to different data, for other tests, and for
+#' `"F"` with a family whose variance is known.
 #' @export
 #' @examples
 #' small <- cl_glm(am ~ wt, data = mtcars)

@@ -1,26 +1,31 @@
 # Pictures of a fitted generalised linear model: coefficients, residuals, calibration, traces.
 
-#' Pictures of a generalised linear model
+#' Plots of a generalised linear model
 #'
-#' `"coefficients"`: estimates with 50% and 95% intervals, without the intercept; those of columns
-#' that hold other numbers than 0 and 1 are for one standard deviation of the column, so that they
-#' can be compared. `"residuals"`: of `bernoulli_logit` mean residuals of groups of observations
-#' that are next to each other in their fitted values, which lie within the dashed lines in 95% of
-#' cases if the model is right; else Pearson residuals against the linear predictor, with a running
-#' mean (of 20,000 observations if there are more). `"calibration"`: what was observed, on average
-#' in groups, with its 95% interval, against what the model says; on the diagonal if the model is
-#' right. For families with classes each class has its colour. `"trace"`: the draws of a fit with
-#' `method = "mcmc"`.
+#' `"coefficients"` shows estimates with 50% and 95% intervals, without the intercept. A coefficient
+#' is scaled to one standard deviation of its column, so that coefficients can be compared, unless
+#' the column contains only 0 and 1.
 #'
-#' @param x a fit of [cl_glm()].
-#' @param type which pictures, in this order; by default all that the family has but the traces.
-#' @param groups number of groups for residuals and calibration; by default what the number of
-#'   observations allows.
-#' @param col,pch,cex,las,main as for [plot.default()]; `col` is the colour of estimates.
-#' @param which `1`, the number that the residuals have in [plot.lm()], instead of `type`.
-#' @param ... more for [plot.default()], or with `"trace"` for [plot()][cl_sample-methods] of the
-#'   draws.
-#' @return A list of what is drawn, a data frame for each picture, invisibly.
+#' `"residuals"` shows, for `bernoulli_logit`, mean residuals of groups of observations with similar
+#' fitted values; if the model is correct, 95% of them lie within the dashed lines. For other
+#' families it shows Pearson residuals against the linear predictor, with a running mean
+#' (20,000 of the observations if there are more).
+#'
+#' `"calibration"` shows mean observed values of groups, with 95% intervals, against the predicted
+#' values; if the model is correct, they lie on the diagonal. For families with classes each class
+#' has its own colour.
+#'
+#' `"trace"` shows the draws of a fit with `method = "mcmc"`.
+#'
+#' @param x A fit of [cl_glm()].
+#' @param type Which plots, in this order; by default all that the family has except the traces.
+#' @param groups Number of groups for residuals and calibration; the default depends on the number
+#'   of observations.
+#' @param col,pch,cex,las,main As for [plot.default()]; `col` is the colour of estimates.
+#' @param which `1`, the number of the residual plot in [plot.lm()], as an alternative to `type`.
+#' @param ... Further arguments for [plot.default()], or for `"trace"` for
+#'   [plot()][cl_sample-methods] of the draws.
+#' @return The plotted values, a list with a data frame for each plot, invisibly.
 #' @section Errors:
 #' `statcl_error_argument` for `"trace"` without draws and `"residuals"` of families with classes.
 #' @export

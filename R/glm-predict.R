@@ -1,34 +1,36 @@
 # Predictions and draws of generalised linear models.
 
-#' Predictions of generalised linear models
+#' Predictions from generalised linear models
 #'
-#' Linear predictors, means, and classes at new predictors, with the uncertainty of the
+#' Predicts linear predictors, means or classes for new data, with the uncertainty of the
 #' coefficients.
 #'
-#' Standard errors are those of the linear predictor, and by the delta method those of means.
-#' Intervals are for the mean: of one linear predictor the interval on its scale, mapped; of the
-#' probability of a class symmetric on the logit scale. With `method = "mcmc"` predictions are means
-#' over draws, standard errors their standard deviations and intervals their quantiles.
+#' Standard errors are those of the linear predictor; those of means follow by the delta method.
+#' Intervals are for the mean. For families with one linear predictor, the interval of the linear
+#' predictor is transformed to the scale of the mean; for the probability of a class, the interval
+#' is symmetric on the logit scale. With `method = "mcmc"` predictions are means over draws,
+#' standard errors their standard deviations, and intervals their quantiles.
 #'
-#' @param object a fit of [cl_glm()].
-#' @param newdata a data frame with the variables of the formula, or for a fit without formula a
+#' @param object A fit of [cl_glm()].
+#' @param newdata A data frame with the variables of the formula, or for a fit without a formula a
 #'   matrix or data frame with its columns (by name, if they have names). Default: the data of the
 #'   fit. Rows with missing values give `NA`.
-#' @param type `"link"`: linear predictors (of `categorical_logit` one for each class, 0 for the
-#'   first); `"response"`: means, of `binomial_logit` shares, of families with classes a matrix of
-#'   probabilities; `"class"`: the most probable class (of `bernoulli_logit`, too), a factor, or 0
-#'   and 1 where the response had no levels.
-#' @param se.fit whether standard errors are wanted.
-#' @param interval,level kind and level of the interval.
-#' @param draws for a fit with `method = "mcmc"`: over how many draws, evenly spread, to average.
-#' @param ... not used.
-#' @return A vector, or a matrix with a column for each class. With an interval a matrix with
-#'   columns `fit`, `lwr` and `upr`, for several classes an array of such. With `se.fit` a list of
-#'   this `fit`, `se.fit` and `residual.scale`, as [predict.glm()] gives it.
+#' @param type `"link"`: linear predictors (for `categorical_logit` one for each class, 0 for the
+#'   first). `"response"`: means; for `binomial_logit` proportions; for families with classes a
+#'   matrix of probabilities. `"class"`: the most probable class (for `bernoulli_logit`, too), a
+#'   factor, or 0 and 1 if the response had no levels.
+#' @param se.fit Whether to return standard errors.
+#' @param interval,level Type and level of the interval.
+#' @param draws For a fit with `method = "mcmc"`: the number of draws, evenly spaced, over which to
+#'   average.
+#' @param ... Not used.
+#' @return A vector, or a matrix with one column for each class. With an interval, a matrix with
+#'   columns `fit`, `lwr` and `upr`, for several classes an array of such matrices. With `se.fit`, a
+#'   list with elements `fit` (the above), `se.fit` and `residual.scale`, as from [predict.glm()].
 #' @section Errors:
 #' `statcl_error_argument` for `newdata` without a variable of the model, with other columns, or
-#' with new levels of a factor; and for `"class"` of a family without classes. The warning
-#' `statcl_warning_rank` comes with predictions for `newdata` by a fit that has `NA` coefficients.
+#' with new levels of a factor; and for `"class"` with a family without classes. Predictions for
+#' `newdata` from a fit with `NA` coefficients give the warning `statcl_warning_rank`.
 #' @name predict.cl_glm
 #' @export
 #' @examples
@@ -283,18 +285,18 @@ drawn_values <- function(object, points, type, draws, rows) {
 
 # ---- draws of new responses ----------------------------------------------------------------------
 
-#' Draws of new responses
+#' Simulate responses from a generalised linear model
 #'
-#' Responses drawn from the fitted model at the predictors of the fit; with `method = "mcmc"` each
-#' from the model with the parameters of one draw.
+#' Simulates responses from the fitted model for the predictors of the fit. With `method = "mcmc"`
+#' each simulation uses the parameters of one draw.
 #'
-#' @param object a fit of [cl_glm()].
-#' @param nsim number of draws.
-#' @param seed as for [simulate()].
-#' @param ... not used.
-#' @return A data frame with a column for each draw and the attribute `"seed"`: numbers, counts of
-#'   successes for `binomial_logit`, or factors as the response was one. Rows that `na.exclude` left
-#'   out are `NA`.
+#' @param object A fit of [cl_glm()].
+#' @param nsim Number of simulations.
+#' @param seed As for [simulate()].
+#' @param ... Not used.
+#' @return A data frame with one column for each simulation and the attribute `"seed"`: numbers,
+#'   counts of successes for `binomial_logit`, or factors if the response was a factor. Rows omitted
+#'   by `na.exclude` are `NA`.
 #' @export
 #' @examples
 #' fit <- cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log")

@@ -1,22 +1,22 @@
 # Intervals of the coefficients: by standard errors, by the profile of the likelihood, by draws.
 
-#' Intervals of the coefficients of generalised linear models
+#' Confidence intervals for the coefficients of generalised linear models
 #'
-#' @param object a fit of [cl_glm()].
-#' @param parm names or numbers of coefficients (and cuts); all by default.
-#' @param level level of the intervals.
-#' @param method `"wald"`: by standard errors; with `method = "mcmc"` of the fit, quantiles of the
-#'   draws. `"profile"`, for fits by maximum likelihood: the values of a coefficient for which the
-#'   likelihood, at its largest over all other parameters, is not less than a likelihood ratio test
-#'   of this level allows, as `confint()` gives it for fits of [glm()]. Other parameters include
-#'   `phi` and cuts. Of `normal_id` both are the same: its likelihood is quadratic, and sigma is
-#'   taken into account by Student's distribution, as of [lm()].
-#' @param ... must be empty.
-#' @return A matrix with a row for each coefficient and columns for the lower and the upper end. An
-#'   end is `NA` where the likelihood stays as large for ever.
+#' @param object A fit of [cl_glm()].
+#' @param parm Names or numbers of coefficients (and cuts); all by default.
+#' @param level Confidence level.
+#' @param method `"wald"`: from standard errors; for a fit with `method = "mcmc"`, quantiles of the
+#'   draws. `"profile"`, for fits by maximum likelihood: all values of a coefficient that a
+#'   likelihood ratio test does not reject at this level, with the likelihood maximised over all
+#'   other parameters (including `phi` and cuts), as from `confint()` for fits of [glm()]. For
+#'   `normal_id` both are the same, because its likelihood is quadratic, and use Student's t
+#'   distribution as for [lm()].
+#' @param ... Must be empty.
+#' @return A matrix with one row for each coefficient and columns for the lower and the upper limit.
+#'   A limit is `NA` if the likelihood does not fall below the bound of the test in that direction.
 #' @section Errors:
-#' `statcl_error_argument` for coefficients that there are not; for `"profile"` of other fits, and
-#' of fits that keep no model frame.
+#' `statcl_error_argument` for unknown coefficients; for `"profile"` with other fits, and with fits
+#' that do not keep the model frame.
 #' @export
 #' @examples
 #' fit <- cl_glm(am ~ wt, data = mtcars)

@@ -3,9 +3,9 @@
 #' Log likelihood of a generalised linear model
 #'
 #' The log density of `y` given the linear predictor `alpha + x %*% beta`, summed over the
-#' observations, and its gradients, in one pass over `x`. All constants of the density are kept.
+#' observations, and its gradients, in one pass over `x`. All constants of the density are included.
 #'
-#' With `eta = alpha + x %*% beta`, the families and their densities are (names and
+#' With `eta = alpha + x %*% beta`, the families and their densities are as follows (names and
 #' parameters are Stan's):
 #'
 #' | family | y | log density of one y |
@@ -14,50 +14,51 @@
 #' | `binomial_logit` | 0, ..., N = `trials` | `log(choose(N, y)) + y eta - N log(1 + exp(eta))` |
 #' | `normal_id` | real | `-(y - eta)^2 / (2 sigma^2) - log(sigma) - log(2 pi) / 2` |
 #' | `poisson_log` | 0, 1, ... | `y eta - exp(eta) - log(y!)` |
-#' | `neg_binomial_2_log` | 0, 1, ... | of mean `mu = exp(eta)` and variance `mu + mu^2 / phi` |
-#' | `categorical_logit` | 1, ..., C | `eta[y] - log(sum(exp(eta)))`, with one `eta` a class |
+#' | `neg_binomial_2_log` | 0, 1, ... | with mean `mu = exp(eta)` and variance `mu + mu^2 / phi` |
+#' | `categorical_logit` | 1, ..., C | `eta[y] - log(sum(exp(eta)))`, one `eta` for each class |
 #' | `ordered_logistic` | 1, ..., C | `log(F(cuts[y] - eta) - F(cuts[y - 1] - eta))` |
 #'
-#' where C is at most 2,000, `F(t) = 1 / (1 + exp(-t))`, and `-Inf` and `Inf` stand around the cuts.
-#' They are computed without cancellation: value and derivatives keep their full relative precision
-#' in both tails, and for counts up to 4e15.
+#' where C is at most 2,000, `F(t) = 1 / (1 + exp(-t))`, and the first and last cuts are extended by
+#' `-Inf` and `Inf`. They are computed without cancellation: value and derivatives keep their full
+#' relative precision in both tails, and for counts up to 4e15.
 #'
-#' Several parameter vectors are evaluated together, for about one read of `x`, when `beta` has one
+#' Several parameter vectors are evaluated together, in about one pass over `x`, when `beta` has one
 #' more dimension: a matrix with M columns, or for `categorical_logit` a k x C x M array. The value
-#' is then M numbers.
+#' is then a vector of length M.
 #'
 #' With base R input the engine is chosen by the number of elements of `x` ([cl_thresholds()]); a
 #' `clMatrix` stays where it is. For repeated evaluation on the same data see [cl_likelihood()].
 #'
-#' @param family name of the family, as in the table.
-#' @param y the observations, one for each row of `x`, or one for all rows: integer, logical or
+#' @param family Name of the family, as in the table.
+#' @param y The observations, one for each row of `x`, or one for all rows: integer, logical or
 #'   double.
-#' @param x the predictors: a numeric matrix or a `clMatrix`, n x k. A vector is one column. n and k
+#' @param x The predictors: a numeric matrix or a `clMatrix`, n x k. A vector is one column. n and k
 #'   may be 0.
-#' @param alpha the intercept: one number, or one for each row of `x`. Of `categorical_logit`: one
-#'   for each class. With M parameter vectors: M numbers, an n x M or a C x M matrix. One number
-#'   serves for all classes and vectors; its gradient has one for each.
-#' @param beta the coefficients: one number for each column of `x`. Of `categorical_logit`: a k x C
-#'   matrix, a column for each class.
-#' @param ... must be empty.
-#' @param sigma for `normal_id`, the standard deviation: one number or one for each row of `x`; for
+#' @param alpha The intercept: one number, or one for each row of `x`. For `categorical_logit`: one
+#'   for each class. With M parameter vectors: M numbers, an n x M or a C x M matrix. A scalar is
+#'   recycled over classes and parameter vectors; its gradient has one element for each.
+#' @param beta The coefficients: one number for each column of `x`. For `categorical_logit`: a k x C
+#'   matrix with one column for each class.
+#' @param ... Must be empty.
+#' @param sigma For `normal_id`, the standard deviation: one number or one for each row of `x`; with
 #'   M parameter vectors M numbers or an n x M matrix.
-#' @param phi for `neg_binomial_2_log`, the precision: one number, or one for each parameter vector.
-#' @param cuts for `ordered_logistic`, the C - 1 cuts between the classes, increasing; for M
+#' @param phi For `neg_binomial_2_log`, the precision: one number, or one for each parameter vector.
+#' @param cuts For `ordered_logistic`, the C - 1 cuts between the classes, increasing; with M
 #'   parameter vectors a matrix with M columns.
-#' @param trials for `binomial_logit`, the numbers of trials: one for each row of `x`, or one for
+#' @param trials For `binomial_logit`, the numbers of trials: one for each row of `x`, or one for
 #'   all.
-#' @param gradient what to differentiate by: `NULL`, or some of `"alpha"`, `"beta"`, `"x"` (for one
-#'   parameter vector) and the family's own `"sigma"`, `"phi"` or `"cuts"`.
-#' @return The log density: one number, or one for each parameter vector. `-Inf` where it is too
-#'   small for a double; the gradient is then not defined. With `gradient`, its attribute
-#'   `"gradient"` is a list with one element for each name asked for, in the order alpha, beta, x,
-#'   own parameter, shaped like that argument (a `clMatrix` for `x` if `x` is one).
+#' @param gradient What to differentiate with respect to: `NULL`, or some of `"alpha"`, `"beta"`,
+#'   `"x"` (for one parameter vector) and the family's auxiliary parameter `"sigma"`, `"phi"` or
+#'   `"cuts"`.
+#' @return The log density: one number, or one for each parameter vector. It is `-Inf` where it is
+#'   below the range of a double; the gradient is then undefined. With `gradient`, its attribute
+#'   `"gradient"` is a list with one element for each requested name, in the order alpha, beta, x,
+#'   auxiliary parameter, with the shape of that argument (a `clMatrix` for `x` if `x` is one).
 #' @section Errors:
-#' `statcl_error_argument` for wrong types, lengths and values outside the family's support, classes
-#' beyond those of the parameters, cuts that do not increase, `sigma` or `phi` that is not positive,
-#' naming the argument; `statcl_error_nonfinite` if `alpha`, `beta`, the own parameter or `x` holds
-#' `NA`, `NaN` or `Inf`, or if the linear predictor overflows.
+#' `statcl_error_argument`, naming the argument, for wrong types, lengths and values outside the
+#' support of the family, classes beyond those of the parameters, cuts that do not increase, `sigma`
+#' or `phi` that is not positive; `statcl_error_nonfinite` if `alpha`, `beta`, the auxiliary
+#' parameter or `x` contains `NA`, `NaN` or `Inf`, or if the linear predictor overflows.
 #' @seealso [cl_likelihood()]
 #' @export
 #' @examples
@@ -77,24 +78,25 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
   if ("x" %in% gradient) finish_gradient(result, x) else result
 }
 
-#' A likelihood with its data on the device
+#' Likelihood function with data on the device
 #'
-#' Copies `y` and `x` to the device once and gives a function of the parameters, for optimisers and
-#' samplers: only the parameters go up and only the value and its gradient come down.
+#' Copies `y` and `x` to the device once and returns a function of the parameters, for optimisers
+#' and samplers. A call uploads the parameters and downloads the value and its gradient.
 #'
-#' The data goes where [cl_glm_lpdf()] would work: to the device in use if `x` is above the
-#' threshold `"glm"` of [cl_thresholds()], or is a `clMatrix` there; else it stays with the host
-#' engine, which uses it where it is.
+#' The data is stored where [cl_glm_lpdf()] would compute: on the device in use if `x` is above the
+#' threshold `"glm"` of [cl_thresholds()], or is a `clMatrix` there; otherwise in host memory,
+#' without a copy.
 #'
 #' The function can be saved ([saveRDS()]), sent to parallel workers and used in forked ones: it
-#' holds on to its data, and uploads it again at its first use elsewhere. In a forked process it
-#' runs on the host. If it was made from a `clMatrix`, it is as bound to this session as that.
+#' keeps a reference to its data and uploads it again at its first use elsewhere. In a forked
+#' process it runs on the host. If it was made from a `clMatrix`, the rules for saving and forking a
+#' `clMatrix` apply.
 #'
 #' @inheritParams cl_glm_lpdf
 #' @return A function `f(alpha = 0, beta, ..., sigma, phi, cuts, gradient)` of class
-#'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()]. Unless `gradient`
-#'   says otherwise it differentiates by `alpha`, `beta` and the family's own parameter, but for
-#'   `ordered_logistic` not by `alpha`, which says the same as the cuts.
+#'   `"cl_likelihood"`, with arguments, value and errors as for [cl_glm_lpdf()]. By default
+#'   `gradient` contains `alpha`, `beta` and the family's auxiliary parameter, except that for
+#'   `ordered_logistic` it does not contain `alpha`, which is not identified besides the cuts.
 #' @seealso [cl_objective()] for [optim()], [cl_check_gradient()]
 #' @export
 #' @examples
