@@ -47,27 +47,27 @@ static void put_parameters(scl_writer *w) {
   scl_put(w, "const %s m, const %s n", scl_place_type(p), scl_place_type(p));
   for (int k = 0; k < p->leaves; k++) {
     const scl_leaf *l = &p->leaf[k];
-    scl_put(w, ",%s__global const double *%sx%d, const long x%d_at", gap, alone, k, k);
+    scl_put(w, ",%s__global const real *%sx%d, const long x%d_at", gap, alone, k, k);
     if (scl_leaf_takes_i(l)) scl_put(w, ", const long x%d_i", k);
     if (scl_leaf_takes_j(l, p->n > 1)) scl_put(w, ", const long x%d_j", k);
     if (scl_leaf_takes_terms(l)) scl_put(w, ",%sconst long x%d_l, const int x%d_n", gap, k, k);
   }
-  for (int k = 0; k < p->numbers; k++) scl_put(w, ",%sconst double c%d", gap, k);
+  for (int k = 0; k < p->numbers; k++) scl_put(w, ",%sconst real c%d", gap, k);
   for (int k = 0; k < p->rectangles; k++) {
     scl_put(w, ",%sconst long g%d_i0, const long g%d_i1, const long g%d_j0, const long g%d_j1", gap,
             k, k, k, k);
   }
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].reduces) continue;
-    scl_put(w, ",%s__global double *%sr%d, const long r%d_at", gap, alone, k, k);
+    scl_put(w, ",%s__global real *%sr%d, const long r%d_at", gap, alone, k, k);
     if (p->n > 1) scl_put(w, ", const long r%d_j", k);
   }
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;
-    scl_put(w, ",%s__global double *%sp%d, const long p%d_at, const long p%d_part,", gap, alone, k,
-            k, k);
+    scl_put(w, ",%s__global real *%sp%d, const long p%d_at, const long p%d_part,", gap, alone, k, k,
+            k);
     if (scl_reduces_to_index(p->output[k].op)) scl_put(w, "%sconst long p%d_place,", gap, k);
-    scl_put(w, "%s__local double *s%d", gap, k);
+    scl_put(w, "%s__local real *s%d", gap, k);
   }
 }
 /* ---- kernels -------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void put_tiled_body(scl_writer *w) {
   const scl_plan *p = w->p;
   for (int k = 0; k < p->leaves; k++) {
     if (scl_plan_is_tiled(p, k)) {
-      scl_put(w, "  __local double tile%d[%d][%d]; /* one more: no bank conflicts */\n", k,
+      scl_put(w, "  __local real tile%d[%d][%d]; /* one more: no bank conflicts */\n", k,
               SCL_PLAN_TILE, SCL_PLAN_TILE + 1);
     }
   }

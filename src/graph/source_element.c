@@ -35,7 +35,7 @@ void scl_put_load(scl_writer *w, int k) {
 
 /* Rows i and i + 1 of a leaf; of a product in column `column`. */
 static void put_pair(scl_writer *w, int k, const char *column) {
-  scl_put(w, "*(__global const double2 *)(x%d + x%d_at + i", k, k);
+  scl_put(w, "*(__global const real2 *)(x%d + x%d_at + i", k, k);
   if (scl_leaf_takes_terms(&w->p->leaf[k])) scl_put(w, " + %s * x%d_l", column, k);
   scl_put(w, ")");
 }
@@ -52,7 +52,7 @@ static void put_term(scl_writer *w, int x, const char *column) {
 static void put_matvec(scl_writer *w, const char *indent, int s) {
   const scl_step *step = &w->p->step[s];
   const int x = step->arg[0], b = step->arg[1];
-  const char *type = w->p->pairs ? "double2" : "double", *name = w->p->pairs ? "u" : "t";
+  const char *type = w->p->pairs ? "real2" : "real", *name = w->p->pairs ? "u" : "t";
   scl_put(w, "%s%s %s%d = 0.0;\n%sint l%d = 0;\n", indent, type, name, s, indent, s);
   scl_put(w, "%sfor (; l%d + BATCH <= x%d_n; l%d += BATCH) {\n", indent, s, x, s);
   scl_put(w, "%s  %s v[BATCH];\n", indent, type);
@@ -76,7 +76,7 @@ static void put_step(scl_writer *w, const char *indent, int s) {
     put_matvec(w, indent, s);
     return;
   }
-  scl_put(w, "%sconst double t%d = ", indent, s);
+  scl_put(w, "%sconst real t%d = ", indent, s);
   switch (step->kind) {
   case SCL_STEP_LOAD:
     if (w->p->leaf[step->arg[0]].paired) {
@@ -91,7 +91,7 @@ static void put_step(scl_writer *w, const char *indent, int s) {
     scl_put(w, "c%d", step->arg[0]);
     break;
   case SCL_STEP_PLACE:
-    scl_put(w, "(double)%s + c%d", step->arg[0] == 0 ? "i" : "j", step->arg[1]);
+    scl_put(w, "(real)%s + c%d", step->arg[0] == 0 ? "i" : "j", step->arg[1]);
     break;
   case SCL_STEP_INSIDE:
     scl_put(w, "g%d ? 1.0 : 0.0", step->arg[0]);
@@ -139,7 +139,7 @@ void scl_put_place(scl_writer *w, const char *indent) {
     snprintf(number, sizeof number, plain ? "t%d" : "map%d(t%d)", plain ? o->step : k, o->step);
     snprintf(total, sizeof total, "a%d", k);
     snprintf(at, sizeof at, "a%d_at", k);
-    snprintf(place, sizeof place, "(double)(%s)",
+    snprintf(place, sizeof place, "(real)(%s)",
              p->margin == SCL_BY_ROW              ? "j + 1"
              : p->margin == SCL_TOTAL && p->n > 1 ? "i + j * (long)m + 1"
                                                   : "i + 1");
@@ -186,7 +186,7 @@ void scl_put_pairs(scl_writer *w) {
              "  for (int i = 2 * get_global_id(0); i < m; i += 2 * pairs) {\n");
   for (int k = 0; k < p->leaves; k++) {
     if (!p->leaf[k].paired || p->leaf[k].length > 0) continue;
-    scl_put(w, "    const double2 y%d = ", k);
+    scl_put(w, "    const real2 y%d = ", k);
     put_pair(w, k, "");
     scl_put(w, ";\n");
   }

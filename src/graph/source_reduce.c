@@ -7,13 +7,13 @@ static void put_totals(scl_writer *w) {
   for (int k = 0; k < w->p->outputs; k++) {
     const scl_output *o = &w->p->output[k];
     if (!o->reduces) continue;
-    scl_put(w, "  double a%d = ", k);
+    scl_put(w, "  real a%d = ", k);
     if (o->op == SCL_REDUCE_COUNT) {
       scl_put(w, "c%d;\n", o->identity);
     } else {
       scl_put(w, "%s;\n", scl_identity_text(o));
     }
-    if (scl_reduces_to_index(o->op)) scl_put(w, "  double a%d_at = 0.0;\n", k);
+    if (scl_reduces_to_index(o->op)) scl_put(w, "  real a%d_at = 0.0;\n", k);
   }
 }
 
@@ -110,16 +110,15 @@ void scl_put_final(scl_writer *w) {
       "\n/* Combines what the groups left, in their order: `parts` numbers for each of `results`.\n"
       " * Items along dimension 0 share a result. */\n"
       "__kernel void expr_final(const long results, const int parts");
-  for (int k = 0; k < p->numbers; k++) scl_put(w, ", const double c%d", k);
+  for (int k = 0; k < p->numbers; k++) scl_put(w, ", const real c%d", k);
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;
-    scl_put(w,
-            ",\n                         __global const double *restrict p%d, const long p%d_at,",
+    scl_put(w, ",\n                         __global const real *restrict p%d, const long p%d_at,",
             k, k);
     scl_put(w, "\n                         const long p%d_part,", k);
     if (scl_reduces_to_index(p->output[k].op)) scl_put(w, " const long p%d_place,", k);
-    scl_put(w, "\n                         __global double *restrict r%d,", k);
-    scl_put(w, "\n                         const long r%d_at, __local double *s%d", k, k);
+    scl_put(w, "\n                         __global real *restrict r%d,", k);
+    scl_put(w, "\n                         const long r%d_at, __local real *s%d", k, k);
   }
   scl_put(w, ") {\n");
   put_items(w, "get_local_id(0)", "get_local_size(0)", "1");
@@ -134,10 +133,10 @@ void scl_put_final(scl_writer *w) {
     snprintf(at, sizeof at, "a%d_at", k);
     snprintf(number, sizeof number, "v%d", k);
     snprintf(number_at, sizeof number_at, "v%d_at", k);
-    scl_put(w, "      const double v%d = p%d[p%d_at + r + q * p%d_part];\n", k, k, k, k);
+    scl_put(w, "      const real v%d = p%d[p%d_at + r + q * p%d_part];\n", k, k, k, k);
     if (scl_reduces_to_index(p->output[k].op)) {
-      scl_put(w, "      const double v%d_at = p%d[p%d_at + p%d_place + r + q * p%d_part];\n", k, k,
-              k, k, k);
+      scl_put(w, "      const real v%d_at = p%d[p%d_at + p%d_place + r + q * p%d_part];\n", k, k, k,
+              k, k);
     }
     scl_put_combine(w, "      ", k, total, number, at, number_at);
   }

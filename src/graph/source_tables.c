@@ -41,14 +41,14 @@ static bool is_short(unsigned op) {
 }
 
 void scl_put_op_functions(scl_writer *w) {
-  static const char *const parameters[] = {"", "const double a", "const double a, const double b",
-                                           "const double a, const double b, const double c"};
+  static const char *const parameters[] = {"", "const real a", "const real a, const real b",
+                                           "const real a, const real b, const real c"};
   bool done[SCL_OP_COUNT] = {false};
   for (int s = 0; s < w->p->steps; s++) {
     const scl_step *step = &w->p->step[s];
     if (step->kind != SCL_STEP_APPLY || done[step->op] || is_short(step->op)) continue;
     done[step->op] = true;
-    scl_put(w, "static inline double op_%s(%s) {\n  return %s;\n}\n\n", scl_ops[step->op].name,
+    scl_put(w, "static inline real op_%s(%s) {\n  return %s;\n}\n\n", scl_ops[step->op].name,
             parameters[scl_ops[step->op].arity], scl_ops[step->op].expression);
   }
 }
@@ -95,12 +95,12 @@ static void put_numbers(scl_writer *w, const scl_output *o, const char *before) 
 }
 
 static void put_own_combine(scl_writer *w, int k, const scl_output *o) {
-  scl_put(w, "static inline double combine%d(const double u, const double v", k);
-  put_numbers(w, o, "const double ");
+  scl_put(w, "static inline real combine%d(const real u, const real v", k);
+  put_numbers(w, o, "const real ");
   scl_put(w, ") {\n");
   for (int s = o->first; s < o->last; s++) {
     const scl_step *step = &w->p->step[s];
-    scl_put(w, "  const double t%d = ", s);
+    scl_put(w, "  const real t%d = ", s);
     if (step->kind == SCL_STEP_ARGUMENT) {
       scl_put(w, "%s", step->arg[0] == 0 ? "u" : "v");
     } else if (step->kind == SCL_STEP_NUMBER) {
@@ -122,18 +122,16 @@ void scl_put_combine_functions(scl_writer *w) {
     } else if (scl_reduces_to_index(o->op)) {
       scl_put(w,
               "/* Whether the number v at place v_at is better than u at u_at (0: none yet). */\n"
-              "static inline int better%d(const double u, const double u_at, const double v,\n"
-              "                          const double v_at) {\n"
+              "static inline int better%d(const real u, const real u_at, const real v,\n"
+              "                          const real v_at) {\n"
               "  if (v != v || v_at == 0.0) return 0;\n"
               "  return u_at == 0.0 || v %s u || (v == u && v_at < u_at);\n}\n\n",
               k, o->op == SCL_REDUCE_WHICH_MAX ? ">" : "<");
     } else {
-      scl_put(w, "static inline double map%d(const double a) {\n  return %s;\n}\n\n", k,
+      scl_put(w, "static inline real map%d(const real a) {\n  return %s;\n}\n\n", k,
               scl_reductions[o->op].map);
-      scl_put(
-          w,
-          "static inline double combine%d(const double u, const double v) {\n  return %s;\n}\n\n",
-          k, scl_reductions[o->op].combine);
+      scl_put(w, "static inline real combine%d(const real u, const real v) {\n  return %s;\n}\n\n",
+              k, scl_reductions[o->op].combine);
     }
   }
 }

@@ -4,7 +4,7 @@
 
 #include "engine/cl/runtime/cl.h"
 
-static scl_cl_functions real;
+static scl_cl_functions original;
 static driver_counts count;
 static long fail_in;
 static int fail_code, pretended;
@@ -43,7 +43,7 @@ static cl_context CL_API_CALL create_context(const cl_context_properties *proper
                                                                        size_t, void *),
                                              void *user, cl_int *code) {
   FAIL_OBJECT;
-  cl_context made = real.clCreateContext(properties, n, devices, notify, user, code);
+  cl_context made = original.clCreateContext(properties, n, devices, notify, user, code);
   count.contexts += made != NULL;
   return made;
 }
@@ -52,7 +52,7 @@ static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_i
                                                  cl_command_queue_properties properties,
                                                  cl_int *code) {
   FAIL_OBJECT;
-  cl_command_queue made = real.clCreateCommandQueue(context, device, properties, code);
+  cl_command_queue made = original.clCreateCommandQueue(context, device, properties, code);
   count.queues += made != NULL;
   return made;
 }
@@ -60,7 +60,7 @@ static cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_i
 static cl_program CL_API_CALL create_program(cl_context context, cl_uint n, const char **text,
                                              const size_t *lengths, cl_int *code) {
   FAIL_OBJECT;
-  cl_program made = real.clCreateProgramWithSource(context, n, text, lengths, code);
+  cl_program made = original.clCreateProgramWithSource(context, n, text, lengths, code);
   count.programs += made != NULL;
   return made;
 }
@@ -69,12 +69,12 @@ static cl_int CL_API_CALL build_program(cl_program program, cl_uint n, const cl_
                                         const char *options,
                                         void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
   FAIL_CODE;
-  return real.clBuildProgram(program, n, devices, options, notify, user);
+  return original.clBuildProgram(program, n, devices, options, notify, user);
 }
 
 static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name, cl_int *code) {
   FAIL_OBJECT;
-  cl_kernel made = real.clCreateKernel(program, name, code);
+  cl_kernel made = original.clCreateKernel(program, name, code);
   count.kernels += made != NULL;
   return made;
 }
@@ -82,13 +82,13 @@ static cl_kernel CL_API_CALL create_kernel(cl_program program, const char *name,
 static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint i, size_t size,
                                        const void *value) {
   FAIL_CODE;
-  return real.clSetKernelArg(kernel, i, size, value);
+  return original.clSetKernelArg(kernel, i, size, value);
 }
 
 static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t bytes,
                                         void *host, cl_int *code) {
   FAIL_OBJECT;
-  cl_mem made = real.clCreateBuffer(context, flags, bytes, host, code);
+  cl_mem made = original.clCreateBuffer(context, flags, bytes, host, code);
   count.buffers += made != NULL;
   return made;
 }
@@ -96,7 +96,7 @@ static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, 
 static cl_mem CL_API_CALL create_part(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
                                       const void *region, cl_int *code) {
   FAIL_OBJECT;
-  cl_mem made = real.clCreateSubBuffer(buffer, flags, type, region, code);
+  cl_mem made = original.clCreateSubBuffer(buffer, flags, type, region, code);
   count.buffers += made != NULL;
   return made;
 }
@@ -105,8 +105,8 @@ static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bo
                                     cl_map_flags flags, size_t offset, size_t bytes, cl_uint waits,
                                     const cl_event *wait, cl_event *event, cl_int *code) {
   FAIL_OBJECT;
-  void *made = real.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset, bytes, waits, wait,
-                                       event, code);
+  void *made = original.clEnqueueMapBuffer(queue, buffer, blocking, flags, offset, bytes, waits,
+                                           wait, event, code);
   count.maps += made != NULL;
   return made;
 }
@@ -114,13 +114,13 @@ static void *CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bo
 static cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem buffer, void *host, cl_uint waits,
                                 const cl_event *wait, cl_event *event) {
   count.maps--;
-  return real.clEnqueueUnmapMemObject(queue, buffer, host, waits, wait, event);
+  return original.clEnqueueUnmapMemObject(queue, buffer, host, waits, wait, event);
 }
 
 #define RELEASE(function, type, member, call)                                                      \
   static cl_int CL_API_CALL function(type object) {                                                \
     count.member--;                                                                                \
-    return real.call(object);                                                                      \
+    return original.call(object);                                                                  \
   }
 RELEASE(release_context, cl_context, contexts, clReleaseContext)
 RELEASE(release_queue, cl_command_queue, queues, clReleaseCommandQueue)
@@ -131,13 +131,13 @@ RELEASE(release_event, cl_event, events, clReleaseEvent)
 
 static cl_int CL_API_CALL retain_event(cl_event event) {
   count.events++;
-  return real.clRetainEvent(event);
+  return original.clRetainEvent(event);
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
 #define COMMAND(call)                                                                              \
   FAIL_CODE;                                                                                       \
-  cl_int result = real.call;                                                                       \
+  cl_int result = original.call;                                                                   \
   if (result == CL_SUCCESS && event != NULL) count.events++;                                       \
   return result
 
@@ -185,12 +185,12 @@ static cl_int CL_API_CALL set_marker(cl_command_queue queue, cl_uint waits, cons
 
 static cl_int CL_API_CALL flush(cl_command_queue queue) {
   FAIL_CODE;
-  return real.clFlush(queue);
+  return original.clFlush(queue);
 }
 
 static cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, void *value,
                                      size_t *needed) {
-  cl_int code = real.clGetEventInfo(event, what, size, value, needed);
+  cl_int code = original.clGetEventInfo(event, what, size, value, needed);
   if (pretended != 0 && what == CL_EVENT_COMMAND_EXECUTION_STATUS) *(cl_int *)value = pretended;
   return code;
 }
@@ -199,7 +199,7 @@ static cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t 
 void driver_install(void) {
   if (installed) return;
   installed = true;
-  real = scl_cl;
+  original = scl_cl;
   scl_cl.clCreateContext = create_context;
   scl_cl.clReleaseContext = release_context;
   scl_cl.clCreateCommandQueue = create_queue;
@@ -228,7 +228,7 @@ void driver_install(void) {
 }
 
 void driver_remove(void) {
-  if (installed) scl_cl = real;
+  if (installed) scl_cl = original;
   installed = false;
 }
 

@@ -29,15 +29,15 @@ void process_problem_free(problem *r) {
   free(r->spread);
 }
 
-real process_covariance(const problem *r, size_t i, size_t j) {
+long_double process_covariance(const problem *r, size_t i, size_t j) {
   size_t n = r->data.n;
-  real value = test_covariance_within(&r->k.kernel, r->x, n, i, j);
+  long_double value = test_covariance_within(&r->k.kernel, r->x, n, i, j);
   if (i != j || r->data.spread == NULL) return value;
-  real noise2 = (real)r->k.kernel.noise * r->k.kernel.noise;
+  long_double noise2 = (long_double)r->k.kernel.noise * r->k.kernel.noise;
   return value - noise2 + noise2 * r->spread[i] + r->spread[i + n];
 }
 
-static void factor(real *l, size_t n) {
+static void factor(long_double *l, size_t n) {
   for (size_t j = 0; j < n; j++) {
     for (size_t i = j; i < n; i++) {
       for (size_t k = 0; k < j; k++) l[i + j * n] -= l[i + k * n] * l[j + k * n];
@@ -46,22 +46,22 @@ static void factor(real *l, size_t n) {
   }
 }
 
-static void solve_lower(const real *l, size_t n, real *b) {
+static void solve_lower(const long_double *l, size_t n, long_double *b) {
   for (size_t i = 0; i < n; i++) {
     for (size_t k = 0; k < i; k++) b[i] -= l[i + k * n] * b[k];
     b[i] /= l[i + i * n];
   }
 }
 
-static void solve_upper(const real *l, size_t n, real *b) {
+static void solve_upper(const long_double *l, size_t n, long_double *b) {
   for (size_t i = n; i-- > 0;) {
     for (size_t k = i + 1; k < n; k++) b[i] -= l[k + i * n] * b[k];
     b[i] /= l[i + i * n];
   }
 }
 
-real process_dot(const real *a, const real *b, size_t n) {
-  real sum = 0;
+long_double process_dot(const long_double *a, const long_double *b, size_t n) {
+  long_double sum = 0;
   for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
@@ -105,14 +105,14 @@ void process_new(reference *r, const problem *p, size_t without) {
   for (size_t k = 0; k < r->q; k++) solve_lower(r->l, n, r->s + k * n);
   for (size_t k = 0; k < r->outputs; k++) solve_lower(r->l, n, r->z + k * n);
   solve_trend(r);
-  real log_det = 0, rows = n;
+  long_double log_det = 0, rows = n;
   for (size_t i = 0; i < n; i++) log_det += logl(r->l[i + i * n]);
   if (p->trend == SCL_GP_INTEGRATE) {
     for (size_t i = 0; i < r->q; i++) log_det += logl(r->m[i + i * r->q]);
     rows -= r->q;
   }
   for (size_t k = 0; k < r->outputs; k++) {
-    real *z = r->z + k * n, *a = r->a + k * n;
+    long_double *z = r->z + k * n, *a = r->a + k * n;
     r->value -= process_dot(z, z, n) / 2 + log_det + rows * logl(2 * acosl(-1)) / 2;
     memcpy(a, z, n * sizeof *a);
     solve_upper(r->l, n, a);
@@ -127,33 +127,34 @@ void process_free(reference *r) {
   free(r->a);
 }
 
-real process_mean(const reference *r, real *v, real *h, size_t output) {
-  real mean = process_dot(v, r->a + output * r->n, r->n);
+long_double process_mean(const reference *r, long_double *v, long_double *h, size_t output) {
+  long_double mean = process_dot(v, r->a + output * r->n, r->n);
   for (size_t j = 0; j < r->q; j++) mean += h[j] * r->b[j + output * r->q];
   return mean;
 }
 
-void process_spread(const reference *r, real *v, real *h) {
+void process_spread(const reference *r, long_double *v, long_double *h) {
   solve_lower(r->l, r->n, v);
   for (size_t j = 0; j < r->q; j++) h[j] -= process_dot(r->s + j * r->n, v, r->n);
   solve_lower(r->m, r->q, h);
 }
 
 /* The sum of log p(y_i | the others), each from a factor of its own. */
-static real leave_one_out(const problem *p) {
+static long_double leave_one_out(const problem *p) {
   size_t n = p->data.n;
-  real sum = 0, *v = test_alloc(n * sizeof *v);
+  long_double sum = 0, *v = test_alloc(n * sizeof *v);
   for (size_t i = 0; i < n; i++) {
     reference r;
     process_new(&r, p, i);
-    real h[MOST_BASIS], mean[MOST_OUTPUTS];
+    long_double h[MOST_BASIS], mean[MOST_OUTPUTS];
     for (size_t j = 0; j < r.q; j++) h[j] = p->basis[i + j * n];
     for (size_t j = 0; j < r.n; j++) v[j] = process_covariance(p, i, r.row[j]);
     for (size_t k = 0; k < r.outputs; k++) mean[k] = process_mean(&r, v, h, k);
     process_spread(&r, v, h);
-    real variance = process_covariance(p, i, i) - process_dot(v, v, r.n) + process_dot(h, h, r.q);
+    long_double variance =
+        process_covariance(p, i, i) - process_dot(v, v, r.n) + process_dot(h, h, r.q);
     for (size_t k = 0; k < r.outputs; k++) {
-      real e = p->y[i + k * n] - mean[k];
+      long_double e = p->y[i + k * n] - mean[k];
       sum -= e * e / variance / 2 + logl(2 * acosl(-1) * variance) / 2;
     }
     process_free(&r);
@@ -162,7 +163,7 @@ static real leave_one_out(const problem *p) {
   return sum;
 }
 
-real process_value(const problem *p, scl_gp_objective objective) {
+long_double process_value(const problem *p, scl_gp_objective objective) {
   if (objective == SCL_GP_LEAVE_ONE_OUT) return leave_one_out(p);
   reference r;
   process_new(&r, p, p->data.n);

@@ -5,7 +5,7 @@
 #include "ops/gp.h"
 #include "gp_reference.h"
 
-typedef long double real;
+typedef long double long_double;
 typedef void kernel_maker(test_kernel *k, size_t p);
 
 enum { MOST_BASIS = 3, MOST_OUTPUTS = 2 };
@@ -22,14 +22,14 @@ void process_problem(problem *r, kernel_maker *make, size_t n, size_t p, size_t 
                      bool spread, scl_gp_trend trend);
 void process_problem_free(problem *r);
 /* C_ij as the process has it. */
-real process_covariance(const problem *r, size_t i, size_t j);
+long_double process_covariance(const problem *r, size_t i, size_t j);
 
 /* The process given its data, all of it but row `without` (n: none). */
 typedef struct {
   size_t n, q, outputs;
   size_t *row;
-  real *l, *s, *z, *a; /* L, L^-1 H, L^-1 (y - H b), C^-1 (y - H b) */
-  real m[MOST_BASIS * MOST_BASIS], b[MOST_BASIS * MOST_OUTPUTS], value;
+  long_double *l, *s, *z, *a; /* L, L^-1 H, L^-1 (y - H b), C^-1 (y - H b) */
+  long_double m[MOST_BASIS * MOST_BASIS], b[MOST_BASIS * MOST_OUTPUTS], value;
 } reference;
 
 void process_new(reference *r, const problem *p, size_t without);
@@ -37,11 +37,11 @@ void process_free(reference *r);
 
 /* At one point, from its covariances v with the data, which the second one makes L^-1 v, and its
  * basis h, which becomes r = M^-1 (h - S' v): the mean v' a + h' b; what variances need. */
-real process_mean(const reference *r, real *v, real *h, size_t output);
-void process_spread(const reference *r, real *v, real *h);
-real process_dot(const real *a, const real *b, size_t n);
+long_double process_mean(const reference *r, long_double *v, long_double *h, size_t output);
+void process_spread(const reference *r, long_double *v, long_double *h);
+long_double process_dot(const long_double *a, const long_double *b, size_t n);
 
 /* The marginal likelihood; or the sum of log p(y_i | the others), each from a factor of its own. */
-real process_value(const problem *p, scl_gp_objective objective);
+long_double process_value(const problem *p, scl_gp_objective objective);
 
 #endif

@@ -10,7 +10,7 @@ static void check_evaluate(scl_context *ctx, problem *p, scl_gp_objective object
   REQUIRE_OK(scl_gp_create(ctx, &p->data, &gp));
   CHECK(scl_gp_rows(gp) == p->data.n && scl_gp_context(gp) == ctx);
   double value, alone, b[MOST_BASIS * MOST_OUTPUTS], gradient[MOST_PARAMETERS];
-  real want = process_value(p, objective);
+  long_double want = process_value(p, objective);
   CHECK_OK(scl_gp_evaluate(gp, &p->k.kernel, objective, p->trend, &alone, b, NULL));
   CHECK_NEAR(alone, (double)want, 1e-11);
   CHECK_OK(scl_gp_evaluate(gp, &p->k.kernel, objective, p->trend, &value, b, gradient));
@@ -23,9 +23,9 @@ static void check_evaluate(scl_context *ctx, problem *p, scl_gp_objective object
     double *parameter = test_kernel_parameter(&p->k, i), keep = *parameter, h = 0x1p-20;
     double up = keep * exp(h), down = keep * exp(-h);
     *parameter = up;
-    real high = process_value(p, objective);
+    long_double high = process_value(p, objective);
     *parameter = down;
-    real low = process_value(p, objective);
+    long_double low = process_value(p, objective);
     *parameter = keep;
     CHECK_NEAR(gradient[i], (double)((high - low) / (logl(up) - logl(down))), 1e-8);
   }
@@ -80,7 +80,7 @@ static void check_predict(scl_context *ctx, problem *p, size_t m, bool extended)
   CHECK_NEAR(weights[n - 1], (double)r.a[n - 1], 1e-10);
   CHECK_OK(scl_gp_predict(gp, &p->k.kernel, at, h, m, mean, variance, both));
 
-  real *v = test_alloc(m * n * sizeof *v), *u = test_alloc((m * q + 1) * sizeof *u);
+  long_double *v = test_alloc(m * n * sizeof *v), *u = test_alloc((m * q + 1) * sizeof *u);
   for (size_t i = 0; i < m; i++) {
     for (size_t j = 0; j < q; j++) u[j + i * q] = h[i + j * m];
     for (size_t j = 0; j < n; j++) {
@@ -93,7 +93,7 @@ static void check_predict(scl_context *ctx, problem *p, size_t m, bool extended)
   }
   for (size_t i = 0; i < m; i++) {
     for (size_t j = 0; j <= i; j++) {
-      real want = test_covariance_value(&p->k.kernel, at, m, i, at, m, j);
+      long_double want = test_covariance_value(&p->k.kernel, at, m, i, at, m, j);
       want += process_dot(u + i * q, u + j * q, q) - process_dot(v + i * n, v + j * n, n);
       CHECK_NEAR(both[i + j * m], (double)want, 1e-10);
       CHECK(both[i + j * m] == both[j + i * m]);
@@ -106,7 +106,8 @@ static void check_predict(scl_context *ctx, problem *p, size_t m, bool extended)
   for (size_t j = 0; j < one.n; j++) v[j] = process_covariance(p, n - 1, one.row[j]);
   for (size_t j = 0; j < q; j++) u[j] = p->basis[n - 1 + j * n];
   process_spread(&one, v, u);
-  real left = process_covariance(p, n - 1, n - 1) - process_dot(v, v, one.n) + process_dot(u, u, q);
+  long_double left =
+      process_covariance(p, n - 1, n - 1) - process_dot(v, v, one.n) + process_dot(u, u, q);
   CHECK_NEAR(diagonal[n - 1] * (double)left, 1.0, 1e-10);
   process_free(&one);
   process_free(&r);

@@ -31,7 +31,7 @@
 #define GEMM_CPU_INLINE static inline __attribute__((always_inline))
 
 /* A panel of `rows` rows, the others zero: entry (r, d) is at x[r * step_r + d * step_d]. */
-GEMM_CPU_INLINE void gemm_cpu_pack_part(__local double *to, __global const double *x,
+GEMM_CPU_INLINE void gemm_cpu_pack_part(__local real *to, __global const real *x,
                                         const long step_r, const long step_d, const int width,
                                         const int rows, const int depth) {
   for (int d = 0; d < depth; d++) {
@@ -40,7 +40,7 @@ GEMM_CPU_INLINE void gemm_cpu_pack_part(__local double *to, __global const doubl
 }
 
 /* A whole panel whose rows run along what is contiguous. */
-GEMM_CPU_INLINE void gemm_cpu_pack_rows(__local double *to, __global const double *x, const int ld,
+GEMM_CPU_INLINE void gemm_cpu_pack_rows(__local real *to, __global const real *x, const int ld,
                                         const int width, const int depth) {
   for (int d = 0; d < depth; d++) {
     SCL_UNROLL
@@ -50,17 +50,17 @@ GEMM_CPU_INLINE void gemm_cpu_pack_rows(__local double *to, __global const doubl
 }
 
 /* A whole panel that is contiguous along k: by blocks of 4 x 4, transposed in registers. */
-GEMM_CPU_INLINE void gemm_cpu_pack_columns(__local double *to, __global const double *x,
+GEMM_CPU_INLINE void gemm_cpu_pack_columns(__local real *to, __global const real *x,
                                            const int ld, const int width, const int depth) {
   for (int r = 0; r < width; r += 4, x += 4 * (long)ld, to += 4) {
     int d = 0;
     for (; d + 4 <= depth; d += 4) {
-      const double4 p = vload4(0, x + d), q = vload4(0, x + d + ld);
-      const double4 u = vload4(0, x + d + 2 * (long)ld), v = vload4(0, x + d + 3 * (long)ld);
-      vstore4((double4)(p.s0, q.s0, u.s0, v.s0), 0, to + d * width);
-      vstore4((double4)(p.s1, q.s1, u.s1, v.s1), 0, to + (d + 1) * width);
-      vstore4((double4)(p.s2, q.s2, u.s2, v.s2), 0, to + (d + 2) * width);
-      vstore4((double4)(p.s3, q.s3, u.s3, v.s3), 0, to + (d + 3) * width);
+      const real4 p = vload4(0, x + d), q = vload4(0, x + d + ld);
+      const real4 u = vload4(0, x + d + 2 * (long)ld), v = vload4(0, x + d + 3 * (long)ld);
+      vstore4((real4)(p.s0, q.s0, u.s0, v.s0), 0, to + d * width);
+      vstore4((real4)(p.s1, q.s1, u.s1, v.s1), 0, to + (d + 1) * width);
+      vstore4((real4)(p.s2, q.s2, u.s2, v.s2), 0, to + (d + 2) * width);
+      vstore4((real4)(p.s3, q.s3, u.s3, v.s3), 0, to + (d + 3) * width);
     }
     for (; d < depth; d++) {
       SCL_UNROLL
@@ -70,12 +70,12 @@ GEMM_CPU_INLINE void gemm_cpu_pack_columns(__local double *to, __global const do
 }
 
 /* The panels of `rows` rows of op(X) whose first element is x. */
-GEMM_CPU_INLINE void gemm_cpu_pack(__local double *to, __global const double *x, const int ld,
+GEMM_CPU_INLINE void gemm_cpu_pack(__local real *to, __global const real *x, const int ld,
                                    const int k_contiguous, const int width, const int rows,
                                    const int depth) {
   const long step_r = k_contiguous ? ld : 1, step_d = k_contiguous ? 1 : ld;
   for (int first = 0; first < rows; first += width) {
-    __global const double *from = x + first * step_r;
+    __global const real *from = x + first * step_r;
     if (rows - first < width) {
       gemm_cpu_pack_part(to, from, step_r, step_d, width, rows - first, depth);
     } else if (k_contiguous) {
@@ -89,16 +89,16 @@ GEMM_CPU_INLINE void gemm_cpu_pack(__local double *to, __global const double *x,
 
 /* Adds the sums of rows [0, rows) and columns [0, columns) to C, whose first element here is
  * (row0, column0) of the whole. */
-SCL_INLINE void gemm_cpu_write_part(const double *sums, const int rows, const int columns,
-                                    const int row0, const int column0, const double alpha,
-                                    const double beta, __global double *C, const int ldc,
+SCL_INLINE void gemm_cpu_write_part(const real *sums, const int rows, const int columns,
+                                    const int row0, const int column0, const real alpha,
+                                    const real beta, __global real *C, const int ldc,
                                     const int region) {
   for (int j = 0; j < columns; j++) {
     const int column = column0 + j;
-    __global double *to = C + (long)column * ldc;
+    __global real *to = C + (long)column * ldc;
     const int first = region == GEMM_ALL ? 0 : max(0, column - row0);
     for (int i = first; i < rows; i++) {
-      double value = alpha * sums[j * PANEL_A + i];
+      real value = alpha * sums[j * PANEL_A + i];
       if (beta != 0.0) value = fma(beta, to[row0 + i], value);
       to[row0 + i] = value;
       if (region == GEMM_MIRRORED) C[column + (long)(row0 + i) * ldc] = value;
@@ -108,24 +108,24 @@ SCL_INLINE void gemm_cpu_write_part(const double *sums, const int rows, const in
 
 /* PANEL_A x PANEL_B elements of C from one panel each; `region` is GEMM_MIRRORED in the last slice
  * only. */
-GEMM_CPU_INLINE void gemm_cpu_block(__local const double *a, __local const double *b,
+GEMM_CPU_INLINE void gemm_cpu_block(__local const real *a, __local const real *b,
                                     const int depth, const int rows, const int columns,
-                                    const int row0, const int column0, const double alpha,
-                                    const double beta, __global double *C, const int ldc,
+                                    const int row0, const int column0, const real alpha,
+                                    const real beta, __global real *C, const int ldc,
                                     const int region) {
-  double8 sum[PANEL_B][GEMM_CPU_VECTORS];
+  real8 sum[PANEL_B][GEMM_CPU_VECTORS];
   SCL_UNROLL
   for (int j = 0; j < PANEL_B; j++) {
     SCL_UNROLL
-    for (int i = 0; i < GEMM_CPU_VECTORS; i++) sum[j][i] = (double8)(0.0);
+    for (int i = 0; i < GEMM_CPU_VECTORS; i++) sum[j][i] = (real8)(0.0);
   }
   for (int d = 0; d < depth; d++) {
-    double8 x[GEMM_CPU_VECTORS];
+    real8 x[GEMM_CPU_VECTORS];
     SCL_UNROLL
     for (int i = 0; i < GEMM_CPU_VECTORS; i++) x[i] = vload8(i, a + d * PANEL_A);
     SCL_UNROLL
     for (int j = 0; j < PANEL_B; j++) {
-      const double8 y = (double8)(b[d * PANEL_B + j]);
+      const real8 y = (real8)(b[d * PANEL_B + j]);
       SCL_UNROLL
       for (int i = 0; i < GEMM_CPU_VECTORS; i++) sum[j][i] = fma(x[i], y, sum[j][i]);
     }
@@ -135,17 +135,17 @@ GEMM_CPU_INLINE void gemm_cpu_block(__local const double *a, __local const doubl
       (region == GEMM_ALL || (below && region == GEMM_LOWER_HALF))) {
     SCL_UNROLL
     for (int j = 0; j < PANEL_B; j++) {
-      __global double *to = C + row0 + (long)(column0 + j) * ldc;
+      __global real *to = C + row0 + (long)(column0 + j) * ldc;
       SCL_UNROLL
       for (int i = 0; i < GEMM_CPU_VECTORS; i++) {
-        double8 value = sum[j][i] * alpha;
-        if (beta != 0.0) value = fma((double8)(beta), vload8(i, to), value);
+        real8 value = sum[j][i] * alpha;
+        if (beta != 0.0) value = fma((real8)(beta), vload8(i, to), value);
         vstore8(value, i, to);
       }
     }
     return;
   }
-  double sums[PANEL_A * PANEL_B];
+  real sums[PANEL_A * PANEL_B];
   SCL_UNROLL
   for (int j = 0; j < PANEL_B; j++) {
     SCL_UNROLL
@@ -158,10 +158,10 @@ GEMM_CPU_INLINE void gemm_cpu_block(__local const double *a, __local const doubl
 /* The tile of rows x columns elements from (row0, column0) on. */
 GEMM_CPU_INLINE void gemm_cpu_tile(const int t_a, const int t_b, const int row0, const int column0,
                                    const int rows, const int columns, const int k,
-                                   const double alpha, __global const double *A, const int lda,
-                                   __global const double *B, const int ldb, const double beta,
-                                   __global double *C, const int ldc, const int views,
-                                   const int region, __local double *a, __local double *b) {
+                                   const real alpha, __global const real *A, const int lda,
+                                   __global const real *B, const int ldb, const real beta,
+                                   __global real *C, const int ldc, const int views,
+                                   const int region, __local real *a, __local real *b) {
   int begin = 0, end = k;
   if (views & GEMM_A_LOWER) end = min(end, row0 + rows);
   if (views & GEMM_A_UPPER) begin = max(begin, row0);
@@ -193,13 +193,13 @@ GEMM_CPU_INLINE void gemm_cpu_tile(const int t_a, const int t_b, const int row0,
  * the back in turn, as a driver may deal out long runs of groups. */
 #define GEMM_CPU_KERNEL(name, t_a, t_b)                                                            \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void name(                               \
-      const int m, const int n, const int k, const double alpha, __global const double *A,         \
-      const long offset_a, const int lda, __global const double *B, const long offset_b,           \
-      const int ldb, const double beta, __global double *C, const long offset_c, const int ldc,    \
+      const int m, const int n, const int k, const real alpha, __global const real *A,             \
+      const long offset_a, const int lda, __global const real *B, const long offset_b,             \
+      const int ldb, const real beta, __global real *C, const long offset_c, const int ldc,        \
       const int views, const int region, const long step_a, const long step_b, const long step_c,  \
       const int m_last, const int n_last, const int k_last, const int tile) {                      \
-    __local double a[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));                 \
-    __local double b[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));                 \
+    __local real a[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));                   \
+    __local real b[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));                   \
     const int tiles_m = (m + tile - 1) / tile, which = get_group_id(1);                            \
     const int last = which == (int)get_num_groups(1) - 1, count = get_num_groups(0);               \
     int index = get_group_id(0), column = 0;                                                       \

@@ -16,16 +16,16 @@
 
 /* Packs a panel from unknown p0 on: entry (i, q) of it goes to panel[q * WIDTH + i], q < p0 +
  * WIDTH. */
-SCL_INLINE void triangular_cpu_pack(__local double *panel, __global const double *T, const int ld,
+SCL_INLINE void triangular_cpu_pack(__local real *panel, __global const real *T, const int ld,
                                     const int n, const int p0, const int transposed,
                                     const int reversed) {
   for (int q = 0; q < p0 + WIDTH; q++) {
     for (int i = 0; i < WIDTH; i++) {
       const int p = p0 + i;
-      double value = p == q ? 1.0 : 0.0;
+      real value = p == q ? 1.0 : 0.0;
       if (p < n && q <= p) {
         const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
-        const double t = T[transposed ? s + (long)r * ld : r + (long)s * ld];
+        const real t = T[transposed ? s + (long)r * ld : r + (long)s * ld];
         value = p == q ? 1.0 / t : -t;
       }
       panel[q * WIDTH + i] = value;
@@ -35,13 +35,13 @@ SCL_INLINE void triangular_cpu_pack(__local double *panel, __global const double
 
 /* x[p] = the unknowns of `lanes` right-hand sides, those from B on; zeros in the other lanes. Where
  * the unknowns are contiguous, four of each right-hand side are transposed in registers. */
-SCL_INLINE void triangular_cpu_load(double8 *x, const int n, __global const double *B,
+SCL_INLINE void triangular_cpu_load(real8 *x, const int n, __global const real *B,
                                     const long step, const long next, const int reversed,
                                     const int lanes) {
-#define ROW(s) (double8)(c[0].s, c[1].s, c[2].s, c[3].s, c[4].s, c[5].s, c[6].s, c[7].s)
+#define ROW(s) (real8)(c[0].s, c[1].s, c[2].s, c[3].s, c[4].s, c[5].s, c[6].s, c[7].s)
   int r = 0;
   for (; r + 4 <= n && lanes == 8 && step == 1; r += 4) {
-    double4 c[8];
+    real4 c[8];
     SCL_UNROLL
     for (int i = 0; i < 8; i++) c[i] = vload4(0, B + r + i * next);
     x[reversed ? n - 1 - r : r] = ROW(s0);
@@ -50,12 +50,12 @@ SCL_INLINE void triangular_cpu_load(double8 *x, const int n, __global const doub
     x[reversed ? n - 4 - r : r + 3] = ROW(s3);
   }
   for (; r < n; r++) {
-    __global const double *from = B + r * step;
-    double8 *to = x + (reversed ? n - 1 - r : r);
+    __global const real *from = B + r * step;
+    real8 *to = x + (reversed ? n - 1 - r : r);
     if (lanes == 8 && next == 1) {
       *to = vload8(0, from);
     } else {
-      double lane[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+      real lane[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
       for (int i = 0; i < lanes; i++) lane[i] = from[i * next];
       *to = vload8(0, lane);
     }
@@ -64,15 +64,15 @@ SCL_INLINE void triangular_cpu_load(double8 *x, const int n, __global const doub
 }
 
 /* The other way. */
-SCL_INLINE void triangular_cpu_store(const double8 *x, const int n, __global double *B,
+SCL_INLINE void triangular_cpu_store(const real8 *x, const int n, __global real *B,
                                      const long step, const long next, const int reversed,
                                      const int lanes) {
   int r = 0;
   for (; r + 4 <= n && lanes == 8 && step == 1; r += 4) {
-    const double8 c0 = x[reversed ? n - 1 - r : r], c1 = x[reversed ? n - 2 - r : r + 1];
-    const double8 c2 = x[reversed ? n - 3 - r : r + 2], c3 = x[reversed ? n - 4 - r : r + 3];
-    __global double *to = B + r;
-#define COLUMN(i, s) vstore4((double4)(c0.s, c1.s, c2.s, c3.s), 0, to + i * next)
+    const real8 c0 = x[reversed ? n - 1 - r : r], c1 = x[reversed ? n - 2 - r : r + 1];
+    const real8 c2 = x[reversed ? n - 3 - r : r + 2], c3 = x[reversed ? n - 4 - r : r + 3];
+    __global real *to = B + r;
+#define COLUMN(i, s) vstore4((real4)(c0.s, c1.s, c2.s, c3.s), 0, to + i * next)
     COLUMN(0, s0);
     COLUMN(1, s1);
     COLUMN(2, s2);
@@ -84,12 +84,12 @@ SCL_INLINE void triangular_cpu_store(const double8 *x, const int n, __global dou
 #undef COLUMN
   }
   for (; r < n; r++) {
-    __global double *to = B + r * step;
-    const double8 from = x[reversed ? n - 1 - r : r];
+    __global real *to = B + r * step;
+    const real8 from = x[reversed ? n - 1 - r : r];
     if (lanes == 8 && next == 1) {
       vstore8(from, 0, to);
     } else {
-      double lane[8];
+      real lane[8];
       vstore8(from, 0, lane);
       for (int i = 0; i < lanes; i++) to[i * next] = lane[i];
     }
@@ -97,16 +97,16 @@ SCL_INLINE void triangular_cpu_store(const double8 *x, const int n, __global dou
 }
 
 /* L x = x for the unknowns of eight right-hand sides. */
-SCL_INLINE void triangular_cpu_solve(__local const double *packed, const int n, double8 *x) {
-  for (int p = n; p < (n + WIDTH - 1) / WIDTH * WIDTH; p++) x[p] = (double8)(0.0);
+SCL_INLINE void triangular_cpu_solve(__local const real *packed, const int n, real8 *x) {
+  for (int p = n; p < (n + WIDTH - 1) / WIDTH * WIDTH; p++) x[p] = (real8)(0.0);
   for (int p0 = 0; p0 < n; p0 += WIDTH) {
-    double8 sum[WIDTH];
+    real8 sum[WIDTH];
     SCL_UNROLL
     for (int i = 0; i < WIDTH; i++) sum[i] = x[p0 + i];
     for (int q = 0; q < p0; q++) {
-      const double8 known = x[q];
+      const real8 known = x[q];
       SCL_UNROLL
-      for (int i = 0; i < WIDTH; i++) sum[i] = fma((double8)(packed[q * WIDTH + i]), known, sum[i]);
+      for (int i = 0; i < WIDTH; i++) sum[i] = fma((real8)(packed[q * WIDTH + i]), known, sum[i]);
     }
     packed += p0 * WIDTH;
     SCL_UNROLL
@@ -114,7 +114,7 @@ SCL_INLINE void triangular_cpu_solve(__local const double *packed, const int n, 
       sum[j] *= packed[j * WIDTH + j];
       SCL_UNROLL
       for (int i = 0; i < WIDTH; i++)
-        if (i > j) sum[i] = fma((double8)(packed[j * WIDTH + i]), sum[j], sum[i]);
+        if (i > j) sum[i] = fma((real8)(packed[j * WIDTH + i]), sum[j], sum[i]);
     }
     packed += WIDTH * WIDTH;
     SCL_UNROLL
@@ -123,20 +123,20 @@ SCL_INLINE void triangular_cpu_solve(__local const double *packed, const int n, 
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-triangular_cpu_substitute(const int n, const int rhs, __global const double *T, const long offset_t,
-                          const int ldt, __global double *B, const long offset_b, const long step,
+triangular_cpu_substitute(const int n, const int rhs, __global const real *T, const long offset_t,
+                          const int ldt, __global real *B, const long offset_b, const long step,
                           const long next, const int transposed, const int reversed,
                           const long step_t, const long step_b, const int n_last,
                           const int rhs_last) {
-  __local double packed[TRIANGULAR_LEAF * (TRIANGULAR_LEAF + WIDTH) / 2];
-  double8 x[TRIANGULAR_LEAF];
+  __local real packed[TRIANGULAR_LEAF * (TRIANGULAR_LEAF + WIDTH) / 2];
+  real8 x[TRIANGULAR_LEAF];
   const int which = get_group_id(1), first = get_group_id(0) * TRIANGULAR_ITEMS;
   const int last = which == (int)get_num_groups(1) - 1, order = last ? n_last : n;
   const int count = min(TRIANGULAR_ITEMS, (last ? rhs_last : rhs) - first);
   T += offset_t + which * step_t;
   B += offset_b + which * step_b + first * next;
 
-  __local double *panel = packed;
+  __local real *panel = packed;
   for (int p0 = 0; p0 < order && count > 0; p0 += WIDTH) {
     triangular_cpu_pack(panel, T, ldt, order, p0, transposed, reversed);
     panel += (p0 + WIDTH) * WIDTH;

@@ -4,20 +4,20 @@
 #define BATCH_ENTRY                                                                                \
   __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void BATCH_KERNEL
 #define BATCH_SIZES const int batch, const int n, const int count_b, const int flags
-#define BATCH_IN(x) __global const double *x, const long x##0, const int step_##x
+#define BATCH_IN(x) __global const real *x, const long x##0, const int step_##x
 #define BATCH_OUT                                                                                  \
-  __global double *out, const long out0, const int step_out, __global double *statuses,            \
+  __global real *out, const long out0, const int step_out, __global real *statuses,                \
       __global int *any
 
-SCL_INLINE int pivot_status(double size, int k) {
+SCL_INLINE int pivot_status(real size, int k) {
   return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
 }
 
 /* A pivot as a number of size 1/2 to 1 (or 0, or not finite) times 2^*power: products of up to 128
  * such numbers neither overflow nor underflow. */
-SCL_INLINE double pivot_part(double pivot, int *power) {
+SCL_INLINE real pivot_part(real pivot, int *power) {
   const bool tiny = fabs(pivot) < 0x1p-1022;
-  const double v = tiny ? pivot * 0x1p+1000 : pivot;
+  const real v = tiny ? pivot * 0x1p+1000 : pivot;
   const int exponent = (int)(as_ulong(v) >> 52 & 2047);
   *power = 0;
   if (v == 0.0 || exponent == 2047) return v;
@@ -26,8 +26,8 @@ SCL_INLINE double pivot_part(double pivot, int *power) {
 }
 
 /* Value (or logarithm of its size) and sign to the places of a matrix in the result. */
-SCL_INLINE void determinant_out(double product, int power, int batch, int flags,
-                                __global double *out) {
+SCL_INLINE void determinant_out(real product, int power, int batch, int flags,
+                                __global real *out) {
   if (flags & BATCH_LOGARITHM) {
     out[0] = log(fabs(product)) + power * 0.693147180559945309417;
     out[batch] = isnan(product) ? NAN : product > 0.0 ? 1.0 : product < 0.0 ? -1.0 : 0.0;

@@ -23,11 +23,11 @@
   if ((status) != 0) *any = 1;
 
 /* The row from k on with the largest number in column k, *size. A NaN is larger than all. */
-SCL_INLINE int pivot_row(const double *a, const int k, double *size) {
+SCL_INLINE int pivot_row(const real *a, const int k, real *size) {
   int p = k;
   *size = fabs(AT(k, k));
   SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-    double v = fabs(AT(i, k));
+    real v = fabs(AT(i, k));
     bool larger = !(v <= *size);
     *size = larger ? v : *size;
     p = larger ? i : p;
@@ -36,11 +36,11 @@ SCL_INLINE int pivot_row(const double *a, const int k, double *size) {
 }
 
 /* Rows k and p >= k change places, by selections: registers cannot be indexed. */
-SCL_INLINE void swap_rows(double *a, const int k, const int p) {
+SCL_INLINE void swap_rows(real *a, const int k, const int p) {
   SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
     bool swap = p == i;
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
-      double u = AT(k, j), v = AT(i, j);
+      real u = AT(k, j), v = AT(i, j);
       AT(k, j) = swap ? v : u;
       AT(i, j) = swap ? u : v;
     }
@@ -60,14 +60,14 @@ SCL_INLINE int batch_place(int e, const int len, const int stride) {
  * in any case, from where there are numbers, and written over where that is not all: without a
  * condition all loads are under way together. Contains a barrier. */
 SCL_INLINE_BARRIER void batch_in(int item, int count, const int len, const int stride, long step,
-                                 bool pairs, __global const double *g, __local double *s) {
+                                 bool pairs, __global const real *g, __local real *s) {
   if (len > 1) {
-    __global const double2 *g2 = (__global const double2 *)(g - (pairs ? 0 : 1));
+    __global const real2 *g2 = (__global const real2 *)(g - (pairs ? 0 : 1));
     const int last = (step == len ? count * len : len) / 2 - 1;
     SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
       int e = 2 * (i * BATCH_ITEMS + item);
       if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
-      double2 v = g2[min(e / 2, last)];
+      real2 v = g2[min(e / 2, last)];
       s[batch_place(e, len, stride)] = v.x;
       s[batch_place(e + 1, len, stride)] = v.y;
     }
@@ -83,13 +83,13 @@ SCL_INLINE_BARRIER void batch_in(int item, int count, const int len, const int s
 
 /* The way back. */
 SCL_INLINE void batch_out(int item, int count, const int len, const int stride, long step,
-                          bool pairs, __local const double *s, __global double *g) {
+                          bool pairs, __local const real *s, __global real *g) {
   if (pairs && step == len && count == BATCH_ITEMS) {
-    __global double2 *g2 = (__global double2 *)g;
+    __global real2 *g2 = (__global real2 *)g;
     SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
       int e = 2 * (i * BATCH_ITEMS + item);
       if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
-      g2[e / 2] = (double2)(s[batch_place(e, len, stride)], s[batch_place(e + 1, len, stride)]);
+      g2[e / 2] = (real2)(s[batch_place(e, len, stride)], s[batch_place(e + 1, len, stride)]);
     }
     return;
   }

@@ -57,17 +57,17 @@
 /* A pair to a place on 16 bytes. vstore2() would do, but knows of 8 bytes only. Elsewhere it does:
  * the simulator that looks for faults takes the first form for a store of nothing. */
 #ifdef __NV_CL_C_VERSION
-#define STORE_PAIR(at, space, x, y) *(space double2 *)(at) = (double2)(x, y)
+#define STORE_PAIR(at, space, x, y) *(space real2 *)(at) = (real2)(x, y)
 #else
-#define STORE_PAIR(at, space, x, y) vstore2((double2)(x, y), 0, at)
+#define STORE_PAIR(at, space, x, y) vstore2((real2)(x, y), 0, at)
 #endif
 
 /* The elements (i, j) and (i + 1, j) from g on, those of the identity beyond the order. */
-SCL_INLINE double2 tile_load(__global const double *g, int i, int j, int n, bool live, bool pairs) {
-  double2 v = (double2)(i == j ? 1.0 : 0.0, i + 1 == j ? 1.0 : 0.0);
+SCL_INLINE real2 tile_load(__global const real *g, int i, int j, int n, bool live, bool pairs) {
+  real2 v = (real2)(i == j ? 1.0 : 0.0, i + 1 == j ? 1.0 : 0.0);
   if (live && i < n && j < n) {
     if (pairs) {
-      v = *(__global const double2 *)(g + i + j * n);
+      v = *(__global const real2 *)(g + i + j * n);
     } else {
       v.x = g[i + j * n];
       if (i + 1 < n) v.y = g[i + 1 + j * n];
@@ -76,8 +76,8 @@ SCL_INLINE double2 tile_load(__global const double *g, int i, int j, int n, bool
   return v;
 }
 
-SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, double x,
-                           double y) {
+SCL_INLINE void tile_store(__global real *g, int i, int j, int n, bool pairs, real x,
+                           real y) {
   if (i < n && j < n) {
     if (pairs) {
       STORE_PAIR(g + i + j * n, __global, x, y);
@@ -94,8 +94,8 @@ SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, 
   if (live && (pairs) && n == BATCH_N) {                                                           \
     EACH_COLUMN(c) {                                                                               \
       EACH_ROW_PAIR(r) {                                                                           \
-        double2 v = (double2)(0.0, 0.0);                                                           \
-        if (which(r, c)) v = *(__global const double2 *)((g) + ROW(r) + column(c) * BATCH_N);      \
+        real2 v = (real2)(0.0, 0.0);                                                               \
+        if (which(r, c)) v = *(__global const real2 *)((g) + ROW(r) + column(c) * BATCH_N);        \
         t[r][c] = v.x;                                                                             \
         t[r + 1][c] = v.y;                                                                         \
       }                                                                                            \
@@ -103,7 +103,7 @@ SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, 
   } else {                                                                                         \
     EACH_COLUMN(c) {                                                                               \
       EACH_ROW_PAIR(r) {                                                                           \
-        double2 v = tile_load(g, ROW(r), column(c), n, live && which(r, c), pairs);                \
+        real2 v = tile_load(g, ROW(r), column(c), n, live && which(r, c), pairs);                  \
         t[r][c] = v.x;                                                                             \
         t[r + 1][c] = v.y;                                                                         \
       }                                                                                            \
@@ -119,11 +119,11 @@ SCL_INLINE void tile_store(__global double *g, int i, int j, int n, bool pairs, 
   }
 
 /* A pair of numbers in local memory, of which the first is even. */
-SCL_INLINE double2 pair_get(__local const double *s, int i) {
-  return *(__local const double2 *)(s + i);
+SCL_INLINE real2 pair_get(__local const real *s, int i) {
+  return *(__local const real2 *)(s + i);
 }
 
-SCL_INLINE void pair_put(__local double *s, int i, double x, double y) {
+SCL_INLINE void pair_put(__local real *s, int i, real x, real y) {
   STORE_PAIR(s + i, __local, x, y);
 }
 
@@ -140,7 +140,7 @@ SCL_INLINE void pair_put(__local double *s, int i, double x, double y) {
 /* What the work-items of a matrix tell each other: column and pivot row of the step, of each ti its
  * best row, and of each step its pivot and row. */
 typedef struct {
-  double column[BATCH_N], row[BATCH_N], pivots[BATCH_N];
+  real column[BATCH_N], row[BATCH_N], pivots[BATCH_N];
   uint keys[P < 4 ? 4 : P];
   int chosen[BATCH_N];
 } __attribute__((aligned(16))) tile_steps;
@@ -150,7 +150,7 @@ typedef struct {
  * equal. ROW_CODE is that of ti == 0; others change bits that are set in it. */
 #define ROW_CODE(r) (127 ^ ((r) / 2 * 2 * P + (r) % 2))
 
-SCL_INLINE uint tile_key(double v, uint code) {
+SCL_INLINE uint tile_key(real v, uint code) {
   return ((uint)(as_ulong(v) >> 32) & 0x7fffff80u) | code;
 }
 
@@ -174,7 +174,7 @@ SCL_INLINE int tile_pivot(__local const uint *keys) {
   }
 
 /* Status of a pivot, by its exponent: 0 means a size below BATCH_SINGULAR_BELOW. */
-SCL_INLINE int tile_status(double pivot, int k) {
+SCL_INLINE int tile_status(real pivot, int k) {
   const int exponent = (int)(as_ulong(pivot) >> 52 & 2047);
   return exponent == 0 ? k + 1 : exponent == 2047 ? BATCH_NONFINITE : 0;
 }

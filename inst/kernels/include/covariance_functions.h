@@ -55,11 +55,11 @@ typedef enum {
 
 /* What f gives. */
 typedef struct {
-  double value, slope, bend;
+  real value, slope, bend;
 } covariance_point;
 
-SCL_INLINE covariance_point covariance_result(const double value, const double slope,
-                                              const double bend) {
+SCL_INLINE covariance_point covariance_result(const real value, const real slope,
+                                              const real bend) {
   covariance_point p;
   p.value = value;
   p.slope = slope;
@@ -68,65 +68,65 @@ SCL_INLINE covariance_point covariance_result(const double value, const double s
 }
 
 /* slope times a part of s: a slope that is 0, far away, is not undone by an infinite part. */
-SCL_INLINE double covariance_times(const double slope, const double part) {
+SCL_INLINE real covariance_times(const real slope, const real part) {
   return slope == 0.0 ? 0.0 : slope * part;
 }
 
 /* s, finite: where it is cut off the exponential of its root is 0. */
-SCL_INLINE double covariance_cut(const double s) {
+SCL_INLINE real covariance_cut(const real s) {
   return s > 1e300 ? 1e300 : s;
 }
 
 /* exp(-s / 2) */
-SCL_INLINE covariance_point covariance_exp_quad(const double s, const double extra) {
-  const double f = exp(-0.5 * s);
+SCL_INLINE covariance_point covariance_exp_quad(const real s, const real extra) {
+  const real f = exp(-0.5 * s);
   (void)extra;
   return covariance_result(f, f, 0.0);
 }
 
 /* exp(-sqrt(s)); slope, infinite at 0, is used with parts of s only, which are 0 there */
-SCL_INLINE covariance_point covariance_exponential(const double s, const double extra) {
-  const double r = sqrt(s), f = exp(-r);
+SCL_INLINE covariance_point covariance_exponential(const real s, const real extra) {
+  const real r = sqrt(s), f = exp(-r);
   (void)extra;
   return covariance_result(f, r > 0.0 ? f / r : 0.0, 0.0);
 }
 
 /* (1 + sqrt(3 s)) exp(-sqrt(3 s)) */
-SCL_INLINE covariance_point covariance_matern32(const double s, const double extra) {
-  const double u = SCL_SQRT3 * sqrt(covariance_cut(s)), e = exp(-u);
+SCL_INLINE covariance_point covariance_matern32(const real s, const real extra) {
+  const real u = SCL_SQRT3 * sqrt(covariance_cut(s)), e = exp(-u);
   (void)extra;
   return covariance_result((1.0 + u) * e, 3.0 * e, 0.0);
 }
 
 /* (1 + sqrt(5 s) + 5 s / 3) exp(-sqrt(5 s)) */
-SCL_INLINE covariance_point covariance_matern52(const double s, const double extra) {
-  const double far = covariance_cut(s), u = SCL_SQRT5 * sqrt(far), e = exp(-u);
+SCL_INLINE covariance_point covariance_matern52(const real s, const real extra) {
+  const real far = covariance_cut(s), u = SCL_SQRT5 * sqrt(far), e = exp(-u);
   (void)extra;
   return covariance_result((1.0 + u + (5.0 / 3.0) * far) * e, (5.0 / 3.0) * (1.0 + u) * e, 0.0);
 }
 
 /* (1 + s / (2 alpha))^-alpha, alpha = extra; the quotient may overflow where s does not */
-SCL_INLINE covariance_point covariance_rational_quadratic(const double s, const double extra) {
-  const double t = s / (2.0 * extra), share = t > 1e300 ? 1.0 : t / (1.0 + t);
-  const double log1 = t > 1e300 ? log(s) - log(2.0 * extra) : log1p(t), f = exp(-extra * log1);
+SCL_INLINE covariance_point covariance_rational_quadratic(const real s, const real extra) {
+  const real t = s / (2.0 * extra), share = t > 1e300 ? 1.0 : t / (1.0 + t);
+  const real log1 = t > 1e300 ? log(s) - log(2.0 * extra) : log1p(t), f = exp(-extra * log1);
   return covariance_result(f, f / (1.0 + t), covariance_times(f, extra * (share - log1)));
 }
 
 /* exp(-2 s) of the sines */
-SCL_INLINE covariance_point covariance_periodic(const double s, const double extra) {
-  const double f = exp(-2.0 * s);
+SCL_INLINE covariance_point covariance_periodic(const real s, const real extra) {
+  const real f = exp(-2.0 * s);
   (void)extra;
   return covariance_result(f, 4.0 * f, 0.0);
 }
 
 /* s itself, of the products */
-SCL_INLINE covariance_point covariance_linear(const double s, const double extra) {
+SCL_INLINE covariance_point covariance_linear(const real s, const real extra) {
   (void)extra;
   return covariance_result(s, -2.0, 0.0);
 }
 
 /* 1; looks at no column */
-SCL_INLINE covariance_point covariance_constant(const double s, const double extra) {
+SCL_INLINE covariance_point covariance_constant(const real s, const real extra) {
   (void)s;
   (void)extra;
   return covariance_result(1.0, 0.0, 0.0);
@@ -134,19 +134,19 @@ SCL_INLINE covariance_point covariance_constant(const double s, const double ext
 
 /* 1 where both points are the same observation, else 0, which is for the caller to say: s is 0 for
  * the one and 1 for the other. Looks at no column. */
-SCL_INLINE covariance_point covariance_white(const double s, const double extra) {
+SCL_INLINE covariance_point covariance_white(const real s, const real extra) {
   (void)extra;
   return covariance_result(1.0 - s, 0.0, 0.0);
 }
 
 /* s itself, of the squares; no covariance, for functions of distance that users write */
-SCL_INLINE covariance_point covariance_squared_distance(const double s, const double extra) {
+SCL_INLINE covariance_point covariance_squared_distance(const real s, const real extra) {
   (void)extra;
   return covariance_result(s, -2.0, 0.0);
 }
 
 /* The function of this type. */
-SCL_INLINE covariance_point covariance_any(const int type, const double s, const double extra) {
+SCL_INLINE covariance_point covariance_any(const int type, const real s, const real extra) {
   switch (type) {
 #define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \
   case SCL_COVARIANCE_##ID: return covariance_##name(s, extra);
@@ -166,16 +166,16 @@ SCL_INLINE int covariance_metric(const int type) {
 
 /* Whole periods are taken off first: the sine of a large argument would lose digits. So would the
  * quotient, of very many periods, or be infinite. */
-SCL_INLINE double covariance_phase(const double x, const double y, const double period) {
-  const double t = (x - y) / period;
+SCL_INLINE real covariance_phase(const real x, const real y, const real period) {
+  const real t = (x - y) / period;
   if (fabs(t) > 1e9) return SCL_PI * (remainder(x - y, period) / period);
   return SCL_PI * (t - rint(t));
 }
 
 /* inverse = 1 / l. */
-SCL_INLINE double covariance_part(const int metric, const double x, const double y,
-                                  const double center, const double inverse, const double extra) {
-  double u;
+SCL_INLINE real covariance_part(const int metric, const real x, const real y,
+                                  const real center, const real inverse, const real extra) {
+  real u;
   if (metric == SCL_COVARIANCE_PRODUCTS) {
     return ((x - center) * inverse) * ((y - center) * inverse);
   }
@@ -184,9 +184,9 @@ SCL_INLINE double covariance_part(const int metric, const double x, const double
 }
 
 /* Its derivative by log extra. */
-SCL_INLINE double covariance_part_extra(const int metric, const double x, const double y,
-                                        const double inverse, const double extra) {
-  double phase;
+SCL_INLINE real covariance_part_extra(const int metric, const real x, const real y,
+                                        const real inverse, const real extra) {
+  real phase;
   if (metric != SCL_COVARIANCE_SINES) return 0.0;
   phase = covariance_phase(x, y, extra);
   if (phase == 0.0) return 0.0;
@@ -194,10 +194,10 @@ SCL_INLINE double covariance_part_extra(const int metric, const double x, const 
 }
 
 /* Its derivative by x. */
-SCL_INLINE double covariance_part_x(const int metric, const double x, const double y,
-                                    const double center, const double inverse,
-                                    const double extra) {
-  double phase;
+SCL_INLINE real covariance_part_x(const int metric, const real x, const real y,
+                                    const real center, const real inverse,
+                                    const real extra) {
+  real phase;
   if (metric == SCL_COVARIANCE_PRODUCTS) return (y - center) * inverse * inverse;
   if (metric == SCL_COVARIANCE_SQUARES) return 2.0 * ((x - y) * inverse) * inverse;
   phase = covariance_phase(x, y, extra);

@@ -29,7 +29,7 @@
 
 /* Tile number t of a lower triangle of tiles, row by row: t = i (i + 1) / 2 + j with j <= i. */
 SCL_INLINE void lower_tile(long t, int *i, int *j) {
-  int row = (int)((sqrt(8.0 * (double)t + 1.0) - 1.0) * 0.5);
+  int row = (int)((sqrt(8.0 * (real)t + 1.0) - 1.0) * 0.5);
   while ((long)row * (row + 1) / 2 > t) row--;
   while ((long)(row + 1) * (row + 2) / 2 <= t) row++;
   *i = row;

@@ -68,22 +68,22 @@ enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8, GLM_WE
 /* The first numbers of `work` (glm_pass.cl), where these are all parameters. */
 enum { GLM_FEW_MOST = 16 };
 typedef struct {
-  double number[16];
+  real number[16];
 } glm_few;
 
 /* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
  * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */
 typedef struct {
-  double value, odds;
-  double d_eta; /* the derivative by eta */
-  double d_own; /* by sigma or phi, or by the cut above the class */
-  double d_low; /* by the cut below the class */
+  real value, odds;
+  real d_eta; /* the derivative by eta */
+  real d_own; /* by sigma or phi, or by the cut above the class */
+  real d_low; /* by the cut below the class */
 } glm_term;
 
 /* The own parameter as an observation sees it. */
 typedef struct {
-  double own, log_own, inverse; /* of sigma or phi */
-  double above, below;          /* the cuts on both sides of the class; infinite at the ends */
+  real own, log_own, inverse; /* of sigma or phi */
+  real above, below;          /* the cuts on both sides of the class; infinite at the ends */
 } glm_own;
 
 SCL_INLINE glm_own glm_own_none(void) {
@@ -91,18 +91,18 @@ SCL_INLINE glm_own glm_own_none(void) {
   return own;
 }
 
-SCL_INLINE glm_own glm_own_number(double number) {
+SCL_INLINE glm_own glm_own_number(real number) {
   glm_own own = {number, log(number), 1.0 / number, 0.0, 0.0};
   return own;
 }
 
 /* As the kernels get it: the number, its logarithm and its inverse. */
-SCL_INLINE glm_own glm_own_given(SCL_GLOBAL const double *given) {
+SCL_INLINE glm_own glm_own_given(SCL_GLOBAL const real *given) {
   glm_own own = {given[0], given[1], given[2], 0.0, 0.0};
   return own;
 }
 
-SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const double *cut, int cuts, double y) {
+SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
   const int above = (int)y - 1;
   glm_own own = {0.0, 0.0, 0.0, INFINITY, -INFINITY};
   if (above < cuts) own.above = cut[above];
@@ -123,14 +123,14 @@ SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const double *cut, int cuts, double y
 
 /* eta - log(y) for y > 0, a normal number. Powers of two come off both sides first: the absolute
  * error is that of numbers below 1, however large eta is, as long as the difference is small. */
-SCL_INLINE double glm_log_excess(double eta, double y) {
+SCL_INLINE real glm_log_excess(real eta, real y) {
   union {
-    double number;
+    real number;
     scl_long bits;
   } part;
   part.number = y;
   const scl_long above = part.bits - 0x3fe6a09e667f3bcd; /* the bits of sqrt(1/2) */
-  const double k = (double)(above >> 52);
+  const real k = (real)(above >> 52);
   part.bits -= above & ~(scl_long)0xfffffffffffff; /* y / 2^k, from sqrt(1/2) to sqrt(2) */
   /* log(2) in two parts, of which k times the first is exact */
   return (eta - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10 - log(part.number);
@@ -138,10 +138,10 @@ SCL_INLINE double glm_log_excess(double eta, double y) {
 
 /* t = exp(x) - 1; *rest becomes t - x. The series is written out as compilers for hosts divide in
  * loops that they do not unroll. */
-SCL_INLINE double glm_expm1(double x, double *rest) {
-  double sum = 1.0 / 6227020800.0;
+SCL_INLINE real glm_expm1(real x, real *rest) {
+  real sum = 1.0 / 6227020800.0;
   if (!(fabs(x) < 0.25)) {
-    const double t = expm1(x);
+    const real t = expm1(x);
     *rest = t - x;
     return t;
   }
@@ -161,15 +161,15 @@ SCL_INLINE double glm_expm1(double x, double *rest) {
 }
 
 /* log(1 + v) - v for |v| below 1/64. */
-SCL_INLINE double glm_log1p_minus_small(double v) {
-  const double s = v / (2.0 + v), w = s * s;
+SCL_INLINE real glm_log1p_minus_small(real v) {
+  const real s = v / (2.0 + v), w = s * s;
   return s * (2.0 * w * (1.0 / 3.0 + w * (1.0 / 5.0 + w * (1.0 / 7.0 + w * (1.0 / 9.0)))) - v);
 }
 
 /* log(1 + v) - v for v >= -1/2. */
-SCL_INLINE double glm_log1p_minus(double v) {
-  const double s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
-  double sum = 1.0 / 21.0;
+SCL_INLINE real glm_log1p_minus(real v) {
+  const real s = v / (2.0 + v), w = s * s; /* log(1 + v) = 2 atanh(s) */
+  real sum = 1.0 / 21.0;
   if (!(fabs(v) < 0.25)) return log1p(v) - v;
   sum = 1.0 / 19.0 + w * sum;
   sum = 1.0 / 17.0 + w * sum;
@@ -187,31 +187,31 @@ SCL_INLINE double glm_log1p_minus(double v) {
  * the log likelihood is below the largest one, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and
  * its derivatives by d, a and b. */
 typedef struct {
-  double value, by_d, by_a, by_b;
+  real value, by_d, by_a, by_b;
 } glm_shortfall;
 
-SCL_INLINE glm_shortfall glm_two_counts(double a, double b, double d) {
-  const double n = a + b, x = a / n, rest = b / n;
+SCL_INLINE glm_shortfall glm_two_counts(real a, real b, real d) {
+  const real n = a + b, x = a / n, rest = b / n;
   glm_shortfall s;
   if (d > 300.0) { /* exp(d) may overflow, and x underflow */
-    const double w = d + (log(a) - log(n)), e = exp(-fabs(w));
-    const double logarithm = fmax(w, 0.0) + log1p(e), share = (w > 0.0 ? 1.0 : e) / (1.0 + e);
+    const real w = d + (log(a) - log(n)), e = exp(-fabs(w));
+    const real logarithm = fmax(w, 0.0) + log1p(e), share = (w > 0.0 ? 1.0 : e) / (1.0 + e);
     s.value = a * d - n * logarithm;
     s.by_d = -b * share;
     s.by_a = d - logarithm - rest / (exp(-d) + x);
     s.by_b = share - logarithm;
     return s;
   }
-  double more;
-  const double t = glm_expm1(d, &more), v = x * t, part = t / (1.0 + v);
+  real more;
+  const real t = glm_expm1(d, &more), v = x * t, part = t / (1.0 + v);
   s.by_d = -a * rest * part;
   if (v > 1.0) {
-    const double logarithm = log1p(v);
+    const real logarithm = log1p(v);
     s.value = a * d - n * logarithm;
     s.by_a = d - logarithm - rest * part;
     s.by_b = x * part - logarithm;
   } else {
-    const double less = glm_log1p_minus(v);
+    const real less = glm_log1p_minus(v);
     s.value = -a * more - n * less;
     s.by_a = rest * v * part - more - less;
     s.by_b = -less - v * x * part;
@@ -223,10 +223,10 @@ SCL_INLINE glm_shortfall glm_two_counts(double a, double b, double d) {
  */
 
 /* y is 0 or 1: log of 1 / (1 + exp(-t)), where t is eta for y = 1 and -eta for y = 0. */
-SCL_INLINE glm_term glm_bernoulli_logit(double y, double datum, double eta, glm_own own) {
-  const double sign = y + y - 1.0;
-  const double t = sign * eta;
-  const double e = exp(-fabs(t));
+SCL_INLINE glm_term glm_bernoulli_logit(real y, real datum, real eta, glm_own own) {
+  const real sign = y + y - 1.0;
+  const real t = sign * eta;
+  const real e = exp(-fabs(t));
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   (void)own;
@@ -238,20 +238,20 @@ SCL_INLINE glm_term glm_bernoulli_logit(double y, double datum, double eta, glm_
 
 /* y successes of `datum` trials with log odds eta: y eta - N log(1 + exp(eta)), with the larger of
  * both tails split off, so that N = y and y = 0 cancel exactly. */
-SCL_INLINE glm_term glm_binomial_logit(double y, double datum, double eta, glm_own own) {
-  const double failures = datum - y;
+SCL_INLINE glm_term glm_binomial_logit(real y, real datum, real eta, glm_own own) {
+  const real failures = datum - y;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)own;
   term.value = GLM_NAN_IF_INFINITE(eta);
   if (GLM_MANY(fmin(y, failures))) {
-    const double ratio = y / failures, lost = fma(-ratio, failures, y) / y;
-    const double d = glm_log_excess(eta, ratio) - lost, sign = y > failures ? -1.0 : 1.0;
+    const real ratio = y / failures, lost = fma(-ratio, failures, y) / y;
+    const real d = glm_log_excess(eta, ratio) - lost, sign = y > failures ? -1.0 : 1.0;
     const glm_shortfall s = glm_two_counts(fmin(y, failures), fmax(y, failures), sign * d);
     term.value += s.value;
     term.d_eta = sign * s.by_d;
   } else {
-    const double e = exp(-fabs(eta));
-    const double rest = eta > 0.0 ? -failures : y; /* of y eta - N max(eta, 0) */
+    const real e = exp(-fabs(eta));
+    const real rest = eta > 0.0 ? -failures : y; /* of y eta - N max(eta, 0) */
     term.value += rest * eta - datum * log1p(e);
     term.d_eta = (rest + (eta > 0.0 ? y : -failures) * e) / (1.0 + e);
   }
@@ -259,8 +259,8 @@ SCL_INLINE glm_term glm_binomial_logit(double y, double datum, double eta, glm_o
 }
 
 /* Mean eta, standard deviation sigma. */
-SCL_INLINE glm_term glm_normal_id(double y, double datum, double eta, glm_own own) {
-  const double z = (y - eta) * own.inverse;
+SCL_INLINE glm_term glm_normal_id(real y, real datum, real eta, glm_own own) {
+  const real z = (y - eta) * own.inverse;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   term.value = -0.5 * z * z - own.log_own + GLM_NAN_IF_INFINITE(eta);
@@ -270,17 +270,17 @@ SCL_INLINE glm_term glm_normal_id(double y, double datum, double eta, glm_own ow
 }
 
 /* Mean exp(eta). */
-SCL_INLINE glm_term glm_poisson_log(double y, double datum, double eta, glm_own own) {
+SCL_INLINE glm_term glm_poisson_log(real y, real datum, real eta, glm_own own) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   (void)own;
   term.value = GLM_NAN_IF_INFINITE(eta);
   if (GLM_MANY(y)) {
-    double rest;
+    real rest;
     term.d_eta = -y * glm_expm1(glm_log_excess(eta, y), &rest);
     term.value -= y * rest;
   } else {
-    const double mean = exp(eta);
+    const real mean = exp(eta);
     term.value += y * eta - mean;
     term.d_eta = y - mean;
   }
@@ -289,14 +289,14 @@ SCL_INLINE glm_term glm_poisson_log(double y, double datum, double eta, glm_own 
 
 /* Mean mu = exp(eta), variance mu + mu^2 / phi. With n = y + phi, and m = n, or m = phi where y is
  * 0 or 1, this is y eta - n log((mu + phi) / m); for many y, less y log(y). */
-SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, glm_own own) {
-  const double phi = own.own, n = y + phi, mean = exp(eta);
-  const double base = y > 1.0 ? y : 0.0, m = base + phi;
+SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_own own) {
+  const real phi = own.own, n = y + phi, mean = exp(eta);
+  const real base = y > 1.0 ? y : 0.0, m = base + phi;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
   term.value = GLM_NAN_IF_INFINITE(eta);
   if (GLM_MANY(y)) { /* of y successes and phi failures */
-    const double d = glm_log_excess(eta, y), sign = phi < y ? -1.0 : 1.0;
+    const real d = glm_log_excess(eta, y), sign = phi < y ? -1.0 : 1.0;
     const glm_shortfall s = glm_two_counts(fmin(y, phi), fmax(y, phi), sign * d);
     term.value += s.value;
     term.d_eta = sign * s.by_d;
@@ -304,31 +304,31 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, g
     return term;
   }
   if (mean <= 1e4 * n) {
-    const double sum = mean + phi, product = m * sum, apart = mean - base;
-    double inverse, v; /* 1 / sum and apart / m, by one division where it does not overflow */
+    const real sum = mean + phi, product = m * sum, apart = mean - base;
+    real inverse, v; /* 1 / sum and apart / m, by one division where it does not overflow */
     if (product > 1e-290 && product < 1e290) {
-      const double both = 1.0 / product;
+      const real both = 1.0 / product;
       inverse = m * both;
       v = apart * (sum * both);
     } else {
       inverse = 1.0 / fmax(sum, 2.3e-308);
       v = apart / m;
     }
-    const double share = apart * inverse; /* v / (1 + v) */
+    const real share = apart * inverse; /* v / (1 + v) */
     if (fabs(v) < 0.015625) {
-      const double less = glm_log1p_minus_small(v);
+      const real less = glm_log1p_minus_small(v);
       term.value += y * eta - apart * (y > 1.0 ? 1.0 : n / m) - n * less;
       term.d_own = -less - v * share;
     } else { /* log(sum / m), by the argument that is not close to -1 */
-      const double size = log1p(v < 0.0 ? -share : v), logarithm = v < 0.0 ? -size : size;
+      const real size = log1p(v < 0.0 ? -share : v), logarithm = v < 0.0 ? -size : size;
       term.value += y * eta - n * logarithm;
       term.d_own = share - logarithm;
     }
     term.d_eta = phi * inverse * (y - mean);
     if (y == 1.0) term.d_own += mean * inverse / phi;
   } else { /* without mu, which may overflow; f is phi / mu */
-    const double f = exp(own.log_own - eta), log1p_f = log1p(f), inverse = 1.0 / (1.0 + f);
-    const double log_m = y > 1.0 ? log(m) : own.log_own, part = y > 0.0 ? y * exp(-eta) : 0.0;
+    const real f = exp(own.log_own - eta), log1p_f = log1p(f), inverse = 1.0 / (1.0 + f);
+    const real log_m = y > 1.0 ? log(m) : own.log_own, part = y > 0.0 ? y * exp(-eta) : 0.0;
     term.value += phi * (log_m - eta) - n * log1p_f + y * log_m;
     term.d_eta = phi * (part - 1.0) * inverse;
     term.d_own = (y > 1.0 ? 1.0 - part : 1.0) * inverse - ((eta - log_m) + log1p_f);
@@ -341,10 +341,10 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(double y, double datum, double eta, g
  * l = below - eta, log(1 / (1 + exp(-u)) - 1 / (1 + exp(-l))) = -log(1 + exp(-u))
  * - log(1 + exp(l)) + log(1 - exp(l - u)), of which the last is for
  * glm_ordered_logistic_value(). */
-SCL_INLINE glm_term glm_ordered_logistic(double y, double datum, double eta, glm_own own) {
-  const double t_up = eta - own.above, t_low = own.below - eta; /* at most one is positive */
-  const double up = exp(-fabs(t_up)), low = exp(-fabs(t_low)), both = up * low;
-  const double inverse = 1.0 / ((1.0 + up) * (1.0 + low));
+SCL_INLINE glm_term glm_ordered_logistic(real y, real datum, real eta, glm_own own) {
+  const real t_up = eta - own.above, t_low = own.below - eta; /* at most one is positive */
+  const real up = exp(-fabs(t_up)), low = exp(-fabs(t_low)), both = up * low;
+  const real inverse = 1.0 / ((1.0 + up) * (1.0 + low));
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)y;
   (void)datum;
@@ -357,7 +357,7 @@ SCL_INLINE glm_term glm_ordered_logistic(double y, double datum, double eta, glm
 }
 
 /* Coupled families have glm_classes() in its place. */
-SCL_INLINE glm_term glm_categorical_logit(double y, double datum, double eta, glm_own own) {
+SCL_INLINE glm_term glm_categorical_logit(real y, real datum, real eta, glm_own own) {
   glm_term term = {NAN, 0.0, NAN, NAN, NAN};
   (void)y;
   (void)datum;
@@ -367,7 +367,7 @@ SCL_INLINE glm_term glm_categorical_logit(double y, double datum, double eta, gl
 }
 
 /* The term of any family that is not coupled. `family` is the same for all work-items. */
-SCL_INLINE glm_term glm_family_term(int family, double y, double datum, double eta, glm_own own) {
+SCL_INLINE glm_term glm_family_term(int family, real y, real datum, real eta, glm_own own) {
   glm_term none = {NAN, 0.0, NAN, NAN, NAN};
   switch (family) {
 #define GLM_ROW(NAME, name, support, words, parameter)                                             \
@@ -380,12 +380,12 @@ SCL_INLINE glm_term glm_family_term(int family, double y, double datum, double e
   }
 }
 
-SCL_INLINE double glm_term_value(int family, glm_term term) {
+SCL_INLINE real glm_term_value(int family, glm_term term) {
   return GLM_FAMILY_ODDS(family) ? term.value - log1p(term.odds) : term.value;
 }
 
 /* The derivatives of an observation that counts `times`. */
-SCL_INLINE glm_term glm_term_times(glm_term term, double times) {
+SCL_INLINE glm_term glm_term_times(glm_term term, real times) {
   term.d_eta *= times;
   term.d_own *= times;
   term.d_low *= times;
@@ -395,17 +395,17 @@ SCL_INLINE glm_term glm_term_times(glm_term term, double times) {
 /* A product of factors 1 + odds with its rounding errors beside it, so that the logarithm has its
  * relative precision also where all odds are small. */
 typedef struct {
-  double product, error;
+  real product, error;
 } glm_odds_product;
 
 /* Gives the logarithm of what the product has to give away before it overflows, mostly 0. */
-SCL_INLINE double glm_multiply_odds(glm_odds_product *p, double odds) {
-  const double factor = 1.0 + odds, lost = odds - (factor - 1.0);
-  const double product = p->product * factor;
+SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
+  const real factor = 1.0 + odds, lost = odds - (factor - 1.0);
+  const real product = p->product * factor;
   p->error = fma(p->error, factor, fma(p->product, lost, fma(p->product, factor, -product)));
   p->product = product;
   if (product < 1e200) return 0.0;
-  const double logarithm = log(product) + p->error / product;
+  const real logarithm = log(product) + p->error / product;
   p->product = 1.0;
   p->error = 0.0;
   return logarithm;
@@ -415,24 +415,24 @@ SCL_INLINE double glm_multiply_odds(glm_odds_product *p, double odds) {
  * apart and become the derivatives by themselves. With the largest predictor subtracted from all,
  * and `rest` the sum of the others' exponentials, it is the class's own less log(1 + rest). */
 #define GLM_CLASSES(name, SPACE)                                                                   \
-  SCL_INLINE double name(double y, SPACE double *eta, scl_long step, int classes) {                \
+  SCL_INLINE real name(real y, SPACE real *eta, scl_long step, int classes) {                      \
     const int own = (int)y - 1;                                                                    \
-    double most = eta[0], rest = 0.0, others = 0.0, check = 0.0;                                   \
+    real most = eta[0], rest = 0.0, others = 0.0, check = 0.0;                                     \
     int top = 0;                                                                                   \
     for (int c = 0; c < classes; c++) {                                                            \
-      const double here = eta[c * step];                                                           \
+      const real here = eta[c * step];                                                             \
       if (here > most) top = c;                                                                    \
       most = fmax(most, here);                                                                     \
       check += GLM_NAN_IF_INFINITE(here);                                                          \
     }                                                                                              \
-    const double mine = eta[own * step] - most;                                                    \
+    const real mine = eta[own * step] - most;                                                      \
     for (int c = 0; c < classes; c++) {                                                            \
-      const double e = exp(eta[c * step] - most);                                                  \
+      const real e = exp(eta[c * step] - most);                                                    \
       eta[c * step] = e;                                                                           \
       if (c != top) rest += e;                                                                     \
       if (c != own) others += e;                                                                   \
     }                                                                                              \
-    const double inverse = 1.0 / (1.0 + rest);                                                     \
+    const real inverse = 1.0 / (1.0 + rest);                                                       \
     for (int c = 0; c < classes; c++) eta[c * step] *= -inverse;                                   \
     eta[own * step] = others * inverse;                                                            \
     return mine - log1p(rest) + check;                                                             \

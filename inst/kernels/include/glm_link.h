@@ -33,10 +33,10 @@ enum {
 
 /* What all work-items know: arrays, sizes and where row-wise results go (glm_pass.cl). */
 typedef struct {
-  __global const double *y, *owns, *alpha, *row_own;
-  __global double *work;
-  __local const double *intercept; /* alpha, unless it is by row */
-  __local double *by_cut;
+  __global const real *y, *owns, *alpha, *row_own;
+  __global real *work;
+  __local const real *intercept; /* alpha, unless it is by row */
+  __local real *by_cut;
   int y_ld;
   uint n;
   int p, predictors, own_count, own_sums, flags;
@@ -45,7 +45,7 @@ typedef struct {
 
 /* Sums of a work-item over the terms that it makes. */
 typedef struct {
-  double value, d_alpha, d_own;
+  real value, d_alpha, d_own;
   glm_odds_product odds;
 } glm_totals;
 
@@ -54,7 +54,7 @@ typedef struct {
 #define GLM_NO_ROW 0xffffffffu
 typedef struct {
   uint row;
-  double y, datum, eta, rest;
+  real y, datum, eta, rest;
 } glm_seen;
 
 SCL_INLINE glm_totals glm_no_totals(void) {
@@ -70,7 +70,7 @@ SCL_INLINE glm_seen glm_observe(const glm_task *t, uint row) {
   return seen;
 }
 
-SCL_INLINE double glm_intercept(const glm_task *t, int v, uint row) {
+SCL_INLINE real glm_intercept(const glm_task *t, int v, uint row) {
   return t->flags & GLM_ROW_ALPHA ? t->alpha[(long)v * t->n + row] : t->intercept[v];
 }
 
@@ -78,14 +78,14 @@ SCL_INLINE double glm_intercept(const glm_task *t, int v, uint row) {
  * less the largest; the class's own predictor less the largest; the sums of the exponentials
  * without the largest, and without the class's own; 1 / (1 + rest). */
 typedef struct {
-  double e[GLM_PREDICTORS];
-  double mine, rest, others, inverse;
+  real e[GLM_PREDICTORS];
+  real mine, rest, others, inverse;
 } glm_shares;
 
-SCL_INLINE glm_shares glm_share(double y, const double *eta, int classes) {
+SCL_INLINE glm_shares glm_share(real y, const real *eta, int classes) {
   const int own = (int)y - 1;
   glm_shares s;
-  double most = eta[0], check = 0.0;
+  real most = eta[0], check = 0.0;
   int top = 0;
   s.mine = eta[0];
   SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
@@ -107,8 +107,8 @@ SCL_INLINE glm_shares glm_share(double y, const double *eta, int classes) {
 }
 
 /* The derivative of the log density by predictor v. */
-SCL_INLINE double glm_share_slope(const glm_shares *s, double y, int v) {
-  double e = 0.0;
+SCL_INLINE real glm_share_slope(const glm_shares *s, real y, int v) {
+  real e = 0.0;
   SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
     if (c == v) e = s->e[c];
   }
@@ -116,7 +116,7 @@ SCL_INLINE double glm_share_slope(const glm_shares *s, double y, int v) {
 }
 
 /* The own parameter as row `row` of predictor v sees it; `given` is that of all rows. */
-SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint row, double y) {
+SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint row, real y) {
   if (GLM_OWN == SCL_GLM_CUTS) return glm_own_cuts(t->owns + v * t->own_count, t->own_count, y);
   if (GLM_OWN == SCL_GLM_SIGMA && t->flags & GLM_ROW_OWN)
     return glm_own_number(t->row_own[(long)v * t->n + row]);
@@ -124,7 +124,7 @@ SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint ro
 }
 
 /* Adds value - log(1 + odds). */
-SCL_INLINE void glm_add_odds(glm_totals *total, double value, double odds) {
+SCL_INLINE void glm_add_odds(glm_totals *total, real value, real odds) {
   if (GLM_PRODUCT) {
     total->value += value;
     total->value -= glm_multiply_odds(&total->odds, odds);
@@ -134,7 +134,7 @@ SCL_INLINE void glm_add_odds(glm_totals *total, double value, double odds) {
 }
 
 /* Adds the value of a term, or of several whose odds make up one. */
-SCL_INLINE void glm_add_term_value(glm_totals *total, double value, double odds) {
+SCL_INLINE void glm_add_term_value(glm_totals *total, real value, real odds) {
   if (GLM_FAMILY_ODDS(GLM_ID)) {
     glm_add_odds(total, value, odds);
   } else {
@@ -143,7 +143,7 @@ SCL_INLINE void glm_add_term_value(glm_totals *total, double value, double odds)
 }
 
 /* Adds the derivatives by the own parameter; `cell` is the predictor's place in the tile. */
-SCL_INLINE void glm_add_term_own(const glm_task *t, glm_totals *total, glm_term term, double y,
+SCL_INLINE void glm_add_term_own(const glm_task *t, glm_totals *total, glm_term term, real y,
                                  int v, uint row, int cell) {
   if (GLM_OWN == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
@@ -156,13 +156,13 @@ SCL_INLINE void glm_add_term_own(const glm_task *t, glm_totals *total, glm_term 
     t->work[t->slopes + (long)v * t->n + row] = term.d_own;
 }
 
-SCL_INLINE void glm_add_term(const glm_task *t, glm_totals *total, glm_term term, double y, int v,
+SCL_INLINE void glm_add_term(const glm_task *t, glm_totals *total, glm_term term, real y, int v,
                              uint row, int cell) {
   glm_add_term_value(total, term.value, term.odds);
   glm_add_term_own(t, total, term, y, v, row, cell);
 }
 
-SCL_INLINE void glm_add_slope(const glm_task *t, glm_totals *total, double slope, int v, uint row) {
+SCL_INLINE void glm_add_slope(const glm_task *t, glm_totals *total, real slope, int v, uint row) {
   total->d_alpha += slope;
   if (t->residuals >= 0) t->work[t->residuals + (long)v * t->n + row] = slope;
 }
@@ -178,11 +178,11 @@ SCL_INLINE void glm_end_products(glm_totals *total) {
 
 /* The sums by cut, of which each row of the tile has its own; `items` work-items share them. */
 SCL_INLINE void glm_write_cuts(const glm_task *t, int vectors, int item, int items,
-                               __global double *partial, long groups) {
+                               __global real *partial, long groups) {
   const int owns = t->own_sums;
   for (int i = item; i < vectors * owns; i += items) {
-    __local const double *mine = t->by_cut + i % owns * GLM_CELLS + i / owns * GLM_ROWS;
-    double sum = 0.0;
+    __local const real *mine = t->by_cut + i % owns * GLM_CELLS + i / owns * GLM_ROWS;
+    real sum = 0.0;
     for (int r = 0; r < GLM_ROWS; r++) sum += mine[r];
     partial[(long)(vectors + i) * groups] = sum;
   }

@@ -53,12 +53,12 @@
 #define GLM_POOL GLM_MAX(GLM_POOL_TILE, GLM_MAX(GLM_POOL_SUM, 2 * GLM_ITEMS))
 
 #if GLM_WIDTH == 2
-typedef double2 glm_pair;
+typedef real2 glm_pair;
 #define GLM_DOT(a, b, sum) fma((a).y, (b).y, fma((a).x, (b).x, sum))
 #define GLM_PART(a, r) ((r) ? (a).y : (a).x)
 #define GLM_SET_PART(a, r, value) ((r) ? ((a).y = (value)) : ((a).x = (value)))
 #else
-typedef double glm_pair;
+typedef real glm_pair;
 #define GLM_PART(a, r) (a)
 #define GLM_SET_PART(a, r, value) ((a) = (value))
 #define GLM_DOT(a, b, sum) fma(a, b, sum)
@@ -77,12 +77,12 @@ typedef struct {
 
 /* The lanes' parts of the tile's predictors, or GLM_STEPS sums of GLM_STEP of them each: part l of
  * cell c at l * GLM_CELLS + c of what is given. All work-items of the group, after a barrier. */
-SCL_INLINE_BARRIER __local const double *glm_fold_lanes(__local double *pool, int item) {
+SCL_INLINE_BARRIER __local const real *glm_fold_lanes(__local real *pool, int item) {
 #if GLM_STEP > 1
-  __local double *folded = pool + GLM_LANES * GLM_CELLS;
+  __local real *folded = pool + GLM_LANES * GLM_CELLS;
   for (int i = item; i < GLM_STEPS * GLM_CELLS; i += GLM_ITEMS) {
     const int first = i / GLM_CELLS * GLM_STEP * GLM_CELLS + i % GLM_CELLS;
-    double part = 0.0;
+    real part = 0.0;
     SCL_UNROLL for (int l = 0; l < GLM_STEP; l++) part += pool[first + l * GLM_CELLS];
     folded[i] = part;
   }
@@ -93,18 +93,18 @@ SCL_INLINE_BARRIER __local const double *glm_fold_lanes(__local double *pool, in
 #endif
 }
 
-SCL_INLINE double glm_sum_lanes(__local const double *parts, int cell) {
-  double eta = 0.0;
+SCL_INLINE real glm_sum_lanes(__local const real *parts, int cell) {
+  real eta = 0.0;
   SCL_UNROLL for (int l = 0; l < GLM_STEPS; l++) eta += parts[l * GLM_CELLS + cell];
   return eta;
 }
 
 /* The sums over the row lanes of a predictor's columns, and of the totals where these stand behind
  * them. */
-SCL_INLINE_BARRIER void glm_sum_rows(__local double *pool, int item, const double *sum, int p,
-                             glm_rows rows, __global double *partial, long groups) {
+SCL_INLINE_BARRIER void glm_sum_rows(__local real *pool, int item, const real *sum, int p,
+                             glm_rows rows, __global real *partial, long groups) {
   const int row_lane = item % GLM_ROW_LANES, lane = item / GLM_ROW_LANES;
-  __local double *second = pool + GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1);
+  __local real *second = pool + GLM_BATCH * GLM_LANES * (GLM_ROW_LANES + 1);
   SCL_UNROLL for (int first = 0; first < GLM_SUMS; first += GLM_BATCH) {
     SCL_UNROLL for (int k = 0; k < GLM_BATCH; k++) {
       if (first + k < GLM_SUMS)
@@ -112,8 +112,8 @@ SCL_INLINE_BARRIER void glm_sum_rows(__local double *pool, int item, const doubl
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = item; i < GLM_BATCH * GLM_LANES * GLM_PARTS; i += GLM_ITEMS) {
-      __local const double *from = pool + i / GLM_PARTS * (GLM_ROW_LANES + 1) + i % GLM_PARTS;
-      double part = 0.0;
+      __local const real *from = pool + i / GLM_PARTS * (GLM_ROW_LANES + 1) + i % GLM_PARTS;
+      real part = 0.0;
       if (first + i / (GLM_PARTS * GLM_LANES) < GLM_SUMS) {
         SCL_UNROLL for (int r = 0; r < GLM_ROW_LANES; r += GLM_PARTS) part += from[r];
       }
@@ -122,7 +122,7 @@ SCL_INLINE_BARRIER void glm_sum_rows(__local double *pool, int item, const doubl
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = item; i < GLM_BATCH * GLM_LANES; i += GLM_ITEMS) {
       const int k = first + i / GLM_LANES, c = k * GLM_LANES + i % GLM_LANES;
-      double total = 0.0;
+      real total = 0.0;
       int row = -1;
       if (k < GLM_COLUMNS) {
         if (c < p && rows.beta >= 0) row = rows.beta + c;
@@ -137,13 +137,13 @@ SCL_INLINE_BARRIER void glm_sum_rows(__local double *pool, int item, const doubl
 
 /* The sum over each predictor's rows of a total that work-items with a cell of the tile have, to
  * row first + v. */
-SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, double mine,
-                              int predictors, int first, __global double *partial, long groups) {
+SCL_INLINE_BARRIER void glm_sum_cells(__local real *pool, int item, int cell, real mine,
+                              int predictors, int first, __global real *partial, long groups) {
   barrier(CLK_LOCAL_MEM_FENCE);
   if (cell >= 0) pool[cell] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < GLM_PREDICTORS * 8) {
-    double part = 0.0;
+    real part = 0.0;
     SCL_UNROLL for (int r = 0; r < GLM_ROWS; r += 8) {
       part += pool[item / 8 * GLM_ROWS + r + item % 8];
     }
@@ -151,7 +151,7 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, 
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < predictors) {
-    double total = 0.0;
+    real total = 0.0;
     SCL_UNROLL for (int r = 0; r < 8; r++) total += pool[GLM_ITEMS + item * 8 + r];
     partial[(first + item) * groups] = total;
   }
@@ -161,17 +161,17 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local double *pool, int item, int cell, 
  * GLM_LOADS loads under way. Twice as many would take more registers than the pass. */
 #define GLM_SHARE (GLM_ITEMS / 16)
 #define GLM_LOADS 25
-SCL_INLINE_BARRIER void glm_finish(__local double *pool, int item,
-                                   volatile __global const double *partial,
-                                   __global double *result, int rows, int groups) {
+SCL_INLINE_BARRIER void glm_finish(__local real *pool, int item,
+                                   volatile __global const real *partial,
+                                   __global real *result, int rows, int groups) {
   for (int first = 0; first < rows; first += GLM_ITEMS / GLM_SHARE) {
     const int row = first + item / GLM_SHARE;
-    double sum = 0.0;
+    real sum = 0.0;
     if (row < rows) {
-      volatile __global const double *of_row = partial + (long)row * groups;
+      volatile __global const real *of_row = partial + (long)row * groups;
       for (int g = item % GLM_SHARE; g < groups; g += GLM_SHARE * GLM_LOADS) {
-        volatile __global const double *from = of_row + g; /* one address for all of them */
-        double part[GLM_LOADS], sums[2] = {0.0, 0.0};
+        volatile __global const real *from = of_row + g; /* one address for all of them */
+        real part[GLM_LOADS], sums[2] = {0.0, 0.0};
         SCL_UNROLL for (int i = 0; i < GLM_LOADS; i++) {
           part[i] = i * GLM_SHARE < groups - g ? from[i * GLM_SHARE] : 0.0;
         }

@@ -6,22 +6,22 @@
 #include "special_functions.h"
 
 /* log(gamma(z + r) / gamma(z)) - r log(z) for z >= 16, r >= 0. */
-static inline double glm_log_rising(double z, double r) {
-  const double ratio = r / z;
+static inline real glm_log_rising(real z, real r) {
+  const real ratio = r / z;
   return (r - 0.5) * ratio + (z + r - 0.5) * glm_log1p_minus(ratio) + special_stirling(z + r) -
          special_stirling(z);
 }
 
 /* log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi) / 2 for x > 0. */
-static inline double glm_stirling(double x) {
+static inline real glm_stirling(real x) {
   if (x >= 12.0) return special_stirling(x);
   return special_log_gamma(x) - (x - 0.5) * log(x) + x - SPECIAL_LOG_SQRT_2PI;
 }
 
 /* digamma(x) - log(x) for x > 0: below 12 by steps to x + 1, from which it differs by
  * log(1 + 1 / x) - 1 / x. */
-static inline double glm_digamma_rest(double x) {
-  double sum = 0.0;
+static inline real glm_digamma_rest(real x) {
+  real sum = 0.0;
   for (; x < 12.0; x += 1.0)
     sum += x < 1.0 ? log((1.0 + x) / x) - 1.0 / x : glm_log1p_minus(1.0 / x);
   return sum - 0.5 / x + special_stirling_slope(x);
@@ -29,9 +29,9 @@ static inline double glm_digamma_rest(double x) {
 
 /* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, and y more where y is
  * many; its derivative by phi. */
-static inline glm_term glm_neg_binomial_2_log_value(double y, glm_own own) {
+static inline glm_term glm_neg_binomial_2_log_value(real y, glm_own own) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const double phi = fmax(own.own, 2.3e-308), n = y + phi;
+  const real phi = fmax(own.own, 2.3e-308), n = y + phi;
   if (y < 2.0) return term; /* both are 0 with what the other part has */
   term.value = -0.5 * (phi < y ? log(n) - own.log_own : log1p(y / phi)) +
                (glm_stirling(n) - glm_stirling(phi)) - (GLM_MANY(y) ? 0.0 : y);
@@ -42,9 +42,9 @@ static inline glm_term glm_neg_binomial_2_log_value(double y, glm_own own) {
 }
 
 /* log(1 - exp(below - above)), by both cuts. */
-static inline glm_term glm_ordered_logistic_value(double y, glm_own own) {
+static inline glm_term glm_ordered_logistic_value(real y, glm_own own) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const double gap = own.above - own.below;
+  const real gap = own.above - own.below;
   (void)y;
   if (isinf(gap)) return term;
   term.value = gap > 0.693 ? log1p(-exp(-gap)) : log(-expm1(-gap));
@@ -53,34 +53,34 @@ static inline glm_term glm_ordered_logistic_value(double y, glm_own own) {
   return term;
 }
 
-static inline double glm_log_factorial(double y) {
+static inline real glm_log_factorial(real y) {
   return special_log_gamma(y + 1.0);
 }
 
 /* The largest log density of any Poisson distribution at y, for many y. */
-static inline double glm_best_poisson(double y) {
+static inline real glm_best_poisson(real y) {
   return -SPECIAL_LOG_SQRT_2PI - 0.5 * log(y) - special_stirling(y);
 }
 
 /* log of the binomial coefficient, from Stirling's series where the factorials are large and nearly
  * cancel; k or n - k is small. */
-static inline double glm_log_choose(double n, double k) {
-  const double small = fmin(k, n - k), large = n - small;
+static inline real glm_log_choose(real n, real k) {
+  const real small = fmin(k, n - k), large = n - small;
   if (small < 1.0) return 0.0;
   if (large < 16.0) return glm_log_factorial(n) - glm_log_factorial(k) - glm_log_factorial(n - k);
   /* log((large + 1) ... (large + small)) - log(small!), with z = large + 1 */
-  const double z = large + 1.0;
+  const real z = large + 1.0;
   return small * log(z) + glm_log_rising(z, small) - glm_log_factorial(small);
 }
 
 /* The largest log density of any binomial distribution at many y, many n - y. */
-static inline double glm_best_binomial(double n, double y) {
-  const double rest = n - y;
+static inline real glm_best_binomial(real n, real y) {
+  const real rest = n - y;
   return -SPECIAL_LOG_SQRT_2PI - 0.5 * log(y * (rest / n)) + special_stirling(n) -
          special_stirling(y) - special_stirling(rest);
 }
 
-static inline double glm_family_constant(int family, double y, double datum) {
+static inline real glm_family_constant(int family, real y, real datum) {
   switch (family) {
   case SCL_GLM_BINOMIAL_LOGIT:
     return GLM_MANY(fmin(y, datum - y)) ? glm_best_binomial(datum, y) : glm_log_choose(datum, y);
@@ -94,7 +94,7 @@ static inline double glm_family_constant(int family, double y, double datum) {
   }
 }
 
-static inline glm_term glm_family_value(int family, double y, glm_own own) {
+static inline glm_term glm_family_value(int family, real y, glm_own own) {
   glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};
   if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, own);
   if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, own);

@@ -19,6 +19,11 @@
 #define SCL_INLINE_BARRIER static inline __attribute__((always_inline))
 #define SCL_GLOBAL __global
 typedef long scl_long; /* 64 bits */
+/* The numbers of matrices: kernels name their type here alone. */
+typedef double real;
+typedef double2 real2;
+typedef double4 real4;
+typedef double8 real8;
 /* Unrolls a loop whose bounds are compile-time constants. */
 #define SCL_UNROLL _Pragma("unroll")
 
@@ -27,6 +32,7 @@ typedef long scl_long; /* 64 bits */
 #include <math.h>
 #include <stdint.h>
 typedef int64_t scl_long;
+typedef double real;
 #define SCL_INLINE static inline
 #define SCL_GLOBAL
 #define SCL_UNROLL

@@ -17,8 +17,8 @@
 /* ---- multiples of pi ----------------------------------------------------------------------------
  * Reductions to [0, 1/4] are exact. */
 
-SCL_INLINE double special_sinpi(double x) {
-  double t = fabs(x) - 2.0 * floor(0.5 * fabs(x)), sign = x < 0.0 ? -1.0 : 1.0;
+SCL_INLINE real special_sinpi(real x) {
+  real t = fabs(x) - 2.0 * floor(0.5 * fabs(x)), sign = x < 0.0 ? -1.0 : 1.0;
   if (t >= 1.0) {
     t -= 1.0;
     sign = -sign;
@@ -27,8 +27,8 @@ SCL_INLINE double special_sinpi(double x) {
   return sign * (t <= 0.25 ? sin(SPECIAL_PI * t) : cos(SPECIAL_PI * (0.5 - t)));
 }
 
-SCL_INLINE double special_cospi(double x) {
-  double t = fabs(x) - 2.0 * floor(0.5 * fabs(x)), sign = 1.0;
+SCL_INLINE real special_cospi(real x) {
+  real t = fabs(x) - 2.0 * floor(0.5 * fabs(x)), sign = 1.0;
   if (t > 1.0) t = 2.0 - t;
   if (t > 0.5) {
     t = 1.0 - t;
@@ -38,17 +38,17 @@ SCL_INLINE double special_cospi(double x) {
 }
 
 /* NaN half way between whole numbers. */
-SCL_INLINE double special_tanpi(double x) {
-  const double c = special_cospi(x);
+SCL_INLINE real special_tanpi(real x) {
+  const real c = special_cospi(x);
   return c == 0.0 ? NAN : special_sinpi(x) / c;
 }
 
 /* ---- Stirling's series, for z >= 12 ---------------------------------------------------------- */
 
 /* What it adds to log(gamma(z)) = (z - 1/2) log(z) - z + log(2 pi) / 2. */
-SCL_INLINE double special_stirling(double z) {
-  const double w = 1.0 / (z * z);
-  double sum = 691.0 / 360360.0;
+SCL_INLINE real special_stirling(real z) {
+  const real w = 1.0 / (z * z);
+  real sum = 691.0 / 360360.0;
   sum = 1.0 / 1188.0 - w * sum;
   sum = 1.0 / 1680.0 - w * sum;
   sum = 1.0 / 1260.0 - w * sum;
@@ -57,9 +57,9 @@ SCL_INLINE double special_stirling(double z) {
 }
 
 /* To the first derivative, log(z) - 1 / (2 z). */
-SCL_INLINE double special_stirling_slope(double z) {
-  const double w = 1.0 / (z * z);
-  double sum = 691.0 / 32760.0;
+SCL_INLINE real special_stirling_slope(real z) {
+  const real w = 1.0 / (z * z);
+  real sum = 691.0 / 32760.0;
   sum = 1.0 / 132.0 - w * sum;
   sum = 1.0 / 240.0 - w * sum;
   sum = 1.0 / 252.0 - w * sum;
@@ -71,8 +71,8 @@ SCL_INLINE double special_stirling_slope(double z) {
 
 /* log(gamma(2 + z)) for |z| <= 1/2, and its derivative: the series with the coefficients
  * (-1)^k (zeta(k) - 1) / k. */
-SCL_INLINE double special_log_gamma_2(double z, double *slope) {
-  double p = 0.0, d = 0.0;
+SCL_INLINE real special_log_gamma_2(real z, real *slope) {
+  real p = 0.0, d = 0.0;
 #define SPECIAL_TERM(c) d = d * z + p, p = p * z + (c)
   SPECIAL_TERM(3.104424774732227276e-11);
   SPECIAL_TERM(-6.422964563838100022e-11);
@@ -110,13 +110,13 @@ SCL_INLINE double special_log_gamma_2(double z, double *slope) {
 }
 
 /* Whether gamma has a pole at x. */
-SCL_INLINE int special_is_pole(double x) {
+SCL_INLINE int special_is_pole(real x) {
   return x <= 0.0 && x == floor(x);
 }
 
 /* log(gamma(x)) for x > -1/2. */
-SCL_INLINE double special_log_gamma_right(double x) {
-  double slope, product = 1.0, y = x;
+SCL_INLINE real special_log_gamma_right(real x) {
+  real slope, product = 1.0, y = x;
   if (x < 0.5) return special_log_gamma_2(x, &slope) - log1p(x) - log(fabs(x));
   if (x < 1.5) return special_log_gamma_2(x - 1.0, &slope) - log1p(x - 1.0);
   if (x >= 12.0) {
@@ -130,21 +130,21 @@ SCL_INLINE double special_log_gamma_right(double x) {
 }
 
 /* log(abs(gamma(x))); infinite at poles. */
-SCL_INLINE double special_log_gamma(double x) {
+SCL_INLINE real special_log_gamma(real x) {
   if (special_is_pole(x)) return INFINITY;
   if (!(x <= -0.5)) return special_log_gamma_right(x);
   return -log(fabs(special_sinpi(x)) / SPECIAL_PI) - log(-x) - special_log_gamma_right(-x);
 }
 
 /* For x >= 20; pow() and exp() each of a part, whose product may be too large. */
-SCL_INLINE double special_gamma_large(double x) {
-  const double root = pow(x, 0.5 * x - 0.25);
+SCL_INLINE real special_gamma_large(real x) {
+  const real root = pow(x, 0.5 * x - 0.25);
   return root * exp(-x) * root * (2.506628274631000502 * exp(special_stirling(x)));
 }
 
 /* gamma(x); NaN at poles. */
-SCL_INLINE double special_gamma(double x) {
-  double slope, above = 1.0, below = 1.0, y = x;
+SCL_INLINE real special_gamma(real x) {
+  real slope, above = 1.0, below = 1.0, y = x;
   if (x != x || special_is_pole(x)) return NAN;
   if (x > 171.7) return INFINITY;
   if (x >= 20.0) return special_gamma_large(x);
@@ -167,8 +167,8 @@ SCL_INLINE double special_gamma(double x) {
 /* ---- its derivatives ------------------------------------------------------------------------- */
 
 /* The first derivative of log(gamma(x)) for x > -1/2. */
-SCL_INLINE double special_digamma_right(double x) {
-  double slope, above = 0.0, below = 1.0, y = x;
+SCL_INLINE real special_digamma_right(real x) {
+  real slope, above = 0.0, below = 1.0, y = x;
   if (x >= 12.0) return log(x) - 0.5 / x + special_stirling_slope(x);
   while (y >= 2.5) { /* above / below is the sum of 1 / y */
     y -= 1.0;
@@ -188,21 +188,21 @@ SCL_INLINE double special_digamma_right(double x) {
 }
 
 /* NaN at poles. */
-SCL_INLINE double special_digamma(double x) {
+SCL_INLINE real special_digamma(real x) {
   if (special_is_pole(x)) return NAN;
   if (!(x <= -0.5)) return special_digamma_right(x);
   return special_digamma_right(1.0 - x) - SPECIAL_PI * special_cospi(x) / special_sinpi(x);
 }
 
 /* The second one, for x > 0: the terms below 12 as one fraction, then the series. */
-SCL_INLINE double special_trigamma_right(double x) {
-  double above = 0.0, below = 1.0, y = x;
+SCL_INLINE real special_trigamma_right(real x) {
+  real above = 0.0, below = 1.0, y = x;
   for (; y < 12.0; y += 1.0) {
     above = above * (y * y) + below;
     below *= y * y;
   }
-  const double v = 1.0 / y, w = v * v;
-  double sum = 7.0 / 6.0;
+  const real v = 1.0 / y, w = v * v;
+  real sum = 7.0 / 6.0;
   sum = 691.0 / 2730.0 - w * sum;
   sum = 5.0 / 66.0 - w * sum;
   sum = 1.0 / 30.0 - w * sum;
@@ -213,22 +213,22 @@ SCL_INLINE double special_trigamma_right(double x) {
 }
 
 /* Infinite at poles. */
-SCL_INLINE double special_trigamma(double x) {
+SCL_INLINE real special_trigamma(real x) {
   if (special_is_pole(x)) return INFINITY;
   if (!(x < 0.0)) return special_trigamma_right(x);
-  const double cosecant = SPECIAL_PI / special_sinpi(x);
+  const real cosecant = SPECIAL_PI / special_sinpi(x);
   return cosecant * cosecant - special_trigamma_right(1.0 - x);
 }
 
 /* The third one, for x > 0. */
-SCL_INLINE double special_tetragamma_right(double x) {
-  double above = 0.0, below = 1.0, y = x;
+SCL_INLINE real special_tetragamma_right(real x) {
+  real above = 0.0, below = 1.0, y = x;
   for (; y < 12.0; y += 1.0) {
     above = above * (y * y * y) + below;
     below *= y * y * y;
   }
-  const double v = 1.0 / y, w = v * v;
-  double sum = 35.0 / 2.0;
+  const real v = 1.0 / y, w = v * v;
+  real sum = 35.0 / 2.0;
   sum = 691.0 / 210.0 - w * sum;
   sum = 5.0 / 6.0 - w * sum;
   sum = 3.0 / 10.0 - w * sum;
@@ -238,10 +238,10 @@ SCL_INLINE double special_tetragamma_right(double x) {
   return -2.0 * above / below - w * (1.0 + v + w * sum);
 }
 
-SCL_INLINE double special_tetragamma(double x) {
+SCL_INLINE real special_tetragamma(real x) {
   if (special_is_pole(x)) return NAN;
   if (!(x < 0.0)) return special_tetragamma_right(x);
-  const double cosecant = SPECIAL_PI / special_sinpi(x);
+  const real cosecant = SPECIAL_PI / special_sinpi(x);
   return special_tetragamma_right(1.0 - x) -
          2.0 * cosecant * cosecant * cosecant * special_cospi(x);
 }
@@ -249,8 +249,8 @@ SCL_INLINE double special_tetragamma(double x) {
 /* ---- the normal distribution ----------------------------------------------------------------- */
 
 /* In the tail x is taken apart, as the rounding of its square would grow with it. */
-SCL_INLINE double special_dnorm(double x) {
-  const double head = rint(x * 65536.0) / 65536.0, rest = x - head;
+SCL_INLINE real special_dnorm(real x) {
+  const real head = rint(x * 65536.0) / 65536.0, rest = x - head;
   if (!(fabs(x) > 5.0)) return 0.3989422804014326779 * exp(-0.5 * x * x);
   if (fabs(x) > 39.0) return 0.0;
   return 0.3989422804014326779 * (exp(-0.5 * head * head) * exp((-0.5 * rest - head) * rest));
@@ -258,17 +258,17 @@ SCL_INLINE double special_dnorm(double x) {
 
 /* P(X <= x) for a standard normal X. In the tail erfc() would double the relative error of its
  * argument x / sqrt(2) by the square of that; what rounding took off it comes in by the slope. */
-SCL_INLINE double special_pnorm(double x) {
-  const double t = -0.7071067811865475244 * x;
-  const double rest = fma(-0.7071067811865475244, x, -t) + 4.833646656726457e-17 * x;
+SCL_INLINE real special_pnorm(real x) {
+  const real t = -0.7071067811865475244 * x;
+  const real rest = fma(-0.7071067811865475244, x, -t) + 4.833646656726457e-17 * x;
   if (!(fabs(x) < 40.0)) return x != x ? x : (x > 0.0 ? 1.0 : 0.0);
   return 0.5 * (erfc(t) - 1.128379167095512574 * exp(-t * t) * rest);
 }
 
 /* (1 - P(X <= t)) / density(t) * t for t >= 30: its asymptotic series. */
-SCL_INLINE double special_mills(double t) {
-  const double w = 1.0 / (t * t);
-  double sum = 1.0 - 13.0 * w;
+SCL_INLINE real special_mills(real t) {
+  const real w = 1.0 / (t * t);
+  real sum = 1.0 - 13.0 * w;
   sum = 1.0 - 11.0 * w * sum;
   sum = 1.0 - 9.0 * w * sum;
   sum = 1.0 - 7.0 * w * sum;
@@ -278,23 +278,23 @@ SCL_INLINE double special_mills(double t) {
 }
 
 /* log(P(X <= x)). */
-SCL_INLINE double special_log_pnorm(double x) {
+SCL_INLINE real special_log_pnorm(real x) {
   if (x > 0.0) return log1p(-special_pnorm(-x));
   if (!(x < -30.0)) return log(special_pnorm(x));
   return -0.5 * x * x - SPECIAL_LOG_SQRT_2PI - log(-x) + log(special_mills(-x));
 }
 
 /* Its derivative. */
-SCL_INLINE double special_log_pnorm_slope(double x) {
+SCL_INLINE real special_log_pnorm_slope(real x) {
   if (!(x < -30.0)) return special_dnorm(x) / special_pnorm(x);
   return -x / special_mills(-x);
 }
 
 /* The quantile at 1/2 + q for |q| <= 0.425, and -r^2 the logarithm of a smaller tail, that of which
  * this is the distance from 0: Wichura (1988), algorithm AS 241. */
-SCL_INLINE double special_qnorm_middle(double q) {
-  const double r = 0.180625 - q * q;
-  double above = 2509.0809287301226727, below = 5226.495278852545925;
+SCL_INLINE real special_qnorm_middle(real q) {
+  const real r = 0.180625 - q * q;
+  real above = 2509.0809287301226727, below = 5226.495278852545925;
   above = above * r + 33430.575583588128105;
   above = above * r + 67265.770927008700853;
   above = above * r + 45921.953931549871457;
@@ -311,8 +311,8 @@ SCL_INLINE double special_qnorm_middle(double q) {
   return q * above / (below * r + 1.0);
 }
 
-SCL_INLINE double special_qnorm_near(double r) { /* 1.6 + r <= 5 */
-  double above = 7.7454501427834140764e-4, below = 1.05075007164441684324e-9;
+SCL_INLINE real special_qnorm_near(real r) { /* 1.6 + r <= 5 */
+  real above = 7.7454501427834140764e-4, below = 1.05075007164441684324e-9;
   above = above * r + 0.0227238449892691845833;
   above = above * r + 0.24178072517745061177;
   above = above * r + 1.27045825245236838258;
@@ -329,8 +329,8 @@ SCL_INLINE double special_qnorm_near(double r) { /* 1.6 + r <= 5 */
   return above / (below * r + 1.0);
 }
 
-SCL_INLINE double special_qnorm_far(double r) { /* 5 + r <= 27 */
-  double above = 2.01033439929228813265e-7, below = 2.04426310338993978564e-15;
+SCL_INLINE real special_qnorm_far(real r) { /* 5 + r <= 27 */
+  real above = 2.01033439929228813265e-7, below = 2.04426310338993978564e-15;
   above = above * r + 2.71155556874348757815e-5;
   above = above * r + 0.0012426609473880784386;
   above = above * r + 0.026532189526576123093;
@@ -347,13 +347,13 @@ SCL_INLINE double special_qnorm_far(double r) { /* 5 + r <= 27 */
   return above / (below * r + 1.0);
 }
 
-SCL_INLINE double special_qnorm_tail(double r) {
+SCL_INLINE real special_qnorm_tail(real r) {
   return r <= 5.0 ? special_qnorm_near(r - 1.6) : special_qnorm_far(r - 5.0);
 }
 
 /* The x with P(X <= x) = p. */
-SCL_INLINE double special_qnorm(double p) {
-  const double q = p - 0.5;
+SCL_INLINE real special_qnorm(real p) {
+  const real q = p - 0.5;
   if (!(p >= 0.0 && p <= 1.0)) return NAN;
   if (p == 0.0 || p == 1.0) return p == 0.0 ? -INFINITY : INFINITY;
   if (fabs(q) <= 0.425) return special_qnorm_middle(q);
@@ -361,14 +361,14 @@ SCL_INLINE double special_qnorm(double p) {
 }
 
 /* The same of p = exp(a); beyond the range of AS 241 by two of Newton's steps. */
-SCL_INLINE double special_log_qnorm(double a) {
-  const double q = exp(a) - 0.5;
+SCL_INLINE real special_log_qnorm(real a) {
+  const real q = exp(a) - 0.5;
   if (!(a <= 0.0)) return NAN;
   if (a == 0.0 || isinf(a)) return a == 0.0 ? INFINITY : -INFINITY;
   if (fabs(q) <= 0.425) return special_qnorm_middle(q);
   if (q > 0.0) return special_qnorm_tail(sqrt(-log(-expm1(a))));
   if (a >= -700.0) return -special_qnorm_tail(sqrt(-a));
-  double x = -sqrt(-2.0 * a - log(-4.0 * SPECIAL_PI * a));
+  real x = -sqrt(-2.0 * a - log(-4.0 * SPECIAL_PI * a));
   x -= (special_log_pnorm(x) - a) / special_log_pnorm_slope(x);
   return x - (special_log_pnorm(x) - a) / special_log_pnorm_slope(x);
 }
@@ -377,31 +377,31 @@ SCL_INLINE double special_log_qnorm(double a) {
  * As base R has them: k is rounded; n counts as whole when it is so to 1e-7. */
 
 /* log(beta(a, b)); NaN where either is negative. */
-SCL_INLINE double special_lbeta(double a, double b) {
-  const double p = fmin(a, b), q = fmax(a, b), sum = p + q;
+SCL_INLINE real special_lbeta(real a, real b) {
+  const real p = fmin(a, b), q = fmax(a, b), sum = p + q;
   if (a != a || b != b) return a + b;
   if (p < 0.0) return NAN;
   if (p == 0.0) return INFINITY;
   if (isinf(q)) return -INFINITY;
   if (p >= 12.0) {
-    const double rest = special_stirling(p) + special_stirling(q) - special_stirling(sum);
+    const real rest = special_stirling(p) + special_stirling(q) - special_stirling(sum);
     return SPECIAL_LOG_SQRT_2PI - 0.5 * log(q) + rest + (p - 0.5) * log(p / sum) +
            q * log1p(-p / sum);
   }
   if (q >= 12.0) {
-    const double rest = special_stirling(q) - special_stirling(sum);
+    const real rest = special_stirling(q) - special_stirling(sum);
     return special_log_gamma(p) + rest + p - p * log(sum) + (q - 0.5) * log1p(-p / sum);
   }
   if (p < 1e-300) return special_log_gamma(p) + (special_log_gamma(q) - special_log_gamma(sum));
   return log(special_gamma(p) * (special_gamma(q) / special_gamma(sum)));
 }
 
-SCL_INLINE int special_is_whole(double x) {
+SCL_INLINE int special_is_whole(real x) {
   return fabs(x - rint(x)) <= 1e-7 * fmax(1.0, fabs(x));
 }
 
 /* log(abs(choose(n, k))). */
-SCL_INLINE double special_lchoose(double n, double k) {
+SCL_INLINE real special_lchoose(real n, real k) {
   if (n != n || k != k) return n + k;
   k = rint(k);
   if (k < 2.0) return k < 0.0 ? -INFINITY : (k == 0.0 ? 0.0 : log(fabs(n)));
@@ -417,14 +417,14 @@ SCL_INLINE double special_lchoose(double n, double k) {
 }
 
 /* For whole k from 0 to 29. */
-SCL_INLINE double special_choose_few(double n, double k) {
-  double r = k == 0.0 ? 1.0 : n;
+SCL_INLINE real special_choose_few(real n, real k) {
+  real r = k == 0.0 ? 1.0 : n;
   for (int j = 2; j <= (int)k; j++) r *= (n - j + 1.0) / j;
   return special_is_whole(n) ? rint(r) : r;
 }
 
-SCL_INLINE double special_choose(double n, double k) {
-  double sign = 1.0;
+SCL_INLINE real special_choose(real n, real k) {
+  real sign = 1.0;
   if (n != n || k != k) return n + k;
   k = rint(k);
   if (k < 30.0) {
@@ -442,7 +442,7 @@ SCL_INLINE double special_choose(double n, double k) {
     return sign * rint(exp(special_lchoose(n, k)));
   }
   if (n < k - 1.0) {
-    const double x = k - n - 1.0; /* gamma(-x) is negative where floor(x) is even */
+    const real x = k - n - 1.0; /* gamma(-x) is negative where floor(x) is even */
     if (floor(x) == 2.0 * floor(0.5 * floor(x))) sign = -sign;
   }
   return sign * exp(special_lchoose(n, k));
@@ -454,17 +454,17 @@ SCL_INLINE double special_choose(double n, double k) {
  * 1e-200; b is a power of ten: the nearer of the two beside x as they are stored, and of two as
  * near the even one, as R since 4.0.0. Numbers that have no more than 15 digits down to there are
  * rounded already. */
-SCL_INLINE double special_round(double x, double b) {
+SCL_INLINE real special_round(real x, real b) {
   /* 1e-200 / b is a whole number here, but for rounding. */
-  const double more = b > 0.0 && b < 1e-199 ? rint(1e-200 / b) : 1.0;
-  const double unit = more > 1.0 ? 1e308 : fabs(b), a = fabs(x);
-  const double digits = b > 0.0 ? log10(unit) + log10(more) : -log10(unit);
+  const real more = b > 0.0 && b < 1e-199 ? rint(1e-200 / b) : 1.0;
+  const real unit = more > 1.0 ? 1e308 : fabs(b), a = fabs(x);
+  const real digits = b > 0.0 ? log10(unit) + log10(more) : -log10(unit);
   if (x == 0.0 || digits + (logb(a) + 0.5) * 0.30102999566398119521 > 15.0) return x;
-  const double scaled = b > 0.0 ? a * unit * more : a / unit, whole = floor(scaled);
-  const double low = b > 0.0 ? whole / more / unit : whole * unit;
-  const double high = b > 0.0 ? ceil(scaled) / more / unit : ceil(scaled) * unit;
+  const real scaled = b > 0.0 ? a * unit * more : a / unit, whole = floor(scaled);
+  const real low = b > 0.0 ? whole / more / unit : whole * unit;
+  const real high = b > 0.0 ? ceil(scaled) / more / unit : ceil(scaled) * unit;
   const int even = whole == 2.0 * floor(0.5 * whole);
-  const double nearest = a - low < high - a || (a - low == high - a && even) ? low : high;
+  const real nearest = a - low < high - a || (a - low == high - a && even) ? low : high;
   return x < 0.0 ? -nearest : nearest;
 }
 

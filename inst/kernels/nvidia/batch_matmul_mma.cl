@@ -22,7 +22,7 @@
 
 /* A lane's share of a step: of each block number h + 2 s is that of row g + 8 h at t + 4 s. */
 typedef struct {
-  double a[ROWS16][4], b[ROWS16][4];
+  real a[ROWS16][4], b[ROWS16][4];
 } batch_fragments;
 
 /* Where a lane's rows start, of an operand with `rows` of them, `step` apart. */
@@ -31,7 +31,7 @@ MMA_INLINE void mma_aim(int *from, const int first, const int rows, const int st
 }
 
 /* Its numbers at q + t and q + t + 4, `step` apart along k; `whole`: both lie before the end. */
-MMA_INLINE void mma_fetch(double x[ROWS16][4], __global const double *from, const int *at,
+MMA_INLINE void mma_fetch(real x[ROWS16][4], __global const real *from, const int *at,
                           const int step, const int q, const int k, const bool whole,
                           const int t) {
   const int near = q + t, far = near + 4;
@@ -44,7 +44,7 @@ MMA_INLINE void mma_fetch(double x[ROWS16][4], __global const double *from, cons
   }
 }
 
-MMA_INLINE void mma_multiply(double sums[ROWS16][2 * ROWS16][4], const batch_fragments *f) {
+MMA_INLINE void mma_multiply(real sums[ROWS16][2 * ROWS16][4], const batch_fragments *f) {
   SCL_UNROLL for (int i = 0; i < ROWS16; i++) {
     SCL_UNROLL for (int j = 0; j < 2 * ROWS16; j++) {
       MMA_8(sums[i][j], f->a[i][0], f->a[i][1], f->a[i][2], f->a[i][3], f->b[j / 2][j % 2],
@@ -55,8 +55,8 @@ MMA_INLINE void mma_multiply(double sums[ROWS16][2 * ROWS16][4], const batch_fra
 
 __attribute__((reqd_work_group_size(32 * BATCH_WARPS, 1, 1))) __kernel void
 BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int flags,
-             __global const double *a, const long a0, const int step_a, __global const double *b,
-             const long b0, const int step_b, __global double *c, const long c0,
+             __global const real *a, const long a0, const int step_a, __global const real *b,
+             const long b0, const int step_b, __global real *c, const long c0,
              const int step_c) {
   const int item = (int)get_local_id(0), lane = item % 32, g = lane / 4, t = lane % 4;
   const int tiles_m = (m + BATCH_TILE - 1) / BATCH_TILE;
@@ -67,7 +67,7 @@ BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int f
   const int row0 = tile % tiles_m * BATCH_TILE, column0 = tile / tiles_m * BATCH_TILE;
   const bool ta = (flags & BATCH_TRANSPOSE) != 0, tb = (flags & BATCH_TRANSPOSE_B) != 0;
   const int deep_a = ta ? 1 : m, deep_b = tb ? n : 1; /* steps along k */
-  double sums[ROWS16][2 * ROWS16][4];
+  real sums[ROWS16][2 * ROWS16][4];
   SCL_UNROLL for (int i = 0; i < ROWS16; i++) {
     SCL_UNROLL for (int j = 0; j < 2 * ROWS16; j++) {
       SCL_UNROLL for (int e = 0; e < 4; e++) sums[i][j][e] = 0.0;

@@ -38,7 +38,7 @@ MMA_INLINE int stage_place(const bool deep, const int r, const int d) {
 }
 
 /* A work-item's copies of one operand, depths q to q + 7. */
-MMA_INLINE void stage_copy(const bool deep, __local double *part, __global const double *x,
+MMA_INLINE void stage_copy(const bool deep, __local real *part, __global const real *x,
                            const int rows, const int k, const int q, const int item) {
   SCL_UNROLL for (int i = 0; i < PART / ITEMS; i++) {
     const int e = item + i * ITEMS;
@@ -50,21 +50,21 @@ MMA_INLINE void stage_copy(const bool deep, __local double *part, __global const
 }
 
 /* Row r at depths 2t and 2t + 1. */
-MMA_INLINE double2 stage_pair(const bool deep, __local const double *part, const int r,
+MMA_INLINE real2 stage_pair(const bool deep, __local const real *part, const int r,
                               const int t) {
-  if (deep) return *(__local const double2 *)(part + stage_place(true, r, 2 * t));
-  return (double2)(part[stage_place(false, r, 2 * t)], part[stage_place(false, r, 2 * t + 1)]);
+  if (deep) return *(__local const real2 *)(part + stage_place(true, r, 2 * t));
+  return (real2)(part[stage_place(false, r, 2 * t)], part[stage_place(false, r, 2 * t + 1)]);
 }
 
-MMA_INLINE void stage_multiply(const bool deep_a, const bool deep_b, double sums[COLUMNS8][4],
-                               __local const double *stage, const int row, const int columns,
+MMA_INLINE void stage_multiply(const bool deep_a, const bool deep_b, real sums[COLUMNS8][4],
+                               __local const real *stage, const int row, const int columns,
                                const int g, const int t) {
-  const double2 low = stage_pair(deep_a, stage, row + g, t);
-  const double2 high = stage_pair(deep_a, stage, row + g + 8, t);
+  const real2 low = stage_pair(deep_a, stage, row + g, t);
+  const real2 high = stage_pair(deep_a, stage, row + g + 8, t);
   SCL_UNROLL for (int j = 0; j < COLUMNS8; j += 2) {
     if (8 * j < columns) {
-      const double2 b = stage_pair(deep_b, stage + PART, 8 * j + g, t);
-      const double2 c = stage_pair(deep_b, stage + PART, 8 * j + 8 + g, t);
+      const real2 b = stage_pair(deep_b, stage + PART, 8 * j + g, t);
+      const real2 c = stage_pair(deep_b, stage + PART, 8 * j + 8 + g, t);
       MMA_8(sums[j], low.x, high.x, low.y, high.y, b.x, b.y);
       MMA_8(sums[j + 1], low.x, high.x, low.y, high.y, c.x, c.y);
     }
@@ -73,10 +73,10 @@ MMA_INLINE void stage_multiply(const bool deep_a, const bool deep_b, double sums
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
 BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int flags,
-             __global const double *a, const long a0, const int step_a, __global const double *b,
-             const long b0, const int step_b, __global double *c, const long c0,
+             __global const real *a, const long a0, const int step_a, __global const real *b,
+             const long b0, const int step_b, __global real *c, const long c0,
              const int step_c) {
-  __local double ring[RING] __attribute__((aligned(16)));
+  __local real ring[RING] __attribute__((aligned(16)));
   const int item = (int)get_local_id(0), lane = item % 32, g = lane / 4, t = lane % 4;
   const int row = item / 32 * 16, columns = row < m ? n : 0; /* of the warp's strip */
   const bool deep_a = (flags & BATCH_TRANSPOSE) != 0, deep_b = (flags & BATCH_TRANSPOSE_B) == 0;
@@ -84,7 +84,7 @@ BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int f
   a += a0 + matrix * step_a;
   b += b0 + matrix * step_b;
   c += c0 + matrix * step_c;
-  double sums[COLUMNS8][4];
+  real sums[COLUMNS8][4];
   SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) {
     SCL_UNROLL for (int e = 0; e < 4; e++) sums[j][e] = 0.0;
   }

@@ -38,11 +38,11 @@
 #define EACH_PANEL_ROW(i) SCL_UNROLL for (int i = 0; i < PANEL_ROWS; i++)
 
 typedef struct {
-  double panel[2][BATCH_N * 8]; /* a panel, then its multipliers; that before */
-  double rows[8 * ROOM];        /* the panel's pivot rows as they were */
-  double steps[BATCH_N * STEP]; /* the pivot row of a step from its pivot on, then 1 / pivot */
-  double sides[2][8 * SIDES];   /* right-hand sides of a panel's pivot rows */
-  double parts[BATCH_N], products[COLUMNS8];
+  real panel[2][BATCH_N * 8]; /* a panel, then its multipliers; that before */
+  real rows[8 * ROOM];        /* the panel's pivot rows as they were */
+  real steps[BATCH_N * STEP]; /* the pivot row of a step from its pivot on, then 1 / pivot */
+  real sides[2][8 * SIDES];   /* right-hand sides of a panel's pivot rows */
+  real parts[BATCH_N], products[COLUMNS8];
   int chosen[BATCH_N], powers[BATCH_N]; /* of a step: its row, the power of two of its pivot */
   int step_of[BATCH_N];                 /* of a row, or -1 */
   int status;
@@ -59,10 +59,10 @@ MMA_INLINE uint warp_max(const uint v) {
 
 /* 1 / v to about one unit in the last place: the hardware's seed, which flushes subnormal numbers,
  * and one third-order step; by division where that would matter. */
-MMA_INLINE double reciprocal(const double v) {
-  double y;
+MMA_INLINE real reciprocal(const real v) {
+  real y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(v));
-  const double e = fma(-v, y, 1.0);
+  const real e = fma(-v, y, 1.0);
   y = fma(y, fma(e, e, e), y);
   const uint exponent = (uint)(as_ulong(v) >> 52) & 2047;
   if (exponent - 1 >= 2043 && v != 0.0) y = 1.0 / v;
@@ -71,7 +71,7 @@ MMA_INLINE double reciprocal(const double v) {
 #endif
 
 /* Keys order numbers by size, a NaN first, then by row, the upper first (as in batch_tile.h). */
-MMA_INLINE uint pivot_key(const double v, const int row) {
+MMA_INLINE uint pivot_key(const real v, const int row) {
   return ((uint)(as_ulong(v) >> 32) & 0x7fffff80u) | (uint)(127 - row);
 }
 
@@ -80,29 +80,29 @@ MMA_INLINE int panel_place(const int r, const int pair) {
   return r * 8 + 2 * (pair ^ (r >> 1 & 3));
 }
 
-MMA_INLINE double2 get_pair(__local const double *s) {
-  return *(__local const double2 *)s;
+MMA_INLINE real2 get_pair(__local const real *s) {
+  return *(__local const real2 *)s;
 }
 
-MMA_INLINE void put_pair(__local double *s, const double x, const double y) {
-  *(__local double2 *)s = (double2)(x, y);
+MMA_INLINE void put_pair(__local real *s, const real x, const real y) {
+  *(__local real2 *)s = (real2)(x, y);
 }
 
 /* One step of a panel, of which column 0 is the step's and u is to be the pivot row. Gives each
  * row's multiplier. */
 MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, const int lane,
-                           double v[PANEL_ROWS][8], double u[8], double f[PANEL_ROWS],
+                           real v[PANEL_ROWS][8], real u[8], real f[PANEL_ROWS],
                            uint *used, int *status) {
   uint best = 0;
-  double mine = 1.0;
+  real mine = 1.0;
   EACH_PANEL_ROW(i) {
     const uint key = *used >> i & 1 ? 0 : pivot_key(v[i][0], lane + 32 * i);
     mine = key > best ? v[i][0] : mine;
     best = max(best, key);
   }
-  const double d = reciprocal(mine); /* while the warp looks for its largest */
+  const real d = reciprocal(mine); /* while the warp looks for its largest */
   const int row = 127 - (int)(warp_max(best) & 127u);
-  __local double *step = s->steps + k * STEP;
+  __local real *step = s->steps + k * STEP;
   EACH_PANEL_ROW(i) {
     if (lane + 32 * i == row) {
       SCL_UNROLL for (int q = 0; q < 8; q += 2) put_pair(step + q, v[i][q], v[i][q + 1]);
@@ -115,11 +115,11 @@ MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, co
   }
   WARP_SYNC();
   SCL_UNROLL for (int q = 0; q < 8; q += 2) {
-    const double2 w = get_pair(step + q);
+    const real2 w = get_pair(step + q);
     u[q] = w.x;
     u[q + 1] = w.y;
   }
-  const double r = step[8];
+  const real r = step[8];
   const int exponent = (int)(as_ulong(u[0]) >> 52 & 2047);
   if (*status == 0) *status = exponent == 0 ? k + 1 : exponent == 2047 ? BATCH_NONFINITE : 0;
   EACH_PANEL_ROW(i) f[i] = *used >> i & 1 ? 0.0 : -v[i][0] * r;
@@ -129,17 +129,17 @@ MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, co
  * body of code: what is read is column 0, multipliers come in from behind. */
 MMA_INLINE void panel_factor(__local shared_state *s, const int p, const int n, const int lane,
                              uint *used, int *status) {
-  __local double *panel = s->panel[p & 1];
-  double v[PANEL_ROWS][8];
+  __local real *panel = s->panel[p & 1];
+  real v[PANEL_ROWS][8];
   EACH_PANEL_ROW(i) {
     SCL_UNROLL for (int q = 0; q < 4; q++) {
-      const double2 w = get_pair(panel + panel_place(lane + 32 * i, q));
+      const real2 w = get_pair(panel + panel_place(lane + 32 * i, q));
       v[i][2 * q] = w.x;
       v[i][2 * q + 1] = w.y;
     }
   }
   EACH_STEP for (int c = 0; c < 8; c++) {
-    double u[8], f[PANEL_ROWS];
+    real u[8], f[PANEL_ROWS];
     EACH_PANEL_ROW(i) f[i] = 0.0;
     SCL_UNROLL for (int q = 0; q < 8; q++) u[q] = 0.0;
     if (8 * p + c < n) panel_step(s, 8 * p + c, c, lane, v, u, f, used, status);
@@ -156,19 +156,19 @@ MMA_INLINE void panel_factor(__local shared_state *s, const int p, const int n, 
 }
 
 typedef struct {
-  double2 low, high; /* of rows g and g + 8, for the pivot rows 2t and 2t + 1 */
+  real2 low, high; /* of rows g and g + 8, for the pivot rows 2t and 2t + 1 */
 } multipliers;
 
 /* c += M times 8 columns of the pivot rows. */
-MMA_INLINE void update(double c[4], const multipliers m, __local const double *rows,
+MMA_INLINE void update(real c[4], const multipliers m, __local const real *rows,
                        const int column, const int g, const int t) {
-  const double b0 = rows[2 * t * ROOM + column + g], b1 = rows[(2 * t + 1) * ROOM + column + g];
+  const real b0 = rows[2 * t * ROOM + column + g], b1 = rows[(2 * t + 1) * ROOM + column + g];
   MMA_8(c, m.low.x, m.high.x, m.low.y, m.high.y, b0, b1);
 }
 
 /* The determinant: parity of the permutation and parts of pivots by all, products of 8, one. */
 MMA_INLINE void determinant(__local shared_state *s, const int n, const int item, const int batch,
-                            const int flags, __global double *out) {
+                            const int flags, __global real *out) {
   for (int k = item; k < n; k += 32 * BATCH_P) {
     const int row = s->chosen[k];
     int power, above = row; /* rows above it that are left */
@@ -177,13 +177,13 @@ MMA_INLINE void determinant(__local shared_state *s, const int n, const int item
       above -= (former.x < row) + (i + 1 < k && former.y < row) + (i + 2 < k && former.z < row) +
                (i + 3 < k && former.w < row);
     }
-    const double part = pivot_part(s->steps[k * STEP], &power);
+    const real part = pivot_part(s->steps[k * STEP], &power);
     s->parts[k] = above % 2 == 0 ? part : -part;
     s->powers[k] = power;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < COLUMNS8) {
-    double product = 1.0;
+    real product = 1.0;
     int power = 0;
     for (int k = 8 * item; k < min(n, 8 * item + 8) && product != 0.0; k++) {
       product *= s->parts[k];
@@ -194,7 +194,7 @@ MMA_INLINE void determinant(__local shared_state *s, const int n, const int item
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item != 0) return;
-  double product = 1.0;
+  real product = 1.0;
   int power = 0;
   for (int q = 0; 8 * q < n && product != 0.0; q++) {
     product *= s->products[q];
@@ -205,10 +205,10 @@ MMA_INLINE void determinant(__local shared_state *s, const int n, const int item
 
 /* The 8 unknowns of panel p, of right-hand side g. */
 MMA_INLINE void panel_solve(__local const shared_state *s, const int p, const int n, const int g,
-                            double z[8]) {
-  double u[8][8], r[8];
+                            real z[8]) {
+  real u[8][8], r[8];
   SCL_UNROLL for (int k = 0; k < 8; k++) {
-    __local const double *step = s->steps + (8 * p + k) * STEP;
+    __local const real *step = s->steps + (8 * p + k) * STEP;
     z[k] = s->sides[p & 1][k * SIDES + g];
     r[k] = step[8];
     SCL_UNROLL for (int q = k + 1; q < 8; q++) u[k][q] = step[q - k];
@@ -234,7 +234,7 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   const int g = lane / 4, t = lane % 4, first = warp * BLOCKS * 16 + g;
   const int side = (int)get_group_id(1) * SIDES;
   const long matrix = (long)get_group_id(0);
-  double c[BLOCKS][COLUMNS8][4], x[BLOCKS][4];
+  real c[BLOCKS][COLUMNS8][4], x[BLOCKS][4];
   in += in0 + matrix * step_in;
   b += b0 + matrix * step_b;
 #define ROW(i, h) (first + 16 * (i) + 8 * (h))
@@ -247,7 +247,7 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   } else {
     EACH_NUMBER(i, j, e) {
       const int row = ROW(i, e / 2), column = COLUMN(j, e);
-      const double v = in[min(row, n - 1) + min(column, n - 1) * n];
+      const real v = in[min(row, n - 1) + min(column, n - 1) * n];
       c[i][j][e] = row < n && column < n ? v : 0.0;
     }
   }
@@ -284,7 +284,7 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
       SCL_UNROLL for (int h = 0; h < 2; h++) {
         const int k = s->step_of[ROW(i, h)];
         if (k >> 3 != p) continue;
-        __local double *row = s->rows + (k & 7) * ROOM + 2 * t;
+        __local real *row = s->rows + (k & 7) * ROOM + 2 * t;
         SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
           if (later >> j & 1) put_pair(row + 8 * j, c[i][j][2 * h], c[i][j][2 * h + 1]);
         }
@@ -324,10 +324,10 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    double z[8];
+    real z[8];
     panel_solve(s, p, n, g, z);
-    const double z0 = t == 0 ? z[0] : t == 1 ? z[2] : t == 2 ? z[4] : z[6];
-    const double z1 = t == 0 ? z[1] : t == 1 ? z[3] : t == 2 ? z[5] : z[7];
+    const real z0 = t == 0 ? z[0] : t == 1 ? z[2] : t == 2 ? z[4] : z[6];
+    const real z1 = t == 0 ? z[1] : t == 1 ? z[3] : t == 2 ? z[5] : z[7];
     SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
       if (now >> j & 1) {
         EACH_BLOCK(i) MMA_8(x[i], c[i][j][0], c[i][j][2], c[i][j][1], c[i][j][3], -z0, -z1);

@@ -27,17 +27,17 @@
 
 /* 1 / d and 1 / sqrt(d) to about one unit in the last place: hardware seeds, which flush subnormal
  * numbers, and one third-order step. The root is NaN or infinite where d fails as a pivot. */
-STRIPS_INLINE double inverse(const double d) {
-  double y;
+STRIPS_INLINE real inverse(const real d) {
+  real y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
-  const double e = fma(-d, y, 1.0);
+  const real e = fma(-d, y, 1.0);
   return fma(y, fma(e, e, e), y);
 }
 
-STRIPS_INLINE double inverse_root(const double d) {
-  double y;
+STRIPS_INLINE real inverse_root(const real d) {
+  real y;
   asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
-  const double e = fma(-d * y, y, 1.0);
+  const real e = fma(-d * y, y, 1.0);
   return fma(y * e, fma(0.375, e, 0.5), y);
 }
 
@@ -51,28 +51,28 @@ STRIPS_INLINE double inverse_root(const double d) {
 #define CHOLESKY_IN (CHOLESKY_IDENTITY + 9 * CHOLESKY_HALF)
 #define CHOLESKY_ROOM (CHOLESKY_IN + 24 * CHOLESKY_HALF)
 
-STRIPS_INLINE void row_get(double a[8], __local const double *row) {
+STRIPS_INLINE void row_get(real a[8], __local const real *row) {
   SCL_UNROLL
   for (int k = 0; k < 8; k += 2) {
-    const double2 pair = *(__local const double2 *)(row + k);
+    const real2 pair = *(__local const real2 *)(row + k);
     a[k] = pair.x;
     a[k + 1] = pair.y;
   }
 }
 
-STRIPS_INLINE void row_put(__local double *row, const double a[8]) {
+STRIPS_INLINE void row_put(__local real *row, const real a[8]) {
   SCL_UNROLL
-  for (int k = 0; k < 8; k += 2) *(__local double2 *)(row + k) = (double2)(a[k], a[k + 1]);
+  for (int k = 0; k < 8; k += 2) *(__local real2 *)(row + k) = (real2)(a[k], a[k + 1]);
 }
 
 /* A strip's block to the room. */
-STRIPS_INLINE void room_put(__local double *room, double x[2][4], const int g, const int t) {
+STRIPS_INLINE void room_put(__local real *room, real x[2][4], const int g, const int t) {
   SCL_UNROLL
   for (int r = 0; r < 2; r++) {
     SCL_UNROLL
     for (int h = 0; h < 2; h++)
-      *(__local double2 *)(room + CHOLESKY_ROW * (2 * g + r) + 8 * h + 2 * t) =
-          (double2)(x[h][2 * r], x[h][2 * r + 1]);
+      *(__local real2 *)(room + CHOLESKY_ROW * (2 * g + r) + 8 * h + 2 * t) =
+          (real2)(x[h][2 * r], x[h][2 * r + 1]);
   }
 }
 
@@ -81,37 +81,37 @@ STRIPS_INLINE void room_put(__local double *room, double x[2][4], const int g, c
  * Rows of the block come out in a as they do in d, bit for bit, as their differences would be
  * divided by pivots that may be tiny. Columns of a are left to be divided by the roots of the
  * pivots d[j][j]; reciprocal[j] = 1 / d[j][j]. */
-STRIPS_INLINE void factor8(double d[8][8], double a[8], double reciprocal[8]) {
+STRIPS_INLINE void factor8(real d[8][8], real a[8], real reciprocal[8]) {
   SCL_UNROLL
   for (int j = 0; j < 8; j++) {
     reciprocal[j] = inverse(d[j][j]);
     SCL_UNROLL
     for (int i = j + 1; i < 8; i++) {
-      const double m = d[i][j] * reciprocal[j];
+      const real m = d[i][j] * reciprocal[j];
       SCL_UNROLL
       for (int k = j + 1; k <= i; k++) d[i][k] = fma(-m, d[k][j], d[i][k]);
     }
-    const double m = a[j] * reciprocal[j];
+    const real m = a[j] * reciprocal[j];
     SCL_UNROLL
     for (int c = j + 1; c < 8; c++) a[c] = fma(-m, d[c][j], a[c]);
   }
 }
 
 /* Columns from, ..., from + 7 of a factored block: -L from lanes 0 to 15, W from the others. */
-STRIPS_INLINE void column_put(__local double *column, const int from, const double a[8],
-                              const double d[8][8], const int lane) {
+STRIPS_INLINE void column_put(__local real *column, const int from, const real a[8],
+                              const real d[8][8], const int lane) {
   const int row = lane & 15;
-  double l[8];
+  real l[8];
   SCL_UNROLL
   for (int k = 0; k < 8; k++) l[k] = a[k] * inverse_root(d[k][k]);
   if (lane < 16) {
-    __local double *to = column + STRIPS_AT(row, from);
+    __local real *to = column + STRIPS_AT(row, from);
     SCL_UNROLL
     for (int k = 0; k < 8; k += 2)
-      *(__local double2 *)(to + k) =
-          (double2)(from + k <= row ? -l[k] : 0.0, from + k < row ? -l[k + 1] : 0.0);
+      *(__local real2 *)(to + k) =
+          (real2)(from + k <= row ? -l[k] : 0.0, from + k < row ? -l[k + 1] : 0.0);
   } else {
-    __local double *to = column + STRIPS_INVERSE + 16 * from;
+    __local real *to = column + STRIPS_INVERSE + 16 * from;
     SCL_UNROLL
     for (int k = 0; k < 8; k++) to[STRIPS_AT(k, row)] = l[k];
   }
@@ -121,21 +121,21 @@ STRIPS_INLINE void column_put(__local double *column, const int from, const doub
  * W = inv(L) to `column`. Lanes 0 to 15 have its rows; lanes 16 to 31 rows of the identity, which
  * the same steps turn into rows of W'. Between the halves one product takes the first 8 columns
  * from the others, at once for rows 8 to 15 of the block and 0 to 7 of the identity. */
-STRIPS_INLINE void factor16(__local double *column, __local double *room, const int lane) {
+STRIPS_INLINE void factor16(__local real *column, __local real *room, const int lane) {
   const int g = lane >> 2, t = lane & 3;
-  __local double *in = room + CHOLESKY_IN, *out = room + CHOLESKY_OUT;
-  __local const double *identity = room + CHOLESKY_IDENTITY + CHOLESKY_HALF * (lane & 7);
-  __local const double *zeros = room + CHOLESKY_IDENTITY + CHOLESKY_HALF * 8;
-  __local const double *rows = room, *own = room + CHOLESKY_ROW * lane;
+  __local real *in = room + CHOLESKY_IN, *out = room + CHOLESKY_OUT;
+  __local const real *identity = room + CHOLESKY_IDENTITY + CHOLESKY_HALF * (lane & 7);
+  __local const real *zeros = room + CHOLESKY_IDENTITY + CHOLESKY_HALF * 8;
+  __local const real *rows = room, *own = room + CHOLESKY_ROW * lane;
   if (lane >= 16) own = lane < 24 ? identity : zeros;
 #pragma unroll 1
   for (int from = 0; from < 16; from += 8) {
-    double a[8], d[8][8], reciprocal[8];
+    real a[8], d[8][8], reciprocal[8];
     SCL_UNROLL
     for (int i = 0; i < 8; i++) {
       SCL_UNROLL
       for (int k = 0; k <= i; k += 2) {
-        const double2 pair = *(__local const double2 *)(rows + CHOLESKY_ROW * i + k);
+        const real2 pair = *(__local const real2 *)(rows + CHOLESKY_ROW * i + k);
         d[i][k] = pair.x;
         d[i][k + 1] = pair.y;
       }
@@ -146,20 +146,20 @@ STRIPS_INLINE void factor16(__local double *column, __local double *room, const 
       /* rows 8 to 15, 0 to 7 of the identity, and the first of these times the reciprocals */
       if (lane >= 8 && lane < 24) row_put(in + CHOLESKY_HALF * (lane - 8), a);
       if (lane >= 8 && lane < 16) {
-        double m[8];
+        real m[8];
         SCL_UNROLL
         for (int k = 0; k < 8; k++) m[k] = a[k] * -reciprocal[k];
         row_put(in + CHOLESKY_HALF * (lane + 8), m);
       }
       CHOLESKY_WARP_SYNC();
-      const double2 corner = *(__local const double2 *)(room + CHOLESKY_ROW * (8 + g) + 8 + 2 * t);
-      const double2 left = *(__local const double2 *)(in + CHOLESKY_HALF * g + 2 * t);
-      const double2 above = *(__local const double2 *)(in + CHOLESKY_HALF * (8 + g) + 2 * t);
-      const double2 right = *(__local const double2 *)(in + CHOLESKY_HALF * (16 + g) + 2 * t);
-      double c[4] = {0.0, 0.0, corner.x, corner.y};
+      const real2 corner = *(__local const real2 *)(room + CHOLESKY_ROW * (8 + g) + 8 + 2 * t);
+      const real2 left = *(__local const real2 *)(in + CHOLESKY_HALF * g + 2 * t);
+      const real2 above = *(__local const real2 *)(in + CHOLESKY_HALF * (8 + g) + 2 * t);
+      const real2 right = *(__local const real2 *)(in + CHOLESKY_HALF * (16 + g) + 2 * t);
+      real c[4] = {0.0, 0.0, corner.x, corner.y};
       MMA_8(c, above.x, left.x, above.y, left.y, right.x, right.y);
-      *(__local double2 *)(out + CHOLESKY_ROW * g + 2 * t) = (double2)(c[2], c[3]);
-      *(__local double2 *)(out + CHOLESKY_ROW * (8 + g) + 2 * t) = (double2)(c[0], c[1]);
+      *(__local real2 *)(out + CHOLESKY_ROW * g + 2 * t) = (real2)(c[2], c[3]);
+      *(__local real2 *)(out + CHOLESKY_ROW * (8 + g) + 2 * t) = (real2)(c[0], c[1]);
       CHOLESKY_WARP_SYNC();
       rows = out;
       own = lane < 24 ? out + CHOLESKY_ROW * max(lane - 8, 0) : identity;
@@ -170,18 +170,18 @@ STRIPS_INLINE void factor16(__local double *column, __local double *room, const 
 
 /* The part of the warp that factors: hands out column blocks, and notes the first pivot that fails.
  * It has no strip. */
-STRIPS_INLINE void factor_blocks(const int steps, __local double *column, __local double *room,
-                                 const int before, __local int *failed, __global double *info,
+STRIPS_INLINE void factor_blocks(const int steps, __local real *column, __local real *room,
+                                 const int before, __local int *failed, __global real *info,
                                  const int lane) {
   /* of the panels before */
-  const double earlier = lane == 0 && info && before > 0 ? *info : 0.0;
+  const real earlier = lane == 0 && info && before > 0 ? *info : 0.0;
   if (lane == 0) *failed = INT_MAX;
   for (int i = lane; i < 9 * CHOLESKY_HALF; i += 32)
     room[CHOLESKY_IDENTITY + i] = i % (CHOLESKY_HALF + 1) == 0 ? 1.0 : 0.0;
   CHOLESKY_WARP_SYNC();
 #pragma unroll 1
   for (int p = 0; p < steps; p++) {
-    __local double *c = column + (p & 1) * STRIPS_COLUMN(0);
+    __local real *c = column + (p & 1) * STRIPS_COLUMN(0);
     CHOLESKY_SYNC_NEXT();
     factor16(c, room, lane);
     CHOLESKY_SYNC_ALL();
@@ -189,7 +189,7 @@ STRIPS_INLINE void factor_blocks(const int steps, __local double *column, __loca
       atomic_min(failed, before + 16 * p + lane + 1);
   }
   CHOLESKY_WARP_SYNC();
-  const double found = *failed == INT_MAX ? 0.0 : (double)*failed;
+  const real found = *failed == INT_MAX ? 0.0 : (real)*failed;
   if (lane == 0 && info) *info = earlier != 0.0 ? earlier : found;
 }
 
@@ -205,12 +205,12 @@ STRIPS_INLINE void factor_blocks(const int steps, __local double *column, __loca
  * which needs nobody else's rows. All else is done while the next factor runs. */
 __kernel __attribute__((reqd_work_group_size(32 * CHOLESKY_WARPS, 1, 1))) void
 cholesky_mma_panel(const int rows, const int n, const int before, const int clear,
-                   __global const double *S, const long offset_s, const int lds,
-                   __global double *A, const long offset_a, const int lda, __global double *D,
-                   const long offset_d, const int ldd, __global double *info,
-                   const long offset_info, const int ld_info, __global double *packed) {
-  __local double column[2 * STRIPS_COLUMN(0)] __attribute__((aligned(128)));
-  __local double room[CHOLESKY_ROOM] __attribute__((aligned(128)));
+                   __global const real *S, const long offset_s, const int lds,
+                   __global real *A, const long offset_a, const int lda, __global real *D,
+                   const long offset_d, const int ldd, __global real *info,
+                   const long offset_info, const int ld_info, __global real *packed) {
+  __local real column[2 * STRIPS_COLUMN(0)] __attribute__((aligned(128)));
+  __local real room[CHOLESKY_ROOM] __attribute__((aligned(128)));
   __local int failed;
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int first = get_group_id(0) == 0, steps = (n + 15) / 16;
@@ -231,7 +231,7 @@ cholesky_mma_panel(const int rows, const int n, const int before, const int clea
     for (int j = from; j < to; j++) {
       SCL_UNROLL
       for (int i = 0; i < STRIPS_ORDER; i += 64)
-        *(__global double2 *)(A + i + 2 * lane + (long)(n + j) * lda) = 0.0;
+        *(__global real2 *)(A + i + 2 * lane + (long)(n + j) * lda) = 0.0;
     }
     if (16 * strip >= rows) w = -1; /* nothing to do but keep the others' barriers company */
   }
@@ -242,19 +242,19 @@ cholesky_mma_panel(const int rows, const int n, const int before, const int clea
   /* All loads at once, also of blocks above the diagonal, which nothing uses: guards would have
    * them wait for each other. Past the edges others are read instead: rows that are not written
    * then, or what the identity replaces; above the diagonal the diagonal block. */
-  double head[2][4], tail[STRIPS_TAIL][2][4];
+  real head[2][4], tail[STRIPS_TAIL][2][4];
   const int row_there = min(row, (rows - 1) & ~1), column_there = min(n - 1, 16 * strip + 15);
   SCL_UNROLL
   for (int q = 0; q < STRIPS; q++) {
     SCL_UNROLL
     for (int i = 0; i < 4; i++) {
       const int k = 16 * q + 8 * (i / 2) + 2 * t + i % 2;
-      double2 pair = *(__global const double2 *)(S + row_there + (long)min(k, column_there) * lds);
+      real2 pair = *(__global const real2 *)(S + row_there + (long)min(k, column_there) * lds);
       if (n < STRIPS_ORDER) {
         if (row >= n || k >= n) pair.x = row == k ? 1.0 : 0.0;
         if (row + 1 >= n || k >= n) pair.y = row + 1 == k ? 1.0 : 0.0;
       }
-      double *block = q == 0 ? head[i / 2] : tail[q == 0 ? 0 : q - 1][i / 2];
+      real *block = q == 0 ? head[i / 2] : tail[q == 0 ? 0 : q - 1][i / 2];
       block[i % 2] = pair.x;
       block[2 + i % 2] = pair.y;
     }
@@ -266,20 +266,20 @@ cholesky_mma_panel(const int rows, const int n, const int before, const int clea
 
 #pragma unroll 1
   for (int p = 0; p < steps; p++) {
-    __local double *c = column + (p & 1) * STRIPS_COLUMN(0);
-    __local double *below = c + STRIPS_INVERSE; /* W, and the rows below it */
+    __local real *c = column + (p & 1) * STRIPS_COLUMN(0);
+    __local real *below = c + STRIPS_INVERSE; /* W, and the rows below it */
     CHOLESKY_SYNC_ALL();
 
     const int own = row - 16 * p; /* this lane's first row there */
-    double solved[2][4];
+    real solved[2][4];
     if (w > p && !extra) {
       solve16(solved, head, c, g, t);
       SCL_UNROLL
       for (int h = 0; h < 2; h++) {
-        *(__local double2 *)(below + STRIPS_AT(own, 8 * h + 2 * t)) =
-            (double2)(-solved[h][0], -solved[h][1]);
-        *(__local double2 *)(below + STRIPS_AT(own + 1, 8 * h + 2 * t)) =
-            (double2)(-solved[h][2], -solved[h][3]);
+        *(__local real2 *)(below + STRIPS_AT(own, 8 * h + 2 * t)) =
+            (real2)(-solved[h][0], -solved[h][1]);
+        *(__local real2 *)(below + STRIPS_AT(own + 1, 8 * h + 2 * t)) =
+            (real2)(-solved[h][2], -solved[h][3]);
       }
       if (w == p + 1) {
         CHOLESKY_WARP_SYNC();
@@ -302,15 +302,15 @@ cholesky_mma_panel(const int rows, const int n, const int before, const int clea
     }
     /* Results of this step. */
     if (extra || (first && w > p + 1)) {
-      __global double *to = extra ? A : D;
+      __global real *to = extra ? A : D;
       const int ld = extra ? lda : ldd;
       SCL_UNROLL
       for (int h = 0; h < 2; h++) {
         SCL_UNROLL
         for (int e = 0; e < 2; e++) {
-          __global double *at = to + row + (long)(16 * p + 8 * h + 2 * t + e) * ld;
+          __global real *at = to + row + (long)(16 * p + 8 * h + 2 * t + e) * ld;
           if (row + 1 < rows)
-            *(__global double2 *)at = (double2)(solved[h][e], solved[h][2 + e]);
+            *(__global real2 *)at = (real2)(solved[h][e], solved[h][2 + e]);
           else if (row < rows)
             *at = solved[h][e];
         }
@@ -326,19 +326,19 @@ cholesky_mma_panel(const int rows, const int n, const int before, const int clea
       }
     }
     if (first && packed && !extra && w >= p && w != p + 1) {
-      __global double *to = packed + STRIPS_START(p);
+      __global real *to = packed + STRIPS_START(p);
       const int from = w == p ? 0 : STRIPS_INVERSE + 256 * (w - p);
       const int end = w == p ? (p < STRIPS_TAIL ? 768 : 512) : from + 256;
       for (int i = from + 2 * lane; i < end; i += 64)
-        *(__global double2 *)(to + i) = *(__local const double2 *)(c + i);
+        *(__global real2 *)(to + i) = *(__local const real2 *)(c + i);
     }
   }
 }
 
 /* Puts factors of diagonal blocks, side by side in D, into their places on the diagonal of an A of
  * n rows: lower triangles, with zeros above them if `clear`. Dimension 2 counts the blocks. */
-__kernel void cholesky_mma_place(const int n, const int clear, __global const double *D,
-                                 const long offset_d, const int ldd, __global double *A,
+__kernel void cholesky_mma_place(const int n, const int clear, __global const real *D,
+                                 const long offset_d, const int ldd, __global real *A,
                                  const long offset_a, const int lda) {
   const int i = get_global_id(0), j = get_global_id(1), first = STRIPS_ORDER * get_global_id(2);
   D += offset_d + (long)first * ldd;

@@ -76,8 +76,8 @@ MMA_INLINE void mma_aim(const int deep, const int tile, int *from, const int ld,
 }
 
 /* Starts the copies of one operand's stage; x points at its first element, `depth` depths exist. */
-MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local double *stage,
-                         __global const double *x, const int *from, const int depth,
+MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local real *stage,
+                         __global const real *x, const int *from, const int depth,
                          const int item) {
   SCL_UNROLL
   for (int i = 0; i < MMA_COPIES(tile); i++) {
@@ -92,8 +92,8 @@ MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local
 
 /* A lane's share of one block of 16 rows (of A) or columns (of B) in a stage: of a flat operand
  * x[s] holds two neighbours at step s; of a deep one x[h] holds both steps of neighbour h. */
-MMA_INLINE double2 mma_fragment(const int deep, const int swap, const int tile,
-                                __local const double *stage, const int first, const int which,
+MMA_INLINE real2 mma_fragment(const int deep, const int swap, const int tile,
+                                __local const real *stage, const int first, const int which,
                                 const int g, const int t) {
   int place;
   if (deep) {
@@ -102,14 +102,14 @@ MMA_INLINE double2 mma_fragment(const int deep, const int swap, const int tile,
   } else {
     place = (2 * t + which) * tile + first + ((2 * g) ^ (4 * t));
   }
-  return *(__local const double2 *)(stage + place);
+  return *(__local const real2 *)(stage + place);
 }
 
 /* ---- one tile
  * ------------------------------------------------------------------------------------- */
 
 typedef struct {
-  double2 a[MMA_ROWS16][2], b[MMA_COLUMNS16][2];
+  real2 a[MMA_ROWS16][2], b[MMA_COLUMNS16][2];
 } mma_fragments;
 
 /* Element of neighbour h at step s. */
@@ -117,7 +117,7 @@ typedef struct {
   ((deep) ? ((s) ? (pair)[h].y : (pair)[h].x) : ((h) ? (pair)[s].y : (pair)[s].x))
 
 MMA_INLINE void mma_load(const int deep_a, const int deep_b, mma_fragments *f, const int which,
-                         __local const double *stage, const int warp_row, const int warp_column,
+                         __local const real *stage, const int warp_row, const int warp_column,
                          const int g, const int t) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++)
@@ -130,7 +130,7 @@ MMA_INLINE void mma_load(const int deep_a, const int deep_b, mma_fragments *f, c
 
 /* Both steps of a stage at once, by the deeper instruction. */
 MMA_INLINE void mma_multiply_stage(const int deep_a, const int deep_b,
-                                   double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
+                                   real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                    const mma_fragments *f) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
@@ -147,7 +147,7 @@ MMA_INLINE void mma_multiply_stage(const int deep_a, const int deep_b,
 }
 
 /* One step, for two flat operands: their fragments come step by step. */
-MMA_INLINE void mma_multiply_step(double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
+MMA_INLINE void mma_multiply_step(real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                   const mma_fragments *f, const int s) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
@@ -168,25 +168,25 @@ MMA_INLINE void mma_multiply_step(double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
 /* Writes a lane's elements of a tile inside C and off its diagonal, transposed to T unless that is
  * NULL. F is read in batches before C is written: the compiler cannot know that the addresses
  * differ. */
-MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
-                                 const int row0, const int column0, const double alpha,
-                                 const double beta, __global const double *F, const int ldf,
-                                 __global double *C, const int ldc, __global double *T,
+MMA_INLINE void mma_write_inside(const int deep_b, real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
+                                 const int row0, const int column0, const real alpha,
+                                 const real beta, __global const real *F, const int ldf,
+                                 __global real *C, const int ldc, __global real *T,
                                  const int ldt, const int t) {
   SCL_UNROLL
   for (int j = 0; j < MMA_COLUMNS16; j++) {
     SCL_UNROLL
     for (int p = 0; p < 2; p++) {
       const int column = column0 + 16 * j + MMA_COLUMN(deep_b, p);
-      double2 v[2][MMA_ROWS16];
+      real2 v[2][MMA_ROWS16];
       SCL_UNROLL
       for (int q = 0; q < 2; q++) {
         SCL_UNROLL
         for (int i = 0; i < MMA_ROWS16; i++) {
-          v[q][i] = alpha * (double2)(MMA_ELEMENT(deep_b, i, j, 0, p, q),
+          v[q][i] = alpha * (real2)(MMA_ELEMENT(deep_b, i, j, 0, p, q),
                                       MMA_ELEMENT(deep_b, i, j, 1, p, q));
           if (beta != 0.0)
-            v[q][i] += beta * *(__global const double2 *)(F + row0 + 16 * i +
+            v[q][i] += beta * *(__global const real2 *)(F + row0 + 16 * i +
                                                           (long)(column + q) * ldf);
         }
       }
@@ -194,14 +194,14 @@ MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_
       for (int q = 0; q < 2; q++) {
         SCL_UNROLL
         for (int i = 0; i < MMA_ROWS16; i++)
-          *(__global double2 *)(C + row0 + 16 * i + (long)(column + q) * ldc) = v[q][i];
+          *(__global real2 *)(C + row0 + 16 * i + (long)(column + q) * ldc) = v[q][i];
       }
       if (T) {
         SCL_UNROLL
         for (int i = 0; i < MMA_ROWS16; i++) {
-          __global double *to = T + column + (long)(row0 + 16 * i) * ldt;
-          *(__global double2 *)to = (double2)(v[0][i].x, v[1][i].x);
-          *(__global double2 *)(to + ldt) = (double2)(v[0][i].y, v[1][i].y);
+          __global real *to = T + column + (long)(row0 + 16 * i) * ldt;
+          *(__global real2 *)to = (real2)(v[0][i].x, v[1][i].x);
+          *(__global real2 *)(to + ldt) = (real2)(v[0][i].y, v[1][i].y);
         }
       }
     }
@@ -209,11 +209,11 @@ MMA_INLINE void mma_write_inside(const int deep_b, double c[MMA_ROWS16][2 * MMA_
 }
 
 /* The same, element by element, for tiles at the edge of C or on its diagonal. */
-MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
+MMA_INLINE void mma_write_guarded(const int deep_b, real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                   const int row0, const int column0, const int m, const int n,
-                                  const double alpha, const double beta,
-                                  __global const double *F, const int ldf, __global double *C,
-                                  const int ldc, __global double *T, const int ldt,
+                                  const real alpha, const real beta,
+                                  __global const real *F, const int ldf, __global real *C,
+                                  const int ldc, __global real *T, const int ldt,
                                   const int whole, const int t) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
@@ -224,8 +224,8 @@ MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA
         const int r = x & 1, p = x >> 1 & 1, q = x >> 2;
         const int row = row0 + 16 * i + r, column = column0 + 16 * j + MMA_COLUMN(deep_b, p) + q;
         if (row < m && column < n && (whole || row >= column)) {
-          __global double *to = C + row + (long)column * ldc;
-          double value = alpha * MMA_ELEMENT(deep_b, i, j, r, p, q);
+          __global real *to = C + row + (long)column * ldc;
+          real value = alpha * MMA_ELEMENT(deep_b, i, j, r, p, q);
           if (beta != 0.0) value = fma(beta, F[row + (long)column * ldf], value);
           *to = value;
           if (T) T[column + (long)row * ldt] = value;
@@ -237,12 +237,12 @@ MMA_INLINE void mma_write_guarded(const int deep_b, double c[MMA_ROWS16][2 * MMA
 
 /* `deep_a` and `deep_b` are constants at every call. */
 MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const int n, const int k,
-                         const double alpha, __global const double *A, const int lda,
-                         __global const double *B, const int ldb, const double beta,
-                         __global const double *F, const int ldf, __global double *C,
-                         const int ldc, __global double *T, const int ldt, const int views,
+                         const real alpha, __global const real *A, const int lda,
+                         __global const real *B, const int ldb, const real beta,
+                         __global const real *F, const int ldf, __global real *C,
+                         const int ldc, __global real *T, const int ldt, const int views,
                          const int whole, const int row0, const int column0,
-                         __local double *ring) {
+                         __local real *ring) {
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int warp = item >> 5, warps_m = MMA_TILE_M / MMA_WARP_M;
   const int warp_row = warp % warps_m * MMA_WARP_M, warp_column = warp / warps_m * MMA_WARP_N;
@@ -253,7 +253,7 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
   if (views & GEMM_B_LOWER) begin = max(begin, column0);
   if (views & GEMM_B_UPPER) end = min(end, column0 + MMA_TILE_N);
 
-  double c[MMA_ROWS16][2 * MMA_COLUMNS16][4];
+  real c[MMA_ROWS16][2 * MMA_COLUMNS16][4];
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
     SCL_UNROLL
@@ -351,13 +351,13 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
 
 /* The parameters of one product, numbered `x`, and how a kernel hands them on. */
 #define MMA_PARAMETERS(x)                                                                          \
-  const int m##x, const int n##x, const int k##x, const double alpha##x,                           \
-      __global const double *A##x, const long offset_a##x, const int lda##x,                       \
-      __global const double *B##x, const long offset_b##x, const int ldb##x, const double beta##x, \
-      __global double *C##x, const long offset_c##x, const int ldc##x, const int views##x,         \
+  const int m##x, const int n##x, const int k##x, const real alpha##x,                             \
+      __global const real *A##x, const long offset_a##x, const int lda##x,                         \
+      __global const real *B##x, const long offset_b##x, const int ldb##x, const real beta##x,     \
+      __global real *C##x, const long offset_c##x, const int ldc##x, const int views##x,           \
       const int region##x, const long step_a##x, const long step_b##x, const long step_c##x,       \
-      const int m_last##x, const int n_last##x, const int k_last##x, __global const double *F##x,  \
-      const long offset_f##x, const int ldf##x, __global double *T##x, const long offset_t##x,     \
+      const int m_last##x, const int n_last##x, const int k_last##x, __global const real *F##x,    \
+      const long offset_f##x, const int ldf##x, __global real *T##x, const long offset_t##x,       \
       const int ldt##x
 #define MMA_ARGUMENTS(x)                                                                           \
   m##x, n##x, k##x, alpha##x, A##x, offset_a##x, lda##x, B##x, offset_b##x, ldb##x, beta##x, C##x, \
@@ -366,7 +366,7 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
 
 /* Tile number `tile` of product number `which`, the last one or not. */
 MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, const int which,
-                            const int last, __local double *ring, MMA_PARAMETERS()) {
+                            const int last, __local real *ring, MMA_PARAMETERS()) {
   const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;
   const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;
   const int band = tile / (MMA_ORDER * tiles_n), within = tile % (MMA_ORDER * tiles_n);
@@ -384,7 +384,7 @@ MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, 
            ldc, T, region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring);
 }
 
-#define MMA_RING(name) __local double name[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)))
+#define MMA_RING(name) __local real name[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)))
 
 #define MMA_KERNEL(name, deep_a, deep_b)                                                           \
   __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void name(MMA_PARAMETERS()) {    \

@@ -42,13 +42,13 @@ GLM_INLINE int glm_cell(int v, int r) {
  */
 
 /* Starts to copy the tile from row `first` on; one group of copies, also past the last row. */
-GLM_INLINE void glm_fetch(__local double *stage, __global const double *x, uint ld, uint first,
+GLM_INLINE void glm_fetch(__local real *stage, __global const real *x, uint ld, uint first,
                           uint n, int p, int lane) {
   const int pair = lane & 7, column = lane >> 3;
   const uint row = first + 2 * pair;
   const int bytes = row < n ? (row + 1 < n ? 16 : 8) : 0;
-  __global const double *from = x + min(row, (n - 1) & ~1u) + column * ld;
-  __local double *to = stage + column * GLM_ROWS + ((pair ^ glm_turn(column)) << 1);
+  __global const real *from = x + min(row, (n - 1) & ~1u) + column * ld;
+  __local real *to = stage + column * GLM_ROWS + ((pair ^ glm_turn(column)) << 1);
   if (first < n) {
     SCL_UNROLL for (int j = 0; j < GLM_SLOTS; j += 4) {
       if (j + column < p) MMA_COPY16(to + j * GLM_ROWS, from + j * ld, bytes);
@@ -58,41 +58,41 @@ GLM_INLINE void glm_fetch(__local double *stage, __global const double *x, uint 
 }
 
 /* The predictors of the tile to the cells. */
-GLM_INLINE void glm_predict(__local const double *stage, double weight[GLM_STEPS][2],
-                            __local double *cells, int g, int t) {
-  double eta[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
-  __local const double *from = stage + t * GLM_ROWS + ((g ^ glm_turn(t)) << 1);
+GLM_INLINE void glm_predict(__local const real *stage, real weight[GLM_STEPS][2],
+                            __local real *cells, int g, int t) {
+  real eta[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
+  __local const real *from = stage + t * GLM_ROWS + ((g ^ glm_turn(t)) << 1);
   SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
-    const double2 near = *(__local const double2 *)(from + 8 * s * GLM_ROWS);
-    const double2 far = *(__local const double2 *)(from + (8 * s + 4) * GLM_ROWS);
+    const real2 near = *(__local const real2 *)(from + 8 * s * GLM_ROWS);
+    const real2 far = *(__local const real2 *)(from + (8 * s + 4) * GLM_ROWS);
     MMA_8(eta[s & 1], near.x, near.y, far.x, far.y, weight[s][0], weight[s][1]);
   }
   if (2 * t < GLM_PREDICTORS) {
-    *(__local double2 *)(cells + glm_cell(2 * t, 2 * g)) =
-        (double2)(eta[0][0] + eta[1][0], eta[0][2] + eta[1][2]);
-    *(__local double2 *)(cells + glm_cell(2 * t + 1, 2 * g)) =
-        (double2)(eta[0][1] + eta[1][1], eta[0][3] + eta[1][3]);
+    *(__local real2 *)(cells + glm_cell(2 * t, 2 * g)) =
+        (real2)(eta[0][0] + eta[1][0], eta[0][2] + eta[1][2]);
+    *(__local real2 *)(cells + glm_cell(2 * t + 1, 2 * g)) =
+        (real2)(eta[0][1] + eta[1][1], eta[0][3] + eta[1][3]);
   }
 }
 
 /* Adds the tile to the sums of the gradient, from the residuals in the cells. */
-GLM_INLINE void glm_add_gradient(__local const double *stage, __local const double *cells,
-                                 double sum[GLM_BLOCKS][4], int g, int t) {
-  double2 residual[2];
-  __local const double *from[2];
+GLM_INLINE void glm_add_gradient(__local const real *stage, __local const real *cells,
+                                 real sum[GLM_BLOCKS][4], int g, int t) {
+  real2 residual[2];
+  __local const real *from[2];
   SCL_UNROLL for (int u = 0; u < 2; u++) {
-    residual[u] = (double2)(0.0);
+    residual[u] = (real2)(0.0);
     if (g < GLM_PREDICTORS) {
-      residual[u] = *(__local const double2 *)(cells + glm_cell(g, 2 * (t + 4 * u)));
+      residual[u] = *(__local const real2 *)(cells + glm_cell(g, 2 * (t + 4 * u)));
     }
     from[u] = stage + g * GLM_ROWS + ((t + 4 * u ^ glm_turn(g)) << 1);
   }
   SCL_UNROLL for (int u = 0; u < 2; u++) {
     SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
-      const double2 near = *(__local const double2 *)(from[u] + 16 * i * GLM_ROWS);
-      double2 far = (double2)(0.0);
+      const real2 near = *(__local const real2 *)(from[u] + 16 * i * GLM_ROWS);
+      real2 far = (real2)(0.0);
       if (16 * i + 8 < GLM_SLOTS)
-        far = *(__local const double2 *)(from[u] + (16 * i + 8) * GLM_ROWS);
+        far = *(__local const real2 *)(from[u] + (16 * i + 8) * GLM_ROWS);
       MMA_8(sum[i], near.x, far.x, near.y, far.y, residual[u].x, residual[u].y);
     }
   }
@@ -106,18 +106,18 @@ GLM_INLINE void glm_add_gradient(__local const double *stage, __local const doub
 
 /* What the terms of a tile add to the values: of odds as in glm_term. Nobody waits for it. */
 typedef struct {
-  double value, odds;
+  real value, odds;
 } glm_late;
 
 /* Without conditions, which would have the predictors of a work-item wait for each other: rows past
  * the end are the last one, with residual 0. */
 GLM_INLINE void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
-                         const glm_seen *seen, __local double *cells, int lane, glm_late *late) {
+                         const glm_seen *seen, __local real *cells, int lane, glm_late *late) {
   const uint row = min(seen->row, t->n - 1);
   glm_term term[GLM_LINKS];
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = min(GLM_PREDICTOR(i, lane), t->predictors - 1);
-    const double eta = cells[glm_cell(v, lane & 15)] + glm_intercept(t, v, row);
+    const real eta = cells[glm_cell(v, lane & 15)] + glm_intercept(t, v, row);
     term[i] = glm_family_term(GLM_ID, seen->y, seen->datum, eta,
                               glm_own_here(t, given[i], v, row, seen->y));
   }
@@ -135,7 +135,7 @@ GLM_INLINE void glm_link(const glm_task *t, glm_totals *total, const glm_own *gi
 }
 
 /* The number that the other work-item of a row has. */
-GLM_INLINE double glm_other(double number) {
+GLM_INLINE real glm_other(real number) {
   const int2 mine = as_int2(number);
   int2 other;
   asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other.x) : "r"(mine.x));
@@ -145,13 +145,13 @@ GLM_INLINE double glm_other(double number) {
 
 /* The same of a coupled family (glm_share()): two work-items share the classes of a row. */
 GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
-                                 __local double *cells, int lane, glm_late *late) {
+                                 __local real *cells, int lane, glm_late *late) {
   const int there = seen->row < t->n, own = (int)seen->y - 1;
-  double eta[GLM_LINKS], e[GLM_LINKS], most = -INFINITY, check = 0.0, rest = 0.0, others = 0.0;
-  double mine = 0.0;
+  real eta[GLM_LINKS], e[GLM_LINKS], most = -INFINITY, check = 0.0, rest = 0.0, others = 0.0;
+  real mine = 0.0;
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane), known = v < t->predictors;
-    const double here = cells[glm_cell(v, lane & 15)] + t->intercept[v];
+    const real here = cells[glm_cell(v, lane & 15)] + t->intercept[v];
     eta[i] = known ? here : -INFINITY;
     check += known ? GLM_NAN_IF_INFINITE(here) : 0.0;
     most = fmax(most, eta[i]);
@@ -173,10 +173,10 @@ GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm
   }
   rest += glm_other(rest);
   others += glm_other(others);
-  const double inverse = 1.0 / (1.0 + rest);
+  const real inverse = 1.0 / (1.0 + rest);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane), counts = there && v < t->predictors;
-    const double slope = counts ? (v == own ? others : -e[i]) * inverse : 0.0;
+    const real slope = counts ? (v == own ? others : -e[i]) * inverse : 0.0;
     cells[glm_cell(v, lane & 15)] = slope;
     if (counts) glm_add_slope(t, &total[i], slope, v, seen->row);
     late[i].value = late[i].odds = 0.0;
@@ -200,10 +200,10 @@ GLM_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
 
 /* Sums over the rows of what GLM_LINKS vectors of a work-item have, to row first + v of the
  * results for the first `count` vectors. */
-GLM_INLINE void glm_sum_cells(__local double *pool, const double *mine, int count, int first,
-                              __global double *partial, long groups, int lane) {
-  __local double *quarters = pool + GLM_CELLS;
-  double sum = 0.0;
+GLM_INLINE void glm_sum_cells(__local real *pool, const real *mine, int count, int first,
+                              __global real *partial, long groups, int lane) {
+  __local real *quarters = pool + GLM_CELLS;
+  real sum = 0.0;
   GLM_WARP_SYNC();
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     pool[GLM_PREDICTOR(i, lane) * GLM_ROWS + (lane & 15)] = mine[i];
@@ -217,15 +217,15 @@ GLM_INLINE void glm_sum_cells(__local double *pool, const double *mine, int coun
   }
   GLM_WARP_SYNC();
   if (lane < count) {
-    __local const double *of = quarters + 4 * lane;
+    __local const real *of = quarters + 4 * lane;
     partial[(first + lane) * groups] = of[0] + of[1] + (of[2] + of[3]);
   }
 }
 
-GLM_INLINE void glm_write_totals(const glm_task *t, glm_totals *total, __local double *pool,
-                                 __global double *partial, long groups, int lane) {
+GLM_INLINE void glm_write_totals(const glm_task *t, glm_totals *total, __local real *pool,
+                                 __global real *partial, long groups, int lane) {
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
-  double value[GLM_LINKS], d_alpha[GLM_LINKS], d_own[GLM_LINKS];
+  real value[GLM_LINKS], d_alpha[GLM_LINKS], d_own[GLM_LINKS];
   glm_end_products(total);
   if (GLM_COUPLED) total[0].value += glm_other(total[0].value);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
@@ -243,14 +243,14 @@ GLM_INLINE void glm_write_totals(const glm_task *t, glm_totals *total, __local d
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 __attribute__((reqd_work_group_size(32, 1, 1))) __kernel void
-GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global const double *y,
-         const long y_offset, const int y_ld, __global double *work, const int n, const int p,
+GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global const real *y,
+         const long y_offset, const int y_ld, __global real *work, const int n, const int p,
          const int predictors, const int owns, const int own_sums, const int flags,
          const long results, const long partials, const long residuals, const long slopes,
-         __local double *by_cut) {
-  __local double ring[2 * GLM_STAGE] __attribute__((aligned(128)));
-  __local double cells[GLM_CELLS] __attribute__((aligned(128)));
-  __local double intercept[GLM_PREDICTORS];
+         __local real *by_cut) {
+  __local real ring[2 * GLM_STAGE] __attribute__((aligned(128)));
+  __local real cells[GLM_CELLS] __attribute__((aligned(128)));
+  __local real intercept[GLM_PREDICTORS];
   const int groups = get_num_groups(0), group = get_group_id(0);
   const int lane = get_local_id(0), g = lane >> 2, t = lane & 3;
   const int vectors = GLM_COUPLED ? 1 : predictors;
@@ -260,7 +260,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
                    .intercept = intercept};
   task.owns = work + 1;
   task.alpha = task.owns + owns * vectors;
-  __global const double *beta = task.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
+  __global const real *beta = task.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
   task.row_own = beta + (long)p * predictors;
   x += x_offset;
 
@@ -273,7 +273,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   if (GLM_OWN == SCL_GLM_CUTS) {
     for (int i = lane; i < own_sums * GLM_CELLS; i += 32) by_cut[i] = 0.0;
   }
-  double weight[GLM_STEPS][2], sum[GLM_BLOCKS][4];
+  real weight[GLM_STEPS][2], sum[GLM_BLOCKS][4];
   SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
     SCL_UNROLL for (int h = 0; h < 2; h++) {
       const int c = 8 * s + 4 * h + t;
@@ -293,7 +293,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
   }
 
   for (int turn = 0; first < rows_end; first += stride, turn ^= 1) {
-    __local double *stage = ring + turn * GLM_STAGE;
+    __local real *stage = ring + turn * GLM_STAGE;
     glm_fetch(ring + (turn ^ 1) * GLM_STAGE, x, x_ld, first + stride, rows_end, p, lane);
     const glm_seen seen = next;
     next = glm_observe(&task, seen.row + stride);
@@ -313,7 +313,7 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
     GLM_WARP_SYNC();
   }
 
-  __global double *partial = work + partials + group;
+  __global real *partial = work + partials + group;
   glm_write_totals(&task, total, ring, partial, groups, lane);
   const int first_beta = vectors * (1 + own_sums) + predictors;
   SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {

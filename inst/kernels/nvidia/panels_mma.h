@@ -27,7 +27,7 @@
 /* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
 #define STRIPS_INLINE static inline __attribute__((always_inline))
 
-STRIPS_INLINE double lane_value(const double value, const int lane) {
+STRIPS_INLINE real lane_value(const real value, const int lane) {
   const uint2 bits = as_uint2(value);
   uint low, high;
 #define STRIPS_SHUFFLE(to, from)                                                                   \
@@ -42,17 +42,17 @@ STRIPS_INLINE double lane_value(const double value, const int lane) {
 #define STRIPS_TIMES_8(to, from, a, b)                                                             \
   MMA_MOVE_8(to, from, (a)[0], (a)[2], (a)[1], (a)[3], (b).x, (b).y)
 
-STRIPS_INLINE double2 packed_pair(__local const double *packed, const int row, const int k) {
-  return *(__local const double2 *)(packed + STRIPS_AT(row, k));
+STRIPS_INLINE real2 packed_pair(__local const real *packed, const int row, const int k) {
+  return *(__local const real2 *)(packed + STRIPS_AT(row, k));
 }
 
 /* to = from + x B', where B is the 16 rows from `row` on of what starts at `packed`. Two chains. */
-STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
-                           __local const double *packed, const int row, const int g, const int t) {
-  const double2 b00 = packed_pair(packed, row + g, 2 * t);
-  const double2 b10 = packed_pair(packed, row + 8 + g, 2 * t);
-  const double2 b01 = packed_pair(packed, row + g, 8 + 2 * t);
-  const double2 b11 = packed_pair(packed, row + 8 + g, 8 + 2 * t);
+STRIPS_INLINE void times16(real to[2][4], real from[2][4], real x[2][4],
+                           __local const real *packed, const int row, const int g, const int t) {
+  const real2 b00 = packed_pair(packed, row + g, 2 * t);
+  const real2 b10 = packed_pair(packed, row + 8 + g, 2 * t);
+  const real2 b01 = packed_pair(packed, row + g, 8 + 2 * t);
+  const real2 b11 = packed_pair(packed, row + 8 + g, 8 + 2 * t);
   STRIPS_TIMES_8(to[0], from[0], x[0], b00);
   STRIPS_TIMES_8(to[1], from[1], x[0], b10);
   STRIPS_TIMES_8(to[0], to[0], x[1], b01);
@@ -62,14 +62,14 @@ STRIPS_INLINE void times16(double to[2][4], double from[2][4], double x[2][4],
 /* solved L' = x for a diagonal block, of which `column` is the packed column block; x is lost. The
  * upper right quarters of L and W are zero and left out. The products are in an order in which a
  * warp waits for few of them. */
-STRIPS_INLINE void solve16(double solved[2][4], double x[2][4], __local const double *column,
+STRIPS_INLINE void solve16(real solved[2][4], real x[2][4], __local const real *column,
                            const int g, const int t) {
-  __local const double *inverse = column + STRIPS_INVERSE;
-  const double zero[4] = {0.0, 0.0, 0.0, 0.0};
-  const double2 w00 = packed_pair(inverse, g, 2 * t), w10 = packed_pair(inverse, 8 + g, 2 * t);
-  const double2 w11 = packed_pair(inverse, 8 + g, 8 + 2 * t);
-  const double2 l00 = packed_pair(column, g, 2 * t), l10 = packed_pair(column, 8 + g, 2 * t);
-  const double2 l11 = packed_pair(column, 8 + g, 8 + 2 * t);
+  __local const real *inverse = column + STRIPS_INVERSE;
+  const real zero[4] = {0.0, 0.0, 0.0, 0.0};
+  const real2 w00 = packed_pair(inverse, g, 2 * t), w10 = packed_pair(inverse, 8 + g, 2 * t);
+  const real2 w11 = packed_pair(inverse, 8 + g, 8 + 2 * t);
+  const real2 l00 = packed_pair(column, g, 2 * t), l10 = packed_pair(column, 8 + g, 2 * t);
+  const real2 l11 = packed_pair(column, 8 + g, 8 + 2 * t);
   STRIPS_TIMES_8(solved[0], zero, x[0], w00); /* x W' */
   STRIPS_TIMES_8(solved[1], zero, x[0], w10);
   STRIPS_TIMES_8(x[0], x[0], solved[0], l00); /* what that leaves: x - solved L' */

@@ -12,8 +12,8 @@
 
 /* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of
  * the transposed inverse in x. */
-STRIPS_INLINE void invert16(double x[16], const double l[16], const int lane) {
-  double own = 1.0; /* of the diagonal */
+STRIPS_INLINE void invert16(real x[16], const real l[16], const int lane) {
+  real own = 1.0; /* of the diagonal */
   SCL_UNROLL
   for (int j = 0; j < 16; j++) own = lane == j ? l[j] : own;
   own = 1.0 / own;
@@ -27,7 +27,7 @@ STRIPS_INLINE void invert16(double x[16], const double l[16], const int lane) {
   }
 }
 
-SCL_INLINE double triangular_entry(__global const double *T, const int ld, const int n, const int p,
+SCL_INLINE real triangular_entry(__global const real *T, const int ld, const int n, const int p,
                                    const int q, const int transposed, const int reversed) {
   if (p >= n || q >= n) return p == q ? 1.0 : 0.0;
   const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
@@ -35,13 +35,13 @@ SCL_INLINE double triangular_entry(__global const double *T, const int ld, const
 }
 
 /* Packs column block p of a block of T; a group of STRIPS warps. */
-SCL_INLINE void triangular_pack(__global const double *T, const int ld, const int order,
+SCL_INLINE void triangular_pack(__global const real *T, const int ld, const int order,
                                 const int p, const int transposed, const int reversed,
-                                __global double *packed, const int item) {
+                                __global real *packed, const int item) {
   const int lane = item & 31;
   packed += STRIPS_START(p);
   if (item < 32) {
-    double l[16], x[16];
+    real l[16], x[16];
     SCL_UNROLL
     for (int k = 0; k < 16; k++) {
       const int row = lane & 15;
@@ -69,9 +69,9 @@ SCL_INLINE void triangular_pack(__global const double *T, const int ld, const in
 
 /* Dimension 0 counts the column blocks of a block of T. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
-triangular_mma_pack(const int n, const int n_last, __global const double *T, const long offset_t,
+triangular_mma_pack(const int n, const int n_last, __global const real *T, const long offset_t,
                     const int ld, const long step_t, const int transposed, const int reversed,
-                    __global double *packed) {
+                    __global real *packed) {
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   triangular_pack(T + offset_t + which * step_t, ld, last ? n_last : n, get_group_id(0), transposed,
                   reversed, packed + (long)which * STRIPS_PACKED, get_local_id(0));
@@ -82,10 +82,10 @@ triangular_mma_pack(const int n, const int n_last, __global const double *T, con
  * STRIPS_ORDER rows; in dimension 0 the first STRIPS groups pack one, the others copy its rows,
  * TRIANGULAR_COPY columns each. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
-triangular_mma_pack_and_copy(const int n, __global const double *T, const long offset_t,
+triangular_mma_pack_and_copy(const int n, __global const real *T, const long offset_t,
                              const int ld, const int transposed, const int reversed,
-                             __global double *packed, const int block, __global const double *X,
-                             const long offset_x, const int ld_x, __global double *Y,
+                             __global real *packed, const int block, __global const real *X,
+                             const long offset_x, const int ld_x, __global real *Y,
                              const long offset_y, const int ld_y) {
   const int item = get_local_id(0), p = get_group_id(0), which = get_group_id(1);
   const int first = which * STRIPS_ORDER, order = min(STRIPS_ORDER, n - first);
@@ -101,7 +101,7 @@ triangular_mma_pack_and_copy(const int n, __global const double *T, const long o
   if (row >= n) return;
   X += offset_x + row;
   Y += offset_y + row;
-  double value[STEPS]; /* all under way at once */
+  real value[STEPS]; /* all under way at once */
   SCL_UNROLL
   for (int i = 0; i < STEPS; i++) value[i] = X[(long)min(column + i * STEP, end - 1) * ld_x];
   SCL_UNROLL
@@ -117,12 +117,12 @@ triangular_mma_pack_and_copy(const int n, __global const double *T, const long o
  * two ahead. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
 triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
-                     __global double *B, const long offset_b, const long step, const long next,
+                     __global real *B, const long offset_b, const long step, const long next,
                      const long step_b, const int reversed, const int identity,
-                     __global const double *packed, const long offset_packed,
+                     __global const real *packed, const long offset_packed,
                      const long step_packed) {
   /* three column blocks, each smaller than the one before */
-  __local double ring[STRIPS_START(3)] __attribute__((aligned(128)));
+  __local real ring[STRIPS_START(3)] __attribute__((aligned(128)));
   const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   const int order = last ? n_last : n;
@@ -147,21 +147,21 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
   TRIANGULAR_GET(0);
   TRIANGULAR_GET(1);
 
-  double head[2][4], tail[STRIPS_TAIL][2][4];
+  real head[2][4], tail[STRIPS_TAIL][2][4];
 #define TRIANGULAR_FETCH(block, q)                                                                 \
   SCL_UNROLL                                                                                       \
   for (int h = 0; h < 2; h++) {                                                                    \
     SCL_UNROLL                                                                                     \
     for (int e = 0; e < 2; e++) {                                                                  \
       const int place = 16 * (q) + 8 * h + e; /* of lanes with t = 0 */                            \
-      double2 pair = 0.0;                                                                          \
+      real2 pair = 0.0;                                                                            \
       if (identity) {                                                                              \
         const int r = reversed ? order - 1 - place - 2 * t : place + 2 * t;                        \
-        pair = (double2)(r == first ? 1.0 : 0.0, r == first + 1 ? 1.0 : 0.0);                      \
+        pair = (real2)(r == first ? 1.0 : 0.0, r == first + 1 ? 1.0 : 0.0);                        \
       } else if (place + 2 * t < order) {                                                          \
-        __global const double *from = B + (long)place * along;                                     \
+        __global const real *from = B + (long)place * along;                                       \
         if (next == 1 && mine == 2) {                                                              \
-          pair = *(__global const double2 *)from;                                                  \
+          pair = *(__global const real2 *)from;                                                    \
         } else {                                                                                   \
           if (mine > 0) pair.x = from[0];                                                          \
           if (mine > 1) pair.y = from[next];                                                       \
@@ -183,8 +183,8 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     barrier(CLK_LOCAL_MEM_FENCE);
     TRIANGULAR_GET(p + 2); /* past the last column block: an empty group */
-    __local const double *c = TRIANGULAR_SLOT(p), *below = c + STRIPS_INVERSE;
-    double solved[2][4];
+    __local const real *c = TRIANGULAR_SLOT(p), *below = c + STRIPS_INVERSE;
+    real solved[2][4];
     solve16(solved, head, c, g, t);
     SCL_UNROLL
     for (int h = 0; h < 2; h++) {
@@ -192,9 +192,9 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
       for (int e = 0; e < 2; e++) {
         const int place = 16 * p + 8 * h + e;
         if (place + 2 * t < order) {
-          __global double *to = B + (long)place * along;
+          __global real *to = B + (long)place * along;
           if (next == 1 && mine == 2) {
-            *(__global double2 *)to = (double2)(solved[h][e], solved[h][2 + e]);
+            *(__global real2 *)to = (real2)(solved[h][e], solved[h][2 + e]);
           } else {
             if (mine > 0) to[0] = solved[h][e];
             if (mine > 1) to[next] = solved[h][2 + e];

@@ -3,12 +3,12 @@
  * the 32 KB that every device has, each work-item reads its factor itself. */
 #define BOTH_LOCAL (2 * 8 * BATCH_LOCAL <= 32768)
 
-SCL_INLINE void reverse(const double *a, double *s) {
+SCL_INLINE void reverse(const real *a, real *s) {
 #define S(i, j) s[(i) + (j) * BATCH_N]
   SCL_UNROLL for (int k = BATCH_N - 1; k >= 0; k--) {
-    double d = 1.0 / AT(k, k), sum = S(k, k);
+    real d = 1.0 / AT(k, k), sum = S(k, k);
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      double v = S(i, k);
+      real v = S(i, k);
       SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) v = fma(-2.0 * AT(j, k), S(i, j), v);
       v *= d;
       sum = fma(-v, AT(i, k), sum);
@@ -21,13 +21,13 @@ SCL_INLINE void reverse(const double *a, double *s) {
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
-  __local double s[BATCH_LOCAL];
+  __local real s[BATCH_LOCAL];
 #if BOTH_LOCAL
-  __local double factors[BATCH_LOCAL];
+  __local real factors[BATCH_LOCAL];
 #endif
   SMALL_PLACE
-  __local double *mine = s + item * BATCH_STRIDE;
-  double a[NN], x[NN];
+  __local real *mine = s + item * BATCH_STRIDE;
+  real a[NN], x[NN];
 #if BOTH_LOCAL
   batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in,
            factors);

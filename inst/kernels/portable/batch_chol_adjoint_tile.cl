@@ -5,10 +5,10 @@
  * closes column and row k: three barriers. */
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
-  __local double factor[BATCH_MATRICES][BATCH_N], half_of[BATCH_MATRICES][BATCH_N];
-  __local double parts[BATCH_MATRICES][Q][BATCH_N], sums[BATCH_MATRICES][P];
+  __local real factor[BATCH_MATRICES][BATCH_N], half_of[BATCH_MATRICES][BATCH_N];
+  __local real parts[BATCH_MATRICES][Q][BATCH_N], sums[BATCH_MATRICES][P];
   TILE_PLACE
-  double t[TILE_ROWS][TILE_COLUMNS];
+  real t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   in += in0 + matrix * step_in;
   adj += adj0 + matrix * step_adj;
@@ -28,13 +28,13 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
             factor[mine][i] = !live ? 1.0 : i < n ? in[i + k * n] : 0.0;
           }
           TILE_BARRIER
-          const double pivot = factor[mine][k], d = 1.0 / pivot;
+          const real pivot = factor[mine][k], d = 1.0 / pivot;
           const int now = pivot_status(fabs(pivot), k);
           status = now != 0 ? now : status;
-          double part[TILE_ROWS];
+          real part[TILE_ROWS];
           EACH_ROW(r) part[r] = 0.0;
           EACH_COLUMN(c) {
-            const double v = COLUMN(c) > k ? -2.0 * factor[mine][COLUMN(c)] : 0.0;
+            const real v = COLUMN(c) > k ? -2.0 * factor[mine][COLUMN(c)] : 0.0;
             if (c < b) continue;
             EACH_ROW(r) {
               if (r >= a) part[r] = fma(t[r][c], v, part[r]);
@@ -45,10 +45,10 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
           }
           TILE_BARRIER
           if (tj == q) {
-            double sum = 0.0;
+            real sum = 0.0;
             EACH_ROW(r) {
               if (r < a || ROW(r) <= k) continue;
-              double v = t[r][b + h];
+              real v = t[r][b + h];
               for (int i = 0; i < Q; i++) v += parts[mine][i][ROW(r)];
               v *= d;
               sum = fma(v, factor[mine][ROW(r)], sum);
@@ -63,7 +63,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
               if (COLUMN(c) > k) t[a + h][c] = half_of[mine][COLUMN(c)];
             }
             if (tj == q) {
-              double v = t[a + h][b + h];
+              real v = t[a + h][b + h];
               for (int i = 0; i < P; i++) v -= sums[mine][i];
               t[a + h][b + h] = 0.5 * v * d;
             }

@@ -13,26 +13,26 @@
 #define STORE_FACTOR(store)                                                                        \
   EACH_COLUMN_PAIR(c) {                                                                            \
     const int j = COLUMN(c);                                                                       \
-    double2 scale = pair_get(scales[mine], j);                                                     \
-    if (status != 0) scale = (double2)(1.0, 1.0);                                                  \
+    real2 scale = pair_get(scales[mine], j);                                                       \
+    if (status != 0) scale = (real2)(1.0, 1.0);                                                    \
     EACH_ROW_PAIR(r) {                                                                             \
       const int i = ROW(r);                                                                        \
       const bool here = REACHES(r, c) && (BELOW(r, c) || i >= j);                                  \
       const bool last = REACHES(r, c) && (BELOW(r, c) || i > j);                                   \
-      const double v00 = here ? t[r][c] * scale.x : above;                                         \
-      const double v10 = here ? t[r + 1][c] * scale.x : above;                                     \
-      const double v01 = last ? t[r][c + 1] * scale.y : above;                                     \
-      const double v11 = here ? t[r + 1][c + 1] * scale.y : above;                                 \
+      const real v00 = here ? t[r][c] * scale.x : above;                                           \
+      const real v10 = here ? t[r + 1][c] * scale.x : above;                                       \
+      const real v01 = last ? t[r][c + 1] * scale.y : above;                                       \
+      const real v11 = here ? t[r + 1][c + 1] * scale.y : above;                                   \
       store(upper ? j : i, upper ? i : j, v00, upper ? v01 : v10);                                 \
       store(upper ? j : i, (upper ? i : j) + 1, upper ? v10 : v01, v11);                           \
     }                                                                                              \
   }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
-  __local double columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
-  __local double scales[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
+  __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
+  __local real scales[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   TILE_PLACE
-  double t[TILE_ROWS][TILE_COLUMNS];
+  real t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   in += in0 + matrix * step_in;
   const bool pairs_in = TILE_PAIRS(in0, step_in), pairs_out = TILE_PAIRS(out0, step_out);
@@ -41,7 +41,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
     const int a = ROW_PAIR(b);
     for (int q = 0; q < Q && PAIR(b, q) < n; q++) {
       const int k = PAIR(b, q);
-      __local double *column = columns[q & 1][0][mine], *next = columns[q & 1][1][mine];
+      __local real *column = columns[q & 1][0][mine], *next = columns[q & 1][1][mine];
       if (tj == q) {
         EACH_ROW_PAIR(r) {
           if (r < a) continue;
@@ -50,15 +50,15 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
         }
       }
       TILE_BARRIER
-      const double d = column[k], r0 = rsqrt(d), i0 = r0 * r0, g = column[k + 1] * i0;
-      const double d1 = fma(-column[k + 1], g, next[k + 1]), r1 = rsqrt(d1), i1 = r1 * r1;
+      const real d = column[k], r0 = rsqrt(d), i0 = r0 * r0, g = column[k + 1] * i0;
+      const real d1 = fma(-column[k + 1], g, next[k + 1]), r1 = rsqrt(d1), i1 = r1 * r1;
       if (status == 0) status = !(fabs(d) < INFINITY) ? BATCH_NONFINITE : d > 0.0 ? 0 : k + 1;
       if (status == 0) status = !(fabs(d1) < INFINITY) ? BATCH_NONFINITE : d1 > 0.0 ? 0 : k + 2;
       if (lane == 0) pair_put(scales[mine], k, r0, r1);
-      double x[TILE_ROWS], y[TILE_ROWS]; /* the two columns, the second without the first */
+      real x[TILE_ROWS], y[TILE_ROWS]; /* the two columns, the second without the first */
       EACH_ROW_PAIR(r) {
         if (r < a) continue;
-        double2 u = pair_get(column, ROW(r)), v = pair_get(next, ROW(r));
+        real2 u = pair_get(column, ROW(r)), v = pair_get(next, ROW(r));
         x[r] = u.x;
         x[r + 1] = u.y;
         y[r] = fma(-u.x, g, v.x);
@@ -66,7 +66,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       }
       EACH_COLUMN_PAIR(c) {
         if (c < b || (c == b && tj <= q)) continue;
-        double2 u = pair_get(column, COLUMN(c)), v = pair_get(next, COLUMN(c));
+        real2 u = pair_get(column, COLUMN(c)), v = pair_get(next, COLUMN(c));
         v = fma(-u, g, v) * i1;
         u = u * i0;
         EACH_ROW(r) {
@@ -91,7 +91,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
     }
   }
   const bool upper = (flags & BATCH_UPPER) != 0;
-  const double above = status == 0 ? 0.0 : NAN;
+  const real above = status == 0 ? 0.0 : NAN;
 #define STORE_WHOLE(i, j, x, y) STORE_PAIR(out + (i) + (j) * BATCH_N, __global, x, y)
 #define STORE_PART(i, j, x, y) tile_store(out, i, j, n, pairs_out, x, y)
   if (pairs_out && n == BATCH_N) {

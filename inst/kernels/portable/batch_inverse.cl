@@ -2,22 +2,22 @@
 
 #if BATCH_N <= 3
 /* Returns the status. */
-SCL_INLINE int invert_by_cofactors(double *a) {
+SCL_INLINE int invert_by_cofactors(real *a) {
 #if BATCH_N == 1
-  double det = AT(0, 0), x[NN] = {1.0};
+  real det = AT(0, 0), x[NN] = {1.0};
 #elif BATCH_N == 2
-  double det = AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0);
-  double x[NN] = {AT(1, 1), -AT(1, 0), -AT(0, 1), AT(0, 0)};
+  real det = AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0);
+  real x[NN] = {AT(1, 1), -AT(1, 0), -AT(0, 1), AT(0, 0)};
 #else
-  double x[NN] = {
+  real x[NN] = {
       AT(1, 1) * AT(2, 2) - AT(1, 2) * AT(2, 1), AT(1, 2) * AT(2, 0) - AT(1, 0) * AT(2, 2),
       AT(1, 0) * AT(2, 1) - AT(1, 1) * AT(2, 0), AT(0, 2) * AT(2, 1) - AT(0, 1) * AT(2, 2),
       AT(0, 0) * AT(2, 2) - AT(0, 2) * AT(2, 0), AT(0, 1) * AT(2, 0) - AT(0, 0) * AT(2, 1),
       AT(0, 1) * AT(1, 2) - AT(0, 2) * AT(1, 1), AT(0, 2) * AT(1, 0) - AT(0, 0) * AT(1, 2),
       AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0)};
-  double det = AT(0, 0) * x[0] + AT(0, 1) * x[1] + AT(0, 2) * x[2];
+  real det = AT(0, 0) * x[0] + AT(0, 1) * x[1] + AT(0, 2) * x[2];
 #endif
-  double d = 1.0 / det;
+  real d = 1.0 / det;
   SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = x[e] * d;
   return pivot_status(fabs(det), BATCH_N - 1);
 }
@@ -25,11 +25,11 @@ SCL_INLINE int invert_by_cofactors(double *a) {
 
 /* The columns stay in the order of the pivots: column k belongs at origin[k]. Orders up to 3 put
  * them in order in registers: then origin[k] is a constant. */
-SCL_INLINE int invert_by_elimination(double *a, int *origin) {
+SCL_INLINE int invert_by_elimination(real *a, int *origin) {
   int status = 0, row[BATCH_N];
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) origin[k] = k;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    double size;
+    real size;
     const int p = pivot_row(a, k, &size);
     if (status == 0) status = pivot_status(size, k);
     swap_rows(a, k, p);
@@ -41,12 +41,12 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
     }
 #endif
     row[k] = p;
-    double d = 1.0 / AT(k, k);
+    real d = 1.0 / AT(k, k);
     AT(k, k) = 1.0;
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(k, j) *= d;
     SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
       if (i == k) continue;
-      double f = AT(i, k);
+      real f = AT(i, k);
       AT(i, k) = 0.0;
       SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
     }
@@ -56,7 +56,7 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
     SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
       bool swap = row[k] == j;
       SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
-        double u = AT(i, k), v = AT(i, j);
+        real u = AT(i, k), v = AT(i, j);
         AT(i, k) = swap ? v : u;
         AT(i, j) = swap ? u : v;
       }
@@ -67,13 +67,13 @@ SCL_INLINE int invert_by_elimination(double *a, int *origin) {
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
-  __local double s[BATCH_LOCAL];
+  __local real s[BATCH_LOCAL];
   SMALL_PLACE
-  double a[NN];
+  real a[NN];
   batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) {
-    __local double *mine = s + item * BATCH_STRIDE;
+    __local real *mine = s + item * BATCH_STRIDE;
     SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = mine[e];
     int origin[BATCH_N], status;
 #if BATCH_N <= 3

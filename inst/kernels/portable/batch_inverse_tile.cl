@@ -12,11 +12,11 @@
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   __local tile_steps all_steps[BATCH_MATRICES];
-  __local double stages[BATCH_MATRICES][Q * STAGE_ROWS] __attribute__((aligned(16)));
+  __local real stages[BATCH_MATRICES][Q * STAGE_ROWS] __attribute__((aligned(16)));
   __local int step_of[BATCH_MATRICES][BATCH_N];
   TILE_PLACE
   __local tile_steps *steps = &all_steps[mine];
-  double t[TILE_ROWS][TILE_COLUMNS];
+  real t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
   in += in0 + matrix * step_in;
@@ -29,14 +29,14 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       EACH_ROW(r) t[r][0] = 0.0; /* where column k of the result comes to be: 0 + f */
     }
     TILE_BARRIER
-    double f[TILE_ROWS];
+    real f[TILE_ROWS];
     EACH_ROW_PAIR(r) {
-      const double2 v = pair_get(steps->column, ROW(r));
+      const real2 v = pair_get(steps->column, ROW(r));
       f[r] = v.x;
       f[r + 1] = v.y;
     }
     const int p = tile_pivot(steps->keys);
-    const double pivot = steps->column[p], d = -1.0 / pivot;
+    const real pivot = steps->column[p], d = -1.0 / pivot;
     EACH_ROW(r) f[r] *= d;
     EACH_ROW(r) {
       if (ROW(r) == p) {
@@ -52,9 +52,9 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       steps->pivots[k] = pivot;
     }
     TILE_BARRIER
-    double first[TILE_ROWS];
+    real first[TILE_ROWS];
     EACH_COLUMN_PAIR(c) {
-      double2 v = pair_get(steps->row, BLOCKED(c));
+      real2 v = pair_get(steps->row, BLOCKED(c));
       if (c == 0) {
         v.x = owner ? 1.0 : v.x;
         EACH_ROW(r) first[r] = fma(f[r], v.x, t[r][0]);
@@ -71,7 +71,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
   int to[TILE_ROWS];
   EACH_ROW(r) {
     to[r] = ROW(r) < n ? step_of[mine][ROW(r)] : ROW(r);
-    const double scale = ROW(r) < n ? 1.0 / steps->pivots[to[r]] : 1.0;
+    const real scale = ROW(r) < n ? 1.0 / steps->pivots[to[r]] : 1.0;
     EACH_COLUMN(c) t[r][c] *= scale;
   }
   if (status != 0) {
@@ -79,7 +79,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
       EACH_COLUMN(c) t[r][c] = NAN;
     }
   }
-  __local double *stage = stages[mine];
+  __local real *stage = stages[mine];
   out += out0 + matrix * step_out;
   const bool whole = TILE_PAIRS(out0, step_out) && n == BATCH_N;
   EACH_COLUMN(c) {
@@ -91,7 +91,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
     TILE_ROLLED for (int e = lane; e < STAGE_PAIRS && live; e += LANES) {
       const int u = e / (BATCH_N / 2), i = 2 * (e - u * (BATCH_N / 2));
       const int k = first + u * TILE_COLUMNS;
-      const double2 v = pair_get(stage, u * STAGE_ROWS + i);
+      const real2 v = pair_get(stage, u * STAGE_ROWS + i);
       if (whole) {
         STORE_PAIR(out + steps->chosen[k] * BATCH_N + i, __global, v.x, v.y);
       } else if (k < n) {

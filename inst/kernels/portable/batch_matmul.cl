@@ -6,9 +6,9 @@
  * through local memory; the groups of a column of tiles of one matrix follow each other. */
 
 __kernel void batch_matmul_small(const int batch, const int m, const int n, const int k,
-                                 const int flags, __global const double *a, const long a0,
-                                 const int step_a, __global const double *b, const long b0,
-                                 const int step_b, __global double *c, const long c0,
+                                 const int flags, __global const real *a, const long a0,
+                                 const int step_a, __global const real *b, const long b0,
+                                 const int step_b, __global real *c, const long c0,
                                  const int step_c) {
   long e = (long)get_global_id(0), matrix = e / (m * n);
   if (matrix >= batch) return;
@@ -16,7 +16,7 @@ __kernel void batch_matmul_small(const int batch, const int m, const int n, cons
   a += a0 + matrix * step_a + (flags & BATCH_TRANSPOSE ? (long)i * k : i);
   b += b0 + matrix * step_b + (flags & BATCH_TRANSPOSE_B ? j : (long)j * k);
   const long next_a = flags & BATCH_TRANSPOSE ? 1 : m, next_b = flags & BATCH_TRANSPOSE_B ? n : 1;
-  double sum = 0.0;
+  real sum = 0.0;
   for (int q = 0; q < k; q++) sum = fma(a[q * next_a], b[q * next_b], sum);
   c[c0 + matrix * step_c + i + (long)j * m] = sum;
 }
@@ -28,15 +28,15 @@ __kernel void batch_matmul_small(const int batch, const int m, const int n, cons
 
 __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
 batch_matmul_tiled(const int batch, const int m, const int n, const int k, const int flags,
-                   __global const double *a, const long a0, const int step_a,
-                   __global const double *b, const long b0, const int step_b, __global double *c,
+                   __global const real *a, const long a0, const int step_a,
+                   __global const real *b, const long b0, const int step_b, __global real *c,
                    const long c0, const int step_c) {
-  __local double as[DEPTH][TILE + 1], bs[DEPTH][TILE + 1];
+  __local real as[DEPTH][TILE + 1], bs[DEPTH][TILE + 1];
   const int x = (int)get_local_id(0), y = (int)get_local_id(1), item = x + y * SIDE;
   const long tiles = (m + TILE - 1) / TILE, matrix = (long)get_group_id(0) / tiles;
   const int row = (int)((long)get_group_id(0) - matrix * tiles) * TILE;
   const int column = (int)get_group_id(1) * TILE;
-  double sum[EACH][EACH];
+  real sum[EACH][EACH];
   SCL_UNROLL for (int u = 0; u < EACH; u++) {
     SCL_UNROLL for (int v = 0; v < EACH; v++) sum[u][v] = 0.0;
   }
@@ -60,7 +60,7 @@ batch_matmul_tiled(const int batch, const int m, const int n, const int k, const
     barrier(CLK_LOCAL_MEM_FENCE);
     const int depth = min(DEPTH, k - q0);
     for (int q = 0; q < depth; q++) {
-      double u[EACH], v[EACH];
+      real u[EACH], v[EACH];
       SCL_UNROLL for (int e = 0; e < EACH; e++) u[e] = as[q][x + e * SIDE];
       SCL_UNROLL for (int e = 0; e < EACH; e++) v[e] = bs[q][y + e * SIDE];
       SCL_UNROLL for (int f = 0; f < EACH; f++) {

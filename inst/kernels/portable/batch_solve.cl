@@ -2,16 +2,16 @@
  * right-hand side after the other through local memory. */
 
 /* row[k]: which row was swapped with row k. The diagonal holds the pivots. */
-SCL_INLINE int eliminate(double *a, int *row) {
+SCL_INLINE int eliminate(real *a, int *row) {
   int status = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    double size;
+    real size;
     row[k] = pivot_row(a, k, &size);
     if (status == 0) status = pivot_status(size, k);
     swap_rows(a, k, row[k]);
-    double d = 1.0 / AT(k, k);
+    real d = 1.0 / AT(k, k);
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      double f = AT(i, k) * d;
+      real f = AT(i, k) * d;
       AT(i, k) = f;
       SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
     }
@@ -19,11 +19,11 @@ SCL_INLINE int eliminate(double *a, int *row) {
   return status;
 }
 
-SCL_INLINE void substitute(const double *a, const int *row, double *x) {
+SCL_INLINE void substitute(const real *a, const int *row, real *x) {
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
       bool swap = row[k] == i;
-      double u = x[k], v = x[i];
+      real u = x[k], v = x[i];
       x[k] = swap ? v : u;
       x[i] = swap ? u : v;
     }
@@ -38,12 +38,12 @@ SCL_INLINE void substitute(const double *a, const int *row, double *x) {
 }
 
 /* Without its power of two. What comes after a pivot of zero is not finite. */
-SCL_INLINE double determinant(const double *a, const int *row, int *power) {
-  double product = 1.0;
+SCL_INLINE real determinant(const real *a, const int *row, int *power) {
+  real product = 1.0;
   *power = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     int more;
-    const double part = pivot_part(AT(k, k), &more);
+    const real part = pivot_part(AT(k, k), &more);
     product = product == 0.0 ? product : row[k] == k ? product * part : product * -part;
     *power += more;
   }
@@ -51,9 +51,9 @@ SCL_INLINE double determinant(const double *a, const int *row, int *power) {
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
-  __local double s[BATCH_LOCAL];
+  __local real s[BATCH_LOCAL];
   SMALL_PLACE
-  double a[NN], x[BATCH_N];
+  real a[NN], x[BATCH_N];
   int row[BATCH_N], status = 0;
   batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -62,14 +62,14 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
     status = eliminate(a, row);
     if (flags & BATCH_DET) {
       int power;
-      const double product = determinant(a, row, &power);
+      const real product = determinant(a, row, &power);
       determinant_out(product, power, batch, flags, out + out0 + first + item);
     } else {
       SMALL_STATUS(status)
     }
   }
   if (flags & BATCH_DET) return;
-  __local double *mine = s + item * BATCH_COLUMN;
+  __local real *mine = s + item * BATCH_COLUMN;
   for (int c = 0; c < count_b; c++) {
     barrier(CLK_LOCAL_MEM_FENCE);
     batch_in(item, count, BATCH_N, BATCH_COLUMN, step_b, (b0 + c * BATCH_N) % 2 == 0,

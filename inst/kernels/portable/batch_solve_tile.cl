@@ -13,7 +13,7 @@ SCL_INLINE void split_pivots(__local tile_steps *steps, int n, int lane) {
     const int p = steps->chosen[k];
     int power, above = p; /* rows above p that are left */
     for (int i = 0; i < k; i++) above -= steps->chosen[i] < p;
-    const double part = pivot_part(steps->pivots[k], &power);
+    const real part = pivot_part(steps->pivots[k], &power);
     steps->pivots[k] = above % 2 == 0 ? part : -part;
     steps->column[k] = power;
   }
@@ -21,10 +21,10 @@ SCL_INLINE void split_pivots(__local tile_steps *steps, int n, int lane) {
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   __local tile_steps all_steps[BATCH_MATRICES];
-  __local double right[2][BATCH_MATRICES][Q];
+  __local real right[2][BATCH_MATRICES][Q];
   TILE_PLACE
   __local tile_steps *steps = &all_steps[mine];
-  double t[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS];
+  real t[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS];
   const int own = (int)get_group_id(1) * Q + tj; /* right-hand side */
   int status = 0;
   uint used = 0; /* register rows that were pivots, or lie beyond the order */
@@ -44,14 +44,14 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
           EACH_ROW(r) t[r][0] = used >> r & 1 ? t[r][0] : 0.0;
         }
         TILE_BARRIER
-        double f[TILE_ROWS];
+        real f[TILE_ROWS];
         EACH_ROW_PAIR(r) {
-          const double2 v = pair_get(steps->column, ROW(r));
+          const real2 v = pair_get(steps->column, ROW(r));
           f[r] = v.x;
           f[r + 1] = v.y;
         }
         const int p = tile_pivot(steps->keys);
-        const double pivot = steps->column[p], d = -1.0 / pivot;
+        const real pivot = steps->column[p], d = -1.0 / pivot;
         EACH_ROW(r) {
           if (ROW(r) == p) {
             EACH_COLUMN_PAIR(c) {
@@ -68,11 +68,11 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
           steps->pivots[k] = pivot;
         }
         TILE_BARRIER
-        const double y = right[0][mine][tj];
+        const real y = right[0][mine][tj];
         EACH_ROW(r) x[r] = fma(f[r], y, x[r]);
         EACH_COLUMN_PAIR(c) {
           if (c >= width) continue;
-          const double2 v = pair_get(steps->row, BLOCKED(c));
+          const real2 v = pair_get(steps->row, BLOCKED(c));
           EACH_ROW(r) {
             t[r][c] = fma(f[r], v.x, t[r][c]);
             t[r][c + 1] = fma(f[r], v.y, t[r][c + 1]);
@@ -80,7 +80,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
         }
       }
       EACH_ROW(r) {
-        const double first = t[r][0];
+        const real first = t[r][0];
         EACH_COLUMN(c) {
           if (c + 1 < width) t[r][c] = t[r][c + 1];
         }
@@ -97,7 +97,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   TILE_BARRIER /* of both: POCL 3.1 crashes if there is one in the branch that ends early */
   if (flags & BATCH_DET) {
     if (live && lane == 0) {
-      double product = 1.0, power = 0.0;
+      real product = 1.0, power = 0.0;
       for (int k = 0; k < n && product != 0.0; k++) {
         product *= steps->pivots[k];
         power += steps->column[k];
@@ -110,7 +110,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
     const int c = TILE_COLUMNS - STAGE - e / STAGE * STAGE + e % STAGE; /* where it came to lie */
     TILE_ROLLED for (int k = min(n, (e + 1) * Q) - 1; k >= e * Q; k--) {
       const int p = steps->chosen[k];
-      __local double *column = k & 1 ? steps->column : steps->row;
+      __local real *column = k & 1 ? steps->column : steps->row;
       if (tj == k - e * Q) {
         EACH_ROW_PAIR(r) pair_put(column, ROW(r), t[r][c], t[r + 1][c]);
       }
@@ -118,9 +118,9 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
         if (ROW(r) == p) right[k & 1][mine][tj] = x[r] *= steps->pivots[k];
       }
       TILE_BARRIER
-      const double y = right[k & 1][mine][tj];
+      const real y = right[k & 1][mine][tj];
       EACH_ROW_PAIR(r) {
-        const double2 v = pair_get(column, ROW(r));
+        const real2 v = pair_get(column, ROW(r));
         x[r] = fma(-v.x, y, x[r]);
         x[r + 1] = fma(-v.y, y, x[r + 1]);
       }

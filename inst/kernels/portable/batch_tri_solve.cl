@@ -1,8 +1,8 @@
 /* Triangular solutions and normal log densities, order up to 8. Upper triangles, and transposes of
  * lower ones, are turned end for end as they are read: what is solved is always lower. */
 
-SCL_INLINE double density(const double *a, const double *x) {
-  double squares = 0.0, logs = 0.0;
+SCL_INLINE real density(const real *a, const real *x) {
+  real squares = 0.0, logs = 0.0;
   SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
     squares = fma(x[i], x[i], squares);
     logs += log(fabs(AT(i, i)));
@@ -11,16 +11,16 @@ SCL_INLINE double density(const double *a, const double *x) {
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
-  __local double s[BATCH_LOCAL];
+  __local real s[BATCH_LOCAL];
   SMALL_PLACE
   const bool turned = (flags & BATCH_TRANSPOSE) != 0;
   const bool reversed = ((flags & BATCH_UPPER) != 0) != turned;
-  double a[NN], x[BATCH_N];
+  real a[NN], x[BATCH_N];
   int status = 0;
   batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) {
-    __local double *matrix = s + item * BATCH_STRIDE;
+    __local real *matrix = s + item * BATCH_STRIDE;
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
       SCL_UNROLL for (int i = j; i < BATCH_N; i++) {
         int u = reversed ? BATCH_N - 1 - i : i, v = reversed ? BATCH_N - 1 - j : j;
@@ -30,7 +30,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
     }
     SMALL_STATUS(status)
   }
-  __local double *mine = s + item * BATCH_COLUMN;
+  __local real *mine = s + item * BATCH_COLUMN;
   for (int c = 0; c < count_b; c++) {
     barrier(CLK_LOCAL_MEM_FENCE);
     batch_in(item, count, BATCH_N, BATCH_COLUMN, step_b, (b0 + c * BATCH_N) % 2 == 0,

@@ -4,21 +4,21 @@
  * lower. */
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
-  __local double columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
-  __local double right[2][2][BATCH_MATRICES][Q];
+  __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
+  __local real right[2][2][BATCH_MATRICES][Q];
   __local int zeros[BATCH_MATRICES][LANES];
-  __local double sums[BATCH_MATRICES][LANES];
+  __local real sums[BATCH_MATRICES][LANES];
   TILE_PLACE
   const bool turned = (flags & BATCH_TRANSPOSE) != 0;
   const bool reversed = ((flags & BATCH_UPPER) != 0) != turned;
   const int own = (int)get_group_id(1) * Q + tj; /* right-hand side */
-  double t[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
+  real t[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
   int zero = 0; /* the first zero of the diagonal, from 1 on */
   in += in0 + matrix * step_in;
   EACH_COLUMN(c) {
     EACH_ROW(r) {
       int i = ROW(r), j = COLUMN(c);
-      double v = i == j ? 1.0 : 0.0;
+      real v = i == j ? 1.0 : 0.0;
       if (live && i < n && i >= j) {
         int u = reversed ? n - 1 - i : i, w = reversed ? n - 1 - j : j;
         v = in[turned ? w + u * n : u + w * n];
@@ -27,7 +27,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
     }
   }
   for (int i = n - 1 - lane; i >= 0 && live; i -= LANES) {
-    double v = in[i + i * n];
+    real v = in[i + i * n];
     if (v == 0.0) zero = i + 1;
     if (flags & BATCH_MVN) logs += log(fabs(v));
   }
@@ -42,7 +42,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
     const int a = ROW_PAIR(e);
     for (int q = 0; q < Q && PAIR(e, q) < n; q++) {
       const int k = PAIR(e, q);
-      __local double *column = columns[q & 1][0][mine], *next = columns[q & 1][1][mine];
+      __local real *column = columns[q & 1][0][mine], *next = columns[q & 1][1][mine];
       if (tj == q) {
         EACH_ROW_PAIR(r) {
           if (r < a) continue;
@@ -55,11 +55,11 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
         right[q & 1][1][mine][tj] = x[a + 1];
       }
       TILE_BARRIER
-      const double y = right[q & 1][0][mine][tj] / column[k];
-      const double z = fma(-column[k + 1], y, right[q & 1][1][mine][tj]) / next[k + 1];
+      const real y = right[q & 1][0][mine][tj] / column[k];
+      const real z = fma(-column[k + 1], y, right[q & 1][1][mine][tj]) / next[k + 1];
       EACH_ROW_PAIR(r) {
         if (r < a) continue;
-        double2 u = pair_get(column, ROW(r)), v = pair_get(next, ROW(r));
+        real2 u = pair_get(column, ROW(r)), v = pair_get(next, ROW(r));
         if (r > a || ti > ROW_LANE(e, q)) {
           x[r] = fma(-v.x, z, fma(-u.x, y, x[r]));
           x[r + 1] = fma(-v.y, z, fma(-u.y, y, x[r + 1]));
@@ -76,12 +76,12 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) 
     if (v != 0 && (status == 0 || v < status)) status = v;
   }
   if (flags & BATCH_MVN) { /* uniform */
-    double squares = 0.0;
+    real squares = 0.0;
     EACH_ROW(r) squares = own == 0 && ROW(r) < n ? fma(x[r], x[r], squares) : squares;
     sums[mine][lane] = -0.5 * squares - logs;
     TILE_BARRIER
     if (live && lane == 0) {
-      double sum = -0.5 * n * 1.837877066409345483561; /* log(2 pi) */
+      real sum = -0.5 * n * 1.837877066409345483561; /* log(2 pi) */
       for (int i = 0; i < LANES; i++) sum += sums[mine][i];
       out[out0 + matrix * step_out] = status == 0 ? sum : NAN;
     }

@@ -19,9 +19,9 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(CHOLESKY_BLOCK, CHOLESKY_LINES, 1))) void
-cholesky_block(const int n, const int before, __global double *A, const long offset_a,
-               const int lda, __global double *info, const long offset_info, const int ld_info) {
-  __local double a[CHOLESKY_BLOCK * CHOLESKY_BLOCK];
+cholesky_block(const int n, const int before, __global real *A, const long offset_a,
+               const int lda, __global real *info, const long offset_info, const int ld_info) {
+  __local real a[CHOLESKY_BLOCK * CHOLESKY_BLOCK];
   const int row = get_local_id(0), line = get_local_id(1);
   const int leader = row == 0 && line == 0;
   int order = 0; /* of the failing minor */
@@ -33,11 +33,11 @@ cholesky_block(const int n, const int before, __global double *A, const long off
 
   const int earlier = order;
   for (int j = 0; j < n && order == 0; j++) {
-    const double pivot = a[j * CHOLESKY_BLOCK + j];
+    const real pivot = a[j * CHOLESKY_BLOCK + j];
     if (pivot > 0.0 && pivot < INFINITY) {
-      const double root = sqrt(pivot), scale = 1.0 / root;
+      const real root = sqrt(pivot), scale = 1.0 / root;
       if (row >= j && row < n) {
-        const double l = row == j ? root : a[j * CHOLESKY_BLOCK + row] * scale;
+        const real l = row == j ? root : a[j * CHOLESKY_BLOCK + row] * scale;
         for (int k = j + 1 + line; k <= row; k += CHOLESKY_LINES)
           a[k * CHOLESKY_BLOCK + row] =
               fma(-l, a[j * CHOLESKY_BLOCK + k] * scale, a[k * CHOLESKY_BLOCK + row]);

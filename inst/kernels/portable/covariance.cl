@@ -16,15 +16,15 @@
  * diagonal of a region other than 0 stand white terms unless `quiet`, and the noise, noise2 s_i +
  * v_i with s and v in the columns of spread if spread_ld > 0. */
 __kernel __attribute__((reqd_work_group_size(COVARIANCE_LANES, COVARIANCE_LANES, 1))) void
-COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const int x1_ld,
-                       __global const double *x2, const long x2_offset, const int x2_ld,
-                       __global const double *plan, const long plan_offset, const int plan_ld,
-                       __global const double *spread, const long spread_offset,
-                       const int spread_ld, __global double *k, const long k_offset,
+COVARIANCE_NAME(build)(__global const real *x1, const long x1_offset, const int x1_ld,
+                       __global const real *x2, const long x2_offset, const int x2_ld,
+                       __global const real *plan, const long plan_offset, const int plan_ld,
+                       __global const real *spread, const long spread_offset,
+                       const int spread_ld, __global real *k, const long k_offset,
                        const int k_ld, const int m, const int n, const int terms,
                        const int entries, const int products, const int region, const int quiet,
-                       const double noise2) {
-  __local double strip[COVARIANCE_LANES * (COVARIANCE_TILE + 1)];
+                       const real noise2) {
+  __local real strip[COVARIANCE_LANES * (COVARIANCE_TILE + 1)];
   const int a = get_local_id(0), b = get_local_id(1);
   int ti, tj;
   if (region == 0) {
@@ -40,12 +40,12 @@ COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const in
   plan += plan_offset;
   k += k_offset;
 
-  double v[COVARIANCE_ITEMS], s[COVARIANCE_ITEMS];
+  real v[COVARIANCE_ITEMS], s[COVARIANCE_ITEMS];
   SCL_UNROLL
   for (int q = 0; q < COVARIANCE_ITEMS; q++) v[q] = 0.0;
 #if !COVARIANCE_BASIC
-  double product[COVARIANCE_ITEMS];
-  __global const double *next = plan + PRODUCTS_AT(terms, entries);
+  real product[COVARIANCE_ITEMS];
+  __global const real *next = plan + PRODUCTS_AT(terms, entries);
 #endif
   int left = 0; /* factors of product g */
   for (int g = 0; g < products;) {
@@ -56,11 +56,11 @@ COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const in
     const int fresh = left == 0;
     if (fresh) left = (int)*next++;
     const int t = (int)*next++;
-    const double extra = TERM_EXTRA(plan, t);
+    const real extra = TERM_EXTRA(plan, t);
 #endif
     const int type = TERM_TYPE(plan, t), start = TERM_FIRST(plan, t);
     const int last = start + TERM_ENTRIES(plan, t);
-    const double variance = TERM_VARIANCE(plan, t);
+    const real variance = TERM_VARIANCE(plan, t);
     SCL_UNROLL
     for (int q = 0; q < COVARIANCE_ITEMS; q++) s[q] = 0.0;
 #if !COVARIANCE_BASIC
@@ -75,8 +75,8 @@ COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const in
 #endif
     for (int e = start; e < last; e++) {
       const long column = ENTRY_COLUMN(plan, terms, e);
-      const double inverse = ENTRY_INVERSE(plan, terms, e);
-      double u1[COVARIANCE_PART], u2[COVARIANCE_PART];
+      const real inverse = ENTRY_INVERSE(plan, terms, e);
+      real u1[COVARIANCE_PART], u2[COVARIANCE_PART];
       SCL_UNROLL
       for (int q = 0; q < COVARIANCE_PART; q++) { /* beyond the edge: the last row, not stored */
         u1[q] = x1[min(i0 + a + q * COVARIANCE_LANES, m - 1) + column * x1_ld];
@@ -85,7 +85,7 @@ COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const in
 #if !COVARIANCE_BASIC
       const int metric = covariance_metric(type);
       if (metric != SCL_COVARIANCE_SQUARES) {
-        const double center = ENTRY_CENTER(plan, terms, e);
+        const real center = ENTRY_CENTER(plan, terms, e);
         SCL_UNROLL
         for (int q = 0; q < COVARIANCE_ITEMS; q++) {
           s[q] += covariance_part(metric, u1[q % COVARIANCE_PART], u2[q / COVARIANCE_PART], center,
@@ -98,7 +98,7 @@ COVARIANCE_NAME(build)(__global const double *x1, const long x1_offset, const in
       for (int qj = 0; qj < COVARIANCE_PART; qj++) {
         SCL_UNROLL
         for (int qi = 0; qi < COVARIANCE_PART; qi++) {
-          const double u = (u1[qi] - u2[qj]) * inverse;
+          const real u = (u1[qi] - u2[qj]) * inverse;
           s[qi + qj * COVARIANCE_PART] += u * u;
         }
       }

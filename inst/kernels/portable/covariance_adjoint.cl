@@ -13,12 +13,12 @@
 
 /* The points of a work-item: rows x1[i0 + 16 q], columns x2[j0 + 4 q]; beyond the edge the last. */
 typedef struct {
-  __global const double *x1, *x2, *plan;
+  __global const real *x1, *x2, *plan;
   int x1_ld, x2_ld, i0, j0, m, n, terms, same; /* same: x1 is x2, and i == j is one observation */
 } adjoint_points;
 
 /* x[] and y[]: the coordinates in the column of entry e. */
-SCL_INLINE void adjoint_coordinates(const adjoint_points *p, const int e, double *x, double *y) {
+SCL_INLINE void adjoint_coordinates(const adjoint_points *p, const int e, real *x, real *y) {
   const long column = ENTRY_COLUMN(p->plan, p->terms, e);
   SCL_UNROLL
   for (int q = 0; q < ADJOINT_PART_I; q++) {
@@ -32,10 +32,10 @@ SCL_INLINE void adjoint_coordinates(const adjoint_points *p, const int e, double
 
 /* parts[] = those of s (covariance_functions.h) that belong to entry e. */
 SCL_INLINE void adjoint_parts(const adjoint_points *p, const int e, const int metric,
-                              const double extra, double *parts) {
-  const double inverse = ENTRY_INVERSE(p->plan, p->terms, e);
-  const double center = ENTRY_CENTER(p->plan, p->terms, e);
-  double x[ADJOINT_PART_I], y[ADJOINT_PART_J];
+                              const real extra, real *parts) {
+  const real inverse = ENTRY_INVERSE(p->plan, p->terms, e);
+  const real center = ENTRY_CENTER(p->plan, p->terms, e);
+  real x[ADJOINT_PART_I], y[ADJOINT_PART_J];
   adjoint_coordinates(p, e, x, y);
   SCL_UNROLL
   for (int q = 0; q < ADJOINT_PART; q++) {
@@ -45,7 +45,7 @@ SCL_INLINE void adjoint_parts(const adjoint_points *p, const int e, const int me
 }
 
 /* s[] of term t. */
-SCL_INLINE void adjoint_sums(const adjoint_points *p, const int t, double *s) {
+SCL_INLINE void adjoint_sums(const adjoint_points *p, const int t, real *s) {
   const int type = TERM_TYPE(p->plan, t), start = TERM_FIRST(p->plan, t);
   const int last = start + TERM_ENTRIES(p->plan, t);
   SCL_UNROLL
@@ -58,7 +58,7 @@ SCL_INLINE void adjoint_sums(const adjoint_points *p, const int t, double *s) {
 #endif
   }
   for (int e = start; e < last; e++) {
-    double parts[ADJOINT_PART];
+    real parts[ADJOINT_PART];
     adjoint_parts(p, e, TERM_METRIC(type), TERM_EXTRA(p->plan, t), parts);
     SCL_UNROLL
     for (int q = 0; q < ADJOINT_PART; q++) s[q] += parts[q];
@@ -68,8 +68,8 @@ SCL_INLINE void adjoint_sums(const adjoint_points *p, const int t, double *s) {
 /* Adds the derivatives of one term to the places first .. first + count - 1 of own; weight[] is
  * dF / d(term). */
 SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int entries,
-                             const int first, const int count, const double *weight,
-                             __local double *own) {
+                             const int first, const int count, const real *weight,
+                             __local real *own) {
   const int type = TERM_TYPE(p->plan, t), start = TERM_FIRST(p->plan, t);
   const int many = TERM_ENTRIES(p->plan, t);
   const int at_sd = t - first, at_lengths = p->terms + start - first;
@@ -77,9 +77,9 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
   const int wants_sd = at_sd >= 0 && at_sd < count;
   const int wants_extra = at_extra >= 0 && at_extra < count; /* 0 for basic types */
   if (!wants_sd && !wants_extra && (at_lengths >= count || at_lengths + many <= 0)) return;
-  const double variance = TERM_VARIANCE(p->plan, t), extra = TERM_EXTRA(p->plan, t);
+  const real variance = TERM_VARIANCE(p->plan, t), extra = TERM_EXTRA(p->plan, t);
 
-  double s[ADJOINT_PART], sum = 0.0, bend = 0.0;
+  real s[ADJOINT_PART], sum = 0.0, bend = 0.0;
   adjoint_sums(p, t, s);
   switch (type) { /* outside of the loops, which are the same for all work-items */
 #define COVARIANCE_ENTRY(ID, name, metric)                                                         \
@@ -100,11 +100,11 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
 
   for (int e = start; e < start + many; e++) {
     const int at = at_lengths + e - start;
-    double parts[ADJOINT_PART];
+    real parts[ADJOINT_PART];
 #if !COVARIANCE_BASIC
     if (wants_extra && type == SCL_COVARIANCE_PERIODIC) {
-      const double inverse = ENTRY_INVERSE(p->plan, p->terms, e);
-      double x[ADJOINT_PART_I], y[ADJOINT_PART_J];
+      const real inverse = ENTRY_INVERSE(p->plan, p->terms, e);
+      real x[ADJOINT_PART_I], y[ADJOINT_PART_J];
       adjoint_coordinates(p, e, x, y);
       SCL_UNROLL
       for (int q = 0; q < ADJOINT_PART; q++) {
@@ -125,9 +125,9 @@ SCL_INLINE void adjoint_term(const adjoint_points *p, const int t, const int ent
 }
 
 /* weight[] += outer u v' */
-SCL_INLINE void adjoint_outer(__global const double *u, __global const double *v,
-                              const adjoint_points *p, const double outer, double *weight) {
-  double at_u[ADJOINT_PART_I], at_v[ADJOINT_PART_J];
+SCL_INLINE void adjoint_outer(__global const real *u, __global const real *v,
+                              const adjoint_points *p, const real outer, real *weight) {
+  real at_u[ADJOINT_PART_I], at_v[ADJOINT_PART_J];
   SCL_UNROLL
   for (int q = 0; q < ADJOINT_PART_I; q++) {
     at_u[q] = outer * u[min(p->i0 + q * ADJOINT_LANES_I, p->m - 1)];
@@ -152,16 +152,16 @@ SCL_INLINE void adjoint_outer(__global const double *u, __global const double *v
  * spread if spread_ld > 0) is on the diagonal, and white terms are, unless `quiet`. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_LANES_I, ADJOINT_LANES_J, 1))) void
 COVARIANCE_NAME(adjoint)(
-    __global const double *x1, const long x1_offset, const int x1_ld, __global const double *x2,
-    const long x2_offset, const int x2_ld, __global const double *plan, const long plan_offset,
-    const int plan_ld, __global const double *spread, const long spread_offset,
-    const int spread_ld, __global const double *w, const long w_offset, const int w_ld,
-    __global const double *u, const long u_offset, const int u_ld, __global const double *v,
-    const long v_offset, const int v_ld, __global double *partial, const long partial_offset,
+    __global const real *x1, const long x1_offset, const int x1_ld, __global const real *x2,
+    const long x2_offset, const int x2_ld, __global const real *plan, const long plan_offset,
+    const int plan_ld, __global const real *spread, const long spread_offset,
+    const int spread_ld, __global const real *w, const long w_offset, const int w_ld,
+    __global const real *u, const long u_offset, const int u_ld, __global const real *v,
+    const long v_offset, const int v_ld, __global real *partial, const long partial_offset,
     const int partial_ld, const int m, const int n, const int terms, const int entries,
     const int products, const int symmetric, const int quiet, const int first, const int count,
-    const int rank, const int two, const double outer, const double inner, const double noise2,
-    const long tiles, __local double *sums) {
+    const int rank, const int two, const real outer, const real inner, const real noise2,
+    const long tiles, __local real *sums) {
   const int a = get_local_id(0), b = get_local_id(1), item = a + b * ADJOINT_LANES_I;
   const int across = (m + ADJOINT_TILE - 1) / ADJOINT_TILE;
   adjoint_points p;
@@ -176,7 +176,7 @@ COVARIANCE_NAME(adjoint)(
   p.same = symmetric && !quiet;
   u += u_offset;
   v += v_offset;
-  __local double *own = sums + item; /* place q: own[q * ADJOINT_STRIDE] */
+  __local real *own = sums + item; /* place q: own[q * ADJOINT_STRIDE] */
   for (int q = 0; q < count; q++) own[q * ADJOINT_STRIDE] = 0.0;
 
   for (long tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
@@ -192,7 +192,7 @@ COVARIANCE_NAME(adjoint)(
 
     /* All loads without a guard, from the last row or column beyond the edge: guarded ones would
      * wait for each other. */
-    double weight[ADJOINT_PART], trace = 0.0;
+    real weight[ADJOINT_PART], trace = 0.0;
     SCL_UNROLL
     for (int q = 0; q < ADJOINT_PART; q++) {
       const int i = min(p.i0 + q % ADJOINT_PART_I * ADJOINT_LANES_I, m - 1);
@@ -222,11 +222,11 @@ COVARIANCE_NAME(adjoint)(
 #if COVARIANCE_BASIC
     for (int t = 0; t < terms; t++) adjoint_term(&p, t, entries, first, count, weight, own);
 #else
-    __global const double *next = p.plan + PRODUCTS_AT(terms, entries);
+    __global const real *next = p.plan + PRODUCTS_AT(terms, entries);
     for (int g = 0; g < products; g++) {
       const int factors = (int)*next++;
       for (int f = 0; f < factors; f++) {
-        double part[ADJOINT_PART], s[ADJOINT_PART];
+        real part[ADJOINT_PART], s[ADJOINT_PART];
         SCL_UNROLL
         for (int q = 0; q < ADJOINT_PART; q++) part[q] = weight[q];
         for (int other = 0; other < factors; other++) {
@@ -248,7 +248,7 @@ COVARIANCE_NAME(adjoint)(
 
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) { /* count <= ADJOINT_GROUP */
-    double sum = 0.0;
+    real sum = 0.0;
     for (int i = 0; i < ADJOINT_GROUP; i++) sum += sums[item * ADJOINT_STRIDE + i];
     partial[partial_offset + item + (long)get_group_id(0) * partial_ld] = sum;
   }
@@ -257,11 +257,11 @@ COVARIANCE_NAME(adjoint)(
 #if COVARIANCE_BASIC
 /* out[q] = sum of row q of partial (x groups), in a fixed order. One group for each row. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_GROUP, 1, 1))) void
-covariance_sum(__global const double *partial, const long partial_offset, const int partial_ld,
-               __global double *out, const long out_offset, const int out_ld, const int groups) {
-  __local double sums[ADJOINT_GROUP];
+covariance_sum(__global const real *partial, const long partial_offset, const int partial_ld,
+               __global real *out, const long out_offset, const int out_ld, const int groups) {
+  __local real sums[ADJOINT_GROUP];
   const int item = get_local_id(0), q = get_group_id(0);
-  double sum = 0.0;
+  real sum = 0.0;
   for (int g = item; g < groups; g += ADJOINT_GROUP) {
     sum += partial[partial_offset + q + (long)g * partial_ld];
   }

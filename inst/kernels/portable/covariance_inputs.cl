@@ -6,12 +6,12 @@
 #define INPUTS_LANES 8
 
 /* s of term t for the points i and j. */
-SCL_INLINE double inputs_sum(__global const double *x1, const int x1_ld, __global const double *x2,
-                             const int x2_ld, __global const double *plan, const int terms,
+SCL_INLINE real inputs_sum(__global const real *x1, const int x1_ld, __global const real *x2,
+                             const int x2_ld, __global const real *plan, const int terms,
                              const int t, const int i, const int j, const int same) {
   const int type = TERM_TYPE(plan, t), start = TERM_FIRST(plan, t);
   const int last = start + TERM_ENTRIES(plan, t);
-  double s = type == SCL_COVARIANCE_WHITE && !(same && i == j) ? 1.0 : 0.0;
+  real s = type == SCL_COVARIANCE_WHITE && !(same && i == j) ? 1.0 : 0.0;
   for (int e = start; e < last; e++) {
     const long column = ENTRY_COLUMN(plan, terms, e);
     s += covariance_part(covariance_metric(type), x1[i + column * x1_ld], x2[j + column * x2_ld],
@@ -24,17 +24,17 @@ SCL_INLINE double inputs_sum(__global const double *x1, const int x1_ld, __globa
 /* out(i, c) = sum_j weight_ij dk_ij / dx1_ic, weights as for the adjoint. `symmetric`: x2 is x1 and
  * moves along, so that both derivatives count; the lower triangle of w is read. */
 __kernel __attribute__((reqd_work_group_size(INPUTS_ROWS, INPUTS_LANES, 1))) void
-covariance_inputs(__global const double *x1, const long x1_offset, const int x1_ld,
-                  __global const double *x2, const long x2_offset, const int x2_ld,
-                  __global const double *plan, const long plan_offset, const int plan_ld,
-                  __global const double *w, const long w_offset, const int w_ld,
-                  __global const double *u, const long u_offset, const int u_ld,
-                  __global const double *v, const long v_offset, const int v_ld,
-                  __global double *out, const long out_offset, const int out_ld, const int m,
+covariance_inputs(__global const real *x1, const long x1_offset, const int x1_ld,
+                  __global const real *x2, const long x2_offset, const int x2_ld,
+                  __global const real *plan, const long plan_offset, const int plan_ld,
+                  __global const real *w, const long w_offset, const int w_ld,
+                  __global const real *u, const long u_offset, const int u_ld,
+                  __global const real *v, const long v_offset, const int v_ld,
+                  __global real *out, const long out_offset, const int out_ld, const int m,
                   const int n, const int terms, const int entries, const int products,
                   const int symmetric, const int quiet, const int rank, const int two,
-                  const double outer, const double inner) {
-  __local double sums[INPUTS_ROWS * INPUTS_LANES];
+                  const real outer, const real inner) {
+  __local real sums[INPUTS_ROWS * INPUTS_LANES];
   const int a = get_local_id(0), b = get_local_id(1), c = get_global_id(2);
   const int row = get_group_id(0) * INPUTS_ROWS + a, i = min(row, m - 1);
   const int same = symmetric && !quiet;
@@ -43,27 +43,27 @@ covariance_inputs(__global const double *x1, const long x1_offset, const int x1_
   plan += plan_offset;
   u += u_offset;
   v += v_offset;
-  double sum = 0.0;
+  real sum = 0.0;
   for (int j = b; j < n; j += INPUTS_LANES) {
-    double weight = 0.0;
+    real weight = 0.0;
     if (inner != 0.0) {
       const int low = symmetric ? max(i, j) : i, high = symmetric ? min(i, j) : j;
       weight = inner * w[w_offset + low + (long)high * w_ld];
     }
     for (int r = 0; r < rank; r++) {
-      const double uv = u[i + (long)r * u_ld] * v[j + (long)r * v_ld];
+      const real uv = u[i + (long)r * u_ld] * v[j + (long)r * v_ld];
       weight += outer * (two ? 0.5 * (uv + v[i + (long)r * v_ld] * u[j + (long)r * u_ld]) : uv);
     }
     if (symmetric) weight *= 2.0;
 
-    __global const double *next = plan + PRODUCTS_AT(terms, entries);
+    __global const real *next = plan + PRODUCTS_AT(terms, entries);
     for (int g = 0; g < products; g++) {
       const int factors = (int)*next++;
       for (int f = 0; f < factors; f++) {
         const int t = (int)next[f], type = TERM_TYPE(plan, t), start = TERM_FIRST(plan, t);
         const int last = start + TERM_ENTRIES(plan, t);
-        const double extra = TERM_EXTRA(plan, t);
-        double part = 0.0; /* ds / dx1_ic */
+        const real extra = TERM_EXTRA(plan, t);
+        real part = 0.0; /* ds / dx1_ic */
         for (int e = start; e < last; e++) {
           const long column = ENTRY_COLUMN(plan, terms, e);
           if (column != c) continue;
@@ -72,8 +72,8 @@ covariance_inputs(__global const double *x1, const long x1_offset, const int x1_
                                     ENTRY_INVERSE(plan, terms, e), extra);
         }
         if (part == 0.0) continue;
-        const double s = inputs_sum(x1, x1_ld, x2, x2_ld, plan, terms, t, i, j, same);
-        double by_s = -0.5 * weight * TERM_VARIANCE(plan, t) * covariance_any(type, s, extra).slope;
+        const real s = inputs_sum(x1, x1_ld, x2, x2_ld, plan, terms, t, i, j, same);
+        real by_s = -0.5 * weight * TERM_VARIANCE(plan, t) * covariance_any(type, s, extra).slope;
         for (int other = 0; other < factors; other++) {
           if (other == f) continue;
           const int o = (int)next[other];

@@ -20,7 +20,7 @@
 
 #define AT(x, i, j) x[x##_offset + (i) + (long)(j) * x##_ld]
 
-__kernel void elementwise_fill(const int m, const int n, const double value, __global double *dst,
+__kernel void elementwise_fill(const int m, const int n, const real value, __global real *dst,
                                const long dst_offset, const int dst_ld) {
   const int i = get_global_id(0);
   if (i >= m) return;
@@ -28,8 +28,8 @@ __kernel void elementwise_fill(const int m, const int n, const double value, __g
 }
 
 /* dst is m x n in all, each batch member m x member. */
-__kernel void elementwise_identity(const int m, const int n, const int member, const double value,
-                                   __global double *dst, const long dst_offset, const int dst_ld) {
+__kernel void elementwise_identity(const int m, const int n, const int member, const real value,
+                                   __global real *dst, const long dst_offset, const int dst_ld) {
   const int i = get_global_id(0);
   if (i >= m) return;
   for (int j = get_global_id(1); j < n; j += get_global_size(1)) {
@@ -38,8 +38,8 @@ __kernel void elementwise_identity(const int m, const int n, const int member, c
 }
 
 /* All of src, or one triangle with zeros in the other; m x n. */
-__kernel void elementwise_copy(const int kind, const int m, const int n, __global const double *src,
-                               const long src_offset, const int src_ld, __global double *dst,
+__kernel void elementwise_copy(const int kind, const int m, const int n, __global const real *src,
+                               const long src_offset, const int src_ld, __global real *dst,
                                const long dst_offset, const int dst_ld) {
   const int i = get_global_id(0);
   if (i >= m) return;
@@ -58,10 +58,10 @@ static inline int keeps_place(const int kind, const int i, const int j) {
  * local memory, so that both sides are read and written along columns. In place (mirrored only),
  * the kept triangle is not written, and the other one is never read. */
 __kernel void elementwise_transpose(const int kind, const int in_place, const int m, const int n,
-                                    __global const double *src, const long src_offset,
-                                    const int src_ld, __global double *dst, const long dst_offset,
+                                    __global const real *src, const long src_offset,
+                                    const int src_ld, __global real *dst, const long dst_offset,
                                     const int dst_ld) {
-  __local double tile[ELEMENTWISE_TILE][ELEMENTWISE_TILE + 1]; /* one more: no bank conflicts */
+  __local real tile[ELEMENTWISE_TILE][ELEMENTWISE_TILE + 1]; /* one more: no bank conflicts */
   const int x = get_local_id(0), y = get_local_id(1), step = get_local_size(1);
   const int i0 = get_group_id(0) * ELEMENTWISE_TILE;
   for (int j0 = get_group_id(1) * ELEMENTWISE_TILE; j0 < n;
@@ -88,11 +88,11 @@ __kernel void elementwise_transpose(const int kind, const int in_place, const in
 /* dst(i, j) = src(rows[i], columns[j]); m x n. Indices are 0-based whole numbers. */
 __kernel void elementwise_gather(const int m, const int n, const int all_rows,
                                  const int all_columns,
-                                 __global const double *rows, const long rows_offset,
-                                 const int rows_ld, __global const double *columns,
+                                 __global const real *rows, const long rows_offset,
+                                 const int rows_ld, __global const real *columns,
                                  const long columns_offset, const int columns_ld,
-                                 __global const double *src, const long src_offset,
-                                 const int src_ld, __global double *dst, const long dst_offset,
+                                 __global const real *src, const long src_offset,
+                                 const int src_ld, __global real *dst, const long dst_offset,
                                  const int dst_ld) {
   const int i = get_global_id(0);
   if (i >= m) return;
@@ -105,9 +105,9 @@ __kernel void elementwise_gather(const int m, const int n, const int all_rows,
 
 /* dst = diag(d) a (left), or a diag(d); m x n; in place allowed. */
 __kernel void elementwise_scale_diagonal(const int left, const int m, const int n,
-                                         __global const double *d, const long d_offset,
-                                         const int d_ld, __global const double *a,
-                                         const long a_offset, const int a_ld, __global double *dst,
+                                         __global const real *d, const long d_offset,
+                                         const int d_ld, __global const real *a,
+                                         const long a_offset, const int a_ld, __global real *dst,
                                          const long dst_offset, const int dst_ld) {
   const int i = get_global_id(0);
   if (i >= m) return;
@@ -117,15 +117,15 @@ __kernel void elementwise_scale_diagonal(const int left, const int m, const int 
 }
 
 /* a_ii += value for i < n. */
-__kernel void elementwise_add_diagonal(const int n, const double value, __global double *a,
+__kernel void elementwise_add_diagonal(const int n, const real value, __global real *a,
                                        const long a_offset, const int a_ld) {
   const int i = get_global_id(0);
   if (i < n) AT(a, i, i) += value;
 }
 
 /* dst_i = a_ii for i < n. */
-__kernel void elementwise_diagonal(const int n, __global const double *a, const long a_offset,
-                                   const int a_ld, __global double *dst, const long dst_offset,
+__kernel void elementwise_diagonal(const int n, __global const real *a, const long a_offset,
+                                   const int a_ld, __global real *dst, const long dst_offset,
                                    const int dst_ld) {
   const int i = get_global_id(0);
   if (i < n) dst[dst_offset + i] = AT(a, i, i);

@@ -50,17 +50,17 @@
 /* c[j][i] += sum over d < GEMM_DEPTH of a[d][GEMM_ROW(item, i)] * b[d][GEMM_COLUMN(item, j)], where
  * a (b) has rows of GEMM_LD_A (GEMM_LD_B) doubles and starts at a multiple of 16 bytes. Called by
  * all work-items of the group; holds no barrier. */
-SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const double *a,
-                              __local const double *b, const uint item) {
+SCL_INLINE void gemm_multiply(real c[GEMM_ITEM_N][GEMM_ITEM_M], __local const real *a,
+                              __local const real *b, const uint item) {
   SCL_UNROLL
   for (int d = 0; d < GEMM_DEPTH; d++) {
-    double2 x[GEMM_ITEM_M / 2], y[GEMM_ITEM_N / 2];
+    real2 x[GEMM_ITEM_M / 2], y[GEMM_ITEM_N / 2];
     SCL_UNROLL
     for (int i = 0; i < GEMM_ITEM_M; i += 2)
-      x[i / 2] = *(__local const double2 *)(a + d * GEMM_LD_A + GEMM_ROW(item, i));
+      x[i / 2] = *(__local const real2 *)(a + d * GEMM_LD_A + GEMM_ROW(item, i));
     SCL_UNROLL
     for (int j = 0; j < GEMM_ITEM_N; j += 2)
-      y[j / 2] = *(__local const double2 *)(b + d * GEMM_LD_B + GEMM_COLUMN(item, j));
+      y[j / 2] = *(__local const real2 *)(b + d * GEMM_LD_B + GEMM_COLUMN(item, j));
     SCL_UNROLL
     for (int j = 0; j < GEMM_ITEM_N; j += 2) {
       SCL_UNROLL
@@ -85,7 +85,7 @@ SCL_INLINE void gemm_multiply(double c[GEMM_ITEM_N][GEMM_ITEM_M], __local const 
 
 /* Fetches a work-item's share of `count` elements; x points at its first one and the others follow
  * `step` apart. Rows from `rows` on and depths from `depth` on are zero. */
-SCL_INLINE void gemm_fetch(double *share, const int count, __global const double *x,
+SCL_INLINE void gemm_fetch(real *share, const int count, __global const real *x,
                            const long step, const int k_contiguous, const int tile, const int rows,
                            const int depth, const uint item) {
   GEMM_SHARE(first, deep, k_contiguous, tile, item);
@@ -103,7 +103,7 @@ SCL_INLINE void gemm_fetch(double *share, const int count, __global const double
   }
 }
 
-SCL_INLINE void gemm_store(const double *share, const int count, __local double *piece,
+SCL_INLINE void gemm_store(const real *share, const int count, __local real *piece,
                            const int k_contiguous, const int tile, const uint item) {
   GEMM_SHARE(first, deep, k_contiguous, tile, item);
   SCL_UNROLL
@@ -114,14 +114,14 @@ SCL_INLINE void gemm_store(const double *share, const int count, __local double 
 
 /* Writes a work-item's part of the tile whose first element is (row0, column0). A column is read
  * before it is written: the compiler cannot know that the addresses differ. */
-SCL_INLINE void gemm_write(double c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, const int column0,
-                           const int m, const int n, const double alpha, const double beta,
-                           __global double *C, const int ldc, const int region, const uint item) {
+SCL_INLINE void gemm_write(real c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, const int column0,
+                           const int m, const int n, const real alpha, const real beta,
+                           __global real *C, const int ldc, const int region, const uint item) {
   SCL_UNROLL
   for (int j = 0; j < GEMM_ITEM_N; j++) {
     const int column = column0 + GEMM_COLUMN(item, j);
     if (column < n) {
-      __global double *to = C + (long)column * ldc;
+      __global real *to = C + (long)column * ldc;
       const int first = region == GEMM_ALL ? 0 : column;
       SCL_UNROLL
       for (int i = 0; i < GEMM_ITEM_M; i++) {
@@ -144,19 +144,19 @@ SCL_INLINE void gemm_write(double c[GEMM_ITEM_N][GEMM_ITEM_M], const int row0, c
 /* One tile. `t_a` and `t_b` are constants at every call, so that each kernel holds its own case
  * only. */
 SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n, const int k,
-                          const double alpha, __global const double *A, const int lda,
-                          __global const double *B, const int ldb, const double beta,
-                          __global double *C, const int ldc, const int views, const int region,
+                          const real alpha, __global const real *A, const int lda,
+                          __global const real *B, const int ldb, const real beta,
+                          __global real *C, const int ldc, const int views, const int region,
                           const int row0, const int column0, const uint item,
-                          __local double *pieces) {
+                          __local real *pieces) {
   int begin = 0, end = k;
   if (views & GEMM_A_LOWER) end = min(end, row0 + GEMM_TILE_M);
   if (views & GEMM_A_UPPER) begin = max(begin, row0);
   if (views & GEMM_B_LOWER) begin = max(begin, column0);
   if (views & GEMM_B_UPPER) end = min(end, column0 + GEMM_TILE_N);
 
-  double c[GEMM_ITEM_N][GEMM_ITEM_M];
-  double share_a[GEMM_FETCH_A], share_b[GEMM_FETCH_B];
+  real c[GEMM_ITEM_N][GEMM_ITEM_M];
+  real share_a[GEMM_FETCH_A], share_b[GEMM_FETCH_B];
   SCL_UNROLL
   for (int j = 0; j < GEMM_ITEM_N; j++) {
     SCL_UNROLL
@@ -182,7 +182,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int at = begin; at < end; at += GEMM_DEPTH) {
     const int left = end - at - GEMM_DEPTH;
-    __local double *current = pieces + stage * size;
+    __local real *current = pieces + stage * size;
     stage = 1 - stage;
     if (left > 0) {
       A += k_a ? (long)GEMM_DEPTH : (long)GEMM_DEPTH * lda;
@@ -192,7 +192,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
     }
     gemm_multiply(c, current, current + GEMM_DEPTH * GEMM_LD_A, item);
     if (left > 0) {
-      __local double *next = pieces + stage * size;
+      __local real *next = pieces + stage * size;
       gemm_store(share_a, GEMM_FETCH_A, next, k_a, GEMM_TILE_M, item);
       gemm_store(share_b, GEMM_FETCH_B, next + GEMM_DEPTH * GEMM_LD_A, k_b, GEMM_TILE_N, item);
     }
@@ -203,12 +203,12 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
 
 #define GEMM_KERNEL(name, t_a, t_b)                                                                \
   __kernel __attribute__((reqd_work_group_size(GEMM_ITEMS, 1, 1))) void name(                      \
-      const int m, const int n, const int k, const double alpha, __global const double *A,         \
-      const long offset_a, const int lda, __global const double *B, const long offset_b,           \
-      const int ldb, const double beta, __global double *C, const long offset_c, const int ldc,    \
+      const int m, const int n, const int k, const real alpha, __global const real *A,             \
+      const long offset_a, const int lda, __global const real *B, const long offset_b,             \
+      const int ldb, const real beta, __global real *C, const long offset_c, const int ldc,        \
       const int views, const int region, const long step_a, const long step_b, const long step_c,  \
       const int m_last, const int n_last, const int k_last) {                                      \
-    __local double2 pieces[GEMM_DEPTH * (GEMM_LD_A + GEMM_LD_B)]; /* two halves */                 \
+    __local real2 pieces[GEMM_DEPTH * (GEMM_LD_A + GEMM_LD_B)]; /* two halves */                   \
     const int tiles_m = (m + GEMM_TILE_M - 1) / GEMM_TILE_M;                                       \
     const int tiles_n = (n + GEMM_TILE_N - 1) / GEMM_TILE_N;                                       \
     const int tile = get_group_id(0), which = get_group_id(1);                                     \
@@ -222,7 +222,7 @@ SCL_INLINE void gemm_tile(const int t_a, const int t_b, const int m, const int n
     if (region != GEMM_ALL && row0 + GEMM_TILE_M <= column0) return;                               \
     gemm_tile(t_a, t_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,   \
               lda, B + offset_b + which * step_b, ldb, beta, C + offset_c + which * step_c, ldc,   \
-              views, region, row0, column0, get_local_id(0), (__local double *)pieces);            \
+              views, region, row0, column0, get_local_id(0), (__local real *)pieces);              \
   }
 
 GEMM_KERNEL(GEMM_NAME(nn), 0, 0)

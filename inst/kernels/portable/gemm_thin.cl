@@ -19,27 +19,27 @@
 
 #define GEMM_THIN_ITEMS (GEMM_THIN_LANES * GEMM_THIN_ROWS)
 
-SCL_INLINE void gemm_thin_write(__global double *y, const double sum, const double alpha,
-                                const double beta) {
+SCL_INLINE void gemm_thin_write(__global real *y, const real sum, const real alpha,
+                                const real beta) {
   *y = beta == 0.0 ? alpha * sum : fma(beta, *y, alpha * sum);
 }
 
 /* op(A) = A, m x k: a lane is a row, the second dimension deals out k. `columns` is a constant. */
 SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, const int begin,
-                               const int end, const double alpha, __global const double *A,
-                               const int lda, __global const double *X, const long step_x,
-                               const long next_x, const double beta, __global double *Y,
+                               const int end, const real alpha, __global const real *A,
+                               const int lda, __global const real *X, const long step_x,
+                               const long next_x, const real beta, __global real *Y,
                                const long step_y, const long next_y, const int c0,
                                const int row0, const int lane, const int slice,
-                               __local double *sums) {
+                               __local real *sums) {
   const int row = row0 + lane;
-  double sum[GEMM_THIN_COLUMNS];
+  real sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
   if (row < m) {
     GEMM_THIN_UNROLL
     for (int i = begin + slice; i < end; i += GEMM_THIN_ROWS) {
-      const double a = A[row + (long)i * lda];
+      const real a = A[row + (long)i * lda];
       SCL_UNROLL
       for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
         if (c < columns && c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
@@ -50,7 +50,7 @@ SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, cons
     if (c < columns) sums[c * GEMM_THIN_ITEMS + slice * GEMM_THIN_LANES + lane] = sum[c];
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int c = slice; c < columns; c += GEMM_THIN_ROWS) {
-    double total = 0.0;
+    real total = 0.0;
     for (int s = 0; s < GEMM_THIN_ROWS; s++)
       total += sums[c * GEMM_THIN_ITEMS + s * GEMM_THIN_LANES + lane];
     if (row < m && c0 + c < n)
@@ -60,26 +60,26 @@ SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, cons
 
 /* op(A) = A', A is k x m: a line of lanes works along a column of A. */
 SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, const int begin,
-                                  const int end, const double alpha, __global const double *A,
-                                  const int lda, __global const double *X, const long step_x,
-                                  const long next_x, const double beta, __global double *Y,
+                                  const int end, const real alpha, __global const real *A,
+                                  const int lda, __global const real *X, const long step_x,
+                                  const long next_x, const real beta, __global real *Y,
                                   const long step_y, const long next_y, const int c0,
                                   const int row0, const int lane, const int line,
-                                  __local double *sums) {
+                                  __local real *sums) {
   const int row = row0 + line;
-  double sum[GEMM_THIN_COLUMNS];
+  real sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
   if (row < m) {
     GEMM_THIN_UNROLL
     for (int i = begin + lane; i < end; i += GEMM_THIN_LANES) {
-      const double a = A[i + (long)row * lda];
+      const real a = A[i + (long)row * lda];
       SCL_UNROLL
       for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
         if (c < columns && c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
     }
   }
-  __local double *mine = sums + line * GEMM_THIN_LANES;
+  __local real *mine = sums + line * GEMM_THIN_LANES;
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
     if (c < columns) mine[c * GEMM_THIN_ITEMS + lane] = sum[c];
@@ -104,12 +104,12 @@ SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, c
 /* `rows`: rows of op(A) that a group takes. */
 #define GEMM_THIN_KERNEL(name, body, columns, rows)                                                \
   __kernel __attribute__((reqd_work_group_size(GEMM_THIN_LANES, GEMM_THIN_ROWS, 1))) void name(    \
-      const int m, const int n, const int k, const int k_piece, const double alpha,                \
-      __global const double *A, const long offset_a, const int lda, __global const double *X,      \
-      const long offset_x, const long step_x, const long next_x, const double beta,                \
-      __global double *Y, const long offset_y, const long step_y, const long next_y,               \
+      const int m, const int n, const int k, const int k_piece, const real alpha,                  \
+      __global const real *A, const long offset_a, const int lda, __global const real *X,          \
+      const long offset_x, const long step_x, const long next_x, const real beta,                  \
+      __global real *Y, const long offset_y, const long step_y, const long next_y,                 \
       const long piece_y, const int views) {                                                       \
-    __local double sums[(columns)*GEMM_THIN_ITEMS];                                                \
+    __local real sums[(columns)*GEMM_THIN_ITEMS];                                                  \
     const int piece = get_group_id(2), row0 = get_group_id(0) * (rows);                            \
     int begin = piece * k_piece, end = min(k, begin + k_piece);                                    \
     if (views & GEMM_A_LOWER) end = min(end, row0 + (rows));                                       \
@@ -126,16 +126,16 @@ GEMM_THIN_KERNEL(gemm_thin_t, gemm_thin_columns, GEMM_THIN_COLUMNS, GEMM_THIN_RO
 
 /* C = alpha (P_0 + P_1 + ...) + beta C: `parts` dense m x n matrices, added in this order. A
  * work-item an element. */
-__kernel void gemm_sum(const int m, const int n, const int parts, const double alpha,
-                       __global const double *P, const long offset_p, const double beta,
-                       __global double *C, const long offset_c, const int ldc, const int region) {
+__kernel void gemm_sum(const int m, const int n, const int parts, const real alpha,
+                       __global const real *P, const long offset_p, const real beta,
+                       __global real *C, const long offset_c, const int ldc, const int region) {
   const int row = get_global_id(0), column = get_global_id(1);
   if (row >= m || column >= n || (region != GEMM_ALL && row < column)) return;
   P += offset_p + row + (long)column * m;
-  double sum = 0.0;
+  real sum = 0.0;
   GEMM_THIN_UNROLL
   for (int part = 0; part < parts; part++) sum += P[part * ((long)m * n)];
-  __global double *to = C + offset_c + row + (long)column * ldc;
+  __global real *to = C + offset_c + row + (long)column * ldc;
   gemm_thin_write(to, sum, alpha, beta);
   if (region == GEMM_MIRRORED) C[offset_c + column + (long)row * ldc] = *to;
 }

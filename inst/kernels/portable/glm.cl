@@ -8,12 +8,12 @@
 /* One group adds row r = group id of the groups' sums, of which group g's is at
  * partials + r * row_step + g * group_step, in a fixed order. */
 __attribute__((reqd_work_group_size(GLM_COMBINE_ITEMS, 1, 1))) __kernel void
-glm_combine(__global double *work, const int groups, const long partials, const long row_step,
+glm_combine(__global real *work, const int groups, const long partials, const long row_step,
             const long group_step, const long results) {
-  __local double pool[GLM_COMBINE_ITEMS];
+  __local real pool[GLM_COMBINE_ITEMS];
   const int item = get_local_id(0), r = get_group_id(0);
-  __global const double *partial = work + partials + r * row_step;
-  double sum = 0.0;
+  __global const real *partial = work + partials + r * row_step;
+  real sum = 0.0;
   for (int g = item; g < groups; g += GLM_COMBINE_ITEMS) sum += partial[g * group_step];
   pool[item] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -26,11 +26,11 @@ glm_combine(__global double *work, const int groups, const long partials, const 
 
 /* d_x = residuals beta', where both have a column for each predictor; one work-item an element,
  * rows along dimension 0. */
-__kernel void glm_outer(__global const double *work, const long beta, const long residuals,
-                        const int predictors, const int n, const int p, __global double *d_x,
+__kernel void glm_outer(__global const real *work, const long beta, const long residuals,
+                        const int predictors, const int n, const int p, __global real *d_x,
                         const long d_x_offset, const int d_x_ld) {
   const long i = get_global_id(0), j = get_global_id(1);
-  double sum = 0.0;
+  real sum = 0.0;
   if (i >= n) return;
   for (int v = 0; v < predictors; v++) {
     sum += work[residuals + (long)v * n + i] * work[beta + (long)v * p + j];
@@ -39,14 +39,14 @@ __kernel void glm_outer(__global const double *work, const long beta, const long
 }
 
 /* The sum over the work-items of a group, for the first. */
-SCL_INLINE_BARRIER double glm_sum_group(__local double *pool, int item, int items, double mine) {
+SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, real mine) {
   pool[item] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int reach = items / 2; reach > 0; reach /= 2) {
     if (item < reach) pool[item] += pool[item + reach];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  const double sum = pool[0];
+  const real sum = pool[0];
   barrier(CLK_LOCAL_MEM_FENCE);
   return sum;
 }
@@ -55,26 +55,26 @@ SCL_INLINE_BARRIER double glm_sum_group(__local double *pool, int item, int item
  * `residuals` (not there without `has_eta`: zero), become the derivatives by themselves. Groups
  * walk over the rows along dimension 0, whose items are a power of two; dimension 1 is the
  * parameter vector. `pool` has a number for each work-item, `by_cut` so many for each cut. */
-__kernel void glm_split(__global const double *y, const long y_offset, const int y_ld,
-                        __global double *work, const int n, const int p, const int vectors,
+__kernel void glm_split(__global const real *y, const long y_offset, const int y_ld,
+                        __global real *work, const int n, const int p, const int vectors,
                         const int classes, const int owns, const int own_sums, const int flags,
                         const int family, const int has_eta, const long partials,
-                        const long residuals, const long slopes, __local double *pool,
-                        __local double *by_cut) {
+                        const long residuals, const long slopes, __local real *pool,
+                        __local real *by_cut) {
   const int item = get_local_id(0), items = get_local_size(0), m = get_global_id(1);
   const int group = get_group_id(0), groups = get_num_groups(0), predictors = vectors * classes;
   const int own_kind = GLM_FAMILY_OWN(family), coupled = GLM_FAMILY_COUPLED(family);
   const long stride = (long)groups * items, first = (long)group * items + item;
-  __global const double *owns_at = work + 1;
-  __global const double *alpha = owns_at + owns * vectors;
-  __global const double *row_own =
+  __global const real *owns_at = work + 1;
+  __global const real *alpha = owns_at + owns * vectors;
+  __global const real *row_own =
       alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors + (long)p * predictors;
-  __global double *eta = work + residuals + (long)m * classes * n;
-  __global double *partial = work + partials + group;
-  double value = 0.0, d_own = 0.0;
+  __global real *eta = work + residuals + (long)m * classes * n;
+  __global real *partial = work + partials + group;
+  real value = 0.0, d_own = 0.0;
   glm_own own = glm_own_none();
   y += y_offset;
-  __global const double *weight =
+  __global const real *weight =
       flags & GLM_WEIGHTED ? y + GLM_WEIGHT_COLUMN(family) * (long)y_ld : 0;
   owns_at += m * owns;
   if (own_kind == SCL_GLM_CUTS) {
@@ -89,7 +89,7 @@ __kernel void glm_split(__global const double *y, const long y_offset, const int
       eta[(long)c * n + row] = (has_eta ? eta[(long)c * n + row] : 0.0) +
                                alpha[flags & GLM_ROW_ALPHA ? v * n + row : v];
     }
-    const double times = weight ? weight[row] : 1.0;
+    const real times = weight ? weight[row] : 1.0;
     if (coupled) {
       value += times * glm_classes(y[row], eta + row, n, classes);
       for (int c = 0; weight && c < classes; c++) eta[(long)c * n + row] *= times;
@@ -97,7 +97,7 @@ __kernel void glm_split(__global const double *y, const long y_offset, const int
     }
     if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(owns_at, owns, y[row]);
     if (flags & GLM_ROW_OWN) own = glm_own_number(row_own[(long)m * n + row]);
-    const double datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
+    const real datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
     glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
     value += times * glm_term_value(family, term);
     if (weight) term = glm_term_times(term, times);
@@ -115,12 +115,12 @@ __kernel void glm_split(__global const double *y, const long y_offset, const int
   value = glm_sum_group(pool, item, items, value);
   if (item == 0) partial[(long)m * groups] = value;
   for (int i = 0; i < own_sums; i++) {
-    const double mine = own_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_own;
-    const double sum = glm_sum_group(pool, item, items, mine);
+    const real mine = own_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_own;
+    const real sum = glm_sum_group(pool, item, items, mine);
     if (item == 0) partial[((long)vectors + (long)m * own_sums + i) * groups] = sum;
   }
   for (int c = 0; c < classes; c++) {
-    double d_alpha = 0.0;
+    real d_alpha = 0.0;
     for (long row = first; row < n; row += stride) d_alpha += eta[(long)c * n + row];
     d_alpha = glm_sum_group(pool, item, items, d_alpha);
     if (item == 0) {

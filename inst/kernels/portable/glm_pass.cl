@@ -52,7 +52,7 @@ SCL_INLINE glm_seat glm_take_seat(int item) {
 
 /* The tile whose first element of this work-item is at x; columns past the last stay as they are,
  * which is 0. */
-SCL_INLINE void glm_load(glm_pair *kept, __global const double *x, uint step, int lane, int p) {
+SCL_INLINE void glm_load(glm_pair *kept, __global const real *x, uint step, int lane, int p) {
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
     if (k * GLM_LANES + lane < p) kept[k] = *(__global const glm_pair *)(x + k * step);
   }
@@ -78,12 +78,12 @@ SCL_INLINE void glm_clear(glm_pair *kept, uint row, uint n) {
 }
 
 /* This work-item's part of the predictors of its rows. */
-SCL_INLINE void glm_predict(const glm_pair *kept, __local const double *weight, int lane,
+SCL_INLINE void glm_predict(const glm_pair *kept, __local const real *weight, int lane,
                             glm_pair *eta) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     eta[v] = (glm_pair)(0.0);
     SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-      const double w = weight[(k * GLM_LANES + lane) * GLM_PREDICTORS + v];
+      const real w = weight[(k * GLM_LANES + lane) * GLM_PREDICTORS + v];
       eta[v] = fma(kept[k], (glm_pair)(w), eta[v]);
     }
   }
@@ -91,7 +91,7 @@ SCL_INLINE void glm_predict(const glm_pair *kept, __local const double *weight, 
 
 /* Adds the tile to the sums of the gradient. */
 SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
-                                 double sum[GLM_PREDICTORS][GLM_SUMS]) {
+                                 real sum[GLM_PREDICTORS][GLM_SUMS]) {
   SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       sum[v][k] = GLM_DOT(kept[k], residual[v], sum[v][k]);
@@ -121,16 +121,16 @@ SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_o
                                const glm_seen *seen, int item, const glm_pair *eta,
                                glm_pair *residual) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    double value = 0.0, odds = 0.0;
+    real value = 0.0, odds = 0.0;
     residual[v] = (glm_pair)(0.0);
     if (GLM_COUPLED || v >= t->predictors) continue;
     SCL_UNROLL for (int r = 0; r < GLM_WIDTH; r++) {
       const int there = seen[r].row < t->n;
       const uint row = min(seen[r].row, t->n - 1);
-      const double predictor = GLM_PART(eta[v], r) + glm_intercept(t, v, row);
+      const real predictor = GLM_PART(eta[v], r) + glm_intercept(t, v, row);
       const glm_own own = glm_own_here(t, given[v], v, row, seen[r].y);
       const glm_term term = glm_family_term(GLM_ID, seen[r].y, seen[r].datum, predictor, own);
-      const double more = there ? term.odds : 0.0;
+      const real more = there ? term.odds : 0.0;
       value += there ? term.value : 0.0;
       odds += more + odds * more;
       GLM_SET_PART(residual[v], r, there ? term.d_eta : 0.0);
@@ -149,7 +149,7 @@ SCL_INLINE void glm_link_alone_classes(const glm_task *t, glm_totals *total, con
                                        const glm_pair *eta, glm_pair *residual) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) residual[v] = (glm_pair)(0.0);
   SCL_UNROLL for (int r = 0; r < GLM_WIDTH; r++) {
-    double predictor[GLM_PREDICTORS];
+    real predictor[GLM_PREDICTORS];
     if (seen[r].row >= t->n) continue;
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       predictor[v] = GLM_PART(eta[v], r) + t->intercept[v];
@@ -158,7 +158,7 @@ SCL_INLINE void glm_link_alone_classes(const glm_task *t, glm_totals *total, con
     glm_add_odds(&total[0], shares.mine, shares.rest);
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       if (v >= t->predictors) continue;
-      const double slope = glm_share_slope(&shares, seen[r].y, v);
+      const real slope = glm_share_slope(&shares, seen[r].y, v);
       GLM_SET_PART(residual[v], r, slope);
       glm_add_slope(t, &total[v], slope, v, seen[r].row);
     }
@@ -167,15 +167,15 @@ SCL_INLINE void glm_link_alone_classes(const glm_task *t, glm_totals *total, con
 
 /* The lanes' parts to the tile's residuals in local memory, a work-item a predictor. */
 SCL_INLINE_BARRIER void glm_link_tile(const glm_task *t, glm_totals *total, glm_own given,
-                                      const glm_seat *at, glm_seen *seen, __local double *pool,
-                                      __local double *residual) {
+                                      const glm_seat *at, glm_seen *seen, __local real *pool,
+                                      __local real *residual) {
   const int there = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
-  double intercept = 0.0, slope = 0.0;
+  real intercept = 0.0, slope = 0.0;
   glm_own own = given;
   if (there) intercept = glm_intercept(t, at->v, seen->row);
   if (there && at->slope >= 0) own = glm_own_here(t, given, at->v, seen->row, seen->y);
   barrier(CLK_LOCAL_MEM_FENCE);
-  __local const double *parts = glm_fold_lanes(pool, at->item);
+  __local const real *parts = glm_fold_lanes(pool, at->item);
   if (there) seen->eta = glm_sum_lanes(parts, at->cell) + intercept;
   if (at->slope >= 0) {
     if (there) {
@@ -190,19 +190,19 @@ SCL_INLINE_BARRIER void glm_link_tile(const glm_task *t, glm_totals *total, glm_
 
 /* The same of a coupled family: a work-item a row, for all of its classes. */
 SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seat *at,
-                                         glm_seen *seen, __local double *pool,
-                                         __local double *residual) {
+                                         glm_seen *seen, __local real *pool,
+                                         __local real *residual) {
   const int there = seen->row < t->n;
   barrier(CLK_LOCAL_MEM_FENCE);
-  __local const double *parts = glm_fold_lanes(pool, at->item);
+  __local const real *parts = glm_fold_lanes(pool, at->item);
   if (at->value >= 0) {
-    double predictor[GLM_PREDICTORS];
+    real predictor[GLM_PREDICTORS];
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       predictor[v] = glm_sum_lanes(parts, v * GLM_ROWS + at->row) + t->intercept[v];
     }
     const glm_shares shares = glm_share(seen->y, predictor, t->predictors);
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      const double slope = glm_share_slope(&shares, seen->y, v);
+      const real slope = glm_share_slope(&shares, seen->y, v);
       residual[v * GLM_ROWS + at->row] = there && v < t->predictors ? slope : 0.0;
     }
     seen->eta = shares.mine;
@@ -217,7 +217,7 @@ SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, c
 /* The work-item's parts of the predictors of its rows to the residuals of these rows. */
 SCL_INLINE_BARRIER void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
                                  const glm_seat *at, glm_seen *seen, const glm_pair *eta,
-                                 __local double *pool, __local double *residual, glm_pair *mine) {
+                                 __local real *pool, __local real *residual, glm_pair *mine) {
 #if GLM_ALONE
   if (GLM_COUPLED) {
     glm_link_alone_classes(t, total, seen, eta, mine);
@@ -243,8 +243,8 @@ SCL_INLINE_BARRIER void glm_link(const glm_task *t, glm_totals *total, const glm
 /* ---- before and after the tiles -------------------------------------------------------------- */
 
 /* Number i of those that came with the launch. */
-SCL_INLINE double glm_pick(const glm_few *few, int i) {
-  double number = 0.0;
+SCL_INLINE real glm_pick(const glm_few *few, int i) {
+  real number = 0.0;
   SCL_UNROLL for (int k = 0; k < GLM_FEW_MOST; k++) {
     if (k == i) number = few->number[k];
   }
@@ -270,11 +270,11 @@ SCL_INLINE void glm_begin(const glm_task *t, const glm_few *few, const glm_seat 
 }
 
 /* Beta and alpha to local memory, and no sums by cut. */
-SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const double *beta,
-                         int item, __local double *weight) {
+SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const real *beta,
+                         int item, __local real *weight) {
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
-    double w = 0.0;
+    real w = 0.0;
     if (GLM_FINISH && t->flags & GLM_FEW) {
       if (c < t->p || c == GLM_SLOTS)
         w = glm_pick(few, 1 + t->own_count + (c == GLM_SLOTS ? 0 : 1 + c));
@@ -290,8 +290,8 @@ SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const d
 }
 
 SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
-                                       double sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,
-                                       __local double *pool, __global double *partial, int groups) {
+                                       real sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,
+                                       __local real *pool, __global real *partial, int groups) {
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
   const int one_own = GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI;
   const int first_alpha = vectors * (1 + owns), first_beta = first_alpha + t->predictors;
@@ -327,11 +327,11 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 __attribute__((reqd_work_group_size(GLM_ITEMS, 1, 1))) __kernel void
-GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global const double *y,
-         const long y_offset, const int y_ld, __global double *work, const int n, const int p,
+GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global const real *y,
+         const long y_offset, const int y_ld, __global real *work, const int n, const int p,
          const int predictors, const int owns, const int own_sums, const int flags,
          const long results, const long partials, const long residuals, const long slopes,
-         __local double *by_cut
+         __local real *by_cut
 #if GLM_FINISH
          ,
          const glm_few few
@@ -340,11 +340,11 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
 #if !GLM_FINISH
   const glm_few few = {{0.0}};
 #endif
-  __local double pool[GLM_POOL] __attribute__((aligned(16)));
+  __local real pool[GLM_POOL] __attribute__((aligned(16)));
   /* Of predictor v in row r: at v * GLM_ROWS + r. */
-  __local double residual[GLM_ALONE ? 1 : GLM_CELLS] __attribute__((aligned(16)));
+  __local real residual[GLM_ALONE ? 1 : GLM_CELLS] __attribute__((aligned(16)));
   /* Beta, the predictors of a column side by side, 0 past the last column; then alpha. */
-  __local double weight[(GLM_SLOTS + 1) * GLM_PREDICTORS] __attribute__((aligned(32)));
+  __local real weight[(GLM_SLOTS + 1) * GLM_PREDICTORS] __attribute__((aligned(32)));
 #if GLM_FINISH
   __local int is_last;
 #endif
@@ -357,13 +357,13 @@ GLM_PASS(__global const double *x, const long x_offset, const int x_ld, __global
                 .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
   t.owns = work + 1;
   t.alpha = t.owns + owns * vectors;
-  __global const double *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
+  __global const real *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
   t.row_own = beta + (long)p * predictors;
   x += x_offset + (long)at.lane * x_ld;
 
   glm_totals total[GLM_LINKS];
   glm_own given[GLM_LINKS];
-  double sum[GLM_PREDICTORS][GLM_SUMS];
+  real sum[GLM_PREDICTORS][GLM_SUMS];
   glm_pair kept[GLM_COLUMNS], eta[GLM_PREDICTORS], pair[GLM_PREDICTORS];
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     SCL_UNROLL for (int k = 0; k < GLM_SUMS; k++) sum[v][k] = 0.0;

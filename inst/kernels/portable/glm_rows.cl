@@ -8,7 +8,7 @@
 #define GLM_BLOCK 64
 #endif
 
-SCL_INLINE void glm_add_column(__global double *eta, __global const double *column, double weight,
+SCL_INLINE void glm_add_column(__global real *eta, __global const real *column, real weight,
                                int rows) {
   int i = 0;
   for (; i + 8 <= rows; i += 8) {
@@ -17,49 +17,49 @@ SCL_INLINE void glm_add_column(__global double *eta, __global const double *colu
   for (; i < rows; i++) eta[i] += weight * column[i];
 }
 
-SCL_INLINE double glm_dot_column(__global const double *residual, __global const double *column,
+SCL_INLINE real glm_dot_column(__global const real *residual, __global const real *column,
                                  int rows) {
-  double8 sums = (double8)(0.0);
-  double sum = 0.0;
+  real8 sums = (real8)(0.0);
+  real sum = 0.0;
   int i = 0;
   for (; i + 8 <= rows; i += 8) sums += vload8(0, residual + i) * vload8(0, column + i);
   for (; i < rows; i++) sum += residual[i] * column[i];
-  const double4 folded = sums.lo + sums.hi;
+  const real4 folded = sums.lo + sums.hi;
   return sum + ((folded.x + folded.z) + (folded.y + folded.w));
 }
 
 /* Adds a term to a sum that has the rounding errors of its additions beside it (two-sum, valid for
  * any sizes). */
-SCL_INLINE void glm_add_exactly(__global double *sum, __global double *error, double term) {
-  const double before = *sum, next = before + term, back = next - before;
+SCL_INLINE void glm_add_exactly(__global real *sum, __global real *error, real term) {
+  const real before = *sum, next = before + term, back = next - before;
   *error += (before - (next - back)) + (term - back);
   *sum = next;
 }
 
 /* Where the kernel's arrays are. */
 typedef struct {
-  __global const double *y, *datum, *owns, *alpha, *row_own;
-  __global const double *weight; /* or 0 */
-  __global double *slopes;       /* or 0 */
-  __global double *sums, *errors;
+  __global const real *y, *datum, *owns, *alpha, *row_own;
+  __global const real *weight; /* or 0 */
+  __global real *slopes;       /* or 0 */
+  __global real *sums, *errors;
   int n, vectors, classes, owns_count, own_sums, flags, family;
 } glm_place;
 
 /* Predictors of vector m, for `rows` rows from `first`, become residuals; adds to the sums. */
 SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
-                              __global double *eta) {
+                              __global real *eta) {
   const int own_kind = GLM_FAMILY_OWN(at->family), coupled = GLM_FAMILY_COUPLED(at->family);
-  __global const double *mine = at->owns + m * at->owns_count;
-  __global double *own_sum = at->sums + at->vectors + m * at->own_sums;
-  __global double *own_error = at->errors + at->vectors + m * at->own_sums;
-  double value = 0.0, d_own = 0.0;
+  __global const real *mine = at->owns + m * at->owns_count;
+  __global real *own_sum = at->sums + at->vectors + m * at->own_sums;
+  __global real *own_error = at->errors + at->vectors + m * at->own_sums;
+  real value = 0.0, d_own = 0.0;
   glm_own own = glm_own_none();
   if (own_kind != SCL_GLM_NONE && own_kind != SCL_GLM_CUTS && !(at->flags & GLM_ROW_OWN)) {
     own = glm_own_given(mine);
   }
   for (int i = 0; i < rows; i++) {
-    const double y = at->y[first + i];
-    const double times = at->weight ? at->weight[first + i] : 1.0;
+    const real y = at->y[first + i];
+    const real times = at->weight ? at->weight[first + i] : 1.0;
     if (coupled) {
       value += times * glm_classes(y, eta + i, GLM_BLOCK, at->classes);
       for (int c = 0; at->weight && c < at->classes; c++) eta[c * GLM_BLOCK + i] *= times;
@@ -67,7 +67,7 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
     }
     if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(mine, at->owns_count, y);
     if (at->flags & GLM_ROW_OWN) own = glm_own_number(at->row_own[(long)m * at->n + first + i]);
-    const double datum = GLM_FAMILY_DATUM(at->family) ? at->datum[first + i] : 0.0;
+    const real datum = GLM_FAMILY_DATUM(at->family) ? at->datum[first + i] : 0.0;
     glm_term term = glm_family_term(at->family, y, datum, eta[i], own);
     value += times * glm_term_value(at->family, term);
     if (at->weight) term = glm_term_times(term, times);
@@ -86,20 +86,20 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
   if (own_kind != SCL_GLM_CUTS && at->own_sums > 0) glm_add_exactly(own_sum, own_error, d_own);
 }
 
-__kernel void glm_rows(__global const double *x, const long x_offset, const int x_ld,
-                       __global const double *y, const long y_offset, const int y_ld,
-                       __global double *work, const int n, const int p, const int vectors,
+__kernel void glm_rows(__global const real *x, const long x_offset, const int x_ld,
+                       __global const real *y, const long y_offset, const int y_ld,
+                       __global real *work, const int n, const int p, const int vectors,
                        const int classes, const int owns, const int own_sums, const int flags,
                        const int family, const long partials, const long residuals,
                        const long slopes, const long scratch) {
   const long group = get_group_id(0), groups = get_num_groups(0), ld = x_ld;
   const int predictors = vectors * classes, exact = vectors * (1 + own_sums) + predictors;
   const int row_alpha = (flags & GLM_ROW_ALPHA) != 0;
-  __global double *partial = work + partials + group * (exact + (long)predictors * p);
-  __global double *eta = work + scratch + group * (predictors * GLM_BLOCK + exact);
-  __global double *error = eta + predictors * GLM_BLOCK;
-  __global const double *alpha = work + 1 + owns * vectors;
-  __global const double *beta = alpha + (row_alpha ? (long)n : 1) * predictors;
+  __global real *partial = work + partials + group * (exact + (long)predictors * p);
+  __global real *eta = work + scratch + group * (predictors * GLM_BLOCK + exact);
+  __global real *error = eta + predictors * GLM_BLOCK;
+  __global const real *alpha = work + 1 + owns * vectors;
+  __global const real *beta = alpha + (row_alpha ? (long)n : 1) * predictors;
   const glm_place at = {.y = y + y_offset,
                         .datum = y + y_offset + y_ld,
                         .owns = work + 1,
@@ -138,7 +138,7 @@ __kernel void glm_rows(__global const double *x, const long x_offset, const int 
       glm_link_rows(&at, m, first, rows, eta + (long)m * classes * GLM_BLOCK);
     }
     for (int v = 0; v < predictors; v++) {
-      double d_alpha = 0.0;
+      real d_alpha = 0.0;
       for (int i = 0; i < rows; i++) {
         d_alpha += eta[v * GLM_BLOCK + i];
         if (residuals >= 0) work[residuals + (long)v * n + first + i] = eta[v * GLM_BLOCK + i];

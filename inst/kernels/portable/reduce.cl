@@ -8,8 +8,8 @@
 #define AT(x, i, j) x[x##_offset + (i) + (j) * (long)x##_ld]
 
 /* The least of the group's values, in item 0. */
-static inline double least_of_group(const int l, const int items, const double value,
-                                   __local double *values) {
+static inline real least_of_group(const int l, const int items, const real value,
+                                   __local real *values) {
   values[l] = value;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int stride = items / 2; stride > 0; stride /= 2) {
@@ -26,7 +26,7 @@ static inline double least_of_group(const int l, const int items, const double v
 #define VIEW_UPPER 2
 #define VIEW_SYMMETRIC 3
 
-static inline int is_equal_within(const double tol, const double u, const double v) {
+static inline int is_equal_within(const real tol, const real u, const real v) {
   if (u == v || (isnan(u) && isnan(v))) return 1;
   return isfinite(u) && isfinite(v) && fabs(u - v) <= tol * fmax(fabs(u), fabs(v));
 }
@@ -34,13 +34,13 @@ static inline int is_equal_within(const double tol, const double u, const double
 /* dst_g = smallest 1-based, column-major index of an element of group g's chunks that fails, or
  * infinity: a whole number below 2^53. A check of the diagonal gets it as one column (ld + 1 is its
  * stride), all others the block itself. */
-__kernel void reduce_check(const int what, const int view, const double tol, const long m,
+__kernel void reduce_check(const int what, const int view, const real tol, const long m,
                            const long n, const long rows, const int stride,
-                           __global const double *a, const long a_offset, const int a_ld,
-                           __global double *dst, const long dst_offset, const int dst_ld,
-                           __local double *values) {
+                           __global const real *a, const long a_offset, const int a_ld,
+                           __global real *dst, const long dst_offset, const int dst_ld,
+                           __local real *values) {
   const long per_column = (m + rows - 1) / rows;
-  double found = INFINITY;
+  real found = INFINITY;
   for (long c = get_group_id(0); c < per_column * n; c += get_num_groups(0)) {
     const long j = c / per_column, first = (c - j * per_column) * rows;
     const long last = min(first + rows, m);
@@ -55,7 +55,7 @@ __kernel void reduce_check(const int what, const int view, const double tol, con
       } else {
         fails = a[a_offset + i * stride] == 0.0;
       }
-      if (fails) found = fmin(found, (double)(i + j * m) + 1.0);
+      if (fails) found = fmin(found, (real)(i + j * m) + 1.0);
     }
   }
   found = least_of_group(get_local_id(0), get_local_size(0), found, values);
@@ -63,10 +63,10 @@ __kernel void reduce_check(const int what, const int view, const double tol, con
 }
 
 /* dst = least of n results; one group. */
-__kernel void reduce_least(const int n, __global const double *a, const long a_offset,
-                           const int a_ld, __global double *dst, const long dst_offset,
-                           const int dst_ld, __local double *values) {
-  double found = INFINITY;
+__kernel void reduce_least(const int n, __global const real *a, const long a_offset,
+                           const int a_ld, __global real *dst, const long dst_offset,
+                           const int dst_ld, __local real *values) {
+  real found = INFINITY;
   for (int i = get_local_id(0); i < n; i += get_local_size(0)) {
     found = fmin(found, a[a_offset + i]);
   }

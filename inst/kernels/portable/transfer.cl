@@ -10,8 +10,8 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(TRANSFER_TILE, TRANSFER_TILE, 1)))
-void transfer_pack(__global const double *a, const long a_offset, const int a_ld,
-                   __global double *packed, const int m, const int kind, const int col,
+void transfer_pack(__global const real *a, const long a_offset, const int a_ld,
+                   __global real *packed, const int m, const int kind, const int col,
                    const int cols, const int from, const int to, const long base) {
   const long i = from + (long)get_global_id(0);
   const long j = col + (long)get_global_id(1);
@@ -24,11 +24,11 @@ void transfer_pack(__global const double *a, const long a_offset, const int a_ld
 /* Rows of the rectangle outside the triangle become zero or, if `mirrored` (lower triangles of
  * square blocks only), are left to the mirror image of the triangle. */
 __kernel __attribute__((reqd_work_group_size(TRANSFER_TILE, TRANSFER_TILE, 1)))
-void transfer_unpack(__global double *a, const long a_offset, const int a_ld,
-                     __global const double *packed, const int m, const int kind, const int col,
+void transfer_unpack(__global real *a, const long a_offset, const int a_ld,
+                     __global const real *packed, const int m, const int kind, const int col,
                      const int cols, const int from, const int to, const long base,
                      const int mirrored) {
-  __local double tile[TRANSFER_TILE][TRANSFER_TILE + 1];
+  __local real tile[TRANSFER_TILE][TRANSFER_TILE + 1];
   const long last_col = (long)col + cols;
   const int x = get_local_id(0), y = get_local_id(1);
   const long row_0 = from + (long)get_group_id(0) * TRANSFER_TILE;
@@ -38,7 +38,7 @@ void transfer_unpack(__global double *a, const long a_offset, const int a_ld,
   const bool inside = i < to && j < last_col;
   const long first = packed_first(m, j, kind);
   const bool stored = inside && i >= first && i < packed_end(m, j, kind);
-  double value = 0.0;
+  real value = 0.0;
   if (stored) value = packed[packed_before(m, j, kind) + i - first - base];
   if (stored || (inside && !mirrored)) a[a_offset + i + j * a_ld] = value;
 

@@ -21,7 +21,7 @@
 
 /* L(p0 + i, q0 + j) for i, j < WIDTH, as block[j * WIDTH + i]; beyond n: the identity. On the
  * diagonal lies the reciprocal. Above the diagonal nothing is read. */
-SCL_INLINE void triangular_stage(__local double *block, __global const double *T, const int ld,
+SCL_INLINE void triangular_stage(__local real *block, __global const real *T, const int ld,
                                  const int n, const int p0, const int q0, const int transposed,
                                  const int reversed, const uint item) {
   for (uint e = item; e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
@@ -29,7 +29,7 @@ SCL_INLINE void triangular_stage(__local double *block, __global const double *T
     const int i = transposed ? e / TRIANGULAR_WIDTH : e % TRIANGULAR_WIDTH;
     const int j = transposed ? e % TRIANGULAR_WIDTH : e / TRIANGULAR_WIDTH;
     const int p = p0 + i, q = q0 + j;
-    double value = 0.0;
+    real value = 0.0;
     if (p == q) value = 1.0;
     if (p < n && q <= p) {
       const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
@@ -41,12 +41,12 @@ SCL_INLINE void triangular_stage(__local double *block, __global const double *T
 }
 
 __kernel __attribute__((reqd_work_group_size(TRIANGULAR_ITEMS, 1, 1))) void
-triangular_substitute(const int n, const int rhs, __global const double *T, const long offset_t,
-                      const int ldt, __global double *B, const long offset_b, const long step,
+triangular_substitute(const int n, const int rhs, __global const real *T, const long offset_t,
+                      const int ldt, __global real *B, const long offset_b, const long step,
                       const long next, const int transposed, const int reversed, const long step_t,
                       const long step_b, const int n_last, const int rhs_last) {
-  __local double2 pairs[TRIANGULAR_WIDTH * TRIANGULAR_PAIRS];
-  __local double *block = (__local double *)pairs;
+  __local real2 pairs[TRIANGULAR_WIDTH * TRIANGULAR_PAIRS];
+  __local real *block = (__local real *)pairs;
   const int which = get_group_id(1);
   const int last = which == (int)get_num_groups(1) - 1, order = last ? n_last : n;
   const int mine = get_global_id(0), active = mine < (last ? rhs_last : rhs);
@@ -54,7 +54,7 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
   B += offset_b + which * step_b + (active ? mine * next : 0);
 
   for (int p0 = 0; p0 < order; p0 += TRIANGULAR_WIDTH) {
-    double x[TRIANGULAR_WIDTH];
+    real x[TRIANGULAR_WIDTH];
     SCL_UNROLL
     for (int i = 0; i < TRIANGULAR_WIDTH; i++) {
       const int p = p0 + i;
@@ -67,10 +67,10 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
       barrier(CLK_LOCAL_MEM_FENCE);
       if (active) {
         for (int j = 0; j < TRIANGULAR_WIDTH; j++) {
-          const double known = B[(reversed ? order - 1 - (q0 + j) : q0 + j) * step];
+          const real known = B[(reversed ? order - 1 - (q0 + j) : q0 + j) * step];
           SCL_UNROLL
           for (int i = 0; i < TRIANGULAR_PAIRS; i++) {
-            const double2 l = pairs[j * TRIANGULAR_PAIRS + i];
+            const real2 l = pairs[j * TRIANGULAR_PAIRS + i];
             x[2 * i] = fma(-l.x, known, x[2 * i]);
             x[2 * i + 1] = fma(-l.y, known, x[2 * i + 1]);
           }
@@ -99,14 +99,14 @@ triangular_substitute(const int n, const int rhs, __global const double *T, cons
 
 /* D = lower or upper triangle of S with zeros beyond it, n x n; dimension 2: a batch of blocks,
  * step_s and step_d elements apart, the last of order n_last. A work-item an element. */
-__kernel void triangular_copy(const int n, const int upper, __global const double *S,
-                              const long offset_s, const int lds, __global double *D,
+__kernel void triangular_copy(const int n, const int upper, __global const real *S,
+                              const long offset_s, const int lds, __global real *D,
                               const long offset_d, const int ldd, const long step_s,
                               const long step_d, const int n_last) {
   const int row = get_global_id(0), column = get_global_id(1), which = get_global_id(2);
   const int order = which == (int)get_global_size(2) - 1 ? n_last : n;
   if (row >= order || column >= order) return;
-  double value = 0.0;
+  real value = 0.0;
   if (upper ? row <= column : row >= column)
     value = S[offset_s + which * step_s + row + (long)column * lds];
   D[offset_d + which * step_d + row + (long)column * ldd] = value;

@@ -55,15 +55,15 @@
 typedef struct {
   int n, at;
   long row, column, step;
-  __global const double *T;
-  __global double *B;
+  __global const real *T;
+  __global real *B;
 } vector_system;
 
 typedef struct {
-  __local double *panel; /* VECTOR_LOADS * VECTOR_NEAR * VECTOR_BLOCK */
-  __local double *sums;  /* VECTOR_FAR * VECTOR_BLOCK */
-  __local double *parts, *before, *now; /* VECTOR_BLOCK each */
-  __local double2 *told; /* three times VECTOR_PAIRS */
+  __local real *panel; /* VECTOR_LOADS * VECTOR_NEAR * VECTOR_BLOCK */
+  __local real *sums;  /* VECTOR_FAR * VECTOR_BLOCK */
+  __local real *parts, *before, *now; /* VECTOR_BLOCK each */
+  __local real2 *told; /* three times VECTOR_PAIRS */
   __local int *bad;
 } vector_room;
 
@@ -78,11 +78,11 @@ SCL_INLINE int vector_tile(const int i, const int j) {
     pairs[c_] = tiles[(vector_tile(i, j) * VECTOR_PAIRS + c_) * VECTOR_TILE + lane];
 
 /* The product of such a row and a vector in local memory, in four sums. */
-SCL_INLINE double vector_dot(const double2 pairs[VECTOR_PAIRS], __local const double2 *v) {
-  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+SCL_INLINE real vector_dot(const real2 pairs[VECTOR_PAIRS], __local const real2 *v) {
+  real s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
   SCL_UNROLL
   for (int c = 0; c < VECTOR_PAIRS; c += 2) {
-    const double2 v0 = v[c], v1 = v[c + 1];
+    const real2 v0 = v[c], v1 = v[c + 1];
     s0 = fma(pairs[c].x, v0.x, s0);
     s1 = fma(pairs[c].y, v0.y, s1);
     s2 = fma(pairs[c + 1].x, v1.x, s2);
@@ -92,14 +92,14 @@ SCL_INLINE double vector_dot(const double2 pairs[VECTOR_PAIRS], __local const do
 }
 
 /* The first `count` unknowns of the block by plain substitution, to room.now. */
-SCL_INLINE_BARRIER void vector_substitute(const double given, const int count,
-                                          __global const double2 *tiles, const vector_room room,
+SCL_INLINE_BARRIER void vector_substitute(const real given, const int count,
+                                          __global const real2 *tiles, const vector_room room,
                                           const uint item) {
-  double rest = given;
+  real rest = given;
   for (int j = 0; j < count; j++) {
     const int place = (vector_tile(item / VECTOR_TILE, j / VECTOR_TILE) * VECTOR_PAIRS +
                        j % VECTOR_TILE / 2) * VECTOR_TILE + item % VECTOR_TILE;
-    double l = 1.0;
+    real l = 1.0;
     if (item >= j) l = j % 2 ? tiles[place].y : tiles[place].x;
     if (item == j) room.now[j] = rest / l;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -108,15 +108,15 @@ SCL_INLINE_BARRIER void vector_substitute(const double given, const int count,
 }
 
 /* Sums over the parts of VECTOR_LANES * count rows; afterwards work-item i has that of row i. */
-SCL_INLINE_BARRIER double vector_reduce(const double *sum, const int count, const int transposed,
+SCL_INLINE_BARRIER real vector_reduce(const real *sum, const int count, const int transposed,
                                         const vector_room room, const uint item) {
   SCL_UNROLL
   for (int q = 0; q < count; q++) room.sums[q * VECTOR_BLOCK + item] = sum[q];
   barrier(CLK_LOCAL_MEM_FENCE);
   const uint row = item / 8, first = item % 8; /* eight work-items a row */
-  double total = 0.0;
+  real total = 0.0;
   if (row < VECTOR_LANES * count) {
-    __local const double *of = room.sums + row / VECTOR_LANES * VECTOR_BLOCK;
+    __local const real *of = room.sums + row / VECTOR_LANES * VECTOR_BLOCK;
     const uint lane = row % VECTOR_LANES;
     SCL_UNROLL
     for (int m = 0; m < VECTOR_PARTS; m += 8) {
@@ -139,7 +139,7 @@ SCL_INLINE_BARRIER double vector_reduce(const double *sum, const int count, cons
   SCL_UNROLL                                                                                       \
   for (int q_ = 0; q_ < (count); q_++) {                                                           \
     const int p_ = min((first) + q_ * VECTOR_LANES + line, m.n - 1);                               \
-    __global const double *l_ = m.T + p_ * m.row + ((q0) + part) * m.column;                       \
+    __global const real *l_ = m.T + p_ * m.row + ((q0) + part) * m.column;                         \
     SCL_UNROLL                                                                                     \
     for (int u_ = 0; u_ < VECTOR_LOADS; u_++)                                                      \
       values[q_][u_] = l_[u_ * VECTOR_PARTS * m.column];                                           \
@@ -154,28 +154,28 @@ SCL_INLINE_BARRIER double vector_reduce(const double *sum, const int count, cons
   }
 
 SCL_INLINE_BARRIER void vector_far(const vector_system m, const int group, const int transposed,
-                                   __global const double *before, const vector_room room,
+                                   __global const real *before, const vector_room room,
                                    const uint item) {
   const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_LANES;
   const int line = transposed ? item / VECTOR_PARTS : item % VECTOR_LANES;
   const int rows = VECTOR_FAR * VECTOR_LANES;
   const int first = (m.at + 2) * VECTOR_BLOCK + group * rows, mine = first + item;
   const int writes = item < rows && mine < m.n;
-  double a[VECTOR_FAR][VECTOR_LOADS], sum[VECTOR_FAR];
+  real a[VECTOR_FAR][VECTOR_LOADS], sum[VECTOR_FAR];
   VECTOR_FETCH(a, VECTOR_FAR, first, (m.at - 1) * VECTOR_BLOCK)
-  const double old = writes ? m.B[mine * m.step] : 0.0;
+  const real old = writes ? m.B[mine * m.step] : 0.0;
   room.before[item] = before[item];
   barrier(CLK_LOCAL_MEM_FENCE);
   SCL_UNROLL
   for (int q = 0; q < VECTOR_FAR; q++) sum[q] = 0.0;
   VECTOR_SUM(sum, VECTOR_FAR, a[q][u], room.before)
-  const double total = vector_reduce(sum, VECTOR_FAR, transposed, room, item);
+  const real total = vector_reduce(sum, VECTOR_FAR, transposed, room, item);
   if (writes) m.B[mine * m.step] = old - total;
 }
 
 SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, const int transposed,
-                                    __global const double2 *tiles, __global const double *before,
-                                    __global double *now, const vector_room room, const uint item) {
+                                    __global const real2 *tiles, __global const real *before,
+                                    __global real *now, const vector_room room, const uint item) {
   const int warp = item / VECTOR_TILE, lane = item % VECTOR_TILE;
   const int part = transposed ? item % VECTOR_PARTS : item / VECTOR_LANES;
   const int line = transposed ? item / VECTOR_PARTS : item % VECTOR_LANES;
@@ -184,11 +184,11 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
   const int writes = item < rows && mine < m.n;
   const int steps = min(VECTOR_WARPS, (m.n - here + VECTOR_TILE - 1) / VECTOR_TILE);
   const int goes_on = here + VECTOR_BLOCK < m.n;
-  double2 inverse[VECTOR_PAIRS], own[VECTOR_PAIRS], strip[VECTOR_PAIRS];
-  double a[VECTOR_NEAR][VECTOR_LOADS], b[VECTOR_NEAR][VECTOR_LOADS], sum[VECTOR_NEAR];
-  double old = 0.0;
-  const double given = place < m.n ? m.B[place * m.step] : 0.0;
-  double known = 0.0;
+  real2 inverse[VECTOR_PAIRS], own[VECTOR_PAIRS], strip[VECTOR_PAIRS];
+  real a[VECTOR_NEAR][VECTOR_LOADS], b[VECTOR_NEAR][VECTOR_LOADS], sum[VECTOR_NEAR];
+  real old = 0.0;
+  const real given = place < m.n ? m.B[place * m.step] : 0.0;
+  real known = 0.0;
   if (goes_on) {
     VECTOR_FETCH(a, VECTOR_NEAR, first, here)
     if (writes) old = m.B[mine * m.step];
@@ -223,11 +223,11 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
     VECTOR_SUM(sum, VECTOR_NEAR, b[q][u], room.before)
   }
 
-  double rest = given;
-  __local double *told = (__local double *)room.told;
+  real rest = given;
+  __local real *told = (__local real *)room.told;
   for (int s = 0; s < steps; s++) {
     VECTOR_ALONE(warp == s) {
-      double x = 0.0;
+      real x = 0.0;
       VECTOR_ONLY(warp == s) told[lane] = rest;
       VECTOR_MEET();
       VECTOR_ONLY(warp == s) {
@@ -246,7 +246,7 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (warp > s && warp < steps) {
-      rest -= vector_dot(strip, (__local const double2 *)(room.now + s * VECTOR_TILE));
+      rest -= vector_dot(strip, (__local const real2 *)(room.now + s * VECTOR_TILE));
       if (warp > s + 1) {
         VECTOR_GET(strip, warp, s + 1)
       }
@@ -256,7 +256,7 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
 
   if (goes_on) {
     VECTOR_SUM(sum, VECTOR_NEAR, room.panel[(q * VECTOR_LOADS + u) * VECTOR_BLOCK + item], room.now)
-    const double total = vector_reduce(sum, VECTOR_NEAR, transposed, room, item);
+    const real total = vector_reduce(sum, VECTOR_NEAR, transposed, room, item);
     if (writes) m.B[mine * m.step] = old - total;
   }
   if (group == 0) {
@@ -268,14 +268,14 @@ SCL_INLINE_BARRIER void vector_near(const vector_system m, const int group, cons
 
 /* Tile number `which` of block at + 1, and its inverse if it lies on the diagonal. */
 SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, const int transposed,
-                                    __global double *tiles, const vector_room room,
+                                    __global real *tiles, const vector_room room,
                                     const uint item) {
   int i = 0, j = which;
   while (j > i) j -= ++i;
   const int p0 = (m.at + 1) * VECTOR_BLOCK + i * VECTOR_TILE, q0 = p0 + (j - i) * VECTOR_TILE;
-  __global double *to = tiles + vector_tile(i, j) * VECTOR_AREA;
-  __local double *tile = room.panel, *found = room.sums;
-  double values[VECTOR_AREA / VECTOR_BLOCK];
+  __global real *to = tiles + vector_tile(i, j) * VECTOR_AREA;
+  __local real *tile = room.panel, *found = room.sums;
+  real values[VECTOR_AREA / VECTOR_BLOCK];
   SCL_UNROLL
   for (int e = 0; e < VECTOR_AREA / VECTOR_BLOCK; e++) {
     const uint k = item + e * VECTOR_BLOCK;
@@ -297,7 +297,7 @@ SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, cons
   if (i == j) {
     /* column c of the inverse; this work-item's rows are w, w + VECTOR_WARPS, ... */
     const int c = item % VECTOR_TILE, w = item / VECTOR_TILE;
-    double x[VECTOR_TILE / VECTOR_WARPS];
+    real x[VECTOR_TILE / VECTOR_WARPS];
     if (item < VECTOR_TILE) room.parts[item] = 1.0 / tile[item * (VECTOR_TILE + 2)];
     SCL_UNROLL
     for (int r = 0; r < VECTOR_TILE / VECTOR_WARPS; r++) x[r] = w + r * VECTOR_WARPS == c;
@@ -306,10 +306,10 @@ SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, cons
     for (int r0 = 0; r0 < VECTOR_TILE / VECTOR_WARPS; r0++) {
       for (int turn = 0; turn < VECTOR_WARPS; turn++) {
         const int k = r0 * VECTOR_WARPS + turn;
-        __local const double *l = tile + k * (VECTOR_TILE + 1);
+        __local const real *l = tile + k * (VECTOR_TILE + 1);
         if (turn == w) found[k * VECTOR_TILE + c] = x[r0] *= room.parts[k];
         barrier(CLK_LOCAL_MEM_FENCE);
-        const double known = found[k * VECTOR_TILE + c];
+        const real known = found[k * VECTOR_TILE + c];
         SCL_UNROLL
         for (int r = r0; r < VECTOR_TILE / VECTOR_WARPS; r++) {
           const int a = w + r * VECTOR_WARPS;
@@ -328,14 +328,14 @@ SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, cons
 #define VECTOR_KERNEL(name, transposed)                                                            \
   __kernel __attribute__((reqd_work_group_size(VECTOR_BLOCK, 1, 1))) void name(                    \
       const int n, const int rhs, const int at, const int near, const int tiles,                   \
-      __global const double *T, const long offset_t, const long row, const long column,            \
-      __global double *B, const long offset_b, const long step, const long next,                   \
-      __global double2 *work) {                                                                    \
-    __local double panel[VECTOR_NEAR * VECTOR_LOADS * VECTOR_BLOCK];                               \
-    __local double sums[VECTOR_FAR * VECTOR_BLOCK], parts[VECTOR_BLOCK], before[VECTOR_BLOCK];     \
-    __local double2 now[VECTOR_BLOCK / 2], told[3 * VECTOR_PAIRS];                                 \
+      __global const real *T, const long offset_t, const long row, const long column,              \
+      __global real *B, const long offset_b, const long step, const long next,                     \
+      __global real2 *work) {                                                                      \
+    __local real panel[VECTOR_NEAR * VECTOR_LOADS * VECTOR_BLOCK];                                 \
+    __local real sums[VECTOR_FAR * VECTOR_BLOCK], parts[VECTOR_BLOCK], before[VECTOR_BLOCK];       \
+    __local real2 now[VECTOR_BLOCK / 2], told[3 * VECTOR_PAIRS];                                   \
     __local int bad;                                                                               \
-    const vector_room room = {panel, sums, parts, before, (__local double *)now, told, &bad};      \
+    const vector_room room = {panel, sums, parts, before, (__local real *)now, told, &bad};        \
     const uint item = get_local_id(0);                                                             \
     int group = get_group_id(0);                                                                   \
     const int is_near = group < near * rhs, is_pack = !is_near && group < near * rhs + tiles;      \
@@ -343,15 +343,15 @@ SCL_INLINE_BARRIER void vector_pack(const vector_system m, const int which, cons
     if (!is_near && !is_pack) group -= tiles;                                                      \
     const int share = group / rhs, side = group - share * rhs;                                     \
     vector_system m = {n, at, row, column, step, T + offset_t, B + offset_b + side * next};        \
-    __global double *x = (__global double *)(work + VECTOR_PACKED) + 2 * side * VECTOR_BLOCK;      \
-    __global double *x_now = x + (at & 1) * VECTOR_BLOCK;                                          \
-    __global double *x_before = x + (~at & 1) * VECTOR_BLOCK;                                      \
-    __global double2 *packed = work + (at & 1) * (VECTOR_PACKED / 2);                              \
-    __global double2 *packed_next = work + (~at & 1) * (VECTOR_PACKED / 2);                        \
+    __global real *x = (__global real *)(work + VECTOR_PACKED) + 2 * side * VECTOR_BLOCK;          \
+    __global real *x_now = x + (at & 1) * VECTOR_BLOCK;                                            \
+    __global real *x_before = x + (~at & 1) * VECTOR_BLOCK;                                        \
+    __global real2 *packed = work + (at & 1) * (VECTOR_PACKED / 2);                                \
+    __global real2 *packed_next = work + (~at & 1) * (VECTOR_PACKED / 2);                          \
     if (is_near) {                                                                                 \
       vector_near(m, share, transposed, packed, x_before, x_now, room, item);                      \
     } else if (is_pack) {                                                                          \
-      vector_pack(m, group, transposed, (__global double *)packed_next, room, item);               \
+      vector_pack(m, group, transposed, (__global real *)packed_next, room, item);                 \
     } else {                                                                                       \
       vector_far(m, share, transposed, x_before, room, item);                                      \
     }                                                                                              \

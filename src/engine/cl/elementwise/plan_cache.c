@@ -59,11 +59,11 @@ static scl_status build(scl_cl_context *cl, const scl_plan *plan, entry *e) {
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
   SCL_GO(scl_plan_source(plan, &text));
+  SCL_GO(scl_cl_source_read("include/port.h", &port));
   if (scl_plan_is_special(plan)) {
-    SCL_GO(scl_cl_source_read("include/port.h", &port));
     SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
   }
-  const char *source[] = {port != NULL ? port : "", special != NULL ? special : "", head, text};
+  const char *source[] = {port, special != NULL ? special : "", head, text};
   SCL_GO(scl_cl_program_build(cl, 4, source, "expr", &e->program));
 done:
   free(special);
