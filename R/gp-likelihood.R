@@ -2,62 +2,63 @@
 
 #' Marginal likelihood of a Gaussian process
 #'
-#' Copies `y` and `x` to the device once and gives a function of the parameters, for optimisers and
-#' samplers. An evaluation sends the parameters and reads the value and its gradient; the covariance
-#' matrix is built, factored and differentiated where the data is.
+#' Copies `y` and `x` to the device once and returns a function of the parameters, for optimisers
+#' and samplers. A call uploads the parameters and downloads the value and its gradient. The
+#' covariance matrix is built, factored and differentiated where the data is.
 #'
 #' With \eqn{C = K + \mathrm{noise}^2 I}{C = K + noise^2 I} and \eqn{\alpha = C^{-1} (y - m)}{a =
-#' C^-1 (y - m)} (Rasmussen and Williams, 2006, equations 5.8 and 5.9)
-#' \deqn{\log p(y) = -\frac{1}{2} (y - m)^T \alpha - \frac{1}{2} \log |C| - \frac{n}{2} \log 2 \pi,
-#'   \qquad \frac{\partial}{\partial \theta} = \frac{1}{2} \mathrm{tr}\left((\alpha \alpha^T -
-#'   C^{-1}) \frac{\partial C}{\partial \theta}\right).}{log p(y) = -(y - m)' a / 2 - log|C| / 2 - n
-#'   log(2 pi) / 2, with derivatives trace((a a' - C^-1) dC) / 2.}
+#' C^-1 (y - m)} (Rasmussen and Williams, 2006, equations 5.8 and 5.9) \deqn{\log p(y) =
+#' -\frac{1}{2} (y - m)^T \alpha - \frac{1}{2} \log |C| - \frac{n}{2} \log 2 \pi, \qquad
+#' \frac{\partial}{\partial \theta} = \frac{1}{2} \mathrm{tr}\left((\alpha \alpha^T - C^{-1})
+#' \frac{\partial C}{\partial \theta}\right).}{log p(y) = -(y - m)' a / 2 - log|C| / 2 - n log(2 pi)
+#' / 2, with derivatives trace((a a' - C^-1) dC) / 2.}
 #'
-#' The mean is m = H b with a basis H. With `beta = "profile"` b is, for each value of the
-#' parameters, its generalised least squares estimate, and the function is the profile likelihood.
-#' With `beta = "integrate"` b is integrated out under a flat prior (Rasmussen and Williams,
-#' equation 2.45, the form of restricted maximum likelihood). Estimates are the attribute `"beta"`
-#' of the value.
+#' The mean is m = H b with a basis H. With `beta = "profile"`, b is the generalised least squares
+#' estimate for the given parameters, and the function is the profile likelihood. With `beta =
+#' "integrate"`, b is integrated out under a flat prior (Rasmussen and Williams, equation 2.45; the
+#' form of restricted maximum likelihood). Estimates are returned as the attribute `"beta"` of the
+#' value.
 #'
-#' `objective = "loo"` is the sum of the log predictive densities of each observation given all
-#' others (Rasmussen and Williams, section 5.4.2), from the same factor; an estimated b is estimated
-#' without that observation too.
+#' `objective = "loo"` is the sum of the leave-one-out log predictive densities (Rasmussen and
+#' Williams, section 5.4.2), computed from the same factor. If b is estimated, its estimate leaves
+#' the observation out too.
 #'
-#' The data goes to the device in use if it has at least as many rows as [cl_thresholds()] says
-#' (entry `gp`), or if `x` is a [clMatrix]; else it stays with the host engine. One n x n matrix
-#' stays with it there, two on a device from the first gradient on, and nothing of that size is ever
-#' moved: n = 30,000 takes 14.4 GB, n = 60,000 58 GB. (Devices without matrix instructions need half
-#' a matrix more while they work.) A matrix has to fit into one piece of device memory, which most
-#' devices limit to a quarter of it; it is not split. What does not fit is refused before any work,
-#' and the largest number of observations that would fit is said. The function can be saved
-#' ([saveRDS()]) and sent to parallel workers: it keeps `y` and `x` and copies them again at its
-#' first use elsewhere. In a forked process it runs on the host.
+#' The data is stored on the device in use if it has at least as many rows as the entry `gp` of
+#' [cl_thresholds()], or if `x` is a [clMatrix]; otherwise on the host. A value needs one n x n
+#' matrix; the first gradient on a device allocates a second one. Nothing of that size is ever
+#' transferred. On a device n = 30,000 takes 14.4 GB and n = 60,000 takes 58 GB. (Devices without
+#' matrix instructions need workspace of half a matrix more.) A matrix is not split, and most
+#' devices limit one allocation to a quarter of their memory. A problem that does not fit is refused
+#' before any work, and the error message states the largest number of observations that fits. The
+#' function can be saved ([saveRDS()]) and sent to parallel workers: it keeps `y` and `x` and
+#' uploads them again at its first use elsewhere. In a forked process it runs on the host.
 #'
-#' @param y the observations: a numeric vector, or a matrix whose columns are independent given the
+#' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.
-#' @param x the inputs: a numeric matrix, data frame or `clMatrix` with a row for each observation;
-#'   a vector is one column.
-#' @param kernel a kernel, see [kernels]; its parameters do not matter here, only their number does.
-#' @param mean the mean of the process: a number; `"constant"` (or `"estimate"`), `"linear"` (a
+#' @param x The inputs: a numeric matrix, data frame or `clMatrix` with one row for each
+#'   observation; a vector is one column.
+#' @param kernel A kernel, see [kernels]. The values of its parameters are not used, only their
+#'   number.
+#' @param mean The mean of the process: a number; `"constant"` (or `"estimate"`), `"linear"` (a
 #'   constant and the columns of x) or a one-sided formula in the columns of x, for a mean with
-#'   coefficients; or their basis H itself, a matrix with a row for each observation.
-#' @param beta what becomes of the mean's coefficients: `"profile"`, `"integrate"`, or their values
-#'   (with several columns of y a matrix with a column for each).
-#' @param weights positive numbers, one for each observation: its noise has the variance `noise^2 /
-#'   weights`.
-#' @param variance known variances of the observations' noise, not negative, besides `noise^2`.
+#'   coefficients; or their basis H itself, a matrix with one row for each observation.
+#' @param beta How the coefficients of the mean are handled: `"profile"`, `"integrate"`, or their
+#'   values (if y has several columns, a matrix with one column for each).
+#' @param weights Positive numbers, one for each observation, which has the noise variance `noise^2
+#'   / weights`.
+#' @param variance Known, nonnegative variances of the observations, added to that of the noise.
 #' @param objective `"ml"` for the marginal likelihood, `"loo"` for leave-one-out prediction.
-#' @return A function `f(par, gradient = TRUE)` of class `"cl_gp_likelihood"`. `par` holds the
+#' @return A function `f(par, gradient = TRUE)` of class `"cl_gp_likelihood"`. `par` contains the
 #'   parameters of `coef(kernel)` and `noise`, the standard deviation of the noise, on their natural
-#'   scale: named, in any order, or without names in this order. The value is the log density with
-#'   all constants, with the attributes `"gradient"`, a vector with the names of the parameters,
+#'   scale: named, in any order, or without names in this order. The value is the log density, with
+#'   all constants. Its attributes are `"gradient"`, a vector with the names of the parameters,
 #'   unless `gradient = FALSE`; `"beta"`, if there is a basis; and `"mean"`, for a constant.
 #' @section Errors:
-#' `statcl_error_argument` for wrong types, lengths and names, for parameters that are not
-#' positive (`noise` may be 0), and for a basis that is not of full rank; `statcl_error_nonfinite`
-#' for `NA`, `NaN` or `Inf` in the data; `statcl_error_memory` for more observations than there is
-#' room for; `statcl_error_not_pd` from the function if C is not positive definite in
-#' floating-point arithmetic.
+#' `statcl_error_argument` for wrong types, lengths and names, for parameters that are not positive
+#' (`noise` may be 0), and for a basis that is rank-deficient; `statcl_error_nonfinite` for `NA`,
+#' `NaN` or `Inf` in the data; `statcl_error_memory` for more observations than fit into memory;
+#' `statcl_error_not_pd` from the function if C is not positive definite in floating-point
+#' arithmetic.
 #' @seealso [cl_gp()], which maximises it; [cl_gp_largest()]; [cl_objective()] for other optimisers,
 #'   [cl_check_gradient()]
 #' @export
@@ -159,15 +160,15 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
   structure(f, class = c("cl_gp_likelihood", "function"))
 }
 
-#' How many observations there is room for
+#' Largest number of observations that fits into memory
 #'
-#' The largest Gaussian process that the device in use (or, with the host engine, the host) has room
-#' for now. A value takes one n x n matrix; a gradient on a device takes two. What is larger is
-#' refused before any work. Most devices limit one piece of memory, and so one matrix, to a quarter
-#' of all.
+#' The size of the largest Gaussian process for which the device in use (or, with the host engine,
+#' the host) has enough memory now. A value takes one n x n matrix; a gradient on a device takes
+#' two. Larger problems are refused before any work. Most devices limit a single allocation, and
+#' therefore one matrix, to a quarter of their memory.
 #'
 #' @return A numeric vector: `value`, the largest number of observations for values of
-#'   [cl_gp_likelihood()], and `gradient`, for gradients too; `NA` where the limit is not known.
+#'   [cl_gp_likelihood()], and `gradient`, for gradients too; `NA` if the limit is unknown.
 #' @seealso [cl_gp_likelihood()], [cl_memory()]
 #' @export
 #' @examples

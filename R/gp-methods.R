@@ -221,11 +221,12 @@ prior_of_fit <- function(object) {
 }
 
 #' @rdname predict.cl_gp
-#' @param parm names or numbers of coefficients; all by default.
-#' @details `confint()` gives intervals of the coefficients: for parameters the normal approximation
-#'   on the logarithmic scale, so that bounds are positive, with the curvature at the estimate; for
-#'   the mean's coefficients the normal distribution that they have for known parameters; quantiles
-#'   of the draws with `method = "mcmc"`. Held parameters, and those on a bound, have `NA`.
+#' @param parm Names or numbers of coefficients; all by default.
+#' @details `confint()` returns confidence intervals for the coefficients. For the parameters they
+#'   are normal approximations on the log scale, with the curvature at the estimate, so that limits
+#'   are positive; for the coefficients of the mean they use their normal distribution given the
+#'   parameters; for a fit with `method = "mcmc"` they are quantiles of the draws. They are `NA` for
+#'   parameters that are held fixed or at a bound.
 #' @export
 confint.cl_gp <- function(object, parm, level = 0.95, ...) {
   level <- check_number(level, "level", 0, 1)
@@ -280,9 +281,9 @@ weights.cl_gp <- function(object, ...) stats::naresid(object$na.action, object$w
 fitted.cl_gp <- function(object, ...) stats::napredict(object$na.action, object$fitted.values)
 
 #' @rdname predict.cl_gp
-#' @param type `"response"`: observations less the process's mean; `"loo"`: less what all other
-#'   observations foretell; `"standardized"`: these over their standard deviations, standard normal
-#'   if the model is right (section 5.4.2).
+#' @param type `"response"`: observations minus the mean of the process; `"loo"`: observations
+#'   minus their leave-one-out predictions; `"standardized"`: the latter divided by their standard
+#'   deviations, standard normal if the model is correct (section 5.4.2).
 #' @export
 residuals.cl_gp <- function(object, type = c("response", "loo", "standardized"), ...) {
   type <- check_choice(type, c("response", "loo", "standardized"), "type")

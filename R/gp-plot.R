@@ -1,34 +1,35 @@
 # Pictures of a fitted Gaussian process: curves, surfaces, leave-one-out diagnostics, traces.
 
-#' Pictures of a Gaussian process
+#' Plots of a Gaussian process
 #'
-#' With one numeric input variable, however many columns the model makes of it, the fit is a curve:
-#' the mean with 95% bands for the process and for new observations, and the data. With two it is a
-#' surface: the mean in colours and contours, the places of the observations, and a key. With more,
-#' `along` picks one or two, the others being held at their medians (factors at their most frequent
-#' level); without it `type = "loo"` is drawn.
+#' With one numeric input variable (which may enter the model as several columns), the fit is drawn
+#' as a curve: the mean with 95% bands for the process and for new observations, and the data. With
+#' two it is drawn as a surface: the mean in colours and contours, the locations of the
+#' observations, and a key. With more, `along` selects one or two, and the others are held at their
+#' medians (factors at their most frequent level); without `along`, `type = "loo"` is drawn.
 #'
-#' Leave-one-out diagnostics (`type = "loo"`) are three panels: observations against what all others
-#' foretell, with 95% intervals; the standardized residuals of these; and their normal quantiles. If
-#' the model is right, 95% of the intervals meet the diagonal, and 95% of the residuals lie between
-#' the dashed lines. `type = "trace"` shows the draws of a fit with `method = "mcmc"`.
+#' `type = "loo"` draws three panels of leave-one-out diagnostics: observations against
+#' leave-one-out predictions with 95% intervals; their standardised residuals; and the normal
+#' quantile plot of these. If the model is correct, 95% of the intervals contain the diagonal, and
+#' 95% of the residuals lie between the dashed lines. `type = "trace"` shows the draws of a fit with
+#' `method = "mcmc"`.
 #'
-#' @param x a fit of [cl_gp()].
-#' @param type what to draw, see below.
-#' @param along one or two names of input variables.
-#' @param se for a surface: whether to draw the standard error of the process instead of its mean.
-#' @param n number of points of the curve, or of the surface in each direction.
-#' @param xlim,ylim ranges that are drawn: `xlim` wider than the data shows a forecast.
-#' @param which which of the panels of `"loo"`.
-#' @param xlab,ylab,main,col,pch,cex,las as for [plot.default()]; `col` is the colour of the curve;
-#'   for a surface the colours from low to high values.
-#' @param legend for a curve: where the legend goes (see [legend()]); `"auto"` for the emptiest
+#' @param x A fit of [cl_gp()].
+#' @param type What to draw, see below.
+#' @param along One or two names of input variables.
+#' @param se For a surface: whether to draw the standard error of the process instead of its mean.
+#' @param n Number of points of the curve, or of the surface in each direction.
+#' @param xlim,ylim Ranges to draw; an `xlim` wider than the data shows a forecast.
+#' @param which Which of the panels of `"loo"` to draw.
+#' @param xlab,ylab,main,col,pch,cex,las As for [plot.default()]; `col` is the colour of the curve,
+#'   or the colours of the surface from low to high values.
+#' @param legend For a curve: the position of the legend (see [legend()]); `"auto"` for the emptiest
 #'   corner, `NULL` for none.
-#' @param ... more for [plot.default()], or with `"trace"` for [plot()][cl_sample-methods] of the
-#'   draws.
-#' @return What is drawn, a data frame, invisibly.
+#' @param ... Further arguments for [plot.default()], or for `"trace"` for
+#'   [plot()][cl_sample-methods] of the draws.
+#' @return The plotted values, a data frame, invisibly.
 #' @section Errors:
-#' `statcl_error_argument` for `along` that is no numeric input, and for `"trace"` without draws.
+#' `statcl_error_argument` if `along` is not a numeric input, and for `"trace"` without draws.
 #' @export
 #' @examples
 #' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)

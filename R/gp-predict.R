@@ -1,39 +1,38 @@
 # Predictions of a fitted Gaussian process.
 
-#' Predictions of a Gaussian process
+#' Predictions from a Gaussian process
 #'
 #' The mean of the process at new points, and its uncertainty given the data and the fitted
-#' parameters (Rasmussen and Williams, 2006, equations 2.25, 2.26 and 2.41):
-#' \deqn{h_*^T \beta + k_*^T C^{-1} (y - H \beta), \qquad k_{**} - k_*^T C^{-1} k_* + r^T (H^T
-#'   C^{-1} H)^{-1} r, \qquad r = h_* - H^T C^{-1} k_*,}{mean h*' b + k*' C^-1 (y - H b), variance
-#'   k** - k*' C^-1 k* + r' (H' C^-1 H)^-1 r with r = h* - H' C^-1 k*,}
-#' where H are the columns of the mean (a column of ones for a constant), C is the covariance matrix
-#' of the data, noise included, and the last term falls away for a known mean. The uncertainty of
-#' the other parameters is not part of it, except for a fit with `method = "mcmc"`: there the result
-#' is the mixture over draws of the parameters. A confidence interval is for the process itself, a
-#' prediction interval for a new observation with its noise.
+#' parameters (Rasmussen and Williams, 2006, equations 2.25, 2.26 and 2.41): \deqn{h_*^T \beta +
+#' k_*^T C^{-1} (y - H \beta), \qquad k_{**} - k_*^T C^{-1} k_* + r^T (H^T C^{-1} H)^{-1} r, \qquad
+#' r = h_* - H^T C^{-1} k_*,}{mean h*' b + k*' C^-1 (y - H b), variance k** - k*' C^-1 k* + r' (H'
+#' C^-1 H)^-1 r with r = h* - H' C^-1 k*,} where H is the basis of the mean (a column of ones for a
+#' constant) and C is the covariance matrix of the data, including noise. For a known mean the last
+#' term is zero. The uncertainty of the other parameters is not included, except for a fit with
+#' `method = "mcmc"`, whose predictions are a mixture over draws of the parameters. A confidence
+#' interval is for the process itself, a prediction interval for a new observation with its noise.
 #'
-#' New points are worked on in blocks, so that any number of them fits into memory; only
-#' `covariance = TRUE` makes a matrix of the size asked for. The first call after a fit was read
-#' from a file, or after many others, factors the covariance matrix of the data anew, on the engine
-#' that [cl_gp_likelihood()] describes; further ones do not.
+#' New points are processed in blocks, so that any number of them fits into memory; only
+#' `covariance = TRUE` allocates a matrix of the size of the result. The first call after a fit was
+#' read from a file, or after predictions from many other fits, factors the covariance matrix of the
+#' data again, on the engine described for [cl_gp_likelihood()]; later calls reuse the factor.
 #'
-#' @param object a fit of [cl_gp()].
-#' @param newdata a data frame with the variables of the formula, or for a fit without formula a
+#' @param object A fit of [cl_gp()].
+#' @param newdata A data frame with the variables of the formula, or for a fit without a formula a
 #'   matrix or data frame with its columns (by name, if they have names). Default: the data of the
 #'   fit. Rows with missing values give `NA`.
-#' @param se.fit whether standard errors (of the process) are wanted.
-#' @param interval,level kind and level of the interval.
-#' @param covariance whether the covariance matrix of the process at the points is wanted.
-#' @param gradient whether the derivatives of the mean by the columns of x are wanted.
-#' @param draws for a fit with `method = "mcmc"`: how many draws to average over; each costs a
-#'   factorisation.
-#' @param ... not used.
+#' @param se.fit Whether to return standard errors (of the process).
+#' @param interval,level Type and level of the interval.
+#' @param covariance Whether to return the covariance matrix of the process at the points.
+#' @param gradient Whether to return the derivatives of the mean with respect to the columns of x.
+#' @param draws For a fit with `method = "mcmc"`: the number of draws to average over; each takes
+#'   one factorisation.
+#' @param ... Not used.
 #' @return A vector, or with an interval a matrix with columns `fit`, `lwr`, `upr`. With `se.fit`,
-#'   `covariance` or `gradient` a list of this `fit` and what was asked for: `se.fit` and
-#'   `residual.scale` (the noise's standard deviation), as for [predict.lm()]; `covariance`, a
-#'   matrix with a row and a column for each point; `gradient`, a matrix with a row for each point
-#'   and a column for each column of x.
+#'   `covariance` or `gradient`, a list with elements `fit` (the above) and those requested:
+#'   `se.fit` and `residual.scale` (the standard deviation of the noise), as from [predict.lm()];
+#'   `covariance`, a matrix with one row and one column for each point; `gradient`, a matrix with
+#'   one row for each point and one column for each column of x.
 #' @section Errors:
 #' `statcl_error_argument` for `newdata` without a variable of the model, with other columns, or
 #' with new levels of a factor.

@@ -2,10 +2,9 @@
 
 #' Priors for positive parameters
 #'
-#' For the argument `prior` of [cl_gp()] and [cl_glm()]: log densities, with all constants, of
-#' parameters that are positive. Densities that live on the whole line are cut off at zero and
-#' normalised again; for the coefficients and cuts of [cl_glm()], which may be negative, they stay
-#' whole.
+#' Log densities, including all constants, of positive parameters, for the argument `prior` of
+#' [cl_gp()] and [cl_glm()]. Densities on the whole line are truncated at zero and normalised again.
+#' For the coefficients and cuts of [cl_glm()], which may be negative, they are not truncated.
 #'
 #' | constructor | log density at x > 0, up to a constant |
 #' |---|---|
@@ -15,14 +14,15 @@
 #' | `prior_gamma(shape, rate)` | (shape - 1) log x - rate x |
 #' | `prior_inv_gamma(shape, scale)` | -(shape + 1) log x - scale / x |
 #'
-#' With `mean = 0` the normal prior is half-normal. The inverse gamma keeps a lengthscale away from
-#' zero: `prior_inv_gamma(tails = c(a, b))` is the one with 1% of its mass below a and 1% above b.
+#' With `mean = 0` the truncated normal prior is half-normal. The inverse gamma prior keeps a
+#' lengthscale away from zero: `prior_inv_gamma(tails = c(a, b))` has 1% of its mass below a and 1%
+#' above b.
 #'
-#' @param mean,sd,df,location,scale,meanlog,sdlog,shape,rate as for the distributions of R;
-#'   `scale` of the inverse gamma is the rate of 1 / x.
-#' @param tails two numbers, see above; instead of `shape` and `scale`.
-#' @return A function of class `"cl_prior"`: `f(x)` gives the log densities at the numbers x, with
-#'   their derivatives as attribute `"gradient"`.
+#' @param mean,sd,df,location,scale,meanlog,sdlog,shape,rate As for the distributions of R; `scale`
+#'   of the inverse gamma is the rate of 1 / x.
+#' @param tails Two numbers, see above; an alternative to `shape` and `scale`.
+#' @return A function of class `"cl_prior"`: `f(x)` returns the log densities at the elements of x,
+#'   with their derivatives as attribute `"gradient"`.
 #' @section Errors:
 #' `statcl_error_argument` for parameters outside their range.
 #' @seealso [cl_gp()], [cl_glm()]

@@ -1,24 +1,26 @@
 # Draws of a fitted Gaussian process.
 
-#' Draws of a Gaussian process
+#' Simulate a Gaussian process
 #'
-#' Draws from the joint distribution of the process at points, given the data (`conditional =
-#' TRUE`) or not: then from the model as it was fitted, its mean with the fitted coefficients.
-#' With `method = "mcmc"` each draw has parameters of its own, from up to `draws` different ones.
+#' Draws from the joint distribution of the process at given points. With `conditional = TRUE` it is
+#' conditional on the data; otherwise the draws are from the fitted model without the data, with the
+#' fitted coefficients of the mean. With `method = "mcmc"` each draw has its own parameters, taken
+#' from up to `draws` posterior draws.
 #'
-#' The draws come from a pivoted Cholesky factor of the covariance matrix of the points, which is
-#' semidefinite where points are close; nothing is added to it.
+#' The draws are computed with a pivoted Cholesky factor of the covariance matrix of the points,
+#' which is semidefinite if points are close to each other; nothing is added to its diagonal.
 #'
 #' @inheritParams predict.cl_gp
-#' @param nsim number of draws.
-#' @param seed as for [simulate()].
-#' @param newdata as for [predict()][predict.cl_gp], without missing values.
-#' @param conditional whether given the data.
-#' @param noise whether the draws are of new observations, with noise, instead of the process.
-#' @param draws for a fit with `method = "mcmc"`: from how many draws of the parameters.
-#' @return A data frame with a column for each draw, and the attribute `"seed"`.
+#' @param nsim Number of draws.
+#' @param seed As for [simulate()].
+#' @param newdata As for [predict()][predict.cl_gp], without missing values.
+#' @param conditional Whether to condition on the data.
+#' @param noise Whether to draw new observations, with noise, instead of the process.
+#' @param draws For a fit with `method = "mcmc"`: the number of posterior draws of the parameters to
+#'   use.
+#' @return A data frame with one column for each draw, and the attribute `"seed"`.
 #' @section Errors:
-#' `statcl_error_argument` for `newdata` that [predict()][predict.cl_gp] would refuse, or with
+#' `statcl_error_argument` for `newdata` that [predict()][predict.cl_gp] does not accept, or with
 #' missing values.
 #' @export
 #' @examples

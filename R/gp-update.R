@@ -1,29 +1,29 @@
 # A fitted Gaussian process with more observations, or fitted anew.
 
-#' More observations for a Gaussian process, or a new fit
+#' Add observations to a Gaussian process, or refit it
 #'
-#' With `newdata` the fit gets further observations: its parameters stay, the factor of its
-#' covariance matrix is extended, at a cost of n^2 operations for each new observation instead of
-#' n^3 / 3 in all. Coefficients of the mean, likelihood, fitted values and residuals are those of
-#' all observations; predictions, too.
+#' With `newdata` observations are added to the fit. Its parameters do not change, and the factor of
+#' its covariance matrix is extended, which takes n^2 operations for each new observation instead of
+#' n^3 / 3 in total. Coefficients of the mean, likelihood, fitted values, residuals and predictions
+#' then use all observations.
 #'
-#' Without it, the call of the fit is evaluated again with other arguments, as [update()] does
-#' elsewhere.
+#' Without `newdata` the call of the fit is evaluated again with changed arguments, as by the
+#' default method of [update()].
 #'
-#' @param object a fit of [cl_gp()].
-#' @param formula. a new formula, see [update.formula()].
-#' @param newdata a data frame with all variables of the formula, the response included; rows with
-#'   missing values are dropped. For a fit without formula a matrix of inputs.
-#' @param y for a fit without formula: the new observations.
-#' @param weights,variance of the new observations, if the fit has such.
-#' @param refit whether the parameters are to be searched anew, from the present ones, with all
-#'   observations.
-#' @param ... arguments of [cl_gp()] to change or add; with `refit` those of the search.
-#' @param evaluate whether to evaluate the new call, or to give it.
+#' @param object A fit of [cl_gp()].
+#' @param formula. A new formula, see [update.formula()].
+#' @param newdata A data frame with all variables of the formula, including the response; rows with
+#'   missing values are dropped. For a fit without a formula, a matrix of inputs.
+#' @param y For a fit without a formula: the new observations.
+#' @param weights,variance Weights and variances of the new observations, if the fit has them.
+#' @param refit Whether to estimate the parameters again from all observations, starting from the
+#'   present values.
+#' @param ... Arguments of [cl_gp()] to change or add; with `refit`, arguments of the search.
+#' @param evaluate Whether to evaluate the new call or return it.
 #' @return A fit.
 #' @section Errors:
-#' `statcl_error_argument` for `newdata` that does not fit the model, and for a new call after
-#' observations were added (the call does not know of them); `statcl_error_not_pd` if the extended
+#' `statcl_error_argument` for `newdata` that does not match the model, and for a new call after
+#' observations were added (they are not part of the call); `statcl_error_not_pd` if the extended
 #' covariance matrix is not positive definite.
 #' @export
 #' @examples

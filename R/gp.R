@@ -3,104 +3,110 @@
 #' Gaussian-process regression
 #'
 #' Fits y = m(x) + f(x) + noise, where f is a Gaussian process with the covariance function
-#' `kernel`, m a constant or a linear model, and the noise independent normal. Parameters are found
-#' by maximum marginal likelihood, with priors, by leave-one-out prediction, or sampled, always with
-#' analytic gradients.
+#' `kernel`, m is a constant or a linear model, and the noise is independent and normal. Parameters
+#' are estimated by maximum marginal likelihood, with priors, by leave-one-out prediction, or
+#' sampled, always with analytic gradients.
 #'
 #' @section Methods:
 #' `"ml"` maximises the log marginal likelihood (Rasmussen and Williams, 2006, section 5.4.1),
 #' `"map"` the same plus the log densities of the priors (of the parameters on their natural scale),
-#' `"loo"` the log predictive density of each observation given all others (section 5.4.2).
-#' `"mcmc"` draws from the posterior distribution by [cl_sample()], from the `"map"` estimate on;
-#' coefficients are then posterior means, and predictions average over draws.
+#' `"loo"` the sum of the leave-one-out log predictive densities (section 5.4.2). `"mcmc"` draws
+#' from the posterior distribution by [cl_sample()], starting at the `"map"` estimate; coefficients
+#' are then posterior means, and predictions average over draws.
 #'
-#' The values of the parameters in `kernel` do not matter, except the period of a periodic kernel
-#' (a first guess): starting values and bounds are taken from the spread of x and y, so that a fit
-#' does not depend on their units. The search ([nlminb()], a quasi-Newton method within bounds)
-#' works on the logarithms of the parameters, first by a few steps from each of the best of many
-#' starting points (always the same ones: the result does not depend on the state of the random
-#' number generator), then from the best of these to the end. Parameters at which the covariance
-#' matrix is not positive definite in floating-point arithmetic count as infinitely unlikely; how
-#' often that was met is reported. Nothing is ever added to the diagonal but the noise: to
-#' interpolate say `fixed = c(noise = 0)`, for a small constant `fixed = c(noise = 1e-4)`. A search
-#' that is interrupted gives the best parameters so far, with a warning.
+#' The values of the parameters in `kernel` are not used, except the period of a periodic kernel,
+#' which is a first guess. Starting values and bounds follow from the spread of x and y, so that a
+#' fit does not depend on their units. The search ([nlminb()], a quasi-Newton method with bounds)
+#' works on the logarithms of the parameters. It makes a few steps from each of the best of many
+#' starting points and then continues from the best of these. The starting points are always the
+#' same, so the result does not depend on the state of the random number generator. Parameters for
+#' which the covariance matrix is not positive definite in floating-point arithmetic are treated as
+#' having zero likelihood; the fit reports how often they occurred. Nothing is added to the diagonal
+#' except the noise. To interpolate, set `fixed = c(noise = 0)`; for a small constant, `fixed =
+#' c(noise = 1e-4)`. A search that is interrupted returns the best parameters found so far, with a
+#' warning.
 #'
 #' @section Inputs:
-#' A term of the kernel that looks at all columns (`columns = NULL`), and has one lengthscale, gets
-#' one for each column when there are several, unless `ard = FALSE`. Terms that name their columns
-#' stay as they are.
+#' A term of the kernel that uses all columns (`columns = NULL`) and has one lengthscale gets one
+#' lengthscale for each column, unless `ard = FALSE`. Terms with named columns are not changed.
 #'
 #' Factors in a formula become indicator columns. Rows with missing values are dropped
-#' ([na.omit()]); without a formula they are an error. The formula's intercept has no meaning here:
-#' the mean is what `mean` says.
+#' ([na.omit()]); without a formula they are an error. The intercept of the formula is ignored: the
+#' argument `mean` determines the mean.
 #'
 #' @section Mean:
-#' `"estimate"` (or `"constant"`) is an unknown constant, `"linear"` a linear function of the
-#' columns of x, a one-sided formula such as `~ poly(time, 2)` any linear model of variables of
-#' `data`; a number is taken as it is. Unknown coefficients are, for each value of the other
-#' parameters, their generalised least squares estimate (`beta = "profile"`), or integrated out with
-#' a flat prior (`"integrate"`, also known as REML; section 2.7). Predictions carry their
+#' `"estimate"` (or `"constant"`) is an unknown constant; `"linear"` is a linear function of the
+#' columns of x; a one-sided formula such as `~ poly(time, 2)` is a linear model of variables of
+#' `data`; a number is a known mean. Unknown coefficients are set to their generalised least squares
+#' estimate for each value of the other parameters (`beta = "profile"`), or integrated out under a
+#' flat prior (`"integrate"`, also known as REML; section 2.7). Predictions include their
 #' uncertainty in both cases.
 #'
 #' @section Noise:
-#' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. With
-#' known variances (of measurements, say) `fixed = c(noise = 0)` leaves only these.
+#' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. To use
+#' known variances only (of measurements, for example), set `fixed = c(noise = 0)`.
 #'
 #' @section Engines:
-#' The evaluations run on the engine that [cl_gp_likelihood()] describes. A fit holds data and
-#' parameters but nothing of a device: it can be saved and used in any session. The session keeps
-#' the factors of the covariance matrices of a few fits for further predictions; others are made
-#' again when needed.
+#' The likelihood is evaluated on the engine described for [cl_gp_likelihood()]. A fit holds data
+#' and parameters but no device memory: it can be saved and used in any session. The session caches
+#' the factors of the covariance matrices of a few fits for predictions; others are computed again
+#' when needed.
 #'
-#' @param x a formula `y ~ x1 + x2`, or the inputs: a numeric matrix, data frame or vector.
-#' @param formula,data a formula and a data frame in which its variables, those of `mean`,
+#' @param x A formula `y ~ x1 + x2`, or the inputs: a numeric matrix, data frame or vector.
+#' @param formula,data A formula, and a data frame in which its variables and those of `mean`,
 #'   `weights` and `variance` are looked up.
-#' @param y the observations: a numeric vector.
-#' @param kernel a kernel, see [kernels].
-#' @param method how parameters are found, see below.
-#' @param mean the mean, see below: `"estimate"`, `"linear"`, a one-sided formula (of columns of x
+#' @param y The observations: a numeric vector.
+#' @param kernel A kernel, see [kernels].
+#' @param method How parameters are estimated, see below.
+#' @param mean The mean, see below: `"estimate"`, `"linear"`, a one-sided formula (of columns of x
 #'   if there is no data frame), or a number.
-#' @param beta what becomes of unknown coefficients of the mean: `"profile"`, or `"integrate"`, the
-#'   default of `"mcmc"`.
-#' @param weights,variance see below: positive numbers, and numbers that are not negative, one for
-#'   each observation.
-#' @param prior for `"map"` and `"mcmc"`: a list, by names of parameters or of their kind
-#'   (`lengthscale` stands for all lengthscales), of [priors] or of functions of one number that
-#'   give a log density, with its derivative as attribute `"gradient"` if they can. Parameters that
-#'   it does not name have weak priors in units of the data, which [summary()] shows.
-#' @param ard see below.
-#' @param start starting values: a named vector of some parameters on their natural scale (see
-#'   [cl_gp_likelihood()] for the names). It is tried besides the starting points of our own.
-#' @param fixed a named vector of parameters that are held at these values. With all of them held
-#'   nothing is searched.
-#' @param lower,upper bounds: named vectors of some parameters.
-#' @param starts from how many starting points to search.
-#' @param control a list for [nlminb()]; with `"mcmc"` of arguments of [cl_sample()], of which the
-#'   defaults are `chains = 4`, `warmup = 250`, `iter = 250`.
-#' @param progress whether to show how a search goes that takes longer than three seconds.
-#' @param subset,na.action as for [lm()].
-#' @param object a fit.
-#' @param ... for the generic: arguments of the methods.
-#' @return An object of class `"cl_gp"`, a list with the elements `coefficients` (the parameters,
-#'   and the coefficients of the mean), `par` (the parameters), `kernel` (with these parameters),
-#'   `noise`, `logLik` (log marginal likelihood at the parameters), `objective` (what was
-#'   maximised), `gradient` (of it, by the logarithms of the free parameters, at the end),
-#'   `converged`, `message`, `evaluations`, `not_pd` (how many of them met a matrix that is not
-#'   positive definite), `at_bound` (names of parameters that ended on a bound), `trials` (the
-#'   objective that each start reached in its first steps), `fixed`, `prior`, `draws` (a
-#'   [cl_sample()] result, for `"mcmc"`), `fitted.values`, `residuals`, `x`, `y`, `call` and, with a
-#'   formula, `terms`, `xlevels`, `model` and `na.action`. There are methods for [print()],
-#'   [summary()], [coef()], [vcov()], [confint()], [logLik()], [nobs()], [sigma()], [fitted()],
-#'   [residuals()], [formula()], [weights()], [update()][update.cl_gp], [predict()][predict.cl_gp],
-#'   [simulate()][simulate.cl_gp] and [plot()][plot.cl_gp].
-#' @section Errors:
-#' `statcl_error_argument` for unusable input (with parameters to be found: a single observation, a
-#' y that does not vary about the mean; unknown parameters); `statcl_error_nonfinite` for missing
-#' and infinite values; `statcl_error_not_pd` if no starting point has a positive definite
-#' covariance matrix, as happens when points coincide and `noise` is held at 0;
-#' `statcl_error_interrupted` if interrupted before there was anything to keep.
+#' @param beta How unknown coefficients of the mean are handled: `"profile"`, or `"integrate"`, the
+#'   default for `"mcmc"`.
+#' @param weights,variance See below: positive numbers, and nonnegative numbers, one for each
+#'   observation.
+#' @param prior For `"map"` and `"mcmc"`: a named list of [priors], or of functions of one number
+#'   that return a log density, with its derivative as attribute `"gradient"` if available. Names
+#'   are those of parameters or of their kind (`lengthscale` stands for all lengthscales).
+#'   Parameters not named have weak priors in units of the data, which [summary()] shows.
+#' @param ard See below.
+#' @param start Starting values: a named vector of some parameters on their natural scale (see
+#'   [cl_gp_likelihood()] for the names). It is tried in addition to the default starting points.
+#' @param fixed A named vector of parameters to hold at these values. If all are held, there is no
+#'   search.
+#' @param lower,upper Bounds: named vectors of some parameters.
+#' @param starts Number of starting points from which to search.
+#' @param control A list for [nlminb()]; for `"mcmc"` of arguments of [cl_sample()], with the
+#'   defaults `chains = 4`, `warmup = 250`, `iter = 250`.
+#' @param progress Whether to show progress of a search that takes longer than three seconds.
+#' @param subset,na.action As for [lm()].
+#' @param object A fit.
+#' @param ... For the generic: arguments of the methods.
+#' @return An object of class `"cl_gp"`, a list with the elements
+#'   * `coefficients`: the parameters, and the coefficients of the mean,
+#'   * `par` (the parameters), `kernel` (with these parameters), `noise`,
+#'   * `logLik`: log marginal likelihood at the parameters,
+#'   * `objective`: the value that was maximised,
+#'   * `gradient`: its final gradient with respect to the logarithms of the free parameters,
+#'   * `converged`, `message`, `evaluations`,
+#'   * `not_pd`: the number of evaluations with a covariance matrix that was not positive definite,
+#'   * `at_bound`: names of parameters whose estimates are at a bound,
+#'   * `trials`: the objective reached from each starting point in its first steps,
+#'   * `fixed`, `prior`, `draws` (a [cl_sample()] result, for `"mcmc"`),
+#'   * `fitted.values`, `residuals`, `x`, `y`, `call`,
+#'   * with a formula also `terms`, `xlevels`, `model` and `na.action`.
 #'
-#' Warnings are of the classes `statcl_warning_convergence`, `statcl_warning_interrupted`,
+#'   There are methods for [print()], [summary()], [coef()], [vcov()], [confint()], [logLik()],
+#'   [nobs()], [sigma()], [fitted()], [residuals()], [formula()], [weights()],
+#'   [update()][update.cl_gp], [predict()][predict.cl_gp], [simulate()][simulate.cl_gp] and
+#'   [plot()][plot.cl_gp].
+#' @section Errors:
+#' `statcl_error_argument` for invalid input, including unknown parameters and, if parameters are to
+#' be estimated, a single observation or a y that does not vary about the mean;
+#' `statcl_error_nonfinite` for missing and infinite values; `statcl_error_not_pd` if no starting
+#' point has a positive definite covariance matrix, as happens if points coincide and `noise` is
+#' held at 0; `statcl_error_interrupted` if the search is interrupted before its first result.
+#'
+#' Warnings have the classes `statcl_warning_convergence`, `statcl_warning_interrupted`,
 #' `statcl_warning_constant_column` and `statcl_warning_white`.
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT

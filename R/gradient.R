@@ -1,27 +1,27 @@
 # Functions with a gradient: for optim(), and checked against differences.
 
-#' An objective for optim()
+#' Objective and gradient for optim()
 #'
-#' Splits a function that gives its value with the attribute `"gradient"` into the pair that
-#' [optim()], [nlminb()] and their like want. The last evaluation is kept, so that asking for value
-#' and gradient at the same place costs one.
+#' Splits a function that returns its value with the attribute `"gradient"` into the two functions
+#' that [optim()], [nlminb()] and similar optimisers need. The last evaluation is cached, so that
+#' value and gradient at the same point take one evaluation.
 #'
-#' @param f a [cl_likelihood()] of a family with no further parameters, whose parameter vector is
-#'   then `c(alpha, beta)`; or any function of one numeric vector whose value has an attribute
+#' @param f A [cl_likelihood()] of a family without an auxiliary parameter, whose parameter vector
+#'   is then `c(alpha, beta)`; or any function of one numeric vector whose value has an attribute
 #'   `"gradient"` of the same length; or, with `init`, a [cl_log_posterior()] or another function of
 #'   several parameters whose gradient is a list with their names.
-#' @param intercept for a [cl_likelihood()]: whether the vector starts with alpha; if not, alpha
+#' @param intercept For a [cl_likelihood()]: whether the vector starts with alpha; otherwise alpha
 #'   is 0.
-#' @param maximise `TRUE`: optimisers that minimise shall maximise `f`; value and gradient change
-#'   their sign.
-#' @param init a list of parameters with names, such as `list(alpha = 0, beta = numeric(10))`, as
-#'   for [cl_sample()]: how the vector is cut into arguments of `f`.
+#' @param maximise If `TRUE`, value and gradient are negated, so that optimisers that minimise
+#'   maximise `f`.
+#' @param init A named list of parameters, such as `list(alpha = 0, beta = numeric(10))`, as for
+#'   [cl_sample()]: it determines how the vector is split into arguments of `f`.
 #' @return `list(fn =, gr =)`, two functions of one numeric vector; with `init` also `par`, which is
 #'   `init` as such a vector.
 #' @section Errors:
-#' `statcl_error_argument` if `f` is no function, needs `init`, or is a likelihood whose parameters
-#' are more than one vector; and, from `fn` and `gr`, if the value of `f` is not one number with a
-#' gradient of the right length.
+#' `statcl_error_argument` if `f` is not a function, needs `init`, or is a likelihood whose
+#' parameters are more than one vector; from `fn` and `gr`, if the value of `f` is not a single
+#' number with a gradient of the correct length.
 #' @seealso [cl_likelihood()]
 #' @export
 #' @examples
@@ -143,28 +143,33 @@ checked_pair <- function(value, gradient, n) {
   list(value = as.vector(value), gradient = as.vector(gradient))
 }
 
-#' Check a gradient against differences
+#' Check a gradient against finite differences
 #'
-#' Calls `f` at a point, and on both sides of it along each coordinate, and compares the gradient
-#' that `f` gives with central differences. With the default step a right gradient agrees to about
-#' ten digits where `f` is smooth and not much larger than its changes.
+#' Calls `f` at a point and on both sides of it along each coordinate, and compares the gradient
+#' that `f` returns with central differences. With the default step a correct gradient agrees to
+#' about ten digits if `f` is smooth and not much larger than its changes.
 #'
-#' @param f a function whose value is one number with the attribute `"gradient"`: a list with names
-#'   of arguments of `f`, as [cl_likelihood()] gives it, or a vector: the gradient by the first
-#'   argument.
-#' @param ... the point: the arguments of `f`, by name where the gradient is a list.
-#' @param step step of the differences, relative to the size of a coordinate and at least this.
-#' @return A data frame of class `"cl_gradient_check"` with one row a coordinate: `argument`,
-#'   `index`, `gradient` (what `f` gives), `difference` (the central difference), `error`, their
-#'   distance relative to the largest entry of that argument's gradient, or to 1 if that is smaller,
-#'   and `ok`, the verdict: `TRUE` if they agree to 1e-6 of the derivative or to rounding, with this
-#'   or a smaller step; `FALSE` if differences with several steps agree with each other and not with
-#'   the gradient; `NA` where differences cannot tell: `f` is infinite beside the point, too noisy,
-#'   or not smooth there. `all(check$ok)` is the verdict on the whole. `print()` says it, and shows
-#'   the worst rows.
+#' @param f A function whose value is a single number with the attribute `"gradient"`: a list with
+#'   names of arguments of `f`, as from [cl_likelihood()], or a vector, the gradient with respect to
+#'   the first argument.
+#' @param ... The point: the arguments of `f`, named if the gradient is a list.
+#' @param step Step of the differences, relative to the absolute value of a coordinate, and the
+#'   minimum step.
+#' @return A data frame of class `"cl_gradient_check"` with one row for each coordinate and columns
+#'   * `argument`, `index`: the coordinate,
+#'   * `gradient`: the value from `f`,
+#'   * `difference`: the central difference,
+#'   * `error`: their absolute difference, relative to the largest element of that argument's
+#'     gradient, or to 1 if that is smaller,
+#'   * `ok`: `TRUE` if they agree to 1e-6 of the derivative or to rounding error, with this or a
+#'     smaller step; `FALSE` if differences with several steps agree with each other but not with
+#'     the gradient; `NA` if differences are inconclusive: `f` is infinite near the point, too
+#'     noisy, or not smooth there.
+#'
+#'   `all(check$ok)` is the overall verdict. `print()` shows it with the worst rows.
 #' @section Errors:
-#' `statcl_error_argument` if `f` is no function, or its value not one number with a gradient of the
-#' right length.
+#' `statcl_error_argument` if `f` is not a function, or its value is not a single number with a
+#' gradient of the correct length.
 #' @export
 #' @examples
 #' f <- cl_likelihood("bernoulli_logit", mtcars$am, scale(mtcars$wt))

@@ -2,18 +2,18 @@
 
 #' Plot a covariance function
 #'
-#' Draws the covariance of the values at 0 and at points along one column of x. The terms of a sum
-#' are drawn too.
+#' Draws the covariance between the values at 0 and at points along one column of x, and those of
+#' the terms of a sum.
 #'
-#' @param x a kernel.
-#' @param column the column (its name or number) along which the points lie; in all others they are
-#'   0. `NULL`: the distance over all columns, if every leaf has one lengthscale.
-#' @param to largest distance that is drawn.
-#' @param xlab,ylab,col,lwd,las as for [plot.default()].
-#' @param ... more arguments for [plot.default()].
-#' @return What it draws, a data frame with columns `distance` and `covariance`, invisibly.
+#' @param x A kernel.
+#' @param column The column (its name or number) along which the points lie; the other columns
+#'   are 0. `NULL`: the distance over all columns, if every term has one lengthscale.
+#' @param to Largest distance.
+#' @param xlab,ylab,col,lwd,las As for [plot.default()].
+#' @param ... Further arguments for [plot.default()].
+#' @return The plotted values, a data frame with columns `distance` and `covariance`, invisibly.
 #' @section Errors:
-#' `statcl_error_argument` if no leaf looks at the column, or if `column` is needed.
+#' `statcl_error_argument` if no term uses the column, or if `column` is needed.
 #' @seealso [kernels]
 #' @export
 #' @examples

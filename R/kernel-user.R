@@ -1,32 +1,33 @@
 # Covariance functions that users write in R, and kernels that have them as leaves.
 
-#' A covariance function of your own
+#' User-defined covariance function
 #'
-#' Makes a kernel from a function in R that works with whole matrices: with the arithmetic of
-#' [clMatrix], if the points are on a device. It can be added to and multiplied with other
-#' [kernels], and be used wherever they are.
+#' Makes a kernel from an R function that works with whole matrices, using the arithmetic of
+#' [clMatrix] if the points are on a device. It can be added to and multiplied with other [kernels],
+#' and used wherever they are.
 #'
 #' The covariance matrix, its factor and its inverse are then R objects (on the device, if the data
-#' is there), so that a likelihood takes several n x n matrices of memory, and passes over them for
-#' the arithmetic of the function.
+#' is there). A likelihood therefore needs memory for several n x n matrices, and passes over them
+#' for the arithmetic of the function.
 #'
-#' [cl_distance()] gives distances to start from.
+#' [cl_distance()] computes distances to start from.
 #'
-#' @param f a function of `x1`, `x2` and `par` that gives the covariance matrix of the rows of `x1`
-#'   and `x2`, without noise. The points are matrices, base R or `clMatrix`, the parameters a named
-#'   numeric vector. With `x2` equal to `x1` the matrix must be symmetric and positive definite.
-#' @param par the parameters: a named vector of values to begin with.
-#' @param derivative `NULL` for differences (of fourth order, with four evaluations of f for each
-#'   parameter), or a function of the same arguments that gives a list of matrices, the derivatives
-#'   of f by each parameter.
-#' @param positive which parameters must be positive: one logical, or one for each.
+#' @param f A function of `x1`, `x2` and `par` that returns the covariance matrix of the rows of
+#'   `x1` and `x2`, without noise. The points are matrices, base R or `clMatrix`; the parameters are
+#'   a named numeric vector. With `x2` equal to `x1` the matrix must be symmetric and positive
+#'   definite.
+#' @param par The parameters: a named vector of initial values.
+#' @param derivative `NULL` for finite differences (of fourth order, with four evaluations of f for
+#'   each parameter), or a function of the same arguments that returns a list of matrices, the
+#'   derivatives of f with respect to each parameter.
+#' @param positive Which parameters must be positive: one logical, or one for each.
 #' @return A kernel, an object of class `"cl_kernel"`.
 #' @section Errors:
 #' `statcl_error_argument` for wrong types, and for a function whose result has a wrong shape.
 #' @seealso [kernels]
 #' @export
 #' @examples
-#' # a Cauchy kernel
+#' # A Cauchy kernel
 #' cauchy <- function(x1, x2, par) {
 #'   par[["sd"]]^2 / (1 + cl_distance(x1, x2, squared = TRUE) / par[["reach"]]^2)
 #' }
@@ -56,13 +57,14 @@ k_user <- function(f, par, derivative = NULL, positive = TRUE) {
 
 #' Distances between points
 #'
-#' From differences of coordinates, so that points close to each other lose no digits.
+#' Euclidean distances, computed from differences of coordinates so that points close to each other
+#' do not lose digits.
 #'
-#' @param x1,x2 points in rows, as for [cl_cov()].
-#' @param lengthscale what the coordinates are divided by: one number, or one for each column.
-#' @param squared whether squared distances are wanted.
-#' @return A matrix with a row for each row of `x1` and a column for each row of `x2`; base R if
-#'   both are base R, else a `clMatrix`.
+#' @param x1,x2 Points in rows, as for [cl_cov()].
+#' @param lengthscale Divisor of the coordinates: one number, or one for each column.
+#' @param squared Whether to return squared distances.
+#' @return A matrix with one row for each row of `x1` and one column for each row of `x2`; base R if
+#'   both are base R, otherwise a `clMatrix`.
 #' @section Errors:
 #' As for [cl_cov()].
 #' @export

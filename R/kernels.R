@@ -3,52 +3,55 @@
 
 #' Covariance functions
 #'
-#' A kernel describes how the values of a Gaussian process at two points hang together. With the
-#' scaled distance \eqn{r = \sqrt{\sum_c ((x_c - x'_c) / \ell_c)^2}}{r = sqrt(sum_c ((x_c - x'_c) /
-#' lengthscale_c)^2)} the functions are
+#' A kernel is the covariance function of a Gaussian process: it gives the covariance of the values
+#' at two points x and x'. With the scaled distance \eqn{r = \sqrt{\sum_c ((x_c - x'_c) /
+#' \ell_c)^2}}{r = sqrt(sum_c ((x_c - x'_c) / lengthscale_c)^2)} the kernels are
 #'
-#' | constructor | covariance | paths |
+#' | constructor | covariance | sample paths |
 #' |---|---|---|
 #' | `k_exp_quad()` | sd^2 exp(-r^2 / 2) | infinitely smooth |
 #' | `k_matern52()` | sd^2 (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) | twice differentiable |
 #' | `k_matern32()` | sd^2 (1 + sqrt(3) r) exp(-sqrt(3) r) | once differentiable |
 #' | `k_exponential()` | sd^2 exp(-r) | continuous, rough |
 #' | `k_rational_quadratic()` | sd^2 (1 + r^2 / (2 alpha))^(-alpha) | a mixture of lengthscales |
-#' | `k_periodic()` | sd^2 exp(-2 sum_c sin(pi (x_c - x'_c) / period)^2 / lengthscale_c^2) | waves |
-#' | `k_linear()` | sum_c sd_c^2 (x_c - center_c) (x'_c - center_c) | straight lines |
-#' | `k_constant()` | sd^2 | an unknown level |
+#' | `k_periodic()` | sd^2 exp(-2 sum_c (sin(pi (x_c - x'_c)/period)/lengthscale_c)^2) | periodic |
+#' | `k_linear()` | sum_c sd_c^2 (x_c - center_c) (x'_c - center_c) | linear |
+#' | `k_constant()` | sd^2 | an unknown constant |
 #' | `k_white()` | sd^2 for an observation with itself, else 0 | noise |
 #'
-#' (Rasmussen and Williams, 2006, chapter 4; the periodic one is MacKay's, there 4.31). Kernels are
-#' added with `+` and multiplied with `*`, nested in any way: a sum is the covariance of a sum of
-#' independent processes; `k_periodic() * k_exp_quad()` repeats with a shape that changes slowly.
-#' `columns` lets a leaf look at some columns of x only.
+#' (Rasmussen and Williams, 2006, chapter 4; the periodic kernel is MacKay's, equation 4.31 there).
+#' Kernels are added with `+` and multiplied with `*`, nested in any way. A sum is the covariance of
+#' a sum of independent processes; `k_periodic() * k_exp_quad()` is periodic with a shape that
+#' changes slowly. With `columns` a kernel uses only some columns of x.
 #'
-#' A kernel's parameters have names: `sd`, `lengthscale` (or `lengthscale.1`, `lengthscale.2`, ...
-#' with one for each column; so for the `sd` of `k_linear()`), `alpha`, `period`. In a composed
-#' kernel the number of the leaf, from left to right, follows the name: `sd1`, `lengthscale2.1`.
-#' `coef()` gives them, `update()` changes them. In a product the scales of the factors are one
-#' scale: fits hold all but one of them.
+#' The parameters of a kernel have names: `sd`, `lengthscale` (or `lengthscale.1`, `lengthscale.2`,
+#' ... with one for each column; likewise for the `sd` of `k_linear()`), `alpha`, `period`. In a sum
+#' or product they are followed by the number of the term, counted from left to right: `sd1`,
+#' `lengthscale2.1`. `coef()` returns them, `update()` changes them. In a product only the product
+#' of the scales is identified, so fits hold all but one of them fixed.
 #'
-#' @param sd standard deviation of the process, in units of y; for `k_linear()` of the slopes, one
+#' @param sd Standard deviation of the process, in units of y; for `k_linear()` of the slopes, one
 #'   for all columns or one for each.
-#' @param lengthscale distance over which values stay alike, in units of x: one number for all
-#'   columns, or one for each (automatic relevance determination). Of `k_periodic()` it has no unit.
-#' @param columns the columns of x that the leaf looks at: names or numbers; `NULL` for all.
-#' @param alpha small values mix lengthscales widely; large ones give `k_exp_quad()`.
-#' @param period distance after which values repeat, in units of x.
-#' @param center where the lines cross zero: one number for all columns, or one for each. It is no
-#'   parameter.
-#' @param e1,e2 kernels.
-#' @param object a kernel.
-#' @param ... for `update()`: new values of parameters, by name, or one named vector of them.
+#' @param lengthscale Distance over which values are strongly correlated, in units of x: one number
+#'   for all columns, or one for each (automatic relevance determination). For `k_periodic()` it has
+#'   no unit.
+#' @param columns The columns of x that the kernel uses: names or numbers; `NULL` for all.
+#' @param alpha Small values mix a wide range of lengthscales; for large values the kernel
+#'   approaches `k_exp_quad()`.
+#' @param period Period, in units of x.
+#' @param center Where the lines cross zero: one number for all columns, or one for each. It is not
+#'   a parameter.
+#' @param e1,e2 Kernels.
+#' @param object A kernel.
+#' @param ... For `update()`: new values of parameters, by name, or one named vector of them.
 #' @return A kernel, an object of class `"cl_kernel"`. `coef()`: a named numeric vector.
 #' @section Errors:
 #' `statcl_error_argument` for parameters that are not positive and finite, and for unknown names.
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press. <https://gaussianprocess.org/gpml/>
-#' @seealso [k_user()] for functions of your own, [cl_cov()], [cl_gp()], [plot.cl_kernel()]
+#' @seealso [k_user()] for user-defined covariance functions, [cl_cov()], [cl_gp()],
+#'   [plot.cl_kernel()]
 #' @name kernels
 #' @examples
 #' k <- k_exp_quad(sd = 2, lengthscale = 10) + k_periodic(period = 1) * k_matern32(lengthscale = 5)

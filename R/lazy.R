@@ -3,33 +3,34 @@
 
 #' Lazy arithmetic and fused kernels
 #'
-#' Arithmetic of a [clMatrix] does not compute: it notes what is to be done and returns at once.
-#' Whatever needs numbers (a summary such as `sum()`, a product or factor, `as.matrix()`) runs one
-#' kernel, made for the whole expression, that reads each matrix once and writes the result once.
-#' Intermediate results do not exist. A value once computed is kept; expressions that share a part
-#' compute it once within a kernel. Printing such a matrix computes the rows and columns that it
-#' shows, and shows the pending expression if there are more.
+#' Arithmetic on a [clMatrix] is lazy: it records the operation and returns at once. When values are
+#' needed (by a summary such as `sum()`, a matrix product, a factorisation, or `as.matrix()`), one
+#' kernel is generated for the whole expression. It reads each matrix once and writes the result
+#' once; intermediate results are not stored. Values are kept once computed, and subexpressions that
+#' expressions share are computed once within a kernel. Printing a pending matrix computes only the
+#' rows and columns shown, and prints the expression if there are more.
 #'
-#' `cl_eval()` computes several matrices at once, in one kernel where they have one shape, or are
-#' reductions ([cl_reduce()]) of expressions of one shape. `cl_show_kernel()` shows the source of
-#' the kernel that would be run: C generated from the graph of operations. Numbers, sizes and places
-#' are its arguments, so that it is compiled once for all expressions of one structure.
+#' `cl_eval()` computes several matrices at once, in one kernel if they have the same shape, or are
+#' reductions ([cl_reduce()]) of expressions of the same shape. `cl_show_kernel()` shows the source
+#' of the kernel that would be run, C code generated from the graph of operations. Numbers, sizes
+#' and positions are arguments of the kernel, so it is compiled once for all expressions of the same
+#' structure.
 #'
-#' Lazy are: the operators and mathematical functions of [clMatrix-arith], [cl_ifelse()],
+#' The lazy operations are: operators and mathematical functions of [clMatrix-arith], [cl_ifelse()],
 #' `pmin()`, `pmax()`, `t()`, blocks `x[i, j]` and `x[i, j] <- value` of consecutive rows and
-#' columns, row and column numbers ([cl_row()]), products `x %*% b` with one column `b`, and
+#' columns, row and column numbers ([cl_row()]), products `x %*% b` with a single column `b`, and
 #' [cl_map()] and [cl_reduce()] of a `clMatrix`.
 #'
-#' Without a device the host engine runs the same graph, in blocks that fit the processor's cache,
-#' on several cores.
+#' Without a device the host engine evaluates the same graph, in blocks that fit into the
+#' processor's cache, on several cores.
 #'
 #' @param ... clMatrix objects, pending or not.
-#' @return `cl_eval()`: a list of the matrices, with their values, under the names given;
-#'   invisibly. (The matrices given have their values then, too.) `cl_show_kernel()`: the source, a
-#'   string, invisibly; an empty one if nothing is pending.
+#' @return `cl_eval()`: a list of the matrices, with their values, under the argument names;
+#'   invisibly. (The values of the arguments are computed too.) `cl_show_kernel()`: the source, a
+#'   string, invisibly; an empty string if nothing is pending.
 #' @section Errors:
-#' `statcl_error_argument` for what is not a `clMatrix`. Faults of the computation itself
-#' (`statcl_error_memory`, ...) come from the function that needs the values.
+#' `statcl_error_argument` for arguments that are not `clMatrix` objects. Errors of the computation
+#' itself (`statcl_error_memory`, ...) are raised by the function that needs the values.
 #' @aliases lazy
 #' @seealso `vignette("lazy", package = "statcl")`
 #' @export
@@ -70,23 +71,24 @@ check_matrices <- function(matrices) {
   matrices
 }
 
-#' Choice and extremes by element
+#' Elementwise choice, minima and maxima
 #'
 #' `cl_ifelse()` takes each element of the result from `yes` where `test` is not zero and from `no`
-#' where it is; where `test` is `NA`, so is the result. It is [ifelse()] for device matrices, with
-#' two differences: the result stays on the device, where that of `ifelse()` is a base R matrix; and
-#' all three arguments shape it, as the operands of an operator do, and not `test` alone. Within
-#' [cl_map()] and [cl_reduce()] it stands for `if`.
+#' where it is zero; where `test` is `NA`, so is the result. It is [ifelse()] for device matrices,
+#' with two differences: the result stays on the device, whereas `ifelse()` returns a base R matrix;
+#' and its shape is determined by all three arguments, like that of the operands of an operator, not
+#' by `test` alone. Within [cl_map()] and [cl_reduce()] it takes the place of `if`.
 #'
-#' `pmin()` and `pmax()` take `clMatrix` arguments in any place among numbers, vectors and matrices.
-#' Missing values are passed on, or with `na.rm = TRUE` left out.
+#' `pmin()` and `pmax()` accept `clMatrix` arguments in any position, mixed with numbers, vectors
+#' and matrices. Missing values are propagated, or with `na.rm = TRUE` ignored.
 #'
-#' All are lazy ([lazy]). With base R arguments alone they are base R's functions.
+#' All are lazy ([lazy]). If all arguments are base R values, they are base R's functions.
 #'
 #' @aliases pmin pmax
-#' @param test,yes,no,... clMatrix objects, base R matrices, vectors, numbers; as operands of `+`.
-#' @param na.rm whether missing values are left out where there is another one.
-#' @return A `clMatrix`, or a base R value if all arguments are base R.
+#' @param test,yes,no,... clMatrix objects, base R matrices, vectors or numbers, recycled like the
+#'   operands of `+`.
+#' @param na.rm Whether to ignore missing values where there is another value.
+#' @return A `clMatrix`, or a base R value if all arguments are base R values.
 #' @section Errors:
 #' `statcl_error_argument` for arguments that are not numeric or do not conform.
 #' @export
@@ -167,21 +169,22 @@ extremes <- function(op, operands, na.rm) {
 
 # ---- the table of operations --------------------------------------------------------------------
 
-#' The operations that kernels are made of
+#' Operations of generated kernels
 #'
-#' `cl_operations()` lists them, as the tables of the package define them for both engines (in C and
-#' OpenCL C): what operators and functions of [clMatrix-arith] and [cl_map()] become. `cl_op()`
-#' applies one by name, also those that no function of R stands for.
+#' `cl_operations()` lists the operations, as defined in the package's tables for both engines (in C
+#' and OpenCL C), that the operators and functions of [clMatrix-arith] and [cl_map()] are translated
+#' to. `cl_op()` applies one by name, including those without an R function.
 #'
-#' @param name one of `cl_operations()$name` of type `"elementwise"`.
-#' @param ... its operands: clMatrix objects, numbers, base R matrices or vectors, or elements
-#'   within the functions of [cl_map()].
+#' @param name One of `cl_operations()$name` of type `"elementwise"`.
+#' @param ... Its operands: clMatrix objects, numbers, base R matrices or vectors, or elements
+#'   within functions passed to [cl_map()].
 #' @return `cl_operations()`: a data frame with columns `name`, `type` (`"elementwise"` or
-#'   `"reduction"`), `arity`, `expression` (of `a`, `b`, `c`; of a reduction the one that combines
-#'   `u` and `v`) and `derivative` (by each operand; `r` is the value; `NA` for reductions).
-#'   `cl_op()`: a lazy `clMatrix` ([lazy]), or a base R value if all operands are base R.
+#'   `"reduction"`), `arity`, `expression` (of `a`, `b`, `c`; for a reduction the expression that
+#'   combines `u` and `v`) and `derivative` (with respect to each operand; `r` is the value; `NA`
+#'   for reductions). `cl_op()`: a lazy `clMatrix` ([lazy]), or a base R value if all operands are
+#'   base R values.
 #' @section Errors:
-#' `statcl_error_argument` for a name that is not in the table, and for operands that do not fit.
+#' `statcl_error_argument` for an unknown name, and for operands that do not conform.
 #' @export
 #' @examples
 #' head(cl_operations()[c("name", "arity", "expression")])
@@ -228,10 +231,10 @@ apply_op <- function(op, operands, arguments) {
 
 #' Row and column numbers as lazy matrices
 #'
-#' [row()] and [col()] of a `clMatrix`, which take no memory: `cl_ifelse(cl_row(x) >= cl_col(x), x,
+#' [row()] and [col()] for a `clMatrix`. They take no memory: `cl_ifelse(cl_row(x) >= cl_col(x), x,
 #' 0)` is the lower triangle of `x`.
 #'
-#' @param x a [clMatrix].
+#' @param x A [clMatrix].
 #' @return A lazy `clMatrix` of the shape of `x`, counted from 1.
 #' @section Errors:
 #' `statcl_error_argument` if `x` is not a `clMatrix`.

@@ -1,39 +1,40 @@
 # Priors beside a likelihood: sums of functions with gradients.
 
-#' A log density as a sum of terms
+#' Log density as a sum of terms
 #'
-#' Adds priors to a likelihood, for [cl_sample()] or an optimiser. A term is an ordinary R
-#' expression or an ordinary R function.
+#' Adds priors to a likelihood, for [cl_sample()] or an optimiser. Terms are R formulas and R
+#' functions.
 #'
-#' A formula without a left side, such as `~ dnorm(beta, 0, 5, log = TRUE)`, is an expression of the
-#' parameters (variables that are not parameters are taken from where the formula was written). It
-#' is computed element by element and summed over the elements. Its gradient is derived; what has a
-#' parameter in it may use
-#' - arithmetic, `exp`, `log` and their like, `sqrt`, `abs`, trigonometric and hyperbolic functions
-#'   and their inverses;
+#' A formula without a left-hand side, such as `~ dnorm(beta, 0, 5, log = TRUE)`, is an expression
+#' of the parameters; other variables are looked up where the formula was written. The expression is
+#' evaluated elementwise and summed over the elements. Its gradient is derived symbolically.
+#' Subexpressions with parameters may contain
+#' - arithmetic, `exp`, `log` and related functions, `sqrt`, `abs`, trigonometric and hyperbolic
+#'   functions and their inverses;
 #' - `gamma`, `lgamma`, `digamma`, `trigamma`, `psigamma`, `beta`, `lbeta`, `factorial`,
 #'   `lfactorial`;
-#' - densities, by all arguments but counts and `ncp`: `dnorm`, `dlnorm`, `dcauchy`, `dlogis`, `dt`,
-#'   `dunif`, `dexp`, `dgamma`, `dchisq`, `dbeta`, `dweibull`, `dpois`, `dgeom`, `dbinom`,
-#'   `dnbinom`; write `log = TRUE` for their logarithm;
-#' - distribution functions: `pnorm`, `plogis`, `pcauchy`, `plnorm`, `pexp`, `pweibull`, `punif` by
-#'   all arguments, `pgamma` but by the shape, `pbeta` and `pt` by the first argument;
+#' - densities, differentiable with respect to all arguments except counts and `ncp`: `dnorm`,
+#'   `dlnorm`, `dcauchy`, `dlogis`, `dt`, `dunif`, `dexp`, `dgamma`, `dchisq`, `dbeta`, `dweibull`,
+#'   `dpois`, `dgeom`, `dbinom`, `dnbinom`; write `log = TRUE` for log densities;
+#' - distribution functions: `pnorm`, `plogis`, `pcauchy`, `plnorm`, `pexp`, `pweibull`, `punif`
+#'   with respect to all arguments, `pgamma` except the shape, `pbeta` and `pt` with respect to the
+#'   first argument;
 #' - priors such as [prior_normal()]: `~ prior_normal(0, 5)(beta)`.
 #'
-#' Anything may be done with what has no parameter: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
+#' Subexpressions without parameters may contain anything: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
 #'
-#' A function gets those parameters that its arguments name, and gives its value, one number, with
-#' the attribute `"gradient"`: a list by parameter, or a plain vector if it has one argument. A
-#' function of one parameter may also give a value for each element, with as many derivatives, as
-#' `function(beta) prior_normal(0, 5)(beta)` does; they are summed. A [cl_likelihood()] gets those
-#' parameters that it knows.
+#' A function is called with the parameters that its arguments name. It returns a single number with
+#' the attribute `"gradient"`: a list by parameter, or a plain vector if the function has one
+#' argument. A function of one parameter may also return a value and a derivative for each element,
+#' as `function(beta) prior_normal(0, 5)(beta)` does; they are summed. A [cl_likelihood()] is called
+#' with those parameters that it has.
 #'
-#' @param ... terms: one-sided formulas and functions.
-#' @return A function of class `"cl_log_posterior"` that takes the parameters as arguments with
-#'   names, and gives the sum with the attribute `"gradient"`, a list with these names.
+#' @param ... Terms: one-sided formulas and functions.
+#' @return A function of class `"cl_log_posterior"` that takes the parameters as named arguments and
+#'   returns the sum with the attribute `"gradient"`, a list with these names.
 #' @section Errors:
 #' `statcl_error_argument` if a term is neither a formula nor a function, if a formula cannot be
-#' derived, or if a function's value has no gradient, or not one of the right length.
+#' differentiated, or if the value of a function has no gradient, or one of the wrong length.
 #' @seealso [cl_sample()], [cl_check_gradient()]
 #' @export
 #' @examples

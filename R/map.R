@@ -1,41 +1,41 @@
 # cl_map() and cl_reduce(): functions of the user's own, traced by calling them once.
 
-#' Apply a function of one's own to every element
+#' Apply a function to every element
 #'
 #' `cl_map(f, x, y)` computes `f(x[i, j], y[i, j])` for all `i` and `j` in one kernel. `f` is an R
-#' function, called *once*, with values that stand for one element of each matrix; the operations
-#' that it does to them are noted and become the kernel. So closures, constants, and functions that
-#' `f` calls all work, and a loop of a fixed number of turns is written out. What depends on data
-#' cannot be decided by `if`, `while`, `&&` or `||`: use [cl_ifelse()], `&`, `|`. For the same
-#' reason functions that look at the type or the identity of a value refuse elements: `isTRUE()`,
-#' `isFALSE()`, `identical()`, `all.equal()`, `is.numeric()` and the like, `typeof()`, `class()`,
-#' `inherits()`, `match()`, `%in%`; so does `c()`. As most of these have no methods, `f` and the
-#' functions of your own that it calls by name are traced with others in their place; functions of
+#' function. It is called *once*, with values that stand for one element of each matrix; the
+#' operations on them are recorded and become the kernel. Closures, constants, and functions that
+#' `f` calls therefore all work, and a loop with a fixed number of iterations is unrolled. `if`,
+#' `while`, `&&` and `||` cannot depend on data: use [cl_ifelse()], `&`, `|`. For the same reason
+#' functions that examine the type or the identity of a value do not accept elements: `isTRUE()`,
+#' `isFALSE()`, `identical()`, `all.equal()`, `is.numeric()` and related functions, `typeof()`,
+#' `class()`, `inherits()`, `match()`, `%in%`; nor does `c()`. As most of these have no methods, `f`
+#' and your own functions that it calls by name are traced with replacements for them; functions of
 #' packages are called as they are.
 #'
 #' If `f` has arguments named `i` or `j` besides those for the matrices, they are the row and column
-#' numbers. Of matrices with one row, one column or one element, that one meets all of the others;
-#' base R vectors are columns.
+#' numbers. Matrices with one row, one column or one element are recycled. Base R vectors are
+#' columns.
 #'
-#' Operations on elements: the operators of [clMatrix-arith]; `abs`, `sign`, `sqrt`, `ceiling`,
-#' `floor`, `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the trigonometric and
-#' hyperbolic functions and their inverses, `sinpi`, `cospi`, `tanpi`; `gamma`, `lgamma`,
-#' `digamma`, `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of an element and what else is
-#' given, `pmin`, `pmax`; `dnorm`, `pnorm`, `qnorm`, `plogis`, `lbeta`, `choose`, `lchoose`,
-#' `atan2`; `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()],
-#' [cl_inv_logit()] and the functions described there.
+#' Elements support the operators of [clMatrix-arith]; `abs`, `sign`, `sqrt`, `ceiling`, `floor`,
+#' `trunc`, `round`, `exp`, `expm1`, `log`, `log1p`, `log2`, `log10`, the trigonometric and
+#' hyperbolic functions and their inverses, `sinpi`, `cospi`, `tanpi`; `gamma`, `lgamma`, `digamma`,
+#' `trigamma`; `min`, `max`, `sum`, `prod`, `any`, `all` of an element and further arguments,
+#' `pmin`, `pmax`; `dnorm`, `pnorm`, `qnorm`, `plogis`, `lbeta`, `choose`, `lchoose`, `atan2`;
+#' `is.na`, `is.nan`, `is.finite`, `is.infinite`; [cl_ifelse()], and [cl_inv_logit()] and the
+#' functions documented with it.
 #'
-#' @param f an R function of as many elements as there are matrices, and perhaps of `i` and `j`. It
-#'   gives an element, a number, or a list of these.
-#' @param ... clMatrix objects, base R matrices, vectors or numbers of one shape, or with one row or
-#'   column; names are matched with the arguments of `f`.
-#' @return A lazy `clMatrix` ([lazy]) if any of the matrices is one; else a base R matrix, or a
-#'   vector if all are vectors. A list of these if `f` gives a list: from one kernel where the
-#'   values are needed at once, as base R values are, or by [cl_eval()].
+#' @param f An R function of as many elements as there are matrices, and optionally of `i` and `j`.
+#'   It returns an element, a number, or a list of these.
+#' @param ... clMatrix objects, base R matrices, vectors or numbers of the same shape, or with one
+#'   row or column; names are matched with the arguments of `f`.
+#' @return A lazy `clMatrix` ([lazy]) if any of the matrices is one; otherwise a base R matrix, or a
+#'   vector if all are vectors. If `f` returns a list, a list of these, which are computed in one
+#'   kernel when they are base R values, or when evaluated by [cl_eval()].
 #' @section Errors:
-#' `statcl_error_argument` if `f` decides on data (the message names [cl_ifelse()]), uses an
-#' operation that elements do not have (the message names it), or gives something else; and for
-#' matrices that do not conform.
+#' `statcl_error_argument` if `f` makes a decision that depends on data (the message names
+#' [cl_ifelse()]), uses an operation that elements do not have (the message names it), or returns
+#' something else; and for matrices that do not conform.
 #' @export
 #' @examples
 #' x <- matrix(c(-1, 0.5, 2, 3), 2)
@@ -54,29 +54,31 @@ cl_map <- function(f, ...) {
   lapply(matrices, trace_finish, inputs)
 }
 
-#' Reduce by a function of one's own
+#' Reduce with your own functions
 #'
-#' `cl_reduce()` combines the elements of a matrix, or of each row or column, after mapping them,
-#' in one kernel: `cl_reduce(x, map = function(x) x^2)` is a sum of squares. All of the functions
-#' are called once, with values that stand for one element, as in [cl_map()].
+#' `cl_reduce()` maps the elements of a matrix and combines them, over the matrix or over each row
+#' or column, in one kernel: `cl_reduce(x, map = function(x) x^2)` is a sum of squares. All
+#' functions are called once, with values that stand for one element, as in [cl_map()].
 #'
-#' Elements are combined in a fixed order, the same for each run, but not from first to last: so
-#' `combine(u, v)` has to be associative, and commutative, and `combine(identity, v)` has to be `v`.
+#' Elements are combined in a fixed order, the same in every run, but not from first to last.
+#' Therefore `combine(u, v)` must be associative and commutative, and `combine(identity, v)` must be
+#' `v`.
 #'
-#' @param x a clMatrix, or a base R matrix or vector.
-#' @param map a function of an element of `x`, of one of each of `...`, and perhaps of `i` and `j`,
-#'   the row and column numbers; `NULL` for the elements of `x` themselves.
-#' @param combine a function of two values: `function(u, v) u + v`, or the name of one of R's
-#'   (`"+"`, `"*"`, `"max"`, `"min"`).
-#' @param identity the number with which combining starts; the value where there is no element.
-#' @param finalize a function of the combined value, or `NULL`.
-#' @param margin `"all"` for one value, `"rows"` for one a row, `"cols"` for one a column.
-#' @param ... further matrices for `map`, as for [cl_map()].
+#' @param x A clMatrix, or a base R matrix or vector.
+#' @param map A function of an element of `x`, of one of each of `...`, and optionally of `i` and
+#'   `j`, the row and column numbers; `NULL` for the elements of `x` themselves.
+#' @param combine A function of two values, such as `function(u, v) u + v`, or the name of one of
+#'   R's (`"+"`, `"*"`, `"max"`, `"min"`).
+#' @param identity The initial value, and the result if there are no elements.
+#' @param finalize A function of the combined value, or `NULL`.
+#' @param margin `"all"` for one value, `"rows"` for one for each row, `"cols"` for one for each
+#'   column.
+#' @param ... Further matrices for `map`, as for [cl_map()].
 #' @return If `x` or one of `...` is a `clMatrix`: a lazy `clMatrix` ([lazy]), 1 x 1, m x 1 or 1 x
-#'   n. Else a number, or a vector with the row or column names.
+#'   n. Otherwise a number, or a vector with the row or column names.
 #' @section Errors:
 #' As for [cl_map()].
-#' @seealso [clMatrix-reductions] for `sum()`, `rowSums()`, `max()` and the like.
+#' @seealso [clMatrix-reductions] for `sum()`, `rowSums()`, `max()` and related functions.
 #' @export
 #' @examples
 #' x <- matrix(1:6, 2)
