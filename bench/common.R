@@ -5,6 +5,9 @@ library(statcl)
 bench <- new.env()
 bench$rows <- list()
 
+# With STATCL_BENCH_ALONE=1 neither peers nor base R are timed (compare.R).
+bench_alone <- nzchar(Sys.getenv("STATCL_BENCH_ALONE"))
+
 # Takes the device that statcl would take (STATCL_DEVICE names another), or any OpenCL device when
 # there is no GPU. Event times are on from the first context on, so this comes first. `families` are
 # those whose peers are timed.
@@ -118,6 +121,7 @@ time_host <- function(run, times = 3L) {
 # a GPU, and what STATCL_BENCH_PEERS names. The scripts run now, with the same device and driver;
 # those of this folder print nothing where what they time is not installed.
 read_peers <- function(families) {
+  if (bench_alone) families <- character()
   own <- file.path("bench", paste0("peers_", gsub("-", "_", families), ".py"))
   own <- if (bench$gpu && nzchar(Sys.which("python3"))) own[file.exists(own)]
   named <- Sys.getenv("STATCL_BENCH_PEERS", "")
@@ -178,7 +182,7 @@ measured <- function(operation, size, ms, flops, bytes, bus, peer, host, by, not
     operation = operation, size = as.character(size), device_ms = ms$device, wall_ms = ms$wall,
     rate = paste(remarks[nzchar(remarks)], collapse = "; "),
     peer_ms = peer_ms(peer, size),
-    host_ms = if (is.null(host)) NA_real_ else time_host(host),
+    host_ms = if (is.null(host) || bench_alone) NA_real_ else time_host(host),
     floor_ms = if (is.finite(floor)) floor else NA_real_, stringsAsFactors = FALSE), by)
 }
 

@@ -2,18 +2,33 @@
 # table of each. With --save the tables replace those families' sections on bench/results.md, from
 # which the README's figure is drawn, or on bench/results-cpu.md if the device is a CPU; the
 # other sections stay. Each section says on what, when and beside which peers it was timed.
+# --against LIBRARY compares with the statcl of another library instead (compare.R); --rows FILE
+# writes all rows as CSV too.
 
 arguments <- commandArgs(TRUE)
+value_of <- function(option) {
+  at <- match(option, arguments)
+  if (is.na(at)) return(NULL)
+  if (at == length(arguments)) stop(option, " needs a value")
+  arguments[at + 1L]
+}
 save <- "--save" %in% arguments
-families <- setdiff(arguments, "--save")
+rows_file <- value_of("--rows")
+other_library <- value_of("--against")
+families <- setdiff(arguments, c("--save", "--rows", rows_file, "--against", other_library))
 here <- "bench"
-known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")), c("common", "figure", "run"))
+known <- setdiff(sub("\\.R$", "", list.files(here, "\\.R$")),
+                 c("common", "compare", "figure", "run"))
 unknown <- setdiff(families, known)
 if (length(unknown) > 0L) {
   stop("no such family: ", paste(unknown, collapse = ", "), "; there are: ",
        paste(known, collapse = ", "))
 }
 if (length(families) == 0L) families <- known
+if (!is.null(other_library)) {
+  source(file.path(here, "compare.R"))
+  quit(status = compare_libraries(families, other_library))
+}
 
 source(file.path(here, "common.R"))
 device <- bench_open(families)
@@ -52,6 +67,7 @@ peers_of <- function(family) {
 }
 
 results <- file.path(here, if (bench$gpu) "results.md" else "results-cpu.md")
+all_rows <- list()
 for (family in families) {
   if (family == "cpu" && bench$gpu) next
   cat("\n## ", family, "\n\n", sep = "")
@@ -67,6 +83,10 @@ for (family in families) {
                             "", table_head, vapply(bench$rows, format_row, ""))
     write_sections(sections, results)
   }
+  all_rows <- c(all_rows, lapply(bench$rows, function(row) cbind(family = family, row)))
+}
+if (!is.null(rows_file)) {
+  utils::write.csv(do.call(rbind, all_rows), rows_file, row.names = FALSE)
 }
 
 if (save) {
