@@ -1,33 +1,33 @@
 # Shape, names, and the way back to base R.
 
-#' Device matrices as base R values
+#' Convert device matrices to base R
 #'
-#' `as.matrix()` copies all values to the host; `as.vector()`, `as.numeric()`, `as.array()` and
-#' `as.data.frame()` likewise. `dim()`, `nrow()`, `ncol()`, `length()`, `dimnames()` need no values
+#' `as.matrix()` copies all values to the host; so do `as.vector()`, `as.numeric()`, `as.array()`
+#' and `as.data.frame()`. `dim()`, `nrow()`, `ncol()`, `length()` and `dimnames()` need no values
 #' and never wait. Functions of base R that call `as.matrix()` themselves (`svd()`, `eigen()`,
-#' `apply()`, ...) work on a copy on the host and give base R values. Results of 6 MiB and more
-#' come in memory that earlier ones had, see [cl_memory()].
+#' `apply()`, ...) work on a copy on the host and return base R values. Results of 6 MiB and more
+#' reuse the memory of freed results, see [cl_memory()].
 #'
-#' What base R makes a vector of is a base R vector: `c(x, ...)`, `append()`, `rep()` and
-#' `dim(x) <- NULL`. `outer()`, `%o%` and `ifelse()` give base R arrays of the right dimensions;
-#' [cl_ifelse()] is `ifelse()` on the device. `dim(x) <- c(m, n)` and `dim(x) <- c(m, n, batch)`
-#' give a `clMatrix` and a [clArray], by way of the host.
+#' Functions that return a vector in base R return a base R vector: `c(x, ...)`, `append()`, `rep()`
+#' and `dim(x) <- NULL`. `outer()`, `%o%` and `ifelse()` return base R arrays with the correct
+#' dimensions; [cl_ifelse()] is `ifelse()` on the device. `dim(x) <- c(m, n)` and
+#' `dim(x) <- c(m, n, batch)` give a `clMatrix` and a [clArray], and copy the data through the host.
 #'
-#' R finds no method for a `clMatrix` inside a list or after a named argument: `unlist(list(x))`,
-#' `c(list(), x)`, `c(NULL, x)` and `c(a = 1, x)` are lists with the `clMatrix` in them. Use
-#' `unlist(lapply(list(x), as.vector))`, `c(a = 1, as.vector(x))`. `all.equal(m, x)` with a base
-#' matrix first needs the package attached.
+#' R does not dispatch on a `clMatrix` inside a list or after a named argument: `unlist(list(x))`,
+#' `c(list(), x)`, `c(NULL, x)` and `c(a = 1, x)` are lists that contain the `clMatrix`. Use
+#' `unlist(lapply(list(x), as.vector))` and `c(a = 1, as.vector(x))` instead. `all.equal(m, x)` with
+#' a base R matrix as first argument works only if statcl is attached.
 #'
-#' @param x a [clMatrix].
-#' @param mode as for [as.vector()].
+#' @param x A [clMatrix].
+#' @param mode As for [as.vector()].
 #' @param value `NULL` or a list of row and column names; for `dim<-` `NULL` or the dimensions.
-#' @param recursive,use.names as for [c()].
-#' @param ... passed on to the method for matrices; of `c()` and `rep()`, what the functions of base
-#'   R take.
-#' @return A base R matrix, vector or data frame. `dimnames<-`: a `clMatrix` on the same data.
+#' @param recursive,use.names As for [c()].
+#' @param ... Passed on to the method for matrices; for `c()` and `rep()`, arguments of the base R
+#'   functions.
+#' @return A base R matrix, vector or data frame. `dimnames<-`: a `clMatrix` with the same data.
 #' @section Errors:
-#' `statcl_error_argument` for dimensions that do not fit, `statcl_error_stale` when the data is
-#' gone.
+#' `statcl_error_argument` for dimensions that do not match, `statcl_error_stale` if the data no
+#' longer exists.
 #' @name clMatrix-convert
 #' @examples
 #' x <- as_cl(matrix(1:6, 2, dimnames = list(c("a", "b"), NULL)))
@@ -191,7 +191,7 @@ setAs("clMatrix", "logical", function(from) {
 # ---- comparison ---------------------------------------------------------------------------------
 
 #' @rdname clMatrix-convert
-#' @param target,current matrices to compare.
+#' @param target,current Matrices to compare.
 #' @method all.equal clMatrix
 #' @export
 all.equal.clMatrix <- function(target, current, ...) {

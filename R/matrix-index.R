@@ -1,41 +1,44 @@
 # Parts of matrices: selection, replacement, binding, transposes, diagonals.
 
-#' Parts of device matrices
+#' Extract and replace parts of device matrices
 #'
-#' Indices are those of base matrices: positive, negative, logical, names, `NA`, `NULL`, or missing.
-#' `x[i, j]` is a `clMatrix`, except that with `drop = TRUE` a result of one row or one column is a
-#' base R vector, as `diag(x)` is: what base R gives as a vector comes to the host, what it gives as
-#' a matrix stays where `x` is. `x[i]` with one index (positions, a logical matrix, or a matrix of
-#' row and column numbers or names) reads those values, `x[[i]]` and `x[[i, j]]` one number.
+#' Indices are those of base R matrices: positive, negative, logical, names, `NA`, `NULL`, or
+#' missing. `x[i, j]` is a `clMatrix`, except that with `drop = TRUE` a result with one row or one
+#' column is a base R vector, and so is `diag(x)`. In general, results that are vectors in base R
+#' are copied to the host, and results that are matrices stay where `x` is. `x[i]` with a single
+#' index (positions, a logical matrix, or a matrix of row and column numbers or names) returns those
+#' values, `x[[i]]` and `x[[i, j]]` a single number.
 #'
-#' A `clMatrix` as index is a condition, as comparisons give it: 1 takes an element, 0 does not.
-#' `x[x > 0]` is a base R vector; `x[x < 0] <- 0` stays where `x` is. (Positions that a `clMatrix`
-#' holds are given as `as.vector(i)`.)
+#' A `clMatrix` as index is a condition, as comparisons return it: 1 selects an element, 0 does not.
+#' `x[x > 0]` is a base R vector; `x[x < 0] <- 0` stays where `x` is. (If a `clMatrix` `i` contains
+#' positions, use `as.vector(i)`.)
 #'
-#' Replacement makes a new matrix; others that share the data keep their values. Blocks of
-#' consecutive rows and columns are lazy ([lazy]), to read as to replace, and `t(x)` is: they take
-#' part in the kernel of what they are used for. Other patterns of replacement go through the host.
-#' A matrix never grows: where base R would make a longer vector of it, subscripts are out of
-#' bounds. They are checked before anything is computed.
+#' Replacement makes a new matrix; other matrices that share the data keep their values. Reading and
+#' replacing blocks of consecutive rows and columns is lazy ([lazy]), and so is `t(x)`: they become
+#' part of the kernel of the expression that uses them. Other replacements copy the data through the
+#' host. A matrix never grows: where base R would extend it to a longer vector, the subscript is out
+#' of bounds. Subscripts are checked before anything is computed.
 #'
-#' @param x a [clMatrix].
-#' @param i,j indices.
-#' @param drop whether one row or column is given as a base R vector.
-#' @param value a number, vector, matrix or `clMatrix` that fits or recycles as in base R.
-#' @param n how many rows (and, as a second number, columns); negative: all but so many.
-#' @param keepnums whether `tail()` names rows and columns without names by their numbers.
-#' @param nrow,ncol not used for a `clMatrix`.
-#' @param names whether `diag()` keeps names that rows and columns share.
-#' @param y,... as for [cbind()] and [cbind2()]; vectors are taken as columns or rows.
-#' @param deparse.level as for [cbind()].
-#' @param exact not used.
-#' @param object a [clMatrix].
-#' @param tol the largest difference allowed between `a[i, j]` and `a[j, i]`, relative to the larger
-#'   of both.
-#' @param check.attributes whether row and column names have to be equal too.
-#' @return A `clMatrix`; a base R vector as said above; for `isSymmetric()` `TRUE` or `FALSE`.
+#' @param x A [clMatrix].
+#' @param i,j Indices.
+#' @param drop Whether a single row or column is returned as a base R vector.
+#' @param value A number, vector, matrix or `clMatrix` that has the right size or is recycled as in
+#'   base R.
+#' @param n Number of rows (and, as a second number, columns); negative numbers are those to omit.
+#' @param keepnums Whether `tail()` names unnamed rows and columns by their numbers.
+#' @param nrow,ncol Not used for a `clMatrix`.
+#' @param names Whether `diag()` keeps names that rows and columns share.
+#' @param y,... As for [cbind()] and [cbind2()]; vectors are used as columns or rows.
+#' @param deparse.level As for [cbind()].
+#' @param exact Not used.
+#' @param object A [clMatrix].
+#' @param tol The largest difference allowed between `a[i, j]` and `a[j, i]`, relative to the larger
+#'   of the two.
+#' @param check.attributes Whether row and column names must be equal too.
+#' @return A `clMatrix`, or a base R vector as described above; for `isSymmetric()` `TRUE` or
+#'   `FALSE`.
 #' @section Errors:
-#' `statcl_error_argument` for subscripts out of bounds and for shapes that do not fit.
+#' `statcl_error_argument` for subscripts out of bounds and for shapes that do not conform.
 #' @name clMatrix-index
 #' @examples
 #' x <- as_cl(matrix(1:12, 3))
@@ -226,19 +229,19 @@ replace_where <- function(x, i, value) {
   x
 }
 
-#' Rows of a device matrix that meet a condition
+#' Select rows of a device matrix by a condition
 #'
 #' The method of [subset()] for a [clMatrix].
 #'
-#' @param x a [clMatrix].
-#' @param subset a condition for each row: logical, or a `clMatrix` of 1 and 0; missing values count
+#' @param x A [clMatrix].
+#' @param subset A condition for each row: logical, or a `clMatrix` of 1 and 0; missing values count
 #'   as `FALSE`.
-#' @param select columns, as names or numbers: for example `c(a, b)`, `a:c`, `-a`.
-#' @param drop whether one row or column is given as a base R vector.
-#' @param ... not used.
-#' @return A `clMatrix`, or a base R vector as said at `drop`.
+#' @param select Columns, as names or numbers: for example `c(a, b)`, `a:c`, `-a`.
+#' @param drop Whether a single row or column is returned as a base R vector.
+#' @param ... Not used.
+#' @return A `clMatrix`, or a base R vector as described for `drop`.
 #' @section Errors:
-#' `statcl_error_argument` for a condition that is not logical, or longer than there are rows.
+#' `statcl_error_argument` for a condition that is not logical, or longer than the number of rows.
 #' @export
 #' @examples
 #' x <- as_cl(matrix(1:6, 3, dimnames = list(NULL, c("a", "b"))))

@@ -1,21 +1,21 @@
 # Printing. Whatever state the data is in (freed, restored, in a forked child, of a lost device), a
 # clMatrix prints and says so; at most a corner of the values is fetched.
 
-#' Printing and summaries of device matrices
+#' Print and summarise device matrices
 #'
-#' Printing shows one line on shape, view, size and place, and the first rows and columns, which are
-#' all that is fetched. Of a matrix that is not computed yet ([lazy]) only these are computed; if it
-#' has more, it stays pending, and the line shows the expression, in which `x1`, `x2`, ... stand for
-#' matrices. `format()` and `str()` compute nothing. A matrix whose data is gone (freed, forked)
-#' prints as well and says so.
+#' Printing shows one line with shape, view, size and device, and the first rows and columns, which
+#' are the only values downloaded. For a pending matrix ([lazy]) only these are computed. If it has
+#' more, it stays pending, and the line shows the expression, with `x1`, `x2`, ... for matrices.
+#' `format()` and `str()` compute nothing. A matrix whose data no longer exists (because it was
+#' freed, or after a fork) can be printed too; the line states the reason.
 #'
-#' `object.size()` cannot see the memory of a device: it gives the few bytes of the handle. The line
-#' printed and [cl_memory()] tell the bytes that the values take.
+#' `object.size()` cannot see the memory of a device: it returns the few bytes of the handle. The
+#' printed line and [cl_memory()] show the bytes of the values.
 #'
-#' @param object,x a [clMatrix].
-#' @param ... passed on to the printing of the values; ignored by `format()` and `summary()`.
+#' @param object,x A [clMatrix].
+#' @param ... Passed on to the printing of the values; ignored by `format()` and `summary()`.
 #' @return `format()`: the line as a string. `summary()`: a list of class `summary.clMatrix` with
-#'   `dim`, `view`, `device`, `bytes`, `min`, `mean`, `max` and `missing` (the count of `NA`). The
+#'   `dim`, `view`, `device`, `bytes`, `min`, `mean`, `max` and `missing` (the number of `NA`). The
 #'   others: `x`, invisibly.
 #' @name clMatrix-print
 #' @examples

@@ -6,36 +6,37 @@
 #' Matrices on a device
 #'
 #' `as_cl()` and `cl_matrix()` copy a base R matrix to the device in use ([cl_use()]), where it
-#' stays until it is dropped; without a device it stays in host memory and everything works the
-#' same. `as.matrix()` brings it back. Work on the device is asynchronous: an operation returns at
-#' once, and whatever needs values waits.
+#' stays until it is garbage-collected. Without a device it stays in host memory and everything
+#' works the same. `as.matrix()` copies it back. Work on the device is asynchronous: operations
+#' return at once, and functions that need values wait.
 #'
-#' A *view* says what is known about the shape of the values. Only the named triangle of the data is
-#' read; of a symmetric matrix the lower one. Triangular and symmetric matrices cross the bus
-#' packed, at half the bytes, on their way to the device, triangular ones of less than 64 MiB on
-#' their way back too; products and solves skip the zeros.
+#' A *view* declares the structure of the values. Only the named triangle of the data is read; for a
+#' symmetric matrix the lower one. Triangular and symmetric matrices are transferred in packed form,
+#' with half the bytes, to the device, and triangular matrices of less than 64 MiB also back to the
+#' host. Products and solves skip the zeros.
 #'
-#' A `clMatrix` is saved with its values: `saveRDS()`, `save()` and what sends objects to other
-#' processes (`parallel`, `future`) copy them from the device; a pending matrix is computed. What is
-#' restored is copied to the device in use at its first use. In files of version 2 of R's format,
-#' and of a matrix that was freed before, the data is missing (`statcl_error_stale`). A forked
-#' process (`parallel::mclapply()`) has no access to a device that its parent has used, but it has
-#' to matrices of the host engine.
+#' A `clMatrix` is saved with its values: `saveRDS()`, `save()` and functions that send objects to
+#' other processes (`parallel`, `future`) copy them from the device, and compute a pending matrix
+#' first. A restored matrix is uploaded to the device in use at its first use. The data is missing
+#' (`statcl_error_stale`) in files of version 2 of R's format, and if the matrix was freed before it
+#' was saved. A forked process (`parallel::mclapply()`) cannot access a device that its parent has
+#' used, but it can access matrices of the host engine.
 #'
-#' @param data,x a numeric or logical matrix, vector or time series (a vector becomes one column),
-#'   or a matrix of package Matrix, of which all elements are stored; for `as_cl()` also an array
-#'   with three dimensions, which becomes a [clArray], and a `clMatrix`, which is returned as it is
-#'   unless a `view` is asked for.
-#' @param nrow,ncol the dimensions; `data` is recycled as by [matrix()], with its warnings; no value
-#'   at all gives `NA`.
-#' @param view what is known of the values. Triangular and symmetric classes of package Matrix bring
-#'   theirs with them. Of a `clMatrix` `as_cl()` makes a copy with the view: triangles outside are
-#'   zero, the upper one of a symmetric matrix is made of the lower one.
+#' @param data,x A numeric or logical matrix, vector or time series (a vector becomes one column),
+#'   or a matrix of package Matrix, all elements of which are stored; for `as_cl()` also an array
+#'   with three dimensions, which becomes a [clArray], and a `clMatrix`, which is returned unchanged
+#'   unless `view` is given.
+#' @param nrow,ncol The dimensions; `data` is recycled as by [matrix()], with its warnings; `data`
+#'   of length zero gives `NA`.
+#' @param view The structure of the values. Triangular and symmetric classes of package Matrix
+#'   determine it themselves. For a `clMatrix`, `as_cl()` makes a copy with the view: elements
+#'   outside the triangle are zero, and the upper triangle of a symmetric matrix is a copy of the
+#'   lower one.
 #' @param dimnames `NULL` or a list of row and column names.
 #' @return A `clMatrix`.
 #' @section Errors:
-#' `statcl_error_argument` for data that is not numeric or of the wrong shape, `statcl_error_memory`
-#' when the device cannot hold it.
+#' `statcl_error_argument` for data that is not numeric or has the wrong shape,
+#' `statcl_error_memory` if the device does not have enough memory.
 #' @name clMatrix
 #' @export
 #' @examples
@@ -133,8 +134,8 @@ new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
 is_cl <- function(x) isS4(x) && inherits(x, "clMatrix")
 
 #' @rdname clMatrix
-#' @param n rows and columns of an identity matrix.
-#' @param batch how many identity matrices, side by side: `n x (n * batch)`.
+#' @param n Order of the identity matrix.
+#' @param batch Number of identity matrices next to each other: `n x (n * batch)`.
 #' @export
 #' @examples
 #' cl_identity(3)

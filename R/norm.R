@@ -1,22 +1,22 @@
 # Norms and condition numbers of clMatrix.
 
-#' Norms and condition of device matrices
+#' Norms and condition numbers of device matrices
 #'
-#' `norm()` and `rcond()` as of base R, computed where the matrix is.
+#' `norm()` and `rcond()` of base R, computed where the matrix is.
 #'
 #' The spectral norm (`type = "2"`) is the largest singular value of a copy on the host. `rcond()`
-#' estimates the reciprocal condition number 1 / (|A| |A^-1|) as LAPACK does, from a handful of
-#' solves (Higham, 1988): for a triangular view by substitution, for a symmetric matrix by its
-#' Cholesky factor, on the device. Matrices that are not positive definite, not square, or of
-#' general view go through LAPACK on the host.
+#' estimates the reciprocal condition number 1 / (|A| |A^-1|) like LAPACK, from a few solves
+#' (Higham, 1988): for a triangular view by substitution, for a symmetric matrix with its Cholesky
+#' factor, on the device. Matrices that are not positive definite, not square, or have a general
+#' view are handled by LAPACK on the host.
 #'
-#' @param x a [clMatrix].
-#' @param type `"O"` or `"1"`: the largest sum of absolute values of a column; `"I"`: of a row;
-#'   `"F"` or `"E"`: the Frobenius norm; `"M"`: the largest absolute value; `"2"`: the spectral
+#' @param x A [clMatrix].
+#' @param type `"O"` or `"1"`: the largest column sum of absolute values; `"I"`: the largest row
+#'   sum; `"F"` or `"E"`: the Frobenius norm; `"M"`: the largest absolute value; `"2"`: the spectral
 #'   norm.
-#' @param norm `"O"` or `"1"`, or `"I"`: the norm that the condition is meant in.
-#' @param ... for `rcond()` the argument `triangular`: whether only the upper triangle of a matrix
-#'   of general view is used.
+#' @param norm `"O"` or `"1"`, or `"I"`: the norm of the condition number.
+#' @param ... For `rcond()` the argument `triangular`: whether to use only the upper triangle of a
+#'   matrix with general view.
 #' @return A number. The norm of a matrix without elements is 0.
 #' @section Errors:
 #' `statcl_error_argument` for another `type` or `norm`.

@@ -3,25 +3,26 @@
 #' Matrix products
 #'
 #' `cl_matmul(a, b)` is `a %*% b`, `cl_crossprod(x, y)` is `t(x) %*% y` and `cl_tcrossprod(x, y)` is
-#' `x %*% t(y)`, for base R matrices and [clMatrix]es in any mix. With `y = NULL` it is `x`
-#' again: half the work, and an exactly symmetric result. The operators and functions of base R do
-#' the same as soon as one operand is a `clMatrix`. Vectors count as rows or columns as base R has
-#' it.
+#' `x %*% t(y)`, for base R matrices and [clMatrix] objects in any combination. `y = NULL` stands
+#' for `x`; this takes half the work and gives an exactly symmetric result. The operators and
+#' functions of base R do the same if an operand is a `clMatrix`. Vectors are row or column vectors,
+#' by the rules of base R.
 #'
-#' Triangular views save work: `%*%` of two lower triangular matrices is again one. Zeros that a
-#' view promises are skipped, even where the other operand is infinite or missing.
+#' Triangular views save work: `%*%` of two lower triangular matrices is again lower triangular.
+#' Elements that are zero by the view are skipped, even where the other operand is infinite or
+#' missing.
 #'
-#' A product of a `clMatrix` with one column is lazy ([lazy]): it runs in the kernel of the
-#' arithmetic that it leads to. The others are computed at once.
+#' The product of a `clMatrix` and a single column is lazy ([lazy]): it becomes part of the kernel
+#' of the arithmetic that uses it. Other products are computed at once.
 #'
 #' With base R input the engine is chosen by size ([cl_thresholds()], entry `matmul`: the cube root
-#' of rows times columns times inner dimension).
+#' of the product of rows, columns and inner dimension).
 #'
-#' @param a,b,x,y numeric matrices, vectors, or `clMatrix`es.
-#' @return A base R matrix if all operands are base R, else a `clMatrix`. Row and column names are
-#'   kept as base R keeps them.
+#' @param a,b,x,y Numeric matrices, vectors, or `clMatrix` objects.
+#' @return A base R matrix if all operands are base R, otherwise a `clMatrix`. Row and column names
+#'   are kept as in base R.
 #' @section Errors:
-#' `statcl_error_argument` for operands that are not numeric, do not conform, or live on different
+#' `statcl_error_argument` for operands that are not numeric, do not conform, or are on different
 #' devices.
 #' @export
 #' @examples
@@ -181,7 +182,7 @@ tcrossprod_method <- with_formals_of("tcrossprod", function() {
 })
 
 #' @rdname cl_matmul
-#' @param ... not used.
+#' @param ... Not used.
 #' @export
 setMethod("crossprod", signature("clMatrix", "ANY"), crossprod_method)
 

@@ -3,31 +3,31 @@
 
 #' Sums, means and extremes of device matrices
 #'
-#' The summaries of base R. What is summed is not made first: `sum((y - x)^2)` reads `y` and `x`
-#' once and writes a number ([lazy]). Sums have a fixed order: equal bits run after run, though not
-#' to the last bit those of base R.
+#' The summary functions of base R. Their argument is not stored first: `sum((y - x)^2)` reads `y`
+#' and `x` once and returns a number ([lazy]). The order of summation is fixed, so results are
+#' bitwise reproducible; they may differ from base R's in the last bits.
 #'
-#' These functions give R numbers and vectors, as base R does, and so wait for the device.
-#' [cl_reduce()] is their lazy twin: it gives a `clMatrix` that takes part in further arithmetic,
-#' and, with [cl_eval()], shares its kernel with other results.
+#' These functions return R numbers and vectors, as base R does, and therefore wait for the device.
+#' [cl_reduce()] is the lazy alternative: it returns a `clMatrix` for use in further arithmetic and,
+#' with [cl_eval()], can share a kernel with other results.
 #'
-#' `sum(x, y)`, `max(0, x)` and the like take several operands. R looks for a method only where one
-#' of the first two is an object: `max(0, 1, x)` fails in R itself, `max(x, 0, 1)` does not.
+#' `sum(x, y)`, `max(0, x)` and the like accept several operands. R dispatches only on the first
+#' two: `max(0, 1, x)` fails in R itself, `max(x, 0, 1)` does not.
 #'
-#' @param x a [clMatrix].
-#' @param na.rm whether missing values are left out.
-#' @param dims must be 1.
-#' @param trim must be 0.
-#' @param recursive not used.
-#' @param ... further operands, base R or `clMatrix`; ignored by `mean()` and the sums of rows and
+#' @param x A [clMatrix].
+#' @param na.rm Whether to omit missing values.
+#' @param dims Must be 1.
+#' @param trim Must be 0.
+#' @param recursive Not used.
+#' @param ... Further operands, base R or `clMatrix`; ignored by `mean()` and the sums of rows and
 #'   columns.
-#' @return `sum()`, `prod()`, `min()`, `max()`, `mean()`: a number; `range()` two; `any()`, `all()`,
-#'   `anyNA()`: a logical; `rowSums()` and the like: a base R vector; `which.min()`, `which.max()`:
-#'   the place of the first smallest or largest element, counted along columns, without elements
-#'   that are `NA`; `integer(0)` if there are none others.
+#' @return `sum()`, `prod()`, `min()`, `max()`, `mean()`: a number. `range()`: two numbers. `any()`,
+#'   `all()`, `anyNA()`: a logical. `rowSums()` and related functions: a base R vector.
+#'   `which.min()`, `which.max()`: the index of the first smallest or largest element, in
+#'   column-major order, ignoring `NA`; `integer(0)` if all elements are `NA`.
 #' @section Errors:
-#' `statcl_error_argument` for arguments of the wrong kind, `statcl_error_memory` when the device is
-#' short.
+#' `statcl_error_argument` for arguments of the wrong type, `statcl_error_memory` if the device does
+#' not have enough memory.
 #' @name clMatrix-reductions
 #' @examples
 #' x <- as_cl(matrix(1:6, 2))

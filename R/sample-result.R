@@ -96,38 +96,46 @@ count_of <- function(n, what) {
 
 # ---- methods -------------------------------------------------------------------------------------
 
-#' Draws of cl_sample()
+#' Results of cl_sample()
 #'
-#' @param x,object a result of [cl_sample()].
-#' @param digits significant digits.
-#' @param rows at most so many parameters are printed.
-#' @param parameters names of parameters: whole, or without the index (`"beta"` for `beta[1]`,
+#' @param x,object A result of [cl_sample()].
+#' @param digits Number of significant digits.
+#' @param rows Maximum number of parameters to print.
+#' @param parameters Names of parameters: complete, or without the index (`"beta"` for `beta[1]`,
 #'   `beta[2]`, ...); `NULL` for all.
-#' @param max `plot()` shows so many parameters of those, the first ones, and says how many there
-#'   are in a message; by default 6, or all that `parameters` names.
-#' @param probs probabilities of the quantiles.
-#' @param row.names,optional,... ignored, as the generics have them; `plot()` passes `...` on to
-#'   [plot()] of the traces.
+#' @param max Maximum number of parameters that `plot()` shows. By default 6, or all that
+#'   `parameters` names. A message reports how many are left out.
+#' @param probs Probabilities of the quantiles.
+#' @param row.names,optional,... Ignored; `plot()` passes `...` on to [plot()] of the traces.
 #' @return `print()` shows the summary. `summary()`: a data frame of class `"summary.cl_sample"`
-#'   with a row for each parameter and columns `parameter`, `mean`, `mcse` (its Monte Carlo standard
-#'   error), `sd`, quantiles, `ess_bulk`, `ess_tail` and `rhat`. `as.array()`: iteration x chain x
-#'   parameter. `as.matrix()`: a column for each parameter, chains one after another.
-#'   `as.data.frame()`: the same with `.chain`, `.iteration` and `.draw` before them. `plot()`:
-#'   trace and density of each parameter, a line for each chain, with divergent iterations marked in
-#'   red; invisibly `x`. A density ends at the smallest and the largest draw of its chain, and does
-#'   not fall off towards a bound of the parameter.
+#'   with one row for each parameter and columns `parameter`, `mean`, `mcse` (the Monte Carlo
+#'   standard error of the mean), `sd`, quantiles, `ess_bulk`, `ess_tail` and `rhat`. `as.array()`:
+#'   iteration x chain x parameter. `as.matrix()`: one column for each parameter, the chains one
+#'   below another. `as.data.frame()`: the same with the columns `.chain`, `.iteration` and `.draw`
+#'   in front. `plot()` draws trace and density of each parameter, one line for each chain, with
+#'   divergent iterations marked in red; it returns `x` invisibly. Densities are estimated between
+#'   the smallest and the largest draw of a chain, and do not fall off towards a bound of the
+#'   parameter.
 #'
-#'   The object is a list with elements `draws` (the array), `diagnostics` (matrices iteration x
-#'   chain: `accept_stat`, `step_size`, `tree_depth`, `leapfrogs`, `divergent`, `energy`,
-#'   `log_density`; the last two on the unconstrained scale, the Jacobian included), `step_size` and
-#'   `inverse_metric` after the warm-up (for each chain, the latter in columns), `seconds` (of the
-#'   warm-up and in all), `evaluations` and `rejections` (points where the density could not be
-#'   computed) for each chain, `elapsed` (seconds of the whole run), `complete` (`FALSE` after an
-#'   interrupt), `bounds` (of each parameter by its transform: a matrix with columns `lower` and
-#'   `upper`), `control`, `call`, and with `save_warmup` also `warmup` (draws and diagnostics).
+#'   The object is a list with the elements
+#'   * `draws`: the array,
+#'   * `diagnostics`: matrices iteration x chain: `accept_stat`, `step_size`, `tree_depth`,
+#'     `leapfrogs`, `divergent`, `energy`, `log_density`; the last two on the unconstrained scale,
+#'     including the Jacobian,
+#'   * `step_size`, `inverse_metric`: values after the warm-up, for each chain (the latter in
+#'     columns),
+#'   * `seconds`: time of each chain, for the warm-up and in total,
+#'   * `evaluations`, `rejections`: the numbers of evaluations, and of points at which the density
+#'     could not be computed, for each chain,
+#'   * `elapsed`: seconds of the whole run,
+#'   * `complete`: `FALSE` after an interrupt,
+#'   * `bounds`: bounds of each parameter from its transform, a matrix with columns `lower` and
+#'     `upper`,
+#'   * `control`, `call`,
+#'   * `warmup`: draws and diagnostics of the warm-up, with `save_warmup`.
 #'
 #'   Rank-normalised split R-hat and effective sample sizes are those of Vehtari et al. (2021,
-#'   *Bayesian Analysis* 16). For the posterior package the result has a method of `as_draws()`.
+#'   *Bayesian Analysis* 16). There is an `as_draws()` method for the posterior package.
 #' @seealso [cl_sample()]
 #' @name cl_sample-methods
 #' @examples

@@ -2,112 +2,120 @@
 
 #' Sample from a log density with gradient
 #'
-#' Hamiltonian Monte Carlo on any R function that gives the value of a log density with its
-#' gradient: the no-U-turn sampler, as in Stan, with its warm-up. One evaluation of the density
-#' costs as much as the function; the sampler adds about 20 microseconds to each.
+#' Hamiltonian Monte Carlo for any R function that returns the value of a log density with its
+#' gradient: the no-U-turn sampler, as in Stan, with its warm-up. The sampler adds about 20
+#' microseconds to the time of each evaluation of the function.
 #'
 #' @section The log density:
-#' A function whose value is one number, the log density up to a constant, with the attribute
+#' A function whose value is a single number, the log density up to a constant, with the attribute
 #' `"gradient"`.
-#' - If `init` is a numeric vector: `log_density(x)` gets a vector like it (with its names), and the
-#'   gradient is a vector of the same length, in the same order or with the same names.
-#' - If `init` is a list with names, such as `list(alpha = 0, beta = numeric(10))`:
-#'   `log_density(alpha = , beta = )` gets its elements as arguments, and the gradient is a list
-#'   with these names. A [cl_likelihood()] is such a function, and so is what
-#'   [cl_log_posterior()] makes of a likelihood and priors.
+#' - If `init` is a numeric vector, `log_density(x)` is called with a vector of the same length and
+#'   names, and the gradient is a vector of the same length, in the same order or with the same
+#'   names.
+#' - If `init` is a named list, such as `list(alpha = 0, beta = numeric(10))`, `log_density(alpha =
+#'   , beta = )` is called with its elements as arguments, and the gradient is a list with these
+#'   names. A [cl_likelihood()] is such a function, and so is the result of [cl_log_posterior()],
+#'   which adds priors.
 #'
-#' `transform` says which parameters are constrained ([transforms]). The function sees constrained
-#' values only, and its density is one of them: no Jacobian is to be added by hand.
+#' `transform` declares which parameters are constrained ([transforms]). The function is called with
+#' constrained values and returns their density; do not add a Jacobian.
 #'
-#' A value of `-Inf` is density zero. An error of class `statcl_error_not_pd`,
-#' `statcl_error_singular` or `statcl_error_nonfinite` (parameters so far out that the computation
-#' breaks down) is taken as that, too. Any other error, `NaN`, or a gradient of another length ends
-#' the run.
+#' A value of `-Inf` is a density of zero. An error of class `statcl_error_not_pd`,
+#' `statcl_error_singular` or `statcl_error_nonfinite` (for parameters so extreme that the
+#' computation breaks down) is treated in the same way. Any other error, `NaN`, or a gradient of
+#' another length ends the run.
 #'
 #' @section The check of the gradient:
-#' With a wrong gradient draws follow no distribution that anybody wants, or chains hardly move. So
-#' beside the first chain's start, the gradient is held against central differences of the log
-#' density, by each parameter (of more than 50, by 50 sums of some of them). This costs two
-#' evaluations each, 101 at most, where a run takes some thousands; they do not count in the result.
-#' `check_gradient = FALSE` spares them. Where differences tell nothing, as the density is infinite,
-#' noisy or not smooth there, the run goes on. [cl_check_gradient()] checks at other points, and
-#' with a smaller tolerance than the 1e-4 of the derivative that this check has.
+#' With a wrong gradient the draws do not follow the intended distribution, or chains hardly move.
+#' Therefore the gradient is compared with central differences of the log density near the start of
+#' the first chain, for each parameter (if there are more than 50, for 50 sums of some of them).
+#' This takes two evaluations each, at most 101, compared with several thousand for a run. They are
+#' not counted in the result. `check_gradient = FALSE` skips the check. If differences are
+#' inconclusive because the density is infinite, noisy or not smooth there, the run continues.
+#' [cl_check_gradient()] checks at other points, and with a smaller tolerance than the 1e-4 of the
+#' derivative used here.
 #'
 #' @section The sampler:
-#' `"nuts"` is the no-U-turn sampler with multinomial choice within the trajectory (Betancourt,
-#' 2017, <https://arxiv.org/abs/1701.02434>). `"hmc"` makes `leapfrogs` steps, always: for
-#' comparisons of time. During the warm-up the step size is adapted by dual averaging to an average
+#' `"nuts"` is the no-U-turn sampler with multinomial sampling within the trajectory (Betancourt,
+#' 2017, <https://arxiv.org/abs/1701.02434>). `"hmc"` always makes `leapfrogs` steps, for
+#' comparisons of speed. During the warm-up the step size is adapted by dual averaging to an average
 #' acceptance statistic of `adapt_delta` (Hoffman and Gelman, 2014, *JMLR* 15), and a diagonal
 #' inverse mass matrix is set to the variances of the parameters, in windows of 25, 50, 100, ...
-#' iterations after the first 75, the last 50 being kept for the step size. A warm-up of less than
-#' 150 is divided in proportion; one of less than 20 adapts the step size only.
+#' iterations after the first 75; the last 50 iterations adapt the step size only. For a warm-up of
+#' less than 150 iterations these numbers are reduced in proportion; a warm-up of less than 20
+#' adapts the step size only.
 #'
 #' @section Several chains:
-#' Chains run one after another, or in `workers` processes, or in lockstep (`batch = TRUE`). The
-#' draws of a chain depend on the seed and its number only, not on which of these is chosen, as long
-#' as the function gives the same bits; rounding differences between one evaluation and several at
-#' once grow until paths part.
+#' Chains run one after another, in `workers` processes, or in lockstep (`batch = TRUE`). The draws
+#' of a chain depend on the seed and its number only, not on which of these is chosen, as long as
+#' the function returns bitwise identical values. Rounding differences between one evaluation and
+#' several at once grow until trajectories diverge.
 #'
-#' In lockstep all chains ask for one evaluation together: `log_density` is called with one column
-#' for each chain, gives as many values, and its gradients have one column for each value:
-#' - for a numeric vector `init`: a matrix in, the attribute `"gradient"` a matrix of that shape;
-#' - for a list: a matrix for each argument (with one row for a single number; an array for a
-#'   parameter that is a matrix itself), the gradient a list of such matrices.
+#' In lockstep the chains share each evaluation: `log_density` is called with one column for each
+#' chain and returns one value for each, with gradients that have one column for each value:
+#' - for a numeric vector `init`: the argument is a matrix, and the attribute `"gradient"` a matrix
+#'   of that shape;
+#' - for a list: each argument is a matrix (with one row for a scalar parameter; for a parameter
+#'   that is a matrix, an array), and the gradient is a list of such matrices.
 #'
-#' A [cl_likelihood()] is such a function. Of a [cl_log_posterior()] the likelihoods are called in
+#' A [cl_likelihood()] is such a function. For a [cl_log_posterior()], likelihoods are called in
 #' this way, formulas are computed for all chains together, and functions are called once for each
-#' chain. What a function of your own calls is not known: one that has a likelihood in it runs one
-#' chain after another unless it takes columns and `batch = TRUE` says so; better write its priors
-#' as formulas.
+#' chain. The contents of your own function are unknown: even if it calls a likelihood, its chains
+#' run one after another, unless it accepts columns and you set `batch = TRUE`. It is better to
+#' write its priors as formulas.
 #'
-#' The number of columns falls to one as chains come to their ends. This is worth it where
-#' several evaluations cost little more than one.
+#' The number of columns decreases to one as chains finish. Lockstep is faster if several
+#' evaluations together take little longer than one.
 #'
-#' Workers are new R processes, to which the function is sent with what it uses of the global
-#' environment, and where a likelihood uploads its data again. They are forked, and need no copies,
-#' where that is possible and the session has not looked for devices (OpenCL does not survive a
-#' fork) or works with `cl_use(engine = "host")`.
+#' Workers are new R processes. The function is sent to them with the objects of the global
+#' environment that it uses, and a likelihood uploads its data again in each of them. Workers are
+#' forked instead, without copies, if the system supports it and the session has not looked for
+#' devices (OpenCL does not survive a fork) or uses `cl_use(engine = "host")`.
 #'
-#' @param log_density a function, see below.
-#' @param init where chains start: a numeric vector or a list of parameters with names; or a
-#'   function of the chain's number giving that; or a list without names with one for each chain.
-#' @param chains number of chains.
-#' @param warmup,iter number of iterations for adaptation, which are dropped, and after it.
-#' @param transform `NULL`, or a transform of all parameters, or a list of transforms by name of
+#' @param log_density A function, see below.
+#' @param init Where chains start: a numeric vector or a named list of parameters; or a function of
+#'   the chain's number that returns one of these; or an unnamed list with one of these for each
+#'   chain.
+#' @param chains Number of chains.
+#' @param warmup,iter Number of iterations for adaptation, whose draws are dropped, and number of
+#'   iterations after it.
+#' @param transform `NULL`, or a transform of all parameters, or a named list of transforms by
 #'   parameter: see [transforms].
 #' @param method `"nuts"` or `"hmc"`.
-#' @param adapt_delta the acceptance statistic to adapt to, between 0 and 1: larger means smaller
+#' @param adapt_delta The target acceptance statistic, between 0 and 1; larger values give smaller
 #'   steps.
 #' @param max_depth NUTS makes at most `2^max_depth - 1` steps in an iteration.
-#' @param leapfrogs number of steps in an iteration of `"hmc"`.
+#' @param leapfrogs Number of steps in an iteration of `"hmc"`.
 #' @param metric `"diag"`, or `"unit"`: no adaptation of the mass matrix.
-#' @param step_size,inverse_metric first step size (`NULL`: found by trial) and diagonal of the
+#' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and diagonal of the
 #'   inverse mass matrix (on the unconstrained scale; one number, or one for each parameter).
-#'   Without a warm-up they stay.
-#' @param jitter chains start at `init` plus uniform numbers between `-jitter` and `jitter`, on the
-#'   unconstrained scale. By default 1 if one `init` serves several chains, and 0 otherwise.
-#' @param seed a whole number, or `NULL`: then the draws follow from the state of R's generator
+#'   Without a warm-up they are not changed.
+#' @param jitter Chains start at `init` plus uniform random numbers between `-jitter` and `jitter`,
+#'   on the unconstrained scale. The default is 1 if several chains share one `init`, and 0
+#'   otherwise.
+#' @param seed An integer, or `NULL`: the draws then depend on the state of R's generator
 #'   ([set.seed()]).
-#' @param workers number of processes, or a cluster of the parallel package.
-#' @param batch `TRUE`: all chains in lockstep, see below. By default where it is faster: with
-#'   several chains of a likelihood with much data, unless there are `workers`.
-#' @param nan what to do when the density or its gradient is `NaN`: `"stop"` with an error, or
+#' @param workers Number of processes, or a cluster of the parallel package.
+#' @param batch `TRUE`: all chains in lockstep, see below. By default lockstep is used where it is
+#'   faster: for several chains of a likelihood with much data, unless there are `workers`.
+#' @param nan What to do if the density or its gradient is `NaN`: `"stop"` with an error, or
 #'   `"reject"` the point.
-#' @param check_gradient whether the gradient is held against differences of the log density where
-#'   the first chain starts, see below.
-#' @param save_warmup whether the draws of the warm-up are kept, too.
-#' @param refresh progress is shown every so many iterations, with an estimate of the time left;
-#'   0 for silence. By default ten times a chain in an interactive session; and anywhere a message
-#'   tells the estimate once, after two seconds or more, if it is above 10 seconds.
+#' @param check_gradient Whether to compare the gradient with finite differences of the log density
+#'   at the start of the first chain, see below.
+#' @param save_warmup Whether to keep the draws of the warm-up.
+#' @param refresh Number of iterations between reports of progress, with an estimate of the
+#'   remaining time; 0 for none. The default is ten reports for each chain in an interactive
+#'   session. In any session a message gives the estimate once, after two seconds or more, if it
+#'   exceeds 10 seconds.
 #' @return An object of class `"cl_sample"`, see [cl_sample-methods].
 #'
-#'   An interrupted run gives the draws made so far, with a warning: as many complete iterations of
-#'   as many chains as give most draws.
+#'   An interrupted run returns the draws made so far, with a warning: the number of complete
+#'   iterations and chains that gives the most draws.
 #' @section Errors:
-#' `statcl_error_argument` for wrong arguments. `statcl_error_density` if the log density fails, has
-#' no gradient or a wrong one, is `NaN` or cannot be sampled from; its fields are `parameters`
+#' `statcl_error_argument` for invalid arguments. `statcl_error_density` if the log density fails,
+#' has no gradient or a wrong one, is `NaN` or cannot be sampled from. Its fields are `parameters`
 #' (named, constrained: where it was evaluated), `chain`, `iteration`, `parent` (the error of the
-#' function, if it was one), `draws` (the result so far, or `NULL`) and, of a wrong gradient,
+#' function, if there was one), `draws` (the result so far, or `NULL`) and, for a wrong gradient,
 #' `wrong` (a data frame with columns `parameter`, `gradient` and `difference`).
 #' @seealso [cl_log_posterior()] for priors, [transforms], [cl_check_gradient()]
 #' @export

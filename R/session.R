@@ -17,16 +17,16 @@ session$saved <- NULL         # what cl_tune(save = TRUE) wrote, once read
 
 #' OpenCL devices
 #'
-#' `cl_devices()` lists every device of every OpenCL platform; `cl_available()` says whether the
-#' session has one that statcl would use without being told (a GPU with double precision, or what
-#' [cl_use()], the option `statcl.device` or the environment variable `STATCL_DEVICE` name). Neither
-#' raises an error or prints when there is none.
+#' `cl_devices()` lists every device of every OpenCL platform. `cl_available()` reports whether the
+#' session has a device that statcl uses without being asked to: a GPU with double precision, or the
+#' device named by [cl_use()], the option `statcl.device` or the environment variable
+#' `STATCL_DEVICE`. If there is none, neither raises an error or prints anything.
 #'
-#' @return `cl_devices()`: a data frame with one row a device and columns `id` ("platform:device",
-#'   counted from 0), `name`, `vendor`, `platform`, `type` ("gpu", "cpu", "accelerator"), `fp64`,
-#'   `memory` (bytes), `units` (compute units), `largest` (bytes in one buffer), `host_memory`
-#'   (shares the host's memory), `driver`, `version` and `default` (`TRUE` for the device in use).
-#'   `cl_available()`: `TRUE` or `FALSE`.
+#' @return `cl_devices()`: a data frame with one row for each device and columns `id`
+#'   ("platform:device", counted from 0), `name`, `vendor`, `platform`, `type` ("gpu", "cpu",
+#'   "accelerator"), `fp64`, `memory` (bytes), `units` (compute units), `largest` (bytes of the
+#'   largest buffer), `host_memory` (whether it shares the host's memory), `driver`, `version` and
+#'   `default` (`TRUE` for the device in use). `cl_available()`: `TRUE` or `FALSE`.
 #' @seealso [cl_use()], [cl_sitrep()]
 #' @export
 #' @examples
@@ -123,32 +123,32 @@ find_device <- function(spec) {
 
 #' Choose the engine and the device
 #'
-#' By default statcl works on a GPU with double precision if there is one, for problems above the
-#' sizes of [cl_thresholds()], and on the host with R's BLAS and LAPACK otherwise. `cl_use()`
-#' changes that for the session, `with_cl()` for one expression. Without them the option
-#' `statcl.device` and then the environment variable `STATCL_DEVICE` name the device; both take what
-#' `device` takes.
+#' By default statcl uses a GPU with double precision, if there is one, for problems above the sizes
+#' of [cl_thresholds()], and otherwise the host with R's BLAS and LAPACK. `cl_use()` changes this
+#' for the session, `with_cl()` for one expression. Without them the option `statcl.device` and then
+#' the environment variable `STATCL_DEVICE` name the device; both accept the values of `device`.
 #'
-#' Environment variables that are empty count as unset.
+#' Empty environment variables count as unset.
 #'
-#' Drivers compile kernels at their first use, which on a CPU device takes seconds. When a second
-#' was spent on that, a message says so, once per session; not with `options(statcl.quiet = TRUE)`.
+#' Drivers compile kernels at their first use, which takes seconds on a CPU device. A message
+#' reports this once per session if it takes more than a second; `options(statcl.quiet = TRUE)`
+#' suppresses it.
 #'
 #' OpenCL does not survive a fork. In a forked child ([parallel::mclapply()]) of a process that has
-#' asked for devices, also by [cl_available()], the default engine is the host; a device that was
-#' named is refused with `statcl_error_fork`.
+#' looked for devices (including by [cl_available()]), the default engine is the host. A device that
+#' was named explicitly gives the error `statcl_error_fork`.
 #'
-#' @param device an id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
-#'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment or the
-#'   default.
+#' @param device An id as in [cl_devices()] (`"0:1"`), a row number of that table, a type (`"gpu"`,
+#'   `"cpu"`), a part of a name, `"host"` for none, or `NULL` for the option, the environment
+#'   variable or the default.
 #' @param engine `"auto"` chooses by size for base R input; `"device"` sends everything to the
-#'   device (a CPU OpenCL device too, if there is no other); `"host"` uses no device.
-#' @param expr an expression, evaluated with these settings.
-#' @return `cl_use()`: the previous settings, a list that `do.call(cl_use, ...)` takes, invisibly.
+#'   device (including a CPU OpenCL device, if there is no other); `"host"` uses no device.
+#' @param expr An expression, evaluated with these settings.
+#' @return `cl_use()`: the previous settings, a list for `do.call(cl_use, ...)`, invisibly.
 #'   `with_cl()`: the value of `expr`.
 #' @section Errors:
 #' `statcl_error_no_device` if no device matches, `statcl_error_no_fp64` if it has no double
-#' precision. The settings are then as before.
+#' precision. The settings are then unchanged.
 #' @seealso [cl_devices()], [cl_sitrep()]
 #' @export
 #' @examples
@@ -244,12 +244,13 @@ threshold_table <- data.frame(
   gpu = c(1200, 800, 1000, 1500, 1000, Inf, 1e5, 2000, 200, 1e9),
   stringsAsFactors = FALSE)
 
-#' Sizes from which the device is used
+#' Problem sizes from which the device is used
 #'
-#' With base R input the data must cross the bus first, so that a device pays off only from some
-#' size on. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is never
-#' preferred to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a named
-#' numeric vector, overrides single entries; [cl_tune()] measures them, and saves them on request.
+#' Base R input must first be transferred to the device, so that the device is faster only above a
+#' certain size. Device matrices ([as_cl()]) always stay where they are. A CPU OpenCL device is
+#' never preferred to R's BLAS: all its thresholds are `Inf`. The option `statcl.thresholds`, a
+#' named numeric vector, overrides single entries. [cl_tune()] measures thresholds and saves them on
+#' request.
 #'
 #' @return A data frame with columns `op`, `unit`, `threshold` and `source` ("default", "saved",
 #'   "measured", "option").
@@ -299,39 +300,40 @@ threshold <- function(op, where) {
 
 #' Device memory, and waiting for the device
 #'
-#' `cl_memory()` counts the bytes that device matrices and workspaces hold. `cl_sync()` waits until
-#' all work given to the device is done (only needed when timing: whatever reads values waits by
-#' itself). `cl_free(x)` frees a matrix at once (while pending expressions need it, see [lazy], as
-#' soon as they are computed), or what the session keeps for further predictions of a [cl_gp()] fit;
-#' `cl_free()` collects garbage and gives what is kept for later (see below) back to the driver and
-#' the system, for other programs.
+#' `cl_memory()` reports the bytes that device matrices and workspaces hold. `cl_sync()` waits until
+#' all work submitted to the device is complete; it is needed only for timing, because functions
+#' that read values wait themselves. `cl_free(x)` frees a matrix at once (if pending expressions
+#' need it, see [lazy], as soon as they are computed), or the factors that the session caches for
+#' predictions from a [cl_gp()] fit. `cl_free()` collects garbage and returns cached memory (see
+#' below) to the driver and the operating system, for other programs.
 #'
-#' R's garbage collector does not see device memory, so statcl runs it: when a device runs short,
-#' and while matrices are made and dropped. Of those copied from R the garbage stays below 48 MiB
-#' or half of what is in use, for matrices of up to 16 MiB. As a collection takes as long as many
-#' operations, a GPU with memory of its own lets results and larger matrices wait: for time, of
-#' which collections take no more than a twentieth, or until they come to an eighth of the memory.
-#' So a long loop over small matrices on the host takes some 80 MB more than it uses, and then no
-#' more: those 48 MiB, and the garbage that R itself allows in its heap.
+#' R's garbage collector does not see device memory, so statcl runs it: when a device runs out of
+#' memory, and while matrices are created and dropped. For matrices copied from R, of up to 16 MiB,
+#' garbage is limited to 48 MiB or half of the memory in use. Because a collection takes as long as
+#' many operations, a GPU with its own memory lets results and larger matrices accumulate, so that
+#' collections take no more than a twentieth of the time, until they reach an eighth of its memory.
+#' A long loop over small matrices on the host therefore takes some 80 MB more than it uses, and
+#' then no more: those 48 MiB, and the garbage that R itself allows in its heap.
 #'
-#' Making a buffer takes a GPU's driver longer than a short operation. So some of what is released
-#' on a GPU, up to a thirty-second of its memory, is kept for the next matrices and workspaces, and
-#' given up when memory runs short. Matrices of 1 to 16 MiB share pieces of up to 128 MiB, which
-#' count as kept as far as no matrix is in them. A CPU device keeps nothing.
+#' The driver of a GPU takes longer to allocate a buffer than a short operation takes. Therefore
+#' some of the memory released on a GPU, up to a thirty-second of its memory, is kept for the next
+#' matrices and workspaces, and given up when memory runs short. Matrices of 1 to 16 MiB share
+#' blocks of up to 128 MiB, which count as kept as far as no matrix occupies them. A CPU device
+#' keeps nothing.
 #'
-#' Memory that comes fresh from the system has to be cleared, which takes longer than a GPU takes to
-#' fill it. So base R results of 6 MiB and more come in memory that is kept when R drops them, for
-#' the next ones: up to an eighth of the machine's memory, from which the system helps itself
-#' whenever it is short. It stands under `kept` of the host. R's collector does not see such results
-#' either, so statcl runs it when there may be garbage of 1 GiB, or three such results, or half of
-#' what was in use after the last run, but not more than a sixteenth of the machine's memory. With
-#' `options(statcl.recycle = FALSE)` they come in memory of R's own. Only Linux and macOS have this.
+#' The operating system clears new memory, which takes longer than a GPU takes to fill it. Therefore
+#' base R results of 6 MiB and more reuse the memory of results that R has dropped: up to an eighth
+#' of the machine's memory, which the system can reclaim whenever it needs to. It is reported under
+#' `kept` for the host. R's collector does not see such results either, so statcl runs it when there
+#' may be garbage of 1 GiB, or three such results, or half of the memory in use after the last
+#' collection, but not more than a sixteenth of the machine's memory. With `options(statcl.recycle =
+#' FALSE)` they use memory allocated by R. Only Linux and macOS have this feature.
 #'
-#' @param x a `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for what is kept.
+#' @param x A `clMatrix` or `clArray`, or a fit of [cl_gp()]; `NULL` for cached memory.
 #' @return `cl_memory()`: a data frame with one row for each engine in use and columns `device`,
-#'   `live`, `peak`, `kept`, `limit`, `largest` (bytes; `kept`, not among `live`, was released and
-#'   is kept for what comes next; `largest` is the largest single matrix, `NA` where there is no
-#'   known bound) and `buffers` (a count of the live ones). The others: `NULL`, invisibly.
+#'   `live`, `peak`, `kept`, `limit`, `largest` (bytes) and `buffers` (the number of live buffers).
+#'   `kept`, which is not part of `live`, was released and is cached for reuse; `largest` is the
+#'   size of the largest possible matrix, `NA` if unknown. The others: `NULL`, invisibly.
 #' @export
 #' @examples
 #' x <- as_cl(diag(100))

@@ -1,11 +1,11 @@
-#' What this machine offers
+#' Report on this machine
 #'
-#' Prints how statcl was built, the OpenCL loader, platforms and devices found, which of them is in
-#' use and why, the BLAS behind the host engine, memory and options, and what to install if
-#' something is missing. It never fails.
+#' Prints how statcl was built, the OpenCL loader, platforms and devices found, the device in use
+#' and the reason, the BLAS of the host engine, memory and options, and what to install if something
+#' is missing. It never fails.
 #'
-#' @return A list with what was printed (`version`, `build`, `loader`, `devices`, `device`,
-#'   `reason`, `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed when it is not
+#' @return A list with the printed information (`version`, `build`, `loader`, `devices`, `device`,
+#'   `reason`, `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed unless it is
 #'   assigned.
 #' @seealso [cl_use()] to choose a device.
 #' @export

@@ -2,34 +2,34 @@
 
 #' Linear systems and determinants of device matrices
 #'
-#' `solve()` goes by the view of `a`: triangular matrices are solved by substitution, symmetric ones
-#' by the Cholesky factor, all where they are. A symmetric matrix that is not positive definite and
-#' a matrix of general view go through the LU decomposition of LAPACK on the host: `a` is copied
-#' there and the solution back. A covariance matrix should therefore be made with `view =
-#' "symmetric"`, as `crossprod(x)` is by itself. `determinant()` (and so `det()`) chooses in the
-#' same way.
+#' The method of `solve()` depends on the view of `a`: triangular matrices are solved by
+#' substitution, symmetric ones with the Cholesky factor, both where they are. A symmetric matrix
+#' that is not positive definite and a matrix with general view are handled by the LU decomposition
+#' of LAPACK on the host: `a` is copied there and the solution back. Create a covariance matrix with
+#' `view = "symmetric"`, therefore; `crossprod(x)` has this view already. `determinant()` (and
+#' therefore `det()`) chooses in the same way.
 #'
-#' Like base R, `solve()` stops when the estimated reciprocal condition number of `a` (see
-#' [rcond()][clMatrix-norm]) is below `tol`: no digit of the solution would be certain. Only
-#' triangular views are solved in any case, as by [backsolve()].
+#' Like base R, `solve()` stops if the estimated reciprocal condition number of `a` (see
+#' [rcond()][clMatrix-norm]) is below `tol`, because no digit of the solution would be reliable.
+#' Triangular views are always solved, as by [backsolve()].
 #'
-#' `chol2inv()` gives the inverse of A from the upper factor that `chol()` gives.
+#' `chol2inv()` computes the inverse of A from the upper factor that `chol()` returns.
 #'
-#' @param a a square matrix.
-#' @param b the right-hand side: a matrix with as many rows as `a`, or a vector, which counts as one
-#'   column. If missing, the inverse of `a` is given.
-#' @param x a square `clMatrix`; for `chol2inv()` an upper triangular factor, of which the upper
+#' @param a A square matrix.
+#' @param b The right-hand side: a matrix with as many rows as `a`, or a vector, which is one
+#'   column. If missing, the inverse of `a` is returned.
+#' @param x A square `clMatrix`; for `chol2inv()` an upper triangular factor, of which the upper
 #'   triangle is read.
-#' @param tol the least reciprocal condition number of `a` that is solved for.
-#' @param size the order of the leading part of `x` that is used.
-#' @param logarithm whether the modulus is given as its logarithm.
+#' @param tol The smallest reciprocal condition number of `a` that is accepted.
+#' @param size The order of the leading part of `x` that is used.
+#' @param logarithm Whether to return the logarithm of the modulus.
 #' @param ... `size` for `chol2inv()`; not used otherwise.
 #' @return `solve()` and `chol2inv()`: a `clMatrix` (the inverse of a symmetric matrix has the
 #'   symmetric view). `determinant()`: as in base R, a list of class `det` with `modulus` and
 #'   `sign`.
 #' @section Errors:
-#' `statcl_error_argument` for shapes that do not fit, `statcl_error_singular` for a matrix that is
-#' singular (field `index`: the zero pivot; `NA` where it is numerically singular, with a reciprocal
+#' `statcl_error_argument` for shapes that do not conform, `statcl_error_singular` for a singular
+#' matrix (field `index`: the zero pivot; `NA` if it is numerically singular, with a reciprocal
 #' condition number below `tol`).
 #' @name clMatrix-solve
 #' @examples

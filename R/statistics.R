@@ -4,40 +4,40 @@
 
 #' Statistics of device matrices
 #'
-#' Functions of base R and of stats. Computed where the matrix is: `var()`, `cov()` and `cor()` of
-#' columns, `scale()`, `sweep()`, `diff()`, and `which()`, which brings only columns with a true
-#' element to the host. `sort()`, `order()`, `median()`, `quantile()` and `rowsum()`, rank
-#' correlations, and `use = "complete.obs"` and the like with missing values work on a copy on the
-#' host, as do `unique()`, `duplicated()` and `cut()`; each says so once a session (a message of
-#' class `statcl_message_copy`).
+#' Functions of packages base and stats. `var()`, `cov()` and `cor()` of columns, `scale()`,
+#' `sweep()` and `diff()` are computed where the matrix is; so is `which()`, which copies only
+#' columns with a true element to the host. `sort()`, `order()`, `median()`, `quantile()` and
+#' `rowsum()`, rank correlations, and `use = "complete.obs"` and the like with missing values work
+#' on a copy on the host, as do `unique()`, `duplicated()` and `cut()`. Each of these gives a
+#' message of class `statcl_message_copy` once a session.
 #'
-#' Covariances are products of the columns less their means, which are corrected once from what is
-#' left: two passes, as in base R.
+#' Covariances are computed in two passes, as in base R: the column means are subtracted and
+#' corrected once by the mean of the remainder, and then products are formed.
 #'
-#' R finds these methods by the functions' own names, as `var(x)`; `stats::var(x)` and functions of
-#' other packages that call it need `as.matrix(x)`. Functions that call `as.matrix()` or
-#' `as.vector()` themselves ([apply()], [sd()], [svd()], ...) need no method.
+#' R finds these methods for calls such as `var(x)`; `stats::var(x)` and functions of other packages
+#' that call it need `as.matrix(x)`. Functions that call `as.matrix()` or `as.vector()` themselves
+#' ([apply()], [sd()], [svd()], ...) need no method.
 #'
-#' @param x a [clMatrix]; for `cov()`, `cor()`, `var()` and `sweep()` it may also be base R where
-#'   another argument is a `clMatrix`. For `which()`, elements other than 0 are true.
+#' @param x A [clMatrix]; for `cov()`, `cor()`, `var()` and `sweep()` it may also be a base R matrix
+#'   if another argument is a `clMatrix`. For `which()`, nonzero elements are true.
 #' @param y `NULL`, or a matrix or vector with as many rows.
-#' @param na.rm,use,method as of base R's functions.
-#' @param arr.ind whether rows and columns are given; `useNames` whether row names are.
-#' @param useNames see `arr.ind`.
-#' @param MARGIN 1 for a number of `STATS` for each row, 2 for each column.
-#' @param STATS the numbers.
-#' @param FUN a function of two matrices, or its name.
-#' @param check.margin whether to warn of `STATS` that do not fit.
-#' @param center,scale logical, or a number for each column.
-#' @param lag,differences as for [diff()].
-#' @param decreasing whether to sort downwards.
-#' @param group,reorder as for [rowsum()].
-#' @param ... passed on to base R's function; further arguments of `FUN`.
-#' @return What base R gives as a matrix is a `clMatrix` (covariances with the symmetric view;
-#'   `scale()` with the attributes `scaled:center` and `scaled:scale`); what it gives as a vector is
-#'   a base R vector.
+#' @param na.rm,use,method As for the base R functions.
+#' @param arr.ind Whether to return rows and columns.
+#' @param useNames Whether to return row names.
+#' @param MARGIN 1 if `STATS` has one number for each row, 2 for each column.
+#' @param STATS The numbers.
+#' @param FUN A function of two matrices, or its name.
+#' @param check.margin Whether to warn if the length of `STATS` does not match.
+#' @param center,scale Logical, or a number for each column.
+#' @param lag,differences As for [diff()].
+#' @param decreasing Whether to sort in decreasing order.
+#' @param group,reorder As for [rowsum()].
+#' @param ... Passed on to the base R function; further arguments of `FUN`.
+#' @return A `clMatrix` where base R returns a matrix (covariances have the symmetric view;
+#'   `scale()` has the attributes `scaled:center` and `scaled:scale`), a base R vector where it
+#'   returns a vector.
 #' @section Errors:
-#' `statcl_error_argument` for shapes that do not fit and for arguments of the wrong kind.
+#' `statcl_error_argument` for shapes that do not conform and for arguments of the wrong type.
 #' @seealso [clMatrix-reductions] for sums, means and extremes.
 #' @name clMatrix-statistics
 #' @usage \S4method{var}{clMatrix,ANY}(x, y = NULL, na.rm = FALSE, use)

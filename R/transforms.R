@@ -10,29 +10,29 @@
 #   pull       function(u, x, slope): from the gradient by x of F to that by u of F + jacobian
 #   lower, upper  bounds of the constrained numbers
 
-#' Constrained parameters
+#' Transforms for constrained parameters
 #'
-#' Transforms for [cl_sample()]: it moves on the whole line, and the log density is called with
-#' constrained values. The logarithm of the Jacobian is added to the log density, so that the draws
-#' follow the density that the function gives *of the constrained parameters*.
+#' Transforms for [cl_sample()]. The sampler moves on the unconstrained scale and calls the log
+#' density with constrained values. It adds the log Jacobian determinant, so that the draws follow
+#' the density that the function returns *for the constrained parameters*.
 #'
-#' With unconstrained numbers \eqn{u}{u}:
-#' - `cl_lower(l)`, above l: \eqn{x = l + e^u}{x = l + exp(u)}, log Jacobian \eqn{\sum u}{sum(u)};
+#' With unconstrained numbers \eqn{u}{u}, the constrained values \eqn{x}{x} and log Jacobian
+#' determinants are:
+#' - `cl_lower(l)`, above l: \eqn{x = l + e^u}{x = l + exp(u)}, \eqn{\sum u}{sum(u)};
 #' - `cl_upper(h)`, below h: \eqn{x = h - e^u}{x = h - exp(u)}, \eqn{\sum u}{sum(u)};
-#' - `cl_bounds(l, h)`, between: \eqn{x = l + (h - l) p}{x = l + (h - l) p} with
-#'   \eqn{p = 1 / (1 + e^{-u})}{p = 1 / (1 + exp(-u))},
-#'   \eqn{\sum \log ((h - l) p (1 - p))}{sum(log((h - l) p (1 - p)))};
-#' - `cl_ordered()`, increasing: \eqn{x_1 = u_1}{x[1] = u[1]},
-#'   \eqn{x_i = x_{i-1} + e^{u_i}}{x[i] = x[i - 1] + exp(u[i])},
-#'   \eqn{u_2 + \dots + u_n}{u[2] + ... + u[n]};
+#' - `cl_bounds(l, h)`, between l and h: \eqn{x = l + (h - l) p}{x = l + (h - l) p} with \eqn{p = 1
+#'   / (1 + e^{-u})}{p = 1 / (1 + exp(-u))}, \eqn{\sum \log ((h - l) p (1 - p))}{sum(log((h - l) p
+#'   (1 - p)))};
+#' - `cl_ordered()`, increasing: \eqn{x_1 = u_1}{x[1] = u[1]}, \eqn{x_i = x_{i-1} + e^{u_i}}{x[i] =
+#'   x[i - 1] + exp(u[i])}, \eqn{u_2 + \dots + u_n}{u[2] + ... + u[n]};
 #' - `cl_simplex()`, positive with sum 1: \eqn{x}{x} is proportional to \eqn{e^{V u}}{exp(V u)},
 #'   \eqn{\sum \log x + \frac{1}{2} \log n}{sum(log(x)) + log(n) / 2}.
 #'
-#' For the simplex of n numbers \eqn{V}{V} has n - 1 orthonormal columns orthogonal to (1, ..., 1):
-#' the isometric log-ratio of Egozcue et al. (2003, *Mathematical Geology* 35), which treats all
-#' entries alike. It is a density of the first n - 1 entries.
+#' For the simplex in n dimensions \eqn{V}{V} has n - 1 orthonormal columns that are orthogonal to
+#' (1, ..., 1): the isometric log-ratio transform of Egozcue et al. (2003, *Mathematical Geology*
+#' 35), which treats all elements alike. The density is one of the first n - 1 elements.
 #'
-#' @param lower,upper bounds: one number, or one for each entry of the parameter. With
+#' @param lower,upper Bounds: one number, or one for each element of the parameter. For
 #'   `cl_bounds()` they may be infinite.
 #' @return An object of class `"cl_transform"` for the argument `transform` of [cl_sample()].
 #' @section Errors:

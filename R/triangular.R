@@ -2,29 +2,28 @@
 
 #' Triangular solves and inverses
 #'
-#' `cl_tri_solve()` solves `l x = b`, or `t(l) x = b`, with `l` lower triangular (upper with `upper
-#' = TRUE`), `cl_tri_inverse()` inverts `l`. Only the named triangle is read; the other one may hold
-#' anything. `backsolve()` and `forwardsolve()` of base R do the same as soon as one operand is a
-#' [clMatrix].
+#' `cl_tri_solve()` solves `l x = b` or `t(l) x = b`, with `l` lower triangular (upper with `upper =
+#' TRUE`); `cl_tri_inverse()` inverts `l`. Only the named triangle is read; the other one is
+#' ignored. `backsolve()` and `forwardsolve()` of base R do the same if an operand is a [clMatrix].
 #'
-#' `cl_tri_solve_adjoint()` is the reverse mode of `x = cl_tri_solve(l, b)`: from `x` and
-#' `x_adj` = dF/dx it gives dF/dl and dF/db. With T = l or t(l): dF/db = T^-T x_adj, dF/dT =
-#' -(dF/db) x^T, of which l's triangle counts.
+#' `cl_tri_solve_adjoint()` is the reverse mode of `x = cl_tri_solve(l, b)`: from `x` and `x_adj` =
+#' dF/dx it computes dF/dl and dF/db. With T = l or t(l), dF/db = T^-T x_adj, and dF/dT is the
+#' triangle of l of -(dF/db) x^T.
 #'
 #' With base R input the engine is chosen by size ([cl_thresholds()], entries `tri_solve` and
-#' `tri_inverse`). Missing values spread as in base R.
+#' `tri_inverse`). Missing values propagate as in base R.
 #'
-#' @param l,r a square matrix, base R or `clMatrix`, of which one triangle is read.
-#' @param b,x the right-hand side: a matrix with as many rows as `l`, or a vector, which counts as
-#'   one column. In `cl_tri_solve_adjoint()` `x` is the solution.
-#' @param upper whether `l` is upper triangular.
-#' @param transpose whether `l` is transposed.
-#' @param x_adj dF/dx, of the shape of `x`.
-#' @return The solution or inverse: base R if all operands are base R (a vector for a vector), else
-#'   a `clMatrix`. `cl_tri_solve_adjoint()`: a list of `l` (triangular) and `b`.
+#' @param l,r A square matrix, base R or `clMatrix`, of which one triangle is read.
+#' @param b,x The right-hand side: a matrix with as many rows as `l`, or a vector, which is one
+#'   column. For `cl_tri_solve_adjoint()`, `x` is the solution.
+#' @param upper Whether `l` is upper triangular.
+#' @param transpose Whether `l` is transposed.
+#' @param x_adj dF/dx, with the shape of `x`.
+#' @return The solution or inverse: base R if all operands are base R (a vector for a vector),
+#'   otherwise a `clMatrix`. `cl_tri_solve_adjoint()`: a list of `l` (triangular) and `b`.
 #' @section Errors:
-#' `statcl_error_argument` for a matrix that is not square and a right-hand side that is too short
-#' or too long, `statcl_error_singular` (field `index`) for an exact zero on the diagonal.
+#' `statcl_error_argument` for a matrix that is not square and a right-hand side with the wrong
+#' number of rows, `statcl_error_singular` (field `index`) for an exact zero on the diagonal.
 #' @export
 #' @examples
 #' l <- cl_chol(crossprod(matrix(rnorm(30), 10)) + diag(3), lower = TRUE)
@@ -147,9 +146,9 @@ forwardsolve_method <- with_formals_of("forwardsolve", function() {
 })
 
 #' @rdname cl_tri_solve
-#' @param k the order of the leading part of the matrix that is used.
-#' @param upper.tri whether the upper triangle is used.
-#' @param ... not used.
+#' @param k The order of the leading part of the matrix that is used.
+#' @param upper.tri Whether the upper triangle is used.
+#' @param ... Not used.
 #' @export
 setMethod("backsolve", signature("clMatrix", "ANY"), backsolve_method)
 

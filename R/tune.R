@@ -1,23 +1,23 @@
-#' Measure when the device pays off
+#' Measure from which size the device is faster
 #'
-#' Times each operation on base R input on the host and on the device in use at growing sizes,
-#' transfers included, and keeps the size from which the device is faster as this session's
-#' threshold ([cl_thresholds()]).
+#' Times each operation on base R input on the host and on the device in use at increasing sizes,
+#' including transfers. The size from which the device is faster becomes the threshold of this
+#' session ([cl_thresholds()]).
 #'
-#' With `save = TRUE` they are also written to the file `thresholds.csv` in
-#' `tools::R_user_dir("statcl", "config")`, under the name of the device, in place of what was saved
-#' for the same operations, and later sessions use them; a message tells the file. Nothing is
-#' written otherwise. To forget them, delete the file. The option `statcl.thresholds` comes before
-#' both.
+#' With `save = TRUE` the thresholds are also written to the file `thresholds.csv` in
+#' `tools::R_user_dir("statcl", "config")`, under the name of the device. They replace those saved
+#' for the same operations, and later sessions use them; a message names the file. Otherwise nothing
+#' is written. To discard saved thresholds, delete the file. The option `statcl.thresholds` takes
+#' precedence over both.
 #'
-#' @param ops names of operations as in [cl_thresholds()]; those that can be measured are `"chol"`,
+#' @param ops Names of operations as in [cl_thresholds()]; those that can be measured are `"chol"`,
 #'   `"chol_adjoint"`, `"matmul"`, `"tri_solve"`, `"tri_inverse"`, `"glm"`, `"covariance"`,
 #'   `"batch"`.
-#' @param seconds time to spend on each operation, about.
-#' @param verbose whether to print each measurement.
-#' @param save whether later sessions are to use the result too.
+#' @param seconds Approximate time for each operation.
+#' @param verbose Whether to print each measurement.
+#' @param save Whether to save the result for later sessions.
 #' @return The named vector of measured thresholds, invisibly; `Inf` where the device was never
-#'   faster. Without a device a message, and an empty vector.
+#'   faster. Without a device there is a message, and the vector is empty.
 #' @export
 #' @examples
 #' \donttest{

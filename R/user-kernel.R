@@ -1,32 +1,32 @@
 # Kernels that users write in OpenCL C themselves.
 
-#' Run OpenCL C of one's own
+#' Run your own OpenCL C
 #'
-#' For experts. `cl_kernel()` compiles OpenCL C *that you wrote* for the device in use and gives a
-#' function that runs it. This is the only place in the package where text that is given becomes
-#' part of a program. **Your code runs unchecked**: a kernel that reads or writes outside of its
-#' matrices, or never ends, can take down the session or the device, so run only code that you
-#' trust. [cl_map()] and [cl_reduce()] make kernels of R functions and cannot do any of this.
+#' For experts. `cl_kernel()` compiles OpenCL C *that you wrote* for the device in use and returns a
+#' function that runs it. It is the only function of the package that makes user-supplied text part
+#' of a program. **Your code runs unchecked**: a kernel that accesses memory outside its matrices,
+#' or never ends, can crash the session or the device, so run only code that you trust. [cl_map()]
+#' and [cl_reduce()] make kernels from R functions and have none of these risks.
 #'
 #' A matrix becomes two parameters of the kernel: `__global const double *x, int x_ld` (without
-#' `const` if it is written to). The element in row `i` and column `j`, counted from 0, is
-#' `x[i + j * (long)x_ld]`. `"int"` and `"double"` arguments become `int` and `double`. Matrices are
-#' immutable in R: what a kernel writes is a new matrix, of which the call gives the dimensions.
+#' `const` if it is written to). The element in row `i` and column `j`, counted from 0, is `x[i +
+#' j * (long)x_ld]`. `"int"` and `"double"` arguments become `int` and `double`. Matrices are
+#' immutable in R: a matrix that the kernel writes is new, and the call gives its dimensions.
 #'
-#' @param source OpenCL C 1.2, a string; several are joined by newlines. Double precision is
-#'   switched on.
-#' @param name the kernel in it.
-#' @param arguments the kernel's arguments in order: a named character vector of `"in"` (a matrix
+#' @param source OpenCL C 1.2, a string; several strings are joined by newlines. Double precision is
+#'   enabled.
+#' @param name The name of the kernel in it.
+#' @param arguments The kernel's arguments in order: a named character vector of `"in"` (a matrix
 #'   that is read), `"out"` (a matrix that is written), `"int"`, `"double"`.
 #' @return A function of these arguments and of `global` and `local`, the sizes of the index space
-#'   and of a work-group (up to three numbers each; `local = NULL` leaves it to the driver; `global`
-#'   is rounded up to multiples of `local`). For an `"in"` argument it takes a [clMatrix]; for
-#'   `"out"` two numbers, rows and columns. It gives the `clMatrix` written, or a named list if
-#'   there are several. What a kernel does not write is undefined.
+#'   and of a work-group (up to three numbers each; with `local = NULL` the driver chooses; `global`
+#'   is rounded up to multiples of `local`). An `"in"` argument is a [clMatrix]; an `"out"` argument
+#'   is two numbers, rows and columns. The function returns the `clMatrix` written, or a named list
+#'   if there are several. Elements that the kernel does not write are undefined.
 #' @section Errors:
 #' `statcl_error_no_device` on the host engine; `statcl_error_build`, with the compiler's log in the
-#' field `log`; `statcl_error_argument` for arguments that do not fit; `statcl_error_opencl` if the
-#' driver refuses the launch.
+#' field `log`; `statcl_error_argument` for arguments that do not match; `statcl_error_opencl` if
+#' the driver rejects the launch.
 #' @export
 #' @examples
 #' source <- "
