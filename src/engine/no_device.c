@@ -1,6 +1,6 @@
 /* Stands in for the device engine in a build without the OpenCL headers. */
 #include "base/device.h"
-#include "ops/user_kernel.h"
+#include "base/user_kernel.h"
 
 static const char reason[] =
     "statcl was installed without OpenCL headers: install them (Debian: ocl-icd-opencl-dev), "

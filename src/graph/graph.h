@@ -8,7 +8,7 @@
 #define SCL_GRAPH_GRAPH_H
 
 #include "graph/expr.h"
-#include "graph/elementwise.h"
+#include "engine/plan/elementwise.h"
 
 typedef enum {
   SCL_NODE_LEAF,       /* block */
@@ -159,7 +159,7 @@ static inline const scl_node *scl_node_places(const scl_node *node) {
 enum { SCL_PLAN_KEY = 8192 };
 size_t scl_plan_key(const scl_plan *plan, unsigned char *to);
 
-/* OpenCL C of a plan (graph/source.c); free() it. The kernel `expr` and, where something is
+/* OpenCL C of a plan (engine/plan/source.c); free() it. The kernel `expr` and, where something is
  * reduced, `expr_final`; engine/cl/elementwise/plan.c says what their work-items do. */
 scl_status scl_plan_source(const scl_plan *plan, char **out);
 /* Whether a leaf that is read across comes through local memory, in tiles of SCL_PLAN_TILE rows and

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "graph/expr.h"
-#include "graph/elementwise.h"
+#include "engine/plan/elementwise.h"
 
 enum { DEEPEST = 48 }; /* building recurs */
 enum { RECORD_OP, RECORD_A, RECORD_B, RECORD_FACTS, RECORD_SIZE };

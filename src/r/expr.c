@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "graph/expr.h"
-#include "graph/elementwise.h"
+#include "engine/plan/elementwise.h"
 
 /* ---- names ---------------------------------------------------------------------------------- */
 

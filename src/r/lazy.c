@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "graph/expr.h"
-#include "graph/elementwise.h"
+#include "engine/plan/elementwise.h"
 
 /* ---- names ---------------------------------------------------------------------------------- */
 /* R keeps each string once: the same name has the same address. */

@@ -1,4 +1,4 @@
-/* .Call entries for kernels that a user writes (ops/user_kernel.h).
+/* .Call entries for kernels that a user writes (base/user_kernel.h).
  *
  *   r_kernel_new(source, name, where)   two strings and a place in the device list; a handle
  *   r_kernel_run(kernel, args, global, local)
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/engine.h"
-#include "ops/user_kernel.h"
+#include "base/user_kernel.h"
 
 static SEXP kernel_tag(void) {
   return Rf_install("statcl_kernel");

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/expr.h"
-#include "ops/user_kernel.h"
+#include "base/user_kernel.h"
 #include "matrices.h"
 
 static const char source[] = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"

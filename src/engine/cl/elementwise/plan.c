@@ -1,5 +1,5 @@
 /* Plans of lazy arithmetic on a device: how work-items are laid out, and the arguments of the
- * kernel that graph/source.c writes.
+ * kernel that engine/plan/source.c writes.
  *
  * Without reductions a work-item has one row and every so many columns. A reduction leaves one
  * number for each group (or, by rows and by columns, for each group and result), and a second

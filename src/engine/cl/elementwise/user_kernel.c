@@ -1,6 +1,6 @@
 /* Kernels that a user writes. */
 #include "engine/cl/runtime/cl.h"
-#include "ops/user_kernel.h"
+#include "base/user_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>

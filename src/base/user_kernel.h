@@ -3,8 +3,8 @@
  * The user's code runs on the device as it is. What a kernel does outside its arguments is not
  * looked for; everything else (types and number of arguments, sizes of groups, order of commands,
  * faults of the compiler and the driver) is checked as for the kernels of the package. */
-#ifndef SCL_OPS_USER_KERNEL_H
-#define SCL_OPS_USER_KERNEL_H
+#ifndef SCL_BASE_USER_KERNEL_H
+#define SCL_BASE_USER_KERNEL_H
 
 #include "base/matrix.h"
 

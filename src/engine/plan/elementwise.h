@@ -1,7 +1,7 @@
 /* The operations of lazy arithmetic, as inst/kernels/include/elementwise.def and reduce.def have
  * them: names and texts, for kernels and for R, and values. */
-#ifndef SCL_GRAPH_ELEMENTWISE_H
-#define SCL_GRAPH_ELEMENTWISE_H
+#ifndef SCL_ENGINE_PLAN_ELEMENTWISE_H
+#define SCL_ENGINE_PLAN_ELEMENTWISE_H
 
 #include "base/engine.h"
 

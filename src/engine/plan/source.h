@@ -1,7 +1,7 @@
-/* Writing the source of a plan; between graph/source.c, graph/source_element.c,
- * graph/source_reduce.c and graph/source_tables.c. */
-#ifndef SCL_GRAPH_SOURCE_H
-#define SCL_GRAPH_SOURCE_H
+/* Writing the source of a plan; between engine/plan/source.c, engine/plan/source_element.c,
+ * engine/plan/source_reduce.c and engine/plan/source_tables.c. */
+#ifndef SCL_ENGINE_PLAN_SOURCE_H
+#define SCL_ENGINE_PLAN_SOURCE_H
 
 #include "graph/graph.h"
 
@@ -30,7 +30,7 @@ void scl_put_combine(scl_writer *w, const char *indent, int k, const char *total
 /* The identity of a reduction of the table. */
 const char *scl_identity_text(const scl_output *o);
 
-/* ---- places (graph/source_element.c)
+/* ---- places (engine/plan/source_element.c)
  * --------------------------------------------------------------- */
 /* Columns of a product that are read at a time. */
 enum { SCL_PUT_BATCH = 4 };
@@ -49,7 +49,7 @@ void scl_put_rows_loop(scl_writer *w, const char *indent);
 void scl_put_columns_loop(scl_writer *w, const char *indent);
 void scl_put_pairs(scl_writer *w);
 
-/* ---- reductions (graph/source_reduce.c)
+/* ---- reductions (engine/plan/source_reduce.c)
  * ---------------------------------------------------------- */
 /* The body of the kernel, by margin; and the kernel of the second step. */
 void scl_put_total_body(scl_writer *w);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/source.h"
+#include "engine/plan/source.h"
 
 /* ---- what a kernel is made of --------------------------------------------------------------- */
 

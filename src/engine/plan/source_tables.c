@@ -1,5 +1,5 @@
 /* The parts of generated OpenCL C that come from the tables: operations and reductions. */
-#include "graph/source.h"
+#include "engine/plan/source.h"
 
 #include <ctype.h>
 #include <stdarg.h>

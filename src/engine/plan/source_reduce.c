@@ -1,7 +1,7 @@
 /* The parts of generated OpenCL C that reduce: what a group adds up, and the second step. */
 #include <stdio.h>
 
-#include "graph/source.h"
+#include "engine/plan/source.h"
 
 static void put_totals(scl_writer *w) {
   for (int k = 0; k < w->p->outputs; k++) {

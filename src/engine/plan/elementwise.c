@@ -1,5 +1,5 @@
-/* The operations of lazy arithmetic (graph/elementwise.h). */
-#include "graph/elementwise.h"
+/* The operations of lazy arithmetic (engine/plan/elementwise.h). */
+#include "engine/plan/elementwise.h"
 
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"

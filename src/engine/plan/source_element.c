@@ -1,7 +1,7 @@
 /* The parts of generated OpenCL C that walk over places, and what is done at one. */
 #include <stdio.h>
 
-#include "graph/source.h"
+#include "engine/plan/source.h"
 
 const char *scl_place_type(const scl_plan *p) {
   return p->wide ? "long" : "int";
