@@ -40,31 +40,10 @@ typedef enum {
   SCL_CHECK_DIAGONAL    /* first exact zero on the diagonal; index is i */
 } scl_check;
 
-/* Elementwise operations: inst/kernels/include/elementwise.def expands to SCL_OP_ADD, ... */
-typedef enum {
-#define SCL_UNARY(NAME, name, expression, da) SCL_OP_##NAME,
-#define SCL_BINARY(NAME, name, expression, da, db) SCL_OP_##NAME,
-#define SCL_TERNARY(NAME, name, expression, da, db, dc) SCL_OP_##NAME,
-#include "kernels/include/elementwise.def"
-#undef SCL_UNARY
-#undef SCL_BINARY
-#undef SCL_TERNARY
-  SCL_OP_COUNT
-} scl_op;
-
-/* Reductions to one number: inst/kernels/include/reduce.def expands to SCL_REDUCE_SUM, ... */
-typedef enum {
-#define SCL_REDUCTION(NAME, name, identity, map, combine) SCL_REDUCE_##NAME,
-#include "kernels/include/reduce.def"
-#undef SCL_REDUCTION
-  SCL_REDUCE_COUNT
-} scl_reduction;
-
-struct scl_batch_pass;      /* ops/batch.h */
-struct scl_glm_pass;        /* ops/glm.h */
-struct scl_covariance_pass; /* ops/covariance.h */
-struct scl_plan;            /* graph/graph.h */
-struct scl_node;
+struct scl_batch_pass;      /* engine/pass/batch.h */
+struct scl_glm_pass;        /* engine/pass/glm.h */
+struct scl_covariance_pass; /* engine/pass/covariance.h */
+struct scl_plan;            /* engine/plan/plan.h */
 
 typedef struct scl_engine {
   const char *name;

@@ -10,11 +10,8 @@
 static scl_expr_counters counters;
 
 scl_expr_counters scl_expr_counts(void) {
+  counters.built = scl_plans_built();
   return counters;
-}
-
-void scl_expr_count_built(void) {
-  counters.built++;
 }
 
 /* Above this many places a part that repeats itself is computed once beforehand, and a product with

@@ -13,7 +13,7 @@
 #ifndef SCL_GRAPH_EXPR_H
 #define SCL_GRAPH_EXPR_H
 
-#include "base/engine.h"
+#include "engine/plan/elementwise.h"
 
 /* Deepest pending expression; graphs of more operations are cut where they are computed. */
 enum { SCL_EXPR_DEPTH = 100 };
@@ -39,7 +39,6 @@ scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl
 /* x with the block that starts at (i, j) replaced by `value`. */
 scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, scl_mat **out);
 /* Row numbers (SCL_BY_ROW) or column numbers (SCL_BY_COLUMN), 1-based, m x n. */
-typedef enum { SCL_TOTAL = 0, SCL_BY_ROW, SCL_BY_COLUMN } scl_margin;
 scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t n, scl_mat **out);
 /* x b for one column b: inside the kernel that uses it where that pays, else as a product. */
 scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out);

@@ -34,61 +34,10 @@ typedef struct {
   uint64_t stamp;
 } walker;
 
-enum { NO_STEP = -1 };
-
-/* ---- parts of a plan ------------------------------------------------------------------------ */
+enum { NO_STEP = SCL_PLAN_FULL };
 
 static int add_step(walker *w, scl_step_kind kind, unsigned op, int a, int b, int c) {
-  scl_plan *p = w->plan;
-  const scl_step step = {(uint8_t)kind, (uint8_t)op, {(uint16_t)a, (uint16_t)b, (uint16_t)c}};
-  for (int s = w->first; s < p->steps; s++) {
-    if (memcmp(&p->step[s], &step, sizeof step) == 0) return s;
-  }
-  if (p->steps == SCL_PLAN_STEPS) return NO_STEP;
-  p->step[p->steps] = step;
-  return p->steps++;
-}
-
-static int add_number(scl_plan *p, double value) {
-  for (int k = 0; k < p->numbers; k++) {
-    if (memcmp(&p->number[k], &value, sizeof value) == 0) return k;
-  }
-  if (p->numbers == SCL_PLAN_NUMBERS) return NO_STEP;
-  p->number[p->numbers] = value;
-  return p->numbers++;
-}
-
-static int add_rectangle(scl_plan *p, scl_rectangle r) {
-  for (int k = 0; k < p->rectangles; k++) {
-    if (memcmp(&p->rectangle[k], &r, sizeof r) == 0) return k;
-  }
-  if (p->rectangles == SCL_PLAN_RECTANGLES) return NO_STEP;
-  p->rectangle[p->rectangles] = r;
-  return p->rectangles++;
-}
-
-static uint8_t read_of(const scl_plan *p, scl_leaf *leaf) {
-  if (p->n == 1) leaf->step_j = 0;
-  if (p->m == 1) leaf->step_i = 0;
-  if (leaf->step_i == 0) return leaf->step_j == 0 ? SCL_READ_ONE : SCL_READ_ROW;
-  if (leaf->step_j == 0) return leaf->step_i == 1 ? SCL_READ_COLUMN : SCL_READ_STRIDED;
-  if (leaf->step_i == 1) return SCL_READ_MATRIX;
-  return leaf->step_j == 1 ? SCL_READ_ACROSS : SCL_READ_STRIDED;
-}
-
-static int add_leaf(scl_plan *p, scl_leaf leaf) {
-  leaf.read = read_of(p, &leaf);
-  for (int k = 0; k < p->leaves; k++) {
-    const scl_leaf *l = &p->leaf[k];
-    if (l->buffer == leaf.buffer && l->at == leaf.at && l->step_i == leaf.step_i &&
-        l->step_j == leaf.step_j && l->inner == leaf.inner && l->length == leaf.length &&
-        l->triangle == leaf.triangle && l->rectangle == leaf.rectangle) {
-      return k;
-    }
-  }
-  if (p->leaves == SCL_PLAN_LEAVES) return NO_STEP;
-  p->leaf[p->leaves] = leaf;
-  return p->leaves++;
+  return scl_plan_add_step(w->plan, w->first, kind, op, a, b, c);
 }
 
 /* ---- frames --------------------------------------------------------------------------------- */
@@ -147,12 +96,12 @@ static int walk_leaf(walker *w, const scl_node *node, frame f) {
       leaf.triangle = (uint8_t)scl_view_transposed(node->view);
     }
   }
-  int k = add_leaf(w->plan, leaf);
+  int k = scl_plan_add_leaf(w->plan, leaf);
   return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_LOAD, 0, k, 0, 0);
 }
 
 static int walk_number(walker *w, double value) {
-  int k = add_number(w->plan, value);
+  int k = scl_plan_add_number(w->plan, value);
   return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_NUMBER, 0, k, 0, 0);
 }
 
@@ -161,7 +110,7 @@ static int walk_index(walker *w, const scl_node *node, frame f) {
   const double first = (double)(int64_t)(rows ? f.row_at : f.column_at) + 1.0;
   const origin from = rows ? f.row : f.column;
   if (from == FROM_NOTHING) return walk_number(w, first);
-  int k = add_number(w->plan, first);
+  int k = scl_plan_add_number(w->plan, first);
   return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_PLACE, 0, from == FROM_J, k, 0);
 }
 
@@ -182,7 +131,7 @@ static int walk_with_part(walker *w, const scl_node *node, frame f) {
   clip((origin)f.column, f.column_at, node->j, value->ncol, &r);
   int outside = walk(w, x, f);
   if (outside == NO_STEP || r.i1 <= r.i0 || r.j1 <= r.j0) return outside;
-  int k = add_rectangle(w->plan, r);
+  int k = scl_plan_add_rectangle(w->plan, r);
   if (k == NO_STEP) return NO_STEP;
   /* Outside the rectangle these may wrap around; nothing is read there. */
   frame g = {f.row_at - node->i, f.column_at - node->j, f.row, f.column, (uint8_t)(k + 1)};
@@ -203,7 +152,7 @@ static int walk_matvec(walker *w, const scl_node *node, frame f) {
                            .inner = x.ld,
                            .length = x.ncol};
   const scl_leaf vector = {.buffer = b.buffer, .at = b.offset, .inner = 1, .length = x.ncol};
-  int k = add_leaf(w->plan, matrix), l = add_leaf(w->plan, vector);
+  int k = scl_plan_add_leaf(w->plan, matrix), l = scl_plan_add_leaf(w->plan, vector);
   if (k == NO_STEP || l == NO_STEP) return NO_STEP;
   return add_step(w, SCL_STEP_MATVEC, 0, k, l, 0);
 }
@@ -262,55 +211,6 @@ static int walk(walker *w, const scl_node *node, frame f) {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* One column instead of several, when nothing asks for the place; `ld` is that of results. */
-static void flatten(scl_plan *p, size_t ld) {
-  if (p->n == 1 || p->margin != SCL_TOTAL || p->rectangles > 0 || p->triangle) return;
-  for (int k = 0; k < p->outputs; k++) {
-    if (!p->output[k].reduces && ld != p->m) return;
-  }
-  for (int s = 0; s < p->body; s++) {
-    if (p->step[s].kind == SCL_STEP_PLACE || p->step[s].kind == SCL_STEP_MATVEC) return;
-  }
-  for (int k = 0; k < p->leaves; k++) {
-    const scl_leaf *l = &p->leaf[k];
-    const bool dense = l->read == SCL_READ_MATRIX && l->step_j == p->m && l->triangle == 0;
-    if (!dense && l->read != SCL_READ_ONE) return;
-  }
-  for (int k = 0; k < p->leaves; k++) {
-    if (p->leaf[k].read == SCL_READ_MATRIX) p->leaf[k].read = SCL_READ_COLUMN;
-    p->leaf[k].step_j = 0;
-  }
-  p->m *= p->n;
-  p->n = 1;
-}
-
-/* Numbers of places and steps over them are less than 2^31 unless there are more places than this.
- */
-enum { MOST_NARROW = 1 << 30 };
-
-/* Whether rows 2 i and 2 i + 1 of a leaf are beside each other and aligned. Where their number is
- * odd a product's matrix may be read one row too far: an even number of rows lies between the
- * starts of its columns. */
-static bool is_paired(const scl_plan *p, const scl_leaf *l) {
-  const bool even = ((l->at | (l->length > 0 ? l->inner : p->m)) & 1) == 0;
-  return even && l->read == SCL_READ_COLUMN && l->rectangle == 0;
-}
-
-/* How the places are walked over. */
-static void choose_walk(scl_plan *p) {
-  bool products = false, paired = true;
-  p->wide = p->m > MOST_NARROW || p->n > MOST_NARROW;
-  for (int k = 0; k < p->leaves; k++) {
-    scl_leaf *l = &p->leaf[k];
-    l->paired = is_paired(p, l);
-    products = products || scl_leaf_takes_terms(l);
-    if (scl_leaf_takes_terms(l)) paired = paired && l->paired;
-  }
-  const bool one_result = p->margin == SCL_TOTAL || !scl_plan_reduces(p);
-  p->pairs = products && paired && p->n == 1 && p->m > 1 && one_result && !p->wide;
-  for (int k = 0; k < p->leaves; k++) p->leaf[k].paired = p->leaf[k].paired && p->pairs;
-}
-
 static bool sums(const scl_output *o) {
   return o->reduces && (o->op == SCL_REDUCE_SUM || o->op == SCL_REDUCE_COUNT_TRUE);
 }
@@ -336,7 +236,7 @@ static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
   w->stamp = scl_node_stamp();
   w->first = p->steps;
   o->first = p->steps;
-  int identity = add_number(p, root->number), value = walk(w, root->arg[1], (frame){0});
+  int identity = scl_plan_add_number(p, root->number), value = walk(w, root->arg[1], (frame){0});
   o->last = p->steps;
   o->identity = (uint16_t)identity;
   o->value = (uint16_t)value;
@@ -352,9 +252,7 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   const frame start = {.row = places->nrow > 1 ? rows : FROM_NOTHING,
                        .column = places->ncol > 1 ? columns : FROM_NOTHING};
   walker w = {.plan = p, .stamp = scl_node_stamp()};
-  memset(p, 0, offsetof(scl_plan, step));
-  p->m = swapped ? places->ncol : places->nrow;
-  p->n = swapped ? places->nrow : places->ncol;
+  scl_plan_begin(p, swapped ? places->ncol : places->nrow, swapped ? places->nrow : places->ncol);
   for (size_t k = 0; k < count; k++) {
     scl_output o = {.reduces = roots[k]->kind == SCL_NODE_REDUCE, .op = roots[k]->op};
     if (o.reduces) p->margin = roots[k]->margin;
@@ -372,16 +270,8 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   }
   p->triangle = common_triangle(p, roots);
   if (swapped) p->triangle = (uint8_t)scl_view_transposed((scl_view)p->triangle);
-  flatten(p, scl_mat_ld(ctx, p->m, p->n));
-  choose_walk(p);
+  scl_plan_end(p, scl_mat_ld(ctx, p->m, p->n));
   return argument_bytes(p) <= MOST_ARGUMENT_BYTES;
-}
-
-bool scl_plan_reads_across(const scl_plan *p) {
-  for (int k = 0; k < p->leaves; k++) {
-    if (p->leaf[k].read == SCL_READ_ACROSS) return true;
-  }
-  return false;
 }
 
 /* Whether all that is read is better read with rows and columns exchanged, and may be: nothing is
@@ -403,76 +293,4 @@ bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots,
   if (places->nrow == 1 && places->ncol > 1) return make_plan(ctx, count, roots, true, p);
   if (!make_plan(ctx, count, roots, false, p)) return false;
   return is_better_swapped(p) ? make_plan(ctx, count, roots, true, p) : true;
-}
-
-void scl_plan_place(scl_plan *p, size_t k, scl_block dst) {
-  scl_output *o = &p->output[k];
-  if (o->reduces) {
-    const size_t length = dst.nrow * dst.ncol;
-    o->dst = (scl_block){dst.buffer, dst.offset, length, length, 1};
-  } else {
-    o->dst = (scl_block){dst.buffer, dst.offset, p->n == 1 ? p->m : dst.ld, p->m, p->n};
-  }
-}
-
-/* ---- blocks --------------------------------------------------------------------------------- */
-
-/* An operand of a plan over blocks as a step. */
-static int add_operand(walker *w, scl_operand x) {
-  if (x.block.buffer == NULL) return walk_number(w, x.scalar);
-  const scl_leaf leaf = {
-      .buffer = x.block.buffer, .at = x.block.offset, .step_i = 1, .step_j = x.block.ld};
-  return add_step(w, SCL_STEP_LOAD, 0, add_leaf(w->plan, leaf), 0, 0);
-}
-
-/* Starts a plan over m x n places with op(a, b), or a where op is SCL_OP_COUNT, as its one output.
- */
-static void plan_blocks(scl_plan *p, size_t m, size_t n, scl_op op, scl_operand a, scl_operand b) {
-  walker w = {.plan = p};
-  memset(p, 0, offsetof(scl_plan, step));
-  p->m = m;
-  p->n = n;
-  int step = add_operand(&w, a);
-  if (op != SCL_OP_COUNT) {
-    const int other = scl_op_arity(op) > 1 ? add_operand(&w, b) : 0;
-    step = add_step(&w, SCL_STEP_APPLY, op, step, other, 0);
-  }
-  p->body = p->steps;
-  p->output[p->outputs++] = (scl_output){.step = (uint16_t)step};
-}
-
-scl_status scl_apply_blocks(scl_context *ctx, scl_op op, scl_operand a, scl_operand b,
-                            scl_block dst) {
-  scl_plan p;
-  if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
-  plan_blocks(&p, dst.nrow, dst.ncol, op, a, b);
-  flatten(&p, dst.ld);
-  choose_walk(&p);
-  p.in_place = a.block.buffer == dst.buffer || b.block.buffer == dst.buffer;
-  scl_plan_place(&p, 0, dst);
-  return ctx->engine->expr(ctx, &p);
-}
-
-static scl_status reduce_blocks(scl_context *ctx, scl_reduction reduction, scl_op op, scl_block a,
-                                scl_block b, scl_block dst) {
-  scl_plan p;
-  if (a.nrow == 0 || a.ncol == 0) {
-    return ctx->engine->fill(ctx, scl_reduction_identity(reduction), dst);
-  }
-  plan_blocks(&p, a.nrow, a.ncol, op, (scl_operand){.block = a}, (scl_operand){.block = b});
-  p.output[0].reduces = true;
-  p.output[0].op = (uint8_t)reduction;
-  p.in_place = a.buffer == dst.buffer || b.buffer == dst.buffer;
-  flatten(&p, 0);
-  choose_walk(&p);
-  scl_plan_place(&p, 0, dst);
-  return ctx->engine->expr(ctx, &p);
-}
-
-scl_status scl_reduce_block(scl_context *ctx, scl_reduction op, scl_block a, scl_block dst) {
-  return reduce_blocks(ctx, op, SCL_OP_COUNT, a, (scl_block){0}, dst);
-}
-
-scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block dst) {
-  return reduce_blocks(ctx, SCL_REDUCE_SUM, SCL_OP_MUL, a, b, dst);
 }

@@ -107,21 +107,6 @@ scl_status scl_covariance_check(const scl_covariance *kernel, size_t p) {
   return SCL_OK;
 }
 
-bool scl_covariance_is_basic(const scl_covariance *kernel) {
-  if (kernel->factors != NULL) return false;
-  for (int t = 0; t < kernel->terms; t++) {
-    switch (kernel->term[t].type) {
-#define SCL_COVARIANCE_ENTRY(ID, name, metric) case SCL_COVARIANCE_##ID:
-      SCL_COVARIANCE_BASIC(SCL_COVARIANCE_ENTRY)
-#undef SCL_COVARIANCE_ENTRY
-      break;
-    default:
-      return false;
-    }
-  }
-  return true;
-}
-
 /* k_t(x_i, x_i), white ones 0. */
 static double term_variance(const scl_covariance *kernel, int t, const double *x, size_t ld) {
   const scl_covariance_term *term = &kernel->term[t];

@@ -2,7 +2,7 @@
 #ifndef SCL_OPS_OPERATION_H
 #define SCL_OPS_OPERATION_H
 
-#include "base/engine.h"
+#include "engine/plan/elementwise.h"
 
 static inline const scl_engine *scl_engine_of(const scl_mat *a) {
   return a->ctx->engine;
@@ -33,7 +33,8 @@ static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **
   return SCL_OK;
 }
 
-/* ---- elementwise and reductions on blocks (graph/plan.c) ---------------------------------- */
+/* ---- elementwise and reductions on blocks (ops/elementwise.c) ----------------------------------
+ */
 /* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. A block of leading
  * dimension 0 repeats its one column. */
 typedef struct {

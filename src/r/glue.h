@@ -15,7 +15,7 @@
 #define STRICT_R_HEADERS
 #include <Rinternals.h>
 
-#include "base/engine.h"
+#include "engine/plan/elementwise.h"
 
 /* ---- contexts ------------------------------------------------------------------------------- */
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */

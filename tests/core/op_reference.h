@@ -3,7 +3,7 @@
 #ifndef OP_REFERENCE_H
 #define OP_REFERENCE_H
 
-#include "base/engine.h"
+#include "engine/plan/elementwise.h"
 
 /* -12345 for an operation that it does not know: fails every test. */
 double op_reference(scl_op op, double a, double b);

@@ -159,12 +159,7 @@ scl_status scl_host_trsm_blocks(scl_side side, scl_view view, scl_trans trans, d
   scl_block t1 = forward ? h.t1 : h.t2, t2 = forward ? h.t2 : h.t1;
   scl_block b1 = forward ? h.b1 : h.b2, b2 = forward ? h.b2 : h.b1;
   SCL_TRY(scl_host_trsm_blocks(side, view, trans, alpha, t1, b1));
-  if (alpha != 1.0) {
-    for (size_t j = 0; j < b2.ncol; j++) {
-      double *column = scl_host_at(b2) + j * b2.ld;
-      for (size_t i = 0; i < b2.nrow; i++) column[i] *= alpha;
-    }
-  }
+  scl_host_scale(alpha, b2);
   SCL_TRY(add_off(&h, -1.0, b1, b2));
   return scl_host_trsm_blocks(side, view, trans, 1.0, t2, b2);
 }

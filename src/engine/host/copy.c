@@ -76,6 +76,13 @@ static void mirror(bool from_lower, size_t n, double *a, size_t ld) {
   }
 }
 
+void scl_host_scale(double factor, scl_block a) {
+  for (size_t j = 0; j < a.ncol && factor != 1.0; j++) {
+    double *column = scl_host_at(a) + j * a.ld;
+    for (size_t i = 0; i < a.nrow; i++) column[i] *= factor;
+  }
+}
+
 void scl_host_mirror(scl_block a) {
   mirror(true, a.nrow, scl_host_at(a), a.ld);
 }

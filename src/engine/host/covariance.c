@@ -1,6 +1,6 @@
 /* Covariance matrices on the host: column by column, in strips of rows that stay in cache. The
  * functions themselves are those of the device (inst/kernels/include/covariance_functions.h). */
-#include "ops/covariance.h"
+#include "engine/pass/covariance.h"
 #include "engine/host/host.h"
 
 #include <stdlib.h>

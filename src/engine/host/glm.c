@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/glm.h"
+#include "engine/pass/glm.h"
 #include "base/threads.h"
 
 enum {

@@ -60,6 +60,8 @@ static inline double *scl_host_at(scl_block b) {
 /* dst (m x n) from src as `kind` says; in place only where base/engine.h allows it. */
 void scl_host_copy_raw(scl_copy kind, size_t m, size_t n, const double *src, size_t ld_src,
                        double *dst, size_t ld_dst);
+/* a = factor a. */
+void scl_host_scale(double factor, scl_block a);
 /* Upper half of a square block from its lower half, in place. */
 void scl_host_mirror(scl_block a);
 

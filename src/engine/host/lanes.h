@@ -7,7 +7,7 @@
 #ifndef SCL_ENGINE_HOST_LANES_H
 #define SCL_ENGINE_HOST_LANES_H
 
-#include "ops/batch.h"
+#include "engine/pass/batch.h"
 
 #if defined(__GNUC__)
 #define SCL_LANES 4

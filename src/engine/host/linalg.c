@@ -5,7 +5,6 @@
  * infinity is; where only a special routine (trmm, syrk) does that, it is called with finite input
  * only. */
 #include "engine/host/host.h"
-#include "ops/operation.h"
 
 #include <math.h>
 
@@ -37,9 +36,8 @@ static bool all_finite(scl_block a) {
 /* C = beta C, where C is not read when beta is 0. */
 static scl_status scale_result(scl_context *ctx, double beta, scl_block c) {
   if (beta == 0.0) return scl_host_fill(ctx, 0.0, c);
-  if (beta == 1.0) return SCL_OK;
-  return scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = c}, (scl_operand){.scalar = beta},
-                          c);
+  scl_host_scale(beta, c);
+  return SCL_OK;
 }
 
 /* One column or one row. */

@@ -2,7 +2,7 @@
 #ifndef SCL_ENGINE_HOST_PLAN_H
 #define SCL_ENGINE_HOST_PLAN_H
 
-#include "graph/graph.h"
+#include "engine/plan/plan.h"
 #include "engine/host/host.h"
 
 /* Numbers, or one number in the place of all (array == NULL). */

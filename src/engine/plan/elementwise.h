@@ -5,6 +5,29 @@
 
 #include "base/engine.h"
 
+/* Elementwise operations: inst/kernels/include/elementwise.def expands to SCL_OP_ADD, ... */
+typedef enum {
+#define SCL_UNARY(NAME, name, expression, da) SCL_OP_##NAME,
+#define SCL_BINARY(NAME, name, expression, da, db) SCL_OP_##NAME,
+#define SCL_TERNARY(NAME, name, expression, da, db, dc) SCL_OP_##NAME,
+#include "kernels/include/elementwise.def"
+#undef SCL_UNARY
+#undef SCL_BINARY
+#undef SCL_TERNARY
+  SCL_OP_COUNT
+} scl_op;
+
+/* Reductions to one number: inst/kernels/include/reduce.def expands to SCL_REDUCE_SUM, ... */
+typedef enum {
+#define SCL_REDUCTION(NAME, name, identity, map, combine) SCL_REDUCE_##NAME,
+#include "kernels/include/reduce.def"
+#undef SCL_REDUCTION
+  SCL_REDUCE_COUNT
+} scl_reduction;
+
+/* Of a reduction: all elements, each row, each column. Of an index: the row or the column. */
+typedef enum { SCL_TOTAL = 0, SCL_BY_ROW, SCL_BY_COLUMN } scl_margin;
+
 /* Texts are OpenCL C in a, b, c; a derivative for each operand. */
 typedef struct {
   const char *name, *expression, *derivative[3];

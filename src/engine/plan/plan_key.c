@@ -1,7 +1,7 @@
 /* Bytes of a plan that decide the source of its kernel. */
 #include <string.h>
 
-#include "graph/graph.h"
+#include "engine/plan/plan.h"
 
 size_t scl_plan_key(const scl_plan *p, unsigned char *to) {
   unsigned char *at = to;

@@ -10,36 +10,6 @@
 
 /* ---- what a kernel is made of --------------------------------------------------------------- */
 
-bool scl_plan_reduces(const scl_plan *p) {
-  for (int k = 0; k < p->outputs; k++) {
-    if (p->output[k].reduces) return true;
-  }
-  return false;
-}
-
-bool scl_plan_is_special(const scl_plan *p) {
-  for (int s = 0; s < p->steps; s++) {
-    const scl_step *step = &p->step[s];
-    if (step->kind == SCL_STEP_APPLY && strstr(scl_ops[step->op].expression, "special_") != NULL) {
-      return true;
-    }
-  }
-  return false;
-}
-
-bool scl_plan_is_tiled(const scl_plan *p, int leaf) {
-  int before = 0;
-  if (p->leaf[leaf].read != SCL_READ_ACROSS || scl_plan_reduces(p)) return false;
-  for (int k = 0; k < leaf; k++) before += p->leaf[k].read == SCL_READ_ACROSS;
-  return before < SCL_PLAN_TILES;
-}
-
-bool scl_plan_has_tiles(const scl_plan *p) {
-  for (int k = 0; k < p->leaves; k++) {
-    if (scl_plan_is_tiled(p, k)) return true;
-  }
-  return false;
-}
 static void put_parameters(scl_writer *w) {
   const scl_plan *p = w->p;
   const char *alone = p->in_place ? "" : "restrict ";

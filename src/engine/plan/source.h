@@ -3,7 +3,7 @@
 #ifndef SCL_ENGINE_PLAN_SOURCE_H
 #define SCL_ENGINE_PLAN_SOURCE_H
 
-#include "graph/graph.h"
+#include "engine/plan/plan.h"
 
 typedef struct {
   char *text;

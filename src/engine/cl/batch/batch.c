@@ -2,7 +2,7 @@
  * statuses are asked for, a flag tells whether there is a matrix that is not fine, and only then
  * are statuses written and read, by a second run: a byte for each matrix, written each time, takes
  * 5 us of 75. */
-#include "ops/batch.h"
+#include "engine/pass/batch.h"
 #include "engine/cl/linalg/linalg.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* Covariance matrices and their reverse mode on the device: covariance.cl, covariance_adjoint.cl,
  * covariance_inputs.cl. Each has a form for sums of basic types, which needs fewer registers. */
 #include "engine/cl/runtime/cl.h"
-#include "ops/covariance.h"
+#include "engine/pass/covariance.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #define SCL_ENGINE_CL_ELEMENTWISE_PLAN_H
 
 #include "engine/cl/runtime/cl.h"
-#include "graph/graph.h"
+#include "engine/plan/plan.h"
 
 typedef struct {
   scl_cl_launchable main; /* `expr` */

@@ -74,7 +74,7 @@ done:
   if (scl_plan_reduces(plan)) {
     SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr_final", &e->kernels.last));
   }
-  scl_expr_count_built();
+  scl_plan_count_built();
   return SCL_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "engine/cl/runtime/cl.h"
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/staging.h"
-#include "ops/glm.h"
+#include "engine/pass/glm.h"
 
 /* ---- layouts ----------------------------------------------------------------------------------
  */

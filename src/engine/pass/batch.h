@@ -1,0 +1,34 @@
+/* Batches of small matrices (ops/batch.h) as an engine sees them. */
+#ifndef SCL_ENGINE_PASS_BATCH_H
+#define SCL_ENGINE_PASS_BATCH_H
+
+#include "base/matrix.h"
+
+/* The largest order of a square matrix; and what a status may be besides the number of a pivot. */
+enum { SCL_BATCH_ORDER = 128, SCL_BATCH_FINE = 0, SCL_BATCH_NONFINITE = 255 };
+
+typedef enum {
+  SCL_BATCH_INVERSE = 0,
+  SCL_BATCH_CHOL,
+  SCL_BATCH_CHOL_ADJOINT, /* a: factors, b: their adjoints */
+  SCL_BATCH_SOLVE,
+  SCL_BATCH_DET,
+  SCL_BATCH_TRI_SOLVE,
+  SCL_BATCH_MATMUL,
+  SCL_BATCH_MVN /* a: factors, b: y, c: means (or no buffer) */
+} scl_batch_op;
+
+/* One operation on a batch. The `ld` of a block is the distance from one matrix to the next in
+ * elements, 0 if one serves all. batch > 0, and every dimension is positive. */
+typedef struct scl_batch_pass {
+  scl_batch_op op;
+  size_t m, n, k, batch; /* square: n; right-hand sides: k; products: as above */
+  scl_block a, b, c, out;
+  bool upper, transpose; /* transpose: of the triangle; of a product's a */
+  bool transpose_b, logarithm;
+  bool cofactors;
+  unsigned char *status; /* `batch` bytes; the engine then waits. Or NULL */
+  bool *told;            /* set if the bytes are written; all matrices are fine if they are not */
+} scl_batch_pass;
+
+#endif

@@ -1,0 +1,181 @@
+/* Parts of a plan, and how its places are walked over. */
+#include "engine/plan/plan.h"
+
+#include <string.h>
+
+void scl_plan_begin(scl_plan *p, size_t m, size_t n) {
+  memset(p, 0, offsetof(scl_plan, step));
+  p->m = m;
+  p->n = n;
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+int scl_plan_add_step(scl_plan *p, int first, scl_step_kind kind, unsigned op, int a, int b,
+                      int c) {
+  const scl_step step = {(uint8_t)kind, (uint8_t)op, {(uint16_t)a, (uint16_t)b, (uint16_t)c}};
+  for (int s = first; s < p->steps; s++) {
+    if (memcmp(&p->step[s], &step, sizeof step) == 0) return s;
+  }
+  if (p->steps == SCL_PLAN_STEPS) return SCL_PLAN_FULL;
+  p->step[p->steps] = step;
+  return p->steps++;
+}
+
+int scl_plan_add_number(scl_plan *p, double value) {
+  for (int k = 0; k < p->numbers; k++) {
+    if (memcmp(&p->number[k], &value, sizeof value) == 0) return k;
+  }
+  if (p->numbers == SCL_PLAN_NUMBERS) return SCL_PLAN_FULL;
+  p->number[p->numbers] = value;
+  return p->numbers++;
+}
+
+int scl_plan_add_rectangle(scl_plan *p, scl_rectangle r) {
+  for (int k = 0; k < p->rectangles; k++) {
+    if (memcmp(&p->rectangle[k], &r, sizeof r) == 0) return k;
+  }
+  if (p->rectangles == SCL_PLAN_RECTANGLES) return SCL_PLAN_FULL;
+  p->rectangle[p->rectangles] = r;
+  return p->rectangles++;
+}
+
+static uint8_t read_of(const scl_plan *p, scl_leaf *leaf) {
+  if (p->n == 1) leaf->step_j = 0;
+  if (p->m == 1) leaf->step_i = 0;
+  if (leaf->step_i == 0) return leaf->step_j == 0 ? SCL_READ_ONE : SCL_READ_ROW;
+  if (leaf->step_j == 0) return leaf->step_i == 1 ? SCL_READ_COLUMN : SCL_READ_STRIDED;
+  if (leaf->step_i == 1) return SCL_READ_MATRIX;
+  return leaf->step_j == 1 ? SCL_READ_ACROSS : SCL_READ_STRIDED;
+}
+
+int scl_plan_add_leaf(scl_plan *p, scl_leaf leaf) {
+  leaf.read = read_of(p, &leaf);
+  for (int k = 0; k < p->leaves; k++) {
+    const scl_leaf *l = &p->leaf[k];
+    if (l->buffer == leaf.buffer && l->at == leaf.at && l->step_i == leaf.step_i &&
+        l->step_j == leaf.step_j && l->inner == leaf.inner && l->length == leaf.length &&
+        l->triangle == leaf.triangle && l->rectangle == leaf.rectangle) {
+      return k;
+    }
+  }
+  if (p->leaves == SCL_PLAN_LEAVES) return SCL_PLAN_FULL;
+  p->leaf[p->leaves] = leaf;
+  return p->leaves++;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------- */
+
+/* One column instead of several, when nothing asks for the place; `ld` is that of results. */
+static void flatten(scl_plan *p, size_t ld) {
+  if (p->n == 1 || p->margin != SCL_TOTAL || p->rectangles > 0 || p->triangle) return;
+  for (int k = 0; k < p->outputs; k++) {
+    if (!p->output[k].reduces && ld != p->m) return;
+  }
+  for (int s = 0; s < p->body; s++) {
+    if (p->step[s].kind == SCL_STEP_PLACE || p->step[s].kind == SCL_STEP_MATVEC) return;
+  }
+  for (int k = 0; k < p->leaves; k++) {
+    const scl_leaf *l = &p->leaf[k];
+    const bool dense = l->read == SCL_READ_MATRIX && l->step_j == p->m && l->triangle == 0;
+    if (!dense && l->read != SCL_READ_ONE) return;
+  }
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].read == SCL_READ_MATRIX) p->leaf[k].read = SCL_READ_COLUMN;
+    p->leaf[k].step_j = 0;
+  }
+  p->m *= p->n;
+  p->n = 1;
+}
+
+/* Numbers of places and steps over them are less than 2^31 unless there are more places than this.
+ */
+enum { MOST_NARROW = 1 << 30 };
+
+/* Whether rows 2 i and 2 i + 1 of a leaf are beside each other and aligned. Where their number is
+ * odd a product's matrix may be read one row too far: an even number of rows lies between the
+ * starts of its columns. */
+static bool is_paired(const scl_plan *p, const scl_leaf *l) {
+  const bool even = ((l->at | (l->length > 0 ? l->inner : p->m)) & 1) == 0;
+  return even && l->read == SCL_READ_COLUMN && l->rectangle == 0;
+}
+
+/* How the places are walked over. */
+static void choose_walk(scl_plan *p) {
+  bool products = false, paired = true;
+  p->wide = p->m > MOST_NARROW || p->n > MOST_NARROW;
+  for (int k = 0; k < p->leaves; k++) {
+    scl_leaf *l = &p->leaf[k];
+    l->paired = is_paired(p, l);
+    products = products || scl_leaf_takes_terms(l);
+    if (scl_leaf_takes_terms(l)) paired = paired && l->paired;
+  }
+  const bool one_result = p->margin == SCL_TOTAL || !scl_plan_reduces(p);
+  p->pairs = products && paired && p->n == 1 && p->m > 1 && one_result && !p->wide;
+  for (int k = 0; k < p->leaves; k++) p->leaf[k].paired = p->leaf[k].paired && p->pairs;
+}
+
+void scl_plan_end(scl_plan *p, size_t ld) {
+  flatten(p, ld);
+  choose_walk(p);
+}
+
+void scl_plan_place(scl_plan *p, size_t k, scl_block dst) {
+  scl_output *o = &p->output[k];
+  if (o->reduces) {
+    const size_t length = dst.nrow * dst.ncol;
+    o->dst = (scl_block){dst.buffer, dst.offset, length, length, 1};
+  } else {
+    o->dst = (scl_block){dst.buffer, dst.offset, p->n == 1 ? p->m : dst.ld, p->m, p->n};
+  }
+}
+
+/* ---- facts ---------------------------------------------------------------------------------- */
+
+bool scl_plan_reads_across(const scl_plan *p) {
+  for (int k = 0; k < p->leaves; k++) {
+    if (p->leaf[k].read == SCL_READ_ACROSS) return true;
+  }
+  return false;
+}
+
+bool scl_plan_reduces(const scl_plan *p) {
+  for (int k = 0; k < p->outputs; k++) {
+    if (p->output[k].reduces) return true;
+  }
+  return false;
+}
+
+bool scl_plan_is_special(const scl_plan *p) {
+  for (int s = 0; s < p->steps; s++) {
+    const scl_step *step = &p->step[s];
+    if (step->kind == SCL_STEP_APPLY && strstr(scl_ops[step->op].expression, "special_") != NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool scl_plan_is_tiled(const scl_plan *p, int leaf) {
+  int before = 0;
+  if (p->leaf[leaf].read != SCL_READ_ACROSS || scl_plan_reduces(p)) return false;
+  for (int k = 0; k < leaf; k++) before += p->leaf[k].read == SCL_READ_ACROSS;
+  return before < SCL_PLAN_TILES;
+}
+
+bool scl_plan_has_tiles(const scl_plan *p) {
+  for (int k = 0; k < p->leaves; k++) {
+    if (scl_plan_is_tiled(p, k)) return true;
+  }
+  return false;
+}
+
+static uint64_t built;
+
+void scl_plan_count_built(void) {
+  built++;
+}
+
+uint64_t scl_plans_built(void) {
+  return built;
+}
