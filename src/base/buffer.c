@@ -21,8 +21,8 @@ static void collect(scl_context *ctx) {
 }
 
 /* The count that a new buffer of this size enters. */
-static uint64_t *count_for(scl_context *ctx, size_t bytes) {
-  if (bytes <= SCL_SMALL_BUFFER && (ctx->spare == 0 || ctx->original)) {
+static uint64_t *count_for(scl_context *ctx, size_t bytes, scl_purpose purpose) {
+  if (bytes <= SCL_SMALL_BUFFER && (ctx->spare == 0 || purpose == SCL_ORIGINAL)) {
     return &ctx->small_since_collect;
   }
   return ctx->spare == 0 ? &ctx->large_since_collect : &ctx->results_since_collect;
@@ -32,10 +32,10 @@ static uint64_t *count_for(scl_context *ctx, size_t bytes) {
  * a large one's work is done sooner than a collection, so they are allowed a share of the device.
  * Where there is memory to spare, a collection takes as long as many operations: there only so
  * much of the time goes into it, as long as the garbage cannot be too much. */
-static bool is_due(scl_context *ctx, size_t bytes) {
-  if (ctx->transient) return false;
+static bool is_due(scl_context *ctx, size_t bytes, scl_purpose purpose) {
+  if (purpose == SCL_TRANSIENT) return false;
   const scl_memory *memory = &ctx->memory;
-  const uint64_t *count = count_for(ctx, bytes);
+  const uint64_t *count = count_for(ctx, bytes, purpose);
   uint64_t pace = memory->live / 2, since = *count + bytes;
   if (pace < COLLECT_AT_LEAST) pace = COLLECT_AT_LEAST;
   if (count == &ctx->small_since_collect) return since > pace;
@@ -47,15 +47,16 @@ static bool is_due(scl_context *ctx, size_t bytes) {
   return since > (pace < share ? share : pace);
 }
 
-static scl_status create_once(scl_context *ctx, size_t bytes, bool injected, scl_buffer **out) {
+static scl_status create_once(scl_context *ctx, size_t bytes, scl_storage storage, bool injected,
+                              scl_buffer **out) {
   uint64_t limit = ctx->memory.limit;
   if (injected || (limit != 0 && (bytes > limit || ctx->memory.live > limit - bytes))) {
     return scl_fail_memory(bytes, limit, "a matrix");
   }
-  return ctx->engine->buffer_create(ctx, bytes, out);
+  return ctx->engine->buffer_create(ctx, bytes, storage, out);
 }
 
-static void count_buffer(scl_context *ctx, size_t bytes, scl_buffer *buffer) {
+static void count_buffer(scl_context *ctx, size_t bytes, scl_purpose purpose, scl_buffer *buffer) {
   scl_memory *memory = &ctx->memory;
   buffer->ctx = ctx;
   buffer->refs = 1;
@@ -64,10 +65,11 @@ static void count_buffer(scl_context *ctx, size_t bytes, scl_buffer *buffer) {
   memory->live += bytes;
   memory->buffers++;
   if (memory->live > memory->peak) memory->peak = memory->live;
-  if (!ctx->transient) *count_for(ctx, bytes) += bytes;
+  if (purpose != SCL_TRANSIENT) *count_for(ctx, bytes, purpose) += bytes;
 }
 
-scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
+scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage,
+                             scl_buffer **out) {
   if (bytes == 0) {
     *out = NULL;
     return SCL_OK;
@@ -78,18 +80,18 @@ scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
     return scl_fail_memory(bytes, memory->largest, "one matrix");
   }
   bool injected = fail_after > 0 && --fail_after == 0;
-  if (is_due(ctx, bytes)) collect(ctx);
+  if (is_due(ctx, bytes, storage.purpose)) collect(ctx);
 
   scl_buffer *buffer = NULL;
-  scl_status status = create_once(ctx, bytes, injected, &buffer);
+  scl_status status = create_once(ctx, bytes, storage, injected, &buffer);
   if (status == SCL_E_MEMORY) {
     collect(ctx);
     /* What was dropped may still be in use by pending work. */
     SCL_TRY(ctx->engine->finish(ctx));
-    status = create_once(ctx, bytes, injected, &buffer);
+    status = create_once(ctx, bytes, storage, injected, &buffer);
   }
   if (status != SCL_OK) return status;
-  count_buffer(ctx, bytes, buffer);
+  count_buffer(ctx, bytes, storage.purpose, buffer);
   *out = buffer;
   return SCL_OK;
 }

@@ -47,17 +47,6 @@ void scl_collect_garbage(void) {
   scl_hooks_end();
 }
 
-scl_context *scl_context_host(void) {
-  static scl_context host;
-  if (host.engine == NULL) {
-    host.engine = &scl_host_engine;
-    host.tag = SCL_CONTEXT_TAG;
-    host.refs = 1;
-    snprintf(host.name, sizeof host.name, "host");
-  }
-  return &host;
-}
-
 scl_context *scl_context_retain(scl_context *ctx) {
   ctx->refs++;
   return ctx;
@@ -73,10 +62,6 @@ void scl_context_release(scl_context *ctx) {
   if (is_forked(ctx)) return;
   ctx->tag = 0;
   ctx->engine->context_destroy(ctx);
-}
-
-bool scl_context_is_host(const scl_context *ctx) {
-  return ctx->engine == &scl_host_engine;
 }
 
 const char *scl_context_name(const scl_context *ctx) {

@@ -45,13 +45,15 @@ typedef struct {
   uint64_t largest; /* largest single buffer; 0: unknown */
 } scl_memory;
 
-/* The host context. Made at the first call, never destroyed; borrowed. */
+/* The host context (engine/host/engine.c). Made at the first call, never destroyed; borrowed. */
 scl_context *scl_context_host(void);
 
 /* Reference counting; release accepts NULL. The last release finishes pending work. */
 scl_context *scl_context_retain(scl_context *ctx);
 void scl_context_release(scl_context *ctx);
 
+/* Whether results are R's memory, and what a fit says of where it was computed: only that asks.
+ * What an engine is good at, its traits tell (base/engine.h). */
 bool scl_context_is_host(const scl_context *ctx);
 const char *scl_context_name(const scl_context *ctx); /* device name, or "host" */
 scl_memory scl_context_memory(const scl_context *ctx);

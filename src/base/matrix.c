@@ -3,19 +3,22 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "graph/graph.h"
+#include "base/engine.h"
+#include "base/sizes.h"
 
 size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n) {
-  if (scl_context_is_host(ctx) || n <= 1 || m < 64 || m > INT_MAX - 15) return m > 0 ? m : 1;
-  return (m + 15) / 16 * 16;
+  size_t multiple = scl_traits(ctx)->column_multiple;
+  if (multiple == 1 || n <= 1 || m < 64 || m > INT_MAX - multiple) return m > 0 ? m : 1;
+  return scl_round_up(m, multiple);
 }
 
 /* Bytes of an m x n matrix, refused where they cannot be counted. */
-static scl_status storage_bytes(size_t ld, size_t n, size_t *out) {
-  if (n != 0 && ld > PTRDIFF_MAX / sizeof(double) / n) {
+static scl_status storage_bytes(scl_type type, size_t ld, size_t n, size_t *out) {
+  size_t size = scl_type_size(type);
+  if (n != 0 && ld > PTRDIFF_MAX / size / n) {
     return scl_fail_memory(UINT64_MAX, 0, "a matrix beyond the address space");
   }
-  *out = ld * n * sizeof(double);
+  *out = ld * n * size;
   return SCL_OK;
 }
 
@@ -30,13 +33,21 @@ static scl_status check_dims(size_t m, size_t n, scl_view view) {
   return SCL_OK;
 }
 
-scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out) {
-  scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n};
+scl_status scl_block_create_in(scl_context *ctx, size_t m, size_t n, scl_storage storage,
+                               scl_block *out) {
+  scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n, storage.type};
   size_t bytes = 0;
-  if (m != 0 && n != 0) SCL_TRY(storage_bytes(block.ld, n, &bytes));
-  SCL_TRY(scl_buffer_create(ctx, bytes, &block.buffer));
+  if ((scl_traits(ctx)->types >> storage.type & 1) == 0) {
+    return scl_fail_argument("type", "'%s' does not compute with elements of this type", ctx->name);
+  }
+  if (m != 0 && n != 0) SCL_TRY(storage_bytes(storage.type, block.ld, n, &bytes));
+  SCL_TRY(scl_buffer_create(ctx, bytes, storage, &block.buffer));
   *out = block;
   return SCL_OK;
+}
+
+scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out) {
+  return scl_block_create_in(ctx, m, n, (scl_storage){.purpose = SCL_RESULT}, out);
 }
 
 /* Takes the buffer of `block` over, also on failure. */
@@ -53,25 +64,28 @@ static scl_status wrap_block(scl_context *ctx, scl_block block, scl_view view, s
   a->ld = block.ld;
   a->nrow = block.nrow;
   a->ncol = block.ncol;
+  a->type = block.type;
   a->view = view;
   *out = a;
   return SCL_OK;
 }
 
-scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_mat **out) {
+static scl_status create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_purpose purpose,
+                         scl_mat **out) {
   SCL_TRY(check_dims(m, n, view));
   SCL_TRY(scl_context_check(ctx));
   scl_block block;
-  SCL_TRY(scl_block_create(ctx, m, n, &block));
+  SCL_TRY(scl_block_create_in(ctx, m, n, (scl_storage){.purpose = purpose}, &block));
   return wrap_block(ctx, block, view, out);
+}
+
+scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_mat **out) {
+  return create(ctx, m, n, view, SCL_RESULT, out);
 }
 
 scl_status scl_mat_create_original(scl_context *ctx, size_t m, size_t n, scl_view view,
                                    scl_mat **out) {
-  ctx->original = true;
-  scl_status status = scl_mat_create(ctx, m, n, view, out);
-  ctx->original = false;
-  return status;
+  return create(ctx, m, n, view, SCL_ORIGINAL, out);
 }
 
 scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, size_t n,
@@ -88,34 +102,34 @@ scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, siz
   return SCL_OK;
 }
 
-scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, scl_mat **out) {
+scl_status scl_mat_wrap(scl_context *ctx, double *data, size_t m, size_t n, scl_view view,
+                        scl_mat **out) {
   SCL_TRY(check_dims(m, n, view));
-  scl_context *ctx = scl_context_host();
-  scl_block block = {NULL, 0, scl_mat_ld(ctx, m, n), m, n};
+  scl_block block = {.ld = scl_mat_ld(ctx, m, n), .nrow = m, .ncol = n};
   if (m != 0 && n != 0) {
     size_t bytes = 0;
-    SCL_TRY(storage_bytes(block.ld, n, &bytes));
-    SCL_TRY(scl_host_buffer_wrap(ctx, data, bytes, &block.buffer));
+    SCL_TRY(storage_bytes(block.type, block.ld, n, &bytes));
+    SCL_TRY(ctx->engine->buffer_wrap(ctx, data, bytes, &block.buffer));
   }
   return wrap_block(ctx, block, view, out);
 }
 
-scl_status scl_mat_create_pending(scl_context *ctx, scl_node *node, scl_mat **out) {
-  SCL_TRY(check_dims(node->nrow, node->ncol, node->view));
-  scl_block none = {NULL, 0, 1, node->nrow, node->ncol};
-  SCL_TRY(wrap_block(ctx, none, node->view, out));
+scl_status scl_mat_create_pending(scl_context *ctx, size_t m, size_t n, scl_view view,
+                                  struct scl_node *node, void (*release)(struct scl_node *node),
+                                  scl_mat **out) {
+  SCL_TRY(check_dims(m, n, view));
+  scl_block none = {.ld = 1, .nrow = m, .ncol = n};
+  SCL_TRY(wrap_block(ctx, none, view, out));
   (*out)->pending = node;
+  (*out)->release_pending = release;
   return SCL_OK;
-}
-
-scl_status scl_mat_force(scl_mat *a) {
-  return a->pending == NULL ? SCL_OK : scl_expr_eval(1, &a);
 }
 
 scl_status scl_mat_to_host(const scl_mat *a, double *data) {
   SCL_TRY(scl_context_check(a->ctx));
   if (a->nrow == 0 || a->ncol == 0) return SCL_OK;
-  return a->ctx->engine->download(a->ctx, a->view, scl_mat_block(a), data, a->nrow);
+  return a->ctx->engine->download(a->ctx, a->view, scl_mat_block(a), SCL_WAIT_WRITES, data,
+                                  a->nrow);
 }
 
 scl_mat *scl_mat_retain(scl_mat *a) {
@@ -127,7 +141,7 @@ void scl_mat_release(scl_mat *a) {
   if (a == NULL || --a->refs > 0) return;
   a->tag = 0;
   scl_context *ctx = a->ctx;
-  scl_node_release(a->pending);
+  if (a->pending != NULL) a->release_pending(a->pending);
   scl_buffer_release(a->buffer);
   free(a);
   scl_context_release(ctx);
@@ -147,11 +161,11 @@ scl_context *scl_mat_context(const scl_mat *a) {
 }
 
 uint64_t scl_mat_bytes(const scl_mat *a) {
-  return a->buffer == NULL ? 0 : (uint64_t)a->ld * a->ncol * sizeof(double);
+  return a->buffer == NULL ? 0 : (uint64_t)a->ld * a->ncol * scl_type_size(a->type);
 }
 
 scl_block scl_mat_block(const scl_mat *a) {
-  return (scl_block){a->buffer, a->offset, a->ld, a->nrow, a->ncol};
+  return (scl_block){a->buffer, a->offset, a->ld, a->nrow, a->ncol, a->type};
 }
 
 scl_block scl_block_part(scl_block b, size_t i, size_t j, size_t m, size_t n) {

@@ -13,10 +13,7 @@
 #ifndef SCL_BASE_MATRIX_H
 #define SCL_BASE_MATRIX_H
 
-#include "base/context.h"
-
-typedef struct scl_mat scl_mat;
-typedef struct scl_buffer scl_buffer; /* an engine's piece of memory; reference counted */
+#include "base/buffer.h"
 
 typedef enum { SCL_GENERAL = 0, SCL_LOWER, SCL_UPPER, SCL_SYMMETRIC } scl_view;
 
@@ -25,23 +22,58 @@ typedef struct {
   scl_buffer *buffer;
   size_t offset, ld;
   size_t nrow, ncol;
+  scl_type type;
 } scl_block;
 
+struct scl_node; /* graph/graph.h */
+
+/* For the core; R code has the functions below. */
+typedef struct scl_mat {
+  uint32_t tag; /* SCL_MAT_TAG while alive */
+  uint32_t refs;
+  scl_context *ctx;
+  scl_buffer *buffer; /* NULL when empty, or while an expression is pending */
+  size_t offset, ld, nrow, ncol;
+  scl_type type;
+  scl_view view;
+  struct scl_node *pending; /* the expression that yields `buffer` (graph/expr.h), or NULL */
+  void (*release_pending)(struct scl_node *node);
+} scl_mat;
+
+#define SCL_MAT_TAG 0x53434c4du /* "SCLM" */
+
+/* ---- making them ----------------------------------------------------------------------------- */
 /* Makes an m x n matrix with undefined contents. Zero rows or columns are allowed.
  * SCL_E_ARGUMENT if a dimension passes 2^31 - 1, SCL_E_MEMORY. */
 scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_mat **out);
 
-/* The same, filled from host memory (leading dimension m). Of a triangular or symmetric view only
+/* scl_mat_create() for a matrix that is no operation's result (SCL_ORIGINAL). */
+scl_status scl_mat_create_original(scl_context *ctx, size_t m, size_t n, scl_view view,
+                                   scl_mat **out);
+
+/* A matrix that waits for the value of `node`; takes the reference over on success, and gives it
+ * back by `release`. */
+scl_status scl_mat_create_pending(scl_context *ctx, size_t m, size_t n, scl_view view,
+                                  struct scl_node *node, void (*release)(struct scl_node *node),
+                                  scl_mat **out);
+
+/* An m x n block in a new buffer (leading dimension by scl_mat_ld()), for workspaces: release
+ * block.buffer when enqueued. Empty shapes give a block without a buffer. */
+scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out);
+/* The same with other storage than a workspace's. SCL_E_ARGUMENT for a type that the engine does
+ * not compute with. */
+scl_status scl_block_create_in(scl_context *ctx, size_t m, size_t n, scl_storage storage,
+                               scl_block *out);
+
+/* A matrix filled from host memory (leading dimension m). Of a triangular or symmetric view only
  * that triangle (the lower one of a symmetric matrix) is read. `data` has been read on return. */
 scl_status scl_mat_from_host(scl_context *ctx, const double *data, size_t m, size_t n,
                              scl_view view, scl_mat **out);
 
-/* Wraps foreign host memory (leading dimension m) in the host context; no copy. The memory must
- * outlive the matrix and must already be canonical for `view`. */
-scl_status scl_mat_wrap_host(double *data, size_t m, size_t n, scl_view view, scl_mat **out);
-
-/* Computes a pending matrix, once; nothing for all others. Whatever scl_expr_eval() may return. */
-scl_status scl_mat_force(scl_mat *a);
+/* Wraps foreign host memory (leading dimension m) in a context whose engine can (buffer_wrap); no
+ * copy. The memory must outlive the matrix and must already be canonical for `view`. */
+scl_status scl_mat_wrap(scl_context *ctx, double *data, size_t m, size_t n, scl_view view,
+                        scl_mat **out);
 
 /* Copies all m x n elements to host memory (leading dimension m); complete on return. */
 scl_status scl_mat_to_host(const scl_mat *a, double *data);
@@ -49,8 +81,8 @@ scl_status scl_mat_to_host(const scl_mat *a, double *data);
 scl_mat *scl_mat_retain(scl_mat *a);
 void scl_mat_release(scl_mat *a); /* accepts NULL */
 
-/* Leading dimension of a new m x n matrix: on a device columns of 64 rows or more start on 128
- * bytes; on the host it is m (at least 1). */
+/* Leading dimension of a new m x n matrix: m (at least 1), or what the engine's column_multiple
+ * makes of it. */
 size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n);
 
 size_t scl_mat_nrow(const scl_mat *a);

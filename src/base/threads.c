@@ -195,18 +195,18 @@ scl_team *scl_team_start(int threads) {
   return NULL;
 }
 
-void scl_team_run(scl_team *team, scl_part work, void *arg) {
+void scl_team_run(scl_team *team, scl_team_work work, void *arg) {
   (void)team;
   work(arg, 0, 1);
 }
 
-void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+void scl_team_begin(scl_team *team, scl_team_work work, void *arg) {
   (void)team;
   (void)work;
   (void)arg;
 }
 
-scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
+scl_team *scl_team_launch(int threads, scl_team_work work, void *arg) {
   (void)threads;
   (void)work;
   (void)arg;
@@ -230,7 +230,7 @@ struct scl_team {
   int left;       /* members that have not finished this round */
   int parts;      /* of this round */
   bool stop;
-  scl_part work;
+  scl_team_work work;
   void *arg;
   int members; /* threads made; the caller is one more */
   struct member {
@@ -274,7 +274,7 @@ static void make_members(scl_team *team, int count) {
 }
 
 /* With `work`, the first round has begun when the members come to be. */
-static scl_team *make_team(int threads, scl_part work, void *arg) {
+static scl_team *make_team(int threads, scl_team_work work, void *arg) {
   if (threads < 2) return NULL;
   int asked = threads - 1;
   scl_team *team = calloc(1, sizeof *team + (size_t)asked * sizeof team->member[0]);
@@ -302,11 +302,11 @@ scl_team *scl_team_start(int threads) {
   return make_team(threads, NULL, NULL);
 }
 
-scl_team *scl_team_launch(int threads, scl_part work, void *arg) {
+scl_team *scl_team_launch(int threads, scl_team_work work, void *arg) {
   return make_team(threads, work, arg);
 }
 
-void scl_team_begin(scl_team *team, scl_part work, void *arg) {
+void scl_team_begin(scl_team *team, scl_team_work work, void *arg) {
   if (team == NULL) return;
   pthread_mutex_lock(&team->mutex);
   team->work = work;
@@ -325,7 +325,7 @@ void scl_team_wait(scl_team *team) {
   pthread_mutex_unlock(&team->mutex);
 }
 
-void scl_team_run(scl_team *team, scl_part work, void *arg) {
+void scl_team_run(scl_team *team, scl_team_work work, void *arg) {
   scl_team_begin(team, work, arg);
   work(arg, 0, team != NULL ? team->members + 1 : 1);
   scl_team_wait(team);

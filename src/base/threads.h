@@ -43,7 +43,7 @@ bool scl_cores_limited(void);
 int scl_copy_threads(void);
 
 /* A part of some work; `part` runs from 0 to parts - 1. */
-typedef void (*scl_part)(void *arg, int part, int parts);
+typedef void (*scl_team_work)(void *arg, int part, int parts);
 
 typedef struct scl_team scl_team;
 
@@ -51,12 +51,12 @@ typedef struct scl_team scl_team;
  * team of one: asked for, not supported here, or no thread could be made. */
 scl_team *scl_team_start(int threads);
 /* Runs all parts, one on each thread, and returns when all are done. */
-void scl_team_run(scl_team *team, scl_part work, void *arg);
+void scl_team_run(scl_team *team, scl_team_work work, void *arg);
 /* Begins a round without the caller's part 0; scl_team_wait() returns when all parts are done. */
-void scl_team_begin(scl_team *team, scl_part work, void *arg);
+void scl_team_begin(scl_team *team, scl_team_work work, void *arg);
 /* A team that has begun, and whose members set to work as they come to be. `parts` is what was
  * asked for, though fewer may have been made. */
-scl_team *scl_team_launch(int threads, scl_part work, void *arg);
+scl_team *scl_team_launch(int threads, scl_team_work work, void *arg);
 void scl_team_wait(scl_team *team);
 void scl_team_stop(scl_team *team);
 

@@ -183,14 +183,14 @@ static scl_status turn(scl_context *ctx, scl_node *node, uint64_t stamp) {
 
 /* Whether that pays. Tiles in local memory are for stored results only. */
 static bool is_to_turn(const scl_context *ctx, const scl_plan *plan) {
-  return !scl_context_is_host(ctx) && scl_plan_reduces(plan) && scl_plan_reads_across(plan) &&
-         plan->m * plan->n >= MANY_PLACES;
+  return scl_traits(ctx)->prefers_transposed_copy && scl_plan_reduces(plan) &&
+         scl_plan_reads_across(plan) && plan->m * plan->n >= MANY_PLACES;
 }
 
 /* Nodes of one shape and margin that fit one plan; *fits = false otherwise, and nothing done. */
 static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, bool *fits) {
   scl_plan plan;
-  scl_block made[SCL_PLAN_OUTPUTS] = {{NULL, 0, 0, 0, 0}};
+  scl_block made[SCL_PLAN_OUTPUTS] = {{NULL}};
   scl_status status;
   *fits = count <= SCL_PLAN_OUTPUTS && scl_plan_make(ctx, count, nodes, &plan);
   if (!*fits) return SCL_OK;
@@ -350,6 +350,10 @@ scl_status scl_node_force(scl_context *ctx, scl_node *node) {
   return eval_nodes(ctx, 1, &node);
 }
 
+scl_status scl_mat_force(scl_mat *a) {
+  return a->pending == NULL ? SCL_OK : scl_expr_eval(1, &a);
+}
+
 /* ---- matrices ------------------------------------------------------------------------------- */
 
 /* The value of a matrix whose node is a leaf by now. */
@@ -360,6 +364,7 @@ static void adopt(scl_mat *x) {
   x->buffer = b.buffer != NULL ? scl_buffer_retain(b.buffer) : NULL;
   x->offset = b.offset;
   x->ld = b.ld;
+  x->type = b.type;
   x->pending = NULL;
   scl_node_release(node);
 }

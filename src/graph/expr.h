@@ -59,6 +59,8 @@ scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out);
  * reductions of expressions of that shape over one margin, come out of one. Matrices may repeat.
  * On a fault those that are not computed stay pending. */
 scl_status scl_expr_eval(size_t count, scl_mat *const *x);
+/* The same for one: what all other operations need first. */
+scl_status scl_mat_force(scl_mat *a);
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 typedef struct {

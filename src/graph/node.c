@@ -55,7 +55,7 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
   }
   scl_node *node = NULL;
   SCL_TRY(new_node(SCL_NODE_LEAF, x->nrow, x->ncol, x->view, &node));
-  node->block = (scl_block){x->buffer, x->offset, x->ld, x->nrow, x->ncol};
+  node->block = scl_mat_block(x);
   if (x->buffer != NULL) scl_buffer_retain(x->buffer);
   *out = node;
   return SCL_OK;
@@ -88,7 +88,9 @@ static scl_status take(scl_context *ctx, scl_node *node, int k, scl_node *arg) {
 
 /* A pending matrix; takes `node` over, also on a fault. `status` is passed on. */
 static scl_status give(scl_status status, scl_context *ctx, scl_node *node, scl_mat **out) {
-  if (status == SCL_OK) status = scl_mat_create_pending(ctx, node, out);
+  if (status == SCL_OK)
+    status = scl_mat_create_pending(ctx, node->nrow, node->ncol, node->view, node, scl_node_release,
+                                    out);
   if (status != SCL_OK) scl_node_release(node);
   return status;
 }

@@ -15,19 +15,11 @@ static scl_status judge_order(const scl_mat *a, double order) {
                         "the leading minor of order %lld is not positive", (long long)order);
 }
 
-/* On a device a pivot that is not finite fails, and why is asked then. */
+/* Where work starts before its input is checked, a pivot that is not finite fails, and why is asked
+ * then. */
 static scl_status check_input(const scl_mat *a) {
   SCL_TRY(scl_require_square(a, "a"));
-  return scl_context_is_host(a->ctx) ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
-}
-
-/* Brings numbers down after all work on them and on what comes of them: in the queue of that work,
- * as one queue waiting for another takes longer than a small operation. */
-static scl_status download_at_last(scl_context *ctx, scl_block from, double *to) {
-  ctx->at_last = true;
-  scl_status status = ctx->engine->download(ctx, SCL_GENERAL, from, to, from.nrow);
-  ctx->at_last = false;
-  return status;
+  return scl_traits(a->ctx)->synchronous ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
 }
 
 /* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
@@ -44,7 +36,7 @@ static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **
   else
     SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
   if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
-  SCL_GO(download_at_last(r->ctx, info, order));
+  SCL_GO(scl_read_block(r->ctx, info, SCL_WAIT_QUEUE, order));
 done:
   scl_buffer_release(info.buffer);
   return status;
@@ -95,16 +87,16 @@ static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f
   SCL_TRY(scl_block_create(ctx, extra + 1, 1, &f->work));
   scl_block info = scl_block_part(f->work, extra, 0, 1, 1);
   SCL_TRY(ctx->engine->potrf_copy(ctx, scl_mat_block(a), scl_mat_block(f->l), info));
-  if (!scl_context_is_host(ctx)) return SCL_OK;
+  if (!scl_traits(ctx)->synchronous) return SCL_OK;
   double order;
-  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, info, &order, 1));
+  SCL_TRY(scl_read_block(ctx, info, SCL_WAIT_WRITES, &order));
   return judge_order(a, order);
 }
 
 /* Brings the caller's numbers and the order down at once; `numbers` has room for extra + 1. */
 static scl_status judge_factor(const pending_factor *f, double *numbers) {
   scl_context *ctx = f->a->ctx;
-  SCL_TRY(download_at_last(ctx, f->work, numbers));
+  SCL_TRY(scl_read_block(ctx, f->work, SCL_WAIT_QUEUE, numbers));
   return judge_order(f->a, numbers[f->extra]);
 }
 
@@ -183,7 +175,7 @@ done:
  * Murray, "Differentiation of the Cholesky decomposition", 2016, in its blocked form. */
 static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
   const scl_engine *engine = ctx->engine;
-  size_t n = s.nrow, leaf = engine->adjoint_leaf;
+  size_t n = s.nrow, leaf = engine->traits.adjoint_leaf;
   if (n <= leaf) return engine->potrf_adjoint_leaf(ctx, l, s);
   SCL_TRY(scl_poll());
   size_t n1 = (n / 2 + leaf - 1) / leaf * leaf, n2 = n - n1;
@@ -269,7 +261,7 @@ scl_status scl_chol_log_det(const scl_mat *l, double *out) {
   SCL_GO(engine->diagonal(l->ctx, scl_mat_block(l), diagonal));
   SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
   SCL_GO(scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum));
-  SCL_GO(engine->download(l->ctx, SCL_GENERAL, sum, &value, 1));
+  SCL_GO(scl_read_block(l->ctx, sum, SCL_WAIT_WRITES, &value));
   *out = 2.0 * value;
 done:
   scl_buffer_release(work.buffer);

@@ -201,7 +201,7 @@ scl_status scl_covariance_adjoint(const scl_covariance *kernel, const scl_mat *x
   SCL_TRY(scl_block_create(x1->ctx, (size_t)count, 1, &pass.out));
   scl_status status = scl_engine_of(x1)->covariance_adjoint(x1->ctx, &pass);
   if (status == SCL_OK) {
-    status = scl_engine_of(x1)->download(x1->ctx, SCL_GENERAL, pass.out, out, (size_t)count);
+    status = scl_read_block(x1->ctx, pass.out, SCL_WAIT_WRITES, out);
   }
   scl_buffer_release(pass.out.buffer);
   return status;

@@ -180,9 +180,9 @@ static scl_status not_pd(double order) {
 }
 
 scl_status scl_gp_early_info(scl_gp *gp, size_t offset) {
-  if (!scl_context_is_host(gp->ctx)) return SCL_OK;
+  if (!scl_traits(gp->ctx)->synchronous) return SCL_OK;
   double info;
-  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, scl_gp_scalar(gp, AT_INFO), &info, 1));
+  SCL_TRY(scl_read_block(gp->ctx, scl_gp_scalar(gp, AT_INFO), SCL_WAIT_WRITES, &info));
   return info != 0 ? not_pd(info + (double)offset) : SCL_OK;
 }
 
@@ -251,7 +251,7 @@ scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted) {
 
 scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results) {
   scl_block part = scl_block_part(gp->results, 0, 0, count, 1);
-  SCL_TRY(gp->ctx->engine->download(gp->ctx, SCL_GENERAL, part, results, count));
+  SCL_TRY(scl_read_block(gp->ctx, part, SCL_WAIT_WRITES, results));
   if (results[AT_INFO] != 0) return not_pd(results[AT_INFO] + (double)offset);
   if (gp->q > 0 && results[AT_TREND_INFO] != 0) {
     return scl_fail_index(SCL_E_SINGULAR, (int64_t)results[AT_TREND_INFO],

@@ -19,10 +19,10 @@ typedef struct {
 static scl_status invert(evaluation *v) {
   scl_gp *gp = v->gp;
   const scl_engine *engine = gp->ctx->engine;
-  bool host = scl_context_is_host(gp->ctx);
-  v->inverse = host ? gp->c : gp->second;
-  v->spare = host ? gp->second : gp->c;
-  if (host) return engine->potri(gp->ctx, gp->c, gp->c);
+  bool by_products = scl_traits(gp->ctx)->prefers_inverse;
+  v->inverse = by_products ? gp->second : gp->c;
+  v->spare = by_products ? gp->c : gp->second;
+  if (!by_products) return engine->potri(gp->ctx, gp->c, gp->c);
   return engine->gemm(gp->ctx, 1.0, SCL_NO_TRANS, v->spare, SCL_UPPER, SCL_TRANS, v->spare,
                       SCL_UPPER, 0.0, v->inverse, SCL_LOWER_HALF);
 }
@@ -114,7 +114,7 @@ done:
 static scl_status run(evaluation *v) {
   scl_gp *gp = v->gp;
   bool loo = v->objective == SCL_GP_LEAVE_ONE_OUT, needs_inverse = v->gradient || loo;
-  bool inverted = needs_inverse && !scl_context_is_host(gp->ctx);
+  bool inverted = needs_inverse && scl_traits(gp->ctx)->prefers_inverse;
   SCL_TRY(scl_gp_factor(gp, v->kernel));
   SCL_TRY(scl_gp_solve(gp, inverted));
   if (!needs_inverse) return SCL_OK;
@@ -125,8 +125,8 @@ static scl_status run(evaluation *v) {
 scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_objective objective,
                            scl_gp_trend trend, double *value, double *b, double *gradient) {
   evaluation v = {gp, kernel, objective, trend, gradient != NULL, {0}, {0}};
-  bool loo = objective == SCL_GP_LEAVE_ONE_OUT, host = scl_context_is_host(gp->ctx);
-  SCL_TRY(scl_gp_prepare(gp, kernel, (host ? loo && gradient : loo || gradient) ? 2 : 1));
+  bool loo = objective == SCL_GP_LEAVE_ONE_OUT, by_products = scl_traits(gp->ctx)->prefers_inverse;
+  SCL_TRY(scl_gp_prepare(gp, kernel, (by_products ? loo || gradient : loo && gradient) ? 2 : 1));
   size_t at = scl_gp_gradient_at(gp);
   size_t count = at + (gradient == NULL ? 0 : (size_t)scl_covariance_count(kernel));
   double *results = malloc(count * sizeof *results);

@@ -51,8 +51,8 @@ static scl_status finish_condition(scl_gp *gp, scl_gp_trend trend, size_t offset
   }
   memcpy(gp->trend, results + AT_BLOCKS, small * sizeof *gp->trend);
   SCL_GO(invert_trend(gp->trend, q, a_inverse));
-  SCL_GO(gp->ctx->engine->download(gp->ctx, SCL_GENERAL,
-                                   scl_gp_columns(gp->weights, 0, gp->outputs), weights, gp->n));
+  SCL_GO(scl_read_block(gp->ctx, scl_gp_columns(gp->weights, 0, gp->outputs), SCL_WAIT_WRITES,
+                        weights));
   if (q > 0) memcpy(b, gp->trend + q * q, q * gp->outputs * sizeof *b);
   *value = scl_gp_marginal(gp, trend, results);
   gp->conditioned = true;
@@ -145,7 +145,7 @@ scl_status scl_gp_precisions(scl_gp *gp, double *diagonal) {
     SCL_GO(engine->gemm(ctx, -1.0, SCL_NO_TRANS, squares, SCL_GENERAL, SCL_NO_TRANS, some,
                         SCL_GENERAL, 1.0, sums, SCL_ALL));
   }
-  SCL_GO(engine->download(ctx, SCL_GENERAL, sums, diagonal, gp->n));
+  SCL_GO(scl_read_block(ctx, sums, SCL_WAIT_WRITES, diagonal));
 done:
   scl_buffer_release(work.buffer);
   return status;
@@ -184,7 +184,7 @@ static scl_status predict_covariance(prediction *w, double *covariance) {
   SCL_TRY(ctx->engine->covariance(ctx, &pass));
   SCL_TRY(ctx->engine->gemm(ctx, -1.0, SCL_TRANS, w->v, SCL_GENERAL, SCL_NO_TRANS, w->v,
                             SCL_GENERAL, 1.0, w->covariance, SCL_MIRRORED));
-  return ctx->engine->download(ctx, SCL_GENERAL, w->covariance, covariance, w->m);
+  return scl_read_block(ctx, w->covariance, SCL_WAIT_WRITES, covariance);
 }
 
 /* The part that needs the factor. */
@@ -219,7 +219,7 @@ static scl_status predict_block(prediction *w, const double *x, bool variance, d
   SCL_TRY(ctx->engine->covariance(ctx, &pass));
   SCL_TRY(sum_columns(w, scl_gp_columns(gp->weights, 0, gp->outputs), 0));
   if (variance || covariance != NULL) SCL_TRY(predict_spread(w, variance, covariance));
-  return ctx->engine->download(ctx, SCL_GENERAL, w->sums, w->host, w->m);
+  return scl_read_block(ctx, w->sums, SCL_WAIT_WRITES, w->host);
 }
 
 static void release_block(prediction *w) {
@@ -340,7 +340,7 @@ scl_status scl_gp_slope(scl_gp *gp, const scl_covariance *kernel, const double *
                                      .outer = 1.0,
                                      .out = out};
   SCL_GO(ctx->engine->covariance_inputs(ctx, &pass));
-  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, out, slope, m));
+  SCL_GO(scl_read_block(ctx, out, SCL_WAIT_WRITES, slope));
 done:
   scl_mat_release(points);
   scl_buffer_release(ones.buffer);

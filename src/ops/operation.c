@@ -55,7 +55,7 @@ static scl_status run(const scl_checks *checks, int first, scl_context *ctx) {
                               scl_mat_block(checks->of[at].matrix),
                               scl_block_part(found, 0, k, FOUND, 1)));
   }
-  SCL_GO(ctx->engine->download(ctx, SCL_GENERAL, found, value, FOUND));
+  SCL_GO(scl_read_block(ctx, found, SCL_WAIT_WRITES, value));
   for (size_t k = 0; k < count; k++) SCL_GO(judge(checks, first + (int)k, value + k * FOUND));
 done:
   scl_buffer_release(found.buffer);
@@ -71,7 +71,7 @@ static scl_status start(scl_checks *checks, scl_check what, const scl_mat *a, sc
   checks->of[at].view = view;
   checks->of[at].argument = argument;
   checks->count++;
-  return scl_context_is_host(a->ctx) ? run(checks, at, a->ctx) : SCL_OK;
+  return scl_traits(a->ctx)->synchronous ? run(checks, at, a->ctx) : SCL_OK;
 }
 
 scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view,
@@ -84,15 +84,15 @@ scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char 
 }
 
 scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status) {
-  if (status != SCL_OK || checks->count == 0 || scl_context_is_host(ctx)) return status;
+  if (status != SCL_OK || checks->count == 0 || scl_traits(ctx)->synchronous) return status;
   return run(checks, 0, ctx);
 }
 
 scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *ctx,
                                         scl_block witness, scl_status status) {
   double value;
-  if (status != SCL_OK || scl_context_is_host(ctx)) return status;
-  SCL_TRY(ctx->engine->download(ctx, SCL_GENERAL, witness, &value, 1));
+  if (status != SCL_OK || scl_traits(ctx)->synchronous) return status;
+  SCL_TRY(scl_read_block(ctx, witness, SCL_WAIT_WRITES, &value));
   return isfinite(value) ? SCL_OK : scl_checks_end(checks, ctx, SCL_OK);
 }
 
@@ -107,7 +107,7 @@ scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view 
   double value = INFINITY;
   SCL_TRY(scl_block_create(ctx, 1, 1, &place));
   scl_status status = ctx->engine->check(ctx, what, tol, view, a, place);
-  if (status == SCL_OK) status = ctx->engine->download(ctx, SCL_GENERAL, place, &value, 1);
+  if (status == SCL_OK) status = scl_read_block(ctx, place, SCL_WAIT_WRITES, &value);
   scl_buffer_release(place.buffer);
   if (status == SCL_OK) *index = isfinite(value) ? (int64_t)value : 0;
   return status;

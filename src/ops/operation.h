@@ -19,7 +19,7 @@ static inline bool scl_is_triangular(scl_view view) {
 /* A column or row matrix as one column: a one-row matrix has leading dimension 1. */
 static inline scl_block scl_vector_block(const scl_mat *a) {
   scl_block b = scl_mat_block(a);
-  if (b.ncol != 1) b = (scl_block){b.buffer, b.offset, b.ncol, b.ncol, 1};
+  if (b.ncol != 1) b = (scl_block){b.buffer, b.offset, b.ncol, b.ncol, 1, b.type};
   return b;
 }
 
@@ -31,6 +31,12 @@ static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **
   }
   *out = result;
   return SCL_OK;
+}
+
+/* Brings a block down, without gaps between its columns. Waits: for what writes it, or at the end
+ * of an operation (SCL_WAIT_QUEUE) for all of its queue. */
+static inline scl_status scl_read_block(scl_context *ctx, scl_block b, scl_wait wait, double *to) {
+  return ctx->engine->download(ctx, SCL_GENERAL, b, wait, to, b.nrow);
 }
 
 /* ---- elementwise and reductions on blocks (ops/elementwise.c) ----------------------------------

@@ -10,7 +10,7 @@
 #endif
 
 #include "r/glue.h"
-#include "engine/host/host.h"
+#include "engine/host/blas.h"
 
 static void gemm(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,
                  int lda, const double *b, int ldb, double beta, double *c, int ldc) {

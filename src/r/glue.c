@@ -5,6 +5,7 @@
 
 #include "base/device.h"
 #include "base/engine.h"
+#include "graph/expr.h"
 
 #define MAX_DEVICES 64
 
@@ -87,9 +88,9 @@ scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **o
   size_t m, n;
   SCL_TRY(require_double(x, argument));
   SCL_TRY(r_shape(x, argument, &m, &n));
-  if (scl_context_is_host(ctx)) {
+  if (ctx->engine->buffer_wrap != NULL) {
     /* Operations never write to their inputs, so R's memory serves as it is. */
-    return scl_mat_wrap_host((double *)REAL_RO(x), m, n, SCL_GENERAL, out);
+    return scl_mat_wrap(ctx, (double *)REAL_RO(x), m, n, SCL_GENERAL, out);
   }
   return scl_mat_from_host(ctx, REAL_RO(x), m, n, SCL_GENERAL, out);
 }

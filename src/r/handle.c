@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "graph/expr.h"
+
 static char deferred_mark;
 
 /* Symbols live as long as R. */

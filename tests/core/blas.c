@@ -1,5 +1,5 @@
 /* Fortran BLAS and LAPACK behind the plain signatures of the host engine. */
-#include "engine/host/host.h"
+#include "engine/host/blas.h"
 #include "test.h"
 
 /* Lengths of the character arguments follow the others, as gfortran's callers pass them. */

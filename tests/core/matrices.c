@@ -24,7 +24,8 @@ scl_mat *mat_random(scl_context *ctx, size_t m, size_t n, scl_view view) {
 double *mat_stored(const scl_mat *a) {
   double *data = test_alloc(a->nrow * a->ncol * sizeof *data);
   if (a->nrow == 0 || a->ncol == 0) return data;
-  if (a->ctx->engine->download(a->ctx, SCL_GENERAL, scl_mat_block(a), data, a->nrow) != SCL_OK) {
+  if (a->ctx->engine->download(a->ctx, SCL_GENERAL, scl_mat_block(a), SCL_WAIT_WRITES, data,
+                               a->nrow) != SCL_OK) {
     printf("cannot read a matrix: %s\n", scl_fault_last()->message);
     exit(2);
   }

@@ -261,7 +261,7 @@ static void check_strided_sum(scl_context *ctx) {
   REQUIRE_OK(scl_block_create(ctx, 1, 1, &result));
   scl_block part = scl_block_part(scl_mat_block(a), 5, 3, 33, 17);
   REQUIRE_OK(scl_reduce_block(ctx, SCL_REDUCE_SUM, part, result));
-  REQUIRE_OK(ctx->engine->download(ctx, SCL_GENERAL, result, &got, 1));
+  REQUIRE_OK(ctx->engine->download(ctx, SCL_GENERAL, result, SCL_WAIT_WRITES, &got, 1));
   CHECK_NEAR(got, (double)want, 1e-14);
   scl_buffer_release(result.buffer);
   free(x);

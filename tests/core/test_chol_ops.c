@@ -108,7 +108,7 @@ static void check_nan_pivot(scl_context *ctx, size_t n, size_t order) {
   scl_block info;
   REQUIRE_OK(scl_block_create(ctx, 1, 1, &info));
   REQUIRE_OK(ctx->engine->potrf(ctx, scl_mat_block(m), info));
-  REQUIRE_OK(ctx->engine->download(ctx, SCL_GENERAL, info, &found, 1));
+  REQUIRE_OK(ctx->engine->download(ctx, SCL_GENERAL, info, SCL_WAIT_WRITES, &found, 1));
   CHECK(found == (double)order);
   scl_buffer_release(info.buffer);
   free(a);

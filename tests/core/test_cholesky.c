@@ -238,7 +238,7 @@ static void check_inverses(scl_context *ctx) {
 static void check_leaves(scl_context *ctx) {
   static const size_t sizes[] = {0, 31, 32, 33, 63, 64, 65, 100, 128, 129, 200, 256};
   for (size_t n = 1; n <= 40; n++) check_leaf(ctx, TAME, n, 10 + (double)n);
-  for (size_t i = 0; i < 12 && sizes[i] <= ctx->engine->adjoint_leaf; i++) {
+  for (size_t i = 0; i < 12 && sizes[i] <= ctx->engine->traits.adjoint_leaf; i++) {
     check_leaf(ctx, TAME, sizes[i], 10 + (double)sizes[i]);
     check_leaf(ctx, ILL, sizes[i], 1e12);
     check_leaf(ctx, PROCESS, sizes[i], 1e12);

@@ -18,6 +18,8 @@ static bool interrupted(void) {
   return stop;
 }
 
+static const scl_storage result;
+
 static void check_hooks(void) {
   scl_hooks_set(&(scl_hooks){.collect_garbage = collect, .interrupted = interrupted});
   CHECK_OK(scl_poll());
@@ -31,10 +33,10 @@ static void check_hooks(void) {
 static void check_counters(scl_context *ctx) {
   scl_memory start = scl_context_memory(ctx);
   scl_buffer *a = NULL, *b = NULL, *none = NULL;
-  CHECK_OK(scl_buffer_create(ctx, 0, &none));
+  CHECK_OK(scl_buffer_create(ctx, 0, result, &none));
   CHECK(none == NULL);
-  REQUIRE_OK(scl_buffer_create(ctx, 1000, &a));
-  REQUIRE_OK(scl_buffer_create(ctx, 24, &b));
+  REQUIRE_OK(scl_buffer_create(ctx, 1000, result, &a));
+  REQUIRE_OK(scl_buffer_create(ctx, 24, result, &b));
   CHECK(scl_context_memory(ctx).live == start.live + 1024);
   CHECK(scl_context_memory(ctx).buffers == start.buffers + 2);
   scl_buffer_retain(a);
@@ -52,23 +54,23 @@ static void check_limit(scl_context *ctx) {
   uint64_t limit = ctx->memory.limit;
   ctx->memory.limit = ctx->memory.live + 3000;
   scl_buffer *a = NULL, *b = NULL;
-  REQUIRE_OK(scl_buffer_create(ctx, 2000, &dropped_by_collection));
+  REQUIRE_OK(scl_buffer_create(ctx, 2000, result, &dropped_by_collection));
   collections = 0;
-  CHECK_OK(scl_buffer_create(ctx, 2000, &a));
+  CHECK_OK(scl_buffer_create(ctx, 2000, result, &a));
   CHECK(collections == 1);
-  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 2000, &b));
+  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 2000, result, &b));
   CHECK(b == NULL);
   CHECK(scl_fault_last()->bytes == 2000);
   CHECK(scl_fault_last()->limit == ctx->memory.limit);
   CHECK(collections == 2);
   scl_buffer_release(a);
-  CHECK_OK(scl_buffer_create(ctx, 2000, &b));
+  CHECK_OK(scl_buffer_create(ctx, 2000, result, &b));
   scl_buffer_release(b);
   ctx->memory.limit = limit;
 
   uint64_t largest = ctx->memory.largest;
   ctx->memory.largest = 100;
-  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 101, &a));
+  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 101, result, &a));
   CHECK(scl_fault_last()->limit == 100);
   ctx->memory.largest = largest;
 }
@@ -76,20 +78,20 @@ static void check_limit(scl_context *ctx) {
 static void check_injection(scl_context *ctx) {
   scl_buffer *kept[3] = {NULL, NULL, NULL};
   scl_buffer_fail_after(2);
-  CHECK_OK(scl_buffer_create(ctx, 8, &kept[0]));
-  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 8, &kept[1]));
+  CHECK_OK(scl_buffer_create(ctx, 8, result, &kept[0]));
+  CHECK_STATUS(SCL_E_MEMORY, scl_buffer_create(ctx, 8, result, &kept[1]));
   CHECK(kept[1] == NULL);
-  CHECK_OK(scl_buffer_create(ctx, 8, &kept[1]));
+  CHECK_OK(scl_buffer_create(ctx, 8, result, &kept[1]));
   scl_buffer_fail_after(1);
   scl_buffer_fail_after(-1);
-  CHECK_OK(scl_buffer_create(ctx, 8, &kept[2]));
+  CHECK_OK(scl_buffer_create(ctx, 8, result, &kept[2]));
   for (int i = 0; i < 3; i++) scl_buffer_release(kept[i]);
 }
 
 static void make_some(scl_context *ctx, int count, size_t bytes) {
   for (int i = 0; i < count; i++) {
     scl_buffer *a = NULL;
-    REQUIRE_OK(scl_buffer_create(ctx, bytes, &a));
+    REQUIRE_OK(scl_buffer_create(ctx, bytes, result, &a));
     scl_buffer_release(a);
   }
 }
@@ -126,10 +128,10 @@ static void check_spare(scl_context *ctx) {
 /* The surroundings drop what they hold only when they collect: the pace must keep that small. */
 static void check_pace(scl_context *ctx) {
   uint64_t most = 0;
-  ctx->original = true;
+  const scl_storage original = {.purpose = SCL_ORIGINAL};
   for (int i = 0; i < 40; i++) {
     scl_buffer *a = NULL;
-    REQUIRE_OK(scl_buffer_create(ctx, 10000000, &a));
+    REQUIRE_OK(scl_buffer_create(ctx, 10000000, original, &a));
     if (scl_context_memory(ctx).live > most) most = scl_context_memory(ctx).live;
     /* Garbage: a list of one drops the one before, which the loop stands for. */
     scl_buffer_release(dropped_by_collection);
@@ -141,7 +143,6 @@ static void check_pace(scl_context *ctx) {
   make_some(ctx, 11, 10 << 20);
   CHECK(collections == 2);
   collect();
-  ctx->original = false;
   check_spare(ctx);
 }
 
@@ -162,12 +163,12 @@ static void check_state(scl_context *ctx) {
   ctx->owner = owner + 1;
   CHECK_STATUS(SCL_E_FORK, scl_context_check(ctx));
   CHECK_STATUS(SCL_E_FORK, scl_context_finish(ctx));
-  CHECK_STATUS(SCL_E_FORK, scl_buffer_create(ctx, 8, &a));
+  CHECK_STATUS(SCL_E_FORK, scl_buffer_create(ctx, 8, result, &a));
   ctx->owner = owner;
   ctx->lost = true;
   CHECK_STATUS(SCL_E_LOST, scl_context_check(ctx));
   CHECK(strcmp(scl_fault_last()->device, scl_context_name(ctx)) == 0);
-  CHECK_STATUS(SCL_E_LOST, scl_buffer_create(ctx, 8, &a));
+  CHECK_STATUS(SCL_E_LOST, scl_buffer_create(ctx, 8, result, &a));
   ctx->lost = false;
 }
 

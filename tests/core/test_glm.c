@@ -330,7 +330,7 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
                                  .n_beta = p * predictors,
                                  .n_own = vectors * owns};
   REQUIRE_OK(scl_mat_from_host(ctx, x, n, p, SCL_GENERAL, &there));
-  REQUIRE_OK(scl_mat_wrap_host(x, n, p, SCL_GENERAL, &here));
+  REQUIRE_OK(scl_mat_wrap(scl_context_host(), x, n, p, SCL_GENERAL, &here));
   if (evaluate_on(here, family, &at, want) && evaluate_on(there, family, &at, got)) {
     double scale = 1;
     for (size_t i = 0; i < NUMBERS; i++) scale = fmax(scale, fabs(want[i]));
@@ -376,7 +376,7 @@ static void check_many_cuts(scl_context *ctx) {
   for (int host = 0; host < 2; host++) {
     scl_mat *m = NULL;
     scl_glm *glm = NULL;
-    REQUIRE_OK(host ? scl_mat_wrap_host(x, ROWS, COLUMNS, SCL_GENERAL, &m)
+    REQUIRE_OK(host ? scl_mat_wrap(scl_context_host(), x, ROWS, COLUMNS, SCL_GENERAL, &m)
                     : scl_mat_from_host(ctx, x, ROWS, COLUMNS, SCL_GENERAL, &m));
     REQUIRE_OK(create(SCL_GLM_ORDERED_LOGISTIC, y, ROWS, m, &glm));
     const scl_glm_results out = {value[host], NULL, NULL, NULL, NULL};

@@ -54,7 +54,8 @@ static void check_refusals(scl_context *ctx) {
   CHECK_STATUS(SCL_E_MEMORY, scl_mat_create(ctx, INT_MAX, INT_MAX, SCL_GENERAL, &a));
   CHECK(a == NULL);
   double x = 1;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_mat_wrap_host(&x, 1, (size_t)INT_MAX + 1, SCL_GENERAL, &a));
+  CHECK_STATUS(SCL_E_ARGUMENT,
+               scl_mat_wrap(scl_context_host(), &x, 1, (size_t)INT_MAX + 1, SCL_GENERAL, &a));
   CHECK(a == NULL);
 }
 
@@ -90,13 +91,13 @@ static void check_wrap(void) {
   double x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {0};
   scl_mat *a = NULL;
   uint64_t live = scl_context_memory(scl_context_host()).live;
-  REQUIRE_OK(scl_mat_wrap_host(x, 2, 3, SCL_GENERAL, &a));
+  REQUIRE_OK(scl_mat_wrap(scl_context_host(), x, 2, 3, SCL_GENERAL, &a));
   CHECK(scl_context_memory(scl_context_host()).live == live);
   CHECK_OK(scl_mat_to_host(a, y));
   CHECK(memcmp(x, y, sizeof x) == 0);
   scl_mat_release(a);
   CHECK(x[5] == 6);
-  REQUIRE_OK(scl_mat_wrap_host(NULL, 0, 3, SCL_GENERAL, &a));
+  REQUIRE_OK(scl_mat_wrap(scl_context_host(), NULL, 0, 3, SCL_GENERAL, &a));
   scl_mat_release(a);
 }
 
@@ -118,7 +119,7 @@ static void check_faults(scl_context *ctx) {
   scl_buffer_fail_after(-1);
   REQUIRE_OK(scl_mat_from_host(ctx, x, 2, 2, SCL_GENERAL, &a));
   scl_mat *b = NULL;
-  REQUIRE_OK(scl_mat_wrap_host(x, 2, 2, SCL_GENERAL, &b));
+  REQUIRE_OK(scl_mat_wrap(scl_context_host(), x, 2, 2, SCL_GENERAL, &b));
   CHECK_OK(scl_mat_same_context(a, a));
   CHECK_STATUS(scl_context_is_host(ctx) ? SCL_OK : SCL_E_ARGUMENT, scl_mat_same_context(a, b));
   scl_mat_release(a);

@@ -9,6 +9,8 @@
 #include "engine/cl/runtime/cl.h"
 #include "driver.h"
 
+static const scl_storage result;
+
 /* What is released on a device with memory of its own is kept, told, used again and given up. */
 static void check_pool(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
@@ -18,23 +20,23 @@ static void check_pool(scl_context *ctx) {
   cl->cpu = false;
   scl_device_trim(ctx);
   CHECK(scl_context_memory(ctx).kept == 0);
-  REQUIRE_OK(scl_buffer_create(ctx, bytes, &a));
+  REQUIRE_OK(scl_buffer_create(ctx, bytes, result, &a));
   cl_mem memory = ((scl_cl_buffer *)a)->memory;
   scl_buffer_release(a);
   CHECK(scl_context_memory(ctx).kept == bytes && scl_context_memory(ctx).live == 0);
-  REQUIRE_OK(scl_buffer_create(ctx, bytes, &b));
+  REQUIRE_OK(scl_buffer_create(ctx, bytes, result, &b));
   CHECK(((scl_cl_buffer *)b)->memory == memory && scl_context_memory(ctx).kept == 0);
-  REQUIRE_OK(scl_buffer_create(ctx, 10, &a)); /* far too large for that */
+  REQUIRE_OK(scl_buffer_create(ctx, 10, result, &a)); /* far too large for that */
   scl_buffer_release(b);
-  REQUIRE_OK(scl_buffer_create(ctx, 20, &b));
+  REQUIRE_OK(scl_buffer_create(ctx, 20, result, &b));
   CHECK(((scl_cl_buffer *)b)->memory != memory);
   scl_buffer_release(a);
   scl_buffer_release(b);
   const uint64_t limit = ctx->memory.limit;
   ctx->memory.limit = bytes + 1000; /* what is kept makes room */
-  REQUIRE_OK(scl_buffer_create(ctx, 900, &a));
+  REQUIRE_OK(scl_buffer_create(ctx, 900, result, &a));
   CHECK(scl_context_memory(ctx).kept >= bytes);
-  REQUIRE_OK(scl_buffer_create(ctx, 5000, &b));
+  REQUIRE_OK(scl_buffer_create(ctx, 5000, result, &b));
   CHECK(scl_context_memory(ctx).kept < bytes);
   ctx->memory.limit = limit;
   scl_buffer_release(a);
@@ -66,9 +68,10 @@ static void check_slabs(scl_context *ctx) {
   for (int i = 0; i < COUNT; i++) { /* neighbours do not touch */
     double first, last;
     scl_block block = scl_mat_block(m[i]);
-    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, scl_block_part(block, 0, 0, 1, 1), &first, 1));
+    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, scl_block_part(block, 0, 0, 1, 1),
+                                   SCL_WAIT_WRITES, &first, 1));
     CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, scl_block_part(block, block.nrow - 1, 0, 1, 1),
-                                   &last, 1));
+                                   SCL_WAIT_WRITES, &last, 1));
     CHECK(first == i && last == i);
   }
   for (int i = 0; i < COUNT; i++) scl_mat_release(m[i]);

@@ -38,7 +38,7 @@ static void check_mixture(scl_context *ctx, int steps) {
       status = e->upload(ctx, SCL_GENERAL, x[to], ROWS, b[to]);
       break;
     case 2:
-      status = e->download(ctx, SCL_GENERAL, b[from], y, ROWS);
+      status = e->download(ctx, SCL_GENERAL, b[from], SCL_WAIT_WRITES, y, ROWS);
       wrong += memcmp(x[from], y, SIZE * sizeof *y) != 0;
       break;
     case 3:
@@ -57,7 +57,7 @@ static void check_mixture(scl_context *ctx, int steps) {
     failed += status != SCL_OK;
   }
   for (int k = 0; k < BLOCKS; k++) {
-    failed += e->download(ctx, SCL_GENERAL, b[k], y, ROWS) != SCL_OK;
+    failed += e->download(ctx, SCL_GENERAL, b[k], SCL_WAIT_WRITES, y, ROWS) != SCL_OK;
     wrong += memcmp(x[k], y, SIZE * sizeof *y) != 0;
     scl_buffer_release(b[k].buffer);
     free(x[k]);

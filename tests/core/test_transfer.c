@@ -43,7 +43,7 @@ static void check_trip(scl_context *ctx, scl_view view, size_t m, size_t n, size
   size_t ld = m + gap, rows = m + 2 * at, cols = n + 2 * at;
   double *x = test_alloc(ld * n * sizeof *x), *y = test_alloc(ld * n * sizeof *y);
   double *all = test_alloc(rows * cols * sizeof *all);
-  scl_block big = {NULL, 0, 0, 0, 0};
+  scl_block big = {.buffer = NULL};
   test_fill(x, ld * n);
   set_all(y, ld * n, 7);
   set_all(all, rows * cols, 9);
@@ -53,11 +53,11 @@ static void check_trip(scl_context *ctx, scl_view view, size_t m, size_t n, size
     scl_block part = scl_block_part(big, at, at, m, n);
     CHECK_OK(ctx->engine->upload(ctx, SCL_GENERAL, all, rows, big));
     CHECK_OK(ctx->engine->upload(ctx, view, x, ld, part));
-    CHECK_OK(ctx->engine->download(ctx, view, part, y, ld));
+    CHECK_OK(ctx->engine->download(ctx, view, part, SCL_WAIT_WRITES, y, ld));
     CHECK(count_wrong(view, x, ld, y, ld, m, n) == 0);
     CHECK(count_outside(y, ld, m, n, 7) == 0);
     /* The block itself is canonical, and nothing around it was touched. */
-    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, big, all, rows));
+    CHECK_OK(ctx->engine->download(ctx, SCL_GENERAL, big, SCL_WAIT_WRITES, all, rows));
     CHECK(count_wrong(view, x, ld, all + at + at * rows, rows, m, n) == 0);
     size_t touched = 0;
     for (size_t j = 0; j < cols; j++) {

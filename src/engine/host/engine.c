@@ -1,6 +1,9 @@
 /* The host engine: its table, and memory. */
 #include "engine/host/host.h"
 
+#include "base/sizes.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +23,15 @@ static scl_status create_buffer(scl_context *ctx, void *foreign, size_t bytes, s
       return scl_fail_memory(bytes, 0, "a matrix on the host");
     }
     uintptr_t address = (uintptr_t)b->memory;
-    b->data = (double *)((address + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    b->data = (double *)scl_round_up(address, ALIGNMENT);
   }
   *out = &b->base;
   return SCL_OK;
 }
 
-static scl_status buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
+scl_status scl_host_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage,
+                                  scl_buffer **out) {
+  (void)storage;
   return create_buffer(ctx, NULL, bytes, out);
 }
 
@@ -34,7 +39,7 @@ scl_status scl_host_buffer_wrap(scl_context *ctx, double *data, size_t bytes, sc
   return create_buffer(ctx, data, bytes, out);
 }
 
-static void buffer_destroy(scl_buffer *buffer) {
+void scl_host_buffer_destroy(scl_buffer *buffer) {
   scl_host_buffer *b = (scl_host_buffer *)buffer;
   if (!b->foreign) free(b->memory);
   free(b);
@@ -54,58 +59,54 @@ static scl_copy canonical(scl_view view) {
   }
 }
 
-static scl_status upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
-                         scl_block dst) {
+scl_status scl_host_upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
+                           scl_block dst) {
   (void)ctx;
   scl_host_copy_raw(canonical(view), dst.nrow, dst.ncol, data, ld, scl_host_at(dst), dst.ld);
   return SCL_OK;
 }
 
-static scl_status download(scl_context *ctx, scl_view view, scl_block src, double *data,
-                           size_t ld) {
+scl_status scl_host_download(scl_context *ctx, scl_view view, scl_block src, scl_wait wait,
+                             double *data, size_t ld) {
   (void)ctx;
+  (void)wait;
   scl_host_copy_raw(canonical(view), src.nrow, src.ncol, scl_host_at(src), src.ld, data, ld);
   return SCL_OK;
 }
 
-static scl_status finish(scl_context *ctx) {
+scl_status scl_host_finish(scl_context *ctx) {
   (void)ctx;
   return SCL_OK;
 }
 
 /* The host context is never destroyed. */
-static void context_destroy(scl_context *ctx) {
+void scl_host_context_destroy(scl_context *ctx) {
   (void)ctx;
 }
 
 const scl_engine scl_host_engine = {
     .name = "host",
-    .buffer_create = buffer_create,
-    .buffer_destroy = buffer_destroy,
-    .upload = upload,
-    .download = download,
-    .finish = finish,
-    .context_destroy = context_destroy,
-    .fill = scl_host_fill,
-    .identity = scl_host_identity,
-    .copy = scl_host_copy,
-    .gather = scl_host_gather,
-    .scale_diagonal = scl_host_scale_diagonal,
-    .add_diagonal = scl_host_add_diagonal,
-    .diagonal = scl_host_diagonal,
-    .expr = scl_host_expr,
-    .check = scl_host_check,
-    .gemm = scl_host_gemm,
-    .potrf = scl_host_potrf,
-    .potrf_copy = scl_host_potrf_copy,
-    .trsm = scl_host_trsm,
-    .trtri = scl_host_trtri,
-    .potri = scl_host_potri,
-    .potrf_adjoint_leaf = scl_host_potrf_adjoint_leaf,
-    .batch = scl_host_batch,
-    .covariance = scl_host_covariance,
-    .covariance_adjoint = scl_host_covariance_adjoint,
-    .covariance_inputs = scl_host_covariance_inputs,
-    .adjoint_leaf = 64,
-    .glm = scl_host_glm,
+    .traits = {.types = 1u << SCL_F64,
+               .synchronous = true,
+               .column_multiple = 1,
+               .adjoint_leaf = 64},
+#define SCL_SLOT(result, name, parameters) .name = scl_host_##name,
+#define SCL_SLOT_OPTIONAL(result, name, parameters)
+#include "base/engine.def"
+    .buffer_wrap = scl_host_buffer_wrap,
 };
+
+scl_context *scl_context_host(void) {
+  static scl_context host;
+  if (host.engine == NULL) {
+    host.engine = &scl_host_engine;
+    host.tag = SCL_CONTEXT_TAG;
+    host.refs = 1;
+    snprintf(host.name, sizeof host.name, "host");
+  }
+  return &host;
+}
+
+bool scl_context_is_host(const scl_context *ctx) {
+  return ctx->engine == &scl_host_engine;
+}

@@ -1,29 +1,10 @@
-/* Inside of the host engine: included by scl_host_*.c and by whoever hands in BLAS and LAPACK. */
+/* Inside of the host engine. */
 #ifndef SCL_ENGINE_HOST_HOST_H
 #define SCL_ENGINE_HOST_HOST_H
 
 #include "base/engine.h"
+#include "engine/host/blas.h"
 
-/* BLAS and LAPACK with their usual meaning and argument order, arguments by value: column-major,
- * letters as in Fortran, diagonals are never taken to be unit. LAPACK functions give `info`. */
-typedef struct {
-  void (*gemm)(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,
-               int lda, const double *b, int ldb, double beta, double *c, int ldc);
-  void (*gemv)(char trans, int m, int n, double alpha, const double *a, int lda, const double *x,
-               int incx, double beta, double *y, int incy);
-  void (*syrk)(char uplo, char trans, int n, int k, double alpha, const double *a, int lda,
-               double beta, double *c, int ldc);
-  void (*trmm)(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
-               int lda, double *b, int ldb);
-  void (*trsm)(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
-               int lda, double *b, int ldb);
-  int (*potrf)(char uplo, int n, double *a, int lda);
-  void (*lauum)(char uplo, int n, double *a, int lda);
-  int (*trtri)(char uplo, int n, double *a, int lda);
-} scl_host_blas;
-
-/* Set once, before the first operation on the host; copied. */
-void scl_host_set_blas(const scl_host_blas *blas);
 extern scl_host_blas scl_host_lib;
 
 typedef struct {
@@ -65,39 +46,11 @@ void scl_host_scale(double factor, scl_block a);
 /* Upper half of a square block from its lower half, in place. */
 void scl_host_mirror(scl_block a);
 
-/* ---- engine entries, by file ---------------------------------------------------------------- */
-/* engine/host/copy.c */
-scl_status scl_host_fill(scl_context *ctx, double value, scl_block dst);
-scl_status scl_host_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
-scl_status scl_host_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
-scl_status scl_host_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
-                           scl_block dst);
-scl_status scl_host_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,
-                                   scl_block dst);
-scl_status scl_host_add_diagonal(scl_context *ctx, double value, scl_block a);
-scl_status scl_host_diagonal(scl_context *ctx, scl_block a, scl_block dst);
-/* engine/host/check.c */
-scl_status scl_host_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
-                          scl_block dst);
-/* engine/host/plan.c */
-scl_status scl_host_expr(scl_context *ctx, const struct scl_plan *plan);
-/* engine/host/linalg.c */
-scl_status scl_host_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
-                         scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
-                         double beta, scl_block c, scl_region region);
-scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info);
-scl_status scl_host_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info);
-scl_status scl_host_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
-                         scl_block t, scl_block b);
-scl_status scl_host_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
-scl_status scl_host_potri(scl_context *ctx, scl_block l, scl_block dst);
-scl_status scl_host_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
-/* engine/host/batch.c */
-scl_status scl_host_batch(scl_context *ctx, const struct scl_batch_pass *pass);
-/* engine/host/glm.c, engine/host/covariance.c */
-scl_status scl_host_glm(scl_context *ctx, const struct scl_glm_pass *pass);
-scl_status scl_host_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
-scl_status scl_host_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
-scl_status scl_host_covariance_inputs(scl_context *ctx, const struct scl_covariance_pass *pass);
+/* ---- the engine's functions ----------------------------------------------------------------- */
+#define SCL_SLOT(result, name, parameters) result scl_host_##name parameters;
+#define SCL_SLOT_OPTIONAL SCL_SLOT
+#include "base/engine.def"
+
+extern const scl_engine scl_host_engine;
 
 #endif

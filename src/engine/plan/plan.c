@@ -124,9 +124,9 @@ void scl_plan_place(scl_plan *p, size_t k, scl_block dst) {
   scl_output *o = &p->output[k];
   if (o->reduces) {
     const size_t length = dst.nrow * dst.ncol;
-    o->dst = (scl_block){dst.buffer, dst.offset, length, length, 1};
+    o->dst = (scl_block){dst.buffer, dst.offset, length, length, 1, dst.type};
   } else {
-    o->dst = (scl_block){dst.buffer, dst.offset, p->n == 1 ? p->m : dst.ld, p->m, p->n};
+    o->dst = (scl_block){dst.buffer, dst.offset, p->n == 1 ? p->m : dst.ld, p->m, p->n, dst.type};
   }
 }
 

@@ -231,7 +231,7 @@ static scl_status fetch_statuses(scl_context *ctx, const scl_batch_pass *p) {
     goto done;
   }
   SCL_GO(run(ctx, p, statuses.buffer));
-  SCL_GO(scl_cl_download(ctx, SCL_GENERAL, statuses, copy, words));
+  SCL_GO(scl_cl_download(ctx, SCL_GENERAL, statuses, SCL_WAIT_WRITES, copy, words));
   memcpy(p->status, copy, p->batch);
   *p->told = true;
 done:

@@ -49,7 +49,7 @@ static scl_status build(scl_kernel *kernel, const char *source) {
 scl_status scl_kernel_create(scl_context *ctx, const char *source, const char *name,
                              scl_kernel **out) {
   SCL_TRY(scl_context_check(ctx));
-  if (scl_context_is_host(ctx)) {
+  if (ctx->engine != &scl_cl_engine) {
     return scl_fail_argument("device", "a kernel in OpenCL C needs a device");
   }
   scl_kernel *kernel = calloc(1, sizeof *kernel);

@@ -248,8 +248,8 @@ static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *
 }
 
 static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow, size_t ncol) {
-  return (scl_block){pass->work->buffer, pass->work->offset + offset, nrow > 0 ? nrow : 1, nrow,
-                     ncol};
+  return (scl_block){
+      pass->work->buffer, pass->work->offset + offset, nrow > 0 ? nrow : 1, nrow, ncol, SCL_F64};
 }
 
 /* Two products, with the terms between them. */

@@ -23,6 +23,7 @@
 #include "engine/cl/glm/layouts.h"
 #include "base/device.h"
 #include "base/engine.h"
+#include "base/sizes.h"
 
 /* ---- the loader's functions (engine/cl/runtime/loader.c)
  * ------------------------------------------------- */
@@ -132,7 +133,6 @@ typedef struct {
   size_t pooled; /* buffers */
   scl_cl_slab *slab;
   size_t slab_bytes; /* of all slabs */
-  int wanted_home;   /* queue of the temporary that is being made, else -1 */
   cl_mem batch_flag; /* whether a batch had a matrix that is not fine (engine/cl/batch/batch.c) */
   cl_int batch_seen; /* its value as last read */
   struct scl_cl_exprs
@@ -240,65 +240,20 @@ scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count);
  * for work that takes less than a millisecond. */
 scl_status scl_cl_drain(scl_cl_context *cl, int queue);
 
-static inline size_t scl_round_up(size_t n, size_t to) {
-  return (n + to - 1) / to * to;
-}
+/* ---- the engine's functions ----------------------------------------------------------------- */
+#define SCL_SLOT(result, name, parameters) result scl_cl_##name parameters;
+#define SCL_SLOT_OPTIONAL SCL_SLOT
+#include "base/engine.def"
 
-/* ---- engine entries, by file ---------------------------------------------------------------- */
-/* engine/cl/runtime/memory.c */
-scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out);
-void scl_cl_buffer_destroy(scl_buffer *buffer);
-/* engine/cl/runtime/transfer.c */
-scl_status scl_cl_upload(scl_context *ctx, scl_view view, const double *data, size_t ld,
-                         scl_block dst);
-scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, double *data, size_t ld);
-void scl_cl_staging_free(scl_cl_context *cl);
-/* engine/cl/elementwise/copy.c */
-scl_status scl_cl_fill(scl_context *ctx, double value, scl_block dst);
-scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_block dst);
-scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block dst);
-scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
-                         scl_block dst);
-scl_status scl_cl_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,
-                                 scl_block dst);
-scl_status scl_cl_add_diagonal(scl_context *ctx, double value, scl_block a);
-scl_status scl_cl_diagonal(scl_context *ctx, scl_block a, scl_block dst);
-/* engine/cl/elementwise/check.c */
-scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
-                        scl_block dst);
-/* engine/cl/elementwise/plan.c */
-scl_status scl_cl_expr(scl_context *ctx, const struct scl_plan *plan);
-/* engine/cl/linalg/gemm.c */
-scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
-                       scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
-                       double beta, scl_block c, scl_region region);
-/* The same inside an operation whose buffers are declared. */
+void scl_cl_staging_free(scl_cl_context *cl); /* engine/cl/runtime/staging.c */
+/* A product inside an operation whose buffers are declared (engine/cl/linalg/gemm.c). */
 scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
                           scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
                           double beta, scl_block c, scl_region region);
-/* engine/cl/linalg/triangular.c */
-scl_status scl_cl_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans, scl_block t,
-                       scl_block b);
-scl_status scl_cl_trtri(scl_context *ctx, scl_view view, scl_block t, scl_block dst);
-/* engine/cl/linalg/cholesky.c */
-scl_status scl_cl_potrf(scl_context *ctx, scl_block a, scl_block info);
-scl_status scl_cl_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info);
-scl_status scl_cl_potri(scl_context *ctx, scl_block l, scl_block dst);
-scl_status scl_cl_potrf_adjoint_leaf(scl_context *ctx, scl_block l, scl_block s);
-/* engine/cl/linalg/cholesky_adjoint.c */
-scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s,
-                                bool *taken);
-/* engine/cl/batch/batch.c */
-scl_status scl_cl_batch(scl_context *ctx, const struct scl_batch_pass *pass);
-/* engine/cl/glm/glm.c, engine/cl/covariance/covariance.c */
-scl_status scl_cl_glm(scl_context *ctx, const struct scl_glm_pass *pass);
 /* For tests: only this layout of engine/cl/glm/layouts.h is used where it is large enough, else the
  * way without a pass; NULL: the best one. The names, "rows", and NULL after the last. */
 void scl_cl_glm_force(const char *name);
 const char *scl_cl_glm_layout(size_t i);
-scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass);
-scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass);
-scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covariance_pass *pass);
 
 extern const scl_engine scl_cl_engine; /* engine/cl/runtime/context.c: the table of all of these */
 

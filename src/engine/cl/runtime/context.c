@@ -99,7 +99,7 @@ static void free_context(scl_cl_context *cl) {
   free(cl);
 }
 
-static void context_destroy(scl_context *ctx) {
+void scl_cl_context_destroy(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   for (int q = 0; q < SCL_CL_QUEUES && !ctx->lost; q++) scl_cl.clFinish(cl->queue[q]);
   free_context(cl);
@@ -126,7 +126,6 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   SCL_TRY(check_process());
   scl_cl_context *cl = calloc(1, sizeof *cl);
   if (cl == NULL) return scl_fail_memory(sizeof *cl, 0, "a context");
-  cl->wanted_home = -1;
   const scl_cl_handle *handle = scl_cl_handle_of(index);
   cl->info = list[index];
   cl->index = index;
@@ -157,6 +156,10 @@ scl_status scl_device_open(size_t index, scl_context **out) {
 
 const scl_device_info *scl_device_of(const scl_context *ctx) {
   return ctx->engine == &scl_cl_engine ? &((const scl_cl_context *)ctx)->info : NULL;
+}
+
+void scl_device_trim(scl_context *ctx) {
+  if (ctx->engine == &scl_cl_engine) scl_cl_pool_free((scl_cl_context *)ctx);
 }
 
 /* ---- profiling ------------------------------------------------------------------------------- */
@@ -203,33 +206,13 @@ scl_status scl_device_profile_end(scl_context *ctx, double *milliseconds) {
 /* ---- the table ------------------------------------------------------------------------------- */
 const scl_engine scl_cl_engine = {
     .name = "device",
-    .buffer_create = scl_cl_buffer_create,
-    .buffer_destroy = scl_cl_buffer_destroy,
-    .upload = scl_cl_upload,
-    .download = scl_cl_download,
-    .finish = scl_cl_finish,
-    .context_destroy = context_destroy,
-    .fill = scl_cl_fill,
-    .identity = scl_cl_identity,
-    .copy = scl_cl_copy,
-    .gather = scl_cl_gather,
-    .scale_diagonal = scl_cl_scale_diagonal,
-    .add_diagonal = scl_cl_add_diagonal,
-    .diagonal = scl_cl_diagonal,
-    .expr = scl_cl_expr,
-    .check = scl_cl_check,
-    .gemm = scl_cl_gemm,
-    .potrf = scl_cl_potrf,
-    .potrf_copy = scl_cl_potrf_copy,
-    .trsm = scl_cl_trsm,
-    .trtri = scl_cl_trtri,
-    .potri = scl_cl_potri,
-    .potrf_adjoint_leaf = scl_cl_potrf_adjoint_leaf,
+    .traits = {.types = 1u << SCL_F64,
+               .prefers_transposed_copy = true,
+               .prefers_inverse = true,
+               .column_multiple = 16,
+               .adjoint_leaf = 256},
+#define SCL_SLOT(result, name, parameters) .name = scl_cl_##name,
+#define SCL_SLOT_OPTIONAL(result, name, parameters)
+#include "base/engine.def"
     .potrf_adjoint = scl_cl_potrf_adjoint,
-    .adjoint_leaf = 256,
-    .batch = scl_cl_batch,
-    .covariance = scl_cl_covariance,
-    .covariance_adjoint = scl_cl_covariance_adjoint,
-    .covariance_inputs = scl_cl_covariance_inputs,
-    .glm = scl_cl_glm,
 };

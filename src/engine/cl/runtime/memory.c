@@ -189,10 +189,6 @@ void scl_cl_pool_free(scl_cl_context *cl) {
   shrink_pool(cl, 0);
 }
 
-void scl_device_trim(scl_context *ctx) {
-  if (!scl_context_is_host(ctx)) scl_cl_pool_free((scl_cl_context *)ctx);
-}
-
 /* Whether no command uses it any more, as far as is known. */
 static bool is_idle(const scl_cl_context *cl, const scl_cl_buffer *buffer) {
   bool idle = buffer->written <= cl->done[buffer->written_on];
@@ -201,14 +197,14 @@ static bool is_idle(const scl_cl_context *cl, const scl_cl_buffer *buffer) {
 }
 
 /* One that is large enough, but not by far; better one that is idle. */
-static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes) {
+static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes, int home) {
   if (cl->pooled == 0) return NULL;
   scl_cl_buffer *found = NULL;
   size_t most = bytes + bytes / 4 + 256;
   int last = class_of(most), looks = 0;
   scl_cl_look(cl);
   for (int c = class_of(bytes); c <= last; c++) {
-    scl_cl_buffer *b = cl->shelf[cl->wanted_home + 1][c].newest;
+    scl_cl_buffer *b = cl->shelf[home + 1][c].newest;
     for (; b != NULL && looks < LOOKS; b = b->older, looks++) {
       if (b->capacity < bytes || b->capacity > most) continue;
       found = b;
@@ -236,13 +232,15 @@ static scl_status take_own(scl_cl_context *cl, size_t bytes, scl_cl_buffer *buff
   return scl_fail_memory(bytes, cl->base.memory.limit, "a matrix on the device");
 }
 
-scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_buffer **out) {
+scl_status scl_cl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage,
+                                scl_buffer **out) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
-  scl_cl_buffer *buffer = take_from_pool(cl, bytes);
+  int home = storage.only_queue - 1;
+  scl_cl_buffer *buffer = take_from_pool(cl, bytes, home);
   if (buffer == NULL) {
     buffer = calloc(1, sizeof *buffer);
     if (buffer == NULL) return scl_fail_memory(sizeof *buffer, 0, "a buffer handle");
-    buffer->home = cl->wanted_home;
+    buffer->home = home;
     scl_status status = take_part(cl, bytes, buffer);
     if (status == SCL_OK && buffer->memory == NULL) status = take_own(cl, bytes, buffer);
     if (status != SCL_OK) {
@@ -268,11 +266,6 @@ void scl_cl_buffer_destroy(scl_buffer *base) {
 }
 
 scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out) {
-  scl_cl_context *cl = op->cl;
-  cl->base.transient = true;
-  cl->wanted_home = op->queue;
-  scl_status status = scl_block_create(&cl->base, m, n, out);
-  cl->wanted_home = -1;
-  cl->base.transient = false;
-  return status;
+  const scl_storage storage = {.purpose = SCL_TRANSIENT, .only_queue = op->queue + 1};
+  return scl_block_create_in(&op->cl->base, m, n, storage, out);
 }

@@ -22,9 +22,6 @@ const scl_cl_handle *scl_cl_handle_of(size_t index);
 /* The process that made the list: only there the drivers work. */
 long scl_cl_listed_by(void);
 
-/* Waits for everything in all queues, with polling. */
-scl_status scl_cl_finish(scl_context *ctx);
-
 /* Releases the buffers of the pool. */
 void scl_cl_pool_free(scl_cl_context *cl);
 

@@ -22,6 +22,7 @@ enum { LANES = 2 };
 typedef struct {
   scl_cl_context *cl;
   bool up;
+  scl_wait wait; /* down */
   scl_block block;
   scl_flow flow;
   scl_cl_staging *staging;
@@ -36,11 +37,11 @@ typedef struct {
 /* The queue of a small transfer: up, the one that was used last, as what comes next is likely to
  * need it; down, that of the buffer's last write if nothing else was put there since, or nothing
  * that is not waited for anyway. */
-static int queue_of_few(const scl_cl_context *cl, bool up, const scl_buffer *base) {
+static int queue_of_few(const scl_cl_context *cl, bool up, scl_wait wait, const scl_buffer *base) {
   const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
   int q = buffer->written_on;
   if (up) return cl->last_compute;
-  bool quick = cl->base.at_last || buffer->written == cl->enqueued[q];
+  bool quick = wait == SCL_WAIT_QUEUE || buffer->written == cl->enqueued[q];
   return q <= SCL_CL_COMPUTE_1 && quick ? q : SCL_CL_DOWNLOAD;
 }
 
@@ -48,7 +49,7 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
   int queue[LANES] = {t->up ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD,
                       t->up ? SCL_CL_DOWNLOAD : SCL_CL_UPLOAD};
   bool few = t->flow.shape.kind == PACKED_FULL && bytes <= FEW;
-  if (few) queue[0] = queue_of_few(t->cl, t->up, t->block.buffer);
+  if (few) queue[0] = queue_of_few(t->cl, t->up, t->wait, t->block.buffer);
   while (t->lanes < (t->flow.shape.kind == PACKED_FULL ? 1 : LANES)) {
     scl_cl_op *op = &t->op[t->lanes];
     scl_cl_op_begin(op, &t->cl->base);
@@ -333,10 +334,10 @@ static scl_status receive_spans(transfer *t) {
   return SCL_OK;
 }
 
-scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, double *data,
-                           size_t ld) {
+scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, scl_wait wait,
+                           double *data, size_t ld) {
   if (src.nrow == 0 || src.ncol == 0) return SCL_OK;
-  transfer t = {.cl = (scl_cl_context *)ctx, .block = src};
+  transfer t = {.cl = (scl_cl_context *)ctx, .wait = wait, .block = src};
   scl_status status;
   t.flow.to = data;
   t.flow.ld = ld;

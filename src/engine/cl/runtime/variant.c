@@ -56,7 +56,7 @@ static scl_status probe_form(scl_cl_context *cl, scl_cl_tile tile, bool trans_a,
   scl_cl_op_writes(&op, c.buffer);
   SCL_TRY(scl_cl_op_order(&op, -1));
   SCL_TRY(scl_cl_op_end(&op, scl_cl_product_tiled_in(&op, &product, tile)));
-  SCL_TRY(scl_cl_download(&cl->base, SCL_GENERAL, c, host, PROBE_LD));
+  SCL_TRY(scl_cl_download(&cl->base, SCL_GENERAL, c, SCL_WAIT_WRITES, host, PROBE_LD));
   *good = exact(host, trans_a, trans_b);
   return SCL_OK;
 }

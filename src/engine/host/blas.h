@@ -1,0 +1,26 @@
+/* BLAS and LAPACK for the host engine, which are handed in: by R's, or by those of the tests. */
+#ifndef SCL_ENGINE_HOST_BLAS_H
+#define SCL_ENGINE_HOST_BLAS_H
+
+/* BLAS and LAPACK with their usual meaning and argument order, arguments by value: column-major,
+ * letters as in Fortran, diagonals are never taken to be unit. LAPACK functions give `info`. */
+typedef struct {
+  void (*gemm)(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,
+               int lda, const double *b, int ldb, double beta, double *c, int ldc);
+  void (*gemv)(char trans, int m, int n, double alpha, const double *a, int lda, const double *x,
+               int incx, double beta, double *y, int incy);
+  void (*syrk)(char uplo, char trans, int n, int k, double alpha, const double *a, int lda,
+               double beta, double *c, int ldc);
+  void (*trmm)(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
+               int lda, double *b, int ldb);
+  void (*trsm)(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
+               int lda, double *b, int ldb);
+  int (*potrf)(char uplo, int n, double *a, int lda);
+  void (*lauum)(char uplo, int n, double *a, int lda);
+  int (*trtri)(char uplo, int n, double *a, int lda);
+} scl_host_blas;
+
+/* Set once, before the first operation on the host; copied. */
+void scl_host_set_blas(const scl_host_blas *blas);
+
+#endif
