@@ -48,11 +48,12 @@ find_code '#[[:space:]]*include[[:space:]]*[<"](CL|OpenCL)/' "${above_cl[@]}" "$
   rule "OpenCL's headers only in src/engine/cl/"
 find_code '#[[:space:]]*include[[:space:]]*"engine/cl/' "${above_cl[@]}" "${glue[@]}" |
   rule "the headers of engine/cl/ are private to it"
-find_code '#[[:space:]]*include[[:space:]]*"engine/host/host\.h"' \
-  $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -vE 'src/(engine/host/|r/blas)') |
-  rule "engine/host/host.h is private to engine/host/ and r/blas.c"
-find_code '#[[:space:]]*include[[:space:]]*"r/' "${core[@]}" |
-  rule "the core does not include headers of src/r/"
+find_code '#[[:space:]]*include[[:space:]]*"engine/host/(host|lanes|plan)\.h"' \
+  $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -v 'src/engine/host/') |
+  rule "the headers of engine/host/ but blas.h are private to it"
+perl .ci/layers.pl 2>&1 | rule "the layers of CONTRIBUTING.md; no headers in a circle"
+find_code "\bscl_context_is_host[[:space:]]*\(" "${core[@]}" | grep -v ":bool scl_context_is_host" |
+  rule "the core asks for traits of an engine, not whether it is the host"
 find_code '\bcl_(int|mem|event|kernel|context|uint|ulong|command_queue|device_id)\b' \
   "${above_cl[@]}" "${glue[@]}" | rule "no OpenCL types above the device engine"
 

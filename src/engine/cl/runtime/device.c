@@ -1,7 +1,6 @@
 /* The list of devices. Faults of single platforms or devices are left out of it, never raised. */
 #include "engine/cl/runtime/cl.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +15,9 @@ static struct {
   scl_device_info *info;
   scl_cl_handle *handle;
 } list;
-static char reason[256];
 
 bool scl_device_built(void) {
   return true;
-}
-
-const char *scl_device_reason(void) {
-  return reason;
-}
-
-void scl_cl_set_reason(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(reason, sizeof reason, format, args);
-  va_end(args);
 }
 
 /* A text property, cut to the room there is; "" when the driver refuses. */

@@ -1,6 +1,7 @@
 /* The loader, opened at first use, and OpenCL's error codes in words. */
 #include "engine/cl/runtime/cl.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,18 @@ scl_cl_functions scl_cl;
 
 static char loader_name[256];
 static char cache_folder[1024];
+static char reason[256];
+
+const char *scl_device_reason(void) {
+  return reason;
+}
+
+void scl_cl_set_reason(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(reason, sizeof reason, format, args);
+  va_end(args);
+}
 
 #ifdef _WIN32
 static const char *const names[] = {"OpenCL.dll"};
