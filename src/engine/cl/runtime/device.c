@@ -140,7 +140,7 @@ static cl_int get_platforms(cl_uint most, cl_platform_id *platform, cl_uint *cou
 
 static void make_list(void) {
   enum { MOST_PLATFORMS = 32 };
-  reason[0] = '\0';
+  scl_cl_set_reason("%s", "");
   if (!scl_cl_load()) return;
   cl_platform_id platform[MOST_PLATFORMS];
   cl_uint count = 0;
@@ -153,7 +153,7 @@ static void make_list(void) {
   }
   if (count > MOST_PLATFORMS) count = MOST_PLATFORMS;
   for (cl_uint p = 0; p < count; p++) add_platform(platform[p], p);
-  if (list.count > 0) reason[0] = '\0';
+  if (list.count > 0) scl_cl_set_reason("%s", "");
 }
 
 scl_status scl_device_list(const scl_device_info **out, size_t *count) {
