@@ -209,90 +209,89 @@ static void copy_numbers(double *to, const double *from, size_t n) {
   if (n > 0) memcpy(to, from, n * sizeof *to);
 }
 
-/* The own parameter as the kernels want it; gives the end of what was written. */
-static double *write_own(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
-                         double *to) {
+/* The own parameter as the kernels want it, at `to`. */
+static void write_own(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                      double *to) {
   scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
   if (kind == SCL_GLM_CUTS) {
     copy_numbers(to, at->own, s->own * s->vectors);
-    return to + s->own * s->vectors;
+    return;
   }
-  if (kind == SCL_GLM_NONE || at->row_own) return to;
-  for (size_t m = 0; m < s->vectors; m++) {
+  for (size_t m = 0; m < s->vectors && kind != SCL_GLM_NONE; m++) {
     glm_own own = glm_own_number(at->own[m]);
     *to++ = own.own;
     *to++ = own.log_own;
     *to++ = own.inverse;
   }
-  return to;
+}
+
+/* What the pass has of the own parameter, and sums of for it. */
+static void size_own(const sizes *s, scl_glm_own kind, bool wanted, scl_glm_pass *pass) {
+  bool cuts = kind == SCL_GLM_CUTS, none = kind == SCL_GLM_NONE || pass->row_own;
+  pass->owns = none ? 0 : cuts ? s->own : 3;
+  pass->own_sums = none || (cuts && !wanted) ? 0 : s->own;
 }
 
 /* Lays out parameters and results in the likelihood's memory. */
 static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                                    unsigned wanted, scl_glm_pass *pass) {
-  size_t p = scl_glm_ncol(glm), own = s->own * s->vectors;
   size_t n = scl_glm_nrow(glm);
-  bool alpha_rows = at->row_alpha && (wanted & SCL_GLM_ALPHA);
-  bool own_rows = at->row_own && (wanted & SCL_GLM_OWN);
-  size_t needed = 1 + 3 * own + at->n_alpha + at->n_beta + /* results: */ s->vectors + own +
-                  s->predictors * (1 + p) + (alpha_rows ? n * s->predictors : 0) +
-                  (own_rows ? n * s->vectors : 0);
+  bool want_own = (wanted & SCL_GLM_OWN) != 0;
+  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  pass->row_own = at->row_own && kind == SCL_GLM_SIGMA;
+  size_own(s, kind, want_own, pass);
+  const scl_glm_layout to = scl_glm_layout_of(pass);
+  size_t alpha_rows = at->row_alpha && (wanted & SCL_GLM_ALPHA) ? n * s->predictors : 0;
+  size_t own_rows = pass->row_own && want_own ? n * s->vectors : 0;
+  size_t needed = to.parameters + to.results + alpha_rows + own_rows;
   if (glm->capacity < needed) {
     double *memory = realloc(glm->memory, needed * sizeof *memory);
     if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
     glm->memory = memory;
     glm->capacity = needed;
   }
-  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
-  double *to = glm->memory;
-  *to++ = 0.0;
-  to = write_own(glm, at, s, to);
-  pass->owns = (size_t)(to - glm->memory - 1) / s->vectors;
-  pass->row_own = at->row_own && kind == SCL_GLM_SIGMA;
-  pass->own_sums = kind == SCL_GLM_NONE || pass->row_own ? 0 : s->own;
-  if (kind == SCL_GLM_CUTS && !(wanted & SCL_GLM_OWN)) pass->own_sums = 0;
-  copy_numbers(to, at->alpha, at->n_alpha);
-  to += at->n_alpha;
-  copy_numbers(to, at->beta, at->n_beta);
-  to += at->n_beta;
+  double *parameters = glm->memory, *rows = parameters + to.parameters + to.results;
+  parameters[0] = 0.0;
   if (pass->row_own) {
-    copy_numbers(to, at->own, own);
-    to += own;
+    copy_numbers(parameters + to.row_own, at->own, at->n_own);
+  } else {
+    write_own(glm, at, s, parameters + to.own);
   }
-  pass->parameters = glm->memory;
-  pass->parameter_count = (size_t)(to - glm->memory);
-  pass->results = to;
-  to += s->vectors * (1 + pass->own_sums) + s->predictors * (1 + p);
-  if (alpha_rows) {
-    pass->d_alpha_rows = to;
-    to += n * s->predictors;
-  }
-  if (own_rows && pass->row_own) pass->d_own_rows = to;
+  copy_numbers(parameters + to.alpha, at->alpha, at->n_alpha);
+  copy_numbers(parameters + to.beta, at->beta, at->n_beta);
+  pass->parameters = parameters;
+  pass->parameter_count = to.parameters;
+  pass->results = parameters + to.parameters;
+  if (alpha_rows > 0) pass->d_alpha_rows = rows;
+  if (own_rows > 0) pass->d_own_rows = rows + alpha_rows;
   return SCL_OK;
 }
 
 /* The results of the pass with what the host adds; no fault from here on. */
-static void give_results(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
-                         const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
-  const double *d_own = pass->results + s->vectors;
-  const double *d_alpha = d_own + pass->own_sums * s->vectors, *d_beta = d_alpha + s->predictors;
+static void write_results(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+                          const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
+  const scl_glm_layout from = scl_glm_layout_of(pass);
+  const double *results = pass->results;
   bool want_own = (wanted & SCL_GLM_OWN) != 0;
-  if (want_own) copy_numbers(out->d_own, pass->row_own ? pass->d_own_rows : d_own, at->n_own);
+  if (want_own)
+    copy_numbers(out->d_own, pass->row_own ? pass->d_own_rows : results + from.d_own, at->n_own);
   for (size_t m = 0; m < s->vectors; m++) {
-    out->value[m] = pass->results[m] + glm->summary.constant;
+    out->value[m] = results[from.value + m] + glm->summary.constant;
     if (glm->summary.distinct > 0) {
       scl_glm_add_values(glm->family, &glm->summary, at->own + m * s->own, s->own, &out->value[m],
                          want_own ? out->d_own + m * s->own : NULL);
     }
   }
-  if (wanted & SCL_GLM_BETA) copy_numbers(out->d_beta, d_beta, at->n_beta);
-  if (wanted & SCL_GLM_ALPHA)
-    copy_numbers(out->d_alpha, pass->row_alpha ? pass->d_alpha_rows : d_alpha, at->n_alpha);
+  if (wanted & SCL_GLM_BETA) copy_numbers(out->d_beta, results + from.d_beta, at->n_beta);
+  if (wanted & SCL_GLM_ALPHA) {
+    copy_numbers(out->d_alpha, pass->row_alpha ? pass->d_alpha_rows : results + from.d_alpha,
+                 at->n_alpha);
+  }
 }
 
 /* -infinity is the density of a finite predictor; of an infinite one it is not a number. */
 static bool is_number(const scl_glm *glm, const scl_glm_pass *pass, const sizes *s) {
-  const double *d_beta = pass->results + s->vectors * (1 + pass->own_sums) + s->predictors;
+  const double *d_beta = pass->results + scl_glm_layout_of(pass).d_beta;
   size_t p = scl_glm_ncol(glm), per_vector = p * s->classes;
   for (size_t m = 0; m < s->vectors; m++) {
     double value = pass->results[m];
@@ -331,13 +330,13 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
   }
   SCL_GO(ctx->engine->glm(ctx, &pass));
   if (!is_number(glm, &pass, &s)) SCL_GO(explain(glm));
-  give_results(glm, at, &s, &pass, wanted, results);
+  write_results(glm, at, &s, &pass, wanted, results);
   if (wanted & SCL_GLM_X) {
     *results->d_x = d_x;
     d_x = NULL;
   }
 done:
-  if (abandoned) { /* rather lost than written to after it is something else */
+  if (abandoned) { /* leaked on purpose: the device may still write to it */
     glm->memory = NULL;
     glm->capacity = 0;
   }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/pass/glm.h"
+#include "base/sizes.h"
 #include "base/threads.h"
 
 enum {
@@ -277,7 +278,7 @@ static void outer_product(const worker *w, size_t first, size_t rows) {
 
 static void pass_block(worker *w, size_t first, size_t rows) {
   const scl_glm_pass *pass = w->pass;
-  exact_sum *d_alpha = w->sums + pass->vectors * (1 + pass->own_sums);
+  exact_sum *d_alpha = w->sums + scl_glm_layout_of(pass).d_alpha;
   for (size_t v = 0; v < w->predictors; v++) {
     for (size_t i = 0; i < rows; i++)
       w->eta[v * w->step + i] = w->alpha[pass->row_alpha ? v * w->n + first + i : v];
@@ -348,7 +349,7 @@ static void cut(shares *s) {
   double cost = (double)(w->p + LINK_COST) * (double)w->predictors;
   size_t blocks = (size_t)(PART / cost / (double)w->step) + 1;
   s->part_rows = blocks * w->step;
-  s->parts = w->n > 0 ? (w->n + s->part_rows - 1) / s->part_rows : 1;
+  s->parts = w->n > 0 ? scl_ceil_div(w->n, s->part_rows) : 1;
 }
 
 static void add_parts(const shares *s, double *results) {
@@ -370,6 +371,7 @@ static void add_parts(const shares *s, double *results) {
 
 scl_status scl_host_glm(scl_context *ctx, const scl_glm_pass *pass) {
   (void)ctx;
+  const scl_glm_layout at = scl_glm_layout_of(pass);
   size_t predictors = pass->vectors * pass->classes, p = pass->x.ncol;
   worker w = {.pass = pass,
               .wide = has_wide(),
@@ -379,13 +381,11 @@ scl_status scl_host_glm(scl_context *ctx, const scl_glm_pass *pass) {
               .step = rows_of_block(p, predictors),
               .x = scl_host_at(pass->x),
               .y = scl_host_at(pass->y),
-              .owns = pass->parameters + 1};
-  w.alpha = w.owns + pass->owns * pass->vectors;
-  w.beta = w.alpha + (pass->row_alpha ? w.n : 1) * predictors;
-  w.row_own = w.beta + p * predictors;
-  shares s = {.common = w,
-              .n_sums = pass->vectors * (1 + pass->own_sums) + predictors,
-              .n_beta = p * predictors};
+              .owns = pass->parameters + at.own,
+              .alpha = pass->parameters + at.alpha,
+              .beta = pass->parameters + at.beta,
+              .row_own = pass->parameters + at.row_own};
+  shares s = {.common = w, .n_sums = at.d_beta, .n_beta = at.results - at.d_beta};
   cut(&s);
   int threads = s.parts > 1 ? scl_copy_threads() : 1;
   if ((size_t)threads > s.parts) threads = (int)s.parts;

@@ -18,11 +18,9 @@ typedef struct scl_glm_pass {
   bool row_alpha, row_own; /* one for each row and predictor, or row and vector */
   bool gradient;           /* the derivatives by beta are wanted */
   bool weighted;           /* each observation's terms are multiplied by its weight */
-  const double *parameters; /* in host memory: 0; owns * M; alpha, P or n P; beta, p P; row_own, n M
-                               (then owns is 0) */
+  const double *parameters; /* in host memory, laid out as scl_glm_layout says */
   size_t parameter_count;
-  double *results;      /* in host memory: values, M; own_sums * M; d_alpha, P (sums also where
-                           alpha is by row); d_beta, p P, undefined unless wanted */
+  double *results;      /* likewise; d_beta undefined unless wanted */
   double *d_alpha_rows; /* NULL, or n P */
   double *d_own_rows;   /* NULL, or n M; only with row_own */
   scl_block d_x;        /* n x p, or no buffer: not wanted */
@@ -31,5 +29,34 @@ typedef struct scl_glm_pass {
   bool *abandoned;      /* set when, after a fault, a device may still use the host memory
                            above: it must never be freed */
 } scl_glm_pass;
+
+/* Where the parts of parameters and results begin, in numbers, and how many there are in all. Each
+ * holds a matrix after the other, one for each vector. */
+typedef struct {
+  size_t own;        /* owns x M; number 0 before it is zero */
+  size_t alpha;      /* P, or n x P by row */
+  size_t beta;       /* p x P */
+  size_t row_own;    /* n x M by row (then owns is 0), else none */
+  size_t parameters; /* in all */
+  size_t value;      /* M */
+  size_t d_own;      /* own_sums x M */
+  size_t d_alpha;    /* P: sums, also where alpha is by row */
+  size_t d_beta;     /* p x P */
+  size_t results;    /* in all */
+} scl_glm_layout;
+
+static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
+  const size_t n = pass->x.nrow, p = pass->x.ncol, predictors = pass->vectors * pass->classes;
+  scl_glm_layout at = {.own = 1};
+  at.alpha = at.own + pass->owns * pass->vectors;
+  at.beta = at.alpha + (pass->row_alpha ? n : 1) * predictors;
+  at.row_own = at.beta + p * predictors;
+  at.parameters = at.row_own + (pass->row_own ? n * pass->vectors : 0);
+  at.d_own = at.value + pass->vectors;
+  at.d_alpha = at.d_own + pass->own_sums * pass->vectors;
+  at.d_beta = at.d_alpha + predictors;
+  at.results = at.d_beta + p * predictors;
+  return at;
+}
 
 #endif
