@@ -13,6 +13,7 @@
 #include <unistd.h>
 #endif
 
+#include "base/sizes.h"
 #include "base/threads.h"
 
 #if !defined(_WIN32) && defined(MADV_FREE) && defined(MAP_ANONYMOUS)
@@ -88,7 +89,7 @@ static scl_recycled *remove_at(size_t i) {
 }
 
 static size_t size_for(size_t bytes) {
-  return (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+  return scl_round_up(bytes, LARGE_PAGE);
 }
 
 /* The smallest one that is large enough, unless much of it would lie idle; else `count`. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "ops/operation.h"
 #include "ops/constructors.h"
 
@@ -178,7 +179,7 @@ static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
   size_t n = s.nrow, leaf = engine->traits.adjoint_leaf;
   if (n <= leaf) return engine->potrf_adjoint_leaf(ctx, l, s);
   SCL_TRY(scl_poll());
-  size_t n1 = (n / 2 + leaf - 1) / leaf * leaf, n2 = n - n1;
+  size_t n1 = scl_round_up(n / 2, leaf), n2 = n - n1;
   scl_block l1 = scl_block_part(l, 0, 0, n1, n1), g = scl_block_part(l, n1, 0, n2, n1);
   scl_block s1 = scl_block_part(s, 0, 0, n1, n1), w = scl_block_part(s, n1, 0, n2, n1);
   scl_block s2 = scl_block_part(s, n1, n1, n2, n2);

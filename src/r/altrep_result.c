@@ -10,6 +10,7 @@
 #include <R_ext/Rdynload.h>
 
 #include "base/result_pool.h"
+#include "base/sizes.h"
 
 /* Smaller ones mostly come from memory that malloc() uses again. */
 #define LARGE_FROM ((size_t)6 << 20)
@@ -68,16 +69,12 @@ SEXP r_large_clear(void) {
   return R_NilValue;
 }
 
-static size_t larger(size_t a, size_t b) {
-  return a > b ? a : b;
-}
-
 /* R's collector does not see this memory. It runs before fresh memory is taken when there may be
  * garbage that is worth it: three such results, and half of what was in use after the last run, but
  * not more than a sixteenth of all memory. */
 static void collect_before(size_t bytes) {
   size_t most = scl_memory_limit() / 16, garbage = in_use - in_use_then;
-  size_t enough = larger(WORTH_A_RUN, larger(3 * bytes, in_use_then / 2));
+  size_t enough = scl_max(WORTH_A_RUN, scl_max(3 * bytes, in_use_then / 2));
   if (enough > most) enough = most;
   if (garbage == 0 || garbage + bytes <= enough || scl_recycle_fits(bytes)) return;
   R_gc();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/host/lanes.h"
+#include "base/sizes.h"
 #include "base/threads.h"
 
 enum { CHUNK = 32 };         /* right-hand sides, or terms of a product, at a time */
@@ -239,7 +240,7 @@ static run_block *const runs[] = {
 
 static scl_lanes *aligned(char *memory) {
   uintptr_t at = (uintptr_t)memory;
-  return (scl_lanes *)((at + 63) / 64 * 64);
+  return (scl_lanes *)scl_round_up(at, 64);
 }
 
 static void run_part(void *arg, int part, int parts) {
@@ -304,7 +305,7 @@ scl_status scl_host_batch(scl_context *ctx, const scl_batch_pass *p) {
   }
   batch_work work = {.pass = p};
   *p->told = p->status != NULL;
-  size_t blocks = (p->batch + SCL_LANES - 1) / SCL_LANES;
+  size_t blocks = scl_ceil_div(p->batch, SCL_LANES);
   double cost = block_cost(p), round = ROUND / cost;
   size_t step = round < 1.0 ? 1 : round < (double)blocks ? (size_t)round : blocks;
   int threads = cost * (double)blocks < THREADS_FROM ? 1 : scl_copy_threads();

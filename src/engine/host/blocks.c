@@ -5,6 +5,7 @@
  * taken in blocks; which blocks depends on the sizes only. */
 #include "engine/host/host.h"
 
+#include "base/sizes.h"
 #include "base/threads.h"
 
 /* Operations of one call: about a quarter of a second of one core, and large enough that a product
@@ -23,7 +24,7 @@ static double work_limit(void) {
 
 /* The first half of n, or 0 for what is not cut. */
 static size_t half(size_t n) {
-  size_t first = (n / 2 + ALIGN - 1) / ALIGN * ALIGN;
+  size_t first = scl_round_up(n / 2, ALIGN);
   return first < n ? first : 0;
 }
 

@@ -1,16 +1,14 @@
 /* Structured copies and the like on the host. */
 #include "engine/host/host.h"
 
+#include "base/sizes.h"
+
 #include <string.h>
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
 /* Tiles of a transposition: both sides stay in the first-level cache. */
 enum { TILE = 32 };
-
-static size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
 
 static void copy_general(size_t m, size_t n, const double *src, size_t ld_src, double *dst,
                          size_t ld_dst) {
@@ -35,7 +33,7 @@ static void copy_transposed(size_t m, size_t n, const double *src, size_t ld_src
                             size_t ld_dst) {
   for (size_t j = 0; j < n; j += TILE) {
     for (size_t i = 0; i < m; i += TILE) {
-      transpose_tile(i, least(i + TILE, m), j, least(j + TILE, n), src, ld_src, dst, ld_dst);
+      transpose_tile(i, scl_min(i + TILE, m), j, scl_min(j + TILE, n), src, ld_src, dst, ld_dst);
     }
   }
 }
@@ -45,7 +43,7 @@ static void copy_triangle(bool lower, size_t m, size_t n, const double *src, siz
   for (size_t j = 0; j < n; j++) {
     const double *s = src + j * ld_src;
     double *d = dst + j * ld_dst;
-    size_t from = lower ? least(j, m) : 0, to = lower ? m : least(j + 1, m);
+    size_t from = lower ? scl_min(j, m) : 0, to = lower ? m : scl_min(j + 1, m);
     for (size_t i = 0; i < from; i++) d[i] = 0.0;
     if (to > from && d != s) memcpy(d + from, s + from, (to - from) * sizeof *d);
     for (size_t i = to; i < m; i++) d[i] = 0.0;
@@ -55,7 +53,7 @@ static void copy_triangle(bool lower, size_t m, size_t n, const double *src, siz
 /* One half of a square matrix from the other. */
 static void mirror(bool from_lower, size_t n, double *a, size_t ld) {
   for (size_t j = 0; j < n; j += TILE) {
-    size_t j1 = least(j + TILE, n);
+    size_t j1 = scl_min(j + TILE, n);
     for (size_t jj = j; jj < j1; jj++) {
       for (size_t i = jj + 1; i < j1; i++) {
         if (from_lower) {
@@ -66,7 +64,7 @@ static void mirror(bool from_lower, size_t n, double *a, size_t ld) {
       }
     }
     for (size_t i = j1; i < n; i += TILE) {
-      size_t i1 = least(i + TILE, n);
+      size_t i1 = scl_min(i + TILE, n);
       if (from_lower) {
         transpose_tile(j, j1, i, i1, a, ld, a, ld);
       } else {
@@ -154,7 +152,7 @@ scl_status scl_host_scale_diagonal(scl_context *ctx, scl_side side, scl_block d,
 scl_status scl_host_add_diagonal(scl_context *ctx, double value, scl_block a) {
   (void)ctx;
   double *p = scl_host_at(a);
-  for (size_t i = 0; i < least(a.nrow, a.ncol); i++) p[i * (a.ld + 1)] += value;
+  for (size_t i = 0; i < scl_min(a.nrow, a.ncol); i++) p[i * (a.ld + 1)] += value;
   return SCL_OK;
 }
 

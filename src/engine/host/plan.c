@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "base/threads.h"
 
 enum {
@@ -292,24 +293,20 @@ static void clear_rows(const scl_plan *p, size_t column, size_t from, size_t to)
   }
 }
 
-static size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 static void run_tile(thread *t, size_t tile) {
   const job *j = t->j;
   const scl_plan *p = j->plan;
-  const size_t i0 = tile % j->row_tiles * j->rows, i1 = least(i0 + j->rows, p->m);
-  const size_t j0 = tile / j->row_tiles * j->columns, j1 = least(j0 + j->columns, p->n);
+  const size_t i0 = tile % j->row_tiles * j->rows, i1 = scl_min(i0 + j->rows, p->m);
+  const size_t j0 = tile / j->row_tiles * j->columns, j1 = scl_min(j0 + j->columns, p->n);
   for (t->column = j0; t->column < j1; t->column++) {
     size_t from = i0, to = i1;
-    if (p->triangle == SCL_LOWER && from < t->column) from = least(t->column, i1);
+    if (p->triangle == SCL_LOWER && from < t->column) from = scl_min(t->column, i1);
     if (p->triangle == SCL_UPPER && to > t->column + 1)
       to = t->column + 1 > i0 ? t->column + 1 : i0;
     clear_rows(p, t->column, i0, from);
     clear_rows(p, t->column, to, i1);
     for (t->i = from; t->i < to; t->i += BLOCK) {
-      t->n = least(BLOCK, to - t->i);
+      t->n = scl_min(BLOCK, to - t->i);
       run_block(t, tile);
     }
   }
@@ -358,14 +355,14 @@ static void cut_tiles(job *j) {
     if (p->leaf[k].read == SCL_READ_ACROSS) most_rows = ACROSS_ROWS;
   }
   if (p->margin == SCL_BY_COLUMN && most_rows == TILE) most_rows = TALL;
-  j->rows = least(p->m, most_rows);
-  j->columns = (TILE + j->rows - 1) / j->rows;
-  if (p->margin == SCL_BY_ROW && j->columns < (p->n + WIDE_TILES - 1) / WIDE_TILES) {
-    j->columns = (p->n + WIDE_TILES - 1) / WIDE_TILES;
+  j->rows = scl_min(p->m, most_rows);
+  j->columns = scl_ceil_div(TILE, j->rows);
+  if (p->margin == SCL_BY_ROW && j->columns < scl_ceil_div(p->n, WIDE_TILES)) {
+    j->columns = scl_ceil_div(p->n, WIDE_TILES);
   }
-  j->columns = least(j->columns, p->n);
-  j->row_tiles = (p->m + j->rows - 1) / j->rows;
-  const size_t beside = (p->n + j->columns - 1) / j->columns;
+  j->columns = scl_min(j->columns, p->n);
+  j->row_tiles = scl_ceil_div(p->m, j->rows);
+  const size_t beside = scl_ceil_div(p->n, j->columns);
   j->tiles = j->row_tiles * beside;
   j->length = p->margin == SCL_TOTAL    ? j->tiles
               : p->margin == SCL_BY_ROW ? beside * p->m

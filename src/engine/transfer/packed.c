@@ -4,6 +4,7 @@
 
 #include "kernels/include/port.h"
 #include "kernels/include/packed.h"
+#include "base/sizes.h"
 #include "engine/transfer/stream.h"
 
 static size_t first_row(const scl_packed *s, size_t j) {
@@ -17,13 +18,6 @@ static size_t end_row(const scl_packed *s, size_t j) {
 static size_t before(const scl_packed *s, size_t j) {
   if (s->kind == PACKED_FULL) return j * s->stride;
   return (size_t)packed_before((scl_long)s->nrow, (scl_long)j, s->kind);
-}
-
-static size_t larger(size_t a, size_t b) {
-  return a > b ? a : b;
-}
-static size_t smaller(size_t a, size_t b) {
-  return a < b ? a : b;
 }
 
 scl_packed scl_packed_shape(scl_view view, size_t nrow, size_t ncol) {
@@ -41,9 +35,9 @@ size_t scl_packed_count(const scl_packed *shape) {
 /* A column longer than a span is cut; zeros go with its first or last piece. */
 static void take_part(const scl_packed *s, size_t capacity, scl_packed_span *span) {
   size_t j = span->col, first = first_row(s, j), end = end_row(s, j);
-  size_t row = larger(first, span->next_row);
+  size_t row = scl_max(first, span->next_row);
   span->cols = 1;
-  span->count = smaller(capacity, end - row);
+  span->count = scl_min(capacity, end - row);
   span->base = before(s, j) + row - first;
   size_t stop = row + span->count;
   span->from = row > first || s->mirrored ? row : 0;
@@ -85,9 +79,9 @@ typedef struct {
 /* Those of column j among elements at .. end - 1. */
 static rows rows_within(const scl_packed *s, size_t j, size_t at, size_t end) {
   size_t start = j * s->nrow;
-  rows r = {.from = at > start ? at - start : 0, .to = smaller(s->nrow, end - start)};
-  r.first = smaller(larger(first_row(s, j), r.from), r.to);
-  r.last = larger(smaller(end_row(s, j), r.to), r.first);
+  rows r = {.from = at > start ? at - start : 0, .to = scl_min(s->nrow, end - start)};
+  r.first = scl_min(scl_max(first_row(s, j), r.from), r.to);
+  r.last = scl_max(scl_min(end_row(s, j), r.to), r.first);
   return r;
 }
 

@@ -1,5 +1,7 @@
 #include "engine/transfer/pinned.h"
 
+#include "base/sizes.h"
+
 /* Bytes: that pay for threads; of a block up; of a block down, which is a large page; that pay for
  * one more thread; that the owner copies at once. */
 enum {
@@ -11,10 +13,6 @@ enum {
 };
 /* Up, so many threads feed any bus; down, they also clear pages. */
 enum { THREADS_UP = 8 };
-
-static size_t smaller(size_t a, size_t b) {
-  return a < b ? a : b;
-}
 
 static size_t element_count(const scl_flow *flow) {
   return flow->shape.nrow * flow->shape.ncol;
@@ -36,7 +34,7 @@ void scl_flow_begin(scl_flow *flow) {
     flow->shift = (uintptr_t)flow->to % large / sizeof(double);
     scl_expect_writes(flow->to, byte_count(flow));
   }
-  flow->blocks = (all + flow->shift + flow->block - 1) / flow->block;
+  flow->blocks = scl_ceil_div(all + flow->shift, flow->block);
   atomic_init(&flow->next, 0);
   atomic_init(&flow->open, 0);
   atomic_init(&flow->stop, false);
@@ -50,7 +48,7 @@ static progress take_block(scl_flow *flow, scl_flow_hand *hand) {
   size_t block = atomic_fetch_add(&flow->next, 1);
   if (block >= flow->blocks) return FINISHED;
   hand->at = block == 0 ? 0 : block * flow->block - flow->shift;
-  hand->end = smaller((block + 1) * flow->block - flow->shift, element_count(flow));
+  hand->end = scl_min((block + 1) * flow->block - flow->shift, element_count(flow));
   return MOVED;
 }
 
@@ -90,7 +88,7 @@ static progress step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
     hand->number++;
   }
   if (hand->number > atomic_load_explicit(&flow->open, memory_order_acquire)) return WAITING;
-  size_t end = smaller(smaller(hand->end, hand->span_end), hand->at + most);
+  size_t end = scl_min(scl_min(hand->end, hand->span_end), hand->at + most);
   copy(flow, hand, end);
   atomic_fetch_sub_explicit(&flow->left[(hand->number - 1) % SCL_FLOW_PIECES], end - hand->at,
                             memory_order_release);
