@@ -69,7 +69,8 @@ static void check_mixture(scl_context *ctx, int steps) {
 
 #ifdef SCL_TEST_OPENCL
 
-#include "engine/cl/runtime/cl.h"
+#include "engine/cl/runtime/launch.h"
+#include "kernels/include/packed.h"
 #include "driver.h"
 
 /* One operation that reads `in` (if any), writes `out`, and tells its queue and its waits. */
@@ -82,10 +83,10 @@ static scl_status probe(scl_context *ctx, scl_block in, scl_block out, int queue
   scl_status status = scl_cl_op_order(&op, queue);
   *took = op.queue;
   *waits = op.waits;
-  size_t global[2] = {out.nrow, out.ncol};
+  scl_cl_range range = {.dims = 2, .global = {out.nrow, out.ncol}};
   if (status == SCL_OK) {
-    status = scl_cl_launch(&op, SCL_K_elementwise_fill, 2, global, NULL, "iidb", (int)out.nrow,
-                           (int)out.ncol, 1.0, out);
+    status =
+        scl_launch_elementwise_fill(&op, range, (int)out.nrow, (int)out.ncol, 1.0, scl_out(out));
   }
   return scl_cl_op_end(&op, status);
 }
@@ -170,17 +171,17 @@ static void check_limits(scl_context *ctx) {
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_writes(&op, a.buffer);
   CHECK_OK(scl_cl_op_order(&op, -1));
-  size_t global[2] = {1 << 20, 1}, local[2] = {1 << 20, 1}, empty[2] = {0, 1};
-  CHECK_STATUS(SCL_E_OPENCL,
-               scl_cl_launch(&op, SCL_K_elementwise_fill, 2, global, local, "iidb", 3, 3, 0.0, a));
-  CHECK_OK(scl_cl_launch(&op, SCL_K_elementwise_fill, 2, empty, NULL, "iidb", 3, 3, 0.0, a));
+  scl_cl_range large = {2, {1 << 20, 1}, {1 << 20, 1}}, empty = {.dims = 2, .global = {0, 1}};
+  CHECK_STATUS(SCL_E_OPENCL, scl_launch_elementwise_fill(&op, large, 3, 3, 0.0, scl_out(a)));
+  CHECK_OK(scl_launch_elementwise_fill(&op, empty, 3, 3, 0.0, scl_out(a)));
   CHECK(cl->enqueued[op.queue] == op.start);
   uint64_t had = cl->info.local_memory;
   cl->info.local_memory = 64;
-  size_t tile[2] = {16, 16};
+  scl_cl_range tile = {2, {TRANSFER_TILE, TRANSFER_TILE}, {TRANSFER_TILE, TRANSFER_TILE}};
   CHECK_STATUS(SCL_E_OPENCL,
-               scl_cl_launch(&op, SCL_K_transfer_unpack, 2, tile, tile, "bmiiiiiili", a,
-                             ((scl_cl_buffer *)a.buffer)->memory, 3, 0, 0, 3, 0, 3, 0LL, 0));
+               scl_launch_transfer_unpack(&op, tile, scl_out(a),
+                                          scl_in_memory(((scl_cl_buffer *)a.buffer)->memory), 3, 0,
+                                          0, 3, 0, 3, 0, 0));
   cl->info.local_memory = had;
   CHECK_OK(scl_cl_op_end(&op, SCL_OK));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_cl_op_end(&op, SCL_E_ARGUMENT));

@@ -12,5 +12,6 @@
 #define CHOLESKY_GPU_LINES 4
 #define CHOLESKY_CPU_LINES 1
 #define CHOLESKY_EXTRA 3
+#define CHOLESKY_WARPS (1 + STRIPS_ORDER / 16 + CHOLESKY_EXTRA) /* of a group of cholesky_mma.cl */
 
 #endif

@@ -68,8 +68,9 @@ enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8, GLM_WE
 /* The first numbers of `work` (glm_pass.cl), where these are all parameters. */
 enum { GLM_FEW_MOST = 16 };
 typedef struct {
-  real number[16];
+  real number[GLM_FEW_MOST];
 } glm_few;
+SCL_SAME_LAYOUT(glm_few, 8 * GLM_FEW_MOST)
 
 /* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
  * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */

@@ -4,6 +4,11 @@
 #ifndef SCL_KERNEL_PACKED_H
 #define SCL_KERNEL_PACKED_H
 
+/* Side of the square tiles of transfer.cl, which are its work-groups. */
+#ifndef TRANSFER_TILE
+#define TRANSFER_TILE 16
+#endif
+
 #define PACKED_FULL 0 /* all rows of all columns */
 #define PACKED_LOWER 1
 #define PACKED_UPPER 2

@@ -38,4 +38,10 @@ typedef double real;
 #define SCL_UNROLL
 
 #endif
+
+/* After a struct of constants that C hands to a kernel by value: its size in bytes, which both
+ * compilers compare with theirs. Its members are int, scl_long, double and arrays of these, the
+ * larger ones first. */
+#define SCL_SAME_LAYOUT(type, bytes) typedef char type##_layout[sizeof(type) == (bytes) ? 1 : -1];
+
 #endif

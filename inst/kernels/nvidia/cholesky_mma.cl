@@ -15,7 +15,6 @@
  * down by one, so that one body serves all steps. (Unrolled over the steps, each instruction would
  * be fetched for one use, and the instruction cache would take most of the time.) */
 
-#define CHOLESKY_WARPS (1 + STRIPS + CHOLESKY_EXTRA)
 #define CHOLESKY_WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 /* Barriers of some of the warps: all; the one that factors and that of the next strip; all but the
  * one that factors. */

@@ -1,15 +1,6 @@
 /* Covariance matrices. Distances are recomputed from x in registers; nothing n x n but the result
  * goes through memory. A symmetric matrix is covered by the tiles of its lower triangle. */
 
-#ifndef COVARIANCE_LANES
-#define COVARIANCE_LANES 16 /* work-items along a side of a group */
-#endif
-#ifndef COVARIANCE_PART
-#define COVARIANCE_PART 4 /* rows and columns of a work-item */
-#endif
-#define COVARIANCE_TILE (COVARIANCE_LANES * COVARIANCE_PART)
-#define COVARIANCE_ITEMS (COVARIANCE_PART * COVARIANCE_PART)
-
 /* k (m x n) from x1 (m rows) and x2 (n rows). region: 0 all tiles, 1 those of the lower triangle,
  * 2 the same, each also written transposed. Groups of LANES x LANES, one tile each, in dimension 0;
  * rows of a work-item are LANES apart, so that neighbours write neighbouring elements. On the

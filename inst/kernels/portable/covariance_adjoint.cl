@@ -2,14 +2,6 @@
  * in registers; the weights (dF/dK) are read once in each launch.
  *
  * A group of 16 x 4 covers 32 x 32 elements; a work-item 2 x 8. */
-#define ADJOINT_LANES_I 16
-#define ADJOINT_LANES_J 4
-#define ADJOINT_PART_I 2
-#define ADJOINT_PART_J 8
-#define ADJOINT_PART (ADJOINT_PART_I * ADJOINT_PART_J)
-#define ADJOINT_TILE 32
-#define ADJOINT_GROUP (ADJOINT_LANES_I * ADJOINT_LANES_J)
-#define ADJOINT_STRIDE (ADJOINT_GROUP + 1) /* of the sums in local memory: odd, no bank conflicts */
 
 /* The points of a work-item: rows x1[i0 + 16 q], columns x2[j0 + 4 q]; beyond the edge the last. */
 typedef struct {

@@ -2,8 +2,6 @@
  *
  * A group of 32 x 8 has 32 rows of x1 and one column c of it (dimension 2); a work-item takes every
  * 8th row of x2. The eight sums of a row are added in local memory, in order. */
-#define INPUTS_ROWS 32
-#define INPUTS_LANES 8
 
 /* s of term t for the points i and j. */
 SCL_INLINE real inputs_sum(__global const real *x1, const int x1_ld, __global const real *x2,

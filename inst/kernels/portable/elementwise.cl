@@ -6,18 +6,6 @@
  * on square tiles, one work-group a tile (walking over column tiles in the same way).
  * Each element of the output is written by one work-item, so no order matters. */
 
-/* Kinds of copies: the values of scl_copy (base/engine.h). */
-#define COPY_TRANSPOSED 1
-#define COPY_LOWER 2
-#define COPY_UPPER 3
-#define COPY_MIRROR_LOWER 4
-#define COPY_MIRROR_UPPER 5
-
-/* Side of the tiles of elementwise_transpose; the work-group has TILE x TILE_ROWS items. */
-#ifndef ELEMENTWISE_TILE
-#define ELEMENTWISE_TILE 32
-#endif
-
 #define AT(x, i, j) x[x##_offset + (i) + (long)(j) * x##_ld]
 
 __kernel void elementwise_fill(const int m, const int n, const real value, __global real *dst,

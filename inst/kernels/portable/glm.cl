@@ -1,9 +1,6 @@
 /* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, the
  * gradient by X, and the step between two products where a pass does not fit (many columns, many
  * predictors). The layout of `work` is that of glm_pass.cl. */
-#ifndef GLM_COMBINE_ITEMS /* work-items that add one row of the results; a power of two */
-#define GLM_COMBINE_ITEMS 64
-#endif
 
 /* One group adds row r = group id of the groups' sums, of which group g's is at
  * partials + r * row_step + g * group_step, in a fixed order. */

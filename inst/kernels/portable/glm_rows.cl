@@ -1,12 +1,9 @@
 /* The pass of a GLM likelihood where a work-item is a core: value and gradients in one read of X.
  *
  * The contract is that of glm_pass.cl, for any p and any number of predictors, with one work-item a
- * group and row r of group g's sums at g * rows + r. A group walks over blocks of GLM_BLOCK rows
- * that stay in its cache between the linear predictors and the gradients; the inner loops run along
- * the rows in vectors of eight. Its predictors of a block are at `scratch`. */
-#ifndef GLM_BLOCK /* rows of a block, a multiple of 8 */
-#define GLM_BLOCK 64
-#endif
+ * group and row r of group g's sums at g * rows + r. A group walks over blocks of GLM_ROWS_BLOCK
+ * rows that stay in its cache between the linear predictors and the gradients; the inner loops run
+ * along the rows in vectors of eight. Its predictors of a block are at `scratch`. */
 
 SCL_INLINE void glm_add_column(__global real *eta, __global const real *column, real weight,
                                int rows) {
@@ -61,8 +58,8 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
     const real y = at->y[first + i];
     const real times = at->weight ? at->weight[first + i] : 1.0;
     if (coupled) {
-      value += times * glm_classes(y, eta + i, GLM_BLOCK, at->classes);
-      for (int c = 0; at->weight && c < at->classes; c++) eta[c * GLM_BLOCK + i] *= times;
+      value += times * glm_classes(y, eta + i, GLM_ROWS_BLOCK, at->classes);
+      for (int c = 0; at->weight && c < at->classes; c++) eta[c * GLM_ROWS_BLOCK + i] *= times;
       continue;
     }
     if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(mine, at->owns_count, y);
@@ -96,8 +93,8 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
   const int predictors = vectors * classes, exact = vectors * (1 + own_sums) + predictors;
   const int row_alpha = (flags & GLM_ROW_ALPHA) != 0;
   __global real *partial = work + partials + group * (exact + (long)predictors * p);
-  __global real *eta = work + scratch + group * (predictors * GLM_BLOCK + exact);
-  __global real *error = eta + predictors * GLM_BLOCK;
+  __global real *eta = work + scratch + group * (predictors * GLM_ROWS_BLOCK + exact);
+  __global real *error = eta + predictors * GLM_ROWS_BLOCK;
   __global const real *alpha = work + 1 + owns * vectors;
   __global const real *beta = alpha + (row_alpha ? (long)n : 1) * predictors;
   const glm_place at = {.y = y + y_offset,
@@ -122,26 +119,26 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
   for (long r = 0; r < exact + (long)predictors * p; r++) partial[r] = 0.0;
   for (int r = 0; r < exact; r++) error[r] = 0.0;
 
-  for (long first = group * GLM_BLOCK; first < n; first += groups * GLM_BLOCK) {
-    const int rows = (int)min((long)GLM_BLOCK, n - first);
+  for (long first = group * GLM_ROWS_BLOCK; first < n; first += groups * GLM_ROWS_BLOCK) {
+    const int rows = (int)min((long)GLM_ROWS_BLOCK, n - first);
     for (int v = 0; v < predictors; v++) {
       for (int i = 0; i < rows; i++) {
-        eta[v * GLM_BLOCK + i] = alpha[row_alpha ? (long)v * n + first + i : v];
+        eta[v * GLM_ROWS_BLOCK + i] = alpha[row_alpha ? (long)v * n + first + i : v];
       }
     }
     for (int j = 0; j < p; j++) {
       for (int v = 0; v < predictors; v++) {
-        glm_add_column(eta + v * GLM_BLOCK, x + first + j * ld, beta[(long)v * p + j], rows);
+        glm_add_column(eta + v * GLM_ROWS_BLOCK, x + first + j * ld, beta[(long)v * p + j], rows);
       }
     }
     for (int m = 0; m < vectors; m++) {
-      glm_link_rows(&at, m, first, rows, eta + (long)m * classes * GLM_BLOCK);
+      glm_link_rows(&at, m, first, rows, eta + (long)m * classes * GLM_ROWS_BLOCK);
     }
     for (int v = 0; v < predictors; v++) {
       real d_alpha = 0.0;
       for (int i = 0; i < rows; i++) {
-        d_alpha += eta[v * GLM_BLOCK + i];
-        if (residuals >= 0) work[residuals + (long)v * n + first + i] = eta[v * GLM_BLOCK + i];
+        d_alpha += eta[v * GLM_ROWS_BLOCK + i];
+        if (residuals >= 0) work[residuals + (long)v * n + first + i] = eta[v * GLM_ROWS_BLOCK + i];
       }
       glm_add_exactly(partial + exact - predictors + v, error + exact - predictors + v, d_alpha);
     }
@@ -149,7 +146,7 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
     for (int j = 0; j < p; j++) {
       for (int v = 0; v < predictors; v++) {
         partial[exact + (long)v * p + j] +=
-            glm_dot_column(eta + v * GLM_BLOCK, x + first + j * ld, rows);
+            glm_dot_column(eta + v * GLM_ROWS_BLOCK, x + first + j * ld, rows);
       }
     }
   }

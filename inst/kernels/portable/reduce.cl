@@ -19,13 +19,6 @@ static inline real least_of_group(const int l, const int items, const real value
   return values[0];
 }
 
-/* The values of scl_check and scl_view (base/engine.h, base/matrix.h). */
-#define CHECK_FINITE 0
-#define CHECK_SYMMETRIC 1
-#define VIEW_LOWER 1
-#define VIEW_UPPER 2
-#define VIEW_SYMMETRIC 3
-
 static inline int is_equal_within(const real tol, const real u, const real v) {
   if (u == v || (isnan(u) && isnan(v))) return 1;
   return isfinite(u) && isfinite(v) && fabs(u - v) <= tol * fmax(fabs(u), fabs(v));

@@ -5,9 +5,6 @@
  * Work split: a group of TILE x TILE work-items takes a tile of the rectangle, rows along
  * dimension 0, so that global accesses are contiguous; the mirror image goes through local memory
  * for the same reason. Every element is written by one work-item. */
-#ifndef TRANSFER_TILE
-#define TRANSFER_TILE 16
-#endif
 
 __kernel __attribute__((reqd_work_group_size(TRANSFER_TILE, TRANSFER_TILE, 1)))
 void transfer_pack(__global const real *a, const long a_offset, const int a_ld,

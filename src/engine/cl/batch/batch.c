@@ -28,19 +28,24 @@ static const layout triangle[] = {BATCH_TRIANGLE_LAYOUTS(any)};
 static const layout panels[] = {BATCH_PANEL_LAYOUTS};
 #undef BATCH_PANEL
 
-/* Of an operation: its layouts, and the first of its kernels, which stand in their order. */
-static const struct {
-  const layout *layouts;
-  scl_cl_kernel first;
-} operations[] = {
-    [SCL_BATCH_INVERSE] = {pivoted, SCL_K_batch_inverse_1},
-    [SCL_BATCH_CHOL] = {triangle, SCL_K_batch_chol_1},
-    [SCL_BATCH_CHOL_ADJOINT] = {triangle, SCL_K_batch_chol_adjoint_1},
-    [SCL_BATCH_SOLVE] = {pivoted, SCL_K_batch_solve_1},
-    [SCL_BATCH_DET] = {pivoted, SCL_K_batch_solve_1},
-    [SCL_BATCH_TRI_SOLVE] = {triangle, SCL_K_batch_tri_solve_1},
-    [SCL_BATCH_MVN] = {triangle, SCL_K_batch_tri_solve_1},
-};
+/* The kernels of the layouts, in their order. */
+#define BATCH_SMALL(op, n, items) &scl_k_batch_##op##_##n,
+#define BATCH_TILE(op, n, p, q, matrices) &scl_k_batch_##op##_##n,
+#define BATCH_PANEL(n, p) &scl_k_batch_solve_mma_##n,
+static const scl_kernel_batch_inverse *const inverse_kernels[] = {BATCH_PIVOTED_LAYOUTS(inverse)};
+static const scl_kernel_batch_chol *const chol_kernels[] = {BATCH_TRIANGLE_LAYOUTS(chol)};
+static const scl_kernel_batch_chol_adjoint *const chol_adjoint_kernels[] = {
+    BATCH_TRIANGLE_LAYOUTS(chol_adjoint)};
+static const scl_kernel_batch_solve *const solve_kernels[] = {BATCH_PIVOTED_LAYOUTS(solve)};
+static const scl_kernel_batch_solve *const panel_kernels[] = {BATCH_PANEL_LAYOUTS};
+static const scl_kernel_batch_tri_solve *const tri_solve_kernels[] = {
+    BATCH_TRIANGLE_LAYOUTS(tri_solve)};
+#undef BATCH_SMALL
+#undef BATCH_TILE
+#undef BATCH_PANEL
+#define BATCH_STRIPS(strips, stages) [strips] = &scl_k_batch_matmul_group_##strips,
+static const scl_kernel_batch_product *const group_kernels[] = {BATCH_STRIPS_LAYOUTS};
+#undef BATCH_STRIPS
 
 static size_t ceil_div(size_t a, size_t b) {
   return (a + b - 1) / b;
@@ -54,24 +59,27 @@ static int flags_of(const scl_batch_pass *p, bool statuses) {
          (statuses ? BATCH_STATUSES : 0);
 }
 
+static scl_status launch_product_kernel(scl_cl_op *op, const scl_kernel_batch_product *kernel,
+                                        scl_cl_range range, const scl_batch_pass *p) {
+  return scl_launch_batch_product(op, kernel, range, (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
+                                  flags_of(p, false), scl_in(p->a), scl_in(p->b), scl_out(p->out));
+}
+
 /* By matrix instructions, for results of any size, a tile to a warp. */
 static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
   bool tiny = p->m <= 16 || p->n <= 16;
   size_t tile = tiny ? 16 : 32, warp = 32;
   size_t tiles = ceil_div(p->m, tile) * ceil_div(p->n, tile);
   size_t local = BATCH_WARPS * warp, global = scl_round_up(p->batch * tiles * warp, local);
-  return scl_cl_launch(op, tiny ? SCL_K_batch_matmul_mma_16 : SCL_K_batch_matmul_mma_32, 1, &global,
-                       &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
-                       flags_of(p, false), p->a, p->b, p->out);
+  return launch_product_kernel(op, tiny ? &scl_k_batch_matmul_mma_16 : &scl_k_batch_matmul_mma_32,
+                               scl_cl_range_1(global, local), p);
 }
 
 /* The same, a result to a group. */
 static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
-  size_t strips = ceil_div(p->m > p->n ? p->m : p->n, 16);
-  size_t local = 32 * strips, global = p->batch * local;
-  return scl_cl_launch(op, (scl_cl_kernel)(SCL_K_batch_matmul_group_3 + strips - 3), 1, &global,
-                       &local, "iiiiibbb", (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
-                       flags_of(p, false), p->a, p->b, p->out);
+  size_t strips = ceil_div(p->m > p->n ? p->m : p->n, 16), items = 32 * strips;
+  return launch_product_kernel(op, group_kernels[strips], scl_cl_range_1(p->batch * items, items),
+                               p);
 }
 
 /* By the tiles of single products. A launch may have no more groups than this in the dimension in
@@ -127,41 +135,63 @@ static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
     return launch_product_mma(op, p);
   if (m * n < BATCH_TILED_FROM) {
     size_t local = 64, global = scl_round_up(p->batch * m * n, local);
-    return scl_cl_launch(op, SCL_K_batch_matmul_small, 1, &global, &local, "iiiiibbb",
-                         (int)p->batch, (int)m, (int)n, (int)p->k, flags_of(p, false), p->a, p->b,
-                         p->out);
+    return launch_product_kernel(op, &scl_k_batch_matmul_small, scl_cl_range_1(global, local), p);
   }
   size_t rows = ceil_div(m, BATCH_PRODUCT_TILE), columns = ceil_div(n, BATCH_PRODUCT_TILE);
   size_t local[2] = {BATCH_PRODUCT_ITEMS, BATCH_PRODUCT_ITEMS};
   size_t global[2] = {p->batch * rows * BATCH_PRODUCT_ITEMS, columns * BATCH_PRODUCT_ITEMS};
-  return scl_cl_launch(op, SCL_K_batch_matmul_tiled, 2, global, local, "iiiiibbb", (int)p->batch,
-                       (int)m, (int)n, (int)p->k, flags_of(p, false), p->a, p->b, p->out);
+  return launch_product_kernel(op, &scl_k_batch_matmul_tiled, scl_cl_range_2(global, local), p);
 }
 
-static scl_status launch(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
+/* The first of the layouts that is large enough. */
+static size_t find_layout(const layout *layouts, size_t n) {
+  size_t l = 0;
+  while (layouts[l].n < n) l++;
+  return l;
+}
+
+static bool is_by_panels(const scl_cl_op *op, const scl_batch_pass *p) {
+  return (p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET) && p->n >= BATCH_PANELS_FROM &&
+         scl_cl_has_mma(op->cl);
+}
+
+static const layout *layouts_of(const scl_cl_op *op, const scl_batch_pass *p) {
+  if (is_by_panels(op, p)) return panels;
+  return p->op == SCL_BATCH_INVERSE || p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET
+             ? pivoted
+             : triangle;
+}
+
+static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
   if (p->op == SCL_BATCH_MATMUL) return launch_product(op, p);
-  bool solve = p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET;
-  bool by_panels = solve && p->n >= BATCH_PANELS_FROM && scl_cl_has_mma(op->cl);
-  const layout *l = by_panels ? panels : operations[p->op].layouts;
-  scl_cl_kernel kernel = by_panels ? SCL_K_batch_solve_mma_64 : operations[p->op].first;
-  for (; l->n < p->n; l++) kernel++;
+  const layout *layouts = layouts_of(op, p);
+  size_t i = find_layout(layouts, p->n);
+  const layout *l = &layouts[i];
   size_t parts = l->columns > 0 && p->k > 0 ? ceil_div(p->k, l->columns) : 1;
   size_t local[2] = {l->items, 1};
   size_t global[2] = {ceil_div(p->batch, l->matrices) * l->items, parts};
-  cl_mem flag = op->cl->batch_flag;
+  const scl_cl_range range = scl_cl_range_2(global, local);
+  const scl_arg_in a = scl_in(p->a), b = scl_in(p->b);
+  const scl_arg_out out = scl_out(p->out);
+  const scl_arg_out_buffer to = scl_out_buffer(statuses);
+  const scl_arg_inout_memory flag = scl_inout_memory(op->cl->batch_flag);
   int batch = (int)p->batch, n = (int)p->n, k = (int)p->k, flags = flags_of(p, statuses != NULL);
   switch (p->op) {
   case SCL_BATCH_INVERSE:
+    return scl_launch_batch_inverse(op, inverse_kernels[i], range, batch, n, k, flags, a, out, to,
+                                    flag);
   case SCL_BATCH_CHOL:
-    return scl_cl_launch(op, kernel, 2, global, local, "iiiibbmr", batch, n, k, flags, p->a, p->out,
-                         statuses, flag);
+    return scl_launch_batch_chol(op, chol_kernels[i], range, batch, n, k, flags, a, out, to, flag);
+  case SCL_BATCH_CHOL_ADJOINT:
+    return scl_launch_batch_chol_adjoint(op, chol_adjoint_kernels[i], range, batch, n, k, flags, a,
+                                         b, out, to, flag);
   case SCL_BATCH_TRI_SOLVE:
   case SCL_BATCH_MVN:
-    return scl_cl_launch(op, kernel, 2, global, local, "iiiibbbbmr", batch, n, k, flags, p->a, p->b,
-                         p->c, p->out, statuses, flag);
+    return scl_launch_batch_tri_solve(op, tri_solve_kernels[i], range, batch, n, k, flags, a, b,
+                                      scl_in(p->c), out, to, flag);
   default:
-    return scl_cl_launch(op, kernel, 2, global, local, "iiiibbbmr", batch, n, k, flags, p->a, p->b,
-                         p->out, statuses, flag);
+    return scl_launch_batch_solve(op, layouts == panels ? panel_kernels[i] : solve_kernels[i],
+                                  range, batch, n, k, flags, a, b, out, to, flag);
   }
 }
 
@@ -212,7 +242,7 @@ static scl_status run(scl_context *ctx, const scl_batch_pass *p, scl_buffer *sta
   scl_cl_op_writes(&op, statuses);
   scl_status status = scl_cl_op_order(&op, -1);
   if (p->status != NULL) op.timing = SCL_CL_TIME_EACH;
-  if (status == SCL_OK) status = launch(&op, p, statuses);
+  if (status == SCL_OK) status = launch_pass(&op, p, statuses);
   if (p->status == NULL || status != SCL_OK) return scl_cl_op_end(&op, status);
   op.timing = SCL_CL_TIME_NONE;
   if (statuses != NULL) return scl_cl_op_end(&op, clear_flag(&op));

@@ -1,20 +1,13 @@
 /* Covariance matrices and their reverse mode on the device: covariance.cl, covariance_adjoint.cl,
  * covariance_inputs.cl. Each has a form for sums of basic types, which needs fewer registers. */
-#include "engine/cl/runtime/cl.h"
+#include "engine/cl/runtime/launch.h"
 #include "engine/pass/covariance.h"
 
 #include <stdlib.h>
 
+#include "kernels/include/covariance_groups.h"
+
 enum {
-  LANES = 16, /* COVARIANCE_LANES */
-  TILE = 64,  /* COVARIANCE_TILE */
-  ADJOINT_LANES_I = 16,
-  ADJOINT_LANES_J = 4,
-  ADJOINT_TILE = 32,
-  ADJOINT_GROUP = 64,
-  ADJOINT_STRIDE = 65,
-  INPUTS_ROWS = 32,
-  INPUTS_LANES = 8,
   MOST_GROUPS_GPU = 2048, /* of the adjoint: what a large GPU holds at once */
   MOST_GROUPS_CPU = 64,
   MOST_SUMS = 40 /* derivatives of one launch: 20 kB of local memory */
@@ -86,35 +79,24 @@ static double noise2(const struct scl_covariance_pass *pass) {
   return pass->quiet ? 0.0 : pass->kernel->noise * pass->kernel->noise;
 }
 
-static void begin_op(scl_cl_op *op, scl_context *ctx, const struct scl_covariance_pass *pass,
-                     scl_block plan) {
-  scl_cl_op_begin(op, ctx);
-  scl_cl_op_reads(op, pass->x1.buffer);
-  scl_cl_op_reads(op, pass->x2.buffer);
-  scl_cl_op_reads(op, pass->spread.buffer);
-  scl_cl_op_reads(op, plan.buffer);
-}
-
 scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass) {
   const scl_covariance *kernel = pass->kernel;
-  const size_t local[2] = {LANES, LANES};
-  const size_t global[2] = {count_tiles(pass, TILE) * LANES, LANES};
+  const size_t local[2] = {COVARIANCE_LANES, COVARIANCE_LANES};
+  const size_t global[2] = {count_tiles(pass, COVARIANCE_TILE) * COVARIANCE_LANES,
+                            COVARIANCE_LANES};
   const int region = !pass->symmetric ? 0 : pass->region == SCL_LOWER_HALF ? 1 : 2;
-  const scl_cl_kernel build =
-      scl_covariance_is_basic(kernel) ? SCL_K_covariance_basic_build : SCL_K_covariance_build;
+  const scl_kernel_covariance_build *build =
+      scl_covariance_is_basic(kernel) ? &scl_k_covariance_basic_build : &scl_k_covariance_build;
   scl_block plan;
   SCL_TRY(upload_plan(ctx, kernel, &plan));
   scl_cl_op op;
-  scl_status status;
-  begin_op(&op, ctx, pass, plan);
-  scl_cl_op_writes(&op, pass->k.buffer);
-  SCL_GO(scl_cl_op_order(&op, -1));
-  SCL_GO(scl_cl_launch(&op, build, 2, global, local, "bbbbbiiiiiiid", pass->x1, pass->x2, plan,
-                       or_unread(pass->spread, pass->x1), pass->k, (int)pass->x1.nrow,
-                       (int)pass->x2.nrow, kernel->terms, kernel->entries, count_products(kernel),
-                       region, (int)pass->quiet, noise2(pass)));
-done:
-  status = scl_cl_op_end(&op, status);
+  scl_cl_op_begin(&op, ctx);
+  scl_status status = scl_cl_op_end(
+      &op, scl_launch_covariance_build(
+               &op, build, scl_cl_range_2(global, local), scl_in(pass->x1), scl_in(pass->x2),
+               scl_in(plan), scl_in(or_unread(pass->spread, pass->x1)), scl_out(pass->k),
+               (int)pass->x1.nrow, (int)pass->x2.nrow, kernel->terms, kernel->entries,
+               count_products(kernel), region, pass->quiet, noise2(pass)));
   scl_buffer_release(plan.buffer);
   return status;
 }
@@ -136,7 +118,11 @@ static weighting read_weights(const struct scl_covariance_pass *pass) {
   return g;
 }
 
-static void declare_weights(scl_cl_op *op, const struct scl_covariance_pass *pass) {
+static void declare_adjoint(scl_cl_op *op, const struct scl_covariance_pass *pass, scl_block plan) {
+  scl_cl_op_reads(op, pass->x1.buffer);
+  scl_cl_op_reads(op, pass->x2.buffer);
+  scl_cl_op_reads(op, pass->spread.buffer);
+  scl_cl_op_reads(op, plan.buffer);
   scl_cl_op_reads(op, pass->weights.buffer);
   scl_cl_op_reads(op, pass->u.buffer);
   scl_cl_op_reads(op, pass->v.buffer);
@@ -150,19 +136,19 @@ static scl_status launch_adjoint(scl_cl_op *op, const struct scl_covariance_pass
   const size_t count = partial.nrow, groups = partial.ncol;
   const size_t local[2] = {ADJOINT_LANES_I, ADJOINT_LANES_J};
   const size_t global[2] = {groups * ADJOINT_LANES_I, ADJOINT_LANES_J};
-  const scl_cl_kernel adjoint =
-      scl_covariance_is_basic(kernel) ? SCL_K_covariance_basic_adjoint : SCL_K_covariance_adjoint;
+  const scl_kernel_covariance_reverse *reverse =
+      scl_covariance_is_basic(kernel) ? &scl_k_covariance_basic_adjoint : &scl_k_covariance_adjoint;
   const weighting g = read_weights(pass);
-  SCL_TRY(scl_cl_launch(op, adjoint, 2, global, local, "bbbbbbbbiiiiiiiiiiidddls", pass->x1,
-                        pass->x2, plan, or_unread(pass->spread, pass->x1), g.w, g.u, g.v, partial,
-                        (int)pass->x1.nrow, (int)pass->x2.nrow, kernel->terms, kernel->entries,
-                        count_products(kernel), (int)pass->symmetric, (int)pass->quiet, (int)first,
-                        (int)count, g.rank, g.two, pass->outer, g.inner, noise2(pass),
-                        (long long)count_tiles(pass, ADJOINT_TILE),
-                        count * ADJOINT_STRIDE * sizeof(double)));
-  const size_t sum_local = ADJOINT_GROUP, sum_global = count * ADJOINT_GROUP;
-  return scl_cl_launch(op, SCL_K_covariance_sum, 1, &sum_global, &sum_local, "bbi", partial,
-                       scl_block_part(pass->out, first, 0, count, 1), (int)groups);
+  SCL_TRY(scl_launch_covariance_reverse(
+      op, reverse, scl_cl_range_2(global, local), scl_in(pass->x1), scl_in(pass->x2), scl_in(plan),
+      scl_in(or_unread(pass->spread, pass->x1)), scl_in(g.w), scl_in(g.u), scl_in(g.v),
+      scl_out(partial), (int)pass->x1.nrow, (int)pass->x2.nrow, kernel->terms, kernel->entries,
+      count_products(kernel), pass->symmetric, pass->quiet, (int)first, (int)count, g.rank, g.two,
+      pass->outer, g.inner, noise2(pass), count_tiles(pass, ADJOINT_TILE),
+      scl_local(count * ADJOINT_STRIDE * sizeof(double))));
+  return scl_launch_covariance_sum(
+      op, scl_cl_range_1(count * ADJOINT_GROUP, ADJOINT_GROUP), scl_in(partial),
+      scl_out(scl_block_part(pass->out, first, 0, count, 1)), (int)groups);
 }
 
 scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covariance_pass *pass) {
@@ -174,8 +160,8 @@ scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covarian
   SCL_TRY(upload_plan(ctx, pass->kernel, &plan));
   scl_cl_op op;
   scl_status status;
-  begin_op(&op, ctx, pass, plan);
-  declare_weights(&op, pass);
+  scl_cl_op_begin(&op, ctx);
+  declare_adjoint(&op, pass, plan);
   SCL_GO(scl_cl_op_order(&op, -1));
   SCL_GO(scl_cl_temporary(&op, all < MOST_SUMS ? all : MOST_SUMS, groups, &partial));
   for (size_t first = 0; first < all; first += MOST_SUMS) {
@@ -197,17 +183,13 @@ scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covarianc
   scl_block plan;
   SCL_TRY(upload_plan(ctx, kernel, &plan));
   scl_cl_op op;
-  scl_status status;
-  begin_op(&op, ctx, pass, plan);
-  declare_weights(&op, pass);
-  SCL_GO(scl_cl_op_order(&op, -1));
-  SCL_GO(scl_cl_launch(&op, SCL_K_covariance_inputs, 3, global, local, "bbbbbbbiiiiiiiiidd",
-                       pass->x1, pass->x2, plan, g.w, g.u, g.v, pass->out, (int)pass->x1.nrow,
-                       (int)pass->x2.nrow, kernel->terms, kernel->entries, count_products(kernel),
-                       (int)pass->symmetric, (int)pass->quiet, g.rank, g.two, pass->outer,
-                       g.inner));
-done:
-  status = scl_cl_op_end(&op, status);
+  scl_cl_op_begin(&op, ctx);
+  scl_status status = scl_cl_op_end(
+      &op, scl_launch_covariance_inputs(
+               &op, scl_cl_range_3(global, local), scl_in(pass->x1), scl_in(pass->x2), scl_in(plan),
+               scl_in(g.w), scl_in(g.u), scl_in(g.v), scl_out(pass->out), (int)pass->x1.nrow,
+               (int)pass->x2.nrow, kernel->terms, kernel->entries, count_products(kernel),
+               pass->symmetric, pass->quiet, g.rank, g.two, pass->outer, g.inner));
   scl_buffer_release(plan.buffer);
   return status;
 }

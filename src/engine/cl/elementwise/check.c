@@ -1,7 +1,14 @@
 /* Checks of the device engine: reduce.cl. */
-#include "engine/cl/runtime/cl.h"
+#include "engine/cl/runtime/launch.h"
 
 #include <math.h>
+
+#include "kernels/include/checks.h"
+
+_Static_assert((int)SCL_CHECK_FINITE == CHECK_FINITE &&
+                   (int)SCL_CHECK_SYMMETRIC == CHECK_SYMMETRIC && (int)SCL_LOWER == VIEW_LOWER &&
+                   (int)SCL_UPPER == VIEW_UPPER && (int)SCL_SYMMETRIC == VIEW_SYMMETRIC,
+               "checks and views are numbered alike in C and in the kernels");
 
 enum {
   GROUP_GPU = 256, /* work-items of a group: a power of two */
@@ -35,8 +42,9 @@ static bool is_dense(scl_block b) {
 }
 
 static scl_status launch_least(scl_cl_op *op, const split *s, scl_block partial, scl_block dst) {
-  return scl_cl_launch(op, SCL_K_reduce_least, 1, &s->local, &s->local, "ibbs", (int)s->groups,
-                       partial, dst, s->local * sizeof(double));
+  return scl_launch_reduce_least(op, scl_cl_range_1(s->local, s->local), (int)s->groups,
+                                 scl_in(partial), scl_out(dst),
+                                 scl_local(s->local * sizeof(double)));
 }
 
 scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
@@ -52,7 +60,6 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   if (m == 0 || n == 0) return scl_cl_fill(ctx, INFINITY, dst);
   split s = split_block((scl_cl_context *)ctx, m, n);
   if (dst.nrow > 1) s.groups = dst.nrow; /* some may find nothing to do */
-  const size_t global = s.local * s.groups;
   scl_block partial = dst;
   scl_cl_op op;
   scl_status status;
@@ -61,9 +68,9 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   scl_cl_op_writes(&op, dst.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));
   if (s.groups > dst.nrow) SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
-  SCL_GO(scl_cl_launch(&op, SCL_K_reduce_check, 1, &global, &s.local, "iidlllibbs", (int)what,
-                       (int)view, tol, (long long)s.m, (long long)s.n, (long long)s.rows,
-                       (int)a.ld + 1, a, partial, s.local * sizeof(double)));
+  SCL_GO(scl_launch_reduce_check(&op, scl_cl_range_1(s.local * s.groups, s.local), (int)what,
+                                 (int)view, tol, s.m, s.n, s.rows, (int)a.ld + 1, scl_in(a),
+                                 scl_out(partial), scl_local(s.local * sizeof(double))));
   if (s.groups > dst.nrow) SCL_GO(launch_least(&op, &s, partial, dst));
 done:
   if (partial.buffer != dst.buffer) scl_buffer_release(partial.buffer);

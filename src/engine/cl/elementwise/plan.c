@@ -303,7 +303,8 @@ static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_ex
   arguments a = {.kernel = k->last.kernel, .code = CL_SUCCESS};
   set_final(&a, p, q, along * beside, parts);
   if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr_final");
-  return scl_cl_enqueue(op, &k->last, 2, global, local, a.local_bytes);
+  const scl_cl_range range = scl_cl_range_2(global, local);
+  return scl_cl_enqueue(op, &k->last, &range, a.local_bytes);
 }
 
 scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
@@ -325,7 +326,8 @@ scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
     SCL_GO(make_partials(&op, plan, l.parts, &q));
     set_main(&a, plan, &q, items, l.parts);
     if (a.code != CL_SUCCESS) SCL_GO(scl_cl_fail(ctx, a.code, "expr"));
-    SCL_GO(scl_cl_enqueue(&op, &k->main, 2, l.global, l.local, a.local_bytes));
+    const scl_cl_range range = scl_cl_range_2(l.global, l.local);
+    SCL_GO(scl_cl_enqueue(&op, &k->main, &range, a.local_bytes));
     if (q.used) SCL_GO(launch_final(&op, plan, k, &q, items, l.parts));
   }
 done:

@@ -152,6 +152,15 @@ static scl_status check_range(const scl_kernel *kernel, int dims, const size_t *
   return SCL_OK;
 }
 
+static scl_cl_range range_of(int dims, const size_t *global, const size_t *local) {
+  scl_cl_range range = {.dims = dims};
+  for (int d = 0; d < dims; d++) {
+    range.global[d] = global[d];
+    if (local != NULL) range.local[d] = local[d];
+  }
+  return range;
+}
+
 scl_status scl_kernel_run(scl_kernel *kernel, int count, const scl_kernel_argument *args, int dims,
                           const size_t *global, const size_t *local) {
   scl_cl_op op;
@@ -167,7 +176,8 @@ scl_status scl_kernel_run(scl_kernel *kernel, int count, const scl_kernel_argume
   op.timing = SCL_CL_TIME_EACH;
   SCL_GO(set_arguments(kernel, count, args, &op));
   SCL_GO(scl_cl_op_order(&op, -1));
-  SCL_GO(scl_cl_enqueue(&op, &kernel->launch, dims, global, local, 0));
+  const scl_cl_range range = range_of(dims, global, local);
+  SCL_GO(scl_cl_enqueue(&op, &kernel->launch, &range, 0));
 done:
   return scl_cl_op_end(&op, status);
 }

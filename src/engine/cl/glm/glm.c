@@ -2,10 +2,10 @@
  * all in one queue, with one wait at the end. */
 #include <string.h>
 
-#include "engine/cl/runtime/cl.h"
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/staging.h"
 #include "engine/pass/glm.h"
+#include "kernels/include/glm_groups.h"
 
 /* ---- layouts ----------------------------------------------------------------------------------
  */
@@ -50,14 +50,29 @@ static const layout layouts[] = {
 
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-static const scl_cl_kernel pass_kernel[SCL_GLM_FAMILY_COUNT][LAYOUTS] = {
-#define KERNEL(NAME, family, layout, ...) SCL_K_glm_##layout##_##family,
+/* The kernels of the layouts: those that add the groups' sums themselves have their own table. */
+#define MMA_KERNEL(NAME, family, layout, ...) &scl_k_glm_##layout##_##family,
+#define KERNEL(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, ...)    \
+  KERNEL_##finish(&scl_k_glm_##layout##_##family),
 #define ROW(NAME, name, support, words, own)                                                       \
-  {SCL_GLM_MMA_LAYOUTS(KERNEL, NAME, name) SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
-    SCL_GLM_FAMILIES(ROW)
-#undef ROW
+  {SCL_GLM_MMA_LAYOUTS(MMA_KERNEL, NAME, name) SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
+#define KERNEL_0(kernel) kernel
+#define KERNEL_1(kernel) NULL
+static const scl_kernel_glm_pass *const pass_kernels[SCL_GLM_FAMILY_COUNT][LAYOUTS] = {
+    SCL_GLM_FAMILIES(ROW)};
+#undef KERNEL_0
+#undef KERNEL_1
+#undef MMA_KERNEL
+#define MMA_KERNEL(NAME, family, layout, ...) NULL,
+#define KERNEL_0(kernel) NULL
+#define KERNEL_1(kernel) kernel
+static const scl_kernel_glm_pass_and_sum *const sum_kernels[SCL_GLM_FAMILY_COUNT][LAYOUTS] = {
+    SCL_GLM_FAMILIES(ROW)};
+#undef KERNEL_0
+#undef KERNEL_1
+#undef MMA_KERNEL
 #undef KERNEL
-};
+#undef ROW
 
 static const char *wanted_layout; /* for tests */
 
@@ -73,7 +88,7 @@ const char *scl_cl_glm_layout(size_t i) {
 /* A pass by tiles, by rows (a work-item a core), or in three steps between two products. */
 typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 
-enum { SPLIT_ITEMS = 64, ROWS_BLOCK = 64, COMBINE_ITEMS = 64, CUT_BYTES = 16 << 10 };
+enum { SPLIT_ITEMS = 64, CUT_BYTES = 16 << 10 };
 enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
 
 /* Where things are in the workspace, in doubles: a counter and the parameters at 0, the results,
@@ -138,7 +153,7 @@ static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) 
   if (cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0)) {
     s->route = BY_ROWS;
     s->items = 1;
-    s->cells = ROWS_BLOCK;
+    s->cells = GLM_ROWS_BLOCK;
     most = 4;
   } else if (!pass->weighted && (s->layout = choose_layout(cl, pass)) < LAYOUTS) {
     const layout *l = &layouts[s->layout];
@@ -178,7 +193,7 @@ static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
   s.partials = s.slopes + (pass->d_own_rows != NULL ? s.n * s.vectors : 0);
   s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
   s.total = s.scratch;
-  if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * ROWS_BLOCK + s.sums);
+  if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * GLM_ROWS_BLOCK + s.sums);
   return s;
 }
 
@@ -225,26 +240,34 @@ static long long place_or_none(bool there, size_t place) {
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  size_t global = s->groups * s->items, cells = layouts[s->layout].predictors * s->cells;
-  int flags = flags_of(pass) | (s->few ? GLM_FEW : 0);
+  const scl_cl_range range = scl_cl_range_1(s->groups * s->items, s->items);
+  const scl_arg_in x = scl_in(pass->x), y = scl_in(pass->y);
+  const scl_arg_inout_buffer work = scl_inout_buffer(pass->work->buffer);
+  const scl_arg_local by_cut = scl_local(cut_bytes(pass, layouts[s->layout].predictors * s->cells));
+  const int n = (int)s->n, p = (int)s->p, predictors = (int)s->predictors;
+  const int owns = (int)pass->owns, own_sums = (int)s->own_sums;
+  const int flags = flags_of(pass) | (s->few ? GLM_FEW : 0);
+  const long long residuals = place_or_none(s->keeps_residuals, s->residuals);
+  const long long slopes = place_or_none(pass->d_own_rows != NULL, s->slopes);
+  if (!s->finish) {
+    return scl_launch_glm_pass(op, pass_kernels[pass->family][s->layout], range, x, y, work, n, p,
+                               predictors, owns, own_sums, flags, s->results, s->partials,
+                               residuals, slopes, by_cut);
+  }
   glm_few few = {{0.0}};
   if (s->few) memcpy(few.number, pass->parameters, pass->parameter_count * sizeof(double));
-  return scl_cl_launch(op, pass_kernel[pass->family][s->layout], 1, &global, &s->items,
-                       s->finish ? "bbmiiiiiillllsv" : "bbmiiiiiilllls", pass->x, pass->y,
-                       pass->work->buffer, (int)s->n, (int)s->p, (int)s->predictors,
-                       (int)pass->owns, (int)s->own_sums, flags, (long long)s->results,
-                       (long long)s->partials, place_or_none(s->keeps_residuals, s->residuals),
-                       place_or_none(pass->d_own_rows != NULL, s->slopes), cut_bytes(pass, cells),
-                       sizeof few, &few);
+  return scl_launch_glm_pass_and_sum(op, sum_kernels[pass->family][s->layout], range, x, y, work, n,
+                                     p, predictors, owns, own_sums, flags, s->results, s->partials,
+                                     residuals, slopes, by_cut, &few);
 }
 
 static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  return scl_cl_launch(op, SCL_K_glm_rows, 1, &s->groups, &s->items, "bbmiiiiiiiillll", pass->x,
-                       pass->y, pass->work->buffer, (int)s->n, (int)s->p, (int)s->vectors,
-                       (int)s->classes, (int)pass->owns, (int)s->own_sums, flags_of(pass),
-                       (int)pass->family, (long long)s->partials,
-                       place_or_none(s->keeps_residuals, s->residuals),
-                       place_or_none(pass->d_own_rows != NULL, s->slopes), (long long)s->scratch);
+  return scl_launch_glm_rows(op, scl_cl_range_1(s->groups, s->items), scl_in(pass->x),
+                             scl_in(pass->y), scl_inout_buffer(pass->work->buffer), (int)s->n,
+                             (int)s->p, (int)s->vectors, (int)s->classes, (int)pass->owns,
+                             (int)s->own_sums, flags_of(pass), (int)pass->family, s->partials,
+                             place_or_none(s->keeps_residuals, s->residuals),
+                             place_or_none(pass->d_own_rows != NULL, s->slopes), s->scratch);
 }
 
 static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow, size_t ncol) {
@@ -263,12 +286,12 @@ static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass 
                            SCL_GENERAL, 0.0, eta, SCL_ALL));
   }
   size_t global[2] = {s->groups * s->items, s->vectors}, local[2] = {s->items, 1};
-  SCL_TRY(scl_cl_launch(op, SCL_K_glm_split, 2, global, local, "bmiiiiiiiiilllss", pass->y,
-                        pass->work->buffer, (int)s->n, (int)s->p, (int)s->vectors, (int)s->classes,
-                        (int)pass->owns, (int)s->own_sums, flags_of(pass), (int)pass->family,
-                        s->p > 0 ? 1 : 0, (long long)s->partials, (long long)s->residuals,
-                        place_or_none(pass->d_own_rows != NULL, s->slopes),
-                        s->items * sizeof(double), cut_bytes(pass, s->items)));
+  SCL_TRY(scl_launch_glm_split(
+      op, scl_cl_range_2(global, local), scl_in(pass->y), scl_inout_buffer(pass->work->buffer),
+      (int)s->n, (int)s->p, (int)s->vectors, (int)s->classes, (int)pass->owns, (int)s->own_sums,
+      flags_of(pass), (int)pass->family, s->p > 0, s->partials, s->residuals,
+      place_or_none(pass->d_own_rows != NULL, s->slopes), scl_local(s->items * sizeof(double)),
+      scl_local(cut_bytes(pass, s->items))));
   if (!pass->gradient || s->p == 0) return SCL_OK;
   return scl_cl_gemm_in(op, 1.0, SCL_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, eta, SCL_GENERAL,
                         0.0, d_beta, SCL_ALL);
@@ -276,22 +299,21 @@ static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass 
 
 static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   size_t all = s->sums + (s->route == SPLIT ? 0 : s->p * s->predictors);
-  size_t rows = pass->gradient ? all : s->sums, items = COMBINE_ITEMS, global = rows * items;
+  size_t rows = pass->gradient ? all : s->sums;
   bool by_group = s->route == BY_ROWS;
   if (s->finish) return SCL_OK;
-  return scl_cl_launch(op, SCL_K_glm_combine, 1, &global, &items, "millll", pass->work->buffer,
-                       (int)s->groups, (long long)s->partials,
-                       by_group ? 1LL : (long long)s->groups, by_group ? (long long)all : 1LL,
-                       (long long)s->results);
+  return scl_launch_glm_combine(op, scl_cl_range_1(rows * GLM_COMBINE_ITEMS, GLM_COMBINE_ITEMS),
+                                scl_inout_buffer(pass->work->buffer), (int)s->groups, s->partials,
+                                by_group ? 1 : s->groups, by_group ? all : 1, s->results);
 }
 
 static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   if (pass->d_x.buffer == NULL) return SCL_OK;
   size_t local[2] = {64, 1}, global[2] = {scl_round_up(s->n, 64), s->p};
   size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
-  return scl_cl_launch(op, SCL_K_glm_outer, 2, global, local, "mlliiib", pass->work->buffer,
-                       (long long)(1 + pass->owns * s->vectors + alphas), (long long)s->residuals,
-                       (int)s->predictors, (int)s->n, (int)s->p, pass->d_x);
+  return scl_launch_glm_outer(op, scl_cl_range_2(global, local), scl_in_buffer(pass->work->buffer),
+                              1 + pass->owns * s->vectors + alphas, s->residuals,
+                              (int)s->predictors, (int)s->n, (int)s->p, scl_out(pass->d_x));
 }
 
 /* ---- results ----------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ typedef struct {
 static scl_status factor_block(scl_cl_op *op, size_t before, scl_block a, scl_block info) {
   size_t lines = op->cl->cpu ? CHOLESKY_CPU_LINES : CHOLESKY_GPU_LINES;
   size_t size[2] = {CHOLESKY_BLOCK, lines};
-  return scl_cl_launch(op, SCL_K_cholesky_block, 2, size, size, "iibb", (int)a.ncol, (int)before, a,
-                       info);
+  return scl_launch_cholesky_block(op, scl_cl_range_2(size, size), (int)a.ncol, (int)before,
+                                   scl_inout(a), scl_inout(info));
 }
 
 static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
@@ -50,9 +50,9 @@ static size_t groups_of(size_t rows) {
 static scl_status factor_panel(factorisation *f, size_t at, size_t width,
                                const scl_buffer *packed) {
   size_t n = f->a.nrow, below = n - at - width, rows = packed != NULL ? width : n - at;
-  size_t items = 32 * (1 + STRIPS_ORDER / 16 + CHOLESKY_EXTRA);
+  size_t items = 32 * CHOLESKY_WARPS;
   size_t clear = is_new(f) ? below : 0;
-  size_t groups = groups_of(packed != NULL ? clear : below), global = groups * items;
+  size_t groups = groups_of(packed != NULL ? clear : below);
   scl_block a = scl_block_part(f->a, at, at, rows, width), diagonal = a;
   if (is_new(f) || (packed == NULL && groups > 1)) {
     diagonal = scl_block_part(f->aside, 0, at, width, width);
@@ -60,8 +60,9 @@ static scl_status factor_panel(factorisation *f, size_t at, size_t width,
     f->end = at + width;
   }
   scl_block from = is_new(f) && at == 0 ? scl_block_part(f->from, 0, 0, rows, width) : a;
-  return scl_cl_launch(f->op, SCL_K_cholesky_mma_panel, 1, &global, &items, "iiiibbbbm", (int)rows,
-                       (int)width, (int)at, (int)clear, from, a, diagonal, f->info, packed);
+  return scl_launch_cholesky_mma_panel(
+      f->op, scl_cl_range_1(groups * items, items), (int)rows, (int)width, (int)at, (int)clear,
+      scl_in(from), scl_inout(a), scl_out(diagonal), scl_inout(f->info), scl_out_buffer(packed));
 }
 
 /* As long as all rows below find a group at once, one launch does the panel; else one group factors
@@ -87,9 +88,10 @@ static scl_status place_diagonal_blocks(const factorisation *f) {
   if (f->end == 0) return SCL_OK;
   size_t n = f->end - f->first, count = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
   size_t local[3] = {32, 8, 1}, global[3] = {STRIPS_ORDER, STRIPS_ORDER, count};
-  return scl_cl_launch(f->op, SCL_K_cholesky_mma_place, 3, global, local, "iibb", (int)n,
-                       (int)is_new(f), scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, n),
-                       scl_block_part(f->a, f->first, f->first, n, n));
+  return scl_launch_cholesky_mma_place(
+      f->op, scl_cl_range_3(global, local), (int)n, is_new(f),
+      scl_in(scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, n)),
+      scl_out(scl_block_part(f->a, f->first, f->first, n, n)));
 }
 
 /* C -= P P' for the columns [middle, middle + right), with the `left` columns before them as P. If

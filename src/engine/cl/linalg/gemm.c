@@ -26,19 +26,23 @@ static int region_code(scl_region region) {
 }
 
 /* Kernels by who computes the tiles, op of A, op of B. */
-static const scl_cl_kernel tile_kernels[SCL_CL_TILES][2][2] = {
-    {{SCL_K_gemm_nn, SCL_K_gemm_nt}, {SCL_K_gemm_tn, SCL_K_gemm_tt}},
-    {{SCL_K_gemm_large_nn, SCL_K_gemm_large_nt}, {SCL_K_gemm_large_tn, SCL_K_gemm_large_tt}},
-    {{SCL_K_gemm_cpu_nn, SCL_K_gemm_cpu_nt}, {SCL_K_gemm_cpu_tn, SCL_K_gemm_cpu_tt}},
-    {{SCL_K_gemm_mma_tiny_nn, SCL_K_gemm_mma_tiny_nt},
-     {SCL_K_gemm_mma_tiny_tn, SCL_K_gemm_mma_tiny_tt}},
-    {{SCL_K_gemm_mma_small_nn, SCL_K_gemm_mma_small_nt},
-     {SCL_K_gemm_mma_small_tn, SCL_K_gemm_mma_small_tt}},
-    {{SCL_K_gemm_mma_large_nn, SCL_K_gemm_mma_large_nt},
-     {SCL_K_gemm_mma_large_tn, SCL_K_gemm_mma_large_tt}},
-    {{SCL_K_gemm_mma_huge_nt, SCL_K_gemm_mma_huge_nt},
-     {SCL_K_gemm_mma_huge_nt, SCL_K_gemm_mma_huge_nt}}, /* the one that there is */
+#define ROW(name, a)                                                                               \
+  { &scl_k_##name##_##a##n, &scl_k_##name##_##a##t }
+#define FORMS(name)                                                                                \
+  { ROW(name, n), ROW(name, t) }
+static const scl_kernel_gemm_tile *const tile_kernels[SCL_CL_TILES][2][2] = {
+    [SCL_CL_TILE_PORTABLE] = FORMS(gemm),
+    [SCL_CL_TILE_PORTABLE_LARGE] = FORMS(gemm_large),
 };
+static const scl_kernel_gemm_cpu *const cpu_kernels[2][2] = FORMS(gemm_cpu);
+static const scl_kernel_gemm_mma *const mma_kernels[SCL_CL_TILES][2][2] = {
+    [SCL_CL_TILE_MMA_TINY] = FORMS(gemm_mma_tiny),
+    [SCL_CL_TILE_MMA_SMALL] = FORMS(gemm_mma_small),
+    [SCL_CL_TILE_MMA_LARGE] = FORMS(gemm_mma_large),
+    [SCL_CL_TILE_MMA_HUGE] = {{NULL, &scl_k_gemm_mma_huge_nt}, {NULL, NULL}},
+};
+#undef FORMS
+#undef ROW
 
 /* Rows, columns and work-items of a tile. */
 typedef struct {
@@ -101,34 +105,38 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   return t;
 }
 
-/* What follows in the parameters of a kernel for matrix instructions, and their types. */
-#define MMA_TYPES "iiidbbdbiillliiibb"
-#define MMA_VALUES(t, p)                                                                           \
-  (t).m, (t).n, (t).k, (p)->alpha, (p)->a, (p)->b, (p)->beta, (p)->c, (t).zeros,                   \
-      (p)->turned.buffer != NULL ? GEMM_TURNED : region_code((p)->region), (long long)(p)->step_a, \
-      (long long)(p)->step_b, (long long)(p)->step_c, (t).m_last, (t).n_last, (t).k_last,          \
-      (p)->from.buffer != NULL ? (p)->from : (p)->c, (p)->turned
+/* The arguments of a product on matrix instructions. */
+#define MMA_ARGUMENTS(t, p)                                                                        \
+  (t).m, (t).n, (t).k, (p)->alpha, scl_in((p)->a), scl_in((p)->b), (p)->beta, scl_inout((p)->c),   \
+      (t).zeros, (p)->turned.buffer != NULL ? GEMM_TURNED : region_code((p)->region), (p)->step_a, \
+      (p)->step_b, (p)->step_c, (t).m_last, (t).n_last, (t).k_last,                                \
+      scl_in((p)->from.buffer != NULL ? (p)->from : (p)->c), scl_out((p)->turned)
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   tile_plan t = plan_tiles(op, p, tile);
+  const bool ta = p->trans_a == SCL_TRANS, tb = p->trans_b == SCL_TRANS;
   size_t local[2] = {t.shape.items, 1}, global[2] = {t.tiles * local[0], p->batch};
-  scl_cl_kernel kernel = tile_kernels[tile][p->trans_a == SCL_TRANS][p->trans_b == SCL_TRANS];
+  const scl_cl_range range = scl_cl_range_2(global, local);
   if (tile >= SCL_CL_TILE_MMA_TINY)
-    return scl_cl_launch(op, kernel, 2, global, local, MMA_TYPES, MMA_VALUES(t, p));
-  const char *types = tile == SCL_CL_TILE_CPU ? "iiidbbdbiillliiii" : "iiidbbdbiillliii";
-  return scl_cl_launch(op, kernel, 2, global, local, types, t.m, t.n, t.k, p->alpha, p->a, p->b,
-                       p->beta, p->c, t.zeros, region_code(p->region), (long long)p->step_a,
-                       (long long)p->step_b, (long long)p->step_c, t.m_last, t.n_last, t.k_last,
-                       (int)t.shape.m);
+    return scl_launch_gemm_mma(op, mma_kernels[tile][ta][tb], range, MMA_ARGUMENTS(t, p));
+  if (tile == SCL_CL_TILE_CPU)
+    return scl_launch_gemm_cpu(op, cpu_kernels[ta][tb], range, t.m, t.n, t.k, p->alpha,
+                               scl_in(p->a), scl_in(p->b), p->beta, scl_inout(p->c), t.zeros,
+                               region_code(p->region), p->step_a, p->step_b, p->step_c, t.m_last,
+                               t.n_last, t.k_last, (int)t.shape.m);
+  return scl_launch_gemm_tile(op, tile_kernels[tile][ta][tb], range, t.m, t.n, t.k, p->alpha,
+                              scl_in(p->a), scl_in(p->b), p->beta, scl_inout(p->c), t.zeros,
+                              region_code(p->region), p->step_a, p->step_b, p->step_c, t.m_last,
+                              t.n_last, t.k_last);
 }
 
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const scl_cl_product *q) {
   tile_plan t = plan_tiles(op, p, SCL_CL_TILE_MMA_TINY),
             u = plan_tiles(op, q, SCL_CL_TILE_MMA_TINY);
-  size_t local = t.shape.items, global = (t.tiles * p->batch + u.tiles * q->batch) * local;
-  return scl_cl_launch(op, SCL_K_gemm_mma_tiny_pair, 1, &global, &local, "iiii" MMA_TYPES MMA_TYPES,
-                       (int)t.tiles, (int)p->batch, (int)u.tiles, (int)q->batch, MMA_VALUES(t, p),
-                       MMA_VALUES(u, q));
+  size_t groups = t.tiles * p->batch + u.tiles * q->batch;
+  return scl_launch_gemm_mma_tiny_pair(op, scl_cl_range_1(groups * t.shape.items, t.shape.items),
+                                       (int)t.tiles, (int)p->batch, (int)u.tiles, (int)q->batch,
+                                       MMA_ARGUMENTS(t, p), MMA_ARGUMENTS(u, q));
 }
 
 /* Large tiles enough to keep every unit of a large device busy for several rounds; huge ones of a
@@ -276,19 +284,18 @@ static thin_product thin_view(const scl_cl_product *p, size_t k, bool columns) {
 
 static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha, double beta,
                               size_t parts, size_t k_piece, size_t piece_y) {
-  static const scl_cl_kernel kernels[2][2] = {{SCL_K_gemm_thin_n, SCL_K_gemm_thin_t},
-                                              {SCL_K_gemm_vector_n, SCL_K_gemm_vector_t}};
+  static const scl_kernel_gemm_thin *const kernels[2][2] = {
+      {&scl_k_gemm_thin_n, &scl_k_gemm_thin_t}, {&scl_k_gemm_vector_n, &scl_k_gemm_vector_t}};
   bool vector = t->n == 1;
   size_t rows = t->trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
   size_t local[3] = {GEMM_THIN_LANES, GEMM_THIN_ROWS, 1};
   size_t global[3] = {ceil_div(t->m, rows) * GEMM_THIN_LANES,
                       ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
   int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
-  return scl_cl_launch(op, kernels[vector][t->trans == SCL_TRANS], 3, global, local,
-                       "iiiidbmllldmlllli", (int)t->m, (int)t->n, (int)t->k, (int)k_piece, alpha,
-                       t->a, t->x.buffer, (long long)t->x.offset, (long long)t->step_x,
-                       (long long)t->next_x, beta, t->y.buffer, (long long)t->y.offset,
-                       (long long)t->step_y, (long long)t->next_y, (long long)piece_y, zeros);
+  return scl_launch_gemm_thin(
+      op, kernels[vector][t->trans == SCL_TRANS], scl_cl_range_3(global, local), (int)t->m,
+      (int)t->n, (int)t->k, (int)k_piece, alpha, scl_in(t->a), scl_in_at(t->x), t->step_x,
+      t->next_x, beta, scl_inout_at(t->y), t->step_y, t->next_y, piece_y, zeros);
 }
 
 /* In how many parts the sum over k is dealt out: as many as give each unit of the device two
@@ -335,9 +342,9 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
   if (status == SCL_OK) {
     size_t local[2] = {scl_round_up(min_size(m, 32), 8), 1};
     size_t global[2] = {scl_round_up(m, local[0]), n};
-    status = scl_cl_launch(op, SCL_K_gemm_sum, 2, global, local, "iiidmldbi", (int)m, (int)n,
-                           (int)parts, p->alpha, partial.buffer, (long long)partial.offset, p->beta,
-                           p->c, region_code(p->region));
+    status =
+        scl_launch_gemm_sum(op, scl_cl_range_2(global, local), (int)m, (int)n, (int)parts, p->alpha,
+                            scl_in_at(partial), p->beta, scl_inout(p->c), region_code(p->region));
   }
   scl_buffer_release(partial.buffer);
   return status;

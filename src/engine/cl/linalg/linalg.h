@@ -4,6 +4,7 @@
 #define SCL_ENGINE_CL_LINALG_LINALG_H
 
 #include "engine/cl/runtime/cl.h"
+#include "engine/cl/runtime/launch.h"
 
 #include "kernels/include/triangular.h"
 
@@ -93,9 +94,16 @@ bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b);
 
 /* ---- substitution by the portable kernels (engine/cl/linalg/triangular.c)
  * ------------------------------ */
-/* The kernel, and its range: TRIANGULAR_ITEMS right-hand sides a group. */
-scl_cl_kernel scl_cl_substitution(const scl_cl_op *op, size_t rhs, size_t batch, size_t local[2],
-                                  size_t global[2]);
+/* A batch of solves with triangular blocks t of order n, step_t and step_b elements apart: unknowns
+ * down the columns of b, or along its rows if `right`. In the last the orders are n_last and
+ * rhs_last. */
+typedef struct {
+  bool right, transposed, reversed; /* reversed: the last unknown comes first */
+  size_t n, n_last, rhs, rhs_last, batch, step_t, step_b;
+  scl_block t, b;
+} scl_cl_substitution;
+
+scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *substitution);
 
 /* ---- inverses (engine/cl/linalg/triangular_inverse.c)
  * ------------------------------------------------------------ */

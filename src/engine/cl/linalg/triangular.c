@@ -25,13 +25,16 @@ bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b) {
   return n > TRIANGULAR_LEAF / 2 && (!right || scl_cl_aligned(b)) && scl_cl_has_mma(op->cl);
 }
 
-scl_cl_kernel scl_cl_substitution(const scl_cl_op *op, size_t rhs, size_t batch, size_t local[2],
-                                  size_t global[2]) {
-  local[0] = op->cl->cpu ? 1 : TRIANGULAR_ITEMS;
-  local[1] = 1;
-  global[0] = (rhs + TRIANGULAR_ITEMS - 1) / TRIANGULAR_ITEMS * local[0];
-  global[1] = batch;
-  return op->cl->cpu ? SCL_K_triangular_cpu_substitute : SCL_K_triangular_substitute;
+scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *s) {
+  const scl_kernel_substitute *kernel =
+      op->cl->cpu ? &scl_k_triangular_cpu_substitute : &scl_k_triangular_substitute;
+  size_t local[2] = {op->cl->cpu ? 1 : TRIANGULAR_ITEMS, 1};
+  size_t groups = (s->rhs + TRIANGULAR_ITEMS - 1) / TRIANGULAR_ITEMS;
+  size_t global[2] = {groups * local[0], s->batch};
+  return scl_launch_substitute(op, kernel, scl_cl_range_2(global, local), (int)s->n, (int)s->rhs,
+                               scl_in(s->t), scl_inout_at(s->b), s->right ? s->b.ld : 1,
+                               s->right ? 1 : s->b.ld, s->transposed, s->reversed, s->step_t,
+                               s->step_b, (int)s->n_last, (int)s->rhs_last);
 }
 
 static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
@@ -49,12 +52,16 @@ static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, s
                                                        .b = b,
                                                        .packed = form->packed});
   }
-  size_t local[2], global[2];
-  scl_cl_kernel kernel = scl_cl_substitution(op, rhs, 1, local, global);
-  return scl_cl_launch(op, kernel, 2, global, local, "iibmllliillii", (int)n, (int)rhs, t, b.buffer,
-                       (long long)b.offset, (long long)(form->right ? b.ld : 1),
-                       (long long)(form->right ? 1 : b.ld), (int)form->transposed,
-                       (int)form->reversed, 0LL, 0LL, (int)n, (int)rhs);
+  return scl_cl_substitute_in(op, &(scl_cl_substitution){.right = form->right,
+                                                         .transposed = form->transposed,
+                                                         .reversed = form->reversed,
+                                                         .n = n,
+                                                         .n_last = n,
+                                                         .rhs = rhs,
+                                                         .rhs_last = rhs,
+                                                         .batch = 1,
+                                                         .t = t,
+                                                         .b = b});
 }
 
 /* b2 -= M21 b1: `known` are the solved unknowns, `off` the block of T between the two. */
@@ -131,8 +138,8 @@ scl_status scl_cl_triangles_in(scl_cl_op *op, bool lower, scl_block src, scl_blo
                                size_t batch, size_t step_src, size_t step_dst, size_t last) {
   size_t local[3] = {32, op->cl->cpu ? 1 : 8, 1};
   size_t global[3] = {scl_round_up(src.nrow, local[0]), scl_round_up(src.ncol, local[1]), batch};
-  return scl_cl_launch(op, SCL_K_triangular_copy, 3, global, local, "iibblli", (int)src.nrow,
-                       (int)!lower, src, dst, (long long)step_src, (long long)step_dst, (int)last);
+  return scl_launch_triangular_copy(op, scl_cl_range_3(global, local), (int)src.nrow, !lower,
+                                    scl_in(src), scl_out(dst), step_src, step_dst, (int)last);
 }
 
 scl_status scl_cl_lower_in(scl_cl_op *op, scl_block src, scl_block dst) {

@@ -38,12 +38,18 @@ static scl_status invert_leaves(const inversion *v) {
                                                           .packed = v->packed});
   }
   scl_block d = scl_block_part(v->t, 0, 0, order, order);
-  size_t local[2], global[2];
-  scl_cl_kernel kernel = scl_cl_substitution(v->op, order, blocks, local, global);
-  return scl_cl_launch(v->op, kernel, 2, global, local, "iibmllliillii", (int)order, (int)order, d,
-                       b.buffer, (long long)b.offset, (long long)b.ld, 1LL, 1, (int)v->lower,
-                       (long long)(v->leaf * (v->t.ld + 1)), (long long)step_b, (int)last,
-                       (int)last);
+  return scl_cl_substitute_in(v->op, &(scl_cl_substitution){.right = true,
+                                                            .transposed = true,
+                                                            .reversed = v->lower,
+                                                            .n = order,
+                                                            .n_last = last,
+                                                            .rhs = order,
+                                                            .rhs_last = last,
+                                                            .batch = blocks,
+                                                            .step_t = v->leaf * (v->t.ld + 1),
+                                                            .step_b = step_b,
+                                                            .t = d,
+                                                            .b = b});
 }
 
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s

@@ -11,9 +11,9 @@ scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, 
   size_t last = n - (blocks - 1) * STRIPS_ORDER;
   size_t items = 2 * STRIPS_ORDER;
   size_t local[2] = {items, 1}, global[2] = {items * (STRIPS_ORDER / 16), blocks};
-  return scl_cl_launch(op, SCL_K_triangular_mma_pack, 2, global, local, "iibliim", STRIPS_ORDER,
-                       (int)last, t, (long long)(STRIPS_ORDER * (t.ld + 1)), (int)transposed,
-                       (int)reversed, packed.buffer);
+  return scl_launch_triangular_mma_pack(op, scl_cl_range_2(global, local), STRIPS_ORDER, (int)last,
+                                        scl_in(t), STRIPS_ORDER * (t.ld + 1), transposed, reversed,
+                                        scl_out_buffer(packed.buffer));
 }
 
 scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed,
@@ -24,20 +24,21 @@ scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool r
   size_t parts = STRIPS_ORDER / 16 + (columns + TRIANGULAR_COPY - 1) / TRIANGULAR_COPY;
   size_t local[2] = {items, 1};
   size_t global[2] = {items * parts, (n + STRIPS_ORDER - 1) / STRIPS_ORDER};
-  return scl_cl_launch(op, SCL_K_triangular_mma_pack_and_copy, 2, global, local, "ibiimibb", (int)n,
-                       t, (int)transposed, (int)reversed, packed.buffer, (int)block, src, copy);
+  return scl_launch_triangular_mma_pack_and_copy(
+      op, scl_cl_range_2(global, local), (int)n, scl_in(t), transposed, reversed,
+      scl_out_buffer(packed.buffer), (int)block, scl_in(src), scl_out(copy));
 }
 
 scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
   size_t local[2] = {32 * STRIPS_WARPS, 1};
   size_t global[2] = {scl_round_up(s->rhs, 16 * STRIPS_WARPS) * 2, s->batch};
   if (s->rhs == 0) return SCL_OK;
-  return scl_cl_launch(
-      op, SCL_K_triangular_mma_solve, 2, global, local, "iiiimlllliimll", (int)s->n, (int)s->n_last,
-      (int)s->rhs, (int)s->rhs_last, s->b.buffer, (long long)s->b.offset,
-      (long long)(s->right ? s->b.ld : 1), (long long)(s->right ? 1 : s->b.ld),
-      (long long)s->step_b, (int)s->reversed, (int)s->identity, s->packed.buffer,
-      (long long)(s->packed.offset + s->first * STRIPS_PACKED), (long long)STRIPS_PACKED);
+  scl_block packed = s->packed;
+  packed.offset += s->first * STRIPS_PACKED;
+  return scl_launch_triangular_mma_solve(
+      op, scl_cl_range_2(global, local), (int)s->n, (int)s->n_last, (int)s->rhs, (int)s->rhs_last,
+      scl_inout_at(s->b), s->right ? s->b.ld : 1, s->right ? 1 : s->b.ld, s->step_b, s->reversed,
+      s->identity, scl_in_at(packed), STRIPS_PACKED);
 }
 
 /* ---- inverses -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ static size_t groups_of(size_t count, size_t each) {
 /* The system as the kernel wants it: by positions in the order of solving. */
 typedef struct {
   size_t n, rhs;
-  scl_cl_kernel kernel;
+  const scl_kernel_triangular_vector *kernel;
   scl_block t, b; /* offsets: of the first position */
   long long row, column, step, next;
   scl_block work;
@@ -17,7 +17,7 @@ typedef struct {
 static chain chain_of(const scl_cl_vectors *v) {
   size_t n = v->t.nrow, ld = v->t.ld;
   chain c = {.n = n, .rhs = v->rhs, .t = v->t, .b = v->b};
-  c.kernel = v->transposed ? SCL_K_triangular_vector_t : SCL_K_triangular_vector_n;
+  c.kernel = v->transposed ? &scl_k_triangular_vector_t : &scl_k_triangular_vector_n;
   c.row = v->transposed ? (long long)ld : 1;
   c.column = v->transposed ? 1 : (long long)ld;
   c.step = (long long)v->step;
@@ -42,11 +42,11 @@ static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
   size_t strips = groups_of(rest - beyond, VECTOR_TILE), tiles = strips * (strips + 1) / 2;
   if (near == 0) near = 1; /* solves the last block */
   if (at < 0) near = 0;
-  size_t local = VECTOR_BLOCK, global = ((near + far) * c->rhs + tiles) * local;
-  return scl_cl_launch(op, c->kernel, 1, &global, &local, "iiiiimlllmlllm", (int)c->n, (int)c->rhs,
-                       at, (int)near, (int)tiles, c->t.buffer, (long long)c->t.offset, c->row,
-                       c->column, c->b.buffer, (long long)c->b.offset, c->step, c->next,
-                       c->work.buffer);
+  size_t groups = (near + far) * c->rhs + tiles;
+  return scl_launch_triangular_vector(
+      op, c->kernel, scl_cl_range_1(groups * VECTOR_BLOCK, VECTOR_BLOCK), (int)c->n, (int)c->rhs,
+      at, (int)near, (int)tiles, scl_in_at(c->t), c->row, c->column, scl_inout_at(c->b), c->step,
+      c->next, scl_inout_buffer(c->work.buffer));
 }
 
 bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs) {

@@ -55,20 +55,15 @@ enum { SCL_CL_COMPUTE_0, SCL_CL_COMPUTE_1, SCL_CL_UPLOAD, SCL_CL_DOWNLOAD, SCL_C
 /* A program is some files of inst/kernels/ in order (engine/cl/runtime/kernels.def), built at first
  * use. */
 typedef enum {
-#define SCL_CL_PROGRAM(name, files) SCL_CL_PROGRAM_##name,
-#define SCL_CL_KERNEL(program, name)
+#define SCL_CL_PROGRAM(name, sources) SCL_CL_PROGRAM_##name,
 #include "engine/cl/runtime/kernels.def"
-#undef SCL_CL_PROGRAM
-#undef SCL_CL_KERNEL
   SCL_CL_PROGRAMS
 } scl_cl_program;
 
 typedef enum {
-#define SCL_CL_PROGRAM(name, files)
-#define SCL_CL_KERNEL(program, name) SCL_K_##name,
+#define SCL_CL_KERNEL_OF(program, name, signature) SCL_K_##name,
+#define SCL_CL_KERNEL(program, name, parameters) SCL_K_##name,
 #include "engine/cl/runtime/kernels.def"
-#undef SCL_CL_PROGRAM
-#undef SCL_CL_KERNEL
   SCL_CL_KERNELS
 } scl_cl_kernel;
 
@@ -148,6 +143,9 @@ typedef struct {
  */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
+/* Compares the signature of a kernel with what the driver has built of it, as far as it tells; then
+ * SCL_E_BUILD (engine/cl/runtime/launch.c). */
+scl_status scl_cl_signature_check(scl_cl_context *cl, scl_cl_kernel which, cl_kernel kernel);
 
 /* The text of a file of the kernel folder; the caller frees it. */
 scl_status scl_cl_source_read(const char *name, char **out);
@@ -173,34 +171,41 @@ typedef struct {
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
   bool overflow; /* more buffers than there is room for */
+  bool ordered;
   scl_cl_timing timing;
 } scl_cl_op;
 
-/* Starts an operation: declare every buffer it touches, then order it. `queue` is one of the
- * transfer queues, or -1 to have a compute queue chosen. Buffers may be declared twice and may be
- * NULL (empty blocks). Only temporaries need no declaration. */
+/* Starts an operation. One of a single launch (engine/cl/runtime/launch.h) then launches and ends;
+ * the launch declares its buffers. Any other declares every buffer that it touches, then orders
+ * itself: `queue` is one of the transfer queues, or -1 to have a compute queue chosen. Buffers may
+ * be declared twice and may be NULL (empty blocks). Only temporaries need no declaration. */
 void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx);
 void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer);
 void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer);
 scl_status scl_cl_op_order(scl_cl_op *op, int queue);
+/* Whether the buffer is declared, for writing if `writes`, or a temporary of the queue. */
+bool scl_cl_op_allows(const scl_cl_op *op, const scl_buffer *buffer, bool writes);
 
 /* A workspace of an ordered operation, m x n, that only commands of this operation touch: needs no
  * declaration. Release it when the last of them is enqueued; the memory goes to a pool. */
 scl_status scl_cl_temporary(scl_cl_op *op, size_t m, size_t n, scl_block *out);
 
-/* Enqueues one kernel. `local` may be NULL; global sizes are rounded up to it by the caller. The
- * letters of `types` say what follows, in the order of the kernel's parameters:
- *   b  scl_block          three parameters: __global double *, const long offset, const int ld
- *   i  int                cl_int
- *   l  long long          cl_long (OpenCL long)
- *   d  double
- *   m  scl_buffer *        one parameter: __global double *
- *   r  cl_mem               memory that is no buffer of the core
- *   s  size_t             bytes of a __local parameter
- *   v  size_t, const void *   a parameter of so many bytes, by value
- * An empty global range enqueues nothing. Polls for interrupts. */
-scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
-                         const size_t *local, const char *types, ...);
+/* The range of a launch, in `dims` dimensions. Global sizes are rounded up to the group's by the
+ * caller; a group of no size leaves it to the driver. */
+typedef struct {
+  int dims;
+  size_t global[3], local[3];
+} scl_cl_range;
+
+static inline scl_cl_range scl_cl_range_1(size_t global, size_t local) {
+  return (scl_cl_range){1, {global}, {local}};
+}
+static inline scl_cl_range scl_cl_range_2(const size_t global[2], const size_t local[2]) {
+  return (scl_cl_range){2, {global[0], global[1]}, {local[0], local[1]}};
+}
+static inline scl_cl_range scl_cl_range_3(const size_t global[3], const size_t local[3]) {
+  return (scl_cl_range){3, {global[0], global[1], global[2]}, {local[0], local[1], local[2]}};
+}
 
 /* A kernel and its limits: the largest work-group, and bytes of local memory besides parameters. */
 typedef struct {
@@ -213,9 +218,10 @@ typedef struct {
 /* Makes a kernel of a program; release k->kernel. `name` outlives it. */
 scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char *name,
                               scl_cl_launchable *k);
-/* Enqueues a kernel whose arguments are set; its buffers are declared, or temporaries. */
-scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
-                          const size_t *local, size_t local_bytes);
+/* Enqueues a kernel whose arguments are set; its buffers are declared, or temporaries. The kernels
+ * of kernels.def are launched by engine/cl/runtime/launch.h. */
+scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, const scl_cl_range *range,
+                          size_t local_bytes);
 
 /* Leaves the operation's count on its buffers, releases what it holds, flushes the queue; gives
  * `status` back, so that it ends functions. */

@@ -17,21 +17,16 @@ static const struct {
   const char *name, *sources;
 } programs[] = {
 #define SCL_CL_PROGRAM(name, sources) {#name, sources},
-#define SCL_CL_KERNEL(program, name)
 #include "engine/cl/runtime/kernels.def"
-#undef SCL_CL_PROGRAM
-#undef SCL_CL_KERNEL
 };
 
 static const struct {
   const char *name;
   scl_cl_program program;
 } kernels[] = {
-#define SCL_CL_PROGRAM(name, sources)
-#define SCL_CL_KERNEL(program, name) {#name, SCL_CL_PROGRAM_##program},
+#define SCL_CL_KERNEL_OF(program, name, signature) {#name, SCL_CL_PROGRAM_##program},
+#define SCL_CL_KERNEL(program, name, parameters) SCL_CL_KERNEL_OF(program, name, )
 #include "engine/cl/runtime/kernels.def"
-#undef SCL_CL_PROGRAM
-#undef SCL_CL_KERNEL
 };
 
 const char *scl_cl_kernel_name(scl_cl_kernel which) {
@@ -231,6 +226,11 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
     scl_cl_program program = kernels[which].program;
     if (cl->program[program] == NULL) SCL_TRY(build_program(cl, program));
     SCL_TRY(scl_cl_kernel_make(cl, cl->program[program], kernels[which].name, &k));
+    scl_status status = scl_cl_signature_check(cl, which, k.kernel);
+    if (status != SCL_OK) {
+      scl_cl.clReleaseKernel(k.kernel);
+      return status;
+    }
     cl->kernel_items[which] = k.items;
     cl->kernel_local[which] = k.local;
     cl->kernel[which] = k.kernel;

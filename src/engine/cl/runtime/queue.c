@@ -191,6 +191,15 @@ void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer) {
   declare(op, buffer, true);
 }
 
+bool scl_cl_op_allows(const scl_cl_op *op, const scl_buffer *base, bool writes) {
+  const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
+  if (buffer->home == op->queue) return true;
+  for (int i = 0; i < op->buffers; i++) {
+    if (op->buffer[i] == buffer) return op->writes[i] || !writes;
+  }
+  return false;
+}
+
 /* The compute queue that last wrote a buffer still being written; -1 if there is none among the
  * inputs (outputs). */
 static int queue_of_pending(const scl_cl_op *op, bool outputs) {
@@ -255,6 +264,7 @@ scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
   op->queue = queue >= 0 ? queue : choose_queue(op);
   op->start = cl->enqueued[op->queue];
   if (op->queue <= SCL_CL_COMPUTE_1) cl->last_compute = op->queue;
+  op->ordered = true;
   return collect_waits(op);
 }
 
@@ -295,157 +305,4 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
     return scl_cl_fail(&op->cl->base, code, "clFlush");
   }
   return status;
-}
-
-/* ---- launches -------------------------------------------------------------------------------- */
-typedef struct {
-  const scl_cl_op *op;
-  cl_kernel kernel;
-  cl_uint next; /* argument */
-  size_t local_bytes;
-  cl_int code;
-  bool ordered; /* every buffer so far */
-} argument_list;
-
-static void set_argument(argument_list *list, size_t size, const void *value) {
-  if (list->code != CL_SUCCESS) return;
-  list->code = scl_cl.clSetKernelArg(list->kernel, list->next++, size, value);
-}
-
-/* Buffers are declared, or temporaries of this queue: else nothing would order what uses them. */
-static bool is_ordered(const scl_cl_op *op, const scl_buffer *base) {
-  const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
-  if (buffer == NULL || buffer->home == op->queue) return true;
-  for (int i = 0; i < op->buffers; i++) {
-    if (op->buffer[i] == buffer) return true;
-  }
-  return false;
-}
-
-static void set_block(argument_list *list, scl_block block) {
-  list->ordered = list->ordered && is_ordered(list->op, block.buffer);
-  cl_mem memory = block.buffer != NULL ? ((scl_cl_buffer *)block.buffer)->memory : NULL;
-  cl_long offset = (cl_long)block.offset;
-  cl_int ld = (cl_int)block.ld;
-  set_argument(list, sizeof memory, &memory);
-  set_argument(list, sizeof offset, &offset);
-  set_argument(list, sizeof ld, &ld);
-}
-
-static void set_arguments(argument_list *list, const char *types, va_list args) {
-  for (; *types != '\0'; types++) {
-    switch (*types) {
-    case 'b':
-      set_block(list, va_arg(args, scl_block));
-      break;
-    case 'i': {
-      cl_int value = va_arg(args, int);
-      set_argument(list, sizeof value, &value);
-      break;
-    }
-    case 'l': {
-      cl_long value = va_arg(args, long long);
-      set_argument(list, sizeof value, &value);
-      break;
-    }
-    case 'd': {
-      cl_double value = va_arg(args, double);
-      set_argument(list, sizeof value, &value);
-      break;
-    }
-    case 'm': {
-      const scl_buffer *buffer = va_arg(args, scl_buffer *);
-      list->ordered = list->ordered && is_ordered(list->op, buffer);
-      cl_mem value = buffer != NULL ? ((const scl_cl_buffer *)buffer)->memory : NULL;
-      set_argument(list, sizeof value, &value);
-      break;
-    }
-    case 'r': {
-      cl_mem value = va_arg(args, cl_mem);
-      set_argument(list, sizeof value, &value);
-      break;
-    }
-    case 'v': {
-      size_t bytes = va_arg(args, size_t);
-      set_argument(list, bytes, va_arg(args, const void *));
-      break;
-    }
-    case 's': {
-      size_t bytes = va_arg(args, size_t);
-      list->local_bytes += bytes;
-      set_argument(list, bytes, NULL);
-      break;
-    }
-    default:
-      list->code = CL_INVALID_ARG_VALUE;
-    }
-  }
-}
-
-/* Local memory that a driver adds for itself and counts to the kernel, beyond what it promises. */
-enum { DRIVER_LOCAL_BYTES = 256 };
-
-/* Some drivers end the process where others give an error, so the limits are checked here. */
-static scl_status check_limits(const scl_cl_op *op, const scl_cl_launchable *k, int dims,
-                               const size_t *local, size_t local_bytes) {
-  const scl_cl_context *cl = op->cl;
-  size_t items = 1;
-  for (int d = 0; local != NULL && d < dims; d++) items *= local[d];
-  if (items > k->items) {
-    return scl_fail(SCL_E_OPENCL, "%s: a group of %zu work-items, the device takes %zu", k->name,
-                    items, k->items);
-  }
-  uint64_t bytes = k->local + local_bytes;
-  if (bytes > cl->info.local_memory + DRIVER_LOCAL_BYTES) {
-    return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f", k->name,
-                    (double)bytes, (double)cl->info.local_memory);
-  }
-  return SCL_OK;
-}
-
-/* POCL compiles the larger part of a kernel when it is first enqueued. A GPU's driver may wait here
- * for other reasons. */
-enum { ENQUEUE_US = 5000 };
-
-static void count_enqueue(const scl_cl_context *cl, uint64_t start) {
-  if (cl->info.type == SCL_DEVICE_CPU && scl_clock_us() - start > ENQUEUE_US) {
-    scl_cl_count_build(cl, start);
-  }
-}
-
-scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, int dims, const size_t *global,
-                          const size_t *local, size_t local_bytes) {
-  SCL_TRY(check_limits(op, k, dims, local, local_bytes));
-  cl_event event = NULL, *wanted = scl_cl_op_event(op, &event);
-  const uint64_t start = scl_clock_us();
-  SCL_CL_TRY(&op->cl->base,
-             scl_cl.clEnqueueNDRangeKernel(op->cl->queue[op->queue], k->kernel, (cl_uint)dims, NULL,
-                                           global, local, op->waits,
-                                           op->waits > 0 ? op->wait : NULL, wanted),
-             k->name);
-  count_enqueue(op->cl, start);
-  scl_cl_op_took(op, event);
-  return SCL_OK;
-}
-
-scl_status scl_cl_launch(scl_cl_op *op, scl_cl_kernel which, int dims, const size_t *global,
-                         const size_t *local, const char *types, ...) {
-  for (int d = 0; d < dims; d++) {
-    if (global[d] == 0) return SCL_OK;
-  }
-  SCL_TRY(scl_poll());
-  argument_list list = {.op = op, .code = CL_SUCCESS, .ordered = true};
-  SCL_TRY(scl_cl_kernel_get(op->cl, which, &list.kernel));
-  va_list args;
-  va_start(args, types);
-  set_arguments(&list, types, args);
-  va_end(args);
-  const char *name = scl_cl_kernel_name(which);
-  if (list.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, list.code, name);
-  if (!list.ordered) {
-    return scl_fail(SCL_E_OPENCL, "%s uses a buffer that its operation does not declare", name);
-  }
-  const scl_cl_launchable k = {list.kernel, name, op->cl->kernel_items[which],
-                               op->cl->kernel_local[which]};
-  return scl_cl_enqueue(op, &k, dims, global, local, list.local_bytes);
 }

@@ -6,14 +6,13 @@
  *
  * Parameters and results of a few kilobytes rather go with the work that they belong to, in its
  * queue: one queue waiting for another costs more than such a transfer. */
-#include "engine/cl/runtime/cl.h"
+#include "engine/cl/runtime/launch.h"
 
 #include "kernels/include/port.h"
 #include "kernels/include/packed.h"
 #include "engine/cl/runtime/private.h"
 #include "engine/cl/runtime/staging.h"
 
-enum { TILE = 16 };                    /* TRANSFER_TILE of transfer.cl */
 enum { FEW = 64 << 10 };               /* bytes that go with the work */
 enum { SPANS = 8, SPAN_LEAST = 8192 }; /* spans of a middling transfer; elements of a small one */
 enum { CLEARED_FROM = 64 << 20 };      /* bytes of a triangle that comes whole into fresh memory */
@@ -216,17 +215,20 @@ static scl_status launch_packed(transfer *t) {
   const scl_packed_span *span = &t->span;
   scl_cl_op *op = &t->op[t->enqueued % t->lanes];
   long long base = (long long)span->base - (long long)lane_start(t);
-  size_t local[2] = {TILE, TILE};
-  size_t global[2] = {scl_round_up(span->to - span->from, TILE), scl_round_up(span->cols, TILE)};
+  size_t local[2] = {TRANSFER_TILE, TRANSFER_TILE};
+  size_t global[2] = {scl_round_up(span->to - span->from, TRANSFER_TILE),
+                      scl_round_up(span->cols, TRANSFER_TILE)};
+  const scl_cl_range range = scl_cl_range_2(global, local);
+  const int m = (int)s->nrow, col = (int)span->col, cols = (int)span->cols;
+  const int from = (int)span->from, to = (int)span->to;
   if (t->up) {
-    return scl_cl_launch(op, SCL_K_transfer_unpack, 2, global, local, "briiiiiili", t->block,
-                         t->staging->device, (int)s->nrow, s->kind, (int)span->col, (int)span->cols,
-                         (int)span->from, (int)span->to, base, (int)s->mirrored);
+    return scl_launch_transfer_unpack(op, range, scl_out(t->block),
+                                      scl_in_memory(t->staging->device), m, s->kind, col, cols,
+                                      from, to, base, s->mirrored);
   }
   if (span->count == 0) return SCL_OK;
-  return scl_cl_launch(op, SCL_K_transfer_pack, 2, global, local, "briiiiiil", t->block,
-                       t->staging->device, (int)s->nrow, s->kind, (int)span->col, (int)span->cols,
-                       (int)span->from, (int)span->to, base);
+  return scl_launch_transfer_pack(op, range, scl_in(t->block), scl_out_memory(t->staging->device),
+                                  m, s->kind, col, cols, from, to, base);
 }
 
 /* The commands of the span in t->span. */
