@@ -85,6 +85,8 @@ else
   skip format "clang-format 14 is not here, and other versions differ"
 fi
 
+step launch-types bash .ci/launch_types.sh
+
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
 step build bash -c 'cd build/check && R CMD build ../..'

@@ -67,22 +67,25 @@ accepts "$fill(op, r, n, n, x, scl_out(a))"
 refuses "an int and a real are exchanged" "$fill(op, r, n, x, n, scl_out(a))"
 refuses "a real and a block are exchanged" "$fill(op, r, n, n, scl_out(a), x)"
 
-outer=scl_launch_glm_outer
-accepts "$outer(op, r, scl_in_buffer(buffer), l, big, n, n, n, scl_out(a))"
-refuses "a long and an int are exchanged" "$outer(op, r, scl_in_buffer(buffer), l, n, l, n, n, scl_out(a))"
-refuses "a real stands for a long" "$outer(op, r, scl_in_buffer(buffer), x, l, n, n, n, scl_out(a))"
-refuses "a block stands for a buffer" "$outer(op, r, scl_in(a), l, l, n, n, n, scl_out(a))"
-refuses "a pointer stands for a buffer" "$outer(op, r, buffer, l, l, n, n, n, scl_out(a))"
-refuses "memory stands for a buffer" "$outer(op, r, scl_in_memory(memory), l, l, n, n, n, scl_out(a))"
+outer="scl_launch_glm_outer(op, r"
+rest="n, n, scl_out(a))"
+accepts "$outer, scl_in_buffer(buffer), l, big, n, $rest"
+refuses "a long and an int are exchanged" "$outer, scl_in_buffer(buffer), l, n, l, $rest"
+refuses "a real stands for a long" "$outer, scl_in_buffer(buffer), x, l, n, $rest"
+refuses "a block stands for a buffer" "$outer, scl_in(a), l, l, n, $rest"
+refuses "a pointer stands for a buffer" "$outer, buffer, l, l, n, $rest"
+refuses "memory stands for a buffer" "$outer, scl_in_memory(memory), l, l, n, $rest"
 
-least=scl_launch_reduce_least
-accepts "$least(op, r, n, scl_in(a), scl_out(b), scl_local(big))"
-refuses "bytes of local memory are no number" "$least(op, r, n, scl_in(a), scl_out(b), big)"
-refuses "local memory and an int are exchanged" "$least(op, r, scl_local(big), scl_in(a), scl_out(b), n)"
+least="scl_launch_reduce_least(op, r"
+accepts "$least, n, scl_in(a), scl_out(b), scl_local(big))"
+refuses "bytes of local memory are no number" "$least, n, scl_in(a), scl_out(b), big)"
+refuses "local memory and an int are exchanged" \
+  "$least, scl_local(big), scl_in(a), scl_out(b), n)"
 
 thin="scl_launch_gemm_thin(op, &scl_k_gemm_thin_n, r, n, n, n, n, x"
-accepts "$thin, scl_in(a), scl_in_at(b), l, l, x, scl_inout_at(a), l, l, l, n)"
-refuses "a block and a start are exchanged" "$thin, scl_in_at(a), scl_in(b), l, l, x, scl_inout_at(a), l, l, l, n)"
+rest="l, l, x, scl_inout_at(a), l, l, l, n)"
+accepts "$thin, scl_in(a), scl_in_at(b), $rest"
+refuses "a block and a start are exchanged" "$thin, scl_in_at(a), scl_in(b), $rest"
 
 tile="n, n, n, x, scl_in(a), scl_in(b), x, scl_inout(a), n, n, l, l, l, n, n, n"
 accepts "scl_launch_gemm_tile(op, &scl_k_gemm_large_tn, r, $tile)"

@@ -57,6 +57,30 @@ find_code "\bscl_context_is_host[[:space:]]*\(" "${core[@]}" | grep -v ":bool sc
 find_code '\bcl_(int|mem|event|kernel|context|uint|ulong|command_queue|device_id)\b' \
   "${above_cl[@]}" "${glue[@]}" | rule "no OpenCL types above the device engine"
 
+# ---- launches and kernels --------------------------------------------------------------------
+launch=src/engine/cl/runtime/launch.c
+numbers='\bSCL_K_[a-z]|\((enum )?scl_cl_kernel\)|\bkernel(\+\+| *\+=? )'
+find_code "\\bclEnqueueNDRangeKernel\\b|$numbers" \
+  $(printf '%s\n' "${engine_cl[@]}" | grep -vE "^($launch|src/engine/cl/runtime/cl\.h)\$") |
+  rule "kernels are launched by scl_launch_*(), and chosen by scl_k_*, never by their number"
+find_code '\bva_(arg|list)\b' $(printf '%s\n' "${engine_cl[@]}" | grep -v 'runtime/device\.c') |
+  rule "no arguments of unknown type in the device engine"
+# A NAME_OF_WORDS, or TOPIC_NAME where the file or its folder is the topic, among the macros of the
+# kernels; not where the host computes without them.
+perl -0777 -ne '
+  BEGIN { for my $f (glob "inst/kernels/*/*.{h,cl}") {
+    open my $in, "<", $f or die; local $/; my $text = <$in>;
+    $kernel{$1} = $f while $text =~ /^#[ ]*define[ ]+([A-Z]\w+)[ ]+\S/mg; } }
+  s{/\*.*?\*/}{$& =~ tr/\n//cdr}gse;
+  my ($folder, $file) = $ARGV =~ m{([^/]*)/([^/.]*)\.[ch]$};
+  my @found = /^#[ ]*define[ ]+([A-Z]\w+)[ ]+\S/mg;
+  push @found, $1 =~ /\b([A-Z]\w+)\s*=/g while /\benum\s*\w*\s*\{(.*?)\}/gs;
+  for my $name (@found) {
+    my ($there) = grep { /_/ && $kernel{$_} } $name, uc "${file}_$name", uc "${folder}_$name";
+    print "$ARGV: $name is $there of $kernel{$there}\n" if $there;
+  }' $(printf '%s\n' "${core[@]}" | grep -v '^src/engine/host/') |
+  rule "constants of kernels are included, not copied"
+
 # ---- what compiled code must not do ----------------------------------------------------------
 forbidden='printf|puts|putchar|perror|exit|_exit|abort|assert|rand|srand'
 find_code "\b($forbidden)[[:space:]]*\(" "${core[@]}" "${glue[@]}" |

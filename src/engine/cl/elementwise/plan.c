@@ -19,7 +19,6 @@ enum {
   WAVES = 4,           /* rounds of groups that share results */
   COLUMN_PLACES = 16,  /* rows of a column for a work-item of a reduction by columns */
   ITEM_PLACES = 8,     /* places that a work-item of a reduction has at least */
-  TILE_ROWS = 8,       /* rows of a group with tiles */
   MOST_COLUMNS = 16384 /* of the range; kernels walk over more with this stride */
 };
 
