@@ -91,8 +91,8 @@ arith_operand <- function(x, dim, argument) {
   size <- prod(dim)
   if (size == 0) return(matrix(0, dim[1L], dim[2L]))
   if (length(x) == 0L || length(x) > size) {
-    abort_argument(argument, sprintf("'%s' of length %d does not recycle to %d x %d", argument,
-                                     length(x), dim[1L], dim[2L]))
+    abort_argument(argument, sprintf("'%s' has length %d and cannot be recycled to %d x %d",
+                                     argument, length(x), dim[1L], dim[2L]))
   }
   if (size %% length(x) != 0) {
     statcl_warning("recycled", "longer object length is not a multiple of shorter object length")
@@ -108,7 +108,8 @@ spread <- function(x, dim) {
 }
 
 refuse_shape <- function(argument, have, want) {
-  abort_argument(argument, sprintf("non-conformable: '%s' is %s, the other operand %s", argument,
+  abort_argument(argument, sprintf("non-conformable arguments: '%s' is %s, the other operand is %s",
+                                   argument,
                                    paste(have, collapse = " x "), paste(want, collapse = " x ")))
 }
 

@@ -46,11 +46,11 @@ is_cl_array <- function(x) isS4(x) && methods::is(x, "clArray")
 check_array <- function(x, argument) {
   usable <- (is.double(x) || is.integer(x) || is.logical(x)) && !is.object(x)
   if (!usable || !length(dim(x)) %in% 2:3) {
-    abort_argument(argument, sprintf("'%s' must be a numeric array n x n x batch, not %s", argument,
-                                     describe(x)))
+    abort_argument(argument, sprintf(paste("'%s' must be a numeric array with dimensions n x n x",
+                                           "batch, not %s"), argument, describe(x)))
   }
   if (length(x) > .Machine$integer.max) {
-    abort_argument(argument, sprintf("'%s' must hold at most %d numbers", argument,
+    abort_argument(argument, sprintf("'%s' must have at most %d elements", argument,
                                      .Machine$integer.max))
   }
   if (!is.double(x)) storage.mode(x) <- "double"
@@ -111,7 +111,7 @@ dimnames.clArray <- function(x) if (!all(vapply(x@Dimnames, is.null, NA))) x@Dim
 `[.clArray` <- function(x, i, j, k, drop = TRUE) {
   subscripts <- nargs() - 1L - (!missing(drop))
   drop <- check_flag(drop, "drop")
-  if (subscripts != 3L) abort_argument("x", "a clArray takes three subscripts: x[i, j, k]")
+  if (subscripts != 3L) abort_argument("x", "a clArray needs three subscripts: x[i, j, k]")
   names <- x@Dimnames
   at <- list(if (missing(i)) seq_len(x@Dim[1L]) else positions(i, x@Dim[1L], names[[1L]], "i"),
              if (missing(j)) seq_len(x@Dim[2L]) else positions(j, x@Dim[2L], names[[2L]], "j"),

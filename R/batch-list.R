@@ -49,8 +49,8 @@ batch_chol_list <- function(a, lower, on_error) {
 batch_solve_list <- function(a, b, on_error) {
   x <- list_of_squares(a, "a")
   if (!is.list(b) || is.object(b) || length(b) != length(a)) {
-    abort_argument("b", sprintf("'b' must be a list of %d right-hand sides, as 'a' is of matrices",
-                                length(a)))
+    abort_argument("b", sprintf(paste("'b' must be a list of %d right-hand sides, one for each",
+                                      "matrix in 'a'"), length(a)))
   }
   n <- vapply(x, nrow, 0L)
   right <- lapply(seq_along(b), function(i) check_numeric(b[[i]], sprintf("b[[%d]]", i)))

@@ -70,8 +70,8 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
 }
 
 abort_no_group <- function() {
-  abort_argument("group", paste("'group' is missing: the group of each row. For one regression use",
-                                "cl_glm() or lm()"))
+  abort_argument("group", paste("'group' is missing: supply the group of each row (for a single",
+                                "regression use cl_glm() or lm())"))
 }
 
 check_group <- function(group) {
@@ -98,10 +98,10 @@ cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) 
   }
   group <- check_group(group)
   if (length(group) != nrow(x)) abort_group(length(group), nrow(x))
-  if (!all(is.finite(x))) abort_argument("x", "'x' has values that are missing or not finite")
-  if (!all(is.finite(y))) abort_argument("y", "'y' has values that are missing or not finite")
+  if (!all(is.finite(x))) abort_argument("x", "'x' has missing or infinite values")
+  if (!all(is.finite(y))) abort_argument("y", "'y' has missing or infinite values")
   if (anyNA(group)) abort_argument("group", "'group' has missing values")
-  if (ncol(x) == 0L) abort_argument("x", "'x' must have columns")
+  if (ncol(x) == 0L) abort_argument("x", "'x' must have at least one column")
   check_order(ncol(x), "x")
   if (is.null(colnames(x))) colnames(x) <- paste0("x", seq_len(ncol(x)))
   fit <- fit_groups(x, as.vector(y), droplevels(as.factor(group)), on_error)

@@ -116,7 +116,7 @@ batch_operand <- function(x, argument) {
 batch_square <- function(x, argument) {
   x <- batch_operand(x, argument)
   if (x$dim[1L] != x$dim[2L]) {
-    abort_argument(argument, sprintf("'%s' must hold square matrices, not %d x %d", argument,
+    abort_argument(argument, sprintf("'%s' must contain square matrices, not %d x %d", argument,
                                      x$dim[1L], x$dim[2L]))
   }
   check_order(x$dim[1L], argument)
@@ -125,8 +125,8 @@ batch_square <- function(x, argument) {
 
 check_order <- function(n, argument) {
   if (n > batch_order) {
-    abort_argument(argument, sprintf("'%s' must hold matrices of order up to %d, not %d", argument,
-                                     batch_order, as.integer(n)))
+    abort_argument(argument, sprintf("'%s' must contain matrices of order at most %d, not %d",
+                                     argument, batch_order, as.integer(n)))
   }
 }
 
@@ -164,7 +164,7 @@ batch_count <- function(...) {
   wrong <- which(counts != 1 & counts != batch)
   if (length(wrong) > 0L) {
     name <- names(operands)[wrong[1L]]
-    abort_argument(name, sprintf("'%s' must hold %d matrices or one, not %d", name,
+    abort_argument(name, sprintf("'%s' must contain %d matrices or 1, not %d", name,
                                  as.integer(batch), as.integer(counts[wrong[1L]])))
   }
   batch
@@ -204,7 +204,7 @@ batch_report <- function(value, status, on_error, fault) {
 
 batch_abort <- function(matrix, info, fault) {
   if (is.na(info)) {
-    statcl_abort("nonfinite", sprintf("matrix %d has values that are not finite", matrix),
+    statcl_abort("nonfinite", sprintf("matrix %d has missing or infinite values", matrix),
                  matrix = matrix)
   }
   if (fault == "singular") {
@@ -240,7 +240,8 @@ cl_batch_inverse <- function(a, method = c("auto", "pivoting", "cofactors"),
   a <- batch_square(a, "a")
   n <- a$dim[1L]
   if (method == "cofactors" && n > 3L) {
-    abort_argument("method", sprintf("cofactors invert matrices of order up to 3, not %d", n))
+    abort_argument("method", sprintf(paste("method = \"cofactors\" needs matrices of order at most",
+                                           "3, not %d"), n))
   }
   where <- batch_where(n^3 * a$dim[3L], a$x)
   result <- .Call(r_batch_inverse, a$x, n, a$dim[3L], method == "cofactors", where)
@@ -268,7 +269,7 @@ cl_batch_chol_adjoint <- function(l, l_adj, on_error = c("warn", "stop")) {
   l <- batch_square(l, "l")
   l_adj <- batch_square(l_adj, "l_adj")
   if (any(l$dim != l_adj$dim)) {
-    abort_argument("l_adj", sprintf("'l_adj' must be %s, as 'l' is, not %s",
+    abort_argument("l_adj", sprintf("'l_adj' must be %s like 'l', not %s",
                                     paste(l$dim, collapse = " x "),
                                     paste(l_adj$dim, collapse = " x ")))
   }
@@ -375,7 +376,7 @@ cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c(
   n <- chol$dim[1L]
   columns <- function(x, argument) {
     if (length(dim(x)) == 3L) {
-      abort_argument(argument, sprintf("'%s' must be a matrix n x batch, not an array", argument))
+      abort_argument(argument, sprintf("'%s' must be an n x batch matrix, not an array", argument))
     }
     batch_columns(x, n, argument)
   }

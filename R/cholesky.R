@@ -58,7 +58,9 @@ cl_chol <- function(a, lower = FALSE, jitter = 0) {
 
 factor_of <- function(a, lower, jitter, argument) {
   a <- square_operand(a, argument)
-  if (a$n == 0L) abort_argument(argument, sprintf("'%s' must have dims > 0", argument))
+  if (a$n == 0L) {
+    abort_argument(argument, sprintf("'%s' must have at least one row and one column", argument))
+  }
   where <- if (any_handle(a$x)) -1L else where_for("chol", a$n)
   value(.Call(r_chol, a$x, jitter, !lower, where), NULL, a$names)
 }
@@ -78,7 +80,7 @@ cl_chol_adjoint <- function(l, l_adj) {
   l <- square_operand(l, "l")
   l_adj <- square_operand(l_adj, "l_adj")
   if (l_adj$n != l$n) {
-    abort_argument("l_adj", sprintf("'l_adj' must be %d x %d, as 'l' is, not %d x %d", l$n, l$n,
+    abort_argument("l_adj", sprintf("'l_adj' must be %d x %d like 'l', not %d x %d", l$n, l$n,
                                     l_adj$n, l_adj$n))
   }
   where <- if (any_handle(l$x, l_adj$x)) -1L else where_for("chol_adjoint", l$n)

@@ -85,7 +85,7 @@ abort_fault <- function(fault) {
 with_memory <- function(code, bytes) {
   limit <- .Call(r_memory_limit)
   if (limit > 0 && bytes > limit) {
-    statcl_abort("memory", sprintf("%.3g GB do not fit in the memory of this machine, %.3g GB",
+    statcl_abort("memory", sprintf("%.3g GB are needed, but this machine has %.3g GB of memory",
                                    bytes / 1e9, limit / 1e9), bytes = bytes, limit = limit)
   }
   tryCatch(code, error = function(e) {
@@ -108,17 +108,31 @@ check_flag <- function(x, argument) {
 check_number <- function(x, argument, lower = -Inf, upper = Inf) {
   one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x)
   if (!one || x < lower || x > upper) {
-    range <- if (is.finite(lower) || is.finite(upper)) sprintf(" in [%g, %g]", lower, upper) else ""
-    abort_argument(argument, sprintf("'%s' must be one finite number%s", argument, range))
+    abort_argument(argument, sprintf("'%s' must be one %s", argument,
+                                     number_text("finite number", lower, upper)))
   }
   as.double(x)
 }
 
+# "non-negative integer", "finite number between 0 and 1" and the like.
+number_text <- function(kind, lower, upper) {
+  if (upper >= .Machine$integer.max) {
+    if (lower == 0) return(paste("non-negative", kind))
+    if (lower == -Inf || lower <= -.Machine$integer.max) return(kind)
+    return(if (lower == 1 && kind == "integer") "positive integer" else
+      sprintf("%s not less than %g", kind, lower))
+  }
+  sprintf("%s between %g and %g", kind, lower, upper)
+}
+
 # One whole number within [lower, upper].
 check_count <- function(x, argument, lower = 0, upper = .Machine$integer.max) {
-  x <- check_number(x, argument, lower, upper)
-  if (x != round(x)) abort_argument(argument, sprintf("'%s' must be a whole number", argument))
-  x
+  one <- is.numeric(x) && !is.object(x) && length(x) == 1L && is.finite(x) && x == round(x)
+  if (!one || x < lower || x > upper) {
+    abort_argument(argument, sprintf("'%s' must be one %s", argument,
+                                     number_text("integer", lower, upper)))
+  }
+  as.double(x)
 }
 
 # One of the choices, by exact name.
@@ -139,7 +153,12 @@ describe <- function(x) {
   if (is.array(x)) {
     return(sprintf("a %s array of dimensions %s", typeof(x), paste(dim(x), collapse = " x ")))
   }
-  sprintf("of type %s and length %d", typeof(x), length(x))
+  if (is.function(x)) return("a function")
+  kind <- switch(typeof(x), double = "a numeric vector", integer = "an integer vector",
+                 logical = "a logical vector", character = "a character vector",
+                 complex = "a complex vector", raw = "a raw vector", list = "a list", NULL)
+  if (is.null(kind)) return(sprintf("an object of type %s", typeof(x)))
+  sprintf("%s of length %d", kind, length(x))
 }
 
 # A warning of class statcl_warning_<what>.

@@ -66,7 +66,10 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   a <- covariance_input(x1, "x1")
   b <- if (is.null(x2)) NULL else covariance_input(x2, "x2", a$p)
   if (has_user(kernel)) {
-    if (inputs) abort_argument("inputs", "a kernel with k_user() has no derivatives by the points")
+    if (inputs) {
+      abort_argument("inputs", paste("'inputs' must be FALSE: derivatives with respect to the",
+                                     "points are not available for k_user()"))
+    }
     return(user_adjoint(kernel, k_adj, user_points(x1), if (!is.null(x2)) user_points(x2)))
   }
   check_reach(kernel, a, "x1", x1)
@@ -105,15 +108,17 @@ check_reach <- function(kernel, points, argument, x) {
   if (length(values) == 0L) return()
   size <- max(abs(range(values)))
   if (size > .Machine$double.xmax / 2) {
-    abort_argument(argument, sprintf("'%s' has values above 8.9e307: distances overflow", argument))
+    abort_argument(argument, sprintf("'%s' has absolute values above 8.9e307: distances overflow",
+                                     argument))
   }
   for (term in far) {
     reach <- if (term$type == "linear") (size + max(abs(term$center))) * max(term$sd) else
       2 * size / min(term$lengthscale)
     if (reach > 1e150) {
-      abort_argument(argument, sprintf(paste(
-        "'%s' has values up to %.2g, too large for k_%s() with these parameters: squares overflow",
-        "(scale the columns of the points)"), argument, size, term$type))
+      abort_argument(argument, sprintf(paste("'%s' has absolute values up to %.2g, so squares",
+                                             "overflow in k_%s() with these parameters: rescale",
+                                             "the columns of the points"),
+                                       argument, size, term$type))
     }
   }
 }
@@ -139,7 +144,7 @@ covariance_input <- function(x, argument, p = NULL) {
   x <- operand(x, argument)
   if (length(shape) != 2L) shape <- dim(x)
   if (!is.null(p) && shape[2L] != p) {
-    abort_argument(argument, sprintf("'%s' has %d columns, not %d as the other points", argument,
+    abort_argument(argument, sprintf("'%s' has %d columns, but the other points have %d", argument,
                                      shape[2L], p))
   }
   list(x = x, n = shape[1L], p = shape[2L], columns = columns, names = rows)

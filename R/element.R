@@ -46,13 +46,15 @@ element_operand <- function(x, argument) {
   if (is_element(x)) return(x@all)
   if (is_constant(x)) return(as.double(x))
   what <- if (is_cl(x)) sprintf("a clMatrix of %d x %d", x@Dim[1L], x@Dim[2L]) else describe(x)
-  abort_argument(argument, sprintf(paste("'%s' is %s: in a function of elements operands are",
-                                         "elements and numbers; matrices are given as further",
-                                         "arguments"), argument, what))
+  abort_argument(argument, sprintf(paste("'%s' is %s, but a function of elements can use only",
+                                         "elements and numbers: pass matrices as further",
+                                         "arguments"),
+                                   argument, what))
 }
 
 refuse_operation <- function(name) {
-  abort_argument("f", sprintf("'%s' is not an operation on elements (?cl_map lists them)", name))
+  abort_argument("f", sprintf("'%s' is not available for elements (?cl_map lists the operations)",
+                              name))
 }
 
 element_operator <- function(e1, e2) {

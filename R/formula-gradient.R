@@ -43,7 +43,7 @@ check_step_sizes <- function(term, steps, sizes) {
     of <- sizes[vapply(references, as.character, "")]
     n <- if (length(of) == 0L) 1L else if (min(of) == 0L) 0L else max(of)
     if (n > 0L && any(n %% of != 0L)) {
-      abort_argument("...", sprintf("values in '%s' differ in length: %s", deparse1(term),
+      abort_argument("...", sprintf("the values in '%s' have different lengths: %s", deparse1(term),
                                     paste(of, collapse = " and ")))
     }
     sizes[[paste0(".v", i)]] <- n
@@ -56,7 +56,7 @@ check_step_sizes <- function(term, steps, sizes) {
 step_name <- function(prefix, i) as.name(paste0(prefix, i))
 
 abort_formula <- function(term, ...) {
-  abort_argument("...", sprintf("the formula '%s' cannot be derived: %s", deparse1(term),
+  abort_argument("...", sprintf("the formula '%s' cannot be differentiated: %s", deparse1(term),
                                 sprintf(...)))
 }
 
@@ -84,7 +84,8 @@ take_expression <- function(s, e) {
   active <- names(references)[vapply(references, is_active, NA, s = s)]
   unknown <- setdiff(active, names(rule$partials))
   if (length(unknown) > 0L) {
-    abort_formula(s$term, "the derivative of %s() by '%s' is not known", name, unknown[1L])
+    abort_formula(s$term, "the derivative of %s() with respect to '%s' is not known",
+                  name, unknown[1L])
   }
   call <- as.call(c(as.name(name), if (is.primitive(get(name))) unname(references) else references))
   add_step(s, list(call = call, rule = rule, arguments = references, active = active))
@@ -124,7 +125,7 @@ prior_in <- function(s, head) {
 
 # Values of a prior carry their derivatives: two steps.
 take_prior <- function(s, e, prior) {
-  if (length(e) != 2L) abort_formula(s$term, "a prior has one argument")
+  if (length(e) != 2L) abort_formula(s$term, "a prior must have exactly one argument")
   inner <- take_expression(s, e[[2L]])
   f <- take_constant(s, prior)
   both <- add_step(s, list(call = as.call(list(f, inner)), arguments = list(x = inner)))
@@ -145,15 +146,15 @@ known_function <- function(s, head) {
   }
   if (is.null(found)) abort_formula(s$term, "there is no function '%s'", name)
   if (!name %in% names(derivative_rules)) {
-    abort_formula(s$term, paste("the derivative of %s() is not known; write the term as a",
-                                "function that gives its gradient"), name)
+    abort_formula(s$term, paste("the derivative of %s() is not known: write the term as a function",
+                                "that returns its gradient"), name)
   }
   own <- !identical(found, get(name, envir = asNamespace("stats"))) &&
     !identical(found, get0(name, envir = topenv(), inherits = FALSE)) &&
     !(inherits(found, "standardGeneric") && found@package %in% c("base", "stats"))
   if (own) {
-    abort_formula(s$term, paste("%s() is not the one of R here; write the term as a function that",
-                                "gives its gradient"), name)
+    abort_formula(s$term, paste("%s() is not R's own function here: write the term as a function",
+                                "that returns its gradient"), name)
   }
   name
 }

@@ -12,11 +12,11 @@ glm_response <- function(family, y, trials, weights) {
   n <- NROW(y)
   weights <- check_glm_weights(weights, n)
   if (family != "binomial_logit" && is.matrix(y) && ncol(y) > 1L) {
-    abort_argument("y", sprintf(paste("the response of %s must be a vector; counts of successes",
-                                      "and failures are for \"binomial_logit\""), family))
+    abort_argument("y", sprintf(paste("the response of %s must be a vector; a matrix of successes",
+                                      "and failures needs \"binomial_logit\""), family))
   }
   if (!is.null(trials) && family != "binomial_logit") {
-    abort_argument("trials", "'trials' are for \"binomial_logit\"")
+    abort_argument("trials", "'trials' can be used with family \"binomial_logit\" only")
   }
   if (is.matrix(y) && ncol(y) == 1L) y <- drop(y)
   switch(family,
@@ -49,10 +49,10 @@ plain_numbers <- function(x) {
 check_glm_weights <- function(weights, n) {
   if (is.null(weights)) return(NULL)
   if (!is.numeric(weights) || is.object(weights) || length(weights) != n) {
-    abort_argument("weights", sprintf("'weights' must be %d numbers", n))
+    abort_argument("weights", sprintf("'weights' must be a vector of %d numbers", n))
   }
   if (!all(is.finite(weights) & weights >= 0)) {
-    abort_argument("weights", "'weights' must be finite and not negative")
+    abort_argument("weights", "'weights' must be finite and non-negative")
   }
   as.double(weights)
 }
@@ -65,7 +65,7 @@ binary_response <- function(y) {
   }
   if (nlevels(y) != 2L) {
     abort_argument("y", sprintf(paste("the response of \"bernoulli_logit\" must have two levels,",
-                                      "not %d; see \"categorical_logit\""), nlevels(y)))
+                                      "not %d; \"categorical_logit\" takes more"), nlevels(y)))
   }
   list(y = as.double(y) - 1, levels = levels(y), kind = "factor")
 }
@@ -80,11 +80,11 @@ class_response <- function(family, y) {
   }
   y <- droplevels(y)
   if (nlevels(y) < 2L) {
-    abort_argument("y", "the response has one class only: there is nothing to tell apart")
+    abort_argument("y", "the response has only one class: at least two are needed")
   }
   if (nlevels(y) > most_classes) {
-    abort_argument("y", sprintf("the response has %d classes, the most are %d", nlevels(y),
-                                most_classes))
+    abort_argument("y", sprintf("the response has %d classes, but at most %d are supported",
+                                nlevels(y), most_classes))
   }
   list(y = as.double(y), levels = levels(y), kind = if (is.ordered(y)) "ordered" else "factor")
 }
@@ -97,7 +97,7 @@ binomial_response <- function(y, trials, weights) {
                                 "failures), or a vector with 'trials'"))
     }
     y <- unname(check_numeric(y, "y"))
-    if (!all(y >= 0)) abort_argument("y", "counts of successes and failures must not be negative")
+    if (!all(y >= 0)) abort_argument("y", "counts of successes and failures must be non-negative")
     warn_fractional(y, "counts")
     return(list(y = y[, 1L], trials = y[, 1L] + y[, 2L], kind = "counts", weights = weights))
   }
@@ -108,8 +108,8 @@ binomial_response <- function(y, trials, weights) {
     return(list(y = y, trials = trials, kind = "number", weights = weights))
   }
   if (!all(y >= 0 & y <= 1)) {
-    abort_argument("trials", paste("a response that is neither cbind(successes, failures) nor",
-                                   "shares between 0 and 1 needs 'trials'"))
+    abort_argument("trials", paste("'trials' is needed unless the response is cbind(successes,",
+                                   "failures) or proportions between 0 and 1"))
   }
   if (is.null(weights)) weights <- rep(1, length(y))
   counts <- y * weights
@@ -136,7 +136,7 @@ warn_fractional <- function(counts, what) {
 new_glm_problem <- function(family, x, response, offset, intercept) {
   n <- nrow(x)
   if (length(response$y) != n) {
-    abort_argument("y", sprintf("'y' has %d values, 'x' %d rows", length(response$y), n))
+    abort_argument("y", sprintf("'y' has %d values, but 'x' has %d rows", length(response$y), n))
   }
   if (n == 0L) abort_argument("data", "there are no observations")
   problem <- c(list(family = family, x = x, n = n, intercept = intercept), response)
@@ -144,11 +144,11 @@ new_glm_problem <- function(family, x, response, offset, intercept) {
   if (is.null(problem$names)) problem$names <- paste0("x", seq_len(ncol(x)))
   if (!is.null(offset)) {
     if (family == "categorical_logit") {
-      abort_argument("offset", "\"categorical_logit\" takes no offset")
+      abort_argument("offset", "family \"categorical_logit\" does not support an offset")
     }
     offset <- plain_numbers(offset)
     if (!is.numeric(offset) || length(offset) != n || !all(is.finite(offset))) {
-      abort_argument("offset", sprintf("'offset' must be %d finite numbers", n))
+      abort_argument("offset", sprintf("'offset' must be a vector of %d finite numbers", n))
     }
     problem$offset <- as.vector(offset)
   }
@@ -174,7 +174,7 @@ new_glm_problem <- function(family, x, response, offset, intercept) {
 check_class_weights <- function(problem) {
   left <- tabulate(problem$y[problem$weights > 0], length(problem$levels))
   if (all(left > 0)) return(invisible())
-  abort_argument("weights", sprintf("all observations of class '%s' have weight 0: leave them out",
+  abort_argument("weights", sprintf("all observations of class '%s' have weight 0: remove them",
                                     problem$levels[left == 0][1L]))
 }
 

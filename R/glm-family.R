@@ -30,7 +30,8 @@ read_glm_family <- function(family, counts = FALSE) {
     if (family$family %in% names(own) && identical(own[[family$family]], family$link)) {
       family <- family$family
     } else {
-      abort_argument("family", sprintf("the family %s with link %s is not among those known: %s",
+      abort_argument("family", sprintf(paste("family %s with link %s is not supported; 'family'",
+                                             "must be one of %s"),
                                        family$family, family$link, known))
     }
   }

@@ -216,7 +216,7 @@ cl_glm.character <- function(x, ...) {
   if (length(x) != 1L || is.na(x) || is.matrix(x)) return(NextMethod())
   home <- parent.frame()
   formula <- tryCatch(stats::as.formula(x, env = home), error = function(e) {
-    abort_argument("formula", sprintf("\"%s\" is no formula: %s", x, conditionMessage(e)),
+    abort_argument("formula", sprintf("\"%s\" is not a valid formula: %s", x, conditionMessage(e)),
                    call = user_call())
   })
   call <- match.call()
@@ -276,7 +276,7 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
 
 glm_control <- function(control, method) {
   if (!is.list(control) || (length(control) > 0L && is.null(names(control)))) {
-    abort_argument("control", "'control' must be a list with names")
+    abort_argument("control", "'control' must be a named list")
   }
   search <- list(maxit = 100, tolerance = 1e-8)
   given <- intersect(names(control), names(search))
@@ -288,8 +288,8 @@ glm_control <- function(control, method) {
                                          c("log_density", "init", "transform"))
   unknown <- setdiff(names(sampling), known)
   if (length(unknown) > 0L) {
-    abort_argument("control", sprintf("there is nothing called '%s' to set for method \"%s\"",
-                                      unknown[1L], method))
+    abort_argument("control", sprintf(paste("'control' has the entry '%s', which is not known for",
+                                            "method \"%s\""), unknown[1L], method))
   }
   list(search = search, sampling = sampling)
 }

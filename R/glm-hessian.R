@@ -35,7 +35,7 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   value <- cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi, cuts = cuts,
                        trials = trials)
   if (length(value) > 1L) {
-    abort_argument("beta", "the Hessian is for one parameter vector, not for several at once")
+    abort_argument("beta", "the Hessian is available for one parameter vector at a time only")
   }
   k <- ncol(x)
   eta <- as.matrix(cl_matmul(x, matrix(as.double(beta), k, if (k > 0L) length(beta) / k else 1L)))

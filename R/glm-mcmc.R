@@ -28,8 +28,8 @@ glm_sample <- function(mode, priors, control, progress) {
   found$value <- glm_at(core, found$theta)$value
   found[c("converged", "message")] <- draws_verdict(mode$draws)
   if (!found$converged && draws$complete) {
-    statcl_warning("sampling", sprintf(paste("%s: the chains do not agree or are short; more",
-                                             "iterations are needed ('control')"), found$message))
+    statcl_warning("sampling", sprintf(paste("%s: the chains are too short or do not agree;",
+                                             "increase 'iter' in 'control'"), found$message))
   }
   mode$found <- found
   mode
@@ -113,8 +113,8 @@ glm_target <- function(core, prior, found) {
   }
   covariance <- slope %*% invert_information(found$information) %*% t(slope)
   root <- tryCatch(t(chol((covariance + t(covariance)) / 2)), error = function(e) {
-    abort_argument("method", paste("the posterior density has no proper maximum to start from;",
-                                   "give priors to all coefficients"))
+    abort_argument("method", paste("the posterior density has no maximum from which to start; use",
+                                   "proper priors for all coefficients"))
   })
   theta_of <- function(z) {
     u <- centre + root %*% z

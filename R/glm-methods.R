@@ -98,7 +98,7 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
   }
   if (is.null(x$sampling)) {
     missing <- sum(x$aliased)
-    cat("Coefficients:", if (missing > 0L) sprintf("(%d not defined: explained by others)",
+    cat("Coefficients:", if (missing > 0L) sprintf("(%d not defined because of collinearity)",
                                                    missing), "\n")
     if (nrow(x$coefficients) > 0L) {
       stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
@@ -200,8 +200,8 @@ weights.cl_glm <- function(object, type = c("prior", "working"), ...) {
   w <- deviance_weights(object)
   if (type == "working") {
     if (has_classes(object$family)) {
-      abort_argument("type", sprintf("a fit of \"%s\" has several working weights a row",
-                                     object$family))
+      abort_argument("type", sprintf(paste("working weights are not available for family \"%s\",",
+                                           "which has several for each row"), object$family))
     }
     slope <- link_slope(object$family, object$linear.predictors)
     w <- w * slope^2 / glm_variance(object$family, object$fitted.values, object$own)
@@ -229,7 +229,7 @@ terms.cl_glm <- function(x, ...) {
 #' @export
 model.frame.cl_glm <- function(formula, ...) {
   if (is.null(formula$model)) {
-    abort_argument("formula", paste("the fit keeps no model frame: it was made with model = FALSE,",
+    abort_argument("formula", paste("the fit has no model frame: it was made with model = FALSE,",
                                     "or without a formula"))
   }
   formula$model
@@ -246,11 +246,13 @@ default_matrix <- function(object, newdata) {
   x <- newdata
   if (is.null(x)) {
     x <- object$x
-    if (is.null(x)) abort_argument("newdata", "the fit does not keep its predictors: give them")
+    if (is.null(x)) {
+      abort_argument("newdata", "the fit does not store its predictors: supply 'newdata'")
+    }
   } else {
     x <- predictors(named_columns(x, object$columns))
     if (ncol(x) != length(object$columns)) {
-      abort_argument("newdata", sprintf("'newdata' has %d columns, not %d", ncol(x),
+      abort_argument("newdata", sprintf("'newdata' has %d columns, but the model has %d", ncol(x),
                                         length(object$columns)))
     }
   }
@@ -283,7 +285,7 @@ residuals.cl_glm <- function(object, type = c("deviance", "pearson", "response")
   if (classes && missing(type)) type <- "response"
   type <- check_choice(type, c("deviance", "pearson", "response"), "type")
   if (classes && type != "response") {
-    abort_argument("type", sprintf("a fit of \"%s\" has residuals of type \"response\" only",
+    abort_argument("type", sprintf("family \"%s\" has residuals of type \"response\" only",
                                    object$family))
   }
   stats::naresid(object$na.action, glm_residuals(object, type))
@@ -328,26 +330,27 @@ glm_residuals <- function(object, type) {
 anova.cl_glm <- function(object, ..., test = c("LRT", "Chisq", "F")) {
   test <- check_choice(test, c("LRT", "Chisq", "F"), "test")
   if (test == "F" && object$family != "normal_id") {
-    abort_argument("test", sprintf(paste("the variance of \"%s\" is not estimated apart from the",
-                                         "mean: an F test is for \"normal_id\""), object$family))
+    abort_argument("test", sprintf(paste("an F test is not available for family \"%s\", whose",
+                                         "variance is not estimated; use family \"normal_id\""),
+                                   object$family))
   }
   table <- if (test == "F") f_table else ratio_table
   fits <- c(list(object), list(...))
   if (!all(vapply(fits, inherits, NA, "cl_glm"))) {
-    abort_argument("...", "all arguments but 'test' must be fits of cl_glm()")
+    abort_argument("...", "all arguments except 'test' must be fits of cl_glm()")
   }
   right <- vapply(fits, function(fit) fit$method == "ml", NA)
-  if (!all(right)) abort_argument("...", "there are only tests of fits with method = \"ml\"")
+  if (!all(right)) abort_argument("...", "all fits must have method = \"ml\"")
   if (length(fits) == 1L) {
     fits <- term_fits(object)
-    labels <- paste("Terms added one after another, to", deparse1(formula(object)))
+    labels <- paste("Terms added sequentially, to", deparse1(formula(object)))
     return(table(fits, c("NULL", attr(stats::terms(object), "term.labels")), labels))
   }
   same <- vapply(fits, function(fit) {
     fit$family == object$family && identical(unname(fit$y), unname(object$y)) &&
       identical(fit$trials, object$trials) && identical(fit$prior.weights, object$prior.weights)
   }, NA)
-  if (!all(same)) abort_argument("...", "the fits are not of the same response and family")
+  if (!all(same)) abort_argument("...", "the fits must have the same response and family")
   labels <- vapply(fits, function(fit) {
     deparse1(if (is.null(fit$formula)) fit$call else stats::formula(fit))
   }, "")
@@ -386,8 +389,7 @@ f_table <- function(fits, names, labels) {
 # Fits with no term, the first one, the first two, and so on; the last one is the object.
 term_fits <- function(object) {
   if (is.null(object$terms)) {
-    abort_argument("object", paste("the fit was made without a formula, it has no terms:",
-                                   "give two fits"))
+    abort_argument("object", "the fit was made without a formula and has no terms: supply two fits")
   }
   x <- stats::model.matrix(object)
   response <- object[c("y", "trials", "levels", "kind")]

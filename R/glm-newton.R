@@ -17,11 +17,11 @@ glm_objective <- function(core, prior, theta) {
 glm_newton <- function(core, prior, theta, control, report = function(...) NULL, usual = theta) {
   at <- glm_objective(core, prior, theta)
   if (!is.finite(at$value)) {
-    statcl_abort("nonfinite", "the likelihood cannot be computed at the starting values")
+    statcl_abort("nonfinite", "the log density is not finite at the starting values")
   }
   state <- list(theta = theta, at = at, held = FALSE, decrement = Inf, converged = FALSE,
                 tolerance = control$tolerance,
-                message = sprintf("no convergence in %d iterations", control$maxit))
+                message = sprintf("iteration limit of %d reached", control$maxit))
   first <- if (is.null(prior) && !identical(usual, theta)) glm_information(core, usual)
   for (i in 0:control$maxit) {
     state <- newton_look(core, prior, state, first = if (i > 0L) first)
@@ -92,7 +92,7 @@ newton_step <- function(core, prior, state) {
     size <- size / 2
     if (size < 1e-12) {
       state$done <- TRUE
-      state$message <- "no step goes up"
+      state$message <- "no step increases the log density"
       return(state)
     }
   }
@@ -207,16 +207,16 @@ warn_mode <- function(core, found) {
     more <- if (length(worst) > 5L) ", ..." else ""
     statcl_warning("separation", paste0(
       "the likelihood has no maximum: some responses are predicted with certainty, and these ",
-      "coefficients run off to infinity: ", paste(utils::head(worst, 5L), collapse = ", "), more,
-      "; leave predictors out, or use priors (method = \"map\")"))
+      "coefficients diverge to infinity: ", paste(utils::head(worst, 5L), collapse = ", "), more,
+      "; remove predictors, or use priors (method = \"map\")"))
   } else if (!found$converged) {
     statcl_warning("convergence", sprintf(paste(
-      "the search has not converged (%s): the mode is about %.2g standard errors away"),
+      "the optimiser has not converged (%s): the mode is about %.2g standard errors away"),
       found$message, found$decrement))
   }
   if (found$held) {
-    statcl_warning("boundary", paste("the counts vary no more than Poisson's: 'phi' has no finite",
-                                     "estimate; see \"poisson_log\""))
+    statcl_warning("boundary", paste("the counts are not overdispersed, so 'phi' has no finite",
+                                     "estimate: use family \"poisson_log\""))
   }
 }
 
@@ -226,8 +226,8 @@ glm_reporter <- function(progress) {
   started <- seconds_now()
   function(i, value, decrement) {
     if (seconds_now() - started < 3) return()
-    message(sprintf("cl_glm: iteration %d, log density %.8g, %.2g standard errors to go", i, value,
-                    decrement))
+    message(sprintf("cl_glm: iteration %d, log density %.8g, %.2g standard errors from the mode",
+                    i, value, decrement))
   }
 }
 
@@ -320,7 +320,7 @@ invert_information <- function(info, squares = NULL) {
   size[!(size > 0)] <- 1
   root <- tryCatch(chol(info / tcrossprod(size)), error = function(e) NULL)
   if (is.null(root)) {
-    statcl_warning("convergence", paste("the log density is not curved downwards in all directions",
+    statcl_warning("convergence", paste("the Hessian of the log density is not negative definite",
                                         "at the estimate: no standard errors"))
     info[] <- NA_real_
     return(info)

@@ -39,8 +39,8 @@ plot.cl_glm <- function(x, type = NULL, groups = NULL, col = NULL, pch = 16, cex
   classes <- has_classes(x$family)
   if (!is.null(which)) {
     if (!is.null(type) || !identical(as.vector(which), 1) && !identical(as.vector(which), 1L)) {
-      abort_argument("which", paste("of the pictures of plot.lm() there is number 1 only, the",
-                                    "residuals; for others see 'type'"))
+      abort_argument("which", paste("'which' must be 1: the other plots of plot.lm() are not",
+                                    "available; see 'type' for more plots"))
     }
     type <- "residuals"
   }
@@ -49,7 +49,7 @@ plot.cl_glm <- function(x, type = NULL, groups = NULL, col = NULL, pch = 16, cex
               "calibration")
   }
   if (!is.character(type) || length(type) == 0L || !all(type %in% known)) {
-    abort_argument("type", sprintf("'type' must be among %s",
+    abort_argument("type", sprintf("'type' must be one or more of %s",
                                    paste0("\"", known, "\"", collapse = ", ")))
   }
   if (!is.null(groups)) groups <- check_count(groups, "groups", 1)
@@ -58,7 +58,7 @@ plot.cl_glm <- function(x, type = NULL, groups = NULL, col = NULL, pch = 16, cex
     return(invisible(plot(x$draws, ...)))
   }
   if (classes && "residuals" %in% type) {
-    abort_argument("type", sprintf("a fit of \"%s\" has no picture of residuals", x$family))
+    abort_argument("type", sprintf("residual plots are not available for family \"%s\"", x$family))
   }
   if (is.null(col)) col <- curve_colour
   if (length(type) > 1L) {
@@ -103,13 +103,13 @@ coefficient_units <- function(object) {
 plot_coefficients <- function(object, col, pch, cex, main, ...) {
   table <- shown_coefficients(object)
   n <- nrow(table)
-  if (n == 0L) abort_argument("type", "there are no coefficients but the intercept")
+  if (n == 0L) abort_argument("type", "the model has no coefficients other than the intercept")
   finite <- unlist(table)[is.finite(unlist(table))]
   old <- graphics::par(mar = graphics::par("mar") + c(0, label_lines(rownames(table)), 0, 0))
   on.exit(graphics::par(mar = old$mar))
   at <- rev(seq_len(n))
   graphics::plot(range(0, finite), c(0.5, n + 0.5), type = "n", yaxt = "n", ylab = "",
-                 xlab = "coefficient (of numbers: per sd)", las = 1,
+                 xlab = "coefficient (numeric predictors: per sd)", las = 1,
                  main = title_or(main, "Coefficients"), ...)
   graphics::abline(v = 0, col = "grey50", lty = 2)
   graphics::axis(2, at, rownames(table), las = 1, tick = FALSE,

@@ -51,13 +51,15 @@ predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"
   draws <- check_count(draws, "draws", 1)
   own <- missing(newdata) || is.null(newdata)
   if (!own && anyNA(object$coefficients)) {
-    statcl_warning("rank", paste("prediction from a rank-deficient fit may be misleading: the",
-                                 "coefficients that are NA count as 0"))
+    statcl_warning("rank", paste("prediction from a rank-deficient fit may be misleading: NA",
+                                 "coefficients are treated as 0"))
   }
   pad <- function(v) if (own) pad_rows(object, v) else v
   uncertain <- se.fit || interval != "none"
   if (type == "class") {
-    if (uncertain) abort_argument("type", "classes have no standard errors and intervals")
+    if (uncertain) {
+      abort_argument("type", "type = \"class\" does not support standard errors and intervals")
+    }
     return(pad(glm_class(object, glm_mean_at(object, newdata, own, draws))))
   }
   if (!uncertain && is.null(object$draws)) {
@@ -106,7 +108,8 @@ glm_class <- function(object, mean) {
                                   ordered = object$kind == "ordered"), rownames(mean)))
   }
   if (object$family != "bernoulli_logit") {
-    abort_argument("type", sprintf("the family \"%s\" has no classes", object$family))
+    abort_argument("type", sprintf("type = \"class\" is not available for family \"%s\"",
+                                   object$family))
   }
   k <- as.numeric(mean > 0.5)
   stats::setNames(if (is.null(object$levels)) k else factor(object$levels[k + 1], object$levels),
@@ -123,7 +126,8 @@ glm_points <- function(object, newdata) {
   if (is.null(newdata)) return(list(x = stats::model.matrix(object), offset = object$offset))
   if (is.null(object$terms)) {
     if (!is.null(object$offset)) {
-      abort_argument("newdata", "a fit without formula, but with an offset, predicts its own data")
+      abort_argument("newdata", paste("a fit with an offset but without a formula can only predict",
+                                      "its own data: omit 'newdata'"))
     }
     if (is.data.frame(newdata)) check_columns_numeric(newdata, "newdata")
     return(list(x = default_matrix(object, newdata), offset = NULL))
@@ -164,10 +168,12 @@ new_offset <- function(object, terms, newdata, n) {
   offset <- numeric(n)
   for (call in calls) {
     one <- tryCatch(eval(call, newdata, where), error = function(e) {
-      abort_argument("newdata", paste("the offset:", conditionMessage(e)), call = user_call())
+      abort_argument("newdata", paste("the offset cannot be evaluated:", conditionMessage(e)),
+                     call = user_call())
     })
     if (!length(one) %in% c(1L, n)) {
-      abort_argument("newdata", sprintf("the offset has %d values for %d rows", length(one), n))
+      abort_argument("newdata", sprintf("the offset has %d values, but 'newdata' has %d rows",
+                                        length(one), n))
     }
     offset <- offset + one
   }

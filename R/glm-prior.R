@@ -8,7 +8,7 @@ glm_priors <- function(prior, problem) {
   if (is.null(prior)) prior <- list()
   if (!is.list(prior) || (length(prior) > 0L && is.null(names(prior))) ||
         anyDuplicated(names(prior))) {
-    abort_argument("prior", "'prior' must be a prior, or a list with names of coefficients")
+    abort_argument("prior", "'prior' must be a prior, or a list of priors named by coefficient")
   }
   own <- unname(own_parameter[problem$family])
   names <- problem$names
@@ -19,7 +19,8 @@ glm_priors <- function(prior, problem) {
     "intercept", if (!is.na(own)) own)
   unknown <- setdiff(names(prior), known)
   if (length(unknown) > 0L) {
-    abort_argument("prior", sprintf("'prior' speaks of '%s'; it may name %s", unknown[1L],
+    abort_argument("prior", sprintf(paste("'prior' names an unknown parameter, '%s'; the",
+                                          "parameters are %s"), unknown[1L],
                                     paste(known[!is.na(known)], collapse = ", ")))
   }
   spread <- glm_spread(problem)
@@ -49,8 +50,8 @@ whole_prior <- function(f, name) {
   if (!inherits(f, "cl_prior")) return(f)
   whole <- attr(f, "whole")
   if (is.null(whole)) {
-    abort_argument("prior", sprintf(paste("the prior of '%s', %s, is for positive parameters;",
-                                          "see prior_normal() and prior_student_t()"), name,
+    abort_argument("prior", sprintf(paste("the prior of '%s', %s, is for positive parameters only;",
+                                          "use prior_normal() or prior_student_t()"), name,
                                     attr(f, "label")))
   }
   whole

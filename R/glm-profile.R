@@ -39,7 +39,7 @@ confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profi
   known <- rownames(object$vcov)
   if (method == "profile") {
     if (object$method != "ml") {
-      abort_argument("method", "profiles are of the likelihood: for fits with method = \"ml\"")
+      abort_argument("method", "profile likelihoods need a fit with method = \"ml\"")
     }
     if (object$family != "normal_id") {
       chosen <- intersect(if (is.character(wanted)) wanted else names[wanted], known)

@@ -91,7 +91,8 @@ start_beta <- function(core, start) {
   wanted <- all - (intercept > 0L)
   usable <- is.numeric(start) && length(start) == wanted && all(is.finite(start))
   if (!usable) {
-    abort_argument("start", sprintf("'start' must be %d finite numbers, the coefficients", wanted))
+    abort_argument("start", sprintf(paste("'start' must be a vector of %d finite numbers, one for",
+                                          "each coefficient"), wanted))
   }
   if (intercept > 0L) start <- append(start, 0, intercept - 1L)
   start <- matrix(start, columns)[core$kept, , drop = FALSE]

@@ -155,7 +155,7 @@ print.cl_likelihood <- function(x, ...) {
               ncol(data$x)))
   info <- .Call(r_glm_info, data$handle)
   if (is.null(info)) {
-    cat("not on a device now; the next evaluation copies the data\n")
+    cat("not on a device now; the next evaluation will copy the data\n")
   } else {
     cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
                 format(structure(info$bytes, class = "object_size"), units = "auto")))

@@ -25,7 +25,7 @@ gp_search <- function(problem, space, prior, objective, starts, control, progres
   at <- if (!is.null(best)) best$par else if (is.null(target$best())) rough$best() else
     target$best()
   if (is.null(at)) {
-    statcl_abort("interrupted", "interrupted before the first usable evaluation")
+    statcl_abort("interrupted", "interrupted before the first successful evaluation")
   }
   if (is.null(best)) best <- list(convergence = 1L, message = "interrupted")
   search_result(space, target, rough, best, at)
@@ -40,7 +40,7 @@ search_nothing <- function(problem, space, prior, objective) {
     target$total(value)
   }
   list(par = stats::setNames(space$value, space$name), converged = TRUE,
-       message = "all parameters held", gradient = numeric(), objective = value,
+       message = "all parameters are fixed", gradient = numeric(), objective = value,
        evaluations = 0L, not_pd = 0L, at_bound = character())
 }
 
@@ -214,8 +214,9 @@ explain_not_pd <- function(fault) {
                        list(message = "the likelihood is not finite at any starting point"))
   } else {
     fault$message <- paste(
-      "the covariance matrix is not positive definite at any starting point: points coincide, or",
-      "nearly so; let 'noise' be estimated, give it a larger lower bound, or leave points out")
+      paste("the covariance matrix is not positive definite at any starting point: some points are",
+            "equal or"),
+      "almost equal; estimate 'noise', increase its lower bound, or remove points")
   }
   fault["call"] <- list(user_call())
   fault
@@ -251,8 +252,8 @@ check_duplicates <- function(problem, space) {
   row <- anyDuplicated(at)
   if (row == 0L) return(invisible())
   if (!is.null(problem$variance)) row <- which(problem$variance == 0)[row]
-  statcl_abort("not_pd", sprintf(paste(
-    "row %d of the inputs is equal to an earlier one, and 'noise' is held at 0: a function cannot",
-    "have two values at one point; let 'noise' be estimated, give the measurements' variances",
-    "('variance'), or average equal rows"), row), order = row)
+  statcl_abort("not_pd", sprintf(paste("row %d of the inputs repeats an earlier row, which is not",
+                                       "possible with 'noise' fixed at 0: estimate 'noise', supply",
+                                       "the variances of the measurements in 'variance', or",
+                                       "average the repeated rows"), row), order = row)
 }

@@ -93,7 +93,7 @@ gp_observations <- function(y, x, kernel) {
   x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   if (is.null(dim(x))) dim(x) <- c(length(x), 1L)
   if (nrow(y) != nrow(x)) {
-    abort_argument("y", sprintf("'y' has %d %s, 'x' has %d rows", nrow(y),
+    abort_argument("y", sprintf("'y' has %d %s, but 'x' has %d rows", nrow(y),
                                 if (vector) "values" else "rows", nrow(x)))
   }
   if (length(y) == 0L) abort_argument("y", "'y' is empty")
@@ -107,12 +107,12 @@ gp_spread <- function(weights, variance, n) {
   check <- function(x, argument, least) {
     x <- check_numeric(x, argument)
     if (length(x) != n) {
-      abort_argument(argument, sprintf("'%s' has %d values, 'x' has %d rows", argument, length(x),
-                                       n))
+      abort_argument(argument, sprintf("'%s' has %d values, but 'x' has %d rows",
+                                       argument, length(x), n))
     }
     if (!all(is.finite(x)) || any(x < 0) || (least && any(x == 0))) {
       abort_argument(argument, sprintf("'%s' must be finite and %s", argument,
-                                       if (least) "positive" else "not negative"))
+                                       if (least) "positive" else "non-negative"))
     }
     as.double(x)
   }
@@ -191,7 +191,7 @@ check_gp_parameters <- function(par, names, positive = TRUE) {
   }
   if (!is.numeric(par) || length(par) != length(names) ||
         (!is.null(given) && (!all(names %in% given)))) {
-    abort_argument("par", sprintf("'par' must be a numeric vector of %s",
+    abort_argument("par", sprintf("'par' must be a numeric vector with the elements %s",
                                   paste(names, collapse = ", ")))
   }
   if (!same) par <- par[names]
@@ -201,7 +201,7 @@ check_gp_parameters <- function(par, names, positive = TRUE) {
                    (par == 0 & c(rep_len(positive, last - 1L), FALSE)))
   if (length(wrong) > 0L) {
     abort_argument("par", sprintf("'%s' must be %s and finite, not %g", names[wrong[1L]],
-                                  if (wrong[1L] == last) "not negative" else "positive",
+                                  if (wrong[1L] == last) "non-negative" else "positive",
                                   par[wrong[1L]]))
   }
   par
@@ -221,7 +221,7 @@ print.cl_gp_likelihood <- function(x, ...) {
   if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", by R arithmetic\n", sep = "")
   } else if (is.null(info)) {
-    cat("not on a device now; the next evaluation copies the data\n")
+    cat("not on a device now; the next evaluation will copy the data\n")
   } else {
     cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
                 format(structure(info$bytes, class = "object_size"), units = "auto")))

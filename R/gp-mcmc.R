@@ -43,7 +43,9 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
   unknown <- setdiff(names(control), setdiff(names(formals(cl_sample)),
                                              c("log_density", "init", "transform", "batch")))
   if (length(unknown) > 0L) {
-    abort_argument("control", sprintf("cl_sample() has no argument '%s' to set here", unknown[1L]))
+    abort_argument("control", sprintf(paste("'control' has the entry '%s', which is not an",
+                                            "argument of cl_sample() that can be set here"),
+                                      unknown[1L]))
   }
   arguments[names(control)] <- control
   positive <- names[space$log[free]]

@@ -21,8 +21,8 @@ gp_mean <- function(kind, y, h = NULL, value = NULL) {
   decomposed <- qr(sweep(h, 2L, ifelse(size > 0, size, 1), "/"), tol = 1e-10)
   if (decomposed$rank < ncol(h)) {
     lost <- colnames(h)[decomposed$pivot[decomposed$rank + 1L]]
-    abort_argument("mean", sprintf(paste("the mean's column '%s' is a combination of the others:",
-                                         "leave it out"), lost))
+    abort_argument("mean", sprintf(paste("column '%s' of the mean is a linear combination of the",
+                                         "others: remove it"), lost))
   }
   basis <- qr.Q(decomposed)
   root <- sweep(qr.R(decomposed), 2L, size, "*")
@@ -40,7 +40,7 @@ mean_centre <- function(mean, m, q) {
 # What 'mean' says: a number, or the kind.
 read_mean <- function(mean) {
   if (inherits(mean, "formula")) {
-    if (length(mean) != 2L) abort_argument("mean", "the formula 'mean' must have no left side")
+    if (length(mean) != 2L) abort_argument("mean", "the formula 'mean' must be one-sided")
     check_no_offset(stats::terms(mean, allowDotAsName = TRUE))
     return("formula")
   }

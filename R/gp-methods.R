@@ -181,7 +181,8 @@ log_vcov <- function(object) {
   empty <- matrix(NA_real_, length(free), length(free), dimnames = list(free, free))
   if (length(free) == 0L) return(empty)
   if (object$method == "loo") {
-    warning("standard errors are those of a likelihood: none for leave-one-out estimates",
+    warning(paste("standard errors are not available for leave-one-out estimates, which do not",
+                  "maximise a likelihood"),
             call. = FALSE)
     return(empty)
   }
@@ -207,7 +208,7 @@ log_vcov <- function(object) {
     chol2inv(chol(-(hessian + t(hessian)) / 2))
   }, error = function(e) NULL)
   if (is.null(inverse)) {
-    warning("the objective is not curved downwards in all directions at the estimate: ",
+    warning("the Hessian of the objective is not negative definite at the estimate: ",
             "no standard errors", call. = FALSE)
     return(empty)
   }

@@ -35,7 +35,7 @@ plot_surface <- function(object, inputs, se, n, xlim, ylim, labels, col, pch, ce
     # white rings around black points are seen on dark and on light
     graphics::points(u, v, pch = 21, bg = "black", col = "white", cex = cex, lwd = 0.6)
   } else if (is.null(labels$main)) {
-    graphics::mtext("other inputs held at typical values", cex = 0.8)
+    graphics::mtext("other inputs fixed at typical values", cex = 0.8)
   }
   graphics::box()
   draw_key(range, col, las)

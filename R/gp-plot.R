@@ -84,7 +84,7 @@ plot_inputs <- function(object, along) {
     usable <- is.character(along) && length(along) %in% 1:2 && all(along %in% names[numeric]) &&
       !anyDuplicated(along)
     if (!usable) {
-      abort_argument("along", sprintf("'along' must be one or two of the numeric inputs: %s",
+      abort_argument("along", sprintf("'along' must name one or two of the numeric inputs: %s",
                                       paste(names[numeric], collapse = ", ")))
     }
   }
@@ -131,7 +131,7 @@ plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las
   graphics::points(values[inside], y[inside], pch = pch, cex = cex, col = point_colour())
   if (inputs$slice) {
     graphics::rug(values, col = "grey40")
-    if (is.null(labels$main)) graphics::mtext("other inputs held at typical values", cex = 0.8)
+    if (is.null(labels$main)) graphics::mtext("other inputs fixed at typical values", cex = 0.8)
   }
   if (identical(legend, "auto")) legend <- empty_corner(curve, values[inside], y[inside])
   if (!is.null(legend)) draw_legend(legend, col, pch, cex, !inputs$slice)
@@ -180,7 +180,7 @@ empty_corner <- function(curve, x, y) {
 
 plot_loo <- function(object, which, main, col, pch, cex, las, ...) {
   if (!is.numeric(which) || length(which) == 0L || !all(which %in% 1:3)) {
-    abort_argument("which", "'which' must be among 1, 2 and 3")
+    abort_argument("which", "'which' must be one or more of 1, 2 and 3")
   }
   if (is.null(col)) col <- curve_colour
   loo <- gp_loo(object)
@@ -197,7 +197,7 @@ plot_loo <- function(object, which, main, col, pch, cex, las, ...) {
   point <- grDevices::adjustcolor("black", if (nrow(drawn) > 300) 0.4 else 0.65)
   if (1 %in% which) {
     half <- stats::qnorm(0.975) * sd
-    graphics::plot(drawn$fit, drawn$y, type = "n", xlab = "foretold by all others",
+    graphics::plot(drawn$fit, drawn$y, type = "n", xlab = "predicted from all other observations",
                    ylab = paste("observed", y), main = titles[1L], las = las,
                    xlim = range(drawn$fit - half, drawn$fit + half), ...)
     graphics::segments(drawn$fit - half, drawn$y, drawn$fit + half, drawn$y,
@@ -207,7 +207,8 @@ plot_loo <- function(object, which, main, col, pch, cex, las, ...) {
   }
   if (2 %in% which) {
     graphics::plot(drawn$fit, drawn$standardized, type = "n", las = las,
-                   xlab = "foretold by all others", ylab = "residual / standard deviation",
+                   xlab = "predicted from all other observations",
+                          ylab = "residual / standard deviation",
                    main = titles[2L], ylim = range(-2.2, 2.2, drawn$standardized), ...)
     graphics::abline(h = 0, col = col, lwd = 2)
     graphics::abline(h = c(-1, 1) * stats::qnorm(0.975), lty = 2, col = "grey30")

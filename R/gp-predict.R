@@ -128,7 +128,8 @@ predict_one <- function(object, state, x, h, what, gradient) {
   if (gradient) {
     part$gradient <- state$mean_gradient(unname(x))
     if (trend$kind == "formula") {
-      abort_argument("gradient", "there is no gradient by x of a mean that is given as a formula")
+      abort_argument("gradient", paste("the gradient with respect to x is not available when the",
+                                       "mean is a formula"))
     }
     if (trend$kind == "linear") {
       slope <- mean_coefficients(trend, as.vector(state$beta) + trend$shift)[-1L]

@@ -109,7 +109,7 @@ prior_inv_gamma <- function(shape = 5, scale = 5, tails = NULL) {
 inv_gamma_tails <- function(tails) {
   right <- is.numeric(tails) && length(tails) == 2L && all(is.finite(tails)) && tails[1L] > 0 &&
     tails[2L] > tails[1L]
-  if (!right) abort_argument("tails", "'tails' must be two positive numbers, the larger one last")
+  if (!right) abort_argument("tails", "'tails' must be two positive numbers in increasing order")
   excess <- function(log_shape) {
     q <- log(stats::qgamma(c(0.01, 0.99), exp(log_shape)))
     diff(q) - log(tails[2L] / tails[1L])
@@ -137,12 +137,13 @@ print.cl_prior <- function(x, ...) {
 gp_prior <- function(prior, names, fixed) {
   named <- length(prior) == 0L || !is.null(names(prior))
   if (!is.list(prior) || !named || anyDuplicated(names(prior))) {
-    abort_argument("prior", "'prior' must be a list with names of parameters")
+    abort_argument("prior", "'prior' must be a list named by parameter")
   }
   kinds <- parameter_kind(names)
   unknown <- setdiff(names(prior), c(names, kinds))
   if (length(unknown) > 0L) {
-    abort_argument("prior", sprintf("'prior' speaks of '%s'; parameters are %s", unknown[1L],
+    abort_argument("prior", sprintf(paste("'prior' names an unknown parameter, '%s'; the",
+                                          "parameters are %s"), unknown[1L],
                                     paste(names, collapse = ", ")))
   }
   by <- lapply(seq_along(names), function(i) {
@@ -176,7 +177,8 @@ check_prior <- function(f, name) {
 prior_at <- function(f, x, name) {
   value <- f(x)
   if (!is.numeric(value) || length(value) != 1L || is.na(value)) {
-    abort_argument("prior", sprintf("the prior of '%s' is not one number at %g", name, x))
+    abort_argument("prior", sprintf(paste("the prior of '%s' must return one number, which it does",
+                                          "not at %g"), name, x))
   }
   gradient <- attr(value, "gradient", exact = TRUE)
   if (is.null(gradient) && is.finite(value)) {

@@ -13,7 +13,7 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   n <- length(y)
   if (n == 0L) abort_argument("y", "'y' is empty")
   if (n != nrow(x)) {
-    abort_argument("y", sprintf("'y' has %d values, 'x' has %d rows", n, nrow(x)))
+    abort_argument("y", sprintf("'y' has %d values, but 'x' has %d rows", n, nrow(x)))
   }
   check_gp_finite(y, "y")
   check_gp_finite(x, "x")
@@ -46,8 +46,8 @@ check_columns_numeric <- function(x, name) {
   if (!is.data.frame(x)) return(invisible())
   other <- names(x)[!vapply(x, is.numeric, NA)]
   if (length(other) > 0L) {
-    abort_argument(name, sprintf(paste("column '%s' of '%s' is not numeric: give a formula, which",
-                                       "makes indicator columns of factors"), other[1L], name))
+    abort_argument(name, sprintf(paste("column '%s' of '%s' is not numeric: use a formula, which",
+                                       "turns factors into indicator columns"), other[1L], name))
   }
 }
 
@@ -56,7 +56,7 @@ check_gp_finite <- function(v, name) {
   if (length(bad) == 0L) return(invisible())
   what <- if (!is.na(v[bad[1L]])) "an infinite value" else
     "a missing value (a formula drops such rows, see na.action)"
-  statcl_abort("nonfinite", sprintf("'%s' holds %s", name, what), index = bad[1L], argument = name)
+  statcl_abort("nonfinite", sprintf("'%s' has %s", name, what), index = bad[1L], argument = name)
 }
 
 check_noise <- function(v, n, name, positive) {
@@ -64,8 +64,8 @@ check_noise <- function(v, n, name, positive) {
   right <- is.numeric(v) && length(v) == n && all(is.finite(v)) &&
     all(if (positive) v > 0 else v >= 0)
   if (!right) {
-    abort_argument(name, sprintf("'%s' must hold %d finite numbers %s", name, n,
-                                 if (positive) "above 0" else "from 0 on"))
+    abort_argument(name, sprintf("'%s' must be a vector of %d finite %s numbers", name, n,
+                                 if (positive) "positive" else "non-negative"))
   }
   as.double(v)
 }
@@ -73,7 +73,7 @@ check_noise <- function(v, n, name, positive) {
 # The columns of x as the variables of a mean's formula.
 mean_frame <- function(mean, x, xlevels = NULL) {
   if (is.null(colnames(x))) {
-    abort_argument("mean", "a formula for the mean needs columns of 'x' with names")
+    abort_argument("mean", "a formula for the mean needs column names in 'x'")
   }
   lacking <- setdiff(all.vars(mean), colnames(x))
   if (length(lacking) > 0L) {
@@ -87,18 +87,18 @@ mean_frame <- function(mean, x, xlevels = NULL) {
 check_gp_information <- function(problem) {
   n <- length(problem$y)
   if (n < 2L) {
-    abort_argument("y", paste("one observation says nothing about parameters: hold all of them",
-                              "('fixed')"))
+    abort_argument("y", paste("parameters cannot be estimated from one observation: fix all of",
+                              "them in 'fixed'"))
   }
   if (n <= length(problem$mean$names)) {
-    abort_argument("mean", sprintf("%d observations for %d coefficients of the mean", n,
+    abort_argument("mean", sprintf("%d observations are too few for %d coefficients of the mean", n,
                                    length(problem$mean$names)))
   }
   if (max(abs(problem$y - problem$mean$centre)) <= 1e-14 * max(abs(problem$y))) {
     abort_argument("y", if (min(problem$y) == max(problem$y)) {
-      "'y' is constant: there is nothing to fit"
+      "'y' is constant: there is no variation to fit"
     } else {
-      "the mean fits 'y' exactly: nothing is left for the process"
+      "the mean fits 'y' exactly: the residuals are zero"
     })
   }
 }
@@ -126,13 +126,13 @@ finish_gp <- function(problem, space, method, prior, found) {
               log_scale = space$log)
   fit <- settle_gp(structure(fit, class = "cl_gp"))
   if (identical(found$message, "interrupted")) {
-    statcl_warning("interrupted", "interrupted: these are the best parameters so far")
+    statcl_warning("interrupted", "interrupted: the result has the best parameters found so far")
   } else if (!found$converged) {
     statcl_warning("convergence", if (method == "mcmc") {
-      sprintf("%s: the chains do not agree or are short; more iterations are needed ('control')",
+      sprintf("%s: the chains are too short or do not agree; increase 'iter' in 'control'",
               found$message)
     } else {
-      sprintf("the search did not converge: %s", found$message)
+      sprintf("the optimiser did not converge: %s", found$message)
     })
   }
   fit

@@ -33,7 +33,8 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   space$free <- is.na(space$value)
   if (any(space$low >= space$high)) {
     at <- space$name[space$low >= space$high][1L]
-    abort_argument("lower", sprintf("the lower bound of '%s' is not below the upper one", at))
+    abort_argument("lower", sprintf("the lower bound of '%s' must be less than its upper bound",
+                                    at))
   }
   space$flat <- flat & !space$name %in% names(fixed)
   space
@@ -51,7 +52,7 @@ search_scale <- function(problem) {
 warn_space <- function(space, kernel) {
   if (any(space$flat)) {
     statcl_warning("constant_column", sprintf(paste(
-      "%s held at 1: what it looks at is constant in the data, which say nothing about it"),
+      "%s fixed at 1: the input column is constant, so the data have no information about it"),
       paste(sprintf("'%s'", space$name[space$flat]), collapse = ", ")))
   }
   types <- vapply(kernel$terms, `[[`, "", "type")
@@ -60,8 +61,8 @@ warn_space <- function(space, kernel) {
   white <- paste0("sd", if (length(types) > 1L) which(types == "white")[1L] else "")
   if (space$free[last] && space$free[match(white, space$name)]) {
     statcl_warning("white", sprintf(paste("the white noise of the kernel and 'noise' cannot be",
-                                          "told apart: hold one of them, as by fixed = c(%s = 1)"),
-                                    white))
+                                          "distinguished: fix one of them, for example with fixed",
+                                          "= c(%s = 1)"), white))
   }
 }
 
@@ -117,7 +118,8 @@ override <- function(defaults, given, space, argument, zero = character()) {
   if (is.null(given)) return(defaults)
   names <- space$name
   if (!is.numeric(given) || is.null(names(given)) || !all(names(given) %in% names)) {
-    abort_argument(argument, sprintf("'%s' must be a named vector; parameters are %s", argument,
+    abort_argument(argument, sprintf(paste("'%s' must be a vector named by parameter; the",
+                                           "parameters are %s"), argument,
                                      paste(names, collapse = ", ")))
   }
   positive <- space$log[match(names(given), names)]

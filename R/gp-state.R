@@ -104,12 +104,12 @@ check_state_points <- function(at, data) {
   at <- check_numeric(if (is_cl(at)) as.matrix(at) else at, "newdata")
   if (is.null(dim(at))) dim(at) <- c(length(at), 1L)
   if (ncol(at) != ncol(data$x)) {
-    abort_argument("newdata", sprintf("the points have %d columns, not %d", ncol(at),
+    abort_argument("newdata", sprintf("'newdata' has %d columns, but the model has %d", ncol(at),
                                       ncol(data$x)))
   }
   bad <- which(!is.finite(at))
   if (length(bad) > 0L) {
-    statcl_abort("nonfinite", "the points hold a value that is not finite", index = bad[1L],
+    statcl_abort("nonfinite", "'newdata' has missing or infinite values", index = bad[1L],
                  argument = "newdata")
   }
   if (is.null(colnames(at))) colnames(at) <- colnames(data$x)
@@ -120,7 +120,7 @@ check_state_points <- function(at, data) {
 extend_data <- function(data, kernel, trend, spread, y, x, basis, weights, variance) {
   more <- gp_observations(y, x, kernel)
   if (ncol(more$x) != ncol(data$x) || ncol(more$y) != ncol(data$y)) {
-    abort_argument("x", "the new observations have other columns than the old ones")
+    abort_argument("x", "the new observations must have the same columns as the old ones")
   }
   k <- nrow(more$x)
   added <- gp_spread(weights, variance, k)

@@ -15,13 +15,13 @@ gp_trend <- function(mean, beta, x, outputs) {
   trend <- trend_basis(mean, x)
   basis <- trend$at(x)
   if (nrow(basis) != nrow(x)) {
-    abort_argument("mean", sprintf("the mean's basis has %d rows, 'x' has %d", nrow(basis),
+    abort_argument("mean", sprintf("the basis of the mean has %d rows, but 'x' has %d", nrow(basis),
                                    nrow(x)))
   }
   bad <- which(!is.finite(basis))
   if (length(bad) > 0L) {
-    statcl_abort("nonfinite", "the mean's basis holds a value that is not finite", index = bad[1L],
-                 argument = "mean")
+    statcl_abort("nonfinite", "the basis of the mean has missing or infinite values",
+                 index = bad[1L], argument = "mean")
   }
   trend$outputs <- outputs
   trend$names <- colnames(basis)
@@ -59,11 +59,12 @@ check_no_offset <- function(terms) {
 }
 
 trend_formula <- function(formula, x) {
-  if (length(formula) != 2L) abort_argument("mean", "the mean's formula must have one side")
+  if (length(formula) != 2L) abort_argument("mean", "the formula 'mean' must be one-sided")
   missing <- setdiff(all.vars(formula), colnames(x))
   missing <- missing[!vapply(missing, exists, NA, envir = environment(formula))]
   if (length(missing) > 0L) {
-    abort_argument("mean", sprintf("'%s' of the mean's formula is no column of 'x'", missing[1L]))
+    abort_argument("mean", sprintf("the formula 'mean' uses '%s', which is not a column of 'x'",
+                                   missing[1L]))
   }
   terms <- stats::terms(formula)
   check_no_offset(terms)
@@ -79,8 +80,8 @@ trend_formula <- function(formula, x) {
 
 hold_trend <- function(trend, basis, beta) {
   if (length(beta) != ncol(basis) * trend$outputs || !all(is.finite(beta))) {
-    abort_argument("beta", sprintf("'beta' must be %d finite numbers, one for each of %s",
-                                   ncol(basis) * trend$outputs,
+    abort_argument("beta", sprintf(paste("'beta' must be a vector of %d finite numbers, one for",
+                                         "each of %s"), ncol(basis) * trend$outputs,
                                    paste(trend$names, collapse = ", ")))
   }
   trend$held <- matrix(as.double(beta), ncol(basis), dimnames = list(trend$names, NULL))
@@ -99,7 +100,8 @@ factor_trend <- function(trend, basis) {
     parts <- qr(basis)
     if (parts$rank < ncol(basis)) {
       at <- parts$pivot[parts$rank + 1L]
-      abort_argument("mean", sprintf("column %d of the mean's basis%s depends on the others", at,
+      abort_argument("mean", sprintf(paste("column %d of the basis of the mean%s is a linear",
+                                           "combination of the others"), at,
                                      if (is.null(trend$names)) "" else
                                        sprintf(" (%s)", trend$names[at])))
     }

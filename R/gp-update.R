@@ -36,19 +36,19 @@ update.cl_gp <- function(object, formula., ..., newdata = NULL, y = NULL, weight
   refit <- check_flag(refit, "refit")
   if (!is.null(newdata)) {
     if (!missing(formula.)) {
-      abort_argument("formula.", "'formula.' and 'newdata' exclude each other")
+      abort_argument("formula.", "supply 'formula.' or 'newdata', not both")
     }
     if (!refit && ...length() > 0L) {
-      abort_argument(names(list(...))[1L], "with 'newdata' only 'refit = TRUE' searches again")
+      abort_argument(names(list(...))[1L], "with 'newdata', further arguments need refit = TRUE")
     }
     longer <- extend_gp(object, newdata, y, weights, variance)
     return(if (refit) refit_gp(longer, ...) else longer)
   }
-  if (!is.null(y)) abort_argument("y", "'y' needs 'newdata'")
+  if (!is.null(y)) abort_argument("y", "'y' can be used together with 'newdata' only")
   if (refit) return(refit_gp(object, ...))
   if (!is.null(object$added)) {
-    abort_argument("object", paste("observations were added to this fit, of which its call does",
-                                   "not know: use 'refit = TRUE', or cl_gp() with all data"))
+    abort_argument("object", paste("observations were added to this fit that are not in its call:",
+                                   "use refit = TRUE, or cl_gp() with all data"))
   }
   call <- object$call
   if (!missing(formula.)) {
@@ -73,10 +73,10 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   weights <- check_noise(weights, m, "weights", TRUE)
   variance <- check_noise(variance, m, "variance", FALSE)
   if (is.null(object$weights) != is.null(weights)) {
-    abort_argument("weights", "all observations must have weights, or none")
+    abort_argument("weights", "either all observations or none must have weights")
   }
   if (is.null(object$variance) != is.null(variance)) {
-    abort_argument("variance", "all observations must have a known variance, or none")
+    abort_argument("variance", "either all observations or none must have a known variance")
   }
   check_gp_finite(new$y, "newdata")
   check_gp_finite(new$x, "newdata")
@@ -111,10 +111,10 @@ c_values <- function(old, new) {
 
 new_matrix_rows <- function(object, newdata, y) {
   points <- gp_points(object, newdata)
-  if (is.null(y)) abort_argument("y", "the new observations 'y' are missing")
+  if (is.null(y)) abort_argument("y", "'y', the response of the new observations, is missing")
   y <- as.vector(check_numeric(y, "y"))
   if (length(y) != nrow(points$x)) {
-    abort_argument("y", sprintf("'y' has %d values, 'newdata' %d rows", length(y),
+    abort_argument("y", sprintf("'y' has %d values, but 'newdata' has %d rows", length(y),
                                 nrow(points$x)))
   }
   colnames(points$x) <- colnames(object$x)

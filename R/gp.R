@@ -215,24 +215,25 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
                           ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
-  if (...length() > 0L) {
-    extra <- names(list(...))
-    abort_argument(if (is.null(extra)) "..." else extra[1L], "unused argument")
-  }
+  refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
                 lower, upper, starts, control, progress)
   fit$call <- call
   fit
 }
 
+refuse_unused <- function(...) {
+  if (...length() == 0L) return(invisible())
+  extra <- names(list(...))[1L]
+  if (is.null(extra) || !nzchar(extra)) abort_argument("...", "unused argument without a name")
+  abort_argument(extra, sprintf("unused argument '%s'", extra))
+}
+
 # The fit, for inputs as a matrix; `h`: the columns of the mean, if a formula gives them.
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
                    starts = 5, control = list(), progress = interactive(), h = NULL, ...) {
-  if (...length() > 0L) {
-    extra <- names(list(...))
-    abort_argument(if (is.null(extra)) "..." else extra[1L], "unused argument")
-  }
+  refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
   beta <- check_choice(beta, c("profile", "integrate"), "beta")

@@ -60,7 +60,7 @@ cl_objective <- function(f, intercept = TRUE, maximise = TRUE, init = NULL) {
 
 objective_layout <- function(init) {
   check_start(init)
-  if (!is.list(init)) abort_argument("init", "'init' must be a list of parameters with names")
+  if (!is.list(init)) abort_argument("init", "'init' must be a named list of parameters")
   parameter_layout(init, NULL)
 }
 
@@ -77,24 +77,23 @@ in_order <- function(gradient, names) {
 }
 
 abort_partly_named <- function() {
-  abort_argument("f", paste("the names of the gradient of 'f' are some of those of the parameters,",
-                            "but not all"))
+  abort_argument("f", "the gradient of 'f' names some of the parameters, but not all of them")
 }
 
 # f as a function of one vector that gives list(value, gradient).
 vector_function <- function(f, intercept, layout) {
   if (!is.null(layout)) return(list_function(f, layout))
   if (inherits(f, "cl_log_posterior")) {
-    abort_argument("init", paste("a cl_log_posterior() has parameters with names: say in 'init'",
-                                 "how long they are, such as list(alpha = 0, beta = c(0, 0))"))
+    abort_argument("init", paste("'init' must be a named list for a cl_log_posterior(), such as",
+                                 "list(alpha = 0, beta = c(0, 0))"))
   }
   if (!inherits(f, "cl_likelihood")) {
     return(function(par) {
       result <- f(par)
       gradient <- attr(result, "gradient", exact = TRUE)
       if (is.list(gradient)) {
-        abort_argument("init", paste("the gradient of 'f' is a list by parameter: say in 'init'",
-                                     "which parameters there are"))
+        abort_argument("init", paste("the gradient of 'f' is a list by parameter: name these",
+                                     "parameters in 'init'"))
       }
       named <- in_order(gradient, names(par))
       if (is.null(named) && !is.null(gradient)) abort_partly_named()
@@ -103,8 +102,8 @@ vector_function <- function(f, intercept, layout) {
   }
   family <- environment(f)$family
   if (family %in% c(names(own_parameter), "categorical_logit")) {
-    abort_argument("f", sprintf(paste("the family %s has more parameters than one vector tells:",
-                                      "write a function of your vector"), family))
+    abort_argument("f", sprintf(paste("the parameters of family %s do not fit in one vector: use",
+                                      "'init', or write a function of your vector"), family))
   }
   if (!intercept) {
     return(function(par) {
@@ -122,7 +121,7 @@ list_function <- function(f, layout) {
   call_density <- density_caller(f, layout)
   function(par) {
     if (length(par) != layout$n) {
-      abort_argument("par", sprintf("the vector has length %d, not %d as 'init' says", length(par),
+      abort_argument("par", sprintf("'par' has length %d, but 'init' has %d values", length(par),
                                     layout$n))
     }
     answer <- tryCatch(call_density(as.vector(par)), statcl_error_density = function(e) {
@@ -134,11 +133,12 @@ list_function <- function(f, layout) {
 
 checked_pair <- function(value, gradient, n) {
   if (!is.numeric(value) || length(value) != 1L) {
-    abort_argument("f", sprintf("'f' must give one number, not %s", describe(as.vector(value))))
+    abort_argument("f", sprintf("'f' must return one number, not %s", describe(as.vector(value))))
   }
   if (!is.numeric(gradient) || length(gradient) != n) {
-    abort_argument("f", sprintf(paste("the value of 'f' must have the attribute \"gradient\" of",
-                                      "length %d, not %s"), n, describe(gradient)))
+    abort_argument("f", sprintf(paste("the value of 'f' must have the attribute \"gradient\", a",
+                                      "numeric vector of length %d, not %s"),
+                                n, describe(gradient)))
   }
   list(value = as.vector(value), gradient = as.vector(gradient))
 }
@@ -184,11 +184,13 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
   step <- check_number(step, "step", lower = 0)
   point <- lapply(list(...), on_host_memory)
-  if (length(point) == 0L) abort_argument("...", "the point at which to check is missing")
+  if (length(point) == 0L) {
+    abort_argument("...", "supply the arguments of 'f' at which to check its gradient")
+  }
   here <- do.call(f, point, quote = TRUE)
   gradient <- attr(here, "gradient", exact = TRUE)
   if (!is.numeric(here) || length(here) != 1L) {
-    abort_argument("f", sprintf("'f' must give one number, not %s", describe(as.vector(here))))
+    abort_argument("f", sprintf("'f' must return one number, not %s", describe(as.vector(here))))
   }
   here <- as.vector(here)
   if (is.null(gradient)) abort_argument("f", "the value of 'f' has no attribute \"gradient\"")
@@ -199,7 +201,7 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   names(point) <- point_names(point)
   checked <- intersect(names(gradient), names(point))
   if (length(checked) == 0L) {
-    abort_argument("...", "no argument given is among the names of the gradient")
+    abort_argument("...", "the gradient has none of the arguments among its names")
   }
   rows <- lapply(checked, function(name) {
     check_argument_gradient(f, point, name, on_host_memory(gradient[[name]]), here, step)
@@ -220,8 +222,8 @@ check_argument_gradient <- function(f, point, name, gradient, here, step) {
     abort_argument(name, sprintf("'%s' must be numeric, not %s", name, describe(x)))
   }
   if (!is.numeric(gradient) || length(gradient) != length(x)) {
-    abort_argument("f", sprintf("the gradient by '%s' has length %d, the argument %d", name,
-                                length(gradient), length(x)))
+    abort_argument("f", sprintf(paste("the gradient with respect to '%s' has length %d, but the",
+                                      "argument has length %d"), name, length(gradient), length(x)))
   }
   gradient <- in_order(gradient, names(x))
   if (is.null(gradient)) abort_partly_named()

@@ -46,10 +46,12 @@ update.cl_kernel <- function(object, ...) {
   old <- coef(object)
   if (is.null(new)) return(object)
   if (is.null(names(new)) || !all(names(new) %in% names(old))) {
-    abort_argument("...", paste("parameters of this kernel are",
+    abort_argument("...", paste("the parameters of this kernel are",
                                 paste(names(old), collapse = ", ")))
   }
-  if (!is.numeric(new) || !all(is.finite(new))) abort_argument("...", "parameters must be finite")
+  if (!is.numeric(new) || !all(is.finite(new))) {
+    abort_argument("...", "the parameters must be finite")
+  }
   old[names(new)] <- as.double(new)
   check_positive(c(1, old[kernel_positive(object)]), "...", many = TRUE)
   with_parameters(object, old)
@@ -147,11 +149,11 @@ find_layout <- function(kernel, p, column_names) {
     linear <- term$type == "linear"
     each <- if (linear) "sd" else "lengthscale"
     if (length(used) > 0L && !length(term[[each]]) %in% c(1L, length(used))) {
-      abort_argument("kernel", sprintf("'%s' has %d values, but k_%s() looks at %d columns", each,
+      abort_argument("kernel", sprintf("'%s' has %d values, but k_%s() uses %d columns", each,
                                        length(term[[each]]), term$type, length(used)))
     }
     if (!length(term$center) %in% c(0L, 1L, length(used))) {
-      abort_argument("kernel", sprintf("'center' has %d values, but k_linear() looks at %d columns",
+      abort_argument("kernel", sprintf("'center' has %d values, but k_linear() uses %d columns",
                                        length(term$center), length(used)))
     }
     extra <- c(place$alpha, place$period)
@@ -173,7 +175,7 @@ kernel_factors <- function(kernel) {
   if (!any(kernel$program == -1L)) return(NULL)
   products <- kernel_products(kernel)
   if (max(lengths(products)) > 16L) {
-    abort_argument("kernel", "a product of kernels may have 16 factors at most")
+    abort_argument("kernel", "a product of kernels may have at most 16 factors")
   }
   unlist(lapply(products, function(factors) c(length(factors), factors)))
 }
@@ -185,7 +187,7 @@ find_columns <- function(columns, p, column_names) {
   if (length(missing) > 0L) {
     has <- if (is.null(column_names)) sprintf("%d columns without names", p) else
       paste("columns", paste(column_names, collapse = ", "))
-    abort_argument("kernel", sprintf("the kernel looks at column '%s'; the points have %s",
+    abort_argument("kernel", sprintf("the kernel uses column '%s', but the points have %s",
                                      missing[1L], has))
   }
   as.integer(found)

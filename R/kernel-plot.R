@@ -20,10 +20,10 @@
 #' plot(k_exp_quad(sd = 2, lengthscale = 10) + k_periodic(sd = 0.5, period = 5))
 plot.cl_kernel <- function(x, column = NULL, to = NULL, xlab = NULL, ylab = "covariance",
                            col = "#0072B2", lwd = 2, las = 1, ...) {
-  if (has_user(x)) abort_argument("x", "kernels with k_user() cannot be drawn")
+  if (has_user(x)) abort_argument("x", "kernels with k_user() cannot be plotted")
   reach <- vapply(x$terms, leaf_reach, 0, column = column)
   if (all(is.infinite(reach))) {
-    abort_argument("column", "no term of the kernel looks at this column")
+    abort_argument("column", "no term of the kernel uses this column")
   }
   if (is.null(to)) to <- 3 * max(reach[is.finite(reach)])
   distance <- seq(0, check_positive(to, "to"), length.out = 201L)
@@ -54,7 +54,7 @@ leaf_reach <- function(leaf, column) {
   if (leaf$type == "periodic") l[] <- leaf$period
   if (is.null(column)) {
     if (length(l) == 1L) return(l)
-    abort_argument("column", "a term has one lengthscale for each column: 'column' must name one")
+    abort_argument("column", "'column' must name a column: a term has a lengthscale for each")
   }
   at <- leaf_place(leaf, column, length(l))
   if (is.na(at)) Inf else l[at]
@@ -66,7 +66,7 @@ leaf_place <- function(leaf, column, count) {
   if (is.na(at)) return(NA_integer_)
   if (count == 1L) return(1L)
   if (!is.numeric(at) || at > count) {
-    abort_argument("column", sprintf("column '%s' is not one that the kernel names", column))
+    abort_argument("column", sprintf("the kernel does not name column '%s'", column))
   }
   as.integer(at)
 }

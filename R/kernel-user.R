@@ -44,13 +44,15 @@ k_user <- function(f, par, derivative = NULL, positive = TRUE) {
   named <- is.numeric(par) && length(par) > 0L && all(is.finite(par)) &&
     length(names(par)) == length(par) && all(nzchar(names(par))) && !anyDuplicated(names(par))
   if (!named) abort_argument("par", "'par' must be a named vector of finite numbers")
-  if ("noise" %in% names(par)) abort_argument("par", "'noise' is the name of another parameter")
+  if ("noise" %in% names(par)) {
+    abort_argument("par", "'par' must not use the name 'noise', which is reserved")
+  }
   if (!is.logical(positive) || anyNA(positive) || !length(positive) %in% c(1L, length(par))) {
-    abort_argument("positive", sprintf("'positive' must be TRUE or FALSE, once or %d times",
+    abort_argument("positive", sprintf("'positive' must be a logical vector of length 1 or %d",
                                        length(par)))
   }
   positive <- stats::setNames(rep_len(positive, length(par)), names(par))
-  if (any(par[positive] <= 0)) abort_argument("par", "positive parameters must be positive")
+  if (any(par[positive] <= 0)) abort_argument("par", "parameters declared positive must be > 0")
   storage.mode(par) <- "double"
   new_kernel(list(type = "user", f = f, par = par, derivative = derivative, positive = positive))
 }
@@ -86,8 +88,8 @@ user_points <- function(x) {
 user_leaf <- function(leaf, x1, x2, par = leaf$par) {
   k <- leaf$f(x1, x2, par)
   if (!(is.numeric(k) || is_cl(k)) || !identical(as.integer(dim(k)), c(nrow(x1), nrow(x2)))) {
-    abort_argument("kernel", sprintf("the function of k_user() must give a %d x %d matrix, not %s",
-                                     nrow(x1), nrow(x2), describe(k)))
+    abort_argument("kernel", sprintf(paste("the function of k_user() must return a %d x %d matrix,",
+                                           "not %s"), nrow(x1), nrow(x2), describe(k)))
   }
   k
 }
@@ -135,8 +137,8 @@ user_slopes <- function(term, adjoint, x1, x2) {
   if (!is.null(term$derivative)) {
     slopes <- term$derivative(x1, x2, term$par)
     if (!is.list(slopes) || length(slopes) != length(term$par)) {
-      abort_argument("kernel", sprintf("the derivative of k_user() must be a list of %d matrices",
-                                       length(term$par)))
+      abort_argument("kernel", sprintf(paste("the derivative of k_user() must return a list of %d",
+                                             "matrices"), length(term$par)))
     }
     if (!is.null(names(slopes))) slopes <- slopes[names(term$par)]
     return(vapply(slopes, function(slope) as.numeric(sum(adjoint * slope)), 0))

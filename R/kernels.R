@@ -105,7 +105,7 @@ k_linear <- function(sd = 1, columns = NULL, center = 0) {
   columns <- check_columns(columns)
   sd <- check_each(check_positive(sd, "sd", many = TRUE), "sd", columns)
   if (!is.numeric(center) || length(center) == 0L || !all(is.finite(center))) {
-    abort_argument("center", "'center' must be finite numbers")
+    abort_argument("center", "'center' must be a vector of finite numbers")
   }
   center <- check_each(as.double(center), "center", columns)
   new_kernel(list(type = "linear", columns = columns, sd = sd, center = center))
@@ -136,8 +136,8 @@ stationary_kernel <- function(type, sd, lengthscale, columns, ...) {
 check_positive <- function(x, argument, many = FALSE) {
   if (!is.numeric(x) || is.object(x) || length(x) == 0L || (!many && length(x) != 1L) ||
         !all(is.finite(x)) || any(x <= 0)) {
-    abort_argument(argument, sprintf("'%s' must be %spositive and finite", argument,
-                                     if (many) "" else "one number, "))
+    abort_argument(argument, sprintf("'%s' must be %s", argument,
+                                     if (many) "positive and finite" else "one positive number"))
   }
   as.double(x)
 }
@@ -157,7 +157,7 @@ check_columns <- function(columns) {
     !anyNA(columns) && !anyDuplicated(columns) &&
     (is.character(columns) || (all(columns >= 1) && all(columns == round(columns))))
   if (!usable) {
-    abort_argument("columns", "'columns' must be names or numbers of columns, each once")
+    abort_argument("columns", "'columns' must be column names or numbers without duplicates")
   }
   if (is.character(columns)) columns else as.integer(columns)
 }
@@ -166,7 +166,7 @@ check_kernel <- function(kernel, argument = "kernel") {
   if (inherits(kernel, "cl_kernel")) {
     if (is_whole_kernel(unclass(kernel))) return(kernel)
     abort_argument(argument, sprintf(
-      "'%s' is no whole kernel: make it by k_exp_quad() and the like", argument))
+      "'%s' is not a valid kernel: make kernels with k_exp_quad() and similar functions", argument))
   }
   abort_argument(argument, sprintf("'%s' must be a kernel such as k_matern52(), not %s", argument,
                                    describe(kernel)))
@@ -189,7 +189,8 @@ is_whole_kernel <- function(kernel) {
 #' @export
 Ops.cl_kernel <- function(e1, e2) {
   if (!.Generic %in% c("+", "*")) {
-    abort_argument("e1", sprintf("'%s' means nothing for kernels: there are '+' and '*'", .Generic))
+    abort_argument("e1", sprintf("'%s' is not defined for kernels, which support only + and *",
+                                 .Generic))
   }
   if (nargs() == 1L) return(e1)
   check_kernel(e1, "e1")
@@ -220,7 +221,7 @@ run_program <- function(kernel, leaf, add, multiply) {
 kernel_products <- function(kernel) {
   multiply <- function(a, b) {
     if (length(a) * length(b) > 1000L) {
-      abort_argument("kernel", "multiplied out, the kernel has more than 1000 products")
+      abort_argument("kernel", "the kernel, multiplied out, has more than 1000 products")
     }
     unlist(lapply(a, function(u) lapply(b, function(v) c(u, v))), recursive = FALSE)
   }

@@ -208,7 +208,9 @@ cl_op <- function(name, ...) {
   operands <- list(...)
   table <- .Call(r_expr_ops)$operations
   row <- if (is.character(name) && length(name) == 1L) match(name, table$name) else NA
-  if (is.na(row)) abort_argument("name", "'name' must be an operation of cl_operations()")
+  if (is.na(row)) {
+    abort_argument("name", "'name' must be the name of an operation (see cl_operations())")
+  }
   if (length(operands) != table$arity[row]) {
     abort_argument("...", sprintf("'%s' takes %d operands, not %d", name, table$arity[row],
                                   length(operands)))

@@ -48,7 +48,7 @@
 #'           seed = 1)
 cl_log_posterior <- function(...) {
   terms <- list(...)
-  if (length(terms) == 0L) abort_argument("...", "there are no terms")
+  if (length(terms) == 0L) abort_argument("...", "supply at least one term")
   for (term in terms) check_term(term)
   compiled <- NULL
   for_names <- NULL
@@ -78,14 +78,14 @@ check_term <- function(term) {
     abort_argument("...", sprintf("a term must be a formula or a function, not %s", describe(term)))
   }
   if (length(term) != 2L) {
-    abort_argument("...", sprintf("the formula '%s' must have no left side", deparse1(term)))
+    abort_argument("...", sprintf("the formula '%s' must be one-sided", deparse1(term)))
   }
 }
 
 # For each term a function of the list of parameters that gives list(value, gradient list).
 compile_terms <- function(terms, names) {
   if (is.null(names) || !all(nzchar(names))) {
-    abort_argument("...", "the parameters must be given as arguments with names")
+    abort_argument("...", "the parameters must be given as named arguments")
   }
   lapply(terms, function(term) {
     if (inherits(term, "formula")) formula_term(term, names) else function_term(term, names)
@@ -96,7 +96,7 @@ compile_terms <- function(terms, names) {
 used_parameters <- function(term, names) {
   used <- intersect(all.vars(term), names)
   if (length(used) > 0L) return(used)
-  abort_argument("...", sprintf("the formula '%s' has none of the parameters %s", deparse1(term),
+  abort_argument("...", sprintf("the formula '%s' uses none of the parameters %s", deparse1(term),
                                 paste(names, collapse = ", ")))
 }
 
@@ -139,7 +139,8 @@ fold <- function(slope, parameter, term) {
   n <- length(parameter)
   if (length(slope) != n) {
     if (n == 0L || length(slope) %% n != 0L) {
-      abort_argument("...", sprintf("the parameters in '%s' differ in length", deparse1(term)))
+      abort_argument("...", sprintf("the parameters in '%s' have different lengths",
+                                    deparse1(term)))
     }
     slope <- if (n == 1L) sum(slope) else rowSums(matrix(slope, n))
   }
@@ -152,7 +153,7 @@ function_term <- function(term, names) {
   known <- names(formals(term))
   used <- if ("..." %in% known && !is_likelihood) names else intersect(names, known)
   if (length(used) == 0L) {
-    abort_argument("...", sprintf("a function has none of the parameters %s as argument",
+    abort_argument("...", sprintf("a function term has none of the parameters %s as an argument",
                                   paste(names, collapse = ", ")))
   }
   extra <- if (is_likelihood) list(gradient = used)
@@ -161,8 +162,8 @@ function_term <- function(term, names) {
     slope <- attr(value, "gradient", exact = TRUE)
     if (!is.list(slope)) {
       if (length(used) != 1L || !is.numeric(slope)) {
-        abort_argument("...", paste("the value of a function must have the attribute \"gradient\",",
-                                    "a list by parameter"))
+        abort_argument("...", paste("the value of a function term must have the attribute",
+                                    "\"gradient\", a list named by parameter"))
       }
       slope <- structure(list(slope), names = used)
     }
@@ -171,7 +172,8 @@ function_term <- function(term, names) {
     wrong <- which(lengths(slope) != lengths(parameters[names(slope)]))
     if (length(wrong) > 0L) {
       name <- names(slope)[wrong[1L]]
-      abort_argument("...", sprintf("the gradient of a function by '%s' has length %d, not %d",
+      abort_argument("...", sprintf(paste("the gradient of a function term with respect to '%s'",
+                                          "has length %d, not %d"),
                                     name, length(slope[[name]]), length(parameters[[name]])))
     }
     list(value, slope)
@@ -186,8 +188,8 @@ one_total <- function(value, slope, parameters) {
   by_element <- is.numeric(value) && length(slope) == 1L && length(slope[[1L]]) == n &&
     identical(length(parameters[[names(slope)]]), n)
   if (by_element) return(sum(value))
-  abort_argument("...", sprintf(paste("the value of a function must be one number, or one for each",
-                                      "element of its only parameter, not %s"),
+  abort_argument("...", sprintf(paste("the value of a function term must be one number, or one for",
+                                      "each element of its only parameter, not %s"),
                                 describe(as.vector(value))))
 }
 

@@ -45,7 +45,7 @@
 #' cl_map(function(x, i, j) x * (i == j), as_cl(x))
 cl_map <- function(f, ...) {
   operands <- list(...)
-  if (length(operands) == 0L) abort_argument("...", "there is no matrix to map over")
+  if (length(operands) == 0L) abort_argument("...", "supply at least one matrix")
   inputs <- trace_inputs(operands, rep_len("...", length(operands)))
   result <- trace_call(check_function(f, "f"), inputs, "f")
   if (!is.list(result)) return(trace_output(result, inputs, "f"))
@@ -139,7 +139,7 @@ combine_handle <- function(mapped, combine, identity, margin) {
   pair <- list(elements = sides, dim = c(1L, 1L))
   combined <- trace_call(combine, pair, "combine")
   if (!is_element(combined)) {
-    abort_argument("combine", "'combine' must give a value made of both of its arguments")
+    abort_argument("combine", "'combine' must use both of its arguments")
   }
   .Call(r_expr_reduce_with, mapped@handle, combined@all@handle, identity, margin)
 }
@@ -212,14 +212,19 @@ explain_trace <- function(e, argument) {
   call <- conditionCall(e)
   head <- if (is.call(call) && is.name(call[[1L]])) as.character(call[[1L]]) else ""
   if (head %in% c("if", "while", "&&", "||")) {
-    advice <- switch(head, `&&` = "use '&', or ", `||` = "use '|', or ", "")
-    abort_argument(argument, sprintf(paste("'%s' uses '%s' on data, which has no value when the",
-                                           "function is traced: %scl_ifelse(test, yes, no)"),
+    advice <- switch(head, `&&` = "use '&' or ", `||` = "use '|' or ", "use ")
+    abort_argument(argument, sprintf(paste("'%s' uses '%s' on an element, which has no value while",
+                                           "the function is traced: %scl_ifelse(test, yes, no)"),
                                      argument, head, advice))
   }
   # R looks at the first argument only to find the method of a summary.
-  advice <- if (head %in% c("max", "min")) sprintf("; p%s() takes numbers first", head) else ""
-  abort_argument(argument, sprintf("'%s' fails on elements%s: %s (?cl_map lists what they have%s)",
+  advice <- if (head %in% c("max", "min")) {
+    sprintf("; use p%s() if the first argument is a number", head)
+  } else {
+    ""
+  }
+  abort_argument(argument, sprintf(paste("'%s' failed when called with elements%s: %s (see ?cl_map",
+                                         "for the operations they support%s)"),
                                    argument, if (nzchar(head)) sprintf(" in %s()", head) else "",
                                    conditionMessage(e), advice))
 }
@@ -231,7 +236,7 @@ trace_matrix <- function(result, inputs, argument) {
     number <- like(matrix(as.double(result)), inputs$elements[[1L]]@all)
     return(value(.Call(r_expr_broadcast, number@handle, inputs$dim[1L], inputs$dim[2L])))
   }
-  abort_argument(argument, sprintf("'%s' must give an element or a number, not %s", argument,
+  abort_argument(argument, sprintf("'%s' must return an element or a number, not %s", argument,
                                    describe(result)))
 }
 

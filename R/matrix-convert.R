@@ -72,7 +72,9 @@ as.data.frame.clMatrix <- function(x, ...) as.data.frame(as.matrix(x), ...)
 #' @rdname clMatrix-convert
 #' @export
 dim.clMatrix <- function(x) {
-  if (!isS4(x)) abort_argument("x", "not a clMatrix: the class attribute was set by hand")
+  if (!isS4(x)) {
+    abort_argument("x", "'x' is not a valid clMatrix: its class attribute was set by hand")
+  }
   x@Dim
 }
 
@@ -105,7 +107,8 @@ check_dimnames <- function(dimnames, dim) {
     side <- dimnames[[i]]
     if (length(side) == 0L) next
     if (length(side) != dim[i]) {
-      abort_argument("dimnames", sprintf("'dimnames' has %d names for %d %s", length(side), dim[i],
+      abort_argument("dimnames", sprintf("'dimnames' has %d names, but there are %d %s",
+                                         length(side), dim[i],
                                          c("rows", "columns")[i]))
     }
     out[[i]] <- as.character(side)
@@ -132,8 +135,8 @@ is.array.clMatrix <- function(x) TRUE
   if (is.null(value)) return(as.vector(x))
   if (!is.numeric(value) || is.object(value) || !length(value) %in% 2:3 || anyNA(value) ||
       any(value < 0)) {
-    abort_argument("value", paste("the dimensions of a clMatrix are two numbers, three make a",
-                                  "clArray: use as.vector(x) for a vector"))
+    abort_argument("value", paste("'value' must have two elements, or three for a clArray: use",
+                                  "as.vector(x) for a vector"))
   }
   value <- trunc(value)
   if (prod(value) != length(x)) {

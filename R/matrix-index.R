@@ -126,9 +126,9 @@ values_at <- function(x, i) {
 # How many subscripts x[[...]] has; refused unless one or two.
 count_single <- function(arguments, no_row, no_column) {
   if (!arguments %in% 2:3) abort_argument("...", "incorrect number of subscripts")
-  if (no_row) abort_argument("i", "x[[i]] and x[[i, j]] need all their subscripts")
+  if (no_row) abort_argument("i", "x[[i]] and x[[i, j]] must not have empty subscripts")
   if (arguments == 3L && no_column) {
-    abort_argument("j", "x[[i]] and x[[i, j]] need all their subscripts")
+    abort_argument("j", "x[[i]] and x[[i, j]] must not have empty subscripts")
   }
   arguments - 1L
 }
@@ -155,7 +155,7 @@ count_single <- function(arguments, no_row, no_column) {
   if (m == 0L || n == 0L) return(x)
   size <- as.double(m) * n
   if (size %% length(value) != 0) {
-    abort_argument("value", sprintf("'value' has %d values, which do not fill %d x %d",
+    abort_argument("value", sprintf("'value' has length %d and cannot be recycled to %d x %d",
                                     length(value), m, n))
   }
   if (is_cl(value) && !identical(value@Dim, c(m, n))) value <- as.vector(value)

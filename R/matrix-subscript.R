@@ -11,9 +11,10 @@ condition_values <- function(index, argument) {
 }
 
 refuse_condition <- function(argument) {
-  abort_argument(argument, sprintf(paste(
-    "a clMatrix as '%s' must hold 1 and 0, as comparisons give them: use as.vector(%s) for",
-    "positions"), argument, argument))
+  abort_argument(argument, sprintf(paste("a clMatrix used as '%s' must have only the values 0 and",
+                                         "1, as from a comparison: use as.vector(%s) for",
+                                         "positions"),
+                                   argument, argument))
 }
 
 # An index of rows or columns as positions 1 .. n, NA where it is missing.
@@ -22,9 +23,9 @@ positions <- function(index, n, names, argument) {
   if (is.factor(index)) index <- as.integer(index)
   if (is_cl(index)) {
     if (length(index) != n) {
-      abort_argument(argument, sprintf(paste(
-        "a clMatrix as '%s' must hold a condition for each of %d, not %.0f numbers: use",
-        "as.vector(%s) for positions"), argument, n, length(index), argument))
+      abort_argument(argument, sprintf(paste("a clMatrix used as '%s' must have %d elements, one",
+                                             "condition for each, not %.0f: use as.vector(%s) for",
+                                             "positions"), argument, n, length(index), argument))
     }
     index <- condition_values(index, argument)
   }
@@ -38,7 +39,7 @@ positions <- function(index, n, names, argument) {
     return(seq_len(n)[as.vector(index)])
   }
   if (!is.numeric(index) || is.object(index)) {
-    abort_argument(argument, sprintf("'%s' must be numbers, names or logical, not %s", argument,
+    abort_argument(argument, sprintf("'%s' must be numeric, character or logical, not %s", argument,
                                      describe(index)))
   }
   index <- as.vector(index)
@@ -97,7 +98,7 @@ places_of <- function(x, i, within = FALSE) {
     kept <- is.na(i) | i > -(n + 1) # those beyond leave out nothing
     if (!all(kept)) i <- if (any(kept)) i[kept] else seq_len(n)
   } else if (!is.logical(i) && !is.character(i) && !is.null(i)) {
-    abort_argument("i", sprintf("'i' must be numbers, logical or a matrix of pairs, not %s",
+    abort_argument("i", sprintf("'i' must be numeric, logical or a matrix with two columns, not %s",
                                 describe(i)))
   }
   place_of_subscript(n, i)
@@ -115,7 +116,7 @@ pair_places <- function(x, i) {
     if (any(is.na(at) & !is.na(i))) out_of_bounds("i")
     i <- at
   } else if (!is.numeric(i) || is.object(i)) {
-    abort_argument("i", sprintf("'i' must be numbers, logical or a matrix of pairs, not %s",
+    abort_argument("i", sprintf("'i' must be numeric, logical or a matrix with two columns, not %s",
                                 describe(i)))
   }
   if (any(i <= -1, na.rm = TRUE)) {

@@ -66,7 +66,7 @@ as_cl <- function(x, view = c("general", "lower", "upper", "symmetric")) {
   if (is_cl(x)) return(with_view(x, check_choice(view, view_names, "view")))
   if (is_cl_array(x) || length(dim(x)) == 3L) {
     if (!missing(view) && check_choice(view, view_names, "view") != "general") {
-      abort_argument("view", "an array has no view: its matrices are general")
+      abort_argument("view", "'view' must be \"general\" for an array")
     }
     return(if (is_cl_array(x)) x else array_to_cl(x))
   }
@@ -247,9 +247,8 @@ plain_values <- function(x, argument) {
     plain <- function(v) (is.numeric(v) || is.logical(v)) && !is.object(v)
     if (all(vapply(x, plain, NA))) return(as.matrix(x))
   } else if (inherits(x, "integer64")) {
-    abort_argument(argument, sprintf(paste(
-      "'%s' holds 64-bit integers (class \"integer64\"), which are no doubles: convert them first,",
-      "by as.double()"), argument))
+    abort_argument(argument, sprintf(paste("'%s' has class \"integer64\", which is not supported:",
+                                           "convert it with as.double()"), argument))
   } else if (isS4(x) && methods::is(x, "Matrix") && length(dim(x)) == 2L) {
     return(as.matrix(x))
   } else if (!inherits(x, c("factor", "Date", "POSIXct", "difftime")) &&

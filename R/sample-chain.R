@@ -77,12 +77,12 @@ receive_search <- function(s, value, gradient) {
   }
   s$step_size <- s$step_size * if (good) 2 else 0.5
   if (s$step_size > 1e7) {
-    abort_density(s, paste("the log density is so flat that no step is too large; it may not be",
-                           "that of a proper distribution"))
+    abort_density(s, paste("the log density is so flat that no step size is too large; the",
+                           "distribution may be improper"))
   }
   if (s$step_size < 1e-300) {
-    abort_density(s, paste("no step is small enough for the log density to change as its gradient",
-                           "says; see cl_check_gradient()"))
+    abort_density(s, paste("the log density does not change as its gradient predicts, however",
+                           "small the step size: see cl_check_gradient()"))
   }
   search_step(s)
 }

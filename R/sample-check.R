@@ -49,15 +49,15 @@ abort_gradient <- function(s, at, gradient, difference) {
   more <- length(at) - 1L
   others <- ""
   if (more > 0L) {
-    others <- sprintf(", and so are those by %s%s",
+    others <- sprintf(", and so are those with respect to %s%s",
                       paste(utils::head(names[at[-1L]], 4L), collapse = ", "),
                       if (more > 4L) sprintf(" and %d more", more - 4L) else "")
   }
   unit <- if (length(s$layout$blocks) > 0L) " (on the unconstrained scale)" else ""
-  abort_density(s, sprintf(paste0("the gradient of 'log_density' by '%s' is wrong at the start: ",
-                                  "it is %.6g, differences of the value give %.6g%s%s; see ",
-                                  "cl_check_gradient(); check_gradient = FALSE leaves this out"),
-                           names[at[1L]], gradient[1L], difference[1L], unit,
+  abort_density(s, sprintf(paste("the gradient of 'log_density' with respect to '%s' is wrong at",
+                                 "the starting point: it is %.6g, but finite differences give",
+                                 "%.6g%s%s; see cl_check_gradient(); check_gradient = FALSE skips",
+                                 "this check"), names[at[1L]], gradient[1L], difference[1L], unit,
                            others),
                 wrong = data.frame(parameter = names[at], gradient = gradient,
                                    difference = difference, stringsAsFactors = FALSE))

@@ -6,8 +6,8 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
   names <- pick_parameters(x, parameters)
   if (!identical(max, Inf)) max <- check_count(max, "max", 1)
   if (length(names) > max) {
-    message(sprintf(paste("showing %d of %d parameters: name others in 'parameters', or raise",
-                          "'max'"), max, length(names)))
+    message(sprintf(paste("showing %d of %d parameters: select others with 'parameters', or",
+                          "increase 'max'"), max, length(names)))
     names <- utils::head(names, max)
   }
   pages <- plot_pages(length(names))

@@ -52,8 +52,8 @@ announce <- function(job, left) {
   if (!job$control$announce || !is.null(job$told$yes)) return(invisible())
   if (seconds_now() - job$started < 2 || !is.finite(left) || left < 10) return(invisible())
   job$told$yes <- TRUE
-  message(sprintf(paste("cl_sample(): about %s left for %s of %d + %d iterations",
-                        "(refresh = 0 for silence)"), time_text(left),
+  message(sprintf(paste("cl_sample(): about %s left for %s of %d + %d iterations (refresh = 0",
+                        "turns this message off)"), time_text(left),
                   count_of(length(job$points), "chain"), job$control$warmup, job$control$iter))
 }
 

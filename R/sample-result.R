@@ -65,9 +65,9 @@ sample_problems <- function(x) {
   total <- length(x$diagnostics$divergent)
   divergent <- sum(x$diagnostics$divergent)
   if (divergent > 0) {
-    problems <- sprintf(paste("%d of %d iterations diverged: parts of the distribution are too",
-                              "curved for the step; a larger adapt_delta or other parameters",
-                              "may help"), divergent, total)
+    problems <- sprintf(paste("%d of %d iterations diverged: in some regions the distribution is",
+                              "too curved for the step size; increase adapt_delta or",
+                              "reparameterise"), divergent, total)
   }
   deep <- sum(x$diagnostics$tree_depth >= x$control$max_depth)
   if (x$control$method == "nuts" && deep > 0) {
@@ -77,8 +77,9 @@ sample_problems <- function(x) {
   }
   low <- which(energy_fractions(x) < 0.3)
   if (length(low) > 0L) {
-    problems <- c(problems, sprintf(paste("low energy fraction (below 0.3) in chain %s: the tails",
-                                          "may not be reached"), paste(low, collapse = ", ")))
+    problems <- c(problems, sprintf(paste("low energy fraction (below 0.3) in chain %s: the chains",
+                                          "may not explore the tails"),
+                                    paste(low, collapse = ", ")))
   }
   problems
 }
@@ -193,7 +194,7 @@ draws_verdict <- function(draws) {
 #' @export
 summary.cl_sample <- function(object, parameters = NULL, probs = c(0.05, 0.5, 0.95), ...) {
   if (!is.numeric(probs) || anyNA(probs) || any(probs < 0 | probs > 1)) {
-    abort_argument("probs", "'probs' must be probabilities")
+    abort_argument("probs", "'probs' must be numbers between 0 and 1")
   }
   names <- pick_parameters(object, parameters)
   rows <- lapply(names, function(name) {
@@ -230,7 +231,8 @@ pick_parameters <- function(x, parameters) {
   stem <- sub("\\[.*", "", all)
   if (!is.character(parameters) || !all(parameters %in% c(all, stem))) {
     unknown <- setdiff(parameters, c(all, stem))
-    abort_argument("parameters", sprintf("no parameter '%s'; there are: %s", format(unknown[1L]),
+    abort_argument("parameters", sprintf("unknown parameter '%s'; the parameters are %s",
+                                         format(unknown[1L]),
                                          paste(utils::head(all, 10L), collapse = ", ")))
   }
   all[all %in% parameters | stem %in% parameters]

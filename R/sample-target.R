@@ -66,15 +66,16 @@ transform_blocks <- function(layout, transform) {
   if (is.null(transform)) return(list())
   if (inherits(transform, "cl_transform")) {
     if (!is.null(layout$arguments)) {
-      abort_argument("transform", "'transform' must be a list by parameter, as 'init' is one")
+      abort_argument("transform", paste("'transform' must be a list named by parameter because",
+                                        "'init' is one"))
     }
     return(list(transform_block(transform, seq_len(layout$n), "init")))
   }
   known <- is.list(transform) && length(names(transform)) == length(transform) &&
     all(names(transform) %in% names(layout$places)) && !anyDuplicated(names(transform))
   if (!known || !all(vapply(transform, inherits, NA, what = "cl_transform"))) {
-    abort_argument("transform", paste("'transform' must be a transform, such as cl_lower(0), or a",
-                                      "list of them with names of parameters in 'init'"))
+    abort_argument("transform", paste("'transform' must be a transform such as cl_lower(0), or a",
+                                      "list of transforms named by parameters of 'init'"))
   }
   Map(function(t, name) transform_block(t, layout$places[[name]], name), unname(transform),
       names(transform))
@@ -82,8 +83,8 @@ transform_blocks <- function(layout, transform) {
 
 transform_block <- function(transform, x, name) {
   if (!transform$bounds %in% c(1L, length(x)) || length(x) < transform$least) {
-    abort_argument("transform", sprintf("the transform of '%s' does not fit its length, %d", name,
-                                        length(x)))
+    abort_argument("transform", sprintf(paste("the transform of '%s' cannot be used for a",
+                                              "parameter of length %d"), name, length(x)))
   }
   c(transform[c("inside", "free", "value", "jacobian", "pull", "lower", "upper")],
     list(x = x, size = transform$size(length(x)), name = name))
@@ -98,8 +99,8 @@ free_start <- function(layout, init) {
   u[layout$free_u] <- x[layout$free_x]
   for (b in layout$blocks) {
     if (!isTRUE(b$inside(x[b$x]))) {
-      abort_argument("init", sprintf("'init' has a value of '%s' that its transform does not allow",
-                                     b$name))
+      abort_argument("init", sprintf(paste("'init' has a value of '%s' outside the range of its",
+                                           "transform"), b$name))
     }
     u[b$u] <- b$free(x[b$x])
   }
@@ -187,7 +188,7 @@ density_caller <- function(log_density, layout) {
 
 one_value <- function(answer) {
   if (is.numeric(answer) && length(answer) == 1L) return(answer[[1L]])
-  statcl_abort("density", sprintf("'log_density' must give one number, not %s", describe(answer)),
+  statcl_abort("density", sprintf("'log_density' must return one number, not %s", describe(answer)),
                argument = "log_density")
 }
 
@@ -203,21 +204,21 @@ as_slope <- function(slope, given = NULL) {
 }
 
 density_partly_named <- function() {
-  statcl_abort("density", paste("the names of the gradient of 'log_density' are some of those of",
-                                "the parameters, but not all"), argument = "log_density")
+  statcl_abort("density", paste("the gradient of 'log_density' names some of the parameters, but",
+                                "not all of them"), argument = "log_density")
 }
 
 list_slope <- function(slope, names, sizes) {
   if (!is.list(slope) || !all(names %in% names(slope))) {
     statcl_abort("density", sprintf(paste("the value of 'log_density' must have the attribute",
-                                          "\"gradient\", a list of %s"),
+                                          "\"gradient\", a list with the elements %s"),
                                     paste(names, collapse = ", ")), argument = "log_density")
   }
   slope <- slope[names]
   wrong <- which(lengths(slope) != sizes)
   if (length(wrong) > 0L) {
-    statcl_abort("density", sprintf("the gradient by '%s' has length %d, not %d", names[wrong[1L]],
-                                    length(slope[[wrong[1L]]]), sizes[wrong[1L]]),
+    statcl_abort("density", sprintf("the gradient with respect to '%s' has length %d, not %d",
+                                    names[wrong[1L]], length(slope[[wrong[1L]]]), sizes[wrong[1L]]),
                  argument = "log_density")
   }
   unlist(slope, use.names = FALSE)
@@ -237,7 +238,7 @@ check_answer <- function(value, slope, n, nan) {
     if (nan == "reject") return(list(-Inf, NULL))
     what <- if (is.na(value)) "the value" else "the gradient"
     statcl_abort("density", sprintf("%s of 'log_density' is NaN; with nan = \"reject\" %s", what,
-                                    "such points count as impossible"), argument = "log_density")
+                                    "such points are rejected"), argument = "log_density")
   }
   if (all(is.finite(slope))) NULL else list(-Inf, NULL)
 }
@@ -337,7 +338,7 @@ argument_batch <- function(log_density, layout) {
     result <- matrix(0, nrow(x), ncol(x))
     for (i in seq_along(names)) {
       result[places[[i]], ] <- batch_slope(slope[[names[i]]], c(length(places[[i]]), ncol(x)),
-                                           sprintf("the gradient by '%s'", names[i]))
+                                           sprintf("the gradient with respect to '%s'", names[i]))
     }
     list(values, result)
   }
@@ -353,7 +354,8 @@ column_caller <- function(call_density) {
 
 batch_values <- function(answer, count) {
   if (is.numeric(answer) && length(answer) == count) return(as.vector(answer))
-  statcl_abort("density", sprintf("'log_density' must give %d values for %d columns, not %s", count,
+  statcl_abort("density", sprintf("'log_density' must return %d values for %d columns, not %s",
+                                  count,
                                   count, describe(answer)), argument = "log_density")
 }
 

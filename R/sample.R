@@ -159,8 +159,8 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   starts <- start_values(init, chains)
   layout <- parameter_layout(starts[[1L]], transform)
   if (inherits(log_density, c("cl_likelihood", "cl_log_posterior")) && is.null(layout$arguments)) {
-    abort_argument("init", paste("'init' must be a list with the names of parameters, such as",
-                                 "list(alpha = 0, beta = c(0, 0))"))
+    abort_argument("init", paste("'init' must be a list named by parameter, such as list(alpha =",
+                                 "0, beta = c(0, 0))"))
   }
   control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension)
   if (is.null(jitter)) jitter <- if (chains > 1L && single_init(init)) 1 else 0
@@ -196,7 +196,8 @@ check_inverse_metric <- function(x, dimension) {
   right <- is.numeric(x) && length(x) %in% c(1L, dimension) && all(is.finite(x) & x > 0)
   if (!right) {
     abort_argument("inverse_metric", sprintf(
-      "'inverse_metric' must be one positive number, or one for each of %d parameters", dimension))
+      "'inverse_metric' must be one positive number, or one for each of the %d parameters",
+      dimension))
   }
   as.double(x)
 }
@@ -225,24 +226,25 @@ start_values <- function(init, chains) {
   } else if (is.list(init) && length(init) == chains) {
     init
   } else {
-    abort_argument("init", sprintf(paste("'init' must be a numeric vector, a list with names, a",
+    abort_argument("init", sprintf(paste("'init' must be a numeric vector, a named list, a",
                                          "function, or a list of %d of these, not %s"), chains,
                                    describe(init)))
   }
   lapply(starts, check_start)
   shape <- function(x) if (is.list(x)) lapply(x, length) else list(length(x), names(x))
   same <- vapply(starts, function(x) identical(shape(x), shape(starts[[1L]])), NA)
-  if (!all(same)) abort_argument("init", "the chains' values in 'init' differ in shape")
+  if (!all(same)) abort_argument("init", "'init' must have values of the same shape for all chains")
   starts
 }
 
 check_start <- function(x) {
   parts <- if (is.list(x)) x else list(x)
   if (is.list(x) && (is.null(names(x)) || !all(nzchar(names(x))) || anyDuplicated(names(x)))) {
-    abort_argument("init", "the parameters in 'init' must have names, each its own")
+    abort_argument("init", "the parameters in 'init' must have unique names")
   }
   right <- vapply(parts, function(p) is.numeric(p) && !is.object(p) && all(is.finite(p)), NA)
-  if (length(parts) == 0L || !all(right)) abort_argument("init", "'init' must hold finite numbers")
+  if (length(parts) == 0L || !all(right)) abort_argument("init",
+    "'init' must contain only finite numbers")
   if (sum(lengths(parts)) == 0L) abort_argument("init", "'init' is empty")
 }
 
@@ -265,8 +267,8 @@ start_chain <- function(job, id, evaluate) {
       return(s)
     }
   }
-  abort_density(s, sprintf("the log density cannot be computed at %s",
-                           if (tries > 1L) "100 points around 'init'" else "'init'"))
+  abort_density(s, sprintf("the log density is not finite at %s",
+                           if (tries > 1L) "any of 100 points around 'init'" else "'init'"))
 }
 
 # An answer with NULL as gradient where the density could not be computed.

@@ -109,7 +109,8 @@ find_device <- function(spec) {
     if (length(rows) == 0L) rows <- grep(tolower(spec), tolower(devices$name), fixed = TRUE)
     rows <- rows[order(!devices$fp64[rows], devices$host_memory[rows], -devices$memory[rows])]
   } else {
-    abort_argument("device", "'device' must be one id, number, type or part of a name")
+    abort_argument("device", paste("'device' must be one device: its id, number, type or part of",
+                                   "its name"))
   }
   if (length(rows) == 0L) {
     known <- paste(sprintf("\"%s\" (%s)", devices$id, devices$name), collapse = ", ")

@@ -67,7 +67,8 @@ told <- new.env(parent = emptyenv())
 copy_for <- function(name, x) {
   if (is_cl(x) && is.null(told[[name]])) {
     assign(name, TRUE, envir = told)
-    text <- sprintf("%s() of a clMatrix works on a copy on the host (said once a session)\n", name)
+    text <- sprintf(paste("%s() of a clMatrix works on a copy on the host (this message appears",
+                          "once per session)\n"), name)
     message(structure(list(message = text, call = NULL),
                       class = c("statcl_message_copy", "statcl_message", "message", "condition")))
   }
@@ -181,7 +182,7 @@ sweep_device <- function(x, MARGIN, STATS, FUN = "-", check.margin = TRUE, ...) 
   STATS <- as.vector(on_host(STATS))
   if (is.character(MARGIN)) MARGIN <- match(MARGIN, names(x@Dimnames))
   if (length(MARGIN) != 1L || !MARGIN %in% 1:2) {
-    abort_argument("MARGIN", "'MARGIN' must be 1 or 2, or the name of rows or columns")
+    abort_argument("MARGIN", "'MARGIN' must be 1, 2 or the name of a dimension")
   }
   FUN <- match.fun(FUN)
   if (!is.numeric(STATS) || length(STATS) != x@Dim[MARGIN]) {
@@ -214,7 +215,7 @@ scale.clMatrix <- function(x, center = TRUE, scale = TRUE) {
     if (is.logical(given)) return(if (check_flag(given, argument)) own())
     given <- as.vector(check_numeric(given, argument))
     if (length(given) == x@Dim[2L]) return(given)
-    abort_argument(argument, sprintf("'%s' must have %d numbers, one for each column, not %d",
+    abort_argument(argument, sprintf("'%s' must have length %d, one number for each column, not %d",
                                      argument, x@Dim[2L], length(given)))
   }
   center <- numbers(center, "center", function() colMeans(x, na.rm = TRUE))
@@ -271,7 +272,7 @@ moments <- function(name, x, y, use, method = "pearson") {
   x <- moment_operand(x, beside, "x")
   if (!is.null(y)) y <- moment_operand(y, beside, "y")
   if (!is.null(y) && y@Dim[1L] != x@Dim[1L]) {
-    abort_argument("y", sprintf("incompatible dimensions: 'x' has %d rows, 'y' %d", x@Dim[1L],
+    abort_argument("y", sprintf("incompatible dimensions: 'x' has %d rows, 'y' has %d", x@Dim[1L],
                                 y@Dim[1L]))
   }
   missing <- kinds[kind] != "everything" && (anyNA(x) || (!is.null(y) && anyNA(y)))

@@ -80,20 +80,17 @@ cl_bounds <- function(lower, upper) {
   upper <- check_bound(upper, "upper", infinite = TRUE)
   n <- max(length(lower), length(upper))
   if (!length(lower) %in% c(1L, n) || !length(upper) %in% c(1L, n)) {
-    abort_argument("upper", sprintf("'lower' has %d numbers, 'upper' has %d", length(lower),
-                                    length(upper)))
+    abort_argument("upper", sprintf("'lower' has length %d, but 'upper' has length %d",
+                                    length(lower), length(upper)))
   }
-  if (any(lower >= upper)) abort_argument("upper", "'upper' must be above 'lower'")
+  if (any(lower >= upper)) abort_argument("upper", "'upper' must be greater than 'lower'")
   open_below <- is.infinite(lower)
   open_above <- is.infinite(upper)
-  if (any(lower == Inf) || any(upper == -Inf)) {
-    abort_argument("lower", "'lower' must not be Inf, nor 'upper' -Inf")
-  }
   if (all(open_below & open_above)) return(new_identity(n))
   if (all(open_above) && !any(open_below)) return(cl_lower(lower))
   if (all(open_below) && !any(open_above)) return(cl_upper(upper))
   if (any(open_below | open_above)) {
-    abort_argument("lower", "the infinite bounds must be the same for all entries")
+    abort_argument("lower", "a bound must be finite for all elements or infinite for all")
   }
   width <- upper - lower
   new_transform(sprintf("between %s and %s", bound_text(lower), bound_text(upper)),
@@ -169,7 +166,7 @@ new_transform <- function(label, inside, free, value, jacobian, pull, size = fun
 
 check_bound <- function(x, argument, infinite = FALSE) {
   if (!is.numeric(x) || is.object(x) || length(x) == 0L || anyNA(x)) {
-    abort_argument(argument, sprintf("'%s' must be a number, or one for each entry", argument))
+    abort_argument(argument, sprintf("'%s' must be one number, or one for each element", argument))
   }
   if (!infinite && !all(is.finite(x))) {
     abort_argument(argument, sprintf("'%s' must be finite", argument))
@@ -177,7 +174,7 @@ check_bound <- function(x, argument, infinite = FALSE) {
   as.double(x)
 }
 
-bound_text <- function(x) if (length(x) == 1L) format(x) else "a bound each"
+bound_text <- function(x) if (length(x) == 1L) format(x) else "several bounds"
 
 #' @export
 print.cl_transform <- function(x, ...) {

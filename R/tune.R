@@ -28,7 +28,7 @@ cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive(), save = FAL
   ops <- if (is.null(ops)) known else ops
   if (!is.character(ops) || anyNA(ops) || !all(ops %in% known)) {
     choices <- paste0("\"", known, "\"", collapse = ", ")
-    abort_argument("ops", paste("'ops' must be among", choices))
+    abort_argument("ops", paste("'ops' must be one or more of", choices))
   }
   seconds <- check_number(seconds, "seconds", lower = 0.01)
   verbose <- check_flag(verbose, "verbose")
@@ -67,7 +67,7 @@ read_thresholds <- function(file = thresholds_file()) {
   right <- is.data.frame(saved) && identical(names(saved), names(no_thresholds)) &&
     !anyNA(saved$threshold)
   if (right) return(saved)
-  warning(sprintf("statcl: '%s' holds no thresholds and is not used", file), call. = FALSE)
+  warning(sprintf("statcl: '%s' contains no valid thresholds and is ignored", file), call. = FALSE)
   no_thresholds
 }
 
@@ -80,7 +80,7 @@ save_thresholds <- function(device, measured) {
   dir.create(dirname(file), showWarnings = FALSE, recursive = TRUE)
   utils::write.csv(rbind(saved, added), file, row.names = FALSE)
   session$saved <- NULL
-  message("statcl: thresholds of ", device, " are saved in ", file)
+  message("statcl: thresholds for ", device, " saved in ", file)
 }
 
 # Those of one device as a named vector; the file is read once a session.

@@ -47,13 +47,12 @@ cl_kernel <- function(source, name, arguments) {
     abort_argument("source", "'source' must be a string of OpenCL C")
   }
   if (!is.character(name) || length(name) != 1L || !grepl("^[A-Za-z_][A-Za-z0-9_]*$", name)) {
-    abort_argument("name", "'name' must be the name of a kernel")
+    abort_argument("name", "'name' must be the name of a kernel in 'source'")
   }
   check_kernel_arguments(arguments)
   where <- where_resident()
   if (where < 0L) {
-    statcl_abort("no_device", paste("a kernel of one's own needs an OpenCL device:",
-                                    no_device_reason()))
+    statcl_abort("no_device", paste("cl_kernel() needs an OpenCL device:", no_device_reason()))
   }
   kernel <- .Call(r_kernel_new, paste(source, collapse = "\n"), name, where)
   run <- function(..., global, local = NULL) run_kernel(kernel, arguments, list(...), global, local)
@@ -65,10 +64,11 @@ check_kernel_arguments <- function(arguments) {
     all(arguments %in% c("in", "out", "int", "double"))
   if (!known || is.null(names(arguments)) || anyDuplicated(names(arguments)) ||
       !all(nzchar(names(arguments))) || any(names(arguments) %in% c("global", "local"))) {
-    abort_argument("arguments", paste("'arguments' must name each argument of the kernel and say",
-                                      "\"in\", \"out\", \"int\" or \"double\""))
+    abort_argument("arguments", paste("'arguments' must be a vector of \"in\", \"out\", \"int\" or",
+                                      "\"double\", named by argument of the kernel"))
   }
-  if (!"out" %in% arguments) abort_argument("arguments", "a kernel needs an \"out\" argument")
+  if (!"out" %in% arguments) abort_argument("arguments",
+    "the kernel must have at least one \"out\" argument")
 }
 
 run_kernel <- function(kernel, arguments, given, global, local) {
@@ -80,7 +80,7 @@ run_kernel <- function(kernel, arguments, given, global, local) {
   global <- check_sizes(global, "global")
   if (!is.null(local)) {
     if (length(local) != length(global)) {
-      abort_argument("local", "'local' must have as many numbers as 'global'")
+      abort_argument("local", "'local' must have the same length as 'global'")
     }
     global <- ceiling(global / local) * local
   }
@@ -103,7 +103,7 @@ kernel_argument <- function(x, type, name) {
     return(x@handle)
   }
   if (!is.numeric(x) || is_cl(x) || length(x) != 2L) {
-    abort_argument(name, sprintf("'%s' must be the number of rows and of columns", name))
+    abort_argument(name, sprintf("'%s' must be two numbers, of rows and of columns", name))
   }
   as.integer(c(check_count(x[1L], name, 1), check_count(x[2L], name, 1)))
 }
@@ -117,7 +117,7 @@ match_arguments <- function(given, wanted) {
   wrong <- c(setdiff(names, wanted), names[duplicated(names)], setdiff(wanted, names))
   if (length(wrong) > 0L) {
     abort_argument(if (is.na(wrong[1L])) "..." else wrong[1L],
-                   sprintf("the kernel's arguments are %s", paste(wanted, collapse = ", ")))
+                   sprintf("the arguments of the kernel are %s", paste(wanted, collapse = ", ")))
   }
   given
 }
@@ -131,7 +131,7 @@ check_sizes <- function(x, argument) {
 
 #' @export
 print.cl_user_kernel <- function(x, ...) {
-  cat(sprintf("<OpenCL kernel '%s' (your own code): %s; global, local>\n", attr(x, "name"),
+  cat(sprintf("<OpenCL kernel '%s' (user code): %s; global, local>\n", attr(x, "name"),
               paste(names(attr(x, "arguments")), attr(x, "arguments"), sep = ": ",
                     collapse = ", ")))
   invisible(x)

@@ -7,7 +7,7 @@ with_whole_object <- function(object, name, code) {
   tryCatch(code, error = function(e) {
     if (inherits(e, c("statcl_error", "stackOverflowError")) || is_time_limit(e)) stop(e)
     statcl_abort("argument", sprintf(
-      "'%s' is no whole object of class \"%s\", or another argument does not fit it: %s", name,
+      "'%s' is not a valid object of class \"%s\", or another argument does not match it: %s", name,
       class(object)[1L], conditionMessage(e)), argument = name, parent = e, call = user_call())
   })
 }

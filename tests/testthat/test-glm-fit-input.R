@@ -233,6 +233,6 @@ test_that("more than 2,000 classes are refused with their number", {
   for (family in c("categorical_logit", "ordered_logistic")) {
     fault <- expect_fault(on_host(cl_glm(cbind(x = 1:2001), factor(1:2001), family)), "argument",
                           argument = "y")
-    expect_match(conditionMessage(fault), "2001 classes, the most are 2000")
+    expect_match(conditionMessage(fault), "2001 classes, but at most 2000")
   }
 })

@@ -281,7 +281,7 @@ test_that("chains in processes of their own draw the same", {
   on_device({
     few <- function(...) {
       expect_warning(fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = c(arguments, ...)),
-                     "more iterations", class = "statcl_warning_sampling")
+                     "increase 'iter'", class = "statcl_warning_sampling")
       fit
     }
     here <- few(batch = FALSE)

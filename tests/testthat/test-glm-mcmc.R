@@ -8,7 +8,7 @@ test_that("few draws are no convergence", {
       cl_glm(am ~ wt, mtcars, method = "mcmc",
              control = list(chains = chains, iter = iter, seed = 1))
     }
-    expect_warning(fit <- short(8, 2), "more iterations", class = "statcl_warning_sampling")
+    expect_warning(fit <- short(8, 2), "increase 'iter'", class = "statcl_warning_sampling")
     expect_false(fit$converged)
     expect_output(print(fit), "NOT converged: largest R-hat [0-9.]+, smallest effective")
     expect_warning(fit <- short(8, 1), class = "statcl_warning_sampling")

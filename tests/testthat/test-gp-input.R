@@ -34,8 +34,8 @@ test_that("rows that coincide need noise", {
   y <- c(1, 2, 2.5, 3, 1)
   on_host({
     fault <- expect_fault(cl_gp(x, y, fixed = c(noise = 0)), "not_pd", order = 3)
-    expect_match(conditionMessage(fault), "average equal rows")
-    expect_match(conditionMessage(fault), "let 'noise' be estimated")
+    expect_match(conditionMessage(fault), "average the repeated rows")
+    expect_match(conditionMessage(fault), "estimate 'noise'")
     expect_true(is.finite(cl_gp(x, y, starts = 1)$logLik))
     v <- c(0, 0.1, 0.1, 0, 0)
     expect_true(is.finite(cl_gp(x, y, variance = v, fixed = c(noise = 0), starts = 1)$logLik))

@@ -52,7 +52,7 @@ test_that("a likelihood survives a file and says where it is", {
     file <- tempfile()
     saveRDS(f, file)
     again <- readRDS(file)
-    expect_output(print(again), "copies the data")
+    expect_output(print(again), "will copy the data")
     expect_identical(again(par), f(par))
   })
 })

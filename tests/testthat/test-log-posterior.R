@@ -48,17 +48,17 @@ test_that("terms that cannot be used are refused by name", {
     e <- expect_fault(do.call(cl_log_posterior(...), at), "argument", argument = "...")
     expect_match(conditionMessage(e), pattern, fixed = TRUE)
   }
-  refused("no terms")
+  refused("at least one term")
   refused("must be a formula or a function, not", 3)
-  refused("no left side", a ~ b)
+  refused("one-sided", a ~ b)
   refused("none of the parameters a, b", ~ -x^2)
-  refused("cannot be derived", ~ -sum(b))
+  refused("cannot be differentiated", ~ -sum(b))
   refused("none of the parameters a, b", function(x) x)
   refused("attribute \"gradient\"", function(a) -a^2)
   refused("attribute \"gradient\"", function(a, b) with_slope(-a^2, -2 * a))
-  refused("differ in length", ~ -(b - d)^2, at = list(b = c(1, 2, 3, 4), d = c(1, 2, 3, 4, 5, 6) *
+  refused("different lengths", ~ -(b - d)^2, at = list(b = c(1, 2, 3, 4), d = c(1, 2, 3, 4, 5, 6) *
                                                         1))
-  refused("with names", ~ -a^2, at = list(1))
+  refused("named arguments", ~ -a^2, at = list(1))
 })
 
 test_that("a hierarchical model with priors has the right posterior", {
@@ -176,23 +176,23 @@ test_that("what would be derived wrongly is refused", {
   refused <- function(formula, pattern) {
     e <- expect_fault(cl_log_posterior(formula)(a = 1, b = 2), "argument", argument = "...")
     expect_match(conditionMessage(e), pattern)
-    expect_match(conditionMessage(e), "cannot be derived")
+    expect_match(conditionMessage(e), "cannot be differentiated")
   }
   refused(~ dnorm(a, 1, 2, log = b), "'log' of dnorm\\(\\) must be TRUE or FALSE")
   refused(~ dnorm(a, 1, 2, log = NA), "must be TRUE or FALSE")
   refused(~ dnorm(a, 1, 2, 3, 4), "unused")
   refused(~ dnorm(a, men = 1), "unused")
   refused(~ dt(a, 3, ncp = 1), "with 'ncp' is not known")
-  refused(~ dpois(a, 2), "dpois\\(\\) by 'x' is not known")
-  refused(~ pgamma(1, a), "by 'shape' is not known")
-  refused(~ psigamma(1, a), "by 'deriv' is not known")
+  refused(~ dpois(a, 2), "dpois\\(\\) with respect to 'x' is not known")
+  refused(~ pgamma(1, a), "respect to 'shape' is not known")
+  refused(~ psigamma(1, a), "respect to 'deriv' is not known")
   refused(~ mean(a), "mean\\(\\) is not known")
   refused(~ a[1], "\\[\\(\\) is not known")
   refused(~ if (a > 0) a else b, "if\\(\\) is not known")
   refused(~ no_such_function(a), "no function 'no_such_function'")
   refused(~ (function(x) x)(a), "not the name of a function")
   exp <- sin
-  refused(~ exp(a), "exp\\(\\) is not the one of R")
+  refused(~ exp(a), "exp\\(\\) is not R's own")
 })
 
 test_that("a point of density zero is one, without warnings", {
@@ -222,7 +222,7 @@ test_that("priors are terms, in formulas and in functions", {
   refused(function(alpha, beta) with_slope(beta^2, list(alpha = 0, beta = 2 * beta)),
           "must be one number")
   refused(function(beta) with_slope("a", 2 * beta), "must be one number")
-  refused(function(beta) with_slope(1, c(1, 2)), "by 'beta' has length 2, not 3")
+  refused(function(beta) with_slope(1, c(1, 2)), "respect to 'beta' has length 2, not 3")
 })
 
 test_that("a formula is computed once for all chains in lockstep, with the same numbers", {

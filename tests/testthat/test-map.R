@@ -281,7 +281,7 @@ test_that("cl_kernel() runs OpenCL C of one's own", {
   x <- matrix(runif(70 * 3), 70)
   on_device({
     axpy <- cl_kernel(axpy_source, "axpy", axpy_arguments)
-    expect_output(print(axpy), "your own code")
+    expect_output(print(axpy), "user code")
     d <- as_cl(x)
     got <- axpy(2, d, d + 1, c(70, 3), 70, 3, global = c(70, 3), local = c(32, 1))
     expect_equal(as.matrix(got), 2 * x + x + 1)

@@ -250,7 +250,7 @@ test_that("thresholds are saved on request only, and used by later sessions", {
     expect_equal(row()$source, "saved")
     writeLines("nonsense", thresholds_file())
     next_session()
-    expect_warning(source <- row()$source, "is not used")
+    expect_warning(source <- row()$source, "is ignored")
     expect_equal(source, "default")
     expect_silent(row()) # told once
   })
