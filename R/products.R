@@ -118,8 +118,8 @@ vector_operand <- function(v, other, kind, first) {
 # Dimensions (m, n, k) of a product: m and n are sides of x and y, k the sides that have to agree.
 product_dim <- function(pair, side_x, side_y, inner_x, inner_y, name_x, name_y) {
   if (pair$dim_x[inner_x] != pair$dim_y[inner_y]) {
-    abort_argument(name_y, sprintf("non-conformable: '%s' is %d x %d, '%s' is %d x %d", name_x,
-                                   pair$dim_x[1L], pair$dim_x[2L], name_y, pair$dim_y[1L],
+    abort_argument(name_y, sprintf("non-conformable arguments: '%s' is %d x %d, '%s' is %d x %d",
+                                   name_x, pair$dim_x[1L], pair$dim_x[2L], name_y, pair$dim_y[1L],
                                    pair$dim_y[2L]))
   }
   as.double(c(pair$dim_x[side_x], pair$dim_y[side_y], pair$dim_x[inner_x]))

@@ -170,7 +170,7 @@ cl_use <- function(device = NULL, engine = c("auto", "device", "host")) {
   }
   if (where >= 0L && !device_table()$fp64[where + 1L]) {
     name <- device_table()$name[where + 1L]
-    statcl_abort("no_fp64", sprintf("'%s' has no double precision", name), device = name)
+    statcl_abort("no_fp64", sprintf("'%s' does not support double precision", name), device = name)
   }
   restore <- FALSE
   invisible(old)

@@ -101,7 +101,7 @@ cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) 
   x <- check_rows(x, l$n, "x")
   x_adj <- check_rows(x_adj, l$n, "x_adj")
   if (columns[1L] != columns[2L]) {
-    abort_argument("x_adj", sprintf("'x_adj' must have %d columns, as 'x' has, not %d", columns[1L],
+    abort_argument("x_adj", sprintf("'x_adj' must have %d columns like 'x', not %d", columns[1L],
                                     columns[2L]))
   }
   device <- any_handle(l$x, x, x_adj)

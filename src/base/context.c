@@ -74,13 +74,14 @@ scl_memory scl_context_memory(const scl_context *ctx) {
 
 scl_status scl_context_check(const scl_context *ctx) {
   if (is_forked(ctx)) {
-    return scl_fail(SCL_E_FORK,
-                    "device '%s' was opened before this process was forked from its parent; "
-                    "open it in each worker instead",
-                    ctx->name);
+    return scl_fail(
+        SCL_E_FORK,
+        "device '%s' was opened before this process was forked: open it in each worker instead",
+        ctx->name);
   }
   if (ctx->lost) {
-    scl_fail(SCL_E_LOST, "device '%s' stopped answering; its matrices are gone", ctx->name);
+    scl_fail(SCL_E_LOST, "device '%s' stopped responding: its matrices are no longer valid",
+             ctx->name);
     snprintf(scl_fault_edit()->device, sizeof scl_fault_edit()->device, "%s", ctx->name);
     return SCL_E_LOST;
   }

@@ -16,7 +16,7 @@ size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n) {
 static scl_status storage_bytes(scl_type type, size_t ld, size_t n, size_t *out) {
   size_t size = scl_type_size(type);
   if (n != 0 && ld > PTRDIFF_MAX / size / n) {
-    return scl_fail_memory(UINT64_MAX, 0, "a matrix beyond the address space");
+    return scl_fail_memory(UINT64_MAX, 0, "a matrix larger than the address space");
   }
   *out = ld * n * size;
   return SCL_OK;
@@ -25,10 +25,10 @@ static scl_status storage_bytes(scl_type type, size_t ld, size_t n, size_t *out)
 static scl_status check_dims(size_t m, size_t n, scl_view view) {
   if (m > INT_MAX || n > INT_MAX) {
     return scl_fail_argument(m > INT_MAX ? "nrow" : "ncol",
-                             "a matrix has at most %d rows and columns", INT_MAX);
+                             "a matrix can have at most %d rows and columns", INT_MAX);
   }
   if (view == SCL_SYMMETRIC && m != n) {
-    return scl_fail_argument("view", "a symmetric matrix is square, not %zu x %zu", m, n);
+    return scl_fail_argument("view", "a symmetric matrix must be square, not %zu x %zu", m, n);
   }
   return SCL_OK;
 }
@@ -202,6 +202,6 @@ const char *scl_view_name(scl_view view) {
 
 scl_status scl_mat_same_context(const scl_mat *a, const scl_mat *b) {
   if (a->ctx == b->ctx) return SCL_OK;
-  return scl_fail(SCL_E_ARGUMENT, "one matrix is on '%s', the other on '%s'",
+  return scl_fail(SCL_E_ARGUMENT, "one matrix is on '%s', but the other is on '%s'",
                   scl_context_name(a->ctx), scl_context_name(b->ctx));
 }

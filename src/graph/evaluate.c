@@ -321,7 +321,7 @@ static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
     if (nodes[k]->seen == stamp) continue; /* once is enough */
     nodes[k]->seen = stamp;
     if (nodes[k]->placeholder) {
-      SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
+      SCL_GO(scl_fail_argument("x", "an argument of 'combine' has no value of its own"));
     }
     SCL_GO(append_held(&open, nodes[k]));
   }
@@ -441,7 +441,7 @@ scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
     if (x[k]->pending == NULL || is_value(x[k]->pending) || !has_places(x[k]->pending)) continue;
     if (x[k]->pending->kind == SCL_NODE_MATVEC) continue; /* a product, not a generated kernel */
     if (x[k]->pending->placeholder) {
-      SCL_GO(scl_fail_argument("x", "a value of 'combine' has no value of its own"));
+      SCL_GO(scl_fail_argument("x", "an argument of 'combine' has no value of its own"));
     }
     SCL_GO(append_held(&open, x[k]->pending));
   }

@@ -79,7 +79,7 @@ static scl_status take(scl_context *ctx, scl_node *node, int k, scl_node *arg) {
   node->placeholder = node->placeholder || arg->placeholder;
   if (arg->depth + 1 >= SCL_EXPR_DEPTH && !arg->placeholder) SCL_TRY(scl_node_force(ctx, arg));
   if (arg->depth + 1 > SCL_EXPR_DEPTH) {
-    return scl_fail_argument("combine", "'combine' is more than %d operations deep",
+    return scl_fail_argument("combine", "'combine' has more than %d nested operations",
                              SCL_EXPR_DEPTH);
   }
   if (node->depth < arg->depth + 1) node->depth = (uint16_t)(arg->depth + 1);
@@ -119,17 +119,18 @@ static scl_status find_shape(int count, const scl_term *terms, size_t *m, size_t
     const scl_mat *x = terms[k].matrix;
     if (x != NULL && (widest == NULL || (widest->ncol == 1 && x->ncol != 1))) widest = x;
   }
-  if (widest == NULL) return scl_fail_argument("e1", "one operand must be a matrix");
+  if (widest == NULL) return scl_fail_argument("e1", "at least one operand must be a matrix");
   for (int k = 0; k < count; k++) {
     const scl_mat *x = terms[k].matrix;
     if (x == NULL) continue;
     SCL_TRY(scl_mat_same_context(widest, x));
     if (x->nrow != widest->nrow || (x->ncol != widest->ncol && x->ncol != 1)) {
-      return scl_fail_argument(k == 0   ? "e1"
-                               : k == 1 ? "e2"
-                                        : "e3",
-                               "non-conformable: one operand is %zu x %zu, the other %zu x %zu",
-                               widest->nrow, widest->ncol, x->nrow, x->ncol);
+      return scl_fail_argument(
+          k == 0   ? "e1"
+          : k == 1 ? "e2"
+                   : "e3",
+          "non-conformable arguments: one operand is %zu x %zu, the other is %zu x %zu",
+          widest->nrow, widest->ncol, x->nrow, x->ncol);
     }
   }
   *m = widest->nrow;
@@ -203,8 +204,8 @@ scl_status scl_expr_transpose(scl_mat *x, scl_mat **out) {
 scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out) {
   scl_node *node = NULL;
   if ((x->nrow != m && x->nrow != 1) || (x->ncol != n && x->ncol != 1)) {
-    return scl_fail_argument("x", "'x' of %zu x %zu does not repeat to %zu x %zu", x->nrow, x->ncol,
-                             m, n);
+    return scl_fail_argument("x", "'x' is %zu x %zu and cannot be recycled to %zu x %zu", x->nrow,
+                             x->ncol, m, n);
   }
   SCL_TRY(make_over(SCL_NODE_BROADCAST, x, m, n, SCL_GENERAL, &node));
   return give(SCL_OK, x->ctx, node, out);
@@ -213,8 +214,9 @@ scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out) {
 scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
   scl_node *node = NULL;
   if (i > x->nrow || m > x->nrow - i || j > x->ncol || n > x->ncol - j) {
-    return scl_fail_argument("x", "no part of %zu x %zu at (%zu, %zu) in a matrix of %zu x %zu", m,
-                             n, i, j, x->nrow, x->ncol);
+    return scl_fail_argument(
+        "x", "a block of %zu x %zu at (%zu, %zu) is not inside a matrix of %zu x %zu", m, n, i, j,
+        x->nrow, x->ncol);
   }
   scl_view view = i == j && m == n ? x->view : SCL_GENERAL;
   SCL_TRY(make_over(SCL_NODE_PART, x, m, n, view, &node));
@@ -227,8 +229,9 @@ scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, sc
   scl_node *node = NULL, *arg = NULL;
   SCL_TRY(scl_mat_same_context(x, value));
   if (i > x->nrow || value->nrow > x->nrow - i || j > x->ncol || value->ncol > x->ncol - j) {
-    return scl_fail_argument("value", "%zu x %zu values do not fit at (%zu, %zu) of %zu x %zu",
-                             value->nrow, value->ncol, i, j, x->nrow, x->ncol);
+    return scl_fail_argument(
+        "value", "a block of %zu x %zu at (%zu, %zu) does not fit in a matrix of %zu x %zu",
+        value->nrow, value->ncol, i, j, x->nrow, x->ncol);
   }
   SCL_TRY(make_over(SCL_NODE_WITH_PART, x, x->nrow, x->ncol, SCL_GENERAL, &node));
   node->i = i;
@@ -253,7 +256,7 @@ scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out) {
   scl_node *node = NULL, *arg = NULL;
   SCL_TRY(scl_mat_same_context(x, b));
   if (b->ncol != 1 || b->nrow != x->ncol) {
-    return scl_fail_argument("b", "'b' must be one column of %zu rows, not %zu x %zu", x->ncol,
+    return scl_fail_argument("b", "'b' must be one column with %zu rows, not %zu x %zu", x->ncol,
                              b->nrow, b->ncol);
   }
   SCL_TRY(make_over(SCL_NODE_MATVEC, x, x->nrow, 1, SCL_GENERAL, &node));
@@ -269,7 +272,7 @@ static scl_status reduce_node(scl_mat *x, scl_margin margin, scl_node **out) {
     return scl_fail_argument("margin", "'margin' must be 0, 1 or 2");
   }
   if (x->pending != NULL && x->pending->placeholder) {
-    return scl_fail_argument("x", "a value of 'combine' cannot be reduced");
+    return scl_fail_argument("x", "an argument of 'combine' cannot be reduced");
   }
   SCL_TRY(make_over(SCL_NODE_REDUCE, x, margin == SCL_BY_ROW ? x->nrow : 1,
                     margin == SCL_BY_COLUMN ? x->ncol : 1, SCL_GENERAL, out));
@@ -280,7 +283,7 @@ static scl_status reduce_node(scl_mat *x, scl_margin margin, scl_node **out) {
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out) {
   scl_node *node = NULL;
   if ((unsigned)op >= SCL_REDUCE_COUNT) {
-    return scl_fail_argument("op", "no reduction has number %d", (int)op);
+    return scl_fail_argument("op", "unknown reduction number %d", (int)op);
   }
   SCL_TRY(reduce_node(x, margin, &node));
   node->op = (uint8_t)op;
@@ -301,7 +304,7 @@ static scl_status check_combine(scl_node *node, uint64_t stamp) {
     }
     return SCL_OK;
   default:
-    return scl_fail_argument("combine", "'combine' may use its two values and numbers only");
+    return scl_fail_argument("combine", "'combine' can use only its two arguments and numbers");
   }
 }
 
@@ -309,7 +312,7 @@ scl_status scl_expr_reduce_with(scl_mat *x, const scl_mat *combine, double ident
                                 scl_margin margin, scl_mat **out) {
   scl_node *node = NULL;
   if (combine->pending == NULL) {
-    return scl_fail_argument("combine", "'combine' does not depend on its values");
+    return scl_fail_argument("combine", "'combine' must use its arguments");
   }
   SCL_TRY(check_combine(combine->pending, scl_node_stamp()));
   SCL_TRY(reduce_node(x, margin, &node));
@@ -321,7 +324,8 @@ scl_status scl_expr_reduce_with(scl_mat *x, const scl_mat *combine, double ident
 
 scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out) {
   scl_node *node = NULL;
-  if (which != 0 && which != 1) return scl_fail_argument("which", "placeholders are 0 and 1");
+  if (which != 0 && which != 1)
+    return scl_fail_argument("which", "a placeholder must have number 0 or 1");
   SCL_TRY(scl_context_check(ctx));
   SCL_TRY(new_node(SCL_NODE_PLACEHOLDER, 1, 1, SCL_GENERAL, &node));
   node->op = (uint8_t)which;

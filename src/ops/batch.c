@@ -37,9 +37,9 @@ static scl_status take_operand(const scl_mat *a, const char *argument, size_t ea
   bool one = shared && count == each && batch != 1;
   bool fits = each == 0 || batch <= SIZE_MAX / each;
   if (!one && !(fits && count == each * batch)) {
-    return scl_fail_argument(argument,
-                             "'%s' must hold %zu matrices of %zu numbers, not %zu numbers",
-                             argument, batch, each, count);
+    return scl_fail_argument(
+        argument, "'%s' must have %zu matrices of %zu elements each, but it has %zu elements",
+        argument, batch, each, count);
   }
   SCL_TRY(without_gaps(a, o));
   o->block.ld = one ? 0 : each;
@@ -48,13 +48,13 @@ static scl_status take_operand(const scl_mat *a, const char *argument, size_t ea
 
 static scl_status check_order(size_t n, const char *argument) {
   if (n <= SCL_BATCH_ORDER) return SCL_OK;
-  return scl_fail_argument(argument, "'%s' must hold matrices of order up to %d, not %zu", argument,
-                           SCL_BATCH_ORDER, n);
+  return scl_fail_argument(argument, "'%s' must contain matrices of order at most %d, not %zu",
+                           argument, SCL_BATCH_ORDER, n);
 }
 
 static scl_status create_result(scl_context *ctx, size_t each, size_t batch, scl_mat **out) {
   if (each != 0 && batch > (size_t)INT_MAX / each) {
-    return scl_fail_argument("a", "a batch has at most %d numbers in all", INT_MAX);
+    return scl_fail_argument("a", "a batch can have at most %d elements in total", INT_MAX);
   }
   return scl_mat_create(ctx, each * batch, 1, SCL_GENERAL, out);
 }
@@ -72,7 +72,7 @@ typedef struct {
 static scl_status add(job *j, int place, const scl_mat *a, const char *argument, size_t each,
                       bool shared) {
   if (a->ctx != j->ctx) {
-    return scl_fail_argument(argument, "'%s' lives on %s, the other operand on %s", argument,
+    return scl_fail_argument(argument, "'%s' is on %s, but the other operand is on %s", argument,
                              scl_context_name(a->ctx), scl_context_name(j->ctx));
   }
   SCL_TRY(take_operand(a, argument, each, j->pass.batch, shared, &j->of[place]));
@@ -109,7 +109,7 @@ scl_status scl_batch_inverse(const scl_mat *a, size_t n, size_t batch, bool cofa
                              scl_batch_report *report, scl_mat **out) {
   SCL_TRY(check_order(n, "a"));
   if (cofactors && n > 3) {
-    return scl_fail_argument("a", "cofactors invert matrices of order up to 3, not %zu", n);
+    return scl_fail_argument("a", "cofactors need matrices of order at most 3, not %zu", n);
   }
   job j = {.ctx = a->ctx,
            .pass = {.op = SCL_BATCH_INVERSE, .n = n, .batch = batch, .cofactors = cofactors}};

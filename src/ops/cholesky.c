@@ -45,7 +45,7 @@ done:
 
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
   if (!isfinite(jitter) || jitter < 0.0) {
-    return scl_fail_argument("jitter", "'jitter' must be a finite number that is not negative");
+    return scl_fail_argument("jitter", "'jitter' must be a finite non-negative number");
   }
   SCL_TRY(check_input(a));
   scl_mat *r = NULL, *turned = NULL;
@@ -113,7 +113,7 @@ scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out) {
   SCL_TRY(check_input(a));
   SCL_TRY(scl_mat_same_context(a, b));
   if (b->nrow != a->nrow) {
-    return scl_fail_argument("b", "'b' must have %zu rows, as 'a' has, not %zu", a->nrow, b->nrow);
+    return scl_fail_argument("b", "'b' must have %zu rows like 'a', not %zu", a->nrow, b->nrow);
   }
   scl_context *ctx = a->ctx;
   scl_mat *r = NULL;
@@ -199,8 +199,8 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
   SCL_TRY(scl_require_square(l, "l"));
   SCL_TRY(scl_mat_same_context(l, l_adj));
   if (l_adj->nrow != l->nrow || l_adj->ncol != l->ncol) {
-    return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu, as 'l' is, not %zu x %zu",
-                             l->nrow, l->ncol, l_adj->nrow, l_adj->ncol);
+    return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu like 'l', not %zu x %zu", l->nrow,
+                             l->ncol, l_adj->nrow, l_adj->ncol);
   }
   scl_checks checks = {.count = 0};
   scl_mat *s = NULL, *lower = NULL;

@@ -14,7 +14,8 @@ scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_
 
 scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out) {
   if (batch > 0 && n > SIZE_MAX / batch) {
-    return scl_fail_argument("batch", "%zu identities of %zu columns are too many", batch, n);
+    return scl_fail_argument("batch", "%zu identity matrices of order %zu have too many elements",
+                             batch, n);
   }
   scl_mat *r;
   SCL_TRY(scl_mat_create_original(ctx, n, n * batch, batch == 1 ? SCL_SYMMETRIC : SCL_GENERAL, &r));
@@ -63,10 +64,12 @@ static scl_status put(scl_mat *r, size_t i, size_t j, scl_block from) {
 
 scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
   if (i > a->nrow || m > a->nrow - i) {
-    return scl_fail_argument("i", "rows %zu to %zu of %zu", i + 1, i + m, a->nrow);
+    return scl_fail_argument("i", "rows %zu to %zu are out of bounds: there are %zu rows", i + 1,
+                             i + m, a->nrow);
   }
   if (j > a->ncol || n > a->ncol - j) {
-    return scl_fail_argument("j", "columns %zu to %zu of %zu", j + 1, j + n, a->ncol);
+    return scl_fail_argument("j", "columns %zu to %zu are out of bounds: there are %zu columns",
+                             j + 1, j + n, a->ncol);
   }
   scl_mat *r;
   SCL_TRY(scl_mat_create(a->ctx, m, n, i == j && m == n ? a->view : SCL_GENERAL, &r));
@@ -180,7 +183,7 @@ static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, 
     size_t size = columns ? parts[k]->nrow : parts[k]->ncol;
     SCL_TRY(scl_mat_same_context(parts[0], parts[k]));
     if (size != common) {
-      return scl_fail_argument("...", "argument %zu has %zu %s, the first has %zu", k + 1, size,
+      return scl_fail_argument("...", "argument %zu has %zu %s, but the first has %zu", k + 1, size,
                                columns ? "rows" : "columns", common);
     }
     total += columns ? parts[k]->ncol : parts[k]->nrow;

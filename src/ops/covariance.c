@@ -18,7 +18,7 @@ scl_status scl_covariance_find(const char *name, scl_covariance_type *out) {
       return SCL_OK;
     }
   }
-  return scl_fail_argument("kernel", "there is no covariance function '%s'", name);
+  return scl_fail_argument("kernel", "unknown covariance function '%s'", name);
 }
 
 static bool is_positive(double x) {
@@ -31,8 +31,7 @@ static bool is_divisor(double x) {
 }
 
 static scl_status fail_divisor(const char *name, double x) {
-  return scl_fail_argument("kernel", "'%s' must be positive, finite and above 5.6e-309, not %g",
-                           name, x);
+  return scl_fail_argument("kernel", "'%s' must be finite and above 5.6e-309, not %g", name, x);
 }
 
 /* Whether its value depends on no column. */
@@ -52,8 +51,8 @@ static scl_status check_terms(const scl_covariance *kernel) {
       return scl_fail_argument("kernel", "'sd' must be positive and finite, not %g", term->sd);
     }
     if (!isfinite(term->sd * term->sd)) {
-      return scl_fail_argument("kernel", "'sd' must be below 1.3e154, not %g: its square overflows",
-                               term->sd);
+      return scl_fail_argument(
+          "kernel", "'sd' must be below 1.3e154, where its square overflows, not %g", term->sd);
     }
     if (!is_divisor(term->extra)) {
       return fail_divisor(term->type == SCL_COVARIANCE_PERIODIC ? "period" : "alpha", term->extra);
@@ -91,7 +90,7 @@ scl_status scl_covariance_check(const scl_covariance *kernel, size_t p) {
   SCL_TRY(check_factors(kernel));
   for (int e = 0; e < kernel->entries; e++) {
     if (kernel->column[e] < 0 || (size_t)kernel->column[e] >= p) {
-      return scl_fail_argument("kernel", "'kernel' looks at column %d of %zu",
+      return scl_fail_argument("kernel", "'kernel' uses column %d, but there are %zu columns",
                                kernel->column[e] + 1, p);
     }
     if (!is_divisor(kernel->lengthscale[e])) {
@@ -102,7 +101,7 @@ scl_status scl_covariance_check(const scl_covariance *kernel, size_t p) {
     }
   }
   if (!(isfinite(kernel->noise) && kernel->noise >= 0)) {
-    return scl_fail_argument("noise", "'noise' must be finite and not negative");
+    return scl_fail_argument("noise", "'noise' must be finite and non-negative");
   }
   return SCL_OK;
 }
@@ -145,7 +144,7 @@ static scl_status check_inputs(const scl_covariance *kernel, const scl_mat *x1, 
   if (x2 == NULL) return SCL_OK;
   SCL_TRY(scl_mat_same_context(x1, x2));
   if (x2->ncol != x1->ncol) {
-    return scl_fail_argument("x2", "'x2' has %zu columns, 'x1' has %zu", x2->ncol, x1->ncol);
+    return scl_fail_argument("x2", "'x2' has %zu columns, but 'x1' has %zu", x2->ncol, x1->ncol);
   }
   return SCL_OK;
 }
@@ -180,7 +179,8 @@ static scl_status check_weights(const scl_mat *x1, const scl_mat *x2, const scl_
   SCL_TRY(scl_mat_same_context(x1, weights));
   size_t n = x2 == NULL ? x1->nrow : x2->nrow;
   if (weights->nrow != x1->nrow || weights->ncol != n) {
-    return scl_fail_argument("k_adj", "'k_adj' is %zu x %zu, the covariance matrix %zu x %zu",
+    return scl_fail_argument("k_adj",
+                             "'k_adj' is %zu x %zu, but the covariance matrix is %zu x %zu",
                              weights->nrow, weights->ncol, x1->nrow, n);
   }
   return SCL_OK;

@@ -37,7 +37,8 @@ static void plan(factor a, factor b, scl_view *view, scl_region *region) {
 static scl_status multiply(factor a, factor b, scl_mat **out) {
   SCL_TRY(scl_mat_same_context(a.mat, b.mat));
   if (factor_ncol(a) != factor_nrow(b)) {
-    return scl_fail_argument(b.name, "non-conformable: '%s' is %zu x %zu, '%s' is %zu x %zu",
+    return scl_fail_argument(b.name,
+                             "non-conformable arguments: '%s' is %zu x %zu, '%s' is %zu x %zu",
                              a.name, a.mat->nrow, a.mat->ncol, b.name, b.mat->nrow, b.mat->ncol);
   }
   scl_view view;

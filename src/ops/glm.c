@@ -55,11 +55,10 @@ scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_m
   SCL_TRY(check_length("y", data->n_y, n));
   if (GLM_FAMILY_DATUM(family)) {
     if (data->datum == NULL)
-      return scl_fail_argument("trials", "the family %s needs 'trials'",
-                               scl_glm_family_name(family));
+      return scl_fail_argument("trials", "family %s needs 'trials'", scl_glm_family_name(family));
     SCL_TRY(check_length("trials", data->n_datum, n));
   } else if (data->datum != NULL) {
-    return scl_fail_argument("trials", "the family %s has no 'trials'",
+    return scl_fail_argument("trials", "family %s does not use 'trials'",
                              scl_glm_family_name(family));
   }
   SCL_TRY(scl_glm_check_data(family, data, n));
@@ -127,13 +126,13 @@ static scl_status check_finite(const char *name, const double *v, size_t length)
   size_t i = count_finite(v, length);
   if (i == length) return SCL_OK;
   char message[64];
-  snprintf(message, sizeof message, "'%s' is not finite at %zu", name, i + 1);
+  snprintf(message, sizeof message, "'%s' is not finite at element %zu", name, i + 1);
   return fail_nonfinite(name, (int64_t)i + 1, message);
 }
 
 static scl_status check_count(const char *name, size_t given, size_t needed, const char *what) {
   if (given == needed) return SCL_OK;
-  return scl_fail_argument(name, "'%s' has %zu numbers, needed are %zu: %s", name, given, needed,
+  return scl_fail_argument(name, "'%s' must have length %zu, not %zu: %s", name, needed, given,
                            what);
 }
 
@@ -152,16 +151,18 @@ static scl_status check_own(const scl_glm *glm, const scl_glm_parameters *at, si
     SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
                         "the same number for each parameter vector"));
     if (glm->summary.most > (double)s->own + 1)
-      return scl_fail_argument("cuts", "'cuts' has %zu numbers for %zu classes, but 'y' reaches %g",
+      return scl_fail_argument("cuts",
+                               "'cuts' has length %zu, for %zu classes, but 'y' has class %g",
                                s->own, s->own + 1, glm->summary.most);
     if (s->own >= GLM_MOST_CLASSES)
-      return scl_fail_argument("cuts", "'cuts' has %zu numbers, of at most %d", s->own,
+      return scl_fail_argument("cuts", "'cuts' has length %zu, but at most %d is supported", s->own,
                                GLM_MOST_CLASSES - 1);
   } else {
     bool by_row = at->row_own && kind == SCL_GLM_SIGMA;
     s->own = by_row ? n : 1;
     SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
-                        kind == SCL_GLM_SIGMA ? "one, or one for each row of 'x'" : "one"));
+                        kind == SCL_GLM_SIGMA ? "one number, or one for each row of 'x'"
+                                              : "one number"));
   }
   for (size_t m = 0; m < s->vectors; m++)
     SCL_TRY(scl_glm_check_own(glm->family, at->own + m * s->own, s->own));
@@ -174,16 +175,17 @@ static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters 
   *s = (sizes){.vectors = at->vectors > 0 ? at->vectors : 1,
                .classes = coupled && at->classes > 0 ? at->classes : 1};
   s->predictors = s->vectors * s->classes;
-  SCL_TRY(
-      check_count("beta", at->n_beta, p * s->predictors,
-                  coupled ? "one for each column of 'x' and class" : "one for each column of 'x'"));
+  SCL_TRY(check_count("beta", at->n_beta, p * s->predictors,
+                      coupled ? "one number for each column of 'x' and class"
+                              : "one number for each column of 'x'"));
   SCL_TRY(check_count("alpha", at->n_alpha, (at->row_alpha ? n : 1) * s->predictors,
-                      coupled ? "one for each class" : "one, or one for each row of 'x'"));
+                      coupled ? "one number for each class"
+                              : "one number, or one for each row of 'x'"));
   SCL_TRY(check_finite("alpha", at->alpha, at->n_alpha));
   SCL_TRY(check_finite("beta", at->beta, at->n_beta));
   if (coupled && glm->summary.most > (double)s->classes) {
-    return scl_fail_argument("y", "'y' reaches class %g, but 'beta' has %zu classes",
-                             glm->summary.most, s->classes);
+    return scl_fail_argument("y", "'y' has class %g, but 'beta' has %zu classes", glm->summary.most,
+                             s->classes);
   }
   return check_own(glm, at, s);
 }
@@ -308,7 +310,9 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
   sizes s;
   SCL_TRY(check_parameters(glm, at, &s));
   if ((wanted & SCL_GLM_X) && s.vectors > 1)
-    return scl_fail_argument("gradient", "the gradient by 'x' is for one parameter vector");
+    return scl_fail_argument(
+        "gradient",
+        "the gradient with respect to 'x' is available for one parameter vector at a time only");
   SCL_TRY(scl_context_check(ctx));
   scl_mat *d_x = NULL;
   bool abandoned = false;

@@ -63,9 +63,8 @@ static scl_status fail_data(const char *argument, const char *words, scl_glm_fam
                             size_t place, double value) {
   char text[32];
   snprintf(text, sizeof text, "%g", value);
-  scl_fail_argument(argument, "'%s' must be %s for the family %s, but %s[%zu] is %s", argument,
-                    words, family_name[family], argument, place + 1,
-                    isnan(value) ? "NA or NaN" : text);
+  scl_fail_argument(argument, "'%s' must be %s for family %s, but %s[%zu] is %s", argument, words,
+                    family_name[family], argument, place + 1, isnan(value) ? "NA or NaN" : text);
   scl_fault_edit()->index = (int64_t)place + 1;
   return SCL_E_ARGUMENT;
 }
@@ -80,7 +79,7 @@ scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, s
   size_t n_y = data->n_y, rows = datum != NULL && data->n_datum > n_y ? data->n_datum : n_y;
   for (size_t i = 0; datum != NULL && i < data->n_datum; i++) {
     if (!(datum[i] >= 0.0 && GLM_WHOLE(datum[i])))
-      return fail_data("trials", "whole numbers from 0", family, i, datum[i]);
+      return fail_data("trials", "non-negative integers", family, i, datum[i]);
   }
   for (size_t i = 0; i < rows; i++) {
     double one = data->y[n_y == 1 ? 0 : i];
@@ -208,7 +207,7 @@ void scl_glm_summary_free(scl_glm_summary *summary) {
 
 static scl_status fail_own(scl_status status, const char *name, size_t place, const char *what) {
   char message[96];
-  snprintf(message, sizeof message, "'%s' %s, but is not at %zu", name, what, place + 1);
+  snprintf(message, sizeof message, "'%s' %s, but its element %zu is not", name, what, place + 1);
   if (status == SCL_E_ARGUMENT) {
     scl_fail_argument(name, "%s", message);
   } else {
@@ -224,7 +223,7 @@ scl_status scl_glm_check_own(scl_glm_family family, const double *own, size_t nu
   for (size_t i = 0; i < numbers; i++) {
     if (!isfinite(own[i])) return fail_own(SCL_E_NONFINITE, own_name[kind], i, "must be finite");
     if (kind == SCL_GLM_CUTS && i > 0 && !(own[i] > own[i - 1]))
-      return fail_own(SCL_E_ARGUMENT, "cuts", i, "must increase");
+      return fail_own(SCL_E_ARGUMENT, "cuts", i, "must be increasing");
     if (kind != SCL_GLM_CUTS && !(own[i] > 0.0))
       return fail_own(SCL_E_ARGUMENT, own_name[kind], i, "must be positive");
   }

@@ -254,9 +254,10 @@ scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results)
   SCL_TRY(scl_read_block(gp->ctx, part, SCL_WAIT_WRITES, results));
   if (results[AT_INFO] != 0) return not_pd(results[AT_INFO] + (double)offset);
   if (gp->q > 0 && results[AT_TREND_INFO] != 0) {
-    return scl_fail_index(SCL_E_SINGULAR, (int64_t)results[AT_TREND_INFO],
-                          "column %d of the mean's basis depends on those before it",
-                          (int)results[AT_TREND_INFO]);
+    return scl_fail_index(
+        SCL_E_SINGULAR, (int64_t)results[AT_TREND_INFO],
+        "column %d of the basis of the mean is a linear combination of those before it",
+        (int)results[AT_TREND_INFO]);
   }
   return SCL_OK;
 }

@@ -100,10 +100,11 @@ static scl_status extend_factor(const scl_gp *old, scl_gp *gp, const scl_covaria
 scl_status scl_gp_extend(const scl_gp *gp, const scl_gp_data *data, const scl_covariance *kernel,
                          scl_gp_trend trend, double *value, double *b, double *a_inverse,
                          double *weights, scl_gp **out) {
-  if (!gp->conditioned) return scl_fail_argument("gp", "the process is not conditioned");
+  if (!gp->conditioned)
+    return scl_fail_argument("gp", "the Gaussian process is not conditioned on observations");
   if (data->n < gp->n || data->p != gp->p || data->outputs != gp->outputs ||
       data->basis_columns != gp->q || (data->n > gp->n && kernel == NULL)) {
-    return scl_fail_argument("x", "the new observations do not fit the old ones");
+    return scl_fail_argument("x", "the new observations do not match the old ones");
   }
   scl_gp *more = NULL;
   SCL_TRY(scl_gp_create(gp->ctx, data, &more));
@@ -122,7 +123,8 @@ done:
 
 scl_status scl_gp_precisions(scl_gp *gp, double *diagonal) {
   SCL_TRY(scl_context_check(gp->ctx));
-  if (!gp->conditioned) return scl_fail_argument("gp", "the process is not conditioned");
+  if (!gp->conditioned)
+    return scl_fail_argument("gp", "the Gaussian process is not conditioned on observations");
   scl_context *ctx = gp->ctx;
   const scl_engine *engine = ctx->engine;
   scl_block work = {0}, q = scl_gp_columns(gp->weights, gp->outputs, gp->q);
@@ -279,7 +281,8 @@ scl_status scl_gp_predict(scl_gp *gp, const scl_covariance *kernel, const double
                           double *covariance) {
   SCL_TRY(scl_context_check(gp->ctx));
   SCL_TRY(scl_covariance_check(kernel, gp->p));
-  if (!gp->conditioned) return scl_fail_argument("gp", "the process is not conditioned");
+  if (!gp->conditioned)
+    return scl_fail_argument("gp", "the Gaussian process is not conditioned on observations");
   if (m == 0) return SCL_OK;
   size_t most = block_size(gp, m, covariance != NULL), width = gp->outputs + gp->q + 1;
   prediction w = {.gp = gp, .kernel = kernel};
@@ -321,8 +324,9 @@ scl_status scl_gp_slope(scl_gp *gp, const scl_covariance *kernel, const double *
                         size_t output, double *slope) {
   SCL_TRY(scl_context_check(gp->ctx));
   SCL_TRY(scl_covariance_check(kernel, gp->p));
-  if (!gp->conditioned) return scl_fail_argument("gp", "the process is not conditioned");
-  if (output >= gp->outputs) return scl_fail_argument("output", "'y' has no such column");
+  if (!gp->conditioned)
+    return scl_fail_argument("gp", "the Gaussian process is not conditioned on observations");
+  if (output >= gp->outputs) return scl_fail_argument("output", "'output' is not a column of 'y'");
   if (m == 0) return SCL_OK;
   scl_context *ctx = gp->ctx;
   scl_mat *points = NULL;

@@ -23,7 +23,7 @@ enum { FOUND = 256 };
 
 static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *argument) {
   size_t place = (size_t)index - 1;
-  scl_fail_index(SCL_E_NONFINITE, index, "'%s' holds a value that is not finite, at [%zu, %zu]",
+  scl_fail_index(SCL_E_NONFINITE, index, "'%s' has a missing or infinite value at [%zu, %zu]",
                  argument, place % a->nrow + 1, place / a->nrow + 1);
   return name_argument(SCL_E_NONFINITE, argument);
 }

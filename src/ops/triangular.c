@@ -12,8 +12,8 @@ static scl_status require_fit(scl_tri_form form, const scl_mat *l, const scl_mat
   size_t have = form.side == SCL_LEFT ? b->nrow : b->ncol;
   SCL_TRY(scl_mat_same_context(l, b));
   if (have == l->nrow) return SCL_OK;
-  return scl_fail_argument(argument, "'%s' must have %zu %s, as 'l' has, not %zu", argument,
-                           l->nrow, form.side == SCL_LEFT ? "rows" : "columns", have);
+  return scl_fail_argument(argument, "'%s' must have %zu %s like 'l', not %zu", argument, l->nrow,
+                           form.side == SCL_LEFT ? "rows" : "columns", have);
 }
 
 /* op(L)^-1 applied to a copy of b; everything is checked. */
@@ -97,8 +97,8 @@ scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_
   SCL_TRY(require_fit(form, l, x, "x"));
   SCL_TRY(scl_mat_same_context(l, x_adj));
   if (x->nrow != x_adj->nrow || x->ncol != x_adj->ncol) {
-    return scl_fail_argument("x_adj", "'x_adj' must be %zu x %zu, as 'x' is, not %zu x %zu",
-                             x->nrow, x->ncol, x_adj->nrow, x_adj->ncol);
+    return scl_fail_argument("x_adj", "'x_adj' must be %zu x %zu like 'x', not %zu x %zu", x->nrow,
+                             x->ncol, x_adj->nrow, x_adj->ncol);
   }
   scl_checks checks = {.count = 0};
   scl_tri_form turned = {form.side, form.upper, !form.transpose};

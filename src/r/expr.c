@@ -36,7 +36,7 @@ static scl_status find_op(SEXP name, int *out) {
       return SCL_OK;
     }
   }
-  return scl_fail_argument("op", "no operation '%s'", text);
+  return scl_fail_argument("op", "unknown operation '%s'", text);
 }
 
 static scl_status find_reduction(SEXP name, int *out) {
@@ -47,7 +47,7 @@ static scl_status find_reduction(SEXP name, int *out) {
       return SCL_OK;
     }
   }
-  return scl_fail_argument("op", "no reduction '%s'", text);
+  return scl_fail_argument("op", "unknown reduction '%s'", text);
 }
 
 /* ---- operands ------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static bool is_number(SEXP x) {
 static scl_status get_count(SEXP x, const char *argument, size_t *out) {
   const double value = Rf_asReal(x);
   if (!(value >= 0.0 && value <= 2147483647.0)) {
-    return scl_fail_argument(argument, "'%s' must be a whole number from 0 on", argument);
+    return scl_fail_argument(argument, "'%s' must be a non-negative integer", argument);
   }
   *out = (size_t)value;
   return SCL_OK;
@@ -74,7 +74,7 @@ static scl_status get_terms(int n, const SEXP *x, scl_term *terms) {
   for (int k = 0; k < n && ctx == NULL; k++) {
     if (r_is_handle(x[k])) SCL_TRY(r_handle_context(x[k], names[k], &ctx));
   }
-  if (ctx == NULL) return scl_fail_argument("e1", "one operand must be a clMatrix");
+  if (ctx == NULL) return scl_fail_argument("e1", "at least one operand must be a clMatrix");
   for (int k = 0; k < n; k++) {
     if (is_number(x[k])) {
       terms[k].number = REAL_RO(x[k])[0];
@@ -263,7 +263,8 @@ done:
 
 /* The matrices of a list of handles, borrowed; free() the array. */
 static scl_status get_list(SEXP handles, size_t *count, scl_mat ***out) {
-  if (TYPEOF(handles) != VECSXP) return scl_fail_argument("x", "a list of handles is needed");
+  if (TYPEOF(handles) != VECSXP)
+    return scl_fail_argument("x", "internal: the matrices must be a list of handles");
   const size_t n = (size_t)XLENGTH(handles);
   scl_mat **m = malloc((n > 0 ? n : 1) * sizeof *m);
   if (m == NULL) return scl_fail_memory(n * sizeof *m, 0, "a list of matrices");

@@ -54,10 +54,10 @@ static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *ou
     int k = 0;
     while (k < names && strcmp(asked, name[k]) != 0) k++;
     if (k == names) {
-      return scl_fail_argument("gradient",
-                               "'gradient' must be among \"alpha\", \"beta\"%s%s%s and \"x\", not "
-                               "\"%.40s\"",
-                               names == 4 ? ", \"" : "", own, names == 4 ? "\"" : "", asked);
+      return scl_fail_argument(
+          "gradient",
+          "'gradient' must contain only \"alpha\", \"beta\"%s%s%s and \"x\", not \"%.40s\"",
+          names == 4 ? ", \"" : "", own, names == 4 ? "\"" : "", asked);
     }
     wanted |= 1u << k;
   }
@@ -72,10 +72,10 @@ static scl_status read_own(arguments *at, const SEXP *own) {
   for (int k = 1; k <= 3; k++) {
     bool there = own[k - 1] != R_NilValue;
     if (there && k != (int)kind)
-      return scl_fail_argument(own_names[k], "the family %s has no parameter '%s'", family,
+      return scl_fail_argument(own_names[k], "family %s has no parameter '%s'", family,
                                own_names[k]);
     if (!there && k == (int)kind)
-      return scl_fail_argument(own_names[k], "the family %s needs '%s'", family, own_names[k]);
+      return scl_fail_argument(own_names[k], "family %s needs '%s'", family, own_names[k]);
   }
   at->given[OWN] = kind == SCL_GLM_NONE ? R_NilValue : as_double(own[kind - 1]);
   return SCL_OK;
@@ -102,7 +102,7 @@ static scl_status read_shape(arguments *at) {
     }
     at->classes = dimension(beta, 1, 1);
     at->vectors = dimension(beta, 2, 1);
-    if (at->classes == 0) return scl_fail_argument("beta", "'beta' has no classes");
+    if (at->classes == 0) return scl_fail_argument("beta", "'beta' must have at least one column");
   } else if (shaped && numbers != at->p) {
     at->vectors = dimension(beta, 1, 1);
   } else if (shaped && at->p == 0) {
@@ -238,7 +238,7 @@ static scl_status create(scl_glm_family family, SEXP y, SEXP trials, SEXP weight
   SCL_GO(r_context_pick(where, 1, &x, &ctx));
   SCL_GO(r_operand(ctx, x, "x", &matrix));
   if (weights != R_NilValue && (size_t)XLENGTH(weights) != scl_mat_nrow(matrix))
-    SCL_GO(scl_fail_argument("weights", "'weights' must be one number for each row of 'x'"));
+    SCL_GO(scl_fail_argument("weights", "'weights' must have one value for each row of 'x'"));
   const scl_glm_data data = {.y = REAL_RO(y),
                              .datum = has_trials ? REAL_RO(trials) : NULL,
                              .n_y = (size_t)XLENGTH(y),
@@ -341,7 +341,8 @@ SEXP r_least_squares_gaps(SEXP x, SEXP y, SEXP beta, SEXP rest) {
   bool fits = TYPEOF(x) == REALSXP && TYPEOF(y) == REALSXP && TYPEOF(beta) == REALSXP &&
               TYPEOF(rest) == REALSXP && (size_t)XLENGTH(rest) == n && (size_t)XLENGTH(x) == n * p;
   if (!fits) {
-    scl_fail_argument("x", "'x', 'y', 'beta' and 'rest' must be doubles that fit together");
+    scl_fail_argument("x",
+                      "'x', 'y', 'beta' and 'rest' must be double vectors of matching lengths");
     r_throw();
   }
   const char *names[] = {"gap", "slope", ""};

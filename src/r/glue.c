@@ -19,7 +19,8 @@ scl_status r_context(int where, scl_context **out) {
     *out = scl_context_host();
     return SCL_OK;
   }
-  if (where >= MAX_DEVICES) return scl_fail(SCL_E_NO_DEVICE, "no device number %d", where + 1);
+  if (where >= MAX_DEVICES)
+    return scl_fail(SCL_E_NO_DEVICE, "there is no device number %d", where + 1);
   scl_context *ctx = device_context[where];
   if (ctx != NULL && ctx->lost) { /* its matrices keep it; new work gets a new one */
     device_context[where] = NULL;
@@ -56,7 +57,7 @@ static scl_status take_handle(scl_context *ctx, SEXP x, const char *argument, sc
   scl_mat *m;
   SCL_TRY(r_handle_peek(x, argument, &m));
   if (scl_mat_context(m) != ctx) {
-    return scl_fail_argument(argument, "'%s' lives on %s, the other operand on %s", argument,
+    return scl_fail_argument(argument, "'%s' is on %s, but the other operand is on %s", argument,
                              scl_context_name(scl_mat_context(m)), scl_context_name(ctx));
   }
   *out = scl_mat_retain(m);
@@ -135,7 +136,7 @@ SEXP r_result_new(bool resident, size_t m, size_t n) {
 
 scl_status r_require_room(SEXP result, size_t numbers) {
   if (TYPEOF(result) == REALSXP && (size_t)XLENGTH(result) == numbers) return SCL_OK;
-  return scl_fail_argument("x", "internal: room for %zu numbers where there are %zu",
+  return scl_fail_argument("x", "internal: the result has room for %zu numbers, not for %zu",
                            (size_t)Rf_xlength(result), numbers);
 }
 

@@ -44,7 +44,7 @@ static scl_status read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data
   }
   if (basis != R_NilValue &&
       (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != r_nrow(x, "x"))) {
-    return scl_fail_argument("mean", "the mean's basis must have one row for each row of 'x'");
+    return scl_fail_argument("mean", "the basis of the mean must have one row for each row of 'x'");
   }
   if (spread != R_NilValue &&
       (TYPEOF(spread) != REALSXP || r_nrow(spread, "weights") != r_nrow(x, "x") ||
@@ -231,7 +231,7 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
 static scl_status require_points(const scl_gp *gp, SEXP x) {
   const size_t p = scl_gp_input_columns(gp);
   if (TYPEOF(x) == REALSXP && r_ncol(x, "x") == p) return SCL_OK;
-  return scl_fail_argument("x", "'x' must be a double matrix of %zu columns", p);
+  return scl_fail_argument("x", "'x' must be a double matrix with %zu columns", p);
 }
 
 /* list(mean, variance or NULL, covariance or NULL) at the rows of x, for a conditioned process;

@@ -49,8 +49,8 @@ SEXP r_in_use(void) {
 
 scl_status r_require_outside(void) {
   if (!scl_hooks_run()) return SCL_OK;
-  return scl_fail(SCL_E_ARGUMENT, "a computation is under way: what R runs in between (finalizers, "
-                                  "event handlers) may free matrices, and nothing else");
+  return scl_fail(SCL_E_ARGUMENT, "a computation is running: finalizers and event handlers may "
+                                  "free matrices meanwhile, but not use them");
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -151,8 +151,8 @@ SEXP r_handle_node(SEXP handle) {
 }
 
 static scl_status fail_stale(const char *argument) {
-  scl_fail(SCL_E_STALE,
-           "the clMatrix was freed, or restored from a file without its data: its data is gone");
+  scl_fail(SCL_E_STALE, "the clMatrix has no data: it was freed, or restored from a file that does "
+                        "not contain its data");
   strncpy(scl_fault_edit()->argument, argument, sizeof scl_fault_edit()->argument - 1);
   return SCL_E_STALE;
 }
@@ -162,7 +162,7 @@ scl_status r_node_peek(SEXP node, const char *argument, scl_mat **out) {
   if (m == NULL) return fail_stale(argument);
   if (m->tag != SCL_MAT_TAG) return scl_fail_argument(argument, "'%s' is not a clMatrix", argument);
   if (m->ctx->lost) {
-    return scl_fail(SCL_E_STALE, "the clMatrix lived on a device context that was lost");
+    return scl_fail(SCL_E_STALE, "the clMatrix was on a device that was lost");
   }
   SCL_TRY(scl_context_check(m->ctx));
   *out = m;
@@ -231,7 +231,7 @@ static scl_status base_shape(SEXP x, const char *argument, size_t *m, size_t *n)
   if (TYPEOF(dim) == INTSXP && XLENGTH(dim) == 2) {
     const int *d = INTEGER_RO(dim);
     if (d[0] < 0 || d[1] < 0 || (double)d[0] * d[1] != (double)rows) {
-      return scl_fail_argument(argument, "the dimensions of '%s' are not those of its values",
+      return scl_fail_argument(argument, "the dimensions of '%s' do not match its number of values",
                                argument);
     }
     rows = (size_t)d[0];

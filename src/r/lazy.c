@@ -46,7 +46,7 @@ static scl_status find_op(SEXP name, scl_op *out) {
       return SCL_OK;
     }
   }
-  return scl_fail_argument("op", "no operation '%s'", CHAR(string));
+  return scl_fail_argument("op", "unknown operation '%s'", CHAR(string));
 }
 
 static scl_status find_reduction(SEXP string, scl_reduction *out) {
@@ -56,7 +56,7 @@ static scl_status find_reduction(SEXP string, scl_reduction *out) {
       return SCL_OK;
     }
   }
-  return scl_fail_argument("op", "no reduction '%s'", CHAR(string));
+  return scl_fail_argument("op", "unknown reduction '%s'", CHAR(string));
 }
 
 /* ---- operands and results ------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ SEXP r_matrix_new(SEXP data, SEXP nrow, SEXP ncol, SEXP view, SEXP where) {
   scl_context *ctx = NULL;
   scl_mat *out = NULL;
   if (TYPEOF(data) != REALSXP || (size_t)XLENGTH(data) != m * n) {
-    SCL_GO(scl_fail_argument("data", "'data' must be double and hold nrow * ncol values"));
+    SCL_GO(scl_fail_argument("data", "'data' must be a double vector of length nrow * ncol"));
   }
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
   SCL_GO(scl_mat_from_host(ctx, REAL_RO(data), m, n, (scl_view)Rf_asInteger(view), &out));

@@ -46,5 +46,5 @@ void r_throw(void) {
 }
 
 void r_throw_given_back(void) {
-  Rf_error("the memory of this matrix was given back before its finalizer ran");
+  Rf_error("the memory of this matrix was freed before its finalizer ran");
 }

@@ -30,11 +30,11 @@ static void finalize_kernel(SEXP x) {
 static scl_status get_kernel(SEXP x, scl_kernel **out) {
   SCL_TRY(r_require_outside());
   if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != kernel_tag()) {
-    return scl_fail_argument("kernel", "'kernel' must be a kernel that was compiled before");
+    return scl_fail_argument("kernel", "'kernel' must be a compiled kernel");
   }
   scl_kernel *kernel = R_ExternalPtrAddr(x);
   if (kernel == NULL) {
-    return scl_fail(SCL_E_STALE, "the kernel was restored from a saved session: make it again");
+    return scl_fail(SCL_E_STALE, "the kernel was restored from a saved session: create it again");
   }
   SCL_TRY(scl_context_check(scl_kernel_context(kernel)));
   *out = kernel;
@@ -59,12 +59,12 @@ done:
 static scl_status get_sizes(SEXP x, const char *argument, int *dims, size_t *out) {
   const R_xlen_t n = XLENGTH(x);
   if (TYPEOF(x) != REALSXP || n < 1 || n > 3) {
-    return scl_fail_argument(argument, "'%s' must be 1 to 3 numbers", argument);
+    return scl_fail_argument(argument, "'%s' must have 1 to 3 elements", argument);
   }
   for (R_xlen_t d = 0; d < n; d++) {
     const double value = REAL_RO(x)[d];
     if (!(value >= 1.0 && value <= 2147483647.0)) {
-      return scl_fail_argument(argument, "'%s' must be whole numbers from 1 on", argument);
+      return scl_fail_argument(argument, "'%s' must contain only positive integers", argument);
     }
     out[d] = (size_t)value;
   }
@@ -93,7 +93,8 @@ static scl_status get_argument(scl_context *ctx, SEXP x, scl_kernel_argument *ar
   scl_mat *m;
   if (is_shape(x)) {
     const int *size = INTEGER_RO(x);
-    if (size[0] < 1 || size[1] < 1) return scl_fail_argument("args", "a matrix without elements");
+    if (size[0] < 1 || size[1] < 1)
+      return scl_fail_argument("args", "a matrix argument must have at least one element");
     SCL_TRY(scl_mat_create(ctx, (size_t)size[0], (size_t)size[1], SCL_GENERAL, made));
     m = *made;
   } else {
@@ -102,7 +103,7 @@ static scl_status get_argument(scl_context *ctx, SEXP x, scl_kernel_argument *ar
   arg[(*count)++] =
       (scl_kernel_argument){.kind = SCL_ARGUMENT_MATRIX, .matrix = m, .writes = is_shape(x)};
   const size_t ld = scl_mat_block(m).ld;
-  if (ld > INT32_MAX) return scl_fail_argument("args", "a matrix of too many rows");
+  if (ld > INT32_MAX) return scl_fail_argument("args", "a matrix argument has too many rows");
   arg[(*count)++] = (scl_kernel_argument){.kind = SCL_ARGUMENT_INTEGER, .integer = (int)ld};
   return SCL_OK;
 }
@@ -124,7 +125,7 @@ SEXP r_kernel_run(SEXP kernel, SEXP args, SEXP global, SEXP local) {
   if (local != R_NilValue) {
     SCL_GO(get_sizes(local, "local", &local_dims, group));
     if (local_dims != dims) {
-      SCL_GO(scl_fail_argument("local", "'local' must be as long as 'global'"));
+      SCL_GO(scl_fail_argument("local", "'local' must have the same length as 'global'"));
     }
   }
   for (int k = 0; k < given; k++) {

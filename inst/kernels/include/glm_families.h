@@ -23,11 +23,11 @@
 #define SCL_GLM_FAMILIES(FAMILY)                                                                   \
   FAMILY(BERNOULLI_LOGIT, bernoulli_logit, y == 0.0 || y == 1.0, "0 or 1", NONE)                   \
   FAMILY(BINOMIAL_LOGIT, binomial_logit, y >= 0.0 && y <= datum && GLM_WHOLE(y),                   \
-         "whole numbers from 0 to 'trials'", NONE)                                                 \
+         "integers from 0 to 'trials'", NONE)                                                      \
   FAMILY(NORMAL_ID, normal_id, isfinite(y), "finite", SIGMA)                                       \
-  FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "whole numbers from 0", NONE)         \
-  FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y), "whole numbers from 0", \
-         PHI)                                                                                      \
+  FAMILY(POISSON_LOG, poisson_log, y >= 0.0 && GLM_WHOLE(y), "non-negative integers", NONE)        \
+  FAMILY(NEG_BINOMIAL_2_LOG, neg_binomial_2_log, y >= 0.0 && GLM_WHOLE(y),                         \
+         "non-negative integers", PHI)                                                             \
   FAMILY(CATEGORICAL_LOGIT, categorical_logit, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),  \
          "numbers of classes, from 1 to 2000", NONE)                                               \
   FAMILY(ORDERED_LOGISTIC, ordered_logistic, y >= 1.0 && y <= GLM_MOST_CLASSES && GLM_WHOLE(y),    \

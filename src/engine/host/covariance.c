@@ -21,7 +21,7 @@ typedef struct {
 static scl_status begin_strips(strip *s, const struct scl_covariance_pass *pass) {
   size_t each = (size_t)pass->kernel->terms * STRIP, all = 4 * each + STRIP;
   *s = (strip){.pass = pass, .memory = malloc(all * sizeof(double))};
-  if (s->memory == NULL) return scl_fail_memory(all * sizeof(double), 0, "a strip of covariances");
+  if (s->memory == NULL) return scl_fail_memory(all * sizeof(double), 0, "a panel of covariances");
   s->value = s->memory;
   s->slope = s->value + each;
   s->bend = s->slope + each;

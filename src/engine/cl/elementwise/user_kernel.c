@@ -36,7 +36,7 @@ static scl_status build(scl_kernel *kernel, const char *source) {
   SCL_TRY(scl_cl_program_build(cl, 1, &source, kernel->name, &kernel->program));
   scl_status status = scl_cl_kernel_make(cl, kernel->program, kernel->name, &kernel->launch);
   if (status != SCL_OK && scl_fault_last()->cl_code == CL_INVALID_KERNEL_NAME) {
-    return scl_fail_argument("name", "the source has no kernel '%s'", kernel->name);
+    return scl_fail_argument("name", "'source' has no kernel '%s'", kernel->name);
   }
   SCL_TRY(status);
   SCL_CL_TRY(cl,
@@ -50,7 +50,7 @@ scl_status scl_kernel_create(scl_context *ctx, const char *source, const char *n
                              scl_kernel **out) {
   SCL_TRY(scl_context_check(ctx));
   if (ctx->engine != &scl_cl_engine) {
-    return scl_fail_argument("device", "a kernel in OpenCL C needs a device");
+    return scl_fail_argument("device", "an OpenCL C kernel needs a device");
   }
   scl_kernel *kernel = calloc(1, sizeof *kernel);
   if (kernel == NULL) return scl_fail_memory(sizeof *kernel, 0, "a kernel");
@@ -89,8 +89,8 @@ static scl_status check_type(const scl_kernel *kernel, cl_uint k, const scl_kern
   char type[64];
   if (parameter_type(kernel, k, type, sizeof type)[0] == '\0') return SCL_OK;
   if (strcmp(type, types[arg->kind]) == 0) return SCL_OK;
-  return scl_fail_argument("args", "parameter %u of '%s' is of type %s, not for %s", k + 1,
-                           kernel->name, type, given[arg->kind]);
+  return scl_fail_argument("args", "parameter %u of '%s' has type %s, which does not accept %s",
+                           k + 1, kernel->name, type, given[arg->kind]);
 }
 
 static cl_int set_argument(const scl_kernel *kernel, cl_uint k, const scl_kernel_argument *arg) {
@@ -114,8 +114,7 @@ static scl_status set_arguments(const scl_kernel *kernel, int count,
     if (args[k].kind == SCL_ARGUMENT_MATRIX) {
       const scl_mat *a = args[k].matrix;
       if (a->ctx != kernel->ctx || a->offset != 0) {
-        return scl_fail_argument("args", "argument %d does not live on the device of the kernel",
-                                 k + 1);
+        return scl_fail_argument("args", "argument %d is not on the device of the kernel", k + 1);
       }
       if (args[k].writes) {
         scl_cl_op_writes(op, a->buffer);
@@ -126,7 +125,8 @@ static scl_status set_arguments(const scl_kernel *kernel, int count,
     cl_int code = set_argument(kernel, (cl_uint)k, &args[k]);
     if (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
         code == CL_INVALID_MEM_OBJECT) {
-      return scl_fail_argument("args", "argument %d is not of the type of its parameter", k + 1);
+      return scl_fail_argument("args", "argument %d does not match the type of its parameter",
+                               k + 1);
     }
     if (code != CL_SUCCESS) return scl_cl_fail(kernel->ctx, code, "clSetKernelArg");
   }
@@ -136,7 +136,8 @@ static scl_status set_arguments(const scl_kernel *kernel, int count,
 static scl_status check_range(const scl_kernel *kernel, int dims, const size_t *global,
                               const size_t *local) {
   size_t items = 1;
-  if (dims < 1 || dims > 3) return scl_fail_argument("global", "'global' has 1 to 3 dimensions");
+  if (dims < 1 || dims > 3)
+    return scl_fail_argument("global", "'global' must have 1 to 3 dimensions");
   for (int d = 0; d < dims; d++) {
     if (global[d] == 0) return scl_fail_argument("global", "'global' must be positive");
     if (local == NULL) continue;
@@ -146,8 +147,8 @@ static scl_status check_range(const scl_kernel *kernel, int dims, const size_t *
     items = local[d] > kernel->launch.items / items ? kernel->launch.items + 1 : items * local[d];
   }
   if (items > kernel->launch.items) {
-    return scl_fail_argument("local", "a group of '%s' has at most %zu work-items", kernel->name,
-                             kernel->launch.items);
+    return scl_fail_argument("local", "a work-group of '%s' can have at most %zu work-items",
+                             kernel->name, kernel->launch.items);
   }
   return SCL_OK;
 }

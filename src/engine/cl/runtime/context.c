@@ -30,14 +30,14 @@ static scl_status check_device(const scl_device_info *info) {
   int major = 0, minor = 0;
   sscanf(info->version, "OpenCL %d.%d", &major, &minor);
   if (!info->fp64) {
-    return scl_fail(SCL_E_NO_FP64, "device '%s' has no double precision", info->name);
+    return scl_fail(SCL_E_NO_FP64, "device '%s' does not support double precision", info->name);
   }
   if (!info->compiler) {
-    return scl_fail(SCL_E_NO_DEVICE, "device '%s' has no compiler", info->name);
+    return scl_fail(SCL_E_NO_DEVICE, "device '%s' has no OpenCL compiler", info->name);
   }
   if (major * 10 + minor < 12) {
-    return scl_fail(SCL_E_NO_DEVICE, "device '%s' has '%s'; OpenCL 1.2 is needed", info->name,
-                    info->version);
+    return scl_fail(SCL_E_NO_DEVICE, "device '%s' supports '%s', but OpenCL 1.2 is needed",
+                    info->name, info->version);
   }
   return SCL_OK;
 }
@@ -46,9 +46,8 @@ static scl_status check_device(const scl_device_info *info) {
  * start threads as soon as their devices are listed. */
 static scl_status check_process(void) {
   if (scl_cl_listed_by() == scl_process_id()) return SCL_OK;
-  return scl_fail(SCL_E_FORK,
-                  "this process was forked from one that had asked for OpenCL devices; start the "
-                  "workers before that, as processes of their own, or use the host in them");
+  return scl_fail(SCL_E_FORK, "this process was forked after its parent had used OpenCL: start "
+                              "workers as separate processes, or use the host engine in them");
 }
 
 static uint64_t memory_limit(const scl_device_info *info) {

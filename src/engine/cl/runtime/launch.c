@@ -243,12 +243,14 @@ static scl_status check_limits(const scl_cl_op *op, const scl_cl_launchable *k,
   size_t items = 1;
   for (int d = 0; range->local[0] != 0 && d < range->dims; d++) items *= range->local[d];
   if (items > k->items) {
-    return scl_fail(SCL_E_OPENCL, "%s: a group of %zu work-items, the device takes %zu", k->name,
-                    items, k->items);
+    return scl_fail(SCL_E_OPENCL,
+                    "%s: a work-group of %zu work-items is larger than the device allows, %zu",
+                    k->name, items, k->items);
   }
   uint64_t bytes = k->local + local_bytes;
   if (bytes > cl->info.local_memory + DRIVER_LOCAL_BYTES) {
-    return scl_fail(SCL_E_OPENCL, "%s: %.0f bytes of local memory, the device has %.0f", k->name,
+    return scl_fail(SCL_E_OPENCL,
+                    "%s: %.0f bytes of local memory are needed, but the device has %.0f", k->name,
                     (double)bytes, (double)cl->info.local_memory);
   }
   return SCL_OK;

@@ -187,8 +187,8 @@ scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where) {
   case -9999:
     status = SCL_E_LOST;
     if (ctx != NULL) ctx->lost = true;
-    scl_fail(status, "device '%s' stopped answering (%s in %s); its matrices are gone", device,
-             scl_cl_code_name(code), where);
+    scl_fail(status, "device '%s' stopped responding (%s in %s): its matrices are no longer valid",
+             device, scl_cl_code_name(code), where);
     break;
   default:
     scl_fail(status, "%s in %s", scl_cl_code_name(code), where);

@@ -71,7 +71,7 @@ scl_status scl_cl_source_read(const char *name, char **out) {
     fclose(stream);
   }
   if (text == NULL) {
-    return scl_fail(SCL_E_BUILD, "kernel source '%s' cannot be read; install statcl again", name);
+    return scl_fail(SCL_E_BUILD, "kernel source '%s' cannot be read: reinstall statcl", name);
   }
   *out = text;
   return SCL_OK;
@@ -86,7 +86,7 @@ static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl
     char name[64];
     size_t length = strcspn(at, " ");
     if (length >= sizeof name || *count == MOST_SOURCES) {
-      return scl_fail(SCL_E_BUILD, "too many or too long sources: %s", sources);
+      return scl_fail(SCL_E_BUILD, "internal: too many or too long sources: %s", sources);
     }
     memcpy(name, at, length);
     name[length] = '\0';
@@ -125,7 +125,7 @@ static void copy_log(const char *from, char *to, size_t room) {
 
 static scl_status fail_build(scl_cl_context *cl, cl_program program, const char *name,
                              cl_int code) {
-  scl_fail(SCL_E_BUILD, "the kernels '%s' did not compile on '%s' (%s)", name, cl->base.name,
+  scl_fail(SCL_E_BUILD, "the kernels '%s' could not be compiled for '%s' (%s)", name, cl->base.name,
            scl_cl_code_name(code));
   scl_fault *fault = scl_fault_edit();
   fault->cl_code = code;

@@ -257,7 +257,8 @@ static scl_status collect_waits(scl_cl_op *op) {
 scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
   scl_cl_context *cl = op->cl;
   if (op->overflow) {
-    return scl_fail(SCL_E_OPENCL, "an operation declares more than %d buffers", SCL_CL_OP_BUFFERS);
+    return scl_fail(SCL_E_OPENCL, "internal: an operation declares more than %d buffers",
+                    SCL_CL_OP_BUFFERS);
   }
   SCL_TRY(scl_context_check(&cl->base));
   for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(look(cl, q));
