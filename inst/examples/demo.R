@@ -1,11 +1,11 @@
-# A tour on real data: Gaussian-process regression and logistic regression, on the host and on the
-# device that statcl takes by itself, with plots.
+# A tour on real data: Gaussian-process regression and logistic regression, with plots, on the
+# host and on the device that statcl uses by default.
 #
 #   Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' [FOLDER]
 #
-# Plots and the table go to FOLDER (default: demo-output in the working folder). Each part is a file
-# beside this one with a function demo_<part>(), which prints what it finds and gives rows made by
-# both_engines().
+# Plots and the table are written to FOLDER (default: demo-output in the working folder). Each
+# part is a file next to this one with a function demo_<part>(), which prints its results and
+# returns rows made by both_engines().
 
 library(statcl)
 
@@ -13,15 +13,16 @@ demo <- new.env()
 demo$folder <- c(commandArgs(TRUE), "demo-output")[1L]
 dir.create(demo$folder, showWarnings = FALSE, recursive = TRUE)
 
-# The device: the one that statcl takes by itself, else a CPU OpenCL device to show that path too.
+# The device that statcl uses by default, otherwise a CPU OpenCL device to show that path too.
 demo$devices <- cl_devices()
 demo$device <- demo$devices[demo$devices$default, ]
 demo$by_itself <- nrow(demo$device) > 0L
 if (!demo$by_itself) demo$device <- head(demo$devices[demo$devices$fp64, ], 1L)
 
-# Runs `run()` on the host and on the device and times both (seconds; the second of two runs on the
-# device, as the first one compiles the kernels). `value` picks the numbers that are compared. Gives
-# one row of the table, with the host's result, and the device's if there is one, as attributes.
+# Calls `run()` on the host and on the device and times both (seconds; on the device the second of
+# two calls, because the first compiles the kernels). `value` extracts the numbers to compare.
+# Returns one row of the table, with the results of the host and, if there is one, of the device
+# as attributes.
 both_engines <- function(task, size, run, value = identity) {
   timed <- function() {
     start <- proc.time()[["elapsed"]]
@@ -46,7 +47,8 @@ both_engines <- function(task, size, run, value = identity) {
   row
 }
 
-# Opens a plot file: PNG where this R can write it, else PDF. Gives its path; end with dev.off().
+# Opens a plot file, PNG if this R can write it, otherwise PDF; end with dev.off(). Returns its
+# path.
 open_plot <- function(name, width = 9, height = 5) {
   path <- file.path(demo$folder, paste0(name, ".png"))
   opened <- capabilities("png") && tryCatch({
@@ -94,7 +96,7 @@ options(width = 200L)
 print(shown, right = FALSE, row.names = FALSE)
 utils::write.csv(table, file.path(demo$folder, "engines.csv"), row.names = FALSE)
 
-# The engines compute the same: rounding, and where an optimiser stops, is all that may differ.
+# Results of the engines may differ only by rounding and by the point at which an optimiser stops.
 if (any(table$difference > 1e-4, na.rm = TRUE)) stop("the engines differ by more than 1e-4")
 cat("\nWritten to ", demo$folder, ": ", paste(list.files(demo$folder), collapse = ", "), "\n",
     sep = "")

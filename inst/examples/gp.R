@@ -1,13 +1,13 @@
 # Gaussian-process regression on two classical series: monthly CO2 at Mauna Loa (trend, season and
-# what moves in between, each a term of the kernel) and the head acceleration of a motorcyclist in a
-# crash test. Called by demo.R.
+# short-lived deviations, each a term of the kernel) and the head acceleration of a motorcyclist in
+# a crash test. Called by demo.R.
 
 co2_data <- function() {
   data.frame(time = as.vector(time(datasets::co2)), co2 = as.vector(datasets::co2))
 }
 
 # A smooth trend, a season of one year (a smooth function of sine and cosine of the phase), and
-# short-lived departures from both.
+# short-lived deviations from both.
 fit_co2 <- function(data = co2_data(), ...) {
   cl_gp(co2 ~ time + cos(2 * pi * time) + sin(2 * pi * time), data = data,
         kernel = k_exp_quad(columns = 1) + k_exp_quad(columns = 2:3) + k_matern32(columns = 1), ...)
@@ -39,7 +39,7 @@ plot_mcycle <- function(fit) {
   plot(fit, xlim = c(0, 65), xlab = "time after the impact, ms", ylab = "head acceleration, g")
 }
 
-# The log marginal likelihood of a fit with base R alone, from the formulas.
+# The log marginal likelihood of a fit, computed in base R.
 reference_likelihood <- function(fit) {
   functions <- list(exp_quad = function(r) exp(-r^2 / 2),
                     matern32 = function(r) (1 + sqrt(3) * r) * exp(-sqrt(3) * r),

@@ -3,13 +3,13 @@
 
 flchain_model <- death ~ age + sex + log(kappa) + log(lambda) + log(creatinine) + mgus
 
-# 6,524 persons with complete data.
+# 6,524 people with complete data.
 flchain_data <- function() {
   data <- survival::flchain[c("death", "age", "sex", "kappa", "lambda", "creatinine", "mgus")]
   data[stats::complete.cases(data), ]
 }
 
-# Many observations: the data repeated, so that the time goes into passes over it.
+# Many observations: the data is repeated, so that passes over it take most of the time.
 repeat_data <- function(data, times) data[rep(seq_len(nrow(data)), times), ]
 
 demo_logistic <- function() {
@@ -28,7 +28,7 @@ demo_logistic <- function() {
   dev.off()
 
   large <- repeat_data(data, 40)
-  # The same data 40 times has its maximum at the same place.
+  # Repeating the data 40 times does not move the maximum.
   repeated <- both_engines("logistic fit, flchain 40 times", sprintf("%d x 7", nrow(large)),
                            function() cl_glm(flchain_model, large), coef)
   rbind(row, repeated)
