@@ -1,6 +1,6 @@
 /* .Call entries for likelihoods of generalised linear models. */
 #include "r/entries.h"
-#include "r/glue.h"
+#include "r/pointer.h"
 
 #include <string.h>
 
@@ -270,44 +270,32 @@ SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta,
 
 /* ---- likelihoods that stay ------------------------------------------------------------------- */
 
-static SEXP glm_tag(void) {
-  return Rf_install("statcl_glm");
+static scl_context *context_of(const void *glm) {
+  return scl_glm_context(glm);
 }
 
-static void finalize_glm(SEXP handle) {
-  r_finalized();
-  scl_glm *glm = R_ExternalPtrAddr(handle);
-  R_ClearExternalPtr(handle);
-  /* A forked child must not touch the parent's device objects. */
-  if (glm != NULL && scl_context_check(scl_glm_context(glm)) != SCL_E_FORK) scl_glm_release(glm);
+static void release(void *glm) {
+  scl_glm_release(glm);
 }
+
+static const r_pointer_kind likelihood = {"statcl_glm", context_of, release};
 
 /* The handle keeps x alive: on the host it is used where R has it. */
 SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP where) {
   scl_glm_family which;
   if (scl_glm_family_find(r_string(family), &which) != SCL_OK) r_throw();
-  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, glm_tag(), x));
-  r_finalizer(handle, finalize_glm);
+  SEXP handle = PROTECT(r_pointer_new(&likelihood, x));
   scl_glm *glm = NULL;
   scl_status status = create(which, y, trials, weights, x, where, &glm);
-  if (status == SCL_OK) R_SetExternalPtrAddr(handle, glm);
+  if (status == SCL_OK) r_pointer_set(handle, glm);
   UNPROTECT(1);
   return r_return(status, handle);
-}
-
-/* NULL unless the handle can be used in this process: it may come from a file or from before a
- * fork, or its device may be lost. */
-static scl_glm *usable(SEXP handle) {
-  if (r_require_outside() != SCL_OK) return NULL;
-  if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != glm_tag()) return NULL;
-  scl_glm *glm = R_ExternalPtrAddr(handle);
-  return glm != NULL && scl_context_check(scl_glm_context(glm)) == SCL_OK ? glm : NULL;
 }
 
 /* NULL when the handle has to be made again. */
 SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SEXP cuts,
                     SEXP gradient) {
-  scl_glm *glm = usable(handle);
+  scl_glm *glm = r_pointer_usable(&likelihood, handle);
   if (glm == NULL) return R_NilValue;
   arguments at = {.family = scl_glm_family_of(glm), .n = scl_glm_nrow(glm), .p = scl_glm_ncol(glm)};
   const SEXP own[] = {sigma, phi, cuts};
@@ -322,7 +310,7 @@ SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SE
 
 /* Facts for printing, NULL as above: engine ("host" or the device's name) and bytes held. */
 SEXP r_glm_info(SEXP handle) {
-  scl_glm *glm = usable(handle);
+  scl_glm *glm = r_pointer_usable(&likelihood, handle);
   if (glm == NULL) return R_NilValue;
   const char *names[] = {"host", "device", "bytes", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));

@@ -2,36 +2,21 @@
  * a file, from before a fork, or its device is gone) gives NULL: R code then makes a new one. */
 #include "r/covariance.h"
 #include "r/entries.h"
+#include "r/pointer.h"
 
 #include <string.h>
 
 #include "ops/gp.h"
 
-static SEXP gp_tag(void) {
-  return Rf_install("statcl_gp");
+static scl_context *context_of(const void *gp) {
+  return scl_gp_context(gp);
 }
 
-static void finalize_gp(SEXP handle) {
-  r_finalized();
-  scl_gp *gp = R_ExternalPtrAddr(handle);
-  R_ClearExternalPtr(handle);
-  /* A forked child must not touch the parent's device objects. */
-  if (gp != NULL && scl_context_check(scl_gp_context(gp)) != SCL_E_FORK) scl_gp_release(gp);
+static void release(void *gp) {
+  scl_gp_release(gp);
 }
 
-static SEXP new_handle(void) {
-  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, gp_tag(), R_NilValue));
-  r_finalizer(handle, finalize_gp);
-  UNPROTECT(1);
-  return handle;
-}
-
-static scl_gp *usable(SEXP handle) {
-  if (r_require_outside() != SCL_OK) return NULL;
-  if (TYPEOF(handle) != EXTPTRSXP || R_ExternalPtrTag(handle) != gp_tag()) return NULL;
-  scl_gp *gp = R_ExternalPtrAddr(handle);
-  return gp != NULL && scl_context_check(scl_gp_context(gp)) == SCL_OK ? gp : NULL;
-}
+static const r_pointer_kind process = {"statcl_gp", context_of, release};
 
 static scl_gp_trend read_trend(SEXP integrate) {
   return Rf_asLogical(integrate) == TRUE ? SCL_GP_INTEGRATE : SCL_GP_PROFILE;
@@ -63,7 +48,7 @@ static scl_status read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data
 }
 
 SEXP r_gp_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP where) {
-  SEXP handle = PROTECT(new_handle());
+  SEXP handle = PROTECT(r_pointer_new(&process, R_NilValue));
   scl_status status;
   scl_context *ctx = NULL;
   scl_gp *gp = NULL;
@@ -71,14 +56,14 @@ SEXP r_gp_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP where) {
   SCL_GO(read_data(y, x, basis, spread, &data));
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
   SCL_GO(scl_gp_create(ctx, &data, &gp));
-  R_SetExternalPtrAddr(handle, gp);
+  r_pointer_set(handle, gp);
 done:
   UNPROTECT(1);
   return r_return(status, handle);
 }
 
 SEXP r_gp_info(SEXP handle) {
-  scl_gp *gp = usable(handle);
+  scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   const char *names[] = {"device", "host", "bytes", ""};
   SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
@@ -143,7 +128,7 @@ static void by_parameters(const value_places *v, const double *by_log, SEXP par,
  * parameters and the noise), with these names. */
 SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_one_out,
                    SEXP integrate, SEXP gradient) {
-  scl_gp *gp = usable(handle);
+  scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   bool wanted = Rf_asLogical(gradient) == TRUE;
   scl_gp_objective objective =
@@ -189,7 +174,7 @@ static SEXP new_state(size_t n, size_t outputs, size_t q, double *part[4]) {
 }
 
 SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
-  scl_gp *gp = usable(handle);
+  scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   double *part[4];
@@ -208,7 +193,7 @@ SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
 /* The same for the observations of a conditioned process and more, with a new handle. */
 SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layout, SEXP values,
                  SEXP integrate) {
-  scl_gp *gp = usable(handle), *more = NULL;
+  scl_gp *gp = r_pointer_usable(&process, handle), *more = NULL;
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_gp_data data;
@@ -217,13 +202,13 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
   if (status == SCL_OK) status = read_data(y, x, basis, spread, &data);
   SEXP state =
       PROTECT(new_state(r_nrow(x, "x"), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
-  SEXP new = PROTECT(new_handle());
+  SEXP new = PROTECT(r_pointer_new(&process, R_NilValue));
   SET_VECTOR_ELT(state, 4, new);
   if (status == SCL_OK) {
     status = scl_gp_extend(gp, &data, &kernel, read_trend(integrate), part[0], part[1], part[2],
                            part[3], &more);
   }
-  if (status == SCL_OK) R_SetExternalPtrAddr(new, more);
+  if (status == SCL_OK) r_pointer_set(new, more);
   UNPROTECT(2);
   return r_return(status, state);
 }
@@ -237,7 +222,7 @@ static scl_status require_points(const scl_gp *gp, SEXP x) {
 /* list(mean, variance or NULL, covariance or NULL) at the rows of x, for a conditioned process;
  * `what`: "mean", "variance" or "covariance". */
 SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEXP what) {
-  scl_gp *gp = usable(handle);
+  scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
@@ -266,7 +251,7 @@ SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEX
 
 /* Derivatives of the mean of one output (counted from 1), without the basis, by the points. */
 SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
-  scl_gp *gp = usable(handle);
+  scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
@@ -281,7 +266,7 @@ SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
 }
 
 SEXP r_gp_precisions(SEXP handle) {
-  scl_gp *gp = usable(handle);
+  scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)scl_gp_rows(gp)));
   scl_status status = scl_gp_precisions(gp, REAL(result));

@@ -7,32 +7,29 @@
  *       undefined contents before. A matrix is two arguments of the kernel, its first element and
  *       its leading dimension. local may be NULL. A list of handles, of the matrices written. */
 #include "r/entries.h"
-#include "r/glue.h"
+#include "r/pointer.h"
 
 #include <stdlib.h>
 
 #include "base/engine.h"
 #include "base/user_kernel.h"
 
-static SEXP kernel_tag(void) {
-  return Rf_install("statcl_kernel");
+static scl_context *context_of(const void *kernel) {
+  return scl_kernel_context(kernel);
 }
 
-static void finalize_kernel(SEXP x) {
-  r_finalized();
-  scl_kernel *kernel = R_ExternalPtrAddr(x);
-  R_ClearExternalPtr(x);
-  if (kernel == NULL) return;
-  /* A forked child must not touch the parent's device objects. */
-  if (scl_context_check(scl_kernel_context(kernel)) != SCL_E_FORK) scl_kernel_release(kernel);
+static void release(void *kernel) {
+  scl_kernel_release(kernel);
 }
+
+static const r_pointer_kind user_kernel = {"statcl_kernel", context_of, release};
 
 static scl_status get_kernel(SEXP x, scl_kernel **out) {
   SCL_TRY(r_require_outside());
-  if (TYPEOF(x) != EXTPTRSXP || R_ExternalPtrTag(x) != kernel_tag()) {
+  if (!r_is_pointer(&user_kernel, x)) {
     return scl_fail_argument("kernel", "'kernel' must be a compiled kernel");
   }
-  scl_kernel *kernel = R_ExternalPtrAddr(x);
+  scl_kernel *kernel = r_pointer_object(x);
   if (kernel == NULL) {
     return scl_fail(SCL_E_STALE, "the kernel was restored from a saved session: create it again");
   }
@@ -42,14 +39,13 @@ static scl_status get_kernel(SEXP x, scl_kernel **out) {
 }
 
 SEXP r_kernel_new(SEXP source, SEXP name, SEXP where) {
-  SEXP handle = PROTECT(R_MakeExternalPtr(NULL, kernel_tag(), R_NilValue));
-  r_finalizer(handle, finalize_kernel);
+  SEXP handle = PROTECT(r_pointer_new(&user_kernel, R_NilValue));
   scl_kernel *kernel = NULL;
   scl_context *ctx;
   scl_status status;
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
   SCL_GO(scl_kernel_create(ctx, r_string(source), r_string(name), &kernel));
-  R_SetExternalPtrAddr(handle, kernel);
+  r_pointer_set(handle, kernel);
 done:
   UNPROTECT(1);
   return r_return(status, handle);
