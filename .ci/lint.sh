@@ -50,7 +50,7 @@ find_code '#[[:space:]]*include[[:space:]]*"engine/cl/' "${above_cl[@]}" "${glue
   rule "the headers of engine/cl/ are private to it"
 find_code '#[[:space:]]*include[[:space:]]*"engine/host/(host|lanes|plan)\.h"' \
   $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -v 'src/engine/host/') |
-  rule "the headers of engine/host/ but blas.h are private to it"
+  rule "the headers of engine/host/ but blas.h and fortran.h are private to it"
 perl .ci/layers.pl 2>&1 | rule "the layers of CONTRIBUTING.md; no headers in a circle"
 find_code "\bscl_context_is_host[[:space:]]*\(" "${core[@]}" | grep -v ":bool scl_context_is_host" |
   rule "the core asks for traits of an engine, not whether it is the host"

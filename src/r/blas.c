@@ -1,4 +1,4 @@
-/* R's BLAS and LAPACK for the host engine: Fortran's references and hidden lengths end here. */
+/* R's BLAS and LAPACK for the host engine. */
 #define USE_FC_LEN_T
 #define R_NO_REMAP
 #define STRICT_R_HEADERS
@@ -10,60 +10,8 @@
 #endif
 
 #include "r/glue.h"
-#include "engine/host/blas.h"
-
-static void gemm(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,
-                 int lda, const double *b, int ldb, double beta, double *c, int ldc) {
-  F77_CALL(dgemm)
-  (&trans_a, &trans_b, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc FCONE FCONE);
-}
-
-static void gemv(char trans, int m, int n, double alpha, const double *a, int lda, const double *x,
-                 int incx, double beta, double *y, int incy) {
-  F77_CALL(dgemv)(&trans, &m, &n, &alpha, a, &lda, x, &incx, &beta, y, &incy FCONE);
-}
-
-static void syrk(char uplo, char trans, int n, int k, double alpha, const double *a, int lda,
-                 double beta, double *c, int ldc) {
-  F77_CALL(dsyrk)(&uplo, &trans, &n, &k, &alpha, a, &lda, &beta, c, &ldc FCONE FCONE);
-}
-
-static void trmm(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
-                 int lda, double *b, int ldb) {
-  F77_CALL(dtrmm)
-  (&side, &uplo, &trans, "N", &m, &n, &alpha, a, &lda, b, &ldb FCONE FCONE FCONE FCONE);
-}
-
-static void trsm(char side, char uplo, char trans, int m, int n, double alpha, const double *a,
-                 int lda, double *b, int ldb) {
-  F77_CALL(dtrsm)
-  (&side, &uplo, &trans, "N", &m, &n, &alpha, a, &lda, b, &ldb FCONE FCONE FCONE FCONE);
-}
-
-static int potrf(char uplo, int n, double *a, int lda) {
-  int info = 0;
-  F77_CALL(dpotrf)(&uplo, &n, a, &lda, &info FCONE);
-  return info;
-}
-
-static void lauum(char uplo, int n, double *a, int lda) {
-  int info = 0;
-  F77_CALL(dlauum)(&uplo, &n, a, &lda, &info FCONE);
-}
-
-static int trtri(char uplo, int n, double *a, int lda) {
-  int info = 0;
-  F77_CALL(dtrtri)(&uplo, "N", &n, a, &lda, &info FCONE FCONE);
-  return info;
-}
+#include "engine/host/fortran.h"
 
 void r_blas_set(void) {
-  scl_host_set_blas(&(scl_host_blas){.gemm = gemm,
-                                     .gemv = gemv,
-                                     .syrk = syrk,
-                                     .trmm = trmm,
-                                     .trsm = trsm,
-                                     .potrf = potrf,
-                                     .lauum = lauum,
-                                     .trtri = trtri});
+  scl_host_set_blas(&fortran_blas);
 }
