@@ -1,9 +1,9 @@
-# ./dev bench --against LIBRARY [family ...]: every line of these families with the statcl of another
-# library (an older version, say) and with this one, each family in processes of its own, in turn:
-# other, this, other, this, ... A line keeps its best median of each side, since a busy machine or a
-# slow clock only adds. Prints old, new and new/old, the worst first, and fails if a ratio passes
-# 1.02 (STATCL_BENCH_MOST). STATCL_BENCH_ROUNDS: how often (2). Neither peers nor base R are timed.
-# What is compared is the device's time; the wall clock's ratio stands beside it.
+# ./dev bench --against LIBRARY [family ...]: every line of these families with the statcl of
+# another library (an older version, say) and with this one, each family in processes of its own,
+# in turn: other, this, other, this, ... A line keeps its best median of each side, since a busy
+# machine or a slow clock only adds. Prints old, new and new/old, the worst first, and fails if a
+# ratio passes 1.02 (STATCL_BENCH_MOST). STATCL_BENCH_ROUNDS: how often (2). Neither peers nor base
+# R are timed. What is compared is the device's time; the wall clock's ratio stands beside it.
 
 compare_libraries <- function(families, library) {
   rounds <- as.integer(Sys.getenv("STATCL_BENCH_ROUNDS", "2"))
