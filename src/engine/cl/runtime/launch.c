@@ -204,17 +204,25 @@ static const scl_buffer *buffer_of(const parameter *row, const void *value) {
   return row->shape == SHAPE_BUFFER ? *(const scl_buffer *const *)value : NULL;
 }
 
-/* Every buffer of a launch: declared, or temporaries of this queue. Else nothing would order what
- * uses them. */
-static scl_status check_declarations(const scl_cl_op *op, scl_cl_kernel which,
-                                     const void *const *value) {
-  for (int r = 0; r < signatures[which].count; r++) {
-    const parameter *row = &signatures[which].parameters[r];
+static scl_status fail_declaration(scl_cl_kernel which, const parameter *row) {
+  return scl_fail(SCL_E_OPENCL, "%s %s a buffer (%s) that its operation does not declare",
+                  scl_cl_kernel_name(which), row->access == ACCESS_IN ? "reads" : "writes",
+                  row->name);
+}
+
+/* Sets all arguments of a launch. Its buffers must be declared, or temporaries of this queue: else
+ * nothing would order what uses them. */
+static scl_status set_arguments(const scl_cl_op *op, scl_cl_kernel which, cl_kernel kernel,
+                                const void *const *value, size_t *local_bytes) {
+  const parameter *row = signatures[which].parameters;
+  cl_uint next = 0;
+  for (int r = 0; r < signatures[which].count; r++, row++) {
     const scl_buffer *buffer = buffer_of(row, value[r]);
-    if (buffer == NULL || scl_cl_op_allows(op, buffer, row->access != ACCESS_IN)) continue;
-    return scl_fail(SCL_E_OPENCL, "%s %s a buffer (%s) that its operation does not declare",
-                    scl_cl_kernel_name(which), row->access == ACCESS_IN ? "reads" : "writes",
-                    row->name);
+    if (buffer != NULL && !scl_cl_op_allows(op, buffer, row->access != ACCESS_IN)) {
+      return fail_declaration(which, row);
+    }
+    cl_int code = set_row(kernel, row, value[r], &next, local_bytes);
+    if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, scl_cl_kernel_name(which));
   }
   return SCL_OK;
 }
@@ -291,15 +299,10 @@ static scl_status launch(scl_cl_op *op, scl_cl_kernel which, const scl_cl_range 
   SCL_TRY(scl_poll());
   cl_kernel kernel;
   SCL_TRY(scl_cl_kernel_get(op->cl, which, &kernel));
-  SCL_TRY(op->ordered ? check_declarations(op, which, value) : declare_and_order(op, which, value));
-  const char *name = scl_cl_kernel_name(which);
-  cl_uint next = 0;
+  if (!op->ordered) SCL_TRY(declare_and_order(op, which, value));
   size_t local_bytes = 0;
-  for (int r = 0; r < signatures[which].count; r++) {
-    cl_int code = set_row(kernel, &signatures[which].parameters[r], value[r], &next, &local_bytes);
-    if (code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, code, name);
-  }
-  const scl_cl_launchable k = {kernel, name, op->cl->kernel_items[which],
+  SCL_TRY(set_arguments(op, which, kernel, value, &local_bytes));
+  const scl_cl_launchable k = {kernel, scl_cl_kernel_name(which), op->cl->kernel_items[which],
                                op->cl->kernel_local[which]};
   return scl_cl_enqueue(op, &k, range, local_bytes);
 }
