@@ -1,0 +1,177 @@
+# Every error, warning and message that a user can reach, compared with messages/<topic>.txt, so that
+# all of them can be read together. messages/<topic>.R holds the calls; assignments prepare them.
+# After a change of words, STATCL_UPDATE_MESSAGES=1 writes the files again: read the difference.
+
+folder <- test_path("messages")
+
+# The conditions of one call as lines, or "(nothing is raised)".
+conditions_of <- function(call, home) {
+  lines <- character()
+  note <- function(kind, e) {
+    message <- strsplit(sub("\n$", "", conditionMessage(e)), "\n", fixed = TRUE)[[1L]]
+    if (length(message) == 0L) message <- ""
+    lines <<- c(lines, paste0("    ", kind, ": ", message[1L]),
+                if (length(message) > 1L) paste0("      ", message[-1L]))
+  }
+  kind_of <- function(e, other) {
+    class <- grep("^statcl_(error|warning|message)_", class(e), value = TRUE)
+    if (length(class) > 0L) sub("^statcl_", "", class[1L]) else other
+  }
+  tryCatch(
+    withCallingHandlers(
+      utils::capture.output(eval(call, home)),
+      warning = function(w) {
+        note(kind_of(w, "warning"), w)
+        invokeRestart("muffleWarning")
+      },
+      message = function(m) {
+        note(kind_of(m, "message"), m)
+        invokeRestart("muffleMessage")
+      }),
+    error = function(e) note(kind_of(e, "error of R"), e))
+  if (length(lines) == 0L) "    (nothing is raised)" else lines
+}
+
+# The text of messages/<topic>.txt as it is now.
+message_lines <- function(topic) {
+  file <- file.path(folder, paste0(topic, ".R"))
+  code <- parse(file, keep.source = TRUE)
+  texts <- vapply(attr(code, "srcref"), function(s) {
+    paste(sub("^ +", "", as.character(s)), collapse = " ")
+  }, "")
+  starts <- vapply(attr(code, "srcref"), `[`, 0L, 1L)
+  all <- readLines(file)
+  headings <- grep("^# ", all)
+  home <- new.env(parent = asNamespace("statcl"))
+  lines <- character()
+  for (i in seq_along(code)) {
+    above <- headings[headings < starts[i] & headings > c(0L, starts)[i]]
+    if (length(above) > 0L) lines <- c(lines, "", all[above], "")
+    if (is_setup(code[[i]])) {
+      eval(code[[i]], home)
+    } else {
+      lines <- c(lines, texts[i], conditions_of(code[[i]], home))
+    }
+  }
+  normalised(lines)
+}
+
+# Assignments to a name, rm() and options() prepare what follows.
+is_setup <- function(call) {
+  if (!is.call(call) || !is.name(call[[1L]])) return(FALSE)
+  head <- as.character(call[[1L]])
+  head %in% c("rm", "options") || (head == "<-" && is.name(call[[2L]]))
+}
+
+# Without what differs between devices and versions of R.
+normalised <- function(lines) {
+  if (has_test_device()) {
+    name <- device_table()$name[test_device() + 1L]
+    lines <- gsub(name, "<device>", lines, fixed = TRUE)
+    lines <- gsub(test_device_id(), "<id>", lines, fixed = TRUE)
+  }
+  lines <- sub("devices: .*$", "devices: <devices>", lines)
+  lines <- sub("(no OpenCL device|needs an OpenCL device): .*$", "\\1: <reason>", lines)
+  lines <- sub("R-hat [0-9.]+, smallest effective sample size [0-9]+",
+               "R-hat <r>, smallest effective sample size <n>", lines)
+  lines <- sub("at most [0-9]+ work-items", "at most <n> work-items", lines)
+  lines <- sub("^(    error_not_pd: .* is not positive) definite$", "\\1", lines)
+  lines <- gsub("<(environment|bytecode): [^>]*>", "<\\1>", lines)
+  lines
+}
+
+expect_messages <- function(topic) {
+  old <- Sys.getenv("LANGUAGE", NA)
+  Sys.setenv(LANGUAGE = "en")
+  on.exit(if (is.na(old)) Sys.unsetenv("LANGUAGE") else Sys.setenv(LANGUAGE = old))
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off(), add = TRUE)
+  found <- message_lines(topic)
+  file <- file.path(folder, paste0(topic, ".txt"))
+  if (identical(Sys.getenv("STATCL_UPDATE_MESSAGES"), "1")) writeLines(found, file)
+  expected <- readLines(file)
+  wrong <- which(found[seq_along(expected)] != expected | is.na(found[seq_along(expected)]))
+  same <- length(found) == length(expected) && length(wrong) == 0L
+  at <- c(wrong, length(expected) + 1L)[1L]
+  expect(same, sprintf("messages/%s.txt:%d has\n%s\nbut now it is\n%s", topic, at, expected[at],
+                       found[at]))
+  expect_false(any(grepl("(nothing is raised)|error of R:", found)))
+}
+
+for (topic in c("matrix", "map", "batch", "glm", "gp", "sample", "session")) local({
+  topic <- topic
+  test_that(paste("messages on", topic), on_host(expect_messages(topic)))
+})
+
+test_that("messages on device", on_device(expect_messages("device")))
+
+# ---- no message is missing ----------------------------------------------------------------------
+
+# Strings of the sources that become messages, as templates of sprintf(). Text with a space only.
+templates_of_r <- function(files) {
+  raising <- "^(abort_[a-z_]+|statcl_abort|statcl_warning|warning|message)$"
+  found <- character()
+  add <- function(e) {
+    if (is.character(e)) found <<- c(found, e)
+    if (!is.call(e)) return()
+    head <- if (is.name(e[[1L]])) as.character(e[[1L]]) else ""
+    pieces <- as.list(e)[-1L]
+    if (head == "sprintf") return(add(pieces[[1L]]))
+    if (head %in% c("paste", "paste0") && all(vapply(pieces, is.character, NA))) {
+      return(add(do.call(head, pieces)))
+    }
+    if (head %in% c("paste", "paste0", "if", "{", "(")) for (piece in pieces) add(piece)
+  }
+  visit <- function(e) {
+    if (is.call(e)) {
+      head <- if (is.name(e[[1L]])) as.character(e[[1L]]) else ""
+      if (grepl(raising, head)) for (piece in as.list(e)[-1L]) add(piece)
+    }
+    if (is.recursive(e) && !is.environment(e)) {
+      for (piece in as.list(e)) if (!missing(piece)) visit(piece)
+    }
+  }
+  for (file in files) for (e in parse(file, keep.source = FALSE)) visit(e)
+  found
+}
+
+templates_of_c <- function(files) {
+  text <- unlist(lapply(files, function(file) paste(readLines(file), collapse = " ")))
+  literal <- '"([^"\\\\]|\\\\.)*"'
+  call <- sprintf("\\b(scl_fail|scl_fail_argument|scl_fail_index|fail_[a-z]+)\\([^;\"]*%s( *%s)*",
+                  literal, literal)
+  calls <- unlist(regmatches(text, gregexpr(call, text, perl = TRUE)))
+  # argument names come first: the message is the last run of literals
+  rest <- regmatches(text, gregexpr(paste0("\\bscl_fail_argument\\(([^;\"]*", literal, "){1,2}( *",
+                                           literal, ")*"), text, perl = TRUE))
+  joined <- vapply(c(calls, unlist(rest)), function(call) {
+    runs <- regmatches(call, gregexpr(sprintf("%s( *%s)*", literal, literal), call, perl = TRUE))
+    last <- gsub('" *"', "", utils::tail(runs[[1L]], 1L))
+    gsub('\\\\"', '"', substr(last, 2L, nchar(last) - 1L))
+  }, "")
+  unname(joined)
+}
+
+# Whether a message made from the template is in the text.
+is_shown <- function(template, text) {
+  pieces <- strsplit(template, "%[-0-9.*]*(ll|l|z)?[a-z]", perl = TRUE)[[1L]]
+  escaped <- gsub("([][{}()+*^$|\\\\?.])", "\\\\\\1", trimws(pieces, "right", "\n"))
+  grepl(paste(escaped, collapse = "[^\n]*"), text)
+}
+
+test_that("every message of the sources is in these files, or cannot be reached", {
+  root <- normalizePath(file.path(test_path(), "..", ".."))
+  if (!file.exists(file.path(root, "src", "r"))) skip("the sources are not here")
+  c_files <- list.files(file.path(root, "src"), "[.]c$", recursive = TRUE, full.names = TRUE)
+  templates <- c(templates_of_r(list.files(file.path(root, "R"), full.names = TRUE)),
+                 templates_of_c(c_files))
+  templates <- unique(gsub("\n", "", grep(" ", templates, value = TRUE), fixed = TRUE))
+  expect_gt(length(templates), 300L)
+  text <- unlist(lapply(list.files(folder, "[.]txt$", full.names = TRUE), readLines))
+  text <- paste(text, collapse = "\n")
+  listed <- grep("^#|^$", readLines(file.path(folder, "unreachable")), value = TRUE, invert = TRUE)
+  shown <- vapply(templates, is_shown, NA, text = text)
+  expect_identical(setdiff(templates[!shown], listed), character())
+  # and the list has nothing else
+  expect_identical(setdiff(listed, templates[!shown]), character())
+})
