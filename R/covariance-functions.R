@@ -1,5 +1,5 @@
 # Covariance functions as R objects: leaves, and how they are added and multiplied. Their parameters
-# are in kernel-parameters.R, what is done with them in covariance.R.
+# are in covariance-parameters.R, what is done with them in covariance.R.
 
 #' Covariance functions
 #'
