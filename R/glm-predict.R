@@ -309,15 +309,10 @@ drawn_values <- function(object, points, type, draws, rows) {
 #' head(simulate(fit, 3, seed = 1))
 simulate.cl_glm <- function(object, nsim = 1, seed = NULL, ...) {
   nsim <- check_count(nsim, "nsim")
-  if (!exists(".Random.seed", envir = .GlobalEnv, inherits = FALSE)) stats::runif(1)
-  if (is.null(seed)) {
-    random <- get(".Random.seed", envir = .GlobalEnv)
-  } else {
-    kept <- get(".Random.seed", envir = .GlobalEnv)
-    on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
-    classed(set.seed(seed), "seed")
-    random <- structure(seed, kind = as.list(RNGkind()))
-  }
+  with_seed(seed, simulate_glm(object, nsim))
+}
+
+simulate_glm <- function(object, nsim) {
   draws <- if (!is.null(object$draws)) glm_draws(object, max(1, nsim))
   x <- if (!is.null(draws)) stats::model.matrix(object)
   values <- lapply(seq_len(nsim), function(i) {
@@ -335,10 +330,8 @@ simulate.cl_glm <- function(object, nsim = 1, seed = NULL, ...) {
   rows <- fitted(object)
   names <- if (is.matrix(rows)) rownames(rows) else names(rows)
   place <- stats::napredict(object$na.action, seq_len(NROW(object$fitted.values)))
-  values <- as.data.frame(lapply(values, `[`, place),
-                          row.names = if (is.null(names)) seq_len(NROW(rows)) else names)
-  attr(values, "seed") <- random
-  values
+  as.data.frame(lapply(values, `[`, place),
+                row.names = if (is.null(names)) seq_len(NROW(rows)) else names)
 }
 
 draw_response <- function(object, mean, own) {

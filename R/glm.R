@@ -153,17 +153,21 @@ print.cl_likelihood <- function(x, ...) {
   n <- if (is.null(dim(data$x))) length(data$x) else dim(data$x)[1L]
   cat(sprintf("<cl_likelihood> %s, %d observations, %d coefficients\n", data$family, n,
               ncol(data$x)))
-  info <- .Call(r_glm_info, data$handle)
+  print_engine(.Call(r_glm_info, data$handle))
+  own <- own_parameter[data$family]
+  cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(own)) "" else paste0(own, ", "),
+              paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
+  invisible(x)
+}
+
+# Where the data of a likelihood are: `info` is what C knows, NULL if they are on no device.
+print_engine <- function(info) {
   if (is.null(info)) {
     cat("not on a device now; the next evaluation will copy the data\n")
   } else {
     cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
                 format(structure(info$bytes, class = "object_size"), units = "auto")))
   }
-  own <- own_parameter[data$family]
-  cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(own)) "" else paste0(own, ", "),
-              paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
-  invisible(x)
 }
 
 # ---- arguments and results ----------------------------------------------------------------------

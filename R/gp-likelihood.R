@@ -217,14 +217,10 @@ print.cl_gp_likelihood <- function(x, ...) {
               if (e$loo) ", leave-one-out" else ""))
   cat("kernel: ")
   print(e$kernel)
-  info <- .Call(r_gp_info, e$handle)
   if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", by R arithmetic\n", sep = "")
-  } else if (is.null(info)) {
-    cat("not on a device now; the next evaluation will copy the data\n")
   } else {
-    cat(sprintf("engine: %s; %s\n", if (info$host) "host" else paste("device", info$device),
-                format(structure(info$bytes, class = "object_size"), units = "auto")))
+    print_engine(.Call(r_gp_info, e$handle))
   }
   cat(sprintf("f(c(%s), gradient = TRUE)\n", paste(e$names, collapse = ", ")))
   invisible(x)

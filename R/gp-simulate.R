@@ -34,17 +34,13 @@ simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, condit
   noise <- check_flag(noise, "noise")
   conditional <- check_flag(conditional, "conditional")
   draws <- check_count(draws, "draws", 1)
-  if (!exists(".Random.seed", envir = .GlobalEnv, inherits = FALSE)) stats::runif(1)
-  if (is.null(seed)) {
-    random <- get(".Random.seed", envir = .GlobalEnv)
-  } else {
-    kept <- get(".Random.seed", envir = .GlobalEnv)
-    on.exit(assign(".Random.seed", kept, envir = .GlobalEnv))
-    classed(set.seed(seed), "seed")
-    random <- structure(seed, kind = as.list(RNGkind()))
-  }
   points <- gp_points(object, newdata)
   if (!all(points$complete)) abort_argument("newdata", "'newdata' has missing values")
+  with_seed(seed, simulate_gp(object, nsim, points, is.null(newdata), conditional, noise, draws))
+}
+
+# One column for each simulation. `own`: whether the points are those of the fit.
+simulate_gp <- function(object, nsim, points, own, conditional, noise, draws) {
   m <- nrow(points$x)
   values <- matrix(0, m, nsim)
   par <- gp_draws(object, max(1, min(draws, nsim)))
@@ -57,14 +53,12 @@ simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, condit
     z <- matrix(stats::rnorm(nrow(root) * length(columns)), nrow(root))
     values[, columns] <- joint$mean + crossprod(root, z)
     if (noise) {
-      sd <- sqrt(if (is.null(newdata)) gp_noise(one) else new_noise(one, points$x))
+      sd <- sqrt(if (own) gp_noise(one) else new_noise(one, points$x))
       values[, columns] <- values[, columns] + sd * stats::rnorm(m * length(columns))
     }
   }
   colnames(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
-  values <- as.data.frame(values, row.names = rownames(points$x))
-  attr(values, "seed") <- random
-  values
+  as.data.frame(values, row.names = rownames(points$x))
 }
 
 conditional_joint <- function(object, points) {
