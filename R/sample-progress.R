@@ -49,9 +49,9 @@ worker_progress <- function(job) {
 
 # Says once that a run will be long.
 announce <- function(job, left) {
-  if (!job$control$announce || !is.null(job$told$yes)) return(invisible())
+  if (!job$control$announce || !is.null(job$announced$yes)) return(invisible())
   if (seconds_now() - job$started < 2 || !is.finite(left) || left < 10) return(invisible())
-  job$told$yes <- TRUE
+  job$announced$yes <- TRUE
   message(sprintf(paste("cl_sample(): about %s left for %s of %d + %d iterations (refresh = 0",
                         "turns this message off)"), time_text(left),
                   count_of(length(job$points), "chain"), job$control$warmup, job$control$iter))

@@ -169,7 +169,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   states <- stream_states(chains, seed)
   job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
               points = points, states = states, call = sys.call(), started = seconds_now(),
-              told = new.env(parent = emptyenv()))
+              announced = new.env(parent = emptyenv()))
   workers <- check_workers(workers, chains)
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
   if (batch) return(run_batch(job))

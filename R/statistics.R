@@ -61,12 +61,12 @@ NULL
 
 # ---- copies on the host -------------------------------------------------------------------------
 
-told <- new.env(parent = emptyenv())
+announced_copies <- new.env(parent = emptyenv())
 
 # A base R matrix of x for the function `name`, which says once that it works on one.
 copy_for <- function(name, x) {
-  if (is_cl(x) && is.null(told[[name]])) {
-    assign(name, TRUE, envir = told)
+  if (is_cl(x) && is.null(announced_copies[[name]])) {
+    assign(name, TRUE, envir = announced_copies)
     text <- sprintf(paste("%s() of a clMatrix works on a copy on the host (this message appears",
                           "once per session)\n"), name)
     message(structure(list(message = text, call = NULL),

@@ -84,6 +84,8 @@ expect_messages <- function(topic) {
   old <- Sys.getenv("LANGUAGE", NA)
   Sys.setenv(LANGUAGE = "en")
   on.exit(if (is.na(old)) Sys.unsetenv("LANGUAGE") else Sys.setenv(LANGUAGE = old))
+  set.seed(1)
+  rm(list = ls(announced_copies), envir = announced_copies) # shown once a session
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off(), add = TRUE)
   found <- message_lines(topic)

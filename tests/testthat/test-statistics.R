@@ -162,7 +162,7 @@ test_that("what works on a copy gives base R's values, and says so once", {
     expect_identical(as.matrix(aperm(d, 1:2)), x)
     expect_fault(aperm(d, c(1, 1)), "argument", argument = "perm")
     expect_identical(apply(d, 2, range), apply(x, 2, range))
-    rm(list = ls(told), envir = told)
+    rm(list = ls(announced_copies), envir = announced_copies)
     expect_message(sort(d), "sort\\(\\) of a clMatrix", class = "statcl_message_copy")
     expect_silent(sort(d))
     expect_message(median(d), "median")

@@ -47,8 +47,10 @@ run(function(a) structure(-Inf, gradient = list(a = 1)))
 run(function(a) structure(-sum(a^2), gradient = list(a = a)))
 run(function(a) structure(0, gradient = list(a = 0)))
 run(function(x) structure(if (x == 0) 0 else -1e300, gradient = 0), 0)
-cl_sample(function(a) structure(1, gradient = -a), 0, chains = 2, batch = TRUE, refresh = 0)
-cl_sample(function(a) structure(1:3, gradient = -a), 0, chains = 2, batch = TRUE, refresh = 0)
+cl_sample(function(a) structure(1, gradient = -a), 0, chains = 2, batch = TRUE, refresh = 0,
+          seed = 1)
+cl_sample(function(a) structure(1:3, gradient = -a), 0, chains = 2, batch = TRUE, refresh = 0,
+          seed = 1)
 cl_sample(function(a) structure(colSums(a), gradient = 1), 0, chains = 2, batch = TRUE,
           refresh = 0)
 
