@@ -43,10 +43,13 @@ done:
   return status;
 }
 
+static scl_status check_jitter(double jitter) {
+  if (isfinite(jitter) && jitter >= 0.0) return SCL_OK;
+  return scl_fail_argument("jitter", "'jitter' must be a finite non-negative number");
+}
+
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
-  if (!isfinite(jitter) || jitter < 0.0) {
-    return scl_fail_argument("jitter", "'jitter' must be a finite non-negative number");
-  }
+  SCL_TRY(check_jitter(jitter));
   SCL_TRY(check_input(a));
   scl_mat *r = NULL, *turned = NULL;
   double order = 0.0;
@@ -195,13 +198,16 @@ static scl_status adjoint(scl_context *ctx, scl_block l, scl_block s) {
   return engine->copy(ctx, SCL_COPY_TRANSPOSED, w, scl_block_part(s, 0, n1, n1, n2));
 }
 
+static scl_status require_like(scl_shape l, scl_shape l_adj) {
+  if (l_adj.nrow == l.nrow && l_adj.ncol == l.ncol) return SCL_OK;
+  return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu like 'l', not %zu x %zu", l.nrow,
+                           l.ncol, l_adj.nrow, l_adj.ncol);
+}
+
 scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));
   SCL_TRY(scl_mat_same_context(l, l_adj));
-  if (l_adj->nrow != l->nrow || l_adj->ncol != l->ncol) {
-    return scl_fail_argument("l_adj", "'l_adj' must be %zu x %zu like 'l', not %zu x %zu", l->nrow,
-                             l->ncol, l_adj->nrow, l_adj->ncol);
-  }
+  SCL_TRY(require_like(scl_shape_of(l), scl_shape_of(l_adj)));
   scl_checks checks = {.count = 0};
   scl_mat *s = NULL, *lower = NULL;
   scl_status status;
@@ -245,26 +251,144 @@ done:
   return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
+/* The diagonal of l as `diagonal`, and the sum of the logarithms of its magnitudes as `sum`. */
+static scl_status sum_log_diagonal(const scl_mat *l, scl_block diagonal, scl_block sum) {
+  const scl_operand unused = {.scalar = 0.0};
+  SCL_TRY(scl_engine_of(l)->diagonal(l->ctx, scl_mat_block(l), diagonal));
+  SCL_TRY(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
+  return scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum);
+}
+
 scl_status scl_chol_log_det(const scl_mat *l, double *out) {
   SCL_TRY(scl_require_square(l, "l"));
   if (scl_is_empty(l)) {
     *out = 0.0;
     return SCL_OK;
   }
-  const scl_engine *engine = scl_engine_of(l);
   size_t n = l->nrow;
   scl_block work; /* the diagonal, and one place more for the sum of its logarithms */
   SCL_TRY(scl_block_create(l->ctx, n + 1, 1, &work));
-  scl_block diagonal = scl_block_part(work, 0, 0, n, 1), sum = scl_block_part(work, n, 0, 1, 1);
-  scl_operand unused = {.scalar = 0.0};
+  scl_block sum = scl_block_part(work, n, 0, 1, 1);
   double value;
   scl_status status;
-  SCL_GO(engine->diagonal(l->ctx, scl_mat_block(l), diagonal));
-  SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
-  SCL_GO(scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum));
+  SCL_GO(sum_log_diagonal(l, scl_block_part(work, 0, 0, n, 1), sum));
   SCL_GO(scl_read_block(l->ctx, sum, SCL_WAIT_WRITES, &value));
   *out = 2.0 * value;
 done:
   scl_buffer_release(work.buffer);
+  return status;
+}
+
+/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
+
+scl_status scl_chol_rule(const scl_call *call, scl_shape *out) {
+  const size_t n = call->operand[0].shape.nrow;
+  SCL_TRY(check_jitter(call->attribute[0]));
+  SCL_TRY(scl_call_square(call, 0, "a"));
+  *out = (scl_shape){n, n, scl_call_flag(call, 1) ? SCL_UPPER : SCL_LOWER};
+  return SCL_OK;
+}
+
+scl_status scl_chol_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  return scl_chol(operand[0], call->attribute[0], scl_call_flag(call, 1), out);
+}
+
+scl_status scl_chol_row_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                                scl_mat **out) {
+  (void)operand;
+  if ((wanted & 1) == 0) return SCL_OK;
+  if (!scl_call_flag(call, 1)) return scl_chol_adjoint(value, value_adj, &out[0]);
+  scl_mat *l = NULL, *l_adj = NULL;
+  scl_status status;
+  SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, value, &l));
+  SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, value_adj, &l_adj));
+  SCL_GO(scl_chol_adjoint(l, l_adj, &out[0]));
+done:
+  scl_mat_release(l);
+  scl_mat_release(l_adj);
+  return status;
+}
+
+scl_status scl_chol_adjoint_rule(const scl_call *call, scl_shape *out) {
+  const scl_shape l = call->operand[0].shape;
+  SCL_TRY(scl_call_square(call, 0, "l"));
+  SCL_TRY(require_like(l, call->operand[1].shape));
+  *out = (scl_shape){l.nrow, l.nrow, SCL_SYMMETRIC};
+  return SCL_OK;
+}
+
+scl_status scl_chol_adjoint_forward(const scl_call *call, const scl_mat *const *operand,
+                                    scl_mat **out) {
+  (void)call;
+  return scl_chol_adjoint(operand[0], operand[1], out);
+}
+
+scl_status scl_chol_inverse_rule(const scl_call *call, scl_shape *out) {
+  const size_t n = call->operand[0].shape.nrow;
+  SCL_TRY(scl_call_square(call, 0, "l"));
+  *out = (scl_shape){n, n, SCL_SYMMETRIC};
+  return SCL_OK;
+}
+
+scl_status scl_chol_inverse_forward(const scl_call *call, const scl_mat *const *operand,
+                                    scl_mat **out) {
+  return scl_chol_inverse(operand[0], scl_call_flag(call, 0), out);
+}
+
+scl_status scl_log_det_rule(const scl_call *call, scl_shape *out) {
+  SCL_TRY(scl_call_square(call, 0, "l"));
+  *out = (scl_shape){1, 1, SCL_GENERAL};
+  return SCL_OK;
+}
+
+scl_status scl_log_det_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  const scl_mat *l = operand[0];
+  scl_context *ctx = l->ctx;
+  scl_mat *r = NULL;
+  scl_block diagonal = {.buffer = NULL};
+  scl_status status;
+  (void)call;
+  SCL_GO(scl_mat_create(ctx, 1, 1, SCL_GENERAL, &r));
+  const scl_block sum = scl_mat_block(r);
+  if (scl_is_empty(l)) {
+    SCL_GO(ctx->engine->fill(ctx, 0.0, sum));
+    goto done;
+  }
+  SCL_GO(scl_block_create(ctx, l->nrow, 1, &diagonal));
+  SCL_GO(sum_log_diagonal(l, diagonal, sum));
+  SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = sum},
+                          (scl_operand){.scalar = 2.0}, sum));
+done:
+  scl_buffer_release(diagonal.buffer);
+  return scl_give(status, r, out);
+}
+
+/* 2 / l_ii on the diagonal, times the one number of value_adj. */
+scl_status scl_log_det_adjoint(const scl_call *call, const scl_mat *const *operand,
+                               const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                               scl_mat **out) {
+  const scl_mat *l = operand[0];
+  scl_mat *d = NULL;
+  scl_status status;
+  (void)call, (void)value;
+  if ((wanted & 1) == 0) return SCL_OK;
+  SCL_GO(scl_diagonal(l, &d));
+  if (!scl_is_empty(d)) {
+    /* As rows, so that the one number can stand beside each. */
+    scl_block row = scl_mat_block(d);
+    scl_block one = scl_mat_block(value_adj);
+    row.ld = row.nrow = 1;
+    row.ncol = l->nrow;
+    one.ld = 0;
+    one.ncol = l->nrow;
+    SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_DIV, (scl_operand){.scalar = 2.0},
+                            (scl_operand){.block = row}, row));
+    SCL_GO(scl_apply_blocks(l->ctx, SCL_OP_MUL, (scl_operand){.block = row},
+                            (scl_operand){.block = one}, row));
+  }
+  SCL_GO(scl_diagonal_matrix(d, &out[0]));
+done:
+  scl_mat_release(d);
   return status;
 }

@@ -6,7 +6,7 @@
 #ifndef SCL_OPS_CHOLESKY_H
 #define SCL_OPS_CHOLESKY_H
 
-#include "base/matrix.h"
+#include "ops/call.h"
 
 /* Factor of the n x n matrix a + jitter I, of which the lower triangle is read. jitter >= 0.
  * SCL_E_NONFINITE (index: first such element of that triangle), SCL_E_NOT_PD (index: order of the
@@ -34,5 +34,11 @@ scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);
 
 /* log det A from the factor. */
 scl_status scl_chol_log_det(const scl_mat *l, double *out);
+
+/* Rows of graph/ops.def; log_det gives a 1 x 1 matrix and does not wait. */
+scl_rule scl_chol_rule, scl_chol_adjoint_rule, scl_chol_inverse_rule, scl_log_det_rule;
+scl_forward scl_chol_forward, scl_chol_adjoint_forward, scl_chol_inverse_forward;
+scl_forward scl_log_det_forward;
+scl_adjoint scl_chol_row_adjoint, scl_log_det_adjoint;
 
 #endif

@@ -24,13 +24,13 @@ scl_status scl_identity(scl_context *ctx, size_t n, size_t batch, scl_mat **out)
   return scl_give(status, r, out);
 }
 
-static scl_view copy_view(scl_copy kind, const scl_mat *a) {
-  bool square = a->nrow == a->ncol;
+static scl_view copy_view(scl_copy kind, scl_shape a) {
+  bool square = a.nrow == a.ncol;
   switch (kind) {
   case SCL_COPY:
-    return a->view;
+    return a.view;
   case SCL_COPY_TRANSPOSED:
-    return scl_view_transposed(a->view);
+    return scl_view_transposed(a.view);
   case SCL_COPY_LOWER:
     return square ? SCL_LOWER : SCL_GENERAL;
   case SCL_COPY_UPPER:
@@ -47,7 +47,7 @@ scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
   bool turned = kind == SCL_COPY_TRANSPOSED;
   scl_mat *r;
   SCL_TRY(scl_mat_create(a->ctx, turned ? a->ncol : a->nrow, turned ? a->nrow : a->ncol,
-                         copy_view(kind, a), &r));
+                         copy_view(kind, scl_shape_of(a)), &r));
   scl_status status = SCL_OK;
   if (!scl_is_empty(r)) {
     status = scl_engine_of(r)->copy(r->ctx, kind, scl_mat_block(a), scl_mat_block(r));
@@ -162,13 +162,16 @@ done:
   return scl_give(status, r, out);
 }
 
+static scl_status require_diagonal(size_t n, scl_shape d) {
+  if ((d.nrow == 1 || d.ncol == 1) && d.nrow * d.ncol == n) return SCL_OK;
+  return scl_fail_argument("value", "'value' must be a vector of length %zu, not %zu x %zu", n,
+                           d.nrow, d.ncol);
+}
+
 scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) {
   size_t n = a->nrow < a->ncol ? a->nrow : a->ncol;
   SCL_TRY(scl_mat_same_context(a, d));
-  if ((d->nrow != 1 && d->ncol != 1) || d->nrow * d->ncol != n) {
-    return scl_fail_argument("value", "'value' must be a vector of length %zu, not %zu x %zu", n,
-                             d->nrow, d->ncol);
-  }
+  SCL_TRY(require_diagonal(n, scl_shape_of(d)));
   scl_mat *r;
   SCL_TRY(scl_copy_as(SCL_COPY, a, &r));
   return scl_give(scl_is_empty(r) ? SCL_OK : put_diagonal(d, r), r, out);
@@ -176,16 +179,20 @@ scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) 
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
+/* Whether argument k (0 is the first) fits beside the first one. */
+static scl_status require_side(bool columns, size_t k, scl_shape first, scl_shape part) {
+  const size_t common = columns ? first.nrow : first.ncol, size = columns ? part.nrow : part.ncol;
+  if (size == common) return SCL_OK;
+  return scl_fail_argument("...", "argument %zu has %zu %s, but the first has %zu", k + 1, size,
+                           columns ? "rows" : "columns", common);
+}
+
 /* By columns, or by rows. */
 static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, scl_mat **out) {
   size_t common = columns ? parts[0]->nrow : parts[0]->ncol, total = 0;
   for (size_t k = 0; k < count; k++) {
-    size_t size = columns ? parts[k]->nrow : parts[k]->ncol;
     SCL_TRY(scl_mat_same_context(parts[0], parts[k]));
-    if (size != common) {
-      return scl_fail_argument("...", "argument %zu has %zu %s, but the first has %zu", k + 1, size,
-                               columns ? "rows" : "columns", common);
-    }
+    SCL_TRY(require_side(columns, k, scl_shape_of(parts[0]), scl_shape_of(parts[k])));
     total += columns ? parts[k]->ncol : parts[k]->nrow;
   }
   scl_mat *r;
@@ -206,4 +213,129 @@ scl_status scl_bind_columns(const scl_mat *const *parts, size_t count, scl_mat *
 
 scl_status scl_bind_rows(const scl_mat *const *parts, size_t count, scl_mat **out) {
   return bind(false, parts, count, out);
+}
+
+/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
+
+scl_status scl_copy_rule(const scl_call *call, scl_shape *out) {
+  const scl_copy kind = (scl_copy)call->attribute[0];
+  const scl_shape x = call->operand[0].shape;
+  if (call->attribute[0] > SCL_COPY_MIRROR_UPPER) {
+    return scl_fail_argument("kind", "no copy has number %g", call->attribute[0]);
+  }
+  if (kind >= SCL_COPY_MIRROR_LOWER) SCL_TRY(scl_call_square(call, 0, "a"));
+  const bool transposed = kind == SCL_COPY_TRANSPOSED;
+  *out =
+      (scl_shape){transposed ? x.ncol : x.nrow, transposed ? x.nrow : x.ncol, copy_view(kind, x)};
+  return SCL_OK;
+}
+
+scl_status scl_copy_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  return scl_copy_as((scl_copy)call->attribute[0], operand[0], out);
+}
+
+static size_t diagonal_length(scl_shape x) {
+  return x.nrow < x.ncol ? x.nrow : x.ncol;
+}
+
+scl_status scl_diagonal_rule(const scl_call *call, scl_shape *out) {
+  *out = (scl_shape){diagonal_length(call->operand[0].shape), 1, SCL_GENERAL};
+  return SCL_OK;
+}
+
+scl_status scl_diagonal_forward(const scl_call *call, const scl_mat *const *operand,
+                                scl_mat **out) {
+  (void)call;
+  return scl_diagonal(operand[0], out);
+}
+
+/* A matrix of the operand's shape: value_adj on its diagonal, zeros elsewhere. */
+scl_status scl_diagonal_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                                scl_mat **out) {
+  const scl_mat *x = operand[0];
+  scl_mat *r;
+  (void)call, (void)value;
+  if ((wanted & 1) == 0) return SCL_OK;
+  SCL_TRY(scl_mat_create(x->ctx, x->nrow, x->ncol, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) {
+    SCL_GO(scl_engine_of(r)->fill(r->ctx, 0.0, scl_mat_block(r)));
+    SCL_GO(put_diagonal(value_adj, r));
+  }
+done:
+  return scl_give(status, r, &out[0]);
+}
+
+scl_status scl_with_diagonal_rule(const scl_call *call, scl_shape *out) {
+  const scl_shape x = call->operand[0].shape;
+  SCL_TRY(require_diagonal(diagonal_length(x), call->operand[1].shape));
+  *out = x;
+  return SCL_OK;
+}
+
+scl_status scl_with_diagonal_forward(const scl_call *call, const scl_mat *const *operand,
+                                     scl_mat **out) {
+  (void)call;
+  return scl_with_diagonal(operand[0], operand[1], out);
+}
+
+/* By the matrix: value_adj with zeros on its diagonal. By the vector: that diagonal. */
+scl_status scl_with_diagonal_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                     const scl_mat *value, const scl_mat *value_adj,
+                                     unsigned wanted, scl_mat **out) {
+  scl_mat *diagonal = NULL, *zeros = NULL, *x_adj = NULL, *d_adj = NULL;
+  scl_status status;
+  (void)call, (void)value;
+  SCL_GO(scl_diagonal(value_adj, &diagonal));
+  if ((wanted & 1) != 0) {
+    SCL_GO(scl_constant(value_adj->ctx, 0.0, diagonal->nrow, 1, &zeros));
+    SCL_GO(scl_with_diagonal(value_adj, zeros, &x_adj));
+  }
+  if ((wanted & 2) != 0) {
+    const bool column = operand[1]->ncol == 1;
+    SCL_GO(scl_copy_as(column ? SCL_COPY : SCL_COPY_TRANSPOSED, diagonal, &d_adj));
+  }
+  if (x_adj != NULL) out[0] = scl_mat_retain(x_adj);
+  if (d_adj != NULL) out[1] = scl_mat_retain(d_adj);
+done:
+  scl_mat_release(diagonal);
+  scl_mat_release(zeros);
+  scl_mat_release(x_adj);
+  scl_mat_release(d_adj);
+  return status;
+}
+
+scl_status scl_bind_rule(const scl_call *call, scl_shape *out) {
+  const bool columns = scl_call_flag(call, 0);
+  const scl_shape x = call->operand[0].shape, y = call->operand[1].shape;
+  SCL_TRY(require_side(columns, 1, x, y));
+  *out = (scl_shape){x.nrow + (columns ? 0 : y.nrow), x.ncol + (columns ? y.ncol : 0), SCL_GENERAL};
+  return SCL_OK;
+}
+
+scl_status scl_bind_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  return bind(scl_call_flag(call, 0), operand, 2, out);
+}
+
+/* The two parts of value_adj. */
+scl_status scl_bind_adjoint(const scl_call *call, const scl_mat *const *operand,
+                            const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                            scl_mat **out) {
+  const bool columns = scl_call_flag(call, 0);
+  const scl_mat *x = operand[0], *y = operand[1];
+  scl_mat *x_adj = NULL, *y_adj = NULL;
+  scl_status status = SCL_OK;
+  (void)value;
+  if ((wanted & 1) != 0) SCL_GO(scl_part(value_adj, 0, 0, x->nrow, x->ncol, &x_adj));
+  if ((wanted & 2) != 0) {
+    SCL_GO(scl_part(value_adj, columns ? 0 : x->nrow, columns ? x->ncol : 0, y->nrow, y->ncol,
+                    &y_adj));
+  }
+  if (x_adj != NULL) out[0] = scl_mat_retain(x_adj);
+  if (y_adj != NULL) out[1] = scl_mat_retain(y_adj);
+done:
+  scl_mat_release(x_adj);
+  scl_mat_release(y_adj);
+  return status;
 }

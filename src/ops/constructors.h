@@ -5,7 +5,7 @@
 #ifndef SCL_OPS_CONSTRUCTORS_H
 #define SCL_OPS_CONSTRUCTORS_H
 
-#include "base/engine.h"
+#include "ops/call.h"
 
 /* m x n, every element `value`. */
 scl_status scl_constant(scl_context *ctx, double value, size_t m, size_t n, scl_mat **out);
@@ -30,5 +30,10 @@ scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out);
  */
 scl_status scl_bind_columns(const scl_mat *const *parts, size_t count, scl_mat **out);
 scl_status scl_bind_rows(const scl_mat *const *parts, size_t count, scl_mat **out);
+
+/* Rows of graph/ops.def. */
+scl_rule scl_copy_rule, scl_diagonal_rule, scl_with_diagonal_rule, scl_bind_rule;
+scl_forward scl_copy_forward, scl_diagonal_forward, scl_with_diagonal_forward, scl_bind_forward;
+scl_adjoint scl_diagonal_adjoint, scl_with_diagonal_adjoint, scl_bind_adjoint;
 
 #endif

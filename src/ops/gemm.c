@@ -4,70 +4,195 @@
 
 /* An operand of a product: op(matrix). */
 typedef struct {
-  const scl_mat *mat;
+  scl_shape shape;
   scl_trans trans;
   const char *name; /* as the R user knows it */
 } factor;
 
 static size_t factor_nrow(factor f) {
-  return f.trans ? f.mat->ncol : f.mat->nrow;
+  return f.trans ? f.shape.ncol : f.shape.nrow;
 }
 
 static size_t factor_ncol(factor f) {
-  return f.trans ? f.mat->nrow : f.mat->ncol;
+  return f.trans ? f.shape.nrow : f.shape.ncol;
 }
 
 static scl_view factor_view(factor f) {
-  return f.trans ? scl_view_transposed(f.mat->view) : f.mat->view;
+  return f.trans ? scl_view_transposed(f.shape.view) : f.shape.view;
 }
 
-/* The view of the product, and the part of it that has to be computed. */
-static void plan(factor a, factor b, scl_view *view, scl_region *region) {
-  *view = SCL_GENERAL;
-  *region = SCL_ALL;
-  if (a.mat == b.mat && a.trans != b.trans) {
-    *view = SCL_SYMMETRIC;
-    *region = SCL_MIRRORED;
-  } else if (scl_is_triangular(factor_view(a)) && factor_view(a) == factor_view(b)) {
-    *view = factor_view(a);
-    if (*view == SCL_LOWER) *region = SCL_LOWER_HALF;
-  }
-}
-
-static scl_status multiply(factor a, factor b, scl_mat **out) {
-  SCL_TRY(scl_mat_same_context(a.mat, b.mat));
+/* The shape of the product, `same` if both are one matrix. */
+static scl_status product_shape(factor a, factor b, bool same, scl_shape *out) {
   if (factor_ncol(a) != factor_nrow(b)) {
-    return scl_fail_argument(b.name,
-                             "non-conformable arguments: '%s' is %zu x %zu, '%s' is %zu x %zu",
-                             a.name, a.mat->nrow, a.mat->ncol, b.name, b.mat->nrow, b.mat->ncol);
+    return scl_fail_argument(
+        b.name, "non-conformable arguments: '%s' is %zu x %zu, '%s' is %zu x %zu", a.name,
+        a.shape.nrow, a.shape.ncol, b.name, b.shape.nrow, b.shape.ncol);
   }
-  scl_view view;
-  scl_region region;
-  plan(a, b, &view, &region);
-  scl_context *ctx = a.mat->ctx;
+  *out = (scl_shape){factor_nrow(a), factor_ncol(b), SCL_GENERAL};
+  if (same && a.trans != b.trans) {
+    out->view = SCL_SYMMETRIC;
+  } else if (scl_is_triangular(factor_view(a)) && factor_view(a) == factor_view(b)) {
+    out->view = factor_view(a);
+  }
+  return SCL_OK;
+}
+
+/* The part of a product that has to be computed. */
+static scl_region region_of(scl_view view) {
+  if (view == SCL_SYMMETRIC) return SCL_MIRRORED;
+  return view == SCL_LOWER ? SCL_LOWER_HALF : SCL_ALL;
+}
+
+/* op(a) op(b); the names are those of the operands. */
+static scl_status multiply(scl_trans trans_a, const scl_mat *a, scl_trans trans_b, const scl_mat *b,
+                           const char *const *name, scl_mat **out) {
+  scl_shape shape;
+  SCL_TRY(scl_mat_same_context(a, b));
+  factor first = {scl_shape_of(a), trans_a, name[0]}, second = {scl_shape_of(b), trans_b, name[1]};
+  SCL_TRY(product_shape(first, second, a == b, &shape));
+  scl_context *ctx = a->ctx;
   scl_mat *c;
-  SCL_TRY(scl_mat_create(ctx, factor_nrow(a), factor_ncol(b), view, &c));
+  SCL_TRY(scl_mat_create(ctx, shape.nrow, shape.ncol, shape.view, &c));
   scl_status status = SCL_OK;
   if (scl_is_empty(c)) goto done;
-  if (factor_ncol(a) == 0) {
+  if (factor_ncol(first) == 0) {
     SCL_GO(ctx->engine->fill(ctx, 0.0, scl_mat_block(c)));
   } else {
-    SCL_GO(ctx->engine->gemm(ctx, 1.0, a.trans, scl_mat_block(a.mat), a.mat->view, b.trans,
-                             scl_mat_block(b.mat), b.mat->view, 0.0, scl_mat_block(c), region));
-    SCL_GO(scl_clear_outside(c, view));
+    SCL_GO(ctx->engine->gemm(ctx, 1.0, trans_a, scl_mat_block(a), a->view, trans_b,
+                             scl_mat_block(b), b->view, 0.0, scl_mat_block(c),
+                             region_of(shape.view)));
+    SCL_GO(scl_clear_outside(c, shape.view));
   }
 done:
   return scl_give(status, c, out);
 }
 
+static const char *const names_ab[] = {"a", "b"}, *const names_xy[] = {"x", "y"};
+
 scl_status scl_matmul(const scl_mat *a, const scl_mat *b, scl_mat **out) {
-  return multiply((factor){a, SCL_NO_TRANS, "a"}, (factor){b, SCL_NO_TRANS, "b"}, out);
+  return multiply(SCL_NO_TRANS, a, SCL_NO_TRANS, b, names_ab, out);
 }
 
 scl_status scl_crossprod(const scl_mat *x, const scl_mat *y, scl_mat **out) {
-  return multiply((factor){x, SCL_TRANS, "x"}, (factor){y != NULL ? y : x, SCL_NO_TRANS, "y"}, out);
+  return multiply(SCL_TRANS, x, SCL_NO_TRANS, y != NULL ? y : x, names_xy, out);
 }
 
 scl_status scl_tcrossprod(const scl_mat *x, const scl_mat *y, scl_mat **out) {
-  return multiply((factor){x, SCL_NO_TRANS, "x"}, (factor){y != NULL ? y : x, SCL_TRANS, "y"}, out);
+  return multiply(SCL_NO_TRANS, x, SCL_TRANS, y != NULL ? y : x, names_xy, out);
+}
+
+/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
+
+static scl_status shape_of_call(const scl_call *call, scl_trans trans_a, scl_trans trans_b,
+                                const char *const *name, scl_shape *out) {
+  const int second = call->count > 1 ? 1 : 0;
+  factor a = {call->operand[0].shape, trans_a, name[0]};
+  factor b = {call->operand[second].shape, trans_b, name[1]};
+  return product_shape(a, b, second == 0 || call->same, out);
+}
+
+scl_status scl_matmul_rule(const scl_call *call, scl_shape *out) {
+  return shape_of_call(call, SCL_NO_TRANS, SCL_NO_TRANS, names_ab, out);
+}
+
+scl_status scl_crossprod_rule(const scl_call *call, scl_shape *out) {
+  return shape_of_call(call, SCL_TRANS, SCL_NO_TRANS, names_xy, out);
+}
+
+scl_status scl_tcrossprod_rule(const scl_call *call, scl_shape *out) {
+  return shape_of_call(call, SCL_NO_TRANS, SCL_TRANS, names_xy, out);
+}
+
+scl_status scl_matmul_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  (void)call;
+  return scl_matmul(operand[0], operand[1], out);
+}
+
+scl_status scl_crossprod_forward(const scl_call *call, const scl_mat *const *operand,
+                                 scl_mat **out) {
+  (void)call;
+  return scl_crossprod(operand[0], operand[1], out);
+}
+
+scl_status scl_tcrossprod_forward(const scl_call *call, const scl_mat *const *operand,
+                                  scl_mat **out) {
+  (void)call;
+  return scl_tcrossprod(operand[0], operand[1], out);
+}
+
+/* Of C = op(a) op(b): dF/da = C_adj op(b)', dF/db = op(a)' C_adj, transposed where the operand is.
+ */
+static scl_status product_adjoint(scl_trans trans_a, const scl_mat *a, scl_trans trans_b,
+                                  const scl_mat *b, const scl_mat *c_adj, unsigned wanted,
+                                  scl_mat **out) {
+  const scl_trans flip_a = trans_a ? SCL_NO_TRANS : SCL_TRANS;
+  const scl_trans flip_b = trans_b ? SCL_NO_TRANS : SCL_TRANS;
+  scl_mat *a_adj = NULL, *b_adj = NULL;
+  scl_status status = SCL_OK;
+  if ((wanted & 1) != 0 && trans_a) {
+    SCL_GO(multiply(trans_b, b, SCL_TRANS, c_adj, names_ab, &a_adj));
+  } else if ((wanted & 1) != 0) {
+    SCL_GO(multiply(SCL_NO_TRANS, c_adj, flip_b, b, names_ab, &a_adj));
+  }
+  if ((wanted & 2) != 0 && trans_b) {
+    SCL_GO(multiply(SCL_TRANS, c_adj, trans_a, a, names_ab, &b_adj));
+  } else if ((wanted & 2) != 0) {
+    SCL_GO(multiply(flip_a, a, SCL_NO_TRANS, c_adj, names_ab, &b_adj));
+  }
+  if (a_adj != NULL) out[0] = scl_mat_retain(a_adj);
+  if (b_adj != NULL) out[1] = scl_mat_retain(b_adj);
+done:
+  scl_mat_release(a_adj);
+  scl_mat_release(b_adj);
+  return status;
+}
+
+/* Of x' x: x (C_adj + C_adj'); of x x': (C_adj + C_adj') x. */
+static scl_status square_adjoint(bool crossed, const scl_mat *x, const scl_mat *c_adj,
+                                 scl_mat **out) {
+  scl_mat *r;
+  SCL_TRY(scl_mat_create(x->ctx, x->nrow, x->ncol, SCL_GENERAL, &r));
+  const scl_engine *engine = scl_engine_of(r);
+  const scl_block block = scl_mat_block(x), adjoint = scl_mat_block(c_adj);
+  scl_status status = SCL_OK;
+  for (int k = 0; k < 2 && !scl_is_empty(r); k++) {
+    const scl_trans trans = k == 0 ? SCL_NO_TRANS : SCL_TRANS;
+    if (crossed) {
+      SCL_GO(engine->gemm(r->ctx, 1.0, SCL_NO_TRANS, block, x->view, trans, adjoint, c_adj->view, k,
+                          scl_mat_block(r), SCL_ALL));
+    } else {
+      SCL_GO(engine->gemm(r->ctx, 1.0, trans, adjoint, c_adj->view, SCL_NO_TRANS, block, x->view, k,
+                          scl_mat_block(r), SCL_ALL));
+    }
+  }
+done:
+  return scl_give(status, r, out);
+}
+
+scl_status scl_matmul_adjoint(const scl_call *call, const scl_mat *const *operand,
+                              const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                              scl_mat **out) {
+  (void)call, (void)value;
+  return product_adjoint(SCL_NO_TRANS, operand[0], SCL_NO_TRANS, operand[1], value_adj, wanted,
+                         out);
+}
+
+scl_status scl_crossprod_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                 const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                                 scl_mat **out) {
+  (void)value;
+  if (call->count == 1) {
+    return (wanted & 1) == 0 ? SCL_OK : square_adjoint(true, operand[0], value_adj, out);
+  }
+  return product_adjoint(SCL_TRANS, operand[0], SCL_NO_TRANS, operand[1], value_adj, wanted, out);
+}
+
+scl_status scl_tcrossprod_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                  const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                                  scl_mat **out) {
+  (void)value;
+  if (call->count == 1) {
+    return (wanted & 1) == 0 ? SCL_OK : square_adjoint(false, operand[0], value_adj, out);
+  }
+  return product_adjoint(SCL_NO_TRANS, operand[0], SCL_TRANS, operand[1], value_adj, wanted, out);
 }

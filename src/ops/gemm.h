@@ -6,7 +6,7 @@
 #ifndef SCL_OPS_GEMM_H
 #define SCL_OPS_GEMM_H
 
-#include "base/matrix.h"
+#include "ops/call.h"
 
 /* a b: (m x k) (k x n). */
 scl_status scl_matmul(const scl_mat *a, const scl_mat *b, scl_mat **out);
@@ -16,5 +16,10 @@ scl_status scl_crossprod(const scl_mat *x, const scl_mat *y, scl_mat **out);
 
 /* x y': (m x k) (n x k)'. y NULL (or x itself): x x'. */
 scl_status scl_tcrossprod(const scl_mat *x, const scl_mat *y, scl_mat **out);
+
+/* Rows of graph/ops.def. */
+scl_rule scl_matmul_rule, scl_crossprod_rule, scl_tcrossprod_rule;
+scl_forward scl_matmul_forward, scl_crossprod_forward, scl_tcrossprod_forward;
+scl_adjoint scl_matmul_adjoint, scl_crossprod_adjoint, scl_tcrossprod_adjoint;
 
 #endif

@@ -10,10 +10,18 @@ static scl_status name_argument(scl_status status, const char *argument) {
   return status;
 }
 
+static scl_status require_square(scl_shape shape, const char *argument) {
+  if (shape.nrow == shape.ncol) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' must be square, not %zu x %zu", argument, shape.nrow,
+                           shape.ncol);
+}
+
 scl_status scl_require_square(const scl_mat *a, const char *argument) {
-  if (a->nrow == a->ncol) return SCL_OK;
-  return scl_fail_argument(argument, "'%s' must be square, not %zu x %zu", argument, a->nrow,
-                           a->ncol);
+  return require_square(scl_shape_of(a), argument);
+}
+
+scl_status scl_call_square(const scl_call *call, int k, const char *argument) {
+  return require_square(call->operand[k].shape, argument);
 }
 
 /* ---- checks --------------------------------------------------------------------------------- */

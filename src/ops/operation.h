@@ -3,6 +3,7 @@
 #define SCL_OPS_OPERATION_H
 
 #include "engine/plan/elementwise.h"
+#include "ops/call.h"
 
 static inline const scl_engine *scl_engine_of(const scl_mat *a) {
   return a->ctx->engine;

@@ -7,13 +7,18 @@ static scl_view triangle(bool upper) {
 }
 
 /* The side of b that has to be as long as l. */
+static scl_status require_length(scl_tri_form form, scl_shape l, scl_shape b,
+                                 const char *argument) {
+  size_t have = form.side == SCL_LEFT ? b.nrow : b.ncol;
+  if (have == l.nrow) return SCL_OK;
+  return scl_fail_argument(argument, "'%s' must have %zu %s like 'l', not %zu", argument, l.nrow,
+                           form.side == SCL_LEFT ? "rows" : "columns", have);
+}
+
 static scl_status require_fit(scl_tri_form form, const scl_mat *l, const scl_mat *b,
                               const char *argument) {
-  size_t have = form.side == SCL_LEFT ? b->nrow : b->ncol;
   SCL_TRY(scl_mat_same_context(l, b));
-  if (have == l->nrow) return SCL_OK;
-  return scl_fail_argument(argument, "'%s' must have %zu %s like 'l', not %zu", argument, l->nrow,
-                           form.side == SCL_LEFT ? "rows" : "columns", have);
+  return require_length(form, scl_shape_of(l), scl_shape_of(b), argument);
 }
 
 /* op(L)^-1 applied to a copy of b; everything is checked. */
@@ -114,4 +119,69 @@ done:
   scl_mat_release(t);
   scl_mat_release(b);
   return status;
+}
+
+/* ---- rows of graph/ops.def ------------------------------------------------------------------ */
+
+static scl_tri_form form_of(const scl_call *call) {
+  return (scl_tri_form){.side = scl_call_flag(call, 0) ? SCL_RIGHT : SCL_LEFT,
+                        .upper = scl_call_flag(call, 1),
+                        .transpose = scl_call_flag(call, 2)};
+}
+
+scl_status scl_tri_solve_rule(const scl_call *call, scl_shape *out) {
+  const scl_shape b = call->operand[1].shape;
+  SCL_TRY(scl_call_square(call, 0, "l"));
+  SCL_TRY(require_length(form_of(call), call->operand[0].shape, b, "b"));
+  *out = (scl_shape){b.nrow, b.ncol, SCL_GENERAL};
+  return SCL_OK;
+}
+
+scl_status scl_tri_solve_forward(const scl_call *call, const scl_mat *const *operand,
+                                 scl_mat **out) {
+  return scl_tri_solve(form_of(call), operand[0], operand[1], out);
+}
+
+scl_status scl_tri_solve_row_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                     const scl_mat *value, const scl_mat *value_adj,
+                                     unsigned wanted, scl_mat **out) {
+  return scl_tri_solve_adjoint(form_of(call), operand[0], value, value_adj,
+                               (wanted & 1) != 0 ? &out[0] : NULL,
+                               (wanted & 2) != 0 ? &out[1] : NULL);
+}
+
+scl_status scl_tri_inverse_rule(const scl_call *call, scl_shape *out) {
+  const size_t n = call->operand[0].shape.nrow;
+  SCL_TRY(scl_call_square(call, 0, "l"));
+  *out = (scl_shape){n, n, triangle(scl_call_flag(call, 0))};
+  return SCL_OK;
+}
+
+scl_status scl_tri_inverse_forward(const scl_call *call, const scl_mat *const *operand,
+                                   scl_mat **out) {
+  return scl_tri_inverse(scl_call_flag(call, 0), operand[0], out);
+}
+
+/* With X = L^-1: L_adj = -X' X_adj X', of which L's triangle counts. */
+scl_status scl_tri_inverse_adjoint(const scl_call *call, const scl_mat *const *operand,
+                                   const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                                   scl_mat **out) {
+  const scl_view view = triangle(scl_call_flag(call, 0));
+  scl_context *ctx = value->ctx;
+  scl_mat *r = NULL, *half = NULL;
+  scl_status status = SCL_OK;
+  (void)operand;
+  if ((wanted & 1) == 0) return SCL_OK;
+  SCL_GO(scl_mat_create(ctx, value->nrow, value->ncol, view, &r));
+  if (scl_is_empty(r)) goto done;
+  SCL_GO(scl_mat_create(ctx, value->nrow, value->ncol, SCL_GENERAL, &half));
+  const scl_block x = scl_mat_block(value), adjoint = scl_mat_block(value_adj);
+  SCL_GO(ctx->engine->gemm(ctx, 1.0, SCL_TRANS, x, value->view, SCL_NO_TRANS, adjoint,
+                           value_adj->view, 0.0, scl_mat_block(half), SCL_ALL));
+  SCL_GO(ctx->engine->gemm(ctx, -1.0, SCL_NO_TRANS, scl_mat_block(half), SCL_GENERAL, SCL_TRANS, x,
+                           value->view, 0.0, scl_mat_block(r), SCL_ALL));
+  SCL_GO(scl_clear_outside(r, view));
+done:
+  scl_mat_release(half);
+  return scl_give(status, r, out);
 }

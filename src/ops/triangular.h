@@ -6,7 +6,7 @@
 #ifndef SCL_OPS_TRIANGULAR_H
 #define SCL_OPS_TRIANGULAR_H
 
-#include "base/engine.h"
+#include "ops/call.h"
 
 /* Which solve: op(L)^-1 B (SCL_LEFT) or B op(L)^-1 (SCL_RIGHT); op transposes when `transpose`. */
 typedef struct {
@@ -25,5 +25,10 @@ scl_status scl_tri_inverse(bool upper, const scl_mat *l, scl_mat **out);
  * l_adj = dF/dl (triangular as l) and b_adj = dF/db. Either output may be NULL. */
 scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
                                  const scl_mat *x_adj, scl_mat **l_adj, scl_mat **b_adj);
+
+/* Rows of graph/ops.def. */
+scl_rule scl_tri_solve_rule, scl_tri_inverse_rule;
+scl_forward scl_tri_solve_forward, scl_tri_inverse_forward;
+scl_adjoint scl_tri_solve_row_adjoint, scl_tri_inverse_adjoint;
 
 #endif

@@ -1,0 +1,62 @@
+/* A call of an operation, as the functions of its row in graph/ops.def see it.
+ *
+ * The rule finds out from shapes alone whether the operands fit and what the result looks like: it
+ * reads no element, needs no context and is cheap. So it also runs before any matrix is made. The
+ * forward function computes; it may rely on the rule. The adjoint is the forward function's reverse
+ * mode. */
+#ifndef SCL_OPS_CALL_H
+#define SCL_OPS_CALL_H
+
+#include "base/engine.h"
+
+enum { SCL_CALL_OPERANDS = 3, SCL_CALL_ATTRIBUTES = 4 };
+
+typedef struct {
+  size_t nrow, ncol;
+  scl_view view;
+} scl_shape;
+
+typedef enum { SCL_NO_OPERAND = 0, SCL_A_NUMBER, SCL_A_MATRIX } scl_operand_kind;
+
+typedef struct {
+  unsigned operation; /* a row of scl_operations */
+  int count;          /* operands given; those that are left out are the last ones */
+  struct {
+    scl_operand_kind kind;
+    scl_shape shape; /* of a matrix */
+    double number;   /* fits every shape; elementwise operations only */
+  } operand[SCL_CALL_OPERANDS];
+  bool same; /* the first two operands are one matrix */
+  /* Counts, flags (0 or 1), values of enums, numbers: by the row's attributes. */
+  double attribute[SCL_CALL_ATTRIBUTES];
+} scl_call;
+
+static inline bool scl_call_flag(const scl_call *call, int k) {
+  return call->attribute[k] != 0.0;
+}
+static inline size_t scl_call_count(const scl_call *call, int k) {
+  return (size_t)call->attribute[k];
+}
+static inline scl_shape scl_shape_of(const scl_mat *a) {
+  return (scl_shape){a->nrow, a->ncol, a->view};
+}
+
+/* Shape and view of the result, or the fault of operands and attributes that do not fit, which
+ * names the operand as the user knows it. */
+typedef scl_status scl_rule(const scl_call *call, scl_shape *out);
+
+/* The result, a new matrix of the shape and view that the rule gives. Operands are computed, live
+ * in one context and are borrowed; one that is left out is NULL. */
+typedef scl_status scl_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out);
+
+/* From the result and dF/dresult: dF/doperand, a new matrix of its shape, for each operand k whose
+ * bit 1 << k is in `wanted`; other elements of `out` are left alone. Of a symmetric operand of
+ * which one triangle is read the symmetric derivative. */
+typedef scl_status scl_adjoint(const scl_call *call, const scl_mat *const *operand,
+                               const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
+                               scl_mat **out);
+
+/* SCL_E_ARGUMENT naming `argument` unless operand k is square. */
+scl_status scl_call_square(const scl_call *call, int k, const char *argument);
+
+#endif
