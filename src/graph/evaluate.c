@@ -64,6 +64,18 @@ static bool fits_inside(const scl_node *product, const scl_node *places) {
          product->arg[0]->ncol > 0;
 }
 
+/* Whether a node is computed by an entry of the engine of its own, and not in the kernel over these
+ * places. */
+static bool stands_alone(const scl_node *node, const scl_node *places) {
+  return node->kind == SCL_NODE_CALL ||
+         (node->kind == SCL_NODE_MATVEC && !fits_inside(node, places));
+}
+
+/* Whether all operands must be computed before the node is. */
+static bool takes_values(const scl_node *node) {
+  return node->kind == SCL_NODE_CALL || node->kind == SCL_NODE_MATVEC;
+}
+
 /* Adds what must be a leaf before `node` can be planned; what stands below it is left to it. */
 static scl_status find_first(scl_node *node, const scl_node *places, uint64_t stamp,
                              node_list *first) {
@@ -72,9 +84,8 @@ static scl_status find_first(scl_node *node, const scl_node *places, uint64_t st
   const bool many = places->nrow * places->ncol >= MANY_PLACES;
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
     scl_node *arg = node->arg[k];
-    const bool alone = arg->kind == SCL_NODE_REDUCE ||
-                       (arg->kind == SCL_NODE_MATVEC && !fits_inside(arg, places)) ||
-                       (node->kind == SCL_NODE_MATVEC && !is_value(arg)) ||
+    const bool alone = arg->kind == SCL_NODE_REDUCE || stands_alone(arg, places) ||
+                       (takes_values(node) && !is_value(arg)) ||
                        (node->kind == SCL_NODE_BROADCAST && arg->kind == SCL_NODE_APPLY && many);
     if (!alone) {
       SCL_TRY(find_first(arg, places, stamp, first));
@@ -97,8 +108,7 @@ static scl_status prepare(scl_context *ctx, size_t count, scl_node *const *nodes
     const uint64_t stamp = scl_node_stamp();
     if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_REDUCE) {
       SCL_GO(append_held(&first, node->arg[0]));
-    } else if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_MATVEC &&
-               !fits_inside(places, places)) {
+    } else if (node->kind == SCL_NODE_REDUCE && stands_alone(places, places)) {
       SCL_GO(append_held(&first, node->arg[0]));
     } else {
       SCL_GO(
@@ -209,40 +219,6 @@ done:
   return status;
 }
 
-static scl_status run_product(scl_context *ctx, scl_node *node) {
-  scl_block x = node->arg[0]->block, b = node->arg[1]->block, made;
-  SCL_TRY(scl_block_create(ctx, node->nrow, 1, &made));
-  scl_status status = x.ncol == 0
-                          ? ctx->engine->fill(ctx, 0.0, made)
-                          : ctx->engine->gemm(ctx, 1.0, SCL_NO_TRANS, x, node->arg[0]->view,
-                                              SCL_NO_TRANS, b, SCL_GENERAL, 0.0, made, SCL_ALL);
-  if (status != SCL_OK) {
-    scl_buffer_release(made.buffer);
-    return status;
-  }
-  scl_node_settle(node, made);
-  return SCL_OK;
-}
-
-/* A node without places: nothing, or identities. */
-static scl_status run_empty(scl_context *ctx, scl_node *node) {
-  scl_block made;
-  SCL_TRY(scl_block_create(ctx, node->nrow, node->ncol, &made));
-  if (made.buffer != NULL) {
-    double identity = node->op == SCL_REDUCE_COUNT ? node->number
-                      : scl_reduces_to_index(node->op)
-                          ? 0.0
-                          : scl_reduction_identity((scl_reduction)node->op);
-    scl_status status = ctx->engine->fill(ctx, identity, made);
-    if (status != SCL_OK) {
-      scl_buffer_release(made.buffer);
-      return status;
-    }
-  }
-  scl_node_settle(node, made);
-  return SCL_OK;
-}
-
 static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes) {
   bool fits;
   for (;;) {
@@ -275,18 +251,18 @@ static bool has_places(const scl_node *node) {
 static bool joins(const scl_node *node, const scl_node *places, int margin) {
   const scl_node *own = scl_node_places(node);
   if (own->nrow != places->nrow || own->ncol != places->ncol) return false;
-  return node->kind != SCL_NODE_REDUCE || margin < 0 || node->margin == margin;
+  return node->kind != SCL_NODE_REDUCE || margin < 0 || (int)scl_node_margin(node) == margin;
 }
 
 /* Moves a group to the front of nodes; gives its length. */
 static size_t gather_group(size_t count, scl_node **nodes) {
   const scl_node *places = scl_node_places(nodes[0]);
-  int margin = nodes[0]->kind == SCL_NODE_REDUCE ? nodes[0]->margin : -1;
+  int margin = nodes[0]->kind == SCL_NODE_REDUCE ? (int)scl_node_margin(nodes[0]) : -1;
   size_t length = 1;
   for (size_t k = 1; k < count && length < SCL_PLAN_OUTPUTS; k++) {
     scl_node *node = nodes[k];
     if (!joins(node, places, margin)) continue;
-    if (node->kind == SCL_NODE_REDUCE) margin = node->margin;
+    if (node->kind == SCL_NODE_REDUCE) margin = (int)scl_node_margin(node);
     nodes[k] = nodes[length];
     nodes[length++] = node;
   }
@@ -299,10 +275,12 @@ static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
   for (size_t k = 0; k < *count; k++) {
     scl_node *node = nodes[k];
     if (is_value(node)) continue;
-    if (!has_places(node)) {
-      SCL_TRY(run_empty(ctx, node));
+    if (node->kind == SCL_NODE_CALL) {
+      SCL_TRY(scl_node_run_call(ctx, node));
+    } else if (!has_places(node)) {
+      SCL_TRY(scl_node_run_empty(ctx, node));
     } else if (node->kind == SCL_NODE_MATVEC) {
-      SCL_TRY(run_product(ctx, node));
+      SCL_TRY(scl_node_run_product(ctx, node));
     } else {
       nodes[kept++] = node;
     }
@@ -350,23 +328,23 @@ scl_status scl_node_force(scl_context *ctx, scl_node *node) {
   return eval_nodes(ctx, 1, &node);
 }
 
-scl_status scl_mat_force(scl_mat *a) {
-  return a->pending == NULL ? SCL_OK : scl_expr_eval(1, &a);
-}
-
 /* ---- matrices ------------------------------------------------------------------------------- */
 
 /* The value of a matrix whose node is a leaf by now. */
 static void adopt(scl_mat *x) {
-  scl_node *node = x->pending;
+  scl_node *node = scl_node_pending(x);
   if (node == NULL || node->kind != SCL_NODE_LEAF) return;
   const scl_block b = node->block;
   x->buffer = b.buffer != NULL ? scl_buffer_retain(b.buffer) : NULL;
   x->offset = b.offset;
   x->ld = b.ld;
-  x->type = b.type;
+  x->view = node->view;
   x->pending = NULL;
   scl_node_release(node);
+}
+
+scl_status scl_mat_force(scl_mat *a) {
+  return a->pending == NULL ? SCL_OK : scl_expr_eval(1, &a);
 }
 
 scl_status scl_expr_eval(size_t count, scl_mat *const *x) {
@@ -378,7 +356,7 @@ scl_status scl_expr_eval(size_t count, scl_mat *const *x) {
     /* All of one context at once; others when their first one comes. */
     open.count = 0;
     for (size_t k = first; k < count; k++) {
-      scl_node *node = x[k]->pending;
+      scl_node *node = scl_node_pending(x[k]);
       if (node == NULL || x[k]->ctx != ctx || node->seen == stamp) continue;
       node->seen = stamp;
       SCL_GO(append(&open, node));
@@ -397,10 +375,11 @@ done:
 /* ---- facts ---------------------------------------------------------------------------------- */
 
 scl_expr_facts scl_expr_about(const scl_mat *x) {
-  scl_expr_facts facts = {.pending = x->pending != NULL && x->pending->kind != SCL_NODE_LEAF};
+  scl_node *node = scl_node_pending(x);
+  scl_expr_facts facts = {.pending = node != NULL && node->kind != SCL_NODE_LEAF};
   if (facts.pending) {
-    facts.nodes = count_nodes(x->pending, scl_node_stamp());
-    facts.depth = x->pending->depth;
+    facts.nodes = count_nodes(node, scl_node_stamp());
+    facts.depth = node->depth;
   }
   return facts;
 }
@@ -438,12 +417,13 @@ scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
   if (text == NULL) return scl_fail_memory(1, 0, "a kernel source");
   for (size_t k = 0; k < count; k++) {
     if (k > 0) SCL_GO(scl_mat_same_context(x[0], x[k]));
-    if (x[k]->pending == NULL || is_value(x[k]->pending) || !has_places(x[k]->pending)) continue;
-    if (x[k]->pending->kind == SCL_NODE_MATVEC) continue; /* a product, not a generated kernel */
-    if (x[k]->pending->placeholder) {
+    scl_node *node = scl_node_pending(x[k]);
+    if (node == NULL || is_value(node) || !has_places(node)) continue;
+    if (takes_values(node)) continue; /* not a generated kernel */
+    if (node->placeholder) {
       SCL_GO(scl_fail_argument("x", "an argument of 'combine' has no value of its own"));
     }
-    SCL_GO(append_held(&open, x[k]->pending));
+    SCL_GO(append_held(&open, node));
   }
   if (open.count > 0) {
     SCL_GO(prepare(x[0]->ctx, open.count, open.node));

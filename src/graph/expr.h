@@ -24,6 +24,17 @@ typedef struct {
   double number;
 } scl_term;
 
+/* ---- calls of operations -------------------------------------------------------------------- */
+/* A pending matrix for a call of row `operation` of graph/operations.h, after the checks of its
+ * row. `ctx` is for operations that have no matrix among their operands, and may be NULL for
+ * others. Operands behind the last one given are left out. */
+scl_status scl_record(scl_context *ctx, unsigned operation, int count, const scl_term *operand,
+                      int attributes, const double *attribute, scl_mat **out);
+/* The same, computed. */
+scl_status scl_compute(scl_context *ctx, unsigned operation, int count, const scl_term *operand,
+                       int attributes, const double *attribute, scl_mat **out);
+
+/* ---- scl_record() of some operations -------------------------------------------------------- */
 /* op(terms), elementwise; `count` is the operation's arity (SCL_E_ARGUMENT otherwise) and one term
  * is a matrix at least. Matrices have one shape, or are a column of as many rows, which then meets
  * every column. A result keeps a triangular or symmetric view where that is certain whatever the
@@ -48,19 +59,19 @@ scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out);
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out);
 /* With an operation of the caller: `combine`, an expression of the placeholders 0 and 1 and of
  * numbers, is associative, and `identity` changes nothing. */
-scl_status scl_expr_reduce_with(scl_mat *x, const scl_mat *combine, double identity,
-                                scl_margin margin, scl_mat **out);
+scl_status scl_expr_reduce_with(scl_mat *x, scl_mat *combine, double identity, scl_margin margin,
+                                scl_mat **out);
 /* A 1 x 1 matrix that stands for the left (0) or right (1) value of `combine`; what is made of it
  * cannot be computed (SCL_E_ARGUMENT). */
 scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out);
 
 /* ---- values --------------------------------------------------------------------------------- */
+/* Computes a pending matrix, once; nothing for all others. Whatever scl_expr_eval() may return. */
+scl_status scl_mat_force(scl_mat *a);
 /* Computes those that are pending, in as few kernels as possible: results of one shape, and
  * reductions of expressions of that shape over one margin, come out of one. Matrices may repeat.
  * On a fault those that are not computed stay pending. */
 scl_status scl_expr_eval(size_t count, scl_mat *const *x);
-/* The same for one: what all other operations need first. */
-scl_status scl_mat_force(scl_mat *a);
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 typedef struct {

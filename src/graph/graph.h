@@ -1,43 +1,59 @@
-/* Inside of lazy arithmetic: nodes, and plans made of them.
+/* Nodes of the graph, and how they become plans. Included by src/graph only.
  *
- * A node is a value at each place of its shape, made of other nodes. Nodes are reference counted
- * and point downwards only. A pending matrix holds one node; other nodes may hold the same one.
- * When it is computed the node becomes a leaf, whoever holds it, and lets its operands go. */
+ * A node is a call of an operation (graph/operations.h), whose operands are other nodes; or a leaf,
+ * which has a value; or a number. Nodes are reference counted and point downwards only. A pending
+ * matrix holds one node; other nodes may hold the same one. When it is computed the node becomes a
+ * leaf, whoever holds it, and releases its operands. */
 #ifndef SCL_GRAPH_GRAPH_H
 #define SCL_GRAPH_GRAPH_H
 
 #include "engine/plan/plan.h"
+#include "engine/plan/plan.h"
 #include "graph/expr.h"
-
-typedef enum {
-  SCL_NODE_LEAF,       /* block */
-  SCL_NODE_NUMBER,     /* number; fits every shape */
-  SCL_NODE_APPLY,      /* op(arg[0], ...) */
-  SCL_NODE_TRANSPOSE,  /* of arg[0] */
-  SCL_NODE_BROADCAST,  /* of arg[0] */
-  SCL_NODE_PART,       /* of arg[0], from (i, j) */
-  SCL_NODE_WITH_PART,  /* arg[0] with arg[1] from (i, j) on */
-  SCL_NODE_INDEX,      /* row or column number, by margin */
-  SCL_NODE_MATVEC,     /* arg[0] (a leaf) times arg[1] (a leaf, one column) */
-  SCL_NODE_REDUCE,     /* of arg[0]; arg[1] is the combining expression or NULL */
-  SCL_NODE_PLACEHOLDER /* op: which */
-} scl_node_kind;
+#include "graph/operations.h"
 
 typedef struct scl_node {
   uint32_t refs;
-  uint8_t kind, op, margin;
-  bool placeholder; /* stands on a placeholder: has no value of its own */
+  uint8_t kind; /* scl_node_kind */
+  uint8_t op;   /* of an elementwise operation: scl_op; of a reduction: scl_reduction, or
+                   SCL_REDUCE_COUNT for one of the user's own */
+  uint16_t operation;
   uint16_t depth;
+  bool placeholder; /* stands on a placeholder: has no value of its own */
   scl_view view;
   size_t nrow, ncol;
-  struct scl_node *arg[3];
-  double number; /* of a number; the identity of a reduction with a combining expression */
-  size_t i, j;
-  scl_block block;       /* of a leaf; the buffer is held */
-  uint64_t seen;         /* stamp of the last walk that came by */
-  struct scl_node *next; /* in the list of a walk, or of what is being released */
+  struct scl_node *arg[SCL_CALL_OPERANDS];
+  double attribute[SCL_CALL_ATTRIBUTES]; /* of a number: the number */
+  scl_block block;                       /* of a leaf; the buffer is held */
+  uint64_t seen;                         /* stamp of the last walk that came by */
+  struct scl_node *next;                 /* in the list of a walk, or of what is being released */
 } scl_node;
 
+/* The node of a pending matrix, NULL for all others. */
+static inline scl_node *scl_node_pending(const scl_mat *x) {
+  return x->pending;
+}
+
+/* Of a reduction, or of row or column numbers. */
+static inline scl_margin scl_node_margin(const scl_node *node) {
+  return (scl_margin)node->attribute[0];
+}
+/* Where a part begins. */
+static inline size_t scl_node_row(const scl_node *node) {
+  return (size_t)node->attribute[0];
+}
+static inline size_t scl_node_column(const scl_node *node) {
+  return (size_t)node->attribute[1];
+}
+/* Of a reduction with a combining expression. */
+static inline double scl_node_identity(const scl_node *node) {
+  return node->attribute[1];
+}
+
+scl_status scl_node_new(scl_node_kind kind, scl_shape shape, scl_node **out);
+/* Gives `node` operand k (taking the reference over, also on a fault) and what follows from it. A
+ * graph that would be too deep is computed below this operand. */
+scl_status scl_node_take(scl_context *ctx, scl_node *node, int k, scl_node *arg);
 scl_node *scl_node_retain(scl_node *node);
 void scl_node_release(scl_node *node); /* accepts NULL; not recursive */
 /* The node of a matrix: that which is pending, or a new leaf. Release it. */
@@ -48,6 +64,13 @@ uint64_t scl_node_stamp(void); /* a new one */
 /* Computes one node, in place. */
 scl_status scl_node_force(scl_context *ctx, scl_node *node);
 
+/* By itself: a product of a matrix and a column, a call of a forward function, a node without
+ * elements (identities of reductions, or nothing). Operands are leaves; the node becomes one. */
+scl_status scl_node_run_product(scl_context *ctx, scl_node *node);
+scl_status scl_node_run_call(scl_context *ctx, scl_node *node);
+scl_status scl_node_run_empty(scl_context *ctx, scl_node *node);
+
+/* ---- plans ---------------------------------------------------------------------------------- */
 /* Plans up to SCL_PLAN_OUTPUTS nodes of one shape (scl_node_places()) and margin, below which no
  * reduction is left; false when a limit of the plan is passed. Outputs take their blocks, which are
  * made by scl_mat_ld(), afterwards: scl_plan_place(). */

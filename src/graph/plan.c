@@ -106,7 +106,7 @@ static int walk_number(walker *w, double value) {
 }
 
 static int walk_index(walker *w, const scl_node *node, frame f) {
-  const bool rows = node->margin == SCL_BY_ROW;
+  const bool rows = scl_node_margin(node) == SCL_BY_ROW;
   const double first = (double)(int64_t)(rows ? f.row_at : f.column_at) + 1.0;
   const origin from = rows ? f.row : f.column;
   if (from == FROM_NOTHING) return walk_number(w, first);
@@ -127,14 +127,15 @@ static int walk_with_part(walker *w, const scl_node *node, frame f) {
   const scl_node *x = node->arg[0], *value = node->arg[1];
   scl_rectangle r = {0, w->plan->m, 0, w->plan->n};
   if (f.rectangle != 0) r = w->plan->rectangle[f.rectangle - 1];
-  clip((origin)f.row, f.row_at, node->i, value->nrow, &r);
-  clip((origin)f.column, f.column_at, node->j, value->ncol, &r);
+  clip((origin)f.row, f.row_at, scl_node_row(node), value->nrow, &r);
+  clip((origin)f.column, f.column_at, scl_node_column(node), value->ncol, &r);
   int outside = walk(w, x, f);
   if (outside == NO_STEP || r.i1 <= r.i0 || r.j1 <= r.j0) return outside;
   int k = scl_plan_add_rectangle(w->plan, r);
   if (k == NO_STEP) return NO_STEP;
   /* Outside the rectangle these may wrap around; nothing is read there. */
-  frame g = {f.row_at - node->i, f.column_at - node->j, f.row, f.column, (uint8_t)(k + 1)};
+  frame g = {f.row_at - scl_node_row(node), f.column_at - scl_node_column(node), f.row, f.column,
+             (uint8_t)(k + 1)};
   int inside = walk(w, value, g);
   int test = add_step(w, SCL_STEP_INSIDE, 0, k, 0, 0);
   if (inside == NO_STEP || test == NO_STEP) return NO_STEP;
@@ -162,7 +163,7 @@ static int walk_kind(walker *w, const scl_node *node, frame f) {
   case SCL_NODE_LEAF:
     return walk_leaf(w, node, f);
   case SCL_NODE_NUMBER:
-    return walk_number(w, node->number);
+    return walk_number(w, node->attribute[0]);
   case SCL_NODE_APPLY:
     return walk_apply(w, node, f);
   case SCL_NODE_TRANSPOSE:
@@ -170,8 +171,8 @@ static int walk_kind(walker *w, const scl_node *node, frame f) {
   case SCL_NODE_BROADCAST:
     return walk(w, node->arg[0], broadcast(f, node->arg[0]));
   case SCL_NODE_PART:
-    f.row_at += node->i;
-    f.column_at += node->j;
+    f.row_at += scl_node_row(node);
+    f.column_at += scl_node_column(node);
     return walk(w, node->arg[0], f);
   case SCL_NODE_WITH_PART:
     return walk_with_part(w, node, f);
@@ -236,7 +237,8 @@ static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
   w->stamp = scl_node_stamp();
   w->first = p->steps;
   o->first = p->steps;
-  int identity = scl_plan_add_number(p, root->number), value = walk(w, root->arg[1], (frame){0});
+  int identity = scl_plan_add_number(p, scl_node_identity(root)),
+      value = walk(w, root->arg[1], (frame){0});
   o->last = p->steps;
   o->identity = (uint16_t)identity;
   o->value = (uint16_t)value;
@@ -255,7 +257,7 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   scl_plan_begin(p, swapped ? places->ncol : places->nrow, swapped ? places->nrow : places->ncol);
   for (size_t k = 0; k < count; k++) {
     scl_output o = {.reduces = roots[k]->kind == SCL_NODE_REDUCE, .op = roots[k]->op};
-    if (o.reduces) p->margin = roots[k]->margin;
+    if (o.reduces) p->margin = (uint8_t)scl_node_margin(roots[k]);
     int step = walk(&w, scl_node_places(roots[k]), start);
     if (step == NO_STEP) return false;
     o.step = (uint16_t)step;

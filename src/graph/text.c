@@ -100,15 +100,15 @@ static void put_apply(writer *w, const scl_node *node, bool inside) {
 static void put_part(writer *w, const scl_node *node) {
   char text[96];
   put_node(w, node->arg[0], true);
-  snprintf(text, sizeof text, "[%zu:%zu, %zu:%zu]", node->i + 1, node->i + node->nrow, node->j + 1,
-           node->j + node->ncol);
+  const size_t i = scl_node_row(node), j = scl_node_column(node);
+  snprintf(text, sizeof text, "[%zu:%zu, %zu:%zu]", i + 1, i + node->nrow, j + 1, j + node->ncol);
   put(w, text);
 }
 
 static void put_reduction(writer *w, const scl_node *node) {
   static const char *const margin[] = {"", "_by_row", "_by_column"};
   put(w, scl_reduction_name((scl_reduction)node->op));
-  put(w, margin[node->margin]);
+  put(w, margin[scl_node_margin(node)]);
   put(w, "(");
   put_node(w, node->arg[0], false);
   put(w, ")");
@@ -121,7 +121,7 @@ static void put_node(writer *w, const scl_node *node, bool inside) {
     put_leaf(w, node->block.buffer);
     break;
   case SCL_NODE_NUMBER:
-    put_number(w, node->number);
+    put_number(w, node->attribute[0]);
     break;
   case SCL_NODE_APPLY:
     put_apply(w, node, inside);
@@ -139,7 +139,7 @@ static void put_node(writer *w, const scl_node *node, bool inside) {
     put_call(w, "with_part", node);
     break;
   case SCL_NODE_INDEX:
-    put(w, node->margin == SCL_BY_ROW ? "row" : "column");
+    put(w, scl_node_margin(node) == SCL_BY_ROW ? "row" : "column");
     break;
   case SCL_NODE_MATVEC:
     if (inside) put(w, "(");
@@ -154,6 +154,9 @@ static void put_node(writer *w, const scl_node *node, bool inside) {
   case SCL_NODE_PLACEHOLDER:
     put(w, node->op == 0 ? "u" : "v");
     break;
+  case SCL_NODE_CALL:
+    put_call(w, scl_operations[node->operation].name, node);
+    break;
   }
 }
 
@@ -162,6 +165,6 @@ void scl_expr_text(const scl_mat *x, char *to, size_t room) {
   if (room == 0) return;
   to[0] = '\0';
   if (x->pending == NULL) return;
-  put_node(&w, x->pending, false);
+  put_node(&w, scl_node_pending(x), false);
   if (is_full(&w) && room > 4) memcpy(to + room - 4, "...", 4);
 }

@@ -1,0 +1,226 @@
+/* Recording: calls of operations become pending matrices. */
+#include "graph/graph.h"
+
+/* ---- operands ------------------------------------------------------------------------------- */
+
+/* The context of the operands, which have one; that given if there is no matrix among them. */
+static scl_status find_context(int count, const scl_term *operand, scl_context **ctx) {
+  const scl_mat *first = NULL;
+  for (int k = 0; k < count; k++) {
+    const scl_mat *x = operand[k].matrix;
+    if (x == NULL) continue;
+    if (first == NULL) first = x;
+    SCL_TRY(scl_mat_same_context(first, x));
+  }
+  if (first != NULL) {
+    *ctx = first->ctx;
+    return SCL_OK;
+  }
+  if (*ctx == NULL) return scl_fail_argument("e1", "at least one operand must be a matrix");
+  return scl_context_check(*ctx);
+}
+
+static scl_status describe(unsigned operation, int count, const scl_term *operand, int attributes,
+                           const double *attribute, scl_call *out) {
+  *out = (scl_call){.operation = operation, .count = count};
+  for (int k = 0; k < attributes; k++) out->attribute[k] = attribute[k];
+  for (int k = 0; k < count; k++) {
+    const scl_mat *x = operand[k].matrix;
+    out->operand[k].kind = x == NULL ? SCL_A_NUMBER : SCL_A_MATRIX;
+    if (x != NULL) {
+      out->operand[k].shape = scl_shape_of(x);
+    } else if (scl_operations[operation].how == SCL_NODE_APPLY) {
+      out->operand[k].number = operand[k].number;
+    } else {
+      const char *name = scl_operations[operation].operand[k];
+      return scl_fail_argument(name, "'%s' must be a matrix", name);
+    }
+  }
+  out->same = count > 1 && operand[0].matrix != NULL && operand[0].matrix == operand[1].matrix;
+  return SCL_OK;
+}
+
+/* A combining expression has values of its own kind only: placeholders, numbers, operations. */
+static scl_status check_combine(scl_node *node, uint64_t stamp) {
+  if (node->seen == stamp) return SCL_OK;
+  node->seen = stamp;
+  switch (node->kind) {
+  case SCL_NODE_PLACEHOLDER:
+  case SCL_NODE_NUMBER:
+    return SCL_OK;
+  case SCL_NODE_APPLY:
+    for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
+      SCL_TRY(check_combine(node->arg[k], stamp));
+    }
+    return SCL_OK;
+  default:
+    return scl_fail_argument("combine", "'combine' can use only its two arguments and numbers");
+  }
+}
+
+/* What a rule, which knows shapes alone, cannot see. */
+static scl_status check_reduction(const scl_node *x, scl_node *combine) {
+  if (x->placeholder) return scl_fail_argument("x", "an argument of 'combine' cannot be reduced");
+  if (combine == NULL) return SCL_OK;
+  if (combine->kind == SCL_NODE_LEAF) {
+    return scl_fail_argument("combine", "'combine' must use its arguments");
+  }
+  return check_combine(combine, scl_node_stamp());
+}
+
+/* An operand of an elementwise operation with n columns: a single column is repeated. */
+static scl_status repeat_column(scl_context *ctx, const scl_node *node, scl_node *x,
+                                scl_node **out) {
+  const scl_shape shape = {node->nrow, node->ncol, SCL_GENERAL};
+  scl_node *wide = NULL;
+  scl_status status = scl_node_new(SCL_NODE_BROADCAST, shape, &wide);
+  if (status != SCL_OK) {
+    scl_node_release(x);
+    return status;
+  }
+  wide->operation = SCL_OPERATION_BROADCAST;
+  wide->attribute[0] = (double)shape.nrow;
+  wide->attribute[1] = (double)shape.ncol;
+  status = scl_node_take(ctx, wide, 0, x);
+  if (status != SCL_OK) {
+    scl_node_release(wide);
+    return status;
+  }
+  *out = wide;
+  return SCL_OK;
+}
+
+static scl_status operand_node(scl_context *ctx, const scl_node *node, const scl_term *operand,
+                               scl_node **out) {
+  if (operand->matrix == NULL) {
+    SCL_TRY(scl_node_new(SCL_NODE_NUMBER, (scl_shape){1, 1, SCL_GENERAL}, out));
+    (*out)->attribute[0] = operand->number;
+    return SCL_OK;
+  }
+  scl_node *x = NULL;
+  SCL_TRY(scl_node_of(operand->matrix, &x));
+  if (node->kind == SCL_NODE_APPLY && x->ncol != node->ncol) {
+    return repeat_column(ctx, node, x, out);
+  }
+  *out = x;
+  return SCL_OK;
+}
+
+/* ---- recording ------------------------------------------------------------------------------ */
+
+/* Gives the node its operands. A combining expression is not computed with the node, and does not
+ * make it deeper. */
+static scl_status take_operands(scl_context *ctx, scl_node *node, int count,
+                                const scl_term *operand) {
+  for (int k = 0; k < count; k++) {
+    scl_node *arg = NULL;
+    SCL_TRY(operand_node(ctx, node, &operand[k], &arg));
+    if (node->kind == SCL_NODE_REDUCE && k == 1) {
+      node->arg[k] = arg;
+    } else {
+      SCL_TRY(scl_node_take(ctx, node, k, arg));
+    }
+  }
+  return node->kind == SCL_NODE_REDUCE ? check_reduction(node->arg[0], node->arg[1]) : SCL_OK;
+}
+
+static uint8_t op_of(unsigned operation, const scl_call *call) {
+  if (operation < SCL_FIRST_REDUCTION) return (uint8_t)operation;
+  if (operation <= SCL_LAST_REDUCTION) return (uint8_t)(operation - SCL_FIRST_REDUCTION);
+  if (operation == SCL_OPERATION_PLACEHOLDER) return (uint8_t)call->attribute[0];
+  return operation == SCL_OPERATION_REDUCE_WITH ? SCL_REDUCE_COUNT : 0;
+}
+
+scl_status scl_record(scl_context *ctx, unsigned operation, int count, const scl_term *operand,
+                      int attributes, const double *attribute, scl_mat **out) {
+  scl_call call;
+  scl_shape shape;
+  scl_node *node = NULL;
+  SCL_TRY(scl_operation_check(operation, count, attributes, attribute));
+  SCL_TRY(find_context(count, operand, &ctx));
+  SCL_TRY(describe(operation, count, operand, attributes, attribute, &call));
+  SCL_TRY(scl_operations[operation].rule(&call, &shape));
+  SCL_TRY(scl_node_new(scl_operations[operation].how, shape, &node));
+  node->operation = (uint16_t)operation;
+  node->op = op_of(operation, &call);
+  node->placeholder = operation == SCL_OPERATION_PLACEHOLDER;
+  for (int k = 0; k < attributes; k++) node->attribute[k] = attribute[k];
+  scl_status status = take_operands(ctx, node, count, operand);
+  if (status == SCL_OK) {
+    status = scl_mat_create_pending(ctx, shape.nrow, shape.ncol, shape.view, node, scl_node_release,
+                                    out);
+  }
+  if (status != SCL_OK) scl_node_release(node);
+  return status;
+}
+
+scl_status scl_compute(scl_context *ctx, unsigned operation, int count, const scl_term *operand,
+                       int attributes, const double *attribute, scl_mat **out) {
+  scl_mat *result = NULL;
+  SCL_TRY(scl_record(ctx, operation, count, operand, attributes, attribute, &result));
+  scl_status status = scl_mat_force(result);
+  if (status != SCL_OK) {
+    scl_mat_release(result);
+    return status;
+  }
+  *out = result;
+  return SCL_OK;
+}
+
+/* ---- by name -------------------------------------------------------------------------------- */
+
+scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat **out) {
+  if ((unsigned)op >= SCL_OP_COUNT) {
+    return scl_fail_argument("op", "unknown elementwise operation number %d", (int)op);
+  }
+  return scl_record(NULL, op, count, terms, 0, NULL, out);
+}
+
+scl_status scl_expr_transpose(scl_mat *x, scl_mat **out) {
+  return scl_record(NULL, SCL_OPERATION_TRANSPOSE, 1, &(scl_term){x, 0}, 0, NULL, out);
+}
+
+scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out) {
+  const double attribute[] = {(double)m, (double)n};
+  return scl_record(NULL, SCL_OPERATION_BROADCAST, 1, &(scl_term){x, 0}, 2, attribute, out);
+}
+
+scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
+  const double attribute[] = {(double)i, (double)j, (double)m, (double)n};
+  return scl_record(NULL, SCL_OPERATION_PART, 1, &(scl_term){x, 0}, 4, attribute, out);
+}
+
+scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, scl_mat **out) {
+  const scl_term operand[] = {{x, 0}, {value, 0}};
+  const double attribute[] = {(double)i, (double)j};
+  return scl_record(NULL, SCL_OPERATION_WITH_PART, 2, operand, 2, attribute, out);
+}
+
+scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t n, scl_mat **out) {
+  const double attribute[] = {margin, (double)m, (double)n};
+  return scl_record(ctx, SCL_OPERATION_INDEX, 0, NULL, 3, attribute, out);
+}
+
+scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out) {
+  const scl_term operand[] = {{x, 0}, {b, 0}};
+  return scl_record(NULL, SCL_OPERATION_MATVEC, 2, operand, 0, NULL, out);
+}
+
+scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out) {
+  if ((unsigned)op >= SCL_REDUCE_COUNT) {
+    return scl_fail_argument("op", "unknown reduction number %d", (int)op);
+  }
+  return scl_record(NULL, SCL_FIRST_REDUCTION + op, 1, &(scl_term){x, 0}, 1, &(double){margin},
+                    out);
+}
+
+scl_status scl_expr_reduce_with(scl_mat *x, scl_mat *combine, double identity, scl_margin margin,
+                                scl_mat **out) {
+  const scl_term operand[] = {{x, 0}, {combine, 0}};
+  const double attribute[] = {margin, identity};
+  return scl_record(NULL, SCL_OPERATION_REDUCE_WITH, 2, operand, 2, attribute, out);
+}
+
+scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out) {
+  return scl_record(ctx, SCL_OPERATION_PLACEHOLDER, 0, NULL, 1, &(double){which}, out);
+}

@@ -1,0 +1,88 @@
+/* Nodes that no generated kernel computes. */
+#include <string.h>
+
+#include "graph/graph.h"
+
+scl_status scl_node_run_product(scl_context *ctx, scl_node *node) {
+  scl_block x = node->arg[0]->block, b = node->arg[1]->block, made;
+  SCL_TRY(scl_block_create(ctx, node->nrow, 1, &made));
+  scl_status status = x.ncol == 0
+                          ? ctx->engine->fill(ctx, 0.0, made)
+                          : ctx->engine->gemm(ctx, 1.0, SCL_NO_TRANS, x, node->arg[0]->view,
+                                              SCL_NO_TRANS, b, SCL_GENERAL, 0.0, made, SCL_ALL);
+  if (status != SCL_OK) {
+    scl_buffer_release(made.buffer);
+    return status;
+  }
+  scl_node_settle(node, made);
+  return SCL_OK;
+}
+
+/* The matrix of a node that has a value, for a forward function: not counted, and valid as long as
+ * the node. */
+static scl_mat borrow(scl_context *ctx, const scl_node *node) {
+  const scl_block b = node->block;
+  return (scl_mat){.tag = SCL_MAT_TAG,
+                   .refs = 1,
+                   .ctx = ctx,
+                   .buffer = b.buffer,
+                   .offset = b.offset,
+                   .ld = b.ld,
+                   .nrow = node->nrow,
+                   .ncol = node->ncol,
+                   .type = b.type,
+                   .view = node->view};
+}
+
+static bool is_same(const scl_node *a, const scl_node *b) {
+  return a == b || (a->block.buffer != NULL && a->block.buffer == b->block.buffer &&
+                    a->block.offset == b->block.offset && a->block.ld == b->block.ld &&
+                    a->nrow == b->nrow && a->ncol == b->ncol && a->view == b->view);
+}
+
+/* Takes the storage of a result over. */
+static void settle_matrix(scl_node *node, scl_mat *result) {
+  scl_block block = scl_mat_block(result);
+  if (block.buffer != NULL) scl_buffer_retain(block.buffer);
+  node->view = result->view;
+  scl_node_settle(node, block);
+  scl_mat_release(result);
+}
+
+scl_status scl_node_run_call(scl_context *ctx, scl_node *node) {
+  scl_mat borrowed[SCL_CALL_OPERANDS], *result = NULL;
+  const scl_mat *operand[SCL_CALL_OPERANDS] = {NULL};
+  scl_call call = {.operation = node->operation};
+  for (int k = 0; k < SCL_CALL_OPERANDS && node->arg[k] != NULL; k++) {
+    borrowed[k] = borrow(ctx, node->arg[k]);
+    operand[k] = &borrowed[k];
+    call.operand[k].kind = SCL_A_MATRIX;
+    call.operand[k].shape = scl_shape_of(operand[k]);
+    call.count++;
+  }
+  call.same = call.count > 1 && is_same(node->arg[0], node->arg[1]);
+  if (call.same) operand[1] = operand[0];
+  memcpy(call.attribute, node->attribute, sizeof call.attribute);
+  SCL_TRY(scl_operations[node->operation].forward(&call, operand, &result));
+  settle_matrix(node, result);
+  return SCL_OK;
+}
+
+/* A node without places: nothing, or identities. */
+scl_status scl_node_run_empty(scl_context *ctx, scl_node *node) {
+  scl_block made;
+  SCL_TRY(scl_block_create(ctx, node->nrow, node->ncol, &made));
+  if (made.buffer != NULL) {
+    double identity = node->op == SCL_REDUCE_COUNT ? scl_node_identity(node)
+                      : scl_reduces_to_index(node->op)
+                          ? 0.0
+                          : scl_reduction_identity((scl_reduction)node->op);
+    scl_status status = ctx->engine->fill(ctx, identity, made);
+    if (status != SCL_OK) {
+      scl_buffer_release(made.buffer);
+      return status;
+    }
+  }
+  scl_node_settle(node, made);
+  return SCL_OK;
+}
