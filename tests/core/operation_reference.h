@@ -1,0 +1,11 @@
+/* What the operations of graph/ops.def give, by plain loops. */
+#ifndef OPERATION_REFERENCE_H
+#define OPERATION_REFERENCE_H
+
+#include "graph/operations.h"
+
+/* The result of a call on these operands (column-major, as their shapes in the call say) at `to`,
+ * which has room for `shape`. False for a row that it does not know. */
+bool operation_reference(const scl_call *call, const double *const *x, scl_shape shape, double *to);
+
+#endif
