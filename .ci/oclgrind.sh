@@ -91,10 +91,11 @@ planted covariance portable/covariance.cl "$barrier" 'data race|[Uu]ninitialized
 plain planted glm portable/glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
 planted elementwise portable/elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
-planted covariance portable/covariance_adjoint.cl 's/own\[q \* ADJOINT_STRIDE\] = 0\.0;/;/' \
+planted covariance portable/covariance_adjoint.cl \
+  's/range\.sums\[k \* ADJOINT_STRIDE\] = 0\.0;/;/' \
   '[Uu]ninitialized'
-on_cpu planted products cpu/gemm_cpu.cl 's/r < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'
-on_cpu planted triangular cpu/triangular_cpu.cl 's/x\[p\] = \(double8\)\(0\.0\)/;/' \
+on_cpu planted products cpu/gemm_cpu.cl 's/i < rows \? (x\[.*\]) : 0\.0/\1/' 'Invalid read'
+on_cpu planted triangular cpu/triangular_cpu.cl 's/x\[p\] = \(real8\)\(0\.0\)/;/' \
   '[Uu]ninitialized'
 
 echo "$passed passed, $failed failed, 0 skipped"

@@ -5,10 +5,10 @@
 
 /* Matrices: a group of LANES x LANES work-items has a tile, each of them PART x PART elements. */
 #ifndef COVARIANCE_LANES
-#define COVARIANCE_LANES 16
+#define COVARIANCE_LANES 16 /* work-items along each side of a tile: 8 or 16 */
 #endif
 #ifndef COVARIANCE_PART
-#define COVARIANCE_PART 4
+#define COVARIANCE_PART 4 /* rows, and columns, of a work-item: 1 to 6; registers grow with it */
 #endif
 #define COVARIANCE_TILE (COVARIANCE_LANES * COVARIANCE_PART)
 #define COVARIANCE_ITEMS (COVARIANCE_PART * COVARIANCE_PART)
@@ -24,7 +24,11 @@
 #define ADJOINT_STRIDE (ADJOINT_GROUP + 1) /* of the sums in local memory: odd, no bank conflicts */
 
 /* The adjoint by the points: rows of a group, and work-items that share a row. */
-#define INPUTS_ROWS 32
-#define INPUTS_LANES 8
+#ifndef INPUTS_ROWS
+#define INPUTS_ROWS 32 /* work-items side by side in memory: 16, 32 or 64 */
+#endif
+#ifndef INPUTS_LANES
+#define INPUTS_LANES 8 /* 1 to 16 */
+#endif
 
 #endif

@@ -1,20 +1,24 @@
-/* What covariance*.cl share: the kernel as they read it, and tiles of a lower triangle.
+/* What covariance*.cl share: the covariance function as they read it, the points of a work-item,
+ * and the order of tiles.
  *
- * The plan, doubles with whole numbers among them, in this order:
+ * The plan describes the covariance function (scl_covariance) in numbers, whole ones included, in
+ * this order:
  *   5 for each term: type, number of entries, its first entry, variance (sd^2), extra;
  *   3 for each entry: column of x, 1 / lengthscale, center;
- *   for each product: number of factors, their terms.
- * Its reads are the same for all work-items.
+ *   for each product: number of factors, then the terms that are its factors.
+ * All work-items read the same element of it at the same time.
  *
- * COVARIANCE_BASIC=1: sums of basic types (covariance_functions.h); products are not read. */
-#define TERM_TYPE(plan, t) ((int)(plan)[5 * (t)])
-#define TERM_ENTRIES(plan, t) ((int)(plan)[5 * (t) + 1])
-#define TERM_FIRST(plan, t) ((int)(plan)[5 * (t) + 2])
-#define TERM_VARIANCE(plan, t) ((plan)[5 * (t) + 3])
-#define TERM_EXTRA(plan, t) ((plan)[5 * (t) + 4])
-#define ENTRY_COLUMN(plan, terms, e) ((long)(plan)[5 * (terms) + 3 * (e)])
-#define ENTRY_INVERSE(plan, terms, e) ((plan)[5 * (terms) + 3 * (e) + 1])
-#define ENTRY_CENTER(plan, terms, e) ((plan)[5 * (terms) + 3 * (e) + 2])
+ * COVARIANCE_BASIC=1 builds the kernels for sums of basic types (covariance_functions.h), which do
+ * not read the products and take fewer registers; COVARIANCE_BASIC=0 those for every covariance
+ * function. */
+#define TERM_TYPE(plan, term) ((int)(plan)[5 * (term)])
+#define TERM_ENTRIES(plan, term) ((int)(plan)[5 * (term) + 1])
+#define TERM_FIRST(plan, term) ((int)(plan)[5 * (term) + 2])
+#define TERM_VARIANCE(plan, term) ((plan)[5 * (term) + 3])
+#define TERM_EXTRA(plan, term) ((plan)[5 * (term) + 4])
+#define ENTRY_COLUMN(plan, terms, entry) ((long)(plan)[5 * (terms) + 3 * (entry)])
+#define ENTRY_INVERSE(plan, terms, entry) ((plan)[5 * (terms) + 3 * (entry) + 1])
+#define ENTRY_CENTER(plan, terms, entry) ((plan)[5 * (terms) + 3 * (entry) + 2])
 #define PRODUCTS_AT(terms, entries) (5 * (terms) + 3 * (entries))
 
 #if COVARIANCE_BASIC
@@ -27,11 +31,39 @@
 #define TERM_METRIC(type) covariance_metric(type)
 #endif
 
-/* Tile number t of a lower triangle of tiles, row by row: t = i (i + 1) / 2 + j with j <= i. */
-SCL_INLINE void lower_tile(long t, int *i, int *j) {
-  int row = (int)((sqrt(8.0 * (real)t + 1.0) - 1.0) * 0.5);
-  while ((long)row * (row + 1) / 2 > t) row--;
-  while ((long)(row + 1) * (row + 2) / 2 <= t) row++;
-  *i = row;
-  *j = (int)(t - (long)row * (row + 1) / 2);
+/* The points of a work-item: rows of x1 from `row` on, rows of x2 from `column` on, which are a row
+ * and a column of the covariance matrix. Its further points lie a fixed distance apart; those
+ * beyond the edge are replaced by the last one, and their results are not used. */
+typedef struct {
+  __global const real *x1, *x2, *plan;
+  int x1_ld, x2_ld;
+  int row, column;
+  int m, n;  /* rows of x1, of x2 */
+  int terms; /* of the plan */
+  int same;  /* x1 is x2, and row == column is one observation: it has white noise */
+} covariance_points;
+
+/* Row and column of tile `index` of a lower triangle of tiles, counted row by row:
+ * index = i (i + 1) / 2 + j with j <= i. */
+SCL_INLINE int2 lower_tile(const long index) {
+  int row = (int)((sqrt(8.0 * (real)index + 1.0) - 1.0) * 0.5);
+  while ((long)row * (row + 1) / 2 > index) row--;
+  while ((long)(row + 1) * (row + 2) / 2 <= index) row++;
+  return (int2)(row, (int)(index - (long)row * (row + 1) / 2));
 }
+
+/* Row and column of tile `index` of a matrix whose columns have `rows` tiles, column by column. */
+SCL_INLINE int2 whole_tile(const long index, const int rows) {
+  const int column = (int)(index / rows);
+  return (int2)((int)(index - (long)column * rows), column);
+}
+
+/* The weights dF/dK of reverse mode: inner W + outer u v', where u and v have `rank` columns; of a
+ * symmetric matrix outer (u v' + v u') / 2 if `two`, else u is v. rank may be 0; with inner = 0, W
+ * is any matrix of the shape or, with w_ld = 0, one column. */
+typedef struct {
+  __global const real *w, *u, *v;
+  int w_ld, u_ld, v_ld;
+  int rank, two;
+  real outer, inner;
+} covariance_weights;

@@ -1,156 +1,199 @@
-/* Covariance matrices. Distances are recomputed from x in registers; nothing n x n but the result
- * goes through memory. A symmetric matrix is covered by the tiles of its lower triangle. */
+/* Covariance matrices: K(i, j) = k(x1_i, x2_j) by tiles. Distances are recomputed from x in
+ * registers; only K itself is written to memory.
+ *
+ *            x2, from j0 on             A group of 16 x 16 work-items computes one tile of K,
+ *           0    16   32   48           64 x 64 elements. Work-item (lane_i, lane_j) has 4 x 4 of
+ *         +----+----+----+----+         them, 16 apart in both directions (marked *), so that
+ *       0 | *  | *  | *  | *  |         neighbouring work-items write neighbouring elements.
+ *  x1  16 | *  | *  | *  | *  |
+ *      32 | *  | *  | *  | *  |         For each term of the covariance function, for each column
+ *  from   | *  | *  | *  | *  |         of x that it uses: 4 + 4 coordinates are loaded, and added
+ *  i0  48 +----+----+----+----+         to 16 sums in registers. No local memory until the end.
+ *
+ * Groups are counted along dimension 0. Of a symmetric matrix only the tiles of the lower triangle
+ * are computed; for the mirror image, 16 rows of a tile at a time are transposed through local
+ * memory.
+ *
+ * Order of summation: entries of a term, factors of a product, then products, as they stand in
+ * the plan. */
 
-/* k (m x n) from x1 (m rows) and x2 (n rows). region: 0 all tiles, 1 those of the lower triangle,
- * 2 the same, each also written transposed. Groups of LANES x LANES, one tile each, in dimension 0;
- * rows of a work-item are LANES apart, so that neighbours write neighbouring elements. On the
- * diagonal of a region other than 0 stand white terms unless `quiet`, and the noise, noise2 s_i +
- * v_i with s and v in the columns of spread if spread_ld > 0. */
+#define COVARIANCE_STRIP_LD (COVARIANCE_TILE + 1) /* odd: no bank conflicts */
+
+/* What `region` says. */
+#define COVARIANCE_ALL 0
+#define COVARIANCE_LOWER 1    /* tiles of the lower triangle */
+#define COVARIANCE_MIRRORED 2 /* the same, each also written transposed */
+
+/* Element k of a work-item: its row and column, counted from those of element 0. */
+#define ELEMENT_ROW(k) ((k) % COVARIANCE_PART * COVARIANCE_LANES)
+#define ELEMENT_COLUMN(k) ((k) / COVARIANCE_PART * COVARIANCE_LANES)
+
+/* Adds the part of one entry to the sums. */
+SCL_INLINE void build_entry(const covariance_points *p, const int type, const real extra,
+                            const int entry, real *sums) {
+  const long column = ENTRY_COLUMN(p->plan, p->terms, entry);
+  const real inverse = ENTRY_INVERSE(p->plan, p->terms, entry);
+  real x[COVARIANCE_PART], y[COVARIANCE_PART];
+  SCL_UNROLL
+  for (int k = 0; k < COVARIANCE_PART; k++) {
+    x[k] = p->x1[min(p->row + k * COVARIANCE_LANES, p->m - 1) + column * p->x1_ld];
+    y[k] = p->x2[min(p->column + k * COVARIANCE_LANES, p->n - 1) + column * p->x2_ld];
+  }
+#if !COVARIANCE_BASIC
+  const int metric = covariance_metric(type);
+  if (metric != SCL_COVARIANCE_SQUARES) {
+    const real center = ENTRY_CENTER(p->plan, p->terms, entry);
+    SCL_UNROLL
+    for (int k = 0; k < COVARIANCE_ITEMS; k++) {
+      sums[k] += covariance_part(metric, x[k % COVARIANCE_PART], y[k / COVARIANCE_PART], center,
+                                 inverse, extra);
+    }
+    return;
+  }
+#endif
+  SCL_UNROLL
+  for (int j = 0; j < COVARIANCE_PART; j++) {
+    SCL_UNROLL
+    for (int i = 0; i < COVARIANCE_PART; i++) {
+      const real scaled = (x[i] - y[j]) * inverse;
+      sums[i + j * COVARIANCE_PART] += scaled * scaled;
+    }
+  }
+}
+
+/* values[] = term `term` at the elements of this work-item. */
+SCL_INLINE void build_term(const covariance_points *p, const int term, real *values) {
+  const int type = TERM_TYPE(p->plan, term), first = TERM_FIRST(p->plan, term);
+  const int last = first + TERM_ENTRIES(p->plan, term);
+  const real variance = TERM_VARIANCE(p->plan, term), extra = TERM_EXTRA(p->plan, term);
+  SCL_UNROLL
+  for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] = 0.0;
+#if !COVARIANCE_BASIC
+  if (type == SCL_COVARIANCE_WHITE) {
+    SCL_UNROLL
+    for (int k = 0; k < COVARIANCE_ITEMS; k++) {
+      values[k] = p->same && p->row + ELEMENT_ROW(k) == p->column + ELEMENT_COLUMN(k) ? 0.0 : 1.0;
+    }
+  }
+#endif
+  for (int entry = first; entry < last; entry++) build_entry(p, type, extra, entry, values);
+  switch (type) { /* outside of the loops: all work-items take the same branch */
+#define COVARIANCE_ENTRY(ID, name, metric)                                                         \
+  case SCL_COVARIANCE_##ID:                                                                        \
+    SCL_UNROLL                                                                                     \
+    for (int k = 0; k < COVARIANCE_ITEMS; k++) {                                                   \
+      values[k] = variance * covariance_##name(values[k], extra).value;                            \
+    }                                                                                              \
+    break;
+    COVARIANCE_TYPES(COVARIANCE_ENTRY)
+#undef COVARIANCE_ENTRY
+  default:
+    break;
+  }
+}
+
+/* values[] = the sum of the products of terms. */
+SCL_INLINE void build_sum(const covariance_points *p, const int entries, const int products,
+                          real *values) {
+  real term[COVARIANCE_ITEMS];
+  SCL_UNROLL
+  for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] = 0.0;
+#if COVARIANCE_BASIC
+  for (int at = 0; at < products; at++) {
+    build_term(p, at, term);
+    SCL_UNROLL
+    for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] += term[k];
+  }
+#else
+  __global const real *next = p->plan + PRODUCTS_AT(p->terms, entries);
+  real product[COVARIANCE_ITEMS];
+  int left = 0; /* factors of this product: one loop over all of them takes fewer registers */
+  for (int done = 0; done < products;) {
+    const int fresh = left == 0;
+    if (fresh) left = (int)*next++;
+    build_term(p, (int)*next++, term);
+    left--;
+    SCL_UNROLL
+    for (int k = 0; k < COVARIANCE_ITEMS; k++) {
+      product[k] = fresh ? term[k] : product[k] * term[k];
+      if (left == 0) values[k] += product[k];
+    }
+    if (left == 0) done++;
+  }
+#endif
+}
+
+/* Writes the mirror image of a tile, COVARIANCE_LANES of its rows at a time: element (i, j) goes to
+ * (j, i). */
+SCL_INLINE_BARRIER void build_mirror(const real *values, const int i0, const int j0, const int m,
+                                     const int n, const int lane_i, const int lane_j,
+                                     __local real *strip, __global real *out, const int out_ld) {
+  const int item = lane_i + lane_j * COVARIANCE_LANES;
+  SCL_UNROLL
+  for (int part = 0; part < COVARIANCE_PART; part++) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    SCL_UNROLL
+    for (int k = 0; k < COVARIANCE_PART; k++) {
+      strip[lane_i * COVARIANCE_STRIP_LD + lane_j + k * COVARIANCE_LANES] =
+          values[part + k * COVARIANCE_PART];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = item; k < COVARIANCE_LANES * COVARIANCE_TILE;
+         k += COVARIANCE_LANES * COVARIANCE_LANES) {
+      const int row = k / COVARIANCE_TILE, column = k - row * COVARIANCE_TILE;
+      const int i = i0 + part * COVARIANCE_LANES + row, j = j0 + column;
+      if (i < m && j < n) out[j + (long)i * out_ld] = strip[row * COVARIANCE_STRIP_LD + column];
+    }
+  }
+}
+
+/* K (m x n) from x1 (m rows) and x2 (n rows). On the diagonal of a region other than COVARIANCE_ALL
+ * lie the white terms and the noise, noise2 s_i + v_i, where s and v are the columns of spread, or
+ * 1 and 0 if spread_ld is 0; neither if `quiet`. */
 __kernel __attribute__((reqd_work_group_size(COVARIANCE_LANES, COVARIANCE_LANES, 1))) void
 COVARIANCE_NAME(build)(__global const real *x1, const long x1_offset, const int x1_ld,
                        __global const real *x2, const long x2_offset, const int x2_ld,
                        __global const real *plan, const long plan_offset, const int plan_ld,
-                       __global const real *spread, const long spread_offset,
-                       const int spread_ld, __global real *k, const long k_offset,
-                       const int k_ld, const int m, const int n, const int terms,
-                       const int entries, const int products, const int region, const int quiet,
-                       const real noise2) {
-  __local real strip[COVARIANCE_LANES * (COVARIANCE_TILE + 1)];
-  const int a = get_local_id(0), b = get_local_id(1);
-  int ti, tj;
-  if (region == 0) {
-    const int across = (m + COVARIANCE_TILE - 1) / COVARIANCE_TILE;
-    tj = (int)(get_group_id(0) / across);
-    ti = (int)(get_group_id(0) - (size_t)tj * across);
-  } else {
-    lower_tile(get_group_id(0), &ti, &tj);
-  }
-  const int i0 = ti * COVARIANCE_TILE, j0 = tj * COVARIANCE_TILE;
-  x1 += x1_offset;
-  x2 += x2_offset;
-  plan += plan_offset;
-  k += k_offset;
+                       __global const real *spread, const long spread_offset, const int spread_ld,
+                       __global real *out, const long out_offset, const int out_ld, const int m,
+                       const int n, const int terms, const int entries, const int products,
+                       const int region, const int quiet, const real noise2) {
+  __local real strip[COVARIANCE_LANES * COVARIANCE_STRIP_LD];
+  const int lane_i = get_local_id(0), lane_j = get_local_id(1);
+  const int noisy = region != COVARIANCE_ALL && !quiet;
+  const int rows = (m + COVARIANCE_TILE - 1) / COVARIANCE_TILE;
+  const int2 tile =
+      region == COVARIANCE_ALL ? whole_tile(get_group_id(0), rows) : lower_tile(get_group_id(0));
+  const int i0 = tile.x * COVARIANCE_TILE, j0 = tile.y * COVARIANCE_TILE;
+  const covariance_points points = {x1 + x1_offset,
+                                    x2 + x2_offset,
+                                    plan + plan_offset,
+                                    x1_ld,
+                                    x2_ld,
+                                    i0 + lane_i,
+                                    j0 + lane_j,
+                                    m,
+                                    n,
+                                    terms,
+                                    noisy};
+  out += out_offset;
+  spread += spread_offset;
 
-  real v[COVARIANCE_ITEMS], s[COVARIANCE_ITEMS];
+  real values[COVARIANCE_ITEMS];
+  build_sum(&points, entries, products, values);
   SCL_UNROLL
-  for (int q = 0; q < COVARIANCE_ITEMS; q++) v[q] = 0.0;
-#if !COVARIANCE_BASIC
-  real product[COVARIANCE_ITEMS];
-  __global const real *next = plan + PRODUCTS_AT(terms, entries);
-#endif
-  int left = 0; /* factors of product g */
-  for (int g = 0; g < products;) {
-#if COVARIANCE_BASIC
-    const int t = g;
-    left = 1;
-#else
-    const int fresh = left == 0;
-    if (fresh) left = (int)*next++;
-    const int t = (int)*next++;
-    const real extra = TERM_EXTRA(plan, t);
-#endif
-    const int type = TERM_TYPE(plan, t), start = TERM_FIRST(plan, t);
-    const int last = start + TERM_ENTRIES(plan, t);
-    const real variance = TERM_VARIANCE(plan, t);
+  for (int kj = 0; kj < COVARIANCE_PART; kj++) {
+    const int j = points.column + kj * COVARIANCE_LANES;
     SCL_UNROLL
-    for (int q = 0; q < COVARIANCE_ITEMS; q++) s[q] = 0.0;
-#if !COVARIANCE_BASIC
-    if (type == SCL_COVARIANCE_WHITE) {
-      SCL_UNROLL
-      for (int q = 0; q < COVARIANCE_ITEMS; q++) {
-        const int i = i0 + a + q % COVARIANCE_PART * COVARIANCE_LANES;
-        const int j = j0 + b + q / COVARIANCE_PART * COVARIANCE_LANES;
-        s[q] = region != 0 && !quiet && i == j ? 0.0 : 1.0;
-      }
-    }
-#endif
-    for (int e = start; e < last; e++) {
-      const long column = ENTRY_COLUMN(plan, terms, e);
-      const real inverse = ENTRY_INVERSE(plan, terms, e);
-      real u1[COVARIANCE_PART], u2[COVARIANCE_PART];
-      SCL_UNROLL
-      for (int q = 0; q < COVARIANCE_PART; q++) { /* beyond the edge: the last row, not stored */
-        u1[q] = x1[min(i0 + a + q * COVARIANCE_LANES, m - 1) + column * x1_ld];
-        u2[q] = x2[min(j0 + b + q * COVARIANCE_LANES, n - 1) + column * x2_ld];
-      }
-#if !COVARIANCE_BASIC
-      const int metric = covariance_metric(type);
-      if (metric != SCL_COVARIANCE_SQUARES) {
-        const real center = ENTRY_CENTER(plan, terms, e);
-        SCL_UNROLL
-        for (int q = 0; q < COVARIANCE_ITEMS; q++) {
-          s[q] += covariance_part(metric, u1[q % COVARIANCE_PART], u2[q / COVARIANCE_PART], center,
-                                  inverse, extra);
-        }
-        continue;
-      }
-#endif
-      SCL_UNROLL
-      for (int qj = 0; qj < COVARIANCE_PART; qj++) {
-        SCL_UNROLL
-        for (int qi = 0; qi < COVARIANCE_PART; qi++) {
-          const real u = (u1[qi] - u2[qj]) * inverse;
-          s[qi + qj * COVARIANCE_PART] += u * u;
-        }
-      }
-    }
-    left--;
-    switch (type) { /* outside of the loops, which are the same for all work-items */
-#define COVARIANCE_ENTRY(ID, name, metric)                                                         \
-  case SCL_COVARIANCE_##ID:                                                                        \
-    SCL_UNROLL                                                                                     \
-    for (int q = 0; q < COVARIANCE_ITEMS; q++) {                                                   \
-      s[q] = variance * covariance_##name(s[q], TERM_EXTRA(plan, t)).value;                        \
-    }                                                                                              \
-    break;
-      COVARIANCE_TYPES(COVARIANCE_ENTRY)
-#undef COVARIANCE_ENTRY
-    default: break;
-    }
-    SCL_UNROLL
-    for (int q = 0; q < COVARIANCE_ITEMS; q++) {
-#if COVARIANCE_BASIC
-      v[q] += s[q];
-#else
-      product[q] = fresh ? s[q] : product[q] * s[q];
-      if (left == 0) v[q] += product[q];
-#endif
-    }
-    if (left == 0) g++;
-  }
-
-  SCL_UNROLL
-  for (int qj = 0; qj < COVARIANCE_PART; qj++) {
-    const int j = j0 + b + qj * COVARIANCE_LANES;
-    SCL_UNROLL
-    for (int qi = 0; qi < COVARIANCE_PART; qi++) {
-      const int i = i0 + a + qi * COVARIANCE_LANES, q = qi + qj * COVARIANCE_PART;
+    for (int ki = 0; ki < COVARIANCE_PART; ki++) {
+      const int i = points.row + ki * COVARIANCE_LANES, k = ki + kj * COVARIANCE_PART;
       if (i >= m || j >= n) continue;
-      if (region != 0 && i == j && !quiet) {
-        v[q] += spread_ld == 0 ? noise2
-                               : noise2 * spread[spread_offset + i] +
-                                     spread[spread_offset + i + spread_ld];
+      if (noisy && i == j) {
+        values[k] += spread_ld == 0 ? noise2 : noise2 * spread[i] + spread[i + spread_ld];
       }
-      k[i + (long)j * k_ld] = v[q];
+      out[i + (long)j * out_ld] = values[k];
     }
   }
-  if (region != 2 || ti == tj) return; /* the same for the whole group */
-
-  /* The mirror image, LANES rows of the tile at a time: element (i, j) goes to (j, i). */
-  const int item = a + b * COVARIANCE_LANES;
-  SCL_UNROLL
-  for (int qi = 0; qi < COVARIANCE_PART; qi++) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    SCL_UNROLL
-    for (int qj = 0; qj < COVARIANCE_PART; qj++) {
-      strip[a * (COVARIANCE_TILE + 1) + b + qj * COVARIANCE_LANES] = v[qi + qj * COVARIANCE_PART];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int q = item; q < COVARIANCE_LANES * COVARIANCE_TILE;
-         q += COVARIANCE_LANES * COVARIANCE_LANES) {
-      const int row = q / COVARIANCE_TILE, column = q - row * COVARIANCE_TILE;
-      const int i = i0 + qi * COVARIANCE_LANES + row, j = j0 + column;
-      if (i < m && j < n) k[j + (long)i * k_ld] = strip[row * (COVARIANCE_TILE + 1) + column];
-    }
-  }
+  if (region != COVARIANCE_MIRRORED || i0 == j0) return; /* the same for the whole group */
+  build_mirror(values, i0, j0, m, n, lane_i, lane_j, strip, out, out_ld);
 }

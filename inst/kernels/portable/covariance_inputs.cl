@@ -1,95 +1,129 @@
-/* Reverse mode of covariance matrices by the points.
+/* Reverse mode of covariance matrices by the points: out(i, c) = sum_j weight_ij dk_ij / dx1_ic.
  *
- * A group of 32 x 8 has 32 rows of x1 and one column c of it (dimension 2); a work-item takes every
- * 8th row of x2. The eight sums of a row are added in local memory, in order. */
+ *            x2: all rows                 A group of 32 x 8 work-items has 32 rows of x1 (dimension
+ *          0 1 2 ... 7 8 9 ...            0) and one column c of x1 (dimension 2). Work-item
+ *        +-----------------------         (lane_i, lane_j) has row lane_i, and of the rows of x2
+ *  x1  0 | 0 1 2 ... 7 0 1 ...            lane_j, lane_j + 8, ... (numbers: lane_j).
+ *   ..   | 0 1 2 ... 7 0 1 ...
+ *     31 | 0 1 2 ... 7 0 1 ...            The eight sums of a row meet in local memory.
+ *
+ * Order of summation: rows of x2 of a work-item, for each of them products and factors as the plan
+ * has them; then the eight sums. */
 
-/* s of term t for the points i and j. */
-SCL_INLINE real inputs_sum(__global const real *x1, const int x1_ld, __global const real *x2,
-                             const int x2_ld, __global const real *plan, const int terms,
-                             const int t, const int i, const int j, const int same) {
-  const int type = TERM_TYPE(plan, t), start = TERM_FIRST(plan, t);
-  const int last = start + TERM_ENTRIES(plan, t);
-  real s = type == SCL_COVARIANCE_WHITE && !(same && i == j) ? 1.0 : 0.0;
-  for (int e = start; e < last; e++) {
-    const long column = ENTRY_COLUMN(plan, terms, e);
-    s += covariance_part(covariance_metric(type), x1[i + column * x1_ld], x2[j + column * x2_ld],
-                         ENTRY_CENTER(plan, terms, e), ENTRY_INVERSE(plan, terms, e),
-                         TERM_EXTRA(plan, t));
+/* s of a term at the point. */
+SCL_INLINE real inputs_sum(const covariance_points *p, const int term) {
+  const int type = TERM_TYPE(p->plan, term), first = TERM_FIRST(p->plan, term);
+  const int last = first + TERM_ENTRIES(p->plan, term);
+  real sum = type == SCL_COVARIANCE_WHITE && !(p->same && p->row == p->column) ? 1.0 : 0.0;
+  for (int entry = first; entry < last; entry++) {
+    const long column = ENTRY_COLUMN(p->plan, p->terms, entry);
+    sum += covariance_part(covariance_metric(type), p->x1[p->row + column * p->x1_ld],
+                           p->x2[p->column + column * p->x2_ld],
+                           ENTRY_CENTER(p->plan, p->terms, entry),
+                           ENTRY_INVERSE(p->plan, p->terms, entry), TERM_EXTRA(p->plan, term));
   }
-  return s;
+  return sum;
 }
 
-/* out(i, c) = sum_j weight_ij dk_ij / dx1_ic, weights as for the adjoint. `symmetric`: x2 is x1 and
- * moves along, so that both derivatives count; the lower triangle of w is read. */
-__kernel __attribute__((reqd_work_group_size(INPUTS_ROWS, INPUTS_LANES, 1))) void
-covariance_inputs(__global const real *x1, const long x1_offset, const int x1_ld,
-                  __global const real *x2, const long x2_offset, const int x2_ld,
-                  __global const real *plan, const long plan_offset, const int plan_ld,
-                  __global const real *w, const long w_offset, const int w_ld,
-                  __global const real *u, const long u_offset, const int u_ld,
-                  __global const real *v, const long v_offset, const int v_ld,
-                  __global real *out, const long out_offset, const int out_ld, const int m,
-                  const int n, const int terms, const int entries, const int products,
-                  const int symmetric, const int quiet, const int rank, const int two,
-                  const real outer, const real inner) {
-  __local real sums[INPUTS_ROWS * INPUTS_LANES];
-  const int a = get_local_id(0), b = get_local_id(1), c = get_global_id(2);
-  const int row = get_group_id(0) * INPUTS_ROWS + a, i = min(row, m - 1);
-  const int same = symmetric && !quiet;
-  x1 += x1_offset;
-  x2 += x2_offset;
-  plan += plan_offset;
-  u += u_offset;
-  v += v_offset;
-  real sum = 0.0;
-  for (int j = b; j < n; j += INPUTS_LANES) {
-    real weight = 0.0;
-    if (inner != 0.0) {
-      const int low = symmetric ? max(i, j) : i, high = symmetric ? min(i, j) : j;
-      weight = inner * w[w_offset + low + (long)high * w_ld];
-    }
-    for (int r = 0; r < rank; r++) {
-      const real uv = u[i + (long)r * u_ld] * v[j + (long)r * v_ld];
-      weight += outer * (two ? 0.5 * (uv + v[i + (long)r * v_ld] * u[j + (long)r * u_ld]) : uv);
-    }
-    if (symmetric) weight *= 2.0;
-
-    __global const real *next = plan + PRODUCTS_AT(terms, entries);
-    for (int g = 0; g < products; g++) {
-      const int factors = (int)*next++;
-      for (int f = 0; f < factors; f++) {
-        const int t = (int)next[f], type = TERM_TYPE(plan, t), start = TERM_FIRST(plan, t);
-        const int last = start + TERM_ENTRIES(plan, t);
-        const real extra = TERM_EXTRA(plan, t);
-        real part = 0.0; /* ds / dx1_ic */
-        for (int e = start; e < last; e++) {
-          const long column = ENTRY_COLUMN(plan, terms, e);
-          if (column != c) continue;
-          part += covariance_part_x(covariance_metric(type), x1[i + column * x1_ld],
-                                    x2[j + column * x2_ld], ENTRY_CENTER(plan, terms, e),
-                                    ENTRY_INVERSE(plan, terms, e), extra);
-        }
-        if (part == 0.0) continue;
-        const real s = inputs_sum(x1, x1_ld, x2, x2_ld, plan, terms, t, i, j, same);
-        real by_s = -0.5 * weight * TERM_VARIANCE(plan, t) * covariance_any(type, s, extra).slope;
-        for (int other = 0; other < factors; other++) {
-          if (other == f) continue;
-          const int o = (int)next[other];
-          by_s *= TERM_VARIANCE(plan, o) *
-                  covariance_any(TERM_TYPE(plan, o),
-                                 inputs_sum(x1, x1_ld, x2, x2_ld, plan, terms, o, i, j, same),
-                                 TERM_EXTRA(plan, o))
-                      .value;
-        }
-        sum += covariance_times(by_s, part);
-      }
-      next += factors;
-    }
+/* The derivative of s of a term by column c of x1. */
+SCL_INLINE real inputs_slope(const covariance_points *p, const int term, const int c) {
+  const int type = TERM_TYPE(p->plan, term), first = TERM_FIRST(p->plan, term);
+  const int last = first + TERM_ENTRIES(p->plan, term);
+  const real extra = TERM_EXTRA(p->plan, term);
+  real slope = 0.0;
+  for (int entry = first; entry < last; entry++) {
+    const long column = ENTRY_COLUMN(p->plan, p->terms, entry);
+    if (column != c) continue;
+    slope += covariance_part_x(covariance_metric(type), p->x1[p->row + column * p->x1_ld],
+                               p->x2[p->column + column * p->x2_ld],
+                               ENTRY_CENTER(p->plan, p->terms, entry),
+                               ENTRY_INVERSE(p->plan, p->terms, entry), extra);
   }
-  sums[a + b * INPUTS_ROWS] = sum;
+  return slope;
+}
+
+/* The weight of the point; of a symmetric matrix both derivatives count, and the lower triangle of
+ * W is read. */
+SCL_INLINE real inputs_weight(const covariance_points *p, const covariance_weights *g,
+                              const int symmetric) {
+  const int i = p->row, j = p->column;
+  real weight = 0.0;
+  if (g->inner != 0.0) {
+    const int low = symmetric ? max(i, j) : i, high = symmetric ? min(i, j) : j;
+    weight = g->inner * g->w[low + (long)high * g->w_ld];
+  }
+  for (int k = 0; k < g->rank; k++) {
+    __global const real *u = g->u + (long)k * g->u_ld, *v = g->v + (long)k * g->v_ld;
+    const real uv = u[i] * v[j];
+    weight += g->outer * (g->two ? 0.5 * (uv + v[i] * u[j]) : uv);
+  }
+  return symmetric ? 2.0 * weight : weight;
+}
+
+/* Adds weight dk / dx1_ic at the point to `sum`: by the product rule, factor by factor. */
+SCL_INLINE real inputs_add(const covariance_points *p, const int entries, const int products,
+                           const real weight, const int c, real sum) {
+  __global const real *next = p->plan + PRODUCTS_AT(p->terms, entries);
+  for (int done = 0; done < products; done++) {
+    const int factors = (int)*next++;
+    for (int factor = 0; factor < factors; factor++) {
+      const int term = (int)next[factor];
+      const real slope = inputs_slope(p, term, c);
+      if (slope == 0.0) continue;
+      real by_s =
+          -0.5 * weight * TERM_VARIANCE(p->plan, term) *
+          covariance_any(TERM_TYPE(p->plan, term), inputs_sum(p, term), TERM_EXTRA(p->plan, term))
+              .slope;
+      for (int k = 0; k < factors; k++) {
+        if (k == factor) continue;
+        const int other = (int)next[k];
+        by_s *= TERM_VARIANCE(p->plan, other) * covariance_any(TERM_TYPE(p->plan, other),
+                                                               inputs_sum(p, other),
+                                                               TERM_EXTRA(p->plan, other))
+                                                    .value;
+      }
+      sum += covariance_times(by_s, slope);
+    }
+    next += factors;
+  }
+  return sum;
+}
+
+/* `symmetric`: x2 is x1, and moves with it; white terms then have their noise, unless `quiet`. */
+__kernel __attribute__((reqd_work_group_size(INPUTS_ROWS, INPUTS_LANES, 1))) void covariance_inputs(
+    __global const real *x1, const long x1_offset, const int x1_ld, __global const real *x2,
+    const long x2_offset, const int x2_ld, __global const real *plan, const long plan_offset,
+    const int plan_ld, __global const real *w, const long w_offset, const int w_ld,
+    __global const real *u, const long u_offset, const int u_ld, __global const real *v,
+    const long v_offset, const int v_ld, __global real *out, const long out_offset,
+    const int out_ld, const int m, const int n, const int terms, const int entries,
+    const int products, const int symmetric, const int quiet, const int rank, const int two,
+    const real outer, const real inner) {
+  __local real sums[INPUTS_ROWS * INPUTS_LANES];
+  const int lane_i = get_local_id(0), lane_j = get_local_id(1), c = get_global_id(2);
+  const int row = get_group_id(0) * INPUTS_ROWS + lane_i;
+  const covariance_weights weights = {w + w_offset, u + u_offset, v + v_offset, w_ld,  u_ld,
+                                      v_ld,         rank,         two,          outer, inner};
+  covariance_points point = {x1 + x1_offset,
+                             x2 + x2_offset,
+                             plan + plan_offset,
+                             x1_ld,
+                             x2_ld,
+                             min(row, m - 1),
+                             0,
+                             m,
+                             n,
+                             terms,
+                             symmetric && !quiet};
+  real sum = 0.0;
+  for (int j = lane_j; j < n; j += INPUTS_LANES) {
+    point.column = j;
+    sum = inputs_add(&point, entries, products, inputs_weight(&point, &weights, symmetric), c, sum);
+  }
+  sums[lane_i + lane_j * INPUTS_ROWS] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (b == 0 && row < m) {
-    for (int q = 1; q < INPUTS_LANES; q++) sum += sums[a + q * INPUTS_ROWS];
+  if (lane_j == 0 && row < m) {
+    for (int k = 1; k < INPUTS_LANES; k++) sum += sums[lane_i + k * INPUTS_ROWS];
     out[out_offset + row + (long)c * out_ld] = sum;
   }
 }
