@@ -1,14 +1,26 @@
-/* Y = alpha op(A) X + beta Y with few columns of X and Y (matrix times vector and its kin), and the
- * sum of partial products.
+/* Y = alpha op(A) X + beta Y with few columns of X and Y (matrix times vector and similar), and the
+ * sum of partial products. Bound by the reading of A: work-items run along its columns.
  *
- * Bound by the reading of A: work-items run along its columns. X and Y have any strides (element
- * (i, c) at i * step + c * next), so that a row vector times a matrix is the same kernel.
+ *   gemm_*_n: op(A) = A                          gemm_*_t: op(A) = A'
+ *            k: slices 0 .. 7, in turn                    k: lanes 0 .. 31, in turn
+ *          +-----------------+                          +----------------+
+ *   lane 0 | 0 1 2 .. 7 0 1..|   rows of A      line 0  | 0 1 2 .. 31 0 1|  columns of A, stored
+ *      1   | 0 1 2 .. 7 0 1..|   side by side      1    | 0 1 2 .. 31 0 1|  down the page
+ *      ..  |                 |   in memory         ..   |                |
+ *      31  | 0 1 2 .. 7 0 1..|                     7    | 0 1 2 .. 31 0 1|
+ *          +-----------------+                          +----------------+
  *
- * Dimension 0: rows of op(A); dimension 1: columns of X, GEMM_THIN_COLUMNS at a time; dimension 2:
- * pieces of the k range, `k_piece` long, whose results lie step_y elements apart in Y.
+ * A group is GEMM_THIN_LANES x GEMM_THIN_ROWS work-items. In the first form a lane has a row of
+ * op(A) and the second dimension shares out k; in the second a line of lanes has a row of op(A) and
+ * shares out k. A work-item keeps one sum for each column of X in registers; those of a row meet in
+ * local memory. Order of summation: k of a work-item, then slices in their order (first form) or
+ * halves of the lanes (second form).
  *
- * A group is GEMM_THIN_LANES x GEMM_THIN_ROWS work-items; every sum has a fixed order. Rows of
- * op(A) that a group reads are shortened by what `views` (GEMM_A_*) promises. */
+ * Range. Dimension 0: rows of op(A); dimension 1: columns of X, GEMM_THIN_COLUMNS at a time;
+ * dimension 2: pieces of the k range, `k_piece` long, whose results lie piece_y elements apart in
+ * Y. X and Y have any strides (element (i, c) at i * step + c * next), so that a row vector times a
+ * matrix is the same kernel. What `views` (GEMM_A_*) promises shortens the rows that a group reads.
+ * Sizes: gemm.h. */
 
 /* Several loads under way at once; a CPU looks ahead by itself. */
 #ifdef SCL_CPU
@@ -19,30 +31,37 @@
 
 #define GEMM_THIN_ITEMS (GEMM_THIN_LANES * GEMM_THIN_ROWS)
 
+/* What a group computes: rows from row0 on, columns from column0 on, terms begin .. end - 1. */
+typedef struct {
+  __global const real *a, *x;
+  __global real *y;
+  int lda;
+  long step_x, next_x, step_y, next_y;
+  int m, n, begin, end, row0, column0;
+  real alpha, beta;
+} gemm_thin_part;
+
 SCL_INLINE void gemm_thin_write(__global real *y, const real sum, const real alpha,
                                 const real beta) {
   *y = beta == 0.0 ? alpha * sum : fma(beta, *y, alpha * sum);
 }
 
-/* op(A) = A, m x k: a lane is a row, the second dimension deals out k. `columns` is a constant. */
-SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, const int begin,
-                               const int end, const real alpha, __global const real *A,
-                               const int lda, __global const real *X, const long step_x,
-                               const long next_x, const real beta, __global real *Y,
-                               const long step_y, const long next_y, const int c0,
-                               const int row0, const int lane, const int slice,
-                               __local real *sums) {
-  const int row = row0 + lane;
+/* op(A) = A, m x k: a lane is a row, a slice takes every GEMM_THIN_ROWS-th term. `columns` is a
+ * constant. */
+SCL_INLINE_BARRIER void gemm_thin_rows(const int columns, const gemm_thin_part *part,
+                                       const int lane, const int slice, __local real *sums) {
+  const int row = part->row0 + lane, m = part->m, n = part->n, column0 = part->column0;
   real sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
   if (row < m) {
     GEMM_THIN_UNROLL
-    for (int i = begin + slice; i < end; i += GEMM_THIN_ROWS) {
-      const real a = A[row + (long)i * lda];
+    for (int i = part->begin + slice; i < part->end; i += GEMM_THIN_ROWS) {
+      const real a = part->a[row + (long)i * part->lda];
       SCL_UNROLL
       for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
-        if (c < columns && c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
+        if (c < columns && column0 + c < n)
+          sum[c] = fma(a, part->x[i * part->step_x + (column0 + c) * part->next_x], sum[c]);
     }
   }
   SCL_UNROLL
@@ -51,32 +70,29 @@ SCL_INLINE void gemm_thin_rows(const int columns, const int m, const int n, cons
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int c = slice; c < columns; c += GEMM_THIN_ROWS) {
     real total = 0.0;
-    for (int s = 0; s < GEMM_THIN_ROWS; s++)
-      total += sums[c * GEMM_THIN_ITEMS + s * GEMM_THIN_LANES + lane];
-    if (row < m && c0 + c < n)
-      gemm_thin_write(Y + row * step_y + (c0 + c) * next_y, total, alpha, beta);
+    for (int k = 0; k < GEMM_THIN_ROWS; k++)
+      total += sums[c * GEMM_THIN_ITEMS + k * GEMM_THIN_LANES + lane];
+    if (row < m && column0 + c < n)
+      gemm_thin_write(part->y + row * part->step_y + (column0 + c) * part->next_y, total,
+                      part->alpha, part->beta);
   }
 }
 
 /* op(A) = A', A is k x m: a line of lanes works along a column of A. */
-SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, const int begin,
-                                  const int end, const real alpha, __global const real *A,
-                                  const int lda, __global const real *X, const long step_x,
-                                  const long next_x, const real beta, __global real *Y,
-                                  const long step_y, const long next_y, const int c0,
-                                  const int row0, const int lane, const int line,
-                                  __local real *sums) {
-  const int row = row0 + line;
+SCL_INLINE_BARRIER void gemm_thin_columns(const int columns, const gemm_thin_part *part,
+                                          const int lane, const int line, __local real *sums) {
+  const int row = part->row0 + line, m = part->m, n = part->n, column0 = part->column0;
   real sum[GEMM_THIN_COLUMNS];
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++) sum[c] = 0.0;
   if (row < m) {
     GEMM_THIN_UNROLL
-    for (int i = begin + lane; i < end; i += GEMM_THIN_LANES) {
-      const real a = A[i + (long)row * lda];
+    for (int i = part->begin + lane; i < part->end; i += GEMM_THIN_LANES) {
+      const real a = part->a[i + (long)row * part->lda];
       SCL_UNROLL
       for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
-        if (c < columns && c0 + c < n) sum[c] = fma(a, X[i * step_x + (c0 + c) * next_x], sum[c]);
+        if (c < columns && column0 + c < n)
+          sum[c] = fma(a, part->x[i * part->step_x + (column0 + c) * part->next_x], sum[c]);
     }
   }
   __local real *mine = sums + line * GEMM_THIN_LANES;
@@ -95,9 +111,9 @@ SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, c
   if (lane == 0 && row < m) {
     SCL_UNROLL
     for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
-      if (c < columns && c0 + c < n)
-        gemm_thin_write(Y + row * step_y + (c0 + c) * next_y, mine[c * GEMM_THIN_ITEMS], alpha,
-                        beta);
+      if (c < columns && column0 + c < n)
+        gemm_thin_write(part->y + row * part->step_y + (column0 + c) * part->next_y,
+                        mine[c * GEMM_THIN_ITEMS], part->alpha, part->beta);
   }
 }
 
@@ -105,18 +121,30 @@ SCL_INLINE void gemm_thin_columns(const int columns, const int m, const int n, c
 #define GEMM_THIN_KERNEL(name, body, columns, rows)                                                \
   __kernel __attribute__((reqd_work_group_size(GEMM_THIN_LANES, GEMM_THIN_ROWS, 1))) void name(    \
       const int m, const int n, const int k, const int k_piece, const real alpha,                  \
-      __global const real *A, const long offset_a, const int lda, __global const real *X,          \
+      __global const real *a, const long offset_a, const int lda, __global const real *x,          \
       const long offset_x, const long step_x, const long next_x, const real beta,                  \
-      __global real *Y, const long offset_y, const long step_y, const long next_y,                 \
+      __global real *y, const long offset_y, const long step_y, const long next_y,                 \
       const long piece_y, const int views) {                                                       \
     __local real sums[(columns)*GEMM_THIN_ITEMS];                                                  \
     const int piece = get_group_id(2), row0 = get_group_id(0) * (rows);                            \
-    int begin = piece * k_piece, end = min(k, begin + k_piece);                                    \
-    if (views & GEMM_A_LOWER) end = min(end, row0 + (rows));                                       \
-    if (views & GEMM_A_UPPER) begin = max(begin, row0);                                            \
-    body(columns, m, n, begin, end, alpha, A + offset_a, lda, X + offset_x, step_x, next_x, beta,  \
-         Y + offset_y + piece * piece_y, step_y, next_y, get_group_id(1) * (columns), row0,        \
-         get_local_id(0), get_local_id(1), sums);                                                  \
+    const int begin = piece * k_piece, end = min(k, begin + k_piece);                              \
+    const gemm_thin_part part = {a + offset_a,                                                     \
+                                 x + offset_x,                                                     \
+                                 y + offset_y + piece * piece_y,                                   \
+                                 lda,                                                              \
+                                 step_x,                                                           \
+                                 next_x,                                                           \
+                                 step_y,                                                           \
+                                 next_y,                                                           \
+                                 m,                                                                \
+                                 n,                                                                \
+                                 views & GEMM_A_UPPER ? max(begin, row0) : begin,                  \
+                                 views & GEMM_A_LOWER ? min(end, row0 + (rows)) : end,             \
+                                 row0,                                                             \
+                                 (int)get_group_id(1) * (columns),                                 \
+                                 alpha,                                                            \
+                                 beta};                                                            \
+    body(columns, &part, get_local_id(0), get_local_id(1), sums);                                  \
   }
 
 GEMM_THIN_KERNEL(gemm_vector_n, gemm_thin_rows, 1, GEMM_THIN_LANES)
@@ -124,18 +152,18 @@ GEMM_THIN_KERNEL(gemm_vector_t, gemm_thin_columns, 1, GEMM_THIN_ROWS)
 GEMM_THIN_KERNEL(gemm_thin_n, gemm_thin_rows, GEMM_THIN_COLUMNS, GEMM_THIN_LANES)
 GEMM_THIN_KERNEL(gemm_thin_t, gemm_thin_columns, GEMM_THIN_COLUMNS, GEMM_THIN_ROWS)
 
-/* C = alpha (P_0 + P_1 + ...) + beta C: `parts` dense m x n matrices, added in this order. A
+/* C = alpha (P_0 + P_1 + ...) + beta C: `count` dense m x n matrices, added in this order. A
  * work-item an element. */
-__kernel void gemm_sum(const int m, const int n, const int parts, const real alpha,
-                       __global const real *P, const long offset_p, const real beta,
-                       __global real *C, const long offset_c, const int ldc, const int region) {
+__kernel void gemm_sum(const int m, const int n, const int count, const real alpha,
+                       __global const real *parts, const long offset_parts, const real beta,
+                       __global real *c, const long offset_c, const int ldc, const int region) {
   const int row = get_global_id(0), column = get_global_id(1);
   if (row >= m || column >= n || (region != GEMM_ALL && row < column)) return;
-  P += offset_p + row + (long)column * m;
+  parts += offset_parts + row + (long)column * m;
   real sum = 0.0;
   GEMM_THIN_UNROLL
-  for (int part = 0; part < parts; part++) sum += P[part * ((long)m * n)];
-  __global real *to = C + offset_c + row + (long)column * ldc;
+  for (int part = 0; part < count; part++) sum += parts[part * ((long)m * n)];
+  __global real *to = c + offset_c + row + (long)column * ldc;
   gemm_thin_write(to, sum, alpha, beta);
-  if (region == GEMM_MIRRORED) C[offset_c + column + (long)row * ldc] = *to;
+  if (region == GEMM_MIRRORED) c[offset_c + column + (long)row * ldc] = *to;
 }
