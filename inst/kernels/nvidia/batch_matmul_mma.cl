@@ -16,7 +16,6 @@
  * no load stands under a condition of its own, and all of a step are under way together.
  *
  * Defined by whoever builds: BATCH_KERNEL (the kernel's name), BATCH_TILE (a multiple of 16). */
-#define MMA_INLINE static inline __attribute__((always_inline))
 #define ROWS16 (BATCH_TILE / 16) /* blocks of 16 rows, and of 16 columns, of a tile */
 #define DEPTH 8
 
@@ -32,8 +31,7 @@ MMA_INLINE void mma_aim(int *from, const int first, const int rows, const int st
 
 /* Its numbers at q + t and q + t + 4, `step` apart along k; `whole`: both lie before the end. */
 MMA_INLINE void mma_fetch(real x[ROWS16][4], __global const real *from, const int *at,
-                          const int step, const int q, const int k, const bool whole,
-                          const int t) {
+                          const int step, const int q, const int k, const bool whole, const int t) {
   const int near = q + t, far = near + 4;
   const int places[2] = {(whole ? near : min(near, k - 1)) * step,
                          (whole ? far : min(far, k - 1)) * step};
@@ -44,10 +42,11 @@ MMA_INLINE void mma_fetch(real x[ROWS16][4], __global const real *from, const in
   }
 }
 
-MMA_INLINE void mma_multiply(real sums[ROWS16][2 * ROWS16][4], const batch_fragments *f) {
+MMA_COLLECTIVE void mma_multiply(const mma_lane lane, real sums[ROWS16][2 * ROWS16][4],
+                                 const batch_fragments *f) {
   SCL_UNROLL for (int i = 0; i < ROWS16; i++) {
     SCL_UNROLL for (int j = 0; j < 2 * ROWS16; j++) {
-      MMA_8(sums[i][j], f->a[i][0], f->a[i][1], f->a[i][2], f->a[i][3], f->b[j / 2][j % 2],
+      mma_8(lane, sums[i][j], f->a[i][0], f->a[i][1], f->a[i][2], f->a[i][3], f->b[j / 2][j % 2],
             f->b[j / 2][j % 2 + 2]);
     }
   }
@@ -56,13 +55,16 @@ MMA_INLINE void mma_multiply(real sums[ROWS16][2 * ROWS16][4], const batch_fragm
 __attribute__((reqd_work_group_size(32 * BATCH_WARPS, 1, 1))) __kernel void
 BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int flags,
              __global const real *a, const long a0, const int step_a, __global const real *b,
-             const long b0, const int step_b, __global real *c, const long c0,
-             const int step_c) {
-  const int item = (int)get_local_id(0), lane = item % 32, g = lane / 4, t = lane % 4;
+             const long b0, const int step_b, __global real *c, const long c0, const int step_c) {
+  MMA_LANE(lane_of_group, BATCH_WARPS);
+  const int item = (int)get_local_id(0), g = lane_of_group.quad, t = lane_of_group.member;
   const int tiles_m = (m + BATCH_TILE - 1) / BATCH_TILE;
   const int tiles = (n + BATCH_TILE - 1) / BATCH_TILE * tiles_m;
-  const int warp = (int)get_group_id(0) * BATCH_WARPS + item / 32, matrix = warp / tiles;
-  if (matrix >= batch) return; /* the warp as a whole */
+  const int warp = (int)get_group_id(0) * BATCH_WARPS + item / 32;
+  const bool there = warp / tiles < batch;
+  if (!there && !MMA_ROLES_TOGETHER) return; /* the warp as a whole */
+  const mma_lane lane = mma_only(lane_of_group, there);
+  const int matrix = min(warp / tiles, batch - 1);
   const int tile = warp % tiles;
   const int row0 = tile % tiles_m * BATCH_TILE, column0 = tile / tiles_m * BATCH_TILE;
   const bool ta = (flags & BATCH_TRANSPOSE) != 0, tb = (flags & BATCH_TRANSPOSE_B) != 0;
@@ -92,12 +94,13 @@ BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int f
   MMA_LOAD(&even, 0)
   for (int q = 0; q < k; q += 2 * DEPTH) {
     MMA_LOAD(&odd, q + DEPTH)
-    mma_multiply(sums, &even);
+    mma_multiply(lane, sums, &even);
     if (q + DEPTH >= k) break;
     MMA_LOAD(&even, q + 2 * DEPTH)
-    mma_multiply(sums, &odd);
+    mma_multiply(lane, sums, &odd);
   }
 
+  if (!mma_is_active(lane)) return;
   c += c0 + (long)matrix * step_c;
   const bool inside = row0 + BATCH_TILE <= m && column0 + BATCH_TILE <= n;
   SCL_UNROLL for (int j = 0; j < 2 * ROWS16; j++) {

@@ -16,7 +16,6 @@
  * reads both at once.
  *
  * Defined by whoever builds: BATCH_KERNEL, BATCH_STRIPS, BATCH_STAGES. */
-#define MMA_INLINE static inline __attribute__((always_inline))
 #define DEPTH 8
 #define ITEMS (32 * BATCH_STRIPS)
 #define SIDE (16 * BATCH_STRIPS)
@@ -24,49 +23,44 @@
 #define PART (SIDE * DEPTH) /* of an operand in a stage */
 #define RING (BATCH_STAGES * 2 * PART)
 
-#define COPY_8(to, from, bytes)                                                                    \
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint)(ulong)(to)), "l"(from), \
-               "r"(bytes)                                                                          \
-               : "memory")
-#define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
-/* All but the BATCH_STAGES - 2 latest groups of copies have arrived. */
-#define WAIT() asm volatile("cp.async.wait_group %0;" ::"n"(BATCH_STAGES - 2) : "memory")
-
 /* Where row r at depth d of an operand lies in its part of a stage. */
 MMA_INLINE int stage_place(const bool deep, const int r, const int d) {
   return deep ? r * DEPTH + d : d * SIDE + (r ^ (d / 2 * 4));
 }
 
 /* A work-item's copies of one operand, depths q to q + 7. */
-MMA_INLINE void stage_copy(const bool deep, __local real *part, __global const real *x,
-                           const int rows, const int k, const int q, const int item) {
+MMA_INLINE void stage_copy(mma_copies *copies, const bool deep, __local real *part,
+                           __global const real *x, const int rows, const int k, const int q,
+                           const int item) {
   SCL_UNROLL for (int i = 0; i < PART / ITEMS; i++) {
     const int e = item + i * ITEMS;
     const int r = deep ? e / DEPTH : e % SIDE, d = deep ? e % DEPTH : e / SIDE;
     const int row = min(r, rows - 1), depth = min(q + d, k - 1);
-    COPY_8(part + stage_place(deep, r, d), x + (deep ? row * k + depth : row + depth * rows),
-           q + d < k ? 8 : 0);
+    mma_copy_8(copies, part + stage_place(deep, r, d),
+               x + (deep ? row * k + depth : row + depth * rows), q + d < k ? 8 : 0);
   }
 }
 
 /* Row r at depths 2t and 2t + 1. */
-MMA_INLINE real2 stage_pair(const bool deep, __local const real *part, const int r,
-                              const int t) {
+MMA_INLINE real2 stage_pair(const bool deep, __local const real *part, const int r, const int t) {
   if (deep) return *(__local const real2 *)(part + stage_place(true, r, 2 * t));
   return (real2)(part[stage_place(false, r, 2 * t)], part[stage_place(false, r, 2 * t + 1)]);
 }
 
-MMA_INLINE void stage_multiply(const bool deep_a, const bool deep_b, real sums[COLUMNS8][4],
-                               __local const real *stage, const int row, const int columns,
-                               const int g, const int t) {
+MMA_COLLECTIVE void stage_multiply(const mma_lane lane, const bool deep_a, const bool deep_b,
+                                   real sums[COLUMNS8][4], __local const real *stage, const int row,
+                                   const int columns) {
+  const int g = lane.quad, t = lane.member;
   const real2 low = stage_pair(deep_a, stage, row + g, t);
   const real2 high = stage_pair(deep_a, stage, row + g + 8, t);
   SCL_UNROLL for (int j = 0; j < COLUMNS8; j += 2) {
-    if (8 * j < columns) {
+    const bool there = 8 * j < columns;
+    MMA_IF(there) {
+      const mma_lane here = mma_only(lane, there);
       const real2 b = stage_pair(deep_b, stage + PART, 8 * j + g, t);
       const real2 c = stage_pair(deep_b, stage + PART, 8 * j + 8 + g, t);
-      MMA_8(sums[j], low.x, high.x, low.y, high.y, b.x, b.y);
-      MMA_8(sums[j + 1], low.x, high.x, low.y, high.y, c.x, c.y);
+      mma_8(here, sums[j], low.x, high.x, low.y, high.y, b.x, b.y);
+      mma_8(here, sums[j + 1], low.x, high.x, low.y, high.y, c.x, c.y);
     }
   }
 }
@@ -74,10 +68,11 @@ MMA_INLINE void stage_multiply(const bool deep_a, const bool deep_b, real sums[C
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
 BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int flags,
              __global const real *a, const long a0, const int step_a, __global const real *b,
-             const long b0, const int step_b, __global real *c, const long c0,
-             const int step_c) {
+             const long b0, const int step_b, __global real *c, const long c0, const int step_c) {
   __local real ring[RING] __attribute__((aligned(16)));
-  const int item = (int)get_local_id(0), lane = item % 32, g = lane / 4, t = lane % 4;
+  MMA_LANE(lane, BATCH_STRIPS);
+  mma_copies copies = MMA_NO_COPIES;
+  const int item = (int)get_local_id(0), g = lane.quad, t = lane.member;
   const int row = item / 32 * 16, columns = row < m ? n : 0; /* of the warp's strip */
   const bool deep_a = (flags & BATCH_TRANSPOSE) != 0, deep_b = (flags & BATCH_TRANSPOSE_B) == 0;
   const long matrix = (long)get_group_id(0);
@@ -90,8 +85,8 @@ BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int f
   }
 
   /* The forms of a step, each with constants. */
-#define COPY_A(deep, to, q) stage_copy(deep, to, a, m, k, q, item)
-#define COPY_B(deep, to, q) stage_copy(deep, (to) + PART, b, n, k, q, item)
+#define COPY_A(deep, to, q) stage_copy(&copies, deep, to, a, m, k, q, item)
+#define COPY_B(deep, to, q) stage_copy(&copies, deep, (to) + PART, b, n, k, q, item)
 #define FILL(to, q)                                                                                \
   if ((q) < k) {                                                                                   \
     if (deep_a) {                                                                                  \
@@ -105,16 +100,16 @@ BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int f
       COPY_B(false, to, q);                                                                        \
     }                                                                                              \
   }                                                                                                \
-  COMMIT();
+  mma_commit(&copies);
 #define MULTIPLY(deep_a, deep_b)                                                                   \
-  stage_multiply(deep_a, deep_b, sums, ring + from, row, columns, g, t)
+  stage_multiply(lane, deep_a, deep_b, sums, ring + from, row, columns)
 
   SCL_UNROLL for (int s = 0; s < BATCH_STAGES - 1; s++) {
     FILL(ring + s * 2 * PART, s * DEPTH)
   }
   int from = 0, to = RING - 2 * PART; /* the stages to read and to fill */
   for (int q = 0; q < k; q += DEPTH) {
-    WAIT();
+    MMA_WAIT(&copies, BATCH_STAGES - 2);
     barrier(CLK_LOCAL_MEM_FENCE);
     FILL(ring + to, q + (BATCH_STAGES - 1) * DEPTH)
     if (deep_a && deep_b) {

@@ -20,9 +20,9 @@
  *
  * Defined by whoever builds: BATCH_KERNEL, BATCH_N (the largest order, a multiple of 32), BATCH_P
  * (the warps). */
-#define MMA_INLINE static inline __attribute__((always_inline))
 #define ROLLED _Pragma("unroll 1")
-#if BATCH_N > 64 /* code that is not repeated arrives slowly, and large orders have enough of it */
+#if BATCH_N > 64 /* code that is not repeated arrives slowly, and large orders have enough of it   \
+                  */
 #define EACH_STEP ROLLED
 #else
 #define EACH_STEP SCL_UNROLL
@@ -48,27 +48,13 @@ typedef struct {
   int status;
 } __attribute__((aligned(16))) shared_state;
 
-#ifdef __NV_CL_C_VERSION
-#define WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
-
-MMA_INLINE uint warp_max(const uint v) {
-  uint most;
-  asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(v));
-  return most;
-}
-
-/* 1 / v to about one unit in the last place: the hardware's seed, which flushes subnormal numbers,
- * and one third-order step; by division where that would matter. */
+/* 1 / v to about one unit in the last place; by division where subnormal numbers would matter. */
 MMA_INLINE real reciprocal(const real v) {
-  real y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(v));
-  const real e = fma(-v, y, 1.0);
-  y = fma(y, fma(e, e, e), y);
+  real y = mma_reciprocal(v);
   const uint exponent = (uint)(as_ulong(v) >> 52) & 2047;
   if (exponent - 1 >= 2043 && v != 0.0) y = 1.0 / v;
   return y;
 }
-#endif
 
 /* Keys order numbers by size, a NaN first, then by row, the upper first (as in batch_tile.h). */
 MMA_INLINE uint pivot_key(const real v, const int row) {
@@ -90,21 +76,23 @@ MMA_INLINE void put_pair(__local real *s, const real x, const real y) {
 
 /* One step of a panel, of which column 0 is the step's and u is to be the pivot row. Gives each
  * row's multiplier. */
-MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, const int lane,
-                           real v[PANEL_ROWS][8], real u[8], real f[PANEL_ROWS],
-                           uint *used, int *status) {
+MMA_COLLECTIVE void panel_step(const mma_lane self, __local shared_state *s, const int k,
+                               const int c, real v[PANEL_ROWS][8], real u[8], real f[PANEL_ROWS],
+                               uint *used, int *status) {
+  const int lane = self.lane;
   uint best = 0;
   real mine = 1.0;
   EACH_PANEL_ROW(i) {
+    if (!mma_is_active(self)) continue;
     const uint key = *used >> i & 1 ? 0 : pivot_key(v[i][0], lane + 32 * i);
     mine = key > best ? v[i][0] : mine;
     best = max(best, key);
   }
   const real d = reciprocal(mine); /* while the warp looks for its largest */
-  const int row = 127 - (int)(warp_max(best) & 127u);
+  const int row = 127 - (int)(mma_warp_max(self, best) & 127u);
   __local real *step = s->steps + k * STEP;
   EACH_PANEL_ROW(i) {
-    if (lane + 32 * i == row) {
+    if (mma_is_active(self) && lane + 32 * i == row) {
       SCL_UNROLL for (int q = 0; q < 8; q += 2) put_pair(step + q, v[i][q], v[i][q + 1]);
       step[8] = d;
       s->step_of[row] = k;
@@ -113,7 +101,8 @@ MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, co
       *used |= 1u << i;
     }
   }
-  WARP_SYNC();
+  mma_warp_sync(self);
+  if (!mma_is_active(self)) return;
   SCL_UNROLL for (int q = 0; q < 8; q += 2) {
     const real2 w = get_pair(step + q);
     u[q] = w.x;
@@ -127,11 +116,13 @@ MMA_INLINE void panel_step(__local shared_state *s, const int k, const int c, co
 
 /* Panel p to its multipliers, in place. It turns by a column a step, so that all steps can be one
  * body of code: what is read is column 0, multipliers come in from behind. */
-MMA_INLINE void panel_factor(__local shared_state *s, const int p, const int n, const int lane,
-                             uint *used, int *status) {
+MMA_COLLECTIVE void panel_factor(const mma_lane self, __local shared_state *s, const int p,
+                                 const int n, uint *used, int *status) {
   __local real *panel = s->panel[p & 1];
+  const int lane = self.lane;
   real v[PANEL_ROWS][8];
   EACH_PANEL_ROW(i) {
+    if (!mma_is_active(self)) continue;
     SCL_UNROLL for (int q = 0; q < 4; q++) {
       const real2 w = get_pair(panel + panel_place(lane + 32 * i, q));
       v[i][2 * q] = w.x;
@@ -142,13 +133,14 @@ MMA_INLINE void panel_factor(__local shared_state *s, const int p, const int n, 
     real u[8], f[PANEL_ROWS];
     EACH_PANEL_ROW(i) f[i] = 0.0;
     SCL_UNROLL for (int q = 0; q < 8; q++) u[q] = 0.0;
-    if (8 * p + c < n) panel_step(s, 8 * p + c, c, lane, v, u, f, used, status);
+    if (8 * p + c < n) panel_step(self, s, 8 * p + c, c, v, u, f, used, status);
     EACH_PANEL_ROW(i) {
       SCL_UNROLL for (int q = 1; q < 8; q++) v[i][q - 1] = fma(f[i], u[q], v[i][q]);
       v[i][7] = f[i];
     }
   }
   EACH_PANEL_ROW(i) {
+    if (!mma_is_active(self)) continue;
     SCL_UNROLL for (int q = 0; q < 4; q++) {
       put_pair(panel + panel_place(lane + 32 * i, q), v[i][2 * q], v[i][2 * q + 1]);
     }
@@ -160,15 +152,16 @@ typedef struct {
 } multipliers;
 
 /* c += M times 8 columns of the pivot rows. */
-MMA_INLINE void update(real c[4], const multipliers m, __local const real *rows,
-                       const int column, const int g, const int t) {
+MMA_COLLECTIVE void update(const mma_lane lane, real c[4], const multipliers m,
+                           __local const real *rows, const int column) {
+  const int g = lane.quad, t = lane.member;
   const real b0 = rows[2 * t * ROOM + column + g], b1 = rows[(2 * t + 1) * ROOM + column + g];
-  MMA_8(c, m.low.x, m.high.x, m.low.y, m.high.y, b0, b1);
+  mma_8(lane, c, m.low.x, m.high.x, m.low.y, m.high.y, b0, b1);
 }
 
 /* The determinant: parity of the permutation and parts of pivots by all, products of 8, one. */
-MMA_INLINE void determinant(__local shared_state *s, const int n, const int item, const int batch,
-                            const int flags, __global real *out) {
+MMA_COLLECTIVE void determinant(__local shared_state *s, const int n, const int item,
+                                const int batch, const int flags, __global real *out) {
   for (int k = item; k < n; k += 32 * BATCH_P) {
     const int row = s->chosen[k];
     int power, above = row; /* rows above it that are left */
@@ -230,8 +223,9 @@ __attribute__((reqd_work_group_size(32 * BATCH_P, 1, 1))) __kernel void
 BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
   __local shared_state state;
   __local shared_state *s = &state;
-  const int item = (int)get_local_id(0), warp = item / 32, lane = item % 32;
-  const int g = lane / 4, t = lane % 4, first = warp * BLOCKS * 16 + g;
+  MMA_LANE(self, BATCH_P);
+  const int item = (int)get_local_id(0), warp = item / 32, lane = self.lane;
+  const int g = self.quad, t = self.member, first = warp * BLOCKS * 16 + g;
   const int side = (int)get_group_id(1) * SIDES;
   const long matrix = (long)get_group_id(0);
   real c[BLOCKS][COLUMNS8][4], x[BLOCKS][4];
@@ -240,8 +234,7 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
 #define ROW(i, h) (first + 16 * (i) + 8 * (h))
 #define COLUMN(j, e) (8 * (j) + 2 * t + (e) % 2)
 #define EACH_NUMBER(i, j, e)                                                                       \
-  EACH_BLOCK(i) SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) SCL_UNROLL                           \
-  for (int e = 0; e < 4; e++)
+  EACH_BLOCK(i) SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) SCL_UNROLL for (int e = 0; e < 4; e++)
   if (n == BATCH_N) {
     EACH_NUMBER(i, j, e) c[i][j][e] = in[ROW(i, e / 2) + COLUMN(j, e) * BATCH_N];
   } else {
@@ -262,22 +255,23 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
 #define PUT_PANEL(to, i, j)                                                                        \
   SCL_UNROLL for (int h = 0; h < 2; h++)                                                           \
       put_pair(s->panel[to] + panel_place(ROW(i, h), t), c[i][j][2 * h], c[i][j][2 * h + 1]);
-  EACH_BLOCK(i) PUT_PANEL(0, i, 0)
+  EACH_BLOCK(i)
+  PUT_PANEL(0, i, 0)
 
-  int status = 0;
+      int status = 0;
   uint used = 0, later = ~1u; /* rows that were pivots or lie beyond the order; panels to come */
   EACH_PANEL_ROW(i) used |= lane + 32 * i < n ? 0u : 1u << i;
   multipliers m[BLOCKS];
   ROLLED for (int p = 0; 8 * p < n; p++, later <<= 1) {
     barrier(CLK_LOCAL_MEM_FENCE); /* panel p is there */
-    if (warp == 0) panel_factor(s, p, n, lane, &used, &status);
+    MMA_IF(warp == 0) panel_factor(mma_only(self, warp == 0), s, p, n, &used, &status);
     if (p > 0) { /* the panel before, on what comes after this one */
       SCL_UNROLL for (int j = 2; j < COLUMNS8; j++) {
         if (later >> j & 1) {
-          EACH_BLOCK(i) update(c[i][j], m[i], s->rows, 8 * j, g, t);
+          EACH_BLOCK(i) update(self, c[i][j], m[i], s->rows, 8 * j);
         }
       }
-      EACH_BLOCK(i) update(x[i], m[i], s->rows, BATCH_N, g, t);
+      EACH_BLOCK(i) update(self, x[i], m[i], s->rows, BATCH_N);
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* the pivot rows before are no longer read */
     EACH_BLOCK(i) {
@@ -299,13 +293,13 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
     SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) { /* the next panel */
       if ((later & ~(later << 1)) >> j & 1) {
         EACH_BLOCK(i) {
-          update(c[i][j], m[i], s->rows, 8 * j, g, t);
+          update(self, c[i][j], m[i], s->rows, 8 * j);
           PUT_PANEL((p + 1) & 1, i, j)
         }
       }
     }
   }
-  EACH_BLOCK(i) update(x[i], m[i], s->rows, BATCH_N, g, t);
+  EACH_BLOCK(i) update(self, x[i], m[i], s->rows, BATCH_N);
   if (item == 0) s->status = status;
   if (flags & BATCH_DET) {
     determinant(s, n, item, batch, flags, out + out0 + matrix);
@@ -330,7 +324,7 @@ BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
     const real z1 = t == 0 ? z[1] : t == 1 ? z[3] : t == 2 ? z[5] : z[7];
     SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
       if (now >> j & 1) {
-        EACH_BLOCK(i) MMA_8(x[i], c[i][j][0], c[i][j][2], c[i][j][1], c[i][j][3], -z0, -z1);
+        EACH_BLOCK(i) mma_8(self, x[i], c[i][j][0], c[i][j][2], c[i][j][1], c[i][j][3], -z0, -z1);
       }
     }
     status = s->status;

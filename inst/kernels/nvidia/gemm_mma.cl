@@ -27,9 +27,6 @@
  * Edges. Copies past the end of k fill in zeros, so that the number of stages suits the loop; rows
  * past the last one are read from the last one, and their results not written. */
 
-/* Everything must end up in one kernel, as arrays passed by pointer live in registers only then. */
-#define MMA_INLINE static inline __attribute__((always_inline))
-
 #define MMA_DEPTH 8
 #define MMA_ITEMS (MMA_TILE_M / MMA_WARP_M * (MMA_TILE_N / MMA_WARP_N) * 32)
 #define MMA_ROWS16 (MMA_WARP_M / 16)    /* blocks of 16 rows in a warp's part */
@@ -39,12 +36,8 @@
 #define MMA_ORDER 8 /* tile rows taken together, for reuse in the second-level cache */
 #endif
 
-/* ---- the instructions
- * ---------------------------------------------------------------------------- */
-
-/* All copies have arrived but those of the latest stages: each stage is a group. */
-#define MMA_WAIT()                                                                                 \
-  asm volatile("cp.async.wait_group %0;" ::"n"(MMA_STAGES - 2 * MMA_TOGETHER) : "memory")
+/* Stages that may still be on their way when the next ones are read: each is a group of copies. */
+#define MMA_LATEST (MMA_STAGES - 2 * MMA_TOGETHER)
 
 /* ---- a stage in local memory
  * --------------------------------------------------------------------- */
@@ -56,11 +49,11 @@ MMA_INLINE int mma_place(const int deep, const int swap, const int tile, const i
   return (swap ? r ^ (r >> 1 & 1) : r) * MMA_DEPTH + d;
 }
 
-#define MMA_COPIES(tile) ((tile) * MMA_DEPTH / 2 / MMA_ITEMS) /* 16-byte copies of a work-item */
+#define MMA_COPIES(tile) ((tile)*MMA_DEPTH / 2 / MMA_ITEMS) /* 16-byte copies of a work-item */
 
 /* Row and depth, in a stage, of a work-item's i-th copy. */
 #define MMA_COPY_PLACE(deep, tile, i, r, d)                                                        \
-  const int pair_ = item + (i) * MMA_ITEMS;                                                        \
+  const int pair_ = item + (i)*MMA_ITEMS;                                                          \
   const int r = (deep) ? pair_ / (MMA_DEPTH / 2) : pair_ % ((tile) / 2) * 2;                       \
   const int d = (deep) ? pair_ % (MMA_DEPTH / 2) * 2 : pair_ / ((tile) / 2)
 
@@ -76,14 +69,14 @@ MMA_INLINE void mma_aim(const int deep, const int tile, int *from, const int ld,
 }
 
 /* Starts the copies of one operand's stage; x points at its first element, `depth` depths exist. */
-MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local real *stage,
-                         __global const real *x, const int *from, const int depth,
-                         const int item) {
+MMA_INLINE void mma_copy(mma_copies *copies, const int deep, const int swap, const int tile,
+                         __local real *stage, __global const real *x, const int *from,
+                         const int depth, const int item) {
   SCL_UNROLL
   for (int i = 0; i < MMA_COPIES(tile); i++) {
     MMA_COPY_PLACE(deep, tile, i, r, d);
     const int bytes = deep ? 8 * clamp(depth - d, 0, 2) : d < depth ? 16 : 0;
-    MMA_COPY16(stage + mma_place(deep, swap, tile, r, d), x + from[i], bytes);
+    mma_copy_16(copies, stage + mma_place(deep, swap, tile, r, d), x + from[i], bytes);
   }
 }
 
@@ -93,8 +86,9 @@ MMA_INLINE void mma_copy(const int deep, const int swap, const int tile, __local
 /* A lane's share of one block of 16 rows (of A) or columns (of B) in a stage: of a flat operand
  * x[s] holds two neighbours at step s; of a deep one x[h] holds both steps of neighbour h. */
 MMA_INLINE real2 mma_fragment(const int deep, const int swap, const int tile,
-                                __local const real *stage, const int first, const int which,
-                                const int g, const int t) {
+                              __local const real *stage, const int first, const int which,
+                              const mma_lane lane) {
+  const int g = lane.quad, t = lane.member;
   int place;
   if (deep) {
     const int r = swap ? 2 * g + which : g + 8 * which;
@@ -118,43 +112,43 @@ typedef struct {
 
 MMA_INLINE void mma_load(const int deep_a, const int deep_b, mma_fragments *f, const int which,
                          __local const real *stage, const int warp_row, const int warp_column,
-                         const int g, const int t) {
+                         const mma_lane lane) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++)
-    f->a[i][which] = mma_fragment(deep_a, 1, MMA_TILE_M, stage, warp_row + 16 * i, which, g, t);
+    f->a[i][which] = mma_fragment(deep_a, 1, MMA_TILE_M, stage, warp_row + 16 * i, which, lane);
   SCL_UNROLL
   for (int j = 0; j < MMA_COLUMNS16; j++)
     f->b[j][which] = mma_fragment(deep_b, 0, MMA_TILE_N, stage + MMA_DEPTH * MMA_TILE_M,
-                                  warp_column + 16 * j, which, g, t);
+                                  warp_column + 16 * j, which, lane);
 }
 
 /* Both steps of a stage at once, by the deeper instruction. */
-MMA_INLINE void mma_multiply_stage(const int deep_a, const int deep_b,
-                                   real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
-                                   const mma_fragments *f) {
+MMA_COLLECTIVE void mma_multiply_stage(const mma_lane lane, const int deep_a, const int deep_b,
+                                       real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
+                                       const mma_fragments *f) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
     SCL_UNROLL
     for (int j = 0; j < MMA_COLUMNS16; j++) {
       SCL_UNROLL
       for (int h = 0; h < 2; h++)
-        MMA_8(c[i][2 * j + h], MMA_PICK(deep_a, f->a[i], 0, 0),
-                          MMA_PICK(deep_a, f->a[i], 1, 0), MMA_PICK(deep_a, f->a[i], 0, 1),
-                          MMA_PICK(deep_a, f->a[i], 1, 1), MMA_PICK(deep_b, f->b[j], h, 0),
-                          MMA_PICK(deep_b, f->b[j], h, 1));
+        mma_8(lane, c[i][2 * j + h], MMA_PICK(deep_a, f->a[i], 0, 0),
+              MMA_PICK(deep_a, f->a[i], 1, 0), MMA_PICK(deep_a, f->a[i], 0, 1),
+              MMA_PICK(deep_a, f->a[i], 1, 1), MMA_PICK(deep_b, f->b[j], h, 0),
+              MMA_PICK(deep_b, f->b[j], h, 1));
     }
   }
 }
 
 /* One step, for two flat operands: their fragments come step by step. */
-MMA_INLINE void mma_multiply_step(real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
-                                  const mma_fragments *f, const int s) {
+MMA_COLLECTIVE void mma_multiply_step(const mma_lane lane, real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
+                                      const mma_fragments *f, const int s) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
     SCL_UNROLL
     for (int j = 0; j < MMA_COLUMNS16; j++) {
-      MMA_4(c[i][2 * j], f->a[i][s].x, f->a[i][s].y, f->b[j][s].x);
-      MMA_4(c[i][2 * j + 1], f->a[i][s].x, f->a[i][s].y, f->b[j][s].y);
+      mma_4(lane, c[i][2 * j], f->a[i][s].x, f->a[i][s].y, f->b[j][s].x);
+      mma_4(lane, c[i][2 * j + 1], f->a[i][s].x, f->a[i][s].y, f->b[j][s].y);
     }
   }
 }
@@ -171,8 +165,8 @@ MMA_INLINE void mma_multiply_step(real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
 MMA_INLINE void mma_write_inside(const int deep_b, real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                  const int row0, const int column0, const real alpha,
                                  const real beta, __global const real *F, const int ldf,
-                                 __global real *C, const int ldc, __global real *T,
-                                 const int ldt, const int t) {
+                                 __global real *C, const int ldc, __global real *T, const int ldt,
+                                 const int t) {
   SCL_UNROLL
   for (int j = 0; j < MMA_COLUMNS16; j++) {
     SCL_UNROLL
@@ -183,11 +177,11 @@ MMA_INLINE void mma_write_inside(const int deep_b, real c[MMA_ROWS16][2 * MMA_CO
       for (int q = 0; q < 2; q++) {
         SCL_UNROLL
         for (int i = 0; i < MMA_ROWS16; i++) {
-          v[q][i] = alpha * (real2)(MMA_ELEMENT(deep_b, i, j, 0, p, q),
-                                      MMA_ELEMENT(deep_b, i, j, 1, p, q));
+          v[q][i] = alpha *
+                    (real2)(MMA_ELEMENT(deep_b, i, j, 0, p, q), MMA_ELEMENT(deep_b, i, j, 1, p, q));
           if (beta != 0.0)
-            v[q][i] += beta * *(__global const real2 *)(F + row0 + 16 * i +
-                                                          (long)(column + q) * ldf);
+            v[q][i] +=
+                beta * *(__global const real2 *)(F + row0 + 16 * i + (long)(column + q) * ldf);
         }
       }
       SCL_UNROLL
@@ -211,10 +205,9 @@ MMA_INLINE void mma_write_inside(const int deep_b, real c[MMA_ROWS16][2 * MMA_CO
 /* The same, element by element, for tiles at the edge of C or on its diagonal. */
 MMA_INLINE void mma_write_guarded(const int deep_b, real c[MMA_ROWS16][2 * MMA_COLUMNS16][4],
                                   const int row0, const int column0, const int m, const int n,
-                                  const real alpha, const real beta,
-                                  __global const real *F, const int ldf, __global real *C,
-                                  const int ldc, __global real *T, const int ldt,
-                                  const int whole, const int t) {
+                                  const real alpha, const real beta, __global const real *F,
+                                  const int ldf, __global real *C, const int ldc, __global real *T,
+                                  const int ldt, const int whole, const int t) {
   SCL_UNROLL
   for (int i = 0; i < MMA_ROWS16; i++) {
     SCL_UNROLL
@@ -236,14 +229,14 @@ MMA_INLINE void mma_write_guarded(const int deep_b, real c[MMA_ROWS16][2 * MMA_C
 }
 
 /* `deep_a` and `deep_b` are constants at every call. */
-MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const int n, const int k,
-                         const real alpha, __global const real *A, const int lda,
-                         __global const real *B, const int ldb, const real beta,
-                         __global const real *F, const int ldf, __global real *C,
-                         const int ldc, __global real *T, const int ldt, const int views,
-                         const int whole, const int row0, const int column0,
-                         __local real *ring) {
-  const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
+MMA_COLLECTIVE void mma_tile(const int deep_a, const int deep_b, const int m, const int n,
+                             const int k, const real alpha, __global const real *A, const int lda,
+                             __global const real *B, const int ldb, const real beta,
+                             __global const real *F, const int ldf, __global real *C, const int ldc,
+                             __global real *T, const int ldt, const int views, const int whole,
+                             const int row0, const int column0, __local real *ring,
+                             const mma_lane lane) {
+  const int item = get_local_id(0);
   const int warp = item >> 5, warps_m = MMA_TILE_M / MMA_WARP_M;
   const int warp_row = warp % warps_m * MMA_WARP_M, warp_column = warp / warps_m * MMA_WARP_N;
 
@@ -270,28 +263,30 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
   int from_a[MMA_COPIES(MMA_TILE_M)], from_b[MMA_COPIES(MMA_TILE_N)];
   mma_aim(deep_a, MMA_TILE_M, from_a, lda, m - row0, item);
   mma_aim(deep_b, MMA_TILE_N, from_b, ldb, n - column0, item);
-  int left = end - begin; /* depths not yet on their way */
+  int left = end - begin;                        /* depths not yet on their way */
   const int turn = 2 * MMA_TOGETHER * MMA_DEPTH; /* of the loop below */
   const int stages = left > 0 ? (left + turn - 1) / turn * (2 * MMA_TOGETHER) : 0;
+  mma_copies copies = MMA_NO_COPIES;
   int to = 0, from = 0; /* offsets of the stages to fill and to read */
 
 #define MMA_NEXT(place) ((place) == (MMA_STAGES - 1) * MMA_STAGE ? 0 : (place) + MMA_STAGE)
 #define MMA_FILL()                                                                                 \
   do {                                                                                             \
-    mma_copy(deep_a, 1, MMA_TILE_M, ring + to, A, from_a, left, item);                             \
-    mma_copy(deep_b, 0, MMA_TILE_N, ring + to + MMA_DEPTH * MMA_TILE_M, B, from_b, left, item);    \
-    MMA_COMMIT();                                                                                  \
+    mma_copy(&copies, deep_a, 1, MMA_TILE_M, ring + to, A, from_a, left, item);                    \
+    mma_copy(&copies, deep_b, 0, MMA_TILE_N, ring + to + MMA_DEPTH * MMA_TILE_M, B, from_b, left,  \
+             item);                                                                                \
+    mma_commit(&copies);                                                                           \
     A += advance_a;                                                                                \
     B += advance_b;                                                                                \
     left -= MMA_DEPTH;                                                                             \
     to = MMA_NEXT(to);                                                                             \
   } while (0)
 #define MMA_LOAD(f, which, stage)                                                                  \
-  mma_load(deep_a, deep_b, f, which, ring + (stage), warp_row, warp_column, g, t)
+  mma_load(deep_a, deep_b, f, which, ring + (stage), warp_row, warp_column, lane)
 /* The next stages are there, for all: every work-item has waited for its own copies. */
 #define MMA_ARRIVE()                                                                               \
   do {                                                                                             \
-    MMA_WAIT();                                                                                    \
+    MMA_WAIT(&copies, MMA_LATEST);                                                                 \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
     from = from == (MMA_STAGES - MMA_TOGETHER) * MMA_STAGE ? 0 : from + MMA_TOGETHER * MMA_STAGE;  \
   } while (0)
@@ -312,12 +307,12 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
     MMA_LOAD_STAGES(next);                                                                         \
     SCL_UNROLL                                                                                     \
     for (int i = 0; i < MMA_TOGETHER; i++)                                                         \
-      mma_multiply_stage(deep_a, deep_b, c, current + i);                                          \
+      mma_multiply_stage(lane, deep_a, deep_b, c, current + i);                                    \
   } while (0)
 
   if (stages > 0) {
     for (int s = 0; s < MMA_STAGES - MMA_TOGETHER; s++) MMA_FILL();
-    MMA_WAIT();
+    MMA_WAIT(&copies, MMA_LATEST);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (deep_a | deep_b | (MMA_TOGETHER > 1)) {
       mma_fragments even[MMA_TOGETHER], odd[MMA_TOGETHER];
@@ -332,41 +327,42 @@ MMA_INLINE void mma_tile(const int deep_a, const int deep_b, const int m, const 
       for (int s = 0; s < stages; s++) {
         MMA_LOAD(&f, 1, from);
         MMA_FILL();
-        mma_multiply_step(c, &f, 0);
+        mma_multiply_step(lane, c, &f, 0);
         MMA_ARRIVE();
         MMA_LOAD(&f, 0, from);
-        mma_multiply_step(c, &f, 1);
+        mma_multiply_step(lane, c, &f, 1);
       }
     }
   }
 
-  const int row = row0 + warp_row + 2 * g, column = column0 + warp_column;
+  const int row = row0 + warp_row + 2 * lane.quad, column = column0 + warp_column;
   const int inside = row0 + MMA_TILE_M <= m && column0 + MMA_TILE_N <= n &&
                      (whole || row0 >= column0 + MMA_TILE_N);
   if (inside)
-    mma_write_inside(deep_b, c, row, column, alpha, beta, F, ldf, C, ldc, T, ldt, t);
+    mma_write_inside(deep_b, c, row, column, alpha, beta, F, ldf, C, ldc, T, ldt, lane.member);
   else
-    mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, F, ldf, C, ldc, T, ldt, whole, t);
+    mma_write_guarded(deep_b, c, row, column, m, n, alpha, beta, F, ldf, C, ldc, T, ldt, whole,
+                      lane.member);
 }
 
 /* The parameters of one product, numbered `x`, and how a kernel hands them on. */
 #define MMA_PARAMETERS(x)                                                                          \
-  const int m##x, const int n##x, const int k##x, const real alpha##x,                             \
-      __global const real *A##x, const long offset_a##x, const int lda##x,                         \
-      __global const real *B##x, const long offset_b##x, const int ldb##x, const real beta##x,     \
-      __global real *C##x, const long offset_c##x, const int ldc##x, const int views##x,           \
-      const int region##x, const long step_a##x, const long step_b##x, const long step_c##x,       \
-      const int m_last##x, const int n_last##x, const int k_last##x, __global const real *F##x,    \
-      const long offset_f##x, const int ldf##x, __global real *T##x, const long offset_t##x,       \
-      const int ldt##x
+  const int m##x, const int n##x, const int k##x, const real alpha##x, __global const real *A##x,  \
+      const long offset_a##x, const int lda##x, __global const real *B##x, const long offset_b##x, \
+      const int ldb##x, const real beta##x, __global real *C##x, const long offset_c##x,           \
+      const int ldc##x, const int views##x, const int region##x, const long step_a##x,             \
+      const long step_b##x, const long step_c##x, const int m_last##x, const int n_last##x,        \
+      const int k_last##x, __global const real *F##x, const long offset_f##x, const int ldf##x,    \
+      __global real *T##x, const long offset_t##x, const int ldt##x
 #define MMA_ARGUMENTS(x)                                                                           \
   m##x, n##x, k##x, alpha##x, A##x, offset_a##x, lda##x, B##x, offset_b##x, ldb##x, beta##x, C##x, \
       offset_c##x, ldc##x, views##x, region##x, step_a##x, step_b##x, step_c##x, m_last##x,        \
       n_last##x, k_last##x, F##x, offset_f##x, ldf##x, T##x, offset_t##x, ldt##x
 
 /* Tile number `tile` of product number `which`, the last one or not. */
-MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, const int which,
-                            const int last, __local real *ring, MMA_PARAMETERS()) {
+MMA_COLLECTIVE void mma_product(const int deep_a, const int deep_b, const int tile, const int which,
+                                const int last, __local real *ring, const mma_lane lane,
+                                MMA_PARAMETERS()) {
   const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;
   const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;
   const int band = tile / (MMA_ORDER * tiles_n), within = tile % (MMA_ORDER * tiles_n);
@@ -381,7 +377,7 @@ MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, 
   T = region == GEMM_MIRRORED ? C : region == GEMM_TURNED ? T + offset_t : 0;
   mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,
            lda, B + offset_b + which * step_b, ldb, beta, F + offset_f + which * step_c, ldf, C,
-           ldc, T, region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring);
+           ldc, T, region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring, lane);
 }
 
 #define MMA_RING(name) __local real name[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)))
@@ -389,8 +385,9 @@ MMA_INLINE void mma_product(const int deep_a, const int deep_b, const int tile, 
 #define MMA_KERNEL(name, deep_a, deep_b)                                                           \
   __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void name(MMA_PARAMETERS()) {    \
     MMA_RING(ring);                                                                                \
+    MMA_LANE(lane, MMA_ITEMS / 32);                                                                \
     const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;                 \
-    mma_product(deep_a, deep_b, get_group_id(0), which, last, ring, MMA_ARGUMENTS());              \
+    mma_product(deep_a, deep_b, get_group_id(0), which, last, ring, lane, MMA_ARGUMENTS());        \
   }
 
 MMA_KERNEL(MMA_NAME(nt), 0, 0)
@@ -408,13 +405,16 @@ __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void
 MMA_NAME(pair)(const int tiles1, const int batch1, const int tiles2, const int batch2,
                MMA_PARAMETERS(1), MMA_PARAMETERS(2)) {
   MMA_RING(ring);
+  MMA_LANE(lane, MMA_ITEMS / 32);
   const int group = get_group_id(0), other = group - tiles1 * batch1;
   if (other < 0) {
     const int which = group / tiles1;
-    mma_product(1, 1, group - which * tiles1, which, which == batch1 - 1, ring, MMA_ARGUMENTS(1));
+    mma_product(1, 1, group - which * tiles1, which, which == batch1 - 1, ring, lane,
+                MMA_ARGUMENTS(1));
   } else {
     const int which = other / tiles2;
-    mma_product(0, 1, other - which * tiles2, which, which == batch2 - 1, ring, MMA_ARGUMENTS(2));
+    mma_product(0, 1, other - which * tiles2, which, which == batch2 - 1, ring, lane,
+                MMA_ARGUMENTS(2));
   }
 }
 

@@ -23,18 +23,16 @@
  * Rows past the end are copied as 0 and have residual 0; so are columns past the last. Used only
  * where a probe has found the instructions exact (engine/cl/runtime/variant.c). */
 
-#define GLM_INLINE static inline __attribute__((always_inline))
 #define GLM_SLOTS (8 * GLM_STEPS)
 #define GLM_STAGE (GLM_SLOTS * GLM_ROWS)
 #define GLM_BLOCKS ((GLM_SLOTS + 15) / 16) /* of 16 columns */
-#define GLM_WARP_SYNC() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
-/* All groups of copies but the latest have arrived. */
-#define GLM_ARRIVED() asm volatile("cp.async.wait_group 1;" ::: "memory")
 
-GLM_INLINE int glm_turn(int column) { return (column & 1) << 2 | (column & 2); }
+MMA_INLINE int glm_turn(int column) {
+  return (column & 1) << 2 | (column & 2);
+}
 
 /* The cell of predictor v in row r. */
-GLM_INLINE int glm_cell(int v, int r) {
+MMA_INLINE int glm_cell(int v, int r) {
   return v * GLM_ROWS + ((r >> 1 ^ glm_turn(v)) << 1 | (r & 1));
 }
 
@@ -42,8 +40,8 @@ GLM_INLINE int glm_cell(int v, int r) {
  */
 
 /* Starts to copy the tile from row `first` on; one group of copies, also past the last row. */
-GLM_INLINE void glm_fetch(__local real *stage, __global const real *x, uint ld, uint first,
-                          uint n, int p, int lane) {
+MMA_INLINE void glm_fetch(mma_copies *copies, __local real *stage, __global const real *x, uint ld,
+                          uint first, uint n, int p, int lane) {
   const int pair = lane & 7, column = lane >> 3;
   const uint row = first + 2 * pair;
   const int bytes = row < n ? (row + 1 < n ? 16 : 8) : 0;
@@ -51,21 +49,22 @@ GLM_INLINE void glm_fetch(__local real *stage, __global const real *x, uint ld, 
   __local real *to = stage + column * GLM_ROWS + ((pair ^ glm_turn(column)) << 1);
   if (first < n) {
     SCL_UNROLL for (int j = 0; j < GLM_SLOTS; j += 4) {
-      if (j + column < p) MMA_COPY16(to + j * GLM_ROWS, from + j * ld, bytes);
+      if (j + column < p) mma_copy_16(copies, to + j * GLM_ROWS, from + j * ld, bytes);
     }
   }
-  MMA_COMMIT();
+  mma_commit(copies);
 }
 
 /* The predictors of the tile to the cells. */
-GLM_INLINE void glm_predict(__local const real *stage, real weight[GLM_STEPS][2],
-                            __local real *cells, int g, int t) {
+MMA_COLLECTIVE void glm_predict(const mma_lane lane, __local const real *stage,
+                                real weight[GLM_STEPS][2], __local real *cells) {
+  const int g = lane.quad, t = lane.member;
   real eta[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
   __local const real *from = stage + t * GLM_ROWS + ((g ^ glm_turn(t)) << 1);
   SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
     const real2 near = *(__local const real2 *)(from + 8 * s * GLM_ROWS);
     const real2 far = *(__local const real2 *)(from + (8 * s + 4) * GLM_ROWS);
-    MMA_8(eta[s & 1], near.x, near.y, far.x, far.y, weight[s][0], weight[s][1]);
+    mma_8(lane, eta[s & 1], near.x, near.y, far.x, far.y, weight[s][0], weight[s][1]);
   }
   if (2 * t < GLM_PREDICTORS) {
     *(__local real2 *)(cells + glm_cell(2 * t, 2 * g)) =
@@ -76,8 +75,9 @@ GLM_INLINE void glm_predict(__local const real *stage, real weight[GLM_STEPS][2]
 }
 
 /* Adds the tile to the sums of the gradient, from the residuals in the cells. */
-GLM_INLINE void glm_add_gradient(__local const real *stage, __local const real *cells,
-                                 real sum[GLM_BLOCKS][4], int g, int t) {
+MMA_COLLECTIVE void glm_add_gradient(const mma_lane lane, __local const real *stage,
+                                     __local const real *cells, real sum[GLM_BLOCKS][4]) {
+  const int g = lane.quad, t = lane.member;
   real2 residual[2];
   __local const real *from[2];
   SCL_UNROLL for (int u = 0; u < 2; u++) {
@@ -91,9 +91,8 @@ GLM_INLINE void glm_add_gradient(__local const real *stage, __local const real *
     SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
       const real2 near = *(__local const real2 *)(from[u] + 16 * i * GLM_ROWS);
       real2 far = (real2)(0.0);
-      if (16 * i + 8 < GLM_SLOTS)
-        far = *(__local const real2 *)(from[u] + (16 * i + 8) * GLM_ROWS);
-      MMA_8(sum[i], near.x, far.x, near.y, far.y, residual[u].x, residual[u].y);
+      if (16 * i + 8 < GLM_SLOTS) far = *(__local const real2 *)(from[u] + (16 * i + 8) * GLM_ROWS);
+      mma_8(lane, sum[i], near.x, far.x, near.y, far.y, residual[u].x, residual[u].y);
     }
   }
 }
@@ -111,8 +110,10 @@ typedef struct {
 
 /* Without conditions, which would have the predictors of a work-item wait for each other: rows past
  * the end are the last one, with residual 0. */
-GLM_INLINE void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
-                         const glm_seen *seen, __local real *cells, int lane, glm_late *late) {
+MMA_COLLECTIVE void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
+                             const glm_seen *seen, __local real *cells, const mma_lane self,
+                             glm_late *late) {
+  const int lane = self.lane;
   const uint row = min(seen->row, t->n - 1);
   glm_term term[GLM_LINKS];
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
@@ -121,7 +122,7 @@ GLM_INLINE void glm_link(const glm_task *t, glm_totals *total, const glm_own *gi
     term[i] = glm_family_term(GLM_ID, seen->y, seen->datum, eta,
                               glm_own_here(t, given[i], v, row, seen->y));
   }
-  GLM_WARP_SYNC();
+  mma_warp_sync(self);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane), there = seen->row < t->n && v < t->predictors;
     cells[glm_cell(v, lane & 15)] = there ? term[i].d_eta : 0.0;
@@ -134,18 +135,10 @@ GLM_INLINE void glm_link(const glm_task *t, glm_totals *total, const glm_own *gi
   }
 }
 
-/* The number that the other work-item of a row has. */
-GLM_INLINE real glm_other(real number) {
-  const int2 mine = as_int2(number);
-  int2 other;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other.x) : "r"(mine.x));
-  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other.y) : "r"(mine.y));
-  return as_double(other);
-}
-
 /* The same of a coupled family (glm_share()): two work-items share the classes of a row. */
-GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
-                                 __local real *cells, int lane, glm_late *late) {
+MMA_COLLECTIVE void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
+                                     __local real *cells, const mma_lane self, glm_late *late) {
+  const int lane = self.lane;
   const int there = seen->row < t->n, own = (int)seen->y - 1;
   real eta[GLM_LINKS], e[GLM_LINKS], most = -INFINITY, check = 0.0, rest = 0.0, others = 0.0;
   real mine = 0.0;
@@ -156,14 +149,12 @@ GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm
     check += known ? GLM_NAN_IF_INFINITE(here) : 0.0;
     most = fmax(most, eta[i]);
   }
-  most = fmax(most, glm_other(most));
+  most = fmax(most, mma_value_across(self, most));
   int top = GLM_PREDICTORS;
   SCL_UNROLL for (int i = GLM_LINKS - 1; i >= 0; i--) {
     if (eta[i] == most) top = GLM_PREDICTOR(i, lane);
   }
-  int other_top;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other_top) : "r"(top));
-  top = min(top, other_top);
+  top = min(top, mma_int_across(self, top));
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane);
     e[i] = exp(eta[i] - most);
@@ -171,8 +162,8 @@ GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm
     others += v == own ? 0.0 : e[i];
     mine = v == own ? eta[i] - most : mine;
   }
-  rest += glm_other(rest);
-  others += glm_other(others);
+  rest += mma_value_across(self, rest);
+  others += mma_value_across(self, others);
   const real inverse = 1.0 / (1.0 + rest);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane), counts = there && v < t->predictors;
@@ -186,7 +177,7 @@ GLM_INLINE void glm_link_classes(const glm_task *t, glm_totals *total, const glm
   late[0].odds = there && (own & 1) == lane >> 4 ? rest : 0.0;
 }
 
-GLM_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
+MMA_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
   SCL_UNROLL for (int i = 0; i < (GLM_COUPLED ? 1 : GLM_LINKS); i++) {
     if (GLM_COUPLED) {
       glm_add_odds(&total[i], late[i].value, late[i].odds);
@@ -200,43 +191,45 @@ GLM_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
 
 /* Sums over the rows of what GLM_LINKS vectors of a work-item have, to row first + v of the
  * results for the first `count` vectors. */
-GLM_INLINE void glm_sum_cells(__local real *pool, const real *mine, int count, int first,
-                              __global real *partial, long groups, int lane) {
+MMA_COLLECTIVE void glm_sum_cells(__local real *pool, const real *mine, int count, int first,
+                                  __global real *partial, long groups, const mma_lane self) {
+  const int lane = self.lane;
   __local real *quarters = pool + GLM_CELLS;
   real sum = 0.0;
-  GLM_WARP_SYNC();
+  mma_warp_sync(self);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     pool[GLM_PREDICTOR(i, lane) * GLM_ROWS + (lane & 15)] = mine[i];
   }
-  GLM_WARP_SYNC();
+  mma_warp_sync(self);
   if (lane < 4 * GLM_PREDICTORS) {
     SCL_UNROLL for (int r = 0; r < 4; r++) {
       sum += pool[(lane >> 2) * GLM_ROWS + 4 * r + (lane & 3)];
     }
     quarters[lane] = sum;
   }
-  GLM_WARP_SYNC();
+  mma_warp_sync(self);
   if (lane < count) {
     __local const real *of = quarters + 4 * lane;
     partial[(first + lane) * groups] = of[0] + of[1] + (of[2] + of[3]);
   }
 }
 
-GLM_INLINE void glm_write_totals(const glm_task *t, glm_totals *total, __local real *pool,
-                                 __global real *partial, long groups, int lane) {
+MMA_COLLECTIVE void glm_write_totals(const glm_task *t, glm_totals *total, __local real *pool,
+                                     __global real *partial, long groups, const mma_lane self) {
+  const int lane = self.lane;
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
   real value[GLM_LINKS], d_alpha[GLM_LINKS], d_own[GLM_LINKS];
   glm_end_products(total);
-  if (GLM_COUPLED) total[0].value += glm_other(total[0].value);
+  if (GLM_COUPLED) total[0].value += mma_value_across(self, total[0].value);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     value[i] = total[i].value;
     d_alpha[i] = total[i].d_alpha;
     d_own[i] = total[i].d_own;
   }
-  glm_sum_cells(pool, value, vectors, 0, partial, groups, lane);
-  glm_sum_cells(pool, d_alpha, t->predictors, vectors * (1 + owns), partial, groups, lane);
+  glm_sum_cells(pool, value, vectors, 0, partial, groups, self);
+  glm_sum_cells(pool, d_alpha, t->predictors, vectors * (1 + owns), partial, groups, self);
   if (GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI)
-    glm_sum_cells(pool, d_own, owns * vectors, vectors, partial, groups, lane);
+    glm_sum_cells(pool, d_own, owns * vectors, vectors, partial, groups, self);
   if (GLM_OWN == SCL_GLM_CUTS) glm_write_cuts(t, vectors, lane, 32, partial, groups);
 }
 
@@ -252,11 +245,22 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   __local real cells[GLM_CELLS] __attribute__((aligned(128)));
   __local real intercept[GLM_PREDICTORS];
   const int groups = get_num_groups(0), group = get_group_id(0);
-  const int lane = get_local_id(0), g = lane >> 2, t = lane & 3;
+  MMA_LANE(self, 1);
+  mma_copies copies = MMA_NO_COPIES;
+  const int lane = self.lane, g = self.quad, t = self.member;
   const int vectors = GLM_COUPLED ? 1 : predictors;
-  glm_task task = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
-                   .predictors = predictors, .own_count = owns, .own_sums = own_sums,
-                   .flags = flags, .residuals = residuals, .slopes = slopes,
+  glm_task task = {.y = y + y_offset,
+                   .work = work,
+                   .by_cut = by_cut,
+                   .y_ld = y_ld,
+                   .n = n,
+                   .p = p,
+                   .predictors = predictors,
+                   .own_count = owns,
+                   .own_sums = own_sums,
+                   .flags = flags,
+                   .residuals = residuals,
+                   .slopes = slopes,
                    .intercept = intercept};
   task.owns = work + 1;
   task.alpha = task.owns + owns * vectors;
@@ -266,7 +270,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 
   const uint stride = groups * GLM_ROWS, rows_end = n;
   uint first = group * GLM_ROWS;
-  glm_fetch(ring, x, x_ld, first, rows_end, p, lane);
+  glm_fetch(&copies, ring, x, x_ld, first, rows_end, p, lane);
   glm_seen next = glm_observe(&task, first + (lane & 15));
   for (int i = p * GLM_ROWS + lane; i < GLM_STAGE; i += 32) ring[i] = ring[GLM_STAGE + i] = 0.0;
   if (lane < GLM_PREDICTORS) intercept[lane] = lane < predictors ? task.alpha[lane] : 0.0;
@@ -294,27 +298,27 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 
   for (int turn = 0; first < rows_end; first += stride, turn ^= 1) {
     __local real *stage = ring + turn * GLM_STAGE;
-    glm_fetch(ring + (turn ^ 1) * GLM_STAGE, x, x_ld, first + stride, rows_end, p, lane);
+    glm_fetch(&copies, ring + (turn ^ 1) * GLM_STAGE, x, x_ld, first + stride, rows_end, p, lane);
     const glm_seen seen = next;
     next = glm_observe(&task, seen.row + stride);
-    GLM_ARRIVED();
-    GLM_WARP_SYNC();
-    glm_predict(stage, weight, cells, g, t);
-    GLM_WARP_SYNC();
+    MMA_WAIT(&copies, 1); /* all but the latest */
+    mma_warp_sync(self);
+    glm_predict(self, stage, weight, cells);
+    mma_warp_sync(self);
     glm_late late[GLM_LINKS];
     if (GLM_COUPLED) {
-      glm_link_classes(&task, total, &seen, cells, lane, late);
+      glm_link_classes(&task, total, &seen, cells, self, late);
     } else {
-      glm_link(&task, total, given, &seen, cells, lane, late);
+      glm_link(&task, total, given, &seen, cells, self, late);
     }
-    GLM_WARP_SYNC();
-    if (flags & GLM_GRADIENT) glm_add_gradient(stage, cells, sum, g, t);
+    mma_warp_sync(self);
+    if (flags & GLM_GRADIENT) glm_add_gradient(self, stage, cells, sum);
     glm_add_late(total, late);
-    GLM_WARP_SYNC();
+    mma_warp_sync(self);
   }
 
   __global real *partial = work + partials + group;
-  glm_write_totals(&task, total, ring, partial, groups, lane);
+  glm_write_totals(&task, total, ring, partial, groups, self);
   const int first_beta = vectors * (1 + own_sums) + predictors;
   SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
     SCL_UNROLL for (int k = 0; k < 4; k++) {

@@ -1,59 +1,60 @@
-/* The double-precision matrix instructions of NVIDIA devices, in inline assembly: c + a b for 16 x
- * 8 results, with sums over 4 or 8. Of compute capability 9.0 on there is one instruction for each;
- * 8.0 has 8 x 8 x 4 alone (SCL_MMA_8), of which two or four make up the larger ones: their
- * registers are the same.
+/* The double-precision matrix instructions of NVIDIA devices, and what else the kernels of this
+ * folder ask of a warp: c + a b for 16 x 8 results, with sums over 4 or 8; exchange within a warp;
+ * asynchronous copies to local memory; barriers of some warps. What differs between devices is in
+ * mma_ptx.h, as inline assembly, and once more in mma_emulated.h, in plain OpenCL C, which runs
+ * anywhere (SCL_MMA_EMULATED=1). Exactly one of the two has come before this file.
  *
- * Lane l, with g = l / 4 and t = l % 4, holds a(g, t) in a0, a(g + 8, t) in a1, b(t, g) in b0, the
- * same 4 further along the sum in a2, a3 and b1, and c(g, 2t), c(g, 2t + 1), c(g + 8, 2t), c(g + 8,
- * 2t + 1) in c[0] to c[3]. MMA_MOVE_8 takes c from one array and gives c + a b to another: moving
- * a block along costs nothing then. */
+ * Of compute capability 9.0 on there is one instruction for each product; 8.0 has 8 x 8 x 4 alone
+ * (SCL_MMA_8), of which two or four make up the larger ones: their registers are the same.
+ *
+ * A lane stands in quad lane / 4 as member lane % 4. It holds
+ *
+ *                 B  member     member + 4              quad    columns 2 member, 2 member + 1
+ *            quad    b0         b1              row   C
+ *   row   A          member     member + 4        quad        c[0], c[1]
+ *     quad           a0         a2                quad + 8    c[2], c[3]
+ *     quad + 8       a1         a3
+ *
+ * where A is 16 x 8, B is 8 x 8 and stands by its columns, C is 16 x 8. The product over 4 has
+ * neither a2, a3 nor b1. */
 
 #ifdef SCL_MMA_8
 
-#define MMA_8_8_4(to0, to1, from0, from1, a, b)                                                    \
-  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};"   \
-               : "=d"(to0), "=d"(to1)                                                              \
-               : "d"(a), "d"(b), "d"(from0), "d"(from1))
+MMA_COLLECTIVE void mma_4_to(const mma_lane lane, double to[4], const double from[4],
+                             const double a0, const double a1, const double b0) {
+  mma_8_8_4(lane, &to[0], &from[0], a0, b0);
+  mma_8_8_4(lane, &to[2], &from[2], a1, b0);
+}
 
-#define MMA_MOVE_4(to, from, a0, a1, b0)                                                           \
-  do {                                                                                             \
-    MMA_8_8_4(to[0], to[1], from[0], from[1], a0, b0);                                             \
-    MMA_8_8_4(to[2], to[3], from[2], from[3], a1, b0);                                             \
-  } while (0)
-
-#define MMA_MOVE_8(to, from, a0, a1, a2, a3, b0, b1)                                               \
-  do {                                                                                             \
-    MMA_MOVE_4(to, from, a0, a1, b0);                                                              \
-    MMA_MOVE_4(to, to, a2, a3, b1);                                                                \
-  } while (0)
-#define MMA_4(c, a0, a1, b0) MMA_MOVE_4(c, c, a0, a1, b0)
-#define MMA_8(c, a0, a1, a2, a3, b0, b1) MMA_MOVE_8(c, c, a0, a1, a2, a3, b0, b1)
-
-#else
-
-#define MMA_MOVE_8(to, from, a0, a1, a2, a3, b0, b1)                                               \
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"               \
-               : "=d"(to[0]), "=d"(to[1]), "=d"(to[2]), "=d"(to[3])                                \
-               : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1), "d"(from[0]),               \
-                 "d"(from[1]), "d"(from[2]), "d"(from[3]))
-#define MMA_4(c, a0, a1, b0)                                                                       \
-  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"                               \
-               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])                                    \
-               : "d"(a0), "d"(a1), "d"(b0))
-#define MMA_8(c, a0, a1, a2, a3, b0, b1)                                                           \
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "                                 \
-               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                   \
-               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])                                    \
-               : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1))
+/* to = from + a b, by which a block can move along at no cost. */
+MMA_COLLECTIVE void mma_8_to(const mma_lane lane, double to[4], const double from[4],
+                             const double a0, const double a1, const double a2, const double a3,
+                             const double b0, const double b1) {
+  mma_4_to(lane, to, from, a0, a1, b0);
+  mma_4_to(lane, to, to, a2, a3, b1);
+}
 
 #endif
 
-/* Starts to copy 16 bytes of global memory to local memory, of which those past `bytes` become 0;
- * what a work-item has started so far is one group of copies to wait for. */
-#define MMA_COPY16(to, from, bytes)                                                                \
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)(to)),           \
-               "l"(from), "r"(bytes)                                                               \
-               : "memory")
-#define MMA_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+/* c += a b, with sums over 4 and over 8. */
+MMA_COLLECTIVE void mma_4(const mma_lane lane, double c[4], const double a0, const double a1,
+                          const double b0) {
+  mma_4_to(lane, c, c, a0, a1, b0);
+}
+
+MMA_COLLECTIVE void mma_8(const mma_lane lane, double c[4], const double a0, const double a1,
+                          const double a2, const double a3, const double b0, const double b1) {
+  mma_8_to(lane, c, c, a0, a1, a2, a3, b0, b1);
+}
+
+/* 1 / d and 1 / sqrt(d) to about one unit in the last place: hardware seeds, which flush subnormal
+ * numbers, and one third-order step. The root is NaN or infinite where d fails as a pivot. */
+MMA_INLINE double mma_reciprocal(const double d) {
+  const double seed = mma_reciprocal_seed(d), error = fma(-d, seed, 1.0);
+  return fma(seed, fma(error, error, error), seed);
+}
+
+MMA_INLINE double mma_inverse_root(const double d) {
+  const double seed = mma_inverse_root_seed(d), error = fma(-d * seed, seed, 1.0);
+  return fma(seed * error, fma(0.375, error, 0.5), seed);
+}

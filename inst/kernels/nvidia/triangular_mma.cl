@@ -12,49 +12,50 @@
 
 /* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of
  * the transposed inverse in x. */
-STRIPS_INLINE void invert16(real x[16], const real l[16], const int lane) {
+MMA_COLLECTIVE void invert16(const mma_lane lane, real x[16], const real l[16]) {
   real own = 1.0; /* of the diagonal */
   SCL_UNROLL
-  for (int j = 0; j < 16; j++) own = lane == j ? l[j] : own;
+  for (int j = 0; j < 16; j++) own = lane.lane == j ? l[j] : own;
   own = 1.0 / own;
   SCL_UNROLL
-  for (int j = 0; j < 16; j++) x[j] = lane == j ? 1.0 : 0.0;
+  for (int j = 0; j < 16; j++) x[j] = lane.lane == j ? 1.0 : 0.0;
   SCL_UNROLL
   for (int j = 0; j < 16; j++) {
-    x[j] *= lane_value(own, j);
+    x[j] *= mma_value_of(lane, own, j);
     SCL_UNROLL
-    for (int c = j + 1; c < 16; c++) x[c] = fma(-x[j], lane_value(l[j], c), x[c]);
+    for (int c = j + 1; c < 16; c++) x[c] = fma(-x[j], mma_value_of(lane, l[j], c), x[c]);
   }
 }
 
 SCL_INLINE real triangular_entry(__global const real *T, const int ld, const int n, const int p,
-                                   const int q, const int transposed, const int reversed) {
+                                 const int q, const int transposed, const int reversed) {
   if (p >= n || q >= n) return p == q ? 1.0 : 0.0;
   const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
   return T[transposed ? s + (long)r * ld : r + (long)s * ld];
 }
 
 /* Packs column block p of a block of T; a group of STRIPS warps. */
-SCL_INLINE void triangular_pack(__global const real *T, const int ld, const int order,
-                                const int p, const int transposed, const int reversed,
-                                __global real *packed, const int item) {
-  const int lane = item & 31;
+MMA_COLLECTIVE void triangular_pack(const mma_lane warp_lane, __global const real *T, const int ld,
+                                    const int order, const int p, const int transposed,
+                                    const int reversed, __global real *packed, const int item) {
+  const bool inverts = item < 32;
+  const mma_lane lane = mma_only(warp_lane, inverts);
   packed += STRIPS_START(p);
-  if (item < 32) {
+  MMA_IF(inverts) {
     real l[16], x[16];
     SCL_UNROLL
     for (int k = 0; k < 16; k++) {
-      const int row = lane & 15;
+      const int row = lane.lane & 15;
       l[k] = k <= row
                  ? triangular_entry(T, ld, order, 16 * p + row, 16 * p + k, transposed, reversed)
                  : 0.0;
     }
-    invert16(x, l, lane);
-    if (lane < 16) {
+    invert16(lane, x, l);
+    if (mma_is_active(lane) && lane.lane < 16) {
       SCL_UNROLL
       for (int k = 0; k < 16; k++) {
-        packed[STRIPS_AT(lane, k)] = -l[k];
-        packed[STRIPS_INVERSE + STRIPS_AT(k, lane)] = x[k];
+        packed[STRIPS_AT(lane.lane, k)] = -l[k];
+        packed[STRIPS_INVERSE + STRIPS_AT(k, lane.lane)] = x[k];
       }
     }
   }
@@ -72,25 +73,25 @@ __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
 triangular_mma_pack(const int n, const int n_last, __global const real *T, const long offset_t,
                     const int ld, const long step_t, const int transposed, const int reversed,
                     __global real *packed) {
+  MMA_LANE(lane, STRIPS);
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
-  triangular_pack(T + offset_t + which * step_t, ld, last ? n_last : n, get_group_id(0), transposed,
-                  reversed, packed + (long)which * STRIPS_PACKED, get_local_id(0));
+  triangular_pack(lane, T + offset_t + which * step_t, ld, last ? n_last : n, get_group_id(0),
+                  transposed, reversed, packed + (long)which * STRIPS_PACKED, get_local_id(0));
 }
 
 /* The same for the diagonal blocks of a matrix of order n; besides, the lower triangles of its
  * diagonal blocks of order `block` go from X to Y, with zeros above. Dimension 1 counts blocks of
  * STRIPS_ORDER rows; in dimension 0 the first STRIPS groups pack one, the others copy its rows,
  * TRIANGULAR_COPY columns each. */
-__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
-triangular_mma_pack_and_copy(const int n, __global const real *T, const long offset_t,
-                             const int ld, const int transposed, const int reversed,
-                             __global real *packed, const int block, __global const real *X,
-                             const long offset_x, const int ld_x, __global real *Y,
-                             const long offset_y, const int ld_y) {
+__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void triangular_mma_pack_and_copy(
+    const int n, __global const real *T, const long offset_t, const int ld, const int transposed,
+    const int reversed, __global real *packed, const int block, __global const real *X,
+    const long offset_x, const int ld_x, __global real *Y, const long offset_y, const int ld_y) {
+  MMA_LANE(lane, STRIPS);
   const int item = get_local_id(0), p = get_group_id(0), which = get_group_id(1);
   const int first = which * STRIPS_ORDER, order = min(STRIPS_ORDER, n - first);
   if (p < STRIPS) {
-    triangular_pack(T + offset_t + first * ((long)ld + 1), ld, order, p, transposed, reversed,
+    triangular_pack(lane, T + offset_t + first * ((long)ld + 1), ld, order, p, transposed, reversed,
                     packed + (long)which * STRIPS_PACKED, item);
     return;
   }
@@ -123,10 +124,12 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
                      const long step_packed) {
   /* three column blocks, each smaller than the one before */
   __local real ring[STRIPS_START(3)] __attribute__((aligned(128)));
-  const int item = get_local_id(0), lane = item & 31, g = lane >> 2, t = lane & 3;
+  MMA_LANE(lane, STRIPS_WARPS);
+  mma_copies copies = MMA_NO_COPIES;
+  const int item = get_local_id(0), t = lane.member;
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   const int order = last ? n_last : n;
-  const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * g;
+  const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * lane.quad;
   const int mine = clamp((last ? rhs_last : rhs) - first, 0, 2); /* of this lane's two */
   B += offset_b + which * step_b + first * next;
   packed += offset_packed + which * step_packed;
@@ -134,11 +137,8 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
 #define TRIANGULAR_GET(p)                                                                          \
   do {                                                                                             \
     for (int i = 2 * item; (p) < STRIPS && i < STRIPS_COLUMN(p); i += 64 * STRIPS_WARPS)           \
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(                              \
-                       (uint)(ulong)(TRIANGULAR_SLOT(p) + i)),                                     \
-                   "l"(packed + STRIPS_START(p) + i)                                               \
-                   : "memory");                                                                    \
-    asm volatile("cp.async.commit_group;" ::: "memory");                                           \
+      mma_copy_16(&copies, TRIANGULAR_SLOT(p) + i, packed + STRIPS_START(p) + i, 16);              \
+    mma_commit(&copies);                                                                           \
   } while (0)
   /* B points at the lane's first unknown; `along` leads to the next in the order of solving. */
   const int along = reversed ? -(int)step : (int)step;
@@ -180,12 +180,12 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
   /* Unrolled: guards of a looped body would end the overlap of the chains. */
   SCL_UNROLL
   for (int p = 0; p < STRIPS; p++) {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    MMA_WAIT(&copies, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
     TRIANGULAR_GET(p + 2); /* past the last column block: an empty group */
     __local const real *c = TRIANGULAR_SLOT(p), *below = c + STRIPS_INVERSE;
     real solved[2][4];
-    solve16(solved, head, c, g, t);
+    solve16(lane, solved, head, c);
     SCL_UNROLL
     for (int h = 0; h < 2; h++) {
       SCL_UNROLL
@@ -202,10 +202,10 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
         }
       }
     }
-    if (p + 1 < STRIPS) times16(head, tail[0], solved, below, 16, g, t);
+    if (p + 1 < STRIPS) times16(lane, head, tail[0], solved, below, 16);
     SCL_UNROLL
     for (int s = 1; s < STRIPS_TAIL; s++) {
-      if (p + 1 + s < STRIPS) times16(tail[s - 1], tail[s], solved, below, 16 * (1 + s), g, t);
+      if (p + 1 + s < STRIPS) times16(lane, tail[s - 1], tail[s], solved, below, 16 * (1 + s));
     }
   }
 }

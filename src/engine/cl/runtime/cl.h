@@ -118,6 +118,7 @@ typedef struct {
   cl_kernel kernel[SCL_CL_KERNELS];
   size_t kernel_items[SCL_CL_KERNELS];   /* largest work-group */
   uint64_t kernel_local[SCL_CL_KERNELS]; /* bytes of local memory besides its parameters */
+  uint64_t launches[SCL_CL_KERNELS];     /* so far, for tests */
   struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
@@ -134,13 +135,14 @@ typedef struct {
       *exprs; /* generated kernels (engine/cl/elementwise/plan_cache.c); made at first use */
   scl_cl_variant variant;
   bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */
+  bool emulated_mma;        /* matrix instructions in plain OpenCL C, for tests (mma_emulated.h) */
   char variant_reason[128]; /* why the portable kernels are in charge */
 } scl_cl_context;
 
 /* A kernel of this context; its program is built at the first use, with the same options for all
- * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu, SCL_MMA_8=1 where cl->small_mma. SCL_E_BUILD,
- * with the log (engine/cl/runtime/program.c).
- */
+ * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu, SCL_MMA_8=1 where cl->small_mma,
+ * SCL_MMA_EMULATED=1 where cl->emulated_mma. SCL_E_BUILD, with the log
+ * (engine/cl/runtime/program.c). */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
 /* Compares the signature of a kernel with what the driver has built of it, as far as it tells; then

@@ -113,6 +113,12 @@ static bool cpu_kernels_wanted(const scl_device_info *info) {
   return info->type == SCL_DEVICE_CPU;
 }
 
+/* Whether STATCL_MMA_EMULATED=1 has any device run the kernels of matrix instructions, emulated. */
+static bool emulation_wanted(void) {
+  const char *wanted = scl_env("STATCL_MMA_EMULATED");
+  return wanted != NULL && strcmp(wanted, "1") == 0;
+}
+
 scl_status scl_device_open(size_t index, scl_context **out) {
   const scl_device_info *list;
   size_t count;
@@ -128,7 +134,8 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   const scl_cl_handle *handle = scl_cl_handle_of(index);
   cl->info = list[index];
   cl->index = index;
-  cl->cpu = cpu_kernels_wanted(&cl->info);
+  cl->emulated_mma = emulation_wanted();
+  cl->cpu = !cl->emulated_mma && cpu_kernels_wanted(&cl->info);
   cl->profiled = profiling_wanted;
   cl->device = handle->device;
   cl->base.engine = &scl_cl_engine;

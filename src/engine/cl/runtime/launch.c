@@ -302,6 +302,7 @@ static scl_status launch(scl_cl_op *op, scl_cl_kernel which, const scl_cl_range 
   if (!op->ordered) SCL_TRY(declare_and_order(op, which, value));
   size_t local_bytes = 0;
   SCL_TRY(set_arguments(op, which, kernel, value, &local_bytes));
+  op->cl->launches[which]++;
   const scl_cl_launchable k = {kernel, scl_cl_kernel_name(which), op->cl->kernel_items[which],
                                op->cl->kernel_local[which]};
   return scl_cl_enqueue(op, &k, range, local_bytes);

@@ -146,14 +146,14 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, const char 
 /* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. Warnings are off,
    as some drivers write their number to the standard error of whoever compiles. */
 #define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
-static const char *build_options(const scl_cl_context *cl) {
-  if (cl->cpu) return OPTIONS " -D SCL_CPU=1";
-  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1): optimising, POCL 3.1 moves stores out
-   * of their guards, which writes past the end of matrices. */
-  if (cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL) {
-    return OPTIONS " -cl-opt-disable";
-  }
-  return cl->small_mma ? OPTIONS " -D SCL_MMA_8=1" : OPTIONS;
+static void build_options(const scl_cl_context *cl, char *out, size_t room) {
+  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1, STATCL_MMA_EMULATED=1): optimising,
+   * POCL 3.1 moves stores out of their guards, which writes past the end of matrices. */
+  bool plain =
+      !cl->cpu && cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL;
+  snprintf(out, room, OPTIONS "%s%s%s%s", cl->cpu ? " -D SCL_CPU=1" : "",
+           plain ? " -cl-opt-disable" : "", cl->small_mma ? " -D SCL_MMA_8=1" : "",
+           cl->emulated_mma ? " -D SCL_MMA_EMULATED=1" : "");
 }
 
 static uint64_t build_us;
@@ -178,7 +178,9 @@ scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **
   cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
   if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
   const uint64_t start = scl_clock_us();
-  code = scl_cl.clBuildProgram(program, 1, &cl->device, build_options(cl), NULL, NULL);
+  char options[128];
+  build_options(cl, options, sizeof options);
+  code = scl_cl.clBuildProgram(program, 1, &cl->device, options, NULL, NULL);
   scl_cl_count_build(cl, start);
   if (code != CL_SUCCESS) {
     scl_status status = fail_build(cl, program, name, code);

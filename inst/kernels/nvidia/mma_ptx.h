@@ -1,0 +1,157 @@
+/* What mma.h needs of a device, in the assembly language of NVIDIA devices. Every function here has
+ * its twin in mma_emulated.h; a kernel that keeps to them runs on both. */
+
+#ifndef SCL_MMA_EMULATED
+
+/* Functions, and those in which all lanes of a warp take part. Everything must end up in one
+ * kernel, as arrays passed by pointer live in registers only then. */
+#define MMA_INLINE static inline __attribute__((always_inline))
+#define MMA_COLLECTIVE MMA_INLINE
+
+/* Where a work-item stands in its warp. */
+typedef struct {
+  int lane, quad, member; /* 0 to 31; lane / 4; lane % 4 */
+} mma_lane;
+
+/* Declares `name` in a kernel whose groups have so many warps. */
+#define MMA_LANE(name, warps) const mma_lane name = mma_lane_of((int)get_local_id(0))
+
+MMA_INLINE mma_lane mma_lane_of(const int item) {
+  return (mma_lane){item & 31, (item & 31) >> 2, item & 3};
+}
+
+/* Only some warps of the group take the statement. What follows in it has to be told by
+ * mma_only(), and looks at mma_is_active() before it stores or reads what others may store. */
+#define MMA_IF(taken) if (taken)
+#define mma_only(lane, taken) (lane)
+#define mma_is_active(lane) true
+
+/* Whether a warp has to go through the parts of all: a constant. */
+#define MMA_ROLES_TOGETHER false
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+#ifdef SCL_MMA_8
+
+MMA_COLLECTIVE void mma_8_8_4(const mma_lane lane, double to[2], const double from[2],
+                              const double a, const double b) {
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};"
+               : "=d"(to[0]), "=d"(to[1])
+               : "d"(a), "d"(b), "d"(from[0]), "d"(from[1]));
+}
+
+#else
+
+MMA_COLLECTIVE void mma_4_to(const mma_lane lane, double to[4], const double from[4],
+                             const double a0, const double a1, const double b0) {
+  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+               "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+               : "=d"(to[0]), "=d"(to[1]), "=d"(to[2]), "=d"(to[3])
+               : "d"(a0), "d"(a1), "d"(b0), "d"(from[0]), "d"(from[1]), "d"(from[2]), "d"(from[3]));
+}
+
+/* to = from + a b, by which a block can move along at no cost. */
+MMA_COLLECTIVE void mma_8_to(const mma_lane lane, double to[4], const double from[4],
+                             const double a0, const double a1, const double a2, const double a3,
+                             const double b0, const double b1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+               : "=d"(to[0]), "=d"(to[1]), "=d"(to[2]), "=d"(to[3])
+               : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1), "d"(from[0]), "d"(from[1]),
+                 "d"(from[2]), "d"(from[3]));
+}
+
+#endif
+
+/* ---- exchange within a warp ------------------------------------------------------------------ */
+
+/* What the lanes of a warp have stored, the others see after it. */
+MMA_COLLECTIVE void mma_warp_sync(const mma_lane lane) {
+  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
+
+/* The value that lane `from` has. */
+MMA_COLLECTIVE double mma_value_of(const mma_lane lane, const double value, const int from) {
+  const uint2 bits = as_uint2(value);
+  uint2 other;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;"
+               : "=r"(other.x)
+               : "r"(bits.x), "r"(from));
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;"
+               : "=r"(other.y)
+               : "r"(bits.y), "r"(from));
+  return as_double(other);
+}
+
+/* The value that lane (lane ^ 16) has. */
+MMA_COLLECTIVE int mma_int_across(const mma_lane lane, const int value) {
+  int other;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, 16, 31, 0xffffffff;" : "=r"(other) : "r"(value));
+  return other;
+}
+
+MMA_COLLECTIVE double mma_value_across(const mma_lane lane, const double value) {
+  const int2 bits = as_int2(value);
+  return as_double((int2)(mma_int_across(lane, bits.x), mma_int_across(lane, bits.y)));
+}
+
+/* The largest of the lanes' values. */
+MMA_COLLECTIVE uint mma_warp_max(const mma_lane lane, const uint value) {
+  uint most;
+  asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(value));
+  return most;
+}
+
+/* ---- asynchronous copies --------------------------------------------------------------------- */
+
+/* The copies that a work-item has started. */
+typedef int mma_copies;
+#define MMA_NO_COPIES 0
+
+/* Start to copy 16 (8) bytes of global memory to local memory, of which those past `bytes` become
+ * 0. */
+MMA_INLINE void mma_copy_16(mma_copies *copies, __local double *to, __global const double *from,
+                            const int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(ulong)to), "l"(from),
+               "r"(bytes)
+               : "memory");
+}
+
+MMA_INLINE void mma_copy_8(mma_copies *copies, __local double *to, __global const double *from,
+                           const int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((uint)(ulong)to), "l"(from),
+               "r"(bytes)
+               : "memory");
+}
+
+/* What a work-item has started since the last call is a group of copies to wait for. */
+MMA_INLINE void mma_commit(mma_copies *copies) {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All groups of copies of this work-item have arrived but the `latest` ones, a constant. */
+#define MMA_WAIT(copies, latest) asm volatile("cp.async.wait_group %0;" ::"n"(latest) : "memory")
+
+/* ---- barriers of some warps ------------------------------------------------------------------ */
+
+/* A barrier, number `id` of 16, of so many warps of the group; both constants. MMA_MEET_FIRST is
+ * the same, of a warp for which others wait with MMA_MEET. */
+#define MMA_MEET(id, warps) asm volatile("bar.sync %0, %1;" ::"n"(id), "n"(32 * (warps)) : "memory")
+#define MMA_MEET_FIRST(id, warps) MMA_MEET(id, warps)
+
+/* ---- seeds ----------------------------------------------------------------------------------- */
+
+/* About 1 / d and 1 / sqrt(d), to 20 bits; subnormal numbers count as 0. */
+MMA_INLINE double mma_reciprocal_seed(const double d) {
+  double seed;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(seed) : "d"(d));
+  return seed;
+}
+
+MMA_INLINE double mma_inverse_root_seed(const double d) {
+  double seed;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(seed) : "d"(d));
+  return seed;
+}
+
+#endif
