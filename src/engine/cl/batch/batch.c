@@ -47,10 +47,6 @@ static const scl_kernel_batch_tri_solve *const tri_solve_kernels[] = {
 static const scl_kernel_batch_product *const group_kernels[] = {BATCH_STRIPS_LAYOUTS};
 #undef BATCH_STRIPS
 
-static size_t ceil_div(size_t a, size_t b) {
-  return (a + b - 1) / b;
-}
-
 static int flags_of(const scl_batch_pass *p, bool statuses) {
   return (p->upper ? BATCH_UPPER : 0) | (p->transpose ? BATCH_TRANSPOSE : 0) |
          (p->transpose_b ? BATCH_TRANSPOSE_B : 0) | (p->cofactors ? BATCH_COFACTORS : 0) |
@@ -69,7 +65,7 @@ static scl_status launch_product_kernel(scl_cl_op *op, const scl_kernel_batch_pr
 static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
   bool tiny = p->m <= 16 || p->n <= 16;
   size_t tile = tiny ? 16 : 32, warp = 32;
-  size_t tiles = ceil_div(p->m, tile) * ceil_div(p->n, tile);
+  size_t tiles = scl_ceil_div(p->m, tile) * scl_ceil_div(p->n, tile);
   size_t local = BATCH_WARPS * warp, global = scl_round_up(p->batch * tiles * warp, local);
   return launch_product_kernel(op, tiny ? &scl_k_batch_matmul_mma_16 : &scl_k_batch_matmul_mma_32,
                                scl_cl_range_1(global, local), p);
@@ -77,7 +73,7 @@ static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
 
 /* The same, a result to a group. */
 static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
-  size_t strips = ceil_div(p->m > p->n ? p->m : p->n, 16), items = 32 * strips;
+  size_t strips = scl_ceil_div(p->m > p->n ? p->m : p->n, 16), items = 32 * strips;
   return launch_product_kernel(op, group_kernels[strips], scl_cl_range_1(p->batch * items, items),
                                p);
 }
@@ -137,7 +133,7 @@ static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
     size_t local = 64, global = scl_round_up(p->batch * m * n, local);
     return launch_product_kernel(op, &scl_k_batch_matmul_small, scl_cl_range_1(global, local), p);
   }
-  size_t rows = ceil_div(m, BATCH_PRODUCT_TILE), columns = ceil_div(n, BATCH_PRODUCT_TILE);
+  size_t rows = scl_ceil_div(m, BATCH_PRODUCT_TILE), columns = scl_ceil_div(n, BATCH_PRODUCT_TILE);
   size_t local[2] = {BATCH_PRODUCT_ITEMS, BATCH_PRODUCT_ITEMS};
   size_t global[2] = {p->batch * rows * BATCH_PRODUCT_ITEMS, columns * BATCH_PRODUCT_ITEMS};
   return launch_product_kernel(op, &scl_k_batch_matmul_tiled, scl_cl_range_2(global, local), p);
@@ -167,9 +163,9 @@ static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer
   const layout *layouts = layouts_of(op, p);
   size_t i = find_layout(layouts, p->n);
   const layout *l = &layouts[i];
-  size_t parts = l->columns > 0 && p->k > 0 ? ceil_div(p->k, l->columns) : 1;
+  size_t parts = l->columns > 0 && p->k > 0 ? scl_ceil_div(p->k, l->columns) : 1;
   size_t local[2] = {l->items, 1};
-  size_t global[2] = {ceil_div(p->batch, l->matrices) * l->items, parts};
+  size_t global[2] = {scl_ceil_div(p->batch, l->matrices) * l->items, parts};
   const scl_cl_range range = scl_cl_range_2(global, local);
   const scl_arg_in a = scl_in(p->a), b = scl_in(p->b);
   const scl_arg_out out = scl_out(p->out);

@@ -71,7 +71,7 @@ static scl_block or_unread(scl_block b, scl_block other) {
 
 /* Tiles that cover the matrix, or its lower triangle. */
 static size_t count_tiles(const struct scl_covariance_pass *pass, size_t tile) {
-  size_t rows = (pass->x1.nrow + tile - 1) / tile, columns = (pass->x2.nrow + tile - 1) / tile;
+  size_t rows = scl_ceil_div(pass->x1.nrow, tile), columns = scl_ceil_div(pass->x2.nrow, tile);
   return pass->symmetric ? rows * (rows + 1) / 2 : rows * columns;
 }
 

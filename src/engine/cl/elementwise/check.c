@@ -29,11 +29,11 @@ typedef struct {
 static split split_block(const scl_cl_context *cl, size_t m, size_t n) {
   split s = {.m = m, .n = n, .local = cl->cpu ? GROUP_CPU : GROUP_GPU};
   const size_t share = s.local * ITEM_ELEMENTS;
-  s.groups = (m * n + share - 1) / share;
+  s.groups = scl_ceil_div(m * n, share);
   if (s.groups > MOST_GROUPS) s.groups = MOST_GROUPS;
-  size_t per_column = (m + ROWS - 1) / ROWS, wanted = (s.groups + n - 1) / n;
+  size_t per_column = scl_ceil_div(m, ROWS), wanted = scl_ceil_div(s.groups, n);
   if (per_column < wanted) per_column = wanted; /* a chunk for every group at least */
-  s.rows = (m + per_column - 1) / per_column;
+  s.rows = scl_ceil_div(m, per_column);
   return s;
 }
 

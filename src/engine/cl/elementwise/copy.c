@@ -60,7 +60,7 @@ scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_blo
 
 static scl_status transpose(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst) {
   int in_place = src.buffer == dst.buffer && src.offset == dst.offset && src.ld == dst.ld;
-  size_t columns = (dst.ncol + ELEMENTWISE_TILE - 1) / ELEMENTWISE_TILE;
+  size_t columns = scl_ceil_div(dst.ncol, ELEMENTWISE_TILE);
   if (columns > MOST_COLUMNS) columns = MOST_COLUMNS;
   size_t local[2] = {ELEMENTWISE_TILE, op->cl->cpu ? TILE_ROWS_CPU : TILE_ROWS_GPU};
   size_t global[2] = {scl_round_up(dst.nrow, ELEMENTWISE_TILE), columns * local[1]};

@@ -27,14 +27,6 @@ typedef struct {
   size_t parts; /* groups that share a result */
 } layout;
 
-static size_t least(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
-static size_t divide_up(size_t a, size_t b) {
-  return (a + b - 1) / b;
-}
-
 /* The power of two from n on, at most `most`, which is one. */
 static size_t power_from(size_t n, size_t most) {
   size_t p = 1;
@@ -58,7 +50,7 @@ static size_t most_groups(const scl_cl_context *cl) {
 
 /* A group over rows, and over columns where they are short or few groups would do. */
 static void share_items(layout *l, const scl_plan *p, size_t items) {
-  l->local[0] = power_from(p->m, p->n == 1 ? items : least(items, MAP_ROWS));
+  l->local[0] = power_from(p->m, p->n == 1 ? items : scl_min(items, MAP_ROWS));
   l->local[1] = power_from(p->n, items / l->local[0]);
   l->local[0] = power_from(p->m, items / l->local[1]);
 }
@@ -67,8 +59,8 @@ static layout map_layout(const scl_plan *p, size_t items) {
   layout l = {.parts = 1};
   share_items(&l, p, items);
   const size_t rows = p->pairs ? 2 : p->n > 1 ? 1 : SCL_PLAN_ELEMENTS; /* of a work-item */
-  l.global[0] = scl_round_up(divide_up(p->m, rows), l.local[0]);
-  l.global[1] = scl_round_up(least(p->n, MOST_COLUMNS), l.local[1]);
+  l.global[0] = scl_round_up(scl_ceil_div(p->m, rows), l.local[0]);
+  l.global[1] = scl_round_up(scl_min(p->n, MOST_COLUMNS), l.local[1]);
   return l;
 }
 
@@ -83,7 +75,7 @@ static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
   l.local[0] = SCL_PLAN_TILE;
   l.local[1] = (size_t)scl_cl_expr_tile_rows(cl);
   l.global[0] = scl_round_up(p->m, SCL_PLAN_TILE);
-  l.global[1] = least(divide_up(p->n, SCL_PLAN_TILE), MOST_COLUMNS) * l.local[1];
+  l.global[1] = scl_min(scl_ceil_div(p->n, SCL_PLAN_TILE), MOST_COLUMNS) * l.local[1];
   return l;
 }
 
@@ -93,7 +85,7 @@ static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
   size_t best = 1;
   double fill = 0.0;
   for (size_t parts = 1; parts <= worth && groups * parts <= WAVES * resident; parts++) {
-    const size_t waves = divide_up(groups * parts, resident);
+    const size_t waves = scl_ceil_div(groups * parts, resident);
     const double filled = (double)(groups * parts) / (double)(waves * resident);
     if (filled > fill + 0.01) {
       best = parts;
@@ -116,11 +108,11 @@ static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t i
   const bool products = has_products(p);
   share_items(&l, p, items);
   const size_t places = p->pairs ? 2 : products ? 1 : ITEM_PLACES; /* of a work-item */
-  const size_t wanted = divide_up(p->m * p->n, items * places);
+  const size_t wanted = scl_ceil_div(p->m * p->n, items * places);
   if (products) most = p->pairs && !cl->cpu ? most / GROUPS_GPU * GROUPS_PAIRS : WAVES * most;
-  const size_t groups = least(wanted, most);
-  const size_t rows = least(divide_up(p->m, l.local[0]), groups);
-  const size_t columns = least(divide_up(p->n, l.local[1]), groups / rows);
+  const size_t groups = scl_min(wanted, most);
+  const size_t rows = scl_min(scl_ceil_div(p->m, l.local[0]), groups);
+  const size_t columns = scl_min(scl_ceil_div(p->n, l.local[1]), groups / rows);
   l.global[0] = rows * l.local[0];
   l.global[1] = columns * l.local[1];
   l.parts = rows * columns;
@@ -130,13 +122,13 @@ static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t i
 static layout column_layout(const scl_plan *p, size_t items, size_t most) {
   layout l;
   /* Eight rows beside each other are a line of memory; each item has some of them. */
-  const size_t rows = power_from(divide_up(p->m, COLUMN_PLACES), items);
+  const size_t rows = power_from(scl_ceil_div(p->m, COLUMN_PLACES), items);
   l.local[0] = rows < LINE_ROWS ? LINE_ROWS : rows;
   if (l.local[0] > items) l.local[0] = items;
   l.local[1] = power_from(p->n, items / l.local[0]);
   l.local[0] = power_from(p->m, items / l.local[1]);
-  const size_t groups = divide_up(p->n, l.local[1]);
-  const size_t worth = divide_up(p->m, l.local[0] * ITEM_PLACES);
+  const size_t groups = scl_ceil_div(p->n, l.local[1]);
+  const size_t worth = scl_ceil_div(p->m, l.local[0] * ITEM_PLACES);
   l.parts = choose_parts(groups, worth, most);
   l.global[0] = l.parts * l.local[0];
   l.global[1] = groups * l.local[1];
@@ -145,11 +137,11 @@ static layout column_layout(const scl_plan *p, size_t items, size_t most) {
 
 static layout row_layout(const scl_plan *p, size_t items, size_t most) {
   layout l;
-  const size_t rows = divide_up(p->m, items) >= most ? items : least(items, WARP_ROWS);
+  const size_t rows = scl_ceil_div(p->m, items) >= most ? items : scl_min(items, WARP_ROWS);
   l.local[0] = power_from(p->m, rows);
   l.local[1] = power_from(p->n, items / l.local[0]);
-  const size_t groups = divide_up(p->m, l.local[0]);
-  const size_t worth = divide_up(p->n, l.local[1] * ITEM_PLACES);
+  const size_t groups = scl_ceil_div(p->m, l.local[0]);
+  const size_t worth = scl_ceil_div(p->n, l.local[1] * ITEM_PLACES);
   l.parts = choose_parts(groups, worth, most);
   l.global[0] = groups * l.local[0];
   l.global[1] = l.parts * l.local[1];
@@ -161,7 +153,7 @@ static layout choose_layout(const scl_cl_context *cl, const scl_plan *p,
   const bool reduces = scl_plan_reduces(p);
   size_t items = group_items(cl, &k->main, reduces);
   if (!reduces) return scl_plan_has_tiles(p) ? tile_layout(cl, p) : map_layout(p, items);
-  items = least(items, group_items(cl, &k->last, true));
+  items = scl_min(items, group_items(cl, &k->last, true));
   if (p->margin == SCL_BY_COLUMN) return column_layout(p, items, most_groups(cl));
   if (p->margin == SCL_BY_ROW) return row_layout(p, items, most_groups(cl));
   return total_layout(cl, p, items, most_groups(cl));

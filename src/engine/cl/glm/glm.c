@@ -171,7 +171,7 @@ static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) 
     s->cells = s->items;
     most = 16;
   }
-  size_t parts = (s->n + s->cells - 1) / s->cells, resident = cl->info.units * most;
+  size_t parts = scl_ceil_div(s->n, s->cells), resident = cl->info.units * most;
   s->groups = parts < resident ? parts : resident;
 }
 

@@ -43,7 +43,7 @@ static bool is_new(const factorisation *f) {
 
 static size_t groups_of(size_t rows) {
   size_t per_group = 16 * CHOLESKY_EXTRA;
-  return rows > per_group ? (rows + per_group - 1) / per_group : 1;
+  return rows > per_group ? scl_ceil_div(rows, per_group) : 1;
 }
 
 /* One launch: the diagonal block, and the rows below it unless `packed` is for another launch. */
@@ -86,7 +86,7 @@ static scl_status factor_leaf_mma(factorisation *f, size_t at, size_t width) {
 
 static scl_status place_diagonal_blocks(const factorisation *f) {
   if (f->end == 0) return SCL_OK;
-  size_t n = f->end - f->first, count = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  size_t n = f->end - f->first, count = scl_ceil_div(n, STRIPS_ORDER);
   size_t local[3] = {32, 8, 1}, global[3] = {STRIPS_ORDER, STRIPS_ORDER, count};
   return scl_launch_cholesky_mma_place(
       f->op, scl_cl_range_3(global, local), (int)n, is_new(f),
@@ -123,7 +123,7 @@ static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   if (width <= f->block) {
     return f->packed.buffer != NULL ? factor_leaf_mma(f, at, width) : factor_leaf(f, at, width);
   }
-  size_t left = (width + f->block - 1) / f->block / 2 * f->block;
+  size_t left = scl_ceil_div(width, f->block) / 2 * f->block;
   SCL_TRY(factor_columns(f, at, left));
   SCL_TRY(update_columns(f, at + left, left, width - left));
   return factor_columns(f, at + left, width - left);

@@ -62,7 +62,7 @@ static scl_status product(reverse_sweep *r, double alpha, scl_trans trans_a, scl
 
 /* The Q of all blocks of a range, of what S holds of dF/dL by then. */
 static scl_cl_product diagonal_products(const reverse_sweep *r, size_t at, size_t n) {
-  size_t batch = (n + BLOCK - 1) / BLOCK, order = n < BLOCK ? n : BLOCK;
+  size_t batch = scl_ceil_div(n, BLOCK), order = n < BLOCK ? n : BLOCK;
   size_t last = n - (batch - 1) * BLOCK;
   return (scl_cl_product){.alpha = 1.0,
                           .trans_a = SCL_TRANS,
@@ -119,7 +119,7 @@ static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t
                                                .turned = scl_block_part(r->s, at, below, n, rows),
                                                .batch = 1});
   }
-  size_t left = (n + BLOCK - 1) / BLOCK / 2 * BLOCK, middle = at + left, right = n - left;
+  size_t left = scl_ceil_div(n, BLOCK) / 2 * BLOCK, middle = at + left, right = n - left;
   scl_block rest = scl_block_part(w, 0, 0, rows, left);
   SCL_TRY(solve_columns(r, scl_block_part(w, 0, left, rows, right), middle, below));
   SCL_TRY(subtract(r, scl_block_part(r->s, below, middle, rows, right), SCL_GENERAL,
@@ -179,7 +179,7 @@ static scl_status sweep_range(reverse_sweep *r, size_t at, size_t n, bool untouc
 
 /* The first part of n rows and columns that are more than a range. */
 static size_t first_part(size_t n) {
-  return (n + BLOCK - 1) / BLOCK / 2 * BLOCK;
+  return scl_ceil_div(n, BLOCK) / 2 * BLOCK;
 }
 
 /* Rows and columns [at, at + n). */
@@ -200,7 +200,7 @@ static scl_status sweep(reverse_sweep *r, size_t at, size_t n, bool untouched) {
 /* The workspaces, the inverses of the diagonal blocks, those of dF/dL with zeros above, and the Q
  * of the first range. */
 static scl_status prepare(reverse_sweep *r) {
-  size_t n = r->l.nrow, blocks = (n + BLOCK - 1) / BLOCK, at = 0;
+  size_t n = r->l.nrow, blocks = scl_ceil_div(n, BLOCK), at = 0;
   size_t left = n > RANGE ? first_part(n) : (n > BLOCK ? BLOCK : 0); /* columns of the largest W */
   SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->inverse));
   SCL_TRY(scl_cl_temporary(&r->op, BAND * (blocks < STEPS ? blocks : STEPS), 1, &r->q));

@@ -6,13 +6,6 @@
 
 #include "kernels/include/gemm.h"
 
-static size_t ceil_div(size_t a, size_t b) {
-  return (a + b - 1) / b;
-}
-static size_t min_size(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 /* op(A)'s view as the kernels know it. */
 static int promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
   if (trans == SCL_TRANS) view = scl_view_transposed(view);
@@ -53,8 +46,8 @@ typedef struct {
 static size_t cpu_tile(const scl_cl_op *op, const scl_cl_product *p) {
   size_t tile = GEMM_CPU_TILE, wanted = 4 * (size_t)op->cl->info.units;
   for (; tile > GEMM_CPU_STEP; tile /= 2) {
-    size_t tiles = ceil_div(p->c.nrow, tile) * ceil_div(p->c.ncol, tile) * p->batch;
-    if ((p->region == SCL_ALL ? tiles : ceil_div(tiles, 2)) >= wanted) break;
+    size_t tiles = scl_ceil_div(p->c.nrow, tile) * scl_ceil_div(p->c.ncol, tile) * p->batch;
+    if ((p->region == SCL_ALL ? tiles : scl_ceil_div(tiles, 2)) >= wanted) break;
   }
   return tile;
 }
@@ -98,9 +91,9 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
             promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   t.m_last = (int)(p->m_last != 0 ? p->m_last : m);
   t.n_last = (int)(p->n_last != 0 ? p->n_last : n);
-  t.k_last = (int)(p->k_last != 0 ? min_size(k, p->k_last) : k);
-  size_t tiles_n = ceil_div(n, t.shape.n);
-  t.tiles = ceil_div(m, t.shape.m) * tiles_n;
+  t.k_last = (int)(p->k_last != 0 ? scl_min(k, p->k_last) : k);
+  size_t tiles_n = scl_ceil_div(n, t.shape.n);
+  t.tiles = scl_ceil_div(m, t.shape.m) * tiles_n;
   if (tile == SCL_CL_TILE_CPU && p->region != SCL_ALL) t.tiles -= tiles_n * (tiles_n - 1) / 2;
   return t;
 }
@@ -145,10 +138,10 @@ enum { MANY_TILES = 800, HUGE_TILES = 2000 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   tile_shape shape = shape_of(op, p, tile);
-  size_t rows = ceil_div(p->c.nrow, shape.m), columns = ceil_div(p->c.ncol, shape.n);
+  size_t rows = scl_ceil_div(p->c.nrow, shape.m), columns = scl_ceil_div(p->c.ncol, shape.n);
   size_t above = 0; /* the diagonal: left out */
   for (size_t j = 0; j < columns && p->region != SCL_ALL; j++)
-    above += min_size(rows, j * shape.n / shape.m);
+    above += scl_min(rows, j * shape.n / shape.m);
   return (rows * columns - above) * p->batch;
 }
 
@@ -170,7 +163,7 @@ static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl
               {12.0, 0.008, {0.0350, 0.0340}},
               {14.0, 0.008, {0.0680, INFINITY}}};
   int of = tile - SCL_CL_TILE_MMA_TINY;
-  double most = (double)ceil_div(count_tiles(op, p, tile), op->cl->info.units);
+  double most = (double)scl_ceil_div(count_tiles(op, p, tile), op->cl->info.units);
   double work = cost[of].work[p->trans_b == SCL_NO_TRANS];
   return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
 }
@@ -190,7 +183,7 @@ static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile t
 /* Within a tile the matrix-instruction kernels count the places of an operand in ints: over up to
  * 64 columns of one that is contiguous along k, over 8 of another one. */
 static bool fits_ints(scl_block x, bool deep) {
-  return min_size(x.ncol, deep ? 64 : 8) * x.ld + GEMM_MMA_HUGE_M <= INT_MAX;
+  return scl_min(x.ncol, deep ? 64 : 8) * x.ld + GEMM_MMA_HUGE_M <= INT_MAX;
 }
 
 static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
@@ -289,8 +282,8 @@ static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha
   bool vector = t->n == 1;
   size_t rows = t->trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
   size_t local[3] = {GEMM_THIN_LANES, GEMM_THIN_ROWS, 1};
-  size_t global[3] = {ceil_div(t->m, rows) * GEMM_THIN_LANES,
-                      ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
+  size_t global[3] = {scl_ceil_div(t->m, rows) * GEMM_THIN_LANES,
+                      scl_ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
   int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
   return scl_launch_gemm_thin(
       op, kernels[vector][t->trans == SCL_TRANS], scl_cl_range_3(global, local), (int)t->m,
@@ -303,16 +296,16 @@ static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha
 static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
   size_t units = op->cl->info.units;
   if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
-  return min_size(ceil_div(2 * units, groups), k / GEMM_SPLIT);
+  return scl_min(scl_ceil_div(2 * units, groups), k / GEMM_SPLIT);
 }
 
 /* The sum over k in parts, each to its own matrix of a workspace, added in order by gemm_sum. */
 static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_t k, size_t parts,
                                    const thin_product *thin) {
   size_t m = p->c.nrow, n = p->c.ncol;
-  size_t piece = scl_round_up(ceil_div(k, parts), 32);
+  size_t piece = scl_round_up(scl_ceil_div(k, parts), 32);
   scl_block partial;
-  parts = ceil_div(k, piece);
+  parts = scl_ceil_div(k, piece);
   SCL_TRY(scl_cl_temporary(op, m * n, parts, &partial));
 
   scl_status status;
@@ -340,7 +333,7 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
     status = scl_cl_product_in(op, &q);
   }
   if (status == SCL_OK) {
-    size_t local[2] = {scl_round_up(min_size(m, 32), 8), 1};
+    size_t local[2] = {scl_round_up(scl_min(m, 32), 8), 1};
     size_t global[2] = {scl_round_up(m, local[0]), n};
     status =
         scl_launch_gemm_sum(op, scl_cl_range_2(global, local), (int)m, (int)n, (int)parts, p->alpha,
@@ -383,15 +376,15 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   if ((columns ? n : m) <= GEMM_THIN) {
     thin_product t = thin_view(&p, k, columns);
     size_t rows = t.trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
-    size_t groups = ceil_div(t.m, rows) * ceil_div(t.n, t.n == 1 ? 1 : GEMM_THIN_COLUMNS);
+    size_t groups = scl_ceil_div(t.m, rows) * scl_ceil_div(t.n, t.n == 1 ? 1 : GEMM_THIN_COLUMNS);
     size_t parts = choose_parts(op, groups, k);
     if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
     /* only the sum of parts and the tiles know how to mirror */
     if (region == SCL_ALL) return launch_thin(op, &t, alpha, beta, 1, k, 0);
   }
   size_t step = op->cl->cpu ? GEMM_CPU_STEP : GEMM_GPU_TILE_M;
-  size_t groups = ceil_div(m, step) * ceil_div(n, step);
-  if (region != SCL_ALL) groups = ceil_div(groups, 2);
+  size_t groups = scl_ceil_div(m, step) * scl_ceil_div(n, step);
+  if (region != SCL_ALL) groups = scl_ceil_div(groups, 2);
   /* The sum of the parts costs about as much as half of the tiles' work. */
   size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, k) : 1;
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);

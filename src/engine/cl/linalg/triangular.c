@@ -29,7 +29,7 @@ scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *s) {
   const scl_kernel_substitute *kernel =
       op->cl->cpu ? &scl_k_triangular_cpu_substitute : &scl_k_triangular_substitute;
   size_t local[2] = {op->cl->cpu ? 1 : TRIANGULAR_ITEMS, 1};
-  size_t groups = (s->rhs + TRIANGULAR_ITEMS - 1) / TRIANGULAR_ITEMS;
+  size_t groups = scl_ceil_div(s->rhs, TRIANGULAR_ITEMS);
   size_t global[2] = {groups * local[0], s->batch};
   return scl_launch_substitute(op, kernel, scl_cl_range_2(global, local), (int)s->n, (int)s->rhs,
                                scl_in(s->t), scl_inout_at(s->b), s->right ? s->b.ld : 1,
@@ -81,7 +81,7 @@ static scl_status solve(scl_cl_op *op, const solve_form *form, size_t at, scl_bl
                         scl_block b) {
   size_t n = t.nrow, leaf = form->leaf;
   if (n <= leaf) return substitute(op, form, at, t, b);
-  size_t h = (n + leaf - 1) / leaf / 2 * leaf, rest = n - h;
+  size_t h = scl_ceil_div(n, leaf) / 2 * leaf, rest = n - h;
   scl_block t1 = scl_block_part(t, 0, 0, h, h), t2 = scl_block_part(t, h, h, rest, rest);
   scl_block off = form->lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
   scl_block b1 =
@@ -114,7 +114,7 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
   }
   if (!scl_cl_use_strips(op, t.nrow, form.right, b)) return solve(op, &form, 0, t, b);
   form.leaf = STRIPS_ORDER;
-  SCL_TRY(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &form.packed));
+  SCL_TRY(scl_cl_strips_room(op, scl_ceil_div(t.nrow, STRIPS_ORDER), &form.packed));
   scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
   if (status == SCL_OK) status = solve(op, &form, 0, t, b);
   scl_buffer_release(form.packed.buffer);

@@ -7,10 +7,6 @@
  * products more. */
 #include "engine/cl/linalg/linalg.h"
 
-static size_t min_size(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 typedef struct {
   scl_cl_op *op;
   bool lower;
@@ -21,7 +17,7 @@ typedef struct {
 
 /* The inverses of the leaves, from the identity, which lies in x unless there are packed leaves. */
 static scl_status invert_leaves(const inversion *v) {
-  size_t n = v->n, order = min_size(n, v->leaf), blocks = (n + v->leaf - 1) / v->leaf;
+  size_t n = v->n, order = scl_min(n, v->leaf), blocks = scl_ceil_div(n, v->leaf);
   size_t last = n - (blocks - 1) * v->leaf, step_b = v->leaf * (v->x.ld + 1);
   scl_block b = scl_block_part(v->x, 0, 0, order, order);
   if (v->packed.buffer != NULL) {
@@ -60,8 +56,8 @@ static scl_status invert_leaves(const inversion *v) {
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
                                scl_block work, scl_block work_d, bool correct,
                                const scl_cl_product *beside) {
-  size_t n = t.nrow, pairs = (n - s + 2 * s - 1) / (2 * s);
-  size_t s2 = min_size(s, n - (pairs - 1) * 2 * s - s);
+  size_t n = t.nrow, pairs = scl_ceil_div(n - s, 2 * s);
+  size_t s2 = scl_min(s, n - (pairs - 1) * 2 * s - s);
   size_t step_t = 2 * s * (t.ld + 1), step = 2 * s * (dst.ld + 1);
   scl_view view = lower ? SCL_LOWER : SCL_UPPER;
   scl_block x1 = scl_block_part(dst, 0, 0, s, s), x2 = scl_block_part(dst, s, s, s, s);
@@ -118,7 +114,7 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
 static size_t room_for_pairs(size_t n, size_t first, size_t end) {
   size_t most = 0;
   for (size_t s = first; s < end; s *= 2) {
-    size_t need = (n - s + 2 * s - 1) / (2 * s) * s * s;
+    size_t need = scl_ceil_div(n - s, 2 * s) * s * s;
     if (need > most) most = need;
   }
   return most;
@@ -127,7 +123,7 @@ static size_t room_for_pairs(size_t n, size_t first, size_t end) {
 /* From leaves to blocks of order `block`, with `beside`, or NULL, in the last step. */
 static scl_status double_by_products(const inversion *v, size_t block, bool correct,
                                      const scl_cl_product *beside) {
-  size_t end = min_size(block, v->n), room = room_for_pairs(v->n, v->leaf, end);
+  size_t end = scl_min(block, v->n), room = room_for_pairs(v->n, v->leaf, end);
   if (room == 0) return beside != NULL ? scl_cl_product_in(v->op, beside) : SCL_OK;
   scl_block work;
   SCL_TRY(scl_cl_temporary(v->op, room, correct ? 2 : 1, &work));
@@ -144,7 +140,7 @@ scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, sc
                                     scl_block src, scl_block copy, const scl_cl_product *beside) {
   inversion v = {.op = op, .lower = true, .n = t.nrow, .leaf = STRIPS_ORDER, .t = t, .x = dst};
   scl_status status;
-  SCL_GO(scl_cl_strips_room(op, (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER, &v.packed));
+  SCL_GO(scl_cl_strips_room(op, scl_ceil_div(t.nrow, STRIPS_ORDER), &v.packed));
   SCL_GO(scl_cl_strips_pack_and_copy_in(op, true, true, t, v.packed, block, src, copy));
   SCL_GO(invert_leaves(&v));
   SCL_GO(double_by_products(&v, block, false, beside));

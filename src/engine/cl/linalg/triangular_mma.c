@@ -7,7 +7,7 @@ scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out) {
 
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
                                  scl_block packed) {
-  size_t n = t.nrow, blocks = (n + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  size_t n = t.nrow, blocks = scl_ceil_div(n, STRIPS_ORDER);
   size_t last = n - (blocks - 1) * STRIPS_ORDER;
   size_t items = 2 * STRIPS_ORDER;
   size_t local[2] = {items, 1}, global[2] = {items * (STRIPS_ORDER / 16), blocks};
@@ -21,9 +21,9 @@ scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool r
                                           scl_block src, scl_block copy) {
   size_t n = t.nrow, items = 2 * STRIPS_ORDER;
   size_t columns = n < block ? n : block;
-  size_t parts = STRIPS_ORDER / 16 + (columns + TRIANGULAR_COPY - 1) / TRIANGULAR_COPY;
+  size_t parts = STRIPS_ORDER / 16 + scl_ceil_div(columns, TRIANGULAR_COPY);
   size_t local[2] = {items, 1};
-  size_t global[2] = {items * parts, (n + STRIPS_ORDER - 1) / STRIPS_ORDER};
+  size_t global[2] = {items * parts, scl_ceil_div(n, STRIPS_ORDER)};
   return scl_launch_triangular_mma_pack_and_copy(
       op, scl_cl_range_2(global, local), (int)n, scl_in(t), transposed, reversed,
       scl_out_buffer(packed.buffer), (int)block, scl_in(src), scl_out(copy));
@@ -79,7 +79,7 @@ static scl_status invert_eliminate(const inversion *v, size_t from, size_t k, si
 
 static scl_status invert_range(const inversion *v, size_t at, size_t n) {
   if (n <= STRIPS_ORDER) return invert_leaf(v, at, n);
-  size_t h = (n + STRIPS_ORDER - 1) / STRIPS_ORDER / 2 * STRIPS_ORDER, rest = n - h;
+  size_t h = scl_ceil_div(n, STRIPS_ORDER) / 2 * STRIPS_ORDER, rest = n - h;
   if (v->lower) {
     SCL_TRY(invert_range(v, at + h, rest));
     SCL_TRY(invert_eliminate(v, at + h, rest, at, h));
@@ -92,7 +92,7 @@ static scl_status invert_range(const inversion *v, size_t at, size_t n) {
 
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst) {
   inversion v = {.op = op, .lower = lower, .t = t, .x = dst};
-  size_t blocks = (t.nrow + STRIPS_ORDER - 1) / STRIPS_ORDER;
+  size_t blocks = scl_ceil_div(t.nrow, STRIPS_ORDER);
   SCL_TRY(scl_cl_strips_room(op, blocks, &v.packed));
   /* X T = I has T' on the left: transposed, and for a lower T in reversed order. */
   scl_status status = scl_cl_strips_pack_in(op, true, lower, t, v.packed);

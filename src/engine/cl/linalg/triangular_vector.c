@@ -1,10 +1,6 @@
 /* Triangular solves with few right-hand sides: launches of triangular_vector.cl, one a block. */
 #include "engine/cl/linalg/linalg.h"
 
-static size_t groups_of(size_t count, size_t each) {
-  return (count + each - 1) / each;
-}
-
 /* The system as the kernel wants it: by positions in the order of solving. */
 typedef struct {
   size_t n, rhs;
@@ -37,9 +33,9 @@ static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
   size_t begin = (size_t)(at + 1) * VECTOR_BLOCK; /* of the next block */
   size_t rest = begin < c->n ? c->n - begin : 0;
   size_t beyond = rest > VECTOR_BLOCK ? rest - VECTOR_BLOCK : 0;
-  size_t near = groups_of(rest - beyond, VECTOR_NEAR * VECTOR_LANES);
-  size_t far = at > 0 ? groups_of(beyond, VECTOR_FAR * VECTOR_LANES) : 0;
-  size_t strips = groups_of(rest - beyond, VECTOR_TILE), tiles = strips * (strips + 1) / 2;
+  size_t near = scl_ceil_div(rest - beyond, VECTOR_NEAR * VECTOR_LANES);
+  size_t far = at > 0 ? scl_ceil_div(beyond, VECTOR_FAR * VECTOR_LANES) : 0;
+  size_t strips = scl_ceil_div(rest - beyond, VECTOR_TILE), tiles = strips * (strips + 1) / 2;
   if (near == 0) near = 1; /* solves the last block */
   if (at < 0) near = 0;
   size_t groups = (near + far) * c->rhs + tiles;
@@ -55,7 +51,7 @@ bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs) {
 
 scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v) {
   chain c = chain_of(v);
-  int blocks = (int)groups_of(c.n, VECTOR_BLOCK);
+  int blocks = (int)scl_ceil_div(c.n, VECTOR_BLOCK);
   SCL_TRY(scl_cl_temporary(op, 2 * (VECTOR_PACKED + VECTOR_BLOCK * v->rhs), 1, &c.work));
   scl_status status = SCL_OK;
   for (int at = -1; at < blocks && status == SCL_OK; at++) status = launch_block(op, &c, at);
