@@ -1,7 +1,6 @@
-/* Batched small matrices on a device: picks the kernel made for the order and launches it. Where
- * statuses are asked for, a flag tells whether there is a matrix that is not fine, and only then
- * are statuses written and read, by a second run: a byte for each matrix, written each time, takes
- * 5 us of 75. */
+/* Batched small matrices on a device: chooses the kernel for the order and launches it. If statuses
+ * are wanted, a flag tells whether any matrix has failed; only then a second pass writes statuses
+ * and the host reads them. A byte for each matrix, written every time, would take 5 us of 75. */
 #include "engine/pass/batch.h"
 #include "engine/cl/linalg/linalg.h"
 
@@ -61,7 +60,7 @@ static scl_status launch_product_kernel(scl_cl_op *op, const scl_kernel_batch_pr
                                   flags_of(p, false), scl_in(p->a), scl_in(p->b), scl_out(p->out));
 }
 
-/* By matrix instructions, for results of any size, a tile to a warp. */
+/* Products by matrix instructions, for results of any size: a warp computes a tile. */
 static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
   bool tiny = p->m <= 16 || p->n <= 16;
   size_t tile = tiny ? 16 : 32, warp = 32;
@@ -71,15 +70,15 @@ static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
                                scl_cl_range_1(global, local), p);
 }
 
-/* The same, a result to a group. */
+/* The same: a group computes a result. */
 static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
   size_t strips = scl_ceil_div(p->m > p->n ? p->m : p->n, 16), items = 32 * strips;
   return launch_product_kernel(op, group_kernels[strips], scl_cl_range_1(p->batch * items, items),
                                p);
 }
 
-/* By the tiles of single products. A launch may have no more groups than this in the dimension in
- * which these count the batch. */
+/* Products by the tiles of single products, which count the batch in a dimension of the range that
+ * has at most this number of groups. */
 enum { MOST_GROUPS = 65535 };
 
 static scl_block shaped(scl_block b, bool transposed, size_t nrow, size_t ncol, size_t matrices) {
@@ -107,8 +106,8 @@ static scl_status launch_product_tiles(scl_cl_op *op, const scl_batch_pass *p) {
   return SCL_OK;
 }
 
-/* Those copy pairs, and so want even sizes, and lose what that saves where much of them lies beyond
- * the edge. (Offsets are even: results start a buffer.) */
+/* These tiles copy pairs of elements, so sizes must be even. They save time unless much of them
+ * lies beyond the edge. (Results start a buffer, so their offsets are even.) */
 static bool fits_tiles(const scl_batch_pass *p) {
   size_t padded = scl_round_up(p->m, GEMM_MMA_SMALL_M) * scl_round_up(p->n, GEMM_MMA_SMALL_N);
   return (p->m | p->n | p->k | p->a.offset | p->b.offset | p->out.offset) % 2 == 0 &&
@@ -123,10 +122,9 @@ static scl_status launch_product_mma(scl_cl_op *op, const scl_batch_pass *p) {
   return launch_product_warps(op, p);
 }
 
-/* Which way a product goes is decided by its sizes alone, so that a result does not depend on the
- * batch that it is in. */
+/* Only the sizes of a product choose its kernel, so that a result does not depend on its batch. */
 static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
-  size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* what these kernels count in ints */
+  size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* these kernels index by ints */
   if (m * n >= BATCH_MMA_FROM && m <= most && n <= most && scl_cl_has_mma(op->cl))
     return launch_product_mma(op, p);
   if (m * n < BATCH_TILED_FROM) {
@@ -191,9 +189,9 @@ static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer
   }
 }
 
-/* The flag starts at 0 and goes back to it each time that it was seen set, so that a batch without
- * a fault costs no command for it. What a pass that asked for no status leaves set makes a later
- * one look at statuses that are all fine. */
+/* The flag starts at 0, and is only cleared after it was found set: a batch without a failed matrix
+ * costs no command to clear it. If a pass that wants no statuses leaves it set, a later pass reads
+ * statuses that are all 0. */
 static scl_status need_flag(scl_cl_context *cl) {
   if (cl->batch_flag != NULL) return SCL_OK;
   cl_int zero = 0, code = CL_SUCCESS;
@@ -225,9 +223,9 @@ static scl_status clear_flag(scl_cl_op *op) {
   return SCL_OK;
 }
 
-/* Runs the pass and, if statuses are asked for, learns whether a matrix is not fine. With
- * `statuses`, the pass is run once more for them. */
-static scl_status run(scl_context *ctx, const scl_batch_pass *p, scl_buffer *statuses) {
+/* Runs the pass and, if statuses are wanted, reads whether any matrix has failed. With `statuses`,
+ * this is the second pass, which writes them. */
+static scl_status run_pass(scl_context *ctx, const scl_batch_pass *p, scl_buffer *statuses) {
   scl_cl_op op;
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_cl_op_begin(&op, ctx);
@@ -256,7 +254,7 @@ static scl_status fetch_statuses(scl_context *ctx, const scl_batch_pass *p) {
     status = scl_fail_memory(bytes, 0, "the statuses of a batch");
     goto done;
   }
-  SCL_GO(run(ctx, p, statuses.buffer));
+  SCL_GO(run_pass(ctx, p, statuses.buffer));
   SCL_GO(scl_cl_download(ctx, SCL_GENERAL, statuses, SCL_WAIT_WRITES, copy, words));
   memcpy(p->status, copy, p->batch);
   *p->told = true;
@@ -269,6 +267,6 @@ done:
 scl_status scl_cl_batch(scl_context *ctx, const scl_batch_pass *p) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   SCL_TRY(need_flag(cl));
-  SCL_TRY(run(ctx, p, NULL));
+  SCL_TRY(run_pass(ctx, p, NULL));
   return p->status == NULL || cl->batch_seen == 0 ? SCL_OK : fetch_statuses(ctx, p);
 }

@@ -42,8 +42,8 @@
   BATCH_TILE(op, 96, 16, 16, 1)                                                                    \
   BATCH_TILE(op, 128, 16, 16, 1)
 
-/* Solutions and determinants by panels (batch_solve_mma.cl), for the orders above those that
- * batch_solve_tile.cl does as fast: the largest order and the warps of a group. */
+/* Solutions and determinants by panels (batch_solve_mma.cl), for orders at which they are faster
+ * than batch_solve_tile.cl: the largest order and the warps of a group. */
 #define BATCH_PANEL_LAYOUTS                                                                        \
   BATCH_PANEL(64, 2)                                                                               \
   BATCH_PANEL(96, 3)                                                                               \

@@ -18,8 +18,8 @@ enum {
   ROWS = 16384        /* rows of a chunk, at most */
 };
 
-/* How the first launch is cut: depends on the shape and on the kind of device only, so that sums
- * are the same bits in every run. */
+/* How the first launch is divided. It depends only on the shape and on the kind of device, so that
+ * results have the same bits in every run. */
 typedef struct {
   size_t m, n; /* rows and columns as the kernel sees them */
   size_t rows; /* of a chunk */

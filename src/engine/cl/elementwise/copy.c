@@ -58,7 +58,7 @@ scl_status scl_cl_identity(scl_context *ctx, double value, size_t batch, scl_blo
   return scl_cl_op_end(&op, scl_cl_identity_in(&op, value, batch, dst));
 }
 
-static scl_status transpose(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst) {
+static scl_status launch_transpose(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst) {
   int in_place = src.buffer == dst.buffer && src.offset == dst.offset && src.ld == dst.ld;
   size_t columns = scl_ceil_div(dst.ncol, ELEMENTWISE_TILE);
   if (columns > MOST_COLUMNS) columns = MOST_COLUMNS;
@@ -71,7 +71,7 @@ static scl_status transpose(scl_cl_op *op, scl_copy kind, scl_block src, scl_blo
 scl_status scl_cl_copy_in(scl_cl_op *op, scl_copy kind, scl_block src, scl_block dst) {
   if (is_empty(dst)) return SCL_OK;
   if (kind != SCL_COPY && kind != SCL_COPY_LOWER && kind != SCL_COPY_UPPER) {
-    return transpose(op, kind, src, dst);
+    return launch_transpose(op, kind, src, dst);
   }
   return scl_launch_elementwise_copy(op, range_over(dst.nrow, dst.ncol), (int)kind, (int)dst.nrow,
                                      (int)dst.ncol, scl_in(src), scl_out(dst));
@@ -89,7 +89,7 @@ scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, sc
   const bool all_rows = rows.buffer == NULL, all_columns = columns.buffer == NULL;
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  /* A kernel needs some buffer for every block that it names. */
+  /* An unused block still needs some buffer. */
   return scl_cl_op_end(&op, scl_launch_elementwise_gather(
                                 &op, range_over(dst.nrow, dst.ncol), (int)dst.nrow, (int)dst.ncol,
                                 all_rows, all_columns, scl_in(all_rows ? src : rows),

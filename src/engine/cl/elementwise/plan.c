@@ -1,10 +1,10 @@
 /* Plans of lazy arithmetic on a device: how work-items are laid out, and the arguments of the
  * kernel that engine/plan/source.c writes.
  *
- * Without reductions a work-item has one row and every so many columns. A reduction leaves one
- * number for each group (or, by rows and by columns, for each group and result), and a second
- * launch combines these in their order. How many there are depends on the shape and on the device
- * alone, so that sums are the same bits in every run. */
+ * Without reductions a work-item has one row and some columns, at a fixed stride. A reduction
+ * leaves one number for each group (or, by rows and by columns, for each group and result), and a
+ * second launch combines these in their order. How many there are depends on the shape and on the
+ * device alone, so that sums are the same bits in every run. */
 #include "engine/cl/elementwise/plan.h"
 
 enum {
@@ -79,8 +79,8 @@ static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
   return l;
 }
 
-/* How many groups share a result, up to `worth`: as many as fill the device best, a few times over
- * at most, since groups that are left at the end leave units idle. */
+/* The number of groups that share a result, at most `worth`: the one that fills the device best in
+ * at most WAVES rounds, since a last round of few groups leaves units idle. */
 static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
   size_t best = 1;
   double fill = 0.0;
@@ -168,32 +168,32 @@ typedef struct {
   size_t local_bytes;
 } arguments;
 
-static void set(arguments *a, size_t size, const void *value) {
+static void set_argument(arguments *a, size_t size, const void *value) {
   if (a->code == CL_SUCCESS) a->code = scl_cl.clSetKernelArg(a->kernel, a->next++, size, value);
 }
 
 static void set_long(arguments *a, size_t value) {
   const cl_long number = (cl_long)value;
-  set(a, sizeof number, &number);
+  set_argument(a, sizeof number, &number);
 }
 
 static void set_int(arguments *a, size_t value) {
   const cl_int number = (cl_int)value;
-  set(a, sizeof number, &number);
+  set_argument(a, sizeof number, &number);
 }
 
 static void set_buffer(arguments *a, const scl_buffer *buffer) {
   const cl_mem memory = ((const scl_cl_buffer *)buffer)->memory;
-  set(a, sizeof memory, &memory);
+  set_argument(a, sizeof memory, &memory);
 }
 
 static void set_local(arguments *a, size_t bytes) {
-  set(a, bytes, NULL);
+  set_argument(a, bytes, NULL);
   a->local_bytes += bytes;
 }
 
 static void set_numbers(arguments *a, const scl_plan *p) {
-  for (int k = 0; k < p->numbers; k++) set(a, sizeof p->number[k], &p->number[k]);
+  for (int k = 0; k < p->numbers; k++) set_argument(a, sizeof p->number[k], &p->number[k]);
 }
 
 /* Where the partial results of output k go: numbers, and behind them places. */

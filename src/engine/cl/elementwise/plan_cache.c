@@ -29,7 +29,7 @@ static void free_entry(entry *e) {
   free(e);
 }
 
-static void empty(struct scl_cl_exprs *cache) {
+static void empty_cache(struct scl_cl_exprs *cache) {
   for (int b = 0; b < BUCKETS; b++) {
     while (cache->bucket[b] != NULL) {
       entry *e = cache->bucket[b];
@@ -42,19 +42,19 @@ static void empty(struct scl_cl_exprs *cache) {
 
 void scl_cl_exprs_free(scl_cl_context *cl) {
   if (cl->exprs == NULL) return;
-  empty(cl->exprs);
+  empty_cache(cl->exprs);
   free(cl->exprs);
   cl->exprs = NULL;
 }
 
-/* Which bucket; entries are told apart by all of their bytes. */
+/* The bucket of a key. Entries are compared by all of their bytes. */
 static size_t hash_of(const unsigned char *key, size_t length) {
   uint64_t h = 14695981039346656037u;
   for (size_t k = 0; k < length; k++) h = (h ^ key[k]) * 1099511628211u;
   return (size_t)((h ^ (h >> 32)) % BUCKETS);
 }
 
-static scl_status build(scl_cl_context *cl, const scl_plan *plan, entry *e) {
+static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
   char head[32], *text = NULL, *port = NULL, *special = NULL;
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
@@ -92,11 +92,11 @@ scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
       return SCL_OK;
     }
   }
-  /* A program that makes ever new structures starts again; commands keep their kernels. */
-  if (cl->exprs->entries == MOST_ENTRIES) empty(cl->exprs);
+  /* A full cache is emptied. Commands that are under way keep their kernels. */
+  if (cl->exprs->entries == MOST_ENTRIES) empty_cache(cl->exprs);
   entry *e = calloc(1, sizeof *e + length);
   if (e == NULL) return scl_fail_memory(sizeof *e + length, 0, "the kernels in use");
-  scl_status status = build(cl, plan, e);
+  scl_status status = build_entry(cl, plan, e);
   if (status != SCL_OK) {
     free_entry(e);
     return status;

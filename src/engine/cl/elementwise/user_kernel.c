@@ -31,7 +31,7 @@ int scl_kernel_arguments(const scl_kernel *kernel) {
   return (int)kernel->arguments;
 }
 
-static scl_status build(scl_kernel *kernel, const char *source) {
+static scl_status build_kernel(scl_kernel *kernel, const char *source) {
   scl_cl_context *cl = (scl_cl_context *)kernel->ctx;
   SCL_TRY(scl_cl_program_build(cl, 1, &source, kernel->name, &kernel->program));
   scl_status status = scl_cl_kernel_make(cl, kernel->program, kernel->name, &kernel->launch);
@@ -60,7 +60,7 @@ scl_status scl_kernel_create(scl_context *ctx, const char *source, const char *n
   scl_status status = kernel->name == NULL ? scl_fail_memory(bytes, 0, "a kernel") : SCL_OK;
   if (status == SCL_OK) {
     memcpy(kernel->name, name, bytes);
-    status = build(kernel, source);
+    status = build_kernel(kernel, source);
   }
   if (status != SCL_OK) {
     scl_kernel_release(kernel);

@@ -1,5 +1,5 @@
-/* GLM likelihoods on a device: parameters up, one pass over X, a sum over its groups, results down;
- * all in one queue, with one wait at the end. */
+/* GLM likelihoods on a device: uploads the parameters, makes one pass over X, adds the sums of its
+ * groups and downloads the results, all in one queue, with one wait at the end. */
 #include <string.h>
 
 #include "engine/cl/linalg/linalg.h"
@@ -16,8 +16,8 @@ typedef struct {
   size_t slots;                   /* columns */
   bool finish;                    /* the pass adds the groups' sums itself */
   size_t groups_of_unit[2];       /* of a lean family: the second */
-  size_t least[2];                /* predictors and columns from which on it is the one to take */
-  bool mma;                       /* needs matrix instructions */
+  size_t least[2]; /* the least numbers of predictors and columns for which it is used */
+  bool mma;        /* needs matrix instructions */
 } layout;
 
 static const layout layouts[] = {
@@ -91,8 +91,8 @@ typedef enum { BY_TILES, BY_ROWS, SPLIT } route;
 enum { SPLIT_ITEMS = 64, CUT_BYTES = 16 << 10 };
 enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
 
-/* Where things are in the workspace, in doubles: a counter and the parameters at 0, the results,
- * the derivatives by row, the groups' sums, scratch memory. */
+/* The layout of the workspace, in doubles: a counter and the parameters at 0, the results, the
+ * derivatives by row, the groups' sums, scratch memory. */
 typedef struct {
   route route;
   int layout;
@@ -101,48 +101,49 @@ typedef struct {
   size_t items, groups, cells;
   size_t results, residuals, slopes, partials, scratch, total;
   bool finish, keeps_residuals;
-  bool quick; /* done before an event could be worth its price */
+  bool quick; /* so short that an event would cost more than waiting in the driver */
   bool few;   /* the parameters come with the launch */
 } plan;
 
-/* Of sums by cut, one for each of so many predictors. Groups share the local memory of a unit. */
+/* Bytes of local memory for the sums by cut, one for each of `cells` predictors. Groups share the
+ * local memory of a unit. */
 static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
   size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->own_sums : 0;
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
 }
 
-/* With local memory for eight groups of a unit: not where the instructions are the smaller ones,
- * nor on devices from 12.0 on, which are not made for double precision. */
+/* Matrix instructions, and local memory for eight groups of a unit: not with the smaller
+ * instructions, nor from compute capability 12.0 on, where double precision is slow. */
 static bool has_large_mma(scl_cl_context *cl) {
   return cl->info.capability < 120 && scl_cl_has_mma(cl) && !cl->small_mma;
 }
 
-static bool fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
+static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
   size_t predictors = pass->vectors * pass->classes;
   bool worth = predictors >= l->least[0] && pass->x.ncol >= l->least[1];
   if (wanted_layout != NULL ? strcmp(wanted_layout, l->name) != 0 : !worth) return false;
-  /* Between groups only the fence of a known device keeps the order. */
+  /* Only on known devices does a fence order memory between groups. */
   if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
   return predictors <= l->predictors && pass->x.ncol <= l->slots &&
          (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
          cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES && (!l->mma || has_large_mma(cl));
 }
 
-/* Pairs of rows need columns that start at even places; places are 32-bit numbers in the pass. */
+/* Pairs of rows need columns that start at even indices; the pass indexes by 32-bit numbers. */
 static int choose_layout(scl_cl_context *cl, const scl_glm_pass *pass) {
   if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return LAYOUTS;
   if (pass->x.ld * (pass->x.ncol + 1) > UINT32_MAX) return LAYOUTS;
   int l = 0;
-  while (l < LAYOUTS && !fits(cl, pass, &layouts[l])) l++;
+  while (l < LAYOUTS && !layout_fits(cl, pass, &layouts[l])) l++;
   return l;
 }
 
-/* The tile ring and cells of inst/kernels/nvidia/glm_mma.cl, sums by cut, and what the driver takes
- * for itself, in the local memory of a unit. The same with and without a gradient. */
+/* The number of groups whose tiles, cells (inst/kernels/nvidia/glm_mma.cl), sums by cut and
+ * driver's share fit into the local memory of a unit. The same with and without a gradient. */
 static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) {
   size_t unit = 228 << 10, own = 1024;
   size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->owns : 0;
-  /* so many that a gradient goes another way: values alone have no sums by cut */
+  /* with so many cuts gradients take another route, and values alone need no sums by cut */
   if (cuts * l->predictors * l->rows * sizeof(double) > CUT_BYTES) cuts = 0;
   size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);
   return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
@@ -197,15 +198,16 @@ static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
   return s;
 }
 
-/* Whether the parameters can come with the launch, which spares a command. A new workspace has no
- * counter yet, which comes with them otherwise. */
+/* Whether the parameters can be passed with the launch, which saves a command. A new workspace
+ * needs the command, since it also writes the counter. */
 static bool are_few(const plan *s, const scl_glm_pass *pass) {
   return s->finish && pass->parameter_count <= GLM_FEW_MOST && s->predictors == 1 &&
          GLM_FAMILY_OWN(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_own;
 }
 
-/* A workspace that is large enough; it only grows. */
-static scl_status reserve(scl_context *ctx, scl_block *work, size_t numbers, bool *fresh) {
+/* Makes sure that the workspace is large enough; it only grows. */
+static scl_status reserve_workspace(scl_context *ctx, scl_block *work, size_t numbers,
+                                    bool *fresh) {
   *fresh = work->buffer == NULL || work->nrow < numbers;
   if (!*fresh) return SCL_OK;
   scl_buffer_release(work->buffer);
@@ -275,7 +277,7 @@ static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow,
       pass->work->buffer, pass->work->offset + offset, nrow > 0 ? nrow : 1, nrow, ncol, SCL_F64};
 }
 
-/* Two products, with the terms between them. */
+/* Two products, and between them the terms of the likelihood. */
 static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
   scl_block beta = work_part(pass, 1 + pass->owns * s->vectors + alphas, s->p, s->predictors);
@@ -320,8 +322,8 @@ static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass 
  */
 
 /* `event` may be NULL. */
-static scl_status fetch(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
-                        double *to, cl_event *event) {
+static scl_status read_work(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
+                            double *to, cl_event *event) {
   SCL_CL_TRY(op->cl,
              scl_cl.clEnqueueReadBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE,
                                         from * sizeof(double), numbers * sizeof(double), to,
@@ -330,21 +332,21 @@ static scl_status fetch(scl_cl_op *op, const scl_glm_pass *pass, size_t from, si
   return SCL_OK;
 }
 
-static scl_status fetch_rows(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
-                             double *to) {
+static scl_status read_rows(scl_cl_op *op, const scl_glm_pass *pass, size_t from, size_t numbers,
+                            double *to) {
   if (to == NULL) return SCL_OK;
-  SCL_TRY(fetch(op, pass, from, numbers, to, NULL));
+  SCL_TRY(read_work(op, pass, from, numbers, to, NULL));
   scl_cl_op_took(op, NULL);
   return SCL_OK;
 }
 
-static scl_status launch(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+static scl_status launch_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   if (s->route == BY_TILES) return launch_tiles(op, s, pass);
   return s->route == BY_ROWS ? launch_rows(op, s, pass) : launch_split(op, s, pass);
 }
 
-/* Where the results go: to pinned memory, into which a device writes at once, or, where that is too
- * small (`staging` is NULL), to the caller's. */
+/* Where the results are written: to pinned memory, which a device writes directly, or to the
+ * caller's memory if that is too small (`staging` is NULL). */
 typedef struct {
   double *to;
   size_t numbers;
@@ -352,27 +354,27 @@ typedef struct {
   unsigned piece;
 } destination;
 
-static scl_status enqueue(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
-                          const destination *d) {
+static scl_status enqueue_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *pass,
+                               const destination *d) {
   cl_event event = NULL;
   SCL_TRY(scl_cl_op_order(op, -1));
   op->timing = SCL_CL_TIME_NONE;
   if (!s->few) SCL_TRY(send_parameters(op, pass));
   op->timing = SCL_CL_TIME_EACH;
-  SCL_TRY(launch(op, s, pass));
+  SCL_TRY(launch_pass(op, s, pass));
   SCL_TRY(launch_combine(op, s, pass));
   SCL_TRY(launch_outer(op, s, pass));
   op->timing = SCL_CL_TIME_NONE;
-  SCL_TRY(fetch_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
-  SCL_TRY(fetch_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_own_rows));
-  SCL_TRY(fetch(op, pass, s->results, d->numbers, d->to, s->quick ? NULL : &event));
+  SCL_TRY(read_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
+  SCL_TRY(read_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_own_rows));
+  SCL_TRY(read_work(op, pass, s->results, d->numbers, d->to, s->quick ? NULL : &event));
   if (d->staging != NULL) scl_cl_staging_use(d->staging, d->piece, op, event);
   scl_cl_op_took(op, event);
   return SCL_OK;
 }
 
-static scl_status run(scl_context *ctx, const plan *s, const scl_glm_pass *pass,
-                      const destination *d) {
+static scl_status run_pass(scl_context *ctx, const plan *s, const scl_glm_pass *pass,
+                           const destination *d) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
@@ -380,13 +382,13 @@ static scl_status run(scl_context *ctx, const plan *s, const scl_glm_pass *pass,
   scl_cl_op_reads(&op, pass->y.buffer);
   scl_cl_op_writes(&op, pass->work->buffer);
   scl_cl_op_writes(&op, pass->d_x.buffer);
-  scl_status status = scl_cl_op_end(&op, enqueue(&op, s, pass, d));
+  scl_status status = scl_cl_op_end(&op, enqueue_pass(&op, s, pass, d));
   if (status == SCL_OK) {
     status =
         s->quick ? scl_cl_drain(cl, op.queue) : scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
   }
-  /* After a fault or an interrupt the commands may still be under way, with the caller's memory. A
-   * lost device is not waited for. */
+  /* After an error or an interrupt, pending commands may still use the caller's memory. A lost
+   * device is not waited for. */
   if (status != SCL_OK) {
     *pass->abandoned = ctx->lost || scl_cl.clFinish(cl->queue[op.queue]) != CL_SUCCESS;
   }
@@ -402,7 +404,7 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
     return SCL_OK;
   }
   bool fresh = false;
-  SCL_TRY(reserve(ctx, pass->work, s.total, &fresh));
+  SCL_TRY(reserve_workspace(ctx, pass->work, s.total, &fresh));
   s.few = !fresh && are_few(&s, pass);
   destination d = {.to = pass->results, .numbers = numbers};
   SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
@@ -412,8 +414,8 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   } else {
     d.staging = NULL;
   }
-  scl_status status = run(ctx, &s, pass, &d);
-  if (status != SCL_OK) { /* its counter may not be there yet */
+  scl_status status = run_pass(ctx, &s, pass, &d);
+  if (status != SCL_OK) { /* its counter may not be written yet */
     scl_buffer_release(pass->work->buffer);
     *pass->work = (scl_block){0};
     return status;

@@ -9,9 +9,9 @@
 
 /* LAYOUT(NAME, family, layout, predictors of a row, row lanes, lanes, columns of a work-item, rows
  * of a work-item, finish, groups a unit, groups a unit of a lean family); the first two are passed
- * through. The driver takes the first that is large enough. A unit gets as many groups as its
- * registers hold at once: one more would wait for a whole pass. On an NVIDIA GPU a quarter of a
- * unit has 16,384 registers; a work-item may have at most 128 where the unit has 16 warps, 168
+ * through. The driver uses the first that is large enough. A unit gets as many groups as its
+ * registers hold at the same time: one more would wait for a whole pass. On an NVIDIA GPU a quarter
+ * of a unit has 16,384 registers; a work-item may have at most 128 where the unit has 16 warps, 168
  * where it has 12, 255 where it has 8. */
 #define SCL_GLM_LAYOUTS(LAYOUT, NAME, family)                                                      \
   LAYOUT(NAME, family, 10f, 1, 128, 1, 10, 2, 1, 3, 3)                                             \
@@ -31,7 +31,7 @@
 
 /* The same on matrix instructions (inst/kernels/nvidia/glm_mma.cl). LAYOUT(NAME, family, layout,
  * predictors of a row, eighths of the columns, groups a unit, groups a unit of a lean family, and
- * from how many predictors and columns on it is the one to take). They come before the others. A
+ * the least numbers of predictors and columns for which it is used). They come before the others. A
  * unit with 228 KB of local memory holds eight groups with 104 columns. */
 #define SCL_GLM_MMA_LAYOUTS(LAYOUT, NAME, family)                                                  \
   LAYOUT(NAME, family, 40m4, 4, 5, 10, 12, 2, 11)                                                  \

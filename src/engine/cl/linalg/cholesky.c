@@ -2,18 +2,18 @@
  *
  * Factor: recursion over columns of full height. Factor the left half, subtract its product with
  * itself from the right half (one product with a long sum), factor the right half. With matrix
- * instructions a panel of STRIPS_ORDER columns is one launch, as long as all rows below find a
- * group at once; else, and for the portable CHOLESKY_BLOCK columns, one launch factors the diagonal
- * block and another solves for the rows below. Nothing waits: the failing order stays on the
- * device. */
+ * instructions a panel of STRIPS_ORDER columns takes one launch, as long as the groups for all rows
+ * below it run at the same time. Otherwise, and for the portable CHOLESKY_BLOCK columns, one launch
+ * factors the diagonal block and another solves for the rows below. The host does not wait: the
+ * order at which the factorisation fails stays on the device. */
 #include "engine/cl/linalg/linalg.h"
 
 #include "kernels/include/cholesky.h"
 
-/* What a factorisation carries along. With matrix instructions: room for the packed column blocks
- * of the latest diagonal block, and for factors of diagonal blocks side by side, those from `first`
- * to `end`, whose places in A other groups may still have to read. What is not yet in A is read
- * `from` another matrix, if that has a buffer; then A gets zeros above its diagonal. */
+/* The state of a factorisation. With matrix instructions, `packed` holds the packed column blocks
+ * of the latest diagonal block, and `aside` the factors of the diagonal blocks from `first` to
+ * `end`, side by side: other groups may still have to read these blocks in A. If `from` has a
+ * buffer, A is read from there, and gets zeros above its diagonal. */
 typedef struct {
   scl_cl_op *op;
   scl_block a, from, info, packed, aside;
@@ -36,7 +36,7 @@ static scl_status factor_leaf(const factorisation *f, size_t at, size_t width) {
                         scl_block_part(f->a, at + width, at, below, width));
 }
 
-/* Whether the factor goes to another matrix. */
+/* Whether the factor is written to another matrix than A. */
 static bool is_new(const factorisation *f) {
   return f->from.buffer != NULL;
 }
@@ -46,7 +46,8 @@ static size_t groups_of(size_t rows) {
   return rows > per_group ? scl_ceil_div(rows, per_group) : 1;
 }
 
-/* One launch: the diagonal block, and the rows below it unless `packed` is for another launch. */
+/* One launch factors the diagonal block and, unless another launch is to use `packed`, solves for
+ * the rows below it. */
 static scl_status factor_panel(factorisation *f, size_t at, size_t width,
                                const scl_buffer *packed) {
   size_t n = f->a.nrow, below = n - at - width, rows = packed != NULL ? width : n - at;
@@ -65,8 +66,8 @@ static scl_status factor_panel(factorisation *f, size_t at, size_t width,
       scl_in(from), scl_inout(a), scl_out(diagonal), scl_inout(f->info), scl_out_buffer(packed));
 }
 
-/* As long as all rows below find a group at once, one launch does the panel; else one group factors
- * the diagonal block, and a solve follows. */
+/* One launch factors the panel if the groups for all rows below run at the same time. Otherwise one
+ * group factors the diagonal block, and a solve follows. */
 static scl_status factor_leaf_mma(factorisation *f, size_t at, size_t width) {
   size_t below = f->a.nrow - at - width;
   if (groups_of(below) <= f->op->cl->info.units) return factor_panel(f, at, width, NULL);
@@ -99,10 +100,10 @@ static scl_status place_diagonal_blocks(const factorisation *f) {
 static scl_status update_columns(const factorisation *f, size_t middle, size_t left, size_t right) {
   size_t at = middle - left, below = f->a.nrow - middle;
   scl_block rows = scl_block_part(f->a, middle, at, below, left);
-  scl_block turned = scl_block_part(f->a, middle, at, right, left);
+  scl_block transposed = scl_block_part(f->a, middle, at, right, left);
   scl_block c = scl_block_part(f->a, middle, middle, below, right);
   if (f->packed.buffer == NULL || !is_new(f) || at > 0) {
-    return scl_cl_gemm_in(f->op, -1.0, SCL_NO_TRANS, rows, SCL_GENERAL, SCL_TRANS, turned,
+    return scl_cl_gemm_in(f->op, -1.0, SCL_NO_TRANS, rows, SCL_GENERAL, SCL_TRANS, transposed,
                           SCL_GENERAL, 1.0, c, SCL_LOWER_HALF);
   }
   return scl_cl_product_in(
@@ -110,15 +111,15 @@ static scl_status update_columns(const factorisation *f, size_t middle, size_t l
                                .beta = 1.0,
                                .a = rows,
                                .trans_b = SCL_TRANS,
-                               .b = turned,
+                               .b = transposed,
                                .c = c,
                                .from = scl_block_part(f->from, middle, middle, below, right),
                                .region = SCL_LOWER_HALF,
                                .batch = 1});
 }
 
-/* Columns [at, at + width), whose rows above `at` are done; columns to the left have been
- * subtracted. */
+/* Factors columns [at, at + width). The columns to the left are factored and have been subtracted.
+ */
 static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   if (width <= f->block) {
     return f->packed.buffer != NULL ? factor_leaf_mma(f, at, width) : factor_leaf(f, at, width);
@@ -129,10 +130,11 @@ static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   return factor_columns(f, at + left, width - left);
 }
 
-/* The factor of the lower triangle that `from` holds, or if that has no buffer l itself, to l. */
-static scl_status factor(scl_cl_op *op, scl_block from, scl_block l, scl_block info) {
+/* Writes to l the factor of the lower triangle of `from`, or of l itself if `from` has no buffer.
+ */
+static scl_status factor_matrix(scl_cl_op *op, scl_block from, scl_block l, scl_block info) {
   factorisation f = {.op = op, .a = l, .from = from, .info = info, .block = CHOLESKY_BLOCK};
-  if (l.nrow == 0) { /* sets info; the kernel wants a buffer even to factor nothing */
+  if (l.nrow == 0) { /* sets info; the kernel needs a buffer even if there is nothing to factor */
     return factor_block(op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
   }
   if (!scl_cl_aligned(from) || !scl_cl_aligned(l) || !scl_cl_has_mma(op->cl)) {
@@ -158,7 +160,7 @@ scl_status scl_cl_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_blo
   scl_cl_op_writes(&op, l.buffer);
   scl_cl_op_writes(&op, info.buffer);
   scl_status status = scl_cl_op_order(&op, -1);
-  if (status == SCL_OK) status = factor(&op, a, l, info);
+  if (status == SCL_OK) status = factor_matrix(&op, a, l, info);
   return scl_cl_op_end(&op, status);
 }
 

@@ -10,9 +10,10 @@
  * is written to its place, and as S12 at the same time, by blocks of columns from the right, so
  * that what is left is products: S1_adj -= 2 tril(S12 G).
  *
- * A range goes by block columns from the right. What counts there is how many launches follow each
- * other, so the diagonal block does not wait for the solution below it. With L1 and S1 of one
- * block, and Q the lower triangle of L1' tril(L1_adj) with its mirror image, taken before,
+ * A range goes by block columns from the right. Its time depends on the number of launches that
+ * wait for each other, so the diagonal block does not wait for the solution below it. With L1 and
+ * S1 of one block, and Q the lower triangle of L1' tril(L1_adj) with its mirror image, taken
+ * before,
  *
  *   W   = G_adj - 2 S2 G
  *   S21 = 1/2 W L1^-1   and, in the same launch,   Q -= W' G
@@ -92,8 +93,8 @@ static scl_status both_sides(reverse_sweep *r, size_t at, scl_block q) {
 }
 
 /* C = `from` - 2 A B. */
-static scl_status subtract(reverse_sweep *r, scl_block a, scl_view view_a, scl_block b,
-                           scl_block from, scl_block c, scl_region region) {
+static scl_status subtract_product(reverse_sweep *r, scl_block a, scl_view view_a, scl_block b,
+                                   scl_block from, scl_block c, scl_region region) {
   return scl_cl_product_in(&r->op, &(scl_cl_product){.alpha = -2.0,
                                                      .a = a,
                                                      .view_a = view_a,
@@ -110,24 +111,24 @@ static scl_status subtract(reverse_sweep *r, scl_block a, scl_view view_a, scl_b
 static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t below) {
   size_t n = w.ncol, rows = w.nrow;
   if (n <= BLOCK) {
-    return scl_cl_product_in(&r->op,
-                             &(scl_cl_product){.alpha = 0.5,
-                                               .a = w,
-                                               .b = diagonal_block(r->inverse, at, n),
-                                               .view_b = SCL_LOWER,
-                                               .c = scl_block_part(r->s, below, at, rows, n),
-                                               .turned = scl_block_part(r->s, at, below, n, rows),
-                                               .batch = 1});
+    return scl_cl_product_in(
+        &r->op, &(scl_cl_product){.alpha = 0.5,
+                                  .a = w,
+                                  .b = diagonal_block(r->inverse, at, n),
+                                  .view_b = SCL_LOWER,
+                                  .c = scl_block_part(r->s, below, at, rows, n),
+                                  .transposed = scl_block_part(r->s, at, below, n, rows),
+                                  .batch = 1});
   }
   size_t left = scl_ceil_div(n, BLOCK) / 2 * BLOCK, middle = at + left, right = n - left;
   scl_block rest = scl_block_part(w, 0, 0, rows, left);
   SCL_TRY(solve_columns(r, scl_block_part(w, 0, left, rows, right), middle, below));
-  SCL_TRY(subtract(r, scl_block_part(r->s, below, middle, rows, right), SCL_GENERAL,
-                   scl_block_part(r->l, middle, at, right, left), rest, rest, SCL_ALL));
+  SCL_TRY(subtract_product(r, scl_block_part(r->s, below, middle, rows, right), SCL_GENERAL,
+                           scl_block_part(r->l, middle, at, right, left), rest, rest, SCL_ALL));
   return solve_columns(r, rest, at, below);
 }
 
-/* dF/dL off the diagonal blocks: in S as soon as something was subtracted there. */
+/* dF/dL off the diagonal blocks. Once something has been subtracted from it, it is in S. */
 static scl_block adjoint_part(const reverse_sweep *r, bool untouched, size_t row, size_t col,
                               size_t nrow, size_t ncol) {
   return scl_block_part(untouched ? r->l_adj : r->s, row, col, nrow, ncol);
@@ -147,8 +148,8 @@ static scl_status sweep_column(reverse_sweep *r, size_t at, size_t n, size_t row
   if (rows == 0) return both_sides(r, at, q);
   size_t below = at + n;
   scl_block w = shape_w(r, rows, n), g = scl_block_part(r->l, below, at, rows, n);
-  SCL_TRY(subtract(r, scl_block_part(r->s, below, below, rows, rows), SCL_SYMMETRIC, g,
-                   adjoint_part(r, untouched, below, at, rows, n), w, SCL_ALL));
+  SCL_TRY(subtract_product(r, scl_block_part(r->s, below, below, rows, rows), SCL_SYMMETRIC, g,
+                           adjoint_part(r, untouched, below, at, rows, n), w, SCL_ALL));
   scl_cl_product inside = {.alpha = -1.0, .trans_a = SCL_TRANS, .a = w, .b = g, .beta = 1.0};
   inside.c = q;
   inside.region = SCL_MIRRORED;
@@ -156,7 +157,7 @@ static scl_status sweep_column(reverse_sweep *r, size_t at, size_t n, size_t row
   scl_cl_product outside = {.alpha = 0.5, .a = w, .view_b = SCL_LOWER, .batch = 1};
   outside.b = diagonal_block(r->inverse, at, n);
   outside.c = scl_block_part(r->s, below, at, rows, n);
-  outside.turned = scl_block_part(r->s, at, below, n, rows);
+  outside.transposed = scl_block_part(r->s, at, below, n, rows);
   SCL_TRY(scl_cl_product_pair_in(&r->op, &inside, &outside));
   return both_sides(r, at, q);
 }
@@ -183,23 +184,23 @@ static size_t first_part(size_t n) {
 }
 
 /* Rows and columns [at, at + n). */
-static scl_status sweep(reverse_sweep *r, size_t at, size_t n, bool untouched) {
+static scl_status sweep_part(reverse_sweep *r, size_t at, size_t n, bool untouched) {
   if (n <= RANGE) return sweep_range(r, at, n, untouched);
   size_t n1 = first_part(n), middle = at + n1, n2 = n - n1;
   scl_block g = scl_block_part(r->l, middle, at, n2, n1), w = shape_w(r, n2, n1);
   scl_block s1 = scl_block_part(r->s, at, at, n1, n1);
-  SCL_TRY(sweep(r, middle, n2, untouched));
-  SCL_TRY(subtract(r, scl_block_part(r->s, middle, middle, n2, n2), SCL_SYMMETRIC, g,
-                   adjoint_part(r, untouched, middle, at, n2, n1), w, SCL_ALL));
+  SCL_TRY(sweep_part(r, middle, n2, untouched));
+  SCL_TRY(subtract_product(r, scl_block_part(r->s, middle, middle, n2, n2), SCL_SYMMETRIC, g,
+                           adjoint_part(r, untouched, middle, at, n2, n1), w, SCL_ALL));
   SCL_TRY(solve_columns(r, w, at, middle));
-  SCL_TRY(subtract(r, scl_block_part(r->s, at, middle, n1, n2), SCL_GENERAL, g,
-                   adjoint_part(r, untouched, at, at, n1, n1), s1, SCL_LOWER_HALF));
-  return sweep(r, at, n1, false);
+  SCL_TRY(subtract_product(r, scl_block_part(r->s, at, middle, n1, n2), SCL_GENERAL, g,
+                           adjoint_part(r, untouched, at, at, n1, n1), s1, SCL_LOWER_HALF));
+  return sweep_part(r, at, n1, false);
 }
 
-/* The workspaces, the inverses of the diagonal blocks, those of dF/dL with zeros above, and the Q
- * of the first range. */
-static scl_status prepare(reverse_sweep *r) {
+/* Makes the workspaces, the inverses of the diagonal blocks of L, copies of the diagonal blocks of
+ * dF/dL with zeros above the diagonal, and the Q of the first range. */
+static scl_status prepare_sweep(reverse_sweep *r) {
   size_t n = r->l.nrow, blocks = scl_ceil_div(n, BLOCK), at = 0;
   size_t left = n > RANGE ? first_part(n) : (n > BLOCK ? BLOCK : 0); /* columns of the largest W */
   SCL_TRY(scl_cl_temporary(&r->op, BAND * blocks, 1, &r->inverse));
@@ -225,8 +226,8 @@ scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, 
   scl_cl_op_reads(&r.op, l_adj.buffer);
   scl_cl_op_writes(&r.op, s.buffer);
   scl_status status = scl_cl_op_order(&r.op, -1);
-  if (status == SCL_OK) status = prepare(&r);
-  if (status == SCL_OK) status = sweep(&r, 0, l.nrow, true);
+  if (status == SCL_OK) status = prepare_sweep(&r);
+  if (status == SCL_OK) status = sweep_part(&r, 0, l.nrow, true);
   status = scl_cl_op_end(&r.op, status);
   *taken = true;
   scl_buffer_release(r.inverse.buffer);

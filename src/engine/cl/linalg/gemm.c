@@ -1,4 +1,5 @@
-/* Products: chooses between tiles and thin kernels, and deals a long sum out to several groups. */
+/* Products: chooses between tiles and thin kernels, and splits a long sum between several groups.
+ */
 #include "engine/cl/linalg/linalg.h"
 
 #include <limits.h>
@@ -6,7 +7,7 @@
 
 #include "kernels/include/gemm.h"
 
-/* op(A)'s view as the kernels know it. */
+/* The triangle of op(A) that is zero, as a flag of the kernels. */
 static int promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
   if (trans == SCL_TRANS) view = scl_view_transposed(view);
   if (scl_view_is_lower(view)) return lower;
@@ -18,7 +19,7 @@ static int region_code(scl_region region) {
   return region == SCL_LOWER_HALF ? GEMM_LOWER_HALF : GEMM_ALL;
 }
 
-/* Kernels by who computes the tiles, op of A, op of B. */
+/* Kernels by kind of tile, op(A) and op(B). */
 #define ROW(name, a)                                                                               \
   { &scl_k_##name##_##a##n, &scl_k_##name##_##a##t }
 #define FORMS(name)                                                                                \
@@ -42,7 +43,7 @@ typedef struct {
   size_t m, n, items;
 } tile_shape;
 
-/* The largest tile of gemm_cpu.cl with which every unit has several. */
+/* The largest tile of gemm_cpu.cl that leaves each compute unit several tiles. */
 static size_t cpu_tile(const scl_cl_op *op, const scl_cl_product *p) {
   size_t tile = GEMM_CPU_TILE, wanted = 4 * (size_t)op->cl->info.units;
   for (; tile > GEMM_CPU_STEP; tile /= 2) {
@@ -76,7 +77,7 @@ static size_t inner_dimension(const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS ? p->a.nrow : p->a.ncol;
 }
 
-/* A product as its kernel wants it. */
+/* The sizes of a product, as its kernel takes them. */
 typedef struct {
   int m, n, k, zeros, m_last, n_last, k_last;
   tile_shape shape;
@@ -101,9 +102,9 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
 /* The arguments of a product on matrix instructions. */
 #define MMA_ARGUMENTS(t, p)                                                                        \
   (t).m, (t).n, (t).k, (p)->alpha, scl_in((p)->a), scl_in((p)->b), (p)->beta, scl_inout((p)->c),   \
-      (t).zeros, (p)->turned.buffer != NULL ? GEMM_TURNED : region_code((p)->region), (p)->step_a, \
-      (p)->step_b, (p)->step_c, (t).m_last, (t).n_last, (t).k_last,                                \
-      scl_in((p)->from.buffer != NULL ? (p)->from : (p)->c), scl_out((p)->turned)
+      (t).zeros, (p)->transposed.buffer != NULL ? GEMM_TURNED : region_code((p)->region),          \
+      (p)->step_a, (p)->step_b, (p)->step_c, (t).m_last, (t).n_last, (t).k_last,                   \
+      scl_in((p)->from.buffer != NULL ? (p)->from : (p)->c), scl_out((p)->transposed)
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   tile_plan t = plan_tiles(op, p, tile);
@@ -132,29 +133,29 @@ scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const 
                                        MMA_ARGUMENTS(t, p), MMA_ARGUMENTS(u, q));
 }
 
-/* Large tiles enough to keep every unit of a large device busy for several rounds; huge ones of a
- * product that takes so long that the device comes to the limit of its power. */
+/* MANY_TILES large tiles keep each unit of a large device busy for several rounds. A product of
+ * HUGE_TILES huge tiles takes so long that the device reaches its power limit. */
 enum { MANY_TILES = 800, HUGE_TILES = 2000 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   tile_shape shape = shape_of(op, p, tile);
   size_t rows = scl_ceil_div(p->c.nrow, shape.m), columns = scl_ceil_div(p->c.ncol, shape.n);
-  size_t above = 0; /* the diagonal: left out */
+  size_t above = 0; /* the diagonal: not computed */
   for (size_t j = 0; j < columns && p->region != SCL_ALL; j++)
     above += scl_min(rows, j * shape.n / shape.m);
   return (rows * columns - above) * p->batch;
 }
 
-/* The large tile needs two groups to a unit to keep it busy, and the local memory. */
+/* The large tile needs enough local memory, and two groups on each unit to keep it busy. */
 static scl_cl_tile choose_portable(scl_cl_op *op, const scl_cl_product *p) {
   bool large = !op->cl->cpu && op->cl->info.local_memory >= GEMM_GPU_LARGE_BYTES &&
                count_tiles(op, p, SCL_CL_TILE_PORTABLE_LARGE) >= 2 * (size_t)op->cl->info.units;
   return large ? SCL_CL_TILE_PORTABLE_LARGE : SCL_CL_TILE_PORTABLE;
 }
 
-/* Microseconds that a product takes by these tiles, as fitted to times on an H200: what a launch
- * takes, and for each step along k its latency and the work of the unit that has the most tiles.
- * The last is that with a transposed B and with another one. */
+/* Estimated microseconds of a product with these tiles, fitted to times on an H200: a constant for
+ * the launch and, for each step along k, a latency and the work of the unit that has the most
+ * tiles, which depends on whether B is transposed. */
 static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   static const struct {
     double launch, latency, work[2];
@@ -168,8 +169,8 @@ static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
 }
 
-/* With a transposed A these tiles need more registers than there are; with a triangular operand
- * their sums differ more in length, which takes many of them to even out. */
+/* With a transposed A the large tiles need more registers than a work-item has. With a triangular
+ * operand the tiles take different times, which only many tiles even out. */
 static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   if (tile < SCL_CL_TILE_MMA_LARGE) return true;
   if (p->trans_a == SCL_TRANS) return false;
@@ -180,8 +181,8 @@ static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile t
   return triangles == 0 || count_tiles(op, p, tile) >= MANY_TILES;
 }
 
-/* Within a tile the matrix-instruction kernels count the places of an operand in ints: over up to
- * 64 columns of one that is contiguous along k, over 8 of another one. */
+/* Within a tile the matrix-instruction kernels index an operand by ints: over up to 64 columns if
+ * it is contiguous along k, over 8 if not. */
 static bool fits_ints(scl_block x, bool deep) {
   return scl_min(x.ncol, deep ? 64 : 8) * x.ld + GEMM_MMA_HUGE_M <= INT_MAX;
 }
@@ -205,36 +206,35 @@ static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
   return best;
 }
 
-/* p with a copy of X (A or B) turned, in the place of X, and of B too if that is the same matrix.
- */
-static scl_status product_turned(scl_cl_op *op, const scl_cl_product *p, bool of_a) {
+/* p with a transposed copy of A (if of_a) or B instead of it. If A and B are the same matrix, the
+ * copy replaces both. */
+static scl_status product_of_transposed(scl_cl_op *op, const scl_cl_product *p, bool of_a) {
   scl_cl_product q = *p;
-  scl_block x = of_a ? p->a : p->b, turned;
+  scl_block x = of_a ? p->a : p->b, transposed;
   bool same = of_a && p->trans_b == SCL_NO_TRANS && p->a.buffer == p->b.buffer &&
               p->a.offset == p->b.offset && p->a.ld == p->b.ld && p->a.ncol == p->b.ncol;
-  if (scl_cl_temporary(op, x.ncol, x.nrow, &turned) != SCL_OK)
+  if (scl_cl_temporary(op, x.ncol, x.nrow, &transposed) != SCL_OK)
     return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
   if (of_a) {
-    q.a = turned;
+    q.a = transposed;
     q.trans_a = SCL_NO_TRANS;
     q.view_a = scl_view_transposed(p->view_a);
   }
   if (!of_a || same) {
-    q.b = turned;
+    q.b = transposed;
     q.trans_b = SCL_TRANS;
     q.view_b = scl_view_transposed(p->view_b);
   }
-  scl_status status = scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, x, turned);
+  scl_status status = scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, x, transposed);
   if (status == SCL_OK) status = scl_cl_product_in(op, &q);
-  scl_buffer_release(turned.buffer);
+  scl_buffer_release(transposed.buffer);
   return status;
 }
 
-/* The huge tile takes B' alone, so B of a large product is turned first, at 2.6 TB/s. Where it
- * stands as it is, by runs of 64 bytes far from each other, the product takes longer than expected.
- */
-static bool pays_to_turn_b(scl_cl_op *op, const scl_cl_product *p) {
-  const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* for an element */
+/* The huge tile only takes B', so B of a large product is transposed first, at 2.6 TB/s. Reading B
+ * as it is, in runs of 64 bytes far apart, takes longer than estimated. */
+static bool pays_to_transpose_b(scl_cl_op *op, const scl_cl_product *p) {
+  const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* of an element's copy */
   if (p->trans_a == SCL_TRANS || p->trans_b == SCL_TRANS || p->batch != 1) return false;
   scl_cl_tile now = choose_tile(op, p);
   scl_cl_product q = *p;
@@ -245,11 +245,11 @@ static bool pays_to_turn_b(scl_cl_op *op, const scl_cl_product *p) {
 }
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
-  if (pays_to_turn_b(op, p)) return product_turned(op, p, false);
+  if (pays_to_transpose_b(op, p)) return product_of_transposed(op, p, false);
   return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
 }
 
-/* A thin product Y = op(A) X: X and Y by two strides. */
+/* A thin product Y = op(A) X. X and Y have two strides each. */
 typedef struct {
   scl_trans trans;
   scl_view view;
@@ -258,7 +258,7 @@ typedef struct {
   size_t step_x, next_x, step_y, next_y;
 } thin_product;
 
-/* C = op(A) op(B) as it stands if `columns` (C has few), else as its transpose op(B)' op(A)'. */
+/* C = op(A) op(B) if C has few columns (`columns`), otherwise its transpose, op(B)' op(A)'. */
 static thin_product thin_view(const scl_cl_product *p, size_t k, bool columns) {
   thin_product t = {.k = k, .y = p->c};
   bool along = columns ? p->trans_b == SCL_NO_TRANS : p->trans_a == SCL_TRANS;
@@ -291,15 +291,16 @@ static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha
       t->next_x, beta, scl_inout_at(t->y), t->step_y, t->next_y, piece_y, zeros);
 }
 
-/* In how many parts the sum over k is dealt out: as many as give each unit of the device two
- * groups, as long as a part is worth its share of the second pass. */
+/* The number of parts of the sum over k: enough to give each unit of the device two groups, but no
+ * part so short that the second pass costs more than it saves. */
 static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
   size_t units = op->cl->info.units;
   if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
   return scl_min(scl_ceil_div(2 * units, groups), k / GEMM_SPLIT);
 }
 
-/* The sum over k in parts, each to its own matrix of a workspace, added in order by gemm_sum. */
+/* Computes the sum over k in parts. Each is written to a matrix of its own in a workspace; gemm_sum
+ * adds them in order. */
 static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_t k, size_t parts,
                                    const thin_product *thin) {
   size_t m = p->c.nrow, n = p->c.ncol;
@@ -320,7 +321,7 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
     bool down_a = p->trans_a == SCL_TRANS, down_b = p->trans_b == SCL_NO_TRANS;
     q.alpha = 1.0;
     q.beta = 0.0;
-    q.view_a = q.view_b = SCL_GENERAL; /* a promise speaks of the whole, not of a part */
+    q.view_a = q.view_b = SCL_GENERAL; /* the views hold for whole matrices, not for their parts */
     q.a = down_a ? scl_block_part(p->a, 0, 0, piece, m) : scl_block_part(p->a, 0, 0, m, piece);
     q.b = down_b ? scl_block_part(p->b, 0, 0, piece, n) : scl_block_part(p->b, 0, 0, n, piece);
     q.c = (scl_block){.buffer = partial.buffer, .ld = m, .nrow = m, .ncol = n};
@@ -343,9 +344,9 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
   return status;
 }
 
-/* A transposed A keeps the matrix instructions from their large tiles: of a large product it is
- * turned first, which costs a few hundredths of what they save. */
-static bool pays_to_turn_a(scl_cl_op *op, const scl_cl_product *p) {
+/* The large tiles of the matrix instructions take no transposed A. A large product first makes a
+ * transposed copy, which costs a few percent of what the large tiles save. */
+static bool pays_to_transpose_a(scl_cl_op *op, const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS && choose_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
          count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;
 }
@@ -379,7 +380,7 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
     size_t groups = scl_ceil_div(t.m, rows) * scl_ceil_div(t.n, t.n == 1 ? 1 : GEMM_THIN_COLUMNS);
     size_t parts = choose_parts(op, groups, k);
     if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
-    /* only the sum of parts and the tiles know how to mirror */
+    /* only gemm_sum and the tiles can mirror */
     if (region == SCL_ALL) return launch_thin(op, &t, alpha, beta, 1, k, 0);
   }
   size_t step = op->cl->cpu ? GEMM_CPU_STEP : GEMM_GPU_TILE_M;
@@ -388,7 +389,8 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   /* The sum of the parts costs about as much as half of the tiles' work. */
   size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, k) : 1;
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
-  return pays_to_turn_a(op, &p) ? product_turned(op, &p, true) : scl_cl_product_in(op, &p);
+  return pays_to_transpose_a(op, &p) ? product_of_transposed(op, &p, true)
+                                     : scl_cl_product_in(op, &p);
 }
 
 scl_status scl_cl_gemm(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,

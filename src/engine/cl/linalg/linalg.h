@@ -1,5 +1,5 @@
-/* What the level-3 files of the device engine share, and copies (engine/cl/elementwise/copy.c).
- * Every function works inside an operation whose buffers are declared. */
+/* Functions that the linear algebra of the device engine shares, and copies
+ * (engine/cl/elementwise/copy.c). Each works inside an operation whose buffers are declared. */
 #ifndef SCL_ENGINE_CL_LINALG_LINALG_H
 #define SCL_ENGINE_CL_LINALG_LINALG_H
 
@@ -10,24 +10,23 @@
 
 /* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
- * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". Where matrix
- * instructions compute the tiles, `from` may stand for the C that beta multiplies, step_c elements
- * apart too, and a product that is no batch may write C' to `turned` as well; no buffer: C, and
- * nothing. */
+ * C is m_last x n_last with a sum over k_last; 0 means the sizes of the others. With matrix
+ * instructions, beta may multiply `from` instead of C (also step_c elements apart), and a product
+ * that is not a batch may also write C' to `transposed`. Without a buffer they are not used. */
 typedef struct {
   double alpha, beta;
   scl_trans trans_a, trans_b;
   scl_view view_a, view_b;
   scl_region region;
-  scl_block a, b, c, from, turned;
+  scl_block a, b, c, from, transposed;
   size_t batch, step_a, step_b, step_c;
   size_t m_last, n_last, k_last;
 } scl_cl_product;
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *product);
 
-/* Who computes the tiles. The matrix-instruction kernels need scl_cl_aligned() operands, those for
- * CPUs groups of one work-item with GEMM_CPU_BYTES of local memory. */
+/* Kinds of tiles. The matrix-instruction kernels need scl_cl_aligned() operands; those for CPUs run
+ * groups of one work-item with GEMM_CPU_BYTES of local memory. */
 typedef enum {
   SCL_CL_TILE_PORTABLE = 0,
   SCL_CL_TILE_PORTABLE_LARGE,
@@ -35,14 +34,14 @@ typedef enum {
   SCL_CL_TILE_MMA_TINY,
   SCL_CL_TILE_MMA_SMALL,
   SCL_CL_TILE_MMA_LARGE,
-  SCL_CL_TILE_MMA_HUGE, /* A B' alone */
+  SCL_CL_TILE_MMA_HUGE, /* only A B' */
   SCL_CL_TILES
 } scl_cl_tile;
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
 
-/* Two batches that do not need each other's results, A' B and A B, in one launch by small tiles.
- * For aligned operands, where there are matrix instructions. */
+/* Two independent batches, A' B and A B, in one launch with small tiles. Needs matrix instructions
+ * and aligned operands. */
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
                                   const scl_cl_product *second);
 
@@ -60,7 +59,7 @@ static inline bool scl_cl_aligned(scl_block b) {
 /* A temporary with room for so many packed blocks. */
 scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
 
-/* Packs all diagonal blocks of a triangular t, as the forms of triangular_mma.cl want them. */
+/* Packs all diagonal blocks of a triangular t, for triangular_mma.cl. */
 scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
                                  scl_block packed);
 
@@ -74,7 +73,7 @@ scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool r
  * along its rows if `right`. In the last the orders are n_last and rhs_last. */
 typedef struct {
   bool right, reversed;
-  bool identity; /* what is in b does not matter: the identity is taken */
+  bool identity; /* solves with the identity, whatever b contains */
   size_t n, n_last, rhs, rhs_last, batch, step_b, first;
   scl_block b, packed;
 } scl_cl_strips;
@@ -88,8 +87,8 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
 /* dst = inverse of a triangular t, by substitution, from the identity in dst. */
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 
-/* Whether they solve with a T of order n and these right-hand sides; `right`: B T^-1. Rows of B are
- * read in pairs, columns one by one. */
+/* Whether these kernels are used for a T of order n and the right-hand sides b (`right`: B T^-1).
+ * They read rows of B in pairs, columns one by one. */
 bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b);
 
 /* ---- substitution by the portable kernels (engine/cl/linalg/triangular.c)

@@ -1,6 +1,6 @@
-/* Triangular solves on a device: T is halved down to blocks that one launch solves by substitution;
- * between the halves stands a product with the off-diagonal block, so that nearly all of the work
- * is in products with long sums. Copies of triangles. */
+/* Triangular solves on a device. T is split in halves down to blocks that one launch solves by
+ * substitution. Between the two halves comes a product with the off-diagonal block, so that
+ * products with long sums do nearly all of the work. Also copies of triangles. */
 #include "engine/cl/linalg/linalg.h"
 
 /* ---- solve ---------------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *s) {
                                s->step_b, (int)s->n_last, (int)s->rhs_last);
 }
 
-static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
-                             scl_block b) {
+static scl_status substitute_block(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
+                                   scl_block b) {
   size_t n = t.nrow, rhs = form->right ? b.nrow : b.ncol;
   if (form->packed.buffer != NULL) {
     return scl_cl_strips_solve_in(op, &(scl_cl_strips){.right = form->right,
@@ -65,8 +65,8 @@ static scl_status substitute(scl_cl_op *op, const solve_form *form, size_t at, s
 }
 
 /* b2 -= M21 b1: `known` are the solved unknowns, `off` the block of T between the two. */
-static scl_status eliminate(scl_cl_op *op, const solve_form *form, scl_block off, scl_block known,
-                            scl_block rest) {
+static scl_status eliminate_known(scl_cl_op *op, const solve_form *form, scl_block off,
+                                  scl_block known, scl_block rest) {
   scl_trans flip = form->transposed ? SCL_TRANS : SCL_NO_TRANS;
   if (!form->right)
     return scl_cl_gemm_in(op, -1.0, flip, off, SCL_GENERAL, SCL_NO_TRANS, known, SCL_GENERAL, 1.0,
@@ -77,10 +77,10 @@ static scl_status eliminate(scl_cl_op *op, const solve_form *form, scl_block off
 }
 
 /* `t` starts at row `at` of the whole triangular matrix. */
-static scl_status solve(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
-                        scl_block b) {
+static scl_status solve_blocks(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,
+                               scl_block b) {
   size_t n = t.nrow, leaf = form->leaf;
-  if (n <= leaf) return substitute(op, form, at, t, b);
+  if (n <= leaf) return substitute_block(op, form, at, t, b);
   size_t h = scl_ceil_div(n, leaf) / 2 * leaf, rest = n - h;
   scl_block t1 = scl_block_part(t, 0, 0, h, h), t2 = scl_block_part(t, h, h, rest, rest);
   scl_block off = form->lower ? scl_block_part(t, h, 0, rest, h) : scl_block_part(t, 0, h, h, rest);
@@ -89,13 +89,13 @@ static scl_status solve(scl_cl_op *op, const solve_form *form, size_t at, scl_bl
   scl_block b2 =
       form->right ? scl_block_part(b, 0, h, b.nrow, rest) : scl_block_part(b, h, 0, rest, b.ncol);
   if (form->reversed) {
-    SCL_TRY(solve(op, form, at + h, t2, b2));
-    SCL_TRY(eliminate(op, form, off, b2, b1));
-    return solve(op, form, at, t1, b1);
+    SCL_TRY(solve_blocks(op, form, at + h, t2, b2));
+    SCL_TRY(eliminate_known(op, form, off, b2, b1));
+    return solve_blocks(op, form, at, t1, b1);
   }
-  SCL_TRY(solve(op, form, at, t1, b1));
-  SCL_TRY(eliminate(op, form, off, b1, b2));
-  return solve(op, form, at + h, t2, b2);
+  SCL_TRY(solve_blocks(op, form, at, t1, b1));
+  SCL_TRY(eliminate_known(op, form, off, b1, b2));
+  return solve_blocks(op, form, at + h, t2, b2);
 }
 
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
@@ -112,11 +112,11 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
                                                 .t = t,
                                                 .b = b});
   }
-  if (!scl_cl_use_strips(op, t.nrow, form.right, b)) return solve(op, &form, 0, t, b);
+  if (!scl_cl_use_strips(op, t.nrow, form.right, b)) return solve_blocks(op, &form, 0, t, b);
   form.leaf = STRIPS_ORDER;
   SCL_TRY(scl_cl_strips_room(op, scl_ceil_div(t.nrow, STRIPS_ORDER), &form.packed));
   scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
-  if (status == SCL_OK) status = solve(op, &form, 0, t, b);
+  if (status == SCL_OK) status = solve_blocks(op, &form, 0, t, b);
   scl_buffer_release(form.packed.buffer);
   return status;
 }

@@ -1,10 +1,10 @@
-/* Inverses of a triangular matrix, and of its diagonal blocks, all at once.
+/* The inverse of a triangular matrix, or of all of its diagonal blocks.
  *
- * First those of the smallest blocks (leaves), by substitution from the identity. Then from blocks
- * of order s to blocks of order 2 s, two launches a step for all blocks; only the last block may be
- * smaller. Of a lower T, X21 = -X22 T21 X11, of an upper one X12 = -X11 T12 X22. As products these
- * leave a residual which grows with the condition of both halves, unless it is corrected by two
- * products more. */
+ * The smallest blocks (leaves) are inverted first, by substitution from the identity. Each step
+ * then goes from blocks of order s to blocks of order 2 s, in two launches for all blocks; only the
+ * last block may be smaller. For a lower T, X21 = -X22 T21 X11; for an upper one, X12 = -X11 T12
+ * X22. The residual of these products grows with the condition of both halves, unless two more
+ * products correct it. */
 #include "engine/cl/linalg/linalg.h"
 
 typedef struct {
@@ -12,7 +12,8 @@ typedef struct {
   bool lower;
   size_t n, leaf;
   scl_block t, x;
-  scl_block packed; /* leaves as matrix instructions want them; no buffer: plain substitution */
+  scl_block
+      packed; /* the leaves for matrix instructions; without a buffer: portable substitution */
 } inversion;
 
 /* The inverses of the leaves, from the identity, which lies in x unless there are packed leaves. */
@@ -50,9 +51,9 @@ static scl_status invert_leaves(const inversion *v) {
 
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
  * p; the second block of the last pair has order s2 <= s. Of a lower T, Y = X22, Z = X11, D = T11
- * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work`,
- * `work_d`: room for s x s elements a pair. `beside`: a product to be done
- * in the same launch as the first, or NULL. */
+ * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work` and
+ * `work_d` have room for s x s elements a pair. `beside` is a product that shares the first launch,
+ * or NULL. */
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
                                scl_block work, scl_block work_d, bool correct,
                                const scl_cl_product *beside) {
@@ -110,7 +111,7 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
   return scl_cl_product_in(op, &q);
 }
 
-/* Elements that the pairs of a step need, at most. */
+/* The largest number of elements that the pairs of a step need. */
 static size_t room_for_pairs(size_t n, size_t first, size_t end) {
   size_t most = 0;
   for (size_t s = first; s < end; s *= 2) {

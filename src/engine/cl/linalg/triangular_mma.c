@@ -43,8 +43,8 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
 
 /* ---- inverses -----------------------------------------------------------------------------------
  */
-/* The solution of X T = I, where only rows that can differ from zero are touched: those from the
- * first known unknown on (lower), or up to the last one (upper). */
+/* Solves X T = I. Only rows that can differ from zero are computed: from the first row solved so
+ * far on (lower), or up to the last one (upper). */
 typedef struct {
   scl_cl_op *op;
   bool lower;

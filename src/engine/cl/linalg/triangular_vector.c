@@ -1,7 +1,7 @@
 /* Triangular solves with few right-hand sides: launches of triangular_vector.cl, one a block. */
 #include "engine/cl/linalg/linalg.h"
 
-/* The system as the kernel wants it: by positions in the order of solving. */
+/* The system in the kernel's terms: positions count the unknowns in the order of solving. */
 typedef struct {
   size_t n, rhs;
   const scl_kernel_triangular_vector *kernel;

@@ -1,4 +1,4 @@
-/* Inside of the device engine: included by scl_cl_*.c only.
+/* Interface of the device engine's runtime, for the files of engine/cl/ only.
  *
  * Order. A context has several in-order queues: two for computing, one for each direction of the
  * bus. The commands of a queue are counted. Each buffer remembers the queue and the count of its
@@ -38,8 +38,8 @@ extern scl_cl_functions scl_cl; /* scl_cl.clFinish(queue) */
 /* Opens the loader; false, with scl_device_reason() set, when there is none. */
 bool scl_cl_load(void);
 
-/* A failed call into a status: -4, -61 and -6 are SCL_E_MEMORY, -5, -14, -36 and -9999 mark the
- * context lost, others SCL_E_OPENCL. `ctx` may be NULL. */
+/* The status of a failed call: SCL_E_MEMORY for -4, -61 and -6; -5, -14, -36 and -9999 mark the
+ * context lost; SCL_E_OPENCL for others. `ctx` may be NULL. */
 scl_status scl_cl_fail(scl_context *ctx, cl_int code, const char *where);
 const char *scl_cl_code_name(cl_int code);
 
@@ -82,7 +82,7 @@ typedef struct scl_cl_buffer {
   scl_buffer base;
   cl_mem memory;
   size_t capacity;   /* bytes of `memory` */
-  scl_cl_slab *slab; /* of which it is a part, or NULL */
+  scl_cl_slab *slab; /* the slab that it is a part of, or NULL */
   uint64_t written;  /* count of the last write; 0: none */
   int written_on;    /* its queue */
   uint64_t read[SCL_CL_QUEUES];
@@ -112,7 +112,7 @@ typedef struct {
   uint64_t done[SCL_CL_QUEUES];     /* of these, known to be complete */
   cl_event mark[SCL_CL_QUEUES];     /* complete when the first `marked` commands are; may be NULL */
   uint64_t marked[SCL_CL_QUEUES];
-  unsigned next_compute; /* round robin for work that depends on nothing pending */
+  unsigned next_compute; /* in turn, for work that depends on no pending command */
   int last_compute;      /* the compute queue used last */
   cl_program program[SCL_CL_PROGRAMS];
   cl_kernel kernel[SCL_CL_KERNELS];
@@ -129,14 +129,14 @@ typedef struct {
   size_t pooled; /* buffers */
   scl_cl_slab *slab;
   size_t slab_bytes; /* of all slabs */
-  cl_mem batch_flag; /* whether a batch had a matrix that is not fine (engine/cl/batch/batch.c) */
+  cl_mem batch_flag; /* set when a matrix of a batch has failed (engine/cl/batch/batch.c) */
   cl_int batch_seen; /* its value as last read */
   struct scl_cl_exprs
       *exprs; /* generated kernels (engine/cl/elementwise/plan_cache.c); made at first use */
   scl_cl_variant variant;
   bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */
   bool emulated_mma;        /* matrix instructions in plain OpenCL C, for tests (mma_emulated.h) */
-  char variant_reason[128]; /* why the portable kernels are in charge */
+  char variant_reason[128]; /* why the portable kernels are used */
 } scl_cl_context;
 
 /* A kernel of this context; its program is built at the first use, with the same options for all
@@ -149,9 +149,10 @@ const char *scl_cl_kernel_name(scl_cl_kernel which);
  * SCL_E_BUILD (engine/cl/runtime/launch.c). */
 scl_status scl_cl_signature_check(scl_cl_context *cl, scl_cl_kernel which, cl_kernel kernel);
 
-/* The text of a file of the kernel folder; the caller frees it. */
+/* The text of a file in the kernel folder; the caller frees it. */
 scl_status scl_cl_source_read(const char *name, char **out);
-/* A program of these texts, with the same options; SCL_E_BUILD, with the log, naming it. */
+/* Builds a program from these texts, with the same options; SCL_E_BUILD, with its name and the log.
+ */
 scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
                                 const char *name, cl_program *out);
 
@@ -159,20 +160,21 @@ scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **
  * ------------------------------------------------------------ */
 #define SCL_CL_OP_BUFFERS 48
 
-/* Which commands of a profiled operation count as device time: all from the first on; each of those
- * that follow, by its event; or none that follow, since they only carry parameters or results. */
+/* Which commands of a profiled operation count as device time: the span from the first to the last;
+ * each of those that follow, by its own event; or none of those that follow, since they only
+ * transfer parameters or results. */
 typedef enum { SCL_CL_TIME_SPAN = 0, SCL_CL_TIME_EACH, SCL_CL_TIME_NONE } scl_cl_timing;
 
 typedef struct {
   scl_cl_context *cl;
   int queue;
   cl_event wait[SCL_CL_QUEUES];
-  cl_uint waits;  /* handed to the first command, then 0; held */
+  cl_uint waits;  /* given to the first command, then 0; retained */
   uint64_t start; /* commands in the queue before this operation's */
   scl_cl_buffer *buffer[SCL_CL_OP_BUFFERS];
   bool writes[SCL_CL_OP_BUFFERS];
   int buffers;
-  bool overflow; /* more buffers than there is room for */
+  bool overflow; /* more buffers were declared than there is room for */
   bool ordered;
   scl_cl_timing timing;
 } scl_cl_op;
@@ -212,7 +214,7 @@ static inline scl_cl_range scl_cl_range_3(const size_t global[3], const size_t l
 /* A kernel and its limits: the largest work-group, and bytes of local memory besides parameters. */
 typedef struct {
   cl_kernel kernel;
-  const char *name; /* for faults */
+  const char *name; /* for error messages */
   size_t items;
   uint64_t local;
 } scl_cl_launchable;
@@ -225,27 +227,27 @@ scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char
 scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, const scl_cl_range *range,
                           size_t local_bytes);
 
-/* Leaves the operation's count on its buffers, releases what it holds, flushes the queue; gives
- * `status` back, so that it ends functions. */
+/* Ends an operation: leaves its count on its buffers, releases what it holds, flushes the queue.
+ * Returns `status`, or an error of its own. */
 scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
 
-/* For a command that the caller enqueues itself in op->queue, with op->wait and op->waits: where
- * its event goes, or NULL if none is needed; and, after it was enqueued, to be called with the
- * event, which is taken over, or NULL. */
+/* For a command that the caller enqueues itself in op->queue, with op->wait and op->waits: where to
+ * put its event, or NULL if none is needed; and, once it is enqueued, what records it. The second
+ * takes ownership of the event, which may be NULL. */
 cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
 void scl_cl_op_took(scl_cl_op *op, cl_event event);
 
-/* Has the commands of a queue so far end in an event, if times are taken: before a command that is
- * not to count, as only the first command of an operation has one otherwise. A flush is to follow.
- */
+/* If times are taken, makes an event that ends the commands of a queue so far. To be called before
+ * a command that must not count, since otherwise only the first command of an operation has an
+ * event. The caller flushes the queue. */
 scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
 
-/* Waits for an event, or until the first `count` commands of a queue are complete, with polling, so
- * that an interrupt is seen; reports a failed command. */
+/* Waits for an event, or until the first `count` commands of a queue are complete. Polls for
+ * interrupts; returns the error of a failed command. */
 scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
 scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count);
-/* Waits for all commands of a queue in the driver, which no interrupt ends: cheaper than an event,
- * for work that takes less than a millisecond. */
+/* Waits in the driver, without polling for interrupts, for all commands of a queue: cheaper than an
+ * event, for work that takes less than a millisecond. */
 scl_status scl_cl_drain(scl_cl_context *cl, int queue);
 
 /* ---- the engine's functions ----------------------------------------------------------------- */
@@ -258,8 +260,8 @@ void scl_cl_staging_free(scl_cl_context *cl); /* engine/cl/runtime/staging.c */
 scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
                           scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
                           double beta, scl_block c, scl_region region);
-/* For tests: only this layout of engine/cl/glm/layouts.h is used where it is large enough, else the
- * way without a pass; NULL: the best one. The names, "rows", and NULL after the last. */
+/* For tests: forces one layout of engine/cl/glm/layouts.h, or the way without a pass where it is
+ * too small; NULL: the best one. Then the names of the layouts, "rows", and NULL after the last. */
 void scl_cl_glm_force(const char *name);
 const char *scl_cl_glm_layout(size_t i);
 

@@ -14,7 +14,7 @@ void scl_device_profiling(bool on) {
   profiling_wanted = on;
 }
 
-/* Drivers also report harmless faults here; only these texts mean that nothing will work again. */
+/* Drivers also report harmless errors here; only these texts mean that the context is lost. */
 static void CL_CALLBACK notice(const char *text, const void *more, size_t bytes, void *user) {
   static const char *const fatal[] = {"ILLEGAL", "waiting for idle", "-9999", "GPU hang"};
   scl_cl_context *cl = user;
@@ -42,7 +42,7 @@ static scl_status check_device(const scl_device_info *info) {
   return SCL_OK;
 }
 
-/* A child of a fork inherits the driver's state without its threads: its calls would hang. Drivers
+/* A forked child inherits the driver's state without its threads, so that calls would hang. Drivers
  * start threads as soon as their devices are listed. */
 static scl_status check_process(void) {
   if (scl_cl_listed_by() == scl_process_id()) return SCL_OK;
@@ -104,8 +104,8 @@ void scl_cl_context_destroy(scl_context *ctx) {
   free_context(cl);
 }
 
-/* Whether the kernels made for CPUs run. STATCL_GPU_KERNELS=1 (0) has a device take those made for
- * GPUs (CPUs) whatever it is, so that both can be tested where there is only one. */
+/* Whether to use the kernels for CPUs. STATCL_GPU_KERNELS=1 (0) makes any device use those for GPUs
+ * (CPUs), so that both can be tested on one device. */
 static bool cpu_kernels_wanted(const scl_device_info *info) {
   const char *wanted = scl_env("STATCL_GPU_KERNELS");
   if (wanted != NULL && strcmp(wanted, "1") == 0) return false;

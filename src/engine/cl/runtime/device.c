@@ -1,4 +1,4 @@
-/* The list of devices. Faults of single platforms or devices are left out of it, never raised. */
+/* The list of devices. A platform or device that fails is left out; that is no error. */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ bool scl_device_built(void) {
   return true;
 }
 
-/* A text property, cut to the room there is; "" when the driver refuses. */
+/* A text property, truncated to fit; "" if the driver has none. */
 static void device_text(cl_device_id device, cl_device_info what, char *to, size_t room) {
   size_t size = 0;
   to[0] = '\0';
@@ -48,7 +48,7 @@ static bool has_extension(cl_device_id device, const char *name) {
   return false;
 }
 
-/* Numbers of the driver's own width; 0 when it refuses. */
+/* A number of the driver's own width; 0 if it has none. */
 static uint64_t device_number(cl_device_id device, cl_device_info what, size_t size) {
   union {
     cl_uint u;
@@ -126,8 +126,8 @@ static void add_platform(cl_platform_id platform, unsigned number) {
   }
 }
 
-/* Loaders cut these lists into words in place, in the environment itself: processes started from
- * here would miss drivers that this one has found. */
+/* Loaders split these lists in place, in the environment itself: child processes would miss drivers
+ * that this process has found. */
 static cl_int get_platforms(cl_uint most, cl_platform_id *platform, cl_uint *count) {
   static const char *const names[] = {"OCL_ICD_FILENAMES", "OPENCL_LAYERS"};
   enum { NAMES = sizeof names / sizeof *names };

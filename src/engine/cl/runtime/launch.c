@@ -291,8 +291,8 @@ scl_status scl_cl_enqueue(scl_cl_op *op, const scl_cl_launchable *k, const scl_c
 }
 
 /* `value` points to the arguments, one for each row of the signature. */
-static scl_status launch(scl_cl_op *op, scl_cl_kernel which, const scl_cl_range *range,
-                         const void *const *value) {
+static scl_status launch_kernel(scl_cl_op *op, scl_cl_kernel which, const scl_cl_range *range,
+                                const void *const *value) {
   for (int d = 0; d < range->dims; d++) {
     if (range->global[d] == 0) return SCL_OK;
   }
@@ -321,13 +321,13 @@ _Static_assert(sizeof(int) == sizeof(cl_int) && sizeof(long long) == sizeof(cl_l
   scl_status scl_launch_##signature(scl_cl_op *op, const scl_kernel_##signature *kernel,           \
                                     scl_cl_range range SCL_CL_PARAMETERS(parameters)) {            \
     const void *const arguments[] = {VALUES(parameters)};                                          \
-    return launch(op, kernel->id, &range, arguments);                                              \
+    return launch_kernel(op, kernel->id, &range, arguments);                                       \
   }
 #define SCL_CL_KERNEL_OF(program, name, signature)                                                 \
   const scl_kernel_##signature scl_k_##name = {SCL_K_##name};
 #define SCL_CL_KERNEL(program, name, parameters)                                                   \
   scl_status scl_launch_##name(scl_cl_op *op, scl_cl_range range SCL_CL_PARAMETERS(parameters)) {  \
     const void *const arguments[] = {VALUES(parameters)};                                          \
-    return launch(op, SCL_K_##name, &range, arguments);                                            \
+    return launch_kernel(op, SCL_K_##name, &range, arguments);                                     \
   }
 #include "engine/cl/runtime/kernels.def"

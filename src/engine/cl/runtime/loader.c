@@ -65,8 +65,8 @@ const char *scl_device_loader(void) {
   return loader_name;
 }
 
-/* Drivers read these when the first platform is asked for. An empty POCL_DEVICES would leave POCL
- * without a device. */
+/* Drivers read these at the first request for platforms. With an empty POCL_DEVICES POCL has no
+ * device. */
 static void prepare_environment(void) {
   scl_env_drop_empty("POCL_DEVICES");
   if (cache_folder[0] != '\0') scl_env_default("POCL_CACHE_DIR", cache_folder);

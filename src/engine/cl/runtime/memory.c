@@ -202,7 +202,7 @@ static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes, int home)
   scl_cl_buffer *found = NULL;
   size_t most = bytes + bytes / 4 + 256;
   int last = class_of(most), looks = 0;
-  scl_cl_look(cl);
+  scl_cl_update_progress(cl);
   for (int c = class_of(bytes); c <= last; c++) {
     scl_cl_buffer *b = cl->shelf[home + 1][c].newest;
     for (; b != NULL && looks < LOOKS; b = b->older, looks++) {

@@ -1,5 +1,4 @@
-/* Between the files of the device engine's runtime only; operations need engine/cl/runtime/cl.h
- * alone. */
+/* Shared by the files of engine/cl/runtime/; operations only need engine/cl/runtime/cl.h. */
 #ifndef SCL_ENGINE_CL_RUNTIME_PRIVATE_H
 #define SCL_ENGINE_CL_RUNTIME_PRIVATE_H
 
@@ -19,7 +18,7 @@ typedef struct {
 /* The driver's handles of a device of the list; NULL when there is none. */
 const scl_cl_handle *scl_cl_handle_of(size_t index);
 
-/* The process that made the list: only there the drivers work. */
+/* The process that made the list: drivers only work in that one. */
 long scl_cl_listed_by(void);
 
 /* Releases the buffers of the pool. */
@@ -34,11 +33,12 @@ void scl_cl_programs_free(scl_cl_context *cl);
 /* Releases the kernels of lazy arithmetic. */
 void scl_cl_exprs_free(scl_cl_context *cl);
 
-/* Learns how far the queues are, as far as their marks tell, without waiting or making any. */
-void scl_cl_look(scl_cl_context *cl);
+/* Updates the counts of complete commands from the marks of the queues. Never waits, makes no mark.
+ */
+void scl_cl_update_progress(scl_cl_context *cl);
 
-/* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if it
- * takes one to know that later. A failed command gives its fault. */
+/* Whether the first `count` commands of a queue are complete, without waiting. Makes a mark if
+ * there is none that can tell later. Returns the error of a failed command. */
 scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out);
 
 /* Whether an event's command is complete, likewise. */

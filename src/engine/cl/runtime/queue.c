@@ -1,4 +1,5 @@
-/* Operations: which queue, what to wait for, what to leave behind; launches; waiting. */
+/* Operations: the choice of a queue, what to wait for, the counts on buffers. Marks, and waiting.
+ */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdarg.h>
@@ -19,7 +20,7 @@ static scl_status event_status(scl_cl_context *cl, cl_event event, cl_int *out) 
       cl,
       scl_cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL),
       "clGetEventInfo");
-  /* An abnormal end of a command: its code, or that of a command before it. */
+  /* A command ended with an error: its own, or that of a command before it. */
   if (state < 0) return scl_cl_fail(&cl->base, state, "a command of the device");
   *out = state;
   return SCL_OK;
@@ -32,8 +33,8 @@ scl_status scl_cl_happened(scl_cl_context *cl, cl_event event, bool *out) {
   return SCL_OK;
 }
 
-/* Short work is done sooner than a sleeping thread wakes up; long work must not cost a core, of
- * which a CPU device has better use. */
+/* Short work ends before a sleeping thread would wake up. Long work must not keep a core busy that
+ * a CPU device could use. */
 enum { SPIN_GPU_US = 2000, SPIN_CPU_US = 20, SLEEP_SHORT_US = 50, SLEEP_LONG_US = 500 };
 enum { POLL_EVERY_US = 20000, LONG_WAIT_US = 20000 };
 
@@ -68,14 +69,14 @@ static void record_profile(scl_cl_context *cl, int queue, cl_event event) {
   cl->profile_last[queue] = event;
 }
 
-/* Takes the event over: all commands so far are complete when it is. */
+/* Takes ownership of the event, which is complete when all commands so far are. */
 static void set_mark(scl_cl_context *cl, int queue, cl_event event) {
   release_event(&cl->mark[queue]);
   cl->mark[queue] = event;
   cl->marked[queue] = cl->enqueued[queue];
 }
 
-/* What is marked is complete. */
+/* All marked commands are complete. */
 static void pass_mark(scl_cl_context *cl, int queue) {
   cl->done[queue] = cl->marked[queue];
   release_event(&cl->mark[queue]);
@@ -94,8 +95,8 @@ static scl_status enqueue_mark(scl_cl_context *cl, int queue) {
   return SCL_OK;
 }
 
-/* Has a mark that covers the first `count` commands. Whoever waits for it is not to wait for the
- * driver to send what it has gathered. */
+/* Makes sure that a mark covers the first `count` commands. The flush sends what the driver has
+ * gathered, so that the mark can be waited for. */
 static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
   if (has_mark(cl, queue, count)) return SCL_OK;
   SCL_TRY(enqueue_mark(cl, queue));
@@ -108,8 +109,8 @@ scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue) {
   return has_mark(cl, queue, cl->enqueued[queue]) ? SCL_OK : enqueue_mark(cl, queue);
 }
 
-/* Learns how far a queue is, if it has a mark that tells. */
-static scl_status look(scl_cl_context *cl, int queue) {
+/* Updates the count of complete commands if the queue's mark is complete. */
+static scl_status update_progress_of(scl_cl_context *cl, int queue) {
   cl_int state;
   if (cl->mark[queue] == NULL) return SCL_OK;
   SCL_TRY(event_status(cl, cl->mark[queue], &state));
@@ -117,8 +118,8 @@ static scl_status look(scl_cl_context *cl, int queue) {
   return SCL_OK;
 }
 
-/* Faults are found by whoever waits. */
-void scl_cl_look(scl_cl_context *cl) {
+/* Errors are left to those who wait. */
+void scl_cl_update_progress(scl_cl_context *cl) {
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
     cl_int state = CL_QUEUED;
     if (cl->mark[q] == NULL) continue;
@@ -131,7 +132,7 @@ void scl_cl_look(scl_cl_context *cl) {
 scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *out) {
   if (count > cl->done[queue]) {
     SCL_TRY(mark_count(cl, queue, count));
-    SCL_TRY(look(cl, queue));
+    SCL_TRY(update_progress_of(cl, queue));
   }
   *out = count <= cl->done[queue];
   return SCL_OK;
@@ -140,7 +141,7 @@ scl_status scl_cl_passed(scl_cl_context *cl, int queue, uint64_t count, bool *ou
 scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count) {
   if (count <= cl->done[queue]) return SCL_OK;
   SCL_TRY(mark_count(cl, queue, count));
-  /* A fault may have come between an older mark and its flush. */
+  /* An error may have come between an older mark and its flush. */
   SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
   SCL_TRY(scl_cl_wait(cl, cl->mark[queue]));
   pass_mark(cl, queue);
@@ -165,10 +166,10 @@ scl_status scl_cl_finish(scl_context *ctx) {
 void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx) {
   memset(op, 0, sizeof *op);
   op->cl = (scl_cl_context *)ctx;
-  op->start = op->cl->enqueued[op->queue]; /* nothing, should it not come to an order */
+  op->start = op->cl->enqueued[op->queue]; /* no commands, if the operation is never ordered */
 }
 
-static void declare(scl_cl_op *op, const scl_buffer *base, bool writes) {
+static void declare_buffer(scl_cl_op *op, const scl_buffer *base, bool writes) {
   scl_cl_buffer *buffer = (scl_cl_buffer *)base;
   if (buffer == NULL) return;
   int i = 0;
@@ -185,10 +186,10 @@ static void declare(scl_cl_op *op, const scl_buffer *base, bool writes) {
 }
 
 void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer) {
-  declare(op, buffer, false);
+  declare_buffer(op, buffer, false);
 }
 void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer) {
-  declare(op, buffer, true);
+  declare_buffer(op, buffer, true);
 }
 
 bool scl_cl_op_allows(const scl_cl_op *op, const scl_buffer *base, bool writes) {
@@ -200,8 +201,9 @@ bool scl_cl_op_allows(const scl_cl_op *op, const scl_buffer *base, bool writes) 
   return false;
 }
 
-/* The compute queue that last wrote a buffer still being written; -1 if there is none among the
- * inputs (outputs). */
+/* The compute queue of a pending write to an input (to an output, if `outputs`); -1 if there is
+ * none.
+ */
 static int queue_of_pending(const scl_cl_op *op, bool outputs) {
   const scl_cl_context *cl = op->cl;
   for (int i = 0; i < op->buffers; i++) {
@@ -214,8 +216,8 @@ static int queue_of_pending(const scl_cl_op *op, bool outputs) {
   return -1;
 }
 
-/* That of an input, else of an output (the memory of which may have served before), else the next
- * one in turn. */
+/* The queue of an input's pending write, else of an output's (its memory may have been used
+ * before), else the next one in turn. */
 static int choose_queue(scl_cl_op *op) {
   int queue = queue_of_pending(op, false);
   if (queue < 0) queue = queue_of_pending(op, true);
@@ -226,7 +228,7 @@ static void raise_to(uint64_t *count, uint64_t to) {
   if (*count < to) *count = to;
 }
 
-/* Marks are held until they are handed over: a queue may get another one before. */
+/* Retains the mark until a command has taken it: the queue may get another mark before. */
 static scl_status wait_for(scl_cl_op *op, int queue, uint64_t count) {
   scl_cl_context *cl = op->cl;
   if (count <= cl->done[queue]) return SCL_OK;
@@ -240,7 +242,7 @@ static void release_waits(scl_cl_op *op) {
   while (op->waits > 0) scl_cl.clReleaseEvent(op->wait[--op->waits]);
 }
 
-/* Only for other queues: a queue keeps its own order. */
+/* Waits only for other queues: a queue keeps its own order. */
 static scl_status collect_waits(scl_cl_op *op) {
   uint64_t count[SCL_CL_QUEUES] = {0};
   for (int i = 0; i < op->buffers; i++) {
@@ -261,7 +263,7 @@ scl_status scl_cl_op_order(scl_cl_op *op, int queue) {
                     SCL_CL_OP_BUFFERS);
   }
   SCL_TRY(scl_context_check(&cl->base));
-  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(look(cl, q));
+  for (int q = 0; q < SCL_CL_QUEUES; q++) SCL_TRY(update_progress_of(cl, q));
   op->queue = queue >= 0 ? queue : choose_queue(op);
   op->start = cl->enqueued[op->queue];
   if (op->queue <= SCL_CL_COMPUTE_1) cl->last_compute = op->queue;
@@ -300,7 +302,7 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
   release_waits(op);
   if (op->cl->enqueued[op->queue] == op->start) return status;
   for (int i = 0; i < op->buffers; i++) leave_count(op, i);
-  /* The device is not to wait for the driver to send what it has gathered. */
+  /* Sends what the driver has gathered, so that the device can start. */
   cl_int code = scl_cl.clFlush(op->cl->queue[op->queue]);
   if (status == SCL_OK && code != CL_SUCCESS) {
     return scl_cl_fail(&op->cl->base, code, "clFlush");

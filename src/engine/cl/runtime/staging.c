@@ -4,8 +4,8 @@
 
 #include "engine/cl/runtime/private.h"
 
-/* Small until a big transfer comes: most contexts only see parameters and results. On a CPU device
- * the copies stay in the caches. */
+/* Pieces are small until the first large transfer: most contexts only transfer parameters and
+ * results. On a CPU device small pieces keep the copies in the caches. */
 enum { PIECE_SMALL = 64 << 10, PIECE_CPU = 256 << 10, PIECE_GPU = 4 << 20 };
 
 static int queue_of(int direction) {
@@ -63,7 +63,7 @@ static scl_status wait_all(scl_cl_context *cl, scl_cl_staging *staging) {
   return SCL_OK;
 }
 
-/* Grows when a big transfer comes. Without memory for that, small pieces do. */
+/* Grows at the first large transfer. If there is no memory for that, small pieces are kept. */
 static scl_status fit_staging(scl_cl_context *cl, int direction, size_t bytes) {
   scl_cl_staging **staging = &cl->staging[direction];
   size_t large = cl->cpu ? PIECE_CPU : PIECE_GPU;

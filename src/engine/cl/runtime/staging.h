@@ -1,5 +1,5 @@
-/* Pinned host memory through which all transfers of one direction go: a ring of pieces, each free
- * again when the command that uses it is done. Kept with the context, because pinning is slow. */
+/* Pinned host memory for all transfers of one direction: a ring of pieces. A piece is free when the
+ * last command that uses it is complete. Kept with the context, because pinning is slow. */
 #ifndef SCL_ENGINE_CL_RUNTIME_STAGING_H
 #define SCL_ENGINE_CL_RUNTIME_STAGING_H
 
@@ -23,8 +23,8 @@ typedef struct scl_cl_staging {
   unsigned next;
 } scl_cl_staging;
 
-/* The staging memory of a direction, large enough for a transfer of `bytes` to be quick; with the
- * pieces on the device if `packed`. Borrowed. */
+/* The staging memory of a direction, in pieces that suit a transfer of `bytes`; with the pieces on
+ * the device if `packed`. Borrowed. */
 scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, bool packed,
                               scl_cl_staging **out);
 
@@ -33,12 +33,12 @@ scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, b
 void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op *op,
                         cl_event event);
 
-/* Whether nothing uses the piece any more, without waiting; and waiting for that. */
+/* Whether the piece is free, without waiting; and waiting until it is. */
 scl_status scl_cl_staging_ready(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece,
                                 bool *out);
 scl_status scl_cl_staging_wait(scl_cl_context *cl, scl_cl_staging *staging, unsigned piece);
 
-/* The next piece of the ring, once nothing uses it any more. */
+/* The next piece of the ring; waits until it is free. */
 scl_status scl_cl_staging_take(scl_cl_context *cl, scl_cl_staging *staging, unsigned *piece);
 
 static inline double *scl_cl_staging_at(scl_cl_staging *staging, unsigned piece) {
