@@ -72,7 +72,7 @@ static scl_status launch_product(scl_context *ctx, const scl_cl_product *q, scl_
   scl_cl_op_reads(&op, q->a.buffer);
   scl_cl_op_reads(&op, q->b.buffer);
   if (q->from.buffer != NULL) scl_cl_op_reads(&op, q->from.buffer);
-  if (q->turned.buffer != NULL) scl_cl_op_writes(&op, q->turned.buffer);
+  if (q->transposed.buffer != NULL) scl_cl_op_writes(&op, q->transposed.buffer);
   scl_cl_op_writes(&op, q->c.buffer);
   SCL_TRY(scl_cl_op_order(&op, -1));
   return scl_cl_op_end(&op, scl_cl_product_tiled_in(&op, q, tile));
@@ -106,7 +106,7 @@ static void check_product(scl_context *ctx, const product *p) {
                       .c = dc.block,
                       .batch = 1};
   if (p->from) q.from = df.block;
-  if (p->turned) q.turned = dt.block;
+  if (p->turned) q.transposed = dt.block;
   CHECK_OK(launch_product(ctx, &q, p->tile));
   test_get(dc, got);
   size_t wrong = count_wrong(p, a, b, p->from ? from : c, c, got);
