@@ -1,4 +1,4 @@
-# Formal classes. This file comes first in the order of loading, so that methods may be anywhere.
+# Formal classes. This file is loaded first, so that methods can stand in any file.
 
 #' @rdname clMatrix
 #' @export
@@ -11,15 +11,15 @@ setClass("clMatrix", slots = c(handle = "externalptr", Dim = "integer", Dimnames
 setClass("clArray", slots = c(handle = "externalptr", Dim = "integer", Dimnames = "list"),
          prototype = list(Dim = c(0L, 0L, 0L), Dimnames = list(NULL, NULL, NULL)))
 
-# What functions given to cl_map() and cl_reduce() are called with (R/element.R).
+# The argument with which functions given to cl_map() and cl_reduce() are called (R/element.R).
 setClass("clElement", slots = c(all = "clMatrix"))
 
-# What c() and summaries may have before a clMatrix: R finds their methods by the first argument.
+# Classes that can precede a clMatrix in c() and summaries: R dispatches on the first argument.
 setClassUnion("clPlain", c("numeric", "logical", "matrix"))
 
-# What functions of both are methods for (R/distributions.R).
+# The classes for which the methods in R/distributions.R are defined.
 setClassUnion("clValue", c("clMatrix", "clElement"))
 
-# What may stand first in round() and signif(), whose methods for ANY are sealed (R/arith.R).
+# Possible first arguments of round() and signif(), whose methods for ANY are sealed (R/arith.R).
 setClassUnion("clAnything", c("vector", "matrix", "array", "NULL", "function", "environment",
                               "language"))

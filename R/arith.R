@@ -50,7 +50,7 @@ NULL
 
 # ---- operands -----------------------------------------------------------------------------------
 
-# Dimensions of a matrix, NULL for all else.
+# Dimensions of a matrix; NULL for other values.
 matrix_dim <- function(x) if (is_cl(x)) x@Dim else if (length(dim(x)) == 2L) dim(x)
 
 is_number <- function(x) {
@@ -58,20 +58,20 @@ is_number <- function(x) {
 }
 
 # The shape of an operation on these operands, at least one a matrix: on each side the one number
-# other than 1 that occurs. `arguments` names them. Matrices of base R are not repeated.
+# other than 1 that occurs. `arguments` names them. Matrices of base R are not recycled.
 common_dim <- function(operands, arguments) {
   dim <- NULL
   fixed <- FALSE
   for (i in seq_along(operands)) {
     x <- operands[[i]]
-    own <- matrix_dim(x)
-    if (is.null(own)) next
-    if (!is.null(dim) && !identical(own, dim)) {
-      fits <- own == dim | (own == 1L & is_cl(x)) | (dim == 1L & !fixed)
-      if (!all(fits)) refuse_shape(arguments[i], own, dim)
-      own <- ifelse(own == 1L, dim, own)
+    shape <- matrix_dim(x)
+    if (is.null(shape)) next
+    if (!is.null(dim) && !identical(shape, dim)) {
+      fits <- shape == dim | (shape == 1L & is_cl(x)) | (dim == 1L & !fixed)
+      if (!all(fits)) abort_shape(arguments[i], shape, dim)
+      shape <- ifelse(shape == 1L, dim, shape)
     }
-    dim <- own
+    dim <- shape
     fixed <- fixed || !is_cl(x)
   }
   dim
@@ -83,7 +83,7 @@ arith_operand <- function(x, dim, argument) {
   if (is_cl(x)) return(spread(x, dim))
   if (is.character(x) || !is.null(base::dim(x))) x <- check_numeric(x, argument)
   if (!is.null(base::dim(x))) {
-    if (!identical(base::dim(x), dim)) refuse_shape(argument, base::dim(x), dim)
+    if (!identical(base::dim(x), dim)) abort_shape(argument, base::dim(x), dim)
     return(x)
   }
   x <- as.vector(check_numeric(x, argument))
@@ -101,13 +101,13 @@ arith_operand <- function(x, dim, argument) {
   matrix(rep_len(x, size), dim[1L], dim[2L])
 }
 
-# The handle of x, its one row or one element repeated; a column meets every column by itself.
+# The handle of x, with a single row or element recycled; C recycles a single column itself.
 spread <- function(x, dim) {
   if (identical(x@Dim, dim) || (x@Dim[1L] == dim[1L] && x@Dim[2L] == 1L)) return(x@handle)
   .Call(r_expr_broadcast, x@handle, dim[1L], dim[2L])
 }
 
-refuse_shape <- function(argument, have, want) {
+abort_shape <- function(argument, have, want) {
   abort_argument(argument, sprintf("non-conformable arguments: '%s' is %s, the other operand is %s",
                                    argument,
                                    paste(have, collapse = " x "), paste(want, collapse = " x ")))
@@ -135,13 +135,13 @@ binary <- function(op, e1, e2, arguments = c("e1", "e2")) {
   if (op == "pow" && is_number(e2) && e2 == 2) return(unary("square", e1))
   operands <- list(e1, e2)
   dim <- common_dim(operands, arguments)
-  # Both, as the rows and columns of an outer operation, may have to be repeated.
+  # Both operands may have to be recycled, as the row and the column of an outer operation.
   value(.Call(r_expr_binary, op, arith_operand(e1, dim, arguments[1L]),
               arith_operand(e2, dim, arguments[2L])), NULL, common_names(operands, dim))
 }
 
-# A method for each operator and not for the group: finding it takes a third of the time. What is
-# usual, matrices of one shape and numbers, is done by the entry; for all else it calls binary().
+# A method for each operator and not for the group: its dispatch takes a third of the time. The
+# entry handles the usual operands, matrices of one shape and numbers; otherwise it calls binary().
 operator_method <- function(op) {
   eval(substitute(function(e1, e2) .Call(r_lazy_binary, op, e1, e2), list(op = op)))
 }
@@ -190,7 +190,7 @@ setMethod("Math", "clMatrix", function(x) {
   if (is.null(dim(result))) result else like(result, x)
 })
 
-# The usual ones by themselves, as the operators.
+# Individual methods for common functions, as for the operators.
 function_method <- function(op) {
   eval(substitute(function(x) .Call(r_lazy_unary, op, x), list(op = op)))
 }
@@ -221,15 +221,14 @@ log_to_base <- function(x, base) {
   binary("div", logarithm(x), logarithm(base), c("x", "base"))
 }
 
-# R hands the arguments of log() over in the order of the call: in log(base = m, x = 3) m is first.
+# R passes the arguments of log() in the order of the call: in log(base = m, x = 3), m is first.
 log_arguments <- function(call, first, second, is_mine) {
   formal <- pmatch(names(call)[-1L], c("x", "base"), nomatch = 0L, duplicates.ok = TRUE)
-  turned <- length(formal) == 2L && (formal[1L] == 2L || formal[2L] == 1L)
-  if (turned || !is_mine(first)) list(x = second, base = first) else list(x = first, base = second)
+  swapped <- length(formal) == 2L && (formal[1L] == 2L || formal[2L] == 1L)
+  if (swapped || !is_mine(first)) list(x = second, base = first) else list(x = first, base = second)
 }
 
-# R looks for methods of round() and signif() by the digits too, and finding none it would call
-# itself without end.
+# R dispatches round() and signif() on the digits too; without a method it would recurse infinitely.
 refuse_digits <- function(x, digits) {
   abort_argument("digits", sprintf("'digits' must be one number, not %s", describe(digits)))
 }
@@ -253,8 +252,8 @@ setMethod("round", "clMatrix", function(x, digits = 0) {
   binary("round_to", x, round_unit(digits))
 })
 
-# What the operation takes: the number that 1 is divided into or, negative, the multiples; for what
-# 1e-308 is divided into, which would be too large, 1e-200 divided by it.
+# The argument of the operation 'round': the number of parts of 1 or, if negative, the multiple to
+# round to. A number of parts that overflows is replaced by 1e-200 divided by the unit.
 round_unit <- function(digits) {
   if (digits > 308) 1e-200 / 10^(digits - 308) else if (digits > 0) 10^digits else -10^-digits
 }
@@ -307,13 +306,13 @@ setMethod("is.infinite", "clMatrix", function(x) unary("is_infinite", x))
 #' sum(y * x - cl_log1p_exp(x))
 #' sum(cl_pnorm((2 * y - 1) * x, log.p = TRUE))
 cl_inv_logit <- function(x) {
-  own_function("inv_logit", x, function(x) stats::plogis(x))
+  special_function("inv_logit", x, function(x) stats::plogis(x))
 }
 
 #' @rdname cl_inv_logit
 #' @export
 cl_log1p_exp <- function(x) {
-  own_function("log1p_exp", x, function(x) pmax(x, 0) + log1p(exp(-abs(x))))
+  special_function("log1p_exp", x, function(x) pmax(x, 0) + log1p(exp(-abs(x))))
 }
 
 #' @rdname cl_inv_logit
@@ -322,20 +321,20 @@ cl_pnorm <- function(x, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
   if (!lower && (is_cl(x) || is_element(x))) x <- -x
-  own_function(if (log) "log_pnorm" else "pnorm", x,
-               function(x) stats::pnorm(x, lower.tail = lower, log.p = log))
+  special_function(if (log) "log_pnorm" else "pnorm", x,
+                   function(x) stats::pnorm(x, lower.tail = lower, log.p = log))
 }
 
 #' @rdname cl_inv_logit
 #' @export
-cl_erf <- function(x) own_function("erf", x, function(x) cl_op("erf", x))
+cl_erf <- function(x) special_function("erf", x, function(x) cl_op("erf", x))
 
 #' @rdname cl_inv_logit
 #' @export
-cl_erfc <- function(x) own_function("erfc", x, function(x) cl_op("erfc", x))
+cl_erfc <- function(x) special_function("erfc", x, function(x) cl_op("erfc", x))
 
 # op(x), by `plain` where x is base R.
-own_function <- function(op, x, plain) {
+special_function <- function(op, x, plain) {
   if (is_cl(x)) return(unary(op, x))
   if (is_element(x)) return(element_apply(op, list(x), "x"))
   plain(check_numeric(x, "x"))

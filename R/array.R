@@ -1,5 +1,5 @@
 # The class clArray: matrices of one shape, n x m x batch, on a device or on the host engine. Its
-# handle is that of a column of all numbers; the dimensions are kept here.
+# handle is a column of all elements; the dimensions are stored here.
 
 #' Arrays on a device
 #'
@@ -42,7 +42,7 @@ new_array <- function(handle, dim, dimnames = NULL) {
 
 is_cl_array <- function(x) isS4(x) && methods::is(x, "clArray")
 
-# A base array with three dimensions as double; anything else is refused by name.
+# A base array with three dimensions as double; any other value is an argument error.
 check_array <- function(x, argument) {
   usable <- (is.double(x) || is.integer(x) || is.logical(x)) && !is.object(x)
   if (!usable || !length(dim(x)) %in% 2:3) {
@@ -120,7 +120,7 @@ dimnames.clArray <- function(x) if (!all(vapply(x@Dimnames, is.null, NA))) x@Dim
   names <- Map(function(side, rows) if (!is.null(side)) side[rows], names, at)
   rows <- outer(at[[1L]], (at[[2L]] - 1) * x@Dim[1L], `+`)
   rows <- outer(as.vector(rows), (at[[3L]] - 1) * prod(x@Dim[1:2]), `+`)
-  part <- if (anyNA(rows)) { # as base R, numbers that are NA: by way of the host
+  part <- if (anyNA(rows)) { # as in base R, the result is NA: computed on the host
     like(matrix(as.vector(as.array(x))[as.vector(rows)], ncol = 1L), x)@handle
   } else {
     .Call(r_matrix_select, x@handle, as.integer(rows), NULL, TRUE)

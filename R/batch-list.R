@@ -1,4 +1,4 @@
-# Batches of matrices of different sizes: lists, of which all matrices of one size go together.
+# Batches of matrices of different sizes: lists, whose matrices of equal size are computed together.
 
 # A list of square base matrices as double, checked; the condition names the element.
 list_of_squares <- function(a, argument) {
@@ -14,15 +14,15 @@ list_of_squares <- function(a, argument) {
   })
 }
 
-# Runs `call(places)` for the places of each kind, which gives list(value, status) with a matrix
-# for each in an array, and puts the results back in order.
+# Runs `call(indices)` for the indices of each kind and returns the results in the original order.
+# `call` returns list(value, status); value(i) is the matrix of the i-th index.
 by_kind <- function(kind, call) {
   result <- vector("list", length(kind))
   status <- raw(length(kind))
-  for (places in split(seq_along(kind), kind)) {
-    part <- call(places)
-    for (i in seq_along(places)) result[[places[i]]] <- part$value(i)
-    if (!is.null(part$status)) status[places] <- part$status
+  for (indices in split(seq_along(kind), kind)) {
+    part <- call(indices)
+    for (i in seq_along(indices)) result[[indices[i]]] <- part$value(i)
+    if (!is.null(part$status)) status[indices] <- part$status
   }
   list(value = result, status = status)
 }
@@ -32,14 +32,15 @@ stack <- function(x) unlist(x, use.names = FALSE)
 batch_chol_list <- function(a, lower, on_error) {
   x <- list_of_squares(a, "a")
   n <- vapply(x, nrow, 0L)
-  result <- by_kind(n, function(places) {
-    order <- n[places[1L]]
-    count <- length(places)
+  result <- by_kind(n, function(indices) {
+    order <- n[indices[1L]]
+    count <- length(indices)
     where <- where_for("batch", as.numeric(order)^3 * count)
-    part <- .Call(r_batch_chol, as.double(stack(x[places])), order, count, !lower, where)
+    part <- .Call(r_batch_chol, as.double(stack(x[indices])), order, count, !lower, where)
     each <- order^2
     list(status = part$status, value = function(i) {
-      matrix(part$value[(i - 1) * each + seq_len(each)], order, dimnames = dimnames(x[[places[i]]]))
+      matrix(part$value[(i - 1) * each + seq_len(each)], order,
+             dimnames = dimnames(x[[indices[i]]]))
     })
   })
   names(result$value) <- names(a)
@@ -60,18 +61,18 @@ batch_solve_list <- function(a, b, on_error) {
     abort_argument("b", sprintf("'b[[%d]]' must have %d rows, not %d", i, n[i], NROW(right[[i]])))
   }
   k <- vapply(right, NCOL, 0L)
-  result <- by_kind(paste(n, k), function(places) {
-    order <- n[places[1L]]
-    columns <- k[places[1L]]
-    count <- length(places)
+  result <- by_kind(paste(n, k), function(indices) {
+    order <- n[indices[1L]]
+    columns <- k[indices[1L]]
+    count <- length(indices)
     where <- where_for("batch", as.numeric(order)^2 * (order + columns) * count)
-    part <- .Call(r_batch_solve, as.double(stack(x[places])), as.double(stack(right[places])),
+    part <- .Call(r_batch_solve, as.double(stack(x[indices])), as.double(stack(right[indices])),
                   order, columns, count, where)
     each <- order * columns
     list(status = part$status, value = function(i) {
       solution <- part$value[(i - 1) * each + seq_len(each)]
-      b <- right[[places[i]]]
-      rows <- colnames(x[[places[i]]])
+      b <- right[[indices[i]]]
+      rows <- colnames(x[[indices[i]]])
       if (is.null(dim(b))) {
         names(solution) <- rows
         return(solution)

@@ -110,8 +110,8 @@ cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) 
   structure(fit, class = "cl_batch_lm")
 }
 
-# Cross-products of the columns of z (rows in the order of groups, `size` of each) in an array.
-# Groups are padded with zeros to the next power of two, so that a few arrays hold them all.
+# Cross-products of the columns of z in an array. Rows are ordered by group, `size` rows in each.
+# Groups are padded with zeros to the next power of two, so that a few arrays suffice.
 group_products <- function(z, size) {
   p <- ncol(z)
   products <- array(0, c(p, p, length(size)))
@@ -165,8 +165,8 @@ fit_groups <- function(x, y, group, on_error) {
   batch_report(fit, replace(info, is.na(info), 255L), on_error, "singular")
 }
 
-# For each group the first column that depends on those before it, 0 if none does: by the size that
-# is left of a column of length one, as lm() judges it.
+# For each group, the first column that is a linear combination of earlier columns; 0 if there is
+# none. As in lm(), the criterion is the residual length of a column of length one.
 group_info <- function(root, size, p) {
   pivots <- matrix(root[cbind(rep(seq_len(p), length(size)), rep(seq_len(p), length(size)),
                               rep(seq_along(size), each = p))], p)

@@ -97,8 +97,8 @@ batch_order <- 128L
 
 # ---- operands -----------------------------------------------------------------------------------
 
-# An operand that holds matrices: x as .Call takes it, dim (three numbers), names (three), and
-# whether it was a matrix.
+# An operand with a batch of matrices: list(x as .Call takes it, dim (three numbers), names (three),
+# single (whether it was one matrix)).
 batch_operand <- function(x, argument) {
   names <- dimnames(x)
   dim <- dim(x)
@@ -156,7 +156,7 @@ batch_columns <- function(b, n, argument) {
   }
 }
 
-# How many matrices the operands (named lists with dim) hold; those with one serve all.
+# The number of matrices in the operands (named lists with dim); an operand with one is recycled.
 batch_count <- function(...) {
   operands <- list(...)
   counts <- unname(vapply(operands, function(x) as.numeric(x$dim[3L]), 0))
@@ -174,7 +174,7 @@ batch_where <- function(work, ...) if (any_handle(...)) -1L else where_for("batc
 
 # ---- results ------------------------------------------------------------------------------------
 
-# What .Call gave for an array, with its dimensions and names; a matrix if the operand was one.
+# The result of .Call as an array with dimensions and names, or as a matrix if the operand was one.
 batch_value <- function(result, dim, names = vector("list", 3L), single = FALSE) {
   named <- !all(vapply(names, is.null, NA))
   if (typeof(result) == "externalptr") {
@@ -188,8 +188,9 @@ batch_value <- function(result, dim, names = vector("list", 3L), single = FALSE)
   result
 }
 
-# The value of a reported result, list(value, status): tells of the matrices that are not fine (a
-# status of NULL: all are), and notes them in "info". `fault`: "singular" or "not_pd".
+# The value of a result list(value, status). Matrices that failed raise a warning or an error and
+# are recorded in the attribute "info"; if status is NULL, none failed. `fault`: "singular" or
+# "not_pd".
 batch_report <- function(value, status, on_error, fault) {
   if (is.null(status)) return(value)
   info <- as.integer(status)
@@ -346,22 +347,22 @@ cl_batch_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE,
 #' @rdname cl_batch
 #' @export
 cl_batch_matmul <- function(a, b, transpose_a = FALSE, transpose_b = FALSE) {
-  turn <- c(check_flag(transpose_a, "transpose_a"), check_flag(transpose_b, "transpose_b"))
+  transposed <- c(check_flag(transpose_a, "transpose_a"), check_flag(transpose_b, "transpose_b"))
   a <- batch_operand(a, "a")
   b <- batch_operand(b, "b")
   batch <- batch_count(a = a, b = b)
-  rows <- if (turn[1L]) 2:1 else 1:2
-  columns <- if (turn[2L]) 2:1 else 1:2
+  rows <- if (transposed[1L]) 2:1 else 1:2
+  columns <- if (transposed[2L]) 2:1 else 1:2
   m <- a$dim[rows[1L]]
   k <- a$dim[rows[2L]]
   n <- b$dim[columns[2L]]
   if (b$dim[columns[1L]] != k) {
     abort_argument("b", sprintf("'b' must have %d %s, not %d", as.integer(k),
-                                if (turn[2L]) "columns" else "rows",
+                                if (transposed[2L]) "columns" else "rows",
                                 as.integer(b$dim[columns[1L]])))
   }
   where <- batch_where(as.numeric(m) * k * n * batch, a$x, b$x)
-  result <- .Call(r_batch_matmul, a$x, b$x, as.numeric(c(m, n, k, batch)), turn, where)
+  result <- .Call(r_batch_matmul, a$x, b$x, as.numeric(c(m, n, k, batch)), transposed, where)
   last <- if (is.null(a$names[[3L]])) b$names[[3L]] else a$names[[3L]]
   batch_value(result, c(m, n, batch),
               list(a$names[[rows[1L]]], b$names[[columns[2L]]], last), a$single && b$single)
@@ -384,7 +385,7 @@ cl_batch_mvn_lpdf <- function(y, mean = NULL, chol, lower = FALSE, on_error = c(
   operands <- list(y = y, chol = chol)
   if (!is.null(mean)) operands$mean <- mean <- columns(mean, "mean")
   batch <- do.call(batch_count, operands, quote = TRUE)
-  # One observation under many distributions: it is repeated, as the mean and the factor are not.
+  # One observation under many distributions is repeated; the mean and the factor are not.
   where <- batch_where(n^2 * batch, y$x, mean$x, chol$x)
   result <- .Call(r_batch_mvn, y$x, mean$x, chol$x, n, batch, !lower, where)
   value <- result$value

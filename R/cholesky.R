@@ -1,4 +1,4 @@
-# The Cholesky factor, its reverse mode, and what is solved with it.
+# The Cholesky factor, its adjoint, and solutions of systems with it.
 
 #' Cholesky factor
 #'

@@ -41,8 +41,8 @@ abort_argument <- function(argument, message, call = user_call()) {
   statcl_abort("argument", message, argument = argument, call = call)
 }
 
-# The outermost call of a function of this package that is on the stack, or NULL. with_cl() does not
-# count: the fault is in what it was given.
+# The outermost call of a function of this package that is on the stack, or NULL. with_cl() is
+# skipped: the error is in its argument.
 user_call <- function() {
   home <- topenv()
   for (i in seq_len(sys.nframe())) {
@@ -80,8 +80,8 @@ abort_fault <- function(fault) {
   do.call(statcl_abort, arguments, quote = TRUE)
 }
 
-# The value of `code`, which takes so many bytes from R. More than the machine has is not tried:
-# some systems promise any amount, and end the process that uses it.
+# The value of `code`, which allocates this many bytes in R. An allocation larger than the memory of
+# the machine is not attempted: some systems grant it and kill the process that uses it.
 with_memory <- function(code, bytes) {
   limit <- .Call(r_memory_limit)
   if (limit > 0 && bytes > limit) {
@@ -135,7 +135,7 @@ check_count <- function(x, argument, lower = 0, upper = .Machine$integer.max) {
   as.double(x)
 }
 
-# One of the choices, by exact name.
+# One of the choices, matched exactly.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   if (!is.character(x) || length(x) != 1L || is.na(x) || !x %in% choices) {
@@ -145,7 +145,7 @@ check_choice <- function(x, choices, argument) {
   x
 }
 
-# Says in words what a value is, for messages.
+# A description of a value for messages.
 describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))

@@ -1,5 +1,5 @@
-# Covariance functions as R objects: leaves, and how they are added and multiplied. Their parameters
-# are in covariance-parameters.R, what is done with them in covariance.R.
+# Covariance functions as R objects: leaves, and their sums and products. Their parameters are in
+# covariance-parameters.R, covariance matrices in covariance.R.
 
 #' Covariance functions
 #'
@@ -119,9 +119,10 @@ k_constant <- function(sd = 1) new_kernel(list(type = "constant", sd = check_pos
 #' @export
 k_white <- function(sd = 1) new_kernel(list(type = "white", sd = check_positive(sd, "sd")))
 
-# A kernel is list(terms, program): leaves, and how they make up the whole, in postfix: a positive
-# number is a leaf, 0 adds the two results before it, -1 multiplies them. A leaf is list(type,
-# columns, sd, lengthscale, alpha, period, center), without the fields that its type does not have.
+# A kernel is list(terms, program): leaves, and a program in postfix notation that combines them: a
+# positive number is a leaf, 0 adds the two preceding results, -1 multiplies them. A leaf is
+# list(type, columns, sd, lengthscale, alpha, period, center), without the fields that its type does
+# not have.
 new_kernel <- function(leaf) {
   structure(list(terms = list(leaf), program = 1L), class = "cl_kernel")
 }
@@ -142,7 +143,7 @@ check_positive <- function(x, argument, many = FALSE) {
   as.double(x)
 }
 
-# One value for all columns, or one for each, if it is known how many there are.
+# Checks for one value, or one for each column if their number is known.
 check_each <- function(x, argument, columns) {
   if (!is.null(columns) && !length(x) %in% c(1L, length(columns))) {
     abort_argument(argument, sprintf("'%s' must have 1 or %d values, not %d", argument,
@@ -172,7 +173,7 @@ check_kernel <- function(kernel, argument = "kernel") {
                                    describe(kernel)))
 }
 
-# Whether it has terms, and a program that joins all of them to one.
+# Whether it has terms and a program that combines all of them into one.
 is_whole_kernel <- function(kernel) {
   if (!is.list(kernel) || !is.list(kernel$terms) || !is.numeric(kernel$program)) return(FALSE)
   for (term in kernel$terms) {

@@ -1,6 +1,7 @@
-# The parameters of kernels: their names and values, what they mean, and how they reach C.
+# The parameters of kernels: their names, values and meaning, and how they are passed to C.
 
-# What a leaf may have, in the order of coef(); `par`: that of k_user(), with names of its own.
+# Possible parameters of a leaf in the order of coef(); `par` are those of k_user(), with their own
+# names.
 leaf_roles <- c("sd", "lengthscale", "alpha", "period", "par")
 
 #' @rdname kernels
@@ -19,7 +20,7 @@ coef.cl_kernel <- function(object, ...) {
   unlist(values)
 }
 
-# coef() without names, which take longer to make than a covariance matrix.
+# coef() without names: making names takes longer than a small covariance matrix.
 kernel_values <- function(kernel) {
   unlist(lapply(kernel$terms, function(term) {
     c(term$sd, term$lengthscale, term$alpha, term$period, term$par)
@@ -98,7 +99,7 @@ kernel_parameters <- function(kernel, p, column_names = NULL) {
   data.frame(name = names(coef(kernel)), rows)
 }
 
-plain_types <- c("constant", "white") # those that look at no column
+plain_types <- c("constant", "white") # types that use no column
 
 # Which leaves carry the unit of y, and which have a scale that is redundant: in a product that of
 # the right factor's first leaf.
@@ -118,9 +119,9 @@ kernel_scales <- function(kernel) {
 
 # How the parameters of coef(kernel) and the noise become the values that C takes: the sd of each
 # term, the lengthscale of each entry (a column of a term), the extra parameter of each term, the
-# noise. place: where they are in c(1, parameters), the noise last; turned: which of them C takes
-# the inverse of (it has lengthscales where a linear kernel has standard deviations). `c` is what C
-# needs besides, and looks for these by their numbers.
+# noise. index: their indices in c(1, parameters), the noise last; inverted: those that C takes as
+# inverses (a lengthscale instead of the standard deviation of a linear kernel). `c` has the other
+# arguments of C.
 kernel_layout <- function(kernel, p, column_names = NULL) {
   asked <- list(kernel, p, column_names)
   if (!identical(asked, last_layout$asked)) {
@@ -130,8 +131,8 @@ kernel_layout <- function(kernel, p, column_names = NULL) {
   last_layout$layout
 }
 
-# The layout asked for last: a covariance matrix of one kernel is often made again and again, and
-# finding the layout takes as long as a small one.
+# The most recent layout: covariance matrices of one kernel are often computed repeatedly, and the
+# layout takes as long as a small matrix.
 last_layout <- new.env(parent = emptyenv())
 
 find_layout <- function(kernel, p, column_names) {
@@ -140,10 +141,10 @@ find_layout <- function(kernel, p, column_names) {
   parts <- lapply(kernel$terms, function(term) {
     used <- if (term$type %in% plain_types) integer() else
       find_columns(term$columns, p, column_names)
-    place <- list()
+    index <- list()
     for (role in leaf_roles) {
       count <- length(term[[role]])
-      place[[role]] <- next_at + seq_len(count)
+      index[[role]] <- next_at + seq_len(count)
       next_at <<- next_at + count
     }
     linear <- term$type == "linear"
@@ -156,9 +157,9 @@ find_layout <- function(kernel, p, column_names) {
       abort_argument("kernel", sprintf("'center' has %d values, but k_linear() uses %d columns",
                                        length(term$center), length(used)))
     }
-    extra <- c(place$alpha, place$period)
-    list(used = used, sd = if (linear) 0L else place$sd,
-         lengths = rep_len(place[[each]], length(used)), linear = rep(linear, length(used)),
+    extra <- c(index$alpha, index$period)
+    list(used = used, sd = if (linear) 0L else index$sd,
+         lengths = rep_len(index[[each]], length(used)), linear = rep(linear, length(used)),
          extra = if (length(extra) == 0L) 0L else extra,
          center = rep_len(if (is.null(term$center)) 0 else term$center, length(used)))
   })
@@ -167,7 +168,7 @@ find_layout <- function(kernel, p, column_names) {
   at <- c(field("sd"), field("lengths"), field("extra"), next_at + 1L)
   list(c = list(vapply(kernel$terms, `[[`, "", "type"), lengths(used), as.integer(unlist(used)),
                 as.double(field("center")), kernel_factors(kernel)),
-       place = at + 1L, turned = length(parts) + which(field("linear")), count = next_at + 1L)
+       index = at + 1L, inverted = length(parts) + which(field("linear")), count = next_at + 1L)
 }
 
 # The products as C takes them; NULL for the sum of all leaves in order.
@@ -195,20 +196,20 @@ find_columns <- function(columns, p, column_names) {
 
 # Values for C from the parameters, in the order of coef(kernel), and the noise.
 layout_values <- function(layout, parameters) {
-  values <- c(1, parameters)[layout$place]
-  turned <- layout$turned
-  if (length(turned) > 0L) values[turned] <- 1 / values[turned]
+  values <- c(1, parameters)[layout$index]
+  inverted <- layout$inverted
+  if (length(inverted) > 0L) values[inverted] <- 1 / values[inverted]
   values
 }
 
-# The other way: derivatives by the logarithms of the parameters, the noise last, from those by the
-# values.
+# The reverse: derivatives with respect to the logarithms of the parameters, the noise last, from
+# those with respect to the values.
 layout_gradient <- function(layout, by_values) {
-  turned <- layout$turned
-  if (length(turned) > 0L) by_values[turned] <- -by_values[turned]
+  inverted <- layout$inverted
+  if (length(inverted) > 0L) by_values[inverted] <- -by_values[inverted]
   gradient <- numeric(layout$count + 1L)
   for (i in seq_along(by_values)) {
-    at <- layout$place[i]
+    at <- layout$index[i]
     gradient[at] <- gradient[at] + by_values[i]
   }
   gradient[-1L]

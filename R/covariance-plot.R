@@ -1,4 +1,4 @@
-# Kernels drawn along one column.
+# Plots of kernels along one column.
 
 #' Plot a covariance function
 #'
@@ -47,7 +47,7 @@ plot.cl_kernel <- function(x, column = NULL, to = NULL, xlab = NULL, ylab = "cov
   invisible(data.frame(distance = distance, covariance = total))
 }
 
-# How far a leaf reaches along a column; Inf if it does not look at it, or has no lengthscale.
+# The range of a leaf along a column; Inf if it does not use the column or has no lengthscale.
 leaf_reach <- function(leaf, column) {
   l <- leaf$lengthscale
   if (is.null(l)) return(if (leaf$type == "linear") 1 else Inf)
@@ -56,12 +56,12 @@ leaf_reach <- function(leaf, column) {
     if (length(l) == 1L) return(l)
     abort_argument("column", "'column' must name a column: a term has a lengthscale for each")
   }
-  at <- leaf_place(leaf, column, length(l))
+  at <- leaf_index(leaf, column, length(l))
   if (is.na(at)) Inf else l[at]
 }
 
-# The place of a column among a leaf's values, NA if it does not look at it.
-leaf_place <- function(leaf, column, count) {
+# The index of a column among a leaf's values; NA if the leaf does not use it.
+leaf_index <- function(leaf, column, count) {
   at <- if (is.null(leaf$columns)) column else match(column, leaf$columns)
   if (is.na(at)) return(NA_integer_)
   if (count == 1L) return(1L)
@@ -75,7 +75,7 @@ leaf_place <- function(leaf, column, count) {
 leaf_along <- function(leaf, reach, column) {
   pick <- function(v) {
     if (length(v) <= 1L || is.null(column)) return(v[1L])
-    at <- leaf_place(leaf, column, length(v))
+    at <- leaf_index(leaf, column, length(v))
     v[if (is.na(at)) 1L else at]
   }
   if (leaf$type %in% plain_types) return(leaf)

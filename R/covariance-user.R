@@ -1,4 +1,4 @@
-# Covariance functions that users write in R, and kernels that have them as leaves.
+# Covariance functions written by users in R, and kernels that contain them.
 
 #' User-defined covariance function
 #'
@@ -78,7 +78,7 @@ cl_distance <- function(x1, x2 = NULL, lengthscale = 1, squared = FALSE) {
   if (squared) d2 else sqrt(d2)
 }
 
-# Points as k_user()'s function gets them.
+# Points as passed to the function of k_user().
 user_points <- function(x) {
   if (is_cl(x)) return(x)
   x <- check_numeric(x, "x")
@@ -164,7 +164,7 @@ user_variance <- function(kernel, x) {
 
 # ---- likelihoods --------------------------------------------------------------------------------
 
-# As make_gp_likelihood(), by R arithmetic: on the device if `resident`.
+# As make_gp_likelihood(), but with R arithmetic, on the device if `resident`.
 make_user_likelihood <- function(data, kernel, trend, spread, objective, on_device = FALSE) {
   names <- c(names(coef(kernel)), "noise")
   positive <- kernel_positive(kernel)
@@ -199,7 +199,8 @@ with_engine_of <- function(resident, code) {
   if (resident) code() else with_cl(code(), engine = "host")
 }
 
-# The factor of C and what is solved with it. Large: c's factor l, and x; all others are base R.
+# The factor of C and solutions with it. The factor l and x may be on the device; all others are
+# base R.
 user_process <- function(data, kernel, trend, spread, par, resident) {
   noise <- par[length(par)]
   kernel <- with_parameters(kernel, par[-length(par)])
@@ -266,7 +267,7 @@ new_user_state <- function(data, kernel, trend, spread, par, resident) {
   beta <- state_beta(trend, kept$b)
   a_inverse <- if (trend$count > 0L) chol2inv(kept$m) else NULL
   shape <- function(v) if (data$vector) as.vector(v) else unname(v)
-  process <- function() { # what was on a device is made again where it is not there any more
+  process <- function() { # data that are no longer on the device are uploaded again
     if (resident && (forked() || !is_usable(kept$l))) kept <<- condition()
     kept
   }

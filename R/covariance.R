@@ -1,4 +1,4 @@
-# Covariance matrices, and how a kernel meets the columns of x.
+# Covariance matrices of kernels, and which columns of x a kernel uses.
 
 #' Covariance matrices
 #'
@@ -94,12 +94,11 @@ cl_cov_adjoint <- function(k_adj, x1, x2 = NULL, kernel, inputs = FALSE) {
   result
 }
 
-# Types whose values are not 0 where squares of distances, or products, overflow.
+# Types whose values are not 0 when squared distances, or products, overflow.
 far_types <- c("rational_quadratic", "linear")
 
-# Refuses points (of covariance_input(), from x) at which a value would be lost to overflow on the
-# way. Of a clMatrix that takes waiting for numbers, and is asked only where the kernel has such a
-# type.
+# Raises an error if an intermediate value would overflow at these points (from covariance_input()).
+# For a clMatrix this waits for the device, so it is checked only if the kernel has such a type.
 check_reach <- function(kernel, points, argument, x) {
   far <- Filter(function(term) term$type %in% far_types, kernel$terms)
   if (is.null(points) || points$n * points$p == 0 || (is_cl(x) && length(far) == 0L)) return()

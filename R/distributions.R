@@ -30,14 +30,14 @@
 NULL
 
 # op(...) of elements or matrices.
-own_op <- function(op, ...) {
+lazy_op <- function(op, ...) {
   operands <- list(...)
   arguments <- names(operands)
   if (any(vapply(operands, is_element, NA))) return(element_apply(op, operands, arguments))
   apply_op(op, operands, arguments)
 }
 
-# The number of units of `scale` that x is from `centre`; NaN unless the scale is positive.
+# (x - centre) / scale; NaN unless the scale is positive.
 standardized <- function(x, centre, scale) {
   if (!identical(centre, 0)) x <- x - centre
   if (identical(scale, 1)) return(if (is_cl(x) || is_element(x)) x else x / scale)
@@ -51,11 +51,11 @@ at_zero_sd <- function(value, sd, zero) {
   cl_ifelse(sd == 0, zero, value)
 }
 
-dnorm_own <- function(x, mean = 0, sd = 1, log = FALSE) {
+dnorm_cl <- function(x, mean = 0, sd = 1, log = FALSE) {
   log <- check_flag(log, "log")
   z <- standardized(x, mean, sd)
   value <- if (log) -(0.5 * z^2 + base::log(sqrt(2 * pi))) - log_of(sd)
-           else own_op("dnorm", x = z) / sd
+           else lazy_op("dnorm", x = z) / sd
   at_zero_sd(value, sd, if (log) log_of(cl_ifelse(x == mean, Inf, 0)) else
     cl_ifelse(x == mean, Inf, 0))
 }
@@ -65,34 +65,34 @@ log_of <- function(x) {
   if (is_cl(x) || is_element(x)) base::log(x) else suppressWarnings(base::log(x))
 }
 
-pnorm_own <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
+pnorm_cl <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   op <- if (check_flag(log.p, "log.p")) "log_pnorm" else "pnorm"
   z <- standardized(q, mean, sd)
-  value <- own_op(op, q = if (lower) z else -z)
+  value <- lazy_op(op, q = if (lower) z else -z)
   if (is_number(sd) && sd != 0) return(value)
   below <- if (lower) q < mean else q >= mean
   never <- if (op == "log_pnorm") -Inf else 0
   at_zero_sd(value, sd, cl_ifelse(below, never, if (op == "log_pnorm") 0 else 1))
 }
 
-qnorm_own <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
+qnorm_cl <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   op <- if (check_flag(log.p, "log.p")) "log_qnorm" else "qnorm"
   if (!is_cl(p) && !is_element(p)) p <- p + 0 * (mean + sd)
-  z <- own_op(op, p = p)
+  z <- lazy_op(op, p = p)
   if (!lower) z <- -z
   if (identical(mean, 0) && identical(sd, 1)) return(z)
   if (is_number(sd) && sd > 0) return(mean + sd * z)
   at_zero_sd(mean + cl_ifelse(sd > 0, sd, NaN) * z, sd, mean + 0 * z)
 }
 
-plogis_own <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
+plogis_cl <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
   z <- standardized(q, location, scale)
   if (!lower) z <- -z
-  if (log) -own_op("log1p_exp", q = -z) else own_op("inv_logit", q = z)
+  if (log) -lazy_op("log1p_exp", q = -z) else lazy_op("inv_logit", q = z)
 }
 
 for (name in c("dnorm", "pnorm", "qnorm", "plogis", "lbeta", "choose", "lchoose", "atan2")) {
@@ -100,30 +100,30 @@ for (name in c("dnorm", "pnorm", "qnorm", "plogis", "lbeta", "choose", "lchoose"
 }
 rm(name)
 
-# All patterns of one of our classes among the first arguments, so that R finds no two methods.
-own_signatures <- function(count) {
+# All signatures with at least one of our classes, so that dispatch is never ambiguous.
+cl_signatures <- function(count) {
   patterns <- expand.grid(rep(list(c("clValue", "ANY")), count), stringsAsFactors = FALSE)
   lapply(seq_len(nrow(patterns) - 1L), function(k) unlist(patterns[k, ], use.names = FALSE))
 }
 
-for (classes in own_signatures(3L)) {
-  setMethod("dnorm", classes, dnorm_own)
-  setMethod("pnorm", classes, pnorm_own)
-  setMethod("qnorm", classes, qnorm_own)
-  setMethod("plogis", classes, plogis_own)
+for (classes in cl_signatures(3L)) {
+  setMethod("dnorm", classes, dnorm_cl)
+  setMethod("pnorm", classes, pnorm_cl)
+  setMethod("qnorm", classes, qnorm_cl)
+  setMethod("plogis", classes, plogis_cl)
 }
-for (classes in own_signatures(2L)) {
-  setMethod("lbeta", classes, function(a, b) own_op("lbeta", a = a, b = b))
-  setMethod("choose", classes, function(n, k) own_op("choose", n = n, k = k))
-  setMethod("lchoose", classes, function(n, k) own_op("lchoose", n = n, k = k))
-  setMethod("atan2", classes, function(y, x) own_op("atan2", y = y, x = x))
+for (classes in cl_signatures(2L)) {
+  setMethod("lbeta", classes, function(a, b) lazy_op("lbeta", a = a, b = b))
+  setMethod("choose", classes, function(n, k) lazy_op("choose", n = n, k = k))
+  setMethod("lchoose", classes, function(n, k) lazy_op("lchoose", n = n, k = k))
+  setMethod("atan2", classes, function(y, x) lazy_op("atan2", y = y, x = x))
 }
 rm(classes)
 
 # For the help page.
 distribution_aliases <- function() {
   alias <- function(names, count) {
-    classes <- vapply(own_signatures(count), paste, "", collapse = ",")
+    classes <- vapply(cl_signatures(count), paste, "", collapse = ",")
     outer(names, classes, paste, sep = ",")
   }
   names <- c(alias(c("dnorm", "pnorm", "qnorm", "plogis"), 3L),

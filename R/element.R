@@ -1,6 +1,6 @@
-# The class clElement: what the functions given to cl_map() and cl_reduce() are called with. It
-# stands for one element; operations on it make nodes of a graph, as those of a clMatrix do, on the
-# lazy matrix of all elements that it holds. No text of a function is read.
+# The class clElement, the argument of functions given to cl_map() and cl_reduce(). It represents
+# one element and holds the lazy matrix of all elements; operations on it create graph nodes for
+# that matrix. The text of a function is never read.
 
 clElement_prototype <- new("clElement")
 
@@ -31,7 +31,7 @@ element_aliases <- function() {
 
 is_element <- function(x) isS4(x) && inherits(x, "clElement")
 
-# Whether x is a number as a traced function may use it.
+# Whether x is a number that a traced function can use.
 is_constant <- function(x) {
   !is.object(x) && (is.numeric(x) || is.logical(x)) && length(x) == 1L && length(dim(x)) == 0L
 }
@@ -61,7 +61,7 @@ element_operator <- function(e1, e2) {
   element_apply(operators[[.Generic]], list(e1, e2), c("e1", "e2"))
 }
 
-# Those with a clMatrix only refuse it, by name.
+# Methods with a clMatrix raise an argument error.
 for (classes in list(c("clElement", "ANY"), c("ANY", "clElement"), c("clElement", "clElement"),
                      c("clElement", "clMatrix"), c("clMatrix", "clElement"))) {
   setMethod("Ops", classes, element_operator)
@@ -107,7 +107,7 @@ setMethod("is.finite", "clElement", function(x) element(is.finite(x@all)))
 
 setMethod("is.infinite", "clElement", function(x) element(is.infinite(x@all)))
 
-# An element is one number: the largest of two is that of the pair.
+# An element is one number: the maximum of two elements is elementwise.
 setMethod("Summary", "clElement", function(x, ..., na.rm = FALSE) {
   summarize_elements(.Generic, list(x, ...), na.rm)
 })
@@ -137,7 +137,7 @@ for (name in c("as.logical", "as.numeric", "as.integer", "as.character")) {
 }
 rm(name)
 
-# Questions that base R answers for an object of ours, not for the number that it stands for; the
+# Predicates that base R would answer for the object, not for the number that it represents; the
 # others are in R/trace-guard.R.
 question_method <- function(name) {
   force(name)

@@ -1,10 +1,10 @@
-# Gradients of formulas: an expression that works element by element, as R code that computes it and
-# goes back over its steps for the derivatives.
+# Gradients of formulas: an elementwise expression is compiled to R code for its value and, by
+# reverse-mode differentiation, its derivatives.
 #
-# A step is one call, `.v3 <- dnorm(a, .v1, .v2)`; `.g3` is the derivative of the last value by it.
-# Derivatives may be shorter than the last value: they are then recycled, as R recycles values. What
-# has no parameter is computed where the formula was written, with the functions found there; steps
-# use those of base R and stats, whatever else has their names.
+# A step is one call, `.v3 <- dnorm(a, .v1, .v2)`; `.g3` is the derivative of the last value with
+# respect to it. Derivatives shorter than the last value are recycled, as R recycles values.
+# Expressions without parameters are evaluated in the environment of the formula; steps always use
+# the functions of base R and stats.
 
 # For the formula `term` with the parameters `used`: list(run: function of these and of constants,
 # giving list(values of the elements, derivatives by parameter, not recycled, or NULL where the
@@ -34,9 +34,9 @@ formula_program <- function(term, used) {
        check = function(sizes) check_step_sizes(term, s$steps, sizes))
 }
 
-# The length that all must have for run(), or 0 if they may stay as they are. Refused are steps
-# where a length is no multiple of another, as base R allows with a warning: their elements do not
-# repeat. With lengths 2, 3 and 6 they do, but a product of derivatives may have 2 and 3.
+# The length to which all values are recycled before run(), or 0 if this is not needed. A step whose
+# lengths are not multiples of each other is an error (base R warns). Lengths 2, 3 and 6 are valid,
+# but a product of derivatives could combine 2 and 3.
 check_step_sizes <- function(term, steps, sizes) {
   for (i in seq_along(steps)) {
     references <- Filter(is.name, steps[[i]]$arguments)
@@ -62,7 +62,7 @@ abort_formula <- function(term, ...) {
 
 # ---- forwards ------------------------------------------------------------------------------------
 
-# What stands for the expression in later steps: a parameter, a step, a constant or a number.
+# The reference to the expression in later steps: a parameter, a step, a constant or a number.
 take_expression <- function(s, e) {
   if (is.numeric(e) || is.logical(e)) return(e)
   if (!any(all.vars(e) %in% s$used)) return(take_constant(s, e))
@@ -123,7 +123,7 @@ prior_in <- function(s, head) {
   if (inherits(found, "cl_prior")) head
 }
 
-# Values of a prior carry their derivatives: two steps.
+# The value of a prior has its derivatives as an attribute, so a prior takes two steps.
 take_prior <- function(s, e, prior) {
   if (length(e) != 2L) abort_formula(s$term, "a prior must have exactly one argument")
   inner <- take_expression(s, e[[2L]])
@@ -149,10 +149,10 @@ known_function <- function(s, head) {
     abort_formula(s$term, paste("the derivative of %s() is not known: write the term as a function",
                                 "that returns its gradient"), name)
   }
-  own <- !identical(found, get(name, envir = asNamespace("stats"))) &&
+  redefined <- !identical(found, get(name, envir = asNamespace("stats"))) &&
     !identical(found, get0(name, envir = topenv(), inherits = FALSE)) &&
     !(inherits(found, "standardGeneric") && found@package %in% c("base", "stats"))
-  if (own) {
+  if (redefined) {
     abort_formula(s$term, paste("%s() is not R's own function here: write the term as a function",
                                 "that returns its gradient"), name)
   }
@@ -167,7 +167,7 @@ formula_arguments <- function(s, e, rule) {
   as.list(matched)[-1L]
 }
 
-# Some functions have more than one way to be called.
+# Some functions have several rules, which depend on the arguments given.
 rule_key <- function(name, given) {
   if (name == "-" && is.null(given$e2)) return("- alone")
   for (argument in c("base", "scale", "mu")) {
@@ -177,7 +177,7 @@ rule_key <- function(name, given) {
   name
 }
 
-# Arguments that say what is computed, TRUE or FALSE.
+# Arguments that select what is computed; they must be TRUE or FALSE.
 flag_arguments <- c("log", "log.p", "lower.tail")
 
 take_flags <- function(s, given, name) {
@@ -227,7 +227,8 @@ go_back <- function(s, last) {
 
 add_up <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
 
-# What the derivative by the step's value, `g`, gives to that by one of its arguments.
+# The contribution of `g`, the derivative with respect to the step's value, to the derivative with
+# respect to one of its arguments.
 derivative_share <- function(step, argument, value, g) {
   rule <- step$rule
   partial <- rule$partials[[argument]]
@@ -259,7 +260,8 @@ substitute_all <- function(e, values) simplify(do.call(substitute, list(e, value
 
 times <- function(a, b) simplify(call("*", a, b))
 
-# Without operations on numbers alone, and those with 0 and 1 that change nothing.
+# Simplifies an expression: evaluates operations on numbers and removes operations with 0 and 1 that
+# have no effect.
 simplify <- function(e) {
   if (!is.call(e) || !is.name(e[[1L]])) return(e)
   e[-1L] <- lapply(e[-1L], simplify)
@@ -284,7 +286,7 @@ formula_batch <- function(term, layout) {
   alone <- formula_term(term, names)
   used <- used_parameters(term, names)
   program <- formula_program(term, used)
-  places <- lapply(layout$arguments[match(used, names)], `[[`, "index")
+  indices <- lapply(layout$arguments[match(used, names)], `[[`, "index")
   one_by_one <- column_caller(function(x) {
     parts <- lapply(layout$arguments, function(a) {
       if (is.null(a$dim)) x[a$index] else array(x[a$index], a$dim)
@@ -292,16 +294,16 @@ formula_batch <- function(term, layout) {
     answer <- alone(stats::setNames(parts, names))
     slope <- numeric(length(x))
     for (i in seq_along(used)) {
-      if (!is.null(answer[[2L]])) slope[places[[i]]] <- answer[[2L]][[used[i]]]
+      if (!is.null(answer[[2L]])) slope[indices[[i]]] <- answer[[2L]][[used[i]]]
     }
     list(answer[[1L]], slope)
   })
-  sizes <- stats::setNames(lengths(places), used)
+  sizes <- stats::setNames(lengths(indices), used)
   plan <- NULL
   function(x) {
     constants <- program$constants()
     if (is.null(plan) || !identical(lengths(constants), plan$of)) {
-      plan <<- batch_plan(program, sizes, places, constants)
+      plan <<- batch_plan(program, sizes, indices, constants)
     }
     if (is.null(plan$rows)) return(one_by_one(x))
     if (length(constants) > 0L) {
@@ -319,8 +321,8 @@ formula_batch <- function(term, layout) {
     for (i in seq_along(used)) {
       slope <- answer[[2L]][[i]]
       if (length(slope) != n * k) slope <- rep_len(slope, n * k)
-      size <- length(places[[i]])
-      result[places[[i]], ] <- if (size == n) {
+      size <- length(indices[[i]])
+      result[indices[[i]], ] <- if (size == n) {
         slope
       } else if (size == 1L) {
         .colSums(slope, n, k)
@@ -332,13 +334,13 @@ formula_batch <- function(term, layout) {
   }
 }
 
-# The rows of a point, repeated to a common length n, for each parameter; no rows if something is
-# empty or does not repeat as a whole.
-batch_plan <- function(program, sizes, places, constants) {
+# For each parameter, the rows of a point recycled to a common length n; NULL if a length is 0 or
+# does not divide n.
+batch_plan <- function(program, sizes, indices, constants) {
   of <- lengths(constants)
   all <- c(sizes, of)
   n <- max(all)
   plan <- list(of = of, n = n, to = program$check(all))
-  if (min(all) > 0L && all(n %% all == 0L)) plan$rows <- lapply(places, rep_len, n)
+  if (min(all) > 0L && all(n %% all == 0L)) plan$rows <- lapply(indices, rep_len, n)
   plan
 }

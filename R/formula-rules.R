@@ -1,8 +1,9 @@
-# Derivatives of the functions that a formula of cl_log_posterior() may use.
+# Derivatives of the functions that a formula of cl_log_posterior() can use.
 
-# `prototype`: a function with the arguments of the one that the rule is for. `...`: derivatives by
-# the arguments that it may be derived by, expressions of the arguments, of `value`, the call's own
-# value, and of `g`, the derivative by it, which is a factor in front unless the expression has it.
+# `prototype`: a function with the arguments of the one that the rule is for. `...`: derivatives
+# with respect to its arguments, as expressions of the arguments, of `value`, the call's own value,
+# and of `g`, the derivative with respect to it, by which the expression is multiplied unless it
+# contains `g`.
 plain_rule <- function(prototype, ...) {
   list(kind = "plain", arguments = formals(prototype), partials = eval(substitute(alist(...))))
 }

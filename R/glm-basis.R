@@ -1,20 +1,20 @@
-# The columns in which a fit is computed. Products of columns lose the digits that say how columns
-# differ that nearly explain each other. Where that matters, or costs nothing, a fit works on a
-# basis: columns z with x[, kept] = z %*% root, nearly orthogonal at the weights of the fit. `root`
-# is from Householder's QR of the columns, so that coefficients keep the digits that lm() and glm()
-# give them. All other fits work on the columns as they are; x stays where it is.
+# The columns in which a fit is computed. With nearly collinear columns, cross-products lose the
+# digits in which the columns differ. Where that matters, or costs little, a fit works on a basis:
+# columns z with x[, kept] = z %*% root, nearly orthogonal at the weights of the fit. `root` is from
+# Householder's QR of the columns, so that coefficients keep the digits that lm() and glm() give
+# them. Other fits use the columns unchanged, and x stays on its device.
 
-# A column of which earlier ones leave no more than this share of its length is dropped: as lm() has
-# it, and as glm() has it.
+# A column is dropped if its residual after regression on earlier columns has at most this fraction
+# of its length. The limits are those of lm() and glm().
 dependence <- function(family) if (family == "normal_id") 1e-7 else 1e-11
 
-# Up to so many numbers and multiplications a basis costs next to nothing.
+# Below this number of elements and multiplications, a basis costs very little.
 basis_is_cheap <- function(x) {
   numbers <- as.double(nrow(x)) * ncol(x)
   numbers <= 1e5 && numbers * ncol(x) <= 5e6
 }
 
-# Whether coordinates with this information are too skew for it to be inverted without a loss.
+# Whether the information matrix is too ill-conditioned to be inverted accurately.
 is_skew <- function(info, least) {
   if (length(info) == 0L) return(FALSE)
   size <- sqrt(abs(diag(info)))
@@ -40,9 +40,10 @@ host_design <- function(problem) {
   list(x = x / rep(unit, each = nrow(x)), unit = unit)
 }
 
-# list(x, root, kept, unit): columns that earlier ones explain (dependence()) are not kept. `w`:
-# weights of the observations at which x is to be orthogonal, or NULL. Of ordered_logistic, whose
-# cuts stand for an intercept, the first column of the basis is that of ones, and `x` is without it.
+# list(x, root, kept, unit): columns that are linear combinations of earlier ones (dependence()) are
+# not kept. `w`: weights of the observations at which x is to be orthogonal, or NULL. Of
+# ordered_logistic, whose cuts stand for an intercept, the first column of the basis is that of
+# ones, and `x` is without it.
 glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
   x <- design$x
   ordered <- problem$family == "ordered_logistic"
@@ -58,8 +59,8 @@ glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
   list(x = z, root = root, kept = kept, unit = design$unit[kept], ordered = ordered)
 }
 
-# The triangle of x by weights; without them, or where rows of no weight leave nothing of a column,
-# that of the columns as they are, which is in `found`.
+# The triangular factor of the weighted x. Without weights, or if a column is zero in all rows with
+# a positive weight, the unweighted factor, which is in `found`.
 weighted_root <- function(x, w, found) {
   k <- seq_len(ncol(x))
   plain <- qr.R(found)[k, k, drop = FALSE]
@@ -71,7 +72,7 @@ weighted_root <- function(x, w, found) {
 
 # ---- coefficients of the columns and of the basis ------------------------------------------------
 
-# The root between the coefficients.
+# The triangular factor between the two sets of coefficients.
 basis_root <- function(basis) if (basis$ordered) basis$root[-1L, -1L, drop = FALSE] else basis$root
 
 # Matrices with a column for each class.
@@ -81,8 +82,8 @@ from_basis <- function(basis, gamma) {
   backsolve(basis_root(basis), gamma) / basis$unit
 }
 
-# theta with the coefficients of the columns, from theta in the basis, and the matrix that makes one
-# of the other. Cuts move by what the basis took off the columns.
+# theta for the columns, computed from theta in the basis, and the matrix of that linear map. The
+# cuts shift by the constants that the basis removed from the columns.
 theta_of_columns <- function(core, theta) {
   basis <- core$basis
   if (is.null(basis)) return(theta)
@@ -90,9 +91,9 @@ theta_of_columns <- function(core, theta) {
   out <- theta
   gamma <- matrix(theta[at], length(basis$kept))
   out[at] <- from_basis(basis, gamma)
-  own <- own_places(core)
+  aux <- aux_index(core)
   if (basis$ordered && length(at) > 0L) {
-    out[own] <- theta[own] + as.vector(cut_shift(basis) %*% gamma)
+    out[aux] <- theta[aux] + as.vector(cut_shift(basis) %*% gamma)
   }
   out
 }
@@ -105,11 +106,11 @@ theta_map <- function(core) {
   at <- seq_len(core$beta_count)
   inverse <- backsolve(basis_root(basis), diag(k)) / basis$unit
   map[at, at] <- kronecker(diag(max(1L, core$classes - 1L)), inverse)
-  if (basis$ordered) map[own_places(core), at] <- rep(cut_shift(basis), each = core$own_count)
+  if (basis$ordered) map[aux_index(core), at] <- rep(cut_shift(basis), each = core$aux_count)
   map
 }
 
-# What a unit of each column of the basis adds to all cuts.
+# The change in all cuts for a unit of each column of the basis.
 cut_shift <- function(basis) {
   root <- basis$root
   t(backsolve(basis_root(basis), root[1L, -1L] / root[1L, 1L], transpose = TRUE))
@@ -124,18 +125,18 @@ change_basis <- function(core, theta, w, design) {
   scaled <- matrix(at[beta], length(basis$kept))
   out <- at
   out[beta] <- to_basis(basis, scaled)
-  own <- own_places(core)
+  aux <- aux_index(core)
   if (basis$ordered && length(beta) > 0L) {
-    out[own] <- at[own] - as.vector(cut_shift(basis) %*% to_basis(basis, scaled))
+    out[aux] <- at[aux] - as.vector(cut_shift(basis) %*% to_basis(basis, scaled))
   }
   list(core = glm_core(core$problem, basis), theta = out)
 }
 
 # ---- columns of large problems -------------------------------------------------------------------
 
-# list(columns, least): the columns of x of which no earlier ones explain all but the share `none`
-# of the length, and the least share of a column's length that is left. Their matrix of products
-# tells which may be explained; for those it is looked at exactly.
+# list(columns, least): the columns of x whose residual after regression on earlier columns exceeds
+# the fraction `none` of their length, and the smallest such fraction. The cross-product matrix
+# identifies candidates for removal; for these the residual is computed exactly.
 independent_columns <- function(gram, x, w, none) {
   p <- ncol(gram)
   size <- sqrt(diag(gram))
@@ -162,7 +163,8 @@ independent_columns <- function(gram, x, w, none) {
   list(columns = found, least = least)
 }
 
-# Length of what the columns `found` leave of column j, by least squares with one correction.
+# Length of the residual of column j after regression on the columns `found`, with one step of
+# refinement.
 unexplained <- function(x, w, found, j, gram) {
   rest <- as.vector(as.matrix(x[, j, drop = FALSE]))
   if (length(found) > 0L) for (again in 1:2) {
@@ -175,8 +177,8 @@ unexplained <- function(x, w, found, j, gram) {
   sqrt(sum(if (is.null(w)) rest^2 else w * rest^2))
 }
 
-# Solves with a matrix that should be positive definite, after scaling its diagonal to 1. Where it
-# is not, its eigenvalues are made so: the result is then still a direction upwards.
+# Solves with a matrix that should be positive definite, after scaling its diagonal to 1. If it is
+# not, its eigenvalues are made positive, so that the result is still an ascent direction.
 solve_information <- function(info, right) {
   if (length(right) == 0L) return(right)
   size <- sqrt(abs(diag(info)))

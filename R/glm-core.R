@@ -3,17 +3,17 @@
 # class), then log(sigma), log(phi) or the cuts. Its gradient, and its information: minus the second
 # derivatives. With a basis (glm-basis.R) the columns and coefficients are those of the basis.
 
-# x and y go to the device here, and are gone with the result.
+# x and y are uploaded to the device here and freed with the result.
 glm_core <- function(problem, basis = NULL) {
   family <- problem$family
   data <- glm_likelihood_data(problem, basis)
   core <- list(family = family, problem = problem, data = data, basis = basis,
                columns = if (is.null(basis)) ncol(problem$x) else ncol(basis$x),
                classes = if (family == "categorical_logit") length(problem$levels) else 1L,
-               own = unname(own_parameter[family]), constant = share_constant(problem))
-  core$own_count <- if (is.na(core$own)) 0L else
-    if (core$own == "cuts") length(problem$levels) - 1L else 1L
-  core$logged <- core$own %in% c("sigma", "phi")
+               aux = unname(aux_parameter[family]), constant = share_constant(problem))
+  core$aux_count <- if (is.na(core$aux)) 0L else
+    if (core$aux == "cuts") length(problem$levels) - 1L else 1L
+  core$logged <- core$aux %in% c("sigma", "phi")
   core$likelihood <- new_likelihood(family, data$y, data$x, data$trials, data$weights)
   if (family == "normal_id") {
     core$gram <- glm_gram(data$x, NULL)
@@ -23,17 +23,17 @@ glm_core <- function(problem, basis = NULL) {
   core
 }
 
-# With these columns free; the coefficients of others are 0, but 1 of an offset. `kept`: the columns
-# of the predictors to which the coefficients belong in the end.
+# The core with these columns free; other coefficients are 0, that of an offset is 1. `kept`: the
+# columns of the predictors to which the coefficients belong in the end.
 free_columns <- function(core, free, kept = free) {
   core$free <- free
   core$kept <- kept
   core$beta_count <- length(free) * max(1L, core$classes - 1L)
-  core$count <- core$beta_count + core$own_count
+  core$count <- core$beta_count + core$aux_count
   core
 }
 
-own_places <- function(core) core$beta_count + seq_len(core$own_count)
+aux_index <- function(core) core$beta_count + seq_len(core$aux_count)
 
 # Coefficients of all columns of the likelihood's x: p x M, or p x C x M. theta: d x M.
 full_beta <- function(core, theta) {
@@ -50,23 +50,23 @@ full_beta <- function(core, theta) {
 }
 
 # sigma and phi as numbers, cuts as a matrix: a column for each column of theta.
-own_values <- function(core, theta) {
-  own <- theta[own_places(core), , drop = FALSE]
-  if (core$logged) exp(own) else own
+aux_values <- function(core, theta) {
+  aux <- theta[aux_index(core), , drop = FALSE]
+  if (core$logged) exp(aux) else aux
 }
 
-# list(value: M numbers, gradient: d x M) at the columns of theta. Where the density cannot be
-# computed in floating-point numbers the value is -Inf.
+# list(value: M numbers, gradient: d x M) at the columns of theta. If the density overflows, the
+# value is -Inf.
 glm_at <- function(core, theta) {
   theta <- as.matrix(theta)
-  own <- own_values(core, theta)
+  aux <- aux_values(core, theta)
   out <- list(value = rep(-Inf, ncol(theta)), gradient = matrix(0, nrow(theta), ncol(theta)))
-  if (!all(is.finite(theta)) || (core$logged && any(own == 0 | own == Inf))) return(out)
-  if (core$own_count > 1L && !core$logged && any(apply(own, 2L, diff) <= 0)) return(out)
+  if (!all(is.finite(theta)) || (core$logged && any(aux == 0 | aux == Inf))) return(out)
+  if (core$aux_count > 1L && !core$logged && any(apply(aux, 2L, diff) <= 0)) return(out)
   arguments <- list(beta = full_beta(core, theta), gradient = "beta")
-  if (core$own_count > 0L) {
-    arguments[[core$own]] <- if (core$logged || ncol(theta) == 1L) as.vector(own) else own
-    arguments$gradient <- c("beta", core$own)
+  if (core$aux_count > 0L) {
+    arguments[[core$aux]] <- if (core$logged || ncol(theta) == 1L) as.vector(aux) else aux
+    arguments$gradient <- c("beta", core$aux)
   }
   value <- tryCatch(do.call(core$likelihood, arguments), statcl_error_nonfinite = function(e) NULL)
   if (is.null(value)) return(out)
@@ -77,9 +77,9 @@ glm_at <- function(core, theta) {
   by_beta <- if (core$classes > 1L) by_beta[core$free, -1L, , drop = FALSE] else
     by_beta[core$free, , , drop = FALSE]
   out$gradient[seq_len(core$beta_count), ] <- by_beta
-  if (core$own_count > 0L) {
-    by_own <- slope[[core$own]]
-    out$gradient[own_places(core), ] <- if (core$logged) by_own * own else by_own
+  if (core$aux_count > 0L) {
+    by_aux <- slope[[core$aux]]
+    out$gradient[aux_index(core), ] <- if (core$logged) by_aux * aux else by_aux
   }
   if (anyNA(out$gradient)) out$value[] <- -Inf
   out
@@ -96,32 +96,32 @@ glm_gram <- function(x, w) {
 # Linear predictors, all of them in one column, or one for each class; with the x's class.
 glm_eta <- function(core, theta) cl_matmul(core$data$x, full_beta(core, as.matrix(theta)))
 
-# d x d. What concerns sigma or phi is by central differences of gradients, exact to 1e-8, in one
-# evaluation: that is what Newton's method needs. Cuts take the place of an intercept, of which
-# columns with a large mean need all digits.
+# d x d. The rows of sigma and phi are central differences of gradients, accurate to 1e-8, computed
+# in one evaluation; Newton's method needs no more. Those of the cuts are exact, because the cuts
+# replace an intercept, which must be accurate for columns with a large mean.
 glm_information <- function(core, theta) {
   beta <- seq_len(core$beta_count)
   info <- matrix(0, core$count, core$count)
   info[beta, beta] <- beta_information(core, theta)
-  for_own <- own_places(core)
-  if (core$own_count == 0L) return(info)
+  for_aux <- aux_index(core)
+  if (core$aux_count == 0L) return(info)
   if (core$logged) {
     h <- 1e-4
-    step <- replace(numeric(core$count), for_own, h)
+    step <- replace(numeric(core$count), for_aux, h)
     slope <- glm_at(core, cbind(theta + step, theta - step))$gradient
     columns <- matrix((slope[, 2L] - slope[, 1L]) / (2 * h))
   } else {
     columns <- cut_information(core, theta)
   }
-  info[, for_own] <- columns
-  info[for_own, beta] <- t(columns[beta, , drop = FALSE])
+  info[, for_aux] <- columns
+  info[for_aux, beta] <- t(columns[beta, , drop = FALSE])
   info
 }
 
 # The columns of the cuts. With u and l the cuts above and below an observation, less eta, and F the
 # logistic distribution function, its density is F(u) (1 - F(l)) (1 - exp(l - u)).
 cut_information <- function(core, theta) {
-  cuts <- theta[own_places(core)]
+  cuts <- theta[aux_index(core)]
   k <- seq_along(cuts)
   y <- core$data$y
   eta <- as.vector(as.matrix(glm_eta(core, theta)))
@@ -137,17 +137,17 @@ cut_information <- function(core, theta) {
 
 beta_information <- function(core, theta) {
   free <- core$free
-  own <- as.vector(own_values(core, as.matrix(theta)))
-  if (core$family == "normal_id") return(core$gram[free, free, drop = FALSE] / own^2)
+  aux <- as.vector(aux_values(core, as.matrix(theta)))
+  if (core$family == "normal_id") return(core$gram[free, free, drop = FALSE] / aux^2)
   eta <- glm_eta(core, theta)
   if (core$classes > 1L) return(class_information(core, as.matrix(eta)))
   if (!is_cl(eta)) eta <- as.vector(eta)
-  w <- glm_weights(core$family, core$data$y, eta, NULL, own, own, core$data$trials)
+  w <- glm_weights(core$family, core$data$y, eta, NULL, aux, aux, core$data$trials)
   if (!is.null(core$data$weights)) w <- w * core$data$weights
   glm_gram(core$data$x, w)[free, free, drop = FALSE]
 }
 
-# A block for each pair of classes but the first.
+# A block for each pair of classes except the first.
 class_information <- function(core, eta) {
   share <- class_probabilities(core$family, eta)
   x <- core$data$x

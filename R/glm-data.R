@@ -1,9 +1,8 @@
-# What a fit of a generalised linear model works on: the response as numbers, weights, and the
-# predictors with the columns that are free.
+# The data of a generalised linear model: the response as numbers, weights, and predictors.
 
 # The response of `family` as the likelihood takes it: list(y, trials, levels, weights, kind).
-# `weights` are NULL or what multiplies each log density; `kind` is the type of the response that
-# simulate() gives back.
+# `weights` is NULL or a factor for each log density; `kind` is the type of the response, which
+# simulate() returns.
 glm_response <- function(family, y, trials, weights) {
   if (is.null(y)) abort_argument("formula", "the formula has no response")
   y <- plain_numbers(y)
@@ -30,7 +29,7 @@ glm_response <- function(family, y, trials, weights) {
     list(y = check_numeric(y, "y"), kind = "number", weights = weights))
 }
 
-# Without the classes that only say where numbers, words or a factor come from.
+# The response without classes that only record the origin of numbers, strings or a factor.
 plain_numbers <- function(x) {
   if (!is.object(x)) return(x)
   origin <- c("AsIs", "table", "xtabs", "labelled", "haven_labelled", "haven_labelled_spss",
@@ -89,7 +88,8 @@ class_response <- function(family, y) {
   list(y = as.double(y), levels = levels(y), kind = if (is.ordered(y)) "ordered" else "factor")
 }
 
-# Counts of successes and failures; counts of `trials`; or shares, `weights` being the trials.
+# Counts of successes and failures; counts of `trials`; or proportions, with `weights` as the
+# trials.
 binomial_response <- function(y, trials, weights) {
   if (is.matrix(y)) {
     if (ncol(y) != 2L || !is.null(trials)) {
@@ -120,7 +120,7 @@ binomial_response <- function(y, trials, weights) {
   list(y = counts, trials = weights, kind = "share", weights = NULL)
 }
 
-# As glm() says it.
+# In the words of glm().
 warn_fractional <- function(counts, what) {
   if (any(abs(counts - round(counts)) > 1e-3, na.rm = TRUE)) {
     statcl_warning("counts", sprintf("non-integer %s in a binomial glm!", what))
@@ -170,7 +170,7 @@ new_glm_problem <- function(family, x, response, offset, intercept) {
   problem
 }
 
-# Classes of which nothing is left have no estimate.
+# Classes whose observations all have weight 0 have no estimate.
 check_class_weights <- function(problem) {
   left <- tabulate(problem$y[problem$weights > 0], length(problem$levels))
   if (all(left > 0)) return(invisible())
@@ -191,8 +191,8 @@ used_data <- function(problem) {
   data
 }
 
-# Counts of binomial_logit that are not whole are a share of one trial that counts as many. What a
-# likelihood of these lacks of the constants of the counts.
+# Non-integer counts of binomial_logit are treated as a proportion of one trial with a weight. This
+# is the difference in the constants of the likelihood.
 share_constant <- function(problem) {
   if (is.null(problem$shares)) return(0)
   data <- used_data(problem)
@@ -202,9 +202,9 @@ share_constant <- function(problem) {
   sum(rows * choose_of(n, n * data$y) - data$weights * choose_of(1, data$y))
 }
 
-# The same with x, or the columns of a basis (glm-basis.R), on the device if that is to work on it;
-# an offset is one more column. Of normal_id x and y are multiplied by the roots of the weights,
-# which leaves a likelihood without.
+# The same with x, or the columns of a basis (glm-basis.R), on the device if the likelihood is
+# computed there; an offset is one more column. For normal_id, x and y are multiplied by the square
+# roots of the weights, so that the likelihood has no weights.
 glm_likelihood_data <- function(problem, basis = NULL) {
   data <- used_data(problem)
   normal <- problem$family == "normal_id"
@@ -228,8 +228,8 @@ likelihood_x <- function(problem, basis = NULL) {
   if (problem$family == "normal_id" && !is.null(w)) x * sqrt(w) else x
 }
 
-# How many observations a fit counts: rows of normal_id and of binomial_logit; of the other families
-# as many as the weights say.
+# The number of observations of a fit: rows for normal_id and binomial_logit, the sum of the weights
+# for other families.
 glm_nobs <- function(problem) {
   w <- ones_unless(problem$weights, problem$n)
   switch(problem$family, binomial_logit = sum(w * problem$trials > 0), normal_id = sum(w > 0),

@@ -1,33 +1,34 @@
-# What a fit knows of the families besides their densities: links, means, deviances, draws. The
+# Properties of the families other than densities: links, means, deviances, random numbers. The
 # densities are in inst/kernels/include/glm_families.h.
 
-# Families of one linear predictor and one mean an observation. `mu` is that mean (of
-# binomial_logit: a share of the trials), `w` weights (there: trials), `own` sigma or phi.
+# Families of one linear predictor and one mean an observation. `mu` is that mean (for
+# binomial_logit a proportion of the trials), `w` the weights (there the trials), `aux` the
+# auxiliary parameter sigma or phi.
 glm_links <- list(
   bernoulli_logit = list(link = "logit", r = function() stats::binomial(),
-                         draw = function(n, mu, w, own) stats::rbinom(n, 1L, mu)),
+                         draw = function(n, mu, w, aux) stats::rbinom(n, 1L, mu)),
   binomial_logit = list(link = "logit", r = function() stats::binomial(),
-                        draw = function(n, mu, w, own) stats::rbinom(n, w, mu)),
+                        draw = function(n, mu, w, aux) stats::rbinom(n, w, mu)),
   normal_id = list(link = "identity", r = function() stats::gaussian(),
-                   draw = function(n, mu, w, own) stats::rnorm(n, mu, own / sqrt(w))),
+                   draw = function(n, mu, w, aux) stats::rnorm(n, mu, aux / sqrt(w))),
   poisson_log = list(link = "log", r = function() stats::poisson(),
-                     draw = function(n, mu, w, own) stats::rpois(n, mu)),
+                     draw = function(n, mu, w, aux) stats::rpois(n, mu)),
   neg_binomial_2_log = list(link = "log", r = NULL,
-                            draw = function(n, mu, w, own) stats::rnbinom(n, own, mu = mu)))
+                            draw = function(n, mu, w, aux) stats::rnbinom(n, aux, mu = mu)))
 
 class_families <- c("categorical_logit", "ordered_logistic")
 glm_family_names <- c(names(glm_links), class_families)
 
 has_classes <- function(family) family %in% class_families
 
-# What the user says: one of our names, R's family functions, objects or their names with their
-# canonical links. `counts`: whether the response has trials.
+# The argument 'family': one of our names, or a family function, object or name of R with its
+# canonical link. `counts`: whether the response has trials.
 read_glm_family <- function(family, counts = FALSE) {
   known <- paste0("\"", glm_family_names, "\"", collapse = ", ")
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (inherits(family, "family")) {
-    own <- c(binomial = "logit", poisson = "log", gaussian = "identity")
-    if (family$family %in% names(own) && identical(own[[family$family]], family$link)) {
+    links <- c(binomial = "logit", poisson = "log", gaussian = "identity")
+    if (family$family %in% names(links) && identical(links[[family$family]], family$link)) {
       family <- family$family
     } else {
       abort_argument("family", sprintf(paste("family %s with link %s is not supported; 'family'",
@@ -77,7 +78,7 @@ class_probabilities <- function(family, eta, cuts) {
     share <- exp(eta - apply(eta, 1L, max))
     return(share / rowSums(share))
   }
-  # differences of whichever tails are the smaller ones
+  # differences of the smaller tails, for accuracy
   upper <- outer(-as.vector(eta), c(cuts, Inf), `+`)
   lower <- outer(-as.vector(eta), c(-Inf, cuts), `+`)
   right <- lower > 0
@@ -88,27 +89,27 @@ class_probabilities <- function(family, eta, cuts) {
 # ---- deviances and residuals ---------------------------------------------------------------------
 
 # Var(y) / weight at the mean, but for the factor sigma^2.
-glm_variance <- function(family, mu, own) {
+glm_variance <- function(family, mu, aux) {
   switch(family, bernoulli_logit = , binomial_logit = mu * (1 - mu), normal_id = rep(1, length(mu)),
-         poisson_log = mu, neg_binomial_2_log = mu + mu^2 / own)
+         poisson_log = mu, neg_binomial_2_log = mu + mu^2 / aux)
 }
 
-# Each observation's part of the deviance; `y` as the mean is (shares of trials). Those of counts
-# have no terms as large as the counts that cancel.
-deviance_parts <- function(family, y, mu, w, own) {
+# The contribution of each observation to the deviance; `y` is on the scale of the mean (a
+# proportion of trials). For counts, large terms that would cancel are avoided.
+deviance_parts <- function(family, y, mu, w, aux) {
   if (family == "poisson_log") {
     return(2 * w * ifelse(y > 0, -y * log1p_minus((mu - y) / pmax(y, 1)), mu))
   }
   r <- glm_links[[family]]$r
   if (!is.null(r)) return(r()$dev.resids(y, mu, w))
-  n <- y + own
-  few <- y <= own # the smaller one of y and phi comes first
-  less <- log1p_minus(ifelse(few, (mu - y) / n, own * (y - mu) / (mu * n)))
-  first <- ifelse(few, y * log1p_minus((mu - y) / pmax(y, 1)), own * log1p_minus((y - mu) / mu))
-  2 * w * ifelse(y > 0, n * less - first, own * log1p(mu / own))
+  n <- y + aux
+  few <- y <= aux # the smaller one of y and phi comes first
+  less <- log1p_minus(ifelse(few, (mu - y) / n, aux * (y - mu) / (mu * n)))
+  first <- ifelse(few, y * log1p_minus((mu - y) / pmax(y, 1)), aux * log1p_minus((y - mu) / mu))
+  2 * w * ifelse(y > 0, n * less - first, aux * log1p(mu / aux))
 }
 
-# log(1 + v) - v, by its series where the two nearly cancel.
+# log(1 + v) - v, by a series where the terms nearly cancel.
 log1p_minus <- function(v) {
   s <- v / (2 + v) # log(1 + v) = 2 atanh(s)
   sum <- 0
@@ -116,5 +117,5 @@ log1p_minus <- function(v) {
   ifelse(abs(v) < 0.25, s * (2 * s^2 * sum - v), suppressWarnings(log1p(v)) - v)
 }
 
-# One number for each row: 1 for numbers that are not given.
+# One number for each row; 1 if w is NULL.
 ones_unless <- function(w, n) if (is.null(w)) rep(1, n) else w

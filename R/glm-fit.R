@@ -176,7 +176,7 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   kept <- c("formula", "data", "subset", "weights", "offset", "trials", "na.action")
   frame <- frame[c(1L, match(kept, names(frame), 0L))]
   frame$formula <- stats::formula(whole)
-  # one number of trials for all rows is no variable of the frame
+  # a single number of trials is not a variable of the model frame
   alike <- classed(eval(frame$trials, data, parent.frame()), "trials")
   if (!is.null(alike)) alike <- check_numeric(alike, "trials")
   frame$trials <- NULL
@@ -199,10 +199,10 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   fit
 }
 
-# Whether a response of a binomial model is one of shares, not of single outcomes.
+# Whether the response of a binomial model is a proportion, not a single outcome.
 is_share <- function(y) is.numeric(y) && any(y > 0 & y < 1, na.rm = TRUE)
 
-# The model matrix; of ordered_logistic with an intercept, whose place the cuts take.
+# The model matrix; for ordered_logistic with an intercept, which the cuts replace.
 glm_design <- function(terms, frame, family, contrasts = NULL) {
   if (family == "ordered_logistic") attr(terms, "intercept") <- 1L
   x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
@@ -210,7 +210,7 @@ glm_design <- function(terms, frame, family, contrasts = NULL) {
        assign = attr(x, "assign"), contrasts = attr(x, "contrasts"))
 }
 
-# A formula as text; other text is no predictor.
+# A formula as a string.
 #' @export
 cl_glm.character <- function(x, ...) {
   if (length(x) != 1L || is.na(x) || is.matrix(x)) return(NextMethod())
@@ -243,7 +243,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
   }
   family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
   intercept <- check_flag(intercept, "intercept")
-  # the cuts of ordered_logistic make a column of ones superfluous
+  # the cuts of ordered_logistic replace the intercept
   ones <- intercept && family != "ordered_logistic"
   full <- if (ones) cbind(1, x) else x
   if (ones) dimnames(full) <- list(NULL, c("(Intercept)", colnames(x)))
@@ -305,13 +305,13 @@ finish_glm <- function(problem, mode, method) {
   beta[core$kept, ] <- theta[seq_len(core$beta_count)]
   shown <- setdiff(seq_len(ncol(problem$x)),
                    if (problem$family == "ordered_logistic") problem$intercept)
-  own <- stats::setNames(as.vector(own_values(core, as.matrix(theta))), own_names(core))
+  aux <- stats::setNames(as.vector(aux_values(core, as.matrix(theta))), aux_names(core))
   covariance <- if (!is.null(found$covariance)) found$covariance else
     if (is.null(mode$draws)) glm_covariance(core, mode$prior, found) else
-      draws_covariance(mode$draws, own_names(core), core$logged)
+      draws_covariance(mode$draws, aux_names(core), core$logged)
   coefficients <- stats::setNames(as.vector(beta[shown, ]),
                                   class_names(core, problem$names[shown]))
-  fit <- list(coefficients = coefficients, own = own, own_error = covariance$own_error,
+  fit <- list(coefficients = coefficients, own = aux, own_error = covariance$own_error,
               vcov = covariance$vcov, vcov.root = covariance$root, logLik = found$value,
               objective = found$objective,
               rank = core$beta_count, family = problem$family, method = method,
@@ -337,7 +337,7 @@ wald_errors <- function(object, x, k) {
   root_lengths(as.matrix(cl_matmul(x, root[k, , drop = FALSE])))
 }
 
-# The lengths of the rows, whose squares may be too large or too small.
+# The lengths of the rows, computed without overflow or underflow of squares.
 root_lengths <- function(x) {
   if (length(x) == 0L) return(numeric(nrow(x)))
   most <- do.call(pmax, lapply(seq_len(ncol(x)), function(j) abs(x[, j])))
@@ -392,38 +392,38 @@ glm_fitted <- function(fit, names) {
 }
 
 # The mean at linear predictors: numbers, or n x C probabilities.
-glm_mean <- function(fit, eta, own = fit$own) {
+glm_mean <- function(fit, eta, aux = fit$own) {
   if (!has_classes(fit$family)) return(link_inverse(fit$family, eta))
-  share <- class_probabilities(fit$family, eta, own)
+  share <- class_probabilities(fit$family, eta, aux)
   dimnames(share) <- list(if (is.matrix(eta)) rownames(eta) else names(eta), fit$levels)
   share
 }
 
-# Weights as the deviance has them: trials are part of them.
+# The weights of the deviance, which include the trials.
 deviance_weights <- function(fit) {
   w <- ones_unless(fit$prior.weights, length(fit$y))
   if (is.null(fit$trials)) w else w * fit$trials
 }
 
-# The response as means are: shares of trials.
+# The response on the scale of the mean: a proportion of trials.
 mean_response <- function(fit) {
   if (is.null(fit$trials)) fit$y else ifelse(fit$trials > 0, fit$y / fit$trials, 0)
 }
 
-# Means of the model with the intercept only (without one: of no predictor at all), by Newton's
-# method where an offset makes that necessary.
+# Means of the model with only the intercept (or with no predictor if there is no intercept), by
+# Newton's method if there is an offset.
 null_mean <- function(fit, y, w) {
   offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
   if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
   if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
-  own <- if (fit$family == "neg_binomial_2_log") fit$own else 1
+  aux <- if (fit$family == "neg_binomial_2_log") fit$own else 1
   alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
   if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
   for (i in 1:100) {
     eta <- alpha + offset
     mu <- link_inverse(fit$family, eta)
     slope <- link_slope(fit$family, eta)
-    variance <- glm_variance(fit$family, mu, own)
+    variance <- glm_variance(fit$family, mu, aux)
     step <- sum(w * (y - mu) * slope / variance) / sum(w * slope^2 / variance)
     alpha <- alpha + step
     if (abs(step) < 1e-12 * (1 + abs(alpha))) break
@@ -431,7 +431,7 @@ null_mean <- function(fit, y, w) {
   link_inverse(fit$family, alpha + offset)
 }
 
-# As lm(): the residual sum of squares over the degrees of freedom.
+# As in lm(): the residual sum of squares divided by the degrees of freedom.
 unbiased_sigma <- function(fit, rss) {
   fit$deviance <- rss
   ratio <- if (fit$df.residual > 0) fit$nobs / fit$df.residual else NaN

@@ -47,8 +47,8 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   -cl_crossprod(x, x * rep_len(weight, nrow(x)))
 }
 
-# Negative second derivatives of each observation's log density by its linear predictor, which is a
-# vector, or a clMatrix of one column: then the result is one.
+# Negative second derivatives of each observation's log density with respect to its linear
+# predictor, a vector or a clMatrix with one column; the result has the same class.
 glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
   inverse <- if (is_cl(eta)) cl_inv_logit else stats::plogis
   spread <- function(t) if (is_cl(t)) cl_inv_logit(t) * cl_inv_logit(-t) else stats::dlogis(t)
@@ -59,7 +59,7 @@ glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
     poisson_log = exp(eta),
     neg_binomial_2_log = if (phi < 1) {
       (y + phi) * spread(eta - log(phi))
-    } else { # where phi is all but infinite, mu / phi may be too small for a number
+    } else { # if phi is very large, mu / phi may underflow
       (1 + y / phi) * (exp(eta / 2) * inverse(log(phi) - eta))^2
     },
     ordered_logistic = {

@@ -1,11 +1,11 @@
-# The maximum of the likelihood of normal_id: least squares, without a search.
+# The maximum of the likelihood of normal_id: least squares, without iterations.
 
 # As glm_fit_mode(); `found` has also the covariance matrix and the residual sum of squares, and its
 # theta is for the columns of x.
 least_squares_mode <- function(problem, start) {
   data <- used_data(problem)
   core <- list(family = problem$family, problem = problem, data = data, classes = 1L,
-               columns = ncol(problem$x), own = "sigma", own_count = 1L, logged = TRUE)
+               columns = ncol(problem$x), aux = "sigma", aux_count = 1L, logged = TRUE)
   y <- if (is.null(data$offset)) data$y else data$y - data$offset
   found <- if (basis_is_cheap(problem$x)) NULL else solve_by_products(problem, y)
   if (is.null(found)) found <- solve_by_rotation(problem, y)
@@ -14,9 +14,9 @@ least_squares_mode <- function(problem, start) {
   list(core = core, found = least_squares_found(core, found))
 }
 
-# y in a unit in which it is about 1, times the roots of the weights: list(y, centre, first,
-# second): the given y is (y / sqrt(weights) * second + centre) * first. Where the columns have a
-# constant, and all of y is near its mean, it is without the mean; the difference is exact then.
+# y scaled to about 1, times the square roots of the weights: list(y, centre, first, second): the
+# given y is (y / sqrt(weights) * second + centre) * first. If the columns contain a constant and
+# all of y is near its mean, the mean is subtracted; that difference is exact.
 working_unit <- function(y, weights, centred) {
   first <- power_of_two(max(abs(y), 0))
   y <- y / first
@@ -30,7 +30,7 @@ working_unit <- function(y, weights, centred) {
 }
 
 # Both solvers give list(kept, unit (of columns), beta (in these units), root (of the kept columns:
-# its inverse times its transpose is the inverse of X' W X), rss, y (working_unit()), ones (place of
+# its inverse times its transpose is the inverse of X' W X), rss, y (working_unit()), ones (index of
 # the constant column among those kept, 0 for none), constant (its value)).
 
 # By Householder's QR of the columns, as lm().
@@ -52,9 +52,10 @@ solve_by_rotation <- function(problem, y) {
        constant = if (ones > 0L) design$x[1L, kept[ones]])
 }
 
-# Coefficients of the columns x, and residuals, both corrected by residuals of twice the digits
-# (Bjorck's way: residuals and coefficients are corrected together, as residuals that are not
-# small carry the square of the condition into the coefficients) until these give no more.
+# Coefficients of the columns x, and residuals, both refined with residuals in twice the precision
+# until they no longer improve. As proposed by Bjorck, residuals and coefficients are refined
+# together: with large residuals, errors of the coefficients grow with the square of the condition
+# number.
 refine_rotation <- function(rotation, root, x, y) {
   k <- seq_len(ncol(x))
   beta <- numeric(ncol(x))
@@ -63,15 +64,15 @@ refine_rotation <- function(rotation, root, x, y) {
   last <- Inf
   for (i in 1:10) {
     off <- .Call(r_least_squares_gaps, x, y, beta, rest)
-    turned <- qr.qty(rotation, off$gap)
+    rotated <- qr.qty(rotation, off$gap)
     half <- backsolve(root, -off$slope, transpose = TRUE)
-    step <- backsolve(root, turned[k] - half)
+    step <- backsolve(root, rotated[k] - half)
     change <- sqrt(sum((root %*% step)^2))
     if (!is.finite(change) || change > last / 2) break
     last <- change
-    turned[k] <- half
+    rotated[k] <- half
     beta <- beta + step
-    rest <- rest + qr.qy(rotation, turned)
+    rest <- rest + qr.qy(rotation, rotated)
     if (change == 0) break
   }
   list(beta = beta, rest = rest)
@@ -84,8 +85,8 @@ constant_column <- function(x) {
   0L
 }
 
-# For large problems: by the matrix of products, with corrections from the residuals until these
-# give no more. NULL where the columns are too skew for that.
+# For large problems: by the cross-product matrix, refined with residuals until they no longer
+# improve. NULL if the columns are too ill-conditioned.
 solve_by_products <- function(problem, y) {
   x <- likelihood_x(problem)
   gram <- glm_gram(x, NULL)
@@ -123,10 +124,10 @@ warn_perfect <- function() {
   statcl_warning("boundary", "essentially perfect fit: summary may be unreliable")
 }
 
-# Of the mean square of the residuals beside that of the fitted values, as lm() has it.
+# Compares mean squares of residuals and fitted values, as lm() does.
 is_perfect <- function(residual, fitted) is.finite(residual) && residual < fitted * 1e-30
 
-# What glm_newton() would give.
+# The same list as from glm_newton().
 least_squares_found <- function(core, fit) {
   y <- fit$y
   n <- length(y$y)

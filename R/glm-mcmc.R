@@ -1,7 +1,8 @@
 # A generalised linear model by sampling.
 #
-# Sampled is z, where theta (of sigma and phi the logarithms, of cuts the first one and the
-# logarithms of their differences) is mode + L z, with L L' the covariance matrix at the mode.
+# The sampler works on z, where theta (with the logarithms of sigma and phi, and for cuts the first
+# one and the logarithms of their differences) is mode + L z, and L L' is the covariance matrix at
+# the mode.
 
 glm_sample <- function(mode, priors, control, progress) {
   core <- mode$core
@@ -23,8 +24,8 @@ glm_sample <- function(mode, priors, control, progress) {
   values <- as.matrix(mode$draws)
   found <- mode$found
   found$theta <- colMeans(values)
-  own <- own_places(core)
-  if (core$logged) found$theta[own] <- log(found$theta[own])
+  aux <- aux_index(core)
+  if (core$logged) found$theta[aux] <- log(found$theta[aux])
   found$value <- glm_at(core, found$theta)$value
   found[c("converged", "message")] <- draws_verdict(mode$draws)
   if (!found$converged && draws$complete) {
@@ -37,10 +38,11 @@ glm_sample <- function(mode, priors, control, progress) {
 
 # ---- where to start -----------------------------------------------------------------------------
 
-# The mode, as glm_fit_mode() gives it. With about as many coefficients as observations the joint
-# density of coefficients and sigma has no useful one: it grows for ever as sigma goes to 0, or is
-# largest where sigma is far too small, though the posterior distribution is proper. There it is the
-# mode of sigma alone, of Laplace's approximation, and of the coefficients given this sigma.
+# The mode, as glm_fit_mode() gives it. With about as many coefficients as observations, the joint
+# density of coefficients and sigma has no useful mode: it is unbounded as sigma goes to 0, or its
+# mode is at a sigma that is far too small, although the posterior distribution is proper. In that
+# case the centre is the mode of the marginal density of sigma (by Laplace's approximation) and of
+# the coefficients given this sigma.
 glm_centre <- function(problem, priors, start, control, progress) {
   used <- problem$n - if (is.null(problem$weights)) 0 else sum(problem$weights == 0)
   if (problem$family != "normal_id" || 2 * ncol(problem$x) < used) {
@@ -48,10 +50,10 @@ glm_centre <- function(problem, priors, start, control, progress) {
   }
   begin <- glm_start(glm_core(problem), start, priors)
   core <- begin$core
-  own <- own_places(core)
+  aux <- aux_index(core)
   beta <- seq_len(core$beta_count)
   at <- function(log_sigma) {
-    mode_given_own(core, begin$prior, replace(begin$theta, own, log_sigma), control)
+    mode_given_aux(core, begin$prior, replace(begin$theta, aux, log_sigma), control)
   }
   marginal <- function(log_sigma) {
     state <- at(log_sigma)
@@ -64,19 +66,19 @@ glm_centre <- function(problem, priors, start, control, progress) {
   state <- at(best)
   h <- 0.05
   curve <- (2 * marginal(best) - marginal(best + h) - marginal(best - h)) / h^2
-  state$information[own, own] <- max(curve, 0.1)
+  state$information[aux, aux] <- max(curve, 0.1)
   found <- list(theta = state$theta, value = state$at$likelihood, objective = state$at$value,
                 information = state$information, decrement = state$decrement, converged = TRUE,
                 message = "converged", iterations = 0L, held = FALSE)
   list(core = core, prior = begin$prior, found = found)
 }
 
-# The search's state where the density of the coefficients is largest, given the own parameter.
-mode_given_own <- function(core, prior, theta, control) {
+# The state of the optimiser at the mode of the coefficients, given the auxiliary parameter.
+mode_given_aux <- function(core, prior, theta, control) {
   state <- list(theta = theta, at = glm_objective(core, prior, theta), held = TRUE,
                 decrement = Inf, converged = FALSE, tolerance = control$tolerance)
   for (i in seq_len(20L)) {
-    state <- newton_look(core, prior, state, first = NULL)
+    state <- newton_direction(core, prior, state, first = NULL)
     if (state$done) break
     state <- newton_step(core, prior, state)
     if (state$done) break
@@ -86,7 +88,7 @@ mode_given_own <- function(core, prior, theta, control) {
 
 # ---- the density ---------------------------------------------------------------------------------
 
-# The core for processes of their own, each of which uploads x for itself.
+# The core for worker processes, each of which uploads x itself.
 movable_core <- function(core) {
   if (!is_cl(core$data$x)) return(core)
   core$data$x <- as.matrix(core$data$x)
@@ -98,11 +100,11 @@ movable_core <- function(core) {
 
 # list(density: of z, for one point or a matrix of them; value: theta from z).
 glm_target <- function(core, prior, found) {
-  own <- own_places(core)
-  cuts <- if (core$logged) integer() else own
+  aux <- aux_index(core)
+  cuts <- if (core$logged) integer() else aux
   tr <- if (length(cuts) > 0L) cl_ordered()
   centre <- found$theta
-  slope <- diag(core$count) # of the free parameters by theta, at the mode
+  slope <- diag(core$count) # derivative of the free parameters with respect to theta at the mode
   if (length(cuts) > 0L) {
     centre[cuts] <- tr$free(found$theta[cuts])
     for (i in seq_along(cuts)[-1L]) {
@@ -135,8 +137,8 @@ glm_target <- function(core, prior, found) {
         value[j] <- value[j] + tr$jacobian(free[cuts, j], theta[cuts, j])
         gradient[cuts, j] <- tr$pull(free[cuts, j], theta[cuts, j], gradient[cuts, j])
       } else if (core$logged) {
-        value[j] <- value[j] + theta[own, j]
-        gradient[own, j] <- gradient[own, j] + 1
+        value[j] <- value[j] + theta[aux, j]
+        gradient[aux, j] <- gradient[aux, j] + 1
       }
     }
     structure(value, gradient = crossprod(root, gradient))
@@ -152,12 +154,12 @@ glm_target <- function(core, prior, found) {
 
 # The draws of z as draws of coefficients and of sigma, phi or cuts, with their names.
 name_draws <- function(draws, core, target) {
-  names <- c(coefficient_names(core), own_names(core))
-  own <- own_places(core)
+  names <- c(coefficient_names(core), aux_names(core))
+  aux <- aux_index(core)
   convert <- function(array) {
     size <- dim(array)
     theta <- target$value(t(matrix(array, size[1L] * size[2L], size[3L])))
-    if (core$logged) theta[own, ] <- exp(theta[own, ])
+    if (core$logged) theta[aux, ] <- exp(theta[aux, ])
     array(t(theta), size, c(dimnames(array)[1:2], list(parameter = names)))
   }
   draws$draws <- convert(draws$draws)
@@ -165,10 +167,10 @@ name_draws <- function(draws, core, target) {
   draws
 }
 
-draws_covariance <- function(draws, own, logged) {
+draws_covariance <- function(draws, aux, logged) {
   values <- as.matrix(draws)
   v <- stats::cov(values)
   if (!logged) return(list(vcov = v, own_error = NA_real_))
-  k <- match(own, colnames(v))
+  k <- match(aux, colnames(v))
   list(vcov = v[-k, -k, drop = FALSE], own_error = sqrt(v[k, k]))
 }

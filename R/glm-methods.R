@@ -1,4 +1,4 @@
-# What a fitted generalised linear model tells about itself.
+# Methods of fitted generalised linear models.
 
 #' @export
 print.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
@@ -9,7 +9,7 @@ print.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   } else {
     cat("No coefficients\n")
   }
-  print_own(x, digits)
+  print_aux(x, digits)
   cat("\n", fit_line(x, digits), "\n", sep = "")
   invisible(x)
 }
@@ -21,7 +21,7 @@ print_glm_head <- function(x) {
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
 }
 
-print_own <- function(x, digits) {
+print_aux <- function(x, digits) {
   if (length(x$own) == 0L) return(invisible())
   if (x$family == "ordered_logistic") {
     cat("\nCuts:\n")
@@ -39,7 +39,7 @@ fit_line <- function(x, digits) {
           format(x$df.residual), convergence_line(x))
 }
 
-# Akaike's criterion is for a maximum: at posterior means it says nothing.
+# AIC is defined at a maximum, so it is not shown for posterior means.
 likelihood_text <- function(x, aic, digits) {
   if (x$method == "mcmc") {
     return(sprintf("log likelihood at the means: %s", format(x$logLik, digits = digits + 2L)))
@@ -103,7 +103,7 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
     if (nrow(x$coefficients) > 0L) {
       stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
     }
-    if (x$family != "ordered_logistic") print_own(x, digits)
+    if (x$family != "ordered_logistic") print_aux(x, digits)
   } else {
     cat("Draws:\n")
     print(x$sampling, digits = digits)
@@ -141,7 +141,7 @@ vcov.cl_glm <- function(object, complete = TRUE, ...) {
   full
 }
 
-# Of Student's distribution where sigma is estimated as lm() does.
+# From Student's t distribution if sigma is estimated as in lm().
 wald_quantile <- function(object, p) {
   if (object$family == "normal_id" && object$method == "ml") {
     stats::qt(p, object$df.residual)
@@ -174,7 +174,7 @@ extractAIC.cl_glm <- function(fit, scale = 0, k = 2, ...) {
   c(edf, -2 * fit$logLik + k * edf)
 }
 
-# As that of glm(): 1 where the family has none.
+# As for glm(): 1 if the family has no sigma.
 #' @export
 sigma.cl_glm <- function(object, ...) if (object$family == "normal_id") object$own[[1L]] else 1
 
@@ -241,7 +241,7 @@ model.matrix.cl_glm <- function(object, ...) {
   stats::model.matrix(object$terms, stats::model.frame(object), contrasts.arg = object$contrasts)
 }
 
-# Of a fit without formula: its predictors, or those of `newdata`, with the column of ones.
+# For a fit without formula: its predictors, or those of `newdata`, with the column of ones.
 default_matrix <- function(object, newdata) {
   x <- newdata
   if (is.null(x)) {
@@ -370,7 +370,7 @@ ratio_table <- function(fits, names, labels) {
   structure(table, heading = heading, class = c("anova", "data.frame"))
 }
 
-# As ratio_table(), by F tests: the variance is that of the fit with the most coefficients.
+# As ratio_table(), but with F tests: the variance is taken from the fit with the most coefficients.
 f_table <- function(fits, names, labels) {
   df <- vapply(fits, function(fit) as.numeric(fit$df.residual), 0)
   rss <- vapply(fits, function(fit) fit$deviance, 0)

@@ -1,6 +1,6 @@
-# The search for the mode: Newton's method with halved steps.
+# The mode by Newton's method with step halving.
 
-# What is maximised: log likelihood and log prior densities.
+# The objective: the log likelihood plus log prior densities.
 glm_objective <- function(core, prior, theta) {
   at <- glm_at(core, theta)
   if (is.null(prior)) return(list(value = at$value, gradient = at$gradient, likelihood = at$value))
@@ -8,12 +8,12 @@ glm_objective <- function(core, prior, theta) {
   list(value = at$value + p$value, gradient = at$gradient + p$gradient, likelihood = at$value)
 }
 
-# From `theta` to the mode. `tolerance` is for the Newton decrement, the length of the gradient in
-# units in which standard errors are 1: so far is the mode, in standard errors. Gives theta, value
-# (log likelihood), objective, information, decrement, converged, message, iterations, and
-# `diverging`: the direction in which coefficients ran off, or NULL; `held`: whether phi was held at
-# its bound. `usual` is a place with parameters of the usual size, which theta need not be one of:
-# with its information that of later ones is compared.
+# From `theta` to the mode. `tolerance` applies to the Newton decrement, the length of the gradient
+# in units of standard errors, which estimates the distance to the mode. Returns theta, value (log
+# likelihood), objective, information, decrement, converged, message, iterations, `diverging` (the
+# direction in which coefficients diverge, or NULL) and `held` (whether phi is fixed at its bound).
+# `usual` is a point with parameters of typical size, unlike possibly theta: the information there
+# is the reference for later ones.
 glm_newton <- function(core, prior, theta, control, report = function(...) NULL, usual = theta) {
   at <- glm_objective(core, prior, theta)
   if (!is.finite(at$value)) {
@@ -24,7 +24,7 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
                 message = sprintf("iteration limit of %d reached", control$maxit))
   first <- if (is.null(prior) && !identical(usual, theta)) glm_information(core, usual)
   for (i in 0:control$maxit) {
-    state <- newton_look(core, prior, state, first = if (i > 0L) first)
+    state <- newton_direction(core, prior, state, first = if (i > 0L) first)
     if (is.null(first)) first <- state$information
     report(i, state$at$value, state$decrement)
     if (state$done || i == control$maxit) break
@@ -37,32 +37,32 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
        iterations = i, diverging = state$diverging, held = state$held)
 }
 
-# Of log(phi), from which on a Poisson distribution is meant: the variance is then within 1e-7 of
-# the mean, whatever the size of the counts.
+# The bound of log(phi), above which the distribution is practically Poisson: the variance is within
+# 1e-7 of the mean for counts of any size.
 largest_log_phi <- function(core) 16 + log(max(core$data$y, 1))
 
-# Information, step and decrement at the state's place, and whether that is the end.
-newton_look <- function(core, prior, state, first) {
+# Information, step and decrement at the current point, and whether the search has ended.
+newton_direction <- function(core, prior, state, first) {
   theta <- state$theta
   gradient <- as.vector(state$at$gradient)
-  own <- own_places(core)
-  if (identical(core$own, "phi") && theta[own] > largest_log_phi(core)) state$held <- TRUE
+  aux <- aux_index(core)
+  if (identical(core$aux, "phi") && theta[aux] > largest_log_phi(core)) state$held <- TRUE
   info <- glm_information(core, theta)
   if (!is.null(prior)) info <- info + prior$information(theta)
   if (state$held) {
-    gradient[own] <- 0
-    info[own, ] <- info[, own] <- 0
-    info[own, own] <- 1
+    gradient[aux] <- 0
+    info[aux, ] <- info[, aux] <- 0
+    info[aux, aux] <- 1
   }
   last <- state$decrement
   state$information <- info
   state$step <- solve_information(info, gradient)
   state$decrement <- sqrt(max(sum(state$step * gradient), 0))
   state$done <- TRUE
-  # where the gradient is rounding only, it does not get smaller
+  # when the gradient is only rounding error, it does not get smaller
   at_rounding <- state$decrement < 1e-5 && state$decrement > last / 2
   if (state$decrement <= state$tolerance || at_rounding) {
-    # the step that is left costs nothing
+    # the remaining step costs nothing
     if (!at_rounding && is.null(prior)) state$theta <- theta + state$step
     state$converged <- TRUE
     state$message <- "converged"
@@ -73,13 +73,13 @@ newton_look <- function(core, prior, state, first) {
   state
 }
 
-# Along the step, by halves, until the objective has gone up as it should.
+# Halves the step until the objective has increased sufficiently.
 newton_step <- function(core, prior, state) {
-  own <- own_places(core)
+  aux <- aux_index(core)
   step <- state$step
-  rise <- state$decrement^2 # what the step promises
+  rise <- state$decrement^2 # the predicted increase
   if (core$logged && !state$held) {
-    short <- min(1, 2 / abs(step[own]))
+    short <- min(1, 2 / abs(step[aux]))
     step <- step * short
     rise <- rise * short
   }
@@ -101,9 +101,10 @@ newton_step <- function(core, prior, state) {
   state
 }
 
-# A direction in which the information has all but gone, compared with that at the start, and in
-# which the likelihood does not go down: it goes up for ever, and some observations are predicted
-# with certainty. Gives how far each coefficient goes, in units of its column; NULL for none.
+# A direction in which the information has almost vanished compared with the start and the
+# likelihood does not decrease: the likelihood has no maximum, and some observations are predicted
+# with certainty. Returns the change of each coefficient, in units of its column; NULL if there is
+# none.
 diverging_direction <- function(core, state, info, first) {
   if (is.null(first) || core$family == "normal_id" || core$beta_count == 0L) return(NULL)
   k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
@@ -126,12 +127,12 @@ diverging_direction <- function(core, state, info, first) {
                   sqrt(colSums(basis_root(core$basis)^2))))
 }
 
-# Whether the likelihood neither falls nor gains where the linear predictors of the observations
-# that the direction concerns most go 64 further: nothing that is predicted wrongly stands that.
+# Whether the likelihood stays constant when the linear predictors change by up to 64 along the
+# direction: a wrong prediction would decrease it.
 goes_up_for_ever <- function(core, state, direction) {
   beta <- full_beta(core, as.matrix(direction))
   if (ncol(core$data$x) > core$columns) beta[-seq_len(core$columns), ] <- 0
-  reach <- max(abs(as.matrix(cl_matmul(core$data$x, beta))), abs(direction[own_places(core)]))
+  reach <- max(abs(as.matrix(cl_matmul(core$data$x, beta))), abs(direction[aux_index(core)]))
   if (!is.finite(reach) || reach == 0) return(FALSE)
   value <- state$at$likelihood
   slack <- 1e-9 * (1 + abs(value))
@@ -163,7 +164,7 @@ glm_fit_mode <- function(problem, priors, start, control, progress) {
   list(core = begin$core, prior = begin$prior, found = found)
 }
 
-# glm_start() on a basis where that is cheap, or the columns ask for it.
+# glm_start(), on a basis if that is cheap or the columns require it.
 glm_begin <- function(problem, start, priors) {
   if (is.null(priors) && !basis_is_cheap(problem$x)) {
     begin <- glm_start(glm_core(problem), start, priors)
@@ -176,11 +177,11 @@ glm_begin <- function(problem, start, priors) {
   glm_start(glm_core(problem, basis), start, priors)
 }
 
-# The search goes on where columns that were nearly orthogonal at the start no longer are.
+# Continues on a new basis if columns that were nearly orthogonal at the start no longer are.
 better_basis <- function(core, found, control, report) {
   design <- NULL
   for (i in 1:4) {
-    least <- if (is.null(core$basis)) 1e-4 else 1e-2 # a first basis of a large problem costs much
+    least <- if (is.null(core$basis)) 1e-4 else 1e-2 # a first basis is expensive
     if (!is.null(found$diverging) || !is_skew(coefficient_information(core, found), least)) break
     if (is.null(design)) design <- host_design(core$problem)
     moved <- change_basis(core, found$theta, basis_weights(core, found$theta), design)
@@ -220,7 +221,7 @@ warn_mode <- function(core, found) {
   }
 }
 
-# Shows how a search goes that takes longer than three seconds.
+# Shows the progress of a search that takes longer than three seconds.
 glm_reporter <- function(progress) {
   if (!progress) return(function(...) NULL)
   started <- seconds_now()
@@ -242,19 +243,19 @@ class_names <- function(core, columns) {
 
 # ---- covariance ----------------------------------------------------------------------------------
 
-# The covariance matrix of the free coefficients (and cuts, and `own` as the last one or on its log
-# scale): list(vcov, own_error, root), with vcov = root root' where the fit has a basis. Of
-# neg_binomial_2_log by maximum likelihood with the expected information, in which the coefficients
-# and phi do not depend on each other.
+# The covariance matrix of the free coefficients (and cuts, and the auxiliary parameter as the last
+# one or on its log scale): list(vcov, own_error, root), with vcov = root root' if the fit has a
+# basis. For neg_binomial_2_log by maximum likelihood it uses the expected information, in which the
+# coefficients and phi are uncorrelated.
 glm_covariance <- function(core, prior, found) {
   info <- found$information
   beta <- seq_len(core$beta_count)
-  own <- own_places(core)
+  aux <- aux_index(core)
   own_error <- NA_real_
   if (core$logged && is.null(prior)) {
-    own_value <- exp(found$theta[own])
-    if (!found$held && info[own, own] > 0) own_error <- own_value / sqrt(info[own, own])
-    info <- if (core$own == "phi") {
+    aux_value <- exp(found$theta[aux])
+    if (!found$held && info[aux, aux] > 0) own_error <- aux_value / sqrt(info[aux, aux])
+    info <- if (core$aux == "phi") {
       glm_gram(core$data$x, expected_weights(core, found$theta))[core$free, core$free, drop = FALSE]
     } else {
       info[beta, beta, drop = FALSE]
@@ -276,44 +277,44 @@ glm_covariance <- function(core, prior, found) {
     v <- tcrossprod(root)
   }
   if (core$logged && !is.null(prior)) {
-    own_error <- exp(found$theta[own]) * sqrt(v[own, own])
+    own_error <- exp(found$theta[aux]) * sqrt(v[aux, aux])
     v <- v[beta, beta, drop = FALSE]
   }
-  names <- c(coefficient_names(core), if (!core$logged) own_names(core))
+  names <- c(coefficient_names(core), if (!core$logged) aux_names(core))
   dimnames(v) <- list(names, names)
   if (!is.null(root)) rownames(root) <- names
   list(vcov = v, own_error = own_error, root = root)
 }
 
-# The weights of the rows of x in the expected information, of families of one linear predictor.
+# The weights of the rows of x in the expected information, for families with one linear predictor.
 expected_weights <- function(core, theta) {
-  own <- as.vector(own_values(core, as.matrix(theta)))
+  aux <- as.vector(aux_values(core, as.matrix(theta)))
   eta <- glm_eta(core, theta)
   if (!is_cl(eta)) eta <- as.vector(eta)
-  w <- if (is.na(core$own)) {
-    glm_weights(core$family, core$data$y, eta, NULL, own, own, core$data$trials)
+  w <- if (is.na(core$aux)) {
+    glm_weights(core$family, core$data$y, eta, NULL, aux, aux, core$data$trials)
   } else {
     mu <- exp(eta)
-    mu / (1 + mu / own)
+    mu / (1 + mu / aux)
   }
   if (is.null(core$data$weights)) w else w * core$data$weights
 }
 
-# What each row counts for in the information, for a basis at theta.
+# The weight of each row in the information at theta, for a basis.
 basis_weights <- function(core, theta) {
   eta <- as.matrix(glm_eta(core, theta))
   if (core$classes > 1L) {
     w <- 1 - rowSums(class_probabilities(core$family, eta)^2)
   } else {
-    own <- as.vector(own_values(core, as.matrix(theta)))
-    w <- glm_weights(core$family, core$data$y, as.vector(eta), NULL, own, own, core$data$trials)
+    aux <- as.vector(aux_values(core, as.matrix(theta)))
+    w <- glm_weights(core$family, core$data$y, as.vector(eta), NULL, aux, aux, core$data$trials)
   }
   if (is.null(core$data$weights)) w else w * core$data$weights
 }
 
-# `squares`: for info = X' W X what gives B' X' W X B without it. Where columns all but explain each
-# other, their products have lost the digits that X has: then a second root is taken in coordinates
-# in which the columns are nearly orthogonal.
+# `squares`: for info = X' W X what gives B' X' W X B without it. With nearly collinear columns,
+# cross-products lose digits that X has: then a second factor is computed in coordinates in which
+# the columns are nearly orthogonal.
 invert_information <- function(info, squares = NULL) {
   if (length(info) == 0L) return(info)
   size <- sqrt(abs(diag(info)))
@@ -331,9 +332,9 @@ invert_information <- function(info, squares = NULL) {
   tcrossprod(basis %*% backsolve(again, diag(nrow(info))))
 }
 
-own_names <- function(core) {
-  if (core$own_count == 0L) return(character())
-  if (core$own != "cuts") return(core$own)
+aux_names <- function(core) {
+  if (core$aux_count == 0L) return(character())
+  if (core$aux != "cuts") return(core$aux)
   levels <- core$problem$levels
   paste(levels[-length(levels)], levels[-1L], sep = "|")
 }

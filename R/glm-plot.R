@@ -1,4 +1,4 @@
-# Pictures of a fitted generalised linear model: coefficients, residuals, calibration, traces.
+# Plots of a fitted generalised linear model: coefficients, residuals, calibration, traces.
 
 #' Plots of a generalised linear model
 #'
@@ -78,7 +78,7 @@ title_or <- function(main, default) if (is.null(main)) default else main
 
 # ---- coefficients --------------------------------------------------------------------------------
 
-# Estimates with their intervals, for a standard deviation of the columns that are numbers.
+# Estimates with their intervals; those of numeric columns are per standard deviation.
 shown_coefficients <- function(object) {
   name <- names(object$coefficients)
   shown <- !is.na(object$coefficients) & !grepl("(^|:)\\(Intercept\\)$", name)
@@ -120,7 +120,7 @@ plot_coefficients <- function(object, col, pch, cex, main, ...) {
   invisible(table)
 }
 
-# Lines of margin that the labels need beyond the usual ones.
+# Lines of margin that the labels need beyond the default.
 label_lines <- function(labels) {
   line <- graphics::par("mai")[2L] / graphics::par("mar")[2L]
   max(0, min(max(graphics::strwidth(labels, units = "inches")) / line - 2.5, 14))
@@ -135,7 +135,7 @@ plot_glm_residuals <- function(object, groups, col, pch, cex, las, main, ...) {
   eta <- as.vector(object$linear.predictors)
   residual <- as.vector(glm_residuals(object, "pearson"))
   if (object$family == "normal_id") residual <- residual / object$own
-  if (length(eta) > 20000L) { # more cannot be seen
+  if (length(eta) > 20000L) { # more would not be visible
     some <- round(seq(1, length(eta), length.out = 20000))
     eta <- eta[some]
     residual <- residual[some]
@@ -174,7 +174,7 @@ group_count <- function(groups, n) {
   min(groups, 40, n)
 }
 
-# Means within groups of about equal size of what is next to each other in `fitted`.
+# Means within groups of about equal size of observations ordered by `fitted`.
 grouped <- function(fitted, observed, w, count) {
   group <- ceiling(rank(fitted, ties.method = "average") / length(fitted) * count)
   total <- as.vector(rowsum(w, group))
@@ -228,7 +228,7 @@ calibration_parts <- function(object) {
   })
 }
 
-# Of shares Wilson's interval, of other means by their standard errors.
+# Wilson's interval for proportions; from standard errors for other means.
 calibration_interval <- function(table, shares) {
   z <- stats::qnorm(0.975)
   if (!shares) {

@@ -49,24 +49,24 @@ predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"
   se.fit <- check_flag(se.fit, "se.fit")
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
-  own <- missing(newdata) || is.null(newdata)
-  if (!own && anyNA(object$coefficients)) {
+  in_sample <- missing(newdata) || is.null(newdata)
+  if (!in_sample && anyNA(object$coefficients)) {
     statcl_warning("rank", paste("prediction from a rank-deficient fit may be misleading: NA",
                                  "coefficients are treated as 0"))
   }
-  pad <- function(v) if (own) pad_rows(object, v) else v
+  pad <- function(v) if (in_sample) pad_rows(object, v) else v
   uncertain <- se.fit || interval != "none"
   if (type == "class") {
     if (uncertain) {
       abort_argument("type", "type = \"class\" does not support standard errors and intervals")
     }
-    return(pad(glm_class(object, glm_mean_at(object, newdata, own, draws))))
+    return(pad(glm_class(object, glm_mean_at(object, newdata, in_sample, draws))))
   }
   if (!uncertain && is.null(object$draws)) {
-    eta <- if (own) object$linear.predictors else glm_eta_at(object, newdata)
+    eta <- if (in_sample) object$linear.predictors else glm_eta_at(object, newdata)
     return(pad(if (type == "link") eta else glm_mean(object, eta)))
   }
-  points <- glm_points(object, if (own) NULL else newdata)
+  points <- glm_points(object, if (in_sample) NULL else newdata)
   found <- if (is.null(object$draws)) {
     wald_prediction(object, points, type, level)
   } else {
@@ -78,7 +78,7 @@ predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"
   list(fit = pad(fit), se.fit = pad(found$se), residual.scale = stats::sigma(object))
 }
 
-# Rows that na.exclude left out come back as NA.
+# Rows that na.exclude removed are restored as NA.
 pad_rows <- function(object, v) {
   if (length(dim(v)) != 3L) return(stats::napredict(object$na.action, v))
   keep <- stats::napredict(object$na.action, seq_len(nrow(v)))
@@ -91,11 +91,11 @@ bind_interval <- function(found) {
         c(dimnames(found$fit), list(c("fit", "lwr", "upr"))))
 }
 
-glm_mean_at <- function(object, newdata, own, draws) {
+glm_mean_at <- function(object, newdata, in_sample, draws) {
   if (is.null(object$draws)) {
-    return(if (own) object$fitted.values else glm_mean(object, glm_eta_at(object, newdata)))
+    return(if (in_sample) object$fitted.values else glm_mean(object, glm_eta_at(object, newdata)))
   }
-  drawn_prediction(object, glm_points(object, if (own) NULL else newdata), "response", 0.5,
+  drawn_prediction(object, glm_points(object, if (in_sample) NULL else newdata), "response", 0.5,
                    draws)$fit
 }
 
@@ -197,7 +197,7 @@ wald_prediction <- function(object, points, type, level) {
        upper = link_inverse(object$family, eta + q * se))
 }
 
-# For each class: the derivative of what is predicted by all coefficients and cuts.
+# For each class: the derivative of the prediction with respect to all coefficients and cuts.
 class_wald <- function(object, points, eta, type, q) {
   x <- as.matrix(points$x)
   names <- rownames(object$vcov)
@@ -213,7 +213,7 @@ class_wald <- function(object, points, eta, type, q) {
   list(fit = fit, se = se, lower = bounded(at - half, fit), upper = bounded(at + half, fit))
 }
 
-# Where a probability is 0 or 1 in floating-point numbers its bounds are that, too.
+# If a probability rounds to 0 or 1, so do its bounds.
 bounded <- function(at, fit) {
   bound <- stats::plogis(at)
   lost <- is.nan(bound) & !is.na(fit)
@@ -249,7 +249,7 @@ class_slopes <- function(object, x, eta, type, class) {
 
 # ---- by draws ------------------------------------------------------------------------------------
 
-# The draws taken, a row each: coefficients, then sigma, phi or cuts.
+# The draws used, one in each row: coefficients, then sigma, phi or cuts.
 glm_draws <- function(object, count) {
   draws <- as.matrix(object$draws)
   draws[unique(round(seq(1, nrow(draws), length.out = min(count, nrow(draws))))), , drop = FALSE]
@@ -262,7 +262,7 @@ drawn_prediction <- function(object, points, type, level, count) {
   result <- list(fit = fit, se = fit, lower = fit, upper = fit)
   tails <- c((1 - level) / 2, (1 + level) / 2)
   n <- NROW(fit)
-  size <- max(1L, floor(2e6 / nrow(draws) / NCOL(fit))) # rows that are worked on together
+  size <- max(1L, floor(2e6 / nrow(draws) / NCOL(fit))) # rows that are processed together
   for (first in seq(1L, by = size, length.out = ceiling(n / size))) {
     rows <- first:min(n, first + size - 1L)
     values <- drawn_values(object, points, type, draws, rows)
@@ -281,10 +281,10 @@ drawn_prediction <- function(object, points, type, level, count) {
 drawn_values <- function(object, points, type, draws, rows) {
   x <- points$x[rows, , drop = FALSE]
   k <- names(object$coefficients)
-  own <- setdiff(colnames(draws), k)
+  aux <- setdiff(colnames(draws), k)
   values <- lapply(seq_len(nrow(draws)), function(i) {
     eta <- glm_predictor(object, x, points$offset[rows], draws[i, k])
-    as.vector(if (type == "link") eta else glm_mean(object, eta, draws[i, own]))
+    as.vector(if (type == "link") eta else glm_mean(object, eta, draws[i, aux]))
   })
   matrix(unlist(values), nrow(draws), byrow = TRUE)
 }
@@ -316,15 +316,15 @@ simulate_glm <- function(object, nsim) {
   draws <- if (!is.null(object$draws)) glm_draws(object, max(1, nsim))
   x <- if (!is.null(draws)) stats::model.matrix(object)
   values <- lapply(seq_len(nsim), function(i) {
-    own <- object$own
+    aux <- object$own
     mean <- object$fitted.values
     if (!is.null(draws)) {
       row <- draws[(i - 1L) %% nrow(draws) + 1L, ]
       k <- names(object$coefficients)
-      own <- row[setdiff(names(row), k)]
-      mean <- glm_mean(object, glm_predictor(object, x, object$offset, row[k]), own)
+      aux <- row[setdiff(names(row), k)]
+      mean <- glm_mean(object, glm_predictor(object, x, object$offset, row[k]), aux)
     }
-    draw_response(object, mean, own)
+    draw_response(object, mean, aux)
   })
   names(values) <- if (nsim > 0) paste0("sim_", seq_len(nsim))
   rows <- fitted(object)
@@ -334,7 +334,7 @@ simulate_glm <- function(object, nsim) {
                 row.names = if (is.null(names)) seq_len(NROW(rows)) else names)
 }
 
-draw_response <- function(object, mean, own) {
+draw_response <- function(object, mean, aux) {
   if (has_classes(object$family)) {
     below <- t(apply(mean, 1L, cumsum))
     k <- pmin(1L + rowSums(stats::runif(nrow(mean)) > below), ncol(mean))
@@ -342,7 +342,7 @@ draw_response <- function(object, mean, own) {
   }
   w <- if (object$family == "binomial_logit") object$trials else
     ones_unless(object$prior.weights, length(mean))
-  value <- glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, own)
+  value <- glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, aux)
   switch(object$kind, factor = factor(object$levels[value + 1], object$levels),
          logical = value == 1, value)
 }

@@ -1,8 +1,9 @@
 # Priors of a fit of a generalised linear model.
 
-# What the user says (NULL, one prior for all coefficients but the intercept, or a list by name),
-# with weak priors for what he does not name: list(columns, own, own_name). Names are those of
-# columns, "coefficients" (all but the intercept), "intercept", and the family's own parameter.
+# The argument 'prior' (NULL, one prior for all coefficients except the intercept, or a list by
+# name), with weak priors for the other parameters: list(columns, aux, aux_name). Names are those of
+# columns, "coefficients" (all except the intercept), "intercept", and the auxiliary parameter of
+# the family.
 glm_priors <- function(prior, problem) {
   if (is.function(prior)) prior <- list(coefficients = prior)
   if (is.null(prior)) prior <- list()
@@ -10,13 +11,13 @@ glm_priors <- function(prior, problem) {
         anyDuplicated(names(prior))) {
     abort_argument("prior", "'prior' must be a prior, or a list of priors named by coefficient")
   }
-  own <- unname(own_parameter[problem$family])
+  aux <- unname(aux_parameter[problem$family])
   names <- problem$names
   if (problem$family == "ordered_logistic" && problem$intercept > 0L) {
     names[problem$intercept] <- NA
   }
   known <- c(names, "coefficients", if (problem$intercept > 0L && !is.na(names[problem$intercept]))
-    "intercept", if (!is.na(own)) own)
+    "intercept", if (!is.na(aux)) aux)
   unknown <- setdiff(names(prior), known)
   if (length(unknown) > 0L) {
     abort_argument("prior", sprintf(paste("'prior' names an unknown parameter, '%s'; the",
@@ -25,14 +26,14 @@ glm_priors <- function(prior, problem) {
   }
   spread <- glm_spread(problem)
   list(columns = column_priors(prior, problem, names, spread),
-       own = if (!is.na(own)) own_prior(prior[[own]], own, spread), own_name = own)
+       aux = if (!is.na(aux)) aux_prior(prior[[aux]], aux, spread), aux_name = aux)
 }
 
-# list(list: the user's priors, of: which of them each column has, 0 for none, default: means and
-# standard deviations of normal ones for those).
+# list(list: the user's priors, of: the index of the prior of each column or 0, default: means and
+# standard deviations of the normal priors for those with 0).
 column_priors <- function(prior, problem, names, spread) {
   of <- integer(length(names))
-  mine <- setdiff(base::names(prior), own_parameter[problem$family])
+  mine <- setdiff(base::names(prior), aux_parameter[problem$family])
   list <- lapply(stats::setNames(mine, mine), function(name) whole_prior(prior[[name]], name))
   for (name in c("coefficients", "intercept")) {
     place <- if (name == "intercept") problem$intercept else
@@ -44,7 +45,7 @@ column_priors <- function(prior, problem, names, spread) {
   list(list = unname(list), of = of, default = default_coefficients(problem, spread))
 }
 
-# The prior of a coefficient, which may be negative.
+# The prior of a coefficient, which can be negative.
 whole_prior <- function(f, name) {
   f <- check_prior(f, name)
   if (!inherits(f, "cl_prior")) return(f)
@@ -57,8 +58,8 @@ whole_prior <- function(f, name) {
   whole
 }
 
-# Means and spreads of the columns, and the unit of the link, of the observations as much as the
-# likelihood has of them.
+# Means and standard deviations of the columns, and the unit of the link, weighted like the
+# likelihood.
 glm_spread <- function(problem) {
   x <- problem$x
   y <- problem$y
@@ -81,9 +82,9 @@ glm_spread <- function(problem) {
                        poisson_log = , neg_binomial_2_log = log(centre + 0.1), 0))
 }
 
-# Weak: a step of one standard deviation of a column is hardly ever worth more than 5 on the scale
-# of the linear predictor (of normal_id: 5 standard deviations of y). The intercept, that is where
-# the columns are 0, follows from this and from what y is on average.
+# Weak priors: a change of one standard deviation in a column rarely changes the linear predictor by
+# more than 5 (for normal_id: 5 standard deviations of y). The prior of the intercept, where all
+# columns are 0, follows from this and from the mean of y.
 default_coefficients <- function(problem, spread) {
   sd <- 2.5 * spread$unit / ifelse(spread$sd > 0, spread$sd, 1)
   mean <- numeric(length(sd))
@@ -96,7 +97,7 @@ default_coefficients <- function(problem, spread) {
   list(mean = signif(mean, 3), sd = signif(sd, 3))
 }
 
-# Normal densities, each number its own.
+# Normal densities, each with its own mean and standard deviation.
 normal_priors <- function(mean, sd) {
   new_prior(sprintf("normal(%g, %g)", mean, sd), function(x) {
     z <- (x - mean) / sd
@@ -104,20 +105,20 @@ normal_priors <- function(mean, sd) {
   })
 }
 
-own_prior <- function(f, own, spread) {
+aux_prior <- function(f, aux, spread) {
   if (is.null(f)) {
-    f <- switch(own, sigma = prior_normal(0, signif(2.5 * spread$unit, 3)),
+    f <- switch(aux, sigma = prior_normal(0, signif(2.5 * spread$unit, 3)),
                 phi = prior_lognormal(1, 2), cuts = prior_normal(0, 10))
   } else {
-    check_prior(f, own)
+    check_prior(f, aux)
   }
-  if (own == "cuts") whole_prior(f, own) else f
+  if (aux == "cuts") whole_prior(f, aux) else f
 }
 
 # ---- as a function of theta ----------------------------------------------------------------------
 
-# list(value: function(theta) list(value, gradient), information, label: text by coefficient). sigma
-# and phi have their density on their own scale.
+# list(value: function(theta) list(value, gradient), information, label: text by coefficient). The
+# densities of sigma and phi are on their natural scale.
 prior_of_theta <- function(priors, core) {
   place <- rep(core$free, max(1L, core$classes - 1L))
   of <- priors$columns$of[place]
@@ -127,8 +128,8 @@ prior_of_theta <- function(priors, core) {
     list(at = at, f = if (g > 0L) priors$columns$list[[g]] else
       normal_priors(default$mean[place[at]], default$sd[place[at]]))
   })
-  names <- c(coefficient_names(core), own_names(core))
-  own <- own_places(core)
+  names <- c(coefficient_names(core), aux_names(core))
+  aux <- aux_index(core)
   value <- function(theta) {
     total <- 0
     gradient <- numeric(length(theta))
@@ -137,16 +138,16 @@ prior_of_theta <- function(priors, core) {
       total <- total + sum(one$value)
       gradient[group$at] <- one$gradient
     }
-    for (i in own) {
+    for (i in aux) {
       x <- if (core$logged) exp(theta[i]) else theta[i]
-      one <- prior_at(priors$own, x, names[i])
+      one <- prior_at(priors$aux, x, names[i])
       total <- total + one[1L]
       gradient[i] <- one[2L] * if (core$logged) x else 1
     }
     list(value = total, gradient = gradient)
   }
   list(value = value, information = function(theta) prior_information(value, theta),
-       label = prior_labels(groups, priors, names, own))
+       label = prior_labels(groups, priors, names, aux))
 }
 
 # At the coefficients x of a group: values and derivatives.
@@ -159,17 +160,17 @@ prior_group <- function(group, x, names) {
   list(value = found[1L, ], gradient = found[2L, ])
 }
 
-# Minus the second derivatives, of a sum of functions of one number each: all at once.
+# Minus the second derivatives of a sum of functions of one number each, computed together.
 prior_information <- function(value, theta) {
   h <- 1e-4 * pmax(1, abs(theta))
   slope <- (value(theta + h)$gradient - value(theta - h)$gradient) / (2 * h)
   diag(-slope, length(slope))
 }
 
-prior_labels <- function(groups, priors, names, own) {
+prior_labels <- function(groups, priors, names, aux) {
   text <- function(f) if (is.null(attr(f, "label"))) "a function" else attr(f, "label")
   labels <- stats::setNames(rep("", length(names)), names)
   for (group in groups) labels[group$at] <- text(group$f)
-  if (length(own) > 0L) labels[own] <- text(priors$own)
+  if (length(aux) > 0L) labels[aux] <- text(priors$aux)
   labels
 }

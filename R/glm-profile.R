@@ -1,4 +1,4 @@
-# Intervals of the coefficients: by standard errors, by the profile of the likelihood, by draws.
+# Intervals of the coefficients from standard errors, profile likelihoods or draws.
 
 #' Confidence intervals for the coefficients of generalised linear models
 #'
@@ -70,27 +70,28 @@ profile_intervals <- function(object, chosen, limit) {
   free <- setdiff(seq_len(core$columns),
                   if (object$family == "ordered_logistic") object$intercept)
   core <- free_columns(core, free[!is.na(matrix(object$coefficients, length(free))[, 1L])])
-  own <- if (core$logged) log(object$own) else object$own
-  theta <- c(object$coefficients[!is.na(object$coefficients)], own)
-  # phi that is all but infinite stays where it is
-  held <- if (identical(core$own, "phi") && is.na(object$own_error)) own_places(core)
+  aux <- if (core$logged) log(object$own) else object$own
+  theta <- c(object$coefficients[!is.na(object$coefficients)], aux)
+  # an almost infinite phi is kept fixed
+  held <- if (identical(core$aux, "phi") && is.na(object$own_error)) aux_index(core)
   best <- glm_at(core, theta)$value
-  places <- match(chosen, names(theta))
+  indices <- match(chosen, names(theta))
   v <- object$vcov # of the first elements of theta
   error <- sqrt(diag(v))[chosen]
-  t(vapply(seq_along(places), function(k) {
-    # where the others go, by the quadratic approximation, when this one does a standard error
+  t(vapply(seq_along(indices), function(k) {
+    # change of the others, by the quadratic approximation, when this one changes by a standard
+    # error
     path <- numeric(length(theta))
     path[seq_len(nrow(v))] <- v[, chosen[k]] / error[[k]]
     ends <- vapply(c(-1, 1), function(side) {
-      profile_end(core, theta, places[k], held, best, path * side, limit)
+      profile_end(core, theta, indices[k], held, best, path * side, limit)
     }, 0)
-    theta[[places[k]]] + ends
+    theta[[indices[k]]] + ends
   }, numeric(2L)))
 }
 
 # How far from theta[place] the root of the likelihood ratio reaches `limit`, in the direction of
-# `path`, one standard error. NA if it does not within 1000 standard errors.
+# `path`, one standard error. NA if it is not reached within 1000 standard errors.
 profile_end <- function(core, theta, place, held, best, path, limit) {
   last <- theta
   at <- 0
@@ -123,7 +124,7 @@ profile_end <- function(core, theta, place, held, best, path, limit) {
 }
 
 # The largest log likelihood with the parameters `fixed` as they are in theta: list(value, theta);
-# NULL where it cannot be computed.
+# NULL if it cannot be computed.
 profile_at <- function(core, theta, fixed) {
   free <- setdiff(seq_along(theta), fixed)
   at <- glm_at(core, theta)

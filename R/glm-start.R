@@ -1,9 +1,9 @@
-# Where the search of a fit starts.
+# Starting values of a fit.
 
-# One weighted least squares fit to the link of y, drawn inwards, as glm() starts; of the families
-# with classes the frequencies of the classes. list(core, prior, theta, usual): the core's free
-# columns are those that no earlier ones explain; with priors, all. theta has the user's `start`,
-# `usual` has not.
+# One weighted least squares fit to the link of y, shrunk away from the boundary as in glm(); for
+# families with classes, the frequencies of the classes. list(core, prior, theta, usual): the free
+# columns of the core are linearly independent; with priors, all columns are free. theta includes
+# the user's `start`, `usual` does not.
 glm_start <- function(core, start, priors) {
   family <- core$family
   x <- core$data$x
@@ -25,7 +25,7 @@ glm_start <- function(core, start, priors) {
   list(core = core, prior = prior, theta = theta, usual = usual)
 }
 
-# The free columns where there is no basis.
+# The free columns if there is no basis.
 choose_columns <- function(core, gram, w, priors) {
   inside <- seq_len(core$columns)
   found <- list(columns = inside, least = 0)
@@ -36,7 +36,7 @@ choose_columns <- function(core, gram, w, priors) {
                                  dependence(core$family))
   }
   free <- found$columns
-  # weights that are very different may hide what some rows say
+  # very unequal weights may hide the information of some rows
   if (length(free) < core$columns && !is.null(w) && min(w) < 1e-10 * max(w)) found$least <- 0
   if (core$family == "ordered_logistic") free <- setdiff(free, core$problem$intercept)
   core$least <- found$least
@@ -63,8 +63,8 @@ abort_nonfinite_column <- function(name, index) {
                argument = "x", index = index)
 }
 
-# The response on the scale of the link, drawn inwards, as glm() starts; and the weights of this
-# start, of families with classes those of the user or NULL. `data`: used_data().
+# The response on the scale of the link, shrunk away from the boundary as in glm(), and the weights
+# of this start (for families with classes, the user's weights or NULL). `data`: used_data().
 working_response <- function(family, data) {
   y <- data$y
   switch(family, bernoulli_logit = stats::qlogis((y + 0.5) / 2),
@@ -121,16 +121,16 @@ class_counts <- function(core, classes) {
 }
 
 own_start <- function(core, beta, with_prior) {
-  if (core$own_count == 0L) return(numeric())
+  if (core$aux_count == 0L) return(numeric())
   y <- core$data$y
   w <- ones_unless(core$data$weights, length(y))
-  if (core$own == "cuts") {
+  if (core$aux == "cuts") {
     share <- class_counts(core, length(core$problem$levels)) / sum(w)
     return(stats::qlogis(cumsum(share)[-length(share)]))
   }
-  at <- c(beta, numeric(core$own_count))
+  at <- c(beta, numeric(core$aux_count))
   eta <- as.vector(as.matrix(glm_eta(core, at)))
-  if (core$own == "phi") {
+  if (core$aux == "phi") {
     off <- sum(w * (y / pmax(exp(eta), 1e-6) - 1)^2) # method of moments
     return(log(min(max(sum(w) / off, 1e-2), 1e4)))
   }

@@ -112,7 +112,7 @@ cl_likelihood <- function(family, y, x, trials = NULL) {
   new_likelihood(check_family(family), response(y), predictors(x), response(trials, "trials"))
 }
 
-# `weights`: NULL, or what multiplies the log density of each observation.
+# `weights`: NULL, or a factor for the log density of each observation.
 new_likelihood <- function(family, y, x, trials, weights = NULL) {
   force(y)
   force(trials)
@@ -137,14 +137,14 @@ new_likelihood <- function(family, y, x, trials, weights = NULL) {
   structure(f, class = c("cl_likelihood", "function"))
 }
 
-# The own parameter of each family.
-own_parameter <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
+# The auxiliary parameter of each family.
+aux_parameter <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
 
-# What a likelihood differentiates by unless told: its parameters. alpha and cuts say the same.
+# The default of 'gradient': the parameters of a likelihood. alpha and cuts are redundant together.
 default_gradient <- function(family) {
-  own <- own_parameter[family]
-  if (is.na(own)) return(c("alpha", "beta"))
-  if (own == "cuts") c("beta", "cuts") else c("alpha", "beta", unname(own))
+  aux <- aux_parameter[family]
+  if (is.na(aux)) return(c("alpha", "beta"))
+  if (aux == "cuts") c("beta", "cuts") else c("alpha", "beta", unname(aux))
 }
 
 #' @export
@@ -154,8 +154,8 @@ print.cl_likelihood <- function(x, ...) {
   cat(sprintf("<cl_likelihood> %s, %d observations, %d coefficients\n", data$family, n,
               ncol(data$x)))
   print_engine(.Call(r_glm_info, data$handle))
-  own <- own_parameter[data$family]
-  cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(own)) "" else paste0(own, ", "),
+  aux <- aux_parameter[data$family]
+  cat(sprintf("f(alpha = 0, beta, %sgradient = c(%s))\n", if (is.na(aux)) "" else paste0(aux, ", "),
               paste0("\"", default_gradient(data$family), "\"", collapse = ", ")))
   invisible(x)
 }
@@ -186,7 +186,7 @@ check_dots_empty <- function(...) {
   abort_argument(name, sprintf("unused argument '%s'", name))
 }
 
-# Observations, one for each row; NULL for trials that are not there.
+# Observations, one for each row; NULL if there are no trials.
 response <- function(y, argument = "y") {
   if (is.null(y) && argument != "y") return(NULL)
   y <- check_numeric(on_host_memory(y), argument)
@@ -206,7 +206,7 @@ predictors <- function(x) {
   x
 }
 
-# Shape and names for the gradient by x.
+# Shape and names of the gradient with respect to x.
 finish_gradient <- function(result, x) {
   gradient <- attr(result, "gradient")
   gradient$x <- value(gradient$x, dim(x), dimnames(x))

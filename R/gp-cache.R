@@ -1,14 +1,15 @@
-# Conditioned processes of the fits that were used last.
+# Conditioned Gaussian processes of recently used fits.
 #
-# A fit holds data and parameters only, so that it can be copied and saved like any list. Factoring
-# its covariance matrix takes long, though, and predictions come in series: the session keeps the
-# states of a few fits, found by the fit's id, and makes others again.
+# A fit contains only data and parameters, so that it can be copied and saved like any list.
+# Factoring its covariance matrix is expensive, and predictions come in series, so the session
+# caches the states of a few fits by the fit's id and recomputes others.
 
 gp_states <- new.env(parent = emptyenv())
 gp_states$list <- list()
 gp_states$count <- 0L
 
-# How many observations the states kept may have together, squared: one large one, or some small.
+# Limit of the sum of squared numbers of observations in the cache: one large state or a few small
+# ones.
 gp_states_limit <- 4096^2
 
 new_gp_id <- function() {
@@ -38,9 +39,9 @@ keep_gp_state <- function(object, state) {
 
 drop_gp_state <- function(object) {
   gp_states$list <- Filter(function(entry) !identical(entry$id, object$id), gp_states$list)
-  invisible(gc(FALSE)) # what they held of a device goes now
+  invisible(gc(FALSE)) # frees their device memory now
   invisible()
 }
 
-# Before something large: what is kept makes room.
+# Frees the cache before a large allocation.
 clear_gp_states <- function(n) if (n^2 > gp_states_limit / 4) gp_states$list <- list()

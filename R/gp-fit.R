@@ -1,9 +1,9 @@
-# The search for the parameters of a Gaussian process.
+# The optimiser of the parameters of a Gaussian process.
 #
-# It works on (y - centre) / scale, so that it takes the same path whatever the unit of y, and on
-# the logarithms of the parameters, on which the units of x are a shift.
+# It works on (y - centre) / scale, so that its path does not depend on the unit of y, and on the
+# logarithms of the parameters, for which a change of the units of x is a shift.
 
-# The likelihood of a problem, with y (less what least squares gives to the mean) over `scale`.
+# The likelihood of a problem, with y (minus the least-squares fit of the mean) divided by `scale`.
 gp_function <- function(problem, objective = "ml", scale = 1) {
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
@@ -12,8 +12,8 @@ gp_function <- function(problem, objective = "ml", scale = 1) {
                    objective = objective)
 }
 
-# Gives par (named), converged, message, evaluations, not_pd, at_bound, trials (what each start came
-# to), objective.
+# Gives par (named), converged, message, evaluations, not_pd, at_bound, trials (the result from each
+# start), objective.
 gp_search <- function(problem, space, prior, objective, starts, control, progress) {
   check_duplicates(problem, space)
   if (!any(space$free)) return(search_nothing(problem, space, prior, objective))
@@ -31,7 +31,7 @@ gp_search <- function(problem, space, prior, objective, starts, control, progres
   search_result(space, target, rough, best, at)
 }
 
-# All parameters are held. The log likelihood comes with everything else, later.
+# All parameters are fixed. The log likelihood is computed later with everything else.
 search_nothing <- function(problem, space, prior, objective) {
   value <- if (objective == "loo" || !is.null(prior)) {
     target <- gp_target(problem, space, prior, objective, search_reporter(FALSE))
@@ -44,9 +44,9 @@ search_nothing <- function(problem, space, prior, objective) {
        evaluations = 0L, not_pd = 0L, at_bound = character())
 }
 
-# Of many observations, some do to find out where to search: they are taken in an order that no
-# period of the data can agree with. NULL if there are few, or if they cannot tell the coefficients
-# of the mean.
+# With many observations, a subset is enough to find the region of the optimum. It is chosen in an
+# order that does not coincide with a period of the data. NULL if there are few observations, or if
+# the subset does not identify the coefficients of the mean.
 rough_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
   if (n <= 2 * rough_size) return(NULL)
@@ -90,7 +90,7 @@ search_all <- function(space, target, rough, starts, control) {
     trials <- values
   }
   best <- run(target, from, control, curvature_scale(rough, from, bounds))
-  # a search that gave up where a step met a matrix that cannot be factored may go on from there
+  # a search that stopped at a matrix that could not be factored may continue from there
   for (again in 1:2) {
     if (best$convergence == 0L || best$message %in% limit_messages) break
     next_run <- run(target, best$par, control, curvature_scale(rough, best$par, bounds))
@@ -103,9 +103,9 @@ search_all <- function(space, target, rough, starts, control) {
   best
 }
 
-# The roots of the second derivatives, by differences of gradients: measured in these units, the
-# parameters have curvatures of one size, without which a period (well known from the data) beside a
-# lengthscale (hardly known) takes hundreds of steps.
+# Square roots of the second derivatives, from differences of gradients. In these units, all
+# parameters have similar curvature; otherwise a period (well identified) together with a
+# lengthscale (poorly identified) takes hundreds of steps.
 curvature_scale <- function(target, at, bounds) {
   if (length(at) == 1L) return(1)
   here <- target$gradient(at)
@@ -141,9 +141,8 @@ search_result <- function(space, target, rough, best, at) {
        trials = if (!is.null(best$trials)) target$total(best$trials))
 }
 
-# The best of many points, as many as there are `starts`; the user's own is always among them. Those
-# that are near a better one are taken only if there are no others: they would lead to the same
-# maximum.
+# The best `starts` of many points, always including the user's. Points near a better one are used
+# only if there are no others, because they would lead to the same maximum.
 search_screen <- function(space, target, starts) {
   points <- search_design(space, 8L * starts)
   values <- apply(points, 1L, target$screen)
@@ -159,9 +158,9 @@ search_screen <- function(space, target, starts) {
   points[utils::head(union(apart, keep), starts), , drop = FALSE]
 }
 
-# What is minimised: minus the objective (with the log priors, if any) by observation, and its
-# gradient, at a point of the search; the last evaluation is kept, as the optimiser asks for both at
-# the same place. The objective of (y - centre) / scale has `constant` more than that of y.
+# The function that is minimised: minus the objective (including log priors) per observation, and
+# its gradient. The last evaluation is stored, because the optimiser asks for both at the same
+# point. The objective of (y - centre) / scale has `constant` more than that of y.
 gp_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
   scale <- search_scale(problem)
@@ -235,7 +234,7 @@ search_reporter <- function(progress) {
   }
 }
 
-# Points that coincide have a singular covariance matrix unless there is noise.
+# Equal points have a singular covariance matrix unless there is noise.
 check_duplicates <- function(problem, space) {
   last <- nrow(space)
   if (!identical(space$value[last], 0)) return(invisible())

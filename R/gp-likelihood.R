@@ -187,7 +187,7 @@ check_gp_parameters <- function(par, names, positive = TRUE) {
   same <- is.null(given) || identical(given, names)
   if (is.double(par) && same && length(par) == length(names) && is.finite(sum(par)) &&
         min(par) > 0) {
-    return(as.double(par)) # nearly always: a sampler waits for this
+    return(as.double(par)) # the usual case, kept fast for samplers
   }
   if (!is.numeric(par) || length(par) != length(names) ||
         (!is.null(given) && (!all(names %in% given)))) {

@@ -1,22 +1,22 @@
-# Gaussian processes by sampling their parameters, and the priors that this needs.
+# Gaussian processes with sampled parameters, and their default priors.
 
-# The priors of a fit: the user's, and weak ones for what he does not name.
+# The priors of a fit: the user's, and weak ones for all other parameters.
 gp_prior_of <- function(prior, problem, space) {
-  own <- if (is.null(prior)) list() else prior
-  if (length(own) > 0L) gp_prior(own, space$name, !space$free) # refuses what is not usable
+  given <- if (is.null(prior)) list() else prior
+  if (length(given) > 0L) gp_prior(given, space$name, !space$free) # checks them
   kinds <- parameter_kind(space$name)
-  for (i in which(space$free & !space$name %in% names(own) & !kinds %in% names(own))) {
-    own[[space$name[i]]] <- default_prior(space[i, ])
+  for (i in which(space$free & !space$name %in% names(given) & !kinds %in% names(given))) {
+    given[[space$name[i]]] <- default_prior(space[i, ])
   }
-  gp_prior(own, space$name, !space$free)
+  gp_prior(given, space$name, !space$free)
 }
 
-# Weak, in units of the data: a lengthscale is hardly ever below a fiftieth of the range, or above
-# twice it; standard deviations are of the order of that of y.
+# Weak priors in units of the data: a lengthscale is rarely below a fiftieth of the range or above
+# twice the range; standard deviations are of the order of that of y.
 default_prior <- function(row) {
   switch(row$role,
     lengthscale = prior_inv_gamma(tails = signif(c(row$from, 2 * row$to), 3)),
-    period = prior_lognormal(signif(log(row$own), 3), 0.3),
+    period = prior_lognormal(signif(log(row$in_kernel), 3), 0.3),
     alpha = prior_lognormal(0, 1),
     user = NULL,
     noise = prior_normal(0, signif(row$unit, 3)),
@@ -37,7 +37,7 @@ gp_sample <- function(problem, space, prior, found, control, progress) {
     slope <- (attr(value, "gradient") + p$gradient)[free]
     structure(as.vector(value) + p$value, gradient = stats::setNames(as.list(slope), names))
   }
-  # a step that is far too long may reach parameters whose squares overflow
+  # a step that is much too long may reach parameters whose squares overflow
   arguments <- list(chains = 4, warmup = 250, iter = 250, jitter = 0.5, nan = "reject",
                     refresh = if (progress) 50 else 0)
   unknown <- setdiff(names(control), setdiff(names(formals(cl_sample)),

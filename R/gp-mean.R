@@ -1,11 +1,11 @@
 # The mean of a Gaussian process and its basis.
 #
-# A fit works with an orthonormal basis Q of the span of the user's H = Q R, so that neither units
-# nor offsets of the inputs matter, and translates back.
+# A fit uses an orthonormal basis Q of the columns of the user's H = Q R, so that units and offsets
+# of the inputs do not matter, and transforms the results back.
 
 # list(kind, value (of a number), basis (Q, or NULL), root (R), names (of the coefficients), shift
-# (coefficients by Q that are subtracted beforehand: those of least squares), centre (what they
-# make at the observations)).
+# (least-squares coefficients of Q, which are subtracted beforehand), centre (the mean at the
+# observations)).
 gp_mean <- function(kind, y, h = NULL, value = NULL) {
   if (kind == "number") {
     return(list(kind = kind, value = value, names = character(), shift = numeric(),
@@ -16,7 +16,7 @@ gp_mean <- function(kind, y, h = NULL, value = NULL) {
     return(list(kind = kind, names = "mean", root = matrix(1), shift = mean(y),
                 centre = rep(mean(y), n)))
   }
-  # each column by its largest value first: the rank is not to depend on units
+  # each column is first divided by its largest value, so that the rank does not depend on units
   size <- apply(abs(h), 2L, max)
   decomposed <- qr(sweep(h, 2L, ifelse(size > 0, size, 1), "/"), tol = 1e-10)
   if (decomposed$rank < ncol(h)) {
@@ -37,7 +37,7 @@ mean_centre <- function(mean, m, q) {
   rep(if (mean$kind == "number") mean$value else mean$shift, m)
 }
 
-# What 'mean' says: a number, or the kind.
+# The argument 'mean': a number, or the kind of mean.
 read_mean <- function(mean) {
   if (inherits(mean, "formula")) {
     if (length(mean) != 2L) abort_argument("mean", "the formula 'mean' must be one-sided")
@@ -84,7 +84,7 @@ mean_covariance <- function(mean, beta_cov) {
   structure(inverse %*% beta_cov %*% t(inverse), dimnames = list(mean$names, mean$names))
 }
 
-# What an integrated likelihood by Q has more than that by H.
+# The difference between the integrated likelihoods for Q and for H.
 mean_constant <- function(mean, beta) {
   if (!identical(beta, "integrate") || is.null(mean$basis)) return(0)
   sum(log(abs(diag(mean$root))))

@@ -1,4 +1,4 @@
-# What a fitted Gaussian process tells about itself.
+# Methods of fitted Gaussian processes.
 
 #' @export
 print.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
@@ -70,8 +70,8 @@ summary.cl_gp <- function(object, ...) {
             class = "summary.cl_gp")
 }
 
-# How well each observation is foretold by the others: root mean square error, log density, and the
-# share of observations within their 95% intervals.
+# Leave-one-out prediction of each observation: root mean square error, log density, and the
+# proportion of observations within their 95% intervals.
 loo_summary <- function(object) {
   loo <- gp_loo(object)
   z <- (object$y - loo$mean) / sqrt(loo$variance)
@@ -86,7 +86,7 @@ gp_loo <- function(object) {
   list(mean = loo$mean + object$trend$centre, variance = loo$variance)
 }
 
-# For each coefficient, the columns that it speaks about.
+# For each coefficient, the columns that it belongs to.
 parameter_columns <- function(object) {
   names <- colnames(object$x)
   if (is.null(names)) names <- paste("column", seq_len(ncol(object$x)))
@@ -118,7 +118,7 @@ print.summary.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), .
     print(x$sampling, digits = digits)
   }
   cat("\nlog marginal likelihood: ", format(x$logLik, digits = digits + 2L), sep = "")
-  if (is.null(x$sampling)) { # these criteria are for a maximum
+  if (is.null(x$sampling)) { # these criteria are defined at a maximum
     cat("   AIC: ", format(x$aic, digits = digits + 2L), "   BIC: ",
         format(x$bic, digits = digits + 2L), sep = "")
   }
@@ -186,7 +186,7 @@ log_vcov <- function(object) {
             call. = FALSE)
     return(empty)
   }
-  clear_gp_states(length(object$y)) # two more matrices of n x n are to come
+  clear_gp_states(length(object$y)) # two more n x n matrices will be allocated
   f <- gp_function(gp_problem(object))
   prior <- if (object$method == "map") prior_of_fit(object)
   logged <- log_scale(object, free)

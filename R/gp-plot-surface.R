@@ -1,7 +1,8 @@
-# The picture of a fitted Gaussian process over two inputs.
+# The plot of a fitted Gaussian process over two inputs.
 
-# Colours whose lightness rises with the value, so that they can be told apart in grey and by those
-# who see few colours; without the darkest, so that black contours are seen on all of them.
+# Colours whose lightness increases with the value, so that they can be distinguished in grey and by
+# readers with a colour vision deficiency; without the darkest ones, so that black contours are
+# visible.
 surface_colours <- function(count) {
   utils::tail(grDevices::hcl.colors(ceiling(count / 0.7), "viridis"), count)
 }
@@ -32,7 +33,7 @@ plot_surface <- function(object, inputs, se, n, xlim, ylim, labels, col, pch, ce
   graphics::contour(axis_u, axis_v, surface, add = TRUE, labcex = 0.7,
                     col = grDevices::adjustcolor("black", 0.75))
   if (!inputs$slice) {
-    # white rings around black points are seen on dark and on light
+    # black points with white rings are visible on dark and light colours
     graphics::points(u, v, pch = 21, bg = "black", col = "white", cex = cex, lwd = 0.6)
   } else if (is.null(labels$main)) {
     graphics::mtext("other inputs fixed at typical values", cex = 0.8)

@@ -1,4 +1,4 @@
-# Pictures of a fitted Gaussian process: curves, surfaces, leave-one-out diagnostics, traces.
+# Plots of a fitted Gaussian process: curves, surfaces, leave-one-out diagnostics, traces.
 
 #' Plots of a Gaussian process
 #'
@@ -62,8 +62,8 @@ response_label <- function(x) {
                                          collapse = " ")
 }
 
-# What is drawn along: list(names, values (by name), points(data frame of these) for gp_points(),
-# slice (whether others are held)); NULL if there are more than two variables and none was picked.
+# The inputs on the axes: list(names, values (by name), points(data frame of these) for gp_points(),
+# slice (whether others are fixed)); NULL if there are more than two variables and none was picked.
 plot_inputs <- function(object, along) {
   if (is.null(object$terms)) {
     names <- colnames(object$x)
@@ -161,7 +161,7 @@ draw_legend <- function(where, col, pch, cex, points) {
             grDevices::adjustcolor(col, 0.15))[shown])
 }
 
-# The corner of the plot, a third of it each way, that holds least of the curve and the points.
+# The corner of the plot, a third of each axis, with the fewest points and least of the curve.
 empty_corner <- function(curve, x, y) {
   usr <- graphics::par("usr")
   across <- c((curve$x - usr[1L]) / (usr[2L] - usr[1L]), (x - usr[1L]) / (usr[2L] - usr[1L]))

@@ -53,8 +53,8 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
   gradient <- check_flag(gradient, "gradient")
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
-  own <- missing(newdata) || is.null(newdata)
-  points <- gp_points(object, if (own) NULL else newdata)
+  in_sample <- missing(newdata) || is.null(newdata)
+  points <- gp_points(object, if (in_sample) NULL else newdata)
   what <- if (covariance) "covariance" else
     if (se.fit || interval != "none") "variance" else "mean"
   result <- predict_points(object, points, what, gradient, draws)
@@ -62,7 +62,7 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
   if (interval != "none") {
     fit <- cbind(fit = fit, gp_interval(result, interval == "prediction", level))
   }
-  pad <- function(v) if (own) stats::napredict(object$na.action, v) else v
+  pad <- function(v) if (in_sample) stats::napredict(object$na.action, v) else v
   if (!se.fit && !covariance && !gradient) return(pad(fit))
   answer <- list(fit = pad(fit))
   if (se.fit) {
@@ -82,9 +82,9 @@ at_draw <- function(object, par) {
   object
 }
 
-# Mean and what else is wanted at points: list(mean, variance, covariance, gradient, parts), named
-# after the points; NA for points with NA. `parts` has mean, variance and noise's variance by draw,
-# for quantiles of the mixture.
+# Mean and further requested quantities at points: list(mean, variance, covariance, gradient,
+# parts), named after the points; NA for points with NA. `parts` has mean, variance and noise's
+# variance by draw, for quantiles of the mixture.
 predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
   rows <- which(points$complete)
   x <- points$x[rows, , drop = FALSE]
@@ -117,7 +117,7 @@ predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
   result
 }
 
-# The same for one set of parameters, without names.
+# The same for one parameter vector, without names.
 predict_one <- function(object, state, x, h, what, gradient) {
   trend <- object$trend
   q <- mean_basis(trend, h)
@@ -221,9 +221,9 @@ matrix_points <- function(object, newdata) {
 
 # Columns go by name where both the fit's and the new ones have names.
 named_columns <- function(newdata, names) {
-  own <- if (is.data.frame(newdata)) base::names(newdata) else colnames(newdata)
-  if (is.null(names) || is.null(own) || identical(own, names)) return(newdata)
-  lacking <- setdiff(names, own)
+  given <- if (is.data.frame(newdata)) base::names(newdata) else colnames(newdata)
+  if (is.null(names) || is.null(given) || identical(given, names)) return(newdata)
+  lacking <- setdiff(names, given)
   if (length(lacking) > 0L) {
     abort_argument("newdata", sprintf("'newdata' has no column '%s'", lacking[1L]))
   }

@@ -118,7 +118,7 @@ inv_gamma_tails <- function(tails) {
   c(shape, tails[1L] * stats::qgamma(0.99, shape))
 }
 
-# `whole`: the prior of a parameter that may be negative, if there is such.
+# `whole`: the prior of the same kind for a parameter that can be negative, if there is one.
 new_prior <- function(label, f, whole = NULL) {
   structure(f, label = label, whole = whole, class = c("cl_prior", "function"))
 }
@@ -131,9 +131,10 @@ print.cl_prior <- function(x, ...) {
 
 # ---- the priors of a fit -------------------------------------------------------------------------
 
-# What 'prior' says about the parameters `names`: list(by (the prior of each, or NULL), value
-# (function(par): list(value, gradient), on the natural scale)). A name of the list is a parameter's
-# own, or that of its kind ("lengthscale" for lengthscale2.1), which the own one goes before.
+# The argument 'prior' for the parameters `names`: list(by (the prior of each, or NULL), value
+# (function(par): list(value, gradient), on the natural scale)). An element is named by parameter or
+# by kind of parameter ("lengthscale" for lengthscale2.1); the name of the parameter takes
+# precedence.
 gp_prior <- function(prior, names, fixed) {
   named <- length(prior) == 0L || !is.null(names(prior))
   if (!is.list(prior) || !named || anyDuplicated(names(prior))) {
@@ -173,7 +174,7 @@ check_prior <- function(f, name) {
     "the prior of '%s' must be a function such as prior_gamma(), not %s", name, describe(f)))
 }
 
-# c(log density, derivative); by differences where the function gives no derivative.
+# c(log density, derivative); by differences if the function returns no derivative.
 prior_at <- function(f, x, name) {
   value <- f(x)
   if (!is.numeric(value) || length(value) != 1L || is.na(value)) {

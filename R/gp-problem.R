@@ -1,4 +1,4 @@
-# What a Gaussian process is fitted to, checked; and the object that comes of it.
+# The checked data of a Gaussian process fit, and the object of class cl_gp.
 
 # Checked inputs: list(y, x, kernel, mean, beta, weights, variance, scale).
 new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
@@ -20,7 +20,7 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   weights <- check_noise(weights, n, "weights", TRUE)
   variance <- check_noise(variance, n, "variance", FALSE)
   kind <- read_mean(mean)
-  learnt <- NULL # what poly() and the like learn from these points holds for others
+  learnt <- NULL # the parameters of poly() and similar functions are kept for other points
   if (kind %in% c("linear", "formula") && is.null(h)) {
     frame <- if (kind == "formula") mean_frame(mean, x)
     if (!is.null(frame)) learnt <- stats::terms(frame)
@@ -34,8 +34,8 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
     basis$learnt <- learnt
     basis$xlevels <- stats::.getXlevels(learnt, frame)
   }
-  # A power of two: dividing by it changes no digit, so that a covariance matrix that can be
-  # factored in the search can be factored on the scale of y too.
+  # A power of two: dividing by it is exact, so that a covariance matrix that can be factored in the
+  # search can be factored on the scale of y too.
   spread <- sqrt(mean((y - basis$centre)^2))
   list(y = y, x = x, kernel = kernel, mean = basis, beta = beta, weights = weights,
        variance = variance, scale = if (spread > 0) 2^round(log2(spread)) else 1)
@@ -83,7 +83,7 @@ mean_frame <- function(mean, x, xlevels = NULL) {
                      xlev = xlevels)
 }
 
-# Whether the data can say anything about parameters.
+# Raises an error if the data have no information about parameters.
 check_gp_information <- function(problem) {
   n <- length(problem$y)
   if (n < 2L) {
@@ -103,7 +103,7 @@ check_gp_information <- function(problem) {
   }
 }
 
-# One lengthscale for each column in the terms that look at all of them.
+# One lengthscale for each column in terms that use all columns.
 expand_lengthscales <- function(kernel, p) {
   for (i in seq_along(kernel$terms)) {
     term <- kernel$terms[[i]]
@@ -138,7 +138,7 @@ finish_gp <- function(problem, space, method, prior, found) {
   fit
 }
 
-# What follows from data and parameters: coefficients of the mean, likelihood, fitted values.
+# Quantities derived from data and parameters: coefficients of the mean, likelihood, fitted values.
 settle_gp <- function(fit, state = NULL) {
   fit$id <- new_gp_id()
   if (is.null(state)) state <- gp_condition(gp_function(gp_problem(fit)), fit$par)
@@ -176,7 +176,7 @@ new_noise <- function(fit, x) {
 # Points with the fit's names of columns only.
 fit_columns <- function(fit, x) structure(unname(x), dimnames = list(NULL, colnames(fit$x)))
 
-# What white terms add to the variance at the rows of x: predictions of the process leave them out.
+# The variance of white terms at the rows of x, which predictions of the process exclude.
 white_variance <- function(kernel, x) {
   types <- vapply(kernel$terms, `[[`, "", "type")
   if (!"white" %in% types) return(0)

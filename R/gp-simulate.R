@@ -39,8 +39,8 @@ simulate.cl_gp <- function(object, nsim = 1, seed = NULL, newdata = NULL, condit
   with_seed(seed, simulate_gp(object, nsim, points, is.null(newdata), conditional, noise, draws))
 }
 
-# One column for each simulation. `own`: whether the points are those of the fit.
-simulate_gp <- function(object, nsim, points, own, conditional, noise, draws) {
+# One column for each simulation. `in_sample`: whether the points are those of the fit.
+simulate_gp <- function(object, nsim, points, in_sample, conditional, noise, draws) {
   m <- nrow(points$x)
   values <- matrix(0, m, nsim)
   par <- gp_draws(object, max(1, min(draws, nsim)))
@@ -53,7 +53,7 @@ simulate_gp <- function(object, nsim, points, own, conditional, noise, draws) {
     z <- matrix(stats::rnorm(nrow(root) * length(columns)), nrow(root))
     values[, columns] <- joint$mean + crossprod(root, z)
     if (noise) {
-      sd <- sqrt(if (own) gp_noise(one) else new_noise(one, points$x))
+      sd <- sqrt(if (in_sample) gp_noise(one) else new_noise(one, points$x))
       values[, columns] <- values[, columns] + sd * stats::rnorm(m * length(columns))
     }
   }

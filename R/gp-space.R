@@ -1,9 +1,9 @@
-# The parameters of a fit: what they mean, where they may go, where a search starts.
+# The parameters of a fit: their meaning, bounds and starting values.
 
 # A data frame with a row for each parameter (those of the kernel, then the noise): name, role
 # ("sd", "lengthscale", "alpha", "period", "user", "noise"), log (searched on the log scale), unit
-# (of y, in which the parameter is measured: the search divides by it), low, high (bounds), from, to
-# (between which searches start), value (where it is held, or NA).
+# (if it is measured in units of y: the scale by which the search divides), low, high (bounds),
+# from, to (range of starting values), value (if it is fixed, else NA).
 gp_space <- function(problem, start, fixed, lower, upper) {
   kernel <- problem$kernel
   x <- problem$x
@@ -29,7 +29,7 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   space$low <- override(space$low, lower, space, "lower")
   space$high <- override(space$high, upper, space, "upper")
   space$start <- override(rep(NA_real_, nrow(space)), start, space, "start")
-  space$own <- c(given, NA) # the values in the kernel
+  space$in_kernel <- c(given, NA) # the values in the kernel
   space$free <- is.na(space$value)
   if (any(space$low >= space$high)) {
     at <- space$name[space$low >= space$high][1L]
@@ -40,15 +40,15 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   space
 }
 
-# What the search divides y by. Of a kernel that a user wrote it is not known which parameters are
-# in units of y.
+# The scale by which the search divides y. For a kernel with k_user() it is not known which
+# parameters are in units of y.
 search_scale <- function(problem) {
   types <- vapply(problem$kernel$terms, `[[`, "", "type")
   if ("user" %in% types) 1 else problem$scale
 }
 
-# What the data cannot tell: parameters of constant columns, which are held; and white noise in the
-# kernel beside the fit's own, of which only the sum shows.
+# Warns of parameters that the data do not identify: those of constant columns, which are fixed, and
+# white noise of the kernel in addition to 'noise', of which only the sum is identified.
 warn_space <- function(space, kernel) {
   if (any(space$flat)) {
     statcl_warning("constant_column", sprintf(paste(
@@ -87,7 +87,7 @@ parameter_range <- function(part, term, x, given, scale) {
              flat = flat && part$role %in% c("lengthscale", "period"))
 }
 
-# That of a dot product is in units of y over those of x.
+# The sd of a linear kernel is in units of y divided by units of x.
 sd_range <- function(part, term, x, used, scale) {
   unit <- if (part$degree > 0) scale else 1
   if (part$type == "linear") {
@@ -99,7 +99,7 @@ sd_range <- function(part, term, x, used, scale) {
   unit * c(1e-3, 1e3, 0.3, 2)
 }
 
-# Terms of one type that look at the same columns start at different lengthscales.
+# Terms of one type with the same columns start at different lengthscales.
 spread_terms <- function(space, parts, kernel, x) {
   columns <- vapply(kernel$terms, function(term) {
     paste(c(term$type == "periodic", find_columns(term$columns, ncol(x), colnames(x))),
@@ -113,7 +113,7 @@ spread_terms <- function(space, parts, kernel, x) {
   space
 }
 
-# Puts the named values of one argument into the defaults.
+# Replaces defaults by the named values of one argument.
 override <- function(defaults, given, space, argument, zero = character()) {
   if (is.null(given)) return(defaults)
   names <- space$name
@@ -134,7 +134,7 @@ override <- function(defaults, given, space, argument, zero = character()) {
 
 # ---- between the search and the parameters -------------------------------------------------------
 
-# The free parameters as the search has them: logarithms, or as they are.
+# The free parameters on the scale of the search: logarithms, or unchanged.
 search_point <- function(space, par) {
   free <- space$free
   to_search(par[free], space$log[free])
@@ -161,8 +161,8 @@ even_points <- function(n, d) {
   (0.5 + outer(seq_len(n) - 1, root^-seq_len(d))) %% 1
 }
 
-# Starting points, one a row, as the search has them: the user's own first, then `count` others,
-# spread; every second one of these takes periods and parameters of user kernels from the kernel.
+# Starting points on the scale of the search, one in each row: the user's first, then `count` spread
+# points; every second one of these takes periods and parameters of k_user() from the kernel.
 search_design <- function(space, count) {
   free <- which(space$free)
   u <- even_points(count, length(free))
@@ -174,18 +174,18 @@ search_design <- function(space, count) {
     spread <- if (s$log) low^(1 - u[, k]) * high^u[, k] else low + (high - low) * u[, k]
     if (s$role %in% c("period", "user")) {
       odd <- seq(1L, count, by = 2L)
-      spread[odd] <- min(max(s$own, s$low), s$high)
+      spread[odd] <- min(max(s$in_kernel, s$low), s$high)
     }
     points[, free[k]] <- spread
   }
   points <- t(apply(points, 1L, function(p) search_point(space, p)))
   if (length(free) == 1L) points <- t(points)
-  own <- search_own(space, points[1L, ])
-  rbind(own, points, deparse.level = 0)
+  start <- search_start(space, points[1L, ])
+  rbind(start, points, deparse.level = 0)
 }
 
-# The user's start, filled up; NULL if there is none.
-search_own <- function(space, default) {
+# The user's starting point, completed with defaults; NULL if there is none.
+search_start <- function(space, default) {
   free <- space$free
   start <- space$start[free]
   if (all(is.na(start))) return(NULL)
@@ -193,7 +193,7 @@ search_own <- function(space, default) {
   replace(default, !is.na(start), to_search(start, space$log[free])[!is.na(start)])
 }
 
-# Bounds as the search has them.
+# Bounds on the scale of the search.
 search_bounds <- function(space) {
   free <- space$free
   bound <- function(v) {

@@ -1,9 +1,9 @@
-# Gaussian processes given their data: what predictions need.
+# Gaussian processes conditioned on data, for predictions.
 
 # Conditions the process of a likelihood on its data. A list of class "cl_gp_state": value (log
 # marginal likelihood), weights (C^-1 (y - H b)), beta, beta_cov, and functions: predict(at, what,
-# basis), loo(), mean_gradient(at, y_column), extend(y, x, basis, weights, variance). Weights, means
-# and the like are vectors for one column of y, else matrices with a column for each.
+# basis), loo(), mean_gradient(at, y_column), extend(y, x, basis, weights, variance). For one column
+# of y, weights and means are vectors, else matrices with a column for each.
 gp_condition <- function(f, par) {
   e <- environment(f)
   if (has_user(e$kernel)) {
@@ -26,7 +26,8 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     new <- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
     .Call(r_gp_condition, new, layout$c, values, trend$integrate)
   }
-  # Calls with the handle, which is made anew where it cannot be used (`call` gives NULL then).
+  # Calls with the handle, which is created again if it is no longer valid (`call` returns NULL
+  # then).
   on_handle <- function(call) {
     result <- call(handle)
     if (is.null(result)) {

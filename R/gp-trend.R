@@ -1,10 +1,10 @@
 # The mean of a Gaussian process: H b, with b known, estimated or integrated out.
 #
 # C works with a basis whose columns are orthogonal and of length sqrt(n), H = S R; a constant stays
-# as it is. So the size of the columns of H, and how alike they are, cost no digits.
+# as it is. So neither the scale nor the collinearity of the columns of H costs digits.
 
-# list(type, offset (n x outputs or a number: what is taken off y), count (columns of the basis that
-# C gets), basis (S, or NULL), root (R), log_det (log |det R|), integrate, names, at (a function of
+# list(type, offset (n x outputs or a number: subtracted from y), count (columns of the basis that C
+# gets), basis (S, or NULL), root (R), log_det (log |det R|), integrate, names, at (a function of
 # points that gives H there), held (known coefficients, or NULL), outputs).
 gp_trend <- function(mean, beta, x, outputs) {
   if (is.numeric(mean) && is.null(dim(mean)) && length(mean) == 1L) {
@@ -51,7 +51,7 @@ trend_basis <- function(mean, x) {
                                "formula or a matrix"))
 }
 
-# model.matrix() would leave it out silently.
+# model.matrix() would ignore it silently.
 check_no_offset <- function(terms) {
   if (!is.null(attr(terms, "offset"))) {
     abort_argument("mean", "an offset is not supported: subtract it from the response")
@@ -73,7 +73,7 @@ trend_formula <- function(formula, x) {
     basis <- stats::model.matrix(terms, frame)
     matrix(as.double(basis), nrow(basis), dimnames = list(NULL, colnames(basis)))
   }
-  # what poly() and the like learn from these points holds for others
+  # the parameters of poly() and similar functions are kept for other points
   terms <- attr(stats::model.frame(terms, as.data.frame(x), na.action = stats::na.pass), "terms")
   list(type = "formula", at = at)
 }

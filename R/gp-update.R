@@ -85,7 +85,8 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   centre <- mean_centre(trend, m, q)
   state <- gp_state(object)$extend(new$y - centre, fit_columns(object, new$x), basis = q,
                                    weights = weights, variance = variance)
-  # the basis is no longer orthonormal, and the centre no longer least squares: neither matters
+  # the basis is no longer orthonormal and the centre no longer the least-squares fit; neither is
+  # needed
   object$trend$centre <- c(trend$centre, centre)
   if (!is.null(q)) object$trend$basis <- rbind(trend$basis, q)
   object$x <- rbind(object$x, new$x)
@@ -98,7 +99,7 @@ extend_gp <- function(object, newdata, y, weights, variance) {
   }
   object$model <- NULL
   longer <- settle_gp(object, state)
-  # those of the search, which did not see all observations
+  # from the search, which did not use all observations
   longer["gradient"] <- list(NULL)
   longer$objective <- longer$logLik
   longer$extended <- TRUE
@@ -124,7 +125,7 @@ new_matrix_rows <- function(object, newdata, y) {
   list(x = points$x, h = points$h, y = y)
 }
 
-# `given`: which of weights and variance the user gives beside `newdata`.
+# `given`: which of weights and variance the user supplies in addition to `newdata`.
 new_frame_rows <- function(object, newdata, given) {
   points <- gp_points(object, newdata)
   response <- object$formula[[2L]]
@@ -146,7 +147,7 @@ new_frame_rows <- function(object, newdata, given) {
        variables = lapply(newdata[names(object$variables)], `[`, use))
 }
 
-# All parameters searched anew from where they are.
+# Estimates all parameters again, starting from their current values.
 refit_gp <- function(object, ...) {
   arguments <- list(...)
   defaults <- list(start = object$par[setdiff(names(object$par), object$fixed)],

@@ -183,7 +183,7 @@ with_mean_variables <- function(formula, mean) {
 }
 
 # The variables of the right-hand side as they were before any function of the formula, for the rows
-# of the model frame. What does not have one value a row (such as pi) is not among them.
+# of the model frame. Variables without one value for each row (such as pi) are excluded.
 input_variables <- function(terms, data, model) {
   names <- all.vars(terms)
   found <- lapply(stats::setNames(names, names), function(name) {
@@ -196,7 +196,7 @@ input_variables <- function(terms, data, model) {
 
 # The columns that a model frame gives, without the intercept.
 model_inputs <- function(terms, model, contrasts = NULL) {
-  attr(terms, "intercept") <- 1L # so that all factors have the same kind of columns
+  attr(terms, "intercept") <- 1L # so that all factors have the same kind of contrasts
   x <- stats::model.matrix(terms, model, contrasts.arg = contrasts)
   used <- attr(x, "contrasts")
   x <- x[, colnames(x) != "(Intercept)", drop = FALSE]

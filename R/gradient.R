@@ -64,8 +64,8 @@ objective_layout <- function(init) {
   parameter_layout(init, NULL)
 }
 
-# A gradient in the order of the parameters: if it has their names by name, else by position; NULL
-# where it has some of their names only.
+# The gradient in the order of the parameters: matched by name if it has their names, else by
+# position; NULL if it has only some of the names.
 in_order <- function(gradient, names) {
   mine <- base::names(gradient)
   if (is.null(names) || is.null(mine) || !any(mine %in% names)) return(gradient)
@@ -101,7 +101,7 @@ vector_function <- function(f, intercept, layout) {
     })
   }
   family <- environment(f)$family
-  if (family %in% c(names(own_parameter), "categorical_logit")) {
+  if (family %in% c(names(aux_parameter), "categorical_logit")) {
     abort_argument("f", sprintf(paste("the parameters of family %s do not fit in one vector: use",
                                       "'init', or write a function of your vector"), family))
   }
@@ -209,7 +209,7 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   structure(do.call(rbind, rows), class = c("cl_gradient_check", "data.frame"))
 }
 
-# Names of the arguments given; those without one are called by their place.
+# Names of the arguments; those without a name are named by position.
 point_names <- function(point) {
   given <- names(point)
   if (is.null(given)) given <- rep("", length(point))
@@ -246,10 +246,11 @@ check_argument_gradient <- function(f, point, name, gradient, here, step) {
 }
 
 # Whether `slope` is the derivative at 0 of a function that is `here` there. `along`: function(t)
-# giving c(value, t as it was after rounding). `ok`: TRUE once the central difference with one of
-# the steps agrees to the tolerance, or to rounding; FALSE if differences with two steps agree with
-# each other and not with it; NA if differences tell nothing. `first`: the difference with the first
-# step, `difference`: with the one that decided; both by `unit` times t.
+# giving c(value, t as it was after rounding). `ok`: TRUE if the central difference with one of the
+# steps agrees within the tolerance or rounding error; FALSE if differences with two steps agree
+# with each other but not with it; NA if the differences are inconclusive. `first` is the difference
+# with the first step, `difference` that with the deciding step; both with respect to `unit` times
+# t.
 slope_verdict <- function(along, slope, here, steps, tolerance, unit = 1) {
   first <- previous <- difference <- NA_real_
   for (k in seq_along(steps)) {
@@ -260,7 +261,7 @@ slope_verdict <- function(along, slope, here, steps, tolerance, unit = 1) {
     if (k == 1L) first <- difference
     if (!is.finite(difference)) next
     off <- abs(difference - slope)
-    still <- up[1L] == here && down[1L] == here # no change that shows beside numbers such as 1
+    still <- up[1L] == here && down[1L] == here # no change relative to numbers such as 1
     size <- max(abs(up[1L]), abs(down[1L]), abs(here), if (still) 1)
     rounding <- 200 * .Machine$double.eps * size / width
     if (off <= tolerance * max(abs(slope), abs(difference)) + rounding) {
@@ -278,8 +279,8 @@ slope_verdict <- function(along, slope, here, steps, tolerance, unit = 1) {
   list(ok = NA, first = first / unit, difference = difference / unit)
 }
 
-# The noise of a function's values around 0: from third differences of places so close together that
-# they are those of noise alone.
+# The noise of a function's values around 0, from third differences at points so close that only
+# noise remains.
 noise_of <- function(along, step) {
   values <- vapply(0:6, function(i) along(step * (1 + 1e-3 * i))[1L], 0)
   if (!all(is.finite(values))) return(Inf)

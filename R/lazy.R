@@ -133,18 +133,18 @@ setGeneric("pmax")
 #' @export
 setMethod("pmin", "ANY", function(..., na.rm = FALSE) {
   operands <- list(...)
-  if (any_own(operands)) extremes("pmin", operands, na.rm) else base::pmin(..., na.rm = na.rm)
+  if (any_cl(operands)) extremes("pmin", operands, na.rm) else base::pmin(..., na.rm = na.rm)
 })
 
 #' @rdname cl_ifelse
 #' @export
 setMethod("pmax", "ANY", function(..., na.rm = FALSE) {
   operands <- list(...)
-  if (any_own(operands)) extremes("pmax", operands, na.rm) else base::pmax(..., na.rm = na.rm)
+  if (any_cl(operands)) extremes("pmax", operands, na.rm) else base::pmax(..., na.rm = na.rm)
 })
 
 # Whether a clMatrix or an element is among the operands.
-any_own <- function(operands) {
+any_cl <- function(operands) {
   for (x in operands) if (is_cl(x) || is_element(x)) return(TRUE)
   FALSE
 }
@@ -244,13 +244,13 @@ apply_op <- function(op, operands, arguments) {
 #' @examples
 #' x <- as_cl(matrix(1, 3, 3))
 #' as.matrix(cl_row(x) + 10 * cl_col(x))
-cl_row <- function(x) places(x, 1L)
+cl_row <- function(x) index_matrix(x, 1L)
 
 #' @rdname cl_row
 #' @export
-cl_col <- function(x) places(x, 2L)
+cl_col <- function(x) index_matrix(x, 2L)
 
-places <- function(x, margin) {
+index_matrix <- function(x, margin) {
   if (!is_cl(x)) abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))
   value(.Call(r_expr_index, x@handle, margin), x@Dim, NULL, "general")
 }

@@ -1,4 +1,4 @@
-# cl_map() and cl_reduce(): functions of the user's own, traced by calling them once.
+# cl_map() and cl_reduce(): functions of the user, which are traced by one call.
 
 #' Apply a function to every element
 #'
@@ -118,8 +118,8 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
   values
 }
 
-# Combining by one of R's functions: the name of a reduction that does so, or, from another identity
-# than its own, a function.
+# The argument 'combine' as the name of a reduction; a function if the identity is not that of the
+# reduction.
 named_combine <- function(name, identity) {
   known <- c(`+` = "sum", sum = "sum", `*` = "prod", prod = "prod", max = "max", min = "min")
   if (length(name) != 1L || !name %in% names(known)) {
@@ -153,8 +153,8 @@ check_function <- function(f, argument) {
 
 # ---- tracing ------------------------------------------------------------------------------------
 
-# What a function is traced with: an element for each operand, spread to the common shape; whether
-# all operands are base R (base), none of them a matrix (vector); names and dimensions of the
+# The arguments for tracing a function: an element for each operand, recycled to the common shape;
+# whether all operands are base R (base) and none is a matrix (vector); names and dimensions of the
 # result.
 trace_inputs <- function(operands, arguments) {
   device <- vapply(operands, is_cl, NA)
@@ -177,7 +177,7 @@ trace_inputs <- function(operands, arguments) {
        vector = vector, names = if (vector) names else common_names(matrices, dim))
 }
 
-# A base R operand beside a clMatrix, or where `where` says.
+# A base R operand on the engine of a clMatrix, or on engine `where`.
 input_matrix <- function(x, like, where) {
   names <- dimnames(x)
   if (is.null(dim(x))) dim(x) <- c(length(x), 1L)
@@ -185,12 +185,13 @@ input_matrix <- function(x, like, where) {
   new_cl(.Call(r_matrix_new, x, nrow(x), ncol(x), 0L, where), dim(x), names)
 }
 
-# Calls a function of the user's with elements, and row and column numbers where it asks for them.
+# Calls a function of the user with elements, and with row and column numbers if it has arguments i
+# and j.
 trace_call <- function(f, inputs, argument) {
   elements <- inputs$elements
   given <- names(elements)
   wanted <- setdiff(names(formals(args(f))), "...")
-  # The arguments that are left when the elements have taken theirs.
+  # The arguments that remain after the elements are matched.
   free <- setdiff(wanted, given)
   unnamed <- if (is.null(given)) length(elements) else sum(!nzchar(given))
   free <- free[seq_along(free) > unnamed]
@@ -202,10 +203,10 @@ trace_call <- function(f, inputs, argument) {
                       error = function(e) explain_trace(e, argument))
 }
 
-# The error of a traced function as one that says what elements cannot do.
+# Turns an error of a traced function into one that explains the limits of elements.
 explain_trace <- function(e, argument) {
   if (inherits(e, "statcl_error")) {
-    # Elements call every function that they are given to "f".
+    # Errors of elements name the traced function "f".
     if (identical(e$argument, "f") && argument != "f") abort_argument(argument, conditionMessage(e))
     return()
   }
@@ -217,7 +218,7 @@ explain_trace <- function(e, argument) {
                                            "the function is traced: %scl_ifelse(test, yes, no)"),
                                      argument, head, advice))
   }
-  # R looks at the first argument only to find the method of a summary.
+  # R dispatches summaries on the first argument only.
   advice <- if (head %in% c("max", "min")) {
     sprintf("; use p%s() if the first argument is a number", head)
   } else {
@@ -229,7 +230,7 @@ explain_trace <- function(e, argument) {
                                    conditionMessage(e), advice))
 }
 
-# What a traced function gave, as a lazy matrix of the shape of its inputs.
+# The result of a traced function as a lazy matrix of the shape of its inputs.
 trace_matrix <- function(result, inputs, argument) {
   if (is_element(result)) return(result@all)
   if (is_constant(result)) {
@@ -244,7 +245,7 @@ trace_output <- function(result, inputs, argument) {
   trace_finish(trace_matrix(result, inputs, argument), inputs)
 }
 
-# With names; as a base R value if the inputs are.
+# With names; a base R value if all inputs are base R.
 trace_finish <- function(x, inputs) {
   if (!inputs$base) {
     if (!is.null(inputs$names)) x@Dimnames <- inputs$names

@@ -1,4 +1,4 @@
-# Matrices side by side, and one under the other.
+# cbind() and rbind() of matrices.
 
 # For any number of arguments, by the rules of base R. Names come from the arguments' names, and at
 # deparse levels 1 and 2 from the code. (With a class among them that has methods of its own R goes
@@ -18,12 +18,13 @@ rbind.clMatrix <- function(..., deparse.level = 1) {
   bind_all(list(...), bind_labels(substitute(list(...)), deparse.level), FALSE)
 }
 
-# R keeps the deparse level of the call for itself: it is in the frame of the generic function.
+# R does not pass on the deparse level of the call: it is read from the frame of the generic
+# function.
 level_of_caller <- function(generic) {
   if (identical(sys.function(sys.parent(2L)), generic)) parent.frame(2L)$deparse.level else 1
 }
 
-# What a vector's column or row is called, for each argument of the call; "" for no name.
+# The name of a vector's column or row, for each argument of the call; "" for no name.
 bind_labels <- function(call, level) {
   level <- check_count(level, "deparse.level", 0, 2)
   code <- as.list(call)[-1L]
@@ -41,7 +42,7 @@ bind_all <- function(parts, labels, by_columns) {
   extent <- vapply(parts, function(x) {
     if (length(dim(x)) == 2L) as.double(dim(x)[across]) else as.double(length(x))
   }, 0)
-  # Vectors of no element count where all is empty.
+  # Empty vectors are used only if all arguments are empty.
   if (any(extent > 0)) {
     used <- extent > 0 | vapply(parts, function(x) length(dim(x)) == 2L, NA)
     parts <- parts[used]

@@ -1,4 +1,4 @@
-# Shape, names, and the way back to base R.
+# Dimensions, names, and conversion to base R.
 
 #' Convert device matrices to base R
 #'
@@ -96,7 +96,7 @@ dimnames.clMatrix <- function(x) if (has_names(x@Dimnames)) x@Dimnames
   x
 }
 
-# NULL or two vectors that fit, as base R keeps them: character, empty ones as NULL.
+# NULL or two matching vectors, as in base R: character, with empty ones as NULL.
 check_dimnames <- function(dimnames, dim) {
   if (is.null(dimnames)) return(list(NULL, NULL))
   if (!is.list(dimnames) || is.object(dimnames) || length(dimnames) > 2L) {
@@ -162,8 +162,8 @@ c.clMatrix <- function(..., recursive = FALSE, use.names = TRUE) {
   combine_parts(list(..., recursive = recursive, use.names = use.names))
 }
 
-# An argument of c() such that no method is looked for: values of a clMatrix as a vector; of other
-# S4 objects what they extend or, if that is no vector, a list with the object.
+# An argument of c() converted so that no method is dispatched: the values of a clMatrix as a
+# vector; for other S4 objects the basic type they extend, or else a list with the object.
 vector_part <- function(x) {
   if (!isS4(x)) return(x)
   if (is_cl(x) || is_cl_array(x)) return(as.vector(x))
@@ -184,7 +184,7 @@ combine_parts <- function(parts) {
   do.call("c", parts, quote = TRUE)
 }
 
-# ifelse(x > 2, 1, 0) makes its result of what this gives.
+# ifelse(x > 2, 1, 0) builds its result from this value.
 setAs("clMatrix", "logical", function(from) {
   values <- as.matrix(from)
   storage.mode(values) <- "logical"

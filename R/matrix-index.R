@@ -86,7 +86,8 @@ part_names <- function(x, rows, columns) {
   value(.Call(r_matrix_select, x@handle, rows, columns, TRUE), NULL, part_names(x, rows, columns))
 }
 
-# The same where subscripts are missing: as base R, rows and columns of NA. By way of the host.
+# The same with missing subscripts, which give rows and columns of NA as in base R. Computed on the
+# host.
 part_with_missing <- function(x, rows, columns, drop) {
   if (is.null(rows)) rows <- seq_len(x@Dim[1L])
   if (is.null(columns)) columns <- seq_len(x@Dim[2L])
@@ -99,9 +100,10 @@ part_with_missing <- function(x, rows, columns, drop) {
   if (drop && any(dim(whole) == 1L)) whole[, , drop = TRUE] else like(whole, x)
 }
 
-# x[i]: fetches the rows and columns that the places lie in, or all if that is most of it.
+# x[i]: fetches the rows and columns that contain the elements, or the whole matrix if they are most
+# of it.
 values_at <- function(x, i) {
-  at <- places_of(x, i)
+  at <- linear_index(x, i)
   if (length(at) == 0L) return(numeric())
   known <- !is.na(at)
   out <- rep(NA_real_, length(at))
@@ -119,11 +121,11 @@ values_at <- function(x, i) {
 #' @rdname clMatrix-index
 #' @export
 `[[.clMatrix` <- function(x, i, j, ..., exact = TRUE) {
-  at <- single_place(x, count_single(nargs() - !missing(exact), missing(i), missing(j)), i, j)
+  at <- single_index(x, count_single(nargs() - !missing(exact), missing(i), missing(j)), i, j)
   as.vector(fetch(x, at[1L], at[2L]))
 }
 
-# How many subscripts x[[...]] has; refused unless one or two.
+# The number of subscripts of x[[...]]; an error unless one or two.
 count_single <- function(arguments, no_row, no_column) {
   if (!arguments %in% 2:3) abort_argument("...", "incorrect number of subscripts")
   if (no_row) abort_argument("i", "x[[i]] and x[[i, j]] must not have empty subscripts")
@@ -171,7 +173,8 @@ count_single <- function(arguments, no_row, no_column) {
   value(.Call(r_expr_with_part, x@handle, rows[1L] - 1L, columns[1L] - 1L, part), NULL, x@Dimnames)
 }
 
-# `value` for `count` places of a vector, recycled as base R does it: with a warning if only partly.
+# `value` recycled to `count` elements of a vector, as in base R: with a warning if count is not a
+# multiple.
 replacement <- function(value, count) {
   if (count == 0 || length(value) == 1L) return(value)
   if (length(value) == 0L) abort_argument("value", "replacement has length zero")
@@ -188,7 +191,7 @@ replace_values <- function(x, i, value) {
   if (is_cl(i) && identical(i@Dim, x@Dim) && length(value) == 1L) {
     return(replace_where(x, i, value))
   }
-  at <- places_of(x, i, within = TRUE)
+  at <- linear_index(x, i, within = TRUE)
   if (length(at) > 0L && length(value) == 0L) {
     abort_argument("value", "replacement has length zero")
   }
@@ -206,7 +209,8 @@ replace_values <- function(x, i, value) {
   like(whole, x, x@Dimnames)
 }
 
-# One value where a condition, a clMatrix of the same shape, holds: lazy, where x is.
+# Replaces elements for which a condition holds (a clMatrix of the same shape) by one value; lazy,
+# on the engine of x.
 replace_where <- function(x, i, value) {
   if (length(x) == 0L) return(x)
   if (reduce("count_true", binary("and", i != 0, i != 1)) > 0) refuse_condition("i")
@@ -224,7 +228,7 @@ replace_where <- function(x, i, value) {
     abort_argument("value", if (length(value) == 0L) "replacement has length zero"
                             else "more elements supplied than there are to replace")
   }
-  at <- single_place(x, subscripts, i, j)
+  at <- single_index(x, subscripts, i, j)
   x[at[1L], at[2L]] <- value
   x
 }
@@ -269,7 +273,7 @@ t.clMatrix <- function(x) {
 #' @importFrom utils head tail str
 NULL
 
-# How many of `size` elements head() or tail() keep.
+# The number of `size` elements that head() or tail() keep.
 kept <- function(n, size) {
   if (is.na(n)) size else if (n < 0) max(size + n, 0) else min(n, size)
 }

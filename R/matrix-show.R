@@ -1,5 +1,5 @@
-# Printing. Whatever state the data is in (freed, restored, in a forked child, of a lost device), a
-# clMatrix prints and says so; at most a corner of the values is fetched.
+# Printing. A clMatrix can be printed in every state of its data (freed, restored, in a forked
+# process, on a lost device), which is shown; at most a corner of the values is fetched.
 
 #' Print and summarise device matrices
 #'
@@ -61,10 +61,10 @@ corner_of <- function(x, shown) {
   value(.Call(r_matrix_to_host, part), NULL, part_names(x, rows, columns))
 }
 
-# What C knows of the data: state ("" when usable), device, host, bytes.
+# The information of C on the data: state ("" if usable), device, host, bytes.
 state_of <- function(x) .Call(r_matrix_info, x@handle)
 
-# What C knows of the expression: pending, nodes, depth, text. Computes nothing.
+# The information of C on the expression: pending, nodes, depth, text. Computes nothing.
 pending_of <- function(x) .Call(r_expr_info, x@handle)
 
 is_pending <- function(x) pending_of(x)$pending

@@ -3,7 +3,7 @@
 
 out_of_bounds <- function(argument) abort_argument(argument, "subscript out of bounds")
 
-# A condition given as a clMatrix: 1 where it holds, 0 where not, NA. As base logical values.
+# The elements of a condition given as a clMatrix (1, 0 or NA) as logical values.
 condition_values <- function(index, argument) {
   values <- as.vector(index)
   if (any(values != 0 & values != 1, na.rm = TRUE)) refuse_condition(argument)
@@ -45,7 +45,7 @@ positions <- function(index, n, names, argument) {
   index <- as.vector(index)
   if (any(index >= n + 1, na.rm = TRUE)) out_of_bounds(argument)
   if (check_signs(index, argument)) {
-    # As base R: a negative subscript beyond the end leaves out nothing.
+    # As in base R, a negative subscript beyond the end excludes nothing.
     index <- index[index > -(n + 1)]
     if (length(index) == 0L) return(seq_len(n))
     return(seq_len(n)[index])
@@ -54,7 +54,7 @@ positions <- function(index, n, names, argument) {
   as.integer(index[is.na(index) | index != 0])
 }
 
-# Whether numbers are to be left out; then all are.
+# Whether the subscripts are negative, which exclude elements; signs must not be mixed.
 check_signs <- function(index, argument) {
   if (!any(index <= -1, na.rm = TRUE)) return(FALSE)
   if (anyNA(index) || any(index >= 1)) {
@@ -63,7 +63,8 @@ check_signs <- function(index, argument) {
   TRUE
 }
 
-# Positions to be replaced by `length` values: base R takes missing ones where there is one value.
+# Positions to be replaced by `length` values: as in base R, missing positions are allowed for one
+# value only.
 drop_missing <- function(at, argument, length) {
   if (!anyNA(at)) return(at)
   if (length > 1) {
@@ -79,13 +80,13 @@ is_run <- function(index) {
 
 # ---- one subscript ------------------------------------------------------------------------------
 
-# x[i] as places 1 .. length(x), counted along columns. Missing subscripts, and in base R those
-# beyond the end, are NA; to replace (`within`) there is nothing beyond the end.
-places_of <- function(x, i, within = FALSE) {
+# x[i] as linear indices 1 .. length(x) in column order. Missing subscripts, and as in base R those
+# beyond the end, are NA; for replacement (`within`) those beyond the end are an error.
+linear_index <- function(x, i, within = FALSE) {
   n <- as.double(length(x))
   if (is_cl(i)) i <- condition_values(i, "i")
   if (is.factor(i)) i <- as.integer(i)
-  if (is.matrix(i) && ncol(i) == 2L && !is.logical(i)) return(pair_places(x, i))
+  if (is.matrix(i) && ncol(i) == 2L && !is.logical(i)) return(pair_index(x, i))
   if (within) {
     beyond <- if (is.numeric(i)) any(i >= n + 1, na.rm = TRUE)
               else if (is.logical(i)) length(i) > n else is.character(i) && length(i) > 0L
@@ -95,21 +96,21 @@ places_of <- function(x, i, within = FALSE) {
     i <- as.vector(i)
     check_signs(i, "i")
     i[i >= n + 1] <- NA
-    kept <- is.na(i) | i > -(n + 1) # those beyond leave out nothing
+    kept <- is.na(i) | i > -(n + 1) # those beyond the end exclude nothing
     if (!all(kept)) i <- if (any(kept)) i[kept] else seq_len(n)
   } else if (!is.logical(i) && !is.character(i) && !is.null(i)) {
     abort_argument("i", sprintf("'i' must be numeric, logical or a matrix with two columns, not %s",
                                 describe(i)))
   }
-  place_of_subscript(n, i)
+  subscript_index(n, i)
 }
 
-place_of_subscript <- function(n, i) {
+subscript_index <- function(n, i) {
   tryCatch(seq_len(n)[as.vector(i)], error = function(e) abort_argument("i", conditionMessage(e)))
 }
 
 # The same of a matrix of two columns, numbers or names of rows and of columns.
-pair_places <- function(x, i) {
+pair_index <- function(x, i) {
   if (is.character(i)) {
     at <- cbind(match(i[, 1L], x@Dimnames[[1L]], incomparables = c(NA, "")),
                 match(i[, 2L], x@Dimnames[[2L]], incomparables = c(NA, "")))
@@ -132,8 +133,8 @@ pair_places <- function(x, i) {
   (column - 1) * x@Dim[1L] + row
 }
 
-# The place that x[[i]] or x[[i, j]] means: row and column. `subscripts`: how many are given.
-single_place <- function(x, subscripts, i, j) {
+# The row and column of x[[i]] or x[[i, j]]. `subscripts`: how many are given.
+single_index <- function(x, subscripts, i, j) {
   if (subscripts == 1L) {
     at <- one_of(length(x), NULL, i, "i")
     return(as.integer(c((at - 1) %% x@Dim[1L], (at - 1) %/% x@Dim[1L])) + 1L)

@@ -87,7 +87,7 @@ check_view <- function(view, shape) {
   }
 }
 
-# x itself, or a copy of which all but what `view` reads is forgotten.
+# x itself, or a copy with only the elements that `view` reads.
 with_view <- function(x, view) {
   if (view == x@view) return(x)
   check_view(view, x@Dim)
@@ -98,7 +98,7 @@ with_view <- function(x, view) {
   value(.Call(r_matrix_copy, x@handle, match(view, view_names)), NULL, x@Dimnames)
 }
 
-# The view that a matrix of package Matrix promises; "general" for all else.
+# The view of a matrix of package Matrix; "general" for other objects.
 matrix_class_view <- function(x) {
   if (!isS4(x)) return("general")
   if (methods::is(x, "symmetricMatrix")) return("symmetric")
@@ -106,7 +106,7 @@ matrix_class_view <- function(x) {
   "general"
 }
 
-# `data` for all places, by the rules of matrix().
+# `data` recycled to all elements by the rules of matrix().
 fill_shape <- function(data, shape) {
   size <- prod(shape)
   n <- length(data)
@@ -120,8 +120,8 @@ fill_shape <- function(data, shape) {
 
 clMatrix_prototype <- new("clMatrix", Dimnames = list(NULL, NULL))
 
-# Wraps a handle from C. is() and the checked assignment of slots cost more than a short kernel: so
-# inherits(), and the attributes that slots are.
+# Wraps a handle from C. Because is() and checked slot assignment cost more than a short kernel, it
+# uses inherits() and sets slots as attributes.
 new_cl <- function(handle, dim, dimnames = NULL, view = "general") {
   x <- clMatrix_prototype
   attr(x, "handle") <- handle
@@ -174,7 +174,7 @@ cl_free <- function(x = NULL) {
 
 # ---- operands and results of .Call --------------------------------------------------------------
 
-# What an entry takes for x: the handle of a clMatrix, or a double matrix (vectors as one column
+# x as an argument of an entry: the handle of a clMatrix, or a double matrix (vectors as one column
 # unless `vector = FALSE`).
 operand <- function(x, argument, vector = TRUE) {
   if (is_cl(x)) return(x@handle)
@@ -189,7 +189,7 @@ operand <- function(x, argument, vector = TRUE) {
 }
 
 # The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames. Every
-# operation ends here. What is not given of shape and view is asked of the handle.
+# operation ends here. Shape and view are read from the handle unless given.
 value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {
   if (typeof(result) == "externalptr") {
     if (is.null(dim) && is.null(view)) {
@@ -212,7 +212,7 @@ has_names <- function(dimnames) {
   !is.null(dimnames) && !(is.null(dimnames[[1L]]) && is.null(dimnames[[2L]]))
 }
 
-# A base matrix copied beside x: to the same engine and device.
+# A base matrix copied to the engine and device of x.
 like <- function(data, x, dimnames = base::dimnames(data), view = "general") {
   storage.mode(data) <- "double"
   code <- match(view, view_names) - 1L
@@ -228,7 +228,7 @@ names_of <- function(x) {
 # Row (1) or column (2) names out of dimnames.
 side <- function(names, which) if (!is.null(names)) names[[which]]
 
-# Numeric and logical vectors and matrices as double; anything else is refused by name.
+# Numeric and logical vectors and matrices as double; any other value is an argument error.
 check_numeric <- function(x, argument) {
   if (is.object(x)) x <- plain_values(x, argument)
   usable <- is.double(x) || is.integer(x) || is.logical(x)
@@ -241,7 +241,7 @@ check_numeric <- function(x, argument) {
   x
 }
 
-# An object with a class as what check_numeric() takes, if its numbers are meant as such.
+# An object with a class as plain numbers for check_numeric(), if its values are numbers.
 plain_values <- function(x, argument) {
   if (is.data.frame(x)) {
     plain <- function(v) (is.numeric(v) || is.logical(v)) && !is.object(v)

@@ -1,8 +1,8 @@
-# Model frames of formulas: no argument is evaluated twice, and what stats::model.frame() finds
-# wrong is an error of our class.
+# Model frames of formulas: no argument is evaluated twice, and errors of stats::model.frame() have
+# a class of this package.
 
 # Evaluates `call`, a call of stats::model.frame() made by match.call(), where the user called.
-# `data` has been evaluated; further arguments that have been stand in place of their expressions.
+# `data` has been evaluated; further evaluated arguments replace their expressions.
 eval_frame <- function(call, data, where, ...) {
   home <- new.env(parent = where)
   home$`data given` <- data
@@ -13,8 +13,8 @@ eval_frame <- function(call, data, where, ...) {
   classed(eval(call, home), "formula")
 }
 
-# The value of `code`. Errors of other packages become ours and name the argument; `parent` keeps
-# them. A time limit that was reached is nobody's argument.
+# The value of `code`. Errors of other packages become errors of this package that name the
+# argument, with the original in `parent`, except for a time limit.
 classed <- function(code, argument, call = user_call()) {
   tryCatch(code, error = function(e) {
     if (inherits(e, "statcl_error") || is_time_limit(e)) stop(e)

@@ -72,7 +72,7 @@ check_type <- function(x, choices, argument) {
   check_choice(x, choices, argument)
 }
 
-# Squares of very large or small numbers do not fit a double: then relative to the largest.
+# If squares would overflow or underflow, numbers are scaled by the largest.
 frobenius <- function(x) {
   squares <- sum(x * x)
   if (is.finite(squares) && squares > 1e-250) return(sqrt(squares))
@@ -123,7 +123,7 @@ factor_or_null <- function(x) {
 }
 
 rcond_triangular <- function(x, type, upper) {
-  # Of a general view the other triangle may hold anything.
+  # With a general view, the other triangle can have any values.
   whole <- if (x@view == "general") value(.Call(r_matrix_copy, x@handle, 3L)) else x
   inverse <- function(b, transpose) solve_vector(x, b, upper, transpose)
   size <- tryCatch(inverse_norm(inverse, x@Dim[1L], type == "I"),
@@ -140,29 +140,29 @@ solve_vector <- function(l, b, upper, transpose) {
   as.vector(.Call(r_matrix_to_host, x))
 }
 
-# A lower bound of the one-norm of B, mostly the norm itself, where inverse(b, transpose) gives B b
-# or B' b; of B' if `turned`. Higham (1988), algorithm 4.1.
-inverse_norm <- function(inverse, n, turned) {
+# A lower bound of the one-norm of B, usually the norm itself, where inverse(b, transpose) is B b or
+# B' b; of B' if `transposed`. Higham (1988), algorithm 4.1.
+inverse_norm <- function(inverse, n, transposed) {
   size <- function(v) sum(abs(v))
   signs <- function(v) ifelse(v >= 0, 1, -1)
-  x <- inverse(rep(1 / n, n), turned)
+  x <- inverse(rep(1 / n, n), transposed)
   if (n == 1L) return(abs(x))
   best <- more <- size(x)
   from <- signs(x)
   at <- 0L
   for (i in 2:5) {
-    z <- abs(inverse(from, !turned))
+    z <- abs(inverse(from, !transposed))
     last <- at
     at <- which.max(z)
-    # Only NaN, or no element promises more than the last one.
+    # Stops if all are NaN, or if no element is larger than the last.
     if (length(at) == 0L || (last > 0L && z[at] <= z[last])) break
-    x <- inverse(as.numeric(seq_len(n) == at), turned)
+    x <- inverse(as.numeric(seq_len(n) == at), transposed)
     more <- size(x)
     if (is.nan(more) || more <= best || identical(signs(x), from)) break
     best <- more
     from <- signs(x)
   }
-  # Against matrices for which these steps stop too soon.
+  # For matrices on which these steps stop too early.
   k <- seq_len(n) - 1
-  max(best, more, 2 * size(inverse((-1)^k * (1 + k / (n - 1)), turned)) / (3 * n))
+  max(best, more, 2 * size(inverse((-1)^k * (1 + k / (n - 1)), transposed)) / (3 * n))
 }

@@ -32,7 +32,7 @@
 #' t(d) %*% d
 #' d %*% c(1, 2, 3)
 cl_matmul <- function(a, b) {
-  # a plain vector as a column: what likelihoods call over and over, without the general questions
+  # fast path for a plain vector as a column, which likelihoods call repeatedly
   if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
     names <- product_names(a, 1L, b, 2L)
     dim(b) <- c(length(b), 1L)
@@ -100,8 +100,8 @@ vectors_as_rows <- function(m, n, kind) {
 }
 
 # A vector beside a matrix of dimensions `other`, or (NULL) alone: a column, or a row where only
-# that conforms, by base R's rules. What conforms as neither is taken for a 0 x 0 matrix where the
-# sides that have to agree are empty: the product is one of no elements.
+# that conforms, by base R's rules. If neither conforms and the inner dimension is 0, it is a 0 x 0
+# matrix and the product is empty.
 vector_operand <- function(v, other, kind, first) {
   if (is.null(other)) return(as_row_or_column(v, FALSE))
   n <- length(v)
@@ -115,7 +115,8 @@ vector_operand <- function(v, other, kind, first) {
   as_row_or_column(v, row)
 }
 
-# Dimensions (m, n, k) of a product: m and n are sides of x and y, k the sides that have to agree.
+# Dimensions (m, n, k) of a product: m and n are outer dimensions of x and y, k is the inner
+# dimension.
 product_dim <- function(pair, side_x, side_y, inner_x, inner_y, name_x, name_y) {
   if (pair$dim_x[inner_x] != pair$dim_y[inner_y]) {
     abort_argument(name_y, sprintf("non-conformable arguments: '%s' is %d x %d, '%s' is %d x %d",

@@ -43,9 +43,9 @@ reductions <- function(ops, x, margin = 0L) .Call(r_lazy_reduce, ops, x, margin)
 
 reduce <- function(op, x) .Call(r_lazy_reduce, op, x, 0L)[[1L]]
 
-# Sums over all (margin 0), of rows (1) or of columns (2), divided by `counts`. Where a partial sum
-# was too large for a double, as base R's longer numbers are not, they are summed again as small
-# ones: by powers of two, so that no digit changes.
+# Sums over all (margin 0), of rows (1) or of columns (2), divided by `counts`. If a partial sum
+# overflows (base R uses extended precision), the numbers are scaled by a power of two, which is
+# exact, and summed again.
 sums_of <- function(x, margin = 0L, counts = 1) {
   sums <- .Call(r_lazy_reduce, "sum", x, margin)[[1L]]
   large <- !is.finite(sums)
@@ -56,7 +56,7 @@ sums_of <- function(x, margin = 0L, counts = 1) {
   sums
 }
 
-# x with `number` in the place of missing values.
+# x with missing values replaced by `number`.
 without_na <- function(x, number) binary("fill_nan", x, number)
 
 # One operand of a summary, reduced to the value that stands for it in base R's function.
@@ -108,7 +108,7 @@ setMethod("Summary", "clPlain", function(x, ..., na.rm = FALSE) {
 })
 
 summarize <- function(name, operands, na.rm) {
-  # Not na.rm again: a sum that is NaN because of infinities is the result.
+  # Without na.rm: a sum that is NaN because of infinities is the result.
   do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)), quote = TRUE)
 }
 
@@ -185,13 +185,13 @@ setMethod("colMeans", "clMatrix", function(x, na.rm = FALSE, dims = 1, ...) {
 
 #' @rdname clMatrix-reductions
 #' @export
-setMethod("which.min", "clMatrix", function(x) place_of("which_min", x))
+setMethod("which.min", "clMatrix", function(x) index_of("which_min", x))
 
 #' @rdname clMatrix-reductions
 #' @export
-setMethod("which.max", "clMatrix", function(x) place_of("which_max", x))
+setMethod("which.max", "clMatrix", function(x) index_of("which_max", x))
 
-place_of <- function(op, x) {
+index_of <- function(op, x) {
   if (length(x) == 0L) return(integer())
   at <- reduce(op, x)
   if (at == 0) integer() else if (at <= .Machine$integer.max) as.integer(at) else at

@@ -35,8 +35,8 @@ new_adaptation <- function(control, dimension) {
   a
 }
 
-# Averaging starts afresh from a step size found by trial, drawn towards ten times that: larger
-# steps are cheaper to try. With few iterations left there is no time to come back from that.
+# Restarts averaging from a step size found by trial, shrunk towards ten times that size, because
+# larger steps are cheaper to try. With few iterations left, it is shrunk towards the size itself.
 restart_averaging <- function(a, step_size, left = Inf) {
   a$step_size <- step_size
   a$mu <- log(if (left < 25) step_size else 10 * step_size)
@@ -66,7 +66,7 @@ clear_moments <- function(a, dimension) {
 }
 
 # The new diagonal of the inverse mass matrix if a window ends with iteration i, else NULL. The
-# variances are drawn a little towards 1e-3, so that a window in which nothing moved does no harm.
+# variances are shrunk slightly towards 1e-3, so that a window without movement does no harm.
 adapt_metric <- function(a, i, q) {
   if (i < a$first || length(a$ends) == 0L || i > a$ends[length(a$ends)]) return(NULL)
   a$n <- n <- a$n + 1
@@ -81,9 +81,9 @@ adapt_metric <- function(a, i, q) {
 
 # ---- random numbers -----------------------------------------------------------------------------
 
-# A chain's own stream of random numbers, whatever else draws in between: the state of the session's
-# generator is as before after each draw. So chains in turn, in lockstep and in workers give the
-# same draws.
+# A separate stream of random numbers for each chain, which leaves the state of the session's
+# generator unchanged. So chains run one after another, in lockstep or in workers give the same
+# draws.
 new_stream <- function(state) {
   home <- globalenv()
   swapped <- function(draw, n) {
@@ -94,7 +94,7 @@ new_stream <- function(state) {
     state <<- get(".Random.seed", envir = home, inherits = FALSE)
     result
   }
-  buffer <- numeric() # uniform numbers, many at a time
+  buffer <- numeric() # buffered uniform numbers
   used <- 0L
   uniform <- function(n) {
     if (used + n > length(buffer)) {

@@ -1,8 +1,8 @@
-# One Markov chain of cl_sample(), as a machine that asks for evaluations of the log density.
+# One Markov chain of cl_sample(), as a state machine that requests evaluations of the log density.
 #
-# A chain is an environment `s`. `s$at` is the point where the density is wanted next, NULL at the
-# end; chain_advance(s, value, gradient) takes the answer and sets the next `s$at`. So one driver
-# can evaluate several chains at once, stop between any two evaluations, and go on later.
+# A chain is an environment `s`. `s$at` is the next point to evaluate, NULL at the end;
+# chain_advance(s, value, gradient) takes the result and sets the next `s$at`. So one driver can
+# evaluate several chains together, stop between any two evaluations and continue later.
 #
 # The momentum is kept in units in which it is standard normal: p = sqrt(inverse mass) * (usual
 # momentum). A leapfrog step of size e is then, with c = e * sqrt(inverse mass),
@@ -107,7 +107,7 @@ begin_transition <- function(s) {
   begin_doubling(s)
 }
 
-# Extends the trajectory by as many points as it has, on one side.
+# Doubles the trajectory on one side.
 begin_doubling <- function(s) {
   s$size <- size <- 2L^s$depth
   u <- s$stream$uniform(size + 2L)
@@ -136,7 +136,7 @@ receive_leaf <- function(s, value, gradient) {
     s$divergent <- TRUE
     return(end_transition(s))
   }
-  # Each leaf takes the place of the subtree's proposal with its share of the weight so far.
+  # Each leaf replaces the proposal of the subtree with probability proportional to its weight.
   sum <- log_add(s$tree_weight, weight)
   s$tree_weight <- sum
   if (s$log_u[leaf] <= weight - sum) s$proposal <- list(s$at, value, gradient, energy)
@@ -145,7 +145,7 @@ receive_leaf <- function(s, value, gradient) {
   rest <- leaf
   while (rest %% 2L == 0L) {
     left <- s$nodes[[level]]
-    if (turned(left[[1L]], left[[2L]], left[[3L]], first, p, rho, level == 1L)) {
+    if (makes_u_turn(left[[1L]], left[[2L]], left[[3L]], first, p, rho, level == 1L)) {
       return(end_transition(s))
     }
     first <- left[[1L]]
@@ -159,10 +159,9 @@ receive_leaf <- function(s, value, gradient) {
   s$at + s$step * p
 }
 
-# Whether two trajectories in line turn back on themselves: over their whole, and from each into
-# the first point of the other. Momenta at their ends and sums of momenta. For single points the
-# three checks are one.
-turned <- function(first1, last1, rho1, first2, last2, rho2, points) {
+# Whether two adjacent trajectories make a U-turn: together, and each with the first point of the
+# other. Momenta at their ends and sums of momenta. For single points the three checks are one.
+makes_u_turn <- function(first1, last1, rho1, first2, last2, rho2, points) {
   rho <- rho1 + rho2
   if (!(sum(first1 * rho) > 0 && sum(last2 * rho) > 0)) return(TRUE)
   if (points) return(FALSE)
@@ -185,7 +184,7 @@ end_doubling <- function(s, first, last, rho, gradient) {
   s$log_weight <- log_add(s$log_weight, s$tree_weight)
   s$depth <- s$depth + 1L
   if (s$depth >= s$control$max_depth ||
-        turned(far, near, s$rho, first, last, rho, s$size == 1L)) {
+        makes_u_turn(far, near, s$rho, first, last, rho, s$size == 1L)) {
     return(end_transition(s))
   }
   s$rho <- s$rho + rho
@@ -256,8 +255,8 @@ end_transition <- function(s) {
 record_names <- c("accept_stat", "step_size", "tree_depth", "leapfrogs", "divergent", "energy",
                   "log_density")
 
-# Draws and figures of all iterations, in a closure: writing an element of a vector that is in an
-# environment copies the vector.
+# Draws and diagnostics of all iterations, in a closure, because assigning to an element of a vector
+# in an environment copies the vector.
 new_records <- function(control) {
   total <- control$warmup + control$iter
   first <- if (control$save_warmup) 1L else control$warmup + 1L

@@ -1,10 +1,10 @@
-# The gradient of a log density, held against differences where the first chain starts.
+# Checks the gradient of a log density against finite differences at the start of the first chain.
 
 most_differences <- 50L
 
 # `answer`: that of the evaluator at the chain's point. On the unconstrained scale. A start is often
-# a mode, or the middle of a symmetric density, where a gradient of the wrong sign is as zero as the
-# right one: so what is looked at is a point beside it, unless the density is zero there.
+# a mode or a centre of symmetry, where the gradient is zero even with the wrong sign, so a nearby
+# point is checked unless the density is zero there.
 check_start_gradient <- function(s, evaluate, answer) {
   given <- start <- s$at
   on.exit(s$at <- given)

@@ -1,7 +1,7 @@
 # R-hat and effective sample size (Vehtari, Gelman, Simpson, Carpenter and Buerkner, 2021, Bayesian
 # Analysis 16). `x` is a matrix iteration x chain.
 
-# Each chain as two.
+# Each chain split into halves.
 halves <- function(x) {
   n <- nrow(x) %/% 2L
   cbind(x[seq_len(n), , drop = FALSE], x[nrow(x) - n + seq_len(n), , drop = FALSE])
@@ -18,7 +18,7 @@ rhat <- function(x) {
   max(rhat_of(rank_scores(x)), rhat_of(rank_scores(abs(x - stats::median(x)))))
 }
 
-# NaN where nothing moves, or there are too few draws.
+# NaN if the draws are constant, or too few.
 rhat_of <- function(x) {
   n <- nrow(x)
   if (n < 2L) return(NaN)

@@ -1,4 +1,4 @@
-# What drives the chains of cl_sample(): one after another, in lockstep, or in worker processes.
+# Runs the chains of cl_sample() one after another, in lockstep, or in worker processes.
 
 # ---- one after another ---------------------------------------------------------------------------
 
@@ -15,7 +15,8 @@ run_in_turn <- function(job) {
   })
 }
 
-# Runs the code; its result, or what there is when it is interrupted or the density fails.
+# Runs the code and returns its result, or the draws so far after an interrupt or an error of the
+# density.
 keeping_draws <- function(job, chains, code) {
   interrupted <- FALSE
   tryCatch(code, interrupt = function(e) interrupted <<- TRUE, statcl_error_density = function(e) {
@@ -34,7 +35,7 @@ keeping_draws <- function(job, chains, code) {
 }
 
 # Advances a chain to its end, or to the time `until`. A point that cannot be computed has density
-# zero; it costs the loop's handlers to be set up again, so that good points cost none.
+# zero. Only then are the handlers of the loop set up again, so that other points have no overhead.
 run_chain <- function(s, evaluate, until = Inf) {
   rejected <- function(e) TRUE
   start_clock(s)
@@ -70,13 +71,13 @@ reject_point <- function(s) {
 
 # ---- faults of the density -----------------------------------------------------------------------
 
-# A fault found in the chain's own work.
+# An error found by the chain itself.
 abort_density <- function(s, message, ...) {
   statcl_abort("density", message, argument = "log_density", parameters = point_of(s, s$at),
                chain = s$id, iteration = s$iteration, ...)
 }
 
-# An error in an evaluation, as one of class statcl_error_density that says where.
+# Turns an error in an evaluation into a statcl_error_density with chain and iteration.
 rethrow_density <- function(s, e) {
   if (inherits(e, "statcl_error_density")) {
     if (!is.null(e$chain)) stop(e)
@@ -138,9 +139,8 @@ lockstep <- function(chains, evaluate) {
   }
 }
 
-# After an error in an evaluation of several points: finds the point that fails. If each of them
-# works alone, the function cannot take several, unless the error was one that counts as zero
-# density.
+# After an error in an evaluation of several points: finds the point that fails. If each point works
+# alone, the function does not support several points, unless the error counts as zero density.
 one_by_one <- function(running, evaluate, error) {
   answers <- lapply(running, function(s) evaluate_once(s, function(u) evaluate(matrix(u))[[1L]]))
   alone <- vapply(answers, function(answer) is.null(answer[[2L]]), NA)
@@ -150,21 +150,21 @@ one_by_one <- function(running, evaluate, error) {
 
 # ---- worker processes ----------------------------------------------------------------------------
 
-# How many processes of our own, or a cluster; NULL for none.
+# The number of worker processes, or a cluster; NULL for none.
 check_workers <- function(workers, chains) {
   if (inherits(workers, "cluster")) return(workers[seq_len(min(length(workers), chains))])
   n <- min(check_count(workers, "workers", lower = 1), chains)
   if (n == 1) NULL else n
 }
 
-# Whether processes may be forked: OpenCL, even if only asked for its devices, does not survive it.
+# Whether processes can be forked, which is not possible after any use of OpenCL.
 can_fork <- function() {
   .Platform$OS.type == "unix" && is.null(session$opened_by) &&
     (session$engine == "host" || is.null(session$devices))
 }
 
-# makeCluster() draws its port from R's generator: scripts with one seed that run at the same time
-# would all listen at the same one. So ports come from process ids, and one that is taken is no end.
+# makeCluster() draws its port from R's generator, so scripts with equal seeds would use the same
+# port at the same time. Ports are derived from process ids instead, and a port in use is retried.
 make_workers <- function(n, type) {
   if (nzchar(Sys.getenv("R_PARALLEL_PORT"))) return(parallel::makeCluster(n, type = type))
   for (attempt in 1:20) {
@@ -182,7 +182,7 @@ run_in_workers <- function(job, workers) {
   fork <- own && can_fork()
   nodes <- workers
   if (own) {
-    if (fork) { # which then have the job already
+    if (fork) { # forked workers already have the job
       worker$job <- job
       on.exit(worker$job <- NULL)
     }
@@ -199,7 +199,7 @@ run_in_workers <- function(job, workers) {
   }
   report <- worker_progress(job)
   keeping_draws(job, collect, {
-    repeat { # spells short enough for the chains to be there soon after an interrupt
+    repeat { # short time slices, so that the chains return soon after an interrupt
       states <- parallel::clusterCall(nodes, worker_spell, 0.3)
       for (state in states) if (!is.null(state$error)) stop(state$error)
       report(states)
@@ -208,9 +208,9 @@ run_in_workers <- function(job, workers) {
   })
 }
 
-# The workers' chains, also in the middle of a spell: a worker whose answer was not read when an
-# interrupt came gives that first, and its chains in a second answer. A worker that an interrupt has
-# ended gives nothing.
+# The chains of the workers, also within a time slice: a worker whose answer was not read at an
+# interrupt sends that first and its chains in a second answer. A worker that was ended by an
+# interrupt sends nothing.
 collect_chains <- function(nodes) {
   chains <- lapply(seq_along(nodes), function(i) {
     tryCatch({
@@ -227,8 +227,8 @@ collect_chains <- function(nodes) {
   do.call(c, chains)
 }
 
-# The job, what it uses of the global environment, and the session's settings, for R processes that
-# have nothing of this one.
+# The job, the objects of the global environment that it uses, and the settings of the session, for
+# new R processes.
 send_job <- function(nodes, job) {
   parallel::clusterCall(nodes, eval, bquote(.libPaths(.(.libPaths()))))
   globals <- global_objects(job$log_density)
@@ -238,8 +238,8 @@ send_job <- function(nodes, job) {
   parallel::clusterCall(nodes, worker_receive, job, settings)
 }
 
-# What a function uses of the global environment, directly or through functions that it calls, as a
-# list with names: a new R process has none of it.
+# The objects of the global environment that a function uses, directly or through functions it
+# calls, as a named list.
 global_objects <- function(f) {
   found <- list()
   seen <- character()
@@ -266,7 +266,7 @@ global_objects <- function(f) {
   found
 }
 
-worker <- new.env(parent = emptyenv()) # the state of a worker process between its spells
+worker <- new.env(parent = emptyenv()) # the state of a worker process between time slices
 
 worker_receive <- function(job, settings) {
   session$device <- settings$device
@@ -286,8 +286,8 @@ worker_begin <- function(ids) {
   NULL
 }
 
-# Goes on with this worker's chains, one after another, for some seconds. Gives what is done, and
-# an error as a value, since its class would not come across otherwise.
+# Continues this worker's chains, one after another, for some seconds. Returns the progress, and an
+# error as a value, because its class would be lost otherwise.
 worker_spell <- function(seconds) {
   suspendInterrupts(tryCatch({
     until <- seconds_now() + seconds
@@ -312,7 +312,7 @@ worker_state <- function(error) {
        iterations = vapply(worker$chains, `[[`, 0L, "iteration_done"))
 }
 
-# The chains as lists, and the end of the worker's memory of them.
+# The chains as lists; the worker's state is cleared.
 worker_end <- function() {
   chains <- lapply(worker$chains, chain_result)
   rm(list = ls(worker), envir = worker)

@@ -1,4 +1,4 @@
-# Pictures of the draws of cl_sample().
+# Plots of the draws of cl_sample().
 
 #' @rdname cl_sample-methods
 #' @export
@@ -37,7 +37,7 @@ plot_pages <- function(n) {
   list(shape = c(rows, 4L), count = ceiling(n / (2 * rows)))
 }
 
-# Lower and upper bound; a result of several steps may know none.
+# Lower and upper bound; results made in several steps may have none.
 bounds_of <- function(x, name) {
   if (name %in% rownames(x$bounds)) x$bounds[name, ] else c(-Inf, Inf)
 }
@@ -50,8 +50,7 @@ plot_densities <- function(draws, bounds, colours, name) {
   for (j in seq_along(curves)) graphics::lines(curves[[j]], col = colours[j])
 }
 
-# A kernel density on the range of x. At bounds it is reflected: what the kernels put beyond them
-# comes back.
+# A kernel density on the range of x. At bounds it is reflected, so that no mass lies beyond them.
 bounded_density <- function(x, bounds = c(-Inf, Inf)) {
   if (length(x) < 2L) return(list(x = x, y = 0))
   bounds <- bounds[is.finite(bounds)]

@@ -1,13 +1,13 @@
-# How far cl_sample() is, and how long it will take.
+# The progress of cl_sample() and the remaining time.
 
-# function(s), called after each iteration of a chain, after which `waiting` others run; NULL for
-# silence.
+# function(s), called after each iteration of a chain, after which `waiting` others run; NULL for no
+# output.
 progress_line <- function(job, waiting) {
   control <- job$control
   if (control$refresh == 0 && !control$announce) return(NULL)
   total <- control$warmup + control$iter
-  # Iteration and time where the count had last doubled, and the time before: later iterations tell
-  # more of those to come than the first ones do.
+  # Iteration and time of the last doubling of the count: later iterations predict the remaining
+  # ones better than the first.
   recent <- before <- c(0, seconds_now())
   function(s) {
     i <- s$iteration
@@ -47,7 +47,7 @@ worker_progress <- function(job) {
   }
 }
 
-# Says once that a run will be long.
+# Announces a long run, once.
 announce <- function(job, left) {
   if (!job$control$announce || !is.null(job$announced$yes)) return(invisible())
   if (seconds_now() - job$started < 2 || !is.finite(left) || left < 10) return(invisible())

@@ -1,9 +1,9 @@
-# What cl_sample() gives.
+# The result of cl_sample().
 
 # ---- from chains to a result ---------------------------------------------------------------------
 
-# The draws of the chains, or NULL if there are none. Where chains differ in length (`complete` is
-# FALSE), as many iterations of as many chains as give most draws.
+# The draws of the chains, or NULL if there are none. If chains differ in length (`complete` is
+# FALSE), the numbers of chains and iterations are chosen to keep the most draws.
 collect_draws <- function(job, chains, complete) {
   warmup <- job$control$warmup
   first <- if (job$control$save_warmup) 1L else warmup + 1L
@@ -59,7 +59,7 @@ warn_problems <- function(x) {
   if (length(problems) > 0L) statcl_warning("sampling", paste(problems, collapse = "\n"))
 }
 
-# What is wrong with the run, in words. R-hat and the effective sample size are summary()'s.
+# The problems of the run as text. R-hat and the effective sample size are summary()'s.
 sample_problems <- function(x) {
   problems <- character()
   total <- length(x$diagnostics$divergent)
@@ -178,8 +178,8 @@ convergence_problems <- function(table) {
           paste(utils::head(apart, 5L), collapse = ", "))
 }
 
-# What a fit by sampling says of its draws: list(converged, message). Chains must agree, and there
-# must be effectively 50 draws a chain, as R-hat means little before.
+# The verdict on the draws of a fit: list(converged, message). Chains must agree and have an
+# effective size of 50 draws per chain, since R-hat is unreliable with fewer.
 draws_verdict <- function(draws) {
   if (!draws$complete) return(list(converged = FALSE, message = "interrupted"))
   table <- summary(draws)

@@ -1,14 +1,14 @@
 # The log density of cl_sample() as a function of one unconstrained vector, or of a matrix with such
-# columns: parameters are cut into arguments and transformed, answers are checked.
+# columns: the vector is split into arguments and transformed, and results are checked.
 #
-# An evaluator gives list(value, gradient). A point of density zero has value -Inf. Where the
-# density could not be computed for a reason that a smaller step may cure, the gradient is NULL.
+# An evaluator gives list(value, gradient). A point of density zero has value -Inf. If the density
+# could not be computed for a reason that a smaller step may avoid, the gradient is NULL.
 
 # ---- where parameters are ------------------------------------------------------------------------
 
-# How a start value is cut: `arguments`: NULL for one vector, else a list with name, index and dim
-# of each argument; `names` of all parameters; `blocks`: transforms with the places of their
-# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: places of the others;
+# How a starting value is split: `arguments`: NULL for one vector, else a list with name, index and
+# dim of each argument; `names` of all parameters; `blocks`: transforms with the indices of their
+# constrained (`x`) and unconstrained (`u`) numbers; `free_x`, `free_u`: indices of the others;
 # `bounds` of the constrained numbers.
 parameter_layout <- function(init, transform) {
   layout <- if (is.list(init)) list_layout(init) else vector_layout(init)
@@ -35,7 +35,7 @@ vector_layout <- function(init) {
   given <- names(init)
   list(n = n, arguments = NULL, given = given,
        names = if (is.null(given)) element_names("par", init) else given,
-       places = stats::setNames(as.list(seq_len(n)), given))
+       indices = stats::setNames(as.list(seq_len(n)), given))
 }
 
 list_layout <- function(init) {
@@ -46,7 +46,7 @@ list_layout <- function(init) {
   })
   list(n = sum(lengths(init)), arguments = arguments, given = NULL,
        names = unlist(Map(element_names, names(init), init), use.names = FALSE),
-       places = stats::setNames(lapply(arguments, `[[`, "index"), names(init)))
+       indices = stats::setNames(lapply(arguments, `[[`, "index"), names(init)))
 }
 
 # "beta" for a number, else "beta[1]", "beta[age]" or "beta[2,1]".
@@ -72,12 +72,12 @@ transform_blocks <- function(layout, transform) {
     return(list(transform_block(transform, seq_len(layout$n), "init")))
   }
   known <- is.list(transform) && length(names(transform)) == length(transform) &&
-    all(names(transform) %in% names(layout$places)) && !anyDuplicated(names(transform))
+    all(names(transform) %in% names(layout$indices)) && !anyDuplicated(names(transform))
   if (!known || !all(vapply(transform, inherits, NA, what = "cl_transform"))) {
     abort_argument("transform", paste("'transform' must be a transform such as cl_lower(0), or a",
                                       "list of transforms named by parameters of 'init'"))
   }
-  Map(function(t, name) transform_block(t, layout$places[[name]], name), unname(transform),
+  Map(function(t, name) transform_block(t, layout$indices[[name]], name), unname(transform),
       names(transform))
 }
 
@@ -107,7 +107,7 @@ free_start <- function(layout, init) {
   u
 }
 
-# Constrained values with the attribute "jacobian"; NULL where they are not representable.
+# Constrained values with the attribute "jacobian"; NULL if they are not representable.
 constrain <- function(layout, u) {
   if (length(layout$blocks) == 0L) return(u)
   x <- numeric(layout$n)
@@ -124,7 +124,8 @@ constrain <- function(layout, u) {
   x
 }
 
-# From the gradient by the constrained x of F to that by u of F + jacobian.
+# From the gradient of F with respect to the constrained x to that of F + jacobian with respect to
+# u.
 pull_back <- function(layout, u, x, slope) {
   result <- numeric(layout$dimension)
   result[layout$free_u] <- slope[layout$free_x]
@@ -169,20 +170,20 @@ density_caller <- function(log_density, layout) {
     })
   }
   names <- vapply(layout$arguments, `[[`, "", "name")
-  places <- lapply(layout$arguments, `[[`, "index")
+  indices <- lapply(layout$arguments, `[[`, "index")
   dims <- lapply(layout$arguments, `[[`, "dim")
   extra <- if (inherits(log_density, "cl_likelihood")) list(gradient = names)
   function(x) {
     arguments <- vector("list", length(names))
     names(arguments) <- names
     for (i in seq_along(names)) {
-      part <- x[places[[i]]]
+      part <- x[indices[[i]]]
       if (!is.null(dims[[i]])) dim(part) <- dims[[i]]
       arguments[[i]] <- part
     }
     answer <- do.call(log_density, c(arguments, extra), quote = TRUE)
     slope <- attr(answer, "gradient", exact = TRUE)
-    list(one_value(answer), list_slope(slope, names, lengths(places)))
+    list(one_value(answer), list_slope(slope, names, lengths(indices)))
   }
 }
 
@@ -224,7 +225,7 @@ list_slope <- function(slope, names, sizes) {
   unlist(slope, use.names = FALSE)
 }
 
-# What to make of a value or a gradient that is not finite; NULL: nothing is wrong.
+# The treatment of a value or a gradient that is not finite; NULL if both are finite.
 check_answer <- function(value, slope, n, nan) {
   if (length(slope) != n) {
     statcl_abort("density", sprintf("the gradient of 'log_density' has length %d, not %d",
@@ -282,7 +283,7 @@ make_batch_evaluator <- function(log_density, layout, nan) {
 }
 
 # function(x) giving list(values, gradient matrix) for the constrained points in the columns of x.
-# Of a sum with priors, likelihoods and formulas are called once for all points.
+# In a sum with priors, likelihoods and formulas are called once for all points.
 batch_caller <- function(log_density, layout) {
   if (is.null(layout$arguments)) return(vector_batch(log_density, layout))
   if (!inherits(log_density, "cl_log_posterior")) return(argument_batch(log_density, layout))
@@ -323,11 +324,11 @@ argument_batch <- function(log_density, layout) {
     names <- vapply(used, `[[`, "", "name")
     extra <- list(gradient = names)
   }
-  places <- lapply(used, `[[`, "index")
+  indices <- lapply(used, `[[`, "index")
   dims <- lapply(used, `[[`, "dim")
   function(x) {
     arguments <- lapply(seq_along(used), function(i) {
-      part <- x[places[[i]], , drop = FALSE]
+      part <- x[indices[[i]], , drop = FALSE]
       if (!is.null(dims[[i]])) dim(part) <- c(dims[[i]], ncol(x))
       part
     })
@@ -337,8 +338,8 @@ argument_batch <- function(log_density, layout) {
     slope <- attr(answer, "gradient", exact = TRUE)
     result <- matrix(0, nrow(x), ncol(x))
     for (i in seq_along(names)) {
-      result[places[[i]], ] <- batch_slope(slope[[names[i]]], c(length(places[[i]]), ncol(x)),
-                                           sprintf("the gradient with respect to '%s'", names[i]))
+      result[indices[[i]], ] <- batch_slope(slope[[names[i]]], c(length(indices[[i]]), ncol(x)),
+                                             sprintf("the gradient with respect to '%s'", names[i]))
     }
     list(values, result)
   }

@@ -1,4 +1,4 @@
-# Sampling from a density with gradient: the interface, and what drives the chains.
+# Sampling from a density with gradient: arguments and starting values.
 
 #' Sample from a log density with gradient
 #'
@@ -205,14 +205,14 @@ check_inverse_metric <- function(x, dimension) {
 # Whether lockstep is faster: when reading the data takes longer than R's work around it.
 batch_pays <- function(log_density, chains) chains > 1L && likelihood_size(log_density) >= 1e4
 
-# Numbers in x of the largest likelihood in it.
+# The number of elements in x of the largest likelihood in it.
 likelihood_size <- function(f) {
   if (inherits(f, "cl_likelihood")) return(as.double(length(environment(f)$x)))
   if (!inherits(f, "cl_log_posterior")) return(0)
   max(0, vapply(environment(f)$terms, likelihood_size, 0))
 }
 
-# Whether one value serves all chains.
+# Whether one starting value is used for all chains.
 single_init <- function(init) {
   is.numeric(init) || (is.list(init) && !is.null(names(init)))
 }
@@ -250,7 +250,7 @@ check_start <- function(x) {
 
 # ---- the chains' starts --------------------------------------------------------------------------
 
-# The chain with this number, its first point evaluated. With jitter a point of no density is
+# The chain with this number, its first point evaluated. With jitter, a point of density zero is
 # drawn again, up to 100 times.
 start_chain <- function(job, id, evaluate) {
   stream <- new_stream(job$states[[id]])
@@ -271,7 +271,7 @@ start_chain <- function(job, id, evaluate) {
                            if (tries > 1L) "any of 100 points around 'init'" else "'init'"))
 }
 
-# An answer with NULL as gradient where the density could not be computed.
+# The result of an evaluation, with NULL as gradient if the density could not be computed.
 evaluate_once <- function(s, evaluate) {
   rejected <- function(e) list(-Inf, NULL)
   tryCatch(evaluate(s$at),

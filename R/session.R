@@ -1,7 +1,7 @@
-# The session: which engine and device work, and from what size on.
+# The session: the engine and device in use, and thresholds.
 #
-# `where` is an integer that C understands: -1L for the host, else the place of a device in the
-# loader's list, counted from 0.
+# `where` is an integer that C understands: -1L for the host, else the index of a device in the list
+# of the loader, counted from 0.
 
 session <- new.env(parent = emptyenv())
 session$engine <- "auto"      # what cl_use() was given
@@ -52,16 +52,16 @@ device_table <- function() {
   session$devices
 }
 
-# Where a driver that caches compiled kernels may do so unless the user has said where: within the
-# session's temporary folder, so that nothing is left behind.
+# The default folder for compiled kernels of drivers that cache them: in the session's temporary
+# folder, so that nothing remains.
 driver_cache <- function() {
   folder <- file.path(tempdir(), "statcl-driver-cache")
   dir.create(folder, showWarnings = FALSE)
   folder
 }
 
-# A GPU with double precision before any other, with its own memory before shared, the larger memory
-# first. -1 if there is none: a CPU device is used only when asked for.
+# The default device: GPUs with double precision, those with dedicated memory first, then by memory
+# size. -1 if there is none: a CPU device is used only on request.
 default_device <- function(devices = device_table()) {
   usable <- which(devices$type == "gpu" & devices$fp64 & devices$compiler)
   if (length(usable) == 0L) return(-1L)
@@ -69,7 +69,7 @@ default_device <- function(devices = device_table()) {
   usable[best] - 1L
 }
 
-# What the user asked for: cl_use(), option, environment; "" when nothing.
+# The requested device: from cl_use(), option or environment variable; "" if none.
 requested_device <- function() {
   if (!is.null(session$device)) return(session$device)
   option <- getOption("statcl.device")
@@ -88,7 +88,7 @@ current_device <- function() {
   where
 }
 
-# The first device of any type with double precision: when the user insists on the device engine.
+# The first device of any type with double precision, for users who select the device engine.
 any_device <- function() {
   devices <- device_table()
   usable <- which(devices$fp64 & devices$compiler)
@@ -206,7 +206,7 @@ where_for <- function(op, size) {
   if (size >= threshold(op, where)) mark_opened(where) else -1L
 }
 
-# `where` for data that is to stay: as_cl(), cl_likelihood().
+# `where` for data that remains on the device: as_cl(), cl_likelihood().
 where_resident <- function() {
   where <- current_device()
   if (where < 0L) return(-1L)
@@ -219,14 +219,14 @@ mark_opened <- function(where) {
   where
 }
 
-# Whether this is a forked child of a process that has asked for devices: drivers start threads
-# then, which a fork does not copy. In such a child the host works, unless the user has named a
-# device: then the core refuses (statcl_error_fork).
+# Whether this is a forked child of a process that has listed devices: drivers start threads then,
+# which a fork does not copy. Such a child uses the host engine; if the user has named a device, the
+# core raises statcl_error_fork.
 forked <- function() !is.null(session$listed_by) && session$listed_by != Sys.getpid()
 
 names_device <- function() !identical(requested_device(), "")
 
-# Called from C, once a session, when a second was spent on compiling kernels.
+# Called from C, once per session, after one second of compiling kernels.
 announce_build <- function(device) {
   if (isTRUE(getOption("statcl.quiet"))) return()
   message(sprintf("statcl: building kernels for %s, once per session: the first calls wait for it",
@@ -235,8 +235,8 @@ announce_build <- function(device) {
 
 # ---- thresholds ---------------------------------------------------------------------------------
 
-# From what size a device is worth the transfers, for base R input. Sizes are in the unit named:
-# rows of a square matrix, or elements of X.
+# The size from which a device is used for base R input. Sizes are in the unit named: rows of a
+# square matrix, or elements of X.
 threshold_table <- data.frame(
   op = c("chol", "chol_adjoint", "matmul", "tri_solve", "tri_inverse", "arith", "glm",
          "covariance", "gp", "batch"),
@@ -342,10 +342,10 @@ threshold <- function(op, where) {
 #' cl_free(x)
 cl_memory <- function() {
   where <- current_device()
-  places <- if (where >= 0L && !forked()) c(-1L, where) else -1L
-  values <- vapply(places, function(w) .Call(r_memory, w), numeric(6L))
+  engines <- if (where >= 0L && !forked()) c(-1L, where) else -1L
+  values <- vapply(engines, function(w) .Call(r_memory, w), numeric(6L))
   unknown <- function(x) ifelse(x == 0, NA_real_, x)
-  data.frame(device = c("host", device_table()$name[places[places >= 0L] + 1L]),
+  data.frame(device = c("host", device_table()$name[engines[engines >= 0L] + 1L]),
              live = values[1L, ], peak = values[2L, ], kept = values[6L, ],
              limit = unknown(values[4L, ]),
              largest = unknown(values[5L, ]), buffers = as.integer(values[3L, ]),

@@ -124,7 +124,7 @@ print.cl_sitrep <- function(x, ...) {
   line("host", x$blas$name, if (nzchar(x$blas$blas)) paste0(" (", x$blas$blas, ")"))
   if (NROW(x$devices)) {
     cat("devices\n")
-    old <- options(width = 500L) # one line a device
+    old <- options(width = 500L) # one line for each device
     on.exit(options(old))
     shown <- with(x$devices, data.frame(
       id = id, name = name, type = type, fp64 = ifelse(fp64, "yes", "no"),

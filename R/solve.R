@@ -74,9 +74,9 @@ pd_factor <- function(a) {
   tryCatch(.Call(r_chol, a@handle, 0, FALSE, -1L), statcl_error_not_pd = function(e) NULL)
 }
 
-# The same for a solution; stops as base R does where the condition of the matrix leaves no digit.
-# On a device the inverse of a matrix of moderate size costs less than the solves, one after the
-# other, of which an estimate is made.
+# The same for a solution; an error as in base R if the matrix is computationally singular. For
+# matrices of moderate size on a device, the inverse is cheaper than the successive solves of a
+# condition estimate.
 safe_factor <- function(a, tol) {
   factor <- pd_factor(a)
   if (is.null(factor)) return(NULL)
@@ -102,11 +102,11 @@ factor_solve <- function(factor, b) {
   .Call(r_tri_solve, factor, .Call(r_tri_solve, factor, b, FALSE, FALSE, -1L), FALSE, TRUE, -1L)
 }
 
-# Through LAPACK's LU decomposition, in base R; the result goes to the device of `a`, or of `b`.
+# By LAPACK's LU decomposition in base R; the result is copied to the device of `a` or `b`.
 solve_on_host <- function(a, b, tol = .Machine$double.eps) {
   beside <- if (is_cl(a)) a else b
   if (is_cl(a) && !missing(b) && is_cl(b)) {
-    # The same fault as any other operation on matrices of two devices.
+    # The same error as for other operations on matrices of two devices.
     .Call(r_crossprod, a@handle, b@handle, -1L)
   }
   a <- on_host(a)
@@ -120,7 +120,7 @@ solve_on_host <- function(a, b, tol = .Machine$double.eps) {
   like(result, beside)
 }
 
-# LAPACK's messages as our condition; the pivot is in them only when it is exactly zero.
+# LAPACK's messages as statcl_error_singular; they contain the pivot only if it is exactly zero.
 abort_singular <- function(message) {
   if (!grepl("singular", message)) stop(message, call. = FALSE)
   index <- NA_real_

@@ -1,6 +1,6 @@
-# Functions of base R and stats for clMatrix: moments, centring and scaling, differences, places,
-# order. Those that base R has no generic function for are made generic as R does by itself (the
-# default is R's function, and attaching the package masks nothing with a message).
+# Functions of base R and stats for clMatrix: moments, centring and scaling, differences,
+# which.min(), order(). Functions that are not generic in base R are made generic with R's function
+# as default, so that attaching the package masks nothing with a message.
 
 #' Statistics of device matrices
 #'
@@ -63,7 +63,7 @@ NULL
 
 announced_copies <- new.env(parent = emptyenv())
 
-# A base R matrix of x for the function `name`, which says once that it works on one.
+# A base R copy of x for the function `name`, announced once per session.
 copy_for <- function(name, x) {
   if (is_cl(x) && is.null(announced_copies[[name]])) {
     assign(name, TRUE, envir = announced_copies)
@@ -81,7 +81,7 @@ sort.clMatrix <- function(x, decreasing = FALSE, ...) {
   sort(as.vector(copy_for("sort", x)), decreasing = decreasing, ...)
 }
 
-# What order(), rank() and the like ask for.
+# The method that order(), rank() and similar functions call.
 #' @export
 xtfrm.clMatrix <- function(x) as.vector(copy_for("order", x))
 

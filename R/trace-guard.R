@@ -1,11 +1,11 @@
-# Functions of R that look at the type or the identity of a value. No method of ours is called where
-# a traced function (cl_map()) gives them an element, and their answer would be that for an object
-# of ours, silently taken for all elements. So the function is traced with others in their place,
-# which refuse elements. In the same way our generic functions are found where the package is not
-# attached, or R's are called by stats:: and base::.
+# Functions of R that inspect the type or identity of a value. Called with an element by a traced
+# function (cl_map()), they would dispatch no method and return a result for the object, silently
+# used for all elements. So they are replaced during tracing by functions that raise an error for
+# elements. In the same way, our generic functions are found if the package is not attached, or if
+# R's are called as stats:: or base::.
 #
-# They stand between the function and its own environment, and only where it, or one of the
-# functions of the user's that it calls, names one of them. Functions of packages are not followed.
+# They are placed between the function and its environment, only if it, or a user function that it
+# calls, uses one of these names. Functions of packages are not changed.
 
 guarded_names <- list(
   base = c("isTRUE", "isFALSE", "identical", "is.logical", "is.double", "is.integer", "is.vector",
@@ -22,8 +22,8 @@ refusing <- function(name, original) {
   }
 }
 
-# For each name what R has, and what takes its place: a function that refuses elements, or the
-# generic function of ours, where the package is not attached.
+# For each name R's function and its replacement: a function that raises an error for elements, or
+# our generic function if the package is not attached.
 guards <- local({
   all <- list()
   for (package in names(guarded_names)) for (name in guarded_names[[package]]) {
@@ -39,7 +39,7 @@ guards <- local({
   all
 })
 
-# The function to trace in the place of f.
+# The function to trace instead of f.
 guarded <- function(f) {
   if (is.primitive(f)) return(f)
   reached <- reached_functions(f)
@@ -59,7 +59,7 @@ guarded <- function(f) {
   place(f)
 }
 
-# What stands for `::` there.
+# The replacement of `::` there.
 guarded_export <- function(pkg, name) {
   package <- as.character(substitute(pkg))
   name <- as.character(substitute(name))
@@ -91,7 +91,7 @@ reached_functions <- function(f) {
     names <- names_in(g)
     needed <- needed || ("::" %in% names && any(names %in% names(guards)))
     for (name in names) {
-      value <- get0(name, envir = environment(g)) # a variable of that name stays what it is
+      value <- get0(name, envir = environment(g)) # a variable of that name is not changed
       if (!is.null(guards[[name]]) && identical(value, guards[[name]]$original)) {
         needed <- TRUE
         guarded[[home]] <- c(guarded[[home]], name)

@@ -1,4 +1,4 @@
-# Transforms of constrained parameters to the whole line, with their Jacobians, for cl_sample().
+# Transforms of constrained parameters to the real line, with their Jacobians, for cl_sample().
 #
 # A transform is a list of class "cl_transform":
 #   label      in words, for print()
@@ -155,7 +155,8 @@ new_identity <- function(n) {
                 pull = function(u, x, slope) slope, bounds = n)
 }
 
-# `bounds`: how many entries the bounds are for; 1 serves any number. `least`: the fewest entries.
+# `bounds`: the number of elements of the bounds; 1 is recycled. `least`: the minimum number of
+# elements.
 new_transform <- function(label, inside, free, value, jacobian, pull, size = function(n) n,
                           bounds = 1L, least = 1L, lower = -Inf, upper = Inf) {
   structure(list(label = label, inside = inside, free = free, value = value, jacobian = jacobian,

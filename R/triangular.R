@@ -1,4 +1,4 @@
-# Triangular solves, inverses, and their reverse mode.
+# Triangular solves, inverses, and their adjoints.
 
 #' Triangular solves and inverses
 #'
@@ -113,8 +113,8 @@ cl_tri_solve_adjoint <- function(l, x, x_adj, upper = FALSE, transpose = FALSE) 
 
 # ---- methods of base R's functions --------------------------------------------------------------
 
-# backsolve() and forwardsolve(): the leading k x k part and the first k rows. Unlike base R, a
-# right-hand side longer than the matrix is refused.
+# backsolve() and forwardsolve(): the leading k x k part and the first k rows. Unlike in base R, a
+# right-hand side longer than the matrix is an error.
 solve_leading <- function(r, x, k, upper, transpose, name_r) {
   upper <- check_flag(upper, "upper.tri")
   transpose <- check_flag(transpose, "transpose")

@@ -48,8 +48,7 @@ cl_tune <- function(ops = NULL, seconds = 5, verbose = interactive(), save = FAL
 
 # ---- kept thresholds ----------------------------------------------------------------------------
 
-# One line for each device and operation, by the device's name: an id may be another device's after
-# a change of drivers.
+# One line for each device and operation, by device name, because ids can change with the drivers.
 thresholds_file <- function() {
   file.path(tools::R_user_dir("statcl", "config"), "thresholds.csv")
 }
@@ -57,7 +56,7 @@ thresholds_file <- function() {
 no_thresholds <- data.frame(device = character(), op = character(), threshold = numeric(),
                             stringsAsFactors = FALSE)
 
-# What is saved for all devices. A file that cannot be used counts as empty, with a warning.
+# The saved thresholds of all devices. An invalid file counts as empty, with a warning.
 read_thresholds <- function(file = thresholds_file()) {
   if (!file.exists(file)) return(no_thresholds)
   saved <- tryCatch(

@@ -1,4 +1,4 @@
-# Kernels that users write in OpenCL C themselves.
+# Kernels written by users in OpenCL C.
 
 #' Run your own OpenCL C
 #'
@@ -89,7 +89,7 @@ run_kernel <- function(kernel, arguments, given, global, local) {
   if (length(outputs) == 1L) outputs[[1L]] else outputs
 }
 
-# An argument as C takes it: an integer, a number, a handle, or two integers for a new matrix.
+# An argument as passed to C: an integer, a number, a handle, or two integers for a new matrix.
 kernel_argument <- function(x, type, name) {
   if (type == "int") return(as.integer(check_count(x, name, -.Machine$integer.max)))
   if (type == "double") {
@@ -108,7 +108,7 @@ kernel_argument <- function(x, type, name) {
   as.integer(c(check_count(x[1L], name, 1), check_count(x[2L], name, 1)))
 }
 
-# Arguments by name and then by place.
+# Matches arguments by name, then by position.
 match_arguments <- function(given, wanted) {
   names <- names(given)
   if (is.null(names)) names <- rep_len("", length(given))

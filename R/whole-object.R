@@ -1,6 +1,6 @@
-# Methods of fits and kernels, which are lists: anybody can cut one, or make one by hand. What a
-# method then stumbles over is an error of our class that names the object. (After all methods in
-# the order of loading.)
+# Methods of fits and kernels, which are lists that users can modify. An error of a method due to an
+# invalid object becomes an error of this package that names the object. (This file is loaded after
+# all methods.)
 
 # Runs the body of a method whose argument `name` is the object.
 with_whole_object <- function(object, name, code) {

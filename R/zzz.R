@@ -1,14 +1,14 @@
-# Loading does nothing but load: no platform is asked, no context made, no file written.
+# Loading queries no platform, creates no context and writes no file.
 
 .onUnload <- function(libpath) {
   gp_states$list <- list()
   gc()
-  # matrices, likelihoods and large results that live on need the code that frees them
+  # matrices, likelihoods and large results still in use need the code that frees them
   if (!.Call(r_in_use)) library.dynam.unload("statcl", libpath)
 }
 
-# R's quick way to a method of a primitive is off after the methods of a package were loaded, until
-# its tables are asked for again; without it an operator takes twice as long.
+# After the methods of a package are loaded, R's fast dispatch of primitives is off until its tables
+# are requested again; without it, operators take twice as long.
 quick_primitives <- function(...) {
   for (name in c("%*%", names(operators), device_functions)) {
     setPrimitiveMethods(name, get(name, baseenv()), "reset", getGeneric(name), NULL)

@@ -151,7 +151,7 @@ test_that("trees that turn are seen, also beyond a full circle", {
     p <- sapply(seq(0, angle, length.out = points), function(t) c(cos(t), sin(t)))
     a <- p[, seq_len(points / 2), drop = FALSE]
     b <- p[, points / 2 + seq_len(points / 2), drop = FALSE]
-    turned(a[, 1], a[, ncol(a)], rowSums(a), b[, 1], b[, ncol(b)], rowSums(b), points == 2L)
+    makes_u_turn(a[, 1], a[, ncol(a)], rowSums(a), b[, 1], b[, ncol(b)], rowSums(b), points == 2L)
   }
   expect_false(turned_after(0.5))
   expect_false(turned_after(0.95 * pi))
