@@ -102,10 +102,14 @@ expect_messages <- function(topic) {
 
 for (topic in c("matrix", "map", "batch", "glm", "gp", "sample", "session")) local({
   topic <- topic
-  test_that(paste("messages on", topic), on_host(expect_messages(topic)))
+  test_that(paste("messages on", topic), {
+    on_host(expect_messages(topic))
+  })
 })
 
-test_that("messages on device", on_device(expect_messages("device")))
+test_that("messages on device", {
+  on_device(expect_messages("device"))
+})
 
 # ---- no message is missing ----------------------------------------------------------------------
 
