@@ -19,11 +19,6 @@
 
 #define COVARIANCE_STRIP_LD (COVARIANCE_TILE + 1) /* odd: no bank conflicts */
 
-/* What `region` says. */
-#define COVARIANCE_ALL 0
-#define COVARIANCE_LOWER 1    /* tiles of the lower triangle */
-#define COVARIANCE_MIRRORED 2 /* the same, each also written transposed */
-
 /* Element k of a work-item: its row and column, counted from those of element 0. */
 #define ELEMENT_ROW(k) ((k) % COVARIANCE_PART * COVARIANCE_LANES)
 #define ELEMENT_COLUMN(k) ((k) / COVARIANCE_PART * COVARIANCE_LANES)
@@ -151,36 +146,33 @@ SCL_INLINE_BARRIER void build_mirror(const real *values, const int i0, const int
  * lie the white terms and the noise, noise2 s_i + v_i, where s and v are the columns of spread, or
  * 1 and 0 if spread_ld is 0; neither if `quiet`. */
 __kernel __attribute__((reqd_work_group_size(COVARIANCE_LANES, COVARIANCE_LANES, 1))) void
-COVARIANCE_NAME(build)(__global const real *x1, const long x1_offset, const int x1_ld,
-                       __global const real *x2, const long x2_offset, const int x2_ld,
-                       __global const real *plan, const long plan_offset, const int plan_ld,
-                       __global const real *spread, const long spread_offset, const int spread_ld,
-                       __global real *out, const long out_offset, const int out_ld, const int m,
-                       const int n, const int terms, const int entries, const int products,
-                       const int region, const int quiet, const real noise2) {
+COVARIANCE_NAME(build)(__global const real *x1, __global const real *x2, __global const real *plan,
+                       __global const real *spread, __global real *out,
+                       const covariance_task task) {
   __local real strip[COVARIANCE_LANES * COVARIANCE_STRIP_LD];
   const int lane_i = get_local_id(0), lane_j = get_local_id(1);
-  const int noisy = region != COVARIANCE_ALL && !quiet;
+  const int m = task.m, n = task.n, out_ld = task.out_ld, spread_ld = task.spread_ld;
+  const int region = task.region, noisy = region != COVARIANCE_ALL && !task.quiet;
   const int rows = (m + COVARIANCE_TILE - 1) / COVARIANCE_TILE;
   const int2 tile =
       region == COVARIANCE_ALL ? whole_tile(get_group_id(0), rows) : lower_tile(get_group_id(0));
   const int i0 = tile.x * COVARIANCE_TILE, j0 = tile.y * COVARIANCE_TILE;
-  const covariance_points points = {x1 + x1_offset,
-                                    x2 + x2_offset,
-                                    plan + plan_offset,
-                                    x1_ld,
-                                    x2_ld,
+  const covariance_points points = {x1 + task.x1_offset,
+                                    x2 + task.x2_offset,
+                                    plan + task.plan_offset,
+                                    task.x1_ld,
+                                    task.x2_ld,
                                     i0 + lane_i,
                                     j0 + lane_j,
                                     m,
                                     n,
-                                    terms,
+                                    task.terms,
                                     noisy};
-  out += out_offset;
-  spread += spread_offset;
+  out += task.out_offset;
+  spread += task.spread_offset;
 
   real values[COVARIANCE_ITEMS];
-  build_sum(&points, entries, products, values);
+  build_sum(&points, task.entries, task.products, values);
   SCL_UNROLL
   for (int kj = 0; kj < COVARIANCE_PART; kj++) {
     const int j = points.column + kj * COVARIANCE_LANES;
@@ -189,7 +181,7 @@ COVARIANCE_NAME(build)(__global const real *x1, const long x1_offset, const int 
       const int i = points.row + ki * COVARIANCE_LANES, k = ki + kj * COVARIANCE_PART;
       if (i >= m || j >= n) continue;
       if (noisy && i == j) {
-        values[k] += spread_ld == 0 ? noise2 : noise2 * spread[i] + spread[i + spread_ld];
+        values[k] += spread_ld == 0 ? task.noise2 : task.noise2 * spread[i] + spread[i + spread_ld];
       }
       out[i + (long)j * out_ld] = values[k];
     }

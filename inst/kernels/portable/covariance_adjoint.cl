@@ -240,47 +240,52 @@ SCL_INLINE real adjoint_fold(const covariance_points *p, const int symmetric,
  * times the first column of spread (or 1 if spread_ld is 0), and the white terms are on the
  * diagonal, unless `quiet`. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_LANES_I, ADJOINT_LANES_J, 1))) void
-COVARIANCE_NAME(adjoint)(__global const real *x1, const long x1_offset, const int x1_ld,
-                         __global const real *x2, const long x2_offset, const int x2_ld,
-                         __global const real *plan, const long plan_offset, const int plan_ld,
-                         __global const real *spread, const long spread_offset, const int spread_ld,
-                         __global const real *w, const long w_offset, const int w_ld,
-                         __global const real *u, const long u_offset, const int u_ld,
-                         __global const real *v, const long v_offset, const int v_ld,
-                         __global real *partial, const long partial_offset, const int partial_ld,
-                         const int m, const int n, const int terms, const int entries,
-                         const int products, const int symmetric, const int quiet, const int first,
-                         const int count, const int rank, const int two, const real outer,
-                         const real inner, const real noise2, const long tiles,
+COVARIANCE_NAME(adjoint)(__global const real *x1, __global const real *x2,
+                         __global const real *plan, __global const real *spread,
+                         __global const real *w, __global const real *u, __global const real *v,
+                         __global real *partial, const covariance_task task,
+                         const covariance_weighting weighting, const covariance_range part,
                          __local real *sums) {
   const int lane_i = get_local_id(0), lane_j = get_local_id(1);
-  const int item = lane_i + lane_j * ADJOINT_LANES_I, rows = (m + ADJOINT_TILE - 1) / ADJOINT_TILE;
-  const int by_noise = first + count == 2 * terms + entries + 1; /* the last derivative */
-  const covariance_weights weights = {w + w_offset, u + u_offset, v + v_offset, w_ld,  u_ld,
-                                      v_ld,         rank,         two,          outer, inner};
-  const adjoint_range range = {entries, first, count, sums + item};
-  covariance_points points = {
-      x1 + x1_offset, x2 + x2_offset,     plan + plan_offset, x1_ld, x2_ld, 0, 0, m, n,
-      terms,          symmetric && !quiet};
-  spread += spread_offset;
+  const int item = lane_i + lane_j * ADJOINT_LANES_I, symmetric = task.symmetric;
+  const int rows = (task.m + ADJOINT_TILE - 1) / ADJOINT_TILE, count = part.count;
+  /* The last derivative is that by the noise. */
+  const int by_noise = part.first + count == 2 * task.terms + task.entries + 1;
+  const covariance_weights weights = {
+      w + weighting.w_offset, u + weighting.u_offset, v + weighting.v_offset, weighting.w_ld,
+      weighting.u_ld,         weighting.v_ld,         weighting.rank,         weighting.two,
+      weighting.outer,        weighting.inner};
+  const adjoint_range range = {task.entries, part.first, count, sums + item};
+  covariance_points points = {x1 + task.x1_offset,
+                              x2 + task.x2_offset,
+                              plan + task.plan_offset,
+                              task.x1_ld,
+                              task.x2_ld,
+                              0,
+                              0,
+                              task.m,
+                              task.n,
+                              task.terms,
+                              symmetric && !task.quiet};
+  spread += task.spread_offset;
   for (int k = 0; k < count; k++) range.sums[k * ADJOINT_STRIDE] = 0.0;
 
-  for (long index = get_group_id(0); index < tiles; index += get_num_groups(0)) {
+  for (long index = get_group_id(0); index < part.tiles; index += get_num_groups(0)) {
     const int2 tile = symmetric ? lower_tile(index) : whole_tile(index, rows);
     points.row = tile.x * ADJOINT_TILE + lane_i;
     points.column = tile.y * ADJOINT_TILE + lane_j;
     real weight[ADJOINT_PART];
     adjoint_weights(&points, &weights, weight);
-    const real trace = adjoint_fold(&points, symmetric, spread, spread_ld, weight);
-    if (by_noise) range.sums[(count - 1) * ADJOINT_STRIDE] += 2.0 * noise2 * trace;
-    adjoint_products(&points, products, &range, weight);
+    const real trace = adjoint_fold(&points, symmetric, spread, task.spread_ld, weight);
+    if (by_noise) range.sums[(count - 1) * ADJOINT_STRIDE] += 2.0 * task.noise2 * trace;
+    adjoint_products(&points, task.products, &range, weight);
   }
 
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) { /* count <= ADJOINT_GROUP */
     real sum = 0.0;
     for (int k = 0; k < ADJOINT_GROUP; k++) sum += sums[item * ADJOINT_STRIDE + k];
-    partial[partial_offset + item + (long)get_group_id(0) * partial_ld] = sum;
+    partial[task.out_offset + item + (long)get_group_id(0) * task.out_ld] = sum;
   }
 }
 

@@ -90,40 +90,39 @@ SCL_INLINE real inputs_add(const covariance_points *p, const int entries, const 
 }
 
 /* `symmetric`: x2 is x1, and moves with it; white terms then have their noise, unless `quiet`. */
-__kernel __attribute__((reqd_work_group_size(INPUTS_ROWS, INPUTS_LANES, 1))) void covariance_inputs(
-    __global const real *x1, const long x1_offset, const int x1_ld, __global const real *x2,
-    const long x2_offset, const int x2_ld, __global const real *plan, const long plan_offset,
-    const int plan_ld, __global const real *w, const long w_offset, const int w_ld,
-    __global const real *u, const long u_offset, const int u_ld, __global const real *v,
-    const long v_offset, const int v_ld, __global real *out, const long out_offset,
-    const int out_ld, const int m, const int n, const int terms, const int entries,
-    const int products, const int symmetric, const int quiet, const int rank, const int two,
-    const real outer, const real inner) {
+__kernel __attribute__((reqd_work_group_size(INPUTS_ROWS, INPUTS_LANES, 1))) void
+covariance_inputs(__global const real *x1, __global const real *x2, __global const real *plan,
+                  __global const real *w, __global const real *u, __global const real *v,
+                  __global real *out, const covariance_task task,
+                  const covariance_weighting weighting) {
   __local real sums[INPUTS_ROWS * INPUTS_LANES];
   const int lane_i = get_local_id(0), lane_j = get_local_id(1), c = get_global_id(2);
-  const int row = get_group_id(0) * INPUTS_ROWS + lane_i;
-  const covariance_weights weights = {w + w_offset, u + u_offset, v + v_offset, w_ld,  u_ld,
-                                      v_ld,         rank,         two,          outer, inner};
-  covariance_points point = {x1 + x1_offset,
-                             x2 + x2_offset,
-                             plan + plan_offset,
-                             x1_ld,
-                             x2_ld,
+  const int row = get_group_id(0) * INPUTS_ROWS + lane_i, m = task.m, n = task.n;
+  const covariance_weights weights = {
+      w + weighting.w_offset, u + weighting.u_offset, v + weighting.v_offset, weighting.w_ld,
+      weighting.u_ld,         weighting.v_ld,         weighting.rank,         weighting.two,
+      weighting.outer,        weighting.inner};
+  covariance_points point = {x1 + task.x1_offset,
+                             x2 + task.x2_offset,
+                             plan + task.plan_offset,
+                             task.x1_ld,
+                             task.x2_ld,
                              min(row, m - 1),
                              0,
                              m,
                              n,
-                             terms,
-                             symmetric && !quiet};
+                             task.terms,
+                             task.symmetric && !task.quiet};
   real sum = 0.0;
   for (int j = lane_j; j < n; j += INPUTS_LANES) {
     point.column = j;
-    sum = inputs_add(&point, entries, products, inputs_weight(&point, &weights, symmetric), c, sum);
+    const real weight = inputs_weight(&point, &weights, task.symmetric);
+    sum = inputs_add(&point, task.entries, task.products, weight, c, sum);
   }
   sums[lane_i + lane_j * INPUTS_ROWS] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);
   if (lane_j == 0 && row < m) {
     for (int k = 1; k < INPUTS_LANES; k++) sum += sums[lane_i + k * INPUTS_ROWS];
-    out[out_offset + row + (long)c * out_ld] = sum;
+    out[task.out_offset + row + (long)c * task.out_ld] = sum;
   }
 }

@@ -79,42 +79,74 @@ static double noise2(const struct scl_covariance_pass *pass) {
   return pass->quiet ? 0.0 : pass->kernel->noise * pass->kernel->noise;
 }
 
+/* What all covariance kernels are told; `spread` is read if its leading dimension is positive. */
+static covariance_task describe_task(const struct scl_covariance_pass *pass, scl_block plan,
+                                     scl_block spread, scl_block out) {
+  const scl_covariance *kernel = pass->kernel;
+  int region = pass->region == SCL_LOWER_HALF ? COVARIANCE_LOWER : COVARIANCE_MIRRORED;
+  return (covariance_task){.x1_offset = (int64_t)pass->x1.offset,
+                           .x2_offset = (int64_t)pass->x2.offset,
+                           .plan_offset = (int64_t)plan.offset,
+                           .spread_offset = (int64_t)spread.offset,
+                           .out_offset = (int64_t)out.offset,
+                           .noise2 = noise2(pass),
+                           .x1_ld = (int)pass->x1.ld,
+                           .x2_ld = (int)pass->x2.ld,
+                           .spread_ld = (int)spread.ld,
+                           .out_ld = (int)out.ld,
+                           .m = (int)pass->x1.nrow,
+                           .n = (int)pass->x2.nrow,
+                           .terms = kernel->terms,
+                           .entries = kernel->entries,
+                           .products = count_products(kernel),
+                           .region = pass->symmetric ? region : COVARIANCE_ALL,
+                           .symmetric = pass->symmetric,
+                           .quiet = pass->quiet};
+}
+
 scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass *pass) {
   const scl_covariance *kernel = pass->kernel;
   const size_t local[2] = {COVARIANCE_LANES, COVARIANCE_LANES};
   const size_t global[2] = {count_tiles(pass, COVARIANCE_TILE) * COVARIANCE_LANES,
                             COVARIANCE_LANES};
-  const int region = !pass->symmetric ? 0 : pass->region == SCL_LOWER_HALF ? 1 : 2;
   const scl_kernel_covariance_build *build =
       scl_covariance_is_basic(kernel) ? &scl_k_covariance_basic_build : &scl_k_covariance_build;
+  const scl_block spread = or_unread(pass->spread, pass->x1);
   scl_block plan;
   SCL_TRY(upload_plan(ctx, kernel, &plan));
+  const covariance_task task = describe_task(pass, plan, spread, pass->k);
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
   scl_status status = scl_cl_op_end(
       &op, scl_launch_covariance_build(
-               &op, build, scl_cl_range_2(global, local), scl_in(pass->x1), scl_in(pass->x2),
-               scl_in(plan), scl_in(or_unread(pass->spread, pass->x1)), scl_out(pass->k),
-               (int)pass->x1.nrow, (int)pass->x2.nrow, kernel->terms, kernel->entries,
-               count_products(kernel), region, pass->quiet, noise2(pass)));
+               &op, build, scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
+               scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
+               scl_in_buffer(spread.buffer), scl_out_buffer(pass->k.buffer), &task));
   scl_buffer_release(plan.buffer);
   return status;
 }
 
 /* The weights as both reverse kernels take them. */
 typedef struct {
-  scl_block w, u, v;
-  int rank, two;
-  double inner;
+  const scl_buffer *w, *u, *v;
+  covariance_weighting how;
 } weighting;
 
 static weighting read_weights(const struct scl_covariance_pass *pass) {
-  weighting g = {.w = or_unread(pass->weights, pass->x1),
-                 .u = or_unread(pass->u, pass->x1),
-                 .v = or_unread(pass->v, pass->x1)};
-  g.rank = pass->u.buffer != NULL ? (int)pass->u.ncol : 0;
-  g.two = pass->symmetric && (pass->u.buffer != pass->v.buffer || pass->u.offset != pass->v.offset);
-  g.inner = pass->weights.buffer != NULL ? pass->inner : 0.0;
+  const scl_block w = or_unread(pass->weights, pass->x1), u = or_unread(pass->u, pass->x1),
+                  v = or_unread(pass->v, pass->x1);
+  const bool two = pass->u.buffer != pass->v.buffer || pass->u.offset != pass->v.offset;
+  weighting g = {.w = w.buffer, .u = u.buffer, .v = v.buffer};
+  g.how = (covariance_weighting){.w_offset = (int64_t)w.offset,
+                                 .u_offset = (int64_t)u.offset,
+                                 .v_offset = (int64_t)v.offset,
+                                 .outer = pass->outer,
+                                 .inner = pass->weights.buffer != NULL ? pass->inner : 0.0,
+                                 .w_ld = (int)w.ld,
+                                 .u_ld = (int)u.ld,
+                                 .v_ld = (int)v.ld,
+                                 .rank = pass->u.buffer != NULL ? (int)pass->u.ncol : 0,
+                                 .two = pass->symmetric && two};
   return g;
 }
 
@@ -138,14 +170,15 @@ static scl_status launch_adjoint(scl_cl_op *op, const struct scl_covariance_pass
   const size_t global[2] = {groups * ADJOINT_LANES_I, ADJOINT_LANES_J};
   const scl_kernel_covariance_reverse *reverse =
       scl_covariance_is_basic(kernel) ? &scl_k_covariance_basic_adjoint : &scl_k_covariance_adjoint;
+  const scl_block spread = or_unread(pass->spread, pass->x1);
+  const covariance_task task = describe_task(pass, plan, spread, partial);
   const weighting g = read_weights(pass);
+  const covariance_range part = {(int64_t)count_tiles(pass, ADJOINT_TILE), (int)first, (int)count};
   SCL_TRY(scl_launch_covariance_reverse(
-      op, reverse, scl_cl_range_2(global, local), scl_in(pass->x1), scl_in(pass->x2), scl_in(plan),
-      scl_in(or_unread(pass->spread, pass->x1)), scl_in(g.w), scl_in(g.u), scl_in(g.v),
-      scl_out(partial), (int)pass->x1.nrow, (int)pass->x2.nrow, kernel->terms, kernel->entries,
-      count_products(kernel), pass->symmetric, pass->quiet, (int)first, (int)count, g.rank, g.two,
-      pass->outer, g.inner, noise2(pass), count_tiles(pass, ADJOINT_TILE),
-      scl_local(count * ADJOINT_STRIDE * sizeof(double))));
+      op, reverse, scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
+      scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer), scl_in_buffer(spread.buffer),
+      scl_in_buffer(g.w), scl_in_buffer(g.u), scl_in_buffer(g.v), scl_out_buffer(partial.buffer),
+      &task, &g.how, &part, scl_local(count * ADJOINT_STRIDE * sizeof(double))));
   return scl_launch_covariance_sum(
       op, scl_cl_range_1(count * ADJOINT_GROUP, ADJOINT_GROUP), scl_in(partial),
       scl_out(scl_block_part(pass->out, first, 0, count, 1)), (int)groups);
@@ -182,14 +215,16 @@ scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covarianc
   const weighting g = read_weights(pass);
   scl_block plan;
   SCL_TRY(upload_plan(ctx, kernel, &plan));
+  const covariance_task task =
+      describe_task(pass, plan, or_unread(pass->spread, pass->x1), pass->out);
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  scl_status status = scl_cl_op_end(
-      &op, scl_launch_covariance_inputs(
-               &op, scl_cl_range_3(global, local), scl_in(pass->x1), scl_in(pass->x2), scl_in(plan),
-               scl_in(g.w), scl_in(g.u), scl_in(g.v), scl_out(pass->out), (int)pass->x1.nrow,
-               (int)pass->x2.nrow, kernel->terms, kernel->entries, count_products(kernel),
-               pass->symmetric, pass->quiet, g.rank, g.two, pass->outer, g.inner));
+  scl_status status =
+      scl_cl_op_end(&op, scl_launch_covariance_inputs(
+                             &op, scl_cl_range_3(global, local), scl_in_buffer(pass->x1.buffer),
+                             scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
+                             scl_in_buffer(g.w), scl_in_buffer(g.u), scl_in_buffer(g.v),
+                             scl_out_buffer(pass->out.buffer), &task, &g.how));
   scl_buffer_release(plan.buffer);
   return status;
 }
