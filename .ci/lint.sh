@@ -113,6 +113,11 @@ awk 'length($0) > 100 && !/https?:/ {print FILENAME ":" FNR ": " length($0) " co
 wc -l $(grep -E '\.(R|c|h|cl)$' <<< "$text") | awk '$2 != "total" && $1 > 500 {print $2 ": " $1}' |
   rule "files of at most 500 lines"
 
+perl .ci/function_sizes.pl 60 $(grep -E '^src/.*\.[ch]$' <<< "$text") |
+  rule "C functions of at most 60 lines"
+perl .ci/function_sizes.pl 80 inst/kernels/{include,portable,cpu}/*.{h,cl} |
+  rule "kernel functions of at most 80 lines"
+
 # ---- R and shell -----------------------------------------------------------------------------
 rfiles=$(grep -E '\.R$' <<< "$text" || true)
 if [ -n "$rfiles" ]; then

@@ -270,8 +270,8 @@ SCL_INLINE void glm_begin(const glm_task *t, const glm_few *few, const glm_seat 
 }
 
 /* Beta and alpha to local memory, and no sums by cut. */
-SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const real *beta,
-                         int item, __local real *weight) {
+SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const real *beta, int item,
+                         __local real *weight) {
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
     real w = 0.0;
@@ -323,6 +323,24 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
     glm_write_cuts(t, vectors, at->item, GLM_ITEMS, partial, groups);
   }
 }
+
+#if GLM_FINISH
+/* The group that is done last adds the groups' sums. The counter of groups is at the start of work.
+ */
+SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last, int item,
+                                        __global real *work, __global const real *partials,
+                                        __global real *results, int rows, int groups) {
+  volatile __global int *done = (volatile __global int *)work;
+  GLM_FENCE();
+  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  if (item == 0) *is_last = atomic_inc(done) == groups - 1;
+  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+  if (!*is_last) return;
+  GLM_FENCE();
+  glm_finish(pool, item, partials, results, rows, groups);
+  if (item == 0) *done = 0;
+}
+#endif
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
@@ -397,14 +415,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 
   glm_write_sums(&t, total, sum, &at, pool, work + partials + group, groups);
 #if GLM_FINISH
-  GLM_FENCE();
-  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  if (at.item == 0) is_last = atomic_inc((volatile __global int *)work) == groups - 1;
-  barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-  if (!is_last) return;
-  GLM_FENCE();
-  glm_finish(pool, at.item, work + partials, work + results,
-             vectors * (1 + own_sums) + predictors * (1 + p), groups);
-  if (at.item == 0) *(volatile __global int *)work = 0;
+  glm_finish_last(pool, &is_last, at.item, work, work + partials, work + results,
+                  vectors * (1 + own_sums) + predictors * (1 + p), groups);
 #endif
 }
