@@ -15,7 +15,8 @@
  * are those of the limit, never NaN, and a part counts through covariance_times() alone.
  *
  * To add one: a function covariance_<name>() here, a line in the table, a constructor in
- * R/covariance-functions.R, and its formula in tests/core/gp_reference.c and tests/testthat/test-covariance.R.
+ * R/covariance-functions.R, and its formula in tests/core/gp_reference.c and
+ * tests/testthat/test-covariance.R.
  * Basic types, which need squares and nothing else, are in the program that sums without products
  * use: what is added there costs the others registers. */
 #ifndef SCL_COVARIANCE_FUNCTIONS_H
