@@ -102,13 +102,14 @@ MMA_INLINE double mma_get(const mma_lane lane, const int at) {
  * numbers of each row of A and column of B have been exchanged. */
 MMA_INLINE void mma_sum(const mma_lane lane, double to[2], const double from[2], const int row,
                         const int depth) {
+  if (!lane.active) return;
   for (int q = 0; q < 2; q++) {
     double sum = from[q];
     for (int k = 0; k < depth; k++) {
       const double b = mma_get(lane, MMA_EXCHANGE_B + 8 * (2 * lane.member + q) + k);
       sum = fma(mma_get(lane, 8 * row + k), b, sum);
     }
-    if (lane.active) to[q] = sum;
+    to[q] = sum;
   }
 }
 

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Plants faults in copies of the kernels of matrix instructions and runs these, emulated, by the
+# suites mma_* of tests/core (which must have been built): each fault must be found, by a wrong
+# result or by what is written outside.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+passed=0 failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tests=$PWD/${STATCL_CORE_TESTS:-build/core/core-tests}
+export STATCL_MMA_EMULATED=1 STATCL_TEST_DEVICE=1 STATCL_TEST_SMALL=1
+export ASAN_OPTIONS=detect_leaks=0 STATCL_KERNELS=$work/kernels
+
+# suite NAME: true if all its checks pass.
+suite() { (cd tests/core && "$tests" "$1") > "$work/out" 2>&1; }
+
+# planted SUITE FILE SED WHAT
+planted() {
+  local name=$1 file=$2 change=$3 what=$4
+  rm -rf "$work/kernels"
+  cp -r inst/kernels "$work/kernels"
+  sed -i -E "$change" "$work/kernels/nvidia/$file"
+  if cmp -s "$work/kernels/nvidia/$file" "inst/kernels/nvidia/$file"; then
+    echo "planting changed nothing: $file, $change"
+  elif suite "$name"; then
+    echo "not found: $what, in $file"
+  elif ! grep -q '^FAILED' "$work/out"; then
+    echo "$name did not end by itself: $what, in $file"
+  else
+    echo "found: $what, in $file"
+    passed=$((passed + 1))
+    return
+  fi
+  tail -n 5 "$work/out"
+  failed=$((failed + 1))
+}
+
+planted mma_chol panels_mma.h 's/a\[0\], a\[2\], a\[1\], a\[3\]/a[0], a[1], a[2], a[3]/' \
+  'lanes in the wrong order'
+planted mma_gemm gemm_mma.cl 's/row < m && column < n/row <= m \&\& column < n/' \
+  'a row too many'
+planted mma_gemm gemm_mma.cl 's/MMA_STAGES - 2 \* MMA_TOGETHER/MMA_STAGES - MMA_TOGETHER/' \
+  'copies read before they arrive'
+planted mma_chol triangular_mma.cl 's/MMA_WAIT\(&copies, 1\)/MMA_WAIT(\&copies, 2)/' \
+  'copies read before they arrive'
+planted mma_glm glm_mma.cl 's/mma_warp_sync\(self\);//' 'lanes that do not wait for each other'
+planted mma_batch batch_solve_mma.cl 's/barrier\(CLK_LOCAL_MEM_FENCE\);//' 'no barriers'
+planted mma_batch batch_matmul_mma_group.cl 's/q \+ d < k \? 8 : 0/8/' 'a sum too long'
+planted mma_chol cholesky_mma.cl 's/strip->number == p \+ 1/strip->number == p + 2/' \
+  'the wrong strip is next'
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
