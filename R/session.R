@@ -226,7 +226,7 @@ forked <- function() !is.null(session$listed_by) && session$listed_by != Sys.get
 
 names_device <- function() !identical(requested_device(), "")
 
-# Called from C, once per session, after one second of compiling kernels.
+# Called from C after one second of compiling kernels, once for each stretch of compiling.
 announce_build <- function(device) {
   if (isTRUE(getOption("statcl.quiet"))) return()
   message(sprintf("statcl: building kernels for %s, once per session: the first calls wait for it",

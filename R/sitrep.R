@@ -5,8 +5,8 @@
 #' is missing. It never fails.
 #'
 #' @return A list with the printed information (`version`, `build`, `loader`, `devices`, `device`,
-#'   `reason`, `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed unless it is
-#'   assigned.
+#'   `reason`, `kernels`, `blas`, `memory`, `options`, `advice`), of class `cl_sitrep`; printed
+#'   unless it is assigned.
 #' @seealso [cl_use()] to choose a device.
 #' @export
 #' @examples
@@ -23,7 +23,8 @@ cl_sitrep <- function() {
     build = if (build$opencl) "device engine (OpenCL) and host engine" else
       "host engine only (built without OpenCL headers)",
     loader = build$loader, devices = devices, device = choice$device, reason = choice$reason,
-    blas = blas, memory = attempt(cl_memory(), data.frame()), options = option_facts(),
+    kernels = attempt(kernel_facts(), NULL), blas = blas,
+    memory = attempt(cl_memory(), data.frame()), options = option_facts(),
     advice = c(device_advice(build, devices), blas$advice))
   structure(report, class = "cl_sitrep")
 }
@@ -60,6 +61,16 @@ no_default_reason <- function() {
     return("no GPU found; a CPU OpenCL device is used only when asked for, as R's BLAS is faster")
   }
   "no GPU with double precision and a compiler"
+}
+
+# Of the device in use: why it does not try the kernels that use matrix instructions, or "", and the
+# programs of such kernels that were tried so far, with the reason if one was refused.
+kernel_facts <- function() {
+  where <- current_device()
+  if (where < 0L || forked()) return(NULL)
+  trials <- .Call(r_trials, where)
+  list(reason = trials$reason,
+       tried = data.frame(program = trials$program, refusal = trials$refusal))
 }
 
 # The BLAS and LAPACK of the host engine, and whether it is the slow reference version.
@@ -130,6 +141,13 @@ print.cl_sitrep <- function(x, ...) {
       id = id, name = name, type = type, fp64 = ifelse(fp64, "yes", "no"),
       memory = format_bytes(memory), platform = platform, use = ifelse(default, "*", "")))
     print(shown, row.names = FALSE, right = FALSE)
+  }
+  if (!is.null(x$kernels)) {
+    refused <- x$kernels$tried[nzchar(x$kernels$tried$refusal), ]
+    line("kernels", if (nzchar(x$kernels$reason)) paste0("portable (", x$kernels$reason, ")") else
+      sprintf("matrix instructions (%d programs tried, %d refused)", NROW(x$kernels$tried),
+              NROW(refused)))
+    for (i in seq_len(NROW(refused))) line("", refused$program[i], ": ", refused$refusal[i])
   }
   if (NROW(x$memory)) {
     kept <- ifelse(x$memory$kept > 0, paste0(", ", format_bytes(x$memory$kept), " kept"), "")

@@ -49,8 +49,18 @@ scl_status scl_device_open(size_t index, scl_context **out);
 /* Its place in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
-/* Seconds that drivers have spent on compiling in this process, and for which device last, "" for
- * none: whoever waits may be told. */
+/* Why a context does not try kernels of matrix instructions, or "" if it does. */
+const char *scl_device_variant(scl_context *ctx);
+
+/* What has become of the programs of such kernels that were asked for so far: the name, and why it
+ * was refused, or "" if its trial found it right. Start with *at = 0; false after the last. */
+typedef struct {
+  const char *program, *refusal;
+} scl_device_trial;
+bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out);
+
+/* Seconds that drivers have been compiling, now included, since they last had nothing to compile
+ * for two seconds, and for which device last, "" for none: whoever waits may be told. */
 double scl_device_build_seconds(void);
 const char *scl_device_build_name(void);
 

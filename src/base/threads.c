@@ -217,6 +217,11 @@ void scl_team_wait(scl_team *team) {
   (void)team;
 }
 
+bool scl_team_is_done(scl_team *team) {
+  (void)team;
+  return true;
+}
+
 void scl_team_stop(scl_team *team) {
   (void)team;
 }
@@ -323,6 +328,14 @@ void scl_team_wait(scl_team *team) {
   pthread_mutex_lock(&team->mutex);
   while (team->left > 0) pthread_cond_wait(&team->done, &team->mutex);
   pthread_mutex_unlock(&team->mutex);
+}
+
+bool scl_team_is_done(scl_team *team) {
+  if (team == NULL) return true;
+  pthread_mutex_lock(&team->mutex);
+  const bool done = team->left == 0;
+  pthread_mutex_unlock(&team->mutex);
+  return done;
 }
 
 void scl_team_run(scl_team *team, scl_team_work work, void *arg) {

@@ -58,6 +58,8 @@ void scl_team_begin(scl_team *team, scl_team_work work, void *arg);
  * asked for, though fewer may have been made. */
 scl_team *scl_team_launch(int threads, scl_team_work work, void *arg);
 void scl_team_wait(scl_team *team);
+/* Whether all parts of the members are done, without waiting. */
+bool scl_team_is_done(scl_team *team);
 void scl_team_stop(scl_team *team);
 
 #endif

@@ -36,6 +36,15 @@ scl_status scl_device_open(size_t index, scl_context **out) {
   return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
 }
 
+const char *scl_device_variant(scl_context *ctx) {
+  (void)ctx;
+  return "";
+}
+bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out) {
+  (void)ctx, (void)at, (void)out;
+  return false;
+}
+
 double scl_device_build_seconds(void) {
   return 0.0;
 }

@@ -82,6 +82,30 @@ SEXP r_memory(SEXP where) {
   return r_return(status, result);
 }
 
+/* Why no kernels of matrix instructions are tried, or ""; and of each that was: its program, and
+ * why it was refused, or "". */
+SEXP r_trials(SEXP where) {
+  enum { MOST = 256 };
+  const char *names[] = {"reason", "program", "refusal", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  scl_context *ctx = NULL;
+  scl_status status = r_context(Rf_asInteger(where), &ctx);
+  if (status == SCL_OK) {
+    scl_device_trial trial[MOST];
+    int count = 0, at = 0;
+    SET_VECTOR_ELT(result, 0, Rf_mkString(scl_device_variant(ctx)));
+    while (count < MOST && scl_device_trial_next(ctx, &at, &trial[count])) count++;
+    SET_VECTOR_ELT(result, 1, Rf_allocVector(STRSXP, count));
+    SET_VECTOR_ELT(result, 2, Rf_allocVector(STRSXP, count));
+    for (int i = 0; i < count; i++) {
+      SET_STRING_ELT(VECTOR_ELT(result, 1), i, Rf_mkChar(trial[i].program));
+      SET_STRING_ELT(VECTOR_ELT(result, 2), i, Rf_mkChar(trial[i].refusal));
+    }
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
 SEXP r_sync(SEXP where) {
   scl_context *ctx = NULL;
   scl_status status = r_context(Rf_asInteger(where), &ctx);

@@ -47,7 +47,8 @@ static void look_and_catch(void *stop) {
 }
 
 /* ---- the building of kernels ---------------------------------------------------------------- */
-static bool announced, jumped;
+static double announced; /* seconds of the stretch of compiling that was announced last */
+static bool jumped;
 static SEXP
     token; /* of a jump out of the message, to be gone on with when the core has released all */
 
@@ -66,12 +67,14 @@ static void leave(void *place, Rboolean jump) {
   if (jump) longjmp(*(jmp_buf *)place, 1);
 }
 
-/* Says once a session that kernels are being built, when that has taken a second. True if a handler
- * of the message wants to leave. */
+/* Says that kernels are being built when that has taken a second, once for each stretch in which
+ * drivers have something to compile. True if a handler of the message wants to leave. */
 static bool announce(void) {
   enum { PATIENCE = 1 };
-  if (announced || scl_device_build_seconds() < PATIENCE) return false;
-  announced = true;
+  const double seconds = scl_device_build_seconds();
+  if (seconds < announced) announced = 0.0; /* another stretch */
+  if (announced > 0.0 || seconds < PATIENCE) return false;
+  announced = seconds;
   if (token == NULL) {
     token = R_MakeUnwindCont();
     R_PreserveObject(token);

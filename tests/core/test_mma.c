@@ -464,7 +464,7 @@ static void check_launched(const scl_cl_context *cl) {
 }
 
 static bool has_mma(scl_context *ctx) {
-  return !scl_context_is_host(ctx) && scl_cl_has_mma((scl_cl_context *)ctx);
+  return !scl_context_is_host(ctx) && scl_cl_may_try_mma((scl_cl_context *)ctx);
 }
 
 void test_mma_gemm(scl_context *ctx) {

@@ -382,27 +382,12 @@ MMA_COLLECTIVE void mma_product(const int deep_a, const int deep_b, const int ti
 
 #define MMA_RING(name) __local real name[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)))
 
-#define MMA_KERNEL(name, deep_a, deep_b)                                                           \
-  __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void name(MMA_PARAMETERS()) {    \
-    MMA_RING(ring);                                                                                \
-    MMA_LANE(lane, MMA_ITEMS / 32);                                                                \
-    const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;                 \
-    mma_product(deep_a, deep_b, get_group_id(0), which, last, ring, lane, MMA_ARGUMENTS());        \
-  }
-
-MMA_KERNEL(MMA_NAME(nt), 0, 0)
-#ifndef MMA_FLAT_ONLY
-MMA_KERNEL(MMA_NAME(nn), 0, 1)
-MMA_KERNEL(MMA_NAME(tn), 1, 1)
-MMA_KERNEL(MMA_NAME(tt), 1, 0)
-#endif
-
 #ifdef MMA_PAIR
 
 /* Two products that do not need each other: the first `tiles1` groups a batch of A' B, the others a
  * batch of A B. */
 __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void
-MMA_NAME(pair)(const int tiles1, const int batch1, const int tiles2, const int batch2,
+MMA_PAIR(const int tiles1, const int batch1, const int tiles2, const int batch2,
                MMA_PARAMETERS(1), MMA_PARAMETERS(2)) {
   MMA_RING(ring);
   MMA_LANE(lane, MMA_ITEMS / 32);
@@ -416,6 +401,15 @@ MMA_NAME(pair)(const int tiles1, const int batch1, const int tiles2, const int b
     mma_product(0, 1, other - which * tiles2, which, which == batch2 - 1, ring, lane,
                 MMA_ARGUMENTS(2));
   }
+}
+
+#else
+
+__kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void MMA_NAME(MMA_PARAMETERS()) {
+  MMA_RING(ring);
+  MMA_LANE(lane, MMA_ITEMS / 32);
+  const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
+  mma_product(MMA_DEEP_A, MMA_DEEP_B, get_group_id(0), which, last, ring, lane, MMA_ARGUMENTS());
 }
 
 #endif

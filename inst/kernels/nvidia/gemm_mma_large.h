@@ -1,5 +1,4 @@
 /* Tiles of 128 x 64, two groups a processor: for products with many tiles. */
-#define MMA_NAME(form) gemm_mma_large_##form
 #define MMA_TILE_M GEMM_MMA_LARGE_M
 #define MMA_TILE_N GEMM_MMA_LARGE_N
 #define MMA_WARP_M 64

@@ -1,5 +1,4 @@
 /* Tiles of 64 x 64: for products with few tiles. */
-#define MMA_NAME(form) gemm_mma_small_##form
 #define MMA_TILE_M GEMM_MMA_SMALL_M
 #define MMA_TILE_N GEMM_MMA_SMALL_N
 #define MMA_WARP_M 32

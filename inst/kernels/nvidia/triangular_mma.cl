@@ -10,6 +10,8 @@
  * Both take a batch in dimension 1, of which the last may be of order n_last. From n on L is
  * continued by the identity. */
 
+#if defined(TRIANGULAR_MMA_PACK) || defined(TRIANGULAR_MMA_PACK_AND_COPY)
+
 /* Inverse of a lower 16 x 16 block, one warp: lane i < 16 has row i of L in l, and gets row i of
  * the transposed inverse in x. */
 MMA_COLLECTIVE void invert16(const mma_lane lane, real x[16], const real l[16]) {
@@ -68,6 +70,10 @@ MMA_COLLECTIVE void triangular_pack(const mma_lane warp_lane, __global const rea
   }
 }
 
+#endif
+
+#ifdef TRIANGULAR_MMA_PACK
+
 /* Dimension 0 counts the column blocks of a block of T. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
 triangular_mma_pack(const int n, const int n_last, __global const real *T, const long offset_t,
@@ -78,6 +84,10 @@ triangular_mma_pack(const int n, const int n_last, __global const real *T, const
   triangular_pack(lane, T + offset_t + which * step_t, ld, last ? n_last : n, get_group_id(0),
                   transposed, reversed, packed + (long)which * STRIPS_PACKED, get_local_id(0));
 }
+
+#endif
+
+#ifdef TRIANGULAR_MMA_PACK_AND_COPY
 
 /* The same for the diagonal blocks of a matrix of order n; besides, the lower triangles of its
  * diagonal blocks of order `block` go from X to Y, with zeros above. Dimension 1 counts blocks of
@@ -111,6 +121,10 @@ __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void triangula
     if (to < end) Y[(long)to * ld_y] = to <= row ? value[i] : 0.0;
   }
 }
+
+#endif
+
+#ifdef TRIANGULAR_MMA_SOLVE
 
 /* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. With
  * `identity` B is not read: its element is 1 where r(p) = s, else 0. One strip of 16 right-hand
@@ -209,3 +223,5 @@ triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs
     }
   }
 }
+
+#endif

@@ -288,24 +288,3 @@ COVARIANCE_NAME(adjoint)(__global const real *x1, __global const real *x2,
     partial[task.out_offset + item + (long)get_group_id(0) * task.out_ld] = sum;
   }
 }
-
-#if COVARIANCE_BASIC
-/* out[row] = sum of a row of partial (rows x groups), in a fixed order. One group for each row. */
-__kernel __attribute__((reqd_work_group_size(ADJOINT_GROUP, 1, 1))) void
-covariance_sum(__global const real *partial, const long partial_offset, const int partial_ld,
-               __global real *out, const long out_offset, const int out_ld, const int groups) {
-  __local real sums[ADJOINT_GROUP];
-  const int item = get_local_id(0), row = get_group_id(0);
-  real sum = 0.0;
-  for (int group = item; group < groups; group += ADJOINT_GROUP) {
-    sum += partial[partial_offset + row + (long)group * partial_ld];
-  }
-  sums[item] = sum;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (item == 0) {
-    sum = 0.0;
-    for (int k = 0; k < ADJOINT_GROUP; k++) sum += sums[k];
-    out[out_offset + row] = sum;
-  }
-}
-#endif

@@ -273,7 +273,4 @@ SCL_INLINE int2 gemm_tile_start(const int index, const int m, const int n) {
               (__local real *)pieces);                                                             \
   }
 
-GEMM_KERNEL(GEMM_NAME(nn), 0, 0)
-GEMM_KERNEL(GEMM_NAME(nt), 0, 1)
-GEMM_KERNEL(GEMM_NAME(tn), 1, 0)
-GEMM_KERNEL(GEMM_NAME(tt), 1, 1)
+GEMM_KERNEL(GEMM_NAME, GEMM_TRANS_A, GEMM_TRANS_B)

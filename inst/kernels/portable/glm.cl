@@ -1,6 +1,5 @@
-/* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, the
- * gradient by X, and the step between two products where a pass does not fit (many columns, many
- * predictors). The layout of `work` is that of glm_pass.cl. */
+/* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, and the
+ * gradient by X. The layout of `work` is that of glm_pass.cl. */
 
 /* One group adds row r = group id of the groups' sums, of which group g's is at
  * partials + r * row_step + g * group_step, in a fixed order. */
@@ -33,95 +32,4 @@ __kernel void glm_outer(__global const real *work, const long beta, const long r
     sum += work[residuals + (long)v * n + i] * work[beta + (long)v * p + j];
   }
   d_x[d_x_offset + i + j * d_x_ld] = sum;
-}
-
-/* The sum over the work-items of a group, for the first. */
-SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, real mine) {
-  pool[item] = mine;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int reach = items / 2; reach > 0; reach /= 2) {
-    if (item < reach) pool[item] += pool[item + reach];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  const real sum = pool[0];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return sum;
-}
-
-/* The step between the two products: the predictors X beta, one column of n for each at
- * `residuals` (not there without `has_eta`: zero), become the derivatives by themselves. Groups
- * walk over the rows along dimension 0, whose items are a power of two; dimension 1 is the
- * parameter vector. `pool` has a number for each work-item, `by_cut` so many for each cut. */
-__kernel void glm_split(__global const real *y, const long y_offset, const int y_ld,
-                        __global real *work, const int n, const int p, const int vectors,
-                        const int classes, const int owns, const int own_sums, const int flags,
-                        const int family, const int has_eta, const long partials,
-                        const long residuals, const long slopes, __local real *pool,
-                        __local real *by_cut) {
-  const int item = get_local_id(0), items = get_local_size(0), m = get_global_id(1);
-  const int group = get_group_id(0), groups = get_num_groups(0), predictors = vectors * classes;
-  const int own_kind = GLM_FAMILY_OWN(family), coupled = GLM_FAMILY_COUPLED(family);
-  const long stride = (long)groups * items, first = (long)group * items + item;
-  __global const real *owns_at = work + 1;
-  __global const real *alpha = owns_at + owns * vectors;
-  __global const real *row_own =
-      alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors + (long)p * predictors;
-  __global real *eta = work + residuals + (long)m * classes * n;
-  __global real *partial = work + partials + group;
-  real value = 0.0, d_own = 0.0;
-  glm_own own = glm_own_none();
-  y += y_offset;
-  __global const real *weight =
-      flags & GLM_WEIGHTED ? y + GLM_WEIGHT_COLUMN(family) * (long)y_ld : 0;
-  owns_at += m * owns;
-  if (own_kind == SCL_GLM_CUTS) {
-    for (int cut = 0; cut < own_sums; cut++) by_cut[cut * items + item] = 0.0;
-  } else if (own_kind != SCL_GLM_NONE && !(flags & GLM_ROW_OWN)) {
-    own = glm_own_given(owns_at);
-  }
-
-  for (long row = first; row < n; row += stride) {
-    for (int c = 0; c < classes; c++) {
-      const long v = (long)m * classes + c;
-      eta[(long)c * n + row] = (has_eta ? eta[(long)c * n + row] : 0.0) +
-                               alpha[flags & GLM_ROW_ALPHA ? v * n + row : v];
-    }
-    const real times = weight ? weight[row] : 1.0;
-    if (coupled) {
-      value += times * glm_classes(y[row], eta + row, n, classes);
-      for (int c = 0; weight && c < classes; c++) eta[(long)c * n + row] *= times;
-      continue;
-    }
-    if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(owns_at, owns, y[row]);
-    if (flags & GLM_ROW_OWN) own = glm_own_number(row_own[(long)m * n + row]);
-    const real datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
-    glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
-    value += times * glm_term_value(family, term);
-    if (weight) term = glm_term_times(term, times);
-    eta[row] = term.d_eta;
-    if (own_kind == SCL_GLM_CUTS) {
-      const int above = (int)y[row] - 1;
-      if (above < own_sums) by_cut[above * items + item] += term.d_own;
-      if (above > 0 && own_sums > 0) by_cut[(above - 1) * items + item] += term.d_low;
-    } else {
-      d_own += term.d_own;
-      if (slopes >= 0) work[slopes + (long)m * n + row] = term.d_own;
-    }
-  }
-
-  value = glm_sum_group(pool, item, items, value);
-  if (item == 0) partial[(long)m * groups] = value;
-  for (int i = 0; i < own_sums; i++) {
-    const real mine = own_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_own;
-    const real sum = glm_sum_group(pool, item, items, mine);
-    if (item == 0) partial[((long)vectors + (long)m * own_sums + i) * groups] = sum;
-  }
-  for (int c = 0; c < classes; c++) {
-    real d_alpha = 0.0;
-    for (long row = first; row < n; row += stride) d_alpha += eta[(long)c * n + row];
-    d_alpha = glm_sum_group(pool, item, items, d_alpha);
-    if (item == 0) {
-      partial[((long)vectors * (1 + own_sums) + (long)m * classes + c) * groups] = d_alpha;
-    }
-  }
 }

@@ -60,9 +60,13 @@ static scl_status launch_product_kernel(scl_cl_op *op, const scl_kernel_batch_pr
                                   flags_of(p, false), scl_in(p->a), scl_in(p->b), scl_out(p->out));
 }
 
-/* Products by matrix instructions, for results of any size: a warp computes a tile. */
+static bool is_tiny(const scl_batch_pass *p) {
+  return p->m <= 16 || p->n <= 16;
+}
+
+/* By matrix instructions, for results of any size, a tile to a warp. */
 static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
-  bool tiny = p->m <= 16 || p->n <= 16;
+  const bool tiny = is_tiny(p);
   size_t tile = tiny ? 16 : 32, warp = 32;
   size_t tiles = scl_ceil_div(p->m, tile) * scl_ceil_div(p->n, tile);
   size_t local = BATCH_WARPS * warp, global = scl_round_up(p->batch * tiles * warp, local);
@@ -70,9 +74,14 @@ static scl_status launch_product_warps(scl_cl_op *op, const scl_batch_pass *p) {
                                scl_cl_range_1(global, local), p);
 }
 
-/* The same: a group computes a result. */
+/* Strips of 16 rows of a result that a group has. */
+static size_t strips_of(const scl_batch_pass *p) {
+  return scl_ceil_div(p->m > p->n ? p->m : p->n, 16);
+}
+
+/* The same, a result to a group. */
 static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) {
-  size_t strips = scl_ceil_div(p->m > p->n ? p->m : p->n, 16), items = 32 * strips;
+  const size_t strips = strips_of(p), items = 32 * strips;
   return launch_product_kernel(op, group_kernels[strips], scl_cl_range_1(p->batch * items, items),
                                p);
 }
@@ -114,19 +123,34 @@ static bool fits_tiles(const scl_batch_pass *p) {
          4 * padded <= 5 * p->m * p->n;
 }
 
-static scl_status launch_product_mma(scl_cl_op *op, const scl_batch_pass *p) {
-  bool large = p->m > BATCH_WARP_SIDE && p->n > BATCH_WARP_SIDE;
-  if (large && fits_tiles(p)) return launch_product_tiles(op, p);
-  if (large && p->m <= BATCH_GROUP_SIDE && p->n <= BATCH_GROUP_SIDE)
-    return launch_product_groups(op, p);
-  return launch_product_warps(op, p);
+/* The fastest way by matrix instructions that this device can use; false if there is none. */
+static scl_status launch_product_mma(scl_cl_op *op, const scl_batch_pass *p, bool *taken) {
+  const bool large = p->m > BATCH_WARP_SIDE && p->n > BATCH_WARP_SIDE;
+  if (large && fits_tiles(p)) {
+    const scl_cl_program tiles =
+        scl_cl_product_program(SCL_CL_TILE_MMA_SMALL, p->transpose ? SCL_TRANS : SCL_NO_TRANS,
+                               p->transpose_b ? SCL_TRANS : SCL_NO_TRANS);
+    SCL_TRY(scl_cl_try_program(op->cl, tiles, taken));
+    if (*taken) return launch_product_tiles(op, p);
+  }
+  if (large && p->m <= BATCH_GROUP_SIDE && p->n <= BATCH_GROUP_SIDE) {
+    SCL_TRY(scl_cl_try_program(op->cl, scl_cl_program_of(group_kernels[strips_of(p)]->id), taken));
+    if (*taken) return launch_product_groups(op, p);
+  }
+  SCL_TRY(scl_cl_try_program(
+      op->cl, is_tiny(p) ? SCL_CL_PROGRAM_batch_matmul_mma_16 : SCL_CL_PROGRAM_batch_matmul_mma_32,
+      taken));
+  return *taken ? launch_product_warps(op, p) : SCL_OK;
 }
 
 /* Only the sizes of a product choose its kernel, so that a result does not depend on its batch. */
 static scl_status launch_product(scl_cl_op *op, const scl_batch_pass *p) {
   size_t m = p->m, n = p->n, most = (size_t)INT_MAX / p->k; /* these kernels index by ints */
-  if (m * n >= BATCH_MMA_FROM && m <= most && n <= most && scl_cl_has_mma(op->cl))
-    return launch_product_mma(op, p);
+  if (m * n >= BATCH_MMA_FROM && m <= most && n <= most && scl_cl_may_try_mma(op->cl)) {
+    bool taken;
+    SCL_TRY(launch_product_mma(op, p, &taken));
+    if (taken) return SCL_OK;
+  }
   if (m * n < BATCH_TILED_FROM) {
     size_t local = 64, global = scl_round_up(p->batch * m * n, local);
     return launch_product_kernel(op, &scl_k_batch_matmul_small, scl_cl_range_1(global, local), p);
@@ -144,13 +168,17 @@ static size_t find_layout(const layout *layouts, size_t n) {
   return l;
 }
 
-static bool is_by_panels(const scl_cl_op *op, const scl_batch_pass *p) {
-  return (p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET) && p->n >= BATCH_PANELS_FROM &&
-         scl_cl_has_mma(op->cl);
+/* Whether solutions and determinants go by panels of matrix instructions. */
+static scl_status use_panels(scl_cl_context *cl, const scl_batch_pass *p, bool *out) {
+  const bool solves = p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET;
+  *out = false;
+  if (!solves || p->n < BATCH_PANELS_FROM) return SCL_OK;
+  return scl_cl_try_program(cl, scl_cl_program_of(panel_kernels[find_layout(panels, p->n)]->id),
+                            out);
 }
 
-static const layout *layouts_of(const scl_cl_op *op, const scl_batch_pass *p) {
-  if (is_by_panels(op, p)) return panels;
+static const layout *layouts_of(const scl_batch_pass *p, bool by_panels) {
+  if (by_panels) return panels;
   return p->op == SCL_BATCH_INVERSE || p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET
              ? pivoted
              : triangle;
@@ -158,7 +186,9 @@ static const layout *layouts_of(const scl_cl_op *op, const scl_batch_pass *p) {
 
 static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
   if (p->op == SCL_BATCH_MATMUL) return launch_product(op, p);
-  const layout *layouts = layouts_of(op, p);
+  bool by_panels;
+  SCL_TRY(use_panels(op->cl, p, &by_panels));
+  const layout *layouts = layouts_of(p, by_panels);
   size_t i = find_layout(layouts, p->n);
   const layout *l = &layouts[i];
   size_t parts = l->columns > 0 && p->k > 0 ? scl_ceil_div(p->k, l->columns) : 1;
@@ -184,8 +214,8 @@ static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer
     return scl_launch_batch_tri_solve(op, tri_solve_kernels[i], range, batch, n, k, flags, a, b,
                                       scl_in(p->c), out, to, flag);
   default:
-    return scl_launch_batch_solve(op, layouts == panels ? panel_kernels[i] : solve_kernels[i],
-                                  range, batch, n, k, flags, a, b, out, to, flag);
+    return scl_launch_batch_solve(op, by_panels ? panel_kernels[i] : solve_kernels[i], range, batch,
+                                  n, k, flags, a, b, out, to, flag);
   }
 }
 

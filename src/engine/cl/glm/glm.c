@@ -74,10 +74,30 @@ static const scl_kernel_glm_pass_and_sum *const sum_kernels[SCL_GLM_FAMILY_COUNT
 #undef KERNEL
 #undef ROW
 
-static const char *wanted_layout; /* for tests */
+static scl_cl_program mma_program(scl_glm_family family, int layout) {
+  return scl_cl_program_of(pass_kernels[family][layout]->id);
+}
+
+static const char *wanted_layout; /* for tests, and for trials */
 
 void scl_cl_glm_force(const char *name) {
   wanted_layout = name;
+}
+
+scl_cl_glm_form scl_cl_glm_form_of(scl_cl_program which) {
+  scl_cl_glm_form form = {0};
+  for (int family = 0; family < SCL_GLM_FAMILY_COUNT; family++) {
+    for (int l = 0; l < LAYOUTS; l++) {
+      if (!layouts[l].mma || mma_program((scl_glm_family)family, l) != which) continue;
+      form = (scl_cl_glm_form){(scl_glm_family)family, layouts[l].name, layouts[l].predictors,
+                               layouts[l].slots};
+    }
+  }
+  return form;
+}
+
+const char *scl_cl_glm_wanted(void) {
+  return wanted_layout;
 }
 
 const char *scl_cl_glm_layout(size_t i) {
@@ -115,7 +135,7 @@ static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
 /* Matrix instructions, and local memory for eight groups of a unit: not with the smaller
  * instructions, nor from compute capability 12.0 on, where double precision is slow. */
 static bool has_large_mma(scl_cl_context *cl) {
-  return cl->info.capability < 120 && scl_cl_has_mma(cl) && !cl->small_mma;
+  return cl->info.capability < 120 && scl_cl_may_try_mma(cl) && !cl->small_mma;
 }
 
 static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
@@ -129,13 +149,20 @@ static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layo
          cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES && (!l->mma || has_large_mma(cl));
 }
 
-/* Pairs of rows need columns that start at even indices; the pass indexes by 32-bit numbers. */
-static int choose_layout(scl_cl_context *cl, const scl_glm_pass *pass) {
-  if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return LAYOUTS;
-  if (pass->x.ld * (pass->x.ncol + 1) > UINT32_MAX) return LAYOUTS;
-  int l = 0;
-  while (l < LAYOUTS && !layout_fits(cl, pass, &layouts[l])) l++;
-  return l;
+/* Pairs of rows need columns that start at even places; places are 32-bit numbers in the pass. */
+static scl_status choose_layout(scl_cl_context *cl, const scl_glm_pass *pass, int *out) {
+  *out = LAYOUTS;
+  if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return SCL_OK;
+  if (pass->x.ld * (pass->x.ncol + 1) > UINT32_MAX) return SCL_OK;
+  for (int l = 0; l < LAYOUTS; l++) {
+    bool usable = true;
+    if (!layout_fits(cl, pass, &layouts[l])) continue;
+    if (layouts[l].mma) SCL_TRY(scl_cl_try_program(cl, mma_program(pass->family, l), &usable));
+    if (!usable) continue;
+    *out = l;
+    break;
+  }
+  return SCL_OK;
 }
 
 /* The number of groups whose tiles, cells (inst/kernels/nvidia/glm_mma.cl), sums by cut and
@@ -149,14 +176,17 @@ static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) 
   return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
 }
 
-static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
+static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
+  const bool by_rows = cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0);
   size_t most;
-  if (cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0)) {
+  s->layout = LAYOUTS;
+  if (!by_rows && !pass->weighted) SCL_TRY(choose_layout(cl, pass, &s->layout));
+  if (by_rows) {
     s->route = BY_ROWS;
     s->items = 1;
     s->cells = GLM_ROWS_BLOCK;
     most = 4;
-  } else if (!pass->weighted && (s->layout = choose_layout(cl, pass)) < LAYOUTS) {
+  } else if (s->layout < LAYOUTS) {
     const layout *l = &layouts[s->layout];
     s->route = BY_TILES;
     s->items = l->items;
@@ -174,9 +204,10 @@ static void choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) 
   }
   size_t parts = scl_ceil_div(s->n, s->cells), resident = cl->info.units * most;
   s->groups = parts < resident ? parts : resident;
+  return SCL_OK;
 }
 
-static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
+static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *out) {
   plan s = {.n = pass->x.nrow,
             .p = pass->x.ncol,
             .vectors = pass->vectors,
@@ -184,7 +215,7 @@ static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
             .predictors = pass->vectors * pass->classes,
             .own_sums = pass->own_sums};
   s.sums = s.vectors * (1 + s.own_sums) + s.predictors;
-  choose_route(&s, cl, pass);
+  SCL_TRY(choose_route(&s, cl, pass));
   s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors <= QUICK_ELEMENTS;
   size_t all = s.sums + s.predictors * s.p;
   s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
@@ -195,7 +226,8 @@ static plan make_plan(scl_cl_context *cl, const scl_glm_pass *pass) {
   s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
   s.total = s.scratch;
   if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * GLM_ROWS_BLOCK + s.sums);
-  return s;
+  *out = s;
+  return SCL_OK;
 }
 
 /* Whether the parameters can be passed with the launch, which saves a command. A new workspace
@@ -397,7 +429,8 @@ static scl_status run_pass(scl_context *ctx, const plan *s, const scl_glm_pass *
 
 scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
-  plan s = make_plan(cl, pass);
+  plan s;
+  SCL_TRY(make_plan(cl, pass, &s));
   size_t numbers = s.sums + (pass->gradient ? s.p * s.predictors : 0);
   if (s.n == 0) {
     for (size_t i = 0; i < numbers; i++) pass->results[i] = 0.0;

@@ -130,6 +130,22 @@ static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   return factor_columns(f, at + left, width - left);
 }
 
+/* Whether the panels can go by matrix instructions, with what a factor of that order will need
+ * built side by side. Rows that are too many for the groups of a panel are solved for. */
+static scl_status prepare_programs(scl_cl_op *op, size_t n, bool *usable) {
+  static const scl_cl_program list[] = {SCL_CL_PROGRAM_cholesky_mma,
+                                        SCL_CL_PROGRAM_gemm_mma_tiny_nt,
+                                        SCL_CL_PROGRAM_triangular_mma_solve};
+  const bool solves = n > STRIPS_ORDER && groups_of(n - STRIPS_ORDER) > op->cl->info.units;
+  *usable = false;
+  if (!scl_cl_may_try_mma(op->cl)) return SCL_OK;
+  SCL_TRY(scl_cl_programs_prepare(op->cl, solves ? 3 : n > STRIPS_ORDER ? 2 : 1, list));
+  SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_cholesky_mma, usable));
+  if (*usable && solves)
+    SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_triangular_mma_solve, usable));
+  return SCL_OK;
+}
+
 /* Writes to l the factor of the lower triangle of `from`, or of l itself if `from` has no buffer.
  */
 static scl_status factor_matrix(scl_cl_op *op, scl_block from, scl_block l, scl_block info) {
@@ -137,7 +153,9 @@ static scl_status factor_matrix(scl_cl_op *op, scl_block from, scl_block l, scl_
   if (l.nrow == 0) { /* sets info; the kernel needs a buffer even if there is nothing to factor */
     return factor_block(op, 0, (scl_block){.buffer = info.buffer, .ld = 1}, info);
   }
-  if (!scl_cl_aligned(from) || !scl_cl_aligned(l) || !scl_cl_has_mma(op->cl)) {
+  bool usable = false;
+  if (scl_cl_aligned(from) && scl_cl_aligned(l)) SCL_TRY(prepare_programs(op, l.nrow, &usable));
+  if (!usable) {
     if (is_new(&f)) SCL_TRY(scl_cl_copy_in(op, SCL_COPY_LOWER, from, l));
     return factor_columns(&f, 0, l.ncol);
   }

@@ -213,13 +213,29 @@ static scl_status prepare_sweep(reverse_sweep *r) {
                                   r->l_adj, r->s, &first);
 }
 
+/* Whether the solutions can go by matrix instructions, with what the sweep will need built side by
+ * side. Its products have portable tiles too. */
+static scl_status prepare_programs(scl_cl_context *cl, size_t n, bool *usable) {
+  static const scl_cl_program list[] = {
+      SCL_CL_PROGRAM_triangular_mma_solve, SCL_CL_PROGRAM_gemm_mma_tiny_pair,
+      SCL_CL_PROGRAM_triangular_mma_pack_and_copy, SCL_CL_PROGRAM_gemm_mma_tiny_nn,
+      SCL_CL_PROGRAM_gemm_mma_tiny_tn};
+  *usable = false;
+  if (!scl_cl_may_try_mma(cl)) return SCL_OK;
+  if (n > STRIPS_ORDER) SCL_TRY(scl_cl_programs_prepare(cl, 5, list));
+  SCL_TRY(scl_cl_try_program(cl, SCL_CL_PROGRAM_triangular_mma_pack_and_copy, usable));
+  if (!*usable) return SCL_OK;
+  return scl_cl_try_program(cl, SCL_CL_PROGRAM_triangular_mma_solve, usable);
+}
+
 scl_status scl_cl_potrf_adjoint(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s,
                                 bool *taken) {
   *taken = false;
-  if (l.nrow == 0 || !scl_cl_aligned(l) || !scl_cl_aligned(l_adj) || !scl_cl_aligned(s) ||
-      !scl_cl_has_mma((scl_cl_context *)ctx)) {
+  if (l.nrow == 0 || !scl_cl_aligned(l) || !scl_cl_aligned(l_adj) || !scl_cl_aligned(s))
     return SCL_OK;
-  }
+  bool usable;
+  SCL_TRY(prepare_programs((scl_cl_context *)ctx, l.nrow, &usable));
+  if (!usable) return SCL_OK;
   reverse_sweep r = {.l = l, .l_adj = l_adj, .s = s};
   scl_cl_op_begin(&r.op, ctx);
   scl_cl_op_reads(&r.op, l.buffer);

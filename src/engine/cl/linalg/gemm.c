@@ -32,11 +32,15 @@ static const scl_kernel_gemm_cpu *const cpu_kernels[2][2] = FORMS(gemm_cpu);
 static const scl_kernel_gemm_mma *const mma_kernels[SCL_CL_TILES][2][2] = {
     [SCL_CL_TILE_MMA_TINY] = FORMS(gemm_mma_tiny),
     [SCL_CL_TILE_MMA_SMALL] = FORMS(gemm_mma_small),
-    [SCL_CL_TILE_MMA_LARGE] = FORMS(gemm_mma_large),
+    [SCL_CL_TILE_MMA_LARGE] = {ROW(gemm_mma_large, n), {NULL, NULL}},
     [SCL_CL_TILE_MMA_HUGE] = {{NULL, &scl_k_gemm_mma_huge_nt}, {NULL, NULL}},
 };
 #undef FORMS
 #undef ROW
+
+scl_cl_program scl_cl_product_program(scl_cl_tile tile, scl_trans trans_a, scl_trans trans_b) {
+  return scl_cl_program_of(mma_kernels[tile][trans_a == SCL_TRANS][trans_b == SCL_TRANS]->id);
+}
 
 /* Rows, columns and work-items of a tile. */
 typedef struct {
@@ -125,6 +129,12 @@ scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_c
 }
 
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const scl_cl_product *q) {
+  bool usable;
+  SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_gemm_mma_tiny_pair, &usable));
+  if (!usable) {
+    SCL_TRY(scl_cl_product_in(op, p));
+    return scl_cl_product_in(op, q);
+  }
   tile_plan t = plan_tiles(op, p, SCL_CL_TILE_MMA_TINY),
             u = plan_tiles(op, q, SCL_CL_TILE_MMA_TINY);
   size_t groups = t.tiles * p->batch + u.tiles * q->batch;
@@ -133,8 +143,23 @@ scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const 
                                        MMA_ARGUMENTS(t, p), MMA_ARGUMENTS(u, q));
 }
 
-/* MANY_TILES large tiles keep each unit of a large device busy for several rounds. A product of
- * HUGE_TILES huge tiles takes so long that the device reaches its power limit. */
+scl_cl_product_form scl_cl_product_form_of(scl_cl_program which) {
+  scl_cl_product_form form = {0};
+  for (int tile = SCL_CL_TILE_MMA_TINY; tile < SCL_CL_TILES; tile++) {
+    for (int t = 0; t < 4; t++) {
+      const scl_trans trans_a = t & 2 ? SCL_TRANS : SCL_NO_TRANS;
+      const scl_trans trans_b = t & 1 ? SCL_TRANS : SCL_NO_TRANS;
+      const tile_shape shape = shape_of(NULL, NULL, (scl_cl_tile)tile);
+      const scl_kernel_gemm_mma *kernel = mma_kernels[tile][t >> 1][t & 1];
+      if (kernel != NULL && scl_cl_program_of(kernel->id) == which)
+        form = (scl_cl_product_form){(scl_cl_tile)tile, shape.m, shape.n, trans_a, trans_b};
+    }
+  }
+  return form;
+}
+
+/* Large tiles enough to keep every unit of a large device busy for several rounds; huge ones of a
+ * product that takes so long that the device comes to the limit of its power. */
 enum { MANY_TILES = 800, HUGE_TILES = 2000 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
@@ -187,34 +212,81 @@ static bool fits_ints(scl_block x, bool deep) {
   return scl_min(x.ncol, deep ? 64 : 8) * x.ld + GEMM_MMA_HUGE_M <= INT_MAX;
 }
 
-static scl_cl_tile choose_tile(scl_cl_op *op, const scl_cl_product *p) {
+/* The tile of matrix instructions that is expected to be the fastest of those that have not been
+ * refused; portable ones if there is none. Nothing is built. */
+static scl_cl_tile preferred_tile(scl_cl_op *op, const scl_cl_product *p) {
   if (op->cl->cpu && op->cl->info.local_memory >= GEMM_CPU_BYTES) return SCL_CL_TILE_CPU;
   bool aligned = scl_cl_aligned(p->a) && scl_cl_aligned(p->b) && scl_cl_aligned(p->c) &&
                  (p->step_a | p->step_b | p->step_c) % 2 == 0;
   bool fits = fits_ints(p->a, p->trans_a == SCL_TRANS) && fits_ints(p->b, p->trans_b != SCL_TRANS);
-  if (!aligned || !fits || !scl_cl_has_mma(op->cl)) return choose_portable(op, p);
-  scl_cl_tile best = SCL_CL_TILE_MMA_TINY;
-  double least = expected_time(op, p, best);
-  for (int tile = best + 1; tile < SCL_CL_TILES; tile++) {
-    double time =
-        may_take(op, p, (scl_cl_tile)tile) ? expected_time(op, p, (scl_cl_tile)tile) : INFINITY;
+  scl_cl_tile best = choose_portable(op, p);
+  if (!aligned || !fits || !scl_cl_may_try_mma(op->cl)) return best;
+  double least = INFINITY;
+  for (int t = SCL_CL_TILE_MMA_TINY; t < SCL_CL_TILES; t++) {
+    const scl_cl_tile tile = (scl_cl_tile)t;
+    if (!may_take(op, p, tile)) continue;
+    if (scl_cl_is_refused(op->cl, scl_cl_product_program(tile, p->trans_a, p->trans_b))) continue;
+    double time = expected_time(op, p, tile);
     if (time < least) {
       least = time;
-      best = (scl_cl_tile)tile;
+      best = tile;
     }
   }
   return best;
 }
 
-/* p with a transposed copy of A (if of_a) or B instead of it. If A and B are the same matrix, the
- * copy replaces both. */
+/* The same, tried out on this device. */
+static scl_status choose_tile(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile *out) {
+  for (;;) {
+    const scl_cl_tile tile = preferred_tile(op, p);
+    bool usable = true;
+    if (tile >= SCL_CL_TILE_MMA_TINY) {
+      const scl_cl_program program = scl_cl_product_program(tile, p->trans_a, p->trans_b);
+      SCL_TRY(scl_cl_try_program(op->cl, program, &usable));
+      if (!usable && !scl_cl_is_refused(op->cl, program)) { /* no memory for the trial */
+        *out = choose_portable(op, p);
+        return SCL_OK;
+      }
+    }
+    if (usable) {
+      *out = tile;
+      return SCL_OK;
+    }
+  }
+}
+
+/* C = F, in the region that the product has. */
+static scl_status copy_from(scl_cl_op *op, const scl_cl_product *p) {
+  const scl_block f = p->from, c = p->c;
+  const size_t m = c.nrow, n = c.ncol;
+  if (f.buffer == c.buffer && f.offset == c.offset) return SCL_OK;
+  if (p->region == SCL_ALL) return scl_cl_copy_in(op, SCL_COPY, f, c);
+  SCL_TRY(scl_cl_lower_in(op, scl_block_part(f, 0, 0, n, n), scl_block_part(c, 0, 0, n, n)));
+  if (m == n) return SCL_OK;
+  return scl_cl_copy_in(op, SCL_COPY, scl_block_part(f, n, 0, m - n, n),
+                        scl_block_part(c, n, 0, m - n, n));
+}
+
+/* Only the tiles of matrix instructions read another C and write it transposed; others need
+ * copies. */
+static scl_status product_by_tiles(scl_cl_op *op, const scl_cl_product *p) {
+  scl_cl_tile tile;
+  SCL_TRY(choose_tile(op, p, &tile));
+  if (tile >= SCL_CL_TILE_MMA_TINY) return scl_cl_product_tiled_in(op, p, tile);
+  if (p->from.buffer != NULL && p->beta != 0.0) SCL_TRY(copy_from(op, p));
+  SCL_TRY(scl_cl_product_tiled_in(op, p, tile));
+  if (p->transposed.buffer == NULL) return SCL_OK;
+  return scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, p->c, p->transposed);
+}
+
+/* p with a copy of X (A or B) transposed, in the place of X, and of B too if that is the same matrix.
+ */
 static scl_status product_of_transposed(scl_cl_op *op, const scl_cl_product *p, bool of_a) {
   scl_cl_product q = *p;
   scl_block x = of_a ? p->a : p->b, transposed;
   bool same = of_a && p->trans_b == SCL_NO_TRANS && p->a.buffer == p->b.buffer &&
               p->a.offset == p->b.offset && p->a.ld == p->b.ld && p->a.ncol == p->b.ncol;
-  if (scl_cl_temporary(op, x.ncol, x.nrow, &transposed) != SCL_OK)
-    return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
+  if (scl_cl_temporary(op, x.ncol, x.nrow, &transposed) != SCL_OK) return product_by_tiles(op, p);
   if (of_a) {
     q.a = transposed;
     q.trans_a = SCL_NO_TRANS;
@@ -236,9 +308,10 @@ static scl_status product_of_transposed(scl_cl_op *op, const scl_cl_product *p, 
 static bool pays_to_transpose_b(scl_cl_op *op, const scl_cl_product *p) {
   const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* of an element's copy */
   if (p->trans_a == SCL_TRANS || p->trans_b == SCL_TRANS || p->batch != 1) return false;
-  scl_cl_tile now = choose_tile(op, p);
+  scl_cl_tile now = preferred_tile(op, p);
   scl_cl_product q = *p;
   q.trans_b = SCL_TRANS;
+  if (scl_cl_is_refused(op->cl, SCL_CL_PROGRAM_gemm_mma_huge_nt)) return false;
   if (now < SCL_CL_TILE_MMA_SMALL || !may_take(op, &q, SCL_CL_TILE_MMA_HUGE)) return false;
   double copy = microseconds * (double)p->b.nrow * (double)p->b.ncol;
   return expected_time(op, &q, SCL_CL_TILE_MMA_HUGE) + copy < as_it_is * expected_time(op, p, now);
@@ -246,7 +319,7 @@ static bool pays_to_transpose_b(scl_cl_op *op, const scl_cl_product *p) {
 
 scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
   if (pays_to_transpose_b(op, p)) return product_of_transposed(op, p, false);
-  return scl_cl_product_tiled_in(op, p, choose_tile(op, p));
+  return product_by_tiles(op, p);
 }
 
 /* A thin product Y = op(A) X. X and Y have two strides each. */
@@ -344,10 +417,10 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
   return status;
 }
 
-/* The large tiles of the matrix instructions take no transposed A. A large product first makes a
- * transposed copy, which costs a few percent of what the large tiles save. */
+/* A transposed A keeps the matrix instructions from their large tiles: of a large product it is
+ * transposed first, which costs a few hundredths of what they save. */
 static bool pays_to_transpose_a(scl_cl_op *op, const scl_cl_product *p) {
-  return p->trans_a == SCL_TRANS && choose_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
+  return p->trans_a == SCL_TRANS && preferred_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
          count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;
 }
 

@@ -10,9 +10,9 @@
 
 /* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
- * C is m_last x n_last with a sum over k_last; 0 means the sizes of the others. With matrix
- * instructions, beta may multiply `from` instead of C (also step_c elements apart), and a product
- * that is not a batch may also write C' to `transposed`. Without a buffer they are not used. */
+ * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". A product that is no
+ * batch may read the C that beta multiplies from `from`, which for a region other than SCL_ALL has
+ * no fewer rows than columns, and may write C' to `transposed` as well; no buffer: C, and nothing. */
 typedef struct {
   double alpha, beta;
   scl_trans trans_a, trans_b;
@@ -40,14 +40,21 @@ typedef enum {
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *product, scl_cl_tile tile);
 
-/* Two independent batches, A' B and A B, in one launch with small tiles. Needs matrix instructions
- * and aligned operands. */
+/* What a program of the product by matrix instructions computes (engine/cl/linalg/gemm.c). */
+typedef struct {
+  scl_cl_tile tile;
+  size_t m, n; /* of the tile */
+  scl_trans trans_a, trans_b;
+} scl_cl_product_form;
+
+scl_cl_product_form scl_cl_product_form_of(scl_cl_program which);
+/* The program of a tile of matrix instructions. */
+scl_cl_program scl_cl_product_program(scl_cl_tile tile, scl_trans trans_a, scl_trans trans_b);
+
+/* Two batches that do not need each other's results, A' B and A B, for aligned operands: in one
+ * launch by small tiles where matrix instructions can be used. */
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
                                   const scl_cl_product *second);
-
-/* Whether the device has matrix instructions that this build can use: tried out at the first call.
- */
-bool scl_cl_has_mma(scl_cl_context *cl);
 
 /* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
 static inline bool scl_cl_aligned(scl_block b) {
@@ -87,9 +94,9 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
 /* dst = inverse of a triangular t, by substitution, from the identity in dst. */
 scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 
-/* Whether these kernels are used for a T of order n and the right-hand sides b (`right`: B T^-1).
- * They read rows of B in pairs, columns one by one. */
-bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b);
+/* Whether they solve with a T of order n and these right-hand sides; `right`: B T^-1. Rows of B are
+ * read in pairs, columns one by one. */
+scl_status scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b, bool *out);
 
 /* ---- substitution by the portable kernels (engine/cl/linalg/triangular.c)
  * ------------------------------ */

@@ -21,8 +21,15 @@ static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
   return form;
 }
 
-bool scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b) {
-  return n > TRIANGULAR_LEAF / 2 && (!right || scl_cl_aligned(b)) && scl_cl_has_mma(op->cl);
+scl_status scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b, bool *out) {
+  static const scl_cl_program list[] = {SCL_CL_PROGRAM_triangular_mma_pack,
+                                        SCL_CL_PROGRAM_triangular_mma_solve};
+  *out = false;
+  if (n <= TRIANGULAR_LEAF / 2 || (right && !scl_cl_aligned(b))) return SCL_OK;
+  if (!scl_cl_may_try_mma(op->cl)) return SCL_OK;
+  SCL_TRY(scl_cl_programs_prepare(op->cl, 2, list));
+  SCL_TRY(scl_cl_try_program(op->cl, list[0], out));
+  return *out ? scl_cl_try_program(op->cl, list[1], out) : SCL_OK;
 }
 
 scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *s) {
@@ -112,7 +119,9 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
                                                 .t = t,
                                                 .b = b});
   }
-  if (!scl_cl_use_strips(op, t.nrow, form.right, b)) return solve_blocks(op, &form, 0, t, b);
+  bool strips;
+  SCL_TRY(scl_cl_use_strips(op, t.nrow, form.right, b, &strips));
+  if (!strips) return solve_blocks(op, &form, 0, t, b);
   form.leaf = STRIPS_ORDER;
   SCL_TRY(scl_cl_strips_room(op, scl_ceil_div(t.nrow, STRIPS_ORDER), &form.packed));
   scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);

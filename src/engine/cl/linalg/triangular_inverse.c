@@ -152,12 +152,23 @@ done:
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* What an inverse by matrix instructions will need built, side by side; the last from an order on
+ * from which its products have larger tiles. */
+enum { SMALL_TILES = 1024 };
+static const scl_cl_program needed_programs[] = {
+    SCL_CL_PROGRAM_triangular_mma_pack, SCL_CL_PROGRAM_triangular_mma_solve,
+    SCL_CL_PROGRAM_gemm_mma_tiny_nn, SCL_CL_PROGRAM_gemm_mma_small_nn};
+
 scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block dst) {
   inversion v = {.op = op, .lower = view == SCL_LOWER, .n = t.nrow, .t = t, .x = dst};
   v.leaf = TRIANGULAR_LEAF;
   if (t.nrow == 0) return SCL_OK;
   SCL_TRY(scl_cl_identity_in(op, 1.0, 1, dst));
-  if (scl_cl_use_strips(op, v.n, true, dst)) return scl_cl_strips_invert_in(op, v.lower, t, dst);
+  if (scl_cl_may_try_mma(op->cl) && v.n > STRIPS_ORDER)
+    SCL_TRY(scl_cl_programs_prepare(op->cl, v.n > SMALL_TILES ? 4 : 3, needed_programs));
+  bool strips;
+  SCL_TRY(scl_cl_use_strips(op, v.n, true, dst, &strips));
+  if (strips) return scl_cl_strips_invert_in(op, v.lower, t, dst);
   SCL_TRY(invert_leaves(&v));
   return double_by_products(&v, v.n, true, NULL);
 }

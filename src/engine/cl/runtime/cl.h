@@ -69,12 +69,18 @@ typedef enum {
 
 struct scl_cl_staging; /* engine/cl/runtime/staging.c */
 
-/* Which kernels of the level-3 operations this device may use (engine/cl/runtime/variant.c). */
+/* Whether this device may try programs of matrix instructions (engine/cl/runtime/variant.c). */
 typedef enum {
   SCL_CL_VARIANT_UNKNOWN = 0,
   SCL_CL_VARIANT_PORTABLE,
   SCL_CL_VARIANT_MMA
 } scl_cl_variant;
+
+/* What became of the trial of one of them. */
+typedef struct {
+  enum { SCL_CL_UNTRIED = 0, SCL_CL_TRYING, SCL_CL_PASSED, SCL_CL_REFUSED } state;
+  char *reason; /* of a refusal */
+} scl_cl_trial;
 
 typedef struct scl_cl_slab scl_cl_slab; /* engine/cl/runtime/memory.c */
 
@@ -134,22 +140,41 @@ typedef struct {
   struct scl_cl_exprs
       *exprs; /* generated kernels (engine/cl/elementwise/plan_cache.c); made at first use */
   scl_cl_variant variant;
-  bool small_mma;           /* matrix instructions of compute capability 8.0 (mma.h) */
-  bool emulated_mma;        /* matrix instructions in plain OpenCL C, for tests (mma_emulated.h) */
-  char variant_reason[128]; /* why the portable kernels are used */
+  bool small_mma;             /* matrix instructions of compute capability 8.0 (mma.h) */
+  bool emulated_mma;          /* the same in plain OpenCL C, for tests */
+  const char *variant_reason; /* why matrix instructions are not tried, or "" */
+  scl_cl_trial trial[SCL_CL_PROGRAMS];
 } scl_cl_context;
 
 /* A kernel of this context; its program is built at the first use, with the same options for all
- * programs: -cl-std=CL1.2, SCL_CPU=1 where cl->cpu, SCL_MMA_8=1 where cl->small_mma,
- * SCL_MMA_EMULATED=1 where cl->emulated_mma. SCL_E_BUILD, with the log
- * (engine/cl/runtime/program.c). */
+ * programs (engine/cl/runtime/build.c). SCL_E_BUILD, with the log. */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
 /* Compares the signature of a kernel with what the driver has built of it, as far as it tells; then
  * SCL_E_BUILD (engine/cl/runtime/launch.c). */
 scl_status scl_cl_signature_check(scl_cl_context *cl, scl_cl_kernel which, cl_kernel kernel);
 
-/* The text of a file in the kernel folder; the caller frees it. */
+const char *scl_cl_program_name(scl_cl_program which);
+scl_cl_program scl_cl_program_of(scl_cl_kernel which);
+
+/* Builds those programs of a list that are not there, side by side, for a call that will need them.
+ * A fault is the user's wish to stop; a program that does not compile fails when it is used. */
+scl_status scl_cl_programs_prepare(scl_cl_context *cl, int count, const scl_cl_program *list);
+
+/* ---- programs of matrix instructions (engine/cl/runtime/variant.c) -------------------------- */
+/* Whether this device is one that may try them: decided once a context, and nothing is built. */
+bool scl_cl_may_try_mma(scl_cl_context *cl);
+
+/* Whether such a program can be used. At the first call it is built and its trial is run; if it
+ * does not compile or finds a wrong number, it is refused for the life of the context, and portable
+ * kernels do the work. Statuses are those of a user who wants to stop and of a lost device; without
+ * memory for the trial the answer is "not this time". */
+scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *usable);
+
+/* Whether an earlier trial has refused it. */
+bool scl_cl_is_refused(const scl_cl_context *cl, scl_cl_program which);
+
+/* The text of a file of the kernel folder; the caller frees it. */
 scl_status scl_cl_source_read(const char *name, char **out);
 /* Builds a program from these texts, with the same options; SCL_E_BUILD, with its name and the log.
  */
@@ -263,7 +288,15 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
 /* For tests: forces one layout of engine/cl/glm/layouts.h, or the way without a pass where it is
  * too small; NULL: the best one. Then the names of the layouts, "rows", and NULL after the last. */
 void scl_cl_glm_force(const char *name);
+const char *scl_cl_glm_wanted(void); /* that layout, or NULL */
 const char *scl_cl_glm_layout(size_t i);
+/* What a program of a pass is for: the layout holds so many predictors and columns. */
+typedef struct {
+  scl_glm_family family;
+  const char *layout;
+  size_t predictors, columns;
+} scl_cl_glm_form;
+scl_cl_glm_form scl_cl_glm_form_of(scl_cl_program which);
 
 extern const scl_engine scl_cl_engine; /* engine/cl/runtime/context.c: the table of all of these */
 

@@ -27,6 +27,33 @@ void scl_cl_pool_free(scl_cl_context *cl);
 /* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
 void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 
+/* A program that is to be built, or was: `done` tells, and `code` how it went. */
+typedef struct {
+  cl_program program;
+  cl_int code;
+  bool done;
+} scl_cl_build;
+
+scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
+                               scl_cl_build *out);
+/* Builds all, side by side, and polls meanwhile. A fault is the user's wish to stop: then what had
+ * begun is done nevertheless, and the rest is not. Whether a program compiled is in its `code`. */
+scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count);
+/* The program, or SCL_E_BUILD with the log; then it is released. */
+scl_status scl_cl_build_take(scl_cl_context *cl, scl_cl_build *build, const char *name,
+                             cl_program *out);
+
+/* Whether a kernel of the program has been asked for. */
+bool scl_cl_program_has_run(const scl_cl_context *cl, scl_cl_program which);
+
+/* Builds a program of the table if that has not been done. */
+scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which);
+
+/* What STATCL_TRIAL_FAULT asks for, in tests: "build:NAME" or "result:NAME", several with commas
+ * between them; NAME may end in "*". */
+typedef enum { SCL_CL_FAULT_NONE = 0, SCL_CL_FAULT_BUILD, SCL_CL_FAULT_RESULT } scl_cl_fault;
+scl_cl_fault scl_cl_trial_fault(const scl_cl_context *cl, scl_cl_program which);
+
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);
 

@@ -1,7 +1,6 @@
 /* Programs: sources from the kernel folder, built at first use; kernels, kept with the context. */
 #include "engine/cl/runtime/cl.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +30,10 @@ static const struct {
 
 const char *scl_cl_kernel_name(scl_cl_kernel which) {
   return kernels[which].name;
+}
+
+scl_cl_program scl_cl_program_of(scl_cl_kernel which) {
+  return kernels[which].program;
 }
 
 void scl_device_set_kernels(const char *folder) {
@@ -98,109 +101,66 @@ static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl
   return SCL_OK;
 }
 
-/* ---- build log ------------------------------------------------------------------------------- */
-static bool in_path(char c) {
-  return isalnum((unsigned char)c) || (c != '\0' && strchr("_-+.~/\\:", c) != NULL);
-}
-
-/* Copies text without the folders of absolute paths: they say where a user's files are. */
-static void copy_log(const char *from, char *to, size_t room) {
-  char *end = to + room - 1;
-  char before = ' ';
-  while (*from != '\0' && to < end) {
-    bool starts = *from == '/' || (isalpha((unsigned char)from[0]) && from[1] == ':' &&
-                                   (from[2] == '\\' || from[2] == '/'));
-    if (starts && !in_path(before)) {
-      const char *last = from, *p = from;
-      for (; in_path(*p); p++) {
-        if (*p == '/' || *p == '\\') last = p;
-      }
-      if (last > from) from = last + 1;
-    }
-    before = *from;
-    if (*from != '\0') *to++ = *from++;
-  }
-  *to = '\0';
-}
-
-static scl_status fail_build(scl_cl_context *cl, cl_program program, const char *name,
-                             cl_int code) {
-  scl_fail(SCL_E_BUILD, "the kernels '%s' could not be compiled for '%s' (%s)", name, cl->base.name,
-           scl_cl_code_name(code));
-  scl_fault *fault = scl_fault_edit();
-  fault->cl_code = code;
-  snprintf(fault->where, sizeof fault->where, "clBuildProgram");
-  snprintf(fault->device, sizeof fault->device, "%s", cl->base.name);
-  size_t size = 0;
-  scl_cl.clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-  char *log = size > 0 ? calloc(1, size + 1) : NULL;
-  if (log != NULL && scl_cl.clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size,
-                                                  log, NULL) == CL_SUCCESS) {
-    copy_log(log, fault->log, sizeof fault->log);
-  }
-  free(log);
-  return SCL_E_BUILD;
-}
-
 /* ---- programs and kernels -------------------------------------------------------------------- */
-/* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. Warnings are off,
-   as some drivers write their number to the standard error of whoever compiles. */
-#define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
-static void build_options(const scl_cl_context *cl, char *out, size_t room) {
-  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1, STATCL_MMA_EMULATED=1): optimising,
-   * POCL 3.1 moves stores out of their guards, which writes past the end of matrices. */
-  bool plain =
-      !cl->cpu && cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL;
-  snprintf(out, room, OPTIONS "%s%s%s%s", cl->cpu ? " -D SCL_CPU=1" : "",
-           plain ? " -cl-opt-disable" : "", cl->small_mma ? " -D SCL_MMA_8=1" : "",
-           cl->emulated_mma ? " -D SCL_MMA_EMULATED=1" : "");
-}
-
-static uint64_t build_us;
-static char build_name[sizeof((scl_device_info *)0)->name];
-
-void scl_cl_count_build(const scl_cl_context *cl, uint64_t start) {
-  build_us += scl_clock_us() - start;
-  snprintf(build_name, sizeof build_name, "%s", cl->info.name);
-}
-
-double scl_device_build_seconds(void) {
-  return (double)build_us * 1e-6;
-}
-
-const char *scl_device_build_name(void) {
-  return build_name;
-}
-
-scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
-                                const char *name, cl_program *out) {
-  cl_int code = CL_SUCCESS;
-  cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
-  if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
-  const uint64_t start = scl_clock_us();
-  char options[128];
-  build_options(cl, options, sizeof options);
-  code = scl_cl.clBuildProgram(program, 1, &cl->device, options, NULL, NULL);
-  scl_cl_count_build(cl, start);
-  if (code != CL_SUCCESS) {
-    scl_status status = fail_build(cl, program, name, code);
-    scl_cl.clReleaseProgram(program);
-    return status;
-  }
-  *out = program;
-  return SCL_OK;
-}
-
-static scl_status build_program(scl_cl_context *cl, scl_cl_program which) {
+static scl_status create_build(scl_cl_context *cl, scl_cl_program which, scl_cl_build *out) {
   char *text[MOST_SOURCES];
   cl_uint count;
   scl_status status;
   SCL_GO(read_sources(programs[which].sources, text, &count));
-  SCL_GO(scl_cl_program_build(cl, count, (const char **)text, programs[which].name,
-                              &cl->program[which]));
+  if (scl_cl_trial_fault(cl, which) == SCL_CL_FAULT_BUILD) memcpy(text[0], "#error\n/*", 9);
+  SCL_GO(scl_cl_build_create(cl, count, (const char **)text, out));
 done:
   while (count > 0) free(text[--count]);
   return status;
+}
+
+/* Keeps what was built, unless somebody else has built it meanwhile. */
+static void keep_program(scl_cl_context *cl, scl_cl_program which, cl_program program) {
+  if (cl->program[which] == NULL) {
+    cl->program[which] = program;
+  } else {
+    scl_cl.clReleaseProgram(program);
+  }
+}
+
+scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which) {
+  scl_cl_build build;
+  cl_program program;
+  if (cl->program[which] != NULL) return SCL_OK;
+  SCL_TRY(create_build(cl, which, &build));
+  const scl_status stopped = scl_cl_build_all(cl, &build, 1);
+  if (stopped != SCL_OK && build.code == CL_SUCCESS && build.done) {
+    keep_program(cl, which, build.program);
+    return stopped;
+  }
+  SCL_TRY(scl_cl_build_take(cl, &build, programs[which].name, &program));
+  keep_program(cl, which, program);
+  return SCL_OK;
+}
+
+scl_status scl_cl_programs_prepare(scl_cl_context *cl, int count, const scl_cl_program *list) {
+  enum { MOST = 8 };
+  scl_cl_build build[MOST];
+  scl_cl_program which[MOST];
+  int builds = 0;
+  for (int i = 0; i < count && builds < MOST; i++) {
+    if (cl->program[list[i]] != NULL || scl_cl_is_refused(cl, list[i])) continue;
+    if (create_build(cl, list[i], &build[builds]) == SCL_OK) which[builds++] = list[i];
+  }
+  if (builds == 0) return SCL_OK;
+  const scl_status status = scl_cl_build_all(cl, build, builds);
+  for (int i = 0; i < builds; i++) {
+    if (build[i].done && build[i].code == CL_SUCCESS) {
+      keep_program(cl, which[i], build[i].program);
+    } else {
+      scl_cl.clReleaseProgram(build[i].program);
+    }
+  }
+  return status;
+}
+
+const char *scl_cl_program_name(scl_cl_program which) {
+  return programs[which].name;
 }
 
 scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char *name,
@@ -226,7 +186,7 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
   if (cl->kernel[which] == NULL) {
     scl_cl_launchable k;
     scl_cl_program program = kernels[which].program;
-    if (cl->program[program] == NULL) SCL_TRY(build_program(cl, program));
+    SCL_TRY(scl_cl_program_need(cl, program));
     SCL_TRY(scl_cl_kernel_make(cl, cl->program[program], kernels[which].name, &k));
     scl_status status = scl_cl_signature_check(cl, which, k.kernel);
     if (status != SCL_OK) {
@@ -241,6 +201,13 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
   return SCL_OK;
 }
 
+bool scl_cl_program_has_run(const scl_cl_context *cl, scl_cl_program which) {
+  for (int k = 0; k < SCL_CL_KERNELS; k++) {
+    if (kernels[k].program == which && cl->kernel[k] != NULL) return true;
+  }
+  return false;
+}
+
 void scl_cl_programs_free(scl_cl_context *cl) {
   scl_cl_exprs_free(cl);
   for (int k = 0; k < SCL_CL_KERNELS; k++) {
@@ -248,5 +215,6 @@ void scl_cl_programs_free(scl_cl_context *cl) {
   }
   for (int p = 0; p < SCL_CL_PROGRAMS; p++) {
     if (cl->program[p] != NULL) scl_cl.clReleaseProgram(cl->program[p]);
+    free(cl->trial[p].reason);
   }
 }

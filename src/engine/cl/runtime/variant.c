@@ -1,116 +1,158 @@
-/* Which device-specific kernels may be used: decided once a context, by trying them.
+/* Programs made for one kind of device: matrix instructions in inline assembly, which another
+ * driver may refuse or read differently (inst/kernels/nvidia/).
  *
- * The matrix-instruction kernels (gemm_mma.cl, cholesky_mma.cl) hold inline assembly that another
- * driver may refuse or read differently. So each form of the product is built and compared with a
- * plain loop on small whole numbers, for which every order of summation is exact. Any failure
- * leaves the portable kernels in charge, and the reason in cl->variant_reason. */
-#include "engine/cl/linalg/linalg.h"
-
-#include <math.h>
+ * Whether a device may try them is decided once a context, by what it says of itself. Then each
+ * program has a trial of its own (trials.def), run when the program is first asked for: whole
+ * numbers for which every order of summation is exact, or results with a bound on the error. A
+ * program that fails is refused for the life of the context, with the reason, and whoever asked
+ * uses the portable kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/threads.h"
+#include "engine/cl/runtime/private.h"
+#include "engine/cl/runtime/trial.h"
 
-/* Odd in every direction, more than one tile each way, more stages than the ring holds. */
-enum { PROBE_M = 171, PROBE_N = 149, PROBE_K = 83, PROBE_LD = 176 };
+static scl_cl_trial_function *const trials[SCL_CL_PROGRAMS] = {
+#define SCL_CL_TRIAL(program, function) [SCL_CL_PROGRAM_##program] = scl_cl_trial_##function,
+#include "engine/cl/runtime/trials.def"
+#undef SCL_CL_TRIAL
+};
 
-static double probe_value(size_t i, size_t j) {
+/* ---- the device ------------------------------------------------------------------------------ */
+static bool is_set(const char *name, const char *value) {
+  const char *text = scl_env(name);
+  return text != NULL && strcmp(text, value) == 0;
+}
+
+/* Why this device does not try them, or "". */
+static const char *reason_against(scl_cl_context *cl) {
+  if (is_set("STATCL_VARIANT", "portable")) return "STATCL_VARIANT=portable";
+  cl->small_mma = cl->info.capability == 80 || is_set("STATCL_VARIANT", "m8n8k4");
+  if (cl->emulated_mma) return "";
+  /* Devices between 8.0 and 9.0 have them, but hardly faster than plain arithmetic. */
+  if (cl->info.capability != 80 && cl->info.capability < 90)
+    return "the device has no matrix instructions for double precision";
+  return "";
+}
+
+bool scl_cl_may_try_mma(scl_cl_context *cl) {
+  if (cl->variant == SCL_CL_VARIANT_UNKNOWN) {
+    cl->variant_reason = reason_against(cl);
+    cl->variant = cl->variant_reason[0] == '\0' ? SCL_CL_VARIANT_MMA : SCL_CL_VARIANT_PORTABLE;
+  }
+  return cl->variant == SCL_CL_VARIANT_MMA;
+}
+
+/* ---- faults that tests plant ----------------------------------------------------------------- */
+/* Whether a pattern, `length` characters of `text`, means this name. */
+static bool is_meant(const char *text, size_t length, const char *name) {
+  if (length > 0 && text[length - 1] == '*') return strncmp(text, name, length - 1) == 0;
+  return strlen(name) == length && strncmp(text, name, length) == 0;
+}
+
+scl_cl_fault scl_cl_trial_fault(const scl_cl_context *cl, scl_cl_program which) {
+  static const char *const kinds[] = {"", "build:", "result:"};
+  const char *at = trials[which] != NULL ? scl_env("STATCL_TRIAL_FAULT") : NULL;
+  (void)cl;
+  while (at != NULL && *at != '\0') {
+    const size_t length = strcspn(at, ",");
+    for (int kind = SCL_CL_FAULT_BUILD; kind <= SCL_CL_FAULT_RESULT; kind++) {
+      const size_t prefix = strlen(kinds[kind]);
+      if (length > prefix && strncmp(at, kinds[kind], prefix) == 0 &&
+          is_meant(at + prefix, length - prefix, scl_cl_program_name(which)))
+        return (scl_cl_fault)kind;
+    }
+    at += length;
+    at += strspn(at, ",");
+  }
+  return SCL_CL_FAULT_NONE;
+}
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+static scl_status refuse(scl_cl_trial *trial, const char *reason) {
+  const size_t bytes = strlen(reason) + 1;
+  trial->state = SCL_CL_REFUSED;
+  trial->reason = malloc(bytes);
+  if (trial->reason != NULL) memcpy(trial->reason, reason, bytes);
+  return SCL_OK;
+}
+
+static scl_status run_trial(scl_cl_context *cl, scl_cl_program which) {
+  scl_cl_trial *trial = &cl->trial[which];
+  const bool profiling = cl->profiling;
+  bool right = false;
+  cl->profiling = false; /* its commands are not what is measured */
+  trial->state = SCL_CL_TRYING;
+  scl_status status = scl_cl_program_need(cl, which);
+  if (status == SCL_OK) status = trials[which](cl, which, &right);
+  cl->profiling = profiling;
+  if (scl_cl_trial_fault(cl, which) == SCL_CL_FAULT_RESULT) right = false;
+  trial->state = status == SCL_OK && right ? SCL_CL_PASSED : SCL_CL_UNTRIED;
+  if (status == SCL_OK && !scl_cl_program_has_run(cl, which))
+    return refuse(trial, "its trial did without it");
+  if (status == SCL_OK) return right ? SCL_OK : refuse(trial, "its trial gave a wrong result");
+  if (status == SCL_E_BUILD || status == SCL_E_OPENCL)
+    return refuse(trial, scl_fault_last()->message);
+  return status == SCL_E_MEMORY ? SCL_OK : status;
+}
+
+scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *usable) {
+  const scl_cl_trial *trial = &cl->trial[which];
+  *usable = false;
+  if (!scl_cl_may_try_mma(cl)) return SCL_OK;
+  if (trial->state == SCL_CL_UNTRIED) SCL_TRY(run_trial(cl, which));
+  *usable = trial->state == SCL_CL_PASSED || trial->state == SCL_CL_TRYING;
+  return SCL_OK;
+}
+
+bool scl_cl_is_refused(const scl_cl_context *cl, scl_cl_program which) {
+  return cl->trial[which].state == SCL_CL_REFUSED;
+}
+
+/* ---- matrices of trials ---------------------------------------------------------------------- */
+double scl_cl_trial_number(size_t i, size_t j) {
   return (double)((i * 37 + j * 101 + i * j) % 23) - 11.0;
 }
 
-/* Entry (i, j) of op(X), X stored as probe_value() of its own indices. */
-static double probe_entry(bool transposed, size_t i, size_t j) {
-  return transposed ? probe_value(j, i) : probe_value(i, j);
+scl_status scl_cl_trial_upload(scl_cl_context *cl, const double *data, size_t m, size_t n,
+                               scl_block *out) {
+  SCL_TRY(scl_block_create(&cl->base, m, n, out));
+  return scl_cl_upload(&cl->base, SCL_GENERAL, data, m, *out);
 }
 
-static bool exact(const double *c, bool trans_a, bool trans_b) {
-  for (size_t j = 0; j < PROBE_N; j++) {
-    for (size_t i = 0; i < PROBE_M; i++) {
-      double sum = 0.0;
-      for (size_t k = 0; k < PROBE_K; k++)
-        sum += probe_entry(trans_a, i, k) * probe_entry(trans_b, k, j);
-      if (!(c[i + j * PROBE_LD] == sum)) return false;
-    }
+scl_status scl_cl_trial_download(scl_cl_context *cl, scl_block block, double *data, size_t ld) {
+  return scl_cl_download(&cl->base, SCL_GENERAL, block, SCL_WAIT_WRITES, data, ld);
+}
+
+bool scl_cl_trial_is_near(const double *x, const double *y, size_t count, double tolerance) {
+  for (size_t i = 0; i < count; i++) {
+    const double size = y[i] < 0.0 ? -y[i] : y[i], error = x[i] < y[i] ? y[i] - x[i] : x[i] - y[i];
+    if (!(error <= tolerance * (1.0 + size))) return false; /* nor is NaN near */
   }
   return true;
 }
 
-/* One form and tile size: C = op(A) op(B), all three in one square buffer each. */
-static scl_status probe_form(scl_cl_context *cl, scl_cl_tile tile, bool trans_a, bool trans_b,
-                             scl_block a, scl_block b, scl_block c, double *host, bool *good) {
-  scl_cl_product product = {.alpha = 1.0,
-                            .trans_a = trans_a ? SCL_TRANS : SCL_NO_TRANS,
-                            .trans_b = trans_b ? SCL_TRANS : SCL_NO_TRANS,
-                            .a = trans_a ? scl_block_part(a, 0, 0, PROBE_K, PROBE_M)
-                                         : scl_block_part(a, 0, 0, PROBE_M, PROBE_K),
-                            .b = trans_b ? scl_block_part(b, 0, 0, PROBE_N, PROBE_K)
-                                         : scl_block_part(b, 0, 0, PROBE_K, PROBE_N),
-                            .c = scl_block_part(c, 0, 0, PROBE_M, PROBE_N),
-                            .batch = 1};
-  scl_cl_op op;
-  scl_cl_op_begin(&op, &cl->base);
-  scl_cl_op_reads(&op, a.buffer);
-  scl_cl_op_reads(&op, b.buffer);
-  scl_cl_op_writes(&op, c.buffer);
-  SCL_TRY(scl_cl_op_order(&op, -1));
-  SCL_TRY(scl_cl_op_end(&op, scl_cl_product_tiled_in(&op, &product, tile)));
-  SCL_TRY(scl_cl_download(&cl->base, SCL_GENERAL, c, SCL_WAIT_WRITES, host, PROBE_LD));
-  *good = exact(host, trans_a, trans_b);
-  return SCL_OK;
+/* ---- what became of them --------------------------------------------------------------------- */
+const char *scl_device_variant(scl_context *ctx) {
+  if (ctx->engine != &scl_cl_engine) return "the host has none";
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  return scl_cl_may_try_mma(cl) ? "" : cl->variant_reason;
 }
 
-static scl_status probe_products(scl_cl_context *cl, double *host, bool *good) {
-  scl_block a = {0}, b = {0}, c = {0};
-  scl_status status;
-  SCL_GO(scl_block_create(&cl->base, PROBE_LD, PROBE_LD, &a));
-  SCL_GO(scl_block_create(&cl->base, PROBE_LD, PROBE_LD, &b));
-  SCL_GO(scl_block_create(&cl->base, PROBE_LD, PROBE_LD, &c));
-  for (size_t j = 0; j < PROBE_LD; j++) {
-    for (size_t i = 0; i < PROBE_LD; i++) host[i + j * PROBE_LD] = probe_value(i, j);
+bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out) {
+  const scl_cl_context *cl = (const scl_cl_context *)ctx;
+  if (ctx->engine != &scl_cl_engine) return false;
+  for (; *at < SCL_CL_PROGRAMS; ++*at) {
+    const scl_cl_trial *trial = &cl->trial[*at];
+    if (trial->state != SCL_CL_PASSED && trial->state != SCL_CL_REFUSED) continue;
+    *out = (scl_device_trial){scl_cl_program_name((scl_cl_program)*at),
+                              trial->state == SCL_CL_PASSED ? ""
+                              : trial->reason != NULL       ? trial->reason
+                                                            : "out of memory"};
+    ++*at;
+    return true;
   }
-  SCL_GO(scl_cl_upload(&cl->base, SCL_GENERAL, host, PROBE_LD, a));
-  SCL_GO(scl_cl_upload(&cl->base, SCL_GENERAL, host, PROBE_LD, b));
-  *good = true;
-  for (int tile = SCL_CL_TILE_MMA_TINY; tile < SCL_CL_TILES; tile++) {
-    bool huge = tile == SCL_CL_TILE_MMA_HUGE; /* form 2 alone */
-    for (int form = huge ? 2 : 0; form < (huge ? 3 : 4) && *good; form++)
-      SCL_GO(probe_form(cl, (scl_cl_tile)tile, form & 1, form & 2, a, b, c, host, good));
-  }
-done:
-  scl_buffer_release(a.buffer);
-  scl_buffer_release(b.buffer);
-  scl_buffer_release(c.buffer);
-  return status;
-}
-
-static bool refuse(scl_cl_context *cl, const char *reason) {
-  snprintf(cl->variant_reason, sizeof cl->variant_reason, "%.120s", reason);
   return false;
-}
-
-static bool decide(scl_cl_context *cl) {
-  const char *wish = scl_env("STATCL_VARIANT");
-  if (wish != NULL && strcmp(wish, "portable") == 0) return refuse(cl, "STATCL_VARIANT");
-  /* What lies between has them, but for hardly more than show. */
-  if (!cl->emulated_mma && cl->info.capability != 80 && cl->info.capability < 90)
-    return refuse(cl, "no matrix instructions for this device");
-  cl->small_mma = cl->info.capability == 80 || (wish != NULL && strcmp(wish, "m8n8k4") == 0);
-  if (cl->emulated_mma) return true; /* for tests, which look at all kernels */
-  double *host = malloc(sizeof *host * PROBE_LD * PROBE_LD);
-  if (host == NULL) return refuse(cl, "out of memory");
-  bool good = false;
-  scl_status status = probe_products(cl, host, &good);
-  free(host);
-  if (status != SCL_OK) return refuse(cl, scl_fault_last()->message);
-  return good ? true : refuse(cl, "a trial product was not exact");
-}
-
-bool scl_cl_has_mma(scl_cl_context *cl) {
-  if (cl->variant == SCL_CL_VARIANT_UNKNOWN) {
-    cl->variant = SCL_CL_VARIANT_PORTABLE; /* what the trial itself would fall back on */
-    if (decide(cl)) cl->variant = SCL_CL_VARIANT_MMA;
-  }
-  return cl->variant == SCL_CL_VARIANT_MMA;
 }

@@ -1,0 +1,172 @@
+/* Trials of the pass of a GLM likelihood by matrix instructions: values and gradients of a few rows
+ * against those of the same family functions, compiled by the C compiler. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/cl/runtime/trial.h"
+#include "engine/pass/glm.h"
+
+/* Two tiles of rows and a part of one, and their room, which is even; columns and predictors that
+ * the layout holds and does not need; cuts of the ordered family. */
+enum {
+  TRIAL_ROWS = 37,
+  TRIAL_LD = TRIAL_ROWS + 1,
+  COLUMNS_LESS = 3,
+  PREDICTORS_LESS = 1,
+  CUTS = 2
+};
+
+/* A value of the response that each family has, and what stands beside it. */
+static double response(scl_glm_family family, size_t i) {
+  switch (family) {
+  case SCL_GLM_BERNOULLI_LOGIT:
+    return (double)(i % 3 == 0);
+  case SCL_GLM_BINOMIAL_LOGIT:
+    return (double)(i % 5);
+  case SCL_GLM_CATEGORICAL_LOGIT:
+  case SCL_GLM_ORDERED_LOGISTIC:
+    return (double)(1 + i % 3);
+  default:
+    return (double)(i % 7);
+  }
+}
+
+/* What a pass reads and gives, in host memory. */
+typedef struct {
+  scl_glm_pass pass;
+  double *memory, *x, *y, *parameters, *results, *expected;
+  size_t numbers;  /* of the results */
+  bool *abandoned; /* after a fault the device may still use the memory: it is never freed */
+} trial_case;
+
+static double *write_own(trial_case *c, double *to) {
+  const scl_glm_own own = GLM_FAMILY_OWN(c->pass.family);
+  c->pass.owns = own == SCL_GLM_NONE ? 0 : own == SCL_GLM_CUTS ? CUTS : 3;
+  c->pass.own_sums = own == SCL_GLM_NONE ? 0 : own == SCL_GLM_CUTS ? CUTS : 1;
+  for (size_t v = 0; v < c->pass.vectors; v++) {
+    const double number = 1.5 + (double)v / 8.0;
+    const double given[] = {number, log(number), 1.0 / number}, cuts[CUTS] = {-0.5, number};
+    memcpy(to, own == SCL_GLM_CUTS ? cuts : given, c->pass.owns * sizeof *to);
+    to += c->pass.owns;
+  }
+  return to;
+}
+
+/* Columns of X are small, so that predictors are. */
+static void write_data(trial_case *c, size_t p, size_t predictors) {
+  for (size_t i = 0; i < TRIAL_LD * p; i++)
+    c->x[i] = scl_cl_trial_number(i % TRIAL_LD, i / TRIAL_LD) / (8.0 * (double)p);
+  for (size_t i = 0; i < TRIAL_ROWS; i++) {
+    c->y[i] = response(c->pass.family, i);
+    c->y[TRIAL_LD + i] = 5.0; /* trials */
+  }
+  c->parameters[0] = 0.0;
+  double *to = write_own(c, c->parameters + 1);
+  for (size_t i = 0; i < predictors * (1 + p); i++) *to++ = scl_cl_trial_number(i, 3) / 16.0;
+  c->pass.parameter_count = (size_t)(to - c->parameters);
+  c->numbers = c->pass.vectors * (1 + c->pass.own_sums) + predictors * (1 + p);
+}
+
+static scl_status create_case(const scl_cl_glm_form *form, trial_case *c) {
+  const size_t p = form->columns - COLUMNS_LESS, predictors = form->predictors - PREDICTORS_LESS;
+  const bool coupled = GLM_FAMILY_COUPLED(form->family);
+  const size_t results = predictors * (2 + CUTS + p), most = 1 + predictors * (4 + p);
+  const size_t numbers = TRIAL_LD * (p + 2) + most + 2 * results;
+  c->memory = calloc(numbers, sizeof *c->memory);
+  if (c->memory == NULL)
+    return scl_fail_memory(numbers * sizeof *c->memory, 0, "the trial of a kernel");
+  c->x = c->memory;
+  c->y = c->x + TRIAL_LD * p;
+  c->parameters = c->y + 2 * TRIAL_LD;
+  c->results = c->parameters + most;
+  c->expected = c->results + results;
+  c->pass = (scl_glm_pass){.family = form->family,
+                           .vectors = coupled ? 1 : predictors,
+                           .classes = coupled ? predictors : 1,
+                           .gradient = true,
+                           .parameters = c->parameters};
+  write_data(c, p, predictors);
+  return SCL_OK;
+}
+
+/* ---- what is expected ------------------------------------------------------------------------ */
+/* The terms of row i for vector m: predictors in eta become residuals. Gives the value; `own` gets
+ * the derivatives by the family's own parameter. */
+static double add_terms(const trial_case *c, size_t i, size_t m, double *eta, double *own) {
+  const scl_glm_pass *pass = &c->pass;
+  const int family = pass->family;
+  const scl_glm_own kind = GLM_FAMILY_OWN(family);
+  const double y = c->y[i], *given = c->parameters + 1 + m * pass->owns;
+  if (GLM_FAMILY_COUPLED(family)) return glm_classes(y, eta, 1, (int)pass->classes);
+  const glm_own number = kind == SCL_GLM_NONE   ? glm_own_none()
+                         : kind == SCL_GLM_CUTS ? glm_own_cuts(given, (int)pass->owns, y)
+                                                : glm_own_given(given);
+  const double datum = GLM_FAMILY_DATUM(family) ? c->y[TRIAL_LD + i] : 0.0;
+  const glm_term term = glm_family_term(family, y, datum, eta[0], number);
+  const size_t above = (size_t)y - 1;
+  eta[0] = term.d_eta;
+  if (kind == SCL_GLM_CUTS) {
+    if (above < pass->own_sums) own[above] += term.d_own;
+    if (above > 0) own[above - 1] += term.d_low;
+  } else if (kind != SCL_GLM_NONE) {
+    own[0] += term.d_own;
+  }
+  return glm_term_value(family, term);
+}
+
+static void expect_results(const trial_case *c, size_t p, size_t predictors) {
+  const scl_glm_pass *pass = &c->pass;
+  const double *alpha = c->parameters + 1 + pass->owns * pass->vectors, *beta = alpha + predictors;
+  double *value = c->expected, *own = value + pass->vectors;
+  double *d_alpha = own + pass->own_sums * pass->vectors, *d_beta = d_alpha + predictors, eta[16];
+  for (size_t i = 0; i < TRIAL_ROWS; i++) {
+    for (size_t v = 0; v < predictors; v++) {
+      eta[v] = alpha[v];
+      for (size_t j = 0; j < p; j++) eta[v] += c->x[i + j * TRIAL_LD] * beta[j + v * p];
+    }
+    for (size_t m = 0; m < pass->vectors; m++)
+      value[m] += add_terms(c, i, m, eta + m * pass->classes, own + m * pass->own_sums);
+    for (size_t v = 0; v < predictors; v++) {
+      d_alpha[v] += eta[v];
+      for (size_t j = 0; j < p; j++) d_beta[j + v * p] += c->x[i + j * TRIAL_LD] * eta[v];
+    }
+  }
+}
+
+/* ---- the trial ------------------------------------------------------------------------------- */
+static scl_status run_pass(scl_cl_context *cl, const trial_case *c, size_t p) {
+  scl_glm_pass pass = c->pass;
+  scl_block work = {0};
+  scl_status status;
+  pass.results = c->results;
+  pass.work = &work;
+  pass.abandoned = c->abandoned;
+  SCL_GO(scl_cl_trial_upload(cl, c->x, TRIAL_LD, p, &pass.x));
+  SCL_GO(scl_cl_trial_upload(cl, c->y, TRIAL_LD, 2, &pass.y));
+  pass.x.nrow = pass.y.nrow = TRIAL_ROWS;
+  SCL_GO(scl_cl_glm(&cl->base, &pass));
+done:
+  scl_buffer_release(pass.x.buffer);
+  scl_buffer_release(pass.y.buffer);
+  scl_buffer_release(work.buffer);
+  return status;
+}
+
+scl_status scl_cl_trial_glm(scl_cl_context *cl, scl_cl_program which, bool *right) {
+  const scl_cl_glm_form form = scl_cl_glm_form_of(which);
+  const size_t p = form.columns - COLUMNS_LESS;
+  const char *wanted = scl_cl_glm_wanted();
+  bool abandoned = false;
+  trial_case c = {.abandoned = &abandoned};
+  scl_status status;
+  SCL_GO(create_case(&form, &c));
+  expect_results(&c, p, form.predictors - PREDICTORS_LESS);
+  scl_cl_glm_force(form.layout);
+  status = run_pass(cl, &c, p);
+  scl_cl_glm_force(wanted);
+  if (status == SCL_OK) *right = scl_cl_trial_is_near(c.results, c.expected, c.numbers, 1e-10);
+done:
+  if (!abandoned) free(c.memory);
+  return status;
+}

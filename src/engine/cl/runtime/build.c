@@ -1,0 +1,197 @@
+/* Compilation: the build log of a program that fails, and the time that drivers take.
+ *
+ * The driver's call blocks, for a second and more of a large kernel. So it is made by threads that
+ * live no longer than it, while the caller looks whether the user wants to stop and whether it is
+ * time to say what is going on. A build that has begun is waited for; no other is begun then.
+ * Several programs are built side by side, which saves a third of the time on an NVIDIA driver. */
+#include <ctype.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "engine/cl/runtime/private.h"
+
+/* ---- build log ------------------------------------------------------------------------------- */
+static bool in_path(char c) {
+  return isalnum((unsigned char)c) || (c != '\0' && strchr("_-+.~/\\:", c) != NULL);
+}
+
+/* Copies text without the folders of absolute paths: they say where a user's files are. */
+static void copy_log(const char *from, char *to, size_t room) {
+  char *end = to + room - 1;
+  char before = ' ';
+  while (*from != '\0' && to < end) {
+    bool starts = *from == '/' || (isalpha((unsigned char)from[0]) && from[1] == ':' &&
+                                   (from[2] == '\\' || from[2] == '/'));
+    if (starts && !in_path(before)) {
+      const char *last = from, *p = from;
+      for (; in_path(*p); p++) {
+        if (*p == '/' || *p == '\\') last = p;
+      }
+      if (last > from) from = last + 1;
+    }
+    before = *from;
+    if (*from != '\0') *to++ = *from++;
+  }
+  *to = '\0';
+}
+
+static scl_status fail_build(scl_cl_context *cl, cl_program program, const char *name,
+                             cl_int code) {
+  scl_fail(SCL_E_BUILD, "the kernels '%s' could not be compiled for '%s' (%s)", name, cl->base.name,
+           scl_cl_code_name(code));
+  scl_fault *fault = scl_fault_edit();
+  fault->cl_code = code;
+  snprintf(fault->where, sizeof fault->where, "clBuildProgram");
+  snprintf(fault->device, sizeof fault->device, "%s", cl->base.name);
+  size_t size = 0;
+  scl_cl.clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+  char *log = size > 0 ? calloc(1, size + 1) : NULL;
+  if (log != NULL && scl_cl.clGetProgramBuildInfo(program, cl->device, CL_PROGRAM_BUILD_LOG, size,
+                                                  log, NULL) == CL_SUCCESS) {
+    copy_log(log, fault->log, sizeof fault->log);
+  }
+  free(log);
+  return SCL_E_BUILD;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+/* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. Warnings are off,
+   as some drivers write their number to the standard error of whoever compiles. */
+#define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
+
+enum { OPTIONS_ROOM = 160 };
+
+static void write_options(const scl_cl_context *cl, char options[OPTIONS_ROOM]) {
+  const bool pocl =
+      cl->info.type == SCL_DEVICE_CPU && strstr(cl->info.platform, "Portable") != NULL;
+  /* Kernels for GPUs on a CPU device (STATCL_GPU_KERNELS=1): optimising, POCL 3.1 moves stores out
+   * of their guards, which writes past the end of matrices. */
+  const char *device = cl->cpu ? " -D SCL_CPU=1" : pocl ? " -cl-opt-disable" : "";
+  const char *small = cl->small_mma ? " -D SCL_MMA_8=1" : "";
+  const char *mma = cl->emulated_mma ? " -D SCL_MMA_EMULATED=1" : "";
+  snprintf(options, OPTIONS_ROOM, OPTIONS "%s%s%s", device, small, mma);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+/* A stretch of compiling ends when drivers have had nothing to compile for a while. */
+enum { STRETCH_ENDS_US = 2000000 };
+
+static struct {
+  uint64_t spent, ended;
+  uint64_t since; /* of a build that is under way; 0: none is */
+  char name[sizeof((scl_device_info *)0)->name];
+} stretch;
+
+static void begin_build(const scl_cl_context *cl, uint64_t start) {
+  if (start > stretch.ended + STRETCH_ENDS_US) stretch.spent = 0;
+  stretch.since = start;
+  snprintf(stretch.name, sizeof stretch.name, "%s", cl->info.name);
+}
+
+/* Whoever looked after the user's wishes may have built something too, and ended it. */
+static void end_build(uint64_t start) {
+  stretch.ended = scl_clock_us();
+  stretch.spent += stretch.ended - start;
+  stretch.since = 0;
+}
+
+void scl_cl_count_build(const scl_cl_context *cl, uint64_t start) {
+  begin_build(cl, start);
+  end_build(start);
+}
+
+double scl_device_build_seconds(void) {
+  uint64_t now = stretch.since > 0 ? scl_clock_us() - stretch.since : 0;
+  return (double)(stretch.spent + now) * 1e-6;
+}
+
+const char *scl_device_build_name(void) {
+  return stretch.name;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+enum { BUILD_THREADS = 4, LOOK_EVERY_US = 20000, REST_US = 200 };
+
+typedef struct {
+  const scl_cl_context *cl;
+  const char *options;
+  scl_cl_build *build;
+  int count;
+  atomic_int next; /* the first build that nobody has taken */
+} build_list;
+
+static void build_some(void *arg, int part, int parts) {
+  build_list *list = arg;
+  (void)part;
+  (void)parts;
+  for (;;) {
+    const int i = atomic_fetch_add(&list->next, 1);
+    if (i >= list->count) return;
+    scl_cl_build *build = &list->build[i];
+    build->code =
+        scl_cl.clBuildProgram(build->program, 1, &list->cl->device, list->options, NULL, NULL);
+    build->done = true;
+  }
+}
+
+/* Drivers of CPU devices get one at a time: they compile by threads of their own, later. */
+static int count_threads(const scl_cl_context *cl, int count) {
+  const int most = cl->info.type == SCL_DEVICE_CPU || scl_cores_limited() ? 1 : BUILD_THREADS;
+  return count < most ? count : most;
+}
+
+scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) {
+  char options[OPTIONS_ROOM];
+  build_list list = {.cl = cl, .options = options, .build = build, .count = count};
+  uint64_t start = scl_clock_us(), looked = start;
+  scl_status status = SCL_OK;
+  write_options(cl, options);
+  begin_build(cl, start);
+  scl_team *team = scl_team_launch(1 + count_threads(cl, count), build_some, &list);
+  if (team == NULL) build_some(&list, 0, 1);
+  while (!scl_team_is_done(team)) {
+    const uint64_t now = scl_clock_us();
+    if (status == SCL_OK && now - looked > LOOK_EVERY_US) {
+      status = scl_poll();
+      if (status != SCL_OK) atomic_store(&list.next, count);
+      looked = now;
+    }
+    scl_sleep_us(REST_US);
+  }
+  scl_team_stop(team);
+  end_build(start);
+  return status;
+}
+
+scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
+                               scl_cl_build *out) {
+  cl_int code = CL_SUCCESS;
+  cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
+  if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
+  *out = (scl_cl_build){.program = program, .code = CL_SUCCESS};
+  return SCL_OK;
+}
+
+scl_status scl_cl_build_take(scl_cl_context *cl, scl_cl_build *build, const char *name,
+                             cl_program *out) {
+  if (build->done && build->code == CL_SUCCESS) {
+    *out = build->program;
+    return SCL_OK;
+  }
+  scl_status status = fail_build(cl, build->program, name, build->code);
+  scl_cl.clReleaseProgram(build->program);
+  return status;
+}
+
+scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
+                                const char *name, cl_program *out) {
+  scl_cl_build build;
+  SCL_TRY(scl_cl_build_create(cl, count, text, &build));
+  scl_status status = scl_cl_build_all(cl, &build, 1);
+  if (status == SCL_OK) return scl_cl_build_take(cl, &build, name, out);
+  scl_cl.clReleaseProgram(build.program);
+  return status;
+}
