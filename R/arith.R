@@ -104,8 +104,11 @@ arith_operand <- function(x, dim, argument) {
 # The handle of x, with a single row or element recycled; C recycles a single column itself.
 spread <- function(x, dim) {
   if (identical(x@Dim, dim) || (x@Dim[1L] == dim[1L] && x@Dim[2L] == 1L)) return(x@handle)
-  .Call(r_expr_broadcast, x@handle, dim[1L], dim[2L])
+  repeated(x, dim)
 }
+
+# The handle of x, its single row, column or element recycled.
+repeated <- function(x, dim) .Call(r_op, "broadcast", list(x@handle), dim, NULL)
 
 abort_shape <- function(argument, have, want) {
   abort_argument(argument, sprintf("non-conformable arguments: '%s' is %s, the other operand is %s",
@@ -136,8 +139,8 @@ binary <- function(op, e1, e2, arguments = c("e1", "e2")) {
   operands <- list(e1, e2)
   dim <- common_dim(operands, arguments)
   # Both operands may have to be recycled, as the row and the column of an outer operation.
-  value(.Call(r_expr_binary, op, arith_operand(e1, dim, arguments[1L]),
-              arith_operand(e2, dim, arguments[2L])), NULL, common_names(operands, dim))
+  handles <- list(arith_operand(e1, dim, arguments[1L]), arith_operand(e2, dim, arguments[2L]))
+  value(.Call(r_op, op, handles, NULL, NULL), NULL, common_names(operands, dim))
 }
 
 # A method for each operator and not for the group: its dispatch takes a third of the time. The

@@ -62,7 +62,7 @@ factor_of <- function(a, lower, jitter, argument) {
     abort_argument(argument, sprintf("'%s' must have at least one row and one column", argument))
   }
   where <- if (any_handle(a$x)) -1L else where_for("chol", a$n)
-  value(.Call(r_chol, a$x, jitter, !lower, where), NULL, a$names)
+  value(.Call(r_op, "chol", list(a$x), c(jitter, !lower), where), NULL, a$names)
 }
 
 #' @rdname cl_chol
@@ -84,5 +84,5 @@ cl_chol_adjoint <- function(l, l_adj) {
                                     l_adj$n, l_adj$n))
   }
   where <- if (any_handle(l$x, l_adj$x)) -1L else where_for("chol_adjoint", l$n)
-  value(.Call(r_chol_adjoint, l$x, l_adj$x, where), NULL, l$names)
+  value(.Call(r_op, "chol_adjoint", list(l$x, l_adj$x), NULL, where), NULL, l$names)
 }

@@ -60,7 +60,7 @@ cl_show_kernel <- function(...) {
 handle_of <- function(x) x@handle
 
 # Computes the matrices of a list, in as few kernels as possible.
-force_all <- function(matrices) .Call(r_expr_eval, lapply(unname(matrices), handle_of))
+force_all <- function(matrices) .Call(r_lazy_eval, unname(matrices))
 
 check_matrices <- function(matrices) {
   for (x in matrices) {
@@ -107,9 +107,9 @@ cl_ifelse <- function(test, yes, no) {
 ternary <- function(op, a, b, c, arguments) {
   operands <- list(a, b, c)
   dim <- common_dim(operands, arguments)
-  value(.Call(r_expr_ternary, op, arith_operand(a, dim, arguments[1L]),
-              arith_operand(b, dim, arguments[2L]), arith_operand(c, dim, arguments[3L])), NULL,
-        common_names(operands, dim))
+  handles <- list(arith_operand(a, dim, arguments[1L]), arith_operand(b, dim, arguments[2L]),
+                  arith_operand(c, dim, arguments[3L]))
+  value(.Call(r_op, op, handles, NULL, NULL), NULL, common_names(operands, dim))
 }
 
 ifelse_base <- function(test, yes, no) {
@@ -252,5 +252,8 @@ cl_col <- function(x) index_matrix(x, 2L)
 
 index_matrix <- function(x, margin) {
   if (!is_cl(x)) abort_argument("x", sprintf("'x' must be a clMatrix, not %s", describe(x)))
-  value(.Call(r_expr_index, x@handle, margin), x@Dim, NULL, "general")
+  value(index_handle(x, margin), x@Dim, NULL, "general")
 }
+
+# Row (margin 1) or column numbers in the shape of x, beside x.
+index_handle <- function(x, margin) .Call(r_op, "index", list(), c(margin, x@Dim), x@handle)

@@ -101,7 +101,7 @@ cl_reduce <- function(x, map = NULL, combine = "+", identity = 0, finalize = NUL
             else trace_call(check_function(map, "map"), inputs, "map")
   mapped <- trace_matrix(mapped, inputs, "map")
   reduced <- value(
-    if (is.character(combine)) .Call(r_expr_reduce, combine, mapped@handle, margin)
+    if (is.character(combine)) .Call(r_op, combine, list(mapped@handle), margin, NULL)
     else combine_handle(mapped, check_function(combine, "combine"), as.double(identity), margin))
   if (!is.null(finalize)) {
     final <- list(elements = list(element(reduced)), dim = reduced@Dim)
@@ -134,14 +134,14 @@ named_combine <- function(name, identity) {
 
 combine_handle <- function(mapped, combine, identity, margin) {
   sides <- lapply(0:1, function(k) {
-    element(value(.Call(r_expr_placeholder, mapped@handle, k), c(1L, 1L), NULL, "general"))
+    element(value(.Call(r_op, "placeholder", list(), k, mapped@handle), c(1L, 1L), NULL, "general"))
   })
   pair <- list(elements = sides, dim = c(1L, 1L))
   combined <- trace_call(combine, pair, "combine")
   if (!is_element(combined)) {
     abort_argument("combine", "'combine' must use both of its arguments")
   }
-  .Call(r_expr_reduce_with, mapped@handle, combined@all@handle, identity, margin)
+  .Call(r_op, "reduce_with", list(mapped@handle, combined@all@handle), c(margin, identity), NULL)
 }
 
 check_function <- function(f, argument) {
@@ -170,7 +170,7 @@ trace_inputs <- function(operands, arguments) {
   dim <- common_dim(matrices, arguments)
   elements <- lapply(matrices, function(x) {
     element(if (identical(x@Dim, dim)) x
-            else value(.Call(r_expr_broadcast, x@handle, dim[1L], dim[2L]), dim, NULL, "general"))
+            else value(repeated(x, dim), dim, NULL, "general"))
   })
   names(elements) <- names(operands)
   list(elements = elements, dim = dim, base = !any(device),
@@ -196,7 +196,7 @@ trace_call <- function(f, inputs, argument) {
   unnamed <- if (is.null(given)) length(elements) else sum(!nzchar(given))
   free <- free[seq_along(free) > unnamed]
   for (name in intersect(c("i", "j"), free)) {
-    handle <- .Call(r_expr_index, inputs$elements[[1L]]@all@handle, match(name, c("i", "j")))
+    handle <- index_handle(inputs$elements[[1L]]@all, match(name, c("i", "j")))
     elements[[name]] <- element(value(handle, inputs$dim, NULL, "general"))
   }
   withCallingHandlers(do.call(guarded(f), elements, quote = TRUE),
@@ -235,7 +235,7 @@ trace_matrix <- function(result, inputs, argument) {
   if (is_element(result)) return(result@all)
   if (is_constant(result)) {
     number <- like(matrix(as.double(result)), inputs$elements[[1L]]@all)
-    return(value(.Call(r_expr_broadcast, number@handle, inputs$dim[1L], inputs$dim[2L])))
+    return(value(repeated(number, inputs$dim)))
   }
   abort_argument(argument, sprintf("'%s' must return an element or a number, not %s", argument,
                                    describe(result)))

@@ -101,7 +101,7 @@ bind_two <- function(x, y, by_columns) {
                         else dimnames(x)[[across]])
   names[3L - across] <- list(join_names(dimnames(x)[[3L - across]], dim(x)[3L - across],
                                         dimnames(y)[[3L - across]], dim(y)[3L - across]))
-  value(.Call(r_matrix_bind, operand(x, "x"), operand(y, "y"), by_columns), NULL, names)
+  value(.Call(r_op, "bind", list(operand(x, "x"), operand(y, "y")), by_columns, NULL), NULL, names)
 }
 
 join_names <- function(x, size_x, y, size_y) {

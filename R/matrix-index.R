@@ -80,7 +80,7 @@ part_names <- function(x, rows, columns) {
   if (drop && (m == 1L || n == 1L)) return(fetch(x, rows, columns)[, , drop = TRUE])
   if ((is.null(rows) || is_run(rows)) && (is.null(columns) || is_run(columns))) {
     at <- c(if (is.null(rows)) 1L else rows[1L], if (is.null(columns)) 1L else columns[1L])
-    return(value(.Call(r_expr_part, x@handle, at[1L] - 1L, at[2L] - 1L, m, n), NULL,
+    return(value(.Call(r_op, "part", list(x@handle), c(at - 1L, m, n), NULL), NULL,
                  part_names(x, rows, columns)))
   }
   value(.Call(r_matrix_select, x@handle, rows, columns, TRUE), NULL, part_names(x, rows, columns))
@@ -168,9 +168,10 @@ count_single <- function(arguments, no_row, no_column) {
   }
   part <- if (is_cl(value)) value@handle
           else if (size > 1 && length(value) == 1L)
-            .Call(r_expr_broadcast, like(matrix(value), x)@handle, m, n)
+            repeated(like(matrix(value), x), c(m, n))
           else matrix(value, m, n)
-  value(.Call(r_expr_with_part, x@handle, rows[1L] - 1L, columns[1L] - 1L, part), NULL, x@Dimnames)
+  at <- c(rows[1L], columns[1L]) - 1L
+  value(.Call(r_op, "with_part", list(x@handle, part), at, NULL), NULL, x@Dimnames)
 }
 
 # `value` recycled to `count` elements of a vector, as in base R: with a warning if count is not a
@@ -267,7 +268,7 @@ subset.clMatrix <- function(x, subset, select, drop = FALSE, ...) {
 #' @rdname clMatrix-index
 #' @export
 t.clMatrix <- function(x) {
-  value(.Call(r_expr_transpose, x@handle), NULL, x@Dimnames[2:1])
+  value(.Call(r_op, "transpose", list(x@handle), NULL, NULL), NULL, x@Dimnames[2:1])
 }
 
 #' @importFrom utils head tail str
@@ -339,8 +340,8 @@ setMethod("diag<-", "clMatrix", function(x, value) {
   if (length(value) != 1L && length(value) != n) {
     abort_argument("value", "replacement diagonal has wrong length")
   }
-  value(.Call(r_matrix_with_diagonal, x@handle, matrix(rep_len(value, n), ncol = 1L)), NULL,
-        x@Dimnames)
+  diagonal <- matrix(rep_len(value, n), ncol = 1L)
+  value(.Call(r_op, "with_diagonal", list(x@handle, diagonal), NULL, NULL), NULL, x@Dimnames)
 })
 
 # A base R value: the matrix itself, or the copy of a clMatrix.

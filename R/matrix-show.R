@@ -57,7 +57,7 @@ corner_of <- function(x, shown) {
   rows <- seq_len(shown[1L])
   columns <- seq_len(shown[2L])
   if (all(shown == x@Dim) || !is_pending(x)) return(fetch(x, rows, columns))
-  part <- .Call(r_expr_part, x@handle, 0L, 0L, shown[1L], shown[2L])
+  part <- .Call(r_op, "part", list(x@handle), c(0L, 0L, shown), NULL)
   value(.Call(r_matrix_to_host, part), NULL, part_names(x, rows, columns))
 }
 

@@ -93,9 +93,9 @@ with_view <- function(x, view) {
   check_view(view, x@Dim)
   if (view == "general") { # beside no column: what is bound is general
     empty <- matrix(0, x@Dim[1L], 0L)
-    return(value(.Call(r_matrix_bind, x@handle, empty, TRUE), NULL, x@Dimnames))
+    return(value(.Call(r_op, "bind", list(x@handle, empty), TRUE, NULL), NULL, x@Dimnames))
   }
-  value(.Call(r_matrix_copy, x@handle, match(view, view_names)), NULL, x@Dimnames)
+  value(.Call(r_op, "copy", list(x@handle), match(view, view_names), NULL), NULL, x@Dimnames)
 }
 
 # The view of a matrix of package Matrix; "general" for other objects.

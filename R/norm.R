@@ -124,7 +124,7 @@ factor_or_null <- function(x) {
 
 rcond_triangular <- function(x, type, upper) {
   # With a general view, the other triangle can have any values.
-  whole <- if (x@view == "general") value(.Call(r_matrix_copy, x@handle, 3L)) else x
+  whole <- if (x@view == "general") value(.Call(r_op, "copy", list(x@handle), 3L, NULL)) else x
   inverse <- function(b, transpose) solve_vector(x, b, upper, transpose)
   size <- tryCatch(inverse_norm(inverse, x@Dim[1L], type == "I"),
                    statcl_error_singular = function(e) Inf)
@@ -136,7 +136,7 @@ reciprocal <- function(size, inverse) {
 }
 
 solve_vector <- function(l, b, upper, transpose) {
-  x <- .Call(r_tri_solve, l@handle, matrix(b, ncol = 1L), upper, transpose, -1L)
+  x <- tri_solve_left(l@handle, matrix(b, ncol = 1L), upper, transpose, -1L)
   as.vector(.Call(r_matrix_to_host, x))
 }
 

@@ -36,16 +36,16 @@ cl_matmul <- function(a, b) {
   if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
     names <- product_names(a, 1L, b, 2L)
     dim(b) <- c(length(b), 1L)
-    return(value(.Call(r_expr_matvec, a@handle, b), NULL, names))
+    return(value(.Call(r_op, "matvec", list(a@handle, b), NULL, NULL), NULL, names))
   }
   pair <- product_operands(a, b, "a", "b", "matmul")
   dim <- product_dim(pair, 1L, 2L, 2L, 1L, "a", "b")
   names <- product_names(a, 1L, b, 2L)
   if (dim[2L] == 1 && is_cl(a)) {
-    return(value(.Call(r_expr_matvec, pair$x, pair$y), NULL, names))
+    return(value(.Call(r_op, "matvec", list(pair$x, pair$y), NULL, NULL), NULL, names))
   }
   where <- product_where(pair, dim)
-  value(.Call(r_matmul, pair$x, pair$y, where), NULL, names)
+  value(.Call(r_op, "matmul", list(pair$x, pair$y), NULL, where), NULL, names)
 }
 
 #' @rdname cl_matmul
@@ -54,7 +54,7 @@ cl_crossprod <- function(x, y = NULL) {
   pair <- product_operands(x, y, "x", "y", "crossprod")
   dim <- product_dim(pair, 2L, 2L, 1L, 1L, "x", "y")
   where <- product_where(pair, dim)
-  value(.Call(r_crossprod, pair$x, pair$y, where), NULL,
+  value(.Call(r_op, "crossprod", list(pair$x, pair$y), NULL, where), NULL,
         product_names(x, 2L, if (is.null(y)) x else y, 2L))
 }
 
@@ -64,7 +64,7 @@ cl_tcrossprod <- function(x, y = NULL) {
   pair <- product_operands(x, y, "x", "y", "tcrossprod")
   dim <- product_dim(pair, 1L, 1L, 2L, 2L, "x", "y")
   where <- product_where(pair, dim)
-  value(.Call(r_tcrossprod, pair$x, pair$y, where), NULL,
+  value(.Call(r_op, "tcrossprod", list(pair$x, pair$y), NULL, where), NULL,
         product_names(x, 1L, if (is.null(y)) x else y, 1L))
 }
 

@@ -79,10 +79,10 @@ summary_part <- function(name, x, na.rm) {
   if (!na.rm) return(unlist(reductions(ops, x)))
   fill <- list(sum = 0, prod = 1, min = Inf, max = -Inf, range = c(Inf, -Inf))[[name]]
   parts <- lapply(seq_along(ops), function(k) {
-    .Call(r_expr_reduce, ops[k], without_na(x, fill[k])@handle, 0L)
+    .Call(r_op, ops[k], list(without_na(x, fill[k])@handle), 0L, NULL)
   })
   # With the count of what is missing, in one kernel.
-  found <- .Call(r_expr_values, c(parts, .Call(r_expr_reduce, "count_nan", x@handle, 0L)))
+  found <- .Call(r_expr_values, c(parts, .Call(r_op, "count_nan", list(x@handle), 0L, NULL)))
   found <- vapply(found, as.vector, 0)
   if (name == "sum" && !is.finite(found[1L])) found[1L] <- sums_of(without_na(x, 0))
   if (found[length(found)] == length(x)) numeric() else found[-length(found)]
@@ -135,8 +135,8 @@ mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
 # `counts`.
 sums_without_na <- function(x, margin, counts, average) {
   filled <- without_na(x, 0)
-  parts <- .Call(r_expr_values, list(.Call(r_expr_reduce, "sum", filled@handle, margin),
-                                     .Call(r_expr_reduce, "count_nan", x@handle, margin)))
+  parts <- .Call(r_expr_values, list(.Call(r_op, "sum", list(filled@handle), margin, NULL),
+                                     .Call(r_op, "count_nan", list(x@handle), margin, NULL)))
   counts <- if (average) counts - as.vector(parts[[2L]]) else 1
   sums <- as.vector(parts[[1L]])
   if (all(is.finite(sums))) sums / counts else sums_of(filled, margin, counts)

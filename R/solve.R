@@ -60,18 +60,19 @@ solve.clMatrix <- function(a, b, tol = .Machine$double.eps, ...) {
 inverse_of <- function(a, square, view, tol) {
   names <- square$names[2:1]
   if (view == "lower" || view == "upper") {
-    return(value(.Call(r_tri_inverse, square$x, view == "upper", -1L), NULL, names))
+    return(value(.Call(r_op, "tri_inverse", list(square$x), view == "upper", -1L), NULL, names))
   }
   factor <- if (view == "symmetric" && square$n > 0L) pd_factor(a)
   if (is.null(factor)) return(solve_on_host(a, tol = tol))
-  inverse <- value(.Call(r_chol_inverse, factor, FALSE, -1L), NULL, names)
+  inverse <- value(.Call(r_op, "chol_inverse", list(factor), FALSE, -1L), NULL, names)
   check_condition(1 / (norm_of(a, "O") * norm_of(inverse, "O")), tol)
   inverse
 }
 
 # The lower Cholesky factor (a handle) of a symmetric matrix, NULL unless that is positive definite.
 pd_factor <- function(a) {
-  tryCatch(.Call(r_chol, a@handle, 0, FALSE, -1L), statcl_error_not_pd = function(e) NULL)
+  tryCatch(.Call(r_op, "chol", list(a@handle), c(0, FALSE), -1L),
+           statcl_error_not_pd = function(e) NULL)
 }
 
 # The same for a solution; an error as in base R if the matrix is computationally singular. For
@@ -81,7 +82,7 @@ safe_factor <- function(a, tol) {
   factor <- pd_factor(a)
   if (is.null(factor)) return(NULL)
   rcond <- if (a@Dim[1L] <= 1500L && !state_of(a)$host) {
-    inverse <- value(.Call(r_chol_inverse, factor, FALSE, -1L), NULL, list(NULL, NULL))
+    inverse <- value(.Call(r_op, "chol_inverse", list(factor), FALSE, -1L), NULL, list(NULL, NULL))
     on.exit(cl_free(inverse))
     1 / (norm_of(a, "O") * norm_of(inverse, "O"))
   } else {
@@ -99,15 +100,16 @@ check_condition <- function(rcond, tol) {
 
 # A^-1 b from the lower factor of A, by handles.
 factor_solve <- function(factor, b) {
-  .Call(r_tri_solve, factor, .Call(r_tri_solve, factor, b, FALSE, FALSE, -1L), FALSE, TRUE, -1L)
+  half <- tri_solve_left(factor, b, FALSE, FALSE, -1L)
+  tri_solve_left(factor, half, FALSE, TRUE, -1L)
 }
 
 # By LAPACK's LU decomposition in base R; the result is copied to the device of `a` or `b`.
 solve_on_host <- function(a, b, tol = .Machine$double.eps) {
   beside <- if (is_cl(a)) a else b
   if (is_cl(a) && !missing(b) && is_cl(b)) {
-    # The same error as for other operations on matrices of two devices.
-    .Call(r_crossprod, a@handle, b@handle, -1L)
+    # The same fault as any other operation on matrices of two devices.
+    .Call(r_op, "crossprod", list(a@handle, b@handle), NULL, -1L)
   }
   a <- on_host(a)
   if (nrow(a) == 0L) {
@@ -159,7 +161,7 @@ setMethod("chol2inv", "clMatrix", function(x, size = ncol(x), ...) {
   if (nrow(x) < size) abort_argument("x", "'x' must have at least 'size' rows")
   first <- seq_len(size)
   if (any(x@Dim != size)) x <- x[first, first, drop = FALSE]
-  value(.Call(r_chol_inverse, x@handle, TRUE, -1L))
+  value(.Call(r_op, "chol_inverse", list(x@handle), TRUE, -1L))
 })
 
 #' @rdname clMatrix-solve

@@ -173,7 +173,7 @@ diff.clMatrix <- function(x, lag = 1L, differences = 1L, ...) {
 spread_numbers <- function(numbers, x, margin) {
   shape <- if (margin == 1L) c(length(numbers), 1L) else c(1L, length(numbers))
   one <- like(matrix(as.double(numbers), shape[1L], shape[2L]), x)
-  value(.Call(r_expr_broadcast, one@handle, x@Dim[1L], x@Dim[2L]), x@Dim, NULL, "general")
+  value(repeated(one, x@Dim), x@Dim, NULL, "general")
 }
 
 setGeneric("sweep")
@@ -299,7 +299,8 @@ correlations <- function(x, y) {
   if (!is.null(y)) return(pmax(pmin(crossprod(a$x, b$x), 1), -1))
   r <- pmax(pmin(crossprod(a$x), 1), -1)
   diag(r) <- 1
-  value(.Call(r_matrix_copy, r@handle, 4L), NULL, r@Dimnames) # both halves from the lower
+  # both halves from the lower
+  value(.Call(r_op, "copy", list(r@handle), 4L, NULL), NULL, r@Dimnames)
 }
 
 # For the help page.

@@ -43,8 +43,13 @@ tri_solve <- function(l, b, upper, transpose, name_l, name_b, named = TRUE) {
   names <- if (named) list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
   b <- check_rows(b, l$n, name_b)
   where <- if (any_handle(l$x, b)) -1L else where_for("tri_solve", l$n)
-  result <- .Call(r_tri_solve, l$x, b, upper, transpose, where)
+  result <- tri_solve_left(l$x, b, upper, transpose, where)
   if (as_vector) as.vector(result) else value(result, NULL, names)
+}
+
+# op(l)^-1 b; operands as .Call takes them.
+tri_solve_left <- function(l, b, upper, transpose, where) {
+  .Call(r_op, "tri_solve", list(l, b), c(FALSE, upper, transpose), where)
 }
 
 # A square operand: list(x = as .Call takes it, n = rows, names = dimnames). One number counts as a
@@ -87,7 +92,7 @@ cl_tri_inverse <- function(l, upper = FALSE) {
   upper <- check_flag(upper, "upper")
   l <- square_operand(l, "l")
   where <- if (any_handle(l$x)) -1L else where_for("tri_inverse", l$n)
-  value(.Call(r_tri_inverse, l$x, upper, where), NULL, l$names[2:1])
+  value(.Call(r_op, "tri_inverse", list(l$x), upper, where), NULL, l$names[2:1])
 }
 
 #' @rdname cl_tri_solve

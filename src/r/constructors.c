@@ -93,20 +93,6 @@ done:
   return r_return(status, result);
 }
 
-/* A structured copy; `kind` is a value of scl_copy. */
-SEXP r_matrix_copy(SEXP x, SEXP kind) {
-  SEXP result = PROTECT(r_result_new(true, 0, 0));
-  scl_status status;
-  scl_mat *in, *out = NULL;
-  SCL_GO(r_handle_get(x, "x", &in));
-  SCL_GO(scl_copy_as((scl_copy)Rf_asInteger(kind), in, &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return r_return(status, result);
-}
-
 /* ---- selection ------------------------------------------------------------------------------ */
 
 /* 1-based R indices as 0-based ones; NULL for R_NilValue (with *count = all). free() it. */
@@ -168,44 +154,6 @@ SEXP r_matrix_diagonal(SEXP x) {
   SCL_GO(scl_diagonal(in, &out));
   SCL_GO(r_result_set(result, &out));
 done:
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return r_return(status, result);
-}
-
-SEXP r_matrix_with_diagonal(SEXP x, SEXP value) {
-  const SEXP both[] = {x, value};
-  const char *const names[] = {"x", "value"};
-  SEXP result = PROTECT(r_result_new(true, 0, 0));
-  scl_status status;
-  scl_mat *in[2], *out = NULL;
-  SCL_GO(r_operands(R_NilValue, 2, both, names, in));
-  SCL_GO(scl_with_diagonal(in[0], in[1], &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  r_operands_release(2, in);
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return r_return(status, result);
-}
-
-/* Two matrices side by side, or (not by columns) one under the other. */
-SEXP r_matrix_bind(SEXP x, SEXP y, SEXP by_columns) {
-  const SEXP both[] = {x, y};
-  const char *const names[] = {"x", "y"};
-  SEXP result = PROTECT(r_result_new(true, 0, 0));
-  scl_status status;
-  scl_mat *in[2], *out = NULL;
-  SCL_GO(r_operands(R_NilValue, 2, both, names, in));
-  const scl_mat *const parts[] = {in[0], in[1]};
-  if (Rf_asLogical(by_columns) == TRUE) {
-    SCL_GO(scl_bind_columns(parts, 2, &out));
-  } else {
-    SCL_GO(scl_bind_rows(parts, 2, &out));
-  }
-  SCL_GO(r_result_set(result, &out));
-done:
-  r_operands_release(2, in);
   scl_mat_release(out);
   UNPROTECT(1);
   return r_return(status, result);

@@ -85,6 +85,10 @@ void r_text_free(SEXP owner);
 /* r/blas.c: hands R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
 
+/* r/op.c: the row of graph/operations.h with this name, a string of R (CHARSXP). */
+void r_op_init(void);
+scl_status r_op_find(SEXP string, unsigned *out);
+
 /* r/lazy.c: looks up what its entries need often. */
 void r_lazy_init(void);
 

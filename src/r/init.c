@@ -17,6 +17,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   R_forceSymbols(dll, TRUE);
   r_blas_set();
   r_handle_init();
+  r_op_init();
   r_lazy_init();
   r_deferred_init();
   r_large_init(dll);

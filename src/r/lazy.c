@@ -5,26 +5,21 @@
  * What they give is deferred where it can be (r/deferred.c): no node of the core is made yet.
  *
  * Operands are a clMatrix or a base R number; for what else R allows they call R/arith.R, which
- * takes the longer way over r/expr.c. */
+ * takes the longer way over r/op.c. */
 #include "r/entries.h"
 #include "r/glue.h"
 
 #include <string.h>
 
 #include "graph/expr.h"
+#include "graph/operations.h"
 #include "engine/plan/elementwise.h"
 
 /* ---- names ---------------------------------------------------------------------------------- */
-/* R keeps each string once: the same name has the same address. */
-static SEXP op_string[SCL_OP_COUNT];
 static SEXP view_string[4];
 static SEXP binary_symbol, handle_symbol, dim_symbol, names_symbol, view_symbol;
 
 void r_lazy_init(void) {
-  for (int i = 0; i < SCL_OP_COUNT; i++) {
-    op_string[i] = Rf_mkChar(scl_ops[i].name);
-    R_PreserveObject(op_string[i]);
-  }
   for (int i = 0; i < 4; i++) {
     view_string[i] = Rf_mkString(scl_view_name((scl_view)i));
     R_PreserveObject(view_string[i]);
@@ -38,25 +33,25 @@ void r_lazy_init(void) {
 }
 
 static scl_status find_op(SEXP name, scl_op *out) {
-  const SEXP string =
-      TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? STRING_ELT(name, 0) : R_NaString;
-  for (int i = 0; i < SCL_OP_COUNT; i++) {
-    if (op_string[i] == string) {
-      *out = (scl_op)i;
-      return SCL_OK;
-    }
+  const bool named = TYPEOF(name) == STRSXP && XLENGTH(name) == 1;
+  unsigned row = 0;
+  SCL_TRY(r_op_find(named ? STRING_ELT(name, 0) : R_BlankString, &row));
+  if (row >= SCL_OP_COUNT) {
+    return scl_fail_argument("op", "'%s' is not an elementwise operation",
+                             scl_operations[row].name);
   }
-  return scl_fail_argument("op", "unknown operation '%s'", CHAR(string));
+  *out = (scl_op)row;
+  return SCL_OK;
 }
 
 static scl_status find_reduction(SEXP string, scl_reduction *out) {
-  for (int i = 0; i < SCL_REDUCE_COUNT; i++) {
-    if (strcmp(scl_reductions[i].name, CHAR(string)) == 0) {
-      *out = (scl_reduction)i;
-      return SCL_OK;
-    }
+  unsigned row = 0;
+  SCL_TRY(r_op_find(string, &row));
+  if (row < SCL_FIRST_REDUCTION || row > SCL_LAST_REDUCTION) {
+    return scl_fail_argument("op", "'%s' is not a reduction", scl_operations[row].name);
   }
-  return scl_fail_argument("op", "unknown reduction '%s'", CHAR(string));
+  *out = (scl_reduction)(row - SCL_FIRST_REDUCTION);
+  return SCL_OK;
 }
 
 /* ---- operands and results ------------------------------------------------------------------- */
