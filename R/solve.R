@@ -108,7 +108,7 @@ factor_solve <- function(factor, b) {
 solve_on_host <- function(a, b, tol = .Machine$double.eps) {
   beside <- if (is_cl(a)) a else b
   if (is_cl(a) && !missing(b) && is_cl(b)) {
-    # The same fault as any other operation on matrices of two devices.
+    # The same error as for other operations on matrices of two devices.
     .Call(r_op, "crossprod", list(a@handle, b@handle), NULL, -1L)
   }
   a <- on_host(a)
