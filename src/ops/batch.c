@@ -12,26 +12,26 @@
 /* An operand as the engine takes it. `held`: a copy without the gaps that a matrix on a device may
  * have between its columns. */
 typedef struct {
-  scl_block block;
+  scl_batch_operand of;
   scl_buffer *held;
 } operand;
 
 static scl_status without_gaps(const scl_mat *a, operand *o) {
   scl_block from = scl_mat_block(a), to;
   if (a->ncol <= 1 || from.ld == a->nrow || scl_is_empty(a)) {
-    o->block = from;
+    o->of.block = from;
     return SCL_OK;
   }
   SCL_TRY(scl_block_create(a->ctx, a->nrow * a->ncol, 1, &to));
   o->held = to.buffer;
-  o->block = to;
+  o->of.block = to;
   to.ld = to.nrow = a->nrow;
   to.ncol = a->ncol;
   return scl_engine_of(a)->copy(a->ctx, SCL_COPY, from, to);
 }
 
 /* `a` as `batch` matrices of `each` numbers, or, if `shared`, one that serves all. */
-static scl_status take_operand(const scl_mat *a, const char *argument, size_t each, size_t batch,
+static scl_status read_operand(const scl_mat *a, const char *argument, size_t each, size_t batch,
                                bool shared, operand *o) {
   size_t count = a->nrow * a->ncol;
   bool one = shared && count == each && batch != 1;
@@ -42,7 +42,7 @@ static scl_status take_operand(const scl_mat *a, const char *argument, size_t ea
         argument, batch, each, count);
   }
   SCL_TRY(without_gaps(a, o));
-  o->block.ld = one ? 0 : each;
+  o->of.step = one ? 0 : each;
   return SCL_OK;
 }
 
@@ -69,31 +69,29 @@ typedef struct {
   scl_mat *result;
 } job;
 
-static scl_status add(job *j, int place, const scl_mat *a, const char *argument, size_t each,
-                      bool shared) {
+static scl_status add_operand(job *j, int which, const scl_mat *a, const char *argument,
+                              size_t each, bool shared) {
   if (a->ctx != j->ctx) {
     return scl_fail_argument(argument, "'%s' is on %s, but the other operand is on %s", argument,
                              scl_context_name(a->ctx), scl_context_name(j->ctx));
   }
-  SCL_TRY(take_operand(a, argument, each, j->pass.batch, shared, &j->of[place]));
-  *(place == 0 ? &j->pass.a : place == 1 ? &j->pass.b : &j->pass.c) = j->of[place].block;
+  SCL_TRY(read_operand(a, argument, each, j->pass.batch, shared, &j->of[which]));
+  *(which == 0 ? &j->pass.a : which == 1 ? &j->pass.b : &j->pass.c) = j->of[which].of;
   return SCL_OK;
 }
 
 /* Makes the result of `each` numbers a matrix and runs; `work` says whether there is any. */
-static scl_status run(job *j, size_t each, bool work, scl_batch_report *report) {
+static scl_status run_job(job *j, size_t each, bool work, scl_batch_report *report) {
   SCL_TRY(create_result(j->ctx, each, j->pass.batch, &j->result));
   if (report != NULL) report->bad = 0;
   if (j->result->buffer == NULL) return SCL_OK;
-  j->pass.out = scl_mat_block(j->result);
-  j->pass.out.ld = each;
+  j->pass.out = (scl_batch_operand){scl_mat_block(j->result), each};
   const scl_engine *engine = j->ctx->engine;
   if (!work) return engine->fill(j->ctx, 0.0, scl_mat_block(j->result));
-  bool told = false;
+  bool written = false;
   j->pass.status = report != NULL ? report->status : NULL;
-  j->pass.told = &told;
-  SCL_TRY(engine->batch(j->ctx, &j->pass));
-  if (!told) return SCL_OK;
+  SCL_TRY(engine->batch(j->ctx, &j->pass, &written));
+  if (!written) return SCL_OK;
   for (size_t q = 0; q < j->pass.batch; q++) report->bad += report->status[q] != SCL_BATCH_FINE;
   return SCL_OK;
 }
@@ -114,8 +112,8 @@ scl_status scl_batch_inverse(const scl_mat *a, size_t n, size_t batch, bool cofa
   job j = {.ctx = a->ctx,
            .pass = {.op = SCL_BATCH_INVERSE, .n = n, .batch = batch, .cofactors = cofactors}};
   scl_status status;
-  SCL_GO(add(&j, 0, a, "a", n * n, false));
-  SCL_GO(run(&j, n * n, true, report));
+  SCL_GO(add_operand(&j, 0, a, "a", n * n, false));
+  SCL_GO(run_job(&j, n * n, true, report));
 done:
   return finish(&j, status, out);
 }
@@ -125,8 +123,8 @@ scl_status scl_batch_chol(const scl_mat *a, size_t n, size_t batch, bool upper,
   SCL_TRY(check_order(n, "a"));
   job j = {.ctx = a->ctx, .pass = {.op = SCL_BATCH_CHOL, .n = n, .batch = batch, .upper = upper}};
   scl_status status;
-  SCL_GO(add(&j, 0, a, "a", n * n, false));
-  SCL_GO(run(&j, n * n, true, report));
+  SCL_GO(add_operand(&j, 0, a, "a", n * n, false));
+  SCL_GO(run_job(&j, n * n, true, report));
 done:
   return finish(&j, status, out);
 }
@@ -136,9 +134,9 @@ scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t
   SCL_TRY(check_order(n, "l"));
   job j = {.ctx = l->ctx, .pass = {.op = SCL_BATCH_CHOL_ADJOINT, .n = n, .batch = batch}};
   scl_status status;
-  SCL_GO(add(&j, 0, l, "l", n * n, true));
-  SCL_GO(add(&j, 1, l_adj, "l_adj", n * n, false));
-  SCL_GO(run(&j, n * n, true, report));
+  SCL_GO(add_operand(&j, 0, l, "l", n * n, true));
+  SCL_GO(add_operand(&j, 1, l_adj, "l_adj", n * n, false));
+  SCL_GO(run_job(&j, n * n, true, report));
 done:
   return finish(&j, status, out);
 }
@@ -148,9 +146,9 @@ scl_status scl_batch_solve(const scl_mat *a, const scl_mat *b, size_t n, size_t 
   SCL_TRY(check_order(n, "a"));
   job j = {.ctx = a->ctx, .pass = {.op = SCL_BATCH_SOLVE, .n = n, .k = k, .batch = batch}};
   scl_status status;
-  SCL_GO(add(&j, 0, a, "a", n * n, true));
-  SCL_GO(add(&j, 1, b, "b", n * k, true));
-  SCL_GO(run(&j, n * k, true, report));
+  SCL_GO(add_operand(&j, 0, a, "a", n * n, true));
+  SCL_GO(add_operand(&j, 1, b, "b", n * k, true));
+  SCL_GO(run_job(&j, n * k, true, report));
 done:
   return finish(&j, status, out);
 }
@@ -160,10 +158,10 @@ scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarith
   job j = {.ctx = a->ctx,
            .pass = {.op = SCL_BATCH_DET, .n = n, .batch = batch, .logarithm = logarithm}};
   scl_status status;
-  SCL_GO(add(&j, 0, a, "a", n * n, false));
+  SCL_GO(add_operand(&j, 0, a, "a", n * n, false));
   size_t columns = logarithm ? 2 : 1;
   if (n > 0) {
-    SCL_GO(run(&j, columns, true, NULL));
+    SCL_GO(run_job(&j, columns, true, NULL));
   } else { /* the empty product */
     SCL_GO(create_result(a->ctx, columns, batch, &j.result));
     scl_block block = scl_mat_block(j.result);
@@ -190,9 +188,9 @@ scl_status scl_batch_tri_solve(const scl_mat *l, const scl_mat *b, size_t n, siz
                     .upper = upper,
                     .transpose = transpose}};
   scl_status status;
-  SCL_GO(add(&j, 0, l, "l", n * n, true));
-  SCL_GO(add(&j, 1, b, "b", n * k, true));
-  SCL_GO(run(&j, n * k, true, report));
+  SCL_GO(add_operand(&j, 0, l, "l", n * n, true));
+  SCL_GO(add_operand(&j, 1, b, "b", n * k, true));
+  SCL_GO(run_job(&j, n * k, true, report));
 done:
   return finish(&j, status, out);
 }
@@ -209,9 +207,9 @@ scl_status scl_batch_matmul(const scl_mat *a, scl_trans trans_a, const scl_mat *
                     .transpose = trans_a == SCL_TRANS,
                     .transpose_b = trans_b == SCL_TRANS}};
   scl_status status;
-  SCL_GO(add(&j, 0, a, "a", m * k, true));
-  SCL_GO(add(&j, 1, b, "b", k * n, true));
-  SCL_GO(run(&j, m * n, k > 0, NULL));
+  SCL_GO(add_operand(&j, 0, a, "a", m * k, true));
+  SCL_GO(add_operand(&j, 1, b, "b", k * n, true));
+  SCL_GO(run_job(&j, m * n, k > 0, NULL));
 done:
   return finish(&j, status, out);
 }
@@ -226,10 +224,10 @@ scl_status scl_batch_mvn_lpdf(const scl_mat *y, const scl_mat *mean, const scl_m
       .pass = {
           .op = SCL_BATCH_MVN, .n = n, .k = 1, .batch = batch, .upper = upper, .transpose = upper}};
   scl_status status;
-  SCL_GO(add(&j, 0, factor, "chol", n * n, true));
-  SCL_GO(add(&j, 1, y, "y", n, true));
-  if (mean != NULL) SCL_GO(add(&j, 2, mean, "mean", n, true));
-  SCL_GO(run(&j, 1, n > 0, report));
+  SCL_GO(add_operand(&j, 0, factor, "chol", n * n, true));
+  SCL_GO(add_operand(&j, 1, y, "y", n, true));
+  if (mean != NULL) SCL_GO(add_operand(&j, 2, mean, "mean", n, true));
+  SCL_GO(run_job(&j, 1, n > 0, report));
 done:
   return finish(&j, status, out);
 }

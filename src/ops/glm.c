@@ -15,7 +15,7 @@ struct scl_glm {
   scl_glm_summary summary;
   double *memory; /* parameters and results of one evaluation, as the pass wants them */
   size_t capacity;
-  scl_block work;
+  scl_glm_state state;
 };
 
 /* ---- the data -------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_m
 
 void scl_glm_release(scl_glm *glm) {
   if (glm == NULL) return;
-  scl_buffer_release(glm->work.buffer);
+  scl_buffer_release(glm->state.work.buffer);
   scl_mat_release(glm->y);
   scl_mat_release(glm->x);
   scl_glm_summary_free(&glm->summary);
@@ -102,7 +102,7 @@ size_t scl_glm_ncol(const scl_glm *glm) {
 }
 
 uint64_t scl_glm_bytes(const scl_glm *glm) {
-  uint64_t work = glm->work.buffer != NULL ? glm->work.buffer->bytes : 0;
+  uint64_t work = glm->state.work.buffer != NULL ? glm->state.work.buffer->bytes : 0;
   return scl_mat_bytes(glm->x) + scl_mat_bytes(glm->y) + work;
 }
 
@@ -262,7 +262,6 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   copy_numbers(parameters + to.alpha, at->alpha, at->n_alpha);
   copy_numbers(parameters + to.beta, at->beta, at->n_beta);
   pass->parameters = parameters;
-  pass->parameter_count = to.parameters;
   pass->results = parameters + to.parameters;
   if (alpha_rows > 0) pass->d_alpha_rows = rows;
   if (own_rows > 0) pass->d_own_rows = rows + alpha_rows;
@@ -315,7 +314,6 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
         "the gradient with respect to 'x' is available for one parameter vector at a time only");
   SCL_TRY(scl_context_check(ctx));
   scl_mat *d_x = NULL;
-  bool abandoned = false;
   scl_glm_pass pass = {.family = glm->family,
                        .x = scl_mat_block(glm->x),
                        .y = scl_mat_block(glm->y),
@@ -324,8 +322,7 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
                        .row_alpha = at->row_alpha,
                        .weighted = glm->weighted,
                        .gradient = (wanted & SCL_GLM_BETA) != 0,
-                       .work = &glm->work,
-                       .abandoned = &abandoned};
+                       .state = &glm->state};
   SCL_TRY(write_parameters(glm, at, &s, wanted, &pass));
   scl_status status = SCL_OK;
   if (wanted & SCL_GLM_X) {
@@ -340,9 +337,10 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
     d_x = NULL;
   }
 done:
-  if (abandoned) { /* leaked on purpose: the device may still write to it */
+  if (glm->state.abandoned) { /* leaked on purpose: the device may still write to it */
     glm->memory = NULL;
     glm->capacity = 0;
+    glm->state.abandoned = false;
   }
   scl_mat_release(d_x);
   return status;

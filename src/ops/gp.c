@@ -27,7 +27,8 @@ size_t scl_gp_largest(const scl_context *ctx, int matrices) {
 /* Says more of a fault of memory than that there is none. */
 static scl_status explain_memory(const scl_gp *gp, scl_status status, int matrices) {
   uint64_t each = (uint64_t)gp->n * scl_mat_ld(gp->ctx, gp->n, gp->n) * sizeof(double);
-  size_t most = find_largest(gp->ctx, matrices, gp->c.buffer == NULL ? 0 : gp->c.buffer->bytes);
+  size_t most =
+      find_largest(gp->ctx, matrices, gp->room[0].buffer == NULL ? 0 : gp->room[0].buffer->bytes);
   if (status != SCL_E_MEMORY || most == 0 || most >= gp->n) return status;
   scl_fault *fault = scl_fault_edit();
   fault->bytes = each * (uint64_t)matrices;
@@ -79,7 +80,8 @@ scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out
   gp->p = data->p;
   gp->outputs = data->outputs;
   gp->q = data->basis_columns;
-  status = scl_block_create(ctx, n, n, &gp->c); /* first: what there is no room for costs nothing */
+  status = scl_block_create(ctx, n, n,
+                            &gp->room[0]); /* first: what there is no room for costs nothing */
   if (status != SCL_OK) {
     status = explain_memory(gp, status, 1);
     goto done;
@@ -107,8 +109,7 @@ void scl_gp_release(scl_gp *gp) {
   scl_mat_release(gp->x);
   scl_mat_release(gp->right);
   scl_mat_release(gp->spread);
-  scl_buffer_release(gp->c.buffer);
-  scl_buffer_release(gp->second.buffer);
+  for (int k = 0; k < 2; k++) scl_buffer_release(gp->room[k].buffer);
   scl_buffer_release(gp->solved.buffer);
   scl_buffer_release(gp->weights.buffer);
   scl_buffer_release(gp->results.buffer);
@@ -138,7 +139,7 @@ size_t scl_gp_basis_columns(const scl_gp *gp) {
 }
 
 uint64_t scl_gp_bytes(const scl_gp *gp) {
-  const scl_buffer *held[] = {gp->c.buffer, gp->second.buffer, gp->solved.buffer,
+  const scl_buffer *held[] = {gp->room[0].buffer, gp->room[1].buffer, gp->solved.buffer,
                               gp->weights.buffer, gp->results.buffer};
   uint64_t bytes = scl_mat_bytes(gp->x) + scl_mat_bytes(gp->right);
   if (gp->spread != NULL) bytes += scl_mat_bytes(gp->spread);
@@ -154,8 +155,9 @@ scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices
   SCL_TRY(scl_context_check(gp->ctx));
   SCL_TRY(scl_covariance_check(kernel, gp->p));
   gp->conditioned = false;
-  if (matrices > 1 && gp->second.buffer == NULL) {
-    scl_status status = scl_block_create(gp->ctx, gp->n, gp->n, &gp->second);
+  gp->factor = gp->factor_inverse = gp->factor_inverse_t = (scl_block){0};
+  if (matrices > 1 && gp->room[1].buffer == NULL) {
+    scl_status status = scl_block_create(gp->ctx, gp->n, gp->n, &gp->room[1]);
     if (status != SCL_OK) return explain_memory(gp, status, matrices);
   }
   size_t count = scl_gp_gradient_at(gp) + (size_t)scl_covariance_count(kernel);
@@ -188,23 +190,35 @@ scl_status scl_gp_early_info(scl_gp *gp, size_t offset) {
 
 scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel) {
   struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
-  pass.k = gp->c;
+  pass.k = gp->room[0];
   SCL_TRY(gp->ctx->engine->covariance(gp->ctx, &pass));
-  SCL_TRY(gp->ctx->engine->potrf(gp->ctx, gp->c, scl_gp_scalar(gp, AT_INFO)));
+  SCL_TRY(gp->ctx->engine->potrf(gp->ctx, pass.k, scl_gp_scalar(gp, AT_INFO)));
+  gp->factor = pass.k;
   return scl_gp_early_info(gp, 0);
 }
 
-/* dst = L^-1 src, or its transpose. Products with a transposed factor read it best. */
-static scl_status divide(scl_gp *gp, scl_trans trans, bool inverted, scl_block src, scl_block dst) {
+/* dst = L^-1 src, or L^-T src. Products with a transposed matrix read it best. */
+static scl_status divide(scl_gp *gp, scl_trans trans, scl_block src, scl_block dst) {
   const scl_engine *engine = gp->ctx->engine;
-  if (inverted) {
-    bool turned = trans == SCL_NO_TRANS;
-    return engine->gemm(gp->ctx, 1.0, SCL_TRANS, turned ? gp->c : gp->second,
-                        turned ? SCL_UPPER : SCL_LOWER, SCL_NO_TRANS, src, SCL_GENERAL, 0.0, dst,
+  if (gp->factor_inverse.buffer != NULL) {
+    bool plain = trans == SCL_NO_TRANS;
+    return engine->gemm(gp->ctx, 1.0, SCL_TRANS, plain ? gp->factor_inverse_t : gp->factor_inverse,
+                        plain ? SCL_UPPER : SCL_LOWER, SCL_NO_TRANS, src, SCL_GENERAL, 0.0, dst,
                         SCL_ALL);
   }
   SCL_TRY(engine->copy(gp->ctx, SCL_COPY, src, dst));
-  return engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, trans, gp->c, dst);
+  return engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, trans, gp->factor, dst);
+}
+
+/* L^-1 goes to the second room, its transpose to where L was. */
+static scl_status invert_factor(scl_gp *gp) {
+  const scl_engine *engine = gp->ctx->engine;
+  SCL_TRY(engine->trtri(gp->ctx, SCL_LOWER, gp->factor, gp->room[1]));
+  gp->factor_inverse = gp->room[1];
+  gp->factor = (scl_block){0};
+  SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, gp->factor_inverse, gp->room[0]));
+  gp->factor_inverse_t = gp->room[0];
+  return SCL_OK;
 }
 
 /* A = S' S for S = L^-1 H, its factor M, Q = S M^-T, whose columns are orthonormal; z = L^-1 y less
@@ -230,23 +244,20 @@ static scl_status solve_trend(scl_gp *gp) {
   return scl_reduce_block(ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_TREND_LOG_DET));
 }
 
-scl_status scl_gp_solve(scl_gp *gp, bool inverted) {
+scl_status scl_gp_solve(scl_gp *gp, bool invert) {
   const scl_engine *engine = gp->ctx->engine;
   scl_block diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
   scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
-  SCL_TRY(engine->diagonal(gp->ctx, gp->c, diagonal));
+  SCL_TRY(engine->diagonal(gp->ctx, gp->factor, diagonal));
   SCL_TRY(scl_reduce_block(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_LOG_DET)));
-  if (inverted) {
-    SCL_TRY(engine->trtri(gp->ctx, SCL_LOWER, gp->c, gp->second));
-    SCL_TRY(engine->copy(gp->ctx, SCL_COPY_TRANSPOSED, gp->second, gp->c));
-  }
-  SCL_TRY(divide(gp, SCL_NO_TRANS, inverted, scl_mat_block(gp->right), gp->solved));
+  if (invert) SCL_TRY(invert_factor(gp));
+  SCL_TRY(divide(gp, SCL_NO_TRANS, scl_mat_block(gp->right), gp->solved));
   if (gp->q > 0) SCL_TRY(solve_trend(gp));
   return scl_dot_blocks(gp->ctx, z, z, scl_gp_scalar(gp, AT_SQUARE));
 }
 
-scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted) {
-  return divide(gp, SCL_TRANS, inverted, gp->solved, gp->weights);
+scl_status scl_gp_solve_weights(scl_gp *gp) {
+  return divide(gp, SCL_TRANS, gp->solved, gp->weights);
 }
 
 scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results) {

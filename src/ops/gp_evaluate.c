@@ -15,14 +15,19 @@ typedef struct {
   scl_block inverse, spare; /* C^-1 (lower half), then P; the other matrix */
 } evaluation;
 
-/* inverse = lower half of C^-1: from L^-1 and its transpose on a device. */
+/* inverse = lower half of C^-1: from L^-T where that is there, else from L, in its place. */
 static scl_status invert(evaluation *v) {
   scl_gp *gp = v->gp;
   const scl_engine *engine = gp->ctx->engine;
-  bool by_products = scl_traits(gp->ctx)->prefers_inverse;
-  v->inverse = by_products ? gp->second : gp->c;
-  v->spare = by_products ? gp->c : gp->second;
-  if (!by_products) return engine->potri(gp->ctx, gp->c, gp->c);
+  if (gp->factor_inverse.buffer == NULL) {
+    v->inverse = gp->factor;
+    v->spare = gp->room[1];
+    gp->factor = (scl_block){0};
+    return engine->potri(gp->ctx, v->inverse, v->inverse);
+  }
+  v->inverse = gp->factor_inverse; /* which is not needed any more */
+  v->spare = gp->factor_inverse_t;
+  gp->factor_inverse = gp->factor_inverse_t = (scl_block){0};
   return engine->gemm(gp->ctx, 1.0, SCL_NO_TRANS, v->spare, SCL_UPPER, SCL_TRANS, v->spare,
                       SCL_UPPER, 0.0, v->inverse, SCL_LOWER_HALF);
 }
@@ -111,14 +116,14 @@ done:
   return status;
 }
 
-static scl_status run(evaluation *v) {
+static scl_status evaluate(evaluation *v) {
   scl_gp *gp = v->gp;
   bool loo = v->objective == SCL_GP_LEAVE_ONE_OUT, needs_inverse = v->gradient || loo;
-  bool inverted = needs_inverse && scl_traits(gp->ctx)->prefers_inverse;
+  bool by_products = needs_inverse && scl_traits(gp->ctx)->prefers_inverse;
   SCL_TRY(scl_gp_factor(gp, v->kernel));
-  SCL_TRY(scl_gp_solve(gp, inverted));
+  SCL_TRY(scl_gp_solve(gp, by_products));
   if (!needs_inverse) return SCL_OK;
-  SCL_TRY(scl_gp_solve_weights(gp, inverted));
+  SCL_TRY(scl_gp_solve_weights(gp));
   return loo ? leave_one_out(v) : differentiate_marginal(v);
 }
 
@@ -132,7 +137,7 @@ scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_obje
   double *results = malloc(count * sizeof *results);
   if (results == NULL) return scl_fail_memory(sizeof *results * count, 0, "derivatives");
   scl_status status;
-  SCL_GO(run(&v));
+  SCL_GO(evaluate(&v));
   SCL_GO(scl_gp_read(gp, 0, count, results));
   if (loo) {
     *value = 0.5 * ((double)gp->outputs * (results[AT_LOO_LOG] - (double)gp->n * LOG_2_PI) -

@@ -42,7 +42,7 @@ static scl_status finish_condition(scl_gp *gp, scl_gp_trend trend, size_t offset
   double *results = malloc(count * sizeof *results);
   if (results == NULL) return scl_fail_memory(count * sizeof *results, 0, "results");
   SCL_GO(scl_gp_solve(gp, false));
-  SCL_GO(scl_gp_solve_weights(gp, false));
+  SCL_GO(scl_gp_solve_weights(gp));
   SCL_GO(scl_gp_read(gp, offset, count, results));
   if (gp->trend == NULL) gp->trend = malloc((small + 1) * sizeof *gp->trend);
   if (gp->trend == NULL) {
@@ -75,11 +75,11 @@ static scl_status extend_factor(const scl_gp *old, scl_gp *gp, const scl_covaria
   const scl_engine *engine = ctx->engine;
   size_t n = old->n, more = gp->n - n;
   scl_block x = scl_mat_block(gp->x);
-  scl_block first = scl_block_part(gp->c, 0, 0, n, n),
-            last = scl_block_part(gp->c, n, n, more, more);
-  scl_block between = scl_block_part(gp->c, n, 0, more, n);
+  scl_block first = scl_block_part(gp->room[0], 0, 0, n, n),
+            last = scl_block_part(gp->room[0], n, n, more, more);
+  scl_block between = scl_block_part(gp->room[0], n, 0, more, n);
   struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
-  SCL_TRY(engine->copy(ctx, SCL_COPY_LOWER, old->c, first));
+  SCL_TRY(engine->copy(ctx, SCL_COPY_LOWER, old->factor, first));
   pass.x1 = scl_block_part(x, n, 0, more, gp->p);
   pass.x2 = pass.x1;
   if (gp->spread != NULL) pass.spread = scl_block_part(pass.spread, n, 0, more, 2);
@@ -94,6 +94,7 @@ static scl_status extend_factor(const scl_gp *old, scl_gp *gp, const scl_covaria
   SCL_TRY(engine->gemm(ctx, -1.0, SCL_NO_TRANS, between, SCL_GENERAL, SCL_TRANS, between,
                        SCL_GENERAL, 1.0, last, SCL_LOWER_HALF));
   SCL_TRY(engine->potrf(ctx, last, scl_gp_scalar(gp, AT_INFO)));
+  gp->factor = gp->room[0];
   return scl_gp_early_info(gp, n);
 }
 
@@ -129,16 +130,17 @@ scl_status scl_gp_precisions(scl_gp *gp, double *diagonal) {
   const scl_engine *engine = ctx->engine;
   scl_block work = {0}, q = scl_gp_columns(gp->weights, gp->outputs, gp->q);
   scl_status status = SCL_OK;
-  if (gp->second.buffer == NULL) SCL_TRY(scl_block_create(ctx, gp->n, gp->n, &gp->second));
+  if (gp->room[1].buffer == NULL) SCL_TRY(scl_block_create(ctx, gp->n, gp->n, &gp->room[1]));
+  scl_block squared = gp->room[1]; /* L^-1, then the squares of its elements */
   SCL_GO(scl_block_create(ctx, gp->n, 2 + gp->q, &work));
   scl_block ones = scl_gp_columns(work, 0, 1), sums = scl_gp_columns(work, 1, 1);
   scl_block squares = scl_gp_columns(work, 2, gp->q);
   SCL_GO(engine->fill(ctx, 1.0, ones));
-  SCL_GO(engine->trtri(ctx, SCL_LOWER, gp->c, gp->second));
-  SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = gp->second},
-                          (scl_operand){.block = gp->second}, gp->second));
-  SCL_GO(engine->gemm(ctx, 1.0, SCL_TRANS, gp->second, SCL_LOWER, SCL_NO_TRANS, ones, SCL_GENERAL,
-                      0.0, sums, SCL_ALL));
+  SCL_GO(engine->trtri(ctx, SCL_LOWER, gp->factor, squared));
+  SCL_GO(scl_apply_blocks(ctx, SCL_OP_MUL, (scl_operand){.block = squared},
+                          (scl_operand){.block = squared}, squared));
+  SCL_GO(engine->gemm(ctx, 1.0, SCL_TRANS, squared, SCL_LOWER, SCL_NO_TRANS, ones, SCL_GENERAL, 0.0,
+                      sums, SCL_ALL));
   if (gp->q > 0) {
     scl_block some = ones;
     some.nrow = gp->q;
@@ -193,7 +195,7 @@ static scl_status predict_covariance(prediction *w, double *covariance) {
 static scl_status predict_spread(prediction *w, bool variance, double *covariance) {
   scl_gp *gp = w->gp;
   scl_context *ctx = gp->ctx;
-  SCL_TRY(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, gp->c, w->v));
+  SCL_TRY(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, gp->factor, w->v));
   if (gp->q > 0) {
     SCL_TRY(sum_columns(w, scl_gp_columns(gp->solved, gp->outputs, gp->q), gp->outputs));
   }

@@ -26,11 +26,14 @@ struct scl_gp {
   size_t n, p, outputs, q; /* q: columns of the basis */
   scl_mat *x, *right;      /* n x p; y and H side by side */
   scl_mat *spread;         /* n x 2 or NULL */
-  scl_block c;             /* n x n: C, then its factor, then C^-1 or what is made on the way */
-  scl_block second;        /* n x n; made when first needed */
-  scl_block solved;        /* as right: L^-1 y minus its part in the span of Q; Q = L^-1 H M^-T with
-                              A = M M' */
-  scl_block weights;       /* as right: a, L^-T Q */
+  scl_block room[2];       /* memory of n x n matrices; the second is made when first needed */
+  /* What stands in them now; without a buffer where nothing does. */
+  scl_block factor;           /* L, lower, of C = L L' */
+  scl_block factor_inverse;   /* L^-1, with zeros above its diagonal, */
+  scl_block factor_inverse_t; /* and its transpose */
+  scl_block solved;  /* as right: L^-1 y minus its part in the span of Q; Q = L^-1 H M^-T with
+                        A = M M' */
+  scl_block weights; /* as right: a, L^-T Q */
   scl_block results;
   bool conditioned;
   double *trend; /* of the last condition: M (q x q), b (q x outputs) */
@@ -65,15 +68,14 @@ static inline size_t scl_gp_gradient_at(const scl_gp *gp) {
 /* Checks, and room for everything. `matrices`: 1 or 2. */
 scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices);
 struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel);
-/* C and its factor in gp->c. */
+/* Computes C and makes gp->factor of it. */
 scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel);
 /* The host reads the order of a failing minor at once: its work is done already. */
 scl_status scl_gp_early_info(scl_gp *gp, size_t offset);
-/* solved, the trend and the likelihood's parts, from the factor. `inverted`: gp->second becomes
- * L^-1 and gp->c its transpose, both with zeros in the other triangle, and products with these take
- * the place of solves. */
-scl_status scl_gp_solve(scl_gp *gp, bool inverted);
-scl_status scl_gp_solve_weights(scl_gp *gp, bool inverted);
+/* solved, the trend and the likelihood's parts, from the factor. `invert`: gp->factor_inverse and
+ * its transpose take the place of gp->factor, and products with them that of solves. */
+scl_status scl_gp_solve(scl_gp *gp, bool invert);
+scl_status scl_gp_solve_weights(scl_gp *gp);
 /* Waits; count >= scl_gp_gradient_at(). `offset` is added to the order of a failing minor. */
 scl_status scl_gp_read(scl_gp *gp, size_t offset, size_t count, double *results);
 double scl_gp_marginal(const scl_gp *gp, scl_gp_trend trend, const double *results);

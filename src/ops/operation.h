@@ -42,8 +42,7 @@ static inline scl_status scl_read_block(scl_context *ctx, scl_block b, scl_wait 
 
 /* ---- elementwise and reductions on blocks (ops/elementwise.c) ----------------------------------
  */
-/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. A block of leading
- * dimension 0 repeats its one column. */
+/* An elementwise operand: a block, or a scalar when `block.buffer` is NULL. */
 typedef struct {
   scl_block block;
   double scalar;

@@ -43,19 +43,19 @@ static size_t matrix_of(const scl_batch_pass *p, size_t block, int w) {
   return q < p->batch ? q : p->batch - 1;
 }
 
-static void pack(const scl_batch_pass *p, size_t block, scl_block from, size_t start, size_t count,
-                 scl_lanes *to) {
+static void pack(const scl_batch_pass *p, size_t block, scl_batch_operand from, size_t start,
+                 size_t count, scl_lanes *to) {
   for (int w = 0; w < SCL_LANES; w++) {
-    const double *source = scl_host_at(from) + matrix_of(p, block, w) * from.ld + start;
+    const double *source = scl_host_at(from.block) + matrix_of(p, block, w) * from.step + start;
     for (size_t e = 0; e < count; e++) *scl_lane(to, e, w) = source[e];
   }
 }
 
 /* The m x n part of a matrix with leading dimension ld that begins at `start`, or its transpose. */
-static void pack_part(const scl_batch_pass *p, size_t block, scl_block from, size_t start,
+static void pack_part(const scl_batch_pass *p, size_t block, scl_batch_operand from, size_t start,
                       size_t ld, bool transposed, size_t m, size_t n, scl_lanes *to) {
   for (int w = 0; w < SCL_LANES; w++) {
-    const double *source = scl_host_at(from) + matrix_of(p, block, w) * from.ld + start;
+    const double *source = scl_host_at(from.block) + matrix_of(p, block, w) * from.step + start;
     for (size_t j = 0; j < n; j++) {
       for (size_t i = 0; i < m; i++) {
         *scl_lane(to, i + j * m, w) = source[transposed ? j + i * ld : i + j * ld];
@@ -70,7 +70,7 @@ static void pack_triangle(const scl_batch_pass *p, size_t block, scl_lanes *to,
   size_t n = p->n;
   bool reversed = is_reversed(p);
   for (int w = 0; w < SCL_LANES; w++) {
-    const double *l = scl_host_at(p->a) + matrix_of(p, block, w) * p->a.ld;
+    const double *l = scl_host_at(p->a.block) + matrix_of(p, block, w) * p->a.step;
     for (size_t j = 0; j < n; j++) {
       size_t source_j = reversed ? n - 1 - j : j;
       for (size_t i = j; i < n; i++) {
@@ -86,15 +86,15 @@ static void pack_triangle(const scl_batch_pass *p, size_t block, scl_lanes *to,
 }
 
 /* k columns of order n from element `start` on, turned end for end where the triangle is. */
-static void pack_columns(const scl_batch_pass *p, size_t block, scl_block from, size_t start,
-                         size_t k, bool reversed, scl_lanes *to) {
+static void pack_columns(const scl_batch_pass *p, size_t block, scl_batch_operand from,
+                         size_t start, size_t k, bool reversed, scl_lanes *to) {
   size_t n = p->n;
   if (!reversed) {
     pack(p, block, from, start, n * k, to);
     return;
   }
   for (int w = 0; w < SCL_LANES; w++) {
-    const double *source = scl_host_at(from) + matrix_of(p, block, w) * from.ld + start;
+    const double *source = scl_host_at(from.block) + matrix_of(p, block, w) * from.step + start;
     for (size_t j = 0; j < k; j++) {
       for (size_t i = 0; i < n; i++) *scl_lane(to, i + j * n, w) = source[n - 1 - i + j * n];
     }
@@ -122,7 +122,7 @@ static double arranged(arrangement how, scl_lanes *x, size_t n, size_t i, size_t
 static void unpack(const scl_batch_pass *p, size_t block, arrangement how, size_t n, size_t k,
                    size_t start, scl_lanes *x, const unsigned char *status) {
   for (int w = 0; w < SCL_LANES && block * SCL_LANES + (size_t)w < p->batch; w++) {
-    double *to = scl_host_at(p->out) + matrix_of(p, block, w) * p->out.ld + start;
+    double *to = scl_host_at(p->out.block) + matrix_of(p, block, w) * p->out.step + start;
     bool fine = status[w] == SCL_BATCH_FINE;
     for (size_t j = 0; j < k; j++) {
       for (size_t i = 0; i < n; i++) to[i + j * n] = fine ? arranged(how, x, n, i, j, w) : NAN;
@@ -168,7 +168,7 @@ static void run_solve(const scl_batch_pass *p, size_t block, scratch *s, unsigne
 }
 
 static void run_det(const scl_batch_pass *p, size_t block, scratch *s, unsigned char *status) {
-  double value[SCL_LANES], sign[SCL_LANES], *out = scl_host_at(p->out);
+  double value[SCL_LANES], sign[SCL_LANES], *out = scl_host_at(p->out.block);
   pack(p, block, p->a, 0, p->n * p->n, s->x);
   scl_lanes_lu(p->n, s->x, s->piv, status);
   scl_lanes_lu_det(p->n, s->x, s->piv, p->logarithm, value, sign);
@@ -206,7 +206,7 @@ static void run_mvn(const scl_batch_pass *p, size_t block, scratch *s, unsigned 
   size_t n = p->n;
   pack_triangle(p, block, s->x, status);
   pack(p, block, p->b, 0, n, s->b);
-  if (p->c.buffer != NULL) {
+  if (p->c.block.buffer != NULL) {
     pack(p, block, p->c, 0, n, s->work);
     for (size_t i = 0; i < n; i++) s->b[i] -= s->work[i];
   }
@@ -283,15 +283,15 @@ static void size_arrays(const scl_batch_pass *p, batch_work *work) {
 /* Products that are too large for lanes, one by one. */
 static scl_status large_products(scl_context *ctx, const scl_batch_pass *p) {
   size_t m = p->m, n = p->n, k = p->k;
-  scl_block a = p->a, b = p->b, c = p->out;
+  scl_block a = p->a.block, b = p->b.block, c = p->out.block;
   a.nrow = a.ld = p->transpose ? k : m, a.ncol = p->transpose ? m : k;
   b.nrow = b.ld = p->transpose_b ? n : k, b.ncol = p->transpose_b ? k : n;
   c.nrow = c.ld = m, c.ncol = n;
   for (size_t q = 0; q < p->batch; q++) {
     SCL_TRY(scl_poll());
-    a.offset = p->a.offset + q * p->a.ld;
-    b.offset = p->b.offset + q * p->b.ld;
-    c.offset = p->out.offset + q * p->out.ld;
+    a.offset = p->a.block.offset + q * p->a.step;
+    b.offset = p->b.block.offset + q * p->b.step;
+    c.offset = p->out.block.offset + q * p->out.step;
     SCL_TRY(scl_host_gemm(ctx, 1.0, p->transpose ? SCL_TRANS : SCL_NO_TRANS, a, SCL_GENERAL,
                           p->transpose_b ? SCL_TRANS : SCL_NO_TRANS, b, SCL_GENERAL, 0.0, c,
                           SCL_ALL));
@@ -299,12 +299,12 @@ static scl_status large_products(scl_context *ctx, const scl_batch_pass *p) {
   return SCL_OK;
 }
 
-scl_status scl_host_batch(scl_context *ctx, const scl_batch_pass *p) {
+scl_status scl_host_batch(scl_context *ctx, const scl_batch_pass *p, bool *written) {
   if (p->op == SCL_BATCH_MATMUL && (double)p->m * (double)p->n * (double)p->k > LARGE_PRODUCT) {
     return large_products(ctx, p);
   }
+  *written = p->status != NULL;
   batch_work work = {.pass = p};
-  *p->told = p->status != NULL;
   size_t blocks = scl_ceil_div(p->batch, SCL_LANES);
   double cost = block_cost(p), round = ROUND / cost;
   size_t step = round < 1.0 ? 1 : round < (double)blocks ? (size_t)round : blocks;

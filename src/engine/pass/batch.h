@@ -18,17 +18,22 @@ typedef enum {
   SCL_BATCH_MVN /* a: factors, b: y, c: means (or no buffer) */
 } scl_batch_op;
 
-/* One operation on a batch. The `ld` of a block is the distance from one matrix to the next in
- * elements, 0 if one serves all. batch > 0, and every dimension is positive. */
+/* The matrices of an operand stand `step` elements apart, or, if that is 0, one serves all. Each is
+ * dense: its leading dimension is its number of rows. */
+typedef struct {
+  scl_block block;
+  size_t step;
+} scl_batch_operand;
+
+/* One operation on a batch. batch > 0, and every dimension is positive. */
 typedef struct scl_batch_pass {
   scl_batch_op op;
   size_t m, n, k, batch; /* square: n; right-hand sides: k; products: as above */
-  scl_block a, b, c, out;
+  scl_batch_operand a, b, c, out;
   bool upper, transpose; /* transpose: of the triangle; of a product's a */
   bool transpose_b, logarithm;
   bool cofactors;
   unsigned char *status; /* `batch` bytes; the engine then waits. Or NULL */
-  bool *told;            /* set if the bytes are written; all matrices are fine if they are not */
 } scl_batch_pass;
 
 #endif

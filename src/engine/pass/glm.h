@@ -9,6 +9,14 @@
 #include "kernels/include/port.h"
 #include "kernels/include/glm_families.h" /* scl_glm_family */
 
+/* What an engine keeps between the evaluations of a likelihood, and how one ended. */
+typedef struct {
+  scl_block work; /* made by the engine when it has no buffer or is too small; the likelihood
+                     releases it */
+  bool abandoned; /* after an error, a device may still use the host memory of the pass: it must
+                     never be freed */
+} scl_glm_state;
+
 typedef struct scl_glm_pass {
   scl_glm_family family;
   scl_block x, y; /* n x p; y, the datum where the family has one, the weight if weighted */
@@ -19,15 +27,11 @@ typedef struct scl_glm_pass {
   bool gradient;           /* the derivatives by beta are wanted */
   bool weighted;           /* each observation's terms are multiplied by its weight */
   const double *parameters; /* in host memory, laid out as scl_glm_layout says */
-  size_t parameter_count;
-  double *results;      /* likewise; d_beta undefined unless wanted */
-  double *d_alpha_rows; /* NULL, or n P */
-  double *d_own_rows;   /* NULL, or n M; only with row_own */
-  scl_block d_x;        /* n x p, or no buffer: not wanted */
-  scl_block *work;      /* the engine's workspace between calls: made by it when it has no
-                           buffer or is too small, released by the caller */
-  bool *abandoned;      /* set when, after a fault, a device may still use the host memory
-                           above: it must never be freed */
+  double *results;          /* likewise; d_beta undefined unless wanted */
+  double *d_alpha_rows;     /* NULL, or n P */
+  double *d_own_rows;       /* NULL, or n M; only with row_own */
+  scl_block d_x;            /* n x p, or no buffer: not wanted */
+  scl_glm_state *state;
 } scl_glm_pass;
 
 /* Where the parts of parameters and results begin, in numbers, and how many there are in all. Each

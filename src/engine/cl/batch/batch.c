@@ -46,10 +46,16 @@ static const scl_kernel_batch_tri_solve *const tri_solve_kernels[] = {
 static const scl_kernel_batch_product *const group_kernels[] = {BATCH_STRIPS_LAYOUTS};
 #undef BATCH_STRIPS
 
+/* The kernels take the distance between matrices where others take a leading dimension. */
+static scl_block stepped(scl_batch_operand o) {
+  o.block.ld = o.step;
+  return o.block;
+}
+
 static int flags_of(const scl_batch_pass *p, bool statuses) {
   return (p->upper ? BATCH_UPPER : 0) | (p->transpose ? BATCH_TRANSPOSE : 0) |
          (p->transpose_b ? BATCH_TRANSPOSE_B : 0) | (p->cofactors ? BATCH_COFACTORS : 0) |
-         (p->logarithm ? BATCH_LOGARITHM : 0) | (p->c.buffer != NULL ? BATCH_MEAN : 0) |
+         (p->logarithm ? BATCH_LOGARITHM : 0) | (p->c.block.buffer != NULL ? BATCH_MEAN : 0) |
          (p->op == SCL_BATCH_DET ? BATCH_DET : 0) | (p->op == SCL_BATCH_MVN ? BATCH_MVN : 0) |
          (statuses ? BATCH_STATUSES : 0);
 }
@@ -57,7 +63,8 @@ static int flags_of(const scl_batch_pass *p, bool statuses) {
 static scl_status launch_product_kernel(scl_cl_op *op, const scl_kernel_batch_product *kernel,
                                         scl_cl_range range, const scl_batch_pass *p) {
   return scl_launch_batch_product(op, kernel, range, (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
-                                  flags_of(p, false), scl_in(p->a), scl_in(p->b), scl_out(p->out));
+                                  flags_of(p, false), scl_in(stepped(p->a)), scl_in(stepped(p->b)),
+                                  scl_out(stepped(p->out)));
 }
 
 static bool is_tiny(const scl_batch_pass *p) {
@@ -90,8 +97,10 @@ static scl_status launch_product_groups(scl_cl_op *op, const scl_batch_pass *p) 
  * has at most this number of groups. */
 enum { MOST_GROUPS = 65535 };
 
-static scl_block shaped(scl_block b, bool transposed, size_t nrow, size_t ncol, size_t matrices) {
-  b.offset += matrices * b.ld;
+static scl_block shaped(scl_batch_operand o, bool transposed, size_t nrow, size_t ncol,
+                        size_t first) {
+  scl_block b = o.block;
+  b.offset += first * o.step;
   b.nrow = b.ld = transposed ? ncol : nrow;
   b.ncol = transposed ? nrow : ncol;
   return b;
@@ -101,9 +110,9 @@ static scl_status launch_product_tiles(scl_cl_op *op, const scl_batch_pass *p) {
   scl_cl_product product = {.alpha = 1.0,
                             .trans_a = p->transpose ? SCL_TRANS : SCL_NO_TRANS,
                             .trans_b = p->transpose_b ? SCL_TRANS : SCL_NO_TRANS,
-                            .step_a = p->a.ld,
-                            .step_b = p->b.ld,
-                            .step_c = p->out.ld};
+                            .step_a = p->a.step,
+                            .step_b = p->b.step,
+                            .step_c = p->out.step};
   for (size_t first = 0; first < p->batch; first += product.batch) {
     size_t left = p->batch - first;
     product.batch = left < MOST_GROUPS ? left : MOST_GROUPS;
@@ -119,7 +128,8 @@ static scl_status launch_product_tiles(scl_cl_op *op, const scl_batch_pass *p) {
  * lies beyond the edge. (Results start a buffer, so their offsets are even.) */
 static bool fits_tiles(const scl_batch_pass *p) {
   size_t padded = scl_round_up(p->m, GEMM_MMA_SMALL_M) * scl_round_up(p->n, GEMM_MMA_SMALL_N);
-  return (p->m | p->n | p->k | p->a.offset | p->b.offset | p->out.offset) % 2 == 0 &&
+  return (p->m | p->n | p->k | p->a.block.offset | p->b.block.offset | p->out.block.offset) % 2 ==
+             0 &&
          4 * padded <= 5 * p->m * p->n;
 }
 
@@ -195,8 +205,8 @@ static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer
   size_t local[2] = {l->items, 1};
   size_t global[2] = {scl_ceil_div(p->batch, l->matrices) * l->items, parts};
   const scl_cl_range range = scl_cl_range_2(global, local);
-  const scl_arg_in a = scl_in(p->a), b = scl_in(p->b);
-  const scl_arg_out out = scl_out(p->out);
+  const scl_arg_in a = scl_in(stepped(p->a)), b = scl_in(stepped(p->b));
+  const scl_arg_out out = scl_out(stepped(p->out));
   const scl_arg_out_buffer to = scl_out_buffer(statuses);
   const scl_arg_inout_memory flag = scl_inout_memory(op->cl->batch_flag);
   int batch = (int)p->batch, n = (int)p->n, k = (int)p->k, flags = flags_of(p, statuses != NULL);
@@ -212,7 +222,7 @@ static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer
   case SCL_BATCH_TRI_SOLVE:
   case SCL_BATCH_MVN:
     return scl_launch_batch_tri_solve(op, tri_solve_kernels[i], range, batch, n, k, flags, a, b,
-                                      scl_in(p->c), out, to, flag);
+                                      scl_in(stepped(p->c)), out, to, flag);
   default:
     return scl_launch_batch_solve(op, by_panels ? panel_kernels[i] : solve_kernels[i], range, batch,
                                   n, k, flags, a, b, out, to, flag);
@@ -259,10 +269,10 @@ static scl_status run_pass(scl_context *ctx, const scl_batch_pass *p, scl_buffer
   scl_cl_op op;
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_cl_op_begin(&op, ctx);
-  scl_cl_op_reads(&op, p->a.buffer);
-  scl_cl_op_reads(&op, p->b.buffer);
-  scl_cl_op_reads(&op, p->c.buffer);
-  scl_cl_op_writes(&op, p->out.buffer);
+  scl_cl_op_reads(&op, p->a.block.buffer);
+  scl_cl_op_reads(&op, p->b.block.buffer);
+  scl_cl_op_reads(&op, p->c.block.buffer);
+  scl_cl_op_writes(&op, p->out.block.buffer);
   scl_cl_op_writes(&op, statuses);
   scl_status status = scl_cl_op_order(&op, -1);
   if (p->status != NULL) op.timing = SCL_CL_TIME_EACH;
@@ -274,9 +284,9 @@ static scl_status run_pass(scl_context *ctx, const scl_batch_pass *p, scl_buffer
   return scl_cl_reach(cl, op.queue, cl->enqueued[op.queue]);
 }
 
-static scl_status fetch_statuses(scl_context *ctx, const scl_batch_pass *p) {
+static scl_status fetch_statuses(scl_context *ctx, const scl_batch_pass *p, bool *written) {
   scl_block statuses;
-  size_t words = (p->batch + 7) / 8, bytes = words * sizeof(double);
+  size_t words = scl_ceil_div(p->batch, sizeof(double)), bytes = words * sizeof(double);
   SCL_TRY(scl_block_create(ctx, words, 1, &statuses));
   scl_status status;
   double *copy = malloc(bytes);
@@ -287,16 +297,16 @@ static scl_status fetch_statuses(scl_context *ctx, const scl_batch_pass *p) {
   SCL_GO(run_pass(ctx, p, statuses.buffer));
   SCL_GO(scl_cl_download(ctx, SCL_GENERAL, statuses, SCL_WAIT_WRITES, copy, words));
   memcpy(p->status, copy, p->batch);
-  *p->told = true;
+  *written = true;
 done:
   free(copy);
   scl_buffer_release(statuses.buffer);
   return status;
 }
 
-scl_status scl_cl_batch(scl_context *ctx, const scl_batch_pass *p) {
+scl_status scl_cl_batch(scl_context *ctx, const scl_batch_pass *p, bool *written) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   SCL_TRY(need_flag(cl));
   SCL_TRY(run_pass(ctx, p, NULL));
-  return p->status == NULL || cl->batch_seen == 0 ? SCL_OK : fetch_statuses(ctx, p);
+  return p->status == NULL || cl->batch_seen == 0 ? SCL_OK : fetch_statuses(ctx, p, written);
 }

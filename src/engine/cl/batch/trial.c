@@ -12,20 +12,20 @@ enum { BATCH = 3, DEPTH = 21, SIDES = 11 };
 /* Runs a pass whose input is `a` and `b`, `size_a` and `size_b` numbers to a matrix. */
 static scl_status run_pass(scl_cl_context *cl, scl_batch_pass *p, const double *a, size_t size_a,
                            const double *b, size_t size_b, double *out, size_t size_out) {
+  bool written = false;
   scl_status status;
-  SCL_GO(scl_cl_trial_upload(cl, a, size_a * BATCH, 1, &p->a));
-  if (b != NULL) SCL_GO(scl_cl_trial_upload(cl, b, size_b * BATCH, 1, &p->b));
-  SCL_GO(scl_block_create(&cl->base, size_out * BATCH, 1, &p->out));
-  scl_batch_pass pass = *p;
-  pass.a.ld = size_a;
-  pass.b.ld = size_b;
-  pass.out.ld = size_out;
-  SCL_GO(scl_cl_batch(&cl->base, &pass));
-  SCL_GO(scl_cl_trial_download(cl, p->out, out, size_out * BATCH));
+  SCL_GO(scl_cl_trial_upload(cl, a, size_a * BATCH, 1, &p->a.block));
+  if (b != NULL) SCL_GO(scl_cl_trial_upload(cl, b, size_b * BATCH, 1, &p->b.block));
+  SCL_GO(scl_block_create(&cl->base, size_out * BATCH, 1, &p->out.block));
+  p->a.step = size_a;
+  p->b.step = size_b;
+  p->out.step = size_out;
+  SCL_GO(scl_cl_batch(&cl->base, p, &written));
+  SCL_GO(scl_cl_trial_download(cl, p->out.block, out, size_out * BATCH));
 done:
-  scl_buffer_release(p->a.buffer);
-  scl_buffer_release(p->b.buffer);
-  scl_buffer_release(p->out.buffer);
+  scl_buffer_release(p->a.block.buffer);
+  scl_buffer_release(p->b.block.buffer);
+  scl_buffer_release(p->out.block.buffer);
   return status;
 }
 

@@ -64,12 +64,6 @@ static layout map_layout(const scl_plan *p, size_t items) {
   return l;
 }
 
-int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
-  /* A group is one thread on a CPU: fewer items, less to save at barriers. */
-  if (cl->cpu || cl->info.work_group < SCL_PLAN_TILE * SCL_PLAN_TILE_ROWS) return 1;
-  return SCL_PLAN_TILE_ROWS;
-}
-
 static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
   layout l = {.parts = 1};
   l.local[0] = SCL_PLAN_TILE;

@@ -54,6 +54,12 @@ static size_t hash_of(const unsigned char *key, size_t length) {
   return (size_t)((h ^ (h >> 32)) % BUCKETS);
 }
 
+int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
+  /* A group is one thread on a CPU: fewer items, less to save at barriers. */
+  if (cl->cpu || cl->info.work_group < SCL_PLAN_TILE * SCL_PLAN_TILE_ROWS) return 1;
+  return SCL_PLAN_TILE_ROWS;
+}
+
 static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
   char head[32], *text = NULL, *port = NULL, *special = NULL;
   scl_status status;

@@ -117,6 +117,7 @@ typedef struct {
   route route;
   int layout;
   size_t n, p, vectors, classes, predictors, own_sums;
+  size_t beta; /* where it is in the parameters */
   size_t sums; /* rows of the results without those by beta */
   size_t items, groups, cells;
   size_t results, residuals, slopes, partials, scratch, total;
@@ -208,18 +209,20 @@ static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *
 }
 
 static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *out) {
+  const scl_glm_layout at = scl_glm_layout_of(pass);
   plan s = {.n = pass->x.nrow,
             .p = pass->x.ncol,
             .vectors = pass->vectors,
             .classes = pass->classes,
             .predictors = pass->vectors * pass->classes,
-            .own_sums = pass->own_sums};
-  s.sums = s.vectors * (1 + s.own_sums) + s.predictors;
+            .own_sums = pass->own_sums,
+            .beta = at.beta,
+            .sums = at.d_beta};
   SCL_TRY(choose_route(&s, cl, pass));
   s.quick = !cl->cpu && s.n * (s.p + 1) * s.predictors <= QUICK_ELEMENTS;
-  size_t all = s.sums + s.predictors * s.p;
+  size_t all = at.results;
   s.keeps_residuals = pass->d_alpha_rows != NULL || pass->d_x.buffer != NULL || s.route == SPLIT;
-  s.results = pass->parameter_count;
+  s.results = at.parameters;
   s.residuals = s.results + all;
   s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
   s.partials = s.slopes + (pass->d_own_rows != NULL ? s.n * s.vectors : 0);
@@ -233,7 +236,7 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
 /* Whether the parameters can be passed with the launch, which saves a command. A new workspace
  * needs the command, since it also writes the counter. */
 static bool are_few(const plan *s, const scl_glm_pass *pass) {
-  return s->finish && pass->parameter_count <= GLM_FEW_MOST && s->predictors == 1 &&
+  return s->finish && scl_glm_layout_of(pass).parameters <= GLM_FEW_MOST && s->predictors == 1 &&
          GLM_FAMILY_OWN(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_own;
 }
 
@@ -248,7 +251,7 @@ static scl_status reserve_workspace(scl_context *ctx, scl_block *work, size_t nu
 }
 
 static cl_mem work_memory(const scl_glm_pass *pass) {
-  return ((scl_cl_buffer *)pass->work->buffer)->memory;
+  return ((scl_cl_buffer *)pass->state->work.buffer)->memory;
 }
 
 /* ---- the commands, in order -------------------------------------------------------------------
@@ -257,8 +260,9 @@ static cl_mem work_memory(const scl_glm_pass *pass) {
 static scl_status send_parameters(scl_cl_op *op, const scl_glm_pass *pass) {
   SCL_CL_TRY(op->cl,
              scl_cl.clEnqueueWriteBuffer(op->cl->queue[op->queue], work_memory(pass), CL_FALSE, 0,
-                                         pass->parameter_count * sizeof(double), pass->parameters,
-                                         op->waits, op->waits > 0 ? op->wait : NULL, NULL),
+                                         scl_glm_layout_of(pass).parameters * sizeof(double),
+                                         pass->parameters, op->waits,
+                                         op->waits > 0 ? op->wait : NULL, NULL),
              "clEnqueueWriteBuffer");
   scl_cl_op_took(op, NULL);
   return SCL_OK;
@@ -276,7 +280,7 @@ static long long place_or_none(bool there, size_t place) {
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   const scl_cl_range range = scl_cl_range_1(s->groups * s->items, s->items);
   const scl_arg_in x = scl_in(pass->x), y = scl_in(pass->y);
-  const scl_arg_inout_buffer work = scl_inout_buffer(pass->work->buffer);
+  const scl_arg_inout_buffer work = scl_inout_buffer(pass->state->work.buffer);
   const scl_arg_local by_cut = scl_local(cut_bytes(pass, layouts[s->layout].predictors * s->cells));
   const int n = (int)s->n, p = (int)s->p, predictors = (int)s->predictors;
   const int owns = (int)pass->owns, own_sums = (int)s->own_sums;
@@ -289,7 +293,8 @@ static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass 
                                residuals, slopes, by_cut);
   }
   glm_few few = {{0.0}};
-  if (s->few) memcpy(few.number, pass->parameters, pass->parameter_count * sizeof(double));
+  if (s->few)
+    memcpy(few.number, pass->parameters, scl_glm_layout_of(pass).parameters * sizeof(double));
   return scl_launch_glm_pass_and_sum(op, sum_kernels[pass->family][s->layout], range, x, y, work, n,
                                      p, predictors, owns, own_sums, flags, s->results, s->partials,
                                      residuals, slopes, by_cut, &few);
@@ -297,7 +302,7 @@ static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass 
 
 static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   return scl_launch_glm_rows(op, scl_cl_range_1(s->groups, s->items), scl_in(pass->x),
-                             scl_in(pass->y), scl_inout_buffer(pass->work->buffer), (int)s->n,
+                             scl_in(pass->y), scl_inout_buffer(pass->state->work.buffer), (int)s->n,
                              (int)s->p, (int)s->vectors, (int)s->classes, (int)pass->owns,
                              (int)s->own_sums, flags_of(pass), (int)pass->family, s->partials,
                              place_or_none(s->keeps_residuals, s->residuals),
@@ -305,14 +310,17 @@ static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *
 }
 
 static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow, size_t ncol) {
-  return (scl_block){
-      pass->work->buffer, pass->work->offset + offset, nrow > 0 ? nrow : 1, nrow, ncol, SCL_F64};
+  return (scl_block){pass->state->work.buffer,
+                     pass->state->work.offset + offset,
+                     nrow > 0 ? nrow : 1,
+                     nrow,
+                     ncol,
+                     SCL_F64};
 }
 
 /* Two products, and between them the terms of the likelihood. */
 static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
-  size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
-  scl_block beta = work_part(pass, 1 + pass->owns * s->vectors + alphas, s->p, s->predictors);
+  scl_block beta = work_part(pass, s->beta, s->p, s->predictors);
   scl_block eta = work_part(pass, s->residuals, s->n, s->predictors);
   scl_block d_beta = work_part(pass, s->results + s->sums, s->p, s->predictors);
   if (s->p > 0) {
@@ -321,11 +329,11 @@ static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass 
   }
   size_t global[2] = {s->groups * s->items, s->vectors}, local[2] = {s->items, 1};
   SCL_TRY(scl_launch_glm_split(
-      op, scl_cl_range_2(global, local), scl_in(pass->y), scl_inout_buffer(pass->work->buffer),
-      (int)s->n, (int)s->p, (int)s->vectors, (int)s->classes, (int)pass->owns, (int)s->own_sums,
-      flags_of(pass), (int)pass->family, s->p > 0, s->partials, s->residuals,
-      place_or_none(pass->d_own_rows != NULL, s->slopes), scl_local(s->items * sizeof(double)),
-      scl_local(cut_bytes(pass, s->items))));
+      op, scl_cl_range_2(global, local), scl_in(pass->y),
+      scl_inout_buffer(pass->state->work.buffer), (int)s->n, (int)s->p, (int)s->vectors,
+      (int)s->classes, (int)pass->owns, (int)s->own_sums, flags_of(pass), (int)pass->family,
+      s->p > 0, s->partials, s->residuals, place_or_none(pass->d_own_rows != NULL, s->slopes),
+      scl_local(s->items * sizeof(double)), scl_local(cut_bytes(pass, s->items))));
   if (!pass->gradient || s->p == 0) return SCL_OK;
   return scl_cl_gemm_in(op, 1.0, SCL_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, eta, SCL_GENERAL,
                         0.0, d_beta, SCL_ALL);
@@ -337,16 +345,16 @@ static scl_status launch_combine(scl_cl_op *op, const plan *s, const scl_glm_pas
   bool by_group = s->route == BY_ROWS;
   if (s->finish) return SCL_OK;
   return scl_launch_glm_combine(op, scl_cl_range_1(rows * GLM_COMBINE_ITEMS, GLM_COMBINE_ITEMS),
-                                scl_inout_buffer(pass->work->buffer), (int)s->groups, s->partials,
-                                by_group ? 1 : s->groups, by_group ? all : 1, s->results);
+                                scl_inout_buffer(pass->state->work.buffer), (int)s->groups,
+                                s->partials, by_group ? 1 : s->groups, by_group ? all : 1,
+                                s->results);
 }
 
 static scl_status launch_outer(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
   if (pass->d_x.buffer == NULL) return SCL_OK;
   size_t local[2] = {64, 1}, global[2] = {scl_round_up(s->n, 64), s->p};
-  size_t alphas = (pass->row_alpha ? s->n : 1) * s->predictors;
-  return scl_launch_glm_outer(op, scl_cl_range_2(global, local), scl_in_buffer(pass->work->buffer),
-                              1 + pass->owns * s->vectors + alphas, s->residuals,
+  return scl_launch_glm_outer(op, scl_cl_range_2(global, local),
+                              scl_in_buffer(pass->state->work.buffer), s->beta, s->residuals,
                               (int)s->predictors, (int)s->n, (int)s->p, scl_out(pass->d_x));
 }
 
@@ -412,7 +420,7 @@ static scl_status run_pass(scl_context *ctx, const plan *s, const scl_glm_pass *
   scl_cl_op_begin(&op, ctx);
   scl_cl_op_reads(&op, pass->x.buffer);
   scl_cl_op_reads(&op, pass->y.buffer);
-  scl_cl_op_writes(&op, pass->work->buffer);
+  scl_cl_op_writes(&op, pass->state->work.buffer);
   scl_cl_op_writes(&op, pass->d_x.buffer);
   scl_status status = scl_cl_op_end(&op, enqueue_pass(&op, s, pass, d));
   if (status == SCL_OK) {
@@ -422,7 +430,7 @@ static scl_status run_pass(scl_context *ctx, const plan *s, const scl_glm_pass *
   /* After an error or an interrupt, pending commands may still use the caller's memory. A lost
    * device is not waited for. */
   if (status != SCL_OK) {
-    *pass->abandoned = ctx->lost || scl_cl.clFinish(cl->queue[op.queue]) != CL_SUCCESS;
+    pass->state->abandoned = ctx->lost || scl_cl.clFinish(cl->queue[op.queue]) != CL_SUCCESS;
   }
   return status;
 }
@@ -437,7 +445,7 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
     return SCL_OK;
   }
   bool fresh = false;
-  SCL_TRY(reserve_workspace(ctx, pass->work, s.total, &fresh));
+  SCL_TRY(reserve_workspace(ctx, &pass->state->work, s.total, &fresh));
   s.few = !fresh && are_few(&s, pass);
   destination d = {.to = pass->results, .numbers = numbers};
   SCL_TRY(scl_cl_staging_get(cl, SCL_CL_DOWN, sizeof(double), false, &d.staging));
@@ -449,8 +457,8 @@ scl_status scl_cl_glm(scl_context *ctx, const scl_glm_pass *pass) {
   }
   scl_status status = run_pass(ctx, &s, pass, &d);
   if (status != SCL_OK) { /* its counter may not be written yet */
-    scl_buffer_release(pass->work->buffer);
-    *pass->work = (scl_block){0};
+    scl_buffer_release(pass->state->work.buffer);
+    pass->state->work = (scl_block){0};
     return status;
   }
   if (d.staging != NULL) memcpy(pass->results, d.to, numbers * sizeof(double));

@@ -64,7 +64,6 @@ static void write_data(trial_case *c, size_t p, size_t predictors) {
   c->parameters[0] = 0.0;
   double *to = write_own(c, c->parameters + 1);
   for (size_t i = 0; i < predictors * (1 + p); i++) *to++ = scl_cl_trial_number(i, 3) / 16.0;
-  c->pass.parameter_count = (size_t)(to - c->parameters);
   c->numbers = c->pass.vectors * (1 + c->pass.own_sums) + predictors * (1 + p);
 }
 
@@ -137,11 +136,10 @@ static void expect_results(const trial_case *c, size_t p, size_t predictors) {
 /* ---- the trial ------------------------------------------------------------------------------- */
 static scl_status run_pass(scl_cl_context *cl, const trial_case *c, size_t p) {
   scl_glm_pass pass = c->pass;
-  scl_block work = {0};
+  scl_glm_state state = {0};
   scl_status status;
   pass.results = c->results;
-  pass.work = &work;
-  pass.abandoned = c->abandoned;
+  pass.state = &state;
   SCL_GO(scl_cl_trial_upload(cl, c->x, TRIAL_LD, p, &pass.x));
   SCL_GO(scl_cl_trial_upload(cl, c->y, TRIAL_LD, 2, &pass.y));
   pass.x.nrow = pass.y.nrow = TRIAL_ROWS;
@@ -149,7 +147,8 @@ static scl_status run_pass(scl_cl_context *cl, const trial_case *c, size_t p) {
 done:
   scl_buffer_release(pass.x.buffer);
   scl_buffer_release(pass.y.buffer);
-  scl_buffer_release(work.buffer);
+  scl_buffer_release(state.work.buffer);
+  *c->abandoned = state.abandoned;
   return status;
 }
 
