@@ -1,4 +1,4 @@
-# Every error, warning and message that a user can reach, compared with messages/<topic>.txt, so that
+# Every error, warning and message that a user can reach, compared with messages/<topic>.txt: so
 # all of them can be read together. messages/<topic>.R holds the calls; assignments prepare them.
 # After a change of words, STATCL_UPDATE_MESSAGES=1 writes the files again: read the difference.
 

@@ -279,7 +279,7 @@ static scl_status product_by_tiles(scl_cl_op *op, const scl_cl_product *p) {
   return scl_cl_copy_in(op, SCL_COPY_TRANSPOSED, p->c, p->transposed);
 }
 
-/* p with a copy of X (A or B) transposed, in the place of X, and of B too if that is the same matrix.
+/* p with a transposed copy of X (A or B) in place of X, and of B too if that is the same matrix.
  */
 static scl_status product_of_transposed(scl_cl_op *op, const scl_cl_product *p, bool of_a) {
   scl_cl_product q = *p;

@@ -12,7 +12,8 @@
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
  * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". A product that is no
  * batch may read the C that beta multiplies from `from`, which for a region other than SCL_ALL has
- * no fewer rows than columns, and may write C' to `transposed` as well; no buffer: C, and nothing. */
+ * no fewer rows than columns, and may write C' to `transposed` as well; no buffer: C, and nothing.
+ */
 typedef struct {
   double alpha, beta;
   scl_trans trans_a, trans_b;
