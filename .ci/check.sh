@@ -146,6 +146,7 @@ package_lane() {
     POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma batch_product"
   step core-mma-8-emulated env STATCL_MMA_EMULATED=1 STATCL_VARIANT=m8n8k4 STATCL_TEST_DEVICE=1 \
     POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma"
+  step worked-example bash .ci/worked_example.sh
   step mma-faults env POCL_CACHE_DIR="$root/build/pocl-plain" bash .ci/mma_faults.sh
   step demo \
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Carries out the example "Adding an operation" of vignettes/internals.Rmd in a copy of the sources:
+# its chunks go where the text says, the package is installed, and the chunk with the test is run.
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+page=$PWD/vignettes/internals.Rmd
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/statcl" "$work/lib"
+cp -r DESCRIPTION NAMESPACE R src inst configure cleanup tests "$work/statcl/"
+find "$work/statcl/src" -name '*.o' -exec rm -f {} +
+cd "$work/statcl"
+
+# chunk NAME: the lines of a chunk of the page; there must be some.
+chunk() {
+  awk -v name="$1" '
+    /^```/ { inside = index($0, " " name ",") > 0; next }
+    inside { print; lines++ }
+    END { exit lines == 0 }' "$page"
+}
+chunk softsign-row >> inst/kernels/include/elementwise.def
+chunk softsign-reference > "$work/reference"
+sed -i "/case SCL_OP_EXPM1:/{
+  e cat '$work/reference'
+}" tests/core/op_reference.c
+chunk softsign-function >> R/arith.R
+echo 'export(cl_softsign)' >> NAMESPACE
+R CMD INSTALL --no-docs --no-test-load --library="$work/lib" . > "$work/log" 2>&1 || {
+  tail -n 20 "$work/log"
+  exit 1
+}
+{
+  echo "library(statcl, lib.loc = '$work/lib')"
+  chunk softsign-test
+} > "$work/test.R"
+Rscript "$work/test.R"
+"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Isrc -Iinst -fsyntax-only tests/core/op_reference.c
+echo "the example of vignettes/internals.Rmd works"
