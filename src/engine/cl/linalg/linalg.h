@@ -34,8 +34,8 @@ typedef enum {
   SCL_CL_TILE_CPU,
   SCL_CL_TILE_MMA_TINY,
   SCL_CL_TILE_MMA_SMALL,
-  SCL_CL_TILE_MMA_LARGE,
-  SCL_CL_TILE_MMA_HUGE, /* only A B' */
+  SCL_CL_TILE_MMA_LARGE, /* only A B and A B' */
+  SCL_CL_TILE_MMA_HUGE,  /* only A B' */
   SCL_CL_TILES
 } scl_cl_tile;
 
