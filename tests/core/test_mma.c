@@ -171,13 +171,12 @@ static void check_products(scl_context *ctx) {
     const size_t shapes[][3] = {{m + 1, n - 1, 9}, {m - 1, n + 1, 23}, {m, n, 16}, {1, 1, 1},
                                 {3, n, 40},        {m, 3, 7},          {5, 3, 0}};
     for (int form = 0; form < 4; form++) {
-      if (tile == SCL_CL_TILE_MMA_HUGE && form != 2) continue;
-      if (tile == SCL_CL_TILE_MMA_LARGE && form & 1) continue;
+      if (form % 2 == 1 && tile >= SCL_CL_TILE_MMA_LARGE) continue;
+      if (form == 0 && tile == SCL_CL_TILE_MMA_HUGE) continue;
       product p = {.tile = (scl_cl_tile)tile, .trans_a = form & 1, .trans_b = form & 2, .alpha = 1};
       for (size_t s = 0; s < (test_small() ? 1 : LENGTH(shapes)); s++) {
         p.m = shapes[s][0], p.n = shapes[s][1], p.k = shapes[s][2];
-        p.beta = s % 2 == 1 ? 2 : 0;
-        p.from = s == 1, p.turned = s == 2;
+        p.beta = s % 2 == 1 ? 2 : 0, p.from = s == 1, p.turned = s == 2;
         check_product(ctx, &p);
       }
       if (test_small()) continue;

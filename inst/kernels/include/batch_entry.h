@@ -1,5 +1,5 @@
-/* What all batched kernels share: their parameters (batch.h says what they are), statuses, and
- * determinants. */
+/* What all batched kernels share: their parameters (batch.h says what they are), the statuses of
+ * pivots, and determinants. */
 
 #define BATCH_ENTRY                                                                                \
   __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void BATCH_KERNEL
@@ -9,38 +9,25 @@
   __global real *out, const long out0, const int step_out, __global real *statuses,                \
       __global int *any
 
-/* Writes the status of a matrix. */
-SCL_INLINE void batch_report(const long matrix, const int status, const int flags,
-                             __global real *statuses, __global int *any) {
-  if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[matrix] = (uchar)status;
-  if (status != 0) *any = 1;
-}
-
-/* Status of pivot k, of which `size` is the absolute value. */
 SCL_INLINE int pivot_status(real size, int k) {
   return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
-}
-
-/* Status of pivot k of a Cholesky factor. */
-SCL_INLINE int pivot_status_positive(real pivot, int k) {
-  return !(fabs(pivot) < INFINITY) ? BATCH_NONFINITE : pivot > 0.0 ? 0 : k + 1;
 }
 
 /* A pivot as a number of size 1/2 to 1 (or 0, or not finite) times 2^*power: products of up to 128
  * such numbers neither overflow nor underflow. */
 SCL_INLINE real pivot_part(real pivot, int *power) {
   const bool tiny = fabs(pivot) < 0x1p-1022;
-  const real scaled = tiny ? pivot * 0x1p+1000 : pivot;
-  const int exponent = (int)(as_ulong(scaled) >> 52 & 2047);
+  const real v = tiny ? pivot * 0x1p+1000 : pivot;
+  const int exponent = (int)(as_ulong(v) >> 52 & 2047);
   *power = 0;
-  if (scaled == 0.0 || exponent == 2047) return scaled;
+  if (v == 0.0 || exponent == 2047) return v;
   *power = exponent - (tiny ? 2022 : 1022);
-  return as_double((as_ulong(scaled) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
+  return as_double((as_ulong(v) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
 }
 
-/* The determinant (or the logarithm of its absolute value, and `batch` further its sign) to the
- * result, of which out[0] belongs to this matrix. */
-SCL_INLINE void determinant_out(real product, int power, int batch, int flags, __global real *out) {
+/* Value (or logarithm of its size) and sign to the places of a matrix in the result. */
+SCL_INLINE void determinant_out(real product, int power, int batch, int flags,
+                                __global real *out) {
   if (flags & BATCH_LOGARITHM) {
     out[0] = log(fabs(product)) + power * 0.693147180559945309417;
     out[batch] = isnan(product) ? NAN : product > 0.0 ? 1.0 : product < 0.0 ? -1.0 : 0.0;

@@ -1,47 +1,43 @@
-/* Cholesky factors, order up to 8, from the lower triangle: by columns, left-looking. Layout and
- * work split: batch_small.h. */
+/* Cholesky factors, order up to 8, from the lower triangle: by columns, left-looking. */
 
 SCL_INLINE int factor(real *a) {
   int status = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    real pivot = AT(a, k, k);
-    SCL_UNROLL for (int j = 0; j < k; j++) pivot = fma(-AT(a, k, j), AT(a, k, j), pivot);
-    if (status == 0) status = pivot_status_positive(pivot, k);
-    const real root = sqrt(pivot), inverse = 1.0 / root;
-    AT(a, k, k) = root;
+    real d = AT(k, k);
+    SCL_UNROLL for (int j = 0; j < k; j++) d = fma(-AT(k, j), AT(k, j), d);
+    if (status == 0) status = !(fabs(d) < INFINITY) ? BATCH_NONFINITE : d > 0.0 ? 0 : k + 1;
+    real root = sqrt(d), r = 1.0 / root;
+    AT(k, k) = root;
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      real x = AT(a, i, k);
-      SCL_UNROLL for (int j = 0; j < k; j++) x = fma(-AT(a, i, j), AT(a, k, j), x);
-      AT(a, i, k) = x * inverse;
+      real v = AT(i, k);
+      SCL_UNROLL for (int j = 0; j < k; j++) v = fma(-AT(i, j), AT(k, j), v);
+      AT(i, k) = v * r;
     }
   }
   return status;
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
-  __local real staged[BATCH_LOCAL];
-  const int item = get_local_id(0);
-  const long first = (long)get_group_id(0) * BATCH_ITEMS; /* matrix of the group */
-  const int count = (int)min((long)BATCH_ITEMS, batch - first);
-  real a[BATCH_SQUARE];
-  batch_in(item, count, BATCH_SQUARE, BATCH_STRIDE, step_in, in0 % 2 == 0,
-           in + in0 + first * step_in, staged);
+  __local real s[BATCH_LOCAL];
+  SMALL_PLACE
+  real a[NN];
+  batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) {
-    __local real *mine = staged + item * BATCH_STRIDE;
-    SCL_UNROLL for (int k = 0; k < BATCH_SQUARE; k++) a[k] = mine[k];
-    const int status = factor(a);
+    __local real *mine = s + item * BATCH_STRIDE;
+    SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = mine[e];
+    int status = factor(a);
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
       SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
-        mine[flags & BATCH_UPPER ? j + i * BATCH_N : i + j * BATCH_N] = i >= j ? AT(a, i, j) : 0.0;
+        mine[flags & BATCH_UPPER ? j + i * BATCH_N : i + j * BATCH_N] = i >= j ? AT(i, j) : 0.0;
       }
     }
     if (status != 0) {
-      for (int k = 0; k < BATCH_SQUARE; k++) mine[k] = NAN;
+      for (int e = 0; e < NN; e++) mine[e] = NAN;
     }
-    batch_report(first + item, status, flags, statuses, any);
+    SMALL_STATUS(status)
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  batch_out(item, count, BATCH_SQUARE, BATCH_STRIDE, step_out, out0 % 2 == 0, staged,
+  batch_out(item, count, NN, BATCH_STRIDE, step_out, out0 % 2 == 0, s,
             out + out0 + first * step_out);
 }

@@ -1,73 +1,71 @@
 /* Reverse mode of Cholesky factors, order 9 to 128: backwards through the columns, as
- * engine/host/lanes.c does. The tile holds the adjoint's lower triangle and, from the last column
- * back, the symmetric result. A step brings column k of the factor to local memory, multiplies the
- * result's trailing part with it (parts of the sums by the work-items of a row), and closes column
- * and row k: three barriers. Layout and work split: batch_tile.h. */
+ * src/engine/host/lanes.c has it. The tile holds the adjoint's lower triangle and, from the last
+ * column back, the symmetric result. A step brings column k of the factor to local memory,
+ * multiplies the result's trailing part with it (parts of the sums by the work-items of a row), and
+ * closes column and row k: three barriers. */
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
-  __local real factor[BATCH_MATRICES][BATCH_N], column[BATCH_MATRICES][BATCH_N];
-  __local real parts[BATCH_MATRICES][BATCH_Q][BATCH_N], sums[BATCH_MATRICES][BATCH_P];
-  const int item = get_local_id(0), slot = TILE_SLOT(item), lane = TILE_LANE(item);
-  const int tj = lane / BATCH_P, ti = lane - tj * BATCH_P;
-  const long matrix = (long)get_group_id(0) * BATCH_MATRICES + slot;
-  const bool live = matrix < batch;
-  real tile[TILE_ROWS][TILE_COLUMNS];
+  __local real factor[BATCH_MATRICES][BATCH_N], half_of[BATCH_MATRICES][BATCH_N];
+  __local real parts[BATCH_MATRICES][Q][BATCH_N], sums[BATCH_MATRICES][P];
+  TILE_PLACE
+  real t[TILE_ROWS][TILE_COLUMNS];
   int status = 0;
   in += in0 + matrix * step_in;
   adj += adj0 + matrix * step_adj;
   EACH_COLUMN(c) {
-    EACH_ROW(row) {
-      int i = TILE_ROW(ti, row), j = TILE_COLUMN(tj, c);
-      tile[row][c] = live && i < n && i >= j ? adj[i + j * n] : 0.0;
+    EACH_ROW(r) {
+      int i = ROW(r), j = COLUMN(c);
+      t[r][c] = live && i < n && i >= j ? adj[i + j * n] : 0.0;
     }
   }
-  TILE_UNROLL for (int pair = TILE_COLUMNS - 2; pair >= 0; pair -= 2) {
-    const int first = TILE_ROW_PAIR(pair);
-    for (int owner = BATCH_Q - 1; owner >= 0; owner--) {
-      TILE_UNROLL for (int odd = 1; odd >= 0; odd--) {
-        const int k = TILE_PAIR(pair, owner) + odd;
+  TILE_UNROLL for (int b = TILE_COLUMNS - 2; b >= 0; b -= 2) {
+    const int a = ROW_PAIR(b);
+    for (int q = Q - 1; q >= 0; q--) {
+      TILE_UNROLL for (int h = 1; h >= 0; h--) {
+        const int k = PAIR(b, q) + h;
         if (k < n) { /* the same for all */
-          for (int i = k + lane; i < BATCH_N; i += TILE_LANES)
-            factor[slot][i] = !live ? 1.0 : i < n ? in[i + k * n] : 0.0;
+          for (int i = k + lane; i < BATCH_N; i += LANES) {
+            factor[mine][i] = !live ? 1.0 : i < n ? in[i + k * n] : 0.0;
+          }
           TILE_BARRIER
-          const real pivot = factor[slot][k], inverse = 1.0 / pivot;
+          const real pivot = factor[mine][k], d = 1.0 / pivot;
           const int now = pivot_status(fabs(pivot), k);
           status = now != 0 ? now : status;
           real part[TILE_ROWS];
-          EACH_ROW(row) part[row] = 0.0;
+          EACH_ROW(r) part[r] = 0.0;
           EACH_COLUMN(c) {
-            const real x = TILE_COLUMN(tj, c) > k ? -2.0 * factor[slot][TILE_COLUMN(tj, c)] : 0.0;
-            if (c < pair) continue;
-            EACH_ROW(row) {
-              if (row >= first) part[row] = fma(tile[row][c], x, part[row]);
+            const real v = COLUMN(c) > k ? -2.0 * factor[mine][COLUMN(c)] : 0.0;
+            if (c < b) continue;
+            EACH_ROW(r) {
+              if (r >= a) part[r] = fma(t[r][c], v, part[r]);
             }
           }
-          EACH_ROW(row) {
-            if (row >= first) parts[slot][tj][TILE_ROW(ti, row)] = part[row];
+          EACH_ROW(r) {
+            if (r >= a) parts[mine][tj][ROW(r)] = part[r];
           }
           TILE_BARRIER
-          if (tj == owner) {
+          if (tj == q) {
             real sum = 0.0;
-            EACH_ROW(row) {
-              if (row < first || TILE_ROW(ti, row) <= k) continue;
-              real x = tile[row][pair + odd];
-              for (int i = 0; i < BATCH_Q; i++) x += parts[slot][i][TILE_ROW(ti, row)];
-              x *= inverse;
-              sum = fma(x, factor[slot][TILE_ROW(ti, row)], sum);
-              column[slot][TILE_ROW(ti, row)] = tile[row][pair + odd] = 0.5 * x;
+            EACH_ROW(r) {
+              if (r < a || ROW(r) <= k) continue;
+              real v = t[r][b + h];
+              for (int i = 0; i < Q; i++) v += parts[mine][i][ROW(r)];
+              v *= d;
+              sum = fma(v, factor[mine][ROW(r)], sum);
+              half_of[mine][ROW(r)] = t[r][b + h] = 0.5 * v;
             }
-            sums[slot][ti] = sum;
+            sums[mine][ti] = sum;
           }
           TILE_BARRIER
-          if (ti == TILE_ROW_LANE(pair, owner)) {
+          if (ti == ROW_LANE(b, q)) {
             EACH_COLUMN(c) {
-              if (c < pair) continue;
-              if (TILE_COLUMN(tj, c) > k) tile[first + odd][c] = column[slot][TILE_COLUMN(tj, c)];
+              if (c < b) continue;
+              if (COLUMN(c) > k) t[a + h][c] = half_of[mine][COLUMN(c)];
             }
-            if (tj == owner) {
-              real x = tile[first + odd][pair + odd];
-              for (int i = 0; i < BATCH_P; i++) x -= sums[slot][i];
-              tile[first + odd][pair + odd] = 0.5 * x * inverse;
+            if (tj == q) {
+              real v = t[a + h][b + h];
+              for (int i = 0; i < P; i++) v -= sums[mine][i];
+              t[a + h][b + h] = 0.5 * v * d;
             }
           }
         }
@@ -77,10 +75,11 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
   if (!live) return;
   out += out0 + matrix * step_out;
   EACH_COLUMN(c) {
-    EACH_ROW(row) {
-      const int i = TILE_ROW(ti, row), j = TILE_COLUMN(tj, c);
-      if (i < n && j < n) out[i + j * n] = status == 0 ? tile[row][c] : NAN;
+    EACH_ROW(r) {
+      if (ROW(r) < n && COLUMN(c) < n) {
+        out[ROW(r) + COLUMN(c) * n] = status == 0 ? t[r][c] : NAN;
+      }
     }
   }
-  if (lane == 0) batch_report(matrix, status, flags, statuses, any);
+  TILE_STATUS(status)
 }

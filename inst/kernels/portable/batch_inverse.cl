@@ -1,43 +1,25 @@
-/* Inverses, order up to 8: Gauss-Jordan elimination in place with row pivoting, or cofactors.
- * Layout and work split: batch_small.h. */
+/* Inverses, order up to 8: Gauss-Jordan elimination in place with row pivoting, or cofactors. */
 
 #if BATCH_N <= 3
 /* Returns the status. */
 SCL_INLINE int invert_by_cofactors(real *a) {
 #if BATCH_N == 1
-  const real det = AT(a, 0, 0), x[BATCH_SQUARE] = {1.0};
+  real det = AT(0, 0), x[NN] = {1.0};
 #elif BATCH_N == 2
-  const real det = AT(a, 0, 0) * AT(a, 1, 1) - AT(a, 0, 1) * AT(a, 1, 0);
-  const real x[BATCH_SQUARE] = {AT(a, 1, 1), -AT(a, 1, 0), -AT(a, 0, 1), AT(a, 0, 0)};
+  real det = AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0);
+  real x[NN] = {AT(1, 1), -AT(1, 0), -AT(0, 1), AT(0, 0)};
 #else
-  const real x[BATCH_SQUARE] = {AT(a, 1, 1) * AT(a, 2, 2) - AT(a, 1, 2) * AT(a, 2, 1),
-                                AT(a, 1, 2) * AT(a, 2, 0) - AT(a, 1, 0) * AT(a, 2, 2),
-                                AT(a, 1, 0) * AT(a, 2, 1) - AT(a, 1, 1) * AT(a, 2, 0),
-                                AT(a, 0, 2) * AT(a, 2, 1) - AT(a, 0, 1) * AT(a, 2, 2),
-                                AT(a, 0, 0) * AT(a, 2, 2) - AT(a, 0, 2) * AT(a, 2, 0),
-                                AT(a, 0, 1) * AT(a, 2, 0) - AT(a, 0, 0) * AT(a, 2, 1),
-                                AT(a, 0, 1) * AT(a, 1, 2) - AT(a, 0, 2) * AT(a, 1, 1),
-                                AT(a, 0, 2) * AT(a, 1, 0) - AT(a, 0, 0) * AT(a, 1, 2),
-                                AT(a, 0, 0) * AT(a, 1, 1) - AT(a, 0, 1) * AT(a, 1, 0)};
-  const real det = AT(a, 0, 0) * x[0] + AT(a, 0, 1) * x[1] + AT(a, 0, 2) * x[2];
+  real x[NN] = {
+      AT(1, 1) * AT(2, 2) - AT(1, 2) * AT(2, 1), AT(1, 2) * AT(2, 0) - AT(1, 0) * AT(2, 2),
+      AT(1, 0) * AT(2, 1) - AT(1, 1) * AT(2, 0), AT(0, 2) * AT(2, 1) - AT(0, 1) * AT(2, 2),
+      AT(0, 0) * AT(2, 2) - AT(0, 2) * AT(2, 0), AT(0, 1) * AT(2, 0) - AT(0, 0) * AT(2, 1),
+      AT(0, 1) * AT(1, 2) - AT(0, 2) * AT(1, 1), AT(0, 2) * AT(1, 0) - AT(0, 0) * AT(1, 2),
+      AT(0, 0) * AT(1, 1) - AT(0, 1) * AT(1, 0)};
+  real det = AT(0, 0) * x[0] + AT(0, 1) * x[1] + AT(0, 2) * x[2];
 #endif
-  const real inverse = 1.0 / det;
-  SCL_UNROLL for (int k = 0; k < BATCH_SQUARE; k++) a[k] = x[k] * inverse;
+  real d = 1.0 / det;
+  SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = x[e] * d;
   return pivot_status(fabs(det), BATCH_N - 1);
-}
-
-/* The columns in their order: exchanges them back. */
-SCL_INLINE void swap_columns_back(real *a, const int *row) {
-  SCL_UNROLL for (int k = BATCH_N - 2; k >= 0; k--) {
-    SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
-      const bool swap = row[k] == j;
-      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
-        const real x = AT(a, i, k), y = AT(a, i, j);
-        AT(a, i, k) = swap ? y : x;
-        AT(a, i, j) = swap ? x : y;
-      }
-    }
-  }
 }
 #endif
 
@@ -48,46 +30,51 @@ SCL_INLINE int invert_by_elimination(real *a, int *origin) {
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) origin[k] = k;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     real size;
-    row[k] = pivot_row(a, k, &size);
+    const int p = pivot_row(a, k, &size);
     if (status == 0) status = pivot_status(size, k);
-    swap_rows(a, k, row[k]);
+    swap_rows(a, k, p);
 #if BATCH_N > 3
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      const int x = origin[k], y = origin[i];
-      origin[k] = row[k] == i ? y : x;
-      origin[i] = row[k] == i ? x : y;
+      int u = origin[k], v = origin[i];
+      origin[k] = p == i ? v : u;
+      origin[i] = p == i ? u : v;
     }
 #endif
-    const real inverse = 1.0 / AT(a, k, k);
-    AT(a, k, k) = 1.0;
-    SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(a, k, j) *= inverse;
+    row[k] = p;
+    real d = 1.0 / AT(k, k);
+    AT(k, k) = 1.0;
+    SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(k, j) *= d;
     SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
       if (i == k) continue;
-      const real factor = AT(a, i, k);
-      AT(a, i, k) = 0.0;
-      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
-        AT(a, i, j) = fma(-factor, AT(a, k, j), AT(a, i, j));
-      }
+      real f = AT(i, k);
+      AT(i, k) = 0.0;
+      SCL_UNROLL for (int j = 0; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
     }
   }
 #if BATCH_N <= 3
-  swap_columns_back(a, row);
+  SCL_UNROLL for (int k = BATCH_N - 2; k >= 0; k--) {
+    SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
+      bool swap = row[k] == j;
+      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) {
+        real u = AT(i, k), v = AT(i, j);
+        AT(i, k) = swap ? v : u;
+        AT(i, j) = swap ? u : v;
+      }
+    }
+  }
 #endif
   return status;
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
-  __local real staged[BATCH_LOCAL];
-  const int item = get_local_id(0);
-  const long first = (long)get_group_id(0) * BATCH_ITEMS; /* matrix of the group */
-  const int count = (int)min((long)BATCH_ITEMS, batch - first);
-  real a[BATCH_SQUARE];
-  batch_in(item, count, BATCH_SQUARE, BATCH_STRIDE, step_in, in0 % 2 == 0,
-           in + in0 + first * step_in, staged);
+  __local real s[BATCH_LOCAL];
+  SMALL_PLACE
+  real a[NN];
+  batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) {
-    __local real *mine = staged + item * BATCH_STRIDE;
-    SCL_UNROLL for (int k = 0; k < BATCH_SQUARE; k++) a[k] = mine[k];
+    __local real *mine = s + item * BATCH_STRIDE;
+    SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = mine[e];
     int origin[BATCH_N], status;
 #if BATCH_N <= 3
     if (flags & BATCH_COFACTORS) {
@@ -100,14 +87,14 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
     status = invert_by_elimination(a, origin);
 #endif
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
-      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) mine[i + origin[j] * BATCH_N] = AT(a, i, j);
+      SCL_UNROLL for (int i = 0; i < BATCH_N; i++) mine[i + origin[j] * BATCH_N] = AT(i, j);
     }
     if (status != 0) {
-      for (int k = 0; k < BATCH_SQUARE; k++) mine[k] = NAN;
+      for (int e = 0; e < NN; e++) mine[e] = NAN;
     }
-    batch_report(first + item, status, flags, statuses, any);
+    SMALL_STATUS(status)
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  batch_out(item, count, BATCH_SQUARE, BATCH_STRIDE, step_out, out0 % 2 == 0, staged,
+  batch_out(item, count, NN, BATCH_STRIDE, step_out, out0 % 2 == 0, s,
             out + out0 + first * step_out);
 }

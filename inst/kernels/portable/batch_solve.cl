@@ -1,7 +1,7 @@
 /* Solutions and determinants, order up to 8: L and U with row pivoting in registers, then one
- * right-hand side after the other through local memory. Layout and work split: batch_small.h. */
+ * right-hand side after the other through local memory. */
 
-/* row[k]: which row was exchanged with row k. The diagonal holds the pivots. */
+/* row[k]: which row was swapped with row k. The diagonal holds the pivots. */
 SCL_INLINE int eliminate(real *a, int *row) {
   int status = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
@@ -9,13 +9,11 @@ SCL_INLINE int eliminate(real *a, int *row) {
     row[k] = pivot_row(a, k, &size);
     if (status == 0) status = pivot_status(size, k);
     swap_rows(a, k, row[k]);
-    const real inverse = 1.0 / AT(a, k, k);
+    real d = 1.0 / AT(k, k);
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      const real factor = AT(a, i, k) * inverse;
-      AT(a, i, k) = factor;
-      SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) {
-        AT(a, i, j) = fma(-factor, AT(a, k, j), AT(a, i, j));
-      }
+      real f = AT(i, k) * d;
+      AT(i, k) = f;
+      SCL_UNROLL for (int j = k + 1; j < BATCH_N; j++) AT(i, j) = fma(-f, AT(k, j), AT(i, j));
     }
   }
   return status;
@@ -24,18 +22,18 @@ SCL_INLINE int eliminate(real *a, int *row) {
 SCL_INLINE void substitute(const real *a, const int *row, real *x) {
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-      const bool swap = row[k] == i;
-      const real upper = x[k], lower = x[i];
-      x[k] = swap ? lower : upper;
-      x[i] = swap ? upper : lower;
+      bool swap = row[k] == i;
+      real u = x[k], v = x[i];
+      x[k] = swap ? v : u;
+      x[i] = swap ? u : v;
     }
   }
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
-    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) x[i] = fma(-AT(a, i, k), x[k], x[i]);
+    SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) x[i] = fma(-AT(i, k), x[k], x[i]);
   }
   SCL_UNROLL for (int k = BATCH_N - 1; k >= 0; k--) {
-    x[k] /= AT(a, k, k);
-    SCL_UNROLL for (int i = 0; i < k; i++) x[i] = fma(-AT(a, i, k), x[k], x[i]);
+    x[k] /= AT(k, k);
+    SCL_UNROLL for (int i = 0; i < k; i++) x[i] = fma(-AT(i, k), x[k], x[i]);
   }
 }
 
@@ -45,7 +43,7 @@ SCL_INLINE real determinant(const real *a, const int *row, int *power) {
   *power = 0;
   SCL_UNROLL for (int k = 0; k < BATCH_N; k++) {
     int more;
-    const real part = pivot_part(AT(a, k, k), &more);
+    const real part = pivot_part(AT(k, k), &more);
     product = product == 0.0 ? product : row[k] == k ? product * part : product * -part;
     *power += more;
   }
@@ -53,33 +51,29 @@ SCL_INLINE real determinant(const real *a, const int *row, int *power) {
 }
 
 BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
-  __local real staged[BATCH_LOCAL];
-  const int item = get_local_id(0);
-  const long first = (long)get_group_id(0) * BATCH_ITEMS; /* matrix of the group */
-  const int count = (int)min((long)BATCH_ITEMS, batch - first);
-  real a[BATCH_SQUARE], x[BATCH_N];
+  __local real s[BATCH_LOCAL];
+  SMALL_PLACE
+  real a[NN], x[BATCH_N];
   int row[BATCH_N], status = 0;
-  batch_in(item, count, BATCH_SQUARE, BATCH_STRIDE, step_in, in0 % 2 == 0,
-           in + in0 + first * step_in, staged);
+  batch_in(item, count, NN, BATCH_STRIDE, step_in, in0 % 2 == 0, in + in0 + first * step_in, s);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < count) {
-    SCL_UNROLL for (int k = 0; k < BATCH_SQUARE; k++) a[k] = staged[item * BATCH_STRIDE + k];
+    SCL_UNROLL for (int e = 0; e < NN; e++) a[e] = s[item * BATCH_STRIDE + e];
     status = eliminate(a, row);
     if (flags & BATCH_DET) {
       int power;
       const real product = determinant(a, row, &power);
       determinant_out(product, power, batch, flags, out + out0 + first + item);
     } else {
-      batch_report(first + item, status, flags, statuses, any);
+      SMALL_STATUS(status)
     }
   }
   if (flags & BATCH_DET) return;
-  __local real *mine = staged + item * BATCH_COLUMN;
+  __local real *mine = s + item * BATCH_COLUMN;
   for (int c = 0; c < count_b; c++) {
-    const int column = c * BATCH_N;
     barrier(CLK_LOCAL_MEM_FENCE);
-    batch_in(item, count, BATCH_N, BATCH_COLUMN, step_b, (b0 + column) % 2 == 0,
-             b + b0 + first * step_b + column, staged);
+    batch_in(item, count, BATCH_N, BATCH_COLUMN, step_b, (b0 + c * BATCH_N) % 2 == 0,
+             b + b0 + first * step_b + c * BATCH_N, s);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < count) {
       SCL_UNROLL for (int i = 0; i < BATCH_N; i++) x[i] = mine[i];
@@ -87,7 +81,7 @@ BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
       SCL_UNROLL for (int i = 0; i < BATCH_N; i++) mine[i] = status == 0 ? x[i] : NAN;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    batch_out(item, count, BATCH_N, BATCH_COLUMN, step_out, (out0 + column) % 2 == 0, staged,
-              out + out0 + first * step_out + column);
+    batch_out(item, count, BATCH_N, BATCH_COLUMN, step_out, (out0 + c * BATCH_N) % 2 == 0, s,
+              out + out0 + first * step_out + c * BATCH_N);
   }
 }
