@@ -8,7 +8,6 @@
 #define SCL_GRAPH_GRAPH_H
 
 #include "engine/plan/plan.h"
-#include "engine/plan/plan.h"
 #include "graph/expr.h"
 #include "graph/operations.h"
 

@@ -91,3 +91,20 @@ double mat_distance(const double *got, const double *want, size_t count) {
   }
   return worst;
 }
+
+double test_copied(scl_copy kind, const double *x, size_t m, size_t i, size_t j) {
+  switch (kind) {
+  case SCL_COPY_TRANSPOSED:
+    return x[j + i * m];
+  case SCL_COPY_LOWER:
+    return i >= j ? x[i + j * m] : 0.0;
+  case SCL_COPY_UPPER:
+    return i <= j ? x[i + j * m] : 0.0;
+  case SCL_COPY_MIRROR_LOWER:
+    return i >= j ? x[i + j * m] : x[j + i * m];
+  case SCL_COPY_MIRROR_UPPER:
+    return i <= j ? x[i + j * m] : x[j + i * m];
+  default:
+    return x[i + j * m];
+  }
+}

@@ -2,6 +2,7 @@
 #ifndef MATRICES_H
 #define MATRICES_H
 
+#include "base/engine.h"
 #include "test.h"
 
 /* A matrix of the context with this content (canonical for the view by upload). Ends the run when
@@ -19,5 +20,8 @@ void mat_spd(double *a, size_t n, double condition, double scale);
 bool mat_is_canonical(const double *stored, size_t m, size_t n, scl_view view);
 /* Largest |got - want| / max(1, |want|); infinity where only one is NaN or infinities differ. */
 double mat_distance(const double *got, const double *want, size_t count);
+
+/* Element (i, j) of the structured copy of x, which has m rows. */
+double test_copied(scl_copy kind, const double *x, size_t m, size_t i, size_t j);
 
 #endif

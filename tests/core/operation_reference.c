@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "expr_reference.h"
+#include "matrices.h"
 #include "test.h"
 
 typedef struct {
@@ -111,22 +112,7 @@ static double element(const task *t, size_t i, size_t j) {
 }
 
 static double copied(const task *t, size_t i, size_t j) {
-  const double *x = t->x[0];
-  const size_t m = rows(t, 0);
-  switch ((scl_copy)t->call->attribute[0]) {
-  case SCL_COPY_TRANSPOSED:
-    return x[j + i * m];
-  case SCL_COPY_LOWER:
-    return i >= j ? x[i + j * m] : 0.0;
-  case SCL_COPY_UPPER:
-    return i <= j ? x[i + j * m] : 0.0;
-  case SCL_COPY_MIRROR_LOWER:
-    return i >= j ? x[i + j * m] : x[j + i * m];
-  case SCL_COPY_MIRROR_UPPER:
-    return i <= j ? x[i + j * m] : x[j + i * m];
-  default:
-    return x[i + j * m];
-  }
+  return test_copied((scl_copy)t->call->attribute[0], t->x[0], rows(t, 0), i, j);
 }
 
 static void fill_elements(const task *t, double (*value)(const task *, size_t, size_t)) {

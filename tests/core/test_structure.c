@@ -16,23 +16,6 @@ static void check_is(scl_mat *r, const double *want, scl_view view) {
   scl_mat_release(r);
 }
 
-static double copied(scl_copy kind, const double *x, size_t m, size_t i, size_t j) {
-  switch (kind) {
-  case SCL_COPY_TRANSPOSED:
-    return x[j + i * m];
-  case SCL_COPY_LOWER:
-    return i >= j ? x[i + j * m] : 0.0;
-  case SCL_COPY_UPPER:
-    return i <= j ? x[i + j * m] : 0.0;
-  case SCL_COPY_MIRROR_LOWER:
-    return i >= j ? x[i + j * m] : x[j + i * m];
-  case SCL_COPY_MIRROR_UPPER:
-    return i <= j ? x[i + j * m] : x[j + i * m];
-  default:
-    return x[i + j * m];
-  }
-}
-
 static void check_copies(scl_context *ctx, size_t m, size_t n) {
   scl_mat *a = mat_random(ctx, m, n, SCL_GENERAL), *r;
   double *x = mat_stored(a), *want = test_alloc(m * n * sizeof *want);
@@ -44,7 +27,8 @@ static void check_copies(scl_context *ctx, size_t m, size_t n) {
     size_t rows = kind == SCL_COPY_TRANSPOSED ? n : m, columns = rows == m ? n : m;
     if (kind == SCL_COPY_TRANSPOSED) columns = m;
     for (size_t j = 0; j < columns; j++) {
-      for (size_t i = 0; i < rows; i++) want[i + j * rows] = copied((scl_copy)kind, x, m, i, j);
+      for (size_t i = 0; i < rows; i++)
+        want[i + j * rows] = test_copied((scl_copy)kind, x, m, i, j);
     }
     static const scl_view views[] = {SCL_GENERAL, SCL_GENERAL,   SCL_LOWER,
                                      SCL_UPPER,   SCL_SYMMETRIC, SCL_SYMMETRIC};

@@ -4,8 +4,8 @@
  * TRIANGULAR_LEAF: largest block that is solved by substitution in one launch; larger ones are
  * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
  * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. STRIPS_ORDER: the
- * leaf of the matrix-instruction kernels (strips.h); STRIPS_WARPS: strips of 16 right-hand sides to
- * a group.
+ * leaf of the matrix-instruction kernels (panels_mma.h); STRIPS_WARPS: strips of 16 right-hand
+ * sides to a group.
  *
  * Few right-hand sides, up to VECTOR_RHS (triangular_vector.cl): order of the blocks, which is also
  * the number of work-items of a group; order of their tiles, and how many numbers the tiles of a

@@ -1,6 +1,6 @@
 /* Substitution with a triangular block of order n <= STRIPS_ORDER and many right-hand sides, in
  * place, on the double-precision matrix instructions of NVIDIA devices (mma.h): the twin of
- * triangular.cl, over strips.h, used under the same conditions as gemm_mma.cl.
+ * triangular.cl, over panels_mma.h, used under the same conditions as gemm_mma.cl.
  *
  * The eight forms are reduced to "L x = b" with a lower L as in triangular.cl: unknown p has the
  * index r(p) = p, or n-1-p if `reversed`; L(p, q) is T(r(p), r(q)), or T(r(q), r(p)) if
