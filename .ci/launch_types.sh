@@ -22,11 +22,13 @@ compiles() {
   "${cc[@]}" "${flags[@]}" - 2> "$log" << END
 #include "engine/cl/runtime/launch.h"
 scl_status launch_of(scl_cl_op *op, scl_cl_range r, scl_block a, scl_block b, scl_buffer *buffer,
-                     cl_mem memory, size_t big, int n, long long l, double x, glm_few *few);
+                     cl_mem memory, size_t big, int n, long long l, double x, glm_task *task,
+                     glm_few *few);
 scl_status launch_of(scl_cl_op *op, scl_cl_range r, scl_block a, scl_block b, scl_buffer *buffer,
-                     cl_mem memory, size_t big, int n, long long l, double x, glm_few *few) {
+                     cl_mem memory, size_t big, int n, long long l, double x, glm_task *task,
+                     glm_few *few) {
   (void)op, (void)r, (void)a, (void)b, (void)buffer, (void)memory;
-  (void)big, (void)n, (void)l, (void)x, (void)few;
+  (void)big, (void)n, (void)l, (void)x, (void)task, (void)few;
   return $*;
 }
 END
@@ -92,11 +94,12 @@ accepts "scl_launch_gemm_tile(op, &scl_k_gemm_large_tn, r, $tile)"
 refuses "the kernel has another signature" "scl_launch_gemm_tile(op, &scl_k_gemm_cpu_nn, r, $tile)"
 refuses "a kernel is no number" "scl_launch_gemm_tile(op, SCL_K_gemm_nn, r, $tile)"
 
-pass="scl_in(a), scl_in(b), scl_inout_buffer(buffer), n, n, n, n, n, n, l, l, l, l, scl_local(big)"
+pass="scl_in(a), scl_in(b), scl_inout_buffer(buffer), task, scl_local(big)"
 sum="scl_launch_glm_pass_and_sum(op, &scl_k_glm_10f_normal_id, r, $pass"
 accepts "$sum, few)"
 refuses "the constants are of another type" "$sum, &n)"
 refuses "the constants are a double" "$sum, &x)"
+refuses "the constants are those of another parameter" "$sum, task)"
 
 printf '%d passed, %d failed, 0 skipped\n' "$passed" "$failed"
 [ "$failed" = 0 ]

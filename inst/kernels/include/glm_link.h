@@ -41,7 +41,7 @@ typedef struct {
   uint n;
   int p, predictors, own_count, own_sums, flags;
   long residuals, slopes;
-} glm_task;
+} glm_data;
 
 /* Sums of a work-item over the terms that it makes. */
 typedef struct {
@@ -63,14 +63,14 @@ SCL_INLINE glm_totals glm_no_totals(void) {
 }
 
 /* The data of a row; beyond the last row that of the last. */
-SCL_INLINE glm_seen glm_observe(const glm_task *t, uint row) {
+SCL_INLINE glm_seen glm_observe(const glm_data *t, uint row) {
   const uint there = min(row, t->n - 1);
   glm_seen seen = {row, t->y[there], 0.0, 0.0, 0.0};
   if (GLM_HAS_DATUM) seen.datum = t->y[t->y_ld + there];
   return seen;
 }
 
-SCL_INLINE real glm_intercept(const glm_task *t, int v, uint row) {
+SCL_INLINE real glm_intercept(const glm_data *t, int v, uint row) {
   return t->flags & GLM_ROW_ALPHA ? t->alpha[(long)v * t->n + row] : t->intercept[v];
 }
 
@@ -116,7 +116,7 @@ SCL_INLINE real glm_share_slope(const glm_shares *s, real y, int v) {
 }
 
 /* The own parameter as row `row` of predictor v sees it; `given` is that of all rows. */
-SCL_INLINE glm_own glm_own_here(const glm_task *t, glm_own given, int v, uint row, real y) {
+SCL_INLINE glm_own glm_own_here(const glm_data *t, glm_own given, int v, uint row, real y) {
   if (GLM_OWN == SCL_GLM_CUTS) return glm_own_cuts(t->owns + v * t->own_count, t->own_count, y);
   if (GLM_OWN == SCL_GLM_SIGMA && t->flags & GLM_ROW_OWN)
     return glm_own_number(t->row_own[(long)v * t->n + row]);
@@ -143,7 +143,7 @@ SCL_INLINE void glm_add_term_value(glm_totals *total, real value, real odds) {
 }
 
 /* Adds the derivatives by the own parameter; `cell` is the predictor's place in the tile. */
-SCL_INLINE void glm_add_term_own(const glm_task *t, glm_totals *total, glm_term term, real y,
+SCL_INLINE void glm_add_term_own(const glm_data *t, glm_totals *total, glm_term term, real y,
                                  int v, uint row, int cell) {
   if (GLM_OWN == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
@@ -156,13 +156,13 @@ SCL_INLINE void glm_add_term_own(const glm_task *t, glm_totals *total, glm_term 
     t->work[t->slopes + (long)v * t->n + row] = term.d_own;
 }
 
-SCL_INLINE void glm_add_term(const glm_task *t, glm_totals *total, glm_term term, real y, int v,
+SCL_INLINE void glm_add_term(const glm_data *t, glm_totals *total, glm_term term, real y, int v,
                              uint row, int cell) {
   glm_add_term_value(total, term.value, term.odds);
   glm_add_term_own(t, total, term, y, v, row, cell);
 }
 
-SCL_INLINE void glm_add_slope(const glm_task *t, glm_totals *total, real slope, int v, uint row) {
+SCL_INLINE void glm_add_slope(const glm_data *t, glm_totals *total, real slope, int v, uint row) {
   total->d_alpha += slope;
   if (t->residuals >= 0) t->work[t->residuals + (long)v * t->n + row] = slope;
 }
@@ -177,7 +177,7 @@ SCL_INLINE void glm_end_products(glm_totals *total) {
 }
 
 /* The sums by cut, of which each row of the tile has its own; `items` work-items share them. */
-SCL_INLINE void glm_write_cuts(const glm_task *t, int vectors, int item, int items,
+SCL_INLINE void glm_write_cuts(const glm_data *t, int vectors, int item, int items,
                                __global real *partial, long groups) {
   const int owns = t->own_sums;
   for (int i = item; i < vectors * owns; i += items) {

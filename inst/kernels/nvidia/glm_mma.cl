@@ -110,7 +110,7 @@ typedef struct {
 
 /* Without conditions, which would have the predictors of a work-item wait for each other: rows past
  * the end are the last one, with residual 0. */
-MMA_COLLECTIVE void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
+MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own *given,
                              const glm_seen *seen, __local real *cells, const mma_lane self,
                              glm_late *late) {
   const int lane = self.lane;
@@ -136,7 +136,7 @@ MMA_COLLECTIVE void glm_link(const glm_task *t, glm_totals *total, const glm_own
 }
 
 /* The same of a coupled family (glm_share()): two work-items share the classes of a row. */
-MMA_COLLECTIVE void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
+MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const glm_seen *seen,
                                      __local real *cells, const mma_lane self, glm_late *late) {
   const int lane = self.lane;
   const int there = seen->row < t->n, own = (int)seen->y - 1;
@@ -214,7 +214,7 @@ MMA_COLLECTIVE void glm_sum_cells(__local real *pool, const real *mine, int coun
   }
 }
 
-MMA_COLLECTIVE void glm_write_totals(const glm_task *t, glm_totals *total, __local real *pool,
+MMA_COLLECTIVE void glm_write_totals(const glm_data *t, glm_totals *total, __local real *pool,
                                      __global real *partial, long groups, const mma_lane self) {
   const int lane = self.lane;
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
@@ -237,9 +237,7 @@ MMA_COLLECTIVE void glm_write_totals(const glm_task *t, glm_totals *total, __loc
 
 __attribute__((reqd_work_group_size(32, 1, 1))) __kernel void
 GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global const real *y,
-         const long y_offset, const int y_ld, __global real *work, const int n, const int p,
-         const int predictors, const int owns, const int own_sums, const int flags,
-         const long results, const long partials, const long residuals, const long slopes,
+         const long y_offset, const int y_ld, __global real *work, const glm_task task,
          __local real *by_cut) {
   __local real ring[2 * GLM_STAGE] __attribute__((aligned(128)));
   __local real cells[GLM_CELLS] __attribute__((aligned(128)));
@@ -248,8 +246,10 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   MMA_LANE(self, 1);
   mma_copies copies = MMA_NO_COPIES;
   const int lane = self.lane, g = self.quad, t = self.member;
+  const int n = task.n, p = task.p, predictors = task.predictors;
+  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
   const int vectors = GLM_COUPLED ? 1 : predictors;
-  glm_task task = {.y = y + y_offset,
+  glm_data data = {.y = y + y_offset,
                    .work = work,
                    .by_cut = by_cut,
                    .y_ld = y_ld,
@@ -259,21 +259,21 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
                    .own_count = owns,
                    .own_sums = own_sums,
                    .flags = flags,
-                   .residuals = residuals,
-                   .slopes = slopes,
+                   .residuals = task.residuals,
+                   .slopes = task.slopes,
                    .intercept = intercept};
-  task.owns = work + 1;
-  task.alpha = task.owns + owns * vectors;
-  __global const real *beta = task.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
-  task.row_own = beta + (long)p * predictors;
+  data.owns = work + 1;
+  data.alpha = data.owns + owns * vectors;
+  __global const real *beta = data.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
+  data.row_own = beta + (long)p * predictors;
   x += x_offset;
 
   const uint stride = groups * GLM_ROWS, rows_end = n;
   uint first = group * GLM_ROWS;
   glm_fetch(&copies, ring, x, x_ld, first, rows_end, p, lane);
-  glm_seen next = glm_observe(&task, first + (lane & 15));
+  glm_seen next = glm_observe(&data, first + (lane & 15));
   for (int i = p * GLM_ROWS + lane; i < GLM_STAGE; i += 32) ring[i] = ring[GLM_STAGE + i] = 0.0;
-  if (lane < GLM_PREDICTORS) intercept[lane] = lane < predictors ? task.alpha[lane] : 0.0;
+  if (lane < GLM_PREDICTORS) intercept[lane] = lane < predictors ? data.alpha[lane] : 0.0;
   if (GLM_OWN == SCL_GLM_CUTS) {
     for (int i = lane; i < own_sums * GLM_CELLS; i += 32) by_cut[i] = 0.0;
   }
@@ -293,23 +293,23 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
     total[i] = glm_no_totals();
     given[i] = glm_own_none();
     if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
-      given[i] = glm_own_given(task.owns + 3 * min(GLM_PREDICTOR(i, lane), predictors - 1));
+      given[i] = glm_own_given(data.owns + 3 * min(GLM_PREDICTOR(i, lane), predictors - 1));
   }
 
   for (int turn = 0; first < rows_end; first += stride, turn ^= 1) {
     __local real *stage = ring + turn * GLM_STAGE;
     glm_fetch(&copies, ring + (turn ^ 1) * GLM_STAGE, x, x_ld, first + stride, rows_end, p, lane);
     const glm_seen seen = next;
-    next = glm_observe(&task, seen.row + stride);
+    next = glm_observe(&data, seen.row + stride);
     MMA_WAIT(&copies, 1); /* all but the latest */
     mma_warp_sync(self);
     glm_predict(self, stage, weight, cells);
     mma_warp_sync(self);
     glm_late late[GLM_LINKS];
     if (GLM_COUPLED) {
-      glm_link_classes(&task, total, &seen, cells, self, late);
+      glm_link_classes(&data, total, &seen, cells, self, late);
     } else {
-      glm_link(&task, total, given, &seen, cells, self, late);
+      glm_link(&data, total, given, &seen, cells, self, late);
     }
     mma_warp_sync(self);
     if (flags & GLM_GRADIENT) glm_add_gradient(self, stage, cells, sum);
@@ -317,8 +317,8 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
     mma_warp_sync(self);
   }
 
-  __global real *partial = work + partials + group;
-  glm_write_totals(&task, total, ring, partial, groups, self);
+  __global real *partial = work + task.partials + group;
+  glm_write_totals(&data, total, ring, partial, groups, self);
   const int first_beta = vectors * (1 + own_sums) + predictors;
   SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
     SCL_UNROLL for (int k = 0; k < 4; k++) {

@@ -59,7 +59,7 @@ SCL_INLINE void glm_load(glm_pair *kept, __global const real *x, uint step, int 
 }
 
 /* The data of the rows of this work-item, of the tile that starts at row `first`. */
-SCL_INLINE void glm_look(const glm_task *t, const glm_seat *at, uint first, glm_seen *seen) {
+SCL_INLINE void glm_look(const glm_data *t, const glm_seat *at, uint first, glm_seen *seen) {
   SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) {
     seen[r] = glm_observe(t, first + (GLM_ALONE ? GLM_WIDTH * at->item + r : at->row));
   }
@@ -103,7 +103,7 @@ SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
  */
 
 /* What an observation of an earlier tile adds to the value. */
-SCL_INLINE void glm_add_value(const glm_task *t, glm_totals *total, const glm_seen *seen,
+SCL_INLINE void glm_add_value(const glm_data *t, glm_totals *total, const glm_seen *seen,
                               glm_own given, const glm_seat *at) {
   if (seen->row >= t->n) return;
   if (GLM_COUPLED) {
@@ -117,7 +117,7 @@ SCL_INLINE void glm_add_value(const glm_task *t, glm_totals *total, const glm_se
 
 /* A work-item with rows of its own: their predictors to residuals and totals. Rows past the end go
  * along, as the last one with X and residual 0: a condition would have them wait for each other. */
-SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_own *given,
+SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_own *given,
                                const glm_seen *seen, int item, const glm_pair *eta,
                                glm_pair *residual) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
@@ -145,7 +145,7 @@ SCL_INLINE void glm_link_alone(const glm_task *t, glm_totals *total, const glm_o
 }
 
 /* The same of a coupled family. */
-SCL_INLINE void glm_link_alone_classes(const glm_task *t, glm_totals *total, const glm_seen *seen,
+SCL_INLINE void glm_link_alone_classes(const glm_data *t, glm_totals *total, const glm_seen *seen,
                                        const glm_pair *eta, glm_pair *residual) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) residual[v] = (glm_pair)(0.0);
   SCL_UNROLL for (int r = 0; r < GLM_WIDTH; r++) {
@@ -166,7 +166,7 @@ SCL_INLINE void glm_link_alone_classes(const glm_task *t, glm_totals *total, con
 }
 
 /* The lanes' parts to the tile's residuals in local memory, a work-item a predictor. */
-SCL_INLINE_BARRIER void glm_link_tile(const glm_task *t, glm_totals *total, glm_own given,
+SCL_INLINE_BARRIER void glm_link_tile(const glm_data *t, glm_totals *total, glm_own given,
                                       const glm_seat *at, glm_seen *seen, __local real *pool,
                                       __local real *residual) {
   const int there = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
@@ -189,7 +189,7 @@ SCL_INLINE_BARRIER void glm_link_tile(const glm_task *t, glm_totals *total, glm_
 }
 
 /* The same of a coupled family: a work-item a row, for all of its classes. */
-SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, const glm_seat *at,
+SCL_INLINE_BARRIER void glm_link_classes(const glm_data *t, glm_totals *total, const glm_seat *at,
                                          glm_seen *seen, __local real *pool,
                                          __local real *residual) {
   const int there = seen->row < t->n;
@@ -215,7 +215,7 @@ SCL_INLINE_BARRIER void glm_link_classes(const glm_task *t, glm_totals *total, c
 }
 
 /* The work-item's parts of the predictors of its rows to the residuals of these rows. */
-SCL_INLINE_BARRIER void glm_link(const glm_task *t, glm_totals *total, const glm_own *given,
+SCL_INLINE_BARRIER void glm_link(const glm_data *t, glm_totals *total, const glm_own *given,
                                  const glm_seat *at, glm_seen *seen, const glm_pair *eta,
                                  __local real *pool, __local real *residual, glm_pair *mine) {
 #if GLM_ALONE
@@ -252,7 +252,7 @@ SCL_INLINE real glm_pick(const glm_few *few, int i) {
 }
 
 /* Totals of nothing, and the own parameter of all rows. */
-SCL_INLINE void glm_begin(const glm_task *t, const glm_few *few, const glm_seat *at,
+SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_seat *at,
                           glm_totals *total, glm_own *given) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at->v + i, 0, t->predictors - 1);
@@ -270,7 +270,7 @@ SCL_INLINE void glm_begin(const glm_task *t, const glm_few *few, const glm_seat 
 }
 
 /* Beta and alpha to local memory, and no sums by cut. */
-SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const real *beta, int item,
+SCL_INLINE void glm_fill(const glm_data *t, const glm_few *few, __global const real *beta, int item,
                          __local real *weight) {
   for (int i = item; i < (GLM_SLOTS + 1) * GLM_PREDICTORS; i += GLM_ITEMS) {
     const int c = i / GLM_PREDICTORS, v = i % GLM_PREDICTORS;
@@ -289,7 +289,7 @@ SCL_INLINE void glm_fill(const glm_task *t, const glm_few *few, __global const r
   }
 }
 
-SCL_INLINE_BARRIER void glm_write_sums(const glm_task *t, glm_totals *total,
+SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
                                        real sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,
                                        __local real *pool, __global real *partial, int groups) {
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
@@ -346,9 +346,7 @@ SCL_INLINE_BARRIER void glm_finish_last(__local real *pool, __local int *is_last
 
 __attribute__((reqd_work_group_size(GLM_ITEMS, 1, 1))) __kernel void
 GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global const real *y,
-         const long y_offset, const int y_ld, __global real *work, const int n, const int p,
-         const int predictors, const int owns, const int own_sums, const int flags,
-         const long results, const long partials, const long residuals, const long slopes,
+         const long y_offset, const int y_ld, __global real *work, const glm_task task,
          __local real *by_cut
 #if GLM_FINISH
          ,
@@ -367,11 +365,13 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   __local int is_last;
 #endif
   const int groups = get_num_groups(0), group = get_group_id(0);
+  const int n = task.n, p = task.p, predictors = task.predictors;
+  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
   const int vectors = GLM_COUPLED ? 1 : predictors;
   const glm_seat at = glm_take_seat(get_local_id(0));
-  glm_task t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
+  glm_data t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
                 .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
-                .residuals = residuals, .slopes = slopes,
+                .residuals = task.residuals, .slopes = task.slopes,
                 .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
   t.owns = work + 1;
   t.alpha = t.owns + owns * vectors;
@@ -413,9 +413,9 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   }
   if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
 
-  glm_write_sums(&t, total, sum, &at, pool, work + partials + group, groups);
+  glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
 #if GLM_FINISH
-  glm_finish_last(pool, &is_last, at.item, work, work + partials, work + results,
+  glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
                   vectors * (1 + own_sums) + predictors * (1 + p), groups);
 #endif
 }

@@ -85,15 +85,15 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
 
 __kernel void glm_rows(__global const real *x, const long x_offset, const int x_ld,
                        __global const real *y, const long y_offset, const int y_ld,
-                       __global real *work, const int n, const int p, const int vectors,
-                       const int classes, const int owns, const int own_sums, const int flags,
-                       const int family, const long partials, const long residuals,
-                       const long slopes, const long scratch) {
+                       __global real *work, const glm_task task) {
+  const int n = task.n, p = task.p, vectors = task.vectors, classes = task.classes;
+  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags, family = task.family;
+  const long residuals = task.residuals, slopes = task.slopes;
   const long group = get_group_id(0), groups = get_num_groups(0), ld = x_ld;
   const int predictors = vectors * classes, exact = vectors * (1 + own_sums) + predictors;
   const int row_alpha = (flags & GLM_ROW_ALPHA) != 0;
-  __global real *partial = work + partials + group * (exact + (long)predictors * p);
-  __global real *eta = work + scratch + group * (predictors * GLM_ROWS_BLOCK + exact);
+  __global real *partial = work + task.partials + group * (exact + (long)predictors * p);
+  __global real *eta = work + task.scratch + group * (predictors * GLM_ROWS_BLOCK + exact);
   __global real *error = eta + predictors * GLM_ROWS_BLOCK;
   __global const real *alpha = work + 1 + owns * vectors;
   __global const real *beta = alpha + (row_alpha ? (long)n : 1) * predictors;

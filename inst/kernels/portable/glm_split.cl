@@ -19,11 +19,12 @@ SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, r
  * walk over the rows along dimension 0, whose items are a power of two; dimension 1 is the
  * parameter vector. `pool` has a number for each work-item, `by_cut` so many for each cut. */
 __kernel void glm_split(__global const real *y, const long y_offset, const int y_ld,
-                        __global real *work, const int n, const int p, const int vectors,
-                        const int classes, const int owns, const int own_sums, const int flags,
-                        const int family, const int has_eta, const long partials,
-                        const long residuals, const long slopes, __local real *pool,
+                        __global real *work, const glm_task task, __local real *pool,
                         __local real *by_cut) {
+  const int n = task.n, p = task.p, vectors = task.vectors, classes = task.classes;
+  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags, family = task.family;
+  const int has_eta = task.has_eta;
+  const long slopes = task.slopes;
   const int item = get_local_id(0), items = get_local_size(0), m = get_global_id(1);
   const int group = get_group_id(0), groups = get_num_groups(0), predictors = vectors * classes;
   const int own_kind = GLM_FAMILY_OWN(family), coupled = GLM_FAMILY_COUPLED(family);
@@ -32,8 +33,8 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
   __global const real *alpha = owns_at + owns * vectors;
   __global const real *row_own =
       alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors + (long)p * predictors;
-  __global real *eta = work + residuals + (long)m * classes * n;
-  __global real *partial = work + partials + group;
+  __global real *eta = work + task.residuals + (long)m * classes * n;
+  __global real *partial = work + task.partials + group;
   real value = 0.0, d_own = 0.0;
   glm_own own = glm_own_none();
   y += y_offset;

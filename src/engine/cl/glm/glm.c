@@ -273,8 +273,22 @@ static int flags_of(const scl_glm_pass *pass) {
          (pass->row_own ? GLM_ROW_OWN : 0) | (pass->weighted ? GLM_WEIGHTED : 0);
 }
 
-static long long place_or_none(bool there, size_t place) {
-  return there ? (long long)place : -1LL;
+static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
+  return (glm_task){.results = (int64_t)s->results,
+                    .partials = (int64_t)s->partials,
+                    .residuals = s->keeps_residuals ? (int64_t)s->residuals : -1,
+                    .slopes = pass->d_own_rows != NULL ? (int64_t)s->slopes : -1,
+                    .scratch = (int64_t)s->scratch,
+                    .n = (int)s->n,
+                    .p = (int)s->p,
+                    .vectors = (int)s->vectors,
+                    .classes = (int)s->classes,
+                    .predictors = (int)s->predictors,
+                    .owns = (int)pass->owns,
+                    .own_sums = (int)s->own_sums,
+                    .flags = flags_of(pass) | (s->few ? GLM_FEW : 0),
+                    .family = (int)pass->family,
+                    .has_eta = s->p > 0};
 }
 
 static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
@@ -282,31 +296,22 @@ static scl_status launch_tiles(scl_cl_op *op, const plan *s, const scl_glm_pass 
   const scl_arg_in x = scl_in(pass->x), y = scl_in(pass->y);
   const scl_arg_inout_buffer work = scl_inout_buffer(pass->state->work.buffer);
   const scl_arg_local by_cut = scl_local(cut_bytes(pass, layouts[s->layout].predictors * s->cells));
-  const int n = (int)s->n, p = (int)s->p, predictors = (int)s->predictors;
-  const int owns = (int)pass->owns, own_sums = (int)s->own_sums;
-  const int flags = flags_of(pass) | (s->few ? GLM_FEW : 0);
-  const long long residuals = place_or_none(s->keeps_residuals, s->residuals);
-  const long long slopes = place_or_none(pass->d_own_rows != NULL, s->slopes);
+  const glm_task task = describe_task(s, pass);
   if (!s->finish) {
-    return scl_launch_glm_pass(op, pass_kernels[pass->family][s->layout], range, x, y, work, n, p,
-                               predictors, owns, own_sums, flags, s->results, s->partials,
-                               residuals, slopes, by_cut);
+    return scl_launch_glm_pass(op, pass_kernels[pass->family][s->layout], range, x, y, work, &task,
+                               by_cut);
   }
   glm_few few = {{0.0}};
   if (s->few)
     memcpy(few.number, pass->parameters, scl_glm_layout_of(pass).parameters * sizeof(double));
-  return scl_launch_glm_pass_and_sum(op, sum_kernels[pass->family][s->layout], range, x, y, work, n,
-                                     p, predictors, owns, own_sums, flags, s->results, s->partials,
-                                     residuals, slopes, by_cut, &few);
+  return scl_launch_glm_pass_and_sum(op, sum_kernels[pass->family][s->layout], range, x, y, work,
+                                     &task, by_cut, &few);
 }
 
 static scl_status launch_rows(scl_cl_op *op, const plan *s, const scl_glm_pass *pass) {
+  const glm_task task = describe_task(s, pass);
   return scl_launch_glm_rows(op, scl_cl_range_1(s->groups, s->items), scl_in(pass->x),
-                             scl_in(pass->y), scl_inout_buffer(pass->state->work.buffer), (int)s->n,
-                             (int)s->p, (int)s->vectors, (int)s->classes, (int)pass->owns,
-                             (int)s->own_sums, flags_of(pass), (int)pass->family, s->partials,
-                             place_or_none(s->keeps_residuals, s->residuals),
-                             place_or_none(pass->d_own_rows != NULL, s->slopes), s->scratch);
+                             scl_in(pass->y), scl_inout_buffer(pass->state->work.buffer), &task);
 }
 
 static scl_block work_part(const scl_glm_pass *pass, size_t offset, size_t nrow, size_t ncol) {
@@ -328,12 +333,11 @@ static scl_status launch_split(scl_cl_op *op, const plan *s, const scl_glm_pass 
                            SCL_GENERAL, 0.0, eta, SCL_ALL));
   }
   size_t global[2] = {s->groups * s->items, s->vectors}, local[2] = {s->items, 1};
-  SCL_TRY(scl_launch_glm_split(
-      op, scl_cl_range_2(global, local), scl_in(pass->y),
-      scl_inout_buffer(pass->state->work.buffer), (int)s->n, (int)s->p, (int)s->vectors,
-      (int)s->classes, (int)pass->owns, (int)s->own_sums, flags_of(pass), (int)pass->family,
-      s->p > 0, s->partials, s->residuals, place_or_none(pass->d_own_rows != NULL, s->slopes),
-      scl_local(s->items * sizeof(double)), scl_local(cut_bytes(pass, s->items))));
+  const glm_task task = describe_task(s, pass);
+  SCL_TRY(scl_launch_glm_split(op, scl_cl_range_2(global, local), scl_in(pass->y),
+                               scl_inout_buffer(pass->state->work.buffer), &task,
+                               scl_local(s->items * sizeof(double)),
+                               scl_local(cut_bytes(pass, s->items))));
   if (!pass->gradient || s->p == 0) return SCL_OK;
   return scl_cl_gemm_in(op, 1.0, SCL_TRANS, pass->x, SCL_GENERAL, SCL_NO_TRANS, eta, SCL_GENERAL,
                         0.0, d_beta, SCL_ALL);

@@ -37,6 +37,7 @@
 #include "kernels/include/port.h"
 #include "kernels/include/covariance_task.h"
 #include "kernels/include/glm_families.h"
+#include "kernels/include/glm_task.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 #define SCL_CL_ARGUMENT_TYPES(direction)                                                           \
