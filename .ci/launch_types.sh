@@ -23,12 +23,12 @@ compiles() {
 #include "engine/cl/runtime/launch.h"
 scl_status launch_of(scl_cl_op *op, scl_cl_range r, scl_block a, scl_block b, scl_buffer *buffer,
                      cl_mem memory, size_t big, int n, long long l, double x, glm_task *task,
-                     glm_few *few);
+                     glm_few *few, gemm_task *tiles, gemm_thin_task *product);
 scl_status launch_of(scl_cl_op *op, scl_cl_range r, scl_block a, scl_block b, scl_buffer *buffer,
                      cl_mem memory, size_t big, int n, long long l, double x, glm_task *task,
-                     glm_few *few) {
+                     glm_few *few, gemm_task *tiles, gemm_thin_task *product) {
   (void)op, (void)r, (void)a, (void)b, (void)buffer, (void)memory;
-  (void)big, (void)n, (void)l, (void)x, (void)task, (void)few;
+  (void)big, (void)n, (void)l, (void)x, (void)task, (void)few, (void)tiles, (void)product;
   return $*;
 }
 END
@@ -84,14 +84,15 @@ refuses "bytes of local memory are no number" "$least, n, scl_in(a), scl_out(b),
 refuses "local memory and an int are exchanged" \
   "$least, scl_local(big), scl_in(a), scl_out(b), n)"
 
-thin="scl_launch_gemm_thin(op, &scl_k_gemm_thin_n, r, n, n, n, n, x"
-rest="l, l, x, scl_inout_at(a), l, l, l, n)"
+thin="scl_launch_gemm_thin(op, &scl_k_gemm_thin_n, r"
+rest="scl_inout_at(a), product)"
 accepts "$thin, scl_in(a), scl_in_at(b), $rest"
 refuses "a block and a start are exchanged" "$thin, scl_in_at(a), scl_in(b), $rest"
 
-tile="n, n, n, x, scl_in(a), scl_in(b), x, scl_inout(a), n, n, l, l, l, n, n, n"
+tile="scl_in_buffer(buffer), scl_in_buffer(buffer), scl_inout_buffer(buffer), tiles"
 accepts "scl_launch_gemm_tile(op, &scl_k_gemm_large_tn, r, $tile)"
-refuses "the kernel has another signature" "scl_launch_gemm_tile(op, &scl_k_gemm_cpu_nn, r, $tile)"
+refuses "the kernel has another signature" \
+  "scl_launch_gemm_tile(op, &scl_k_gemm_mma_tiny_nn, r, $tile)"
 refuses "a kernel is no number" "scl_launch_gemm_tile(op, SCL_K_gemm_nn, r, $tile)"
 
 pass="scl_in(a), scl_in(b), scl_inout_buffer(buffer), task, scl_local(big)"

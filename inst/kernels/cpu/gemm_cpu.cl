@@ -2,7 +2,7 @@
  * gemm_cpu_tt, with the contract of gemm.cl.
  *
  *                   op(B): panels of       A group is one work-item and owns a tile of C of at most
- *                   PANEL_B columns        GEMM_CPU_TILE x GEMM_CPU_TILE elements (`tile`, a
+ *                   PANEL_B columns        GEMM_CPU_TILE x GEMM_CPU_TILE elements (cpu_tile, a
  *                   +--+--+--+--+          multiple of GEMM_CPU_STEP). It walks along k in slices
  *            slice  |  |  |b |  |          of GEMM_CPU_DEPTH. A slice of op(A), and one of op(B),
  *                   +--+--+--+--+          is packed in local memory by panels: DEPTH rows of PANEL
@@ -223,36 +223,37 @@ SCL_INLINE int2 gemm_cpu_place(int index, const int rows, const int lower) {
   return (int2)(index + (lower ? column : 0), column);
 }
 
-/* Where tiles differ in work, they are taken in turn from the front and from the back, as a driver
- * may give one thread a long run of groups. */
+/* Which of `count` tiles group number `group` takes: where they differ in work, in turn from the
+ * front and from the back, as a driver may give one thread a long run of groups. */
+SCL_INLINE int gemm_cpu_index(const int group, const int count, const int uneven) {
+  if (!uneven) return group;
+  return group % 2 ? count - 1 - group / 2 : group / 2;
+}
+
 #define GEMM_CPU_KERNEL(name, transposed_a, transposed_b)                                          \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void name(                               \
-      const int m, const int n, const int k, const real alpha, __global const real *a,             \
-      const long offset_a, const int lda, __global const real *b, const long offset_b,             \
-      const int ldb, const real beta, __global real *c, const long offset_c, const int ldc,        \
-      const int views, const int region, const long step_a, const long step_b, const long step_c,  \
-      const int m_last, const int n_last, const int k_last, const int tile) {                      \
+      __global const real *a, __global const real *b, __global real *c, const gemm_task task) {    \
     __local real packed_a[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));            \
     __local real packed_b[GEMM_CPU_TILE * GEMM_CPU_DEPTH] __attribute__((aligned(64)));            \
     const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;                 \
-    const int count = get_num_groups(0), group = get_group_id(0);                                  \
-    const int uneven = region != GEMM_ALL || views;                                                \
-    const int index = !uneven ? group : group % 2 ? count - 1 - group / 2 : group / 2;             \
-    const int2 at = gemm_cpu_place(index, (m + tile - 1) / tile, region != GEMM_ALL);              \
+    const int tile = task.cpu_tile, views = task.views, region = task.region;                      \
+    const int index = gemm_cpu_index(get_group_id(0), get_num_groups(0),                           \
+                                     region != GEMM_ALL || views);                                 \
+    const int2 at = gemm_cpu_place(index, (task.m + tile - 1) / tile, region != GEMM_ALL);         \
     const int row0 = at.x * tile, column0 = at.y * tile;                                           \
-    const int rows = min(tile, (last ? m_last : m) - row0);                                        \
-    const int columns = min(tile, (last ? n_last : n) - column0);                                  \
-    const gemm_cpu_product product = {a + offset_a + which * step_a,                               \
-                                      b + offset_b + which * step_b,                               \
-                                      c + offset_c + which * step_c,                               \
-                                      lda,                                                         \
-                                      ldb,                                                         \
-                                      ldc,                                                         \
-                                      last ? k_last : k,                                           \
-                                      views,                                                       \
-                                      region,                                                      \
-                                      alpha,                                                       \
-                                      beta};                                                       \
+    const int rows = min(tile, (last ? task.m_last : task.m) - row0);                              \
+    const int columns = min(tile, (last ? task.n_last : task.n) - column0);                        \
+    const gemm_cpu_product product = {.a = a + task.a_offset + which * task.a_step,                \
+                                      .b = b + task.b_offset + which * task.b_step,                \
+                                      .c = c + task.c_offset + which * task.c_step,                \
+                                      .lda = task.a_ld,                                            \
+                                      .ldb = task.b_ld,                                            \
+                                      .ldc = task.c_ld,                                            \
+                                      .k = last ? task.k_last : task.k,                            \
+                                      .views = views,                                              \
+                                      .region = region,                                            \
+                                      .alpha = task.alpha,                                         \
+                                      .beta = task.beta};                                          \
     if (rows <= 0 || columns <= 0) return;                                                         \
     gemm_cpu_tile(transposed_a, transposed_b, &product, row0, column0, rows, columns, packed_a,    \
                   packed_b);                                                                       \

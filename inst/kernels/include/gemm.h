@@ -1,5 +1,5 @@
 /* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_cpu.cl, gemm_thin.cl) and to
- * their driver (engine/cl/linalg/gemm.c). No code.
+ * their driver (engine/cl/linalg/gemm.c), and what a launch is to do. No code.
  *
  * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them;
  * the sum over k advances by DEPTH for each pair of tiles of A and B in local memory. */
@@ -55,5 +55,31 @@
 #define GEMM_LOWER_HALF 1
 #define GEMM_MIRRORED 2
 #define GEMM_TURNED 3 /* all, and transposed to another place: matrix instructions only */
+
+/* A batch of products C = alpha op(A) op(B) + beta C, by tiles. The matrices are those of the first
+ * product, the others follow `*_step` elements apart; the last one may be smaller. */
+typedef struct {
+  scl_long a_offset, b_offset, c_offset;
+  scl_long from_offset, transposed_offset; /* gemm_mma.cl only */
+  scl_long a_step, b_step, c_step;
+  real alpha, beta;
+  int a_ld, b_ld, c_ld, from_ld, transposed_ld;
+  int m, n, k, m_last, n_last, k_last;
+  int views, region;
+  int tiles, batch; /* of C, of the products: a pair of products only */
+  int cpu_tile;     /* order of a tile: gemm_cpu.cl only */
+} gemm_task;
+SCL_SAME_LAYOUT(gemm_task, 144)
+
+/* A product with few columns, Y = alpha op(A) X + beta Y (gemm_thin.cl). Element (i, c) of X lies
+ * i * x_row + c * x_column elements from its start; Y likewise. Part p of the sum has k_part terms;
+ * its results lie p * y_part elements further on. */
+typedef struct {
+  scl_long x_row, x_column, y_row, y_column, y_part;
+  real alpha, beta;
+  int m, n, k, k_part, views;
+  int unused; /* fills the struct up */
+} gemm_thin_task;
+SCL_SAME_LAYOUT(gemm_thin_task, 80)
 
 #endif

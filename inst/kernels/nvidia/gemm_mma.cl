@@ -228,14 +228,27 @@ MMA_INLINE void mma_write_guarded(const int deep_b, real c[MMA_ROWS16][2 * MMA_C
   }
 }
 
+/* One product of a batch. */
+typedef struct {
+  __global const real *a, *b, *from;
+  __global real *c, *transposed; /* NULL: C is not written transposed */
+  int a_ld, b_ld, c_ld, from_ld, transposed_ld;
+  int m, n, k;
+  int views, whole; /* whole: also above the diagonal */
+  real alpha, beta;
+} mma_product;
+
 /* `deep_a` and `deep_b` are constants at every call. */
-MMA_COLLECTIVE void mma_tile(const int deep_a, const int deep_b, const int m, const int n,
-                             const int k, const real alpha, __global const real *A, const int lda,
-                             __global const real *B, const int ldb, const real beta,
-                             __global const real *F, const int ldf, __global real *C, const int ldc,
-                             __global real *T, const int ldt, const int views, const int whole,
+MMA_COLLECTIVE void mma_tile(const int deep_a, const int deep_b, const mma_product *product,
                              const int row0, const int column0, __local real *ring,
                              const mma_lane lane) {
+  __global const real *A = product->a, *B = product->b, *F = product->from;
+  __global real *C = product->c, *T = product->transposed;
+  const int lda = product->a_ld, ldb = product->b_ld, ldc = product->c_ld;
+  const int ldf = product->from_ld, ldt = product->transposed_ld;
+  const int m = product->m, n = product->n, k = product->k;
+  const int views = product->views, whole = product->whole;
+  const real alpha = product->alpha, beta = product->beta;
   const int item = get_local_id(0);
   const int warp = item >> 5, warps_m = MMA_TILE_M / MMA_WARP_M;
   const int warp_row = warp % warps_m * MMA_WARP_M, warp_column = warp / warps_m * MMA_WARP_N;
@@ -345,71 +358,92 @@ MMA_COLLECTIVE void mma_tile(const int deep_a, const int deep_b, const int m, co
                       lane.member);
 }
 
-/* The parameters of one product, numbered `x`, and how a kernel hands them on. */
-#define MMA_PARAMETERS(x)                                                                          \
-  const int m##x, const int n##x, const int k##x, const real alpha##x, __global const real *A##x,  \
-      const long offset_a##x, const int lda##x, __global const real *B##x, const long offset_b##x, \
-      const int ldb##x, const real beta##x, __global real *C##x, const long offset_c##x,           \
-      const int ldc##x, const int views##x, const int region##x, const long step_a##x,             \
-      const long step_b##x, const long step_c##x, const int m_last##x, const int n_last##x,        \
-      const int k_last##x, __global const real *F##x, const long offset_f##x, const int ldf##x,    \
-      __global real *T##x, const long offset_t##x, const int ldt##x
-#define MMA_ARGUMENTS(x)                                                                           \
-  m##x, n##x, k##x, alpha##x, A##x, offset_a##x, lda##x, B##x, offset_b##x, ldb##x, beta##x, C##x, \
-      offset_c##x, ldc##x, views##x, region##x, step_a##x, step_b##x, step_c##x, m_last##x,        \
-      n_last##x, k_last##x, F##x, offset_f##x, ldf##x, T##x, offset_t##x, ldt##x
+/* The memory of a batch of products. */
+typedef struct {
+  __global const real *a, *b, *from;
+  __global real *c, *transposed;
+} mma_operands;
 
 /* Tile number `tile` of product number `which`, the last one or not. */
-MMA_COLLECTIVE void mma_product(const int deep_a, const int deep_b, const int tile, const int which,
-                                const int last, __local real *ring, const mma_lane lane,
-                                MMA_PARAMETERS()) {
+MMA_COLLECTIVE void mma_product_tile(const int deep_a, const int deep_b, const int tile,
+                                     const int which, const int last, __local real *ring,
+                                     const mma_lane lane, const mma_operands *operands,
+                                     const gemm_task *task) {
+  const int m = task->m, n = task->n, region = task->region;
   const int tiles_m = (m + MMA_TILE_M - 1) / MMA_TILE_M;
   const int tiles_n = (n + MMA_TILE_N - 1) / MMA_TILE_N;
   const int band = tile / (MMA_ORDER * tiles_n), within = tile % (MMA_ORDER * tiles_n);
   const int rows = min(MMA_ORDER, tiles_m - band * MMA_ORDER);
   const int row0 = (band * MMA_ORDER + within % rows) * MMA_TILE_M;
   const int column0 = within / rows * MMA_TILE_N;
-  const int m_here = last ? m_last : m, n_here = last ? n_last : n;
+  const int m_here = last ? task->m_last : m, n_here = last ? task->n_last : n;
   if (row0 >= m_here || column0 >= n_here) return;
   const int whole = region == GEMM_ALL || region == GEMM_TURNED;
   if (!whole && row0 + MMA_TILE_M <= column0) return;
-  C += offset_c + which * step_c;
-  T = region == GEMM_MIRRORED ? C : region == GEMM_TURNED ? T + offset_t : 0;
-  mma_tile(deep_a, deep_b, m_here, n_here, last ? k_last : k, alpha, A + offset_a + which * step_a,
-           lda, B + offset_b + which * step_b, ldb, beta, F + offset_f + which * step_c, ldf, C,
-           ldc, T, region == GEMM_MIRRORED ? ldc : ldt, views, whole, row0, column0, ring, lane);
+  __global real *c = operands->c + task->c_offset + which * task->c_step;
+  __global real *transposed = region == GEMM_MIRRORED ? c
+                              : region == GEMM_TURNED
+                                  ? operands->transposed + task->transposed_offset
+                                  : 0;
+  const mma_product product = {
+      .a = operands->a + task->a_offset + which * task->a_step,
+      .b = operands->b + task->b_offset + which * task->b_step,
+      .from = operands->from + task->from_offset + which * task->c_step,
+      .c = c,
+      .transposed = transposed,
+      .a_ld = task->a_ld,
+      .b_ld = task->b_ld,
+      .c_ld = task->c_ld,
+      .from_ld = task->from_ld,
+      .transposed_ld = region == GEMM_MIRRORED ? task->c_ld : task->transposed_ld,
+      .m = m_here,
+      .n = n_here,
+      .k = last ? task->k_last : task->k,
+      .views = task->views,
+      .whole = whole,
+      .alpha = task->alpha,
+      .beta = task->beta};
+  mma_tile(deep_a, deep_b, &product, row0, column0, ring, lane);
 }
 
 #define MMA_RING(name) __local real name[MMA_STAGES * MMA_STAGE] __attribute__((aligned(128)))
 
 #ifdef MMA_PAIR
 
-/* Two products that do not need each other: the first `tiles1` groups a batch of A' B, the others a
- * batch of A B. */
+/* Two products that do not need each other: the first groups do a batch of A' B, the others a batch
+ * of A B. */
 __kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void
-MMA_PAIR(const int tiles1, const int batch1, const int tiles2, const int batch2,
-               MMA_PARAMETERS(1), MMA_PARAMETERS(2)) {
+MMA_PAIR(__global const real *a1, __global const real *b1, __global real *c1,
+         __global const real *from1, __global real *transposed1, const gemm_task task1,
+         __global const real *a2, __global const real *b2, __global real *c2,
+         __global const real *from2, __global real *transposed2, const gemm_task task2) {
   MMA_RING(ring);
   MMA_LANE(lane, MMA_ITEMS / 32);
-  const int group = get_group_id(0), other = group - tiles1 * batch1;
+  const int group = get_group_id(0), other = group - task1.tiles * task1.batch;
   if (other < 0) {
-    const int which = group / tiles1;
-    mma_product(1, 1, group - which * tiles1, which, which == batch1 - 1, ring, lane,
-                MMA_ARGUMENTS(1));
+    const mma_operands operands = {a1, b1, from1, c1, transposed1};
+    const int tiles = task1.tiles, which = group / tiles;
+    mma_product_tile(1, 1, group - which * tiles, which, which == task1.batch - 1, ring, lane,
+                     &operands, &task1);
   } else {
-    const int which = other / tiles2;
-    mma_product(0, 1, other - which * tiles2, which, which == batch2 - 1, ring, lane,
-                MMA_ARGUMENTS(2));
+    const mma_operands operands = {a2, b2, from2, c2, transposed2};
+    const int tiles = task2.tiles, which = other / tiles;
+    mma_product_tile(0, 1, other - which * tiles, which, which == task2.batch - 1, ring, lane,
+                     &operands, &task2);
   }
 }
 
 #else
 
-__kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void MMA_NAME(MMA_PARAMETERS()) {
+__kernel __attribute__((reqd_work_group_size(MMA_ITEMS, 1, 1))) void
+MMA_NAME(__global const real *a, __global const real *b, __global real *c,
+         __global const real *from, __global real *transposed, const gemm_task task) {
   MMA_RING(ring);
   MMA_LANE(lane, MMA_ITEMS / 32);
+  const mma_operands operands = {a, b, from, c, transposed};
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
-  mma_product(MMA_DEEP_A, MMA_DEEP_B, get_group_id(0), which, last, ring, lane, MMA_ARGUMENTS());
+  mma_product_tile(MMA_DEEP_A, MMA_DEEP_B, get_group_id(0), which, last, ring, lane, &operands,
+                   &task);
 }
 
 #endif

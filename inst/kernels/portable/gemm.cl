@@ -14,8 +14,7 @@
  *
  * Matrices are column-major. Dimension 0 of the range: tiles, GEMM_ORDER tile rows at a time, so
  * that groups that run together share pieces of A and B in the cache. Dimension 1: a batch of
- * products of one shape, `step_*` elements apart; the last one may be smaller (m_last, n_last,
- * k_last).
+ * products of one shape, of which the last one may be smaller (gemm_task in gemm.h).
  *
  * Order of summation: every element of C is one sum, along k. Edges are guarded by loading zeros
  * and not storing. The zeros that `views` promises shorten the k range of a tile. GEMM_LOWER_HALF
@@ -232,7 +231,7 @@ SCL_INLINE_BARRIER void gemm_tile(const int transposed_a, const int transposed_b
   gemm_write(sums, product, row0, column0, item);
 }
 
-/* ---- the kernels ----------------------------------------------------------------------------- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* First row and column of tile `index` of an m x n matrix, GEMM_ORDER tile rows at a time. */
 SCL_INLINE int2 gemm_tile_start(const int index, const int m, const int n) {
@@ -244,33 +243,27 @@ SCL_INLINE int2 gemm_tile_start(const int index, const int m, const int n) {
   return (int2)((band * GEMM_ORDER + row) * GEMM_TILE_M, column * GEMM_TILE_N);
 }
 
-#define GEMM_KERNEL(name, transposed_a, transposed_b)                                              \
-  __kernel __attribute__((reqd_work_group_size(GEMM_ITEMS, 1, 1))) void name(                      \
-      const int m, const int n, const int k, const real alpha, __global const real *a,             \
-      const long offset_a, const int lda, __global const real *b, const long offset_b,             \
-      const int ldb, const real beta, __global real *c, const long offset_c, const int ldc,        \
-      const int views, const int region, const long step_a, const long step_b, const long step_c,  \
-      const int m_last, const int n_last, const int k_last) {                                      \
-    __local real2 pieces[GEMM_PIECES]; /* two halves */                                            \
-    const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;                 \
-    const int2 start = gemm_tile_start(get_group_id(0), m, n);                                     \
-    const gemm_product product = {a + offset_a + which * step_a,                                   \
-                                  b + offset_b + which * step_b,                                   \
-                                  c + offset_c + which * step_c,                                   \
-                                  lda,                                                             \
-                                  ldb,                                                             \
-                                  ldc,                                                             \
-                                  last ? m_last : m,                                               \
-                                  last ? n_last : n,                                               \
-                                  last ? k_last : k,                                               \
-                                  views,                                                           \
-                                  region,                                                          \
-                                  alpha,                                                           \
-                                  beta};                                                           \
-    if (start.x >= product.m || start.y >= product.n) return;                                      \
-    if (region != GEMM_ALL && start.x + GEMM_TILE_M <= start.y) return;                            \
-    gemm_tile(transposed_a, transposed_b, &product, start.x, start.y, get_local_id(0),             \
-              (__local real *)pieces);                                                             \
-  }
-
-GEMM_KERNEL(GEMM_NAME, GEMM_TRANS_A, GEMM_TRANS_B)
+__kernel __attribute__((reqd_work_group_size(GEMM_ITEMS, 1, 1))) void
+GEMM_NAME(__global const real *a, __global const real *b, __global real *c, const gemm_task task) {
+  __local real2 pieces[GEMM_PIECES]; /* two halves */
+  const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
+  const int region = task.region;
+  const int2 start = gemm_tile_start(get_group_id(0), task.m, task.n);
+  const gemm_product product = {.a = a + task.a_offset + which * task.a_step,
+                                .b = b + task.b_offset + which * task.b_step,
+                                .c = c + task.c_offset + which * task.c_step,
+                                .lda = task.a_ld,
+                                .ldb = task.b_ld,
+                                .ldc = task.c_ld,
+                                .m = last ? task.m_last : task.m,
+                                .n = last ? task.n_last : task.n,
+                                .k = last ? task.k_last : task.k,
+                                .views = task.views,
+                                .region = region,
+                                .alpha = task.alpha,
+                                .beta = task.beta};
+  if (start.x >= product.m || start.y >= product.n) return;
+  if (region != GEMM_ALL && start.x + GEMM_TILE_M <= start.y) return;
+  gemm_tile(GEMM_TRANS_A, GEMM_TRANS_B, &product, start.x, start.y, get_local_id(0),
+            (__local real *)pieces);
+}

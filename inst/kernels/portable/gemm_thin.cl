@@ -17,10 +17,9 @@
  * halves of the lanes (second form).
  *
  * Range. Dimension 0: rows of op(A); dimension 1: columns of X, GEMM_THIN_COLUMNS at a time;
- * dimension 2: pieces of the k range, `k_piece` long, whose results lie piece_y elements apart in
- * Y. X and Y have any strides (element (i, c) at i * step + c * next), so that a row vector times a
- * matrix is the same kernel. What `views` (GEMM_A_*) promises shortens the rows that a group reads.
- * Sizes: gemm.h. */
+ * dimension 2: parts of the sum, k_part terms each. X and Y have any strides (gemm_thin_task in
+ * gemm.h), so that a row vector times a matrix is the same kernel. What `views` (GEMM_A_*) promises
+ * shortens the rows that a group reads. Sizes: gemm.h. */
 
 /* Several loads under way at once; a CPU looks ahead by itself. */
 #ifdef SCL_CPU
@@ -120,30 +119,27 @@ SCL_INLINE_BARRIER void gemm_thin_columns(const int columns, const gemm_thin_par
 /* `rows`: rows of op(A) that a group takes. */
 #define GEMM_THIN_KERNEL(name, body, columns, rows)                                                \
   __kernel __attribute__((reqd_work_group_size(GEMM_THIN_LANES, GEMM_THIN_ROWS, 1))) void name(    \
-      const int m, const int n, const int k, const int k_piece, const real alpha,                  \
-      __global const real *a, const long offset_a, const int lda, __global const real *x,          \
-      const long offset_x, const long step_x, const long next_x, const real beta,                  \
-      __global real *y, const long offset_y, const long step_y, const long next_y,                 \
-      const long piece_y, const int views) {                                                       \
+      __global const real *a, const long a_offset, const int a_ld, __global const real *x,         \
+      const long x_offset, __global real *y, const long y_offset, const gemm_thin_task task) {     \
     __local real sums[(columns)*GEMM_THIN_ITEMS];                                                  \
-    const int piece = get_group_id(2), row0 = get_group_id(0) * (rows);                            \
-    const int begin = piece * k_piece, end = min(k, begin + k_piece);                              \
-    const gemm_thin_part part = {a + offset_a,                                                     \
-                                 x + offset_x,                                                     \
-                                 y + offset_y + piece * piece_y,                                   \
-                                 lda,                                                              \
-                                 step_x,                                                           \
-                                 next_x,                                                           \
-                                 step_y,                                                           \
-                                 next_y,                                                           \
-                                 m,                                                                \
-                                 n,                                                                \
-                                 views & GEMM_A_UPPER ? max(begin, row0) : begin,                  \
-                                 views & GEMM_A_LOWER ? min(end, row0 + (rows)) : end,             \
-                                 row0,                                                             \
-                                 (int)get_group_id(1) * (columns),                                 \
-                                 alpha,                                                            \
-                                 beta};                                                            \
+    const int piece = get_group_id(2), row0 = get_group_id(0) * (rows), views = task.views;        \
+    const int begin = piece * task.k_part, end = min(task.k, begin + task.k_part);                 \
+    const gemm_thin_part part = {.a = a + a_offset,                                                \
+                                 .x = x + x_offset,                                                \
+                                 .y = y + y_offset + piece * task.y_part,                          \
+                                 .lda = a_ld,                                                      \
+                                 .step_x = task.x_row,                                             \
+                                 .next_x = task.x_column,                                          \
+                                 .step_y = task.y_row,                                             \
+                                 .next_y = task.y_column,                                          \
+                                 .m = task.m,                                                      \
+                                 .n = task.n,                                                      \
+                                 .begin = views & GEMM_A_UPPER ? max(begin, row0) : begin,         \
+                                 .end = views & GEMM_A_LOWER ? min(end, row0 + (rows)) : end,      \
+                                 .row0 = row0,                                                     \
+                                 .column0 = (int)get_group_id(1) * (columns),                      \
+                                 .alpha = task.alpha,                                              \
+                                 .beta = task.beta};                                               \
     body(columns, &part, get_local_id(0), get_local_id(1), sums);                                  \
   }
 

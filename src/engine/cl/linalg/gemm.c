@@ -27,8 +27,8 @@ static int region_code(scl_region region) {
 static const scl_kernel_gemm_tile *const tile_kernels[SCL_CL_TILES][2][2] = {
     [SCL_CL_TILE_PORTABLE] = FORMS(gemm),
     [SCL_CL_TILE_PORTABLE_LARGE] = FORMS(gemm_large),
+    [SCL_CL_TILE_CPU] = FORMS(gemm_cpu),
 };
-static const scl_kernel_gemm_cpu *const cpu_kernels[2][2] = FORMS(gemm_cpu);
 static const scl_kernel_gemm_mma *const mma_kernels[SCL_CL_TILES][2][2] = {
     [SCL_CL_TILE_MMA_TINY] = FORMS(gemm_mma_tiny),
     [SCL_CL_TILE_MMA_SMALL] = FORMS(gemm_mma_small),
@@ -103,29 +103,55 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   return t;
 }
 
-/* The arguments of a product on matrix instructions. */
-#define MMA_ARGUMENTS(t, p)                                                                        \
-  (t).m, (t).n, (t).k, (p)->alpha, scl_in((p)->a), scl_in((p)->b), (p)->beta, scl_inout((p)->c),   \
-      (t).zeros, (p)->transposed.buffer != NULL ? GEMM_TURNED : region_code((p)->region),          \
-      (p)->step_a, (p)->step_b, (p)->step_c, (t).m_last, (t).n_last, (t).k_last,                   \
-      scl_in((p)->from.buffer != NULL ? (p)->from : (p)->c), scl_out((p)->transposed)
+/* The C that beta multiplies. */
+static scl_block read_from(const scl_cl_product *p) {
+  return p->from.buffer != NULL ? p->from : p->c;
+}
+
+static gemm_task task_of(const tile_plan *t, const scl_cl_product *p) {
+  const scl_block from = read_from(p);
+  return (gemm_task){.a_offset = p->a.offset,
+                     .b_offset = p->b.offset,
+                     .c_offset = p->c.offset,
+                     .from_offset = from.offset,
+                     .transposed_offset = p->transposed.offset,
+                     .a_step = p->step_a,
+                     .b_step = p->step_b,
+                     .c_step = p->step_c,
+                     .alpha = p->alpha,
+                     .beta = p->beta,
+                     .a_ld = (int)p->a.ld,
+                     .b_ld = (int)p->b.ld,
+                     .c_ld = (int)p->c.ld,
+                     .from_ld = (int)from.ld,
+                     .transposed_ld = (int)p->transposed.ld,
+                     .m = t->m,
+                     .n = t->n,
+                     .k = t->k,
+                     .m_last = t->m_last,
+                     .n_last = t->n_last,
+                     .k_last = t->k_last,
+                     .views = t->zeros,
+                     .region = p->transposed.buffer != NULL ? GEMM_TURNED : region_code(p->region),
+                     .tiles = (int)t->tiles,
+                     .batch = (int)p->batch,
+                     .cpu_tile = (int)t->shape.m};
+}
 
 scl_status scl_cl_product_tiled_in(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
-  tile_plan t = plan_tiles(op, p, tile);
+  const tile_plan t = plan_tiles(op, p, tile);
+  gemm_task task = task_of(&t, p);
   const bool ta = p->trans_a == SCL_TRANS, tb = p->trans_b == SCL_TRANS;
-  size_t local[2] = {t.shape.items, 1}, global[2] = {t.tiles * local[0], p->batch};
+  const size_t local[2] = {t.shape.items, 1}, global[2] = {t.tiles * local[0], p->batch};
   const scl_cl_range range = scl_cl_range_2(global, local);
+  const scl_arg_in_buffer a = scl_in_buffer(p->a.buffer), b = scl_in_buffer(p->b.buffer);
+  const scl_arg_inout_buffer c = scl_inout_buffer(p->c.buffer);
   if (tile >= SCL_CL_TILE_MMA_TINY)
-    return scl_launch_gemm_mma(op, mma_kernels[tile][ta][tb], range, MMA_ARGUMENTS(t, p));
-  if (tile == SCL_CL_TILE_CPU)
-    return scl_launch_gemm_cpu(op, cpu_kernels[ta][tb], range, t.m, t.n, t.k, p->alpha,
-                               scl_in(p->a), scl_in(p->b), p->beta, scl_inout(p->c), t.zeros,
-                               region_code(p->region), p->step_a, p->step_b, p->step_c, t.m_last,
-                               t.n_last, t.k_last, (int)t.shape.m);
-  return scl_launch_gemm_tile(op, tile_kernels[tile][ta][tb], range, t.m, t.n, t.k, p->alpha,
-                              scl_in(p->a), scl_in(p->b), p->beta, scl_inout(p->c), t.zeros,
-                              region_code(p->region), p->step_a, p->step_b, p->step_c, t.m_last,
-                              t.n_last, t.k_last);
+    return scl_launch_gemm_mma(op, mma_kernels[tile][ta][tb], range, a, b, c,
+                               scl_in_buffer(read_from(p).buffer),
+                               scl_out_buffer(p->transposed.buffer), &task);
+  task.region = region_code(p->region);
+  return scl_launch_gemm_tile(op, tile_kernels[tile][ta][tb], range, a, b, c, &task);
 }
 
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const scl_cl_product *q) {
@@ -135,12 +161,16 @@ scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *p, const 
     SCL_TRY(scl_cl_product_in(op, p));
     return scl_cl_product_in(op, q);
   }
-  tile_plan t = plan_tiles(op, p, SCL_CL_TILE_MMA_TINY),
-            u = plan_tiles(op, q, SCL_CL_TILE_MMA_TINY);
+  const tile_plan t = plan_tiles(op, p, SCL_CL_TILE_MMA_TINY);
+  const tile_plan u = plan_tiles(op, q, SCL_CL_TILE_MMA_TINY);
+  const gemm_task first = task_of(&t, p), second = task_of(&u, q);
   size_t groups = t.tiles * p->batch + u.tiles * q->batch;
-  return scl_launch_gemm_mma_tiny_pair(op, scl_cl_range_1(groups * t.shape.items, t.shape.items),
-                                       (int)t.tiles, (int)p->batch, (int)u.tiles, (int)q->batch,
-                                       MMA_ARGUMENTS(t, p), MMA_ARGUMENTS(u, q));
+  return scl_launch_gemm_mma_tiny_pair(
+      op, scl_cl_range_1(groups * t.shape.items, t.shape.items), scl_in_buffer(p->a.buffer),
+      scl_in_buffer(p->b.buffer), scl_inout_buffer(p->c.buffer), scl_in_buffer(read_from(p).buffer),
+      scl_out_buffer(p->transposed.buffer), &first, scl_in_buffer(q->a.buffer),
+      scl_in_buffer(q->b.buffer), scl_inout_buffer(q->c.buffer), scl_in_buffer(read_from(q).buffer),
+      scl_out_buffer(q->transposed.buffer), &second);
 }
 
 scl_cl_product_form scl_cl_product_form_of(scl_cl_program which) {
@@ -358,10 +388,21 @@ static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha
   size_t global[3] = {scl_ceil_div(t->m, rows) * GEMM_THIN_LANES,
                       scl_ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
   int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
-  return scl_launch_gemm_thin(
-      op, kernels[vector][t->trans == SCL_TRANS], scl_cl_range_3(global, local), (int)t->m,
-      (int)t->n, (int)t->k, (int)k_piece, alpha, scl_in(t->a), scl_in_at(t->x), t->step_x,
-      t->next_x, beta, scl_inout_at(t->y), t->step_y, t->next_y, piece_y, zeros);
+  const gemm_thin_task task = {.x_row = t->step_x,
+                               .x_column = t->next_x,
+                               .y_row = t->step_y,
+                               .y_column = t->next_y,
+                               .y_part = piece_y,
+                               .alpha = alpha,
+                               .beta = beta,
+                               .m = (int)t->m,
+                               .n = (int)t->n,
+                               .k = (int)t->k,
+                               .k_part = (int)k_piece,
+                               .views = zeros};
+  return scl_launch_gemm_thin(op, kernels[vector][t->trans == SCL_TRANS],
+                              scl_cl_range_3(global, local), scl_in(t->a), scl_in_at(t->x),
+                              scl_inout_at(t->y), &task);
 }
 
 /* The number of parts of the sum over k: enough to give each unit of the device two groups, but no
