@@ -123,18 +123,17 @@ SCL_INLINE void triangular_cpu_solve(__local const real *packed, const int n, re
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-triangular_cpu_substitute(const int n, const int rhs, __global const real *T, const long offset_t,
-                          const int ldt, __global real *B, const long offset_b, const long step,
-                          const long next, const int transposed, const int reversed,
-                          const long step_t, const long step_b, const int n_last,
-                          const int rhs_last) {
+triangular_cpu_substitute(__global const real *T, const long t_offset, const int ldt,
+                          __global real *B, const long b_offset, const triangular_task task) {
   __local real packed[TRIANGULAR_LEAF * (TRIANGULAR_LEAF + WIDTH) / 2];
   real8 x[TRIANGULAR_LEAF];
   const int which = get_group_id(1), first = get_group_id(0) * TRIANGULAR_ITEMS;
-  const int last = which == (int)get_num_groups(1) - 1, order = last ? n_last : n;
-  const int count = min(TRIANGULAR_ITEMS, (last ? rhs_last : rhs) - first);
-  T += offset_t + which * step_t;
-  B += offset_b + which * step_b + first * next;
+  const int last = which == (int)get_num_groups(1) - 1, order = last ? task.n_last : task.n;
+  const int count = min(TRIANGULAR_ITEMS, (last ? task.rhs_last : task.rhs) - first);
+  const int transposed = task.transposed, reversed = task.reversed;
+  const long step = task.unknown_step, next = task.side_step;
+  T += t_offset + which * task.t_step;
+  B += b_offset + which * task.b_step + first * next;
 
   __local real *panel = packed;
   for (int p0 = 0; p0 < order && count > 0; p0 += WIDTH) {

@@ -1,5 +1,5 @@
 /* Sizes of the triangular kernel, known to triangular.cl and to its driver
- * (engine/cl/linalg/triangular.c). No code.
+ * (engine/cl/linalg/triangular.c), and what a launch is to do. No code.
  *
  * TRIANGULAR_LEAF: largest block that is solved by substitution in one launch; larger ones are
  * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
@@ -30,5 +30,37 @@
 #define VECTOR_LANES 8
 #define VECTOR_NEAR 1
 #define VECTOR_FAR 4
+
+/* A batch of solves with triangular blocks of order n, of which the last may be of order n_last
+ * (triangular.cl explains the forms). Unknown p of right-hand side s lies unknown_step r(p) +
+ * side_step s elements from the start of B. */
+typedef struct {
+  scl_long unknown_step, side_step;
+  scl_long t_step, b_step; /* from a block of T to the next; likewise in B */
+  int n, n_last, rhs, rhs_last;
+  int transposed, reversed;
+  int identity; /* solves with the identity, whatever B contains: triangular_mma_solve only */
+  int unused;   /* fills the struct up */
+} triangular_task;
+SCL_SAME_LAYOUT(triangular_task, 64)
+
+/* A matrix of order n whose diagonal blocks are packed, and the order of the diagonal blocks that
+ * are copied. */
+typedef struct {
+  int n, block;
+  int transposed, reversed;
+} triangular_packing;
+SCL_SAME_LAYOUT(triangular_packing, 16)
+
+/* One launch of triangular_vector.cl, whose head explains it. */
+typedef struct {
+  scl_long row, column; /* steps in T from a row, a column of L to the next */
+  scl_long unknown_step, side_step;
+  int n, rhs;
+  int at;          /* the block that is solved for */
+  int near, tiles; /* near groups for each right-hand side; tiles to pack */
+  int unused;      /* fills the struct up */
+} triangular_vector_task;
+SCL_SAME_LAYOUT(triangular_vector_task, 56)
 
 #endif

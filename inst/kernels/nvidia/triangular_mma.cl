@@ -94,15 +94,16 @@ triangular_mma_pack(const int n, const int n_last, __global const real *T, const
  * STRIPS_ORDER rows; in dimension 0 the first STRIPS groups pack one, the others copy its rows,
  * TRIANGULAR_COPY columns each. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void triangular_mma_pack_and_copy(
-    const int n, __global const real *T, const long offset_t, const int ld, const int transposed,
-    const int reversed, __global real *packed, const int block, __global const real *X,
-    const long offset_x, const int ld_x, __global real *Y, const long offset_y, const int ld_y) {
+    __global const real *T, const long offset_t, const int ld, __global real *packed,
+    __global const real *X, const long offset_x, const int ld_x, __global real *Y,
+    const long offset_y, const int ld_y, const triangular_packing packing) {
   MMA_LANE(lane, STRIPS);
+  const int n = packing.n, block = packing.block;
   const int item = get_local_id(0), p = get_group_id(0), which = get_group_id(1);
   const int first = which * STRIPS_ORDER, order = min(STRIPS_ORDER, n - first);
   if (p < STRIPS) {
-    triangular_pack(lane, T + offset_t + first * ((long)ld + 1), ld, order, p, transposed, reversed,
-                    packed + (long)which * STRIPS_PACKED, item);
+    triangular_pack(lane, T + offset_t + first * ((long)ld + 1), ld, order, p, packing.transposed,
+                    packing.reversed, packed + (long)which * STRIPS_PACKED, item);
     return;
   }
   enum { STEP = 32 * STRIPS / STRIPS_ORDER, STEPS = TRIANGULAR_COPY / STEP };
@@ -126,27 +127,26 @@ __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void triangula
 
 #ifdef TRIANGULAR_MMA_SOLVE
 
-/* Unknown p of right-hand side s lies at B[r(p) * step + s * next]; one of step and next is 1. With
- * `identity` B is not read: its element is 1 where r(p) = s, else 0. One strip of 16 right-hand
+/* One of unknown_step and side_step is 1. With `identity` B is not read: its element is 1 where
+ * r(p) = s, else 0. One strip of 16 right-hand
  * sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous copies,
  * two ahead. */
 __kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
-triangular_mma_solve(const int n, const int n_last, const int rhs, const int rhs_last,
-                     __global real *B, const long offset_b, const long step, const long next,
-                     const long step_b, const int reversed, const int identity,
-                     __global const real *packed, const long offset_packed,
-                     const long step_packed) {
+triangular_mma_solve(__global real *B, const long offset_b, __global const real *packed,
+                     const long offset_packed, const triangular_task task) {
   /* three column blocks, each smaller than the one before */
   __local real ring[STRIPS_START(3)] __attribute__((aligned(128)));
   MMA_LANE(lane, STRIPS_WARPS);
   mma_copies copies = MMA_NO_COPIES;
   const int item = get_local_id(0), t = lane.member;
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
-  const int order = last ? n_last : n;
+  const int order = last ? task.n_last : task.n;
+  const int reversed = task.reversed, identity = task.identity;
+  const long step = task.unknown_step, next = task.side_step;
   const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * lane.quad;
-  const int mine = clamp((last ? rhs_last : rhs) - first, 0, 2); /* of this lane's two */
-  B += offset_b + which * step_b + first * next;
-  packed += offset_packed + which * step_packed;
+  const int mine = clamp((last ? task.rhs_last : task.rhs) - first, 0, 2); /* of this lane's two */
+  B += offset_b + which * task.b_step + first * next;
+  packed += offset_packed + which * task.t_step;
 #define TRIANGULAR_SLOT(p) (ring + STRIPS_START((p) % 3))
 #define TRIANGULAR_GET(p)                                                                          \
   do {                                                                                             \

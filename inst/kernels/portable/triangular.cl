@@ -4,13 +4,12 @@
  * "L x = b" for a lower triangular L of order n once the unknowns are counted in the order in which
  * they are solved for. Unknown p has the index r(p) = p, or n-1-p if `reversed`; L(p, q) is
  * T(r(p), r(q)), or T(r(q), r(p)) if `transposed`. Unknown p of right-hand side s lies at
- * B[r(p) * step + s * next], so a right-hand side is a column of B or a row.
+ * B[r(p) * unknown_step + s * side_step], so a right-hand side is a column of B or a row.
  *
  * Work split. A work-item owns one right-hand side: TRIANGULAR_WIDTH unknowns at a time sit in its
  * registers, T goes through local memory in blocks of WIDTH x WIDTH that all work-items of the
  * group read at one address at a time. Dimension 0: right-hand sides; dimension 1: a batch of
- * blocks, step_t and step_b elements apart, of which the last has order n_last and rhs_last
- * right-hand sides.
+ * blocks (triangular_task in triangular.h).
  *
  * Substitution rather than a product with the block's inverse: the residual then stays small row by
  * row whatever the condition of the block (a Gaussian process with a smooth kernel has blocks as
@@ -41,17 +40,17 @@ SCL_INLINE void triangular_stage(__local real *block, __global const real *T, co
 }
 
 __kernel __attribute__((reqd_work_group_size(TRIANGULAR_ITEMS, 1, 1))) void
-triangular_substitute(const int n, const int rhs, __global const real *T, const long offset_t,
-                      const int ldt, __global real *B, const long offset_b, const long step,
-                      const long next, const int transposed, const int reversed, const long step_t,
-                      const long step_b, const int n_last, const int rhs_last) {
+triangular_substitute(__global const real *T, const long t_offset, const int ldt,
+                      __global real *B, const long b_offset, const triangular_task task) {
   __local real2 pairs[TRIANGULAR_WIDTH * TRIANGULAR_PAIRS];
   __local real *block = (__local real *)pairs;
   const int which = get_group_id(1);
-  const int last = which == (int)get_num_groups(1) - 1, order = last ? n_last : n;
-  const int mine = get_global_id(0), active = mine < (last ? rhs_last : rhs);
-  T += offset_t + which * step_t;
-  B += offset_b + which * step_b + (active ? mine * next : 0);
+  const int last = which == (int)get_num_groups(1) - 1, order = last ? task.n_last : task.n;
+  const int mine = get_global_id(0), active = mine < (last ? task.rhs_last : task.rhs);
+  const int transposed = task.transposed, reversed = task.reversed;
+  const long step = task.unknown_step;
+  T += t_offset + which * task.t_step;
+  B += b_offset + which * task.b_step + (active ? mine * task.side_step : 0);
 
   for (int p0 = 0; p0 < order; p0 += TRIANGULAR_WIDTH) {
     real x[TRIANGULAR_WIDTH];

@@ -2,7 +2,7 @@
  *
  * Forms. Unknowns are counted by position, in the order in which they are solved for: for all forms
  * the matrix is then a lower triangular L with L(p, q) = T[p * row + q * column], T being where
- * L(0, 0) lies, and unknown p of right-hand side s is B[p * step + s * next].
+ * L(0, 0) lies, and unknown p of right-hand side s is B[p * unknown_step + s * side_step].
  *
  *      block  k-1  k  k+1 k+2 ..    Solving is a chain of launches. The launch for block k (`at`)
  *           +----+                  has groups of three kinds:
@@ -420,22 +420,21 @@ SCL_INLINE_BARRIER void vector_group(vector_system system, const vector_scratch 
   }
 }
 
-/* `rhs` right-hand sides, `next` apart. Whether T is transposed is a constant in each kernel. */
+/* Whether T is transposed is a constant in each kernel. */
 #define VECTOR_KERNEL(name, transposed)                                                            \
   __kernel __attribute__((reqd_work_group_size(VECTOR_BLOCK, 1, 1))) void name(                    \
-      const int n, const int rhs, const int at, const int near, const int tiles,                   \
-      __global const real *t, const long offset_t, const long row, const long column,              \
-      __global real *b, const long offset_b, const long step, const long next,                     \
-      __global real2 *work) {                                                                      \
+      __global const real *t, const long t_offset, __global real *b, const long b_offset,          \
+      __global real2 *work, const triangular_vector_task task) {                                   \
     __local real panel[VECTOR_NEAR * VECTOR_LOADS * VECTOR_BLOCK];                                 \
     __local real sums[VECTOR_FAR * VECTOR_BLOCK], parts[VECTOR_BLOCK], previous[VECTOR_BLOCK];     \
     __local real2 current[VECTOR_BLOCK / 2], shared[3 * VECTOR_PAIRS];                             \
     __local int nonfinite;                                                                         \
     const vector_scratch scratch = {panel,  sums,      parts, previous, (__local real *)current,   \
                                     shared, &nonfinite};                                           \
-    const vector_system system = {n, at, row, column, step, t + offset_t, b + offset_b};           \
-    vector_group(system, &scratch, work, rhs, next, near, tiles, transposed, get_group_id(0),      \
-                 get_local_id(0));                                                                 \
+    const vector_system system = {task.n,            task.at,      task.row,    task.column,       \
+                                  task.unknown_step, t + t_offset, b + b_offset};                  \
+    vector_group(system, &scratch, work, task.rhs, task.side_step, task.near, task.tiles,          \
+                 transposed, get_group_id(0), get_local_id(0));                                    \
   }
 
 VECTOR_KERNEL(triangular_vector_n, 0)

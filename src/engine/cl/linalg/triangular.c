@@ -38,10 +38,18 @@ scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *s) {
   size_t local[2] = {op->cl->cpu ? 1 : TRIANGULAR_ITEMS, 1};
   size_t groups = scl_ceil_div(s->rhs, TRIANGULAR_ITEMS);
   size_t global[2] = {groups * local[0], s->batch};
-  return scl_launch_substitute(op, kernel, scl_cl_range_2(global, local), (int)s->n, (int)s->rhs,
-                               scl_in(s->t), scl_inout_at(s->b), s->right ? s->b.ld : 1,
-                               s->right ? 1 : s->b.ld, s->transposed, s->reversed, s->step_t,
-                               s->step_b, (int)s->n_last, (int)s->rhs_last);
+  const triangular_task task = {.unknown_step = s->right ? s->b.ld : 1,
+                                .side_step = s->right ? 1 : s->b.ld,
+                                .t_step = s->step_t,
+                                .b_step = s->step_b,
+                                .n = (int)s->n,
+                                .n_last = (int)s->n_last,
+                                .rhs = (int)s->rhs,
+                                .rhs_last = (int)s->rhs_last,
+                                .transposed = s->transposed,
+                                .reversed = s->reversed};
+  return scl_launch_substitute(op, kernel, scl_cl_range_2(global, local), scl_in(s->t),
+                               scl_inout_at(s->b), &task);
 }
 
 static scl_status substitute_block(scl_cl_op *op, const solve_form *form, size_t at, scl_block t,

@@ -24,9 +24,10 @@ scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool r
   size_t parts = STRIPS_ORDER / 16 + scl_ceil_div(columns, TRIANGULAR_COPY);
   size_t local[2] = {items, 1};
   size_t global[2] = {items * parts, scl_ceil_div(n, STRIPS_ORDER)};
-  return scl_launch_triangular_mma_pack_and_copy(
-      op, scl_cl_range_2(global, local), (int)n, scl_in(t), transposed, reversed,
-      scl_out_buffer(packed.buffer), (int)block, scl_in(src), scl_out(copy));
+  const triangular_packing packing = {(int)n, (int)block, transposed, reversed};
+  return scl_launch_triangular_mma_pack_and_copy(op, scl_cl_range_2(global, local), scl_in(t),
+                                                 scl_out_buffer(packed.buffer), scl_in(src),
+                                                 scl_out(copy), &packing);
 }
 
 scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
@@ -35,10 +36,18 @@ scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *s) {
   if (s->rhs == 0) return SCL_OK;
   scl_block packed = s->packed;
   packed.offset += s->first * STRIPS_PACKED;
-  return scl_launch_triangular_mma_solve(
-      op, scl_cl_range_2(global, local), (int)s->n, (int)s->n_last, (int)s->rhs, (int)s->rhs_last,
-      scl_inout_at(s->b), s->right ? s->b.ld : 1, s->right ? 1 : s->b.ld, s->step_b, s->reversed,
-      s->identity, scl_in_at(packed), STRIPS_PACKED);
+  const triangular_task task = {.unknown_step = s->right ? s->b.ld : 1,
+                                .side_step = s->right ? 1 : s->b.ld,
+                                .t_step = STRIPS_PACKED,
+                                .b_step = s->step_b,
+                                .n = (int)s->n,
+                                .n_last = (int)s->n_last,
+                                .rhs = (int)s->rhs,
+                                .rhs_last = (int)s->rhs_last,
+                                .reversed = s->reversed,
+                                .identity = s->identity};
+  return scl_launch_triangular_mma_solve(op, scl_cl_range_2(global, local), scl_inout_at(s->b),
+                                         scl_in_at(packed), &task);
 }
 
 /* ---- inverses -----------------------------------------------------------------------------------

@@ -39,10 +39,18 @@ static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
   if (near == 0) near = 1; /* solves the last block */
   if (at < 0) near = 0;
   size_t groups = (near + far) * c->rhs + tiles;
+  const triangular_vector_task task = {.row = c->row,
+                                       .column = c->column,
+                                       .unknown_step = c->step,
+                                       .side_step = c->next,
+                                       .n = (int)c->n,
+                                       .rhs = (int)c->rhs,
+                                       .at = at,
+                                       .near = (int)near,
+                                       .tiles = (int)tiles};
   return scl_launch_triangular_vector(
-      op, c->kernel, scl_cl_range_1(groups * VECTOR_BLOCK, VECTOR_BLOCK), (int)c->n, (int)c->rhs,
-      at, (int)near, (int)tiles, scl_in_at(c->t), c->row, c->column, scl_inout_at(c->b), c->step,
-      c->next, scl_inout_buffer(c->work.buffer));
+      op, c->kernel, scl_cl_range_1(groups * VECTOR_BLOCK, VECTOR_BLOCK), scl_in_at(c->t),
+      scl_inout_at(c->b), scl_inout_buffer(c->work.buffer), &task);
 }
 
 bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs) {

@@ -39,6 +39,7 @@
 #include "kernels/include/gemm.h"
 #include "kernels/include/glm_families.h"
 #include "kernels/include/glm_task.h"
+#include "kernels/include/triangular.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 #define SCL_CL_ARGUMENT_TYPES(direction)                                                           \
