@@ -1,5 +1,5 @@
 /* Sizes of the Cholesky kernels, known to cholesky.cl, cholesky_mma.cl and to their driver
- * (engine/cl/linalg/cholesky.c). No code.
+ * (engine/cl/linalg/cholesky.c), and what a launch is to do. No code.
  *
  * CHOLESKY_BLOCK: order of the diagonal blocks that one group factors in local memory.
  * CHOLESKY_LINES: work-items to a row of such a block.
@@ -13,5 +13,16 @@
 #define CHOLESKY_CPU_LINES 1
 #define CHOLESKY_EXTRA 3
 #define CHOLESKY_WARPS (1 + STRIPS_ORDER / 16 + CHOLESKY_EXTRA) /* of a group of cholesky_mma.cl */
+
+/* A panel that cholesky_mma_panel factors, read from one matrix, written to others. */
+typedef struct {
+  scl_long from_offset, below_offset, diagonal_offset, info_offset;
+  int from_ld, below_ld, diagonal_ld;
+  int rows, n; /* n columns */
+  int before;  /* columns of the matrix before it */
+  int clear;   /* columns right of it that become zero above the diagonal */
+  int unused;  /* fills the struct up */
+} cholesky_panel_task;
+SCL_SAME_LAYOUT(cholesky_panel_task, 64)
 
 #endif

@@ -416,41 +416,40 @@ MMA_INLINE void clear_columns(const mma_lane lane, const int index, const int cl
   }
 }
 
-/* Factors the panel S of so many rows and n columns (n <= STRIPS_ORDER, and n = STRIPS_ORDER where
- * rows > n), lower triangle. The diagonal block goes to D, the rows below it, CHOLESKY_EXTRA strips
- * of them to a group, to their place in A, which may be S; D may be a part of S only where there is
- * one group. Of A, `clear` columns right of the panel become zero in the rows of the diagonal
- * block, 16 for each strip; groups without rows do nothing else. Unless it is NULL, `packed` gets
- * the packed form of the diagonal block (of n = STRIPS_ORDER), for triangular_mma_solve. info as in
- * cholesky.cl. */
+/* Factors the panel `from` of task.rows rows and n columns (n <= STRIPS_ORDER, and n = STRIPS_ORDER
+ * where rows > n), lower triangle. Its diagonal block goes to `diagonal`, the rows below it,
+ * CHOLESKY_EXTRA strips of them to a group, to the same rows of `below`, which may be `from`;
+ * `diagonal` may be a part of `from` only where there is one group. Of `below`, `clear` columns
+ * right of the panel become zero in the rows of the diagonal block, 16 for each strip; groups
+ * without rows do nothing else. Unless it is NULL, `packed` gets the packed form of the diagonal
+ * block (of n = STRIPS_ORDER), for triangular_mma_solve. info as in cholesky.cl. */
 __kernel __attribute__((reqd_work_group_size(32 * CHOLESKY_WARPS, 1, 1))) void
-cholesky_mma_panel(const int rows, const int n, const int before, const int clear,
-                   __global const real *S, const long offset_s, const int lds, __global real *A,
-                   const long offset_a, const int lda, __global real *D, const long offset_d,
-                   const int ldd, __global real *info, const long offset_info, const int ld_info,
-                   __global real *packed) {
+cholesky_mma_panel(__global const real *from, __global real *below, __global real *diagonal,
+                   __global real *info, __global real *packed, const cholesky_panel_task task) {
   __local real columns[2 * STRIPS_COLUMN(0)] __attribute__((aligned(128)));
   __local real room[CHOLESKY_ROOM] __attribute__((aligned(128)));
   __local int failed;
   MMA_LANE(lane, CHOLESKY_WARPS);
   const int group = get_group_id(0), warp = (int)get_local_id(0) / 32;
+  const int rows = task.rows, n = task.n, before = task.before;
   const bool factors = warp == CHOLESKY_FACTOR_WARP;
   const cholesky_panel panel = {.rows = rows,
                                 .n = n,
                                 .steps = (n + 15) / 16,
                                 .first = group == 0,
-                                .from = S + offset_s,
-                                .ld_from = lds,
-                                .below = A + offset_a,
-                                .ld_below = lda,
-                                .diagonal = D + offset_d,
-                                .ld_diagonal = ldd,
+                                .from = from + task.from_offset,
+                                .ld_from = task.from_ld,
+                                .below = below + task.below_offset,
+                                .ld_below = task.below_ld,
+                                .diagonal = diagonal + task.diagonal_offset,
+                                .ld_diagonal = task.diagonal_ld,
                                 .packed = packed};
   const cholesky_strip strip = strip_of(lane, warp, group, rows);
   const mma_lane factor_lane = mma_only(lane, factors), strip_lane = mma_only(lane, !factors);
   real head[2][4], tail[STRIPS_TAIL][2][4];
   if (!factors && strip.index >= STRIPS)
-    clear_columns(lane, strip.index, clear, panel.below + (long)n * lda, lda);
+    clear_columns(lane, strip.index, task.clear, panel.below + (long)n * panel.ld_below,
+                  panel.ld_below);
   if (!panel.first && rows <= n) return;
   if (MMA_ROLES_TOGETHER || !factors) {
     strip_load(strip_lane, &panel, &strip, head, tail);
@@ -460,7 +459,7 @@ cholesky_mma_panel(const int rows, const int n, const int before, const int clea
     }
   }
   if (MMA_ROLES_TOGETHER || factors) {
-    info = lane.lane == 0 && factors && panel.first && info ? info + offset_info : 0;
+    info = lane.lane == 0 && factors && panel.first && info ? info + task.info_offset : 0;
     const real earlier = info && before > 0 ? *info : 0.0; /* of the panels before */
     factor_begin(factor_lane, room, &failed);
     panel_walk(factor_lane, strip_lane, true, MMA_ROLES_TOGETHER, &panel, &strip, before, columns,

@@ -61,9 +61,21 @@ static scl_status factor_panel(factorisation *f, size_t at, size_t width,
     f->end = at + width;
   }
   scl_block from = is_new(f) && at == 0 ? scl_block_part(f->from, 0, 0, rows, width) : a;
+  const cholesky_panel_task task = {.from_offset = from.offset,
+                                    .below_offset = a.offset,
+                                    .diagonal_offset = diagonal.offset,
+                                    .info_offset = f->info.offset,
+                                    .from_ld = (int)from.ld,
+                                    .below_ld = (int)a.ld,
+                                    .diagonal_ld = (int)diagonal.ld,
+                                    .rows = (int)rows,
+                                    .n = (int)width,
+                                    .before = (int)at,
+                                    .clear = (int)clear};
   return scl_launch_cholesky_mma_panel(
-      f->op, scl_cl_range_1(groups * items, items), (int)rows, (int)width, (int)at, (int)clear,
-      scl_in(from), scl_inout(a), scl_out(diagonal), scl_inout(f->info), scl_out_buffer(packed));
+      f->op, scl_cl_range_1(groups * items, items), scl_in_buffer(from.buffer),
+      scl_inout_buffer(a.buffer), scl_out_buffer(diagonal.buffer), scl_inout_buffer(f->info.buffer),
+      scl_out_buffer(packed), &task);
 }
 
 /* One launch factors the panel if the groups for all rows below run at the same time. Otherwise one
