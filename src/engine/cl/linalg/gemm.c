@@ -7,13 +7,6 @@
 
 #include "kernels/include/gemm.h"
 
-/* The triangle of op(A) that is zero, as a flag of the kernels. */
-static int promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
-  if (trans == SCL_TRANS) view = scl_view_transposed(view);
-  if (scl_view_is_lower(view)) return lower;
-  return scl_view_is_upper(view) ? upper : 0;
-}
-
 static int region_code(scl_region region) {
   if (region == SCL_MIRRORED) return GEMM_MIRRORED;
   return region == SCL_LOWER_HALF ? GEMM_LOWER_HALF : GEMM_ALL;
@@ -92,8 +85,8 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   size_t m = p->c.nrow, n = p->c.ncol, k = inner_dimension(p);
   if (p->alpha == 0.0) k = 0; /* as in BLAS: A and B are then not read */
   tile_plan t = {.m = (int)m, .n = (int)n, .k = (int)k, .shape = shape_of(op, p, tile)};
-  t.zeros = promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
-            promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
+  t.zeros = scl_cl_promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
+            scl_cl_promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   t.m_last = (int)(p->m_last != 0 ? p->m_last : m);
   t.n_last = (int)(p->n_last != 0 ? p->n_last : n);
   t.k_last = (int)(p->k_last != 0 ? scl_min(k, p->k_last) : k);
@@ -231,8 +224,8 @@ static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile t
   if (p->trans_a == SCL_TRANS) return false;
   if (tile == SCL_CL_TILE_MMA_HUGE)
     return p->trans_b == SCL_TRANS && count_tiles(op, p, tile) >= HUGE_TILES;
-  int triangles =
-      promised_zeros(p->view_a, p->trans_a, 1, 1) + promised_zeros(p->view_b, p->trans_b, 1, 1);
+  int triangles = scl_cl_promised_zeros(p->view_a, p->trans_a, 1, 1) +
+                  scl_cl_promised_zeros(p->view_b, p->trans_b, 1, 1);
   return triangles == 0 || count_tiles(op, p, tile) >= MANY_TILES;
 }
 
@@ -352,59 +345,6 @@ scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
   return product_by_tiles(op, p);
 }
 
-/* A thin product Y = op(A) X. X and Y have two strides each. */
-typedef struct {
-  scl_trans trans;
-  scl_view view;
-  size_t m, n, k;
-  scl_block a, x, y;
-  size_t step_x, next_x, step_y, next_y;
-} thin_product;
-
-/* C = op(A) op(B) if C has few columns (`columns`), otherwise its transpose, op(B)' op(A)'. */
-static thin_product thin_view(const scl_cl_product *p, size_t k, bool columns) {
-  thin_product t = {.k = k, .y = p->c};
-  bool along = columns ? p->trans_b == SCL_NO_TRANS : p->trans_a == SCL_TRANS;
-  t.trans = columns ? p->trans_a : (p->trans_b == SCL_TRANS ? SCL_NO_TRANS : SCL_TRANS);
-  t.view = columns ? p->view_a : p->view_b;
-  t.a = columns ? p->a : p->b;
-  t.x = columns ? p->b : p->a;
-  t.m = columns ? p->c.nrow : p->c.ncol;
-  t.n = columns ? p->c.ncol : p->c.nrow;
-  t.step_x = along ? 1 : t.x.ld;
-  t.next_x = along ? t.x.ld : 1;
-  t.step_y = columns ? 1 : p->c.ld;
-  t.next_y = columns ? p->c.ld : 1;
-  return t;
-}
-
-static scl_status launch_thin(scl_cl_op *op, const thin_product *t, double alpha, double beta,
-                              size_t parts, size_t k_piece, size_t piece_y) {
-  static const scl_kernel_gemm_thin *const kernels[2][2] = {
-      {&scl_k_gemm_thin_n, &scl_k_gemm_thin_t}, {&scl_k_gemm_vector_n, &scl_k_gemm_vector_t}};
-  bool vector = t->n == 1;
-  size_t rows = t->trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
-  size_t local[3] = {GEMM_THIN_LANES, GEMM_THIN_ROWS, 1};
-  size_t global[3] = {scl_ceil_div(t->m, rows) * GEMM_THIN_LANES,
-                      scl_ceil_div(t->n, vector ? 1 : GEMM_THIN_COLUMNS) * GEMM_THIN_ROWS, parts};
-  int zeros = promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
-  const gemm_thin_task task = {.x_row = t->step_x,
-                               .x_column = t->next_x,
-                               .y_row = t->step_y,
-                               .y_column = t->next_y,
-                               .y_part = piece_y,
-                               .alpha = alpha,
-                               .beta = beta,
-                               .m = (int)t->m,
-                               .n = (int)t->n,
-                               .k = (int)t->k,
-                               .k_part = (int)k_piece,
-                               .views = zeros};
-  return scl_launch_gemm_thin(op, kernels[vector][t->trans == SCL_TRANS],
-                              scl_cl_range_3(global, local), scl_in(t->a), scl_in_at(t->x),
-                              scl_inout_at(t->y), &task);
-}
-
 /* The number of parts of the sum over k: enough to give each unit of the device two groups, but no
  * part so short that the second pass costs more than it saves. */
 static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
@@ -416,7 +356,7 @@ static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
 /* Computes the sum over k in parts. Each is written to a matrix of its own in a workspace; gemm_sum
  * adds them in order. */
 static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_t k, size_t parts,
-                                   const thin_product *thin) {
+                                   const scl_cl_thin_product *thin) {
   size_t m = p->c.nrow, n = p->c.ncol;
   size_t piece = scl_round_up(scl_ceil_div(k, parts), 32);
   scl_block partial;
@@ -425,11 +365,11 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
 
   scl_status status;
   if (thin != NULL) {
-    thin_product t = *thin;
+    scl_cl_thin_product t = *thin;
     t.y = partial;
     t.step_y = thin->step_y == 1 ? 1 : m;
     t.next_y = thin->step_y == 1 ? m : 1;
-    status = launch_thin(op, &t, 1.0, 0.0, parts, piece, m * n);
+    status = scl_cl_thin_in(op, &t, 1.0, 0.0, parts, piece, m * n);
   } else {
     scl_cl_product q = *p;
     bool down_a = p->trans_a == SCL_TRANS, down_b = p->trans_b == SCL_NO_TRANS;
@@ -489,13 +429,11 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   }
   bool columns = n <= m;
   if ((columns ? n : m) <= GEMM_THIN) {
-    thin_product t = thin_view(&p, k, columns);
-    size_t rows = t.trans == SCL_TRANS ? GEMM_THIN_ROWS : GEMM_THIN_LANES;
-    size_t groups = scl_ceil_div(t.m, rows) * scl_ceil_div(t.n, t.n == 1 ? 1 : GEMM_THIN_COLUMNS);
-    size_t parts = choose_parts(op, groups, k);
+    scl_cl_thin_product t = scl_cl_thin_view(&p, k, columns);
+    size_t parts = choose_parts(op, scl_cl_thin_groups(&t), k);
     if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
     /* only gemm_sum and the tiles can mirror */
-    if (region == SCL_ALL) return launch_thin(op, &t, alpha, beta, 1, k, 0);
+    if (region == SCL_ALL) return scl_cl_thin_in(op, &t, alpha, beta, 1, k, 0);
   }
   size_t step = op->cl->cpu ? GEMM_CPU_STEP : GEMM_GPU_TILE_M;
   size_t groups = scl_ceil_div(m, step) * scl_ceil_div(n, step);

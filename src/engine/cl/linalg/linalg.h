@@ -57,6 +57,28 @@ scl_cl_program scl_cl_product_program(scl_cl_tile tile, scl_trans trans_a, scl_t
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
                                   const scl_cl_product *second);
 
+/* The triangle of op(A) that is zero, as one of two flags of the kernels; 0 for none. */
+int scl_cl_promised_zeros(scl_view view, scl_trans trans, int lower, int upper);
+
+/* A product with few columns, Y = op(A) X (engine/cl/linalg/gemm_thin.c). Element (i, c) of X is
+ * step_x i + next_x c elements from its start; Y likewise. */
+typedef struct {
+  scl_trans trans;
+  scl_view view;
+  size_t m, n, k;
+  scl_block a, x, y;
+  size_t step_x, next_x, step_y, next_y;
+} scl_cl_thin_product;
+
+/* C = op(A) op(B) if C has few columns (`columns`), otherwise its transpose, op(B)' op(A)'. */
+scl_cl_thin_product scl_cl_thin_view(const scl_cl_product *p, size_t k, bool columns);
+/* Groups of work-items that it takes, for one part of the sum. */
+size_t scl_cl_thin_groups(const scl_cl_thin_product *t);
+/* Y = alpha op(A) X + beta Y, or each part of the sum, of k_part terms, to its own Y, y_part
+ * elements further on. */
+scl_status scl_cl_thin_in(scl_cl_op *op, const scl_cl_thin_product *t, double alpha, double beta,
+                          size_t parts, size_t k_part, size_t y_part);
+
 /* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
 static inline bool scl_cl_aligned(scl_block b) {
   return b.offset % 2 == 0 && b.ld % 2 == 0;
