@@ -144,9 +144,10 @@ binary <- function(op, e1, e2, arguments = c("e1", "e2")) {
 }
 
 # A method for each operator and not for the group: its dispatch takes a third of the time. The
-# entry handles the usual operands, matrices of one shape and numbers; otherwise it calls binary().
+# entry handles the usual operands, matrices of one shape, columns and numbers; otherwise it calls
+# binary().
 operator_method <- function(op) {
-  eval(substitute(function(e1, e2) .Call(r_lazy_binary, op, e1, e2), list(op = op)))
+  eval(substitute(function(e1, e2) .Call(r_lazy_apply, op, e1, e2), list(op = op)))
 }
 
 operator_signatures <- list(c("clMatrix", "clMatrix"), c("clMatrix", "ANY"), c("ANY", "clMatrix"))
@@ -169,7 +170,8 @@ operator_aliases <- function() {
   paste0("@aliases ", names, "-method")
 }
 
-setMethod("-", signature("clMatrix", "missing"), function(e1, e2) .Call(r_lazy_unary, "neg", e1))
+setMethod("-", signature("clMatrix", "missing"),
+          function(e1, e2) .Call(r_lazy_apply, "neg", e1, NULL))
 
 setMethod("+", signature("clMatrix", "missing"), function(e1, e2) e1)
 
@@ -177,7 +179,7 @@ setMethod("!", "clMatrix", function(x) unary("not", x))
 
 # ---- functions ----------------------------------------------------------------------------------
 
-unary <- function(op, x) .Call(r_lazy_unary, op, x)
+unary <- function(op, x) .Call(r_lazy_apply, op, x, NULL)
 
 # Members of Math that elementwise.def has under the same name.
 device_functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log1p",
@@ -195,7 +197,7 @@ setMethod("Math", "clMatrix", function(x) {
 
 # Individual methods for common functions, as for the operators.
 function_method <- function(op) {
-  eval(substitute(function(x) .Call(r_lazy_unary, op, x), list(op = op)))
+  eval(substitute(function(x) .Call(r_lazy_apply, op, x, NULL), list(op = op)))
 }
 
 for (name in setdiff(device_functions, "trunc")) {

@@ -1,6 +1,7 @@
 /* Registration of the .Call entries, and what the core needs of R: hooks, BLAS and LAPACK. */
 #include "r/entries.h"
 #include "r/glue.h"
+#include "r/node.h"
 
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
@@ -19,7 +20,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   r_handle_init();
   r_op_init();
   r_lazy_init();
-  r_deferred_init();
+  r_node_init();
   r_large_init(dll);
   r_serialize_init(dll);
   scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = r_interrupted});

@@ -1,7 +1,7 @@
 /* .Call entries that make, copy, select from and bind matrices on an engine. Index vectors come
  * checked from R: whole numbers from 1, as integers; NULL takes all. */
 #include "r/entries.h"
-#include "r/glue.h"
+#include "r/node.h"
 
 #include <stdlib.h>
 
@@ -11,13 +11,13 @@
 /* Rows, columns and view of the matrix behind a handle, which may be deferred and stays so. */
 SEXP r_matrix_shape(SEXP x) {
   SEXP result = PROTECT(Rf_allocVector(INTSXP, 3));
-  size_t m = 0, n = 0;
-  scl_status status = r_shape(x, "x", &m, &n);
+  scl_context *ctx;
+  scl_status status = r_handle_context(x, "x", &ctx);
   if (status == SCL_OK) {
-    const scl_mat *matrix = r_node_matrix(r_handle_node(x));
-    INTEGER(result)[0] = (int)m;
-    INTEGER(result)[1] = (int)n;
-    INTEGER(result)[2] = matrix != NULL ? (int)scl_mat_view(matrix) : SCL_GENERAL;
+    const scl_shape shape = r_node_shape(r_handle_node(x));
+    INTEGER(result)[0] = (int)shape.nrow;
+    INTEGER(result)[1] = (int)shape.ncol;
+    INTEGER(result)[2] = (int)shape.view;
   }
   UNPROTECT(1);
   return r_return(status, result);

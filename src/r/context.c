@@ -6,6 +6,44 @@
 #include "base/engine.h"
 #include "base/result_pool.h"
 
+/* ---- contexts ------------------------------------------------------------------------------- */
+
+#define MAX_DEVICES 64
+
+static scl_context *device_context[MAX_DEVICES];
+
+scl_status r_context(int where, scl_context **out) {
+  SCL_TRY(r_require_outside());
+  if (where < 0) {
+    *out = scl_context_host();
+    return SCL_OK;
+  }
+  if (where >= MAX_DEVICES)
+    return scl_fail(SCL_E_NO_DEVICE, "there is no device number %d", where + 1);
+  scl_context *ctx = device_context[where];
+  if (ctx != NULL && ctx->lost) { /* its matrices keep it; new work gets a new one */
+    device_context[where] = NULL;
+    scl_context_release(ctx);
+    ctx = NULL;
+  }
+  if (ctx == NULL) {
+    SCL_TRY(scl_device_open((size_t)where, &ctx));
+    device_context[where] = ctx;
+  }
+  SCL_TRY(scl_context_check(ctx));
+  *out = ctx;
+  return SCL_OK;
+}
+
+void r_contexts_release(void) {
+  for (int i = 0; i < MAX_DEVICES; i++) {
+    scl_context_release(device_context[i]);
+    device_context[i] = NULL;
+  }
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
 static const char *const type_name[] = {"gpu", "cpu", "accelerator", "other"};
 
 /* Columns of cl_devices(), one element a device, as a named list. */

@@ -1,4 +1,4 @@
-#include "r/glue.h"
+#include "r/node.h"
 
 #include <R_ext/Error.h>
 #include <stdlib.h>
@@ -7,47 +7,11 @@
 #include "base/engine.h"
 #include "graph/expr.h"
 
-#define MAX_DEVICES 64
-
-static scl_context *device_context[MAX_DEVICES];
-
-/* ---- contexts ------------------------------------------------------------------------------- */
-
-scl_status r_context(int where, scl_context **out) {
-  SCL_TRY(r_require_outside());
-  if (where < 0) {
-    *out = scl_context_host();
-    return SCL_OK;
-  }
-  if (where >= MAX_DEVICES)
-    return scl_fail(SCL_E_NO_DEVICE, "there is no device number %d", where + 1);
-  scl_context *ctx = device_context[where];
-  if (ctx != NULL && ctx->lost) { /* its matrices keep it; new work gets a new one */
-    device_context[where] = NULL;
-    scl_context_release(ctx);
-    ctx = NULL;
-  }
-  if (ctx == NULL) {
-    SCL_TRY(scl_device_open((size_t)where, &ctx));
-    device_context[where] = ctx;
-  }
-  SCL_TRY(scl_context_check(ctx));
-  *out = ctx;
-  return SCL_OK;
-}
-
 scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out) {
   for (int i = 0; i < n; i++) {
     if (r_is_handle(operands[i])) return r_handle_context(operands[i], "x", out);
   }
   return r_context(Rf_asInteger(where), out);
-}
-
-void r_contexts_release(void) {
-  for (int i = 0; i < MAX_DEVICES; i++) {
-    scl_context_release(device_context[i]);
-    device_context[i] = NULL;
-  }
 }
 
 /* ---- operands ------------------------------------------------------------------------------- */
@@ -129,21 +93,7 @@ bool r_any_handle(int n, const SEXP *x) {
 /* ---- results -------------------------------------------------------------------------------- */
 
 SEXP r_result_new(bool resident, size_t m, size_t n) {
-  if (resident) return r_handle_new();
-  SEXP large = r_large_matrix(m, n);
-  return large != NULL ? large : Rf_allocMatrix(REALSXP, (int)m, (int)n);
-}
-
-scl_status r_require_room(SEXP result, size_t numbers) {
-  if (TYPEOF(result) == REALSXP && (size_t)XLENGTH(result) == numbers) return SCL_OK;
-  return scl_fail_argument("x", "internal: the result has room for %zu numbers, not for %zu",
-                           (size_t)Rf_xlength(result), numbers);
-}
-
-scl_status r_values(SEXP result, scl_mat *m) {
-  SCL_TRY(r_require_room(result, scl_mat_nrow(m) * scl_mat_ncol(m)));
-  SCL_TRY(scl_mat_force(m));
-  return scl_mat_to_host(m, REAL(result));
+  return resident ? r_handle_new() : r_values_new(m, n);
 }
 
 scl_status r_result_set(SEXP result, scl_mat **m) {
@@ -155,29 +105,4 @@ scl_status r_result_set(SEXP result, scl_mat **m) {
 
 const char *r_string(SEXP x) {
   return TYPEOF(x) == STRSXP && XLENGTH(x) > 0 ? CHAR(STRING_ELT(x, 0)) : "";
-}
-
-static void finalize_text(SEXP owner) {
-  r_finalized();
-  r_text_free(owner);
-}
-
-SEXP r_text_owner(char *text) {
-  SEXP owner = PROTECT(R_MakeExternalPtr(text, R_NilValue, R_NilValue));
-  r_finalizer(owner, finalize_text);
-  UNPROTECT(1);
-  return owner;
-}
-
-void r_text_free(SEXP owner) {
-  free(R_ExternalPtrAddr(owner));
-  R_ClearExternalPtr(owner);
-}
-
-SEXP r_return(scl_status status, SEXP result) {
-  if (status != SCL_OK) r_throw();
-  PROTECT(result);
-  r_announce();
-  UNPROTECT(1);
-  return result;
 }

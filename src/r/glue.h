@@ -17,12 +17,9 @@
 
 #include "engine/plan/elementwise.h"
 
-/* ---- contexts ------------------------------------------------------------------------------- */
+/* ---- contexts (r/context.c) ----------------------------------------------------------------- */
 /* The context of `where`; a device context is opened at its first use and kept. Borrowed. */
 scl_status r_context(int where, scl_context **out);
-/* The context in which an operation on these operands runs: that of the first handle among them,
- * else that of `where`. */
-scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out);
 void r_contexts_release(void); /* at unload */
 
 /* ---- matrix handles (r/handle.c) ------------------------------------------------------------ */
@@ -30,6 +27,8 @@ void r_handle_init(void);
 bool r_is_handle(SEXP x);
 /* Phase 1: a handle without a matrix yet. Protect it. */
 SEXP r_handle_new(void);
+SEXP r_handle_of(SEXP node);     /* Phase 1 */
+SEXP r_handle_node(SEXP handle); /* R_NilValue if it has none */
 /* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. The graph
  * of a deferred handle is built, which may compute a part of it. */
 scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out);
@@ -49,6 +48,9 @@ scl_status r_shape(SEXP x, const char *argument, size_t *m, size_t *n);
 /* Phase 1: one of them, 0 for R_NilValue; they raise the fault. */
 size_t r_nrow(SEXP x, const char *argument);
 size_t r_ncol(SEXP x, const char *argument);
+/* The context in which an operation on these operands runs: that of the first handle among them,
+ * else that of `where`. */
+scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context **out);
 /* A reference to the operand in `ctx`: a handle's own matrix, wrapped host memory or an upload.
  * Release it. R_NilValue gives NULL. */
 scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
@@ -68,19 +70,17 @@ bool r_any_handle(int n, const SEXP *x);
 SEXP r_result_new(bool resident, size_t m, size_t n);
 /* Phase 2: moves *m into the handle (and sets *m to NULL), or copies it to the R matrix. */
 scl_status r_result_set(SEXP result, scl_mat **m);
+/* The first string of a character vector, else "". */
+const char *r_string(SEXP x);
+
+/* ---- values (r/values.c) -------------------------------------------------------------------- */
+/* Phase 1: an m x n double matrix. Protect it. */
+SEXP r_values_new(size_t m, size_t n);
 /* Phase 2: computes m and copies it to a double vector of as many numbers. All values of matrices
  * reach R through here. */
 scl_status r_values(SEXP result, scl_mat *m);
 /* SCL_E_ARGUMENT unless `result` is a double vector of so many numbers: before the core writes. */
 scl_status r_require_room(SEXP result, size_t numbers);
-/* Phase 3: raises the R condition of the last fault, or gives `result`. */
-SEXP r_return(scl_status status, SEXP result);
-
-/* The first string of a character vector, else "". */
-const char *r_string(SEXP x);
-/* An R object that frees a text of the core, should R jump before r_text_free(). */
-SEXP r_text_owner(char *text);
-void r_text_free(SEXP owner);
 
 /* r/blas.c: hands R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
@@ -92,49 +92,19 @@ scl_status r_op_find(SEXP string, unsigned *out);
 /* r/lazy.c: looks up what its entries need often. */
 void r_lazy_init(void);
 
-/* ---- finalisers (r/handle.c) ---------------------------------------------------------------- */
+/* ---- finalisers (r/finalizer.c) ------------------------------------------------------------- */
 /* Registers one, which starts by r_finalized(). The library is needed as long as one is to come. */
 void r_finalizer(SEXP pointer, void (*finalize)(SEXP));
 void r_finalized(void);
+/* An R object that frees a text of the core, should R jump before r_text_free(). */
+SEXP r_text_owner(char *text);
+void r_text_free(SEXP owner);
 
-/* ---- R code inside the core (r/handle.c) ---------------------------------------------------- */
+/* ---- R code inside the core (r/interrupt.c) ------------------------------------------------- */
 /* SCL_E_ARGUMENT while a hook of the core runs (scl_hooks_run()): R code that the collector
  * (finalisers of the user's) or the look for interrupts (event handlers) runs may free matrices,
  * which then go with their handles, and nothing else, as the core is in the middle of something. */
 scl_status r_require_outside(void);
-
-/* ---- nodes (r/handle.c) --------------------------------------------------------------------- */
-/* What handles share with what was made of them. */
-bool r_is_node(SEXP x);
-SEXP r_handle_node(SEXP handle); /* R_NilValue if it has none */
-scl_status r_node_peek(SEXP node, const char *argument, scl_mat **out);
-bool r_node_waits(SEXP node);                       /* is deferred */
-scl_mat *r_node_matrix(SEXP node);                  /* or NULL */
-void r_node_shape(SEXP node, size_t *m, size_t *n); /* of one that waits or has a matrix */
-void r_node_set(SEXP node, scl_mat *m);
-void r_node_defer(SEXP node);
-void r_node_register(SEXP node); /* its finaliser */
-void r_node_unused(SEXP node);   /* no deferred node needs it any more */
-SEXP r_handle_deferred(SEXP record);
-SEXP r_handle_with(SEXP keeper);
-SEXP r_node_new(void); /* without a matrix yet; phase 1, protect it */
-
-/* ---- deferred nodes (r/deferred.c) ---------------------------------------------------------- */
-void r_deferred_init(void);
-/* Whether an operation of these (nodes that are in order, numbers, or NULL) may be deferred. */
-bool r_deferred_fits(SEXP a, SEXP b);
-/* Phase 1: a handle that stands for op(a) (b is R_NilValue) or op(a, b), which fit. Protect it. */
-SEXP r_deferred_new(scl_op op, SEXP a, SEXP b);
-/* Builds the graph of a node that waits. SCL_E_STALE if a matrix that it needs is gone. With `keep`
- * the nodes on the way keep their matrices, so that a value computed for one of them is seen in all
- * that stands on it; without, for what is computed at once, they stay deferred. */
-scl_status r_deferred_build(SEXP node, const char *argument, bool keep);
-void r_deferred_shape(SEXP node, size_t *m, size_t *n);
-SEXP r_deferred_leaf(SEXP node); /* one that it stands on and does not wait, or itself */
-/* How many deferred nodes may stand on a node at most: those that the collector has taken since
- * count too. */
-int r_deferred_uses(SEXP node);
-void r_deferred_drop(SEXP node); /* one that waits, and is not wanted any more */
 
 /* ---- saving by value (r/serialize.c) -------------------------------------------------------- */
 void r_serialize_init(struct _DllInfo *dll);
@@ -144,13 +114,12 @@ SEXP r_keeper_node(SEXP keeper); /* R_NilValue if there is none (yet), or `keepe
 /* Gives a keeper that was read with its values a node with a matrix; leaves any other alone. */
 scl_status r_keeper_restore(SEXP keeper, const char *argument);
 
-/* ---- large results (r/altrep_result.c)
- * -------------------------------------------------------------- */
+/* ---- large results (r/altrep_result.c) ------------------------------------------------------ */
 void r_large_init(struct _DllInfo *dll);
 /* An m x n double matrix in recycled memory, or NULL: a small one, or there is none. */
 SEXP r_large_matrix(size_t m, size_t n);
 
-/* ---- interrupts (r/interrupt.c) -------------------------------------------------------------- */
+/* ---- interrupts (r/interrupt.c) ------------------------------------------------------------- */
 /* The hook of the core. */
 bool r_interrupted(void);
 /* Phase 3: says that kernels were built if that took long and was not said by the hook. May jump.
@@ -161,7 +130,10 @@ SEXP r_jump(void);
 /* The message of R's error if the last interrupt was a time limit (setTimeLimit()), else "". */
 const char *r_time_limit(void);
 
-/* r/throw.c: raises; does not return. */
+/* ---- conditions (r/throw.c) ----------------------------------------------------------------- */
+/* Phase 3: raises the R condition of the last fault, or returns `result`. */
+SEXP r_return(scl_status status, SEXP result);
+/* Raises; does not return. */
 void r_throw(void);
 void r_throw_given_back(void); /* for r/altrep_result.c */
 

@@ -115,3 +115,11 @@ bool r_interrupted(void) {
   limit[0] = '\0';
   return !R_ToplevelExec(look_and_catch, &stop) || stop;
 }
+
+/* ---- R code inside the core ----------------------------------------------------------------- */
+
+scl_status r_require_outside(void) {
+  if (!scl_hooks_run()) return SCL_OK;
+  return scl_fail(SCL_E_ARGUMENT, "a computation is running: finalizers and event handlers may "
+                                  "free matrices meanwhile, but not use them");
+}

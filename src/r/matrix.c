@@ -1,6 +1,6 @@
 /* .Call entries for matrices: making, reading back, facts, freeing. */
 #include "r/entries.h"
-#include "r/glue.h"
+#include "r/node.h"
 
 #include "base/engine.h"
 

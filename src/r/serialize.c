@@ -8,8 +8,8 @@
  * The first data field of a keeper is the node of its handle (r/handle.c), or NULL as long as the
  * handle is not restored; the second what was read: a double matrix with the attribute "view", or a
  * string that says why there is none. */
-#include "r/entries.h"
 #include "r/glue.h"
+#include "r/node.h"
 
 #include <R_ext/Altrep.h>
 #include <R_ext/Rdynload.h>
@@ -35,23 +35,20 @@ SEXP r_keeper_node(SEXP keeper) {
 /* Values and view of a matrix; NULL (of R) if it was freed. In a forked process, which cannot read
  * the device of its parent, that is what the string says. Other faults are raised. */
 static SEXP keeper_state(SEXP keeper) {
-  if (R_altrep_data1(keeper) == R_NilValue) return R_altrep_data2(keeper);
-  SEXP handle = PROTECT(r_handle_with(keeper));
+  SEXP node = R_altrep_data1(keeper), state = R_NilValue;
+  if (node == R_NilValue) return R_altrep_data2(keeper);
   scl_mat *m = NULL;
-  scl_status status = r_handle_get(handle, "x", &m);
-  SEXP state = R_NilValue;
-  if (status == SCL_E_FORK) {
-    state = Rf_mkString(scl_fault_last()->message);
-  } else if (status == SCL_OK) {
-    const int view = (int)scl_mat_view(m);
-    state = PROTECT(r_matrix_to_host(handle));
-    Rf_setAttrib(state, Rf_install("view"), Rf_ScalarInteger(view));
+  scl_status status = r_node_get(node, "x", &m);
+  if (status == SCL_E_FORK) return Rf_mkString(scl_fault_last()->message);
+  if (status == SCL_OK) {
+    const scl_shape shape = r_node_shape(node);
+    state = PROTECT(r_values_new(shape.nrow, shape.ncol));
+    Rf_setAttrib(state, Rf_install("view"), Rf_ScalarInteger((int)shape.view));
+    status = r_node_get(node, "x", &m); /* again: a finaliser of the user's may have freed it */
+    if (status == SCL_OK) status = r_values(state, m);
     UNPROTECT(1);
-  } else if (status != SCL_E_STALE) {
-    state = r_return(status, R_NilValue);
   }
-  UNPROTECT(1);
-  return state;
+  return status == SCL_E_STALE ? R_NilValue : r_return(status, state);
 }
 
 static SEXP keeper_read(SEXP class, SEXP state) {

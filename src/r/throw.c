@@ -48,3 +48,11 @@ void r_throw(void) {
 void r_throw_given_back(void) {
   Rf_error("the memory of this matrix was freed before its finalizer ran");
 }
+
+SEXP r_return(scl_status status, SEXP result) {
+  if (status != SCL_OK) r_throw();
+  PROTECT(result);
+  r_announce();
+  UNPROTECT(1);
+  return result;
+}

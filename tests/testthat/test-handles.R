@@ -1,5 +1,5 @@
-# Handles (src/r/handle.c, src/r/deferred.c): what R holds of a matrix, whatever fails, is freed, is
-# changed by hand or comes from a file on the way.
+# Handles and nodes (src/r/handle.c, src/r/node.c): what R holds of a matrix, whatever fails, is
+# freed, is changed by hand or comes from a file on the way.
 
 skip_on_cran() # long; run by ./dev check
 
