@@ -50,9 +50,6 @@ static inline double scl_node_identity(const scl_node *node) {
 }
 
 scl_status scl_node_new(scl_node_kind kind, scl_shape shape, scl_node **out);
-/* Gives `node` operand k (taking the reference over, also on a fault) and what follows from it. A
- * graph that would be too deep is computed below this operand. */
-scl_status scl_node_take(scl_context *ctx, scl_node *node, int k, scl_node *arg);
 scl_node *scl_node_retain(scl_node *node);
 void scl_node_release(scl_node *node); /* accepts NULL; not recursive */
 /* The node of a matrix: that which is pending, or a new leaf. Release it. */

@@ -69,15 +69,3 @@ void scl_node_settle(scl_node *node, scl_block block) {
   for (int k = 0; k < 3; k++) scl_node_release(arg[k]);
   scl_buffer_release(before);
 }
-
-scl_status scl_node_take(scl_context *ctx, scl_node *node, int k, scl_node *arg) {
-  node->arg[k] = arg;
-  node->placeholder = node->placeholder || arg->placeholder;
-  if (arg->depth + 1 >= SCL_EXPR_DEPTH && !arg->placeholder) SCL_TRY(scl_node_force(ctx, arg));
-  if (arg->depth + 1 > SCL_EXPR_DEPTH) {
-    return scl_fail_argument("combine", "'combine' has more than %d nested operations",
-                             SCL_EXPR_DEPTH);
-  }
-  if (node->depth < arg->depth + 1) node->depth = (uint16_t)(arg->depth + 1);
-  return SCL_OK;
-}

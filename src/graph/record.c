@@ -68,6 +68,20 @@ static scl_status check_reduction(const scl_node *x, scl_node *combine) {
   return check_combine(combine, scl_node_stamp());
 }
 
+/* Gives the node operand k, whose reference it takes over, on failure too. A graph that would be
+ * too deep is computed below this operand. */
+static scl_status take_operand(scl_context *ctx, scl_node *node, int k, scl_node *arg) {
+  node->arg[k] = arg;
+  node->placeholder = node->placeholder || arg->placeholder;
+  if (arg->depth + 1 >= SCL_EXPR_DEPTH && !arg->placeholder) SCL_TRY(scl_node_force(ctx, arg));
+  if (arg->depth + 1 > SCL_EXPR_DEPTH) {
+    return scl_fail_argument("combine", "'combine' has more than %d nested operations",
+                             SCL_EXPR_DEPTH);
+  }
+  if (node->depth < arg->depth + 1) node->depth = (uint16_t)(arg->depth + 1);
+  return SCL_OK;
+}
+
 /* An operand of an elementwise operation with n columns: a single column is repeated. */
 static scl_status repeat_column(scl_context *ctx, const scl_node *node, scl_node *x,
                                 scl_node **out) {
@@ -81,7 +95,7 @@ static scl_status repeat_column(scl_context *ctx, const scl_node *node, scl_node
   wide->operation = SCL_OPERATION_BROADCAST;
   wide->attribute[0] = (double)shape.nrow;
   wide->attribute[1] = (double)shape.ncol;
-  status = scl_node_take(ctx, wide, 0, x);
+  status = take_operand(ctx, wide, 0, x);
   if (status != SCL_OK) {
     scl_node_release(wide);
     return status;
@@ -118,7 +132,7 @@ static scl_status take_operands(scl_context *ctx, scl_node *node, int count,
     if (node->kind == SCL_NODE_REDUCE && k == 1) {
       node->arg[k] = arg;
     } else {
-      SCL_TRY(scl_node_take(ctx, node, k, arg));
+      SCL_TRY(take_operand(ctx, node, k, arg));
     }
   }
   return node->kind == SCL_NODE_REDUCE ? check_reduction(node->arg[0], node->arg[1]) : SCL_OK;

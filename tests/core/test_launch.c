@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/cl/runtime/launch.h"
+#include "engine/cl/runtime/signature.h"
 
 static const scl_cl_range three = {.dims = 1, .global = {3}};
 
@@ -83,7 +84,7 @@ static scl_status compare(scl_context *ctx, const char *parameters) {
   SCL_TRY(scl_cl_program_build(cl, 1, &source, "probe", &program));
   scl_status status = scl_cl_kernel_make(cl, program, "probe", &k);
   if (status == SCL_OK) {
-    status = scl_cl_signature_check(cl, SCL_K_elementwise_diagonal, k.kernel);
+    status = scl_cl_signature_check(cl, SCL_K_elementwise_diagonal, k.kernel, k.name);
     scl_cl.clReleaseKernel(k.kernel);
   }
   scl_cl.clReleaseProgram(program);

@@ -150,10 +150,6 @@ typedef struct {
  * programs (engine/cl/runtime/build.c). SCL_E_BUILD, with the log. */
 scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel *out);
 const char *scl_cl_kernel_name(scl_cl_kernel which);
-/* Compares the signature of a kernel with what the driver has built of it, as far as it tells; then
- * SCL_E_BUILD (engine/cl/runtime/launch.c). */
-scl_status scl_cl_signature_check(scl_cl_context *cl, scl_cl_kernel which, cl_kernel kernel);
-
 const char *scl_cl_program_name(scl_cl_program which);
 scl_cl_program scl_cl_program_of(scl_cl_kernel which);
 
@@ -172,7 +168,9 @@ bool scl_cl_may_try_mma(scl_cl_context *cl);
 scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *usable);
 
 /* Whether an earlier trial has refused it. */
-bool scl_cl_is_refused(const scl_cl_context *cl, scl_cl_program which);
+static inline bool scl_cl_is_refused(const scl_cl_context *cl, scl_cl_program which) {
+  return cl->trial[which].state == SCL_CL_REFUSED;
+}
 
 /* The text of a file of the kernel folder; the caller frees it. */
 scl_status scl_cl_source_read(const char *name, char **out);

@@ -90,6 +90,7 @@ static void free_context(scl_cl_context *cl) {
   }
   scl_cl_staging_free(cl);
   if (cl->batch_flag != NULL) scl_cl.clReleaseMemObject(cl->batch_flag);
+  scl_cl_exprs_free(cl);
   scl_cl_programs_free(cl);
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
     if (cl->queue[q] != NULL) scl_cl.clReleaseCommandQueue(cl->queue[q]);
@@ -166,6 +167,29 @@ const scl_device_info *scl_device_of(const scl_context *ctx) {
 
 void scl_device_trim(scl_context *ctx) {
   if (ctx->engine == &scl_cl_engine) scl_cl_pool_free((scl_cl_context *)ctx);
+}
+
+/* ---- what became of trials ------------------------------------------------------------------- */
+const char *scl_device_variant(scl_context *ctx) {
+  if (ctx->engine != &scl_cl_engine) return "the host has none";
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  return scl_cl_may_try_mma(cl) ? "" : cl->variant_reason;
+}
+
+bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out) {
+  const scl_cl_context *cl = (const scl_cl_context *)ctx;
+  if (ctx->engine != &scl_cl_engine) return false;
+  for (; *at < SCL_CL_PROGRAMS; ++*at) {
+    const scl_cl_trial *trial = &cl->trial[*at];
+    if (trial->state != SCL_CL_PASSED && trial->state != SCL_CL_REFUSED) continue;
+    *out = (scl_device_trial){scl_cl_program_name((scl_cl_program)*at),
+                              trial->state == SCL_CL_PASSED ? ""
+                              : trial->reason != NULL       ? trial->reason
+                                                            : "out of memory"};
+    ++*at;
+    return true;
+  }
+  return false;
 }
 
 /* ---- profiling ------------------------------------------------------------------------------- */

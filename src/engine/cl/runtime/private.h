@@ -52,7 +52,7 @@ scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which);
 /* What STATCL_TRIAL_FAULT asks for, in tests: "build:NAME" or "result:NAME", several with commas
  * between them; NAME may end in "*". */
 typedef enum { SCL_CL_FAULT_NONE = 0, SCL_CL_FAULT_BUILD, SCL_CL_FAULT_RESULT } scl_cl_fault;
-scl_cl_fault scl_cl_trial_fault(const scl_cl_context *cl, scl_cl_program which);
+scl_cl_fault scl_cl_trial_fault(scl_cl_program which, const char *name);
 
 /* Releases programs and kernels. */
 void scl_cl_programs_free(scl_cl_context *cl);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/cl/runtime/private.h"
+#include "engine/cl/runtime/signature.h"
 #include "base/threads.h"
 
 enum { MOST_SOURCES = 16 };
@@ -107,7 +108,8 @@ static scl_status create_build(scl_cl_context *cl, scl_cl_program which, scl_cl_
   cl_uint count;
   scl_status status;
   SCL_GO(read_sources(programs[which].sources, text, &count));
-  if (scl_cl_trial_fault(cl, which) == SCL_CL_FAULT_BUILD) memcpy(text[0], "#error\n/*", 9);
+  if (scl_cl_trial_fault(which, programs[which].name) == SCL_CL_FAULT_BUILD)
+    memcpy(text[0], "#error\n/*", 9);
   SCL_GO(scl_cl_build_create(cl, count, (const char **)text, out));
 done:
   while (count > 0) free(text[--count]);
@@ -188,7 +190,7 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
     scl_cl_program program = kernels[which].program;
     SCL_TRY(scl_cl_program_need(cl, program));
     SCL_TRY(scl_cl_kernel_make(cl, cl->program[program], kernels[which].name, &k));
-    scl_status status = scl_cl_signature_check(cl, which, k.kernel);
+    scl_status status = scl_cl_signature_check(cl, which, k.kernel, k.name);
     if (status != SCL_OK) {
       scl_cl.clReleaseKernel(k.kernel);
       return status;
@@ -209,7 +211,6 @@ bool scl_cl_program_has_run(const scl_cl_context *cl, scl_cl_program which) {
 }
 
 void scl_cl_programs_free(scl_cl_context *cl) {
-  scl_cl_exprs_free(cl);
   for (int k = 0; k < SCL_CL_KERNELS; k++) {
     if (cl->kernel[k] != NULL) scl_cl.clReleaseKernel(cl->kernel[k]);
   }

@@ -45,31 +45,6 @@ bool scl_cl_may_try_mma(scl_cl_context *cl) {
   return cl->variant == SCL_CL_VARIANT_MMA;
 }
 
-/* ---- faults that tests plant ----------------------------------------------------------------- */
-/* Whether a pattern, `length` characters of `text`, means this name. */
-static bool is_meant(const char *text, size_t length, const char *name) {
-  if (length > 0 && text[length - 1] == '*') return strncmp(text, name, length - 1) == 0;
-  return strlen(name) == length && strncmp(text, name, length) == 0;
-}
-
-scl_cl_fault scl_cl_trial_fault(const scl_cl_context *cl, scl_cl_program which) {
-  static const char *const kinds[] = {"", "build:", "result:"};
-  const char *at = trials[which] != NULL ? scl_env("STATCL_TRIAL_FAULT") : NULL;
-  (void)cl;
-  while (at != NULL && *at != '\0') {
-    const size_t length = strcspn(at, ",");
-    for (int kind = SCL_CL_FAULT_BUILD; kind <= SCL_CL_FAULT_RESULT; kind++) {
-      const size_t prefix = strlen(kinds[kind]);
-      if (length > prefix && strncmp(at, kinds[kind], prefix) == 0 &&
-          is_meant(at + prefix, length - prefix, scl_cl_program_name(which)))
-        return (scl_cl_fault)kind;
-    }
-    at += length;
-    at += strspn(at, ",");
-  }
-  return SCL_CL_FAULT_NONE;
-}
-
 /* ---- trials ---------------------------------------------------------------------------------- */
 static scl_status refuse(scl_cl_trial *trial, const char *reason) {
   const size_t bytes = strlen(reason) + 1;
@@ -88,7 +63,7 @@ static scl_status run_trial(scl_cl_context *cl, scl_cl_program which) {
   scl_status status = scl_cl_program_need(cl, which);
   if (status == SCL_OK) status = trials[which](cl, which, &right);
   cl->profiling = profiling;
-  if (scl_cl_trial_fault(cl, which) == SCL_CL_FAULT_RESULT) right = false;
+  if (scl_cl_trial_fault(which, scl_cl_program_name(which)) == SCL_CL_FAULT_RESULT) right = false;
   trial->state = status == SCL_OK && right ? SCL_CL_PASSED : SCL_CL_UNTRIED;
   if (status == SCL_OK && !scl_cl_program_has_run(cl, which))
     return refuse(trial, "its trial did without it");
@@ -105,10 +80,6 @@ scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *us
   if (trial->state == SCL_CL_UNTRIED) SCL_TRY(run_trial(cl, which));
   *usable = trial->state == SCL_CL_PASSED || trial->state == SCL_CL_TRYING;
   return SCL_OK;
-}
-
-bool scl_cl_is_refused(const scl_cl_context *cl, scl_cl_program which) {
-  return cl->trial[which].state == SCL_CL_REFUSED;
 }
 
 /* ---- matrices of trials ---------------------------------------------------------------------- */
@@ -132,27 +103,4 @@ bool scl_cl_trial_is_near(const double *x, const double *y, size_t count, double
     if (!(error <= tolerance * (1.0 + size))) return false; /* nor is NaN near */
   }
   return true;
-}
-
-/* ---- what became of them --------------------------------------------------------------------- */
-const char *scl_device_variant(scl_context *ctx) {
-  if (ctx->engine != &scl_cl_engine) return "the host has none";
-  scl_cl_context *cl = (scl_cl_context *)ctx;
-  return scl_cl_may_try_mma(cl) ? "" : cl->variant_reason;
-}
-
-bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out) {
-  const scl_cl_context *cl = (const scl_cl_context *)ctx;
-  if (ctx->engine != &scl_cl_engine) return false;
-  for (; *at < SCL_CL_PROGRAMS; ++*at) {
-    const scl_cl_trial *trial = &cl->trial[*at];
-    if (trial->state != SCL_CL_PASSED && trial->state != SCL_CL_REFUSED) continue;
-    *out = (scl_device_trial){scl_cl_program_name((scl_cl_program)*at),
-                              trial->state == SCL_CL_PASSED ? ""
-                              : trial->reason != NULL       ? trial->reason
-                                                            : "out of memory"};
-    ++*at;
-    return true;
-  }
-  return false;
 }
