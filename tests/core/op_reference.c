@@ -59,6 +59,23 @@ static double round_to(double a, double b) {
   return b > 0 ? rint(a * b) / b : rint(a / b) * b;
 }
 
+static double log1m_exp_of(double x) {
+  return x > 0 ? NAN : (double)logl(-expm1l((long double)x));
+}
+
+static double stirling_of(double x) {
+  const long double y = x;
+  if (!(x > 0)) return NAN;
+  if (x > 1e4) return 1 / (12 * x);
+  return (double)(lgammal(y) - (y - 0.5L) * logl(y) + y - 0.9189385332046727417803297L);
+}
+
+static double deviance_of(double x, double m) {
+  if (!(x >= 0 && m >= 0)) return NAN;
+  const long double y = x, t = ((long double)m - y) / y;
+  return x == 0 ? m : (double)(y * (t - (m < x / 2 ? logl(m / y) : log1pl(t))));
+}
+
 static double truth_of(double value, bool known) {
   return known ? value : NAN;
 }
@@ -123,6 +140,12 @@ double op_reference(scl_op op, double a, double b) {
     return (double)(1.0L / (1.0L + expl(-(long double)a)));
   case SCL_OP_LOG1P_EXP:
     return (double)(a > 100 ? (long double)a : log1pl(expl((long double)a)));
+  case SCL_OP_LOG1M_EXP:
+    return log1m_exp_of(a);
+  case SCL_OP_STIRLING:
+    return stirling_of(a);
+  case SCL_OP_DEVIANCE:
+    return deviance_of(a, b);
   case SCL_OP_GAMMA:
     return a <= 0 && a == floor(a) ? NAN : tgamma(a);
   case SCL_OP_LGAMMA:

@@ -96,11 +96,36 @@ static void check_special_derivatives(void) {
   }
 }
 
+/* Those of densities, of positive numbers. */
+static void check_density_derivatives(void) {
+  static const double at[] = {0.04, 0.3, 1.7, 2.8, 11.9, 12.2, 55.0};
+  const size_t count = sizeof at / sizeof *at;
+  for (size_t i = 0; i < count; i++) {
+    const double h = 1e-5 * at[i], a = at[i];
+    double slope = scl_op_value(SCL_OP_LOG1M_EXP, -a + h, 0, 0);
+    slope = (slope - scl_op_value(SCL_OP_LOG1M_EXP, -a - h, 0, 0)) / (2 * h);
+    CHECK(fabs(derivative_of(SCL_OP_LOG1M_EXP, 0, -a, 0, 0) - slope) <= 1e-7 * fabs(slope));
+    slope = scl_op_value(SCL_OP_STIRLING, a + h, 0, 0) - scl_op_value(SCL_OP_STIRLING, a - h, 0, 0);
+    slope /= 2 * h;
+    CHECK(fabs(derivative_of(SCL_OP_STIRLING, 0, a, 0, 0) - slope) <= 1e-7 * fabs(slope) + 1e-9);
+    for (size_t j = 0; j < count; j++) {
+      const double b = at[j] * 1.03, g = 1e-5 * b;
+      slope = scl_op_value(SCL_OP_DEVIANCE, a + h, b, 0);
+      slope = (slope - scl_op_value(SCL_OP_DEVIANCE, a - h, b, 0)) / (2 * h);
+      CHECK_NEAR(derivative_of(SCL_OP_DEVIANCE, 0, a, b, 0), slope, 1e-8 * (1 + b));
+      slope = scl_op_value(SCL_OP_DEVIANCE, a, b + g, 0);
+      slope = (slope - scl_op_value(SCL_OP_DEVIANCE, a, b - g, 0)) / (2 * g);
+      CHECK_NEAR(derivative_of(SCL_OP_DEVIANCE, 1, a, b, 0), slope, 1e-8 * (1 + a / b));
+    }
+  }
+}
+
 static void check_derivatives(void) {
   const double h = 1e-6;
   for (int op = 0; op < SCL_OP_COUNT; op++) {
-    /* Inside every domain; acosh() needs more than one. */
-    const double at[3] = {op == SCL_OP_ACOSH ? 1.7 : 0.43, 0.71, 0.37};
+    /* Inside every domain; acosh() needs more than one, the logarithm of 1 - exp() less than 0. */
+    const double first = op == SCL_OP_ACOSH ? 1.7 : op == SCL_OP_LOG1M_EXP ? -0.43 : 0.43;
+    const double at[3] = {first, 0.71, 0.37};
     for (int by = 0; by < scl_op_arity((scl_op)op); by++) {
       double up[3] = {at[0], at[1], at[2]}, down[3] = {at[0], at[1], at[2]};
       up[by] += h;
@@ -426,6 +451,7 @@ void test_expr(scl_context *ctx) {
   check_operations(ctx);
   check_derivatives();
   check_special_derivatives();
+  check_density_derivatives();
   check_empty(ctx);
   check_missing(ctx);
   check_sharing(ctx);

@@ -67,6 +67,22 @@ SCL_INLINE real special_stirling_slope(real z) {
   return -w * (1.0 / 12.0 - w * sum);
 }
 
+/* log(1 - exp(x)) for x <= 0. */
+SCL_INLINE real special_log1m_exp(real x) {
+  return x > -0.6931471805599453 ? log(-expm1(x)) : log1p(-exp(x));
+}
+
+/* x log(x / m) + m - x for x >= 0 and m >= 0; near x = m by its series in (x - m) / (x + m). */
+SCL_INLINE real special_deviance(real x, real m) {
+  const real v = (x - m) / (x + m), w = v * v;
+  real sum = 0.0;
+  if (!(x >= 0.0 && m >= 0.0)) return NAN;
+  if (x == 0.0) return m;
+  if (!(w < 0.01)) return x * (x / m < INFINITY ? log(x / m) : log(x) - log(m)) + (m - x);
+  for (int j = 10; j > 0; j--) sum = sum * w + 1.0 / (2.0 * j + 1.0);
+  return (x - m) * v + 2.0 * x * v * w * sum;
+}
+
 /* ---- log gamma around 2 ---------------------------------------------------------------------- */
 
 /* log(gamma(2 + z)) for |z| <= 1/2, and its derivative: the series with the coefficients
@@ -210,6 +226,18 @@ SCL_INLINE real special_trigamma_right(real x) {
   sum = 1.0 / 30.0 - w * sum;
   sum = 1.0 / 6.0 - w * sum;
   return above / below + (v + 0.5 * w + v * w * sum);
+}
+
+/* What log(gamma(x)) has beyond Stirling's formula, x > 0, and its derivative. */
+SCL_INLINE real special_stirling_rest(real x) {
+  if (!(x > 0.0)) return NAN;
+  if (x >= 12.0) return special_stirling(x);
+  return special_log_gamma_right(x) - (x - 0.5) * log(x) + x - SPECIAL_LOG_SQRT_2PI;
+}
+
+SCL_INLINE real special_stirling_rest_slope(real x) {
+  if (x >= 12.0) return special_stirling_slope(x);
+  return special_digamma(x) - log(x) + 0.5 / x;
 }
 
 /* Infinite at poles. */
