@@ -1,0 +1,121 @@
+# Log densities of discrete distributions (R/density.R). Counts are usually data: their own terms
+# are numbers. Small counts take the plain formula, which needs least arithmetic; large ones that of
+# Loader (2000), whose terms do not cancel, as base R does.
+
+# Counts up to this take the plain formula.
+plain_count <- 100
+
+# lgamma(x + 1) - x log(x) + x, the logarithm of Poisson's density at its mean, negated.
+count_term <- function(x) {
+  y <- where(x > 0, x, 1)
+  where(x > 0, stirling_rest(y) + 0.5 * log(2 * pi * y), 0)
+}
+
+is_small_count <- function(x) !has_traced(x) && !any(x > plain_count, na.rm = TRUE)
+
+# x log(p), 0 where x is 0, whatever p is.
+count_log <- function(x, p) {
+  some <- x > 0
+  if (length(p) == 1L && !has_traced(x)) where(some, x * log(p), 0) else x * log(where(some, p, 1))
+}
+
+# x log(1 - p) likewise.
+count_log1m <- function(x, p) {
+  some <- x > 0
+  if (length(p) == 1L && !has_traced(x)) return(where(some, x * log1p(-p), 0))
+  x * log1p(-where(some, p, 0))
+}
+
+is_probability <- function(p) both(p >= 0, p <= 1)
+
+dbinom_formula <- function(x, size, prob, log = FALSE) {
+  inside <- both(is_count(x), x <= size)
+  whole <- if (has_traced(size)) TRUE else abs(size - round(size)) <= 1e-9 * pmax(1, abs(size))
+  valid <- both(both(size >= 0, whole), is_probability(prob))
+  p <- where(is_probability(prob), prob, NaN)
+  n <- where(both(size >= 0, whole), size, NaN)
+  y <- where(inside, x, 0)
+  value <- if (!has_traced(y, n) && isTRUE(all(n == 1))) {
+    bernoulli(y, p)
+  } else if (is_small_count(n)) {
+    count_log(y, p) + count_log1m(n - y, p) + density_op("lchoose", n, y)
+  } else {
+    count_term(n) - count_term(y) - count_term(n - y) - poisson_deviance(y, n * p) -
+      poisson_deviance(n - y, n * (1 - p))
+  }
+  # Of no trials `value` does not depend on p.
+  if (has_traced(n) || any(n == 0, na.rm = TRUE)) value <- where(valid, value, NaN)
+  density_value(value, inside, valid, log, x, size, prob)
+}
+
+bernoulli <- function(y, p) {
+  if (length(p) == 1L) return(where(y == 1, log(p), log1p(-p)))
+  log(where(y == 1, p, 1)) + log1p(-where(y == 1, 0, p))
+}
+
+dpois_formula <- function(x, lambda, log = FALSE) {
+  inside <- is_count(x)
+  valid <- lambda >= 0
+  y <- where(inside, x, 0)
+  value <- if (is_small_count(y)) {
+    m <- where(valid, lambda, NaN)
+    count_log(y, m) - m - lgamma(y + 1)
+  } else {
+    -poisson_deviance(y, lambda) - count_term(y)
+  }
+  density_value(value, inside, valid, log, x, lambda)
+}
+
+# size / (size + x) times the binomial density of `size` in size + x.
+dnbinom_formula <- function(x, size, prob, mu, log = FALSE) {
+  if (!missing(prob) && !missing(mu)) abort_argument("mu", "'prob' and 'mu' both specified")
+  if (missing(mu)) return(dnbinom_by_prob(x, size, prob, log))
+  if (!has_traced(size) && length(size) > 0L && all(size == Inf) %in% TRUE) {
+    return(full_length(dpois_formula(x, mu, log), x, size, mu))
+  }
+  valid <- both(size >= 0, mu >= 0)
+  n <- where(size > 0, size, 1)
+  m <- where(mu >= 0, mu, NaN)
+  dnbinom_value(x, size, n, n / (n + m), m / (n + m), valid, log, mu)
+}
+
+dnbinom_by_prob <- function(x, size, prob, log) {
+  proper <- both(prob > 0, prob <= 1)
+  p <- where(proper, prob, NaN)
+  dnbinom_value(x, size, where(size > 0, size, 1), p, 1 - p, both(size >= 0, proper), log, prob)
+}
+
+dnbinom_value <- function(x, size, n, p, q, valid, log, other) {
+  inside <- is_count(x)
+  y <- where(inside, x, 0)
+  total <- n + y
+  value <- stirling_rest(total) - stirling_rest(n) + 0.5 * log(n / total) -
+    poisson_deviance(n, total * p) - poisson_deviance(y, total * q) - count_term(y)
+  value <- where(size > 0, value, where(y == 0, 0, -Inf))
+  density_value(where(valid, value, NaN), inside, valid, log, x, size, other)
+}
+
+dgeom_formula <- function(x, prob, log = FALSE) {
+  inside <- is_count(x)
+  valid <- both(prob > 0, prob <= 1)
+  p <- where(valid, prob, NaN)
+  y <- where(inside, x, 0)
+  density_value(log(p) + count_log1m(y, p), inside, valid, log, x, prob)
+}
+
+dmultinom_formula <- function(x, size = NULL, prob, log = FALSE) {
+  log <- check_flag(log, "log")
+  if (length(x) != length(prob)) {
+    abort_argument("prob", "'x' and 'prob' must be vectors of equal length")
+  }
+  if (has_traced(x)) abort_argument("x", "'x' must be data: counts have no derivatives")
+  if (anyNA(x) || any(x < 0)) abort_argument("x", "'x' must be non-negative")
+  x <- floor(x + 0.5)
+  total <- sum(x)
+  if (!is.null(size) && (has_traced(size) || size != total)) {
+    abort_argument("size", "'size' must be the sum of 'x'")
+  }
+  p <- where(prob >= 0, prob, NaN)
+  value <- sum(count_log(x, p)) - total * log(sum(p)) + (lgamma(total + 1) - sum(lgamma(x + 1)))
+  if (log) value else exp(value)
+}

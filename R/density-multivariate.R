@@ -1,0 +1,115 @@
+# Log densities of vectors, matrices and ordered categories (R/density.R).
+
+# f(...) by the version for traced values if any argument is one: `%*%`, diag() and triangular
+# solves of base R are no generics.
+linear <- function(name, ...) {
+  f <- if (has_traced(...)) trace_functions()[[name]] else get(name, baseenv())
+  f(...)
+}
+
+# The upper Cholesky factor; of a number that is none, NaN.
+upper_factor <- function(a) {
+  a <- as_square(a)
+  if (has_traced(a)) return(linear("chol", a))
+  tryCatch(chol.default(a), error = function(e) a * NaN)
+}
+
+as_square <- function(a) {
+  if (is.null(dim(a))) dim(a) <- rep(sqrt(length(a)), 2L)
+  a
+}
+
+# log(det(A)) of A = U'U.
+log_det <- function(u) 2 * sum(log(linear("diag", u)))
+
+# Rows of x are observations, a vector is one. `chol`: the upper factor, as chol() gives it.
+dmvnorm_formula <- function(x, mean = 0, Sigma = NULL, log = FALSE, precision = NULL, chol = NULL,
+                            lower = FALSE) {
+  log <- check_flag(log, "log")
+  given <- !vapply(list(Sigma, precision, chol), is.null, NA)
+  if (sum(given) != 1L) {
+    abort_argument("Sigma", "give one of 'Sigma', 'precision' and 'chol'")
+  }
+  d <- t(centred_rows(x, mean))
+  n <- nrow(d)
+  if (given[2L]) {
+    u <- upper_factor(precision)
+    rows <- linear("%*%", u, d)
+    half_log_det <- -0.5 * log_det(u)
+  } else {
+    u <- if (given[1L]) upper_factor(Sigma) else as_square(chol)
+    if (given[3L] && check_flag(lower, "lower")) u <- t(u)
+    rows <- linear("backsolve", u, d, n, TRUE, TRUE)
+    half_log_det <- 0.5 * log_det(u)
+  }
+  if (nrow(u) != n) {
+    abort_argument("x", sprintf("'x' has %d columns, but the matrix is %d x %d", n, nrow(u),
+                                ncol(u)))
+  }
+  value <- -0.5 * linear("colSums", square(rows)) - (half_log_det + n * log_sqrt_2pi)
+  if (log) value else exp(value)
+}
+
+# x - mean with the mean subtracted from each row; a vector x is one row.
+centred_rows <- function(x, mean) {
+  if (is.null(dim(x))) {
+    d <- x - mean
+    dim(d) <- c(1L, length(d))
+    return(d)
+  }
+  if (length(mean) == 1L || !is.null(dim(mean))) return(x - mean)
+  if (length(mean) != ncol(x)) {
+    abort_argument("mean", sprintf("'mean' has length %d, but 'x' has %d columns", length(mean),
+                                   ncol(x)))
+  }
+  t(t(x) - mean)
+}
+
+# Of the lower Cholesky factor L of a correlation matrix R whose density is proportional to
+# det(R)^(eta - 1), with respect to the elements of L below the diagonal (Lewandowski, Kurowicka and
+# Joe 2009; the form of L as in Stan).
+dlkj_formula <- function(L, eta = 1, log = FALSE) {
+  log <- check_flag(log, "log")
+  L <- as_square(L)
+  n <- nrow(L)
+  k <- seq_len(n - 1L)
+  valid <- eta > 0
+  shape <- where(valid, eta, NaN)
+  constant <- (n - 1) * lgamma(shape + 0.5 * (n - 1)) - 0.25 * n * (n - 1) * base::log(pi)
+  for (j in k) constant <- constant - lgamma(shape + 0.5 * (n - 1 - j))
+  d <- linear("diag", L)[-1L]
+  value <- constant + sum((n - 1 - k + 2 * (shape - 1)) * log(d))
+  if (log) value else exp(value)
+}
+
+# The scale matrix is called Sigma, as in rWishart(): the mean is df Sigma.
+dwishart_formula <- function(x, df, Sigma, log = FALSE) {
+  log <- check_flag(log, "log")
+  u <- upper_factor(Sigma)
+  v <- upper_factor(x)
+  n <- nrow(u)
+  nu <- where(df > n - 1, df, NaN)
+  trace <- sum(square(linear("backsolve", u, t(v), n, TRUE, TRUE)))
+  gammas <- 0.25 * n * (n - 1) * base::log(pi)
+  for (j in seq_len(n)) gammas <- gammas + lgamma(0.5 * (nu + (1 - j)))
+  value <- 0.5 * ((nu - n - 1) * log_det(v) - trace - nu * (n * base::log(2) + log_det(u))) - gammas
+  if (log) value else exp(value)
+}
+
+# P(x = k) = plogis(b) - plogis(a), where a = cuts[k - 1] - eta and b = cuts[k] - eta: its logarithm
+# is log(1 - exp(a - b)) - log(1 + exp(-b)) - log(1 + exp(a)).
+dordlogit_formula <- function(x, eta, cuts, log = FALSE) {
+  log <- check_flag(log, "log")
+  if (has_traced(x)) abort_argument("x", "'x' must be data: categories have no derivatives")
+  n <- length(cuts)
+  inside <- x >= 1 & x <= n + 1 & x == round(x)
+  k <- ifelse(is.na(inside) | !inside, 1, x)
+  upper <- c(cuts, Inf)[k]
+  lower <- c(cuts, -Inf)[ifelse(k == 1, n + 1, k - 1)]
+  value <- -log1p_exp(eta - upper) - log1p_exp(lower - eta)
+  if (n > 1L) {
+    width <- log1m_exp(cuts[-n] - cuts[-1L])
+    value <- value + c(width, 0)[ifelse(k == 1 | k == n + 1, n, k - 1)]
+  }
+  density_value(value, inside, TRUE, log, x, eta)
+}

@@ -1,0 +1,227 @@
+# Densities and distribution functions for traced values (cl_gradient()): R's names, arguments and
+# defaults. Each is a formula of ordinary arithmetic and of elementwise operations, so that it runs
+# on numbers and on traced values alike; what depends on data alone is computed by R while tracing.
+#
+# Rules of the formulas. Terms never cancel: a log density stays accurate far into both tails. An
+# argument of log() is guarded before it is used (`where`), not the result alone: zero times the
+# infinite derivative of a branch that was not taken would be NaN. Conditions on plain numbers cost
+# nothing where all hold.
+
+log_sqrt_2pi <- 0.91893853320467274178
+
+# Whether any argument is a traced value.
+has_traced <- function(...) {
+  for (x in list(...)) if (inherits(x, "cl_traced")) return(TRUE)
+  FALSE
+}
+
+# ---- elementwise operations that are no functions of base R, or not generic ----------------------
+
+# op(...), a name of elementwise.def, of traced values or of numbers.
+density_op <- function(op, ...) {
+  if (has_traced(...)) trace_apply(op, ...) else number_ops[[op]](...)
+}
+
+number_ops <- list(
+  square = function(a) a * a,
+  round = function(a) round(a),
+  inv_logit = function(a) stats::plogis(a),
+  log1p_exp = function(a) -stats::plogis(-a, log.p = TRUE),
+  log1m_exp = function(a) {
+    suppressWarnings(plain_where(a > -0.693, log(-expm1(a)), log1p(-exp(a))))
+  },
+  dnorm = function(a) stats::dnorm(a),
+  pnorm = function(a) stats::pnorm(a),
+  log_pnorm = function(a) stats::pnorm(a, log.p = TRUE),
+  qnorm = function(a) suppressWarnings(stats::qnorm(a)),
+  log_qnorm = function(a) suppressWarnings(stats::qnorm(a, log.p = TRUE)),
+  lbeta = function(a, b) suppressWarnings(base::lbeta(a, b)),
+  choose = function(a, b) base::choose(a, b),
+  lchoose = function(a, b) suppressWarnings(base::lchoose(a, b)),
+  atan2 = function(a, b) base::atan2(a, b),
+  deviance = function(a, b) number_deviance(a, b),
+  stirling = function(a) number_stirling(a))
+
+square <- function(x) density_op("square", x)
+inv_logit <- function(x) density_op("inv_logit", x)
+log1p_exp <- function(x) density_op("log1p_exp", x)
+
+# log(1 - exp(x)) for x <= 0.
+log1m_exp <- function(x) density_op("log1m_exp", x)
+
+# x log(x / m) + m - x, half the deviance of a Poisson count x of mean m; m where x is 0.
+poisson_deviance <- function(x, m) density_op("deviance", x, m)
+
+# What lgamma(x) has beyond Stirling's (x - 1/2) log(x) - x + log(2 pi) / 2.
+stirling_rest <- function(x) density_op("stirling", x)
+
+number_deviance <- function(x, m) {
+  v <- (x - m) / (x + m)
+  w <- v * v
+  sum <- 0
+  for (j in 10:1) sum <- sum * w + 1 / (2 * j + 1)
+  near <- (x - m) * v + 2 * x * v * w * sum
+  ratio <- x / m
+  far <- suppressWarnings(x * plain_where(ratio < Inf, log(ratio), log(x) - log(m))) + (m - x)
+  value <- plain_where(!is.nan(v) & abs(v) < 0.1, near, far)
+  plain_where(x >= 0 & m >= 0, plain_where(x == 0, m, value), NaN)
+}
+
+number_stirling <- function(x) {
+  w <- 1 / (x * x)
+  sum <- 691 / 360360
+  for (term in c(1188, 1680, 1260, 360, 12)) sum <- 1 / term - w * sum
+  small <- suppressWarnings(lgamma(x) - (x - 0.5) * log(x) + x - log_sqrt_2pi)
+  plain_where(x >= 12, sum / x, small)
+}
+
+# ---- conditions ----------------------------------------------------------------------------------
+
+# `yes` where the condition holds, `no` where it does not, NaN where it is NA. One that is a plain
+# TRUE or FALSE throughout gives `yes` or `no` as it is, and the other is never evaluated.
+where <- function(condition, yes, no) {
+  if (has_traced(condition)) return(trace_apply("ifelse", condition, yes, no))
+  if (!anyNA(condition)) {
+    if (all(condition)) return(yes)
+    if (!any(condition)) return(no)
+  }
+  if (!has_traced(yes, no)) return(plain_where(condition, yes, no))
+  trace_apply("ifelse", condition + 0, yes, no)
+}
+
+plain_where <- function(condition, yes, no) {
+  n <- common_length(condition, yes, no)
+  shape <- shape_of_longest(n, condition, yes, no)
+  condition <- rep_len(as.logical(condition), n)
+  value <- rep_len(as.double(no), n)
+  held <- which(condition)
+  value[held] <- rep_len(as.double(yes), n)[held]
+  value[is.na(condition)] <- NaN
+  dim(value) <- shape
+  value
+}
+
+both <- function(a, b) {
+  if (always(a)) return(b)
+  if (always(b)) a else a & b
+}
+
+# Whether a condition holds for data of any parameters.
+always <- function(condition) {
+  !has_traced(condition) && !anyNA(condition) && all(condition)
+}
+
+# The length of arithmetic on all arguments.
+common_length <- function(...) {
+  lengths <- vapply(list(...), length, 0L)
+  if (any(lengths == 0L)) 0L else max(lengths)
+}
+
+# The shape of the first argument of that length which has one.
+shape_of_longest <- function(n, ...) {
+  for (x in list(...)) if (!is.null(dim(x)) && length(x) == n) return(dim(x))
+  NULL
+}
+
+# Not infinite; traced values count as finite.
+not_infinite <- function(x) if (has_traced(x)) TRUE else !is.infinite(x)
+
+# More than zero and, if known, finite.
+is_positive <- function(x) if (has_traced(x)) x > 0 else x > 0 & x < Inf
+
+# Whether x is a count. Data that is not whole has density zero and a warning, as in R.
+is_count <- function(x) {
+  if (has_traced(x)) return((x >= 0) & (x == trace_apply("round", x)))
+  whole <- abs(x - round(x)) <= 1e-9 * pmax(1, abs(x))
+  odd <- which(!whole & is.finite(x))
+  if (length(odd) > 0L) {
+    warning(sprintf("non-integer x = %f", x[odd[1L]]), call. = FALSE)
+  }
+  x >= 0 & x < Inf & (whole | is.na(whole))
+}
+
+# ---- results -------------------------------------------------------------------------------------
+
+# The density, given its logarithm where `inside` holds, a condition on x, and `outside`; NaN where
+# the parameters are not valid. The other arguments tell the length.
+density_value <- function(value, inside, valid, log, ..., outside = -Inf) {
+  log <- check_flag(log, "log")
+  value <- where(inside, value, where(valid, outside, NaN))
+  full_length(if (log) value else exp(value), ...)
+}
+
+full_length <- function(value, ...) {
+  n <- common_length(...)
+  if (length(value) == n) return(value)
+  if (n == 0L) return(numeric())
+  zeros <- numeric(n)
+  dim(zeros) <- shape_of_longest(n, ...)
+  zeros + value
+}
+
+# The probability below (0) or above (1) the support, in the form asked for.
+edge_probability <- function(side, lower, log) {
+  p <- if (lower) side else 1 - side
+  if (log) log(p) else p
+}
+
+# A distribution function, given the values where q is within the support; `below` and `above` are
+# conditions on q.
+probability_value <- function(value, below, above, valid, lower, log, ...) {
+  value <- where(above, edge_probability(1, lower, log),
+                 where(below, edge_probability(0, lower, log), value))
+  full_length(where(valid, value, NaN), ...)
+}
+
+# The probability of an exponential variable beyond or below t >= 0.
+exponential_probability <- function(t, lower, log) {
+  if (!lower) return(if (log) -t else exp(-t))
+  if (log) log1m_exp(-t) else -expm1(-t)
+}
+
+# ---- the functions -------------------------------------------------------------------------------
+
+# The formulas by name, whatever they are called with.
+density_formulas <- function() {
+  list(dnorm = dnorm_formula, dlnorm = dlnorm_formula, dexp = dexp_formula, dgamma = dgamma_formula,
+       dchisq = dchisq_formula, dweibull = dweibull_formula, dbeta = dbeta_formula,
+       dt = dt_formula, dcauchy = dcauchy_formula, dlogis = dlogis_formula, dunif = dunif_formula,
+       dbinom = dbinom_formula, dpois = dpois_formula, dnbinom = dnbinom_formula,
+       dgeom = dgeom_formula, dmultinom = dmultinom_formula,
+       pnorm = pnorm_formula, plogis = plogis_formula, pexp = pexp_formula,
+       pweibull = pweibull_formula, punif = punif_formula, plnorm = plnorm_formula,
+       pcauchy = pcauchy_formula,
+       qlogis = qlogis_formula, qnorm = qnorm_formula, qexp = qexp_formula,
+       dmvnorm = dmvnorm_formula, dlkj = dlkj_formula, dwishart = dwishart_formula,
+       dordlogit = dordlogit_formula,
+       lbeta = function(a, b) density_op("lbeta", a, b),
+       lchoose = function(n, k) density_op("lchoose", n, k),
+       beta = function(a, b) exp(density_op("lbeta", a, b)),
+       choose = function(n, k) density_op("choose", n, k))
+}
+
+# The replacements of R's functions within cl_gradient(): R's own (or, for matrices of this package,
+# its generic) where no argument is traced.
+density_functions <- function() {
+  formulas <- density_formulas()
+  functions <- lapply(names(formulas), function(name) {
+    density_function(formulas[[name]], original_function(name))
+  })
+  names(functions) <- names(formulas)
+  functions
+}
+
+density_function <- function(formula, original) {
+  if (is.null(original)) return(formula)
+  force(formula)
+  function(...) if (has_traced(...)) formula(...) else original(...)
+}
+
+# NULL for a name that R does not have.
+original_function <- function(name) {
+  for (home in list(topenv(), asNamespace("stats"), baseenv())) {
+    found <- get0(name, envir = home, mode = "function", inherits = FALSE)
+    if (!is.null(found)) return(found)
+  }
+  NULL
+}
