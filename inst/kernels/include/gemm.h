@@ -54,7 +54,7 @@
 #define GEMM_ALL 0
 #define GEMM_LOWER_HALF 1
 #define GEMM_MIRRORED 2
-#define GEMM_TURNED 3 /* all, and transposed to another place: matrix instructions only */
+#define GEMM_AND_TRANSPOSED 3 /* all, and C transposed to another matrix: gemm_mma.cl only */
 
 /* A batch of products C = alpha op(A) op(B) + beta C, by tiles. The matrices are those of the first
  * product, the others follow `*_step` elements apart; the last one may be smaller. */
