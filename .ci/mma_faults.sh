@@ -46,8 +46,8 @@ planted mma_chol triangular_mma.cl 's/MMA_WAIT\(&copies, 1\)/MMA_WAIT(\&copies, 
 planted mma_glm glm_mma.cl 's/mma_warp_sync\(self\);//' 'lanes that do not wait for each other'
 planted mma_batch batch_solve_mma.cl 's/barrier\(CLK_LOCAL_MEM_FENCE\);//' 'no barriers'
 planted mma_batch batch_matmul_mma_group.cl 's/q \+ d < k \? 8 : 0/8/' 'a sum too long'
-planted mma_chol cholesky_mma.cl 's/strip->number == p \+ 1/strip->number == p + 2/' \
-  'the wrong strip is next'
+planted mma_chol cholesky_mma.cl 's/block_row->number == p \+ 1/block_row->number == p + 2/' \
+  'the wrong block row is next'
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

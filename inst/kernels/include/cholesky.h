@@ -3,16 +3,16 @@
  *
  * CHOLESKY_BLOCK: order of the diagonal blocks that one group factors in local memory.
  * CHOLESKY_LINES: work-items to a row of such a block.
- * The matrix-instruction kernel's blocks have the order STRIPS_ORDER (triangular.h).
- * CHOLESKY_EXTRA: strips of 16 rows below its diagonal block that a group takes along. */
+ * The matrix-instruction kernel's blocks have the order PANEL_ORDER (triangular.h).
+ * CHOLESKY_BELOW: block rows (of 16 rows) below the diagonal block that a group solves for. */
 #ifndef SCL_KERNEL_CHOLESKY_H
 #define SCL_KERNEL_CHOLESKY_H
 
 #define CHOLESKY_BLOCK 64
 #define CHOLESKY_GPU_LINES 4
 #define CHOLESKY_CPU_LINES 1
-#define CHOLESKY_EXTRA 3
-#define CHOLESKY_WARPS (1 + STRIPS_ORDER / 16 + CHOLESKY_EXTRA) /* of a group of cholesky_mma.cl */
+#define CHOLESKY_BELOW 3
+#define CHOLESKY_WARPS (1 + PANEL_ORDER / 16 + CHOLESKY_BELOW) /* of a group of cholesky_mma.cl */
 
 /* A panel that cholesky_mma_panel factors, read from one matrix, written to others. */
 typedef struct {

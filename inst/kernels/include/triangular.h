@@ -3,24 +3,24 @@
  *
  * TRIANGULAR_LEAF: largest block that is solved by substitution in one launch; larger ones are
  * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
- * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. STRIPS_ORDER: the
- * leaf of the matrix-instruction kernels (panels_mma.h); STRIPS_WARPS: strips of 16 right-hand
- * sides to a group.
+ * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. PANEL_ORDER: the
+ * leaf of the matrix-instruction kernels (panels_mma.h); PANEL_WARPS: warps of a group of
+ * triangular_mma_solve, of 16 right-hand sides each.
  *
  * Few right-hand sides, up to VECTOR_RHS (triangular_vector.cl): order of the blocks, which is also
  * the number of work-items of a group; order of their tiles, and how many numbers the tiles of a
- * packed block have; rows of T that a group looks at side by side, and how often it does, of near
- * and of far rows. */
+ * packed block have; rows of T that a group reads side by side, and how often it does so for near
+ * and for far rows. */
 #ifndef SCL_KERNEL_TRIANGULAR_H
 #define SCL_KERNEL_TRIANGULAR_H
 
 #define TRIANGULAR_LEAF 64
 #define TRIANGULAR_WIDTH 32
 #define TRIANGULAR_ITEMS 64
-#define STRIPS_ORDER 128
-#define STRIPS_WARPS 4
+#define PANEL_ORDER 128
+#define PANEL_WARPS 4
 #define TRIANGULAR_COPY 32 /* columns that a group of triangular_mma_pack_and_copy copies */
-#define STRIPS_PACKED 11264 /* doubles of a packed block: STRIPS_START(STRIPS_ORDER / 16) */
+#define PANEL_PACKED 11264 /* doubles of a packed block: PANEL_START(PANEL_ORDER / 16) */
 
 #define VECTOR_RHS 4
 #define VECTOR_BLOCK 256

@@ -1,31 +1,40 @@
-/* Strips of 16 rows in the registers of a warp, on the double-precision matrix instructions of
+/* Block rows of a panel in the registers of warps, on the double-precision matrix instructions of
  * NVIDIA devices (mma.h): what cholesky_mma.cl and triangular_mma.cl share.
  *
- * A strip is 16 rows of a block of order STRIPS_ORDER, held as blocks of 16 x 16. With g = lane / 4
- * and t = lane % 4, entry (2g + r, 8h + 2t + e) of a block b is b[h][2r + e]. So an accumulator of
- * the 16 x 8 x 4 instruction can serve as its A operand without any exchange, as the sum may be
- * relabelled: step (h, e) sums over k = 8h + 2t + e.
+ *        block columns                  packed, one block column after another:
+ *          0   1   2 ..
+ *        +---+---+---+                  | -L00 | W0 | -L10 | -L20 | .. | -L11 | W1 | -L21 | ..
+ *      0 |L00|   |   |                  PANEL_START(0)                 PANEL_START(1)
+ *        +---+---+---+
+ *      1 |L10|L11|   |  block rows      W0 = inv(L00), W1 = inv(L11), ..
+ *        +---+---+---+
+ *      2 |L20|L21|L22|
  *
- * The triangular factor L that all warps need as B operand is packed. Column block p, of 16
- * columns, starts at STRIPS_START(p): the 16 x 16 diagonal block of -L, then the inverse W of that
- * of L, then the rows of -L below; rows of 16 entries (STRIPS_AT; the exclusive-or frees fragment
- * loads and stores of bank conflicts). The sign makes every elimination a plain product that is
- * added.
+ * A block row is 16 rows of PANEL_ORDER numbers, held as blocks of 16 x 16 by one warp. With quad
+ * and member of a lane (mma.h), entry (2 quad + r, 8 h + 2 member + e) of a block x is x[h][2 r +
+ * e]. So an accumulator of the 16 x 8 x 4 instruction can serve as its A operand without any
+ * exchange, as the sum may be relabelled: step (h, e) sums over k = 8 h + 2 member + e.
+ *
+ * The triangular factor L that all warps need as B operand is packed: of each block column the
+ * diagonal block of -L, the inverse W of that of L, the rows of -L below; rows of 16 entries
+ * (PANEL_AT; the exclusive-or frees fragment loads and stores of bank conflicts). The sign makes
+ * every elimination a plain product that is added.
  *
  * Solving x L' = b with a diagonal block is x = b W' and one correction, x += (b - x L') W':
  * without it the residual would grow with the condition of the block, and blocks of the covariance
  * matrix of a smooth Gaussian process are as ill-conditioned as the whole. */
 
-#define STRIPS (STRIPS_ORDER / 16)
-#define STRIPS_TAIL (STRIPS - 1)
-#define STRIPS_AT(row, k) ((row)*16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
-#define STRIPS_COLUMN(p) (256 + 16 * (STRIPS_ORDER - 16 * (p))) /* doubles of column block p */
-#define STRIPS_START(p) ((256 + 16 * STRIPS_ORDER) * (p)-128 * (p) * ((p)-1))
-/* Where W and then the rows below start in a column block: row r is row r - 16p there. */
-#define STRIPS_INVERSE 256
+#define PANEL_BLOCKS (PANEL_ORDER / 16)
+#define PANEL_TAIL (PANEL_BLOCKS - 1) /* blocks of a block row after the one at hand */
+#define PANEL_AT(row, k) ((row)*16 + ((k) ^ ((((row) ^ ((row) >> 1)) & 1) << 3)))
+#define PANEL_COLUMN(p) (256 + 16 * (PANEL_ORDER - 16 * (p))) /* doubles of block column p */
+#define PANEL_START(p) ((256 + 16 * PANEL_ORDER) * (p)-128 * (p) * ((p)-1))
+/* Where W and then the rows below start in block column p: row r of the panel is row r - 16 p from
+ * here. */
+#define PANEL_INVERSE 256
 
-/* One product of 16 x 8 results: to = from + a b', where a is half of a strip's block and b the
- * pair that this lane holds of 8 rows. */
+/* One product of 16 x 8 results: to = from + a b', where a is half of a block of a block row and b
+ * the pair that this lane holds of 8 rows. */
 MMA_COLLECTIVE void times8(const mma_lane lane, real to[4], const real from[4], const real a[4],
                            const real2 b) {
   mma_8_to(lane, to, from, a[0], a[2], a[1], a[3], b.x, b.y);
@@ -35,7 +44,7 @@ MMA_COLLECTIVE void times8(const mma_lane lane, real to[4], const real from[4], 
 MMA_INLINE real2 packed_pair(const mma_lane lane, __local const real *packed, const int row,
                              const int k) {
   if (!mma_is_active(lane)) return 0.0;
-  return *(__local const real2 *)(packed + STRIPS_AT(row + lane.quad, k + 2 * lane.member));
+  return *(__local const real2 *)(packed + PANEL_AT(row + lane.quad, k + 2 * lane.member));
 }
 
 /* to = from + x B', where B is the 16 rows from `row` on of what starts at `packed`. Two chains. */
@@ -51,12 +60,12 @@ MMA_COLLECTIVE void times16(const mma_lane lane, real to[2][4], real from[2][4],
   times8(lane, to[1], to[1], x[1], b11);
 }
 
-/* solved L' = x for a diagonal block, of which `column` is the packed column block; x is lost. The
+/* solved L' = x for a diagonal block, of which `column` is the packed block column; x is lost. The
  * upper right quarters of L and W are zero and left out. The products are in an order in which a
  * warp waits for few of them. */
 MMA_COLLECTIVE void solve16(const mma_lane lane, real solved[2][4], real x[2][4],
                             __local const real *column) {
-  __local const real *inverse = column + STRIPS_INVERSE;
+  __local const real *inverse = column + PANEL_INVERSE;
   const real zero[4] = {0.0, 0.0, 0.0, 0.0};
   const real2 w00 = packed_pair(lane, inverse, 0, 0), w10 = packed_pair(lane, inverse, 8, 0);
   const real2 w11 = packed_pair(lane, inverse, 8, 8);

@@ -1,4 +1,4 @@
-/* Substitution with a triangular block of order n <= STRIPS_ORDER and many right-hand sides, in
+/* Substitution with a triangular block of order n <= PANEL_ORDER and many right-hand sides, in
  * place, on the double-precision matrix instructions of NVIDIA devices (mma.h): the twin of
  * triangular.cl, over panels_mma.h, used under the same conditions as gemm_mma.cl.
  *
@@ -36,13 +36,13 @@ SCL_INLINE real triangular_entry(__global const real *T, const int ld, const int
   return T[transposed ? s + (long)r * ld : r + (long)s * ld];
 }
 
-/* Packs column block p of a block of T; a group of STRIPS warps. */
+/* Packs block column p of a block of T; a group of PANEL_BLOCKS warps. */
 MMA_COLLECTIVE void triangular_pack(const mma_lane warp_lane, __global const real *T, const int ld,
                                     const int order, const int p, const int transposed,
                                     const int reversed, __global real *packed, const int item) {
   const bool inverts = item < 32;
   const mma_lane lane = mma_only(warp_lane, inverts);
-  packed += STRIPS_START(p);
+  packed += PANEL_START(p);
   MMA_IF(inverts) {
     real l[16], x[16];
     SCL_UNROLL
@@ -56,16 +56,16 @@ MMA_COLLECTIVE void triangular_pack(const mma_lane warp_lane, __global const rea
     if (mma_is_active(lane) && lane.lane < 16) {
       SCL_UNROLL
       for (int k = 0; k < 16; k++) {
-        packed[STRIPS_AT(lane.lane, k)] = -l[k];
-        packed[STRIPS_INVERSE + STRIPS_AT(k, lane.lane)] = x[k];
+        packed[PANEL_AT(lane.lane, k)] = -l[k];
+        packed[PANEL_INVERSE + PANEL_AT(k, lane.lane)] = x[k];
       }
     }
   }
   /* the rows below, work-items along what is contiguous in T */
-  const int rows = STRIPS_ORDER - 16 * (p + 1);
-  for (int e = item; e < 16 * rows; e += 32 * STRIPS) {
+  const int rows = PANEL_ORDER - 16 * (p + 1);
+  for (int e = item; e < 16 * rows; e += 32 * PANEL_BLOCKS) {
     const int row = 16 + (transposed ? e / 16 : e % rows), k = transposed ? e % 16 : e / rows;
-    packed[STRIPS_INVERSE + STRIPS_AT(row, k)] =
+    packed[PANEL_INVERSE + PANEL_AT(row, k)] =
         -triangular_entry(T, ld, order, 16 * p + row, 16 * p + k, transposed, reversed);
   }
 }
@@ -74,15 +74,15 @@ MMA_COLLECTIVE void triangular_pack(const mma_lane warp_lane, __global const rea
 
 #ifdef TRIANGULAR_MMA_PACK
 
-/* Dimension 0 counts the column blocks of a block of T. */
-__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void
+/* Dimension 0 counts the block columns of a block of T. */
+__kernel __attribute__((reqd_work_group_size(32 * PANEL_BLOCKS, 1, 1))) void
 triangular_mma_pack(const int n, const int n_last, __global const real *T, const long offset_t,
                     const int ld, const long step_t, const int transposed, const int reversed,
                     __global real *packed) {
-  MMA_LANE(lane, STRIPS);
+  MMA_LANE(lane, PANEL_BLOCKS);
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   triangular_pack(lane, T + offset_t + which * step_t, ld, last ? n_last : n, get_group_id(0),
-                  transposed, reversed, packed + (long)which * STRIPS_PACKED, get_local_id(0));
+                  transposed, reversed, packed + (long)which * PANEL_PACKED, get_local_id(0));
 }
 
 #endif
@@ -91,24 +91,25 @@ triangular_mma_pack(const int n, const int n_last, __global const real *T, const
 
 /* The same for the diagonal blocks of a matrix of order n; besides, the lower triangles of its
  * diagonal blocks of order `block` go from X to Y, with zeros above. Dimension 1 counts blocks of
- * STRIPS_ORDER rows; in dimension 0 the first STRIPS groups pack one, the others copy its rows,
- * TRIANGULAR_COPY columns each. */
-__kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void triangular_mma_pack_and_copy(
-    __global const real *T, const long offset_t, const int ld, __global real *packed,
-    __global const real *X, const long offset_x, const int ld_x, __global real *Y,
-    const long offset_y, const int ld_y, const triangular_packing packing) {
-  MMA_LANE(lane, STRIPS);
+ * PANEL_ORDER rows; in dimension 0 the first PANEL_BLOCKS groups pack one, the others copy its
+ * rows, TRIANGULAR_COPY columns each. */
+__kernel __attribute__((reqd_work_group_size(32 * PANEL_BLOCKS, 1, 1))) void
+triangular_mma_pack_and_copy(__global const real *T, const long offset_t, const int ld,
+                             __global real *packed, __global const real *X, const long offset_x,
+                             const int ld_x, __global real *Y, const long offset_y, const int ld_y,
+                             const triangular_packing packing) {
+  MMA_LANE(lane, PANEL_BLOCKS);
   const int n = packing.n, block = packing.block;
   const int item = get_local_id(0), p = get_group_id(0), which = get_group_id(1);
-  const int first = which * STRIPS_ORDER, order = min(STRIPS_ORDER, n - first);
-  if (p < STRIPS) {
+  const int first = which * PANEL_ORDER, order = min(PANEL_ORDER, n - first);
+  if (p < PANEL_BLOCKS) {
     triangular_pack(lane, T + offset_t + first * ((long)ld + 1), ld, order, p, packing.transposed,
-                    packing.reversed, packed + (long)which * STRIPS_PACKED, item);
+                    packing.reversed, packed + (long)which * PANEL_PACKED, item);
     return;
   }
-  enum { STEP = 32 * STRIPS / STRIPS_ORDER, STEPS = TRIANGULAR_COPY / STEP };
-  const int row = first + item % STRIPS_ORDER, from = first / block * block;
-  const int column = from + (p - STRIPS) * TRIANGULAR_COPY + item / STRIPS_ORDER;
+  enum { STEP = 32 * PANEL_BLOCKS / PANEL_ORDER, STEPS = TRIANGULAR_COPY / STEP };
+  const int row = first + item % PANEL_ORDER, from = first / block * block;
+  const int column = from + (p - PANEL_BLOCKS) * TRIANGULAR_COPY + item / PANEL_ORDER;
   const int end = min(n, from + block);
   if (row >= n) return;
   X += offset_x + row;
@@ -128,30 +129,30 @@ __kernel __attribute__((reqd_work_group_size(32 * STRIPS, 1, 1))) void triangula
 #ifdef TRIANGULAR_MMA_SOLVE
 
 /* One of unknown_step and side_step is 1. With `identity` B is not read: its element is 1 where
- * r(p) = s, else 0. One strip of 16 right-hand
- * sides a warp, STRIPS_WARPS strips a group; packed column blocks arrive by asynchronous copies,
+ * r(p) = s, else 0. 16 right-hand
+ * sides a warp, PANEL_WARPS warps a group; packed block columns arrive by asynchronous copies,
  * two ahead. */
-__kernel __attribute__((reqd_work_group_size(32 * STRIPS_WARPS, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(32 * PANEL_WARPS, 1, 1))) void
 triangular_mma_solve(__global real *B, const long offset_b, __global const real *packed,
                      const long offset_packed, const triangular_task task) {
-  /* three column blocks, each smaller than the one before */
-  __local real ring[STRIPS_START(3)] __attribute__((aligned(128)));
-  MMA_LANE(lane, STRIPS_WARPS);
+  /* three block columns, each smaller than the one before */
+  __local real ring[PANEL_START(3)] __attribute__((aligned(128)));
+  MMA_LANE(lane, PANEL_WARPS);
   mma_copies copies = MMA_NO_COPIES;
   const int item = get_local_id(0), t = lane.member;
   const int which = get_group_id(1), last = which == (int)get_num_groups(1) - 1;
   const int order = last ? task.n_last : task.n;
   const int reversed = task.reversed, identity = task.identity;
   const long step = task.unknown_step, next = task.side_step;
-  const int first = 16 * (STRIPS_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * lane.quad;
+  const int first = 16 * (PANEL_WARPS * (int)get_group_id(0) + (item >> 5)) + 2 * lane.quad;
   const int mine = clamp((last ? task.rhs_last : task.rhs) - first, 0, 2); /* of this lane's two */
   B += offset_b + which * task.b_step + first * next;
   packed += offset_packed + which * task.t_step;
-#define TRIANGULAR_SLOT(p) (ring + STRIPS_START((p) % 3))
+#define TRIANGULAR_SLOT(p) (ring + PANEL_START((p) % 3))
 #define TRIANGULAR_GET(p)                                                                          \
   do {                                                                                             \
-    for (int i = 2 * item; (p) < STRIPS && i < STRIPS_COLUMN(p); i += 64 * STRIPS_WARPS)           \
-      mma_copy_16(&copies, TRIANGULAR_SLOT(p) + i, packed + STRIPS_START(p) + i, 16);              \
+    for (int i = 2 * item; (p) < PANEL_BLOCKS && i < PANEL_COLUMN(p); i += 64 * PANEL_WARPS)       \
+      mma_copy_16(&copies, TRIANGULAR_SLOT(p) + i, packed + PANEL_START(p) + i, 16);               \
     mma_commit(&copies);                                                                           \
   } while (0)
   /* B points at the lane's first unknown; `along` leads to the next in the order of solving. */
@@ -161,7 +162,7 @@ triangular_mma_solve(__global real *B, const long offset_b, __global const real 
   TRIANGULAR_GET(0);
   TRIANGULAR_GET(1);
 
-  real head[2][4], tail[STRIPS_TAIL][2][4];
+  real head[2][4], tail[PANEL_TAIL][2][4];
 #define TRIANGULAR_FETCH(block, q)                                                                 \
   SCL_UNROLL                                                                                       \
   for (int h = 0; h < 2; h++) {                                                                    \
@@ -187,17 +188,17 @@ triangular_mma_solve(__global real *B, const long offset_b, __global const real 
   }
   TRIANGULAR_FETCH(head, 0)
   SCL_UNROLL
-  for (int s = 0; s < STRIPS_TAIL; s++) {
+  for (int s = 0; s < PANEL_TAIL; s++) {
     TRIANGULAR_FETCH(tail[s], s + 1)
   }
 
   /* Unrolled: guards of a looped body would end the overlap of the chains. */
   SCL_UNROLL
-  for (int p = 0; p < STRIPS; p++) {
+  for (int p = 0; p < PANEL_BLOCKS; p++) {
     MMA_WAIT(&copies, 1);
     barrier(CLK_LOCAL_MEM_FENCE);
-    TRIANGULAR_GET(p + 2); /* past the last column block: an empty group */
-    __local const real *c = TRIANGULAR_SLOT(p), *below = c + STRIPS_INVERSE;
+    TRIANGULAR_GET(p + 2); /* past the last block column: an empty group */
+    __local const real *c = TRIANGULAR_SLOT(p), *below = c + PANEL_INVERSE;
     real solved[2][4];
     solve16(lane, solved, head, c);
     SCL_UNROLL
@@ -216,10 +217,11 @@ triangular_mma_solve(__global real *B, const long offset_b, __global const real 
         }
       }
     }
-    if (p + 1 < STRIPS) times16(lane, head, tail[0], solved, below, 16);
+    if (p + 1 < PANEL_BLOCKS) times16(lane, head, tail[0], solved, below, 16);
     SCL_UNROLL
-    for (int s = 1; s < STRIPS_TAIL; s++) {
-      if (p + 1 + s < STRIPS) times16(lane, tail[s - 1], tail[s], solved, below, 16 * (1 + s));
+    for (int s = 1; s < PANEL_TAIL; s++) {
+      if (p + 1 + s < PANEL_BLOCKS)
+        times16(lane, tail[s - 1], tail[s], solved, below, 16 * (1 + s));
     }
   }
 }

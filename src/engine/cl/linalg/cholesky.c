@@ -2,7 +2,7 @@
  *
  * Factor: recursion over columns of full height. Factor the left half, subtract its product with
  * itself from the right half (one product with a long sum), factor the right half. With matrix
- * instructions a panel of STRIPS_ORDER columns takes one launch, as long as the groups for all rows
+ * instructions a panel of PANEL_ORDER columns takes one launch, as long as the groups for all rows
  * below it run at the same time. Otherwise, and for the portable CHOLESKY_BLOCK columns, one launch
  * factors the diagonal block and another solves for the rows below. The host does not wait: the
  * order at which the factorisation fails stays on the device. */
@@ -10,13 +10,13 @@
 
 #include "kernels/include/cholesky.h"
 
-/* The state of a factorisation. With matrix instructions, `packed` holds the packed column blocks
- * of the latest diagonal block, and `aside` the factors of the diagonal blocks from `first` to
+/* The state of a factorisation. With matrix instructions, `packed` holds the packed block columns
+ * of the latest diagonal block, and `diagonals` the factors of the diagonal blocks from `first` to
  * `end`, side by side: other groups may still have to read these blocks in A. If `from` has a
- * buffer, A is read from there, and gets zeros above its diagonal. */
+ * buffer, A is read from there, and the factor gets zeros above its diagonal. */
 typedef struct {
   scl_cl_op *op;
-  scl_block a, from, info, packed, aside;
+  scl_block a, from, info, packed, diagonals;
   size_t block; /* columns of a leaf */
   size_t first, end;
 } factorisation;
@@ -42,7 +42,7 @@ static bool is_new(const factorisation *f) {
 }
 
 static size_t groups_of(size_t rows) {
-  size_t per_group = 16 * CHOLESKY_EXTRA;
+  size_t per_group = 16 * CHOLESKY_BELOW;
   return rows > per_group ? scl_ceil_div(rows, per_group) : 1;
 }
 
@@ -56,7 +56,7 @@ static scl_status factor_panel(factorisation *f, size_t at, size_t width,
   size_t groups = groups_of(packed != NULL ? clear : below);
   scl_block a = scl_block_part(f->a, at, at, rows, width), diagonal = a;
   if (is_new(f) || (packed == NULL && groups > 1)) {
-    diagonal = scl_block_part(f->aside, 0, at, width, width);
+    diagonal = scl_block_part(f->diagonals, 0, at, width, width);
     if (f->end == 0) f->first = at;
     f->end = at + width;
   }
@@ -87,23 +87,23 @@ static scl_status factor_leaf_mma(factorisation *f, size_t at, size_t width) {
   scl_block rows = scl_block_part(f->a, at + width, at, below, width);
   if (is_new(f) && at == 0) /* the solve is in place */
     SCL_TRY(scl_cl_copy_in(f->op, SCL_COPY, scl_block_part(f->from, width, 0, below, width), rows));
-  return scl_cl_strips_solve_in(f->op, &(scl_cl_strips){.right = true,
-                                                        .n = width,
-                                                        .n_last = width,
-                                                        .rhs = below,
-                                                        .rhs_last = below,
-                                                        .batch = 1,
-                                                        .b = rows,
-                                                        .packed = f->packed});
+  return scl_cl_packed_solve_in(f->op, &(scl_cl_packed_solve){.right = true,
+                                                              .n = width,
+                                                              .n_last = width,
+                                                              .rhs = below,
+                                                              .rhs_last = below,
+                                                              .batch = 1,
+                                                              .b = rows,
+                                                              .packed = f->packed});
 }
 
-static scl_status place_diagonal_blocks(const factorisation *f) {
+static scl_status copy_diagonal_blocks(const factorisation *f) {
   if (f->end == 0) return SCL_OK;
-  size_t n = f->end - f->first, count = scl_ceil_div(n, STRIPS_ORDER);
-  size_t local[3] = {32, 8, 1}, global[3] = {STRIPS_ORDER, STRIPS_ORDER, count};
-  return scl_launch_cholesky_mma_place(
+  size_t n = f->end - f->first, count = scl_ceil_div(n, PANEL_ORDER);
+  size_t local[3] = {32, 8, 1}, global[3] = {PANEL_ORDER, PANEL_ORDER, count};
+  return scl_launch_cholesky_mma_copy_diagonal(
       f->op, scl_cl_range_3(global, local), (int)n, is_new(f),
-      scl_in(scl_block_part(f->aside, 0, f->first, STRIPS_ORDER, n)),
+      scl_in(scl_block_part(f->diagonals, 0, f->first, PANEL_ORDER, n)),
       scl_out(scl_block_part(f->a, f->first, f->first, n, n)));
 }
 
@@ -142,16 +142,16 @@ static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   return factor_columns(f, at + left, width - left);
 }
 
-/* Whether the panels can go by matrix instructions, with what a factor of that order will need
- * built side by side. Rows that are too many for the groups of a panel are solved for. */
+/* Whether matrix instructions can factor the panels. Builds what a factor of that order will need,
+ * all at the same time. Rows too many for the groups of a panel need the program that solves. */
 static scl_status prepare_programs(scl_cl_op *op, size_t n, bool *usable) {
   static const scl_cl_program list[] = {SCL_CL_PROGRAM_cholesky_mma,
                                         SCL_CL_PROGRAM_gemm_mma_tiny_nt,
                                         SCL_CL_PROGRAM_triangular_mma_solve};
-  const bool solves = n > STRIPS_ORDER && groups_of(n - STRIPS_ORDER) > op->cl->info.units;
+  const bool solves = n > PANEL_ORDER && groups_of(n - PANEL_ORDER) > op->cl->info.units;
   *usable = false;
   if (!scl_cl_may_try_mma(op->cl)) return SCL_OK;
-  SCL_TRY(scl_cl_programs_prepare(op->cl, solves ? 3 : n > STRIPS_ORDER ? 2 : 1, list));
+  SCL_TRY(scl_cl_programs_prepare(op->cl, solves ? 3 : n > PANEL_ORDER ? 2 : 1, list));
   SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_cholesky_mma, usable));
   if (*usable && solves)
     SCL_TRY(scl_cl_try_program(op->cl, SCL_CL_PROGRAM_triangular_mma_solve, usable));
@@ -172,14 +172,14 @@ static scl_status factor_matrix(scl_cl_op *op, scl_block from, scl_block l, scl_
     return factor_columns(&f, 0, l.ncol);
   }
   scl_status status;
-  f.block = STRIPS_ORDER;
-  SCL_GO(scl_cl_strips_room(op, 1, &f.packed));
-  SCL_GO(scl_cl_temporary(op, STRIPS_ORDER, l.ncol, &f.aside));
+  f.block = PANEL_ORDER;
+  SCL_GO(scl_cl_packed_create(op, 1, &f.packed));
+  SCL_GO(scl_cl_temporary(op, PANEL_ORDER, l.ncol, &f.diagonals));
   SCL_GO(factor_columns(&f, 0, l.ncol));
-  SCL_GO(place_diagonal_blocks(&f));
+  SCL_GO(copy_diagonal_blocks(&f));
 done:
   scl_buffer_release(f.packed.buffer);
-  scl_buffer_release(f.aside.buffer);
+  scl_buffer_release(f.diagonals.buffer);
   return status;
 }
 

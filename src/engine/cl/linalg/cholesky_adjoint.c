@@ -7,8 +7,8 @@
  *
  *   S21 = 1/2 W L1^-1
  *
- * is written to its place, and as S12 at the same time, by blocks of columns from the right, so
- * that what is left is products: S1_adj -= 2 tril(S12 G).
+ * is written to S, and transposed as S12 at the same time, by blocks of columns from the right, so
+ * that only products remain: S1_adj -= 2 tril(S12 G).
  *
  * A range goes by block columns from the right. Its time depends on the number of launches that
  * wait for each other, so the diagonal block does not wait for the solution below it. With L1 and
@@ -106,8 +106,9 @@ static scl_status subtract_product(reverse_sweep *r, scl_block a, scl_view view_
                                                      .batch = 1});
 }
 
-/* Columns [at, at + n) of S21, and as S12 again, from W = G_adj - 2 S2 G, of which w holds the
- * same: the right half first, then its part is taken from the left half. S2 starts at `below`. */
+/* Columns [at, at + n) of S21, also transposed as S12, from W = G_adj - 2 S2 G, of which w holds
+ * the same columns: the right half first, whose product is then subtracted from the left half. S2
+ * starts at `below`. */
 static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t below) {
   size_t n = w.ncol, rows = w.nrow;
   if (n <= BLOCK) {
@@ -128,7 +129,7 @@ static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t
   return solve_columns(r, rest, at, below);
 }
 
-/* dF/dL off the diagonal blocks. Once something has been subtracted from it, it is in S. */
+/* dF/dL off the diagonal blocks. After the first subtraction from it, it is in S. */
 static scl_block adjoint_part(const reverse_sweep *r, bool untouched, size_t row, size_t col,
                               size_t nrow, size_t ncol) {
   return scl_block_part(untouched ? r->l_adj : r->s, row, col, nrow, ncol);
@@ -150,15 +151,15 @@ static scl_status sweep_column(reverse_sweep *r, size_t at, size_t n, size_t row
   scl_block w = shape_w(r, rows, n), g = scl_block_part(r->l, below, at, rows, n);
   SCL_TRY(subtract_product(r, scl_block_part(r->s, below, below, rows, rows), SCL_SYMMETRIC, g,
                            adjoint_part(r, untouched, below, at, rows, n), w, SCL_ALL));
-  scl_cl_product inside = {.alpha = -1.0, .trans_a = SCL_TRANS, .a = w, .b = g, .beta = 1.0};
-  inside.c = q;
-  inside.region = SCL_MIRRORED;
-  inside.batch = 1;
-  scl_cl_product outside = {.alpha = 0.5, .a = w, .view_b = SCL_LOWER, .batch = 1};
-  outside.b = diagonal_block(r->inverse, at, n);
-  outside.c = scl_block_part(r->s, below, at, rows, n);
-  outside.transposed = scl_block_part(r->s, at, below, n, rows);
-  SCL_TRY(scl_cl_product_pair_in(&r->op, &inside, &outside));
+  scl_cl_product update = {.alpha = -1.0, .trans_a = SCL_TRANS, .a = w, .b = g, .beta = 1.0};
+  update.c = q;
+  update.region = SCL_MIRRORED;
+  update.batch = 1;
+  scl_cl_product solution = {.alpha = 0.5, .a = w, .view_b = SCL_LOWER, .batch = 1};
+  solution.b = diagonal_block(r->inverse, at, n);
+  solution.c = scl_block_part(r->s, below, at, rows, n);
+  solution.transposed = scl_block_part(r->s, at, below, n, rows);
+  SCL_TRY(scl_cl_product_pair_in(&r->op, &update, &solution));
   return both_sides(r, at, q);
 }
 
@@ -213,8 +214,8 @@ static scl_status prepare_sweep(reverse_sweep *r) {
                                   r->l_adj, r->s, &first);
 }
 
-/* Whether the solutions can go by matrix instructions, with what the sweep will need built side by
- * side. Its products have portable tiles too. */
+/* Whether matrix instructions can do the solves. Builds what the sweep will need, all at the same
+ * time. Its products have portable tiles too. */
 static scl_status prepare_programs(scl_cl_context *cl, size_t n, bool *usable) {
   static const scl_cl_program list[] = {
       SCL_CL_PROGRAM_triangular_mma_solve, SCL_CL_PROGRAM_gemm_mma_tiny_pair,
@@ -222,7 +223,7 @@ static scl_status prepare_programs(scl_cl_context *cl, size_t n, bool *usable) {
       SCL_CL_PROGRAM_gemm_mma_tiny_tn};
   *usable = false;
   if (!scl_cl_may_try_mma(cl)) return SCL_OK;
-  if (n > STRIPS_ORDER) SCL_TRY(scl_cl_programs_prepare(cl, 5, list));
+  if (n > PANEL_ORDER) SCL_TRY(scl_cl_programs_prepare(cl, 5, list));
   SCL_TRY(scl_cl_try_program(cl, SCL_CL_PROGRAM_triangular_mma_pack_and_copy, usable));
   if (!*usable) return SCL_OK;
   return scl_cl_try_program(cl, SCL_CL_PROGRAM_triangular_mma_solve, usable);

@@ -6,7 +6,7 @@
 #include "engine/cl/runtime/trial.h"
 
 /* A panel and rows below it; the order whose leading minor fails. */
-enum { ORDER = STRIPS_ORDER + 37, FAILING = 23 };
+enum { ORDER = PANEL_ORDER + 37, FAILING = 23 };
 
 static double factor_entry(size_t i, size_t j) {
   if (i == j) return 8.0;

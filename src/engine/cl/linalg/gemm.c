@@ -125,7 +125,8 @@ static gemm_task task_of(const tile_plan *t, const scl_cl_product *p) {
                      .n_last = t->n_last,
                      .k_last = t->k_last,
                      .views = t->zeros,
-                     .region = p->transposed.buffer != NULL ? GEMM_AND_TRANSPOSED : region_code(p->region),
+                     .region = p->transposed.buffer != NULL ? GEMM_AND_TRANSPOSED
+                                                            : region_code(p->region),
                      .tiles = (int)t->tiles,
                      .batch = (int)p->batch,
                      .cpu_tile = (int)t->shape.m};

@@ -1,5 +1,5 @@
 /* Functions that the linear algebra of the device engine shares, and copies
- * (engine/cl/elementwise/copy.c). Each works inside an operation whose buffers are declared. */
+ * (engine/cl/elementwise/copy.c). Each belongs to an operation whose buffers have been declared. */
 #ifndef SCL_ENGINE_CL_LINALG_LINALG_H
 #define SCL_ENGINE_CL_LINALG_LINALG_H
 
@@ -84,20 +84,19 @@ static inline bool scl_cl_aligned(scl_block b) {
   return b.offset % 2 == 0 && b.ld % 2 == 0;
 }
 
-/* ---- substitution by matrix instructions, blocks of STRIPS_ORDER
- * (engine/cl/linalg/triangular_mma.c) ----------- */
-/* A temporary with room for so many packed blocks. */
-scl_status scl_cl_strips_room(scl_cl_op *op, size_t blocks, scl_block *out);
+/* ---- substitution by matrix instructions, blocks of PANEL_ORDER ------------------------------ */
+/* engine/cl/linalg/triangular_mma.c */
+/* A temporary for so many packed blocks. */
+scl_status scl_cl_packed_create(scl_cl_op *op, size_t blocks, scl_block *out);
 
 /* Packs all diagonal blocks of a triangular t, for triangular_mma.cl. */
-scl_status scl_cl_strips_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
-                                 scl_block packed);
+scl_status scl_cl_pack_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
+                          scl_block packed);
 
-/* The same, and the lower triangles of the diagonal blocks of order `block` of `src` go to those of
- * `copy`, with zeros above: both are of order t's. */
-scl_status scl_cl_strips_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed,
-                                          scl_block t, scl_block packed, size_t block,
-                                          scl_block src, scl_block copy);
+/* The same, and copies the lower triangles of the diagonal blocks of order `block` of `src` to
+ * those of `copy`, with zeros above: both have the order of t. */
+scl_status scl_cl_pack_and_copy_in(scl_cl_op *op, bool transposed, bool reversed, scl_block t,
+                                   scl_block packed, size_t block, scl_block src, scl_block copy);
 
 /* A batch of solves with packed blocks first, first + 1, ...: unknowns down the columns of b, or
  * along its rows if `right`. In the last the orders are n_last and rhs_last. */
@@ -106,23 +105,23 @@ typedef struct {
   bool identity; /* solves with the identity, whatever b contains */
   size_t n, n_last, rhs, rhs_last, batch, step_b, first;
   scl_block b, packed;
-} scl_cl_strips;
+} scl_cl_packed_solve;
 
-scl_status scl_cl_strips_solve_in(scl_cl_op *op, const scl_cl_strips *strips);
+scl_status scl_cl_packed_solve_in(scl_cl_op *op, const scl_cl_packed_solve *solve);
 
 /* scl_cl_trsm inside an operation. */
 scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans trans, scl_block t,
                           scl_block b);
 
 /* dst = inverse of a triangular t, by substitution, from the identity in dst. */
-scl_status scl_cl_strips_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
+scl_status scl_cl_packed_invert_in(scl_cl_op *op, bool lower, scl_block t, scl_block dst);
 
-/* Whether they solve with a T of order n and these right-hand sides; `right`: B T^-1. Rows of B are
- * read in pairs, columns one by one. */
-scl_status scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b, bool *out);
+/* Whether matrix instructions can solve with a T of order n and these right-hand sides; `right`:
+ * B T^-1. Rows of B are read in pairs, columns one by one. */
+scl_status scl_cl_use_packed(scl_cl_op *op, size_t n, bool right, scl_block b, bool *out);
 
-/* ---- substitution by the portable kernels (engine/cl/linalg/triangular.c)
- * ------------------------------ */
+/* ---- substitution by the portable kernels ---------------------------------------------------- */
+/* engine/cl/linalg/triangular.c */
 /* A batch of solves with triangular blocks t of order n, step_t and step_b elements apart: unknowns
  * down the columns of b, or along its rows if `right`. In the last the orders are n_last and
  * rhs_last. */
@@ -134,14 +133,14 @@ typedef struct {
 
 scl_status scl_cl_substitute_in(scl_cl_op *op, const scl_cl_substitution *substitution);
 
-/* ---- inverses (engine/cl/linalg/triangular_inverse.c)
- * ------------------------------------------------------------ */
-/* The inverses of the diagonal blocks of order `block`, STRIPS_ORDER times a power of two, of a
- * lower t, by products: the residual grows with the condition of the blocks. They lie in dst as the
- * blocks of a matrix of its leading dimension do; of what lies in the other triangle only blocks of
- * order STRIPS_ORDER are written. Needs matrix instructions. On the way the lower triangles of the
- * diagonal blocks of `src`, of order t's, are copied to those of `copy`, with zeros above, and then
- * `beside` is done, which has a transposed A. */
+/* ---- inverses -------------------------------------------------------------------------------- */
+/* engine/cl/linalg/triangular_inverse.c */
+/* The inverses of the diagonal blocks of order `block`, PANEL_ORDER times a power of two, of a
+ * lower t, by products: the residual grows with the condition of the blocks. In dst they lie as
+ * they do on the diagonal of a matrix; above the diagonal only blocks of order PANEL_ORDER are
+ * written. Needs matrix instructions. The same launches copy the lower triangles of the diagonal
+ * blocks of `src`, a matrix of the same order, to those of `copy`, with zeros above, and then
+ * compute `beside`, a product with a transposed A. */
 scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
                                     scl_block src, scl_block copy, const scl_cl_product *beside);
 

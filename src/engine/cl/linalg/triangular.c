@@ -10,7 +10,7 @@ typedef struct {
   bool lower;             /* T */
   bool reversed;          /* M is upper: the last unknown comes first */
   size_t leaf;            /* order of the blocks that one launch solves */
-  scl_block packed;       /* all of them, where matrix instructions solve; else no buffer */
+  scl_block packed;       /* all of them, for matrix instructions; no buffer: portable kernels */
 } solve_form;
 
 static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
@@ -21,7 +21,7 @@ static solve_form form_of(scl_side side, scl_view view, scl_trans trans) {
   return form;
 }
 
-scl_status scl_cl_use_strips(scl_cl_op *op, size_t n, bool right, scl_block b, bool *out) {
+scl_status scl_cl_use_packed(scl_cl_op *op, size_t n, bool right, scl_block b, bool *out) {
   static const scl_cl_program list[] = {SCL_CL_PROGRAM_triangular_mma_pack,
                                         SCL_CL_PROGRAM_triangular_mma_solve};
   *out = false;
@@ -56,16 +56,16 @@ static scl_status substitute_block(scl_cl_op *op, const solve_form *form, size_t
                                    scl_block b) {
   size_t n = t.nrow, rhs = form->right ? b.nrow : b.ncol;
   if (form->packed.buffer != NULL) {
-    return scl_cl_strips_solve_in(op, &(scl_cl_strips){.right = form->right,
-                                                       .reversed = form->reversed,
-                                                       .n = n,
-                                                       .n_last = n,
-                                                       .rhs = rhs,
-                                                       .rhs_last = rhs,
-                                                       .batch = 1,
-                                                       .first = at / form->leaf,
-                                                       .b = b,
-                                                       .packed = form->packed});
+    return scl_cl_packed_solve_in(op, &(scl_cl_packed_solve){.right = form->right,
+                                                             .reversed = form->reversed,
+                                                             .n = n,
+                                                             .n_last = n,
+                                                             .rhs = rhs,
+                                                             .rhs_last = rhs,
+                                                             .batch = 1,
+                                                             .first = at / form->leaf,
+                                                             .b = b,
+                                                             .packed = form->packed});
   }
   return scl_cl_substitute_in(op, &(scl_cl_substitution){.right = form->right,
                                                          .transposed = form->transposed,
@@ -127,12 +127,12 @@ scl_status scl_cl_trsm_in(scl_cl_op *op, scl_side side, scl_view view, scl_trans
                                                 .t = t,
                                                 .b = b});
   }
-  bool strips;
-  SCL_TRY(scl_cl_use_strips(op, t.nrow, form.right, b, &strips));
-  if (!strips) return solve_blocks(op, &form, 0, t, b);
-  form.leaf = STRIPS_ORDER;
-  SCL_TRY(scl_cl_strips_room(op, scl_ceil_div(t.nrow, STRIPS_ORDER), &form.packed));
-  scl_status status = scl_cl_strips_pack_in(op, form.transposed, form.reversed, t, form.packed);
+  bool by_mma;
+  SCL_TRY(scl_cl_use_packed(op, t.nrow, form.right, b, &by_mma));
+  if (!by_mma) return solve_blocks(op, &form, 0, t, b);
+  form.leaf = PANEL_ORDER;
+  SCL_TRY(scl_cl_packed_create(op, scl_ceil_div(t.nrow, PANEL_ORDER), &form.packed));
+  scl_status status = scl_cl_pack_in(op, form.transposed, form.reversed, t, form.packed);
   if (status == SCL_OK) status = solve_blocks(op, &form, 0, t, b);
   scl_buffer_release(form.packed.buffer);
   return status;

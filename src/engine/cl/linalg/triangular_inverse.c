@@ -22,17 +22,17 @@ static scl_status invert_leaves(const inversion *v) {
   size_t last = n - (blocks - 1) * v->leaf, step_b = v->leaf * (v->x.ld + 1);
   scl_block b = scl_block_part(v->x, 0, 0, order, order);
   if (v->packed.buffer != NULL) {
-    return scl_cl_strips_solve_in(v->op, &(scl_cl_strips){.right = true,
-                                                          .reversed = v->lower,
-                                                          .identity = true,
-                                                          .n = order,
-                                                          .n_last = last,
-                                                          .rhs = order,
-                                                          .rhs_last = last,
-                                                          .batch = blocks,
-                                                          .step_b = step_b,
-                                                          .b = b,
-                                                          .packed = v->packed});
+    return scl_cl_packed_solve_in(v->op, &(scl_cl_packed_solve){.right = true,
+                                                                .reversed = v->lower,
+                                                                .identity = true,
+                                                                .n = order,
+                                                                .n_last = last,
+                                                                .rhs = order,
+                                                                .rhs_last = last,
+                                                                .batch = blocks,
+                                                                .step_b = step_b,
+                                                                .b = b,
+                                                                .packed = v->packed});
   }
   scl_block d = scl_block_part(v->t, 0, 0, order, order);
   return scl_cl_substitute_in(v->op, &(scl_cl_substitution){.right = true,
@@ -52,8 +52,8 @@ static scl_status invert_leaves(const inversion *v) {
 /* From the inverses of diagonal blocks of order s to those of order 2 s. Pair p starts at row 2 s
  * p; the second block of the last pair has order s2 <= s. Of a lower T, Y = X22, Z = X11, D = T11
  * and the new block is X21; of an upper one Y = X11, Z = X22, D = T22, and it is X12. `work` and
- * `work_d` have room for s x s elements a pair. `beside` is a product that shares the first launch,
- * or NULL. */
+ * `work_d` hold s x s elements a pair. `beside` is another product for the first launch, or NULL.
+ */
 static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t, scl_block dst,
                                scl_block work, scl_block work_d, bool correct,
                                const scl_cl_product *beside) {
@@ -112,7 +112,7 @@ static scl_status invert_pairs(scl_cl_op *op, bool lower, size_t s, scl_block t,
 }
 
 /* The largest number of elements that the pairs of a step need. */
-static size_t room_for_pairs(size_t n, size_t first, size_t end) {
+static size_t workspace_for_pairs(size_t n, size_t first, size_t end) {
   size_t most = 0;
   for (size_t s = first; s < end; s *= 2) {
     size_t need = scl_ceil_div(n - s, 2 * s) * s * s;
@@ -121,14 +121,14 @@ static size_t room_for_pairs(size_t n, size_t first, size_t end) {
   return most;
 }
 
-/* From leaves to blocks of order `block`, with `beside`, or NULL, in the last step. */
+/* From leaves to blocks of order `block`; `beside`, unless NULL, is computed with the last step. */
 static scl_status double_by_products(const inversion *v, size_t block, bool correct,
                                      const scl_cl_product *beside) {
-  size_t end = scl_min(block, v->n), room = room_for_pairs(v->n, v->leaf, end);
-  if (room == 0) return beside != NULL ? scl_cl_product_in(v->op, beside) : SCL_OK;
+  size_t end = scl_min(block, v->n), size = workspace_for_pairs(v->n, v->leaf, end);
+  if (size == 0) return beside != NULL ? scl_cl_product_in(v->op, beside) : SCL_OK;
   scl_block work;
-  SCL_TRY(scl_cl_temporary(v->op, room, correct ? 2 : 1, &work));
-  scl_block second = correct ? scl_block_part(work, 0, 1, room, 1) : work;
+  SCL_TRY(scl_cl_temporary(v->op, size, correct ? 2 : 1, &work));
+  scl_block second = correct ? scl_block_part(work, 0, 1, size, 1) : work;
   scl_status status = SCL_OK;
   for (size_t s = v->leaf; s < end && status == SCL_OK; s *= 2)
     status = invert_pairs(v->op, v->lower, s, v->t, v->x, work, second, correct,
@@ -139,10 +139,10 @@ static scl_status double_by_products(const inversion *v, size_t block, bool corr
 
 scl_status scl_cl_quick_inverses_in(scl_cl_op *op, size_t block, scl_block t, scl_block dst,
                                     scl_block src, scl_block copy, const scl_cl_product *beside) {
-  inversion v = {.op = op, .lower = true, .n = t.nrow, .leaf = STRIPS_ORDER, .t = t, .x = dst};
+  inversion v = {.op = op, .lower = true, .n = t.nrow, .leaf = PANEL_ORDER, .t = t, .x = dst};
   scl_status status;
-  SCL_GO(scl_cl_strips_room(op, scl_ceil_div(t.nrow, STRIPS_ORDER), &v.packed));
-  SCL_GO(scl_cl_strips_pack_and_copy_in(op, true, true, t, v.packed, block, src, copy));
+  SCL_GO(scl_cl_packed_create(op, scl_ceil_div(t.nrow, PANEL_ORDER), &v.packed));
+  SCL_GO(scl_cl_pack_and_copy_in(op, true, true, t, v.packed, block, src, copy));
   SCL_GO(invert_leaves(&v));
   SCL_GO(double_by_products(&v, block, false, beside));
 done:
@@ -152,8 +152,8 @@ done:
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* What an inverse by matrix instructions will need built, side by side; the last from an order on
- * from which its products have larger tiles. */
+/* The programs of an inverse by matrix instructions, built at the same time; the last one is only
+ * needed above the order SMALL_TILES, where products have larger tiles. */
 enum { SMALL_TILES = 1024 };
 static const scl_cl_program needed_programs[] = {
     SCL_CL_PROGRAM_triangular_mma_pack, SCL_CL_PROGRAM_triangular_mma_solve,
@@ -164,11 +164,11 @@ scl_status scl_cl_trtri_in(scl_cl_op *op, scl_view view, scl_block t, scl_block 
   v.leaf = TRIANGULAR_LEAF;
   if (t.nrow == 0) return SCL_OK;
   SCL_TRY(scl_cl_identity_in(op, 1.0, 1, dst));
-  if (scl_cl_may_try_mma(op->cl) && v.n > STRIPS_ORDER)
+  if (scl_cl_may_try_mma(op->cl) && v.n > PANEL_ORDER)
     SCL_TRY(scl_cl_programs_prepare(op->cl, v.n > SMALL_TILES ? 4 : 3, needed_programs));
-  bool strips;
-  SCL_TRY(scl_cl_use_strips(op, v.n, true, dst, &strips));
-  if (strips) return scl_cl_strips_invert_in(op, v.lower, t, dst);
+  bool by_mma;
+  SCL_TRY(scl_cl_use_packed(op, v.n, true, dst, &by_mma));
+  if (by_mma) return scl_cl_packed_invert_in(op, v.lower, t, dst);
   SCL_TRY(invert_leaves(&v));
   return double_by_products(&v, v.n, true, NULL);
 }

@@ -7,11 +7,11 @@
 #include "engine/cl/runtime/trial.h"
 
 /* A whole block and a part of one, with each of which right-hand sides are solved for. */
-enum { ORDER = STRIPS_ORDER + 21, SIDES = 22 };
+enum { ORDER = PANEL_ORDER + 21, SIDES = 22 };
 
 /* X M = B, or M X = B, where M is block diagonal: only diagonal blocks of T count. */
 typedef struct {
-  bool right, copies; /* packed on the way of a copy */
+  bool right, copies; /* copies: packed by the kernel that also copies */
   scl_block t, b, copy, packed;
 } trial_case;
 
@@ -21,7 +21,7 @@ static double triangle_entry(size_t i, size_t j) {
 }
 
 static bool in_one_block(size_t i, size_t j) {
-  return i / STRIPS_ORDER == j / STRIPS_ORDER;
+  return i / PANEL_ORDER == j / PANEL_ORDER;
 }
 
 /* B for the solution X of whole numbers. */
@@ -40,19 +40,19 @@ static void make_sides(bool right, const double *t, const double *x, double *b) 
 }
 
 static scl_status solve_blocks(scl_cl_op *op, const trial_case *c) {
-  for (size_t at = 0; at < ORDER; at += STRIPS_ORDER) {
-    const size_t n = ORDER - at < STRIPS_ORDER ? ORDER - at : STRIPS_ORDER;
-    scl_cl_strips s = {.right = c->right,
-                       .reversed = c->right,
-                       .n = n,
-                       .n_last = n,
-                       .rhs = SIDES,
-                       .rhs_last = SIDES,
-                       .batch = 1,
-                       .first = at / STRIPS_ORDER,
-                       .packed = c->packed};
+  for (size_t at = 0; at < ORDER; at += PANEL_ORDER) {
+    const size_t n = ORDER - at < PANEL_ORDER ? ORDER - at : PANEL_ORDER;
+    scl_cl_packed_solve s = {.right = c->right,
+                             .reversed = c->right,
+                             .n = n,
+                             .n_last = n,
+                             .rhs = SIDES,
+                             .rhs_last = SIDES,
+                             .batch = 1,
+                             .first = at / PANEL_ORDER,
+                             .packed = c->packed};
     s.b = c->right ? scl_block_part(c->b, 0, at, SIDES, n) : scl_block_part(c->b, at, 0, n, SIDES);
-    SCL_TRY(scl_cl_strips_solve_in(op, &s));
+    SCL_TRY(scl_cl_packed_solve_in(op, &s));
   }
   return SCL_OK;
 }
@@ -60,12 +60,12 @@ static scl_status solve_blocks(scl_cl_op *op, const trial_case *c) {
 static scl_status pack_and_solve(scl_cl_op *op, trial_case *c) {
   scl_status status;
   SCL_GO(scl_cl_op_order(op, -1));
-  SCL_GO(scl_cl_strips_room(op, 2, &c->packed));
+  SCL_GO(scl_cl_packed_create(op, 2, &c->packed));
   if (c->copies) {
-    SCL_GO(scl_cl_strips_pack_and_copy_in(op, c->right, c->right, c->t, c->packed,
-                                          2 * (size_t)STRIPS_ORDER, c->t, c->copy));
+    SCL_GO(scl_cl_pack_and_copy_in(op, c->right, c->right, c->t, c->packed, 2 * (size_t)PANEL_ORDER,
+                                   c->t, c->copy));
   } else {
-    SCL_GO(scl_cl_strips_pack_in(op, c->right, c->right, c->t, c->packed));
+    SCL_GO(scl_cl_pack_in(op, c->right, c->right, c->t, c->packed));
   }
   SCL_GO(solve_blocks(op, c));
 done:
@@ -106,7 +106,7 @@ done:
 scl_status scl_cl_trial_triangular(scl_cl_context *cl, scl_cl_program which, bool *right) {
   const scl_cl_program copying = SCL_CL_PROGRAM_triangular_mma_pack_and_copy;
   const size_t numbers = 2 * ORDER * (size_t)ORDER + ORDER * (size_t)SIDES;
-  /* the solution needs something packed, by what is there */
+  /* the solve needs packed blocks: by the kernel that copies if it is there */
   const bool copies =
       which == copying || (which == SCL_CL_PROGRAM_triangular_mma_solve &&
                            cl->program[copying] != NULL && !scl_cl_is_refused(cl, copying));

@@ -35,7 +35,7 @@ static scl_status launch_block(scl_cl_op *op, const chain *c, int at) {
   size_t beyond = rest > VECTOR_BLOCK ? rest - VECTOR_BLOCK : 0;
   size_t near = scl_ceil_div(rest - beyond, VECTOR_NEAR * VECTOR_LANES);
   size_t far = at > 0 ? scl_ceil_div(beyond, VECTOR_FAR * VECTOR_LANES) : 0;
-  size_t strips = scl_ceil_div(rest - beyond, VECTOR_TILE), tiles = strips * (strips + 1) / 2;
+  size_t rows = scl_ceil_div(rest - beyond, VECTOR_TILE), tiles = rows * (rows + 1) / 2;
   if (near == 0) near = 1; /* solves the last block */
   if (at < 0) near = 0;
   size_t groups = (near + far) * c->rhs + tiles;
