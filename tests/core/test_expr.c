@@ -5,6 +5,7 @@
 
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"
+#include "kernels/include/special_normal.h"
 #include "expr_reference.h"
 #include "matrices.h"
 

@@ -124,7 +124,8 @@ static void put_head(scl_writer *w) {
   scl_put(w, "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
              "#pragma OPENCL FP_CONTRACT OFF /* the same bits, in one kernel or in several */\n\n");
   if (scl_plan_is_special(p)) {
-    scl_put(w, "/* special_...: port.h and special_functions.h of the package come first. */\n\n");
+    scl_put(w, "/* special_...: port.h, special_functions.h and special_normal.h of the package "
+               "come first. */\n\n");
   }
   if (has_products(p)) {
     scl_put(w,

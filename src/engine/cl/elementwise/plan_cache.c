@@ -61,17 +61,20 @@ int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
 }
 
 static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
-  char head[32], *text = NULL, *port = NULL, *special = NULL;
+  char head[32], *text = NULL, *port = NULL, *special = NULL, *normal = NULL;
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
   SCL_GO(scl_plan_source(plan, &text));
   SCL_GO(scl_cl_source_read("include/port.h", &port));
   if (scl_plan_is_special(plan)) {
     SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
+    SCL_GO(scl_cl_source_read("include/special_normal.h", &normal));
   }
-  const char *source[] = {port, special != NULL ? special : "", head, text};
-  SCL_GO(scl_cl_program_build(cl, 4, source, "expr", &e->program));
+  const char *source[] = {port, special != NULL ? special : "", normal != NULL ? normal : "", head,
+                          text};
+  SCL_GO(scl_cl_program_build(cl, 5, source, "expr", &e->program));
 done:
+  free(normal);
   free(special);
   free(port);
   free(text);
