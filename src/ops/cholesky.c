@@ -204,6 +204,17 @@ static scl_status require_like(scl_shape l, scl_shape l_adj) {
                            l.ncol, l_adj.nrow, l_adj.ncol);
 }
 
+scl_status scl_chol_adjoint_block(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s) {
+  const scl_engine *engine = ctx->engine;
+  bool done = false;
+  if (engine->potrf_adjoint != NULL) {
+    SCL_TRY(engine->potrf_adjoint(ctx, l, l_adj, s, &done));
+    if (done) return SCL_OK;
+  }
+  SCL_TRY(engine->copy(ctx, SCL_COPY_LOWER, l_adj, s));
+  return adjoint(ctx, l, s);
+}
+
 scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out) {
   SCL_TRY(scl_require_square(l, "l"));
   SCL_TRY(scl_mat_same_context(l, l_adj));
@@ -211,22 +222,14 @@ scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **ou
   scl_checks checks = {.count = 0};
   scl_mat *s = NULL, *lower = NULL;
   scl_status status;
-  bool taken = false;
   SCL_GO(scl_checks_finite(&checks, l, SCL_LOWER, "l"));
   SCL_GO(scl_checks_finite(&checks, l_adj, SCL_LOWER, "l_adj"));
   SCL_GO(scl_checks_diagonal(&checks, l, "l"));
   SCL_GO(scl_mat_create(l->ctx, l->nrow, l->ncol, SCL_SYMMETRIC, &s));
   if (scl_is_empty(s)) goto done;
-  const scl_engine *engine = scl_engine_of(s);
   if (l->view != SCL_LOWER) SCL_GO(scl_copy_as(SCL_COPY_LOWER, l, &lower));
-  scl_block factor = scl_mat_block(lower != NULL ? lower : l), block = scl_mat_block(s);
-  if (engine->potrf_adjoint != NULL) {
-    SCL_GO(engine->potrf_adjoint(s->ctx, factor, scl_mat_block(l_adj), block, &taken));
-  }
-  if (!taken) {
-    SCL_GO(engine->copy(s->ctx, SCL_COPY_LOWER, scl_mat_block(l_adj), block));
-    SCL_GO(adjoint(s->ctx, factor, block));
-  }
+  const scl_block factor = scl_mat_block(lower != NULL ? lower : l), block = scl_mat_block(s);
+  SCL_GO(scl_chol_adjoint_block(s->ctx, factor, scl_mat_block(l_adj), block));
   /* S_11 is a sum over all of both triangles, and over the reciprocals of the diagonal. */
   SCL_GO(scl_checks_end_unless_finite(&checks, l->ctx, scl_block_part(block, 0, 0, 1, 1), SCL_OK));
 done:

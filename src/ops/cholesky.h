@@ -29,6 +29,9 @@ scl_status scl_chol_pivots(const scl_mat *a, double *out);
  * SCL_E_NONFINITE, SCL_E_SINGULAR. */
 scl_status scl_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, scl_mat **out);
 
+/* The same on blocks, unchecked: l with zeros above its diagonal. */
+scl_status scl_chol_adjoint_block(scl_context *ctx, scl_block l, scl_block l_adj, scl_block s);
+
 /* A^-1 from the factor, symmetric. SCL_E_SINGULAR. */
 scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);
 
