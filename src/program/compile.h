@@ -1,0 +1,54 @@
+/* Making a routine. Between the files of src/program that do. */
+#ifndef SCL_PROGRAM_COMPILE_H
+#define SCL_PROGRAM_COMPILE_H
+
+#include "program/routine.h"
+
+/* Where a value's elements are, one after the other. */
+typedef struct {
+  scl_buffer *buffer;
+  size_t offset;
+} scl_location;
+
+typedef struct {
+  scl_residents *data;
+  scl_lowered lowered;
+  scl_schedule schedule;
+  scl_block input;
+  scl_location *at;           /* of each value that has storage of its own, once it is made */
+  int *last_use;              /* the last group that reads it, or one after all */
+  int *reader, *first_reader; /* values that read it: from first_reader[v] on */
+  int *step;                  /* of each value in the plan at hand, or -1 */
+  int *list_of;               /* of each value: the list of values that is planned together */
+  int lists;
+  scl_routine *routine;
+  struct scl_free_block *free_list; /* storage that later values may take */
+} scl_compiling;
+
+/* ---- program/residents.c -------------------------------------------------------------------- */
+scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out);
+scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_block *starts,
+                               scl_block *order);
+
+/* ---- program/storage.c ---------------------------------------------------------------------- */
+scl_status scl_storage_begin(scl_compiling *c);
+void scl_storage_end(scl_compiling *c);
+/* Storage for a value that is about to be computed. */
+scl_status scl_storage_make(scl_compiling *c, int value);
+/* After group g: what no later group reads may be taken by others. */
+scl_status scl_storage_release(scl_compiling *c, int group);
+/* Where a stored value is, data and parts included. */
+scl_status scl_storage_find(scl_compiling *c, int value, scl_location *out);
+/* The same as a column-major matrix. */
+scl_status scl_storage_block(scl_compiling *c, int value, size_t m, size_t n, scl_block *out);
+
+/* ---- program/fuse.c ------------------------------------------------------------------------- */
+/* Steps for a group that kernels compute: one plan, or several where it passes a plan's limits. */
+scl_status scl_fuse_group(scl_compiling *c, const scl_group *g);
+
+/* ---- program/routine.c ---------------------------------------------------------------------- */
+/* Room for one more step. */
+scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
+scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer); /* takes the reference over */
+
+#endif

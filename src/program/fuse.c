@@ -1,0 +1,204 @@
+/* Groups of elementwise values, and the reductions over them, as plans (engine/plan/plan.h). */
+#include <stdlib.h>
+
+#include "base/sizes.h"
+#include "program/compile.h"
+
+enum { NONE = -1 };
+
+/* A run of a group's values, in order, that becomes one plan if it fits. */
+typedef struct {
+  const scl_group *group;
+  const int *value;
+  int count, list;
+} run;
+
+/* ---- leaves --------------------------------------------------------------------------------- */
+
+/* How a view steps through its operand, for places of p. */
+static void steps_of_view(const scl_value *v, const scl_plan *p, size_t *at, size_t *step_i,
+                          size_t *step_j) {
+  switch (v->kind) {
+  case SCL_VALUE_BROADCAST:
+    if (scl_rows_of_places(v) == 0) { /* one element */
+      *step_i = *step_j = 0;
+    } else {
+      *step_i = v->at[2] == 0 ? 1 : 0;
+      *step_j = v->at[2] == 0 ? 0 : 1;
+    }
+    break;
+  case SCL_VALUE_TRANSPOSE:
+    *step_i = v->at[0];
+    *step_j = 1;
+    break;
+  default: /* a part with gaps */
+    *at += v->at[1] + v->at[2] * v->at[0];
+    if (v->at[3] == 1) {
+      *step_i = v->at[0];
+      *step_j = p->m * v->at[0];
+    } else {
+      *step_i = 1;
+      *step_j = v->at[0];
+    }
+    break;
+  }
+}
+
+/* The step that reads value x at each place, or NONE where the plan is full. */
+static scl_status load(scl_compiling *c, scl_plan *p, int x, int *step) {
+  const scl_tape *t = &c->lowered.tape;
+  const scl_value *v = &t->value[x];
+  scl_location at;
+  size_t step_i = 1, step_j = p->m;
+  if (v->kind == SCL_VALUE_NUMBER) {
+    const int k = scl_plan_add_number(p, v->number);
+    *step = k < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_NUMBER, 0, k, 0, 0);
+    return SCL_OK;
+  }
+  const bool view = scl_how(v) == SCL_IS_VIEW && !scl_is_alias(v);
+  SCL_TRY(scl_storage_find(c, view ? scl_tape_operand(t, x, 0) : x, &at));
+  if (view) {
+    steps_of_view(v, p, &at.offset, &step_i, &step_j);
+  } else if (v->length == 1) {
+    step_i = step_j = 0;
+  }
+  const scl_leaf leaf = {.buffer = at.buffer, .at = at.offset, .step_i = step_i, .step_j = step_j};
+  const int k = scl_plan_add_leaf(p, leaf);
+  *step = k < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_LOAD, 0, k, 0, 0);
+  return SCL_OK;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static bool in_run(const scl_compiling *c, const run *r, int x) {
+  return c->list_of[x] == r->list;
+}
+
+static scl_status step_of(scl_compiling *c, const run *r, scl_plan *p, int x, int *step) {
+  if (in_run(c, r, x) && scl_how(&c->lowered.tape.value[x]) == SCL_IS_STEP) {
+    *step = c->step[x];
+    return SCL_OK;
+  }
+  return load(c, p, x, step);
+}
+
+/* Adds the steps of one value; *full if they do not fit. */
+static scl_status add_value(scl_compiling *c, const run *r, scl_plan *p, int v, bool *full) {
+  const scl_tape *t = &c->lowered.tape;
+  const scl_value *value = &t->value[v];
+  int arg[3] = {0, 0, 0};
+  for (int k = 0; k < value->operands; k++) {
+    SCL_TRY(step_of(c, r, p, scl_tape_operand(t, v, k), &arg[k]));
+    if (arg[k] == NONE) {
+      *full = true;
+      return SCL_OK;
+    }
+  }
+  c->step[v] = value->kind != SCL_VALUE_APPLY
+                   ? arg[0]
+                   : scl_plan_add_step(p, 0, SCL_STEP_APPLY, value->op, arg[0], arg[1], arg[2]);
+  *full = c->step[v] < 0;
+  return SCL_OK;
+}
+
+/* Whether something outside of the run reads a value, a view of it included. */
+static bool is_read_outside(const scl_compiling *c, const run *r, int v) {
+  const scl_tape *t = &c->lowered.tape;
+  if (c->lowered.holder[v] != NONE) return true;
+  for (int k = c->first_reader[v]; k < c->first_reader[v + 1]; k++) {
+    const int reader = c->reader[k];
+    if (!in_run(c, r, reader)) return true;
+    /* One element beside many is read from memory. */
+    if (t->value[v].length == 1 && r->group->places != 1) return true;
+  }
+  return false;
+}
+
+static bool is_output(const scl_compiling *c, const run *r, int v) {
+  return scl_how(&c->lowered.tape.value[v]) == SCL_IS_TOTAL || is_read_outside(c, r, v);
+}
+
+static bool add_output(scl_compiling *c, scl_plan *p, int v) {
+  const scl_value *value = &c->lowered.tape.value[v];
+  if (p->outputs == SCL_PLAN_OUTPUTS) return false;
+  scl_output *o = &p->output[p->outputs++];
+  *o = (scl_output){.step = (uint16_t)c->step[v]};
+  if (scl_how(value) == SCL_IS_TOTAL) {
+    o->reduces = true;
+    o->op = value->op;
+    p->margin = (uint8_t)value->at[2];
+  }
+  return true;
+}
+
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+enum { MOST_ARGUMENT_BYTES = 960 };
+
+static bool is_too_large(const scl_plan *p) {
+  return p->leaves * 32u + p->numbers * 8u + p->outputs * 24u + 32u > MOST_ARGUMENT_BYTES;
+}
+
+static scl_status fill_plan(scl_compiling *c, const run *r, scl_plan *p, bool *full) {
+  const scl_group *g = r->group;
+  const size_t rows = g->rows != 0 ? g->rows : g->places;
+  scl_plan_begin(p, rows, g->places / rows);
+  *full = false;
+  for (int i = 0; i < r->count && !*full; i++) SCL_TRY(add_value(c, r, p, r->value[i], full));
+  p->body = p->steps;
+  for (int i = 0; i < r->count && !*full; i++) {
+    if (is_output(c, r, r->value[i])) *full = !add_output(c, p, r->value[i]);
+  }
+  *full = *full || is_too_large(p);
+  return SCL_OK;
+}
+
+/* Storage for the outputs of a plan that is complete. */
+static scl_status place_outputs(scl_compiling *c, const run *r, scl_plan *p) {
+  const size_t rows = p->m, columns = p->n;
+  int k = 0;
+  scl_plan_end(p, rows);
+  for (int i = 0; i < r->count; i++) {
+    const int v = r->value[i];
+    if (!is_output(c, r, v)) continue;
+    scl_block block;
+    const bool total = scl_how(&c->lowered.tape.value[v]) == SCL_IS_TOTAL;
+    SCL_TRY(scl_storage_make(c, v));
+    SCL_TRY(scl_storage_block(c, v, total ? c->lowered.tape.value[v].length : rows,
+                              total ? 1 : columns, &block));
+    scl_plan_place(p, (size_t)k++, block);
+  }
+  return SCL_OK;
+}
+
+/* Splitting takes a run apart in the middle; a single value fits always. */
+static scl_status fuse(scl_compiling *c, run r) {
+  scl_plan *p = malloc(sizeof *p);
+  bool full;
+  if (p == NULL) return scl_fail_memory(sizeof *p, 0, "a program");
+  r.list = ++c->lists;
+  for (int i = 0; i < r.count; i++) c->list_of[r.value[i]] = r.list;
+  scl_status status = fill_plan(c, &r, p, &full);
+  if (status == SCL_OK && full && r.count > 1) {
+    free(p);
+    const run first = {r.group, r.value, r.count / 2, 0};
+    const run rest = {r.group, r.value + first.count, r.count - first.count, 0};
+    SCL_TRY(fuse(c, first));
+    return fuse(c, rest);
+  }
+  if (status == SCL_OK) status = place_outputs(c, &r, p);
+  if (status == SCL_OK && p->outputs > 0) {
+    scl_routine_step *step;
+    status = scl_routine_add(c->routine, &step);
+    if (status == SCL_OK) {
+      step->plan = p;
+      return SCL_OK;
+    }
+  }
+  free(p);
+  return status;
+}
+
+scl_status scl_fuse_group(scl_compiling *c, const scl_group *g) {
+  return fuse(c, (run){g, c->schedule.value + g->first, g->count, 0});
+}

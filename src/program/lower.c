@@ -1,0 +1,214 @@
+#include "program/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+enum { NONE = -1 };
+
+typedef struct {
+  const scl_tape *from;
+  scl_lowered *to;
+  int *place;    /* of each old value: its new one */
+  int room;      /* of holder and offset */
+  size_t copies; /* tells copies of one value apart */
+} lowering;
+
+size_t scl_rows_of_places(const scl_value *v) {
+  switch (v->kind) {
+  case SCL_VALUE_BROADCAST: /* of one element: any shape */
+    return v->at[0] == 1 && v->at[2] == 0 ? 0 : v->at[0];
+  case SCL_VALUE_TRANSPOSE:
+    return v->at[1];
+  case SCL_VALUE_PART: /* a part of a row is read as a column with gaps */
+    return v->at[3] == 1 || v->at[4] == 1 ? 0 : v->at[3];
+  case SCL_VALUE_REDUCE:
+    return v->at[2] == SCL_TOTAL ? 0 : v->at[0];
+  default:
+    return 0;
+  }
+}
+
+/* ---- live values ---------------------------------------------------------------------------- */
+
+static void mark_live(const scl_tape *t, int outputs, const int *output, int *place) {
+  for (int v = 0; v < t->values; v++) place[v] = NONE;
+  for (int k = 0; k < outputs; k++) place[output[k]] = 0;
+  for (int v = t->values - 1; v >= 0; v--) {
+    if (place[v] == NONE) continue;
+    for (int k = 0; k < t->value[v].operands; k++) place[scl_tape_operand(t, v, k)] = 0;
+  }
+}
+
+/* ---- operands ------------------------------------------------------------------------------- */
+
+static int add(lowering *w, scl_value v, const int *operand) {
+  scl_tape *t = &w->to->tape;
+  const int value = scl_tape_add_lowered(t, v, operand);
+  if (t->status != SCL_OK) return 0;
+  if (value >= w->room) {
+    const int room = t->room;
+    int *holder = realloc(w->to->holder, (size_t)room * sizeof *holder);
+    if (holder != NULL) w->to->holder = holder;
+    size_t *offset = realloc(w->to->offset, (size_t)room * sizeof *offset);
+    if (offset != NULL) w->to->offset = offset;
+    if (holder == NULL || offset == NULL) {
+      t->status = scl_fail_memory((size_t)room * sizeof *offset, 0, "a program");
+      return 0;
+    }
+    for (int k = w->room; k < room; k++) w->to->holder[k] = NONE;
+    w->room = room;
+  }
+  return value;
+}
+
+static int add_copy(lowering *w, int x) {
+  const scl_value v = {.kind = SCL_VALUE_COPY,
+                       .operands = 1,
+                       .at = {++w->copies},
+                       .length = scl_tape_length(&w->to->tape, x)};
+  return add(w, v, &x);
+}
+
+static bool has_storage(const scl_tape *t, int value) {
+  const scl_value *v = &t->value[scl_root(t, value)];
+  return v->kind != SCL_VALUE_NUMBER && scl_how(v) != SCL_IS_VIEW;
+}
+
+static int stored(lowering *w, int x) {
+  return w->to->tape.status != SCL_OK || has_storage(&w->to->tape, x) ? x : add_copy(w, x);
+}
+
+/* Copies of the views whose places have another shape than that of the first view. */
+static void agree(lowering *w, scl_value *v, int *operand) {
+  const scl_tape *t = &w->to->tape;
+  size_t rows = scl_rows_of_places(v);
+  for (int k = 0; k < v->operands && t->status == SCL_OK; k++) {
+    const size_t here = scl_rows_of_places(&t->value[operand[k]]);
+    if (scl_how(&t->value[operand[k]]) != SCL_IS_VIEW || here == 0) continue;
+    if (rows == 0) rows = here;
+    if (rows != here) operand[k] = add_copy(w, operand[k]);
+  }
+}
+
+/* A product of a transposed matrix takes the matrix itself. */
+static void take_transposed(const scl_tape *t, scl_value *v, int *operand, int k) {
+  const scl_value *x = &t->value[operand[k]];
+  if (x->kind != SCL_VALUE_TRANSPOSE) return;
+  const size_t stored_rows = v->at[3 + k] != 0 ? v->at[k + 1] : v->at[k];
+  if (x->at[1] != stored_rows) return;
+  v->at[3 + k] = v->at[3 + k] == 0;
+  operand[k] = scl_tape_operand(t, operand[k], 0);
+}
+
+/* The operands of a concat: computed in their places, which an operand can be once. */
+static void hold(lowering *w, int concat) {
+  scl_lowered *to = w->to;
+  size_t offset = 0;
+  for (int k = 0; k < to->tape.value[concat].operands; k++) {
+    const int x = scl_tape_operand(&to->tape, concat, k);
+    to->holder[x] = concat;
+    to->offset[x] = offset;
+    offset += scl_tape_length(&to->tape, x);
+  }
+}
+
+static bool can_be_held(const lowering *w, const int *operand, int k) {
+  const int x = operand[k];
+  const scl_value_how how = scl_how(&w->to->tape.value[x]);
+  if (how == SCL_IS_LEAF || how == SCL_IS_VIEW || how == SCL_IS_LAYOUT) return false;
+  for (int j = 0; j < k; j++) {
+    if (operand[j] == x) return false;
+  }
+  return w->to->holder[x] == NONE;
+}
+
+static int add_concat(lowering *w, scl_value v, int *operand) {
+  for (int k = 0; k < v.operands && w->to->tape.status == SCL_OK; k++) {
+    if (!can_be_held(w, operand, k)) operand[k] = add_copy(w, operand[k]);
+  }
+  const int value = add(w, v, operand);
+  if (w->to->tape.status == SCL_OK) hold(w, value);
+  return value;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static int lower_value(lowering *w, int value, int *operand) {
+  scl_value v = w->from->value[value];
+  for (int k = 0; k < v.operands; k++) {
+    operand[k] = w->place[scl_tape_operand(w->from, value, k)];
+  }
+  if (v.kind == SCL_VALUE_MATMUL) {
+    take_transposed(&w->to->tape, &v, operand, 0);
+    take_transposed(&w->to->tape, &v, operand, 1);
+  }
+  switch (scl_how(&v)) {
+  case SCL_IS_LAYOUT:
+    return add_concat(w, v, operand);
+  case SCL_IS_STEP:
+  case SCL_IS_TOTAL:
+    agree(w, &v, operand);
+    break;
+  case SCL_IS_VIEW:
+  case SCL_IS_CALL:
+    for (int k = 0; k < v.operands; k++) operand[k] = stored(w, operand[k]);
+    break;
+  default:
+    break;
+  }
+  if (v.kind == SCL_VALUE_REDUCE && w->to->tape.value[operand[0]].kind == SCL_VALUE_NUMBER) {
+    operand[0] = add_copy(w, operand[0]);
+  }
+  return add(w, v, operand);
+}
+
+static scl_status lower_all(lowering *w, int outputs, const int *output, int *operand) {
+  const scl_tape *t = w->from;
+  scl_tape *to = &w->to->tape;
+  for (int k = 0; k < t->data_used; k++) {
+    scl_tape_add_data(to, t->data[k].numbers, t->data[k].length);
+  }
+  for (int v = 0; v < t->values && to->status == SCL_OK; v++) {
+    if (w->place[v] != NONE) w->place[v] = lower_value(w, v, operand);
+  }
+  if (to->status != SCL_OK) return to->status;
+  scl_value result = {.kind = SCL_VALUE_CONCAT, .operands = outputs};
+  for (int k = 0; k < outputs; k++) {
+    operand[k] = w->place[output[k]];
+    result.length += scl_tape_length(to, operand[k]);
+  }
+  w->to->result = add_concat(w, result, operand);
+  return to->status;
+}
+
+scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_lowered *out) {
+  lowering w = {.from = t, .to = out};
+  int most = outputs;
+  memset(out, 0, sizeof *out);
+  scl_tape_begin(&out->tape);
+  for (int v = 0; v < t->values; v++)
+    most = t->value[v].operands > most ? t->value[v].operands : most;
+  w.place = malloc((size_t)t->values * sizeof *w.place);
+  int *operand = malloc(((size_t)most + 1) * sizeof *operand);
+  scl_status status = SCL_OK;
+  if (w.place == NULL || operand == NULL) {
+    status = scl_fail_memory((size_t)t->values * sizeof *w.place, 0, "a program");
+  } else {
+    mark_live(t, outputs, output, w.place);
+    status = lower_all(&w, outputs, output, operand);
+  }
+  free(w.place);
+  free(operand);
+  if (status != SCL_OK) scl_lowered_end(out);
+  return status;
+}
+
+void scl_lowered_end(scl_lowered *l) {
+  scl_tape_end(&l->tape);
+  free(l->holder);
+  free(l->offset);
+  l->holder = NULL;
+  l->offset = NULL;
+}

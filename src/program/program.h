@@ -1,0 +1,35 @@
+/* Programs: a function of a parameter vector that gives one number, recorded once, and run again
+ * and again on an engine, alone or with its gradient. */
+#ifndef SCL_PROGRAM_PROGRAM_H
+#define SCL_PROGRAM_PROGRAM_H
+
+#include "program/tape.h"
+
+typedef struct scl_program scl_program;
+
+/* Of the value `output` (of length 1) of the tape, which the program takes over and leaves empty,
+ * also on failure. Data that the tape borrows must stay until this returns: they are on the engine
+ * then. SCL_E_ARGUMENT (naming "f") where the gradient is not known, SCL_E_MEMORY. */
+scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
+                            scl_program **out);
+void scl_program_release(scl_program *p); /* accepts NULL */
+
+scl_context *scl_program_context(const scl_program *p); /* borrowed */
+
+/* The value at x, which has as many numbers as there are parameters; with `gradient` also the
+ * derivatives, behind it. NaN where a matrix has no Cholesky factor. Waits. */
+scl_status scl_program_run(scl_program *p, const double *x, bool gradient, double *to);
+
+typedef struct {
+  size_t parameters;
+  int values;          /* of the function */
+  int gradient_values; /* of its gradient besides */
+  int kernels, calls;  /* of value and gradient */
+  uint64_t bytes;      /* on the engine */
+} scl_program_facts;
+scl_program_facts scl_program_about(const scl_program *p);
+
+/* New numbers for data `index`, as many as before. SCL_E_ARGUMENT if they are used as indices. */
+scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length);
+
+#endif

@@ -1,0 +1,92 @@
+/* Data of programs on the engine. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/compile.h"
+
+static scl_status upload(scl_context *ctx, const double *numbers, size_t length, scl_block *out) {
+  scl_block block;
+  if (length == 0) return SCL_OK;
+  SCL_TRY(scl_block_create_in(ctx, length, 1, (scl_storage){.purpose = SCL_ORIGINAL}, &block));
+  const scl_status status = ctx->engine->upload(ctx, SCL_GENERAL, numbers, length, block);
+  if (status != SCL_OK) {
+    scl_buffer_release(block.buffer);
+    return status;
+  }
+  *out = block;
+  return SCL_OK;
+}
+
+static scl_status make_room(scl_residents *r, int data) {
+  if (data < r->room) return SCL_OK;
+  const int room = r->tape->data_room;
+  scl_resident *more = realloc(r->of, (size_t)room * sizeof *more);
+  if (more == NULL) return scl_fail_memory((size_t)room * sizeof *more, 0, "a program");
+  memset(more + r->room, 0, (size_t)(room - r->room) * sizeof *more);
+  r->of = more;
+  r->room = room;
+  return SCL_OK;
+}
+
+scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out) {
+  SCL_TRY(make_room(r, data));
+  scl_resident *d = &r->of[data];
+  const scl_tape_data *from = &r->tape->data[data];
+  if (d->numbers.buffer == NULL) SCL_TRY(upload(r->ctx, from->numbers, from->length, &d->numbers));
+  *out = d->numbers;
+  return SCL_OK;
+}
+
+/* For each element, where its places begin; then all places, in order of the elements. */
+static void sort_places(const scl_tape_data *index, size_t elements, double *starts,
+                        double *order) {
+  for (size_t e = 0; e <= elements; e++) starts[e] = 0.0;
+  for (size_t k = 0; k < index->length; k++) starts[(size_t)index->numbers[k] + 1] += 1.0;
+  for (size_t e = 0; e < elements; e++) starts[e + 1] += starts[e];
+  /* starts[e] moves to the end of e's places, which is where those of e + 1 begin. */
+  for (size_t k = 0; k < index->length; k++) {
+    const size_t e = (size_t)index->numbers[k];
+    order[(size_t)starts[e]] = (double)k;
+    starts[e] += 1.0;
+  }
+  for (size_t e = elements; e > 0; e--) starts[e] = starts[e - 1];
+  starts[0] = 0.0;
+}
+
+scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_block *starts,
+                               scl_block *order) {
+  SCL_TRY(make_room(r, data));
+  scl_resident *d = &r->of[data];
+  const scl_tape_data *from = &r->tape->data[data];
+  if (d->starts.buffer == NULL || d->elements != elements) {
+    double *numbers = malloc((elements + 1 + from->length) * sizeof *numbers);
+    if (numbers == NULL) {
+      return scl_fail_memory((elements + 1 + from->length) * sizeof *numbers, 0, "a program");
+    }
+    sort_places(from, elements, numbers, numbers + elements + 1);
+    scl_buffer_release(d->starts.buffer);
+    scl_buffer_release(d->order.buffer);
+    d->starts = d->order = (scl_block){.buffer = NULL};
+    scl_status status = upload(r->ctx, numbers, elements + 1, &d->starts);
+    if (status == SCL_OK) {
+      status = upload(r->ctx, numbers + elements + 1, from->length, &d->order);
+    }
+    free(numbers);
+    SCL_TRY(status);
+    d->elements = elements;
+  }
+  *starts = d->starts;
+  *order = d->order;
+  return SCL_OK;
+}
+
+void scl_residents_end(scl_residents *r) {
+  for (int k = 0; k < r->room; k++) {
+    scl_buffer_release(r->of[k].numbers.buffer);
+    scl_buffer_release(r->of[k].starts.buffer);
+    scl_buffer_release(r->of[k].order.buffer);
+  }
+  free(r->of);
+  r->of = NULL;
+  r->room = 0;
+}

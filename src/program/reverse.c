@@ -1,0 +1,438 @@
+/* Reverse mode: the derivatives of one value by all that it was made of, added to the same tape.
+ *
+ * Values are gone through from the output backwards. A value's derivative is a sum of shares, one
+ * for each use of the value. Shares of a whole value are added as they come. Shares of some of its
+ * elements, from parts and gathers, are collected, and added in one go when the value's turn comes:
+ * a thousand uses x[1], ..., x[1000] cost one pass over x, not a thousand.
+ *
+ * A derivative may have length 1, which stands for the same number at all elements. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/tape.h"
+
+enum { NONE = -1 };
+
+/* A share of some elements: x, the share, and which elements it belongs to. */
+typedef struct {
+  int share;
+  int data; /* places, or NONE: those from `from` on */
+  size_t from, length;
+  int before; /* the value's share before this one, or NONE */
+} partial;
+
+typedef struct {
+  scl_tape *t;
+  int values;   /* those that were there at the start */
+  int *whole;   /* the sum of shares so far, or NONE */
+  int *last;    /* the last of the partial shares, or NONE */
+  bool *active; /* depends on parameters */
+  bool again;
+  partial *partials;
+  int used, room;
+} reverse;
+
+/* ---- shares --------------------------------------------------------------------------------- */
+
+static void add_whole(reverse *r, int value, int share) {
+  if (!r->active[value] || share < 0) return;
+  int *whole = &r->whole[value];
+  *whole = *whole == NONE ? share : scl_tape_binary(r->t, SCL_OP_ADD, *whole, share);
+}
+
+static void add_partial(reverse *r, int value, partial p) {
+  if (!r->active[value] || p.length == 0) return;
+  if (r->used == r->room) {
+    const int room = r->room == 0 ? 64 : 2 * r->room;
+    partial *more = realloc(r->partials, (size_t)room * sizeof *more);
+    if (more == NULL) {
+      if (r->t->status == SCL_OK) {
+        r->t->status = scl_fail_memory((size_t)room * sizeof *more, 0, "a gradient");
+      }
+      return;
+    }
+    r->partials = more;
+    r->room = room;
+  }
+  p.before = r->last[value];
+  r->last[value] = r->used;
+  r->partials[r->used++] = p;
+}
+
+/* Where the elements of all partial shares go, the last share first. */
+static double *places_of(const reverse *r, int value, size_t total) {
+  double *to = malloc((total > 0 ? total : 1) * sizeof *to);
+  size_t at = 0;
+  if (to == NULL) return NULL;
+  for (int k = r->last[value]; k != NONE; k = r->partials[k].before) {
+    const partial *p = &r->partials[k];
+    for (size_t i = 0; i < p->length; i++) {
+      to[at++] = p->data == NONE ? (double)(p->from + i) : r->t->data[p->data].numbers[i];
+    }
+  }
+  return to;
+}
+
+/* If each of `length` elements has exactly one place: for each element, which place it is; else
+ * NULL. `same`: all in order. */
+static double *inverse_of(const double *place, size_t total, size_t length, bool *same) {
+  *same = true;
+  if (total != length) return NULL;
+  double *inverse = malloc((length > 0 ? length : 1) * sizeof *inverse);
+  if (inverse == NULL) return NULL;
+  for (size_t i = 0; i < length; i++) inverse[i] = -1.0;
+  for (size_t i = 0; i < length; i++) {
+    const size_t k = (size_t)place[i];
+    if (inverse[k] >= 0.0) {
+      free(inverse);
+      return NULL;
+    }
+    inverse[k] = (double)i;
+    *same = *same && k == i;
+  }
+  return inverse;
+}
+
+/* The sum of a value's partial shares, as long as the value. */
+static int sum_partials(reverse *r, int value) {
+  scl_tape *t = r->t;
+  int count = 0;
+  size_t total = 0;
+  for (int k = r->last[value]; k != NONE; k = r->partials[k].before) {
+    count++;
+    total += r->partials[k].length;
+  }
+  const size_t length = scl_tape_length(t, value);
+  int *shares = malloc((size_t)count * sizeof *shares);
+  double *place = places_of(r, value, total);
+  if (shares == NULL || place == NULL) {
+    free(shares);
+    free(place);
+    if (t->status == SCL_OK) t->status = scl_fail_memory(total * sizeof *place, 0, "a gradient");
+    return 0;
+  }
+  count = 0;
+  for (int k = r->last[value]; k != NONE; k = r->partials[k].before) {
+    shares[count++] = scl_tape_fill(t, r->partials[k].share, r->partials[k].length);
+  }
+  int sum = scl_tape_concat(t, count, shares);
+  free(shares);
+  bool in_order;
+  double *inverse = inverse_of(place, total, length, &in_order);
+  if (inverse != NULL) {
+    if (!in_order) {
+      sum = scl_tape_gather(t, sum, scl_tape_own_data(t, inverse, length));
+    } else {
+      free(inverse);
+    }
+    free(place);
+    return sum;
+  }
+  return scl_tape_scatter(t, sum, scl_tape_own_data(t, place, total), length);
+}
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static void reverse_apply(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const size_t length = scl_tape_length(t, value);
+  for (int k = 0; k < t->value[value].operands; k++) {
+    const int x = scl_tape_operand(t, value, k);
+    if (!r->active[x]) continue;
+    int share = scl_tape_slope(t, value, k, g);
+    if (share < 0) continue;
+    if (scl_tape_length(t, x) == 1 && length != 1) {
+      share = scl_tape_length(t, share) == 1
+                  ? scl_tape_binary(t, SCL_OP_MUL, share, scl_tape_number(t, (double)length))
+                  : scl_tape_reduce(t, SCL_REDUCE_SUM, share, length, 1, SCL_TOTAL);
+    }
+    add_whole(r, x, share);
+  }
+}
+
+static int times_count(scl_tape *t, int g, size_t count) {
+  return scl_tape_binary(t, SCL_OP_MUL, g, scl_tape_number(t, (double)count));
+}
+
+static void reverse_broadcast(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const int x = scl_tape_operand(t, value, 0);
+  const bool by_row = v.at[2] != 0;
+  const size_t m = v.at[0], n = v.at[1];
+  if (scl_tape_length(t, g) == 1 && v.length != 1) {
+    add_whole(r, x, times_count(t, g, by_row ? m : n));
+  } else {
+    add_whole(r, x,
+              scl_tape_reduce(t, SCL_REDUCE_SUM, g, m, n, by_row ? SCL_BY_COLUMN : SCL_BY_ROW));
+  }
+}
+
+/* Elements i .. i + m - 1, j .. j + n - 1 of a matrix with `rows` rows, as places. */
+static int part_places(scl_tape *t, const size_t *at) {
+  const size_t m = at[3], n = at[4];
+  double *place = malloc(m * n * sizeof *place);
+  if (place != NULL) {
+    for (size_t j = 0; j < n; j++) {
+      for (size_t i = 0; i < m; i++) {
+        place[i + j * m] = (double)(at[1] + i + (at[2] + j) * at[0]);
+      }
+    }
+  }
+  return scl_tape_own_data(t, place, m * n);
+}
+
+static void reverse_part(reverse *r, int value, int g) {
+  const scl_value v = r->t->value[value];
+  const int x = scl_tape_operand(r->t, value, 0);
+  if (!r->active[x]) return;
+  if (v.at[4] == 1) {
+    add_partial(r, x, (partial){g, NONE, v.at[1] + v.at[2] * v.at[0], v.length, NONE});
+  } else {
+    add_partial(r, x, (partial){g, part_places(r->t, v.at), 0, v.length, NONE});
+  }
+}
+
+static void reverse_concat(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  size_t from = 0;
+  const bool alike = scl_tape_length(t, g) == 1;
+  for (int k = 0; k < t->value[value].operands; k++) {
+    const int x = scl_tape_operand(t, value, k);
+    const size_t length = scl_tape_length(t, x);
+    if (r->active[x]) add_whole(r, x, alike ? g : scl_tape_part(t, g, from, length));
+    from += length;
+  }
+}
+
+/* x, one number for each row, column or for all, beside each element. */
+static int beside(scl_tape *t, const scl_value *v, int x) {
+  if (v->at[2] == SCL_TOTAL) return x;
+  return scl_tape_broadcast(t, x, v->at[0], v->at[1], v->at[2] == SCL_BY_COLUMN);
+}
+
+static void reverse_reduce(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const int x = scl_tape_operand(t, value, 0);
+  if (scl_tape_length(t, g) != 1 || v.op != SCL_REDUCE_SUM) g = beside(t, &v, g);
+  if (v.op == SCL_REDUCE_PROD) {
+    g = scl_tape_binary(t, SCL_OP_DIV, scl_tape_binary(t, SCL_OP_MUL, g, beside(t, &v, value)), x);
+  } else if (v.op != SCL_REDUCE_SUM) { /* an extreme: shared by all elements that reach it */
+    const int reached = scl_tape_binary(t, SCL_OP_EQ, x, beside(t, &v, value));
+    const int count =
+        scl_tape_reduce(t, SCL_REDUCE_SUM, reached, v.at[0], v.at[1], (scl_margin)v.at[2]);
+    g = scl_tape_binary(t, SCL_OP_MUL, reached,
+                        scl_tape_binary(t, SCL_OP_DIV, g, beside(t, &v, count)));
+  }
+  add_whole(r, x, g);
+}
+
+static void reverse_matmul(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const size_t m = v.at[0], k = v.at[1], n = v.at[2];
+  const bool ta = v.at[3] != 0, tb = v.at[4] != 0;
+  const int a = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
+  g = scl_tape_fill(t, g, m * n);
+  if (r->active[a]) {
+    add_whole(r, a,
+              ta ? scl_tape_matmul(t, b, g, k, n, m, tb, true)
+                 : scl_tape_matmul(t, g, b, m, n, k, false, !tb));
+  }
+  if (r->active[b]) {
+    add_whole(r, b,
+              tb ? scl_tape_matmul(t, g, a, n, m, k, true, ta)
+                 : scl_tape_matmul(t, a, g, k, m, n, !ta, false));
+  }
+}
+
+static int tri_solve(scl_tape *t, int l, int b, size_t n, size_t k, bool upper, bool transpose) {
+  const size_t at[] = {n, k, upper, transpose};
+  return scl_tape_call(t, SCL_VALUE_TRI_SOLVE, l, b, at);
+}
+
+static int triangle(scl_tape *t, int x, size_t n, size_t kind) {
+  const size_t at[] = {n, kind};
+  return scl_tape_call(t, SCL_VALUE_TRIANGLE, x, 0, at);
+}
+
+/* An n x n matrix with `diagonal` on its diagonal and `other` elsewhere. */
+static int diagonal_data(scl_tape *t, size_t n, double diagonal, double other) {
+  double *d = malloc(n * n * sizeof *d);
+  if (d != NULL) {
+    for (size_t i = 0; i < n * n; i++) d[i] = other;
+    for (size_t i = 0; i < n; i++) d[i * (n + 1)] = diagonal;
+  }
+  return scl_tape_data_value(t, scl_tape_own_data(t, d, n * n));
+}
+
+/* Of L = chol(A): S = (M + M') / 2 with M = L'^-1 P L^-1, and P the lower triangle of L' dF/dL with
+ * its diagonal halved. Iain Murray, "Differentiation of the Cholesky decomposition", 2016. */
+static int chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
+  int p = triangle(t, scl_tape_matmul(t, l, g, n, n, n, true, false), n, 0);
+  p = scl_tape_binary(t, SCL_OP_MUL, p, diagonal_data(t, n, 0.5, 1.0));
+  int m = tri_solve(t, l, p, n, n, false, true);
+  m = scl_tape_transpose(t, tri_solve(t, l, scl_tape_transpose(t, m, n, n), n, n, false, true), n,
+                         n);
+  return scl_tape_binary(t, SCL_OP_MUL, scl_tape_number(t, 0.5),
+                         scl_tape_binary(t, SCL_OP_ADD, m, scl_tape_transpose(t, m, n, n)));
+}
+
+static void reverse_chol(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const size_t n = t->value[value].at[0];
+  g = scl_tape_fill(t, g, n * n);
+  const int share = r->again ? chol_adjoint_by_solves(t, value, triangle(t, g, n, 0), n)
+                             : scl_tape_call(t, SCL_VALUE_CHOL_ADJOINT, value, g, &n);
+  add_whole(r, scl_tape_operand(t, value, 0), share);
+}
+
+static void reverse_tri_solve(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const size_t n = v.at[0], k = v.at[1];
+  const bool upper = v.at[2] != 0, transpose = v.at[3] != 0;
+  const int l = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
+  const int solved = tri_solve(t, l, scl_tape_fill(t, g, n * k), n, k, upper, !transpose);
+  add_whole(r, b, solved);
+  if (!r->active[l]) return;
+  const int product = transpose ? scl_tape_matmul(t, value, solved, n, k, n, false, true)
+                                : scl_tape_matmul(t, solved, value, n, k, n, false, true);
+  add_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, triangle(t, product, n, upper)));
+}
+
+static void reverse_triangle(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const size_t n = t->value[value].at[0], kind = t->value[value].at[1];
+  g = scl_tape_fill(t, g, n * n);
+  if (kind == 2) {
+    g = scl_tape_binary(t, SCL_OP_ADD, g, scl_tape_transpose(t, g, n, n));
+    g = scl_tape_binary(t, SCL_OP_MUL, g, diagonal_data(t, n, 0.5, 1.0));
+  }
+  add_whole(r, scl_tape_operand(t, value, 0), triangle(t, g, n, kind == 2 ? 0 : kind));
+}
+
+static void reverse_value(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const int x = v.operands > 0 ? scl_tape_operand(t, value, 0) : NONE;
+  switch ((scl_value_kind)v.kind) {
+  case SCL_VALUE_APPLY:
+    reverse_apply(r, value, g);
+    break;
+  case SCL_VALUE_COPY:
+    add_whole(r, x, g);
+    break;
+  case SCL_VALUE_BROADCAST:
+    reverse_broadcast(r, value, g);
+    break;
+  case SCL_VALUE_TRANSPOSE:
+    add_whole(r, x, scl_tape_transpose(t, g, v.at[1], v.at[0]));
+    break;
+  case SCL_VALUE_PART:
+    reverse_part(r, value, g);
+    break;
+  case SCL_VALUE_REDUCE:
+    reverse_reduce(r, value, g);
+    break;
+  case SCL_VALUE_GATHER:
+    add_partial(r, x, (partial){g, (int)v.at[0], 0, v.length, NONE});
+    break;
+  case SCL_VALUE_SCATTER:
+    add_whole(r, x, scl_tape_gather(t, scl_tape_fill(t, g, v.length), (int)v.at[0]));
+    break;
+  case SCL_VALUE_CONCAT:
+    reverse_concat(r, value, g);
+    break;
+  case SCL_VALUE_CUMSUM:
+    add_whole(r, x,
+              scl_tape_cumsum(t, scl_tape_fill(t, g, v.length), v.at[0], v.at[1], v.at[2] == 0));
+    break;
+  case SCL_VALUE_MATMUL:
+    reverse_matmul(r, value, g);
+    break;
+  case SCL_VALUE_CHOL:
+    reverse_chol(r, value, g);
+    break;
+  case SCL_VALUE_TRI_SOLVE:
+    reverse_tri_solve(r, value, g);
+    break;
+  case SCL_VALUE_TRIANGLE:
+    reverse_triangle(r, value, g);
+    break;
+  case SCL_VALUE_CHOL_ADJOINT:
+    if (t->status == SCL_OK) {
+      t->status = scl_fail_argument("f", "the gradient of a Cholesky factor's gradient was asked "
+                                         "for, but the program was not made for it");
+    }
+    break;
+  default:
+    break; /* leaves */
+  }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static void find_active(reverse *r) {
+  const scl_tape *t = r->t;
+  for (int v = 0; v < r->values; v++) {
+    r->active[v] = t->value[v].kind == SCL_VALUE_PARAMETER;
+    for (int k = 0; k < t->value[v].operands && !r->active[v]; k++) {
+      r->active[v] = r->active[scl_tape_operand(t, v, k)];
+    }
+  }
+}
+
+/* The derivative of a value whose shares are complete, or NONE. */
+static int derivative(reverse *r, int value) {
+  if (r->last[value] != NONE) {
+    const int sum = sum_partials(r, value);
+    r->last[value] = NONE;
+    add_whole(r, value, sum);
+  }
+  return r->whole[value];
+}
+
+/* Makes room for what is known of each value. */
+static scl_status begin(reverse *r) {
+  const size_t values = (size_t)r->values;
+  r->whole = malloc(values * sizeof *r->whole);
+  r->last = malloc(values * sizeof *r->last);
+  r->active = malloc(values * sizeof *r->active);
+  if (r->whole == NULL || r->last == NULL || r->active == NULL) {
+    return scl_fail_memory(values * sizeof *r->whole, 0, "a gradient");
+  }
+  for (int v = 0; v < r->values; v++) r->whole[v] = r->last[v] = NONE;
+  find_active(r);
+  return SCL_OK;
+}
+
+int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again) {
+  const size_t at[] = {0, parameters};
+  const int all = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
+  if (t->status != SCL_OK) return 0;
+  reverse r = {.t = t, .values = t->values, .again = again};
+  int result = 0;
+  t->status = begin(&r);
+  if (t->status == SCL_OK) add_whole(&r, output, scl_tape_number(t, 1.0));
+  for (int v = r.values - 1; v >= 0 && t->status == SCL_OK; v--) {
+    const int g = v == all ? NONE : derivative(&r, v);
+    if (g == NONE) continue;
+    const scl_value *p = &t->value[v];
+    if (p->kind == SCL_VALUE_PARAMETER) {
+      add_partial(&r, all, (partial){g, NONE, p->at[0], p->length, NONE});
+    } else {
+      reverse_value(&r, v, g);
+    }
+  }
+  if (t->status == SCL_OK) {
+    const int g = derivative(&r, all);
+    result = scl_tape_fill(t, g == NONE ? scl_tape_number(t, 0.0) : g, parameters);
+  }
+  free(r.whole);
+  free(r.last);
+  free(r.active);
+  free(r.partials);
+  return t->status == SCL_OK ? result : 0;
+}

@@ -1,0 +1,188 @@
+/* Derivatives of elementwise operations as values of the program, so that they are fused with what
+ * stands around them and can be differentiated again. inst/kernels/include/elementwise.def has the
+ * same formulas as text. */
+#include "program/tape.h"
+
+/* Formulas below are read from the inside out: MUL(g, COS(a)) is g cos(a). */
+#define N(x) scl_tape_number(t, x)
+#define ADD(x, y) scl_tape_binary(t, SCL_OP_ADD, x, y)
+#define SUB(x, y) scl_tape_binary(t, SCL_OP_SUB, x, y)
+#define MUL(x, y) scl_tape_binary(t, SCL_OP_MUL, x, y)
+#define DIV(x, y) scl_tape_binary(t, SCL_OP_DIV, x, y)
+#define F(OP, x) scl_tape_unary(t, SCL_OP_##OP, x)
+#define G(OP, x, y) scl_tape_binary(t, SCL_OP_##OP, x, y)
+#define IF(test, yes, no) scl_tape_ifelse(t, test, yes, no)
+
+enum { ZERO = -1 };
+
+/* b a^(b - 1), and a^b log(a): 0 where the power is constant. */
+static int power_slope(scl_tape *t, int k, int g, int a, int b, int r) {
+  const scl_value *v = &t->value[b];
+  if (k == 1) return MUL(g, IF(G(EQ, a, N(0.0)), N(0.0), MUL(r, F(LOG, a))));
+  if (v->kind == SCL_VALUE_NUMBER) {
+    return v->number == 0.0 ? ZERO : MUL(g, MUL(b, G(POW, a, N(v->number - 1.0))));
+  }
+  return MUL(g, IF(G(EQ, b, N(0.0)), N(0.0), MUL(b, G(POW, a, SUB(b, N(1.0))))));
+}
+
+/* digamma(a + 1) - digamma(a - b + 1): of the logarithm of a binomial coefficient. */
+static int choose_slope(scl_tape *t, int a, int b) {
+  return SUB(F(DIGAMMA, ADD(a, N(1.0))), F(DIGAMMA, ADD(SUB(a, F(ROUND, b)), N(1.0))));
+}
+
+static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
+  switch (op) {
+  case SCL_OP_ADD:
+    return g;
+  case SCL_OP_SUB:
+    return k == 0 ? g : F(NEG, g);
+  case SCL_OP_MUL:
+    return MUL(g, k == 0 ? b : a);
+  case SCL_OP_DIV:
+    return k == 0 ? DIV(g, b) : F(NEG, DIV(MUL(g, r), b));
+  case SCL_OP_POW:
+    return power_slope(t, k, g, a, b, r);
+  case SCL_OP_MOD:
+    return k == 0 ? g : F(NEG, MUL(g, F(FLOOR, DIV(a, b))));
+  case SCL_OP_PMIN:
+    return k == 0 ? IF(G(LE, a, b), g, N(0.0)) : IF(G(LE, a, b), N(0.0), g);
+  case SCL_OP_PMAX:
+    return k == 0 ? IF(G(GE, a, b), g, N(0.0)) : IF(G(GE, a, b), N(0.0), g);
+  case SCL_OP_ATAN2: {
+    const int radius = ADD(F(SQUARE, a), F(SQUARE, b));
+    return k == 0 ? MUL(g, DIV(b, radius)) : F(NEG, MUL(g, DIV(a, radius)));
+  }
+  case SCL_OP_FILL_NAN:
+    return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
+  case SCL_OP_LBETA:
+    return MUL(g, SUB(F(DIGAMMA, k == 0 ? a : b), F(DIGAMMA, ADD(a, b))));
+  case SCL_OP_CHOOSE:
+    return k == 0 ? MUL(g, MUL(r, choose_slope(t, a, b))) : ZERO;
+  case SCL_OP_LCHOOSE:
+    return k == 0 ? MUL(g, choose_slope(t, a, b)) : ZERO;
+  default:
+    return ZERO; /* comparisons, logic, rounding */
+  }
+}
+
+/* 1 + a^2, 1 - a^2 and the like. */
+static int with_square(scl_tape *t, double constant, double sign, int a) {
+  return ADD(N(constant), MUL(N(sign), F(SQUARE, a)));
+}
+
+static int of_trigonometry(scl_tape *t, scl_op op, int g, int a, int r) {
+  const double pi = 3.14159265358979323846;
+  switch (op) {
+  case SCL_OP_SIN:
+    return MUL(g, F(COS, a));
+  case SCL_OP_COS:
+    return F(NEG, MUL(g, F(SIN, a)));
+  case SCL_OP_TAN:
+    return MUL(g, with_square(t, 1.0, 1.0, r));
+  case SCL_OP_SINPI:
+    return MUL(g, MUL(N(pi), F(COSPI, a)));
+  case SCL_OP_COSPI:
+    return MUL(g, MUL(N(-pi), F(SINPI, a)));
+  case SCL_OP_TANPI:
+    return MUL(g, MUL(N(pi), with_square(t, 1.0, 1.0, r)));
+  case SCL_OP_ASIN:
+    return DIV(g, F(SQRT, with_square(t, 1.0, -1.0, a)));
+  case SCL_OP_ACOS:
+    return F(NEG, DIV(g, F(SQRT, with_square(t, 1.0, -1.0, a))));
+  case SCL_OP_ATAN:
+    return DIV(g, with_square(t, 1.0, 1.0, a));
+  case SCL_OP_SINH:
+    return MUL(g, F(COSH, a));
+  case SCL_OP_COSH:
+    return MUL(g, F(SINH, a));
+  case SCL_OP_TANH: /* 1 - r^2, without cancellation where r is close to 1 */
+    return DIV(g, F(SQUARE, F(COSH, a)));
+  case SCL_OP_ASINH:
+    return DIV(g, F(SQRT, with_square(t, 1.0, 1.0, a)));
+  case SCL_OP_ACOSH:
+    return DIV(g, F(SQRT, with_square(t, -1.0, 1.0, a)));
+  case SCL_OP_ATANH:
+    return DIV(g, with_square(t, 1.0, -1.0, a));
+  default:
+    return ZERO;
+  }
+}
+
+static int of_special(scl_tape *t, scl_op op, int g, int a, int r) {
+  switch (op) {
+  case SCL_OP_GAMMA:
+    return MUL(g, MUL(r, F(DIGAMMA, a)));
+  case SCL_OP_LGAMMA:
+    return MUL(g, F(DIGAMMA, a));
+  case SCL_OP_DIGAMMA:
+    return MUL(g, F(TRIGAMMA, a));
+  case SCL_OP_TRIGAMMA:
+    return MUL(g, F(TETRAGAMMA, a));
+  case SCL_OP_TETRAGAMMA:
+    return MUL(g, F(PENTAGAMMA, a));
+  case SCL_OP_PENTAGAMMA:
+    if (t->status == SCL_OK) {
+      t->status = scl_fail_argument("f", "derivatives of trigamma() are known up to the second");
+    }
+    return ZERO;
+  case SCL_OP_ERF:
+    return MUL(g, MUL(N(1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
+  case SCL_OP_ERFC:
+    return MUL(g, MUL(N(-1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
+  case SCL_OP_PNORM:
+    return MUL(g, F(DNORM, a));
+  case SCL_OP_LOG_PNORM:
+    return MUL(g, F(LOG_PNORM_SLOPE, a));
+  case SCL_OP_LOG_PNORM_SLOPE:
+    return F(NEG, MUL(g, MUL(r, ADD(a, r))));
+  case SCL_OP_DNORM:
+    return F(NEG, MUL(g, MUL(a, r)));
+  case SCL_OP_QNORM:
+    return DIV(g, F(DNORM, r));
+  case SCL_OP_LOG_QNORM:
+    return DIV(g, F(LOG_PNORM_SLOPE, r));
+  default:
+    return of_trigonometry(t, op, g, a, r);
+  }
+}
+
+static int of_one(scl_tape *t, scl_op op, int g, int a, int r) {
+  switch (op) {
+  case SCL_OP_NEG:
+    return F(NEG, g);
+  case SCL_OP_ABS:
+    return MUL(g, F(SIGN, a));
+  case SCL_OP_SQUARE:
+    return MUL(g, MUL(N(2.0), a));
+  case SCL_OP_SQRT:
+    return DIV(MUL(N(0.5), g), r);
+  case SCL_OP_EXP:
+    return MUL(g, r);
+  case SCL_OP_EXPM1:
+    return MUL(g, ADD(r, N(1.0)));
+  case SCL_OP_LOG:
+    return DIV(g, a);
+  case SCL_OP_LOG1P:
+    return DIV(g, ADD(N(1.0), a));
+  case SCL_OP_LOG2:
+    return MUL(g, DIV(N(1.4426950408889634), a));
+  case SCL_OP_LOG10:
+    return MUL(g, DIV(N(0.4342944819032518), a));
+  case SCL_OP_INV_LOGIT: /* r (1 - r), without cancellation in the upper tail */
+    return MUL(g, MUL(r, F(INV_LOGIT, F(NEG, a))));
+  case SCL_OP_LOG1P_EXP:
+    return MUL(g, F(INV_LOGIT, a));
+  default:
+    return of_special(t, op, g, a, r);
+  }
+}
+
+int scl_tape_slope(scl_tape *t, int value, int k, int g) {
+  const scl_value v = t->value[value];
+  const scl_op op = (scl_op)v.op;
+  const int a = scl_tape_operand(t, value, 0);
+  if (v.operands == 1) return of_one(t, op, g, a, value);
+  if (v.operands == 2) return of_two(t, op, k, g, a, scl_tape_operand(t, value, 1), value);
+  if (k == 0) return ZERO;
+  return k == 1 ? IF(a, g, N(0.0)) : IF(a, N(0.0), g);
+}

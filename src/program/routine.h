@@ -1,0 +1,57 @@
+/* A scheduled list of values with its memory: fused kernels and calls of the engine in their order.
+ * Between the files of src/program. */
+#ifndef SCL_PROGRAM_ROUTINE_H
+#define SCL_PROGRAM_ROUTINE_H
+
+#include "engine/plan/plan.h"
+#include "program/schedule.h"
+
+/* Data on the engine, each uploaded when it is first needed. Programs of one tape share them. */
+typedef struct {
+  scl_block numbers;       /* a column */
+  scl_block starts, order; /* of indices: for each of the elements that they stand for, where its
+                              places begin in `order` */
+  size_t elements;         /* how many these are */
+  bool is_index;           /* gathers read them */
+} scl_resident;
+
+typedef struct {
+  scl_context *ctx;
+  const scl_tape *tape; /* whose data they are */
+  scl_resident *of;
+  int room;
+} scl_residents;
+
+void scl_residents_end(scl_residents *r);
+
+/* One step: a plan, or a call. */
+typedef struct {
+  scl_plan *plan; /* NULL: a call of this kind, on blocks */
+  scl_value_kind kind;
+  bool flag[2];
+  scl_block a, b, dst, more;
+} scl_routine_step;
+
+typedef struct {
+  scl_context *ctx;
+  scl_routine_step *step;
+  int steps, room;
+  scl_buffer **held; /* released with the routine */
+  int buffers, buffers_room;
+  scl_block out; /* a column: the results, then for each Cholesky factor the order of the leading
+                    minor that is not positive, or 0 */
+  size_t results;
+  int factors;
+  double *answer; /* room for all of it on the host */
+} scl_routine;
+
+/* The steps that compute the values `output` of the tape, one after the other, from the parameter
+ * vector in `input`. */
+scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,
+                            const int *output, scl_routine *out);
+void scl_routine_end(scl_routine *r);
+
+/* Runs it; waits. `to` gets the results, all NaN if a matrix had no Cholesky factor. */
+scl_status scl_routine_run(scl_routine *r, double *to);
+
+#endif

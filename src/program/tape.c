@@ -1,0 +1,502 @@
+/* Values of a program: checks, folding, equal ones found again. */
+#include "program/tape.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const scl_value_row scl_values[SCL_VALUE_KINDS] = {
+#define MANY SCL_MANY_OPERANDS
+#define SCL_VALUE(NAME, name, operands, attributes, how)                                           \
+  {#name, operands, attributes, SCL_IS_##how},
+#include "program/values.def"
+#undef SCL_VALUE
+#undef MANY
+};
+
+void scl_tape_begin(scl_tape *t) {
+  memset(t, 0, sizeof *t);
+}
+
+void scl_tape_end(scl_tape *t) {
+  for (int k = 0; k < t->data_used; k++) free(t->data[k].owned);
+  free(t->data);
+  free(t->value);
+  free(t->operand);
+  free(t->bucket);
+  free(t->next);
+  scl_tape_begin(t);
+}
+
+/* ---- room ----------------------------------------------------------------------------------- */
+
+static bool failed(scl_tape *t, scl_status status) {
+  if (t->status == SCL_OK) t->status = status;
+  return t->status != SCL_OK;
+}
+
+static void *grow(scl_tape *t, void *list, int *room, int used, int more, size_t size) {
+  if (used + more <= *room) return list;
+  int next = *room == 0 ? 64 : 2 * *room;
+  while (next < used + more) next *= 2;
+  void *longer = realloc(list, (size_t)next * size);
+  if (longer == NULL) {
+    failed(t, scl_fail_memory((size_t)next * size, 0, "a program"));
+    return list;
+  }
+  *room = next;
+  return longer;
+}
+
+/* ---- equal values --------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t bits) {
+  hash ^= bits + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+  return hash * 0xff51afd7ed558ccdu;
+}
+
+static uint64_t hash_of(const scl_value *v, const int *operand) {
+  uint64_t hash = mix(v->kind, v->op), bits;
+  for (int k = 0; k < v->operands; k++) hash = mix(hash, (uint64_t)operand[k]);
+  for (int k = 0; k < SCL_VALUE_ATTRIBUTES; k++) hash = mix(hash, v->at[k]);
+  memcpy(&bits, &v->number, sizeof bits);
+  hash = mix(hash, bits);
+  return hash ^ (hash >> 29);
+}
+
+static bool equal(const scl_tape *t, const scl_value *v, const int *operand, const scl_value *w) {
+  return v->kind == w->kind && v->op == w->op && v->operands == w->operands &&
+         memcmp(v->at, w->at, sizeof v->at) == 0 &&
+         memcmp(&v->number, &w->number, sizeof v->number) == 0 && v->length == w->length &&
+         memcmp(operand, t->operand + w->first, (size_t)v->operands * sizeof *operand) == 0;
+}
+
+static void widen_buckets(scl_tape *t) {
+  const int buckets = t->buckets == 0 ? 256 : 4 * t->buckets;
+  int *wider = calloc((size_t)buckets, sizeof *wider);
+  if (wider == NULL) {
+    failed(t, scl_fail_memory((size_t)buckets * sizeof *wider, 0, "a program"));
+    return;
+  }
+  free(t->bucket);
+  t->bucket = wider;
+  t->buckets = buckets;
+  for (int v = 0; v < t->values; v++) {
+    const uint64_t hash = hash_of(&t->value[v], t->operand + t->value[v].first);
+    int *head = &t->bucket[hash % (uint64_t)buckets];
+    t->next[v] = *head;
+    *head = v + 1;
+  }
+}
+
+/* The place of `v`, which is there already or is added. */
+static int add_value(scl_tape *t, scl_value v, const int *operand) {
+  if (t->status != SCL_OK) return 0;
+  if (t->values >= t->buckets) widen_buckets(t);
+  if (t->status != SCL_OK) return 0;
+  const uint64_t hash = hash_of(&v, operand);
+  int *head = &t->bucket[hash % (uint64_t)t->buckets];
+  for (int w = *head; w != 0; w = t->next[w - 1]) {
+    if (equal(t, &v, operand, &t->value[w - 1])) return w - 1;
+  }
+  int next_room = t->room;
+  t->next = grow(t, t->next, &next_room, t->values, 1, sizeof *t->next);
+  t->value = grow(t, t->value, &t->room, t->values, 1, sizeof *t->value);
+  t->operand =
+      grow(t, t->operand, &t->operands_room, t->operands_used, v.operands, sizeof *t->operand);
+  if (t->status != SCL_OK) return 0;
+  v.first = t->operands_used;
+  if (v.operands > 0) {
+    memcpy(t->operand + v.first, operand, (size_t)v.operands * sizeof *operand);
+  }
+  t->operands_used += v.operands;
+  t->value[t->values] = v;
+  t->next[t->values] = *head;
+  *head = t->values + 1;
+  return t->values++;
+}
+
+int scl_tape_add_lowered(scl_tape *t, scl_value v, const int *operand) {
+  return add_value(t, v, operand);
+}
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+static int add_data(scl_tape *t, scl_tape_data data) {
+  t->data = grow(t, t->data, &t->data_room, t->data_used, 1, sizeof *t->data);
+  if (t->status != SCL_OK) {
+    free(data.owned);
+    return 0;
+  }
+  t->data[t->data_used] = data;
+  return t->data_used++;
+}
+
+int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length) {
+  return add_data(t, (scl_tape_data){numbers, length, NULL});
+}
+
+int scl_tape_own_data(scl_tape *t, double *numbers, size_t length) {
+  if (numbers == NULL) {
+    failed(t, scl_fail_memory(length * sizeof *numbers, 0, "the data of a program"));
+    return 0;
+  }
+  return add_data(t, (scl_tape_data){numbers, length, numbers});
+}
+
+int scl_tape_data_value(scl_tape *t, int data) {
+  if (t->status != SCL_OK) return 0;
+  const scl_tape_data *d = &t->data[data];
+  if (d->length == 1 && d->owned != NULL) return scl_tape_number(t, d->numbers[0]);
+  const scl_value v = {
+      .kind = SCL_VALUE_DATA, .at = {(size_t)data, d->length}, .length = d->length};
+  return add_value(t, v, NULL);
+}
+
+/* ---- elementwise ---------------------------------------------------------------------------- */
+
+int scl_tape_number(scl_tape *t, double number) {
+  return add_value(t, (scl_value){.kind = SCL_VALUE_NUMBER, .number = number, .length = 1}, NULL);
+}
+
+static bool is_number(const scl_tape *t, int value) {
+  return t->value[value].kind == SCL_VALUE_NUMBER;
+}
+
+static int apply(scl_tape *t, scl_op op, int count, const int *operand) {
+  scl_value v = {.kind = SCL_VALUE_APPLY, .op = (uint8_t)op, .operands = count, .length = 1};
+  bool numbers = true;
+  double a[3] = {0.0, 0.0, 0.0};
+  if (t->status != SCL_OK) return 0;
+  for (int k = 0; k < count; k++) {
+    const size_t length = t->value[operand[k]].length;
+    if (length != 1) v.length = length;
+    if (is_number(t, operand[k])) {
+      a[k] = t->value[operand[k]].number;
+    } else {
+      numbers = false;
+    }
+  }
+  if (numbers) return scl_tape_number(t, scl_op_value(op, a[0], a[1], a[2]));
+  return add_value(t, v, operand);
+}
+
+int scl_tape_unary(scl_tape *t, scl_op op, int a) {
+  if (t->status != SCL_OK) return 0;
+  const scl_value *v = &t->value[a];
+  if (op == SCL_OP_NEG && v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_NEG) {
+    return scl_tape_operand(t, a, 0);
+  }
+  return apply(t, op, 1, &a);
+}
+
+/* a^b where b is a number that has an operation of its own; -1 for any other. */
+static int power(scl_tape *t, int a, double b) {
+  if (b == 1.0) return a;
+  if (b == 2.0) return scl_tape_unary(t, SCL_OP_SQUARE, a);
+  if (b == -1.0) return scl_tape_binary(t, SCL_OP_DIV, scl_tape_number(t, 1.0), a);
+  return -1;
+}
+
+/* Operations that change nothing; -1 for all others. A zero factor stays: zero times NaN is NaN. */
+static int simpler(scl_tape *t, scl_op op, int a, int b) {
+  const bool whole = scl_tape_length(t, a) >= scl_tape_length(t, b);
+  if (op == SCL_OP_POW && is_number(t, b)) return power(t, a, t->value[b].number);
+  if (whole && op == SCL_OP_ADD && scl_tape_is_number(t, b, 0.0)) return a;
+  if (whole && op == SCL_OP_SUB && scl_tape_is_number(t, b, 0.0)) return a;
+  if (whole && (op == SCL_OP_MUL || op == SCL_OP_DIV) && scl_tape_is_number(t, b, 1.0)) return a;
+  if (op == SCL_OP_MUL && scl_tape_is_number(t, b, -1.0)) return scl_tape_unary(t, SCL_OP_NEG, a);
+  if (op == SCL_OP_ADD && scl_tape_is_number(t, a, 0.0)) return b;
+  if (op == SCL_OP_SUB && scl_tape_is_number(t, a, 0.0)) return scl_tape_unary(t, SCL_OP_NEG, b);
+  if (op == SCL_OP_MUL && scl_tape_is_number(t, a, 1.0)) return b;
+  if (op == SCL_OP_MUL && scl_tape_is_number(t, a, -1.0)) return scl_tape_unary(t, SCL_OP_NEG, b);
+  return -1;
+}
+
+static bool commutes(scl_op op) {
+  return op == SCL_OP_ADD || op == SCL_OP_MUL;
+}
+
+int scl_tape_binary(scl_tape *t, scl_op op, int a, int b) {
+  if (t->status != SCL_OK) return 0;
+  const int same = simpler(t, op, a, b);
+  if (same >= 0) return same;
+  const int forth[] = {a, b}, back[] = {b, a};
+  return apply(t, op, 2, commutes(op) && b < a ? back : forth);
+}
+
+int scl_tape_ifelse(scl_tape *t, int test, int yes, int no) {
+  const int operand[] = {test, yes, no};
+  return apply(t, SCL_OP_IFELSE, 3, operand);
+}
+
+/* ---- all others, of operands that fit -------------------------------------------------------- */
+
+static int one(scl_tape *t, scl_value_kind kind, int x, const size_t *at, size_t length) {
+  scl_value v = {.kind = (uint8_t)kind, .operands = 1, .length = length};
+  memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  return add_value(t, v, &x);
+}
+
+int scl_tape_fill(scl_tape *t, int x, size_t length) {
+  if (t->status != SCL_OK || scl_tape_length(t, x) == length) return x;
+  return scl_tape_broadcast(t, x, 1, length, false);
+}
+
+int scl_tape_broadcast(scl_tape *t, int x, size_t m, size_t n, bool by_row) {
+  if (t->status != SCL_OK) return 0;
+  if (m * n == scl_tape_length(t, x)) return x;
+  /* One element: all ways to repeat it are one. */
+  const bool alone = scl_tape_length(t, x) == 1;
+  const size_t at[] = {alone ? 1 : m, alone ? m * n : n, alone ? 0 : by_row};
+  return one(t, SCL_VALUE_BROADCAST, x, at, m * n);
+}
+
+int scl_tape_transpose(scl_tape *t, int x, size_t m, size_t n) {
+  if (t->status != SCL_OK) return 0;
+  if (m == 1 || n == 1 || scl_tape_length(t, x) == 1) return x;
+  const scl_value *v = &t->value[x];
+  if (v->kind == SCL_VALUE_TRANSPOSE && v->at[0] == n && v->at[1] == m) {
+    return scl_tape_operand(t, x, 0);
+  }
+  const size_t at[] = {m, n};
+  return one(t, SCL_VALUE_TRANSPOSE, x, at, m * n);
+}
+
+static int part(scl_tape *t, int x, const size_t *at) {
+  if (t->status != SCL_OK) return 0;
+  size_t length = at[3] * at[4];
+  if (length == scl_tape_length(t, x)) return x;
+  if (length == 0 || at[4] == 1 || (at[1] == 0 && at[3] == at[0])) { /* without gaps */
+    const size_t from = at[1] + at[2] * at[0];
+    const scl_value *v = &t->value[x];
+    if (v->kind == SCL_VALUE_PARAMETER || v->kind == SCL_VALUE_PART) {
+      /* A part of a part: of a vector, as all that is cut without gaps. */
+      if (v->kind == SCL_VALUE_PARAMETER) {
+        const scl_value p = {
+            .kind = SCL_VALUE_PARAMETER, .at = {v->at[0] + from, length}, .length = length};
+        return add_value(t, p, NULL);
+      }
+      if (v->at[4] == 1) {
+        const size_t whole = scl_tape_length(t, scl_tape_operand(t, x, 0));
+        const size_t start = v->at[1] + v->at[2] * v->at[0] + from;
+        const size_t inner[] = {whole, start, 0, length, 1};
+        return one(t, SCL_VALUE_PART, scl_tape_operand(t, x, 0), inner, length);
+      }
+    }
+    const size_t flat[] = {scl_tape_length(t, x), from, 0, length, 1};
+    return one(t, SCL_VALUE_PART, x, flat, length);
+  }
+  return one(t, SCL_VALUE_PART, x, at, length);
+}
+
+int scl_tape_part(scl_tape *t, int x, size_t from, size_t length) {
+  if (t->status != SCL_OK) return 0;
+  const size_t at[] = {scl_tape_length(t, x), from, 0, length, 1};
+  return part(t, x, at);
+}
+
+int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {
+  if (t->status != SCL_OK) return 0;
+  if (m * n == 0) {
+    const size_t length = margin == SCL_TOTAL ? 1 : margin == SCL_BY_ROW ? m : n;
+    return scl_tape_fill(t, scl_tape_number(t, scl_reduction_identity(op)), length);
+  }
+  if (m * n == 1 || (margin == SCL_BY_ROW && n == 1) || (margin == SCL_BY_COLUMN && m == 1)) {
+    return x; /* sums, products and extremes of one element */
+  }
+  if ((margin == SCL_BY_ROW && m == 1) || (margin == SCL_BY_COLUMN && n == 1)) margin = SCL_TOTAL;
+  if (margin == SCL_TOTAL) {
+    m *= n;
+    n = 1;
+  }
+  scl_value v = {.kind = SCL_VALUE_REDUCE,
+                 .op = (uint8_t)op,
+                 .operands = 1,
+                 .at = {m, n, margin},
+                 .length = margin == SCL_TOTAL    ? 1
+                           : margin == SCL_BY_ROW ? m
+                                                  : n};
+  return add_value(t, v, &x);
+}
+
+int scl_tape_gather(scl_tape *t, int x, int data) {
+  const size_t at[] = {(size_t)data};
+  return t->status != SCL_OK ? 0 : one(t, SCL_VALUE_GATHER, x, at, t->data[data].length);
+}
+
+int scl_tape_scatter(scl_tape *t, int x, int data, size_t length) {
+  const size_t at[] = {(size_t)data, length};
+  return one(t, SCL_VALUE_SCATTER, x, at, length);
+}
+
+int scl_tape_concat(scl_tape *t, int count, const int *x) {
+  scl_value v = {.kind = SCL_VALUE_CONCAT, .operands = 0};
+  if (t->status != SCL_OK) return 0;
+  int *some = malloc(((size_t)count + 1) * sizeof *some);
+  if (some == NULL) {
+    failed(t, scl_fail_memory((size_t)count * sizeof *some, 0, "a program"));
+    return 0;
+  }
+  for (int k = 0; k < count; k++) {
+    if (scl_tape_length(t, x[k]) == 0) continue;
+    v.length += scl_tape_length(t, x[k]);
+    some[v.operands++] = x[k];
+  }
+  const int result = v.operands == 1 ? some[0] : add_value(t, v, some);
+  free(some);
+  return result;
+}
+
+int scl_tape_cumsum(scl_tape *t, int x, size_t m, size_t n, bool reverse) {
+  const size_t at[] = {m, n, reverse};
+  return m <= 1 ? x : one(t, SCL_VALUE_CUMSUM, x, at, m * n);
+}
+
+int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, bool ta, bool tb) {
+  scl_value v = {.kind = SCL_VALUE_MATMUL,
+                 .operands = 2,
+                 .at = {m, k, n, ta && m > 1 && k > 1, tb && k > 1 && n > 1},
+                 .length = m * n};
+  const int operand[] = {a, b};
+  if (k == 0) return scl_tape_fill(t, scl_tape_number(t, 0.0), m * n);
+  return add_value(t, v, operand);
+}
+
+int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *at) {
+  const int operand[] = {a, b};
+  const size_t n = at[0];
+  scl_value v = {.kind = (uint8_t)kind,
+                 .operands = scl_values[kind].operands,
+                 .length = kind == SCL_VALUE_TRI_SOLVE ? n * at[1] : n * n};
+  memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  return add_value(t, v, operand);
+}
+
+/* ---- what comes from outside ----------------------------------------------------------------- */
+
+/* The length that operand k must have; SIZE_MAX where any will do. */
+static size_t length_wanted(scl_value_kind kind, const size_t *at, int k) {
+  switch (kind) {
+  case SCL_VALUE_BROADCAST:
+    return at[2] != 0 ? at[1] : at[0];
+  case SCL_VALUE_TRANSPOSE:
+  case SCL_VALUE_REDUCE:
+  case SCL_VALUE_CUMSUM:
+    return at[0] * at[1];
+  case SCL_VALUE_MATMUL:
+    return k == 0 ? at[0] * at[1] : at[1] * at[2];
+  case SCL_VALUE_CHOL:
+  case SCL_VALUE_CHOL_ADJOINT:
+  case SCL_VALUE_TRIANGLE:
+    return at[0] * at[0];
+  case SCL_VALUE_TRI_SOLVE:
+    return k == 0 ? at[0] * at[0] : at[0] * at[1];
+  default:
+    return SIZE_MAX;
+  }
+}
+
+static bool index_fits(const scl_tape *t, size_t data, size_t limit) {
+  if (data >= (size_t)t->data_used) return false;
+  const scl_tape_data *d = &t->data[data];
+  for (size_t i = 0; i < d->length; i++) {
+    if (!(d->numbers[i] >= 0.0 && d->numbers[i] < (double)limit)) return false;
+  }
+  return true;
+}
+
+static bool apply_fits(const scl_tape *t, unsigned op, int operands, const int *operand) {
+  size_t length = 1;
+  if (op >= SCL_OP_COUNT || scl_op_arity((scl_op)op) != operands) return false;
+  for (int k = 0; k < operands; k++) {
+    const size_t l = scl_tape_length(t, operand[k]);
+    if (l != 1 && length != 1 && l != length) return false;
+    if (l != 1) length = l;
+  }
+  return true;
+}
+
+static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, int operands,
+                         const int *operand, const size_t *at) {
+  const int wanted = scl_values[kind].operands;
+  if (wanted != SCL_MANY_OPERANDS && wanted != operands) return false;
+  for (int k = 0; k < operands; k++) {
+    if (operand[k] < 0 || operand[k] >= t->values) return false;
+    const size_t length = length_wanted(kind, at, k);
+    if (length != SIZE_MAX && length != scl_tape_length(t, operand[k])) return false;
+  }
+  const size_t x = operands > 0 ? scl_tape_length(t, operand[0]) : 0;
+  switch (kind) {
+  case SCL_VALUE_DATA:
+    return at[0] < (size_t)t->data_used && t->data[at[0]].length == at[1];
+  case SCL_VALUE_APPLY:
+    return apply_fits(t, op, operands, operand);
+  case SCL_VALUE_PART:
+    return at[0] > 0 && at[1] + at[3] <= at[0] && (at[2] + at[4]) * at[0] <= x;
+  case SCL_VALUE_REDUCE:
+    return op <= SCL_REDUCE_MAX && at[2] <= SCL_BY_COLUMN;
+  case SCL_VALUE_GATHER:
+    return index_fits(t, at[0], x);
+  case SCL_VALUE_SCATTER:
+    return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
+  case SCL_VALUE_TRIANGLE:
+    return at[1] <= 2;
+  default:
+    return true;
+  }
+}
+
+static int add_apply(scl_tape *t, scl_op op, const int *operand) {
+  switch (scl_op_arity(op)) {
+  case 1:
+    return scl_tape_unary(t, op, operand[0]);
+  case 2:
+    return scl_tape_binary(t, op, operand[0], operand[1]);
+  default:
+    return apply(t, op, 3, operand);
+  }
+}
+
+int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
+                 const size_t *at, double number) {
+  if (t->status != SCL_OK) return 0;
+  if (!operands_fit(t, kind, op, operands, operand, at)) {
+    failed(t, scl_fail_argument("f", "a recorded operation ('%s') has operands that do not fit",
+                                scl_values[kind].name));
+    return 0;
+  }
+  switch (kind) {
+  case SCL_VALUE_PARAMETER:
+    return add_value(
+        t, (scl_value){.kind = SCL_VALUE_PARAMETER, .at = {at[0], at[1]}, .length = at[1]}, NULL);
+  case SCL_VALUE_DATA:
+    return scl_tape_data_value(t, (int)at[0]);
+  case SCL_VALUE_NUMBER:
+    return scl_tape_number(t, number);
+  case SCL_VALUE_APPLY:
+    return add_apply(t, (scl_op)op, operand);
+  case SCL_VALUE_BROADCAST:
+    return scl_tape_broadcast(t, operand[0], at[0], at[1], at[2] != 0);
+  case SCL_VALUE_TRANSPOSE:
+    return scl_tape_transpose(t, operand[0], at[0], at[1]);
+  case SCL_VALUE_PART:
+    return part(t, operand[0], at);
+  case SCL_VALUE_REDUCE:
+    return scl_tape_reduce(t, (scl_reduction)op, operand[0], at[0], at[1], (scl_margin)at[2]);
+  case SCL_VALUE_GATHER:
+    return scl_tape_gather(t, operand[0], (int)at[0]);
+  case SCL_VALUE_SCATTER:
+    return scl_tape_scatter(t, operand[0], (int)at[0], at[1]);
+  case SCL_VALUE_CONCAT:
+    return scl_tape_concat(t, operands, operand);
+  case SCL_VALUE_CUMSUM:
+    return scl_tape_cumsum(t, operand[0], at[0], at[1], at[2] != 0);
+  case SCL_VALUE_MATMUL:
+    return scl_tape_matmul(t, operand[0], operand[1], at[0], at[1], at[2], at[3] != 0, at[4] != 0);
+  case SCL_VALUE_COPY:
+    return operand[0];
+  default:
+    return scl_tape_call(t, kind, operand[0], operands > 1 ? operand[1] : 0, at);
+  }
+}

@@ -1,0 +1,120 @@
+/* A program as a list of values, each made of earlier ones: what a traced function does, and the
+ * derivatives of that. Equal values are one value, numbers are folded, and what changes nothing is
+ * left out, as values are added.
+ *
+ * Whoever adds a value names operands by their places in the list. A failure (memory, operands that
+ * do not fit) is kept: all that follows gives place 0, and scl_tape_status() tells it. So that
+ * rules read as formulas. */
+#ifndef SCL_PROGRAM_TAPE_H
+#define SCL_PROGRAM_TAPE_H
+
+#include "engine/plan/elementwise.h"
+
+typedef enum {
+#define SCL_VALUE(NAME, ...) SCL_VALUE_##NAME,
+#include "program/values.def"
+#undef SCL_VALUE
+  SCL_VALUE_KINDS
+} scl_value_kind;
+
+typedef enum {
+  SCL_IS_LEAF,
+  SCL_IS_STEP,
+  SCL_IS_VIEW,
+  SCL_IS_TOTAL,
+  SCL_IS_CALL,
+  SCL_IS_LAYOUT
+} scl_value_how;
+
+enum { SCL_VALUE_ATTRIBUTES = 5, SCL_MANY_OPERANDS = -1 };
+
+typedef struct {
+  const char *name;
+  int operands, attributes;
+  scl_value_how how;
+} scl_value_row;
+extern const scl_value_row scl_values[SCL_VALUE_KINDS];
+
+typedef struct {
+  uint8_t kind; /* scl_value_kind */
+  uint8_t op;   /* of an APPLY: scl_op; of a REDUCE: scl_reduction */
+  int operands; /* how many; they stand in the tape's list, */
+  int first;    /* from here on */
+  size_t at[SCL_VALUE_ATTRIBUTES];
+  double number; /* of a NUMBER */
+  size_t length;
+} scl_value;
+
+/* Data: borrowed from the caller while the program is made, or owned by the tape. */
+typedef struct {
+  const double *numbers;
+  size_t length;
+  double *owned;
+} scl_tape_data;
+
+typedef struct {
+  scl_value *value;
+  int values, room;
+  int *operand;
+  int operands_used, operands_room;
+  scl_tape_data *data;
+  int data_used, data_room;
+  int *bucket; /* of the search for equal values: 1 + the last value, 0 for none */
+  int *next;   /* the value before in its bucket */
+  int buckets;
+  scl_status status;
+} scl_tape;
+
+void scl_tape_begin(scl_tape *t);
+void scl_tape_end(scl_tape *t); /* releases what it holds */
+
+static inline int scl_tape_operand(const scl_tape *t, int value, int k) {
+  return t->operand[t->value[value].first + k];
+}
+static inline size_t scl_tape_length(const scl_tape *t, int value) {
+  return t->value[value].length;
+}
+static inline bool scl_tape_is_number(const scl_tape *t, int value, double number) {
+  return t->value[value].kind == SCL_VALUE_NUMBER && t->value[value].number == number;
+}
+
+/* Borrowed numbers; the place of the data, for DATA, GATHER and SCATTER. */
+int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length);
+/* Numbers made by malloc(), which the tape owns from now on; NULL is SCL_E_MEMORY. */
+int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
+
+/* Any value, its operands and attributes checked: for what comes from outside. */
+int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
+                 const size_t *at, double number);
+
+/* A value as it is, for program/lower.c. */
+int scl_tape_add_lowered(scl_tape *t, scl_value v, const int *operand);
+
+/* ---- the same, by kind ---------------------------------------------------------------------- */
+int scl_tape_number(scl_tape *t, double number);
+int scl_tape_data_value(scl_tape *t, int data);
+int scl_tape_unary(scl_tape *t, scl_op op, int a);
+int scl_tape_binary(scl_tape *t, scl_op op, int a, int b);
+int scl_tape_ifelse(scl_tape *t, int test, int yes, int no);
+int scl_tape_broadcast(scl_tape *t, int x, size_t m, size_t n, bool by_row);
+int scl_tape_transpose(scl_tape *t, int x, size_t m, size_t n);
+int scl_tape_part(scl_tape *t, int x, size_t from, size_t length); /* of a vector */
+int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin);
+int scl_tape_gather(scl_tape *t, int x, int data);
+int scl_tape_scatter(scl_tape *t, int x, int data, size_t length);
+int scl_tape_concat(scl_tape *t, int count, const int *x);
+int scl_tape_cumsum(scl_tape *t, int x, size_t m, size_t n, bool reverse);
+int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, bool ta, bool tb);
+int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *at);
+/* x with `length` elements: x itself, or its one element repeated. */
+int scl_tape_fill(scl_tape *t, int x, size_t length);
+
+/* ---- the gradient (program/reverse.c) ------------------------------------------------------- */
+/* Adds d(output)/d(parameters) to the tape: a vector of `parameters` numbers. With `again` only
+ * values that can be differentiated once more are added. */
+int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again);
+/* g d(value)/d(operand k) of an APPLY, before it is summed for an operand of length 1; a negative
+ * place where that is zero everywhere (program/reverse_elementwise.c). */
+int scl_tape_slope(scl_tape *t, int value, int k, int g);
+
+#endif

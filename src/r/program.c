@@ -1,0 +1,228 @@
+/* .Call entries for compiled functions (program/program.h).
+ *
+ *   r_program_make(where, nodes, data, parameters, output)
+ *       where: a place in the device list, -1 for the host
+ *       nodes: list(kind, op, args, at, number), each as long as there are nodes: two character
+ *       vectors, a list of integer vectors (1-based nodes), a list of double vectors (the
+ *       attributes of program/values.def; `index` is 1-based), a double vector
+ *       data: a list of double vectors; parameters: how many numbers; output: a node
+ *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
+ *   r_program_facts(program): a named double vector
+ *   r_program_set_data(program, index, values): index is 1-based */
+#include "r/entries.h"
+#include "r/pointer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program.h"
+
+static scl_context *context_of(const void *program) {
+  return scl_program_context(program);
+}
+
+static void release(void *program) {
+  scl_program_release(program);
+}
+
+static const r_pointer_kind program_kind = {"statcl_program", context_of, release};
+
+static scl_status get_program(SEXP x, scl_program **out) {
+  SCL_TRY(r_require_outside());
+  if (!r_is_pointer(&program_kind, x)) {
+    return scl_fail_argument("f", "'f' must be a compiled function");
+  }
+  scl_program *program = r_pointer_object(x);
+  if (program == NULL) {
+    return scl_fail(SCL_E_STALE,
+                    "the function was compiled in another session: call cl_gradient() again");
+  }
+  SCL_TRY(scl_context_check(scl_program_context(program)));
+  *out = program;
+  return SCL_OK;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+enum { KIND, OP, ARGS, AT, NUMBER, COLUMNS };
+
+typedef struct {
+  SEXP column[COLUMNS];
+  R_xlen_t count;
+  int *value;    /* of each node: its place on the tape */
+  int *operands; /* room for those of one node */
+  int room;
+} node_table;
+
+static scl_status bad_nodes(void) {
+  return scl_fail_argument("nodes", "'nodes' must be what tracing a function recorded");
+}
+
+static scl_status read_table(SEXP nodes, node_table *t) {
+  static const unsigned type[COLUMNS] = {STRSXP, STRSXP, VECSXP, VECSXP, REALSXP};
+  if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != COLUMNS) return bad_nodes();
+  for (int k = 0; k < COLUMNS; k++) {
+    t->column[k] = VECTOR_ELT(nodes, k);
+    if ((unsigned)TYPEOF(t->column[k]) != type[k]) return bad_nodes();
+    if (XLENGTH(t->column[k]) != XLENGTH(t->column[0])) return bad_nodes();
+  }
+  t->count = XLENGTH(t->column[0]);
+  for (R_xlen_t k = 0; k < t->count; k++) {
+    SEXP args = VECTOR_ELT(t->column[ARGS], k);
+    if (TYPEOF(args) != INTSXP || TYPEOF(VECTOR_ELT(t->column[AT], k)) != REALSXP) {
+      return bad_nodes();
+    }
+    if (XLENGTH(args) > t->room) t->room = (int)XLENGTH(args);
+  }
+  t->value = malloc(((size_t)t->count + 1) * sizeof *t->value);
+  t->operands = malloc(((size_t)t->room + 1) * sizeof *t->operands);
+  if (t->value == NULL || t->operands == NULL) {
+    return scl_fail_memory((size_t)t->count * sizeof *t->value, 0, "a program");
+  }
+  return SCL_OK;
+}
+
+static scl_status find_kind(const char *name, scl_value_kind *out) {
+  for (int k = 0; k < SCL_VALUE_KINDS; k++) {
+    if (strcmp(scl_values[k].name, name) != 0) continue;
+    *out = (scl_value_kind)k;
+    return SCL_OK;
+  }
+  return scl_fail_argument("nodes", "there is no kind of node '%.40s'", name);
+}
+
+static scl_status find_op(scl_value_kind kind, const char *name, unsigned *out) {
+  *out = 0;
+  if (kind == SCL_VALUE_APPLY) {
+    for (unsigned op = 0; op < SCL_OP_COUNT; op++) {
+      *out = op;
+      if (strcmp(scl_op_name((scl_op)op), name) == 0) return SCL_OK;
+    }
+  } else if (kind == SCL_VALUE_REDUCE) {
+    for (unsigned op = 0; op < SCL_REDUCE_COUNT; op++) {
+      *out = op;
+      if (strcmp(scl_reduction_name((scl_reduction)op), name) == 0) return SCL_OK;
+    }
+  } else {
+    return SCL_OK;
+  }
+  return scl_fail_argument("nodes", "there is no operation '%.40s'", name);
+}
+
+/* Kinds whose first attribute is the 1-based place of data. */
+static bool has_index(scl_value_kind kind) {
+  return kind == SCL_VALUE_DATA || kind == SCL_VALUE_GATHER || kind == SCL_VALUE_SCATTER;
+}
+
+static scl_status add_node(const node_table *t, R_xlen_t k, scl_tape *tape) {
+  SEXP args = VECTOR_ELT(t->column[ARGS], k), given = VECTOR_ELT(t->column[AT], k);
+  const int operands = (int)XLENGTH(args);
+  size_t at[SCL_VALUE_ATTRIBUTES] = {0};
+  scl_value_kind kind;
+  unsigned op;
+  SCL_TRY(find_kind(CHAR(STRING_ELT(t->column[KIND], k)), &kind));
+  SCL_TRY(find_op(kind, CHAR(STRING_ELT(t->column[OP], k)), &op));
+  if (XLENGTH(given) != scl_values[kind].attributes) return bad_nodes();
+  for (int i = 0; i < operands; i++) {
+    const int arg = INTEGER_RO(args)[i];
+    if (arg < 1 || arg > k) return bad_nodes();
+    t->operands[i] = t->value[arg - 1];
+  }
+  for (R_xlen_t i = 0; i < XLENGTH(given); i++) {
+    const double number = REAL_RO(given)[i];
+    if (!(number >= 0.0 && number < 9007199254740992.0)) return bad_nodes();
+    at[i] = (size_t)number;
+  }
+  if (has_index(kind) && at[0]-- == 0) return bad_nodes();
+  t->value[k] =
+      scl_tape_add(tape, kind, op, operands, t->operands, at, REAL_RO(t->column[NUMBER])[k]);
+  return tape->status;
+}
+
+static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result) {
+  node_table t = {.room = 0};
+  scl_status status;
+  SCL_GO(read_table(nodes, &t));
+  if (TYPEOF(data) != VECSXP) SCL_GO(bad_nodes());
+  for (R_xlen_t k = 0; k < XLENGTH(data); k++) {
+    SEXP numbers = VECTOR_ELT(data, k);
+    if (TYPEOF(numbers) != REALSXP) SCL_GO(bad_nodes());
+    scl_tape_add_data(tape, REAL_RO(numbers), (size_t)XLENGTH(numbers));
+  }
+  for (R_xlen_t k = 0; k < t.count; k++) SCL_GO(add_node(&t, k, tape));
+  if (output < 1 || output > t.count) SCL_GO(bad_nodes());
+  *result = t.value[output - 1];
+done:
+  free(t.value);
+  free(t.operands);
+  return status;
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
+
+SEXP r_program_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
+  SEXP handle = PROTECT(r_pointer_new(&program_kind, R_NilValue));
+  scl_program *program = NULL;
+  scl_context *ctx;
+  scl_tape tape;
+  scl_status status;
+  int result = 0;
+  scl_tape_begin(&tape);
+  SCL_GO(r_require_outside());
+  SCL_GO(r_context(Rf_asInteger(where), &ctx));
+  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
+  SCL_GO(scl_program_make(ctx, &tape, result, (size_t)Rf_asReal(parameters), &program));
+  r_pointer_set(handle, program);
+done:
+  scl_tape_end(&tape);
+  UNPROTECT(1);
+  return r_return(status, handle);
+}
+
+SEXP r_program_run(SEXP program, SEXP x, SEXP gradient) {
+  const bool both = Rf_asLogical(gradient) == 1;
+  const scl_program *known =
+      r_is_pointer(&program_kind, program) ? r_pointer_object(program) : NULL;
+  const size_t parameters = known != NULL ? scl_program_about(known).parameters : 0;
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(both ? parameters + 1 : 1)));
+  scl_program *p;
+  scl_status status;
+  SCL_GO(get_program(program, &p));
+  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != parameters) {
+    SCL_GO(scl_fail_argument("x", "'x' must be a double vector of length %zu", parameters));
+  }
+  SCL_GO(scl_program_run(p, REAL_RO(x), both, REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_program_facts(SEXP program) {
+  const char *names[] = {"parameters", "values", "gradient_values", "kernels", "calls",
+                         "bytes",      ""};
+  SEXP result = PROTECT(Rf_mkNamed(REALSXP, names));
+  scl_program *p;
+  scl_status status;
+  SCL_GO(get_program(program, &p));
+  const scl_program_facts facts = scl_program_about(p);
+  const double numbers[] = {
+      (double)facts.parameters, facts.values, facts.gradient_values, facts.kernels, facts.calls,
+      (double)facts.bytes};
+  memcpy(REAL(result), numbers, sizeof numbers);
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_program_set_data(SEXP program, SEXP index, SEXP values) {
+  scl_program *p;
+  scl_status status;
+  SCL_GO(get_program(program, &p));
+  if (TYPEOF(values) != REALSXP) {
+    SCL_GO(scl_fail_argument("values", "'values' must be a double vector"));
+  }
+  SCL_GO(
+      scl_program_set_data(p, Rf_asInteger(index) - 1, REAL_RO(values), (size_t)XLENGTH(values)));
+done:
+  return r_return(status, R_NilValue);
+}
