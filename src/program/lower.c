@@ -45,7 +45,7 @@ static void mark_live(const scl_tape *t, int outputs, const int *output, int *pl
 
 static int add(lowering *w, scl_value v, const int *operand) {
   scl_tape *t = &w->to->tape;
-  const int value = scl_tape_add_lowered(t, v, operand);
+  const int value = scl_tape_add_value(t, v, operand);
   if (t->status != SCL_OK) return 0;
   if (value >= w->room) {
     const int room = t->room;

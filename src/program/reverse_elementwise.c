@@ -52,6 +52,9 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
     const int radius = ADD(F(SQUARE, a), F(SQUARE, b));
     return k == 0 ? MUL(g, DIV(b, radius)) : F(NEG, MUL(g, DIV(a, radius)));
   }
+  case SCL_OP_DEVIANCE:
+    return MUL(g, k == 0 ? F(LOG, DIV(a, b))
+                         : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
   case SCL_OP_FILL_NAN:
     return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
   case SCL_OP_LBETA:
@@ -125,6 +128,8 @@ static int of_special(scl_tape *t, scl_op op, int g, int a, int r) {
       t->status = scl_fail_argument("f", "derivatives of trigamma() are known up to the second");
     }
     return ZERO;
+  case SCL_OP_STIRLING:
+    return MUL(g, ADD(SUB(F(DIGAMMA, a), F(LOG, a)), DIV(N(0.5), a)));
   case SCL_OP_ERF:
     return MUL(g, MUL(N(1.1283791670955126), F(EXP, F(NEG, F(SQUARE, a)))));
   case SCL_OP_ERFC:
@@ -170,6 +175,8 @@ static int of_one(scl_tape *t, scl_op op, int g, int a, int r) {
     return MUL(g, DIV(N(0.4342944819032518), a));
   case SCL_OP_INV_LOGIT: /* r (1 - r), without cancellation in the upper tail */
     return MUL(g, MUL(r, F(INV_LOGIT, F(NEG, a))));
+  case SCL_OP_LOG1M_EXP:
+    return F(NEG, DIV(g, F(EXPM1, F(NEG, a))));
   case SCL_OP_LOG1P_EXP:
     return MUL(g, F(INV_LOGIT, a));
   default:

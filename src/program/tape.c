@@ -30,7 +30,7 @@ void scl_tape_end(scl_tape *t) {
 
 /* ---- room ----------------------------------------------------------------------------------- */
 
-static bool failed(scl_tape *t, scl_status status) {
+bool scl_tape_fail(scl_tape *t, scl_status status) {
   if (t->status == SCL_OK) t->status = status;
   return t->status != SCL_OK;
 }
@@ -41,7 +41,7 @@ static void *grow(scl_tape *t, void *list, int *room, int used, int more, size_t
   while (next < used + more) next *= 2;
   void *longer = realloc(list, (size_t)next * size);
   if (longer == NULL) {
-    failed(t, scl_fail_memory((size_t)next * size, 0, "a program"));
+    scl_tape_fail(t, scl_fail_memory((size_t)next * size, 0, "a program"));
     return list;
   }
   *room = next;
@@ -75,7 +75,7 @@ static void widen_buckets(scl_tape *t) {
   const int buckets = t->buckets == 0 ? 256 : 4 * t->buckets;
   int *wider = calloc((size_t)buckets, sizeof *wider);
   if (wider == NULL) {
-    failed(t, scl_fail_memory((size_t)buckets * sizeof *wider, 0, "a program"));
+    scl_tape_fail(t, scl_fail_memory((size_t)buckets * sizeof *wider, 0, "a program"));
     return;
   }
   free(t->bucket);
@@ -90,7 +90,7 @@ static void widen_buckets(scl_tape *t) {
 }
 
 /* The place of `v`, which is there already or is added. */
-static int add_value(scl_tape *t, scl_value v, const int *operand) {
+int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
   if (t->status != SCL_OK) return 0;
   if (t->values >= t->buckets) widen_buckets(t);
   if (t->status != SCL_OK) return 0;
@@ -116,10 +116,6 @@ static int add_value(scl_tape *t, scl_value v, const int *operand) {
   return t->values++;
 }
 
-int scl_tape_add_lowered(scl_tape *t, scl_value v, const int *operand) {
-  return add_value(t, v, operand);
-}
-
 /* ---- data ----------------------------------------------------------------------------------- */
 
 static int add_data(scl_tape *t, scl_tape_data data) {
@@ -138,7 +134,7 @@ int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length) {
 
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length) {
   if (numbers == NULL) {
-    failed(t, scl_fail_memory(length * sizeof *numbers, 0, "the data of a program"));
+    scl_tape_fail(t, scl_fail_memory(length * sizeof *numbers, 0, "the data of a program"));
     return 0;
   }
   return add_data(t, (scl_tape_data){numbers, length, numbers});
@@ -150,20 +146,21 @@ int scl_tape_data_value(scl_tape *t, int data) {
   if (d->length == 1 && d->owned != NULL) return scl_tape_number(t, d->numbers[0]);
   const scl_value v = {
       .kind = SCL_VALUE_DATA, .at = {(size_t)data, d->length}, .length = d->length};
-  return add_value(t, v, NULL);
+  return scl_tape_add_value(t, v, NULL);
 }
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
 
 int scl_tape_number(scl_tape *t, double number) {
-  return add_value(t, (scl_value){.kind = SCL_VALUE_NUMBER, .number = number, .length = 1}, NULL);
+  return scl_tape_add_value(t, (scl_value){.kind = SCL_VALUE_NUMBER, .number = number, .length = 1},
+                            NULL);
 }
 
 static bool is_number(const scl_tape *t, int value) {
   return t->value[value].kind == SCL_VALUE_NUMBER;
 }
 
-static int apply(scl_tape *t, scl_op op, int count, const int *operand) {
+int scl_tape_apply(scl_tape *t, scl_op op, int count, const int *operand) {
   scl_value v = {.kind = SCL_VALUE_APPLY, .op = (uint8_t)op, .operands = count, .length = 1};
   bool numbers = true;
   double a[3] = {0.0, 0.0, 0.0};
@@ -178,7 +175,7 @@ static int apply(scl_tape *t, scl_op op, int count, const int *operand) {
     }
   }
   if (numbers) return scl_tape_number(t, scl_op_value(op, a[0], a[1], a[2]));
-  return add_value(t, v, operand);
+  return scl_tape_add_value(t, v, operand);
 }
 
 int scl_tape_unary(scl_tape *t, scl_op op, int a) {
@@ -187,7 +184,7 @@ int scl_tape_unary(scl_tape *t, scl_op op, int a) {
   if (op == SCL_OP_NEG && v->kind == SCL_VALUE_APPLY && v->op == SCL_OP_NEG) {
     return scl_tape_operand(t, a, 0);
   }
-  return apply(t, op, 1, &a);
+  return scl_tape_apply(t, op, 1, &a);
 }
 
 /* a^b where b is a number that has an operation of its own; -1 for any other. */
@@ -222,12 +219,12 @@ int scl_tape_binary(scl_tape *t, scl_op op, int a, int b) {
   const int same = simpler(t, op, a, b);
   if (same >= 0) return same;
   const int forth[] = {a, b}, back[] = {b, a};
-  return apply(t, op, 2, commutes(op) && b < a ? back : forth);
+  return scl_tape_apply(t, op, 2, commutes(op) && b < a ? back : forth);
 }
 
 int scl_tape_ifelse(scl_tape *t, int test, int yes, int no) {
   const int operand[] = {test, yes, no};
-  return apply(t, SCL_OP_IFELSE, 3, operand);
+  return scl_tape_apply(t, SCL_OP_IFELSE, 3, operand);
 }
 
 /* ---- all others, of operands that fit -------------------------------------------------------- */
@@ -235,7 +232,7 @@ int scl_tape_ifelse(scl_tape *t, int test, int yes, int no) {
 static int one(scl_tape *t, scl_value_kind kind, int x, const size_t *at, size_t length) {
   scl_value v = {.kind = (uint8_t)kind, .operands = 1, .length = length};
   memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
-  return add_value(t, v, &x);
+  return scl_tape_add_value(t, v, &x);
 }
 
 int scl_tape_fill(scl_tape *t, int x, size_t length) {
@@ -263,7 +260,7 @@ int scl_tape_transpose(scl_tape *t, int x, size_t m, size_t n) {
   return one(t, SCL_VALUE_TRANSPOSE, x, at, m * n);
 }
 
-static int part(scl_tape *t, int x, const size_t *at) {
+int scl_tape_block_part(scl_tape *t, int x, const size_t *at) {
   if (t->status != SCL_OK) return 0;
   size_t length = at[3] * at[4];
   if (length == scl_tape_length(t, x)) return x;
@@ -275,7 +272,7 @@ static int part(scl_tape *t, int x, const size_t *at) {
       if (v->kind == SCL_VALUE_PARAMETER) {
         const scl_value p = {
             .kind = SCL_VALUE_PARAMETER, .at = {v->at[0] + from, length}, .length = length};
-        return add_value(t, p, NULL);
+        return scl_tape_add_value(t, p, NULL);
       }
       if (v->at[4] == 1) {
         const size_t whole = scl_tape_length(t, scl_tape_operand(t, x, 0));
@@ -293,7 +290,7 @@ static int part(scl_tape *t, int x, const size_t *at) {
 int scl_tape_part(scl_tape *t, int x, size_t from, size_t length) {
   if (t->status != SCL_OK) return 0;
   const size_t at[] = {scl_tape_length(t, x), from, 0, length, 1};
-  return part(t, x, at);
+  return scl_tape_block_part(t, x, at);
 }
 
 int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {
@@ -317,7 +314,7 @@ int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, sc
                  .length = margin == SCL_TOTAL    ? 1
                            : margin == SCL_BY_ROW ? m
                                                   : n};
-  return add_value(t, v, &x);
+  return scl_tape_add_value(t, v, &x);
 }
 
 int scl_tape_gather(scl_tape *t, int x, int data) {
@@ -335,7 +332,7 @@ int scl_tape_concat(scl_tape *t, int count, const int *x) {
   if (t->status != SCL_OK) return 0;
   int *some = malloc(((size_t)count + 1) * sizeof *some);
   if (some == NULL) {
-    failed(t, scl_fail_memory((size_t)count * sizeof *some, 0, "a program"));
+    scl_tape_fail(t, scl_fail_memory((size_t)count * sizeof *some, 0, "a program"));
     return 0;
   }
   for (int k = 0; k < count; k++) {
@@ -343,7 +340,7 @@ int scl_tape_concat(scl_tape *t, int count, const int *x) {
     v.length += scl_tape_length(t, x[k]);
     some[v.operands++] = x[k];
   }
-  const int result = v.operands == 1 ? some[0] : add_value(t, v, some);
+  const int result = v.operands == 1 ? some[0] : scl_tape_add_value(t, v, some);
   free(some);
   return result;
 }
@@ -360,7 +357,7 @@ int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, boo
                  .length = m * n};
   const int operand[] = {a, b};
   if (k == 0) return scl_tape_fill(t, scl_tape_number(t, 0.0), m * n);
-  return add_value(t, v, operand);
+  return scl_tape_add_value(t, v, operand);
 }
 
 int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *at) {
@@ -370,133 +367,5 @@ int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *
                  .operands = scl_values[kind].operands,
                  .length = kind == SCL_VALUE_TRI_SOLVE ? n * at[1] : n * n};
   memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
-  return add_value(t, v, operand);
-}
-
-/* ---- what comes from outside ----------------------------------------------------------------- */
-
-/* The length that operand k must have; SIZE_MAX where any will do. */
-static size_t length_wanted(scl_value_kind kind, const size_t *at, int k) {
-  switch (kind) {
-  case SCL_VALUE_BROADCAST:
-    return at[2] != 0 ? at[1] : at[0];
-  case SCL_VALUE_TRANSPOSE:
-  case SCL_VALUE_REDUCE:
-  case SCL_VALUE_CUMSUM:
-    return at[0] * at[1];
-  case SCL_VALUE_MATMUL:
-    return k == 0 ? at[0] * at[1] : at[1] * at[2];
-  case SCL_VALUE_CHOL:
-  case SCL_VALUE_CHOL_ADJOINT:
-  case SCL_VALUE_TRIANGLE:
-    return at[0] * at[0];
-  case SCL_VALUE_TRI_SOLVE:
-    return k == 0 ? at[0] * at[0] : at[0] * at[1];
-  default:
-    return SIZE_MAX;
-  }
-}
-
-static bool index_fits(const scl_tape *t, size_t data, size_t limit) {
-  if (data >= (size_t)t->data_used) return false;
-  const scl_tape_data *d = &t->data[data];
-  for (size_t i = 0; i < d->length; i++) {
-    if (!(d->numbers[i] >= 0.0 && d->numbers[i] < (double)limit)) return false;
-  }
-  return true;
-}
-
-static bool apply_fits(const scl_tape *t, unsigned op, int operands, const int *operand) {
-  size_t length = 1;
-  if (op >= SCL_OP_COUNT || scl_op_arity((scl_op)op) != operands) return false;
-  for (int k = 0; k < operands; k++) {
-    const size_t l = scl_tape_length(t, operand[k]);
-    if (l != 1 && length != 1 && l != length) return false;
-    if (l != 1) length = l;
-  }
-  return true;
-}
-
-static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, int operands,
-                         const int *operand, const size_t *at) {
-  const int wanted = scl_values[kind].operands;
-  if (wanted != SCL_MANY_OPERANDS && wanted != operands) return false;
-  for (int k = 0; k < operands; k++) {
-    if (operand[k] < 0 || operand[k] >= t->values) return false;
-    const size_t length = length_wanted(kind, at, k);
-    if (length != SIZE_MAX && length != scl_tape_length(t, operand[k])) return false;
-  }
-  const size_t x = operands > 0 ? scl_tape_length(t, operand[0]) : 0;
-  switch (kind) {
-  case SCL_VALUE_DATA:
-    return at[0] < (size_t)t->data_used && t->data[at[0]].length == at[1];
-  case SCL_VALUE_APPLY:
-    return apply_fits(t, op, operands, operand);
-  case SCL_VALUE_PART:
-    return at[0] > 0 && at[1] + at[3] <= at[0] && (at[2] + at[4]) * at[0] <= x;
-  case SCL_VALUE_REDUCE:
-    return op <= SCL_REDUCE_MAX && at[2] <= SCL_BY_COLUMN;
-  case SCL_VALUE_GATHER:
-    return index_fits(t, at[0], x);
-  case SCL_VALUE_SCATTER:
-    return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
-  case SCL_VALUE_TRIANGLE:
-    return at[1] <= 2;
-  default:
-    return true;
-  }
-}
-
-static int add_apply(scl_tape *t, scl_op op, const int *operand) {
-  switch (scl_op_arity(op)) {
-  case 1:
-    return scl_tape_unary(t, op, operand[0]);
-  case 2:
-    return scl_tape_binary(t, op, operand[0], operand[1]);
-  default:
-    return apply(t, op, 3, operand);
-  }
-}
-
-int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
-                 const size_t *at, double number) {
-  if (t->status != SCL_OK) return 0;
-  if (!operands_fit(t, kind, op, operands, operand, at)) {
-    failed(t, scl_fail_argument("f", "a recorded operation ('%s') has operands that do not fit",
-                                scl_values[kind].name));
-    return 0;
-  }
-  switch (kind) {
-  case SCL_VALUE_PARAMETER:
-    return add_value(
-        t, (scl_value){.kind = SCL_VALUE_PARAMETER, .at = {at[0], at[1]}, .length = at[1]}, NULL);
-  case SCL_VALUE_DATA:
-    return scl_tape_data_value(t, (int)at[0]);
-  case SCL_VALUE_NUMBER:
-    return scl_tape_number(t, number);
-  case SCL_VALUE_APPLY:
-    return add_apply(t, (scl_op)op, operand);
-  case SCL_VALUE_BROADCAST:
-    return scl_tape_broadcast(t, operand[0], at[0], at[1], at[2] != 0);
-  case SCL_VALUE_TRANSPOSE:
-    return scl_tape_transpose(t, operand[0], at[0], at[1]);
-  case SCL_VALUE_PART:
-    return part(t, operand[0], at);
-  case SCL_VALUE_REDUCE:
-    return scl_tape_reduce(t, (scl_reduction)op, operand[0], at[0], at[1], (scl_margin)at[2]);
-  case SCL_VALUE_GATHER:
-    return scl_tape_gather(t, operand[0], (int)at[0]);
-  case SCL_VALUE_SCATTER:
-    return scl_tape_scatter(t, operand[0], (int)at[0], at[1]);
-  case SCL_VALUE_CONCAT:
-    return scl_tape_concat(t, operands, operand);
-  case SCL_VALUE_CUMSUM:
-    return scl_tape_cumsum(t, operand[0], at[0], at[1], at[2] != 0);
-  case SCL_VALUE_MATMUL:
-    return scl_tape_matmul(t, operand[0], operand[1], at[0], at[1], at[2], at[3] != 0, at[4] != 0);
-  case SCL_VALUE_COPY:
-    return operand[0];
-  default:
-    return scl_tape_call(t, kind, operand[0], operands > 1 ? operand[1] : 0, at);
-  }
+  return scl_tape_add_value(t, v, operand);
 }

@@ -83,22 +83,28 @@ int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length);
 /* Numbers made by malloc(), which the tape owns from now on; NULL is SCL_E_MEMORY. */
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
 
-/* Any value, its operands and attributes checked: for what comes from outside. */
+/* Any value, its operands and attributes checked: for what comes from outside (program/input.c).
+ * SCL_E_ARGUMENT naming "f". */
 int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
                  const size_t *at, double number);
 
-/* A value as it is, for program/lower.c. */
-int scl_tape_add_lowered(scl_tape *t, scl_value v, const int *operand);
+/* ---- for the files of src/program ------------------------------------------------------------ */
+/* Keeps the first failure. Gives true. */
+bool scl_tape_fail(scl_tape *t, scl_status status);
+/* A value as it is, unchecked; its operands are copied. */
+int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand);
 
 /* ---- the same, by kind ---------------------------------------------------------------------- */
 int scl_tape_number(scl_tape *t, double number);
 int scl_tape_data_value(scl_tape *t, int data);
 int scl_tape_unary(scl_tape *t, scl_op op, int a);
 int scl_tape_binary(scl_tape *t, scl_op op, int a, int b);
+int scl_tape_apply(scl_tape *t, scl_op op, int count, const int *operand);
 int scl_tape_ifelse(scl_tape *t, int test, int yes, int no);
 int scl_tape_broadcast(scl_tape *t, int x, size_t m, size_t n, bool by_row);
 int scl_tape_transpose(scl_tape *t, int x, size_t m, size_t n);
 int scl_tape_part(scl_tape *t, int x, size_t from, size_t length); /* of a vector */
+int scl_tape_block_part(scl_tape *t, int x, const size_t *at);     /* attributes of PART */
 int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin);
 int scl_tape_gather(scl_tape *t, int x, int data);
 int scl_tape_scatter(scl_tape *t, int x, int data, size_t length);

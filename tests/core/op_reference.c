@@ -25,6 +25,17 @@ static double power_of(double a, double b) {
   return pow(a, b);
 }
 
+/* tetragamma (order 2) and pentagamma (3), likewise. */
+static double higher_polygamma_of(double x, int order) {
+  if (isnan(x)) return x;
+  if (x <= 0 && x == floor(x)) return order == 2 ? NAN : INFINITY;
+  long double y = x, sum = 0;
+  for (; y < 200; y += 1) sum += order == 2 ? -2 / (y * y * y) : 6 / (y * y * y * y);
+  const long double v = 1 / y, w = v * v;
+  if (order == 2) return (double)(sum - w - w * v - w * w / 2 + w * w * w / 6);
+  return (double)(sum + 2 * w * v + 3 * w * w + 2 * w * w * v - w * w * w * v);
+}
+
 /* digamma (order 0) and trigamma (1): from far right, where few terms are enough, back to x. */
 static double polygamma_of(double x, int order) {
   if (isnan(x)) return x;
@@ -154,6 +165,10 @@ double op_reference(scl_op op, double a, double b) {
     return polygamma_of(a, 0);
   case SCL_OP_TRIGAMMA:
     return polygamma_of(a, 1);
+  case SCL_OP_TETRAGAMMA:
+    return higher_polygamma_of(a, 2);
+  case SCL_OP_PENTAGAMMA:
+    return higher_polygamma_of(a, 3);
   case SCL_OP_SINPI:
     return sinpi_of(a);
   case SCL_OP_COSPI:
@@ -168,6 +183,10 @@ double op_reference(scl_op op, double a, double b) {
     return (double)(erfcl(-(long double)a / sqrtl(2)) / 2);
   case SCL_OP_LOG_PNORM:
     return (double)(a > 0 ? log1pl(-erfcl(a / sqrtl(2)) / 2) : logl(erfcl(-a / sqrtl(2)) / 2));
+  case SCL_OP_LOG_PNORM_SLOPE:
+    if (a < -1e10) return -a;
+    return (double)(expl(-(long double)a * a / 2) * sqrtl(2 / 3.14159265358979323846264L) /
+                    erfcl(-(long double)a / sqrtl(2)));
   case SCL_OP_DNORM:
     return (double)(expl(-(long double)a * a / 2) / sqrtl(2 * 3.14159265358979323846264L));
   case SCL_OP_ROUND_TO:

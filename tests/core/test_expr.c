@@ -82,9 +82,11 @@ static double derivative_of(scl_op op, int by, double a, double b, double c) {
 
 /* The special functions in each of the ranges that they tell apart. */
 static void check_special_derivatives(void) {
-  static const scl_op ops[] = {SCL_OP_GAMMA, SCL_OP_LGAMMA, SCL_OP_DIGAMMA,  SCL_OP_TRIGAMMA,
-                               SCL_OP_SINPI, SCL_OP_COSPI,  SCL_OP_TANPI,    SCL_OP_ERF,
-                               SCL_OP_ERFC,  SCL_OP_PNORM,  SCL_OP_LOG_PNORM};
+  static const scl_op ops[] = {SCL_OP_GAMMA,          SCL_OP_LGAMMA,    SCL_OP_DIGAMMA,
+                               SCL_OP_TRIGAMMA,       SCL_OP_SINPI,     SCL_OP_COSPI,
+                               SCL_OP_TANPI,          SCL_OP_ERF,       SCL_OP_ERFC,
+                               SCL_OP_PNORM,          SCL_OP_LOG_PNORM, SCL_OP_TETRAGAMMA,
+                               SCL_OP_LOG_PNORM_SLOPE};
   static const double at[] = {-31.3, -20.4, -2.3, -0.6, -0.3, 0.2, 0.7,
                               1.2,   1.7,   2.8,  9.1,  13.3, 21.7};
   for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
@@ -124,6 +126,7 @@ static void check_density_derivatives(void) {
 static void check_derivatives(void) {
   const double h = 1e-6;
   for (int op = 0; op < SCL_OP_COUNT; op++) {
+    if (op == SCL_OP_PENTAGAMMA) continue; /* its derivative is not known */
     /* Inside every domain; acosh() needs more than one, the logarithm of 1 - exp() less than 0. */
     const double first = op == SCL_OP_ACOSH ? 1.7 : op == SCL_OP_LOG1M_EXP ? -0.43 : 0.43;
     const double at[3] = {first, 0.71, 0.37};

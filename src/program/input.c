@@ -1,0 +1,129 @@
+/* Values that come from outside: their operands and attributes are checked. */
+#include "program/tape.h"
+
+/* The length that operand k must have; SIZE_MAX where any will do. */
+static size_t length_wanted(scl_value_kind kind, const size_t *at, int k) {
+  switch (kind) {
+  case SCL_VALUE_BROADCAST:
+    return at[2] != 0 ? at[1] : at[0];
+  case SCL_VALUE_TRANSPOSE:
+  case SCL_VALUE_REDUCE:
+  case SCL_VALUE_CUMSUM:
+    return at[0] * at[1];
+  case SCL_VALUE_MATMUL:
+    return k == 0 ? at[0] * at[1] : at[1] * at[2];
+  case SCL_VALUE_CHOL:
+  case SCL_VALUE_CHOL_ADJOINT:
+  case SCL_VALUE_TRIANGLE:
+    return at[0] * at[0];
+  case SCL_VALUE_TRI_SOLVE:
+    return k == 0 ? at[0] * at[0] : at[0] * at[1];
+  default:
+    return SIZE_MAX;
+  }
+}
+
+static bool index_fits(const scl_tape *t, size_t data, size_t limit) {
+  if (data >= (size_t)t->data_used) return false;
+  const scl_tape_data *d = &t->data[data];
+  for (size_t i = 0; i < d->length; i++) {
+    if (!(d->numbers[i] >= 0.0 && d->numbers[i] < (double)limit)) return false;
+  }
+  return true;
+}
+
+static bool apply_fits(const scl_tape *t, unsigned op, int operands, const int *operand) {
+  size_t length = 1;
+  if (op >= SCL_OP_COUNT || scl_op_arity((scl_op)op) != operands) return false;
+  for (int k = 0; k < operands; k++) {
+    const size_t l = scl_tape_length(t, operand[k]);
+    if (l != 1 && length != 1 && l != length) return false;
+    if (l != 1) length = l;
+  }
+  return true;
+}
+
+static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, int operands,
+                         const int *operand, const size_t *at) {
+  const int wanted = scl_values[kind].operands;
+  if (wanted != SCL_MANY_OPERANDS && wanted != operands) return false;
+  for (int k = 0; k < operands; k++) {
+    if (operand[k] < 0 || operand[k] >= t->values) return false;
+    const size_t length = length_wanted(kind, at, k);
+    if (length != SIZE_MAX && length != scl_tape_length(t, operand[k])) return false;
+  }
+  const size_t x = operands > 0 ? scl_tape_length(t, operand[0]) : 0;
+  switch (kind) {
+  case SCL_VALUE_DATA:
+    return at[0] < (size_t)t->data_used && t->data[at[0]].length == at[1];
+  case SCL_VALUE_APPLY:
+    return apply_fits(t, op, operands, operand);
+  case SCL_VALUE_PART:
+    return at[0] > 0 && at[1] + at[3] <= at[0] && (at[2] + at[4]) * at[0] <= x;
+  case SCL_VALUE_REDUCE:
+    return op <= SCL_REDUCE_MAX && at[2] <= SCL_BY_COLUMN;
+  case SCL_VALUE_GATHER:
+    return index_fits(t, at[0], x);
+  case SCL_VALUE_SCATTER:
+    return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
+  case SCL_VALUE_TRIANGLE:
+    return at[1] <= 2;
+  default:
+    return true;
+  }
+}
+
+static int add_apply(scl_tape *t, scl_op op, const int *operand) {
+  switch (scl_op_arity(op)) {
+  case 1:
+    return scl_tape_unary(t, op, operand[0]);
+  case 2:
+    return scl_tape_binary(t, op, operand[0], operand[1]);
+  default:
+    return scl_tape_apply(t, op, 3, operand);
+  }
+}
+
+int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
+                 const size_t *at, double number) {
+  if (t->status != SCL_OK) return 0;
+  if (!operands_fit(t, kind, op, operands, operand, at)) {
+    scl_tape_fail(t,
+                  scl_fail_argument("f", "a recorded operation ('%s') has operands that do not fit",
+                                    scl_values[kind].name));
+    return 0;
+  }
+  switch (kind) {
+  case SCL_VALUE_PARAMETER:
+    return scl_tape_add_value(
+        t, (scl_value){.kind = SCL_VALUE_PARAMETER, .at = {at[0], at[1]}, .length = at[1]}, NULL);
+  case SCL_VALUE_DATA:
+    return scl_tape_data_value(t, (int)at[0]);
+  case SCL_VALUE_NUMBER:
+    return scl_tape_number(t, number);
+  case SCL_VALUE_APPLY:
+    return add_apply(t, (scl_op)op, operand);
+  case SCL_VALUE_BROADCAST:
+    return scl_tape_broadcast(t, operand[0], at[0], at[1], at[2] != 0);
+  case SCL_VALUE_TRANSPOSE:
+    return scl_tape_transpose(t, operand[0], at[0], at[1]);
+  case SCL_VALUE_PART:
+    return scl_tape_block_part(t, operand[0], at);
+  case SCL_VALUE_REDUCE:
+    return scl_tape_reduce(t, (scl_reduction)op, operand[0], at[0], at[1], (scl_margin)at[2]);
+  case SCL_VALUE_GATHER:
+    return scl_tape_gather(t, operand[0], (int)at[0]);
+  case SCL_VALUE_SCATTER:
+    return scl_tape_scatter(t, operand[0], (int)at[0], at[1]);
+  case SCL_VALUE_CONCAT:
+    return scl_tape_concat(t, operands, operand);
+  case SCL_VALUE_CUMSUM:
+    return scl_tape_cumsum(t, operand[0], at[0], at[1], at[2] != 0);
+  case SCL_VALUE_MATMUL:
+    return scl_tape_matmul(t, operand[0], operand[1], at[0], at[1], at[2], at[3] != 0, at[4] != 0);
+  case SCL_VALUE_COPY:
+    return operand[0];
+  default:
+    return scl_tape_call(t, kind, operand[0], operands > 1 ? operand[1] : 0, at);
+  }
+}
