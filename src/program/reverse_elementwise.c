@@ -53,8 +53,7 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
     return k == 0 ? MUL(g, DIV(b, radius)) : F(NEG, MUL(g, DIV(a, radius)));
   }
   case SCL_OP_DEVIANCE:
-    return MUL(g, k == 0 ? F(LOG, DIV(a, b))
-                         : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
+    return MUL(g, k == 0 ? F(LOG, DIV(a, b)) : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
   case SCL_OP_FILL_NAN:
     return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
   case SCL_OP_LBETA:
