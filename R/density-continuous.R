@@ -4,31 +4,33 @@
 # there too, so that it does not cost a comparison for each number.
 dnorm_formula <- function(x, mean = 0, sd = 1, log = FALSE) {
   log <- check_flag(log, "log")
-  proper <- sd > 0
+  proper <- above_zero(sd)
   scale <- where(proper, sd, 1)
   inside <- not_infinite(x)
-  z <- (where(inside, x, 0) - mean) / scale
+  z <- from_centre(where(inside, x, 0), mean, scale)
   value <- if (log) {
-    -0.5 * square(z) - (where(proper, log(scale), where(sd == 0, Inf, NaN)) + log_sqrt_2pi)
+    log_scale <- where(proper, log_of_positive(scale), where(sd == 0, Inf, NaN))
+    -0.5 * square(z) - (log_scale + log_sqrt_2pi)
   } else {
     density_op("dnorm", z) * where(proper, 1 / scale, where(sd == 0, 0, NaN))
   }
   if (!has_traced(sd)) value <- where(proper, value, where(x == mean & sd == 0, Inf, value))
-  full_length(where(inside, value, where(sd >= 0, if (log) -Inf else 0, NaN)), x, mean, sd)
+  full_length(where(inside, value, where(not_negative(sd), if (log) -Inf else 0, NaN)),
+              x, mean, sd)
 }
 
 dlnorm_formula <- function(x, meanlog = 0, sdlog = 1, log = FALSE) {
-  inside <- both(x > 0, not_infinite(x))
-  y <- log(where(inside, x, 1))
+  inside <- both(above_zero(x), not_infinite(x))
+  y <- log_of_positive(where(inside, x, 1))
   value <- dnorm_formula(y, meanlog, sdlog, log = TRUE) - y
-  density_value(value, inside, sdlog >= 0, log, x, meanlog, sdlog)
+  density_value(value, inside, not_negative(sdlog), log, x, meanlog, sdlog)
 }
 
 dexp_formula <- function(x, rate = 1, log = FALSE) {
-  inside <- both(x >= 0, not_infinite(x))
-  valid <- both(rate >= 0, not_infinite(rate))
+  inside <- both(not_negative(x), not_infinite(x))
+  valid <- both(not_negative(rate), not_infinite(rate))
   r <- where(valid, rate, NaN)
-  value <- log(r) - r * where(inside, x, 0)
+  value <- log_of_positive(r) - r * where(inside, x, 0)
   density_value(value, inside, valid, log, x, rate)
 }
 
@@ -36,16 +38,17 @@ dexp_formula <- function(x, rate = 1, log = FALSE) {
 # -deviance(shape, m) + log(shape) / 2 - log(2 pi) / 2 - stirling(shape) - log(x).
 dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
   rate <- one_rate(rate, scale, missing(rate), missing(scale))
-  inside <- both(x > 0, not_infinite(x))
+  inside <- both(above_zero(x), not_infinite(x))
   proper <- is_positive(shape)
-  valid <- both(where(proper, TRUE, shape == 0), both(rate >= 0, not_infinite(rate)))
+  valid <- both(where(proper, TRUE, shape == 0), both(not_negative(rate), not_infinite(rate)))
   a <- where(proper, shape, 1)
   y <- where(inside, x, 1)
   value <- if (!has_traced(a) && !any(a > 50, na.rm = TRUE)) {
-    (a - 1) * log(y) - rate * y + (a * log(where(rate >= 0, rate, NaN)) - lgamma(a))
+    r <- where(not_negative(rate), rate, NaN)
+    (a - 1) * log_of_positive(y) - r * y + (a * log_of_positive(r) - lgamma(a))
   } else {
     constant <- 0.5 * log(a) - log_sqrt_2pi - stirling_rest(a)
-    constant - poisson_deviance(a, rate * y) - log(y)
+    constant - poisson_deviance(a, rate * y) - log_of_positive(y)
   }
   density_value(value, both(inside, proper), valid, log, x, shape, rate,
                 outside = where(x == 0, where(proper, power_at_zero(a, log(rate)), Inf), -Inf))
@@ -78,20 +81,22 @@ dchisq_formula <- function(x, df, ncp = 0, log = FALSE) {
 }
 
 dweibull_formula <- function(x, shape, scale = 1, log = FALSE) {
-  inside <- both(x > 0, not_infinite(x))
+  inside <- both(above_zero(x), not_infinite(x))
   valid <- both(is_positive(shape), is_positive(scale))
   a <- where(is_positive(shape), shape, NaN)
   s <- where(is_positive(scale), scale, NaN)
   y <- where(inside, x, 1)
   l <- log_ratio(y, s)
-  value <- log(a) + a * l - log(y) - exp(a * l)
+  value <- log_of_positive(a) + a * l - log_of_positive(y) - exp(a * l)
   density_value(value, inside, valid, log, x, shape, scale,
                 outside = where(x == 0, power_at_zero(a, -log(s)), -Inf))
 }
 
-# log(x / s), by data's own logarithm where that saves one for each number.
+# log(x / s), by their own logarithms where that saves one for each number.
 log_ratio <- function(x, s) {
-  if (length(s) == 1L && !has_traced(x)) log(x) - log(s) else log(x / s)
+  apart <- length(s) == 1L && !has_traced(x) || !is.null(argument_of(s, "exp")) ||
+    !is.null(argument_of(x, "exp"))
+  if (apart) log_of_positive(x) - log_of_positive(s) else log(x / s)
 }
 
 # With n = a + b, without cancellation: -deviance(a, n x) - deviance(b, n (1 - x)) and terms of the
@@ -116,14 +121,14 @@ dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
     where(proper, where(x == 0, power_at_zero(a, log(b)), power_at_zero(b, log(a))),
           where(point, Inf, -Inf))
   }
-  density_value(value, both(inside, proper), both(shape1 >= 0, shape2 >= 0), log,
+  density_value(value, both(inside, proper), both(not_negative(shape1), not_negative(shape2)), log,
                 x, shape1, shape2, outside = where((x == 0) | (x == 1), ends(), -Inf))
 }
 
 # lgamma((df + 1) / 2) - lgamma(df / 2) - log(df) / 2 by Stirling's rests, as these two cancel.
 dt_formula <- function(x, df, ncp, log = FALSE) {
   if (!missing(ncp)) refuse_noncentral(ncp)
-  valid <- df > 0
+  valid <- above_zero(df)
   n <- where(valid, df, NaN)
   inside <- not_infinite(x)
   constant <- if (has_traced(n)) {
@@ -143,16 +148,18 @@ dcauchy_formula <- function(x, location = 0, scale = 1, log = FALSE) {
   valid <- is_positive(scale)
   s <- where(valid, scale, NaN)
   inside <- not_infinite(x)
-  z <- (where(inside, x, 0) - location) / s
-  density_value(-log1p(square(z)) - log(pi * s), inside, valid, log, x, location, scale)
+  z <- from_centre(where(inside, x, 0), location, s)
+  value <- -log1p(square(z)) - (log_of_positive(s) + base::log(pi))
+  density_value(value, inside, valid, log, x, location, scale)
 }
 
 dlogis_formula <- function(x, location = 0, scale = 1, log = FALSE) {
   valid <- is_positive(scale)
   s <- where(valid, scale, NaN)
   inside <- not_infinite(x)
-  z <- (where(inside, x, 0) - location) / s
-  density_value(-(z + 2 * log1p_exp(-z)) - log(s), inside, valid, log, x, location, scale)
+  z <- from_centre(where(inside, x, 0), location, s)
+  value <- -(z + 2 * log1p_exp(-z)) - log_of_positive(s)
+  density_value(value, inside, valid, log, x, location, scale)
 }
 
 dunif_formula <- function(x, min = 0, max = 1, log = FALSE) {

@@ -31,11 +31,17 @@ is_probability <- function(p) both(p >= 0, p <= 1)
 dbinom_formula <- function(x, size, prob, log = FALSE) {
   inside <- both(is_count(x), x <= size)
   whole <- if (has_traced(size)) TRUE else abs(size - round(size)) <= 1e-9 * pmax(1, abs(size))
-  valid <- both(both(size >= 0, whole), is_probability(prob))
-  p <- where(is_probability(prob), prob, NaN)
-  n <- where(both(size >= 0, whole), size, NaN)
+  logit <- argument_of(prob, "inv_logit")
+  probable <- if (is.null(logit)) is_probability(prob) else TRUE
+  counted <- both(size >= 0, whole)
+  valid <- both(counted, probable)
+  p <- where(probable, prob, NaN)
+  n <- where(counted, size, NaN)
   y <- where(inside, x, 0)
-  value <- if (!has_traced(y, n) && isTRUE(all(n == 1))) {
+  once <- !has_traced(y, n) && isTRUE(all(n == 1))
+  value <- if (!is.null(logit)) {
+    binomial_logit(y, n, logit, once)
+  } else if (once) {
     bernoulli(y, p)
   } else if (is_small_count(n)) {
     count_log(y, p) + count_log1m(n - y, p) + density_op("lchoose", n, y)
@@ -53,15 +59,25 @@ bernoulli <- function(y, p) {
   log(where(y == 1, p, 1)) + log1p(-where(y == 1, 0, p))
 }
 
+# Of p = plogis(a).
+binomial_logit <- function(y, n, a, once) {
+  if (once && length(a) > 1L) return(-log1p_exp((1 - 2 * y) * a))
+  value <- y * a - n * log1p_exp(a)
+  if (once) value else value + density_op("lchoose", n, y)
+}
+
 dpois_formula <- function(x, lambda, log = FALSE) {
   inside <- is_count(x)
-  valid <- lambda >= 0
+  valid <- not_negative(lambda)
   y <- where(inside, x, 0)
-  value <- if (is_small_count(y)) {
+  exponent <- argument_of(lambda, "exp")
+  value <- if (!is_small_count(y)) {
+    -poisson_deviance(y, lambda) - count_term(y)
+  } else if (is.null(exponent)) {
     m <- where(valid, lambda, NaN)
     count_log(y, m) - m - lgamma(y + 1)
   } else {
-    -poisson_deviance(y, lambda) - count_term(y)
+    y * exponent - lambda - lgamma(y + 1)
   }
   density_value(value, inside, valid, log, x, lambda)
 }
@@ -73,16 +89,17 @@ dnbinom_formula <- function(x, size, prob, mu, log = FALSE) {
   if (!has_traced(size) && length(size) > 0L && all(size == Inf) %in% TRUE) {
     return(full_length(dpois_formula(x, mu, log), x, size, mu))
   }
-  valid <- both(size >= 0, mu >= 0)
-  n <- where(size > 0, size, 1)
-  m <- where(mu >= 0, mu, NaN)
+  valid <- both(not_negative(size), not_negative(mu))
+  n <- where(above_zero(size), size, 1)
+  m <- where(not_negative(mu), mu, NaN)
   dnbinom_value(x, size, n, n / (n + m), m / (n + m), valid, log, mu)
 }
 
 dnbinom_by_prob <- function(x, size, prob, log) {
   proper <- both(prob > 0, prob <= 1)
   p <- where(proper, prob, NaN)
-  dnbinom_value(x, size, where(size > 0, size, 1), p, 1 - p, both(size >= 0, proper), log, prob)
+  dnbinom_value(x, size, where(above_zero(size), size, 1), p, 1 - p,
+                both(not_negative(size), proper), log, prob)
 }
 
 dnbinom_value <- function(x, size, n, p, q, valid, log, other) {
@@ -91,7 +108,7 @@ dnbinom_value <- function(x, size, n, p, q, valid, log, other) {
   total <- n + y
   value <- stirling_rest(total) - stirling_rest(n) + 0.5 * log(n / total) -
     poisson_deviance(n, total * p) - poisson_deviance(y, total * q) - count_term(y)
-  value <- where(size > 0, value, where(y == 0, 0, -Inf))
+  value <- where(above_zero(size), value, where(y == 0, 0, -Inf))
   density_value(where(valid, value, NaN), inside, valid, log, x, size, other)
 }
 

@@ -3,44 +3,46 @@
 pnorm_formula <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
-  proper <- sd > 0
+  proper <- above_zero(sd)
   inside <- not_infinite(q)
-  z <- (where(inside, q, 0) - mean) / where(proper, sd, 1)
+  z <- from_centre(where(inside, q, 0), mean, where(proper, sd, 1))
   value <- density_op(if (log) "log_pnorm" else "pnorm", if (lower) z else -z)
   value <- where(proper, value, where(q < mean, edge_probability(0, lower, log),
                                       edge_probability(1, lower, log)))
-  probability_value(value, both(!inside, q < 0), both(!inside, q > 0), sd >= 0, lower, log,
-                    q, mean, sd)
+  probability_value(value, both(!inside, q < 0), both(!inside, q > 0), not_negative(sd),
+                    lower, log, q, mean, sd)
 }
 
 plogis_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
   inside <- not_infinite(q)
-  z <- (where(inside, q, 0) - location) / where(scale > 0, scale, NaN)
+  valid <- above_zero(scale)
+  z <- from_centre(where(inside, q, 0), location, where(valid, scale, NaN))
   if (!lower) z <- -z
   value <- if (log) -log1p_exp(-z) else inv_logit(z)
-  probability_value(value, both(!inside, q < 0), both(!inside, q > 0), scale > 0, lower, log,
+  probability_value(value, both(!inside, q < 0), both(!inside, q > 0), valid, lower, log,
                     q, location, scale)
 }
 
 pexp_formula <- function(q, rate = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
-  inside <- both(q > 0, not_infinite(q))
-  valid <- rate >= 0
+  inside <- both(above_zero(q), not_infinite(q))
+  valid <- not_negative(rate)
   value <- exponential_probability(where(valid, rate, 1) * where(inside, q, 1), lower, log)
-  probability_value(value, q <= 0, both(!not_infinite(q), q > 0), valid, lower, log, q, rate)
+  probability_value(value, !above_zero(q), both(!not_infinite(q), q > 0), valid, lower, log,
+                    q, rate)
 }
 
 pweibull_formula <- function(q, shape, scale = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
-  inside <- both(q > 0, not_infinite(q))
+  inside <- both(above_zero(q), not_infinite(q))
   valid <- both(is_positive(shape), is_positive(scale))
   l <- log_ratio(where(inside, q, 1), where(is_positive(scale), scale, 1))
   value <- exponential_probability(exp(shape * l), lower, log)
-  probability_value(value, q <= 0, both(!not_infinite(q), q > 0), valid, lower, log,
+  probability_value(value, !above_zero(q), both(!not_infinite(q), q > 0), valid, lower, log,
                     q, shape, scale)
 }
 
@@ -58,9 +60,10 @@ punif_formula <- function(q, min = 0, max = 1, lower.tail = TRUE, log.p = FALSE)
 plnorm_formula <- function(q, meanlog = 0, sdlog = 1, lower.tail = TRUE, log.p = FALSE) {
   lower <- check_flag(lower.tail, "lower.tail")
   log <- check_flag(log.p, "log.p")
-  y <- log(where(q > 0, q, 1))
+  y <- log_of_positive(where(above_zero(q), q, 1))
   value <- pnorm_formula(y, meanlog, sdlog, lower, log)
-  probability_value(value, q <= 0, FALSE, sdlog >= 0, lower, log, q, meanlog, sdlog)
+  probability_value(value, !above_zero(q), FALSE, not_negative(sdlog), lower, log,
+                    q, meanlog, sdlog)
 }
 
 # The angle of (1, |z|) is pi times the smaller tail.
@@ -69,7 +72,7 @@ pcauchy_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p
   log <- check_flag(log.p, "log.p")
   inside <- not_infinite(q)
   valid <- is_positive(scale)
-  z <- (where(inside, q, 0) - location) / where(valid, scale, NaN)
+  z <- from_centre(where(inside, q, 0), location, where(valid, scale, NaN))
   if (!lower) z <- -z
   value <- if (log) {
     tail <- density_op("atan2", 1, where(z > 0, z, -z)) / pi
@@ -88,7 +91,7 @@ qnorm_formula <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE)
   log <- check_flag(log.p, "log.p")
   z <- density_op(if (log) "log_qnorm" else "qnorm", p)
   if (!lower) z <- -z
-  full_length(mean + where(sd >= 0, sd, NaN) * z, p, mean, sd)
+  full_length(mean + where(not_negative(sd), sd, NaN) * z, p, mean, sd)
 }
 
 # Whether p, or its logarithm, is a probability.
@@ -100,7 +103,7 @@ qlogis_formula <- function(p, location = 0, scale = 1, lower.tail = TRUE, log.p 
   p <- where(can_be_probability(p, log), p, NaN)
   z <- if (log) p - log1m_exp(p) else log(p / (1 - p))
   if (!lower) z <- -z
-  full_length(location + where(scale >= 0, scale, NaN) * z, p, location, scale)
+  full_length(location + where(not_negative(scale), scale, NaN) * z, p, location, scale)
 }
 
 qexp_formula <- function(p, rate = 1, lower.tail = TRUE, log.p = FALSE) {
@@ -112,5 +115,5 @@ qexp_formula <- function(p, rate = 1, lower.tail = TRUE, log.p = FALSE) {
   } else {
     if (log) -p else -log(p)
   }
-  full_length(t / where(rate >= 0, rate, NaN), p, rate)
+  full_length(t / where(not_negative(rate), rate, NaN), p, rate)
 }

@@ -3,14 +3,14 @@
 # f(...) by the version for traced values if any argument is one: `%*%`, diag() and triangular
 # solves of base R are no generics.
 linear <- function(name, ...) {
-  f <- if (has_traced(...)) trace_functions()[[name]] else get(name, baseenv())
+  f <- if (has_traced(...)) traced_functions()[[name]] else get(name, baseenv())
   f(...)
 }
 
 # The upper Cholesky factor; of a number that is none, NaN.
 upper_factor <- function(a) {
   a <- as_square(a)
-  if (has_traced(a)) return(linear("chol", a))
+  if (has_traced(a)) return(chol(a))
   tryCatch(chol.default(a), error = function(e) a * NaN)
 }
 

@@ -75,6 +75,25 @@ number_stirling <- function(x) {
   plain_where(x >= 12, sum / x, small)
 }
 
+# The traced a of which x is op(a), or NULL. log(exp(a)) and log(plogis(a)) need no exponential, are
+# accurate in both tails and ask for no condition.
+argument_of <- function(x, op) {
+  if (!inherits(x, "cl_traced") || is.na(x$id) || x$id == 0L) return(NULL)
+  node <- x$tape$nodes[[x$id]]
+  if (node[[1L]] != "apply" || node[[2L]] != op) return(NULL)
+  traced(node[[3L]], x$n, x$dim)
+}
+
+# log(x) and x > 0; those of a traced exp() are known.
+log_of_positive <- function(x) {
+  exponent <- argument_of(x, "exp")
+  if (is.null(exponent)) log(x) else exponent
+}
+
+above_zero <- function(x) if (is.null(argument_of(x, "exp"))) x > 0 else TRUE
+
+not_negative <- function(x) if (is.null(argument_of(x, "exp"))) x >= 0 else TRUE
+
 # ---- conditions ----------------------------------------------------------------------------------
 
 # `yes` where the condition holds, `no` where it does not, NaN where it is NA. One that is a plain
@@ -102,8 +121,8 @@ plain_where <- function(condition, yes, no) {
 }
 
 both <- function(a, b) {
-  if (always(a)) return(b)
-  if (always(b)) a else a & b
+  if (always(a) || identical(b, FALSE)) return(b)
+  if (always(b) || identical(a, FALSE)) a else a & b
 }
 
 # Whether a condition holds for data of any parameters.
@@ -127,7 +146,7 @@ shape_of_longest <- function(n, ...) {
 not_infinite <- function(x) if (has_traced(x)) TRUE else !is.infinite(x)
 
 # More than zero and, if known, finite.
-is_positive <- function(x) if (has_traced(x)) x > 0 else x > 0 & x < Inf
+is_positive <- function(x) if (has_traced(x)) above_zero(x) else x > 0 & x < Inf
 
 # Whether x is a count. Data that is not whole has density zero and a warning, as in R.
 is_count <- function(x) {
@@ -138,6 +157,12 @@ is_count <- function(x) {
     warning(sprintf("non-integer x = %f", x[odd[1L]]), call. = FALSE)
   }
   x >= 0 & x < Inf & (whole | is.na(whole))
+}
+
+# (x - centre) / scale
+from_centre <- function(x, centre, scale) {
+  if (!identical(centre, 0)) x <- x - centre
+  if (identical(scale, 1)) x else x / scale
 }
 
 # ---- results -------------------------------------------------------------------------------------
