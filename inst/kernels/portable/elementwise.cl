@@ -74,14 +74,13 @@ __kernel void elementwise_transpose(const int kind, const int in_place, const in
 }
 
 /* dst(i, j) = src(rows[i], columns[j]); m x n. Indices are 0-based whole numbers. */
-__kernel void elementwise_gather(const int m, const int n, const int all_rows,
-                                 const int all_columns,
-                                 __global const real *rows, const long rows_offset,
-                                 const int rows_ld, __global const real *columns,
-                                 const long columns_offset, const int columns_ld,
-                                 __global const real *src, const long src_offset,
-                                 const int src_ld, __global real *dst, const long dst_offset,
-                                 const int dst_ld) {
+__kernel void elementwise_gather(const elementwise_selection selection, __global const real *rows,
+                                 const long rows_offset, __global const real *columns,
+                                 const long columns_offset, __global const real *src,
+                                 const long src_offset, const int src_ld, __global real *dst,
+                                 const long dst_offset, const int dst_ld) {
+  const int m = selection.m, n = selection.n;
+  const int all_rows = selection.all_rows, all_columns = selection.all_columns;
   const int i = get_global_id(0);
   if (i >= m) return;
   const int from_row = all_rows ? i : (int)rows[rows_offset + i];

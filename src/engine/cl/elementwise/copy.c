@@ -86,14 +86,18 @@ scl_status scl_cl_copy(scl_context *ctx, scl_copy kind, scl_block src, scl_block
 scl_status scl_cl_gather(scl_context *ctx, scl_block rows, scl_block columns, scl_block src,
                          scl_block dst) {
   if (is_empty(dst)) return SCL_OK;
-  const bool all_rows = rows.buffer == NULL, all_columns = columns.buffer == NULL;
+  const elementwise_selection selection = {.m = (int)dst.nrow,
+                                           .n = (int)dst.ncol,
+                                           .all_rows = rows.buffer == NULL,
+                                           .all_columns = columns.buffer == NULL};
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
   /* An unused block still needs some buffer. */
-  return scl_cl_op_end(&op, scl_launch_elementwise_gather(
-                                &op, range_over(dst.nrow, dst.ncol), (int)dst.nrow, (int)dst.ncol,
-                                all_rows, all_columns, scl_in(all_rows ? src : rows),
-                                scl_in(all_columns ? src : columns), scl_in(src), scl_out(dst)));
+  return scl_cl_op_end(
+      &op, scl_launch_elementwise_gather(&op, range_over(dst.nrow, dst.ncol), &selection,
+                                         scl_in_at(selection.all_rows ? src : rows),
+                                         scl_in_at(selection.all_columns ? src : columns),
+                                         scl_in(src), scl_out(dst)));
 }
 
 scl_status scl_cl_scale_diagonal(scl_context *ctx, scl_side side, scl_block d, scl_block a,

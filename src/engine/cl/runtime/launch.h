@@ -36,6 +36,7 @@
 #include "engine/cl/runtime/cl.h"
 #include "kernels/include/port.h"
 #include "kernels/include/cholesky.h"
+#include "kernels/include/copies.h"
 #include "kernels/include/covariance_task.h"
 #include "kernels/include/gemm.h"
 #include "kernels/include/glm_families.h"
