@@ -1,4 +1,4 @@
-/* What elementwise.cl and its driver (engine/cl/elementwise/copy.c) share. No code. */
+/* What elementwise.cl and its driver (engine/cl/elementwise/copy.c) share. */
 #ifndef SCL_KERNEL_COPIES_H
 #define SCL_KERNEL_COPIES_H
 

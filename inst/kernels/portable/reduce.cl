@@ -27,11 +27,12 @@ static inline int is_equal_within(const real tol, const real u, const real v) {
 /* dst_g = smallest 1-based, column-major index of an element of group g's chunks that fails, or
  * infinity: a whole number below 2^53. A check of the diagonal gets it as one column (ld + 1 is its
  * stride), all others the block itself. */
-__kernel void reduce_check(const int what, const int view, const real tol, const long m,
-                           const long n, const long rows, const int stride,
-                           __global const real *a, const long a_offset, const int a_ld,
-                           __global real *dst, const long dst_offset, const int dst_ld,
-                           __local real *values) {
+__kernel void reduce_check(const reduce_task task, __global const real *a, const long a_offset,
+                           const int a_ld, __global real *dst, const long dst_offset,
+                           const int dst_ld, __local real *values) {
+  const int what = task.what, view = task.view, stride = task.stride;
+  const long m = task.m, n = task.n, rows = task.rows;
+  const real tol = task.tol;
   const long per_column = (m + rows - 1) / rows;
   real found = INFINITY;
   for (long c = get_group_id(0); c < per_column * n; c += get_num_groups(0)) {

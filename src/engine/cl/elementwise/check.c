@@ -60,6 +60,13 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   if (m == 0 || n == 0) return scl_cl_fill(ctx, INFINITY, dst);
   split s = split_block((scl_cl_context *)ctx, m, n);
   if (dst.nrow > 1) s.groups = dst.nrow; /* some may find nothing to do */
+  const reduce_task task = {.tol = tol,
+                            .m = (int64_t)s.m,
+                            .n = (int64_t)s.n,
+                            .rows = (int64_t)s.rows,
+                            .what = (int)what,
+                            .view = (int)view,
+                            .stride = (int)a.ld + 1};
   scl_block partial = dst;
   scl_cl_op op;
   scl_status status;
@@ -68,8 +75,7 @@ scl_status scl_cl_check(scl_context *ctx, scl_check what, double tol, scl_view v
   scl_cl_op_writes(&op, dst.buffer);
   SCL_GO(scl_cl_op_order(&op, -1));
   if (s.groups > dst.nrow) SCL_GO(scl_cl_temporary(&op, s.groups, 1, &partial));
-  SCL_GO(scl_launch_reduce_check(&op, scl_cl_range_1(s.local * s.groups, s.local), (int)what,
-                                 (int)view, tol, s.m, s.n, s.rows, (int)a.ld + 1, scl_in(a),
+  SCL_GO(scl_launch_reduce_check(&op, scl_cl_range_1(s.local * s.groups, s.local), &task, scl_in(a),
                                  scl_out(partial), scl_local(s.local * sizeof(double))));
   if (s.groups > dst.nrow) SCL_GO(launch_least(&op, &s, partial, dst));
 done:
