@@ -1,9 +1,8 @@
-/* What the batched kernels and their driver agree on. All kernels take
- *   batch, n, k, flags        matrices; their order; right-hand sides; the flags below
- *   inputs and output         pointer, offset and the distance from one matrix to the next (0: one
- *                             matrix serves all)
+/* What the batched kernels and their driver agree on. All kernels but products take
+ *   inputs and output         the buffers of the operands a, b and c, and of the result
  *   statuses, any             a byte for each matrix (ops/batch.h), written if BATCH_STATUSES; set
  *                             to 1 by whoever is not fine
+ *   task                      sizes, flags, and where the operands lie
  * and leave NaN where the status is not 0. */
 #ifndef BATCH_H
 #define BATCH_H
@@ -17,6 +16,26 @@
 #define BATCH_DET 64   /* of the solver: determinants instead of solutions */
 #define BATCH_MVN 128  /* of the triangular solver: log densities instead of solutions */
 #define BATCH_STATUSES 256
+
+/* Of each operand: where its first matrix starts, and the distance from one matrix to the next (0:
+ * one matrix serves all). */
+typedef struct {
+  scl_long a_offset, b_offset, c_offset, out_offset;
+  int a_step, b_step, c_step, out_step;
+  int batch, n; /* matrices, and their order */
+  int count_b;  /* right-hand sides of a matrix */
+  int flags;
+} batch_task;
+SCL_SAME_LAYOUT(batch_task, 64)
+
+/* The same of products: each result is m x n, a sum of k terms. */
+typedef struct {
+  scl_long a_offset, b_offset, c_offset;
+  int a_step, b_step, c_step;
+  int batch, m, n, k;
+  int flags;
+} batch_product_task;
+SCL_SAME_LAYOUT(batch_product_task, 56)
 
 #define BATCH_NONFINITE 255
 #define BATCH_SINGULAR_BELOW 0x1p-1022 /* a pivot whose reciprocal could overflow */

@@ -3,11 +3,17 @@
 
 #define BATCH_ENTRY                                                                                \
   __attribute__((reqd_work_group_size(BATCH_ITEMS, 1, 1))) __kernel void BATCH_KERNEL
-#define BATCH_SIZES const int batch, const int n, const int count_b, const int flags
-#define BATCH_IN(x) __global const real *x, const long x##0, const int step_##x
+#define BATCH_IN(x) __global const real *x
 #define BATCH_OUT                                                                                  \
-  __global real *out, const long out0, const int step_out, __global real *statuses,                \
-      __global int *any
+  __global real *out, __global real *statuses, __global int *any, const batch_task task
+
+/* The task in variables, which each kernel starts with: what all have, and where the matrices of
+ * parameter x start, and their distance, which are those of an operand of the task. */
+#define BATCH_SIZES                                                                                \
+  const int batch = task.batch, n = task.n, count_b = task.count_b, flags = task.flags;
+#define BATCH_OPERAND(x, operand)                                                                  \
+  const long x##0 = task.operand##_offset;                                                         \
+  const int step_##x = task.operand##_step;
 
 SCL_INLINE int pivot_status(real size, int k) {
   return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;

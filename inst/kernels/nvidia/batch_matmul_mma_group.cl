@@ -66,9 +66,11 @@ MMA_COLLECTIVE void stage_multiply(const mma_lane lane, const bool deep_a, const
 }
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
-BATCH_KERNEL(const int batch, const int m, const int n, const int k, const int flags,
-             __global const real *a, const long a0, const int step_a, __global const real *b,
-             const long b0, const int step_b, __global real *c, const long c0, const int step_c) {
+BATCH_KERNEL(__global const real *a, __global const real *b, __global real *c,
+             const batch_product_task task) {
+  const int m = task.m, n = task.n, k = task.k, flags = task.flags;
+  const int step_a = task.a_step, step_b = task.b_step, step_c = task.c_step;
+  const long a0 = task.a_offset, b0 = task.b_offset, c0 = task.c_offset;
   __local real ring[RING] __attribute__((aligned(16)));
   MMA_LANE(lane, BATCH_STRIPS);
   mma_copies copies = MMA_NO_COPIES;

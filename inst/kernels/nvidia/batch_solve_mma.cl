@@ -220,7 +220,8 @@ MMA_INLINE void panel_solve(__local const shared_state *s, const int p, const in
 }
 
 __attribute__((reqd_work_group_size(32 * BATCH_P, 1, 1))) __kernel void
-BATCH_KERNEL(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+BATCH_KERNEL(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(out, out)
   __local shared_state state;
   __local shared_state *s = &state;
   MMA_LANE(self, BATCH_P);

@@ -20,7 +20,8 @@ SCL_INLINE void reverse(const real *a, real *s) {
 #undef S
 }
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(adj, b) BATCH_OPERAND(out, out)
   __local real s[BATCH_LOCAL];
 #if BOTH_LOCAL
   __local real factors[BATCH_LOCAL];

@@ -4,7 +4,8 @@
  * multiplies the result's trailing part with it (parts of the sums by the work-items of a row), and
  * closes column and row k: three barriers. */
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(adj), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(adj, b) BATCH_OPERAND(out, out)
   __local real factor[BATCH_MATRICES][BATCH_N], half_of[BATCH_MATRICES][BATCH_N];
   __local real parts[BATCH_MATRICES][Q][BATCH_N], sums[BATCH_MATRICES][P];
   TILE_PLACE

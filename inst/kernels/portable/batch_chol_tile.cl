@@ -28,7 +28,8 @@
     }                                                                                              \
   }
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(out, out)
   __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local real scales[BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   TILE_PLACE

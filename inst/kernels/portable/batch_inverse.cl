@@ -66,7 +66,8 @@ SCL_INLINE int invert_by_elimination(real *a, int *origin) {
   return status;
 }
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(out, out)
   __local real s[BATCH_LOCAL];
   SMALL_PLACE
   real a[NN];

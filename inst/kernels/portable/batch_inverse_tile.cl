@@ -10,7 +10,8 @@
 #define STAGE_ROWS (BATCH_N + 2 * P)
 #define STAGE_PAIRS (Q * BATCH_N / 2)
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(out, out)
   __local tile_steps all_steps[BATCH_MATRICES];
   __local real stages[BATCH_MATRICES][Q * STAGE_ROWS] __attribute__((aligned(16)));
   __local int step_of[BATCH_MATRICES][BATCH_N];

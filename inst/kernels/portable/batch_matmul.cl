@@ -5,11 +5,11 @@
  * elements of one C, 8 x 8 work-items with 4 x 4 elements each, BATCH_PRODUCT_DEPTH terms at a time
  * through local memory; the groups of a column of tiles of one matrix follow each other. */
 
-__kernel void batch_matmul_small(const int batch, const int m, const int n, const int k,
-                                 const int flags, __global const real *a, const long a0,
-                                 const int step_a, __global const real *b, const long b0,
-                                 const int step_b, __global real *c, const long c0,
-                                 const int step_c) {
+__kernel void batch_matmul_small(__global const real *a, __global const real *b, __global real *c,
+                                 const batch_product_task task) {
+  const int batch = task.batch, m = task.m, n = task.n, k = task.k, flags = task.flags;
+  const int step_a = task.a_step, step_b = task.b_step, step_c = task.c_step;
+  const long a0 = task.a_offset, b0 = task.b_offset, c0 = task.c_offset;
   long e = (long)get_global_id(0), matrix = e / (m * n);
   if (matrix >= batch) return;
   int within = (int)(e - matrix * (m * n)), j = within / m, i = within - j * m;
@@ -27,10 +27,11 @@ __kernel void batch_matmul_small(const int batch, const int m, const int n, cons
 #define EACH (TILE / SIDE)
 
 __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) __kernel void
-batch_matmul_tiled(const int batch, const int m, const int n, const int k, const int flags,
-                   __global const real *a, const long a0, const int step_a,
-                   __global const real *b, const long b0, const int step_b, __global real *c,
-                   const long c0, const int step_c) {
+batch_matmul_tiled(__global const real *a, __global const real *b, __global real *c,
+                   const batch_product_task task) {
+  const int m = task.m, n = task.n, k = task.k, flags = task.flags;
+  const int step_a = task.a_step, step_b = task.b_step, step_c = task.c_step;
+  const long a0 = task.a_offset, b0 = task.b_offset, c0 = task.c_offset;
   __local real as[DEPTH][TILE + 1], bs[DEPTH][TILE + 1];
   const int x = (int)get_local_id(0), y = (int)get_local_id(1), item = x + y * SIDE;
   const long tiles = (m + TILE - 1) / TILE, matrix = (long)get_group_id(0) / tiles;

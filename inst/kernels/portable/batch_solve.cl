@@ -50,7 +50,8 @@ SCL_INLINE real determinant(const real *a, const int *row, int *power) {
   return product;
 }
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(out, out)
   __local real s[BATCH_LOCAL];
   SMALL_PLACE
   real a[NN], x[BATCH_N];

@@ -19,7 +19,8 @@ SCL_INLINE void split_pivots(__local tile_steps *steps, int n, int lane) {
   }
 }
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(out, out)
   __local tile_steps all_steps[BATCH_MATRICES];
   __local real right[2][BATCH_MATRICES][Q];
   TILE_PLACE

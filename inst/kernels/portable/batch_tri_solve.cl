@@ -10,7 +10,9 @@ SCL_INLINE real density(const real *a, const real *x) {
   return -0.5 * squares - logs - 0.5 * BATCH_N * 1.837877066409345483561; /* log(2 pi) */
 }
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
+  BATCH_SIZES
+  BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(means, c) BATCH_OPERAND(out, out)
   __local real s[BATCH_LOCAL];
   SMALL_PLACE
   const bool turned = (flags & BATCH_TRANSPOSE) != 0;

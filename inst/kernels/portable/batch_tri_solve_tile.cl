@@ -3,7 +3,9 @@
  * transposes of lower ones, are turned end for end as they are read: what is solved is always
  * lower. */
 
-BATCH_ENTRY(BATCH_SIZES, BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
+  BATCH_SIZES
+  BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(means, c) BATCH_OPERAND(out, out)
   __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local real right[2][2][BATCH_MATRICES][Q];
   __local int zeros[BATCH_MATRICES][LANES];

@@ -46,12 +46,6 @@ static const scl_kernel_batch_tri_solve *const tri_solve_kernels[] = {
 static const scl_kernel_batch_product *const group_kernels[] = {BATCH_STRIPS_LAYOUTS};
 #undef BATCH_STRIPS
 
-/* The kernels take the distance between matrices where others take a leading dimension. */
-static scl_block stepped(scl_batch_operand o) {
-  o.block.ld = o.step;
-  return o.block;
-}
-
 static int flags_of(const scl_batch_pass *p, bool statuses) {
   return (p->upper ? BATCH_UPPER : 0) | (p->transpose ? BATCH_TRANSPOSE : 0) |
          (p->transpose_b ? BATCH_TRANSPOSE_B : 0) | (p->cofactors ? BATCH_COFACTORS : 0) |
@@ -62,9 +56,20 @@ static int flags_of(const scl_batch_pass *p, bool statuses) {
 
 static scl_status launch_product_kernel(scl_cl_op *op, const scl_kernel_batch_product *kernel,
                                         scl_cl_range range, const scl_batch_pass *p) {
-  return scl_launch_batch_product(op, kernel, range, (int)p->batch, (int)p->m, (int)p->n, (int)p->k,
-                                  flags_of(p, false), scl_in(stepped(p->a)), scl_in(stepped(p->b)),
-                                  scl_out(stepped(p->out)));
+  const batch_product_task task = {.a_offset = (int64_t)p->a.block.offset,
+                                   .b_offset = (int64_t)p->b.block.offset,
+                                   .c_offset = (int64_t)p->out.block.offset,
+                                   .a_step = (int)p->a.step,
+                                   .b_step = (int)p->b.step,
+                                   .c_step = (int)p->out.step,
+                                   .batch = (int)p->batch,
+                                   .m = (int)p->m,
+                                   .n = (int)p->n,
+                                   .k = (int)p->k,
+                                   .flags = flags_of(p, false)};
+  return scl_launch_batch_product(op, kernel, range, scl_in_buffer(p->a.block.buffer),
+                                  scl_in_buffer(p->b.block.buffer),
+                                  scl_out_buffer(p->out.block.buffer), &task);
 }
 
 static bool is_tiny(const scl_batch_pass *p) {
@@ -194,6 +199,21 @@ static const layout *layouts_of(const scl_batch_pass *p, bool by_panels) {
              : triangle;
 }
 
+static batch_task describe_task(const scl_batch_pass *p, bool statuses) {
+  return (batch_task){.a_offset = (int64_t)p->a.block.offset,
+                      .b_offset = (int64_t)p->b.block.offset,
+                      .c_offset = (int64_t)p->c.block.offset,
+                      .out_offset = (int64_t)p->out.block.offset,
+                      .a_step = (int)p->a.step,
+                      .b_step = (int)p->b.step,
+                      .c_step = (int)p->c.step,
+                      .out_step = (int)p->out.step,
+                      .batch = (int)p->batch,
+                      .n = (int)p->n,
+                      .count_b = (int)p->k,
+                      .flags = flags_of(p, statuses)};
+}
+
 static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer *statuses) {
   if (p->op == SCL_BATCH_MATMUL) return launch_product(op, p);
   bool by_panels;
@@ -205,27 +225,27 @@ static scl_status launch_pass(scl_cl_op *op, const scl_batch_pass *p, scl_buffer
   size_t local[2] = {l->items, 1};
   size_t global[2] = {scl_ceil_div(p->batch, l->matrices) * l->items, parts};
   const scl_cl_range range = scl_cl_range_2(global, local);
-  const scl_arg_in a = scl_in(stepped(p->a)), b = scl_in(stepped(p->b));
-  const scl_arg_out out = scl_out(stepped(p->out));
+  const scl_arg_in_buffer a = scl_in_buffer(p->a.block.buffer);
+  const scl_arg_in_buffer b = scl_in_buffer(p->b.block.buffer);
+  const scl_arg_out_buffer out = scl_out_buffer(p->out.block.buffer);
   const scl_arg_out_buffer to = scl_out_buffer(statuses);
   const scl_arg_inout_memory flag = scl_inout_memory(op->cl->batch_flag);
-  int batch = (int)p->batch, n = (int)p->n, k = (int)p->k, flags = flags_of(p, statuses != NULL);
+  const batch_task task = describe_task(p, statuses != NULL);
   switch (p->op) {
   case SCL_BATCH_INVERSE:
-    return scl_launch_batch_inverse(op, inverse_kernels[i], range, batch, n, k, flags, a, out, to,
-                                    flag);
+    return scl_launch_batch_inverse(op, inverse_kernels[i], range, a, out, to, flag, &task);
   case SCL_BATCH_CHOL:
-    return scl_launch_batch_chol(op, chol_kernels[i], range, batch, n, k, flags, a, out, to, flag);
+    return scl_launch_batch_chol(op, chol_kernels[i], range, a, out, to, flag, &task);
   case SCL_BATCH_CHOL_ADJOINT:
-    return scl_launch_batch_chol_adjoint(op, chol_adjoint_kernels[i], range, batch, n, k, flags, a,
-                                         b, out, to, flag);
+    return scl_launch_batch_chol_adjoint(op, chol_adjoint_kernels[i], range, a, b, out, to, flag,
+                                         &task);
   case SCL_BATCH_TRI_SOLVE:
   case SCL_BATCH_MVN:
-    return scl_launch_batch_tri_solve(op, tri_solve_kernels[i], range, batch, n, k, flags, a, b,
-                                      scl_in(stepped(p->c)), out, to, flag);
+    return scl_launch_batch_tri_solve(op, tri_solve_kernels[i], range, a, b,
+                                      scl_in_buffer(p->c.block.buffer), out, to, flag, &task);
   default:
-    return scl_launch_batch_solve(op, by_panels ? panel_kernels[i] : solve_kernels[i], range, batch,
-                                  n, k, flags, a, b, out, to, flag);
+    return scl_launch_batch_solve(op, by_panels ? panel_kernels[i] : solve_kernels[i], range, a, b,
+                                  out, to, flag, &task);
   }
 }
 

@@ -35,6 +35,7 @@
 
 #include "engine/cl/runtime/cl.h"
 #include "kernels/include/port.h"
+#include "kernels/include/batch.h"
 #include "kernels/include/checks.h"
 #include "kernels/include/cholesky.h"
 #include "kernels/include/copies.h"
