@@ -61,17 +61,6 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
 /* Weights stand beside y, and the datum if there is one. */
 #define GLM_WEIGHT_COLUMN(family) (GLM_FAMILY_DATUM(family) ? 2 : 1)
 
-/* Flags of a pass: the gradient by beta is wanted; alpha, or the own parameter, is one for each
- * row; the parameters come with the launch, as glm_few; the last column of y has weights. */
-enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
-
-/* The first numbers of `work` (glm_pass.cl), where these are all parameters. */
-enum { GLM_FEW_MOST = 16 };
-typedef struct {
-  real number[GLM_FEW_MOST];
-} glm_few;
-SCL_SAME_LAYOUT(glm_few, 8 * GLM_FEW_MOST)
-
 /* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
  * GLM_FAMILY_ODDS have odds; where many terms are added, one logarithm of a product serves. */
 typedef struct {

@@ -40,6 +40,7 @@ typedef struct {
   int y_ld;
   uint n;
   int p, predictors, own_count, own_sums, flags;
+  int d_own, d_alpha, d_beta; /* rows of the results where each begins (glm_task.h) */
   long residuals, slopes;
 } glm_data;
 
@@ -184,6 +185,6 @@ SCL_INLINE void glm_write_cuts(const glm_data *t, int vectors, int item, int ite
     __local const real *mine = t->by_cut + i % owns * GLM_CELLS + i / owns * GLM_ROWS;
     real sum = 0.0;
     for (int r = 0; r < GLM_ROWS; r++) sum += mine[r];
-    partial[(long)(vectors + i) * groups] = sum;
+    partial[(long)(t->d_own + i) * groups] = sum;
   }
 }

@@ -227,9 +227,9 @@ MMA_COLLECTIVE void glm_write_totals(const glm_data *t, glm_totals *total, __loc
     d_own[i] = total[i].d_own;
   }
   glm_sum_cells(pool, value, vectors, 0, partial, groups, self);
-  glm_sum_cells(pool, d_alpha, t->predictors, vectors * (1 + owns), partial, groups, self);
+  glm_sum_cells(pool, d_alpha, t->predictors, t->d_alpha, partial, groups, self);
   if (GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI)
-    glm_sum_cells(pool, d_own, owns * vectors, vectors, partial, groups, self);
+    glm_sum_cells(pool, d_own, owns * vectors, t->d_own, partial, groups, self);
   if (GLM_OWN == SCL_GLM_CUTS) glm_write_cuts(t, vectors, lane, 32, partial, groups);
 }
 
@@ -248,7 +248,6 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   const int lane = self.lane, g = self.quad, t = self.member;
   const int n = task.n, p = task.p, predictors = task.predictors;
   const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
-  const int vectors = GLM_COUPLED ? 1 : predictors;
   glm_data data = {.y = y + y_offset,
                    .work = work,
                    .by_cut = by_cut,
@@ -259,13 +258,16 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
                    .own_count = owns,
                    .own_sums = own_sums,
                    .flags = flags,
+                   .owns = work + task.at.own,
+                   .alpha = work + task.at.alpha,
+                   .row_own = work + task.at.row_own,
+                   .d_own = (int)task.at.d_own,
+                   .d_alpha = (int)task.at.d_alpha,
+                   .d_beta = (int)task.at.d_beta,
                    .residuals = task.residuals,
                    .slopes = task.slopes,
                    .intercept = intercept};
-  data.owns = work + 1;
-  data.alpha = data.owns + owns * vectors;
-  __global const real *beta = data.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
-  data.row_own = beta + (long)p * predictors;
+  __global const real *beta = work + task.at.beta;
   x += x_offset;
 
   const uint stride = groups * GLM_ROWS, rows_end = n;
@@ -319,11 +321,10 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 
   __global real *partial = work + task.partials + group;
   glm_write_totals(&data, total, ring, partial, groups, self);
-  const int first_beta = vectors * (1 + own_sums) + predictors;
   SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
     SCL_UNROLL for (int k = 0; k < 4; k++) {
       const int c = 16 * i + g + (k >> 1) * 8, v = 2 * t + (k & 1);
-      if (c < p && v < predictors) partial[(first_beta + v * p + c) * (long)groups] = sum[i][k];
+      if (c < p && v < predictors) partial[(data.d_beta + v * p + c) * (long)groups] = sum[i][k];
     }
   }
 }

@@ -1,5 +1,5 @@
 /* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, and the
- * gradient by X. The layout of `work` is that of glm_pass.cl. */
+ * gradient by X. `work` is laid out as glm_task.h says. */
 
 /* One group adds row r = group id of the groups' sums, of which group g's is at
  * partials + r * row_step + g * group_step, in a fixed order. */

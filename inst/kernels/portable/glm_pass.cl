@@ -1,12 +1,9 @@
 /* The pass of a GLM likelihood on a GPU: value and gradients of one or several parameter vectors in
  * one read of X.
  *
- * Layout: X is n x p and column-major, with an even leading dimension and offset. Work holds, in
- * doubles: a counter that starts and ends at 0 (as an int, at 0); the parameters (scl_glm_pass) at
- * 1, unless they come with the launch (GLM_FEW); the results at `results`; the groups' sums at
- * `partials`, row r of the results for group g at r * groups + g; and where they are not negative,
- * at `residuals` and `slopes`, the derivatives by each row's predictors and by each row's own
- * parameter, one column of n for each.
+ * Layout: X is n x p and column-major, with an even leading dimension and offset. `work` is laid
+ * out as glm_task.h says, but the parameters may come with the launch (GLM_FEW). Of the groups'
+ * sums, number r of the results of group g is at partials + r * groups + g.
  *
  * Work split: a resident grid of groups walks over tiles of GLM_ROWS rows and all columns. The
  * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
@@ -294,15 +291,14 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
                                        __local real *pool, __global real *partial, int groups) {
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
   const int one_own = GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI;
-  const int first_alpha = vectors * (1 + owns), first_beta = first_alpha + t->predictors;
   glm_end_products(total);
   barrier(CLK_LOCAL_MEM_FENCE);
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     glm_rows rows;
     rows.value = v < vectors ? v : -1;
-    rows.own = v < vectors && owns == 1 && one_own ? vectors + v : -1;
-    rows.alpha = v < t->predictors ? first_alpha + v : -1;
-    rows.beta = v < t->predictors ? first_beta + v * t->p : -1;
+    rows.own = v < vectors && owns == 1 && one_own ? t->d_own + v : -1;
+    rows.alpha = v < t->predictors ? t->d_alpha + v : -1;
+    rows.beta = v < t->predictors ? t->d_beta + v * t->p : -1;
 #if GLM_ALONE
     sum[v][GLM_COLUMNS] = total[v].value;
     sum[v][GLM_COLUMNS + 1] = total[v].d_alpha;
@@ -312,10 +308,10 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
   }
 #if !GLM_ALONE
   glm_sum_cells(pool, at->item, at->value, total[0].value, vectors, 0, partial, groups);
-  glm_sum_cells(pool, at->item, at->slope, total[0].d_alpha, t->predictors, first_alpha, partial,
+  glm_sum_cells(pool, at->item, at->slope, total[0].d_alpha, t->predictors, t->d_alpha, partial,
                 groups);
   if (one_own)
-    glm_sum_cells(pool, at->item, at->value, total[0].d_own, owns * vectors, vectors, partial,
+    glm_sum_cells(pool, at->item, at->value, total[0].d_own, owns * vectors, t->d_own, partial,
                   groups);
 #endif
   if (GLM_OWN == SCL_GLM_CUTS) {
@@ -367,16 +363,15 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   const int groups = get_num_groups(0), group = get_group_id(0);
   const int n = task.n, p = task.p, predictors = task.predictors;
   const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
-  const int vectors = GLM_COUPLED ? 1 : predictors;
   const glm_seat at = glm_take_seat(get_local_id(0));
   glm_data t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
                 .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
-                .residuals = task.residuals, .slopes = task.slopes,
+                .d_own = (int)task.at.d_own, .d_alpha = (int)task.at.d_alpha,
+                .d_beta = (int)task.at.d_beta, .residuals = task.residuals, .slopes = task.slopes,
+                .owns = work + task.at.own, .alpha = work + task.at.alpha,
+                .row_own = work + task.at.row_own,
                 .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
-  t.owns = work + 1;
-  t.alpha = t.owns + owns * vectors;
-  __global const real *beta = t.alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors;
-  t.row_own = beta + (long)p * predictors;
+  __global const real *beta = work + task.at.beta;
   x += x_offset + (long)at.lane * x_ld;
 
   glm_totals total[GLM_LINKS];
@@ -416,6 +411,6 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   glm_write_sums(&t, total, sum, &at, pool, work + task.partials + group, groups);
 #if GLM_FINISH
   glm_finish_last(pool, &is_last, at.item, work, work + task.partials, work + task.results,
-                  vectors * (1 + own_sums) + predictors * (1 + p), groups);
+                  (int)task.at.results, groups);
 #endif
 }

@@ -39,7 +39,8 @@ typedef struct {
   __global const real *weight; /* or 0 */
   __global real *slopes;       /* or 0 */
   __global real *sums, *errors;
-  int n, vectors, classes, owns_count, own_sums, flags, family;
+  int n, classes, owns_count, own_sums, flags, family;
+  long d_own; /* of the sums, where those by the own parameter begin */
 } glm_place;
 
 /* Predictors of vector m, for `rows` rows from `first`, become residuals; adds to the sums. */
@@ -47,8 +48,8 @@ SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
                               __global real *eta) {
   const int own_kind = GLM_FAMILY_OWN(at->family), coupled = GLM_FAMILY_COUPLED(at->family);
   __global const real *mine = at->owns + m * at->owns_count;
-  __global real *own_sum = at->sums + at->vectors + m * at->own_sums;
-  __global real *own_error = at->errors + at->vectors + m * at->own_sums;
+  __global real *own_sum = at->sums + at->d_own + m * at->own_sums;
+  __global real *own_error = at->errors + at->d_own + m * at->own_sums;
   real value = 0.0, d_own = 0.0;
   glm_own own = glm_own_none();
   if (own_kind != SCL_GLM_NONE && own_kind != SCL_GLM_CUTS && !(at->flags & GLM_ROW_OWN)) {
@@ -90,18 +91,18 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
   const int owns = task.owns, own_sums = task.own_sums, flags = task.flags, family = task.family;
   const long residuals = task.residuals, slopes = task.slopes;
   const long group = get_group_id(0), groups = get_num_groups(0), ld = x_ld;
-  const int predictors = vectors * classes, exact = vectors * (1 + own_sums) + predictors;
+  const int predictors = task.predictors, exact = (int)task.at.d_beta;
   const int row_alpha = (flags & GLM_ROW_ALPHA) != 0;
-  __global real *partial = work + task.partials + group * (exact + (long)predictors * p);
+  __global real *partial = work + task.partials + group * task.at.results;
   __global real *eta = work + task.scratch + group * (predictors * GLM_ROWS_BLOCK + exact);
   __global real *error = eta + predictors * GLM_ROWS_BLOCK;
-  __global const real *alpha = work + 1 + owns * vectors;
-  __global const real *beta = alpha + (row_alpha ? (long)n : 1) * predictors;
+  __global const real *alpha = work + task.at.alpha, *beta = work + task.at.beta;
+  const long d_alpha_at = task.at.d_alpha;
   const glm_place at = {.y = y + y_offset,
                         .datum = y + y_offset + y_ld,
-                        .owns = work + 1,
+                        .owns = work + task.at.own,
                         .alpha = alpha,
-                        .row_own = beta + (long)p * predictors,
+                        .row_own = work + task.at.row_own,
                         .weight = flags & GLM_WEIGHTED
                                       ? y + y_offset + GLM_WEIGHT_COLUMN(family) * (long)y_ld
                                       : 0,
@@ -109,14 +110,14 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
                         .sums = partial,
                         .errors = error,
                         .n = n,
-                        .vectors = vectors,
                         .classes = classes,
                         .owns_count = owns,
+                        .d_own = task.at.d_own,
                         .own_sums = own_sums,
                         .flags = flags,
                         .family = family};
   x += x_offset;
-  for (long r = 0; r < exact + (long)predictors * p; r++) partial[r] = 0.0;
+  for (long r = 0; r < task.at.results; r++) partial[r] = 0.0;
   for (int r = 0; r < exact; r++) error[r] = 0.0;
 
   for (long first = group * GLM_ROWS_BLOCK; first < n; first += groups * GLM_ROWS_BLOCK) {
@@ -140,7 +141,7 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
         d_alpha += eta[v * GLM_ROWS_BLOCK + i];
         if (residuals >= 0) work[residuals + (long)v * n + first + i] = eta[v * GLM_ROWS_BLOCK + i];
       }
-      glm_add_exactly(partial + exact - predictors + v, error + exact - predictors + v, d_alpha);
+      glm_add_exactly(partial + d_alpha_at + v, error + d_alpha_at + v, d_alpha);
     }
     if (!(flags & GLM_GRADIENT)) continue;
     for (int j = 0; j < p; j++) {

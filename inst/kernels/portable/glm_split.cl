@@ -1,5 +1,6 @@
 /* The step between two products where a pass of a GLM likelihood (glm_pass.cl, glm_rows.cl) does
- * not fit: many columns, many predictors. The layout of `work` is that of glm_pass.cl. */
+ * not fit: many columns, many predictors. `work` is laid out as glm_task.h
+ * says. */
 
 /* The sum over the work-items of a group, for the first. */
 SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, real mine) {
@@ -21,18 +22,16 @@ SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, r
 __kernel void glm_split(__global const real *y, const long y_offset, const int y_ld,
                         __global real *work, const glm_task task, __local real *pool,
                         __local real *by_cut) {
-  const int n = task.n, p = task.p, vectors = task.vectors, classes = task.classes;
+  const int n = task.n, classes = task.classes;
   const int owns = task.owns, own_sums = task.own_sums, flags = task.flags, family = task.family;
   const int has_eta = task.has_eta;
   const long slopes = task.slopes;
   const int item = get_local_id(0), items = get_local_size(0), m = get_global_id(1);
-  const int group = get_group_id(0), groups = get_num_groups(0), predictors = vectors * classes;
+  const int group = get_group_id(0), groups = get_num_groups(0);
   const int own_kind = GLM_FAMILY_OWN(family), coupled = GLM_FAMILY_COUPLED(family);
   const long stride = (long)groups * items, first = (long)group * items + item;
-  __global const real *owns_at = work + 1;
-  __global const real *alpha = owns_at + owns * vectors;
-  __global const real *row_own =
-      alpha + (flags & GLM_ROW_ALPHA ? (long)n : 1) * predictors + (long)p * predictors;
+  __global const real *owns_at = work + task.at.own + m * owns;
+  __global const real *alpha = work + task.at.alpha, *row_own = work + task.at.row_own;
   __global real *eta = work + task.residuals + (long)m * classes * n;
   __global real *partial = work + task.partials + group;
   real value = 0.0, d_own = 0.0;
@@ -40,7 +39,6 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
   y += y_offset;
   __global const real *weight =
       flags & GLM_WEIGHTED ? y + GLM_WEIGHT_COLUMN(family) * (long)y_ld : 0;
-  owns_at += m * owns;
   if (own_kind == SCL_GLM_CUTS) {
     for (int cut = 0; cut < own_sums; cut++) by_cut[cut * items + item] = 0.0;
   } else if (own_kind != SCL_GLM_NONE && !(flags & GLM_ROW_OWN)) {
@@ -81,14 +79,14 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
   for (int i = 0; i < own_sums; i++) {
     const real mine = own_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_own;
     const real sum = glm_sum_group(pool, item, items, mine);
-    if (item == 0) partial[((long)vectors + (long)m * own_sums + i) * groups] = sum;
+    if (item == 0) partial[(task.at.d_own + (long)m * own_sums + i) * groups] = sum;
   }
   for (int c = 0; c < classes; c++) {
     real d_alpha = 0.0;
     for (long row = first; row < n; row += stride) d_alpha += eta[(long)c * n + row];
     d_alpha = glm_sum_group(pool, item, items, d_alpha);
     if (item == 0) {
-      partial[((long)vectors * (1 + own_sums) + (long)m * classes + c) * groups] = d_alpha;
+      partial[(task.at.d_alpha + (long)m * classes + c) * groups] = d_alpha;
     }
   }
 }

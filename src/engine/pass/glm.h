@@ -8,6 +8,7 @@
 #include "base/matrix.h"
 #include "kernels/include/port.h"
 #include "kernels/include/glm_families.h" /* scl_glm_family */
+#include "kernels/include/glm_task.h"
 
 /* What an engine keeps between the evaluations of a likelihood, and how one ended. */
 typedef struct {
@@ -34,30 +35,21 @@ typedef struct scl_glm_pass {
   scl_glm_state *state;
 } scl_glm_pass;
 
-/* Where the parts of parameters and results begin, in numbers, and how many there are in all. Each
- * holds a matrix after the other, one for each vector. */
-typedef struct {
-  size_t own;        /* owns x M; number 0 before it is zero */
-  size_t alpha;      /* P, or n x P by row */
-  size_t beta;       /* p x P */
-  size_t row_own;    /* n x M by row (then owns is 0), else none */
-  size_t parameters; /* in all */
-  size_t value;      /* M */
-  size_t d_own;      /* own_sums x M */
-  size_t d_alpha;    /* P: sums, also where alpha is by row */
-  size_t d_beta;     /* p x P */
-  size_t results;    /* in all */
-} scl_glm_layout;
+/* Where the parts of parameters and results begin, and how many numbers there are in all
+ * (kernels/include/glm_task.h draws it). Where the own parameter is by row, `owns` is 0; d_alpha
+ * are sums also where alpha is by row. */
+typedef glm_layout scl_glm_layout;
 
 static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
-  const size_t n = pass->x.nrow, p = pass->x.ncol, predictors = pass->vectors * pass->classes;
+  const int64_t n = (int64_t)pass->x.nrow, p = (int64_t)pass->x.ncol;
+  const int64_t vectors = (int64_t)pass->vectors, predictors = vectors * (int64_t)pass->classes;
   scl_glm_layout at = {.own = 1};
-  at.alpha = at.own + pass->owns * pass->vectors;
+  at.alpha = at.own + (int64_t)pass->owns * vectors;
   at.beta = at.alpha + (pass->row_alpha ? n : 1) * predictors;
   at.row_own = at.beta + p * predictors;
-  at.parameters = at.row_own + (pass->row_own ? n * pass->vectors : 0);
-  at.d_own = at.value + pass->vectors;
-  at.d_alpha = at.d_own + pass->own_sums * pass->vectors;
+  at.parameters = at.row_own + (pass->row_own ? n * vectors : 0);
+  at.d_own = at.value + vectors;
+  at.d_alpha = at.d_own + (int64_t)pass->own_sums * vectors;
   at.d_beta = at.d_alpha + predictors;
   at.results = at.d_beta + p * predictors;
   return at;

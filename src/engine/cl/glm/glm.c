@@ -274,7 +274,8 @@ static int flags_of(const scl_glm_pass *pass) {
 }
 
 static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
-  return (glm_task){.results = (int64_t)s->results,
+  return (glm_task){.at = scl_glm_layout_of(pass),
+                    .results = (int64_t)s->results,
                     .partials = (int64_t)s->partials,
                     .residuals = s->keeps_residuals ? (int64_t)s->residuals : -1,
                     .slopes = pass->d_own_rows != NULL ? (int64_t)s->slopes : -1,

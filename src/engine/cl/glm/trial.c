@@ -40,17 +40,14 @@ typedef struct {
   bool *abandoned; /* after a fault the device may still use the memory: it is never freed */
 } trial_case;
 
-static double *write_own(trial_case *c, double *to) {
+static void write_own(trial_case *c, double *to) {
   const scl_glm_own own = GLM_FAMILY_OWN(c->pass.family);
-  c->pass.owns = own == SCL_GLM_NONE ? 0 : own == SCL_GLM_CUTS ? CUTS : 3;
-  c->pass.own_sums = own == SCL_GLM_NONE ? 0 : own == SCL_GLM_CUTS ? CUTS : 1;
   for (size_t v = 0; v < c->pass.vectors; v++) {
     const double number = 1.5 + (double)v / 8.0;
     const double given[] = {number, log(number), 1.0 / number}, cuts[CUTS] = {-0.5, number};
     memcpy(to, own == SCL_GLM_CUTS ? cuts : given, c->pass.owns * sizeof *to);
     to += c->pass.owns;
   }
-  return to;
 }
 
 /* Columns of X are small, so that predictors are. */
@@ -62,9 +59,11 @@ static void write_data(trial_case *c, size_t p, size_t predictors) {
     c->y[TRIAL_LD + i] = 5.0; /* trials */
   }
   c->parameters[0] = 0.0;
-  double *to = write_own(c, c->parameters + 1);
-  for (size_t i = 0; i < predictors * (1 + p); i++) *to++ = scl_cl_trial_number(i, 3) / 16.0;
-  c->numbers = c->pass.vectors * (1 + c->pass.own_sums) + predictors * (1 + p);
+  const scl_glm_layout at = scl_glm_layout_of(&c->pass);
+  write_own(c, c->parameters + at.own);
+  for (size_t i = 0; i < predictors * (1 + p); i++)
+    c->parameters[(size_t)at.alpha + i] = scl_cl_trial_number(i, 3) / 16.0;
+  c->numbers = (size_t)at.results;
 }
 
 static scl_status create_case(const scl_cl_glm_form *form, trial_case *c) {
@@ -80,9 +79,17 @@ static scl_status create_case(const scl_cl_glm_form *form, trial_case *c) {
   c->parameters = c->y + 2 * TRIAL_LD;
   c->results = c->parameters + most;
   c->expected = c->results + results;
+  const scl_glm_own own = GLM_FAMILY_OWN(form->family);
   c->pass = (scl_glm_pass){.family = form->family,
+                           .x = {.nrow = TRIAL_ROWS, .ncol = p},
                            .vectors = coupled ? 1 : predictors,
                            .classes = coupled ? predictors : 1,
+                           .owns = own == SCL_GLM_NONE   ? 0
+                                   : own == SCL_GLM_CUTS ? CUTS
+                                                         : 3,
+                           .own_sums = own == SCL_GLM_NONE   ? 0
+                                       : own == SCL_GLM_CUTS ? CUTS
+                                                             : 1,
                            .gradient = true,
                            .parameters = c->parameters};
   write_data(c, p, predictors);
@@ -96,7 +103,7 @@ static double add_terms(const trial_case *c, size_t i, size_t m, double *eta, do
   const scl_glm_pass *pass = &c->pass;
   const int family = pass->family;
   const scl_glm_own kind = GLM_FAMILY_OWN(family);
-  const double y = c->y[i], *given = c->parameters + 1 + m * pass->owns;
+  const double y = c->y[i], *given = c->parameters + scl_glm_layout_of(pass).own + m * pass->owns;
   if (GLM_FAMILY_COUPLED(family)) return glm_classes(y, eta, 1, (int)pass->classes);
   const glm_own number = kind == SCL_GLM_NONE   ? glm_own_none()
                          : kind == SCL_GLM_CUTS ? glm_own_cuts(given, (int)pass->owns, y)
@@ -116,9 +123,10 @@ static double add_terms(const trial_case *c, size_t i, size_t m, double *eta, do
 
 static void expect_results(const trial_case *c, size_t p, size_t predictors) {
   const scl_glm_pass *pass = &c->pass;
-  const double *alpha = c->parameters + 1 + pass->owns * pass->vectors, *beta = alpha + predictors;
-  double *value = c->expected, *own = value + pass->vectors;
-  double *d_alpha = own + pass->own_sums * pass->vectors, *d_beta = d_alpha + predictors, eta[16];
+  const scl_glm_layout at = scl_glm_layout_of(pass);
+  const double *alpha = c->parameters + at.alpha, *beta = c->parameters + at.beta;
+  double *value = c->expected + at.value, *own = c->expected + at.d_own;
+  double *d_alpha = c->expected + at.d_alpha, *d_beta = c->expected + at.d_beta, eta[16];
   for (size_t i = 0; i < TRIAL_ROWS; i++) {
     for (size_t v = 0; v < predictors; v++) {
       eta[v] = alpha[v];
