@@ -152,7 +152,8 @@ static void count_trials(const scl_context *ctx, const char *name, const char *t
   }
 }
 
-/* All operations with this fault in all programs. */
+/* All operations with this fault in all programs. The results are right all the same, and the
+ * reason is kept. */
 static void check_fault(size_t index, const fixture *f, const char *fault, const char *reason) {
   scl_context *ctx = NULL;
   int tried, refused;
@@ -194,6 +195,7 @@ void test_trial(scl_context *ctx) {
   const size_t index = index_of_device(ctx);
   setenv("STATCL_MMA_EMULATED", "1", 1);
   check_fault(index, f, "build:*", "could not be compiled");
+  check_fault(index, f, "result:*", "its trial gave a wrong result");
   unsetenv("STATCL_MMA_EMULATED");
   free(f);
 }
