@@ -216,7 +216,8 @@ has_names <- function(dimnames) {
 like <- function(data, x, dimnames = base::dimnames(data), view = "general") {
   storage.mode(data) <- "double"
   code <- match(view, view_names) - 1L
-  new_cl(.Call(r_matrix_like, data, code, x@handle), dim(data), dimnames, view)
+  handle <- .Call(r_matrix_new, data, nrow(data), ncol(data), code, x@handle)
+  new_cl(handle, dim(data), dimnames, view)
 }
 
 # Dimnames of a base or device matrix, for results; NULL when there are none.

@@ -46,24 +46,6 @@ SEXP r_matrix_wrap(SEXP handle, SEXP dimnames, SEXP prototype) {
   return r_return(status, x);
 }
 
-/* A matrix beside `like`: base R data (a double matrix) into the same context. */
-SEXP r_matrix_like(SEXP data, SEXP view, SEXP like) {
-  SEXP result = PROTECT(r_handle_new());
-  scl_status status;
-  scl_context *ctx;
-  scl_mat *out = NULL;
-  size_t m, n;
-  if (TYPEOF(data) != REALSXP) SCL_GO(scl_fail_argument("data", "'data' must be double"));
-  SCL_GO(r_shape(data, "data", &m, &n));
-  SCL_GO(r_handle_context(like, "x", &ctx));
-  SCL_GO(scl_mat_from_host(ctx, REAL_RO(data), m, n, (scl_view)Rf_asInteger(view), &out));
-  SCL_GO(r_result_set(result, &out));
-done:
-  scl_mat_release(out);
-  UNPROTECT(1);
-  return r_return(status, result);
-}
-
 SEXP r_matrix_constant(SEXP value, SEXP nrow, SEXP ncol, SEXP where) {
   SEXP result = PROTECT(r_result_new(true, 0, 0));
   scl_status status;

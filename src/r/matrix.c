@@ -4,6 +4,7 @@
 
 #include "base/engine.h"
 
+/* A copy of base R data. `where` may be a handle, whose context it then has. */
 SEXP r_matrix_new(SEXP data, SEXP nrow, SEXP ncol, SEXP view, SEXP where) {
   size_t m = (size_t)Rf_asReal(nrow), n = (size_t)Rf_asReal(ncol);
   SEXP result = PROTECT(r_result_new(true, m, n));
@@ -13,7 +14,7 @@ SEXP r_matrix_new(SEXP data, SEXP nrow, SEXP ncol, SEXP view, SEXP where) {
   if (TYPEOF(data) != REALSXP || (size_t)XLENGTH(data) != m * n) {
     SCL_GO(scl_fail_argument("data", "'data' must be a double vector of length nrow * ncol"));
   }
-  SCL_GO(r_context(Rf_asInteger(where), &ctx));
+  SCL_GO(r_context_pick(where, 1, &where, &ctx));
   SCL_GO(scl_mat_from_host(ctx, REAL_RO(data), m, n, (scl_view)Rf_asInteger(view), &out));
   SCL_GO(r_result_set(result, &out));
 done:

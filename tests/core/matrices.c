@@ -92,6 +92,15 @@ double mat_distance(const double *got, const double *want, size_t count) {
   return worst;
 }
 
+double mat_largest_difference(const double *a, const double *b, size_t count) {
+  double largest = 0.0;
+  for (size_t i = 0; i < count; i++) {
+    const double d = fabs(a[i] - b[i]);
+    if (!(d <= largest)) largest = d; /* a NaN stays */
+  }
+  return largest;
+}
+
 double test_copied(scl_copy kind, const double *x, size_t m, size_t i, size_t j) {
   switch (kind) {
   case SCL_COPY_TRANSPOSED:

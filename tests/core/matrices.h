@@ -21,6 +21,9 @@ bool mat_is_canonical(const double *stored, size_t m, size_t n, scl_view view);
 /* Largest |got - want| / max(1, |want|); infinity where only one is NaN or infinities differ. */
 double mat_distance(const double *got, const double *want, size_t count);
 
+/* Largest |a - b|; NaN where one is. */
+double mat_largest_difference(const double *a, const double *b, size_t count);
+
 /* Element (i, j) of the structured copy of x, which has m rows. */
 double test_copied(scl_copy kind, const double *x, size_t m, size_t i, size_t j);
 

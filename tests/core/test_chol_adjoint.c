@@ -7,6 +7,26 @@
 #include "ops/cholesky.h"
 #include "matrices.h"
 
+/* What is stored of the factor, its adjoint and the adjoint of the matrix. */
+typedef struct {
+  double *l, *l_adj, *s;
+} result;
+
+static result compute(scl_context *ctx, const double *a, size_t n) {
+  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l = NULL, *s = NULL;
+  scl_mat *l_adj = mat_random(ctx, n, n, SCL_GENERAL); /* its upper triangle is not read */
+  CHECK_OK(scl_chol(m, 0.0, false, &l));
+  CHECK_OK(scl_chol_adjoint(l, l_adj, &s));
+  const result r = {mat_stored(l), mat_stored(l_adj), mat_stored(s)};
+  CHECK(s->view == SCL_SYMMETRIC && mat_is_canonical(r.s, n, n, SCL_SYMMETRIC));
+  scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
+  return r;
+}
+
+static void free_result(const result *r) {
+  free(r->l), free(r->l_adj), free(r->s);
+}
+
 #ifdef __SIZEOF_FLOAT128__
 __extension__ typedef __float128 quad;
 
@@ -58,17 +78,12 @@ static void check_reference(scl_context *ctx, size_t n, double condition) {
   double *a = test_alloc(n * n * sizeof *a);
   quad *want = test_alloc(n * n * sizeof *want);
   mat_spd(a, n, condition, 1.0);
-  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l, *l_adj, *s;
-  l_adj = mat_random(ctx, n, n, SCL_GENERAL); /* its upper triangle is not to count */
-  REQUIRE_OK(scl_chol(m, 0.0, false, &l));
-  REQUIRE_OK(scl_chol_adjoint(l, l_adj, &s));
-  double *pl = mat_stored(l), *pa = mat_stored(l_adj), *ps = mat_stored(s);
-  reference(pl, pa, n, want);
-  CHECK(s->view == SCL_SYMMETRIC && mat_is_canonical(ps, n, n, SCL_SYMMETRIC));
+  const result r = compute(ctx, a, n);
+  reference(r.l, r.l_adj, n, want);
   /* The solves are with L, whose condition number is the root of A's. */
-  CHECK(distance(ps, want, n) <= 10 * (double)n * DBL_EPSILON / 2 * sqrt(condition));
-  free(a), free(want), free(pl), free(pa), free(ps);
-  scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
+  CHECK(distance(r.s, want, n) <= 10 * (double)n * DBL_EPSILON / 2 * sqrt(condition));
+  free(a), free(want);
+  free_result(&r);
 }
 #endif
 
@@ -79,39 +94,34 @@ static void check_columns(scl_context *ctx, size_t n, double condition) {
   double *a = test_alloc(n * n * sizeof *a), worst = 0.0, norm = 0.0;
   long double *p = test_alloc(n * n * sizeof *p), *x = test_alloc(2 * n * sizeof *x), *y = x + n;
   mat_spd(a, n, condition, 1.0);
-  scl_mat *m = mat_make(ctx, a, n, n, SCL_SYMMETRIC), *l, *l_adj, *s;
-  l_adj = mat_random(ctx, n, n, SCL_GENERAL);
-  REQUIRE_OK(scl_chol(m, 0.0, false, &l));
-  REQUIRE_OK(scl_chol_adjoint(l, l_adj, &s));
-  double *pl = mat_stored(l), *pa = mat_stored(l_adj), *ps = mat_stored(s);
-  CHECK(mat_is_canonical(ps, n, n, SCL_SYMMETRIC));
+  const result r = compute(ctx, a, n);
   for (size_t j = 0; j < n; j++) { /* p: P + P' */
     for (size_t i = j; i < n; i++) {
       long double sum = 0;
-      for (size_t k = i; k < n; k++) sum += (long double)pl[k + i * n] * pa[k + j * n];
+      for (size_t k = i; k < n; k++) sum += (long double)r.l[k + i * n] * r.l_adj[k + j * n];
       p[i + j * n] = p[j + i * n] = sum;
     }
   }
-  for (size_t i = 0; i < n * n; i++) norm = fmax(norm, fabs(ps[i]));
+  for (size_t i = 0; i < n * n; i++) norm = fmax(norm, fabs(r.s[i]));
   for (size_t j = 0; j < n; j += n / 5) {
     for (size_t i = 0; i < n; i++) { /* L^-1 e */
       long double sum = i == j;
-      for (size_t k = j; k < i; k++) sum -= pl[i + k * n] * x[k];
-      x[i] = i < j ? 0 : sum / pl[i + i * n];
+      for (size_t k = j; k < i; k++) sum -= r.l[i + k * n] * x[k];
+      x[i] = i < j ? 0 : sum / r.l[i + i * n];
     }
     for (size_t i = 0; i < n; i++) {
       y[i] = 0;
       for (size_t k = 0; k < n; k++) y[i] += p[k + i * n] * x[k];
     }
     for (size_t i = n; i-- > 0;) {
-      for (size_t k = i + 1; k < n; k++) y[i] -= pl[k + i * n] * y[k];
-      y[i] /= pl[i + i * n];
-      worst = fmax(worst, fabs((double)(y[i] / 2 - ps[i + j * n])));
+      for (size_t k = i + 1; k < n; k++) y[i] -= r.l[k + i * n] * y[k];
+      y[i] /= r.l[i + i * n];
+      worst = fmax(worst, fabs((double)(y[i] / 2 - r.s[i + j * n])));
     }
   }
   CHECK(worst <= 10 * (double)n * DBL_EPSILON / 2 * sqrt(condition) * norm);
-  free(a), free(p), free(x), free(pl), free(pa), free(ps);
-  scl_mat_release(m), scl_mat_release(l), scl_mat_release(l_adj), scl_mat_release(s);
+  free(a), free(p), free(x);
+  free_result(&r);
 }
 
 /* F(A) = sum of w * chol(A) over the lower triangle. */

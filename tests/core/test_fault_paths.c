@@ -243,6 +243,17 @@ static run_operation *const operations[] = {
     run_glm,
 };
 
+/* What must hold after a run: without success no result, and nothing is left on the device. */
+static void check_end(scl_context *ctx, scl_status status, scl_mat *const out[2],
+                      scl_memory before) {
+  CHECK(status == SCL_OK || (out[0] == NULL && out[1] == NULL));
+  scl_mat_release(out[0]);
+  scl_mat_release(out[1]);
+  CHECK_OK(scl_context_finish(ctx));
+  CHECK(scl_context_memory(ctx).live == before.live);
+  CHECK(scl_context_memory(ctx).buffers == before.buffers);
+}
+
 static void check_operation(scl_context *ctx, const fixture *f, run_operation *run) {
   const scl_memory before = scl_context_memory(ctx);
   scl_status status = SCL_E_MEMORY;
@@ -253,12 +264,7 @@ static void check_operation(scl_context *ctx, const fixture *f, run_operation *r
     status = run(f, out);
     scl_buffer_fail_after(-1);
     CHECK(status == SCL_OK || status == SCL_E_MEMORY);
-    CHECK(status == SCL_OK || (out[0] == NULL && out[1] == NULL));
-    scl_mat_release(out[0]);
-    scl_mat_release(out[1]);
-    CHECK_OK(scl_context_finish(ctx));
-    CHECK(scl_context_memory(ctx).live == before.live);
-    CHECK(scl_context_memory(ctx).buffers == before.buffers);
+    check_end(ctx, status, out, before);
   }
   CHECK(status == SCL_OK);
 }
@@ -275,12 +281,7 @@ static void check_allocations(scl_context *ctx, const fixture *f, run_operation 
     fails = alloc_failed();
     alloc_fail(0);
     CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
-    CHECK(status == SCL_OK || (out[0] == NULL && out[1] == NULL));
-    scl_mat_release(out[0]);
-    scl_mat_release(out[1]);
-    CHECK_OK(scl_context_finish(ctx));
-    CHECK(scl_context_memory(ctx).live == before.live);
-    CHECK(scl_context_memory(ctx).buffers == before.buffers);
+    check_end(ctx, status, out, before);
   }
   CHECK(!fails);
 }

@@ -6,7 +6,7 @@
 #ifdef SCL_TEST_OPENCL
 #include "engine/cl/runtime/cl.h"
 #endif
-#include "test.h"
+#include "matrices.h"
 
 /* A problem with its reference in long double, by other formulas than the kernels'. */
 typedef struct {
@@ -77,15 +77,6 @@ static scl_glm_parameters plain(const double *alpha, size_t n_alpha, const doubl
       .alpha = alpha, .beta = beta, .n_alpha = n_alpha, .n_beta = p, .row_alpha = n_alpha != 1};
 }
 
-static double distance(const double *a, const double *b, size_t n) {
-  double most = 0;
-  for (size_t i = 0; i < n; i++) {
-    double d = fabs(a[i] - b[i]);
-    if (!(d <= most)) most = d; /* a NaN stays */
-  }
-  return most;
-}
-
 static void check_gradient_by_x(const problem *q, const scl_mat *d_x, double tol) {
   double *got = test_alloc(q->n * q->p * sizeof *got),
          *want = test_alloc(q->n * q->p * sizeof *want);
@@ -93,7 +84,7 @@ static void check_gradient_by_x(const problem *q, const scl_mat *d_x, double tol
     for (size_t i = 0; i < q->n; i++) want[i + j * q->n] = q->residual[i] * q->beta[j];
   }
   CHECK_OK(scl_mat_to_host(d_x, got));
-  CHECK(distance(got, want, q->n * q->p) <= tol);
+  CHECK(mat_largest_difference(got, want, q->n * q->p) <= tol);
   free(got);
   free(want);
 }
@@ -120,9 +111,10 @@ static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
     CHECK(value == first || scl_context_is_host(ctx) ||
           fabs(value - first) <= tol * (1 + q->sum_abs));
     double scale = tol * (1 + sqrt((double)q->n));
-    if (wanted & SCL_GLM_BETA) CHECK(distance(d_beta, q->d_beta, q->p) <= scale);
+    if (wanted & SCL_GLM_BETA) CHECK(mat_largest_difference(d_beta, q->d_beta, q->p) <= scale);
     if (wanted & SCL_GLM_ALPHA) {
-      CHECK(distance(d_alpha, q->n_alpha == 1 ? &q->d_alpha : q->residual, q->n_alpha) <= scale);
+      CHECK(mat_largest_difference(d_alpha, q->n_alpha == 1 ? &q->d_alpha : q->residual,
+                                   q->n_alpha) <= scale);
     }
     if (wanted & SCL_GLM_X) check_gradient_by_x(q, d_x, tol);
     if (wanted & SCL_GLM_BETA && !(wanted & SCL_GLM_X)) { /* parameters may come otherwise now */
@@ -334,7 +326,7 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
   if (evaluate_on(here, family, &at, want) && evaluate_on(there, family, &at, got)) {
     double scale = 1;
     for (size_t i = 0; i < NUMBERS; i++) scale = fmax(scale, fabs(want[i]));
-    CHECK(distance(got, want, NUMBERS) <= 1e-13 * scale);
+    CHECK(mat_largest_difference(got, want, NUMBERS) <= 1e-13 * scale);
   }
   scl_mat_release(there);
   scl_mat_release(here);
@@ -384,7 +376,8 @@ static void check_many_cuts(scl_context *ctx) {
     scl_glm_release(glm);
     scl_mat_release(m);
   }
-  CHECK(value[1][0] < -ROWS && distance(value[0], value[1], VECTORS) <= 1e-13 * -value[1][0]);
+  CHECK(value[1][0] < -ROWS &&
+        mat_largest_difference(value[0], value[1], VECTORS) <= 1e-13 * -value[1][0]);
 }
 
 /* Every layout of the device's pass, whatever the device, at its edges; and what does without. */

@@ -6,18 +6,9 @@
 #ifdef SCL_TEST_OPENCL
 #include "engine/cl/runtime/cl.h"
 #endif
-#include "test.h"
+#include "matrices.h"
 
 enum { WEIGHT_ROWS = 203, WEIGHT_COLUMNS = 5, WEIGHT_VECTORS = 2, WEIGHT_CLASSES = 3 };
-
-static double distance(const double *a, const double *b, size_t n) {
-  double most = 0;
-  for (size_t i = 0; i < n; i++) {
-    double d = fabs(a[i] - b[i]);
-    if (!(d <= most)) most = d; /* a NaN stays */
-  }
-  return most;
-}
 
 static double response_of(scl_glm_family family, size_t i) {
   if (family == SCL_GLM_BERNOULLI_LOGIT) return (double)(i % 3 == 0);
@@ -85,7 +76,7 @@ static void check_weighted_family(scl_context *ctx, scl_glm_family family) {
   evaluate_repeated(repeated, family, NULL, row, &at, want);
   double scale = 1;
   for (size_t i = 0; i < 80; i++) scale = fmax(scale, fabs(want[i]));
-  CHECK(want[0] != 0 && distance(got, want, 80) <= 1e-14 * scale);
+  CHECK(want[0] != 0 && mat_largest_difference(got, want, 80) <= 1e-14 * scale);
   scl_mat_release(weighted);
   scl_mat_release(repeated);
 }
