@@ -1,4 +1,4 @@
-/* Lazy arithmetic: what is computed together, in which order, and what a person sees of it. */
+/* Lazy arithmetic: what is computed together, in which order, and how it is printed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@ scl_expr_counters scl_expr_counts(void) {
   return counters;
 }
 
-/* Above this many places a part that repeats itself is computed once beforehand, and a product with
- * a vector has enough rows to be computed inside. */
-enum { MANY_PLACES = 65536, MANY_ROWS = 4096 };
+/* From so many elements on, an operand that is repeated along rows or columns is computed once
+ * beforehand. From so many rows on, a product with a vector is computed inside a kernel. */
+enum { MANY_ELEMENTS = 65536, MANY_ROWS = 4096 };
 
 static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes);
 
@@ -27,7 +27,7 @@ typedef struct {
   size_t count, room;
 } node_list;
 
-/* The list holds no reference of its own. */
+/* The list has no reference to the node. */
 static scl_status append(node_list *list, scl_node *node) {
   if (list->count == list->room) {
     size_t room = list->room == 0 ? 16 : 2 * list->room;
@@ -40,7 +40,7 @@ static scl_status append(node_list *list, scl_node *node) {
   return SCL_OK;
 }
 
-/* The list holds one, for release_list(). */
+/* The list has one, which release_list() releases. */
 static scl_status append_held(node_list *list, scl_node *node) {
   SCL_TRY(append(list, node));
   scl_node_retain(node);
@@ -58,14 +58,14 @@ static bool is_value(const scl_node *node) {
   return node->kind == SCL_NODE_LEAF || node->kind == SCL_NODE_NUMBER;
 }
 
-/* Whether a product is computed inside the kernel over these places. */
+/* Whether a product is computed inside the kernel over these elements. */
 static bool fits_inside(const scl_node *product, const scl_node *places) {
   return places->ncol == 1 && places->nrow >= MANY_ROWS && product->nrow == places->nrow &&
          product->arg[0]->ncol > 0;
 }
 
-/* Whether a node is computed by an entry of the engine of its own, and not in the kernel over these
- * places. */
+/* Whether a node has a function of the engine to itself and cannot be part of the kernel over these
+ * elements. */
 static bool stands_alone(const scl_node *node, const scl_node *places) {
   return node->kind == SCL_NODE_CALL ||
          (node->kind == SCL_NODE_MATVEC && !fits_inside(node, places));
@@ -76,12 +76,13 @@ static bool takes_values(const scl_node *node) {
   return node->kind == SCL_NODE_CALL || node->kind == SCL_NODE_MATVEC;
 }
 
-/* Adds what must be a leaf before `node` can be planned; what stands below it is left to it. */
+/* Adds the nodes that must be leaves before `node` can be planned, but not what they need in turn.
+ */
 static scl_status find_first(scl_node *node, const scl_node *places, uint64_t stamp,
                              node_list *first) {
   if (node->seen == stamp || is_value(node)) return SCL_OK;
   node->seen = stamp;
-  const bool many = places->nrow * places->ncol >= MANY_PLACES;
+  const bool many = places->nrow * places->ncol >= MANY_ELEMENTS;
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
     scl_node *arg = node->arg[k];
     const bool alone = arg->kind == SCL_NODE_REDUCE || stands_alone(arg, places) ||
@@ -97,14 +98,15 @@ static scl_status find_first(scl_node *node, const scl_node *places, uint64_t st
   return SCL_OK;
 }
 
-/* All of that for several nodes at once, so that it shares kernels too. */
+/* Computes these for several nodes at once, so that they share kernels too. */
 static scl_status prepare(scl_context *ctx, size_t count, scl_node *const *nodes) {
   node_list first = {0};
   scl_status status = SCL_OK;
   for (size_t k = 0; k < count; k++) {
     scl_node *node = nodes[k];
     const scl_node *places = scl_node_places(node);
-    /* A walk for each: what one may hold inside another may have to see computed. */
+    /* A new walk for each: what is part of the kernel of one node may have to be a leaf for
+     * another. */
     const uint64_t stamp = scl_node_stamp();
     if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_REDUCE) {
       SCL_GO(append_held(&first, node->arg[0]));
@@ -131,7 +133,7 @@ static unsigned count_nodes(scl_node *node, uint64_t stamp) {
   return count;
 }
 
-/* A graph that passes a limit: its largest operand first, by itself. */
+/* For a graph that exceeds a limit: computes its largest operand first. */
 static scl_status cut(scl_context *ctx, scl_node *node) {
   scl_node *largest = NULL;
   unsigned most = 0;
@@ -147,7 +149,7 @@ static scl_status cut(scl_context *ctx, scl_node *node) {
     }
     if (largest == NULL) return scl_fail_argument("combine", "'combine' has too many operations");
   }
-  /* Half of it, so that the pieces are of like size. */
+  /* At most half of it, so that the pieces have similar sizes. */
   while (most > SCL_PLAN_STEPS / 2 && largest->kind == SCL_NODE_APPLY) {
     scl_node *next = NULL;
     unsigned of_next = 0;
@@ -176,8 +178,8 @@ static scl_status make_results(scl_context *ctx, scl_node *const *nodes, scl_pla
   return status;
 }
 
-/* Computes what stands transposed in a graph, where a device would have to read it across. */
-static scl_status turn(scl_context *ctx, scl_node *node, uint64_t stamp) {
+/* Computes the transposed operands of a graph, which a device would have to read across columns. */
+static scl_status force_transposed(scl_context *ctx, scl_node *node, uint64_t stamp) {
   if (node->seen == stamp || is_value(node)) return SCL_OK;
   node->seen = stamp;
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
@@ -185,27 +187,29 @@ static scl_status turn(scl_context *ctx, scl_node *node, uint64_t stamp) {
     if (arg->kind == SCL_NODE_TRANSPOSE) {
       SCL_TRY(scl_node_force(ctx, arg));
     } else {
-      SCL_TRY(turn(ctx, arg, stamp));
+      SCL_TRY(force_transposed(ctx, arg, stamp));
     }
   }
   return SCL_OK;
 }
 
-/* Whether that pays. Tiles in local memory are for stored results only. */
-static bool is_to_turn(const scl_context *ctx, const scl_plan *plan) {
+/* Whether that pays. Only kernels that store all elements transpose through tiles in local memory.
+ */
+static bool must_force_transposed(const scl_context *ctx, const scl_plan *plan) {
   return scl_traits(ctx)->prefers_transposed_copy && scl_plan_reduces(plan) &&
-         scl_plan_reads_across(plan) && plan->m * plan->n >= MANY_PLACES;
+         scl_plan_reads_across(plan) && plan->m * plan->n >= MANY_ELEMENTS;
 }
 
-/* Nodes of one shape and margin that fit one plan; *fits = false otherwise, and nothing done. */
+/* Computes nodes of one shape and margin by one plan. *fits is false, and nothing is computed, if
+ * they exceed its limits. */
 static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, bool *fits) {
   scl_plan plan;
   scl_block made[SCL_PLAN_OUTPUTS] = {{NULL}};
   scl_status status;
   *fits = count <= SCL_PLAN_OUTPUTS && scl_plan_make(ctx, count, nodes, &plan);
   if (!*fits) return SCL_OK;
-  if (is_to_turn(ctx, &plan)) {
-    for (size_t k = 0; k < count; k++) SCL_GO(turn(ctx, nodes[k], scl_node_stamp()));
+  if (must_force_transposed(ctx, &plan)) {
+    for (size_t k = 0; k < count; k++) SCL_GO(force_transposed(ctx, nodes[k], scl_node_stamp()));
     *fits = scl_plan_make(ctx, count, nodes, &plan);
     if (!*fits) return SCL_OK;
   }
@@ -222,7 +226,7 @@ done:
 static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes) {
   bool fits;
   for (;;) {
-    /* A cut may have computed others of the group. */
+    /* cut() may have computed other nodes of the group. */
     size_t open = 0;
     for (size_t k = 0; k < count; k++) {
       if (!is_value(nodes[k])) nodes[open++] = nodes[k];
@@ -247,14 +251,14 @@ static bool has_places(const scl_node *node) {
   return places->nrow > 0 && places->ncol > 0;
 }
 
-/* Whether a node joins a group of these places; `margin` is that of its reductions, or -1. */
+/* Whether a node can join a group over these elements; `margin`: of its reductions, or -1. */
 static bool joins(const scl_node *node, const scl_node *places, int margin) {
-  const scl_node *own = scl_node_places(node);
-  if (own->nrow != places->nrow || own->ncol != places->ncol) return false;
+  const scl_node *mine = scl_node_places(node);
+  if (mine->nrow != places->nrow || mine->ncol != places->ncol) return false;
   return node->kind != SCL_NODE_REDUCE || margin < 0 || (int)scl_node_margin(node) == margin;
 }
 
-/* Moves a group to the front of nodes; gives its length. */
+/* Moves a group to the front of nodes; returns its length. */
 static size_t gather_group(size_t count, scl_node **nodes) {
   const scl_node *places = scl_node_places(nodes[0]);
   int margin = nodes[0]->kind == SCL_NODE_REDUCE ? (int)scl_node_margin(nodes[0]) : -1;
@@ -269,7 +273,7 @@ static size_t gather_group(size_t count, scl_node **nodes) {
   return length;
 }
 
-/* Takes those that are settled, or that stand alone, out of nodes; gives how many are left. */
+/* Removes nodes that have a value, and computes and removes those that no plan computes. */
 static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
   size_t kept = 0;
   for (size_t k = 0; k < *count; k++) {
@@ -330,7 +334,7 @@ scl_status scl_node_force(scl_context *ctx, scl_node *node) {
 
 /* ---- matrices ------------------------------------------------------------------------------- */
 
-/* The value of a matrix whose node is a leaf by now. */
+/* Gives a matrix the value of its node if that is a leaf now. */
 static void adopt(scl_mat *x) {
   scl_node *node = scl_node_pending(x);
   if (node == NULL || node->kind != SCL_NODE_LEAF) return;
@@ -353,7 +357,7 @@ scl_status scl_expr_eval(size_t count, scl_mat *const *x) {
   for (size_t first = 0; first < count; first++) {
     scl_context *ctx = x[first]->ctx;
     const uint64_t stamp = scl_node_stamp();
-    /* All of one context at once; others when their first one comes. */
+    /* All matrices of one context at once; those of another with the first of them. */
     open.count = 0;
     for (size_t k = first; k < count; k++) {
       scl_node *node = scl_node_pending(x[k]);
@@ -384,7 +388,7 @@ scl_expr_facts scl_expr_about(const scl_mat *x) {
   return facts;
 }
 
-/* Source of one group after the other; inner groups are computed on the way. */
+/* Adds the sources of one group after the other; groups inside them are computed. */
 static scl_status add_source(scl_context *ctx, size_t count, scl_node **nodes, char **text) {
   scl_plan plan;
   char *more;

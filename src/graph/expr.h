@@ -1,15 +1,14 @@
 /* Lazy arithmetic: expressions over matrices that are computed when a number is needed, in one pass
  * over the data (internals.Rmd, "Lazy arithmetic").
  *
- * Every function that makes an expression gives a pending matrix: shape, view and context are
+ * Every function that makes an expression returns a pending matrix: shape, view and context are
  * known, there is no storage. scl_mat_force() or scl_expr_eval() compute it, once: the value is
- * kept and what it was made of is let go. Pending and computed matrices may be mixed as operands.
- * All other operations of the core take computed matrices only: whoever calls them forces first.
+ * kept and its operands are released. Pending and computed matrices may be mixed as operands. All
+ * other operations of the core need computed matrices: their callers force pending ones first.
  *
- * Operands live in one context, else SCL_E_ARGUMENT. Results go to `*out`, untouched on a fault;
- * the caller releases them. Making an expression waits for nothing; where it would pass the limits
- * below, a part of it is computed at once, so that any function may also fail as scl_expr_eval().
- */
+ * Operands live in one context, else SCL_E_ARGUMENT. Results go to `*out`, untouched on failure;
+ * the caller releases them. To make an expression waits for nothing; if it would exceed the limits
+ * below, a part of it is computed at once, so that any function may fail as scl_expr_eval() may. */
 #ifndef SCL_GRAPH_EXPR_H
 #define SCL_GRAPH_EXPR_H
 
@@ -27,7 +26,7 @@ typedef struct {
 /* ---- calls of operations -------------------------------------------------------------------- */
 /* A pending matrix for a call of row `operation` of graph/operations.h, after the checks of its
  * row. `ctx` is for operations that have no matrix among their operands, and may be NULL for
- * others. Operands behind the last one given are left out. */
+ * others. Operands after the last one given are left out. */
 scl_status scl_record(scl_context *ctx, unsigned operation, int count, const scl_term *operand,
                       int attributes, const double *attribute, scl_mat **out);
 /* The same, computed. */
@@ -36,9 +35,9 @@ scl_status scl_compute(scl_context *ctx, unsigned operation, int count, const sc
 
 /* ---- scl_record() of some operations -------------------------------------------------------- */
 /* op(terms), elementwise; `count` is the operation's arity (SCL_E_ARGUMENT otherwise) and one term
- * is a matrix at least. Matrices have one shape, or are a column of as many rows, which then meets
- * every column. A result keeps a triangular or symmetric view where that is certain whatever the
- * numbers are: lower + lower is lower, lower * 2 is lower, exp(lower) is general. */
+ * is a matrix at least. Matrices have one shape, or are a column of as many rows, which is
+ * recycled over all columns. A result keeps a triangular or symmetric view where that holds for all
+ * elements: lower + lower is lower, lower * 2 is lower, exp(lower) is general. */
 scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat **out);
 
 /* Index functions: nothing is copied. */
@@ -54,42 +53,43 @@ scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t 
 /* x b for one column b: inside the kernel that uses it where that pays, else as a product. */
 scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out);
 
-/* Reductions: of all elements (1 x 1), of each row (m x 1) or of each column (1 x n). No element
- * gives the identity. Sums have a fixed order. */
+/* Reductions: of all elements (1 x 1), of each row (m x 1) or of each column (1 x n). Of no
+ * elements it is the identity. Sums have a fixed order. */
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out);
-/* With an operation of the caller: `combine`, an expression of the placeholders 0 and 1 and of
+/* With the caller's operation: `combine`, an expression of the placeholders 0 and 1 and of
  * numbers, is associative, and `identity` changes nothing. */
 scl_status scl_expr_reduce_with(scl_mat *x, scl_mat *combine, double identity, scl_margin margin,
                                 scl_mat **out);
-/* A 1 x 1 matrix that stands for the left (0) or right (1) value of `combine`; what is made of it
- * cannot be computed (SCL_E_ARGUMENT). */
+/* A 1 x 1 matrix that stands for the left (0) or right (1) value of `combine`; an expression
+ * of it cannot be computed (SCL_E_ARGUMENT). */
 scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out);
 
 /* ---- values --------------------------------------------------------------------------------- */
-/* Computes a pending matrix, once; nothing for all others. Whatever scl_expr_eval() may return. */
+/* Computes a pending matrix, once; does nothing for all others. Returns what scl_expr_eval() may.
+ */
 scl_status scl_mat_force(scl_mat *a);
 /* Computes those that are pending, in as few kernels as possible: results of one shape, and
- * reductions of expressions of that shape over one margin, come out of one. Matrices may repeat.
- * On a fault those that are not computed stay pending. */
+ * reductions of expressions of that shape over one margin, come out of one. Matrices may be
+ * repeated. On failure those that are not computed stay pending. */
 scl_status scl_expr_eval(size_t count, scl_mat *const *x);
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 typedef struct {
   bool pending;
-  unsigned nodes, depth; /* of what is pending; 0 when nothing is */
+  unsigned nodes, depth; /* of the pending expression; 0 if there is none */
 } scl_expr_facts;
 scl_expr_facts scl_expr_about(const scl_mat *x);
-/* The pending expression for a person, "exp(x1 - x2) * 2.5", cut to `room` bytes with its end. */
+/* The pending expression as text, "exp(x1 - x2) * 2.5", cut to `room` bytes with the final NUL. */
 void scl_expr_text(const scl_mat *x, char *to, size_t room);
-/* The kernel sources that scl_expr_eval() would run on a device, for all that is pending of x;
- * free() it. Inner parts that need a kernel of their own are computed. "" if nothing is pending. On
- * the host the text is what a device would run. */
+/* The kernel sources that scl_expr_eval() would run on a device, for the pending matrices
+ * of x; free() it. Parts that need another kernel first are computed. "" if nothing is pending. On
+ * the host it is the source that a device would run. */
 scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out);
 
 typedef struct {
   uint64_t evaluated; /* groups computed, on any engine */
   uint64_t built;     /* kernels compiled */
-  uint64_t cut;       /* graphs that passed a limit */
+  uint64_t cut;       /* graphs that exceeded a limit */
 } scl_expr_counters;
 scl_expr_counters scl_expr_counts(void);
 

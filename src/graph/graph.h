@@ -2,8 +2,8 @@
  *
  * A node is a call of an operation (graph/operations.h), whose operands are other nodes; or a leaf,
  * which has a value; or a number. Nodes are reference counted and point downwards only. A pending
- * matrix holds one node; other nodes may hold the same one. When it is computed the node becomes a
- * leaf, whoever holds it, and releases its operands. */
+ * matrix holds one node; other nodes may hold the same one. A computed node becomes a
+ * leaf in place, for all that hold it, and releases its operands. */
 #ifndef SCL_GRAPH_GRAPH_H
 #define SCL_GRAPH_GRAPH_H
 
@@ -18,14 +18,14 @@ typedef struct scl_node {
                    SCL_REDUCE_COUNT for one of the user's own */
   uint16_t operation;
   uint16_t depth;
-  bool placeholder; /* stands on a placeholder: has no value of its own */
+  bool placeholder; /* depends on a placeholder: has no value */
   scl_view view;
   size_t nrow, ncol;
   struct scl_node *arg[SCL_CALL_OPERANDS];
   double attribute[SCL_CALL_ATTRIBUTES]; /* of a number: the number */
   scl_block block;                       /* of a leaf; the buffer is held */
-  uint64_t seen;                         /* stamp of the last walk that came by */
-  struct scl_node *next;                 /* in the list of a walk, or of what is being released */
+  uint64_t seen;                         /* stamp of the last walk that visited it */
+  struct scl_node *next;                 /* in the list of a walk, or of nodes to release */
 } scl_node;
 
 /* The node of a pending matrix, NULL for all others. */
@@ -52,26 +52,27 @@ static inline double scl_node_identity(const scl_node *node) {
 scl_status scl_node_new(scl_node_kind kind, scl_shape shape, scl_node **out);
 scl_node *scl_node_retain(scl_node *node);
 void scl_node_release(scl_node *node); /* accepts NULL; not recursive */
-/* The node of a matrix: that which is pending, or a new leaf. Release it. */
+/* The node of a matrix: the pending one, or a new leaf. Release it. */
 scl_status scl_node_of(scl_mat *x, scl_node **out);
-/* Turns a node into a leaf; takes the buffer of `block` over. */
+/* Makes a node a leaf, which then owns the buffer of `block`. */
 void scl_node_settle(scl_node *node, scl_block block);
 uint64_t scl_node_stamp(void); /* a new one */
 /* Computes one node, in place. */
 scl_status scl_node_force(scl_context *ctx, scl_node *node);
 
-/* By itself: a product of a matrix and a column, a call of a forward function, a node without
- * elements (identities of reductions, or nothing). Operands are leaves; the node becomes one. */
+/* Nodes that no plan computes: a product of a matrix and a column, a call of a forward function, a
+ * node without elements (identities of reductions, or nothing). Operands are leaves; the node
+ * becomes one. */
 scl_status scl_node_run_product(scl_context *ctx, scl_node *node);
 scl_status scl_node_run_call(scl_context *ctx, scl_node *node);
 scl_status scl_node_run_empty(scl_context *ctx, scl_node *node);
 
 /* ---- plans ---------------------------------------------------------------------------------- */
-/* Plans up to SCL_PLAN_OUTPUTS nodes of one shape (scl_node_places()) and margin, below which no
- * reduction is left; false when a limit of the plan is passed. Outputs take their blocks, which are
- * made by scl_mat_ld(), afterwards: scl_plan_place(). */
+/* Plans up to SCL_PLAN_OUTPUTS nodes of one shape (scl_node_places()) and margin without reductions
+ * among their operands; false if they exceed a limit of the plan. Outputs get their blocks later,
+ * by scl_plan_place(). */
 bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *plan);
-/* The places that a node's computation walks over: its own shape, or that of what it reduces. */
+/* The node over whose elements a computation runs: the operand of a reduction, else itself. */
 static inline const scl_node *scl_node_places(const scl_node *node) {
   return node->kind == SCL_NODE_REDUCE ? node->arg[0] : node;
 }

@@ -10,7 +10,7 @@ scl_node *scl_node_retain(scl_node *node) {
   return node;
 }
 
-/* Nodes whose last holder is gone wait in a list, so that a deep graph takes no deep stack. */
+/* Nodes without a reference go to a list, so that releasing a deep graph needs no deep stack. */
 static void drop(scl_node *node, scl_node **list) {
   if (node == NULL || --node->refs > 0) return;
   node->next = *list;
@@ -61,7 +61,7 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
 
 void scl_node_settle(scl_node *node, scl_block block) {
   scl_node *arg[3] = {node->arg[0], node->arg[1], node->arg[2]};
-  scl_buffer *before = node->block.buffer; /* of a node that was computed on the way already */
+  scl_buffer *before = node->block.buffer; /* of a node that was already computed meanwhile */
   node->kind = SCL_NODE_LEAF;
   node->depth = 0;
   node->block = block;

@@ -5,8 +5,8 @@
 #include "engine/plan/elementwise.h"
 #include "ops/call.h"
 
-/* How an operation is computed, which is also the kind of its node. Those before CALL are done by
- * generated kernels: values and steps, and changes of the index. */
+/* How an operation is computed, which is also the kind of its node. Those before CALL are computed
+ * by generated kernels: values, steps and changes of the index. */
 typedef enum {
   SCL_NODE_LEAF,      /* no operation: a computed matrix */
   SCL_NODE_NUMBER,    /* no operation: a number, which fits every shape */
@@ -45,8 +45,8 @@ typedef struct {
   scl_adjoint *adjoint; /* NULL: none; elementwise operations have derivatives (scl_ops) instead */
 } scl_operation;
 
-/* Numbers of the rows. An elementwise operation has the number scl_op, a reduction that of
- * scl_reduction behind these. */
+/* Numbers of the rows. That of an elementwise operation is its scl_op; reductions follow, in the
+ * order of scl_reduction. */
 enum {
   SCL_FIRST_REDUCTION = SCL_OP_COUNT,
   SCL_LAST_REDUCTION = SCL_OP_COUNT + SCL_REDUCE_COUNT - 1,
@@ -66,8 +66,8 @@ int scl_operation_operands(const scl_operation *row);
 int scl_operation_attributes(const scl_operation *row);
 
 /* SCL_E_ARGUMENT unless the numbers of operands and attributes and the kinds of the attributes are
- * those of the row, which is all that a rule may take for granted. `attribute` may be NULL if there
- * are none. */
+ * those of the row. Rules rely on that and on nothing else. `attribute` may be NULL if there are
+ * none. */
 scl_status scl_operation_check(unsigned operation, int operands, int attributes,
                                const double *attribute);
 

@@ -1,23 +1,23 @@
-/* Plans: from a graph of nodes to steps over places. */
+/* Plans: from a graph of nodes to steps for each element. */
 #include <string.h>
 
 #include "graph/graph.h"
 #include "ops/operation.h"
 
-/* Where the rows or columns of a node come from, seen from a place (i, j) of the plan. */
+/* Which index of an element (i, j) of the plan the row or column of a node follows. */
 typedef enum { FROM_NOTHING = 0, FROM_I, FROM_J } origin;
 
-/* The node's element for place (i, j): its row is `row` (i, j or 0) + row_at, its column likewise.
- * All index functions are changes of this frame; none of them is a step. */
+/* The node's element for element (i, j): its row is `row` (i, j or 0) + row_at, its column
+ * likewise. Index functions only change this frame; none of them is a step. */
 typedef struct {
   size_t row_at, column_at;
   uint8_t row, column;
-  uint8_t rectangle; /* 1 + that in which alone the node is defined, or 0 */
+  uint8_t rectangle; /* 1 + the only one in which the node is defined, or 0 */
 } frame;
 
 enum { MEMO = 1024, TRIES = 8, MOST_ARGUMENT_BYTES = 960 };
 
-/* Steps are found again by node and frame, so that a shared node is walked through once. */
+/* Steps are looked up by node and frame, so that a shared node is visited once. */
 typedef struct {
   const scl_node *node;
   frame at;
@@ -25,7 +25,7 @@ typedef struct {
   uint16_t step;
 } memo_entry;
 
-/* Kept from walk to walk, as clearing it would take longer than a small walk. */
+/* Kept between walks: to clear it would take longer than a small walk. */
 static memo_entry memo[MEMO];
 
 typedef struct {
@@ -133,7 +133,7 @@ static int walk_with_part(walker *w, const scl_node *node, frame f) {
   if (outside == NO_STEP || r.i1 <= r.i0 || r.j1 <= r.j0) return outside;
   int k = scl_plan_add_rectangle(w->plan, r);
   if (k == NO_STEP) return NO_STEP;
-  /* Outside the rectangle these may wrap around; nothing is read there. */
+  /* These may wrap around outside the rectangle, where nothing is read. */
   frame g = {f.row_at - scl_node_row(node), f.column_at - scl_node_column(node), f.row, f.column,
              (uint8_t)(k + 1)};
   int inside = walk(w, value, g);
@@ -143,7 +143,7 @@ static int walk_with_part(walker *w, const scl_node *node, frame f) {
 }
 
 static int walk_matvec(walker *w, const scl_node *node, frame f) {
-  /* Inside only where it stands row by row; else it is computed beforehand (cut()). */
+  /* Only if its rows are those of the plan; else it is computed beforehand (cut()). */
   if (f.row != FROM_I || f.row_at != 0 || f.rectangle != 0) return NO_STEP;
   const scl_block x = node->arg[0]->block, b = node->arg[1]->block;
   const scl_leaf matrix = {.buffer = x.buffer,
@@ -216,7 +216,7 @@ static bool sums(const scl_output *o) {
   return o->reduces && (o->op == SCL_REDUCE_SUM || o->op == SCL_REDUCE_COUNT_TRUE);
 }
 
-/* The triangle outside of which all outputs are known to be zero, or to add none. */
+/* The triangle outside of which all outputs are known to be zero, or to have no terms. */
 static uint8_t common_triangle(const scl_plan *p, scl_node *const *roots) {
   scl_view view = scl_node_places(roots[0])->view;
   if (!scl_is_triangular(view) || p->n == 1) return 0;
@@ -245,12 +245,12 @@ static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
   return identity != NO_STEP && value != NO_STEP;
 }
 
-/* Walks over the places, or over their transpose, where rows and columns change their parts. */
+/* Plans the elements, or their transpose, in which rows and columns are exchanged. */
 static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roots, bool swapped,
                       scl_plan *p) {
   const scl_node *places = scl_node_places(roots[0]);
   const origin rows = swapped ? FROM_J : FROM_I, columns = swapped ? FROM_I : FROM_J;
-  /* Where there is one row or column, its number is no question. */
+  /* The index of a single row or column is known. */
   const frame start = {.row = places->nrow > 1 ? rows : FROM_NOTHING,
                        .column = places->ncol > 1 ? columns : FROM_NOTHING};
   walker w = {.plan = p, .stamp = scl_node_stamp()};
@@ -276,8 +276,8 @@ static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roo
   return argument_bytes(p) <= MOST_ARGUMENT_BYTES;
 }
 
-/* Whether all that is read is better read with rows and columns exchanged, and may be: nothing is
- * stored, and no place is counted along the columns. */
+/* Whether all operands are better read with rows and columns exchanged, and may be: nothing is
+ * stored, and no element is counted along the columns. */
 static bool is_better_swapped(const scl_plan *p) {
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];

@@ -3,7 +3,7 @@
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-/* The context of the operands, which have one; that given if there is no matrix among them. */
+/* The context of the operands, which must be the same; the given one if none is a matrix. */
 static scl_status find_context(int count, const scl_term *operand, scl_context **ctx) {
   const scl_mat *first = NULL;
   for (int k = 0; k < count; k++) {
@@ -40,7 +40,7 @@ static scl_status describe(unsigned operation, int count, const scl_term *operan
   return SCL_OK;
 }
 
-/* A combining expression has values of its own kind only: placeholders, numbers, operations. */
+/* A combining expression consists of placeholders, numbers and operations only. */
 static scl_status check_combine(scl_node *node, uint64_t stamp) {
   if (node->seen == stamp) return SCL_OK;
   node->seen = stamp;
@@ -58,7 +58,7 @@ static scl_status check_combine(scl_node *node, uint64_t stamp) {
   }
 }
 
-/* What a rule, which knows shapes alone, cannot see. */
+/* What a rule cannot check, as it knows only shapes. */
 static scl_status check_reduction(const scl_node *x, scl_node *combine) {
   if (x->placeholder) return scl_fail_argument("x", "an argument of 'combine' cannot be reduced");
   if (combine == NULL) return SCL_OK;

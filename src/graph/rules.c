@@ -13,8 +13,8 @@ static scl_status fail_shape(int k, scl_shape widest, scl_shape x) {
       widest.nrow, widest.ncol, x.nrow, x.ncol);
 }
 
-/* What is certain of the result whatever the elements are: zeros stay where the operation takes
- * them to zero. */
+/* The view that a result has for all elements: a triangle stays where the operation maps zeros to
+ * zero. */
 static scl_view view_of(const scl_call *call, size_t n) {
   double at_zero[SCL_CALL_OPERANDS] = {0.0, 0.0, 0.0};
   scl_view view = SCL_GENERAL;

@@ -18,8 +18,7 @@ scl_status scl_node_run_product(scl_context *ctx, scl_node *node) {
   return SCL_OK;
 }
 
-/* The matrix of a node that has a value, for a forward function: not counted, and valid as long as
- * the node. */
+/* The matrix of a leaf, for a forward function: without a reference, valid as long as the node. */
 static scl_mat borrow(scl_context *ctx, const scl_node *node) {
   const scl_block b = node->block;
   return (scl_mat){.tag = SCL_MAT_TAG,
@@ -40,7 +39,7 @@ static bool is_same(const scl_node *a, const scl_node *b) {
                     a->nrow == b->nrow && a->ncol == b->ncol && a->view == b->view);
 }
 
-/* Takes the storage of a result over. */
+/* Makes the node a leaf with the storage of a result. */
 static void settle_matrix(scl_node *node, scl_mat *result) {
   scl_block block = scl_mat_block(result);
   if (block.buffer != NULL) scl_buffer_retain(block.buffer);
@@ -68,7 +67,7 @@ scl_status scl_node_run_call(scl_context *ctx, scl_node *node) {
   return SCL_OK;
 }
 
-/* A node without places: nothing, or identities. */
+/* A node without elements: nothing, or identities of reductions. */
 scl_status scl_node_run_empty(scl_context *ctx, scl_node *node) {
   scl_block made;
   SCL_TRY(scl_block_create(ctx, node->nrow, node->ncol, &made));

@@ -1,4 +1,4 @@
-/* A pending expression as a person reads it. */
+/* A pending expression as text. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ enum { NAMES = 64 };
 typedef struct {
   char *to;
   size_t used, room;
-  const scl_buffer *name[NAMES]; /* x1 is the first matrix that is met */
+  const scl_buffer *name[NAMES]; /* x1 is the first matrix in the text */
   int names;
 } writer;
 
@@ -26,7 +26,7 @@ static bool is_full(const writer *w) {
   return w->used + 1 >= w->room;
 }
 
-/* "%.6g" with a point, whatever the locale says. */
+/* "%.6g" with a point in every locale. */
 static void put_number(writer *w, double value) {
   char text[40];
   if (isnan(value)) {
@@ -115,7 +115,7 @@ static void put_reduction(writer *w, const scl_node *node) {
 }
 
 static void put_node(writer *w, const scl_node *node, bool inside) {
-  if (is_full(w)) return; /* also what keeps a shared graph from being written out in full */
+  if (is_full(w)) return; /* and a shared graph is not written out in full */
   switch (node->kind) {
   case SCL_NODE_LEAF:
     put_leaf(w, node->block.buffer);
