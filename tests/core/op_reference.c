@@ -84,7 +84,8 @@ static double stirling_of(double x) {
 static double deviance_of(double x, double m) {
   if (!(x >= 0 && m >= 0)) return NAN;
   const long double y = x, t = ((long double)m - y) / y;
-  return x == 0 ? m : (double)(y * (t - (m < x / 2 ? logl(m / y) : log1pl(t))));
+  if (x == 0 || m == 0) return x == 0 ? m : INFINITY;
+  return (double)(y * (t - (m < x / 2 ? logl(m / y) : log1pl(t))));
 }
 
 static double truth_of(double value, bool known) {

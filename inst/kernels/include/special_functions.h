@@ -76,10 +76,13 @@ SCL_INLINE real special_log1m_exp(real x) {
 /* x log(x / m) + m - x for x >= 0 and m >= 0; near x = m by its series in (x - m) / (x + m). */
 SCL_INLINE real special_deviance(real x, real m) {
   const real v = (x - m) / (x + m), w = v * v;
+  const real ratio = x / m;
+  const int usual = ratio > 1e-300 && ratio < INFINITY;
   real sum = 0.0;
   if (!(x >= 0.0 && m >= 0.0)) return NAN;
   if (x == 0.0) return m;
-  if (!(w < 0.01)) return x * (x / m < INFINITY ? log(x / m) : log(x) - log(m)) + (m - x);
+  if (m == 0.0) return INFINITY; /* of either sign */
+  if (!(w < 0.01)) return x * (usual ? log(ratio) : log(x) - log(m)) + (m - x);
   for (int j = 10; j > 0; j--) sum = sum * w + 1.0 / (2.0 * j + 1.0);
   return (x - m) * v + 2.0 * x * v * w * sum;
 }

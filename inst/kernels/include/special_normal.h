@@ -1,5 +1,5 @@
-/* The normal distribution, in C and OpenCL C: density, probability, its logarithm, quantiles. port.h
- * and special_functions.h come first; errors and infinities as there. */
+/* The normal distribution, in C and OpenCL C: density, probability, its logarithm, quantiles.
+ * port.h and special_functions.h come first; errors and infinities as there. */
 #ifndef SCL_SPECIAL_NORMAL_H
 #define SCL_SPECIAL_NORMAL_H
 
