@@ -1,0 +1,377 @@
+# Functions of base R and stats that have no method for traced values, or dispatch on their first
+# argument only. Each is replaced by one that does as the original unless an argument is traced.
+
+any_traced <- function(...) {
+  for (k in seq_len(...length())) if (is_traced(...elt(k))) return(TRUE)
+  FALSE
+}
+
+# ---- products -----------------------------------------------------------------------------------
+
+# Matrices that operands of a product are: base R takes vectors for rows or columns.
+# `kind`: 0: x y, 1: x' y, 2: x y'. Gives the dimensions of both as they stand.
+product_dims <- function(x, y, kind) {
+  dx <- x$dim
+  dy <- y$dim
+  if (!is.null(dx) && length(dx) != 2L) dx <- NULL
+  if (!is.null(dy) && length(dy) != 2L) dy <- NULL
+  n <- x$n
+  m <- y$n
+  if (is.null(dx) && is.null(dy)) {
+    if (kind == 0L) {
+      dx <- c(1L, n)
+      dy <- if (n == m) c(m, 1L) else c(1L, m)
+    } else {
+      dx <- c(n, 1L)
+      dy <- if (kind == 1L && n == 1L) c(1L, m) else c(m, 1L)
+    }
+  } else if (is.null(dx)) {
+    inner <- if (kind == 2L) dy[2L] else dy[1L]
+    # x as a row, which is a column of x' y
+    dx <- if (n == inner) { if (kind == 1L) c(n, 1L) else c(1L, n) } else
+      if (kind == 1L) c(1L, n) else c(n, 1L)
+  } else if (is.null(dy)) {
+    inner <- if (kind == 1L) dx[1L] else dx[2L]
+    dy <- if (m == inner) { if (kind == 2L) c(1L, m) else c(m, 1L) } else
+      if (kind == 2L) c(m, 1L) else c(1L, m)
+  }
+  list(x = dx, y = dy)
+}
+
+traced_product <- function(x, y, kind) {
+  x <- trace_operand(x)
+  y <- trace_operand(y)
+  dims <- product_dims(x, y, kind)
+  dx <- if (kind == 1L) rev(dims$x) else dims$x
+  dy <- if (kind == 2L) rev(dims$y) else dims$y
+  if (dx[2L] != dy[1L]) trace_stop("non-conformable arguments")
+  m <- dx[1L]
+  k <- dx[2L]
+  n <- dy[2L]
+  if (m * n == 0) return(no_elements(c(m, n)))
+  if (k == 0L) return(matrix(0, m, n))
+  record("matmul", "", c(node_of(x), node_of(y)), c(m, k, n, kind == 1L, kind == 2L), m * n,
+         c(m, n))
+}
+
+traced_outer <- function(X, Y, FUN = "*", ...) {
+  dx <- if (is.null(dim(X))) length(X) else dim(X)
+  dy <- if (is.null(dim(Y))) length(Y) else dim(Y)
+  FUN <- if (is.function(FUN)) FUN else FUN_named(FUN)
+  if (identical(FUN, base::`*`)) {
+    result <- traced_product(as.vector(X), as.vector(Y), 2L)
+  } else {
+    m <- length(X)
+    n <- length(Y)
+    result <- FUN(spread_by(X, m, n, 0), spread_by(Y, m, n, 1), ...)
+    if (length(result) != m * n) trace_stop("dims do not match the length of the object")
+  }
+  dim(result) <- c(dx, dy)
+  result
+}
+
+FUN_named <- function(name) {
+  known <- traced_functions()[[name]]
+  if (is.null(known)) match.fun(name) else known
+}
+
+# A vector along the rows (by = 0: column j is x) or columns (by = 1) of an m x n matrix.
+spread_by <- function(x, m, n, by) {
+  if (!is_traced(x)) {
+    return(if (by == 0) rep(as.vector(x), times = n) else rep(as.vector(x), each = m))
+  }
+  if (m * n == 0) return(numeric())
+  record("broadcast", "", node_of(x), c(m, n, by), m * n)
+}
+
+# ---- linear algebra -----------------------------------------------------------------------------
+
+square_order <- function(x, name) {
+  d <- dim(x)
+  if (length(x) == 1L && is.null(d)) return(1L)
+  if (length(d) != 2L || d[1L] != d[2L]) trace_stop(sprintf("'%s' must be a square matrix", name))
+  d[1L]
+}
+
+#' @export
+chol.cl_traced <- function(x, ...) {
+  n <- square_order(x, "a")
+  if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
+  # the lower factor of what base R reads, the upper triangle
+  lower <- record("chol", "", node_of(t(x)), n, n * n, c(n, n))
+  t(lower)
+}
+
+matrix_of <- function(x, m, n) {
+  dim(x) <- c(m, n)
+  x
+}
+
+# op(r)^-1 x. `r` may be a transposed factor: then the factor itself is used.
+traced_tri_solve <- function(r, x, k, upper, transpose) {
+  r <- trace_operand(r)
+  vector <- is.null(dim(x))
+  if (length(r$dim) != 2L && r$n != 1L) trace_stop("'r' must be a matrix")
+  if (is.null(k)) k <- if (is.null(r$dim)) 1L else r$dim[2L]
+  n <- as.integer(k)
+  rows <- if (is.null(r$dim)) 1L else r$dim[1L]
+  if (n > rows || n > length(r)) trace_stop("invalid 'k' argument")
+  if (!vector && nrow(x) != n || vector && length(x) != n) {
+    if (NROW(x) < n) trace_stop("non-conformable arguments")
+    x <- if (vector) x[seq_len(n)] else x[seq_len(n), , drop = FALSE]
+  }
+  if (!is.null(r$dim) && any(r$dim != n)) r <- r[seq_len(n), seq_len(n), drop = FALSE]
+  x <- trace_operand(x)
+  columns <- if (vector) 1L else x$dim[2L]
+  id <- node_of(r)
+  node <- tracing$tape$nodes[[id]]
+  if (node[[1L]] == "transpose") {
+    id <- node[[3L]]
+    upper <- !upper
+    transpose <- !transpose
+  }
+  if (columns == 0L) return(no_elements(c(n, 0L)))
+  record("tri_solve", "", c(id, node_of(x)), c(n, columns, upper, transpose), n * columns,
+         if (!vector) c(n, columns))
+}
+
+traced_backsolve <- function(r, x, k = NULL, upper.tri = TRUE, transpose = FALSE) {
+  traced_tri_solve(r, x, k, isTRUE(upper.tri), isTRUE(transpose))
+}
+
+traced_forwardsolve <- function(l, x, k = NULL, upper.tri = FALSE, transpose = FALSE) {
+  traced_tri_solve(l, x, k, isTRUE(upper.tri), isTRUE(transpose))
+}
+
+traced_chol2inv <- function(x, size = NULL) {
+  n <- if (!is.null(size)) as.integer(size) else if (is.null(dim(x))) 1L else ncol(x)
+  if (!is.null(dim(x)) && any(dim(x) != n)) x <- x[seq_len(n), seq_len(n), drop = FALSE]
+  half <- traced_backsolve(x, diag(n), transpose = TRUE)
+  traced_product(half, half, 1L)
+}
+
+# By cofactors, for up to three rows: the determinant, and the adjugate if `adjugate`.
+cofactors <- function(a, n, adjugate = FALSE) {
+  e <- function(i, j) a[[(j - 1L) * n + i]]
+  if (n == 1L) return(list(det = e(1, 1), adjugate = list(1)))
+  if (n == 2L) {
+    return(list(det = e(1, 1) * e(2, 2) - e(1, 2) * e(2, 1),
+                adjugate = list(e(2, 2), -e(2, 1), -e(1, 2), e(1, 1))))
+  }
+  minor <- function(i, j) {
+    i <- setdiff(1:3, i)
+    j <- setdiff(1:3, j)
+    e(i[1L], j[1L]) * e(i[2L], j[2L]) - e(i[1L], j[2L]) * e(i[2L], j[1L])
+  }
+  det <- e(1, 1) * minor(1, 1) - e(1, 2) * minor(1, 2) + e(1, 3) * minor(1, 3)
+  if (!adjugate) return(list(det = det))
+  all <- list()
+  for (j in 1:3) for (i in 1:3) all <- c(all, list((-1)^(i + j) * minor(j, i)))
+  list(det = det, adjugate = all)
+}
+
+#' @method solve cl_traced
+#' @export
+solve.cl_traced <- function(a, b, ...) traced_solve(a, if (!missing(b)) b)
+
+traced_solve <- function(a, b) {
+  n <- square_order(a, "a")
+  if (!is_traced(a)) return(traced_product(solve(a), b, 0L)[, , drop = is.null(dim(b))])
+  if (n > 3L) {
+    trace_stop(sprintf(paste("solve() of a traced %d x %d matrix is not available: for a positive",
+                             "definite one use R <- chol(a), then chol2inv(R) or",
+                             "backsolve(R, backsolve(R, b, transpose = TRUE))"), n, n))
+  }
+  found <- cofactors(a, n, adjugate = TRUE)
+  inverse <- combine_traced(found$adjugate) / found$det
+  dim(inverse) <- c(n, n)
+  if (is.null(b)) return(inverse)
+  result <- traced_product(inverse, if (is.null(dim(b))) matrix_of(b, length(b), 1L) else b, 0L)
+  if (is.null(dim(b))) as.vector(result) else result
+}
+
+#' @export
+determinant.cl_traced <- function(x, logarithm = TRUE, ...) {
+  det <- traced_det(x)
+  size <- abs(det)
+  structure(list(modulus = if (logarithm) log(size) else size, sign = sign(det)), class = "det")
+}
+
+traced_det <- function(x, ...) {
+  n <- square_order(x, "x")
+  if (n > 3L) {
+    trace_stop(sprintf(paste("the determinant of a traced %d x %d matrix is not available: for a",
+                             "positive definite one its logarithm is 2 * sum(log(diag(chol(x))))"),
+                       n, n))
+  }
+  cofactors(x, n)$det
+}
+
+traced_diag <- function(x, nrow, ncol, names = TRUE) {
+  if (is.null(dim(x)) && length(x) == 1L && missing(nrow)) {
+    if (missing(ncol)) trace_stop("diag() of one traced number needs 'nrow'", choice = TRUE)
+    nrow <- ncol
+  }
+  if (!is.null(dim(x))) return(move(base::diag, list(x), names = FALSE))
+  if (missing(nrow)) nrow <- if (missing(ncol)) length(x) else ncol
+  move(base::diag, list(x), nrow, if (missing(ncol)) nrow else ncol)
+}
+
+# ---- choices ------------------------------------------------------------------------------------
+
+traced_ifelse <- function(test, yes, no) {
+  if (!is_traced(test)) {
+    test <- if (is.logical(test)) test else as.logical(test)
+    if (length(test) == 1L && is.null(dim(test)) && !is.na(test)) {
+      return((if (test) yes else no)[1L])
+    }
+  }
+  shape <- dim(test)
+  n <- length(test)
+  cut <- function(x) if (length(x) > n) as.vector(x)[seq_len(n)] else as.vector(x)
+  if (n == 0L) return(no_elements(shape))
+  empty <- length(yes) == 0L || length(no) == 0L
+  if (empty) trace_stop("'yes' and 'no' must have elements")
+  values <- list(trace_operand(test), trace_operand(cut(yes)), trace_operand(cut(no)))
+  apply_node("ifelse", values, n, shape)
+}
+
+traced_choice <- function(test, yes, no) {
+  if (!is_traced(test)) test <- test != 0
+  trace_apply("ifelse", test, yes, no)
+}
+
+traced_extremes <- function(op, values, na.rm) {
+  if (isTRUE(na.rm)) trace_stop("traced values have no 'na.rm' here")
+  values <- values[!vapply(values, is.null, NA)]
+  result <- values[[1L]]
+  for (x in values[-1L]) result <- traced_binary(op, result, x)
+  result
+}
+
+# ---- sums by row and column ---------------------------------------------------------------------
+
+traced_margin <- function(x, margin, mean, na.rm, dims) {
+  d <- dim(x)
+  if (length(d) < 2L) trace_stop("'x' must be an array of at least two dimensions")
+  if (isTRUE(na.rm)) trace_stop("traced values have no 'na.rm' here")
+  dims <- as.integer(dims)
+  m <- prod(d[seq_len(dims)])
+  n <- prod(d[-seq_len(dims)])
+  kept <- if (margin == 1L) d[seq_len(dims)] else d[-seq_len(dims)]
+  count <- if (margin == 1L) m else n
+  if (length(x) == 0L) return(if (mean) rep(NaN, count) else numeric(count))
+  result <- record("reduce", "sum", node_of(x), c(m, n, margin), as.integer(count),
+                   if (length(kept) > 1L) kept)
+  if (mean) result / (if (margin == 1L) n else m) else result
+}
+
+traced_sweep <- function(x, MARGIN, STATS, FUN = "-", ...) {
+  FUN <- if (is.function(FUN)) FUN else FUN_named(FUN)
+  d <- dim(x)
+  if (length(d) == 2L && length(MARGIN) == 1L && length(STATS) == d[MARGIN]) {
+    other <- spread_by(as.vector(STATS), d[1L], d[2L], if (MARGIN == 1L) 0 else 1)
+    dim(other) <- d
+  } else {
+    perm <- c(MARGIN, seq_along(d)[-MARGIN])
+    other <- move(function(p) aperm(array(p, d[perm]), order(perm)), list(STATS))
+  }
+  FUN(x, other, ...)
+}
+
+traced_var <- function(x) {
+  x <- as.vector(x)
+  sum((x - mean(x))^2) / (length(x) - 1)
+}
+
+# ---- functions over ranges ----------------------------------------------------------------------
+
+# As sapply(): a vector or a matrix where all results have one length.
+simplified <- function(values, higher = FALSE) {
+  if (length(values) == 0L) return(list())
+  if (!any(vapply(values, is_traced, NA))) return(simplify2array(values, higher))
+  sizes <- vapply(values, length, 0L)
+  if (any(sizes != sizes[1L]) || any(vapply(values, is.list, NA)) || sizes[1L] == 0L) return(values)
+  result <- combine_traced(unname(values))
+  if (sizes[1L] > 1L) dim(result) <- c(sizes[1L], length(values))
+  result
+}
+
+as_items <- function(x) if (is_traced(x)) as.list(x) else x
+
+mapped_sapply <- function(X, FUN, ..., simplify = TRUE, USE.NAMES = TRUE) {
+  FUN <- match.fun(FUN)
+  values <- lapply(X, FUN, ...)
+  if (!any(vapply(values, is_traced, NA))) {
+    if (USE.NAMES && is.character(X) && is.null(names(values))) names(values) <- X
+    return(if (isFALSE(simplify)) values else simplify2array(values, simplify == "array"))
+  }
+  if (isFALSE(simplify)) values else simplified(values)
+}
+
+mapped_vapply <- function(X, FUN, FUN.VALUE, ..., USE.NAMES = TRUE) {
+  FUN <- match.fun(FUN)
+  if (is_traced(FUN.VALUE)) FUN.VALUE <- numeric(length(FUN.VALUE))
+  values <- lapply(X, FUN, ...)
+  mine <- vapply(values, is_traced, NA)
+  if (!any(mine)) {
+    if (USE.NAMES && is.character(X) && is.null(names(values))) names(values) <- X
+    return(vapply(values, identity, FUN.VALUE, USE.NAMES = USE.NAMES))
+  }
+  wrong <- which(vapply(values, length, 0L) != length(FUN.VALUE))
+  if (length(wrong) > 0L) {
+    trace_stop(sprintf("values must be length %d, but FUN(X[[%d]]) result is length %d",
+                       length(FUN.VALUE), wrong[1L], length(values[[wrong[1L]]])))
+  }
+  simplified(values)
+}
+
+mapped_mapply <- function(FUN, ..., MoreArgs = NULL, SIMPLIFY = TRUE, USE.NAMES = TRUE) {
+  FUN <- match.fun(FUN)
+  values <- do.call(base::mapply, c(list(FUN), lapply(list(...), as_items),
+                                    list(MoreArgs = MoreArgs, SIMPLIFY = FALSE,
+                                         USE.NAMES = USE.NAMES)), quote = TRUE)
+  if (isFALSE(SIMPLIFY) || length(values) == 0L) values
+  else if (any(vapply(values, is_traced, NA))) simplified(values)
+  else simplify2array(values, higher = identical(SIMPLIFY, "array"))
+}
+
+mapped_Map <- function(f, ...) {
+  f <- match.fun(f)
+  do.call(base::Map, c(list(f), lapply(list(...), as_items)), quote = TRUE)
+}
+
+mapped_Reduce <- function(f, x, init, right = FALSE, accumulate = FALSE, simplify = TRUE) {
+  f <- match.fun(f)
+  x <- as_items(x)
+  arguments <- list(f, x, right = right, accumulate = accumulate)
+  if (!missing(init)) arguments$init <- init
+  values <- do.call(base::Reduce, arguments, quote = TRUE)
+  if (!accumulate || !simplify || !is.list(values)) return(values)
+  if (any(vapply(values, is_traced, NA)) && all(vapply(values, length, 0L) == 1L)) {
+    return(combine_traced(values))
+  }
+  values
+}
+
+traced_apply <- function(X, MARGIN, FUN, ...) {
+  FUN <- match.fun(FUN)
+  if (length(dim(X)) != 2L || !is.numeric(MARGIN) || length(MARGIN) != 1L) {
+    trace_stop("apply() of a traced value takes a matrix and MARGIN = 1 or 2")
+  }
+  values <- lapply(seq_len(dim(X)[MARGIN]), function(k) {
+    FUN(if (MARGIN == 1) X[k, ] else X[, k], ...)
+  })
+  simplified(values)
+}
+
+traced_unlist <- function(x) {
+  flat <- function(v) if (is.list(v)) do.call(base::c, lapply(unname(v), flat)) else list(v)
+  values <- flat(x)
+  values <- values[!vapply(values, is.null, NA)]
+  combine_traced(values)
+}
+
+contains_traced <- function(x) {
+  is_traced(x) || is.list(x) && !is.data.frame(x) && any(vapply(x, contains_traced, NA))
+}

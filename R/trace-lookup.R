@@ -1,0 +1,142 @@
+# What names mean within a traced function: the function, and the functions of the user's that it
+# calls by name, are copied with an environment between them and their own one. It has the
+# replacements of R/trace-masks.R, for those names that mean functions of R there, and the copies.
+# Nothing is masked on the search path, and functions of packages are not changed.
+
+# Whether a function is one of R's or of this package by this name; generic functions that packages
+# made of one included.
+is_original <- function(value, name) {
+  if (is.primitive(value)) return(identical(value, get0(name, envir = baseenv())))
+  home <- environment(value)
+  package <- attr(value, "package")
+  if (isS4(value) && !is.null(package)) {
+    return(package %in% c("base", "stats", "methods", "utils", "statcl"))
+  }
+  identical(home, .BaseNamespaceEnv) || identical(home, asNamespace("stats")) ||
+    identical(home, asNamespace("utils")) || identical(home, environment(is_original))
+}
+
+# A copy of f that can be called with traced values.
+looking_up <- function(f) {
+  if (is.primitive(f)) return(f)
+  homes <- list() # environments met so far
+  inner <- list() # and what stands before them
+  masks <- traced_functions()
+  before <- function(home) {
+    for (k in seq_along(homes)) if (identical(homes[[k]], home)) return(inner[[k]])
+    place <- new.env(parent = home)
+    homes <<- c(homes, list(home))
+    inner <<- c(inner, list(place))
+    for (name in names(masks)) {
+      value <- get0(name, envir = home, mode = "function")
+      if (is.null(value) || is_original(value, name)) {
+        assign(name, masks[[name]], envir = place)
+      }
+    }
+    assign("::", lookup_export, envir = place)
+    assign(".statcl_lookup", TRUE, envir = place)
+    place
+  }
+  copy <- function(g) {
+    place <- before(environment(g))
+    for (name in names_in(g)) {
+      if (exists(name, envir = place, inherits = FALSE)) next
+      value <- get0(name, envir = environment(g), mode = "function")
+      if (is_followed(value)) {
+        assign(name, value, envir = place) # so that recursion ends
+        assign(name, copy(value), envir = place)
+      }
+    }
+    environment(g) <- place
+    g
+  }
+  copy(f)
+}
+
+# The replacement of `::`.
+lookup_export <- function(pkg, name) {
+  package <- as.character(substitute(pkg))
+  name <- as.character(substitute(name))
+  value <- getExportedValue(package, name)
+  mine <- traced_functions()[[name]]
+  if (!is.null(mine) && is.function(value) && is_original(value, name)) mine else value
+}
+
+# Whether a function is the user's: no primitive, none of a package, not one with a class of its own
+# such as a likelihood.
+is_followed <- function(value) {
+  if (!is.function(value) || is.primitive(value) || is.object(value)) return(FALSE)
+  home <- environment(value)
+  if (is.null(home) || isNamespace(home) || identical(home, baseenv())) return(FALSE)
+  top <- topenv(home)
+  !isNamespace(top) || environmentName(top) == "statcl" && !identical(home, top)
+}
+
+# ---- errors while a function is traced ----------------------------------------------------------
+
+# An error of a traced value. `choice`: it is one that traced values have no values.
+trace_stop <- function(message, choice = FALSE) {
+  if (is.null(tracing$tape)) abort_argument("f", message)
+  stop(structure(list(message = message, call = NULL, choice = choice),
+                 class = c("cl_trace_stop", "error", "condition")))
+}
+
+ways_out <- paste("choose by element with ifelse() or cl_ifelse(), or let retrace = TRUE trace the",
+                  "function at every call")
+
+# The call in the user's code that fails, from the frames at the error; NULL if there is none.
+failing_call <- function(calls, functions, parents, given) {
+  user <- vapply(functions, function(g) {
+    !is.primitive(g) && exists(".statcl_lookup", envir = environment(g))
+  }, NA)
+  called_by_user <- which(parents > 0L & user[pmax(parents, 1L)])
+  if (length(called_by_user) == 0L) return(if (any(user)) given)
+  last <- max(called_by_user)
+  if (user[last]) return(given)
+  call <- calls[[last]]
+  if (is.name(call[[1L]]) && grepl("[.]cl_traced$", as.character(call[[1L]]))) {
+    generic <- get0(".Generic", envir = sys.frames()[[last]], inherits = FALSE)
+    name <- if (is.null(generic)) sub("[.]cl_traced$", "", as.character(call[[1L]])) else generic
+    call[[1L]] <- as.name(name)
+  }
+  call
+}
+
+call_line <- function(call) {
+  # an argument that R has put into the call already
+  for (k in seq_along(call)[-1L]) {
+    if (!identical(call[[k]], quote(expr = )) && is_traced(call[[k]])) call[[k]] <- quote(x)
+  }
+  text <- paste(trimws(deparse(call, width.cutoff = 500L)), collapse = " ")
+  if (nchar(text) > 60L) paste0(substr(text, 1L, 57L), "...") else text
+}
+
+# Turns an error in a traced function into one that names the call.
+explain_error <- function(e) {
+  if (isTRUE(is_time_limit(e)) || isTRUE(e$traced)) return()
+  mine <- inherits(e, c("cl_trace_stop", "statcl_error_argument"))
+  plain <- identical(class(e), c("simpleError", "error", "condition"))
+  if (!mine && !plain) return()
+  given <- conditionCall(e)
+  head <- if (is.call(given) && is.name(given[[1L]])) as.character(given[[1L]]) else ""
+  frames <- sys.nframe()
+  call <- failing_call(sys.calls(), lapply(seq_len(frames), sys.function), sys.parents(), given)
+  message <- conditionMessage(e)
+  choice <- mine && isTRUE(e$choice)
+  if (plain && head %in% c("if", "while", "&&", "||")) {
+    call <- given
+    choice <- TRUE
+    message <- sprintf("'%s' needs the value of a traced value", head)
+  } else if (plain && head == "for") {
+    call <- given
+    message <- "a loop cannot run over a traced value: use seq_along()"
+  } else if (plain && grepl("environment", message, fixed = TRUE)) {
+    call <- if (is.null(call)) given else call
+    choice <- TRUE
+    message <- "this needs the value of a traced value, or is not available for one"
+  }
+  where <- if (is.null(call)) "" else sprintf(" at '%s'", call_line(call))
+  if (choice) message <- paste0(message, ": ", ways_out)
+  statcl_abort("argument", sprintf("'f' cannot be traced%s: %s", where, message), argument = "f",
+               traced = TRUE, parent = if (plain) e)
+}

@@ -1,0 +1,285 @@
+# The functions that a traced function sees instead of those of base R and stats: by name. What is
+# not here works through methods, or by itself.
+
+# A replacement: `mine` if any argument is traced, else the original.
+mask <- function(name, mine, original = get(name, baseenv())) {
+  force(mine)
+  force(original)
+  function(...) if (any_traced(...)) mine(...) else original(...)
+}
+
+# The same for an original that only moves elements of its first argument.
+mover <- function(name, original = get(name, baseenv())) {
+  force(original)
+  function(...) {
+    if (!any_traced(...)) return(original(...))
+    values <- list(...)
+    if (any_traced_but_first(values)) {
+      trace_stop(sprintf("%s() needs the value of a traced value for a shape", name),
+                 choice = TRUE)
+    }
+    do.call(move, c(list(function(x, ...) drop_names(original(x, ...))),
+                    list(values[1L]), values[-1L]), quote = TRUE)
+  }
+}
+
+any_traced_but_first <- function(values) {
+  length(values) > 1L && any(vapply(values[-1L], is_traced, NA))
+}
+
+drop_names <- function(x) {
+  if (is.null(dim(x))) names(x) <- NULL else dimnames(x) <- NULL
+  x
+}
+
+# One that needs the value of its argument.
+deciding <- function(name, original = get(name, baseenv())) {
+  force(original)
+  force(name)
+  function(...) {
+    if (any_traced(...)) {
+      if (!is.null(tracing$tape$live)) {
+        known <- lapply(list(...), function(x) if (is_traced(x)) live_value(x) else x)
+        return(do.call(original, known, quote = TRUE))
+      }
+      trace_stop(sprintf("%s needs the value of a traced value", call_text(name)), choice = TRUE)
+    }
+    original(...)
+  }
+}
+
+shape_text <- "dimensions cannot depend on a traced value"
+
+call_text <- function(name) {
+  if (grepl("^[A-Za-z]", name)) paste0(name, "()") else paste0("'", name, "'")
+}
+
+# One that is not available.
+refusing_traced <- function(name, original = get(name, baseenv())) {
+  force(original)
+  force(name)
+  function(...) {
+    if (any_traced(...)) trace_stop(sprintf("%s() is not available for traced values", name))
+    original(...)
+  }
+}
+
+summary_mask <- function(name) {
+  original <- get(name, baseenv())
+  force(name)
+  function(..., na.rm = FALSE) {
+    if (any_traced(...)) traced_summary(name, list(...), na.rm) else original(..., na.rm = na.rm)
+  }
+}
+
+extreme_mask <- function(name) {
+  original <- get(name, baseenv())
+  force(name)
+  function(..., na.rm = FALSE) {
+    if (any_traced(...)) traced_extremes(name, list(...), na.rm) else original(..., na.rm = na.rm)
+  }
+}
+
+# x[...] <- value where x is plain and value is traced, which has no method. Another `[<-` is not
+# called from here for plain values where that can be avoided: it would copy x.
+assignment_mask <- function(name) {
+  original <- get(name, baseenv())
+  force(name)
+  function(x, ..., value) {
+    if (is_traced(value)) {
+      if (name == "[[<-" && is.list(x)) return(original(x, ..., value = value))
+      return(traced_assign(x, original, value, ...))
+    }
+    original(x, ..., value = value)
+  }
+}
+
+matrix_mask <- function(data = NA, nrow, ncol, byrow = FALSE, dimnames = NULL) {
+  arguments <- list(byrow = byrow)
+  if (!missing(nrow)) arguments$nrow <- nrow
+  if (!missing(ncol)) arguments$ncol <- ncol
+  for (name in names(arguments)) {
+    if (is_traced(arguments[[name]])) {
+      if (is.null(tracing$tape$live)) trace_stop(shape_text, choice = TRUE)
+      arguments[[name]] <- live_value(arguments[[name]])
+    }
+  }
+  if (!is_traced(data)) {
+    return(do.call(base::matrix, c(list(data), arguments, list(dimnames = dimnames)),
+                   quote = TRUE))
+  }
+  do.call(move, c(list(base::matrix, list(as.vector(data))), arguments), quote = TRUE)
+}
+
+stopifnot_mask <- function(...) {
+  if (any_traced(...)) {
+    trace_stop("stopifnot() needs the value of a traced value", choice = TRUE)
+  }
+  call <- sys.call()
+  call[[1L]] <- base::stopifnot
+  eval.parent(call)
+}
+
+predicate <- function(name, answer) {
+  original <- get(name, baseenv())
+  force(answer)
+  function(x, ...) if (is_traced(x)) answer(x) else original(x, ...)
+}
+
+base_masks <- function() {
+  product <- function(kind) {
+    force(kind)
+    function(x, y = NULL, ...) traced_product(x, if (is.null(y)) x else y, kind)
+  }
+  kinds <- c(`%*%` = 0L, crossprod = 1L, tcrossprod = 2L)
+  masks <- lapply(names(kinds), function(name) mask(name, product(kinds[[name]])))
+  names(masks) <- names(kinds)
+  for (name in c("sum", "prod", "min", "max", "range", "any", "all")) {
+    masks[[name]] <- summary_mask(name)
+  }
+  for (name in c("pmin", "pmax")) masks[[name]] <- extreme_mask(name)
+  for (name in c("rep", "rep.int", "rep_len", "array", "drop", "aperm", "rev")) {
+    masks[[name]] <- mover(name)
+  }
+  masks$head <- mover("head", utils::head)
+  masks$tail <- mover("tail", tail_plain_or_not)
+  for (name in c("seq_len", ":", "numeric", "double", "integer", "vector", "logical", "seq",
+                 "seq.int", "which", "which.max", "which.min", "order", "sort", "match", "%in%",
+                 "isTRUE", "isFALSE", "xor", "unique", "duplicated", "table", "cut",
+                 "findInterval", "tabulate", "is.element", "identical", "nchar", "quantile",
+                 "median")) {
+    home <- if (name %in% c("quantile", "median")) asNamespace("stats") else baseenv()
+    masks[[name]] <- deciding(name, get(name, home))
+  }
+  for (name in c("besselI", "besselJ", "besselK", "besselY", "psigamma", "svd", "qr", "eigen",
+                 "norm", "kappa", "mahalanobis", "fft", "cor", "optimize", "integrate",
+                 "uniroot")) {
+    home <- if (exists(name, baseenv(), inherits = FALSE)) baseenv() else asNamespace("stats")
+    masks[[name]] <- refusing_traced(name, get(name, home))
+  }
+  masks
+}
+
+tail_plain_or_not <- function(x, ...) {
+  if (is.matrix(x)) utils::tail(x, ..., keepnums = FALSE) else utils::tail(x, ...)
+}
+
+other_masks <- function() {
+  list(
+    c = function(...) if (any_traced(...)) combine_traced(list(...)) else base::c(...),
+    cbind = function(..., deparse.level = 1) {
+      if (any_traced(...)) bind_traced(base::cbind, list(...))
+      else base::cbind(..., deparse.level = deparse.level)
+    },
+    rbind = function(..., deparse.level = 1) {
+      if (any_traced(...)) bind_traced(base::rbind, list(...))
+      else base::rbind(..., deparse.level = deparse.level)
+    },
+    append = function(x, values, after = length(x)) {
+      if (!any_traced(x, values)) return(base::append(x, values, after))
+      move(base::append, list(x, values), after)
+    },
+    matrix = matrix_mask,
+    `[<-` = assignment_mask("[<-"), `[[<-` = assignment_mask("[[<-"),
+    `diag<-` = function(x, value) {
+      if (any_traced(x, value)) move(base::`diag<-`, list(x, value)) else base::`diag<-`(x, value)
+    },
+    `attr<-` = function(x, which, value) {
+      if (!is_traced(x)) return(base::`attr<-`(x, which, value))
+      if (identical(which, "dim")) dim(x) <- value
+      x
+    },
+    outer = mask("outer", traced_outer), `%o%` = mask("%o%", traced_outer),
+    diag = mask("diag", traced_diag), det = mask("det", traced_det),
+    chol = mask("chol", function(x, ...) chol.cl_traced(x)),
+    solve = mask("solve", function(a, b, ...) traced_solve(a, if (!missing(b)) b)),
+    backsolve = mask("backsolve", traced_backsolve),
+    forwardsolve = mask("forwardsolve", traced_forwardsolve),
+    chol2inv = mask("chol2inv", traced_chol2inv),
+    ifelse = mask("ifelse", traced_ifelse),
+    log = function(x, base = exp(1)) {
+      if (missing(base)) return(base::log(x))
+      if (any_traced(x, base)) traced_log(x, base) else base::log(x, base)
+    },
+    atan2 = mask("atan2", function(y, x) traced_binary("atan2", y, x)),
+    lbeta = mask("lbeta", function(a, b) traced_binary("lbeta", a, b)),
+    beta = mask("beta", function(a, b) exp(traced_binary("lbeta", a, b))),
+    choose = mask("choose", function(n, k) traced_binary("choose", n, k)),
+    lchoose = mask("lchoose", function(n, k) traced_binary("lchoose", n, k)),
+    rowSums = mask("rowSums", function(x, na.rm = FALSE, dims = 1L) {
+      traced_margin(x, 1L, FALSE, na.rm, dims)
+    }),
+    colSums = mask("colSums", function(x, na.rm = FALSE, dims = 1L) {
+      traced_margin(x, 2L, FALSE, na.rm, dims)
+    }),
+    rowMeans = mask("rowMeans", function(x, na.rm = FALSE, dims = 1L) {
+      traced_margin(x, 1L, TRUE, na.rm, dims)
+    }),
+    colMeans = mask("colMeans", function(x, na.rm = FALSE, dims = 1L) {
+      traced_margin(x, 2L, TRUE, na.rm, dims)
+    }),
+    sweep = mask("sweep", traced_sweep),
+    var = mask("var", traced_var, stats::var),
+    sd = mask("sd", function(x) sqrt(traced_var(x)), stats::sd),
+    sapply = mapped_sapply, vapply = mapped_vapply, mapply = mapped_mapply, Map = mapped_Map,
+    Reduce = mapped_Reduce, apply = mask("apply", traced_apply),
+    unlist = function(x, recursive = TRUE, use.names = TRUE) {
+      if (contains_traced(x)) traced_unlist(x) else base::unlist(x, recursive, use.names)
+    },
+    plogis = mask("plogis", traced_plogis, stats::plogis),
+    qlogis = mask("qlogis", traced_qlogis, stats::qlogis),
+    is.vector = predicate("is.vector", function(x) is.null(x$dim)),
+    is.double = predicate("is.double", function(x) TRUE),
+    is.atomic = predicate("is.atomic", function(x) TRUE),
+    is.environment = predicate("is.environment", function(x) FALSE),
+    typeof = predicate("typeof", function(x) "double"),
+    mode = predicate("mode", function(x) "numeric"),
+    stopifnot = stopifnot_mask)
+}
+
+traced_plogis <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
+  z <- (q - location) / scale
+  if (!isTRUE(lower.tail)) z <- -z
+  if (isTRUE(log.p)) -trace_apply("log1p_exp", -z) else trace_apply("inv_logit", z)
+}
+
+traced_qlogis <- function(p, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
+  z <- if (isTRUE(log.p)) p - log(-expm1(p)) else log(p) - log1p(-p)
+  location + scale * (if (isTRUE(lower.tail)) z else -z)
+}
+
+# Functions of this package, likewise.
+own_masks <- function() {
+  one <- function(op) {
+    force(op)
+    function(x) trace_apply(op, x)
+  }
+  list(cl_ifelse = mask("cl_ifelse", traced_choice, cl_ifelse),
+       cl_inv_logit = mask("cl_inv_logit", one("inv_logit"), cl_inv_logit),
+       cl_log1p_exp = mask("cl_log1p_exp", one("log1p_exp"), cl_log1p_exp),
+       cl_erf = mask("cl_erf", one("erf"), cl_erf),
+       cl_erfc = mask("cl_erfc", one("erfc"), cl_erfc),
+       cl_atan2 = mask("cl_atan2", function(y, x) traced_binary("atan2", y, x), cl_atan2),
+       cl_pnorm = mask("cl_pnorm", function(x, lower.tail = TRUE, log.p = FALSE) {
+         trace_apply(if (isTRUE(log.p)) "log_pnorm" else "pnorm", if (isTRUE(lower.tail)) x else -x)
+       }, cl_pnorm),
+       cl_matmul = mask("cl_matmul", function(x, y, ...) traced_product(x, y, 0L), cl_matmul),
+       cl_crossprod = mask("cl_crossprod", function(x, y = x, ...) traced_product(x, y, 1L),
+                           cl_crossprod),
+       cl_tcrossprod = mask("cl_tcrossprod", function(x, y = x, ...) traced_product(x, y, 2L),
+                            cl_tcrossprod))
+}
+
+# All replacements by name, made once.
+traced_functions <- function() {
+  if (is.null(tracing$functions)) {
+    masks <- c(base_masks(), other_masks(), own_masks())
+    densities <- get0("density_functions", envir = environment(traced_functions), mode = "function")
+    if (!is.null(densities)) {
+      more <- densities()
+      masks[names(more)] <- more
+    }
+    tracing$functions <- masks
+  }
+  tracing$functions
+}

@@ -1,0 +1,409 @@
+# Traced values: what a function given to cl_gradient() computes with while it is recorded. A traced
+# value stands for a vector of numbers that is not known yet; operations on it add nodes to a tape,
+# from which src/program makes a program. Nothing is evaluated.
+#
+# A traced value is an environment: functions of R that have no method for it stop, as they know no
+# such type; a list or a number would be taken for data. It has `id` (its node; 0: not made yet),
+# `n` (its length), `dim` (NULL for a vector) and `tape`. A value assembled from several nodes, such
+# as c(a, b) or x after x[2] <- a, has `from` and `index` instead of a node: for each element the
+# node and the place there. The node is made when the value is used as a whole, so that recursions
+# over x[t - 1] stay short.
+
+tracing <- new.env(parent = emptyenv())
+tracing$tape <- NULL # the one being recorded
+
+# An empty tape. `live`: NULL, or the parameters' values: then comparisons have plain results.
+new_tape <- function(live = NULL) {
+  nodes <- vector("list", 256L)
+  size <- integer(256L)
+  count <- 0L
+  data <- list()
+  known <- new.env(parent = emptyenv()) # places in `data` by length, to use equal data once
+  numbers <- numeric()
+  number_ids <- integer()
+  values <- list() # of nodes, as far as they were asked for (R/trace-value.R)
+  add <- function(kind, op, args, at, number, n) {
+    node <- list(kind, op, args, at, number) # arguments may add nodes when they are evaluated
+    n <- as.integer(n)
+    count <<- count + 1L
+    if (count > length(size)) {
+      length(nodes) <<- 2L * length(size)
+      length(size) <<- 2L * length(size)
+    }
+    nodes[[count]] <<- node
+    size[count] <<- n
+    count
+  }
+  add_data <- function(x) {
+    key <- as.character(length(x))
+    candidates <- known[[key]]
+    for (k in candidates) if (identical(data[[k]], x)) return(k)
+    k <- length(data) + 1L
+    data[[k]] <<- x
+    if (length(candidates) < 32L) assign(key, c(candidates, k), envir = known)
+    k
+  }
+  add_number <- function(x) {
+    at <- match(x, numbers)
+    # 0 and -0 are equal, but not the same
+    if (!is.na(at) && x != 0) return(number_ids[at])
+    id <- add("number", "", integer(), numeric(), x, 1L)
+    if (length(numbers) < 64L && !is.na(x)) {
+      numbers <<- c(numbers, x)
+      number_ids <<- c(number_ids, id)
+    }
+    id
+  }
+  environment()
+}
+
+# A traced value of n elements.
+traced <- function(id, n, dim = NULL, from = NULL, index = NULL) {
+  # values, not promises
+  id
+  n
+  dim
+  from
+  index
+  tape <- tracing$tape
+  self <- environment()
+  attr(self, "class") <- "cl_traced"
+  self
+}
+
+is_traced <- function(x) inherits(x, "cl_traced")
+
+# A node that is added to the tape, as a traced value.
+record <- function(kind, op, args, at, n, dim = NULL) {
+  id <- tracing$tape$add(kind, op, args, at, 0, n)
+  traced(id, as.integer(n), if (!is.null(dim)) as.integer(dim))
+}
+
+# Any number, vector or array that a traced function computes with, as a traced value.
+trace_operand <- function(x) {
+  if (is_traced(x)) {
+    if (!identical(x$tape, tracing$tape)) trace_stop(stale_text)
+    return(x)
+  }
+  if (is_cl(x)) x <- as.matrix(x)
+  if (!is.numeric(x) && !is.logical(x)) {
+    trace_stop(sprintf("%s cannot be combined with a traced value", describe(x)))
+  }
+  n <- length(x)
+  shape <- dim(x)
+  if (n == 0L) return(traced(NA_integer_, 0L, shape))
+  if (n == 1L) return(traced(tracing$tape$add_number(as.double(x)), 1L, shape))
+  values <- as.double(x)
+  record("data", "", integer(), c(tracing$tape$add_data(values), n), n, shape)
+}
+
+stale_text <- paste("a traced value of an earlier call is used: 'f' has kept it outside of its",
+                    "own variables")
+
+# The node of a value.
+node_of <- function(x) {
+  if (x$id == 0L) assign("id", join_nodes(x$from, x$index), envir = x)
+  x$id
+}
+
+# The node of a value recycled to n elements, as rep_len() does it. Nodes of one element are
+# recycled by elementwise operations themselves.
+node_for <- function(x, n) {
+  if (x$n == n || x$n == 1L) return(node_of(x))
+  id <- node_of(x)
+  if (x$n > n || n %% x$n != 0L) return(take(id, rep_len(seq_len(x$n), n)))
+  tracing$tape$add("broadcast", "", id, c(x$n, n / x$n, 0), 0, n)
+}
+
+# Exactly n elements, those of one element repeated.
+full_node <- function(x, n) {
+  if (x$n != 1L || n == 1L) return(node_for(x, n))
+  tracing$tape$add("broadcast", "", node_of(x), c(n, 1, 1), 0, n)
+}
+
+# Zeros where a result has no elements, as they need no node.
+no_elements <- function(shape = NULL) if (is.null(shape)) numeric() else array(0, shape)
+
+# ---- elementwise operations ---------------------------------------------------------------------
+
+# op(values), a name of elementwise.def, for n elements.
+apply_node <- function(op, values, n, shape = NULL) {
+  if (n == 0L) return(no_elements(shape))
+  args <- integer(length(values))
+  for (k in seq_along(values)) args[k] <- node_for(values[[k]], n)
+  record("apply", op, args, numeric(), n, shape)
+}
+
+traced_unary <- function(op, x) {
+  x <- trace_operand(x)
+  if (x$n == 0L) return(no_elements(x$dim))
+  record("apply", op, node_of(x), numeric(), x$n, x$dim)
+}
+
+traced_binary <- function(op, a, b) {
+  if (op == "pow" && is_traced(a) && !is_traced(b) && is_number(b) && b == 2) {
+    return(traced_unary("square", a))
+  }
+  a <- trace_operand(a)
+  b <- trace_operand(b)
+  n <- a$n
+  shape <- a$dim
+  if (is.null(shape)) {
+    shape <- b$dim
+    plain <- n == 1L && b$n > 0L || is.null(shape) && (b$n == n || b$n == 1L && n > 0L)
+  } else {
+    plain <- if (is.null(b$dim)) b$n == 1L && n > 0L else identical(shape, b$dim)
+  }
+  if (plain) {
+    if (b$n > n) n <- b$n
+  } else {
+    like <- plainly(proxy(a) + proxy(b))
+    n <- length(like)
+    shape <- dim(like)
+  }
+  apply_node(op, list(a, b), n, shape)
+}
+
+# op of any number of operands, recycled to the longest; with the shape of the first one that long.
+trace_apply <- function(op, ...) {
+  values <- lapply(list(...), trace_operand)
+  sizes <- vapply(values, function(v) v$n, 0L)
+  n <- if (any(sizes == 0L)) 0L else max(sizes)
+  shape <- NULL
+  for (v in values) if (is.null(shape) && v$n == n) shape <- v$dim
+  apply_node(op, values, n, shape)
+}
+
+# What base R does to shapes: zeros of the shape of a value.
+proxy <- function(x) {
+  zeros <- logical(x$n)
+  if (!is.null(x$dim)) dim(zeros) <- x$dim
+  zeros
+}
+
+# The value of `code`, which computes shapes; its errors and warnings become ours.
+plainly <- function(code) {
+  withCallingHandlers(code, error = function(e) {
+    if (!inherits(e, "cl_trace_stop")) trace_stop(conditionMessage(e))
+  }, warning = function(w) {
+    warning(conditionMessage(w), call. = FALSE)
+    invokeRestart("muffleWarning")
+  })
+}
+
+#' @export
+Ops.cl_traced <- function(e1, e2) {
+  op <- .Generic
+  if (nargs() == 1L) {
+    return(switch(op, `-` = traced_unary("neg", e1), `+` = e1, `!` = logical_result("not", e1)))
+  }
+  if (op %in% logical_operators) return(logical_result(operators[[op]], e1, e2))
+  traced_binary(operators[[op]], e1, e2)
+}
+
+logical_operators <- c("==", "!=", "<", ">", "<=", ">=", "&", "|")
+
+# Comparisons: plain where the parameters' values are at hand, so that `if` can take them.
+logical_result <- function(op, ...) {
+  result <- if (...length() == 1L) traced_unary(op, ...) else traced_binary(op, ...)
+  if (is_traced(result) && !is.null(tracing$tape$live)) {
+    found <- live_value(result)
+    storage.mode(found) <- "logical"
+    return(found)
+  }
+  result
+}
+
+math_names <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log1p", "log2",
+                "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh", "asin",
+                "asinh", "atan", "atanh", "cospi", "sinpi", "tanpi", "gamma", "lgamma", "digamma",
+                "trigamma")
+
+#' @export
+Math.cl_traced <- function(x, ...) {
+  op <- .Generic
+  if (op %in% math_names) return(traced_unary(op, x))
+  switch(op, log = traced_log(x, ...), round = traced_round(x, ...), cumsum = traced_cumsum(x),
+         cumprod = cumulate("mul", x), cummax = cumulate("pmax", x), cummin = cumulate("pmin", x),
+         trace_stop(sprintf("%s() is not available for traced values", op)))
+}
+
+traced_log <- function(x, base = exp(1)) {
+  if (missing(base)) return(traced_unary("log", x))
+  if (identical(base, 2)) return(traced_unary("log2", x))
+  if (identical(base, 10)) return(traced_unary("log10", x))
+  logarithm <- function(v) if (is_traced(v)) traced_unary("log", v) else log(v)
+  traced_binary("div", logarithm(x), logarithm(base))
+}
+
+traced_round <- function(x, digits = 0) {
+  if (is_traced(digits) || !is_number(digits)) trace_stop("'digits' must be a number")
+  if (digits == 0) return(traced_unary("round", x))
+  traced_binary("round_to", x, round_unit(digits))
+}
+
+traced_cumsum <- function(x) {
+  x <- trace_operand(x)
+  if (x$n < 2L) return(as.vector(x))
+  record("cumsum", "", node_of(x), c(x$n, 1, 0), x$n)
+}
+
+longest_unrolled <- 1000L
+
+# A running product, maximum or minimum: one node for each element.
+cumulate <- function(op, x) {
+  if (x$n > longest_unrolled) {
+    trace_stop(sprintf(paste("a running product, maximum or minimum of %d traced elements is too",
+                             "long (at most %d); exp(cumsum(log(x))) is a running product of",
+                             "positive numbers"), x$n, longest_unrolled))
+  }
+  if (x$n < 2L) return(as.vector(x))
+  from <- integer(x$n)
+  last <- x[[1L]]
+  from[1L] <- node_of(last)
+  for (k in seq_len(x$n)[-1L]) {
+    last <- traced_binary(op, last, x[[k]])
+    from[k] <- last$id
+  }
+  traced(0L, x$n, NULL, from, rep_len(1L, x$n))
+}
+
+#' @export
+Summary.cl_traced <- function(..., na.rm = FALSE) traced_summary(.Generic, list(...), na.rm)
+
+traced_summary <- function(name, values, na.rm = FALSE) {
+  if (name == "range") {
+    return(c(traced_summary("min", values, na.rm), traced_summary("max", values, na.rm)))
+  }
+  if (name %in% c("any", "all")) {
+    trace_stop(paste(name, "needs the values of the traced values", sep = "() "), choice = TRUE)
+  }
+  mine <- vapply(values, is_traced, NA)
+  rest <- if (!all(mine)) do.call(name, c(values[!mine], list(na.rm = na.rm)), quote = TRUE)
+  op <- c(sum = "add", prod = "mul", min = "pmin", max = "pmax")[[name]]
+  none <- c(sum = 0, prod = 1, min = Inf, max = -Inf)[[name]]
+  result <- NULL
+  for (x in values[mine]) {
+    if (isTRUE(na.rm)) x <- trace_apply("ifelse", traced_unary("is_nan", x), none, x)
+    if (x$n > 1L) x <- record("reduce", name, node_of(x), c(x$n, 1, 0), 1L)
+    else if (!is.null(x$dim)) x <- as.vector(x)
+    result <- if (is.null(result)) x else traced_binary(op, result, x)
+  }
+  if (is.null(rest) || identical(as.double(rest), none)) return(result)
+  traced_binary(op, result, rest)
+}
+
+#' @export
+mean.cl_traced <- function(x, trim = 0, na.rm = FALSE, ...) {
+  if (!identical(trim, 0) || !isFALSE(na.rm)) {
+    trace_stop("mean() of a traced value has no 'trim' and no 'na.rm'")
+  }
+  sum(x) / x$n
+}
+
+# ---- shape --------------------------------------------------------------------------------------
+
+#' @export
+length.cl_traced <- function(x) x$n
+
+#' @export
+dim.cl_traced <- function(x) x$dim
+
+# The same elements with other dimensions.
+reshaped <- function(x, shape) {
+  if (is.null(x$dim) && is.null(shape)) return(x)
+  result <- traced(x$id, x$n, shape, x$from, x$index)
+  assign("tape", x$tape, envir = result)
+  result
+}
+
+#' @export
+`dim<-.cl_traced` <- function(x, value) {
+  if (is_traced(value)) trace_stop(shape_text, choice = TRUE)
+  like <- seq_len(x$n)
+  plainly(dim(like) <- value)
+  reshaped(x, dim(like))
+}
+
+#' @export
+names.cl_traced <- function(x) NULL
+
+#' @export
+`names<-.cl_traced` <- function(x, value) x
+
+#' @export
+dimnames.cl_traced <- function(x) NULL
+
+#' @export
+`dimnames<-.cl_traced` <- function(x, value) x
+
+#' @export
+as.vector.cl_traced <- function(x, mode = "any") {
+  if (mode %in% c("any", "numeric", "double")) return(reshaped(x, NULL))
+  if (mode == "list") return(as.list(x))
+  trace_stop(sprintf("a traced value cannot become one of mode \"%s\"", mode), choice = TRUE)
+}
+
+#' @export
+as.double.cl_traced <- function(x, ...) reshaped(x, NULL)
+
+#' @export
+as.list.cl_traced <- function(x, ...) lapply(seq_len(x$n), function(k) x[[k]])
+
+#' @export
+as.matrix.cl_traced <- function(x, ...) {
+  if (length(x$dim) == 2L) x else reshaped(x, c(x$n, 1L))
+}
+
+#' @export
+as.array.cl_traced <- function(x, ...) if (is.null(x$dim)) reshaped(x, x$n) else x
+
+#' @export
+is.numeric.cl_traced <- function(x) TRUE
+
+#' @export
+is.matrix.cl_traced <- function(x) length(x$dim) == 2L
+
+#' @export
+is.array.cl_traced <- function(x) !is.null(x$dim)
+
+# Conversions to what decides about the course of a function.
+#' @export
+as.logical.cl_traced <- function(x, ...) decided("as.logical", x, "logical")
+
+#' @export
+as.integer.cl_traced <- function(x, ...) decided("as.integer", x, "integer")
+
+#' @export
+as.character.cl_traced <- function(x, ...) decided("as.character", x, "character")
+
+decided <- function(name, x, mode) {
+  if (is.null(tracing$tape$live)) {
+    trace_stop(sprintf("%s() needs the value of a traced value", name), choice = TRUE)
+  }
+  as.vector(live_value(x), mode)
+}
+
+#' @export
+is.na.cl_traced <- function(x) logical_result("is_nan", x)
+
+#' @export
+is.nan.cl_traced <- function(x) logical_result("is_nan", x)
+
+#' @export
+is.finite.cl_traced <- function(x) logical_result("is_finite", x)
+
+#' @export
+is.infinite.cl_traced <- function(x) logical_result("is_infinite", x)
+
+#' @export
+format.cl_traced <- function(x, ...) {
+  sprintf("<traced: %s>", if (is.null(x$dim)) paste(x$n, "elements") else
+    paste(x$dim, collapse = " x "))
+}
+
+#' @export
+print.cl_traced <- function(x, ...) {
+  cat(format(x), "\n", sep = "")
+  invisible(x)
+}

@@ -1,0 +1,130 @@
+# The values of the nodes that a traced function gives, by plain R: what the nodes mean, written
+# apart from the programs that are made of them.
+
+elementwise_reference <- list(
+  add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`,
+  eq = `==`, ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`, and = `&`, or = `|`,
+  pmin = pmin, pmax = pmax, atan2 = atan2, not = `!`, neg = function(a) -a, abs = abs, sign = sign,
+  square = function(a) a^2, sqrt = sqrt, exp = exp, expm1 = expm1, log = log, log1p = log1p,
+  log2 = log2, log10 = log10, sin = sin, cos = cos, tan = tan, sinpi = sinpi, cospi = cospi,
+  tanpi = tanpi, asin = asin, acos = acos, atan = atan, sinh = sinh, cosh = cosh, tanh = tanh,
+  asinh = asinh, acosh = acosh, atanh = atanh, gamma = gamma, lgamma = lgamma, digamma = digamma,
+  trigamma = trigamma, lbeta = lbeta, choose = choose, lchoose = lchoose, ceiling = ceiling,
+  floor = floor, trunc = trunc, round = round, is_nan = is.na, is_finite = is.finite,
+  is_infinite = is.infinite, pnorm = pnorm, dnorm = dnorm, qnorm = qnorm,
+  log_pnorm = function(a) pnorm(a, log.p = TRUE), log_qnorm = function(a) qnorm(a, log.p = TRUE),
+  inv_logit = plogis, log1p_exp = function(a) ifelse(a > 0, a + log1p(exp(-a)), log1p(exp(a))),
+  fill_nan = function(a, b) ifelse(is.na(a), b, a),
+  ifelse = function(a, b, c) ifelse(is.na(a), NaN, ifelse(rep_len(a != 0, length(a)), b, c)),
+  round_to = function(a, b) if (b > 0) round(a * b) / b else round(a / -b) * -b,
+  log1m_exp = function(a) ifelse(a > -0.693, log(-expm1(a)), log1p(-exp(a))),
+  deviance = function(a, b) ifelse(a == 0, b, a * log(a / b) + b - a),
+  stirling = function(a) lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2,
+  erf = function(a) 2 * pnorm(a * sqrt(2)) - 1,
+  erfc = function(a) 2 * pnorm(-a * sqrt(2)))
+
+# The values of all nodes of a tape as a list.
+reference_values <- function(tape, parameters) {
+  values <- vector("list", tape$count)
+  for (id in seq_len(tape$count)) {
+    node <- tape$nodes[[id]]
+    at <- node[[4]]
+    args <- values[node[[3]]]
+    found <- reference_node(node[[1]], node[[2]], args, at, node[[5]], tape$data, parameters)
+    found <- as.double(found)
+    if (length(found) != tape$size[id]) stop("node ", id, " (", node[[1]], ") has another length")
+    values[[id]] <- found
+  }
+  values
+}
+
+reference_node <- function(kind, op, args, at, number, data, parameters) {
+  x <- if (length(args) > 0) args[[1]]
+  whole <- function(n) if (length(x) != n) stop("an operand has another length") else x
+  switch(kind,
+    param = parameters[at[1] + seq_len(at[2])],
+    data = data[[at[1]]],
+    number = number,
+    apply = {
+      n <- max(lengths(args))
+      if (!all(lengths(args) %in% c(1, n))) stop("lengths")
+      if (op == "ifelse") args <- lapply(args, rep_len, n)
+      suppressWarnings(do.call(elementwise_reference[[op]], args))
+    },
+    broadcast = if (at[3] == 0) rep(whole(at[1]), times = at[2])
+                else rep(whole(at[2]), each = at[1]),
+    transpose = t(matrix(whole(at[1] * at[2]), at[1], at[2])),
+    part = matrix(x, at[1])[at[2] + seq_len(at[4]), at[3] + seq_len(at[5])],
+    gather = {
+      i <- data[[at[1]]]
+      if (any(i < 0 | i >= length(x) | i != round(i))) stop("index")
+      x[i + 1]
+    },
+    concat = unlist(args),
+    reduce = {
+      m <- matrix(whole(at[1] * at[2]), at[1], at[2])
+      f <- get(op)
+      switch(at[3] + 1, f(m), apply(m, 1, f), apply(m, 2, f))
+    },
+    cumsum = {
+      m <- matrix(whole(at[1] * at[2]), at[1], at[2])
+      apply(m, 2, function(v) if (at[3]) rev(cumsum(rev(v))) else cumsum(v))
+    },
+    matmul = {
+      a <- if (at[4]) t(matrix(x, at[2], at[1])) else matrix(x, at[1], at[2])
+      b <- if (at[5]) t(matrix(args[[2]], at[3], at[2])) else matrix(args[[2]], at[2], at[3])
+      a %*% b
+    },
+    chol = {
+      a <- matrix(whole(at[1]^2), at[1])
+      a[upper.tri(a)] <- t(a)[upper.tri(a)]
+      t(chol(a))
+    },
+    tri_solve = backsolve(matrix(x, at[1], at[1]), matrix(args[[2]], at[1], at[2]),
+                          upper.tri = at[3] == 1, transpose = at[4] == 1),
+    stop("unknown node ", kind))
+}
+
+# f at a point through its trace and the reference, with the dimensions of the traced result; f may
+# return anything numeric.
+traced_result <- function(f, ...) {
+  point <- list(...)
+  trace <- statcl:::trace_function(f, point)
+  result <- trace$result
+  if (!statcl:::is_traced(result)) return(result)
+  if (!is.null(dim(result))) stopifnot(prod(dim(result)) == length(result))
+  id <- trace$node(result)
+  values <- reference_values(trace$tape, as.double(unlist(point)))[[id]]
+  values <- rep_len(values, length(result))
+  if (!is.null(dim(result))) dim(values) <- dim(result)
+  values
+}
+
+# f gives the same when traced as when called, shapes and warnings included.
+expect_traced <- function(f, ..., tol = 1e-13) {
+  warned <- function(code) {
+    any <- FALSE
+    value <- withCallingHandlers(code, warning = function(w) {
+      any <<- TRUE
+      invokeRestart("muffleWarning")
+    })
+    list(value = value, warned = any)
+  }
+  plain <- warned(f(...))
+  want <- plain$value
+  if (!is.null(dim(want))) dimnames(want) <- NULL else names(want) <- NULL
+  if (is.array(want)) want <- array(as.double(want), dim(want)) else want <- as.double(want)
+  found <- warned(traced_result(f, ...))
+  expect_identical(found$warned, plain$warned, label = paste("warning of", deparse(body(f))[1]))
+  got <- found$value
+  if (!is.null(dim(got))) dimnames(got) <- NULL else names(got) <- NULL
+  label <- paste(deparse(body(f)), collapse = " ")
+  expect_identical(dim(got), dim(want), label = label)
+  expect_equal(as.double(got), as.double(want), tolerance = tol, label = label)
+}
+
+# f fails when traced, and when called with plain numbers too if `both`.
+expect_untraced <- function(f, ..., both = FALSE) {
+  if (both) expect_error(f(...))
+  expect_fault(statcl:::trace_function(f, list(...)), "argument", argument = "f")
+}
