@@ -1,35 +1,30 @@
 /* Sizes of the triangular kernel, known to triangular.cl and to its driver
- * (engine/cl/linalg/triangular.c), and what a launch is to do. No code.
- *
- * TRIANGULAR_LEAF: largest block that is solved by substitution in one launch; larger ones are
- * halved down to it, with a product between the halves. TRIANGULAR_WIDTH: unknowns that a work-item
- * holds in registers at a time. TRIANGULAR_ITEMS: right-hand sides of a group. PANEL_ORDER: the
- * leaf of the matrix-instruction kernels (panels_mma.h); PANEL_WARPS: warps of a group of
- * triangular_mma_solve, of 16 right-hand sides each.
- *
- * Few right-hand sides, up to VECTOR_RHS (triangular_vector.cl): order of the blocks, which is also
- * the number of work-items of a group; order of their tiles, and how many numbers the tiles of a
- * packed block have; rows of T that a group reads side by side, and how often it does so for near
- * and for far rows. */
+ * (engine/cl/linalg/triangular.c), and what a launch is to do. No code. */
 #ifndef SCL_KERNEL_TRIANGULAR_H
 #define SCL_KERNEL_TRIANGULAR_H
 
-#define TRIANGULAR_LEAF 64
-#define TRIANGULAR_WIDTH 32
-#define TRIANGULAR_ITEMS 64
-#define PANEL_ORDER 128
-#define PANEL_WARPS 4
-#define TRIANGULAR_COPY 32 /* columns that a group of triangular_mma_pack_and_copy copies */
-#define PANEL_PACKED 11264 /* doubles of a packed block: PANEL_START(PANEL_ORDER / 16) */
+/* triangular.cl, triangular_cpu.cl. */
+#define TRIANGULAR_LEAF 64  /* largest block that one launch solves; larger ones are halved, with a
+                               product between the halves */
+#define TRIANGULAR_WIDTH 32 /* unknowns that a work-item holds in registers at a time; even */
+#define TRIANGULAR_ITEMS 64 /* right-hand sides of a group */
 
-#define VECTOR_RHS 4
-#define VECTOR_BLOCK 256
-#define VECTOR_TILE 32
+/* Matrix instructions (panels_mma.h). */
+#define PANEL_ORDER 128    /* of their blocks */
+#define PANEL_WARPS 4      /* of a group of triangular_mma_solve, 16 right-hand sides each */
+#define PANEL_PACKED 11264 /* doubles of a packed block: PANEL_START(PANEL_ORDER / 16) */
+#define TRIANGULAR_COPY 32 /* columns that a group of triangular_mma_pack_and_copy copies */
+
+/* Few right-hand sides (triangular_vector.cl). */
+#define VECTOR_RHS 4     /* at most */
+#define VECTOR_BLOCK 256 /* order of the blocks, and work-items of a group */
+#define VECTOR_TILE 32   /* order of their tiles */
+#define VECTOR_LANES 8   /* rows of T that a group reads side by side */
+#define VECTOR_NEAR 1    /* how often a near group does so */
+#define VECTOR_FAR 4     /* how often a far group does so */
 #define VECTOR_TILES (VECTOR_BLOCK / VECTOR_TILE * (VECTOR_BLOCK / VECTOR_TILE + 1) / 2)
+/* Doubles of a packed block: its tiles, and the inverses of those on the diagonal. */
 #define VECTOR_PACKED ((VECTOR_TILES + VECTOR_BLOCK / VECTOR_TILE) * VECTOR_TILE * VECTOR_TILE)
-#define VECTOR_LANES 8
-#define VECTOR_NEAR 1
-#define VECTOR_FAR 4
 
 /* A batch of solves with triangular blocks of order n, of which the last may be of order n_last
  * (triangular.cl explains the forms). Unknown p of right-hand side s lies unknown_step r(p) +

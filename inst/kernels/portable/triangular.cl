@@ -1,12 +1,25 @@
 /* Substitution with a small triangular block and many right-hand sides, in place.
  *
+ *        L, n <= TRIANGULAR_LEAF           right-hand sides, one to a work-item
+ *        WIDTH
+ *       +-----+                            +-+-+-+-+-+-+
+ *       |\    |                            |x|x|x|x|x|x|   solved before, in B
+ *       |  \  |                            |x|x|x|x|x|x|
+ *       +-----+-----+                      +-+-+-+-+-+-+
+ *    p0 | (1) |\(2) |                      |.|.|.|.|.|.|   WIDTH unknowns in registers: (1) the
+ *       |     |  \  |                      |.|.|.|.|.|.|   products with those solved before are
+ *       +-----+-----+                      +-+-+-+-+-+-+   subtracted, (2) they are solved for
+ *
+ *    Blocks (1) and (2) of L pass through local memory, where all work-items of the group read
+ * them.
+ *
  * One kernel serves all eight forms (left or right, lower or upper, transposed or not): each is
  * "L x = b" for a lower triangular L of order n once the unknowns are counted in the order in which
  * they are solved for. Unknown p has the index r(p) = p, or n-1-p if `reversed`; L(p, q) is
  * T(r(p), r(q)), or T(r(q), r(p)) if `transposed`. Unknown p of right-hand side s lies at
  * B[r(p) * unknown_step + s * side_step], so a right-hand side is a column of B or a row.
  *
- * Work split. A work-item owns one right-hand side: TRIANGULAR_WIDTH unknowns at a time sit in its
+ * Work split. A work-item has one right-hand side: TRIANGULAR_WIDTH unknowns at a time sit in its
  * registers, T goes through local memory in blocks of WIDTH x WIDTH that all work-items of the
  * group read at one address at a time. Dimension 0: right-hand sides; dimension 1: a batch of
  * blocks (triangular_task in triangular.h).
@@ -20,19 +33,19 @@
 
 /* L(p0 + i, q0 + j) for i, j < WIDTH, as block[j * WIDTH + i]; beyond n: the identity. On the
  * diagonal lies the reciprocal. Above the diagonal nothing is read. */
-SCL_INLINE void triangular_stage(__local real *block, __global const real *T, const int ld,
+SCL_INLINE void triangular_stage(__local real *block, __global const real *t, const int ld,
                                  const int n, const int p0, const int q0, const int transposed,
                                  const int reversed, const uint item) {
-  for (uint e = item; e < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; e += TRIANGULAR_ITEMS) {
+  for (uint at = item; at < TRIANGULAR_WIDTH * TRIANGULAR_WIDTH; at += TRIANGULAR_ITEMS) {
     /* work-items run along what is contiguous in T */
-    const int i = transposed ? e / TRIANGULAR_WIDTH : e % TRIANGULAR_WIDTH;
-    const int j = transposed ? e % TRIANGULAR_WIDTH : e / TRIANGULAR_WIDTH;
+    const int i = transposed ? at / TRIANGULAR_WIDTH : at % TRIANGULAR_WIDTH;
+    const int j = transposed ? at % TRIANGULAR_WIDTH : at / TRIANGULAR_WIDTH;
     const int p = p0 + i, q = q0 + j;
     real value = 0.0;
     if (p == q) value = 1.0;
     if (p < n && q <= p) {
-      const int r = reversed ? n - 1 - p : p, s = reversed ? n - 1 - q : q;
-      value = T[transposed ? s + (long)r * ld : r + (long)s * ld];
+      const int row = reversed ? n - 1 - p : p, column = reversed ? n - 1 - q : q;
+      value = t[transposed ? column + (long)row * ld : row + (long)column * ld];
       if (p == q) value = 1.0 / value;
     }
     block[j * TRIANGULAR_WIDTH + i] = value;
@@ -40,17 +53,17 @@ SCL_INLINE void triangular_stage(__local real *block, __global const real *T, co
 }
 
 __kernel __attribute__((reqd_work_group_size(TRIANGULAR_ITEMS, 1, 1))) void
-triangular_substitute(__global const real *T, const long t_offset, const int ldt,
-                      __global real *B, const long b_offset, const triangular_task task) {
+triangular_substitute(__global const real *t, const long t_offset, const int t_ld, __global real *b,
+                      const long b_offset, const triangular_task task) {
   __local real2 pairs[TRIANGULAR_WIDTH * TRIANGULAR_PAIRS];
   __local real *block = (__local real *)pairs;
   const int which = get_group_id(1);
   const int last = which == (int)get_num_groups(1) - 1, order = last ? task.n_last : task.n;
-  const int mine = get_global_id(0), active = mine < (last ? task.rhs_last : task.rhs);
+  const int side = get_global_id(0), active = side < (last ? task.rhs_last : task.rhs);
   const int transposed = task.transposed, reversed = task.reversed;
   const long step = task.unknown_step;
-  T += t_offset + which * task.t_step;
-  B += b_offset + which * task.b_step + (active ? mine * task.side_step : 0);
+  t += t_offset + which * task.t_step;
+  b += b_offset + which * task.b_step + (active ? side * task.side_step : 0);
 
   for (int p0 = 0; p0 < order; p0 += TRIANGULAR_WIDTH) {
     real x[TRIANGULAR_WIDTH];
@@ -58,15 +71,15 @@ triangular_substitute(__global const real *T, const long t_offset, const int ldt
     for (int i = 0; i < TRIANGULAR_WIDTH; i++) {
       const int p = p0 + i;
       x[i] = 0.0;
-      if (active && p < order) x[i] = B[(reversed ? order - 1 - p : p) * step];
+      if (active && p < order) x[i] = b[(reversed ? order - 1 - p : p) * step];
     }
     for (int q0 = 0; q0 < p0; q0 += TRIANGULAR_WIDTH) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      triangular_stage(block, T, ldt, order, p0, q0, transposed, reversed, get_local_id(0));
+      triangular_stage(block, t, t_ld, order, p0, q0, transposed, reversed, get_local_id(0));
       barrier(CLK_LOCAL_MEM_FENCE);
       if (active) {
         for (int j = 0; j < TRIANGULAR_WIDTH; j++) {
-          const real known = B[(reversed ? order - 1 - (q0 + j) : q0 + j) * step];
+          const real known = b[(reversed ? order - 1 - (q0 + j) : q0 + j) * step];
           SCL_UNROLL
           for (int i = 0; i < TRIANGULAR_PAIRS; i++) {
             const real2 l = pairs[j * TRIANGULAR_PAIRS + i];
@@ -77,7 +90,7 @@ triangular_substitute(__global const real *T, const long t_offset, const int ldt
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    triangular_stage(block, T, ldt, order, p0, p0, transposed, reversed, get_local_id(0));
+    triangular_stage(block, t, t_ld, order, p0, p0, transposed, reversed, get_local_id(0));
     barrier(CLK_LOCAL_MEM_FENCE);
     if (active) {
       SCL_UNROLL
@@ -90,7 +103,7 @@ triangular_substitute(__global const real *T, const long t_offset, const int ldt
       SCL_UNROLL
       for (int i = 0; i < TRIANGULAR_WIDTH; i++) {
         const int p = p0 + i;
-        if (p < order) B[(reversed ? order - 1 - p : p) * step] = x[i];
+        if (p < order) b[(reversed ? order - 1 - p : p) * step] = x[i];
       }
     }
   }

@@ -16,9 +16,9 @@
  *        .. | f  |    |    |    |   far   subtract L x_{k-1} from their rows of the blocks after
  *           +----+----+----+----+         block k + 1.
  *
- * So no launch waits inside for another group, and the rows further down, nearly all of T, are read
- * beside the chain. What one launch writes, no other group of the same launch reads: x_k goes to
- * work, and to its place in B with the launch after.
+ * So no group waits for another one of its launch, and the rows further down, nearly all of T, are
+ * read while the chain goes on. What one launch writes, no other group of the same launch reads:
+ * x_k goes to `work`, and the launch after copies it to B.
  *
  * A block is solved in steps of VECTOR_TILE unknowns, by the inverse of their tile and one
  * correction, x = X r, x += X (r - L x): without it the residual would grow with the condition of
@@ -50,8 +50,8 @@
 #define VECTOR_TILE_ELEMENTS (VECTOR_AREA / VECTOR_BLOCK) /* of a work-item, in vector_pack() */
 #define VECTOR_TILE_LD (VECTOR_TILE + 1)                  /* of a tile in local memory */
 
-/* Where the work-items of one tile meet, alone where the hardware runs them as one; elsewhere all
- * of the group come to the barrier, and VECTOR_ONLY says who does the work. */
+/* A barrier of the work-items of one tile. Where the hardware runs them in step, as a warp, only
+ * they meet; elsewhere the whole group does, and VECTOR_ONLY says who does the work. */
 #ifdef __NV_CL_C_VERSION
 #define VECTOR_ALONE(condition) if (condition)
 #define VECTOR_MEET() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
@@ -259,7 +259,7 @@ SCL_INLINE_BARRIER void vector_near(const vector_system *system, const int group
                                     const vector_scratch *scratch, const vector_slot *slot) {
   const uint item = slot->item;
   const int warp = item / VECTOR_TILE, lane = item % VECTOR_TILE, at = system->at, n = system->n;
-  const int begin = at * VECTOR_BLOCK, own = begin + item; /* row of the block */
+  const int begin = at * VECTOR_BLOCK, unknown = begin + item; /* of this work-item */
   const int rows = VECTOR_NEAR * VECTOR_LANES, first = begin + VECTOR_BLOCK + group * rows;
   const int row = first + item, writes = item < rows && row < n; /* row of the next block */
   const int steps = min(VECTOR_WARPS, (n - begin + VECTOR_TILE - 1) / VECTOR_TILE);
@@ -270,7 +270,7 @@ SCL_INLINE_BARRIER void vector_near(const vector_system *system, const int group
 
   /* All loads: rows of the next block, in the columns of this block and of the one before it, and
    * the tiles that are needed first. */
-  const real given = own < n ? system->b[own * system->step] : 0.0;
+  const real given = unknown < n ? system->b[unknown * system->step] : 0.0;
   if (goes_on) {
     vector_fetch(below, VECTOR_NEAR, system, slot, first, begin);
     if (writes) old = system->b[row * system->step];
@@ -316,11 +316,11 @@ SCL_INLINE_BARRIER void vector_near(const vector_system *system, const int group
     if (writes) system->b[row * system->step] = old - total;
   }
   if (group == 0) {
-    if (at > 0) system->b[(own - VECTOR_BLOCK) * system->step] = scratch->previous[item];
+    if (at > 0) system->b[(unknown - VECTOR_BLOCK) * system->step] = scratch->previous[item];
     if (goes_on)
       current[item] = scratch->current[item];
-    else if (own < n)
-      system->b[own * system->step] = scratch->current[item];
+    else if (unknown < n)
+      system->b[unknown * system->step] = scratch->current[item];
   }
 }
 
