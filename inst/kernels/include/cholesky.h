@@ -1,18 +1,16 @@
 /* Sizes of the Cholesky kernels, known to cholesky.cl, cholesky_mma.cl and to their driver
- * (engine/cl/linalg/cholesky.c), and what a launch is to do. No code.
- *
- * CHOLESKY_BLOCK: order of the diagonal blocks that one group factors in local memory.
- * CHOLESKY_LINES: work-items to a row of such a block.
- * The matrix-instruction kernel's blocks have the order PANEL_ORDER (triangular.h).
- * CHOLESKY_BELOW: block rows (of 16 rows) below the diagonal block that a group solves for. */
+ * (engine/cl/linalg/cholesky.c), and what a launch is to do. No code. */
 #ifndef SCL_KERNEL_CHOLESKY_H
 #define SCL_KERNEL_CHOLESKY_H
 
-#define CHOLESKY_BLOCK 64
-#define CHOLESKY_GPU_LINES 4
-#define CHOLESKY_CPU_LINES 1
-#define CHOLESKY_BELOW 3
-#define CHOLESKY_WARPS (1 + PANEL_ORDER / 16 + CHOLESKY_BELOW) /* of a group of cholesky_mma.cl */
+/* cholesky.cl. */
+#define CHOLESKY_BLOCK 64    /* order of the diagonal blocks that one group factors */
+#define CHOLESKY_GPU_LINES 4 /* work-items to a row of such a block, on a GPU */
+#define CHOLESKY_CPU_LINES 1 /* the same, on a CPU */
+
+/* cholesky_mma.cl, whose blocks have the order PANEL_ORDER (triangular.h). */
+#define CHOLESKY_BELOW 3 /* block rows below the diagonal block that a group solves for */
+#define CHOLESKY_WARPS (1 + PANEL_ORDER / 16 + CHOLESKY_BELOW) /* of a group */
 
 /* A panel that cholesky_mma_panel factors, read from one matrix, written to others. */
 typedef struct {
