@@ -23,12 +23,14 @@
 
 /* Vectors of eight in a panel of A, and columns of a panel of B. Sixteen registers of four doubles
  * hold 8 x 4 sums beside their operands, thirty-two of eight 16 x 8. */
+#ifndef GEMM_CPU_VECTORS /* both divide GEMM_CPU_STEP: 8 GEMM_CPU_VECTORS, and PANEL_B */
 #ifdef __AVX512F__
 #define GEMM_CPU_VECTORS 2
 #define PANEL_B 8
 #else
 #define GEMM_CPU_VECTORS 1
 #define PANEL_B 4
+#endif
 #endif
 #define PANEL_A (8 * GEMM_CPU_VECTORS)
 
@@ -214,7 +216,7 @@ GEMM_CPU_INLINE void gemm_cpu_tile(const int transposed_a, const int transposed_
 
 /* Row and column of tile `index` among those of a matrix with `rows` rows of tiles, or of its lower
  * half: they are counted down the columns. */
-SCL_INLINE int2 gemm_cpu_place(int index, const int rows, const int lower) {
+SCL_INLINE int2 gemm_cpu_tile_at(int index, const int rows, const int lower) {
   int column = 0;
   while (index >= rows - (lower ? column : 0)) {
     index -= rows - (lower ? column : 0);
@@ -239,7 +241,7 @@ SCL_INLINE int gemm_cpu_index(const int group, const int count, const int uneven
     const int tile = task.cpu_tile, views = task.views, region = task.region;                      \
     const int index = gemm_cpu_index(get_group_id(0), get_num_groups(0),                           \
                                      region != GEMM_ALL || views);                                 \
-    const int2 at = gemm_cpu_place(index, (task.m + tile - 1) / tile, region != GEMM_ALL);         \
+    const int2 at = gemm_cpu_tile_at(index, (task.m + tile - 1) / tile, region != GEMM_ALL);       \
     const int row0 = at.x * tile, column0 = at.y * tile;                                           \
     const int rows = min(tile, (last ? task.m_last : task.m) - row0);                              \
     const int columns = min(tile, (last ? task.n_last : task.n) - column0);                        \

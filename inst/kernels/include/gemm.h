@@ -1,29 +1,27 @@
 /* Sizes of the product kernels, known to the kernels (gemm.cl, gemm_cpu.cl, gemm_thin.cl) and to
  * their driver (engine/cl/linalg/gemm.c), and what a launch is to do. No code.
- *
- * A group computes a tile of C of TILE_M x TILE_N elements, a work-item ITEM_M x ITEM_N of them;
- * the sum over k advances by DEPTH for each pair of tiles of A and B in local memory. */
+ */
 #ifndef SCL_KERNEL_GEMM_H
 #define SCL_KERNEL_GEMM_H
 
-#define GEMM_GPU_TILE_M 64
+/* gemm.cl. */
+#define GEMM_GPU_TILE_M 64 /* rows and columns of C that a group computes */
 #define GEMM_GPU_TILE_N 64
-#define GEMM_GPU_ITEM_M 8
+#define GEMM_GPU_ITEM_M 8 /* those of a work-item; even */
 #define GEMM_GPU_ITEM_N 4
-/* The same of the large tile (gemm_large.h); both take GEMM_GPU_ITEMS work-items. */
-#define GEMM_GPU_LARGE_M 128
+#define GEMM_GPU_LARGE_M 128 /* the same of the large tile (gemm_large.h), where it differs */
 #define GEMM_GPU_LARGE_ITEM_N 8
-#define GEMM_GPU_ITEMS 128
-#define GEMM_GPU_LARGE_BYTES 26000 /* of local memory, rounded up */
+#define GEMM_GPU_ITEMS 128         /* work-items of a group, of both tiles */
+#define GEMM_GPU_LARGE_BYTES 26000 /* of local memory that the large tile takes, rounded up */
 
-/* gemm_cpu.cl: largest tile, of which tiles are STEP, 2 STEP, 4 STEP (a multiple of both panels),
- * and the length of a slice along k. */
-#define GEMM_CPU_TILE 192
-#define GEMM_CPU_STEP 48
-#define GEMM_CPU_DEPTH 128
+/* gemm_cpu.cl. */
+#define GEMM_CPU_TILE 192  /* order of the largest tile: 4 GEMM_CPU_STEP */
+#define GEMM_CPU_STEP 48   /* that of the smallest one: a multiple of both panels */
+#define GEMM_CPU_DEPTH 128 /* length of a slice along k */
 #define GEMM_CPU_BYTES (2 * 8 * GEMM_CPU_TILE * GEMM_CPU_DEPTH) /* of local memory */
 
-/* Tiles of the matrix-instruction kernels (gemm_mma_tiny.h, _small.h, _large.h, _huge.h). */
+/* Tiles of the matrix-instruction kernels (gemm_mma_tiny.h, _small.h, _large.h, _huge.h): rows and
+ * columns of C that a group computes, and its work-items. */
 #define GEMM_MMA_TINY_M 32
 #define GEMM_MMA_TINY_N 32
 #define GEMM_MMA_SMALL_M 64
@@ -35,22 +33,22 @@
 #define GEMM_MMA_HUGE_N 128
 #define GEMM_MMA_HUGE_ITEMS 256
 
-/* Products with at most THIN columns (or rows) go through gemm_thin.cl: groups of THIN_LANES x
- * THIN_ROWS work-items, THIN_COLUMNS columns at a time. */
-#define GEMM_THIN 8
-#define GEMM_THIN_LANES 32
+/* gemm_thin.cl. */
+#define GEMM_THIN 8        /* most columns (or rows) of its products */
+#define GEMM_THIN_LANES 32 /* work-items of a group: LANES x ROWS */
 #define GEMM_THIN_ROWS 8
-#define GEMM_THIN_COLUMNS 4
+#define GEMM_THIN_COLUMNS 4 /* that a group computes at a time */
 
-/* Shortest piece of the k range when it is dealt out to several groups. */
+/* Fewest terms of a part when a sum is split between several groups. */
 #define GEMM_SPLIT 512
 
-/* What a kernel may take for zero, and which elements of C it writes. */
+/* Flags of `views`: the only triangle of op(A), or of op(B), that is not zero. */
 #define GEMM_A_LOWER 1
 #define GEMM_A_UPPER 2
 #define GEMM_B_LOWER 4
 #define GEMM_B_UPPER 8
 
+/* Values of `region`: the elements of C that are written. */
 #define GEMM_ALL 0
 #define GEMM_LOWER_HALF 1
 #define GEMM_MIRRORED 2

@@ -21,11 +21,14 @@
  * gemm.h), so that a row vector times a matrix is the same kernel. What `views` (GEMM_A_*) promises
  * shortens the rows that a group reads. Sizes: gemm.h. */
 
-/* Several loads under way at once; a CPU looks ahead by itself. */
+/* Unrolls the loop along k, so that several loads are under way at once; a CPU's hardware looks
+ * ahead by itself. */
+#ifndef GEMM_THIN_UNROLL
 #ifdef SCL_CPU
 #define GEMM_THIN_UNROLL
 #else
 #define GEMM_THIN_UNROLL _Pragma("unroll 4")
+#endif
 #endif
 
 #define GEMM_THIN_ITEMS (GEMM_THIN_LANES * GEMM_THIN_ROWS)
@@ -94,17 +97,17 @@ SCL_INLINE_BARRIER void gemm_thin_columns(const int columns, const gemm_thin_par
           sum[c] = fma(a, part->x[i * part->step_x + (column0 + c) * part->next_x], sum[c]);
     }
   }
-  __local real *mine = sums + line * GEMM_THIN_LANES;
+  __local real *line_sums = sums + line * GEMM_THIN_LANES;
   SCL_UNROLL
   for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
-    if (c < columns) mine[c * GEMM_THIN_ITEMS + lane] = sum[c];
+    if (c < columns) line_sums[c * GEMM_THIN_ITEMS + lane] = sum[c];
   for (int width = GEMM_THIN_LANES / 2; width > 0; width /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < width) {
       SCL_UNROLL
       for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
         if (c < columns)
-          mine[c * GEMM_THIN_ITEMS + lane] += mine[c * GEMM_THIN_ITEMS + lane + width];
+          line_sums[c * GEMM_THIN_ITEMS + lane] += line_sums[c * GEMM_THIN_ITEMS + lane + width];
     }
   }
   if (lane == 0 && row < m) {
@@ -112,7 +115,7 @@ SCL_INLINE_BARRIER void gemm_thin_columns(const int columns, const gemm_thin_par
     for (int c = 0; c < GEMM_THIN_COLUMNS; c++)
       if (c < columns && column0 + c < n)
         gemm_thin_write(part->y + row * part->step_y + (column0 + c) * part->next_y,
-                        mine[c * GEMM_THIN_ITEMS], part->alpha, part->beta);
+                        line_sums[c * GEMM_THIN_ITEMS], part->alpha, part->beta);
   }
 }
 
@@ -151,15 +154,15 @@ GEMM_THIN_KERNEL(gemm_thin_t, gemm_thin_columns, GEMM_THIN_COLUMNS, GEMM_THIN_RO
 /* C = alpha (P_0 + P_1 + ...) + beta C: `count` dense m x n matrices, added in this order. A
  * work-item an element. */
 __kernel void gemm_sum(const int m, const int n, const int count, const real alpha,
-                       __global const real *parts, const long offset_parts, const real beta,
-                       __global real *c, const long offset_c, const int ldc, const int region) {
+                       __global const real *parts, const long parts_offset, const real beta,
+                       __global real *c, const long c_offset, const int c_ld, const int region) {
   const int row = get_global_id(0), column = get_global_id(1);
   if (row >= m || column >= n || (region != GEMM_ALL && row < column)) return;
-  parts += offset_parts + row + (long)column * m;
+  parts += parts_offset + row + (long)column * m;
   real sum = 0.0;
   GEMM_THIN_UNROLL
   for (int part = 0; part < count; part++) sum += parts[part * ((long)m * n)];
-  __global real *to = c + offset_c + row + (long)column * ldc;
+  __global real *to = c + c_offset + row + (long)column * c_ld;
   gemm_thin_write(to, sum, alpha, beta);
-  if (region == GEMM_MIRRORED) c[offset_c + column + (long)row * ldc] = *to;
+  if (region == GEMM_MIRRORED) c[c_offset + column + (long)row * c_ld] = *to;
 }

@@ -76,7 +76,7 @@ static size_t inner_dimension(const scl_cl_product *p) {
 
 /* The sizes of a product, as its kernel takes them. */
 typedef struct {
-  int m, n, k, zeros, m_last, n_last, k_last;
+  int m, n, k, views, m_last, n_last, k_last;
   tile_shape shape;
   size_t tiles;
 } tile_plan;
@@ -85,8 +85,8 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   size_t m = p->c.nrow, n = p->c.ncol, k = inner_dimension(p);
   if (p->alpha == 0.0) k = 0; /* as in BLAS: A and B are then not read */
   tile_plan t = {.m = (int)m, .n = (int)n, .k = (int)k, .shape = shape_of(op, p, tile)};
-  t.zeros = scl_cl_promised_zeros(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
-            scl_cl_promised_zeros(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
+  t.views = scl_cl_view_flag(p->view_a, p->trans_a, GEMM_A_LOWER, GEMM_A_UPPER) |
+            scl_cl_view_flag(p->view_b, p->trans_b, GEMM_B_LOWER, GEMM_B_UPPER);
   t.m_last = (int)(p->m_last != 0 ? p->m_last : m);
   t.n_last = (int)(p->n_last != 0 ? p->n_last : n);
   t.k_last = (int)(p->k_last != 0 ? scl_min(k, p->k_last) : k);
@@ -124,7 +124,7 @@ static gemm_task task_of(const tile_plan *t, const scl_cl_product *p) {
                      .m_last = t->m_last,
                      .n_last = t->n_last,
                      .k_last = t->k_last,
-                     .views = t->zeros,
+                     .views = t->views,
                      .region = p->transposed.buffer != NULL ? GEMM_AND_TRANSPOSED
                                                             : region_code(p->region),
                      .tiles = (int)t->tiles,
@@ -182,8 +182,8 @@ scl_cl_product_form scl_cl_product_form_of(scl_cl_program which) {
   return form;
 }
 
-/* Large tiles enough to keep every unit of a large device busy for several rounds; huge ones of a
- * product that takes so long that the device comes to the limit of its power. */
+/* How many large tiles keep every unit of a large device busy for several rounds; how many huge
+ * ones make a product so long that the device reaches its limit of power. */
 enum { MANY_TILES = 800, HUGE_TILES = 2000 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
@@ -218,15 +218,16 @@ static double expected_time(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   return cost[of].launch + (double)inner_dimension(p) * (cost[of].latency + work * most);
 }
 
-/* With a transposed A the large tiles need more registers than a work-item has. With a triangular
- * operand the tiles take different times, which only many tiles even out. */
+/* Whether a product may have these tiles. With a transposed A the large ones would need more
+ * registers than a work-item has. With a triangular operand tiles take different times, which only
+ * evens out over many tiles. */
 static bool may_take(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
   if (tile < SCL_CL_TILE_MMA_LARGE) return true;
   if (p->trans_a == SCL_TRANS) return false;
   if (tile == SCL_CL_TILE_MMA_HUGE)
     return p->trans_b == SCL_TRANS && count_tiles(op, p, tile) >= HUGE_TILES;
-  int triangles = scl_cl_promised_zeros(p->view_a, p->trans_a, 1, 1) +
-                  scl_cl_promised_zeros(p->view_b, p->trans_b, 1, 1);
+  int triangles =
+      scl_cl_view_flag(p->view_a, p->trans_a, 1, 1) + scl_cl_view_flag(p->view_b, p->trans_b, 1, 1);
   return triangles == 0 || count_tiles(op, p, tile) >= MANY_TILES;
 }
 
@@ -291,8 +292,8 @@ static scl_status copy_from(scl_cl_op *op, const scl_cl_product *p) {
                         scl_block_part(c, n, 0, m - n, n));
 }
 
-/* Only the tiles of matrix instructions read another C and write it transposed; others need
- * copies. */
+/* Only the tiles of matrix instructions read C from another matrix and also write it transposed;
+ * for the others it is copied. */
 static scl_status product_by_tiles(scl_cl_op *op, const scl_cl_product *p) {
   scl_cl_tile tile;
   SCL_TRY(choose_tile(op, p, &tile));
@@ -327,8 +328,8 @@ static scl_status product_of_transposed(scl_cl_op *op, const scl_cl_product *p, 
   return status;
 }
 
-/* The huge tile only takes B', so B of a large product is transposed first, at 2.6 TB/s. Reading B
- * as it is, in runs of 64 bytes far apart, takes longer than estimated. */
+/* Whether to transpose B first, as the huge tile only takes B': a copy at 2.6 TB/s. Reading B as it
+ * is, in runs of 64 bytes far apart, takes longer than estimated. */
 static bool pays_to_transpose_b(scl_cl_op *op, const scl_cl_product *p) {
   const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* of an element's copy */
   if (p->trans_a == SCL_TRANS || p->trans_b == SCL_TRANS || p->batch != 1) return false;
@@ -399,8 +400,8 @@ static scl_status product_in_parts(scl_cl_op *op, const scl_cl_product *p, size_
   return status;
 }
 
-/* A transposed A keeps the matrix instructions from their large tiles: of a large product it is
- * transposed first, which costs a few hundredths of what they save. */
+/* Whether to transpose A first, as the large tiles of matrix instructions do not take A': the copy
+ * costs a few hundredths of what they save. */
 static bool pays_to_transpose_a(scl_cl_op *op, const scl_cl_product *p) {
   return p->trans_a == SCL_TRANS && preferred_tile(op, p) == SCL_CL_TILE_MMA_SMALL &&
          count_tiles(op, p, SCL_CL_TILE_MMA_LARGE) >= MANY_TILES;

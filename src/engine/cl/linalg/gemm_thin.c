@@ -31,7 +31,7 @@ size_t scl_cl_thin_groups(const scl_cl_thin_product *t) {
   return groups_of_rows(t) * groups_of_columns(t);
 }
 
-int scl_cl_promised_zeros(scl_view view, scl_trans trans, int lower, int upper) {
+int scl_cl_view_flag(scl_view view, scl_trans trans, int lower, int upper) {
   if (trans == SCL_TRANS) view = scl_view_transposed(view);
   if (scl_view_is_lower(view)) return lower;
   return scl_view_is_upper(view) ? upper : 0;
@@ -44,7 +44,7 @@ scl_status scl_cl_thin_in(scl_cl_op *op, const scl_cl_thin_product *t, double al
   size_t local[3] = {GEMM_THIN_LANES, GEMM_THIN_ROWS, 1};
   size_t global[3] = {groups_of_rows(t) * GEMM_THIN_LANES, groups_of_columns(t) * GEMM_THIN_ROWS,
                       parts};
-  int zeros = scl_cl_promised_zeros(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
+  int views = scl_cl_view_flag(t->view, t->trans, GEMM_A_LOWER, GEMM_A_UPPER);
   const gemm_thin_task task = {.x_row = t->step_x,
                                .x_column = t->next_x,
                                .y_row = t->step_y,
@@ -56,7 +56,7 @@ scl_status scl_cl_thin_in(scl_cl_op *op, const scl_cl_thin_product *t, double al
                                .n = (int)t->n,
                                .k = (int)t->k,
                                .k_part = (int)k_part,
-                               .views = zeros};
+                               .views = views};
   return scl_launch_gemm_thin(op, kernels[t->n == 1][t->trans == SCL_TRANS],
                               scl_cl_range_3(global, local), scl_in(t->a), scl_in_at(t->x),
                               scl_inout_at(t->y), &task);

@@ -57,8 +57,8 @@ scl_cl_program scl_cl_product_program(scl_cl_tile tile, scl_trans trans_a, scl_t
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
                                   const scl_cl_product *second);
 
-/* The triangle of op(A) that is zero, as one of two flags of the kernels; 0 for none. */
-int scl_cl_promised_zeros(scl_view view, scl_trans trans, int lower, int upper);
+/* The flag of the only triangle of op(A) that is not zero, `lower` or `upper`; 0: neither. */
+int scl_cl_view_flag(scl_view view, scl_trans trans, int lower, int upper);
 
 /* A product with few columns, Y = op(A) X (engine/cl/linalg/gemm_thin.c). Element (i, c) of X is
  * step_x i + next_x c elements from its start; Y likewise. */
