@@ -1,15 +1,25 @@
-/* Checks that look for the first offending element of a block.
+/* Checks: the first element of a block that fails one.
  *
- * Layout: column-major blocks. Columns are cut into chunks of `rows` rows; chunk c holds rows
- * (c % per_column) * rows and on of column c / per_column. Group g takes chunks g, g + groups, ...;
- * within a chunk item l takes rows l, l + size, .... Then a tree in local memory (the group size is
- * a power of two), and one group combines the results of the groups. */
+ *        column 0  column 1             Columns are cut into chunks of `rows` rows, which are
+ *       +---------+---------+--         counted down the columns. Group g takes the chunks g,
+ *       | chunk 0 | chunk 3 |           g + groups, g + 2 groups, ...; its work-item l takes the
+ *       +---------+---------+--         rows l, l + size, l + 2 size, ... of a chunk.
+ *       | chunk 1 | chunk 4 |
+ *       +---------+---------+--         Then the group finds the least of its work-items' indices
+ *       | chunk 2 | chunk 5 |           by a tree in local memory (its size is a power of two), and
+ *       +---------+---------+--         reduce_least the least of the groups'.
+ *
+ * Layout: column-major blocks. Group sizes and `rows` are the driver's
+ * (engine/cl/elementwise/check.c). A minimum does not depend on its order. */
 
-#define AT(x, i, j) x[x##_offset + (i) + (j) * (long)x##_ld]
+/* Where element (i, j) of a column-major block is. */
+SCL_INLINE long element(const long i, const long j, const int ld) {
+  return i + j * ld;
+}
 
 /* The least of the group's values, in item 0. */
-static inline real least_of_group(const int l, const int items, const real value,
-                                   __local real *values) {
+SCL_INLINE_BARRIER real least_of_group(const int l, const int items, const real value,
+                                       __local real *values) {
   values[l] = value;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int stride = items / 2; stride > 0; stride /= 2) {
@@ -19,17 +29,19 @@ static inline real least_of_group(const int l, const int items, const real value
   return values[0];
 }
 
-static inline int is_equal_within(const real tol, const real u, const real v) {
+SCL_INLINE int is_equal_within(const real tol, const real u, const real v) {
   if (u == v || (isnan(u) && isnan(v))) return 1;
   return isfinite(u) && isfinite(v) && fabs(u - v) <= tol * fmax(fabs(u), fabs(v));
 }
 
 /* dst_g = smallest 1-based, column-major index of an element of group g's chunks that fails, or
- * infinity: a whole number below 2^53. A check of the diagonal gets it as one column (ld + 1 is its
- * stride), all others the block itself. */
+ * infinity: a whole number below 2^53. To a check of the diagonal, that is one column with elements
+ * `stride` apart; all others see the block itself. */
 __kernel void reduce_check(const reduce_task task, __global const real *a, const long a_offset,
                            const int a_ld, __global real *dst, const long dst_offset,
                            const int dst_ld, __local real *values) {
+  a += a_offset;
+  dst += dst_offset;
   const int what = task.what, view = task.view, stride = task.stride;
   const long m = task.m, n = task.n, rows = task.rows;
   const real tol = task.tol;
@@ -43,27 +55,29 @@ __kernel void reduce_check(const reduce_task task, __global const real *a, const
       if (what == CHECK_FINITE) {
         const int outside = ((view == VIEW_LOWER || view == VIEW_SYMMETRIC) && i < j) ||
                             (view == VIEW_UPPER && i > j);
-        fails = !outside && !isfinite(AT(a, i, j));
+        fails = !outside && !isfinite(a[element(i, j, a_ld)]);
       } else if (what == CHECK_SYMMETRIC) {
-        fails = i > j && !is_equal_within(tol, AT(a, i, j), AT(a, j, i));
+        fails = i > j && !is_equal_within(tol, a[element(i, j, a_ld)], a[element(j, i, a_ld)]);
       } else {
-        fails = a[a_offset + i * stride] == 0.0;
+        fails = a[i * stride] == 0.0;
       }
       if (fails) found = fmin(found, (real)(i + j * m) + 1.0);
     }
   }
   found = least_of_group(get_local_id(0), get_local_size(0), found, values);
-  if (get_local_id(0) == 0) dst[dst_offset + get_group_id(0)] = found;
+  if (get_local_id(0) == 0) dst[get_group_id(0)] = found;
 }
 
-/* dst = least of n results; one group. */
+/* dst = the least of n results; one group. */
 __kernel void reduce_least(const int n, __global const real *a, const long a_offset,
                            const int a_ld, __global real *dst, const long dst_offset,
                            const int dst_ld, __local real *values) {
+  a += a_offset;
+  dst += dst_offset;
   real found = INFINITY;
   for (int i = get_local_id(0); i < n; i += get_local_size(0)) {
-    found = fmin(found, a[a_offset + i]);
+    found = fmin(found, a[i]);
   }
   found = least_of_group(get_local_id(0), get_local_size(0), found, values);
-  if (get_local_id(0) == 0) dst[dst_offset] = found;
+  if (get_local_id(0) == 0) dst[0] = found;
 }

@@ -1,10 +1,18 @@
 /* Between a block and its packed triangle, for a span of the packed columns: columns col ..
- * col + cols - 1, rows from .. to - 1. `base` is the packed place of packed[0].
+ * col + cols - 1, rows from .. to - 1. packed[0] is number `base` of the whole packed triangle.
+ *
+ *             col          col + cols
+ *       +------+--------------+---       A group of TRANSFER_TILE x TRANSFER_TILE work-items has a
+ *       |      .              .          tile of the rectangle, a work-item an element; rows lie
+ *  from |......+----+----+----+          along dimension 0, so that neighbours are neighbours in
+ *       |      |tile|tile|tile|          memory. Of the rectangle only the elements of the triangle
+ *       |      +----+----+----+          are packed.
+ *       |      |tile|tile|tile|
+ *    to |......+----+----+----+          The mirror image is transposed through local memory, so
+ *       |                                that it is written along columns, too.
  *
  * Layout: the block is column-major with a_offset and a_ld; the packed form is that of packed.h.
- * Work split: a group of TILE x TILE work-items takes a tile of the rectangle, rows along
- * dimension 0, so that global accesses are contiguous; the mirror image goes through local memory
- * for the same reason. Every element is written by one work-item. */
+ * Every element is written by one work-item. */
 
 __kernel __attribute__((reqd_work_group_size(TRANSFER_TILE, TRANSFER_TILE, 1)))
 void transfer_pack(__global const real *a, const long a_offset, const int a_ld,

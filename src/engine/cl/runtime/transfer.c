@@ -15,7 +15,7 @@
 
 enum { FEW = 64 << 10 };               /* bytes that go with the work */
 enum { SPANS = 8, SPAN_LEAST = 8192 }; /* spans of a middling transfer; elements of a small one */
-enum { CLEARED_FROM = 64 << 20 };      /* bytes of a triangle that comes whole into fresh memory */
+enum { CLEARED_FROM = 64 << 20 };      /* bytes of a triangle that is downloaded in full */
 enum { LANES = 2 };
 
 typedef struct {
@@ -64,10 +64,10 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
   return few && !t->up ? scl_cl_profile_mark(t->cl, queue[0]) : SCL_OK;
 }
 
-/* What comes down with both halves: a symmetric matrix, as the host would take longer to mirror
- * one; and a large triangle into memory that nobody has touched yet: the system takes as long to
- * clear that as the bus does for all of it, and then writing zeros is work on top. */
-static bool comes_whole(const transfer *t, scl_view view) {
+/* What is downloaded with both triangles: a symmetric matrix, as mirroring one on the host takes
+ * longer; and a large triangle into memory that has not been touched yet: clearing that takes the
+ * system as long as the bus takes for the whole matrix, and writing zeros would come on top. */
+static bool is_downloaded_in_full(const transfer *t, scl_view view) {
   size_t n = t->block.nrow * t->block.ncol, bytes = n * sizeof(double);
   if (view == SCL_SYMMETRIC) return true;
   if (view == SCL_GENERAL || bytes < CLEARED_FROM || t->flow.ld != t->block.nrow) return false;
@@ -77,9 +77,9 @@ static bool comes_whole(const transfer *t, scl_view view) {
 static scl_status begin_transfer(transfer *t, scl_view view) {
   const scl_block *block = &t->block;
   scl_flow *flow = &t->flow;
-  if (!t->up && comes_whole(t, view)) view = SCL_GENERAL;
+  if (!t->up && is_downloaded_in_full(t, view)) view = SCL_GENERAL;
   flow->shape = scl_packed_shape(view, block->nrow, block->ncol);
-  /* The padding of a whole matrix comes along: one run of memory is quicker than many columns. */
+  /* The padding of a whole matrix is copied too: one run of memory is quicker than many columns. */
   bool whole =
       block->offset == 0 && block->buffer->bytes / sizeof(double) == block->ld * block->ncol;
   if (whole) flow->shape.stride = block->ld;
@@ -150,7 +150,7 @@ static command next_command(transfer *t) {
   return c;
 }
 
-/* The last command that uses the piece is under way; `event` may be NULL. */
+/* The last command that uses the piece has been enqueued; `event` may be NULL. */
 static scl_status took_piece(transfer *t, const command *c, cl_int code, cl_event event) {
   if (code != CL_SUCCESS) {
     return scl_cl_fail(&t->cl->base, code, t->up ? "upload" : "download");
@@ -248,9 +248,9 @@ static scl_status enqueue_span(transfer *t) {
   return SCL_OK;
 }
 
-/* What is left for the owner when there is nothing to enqueue: to copy, else to wait for the piece
- * of span `next`, which is all there can be without other threads, or to rest. */
-static scl_status help(transfer *t, size_t next, unsigned *idle) {
+/* When there is nothing to enqueue this thread copies; else, if it is the only one, it waits for
+ * the piece of span `next`, or else it pauses. */
+static scl_status help_copying(transfer *t, size_t next, unsigned *idle) {
   *idle = scl_flow_help(&t->flow) ? 0 : *idle + 1;
   if (*idle == 0) return SCL_OK;
   if (t->flow.team == NULL) return scl_cl_staging_wait(t->cl, t->staging, piece_of(t, next));
@@ -260,7 +260,7 @@ static scl_status help(transfer *t, size_t next, unsigned *idle) {
 }
 
 /* ---- up -------------------------------------------------------------------------------------- */
-/* Opens the piece of the next span when it is free; counts spans, and tells the last. */
+/* Opens the piece of the next span when it is free; *more becomes false after the last span. */
 static scl_status open_piece(transfer *t, size_t *opened, bool *more) {
   bool ready;
   scl_packed_span next = t->flow.last;
@@ -283,7 +283,7 @@ static scl_status send_spans(transfer *t) {
       scl_packed_next(&t->flow.shape, t->flow.capacity, &t->span);
       SCL_TRY(enqueue_span(t));
     } else {
-      SCL_TRY(help(t, opened, &idle));
+      SCL_TRY(help_copying(t, opened, &idle));
     }
   }
   return SCL_OK;
@@ -304,8 +304,8 @@ done:
 }
 
 /* ---- down ------------------------------------------------------------------------------------ */
-/* Asks for spans as long as there are free pieces. */
-static scl_status ask_spans(transfer *t, size_t copied, bool *more) {
+/* Enqueues spans as long as there are free pieces. */
+static scl_status request_spans(transfer *t, size_t copied, bool *more) {
   while (*more && t->enqueued - copied < SCL_FLOW_PIECES) {
     *more = scl_packed_next(&t->flow.shape, t->flow.capacity, &t->span);
     if (!*more) return SCL_OK;
@@ -319,7 +319,7 @@ static scl_status receive_spans(transfer *t) {
   size_t arrived = 0, copied = 0;
   bool more = true, ready;
   unsigned idle = 0;
-  SCL_TRY(ask_spans(t, copied, &more));
+  SCL_TRY(request_spans(t, copied, &more));
   scl_flow_start_threads(&t->flow);
   while (copied < t->enqueued) {
     while (arrived < t->enqueued) {
@@ -330,8 +330,8 @@ static scl_status receive_spans(transfer *t) {
     }
     size_t before = copied;
     while (copied < arrived && scl_flow_copied(&t->flow, copied)) copied++;
-    SCL_TRY(ask_spans(t, copied, &more));
-    if (copied == before) SCL_TRY(help(t, arrived, &idle));
+    SCL_TRY(request_spans(t, copied, &more));
+    if (copied == before) SCL_TRY(help_copying(t, arrived, &idle));
   }
   return SCL_OK;
 }
