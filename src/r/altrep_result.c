@@ -1,7 +1,7 @@
-/* Large results as R vectors in recycled memory (base/result_pool.h): an ALTREP class, since R lets
- * no other vector have memory of a package's own. To R code they are ordinary vectors; copies and
- * what is restored from a file are ordinary inside, too. The first data field holds an external
- * pointer to the block, whose finaliser gives the memory back. */
+/* Large results as R vectors in reused memory (base/result_pool.h): an ALTREP class, since only
+ * such vectors can have memory of a package. To R code they are ordinary vectors; their copies, and
+ * vectors read from a file, are ordinary vectors. The first data field holds an external pointer to
+ * the block, whose finaliser returns the memory to the pool. */
 #include "r/entries.h"
 #include "r/glue.h"
 
@@ -12,17 +12,17 @@
 #include "base/result_pool.h"
 #include "base/sizes.h"
 
-/* Smaller ones mostly come from memory that malloc() uses again. */
+/* malloc() reuses memory of smaller ones. */
 #define LARGE_FROM ((size_t)6 << 20)
 
 static R_altrep_class_t large_class;
-/* Bytes of garbage for which the collector, some 40 ms, runs at all. */
+/* Bytes of garbage from which on a run of the collector, some 40 ms, pays. */
 #define WORTH_A_RUN ((size_t)1 << 30)
 
 static size_t in_use, in_use_then; /* bytes of blocks that vectors have; after the last run */
 
-/* A finaliser of the user's may look at a vector that the collector took together with its block,
- * whose own finaliser may have run before. */
+/* A finaliser of the user may read a vector that is collected together with its block, whose
+ * finaliser may have run before. */
 static scl_recycled *block_of(SEXP x) {
   scl_recycled *block = R_ExternalPtrAddr(R_altrep_data1(x));
   if (block == NULL) r_throw_given_back();
@@ -69,9 +69,9 @@ SEXP r_large_clear(void) {
   return R_NilValue;
 }
 
-/* R's collector does not see this memory. It runs before fresh memory is taken when there may be
- * garbage that is worth it: three such results, and half of what was in use after the last run, but
- * not more than a sixteenth of all memory. */
+/* R's collector does not see this memory. It is run before fresh memory is allocated if there may
+ * be enough garbage: three such results and half of what was in use after the last run, but at most
+ * a sixteenth of all memory. */
 static void collect_before(size_t bytes) {
   size_t most = scl_memory_limit() / 16, garbage = in_use - in_use_then;
   size_t enough = scl_max(WORTH_A_RUN, scl_max(3 * bytes, in_use_then / 2));
@@ -102,7 +102,7 @@ SEXP r_large_matrix(size_t m, size_t n) {
   return block != NULL ? result : NULL;
 }
 
-/* Bytes that this process may hope for; 0 when unknown. */
+/* Bytes that this process may use; 0 if unknown. */
 SEXP r_memory_limit(void) {
   return Rf_ScalarReal((double)scl_memory_limit());
 }

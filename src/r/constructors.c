@@ -1,5 +1,5 @@
-/* .Call entries that make, copy, select from and bind matrices on an engine. Index vectors come
- * checked from R: whole numbers from 1, as integers; NULL takes all. */
+/* .Call entries that make, copy, select from and bind matrices on an engine. R has checked index
+ * vectors: positive integers; NULL selects all. */
 #include "r/entries.h"
 #include "r/node.h"
 
@@ -8,7 +8,7 @@
 #include "ops/diagonal.h"
 #include "ops/constructors.h"
 
-/* Rows, columns and view of the matrix behind a handle, which may be deferred and stays so. */
+/* Rows, columns and view of a handle; a deferred one stays deferred. */
 SEXP r_matrix_shape(SEXP x) {
   SEXP result = PROTECT(Rf_allocVector(INTSXP, 3));
   scl_context *ctx;

@@ -1,10 +1,10 @@
-/* .Call entries that ask pending matrices for something: values, facts, sources.
+/* .Call entries for pending matrices: values, facts, sources.
  *
  *   r_expr_values(handles)                 computes the handles of a list; a list of base R
  * matrices r_expr_info(x)                         list(pending, nodes, depth, text)
  *   r_expr_source(handles)                 kernel sources, one string
  *   r_expr_ops()                           the tables, as a list of two lists of columns
- *   r_expr_stats()                         c(evaluated, built, cut): counts since the start */
+ *   r_expr_stats()                         c(evaluated, built, cut): counts since the start  */
 #include "r/entries.h"
 #include "r/glue.h"
 
@@ -76,7 +76,7 @@ SEXP r_expr_info(SEXP x) {
   return r_return(status, info);
 }
 
-/* The text is of the core, so the string is allocated in two calls: first its length is asked. */
+/* The text belongs to the core until R has a copy of it. */
 SEXP r_expr_source(SEXP handles) {
   scl_mat **m = NULL;
   size_t count;

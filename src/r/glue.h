@@ -6,7 +6,7 @@
  * the operation, r_result_set();
  *   3. release what is held, then r_return(), which raises or returns.
  *
- * `where` says which engine works on base R input: -1 for the host, else a place in the device
+ * `where` says which engine works on base R input: -1 for the host, else an index in the device
  * list. R code decides it (R/session.R). */
 #ifndef R_GLUE_H
 #define R_GLUE_H
@@ -32,20 +32,20 @@ SEXP r_handle_node(SEXP handle); /* R_NilValue if it has none */
 /* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. The graph
  * of a deferred handle is built, which may compute a part of it. */
 scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out);
-/* The same, for what is computed in this call, or not asked for again: the handles on the way stay
+/* The same, for what is computed in this call, or not needed again: the deferred handles below stay
  * deferred. */
 scl_status r_handle_peek_briefly(SEXP x, const char *argument, scl_mat **out);
-/* The same, computed if it was pending: what all operations but those of graph/expr.h take. */
+/* The same, computed if it was pending, as all operations but those of graph/expr.h need it. */
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
-/* The context of a handle, which may be deferred and stays so. The faults of r_handle_peek(). */
+/* The context of a handle; a deferred one stays deferred. Errors as of r_handle_peek(). */
 scl_status r_handle_context(SEXP x, const char *argument, scl_context **out);
-/* Frees the matrix of a handle: for the user at once, in fact when no deferred node needs it. */
+/* Frees a handle. Its matrix is released when no deferred node needs it any more. */
 scl_status r_handle_free(SEXP x);
 
 /* ---- operands: a handle, or a base R double matrix or vector (a column) --------------------- */
-/* Rows and columns. Computes and builds nothing; a handle has the faults of r_handle_context(). */
+/* Rows and columns. Computes and records nothing. Errors for a handle as of r_handle_context(). */
 scl_status r_shape(SEXP x, const char *argument, size_t *m, size_t *n);
-/* Phase 1: one of them, 0 for R_NilValue; they raise the fault. */
+/* Phase 1: one of them, 0 for R_NilValue; they raise errors. */
 size_t r_nrow(SEXP x, const char *argument);
 size_t r_ncol(SEXP x, const char *argument);
 /* The context in which an operation on these operands runs: that of the first handle among them,
@@ -55,12 +55,13 @@ scl_status r_context_pick(SEXP where, int n, const SEXP *operands, scl_context *
  * Release it. R_NilValue gives NULL. */
 scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
 
-/* The same, left pending, and with base R memory copied: for what outlives the call. */
+/* The same, but pending matrices stay pending and base R memory is copied: for operands that
+ * outlive the call. */
 scl_status r_operand_kept(scl_context *ctx, SEXP x, const char *argument, scl_mat **out);
 
 /* r_operand() for several, by name: picks their context (that of the first handle, else of `where`)
- * and takes a reference to each, or NULL for R_NilValue. On a fault some may have been taken;
- * release all in either case. */
+ * and takes a reference to each, or NULL for R_NilValue. Release all, also after an error, when
+ * some may be NULL. */
 scl_status r_operands(SEXP where, int n, const SEXP *x, const char *const *names, scl_mat **m);
 void r_operands_release(int n, scl_mat **m);
 bool r_any_handle(int n, const SEXP *x);
@@ -79,59 +80,62 @@ SEXP r_values_new(size_t m, size_t n);
 /* Phase 2: computes m and copies it to a double vector of as many numbers. All values of matrices
  * reach R through here. */
 scl_status r_values(SEXP result, scl_mat *m);
-/* SCL_E_ARGUMENT unless `result` is a double vector of so many numbers: before the core writes. */
+/* SCL_E_ARGUMENT unless `result` is a double vector of this length. Call it before the core runs. */
 scl_status r_require_room(SEXP result, size_t numbers);
 
-/* r/blas.c: hands R's BLAS and LAPACK to the host engine. */
+/* r/blas.c: gives R's BLAS and LAPACK to the host engine. */
 void r_blas_set(void);
 
 /* r/op.c: the row of graph/operations.h with this name, a string of R (CHARSXP). */
 void r_op_init(void);
 scl_status r_op_find(SEXP string, unsigned *out);
 
-/* r/lazy.c: looks up what its entries need often. */
+/* r/lazy.c: looks up symbols and strings that its entries need often. */
 void r_lazy_init(void);
 
 /* ---- finalisers (r/finalizer.c) ------------------------------------------------------------- */
-/* Registers one, which starts by r_finalized(). The library is needed as long as one is to come. */
+/* Registers a finaliser, which must call r_finalized() first. The library must stay loaded until
+ * all have run. */
 void r_finalizer(SEXP pointer, void (*finalize)(SEXP));
 void r_finalized(void);
-/* An R object that frees a text of the core, should R jump before r_text_free(). */
+/* An R object that frees a text of the core if R jumps before r_text_free(). */
 SEXP r_text_owner(char *text);
 void r_text_free(SEXP owner);
 
 /* ---- R code inside the core (r/interrupt.c) ------------------------------------------------- */
-/* SCL_E_ARGUMENT while a hook of the core runs (scl_hooks_run()): R code that the collector
- * (finalisers of the user's) or the look for interrupts (event handlers) runs may free matrices,
- * which then go with their handles, and nothing else, as the core is in the middle of something. */
+/* SCL_E_ARGUMENT while a hook of the core runs (scl_hooks_run()): the core is in the middle of a
+ * computation when the collector runs finalisers of the user, or the check for interrupts runs
+ * event handlers. Such R code may free matrices, which are released with their handles, and do
+ * nothing else. */
 scl_status r_require_outside(void);
 
 /* ---- saving by value (r/serialize.c) -------------------------------------------------------- */
 void r_serialize_init(struct _DllInfo *dll);
-/* Phase 1: what a handle has in its protected field, of a node. Protect it. */
+/* Phase 1: the keeper of a node, for the protected field of a handle. Protect it. */
 SEXP r_keeper_new(SEXP node);
-SEXP r_keeper_node(SEXP keeper); /* R_NilValue if there is none (yet), or `keeper` is none */
-/* Gives a keeper that was read with its values a node with a matrix; leaves any other alone. */
+SEXP r_keeper_node(SEXP keeper); /* R_NilValue if it has none, or `keeper` is no keeper */
+/* Makes the node and matrix of a keeper that was read from a file with its values; does nothing for
+ * others. */
 scl_status r_keeper_restore(SEXP keeper, const char *argument);
 
 /* ---- large results (r/altrep_result.c) ------------------------------------------------------ */
 void r_large_init(struct _DllInfo *dll);
-/* An m x n double matrix in recycled memory, or NULL: a small one, or there is none. */
+/* An m x n double matrix in reused memory; NULL if it is small or there is no memory. */
 SEXP r_large_matrix(size_t m, size_t n);
 
 /* ---- interrupts (r/interrupt.c) ------------------------------------------------------------- */
 /* The hook of the core. */
 bool r_interrupted(void);
-/* Phase 3: says that kernels were built if that took long and was not said by the hook. May jump.
- */
+/* Phase 3: announces that kernels were built if that took long and the hook has not announced it.
+ * May jump. */
 void r_announce(void);
-/* The token of a jump that the hook has held up, once; else NULL. */
+/* The token of a jump that the hook has postponed, once; else NULL. */
 SEXP r_jump(void);
 /* The message of R's error if the last interrupt was a time limit (setTimeLimit()), else "". */
 const char *r_time_limit(void);
 
 /* ---- conditions (r/throw.c) ----------------------------------------------------------------- */
-/* Phase 3: raises the R condition of the last fault, or returns `result`. */
+/* Phase 3: raises the R condition of the last error, or returns `result`. */
 SEXP r_return(scl_status status, SEXP result);
 /* Raises; does not return. */
 void r_throw(void);

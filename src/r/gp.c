@@ -1,5 +1,6 @@
-/* .Call entries for Gaussian processes. A handle that cannot be used in this process (it comes from
- * a file, from before a fork, or its device is gone) gives NULL: R code then makes a new one. */
+/* .Call entries for Gaussian processes. The result is NULL for a handle that cannot be used in this
+ * process: it was read from a file or made before a fork, or its device is lost. R code then makes
+ * a new one. */
 #include "r/covariance.h"
 #include "r/entries.h"
 #include "r/pointer.h"
@@ -86,8 +87,8 @@ SEXP r_gp_largest(SEXP where) {
   return r_return(status, result);
 }
 
-/* Of a layout (kernel_layout() in R): where the values are in c(1, parameters), and which of them
- * are inverses. */
+/* Of a layout (kernel_layout() in R): the index of each value in c(1, parameters), and which are
+ * inverses. */
 typedef struct {
   R_xlen_t count;
   const int *place;
@@ -113,7 +114,8 @@ static scl_status read_places(SEXP layout, SEXP par, SEXP names, value_places *o
   return SCL_OK;
 }
 
-/* Derivatives by the parameters from those by the logarithms of the values. */
+/* Derivatives with respect to the parameters, from those with respect to the logarithms of the
+ * values. */
 static void by_parameters(const value_places *v, const double *by_log, SEXP par, double *out) {
   R_xlen_t count = Rf_xlength(par);
   const double *at = REAL_RO(par);
@@ -190,7 +192,7 @@ SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
   return r_return(status, state);
 }
 
-/* The same for the observations of a conditioned process and more, with a new handle. */
+/* The same for a conditioned process with further observations; a new handle. */
 SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layout, SEXP values,
                  SEXP integrate) {
   scl_gp *gp = r_pointer_usable(&process, handle), *more = NULL;
@@ -249,7 +251,8 @@ SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEX
   return r_return(status, result);
 }
 
-/* Derivatives of the mean of one output (counted from 1), without the basis, by the points. */
+/* Derivatives of the mean of one output (counted from 1) without the basis, with respect to the
+ * points. */
 SEXP r_gp_slope(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP output) {
   scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;

@@ -43,7 +43,7 @@ SEXP r_handle_node(SEXP handle) {
   return r_is_node(node) ? node : R_NilValue;
 }
 
-/* The node of a handle that has one, or gets one as it was saved with its values. */
+/* The node of a handle, which is restored first if it was saved with its values. */
 static scl_status find_node(SEXP handle, const char *argument, SEXP *out) {
   if (r_is_handle(handle) && R_ExternalPtrTag(handle) == given_up_tag)
     return r_fail_stale(argument);
@@ -85,7 +85,7 @@ scl_status r_handle_context(SEXP handle, const char *argument, scl_context **out
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
-/* Of base R data; a vector is a column. Attributes of what comes from a file may be anything. */
+/* Of base R data; a vector is a column. Objects from a file may have any attributes. */
 static scl_status base_shape(SEXP x, const char *argument, size_t *m, size_t *n) {
   SEXP dim = Rf_getAttrib(x, R_DimSymbol);
   size_t rows = (size_t)Rf_xlength(x), columns = 1;
@@ -132,7 +132,7 @@ scl_status r_handle_free(SEXP handle) {
   scl_context *ctx;
   SCL_TRY(find_node(handle, "x", &node));
   SCL_TRY(r_handle_context(handle, "x", &ctx));
-  if (scl_hooks_run()) { /* the computation may be that of this matrix: it goes with the handle */
+  if (scl_hooks_run()) { /* the computation may need this matrix: it is released with the handle */
     R_SetExternalPtrTag(handle, given_up_tag);
     return SCL_OK;
   }

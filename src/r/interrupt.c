@@ -1,5 +1,5 @@
-/* Whether the user wants to stop, or a time limit is reached: asked of R between pieces of work,
- * without R leaving the core. */
+/* Whether the user wants to stop, or a time limit is reached: R is asked between pieces of work,
+ * and must not jump out of the core. */
 #include "r/glue.h"
 
 #include <R_ext/Utils.h>
@@ -47,10 +47,10 @@ static void look_and_catch(void *stop) {
 }
 
 /* ---- the building of kernels ---------------------------------------------------------------- */
-static double announced; /* seconds of the stretch of compiling that was announced last */
+static double announced; /* seconds of the period of compiling that was announced last */
 static bool jumped;
 static SEXP
-    token; /* of a jump out of the message, to be gone on with when the core has released all */
+    token; /* of a jump out of the message, continued when the core has released everything */
 
 static SEXP say(void *unused) {
   (void)unused;
@@ -67,8 +67,8 @@ static void leave(void *place, Rboolean jump) {
   if (jump) longjmp(*(jmp_buf *)place, 1);
 }
 
-/* Says that kernels are being built when that has taken a second, once for each stretch in which
- * drivers have something to compile. True if a handler of the message wants to leave. */
+/* Says that kernels are being built when that has taken a second, once for each period in which
+ * drivers compile. True if a handler of the message jumps. */
 static bool announce(void) {
   enum { PATIENCE = 1 };
   const double seconds = scl_device_build_seconds();
@@ -101,8 +101,8 @@ void r_announce(void) {
 
 /* ---- the hook ------------------------------------------------------------------------------- */
 
-/* The core polls between launches, far more often than a person presses keys: look at most every
- * 20 ms. What comes before R_tryCatch() has its handlers ends R_ToplevelExec(). */
+/* The core polls between launches, far more often than needed: R is asked at most every 20 ms. A
+ * jump before R_tryCatch() has set its handlers ends R_ToplevelExec(). */
 bool r_interrupted(void) {
   static double last = 0.0;
   struct timespec now;

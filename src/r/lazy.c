@@ -121,7 +121,7 @@ static SEXP copy_with(SEXP like, SEXP handle, scl_shape shape) {
   return result;
 }
 
-/* binary() of R/arith.R. Operands may be anything, calls too: these are not to be evaluated. */
+/* binary() of R/arith.R. Operands may be any object; calls must not be evaluated. */
 static SEXP binary_in_r(SEXP op, SEXP e1, SEXP e2) {
   SEXP a = PROTECT(Rf_lang2(R_QuoteSymbol, e1));
   SEXP b = PROTECT(Rf_lang2(R_QuoteSymbol, e2));
@@ -153,7 +153,7 @@ SEXP r_lazy_apply(SEXP op, SEXP e1, SEXP e2) {
     which = SCL_OP_SQUARE;
     b.value = R_NilValue;
   }
-  /* Shapes that the core does not recycle itself, and faults. */
+  /* Shapes that the core does not recycle, and errors. */
   if ((a.ctx != NULL && b.ctx != NULL && a.ctx != b.ctx) ||
       r_node_rule(which, a.value, b.value, &shape) != SCL_OK) {
     return binary_in_r(op, e1, e2);
@@ -166,7 +166,7 @@ SEXP r_lazy_apply(SEXP op, SEXP e1, SEXP e2) {
 }
 
 /* Several reductions of x, a clMatrix, in one kernel: a list with a vector for each name of `ops`.
- * margin: 0 for one value, 1 for one a row, 2 for one a column. */
+ * margin: 0 for one value, 1 for one per row, 2 for one per column. */
 SEXP r_lazy_reduce(SEXP ops, SEXP x, SEXP margin) {
   enum { MOST = 4 };
   const int count = (int)XLENGTH(ops), over = Rf_asInteger(margin);
@@ -196,8 +196,8 @@ done:
   return r_return(status, result);
 }
 
-/* Computes the matrices of a list, in as few kernels as possible; FALSE, and nothing done, if one
- * of it is no clMatrix. */
+/* Computes the matrices of a list, in as few kernels as possible; returns FALSE and computes
+ * nothing if one of them is not a clMatrix. */
 SEXP r_lazy_eval(SEXP list) {
   enum { FEW = 16 };
   const size_t count = (size_t)XLENGTH(list);

@@ -1,5 +1,5 @@
-/* .Call entries for what has another result than one matrix (r/op.c has the rest): the reverse mode
- * of triangular solves, and pivots. */
+/* .Call entries for operations whose result is not one matrix: the reverse mode of triangular
+ * solves, and pivots. The others are in r/op.c. */
 #include "r/entries.h"
 #include "r/glue.h"
 
@@ -16,7 +16,7 @@ static scl_tri_form form_left(SEXP upper, SEXP transpose) {
   return (scl_tri_form){.side = SCL_LEFT, .upper = flag(upper), .transpose = flag(transpose)};
 }
 
-/* A list of l's and b's adjoints. */
+/* A list of the adjoints of l and b. */
 SEXP r_tri_solve_adjoint(SEXP l, SEXP x, SEXP x_adj, SEXP upper, SEXP transpose, SEXP where) {
   const SEXP operands[] = {l, x, x_adj};
   const char *const names[] = {"l", "x", "x_adj"}, *parts[] = {"l", "b", ""};
@@ -40,7 +40,7 @@ done:
 
 /* ---- Cholesky ------------------------------------------------------------------------------- */
 
-/* A matrix that is not positive definite is no fault here: the caller has another way. */
+/* A matrix that is not positive definite is no error: the caller has another algorithm. */
 static SEXP return_if_pd(scl_status status, SEXP result) {
   return status == SCL_E_NOT_PD ? R_NilValue : r_return(status, result);
 }

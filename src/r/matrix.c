@@ -48,7 +48,7 @@ SEXP r_matrix_info(SEXP handle) {
   return info;
 }
 
-/* Frees now instead of at the next garbage collection; freeing twice is no fault. */
+/* Frees now instead of at the next garbage collection; freeing twice is no error. */
 SEXP r_matrix_free(SEXP handle) {
   scl_status status = r_handle_free(handle);
   return r_return(status == SCL_E_STALE ? SCL_OK : status, R_NilValue);

@@ -71,7 +71,7 @@ static scl_status read_attributes(SEXP attributes, request *out) {
   return SCL_OK;
 }
 
-/* The numbers of operands and attributes and the kinds of the attributes are checked. */
+/* Checks the numbers of operands and attributes, and the kinds of the attributes. */
 static scl_status read_request(SEXP op, SEXP operands, SEXP attributes, request *out) {
   const bool named = TYPEOF(op) == STRSXP && XLENGTH(op) == 1;
   R_xlen_t count = TYPEOF(operands) == VECSXP ? XLENGTH(operands) : 0;

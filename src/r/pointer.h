@@ -1,5 +1,4 @@
-/* Handles of objects that live in a context: likelihoods, Gaussian processes, kernels of the
- * user's. */
+/* Handles of objects that live in a context: likelihoods, Gaussian processes, kernels of users. */
 #ifndef R_POINTER_H
 #define R_POINTER_H
 
@@ -17,10 +16,10 @@ SEXP r_pointer_new(const r_pointer_kind *kind, SEXP kept);
 void r_pointer_set(SEXP handle, void *object);
 
 bool r_is_pointer(const r_pointer_kind *kind, SEXP x);
-/* Its object; NULL if it has none: it was read from a file, or its making failed. */
+/* Its object; NULL if it has none: it was read from a file, or could not be made. */
 void *r_pointer_object(SEXP handle);
-/* The object of a handle of this kind that can be used here and now; else NULL: it may come from a
- * file or from before a fork, its device may be lost, or a hook of the core may run. */
+/* The object of a handle of this kind, if it can be used now. NULL if the handle was read from a
+ * file or made before a fork, its device is lost, or a hook of the core runs. */
 void *r_pointer_usable(const r_pointer_kind *kind, SEXP x);
 
 #endif

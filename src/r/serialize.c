@@ -1,13 +1,13 @@
 /* Saving matrices by their values.
  *
- * R writes an external pointer without its address, but with its protected field. There each handle
- * has a keeper, an ALTREP object of this file, which R asks for its state when the handle is
- * written: a copy of the values. What is read back is a keeper with these; the first use of the
- * handle makes a matrix of them, on the device in use then (r_keeper_restore()).
+ * R saves an external pointer without its address, but with its protected field. That of a handle
+ * is a keeper, an ALTREP object of this file. R asks it for its state when the handle is saved: a
+ * copy of the values. Reading gives a keeper with these values, and the first use of the handle
+ * makes a matrix of them, on the device then in use (r_keeper_restore()).
  *
- * The first data field of a keeper is the node of its handle (r/handle.c), or NULL as long as the
- * handle is not restored; the second what was read: a double matrix with the attribute "view", or a
- * string that says why there is none. */
+ * The first data field of a keeper is the node of its handle (r/handle.c), or NULL until the handle
+ * is restored; the second is what was read: a double matrix with the attribute "view", or a string
+ * that says why there is none. */
 #include "r/glue.h"
 #include "r/node.h"
 
@@ -32,8 +32,8 @@ SEXP r_keeper_node(SEXP keeper) {
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Values and view of a matrix; NULL (of R) if it was freed. In a forked process, which cannot read
- * the device of its parent, that is what the string says. Other faults are raised. */
+/* Values and view of a matrix; NULL (of R) if it was freed. A string with the reason in a forked
+ * process, which cannot read the device of its parent. Other errors are raised. */
 static SEXP keeper_state(SEXP keeper) {
   SEXP node = R_altrep_data1(keeper), state = R_NilValue;
   if (node == R_NilValue) return R_altrep_data2(keeper);
@@ -57,7 +57,7 @@ static SEXP keeper_read(SEXP class, SEXP state) {
   return R_new_altrep(keeper_class, R_NilValue, values ? state : R_NilValue);
 }
 
-/* To all else a keeper is an empty vector. */
+/* To all other code a keeper is an empty vector. */
 static R_xlen_t keeper_length(SEXP keeper) {
   (void)keeper;
   return 0;
@@ -95,7 +95,7 @@ static bool read_shape(SEXP values, size_t *m, size_t *n, scl_view *view) {
   return true;
 }
 
-/* What R has to do for a matrix that is restored; it may fail, and must not jump. */
+/* The part of restoring that runs R code, which may fail and must not jump. */
 typedef struct {
   SEXP node;
   int where;

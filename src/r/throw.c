@@ -1,4 +1,4 @@
-/* The only file that raises R conditions: the last fault becomes a call of abort_fault() in
+/* The only file that raises R conditions: the last error becomes a call of abort_fault() in
  * R/conditions.R, which knows the classes. */
 #include "r/glue.h"
 
