@@ -1,5 +1,5 @@
-/* Buffers: counting, limits, and the garbage collection of the surroundings, which cannot see the
- * memory that their small handles hold. */
+/* Buffers: counting, limits, and garbage collections of the host language, which does not see the
+ * memory behind its small handles. */
 #include "base/engine.h"
 #include "base/threads.h"
 
@@ -20,7 +20,7 @@ static void collect(scl_context *ctx) {
   ctx->collected = ctx->collected_at - start;
 }
 
-/* The count that a new buffer of this size enters. */
+/* The counter to which a new buffer of this size belongs. */
 static uint64_t *count_for(scl_context *ctx, size_t bytes, scl_purpose purpose) {
   if (bytes <= SCL_SMALL_BUFFER && (ctx->spare == 0 || purpose == SCL_ORIGINAL)) {
     return &ctx->small_since_collect;
@@ -28,10 +28,10 @@ static uint64_t *count_for(scl_context *ctx, size_t bytes, scl_purpose purpose) 
   return ctx->spare == 0 ? &ctx->large_since_collect : &ctx->results_since_collect;
 }
 
-/* Whether enough was made since the last collection for another. Small matrices come in numbers;
- * a large one's work is done sooner than a collection, so they are allowed a share of the device.
- * Where there is memory to spare, a collection takes as long as many operations: there only so
- * much of the time goes into it, as long as the garbage cannot be too much. */
+/* Whether enough was allocated since the last collection for another one. Small matrices are
+ * counted together. Work on a large one ends sooner than a collection, so large ones may fill a
+ * share of the device first. With memory to spare a collection takes as long as many operations;
+ * then only a share of the time is spent on collections, unless there may be too much garbage. */
 static bool is_due(scl_context *ctx, size_t bytes, scl_purpose purpose) {
   if (purpose == SCL_TRANSIENT) return false;
   const scl_memory *memory = &ctx->memory;
@@ -86,7 +86,7 @@ scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage
   scl_status status = create_once(ctx, bytes, storage, injected, &buffer);
   if (status == SCL_E_MEMORY) {
     collect(ctx);
-    /* What was dropped may still be in use by pending work. */
+    /* Pending work may still use what was released. */
     SCL_TRY(ctx->engine->finish(ctx));
     status = create_once(ctx, bytes, storage, injected, &buffer);
   }
@@ -108,7 +108,7 @@ void scl_buffer_release(scl_buffer *buffer) {
     ctx->memory.live -= buffer->bytes;
     ctx->memory.buffers--;
   }
-  /* In a child of a fork the driver must not be touched: the memory goes with the process. */
+  /* A forked child must not call the driver: the memory is freed with the process. */
   if (ctx->owner != 0 && ctx->owner != scl_process_id()) return;
   ctx->engine->buffer_destroy(buffer);
 }

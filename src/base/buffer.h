@@ -1,4 +1,4 @@
-/* Buffers: an engine's pieces of memory, counted by reference. */
+/* Buffers: pieces of an engine's memory, with reference counts. */
 #ifndef SCL_BASE_BUFFER_H
 #define SCL_BASE_BUFFER_H
 
@@ -13,22 +13,22 @@ typedef struct scl_buffer {
   bool counted; /* false: foreign memory, not part of the live bytes */
 } scl_buffer;
 
-/* What a new buffer is for decides when its creation collects garbage. */
+/* What a new buffer is for: this decides when its creation collects garbage. */
 typedef enum {
   SCL_RESULT = 0, /* an operation's result or workspace */
   SCL_ORIGINAL,   /* what the user uploads or fills: garbage of these is kept small */
-  SCL_TRANSIENT   /* released in a moment: never a reason to collect */
+  SCL_TRANSIENT   /* released soon: never a reason to collect */
 } scl_purpose;
 
-/* What is asked of a new buffer, besides its size. All zeros: an ordinary result. */
+/* Properties of a new buffer besides its size. All zeros: an ordinary result. */
 typedef struct {
   scl_type type;
   scl_purpose purpose;
   int only_queue; /* 1 + the one queue of the engine whose commands will use it; 0: any may */
 } scl_storage;
 
-/* Makes a counted buffer: checks the limits, collects garbage and retries once
- * when memory runs short, keeps the counters. bytes == 0 gives NULL. */
+/* Makes a counted buffer: checks the limits, collects garbage and retries once if there is too
+ * little memory, and updates the counters. bytes == 0 gives NULL. */
 scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage, scl_buffer **out);
 scl_buffer *scl_buffer_retain(scl_buffer *buffer); /* accepts NULL */
 void scl_buffer_release(scl_buffer *buffer);       /* accepts NULL */

@@ -12,7 +12,7 @@
 typedef struct scl_context scl_context;
 struct scl_engine;
 
-/* What the core needs of its surroundings; set once at load, any member may be NULL. */
+/* What the core needs of the host language; set once at load, any member may be NULL. */
 typedef struct {
   void (*collect_garbage)(void); /* drop unreachable matrices; may call scl_mat_release() */
   bool (*interrupted)(void);     /* true once the user asks to stop */
@@ -20,8 +20,8 @@ typedef struct {
 
 void scl_hooks_set(const scl_hooks *hooks);
 
-/* Whether one of them runs: the core is in the middle of something and takes no other calls than
- * releases. Callers bracket what else may lead back to them. */
+/* Whether a hook runs: the core is in the middle of a computation, and may only be called to
+ * release objects. Other code that may run R code is put between begin and end. */
 bool scl_hooks_run(void);
 void scl_hooks_begin(void);
 void scl_hooks_end(void);
@@ -29,10 +29,10 @@ void scl_hooks_end(void);
 /* SCL_E_INTERRUPT if the user asked to stop, else SCL_OK. Called between launches of long work. */
 scl_status scl_poll(void);
 
-/* The n-th poll from now on says so (tests); -1: off. */
+/* For tests: the n-th poll from now on returns SCL_E_INTERRUPT; -1: off. */
 void scl_poll_stop_after(long n);
 
-/* Runs the garbage collector of the surroundings, if there is one. */
+/* Runs the garbage collector of the host language, if there is one. */
 void scl_collect_garbage(void);
 
 /* Bytes of a context's matrices and workspaces. */
@@ -52,8 +52,8 @@ scl_context *scl_context_host(void);
 scl_context *scl_context_retain(scl_context *ctx);
 void scl_context_release(scl_context *ctx);
 
-/* Whether results are R's memory, and what a fit says of where it was computed: only that asks.
- * What an engine is good at, its traits tell (base/engine.h). */
+/* Only for results in R's memory and for what a fit prints of its engine. Everything else asks for
+ * traits (base/engine.h). */
 bool scl_context_is_host(const scl_context *ctx);
 const char *scl_context_name(const scl_context *ctx); /* device name, or "host" */
 scl_memory scl_context_memory(const scl_context *ctx);
@@ -62,7 +62,7 @@ scl_memory scl_context_memory(const scl_context *ctx);
  * one. The host context always passes. */
 scl_status scl_context_check(const scl_context *ctx);
 
-/* Waits for everything enqueued; reports faults of asynchronous work. */
+/* Waits for everything enqueued; reports errors of asynchronous work. */
 scl_status scl_context_finish(scl_context *ctx);
 
 #endif

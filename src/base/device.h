@@ -1,6 +1,6 @@
 /* OpenCL devices as the rest of the core sees them: a list, and a context for one of them.
  *
- * In a build without OpenCL headers (engine/no_device.c) the list is empty and says so. */
+ * In a build without OpenCL headers (engine/no_device.c) the list is empty, with a reason. */
 #ifndef SCL_BASE_DEVICE_H
 #define SCL_BASE_DEVICE_H
 
@@ -35,10 +35,10 @@ void scl_device_set_kernels(const char *folder);
  * copied. Must be set before the first list. */
 void scl_device_set_cache(const char *folder);
 
-/* Opens the loader and lists all devices, once a process. No
- * loader, no platform and no device are no fault: the list is empty and scl_device_reason() says
- * why. The list is borrowed. Drivers may start threads here, which a fork does not copy: a child of
- * the process that made the list can read it, and open nothing (SCL_E_FORK). */
+/* Opens the loader and lists all devices, once a process. It is no error if there is no loader,
+ * platform or device: the list is empty and scl_device_reason() says why. The list is borrowed.
+ * Drivers may start threads here, which a fork does not copy: a child of the process that made the
+ * list can read it, and open nothing (SCL_E_FORK). */
 scl_status scl_device_list(const scl_device_info **out, size_t *count);
 const char *scl_device_loader(void); /* file name of the loader in use, or "" */
 const char *scl_device_reason(void); /* why the list is empty, or "" */
@@ -52,23 +52,23 @@ const scl_device_info *scl_device_of(const scl_context *ctx);
 /* Why a context does not try kernels of matrix instructions, or "" if it does. */
 const char *scl_device_variant(scl_context *ctx);
 
-/* What has become of the programs of such kernels that were asked for so far: the name, and why it
- * was refused, or "" if its trial found it right. Start with *at = 0; false after the last. */
+/* The programs of such kernels that were tried so far: the name, and why it was refused, or "" if
+ * its trial succeeded. Start with *at = 0; false after the last. */
 typedef struct {
   const char *program, *refusal;
 } scl_device_trial;
 bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out);
 
-/* Seconds that drivers have been compiling, now included, since they last had nothing to compile
- * for two seconds, and for which device last, "" for none: whoever waits may be told. */
+/* For messages: seconds that drivers have spent on compiling since they last compiled nothing for
+ * two seconds, and the last device, or "". */
 double scl_device_build_seconds(void);
 const char *scl_device_build_name(void);
 
-/* Gives memory that a context keeps for its next workspaces back to the driver. */
+/* Returns memory to the driver that a context keeps for its next workspaces. */
 void scl_device_trim(scl_context *ctx);
 
 /* Device time: sums the profiled spans of commands between begin and end. Events carry times only
- * in contexts opened while profiling is on. end waits, and gives milliseconds of the span from the
+ * in contexts opened while profiling is on. end waits; the result is in milliseconds, from the
  * first start to the last end of the work enqueued since begin. */
 void scl_device_profiling(bool on);
 scl_status scl_device_profile_begin(scl_context *ctx);

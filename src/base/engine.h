@@ -1,6 +1,5 @@
 /* What an engine is: its traits, and the table of its functions (base/engine.def). Operations
- * (ops/cholesky.c, ...) are written over these and see nothing else of an engine: none asks which
- * engine it has.
+ * (ops/cholesky.c, ...) use nothing else of an engine, and none asks which engine it has.
  *
  * Common rules
  * - A function may return before its work is done, except where it says "waits" and on engines that
@@ -8,7 +7,7 @@
  * - Work that touches one buffer keeps its order; independent work may overlap.
  * - Blocks are checked by the caller: shapes agree, dimensions may be 0 (then nothing is done).
  * - Output blocks do not overlap inputs unless it says "in place".
- * - Results are the same bits, run after run, for the same input on the same device. */
+ * - Results are the same bits, run after run, for the same input on the same device.  */
 #ifndef SCL_BASE_ENGINE_H
 #define SCL_BASE_ENGINE_H
 
@@ -20,8 +19,8 @@ typedef enum { SCL_LEFT = 0, SCL_RIGHT } scl_side;
 /* Which elements of a result are computed. */
 typedef enum {
   SCL_ALL = 0,
-  SCL_LOWER_HALF, /* the lower triangle with the diagonal; elements above it are left as they are,
-                     or overwritten with anything */
+  SCL_LOWER_HALF, /* the lower triangle with the diagonal; elements above it stay, or are
+                     overwritten with undefined values */
   SCL_MIRRORED    /* the lower triangle, then copied to the upper: an exactly symmetric result */
 } scl_region;
 
@@ -42,8 +41,8 @@ typedef enum {
   SCL_CHECK_DIAGONAL    /* first exact zero on the diagonal; index is i */
 } scl_check;
 
-/* What download() may wait for: the commands that write the block, or, at the end of an operation,
- * whatever its queue still has to do, which spares one queue waiting for another. */
+/* What download() may wait for: the commands that write the block; or, at the end of an operation,
+ * all commands of its queue, so that no queue waits for another. */
 typedef enum { SCL_WAIT_WRITES = 0, SCL_WAIT_QUEUE } scl_wait;
 
 struct scl_batch_pass;      /* engine/pass/batch.h */
@@ -51,14 +50,14 @@ struct scl_glm_pass;        /* engine/pass/glm.h */
 struct scl_covariance_pass; /* engine/pass/covariance.h */
 struct scl_plan;            /* engine/plan/plan.h */
 
-/* What operations have to know of an engine to use it well. */
+/* What operations need to know of an engine to use it well. */
 typedef struct {
   unsigned types;   /* bit 1 << t: matrices may have the element type t */
-  bool synchronous; /* work is done when a function returns: results may be looked at at once, and
-                       input is checked before work on it starts */
+  bool synchronous; /* work is done when a function returns: results can be read at once, and input
+                       is checked before work on it starts */
   bool prefers_transposed_copy; /* before a reduction across the columns of many elements */
   bool prefers_inverse;         /* products with a triangle's inverse are faster than solves */
-  size_t column_multiple;       /* columns of 64 rows or more start at multiples of so many */
+  size_t column_multiple;       /* columns of 64 rows or more start at multiples of this number */
   size_t adjoint_leaf;          /* largest order of potrf_adjoint_leaf() */
 } scl_engine_traits;
 

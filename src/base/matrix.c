@@ -12,7 +12,7 @@ size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n) {
   return scl_round_up(m, multiple);
 }
 
-/* Bytes of an m x n matrix, refused where they cannot be counted. */
+/* Bytes of an m x n matrix; an error if the number is too large. */
 static scl_status storage_bytes(scl_type type, size_t ld, size_t n, size_t *out) {
   size_t size = scl_type_size(type);
   if (n != 0 && ld > PTRDIFF_MAX / size / n) {
@@ -50,7 +50,7 @@ scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out
   return scl_block_create_in(ctx, m, n, (scl_storage){.purpose = SCL_RESULT}, out);
 }
 
-/* Takes the buffer of `block` over, also on failure. */
+/* The matrix owns the buffer of `block`, which is released on failure. */
 static scl_status wrap_block(scl_context *ctx, scl_block block, scl_view view, scl_mat **out) {
   scl_mat *a = calloc(1, sizeof *a);
   if (a == NULL) {

@@ -1,14 +1,14 @@
 /* Matrices of doubles, column-major, on the host or on a device.
  *
- * Storage is always full and canonical: what lies outside a triangular view is stored as zero, and
+ * Storage is always full and canonical: elements outside a triangular view are stored as zero, and
  * a symmetric matrix is stored with both halves. So any kernel may read any element, and a view is
  * a promise that lets an operation skip work or a transfer move half of the bytes.
  *
  * A matrix is immutable once an operation has returned it. Operations on a device return before the
- * work is done; order is kept by the buffers (engine/cl/runtime/cl.h).
+ * work is done; buffers order the work (engine/cl/runtime/cl.h).
  *
- * The operations of graph/expr.h give matrices that are pending: no storage yet. Only those
- * operations and the questions of shape below take them; for all others scl_mat_force() comes
+ * The operations of graph/expr.h return pending matrices, which have no storage yet. Only these
+ * operations and the functions for shapes below accept them; for all others scl_mat_force() comes
  * first. */
 #ifndef SCL_BASE_MATRIX_H
 #define SCL_BASE_MATRIX_H
@@ -43,16 +43,16 @@ typedef struct scl_mat {
 #define SCL_MAT_TAG 0x53434c4du /* "SCLM" */
 
 /* ---- making them ----------------------------------------------------------------------------- */
-/* Makes an m x n matrix with undefined contents. Zero rows or columns are allowed.
- * SCL_E_ARGUMENT if a dimension passes 2^31 - 1, SCL_E_MEMORY. */
+/* Makes an m x n matrix with undefined contents. Zero rows or columns are allowed. SCL_E_ARGUMENT
+ * if a dimension exceeds 2^31 - 1, SCL_E_MEMORY. */
 scl_status scl_mat_create(scl_context *ctx, size_t m, size_t n, scl_view view, scl_mat **out);
 
-/* scl_mat_create() for a matrix that is no operation's result (SCL_ORIGINAL). */
+/* scl_mat_create() for a matrix that is not the result of an operation (SCL_ORIGINAL). */
 scl_status scl_mat_create_original(scl_context *ctx, size_t m, size_t n, scl_view view,
                                    scl_mat **out);
 
-/* A matrix that waits for the value of `node`; takes the reference over on success, and gives it
- * back by `release`. */
+/* A matrix that waits for the value of `node`; owns the reference on success, and releases it by
+ * `release`. */
 scl_status scl_mat_create_pending(scl_context *ctx, size_t m, size_t n, scl_view view,
                                   struct scl_node *node, void (*release)(struct scl_node *node),
                                   scl_mat **out);
@@ -60,8 +60,8 @@ scl_status scl_mat_create_pending(scl_context *ctx, size_t m, size_t n, scl_view
 /* An m x n block in a new buffer (leading dimension by scl_mat_ld()), for workspaces: release
  * block.buffer when enqueued. Empty shapes give a block without a buffer. */
 scl_status scl_block_create(scl_context *ctx, size_t m, size_t n, scl_block *out);
-/* The same with other storage than a workspace's. SCL_E_ARGUMENT for a type that the engine does
- * not compute with. */
+/* The same with other storage than that of a workspace. SCL_E_ARGUMENT for a type that the engine
+ * does not compute with. */
 scl_status scl_block_create_in(scl_context *ctx, size_t m, size_t n, scl_storage storage,
                                scl_block *out);
 
@@ -81,8 +81,8 @@ scl_status scl_mat_to_host(const scl_mat *a, double *data);
 scl_mat *scl_mat_retain(scl_mat *a);
 void scl_mat_release(scl_mat *a); /* accepts NULL */
 
-/* Leading dimension of a new m x n matrix: m (at least 1), or what the engine's column_multiple
- * makes of it. */
+/* Leading dimension of a new m x n matrix: m (at least 1), or the next multiple of the engine's
+ * column_multiple. */
 size_t scl_mat_ld(const scl_context *ctx, size_t m, size_t n);
 
 size_t scl_mat_nrow(const scl_mat *a);
@@ -91,8 +91,8 @@ scl_view scl_mat_view(const scl_mat *a);
 scl_context *scl_mat_context(const scl_mat *a); /* borrowed */
 uint64_t scl_mat_bytes(const scl_mat *a);
 
-/* All of the matrix, which is not pending, as a block, and a part of it: rows i .. i+m-1, columns j
- * .. j+n-1. */
+/* A matrix, which is not pending, as a block; and a part of it: rows i .. i+m-1, columns j ..
+ * j+n-1. */
 scl_block scl_mat_block(const scl_mat *a);
 scl_block scl_block_part(scl_block b, size_t i, size_t j, size_t m, size_t n);
 

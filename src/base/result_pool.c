@@ -20,7 +20,7 @@
 
 enum { LARGE_PAGE = 2 << 20 };
 
-static scl_recycled *unused[SCL_RECYCLE_BLOCKS]; /* the one given back first comes first */
+static scl_recycled *unused[SCL_RECYCLE_BLOCKS]; /* in the order of their return */
 static size_t count, total;
 
 /* ---- what the system gives ------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ size_t scl_memory_limit(void) {
   return limit;
 }
 
-/* Mapped with room to begin at a large page; what is left over on both sides goes back. */
+/* Maps enough to begin at a large page, and unmaps the rest on both sides. */
 static void *map_aligned(size_t size) {
   char *start =
       mmap(NULL, size + LARGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -92,7 +92,7 @@ static size_t size_for(size_t bytes) {
   return scl_round_up(bytes, LARGE_PAGE);
 }
 
-/* The smallest one that is large enough, unless much of it would lie idle; else `count`. */
+/* The smallest block that is large enough, unless much of it would be unused; else `count`. */
 static size_t find_unused(size_t size) {
   size_t best = count;
   for (size_t i = 0; i < count; i++) {

@@ -1,11 +1,11 @@
-/* Memory on the host for large results, used again when its owner is done. Memory that comes fresh
- * from the system has to be cleared page by page first, which takes longer than the bus takes to
- * fill it; what was in use before has not.
+/* Memory on the host for large results, reused after its owner has returned it. The system clears
+ * fresh memory page by page, which takes longer than the transfer that fills it; memory in use
+ * before is not cleared.
  *
  * Unused blocks stay mapped, but the system may take their pages back whenever it is short of
  * memory, without writing them anywhere (MADV_FREE). At most SCL_RECYCLE_BLOCKS of them are kept,
- * in all an eighth of the memory that there is. Where the system has no such advice there are no
- * blocks. For one thread. */
+ * together at most an eighth of all memory. On a system without this advice there are no blocks.
+ * Not thread-safe. */
 #ifndef SCL_BASE_RESULT_POOL_H
 #define SCL_BASE_RESULT_POOL_H
 
@@ -25,15 +25,15 @@ typedef struct scl_recycled {
 scl_recycled *scl_recycle_take(size_t bytes);
 /* Whether an unused one would do. */
 bool scl_recycle_fits(size_t bytes);
-/* Back from its owner, who must not touch it any more. */
+/* Returns a block; its owner must not use it any more. */
 void scl_recycle_give(scl_recycled *block);
 
-/* Bytes of unused blocks; and gives all of them back to the system. */
+/* Bytes of unused blocks; and returns all of them to the system. */
 size_t scl_recycle_unused(void);
 void scl_recycle_clear(void);
 
-/* Bytes of memory that this process may hope for: the machine's, or its container's limit. 0 when
- * unknown. */
+/* Bytes of memory that this process may use: those of the machine, or the limit of its container. 0
+ * if unknown. */
 size_t scl_memory_limit(void);
 
 #endif

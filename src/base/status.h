@@ -1,7 +1,7 @@
-/* Status codes and the record of the last fault.
+/* Status codes and the record of the last error.
  *
  * Every core function that can fail returns scl_status and writes its results through `out`
- * arguments, which it leaves untouched on failure. The message is written once, where the fault is
+ * arguments, which it leaves untouched on failure. The message is written once, where the error is
  * found; callers clean up and pass the status on. The core never prints, exits or jumps. */
 #ifndef SCL_BASE_STATUS_H
 #define SCL_BASE_STATUS_H
@@ -16,7 +16,7 @@ typedef enum {
   SCL_E_NO_FP64,   /* the device has no double precision */
   SCL_E_MEMORY,    /* host or device memory; `bytes` asked, `limit` when known */
   SCL_E_NOT_PD,    /* not positive definite; `index` is the order of the failing leading minor */
-  SCL_E_SINGULAR,  /* exact zero on a triangular diagonal; `index` is its 1-based place */
+  SCL_E_SINGULAR,  /* exact zero on a triangular diagonal; `index` is 1-based */
   SCL_E_NONFINITE, /* NaN or Inf where a number is needed; `index` is 1-based, column-major */
   SCL_E_STALE,     /* handle freed, restored from a file, or of a context that is gone */
   SCL_E_FORK,      /* device handle used in a forked child */
@@ -26,7 +26,7 @@ typedef enum {
   SCL_E_INTERRUPT  /* the user asked to stop */
 } scl_status;
 
-/* The last fault. Fields that do not apply are zero or empty. */
+/* The last error. Fields that do not apply are zero or empty. */
 typedef struct {
   scl_status status;
   char message[512];
@@ -39,7 +39,7 @@ typedef struct {
   char log[4096]; /* build log, cut */
 } scl_fault;
 
-/* The record of the last fault; valid until the next one. Never NULL. */
+/* The record of the last error; valid until the next one. Never NULL. */
 const scl_fault *scl_fault_last(void);
 
 /* Clears the record, writes the message, returns `status`. One line, no trailing full stop. */
@@ -56,7 +56,7 @@ __attribute__((format(printf, 2, 3)))
 scl_status
 scl_fail_argument(const char *argument, const char *format, ...);
 
-/* As scl_fail(), with the 1-based index (order of the minor, place of the zero or of the NaN). */
+/* As scl_fail(), with the 1-based index (order of the minor, index of the zero or of the NaN). */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -66,17 +66,17 @@ scl_fail_index(scl_status status, int64_t index, const char *format, ...);
 /* SCL_E_MEMORY with the bytes asked for and the limit (0 when unknown). */
 scl_status scl_fail_memory(uint64_t bytes, uint64_t limit, const char *what);
 
-/* The record itself, for the few places that add fields after scl_fail(). */
+/* The record itself, for the few functions that add fields after scl_fail(). */
 scl_fault *scl_fault_edit(void);
 
-/* Leave at once; nothing is held. */
+/* Returns on failure; nothing is held. */
 #define SCL_TRY(expression)                                                                        \
   do {                                                                                             \
     scl_status status_ = (expression);                                                             \
     if (status_ != SCL_OK) return status_;                                                         \
   } while (0)
 
-/* Leave through the label `done`, which releases; needs a local `scl_status status`. */
+/* On failure jumps to the label `done`, which releases; needs a local `scl_status status`. */
 #define SCL_GO(expression)                                                                         \
   do {                                                                                             \
     status = (expression);                                                                         \

@@ -20,7 +20,7 @@
 #endif
 
 enum { MOST_THREADS = 64, USUAL_THREADS = 16 };
-/* Rests: at first none, then other threads may have the core, then a sleep. */
+/* Waits: at first not at all, then yields the core to other threads, then sleeps. */
 enum { PAUSE_SPINS = 64, PAUSE_YIELDS = 1024, PAUSE_US = 50 };
 
 #ifdef _WIN32
@@ -161,7 +161,7 @@ bool scl_is_touched(const void *memory, size_t bytes) {
 
 #endif
 
-/* A write in each page; asking for the pages of a block at once holds all other threads up. */
+/* A write in each page; to ask for all pages of a block at once blocks all other threads. */
 enum { SMALLEST_PAGE = 4096 };
 
 void scl_touch_pages(double *memory, size_t n) {
@@ -264,7 +264,7 @@ static void *serve(void *arg) {
 }
 
 static void make_members(scl_team *team, int count) {
-  /* Signals stay with the thread that knows what to do with them: the caller's. */
+  /* Signals are handled by the caller's thread alone. */
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -278,7 +278,7 @@ static void make_members(scl_team *team, int count) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* With `work`, the first round has begun when the members come to be. */
+/* With `work`, the members begin the first round as soon as they are created. */
 static scl_team *make_team(int threads, scl_team_work work, void *arg) {
   if (threads < 2) return NULL;
   int asked = threads - 1;

@@ -1,4 +1,4 @@
-/* What the core asks of the operating system: a process id, sleep, a clock, the environment, and a
+/* What the core needs of the operating system: a process id, sleep, a clock, the environment, and a
  * team of threads that lives for one piece of work only, so that no thread is there when the
  * process forks. */
 #ifndef SCL_BASE_THREADS_H
@@ -14,25 +14,26 @@ uint64_t scl_clock_us(void); /* monotonic; its zero means nothing */
 
 /* The value of an environment variable; NULL when it is unset or empty, which mean the same. */
 const char *scl_env(const char *name);
-/* Sets an environment variable that the user has not set, or has set to nothing. */
+/* Sets an environment variable if it is unset or empty. */
 void scl_env_default(const char *name, const char *value);
-/* Removes a variable that is empty, for libraries that take an empty one for a setting. */
+/* Removes an empty variable, for libraries that treat an empty one as set. */
 void scl_env_drop_empty(const char *name);
-/* A copy of a variable's value, or NULL; and back to what was copied, which is freed. */
+/* A copy of the value of a variable, or NULL; and restores the copy, which is freed. */
 char *scl_env_copy(const char *name);
 void scl_env_restore(const char *name, char *value);
 
-/* Advice that fresh memory is about to be written throughout, so that it may come in large pages:
- * the faults on small ones cost more than the copy. Nothing where the system has no such advice. */
+/* Advice that fresh memory is about to be written throughout, so that the system may use large
+ * pages: page faults on small ones take longer than the copy. Does nothing on a system without such
+ * advice. */
 void scl_expect_writes(void *memory, size_t bytes);
 
-/* Makes the system give this memory now, by a write in each page: the contents are lost. */
+/* Has the system map this memory now, by a write in each page: the contents are lost. */
 void scl_touch_pages(double *memory, size_t n);
-/* Whether the system has given it already, as far as one page in the middle tells; false where that
- * cannot be asked. */
+/* Whether the system has mapped it already, judged by one page in the middle; false where the
+ * system cannot be asked. */
 bool scl_is_touched(const void *memory, size_t bytes);
 
-/* A short rest of a thread that has found nothing to do `times` times in a row. */
+/* A short wait of a thread that has found no work `times` times in a row. */
 void scl_pause(unsigned times);
 
 /* Whether R CMD check asks for at most two cores (_R_CHECK_LIMIT_CORES_). */
@@ -47,15 +48,15 @@ typedef void (*scl_team_work)(void *arg, int part, int parts);
 
 typedef struct scl_team scl_team;
 
-/* A team of up to `threads`, the caller counted in. NULL, which the other functions accept, is a
- * team of one: asked for, not supported here, or no thread could be made. */
+/* A team of up to `threads` threads, including the caller. NULL, which the other functions accept,
+ * is a team of one: asked for, not supported here, or no thread could be made. */
 scl_team *scl_team_start(int threads);
 /* Runs all parts, one on each thread, and returns when all are done. */
 void scl_team_run(scl_team *team, scl_team_work work, void *arg);
 /* Begins a round without the caller's part 0; scl_team_wait() returns when all parts are done. */
 void scl_team_begin(scl_team *team, scl_team_work work, void *arg);
-/* A team that has begun, and whose members set to work as they come to be. `parts` is what was
- * asked for, though fewer may have been made. */
+/* A team whose members begin to work as soon as they are created. `parts` is the number asked for,
+ * even if fewer threads were created. */
 scl_team *scl_team_launch(int threads, scl_team_work work, void *arg);
 void scl_team_wait(scl_team *team);
 /* Whether all parts of the members are done, without waiting. */

@@ -1,8 +1,8 @@
-/* Kernels that a user writes in OpenCL C: the escape hatch for what expressions cannot say.
+/* Kernels that a user writes in OpenCL C: for computations that expressions cannot describe.
  *
- * The user's code runs on the device as it is. What a kernel does outside its arguments is not
- * looked for; everything else (types and number of arguments, sizes of groups, order of commands,
- * faults of the compiler and the driver) is checked as for the kernels of the package. */
+ * The user's code runs on the device as it is. Accesses outside its arguments are not detected;
+ * everything else (types and number of arguments, sizes of groups, order of commands, errors of the
+ * compiler and the driver) is checked as for the kernels of the package. */
 #ifndef SCL_BASE_USER_KERNEL_H
 #define SCL_BASE_USER_KERNEL_H
 
@@ -33,8 +33,8 @@ typedef struct {
 } scl_kernel_argument;
 
 /* Enqueues the kernel over `dims` (1 to 3) dimensions; `local` may be NULL, else it divides
- * `global`. SCL_E_ARGUMENT ("args", "global", "local") for what does not fit the kernel or the
- * device. */
+ * `global`. SCL_E_ARGUMENT ("args", "global", "local") for arguments that do not fit the kernel or
+ * the device. */
 scl_status scl_kernel_run(scl_kernel *kernel, int count, const scl_kernel_argument *args, int dims,
                           const size_t *global, const size_t *local);
 

@@ -80,7 +80,7 @@ SEXP r_values_new(size_t m, size_t n);
 /* Phase 2: computes m and copies it to a double vector of as many numbers. All values of matrices
  * reach R through here. */
 scl_status r_values(SEXP result, scl_mat *m);
-/* SCL_E_ARGUMENT unless `result` is a double vector of this length. Call it before the core runs. */
+/* SCL_E_ARGUMENT unless `result` is a double vector of this length. Before the core writes. */
 scl_status r_require_room(SEXP result, size_t numbers);
 
 /* r/blas.c: gives R's BLAS and LAPACK to the host engine. */
