@@ -4,7 +4,7 @@
 
 #include "base/matrix.h"
 
-/* The largest order of a square matrix; and what a status may be besides the number of a pivot. */
+/* The largest order of a square matrix; and the values of a status besides a pivot. */
 enum { SCL_BATCH_ORDER = 128, SCL_BATCH_FINE = 0, SCL_BATCH_NONFINITE = 255 };
 
 typedef enum {
@@ -18,7 +18,7 @@ typedef enum {
   SCL_BATCH_MVN /* a: factors, b: y, c: means (or no buffer) */
 } scl_batch_op;
 
-/* The matrices of an operand stand `step` elements apart, or, if that is 0, one serves all. Each is
+/* The matrices of an operand are `step` elements apart; if that is 0, all use one matrix. Each is
  * dense: its leading dimension is its number of rows. */
 typedef struct {
   scl_block block;

@@ -8,12 +8,12 @@
 
 typedef struct {
   scl_covariance_type type;
-  int entries;  /* columns that it looks at; 0 for constant and white only */
+  int entries;  /* its input columns; 0 for constant and white only */
   double sd;    /* > 0 */
   double extra; /* > 0: alpha, period; 1 for types that have none */
 } scl_covariance_term;
 
-/* Borrowed arrays; entries stand term after term. */
+/* Borrowed arrays; entries are ordered by term. */
 typedef struct {
   int terms, entries;
   const scl_covariance_term *term;
@@ -41,10 +41,10 @@ struct scl_covariance_pass {
   scl_region region;
   scl_block k;
   /* Reverse: w = inner weights + outer u v', with rows of x1 in u, rows of x2 in v (for symmetric
-   * ones (u v' + v u') / 2). Without buffers their part is zero; u may be v.
-   * covariance_adjoint: out (scl_covariance_count() x 1) = sum_ij w_ij dk_ij / d log parameters.
-   * covariance_inputs: out (as x1) = sum_j w_ij dk_ij / d x1_ic; of symmetric ones with x2 moving
-   * along, so that the result is the derivative by x. */
+   * ones (u v' + v u') / 2). Without buffers their part is zero; u may be v. covariance_adjoint:
+   * out (scl_covariance_count() x 1) = sum_ij w_ij dk_ij / d log parameters. covariance_inputs: out
+   * (as x1) = sum_j w_ij dk_ij / d x1_ic; of symmetric ones x2 changes with x1, so that the result
+   * is the derivative with respect to x. */
   scl_block weights, u, v;
   double outer, inner;
   scl_block out;

@@ -10,7 +10,7 @@
 #include "kernels/include/glm_families.h" /* scl_glm_family */
 #include "kernels/include/glm_task.h"
 
-/* What an engine keeps between the evaluations of a likelihood, and how one ended. */
+/* What an engine keeps between the evaluations of a likelihood, and how the last one ended. */
 typedef struct {
   scl_block work; /* made by the engine when it has no buffer or is too small; the likelihood
                      releases it */
@@ -35,9 +35,9 @@ typedef struct scl_glm_pass {
   scl_glm_state *state;
 } scl_glm_pass;
 
-/* Where the parts of parameters and results begin, and how many numbers there are in all
- * (kernels/include/glm_task.h draws it). Where the own parameter is by row, `owns` is 0; d_alpha
- * are sums also where alpha is by row. */
+/* Where the parts of parameters and results begin, and how many numbers there are (drawn in
+ * kernels/include/glm_task.h). Where the own parameter is by row, `owns` is 0; d_alpha are sums
+ * also where alpha is by row. */
 typedef glm_layout scl_glm_layout;
 
 static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {

@@ -1,9 +1,9 @@
-/* Plans of lazy arithmetic: what one pass over m x n places does. The graph, and operations on
- * blocks, make them; engines run them (base/engine.h: expr).
+/* Plans of lazy arithmetic: what one pass over m x n elements computes. The graph and operations on
+ * blocks make them, engines run them (base/engine.h: expr).
  *
- * A plan has steps in order, each a number at each place, and outputs that take some of them. It
- * knows nothing of what it was made from. Its structure (everything but blocks, distances, numbers
- * and sizes) decides the source of its kernel. */
+ * A plan has steps in order, each a number for each element, and outputs that store or reduce some
+ * of them. It does not depend on the graph that it was made from. Its structure (everything but
+ * blocks, distances, numbers and sizes) decides the source of its kernel. */
 #ifndef SCL_ENGINE_PLAN_PLAN_H
 #define SCL_ENGINE_PLAN_PLAN_H
 
@@ -48,11 +48,12 @@ typedef struct {
   size_t inner, length; /* of a matrix-vector product: distance of its terms, and how many */
   uint8_t read;         /* scl_read */
   uint8_t triangle;     /* SCL_LOWER: zero, and not read, where i < j; SCL_UPPER likewise */
-  uint8_t rectangle;    /* 1 + that in which alone it may be read, or 0 */
+  uint8_t rectangle;    /* 1 + the only one in which it may be read, or 0 */
   bool paired;          /* rows 2 i and 2 i + 1 may be read by one load (plan's `pairs`) */
 } scl_leaf;
 
-/* Which distances a kernel takes of a leaf: those that are not known from how it is read. */
+/* Which distances of a leaf are arguments of a kernel: those that do not follow from how it is
+ * read. */
 static inline bool scl_leaf_takes_i(const scl_leaf *l) {
   return l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED;
 }
@@ -60,12 +61,12 @@ static inline bool scl_leaf_takes_j(const scl_leaf *l, bool several_columns) {
   return several_columns &&
          (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || l->read == SCL_READ_STRIDED);
 }
-/* Of a product inside, the matrix takes the distance and the number of terms, the vector none. */
+/* Of a product, the matrix has distance and number of terms as arguments, the vector none. */
 static inline bool scl_leaf_takes_terms(const scl_leaf *l) {
   return l->length > 0 && l->read != SCL_READ_ONE;
 }
 
-/* Places i0 <= i < i1, j0 <= j < j1. */
+/* Elements i0 <= i < i1, j0 <= j < j1. */
 typedef struct {
   size_t i0, i1, j0, j1;
 } scl_rectangle;
@@ -81,10 +82,10 @@ typedef struct {
 } scl_output;
 
 typedef struct scl_plan {
-  size_t m, n;          /* places; n == 1 whenever one column will do */
+  size_t m, n;          /* elements; n == 1 whenever one column is enough */
   uint8_t margin;       /* of all reductions */
   bool in_place;        /* an output may be a leaf, element by element */
-  bool wide;            /* places have to be counted by 64-bit numbers */
+  bool wide;            /* elements must be counted by 64-bit numbers */
   bool pairs;           /* products inside are computed for two rows at a time */
   uint8_t triangle;     /* zero outside it, and nothing is computed there: SCL_LOWER, SCL_UPPER */
   uint16_t steps, body; /* steps of the body come first, then those of combining expressions */
@@ -101,20 +102,20 @@ static inline bool scl_reduces_to_index(unsigned op) {
 }
 
 /* ---- making one (engine/plan/plan.c) -------------------------------------------------------- */
-/* A plan over m x n places with no steps yet. */
+/* A plan over m x n elements without steps. */
 void scl_plan_begin(scl_plan *plan, size_t m, size_t n);
-/* Each gives the index of an equal part that is there already, or of a new one; SCL_PLAN_FULL when
- * a limit is passed. Steps are only compared with those from `first` on. */
+/* Each returns the index of an equal part that the plan already has, or of a new one; SCL_PLAN_FULL
+ * if a limit is exceeded. Steps are only compared with those from `first` on. */
 enum { SCL_PLAN_FULL = -1 };
 int scl_plan_add_step(scl_plan *plan, int first, scl_step_kind kind, unsigned op, int a, int b,
                       int c);
 int scl_plan_add_number(scl_plan *plan, double value);
 int scl_plan_add_rectangle(scl_plan *plan, scl_rectangle r);
 int scl_plan_add_leaf(scl_plan *plan, scl_leaf leaf); /* its `read` is found here */
-/* Ends it when all parts are there: chooses how the places are walked over, one column instead of
- * several where nothing asks for the place. `ld` is that of results that are stored. */
+/* Call it when the plan has all parts: chooses the order of the elements, one column instead of
+ * several where no step needs the indices. `ld` is that of results that are stored. */
 void scl_plan_end(scl_plan *plan, size_t ld);
-/* Output k goes to `dst`, of the leading dimension that scl_plan_end() was told. */
+/* Output k goes to `dst`, with the leading dimension given to scl_plan_end(). */
 void scl_plan_place(scl_plan *plan, size_t k, scl_block dst);
 
 /* ---- facts ---------------------------------------------------------------------------------- */
@@ -122,8 +123,8 @@ bool scl_plan_reads_across(const scl_plan *plan); /* any leaf */
 bool scl_plan_reduces(const scl_plan *plan);      /* any output */
 /* Whether its source calls inst/kernels/include/special_functions.h. */
 bool scl_plan_is_special(const scl_plan *plan);
-/* Whether a leaf that is read across comes through local memory, in tiles of SCL_PLAN_TILE rows and
- * columns; up to SCL_PLAN_TILES of them do. */
+/* Whether a leaf that is read across columns goes through local memory, in tiles of SCL_PLAN_TILE
+ * rows and columns; at most SCL_PLAN_TILES leaves do. */
 enum { SCL_PLAN_TILE = 32, SCL_PLAN_TILES = 4, SCL_PLAN_TILE_ROWS = 4 };
 /* Elements of a work-item where nothing is reduced and there is one column. */
 enum { SCL_PLAN_ELEMENTS = 4 };
@@ -131,11 +132,11 @@ bool scl_plan_is_tiled(const scl_plan *plan, int leaf);
 bool scl_plan_has_tiles(const scl_plan *plan);
 
 /* The bytes that decide the source of a plan's kernel, at most SCL_PLAN_KEY of them, at `to`.
- * Gives how many; equal bytes mean equal sources. */
+ * Returns their number; equal bytes mean equal sources. */
 enum { SCL_PLAN_KEY = 8192 };
 size_t scl_plan_key(const scl_plan *plan, unsigned char *to);
-/* OpenCL C of a plan (engine/plan/source.c); free() it. The kernel `expr` and, where something is
- * reduced, `expr_final`; engine/cl/elementwise/plan.c says what their work-items do. */
+/* OpenCL C of a plan (engine/plan/source.c); free() it. The kernel `expr` and, if the plan has
+ * reductions, `expr_final`; engine/cl/elementwise/plan.c says what their work-items do. */
 scl_status scl_plan_source(const scl_plan *plan, char **out);
 /* Kernels that were compiled in this process. */
 void scl_plan_count_built(void);

@@ -24,7 +24,7 @@ void scl_put_op_functions(scl_writer *w);
 void scl_put_combine_functions(scl_writer *w);
 /* The operation of a step, as an expression. */
 void scl_put_apply(scl_writer *w, const scl_step *step);
-/* Statements: total = combine of output k (total, number); or the same for pairs with places. */
+/* Statements: total = combine of output k (total, number); or the same for pairs with indices. */
 void scl_put_combine(scl_writer *w, const char *indent, int k, const char *total,
                      const char *number, const char *at, const char *number_at);
 /* The identity of a reduction of the table. */
@@ -32,17 +32,17 @@ const char *scl_identity_text(const scl_output *o);
 
 /* ---- places (engine/plan/source_element.c)
  * --------------------------------------------------------------- */
-/* Columns of a product that are read at a time. */
+/* Columns of a product that are read at once. */
 enum { SCL_PUT_BATCH = 4 };
-/* Rows and columns are counted by the smallest type that will do: over 64-bit places the compiler
- * does not unroll a loop, and too few loads are under way. */
+/* Rows and columns are counted by the smallest type that is large enough: with 64-bit indices the
+ * compiler does not unroll a loop, and too few loads are in flight. */
 const char *scl_place_type(const scl_plan *p);
-/* A leaf's element at (i, j) as an expression, zero where it is not to be read. */
+/* A leaf's element at (i, j) as an expression, zero where it must not be read. */
 void scl_put_load(scl_writer *w, int leaf);
-/* Whether (i, j) is inside each rectangle; the whole of what is done there. */
+/* Whether (i, j) is inside each rectangle; and all that is done there. */
 void scl_put_rectangles(scl_writer *w, const char *indent);
 void scl_put_place(scl_writer *w, const char *indent);
-/* The pragma before a loop over some places of a work-item. */
+/* The pragma before a loop over some elements of a work-item. */
 const char *scl_unrolled(const scl_plan *p);
 /* Heads of loops over a work-item's rows and columns; or all of a loop over pairs of rows. */
 void scl_put_rows_loop(scl_writer *w, const char *indent);

@@ -71,7 +71,7 @@ bool scl_packed_next(const scl_packed *shape, size_t capacity, scl_packed_span *
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
-/* Rows of one column, of which the middle ones are stored: from <= first <= last <= to. */
+/* Rows of one column, of which first .. last are stored: from <= first <= last <= to. */
 typedef struct {
   size_t from, first, last, to;
 } rows;
@@ -85,7 +85,7 @@ static rows rows_within(const scl_packed *s, size_t j, size_t at, size_t end) {
   return r;
 }
 
-/* Place in the span's staging memory of element (i, j). */
+/* Index of element (i, j) in the span's staging memory. */
 static size_t place(const scl_packed *s, const scl_packed_span *span, size_t i, size_t j) {
   return before(s, j) + i - first_row(s, j) - span->base;
 }

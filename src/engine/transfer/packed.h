@@ -1,4 +1,4 @@
-/* What crosses the bus, and in which pieces: the packed form of a matrix
+/* What is transferred, and in which pieces: the packed form of a matrix
  * (inst/kernels/include/packed.h) cut into spans that fit a piece of staging memory, and the host's
  * copies between a span and a matrix. */
 #ifndef SCL_ENGINE_TRANSFER_PACKED_H
@@ -9,20 +9,20 @@
 typedef struct {
   size_t nrow, ncol;
   int kind;      /* PACKED_... */
-  bool mirrored; /* symmetric: the lower triangle crosses, both halves are written */
+  bool mirrored; /* symmetric: the lower triangle is transferred, both halves are written */
   size_t stride; /* PACKED_FULL: from one column to the next; beyond nrow it carries padding */
 } scl_packed;
 
 scl_packed scl_packed_shape(scl_view view, size_t nrow, size_t ncol);
 
-/* Elements in all, padding counted in. */
+/* Number of elements, including padding. */
 size_t scl_packed_count(const scl_packed *shape);
 
 /* Whole columns, or a part of one column. */
 typedef struct {
   size_t col, cols;
-  size_t from, to; /* rows that it answers for, in each column: its elements and the zeros */
-  size_t base;     /* packed place of its first element */
+  size_t from, to; /* rows that it covers in each column: its elements and zeros */
+  size_t base;     /* packed index of its first element */
   size_t count;    /* elements; may be 0 */
   size_t next_col, next_row;
 } scl_packed_span;

@@ -2,8 +2,8 @@
 
 #include "base/sizes.h"
 
-/* Bytes: that pay for threads; of a block up; of a block down, which is a large page; that pay for
- * one more thread; that the owner copies at once. */
+/* Bytes: from which threads pay; of an upload's block; of a download's block, which is a large
+ * page; from which one more thread pays; that the owner copies at once. */
 enum {
   TEAM_FROM = 4 << 20,
   BLOCK_UP = 1 << 20,
@@ -11,7 +11,7 @@ enum {
   THREAD_BYTES = 2 << 20,
   OWNER_BYTES = 256 << 10
 };
-/* Up, so many threads feed any bus; down, they also clear pages. */
+/* For uploads these threads saturate any bus; for downloads they also clear pages. */
 enum { THREADS_UP = 8 };
 
 static size_t element_count(const scl_flow *flow) {
@@ -66,8 +66,8 @@ static void copy(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
   }
 }
 
-/* Fresh memory: what the copy would do page by page, while it may have to wait for its data anyway;
- * it is in the caches then. */
+/* Touches fresh memory, which the copy would do page by page, while the thread may have to wait for
+ * data; the memory is then in the caches. */
 static void prepare(const scl_flow *flow, scl_flow_hand *hand) {
   if (!flow->fresh) return;
   double *to = flow->to + hand->at;
@@ -120,12 +120,13 @@ void scl_flow_start_threads(scl_flow *flow) {
     flow->team = scl_team_launch(threads, serve, flow);
     return;
   }
-  /* Making a thread takes the lock that page faults take, too: no faults before all are there. */
+  /* The creation of a thread needs the lock that page faults need: no page faults before all
+   * threads exist. */
   flow->team = scl_team_start(threads);
   scl_team_begin(flow->team, serve, flow);
 }
 
-/* Little at a time: others wait for what else the owner does. */
+/* Little at a time: other threads wait for the owner's other work. */
 bool scl_flow_help(scl_flow *flow) {
   size_t most = flow->team != NULL ? OWNER_BYTES / sizeof(double) : flow->block;
   return step(flow, &flow->own, most) == MOVED;

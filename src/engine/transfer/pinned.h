@@ -2,10 +2,10 @@
  * memory, each of which holds one span of the matrix's packed form (engine/transfer/packed.h),
  * while the owner, one thread, moves pieces between the ring and the device.
  *
- * The matrix is cut into blocks, which are dealt out in order to whoever is free. The owner opens
- * spans in order: for an upload when their piece is free, for a download when its contents are
- * there. A thread whose block lies in a span that is not open yet waits; the owner, which copies
- * too, turns to its other work instead. */
+ * The matrix is cut into blocks, which are assigned in order to free threads. The owner opens spans
+ * in order: for an upload when their piece is free, for a download when its contents have arrived.
+ * A thread whose block lies in a span that is not open yet waits; the owner copies too, and does
+ * its other work instead of waiting. */
 #ifndef SCL_ENGINE_TRANSFER_PINNED_H
 #define SCL_ENGINE_TRANSFER_PINNED_H
 
@@ -16,7 +16,7 @@
 
 enum { SCL_FLOW_PIECES = 16 };
 
-/* What one thread is at: elements at .. end - 1 of the matrix (column by column, nrow to a column)
+/* The work of one thread: elements at .. end - 1 of the matrix (column by column, nrow to a column)
  * of its block, and the span they are in. */
 typedef struct {
   size_t at, end;
@@ -35,7 +35,7 @@ typedef struct scl_flow {
   double *piece[SCL_FLOW_PIECES]; /* of spans 0, 1, ..., over and over */
 
   size_t block, shift, blocks; /* elements of a block, missing in the first one, number of blocks */
-  bool fresh;                  /* `to` may be memory that nobody has touched yet */
+  bool fresh;                  /* `to` may be memory that is not mapped yet */
   scl_team *team;
   atomic_size_t next;                  /* block to take */
   atomic_size_t open;                  /* spans that may be copied */
@@ -48,7 +48,7 @@ typedef struct scl_flow {
 
 /* Cuts the matrix into blocks. */
 void scl_flow_begin(scl_flow *flow);
-/* Starts threads, if the transfer is worth them. */
+/* Starts threads if they pay for this transfer. */
 void scl_flow_start_threads(scl_flow *flow);
 /* Opens the next span; its piece is the next one of the ring. */
 void scl_flow_open(scl_flow *flow);
@@ -56,7 +56,7 @@ void scl_flow_open(scl_flow *flow);
 bool scl_flow_copied(const scl_flow *flow, size_t number);
 /* Copies a part, if there is one that can be copied now. */
 bool scl_flow_help(scl_flow *flow);
-/* Ends the threads; what is not copied stays so. */
+/* Ends the threads; the rest is not copied. */
 void scl_flow_end(scl_flow *flow);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <emmintrin.h>
 
-/* Numbers before the first place that is aligned for a store of two. */
+/* Numbers before the first address that is aligned for a store of two. */
 static size_t head(const double *to, size_t n) {
   size_t odd = (uintptr_t)to / sizeof *to % 2;
   return odd < n ? odd : n;
@@ -16,7 +16,7 @@ static size_t head(const double *to, size_t n) {
 void scl_stream_copy(double *to, const double *from, size_t n) {
   size_t i = head(to, n);
   if (i > 0) to[0] = from[0];
-  for (; i + 4 <= n; i += 4) { /* half a line, so that a whole one is written in one go */
+  for (; i + 4 <= n; i += 4) { /* half a cache line, so that a whole line is written at once */
     __m128d first = _mm_loadu_pd(from + i), second = _mm_loadu_pd(from + i + 2);
     _mm_stream_pd(to + i, first);
     _mm_stream_pd(to + i + 2, second);

@@ -1,6 +1,6 @@
-/* Copies and zeros for memory larger than the caches: the lines are written without being read
- * first. Plain ones where the compiler has no such stores. scl_stream_end() comes before another
- * thread may be told of them. */
+/* Copies and zeros for memory larger than the caches: the cache lines are written without being
+ * read first. Plain stores where the compiler has no others. Call scl_stream_end() before another
+ * thread may read the data. */
 #ifndef SCL_ENGINE_TRANSFER_STREAM_H
 #define SCL_ENGINE_TRANSFER_STREAM_H
 
