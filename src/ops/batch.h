@@ -2,17 +2,17 @@
  *
  * A batch is a column of numbers: m x n matrices, column-major, one after the other without a gap,
  * so that matrix q starts at element q * m * n. The orders of square matrices go up to
- * SCL_BATCH_ORDER. An operand marked "shared" may hold one matrix, which then serves all.
+ * SCL_BATCH_ORDER. An operand marked "shared" may hold one matrix, which is then used for all.
  *
- * A matrix that cannot be treated (singular, not positive definite, not finite) does not spoil the
- * others: its part of the result is NaN and its status says why. A result depends on its own matrix
- * only: the same bits whatever the batch it sits in and wherever in it.
+ * A matrix that is singular, not positive definite or not finite does not affect the others: its
+ * part of the result is NaN and its status says why. A result depends on its own matrix only: the
+ * same bits in any batch, at any index.
  *
  * `status`, where it is an argument, holds a byte for each matrix: SCL_BATCH_FINE, k for the k-th
  * pivot (inverse, solve, tri_solve: it is zero or too small to be divided by; chol: the leading
  * minor of order k is not positive), or SCL_BATCH_NONFINITE. The call then waits; `bad` is the
- * number of matrices that are not fine, and only if it is not 0 the bytes mean anything. With
- * status == NULL nothing is told and on a device nothing waits.
+ * number of matrices that are not fine, and the bytes are valid only if it is not 0. With status ==
+ * NULL no status is reported, and on a device nothing waits.
  *
  * Results are new, released by the caller. SCL_E_ARGUMENT where shapes do not fit, SCL_E_MEMORY. */
 #ifndef SCL_OPS_BATCH_H
@@ -35,8 +35,8 @@ scl_status scl_batch_inverse(const scl_mat *a, size_t n, size_t batch, bool cofa
 scl_status scl_batch_chol(const scl_mat *a, size_t n, size_t batch, bool upper,
                           scl_batch_report *report, scl_mat **out);
 
-/* Reverse mode of the lower factors: scl_chol_adjoint() of each. A zero on a diagonal is not fine.
- */
+/* Reverse mode of the lower factors: scl_chol_adjoint() of each. A zero on a diagonal is reported
+ * in the status. */
 scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t n, size_t batch,
                                   scl_batch_report *report, scl_mat **out);
 

@@ -1,9 +1,8 @@
-/* A call of an operation, as the functions of its row in graph/ops.def see it.
+/* A call of an operation, for the functions of its row in graph/ops.def.
  *
- * The rule finds out from shapes alone whether the operands fit and what the result looks like: it
+ * The rule finds from shapes alone whether the operands fit, and shape and view of the result. It
  * reads no element, needs no context and is cheap. So it also runs before any matrix is made. The
- * forward function computes; it may rely on the rule. The adjoint is the forward function's reverse
- * mode. */
+ * forward function computes; it may rely on the rule. The adjoint is its reverse mode. */
 #ifndef SCL_OPS_CALL_H
 #define SCL_OPS_CALL_H
 
@@ -41,8 +40,8 @@ static inline scl_shape scl_shape_of(const scl_mat *a) {
   return (scl_shape){a->nrow, a->ncol, a->view};
 }
 
-/* Shape and view of the result, or the fault of operands and attributes that do not fit, which
- * names the operand as the user knows it. */
+/* Shape and view of the result; or the error of operands or attributes that do not fit, with the
+ * operand's name that the user knows. */
 typedef scl_status scl_rule(const scl_call *call, scl_shape *out);
 
 /* The result, a new matrix of the shape and view that the rule gives. Operands are computed, live
@@ -50,8 +49,8 @@ typedef scl_status scl_rule(const scl_call *call, scl_shape *out);
 typedef scl_status scl_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out);
 
 /* From the result and dF/dresult: dF/doperand, a new matrix of its shape, for each operand k whose
- * bit 1 << k is in `wanted`; other elements of `out` are left alone. Of a symmetric operand of
- * which one triangle is read the symmetric derivative. */
+ * bit 1 << k is in `wanted`; other elements of `out` stay. For a symmetric operand of which one
+ * triangle is read it is the symmetric derivative. */
 typedef scl_status scl_adjoint(const scl_call *call, const scl_mat *const *operand,
                                const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
                                scl_mat **out);

@@ -13,7 +13,7 @@
  * failing leading minor). */
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out);
 
-/* A^-1 b from the n x n matrix a, of which the lower triangle is read; b is n x m. Faults as of
+/* A^-1 b from the n x n matrix a, of which the lower triangle is read; b is n x m. Errors as of
  * scl_chol(). */
 scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out);
 
@@ -38,7 +38,7 @@ scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);
 /* log det A from the factor. */
 scl_status scl_chol_log_det(const scl_mat *l, double *out);
 
-/* Rows of graph/ops.def; log_det gives a 1 x 1 matrix and does not wait. */
+/* Rows of graph/ops.def; the result of log_det is a 1 x 1 matrix, and it does not wait. */
 scl_rule scl_chol_rule, scl_chol_adjoint_rule, scl_chol_inverse_rule, scl_log_det_rule;
 scl_forward scl_chol_forward, scl_chol_adjoint_forward, scl_chol_inverse_forward;
 scl_forward scl_log_det_forward;

@@ -5,8 +5,8 @@
  *   k(x, x') = sum_g prod_{t in g} k_t(x, x'),  plus noise where x and x' are the same observation
  * (the diagonal of a symmetric matrix): noise^2, or noise^2 s_i + v_i for given s and v.
  *
- * Derivatives are by the logarithms of the parameters, in this order: the terms' sd, the entries'
- * lengthscales, the terms' extra parameters (0 for types that have none), the noise:
+ * Derivatives are with respect to the logarithms of the parameters, in this order: the terms' sd,
+ * the entries' lengthscales, the terms' extra parameters (0 for types that have none), the noise:
  * scl_covariance_count() of them. */
 #ifndef SCL_OPS_COVARIANCE_H
 #define SCL_OPS_COVARIANCE_H
@@ -16,7 +16,7 @@
 /* The type called `name`; SCL_E_ARGUMENT naming "kernel". */
 scl_status scl_covariance_find(const char *name, scl_covariance_type *out);
 
-/* SCL_E_ARGUMENT naming "kernel" unless the kernel is sound for inputs of p columns. */
+/* SCL_E_ARGUMENT naming "kernel" unless the kernel is valid for inputs of p columns. */
 scl_status scl_covariance_check(const scl_covariance *kernel, size_t p);
 
 /* out[i] = k(x_i, x_i) for the n rows of x (host memory, leading dimension ld), without noise and
@@ -34,7 +34,7 @@ scl_status scl_covariance_matrix(const scl_covariance *kernel, const scl_mat *x1
 scl_status scl_covariance_adjoint(const scl_covariance *kernel, const scl_mat *x1,
                                   const scl_mat *x2, const scl_mat *weights, double *out);
 
-/* The same by the points: a new matrix of the shape of x1. */
+/* The same with respect to the points: a new matrix of the shape of x1. */
 scl_status scl_covariance_inputs(const scl_covariance *kernel, const scl_mat *x1, const scl_mat *x2,
                                  const scl_mat *weights, scl_mat **out);
 

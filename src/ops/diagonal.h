@@ -2,7 +2,7 @@
  * graph/expr.h.)
  *
  * Results are new matrices in the context of the operands, in `*out`; the caller releases them. All
- * may fail with SCL_E_MEMORY and the device faults. Checks wait for the device. */
+ * may fail with SCL_E_MEMORY and errors of the device. Checks wait for the device. */
 #ifndef SCL_OPS_DIAGONAL_H
 #define SCL_OPS_DIAGONAL_H
 

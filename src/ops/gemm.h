@@ -1,8 +1,8 @@
 /* Matrix products.
  *
  * Results are new matrices, released by the caller. Shapes that do not fit give SCL_E_ARGUMENT
- * naming the second operand. Views save work: promised zeros are skipped, also where the other
- * operand is infinite. A product of two lower (upper) triangular matrices is lower (upper). */
+ * naming the second operand. Zeros that a view promises are skipped, even where the other operand
+ * is infinite. A product of two lower (upper) triangular matrices is lower (upper). */
 #ifndef SCL_OPS_GEMM_H
 #define SCL_OPS_GEMM_H
 

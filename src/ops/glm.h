@@ -23,9 +23,9 @@ enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_OWN = 8 };
 typedef struct scl_glm scl_glm;
 
 /* Observations in host memory: of y, and of the trials of binomial_logit (else NULL), there are n
- * or one for all rows. `weight` multiplies the log density of each observation: n numbers above 0,
- * or NULL. With weights counts of binomial_logit need not be whole: shares of one trial that stands
- * for many are such. */
+ * or one for all rows. `weight` multiplies the log density of each observation: n positive numbers,
+ * or NULL. With weights, counts of binomial_logit need not be integers: they may be proportions of
+ * one trial that represents several. */
 typedef struct {
   const double *y, *datum;
   size_t n_y, n_datum;
@@ -33,7 +33,7 @@ typedef struct {
 } scl_glm_data;
 
 /* Keeps a reference to x (whose memory must not change) and a copy of the data. SCL_E_ARGUMENT
- * naming `y`, `trials` or `weights`, with the place of the first value outside the family's
+ * naming `y`, `trials` or `weights`, with the index of the first value outside the family's
  * support. */
 scl_status scl_glm_create(scl_glm_family family, const scl_glm_data *data, scl_mat *x,
                           scl_glm **out);
@@ -61,12 +61,11 @@ typedef struct {
   scl_mat **d_x;                    /* a new n x p matrix; only for one vector */
 } scl_glm_results;
 
-/* One evaluation, in one pass over X; waits. `wanted` is a sum of SCL_GLM_ALPHA, ...
- * A density too small for a double gives -infinity, and gradients that are not numbers.
- * SCL_E_ARGUMENT for wrong lengths, own parameters out of range and classes that y exceeds;
- * SCL_E_NONFINITE, naming the argument, when a parameter or x holds a NaN or an infinity, or the
- * linear predictor overflows. X is looked at only after the result has turned out not to be a
- * number. */
+/* One evaluation, in one pass over X; waits. `wanted` is a sum of SCL_GLM_ALPHA, ... A density too
+ * small for a double gives -infinity, and gradients that are not numbers. SCL_E_ARGUMENT for wrong
+ * lengths, own parameters out of range and classes that y exceeds; SCL_E_NONFINITE, naming the
+ * argument, when a parameter or x holds a NaN or an infinity, or the linear predictor overflows. X
+ * is checked only if the result is not a number. */
 scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, unsigned wanted,
                             const scl_glm_results *results);
 

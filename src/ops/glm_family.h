@@ -1,19 +1,19 @@
-/* What the families of generalised linear models are to the host: names, checks of the data and of
- * the own parameter, and the parts of the log density that do not depend on a linear predictor. */
+/* The families of generalised linear models on the host: names, checks of the data and of the own
+ * parameter, and the parts of the log density that do not depend on a linear predictor. */
 #ifndef SCL_OPS_GLM_FAMILY_H
 #define SCL_OPS_GLM_FAMILY_H
 
 #include "ops/glm.h"
 
-/* SCL_E_ARGUMENT naming `y` (or `trials`), with the place of the first value outside the family's
+/* SCL_E_ARGUMENT naming `y` (or `trials`), with the index of the first value outside the family's
  * support, or `weights`. For n rows; datum is NULL where the family has none. */
 scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, size_t n);
 
-/* What a likelihood keeps of its data beside X and y. */
+/* What a likelihood keeps of its data besides X and y. */
 typedef struct {
   double constant; /* of the log density */
   double most;     /* the largest y */
-  size_t distinct; /* values of y, and their weights; only where the family asks */
+  size_t distinct; /* values of y, and their weights; only if the family needs them */
   double *value, *count;
 } scl_glm_summary;
 

@@ -1,9 +1,9 @@
 /* Gaussian-process regression: y ~ N(H b, C) with C = K + noise, for each column of y.
  *
- * An object keeps its data and workspaces in one context, so that an evaluation sends parameters
- * and reads a handful of numbers. It holds one n x n matrix and, on a device from the first
- * gradient on, a second one; nothing of that size is moved. The host needs the second one for
- * leave-one-out gradients only.
+ * An object keeps its data and workspaces in one context, so that an evaluation uploads parameters
+ * and downloads a few numbers. It holds one n x n matrix and, on a device from the first gradient
+ * on, a second one; none of these is transferred. The host needs the second one for leave-one-out
+ * gradients only.
  *
  * Formulas (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and
  * 5), with C = L L', A = H' C^-1 H, P = C^-1 - C^-1 H A^-1 H' C^-1 (C^-1 without a basis), a = P y:
@@ -52,7 +52,7 @@ uint64_t scl_gp_bytes(const scl_gp *gp); /* what it holds now */
 size_t scl_gp_largest(const scl_context *ctx, int matrices);
 
 /* The objective, summed over the columns of y; b (basis_columns x outputs), unless NULL; and,
- * unless `gradient` is NULL, the derivatives by the logarithms of the parameters
+ * unless `gradient` is NULL, the derivatives with respect to the logarithms of the parameters
  * (scl_covariance_count() numbers). One wait, at the end. SCL_E_NOT_PD with the order of the
  * failing leading minor, SCL_E_SINGULAR for a basis that is not of full rank, SCL_E_ARGUMENT,
  * SCL_E_MEMORY before any work. */
@@ -60,8 +60,8 @@ scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_obje
                            scl_gp_trend trend, double *value, double *b, double *gradient);
 
 /* Conditions on the data: keeps the factor for the functions below, until the next evaluation.
- * Gives the marginal likelihood, b, A^-1 (basis_columns squared) and the weights a (n x outputs).
- * Errors as above. */
+ * Results: the marginal likelihood, b, A^-1 (basis_columns squared) and the weights a (n x
+ * outputs). Errors as above. */
 scl_status scl_gp_condition(scl_gp *gp, const scl_covariance *kernel, scl_gp_trend trend,
                             double *value, double *b, double *a_inverse, double *weights);
 
@@ -79,7 +79,7 @@ scl_status scl_gp_predict(scl_gp *gp, const scl_covariance *kernel, const double
                           const double *basis, size_t m, double *mean, double *variance,
                           double *covariance);
 
-/* Likewise the derivatives of k*' a by the points, for one column of y: m x p. */
+/* Likewise the derivatives of k*' a with respect to the points, for one column of y: m x p. */
 scl_status scl_gp_slope(scl_gp *gp, const scl_covariance *kernel, const double *x, size_t m,
                         size_t output, double *slope);
 

@@ -7,7 +7,7 @@
 
 #define LOG_2_PI 1.8378770664093453
 
-/* Results, in one column so that one download brings them all: these, then A's factor, b, and the
+/* Results, in one column so that one download is enough: these, then A's factor, b, and the
  * derivatives. */
 enum {
   AT_INFO,          /* order of the failing leading minor, or 0 */
@@ -27,7 +27,7 @@ struct scl_gp {
   scl_mat *x, *right;      /* n x p; y and H side by side */
   scl_mat *spread;         /* n x 2 or NULL */
   scl_block room[2];       /* memory of n x n matrices; the second is made when first needed */
-  /* What stands in them now; without a buffer where nothing does. */
+  /* Their present contents; without a buffer where there are none. */
   scl_block factor;           /* L, lower, of C = L L' */
   scl_block factor_inverse;   /* L^-1, with zeros above its diagonal, */
   scl_block factor_inverse_t; /* and its transpose */
@@ -65,15 +65,15 @@ static inline size_t scl_gp_gradient_at(const scl_gp *gp) {
 }
 
 /* ---- steps (ops/gp.c); ops/gp_evaluate.c and ops/gp_predict.c are made of them --------------- */
-/* Checks, and room for everything. `matrices`: 1 or 2. */
+/* Checks, and allocates all workspaces. `matrices`: 1 or 2. */
 scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices);
 struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel);
-/* Computes C and makes gp->factor of it. */
+/* Computes C and its factor, gp->factor. */
 scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel);
 /* The host reads the order of a failing minor at once: its work is done already. */
 scl_status scl_gp_early_info(scl_gp *gp, size_t offset);
 /* solved, the trend and the likelihood's parts, from the factor. `invert`: gp->factor_inverse and
- * its transpose take the place of gp->factor, and products with them that of solves. */
+ * its transpose replace gp->factor, and products with them replace solves. */
 scl_status scl_gp_solve(scl_gp *gp, bool invert);
 scl_status scl_gp_solve_weights(scl_gp *gp);
 /* Waits; count >= scl_gp_gradient_at(). `offset` is added to the order of a failing minor. */
