@@ -1,4 +1,4 @@
-# Comparison of what a call gives on a device matrix with what base R gives on the base matrix.
+# Comparison of a call's result for a device matrix with base R's for the base matrix.
 
 # The outcome of code: its value with device matrices copied to the host, or the error, and whether
 # it warned.
@@ -47,7 +47,7 @@ expect_same_outcome <- function(own, base, label, tol = NULL, less = FALSE) {
   invisible(own$value)
 }
 
-# NA and NaN are not told apart, nor dimnames of nothing from none.
+# NA and NaN count as equal, and so do empty dimnames and none.
 same_values <- function(x, y, tol = NULL) {
   plain <- function(v) {
     if (is.numeric(v)) {

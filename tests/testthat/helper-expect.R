@@ -1,6 +1,6 @@
 # Expectations of our own.
 
-# Equal shape, NaN and NA in the same places, and the largest difference within `tol` times the
+# Equal shape, NaN and NA at the same indices, and the largest difference within `tol` times the
 # largest size among the finite values of `expected`, or times `scale`. Device matrices are copied
 # to the host.
 expect_close <- function(object, expected, tol = 1e-12, scale = NULL) {

@@ -92,7 +92,7 @@ fuzz_calls <- function() {
     print_sample = row(print, draws))
 }
 
-# Objects of our classes that lack a field, or have another in its place: for functions of fits.
+# Objects of our classes that lack a field, or have a wrong one: for functions of fits.
 damaged <- function(x, k) {
   if (!is.list(x) || is.data.frame(x)) return(list())
   y <- unclass(x)

@@ -300,7 +300,7 @@ test_that("a density too small for a double is -Inf, not a fault", {
   })
 })
 
-# ---- faults ----------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------
 
 test_that("data outside the support is refused by place", {
   x <- matrix(1:6 / 6, 3)

@@ -1,4 +1,5 @@
-# What a fitted generalised linear model tells, predicts and draws; fits with priors, by sampling.
+# Methods of a fitted generalised linear model: summaries, predictions, plots; fits with priors, by
+# sampling.
 
 skip_on_cran() # long; run by ./dev check
 

@@ -201,7 +201,7 @@ test_that("the same call gives the same bits", {
   })
 })
 
-# ---- faults ----------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------
 
 test_that("y outside the support is refused by place", {
   x <- matrix(1:6 / 6, 3)

@@ -12,7 +12,7 @@ test_that("a fit is a maximum, the same on each engine", {
   expect_equal(fit$mean, want$mean, tolerance = 1e-9)
   expect_equal(unname(fit$residuals), fit$noise^2 * want$weights, tolerance = 1e-8)
   expect_equal(unname(predict(fit)), unname(fitted(fit)), tolerance = 1e-9)
-  # from elsewhere to the same place
+  # from another start to the same optimum
   far <- on_host(cl_gp(accel ~ times, data = MASS::mcycle, starts = 1,
                        start = c(sd = 200, lengthscale = 30, noise = 5)))
   expect_equal(far$logLik, fit$logLik, tolerance = 1e-7)

@@ -1,4 +1,4 @@
-# What a fitted process tells, how it grows, and that it can be saved.
+# Methods of a fitted process: summaries, updates with more data, saving.
 
 test_that("the usual methods", {
   on_host({

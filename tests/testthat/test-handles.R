@@ -30,7 +30,7 @@ consumers <- list(
   },
   `two at once` = function(z) as.matrix(if (is_cl(z)) cl_eval(z, z + 1)[[2L]] else z + 1))
 
-# Lets call number 1, 2, ... of those that `arm` counts fail, until none does: each time the fault
+# Has call number 1, 2, ... of those that `arm` counts fail, until none does: each time the error
 # is `class` and a fresh expression, asked again, has the right values.
 fail_in_turn <- function(x, want, arm, class) {
   for (name in names(consumers)) {

@@ -287,7 +287,7 @@ test_that("deep and large graphs are cut without being noticed", {
     z <- x
     for (k in 1:60) z <- z + z
     expect_equal(as.matrix(z), as.matrix(x) * 2^60)
-    # Many places replaced one after the other.
+    # Many elements replaced one after the other.
     w <- as_cl(matrix(0, 5, 5))
     for (k in 1:5) for (l in 1:5) w[k, l] <- k * 10 + l
     expect_equal(as.matrix(w), outer(1:5 * 10, 1:5, "+"))
@@ -392,7 +392,7 @@ test_that("no generated source has an include, inline assembly or a build option
 })
 
 test_that("structures that look alike do not share a kernel", {
-  # The same text over other shapes, types of operands, orders and places of numbers.
+  # The same text over other shapes, types of operands, orders and positions of numbers.
   each_engine({
     a <- matrix(1:6 + 0, 3)
     full <- as_cl(a)
@@ -441,7 +441,7 @@ test_that("an operand may be the result's own past", {
   })
 })
 
-# ---- faults and memory --------------------------------------------------------------------------
+# ---- errors and memory --------------------------------------------------------------------------
 
 test_that("a fault of forcing names what happened, and the next call works", {
   each_engine({

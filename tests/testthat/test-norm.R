@@ -56,7 +56,7 @@ test_that("rcond() estimates as LAPACK does", {
       r <- base::chol(a)
       for (type in c("O", "I")) {
         ratio <- function(x, want) abs(log(rcond(x, type) / want))
-        # Both are estimates; that they agree is usual, a factor of three would be a fault.
+        # Both are estimates; that they agree is usual, a factor of three would be an error.
         expect_lt(ratio(cl_matrix(a, n, n, view = "symmetric"), base::rcond(a, type)), log(3))
         expect_lt(ratio(cl_matrix(r, n, n, view = "upper"), base::rcond(r, type, TRUE)), log(3))
         expect_lt(ratio(cl_matrix(t(r), n, n, view = "lower"), base::rcond(t(r), type)), log(3))

@@ -13,7 +13,7 @@ test_that("a density whose scale changes, and a nearly singular one, have the ri
                       seed = 1, adapt_delta = 0.95)
   expect_lt(mean(fit$diagnostics$divergent), 0.005)
   expect_moments(fit, c(0, 0, 0), sqrt(c(1, exp(0.5), exp(0.5))))
-  # a random walk of 12 steps, seen through its places: correlations up to 0.96
+  # a random walk of 12 steps, observed by its positions: correlations up to 0.96
   covariance <- outer(1:12, 1:12, pmin)
   fit <- cl_sample(normal_density(numeric(12), covariance), numeric(12), chains = 4, warmup = 400,
                    iter = 800, seed = 1)

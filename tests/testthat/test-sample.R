@@ -108,7 +108,7 @@ reference_transition <- function(density, q, step, inverse, stream, max_depth) {
     tree <- build(depth, if (side == 2) 1 else -1)
     if (!tree$valid) break
     weights <- vapply(points, function(point) point$weight, 0)
-    # the last point that takes the place of those before it
+    # the last point that replaces those before it
     kept <- max(which(log(u[1 + seq_along(weights)]) <= weights - log(cumsum(exp(weights)))))
     tree_weight <- log(sum(exp(weights)))
     if (log(u[2^depth + 2]) < tree_weight - log_weight) q <- points[[kept]]$q

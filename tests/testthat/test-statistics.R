@@ -177,7 +177,7 @@ test_that("attaching the package masks no function of R with a message", {
                     stderr = TRUE, env = paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
   expect_identical(as.character(output), character())
   expect_null(attr(output, "status"))
-  # Any other argument is base R's affair, faults included.
+  # Base R handles any other argument, errors included.
   expect_error(pmin(), "no arguments")
   expect_warning(pmax(1:3, 1:2), "fractionally recycled")
   expect_identical(pmin(c("b", "a"), "aa"), base::pmin(c("b", "a"), "aa"))
