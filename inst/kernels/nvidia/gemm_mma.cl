@@ -31,9 +31,8 @@
  * Edges. Copies past the end of k fill in zeros, so that the number of stages suits the loop; rows
  * past the last one are read from the last one, and their results not written. */
 
-/* Of a tile, in the header of its size: MMA_TILE_M and MMA_TILE_N, rows and columns of C of a
- * group; MMA_WARP_M and MMA_WARP_N, those of a warp, multiples of 16; MMA_STAGES, stages in the
- * ring, at least 2 MMA_TOGETHER; MMA_TOGETHER, stages between two barriers. */
+/* MMA_TILE_M, MMA_TILE_N, MMA_WARP_M, MMA_WARP_N, MMA_STAGES, MMA_TOGETHER: in the header of each
+ * tile size, gemm_mma_tiny.h and others. */
 #ifndef MMA_ORDER
 #define MMA_ORDER 8 /* tile rows taken together, for reuse in the second-level cache; from 1 on */
 #endif
