@@ -42,20 +42,34 @@ SCL_SAME_LAYOUT(batch_product_task, 56)
 
 /* Products: elements of a result from which it is made by tiles, tile of a group, its work-items
  * along one side, and how much of the sum is in local memory. */
+#ifndef BATCH_TILED_FROM
 #define BATCH_TILED_FROM 400
+#endif
+#ifndef BATCH_PRODUCT_TILE
 #define BATCH_PRODUCT_TILE 32
+#endif
+#ifndef BATCH_PRODUCT_ITEMS
 #define BATCH_PRODUCT_ITEMS 8
+#endif
+#ifndef BATCH_PRODUCT_DEPTH
 #define BATCH_PRODUCT_DEPTH 8
+#endif
 
 /* The same by matrix instructions: from which size on, and warps of a group. */
+#ifndef BATCH_MMA_FROM
 #define BATCH_MMA_FROM 64
+#endif
+#ifndef BATCH_WARPS
 #define BATCH_WARPS 4
+#endif
 /* Sides of a result up to which it is left to a warp, or to a group. */
 #define BATCH_WARP_SIDE 32
 #define BATCH_GROUP_SIDE 96
 
 /* Solutions by panels: from which order on, and right-hand sides of a group. */
+#ifndef BATCH_PANELS_FROM
 #define BATCH_PANELS_FROM 49
+#endif
 #define BATCH_PANEL_SIDES 8
 
 #endif

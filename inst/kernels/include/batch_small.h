@@ -1,5 +1,11 @@
 /* Batches of matrices of order BATCH_N <= 8: one work-item a matrix, which it holds in registers.
  *
+ *   global   | matrix 0 | matrix 1 | matrix 2 | ...    one contiguous run a group
+ *                 ||  batch_in(): all work-items copy, neighbours neighbours
+ *   local    | matrix 0 |.| matrix 1 |.| ...           BATCH_STRIDE apart, an odd number
+ *                 ||           ||
+ *   registers  item 0      item 1                      each its own; batch_out() is the way back
+ *
  * A group of BATCH_ITEMS (even) work-items moves its matrices between global memory and local
  * memory in one contiguous run; in local memory they lie at an odd distance, so that work-items
  * that each read their own matrix meet no bank conflict. The last group may be partly filled.

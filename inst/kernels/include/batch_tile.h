@@ -1,5 +1,14 @@
 /* Batches of matrices of order 9 to 128: P x Q work-items a matrix, BATCH_MATRICES a group.
  *
+ *   columns  0 1   2 3   4 5   6 7 ..        For P = Q = 2: each box is a pair of rows by a pair of
+ *         +-----+-----+-----+-----+          columns, and says the (ti, tj) of the work-item that
+ *  rows 0 | 0,0 | 0,1 | 0,0 | 0,1 |          has it in registers.
+ *       1 |     |     |     |     |
+ *         +-----+-----+-----+-----+
+ *       2 | 1,0 | 1,1 | 1,0 | 1,1 |
+ *       3 |     |     |     |     |
+ *         +-----+-----+-----+-----+
+ *
  * Work-item (ti, tj) holds in registers pairs of rows, 2 ti + 2 P r, and of columns, 2 tj + 2 Q c:
  * t[r][c] is element (ROW(r), COLUMN(c)). So every work-item has work until the last columns, a
  * step of elimination needs TILE_ROWS + TILE_COLUMNS numbers from local memory, two at a time, for

@@ -1,5 +1,14 @@
 /* Batched products C = op(A) op(B), C m x n with a sum of k terms in the order of k.
  *
+ *                 op(B), DEPTH rows        batch_matmul_tiled: a group has a tile of C in
+ *                 +---------------+        registers and walks along k in steps of DEPTH, whose
+ *                 |               |        pieces of A and B lie in local memory.
+ *     op(A)       +---------------+
+ *     +---+       +---------------+
+ *     |   |       |               |        Work-item (x, y) has the rows x, x + 8, x + 16, x + 24 of
+ *     |   |       |  tile of C    |        the columns y, y + 8, y + 16, y + 24 of the tile.
+ *     +---+       +---------------+
+ *
  * batch_matmul_small: a work-item for each element of C, for results of up to BATCH_TILED_FROM
  * elements; its operands come from the caches. batch_matmul_tiled: a group for a tile of 32 x 32
  * elements of one C, 8 x 8 work-items with 4 x 4 elements each, BATCH_PRODUCT_DEPTH terms at a time
