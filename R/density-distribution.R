@@ -84,6 +84,47 @@ pcauchy_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p
                     q, location, scale)
 }
 
+pgamma_formula <- function(q, shape, rate = 1, scale = 1 / rate, lower.tail = TRUE,
+                           log.p = FALSE) {
+  lower <- check_flag(lower.tail, "lower.tail")
+  log <- check_flag(log.p, "log.p")
+  rate <- one_rate(rate, scale, missing(rate), missing(scale))
+  inside <- both(above_zero(q), not_infinite(q))
+  proper <- is_positive(shape)
+  valid <- both(where(proper, TRUE, shape == 0), both(not_negative(rate), not_infinite(rate)))
+  value <- density_op(if (lower) "log_pgamma" else "log_qgamma", rate * where(inside, q, 1),
+                      where(proper, shape, 1))
+  # No shape: all mass is at 0.
+  value <- where(proper, if (log) value else exp(value), edge_probability(1, lower, log))
+  probability_value(value, !above_zero(q), both(!not_infinite(q), q > 0), valid, lower, log,
+                    q, shape, rate)
+}
+
+pchisq_formula <- function(q, df, ncp = 0, lower.tail = TRUE, log.p = FALSE) {
+  refuse_noncentral(ncp)
+  pgamma_formula(q, 0.5 * df, 0.5, lower.tail = lower.tail, log.p = log.p)
+}
+
+pbeta_formula <- function(q, shape1, shape2, ncp = 0, lower.tail = TRUE, log.p = FALSE) {
+  lower <- check_flag(lower.tail, "lower.tail")
+  log <- check_flag(log.p, "log.p")
+  refuse_noncentral(ncp)
+  inside <- both(q > 0, q < 1)
+  proper <- both(is_positive(shape1), is_positive(shape2))
+  x <- where(inside, q, 0.5)
+  a <- where(proper, shape1, 1)
+  b <- where(proper, shape2, 1)
+  value <- density_op(if (lower) "log_pbeta" else "log_qbeta", x, a, b)
+  # Of a shape 0: all mass at 0, at 1, or half at each.
+  points <- function() {
+    one <- where(shape1 == 0, edge_probability(1, lower, log), edge_probability(0, lower, log))
+    where((shape1 == 0) & (shape2 == 0), if (log) base::log(0.5) else 0.5, one)
+  }
+  value <- where(proper, if (log) value else exp(value), points())
+  valid <- both(not_negative(shape1), not_negative(shape2))
+  probability_value(value, q <= 0, q >= 1, valid, lower, log, q, shape1, shape2)
+}
+
 # ---- quantiles -----------------------------------------------------------------------------------
 
 qnorm_formula <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {

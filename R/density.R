@@ -40,7 +40,15 @@ number_ops <- list(
   lchoose = function(a, b) suppressWarnings(base::lchoose(a, b)),
   atan2 = function(a, b) base::atan2(a, b),
   deviance = function(a, b) number_deviance(a, b),
-  stirling = function(a) number_stirling(a))
+  stirling = function(a) number_stirling(a),
+  log_pgamma = function(a, b) suppressWarnings(stats::pgamma(a, b, log.p = TRUE)),
+  log_qgamma = function(a, b) {
+    suppressWarnings(stats::pgamma(a, b, lower.tail = FALSE, log.p = TRUE))
+  },
+  log_pbeta = function(a, b, c) suppressWarnings(stats::pbeta(a, b, c, log.p = TRUE)),
+  log_qbeta = function(a, b, c) {
+    suppressWarnings(stats::pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE))
+  })
 
 square <- function(x) density_op("square", x)
 inv_logit <- function(x) density_op("inv_logit", x)
@@ -215,7 +223,8 @@ density_formulas <- function() {
        dgeom = dgeom_formula, dmultinom = dmultinom_formula,
        pnorm = pnorm_formula, plogis = plogis_formula, pexp = pexp_formula,
        pweibull = pweibull_formula, punif = punif_formula, plnorm = plnorm_formula,
-       pcauchy = pcauchy_formula,
+       pcauchy = pcauchy_formula, pgamma = pgamma_formula, pchisq = pchisq_formula,
+       pbeta = pbeta_formula,
        qlogis = qlogis_formula, qnorm = qnorm_formula, qexp = qexp_formula,
        dmvnorm = dmvnorm_formula, dlkj = dlkj_formula, dwishart = dwishart_formula,
        dordlogit = dordlogit_formula,

@@ -15,6 +15,49 @@
 
 enum { ZERO = -1 };
 
+static int unknown_slope(scl_tape *t, const char *message) {
+  if (t->status == SCL_OK) t->status = scl_fail_argument("f", "%s", message);
+  return ZERO;
+}
+
+#define SHAPES "derivatives of pgamma() and pbeta() by their shapes are known up to the first"
+
+/* By x: the density, which is exp(density), over the probability, which is exp(r). */
+static int probability_slope(scl_tape *t, int g, int density, int r) {
+  return MUL(g, F(EXP, SUB(density, r)));
+}
+
+/* Logarithms of the densities of a gamma and a beta variable, as in incomplete_functions.h. */
+static int gamma_density(scl_tape *t, int x, int a) {
+  const int rest = ADD(F(STIRLING, a), ADD(F(LOG, x), G(DEVIANCE, a, x)));
+  return SUB(SUB(MUL(N(0.5), F(LOG, a)), N(0.9189385332046727418)), rest);
+}
+
+static int beta_density(scl_tape *t, int x, int a, int b) {
+  const int n = ADD(a, b), y = SUB(N(1.0), x);
+  const int sizes = MUL(N(0.5), F(LOG, MUL(DIV(a, n), b)));
+  const int rest = SUB(F(STIRLING, n), ADD(F(STIRLING, a), F(STIRLING, b)));
+  const int far = ADD(G(DEVIANCE, a, MUL(n, x)), G(DEVIANCE, b, MUL(n, y)));
+  const int logs = ADD(F(LOG, x), F(LOG, y));
+  return SUB(SUB(ADD(rest, sizes), N(0.9189385332046727418)), ADD(far, logs));
+}
+
+static int of_three(scl_tape *t, scl_op op, int k, int g, int value) {
+  const int a = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
+  const int c = scl_tape_operand(t, value, 2), x[] = {a, b, c};
+  if (op == SCL_OP_LOG_PBETA || op == SCL_OP_LOG_QBETA) {
+    const bool upper = op == SCL_OP_LOG_QBETA;
+    if (upper) g = F(NEG, g);
+    if (k == 0) return probability_slope(t, g, beta_density(t, a, b, c), value);
+    if (upper) g = probability_slope(t, g, scl_tape_apply(t, SCL_OP_LOG_PBETA, 3, x), value);
+    op = k == 1 ? SCL_OP_LOG_PBETA_SLOPE_A : SCL_OP_LOG_PBETA_SLOPE_B;
+    return MUL(g, scl_tape_apply(t, op, 3, x));
+  }
+  if (op != SCL_OP_IFELSE) return unknown_slope(t, SHAPES);
+  if (k == 0) return ZERO;
+  return k == 1 ? IF(a, g, N(0.0)) : IF(a, N(0.0), g);
+}
+
 /* b a^(b - 1), and a^b log(a): 0 where the power is constant. */
 static int power_slope(scl_tape *t, int k, int g, int a, int b, int r) {
   const scl_value *v = &t->value[b];
@@ -54,6 +97,15 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   }
   case SCL_OP_DEVIANCE:
     return MUL(g, k == 0 ? F(LOG, DIV(a, b)) : IF(G(EQ, a, N(0.0)), N(1.0), DIV(SUB(b, a), b)));
+  case SCL_OP_LOG_PGAMMA:
+    if (k == 1) return MUL(g, G(LOG_PGAMMA_SLOPE, a, b));
+    return probability_slope(t, g, gamma_density(t, a, b), r);
+  case SCL_OP_LOG_QGAMMA:
+    if (k == 1) return MUL(g, G(LOG_QGAMMA_SLOPE, a, b));
+    return F(NEG, probability_slope(t, g, gamma_density(t, a, b), r));
+  case SCL_OP_LOG_PGAMMA_SLOPE:
+  case SCL_OP_LOG_QGAMMA_SLOPE:
+    return unknown_slope(t, SHAPES);
   case SCL_OP_FILL_NAN:
     return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
   case SCL_OP_LBETA:
@@ -123,10 +175,7 @@ static int of_special(scl_tape *t, scl_op op, int g, int a, int r) {
   case SCL_OP_TETRAGAMMA:
     return MUL(g, F(PENTAGAMMA, a));
   case SCL_OP_PENTAGAMMA:
-    if (t->status == SCL_OK) {
-      t->status = scl_fail_argument("f", "derivatives of trigamma() are known up to the second");
-    }
-    return ZERO;
+    return unknown_slope(t, "derivatives of trigamma() are known up to the second");
   case SCL_OP_STIRLING:
     return MUL(g, ADD(SUB(F(DIGAMMA, a), F(LOG, a)), DIV(N(0.5), a)));
   case SCL_OP_ERF:
@@ -189,6 +238,5 @@ int scl_tape_slope(scl_tape *t, int value, int k, int g) {
   const int a = scl_tape_operand(t, value, 0);
   if (v.operands == 1) return of_one(t, op, g, a, value);
   if (v.operands == 2) return of_two(t, op, k, g, a, scl_tape_operand(t, value, 1), value);
-  if (k == 0) return ZERO;
-  return k == 1 ? IF(a, g, N(0.0)) : IF(a, N(0.0), g);
+  return of_three(t, op, k, g, value);
 }

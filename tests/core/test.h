@@ -23,7 +23,7 @@ void test_skip(const char *why);
 /* |got - want| <= tol * max(1, |want|); NaN only equals NaN. */
 #define CHECK_NEAR(got, want, tol)                                                                 \
   test_check_near((got), (want), (tol), #got " near " #want, __FILE__, __LINE__)
-/* Leaves the suite if it cannot continue. */
+/* Leaves the suite when what follows would make no sense. */
 #define REQUIRE_OK(call)                                                                           \
   do {                                                                                             \
     scl_status status_ = (call);                                                                   \
@@ -37,7 +37,7 @@ double test_random(void);
 void test_fill(double *x, size_t n);
 void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
 
-/* Whether only small problems are to be run (STATCL_TEST_SMALL=1), as on a simulator. */
+/* Whether only small problems are wanted (STATCL_TEST_SMALL=1): the device may be a simulator. */
 bool test_small(void);
 
 /* Folder of the kernel sources: STATCL_KERNELS, else that of the source tree. */

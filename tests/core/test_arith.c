@@ -315,8 +315,10 @@ static void check_checks(scl_context *ctx, size_t n) {
   free(x);
 }
 
-/* Quantiles and combinatorial functions have their reference in R (test-distributions.R). */
+/* Quantiles and combinatorial functions have their reference in R (test-distributions.R),
+ * incomplete gamma functions too (test-density.R). */
 static bool has_reference(scl_op op) {
+  if (op >= SCL_OP_LOG_PGAMMA && op <= SCL_OP_LOG_QGAMMA_SLOPE) return false;
   return op != SCL_OP_QNORM && op != SCL_OP_LOG_QNORM && op != SCL_OP_LBETA &&
          op != SCL_OP_CHOOSE && op != SCL_OP_LCHOOSE;
 }

@@ -1,4 +1,4 @@
-/* Kernels that a user writes: values, order, types of arguments, errors. */
+/* Kernels that a user writes: values, order, types of arguments, faults. */
 #include <stdlib.h>
 #include <string.h>
 

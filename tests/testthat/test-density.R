@@ -127,6 +127,20 @@ test_that("distribution functions are base R's, in both tails", {
   expect_probability("pweibull", combinations(q = numbers, shape = scales, scale = scales))
 })
 
+test_that("distribution functions of gamma and beta variables are base R's", {
+  # Of an infinite mean and no shape base R has NaN, or 0, or 1.
+  expect_probability("pgamma", combinations(q = numbers, shape = scales, rate = scales),
+                     except = function(grid) {
+                       grid$rate == 0 & (grid$shape == 0 | is.infinite(grid$q))
+                     })
+  expect_probability("pgamma", combinations(q = numbers, shape = scales, scale = scales[-2]))
+  expect_probability("pchisq", combinations(q = numbers, df = scales))
+  # Of a shape 0 base R does not reach 1 at 1 and beyond.
+  expect_probability("pbeta", combinations(q = numbers, shape1 = scales, shape2 = scales),
+                     except = function(grid) grid$shape1 * grid$shape2 == 0 & grid$q >= 1)
+  expect_fault(formulas$pbeta(0.5, 1, 2, 0.1), "argument", argument = "ncp")
+})
+
 test_that("quantiles are base R's", {
   p <- c(chances, -1e-10, -1, -50, -600, -1e5)
   proper <- scales[scales > 0]

@@ -1,7 +1,7 @@
 /* OpenCL C of a plan. The text depends on the structure of the plan only (scl_plan_key()):
- * matrices, numbers and sizes are arguments of the kernel, in the order of
- * engine/cl/elementwise/plan.c. It contains no text of the user, and only small integers as
- * numbers. */
+ * matrices, numbers and sizes are arguments of the kernel, in the order that
+ * engine/cl/elementwise/plan.c gives them. Nothing that a user wrote is in it, and no number is
+ * printed but small whole ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +68,8 @@ static void put_tile_loop(scl_writer *w) {
   scl_put(w, "      const int c = y + s * TILE_ROWS;\n");
 }
 
-/* Transposed operands go through local memory, so that both they and the results are accessed along
- * their columns. */
+/* Transposed operands come through local memory, so that both they and the results are accessed
+ * along their columns. */
 static void put_tiled_body(scl_writer *w) {
   const scl_plan *p = w->p;
   for (int k = 0; k < p->leaves; k++) {
@@ -126,6 +126,9 @@ static void put_head(scl_writer *w) {
   if (scl_plan_is_special(p)) {
     scl_put(w, "/* special_...: port.h, special_functions.h and special_normal.h of the package "
                "come first. */\n\n");
+  }
+  if (scl_plan_is_incomplete(p)) {
+    scl_put(w, "/* incomplete_...: incomplete_functions.h of the package, after these. */\n\n");
   }
   if (has_products(p)) {
     scl_put(w,

@@ -62,6 +62,7 @@ int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
 
 static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
   char head[32], *text = NULL, *port = NULL, *special = NULL, *normal = NULL;
+  char *incomplete = NULL;
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
   SCL_GO(scl_plan_source(plan, &text));
@@ -70,10 +71,18 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
     SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
     SCL_GO(scl_cl_source_read("include/special_normal.h", &normal));
   }
-  const char *source[] = {port, special != NULL ? special : "", normal != NULL ? normal : "", head,
+  if (scl_plan_is_incomplete(plan)) {
+    SCL_GO(scl_cl_source_read("include/incomplete_functions.h", &incomplete));
+  }
+  const char *source[] = {port,
+                          special != NULL ? special : "",
+                          normal != NULL ? normal : "",
+                          incomplete != NULL ? incomplete : "",
+                          head,
                           text};
-  SCL_GO(scl_cl_program_build(cl, 5, source, "expr", &e->program));
+  SCL_GO(scl_cl_program_build(cl, 6, source, "expr", &e->program));
 done:
+  free(incomplete);
   free(normal);
   free(special);
   free(port);
