@@ -211,13 +211,28 @@ static int beside(scl_tape *t, const scl_value *v, int x) {
   return scl_tape_broadcast(t, x, v->at[0], v->at[1], v->at[2] == SCL_BY_COLUMN);
 }
 
+/* The product of all elements but one, for each: where an element is 0, that of the others; where
+ * several are, 0. */
+static int product_of_others(scl_tape *t, const scl_value *v, int x) {
+  const size_t m = v->at[0], n = v->at[1];
+  const scl_margin margin = (scl_margin)v->at[2];
+  const int zero = scl_tape_number(t, 0.0), one = scl_tape_number(t, 1.0);
+  const int is_zero = scl_tape_binary(t, SCL_OP_EQ, x, zero);
+  const int filled = scl_tape_ifelse(t, is_zero, one, x);
+  const int zeros = beside(t, v, scl_tape_reduce(t, SCL_REDUCE_SUM, is_zero, m, n, margin));
+  const int rest = beside(t, v, scl_tape_reduce(t, SCL_REDUCE_PROD, filled, m, n, margin));
+  /* 0 where more zeros are there than the element itself. */
+  const int alone = scl_tape_binary(t, SCL_OP_EQ, zeros, is_zero);
+  return scl_tape_ifelse(t, alone, scl_tape_binary(t, SCL_OP_DIV, rest, filled), zero);
+}
+
 static void reverse_reduce(reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = scl_tape_operand(t, value, 0);
   if (scl_tape_length(t, g) != 1 || v.op != SCL_REDUCE_SUM) g = beside(t, &v, g);
   if (v.op == SCL_REDUCE_PROD) {
-    g = scl_tape_binary(t, SCL_OP_DIV, scl_tape_binary(t, SCL_OP_MUL, g, beside(t, &v, value)), x);
+    g = scl_tape_binary(t, SCL_OP_MUL, g, product_of_others(t, &v, x));
   } else if (v.op != SCL_REDUCE_SUM) { /* an extreme: shared by all elements that reach it */
     const int reached = scl_tape_binary(t, SCL_OP_EQ, x, beside(t, &v, value));
     const int count =
