@@ -59,9 +59,9 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
   case SCL_VALUE_APPLY:
     return apply_fits(t, op, operands, operand);
   case SCL_VALUE_PART:
-    return at[0] > 0 && at[1] + at[3] <= at[0] && (at[2] + at[4]) * at[0] <= x;
+    return at[1] + at[3] <= at[0] && (at[2] + at[4]) * at[0] <= x;
   case SCL_VALUE_REDUCE:
-    return op <= SCL_REDUCE_MAX && at[2] <= SCL_BY_COLUMN;
+    return op <= SCL_REDUCE_MAX && op != SCL_REDUCE_SUM_LOG && at[2] <= SCL_BY_COLUMN;
   case SCL_VALUE_GATHER:
     return index_fits(t, at[0], x);
   case SCL_VALUE_SCATTER:

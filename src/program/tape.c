@@ -68,7 +68,8 @@ static bool equal(const scl_tape *t, const scl_value *v, const int *operand, con
   return v->kind == w->kind && v->op == w->op && v->operands == w->operands &&
          memcmp(v->at, w->at, sizeof v->at) == 0 &&
          memcmp(&v->number, &w->number, sizeof v->number) == 0 && v->length == w->length &&
-         memcmp(operand, t->operand + w->first, (size_t)v->operands * sizeof *operand) == 0;
+         (v->operands == 0 ||
+          memcmp(operand, t->operand + w->first, (size_t)v->operands * sizeof *operand) == 0);
 }
 
 static void widen_buckets(scl_tape *t) {
@@ -324,6 +325,8 @@ int scl_tape_gather(scl_tape *t, int x, int data) {
 
 int scl_tape_scatter(scl_tape *t, int x, int data, size_t length) {
   const size_t at[] = {(size_t)data, length};
+  if (t->status != SCL_OK) return 0;
+  if (t->data[data].length == 0) return scl_tape_fill(t, scl_tape_number(t, 0.0), length);
   return one(t, SCL_VALUE_SCATTER, x, at, length);
 }
 
