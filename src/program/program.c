@@ -101,7 +101,8 @@ scl_status scl_program_run(scl_program *p, const double *x, bool gradient, doubl
 }
 
 scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length) {
-  if (index < 0 || index >= p->data.room || p->data.of[index].numbers.buffer == NULL) {
+  const bool known = index >= 0 && index < p->data.room;
+  if (!known || (p->data.of[index].numbers.buffer == NULL && p->data.of[index].elements == 0)) {
     return index >= 0 && index < p->data_count
                ? SCL_OK /* not used */
                : scl_fail_argument("index", "the program has no data number %d", index + 1);
