@@ -60,6 +60,11 @@ double test_random(void) {
   return (double)(int64_t)(state ^ (state >> 33)) / 9223372036854775808.0;
 }
 
+void test_seed(uint64_t seed) {
+  state = seed;
+  for (int k = 0; k < 8; k++) test_random(); /* near seeds begin alike */
+}
+
 void test_fill(double *x, size_t n) {
   for (size_t i = 0; i < n; i++) x[i] = test_random();
 }

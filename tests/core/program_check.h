@@ -1,0 +1,27 @@
+/* A compiled program against the reference: value, gradient, memory. */
+#ifndef PROGRAM_CHECK_H
+#define PROGRAM_CHECK_H
+
+#include "program/program.h"
+#include "program_reference.h"
+
+/* Compiles `output` of the nodes and checks its value and its derivatives in some directions at the
+ * point where the nodes are. `what` is printed with a failure. */
+void program_check(scl_context *ctx, program_nodes *l, int output, const char *what);
+
+/* A program of the nodes, or NULL after a failed check. */
+scl_program *program_compile(scl_context *ctx, const program_nodes *l, int output,
+                             const char *what);
+
+/* Ends the nodes after program_check(). */
+void program_check_and_end(scl_context *ctx, program_nodes *l, int output, const char *what);
+
+/* Whether the derivatives of operation `op` are known. */
+bool program_has_slope(scl_op op);
+
+/* An argument made from x for which operation `op` is defined and well scaled, as operand k. */
+int program_argument(program_nodes *l, scl_op op, int k, int x);
+/* Whether small changes of the operands cannot reach a place where the operation is not smooth. */
+bool program_is_smooth(const program_nodes *l, int node);
+
+#endif

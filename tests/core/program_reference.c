@@ -1,0 +1,438 @@
+#include "program_reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op_reference.h"
+#include "test.h"
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+void program_begin(program_nodes *l) {
+  memset(l, 0, sizeof *l);
+}
+
+void program_end(program_nodes *l) {
+  for (int k = 0; k < l->nodes; k++) free(l->node[k].operand), free(l->node[k].value);
+  for (int k = 0; k < l->data_count; k++) free(l->data[k]);
+  free(l->node);
+  free(l->data);
+  free(l->data_length);
+  free(l->x);
+  program_begin(l);
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static const double *operand(const program_nodes *l, const program_node *v, int k) {
+  return l->node[v->operand[k]].value;
+}
+
+static size_t operand_length(const program_nodes *l, const program_node *v, int k) {
+  return l->node[v->operand[k]].length;
+}
+
+static double apply(scl_op op, double a, double b, double c) {
+  switch (op) {
+  case SCL_OP_IFELSE:
+    return isnan(a) ? a : a != 0.0 ? b : c;
+  case SCL_OP_QNORM: /* these are held to other references in tests/testthat */
+  case SCL_OP_LOG_QNORM:
+  case SCL_OP_LBETA:
+  case SCL_OP_CHOOSE:
+  case SCL_OP_LCHOOSE:
+  case SCL_OP_LOG_PGAMMA:
+  case SCL_OP_LOG_QGAMMA:
+  case SCL_OP_LOG_PBETA:
+  case SCL_OP_LOG_QBETA:
+    return scl_op_value(op, a, b, c);
+  default:
+    return op_reference(op, a, b);
+  }
+}
+
+static void apply_all(const program_nodes *l, const program_node *v) {
+  for (size_t i = 0; i < v->length; i++) {
+    double a[3] = {0.0, 0.0, 0.0};
+    for (int k = 0; k < v->operands; k++) {
+      a[k] = operand(l, v, k)[operand_length(l, v, k) == 1 ? 0 : i];
+    }
+    v->value[i] = apply((scl_op)v->op, a[0], a[1], a[2]);
+  }
+}
+
+static double combine(scl_reduction op, double u, double v) {
+  switch (op) {
+  case SCL_REDUCE_SUM:
+    return u + v;
+  case SCL_REDUCE_PROD:
+    return u * v;
+  case SCL_REDUCE_MIN:
+    return isnan(u) || isnan(v) ? NAN : u < v ? u : v;
+  default:
+    return isnan(u) || isnan(v) ? NAN : u > v ? u : v;
+  }
+}
+
+static void reduce(const program_node *v, const double *x) {
+  const size_t m = v->at[0], n = v->at[1];
+  const scl_reduction op = (scl_reduction)v->op;
+  const double start = op == SCL_REDUCE_SUM    ? 0.0
+                       : op == SCL_REDUCE_PROD ? 1.0
+                       : op == SCL_REDUCE_MIN  ? INFINITY
+                                               : -INFINITY;
+  for (size_t i = 0; i < v->length; i++) v->value[i] = start;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      double *to = &v->value[v->at[2] == 0 ? 0 : v->at[2] == 1 ? i : j];
+      *to = combine(op, *to, x[i + j * m]);
+    }
+  }
+}
+
+static void matmul(const program_node *v, const double *a, const double *b) {
+  const size_t m = v->at[0], k = v->at[1], n = v->at[2];
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      double sum = 0.0;
+      for (size_t p = 0; p < k; p++) {
+        sum += (v->at[3] ? a[p + i * k] : a[i + p * m]) * (v->at[4] ? b[j + p * n] : b[p + j * k]);
+      }
+      v->value[i + j * m] = sum;
+    }
+  }
+}
+
+static void chol(program_nodes *l, const program_node *v, const double *a) {
+  const size_t n = v->at[0];
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < n; i++) {
+      double sum = a[i + j * n];
+      for (size_t k = 0; k < j; k++) sum -= v->value[i + k * n] * v->value[j + k * n];
+      if (i == j && !(sum > 0.0)) l->no_factor = true;
+      v->value[i + j * n] = i < j ? 0.0 : i == j ? sqrt(sum) : sum / v->value[j + j * n];
+    }
+  }
+}
+
+/* x (n elements, `step` apart) = op(t)^-1 x. */
+static void solve(const double *t, size_t n, bool upper, bool transpose, double *x, size_t step) {
+  const bool backward = upper != transpose;
+  for (size_t s = 0; s < n; s++) {
+    const size_t i = backward ? n - 1 - s : s;
+    double sum = x[i * step];
+    for (size_t r = 0; r < s; r++) {
+      const size_t j = backward ? n - 1 - r : r;
+      sum -= (transpose ? t[j + i * n] : t[i + j * n]) * x[j * step];
+    }
+    x[i * step] = sum / t[i + i * n];
+  }
+}
+
+static void tri_solve(const program_node *v, const double *t, const double *b) {
+  const size_t n = v->at[0];
+  for (size_t i = 0; i < v->length; i++) v->value[i] = b[i];
+  for (size_t j = 0; j < v->at[1]; j++) {
+    solve(t, n, v->at[2] != 0, v->at[3] != 0, v->value + j * n, 1);
+  }
+}
+
+/* Half of M + M', M = L^-T phi(L' G) L^-1; phi: the lower triangle, its diagonal halved. */
+static void chol_adjoint(const program_node *v, const double *t, const double *g) {
+  const size_t n = v->at[0];
+  double *p = v->value;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < n; i++) {
+      double sum = 0.0;
+      for (size_t k = i; k < n; k++) sum += t[k + i * n] * (k >= j ? g[k + j * n] : 0.0);
+      p[i + j * n] = i > j ? sum : i == j ? sum / 2.0 : 0.0;
+    }
+  }
+  for (size_t j = 0; j < n; j++) solve(t, n, false, true, p + j * n, 1);
+  for (size_t i = 0; i < n; i++) solve(t, n, false, true, p + i, n);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i <= j; i++) {
+      p[i + j * n] = p[j + i * n] = (p[i + j * n] + p[j + i * n]) / 2.0;
+    }
+  }
+}
+
+static void cumulate(const program_node *v, const double *x) {
+  const size_t m = v->at[0];
+  for (size_t j = 0; j < v->at[1]; j++) {
+    double sum = 0.0;
+    for (size_t s = 0; s < m; s++) {
+      const size_t i = j * m + (v->at[2] ? m - 1 - s : s);
+      v->value[i] = sum += x[i];
+    }
+  }
+}
+
+static double triangle_of(const double *x, size_t n, size_t i, size_t j, size_t kind) {
+  if (kind == 2) return i >= j ? x[i + j * n] : x[j + i * n];
+  return (kind == 0 ? i >= j : i <= j) ? x[i + j * n] : 0.0;
+}
+
+/* Values that only move elements. */
+static void move(const program_nodes *l, const program_node *v, const double *x) {
+  const size_t *at = v->at;
+  const double *place =
+      v->kind == SCL_VALUE_GATHER || v->kind == SCL_VALUE_SCATTER ? l->data[at[0]] : NULL;
+  size_t to = 0;
+  switch (v->kind) {
+  case SCL_VALUE_BROADCAST:
+    for (size_t i = 0; i < v->length; i++) v->value[i] = x[at[2] ? i / at[0] : i % at[0]];
+    break;
+  case SCL_VALUE_TRANSPOSE:
+    for (size_t i = 0; i < v->length; i++) v->value[i] = x[i / at[1] + i % at[1] * at[0]];
+    break;
+  case SCL_VALUE_PART:
+    for (size_t i = 0; i < v->length; i++) {
+      v->value[i] = x[at[1] + i % at[3] + (at[2] + i / at[3]) * at[0]];
+    }
+    break;
+  case SCL_VALUE_GATHER:
+    for (size_t i = 0; i < v->length; i++) v->value[i] = x[(size_t)place[i]];
+    break;
+  case SCL_VALUE_SCATTER:
+    for (size_t i = 0; i < v->length; i++) v->value[i] = 0.0;
+    for (size_t k = 0; k < operand_length(l, v, 0); k++) v->value[(size_t)place[k]] += x[k];
+    break;
+  case SCL_VALUE_TRIANGLE:
+    for (size_t i = 0; i < v->length; i++) {
+      v->value[i] = triangle_of(x, at[0], i % at[0], i / at[0], at[1]);
+    }
+    break;
+  default: /* CONCAT */
+    for (int k = 0; k < v->operands; k++) {
+      for (size_t i = 0; i < operand_length(l, v, k); i++) v->value[to++] = operand(l, v, k)[i];
+    }
+    break;
+  }
+}
+
+static void evaluate(program_nodes *l, const program_node *v) {
+  const double *a = v->operands > 0 ? operand(l, v, 0) : NULL;
+  switch (v->kind) {
+  case SCL_VALUE_PARAMETER:
+    for (size_t i = 0; i < v->length; i++) v->value[i] = l->x[v->at[0] + i];
+    break;
+  case SCL_VALUE_DATA:
+    for (size_t i = 0; i < v->length; i++) v->value[i] = l->data[v->at[0]][i];
+    break;
+  case SCL_VALUE_NUMBER:
+    v->value[0] = v->number;
+    break;
+  case SCL_VALUE_APPLY:
+    apply_all(l, v);
+    break;
+  case SCL_VALUE_REDUCE:
+    reduce(v, a);
+    break;
+  case SCL_VALUE_CUMSUM:
+    cumulate(v, a);
+    break;
+  case SCL_VALUE_MATMUL:
+    matmul(v, a, operand(l, v, 1));
+    break;
+  case SCL_VALUE_CHOL:
+    chol(l, v, a);
+    break;
+  case SCL_VALUE_CHOL_ADJOINT:
+    chol_adjoint(v, a, operand(l, v, 1));
+    break;
+  case SCL_VALUE_TRI_SOLVE:
+    tri_solve(v, a, operand(l, v, 1));
+    break;
+  default:
+    move(l, v, a);
+    break;
+  }
+}
+
+void program_evaluate(program_nodes *l, const double *x) {
+  if (x != l->x && l->parameters > 0) memcpy(l->x, x, l->parameters * sizeof *x);
+  l->no_factor = false;
+  for (int k = 0; k < l->nodes; k++) evaluate(l, &l->node[k]);
+}
+
+double program_value(program_nodes *l, int output, const double *x) {
+  program_evaluate(l, x);
+  return l->no_factor ? NAN : l->node[output].value[0];
+}
+
+static double difference(program_nodes *l, int output, const double *x, const double *direction,
+                         double h) {
+  double *y = test_alloc((l->parameters + 1) * sizeof *y), f[2];
+  for (int side = 0; side < 2; side++) {
+    for (size_t i = 0; i < l->parameters; i++) y[i] = x[i] + (side ? -h : h) * direction[i];
+    f[side] = program_value(l, output, y);
+  }
+  free(y);
+  return (f[0] - f[1]) / (2.0 * h);
+}
+
+double program_slope(program_nodes *l, int output, const double *x, const double *direction,
+                     double h) {
+  return (4.0 * difference(l, output, x, direction, h / 2.0) -
+          difference(l, output, x, direction, h)) /
+         3.0;
+}
+
+/* ---- adding --------------------------------------------------------------------------------- */
+
+static size_t length_of(const program_nodes *l, const program_node *v) {
+  const size_t *at = v->at;
+  size_t length = 1;
+  switch (v->kind) {
+  case SCL_VALUE_PARAMETER:
+  case SCL_VALUE_DATA:
+  case SCL_VALUE_SCATTER:
+    return at[1];
+  case SCL_VALUE_NUMBER:
+    return 1;
+  case SCL_VALUE_APPLY:
+    for (int k = 0; k < v->operands; k++) {
+      if (operand_length(l, v, k) != 1) length = operand_length(l, v, k);
+    }
+    return length;
+  case SCL_VALUE_PART:
+    return at[3] * at[4];
+  case SCL_VALUE_REDUCE:
+    return at[2] == 0 ? 1 : at[at[2] - 1];
+  case SCL_VALUE_GATHER:
+    return l->data_length[at[0]];
+  case SCL_VALUE_CONCAT:
+    length = 0;
+    for (int k = 0; k < v->operands; k++) length += operand_length(l, v, k);
+    return length;
+  case SCL_VALUE_MATMUL:
+    return at[0] * at[2];
+  case SCL_VALUE_CHOL:
+  case SCL_VALUE_CHOL_ADJOINT:
+  case SCL_VALUE_TRIANGLE:
+    return at[0] * at[0];
+  default:
+    return at[0] * at[1];
+  }
+}
+
+static void *resize(void *memory, size_t bytes) {
+  void *more = realloc(memory, bytes > 0 ? bytes : 1);
+  if (more == NULL) abort();
+  return more;
+}
+
+int program_add(program_nodes *l, scl_value_kind kind, unsigned op, int operands, const int *args,
+                const size_t *at, double number) {
+  program_node v = {.kind = kind, .op = op, .operands = operands, .number = number};
+  if (at != NULL) memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  v.operand = test_alloc((size_t)operands * sizeof *v.operand);
+  for (int k = 0; k < operands; k++) v.operand[k] = args[k];
+  v.length = length_of(l, &v);
+  v.value = test_alloc(v.length * sizeof *v.value);
+  if (l->nodes == l->room) {
+    l->room = 2 * l->room + 32;
+    l->node = resize(l->node, (size_t)l->room * sizeof *l->node);
+  }
+  l->node[l->nodes] = v;
+  evaluate(l, &v);
+  return l->nodes++;
+}
+
+int node_parameter(program_nodes *l, size_t length) {
+  const size_t from = l->parameters;
+  l->parameters += length;
+  l->x = resize(l->x, l->parameters * sizeof *l->x);
+  test_fill(l->x + from, length);
+  return program_add(l, SCL_VALUE_PARAMETER, 0, 0, NULL, AT(from, length), 0.0);
+}
+
+static int add_data(program_nodes *l, double *x, size_t length) {
+  l->data = resize(l->data, ((size_t)l->data_count + 1) * sizeof *l->data);
+  l->data_length = resize(l->data_length, ((size_t)l->data_count + 1) * sizeof *l->data_length);
+  l->data[l->data_count] = x;
+  l->data_length[l->data_count] = length;
+  return l->data_count++;
+}
+
+int node_data(program_nodes *l, const double *x, size_t length) {
+  double *copy = test_alloc(length * sizeof *copy);
+  for (size_t i = 0; i < length; i++) copy[i] = x[i];
+  return program_add(l, SCL_VALUE_DATA, 0, 0, NULL, AT((size_t)add_data(l, copy, length), length),
+                     0.0);
+}
+
+int node_random_data(program_nodes *l, size_t length) {
+  double *x = test_alloc(length * sizeof *x);
+  test_fill(x, length);
+  const int node = node_data(l, x, length);
+  free(x);
+  return node;
+}
+
+int node_places(program_nodes *l, size_t count, size_t limit) {
+  double *x = test_alloc(count * sizeof *x);
+  for (size_t i = 0; i < count; i++) x[i] = floor((test_random() + 1.0) / 2.0 * (double)limit);
+  for (size_t i = 0; i < count; i++) x[i] = x[i] >= (double)limit ? (double)limit - 1.0 : x[i];
+  return add_data(l, x, count);
+}
+
+int node_number(program_nodes *l, double number) {
+  return program_add(l, SCL_VALUE_NUMBER, 0, 0, NULL, NULL, number);
+}
+
+int node_unary(program_nodes *l, scl_op op, int a) {
+  return program_add(l, SCL_VALUE_APPLY, op, 1, &a, NULL, 0.0);
+}
+
+int node_binary(program_nodes *l, scl_op op, int a, int b) {
+  return program_add(l, SCL_VALUE_APPLY, op, 2, (const int[]){a, b}, NULL, 0.0);
+}
+
+int node_ifelse(program_nodes *l, int test, int yes, int no) {
+  return program_add(l, SCL_VALUE_APPLY, SCL_OP_IFELSE, 3, (const int[]){test, yes, no}, NULL, 0.0);
+}
+
+int node_one(program_nodes *l, scl_value_kind kind, int x, const size_t *at) {
+  return program_add(l, kind, 0, 1, &x, at, 0.0);
+}
+
+int node_reduce(program_nodes *l, scl_reduction op, int x, size_t m, size_t n, scl_margin margin) {
+  return program_add(l, SCL_VALUE_REDUCE, op, 1, &x, AT(m, n, margin), 0.0);
+}
+
+int node_sum(program_nodes *l, int x) {
+  return node_reduce(l, SCL_REDUCE_SUM, x, l->node[x].length, 1, SCL_TOTAL);
+}
+
+int node_concat(program_nodes *l, int count, const int *x) {
+  return program_add(l, SCL_VALUE_CONCAT, 0, count, x, NULL, 0.0);
+}
+
+int node_matmul(program_nodes *l, int a, int b, size_t m, size_t k, size_t n, bool ta, bool tb) {
+  return node_two(l, SCL_VALUE_MATMUL, a, b, AT(m, k, n, ta, tb));
+}
+
+int node_two(program_nodes *l, scl_value_kind kind, int a, int b, const size_t *at) {
+  return program_add(l, kind, 0, 2, (const int[]){a, b}, at, 0.0);
+}
+
+/* ---- recording ------------------------------------------------------------------------------ */
+
+int program_record(const program_nodes *l, scl_tape *t, int output) {
+  int *place = test_alloc((size_t)l->nodes * sizeof *place), most = 0;
+  for (int k = 0; k < l->nodes; k++) most = l->node[k].operands > most ? l->node[k].operands : most;
+  int *args = test_alloc((size_t)most * sizeof *args);
+  for (int k = 0; k < l->data_count; k++) scl_tape_add_data(t, l->data[k], l->data_length[k]);
+  for (int k = 0; k < l->nodes; k++) {
+    const program_node *v = &l->node[k];
+    for (int i = 0; i < v->operands; i++) args[i] = place[v->operand[i]];
+    place[k] = scl_tape_add(t, v->kind, v->op, v->operands, args, v->at, v->number);
+  }
+  const int result = place[output];
+  free(place);
+  free(args);
+  return result;
+}

@@ -1,0 +1,231 @@
+/* Random programs: kinds drawn over values whose shapes fit, all of them of numbers around one,
+ * with value and derivatives against the reference. A failure is printed with the program's number,
+ * which is its seed. */
+#include "program_check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "test.h"
+
+typedef struct {
+  int node;
+  size_t m, n; /* its shape */
+} shaped;
+
+enum { POOL = 64 };
+
+typedef struct {
+  program_nodes l;
+  shaped pool[POOL];
+  int used;
+} draw;
+
+static size_t below(size_t limit) {
+  const size_t k = (size_t)((test_random() + 1.0) / 2.0 * (double)limit);
+  return k < limit ? k : limit - 1;
+}
+
+static shaped any(const draw *d) {
+  return d->pool[below((size_t)d->used)];
+}
+
+static size_t length_of(const draw *d, int node) {
+  return d->l.node[node].length;
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+static int scaled(draw *d, int x, double factor) {
+  return factor == 1.0 ? x : node_binary(&d->l, SCL_OP_MUL, x, node_number(&d->l, factor));
+}
+
+/* Keeps a value if it is smooth, brought to numbers around one. */
+static void keep(draw *d, int node, size_t m, size_t n) {
+  double largest = 0.0;
+  for (size_t i = 0; i < length_of(d, node); i++) {
+    largest = fmax(largest, fabs(d->l.node[node].value[i]));
+    if (!isfinite(d->l.node[node].value[i])) return;
+  }
+  if (d->used == POOL || !program_is_smooth(&d->l, node)) return;
+  if (largest > 2.0) node = scaled(d, node, 1.0 / ceil(largest));
+  d->pool[d->used++] = (shaped){node, m, n};
+}
+
+/* A value of this length: what is there, or elements of something. */
+static int of_length(draw *d, size_t length) {
+  for (int k = 0; k < 4; k++) {
+    const shaped x = any(d);
+    if (x.m * x.n == length) return x.node;
+  }
+  const shaped x = any(d);
+  const int places = node_places(&d->l, length, x.m * x.n);
+  return node_one(&d->l, SCL_VALUE_GATHER, x.node, AT((size_t)places));
+}
+
+static int diagonal(draw *d, size_t n, double size) {
+  double *x = test_alloc(n * n * sizeof *x);
+  for (size_t i = 0; i < n * n; i++) x[i] = i % (n + 1) == 0 ? size : 0.0;
+  const int node = node_data(&d->l, x, n * n);
+  free(x);
+  return node;
+}
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+static void add_leaf(draw *d) {
+  const size_t m = 1 + below(7), n = below(2) ? 1 : 1 + below(6);
+  const size_t which = below(4);
+  if (which == 0) {
+    keep(d, node_number(&d->l, test_random()), 1, 1);
+  } else {
+    keep(d, which == 1 ? node_random_data(&d->l, m * n) : node_parameter(&d->l, m * n), m, n);
+  }
+}
+
+static void add_apply(draw *d) {
+  const scl_op op = (scl_op)below(SCL_OP_COUNT);
+  const shaped x = any(d);
+  int args[3];
+  if (!program_has_slope(op)) return;
+  const int arity = scl_op_arity(op);
+  const size_t first = below((size_t)arity);
+  for (int k = 0; k < arity; k++) {
+    const bool own = (size_t)k == first;
+    const int y = own ? x.node : of_length(d, below(3) == 0 ? 1 : x.m * x.n);
+    args[k] = program_argument(&d->l, op, k, y);
+  }
+  const int v = program_add(&d->l, SCL_VALUE_APPLY, op, arity, args, NULL, 0.0);
+  if (length_of(d, v) == x.m * x.n) keep(d, v, x.m, x.n);
+}
+
+static void add_view(draw *d) {
+  const shaped x = any(d);
+  const size_t length = x.m * x.n, more = 1 + below(5);
+  switch (below(4)) {
+  case 0:
+    if (length > 12) return;
+    keep(d, node_one(&d->l, SCL_VALUE_BROADCAST, x.node, AT(length, more, 0)), length, more);
+    break;
+  case 1:
+    if (length > 12) return;
+    keep(d, node_one(&d->l, SCL_VALUE_BROADCAST, x.node, AT(more, length, 1)), more, length);
+    break;
+  case 2:
+    keep(d, node_one(&d->l, SCL_VALUE_TRANSPOSE, x.node, AT(x.m, x.n)), x.n, x.m);
+    break;
+  default: {
+    const size_t i = below(x.m), j = below(x.n), m = 1 + below(x.m - i), n = 1 + below(x.n - j);
+    keep(d, node_one(&d->l, SCL_VALUE_PART, x.node, AT(x.m, i, j, m, n)), m, n);
+  }
+  }
+}
+
+static void add_reduction(draw *d) {
+  static const scl_reduction ops[] = {SCL_REDUCE_SUM, SCL_REDUCE_SUM, SCL_REDUCE_PROD,
+                                      SCL_REDUCE_MIN, SCL_REDUCE_MAX};
+  const scl_reduction op = ops[below(5)];
+  const shaped x = any(d);
+  const scl_margin margin = (scl_margin)below(3);
+  int y = x.node;
+  if (op == SCL_REDUCE_PROD) { /* of numbers around one */
+    y = node_binary(&d->l, SCL_OP_ADD, node_number(&d->l, 1.0), scaled(d, y, 0.2));
+  }
+  const int v = node_reduce(&d->l, op, y, x.m, x.n, margin);
+  keep(d, v, length_of(d, v), 1);
+}
+
+static void add_places(draw *d) {
+  const shaped x = any(d);
+  const size_t length = x.m * x.n, count = 1 + below(20);
+  if (below(2)) {
+    const int places = node_places(&d->l, count, length);
+    keep(d, node_one(&d->l, SCL_VALUE_GATHER, x.node, AT((size_t)places)), count, 1);
+  } else {
+    const int places = node_places(&d->l, length, count);
+    keep(d, node_one(&d->l, SCL_VALUE_SCATTER, x.node, AT((size_t)places, count)), count, 1);
+  }
+}
+
+static void add_concat(draw *d) {
+  int some[4];
+  const int count = 1 + (int)below(4);
+  for (int k = 0; k < count; k++) some[k] = any(d).node;
+  const int v = node_concat(&d->l, count, some);
+  if (length_of(d, v) <= 80) keep(d, v, length_of(d, v), 1);
+}
+
+static void add_cumsum(draw *d) {
+  const shaped x = any(d);
+  keep(d, node_one(&d->l, SCL_VALUE_CUMSUM, x.node, AT(x.m, x.n, below(2))), x.m, x.n);
+}
+
+static void add_matmul(draw *d) {
+  const shaped x = any(d);
+  const bool ta = below(2), tb = below(2);
+  const size_t m = ta ? x.n : x.m, k = ta ? x.m : x.n, n = 1 + below(5);
+  if (m * n > 80) return;
+  keep(d, node_matmul(&d->l, x.node, of_length(d, k * n), m, k, n, ta, tb), m, n);
+}
+
+static void add_square(draw *d) {
+  const size_t n = 1 + below(6), k = 1 + below(4);
+  int x = scaled(d, of_length(d, n * n), 0.5);
+  switch (below(3)) {
+  case 0:
+    x = node_matmul(&d->l, x, x, n, n, n, true, false);
+    x = node_binary(&d->l, SCL_OP_ADD, x, diagonal(d, n, 1.0));
+    keep(d, node_one(&d->l, SCL_VALUE_CHOL, x, AT(n)), n, n);
+    break;
+  case 1:
+    x = node_binary(&d->l, SCL_OP_ADD, scaled(d, x, 1.0 / (double)n), diagonal(d, n, 1.5));
+    keep(d,
+         node_two(&d->l, SCL_VALUE_TRI_SOLVE, x, of_length(d, n * k), AT(n, k, below(2), below(2))),
+         n, k);
+    break;
+  default:
+    keep(d, node_one(&d->l, SCL_VALUE_TRIANGLE, x, AT(n, below(3))), n, n);
+  }
+}
+
+static void add_any(draw *d) {
+  static void (*const add[])(draw *) = {
+      add_leaf,      add_apply,  add_apply,  add_apply,  add_apply,  add_view,  add_view,
+      add_reduction, add_places, add_concat, add_cumsum, add_matmul, add_square};
+  add[below(sizeof add / sizeof *add)](d);
+}
+
+/* The sum of some of the values that came last. */
+static int result_of(draw *d) {
+  int sum = -1;
+  for (int k = 0; k < 3; k++) {
+    const shaped x = d->pool[d->used - 1 - (int)below((size_t)(d->used < 8 ? d->used : 8))];
+    int v = x.node;
+    if (below(3)) v = node_binary(&d->l, SCL_OP_MUL, v, node_random_data(&d->l, x.m * x.n));
+    v = node_sum(&d->l, v);
+    sum = sum < 0 ? v : node_binary(&d->l, SCL_OP_ADD, sum, v);
+  }
+  return sum;
+}
+
+static void check_one(scl_context *ctx, int number) {
+  draw d = {.used = 0};
+  char what[40];
+  program_begin(&d.l);
+  keep(&d, node_parameter(&d.l, 1 + below(10)), 1, 1);
+  d.pool[0].m = d.l.parameters;
+  add_leaf(&d);
+  const size_t steps = 4 + below(24);
+  for (size_t k = 0; k < steps; k++) add_any(&d);
+  snprintf(what, sizeof what, "program %d", number);
+  program_check_and_end(ctx, &d.l, result_of(&d), what);
+}
+
+void test_program_random(scl_context *ctx) {
+  const int programs = test_small() ? 20 : scl_traits(ctx)->synchronous ? 2000 : 60;
+  for (int k = 0; k < programs; k++) {
+    test_seed(1000 + (uint64_t)k);
+    check_one(ctx, k);
+  }
+}
