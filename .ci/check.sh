@@ -21,15 +21,14 @@ case ${1:-} in
     exit 2
     ;;
 esac
-# No step ends by the clock on a busy machine: this is far beyond what any takes, and only ends one
-# that hangs.
+# Far longer than any step takes, even on a busy machine: it only ends one that hangs.
 readonly patience=3000
 mkdir -p "$logs" build/lib build/lib-host build/no-platform build/pocl \
   build/pocl-plain build/check
 export POCL_CACHE_DIR=$root/build/pocl
 : > "$tally"
 
-# step NAME COMMAND...: prints what it took by the clock and of the processors.
+# step NAME COMMAND...: prints its elapsed time and its processor time.
 step() {
   local name=$1 log=$logs/$1.log cpu=$logs/$1.cpu start=$SECONDS status=0 counts p f s took
   shift
@@ -48,7 +47,7 @@ step() {
     p=0 f=1 s=0
   fi
   echo "$p $f $s" >> "$tally"
-  # In one piece, so that the lanes' lines do not mix.
+  # At once, so that the lanes' lines do not mix.
   if [ "$f" = 0 ]; then
     printf 'ok      %-22s %s  %s\n' "$name" "$took" "${counts:-}"
   elif [ "$status" = 124 ] || [ "$status" = 137 ]; then
@@ -112,7 +111,7 @@ core_lane() {
 package_lane() {
   local few=
   # No network, no clock server; whatever CRAN's machines look at beyond --as-cran. No ERROR,
-  # WARNING or NOTE passes, less the one that greets every new package. Folders of its own show what
+  # WARNING or NOTE passes, except that of every new package. Separate folders show what
   # is left behind; other programs may write to /tmp meanwhile.
   mkdir -p build/check/home build/check/tmp
   step r-cmd-check env -u POCL_CACHE_DIR _R_CHECK_CRAN_INCOMING_REMOTE_=false \

@@ -1,13 +1,13 @@
 #!/usr/bin/perl
-# Functions of C files and of kernel files that have more lines than they may. A function that a
-# macro defines counts as any other. Usage: function_sizes.pl LINES FILE...
+# Functions of C files and of kernel files that have more lines than LINES. Functions that a macro
+# defines count too. Usage: function_sizes.pl LINES FILE...
 use strict;
 use warnings;
 my $most = shift;
 for my $file (@ARGV) {
   open my $in, '<', $file or die "$file: $!";
   my $text = do { local $/; <$in> };
-  # Comments, texts and the heads of macros go, lines keep their numbers.
+  # Without comments, strings and the heads of macros; lines keep their numbers.
   $text =~ s{("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')|/\*.*?\*/|//[^\n]*}
             {defined $1 ? '""' : $& =~ tr/\n//cdr}gse;
   $text =~ s{^\#[ \t]*define[ \t]+\w+\([^()]*\)[ \t]*\\\n((?:.*\\\n)*.*)$}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rules of the house that a compiler does not see. Prints each fault as file:line; ends with counts.
+# Rules that a compiler does not check. Prints each violation as file:line; ends with counts.
 set -u
 shopt -s lastpipe nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -85,7 +85,7 @@ perl -0777 -ne '
 forbidden='printf|puts|putchar|perror|exit|_exit|abort|assert|rand|srand'
 find_code "\b($forbidden)[[:space:]]*\(" "${core[@]}" "${glue[@]}" |
   rule "no printing, exit, abort or rand in src/"
-# It holds a jump of R up until the core has released what it holds.
+# It postpones a jump of R until the core has released its objects.
 find_code '\b(longjmp|setjmp)[[:space:]]*\(' "${core[@]}" \
   $(printf '%s\n' "${glue[@]}" | grep -v 'r/interrupt') | rule "only r/interrupt.c jumps"
 find_code '\bf(printf|puts|putc)[[:space:]]*\(|\b(stdout|stderr)\b' "${core[@]}" "${glue[@]}" |

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plants faults in copies of the kernels of matrix instructions and runs these, emulated, by the
 # suites mma_* of tests/core (which must have been built): each fault must be found, by a wrong
-# result or by what is written outside.
+# result or a write outside the result.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 passed=0 failed=0

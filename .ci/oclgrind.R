@@ -1,4 +1,4 @@
-# Small problems through every kernel, device against host; called by oclgrind.sh, which looks at
+# Small problems through every kernel, device against host; called by oclgrind.sh, which reads
 # the simulator's reports. Argument: a topic; --list names them all.
 
 topics <- list(
@@ -84,7 +84,7 @@ topics <- list(
     same(tryCatch(cl_chol(a), statcl_error_not_pd = function(e) e$order))
   },
   batch = function() {
-    # Every order of a kernel that takes several is run: they differ in what lies beyond it.
+    # Every order of a kernel that takes several is run: they differ in the elements beyond it.
     for (n in 1:33) {
       batch <- if (n <= 8) 3 else 2
       a <- array(unlist(lapply(seq_len(batch), function(q) {

@@ -23,8 +23,8 @@ export OCLGRIND_GLOBAL_MEM_SIZE=8589934592 STATCL_LOADER=$work/loader.so # buffe
   -ldl || exit 1
 installed=$(Rscript -e 'cat(dirname(find.package("statcl")))') || exit 1
 
-# simulate LIBRARY TOPIC...: true if all values are right. The limit only ends what hangs: the
-# longest topic takes a minute of an idle processor.
+# simulate LIBRARY TOPIC...: true if all values are right. The time limit only ends a run that
+# hangs: the longest topic takes a minute of an idle processor.
 readonly patience=1800
 simulate() {
   local library=$1 status=0
@@ -56,7 +56,7 @@ for topic in $(Rscript .ci/oclgrind.R --list); do
   if [ "$topic" = glm ]; then plain clean glm; else clean "$topic"; fi
 done
 
-# The simulator is taken for a GPU; these topics have kernels of their own for CPUs. Not optimised:
+# The simulator counts as a GPU; these topics have other kernels for CPUs. Not optimised:
 # its check of uninitialised values fails in the optimiser's shuffles of vectors.
 export OCLGRIND_LOCAL_MEM_SIZE=1048576
 on_cpu() { STATCL_GPU_KERNELS=0 OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }

@@ -1,6 +1,6 @@
 # Runs the R tests against the installed package and prints "N passed, N failed, N skipped", where a
 # warning counts as a failure. Arguments: name filters of test files. With STATCL_TEST_JOBS > 1 each
-# file has a process of its own, that many at a time; only what is no success is printed then.
+# file has its own process, that many at a time; then only failures and skips are printed.
 filter <- commandArgs(TRUE)
 jobs <- as.integer(Sys.getenv("STATCL_TEST_JOBS", "1"))
 folder <- "tests/testthat"
@@ -18,7 +18,7 @@ run_here <- function(filter) {
 
 unusual <- function(table) sum(table$failed) + sum(table$error) + sum(table$warning)
 
-# The same of one file by a process of its own, with what it printed; one that dies is an error.
+# The same for one file in another process, with its output; a process that dies is an error.
 run_apart <- function(name) {
   to <- tempfile(fileext = ".rds")
   text <- suppressWarnings(system2(

@@ -9,8 +9,8 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* An operand as the engine takes it. `held`: a copy without the gaps that a matrix on a device may
- * have between its columns. */
+/* An operand in the form that the engine needs. `held`: a copy without the gaps that a matrix on a
+ * device may have between its columns. */
 typedef struct {
   scl_batch_operand of;
   scl_buffer *held;
@@ -30,7 +30,7 @@ static scl_status without_gaps(const scl_mat *a, operand *o) {
   return scl_engine_of(a)->copy(a->ctx, SCL_COPY, from, to);
 }
 
-/* `a` as `batch` matrices of `each` numbers, or, if `shared`, one that serves all. */
+/* `a` as `batch` matrices of `each` numbers, or, if `shared`, one for all. */
 static scl_status read_operand(const scl_mat *a, const char *argument, size_t each, size_t batch,
                                bool shared, operand *o) {
   size_t count = a->nrow * a->ncol;

@@ -8,7 +8,7 @@
 #include "ops/operation.h"
 #include "ops/constructors.h"
 
-/* The order of the failing minor as a fault; what is not finite comes first. */
+/* The error for the order of the failing minor; that of non-finite elements comes first. */
 static scl_status judge_order(const scl_mat *a, double order) {
   if (order == 0.0) return SCL_OK;
   SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
@@ -16,8 +16,8 @@ static scl_status judge_order(const scl_mat *a, double order) {
                         "the leading minor of order %lld is not positive", (long long)order);
 }
 
-/* Where work starts before its input is checked, a pivot that is not finite fails, and why is asked
- * then. */
+/* Where work starts before its input is checked, a pivot that is not finite fails, and the reason
+ * is found afterwards. */
 static scl_status check_input(const scl_mat *a) {
   SCL_TRY(scl_require_square(a, "a"));
   return scl_traits(a->ctx)->synchronous ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
@@ -74,8 +74,8 @@ done:
 /* ---- what needs the factor on the way ---------------------------------------------------------
  */
 
-/* The factor of a matrix, not known yet to have one. The host stops at a matrix that has none; a
- * device goes on with what it has, which is dropped in the end: so it is waited for only once. */
+/* The factor of a matrix that may have none. The host stops at such a matrix; a device goes on and
+ * the result is discarded in the end, so that the host waits only once. */
 typedef struct {
   const scl_mat *a;
   scl_mat *l;
@@ -97,7 +97,7 @@ static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f
   return judge_order(a, order);
 }
 
-/* Brings the caller's numbers and the order down at once; `numbers` has room for extra + 1. */
+/* Downloads the caller's numbers and the order together; `numbers` has room for extra + 1. */
 static scl_status judge_factor(const pending_factor *f, double *numbers) {
   scl_context *ctx = f->a->ctx;
   SCL_TRY(scl_read_block(ctx, f->work, SCL_WAIT_QUEUE, numbers));
@@ -269,7 +269,7 @@ scl_status scl_chol_log_det(const scl_mat *l, double *out) {
     return SCL_OK;
   }
   size_t n = l->nrow;
-  scl_block work; /* the diagonal, and one place more for the sum of its logarithms */
+  scl_block work; /* the diagonal, and one more element for the sum of its logarithms */
   SCL_TRY(scl_block_create(l->ctx, n + 1, 1, &work));
   scl_block sum = scl_block_part(work, n, 0, 1, 1);
   double value;
@@ -378,7 +378,7 @@ scl_status scl_log_det_adjoint(const scl_call *call, const scl_mat *const *opera
   if ((wanted & 1) == 0) return SCL_OK;
   SCL_GO(scl_diagonal(l, &d));
   if (!scl_is_empty(d)) {
-    /* As rows, so that the one number can stand beside each. */
+    /* As rows, so that the number is recycled over each. */
     scl_block row = scl_mat_block(d);
     scl_block one = scl_mat_block(value_adj);
     row.ld = row.nrow = 1;

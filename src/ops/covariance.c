@@ -25,7 +25,7 @@ static bool is_positive(double x) {
   return isfinite(x) && x > 0;
 }
 
-/* Of what is divided by: 1 / x must be a number too. */
+/* For divisors: 1 / x must be finite too. */
 static bool is_divisor(double x) {
   return is_positive(x) && isfinite(1.0 / x);
 }

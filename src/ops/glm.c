@@ -13,7 +13,7 @@ struct scl_glm {
   scl_mat *x, *y; /* y: as in scl_glm_pass */
   bool weighted;
   scl_glm_summary summary;
-  double *memory; /* parameters and results of one evaluation, as the pass wants them */
+  double *memory; /* parameters and results of one evaluation, in the layout of the pass */
   size_t capacity;
   scl_glm_state state;
 };
@@ -211,7 +211,7 @@ static void copy_numbers(double *to, const double *from, size_t n) {
   if (n > 0) memcpy(to, from, n * sizeof *to);
 }
 
-/* The own parameter as the kernels want it, at `to`. */
+/* The own parameter in the form that the kernels need, at `to`. */
 static void write_own(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                       double *to) {
   scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
@@ -227,7 +227,7 @@ static void write_own(const scl_glm *glm, const scl_glm_parameters *at, const si
   }
 }
 
-/* What the pass has of the own parameter, and sums of for it. */
+/* Numbers of the own parameter in the pass, and of the sums for it. */
 static void size_own(const sizes *s, scl_glm_own kind, bool wanted, scl_glm_pass *pass) {
   bool cuts = kind == SCL_GLM_CUTS, none = kind == SCL_GLM_NONE || pass->row_own;
   pass->owns = none ? 0 : cuts ? s->own : 3;
@@ -268,7 +268,7 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   return SCL_OK;
 }
 
-/* The results of the pass with what the host adds; no fault from here on. */
+/* The results of the pass with the terms that the host adds; nothing fails from here on. */
 static void write_results(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                           const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
   const scl_glm_layout from = scl_glm_layout_of(pass);

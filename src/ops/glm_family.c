@@ -69,7 +69,7 @@ static scl_status fail_data(const char *argument, const char *words, scl_glm_fam
   return SCL_E_ARGUMENT;
 }
 
-/* A count that stands for many needs not be whole. */
+/* A proportion of several trials need not be an integer count. */
 static bool is_share(scl_glm_family family, double y, double datum) {
   return family == SCL_GLM_BINOMIAL_LOGIT && y >= 0.0 && y <= datum;
 }
@@ -94,7 +94,7 @@ scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, s
   return SCL_OK;
 }
 
-/* A value of y and what it counts for. */
+/* A value of y and its weight. */
 typedef struct {
   double value, weight;
 } weighted_value;

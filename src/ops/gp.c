@@ -8,7 +8,7 @@
 
 /* ---- the object ----------------------------------------------------------------------------- */
 
-/* `own` bytes that are live now count as free. */
+/* `own` live bytes count as free. */
 static size_t find_largest(const scl_context *ctx, int matrices, uint64_t own) {
   scl_memory memory = scl_context_memory(ctx);
   if (memory.limit == 0) return 0;
@@ -24,7 +24,7 @@ size_t scl_gp_largest(const scl_context *ctx, int matrices) {
   return find_largest(ctx, matrices, 0);
 }
 
-/* Says more of a fault of memory than that there is none. */
+/* Adds the largest possible n to an error of memory. */
 static scl_status explain_memory(const scl_gp *gp, scl_status status, int matrices) {
   uint64_t each = (uint64_t)gp->n * scl_mat_ld(gp->ctx, gp->n, gp->n) * sizeof(double);
   size_t most =
@@ -81,7 +81,7 @@ scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out
   gp->outputs = data->outputs;
   gp->q = data->basis_columns;
   status = scl_block_create(ctx, n, n,
-                            &gp->room[0]); /* first: what there is no room for costs nothing */
+                            &gp->room[0]); /* first: no work is done if the memory is too small */
   if (status != SCL_OK) {
     status = explain_memory(gp, status, 1);
     goto done;
@@ -197,7 +197,7 @@ scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel) {
   return scl_gp_early_info(gp, 0);
 }
 
-/* dst = L^-1 src, or L^-T src. Products with a transposed matrix read it best. */
+/* dst = L^-1 src, or L^-T src. Products with a transposed matrix are fastest. */
 static scl_status divide(scl_gp *gp, scl_trans trans, scl_block src, scl_block dst) {
   const scl_engine *engine = gp->ctx->engine;
   if (gp->factor_inverse.buffer != NULL) {
@@ -210,7 +210,7 @@ static scl_status divide(scl_gp *gp, scl_trans trans, scl_block src, scl_block d
   return engine->trsm(gp->ctx, SCL_LEFT, SCL_LOWER, trans, gp->factor, dst);
 }
 
-/* L^-1 goes to the second room, its transpose to where L was. */
+/* L^-1 goes to the second matrix, its transpose replaces L. */
 static scl_status invert_factor(scl_gp *gp) {
   const scl_engine *engine = gp->ctx->engine;
   SCL_TRY(engine->trtri(gp->ctx, SCL_LOWER, gp->factor, gp->room[1]));

@@ -15,7 +15,7 @@ typedef struct {
   scl_block inverse, spare; /* C^-1 (lower half), then P; the other matrix */
 } evaluation;
 
-/* inverse = lower half of C^-1: from L^-T where that is there, else from L, in its place. */
+/* inverse = lower half of C^-1: from L^-T if there is one, else from L, in place. */
 static scl_status invert(evaluation *v) {
   scl_gp *gp = v->gp;
   const scl_engine *engine = gp->ctx->engine;

@@ -34,7 +34,7 @@ static scl_status invert_trend(const double *m, size_t q, double *a_inverse) {
   return SCL_OK;
 }
 
-/* What follows the factor. `offset`: rows whose factor is older. */
+/* The steps after the factor. `offset`: rows whose factor already existed. */
 static scl_status finish_condition(scl_gp *gp, scl_gp_trend trend, size_t offset, double *value,
                                    double *b, double *a_inverse, double *weights) {
   size_t count = scl_gp_gradient_at(gp), q = gp->q, small = q * (q + gp->outputs);

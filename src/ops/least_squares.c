@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A sum and what its additions have lost (Dekker; Ogita, Rump and Oishi: Dot2). */
+/* A sum and the rounding errors of its additions (Dekker; Ogita, Rump and Oishi: Dot2). */
 typedef struct {
   double sum, lost;
 } twofold;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Adds the argument's name to the last fault. */
+/* Adds the argument's name to the last error. */
 static scl_status name_argument(scl_status status, const char *argument) {
   scl_fault *fault = scl_fault_edit();
   snprintf(fault->argument, sizeof fault->argument, "%s", argument);
@@ -26,7 +26,8 @@ scl_status scl_call_square(const scl_call *call, int k, const char *argument) {
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-/* Numbers that the engine leaves for each check: their minimum on the host is one launch less. */
+/* Numbers that the engine returns for each check: the host takes their minimum, which saves a
+ * launch. */
 enum { FOUND = 256 };
 
 static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *argument) {
@@ -36,7 +37,7 @@ static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *ar
   return name_argument(SCL_E_NONFINITE, argument);
 }
 
-/* The fault that the results of a check tell, or SCL_OK. */
+/* The error that the results of a check mean, or SCL_OK. */
 static scl_status judge(const scl_checks *checks, int at, const double *found) {
   const scl_mat *a = checks->of[at].matrix;
   const char *argument = checks->of[at].argument;

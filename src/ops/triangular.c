@@ -36,8 +36,8 @@ done:
   return scl_give(status, r, out);
 }
 
-/* The element of a solution that is found last: a zero on the diagonal, by which an unknown before
- * it was divided, leaves it infinite or NaN. */
+/* The last computed element of a solution: a zero on the diagonal, by which an unknown before it
+ * was divided, leaves it infinite or NaN. */
 static scl_block last_unknown(scl_tri_form form, const scl_mat *x) {
   bool left = form.side == SCL_LEFT, backward = (form.upper != form.transpose) == left;
   size_t last = backward ? 0 : (left ? x->nrow : x->ncol) - 1;
@@ -73,7 +73,7 @@ done:
 }
 
 /* With T = op(L): X = T^-1 B has T_adj = -B_adj X', X = B T^-1 has T_adj = -X' B_adj; a transposed
- * T passes the transpose on. Of that, L's triangle counts. */
+ * T passes the transpose on. Only the triangle of L is used. */
 static scl_status factor_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
                                  const scl_mat *b_adj, scl_mat **out) {
   scl_view view = triangle(form.upper);
@@ -162,7 +162,7 @@ scl_status scl_tri_inverse_forward(const scl_call *call, const scl_mat *const *o
   return scl_tri_inverse(scl_call_flag(call, 0), operand[0], out);
 }
 
-/* With X = L^-1: L_adj = -X' X_adj X', of which L's triangle counts. */
+/* With X = L^-1: L_adj = -X' X_adj X', of which the triangle of L is used. */
 scl_status scl_tri_inverse_adjoint(const scl_call *call, const scl_mat *const *operand,
                                    const scl_mat *value, const scl_mat *value_adj, unsigned wanted,
                                    scl_mat **out) {

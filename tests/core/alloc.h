@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Call number n from now on (1: the next) gives NULL; 0: none. */
+/* Call number n from now on (1: the next) returns NULL; 0: none. */
 void alloc_fail(long n);
 /* Whether it has. */
 bool alloc_failed(void);

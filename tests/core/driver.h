@@ -1,4 +1,4 @@
-/* A layer between the device engine and the driver, put into the engine's table of functions: it
+/* A layer between the device engine and the driver, put into the engine's table of functions. It
  * counts the driver's objects and makes chosen calls fail. Only in builds with OpenCL headers. */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -7,7 +7,7 @@
 
 typedef struct {
   long contexts, queues, programs, kernels, buffers, maps, events; /* alive */
-  long calls; /* that may fail; asking after events is not among them */
+  long calls; /* that may fail; queries of events do not */
 } driver_counts;
 
 void driver_install(void);
@@ -15,8 +15,8 @@ void driver_remove(void);
 driver_counts driver_counted(void);
 bool driver_is_clean(driver_counts before); /* as many objects as then */
 
-/* Call number n from now on (1: the next) gives `code`; with `persistent` all later ones as well.
- * n = 0: none. */
+/* Call number n from now on (1: the next) returns `code`; with `persistent` all later ones too. n =
+ * 0: none. */
 void driver_fail(long n, int code, bool persistent);
 
 /* All events look as if their commands were in this state (CL_RUNNING, a negative code); 0: the

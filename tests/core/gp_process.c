@@ -139,7 +139,7 @@ void process_spread(const reference *r, long_double *v, long_double *h) {
   solve_lower(r->m, r->q, h);
 }
 
-/* The sum of log p(y_i | the others), each from a factor of its own. */
+/* The sum of log p(y_i | the others), each from a new factor. */
 static long_double leave_one_out(const problem *p) {
   size_t n = p->data.n;
   long_double sum = 0, *v = test_alloc(n * sizeof *v);

@@ -41,7 +41,7 @@ long_double process_mean(const reference *r, long_double *v, long_double *h, siz
 void process_spread(const reference *r, long_double *v, long_double *h);
 long_double process_dot(const long_double *a, const long_double *b, size_t n);
 
-/* The marginal likelihood; or the sum of log p(y_i | the others), each from a factor of its own. */
+/* The marginal likelihood; or the sum of log p(y_i | the others), each from a new factor. */
 long_double process_value(const problem *p, scl_gp_objective objective);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the suites of the level-3 operations share: matrices in a frame, and plain references. */
+/* Shared by the suites of level-3 operations: matrices in a frame, and plain references. */
 #ifndef LINALG_H
 #define LINALG_H
 
@@ -10,15 +10,15 @@
 
 #define TEST_EPS 0x1p-53 /* unit roundoff, as in LAPACK's test ratios */
 
-/* An m x n block inside a larger matrix whose other elements (the frame) are NaN: what reads them
- * spoils its result, what writes them is seen by test_get(). */
+/* An m x n block inside a larger matrix whose other elements (the frame) are NaN: a function that
+ * reads them spoils its result, and test_get() detects one that writes them. */
 typedef struct {
   scl_mat *mat;
   scl_block block;
 } test_framed;
 
-/* Rows and columns of the frame before the block. With 2 the columns of a block on a device lie on
- * 16-byte boundaries, which some kernels want. Each suite runs with every frame from 1 to
+/* Rows and columns of the frame before the block. With 2 the columns of a block on a device begin
+ * at 16-byte boundaries, which some kernels need. Each suite runs with every frame from 1 to
  * test_frames(): 2 where there are such kernels, so that a device's other kernels are tested too.
  */
 extern size_t test_frame;
@@ -36,8 +36,8 @@ void test_set_triangle(double *x, size_t m, size_t n, bool upper, double value);
 /* 1-norm of an m x n matrix. */
 double test_norm1(const double *x, size_t m, size_t n);
 
-/* Columns worth looking at in an n-column matrix whose residual is dear: all up to 160, else the
- * edges of blocks and some between. Next after j, or n. */
+/* Columns to check of an n-column matrix whose residual is expensive: all up to 160, else the edges
+ * of blocks and some in between. Next after j, or n. */
 size_t test_next_column(size_t j, size_t n);
 
 /* op(A)(i, j), A with leading dimension ld. */

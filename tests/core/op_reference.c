@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* R's meaning of the operations that C has no function for. */
+/* Operations with the meaning of R that C has no function for. */
 static double remainder_of(double a, double b) {
   if (isnan(a) || isnan(b) || isinf(a) || b == 0) return NAN;
   double r = fmod(a, b);
@@ -13,7 +13,7 @@ static double quotient_of(double a, double b) {
   double q = a / b;
   if (isnan(q) || isinf(q) || isinf(b))
     return floor(q != 0 ? q : (a != 0 && (a < 0) != (b < 0) ? -1 : q));
-  /* The quotient of what is left after taking the remainder off is whole, up to rounding. */
+  /* The quotient without the remainder is an integer, up to rounding. */
   double whole = (a - remainder_of(a, b)) / b;
   return fabs(whole) < 4e15 ? rint(whole) : floor(q);
 }

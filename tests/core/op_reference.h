@@ -1,5 +1,5 @@
-/* The operations of elementwise.def by C's library and plain formulas, with R's meaning where that
- * is another one. */
+/* The operations of elementwise.def by C's library and plain formulas, with R's meaning where it
+ * differs. */
 #ifndef OP_REFERENCE_H
 #define OP_REFERENCE_H
 

@@ -1,4 +1,4 @@
-/* What the operations of graph/ops.def give, by plain loops. */
+/* The operations of graph/ops.def by plain loops. */
 #ifndef OPERATION_REFERENCE_H
 #define OPERATION_REFERENCE_H
 

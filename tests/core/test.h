@@ -24,7 +24,7 @@ void test_skip(const char *why);
 /* |got - want| <= tol * max(1, |want|); NaN only equals NaN. */
 #define CHECK_NEAR(got, want, tol)                                                                 \
   test_check_near((got), (want), (tol), #got " near " #want, __FILE__, __LINE__)
-/* Leaves the suite when what follows would make no sense. */
+/* Leaves the suite if it cannot continue. */
 #define REQUIRE_OK(call)                                                                           \
   do {                                                                                             \
     scl_status status_ = (call);                                                                   \
@@ -39,7 +39,7 @@ void test_fill(double *x, size_t n);
 void test_seed(uint64_t seed); /* starts other numbers */
 void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
 
-/* Whether only small problems are wanted (STATCL_TEST_SMALL=1): the device may be a simulator. */
+/* Whether only small problems are to be run (STATCL_TEST_SMALL=1), as on a simulator. */
 bool test_small(void);
 
 /* Folder of the kernel sources: STATCL_KERNELS, else that of the source tree. */

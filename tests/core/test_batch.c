@@ -1,5 +1,5 @@
-/* Batches of small matrices: residuals by LAPACK's ratios, statuses, and the same bits wherever in
- * a batch a matrix sits. */
+/* Batches of small matrices: residuals by LAPACK's ratios, statuses, and the same bits for a matrix
+ * at any index of a batch. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static double *identity(size_t n) {
   return e;
 }
 
-/* A random matrix of that condition number in the 2-norm, about: a symmetric one, its rows moved
- * about and some turned over. */
+/* A random matrix of that condition number in the 2-norm, about: a symmetric one, its rows permuted
+ * and some negated. */
 static void general_matrix(double *a, size_t n, double condition) {
   double *spd = test_alloc(n * n * sizeof *spd);
   mat_spd(spd, n, condition, 1.0);
@@ -178,7 +178,7 @@ static void check_solve(scl_context *ctx, size_t n, size_t k, size_t batch) {
     if (!(ratio <= worst)) worst = ratio;
   }
   CHECK(worst <= 10);
-  /* One matrix that serves all gives the bits of copies of it. */
+  /* A shared matrix gives the same bits as copies of it. */
   scl_mat *one = column(ctx, a, n * n), *right = column(ctx, b, n * k);
   REQUIRE_OK(scl_batch_solve(one, mb, n, k, batch, NULL, &shared));
   double *ps = mat_stored(shared);
@@ -350,7 +350,7 @@ static void check_statuses(scl_context *ctx, size_t n, size_t batch) {
   }
 }
 
-/* A matrix alone, and the same one at each place of larger batches. */
+/* A matrix alone, and the same one at each index of larger batches. */
 static void check_bits(scl_context *ctx, size_t n) {
   static const size_t batches[] = {1, 2, 7, 65, 130};
   size_t nn = n * n;
@@ -410,7 +410,7 @@ static void check_shapes(scl_context *ctx) {
   scl_mat_release(empty), scl_mat_release(some);
 }
 
-/* Whatever buffer cannot be made: a fault, nothing given, nothing left. */
+/* For every buffer that cannot be made: an error, no result, no memory left. */
 static void check_memory(scl_context *ctx) {
   double *a = make_batch(9, 3, true);
   scl_mat *m = column(ctx, a, 243), *out = NULL;

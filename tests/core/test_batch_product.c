@@ -1,4 +1,4 @@
-/* Products of batches: every form and kind of tile, what is not finite, one matrix for all. */
+/* Products of batches: every form and kind of tile, non-finite elements, a shared matrix. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void check_product(scl_context *ctx, size_t m, size_t n, size_t k, size_t
   scl_mat_release(ma), scl_mat_release(mb);
 }
 
-/* What is not finite stays in its row, its column and its matrix. */
+/* A non-finite element affects only its row, its column and its matrix. */
 static void check_product_spoilt(scl_context *ctx, size_t m, size_t n, size_t k) {
   enum { BATCH = 3 };
   double *a = test_alloc(m * k * BATCH * sizeof *a), *b = test_alloc(k * n * BATCH * sizeof *b);

@@ -1,5 +1,5 @@
 /* Long work in blocks (engine/host/blocks.c): the suites of products and factorisations once more,
- * with blocks so small that all of it is cut; and interrupts, which are seen between blocks. */
+ * with blocks so small that all of it is divided; and interrupts, checked between blocks. */
 #include <string.h>
 
 #include "engine/host/host.h"
@@ -11,8 +11,7 @@ static bool counting(void) {
   return ++calls == stop_at;
 }
 
-/* A factorisation, an inverse and a product of order n, whose k-th look for interrupts says stop.
- */
+/* A factorisation, an inverse and a product of order n, interrupted at the k-th check. */
 static scl_status work(scl_context *ctx, const double *x, size_t n, int k) {
   scl_block a, b, c, info;
   SCL_TRY(scl_block_create(ctx, n, n, &a));

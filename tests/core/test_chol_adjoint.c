@@ -7,7 +7,7 @@
 #include "ops/cholesky.h"
 #include "matrices.h"
 
-/* What is stored of the factor, its adjoint and the adjoint of the matrix. */
+/* The stored elements of the factor, of its adjoint and of the adjoint of the matrix. */
 typedef struct {
   double *l, *l_adj, *s;
 } result;
@@ -163,8 +163,8 @@ static void check_differences(scl_context *ctx, size_t n) {
   scl_mat_release(m), scl_mat_release(l), scl_mat_release(s), scl_mat_release(l_adj);
 }
 
-/* A value that is not finite is found wherever it stands, though a device looks at the operands
- * only if the result's first element is not finite. */
+/* A non-finite element is found at any index, though a device checks the operands only if the
+ * result's first element is not finite. */
 static void check_faults(scl_context *ctx, size_t n) {
   static const double bad[] = {NAN, INFINITY, -INFINITY};
   double *l = test_alloc(n * n * sizeof *l), *l_adj = test_alloc(n * n * sizeof *l_adj);

@@ -1,6 +1,6 @@
-/* Cholesky factor, inverse from the factor and the adjoint's leaf of the engine table. Factors are
- * held to LAPACK's residual ratio ||A - L L'||_1 / (n ||A||_1 eps) < 30, inverses to
- * ||A X - I|| / (n ||A|| ||X|| eps) < 30; the strict upper triangle of the input holds NaN. */
+/* Cholesky factor, inverse from the factor and the adjoint's leaf of the engine table. Factors must
+ * keep LAPACK's residual ratio ||A - L L'||_1 / (n ||A||_1 eps) < 30, inverses to ||A X - I|| / (n
+ * ||A|| ||X|| eps) < 30; the strict upper triangle of the input holds NaN. */
 #include <stdio.h>
 
 #include "linalg.h"
@@ -105,8 +105,8 @@ static void check_factors(scl_context *ctx) {
   for (size_t e = 0; e < 5; e++) check_factor(ctx, (kind)(e % KINDS), large[e], 1);
 }
 
-/* Matrices that stop being definite at order k, by a pivot below zero, zero or not a number; what
- * lies further on may fail as well. */
+/* Matrices that stop being definite at order k, by a pivot below zero, zero or not a number; later
+ * pivots may fail too. */
 static void check_failures(scl_context *ctx) {
   static const size_t orders[] = {1, 2, 5, 64, 65, 130, 257};
   for (size_t o = 0; o < 7; o++) {

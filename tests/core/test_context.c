@@ -49,7 +49,7 @@ static void check_counters(scl_context *ctx) {
   CHECK(scl_context_memory(ctx).peak >= start.live + 1024);
 }
 
-/* Short of memory, a collection makes room; without room the fault tells both figures. */
+/* If memory runs short, a collection frees some; else the error has both figures. */
 static void check_limit(scl_context *ctx) {
   uint64_t limit = ctx->memory.limit;
   ctx->memory.limit = ctx->memory.live + 3000;
@@ -125,7 +125,8 @@ static void check_spare(scl_context *ctx) {
   ctx->collected = 0;
 }
 
-/* The surroundings drop what they hold only when they collect: the pace must keep that small. */
+/* The host language releases its matrices only when it collects: collections must be frequent
+ * enough to keep garbage small. */
 static void check_pace(scl_context *ctx) {
   uint64_t most = 0;
   const scl_storage original = {.purpose = SCL_ORIGINAL};
@@ -133,7 +134,7 @@ static void check_pace(scl_context *ctx) {
     scl_buffer *a = NULL;
     REQUIRE_OK(scl_buffer_create(ctx, 10000000, original, &a));
     if (scl_context_memory(ctx).live > most) most = scl_context_memory(ctx).live;
-    /* Garbage: a list of one drops the one before, which the loop stands for. */
+    /* Garbage: a list of one, which releases the one before. */
     scl_buffer_release(dropped_by_collection);
     dropped_by_collection = a;
   }

@@ -1,5 +1,5 @@
-/* The list of devices and its failures, forks, and the driver's objects: none is left behind, also
- * when any call of the driver fails. */
+/* The list of devices and its errors, forks, and the driver's objects: none is left, even if any
+ * call of the driver fails. */
 #ifndef _WIN32
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs a check in a child, which gives its count of faults; a child that hangs is ended. */
+/* Runs a check in a child, which returns its number of failures; a child that hangs is ended. */
 static int in_child(int (*check)(void *arg), void *arg) {
   fflush(stdout);
   pid_t child = fork();
@@ -34,7 +34,7 @@ static int in_child(int (*check)(void *arg), void *arg) {
   return WEXITSTATUS(state);
 }
 
-/* The list is empty and says why; opening is a clean fault. */
+/* The list is empty, with a reason; opening fails with an error. */
 static int check_empty_list(void) {
   const scl_device_info *list = NULL;
   size_t count = 9;
@@ -81,7 +81,7 @@ static cl_int CL_API_CALL cut_list(cl_uint most, cl_platform_id *platform, cl_ui
   return CL_SUCCESS;
 }
 
-/* Processes started from here see the list as the user wrote it. */
+/* Child processes see the list as the user has set it. */
 static int keeps_environment(void *arg) {
   const char *names = "libfirst.so.1:libsecond.so.1";
   (void)arg;
@@ -100,7 +100,7 @@ static int open_parents_first(void *arg) {
   return faults + (ctx != NULL) + (scl_clock_us() - start > 1000000);
 }
 
-/* A driver may have its threads from the moment its devices were listed. */
+/* A driver may start threads when its devices are listed. */
 static int fork_after_listing(void *arg) {
   const scl_device_info *list = NULL;
   size_t count = 0;
@@ -175,8 +175,7 @@ static void write_text(const char *folder, const char *name, const char *text) {
   if (stream != NULL) fclose(stream);
 }
 
-/* Sources that are missing or wrong: the log comes along, without the folders of anybody's files.
- */
+/* Sources that are missing or wrong: the error has the log, without the folders of files. */
 static void check_build_faults(size_t index, const char *kernels) {
   char folder[128];
   const char *temporary = getenv("TMPDIR");
@@ -272,7 +271,7 @@ static void check_large(scl_context *ctx) {
 #include "engine/cl/runtime/cl.h"
 #include "driver.h"
 
-/* Transfers of all kinds and a launch; the first fault ends it. */
+/* Transfers of all kinds and a launch; the first error ends it. */
 static scl_status work(scl_context *ctx, size_t n, bool *right) {
   double *x = test_alloc(n * n * sizeof *x), *y = test_alloc(n * n * sizeof *y);
   for (size_t i = 0; i < n * n; i++) x[i] = y[i] = 1.0 + (double)(i % 7);
@@ -305,8 +304,8 @@ static bool is_fault_of(scl_status status, int code) {
 
 static struct { long calls, bad, unclean, silent; } runs;
 
-/* What has to be true after a run in which the driver gave `code`. A few faults are made good on
- * the spot: without memory for large staging pieces small ones do. */
+/* What must hold after a run in which the driver returned `code`. The engine recovers from a few
+ * errors: without memory for large staging pieces it uses small ones. */
 static void count_run(scl_status status, int code, bool right, driver_counts before) {
   if (status == SCL_OK) {
     runs.silent++;
@@ -339,7 +338,7 @@ static void fail_lives(size_t index, driver_counts before, long most) {
   }
 }
 
-/* The same context again and again; its staging memory is made anew in each run. */
+/* The same context again and again; each run allocates its staging memory. */
 static void fail_works(scl_context *ctx, driver_counts before) {
   bool right = true;
   scl_cl_context *cl = (scl_cl_context *)ctx;

@@ -1,4 +1,4 @@
-/* Lazy arithmetic: operations, sharing, limits, faults. (Random programs: test_expr_programs.c.) */
+/* Lazy arithmetic: operations, sharing, limits, errors. (Random programs: test_expr_programs.c.) */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static double derivative_of(scl_op op, int by, double a, double b, double c) {
   }
 }
 
-/* The special functions in each of the ranges that they tell apart. */
+/* The special functions in each of their ranges. */
 static void check_special_derivatives(void) {
   static const scl_op ops[] = {SCL_OP_GAMMA,          SCL_OP_LGAMMA,    SCL_OP_DIGAMMA,
                                SCL_OP_TRIGAMMA,       SCL_OP_SINPI,     SCL_OP_COSPI,
@@ -169,7 +169,7 @@ static void check_empty(scl_context *ctx) {
   scl_mat_release(x);
 }
 
-/* Missing values: sums and extremes are NaN, places skip them. */
+/* Missing values: sums and extremes are NaN, which_max and which_min skip them. */
 static void check_missing(scl_context *ctx) {
   const double data[] = {NAN, 1, 5, 5, NAN, 2};
   static const double want[SCL_REDUCE_COUNT] = {
@@ -235,7 +235,7 @@ static void check_limits(scl_context *ctx) {
   CHECK(mat_distance(got, want, 20) == 0.0);
   free(got);
   scl_mat_release(y);
-  /* A balanced sum of 64 matrices, each with a number of its own. */
+  /* A balanced sum of 64 matrices, each with another number. */
   scl_mat *level[64];
   for (int i = 0; i < 20; i++) want[i] = 0.0;
   for (int k = 0; k < 64; k++) {
@@ -307,7 +307,7 @@ static void check_arguments(scl_context *ctx) {
   for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
 }
 
-/* Structures that differ make sources that differ; numbers and sizes are in none. */
+/* Different structures have different sources, which contain no numbers and sizes. */
 static void check_source(scl_context *ctx) {
   scl_mat *x = mat_random(ctx, 6, 5, SCL_GENERAL);
   scl_mat *a = apply(SCL_OP_MUL, x, NULL, 1234.5), *b = apply(SCL_OP_MUL, x, NULL, -7);
@@ -377,7 +377,7 @@ static void check_large(scl_context *ctx) {
   }
 }
 
-/* A transposed operand beside one that is not, reduced. */
+/* A transposed operand and one that is not, reduced. */
 static void check_turned(scl_context *ctx) {
   const size_t m = 300, n = 301;
   if (test_small()) return;
@@ -437,8 +437,8 @@ static void check_regression(scl_context *ctx) {
   }
 }
 
-/* A part of a product, put into a column of as many rows: what stands at other rows there is not
- * there to be read (the sanitizers see it). */
+/* A part of a product, put into a column of as many rows: at other rows there is nothing to read
+ * (the sanitizers detect it). */
 static void check_part_of_product(scl_context *ctx) {
   const size_t m = 5000, k = 2, n = 10;
   if (test_small()) return;

@@ -8,7 +8,7 @@
 
 #define LENGTH(x) (sizeof(x) / sizeof(x)[0])
 
-/* A matrix of the program, pending or not, with what it should hold. */
+/* A matrix of the program, pending or not, with its expected elements. */
 typedef struct {
   scl_mat *x;
   double *want;
@@ -33,7 +33,7 @@ static item *pick_item(program *p) {
   return &p->at[pick((size_t)p->count)];
 }
 
-/* Adds a result; what grew too large or is not finite is dropped, so that rounding stays small. */
+/* Adds a result unless it is too large or not finite, so that rounding stays small. */
 static void add_item(program *p, scl_mat *x, double *want, size_t m, size_t n, bool exact) {
   bool fine = x != NULL && p->count < ITEMS;
   for (size_t k = 0; k < m * n && fine; k++) fine = fabs(want[k]) < 1e4;
@@ -67,7 +67,7 @@ static void step_unary(program *p) {
   add_item(p, r, want, a->m, a->n, exact);
 }
 
-/* Another item of this shape, or a column that meets it; NULL where there is none. */
+/* Another item of this shape, or a column that is recycled over it; NULL where there is none. */
 static item *pick_partner(program *p, const item *a) {
   for (int tries = 0; tries < 20; tries++) {
     item *b = pick_item(p);
@@ -271,7 +271,7 @@ static void drop_item(program *p) {
   *gone = p->at[--p->count];
 }
 
-/* Computes one, or fails on the way: then it is as it was. */
+/* Computes one, or fails, which leaves it unchanged. */
 static void force_item(program *p) {
   scl_mat *x = pick_item(p)->x;
   if (pick(3) == 0) scl_buffer_fail_after((long)pick(3) + 1);

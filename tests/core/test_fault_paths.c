@@ -1,5 +1,5 @@
 /* Every operation when memory runs out at any of its buffers, or when the user asks to stop: the
- * right fault, nothing given away, nothing kept, and the same call works afterwards. */
+ * right error, no result, no memory kept, and the same call succeeds afterwards. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -171,7 +171,7 @@ static scl_status run_covariance_inputs(const fixture *f, scl_mat **out) {
   return scl_covariance_inputs(&kernel, f->g, f->l, f->a, out);
 }
 
-/* A Gaussian process from its making to its predictions, and with more observations. */
+/* A Gaussian process from its creation to its predictions, and with more observations. */
 static scl_status run_gp(const fixture *f, scl_mat **out) {
   double x[2 * N], weights[N], value, b, a_inverse, gradient[8], variance[3], covariance[9];
   scl_gp *gp = NULL, *more = NULL;
@@ -195,7 +195,7 @@ done:
   return status;
 }
 
-/* A likelihood from its making to two evaluations, of which the second needs more workspace. */
+/* A likelihood from its creation to two evaluations, of which the second needs more workspace. */
 static scl_status run_glm(const fixture *f, scl_mat **out) {
   double y = 1, alpha[N] = {0}, beta[N] = {0}, value, d_alpha[N], d_beta[N];
   const scl_glm_data data = {.y = &y, .n_y = 1};
@@ -269,8 +269,8 @@ static void check_operation(scl_context *ctx, const fixture *f, run_operation *r
   CHECK(status == SCL_OK);
 }
 
-/* The same for every allocation of the host's own memory. What is kept of it shows when the run
- * ends (the sanitizer looks for leaks). Some do without: threads, larger pieces. */
+/* The same for every allocation of the host's own memory. The sanitizer reports leaks when the run
+ * ends. Some failures are handled: fewer threads, smaller pieces. */
 static void check_allocations(scl_context *ctx, const fixture *f, run_operation *run) {
   const scl_memory before = scl_context_memory(ctx);
   bool fails = true;
@@ -303,7 +303,7 @@ static bool fail_call(scl_context *ctx, const fixture *f, run_operation *run, lo
   bool fired = driver_counted().calls - calls >= n;
   driver_fail(0, 0, false);
   ctx->lost = false;
-  /* The second try of a buffer may make a shortage good; nothing makes a loss good. */
+  /* The second try of a buffer may succeed after a shortage; nothing does after a loss. */
   CHECK(!fired || status != SCL_OK || code == -4);
   if (status != SCL_OK) {
     CHECK(status == (code == -4 ? SCL_E_MEMORY : SCL_E_LOST));

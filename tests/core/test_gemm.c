@@ -97,7 +97,7 @@ static void check_shapes(scl_context *ctx) {
   }
 }
 
-/* A sum over nothing, and alpha = 0, scale C; beta = 0 clears it whatever it held. */
+/* A sum over nothing, and alpha = 0, scale C; beta = 0 clears it, whatever its elements. */
 static void check_empty(scl_context *ctx) {
   static const size_t shapes[][3] = {{5, 4, 0}, {1, 70, 0}, {70, 40, 0}, {40, 70, 5}};
   for (int s = 0; s < 4; s++) {
@@ -175,7 +175,7 @@ static void check_lower_half(scl_context *ctx) {
   free(got);
 }
 
-/* Sums that are dealt out to several groups; the same bits a second time. */
+/* Sums that are divided among several groups; the same bits a second time. */
 static void check_long(scl_context *ctx) {
   static const size_t shapes[][3] = {{2, 2, 1000000}, {1, 1, 100003}, {3, 5, 20011}, {1, 40, 5000},
                                      {40, 1, 5000},   {40, 30, 3001}, {9, 9, 4097}};
@@ -212,7 +212,7 @@ static void check_same_bits(scl_context *ctx) {
   free(second);
 }
 
-/* Tiles and turned copies that only large products of a GPU come to. */
+/* Tiles and transposed copies that only large products on a GPU use. */
 static void check_large(scl_context *ctx) {
   const scl_device_info *list;
   size_t count;

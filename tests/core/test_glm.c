@@ -227,7 +227,7 @@ static void check_families(void) {
   CHECK(strstr(scl_fault_last()->message, "bernoulli_logit") != NULL);
 }
 
-/* A fault of the evaluation names the argument and leaves results and object as they were. */
+/* An error of the evaluation names the argument, and results and object stay unchanged. */
 static void expect_fault(scl_glm *glm, scl_glm_parameters at, scl_status status,
                          const char *argument, int64_t index) {
   double value = 7, d_alpha = 7, d_beta[2] = {7, 7};
@@ -279,7 +279,7 @@ static void check_faults(scl_context *ctx) {
 
 enum { MOST_ROWS = 1031, MOST_COLUMNS = 104, MOST_PREDICTORS = 8, MOST_CUTS = 3 };
 
-/* Values, then derivatives by alpha, beta and the own parameter; false after a fault. */
+/* Values, then derivatives by alpha, beta and the own parameter; false after an error. */
 static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_parameters *at,
                         double *out) {
   static double y[MOST_ROWS];
@@ -380,7 +380,8 @@ static void check_many_cuts(scl_context *ctx) {
         mat_largest_difference(value[0], value[1], VECTORS) <= 1e-13 * -value[1][0]);
 }
 
-/* Every layout of the device's pass, whatever the device, at its edges; and what does without. */
+/* Every layout of the device's pass, whatever the device, at its edges; and likelihoods that no
+ * layout can compute. */
 static void check_layouts(scl_context *ctx) {
 #ifdef SCL_TEST_OPENCL
   const size_t columns[] = {0, 1, 9, 10, 32, 103, 104, 223, 225, 527, 1023, 1025};
@@ -392,7 +393,7 @@ static void check_layouts(scl_context *ctx) {
     scl_cl_glm_force(name);
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
       for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        /* Beyond the layout's columns all take the same way: once is enough. */
+        /* Beyond the layout's columns all are computed alike: once is enough. */
         if ((columns[c] > slots && l > 0) || (columns[c] > 300 && rows[r] > 66)) continue;
         problem q = make_problem(rows[r], columns[c], (r + c) % 3 == 0);
         check_problem(ctx, &q, (r + c) % 2 == 0 ? 15 - SCL_GLM_OWN : SCL_GLM_BETA);

@@ -191,7 +191,7 @@ static void check_refusals(scl_context *ctx) {
   scl_gp_release(gp);
 }
 
-/* More than the context may hold: told before any work, with the number that there is room for. */
+/* More than the context may hold: an error before any work, with the largest possible number. */
 static void check_memory(scl_context *ctx) {
   problem p;
   process_problem(&p, test_kernel_mixed, 200, 1, 1, 0, false, SCL_GP_PROFILE);

@@ -50,7 +50,7 @@ static void check_declarations(scl_context *ctx) {
   scl_buffer_release(b.buffer);
 }
 
-/* The only launch of an operation declares for it: its counts are left on the buffers. */
+/* The only launch of an operation declares for it: its counts stay on the buffers. */
 static void check_single(scl_context *ctx) {
   scl_block a, b;
   REQUIRE_OK(scl_block_create(ctx, 3, 3, &a));
@@ -61,7 +61,7 @@ static void check_single(scl_context *ctx) {
   scl_cl_op_begin(&op, ctx);
   CHECK_OK(scl_launch_elementwise_diagonal(&op, three, 3, scl_in(a), scl_out(b)));
   CHECK(op.ordered && op.buffers == 2);
-  /* It is no longer open: a second launch is held to what the first has declared. */
+  /* The operation is ordered now: a second launch may use only what the first has declared. */
   CHECK_STATUS(SCL_E_OPENCL, scl_launch_elementwise_diagonal(&op, three, 3, scl_in(b), scl_out(a)));
   CHECK_OK(scl_cl_op_end(&op, SCL_OK));
   CHECK(from->read[op.queue] == cl->enqueued[op.queue]);

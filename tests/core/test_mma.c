@@ -18,8 +18,8 @@
 #include "kernels/include/gemm.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof *(x))
-/* Matrices of so many rows and more have columns on 16-byte boundaries, which these kernels want
- * (scl_mat_ld()): blocks of any order stand in one. */
+/* Matrices of so many rows and more have columns on 16-byte boundaries, which these kernels need
+ * (scl_mat_ld()): blocks of any order are placed in one. */
 enum { FRAME = 64 };
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -464,7 +464,7 @@ static bool has_mma(scl_context *ctx) {
   return !scl_context_is_host(ctx) && scl_cl_may_try_mma((scl_cl_context *)ctx);
 }
 
-/* A program that its trial refuses would leave the work to the portable kernels, unseen. */
+/* If a trial refuses a program, the portable kernels do the work without notice. */
 static void check_if_mma(scl_context *ctx, void (*check)(scl_context *)) {
   if (!has_mma(ctx)) return;
   check(ctx);

@@ -1,7 +1,7 @@
-/* The table of operations, row by row: a new row is tested here by being in the table. Of each row
+/* The table of operations, row by row: a new row is tested here by being in the table. For each row
  * all calls on operands of a few shapes and views with a few values of its attributes are tried.
- * What its rule takes is computed and held against operation_reference.c, and its adjoint against
- * differences. */
+ * Those that its rule accepts are computed and compared with operation_reference.c, and their
+ * adjoints with differences. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +249,7 @@ static void try_operands(trial *t, int k) {
     free(t->data[k]);
     scl_mat_release(t->operand[k].matrix);
     t->operand[k].matrix = NULL;
-    /* Of three operands the first two vary little: 1,331 calls of each row are no more telling. */
+    /* Of three operands the first two vary little: 1,331 calls of each row would not find more. */
     if (t->call.count == 3 && k < 2 && s == 1) return;
   }
 }
@@ -279,8 +279,8 @@ static void check_same(scl_context *ctx) {
   scl_mat_release(x);
 }
 
-/* A call in the middle of an expression, of an expression: what feeds it and what it feeds are
- * kernels of their own. sum((x + 1)' (x + 1) * 2). */
+/* A call in the middle of an expression, of an expression: its operand and its use are kernels too.
+ * sum((x + 1)' (x + 1) * 2). */
 static void check_chain(scl_context *ctx) {
   scl_mat *x = mat_random(ctx, 7, 3, SCL_GENERAL), *next = NULL, *product = NULL, *sum = NULL;
   const scl_term one[] = {{x, 0}, {NULL, 1.0}};

@@ -1,5 +1,5 @@
-/* The pool of a device with memory of its own: what is released serves again, parts of slabs, room
- * that is made when memory runs short. */
+/* The pool of a device with memory of its own: reuse of released memory, parts of slabs, memory
+ * freed when it runs short. */
 #include <stdlib.h>
 
 #include "test.h"
@@ -11,7 +11,7 @@
 
 static const scl_storage result;
 
-/* What is released on a device with memory of its own is kept, told, used again and given up. */
+/* What is released on a device with memory of its own is kept, reported, reused and freed. */
 static void check_pool(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   const bool was = cl->cpu;
@@ -46,7 +46,7 @@ static void check_pool(scl_context *ctx) {
   cl->cpu = was;
 }
 
-/* Middling buffers are parts of a slab, which goes with the last of them. */
+/* Buffers of medium size are parts of a slab, which is freed with the last of them. */
 static void check_slabs(scl_context *ctx) {
   enum { COUNT = 20 };
   scl_cl_context *cl = (scl_cl_context *)ctx;
@@ -99,7 +99,7 @@ static void check_slabs(scl_context *ctx) {
   cl->cpu = was;
 }
 
-/* A buffer that pending commands still use serves again, after them. */
+/* A buffer that pending commands still use is reused after them. */
 static void check_reuse(scl_context *ctx) {
   enum { N = 200, ROUNDS = 60 };
   scl_cl_context *cl = (scl_cl_context *)ctx;

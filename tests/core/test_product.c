@@ -1,4 +1,4 @@
-/* Products of whole matrices: every pair of views, shapes, result views, faults. */
+/* Products of whole matrices: every pair of views, shapes, result views, errors. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void check_result_views(scl_context *ctx) {
   scl_mat_release(l), scl_mat_release(u);
 }
 
-/* A NaN reaches its whole row, also where it meets a zero; promised zeros stay. */
+/* A NaN affects its whole row, even where it is multiplied by zero; promised zeros stay. */
 static void check_nonfinite(scl_context *ctx, size_t n) {
   double *x = test_alloc(n * n * sizeof *x), *zero = test_alloc(n * n * sizeof *zero);
   test_fill(x, n * n);

@@ -1,5 +1,5 @@
 /* Order of work: results of long random mixtures of operations over a few buffers, and, on a
- * device, which queue an operation takes and what it waits for. */
+ * device, which queue an operation uses and what it waits for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,7 +162,7 @@ static void check_waiting(scl_context *ctx) {
   scl_mat_release(a);
 }
 
-/* Limits that some drivers only assert are checked before the launch. */
+/* Limits for which some drivers end the process are checked before the launch. */
 static void check_limits(scl_context *ctx) {
   scl_block a;
   REQUIRE_OK(scl_block_create(ctx, 3, 3, &a));

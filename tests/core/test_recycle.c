@@ -1,4 +1,4 @@
-/* Recycled host memory: what is given back serves again, within bounds, and goes on request. */
+/* Reused host memory: returned blocks are reused, within limits, and freed on request. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void check_reuse(void) {
   CHECK(scl_recycle_unused() == 0);
 }
 
-/* The one given back first goes when there are too many. */
+/* The block returned first is freed when there are too many. */
 static void check_bounds(void) {
   scl_recycled *block[SCL_RECYCLE_BLOCKS + 1];
   for (int i = 0; i <= SCL_RECYCLE_BLOCKS; i++) block[i] = take((i > 0 ? 4 : 2) * MIB);

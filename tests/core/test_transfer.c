@@ -254,8 +254,8 @@ static void check_sequence(scl_context *ctx) {
   free(y);
 }
 
-/* A large triangle into memory that nobody has touched, where all of it comes down, and into the
- * same memory again. */
+/* A large triangle into fresh memory, where all of it is downloaded, and into the same memory
+ * again. */
 static void check_fresh(scl_context *ctx, scl_view view) {
   size_t n = 2920; /* 68 MB */
   double *x = test_alloc(n * n * sizeof *x), *y = malloc(n * n * sizeof *y);

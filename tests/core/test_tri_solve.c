@@ -141,7 +141,7 @@ static void check_adjoint(scl_context *ctx, scl_tri_form form, size_t n, size_t 
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* A zero anywhere on the diagonal is found, whatever the right-hand sides and what is off it. */
+/* A zero anywhere on the diagonal is found, for all right-hand sides and other elements. */
 static void check_zeros(scl_context *ctx, scl_tri_form form, size_t n, size_t sides,
                         bool diagonal) {
   const size_t places[] = {0, n / 3, n - 2, n - 1};

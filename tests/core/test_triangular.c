@@ -1,6 +1,6 @@
-/* Triangular solves and inverses of the engine table, held to LAPACK's test ratios (below 30):
- * solve ||B - op(T) X|| / (||T|| ||X|| eps), inverse ||T X - I|| / (n ||T|| ||X|| eps), in 1-norms
- * with residuals in long double. The other triangle of T holds NaN. */
+/* Triangular solves and inverses of the engine table, which must keep LAPACK's test ratios (below
+ * 30): solve ||B - op(T) X|| / (||T|| ||X|| eps), inverse ||T X - I|| / (n ||T|| ||X|| eps), in
+ * 1-norms with residuals in long double. The other triangle of T holds NaN. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static double *triangular(kind what, size_t n, bool lower, double scale) {
     }
   }
   if (what ==
-      PROCESS) { /* an LDL' in long double would be dearer; a factor by definition is enough */
+      PROCESS) { /* an LDL' in long double would take longer; a factor by definition is enough */
     for (size_t j = 0; j < n; j++) {
       for (size_t l = 0; l < j; l++)
         for (size_t i = j; i < n; i++) t[i + j * n] -= t[i + l * n] / scale * t[j + l * n];
@@ -48,7 +48,7 @@ static double *triangular(kind what, size_t n, bool lower, double scale) {
   return t;
 }
 
-/* 1-norm over the columns looked at of B - op(T) X (left) or B - X op(T) (right). */
+/* 1-norm over the checked columns of B - op(T) X (left) or B - X op(T) (right). */
 static double solve_residual(scl_side side, scl_trans trans, size_t m, size_t n, const double *t,
                              const double *x, const double *b) {
   size_t order = side == SCL_LEFT ? m : n;
@@ -164,9 +164,9 @@ static void check_vectors(scl_context *ctx) {
   }
 }
 
-/* An infinite element of b, or a zero on the diagonal, makes the unknown of its place not finite,
- * and those that follow from it; what is found before stays right, and a second run gives the same
- * bits. `at`: the place, in the order of solving. */
+/* An infinite element of b, or a zero on the diagonal, makes its unknown and those that depend on
+ * it not finite; unknowns solved before it are right, and a second run gives the same bits. `at`:
+ * its index, in the order of solving. */
 static void check_not_finite(scl_context *ctx, scl_view view, scl_trans trans, bool zero, size_t n,
                              size_t at) {
   bool lower = view == SCL_LOWER, reversed = lower == (trans == SCL_TRANS);

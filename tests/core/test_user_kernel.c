@@ -1,4 +1,4 @@
-/* Kernels that a user writes: values, order, types of arguments, faults. */
+/* Kernels that a user writes: values, order, types of arguments, errors. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -31,7 +31,8 @@ enum {
   GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && GLM_GATHER
 };
 
-/* What all work-items know: arrays, sizes and where row-wise results go (glm_pass.cl). */
+/* What all work-items share: arrays, sizes, and where derivatives by row are written
+ * (glm_task.h). */
 typedef struct {
   __global const real *y, *owns, *alpha, *row_own;
   __global real *work;
@@ -65,9 +66,9 @@ SCL_INLINE glm_totals glm_no_totals(void) {
 
 /* The data of a row; beyond the last row that of the last. */
 SCL_INLINE glm_seen glm_observe(const glm_data *t, uint row) {
-  const uint there = min(row, t->n - 1);
-  glm_seen seen = {row, t->y[there], 0.0, 0.0, 0.0};
-  if (GLM_HAS_DATUM) seen.datum = t->y[t->y_ld + there];
+  const uint known = min(row, t->n - 1);
+  glm_seen seen = {row, t->y[known], 0.0, 0.0, 0.0};
+  if (GLM_HAS_DATUM) seen.datum = t->y[t->y_ld + known];
   return seen;
 }
 
@@ -143,7 +144,8 @@ SCL_INLINE void glm_add_term_value(glm_totals *total, real value, real odds) {
   }
 }
 
-/* Adds the derivatives by the own parameter; `cell` is the predictor's place in the tile. */
+/* Adds the derivatives by the own parameter; `cell` is the predictor's index in the
+ * tile. */
 SCL_INLINE void glm_add_term_own(const glm_data *t, glm_totals *total, glm_term term, real y,
                                  int v, uint row, int cell) {
   if (GLM_OWN == SCL_GLM_CUTS) {

@@ -5,8 +5,18 @@
  * Work split: a group is one warp, which walks over tiles of GLM_ROWS = 16 rows and all columns.
  * While it works on one tile, asynchronous copies bring the next one to the other half of a ring in
  * local memory; in its registers are beta and its sums of the gradient, over all tiles. Eight or
- * more such groups share a unit and do not wait for each other: what one of them waits for, the
- * chain from predictors to residuals, the others cover.
+ * more such groups share a unit and do not wait for each other: while one is at the chain from
+ * predictors to residuals, the others use the unit.
+ *
+ *      X, 16 rows a tile           ring in local memory          registers of the warp
+ *   +-----------------------+     +------------------+
+ *   | tile 0                | ==> | half 0: tile 0   | ---> predictors = X beta
+ *   +-----------------------+     +------------------+            |  cells, local memory
+ *   | tile `groups`         | ==> | half 1: next     |            v
+ *   +-----------------------+     +------------------+      residuals, terms (glm_link.h)
+ *   | tile 2 `groups` ...   |             |                       |  cells, local memory
+ *   +-----------------------+             |                       v
+ *                                         +----------> gradient += X' residuals
  *
  * A tile is stored by columns of 128 bytes, whose eight pairs of rows are exchanged so that both
  * products read it without conflicts: pair q of column c is at q ^ glm_turn(c). With the
@@ -18,7 +28,7 @@
  *     the rows 2q and 2q + 1, where q = t + 4u, its columns for the predictors.
  *
  * In between the predictors of the tile are in local memory, as `cells`, 16 rows of each in the
- * same order, and then the residuals in their place.
+ * same order, and then the residuals instead.
  *
  * Rows past the end are copied as 0 and have residual 0; so are columns past the last. Used only
  * where a probe has found the instructions exact (engine/cl/runtime/variant.c). */
@@ -103,12 +113,13 @@ MMA_COLLECTIVE void glm_add_gradient(const mma_lane lane, __local const real *st
 /* Work-item l has the row l % 16 of the predictors l / 16, l / 16 + 2, ... */
 #define GLM_PREDICTOR(i, lane) (2 * (i) + ((lane) >> 4))
 
-/* What the terms of a tile add to the values: of odds as in glm_term. Nobody waits for it. */
+/* What the terms of a tile add to the values: of odds as in glm_term. Off the critical
+ * path. */
 typedef struct {
   real value, odds;
 } glm_late;
 
-/* Without conditions, which would have the predictors of a work-item wait for each other: rows past
+/* Without conditions, which would make the predictors of a work-item sequential: rows past
  * the end are the last one, with residual 0. */
 MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own *given,
                              const glm_seen *seen, __local real *cells, const mma_lane self,
@@ -124,11 +135,11 @@ MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own
   }
   mma_warp_sync(self);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-    const int v = GLM_PREDICTOR(i, lane), there = seen->row < t->n && v < t->predictors;
-    cells[glm_cell(v, lane & 15)] = there ? term[i].d_eta : 0.0;
-    late[i].value = there ? term[i].value : 0.0;
-    late[i].odds = there ? term[i].odds : 0.0;
-    if (there) {
+    const int v = GLM_PREDICTOR(i, lane), valid = seen->row < t->n && v < t->predictors;
+    cells[glm_cell(v, lane & 15)] = valid ? term[i].d_eta : 0.0;
+    late[i].value = valid ? term[i].value : 0.0;
+    late[i].odds = valid ? term[i].odds : 0.0;
+    if (valid) {
       glm_add_slope(t, &total[i], term[i].d_eta, v, row);
       glm_add_term_own(t, &total[i], term[i], seen->y, v, row, v * GLM_ROWS + (lane & 15));
     }
@@ -139,7 +150,7 @@ MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own
 MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const glm_seen *seen,
                                      __local real *cells, const mma_lane self, glm_late *late) {
   const int lane = self.lane;
-  const int there = seen->row < t->n, own = (int)seen->y - 1;
+  const int valid = seen->row < t->n, own = (int)seen->y - 1;
   real eta[GLM_LINKS], e[GLM_LINKS], most = -INFINITY, check = 0.0, rest = 0.0, others = 0.0;
   real mine = 0.0;
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
@@ -166,15 +177,15 @@ MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const
   others += mma_value_across(self, others);
   const real inverse = 1.0 / (1.0 + rest);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
-    const int v = GLM_PREDICTOR(i, lane), counts = there && v < t->predictors;
+    const int v = GLM_PREDICTOR(i, lane), counts = valid && v < t->predictors;
     const real slope = counts ? (v == own ? others : -e[i]) * inverse : 0.0;
     cells[glm_cell(v, lane & 15)] = slope;
     if (counts) glm_add_slope(t, &total[i], slope, v, seen->row);
     late[i].value = late[i].odds = 0.0;
   }
   /* The work-item that has the class; a predictor that is not finite shows in either's. */
-  late[0].value = there ? check + mine : 0.0;
-  late[0].odds = there && (own & 1) == lane >> 4 ? rest : 0.0;
+  late[0].value = valid ? check + mine : 0.0;
+  late[0].odds = valid && (own & 1) == lane >> 4 ? rest : 0.0;
 }
 
 MMA_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {

@@ -1,5 +1,13 @@
 /* Beside the pass of a GLM likelihood (glm_pass.cl, glm_rows.cl): the sums over its groups, and the
- * gradient by X. `work` is laid out as glm_task.h says. */
+ * gradient by X. `work` is laid out as glm_task.h says.
+ *
+ *   glm_combine                             glm_outer
+ *            groups 0  1  2 ..                       j: columns of X
+ *          +--+--+--+--+--+--+                     +----+----+----+
+ *   row r  |  |  |  |  |  |  | --> results r     i |    | *  |    | a work-item an element: the sum
+ *          +--+--+--+--+--+--+                     +----+----+----+ over predictors of residual i
+ *   one group of work-items a row                                    times beta j
+ */
 
 /* One group adds row r = group id of the groups' sums, of which group g's is at
  * partials + r * row_step + g * group_step, in a fixed order. */

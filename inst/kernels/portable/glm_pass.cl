@@ -5,29 +5,39 @@
  * out as glm_task.h says, but the parameters may come with the launch (GLM_FEW). Of the groups'
  * sums, number r of the results of group g is at partials + r * groups + g.
  *
+ *            columns 0 ..     p - 1      beta
+ *          +----+----+----+----+----+   A tile is GLM_ROWS rows of X and all of its columns; the
+ *  tile 0  |    |    |    |    |    |   number of groups is what the device holds at once, and each
+ *          +----+----+----+----+----+   walks over every groups-th tile:
+ *  tile 1  | *  |    | *  |    | *  |
+ *          +----+----+----+----+----+     1  X from memory to registers (one work-item's part: *)
+ *  tile 2  |    |    |    |    |    |     2  eta = X beta: sums of the lanes, through local memory
+ *          +----+----+----+----+----+     3  eta to residuals and terms: a work-item a predictor
+ *     :    |    |    |    |    |    |     4  gradient += X' residuals, from the same registers
+ *
  * Work split: a resident grid of groups walks over tiles of GLM_ROWS rows and all columns. The
  * work-item (row lane, lane) has GLM_WIDTH neighbouring rows of the columns lane,
  * lane + GLM_LANES, ..., which stay in its registers from the linear predictor to the gradient, as
  * do its sums over all tiles. Between the two the sums of the lanes make the predictors of the
  * tile, and a work-item a predictor turns them into residuals. What a predictor adds to the value
- * nobody waits for: other work-items make that while the next tile is on its way from memory.
+ * is off the critical path: other work-items compute it while the next tile is loaded.
  *
  * Rows past the end have residual 0 and X set to 0; their loads go to the last row. All sums have a
  * fixed order. With GLM_FINISH the group that is done last adds the groups' sums, in their order:
  * it needs writes of one group to be visible to another within a kernel, which OpenCL 1.2 does not
  * promise, so the driver uses it only where the device's own fence does (GLM_FENCE). */
 
-/* ---- places ------------------------------------------------------------------------------------
+/* ---- roles -------------------------------------------------------------------------------------
  */
 
-/* A work-item's place: its lanes; the cells of the tile whose derivative, and whose value, it makes
+/* A work-item's role: its lanes; the cells of the tile whose derivative, and whose value, it makes
  * (-1: none); and their predictor and row. */
 typedef struct {
   int item, row_lane, lane, slope, value, cell, v, row;
-} glm_seat;
+} glm_role;
 
-SCL_INLINE glm_seat glm_take_seat(int item) {
-  glm_seat at;
+SCL_INLINE glm_role glm_role_of(int item) {
+  glm_role at;
   at.item = item;
   at.row_lane = item % GLM_ROW_LANES;
   at.lane = item / GLM_ROW_LANES;
@@ -56,7 +66,7 @@ SCL_INLINE void glm_load(glm_pair *kept, __global const real *x, uint step, int 
 }
 
 /* The data of the rows of this work-item, of the tile that starts at row `first`. */
-SCL_INLINE void glm_look(const glm_data *t, const glm_seat *at, uint first, glm_seen *seen) {
+SCL_INLINE void glm_read(const glm_data *t, const glm_role *at, uint first, glm_seen *seen) {
   SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) {
     seen[r] = glm_observe(t, first + (GLM_ALONE ? GLM_WIDTH * at->item + r : at->row));
   }
@@ -101,7 +111,7 @@ SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
 
 /* What an observation of an earlier tile adds to the value. */
 SCL_INLINE void glm_add_value(const glm_data *t, glm_totals *total, const glm_seen *seen,
-                              glm_own given, const glm_seat *at) {
+                              glm_own given, const glm_role *at) {
   if (seen->row >= t->n) return;
   if (GLM_COUPLED) {
     glm_add_odds(total, seen->eta, seen->rest);
@@ -113,7 +123,7 @@ SCL_INLINE void glm_add_value(const glm_data *t, glm_totals *total, const glm_se
 }
 
 /* A work-item with rows of its own: their predictors to residuals and totals. Rows past the end go
- * along, as the last one with X and residual 0: a condition would have them wait for each other. */
+ * take part, as the last one with X and residual 0: a condition would make the loop sequential. */
 SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_own *given,
                                const glm_seen *seen, int item, const glm_pair *eta,
                                glm_pair *residual) {
@@ -122,16 +132,16 @@ SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_o
     residual[v] = (glm_pair)(0.0);
     if (GLM_COUPLED || v >= t->predictors) continue;
     SCL_UNROLL for (int r = 0; r < GLM_WIDTH; r++) {
-      const int there = seen[r].row < t->n;
+      const int valid = seen[r].row < t->n;
       const uint row = min(seen[r].row, t->n - 1);
       const real predictor = GLM_PART(eta[v], r) + glm_intercept(t, v, row);
       const glm_own own = glm_own_here(t, given[v], v, row, seen[r].y);
       const glm_term term = glm_family_term(GLM_ID, seen[r].y, seen[r].datum, predictor, own);
-      const real more = there ? term.odds : 0.0;
-      value += there ? term.value : 0.0;
+      const real more = valid ? term.odds : 0.0;
+      value += valid ? term.value : 0.0;
       odds += more + odds * more;
-      GLM_SET_PART(residual[v], r, there ? term.d_eta : 0.0);
-      if (there) {
+      GLM_SET_PART(residual[v], r, valid ? term.d_eta : 0.0);
+      if (valid) {
         glm_add_term_own(t, &total[v], term, seen[r].y, v, row,
                          v * GLM_ROWS + GLM_WIDTH * item + r);
         glm_add_slope(t, &total[v], term.d_eta, v, row);
@@ -164,32 +174,32 @@ SCL_INLINE void glm_link_alone_classes(const glm_data *t, glm_totals *total, con
 
 /* The lanes' parts to the tile's residuals in local memory, a work-item a predictor. */
 SCL_INLINE_BARRIER void glm_link_tile(const glm_data *t, glm_totals *total, glm_own given,
-                                      const glm_seat *at, glm_seen *seen, __local real *pool,
+                                      const glm_role *at, glm_seen *seen, __local real *pool,
                                       __local real *residual) {
-  const int there = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
+  const int valid = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
   real intercept = 0.0, slope = 0.0;
   glm_own own = given;
-  if (there) intercept = glm_intercept(t, at->v, seen->row);
-  if (there && at->slope >= 0) own = glm_own_here(t, given, at->v, seen->row, seen->y);
+  if (valid) intercept = glm_intercept(t, at->v, seen->row);
+  if (valid && at->slope >= 0) own = glm_own_here(t, given, at->v, seen->row, seen->y);
   barrier(CLK_LOCAL_MEM_FENCE);
   __local const real *parts = glm_fold_lanes(pool, at->item);
-  if (there) seen->eta = glm_sum_lanes(parts, at->cell) + intercept;
+  if (valid) seen->eta = glm_sum_lanes(parts, at->cell) + intercept;
   if (at->slope >= 0) {
-    if (there) {
+    if (valid) {
       slope = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own).d_eta;
       glm_add_slope(t, total, slope, at->v, seen->row);
     }
     residual[at->slope] = slope;
   }
-  if (!there || at->value < 0) seen->row = GLM_NO_ROW;
+  if (!valid || at->value < 0) seen->row = GLM_NO_ROW;
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* The same of a coupled family: a work-item a row, for all of its classes. */
-SCL_INLINE_BARRIER void glm_link_classes(const glm_data *t, glm_totals *total, const glm_seat *at,
+SCL_INLINE_BARRIER void glm_link_classes(const glm_data *t, glm_totals *total, const glm_role *at,
                                          glm_seen *seen, __local real *pool,
                                          __local real *residual) {
-  const int there = seen->row < t->n;
+  const int valid = seen->row < t->n;
   barrier(CLK_LOCAL_MEM_FENCE);
   __local const real *parts = glm_fold_lanes(pool, at->item);
   if (at->value >= 0) {
@@ -200,20 +210,20 @@ SCL_INLINE_BARRIER void glm_link_classes(const glm_data *t, glm_totals *total, c
     const glm_shares shares = glm_share(seen->y, predictor, t->predictors);
     SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
       const real slope = glm_share_slope(&shares, seen->y, v);
-      residual[v * GLM_ROWS + at->row] = there && v < t->predictors ? slope : 0.0;
+      residual[v * GLM_ROWS + at->row] = valid && v < t->predictors ? slope : 0.0;
     }
     seen->eta = shares.mine;
     seen->rest = shares.rest;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (there && at->slope >= 0 && at->v < t->predictors)
+  if (valid && at->slope >= 0 && at->v < t->predictors)
     glm_add_slope(t, total, residual[at->slope], at->v, seen->row);
-  if (!there || at->value < 0) seen->row = GLM_NO_ROW;
+  if (!valid || at->value < 0) seen->row = GLM_NO_ROW;
 }
 
 /* The work-item's parts of the predictors of its rows to the residuals of these rows. */
 SCL_INLINE_BARRIER void glm_link(const glm_data *t, glm_totals *total, const glm_own *given,
-                                 const glm_seat *at, glm_seen *seen, const glm_pair *eta,
+                                 const glm_role *at, glm_seen *seen, const glm_pair *eta,
                                  __local real *pool, __local real *residual, glm_pair *mine) {
 #if GLM_ALONE
   if (GLM_COUPLED) {
@@ -249,7 +259,7 @@ SCL_INLINE real glm_pick(const glm_few *few, int i) {
 }
 
 /* Totals of nothing, and the own parameter of all rows. */
-SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_seat *at,
+SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_role *at,
                           glm_totals *total, glm_own *given) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at->v + i, 0, t->predictors - 1);
@@ -287,7 +297,7 @@ SCL_INLINE void glm_fill(const glm_data *t, const glm_few *few, __global const r
 }
 
 SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
-                                       real sum[GLM_PREDICTORS][GLM_SUMS], const glm_seat *at,
+                                       real sum[GLM_PREDICTORS][GLM_SUMS], const glm_role *at,
                                        __local real *pool, __global real *partial, int groups) {
   const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
   const int one_own = GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI;
@@ -363,7 +373,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   const int groups = get_num_groups(0), group = get_group_id(0);
   const int n = task.n, p = task.p, predictors = task.predictors;
   const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
-  const glm_seat at = glm_take_seat(get_local_id(0));
+  const glm_role at = glm_role_of(get_local_id(0));
   glm_data t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
                 .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
                 .d_own = (int)task.at.d_own, .d_alpha = (int)task.at.d_alpha,
@@ -388,7 +398,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   uint first = group * GLM_ROWS;
   glm_seen seen[GLM_OWN_ROWS], next[GLM_OWN_ROWS];
   seen[0].row = GLM_NO_ROW;
-  glm_look(&t, &at, first, next);
+  glm_read(&t, &at, first, next);
   if (GLM_EARLY) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
   glm_begin(&t, &few, &at, total, given);
   glm_fill(&t, &few, beta, at.item, weight);
@@ -398,7 +408,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
     if (!GLM_EARLY) glm_load(kept, x + min(row, last), step, at.lane, p);
     if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
     SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) seen[r] = next[r];
-    glm_look(&t, &at, first + stride, next);
+    glm_read(&t, &at, first + stride, next);
     if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
     glm_predict(kept, weight, at.lane, eta);
     glm_link(&t, total, given, &at, seen, eta, pool, residual, pair);

@@ -1,5 +1,14 @@
 /* The pass of a GLM likelihood where a work-item is a core: value and gradients in one read of X.
  *
+ *        columns of X
+ *      +--+--+--+--+--+
+ *      |  |  |  |  |  | block 0, group 0      GLM_ROWS_BLOCK rows stay in the cache of a core for
+ *      +--+--+--+--+--+                         1  eta += x_j beta_j, column by column
+ *      |  |  |  |  |  | block 1, group 1        2  eta to residuals, values, derivatives
+ *      +--+--+--+--+--+                         3  d_beta_j += x_j' residuals, column by column
+ *      |  |  |  |  |  | block 2, group 0 ...
+ *      +--+--+--+--+--+
+ *
  * The contract is that of glm_pass.cl, for any p and any number of predictors, with one work-item a
  * group and row r of group g's sums at g * rows + r. A group walks over blocks of GLM_ROWS_BLOCK
  * rows that stay in its cache between the linear predictors and the gradients; the inner loops run
@@ -33,7 +42,7 @@ SCL_INLINE void glm_add_exactly(__global real *sum, __global real *error, real t
   *sum = next;
 }
 
-/* Where the kernel's arrays are. */
+/* The arrays and sizes of the kernel. */
 typedef struct {
   __global const real *y, *datum, *owns, *alpha, *row_own;
   __global const real *weight; /* or 0 */
@@ -41,10 +50,10 @@ typedef struct {
   __global real *sums, *errors;
   int n, classes, owns_count, own_sums, flags, family;
   long d_own; /* of the sums, where those by the own parameter begin */
-} glm_place;
+} glm_block;
 
 /* Predictors of vector m, for `rows` rows from `first`, become residuals; adds to the sums. */
-SCL_INLINE void glm_link_rows(const glm_place *at, int m, long first, int rows,
+SCL_INLINE void glm_link_rows(const glm_block *at, int m, long first, int rows,
                               __global real *eta) {
   const int own_kind = GLM_FAMILY_OWN(at->family), coupled = GLM_FAMILY_COUPLED(at->family);
   __global const real *mine = at->owns + m * at->owns_count;
@@ -98,7 +107,7 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
   __global real *error = eta + predictors * GLM_ROWS_BLOCK;
   __global const real *alpha = work + task.at.alpha, *beta = work + task.at.beta;
   const long d_alpha_at = task.at.d_alpha;
-  const glm_place at = {.y = y + y_offset,
+  const glm_block at = {.y = y + y_offset,
                         .datum = y + y_offset + y_ld,
                         .owns = work + task.at.own,
                         .alpha = alpha,

@@ -1,5 +1,16 @@
 /* The step between two products where a pass of a GLM likelihood (glm_pass.cl, glm_rows.cl) does
- * not fit: many columns, many predictors. `work` is laid out as glm_task.h
+ * not fit: many columns, many predictors.
+ *
+ *      eta = X beta             glm_split                     d_beta = X' residuals
+ *      a product, n x P  ==>    eta + alpha to residuals,  ==>  a product, p x P
+ *                               in the same memory
+ *
+ *   rows 0        items     2 items                groups * items
+ *      +---------+---------+---------+--    --+---------+--
+ *      | group 0 | group 1 | group 2 |  ...   | group 0 |  ...    a work-item a row, and for each
+ *      +---------+---------+---------+--    --+---------+--       parameter vector (dimension 1)
+ *
+ * `work` is laid out as glm_task.h
  * says. */
 
 /* The sum over the work-items of a group, for the first. */

@@ -1,5 +1,5 @@
-/* Batched small matrices on the host: blocks of SCL_LANES matrices (engine/host/lanes.h), shared
- * out among threads. */
+/* Batched small matrices on the host: blocks of SCL_LANES matrices (engine/host/lanes.h),
+ * distributed over threads. */
 #include "engine/host/host.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 
 enum { CHUNK = 32 };         /* right-hand sides, or terms of a product, at a time */
 #define THREADS_FROM 2e5     /* operations that pay for threads */
-#define ROUND 2e8            /* operations between two looks at the user's wish to stop */
-#define LARGE_PRODUCT 2000.0 /* multiplications from which a product is left to BLAS */
+#define ROUND 2e8            /* operations between two checks for interrupts */
+#define LARGE_PRODUCT 2000.0 /* multiplications from which on BLAS computes a product */
 
 static const double log_two_pi = 1.837877066409345483561;
 
@@ -33,7 +33,7 @@ typedef struct {
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Whether a triangle is turned end for end, so that it is a lower one that is solved forwards. */
+/* Whether a triangle is reversed, so that it becomes a lower one, solved forwards. */
 static bool is_reversed(const scl_batch_pass *p) {
   return p->upper != p->transpose;
 }
@@ -85,7 +85,7 @@ static void pack_triangle(const scl_batch_pass *p, size_t block, scl_lanes *to,
   }
 }
 
-/* k columns of order n from element `start` on, turned end for end where the triangle is. */
+/* k columns of order n from element `start` on, reversed if the triangle is. */
 static void pack_columns(const scl_batch_pass *p, size_t block, scl_batch_operand from,
                          size_t start, size_t k, bool reversed, scl_lanes *to) {
   size_t n = p->n;

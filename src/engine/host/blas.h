@@ -1,9 +1,9 @@
-/* BLAS and LAPACK for the host engine, which are handed in: by R's, or by those of the tests. */
+/* BLAS and LAPACK for the host engine, as function pointers: those of R, or those of the tests. */
 #ifndef SCL_ENGINE_HOST_BLAS_H
 #define SCL_ENGINE_HOST_BLAS_H
 
 /* BLAS and LAPACK with their usual meaning and argument order, arguments by value: column-major,
- * letters as in Fortran, diagonals are never taken to be unit. LAPACK functions give `info`. */
+ * letters as in Fortran, no diagonal is implicitly unit. LAPACK functions return `info`. */
 typedef struct {
   void (*gemm)(char trans_a, char trans_b, int m, int n, int k, double alpha, const double *a,
                int lda, const double *b, int ldb, double beta, double *c, int ldc);

@@ -1,8 +1,8 @@
-/* Long work for BLAS and LAPACK in blocks, with a look for interrupts before each: halves of the
- * largest side, until a block is worth one call. Triangular matrices are halved as
- *   T = [T11 0; T21 T22]  (or with T12 above)
- * so that all but the diagonal blocks is products. Each element is the same sum as in one call,
- * taken in blocks; which blocks depends on the sizes only. */
+/* Long work for BLAS and LAPACK in blocks, with a check for interrupts before each: the largest
+ * side is halved until a block is small enough for one call. Triangular matrices are halved as T =
+ * [T11 0; T21 T22]  (or with T12 above) so that all work but that of the diagonal blocks is
+ * products. Each element is the same sum as in one call, taken in blocks; which blocks depends on
+ * the sizes only. */
 #include "engine/host/host.h"
 
 #include "base/sizes.h"
@@ -11,7 +11,7 @@
 /* Operations of one call: about a quarter of a second of one core, and large enough that a product
  * of blocks is as fast as the whole. Many cores need larger ones. */
 static double most_work;
-enum { ALIGN = 192 }; /* a multiple of what kernels of BLAS take at once */
+enum { ALIGN = 192 }; /* a multiple of the block sizes of BLAS kernels */
 
 void scl_host_set_work(double operations) {
   most_work = operations;
@@ -22,7 +22,7 @@ static double work_limit(void) {
   return most_work;
 }
 
-/* The first half of n, or 0 for what is not cut. */
+/* The first half of n, or 0 if n is not divided. */
 static size_t half(size_t n) {
   size_t first = scl_round_up(n / 2, ALIGN);
   return first < n ? first : 0;
@@ -126,7 +126,8 @@ static scl_status add_off(const halves *h, double alpha, scl_block from, scl_blo
                  : scl_host_gemm_blocks(alpha, SCL_NO_TRANS, from, h->trans, h->off, 1.0, to);
 }
 
-/* Work of t against b, and where b is cut, whose other side is independent: 0 for nowhere. */
+/* The work of t on b, and the index where b is divided, whose other side is independent; 0:
+ * nowhere. */
 static double work_with(scl_block t, scl_block b) {
   return (double)t.nrow * (double)b.nrow * (double)b.ncol;
 }
@@ -181,7 +182,7 @@ scl_status scl_host_trmm_blocks(scl_side side, scl_view view, scl_trans trans, d
                                 other_part(side, b, split, other - split));
   }
   const halves h = cut(side, view, trans, t, b, first);
-  const bool second = h.lower == h.left; /* that half of the result takes both of b */
+  const bool second = h.lower == h.left; /* this half of the result needs both halves of b */
   scl_block t1 = second ? h.t2 : h.t1, t2 = second ? h.t1 : h.t2;
   scl_block b1 = second ? h.b2 : h.b1, b2 = second ? h.b1 : h.b2;
   SCL_TRY(scl_host_trmm_blocks(side, view, trans, alpha, t1, b1));

@@ -44,12 +44,12 @@ static bool next_strip(strip *s) {
   return s->m > 0;
 }
 
-/* Whether the first element of the strip is one observation's with itself. */
+/* Whether the first element of the strip is the covariance of an observation with itself. */
 static bool on_diagonal(const strip *s) {
   return s->pass->symmetric && s->i == s->j;
 }
 
-/* What a column's part of s is computed from. */
+/* The operands of a column's part of s. */
 typedef struct {
   int metric;
   const double *x1;

@@ -1,6 +1,6 @@
-/* BLAS and LAPACK of Fortran as the host engine takes them: references and hidden lengths end here.
- * For one file of a library, which declares the routines first, and defines F77_CALL(name) and
- * FCONE, a hidden length of 1, as R's headers do. */
+/* BLAS and LAPACK of Fortran as the host engine needs them, without references and hidden lengths.
+ * Included by one file of a library, which first declares the routines and defines F77_CALL(name)
+ * and FCONE, a hidden length of 1, as R's headers do. */
 #ifndef SCL_ENGINE_HOST_FORTRAN_H
 #define SCL_ENGINE_HOST_FORTRAN_H
 

@@ -1,6 +1,6 @@
 /* GLM likelihoods on the host: one pass over X in blocks of rows that stay in the cache between the
- * linear predictors and the gradients. Much work is cut into parts, which depend on its size only
- * and not on the number of threads among which they are shared out. */
+ * linear predictors and the gradients. Large work is divided into parts, which depend on its size
+ * only and not on the number of threads. */
 #include "engine/host/host.h"
 
 #include <math.h>
@@ -14,12 +14,12 @@
 enum {
   BLOCK_BYTES = 256 * 1024, /* of X: about a second-level cache */
   BLOCK_ROWS = 1024,        /* at most */
-  LEAST_ROWS = 16,          /* for any number of columns: products need some length */
+  LEAST_ROWS = 16,          /* for any number of columns: products need a minimal length */
   CHUNK = 64                /* rows whose terms are added before their sum is added exactly */
 };
 #define PART 2.5e5   /* elements of X in a part */
 #define LINK_COST 25 /* of a predictor, in elements */
-#define ROUND 2e8    /* elements between two looks at the user's wish to stop */
+#define ROUND 2e8    /* elements between two checks for interrupts */
 
 /* Neighbouring rows as a vector, wherever they are. */
 #if defined(__GNUC__)
@@ -32,8 +32,8 @@ typedef double lanes;
 #define INLINED static inline
 #endif
 
-/* The inner loops once more for processors with vectors of that size, and fused multiply-adds,
- * which are calls of a function elsewhere. */
+/* A second version of the inner loops for processors with vectors of this size and fused
+ * multiply-adds, which are function calls on others. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define WIDE __attribute__((target("avx2,fma")))
 #endif
@@ -44,8 +44,8 @@ static size_t rows_of_block(size_t p, size_t predictors) {
   return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
 
-/* A sum with the rounding errors of its additions beside it (Neumaier's form of Kahan's sum). An
- * infinite sum has no error to speak of: infinity - infinity is NaN. */
+/* A sum and the rounding errors of its additions (Neumaier's form of Kahan's sum). The error of an
+ * infinite sum is not added: infinity - infinity is NaN. */
 typedef struct {
   double sum, error;
 } exact_sum;
@@ -60,7 +60,7 @@ static double total(exact_sum s) {
   return isfinite(s.sum) ? s.sum + s.error : s.sum;
 }
 
-/* What a thread works with: eta holds the predictors of a block, then the residuals, a column of
+/* The workspace of a thread: eta holds the predictors of a block, then the residuals, a column of
  * `step` rows for each predictor; sums are those of the results without beta's. */
 typedef struct {
   const scl_glm_pass *pass;
@@ -81,8 +81,8 @@ INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
 }
 
 /* Predictors of vector m become residuals, for `rows` rows, at most CHUNK, from row `first` of X,
- * which is row `at` of the block. A constant for `family` leaves nothing of the others, and so does
- * one for `weighted`. */
+ * which is row `at` of the block. With constants for `family` and `weighted` the compiler removes
+ * the other cases. */
 INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t first, size_t at,
                        size_t rows) {
   const scl_glm_pass *pass = w->pass;
@@ -306,7 +306,7 @@ static void pass_block(worker *w, size_t first, size_t rows) {
 
 /* ---- parts and threads ----------------------------------------------------------------------- */
 
-/* Each part has sums of its own: part i at sums + i * n_sums and d_beta + i * n_beta. */
+/* Each part has its sums: part i at sums + i * n_sums and d_beta + i * n_beta. */
 typedef struct {
   worker common;
   size_t parts, part_rows, n_sums, n_beta;

@@ -17,8 +17,8 @@ typedef struct {
 /* ---- long work in blocks (engine/host/blocks.c) ------------------------------------------------
  */
 /* As the function of BLAS or LAPACK of that name, on blocks of host memory; SCL_E_INTERRUPT once
- * the user asks to stop, which leaves the result unfinished. syrk, potrf and potri take and leave
- * the lower half. *order and *place: `info`, 0 when there is no fault. */
+ * the user asks to stop, the result is then undefined. syrk, potrf and potri use the lower half.
+ * *order and *place: `info`, 0 on success. */
 scl_status scl_host_gemm_blocks(double alpha, scl_trans trans_a, scl_block a, scl_trans trans_b,
                                 scl_block b, double beta, scl_block c);
 scl_status scl_host_syrk_blocks(scl_trans trans, double alpha, scl_block a, double beta,
@@ -30,7 +30,7 @@ scl_status scl_host_trmm_blocks(scl_side side, scl_view view, scl_trans trans, d
 scl_status scl_host_potrf_blocks(scl_block a, int *order);
 scl_status scl_host_trtri_blocks(scl_view view, scl_block t, int *place);
 scl_status scl_host_potri_blocks(scl_block l, int *place);
-/* Operations of one call, for tests; 0: as usual. */
+/* Operations of one call, for tests; 0: the default. */
 void scl_host_set_work(double operations);
 
 /* Address of element (0, 0); NULL for a block without buffer. */

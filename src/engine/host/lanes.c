@@ -40,7 +40,7 @@ static void pivot(size_t n, size_t k, scl_lanes *x, unsigned char *piv, unsigned
   }
 }
 
-/* Takes column k aside, and what is left is that of the result before the step is applied to it. */
+/* Copies column k, and replaces it by that of the result before the step is applied. */
 static void take_column(size_t n, size_t k, scl_lanes *x, scl_lanes *aside) {
   scl_lanes *column = x + k * n;
   memcpy(aside, column, n * sizeof *column);
@@ -63,7 +63,7 @@ static void eliminate_two(size_t n, size_t k, scl_lanes *x, unsigned char *piv, 
   take_column(n, k, x, aside);
   eliminate(n, k, aside, &d, x + (k + 1) * n);
   pivot(n, k + 1, x, piv, status);
-  for (int w = 0; w < SCL_LANES; w++) { /* the rows of what was taken aside go along */
+  for (int w = 0; w < SCL_LANES; w++) { /* the rows of the copied columns are swapped too */
     double *u = scl_lane(aside, k + 1, w);
     double *v = scl_lane(aside, piv[(k + 1) * SCL_LANES + (size_t)w], w), t = *u;
     *u = *v;
@@ -144,7 +144,7 @@ static void subtract(size_t from, size_t n, const scl_lanes *left, const scl_lan
   for (size_t i = from; i < n; i++) column[i] -= left[i] * r;
 }
 
-/* Two steps at a time: what is right of them is read and written once for both. */
+/* Two steps at a time: the columns to the right are read and written once for both. */
 void scl_lanes_lu(size_t n, scl_lanes *x, unsigned char *piv, unsigned char *status) {
   for (size_t k = 0; k < n; k += 2) {
     pivot(n, k, x, piv, status);

@@ -1,9 +1,9 @@
 /* Batches of small matrices on the host: LANES matrices side by side, so that every step of an
- * algorithm is one operation on a vector register or a few, whatever the order, and no sum changes
- * its order with the place of a matrix in its batch. Element (i, j) of the matrices of a block is
- * x[i + j * n], one number for each lane.
+ * algorithm is an operation on one vector register or a few, for every order, and the order of a
+ * sum does not depend on the index of a matrix in its batch. Element (i, j) of the matrices of a
+ * block is x[i + j * n], one number for each lane.
  *
- * The last block of a batch repeats its last matrix in the lanes that are left. */
+ * The last block of a batch repeats its last matrix in the remaining lanes. */
 #ifndef SCL_ENGINE_HOST_LANES_H
 #define SCL_ENGINE_HOST_LANES_H
 
@@ -23,7 +23,7 @@ static inline double *scl_lane(scl_lanes *x, size_t element, int w) {
   return (double *)(x + element) + w;
 }
 
-/* All of these work in place. status[w] is left alone once it is set. piv[k * SCL_LANES + w]: the
+/* All of these work in place. status[w] does not change once it is set. piv[k * SCL_LANES + w]: the
  * row that row k was swapped with. */
 
 /* Inverse by Gauss-Jordan elimination; `work` holds 2 n elements. */

@@ -1,9 +1,8 @@
-/* Products and factorisations of the host engine, over the BLAS and LAPACK that were handed in.
+/* Products and factorisations of the host engine, with the BLAS and LAPACK that were set.
  *
- * Dimensions fit int: scl_mat_create() refuses larger ones, and the host pads nothing. Some
- * implementations skip the work that belongs to an exact zero, and so lose the NaN that zero times
- * infinity is; where only a special routine (trmm, syrk) does that, it is called with finite input
- * only. */
+ * Dimensions fit int: scl_mat_create() refuses larger ones, and the host does not pad columns. Some
+ * implementations skip the multiplications by an exact zero, and so lose the NaN of zero times
+ * infinity; where only a special routine (trmm, syrk) does so, its input is finite. */
 #include "engine/host/host.h"
 
 #include <math.h>
@@ -135,7 +134,7 @@ scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info) {
   int order = 0;
   if (a.nrow > 0) {
     SCL_TRY(scl_host_potrf_blocks(a, &order));
-    /* A NaN is not less than or equal to zero: some versions let it pass as a pivot. */
+    /* A NaN is not less than or equal to zero: some versions accept it as a pivot. */
     int done = order > 0 ? order - 1 : (int)a.nrow;
     for (int i = 0; i < done; i++) {
       if (isnan(p[(size_t)i * (a.ld + 1)])) {

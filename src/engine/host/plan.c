@@ -1,10 +1,10 @@
-/* Plans of lazy arithmetic on the host: step after step on blocks that stay in the cache.
+/* Plans of lazy arithmetic on the host: one step after another on blocks that stay in the cache.
  *
- * The places are cut into tiles of rows and columns by the shape alone; a tile is worked on by one
- * thread, column by column, in blocks of at most BLOCK rows. A step gives a block of numbers, or
- * one number that stands for all of them. Reductions leave a number for each tile (or row or column
- * of it), and these are combined in the order of the tiles: which thread worked on what changes no
- * bit. */
+ * The elements are divided into tiles of rows and columns, which depend on the shape alone. One
+ * thread computes a tile, column by column, in blocks of at most BLOCK rows. The result of a step
+ * is a block of numbers, or one number for all of them. Reductions give a number for each tile (or
+ * row or column of it), and these are combined in the order of the tiles, so that results do not
+ * depend on the threads. */
 #include "engine/host/plan.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@
 enum {
   BLOCK = 512,          /* 4 KiB: some of them fit the first-level cache */
   TILE = 16384,         /* places of a tile */
-  ACROSS_ROWS = 256,    /* rows of a tile when something is read across */
+  ACROSS_ROWS = 256,    /* rows of a tile if an operand is read across columns */
   TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
   WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
   WORTH_A_TEAM = 200000 /* steps times places */
@@ -26,7 +26,7 @@ enum {
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
-/* What a reduction has so far: a number, and its place for which_max and which_min (0: none). */
+/* The state of a reduction: a number, and its index for which_max and which_min (0: none). */
 typedef struct {
   double *number, *place;
 } totals;
@@ -202,7 +202,7 @@ static double fold_block(const thread *t, const scl_output *o, const double *x) 
   return to[0];
 }
 
-/* A number at a place against the best so far; the first of equal ones stays. */
+/* Compares a number and its index with the best so far; the first of equal ones is kept. */
 static void offer(unsigned op, double *best, double *best_place, double x, double at) {
   const bool better = op == SCL_REDUCE_WHICH_MAX ? x > *best : x < *best;
   if (x != x || at == 0.0) return;
@@ -224,7 +224,7 @@ static void reduce_places(const thread *t, const scl_output *o, totals to, const
   }
 }
 
-/* Takes a block in; `to` starts at this block's row, at this column, or at this tile. */
+/* Adds a block; `to` starts at this block's row, at this column, or at this tile. */
 static void reduce_block(thread *t, const scl_output *o, totals to) {
   const double *x = array_of(t, o->step);
   if (scl_reduces_to_index(o->op)) {
@@ -322,14 +322,14 @@ static void run_part(void *arg, int part, int parts) {
     const size_t tile = atomic_fetch_add(&j->next, 1);
     if (tile >= j->tiles || atomic_load(&j->stop)) return;
     run_tile(&t, tile);
-    /* part 0 is the caller's thread, which alone may ask */
+    /* part 0 is the caller's thread, which alone may check for interrupts */
     if (part == 0 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
   }
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* Blocks for steps: one serves again when its step was used for the last time. */
+/* Blocks for steps: a block is reused after the last use of its step. */
 static void give_slots(job *j) {
   const scl_plan *p = j->plan;
   int last[SCL_PLAN_STEPS], free_slot[SCL_PLAN_STEPS], free_count = 0;
@@ -385,7 +385,7 @@ static scl_status make_totals(job *j) {
   return SCL_OK;
 }
 
-/* Combines what the tiles left, in their order. */
+/* Combines the results of the tiles, in their order. */
 static void finish_output(const job *j, int k) {
   const scl_output *o = &j->plan->output[k];
   const size_t results = o->dst.nrow, parts = j->length / results;

@@ -5,7 +5,7 @@
 #include "engine/plan/plan.h"
 #include "engine/host/host.h"
 
-/* Numbers, or one number in the place of all (array == NULL). */
+/* Numbers, or one number for all of them (array == NULL). */
 typedef struct {
   const double *array;
   double number;

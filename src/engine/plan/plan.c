@@ -1,4 +1,4 @@
-/* Parts of a plan, and how its places are walked over. */
+/* Parts of a plan, and the order of its elements. */
 #include "engine/plan/plan.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ int scl_plan_add_leaf(scl_plan *p, scl_leaf leaf) {
 
 /* ---- the walk ------------------------------------------------------------------------------- */
 
-/* One column instead of several, when nothing asks for the place; `ld` is that of results. */
+/* One column instead of several, if no step needs the indices; `ld` is that of results. */
 static void flatten(scl_plan *p, size_t ld) {
   if (p->n == 1 || p->margin != SCL_TOTAL || p->rectangles > 0 || p->triangle) return;
   for (int k = 0; k < p->outputs; k++) {
@@ -88,8 +88,7 @@ static void flatten(scl_plan *p, size_t ld) {
   p->n = 1;
 }
 
-/* Numbers of places and steps over them are less than 2^31 unless there are more places than this.
- */
+/* Indices and distances are less than 2^31 unless there are more elements than this. */
 enum { MOST_NARROW = 1 << 30 };
 
 /* Whether rows 2 i and 2 i + 1 of a leaf are beside each other and aligned. Where their number is

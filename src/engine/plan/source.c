@@ -1,7 +1,7 @@
 /* OpenCL C of a plan. The text depends on the structure of the plan only (scl_plan_key()):
- * matrices, numbers and sizes are arguments of the kernel, in the order that
- * engine/cl/elementwise/plan.c gives them. Nothing that a user wrote is in it, and no number is
- * printed but small whole ones. */
+ * matrices, numbers and sizes are arguments of the kernel, in the order of
+ * engine/cl/elementwise/plan.c. It contains no text of the user, and only small integers as
+ * numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +68,8 @@ static void put_tile_loop(scl_writer *w) {
   scl_put(w, "      const int c = y + s * TILE_ROWS;\n");
 }
 
-/* Transposed operands come through local memory, so that both they and the results are accessed
- * along their columns. */
+/* Transposed operands go through local memory, so that both they and the results are accessed along
+ * their columns. */
 static void put_tiled_body(scl_writer *w) {
   const scl_plan *p = w->p;
   for (int k = 0; k < p->leaves; k++) {

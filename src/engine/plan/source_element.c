@@ -1,4 +1,4 @@
-/* The parts of generated OpenCL C that walk over places, and what is done at one. */
+/* The parts of generated OpenCL C that loop over elements, and what is done for each. */
 #include <stdio.h>
 
 #include "engine/plan/source.h"
@@ -18,7 +18,7 @@ static void put_element(scl_writer *w, int k, const char *column) {
   scl_put(w, "]");
 }
 
-/* The same, zero where it is not to be read. */
+/* The same, zero where it must not be read. */
 void scl_put_load(scl_writer *w, int k) {
   const scl_leaf *l = &w->p->leaf[k];
   const char *triangle = l->triangle == SCL_LOWER   ? "i >= j"
@@ -48,7 +48,7 @@ static void put_term(scl_writer *w, int x, const char *column) {
   }
 }
 
-/* A product inside: so many columns at a time that their loads are under way together. */
+/* A product inside: so many columns at a time that their loads are in flight together. */
 static void put_matvec(scl_writer *w, const char *indent, int s) {
   const scl_step *step = &w->p->step[s];
   const int x = step->arg[0], b = step->arg[1];
@@ -155,7 +155,7 @@ void scl_put_place(scl_writer *w, const char *indent) {
 
 /* ---- loops ---------------------------------------------------------------------------------- */
 
-/* Special functions are long: copies of them would gain nothing and take long to compile. */
+/* Special functions are long: further copies would not be faster and would take long to compile. */
 const char *scl_unrolled(const scl_plan *p) {
   return scl_plan_is_special(p) ? "#pragma unroll 1" : "#pragma unroll";
 }

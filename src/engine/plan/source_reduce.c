@@ -1,4 +1,4 @@
-/* The parts of generated OpenCL C that reduce: what a group adds up, and the second step. */
+/* The parts of generated OpenCL C that reduce: the sums of a group, and the second step. */
 #include <stdio.h>
 
 #include "engine/plan/source.h"

@@ -117,7 +117,7 @@ typedef struct {
   route route;
   int layout;
   size_t n, p, vectors, classes, predictors, own_sums;
-  size_t beta; /* where it is in the parameters */
+  size_t beta; /* its offset in the parameters */
   size_t sums; /* rows of the results without those by beta */
   size_t items, groups, cells;
   size_t results, residuals, slopes, partials, scratch, total;
@@ -150,7 +150,7 @@ static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layo
          cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES && (!l->mma || has_large_mma(cl));
 }
 
-/* Pairs of rows need columns that start at even places; places are 32-bit numbers in the pass. */
+/* Pairs of rows need columns that start at even offsets; indices have 32 bits in the pass. */
 static scl_status choose_layout(scl_cl_context *cl, const scl_glm_pass *pass, int *out) {
   *out = LAYOUTS;
   if (((pass->x.offset | pass->x.ld) & 1) != 0 && pass->x.ncol > 0) return SCL_OK;
@@ -390,7 +390,7 @@ static scl_status launch_pass(scl_cl_op *op, const plan *s, const scl_glm_pass *
   return s->route == BY_ROWS ? launch_rows(op, s, pass) : launch_split(op, s, pass);
 }
 
-/* Where the results are written: to pinned memory, which a device writes directly, or to the
+/* The destination of the results: pinned memory, which a device writes directly, or the
  * caller's memory if that is too small (`staging` is NULL). */
 typedef struct {
   double *to;
