@@ -8,8 +8,8 @@
 #'
 #' @param f A [cl_likelihood()] of a family without an auxiliary parameter, whose parameter vector
 #'   is then `c(alpha, beta)`; or any function of one numeric vector whose value has an attribute
-#'   `"gradient"` of the same length; or, with `init`, a [cl_log_posterior()] or another function of
-#'   several parameters whose gradient is a list with their names.
+#'   `"gradient"` of the same length; or, with `init`, a [cl_log_posterior()], a [cl_gradient()] or
+#'   another function of several parameters whose gradient is a list with their names.
 #' @param intercept For a [cl_likelihood()]: whether the vector starts with alpha; otherwise alpha
 #'   is 0.
 #' @param maximise If `TRUE`, value and gradient are negated, so that optimisers that minimise
@@ -90,7 +90,7 @@ vector_function <- function(f, intercept, layout) {
   if (!inherits(f, "cl_likelihood")) {
     return(function(par) {
       result <- f(par)
-      gradient <- attr(result, "gradient", exact = TRUE)
+      gradient <- own_slope(f, attr(result, "gradient", exact = TRUE))
       if (is.list(gradient)) {
         abort_argument("init", paste("the gradient of 'f' is a list by parameter: name these",
                                      "parameters in 'init'"))
@@ -150,8 +150,8 @@ checked_pair <- function(value, gradient, n) {
 #' about ten digits if `f` is smooth and not much larger than its changes.
 #'
 #' @param f A function whose value is a single number with the attribute `"gradient"`: a list with
-#'   names of arguments of `f`, as from [cl_likelihood()], or a vector, the gradient with respect to
-#'   the first argument.
+#'   names of arguments of `f`, as from [cl_likelihood()] and [cl_gradient()], or a vector, the
+#'   gradient with respect to the first argument.
 #' @param ... The point: the arguments of `f`, named if the gradient is a list.
 #' @param step Step of the differences, relative to the absolute value of a coordinate, and the
 #'   minimum step.
@@ -184,6 +184,7 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
   step <- check_number(step, "step", lower = 0)
   point <- lapply(list(...), on_host_memory)
+  if (inherits(f, "cl_gradient")) point <- gradient_point(f, point)
   if (length(point) == 0L) {
     abort_argument("...", "supply the arguments of 'f' at which to check its gradient")
   }
@@ -207,6 +208,15 @@ cl_check_gradient <- function(f, ..., step = .Machine$double.eps^(1 / 3)) {
     check_argument_gradient(f, point, name, on_host_memory(gradient[[name]]), here, step)
   })
   structure(do.call(rbind, rows), class = c("cl_gradient_check", "data.frame"))
+}
+
+# The arguments of a cl_gradient() by name; the elements of a list are parameters.
+gradient_point <- function(f, point) {
+  if (length(point) == 1L && is.list(point[[1L]])) return(lapply(point[[1L]], on_host_memory))
+  free <- setdiff(environment(f)$names, names(point))
+  unnamed <- which(!nzchar(if (is.null(names(point))) rep("", length(point)) else names(point)))
+  if (length(unnamed) <= length(free)) names(point)[unnamed] <- free[seq_along(unnamed)]
+  point
 }
 
 # Names of the arguments; those without a name are named by position.

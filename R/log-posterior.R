@@ -150,7 +150,8 @@ fold <- function(slope, parameter, term) {
 
 function_term <- function(term, names) {
   is_likelihood <- inherits(term, "cl_likelihood")
-  known <- names(formals(term))
+  known <- if (inherits(term, "cl_gradient")) gradient_names(term, names)
+           else names(formals(term))
   used <- if ("..." %in% known && !is_likelihood) names else intersect(names, known)
   if (length(used) == 0L) {
     abort_argument("...", sprintf("a function term has none of the parameters %s as an argument",
@@ -178,6 +179,12 @@ function_term <- function(term, names) {
     }
     list(value, slope)
   }
+}
+
+# The parameters of a cl_gradient(): all of them if they are one list.
+gradient_names <- function(term, names) {
+  own <- environment(term)$names
+  if (length(own) == 1L && !own %in% names) "..." else own
 }
 
 # The value of a term as one number. Values of the elements of one parameter, such as a prior_*()

@@ -1,28 +1,363 @@
-# cl_gradient(): a plain R function with its gradient. The function is traced, and the nodes become
-# a program of the core (src/program).
+# cl_gradient(): a plain R function with its gradient. The function is traced (R/trace.R), and what
+# it recorded becomes a program of the core, which runs without R.
 
-# Calls f, a function of the parameters in the list `point`, with traced values; gives the tape,
-# the traced (or plain) result, and node(value), the node of a value.
-trace_function <- function(f, point, as_list = FALSE, live = FALSE) {
-  before <- tracing$tape
-  on.exit(tracing$tape <- before)
-  tape <- new_tape(if (live) as.double(unlist(point, use.names = FALSE)))
-  tracing$tape <- tape
-  offset <- 0L
-  arguments <- lapply(point, function(p) {
-    n <- length(p)
-    if (n == 0L) return(no_elements(dim(p)))
-    at <- c(offset, n)
-    offset <<- offset + n
-    record("param", "", integer(), at, n, dim(p))
+#' Gradient of a plain R function
+#'
+#' `cl_gradient(f)` is `f` with its gradient, for [cl_sample()], [cl_objective()] and
+#' [cl_log_posterior()]: your own model, without derivatives by hand. `f` takes parameters and
+#' returns one number, for example a log density.
+#'
+#' The first call runs `f` once with values that stand for the parameters and records what is done
+#' with them. The record is differentiated in reverse mode and compiled for the engine in use (see
+#' [cl_use()]); later calls run it without R. It holds for all values of the parameters; `f` is
+#' recorded again if their lengths or dimensions change. Everything else that `f` uses is data: it
+#' is computed by R while recording, and copied to the engine once.
+#'
+#' @section What `f` may use:
+#' - arithmetic, comparisons, mathematical functions, `sum`, `prod`, `min`, `max`, `mean`, `cumsum`,
+#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `pmin`, `pmax`, `ifelse`,
+#'   [cl_ifelse()], [cl_inv_logit()] and the functions documented with it, [cl_log_sum_exp()],
+#'   [cl_softmax()];
+#' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
+#'   `diag`, `t`, `solve`, `det` and `determinant` (of traced matrices: up to 3 x 3);
+#' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
+#'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
+#'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`;
+#' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`;
+#' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
+#'   TRUE)`, differentiable with respect to parameters of the distribution; moreover `dmvnorm`,
+#'   `dlkj`, `dwishart` and `dordlogit`, which R does not have;
+#' - functions of your own that use these.
+#'
+#' Names and dimnames are dropped. A decision that depends on a parameter (`if`, `while`, a length,
+#' an index) cannot be recorded: choose by element with `ifelse`, or use `retrace = TRUE`. Then `f`
+#' is run at every call and comparisons have the values of that call; only records that differ from
+#' earlier ones are compiled.
+#'
+#' @param f A function of named parameters, `function(mu, tau, theta)`, or of one list,
+#'   `function(p)`, that returns one number. Arguments that are not supplied in a call have their
+#'   defaults, and are data.
+#' @param retrace Whether to run `f` at every call, see below.
+#' @param ... For `cl_gradient()`: none. For `update()`: new values for variables of `f`, by name,
+#'   of the same lengths and dimensions.
+#' @param object,x A value of `cl_gradient()`.
+#' @return A function of class `"cl_gradient"`, called as `f`: with the parameters by name, or with
+#'   one list; a function of one list also takes the elements of the list as named arguments. Its
+#'   value is the number with the attribute `"gradient"`, a list with the names, lengths and
+#'   dimensions of the parameters; `NaN` where a matrix has no Cholesky factor.
+#'
+#'   `update()` changes `object` itself and returns it, invisibly: `f` uses the new values from then
+#'   on. What does not depend on them stays compiled and on the engine. The variables themselves are
+#'   not changed.
+#' @section Errors:
+#' `statcl_error_argument` if `f` is not a function; if a call has arguments that are not numeric;
+#' and while `f` is recorded: if it makes a decision that depends on a parameter, uses a function
+#' that is not available, combines shapes that do not fit, assigns a value that depends on
+#' parameters outside of itself, or returns anything but one number. The message names the call in `f`. A
+#' warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is zero.
+#' @seealso [cl_check_gradient()] compares a gradient with differences.
+#' @export
+#' @examples
+#' # Eight schools
+#' y <- c(28, 8, -3, 7, -1, 1, 18, 12)
+#' sigma <- c(15, 10, 16, 11, 9, 11, 10, 18)
+#' f <- cl_gradient(function(mu, tau, z) {
+#'   theta <- mu + tau * z
+#'   sum(dnorm(y, theta, sigma, log = TRUE)) + sum(dnorm(z, log = TRUE)) +
+#'     dnorm(mu, 0, 5, log = TRUE) + dcauchy(tau, 0, 5, log = TRUE)
+#' })
+#' f(mu = 1, tau = 2, z = numeric(8))
+#' f
+#' cl_check_gradient(f, mu = 1, tau = 2, z = (1:8) / 8)
+#'
+#' fit <- cl_sample(f, list(mu = 0, tau = 1, z = numeric(8)), chains = 1, warmup = 100, iter = 100,
+#'                  transform = list(tau = cl_lower(0)), seed = 1)
+#' update(f, y = y + 1)
+#' f(mu = 1, tau = 2, z = numeric(8))
+#'
+#' # One list, and an optimiser
+#' g <- cl_gradient(function(p) -sum((p$x - 1:3)^2) - exp(p$s) + p$s)
+#' objective <- cl_objective(g, init = list(x = numeric(3), s = 1))
+#' optim(objective$par, objective$fn, objective$gr, method = "BFGS")$par
+cl_gradient <- function(f, retrace = FALSE, ...) {
+  if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  if (is.primitive(f) || is.object(f) || length(formals(f)) == 0L) {
+    abort_argument("f", "'f' must be a plain R function of one or more parameters")
+  }
+  check_flag(retrace, "retrace")
+  if (...length() > 0L) abort_argument("...", "cl_gradient() has no further arguments")
+  state <- new.env(parent = environment(cl_gradient))
+  state$f <- f
+  state$retrace <- retrace
+  state$overrides <- list()
+  state$names <- setdiff(names(formals(f)), "...")
+  state$tests <- lapply(state$names, function(name) call("missing", as.name(name)))
+  state$variadic <- "..." %in% names(formals(f)) || length(state$names) == 1L
+  state$known <- list()
+  model <- function() NULL
+  formals(model) <- c(formals(f), if (length(formals(f)) == 1L && state$variadic &&
+                                        !"..." %in% names(formals(f))) alist(... = ))
+  body(model) <- quote(.run(environment()))
+  state$.run <- function(frame) run_gradient(state, frame)
+  environment(model) <- state
+  structure(model, class = c("cl_gradient", "function"))
+}
+
+# ---- calls ---------------------------------------------------------------------------------------
+
+# The value at the arguments in `frame`, that of a call of the model.
+run_gradient <- function(state, frame) {
+  point <- call_point(state, frame)
+  x <- as.double(unlist(point$values, use.names = FALSE))
+  if (state$retrace) {
+    compile_point(state, point)
+  } else {
+    shapes <- lapply(point$values, shape_key)
+    if (!identical(shapes, state$shapes) || point$listed != state$listed ||
+          !identical(state$pid, Sys.getpid())) {
+      compile_point(state, point)
+    }
+  }
+  answer <- run_model(state, point, x)
+  value <- answer[1L]
+  attr(value, "gradient") <- split_slope(answer[-1L], point$values)
+  value
+}
+
+run_model <- function(state, point, x) {
+  if (is.null(state$program)) return(c(state$constant, numeric(length(x))))
+  tryCatch(.Call(r_program_run, state$program, x, TRUE), statcl_error_stale = function(e) {
+    state$known <- list() # this is a copy in another session
+    compile_point(state, point)
+    .Call(r_program_run, state$program, x, TRUE)
   })
-  if (as_list) arguments <- list(arguments)
-  copy <- looking_up(f)
-  result <- withCallingHandlers(do.call(copy, arguments, quote = TRUE), error = explain_error)
-  list(tape = tape, result = result, node = function(x) {
-    before <- tracing$tape
-    on.exit(tracing$tape <- before)
-    tracing$tape <- tape
-    node_of(x)
+}
+
+shape_key <- function(x) if (is.null(dim(x))) length(x) else dim(x)
+
+# The gradient by parameter.
+split_slope <- function(slope, values) {
+  result <- vector("list", length(values))
+  names(result) <- names(values)
+  last <- 0L
+  for (k in seq_along(values)) {
+    n <- length(values[[k]])
+    part <- if (n == length(slope)) slope else slope[last + seq_len(n)]
+    if (!is.null(dim(values[[k]]))) dim(part) <- dim(values[[k]])
+    result[[k]] <- part
+    last <- last + n
+  }
+  result
+}
+
+# list(values: the parameters by name, listed: whether f takes them as one list).
+call_point <- function(state, frame) {
+  given <- list()
+  for (k in seq_along(state$names)) {
+    name <- state$names[k]
+    if (!eval(state$tests[[k]], frame)) given[name] <- list(get(name, envir = frame))
+  }
+  if (state$variadic) given <- c(given, eval(quote(list(...)), frame))
+  listed <- FALSE
+  if (length(state$names) == 1L) {
+    only <- state$names
+    if (length(given) == 1L && is.list(given[[1L]]) && identical(names(given), only)) {
+      given <- given[[1L]]
+      listed <- TRUE
+    } else if (!identical(names(given), only) && length(given) > 0L) {
+      listed <- !"..." %in% names(formals(state$f))
+    }
+  }
+  check_point(given)
+  list(values = given, listed = listed)
+}
+
+check_point <- function(values) {
+  if (length(values) == 0L) abort_argument("...", "supply the parameters of 'f'")
+  names <- names(values)
+  if (is.null(names) || !all(nzchar(names)) || anyDuplicated(names) > 0L) {
+    abort_argument("...", "the parameters of 'f' must have unique names")
+  }
+  for (name in names) {
+    v <- values[[name]]
+    if (!is.numeric(v) || is.object(v)) {
+      abort_argument(name, sprintf("'%s' must be numeric, not %s", name, describe(v)))
+    }
+  }
+}
+
+# ---- compiling -----------------------------------------------------------------------------------
+
+# Makes state$program the program of f at this point, tracing f; one that was made before if it has
+# the same nodes.
+compile_point <- function(state, point) {
+  trace <- trace_model(state, point)
+  output <- model_output(state$f, trace)
+  if (is.null(output)) {
+    state$program <- NULL
+    state$constant <- as.double(trace$result)
+    used <- logical(length(point$values))
+    state$nodes <- list(kind = character(), op = character(), args = list())
+    state$reached <- integer()
+  } else {
+    nodes <- node_columns(trace$tape)
+    reached <- reached_nodes(nodes$args, output)
+    used <- used_parameters_of(nodes, reached, lengths(point$values))
+    program <- known_program(state, nodes, trace$tape$data, output)
+    if (is.null(program)) {
+      state$where <- where_resident()
+      program <- .Call(r_program_make, state$where, nodes, trace$tape$data,
+                       as.double(sum(lengths(point$values))), output)
+    }
+    keep_program(state, program, nodes, trace$tape$data, output)
+    state$reached <- reached
+  }
+  state$shapes <- lapply(point$values, shape_key)
+  state$listed <- point$listed
+  state$like <- lapply(point$values, function(v) v * 0)
+  state$pid <- Sys.getpid()
+  warn_unused(state, names(point$values)[!used])
+}
+
+trace_model <- function(state, point) {
+  outside <- assigned_outside(state$f)
+  trace <- tryCatch(
+    trace_function(state$f, point$values, point$listed, state$retrace, state$overrides),
+    error = function(e) {
+      restore_outside(outside)
+      stop(e)
+    })
+  leaked <- restore_outside(outside)
+  if (length(leaked) > 0L) {
+    abort_argument("f", sprintf(paste("'f' assigns a value that depends on parameters to '%s'",
+                                      "outside of itself: return it instead"), leaked[1L]))
+  }
+  trace
+}
+
+# The node of the result; NULL if it is a plain number.
+model_output <- function(f, trace) {
+  result <- trace$result
+  one <- (is_traced(result) || is.numeric(result) && !is.object(result)) && length(result) == 1L
+  if (!one) {
+    what <- if (is_traced(result)) sprintf("%d numbers", length(result)) else describe(result)
+    abort_argument("f", sprintf("'f' must return one number, but '%s' gives %s",
+                                call_line(last_expression(body(f))), what))
+  }
+  if (is_traced(result)) trace$node(result)
+}
+
+last_expression <- function(e) {
+  while (is.call(e) && identical(e[[1L]], quote(`{`)) && length(e) > 1L) e <- e[[length(e)]]
+  if (is.call(e) && identical(e[[1L]], quote(return)) && length(e) == 2L) e[[2L]] else e
+}
+
+# The nodes as src/r/program.c takes them.
+node_columns <- function(tape) {
+  nodes <- tape$nodes[seq_len(tape$count)]
+  list(kind = vapply(nodes, `[[`, "", 1L), op = vapply(nodes, `[[`, "", 2L),
+       args = lapply(nodes, `[[`, 3L), at = lapply(nodes, `[[`, 4L),
+       number = vapply(nodes, `[[`, 0, 5L))
+}
+
+# The nodes that a node depends on, itself included.
+reached_nodes <- function(args, output) {
+  reached <- logical(output)
+  reached[output] <- TRUE
+  for (k in output:1) if (reached[k]) reached[args[[k]]] <- TRUE
+  which(reached)
+}
+
+# For each parameter whether it is used. Each has one node, in their order.
+used_parameters_of <- function(nodes, reached, sizes) {
+  used <- sizes == 0L
+  used[sizes > 0L] <- which(nodes$kind == "param") %in% reached
+  used
+}
+
+warn_unused <- function(state, names) {
+  names <- setdiff(names, state$warned)
+  if (length(names) == 0L) return(invisible())
+  state$warned <- c(state$warned, names)
+  statcl_warning("unused", sprintf("'f' does not use %s: the gradient is zero there",
+                                   paste0("'", names, "'", collapse = ", ")))
+}
+
+most_programs <- 16L
+
+# A program made from the same nodes in this process, with these data; NULL if there is none.
+known_program <- function(state, nodes, data, output) {
+  for (k in seq_along(state$known)) {
+    old <- state$known[[k]]
+    if (old$pid != Sys.getpid() || old$output != output || !identical(old$nodes, nodes)) next
+    if (!identical(lengths(old$data), lengths(data))) next
+    if (renew_data(old$program, old$data, data)) return(old$program)
+  }
+  NULL
+}
+
+# Whether the new data could be put in place of the old; not if indices are among them.
+renew_data <- function(program, old, new) {
+  tryCatch({
+    for (k in which(!mapply(identical, old, new))) {
+      .Call(r_program_set_data, program, k, new[[k]])
+    }
+    TRUE
+  }, statcl_error_argument = function(e) FALSE, statcl_error_stale = function(e) FALSE)
+}
+
+keep_program <- function(state, program, nodes, data, output) {
+  state$program <- program
+  state$nodes <- nodes
+  same <- vapply(state$known, function(old) identical(old$program, program), NA)
+  entry <- list(program = program, nodes = nodes, data = data, output = output, pid = Sys.getpid())
+  state$known <- utils::head(c(list(entry), state$known[!same]),
+                             if (state$retrace) most_programs else 1L)
+}
+
+# ---- assignments outside of f --------------------------------------------------------------------
+
+# The variables that f assigns with `<<-`, as they are: a list of name, home (NULL: there is none)
+# and value.
+assigned_outside <- function(f) {
+  names <- character()
+  visit <- function(e) {
+    if (!is.call(e)) return()
+    if (identical(e[[1L]], quote(`<<-`))) {
+      target <- e[[2L]]
+      while (is.call(target)) target <- target[[2L]]
+      names <<- c(names, as.character(target))
+    }
+    for (part in as.list(e)) if (!missing(part)) visit(part)
+  }
+  visit(body(f))
+  lapply(unique(names), function(name) {
+    home <- home_of(name, environment(f))
+    list(name = name, home = home, value = if (!is.null(home)) get(name, envir = home))
   })
+}
+
+home_of <- function(name, from) {
+  while (!identical(from, emptyenv())) {
+    if (exists(name, envir = from, inherits = FALSE)) return(from)
+    from <- parent.env(from)
+  }
+  NULL
+}
+
+# Puts back what traced values were assigned to; gives the names of these variables.
+restore_outside <- function(outside) {
+  leaked <- character()
+  for (variable in outside) {
+    home <- if (is.null(variable$home)) globalenv() else variable$home
+    now <- get0(variable$name, envir = home, inherits = FALSE)
+    if (!contains_traced(now)) next
+    leaked <- c(leaked, variable$name)
+    if (is.null(variable$home)) {
+      rm(list = variable$name, envir = home)
+    } else {
+      assign(variable$name, variable$value, envir = home)
+    }
+  }
+  leaked
 }

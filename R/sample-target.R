@@ -166,7 +166,8 @@ density_caller <- function(log_density, layout) {
     return(function(x) {
       if (!is.null(given)) names(x) <- given
       answer <- log_density(x)
-      list(one_value(answer), as_slope(attr(answer, "gradient", exact = TRUE), given))
+      slope <- own_slope(log_density, attr(answer, "gradient", exact = TRUE))
+      list(one_value(answer), as_slope(slope, given))
     })
   }
   names <- vapply(layout$arguments, `[[`, "", "name")
@@ -185,6 +186,11 @@ density_caller <- function(log_density, layout) {
     slope <- attr(answer, "gradient", exact = TRUE)
     list(one_value(answer), list_slope(slope, names, lengths(indices)))
   }
+}
+
+# The gradient of a cl_gradient() of one parameter as a vector, any other as it is.
+own_slope <- function(f, slope) {
+  if (inherits(f, "cl_gradient") && length(slope) == 1L) slope[[1L]] else slope
 }
 
 one_value <- function(answer) {
@@ -285,6 +291,9 @@ make_batch_evaluator <- function(log_density, layout, nan) {
 # function(x) giving list(values, gradient matrix) for the constrained points in the columns of x.
 # In a sum with priors, likelihoods and formulas are called once for all points.
 batch_caller <- function(log_density, layout) {
+  if (inherits(log_density, "cl_gradient")) {
+    return(column_caller(density_caller(log_density, layout)))
+  }
   if (is.null(layout$arguments)) return(vector_batch(log_density, layout))
   if (!inherits(log_density, "cl_log_posterior")) return(argument_batch(log_density, layout))
   parts <- lapply(environment(log_density)$terms, function(term) {

@@ -51,6 +51,10 @@
 #' - [cl_cov()], [cl_cov_adjoint()], [cl_distance()]: covariance matrices, their derivatives,
 #'   distances
 #'
+#' @section Your own model:
+#' - [cl_gradient()]: a plain R function with its gradient
+#' - [cl_log_sum_exp()], [cl_softmax()]: sums of exponentials
+#'
 #' @section Sampling and optimisation:
 #' - [cl_sample()], [cl_sample-methods]: draw from a log density with gradient
 #' - [cl_log_posterior()]: add priors to a likelihood

@@ -16,8 +16,9 @@ is_original <- function(value, name) {
     identical(home, asNamespace("utils")) || identical(home, environment(is_original))
 }
 
-# A copy of f that can be called with traced values.
-looking_up <- function(f) {
+# A copy of f that can be called with traced values. `overrides`: by name, variables that have
+# another value: list(value, home), home being where the variable is.
+looking_up <- function(f, overrides = list()) {
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
   inner <- list() # and what stands before them
@@ -31,6 +32,11 @@ looking_up <- function(f) {
       value <- get0(name, envir = home, mode = "function")
       if (is.null(value) || is_original(value, name)) {
         assign(name, masks[[name]], envir = place)
+      }
+    }
+    for (name in names(overrides)) {
+      if (identical(home_of(name, home), overrides[[name]]$home)) {
+        assign(name, overrides[[name]]$value, envir = place)
       }
     }
     assign("::", lookup_export, envir = place)
@@ -135,7 +141,9 @@ explain_error <- function(e) {
     choice <- TRUE
     message <- "this needs the value of a traced value, or is not available for one"
   }
-  where <- if (is.null(call)) "" else sprintf(" at '%s'", call_line(call))
+  # f itself is called with its code for a name
+  named <- !is.null(call) && !is.call(call[[1L]]) && !is.function(call[[1L]])
+  where <- if (named) sprintf(" at '%s'", call_line(call)) else ""
   if (choice) message <- paste0(message, ": ", ways_out)
   statcl_abort("argument", sprintf("'f' cannot be traced%s: %s", where, message), argument = "f",
                traced = TRUE, parent = if (plain) e)

@@ -23,7 +23,8 @@ new_tape <- function(live = NULL) {
   number_ids <- integer()
   values <- list() # of nodes, as far as they were asked for (R/trace-value.R)
   add <- function(kind, op, args, at, number, n) {
-    node <- list(kind, op, args, at, number) # arguments may add nodes when they are evaluated
+    # first, as arguments may add nodes when they are evaluated
+    node <- list(kind, op, args, as.double(at), number)
     n <- as.integer(n)
     count <<- count + 1L
     if (count > length(size)) {

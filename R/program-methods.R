@@ -1,0 +1,185 @@
+# Methods of cl_gradient(), and tracing itself.
+
+# Calls f, a function of the parameters in the list `point`, with traced values; gives the tape,
+# the traced (or plain) result, and node(value), the node of a value. `live`: comparisons have the
+# values of the point. `overrides`: variables of f that have other values, see update().
+trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = list()) {
+  before <- tracing$tape
+  on.exit(tracing$tape <- before)
+  tape <- new_tape(if (live) as.double(unlist(point, use.names = FALSE)))
+  tracing$tape <- tape
+  offset <- 0
+  arguments <- lapply(point, function(p) {
+    n <- length(p)
+    if (n == 0L) return(no_elements(dim(p)))
+    at <- c(offset, n)
+    offset <<- offset + n
+    record("param", "", integer(), at, n, dim(p))
+  })
+  if (as_list) arguments <- list(arguments)
+  copy <- looking_up(f, overrides)
+  result <- withCallingHandlers(do.call(copy, arguments, quote = TRUE), error = explain_error)
+  list(tape = tape, result = result, node = function(x) {
+    before <- tracing$tape
+    on.exit(tracing$tape <- before)
+    tracing$tape <- tape
+    node_of(x)
+  })
+}
+
+#' @rdname cl_gradient
+#' @export
+update.cl_gradient <- function(object, ...) {
+  state <- environment(object)
+  values <- list(...)
+  if (length(values) == 0L || is.null(names(values)) || !all(nzchar(names(values)))) {
+    abort_argument("...", "give new values of variables of 'f' by name")
+  }
+  overrides <- state$overrides
+  for (name in names(values)) {
+    overrides[[name]] <- list(value = values[[name]],
+                              home = check_override(state, name, values[[name]]))
+  }
+  before <- state$overrides
+  state$overrides <- overrides
+  if (is.null(state$like)) return(invisible(object))
+  done <- FALSE
+  on.exit(if (!done) state$overrides <- before)
+  compile_point(state, list(values = state$like, listed = state$listed))
+  done <- TRUE
+  invisible(object)
+}
+
+# Where the variable of f is; an error if there is none of that shape.
+check_override <- function(state, name, value) {
+  home <- home_of(name, environment(state$f))
+  old <- state$overrides[[name]]$value
+  if (is.null(old) && !is.null(home)) old <- get(name, envir = home)
+  if (is.null(old) || is.function(old)) {
+    abort_argument(name, sprintf("'f' has no variable '%s'", name))
+  }
+  if (!identical(length(value), length(old)) || !identical(dim(value), dim(old))) {
+    abort_argument(name, sprintf("'%s' must have the shape that it had, %s, not %s", name,
+                                 describe(old), describe(value)))
+  }
+  home
+}
+
+#' @rdname cl_gradient
+#' @export
+print.cl_gradient <- function(x, ...) {
+  state <- environment(x)
+  cat(sprintf("<cl_gradient> function(%s)%s\n", paste(names(formals(state$f)), collapse = ", "),
+              if (state$retrace) ", traced at every call" else ""))
+  if (is.null(state$shapes)) {
+    cat("not traced yet: the first call does it\n")
+    return(invisible(x))
+  }
+  sizes <- vapply(state$shapes, paste, "", collapse = " x ")
+  writeLines(strwrap(paste("parameters:", paste0(names(sizes), " (", sizes, ")", collapse = ", ")),
+                     exdent = 2L))
+  writeLines(strwrap(paste("operations:", operation_counts(state)), exdent = 2L))
+  if (is.null(state$program)) {
+    cat("the value does not depend on the parameters\n")
+    return(invisible(x))
+  }
+  facts <- tryCatch(.Call(r_program_facts, state$program), statcl_error = function(e) NULL)
+  if (is.null(facts)) {
+    cat("engine: none yet in this session\n")
+  } else {
+    where <- state$where
+    cat(sprintf("engine: %s; %d kernels, %d calls, %s\n",
+                if (where < 0L) "host" else paste("device", device_table()$name[where + 1L]),
+                as.integer(facts[["kernels"]]), as.integer(facts[["calls"]]),
+                bytes_text(facts[["bytes"]])))
+  }
+  invisible(x)
+}
+
+# "12 mul, 3 exp, 2 sum" of what the result depends on, the most frequent first.
+operation_counts <- function(state) {
+  kind <- state$nodes$kind[state$reached]
+  name <- ifelse(kind %in% c("apply", "reduce"), state$nodes$op[state$reached], kind)
+  name <- name[!kind %in% c("param", "data", "number")]
+  if (length(name) == 0L) return("none")
+  counts <- sort(table(name), decreasing = TRUE)
+  paste(counts, names(counts), collapse = ", ")
+}
+
+bytes_text <- function(bytes) {
+  unit <- max(0, min(3, floor(log2(max(bytes, 1)) / 10)))
+  sprintf(if (unit == 0) "%.0f %s" else "%.1f %s", bytes / 1024^unit,
+          c("bytes", "KiB", "MiB", "GiB")[unit + 1])
+}
+
+# ---- sums of exponentials ------------------------------------------------------------------------
+
+#' Logarithms of sums of exponentials
+#'
+#' `cl_log_sum_exp(x)` is `log(sum(exp(x)))` and `cl_softmax(x)` is `exp(x) / sum(exp(x))`, without
+#' overflow or underflow. Both may be used in functions given to [cl_gradient()].
+#'
+#' @param x A numeric vector or matrix.
+#' @param margin `NULL` for all elements; for a matrix also 1 for each row or 2 for each column.
+#' @return `cl_log_sum_exp()`: one number, or a vector with one for each row or column; `-Inf` for
+#'   no elements. `cl_softmax()`: numbers of the shape of `x` whose sums are 1.
+#' @section Errors:
+#' `statcl_error_argument` if `x` is not numeric, or is no matrix and `margin` is given.
+#' @seealso [cl_inv_logit()], [cl_log1p_exp()]
+#' @export
+#' @examples
+#' cl_log_sum_exp(c(1000, 1000))
+#' cl_softmax(c(1000, 1001, 1002))
+#' cl_softmax(matrix(c(0, 1, 2, 3), 2), margin = 1)
+cl_log_sum_exp <- function(x, margin = NULL) {
+  x <- check_softmax(x, margin)
+  if (length(x) == 0L) return(empty_log_sums(x, margin))
+  highest <- margin_of(x, margin, "max")
+  shift <- if (is_traced(x)) trace_apply("ifelse", finite_flag(highest), highest, 0)
+           else ifelse(is.finite(highest), highest, 0)
+  shift + log(margin_of(exp(minus_margin(x, shift, margin)), margin, "sum"))
+}
+
+#' @rdname cl_log_sum_exp
+#' @export
+cl_softmax <- function(x, margin = NULL) {
+  x <- check_softmax(x, margin)
+  if (length(x) == 0L) return(x)
+  exp(minus_margin(x, cl_log_sum_exp(x, margin), margin))
+}
+
+finite_flag <- function(x) trace_apply("is_finite", x)
+
+check_softmax <- function(x, margin) {
+  if (!is.null(margin) && !(is.numeric(margin) && length(margin) == 1L && margin %in% 1:2)) {
+    abort_argument("margin", "'margin' must be NULL, 1 or 2")
+  }
+  if (!is_traced(x) && (!is.numeric(x) || is.object(x))) {
+    abort_argument("x", sprintf("'x' must be numeric, not %s", describe(x)))
+  }
+  if (!is.null(margin) && length(dim(x)) != 2L) {
+    abort_argument("x", "'x' must be a matrix where 'margin' is given")
+  }
+  x
+}
+
+empty_log_sums <- function(x, margin) rep(-Inf, if (is.null(margin)) 1L else dim(x)[margin])
+
+# The sum or maximum of all elements, or of each row or column.
+margin_of <- function(x, margin, op) {
+  if (is_traced(x)) {
+    if (is.null(margin)) return(traced_summary(op, list(x)))
+    d <- as.double(dim(x))
+    return(record("reduce", op, node_of(x), c(d, margin), d[margin]))
+  }
+  if (is.null(margin)) return(if (op == "sum") sum(x) else max(x))
+  if (op == "sum") return(unname(if (margin == 1) rowSums(x) else colSums(x)))
+  unname(apply(x, margin, max))
+}
+
+# x less a number for each row or column.
+minus_margin <- function(x, shift, margin) {
+  if (is.null(margin) || margin == 1) return(x - shift)
+  if (is_traced(x)) return(traced_sweep(x, 2, shift, `-`))
+  x - rep(shift, each = nrow(x))
+}

@@ -1,0 +1,81 @@
+# Values of nodes by plain R, for cl_gradient(retrace = TRUE), where comparisons have the values of
+# the call.
+
+live_ops <- list(
+  add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, pmin = pmin,
+  pmax = pmax, atan2 = base::atan2, eq = `==`, ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`,
+  and = `&`, or = `|`, not = `!`, neg = function(a) -a, is_nan = is.nan, is_finite = is.finite,
+  is_infinite = is.infinite, erf = function(a) 2 * stats::pnorm(a * sqrt(2)) - 1,
+  erfc = function(a) 2 * stats::pnorm(-a * sqrt(2)),
+  fill_nan = function(a, b) ifelse(is.nan(a), b, a),
+  ifelse = function(a, b, c) {
+    n <- max(length(a), length(b), length(c))
+    a <- rep_len(a, n)
+    result <- ifelse(a != 0, rep_len(b, n), rep_len(c, n))
+    result[is.na(a)] <- NaN
+    result
+  },
+  round_to = function(a, b) if (b > 0) round(a * b) / b else round(a / -b) * -b)
+
+live_op <- function(op) {
+  for (table in list(live_ops, number_ops)) if (!is.null(table[[op]])) return(table[[op]])
+  get(op, baseenv())
+}
+
+# The value of a traced value, with its dimensions.
+live_value <- function(x) {
+  tape <- x$tape
+  if (is.null(x$from)) {
+    value <- rep_len(live_node(tape, x$id), x$n)
+  } else {
+    value <- vapply(seq_len(x$n), function(k) live_node(tape, x$from[k])[x$index[k]], 0)
+  }
+  dim(value) <- x$dim
+  value
+}
+
+live_node <- function(tape, id) {
+  first <- length(tape$values) + 1L
+  if (id >= first) for (k in first:id) {
+    node <- tape$nodes[[k]]
+    value <- suppressWarnings(live_result(node, tape$values[node[[3L]]], tape))
+    tape$values[[k]] <- as.double(value)
+  }
+  tape$values[[id]]
+}
+
+live_result <- function(node, args, tape) {
+  at <- node[[4L]]
+  x <- if (length(args) > 0L) args[[1L]]
+  switch(node[[1L]],
+    param = tape$live[at[1L] + seq_len(at[2L])],
+    data = tape$data[[at[1L]]],
+    number = node[[5L]],
+    apply = do.call(live_op(node[[2L]]), args),
+    broadcast = if (at[3L] == 0) rep(x, times = at[2L]) else rep(x, each = at[1L]),
+    transpose = t(matrix(x, at[1L], at[2L])),
+    part = matrix(x, at[1L])[at[2L] + seq_len(at[4L]), at[3L] + seq_len(at[5L])],
+    gather = x[tape$data[[at[1L]]] + 1],
+    concat = unlist(args),
+    reduce = live_reduce(node[[2L]], matrix(x, at[1L], at[2L]), at[3L]),
+    cumsum = apply(matrix(x, at[1L], at[2L]), 2L, cumsum),
+    matmul = live_product(x, args[[2L]], at),
+    chol = live_chol(matrix(x, at[1L])),
+    tri_solve = backsolve(matrix(x, at[1L], at[1L]), matrix(args[[2L]], at[1L], at[2L]),
+                          upper.tri = at[3L] == 1, transpose = at[4L] == 1))
+}
+
+live_reduce <- function(op, x, margin) {
+  f <- get(op, baseenv())
+  if (margin == 0) f(x) else apply(x, margin, f)
+}
+
+live_product <- function(a, b, at) {
+  a <- if (at[4L]) t(matrix(a, at[2L], at[1L])) else matrix(a, at[1L], at[2L])
+  b <- if (at[5L]) t(matrix(b, at[3L], at[2L])) else matrix(b, at[2L], at[3L])
+  a %*% b
+}
+
+live_chol <- function(a) {
+  tryCatch(t(chol.default(t(a))), error = function(e) a * NaN)
+}
