@@ -82,11 +82,32 @@ static scl_status step_of(scl_compiling *c, const run *r, scl_plan *p, int x, in
   return load(c, p, x, step);
 }
 
+static scl_status add_matvec(scl_compiling *c, scl_plan *p, int v) {
+  const scl_value *value = &c->lowered.tape.value[v];
+  scl_location a, b;
+  SCL_TRY(scl_storage_find(c, scl_tape_operand(&c->lowered.tape, v, 0), &a));
+  SCL_TRY(scl_storage_find(c, scl_tape_operand(&c->lowered.tape, v, 1), &b));
+  const scl_leaf matrix = {.buffer = a.buffer,
+                           .at = a.offset,
+                           .step_i = 1,
+                           .inner = value->at[0],
+                           .length = value->at[1]};
+  const scl_leaf vector = {.buffer = b.buffer, .at = b.offset, .inner = 1, .length = value->at[1]};
+  const int k = scl_plan_add_leaf(p, matrix), l = scl_plan_add_leaf(p, vector);
+  c->step[v] = k < 0 || l < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_MATVEC, 0, k, l, 0);
+  return SCL_OK;
+}
+
 /* Adds the steps of one value; *full if they do not fit. */
 static scl_status add_value(scl_compiling *c, const run *r, scl_plan *p, int v, bool *full) {
   const scl_tape *t = &c->lowered.tape;
   const scl_value *value = &t->value[v];
   int arg[3] = {0, 0, 0};
+  if (value->kind == SCL_VALUE_MATVEC) {
+    SCL_TRY(add_matvec(c, p, v));
+    *full = c->step[v] < 0;
+    return SCL_OK;
+  }
   for (int k = 0; k < value->operands; k++) {
     SCL_TRY(step_of(c, r, p, scl_tape_operand(t, v, k), &arg[k]));
     if (arg[k] == NONE) {

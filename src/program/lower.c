@@ -25,6 +25,8 @@ size_t scl_rows_of_places(const scl_value *v) {
     return v->at[3] == 1 || v->at[4] == 1 ? 0 : v->at[3];
   case SCL_VALUE_REDUCE:
     return v->at[2] == SCL_TOTAL ? 0 : v->at[0];
+  case SCL_VALUE_MATVEC: /* one column */
+    return v->at[0];
   default:
     return 0;
   }
@@ -102,6 +104,17 @@ static void take_transposed(const scl_tape *t, scl_value *v, int *operand, int k
   operand[k] = scl_tape_operand(t, operand[k], 0);
 }
 
+/* A product of a matrix of many rows and a column is computed where it is used, as graph/evaluate.c
+ * has it. */
+enum { MANY_ROWS = 4096 };
+
+static void become_matvec(scl_value *v) {
+  if (v->at[2] != 1 || v->at[3] != 0 || v->at[0] < MANY_ROWS) return;
+  const size_t at[SCL_VALUE_ATTRIBUTES] = {v->at[0], v->at[1]};
+  v->kind = SCL_VALUE_MATVEC;
+  memcpy(v->at, at, sizeof at);
+}
+
 /* The operands of a concat: computed in their places, which an operand can be once. */
 static void hold(lowering *w, int concat) {
   scl_lowered *to = w->to;
@@ -143,8 +156,9 @@ static int lower_value(lowering *w, int value, int *operand) {
   if (v.kind == SCL_VALUE_MATMUL) {
     take_transposed(&w->to->tape, &v, operand, 0);
     take_transposed(&w->to->tape, &v, operand, 1);
+    become_matvec(&v);
   }
-  switch (scl_how(&v)) {
+  switch (v.kind == SCL_VALUE_MATVEC ? SCL_IS_CALL : scl_how(&v)) { /* both read from memory */
   case SCL_IS_LAYOUT:
     return add_concat(w, v, operand);
   case SCL_IS_STEP:

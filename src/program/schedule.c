@@ -52,9 +52,10 @@ static int readable(const scheduling *s, int v) {
   return scl_how(&s->t->value[v]) == SCL_IS_LEAF ? 0 : s->stage[v] + 1;
 }
 
-/* Whether operand x may be computed in the kernel of a value over so many places. */
-static bool may_join(const scheduling *s, int x, size_t places) {
-  return scl_how(&s->t->value[x]) == SCL_IS_STEP && scl_tape_length(s->t, x) == places;
+/* Whether operand x of v may be computed in v's kernel, which has so many places. */
+static bool may_join(const scheduling *s, int v, int x, size_t places) {
+  return s->t->value[v].kind != SCL_VALUE_MATVEC && scl_how(&s->t->value[x]) == SCL_IS_STEP &&
+         scl_tape_length(s->t, x) == places;
 }
 
 /* The cluster that a value and what it joins would be; false if they disagree. */
@@ -73,10 +74,8 @@ static cluster alone(const scheduling *s, int v) {
   cluster c = {.margin = total ? (int)value->at[2] : UNSET,
                .places = places_of(s->t, v),
                .rows = scl_rows_of_places(value)};
-  if (!total) c.rows = 0;
   for (int k = 0; k < value->operands; k++) {
     const scl_value *x = &s->t->value[scl_tape_operand(s->t, v, k)];
-    if (total && value->at[2] != SCL_TOTAL) c.rows = value->at[0];
     if (scl_how(x) == SCL_IS_VIEW && scl_rows_of_places(x) != 0) c.rows = scl_rows_of_places(x);
   }
   return c;
@@ -89,7 +88,7 @@ static void place_in_kernel(scheduling *s, int v) {
   int stage = 0, joined = NONE, stage_apart = 0;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
-    const bool may = may_join(s, x, c.places);
+    const bool may = may_join(s, v, x, c.places);
     const int at = may ? s->stage[x] : readable(s, x);
     if (at > stage) stage = at;
     if (readable(s, x) > stage_apart) stage_apart = readable(s, x);
@@ -97,7 +96,7 @@ static void place_in_kernel(scheduling *s, int v) {
   together = c;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
-    if (!may_join(s, x, c.places) || s->stage[x] != stage) continue;
+    if (!may_join(s, v, x, c.places) || s->stage[x] != stage) continue;
     if (!combine(&together, &s->about[leader_of(s, x)])) {
       stage = stage_apart; /* none is joined */
       together = c;
@@ -108,7 +107,7 @@ static void place_in_kernel(scheduling *s, int v) {
   s->stage[v] = stage;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
-    if (!may_join(s, x, c.places) || s->stage[x] != stage) continue;
+    if (!may_join(s, v, x, c.places) || s->stage[x] != stage) continue;
     joined = leader_of(s, x);
     s->leader[joined] = v;
   }

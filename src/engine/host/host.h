@@ -38,6 +38,12 @@ static inline double *scl_host_at(scl_block b) {
   return b.buffer == NULL ? NULL : ((scl_host_buffer *)b.buffer)->data + b.offset;
 }
 
+/* y = alpha A' x + beta y for an A with many more rows than columns (engine/host/tall.c); x and y
+ * without gaps. */
+bool scl_host_is_tall(scl_block a);
+scl_status scl_host_tall_product(double alpha, scl_block a, const double *x, double beta,
+                                 double *y);
+
 /* dst (m x n) from src as `kind` says; in place only where base/engine.h allows it. */
 void scl_host_copy_raw(scl_copy kind, size_t m, size_t n, const double *src, size_t ld_src,
                        double *dst, size_t ld_dst);

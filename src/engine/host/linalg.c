@@ -79,6 +79,9 @@ static scl_status product(scl_context *ctx, double alpha, scl_trans trans_a, scl
   size_t k = trans_a ? a.nrow : a.ncol;
   if (c.nrow == 0 || c.ncol == 0) return SCL_OK;
   if (k == 0) return scale_result(ctx, beta, c);
+  if (c.ncol == 1 && trans_a && !trans_b && scl_host_is_tall(a)) {
+    return scl_host_tall_product(alpha, a, scl_host_at(b), beta, scl_host_at(c));
+  }
   if (c.ncol == 1 || c.nrow == 1) {
     return product_vector(ctx, alpha, trans_a, a, trans_b, b, beta, c);
   }
