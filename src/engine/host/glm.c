@@ -2,6 +2,7 @@
  * linear predictors and the gradients. Large work is divided into parts, which depend on its size
  * only and not on the number of threads. */
 #include "engine/host/host.h"
+#include "engine/host/wide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,12 +33,6 @@ typedef double lanes;
 #define INLINED static inline
 #endif
 
-/* A second version of the inner loops for processors with vectors of this size and fused
- * multiply-adds, which are function calls on others. */
-#if defined(__GNUC__) && defined(__x86_64__)
-#define WIDE __attribute__((target("avx2,fma")))
-#endif
-
 static size_t rows_of_block(size_t p, size_t predictors) {
   size_t rows = BLOCK_BYTES / sizeof(double) / (p + predictors);
   if (rows > BLOCK_ROWS) return BLOCK_ROWS;
@@ -65,7 +60,7 @@ static double total(exact_sum s) {
 typedef struct {
   const scl_glm_pass *pass;
   bool alone; /* products by BLAS, which has threads of its own */
-  bool wide;  /* has_wide() */
+  bool wide;  /* scl_host_has_wide() */
   size_t n, p, predictors, step;
   const double *x, *y, *owns, *alpha, *beta, *row_own;
   double *eta, *d_beta;
@@ -197,9 +192,9 @@ static void multiply_plain(bool transposed, const double *x, size_t ld, size_t r
   }
 }
 
-#ifdef WIDE
-WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t first, size_t at,
-                                                    size_t rows) {
+#ifdef SCL_WIDE
+SCL_WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t first,
+                                                        size_t at, size_t rows) {
   switch (w->pass->family) {
 #define GLM_ROW(NAME, name, support, words, own)                                                   \
   case SCL_GLM_##NAME:                                                                             \
@@ -212,8 +207,8 @@ WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t 
   }
 }
 
-WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size_t rows, size_t p,
-                               const double *beta, double *eta, double *d_beta) {
+SCL_WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size_t rows,
+                                   size_t p, const double *beta, double *eta, double *d_beta) {
   if (transposed) {
     add_dots(x, ld, rows, p, eta, d_beta);
   } else {
@@ -221,15 +216,9 @@ WIDE static void multiply_wide(bool transposed, const double *x, size_t ld, size
   }
 }
 
-static bool has_wide(void) {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
 #define link_wide link_plain
 #define multiply_wide multiply_plain
-static bool has_wide(void) {
-  return false;
-}
 #endif
 
 /* The same for all predictors by BLAS. */
@@ -374,7 +363,7 @@ scl_status scl_host_glm(scl_context *ctx, const scl_glm_pass *pass) {
   const scl_glm_layout at = scl_glm_layout_of(pass);
   size_t predictors = pass->vectors * pass->classes, p = pass->x.ncol;
   worker w = {.pass = pass,
-              .wide = has_wide(),
+              .wide = scl_host_has_wide(),
               .n = pass->x.nrow,
               .p = p,
               .predictors = predictors,

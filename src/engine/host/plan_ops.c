@@ -1,6 +1,8 @@
 /* The tables of operations and reductions as loops over runs of numbers. */
 #include "engine/host/plan.h"
 
+#include "engine/host/vector_math.h"
+
 #include "kernels/include/port.h"
 #include "kernels/include/special_functions.h"
 #include "kernels/include/special_normal.h"
@@ -68,7 +70,12 @@ static op_run *const op_table[SCL_OP_COUNT] = {
 };
 
 void scl_run_op(scl_op op, size_t n, const scl_run *arg, double *dst) {
-  op_table[op](n, arg, dst);
+  scl_vector_function *vectors = scl_vector_function_of(op);
+  if (vectors != NULL) {
+    vectors(n, arg[0].array, dst);
+  } else {
+    op_table[op](n, arg, dst);
+  }
 }
 
 #define SCL_REDUCTION(NAME, name, identity, map, combine)                                          \

@@ -1,0 +1,19 @@
+/* Functions compiled once more for processors with vectors of four doubles and fused multiply-adds,
+ * which are calls of a function elsewhere. */
+#ifndef SCL_ENGINE_HOST_WIDE_H
+#define SCL_ENGINE_HOST_WIDE_H
+
+#include <stdbool.h>
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define SCL_WIDE __attribute__((target("avx2,fma")))
+static inline bool scl_host_has_wide(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+static inline bool scl_host_has_wide(void) {
+  return false;
+}
+#endif
+
+#endif
