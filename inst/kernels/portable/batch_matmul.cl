@@ -5,8 +5,8 @@
  *                 |               |        pieces of A and B lie in local memory.
  *     op(A)       +---------------+
  *     +---+       +---------------+
- *     |   |       |               |        Work-item (x, y) has the rows x, x + 8, x + 16, x + 24 of
- *     |   |       |  tile of C    |        the columns y, y + 8, y + 16, y + 24 of the tile.
+ *     |   |       |               |       Work-item (x, y) has the rows x, x + 8, x + 16, x + 24 of
+ *     |   |       |  tile of C    |       the columns y, y + 8, y + 16, y + 24 of the tile.
  *     +---+       +---------------+
  *
  * batch_matmul_small: a work-item for each element of C, for results of up to BATCH_TILED_FROM
