@@ -47,10 +47,12 @@ static int of_three(scl_tape *t, scl_op op, int k, int g, int value) {
   const int c = scl_tape_operand(t, value, 2), x[] = {a, b, c};
   if (op == SCL_OP_LOG_PBETA || op == SCL_OP_LOG_QBETA) {
     const bool upper = op == SCL_OP_LOG_QBETA;
-    if (upper) g = F(NEG, g);
-    if (k == 0) return probability_slope(t, g, beta_density(t, a, b, c), value);
-    if (upper) g = probability_slope(t, g, scl_tape_apply(t, SCL_OP_LOG_PBETA, 3, x), value);
-    op = k == 1 ? SCL_OP_LOG_PBETA_SLOPE_A : SCL_OP_LOG_PBETA_SLOPE_B;
+    if (k == 0) {
+      const int slope = probability_slope(t, g, beta_density(t, a, b, c), value);
+      return upper ? F(NEG, slope) : slope;
+    }
+    op = k == 1 ? (upper ? SCL_OP_LOG_QBETA_SLOPE_A : SCL_OP_LOG_PBETA_SLOPE_A)
+                : (upper ? SCL_OP_LOG_QBETA_SLOPE_B : SCL_OP_LOG_PBETA_SLOPE_B);
     return MUL(g, scl_tape_apply(t, op, 3, x));
   }
   if (op != SCL_OP_IFELSE) return unknown_slope(t, SHAPES);

@@ -129,7 +129,7 @@ static void check_derivatives(void) {
   for (int op = 0; op < SCL_OP_COUNT; op++) {
     /* Their derivatives are not known. */
     if (op == SCL_OP_PENTAGAMMA || op == SCL_OP_LOG_PGAMMA_SLOPE || op == SCL_OP_LOG_QGAMMA_SLOPE ||
-        op == SCL_OP_LOG_PBETA_SLOPE_A || op == SCL_OP_LOG_PBETA_SLOPE_B) {
+        (op >= SCL_OP_LOG_PBETA_SLOPE_A && op <= SCL_OP_LOG_QBETA_SLOPE_B)) {
       continue;
     }
     /* Inside every domain; acosh() needs more than one, the logarithm of 1 - exp() less than 0. */

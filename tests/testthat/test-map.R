@@ -386,6 +386,8 @@ in_base_r <- list(
   log_qgamma_slope = slope_in_base_r(log_qgamma, 2),
   log_pbeta_slope_a = slope_in_base_r(log_pbeta, 2),
   log_pbeta_slope_b = slope_in_base_r(log_pbeta, 3),
+  log_qbeta_slope_a = slope_in_base_r(log_qbeta, 2),
+  log_qbeta_slope_b = slope_in_base_r(log_qbeta, 3),
   pnorm = pnorm, dnorm = dnorm, qnorm = qnorm, log_qnorm = function(a) qnorm(a, log.p = TRUE),
   log_pnorm = function(a) pnorm(a, log.p = TRUE),
   round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
@@ -394,7 +396,7 @@ in_base_r <- list(
 base_r_digits <- c(stirling = 1e-13, log_pgamma = 1e-13, log_qgamma = 1e-13, log_pbeta = 1e-13,
                    log_qbeta = 1e-13,
                    log_pgamma_slope = 1e-7, log_qgamma_slope = 1e-7, log_pbeta_slope_a = 1e-7,
-                   log_pbeta_slope_b = 1e-7)
+                   log_pbeta_slope_b = 1e-7, log_qbeta_slope_a = 1e-7, log_qbeta_slope_b = 1e-7)
 
 test_that("every operation of the table is that of base R, on both engines and in cl_map()", {
   table <- cl_operations()

@@ -200,8 +200,8 @@ SCL_INLINE real incomplete_beta(real x, real a, real b, int upper, int by_b, rea
   return upper ? value : incomplete_complement(value, slope);
 }
 
-/* log(P(X <= x)) of a beta variable X with shapes a and b, its derivatives by these, and
- * log(P(X > x)). */
+/* log(P(X <= x)) of a beta variable X with shapes a and b, log(P(X > x)), and their derivatives by
+ * the shapes. */
 SCL_INLINE real incomplete_log_pbeta(real x, real a, real b) {
   real slope;
   return incomplete_beta(x, a, b, 0, 0, &slope);
@@ -222,6 +222,18 @@ SCL_INLINE real incomplete_log_pbeta_slope_b(real x, real a, real b) {
 SCL_INLINE real incomplete_log_qbeta(real x, real a, real b) {
   real slope;
   return incomplete_beta(x, a, b, 1, 0, &slope);
+}
+
+SCL_INLINE real incomplete_log_qbeta_slope_a(real x, real a, real b) {
+  real slope;
+  incomplete_beta(x, a, b, 1, 0, &slope);
+  return slope;
+}
+
+SCL_INLINE real incomplete_log_qbeta_slope_b(real x, real a, real b) {
+  real slope;
+  incomplete_beta(x, a, b, 1, 1, &slope);
+  return slope;
 }
 
 #endif

@@ -1,0 +1,192 @@
+# Gradients of densities and distribution functions within cl_gradient(), by every argument that is
+# a number, against central differences; and at the ends of their supports.
+
+skip_on_cran() # long; run by ./dev check
+
+# Differences of the program's own values, of fourth order.
+differences <- function(f, point) {
+  slope <- function(k, i, h) {
+    up <- down <- point
+    up[[k]][i] <- up[[k]][i] + h
+    down[[k]][i] <- down[[k]][i] - h
+    (as.numeric(do.call(f, up)) - as.numeric(do.call(f, down))) / (2 * h)
+  }
+  lapply(seq_along(point), function(k) {
+    vapply(seq_along(point[[k]]), function(i) {
+      h <- 1e-3 * max(abs(point[[k]][i]), 0.1)
+      (4 * slope(k, i, h / 2) - slope(k, i, h)) / 3
+    }, 0)
+  })
+}
+
+# The sum of density(...) over its values; `further` are arguments that are no parameters.
+expect_slope <- function(name, point, further = list()) {
+  density <- as.name(name)
+  arguments <- lapply(names(point), as.name)
+  names(arguments) <- names(point)
+  f <- function() NULL
+  formals(f) <- lapply(point, function(x) quote(expr = ))
+  body(f) <- as.call(list(quote(sum), as.call(c(density, arguments, further))))
+  environment(f) <- globalenv()
+  model <- cl_gradient(f)
+  found <- do.call(model, point)
+  label <- paste(deparse(body(f)), collapse = " ")
+  if (exists(name, asNamespace("stats")) || exists(name, baseenv())) {
+    want <- do.call(f, point)
+    expect(abs(as.numeric(found) - want) <= 1e-10 * max(1, abs(want)),
+           sprintf("%s is %.17g, not %.17g", label, as.numeric(found), want))
+  }
+  want <- unlist(differences(model, point))
+  got <- unlist(attr(found, "gradient"))
+  worst <- max(abs(got - want) / pmax(1, abs(want)))
+  expect(worst <= 1e-7, sprintf("the gradient of %s is off by %.3g", label, worst))
+}
+
+real <- c(-1, 0.5, 2, 3, 4)
+positive <- c(0.2, 1, 3, 2, 0.7)
+share <- c(0.1, 0.5, 0.3, 0.9, 0.7)
+count <- c(0, 1, 3, 2, 7)
+
+test_that("densities have their gradients", {
+  on_host(for (log in c(TRUE, FALSE)) {
+    flag <- list(log = log)
+    expect_slope("dnorm", list(x = real, mean = 0.3, sd = c(1, 2, 3, 4, 5)), flag)
+    expect_slope("dlnorm", list(x = positive, meanlog = 0.3, sdlog = 1.3), flag)
+    expect_slope("dexp", list(x = positive, rate = 1.3), flag)
+    expect_slope("dgamma", list(x = positive, shape = c(2, 1, 0.3, 40, 5), rate = 2), flag)
+    expect_slope("dgamma", list(x = positive, scale = 1.3), c(shape = 3, flag))
+    expect_slope("dchisq", list(x = positive, df = c(1, 2, 10, 0.3, 0.9)), flag)
+    expect_slope("dweibull", list(x = positive, shape = c(1, 2, 4, 1, 0.5), scale = 2), flag)
+    expect_slope("dbeta", list(x = share, shape1 = c(1, 2, 4, 1, 0.4), shape2 = 2), flag)
+    expect_slope("dbeta", list(x = share), c(shape1 = 2, shape2 = 0.6, flag))
+    expect_slope("dt", list(x = real, df = 4), flag)
+    expect_slope("dcauchy", list(x = real, location = 4, scale = 2), flag)
+    expect_slope("dlogis", list(x = real, location = 4, scale = 2), flag)
+    expect_slope("dunif", list(min = -2, max = 13), c(list(x = real), flag))
+    counts <- list(x = count)
+    expect_slope("dbinom", list(prob = 0.3), c(counts, size = 10, flag))
+    expect_slope("dbinom", list(prob = share), c(counts, size = 10, flag))
+    expect_slope("dbinom", list(prob = share), c(list(x = c(1, 0, 1, 0, 1)), size = 1, flag))
+    expect_slope("dbinom", list(prob = 0.4), c(list(x = c(1, 0, 1, 0, 1)), size = 1, flag))
+    expect_slope("dbinom", list(prob = 0.02 + 0.01 * share), c(counts, size = 200, flag))
+    expect_slope("dpois", list(lambda = 2), c(counts, flag))
+    expect_slope("dpois", list(lambda = 100 + 10 * share), c(list(x = 105 + count), flag))
+    expect_slope("dnbinom", list(size = 3.3, prob = share), c(counts, flag))
+    expect_slope("dnbinom", list(size = 3.3, mu = share), c(counts, flag))
+    expect_slope("dgeom", list(prob = share), c(counts, flag))
+    expect_slope("dmultinom", list(prob = share), c(counts, flag))
+  })
+})
+
+test_that("distribution functions and quantiles have their gradients, in both tails", {
+  on_host(for (lower in c(TRUE, FALSE)) for (log in c(TRUE, FALSE)) {
+    flags <- list(lower.tail = lower, log.p = log)
+    expect_slope("pnorm", list(q = real, mean = 1, sd = 2), flags)
+    expect_slope("plogis", list(q = real, location = 1, scale = 2), flags)
+    expect_slope("pcauchy", list(q = real, location = 0.1, scale = 3), flags)
+    expect_slope("pexp", list(q = positive, rate = 1.2), flags)
+    expect_slope("pweibull", list(q = positive, shape = 1.5, scale = 2), flags)
+    expect_slope("punif", list(q = positive, min = 0.1, max = 4), flags)
+    expect_slope("plnorm", list(q = positive, meanlog = 0.1, sdlog = 3), flags)
+    expect_slope("pgamma", list(q = positive, shape = c(0.5, 1, 2, 10, 0.1), rate = 3), flags)
+    expect_slope("pchisq", list(q = positive, df = 3), flags)
+    expect_slope("pbeta", list(q = share, shape1 = c(0.5, 1, 2, 10, 0.1), shape2 = 3), flags)
+    p <- if (log) base::log(share) else share
+    expect_slope("qnorm", list(p = p, mean = 0.1, sd = 3), flags)
+    expect_slope("qlogis", list(p = p, location = 0.1, scale = 3), flags)
+    expect_slope("qexp", list(p = p, rate = 0.1), flags)
+  })
+})
+
+test_that("special functions and densities of vectors and matrices have their gradients", {
+  set.seed(1)
+  s <- crossprod(matrix(rnorm(9), 3)) + diag(3)
+  x <- matrix(rnorm(12), 4)
+  on_host({
+    expect_slope("lbeta", list(a = share, b = 2))
+    expect_slope("beta", list(a = share, b = 2))
+    expect_slope("lchoose", list(n = 5.5), list(k = 2))
+    expect_slope("choose", list(n = 5.5), list(k = 2))
+    expect_slope("dmvnorm", list(x = x, mean = c(1, 2, 3)), list(Sigma = s, log = TRUE))
+    expect_slope("dmvnorm", list(mean = c(1, 2, 3), chol = chol(s)), list(x = x, log = TRUE))
+    expect_slope("dordlogit", list(eta = c(0.1, 0.2, 3, 0.4), cuts = c(-1, 0.4, 1)),
+                 list(x = c(1, 2, 3, 4), log = TRUE))
+    expect_slope("dlkj", list(L = t(chol(cov2cor(s))), eta = 1.5), list(log = TRUE))
+    both <- list(function(m, a) sum(dmvnorm(x, m, (a + t(a)) / 2, TRUE)),
+                 function(m, a) sum(dmvnorm(x, m, precision = (a + t(a)) / 2, log = TRUE)),
+                 function(m, a) dwishart(crossprod(x) + diag(m), 4.5 + m[1], (a + t(a)) / 2, TRUE))
+    for (f in both) {
+      model <- cl_gradient(f)
+      point <- list(m = c(1, 2, 3), a = s)
+      got <- unlist(attr(do.call(model, point), "gradient"))
+      expect_equal(unname(got), unlist(differences(model, point)), tolerance = 1e-7)
+    }
+  })
+})
+
+# Value and gradient.
+at_point <- function(f, ...) {
+  found <- cl_gradient(f)(...)
+  c(as.numeric(found), unlist(attr(found, "gradient"), use.names = FALSE))
+}
+
+test_that("outside of the support the logarithm is -Inf, and the gradient 0", {
+  never <- c(-Inf, 0, 0, 0)
+  on_host({
+    for (x in c(-1, 0)) {
+      expect_identical(at_point(function(x, a, b) dgamma(x, a, b, log = TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a, b) dlnorm(x, a, b, TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a, b) dweibull(x, a, b, TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a, b) dbeta(x, a, b, log = TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a, b) pweibull(x, a, b, log.p = TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a, b) pgamma(x, a, b, log.p = TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a, b) pbeta(x, a, b, log.p = TRUE), x, 2, 3), never)
+      expect_identical(at_point(function(x, a) pexp(x, a, log.p = TRUE), x, 2), never[-4])
+    }
+    expect_identical(at_point(function(x, a, b) dunif(x, a, b, TRUE), 7, 2, 3), never)
+    expect_identical(at_point(function(x, a) dexp(x, a, TRUE), -1, 2), never[-4])
+    expect_equal(at_point(function(a, b) sum(dgamma(c(-1, 2), a, b, log = TRUE)), 2, 3),
+                 c(-Inf, log(6) - digamma(2), 2 / 3 - 2))
+    expect_equal(at_point(function(m, s) sum(pnorm(c(-Inf, Inf), m, s)), 0, 1), c(1, 0, 0))
+  })
+})
+
+test_that("probabilities 0 and 1 and means 0 that agree with the data are no trouble", {
+  on_host({
+    expect_equal(at_point(function(p) sum(dbinom(c(0, 0), 3, p, TRUE)), c(0, 0.5)),
+                 c(3 * log(0.5), -3, -6))
+    expect_equal(at_point(function(p) sum(dbinom(c(1, 1, 0), 1, p, TRUE)), c(1, 0.5, 0)),
+                 c(log(0.5), 1, 2, -1))
+    expect_equal(at_point(function(p) sum(dbinom(c(5, 0), 1000, p, TRUE)), c(0.5, 0)),
+                 c(dbinom(5, 1000, 0.5, TRUE), -1980, -1000))
+    expect_equal(at_point(function(l) sum(dpois(c(0, 2), l, TRUE)), c(0, 1)), c(-1 - log(2), -1, 1))
+    expect_equal(at_point(function(l) sum(dpois(c(0, 200), l, TRUE)), c(0, 1)),
+                 c(dpois(200, 1, TRUE), -1, 199))
+    expect_equal(at_point(function(p) sum(dgeom(c(0, 2), p, TRUE)), c(1, 0.5)),
+                 c(3 * log(0.5), 1, -2))
+    expect_equal(at_point(function(p) dmultinom(c(0, 2, 3), prob = p, log = TRUE), c(0, 0.5, 0.5)),
+                 c(log(10 / 32), -5, -1, 1))
+    # exp() and plogis() that underflow
+    expect_equal(at_point(function(a) sum(dpois(c(0, 2), exp(a), TRUE)), c(-800, -800)),
+                 c(-1600 - log(2), 0, 2))
+    expect_equal(at_point(function(a) sum(dbinom(c(1, 1, 0), 1, plogis(a), TRUE)),
+                          c(8, -8, 8) * 99),
+                 c(-1584, 0, 1, -1))
+  })
+})
+
+test_that("both tails are accurate far out", {
+  on_host({
+    expect_equal(at_point(function(q) pnorm(q, log.p = TRUE), -1e5), c(-5000000012.4318615, 1e5))
+    expect_equal(at_point(function(q) plogis(q, log.p = TRUE), -1e5), c(-1e5, 1))
+    expect_equal(at_point(function(q) pcauchy(q, log.p = TRUE), -1e5), c(-12.65765535, 1e-5))
+    expect_equal(at_point(function(q) pexp(q, log.p = TRUE), 1e-300), c(log(1e-300), 1e300))
+    upper <- at_point(function(q, a, b) pbeta(q, a, b, lower.tail = FALSE, log.p = TRUE),
+                      1 - 1e-10, 2, 100)
+    expect_equal(upper[1], pbeta(1 - 1e-10, 2, 100, lower.tail = FALSE, log.p = TRUE))
+    h <- 1e-4
+    tail <- function(a, b) pbeta(1 - 1e-10, a, b, lower.tail = FALSE, log.p = TRUE)
+    expect_equal(upper[3], (tail(2 + h, 100) - tail(2 - h, 100)) / (2 * h), tolerance = 1e-6)
+    expect_equal(upper[4], (tail(2, 100 + h) - tail(2, 100 - h)) / (2 * h), tolerance = 1e-6)
+  })
+})
