@@ -25,13 +25,16 @@ looking_up <- function(f, overrides = list()) {
   masks <- traced_functions()
   before <- function(home) {
     for (k in seq_along(homes)) if (identical(homes[[k]], home)) return(inner[[k]])
-    place <- new.env(parent = home)
+    below <- new.env(parent = home)
+    place <- new.env(parent = below)
     homes <<- c(homes, list(home))
     inner <<- c(inner, list(place))
     for (name in names(masks)) {
       value <- get0(name, envir = home, mode = "function")
       if (is.null(value) || is_original(value, name)) {
-        assign(name, masks[[name]], envir = place)
+        assign(name, masks[[name]], envir = below)
+        # Data may have the name of a function, such as sd: calls pass over it, as in R.
+        if (has_data(name, home)) assign(name, get(name, envir = home), envir = place)
       }
     }
     for (name in names(overrides)) {
@@ -57,6 +60,11 @@ looking_up <- function(f, overrides = list()) {
     g
   }
   copy(f)
+}
+
+# Whether a name means something else than a function, and has a value.
+has_data <- function(name, home) {
+  tryCatch(!is.function(get0(name, envir = home, ifnotfound = is.null)), error = function(e) FALSE)
 }
 
 # The replacement of `::`.

@@ -190,3 +190,17 @@ test_that("both tails are accurate far out", {
     expect_equal(upper[4], (tail(2, 100 + h) - tail(2, 100 - h)) / (2 * h), tolerance = 1e-6)
   })
 })
+
+test_that("data may have the name of a function", {
+  sd <- 2
+  beta <- c(1, 2, 3)
+  on_host({
+    expect_equal(at_point(function(m) dnorm(1, m, sd, TRUE), 0), c(dnorm(1, 0, 2, TRUE), 0.25))
+    expect_equal(at_point(function(m) sum(beta * m) * beta(m, 1) + sd(c(m, -m)), 2),
+                 c(6 + sqrt(8), sqrt(2)))
+    model <- cl_gradient(function(m) dnorm(1, m, sd, TRUE))
+    expect_equal(as.numeric(model(m = 0)), dnorm(1, 0, 2, TRUE))
+    update(model, sd = 3)
+    expect_equal(as.numeric(model(m = 0)), dnorm(1, 0, 3, TRUE))
+  })
+})
