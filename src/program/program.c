@@ -7,7 +7,9 @@
 
 struct scl_program {
   scl_context *ctx;
-  scl_block input; /* the parameter vector */
+  scl_block input; /* the parameter vector; of second derivatives, the direction behind it */
+  bool second;
+  double *point; /* then: room for both */
   scl_residents data;
   int data_count;
   scl_routine value, gradient;
@@ -21,6 +23,7 @@ void scl_program_release(scl_program *p) {
   scl_residents_end(&p->data);
   scl_buffer_release(p->input.buffer);
   scl_context_release(p->ctx);
+  free(p->point);
   free(p);
 }
 
@@ -43,13 +46,16 @@ static void find_facts(scl_program *p) {
   p->facts.bytes = bytes_held(p);
 }
 
+static scl_status require_number(const scl_tape *t, int output) {
+  const size_t length = scl_tape_length(t, output);
+  if (length == 1) return SCL_OK;
+  return scl_fail_argument("f", "'f' must return one number, not %zu", length);
+}
+
 static scl_status make_routines(scl_program *p, scl_tape *t, int output) {
   const size_t parameters = p->facts.parameters;
   SCL_TRY(t->status);
-  if (scl_tape_length(t, output) != 1) {
-    return scl_fail_argument("f", "'f' must return one number, not %zu",
-                             scl_tape_length(t, output));
-  }
+  SCL_TRY(require_number(t, output));
   p->facts.values = t->values;
   const int gradient = scl_tape_gradient(t, output, parameters, false);
   SCL_TRY(t->status);
@@ -62,8 +68,29 @@ static scl_status make_routines(scl_program *p, scl_tape *t, int output) {
   return SCL_OK;
 }
 
-scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
-                            scl_program **out) {
+/* The derivative of (gradient) (direction), which are as many parameters more. */
+static scl_status make_second(scl_program *p, scl_tape *t, int output) {
+  const size_t n = p->facts.parameters, at[] = {n, n};
+  SCL_TRY(t->status);
+  SCL_TRY(require_number(t, output));
+  p->facts.values = t->values;
+  const int slope = scl_tape_gradient(t, output, n, true);
+  const int direction = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
+  const int along = scl_tape_reduce(
+      t, SCL_REDUCE_SUM, scl_tape_binary(t, SCL_OP_MUL, slope, direction), n, 1, SCL_TOTAL);
+  const int product = scl_tape_part(t, scl_tape_gradient(t, along, 2 * n, true), 0, n);
+  SCL_TRY(t->status);
+  p->facts.gradient_values = t->values - p->facts.values;
+  p->point = malloc((2 * n + 1) * sizeof *p->point);
+  if (p->point == NULL) return scl_fail_memory(2 * n * sizeof *p->point, 0, "a program");
+  SCL_TRY(scl_block_create(p->ctx, 2 * n, 1, &p->input));
+  SCL_TRY(scl_routine_make(&p->data, t, p->input, 1, &product, &p->gradient));
+  find_facts(p);
+  return SCL_OK;
+}
+
+static scl_status make(scl_context *ctx, scl_tape *t, int output, size_t parameters, bool second,
+                       scl_program **out) {
   scl_program *p = calloc(1, sizeof *p);
   if (p == NULL) {
     scl_tape_end(t);
@@ -72,7 +99,8 @@ scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t pa
   p->ctx = scl_context_retain(ctx);
   p->data = (scl_residents){.ctx = ctx, .tape = t};
   p->facts.parameters = parameters;
-  const scl_status status = make_routines(p, t, output);
+  p->second = second && parameters > 0;
+  const scl_status status = p->second ? make_second(p, t, output) : make_routines(p, t, output);
   p->data_count = t->data_used;
   p->data.tape = NULL;
   scl_tape_end(t);
@@ -84,6 +112,16 @@ scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t pa
   return SCL_OK;
 }
 
+scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
+                            scl_program **out) {
+  return make(ctx, t, output, parameters, false, out);
+}
+
+scl_status scl_program_make_second(scl_context *ctx, scl_tape *t, int output, size_t parameters,
+                                   scl_program **out) {
+  return make(ctx, t, output, parameters, true, out);
+}
+
 scl_context *scl_program_context(const scl_program *p) {
   return p->ctx;
 }
@@ -92,8 +130,41 @@ scl_program_facts scl_program_about(const scl_program *p) {
   return p->facts;
 }
 
-scl_status scl_program_run(scl_program *p, const double *x, bool gradient, double *to) {
+static scl_status require_order(const scl_program *p, bool second) {
   SCL_TRY(scl_context_check(p->ctx));
+  if (p->second == second) return SCL_OK;
+  return scl_fail_argument("f", second ? "the program was made for first derivatives"
+                                       : "the program was made for second derivatives");
+}
+
+scl_status scl_program_product(scl_program *p, const double *x, const double *direction,
+                               double *to) {
+  const size_t n = p->facts.parameters;
+  if (n == 0) return SCL_OK;
+  SCL_TRY(require_order(p, true));
+  memcpy(p->point, x, n * sizeof *x);
+  memcpy(p->point + n, direction, n * sizeof *direction);
+  SCL_TRY(p->ctx->engine->upload(p->ctx, SCL_GENERAL, p->point, 2 * n, p->input));
+  return scl_routine_run(&p->gradient, to);
+}
+
+scl_status scl_program_hessian(scl_program *p, const double *x, double *to) {
+  const size_t n = p->facts.parameters;
+  double *unit = calloc(n + 1, sizeof *unit);
+  scl_status status = SCL_OK;
+  if (unit == NULL) return scl_fail_memory(n * sizeof *unit, 0, "a Hessian");
+  for (size_t j = 0; j < n && status == SCL_OK; j++) {
+    unit[j] = 1.0;
+    status = scl_program_product(p, x, unit, to + j * n);
+    unit[j] = 0.0;
+    if (status == SCL_OK) status = scl_poll();
+  }
+  free(unit);
+  return status;
+}
+
+scl_status scl_program_run(scl_program *p, const double *x, bool gradient, double *to) {
+  SCL_TRY(require_order(p, false));
   if (p->facts.parameters > 0) {
     SCL_TRY(p->ctx->engine->upload(p->ctx, SCL_GENERAL, x, p->facts.parameters, p->input));
   }

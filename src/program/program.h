@@ -12,6 +12,9 @@ typedef struct scl_program scl_program;
  * then. SCL_E_ARGUMENT (naming "f") where the gradient is not known, SCL_E_MEMORY. */
 scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
                             scl_program **out);
+/* The same for second derivatives only: scl_program_product() and scl_program_hessian(). */
+scl_status scl_program_make_second(scl_context *ctx, scl_tape *t, int output, size_t parameters,
+                                   scl_program **out);
 void scl_program_release(scl_program *p); /* accepts NULL */
 
 scl_context *scl_program_context(const scl_program *p); /* borrowed */
@@ -19,6 +22,13 @@ scl_context *scl_program_context(const scl_program *p); /* borrowed */
 /* The value at x, which has as many numbers as there are parameters; with `gradient` also the
  * derivatives, behind it. NaN where a matrix has no Cholesky factor. Waits. */
 scl_status scl_program_run(scl_program *p, const double *x, bool gradient, double *to);
+
+/* The Hessian at x times a direction; both, and the result, have as many numbers as there are
+ * parameters. Waits. */
+scl_status scl_program_product(scl_program *p, const double *x, const double *direction,
+                               double *to);
+/* The Hessian at x, column-major, a product for each column. */
+scl_status scl_program_hessian(scl_program *p, const double *x, double *to);
 
 typedef struct {
   size_t parameters;

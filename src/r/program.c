@@ -7,6 +7,9 @@
  *       attributes of program/values.def; `index` is 1-based), a double vector
  *       data: a list of double vectors; parameters: how many numbers; output: a node
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
+ *   r_program_make_second(...): the same for second derivatives
+ *   r_program_hessian(program, x), r_program_product(program, x, direction): a matrix; it times a
+ *       vector
  *   r_program_facts(program): a named double vector
  *   r_program_set_data(program, index, values): index is 1-based */
 #include "r/entries.h"
@@ -160,7 +163,7 @@ done:
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-SEXP r_program_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
+static SEXP make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output, bool second) {
   SEXP handle = PROTECT(r_pointer_new(&program_kind, R_NilValue));
   scl_program *program = NULL;
   scl_context *ctx;
@@ -171,7 +174,8 @@ SEXP r_program_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP out
   SCL_GO(r_require_outside());
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
   SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
-  SCL_GO(scl_program_make(ctx, &tape, result, (size_t)Rf_asReal(parameters), &program));
+  SCL_GO((second ? scl_program_make_second
+                 : scl_program_make)(ctx, &tape, result, (size_t)Rf_asReal(parameters), &program));
   r_pointer_set(handle, program);
 done:
   scl_tape_end(&tape);
@@ -179,18 +183,60 @@ done:
   return r_return(status, handle);
 }
 
+SEXP r_program_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
+  return make(where, nodes, data, parameters, output, false);
+}
+
+SEXP r_program_make_second(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
+  return make(where, nodes, data, parameters, output, true);
+}
+
+/* The number of parameters of a handle that may be no program, for the size of a result. */
+static size_t parameters_of(SEXP program) {
+  const scl_program *p = r_is_pointer(&program_kind, program) ? r_pointer_object(program) : NULL;
+  return p != NULL ? scl_program_about(p).parameters : 0;
+}
+
+static scl_status require_point(SEXP x, size_t parameters) {
+  if (TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == parameters) return SCL_OK;
+  return scl_fail_argument("x", "'x' must be a double vector of length %zu", parameters);
+}
+
+SEXP r_program_hessian(SEXP program, SEXP x) {
+  const size_t parameters = parameters_of(program);
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)parameters, (int)parameters));
+  scl_program *p;
+  scl_status status;
+  SCL_GO(get_program(program, &p));
+  SCL_GO(require_point(x, parameters));
+  SCL_GO(scl_program_hessian(p, REAL_RO(x), REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_program_product(SEXP program, SEXP x, SEXP direction) {
+  const size_t parameters = parameters_of(program);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)parameters));
+  scl_program *p;
+  scl_status status;
+  SCL_GO(get_program(program, &p));
+  SCL_GO(require_point(x, parameters));
+  SCL_GO(require_point(direction, parameters));
+  SCL_GO(scl_program_product(p, REAL_RO(x), REAL_RO(direction), REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
 SEXP r_program_run(SEXP program, SEXP x, SEXP gradient) {
   const bool both = Rf_asLogical(gradient) == 1;
-  const scl_program *known =
-      r_is_pointer(&program_kind, program) ? r_pointer_object(program) : NULL;
-  const size_t parameters = known != NULL ? scl_program_about(known).parameters : 0;
+  const size_t parameters = parameters_of(program);
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(both ? parameters + 1 : 1)));
   scl_program *p;
   scl_status status;
   SCL_GO(get_program(program, &p));
-  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != parameters) {
-    SCL_GO(scl_fail_argument("x", "'x' must be a double vector of length %zu", parameters));
-  }
+  SCL_GO(require_point(x, parameters));
   SCL_GO(scl_program_run(p, REAL_RO(x), both, REAL(result)));
 done:
   UNPROTECT(1);
