@@ -108,20 +108,18 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
 # The value at the arguments in `frame`, that of a call of the model.
 run_gradient <- function(state, frame) {
   point <- call_point(state, frame)
-  x <- as.double(unlist(point$values, use.names = FALSE))
-  if (state$retrace) {
-    compile_point(state, point)
-  } else {
-    shapes <- lapply(point$values, shape_key)
-    if (!identical(shapes, state$shapes) || point$listed != state$listed ||
-          !identical(state$pid, Sys.getpid())) {
-      compile_point(state, point)
-    }
-  }
-  answer <- run_model(state, point, x)
+  prepare_point(state, point)
+  answer <- run_model(state, point, as.double(unlist(point$values, use.names = FALSE)))
   value <- answer[1L]
   attr(value, "gradient") <- split_slope(answer[-1L], point$values)
   value
+}
+
+# Compiles what is not compiled for a point like this one.
+prepare_point <- function(state, point) {
+  ready <- !state$retrace && identical(lapply(point$values, shape_key), state$shapes) &&
+    point$listed == state$listed && identical(state$pid, Sys.getpid())
+  if (!ready) compile_point(state, point)
 }
 
 run_model <- function(state, point, x) {

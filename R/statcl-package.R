@@ -52,7 +52,7 @@
 #'   distances
 #'
 #' @section Your own model:
-#' - [cl_gradient()]: a plain R function with its gradient
+#' - [cl_gradient()]: a plain R function with its gradient; [cl_hessian()]: its second derivatives
 #' - [cl_log_sum_exp()], [cl_softmax()]: sums of exponentials
 #'
 #' @section Sampling and optimisation:
