@@ -53,8 +53,9 @@
 #' `statcl_error_argument` if `f` is not a function; if a call has arguments that are not numeric;
 #' and while `f` is recorded: if it makes a decision that depends on a parameter, uses a function
 #' that is not available, combines shapes that do not fit, assigns a value that depends on
-#' parameters outside of itself, or returns anything but one number. The message names the call in `f`. A
-#' warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is zero.
+#' parameters outside of itself, or returns anything but one number. The message names the call in
+#' `f`. A warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is
+#' zero.
 #' @seealso [cl_check_gradient()] compares a gradient with differences.
 #' @export
 #' @examples

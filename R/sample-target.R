@@ -161,6 +161,41 @@ make_evaluator <- function(log_density, layout, nan) {
 
 # function(x) giving list(value, gradient as a plain vector), for the constrained vector x.
 density_caller <- function(log_density, layout) {
+  call_density <- argument_caller(log_density, layout)
+  if (inherits(log_density, "cl_gradient")) {
+    return(compiled_caller(environment(log_density), call_density, layout))
+  }
+  call_density
+}
+
+# The same for a cl_gradient() with this state: once it is compiled for these parameters, its program
+# takes the vector, without a list of arguments and a list of derivatives in between.
+compiled_caller <- function(state, call_density, layout) {
+  program <- order <- NULL
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  function(x) {
+    if (is.null(program) || !identical(program, state$program) || state$pid != Sys.getpid()) {
+      answer <- call_density(x)
+      if (!state$retrace && !is.null(state$program)) {
+        program <<- state$program
+        indices <- lapply(layout$arguments, `[[`, "index")
+        order <<- unlist(indices[match(names(state$like), names)])
+        if (identical(order, seq_along(x))) order <<- NULL
+      }
+      return(answer)
+    }
+    if (is.null(order)) {
+      both <- .Call(r_program_run, program, x, TRUE)
+      return(list(both[1L], both[-1L]))
+    }
+    both <- .Call(r_program_run, program, x[order], TRUE)
+    slope <- x
+    slope[order] <- both[-1L]
+    list(both[1L], slope)
+  }
+}
+
+argument_caller <- function(log_density, layout) {
   if (is.null(layout$arguments)) {
     given <- layout$given
     return(function(x) {
