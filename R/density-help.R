@@ -1,0 +1,79 @@
+#' Densities for models of your own
+#'
+#' Densities, distribution functions and quantiles that a function given to [cl_gradient()] can use.
+#' They have R's names, arguments, order and defaults, with `log`, `lower.tail` and `log.p`, and are
+#' found by those names within such a function: nothing is attached or masked. They are
+#' differentiable with respect to every argument that is a number, `x` and `q` included. Without
+#' parameters among the arguments R's own functions are called.
+#'
+#' | function | arguments | formula |
+#' |---|---|---|
+#' | `dnorm`, `pnorm`, `qnorm` | `mean`, `sd` | Wichura (1988) for quantiles |
+#' | `dlnorm`, `plnorm` | `meanlog`, `sdlog` | as `dnorm` of `log(x)` |
+#' | `dexp`, `pexp`, `qexp` | `rate` | |
+#' | `dgamma`, `pgamma` | `shape`, `rate` or `scale` | Loader (2000); series, continued fraction |
+#' | `dchisq`, `pchisq` | `df` | as gamma |
+#' | `dweibull`, `pweibull` | `shape`, `scale` | |
+#' | `dbeta`, `pbeta` | `shape1`, `shape2` | Loader (2000); continued fraction |
+#' | `dt` | `df` | Loader (2000) |
+#' | `dcauchy`, `pcauchy` | `location`, `scale` | |
+#' | `dlogis`, `plogis`, `qlogis` | `location`, `scale` | |
+#' | `dunif`, `punif` | `min`, `max` | |
+#' | `dbinom` | `size`, `prob` | Loader (2000) for more than 100 trials |
+#' | `dpois` | `lambda` | Loader (2000) for counts of more than 100 |
+#' | `dnbinom` | `size`, `prob` or `mu` | Loader (2000) |
+#' | `dgeom` | `prob` | |
+#' | `dmultinom` | `size`, `prob` | |
+#' | `lbeta`, `beta`, `lchoose`, `choose` | | |
+#'
+#' Four more are not part of R:
+#'
+#' - `dmvnorm(x, mean = 0, Sigma, log = FALSE, precision, chol, lower = FALSE)`: multivariate normal,
+#'   by one of the covariance matrix, its inverse, and its Cholesky factor (upper triangular, as
+#'   [chol()] gives it, unless `lower = TRUE`). The rows of a matrix `x` are observations; a vector
+#'   is one. The mean is a number, a vector, or a matrix like `x`.
+#' - `dlkj(L, eta = 1, log = FALSE)`: the lower Cholesky factor `L` of a correlation matrix R of which
+#'   the density is proportional to `det(R)^(eta - 1)` (Lewandowski, Kurowicka and Joe 2009), with
+#'   respect to the elements of `L` below the diagonal.
+#' - `dwishart(x, df, Sigma, log = FALSE)`: Wishart, with the arguments of [rWishart()]; the mean is
+#'   `df * Sigma`.
+#' - `dordlogit(x, eta, cuts, log = FALSE)`: an ordered category `x`, one of 1 to
+#'   `length(cuts) + 1`, with `P(x <= k) = plogis(cuts[k] - eta)`; `cuts` ascend.
+#'
+#' @details
+#' Logarithms are accurate in both tails: `pnorm(q, log.p = TRUE)` and the like can be summed in a
+#' likelihood of censored or truncated data. Outside of the support the density is zero, its
+#' logarithm `-Inf` and the gradient zero; parameters that R refuses give `NaN`, without a warning.
+#'
+#' Counts `x` are data; those that are not whole numbers give a warning and have density zero. By the
+#' `k` of `choose` and `lchoose` there is no derivative. Noncentral distributions (`ncp`) are not
+#' available. Of `pgamma`, `pchisq` and `pbeta` second derivatives by the shapes are not known.
+#'
+#' The densities of `exp(a)` and `plogis(a)` do not compute `log(exp(a))` and `log(plogis(a))`: write
+#' `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are quick and do not overflow.
+#'
+#' @name cl_densities
+#' @aliases dmvnorm dlkj dwishart dordlogit
+#' @seealso [cl_gradient()]; [clMatrix-distributions] for the functions of matrices.
+#' @references
+#' Lewandowski, D., Kurowicka, D. and Joe, H. (2009) Generating random correlation matrices based on
+#' vines and extended onion method. *Journal of Multivariate Analysis* 100, 1989-2001.
+#'
+#' Loader, C. (2000) *Fast and accurate computation of binomial probabilities*.
+#'
+#' Press, W. H., Teukolsky, S. A., Vetterling, W. T. and Flannery, B. P. (2007) *Numerical Recipes*,
+#' third edition, sections 6.2 and 6.4 (incomplete gamma and beta functions).
+#'
+#' Wichura, M. J. (1988) Algorithm AS 241: The percentage points of the normal distribution.
+#' *Applied Statistics* 37, 477-484.
+#' @examples
+#' # Survival times, of which some are censored
+#' time <- c(3.1, 0.4, 5, 5, 2.2)
+#' died <- c(TRUE, TRUE, FALSE, FALSE, TRUE)
+#' f <- cl_gradient(function(shape, scale) {
+#'   sum(dweibull(time[died], shape, scale, log = TRUE)) +
+#'     sum(pweibull(time[!died], shape, scale, lower.tail = FALSE, log.p = TRUE))
+#' })
+#' f(shape = 1.2, scale = 4)
+#' cl_check_gradient(f, shape = 1.2, scale = 4)
+NULL
