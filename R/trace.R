@@ -77,13 +77,13 @@ is_traced <- function(x) inherits(x, "cl_traced")
 # A node that is added to the tape, as a traced value.
 record <- function(kind, op, args, at, n, dim = NULL) {
   id <- tracing$tape$add(kind, op, args, at, 0, n)
-  traced(id, as.integer(n), if (!is.null(dim)) as.integer(dim))
+  traced(id, as.integer(n), if (is.null(dim)) NULL else as.integer(dim))
 }
 
 # Any number, vector or array that a traced function computes with, as a traced value.
 trace_operand <- function(x) {
-  if (is_traced(x)) {
-    if (!identical(x$tape, tracing$tape)) trace_stop(stale_text)
+  if (inherits(x, "cl_traced")) {
+    if (!identical(.subset2(x, "tape"), tracing$tape)) trace_stop(stale_text)
     return(x)
   }
   if (is_cl(x)) x <- as.matrix(x)
@@ -103,15 +103,20 @@ stale_text <- paste("a traced value of an earlier call is used: 'f' has kept it 
 
 # The node of a value.
 node_of <- function(x) {
-  if (x$id == 0L) assign("id", join_nodes(x$from, x$index), envir = x)
-  x$id
+  id <- .subset2(x, "id")
+  if (id == 0L) {
+    id <- join_nodes(x$from, x$index)
+    assign("id", id, envir = x)
+  }
+  id
 }
 
 # The node of a value recycled to n elements, as rep_len() does it. Nodes of one element are
 # recycled by elementwise operations themselves.
 node_for <- function(x, n) {
-  if (x$n == n || x$n == 1L) return(node_of(x))
   id <- node_of(x)
+  m <- .subset2(x, "n")
+  if (m == n || m == 1L) return(id)
   if (x$n > n || n %% x$n != 0L) return(take(id, rep_len(seq_len(x$n), n)))
   tracing$tape$add("broadcast", "", id, c(x$n, n / x$n, 0), 0, n)
 }
@@ -132,13 +137,15 @@ apply_node <- function(op, values, n, shape = NULL) {
   if (n == 0L) return(no_elements(shape))
   args <- integer(length(values))
   for (k in seq_along(values)) args[k] <- node_for(values[[k]], n)
-  record("apply", op, args, numeric(), n, shape)
+  traced(tracing$tape$add("apply", op, args, numeric(), 0, n), n, shape)
 }
 
 traced_unary <- function(op, x) {
   x <- trace_operand(x)
-  if (x$n == 0L) return(no_elements(x$dim))
-  record("apply", op, node_of(x), numeric(), x$n, x$dim)
+  n <- .subset2(x, "n")
+  shape <- .subset2(x, "dim")
+  if (n == 0L) return(no_elements(shape))
+  traced(tracing$tape$add("apply", op, node_of(x), numeric(), 0, n), n, shape)
 }
 
 traced_binary <- function(op, a, b) {
@@ -147,31 +154,39 @@ traced_binary <- function(op, a, b) {
   }
   a <- trace_operand(a)
   b <- trace_operand(b)
-  n <- a$n
-  shape <- a$dim
+  n <- .subset2(a, "n")
+  m <- .subset2(b, "n")
+  shape <- .subset2(a, "dim")
+  other <- .subset2(b, "dim")
   if (is.null(shape)) {
-    shape <- b$dim
-    plain <- n == 1L && b$n > 0L || is.null(shape) && (b$n == n || b$n == 1L && n > 0L)
+    plain <- n == 1L && m > 0L || is.null(other) && (m == n || m == 1L && n > 0L)
+    shape <- other
   } else {
-    plain <- if (is.null(b$dim)) b$n == 1L && n > 0L else identical(shape, b$dim)
+    plain <- if (is.null(other)) m == 1L && n > 0L else identical(shape, other)
   }
   if (plain) {
-    if (b$n > n) n <- b$n
+    if (m > n) n <- m
   } else {
     like <- plainly(proxy(a) + proxy(b))
     n <- length(like)
     shape <- dim(like)
   }
-  apply_node(op, list(a, b), n, shape)
+  if (n == 0L) return(no_elements(shape))
+  args <- c(node_for(a, n), node_for(b, n))
+  traced(tracing$tape$add("apply", op, args, numeric(), 0, n), n, shape)
 }
 
 # op of any number of operands, recycled to the longest; with the shape of the first one that long.
 trace_apply <- function(op, ...) {
-  values <- lapply(list(...), trace_operand)
-  sizes <- vapply(values, function(v) v$n, 0L)
-  n <- if (any(sizes == 0L)) 0L else max(sizes)
+  values <- list(...)
+  n <- 1L
+  for (k in seq_along(values)) {
+    values[[k]] <- v <- trace_operand(values[[k]])
+    m <- .subset2(v, "n")
+    if (n > 0L && (m > n || m == 0L)) n <- m
+  }
   shape <- NULL
-  for (v in values) if (is.null(shape) && v$n == n) shape <- v$dim
+  for (v in values) if (is.null(shape) && .subset2(v, "n") == n) shape <- .subset2(v, "dim")
   apply_node(op, values, n, shape)
 }
 
@@ -198,8 +213,9 @@ Ops.cl_traced <- function(e1, e2) {
   if (nargs() == 1L) {
     return(switch(op, `-` = traced_unary("neg", e1), `+` = e1, `!` = logical_result("not", e1)))
   }
-  if (op %in% logical_operators) return(logical_result(operators[[op]], e1, e2))
-  traced_binary(operators[[op]], e1, e2)
+  name <- operators[[op]]
+  if (is.null(tracing$tape$live)) return(traced_binary(name, e1, e2))
+  if (op %in% logical_operators) logical_result(name, e1, e2) else traced_binary(name, e1, e2)
 }
 
 logical_operators <- c("==", "!=", "<", ">", "<=", ">=", "&", "|")
