@@ -217,6 +217,28 @@ traced_diag <- function(x, nrow, ncol, names = TRUE) {
   move(base::diag, list(x), nrow, if (missing(ncol)) nrow else ncol)
 }
 
+#' @export
+scale.cl_traced <- function(x, center = TRUE, scale = TRUE) {
+  x <- as.matrix(x)
+  centred <- !isFALSE(center)
+  if (isTRUE(center)) center <- traced_margin(x, 2L, TRUE, FALSE, 1L)
+  if (centred) x <- traced_sweep(x, 2L, center)
+  if (isFALSE(scale)) return(x)
+  if (isTRUE(scale)) scale <- sqrt(traced_margin(x^2, 2L, FALSE, FALSE, 1L) / (nrow(x) - 1))
+  traced_sweep(x, 2L, scale, `/`)
+}
+
+traced_kronecker <- function(X, Y, FUN = "*", ...) {
+  if (!identical(FUN, "*")) trace_stop("kronecker() of traced values has no 'FUN'")
+  X <- as.matrix(X)
+  Y <- as.matrix(Y)
+  i <- rep(seq_len(nrow(X)), each = nrow(Y))
+  j <- rep(seq_len(ncol(X)), each = ncol(Y))
+  k <- rep(seq_len(nrow(Y)), times = nrow(X))
+  l <- rep(seq_len(ncol(Y)), times = ncol(X))
+  X[i, j, drop = FALSE] * Y[k, l, drop = FALSE]
+}
+
 # ---- choices ------------------------------------------------------------------------------------
 
 traced_ifelse <- function(test, yes, no) {
@@ -354,8 +376,20 @@ mapped_Reduce <- function(f, x, init, right = FALSE, accumulate = FALSE, simplif
   values
 }
 
-traced_apply <- function(X, MARGIN, FUN, ...) {
+# apply() where a function of plain X may give traced values.
+mapped_apply <- function(X, MARGIN, FUN, ..., simplify = TRUE) {
   FUN <- match.fun(FUN)
+  if (is_traced(X)) return(traced_apply(X, MARGIN, FUN, ...))
+  found <- FALSE
+  values <- base::apply(X, MARGIN, function(...) {
+    value <- FUN(...)
+    found <<- found || is_traced(value)
+    value
+  }, ...)
+  if (found && is.list(values)) simplified(values) else values
+}
+
+traced_apply <- function(X, MARGIN, FUN, ...) {
   if (length(dim(X)) != 2L || !is.numeric(MARGIN) || length(MARGIN) != 1L) {
     trace_stop("apply() of a traced value takes a matrix and MARGIN = 1 or 2")
   }

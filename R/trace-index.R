@@ -161,6 +161,7 @@ place <- function(x, i) {
     i <- ..1
     if (is_place(i, x$n)) return(place(x, i))
     if (is_traced(i)) refuse_index()
+    if (is.character(i)) refuse_names()
     return(assemble(plainly(trace_positions(x)[i]), list(x)))
   }
   p <- trace_positions(x)
@@ -173,10 +174,15 @@ place <- function(x, i) {
   if (...length() == 1L) {
     i <- ..1
     if (is_traced(i)) refuse_index()
+    if (is.character(i)) refuse_names()
     if (is_place(i, x$n)) return(place(x, i))
   }
   p <- trace_positions(x)
   assemble(plainly(p[[...]]), list(x))
+}
+
+refuse_names <- function() {
+  trace_stop("names of traced values are dropped: use numbers for indices")
 }
 
 refuse_index <- function() {
@@ -198,6 +204,7 @@ traced_assign <- function(x, assign_to, value, ...) {
   if (...length() == 1L && !missing(..1)) {
     i <- ..1
     if (is_traced(i)) refuse_index()
+    if (is.character(i)) refuse_names()
     if (value$n == 1L && is_place(i, x$n)) return(put(x, as.integer(i), value))
   }
   if (value$n == 0L && x$n > 0L) value <- trace_operand(numeric())

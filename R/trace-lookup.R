@@ -151,6 +151,10 @@ explain_error <- function(e) {
   }
   # f itself is called with its code for a name
   named <- !is.null(call) && !is.call(call[[1L]]) && !is.function(call[[1L]])
+  if (grepl("class \"cl_traced\"", message, fixed = TRUE)) {
+    message <- paste("a clMatrix cannot be combined with a traced value here: use as.matrix();",
+                     "what 'f' uses is copied to the engine once")
+  }
   where <- if (named) sprintf(" at '%s'", call_line(call)) else ""
   if (choice) message <- paste0(message, ": ", ways_out)
   statcl_abort("argument", sprintf("'f' cannot be traced%s: %s", where, message), argument = "f",

@@ -222,7 +222,11 @@ other_masks <- function() {
     var = mask("var", traced_var, stats::var),
     sd = mask("sd", function(x) sqrt(traced_var(x)), stats::sd),
     sapply = mapped_sapply, vapply = mapped_vapply, mapply = mapped_mapply, Map = mapped_Map,
-    Reduce = mapped_Reduce, apply = mask("apply", traced_apply),
+    Reduce = mapped_Reduce, apply = mapped_apply,
+    replicate = function(n, expr, simplify = "array") {
+      mapped_sapply(integer(n), eval.parent(substitute(function(...) expr)), simplify = simplify)
+    },
+    kronecker = mask("kronecker", traced_kronecker), `%x%` = mask("%x%", traced_kronecker),
     unlist = function(x, recursive = TRUE, use.names = TRUE) {
       if (contains_traced(x)) traced_unlist(x) else base::unlist(x, recursive, use.names)
     },

@@ -224,6 +224,11 @@ test_that("indices of every form", {
   expect_traced(function(a) a[c(4, 2, 2, 1, 3, 4)], x4)
   expect_traced(function(a) c(a, 9)[5] + c(a, 9)[2], x4)
   expect_untraced(function(a) a[["b"]], x4, both = TRUE)
+  expect_untraced(function(a) a["b"], c(b = 1))
+  expect_untraced(function(a) {
+    a["b"] <- 1
+    a
+  }, c(b = 1))
   expect_untraced(function(a) a[[5]], x4, both = TRUE)
   expect_untraced(function(a) a[3, 1], m23, both = TRUE)
   expect_untraced(function(a) a[a], 2)
@@ -357,6 +362,13 @@ test_that("sums by rows and columns, sweep and apply", {
 })
 
 test_that("functions over constant ranges", {
+  expect_traced(function(a) apply(m23, 1, function(r) sum(r * a)), x3)
+  expect_traced(function(a) apply(m23, 1, function(r) r * a), x3)
+  expect_traced(function(a) replicate(2, a), x3)
+  expect_traced(function(a) kronecker(diag(2), a), m23)
+  expect_traced(function(a) a %x% m23, m23)
+  expect_traced(function(a) outer(1:2, 1:3, function(i, j) a * i - j), 3)
+  expect_equal(traced_result(function(a) scale(a), t(m23)), scale(t(m23)), ignore_attr = TRUE)
   expect_traced(function(a) sapply(1:3, function(i) a[i] * i), x3)
   expect_traced(function(a) sapply(1:2, function(i) a * i), x3)
   expect_traced(function(a) sapply(a, exp), x3)
