@@ -6,8 +6,8 @@
 #' mode, Newton's method, a Laplace approximation, or a metric for sampling.
 #'
 #' The record of `f` is differentiated twice, in reverse mode both times. The result is compiled at
-#' the first call. A column of the Hessian then takes a small multiple of the time of a gradient; for
-#' products with one direction the matrix is never formed.
+#' the first call. A column of the Hessian then takes a small multiple of the time of a gradient. A
+#' product with one direction does not form the matrix.
 #'
 #' @param f A function as for [cl_gradient()], or the result of that function, whose data it then
 #'   shares, also after `update()`.
@@ -83,8 +83,8 @@ check_direction <- function(direction, n) {
   if (is.null(direction)) return(NULL)
   if (is.list(direction)) direction <- unlist(direction, use.names = FALSE)
   if (!is.numeric(direction) || length(direction) != n) {
-    abort_argument(".direction", sprintf("'.direction' must be a numeric vector of length %d, not %s",
-                                         n, describe(direction)))
+    abort_argument(".direction", sprintf(paste("'.direction' must be a numeric vector of length",
+                                               "%d, not %s"), n, describe(direction)))
   }
   as.double(direction)
 }

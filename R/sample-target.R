@@ -168,8 +168,8 @@ density_caller <- function(log_density, layout) {
   call_density
 }
 
-# The same for a cl_gradient() with this state: once it is compiled for these parameters, its program
-# takes the vector, without a list of arguments and a list of derivatives in between.
+# The same for a cl_gradient() with this state: once it is compiled for these parameters, its
+# program takes the vector, without a list of arguments and a list of derivatives in between.
 compiled_caller <- function(state, call_density, layout) {
   program <- order <- NULL
   names <- vapply(layout$arguments, `[[`, "", "name")

@@ -66,6 +66,7 @@ data <- 1:2
 update(model)
 update(model, nothing = 1)
 update(model, data = 1:3)
+cl_hessian(function(a) sum(a^2))(a = 1:2, .direction = 1)
 cl_log_sum_exp("a")
 cl_softmax(1:3, margin = 1)
 cl_softmax(diag(2), margin = 3)
