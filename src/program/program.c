@@ -133,8 +133,7 @@ scl_program_facts scl_program_about(const scl_program *p) {
 static scl_status require_order(const scl_program *p, bool second) {
   SCL_TRY(scl_context_check(p->ctx));
   if (p->second == second) return SCL_OK;
-  return scl_fail_argument("f", second ? "the program was made for first derivatives"
-                                       : "the program was made for second derivatives");
+  return scl_fail_argument("f", "the program was made for derivatives of another order");
 }
 
 scl_status scl_program_product(scl_program *p, const double *x, const double *direction,
