@@ -8,9 +8,15 @@
  *   for each product: number of factors, then the terms that are its factors.
  * All work-items read the same element of it at the same time.
  *
- * COVARIANCE_BASIC=1 builds the kernels for sums of basic types (covariance_functions.h), which do
- * not read the products and take fewer registers; COVARIANCE_BASIC=0 those for every covariance
- * function. */
+ * COVARIANCE_FORM says what a kernel is built for (covariance_functions.h has the types):
+ *   COVARIANCE_BASIC     sums of basic types
+ *   COVARIANCE_SUMS      sums of basic and short types
+ *   COVARIANCE_PRODUCTS  every covariance function; only these kernels read the products
+ * The first take the fewest registers and are built the quickest. */
+#define COVARIANCE_BASIC 0
+#define COVARIANCE_SUMS 1
+#define COVARIANCE_PRODUCTS 2
+
 #define TERM_TYPE(plan, term) ((int)(plan)[5 * (term)])
 #define TERM_ENTRIES(plan, term) ((int)(plan)[5 * (term) + 1])
 #define TERM_FIRST(plan, term) ((int)(plan)[5 * (term) + 2])
@@ -21,10 +27,15 @@
 #define ENTRY_CENTER(plan, terms, entry) ((plan)[5 * (terms) + 3 * (entry) + 2])
 #define PRODUCTS_AT(terms, entries) (5 * (terms) + 3 * (entries))
 
-#if COVARIANCE_BASIC
+#if COVARIANCE_FORM == COVARIANCE_BASIC
 #define COVARIANCE_NAME(name) covariance_basic_##name
 #define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_BASIC(ENTRY)
 #define TERM_METRIC(type) SCL_COVARIANCE_SQUARES
+#elif COVARIANCE_FORM == COVARIANCE_SUMS
+#define COVARIANCE_NAME(name) covariance_sums_##name
+#define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_BASIC(ENTRY) SCL_COVARIANCE_SHORT(ENTRY)
+#define TERM_METRIC(type)                                                                          \
+  ((type) == SCL_COVARIANCE_LINEAR ? SCL_COVARIANCE_PRODUCTS : SCL_COVARIANCE_SQUARES)
 #else
 #define COVARIANCE_NAME(name) covariance_##name
 #define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_TABLE(ENTRY)

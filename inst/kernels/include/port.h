@@ -15,6 +15,13 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 #define SCL_INLINE static inline
+/* For long functions of which a copy at each call costs registers, and seconds of an NVIDIA
+ * driver's time; on a CPU device copies can be vectorised. */
+#ifdef SCL_CPU
+#define SCL_NOINLINE static inline
+#else
+#define SCL_NOINLINE static __attribute__((noinline))
+#endif
 /* For functions with barriers: POCL 3.1 runs those that it has not inlined wrongly. */
 #define SCL_INLINE_BARRIER static inline __attribute__((always_inline))
 #define SCL_GLOBAL __global
@@ -34,6 +41,7 @@ typedef double8 real8;
 typedef int64_t scl_long;
 typedef double real;
 #define SCL_INLINE static inline
+#define SCL_NOINLINE static inline
 #define SCL_GLOBAL
 #define SCL_UNROLL
 

@@ -34,8 +34,8 @@ SCL_INLINE void build_entry(const covariance_points *p, const int type, const re
     x[k] = p->x1[min(p->row + k * COVARIANCE_LANES, p->m - 1) + column * p->x1_ld];
     y[k] = p->x2[min(p->column + k * COVARIANCE_LANES, p->n - 1) + column * p->x2_ld];
   }
-#if !COVARIANCE_BASIC
-  const int metric = covariance_metric(type);
+#if COVARIANCE_FORM != COVARIANCE_BASIC
+  const int metric = TERM_METRIC(type);
   if (metric != SCL_COVARIANCE_SQUARES) {
     const real center = ENTRY_CENTER(p->plan, p->terms, entry);
     SCL_UNROLL
@@ -63,7 +63,7 @@ SCL_INLINE void build_term(const covariance_points *p, const int term, real *val
   const real variance = TERM_VARIANCE(p->plan, term), extra = TERM_EXTRA(p->plan, term);
   SCL_UNROLL
   for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] = 0.0;
-#if !COVARIANCE_BASIC
+#if COVARIANCE_FORM != COVARIANCE_BASIC
   if (type == SCL_COVARIANCE_WHITE) {
     SCL_UNROLL
     for (int k = 0; k < COVARIANCE_ITEMS; k++) {
@@ -93,7 +93,7 @@ SCL_INLINE void build_sum(const covariance_points *p, const int entries, const i
   real term[COVARIANCE_ITEMS];
   SCL_UNROLL
   for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] = 0.0;
-#if COVARIANCE_BASIC
+#if COVARIANCE_FORM != COVARIANCE_PRODUCTS
   for (int at = 0; at < products; at++) {
     build_term(p, at, term);
     SCL_UNROLL

@@ -59,7 +59,7 @@ SCL_INLINE void adjoint_sums(const covariance_points *p, const int term, real *s
   SCL_UNROLL
   for (int k = 0; k < ADJOINT_PART; k++) {
     sums[k] = 0.0;
-#if !COVARIANCE_BASIC
+#if COVARIANCE_FORM != COVARIANCE_BASIC
     const int i = p->row + ADJOINT_ROW(k), j = p->column + ADJOINT_COLUMN(k);
     if (type == SCL_COVARIANCE_WHITE) sums[k] = p->same && i == j ? 0.0 : 1.0;
 #endif
@@ -94,7 +94,7 @@ SCL_INLINE void adjoint_functions(const int type, const real extra, const real *
   }
 }
 
-#if !COVARIANCE_BASIC
+#if COVARIANCE_FORM == COVARIANCE_PRODUCTS
 /* The derivative by the logarithm of a period, of what `entry` adds to the sines. */
 SCL_INLINE real adjoint_period(const covariance_points *p, const int entry, const real extra,
                                const real *slopes, real bend) {
@@ -120,7 +120,7 @@ SCL_INLINE void adjoint_term(const covariance_points *p, const int term, const a
   const int at_sd = term - range->first, at_lengths = p->terms + start - range->first;
   const int at_extra = p->terms + range->entries + term - range->first;
   const int wants_sd = at_sd >= 0 && at_sd < count;
-  const int wants_extra = at_extra >= 0 && at_extra < count; /* 0 for basic types */
+  const int wants_extra = at_extra >= 0 && at_extra < count; /* adds 0 but for long types */
   if (!wants_sd && !wants_extra && (at_lengths >= count || at_lengths + many <= 0)) return;
   const real variance = TERM_VARIANCE(p->plan, term), extra = TERM_EXTRA(p->plan, term);
 
@@ -132,7 +132,7 @@ SCL_INLINE void adjoint_term(const covariance_points *p, const int term, const a
   for (int entry = start; entry < start + many; entry++) {
     const int at = at_lengths + entry - start;
     real parts[ADJOINT_PART];
-#if !COVARIANCE_BASIC
+#if COVARIANCE_FORM == COVARIANCE_PRODUCTS
     if (wants_extra && type == SCL_COVARIANCE_PERIODIC) {
       bend = adjoint_period(p, entry, extra, slopes, bend);
     }
@@ -150,7 +150,7 @@ SCL_INLINE void adjoint_term(const covariance_points *p, const int term, const a
 /* Adds the derivatives of the sum of products. */
 SCL_INLINE void adjoint_products(const covariance_points *p, const int products,
                                  const adjoint_range *range, const real *weight) {
-#if COVARIANCE_BASIC
+#if COVARIANCE_FORM != COVARIANCE_PRODUCTS
   for (int term = 0; term < products; term++) adjoint_term(p, term, range, weight);
 #else
   __global const real *next = p->plan + PRODUCTS_AT(p->terms, range->entries);

@@ -54,7 +54,15 @@ static inline int scl_covariance_count(const scl_covariance *kernel) {
   return 2 * kernel->terms + kernel->entries + 1;
 }
 
-/* Whether it is a sum of basic types (covariance_functions.h). */
-bool scl_covariance_is_basic(const scl_covariance *kernel);
+/* The simplest form that it has (covariance_functions.h): a sum of basic types; a sum of basic and
+ * short types; a sum of products, or one with long types. */
+typedef enum {
+  SCL_COVARIANCE_FORM_BASIC,
+  SCL_COVARIANCE_FORM_SUMS,
+  SCL_COVARIANCE_FORM_PRODUCTS,
+  SCL_COVARIANCE_FORMS
+} scl_covariance_form;
+
+scl_covariance_form scl_covariance_form_of(const scl_covariance *kernel);
 
 #endif

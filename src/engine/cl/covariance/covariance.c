@@ -1,5 +1,6 @@
 /* Covariance matrices and their reverse mode on the device: covariance.cl, covariance_adjoint.cl,
- * covariance_inputs.cl. Each has a form for sums of basic types, which needs fewer registers. */
+ * covariance_inputs.cl. The first two have forms for sums of basic and of short types, which need
+ * fewer registers and are built sooner. */
 #include "engine/cl/runtime/launch.h"
 #include "engine/pass/covariance.h"
 
@@ -109,19 +110,22 @@ scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass 
   const size_t local[2] = {COVARIANCE_LANES, COVARIANCE_LANES};
   const size_t global[2] = {count_tiles(pass, COVARIANCE_TILE) * COVARIANCE_LANES,
                             COVARIANCE_LANES};
-  const scl_kernel_covariance_build *build =
-      scl_covariance_is_basic(kernel) ? &scl_k_covariance_basic_build : &scl_k_covariance_build;
+  static const scl_kernel_covariance_build *const build[SCL_COVARIANCE_FORMS] = {
+      [SCL_COVARIANCE_FORM_BASIC] = &scl_k_covariance_basic_build,
+      [SCL_COVARIANCE_FORM_SUMS] = &scl_k_covariance_sums_build,
+      [SCL_COVARIANCE_FORM_PRODUCTS] = &scl_k_covariance_build};
   const scl_block spread = or_unread(pass->spread, pass->x1);
   scl_block plan;
   SCL_TRY(upload_plan(ctx, kernel, &plan));
   const covariance_task task = describe_task(pass, plan, spread, pass->k);
   scl_cl_op op;
   scl_cl_op_begin(&op, ctx);
-  scl_status status = scl_cl_op_end(
-      &op, scl_launch_covariance_build(
-               &op, build, scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
-               scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
-               scl_in_buffer(spread.buffer), scl_out_buffer(pass->k.buffer), &task));
+  scl_status status =
+      scl_cl_op_end(&op, scl_launch_covariance_build(
+                             &op, build[scl_covariance_form_of(kernel)],
+                             scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
+                             scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
+                             scl_in_buffer(spread.buffer), scl_out_buffer(pass->k.buffer), &task));
   scl_buffer_release(plan.buffer);
   return status;
 }
@@ -168,17 +172,20 @@ static scl_status launch_adjoint(scl_cl_op *op, const struct scl_covariance_pass
   const size_t count = partial.nrow, groups = partial.ncol;
   const size_t local[2] = {ADJOINT_LANES_I, ADJOINT_LANES_J};
   const size_t global[2] = {groups * ADJOINT_LANES_I, ADJOINT_LANES_J};
-  const scl_kernel_covariance_reverse *reverse =
-      scl_covariance_is_basic(kernel) ? &scl_k_covariance_basic_adjoint : &scl_k_covariance_adjoint;
+  static const scl_kernel_covariance_reverse *const reverse[SCL_COVARIANCE_FORMS] = {
+      [SCL_COVARIANCE_FORM_BASIC] = &scl_k_covariance_basic_adjoint,
+      [SCL_COVARIANCE_FORM_SUMS] = &scl_k_covariance_sums_adjoint,
+      [SCL_COVARIANCE_FORM_PRODUCTS] = &scl_k_covariance_adjoint};
   const scl_block spread = or_unread(pass->spread, pass->x1);
   const covariance_task task = describe_task(pass, plan, spread, partial);
   const weighting g = read_weights(pass);
   const covariance_range part = {(int64_t)count_tiles(pass, ADJOINT_TILE), (int)first, (int)count};
   SCL_TRY(scl_launch_covariance_reverse(
-      op, reverse, scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
-      scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer), scl_in_buffer(spread.buffer),
-      scl_in_buffer(g.w), scl_in_buffer(g.u), scl_in_buffer(g.v), scl_out_buffer(partial.buffer),
-      &task, &g.how, &part, scl_local(count * ADJOINT_STRIDE * sizeof(double))));
+      op, reverse[scl_covariance_form_of(kernel)], scl_cl_range_2(global, local),
+      scl_in_buffer(pass->x1.buffer), scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
+      scl_in_buffer(spread.buffer), scl_in_buffer(g.w), scl_in_buffer(g.u), scl_in_buffer(g.v),
+      scl_out_buffer(partial.buffer), &task, &g.how, &part,
+      scl_local(count * ADJOINT_STRIDE * sizeof(double))));
   return scl_launch_covariance_sum(
       op, scl_cl_range_1(count * ADJOINT_GROUP, ADJOINT_GROUP), scl_in(partial),
       scl_out(scl_block_part(pass->out, first, 0, count, 1)), (int)groups);
