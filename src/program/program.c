@@ -52,10 +52,22 @@ static scl_status require_number(const scl_tape *t, int output) {
   return scl_fail_argument("f", "'f' must return one number, not %zu", length);
 }
 
+static scl_status require_parameters(const scl_tape *t, size_t parameters) {
+  for (int v = 0; v < t->values; v++) {
+    const scl_value *p = &t->value[v];
+    if (p->kind == SCL_VALUE_PARAMETER && p->at[0] + p->at[1] > parameters) {
+      return scl_fail_argument("f", "a recorded operation reads more than %zu parameters",
+                               parameters);
+    }
+  }
+  return SCL_OK;
+}
+
 static scl_status make_routines(scl_program *p, scl_tape *t, int output) {
   const size_t parameters = p->facts.parameters;
   SCL_TRY(t->status);
   SCL_TRY(require_number(t, output));
+  SCL_TRY(require_parameters(t, parameters));
   p->facts.values = t->values;
   const int gradient = scl_tape_gradient(t, output, parameters, false);
   SCL_TRY(t->status);
@@ -73,6 +85,7 @@ static scl_status make_second(scl_program *p, scl_tape *t, int output) {
   const size_t n = p->facts.parameters, at[] = {n, n};
   SCL_TRY(t->status);
   SCL_TRY(require_number(t, output));
+  SCL_TRY(require_parameters(t, n));
   p->facts.values = t->values;
   const int slope = scl_tape_gradient(t, output, n, true);
   const int direction = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
