@@ -147,6 +147,7 @@ package_lane() {
     POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma"
   step worked-example bash .ci/worked_example.sh
   step mma-faults env POCL_CACHE_DIR="$root/build/pocl-plain" bash .ci/mma_faults.sh
+  step adjoint-faults bash .ci/adjoint_faults.sh
   step demo \
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 }

@@ -68,6 +68,8 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
     return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
   case SCL_VALUE_TRIANGLE:
     return at[1] <= 2;
+  case SCL_VALUE_MATVEC: /* made by program/lower.c */
+    return false;
   default:
     return true;
   }

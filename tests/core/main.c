@@ -1,5 +1,6 @@
 /* Runs the suites named on the command line (all of them by default) on the host, or, with
- * STATCL_TEST_DEVICE=1, on the device STATCL_DEVICE or else the first one. */
+ * STATCL_TEST_DEVICE=1, on the device STATCL_DEVICE or else the first one. With STATCL_TEST_FIRST=1
+ * the first failure ends the run. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,10 +14,16 @@ static struct { long passed, failed, skipped; } total;
 static const char *suite_name;
 static uint64_t state;
 
+static bool is_set(const char *name) {
+  const char *value = getenv(name);
+  return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
+}
+
 static void fault_line(const char *text, const char *file, int line) {
   total.failed++;
   printf("FAILED %s: %s (%s:%d)\n", suite_name, text, file, line);
   fflush(stdout);
+  if (is_set("STATCL_TEST_FIRST")) _Exit(1);
 }
 
 void test_check(bool ok, const char *text, const char *file, int line) {
@@ -76,11 +83,6 @@ void *test_alloc(size_t bytes) {
     exit(2);
   }
   return p;
-}
-
-static bool is_set(const char *name) {
-  const char *value = getenv(name);
-  return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
 }
 
 bool test_small(void) {

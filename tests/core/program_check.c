@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -30,19 +31,25 @@ scl_program *program_compile(scl_context *ctx, const program_nodes *l, int outpu
 /* ---- derivatives ---------------------------------------------------------------------------- */
 
 /* Of the steps that can be taken, one fits; large derivatives of high order want small ones. */
-static void check_slope(program_nodes *l, int output, const double *x, const double *direction,
-                        const double *gradient, const char *what) {
-  double slope = 0.0, scale = 1.0, want = 0.0, h = 1e-3;
+static void check_derivative(program_nodes *l, int output, const double *x, const double *direction,
+                             double slope, double scale, const char *what) {
+  double want = 0.0, h = 1e-3;
   bool ok = false;
-  for (size_t i = 0; i < l->parameters; i++) {
-    slope += gradient[i] * direction[i];
-    scale = fmax(scale, fabs(gradient[i] * direction[i]));
-  }
   for (int k = 0; k < 3 && !ok; k++, h /= 8.0) {
     want = program_slope(l, output, x, direction, h);
     ok = near(slope / scale, want / scale, 1e-7);
   }
   fail_case(ok, "derivative", what, slope, want);
+}
+
+static void check_slope(program_nodes *l, int output, const double *x, const double *direction,
+                        const double *gradient, const char *what) {
+  double slope = 0.0, scale = 1.0;
+  for (size_t i = 0; i < l->parameters; i++) {
+    slope += gradient[i] * direction[i];
+    scale = fmax(scale, fabs(gradient[i] * direction[i]));
+  }
+  check_derivative(l, output, x, direction, slope, scale, what);
 }
 
 enum { FEW_PARAMETERS = 8, DIRECTIONS = 3 };
@@ -93,6 +100,64 @@ void program_check(scl_context *ctx, program_nodes *l, int output, const char *w
   free(got);
 }
 
+/* The derivative of `output` in direction w, as a program; NULL where that has no derivatives. */
+static scl_program *compile_again(scl_context *ctx, const program_nodes *l, int output,
+                                  const double *w, const char *what) {
+  scl_tape t;
+  scl_program *p = NULL;
+  scl_tape_begin(&t);
+  const int result = program_record(l, &t, output);
+  const int gradient = scl_tape_gradient(&t, result, l->parameters, true);
+  const int weights = scl_tape_data_value(&t, scl_tape_add_data(&t, w, l->parameters));
+  const int all = scl_tape_binary(&t, SCL_OP_MUL, gradient, weights);
+  const int sum = scl_tape_reduce(&t, SCL_REDUCE_SUM, all, l->parameters, 1, SCL_TOTAL);
+  const scl_status status = scl_program_make(ctx, &t, sum, l->parameters, &p);
+  /* Derivatives of trigamma() and the like end somewhere. */
+  if (status == SCL_E_ARGUMENT && strstr(scl_fault_last()->message, "are known up to") != NULL) {
+    return NULL;
+  }
+  test_check_status(status, SCL_OK, what, __FILE__, __LINE__);
+  return p;
+}
+
+/* By differences of the program's own values, which were held to the reference. */
+static double own_slope(const scl_program *p, const double *x, const double *direction,
+                        size_t count, double h) {
+  double *y = test_alloc(count * sizeof *y), f[4];
+  for (int k = 0; k < 4; k++) {
+    const double step = (k % 2 ? -h : h) / (k < 2 ? 1.0 : 2.0);
+    for (size_t i = 0; i < count; i++) y[i] = x[i] + step * direction[i];
+    if (scl_program_run((scl_program *)p, y, false, &f[k]) != SCL_OK) f[k] = NAN;
+  }
+  free(y);
+  return (4.0 * (f[2] - f[3]) / h - (f[0] - f[1]) / (2.0 * h)) / 3.0;
+}
+
+void program_check_again(scl_context *ctx, program_nodes *l, int output, const char *what) {
+  const size_t count = l->parameters;
+  double *x = test_alloc(count * sizeof *x), *w = test_alloc(count * sizeof *w);
+  double *got = test_alloc((count + 1) * sizeof *got), slope = 0.0, scale = 1.0, want = NAN;
+  test_fill(w, count);
+  for (size_t i = 0; i < count; i++) x[i] = l->x[i];
+  scl_program *p = compile_again(ctx, l, output, w, what);
+  if (p != NULL && scl_program_run(p, x, true, got) == SCL_OK) {
+    check_derivative(l, output, x, w, got[0], fmax(1.0, fabs(got[0])), what);
+    test_fill(w, count);
+    for (size_t i = 0; i < count; i++) slope += got[i + 1] * w[i];
+    for (size_t i = 0; i < count; i++) scale = fmax(scale, fabs(got[i + 1] * w[i]));
+    bool ok = false;
+    for (double h = 1e-3; h > 1e-5 && !ok; h /= 8.0) {
+      want = own_slope(p, x, w, count, h);
+      ok = near(slope / scale, want / scale, 1e-6);
+    }
+    fail_case(ok, "second derivative", what, slope, want);
+  }
+  scl_program_release(p);
+  free(x);
+  free(w);
+  free(got);
+}
+
 void program_check_and_end(scl_context *ctx, program_nodes *l, int output, const char *what) {
   program_check(ctx, l, output, what);
   program_end(l);
@@ -107,6 +172,8 @@ bool program_has_slope(scl_op op) {
   case SCL_OP_LOG_QGAMMA_SLOPE:
   case SCL_OP_LOG_PBETA_SLOPE_A:
   case SCL_OP_LOG_PBETA_SLOPE_B:
+  case SCL_OP_LOG_QBETA_SLOPE_A:
+  case SCL_OP_LOG_QBETA_SLOPE_B:
     return false;
   default:
     return true;
@@ -172,8 +239,12 @@ static domain domain_of(scl_op op, int k) {
 int program_argument(program_nodes *l, scl_op op, int k, int x) {
   const domain to = domain_of(op, k);
   if (to == REAL) return x;
-  if (to == COUNT) return node_number(l, 1.0);
+  if (to == COUNT && op == SCL_OP_ROUND_TO) return node_number(l, 1.0);
   x = node_unary(l, SCL_OP_TANH, x);
+  if (to == COUNT) { /* rounded to one */
+    x = node_binary(l, SCL_OP_MUL, node_number(l, 0.3), x);
+    return node_binary(l, SCL_OP_ADD, node_number(l, 1.0), x);
+  }
   if (to == UNIT) return node_binary(l, SCL_OP_MUL, node_number(l, 0.8), x);
   if (to == QUARTER) return node_binary(l, SCL_OP_MUL, node_number(l, 0.3), x);
   if (to == PROBABILITY) return node_unary(l, SCL_OP_INV_LOGIT, x);

@@ -9,6 +9,10 @@
  * point where the nodes are. `what` is printed with a failure. */
 void program_check(scl_context *ctx, program_nodes *l, int output, const char *what);
 
+/* The same for its second derivatives: those of its first derivative in a direction. Nothing is
+ * checked where they are not known. */
+void program_check_again(scl_context *ctx, program_nodes *l, int output, const char *what);
+
 /* A program of the nodes, or NULL after a failed check. */
 scl_program *program_compile(scl_context *ctx, const program_nodes *l, int output,
                              const char *what);
