@@ -336,9 +336,6 @@ static void reverse_value(reverse *r, int value, int g) {
   case SCL_VALUE_APPLY:
     reverse_apply(r, value, g);
     break;
-  case SCL_VALUE_COPY:
-    add_whole(r, x, g);
-    break;
   case SCL_VALUE_BROADCAST:
     reverse_broadcast(r, value, g);
     break;
@@ -383,7 +380,7 @@ static void reverse_value(reverse *r, int value, int g) {
     }
     break;
   default:
-    break; /* leaves */
+    break; /* leaves; program/lower.c makes the others, of what is differentiated */
   }
 }
 
