@@ -133,6 +133,26 @@ topics <- list(
       same(everything(f(0, beta[, 1:3])))
     }
   },
+  program = function() {
+    everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
+    for (n in c(1, 33, 200)) {
+      f <- cl_gradient(function(x, y) {
+        columns <- matrix(sin(y), n)
+        # places of one element: some, and more than one work-item adds
+        sum(x[rep_len(seq_len(n), 3 * n)] * few) + sum(x[rep_len(c(1, n), n + 64)]^2 * many) +
+          sum(cumsum(exp(x))^2) / n + sum(apply(columns, 2, cumsum)^2) / n
+      })
+      few <- rnorm(3 * n)
+      many <- rnorm(n + 64)
+      same(everything(f(rnorm(n), rnorm(2 * n))))
+    }
+    # Sums over groups, from one to many elements.
+    for (n in c(1, 33, 200)) {
+      g <- cl_gradient(function(x) sum(tanh(x[rep_len(1:2, n)] * w)))
+      w <- rnorm(n)
+      same(everything(g(c(0.3, -0.2))))
+    }
+  },
   covariance = function() {
     x <- matrix(rnorm(35 * 2), 35)
     for (kernel in list(k_exp_quad(1.3, c(0.7, 2)), k_matern32(0.8, 1.5), k_matern52(1, 2))) {

@@ -88,6 +88,7 @@ planted() {
 barrier='s/barrier *\(CLK_LOCAL_MEM_FENCE\) *;//'
 planted reduce portable/reduce.cl "$barrier" 'data race|[Uu]ninitialized'
 planted covariance portable/covariance.cl "$barrier" 'data race|[Uu]ninitialized'
+planted program portable/groups.cl "$barrier" 'data race|[Uu]ninitialized'
 plain planted glm portable/glm_pass.cl 's/^  barrier\(CLK_LOCAL_MEM_FENCE\);$//' \
   'data race|[Uu]ninitialized'
 planted elementwise portable/elementwise.cl 's/if \(i >= m\) return;//' 'Invalid (read|write)'
