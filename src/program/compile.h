@@ -46,9 +46,4 @@ scl_status scl_storage_block(scl_compiling *c, int value, size_t m, size_t n, sc
 /* Steps for a group that kernels compute: one plan, or several where it passes a plan's limits. */
 scl_status scl_fuse_group(scl_compiling *c, const scl_group *g);
 
-/* ---- program/routine.c ---------------------------------------------------------------------- */
-/* Room for one more step. */
-scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
-scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer); /* takes the reference over */
-
 #endif

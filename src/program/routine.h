@@ -46,10 +46,15 @@ typedef struct {
 } scl_routine;
 
 /* The steps that compute the values `output` of the tape, one after the other, from the parameter
- * vector in `input`. */
+ * vector in `input` (program/compile.c). */
 scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,
                             const int *output, scl_routine *out);
 void scl_routine_end(scl_routine *r);
+
+/* Room for one more step; and a buffer to release with the routine, which takes the reference over,
+ * also on failure. */
+scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
+scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
 
 /* Runs it; waits. `to` gets the results, all NaN if a matrix had no Cholesky factor. */
 scl_status scl_routine_run(scl_routine *r, double *to);

@@ -1,0 +1,125 @@
+/* Making a routine: the steps of a schedule, in their order, over memory that they share. */
+#include "program/compile.h"
+
+#include <stdlib.h>
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static scl_status block_of(scl_compiling *c, int v, int k, size_t m, size_t n, scl_block *out) {
+  return scl_storage_block(c, scl_tape_operand(&c->lowered.tape, v, k), m, n, out);
+}
+
+/* The blocks of a call, in the shapes that its operation sees. */
+static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
+  const scl_tape *t = &c->lowered.tape;
+  const scl_value *value = &t->value[v];
+  const size_t *at = value->at;
+  size_t rows = value->length, columns = 1;
+  switch (value->kind) {
+  case SCL_VALUE_GATHER:
+    SCL_TRY(block_of(c, v, 0, scl_tape_length(t, scl_tape_operand(t, v, 0)), 1, &s->a));
+    SCL_TRY(scl_resident_numbers(c->data, (int)at[0], &s->b));
+    c->data->of[at[0]].is_index = true;
+    break;
+  case SCL_VALUE_SCATTER:
+    SCL_TRY(block_of(c, v, 0, scl_tape_length(t, scl_tape_operand(t, v, 0)), 1, &s->a));
+    SCL_TRY(scl_resident_groups(c->data, (int)at[0], at[1], &s->b, &s->more));
+    break;
+  case SCL_VALUE_CUMSUM:
+    SCL_TRY(block_of(c, v, 0, at[0], at[1], &s->a));
+    rows = at[0];
+    columns = at[1];
+    s->flag[0] = at[2] != 0;
+    break;
+  case SCL_VALUE_MATMUL:
+    s->flag[0] = at[3] != 0;
+    s->flag[1] = at[4] != 0;
+    SCL_TRY(block_of(c, v, 0, at[s->flag[0] ? 1 : 0], at[s->flag[0] ? 0 : 1], &s->a));
+    SCL_TRY(block_of(c, v, 1, at[s->flag[1] ? 2 : 1], at[s->flag[1] ? 1 : 2], &s->b));
+    rows = at[0];
+    columns = at[2];
+    break;
+  case SCL_VALUE_TRI_SOLVE:
+    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
+    SCL_TRY(block_of(c, v, 1, at[0], at[1], &s->b));
+    s->flag[0] = at[2] != 0;
+    s->flag[1] = at[3] != 0;
+    rows = at[0];
+    columns = at[1];
+    break;
+  case SCL_VALUE_CHOL:
+    s->more = scl_block_part(c->routine->out, c->routine->results + (size_t)c->routine->factors++,
+                             0, 1, 1);
+    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
+    rows = columns = at[0];
+    break;
+  default: /* CHOL_ADJOINT, TRIANGLE */
+    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
+    if (value->operands > 1) SCL_TRY(block_of(c, v, 1, at[0], at[0], &s->b));
+    s->flag[0] = at[1] == 1;
+    s->flag[1] = at[1] == 2;
+    rows = columns = at[0];
+    break;
+  }
+  SCL_TRY(scl_storage_make(c, v));
+  return scl_storage_block(c, v, rows, columns, &s->dst);
+}
+
+static scl_status add_call(scl_compiling *c, int v) {
+  scl_routine_step *s;
+  if (c->lowered.tape.value[v].length == 0) return SCL_OK;
+  SCL_TRY(scl_routine_add(c->routine, &s));
+  s->kind = (scl_value_kind)c->lowered.tape.value[v].kind;
+  return fill_call(c, v, s);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int count_factors(const scl_tape *t) {
+  int count = 0;
+  for (int v = 0; v < t->values; v++) count += t->value[v].kind == SCL_VALUE_CHOL;
+  return count;
+}
+
+static scl_status make_results(scl_compiling *c) {
+  scl_routine *r = c->routine;
+  r->results = scl_tape_length(&c->lowered.tape, c->lowered.result);
+  const size_t all = r->results + (size_t)count_factors(&c->lowered.tape);
+  SCL_TRY(scl_block_create(r->ctx, all, 1, &r->out));
+  SCL_TRY(scl_routine_hold(r, r->out.buffer));
+  r->answer = malloc(all * sizeof *r->answer);
+  return r->answer != NULL ? SCL_OK : scl_fail_memory(all * sizeof *r->answer, 0, "a program");
+}
+
+static scl_status add_steps(scl_compiling *c) {
+  SCL_TRY(scl_storage_begin(c));
+  SCL_TRY(make_results(c));
+  for (int g = 0; g < c->schedule.groups; g++) {
+    const scl_group *group = &c->schedule.group[g];
+    if (group->places > 0) {
+      SCL_TRY(scl_fuse_group(c, group));
+    } else {
+      SCL_TRY(add_call(c, c->schedule.value[group->first]));
+    }
+    SCL_TRY(scl_storage_release(c, g));
+  }
+  return SCL_OK;
+}
+
+scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,
+                            const int *output, scl_routine *out) {
+  scl_routine routine = {.ctx = data->ctx};
+  scl_compiling c = {.data = data, .input = input, .routine = &routine};
+  SCL_TRY(scl_lower(t, outputs, output, &c.lowered));
+  scl_status status = scl_schedule_make(&c.lowered, &c.schedule);
+  if (status == SCL_OK) status = add_steps(&c);
+  scl_storage_end(&c);
+  scl_schedule_end(&c.schedule);
+  scl_lowered_end(&c.lowered);
+  if (status != SCL_OK) {
+    scl_routine_end(&routine);
+    return status;
+  }
+  *out = routine;
+  return SCL_OK;
+}
