@@ -2,7 +2,7 @@
 # The layers of src/, from the table in CONTRIBUTING.md ("| `src/base` | ... | `base`, ... |"): every
 # include, and every use of a function or table (scl_..., r_...) of another file, goes to the same
 # folder or to one that the table names; includes make no circle of files. Prints each violation.
-# With the argument "circles" it also prints the files whose uses of each other make a circle.
+# With the argument "circles", as lint has it, it also prints files whose uses of each other make one.
 use strict;
 use warnings;
 

@@ -51,7 +51,7 @@ find_code '#[[:space:]]*include[[:space:]]*"engine/cl/' "${above_cl[@]}" "${glue
 find_code '#[[:space:]]*include[[:space:]]*"engine/host/(host|lanes|plan)\.h"' \
   $(printf '%s\n' "${core[@]}" "${glue[@]}" | grep -v 'src/engine/host/') |
   rule "the headers of engine/host/ but blas.h and fortran.h are private to it"
-perl .ci/layers.pl circles 2>&1 | rule "the layers of CONTRIBUTING.md; no circle of headers or of uses"
+perl .ci/layers.pl circles 2>&1 | rule "the layers of CONTRIBUTING.md; no circles"
 find_code "\bscl_context_is_host[[:space:]]*\(" "${core[@]}" | grep -v ":bool scl_context_is_host" |
   rule "the core asks for traits of an engine, not whether it is the host"
 find_code '\bcl_(int|mem|event|kernel|context|uint|ulong|command_queue|device_id)\b' \
