@@ -1,0 +1,30 @@
+# A hidden Markov model of two states with exponential emissions; the rates are ordered.
+
+function(data) {
+  alpha <- data$alpha
+  rates <- function(steps) sum(dnorm(cumsum(steps), c(0, 3), 1, log = TRUE))
+  list(
+    log_density = function(theta1, theta2, phi_steps, lambda_steps) {
+      phi <- cumsum(phi_steps)
+      lambda <- cumsum(lambda_steps)
+      move <- rbind(theta1, theta2)
+      emit <- exp(-outer(data$u, phi) - outer(data$v, lambda))
+      forward <- emit[1, ] * phi * lambda
+      total <- 0
+      for (t in seq_len(data$N)[-1]) {
+        scale <- sum(forward)
+        total <- total + log(scale)
+        forward <- c(forward %*% move) * emit[t, ] * (phi * lambda) / scale
+      }
+      total + log(sum(forward)) + rates(phi_steps) + rates(lambda_steps) +
+        sum((alpha[1, ] - 1) * log(theta1)) + sum((alpha[2, ] - 1) * log(theta2))
+    },
+    init = list(theta1 = c(0.9, 0.1), theta2 = c(0.1, 0.9), phi_steps = c(1, 1),
+                lambda_steps = c(0.1, 1)),
+    transform = list(theta1 = cl_simplex(), theta2 = cl_simplex(), phi_steps = cl_lower(0),
+                     lambda_steps = cl_lower(0)),
+    report = function(theta1, theta2, phi_steps, lambda_steps) {
+      list(theta1 = theta1, theta2 = theta2, phi = cumsum(phi_steps), lambda = cumsum(lambda_steps))
+    }
+  )
+}

@@ -1,0 +1,13 @@
+# Earnings and height: two predictors of log earnings.
+
+function(data) {
+  x <- with(data, cbind(1, height, male))
+  y <- with(data, log(earn))
+  list(
+    log_density = function(beta, sigma) {
+      sum(dnorm(y, x %*% beta, sigma, log = TRUE))
+    },
+    init = list(beta = unname(qr.coef(qr(x), y)), sigma = sd(y)),
+    transform = list(sigma = cl_lower(0))
+  )
+}
