@@ -3,26 +3,31 @@
 # replacements of R/trace-masks.R, for those names that mean functions of R there, and the copies.
 # Nothing is masked on the search path, and functions of packages are not changed.
 
-# Whether a function is one of R's or of this package by this name; generic functions that packages
-# made of one included.
+# Whether a function is one of R's, of this package or of RTMB by this name; generic functions that
+# packages made of one included.
 is_original <- function(value, name) {
   if (is.primitive(value)) return(identical(value, get0(name, envir = baseenv())))
   home <- environment(value)
   package <- attr(value, "package")
   if (isS4(value) && !is.null(package)) {
-    return(package %in% c("base", "stats", "methods", "utils", "statcl"))
+    return(package %in% c("base", "stats", "methods", "utils", "statcl", "RTMB"))
   }
   identical(home, .BaseNamespaceEnv) || identical(home, asNamespace("stats")) ||
-    identical(home, asNamespace("utils")) || identical(home, environment(is_original))
+    identical(home, asNamespace("utils")) || identical(home, environment(is_original)) ||
+    isNamespace(home) && getNamespaceName(home) == "RTMB"
 }
 
 # A copy of f that can be called with traced values. `overrides`: by name, variables that have
-# another value: list(value, home), home being where the variable is.
+# another value: list(value, home), home being where the variable is. The attribute "masks" of f has
+# further replacements by name, of functions that R does not have.
 looking_up <- function(f, overrides = list()) {
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
   inner <- list() # and what stands before them
+  more <- attr(f, "masks", exact = TRUE)
   masks <- traced_functions()
+  masks[names(more)] <- more
+  export <- exporter(masks)
   before <- function(home) {
     for (k in seq_along(homes)) if (identical(homes[[k]], home)) return(inner[[k]])
     below <- new.env(parent = home)
@@ -42,7 +47,7 @@ looking_up <- function(f, overrides = list()) {
         assign(name, overrides[[name]]$value, envir = place)
       }
     }
-    assign("::", lookup_export, envir = place)
+    assign("::", export, envir = place)
     assign(".statcl_lookup", TRUE, envir = place)
     place
   }
@@ -68,12 +73,16 @@ has_data <- function(name, home) {
 }
 
 # The replacement of `::`.
-lookup_export <- function(pkg, name) {
-  package <- as.character(substitute(pkg))
-  name <- as.character(substitute(name))
-  value <- getExportedValue(package, name)
-  mine <- traced_functions()[[name]]
-  if (!is.null(mine) && is.function(value) && is_original(value, name)) mine else value
+exporter <- function(masks) {
+  force(masks)
+  function(pkg, name) {
+    package <- as.character(substitute(pkg))
+    name <- as.character(substitute(name))
+    mine <- masks[[name]]
+    if (package == "RTMB" && !is.null(mine)) return(mine)
+    value <- getExportedValue(package, name)
+    if (!is.null(mine) && is.function(value) && is_original(value, name)) mine else value
+  }
 }
 
 # Whether a function is the user's: no primitive, none of a package, not one with a class of its own

@@ -1,0 +1,114 @@
+# Standard errors of cl_tmb(), by the Hessian and the delta method.
+
+#' @rdname cl_tmb
+#' @param quantities Whether standard errors of `ADREPORT()`ed quantities and of random effects are
+#'   computed.
+#' @export
+cl_sdreport <- function(obj, par = NULL, quantities = TRUE) {
+  if (!inherits(obj, "cl_tmb")) {
+    abort_argument("obj", sprintf("'obj' must be a value of cl_tmb(), not %s", describe(obj)))
+  }
+  check_flag(quantities, "quantities")
+  o <- environment(obj$fn)$o
+  theta <- if (is.null(par)) as.double(o$best_par) else check_tmb_point(o, par, "par")
+  cov <- safe_inverse(obj$he(theta))
+  dimnames(cov) <- list(names(o$par), names(o$par))
+  result <- list(par.fixed = stats::setNames(theta, names(o$par)), cov.fixed = cov,
+                 gradient.fixed = obj$gr(theta), pdHess = all(is.finite(cov)))
+  if (!result$pdHess) {
+    statcl_warning("hessian", "the Hessian is not positive definite: standard errors are NaN")
+  }
+  if (quantities) result <- c(result, tmb_quantities(o, theta, unname(cov)))
+  structure(result, class = "cl_sdreport")
+}
+
+# NaN if the matrix is not positive definite.
+safe_inverse <- function(h) {
+  tryCatch(chol2inv(chol.default(h)), error = function(e) h * NaN)
+}
+
+tmb_quantities <- function(o, theta, cov) {
+  z <- o$start
+  z[o$fixed] <- theta
+  random <- length(o$random) > 0L
+  if (random) {
+    mode <- tmb_mode(o, theta)
+    z <- mode$z
+    inner <- chol2inv(mode$factor)
+    moves <- -inner %*% tmb_hessian(o, z, o$fixed, o$random) # of the mode, by theta
+  }
+  reported <- tmb_reported(o, z)$adreport
+  value <- as.double(unlist(reported, use.names = FALSE))
+  names(value) <- rep(names(reported), lengths(reported))
+  jacobian <- tmb_jacobian(o, z, length(value))
+  outer <- jacobian[, o$fixed, drop = FALSE]
+  extra <- 0
+  if (random) {
+    by_u <- jacobian[, o$random, drop = FALSE]
+    outer <- outer + by_u %*% moves
+    extra <- by_u %*% tcrossprod(inner, by_u)
+  }
+  spread <- outer %*% tcrossprod(cov, outer) + extra
+  result <- list(value = value, sd = sqrt(diag(spread)), cov = spread)
+  if (!random) return(result)
+  c(result, list(par.random = stats::setNames(z[o$random], o$names[o$random]),
+                 diag.cov.random = diag(inner) + rowSums((moves %*% cov) * moves)))
+}
+
+# Derivatives of the reported quantities by all active parameters, a row each: the gradient of
+# their weighted sum, for weights of which one is 1.
+tmb_jacobian <- function(o, z, n) {
+  result <- matrix(0, n, length(z))
+  if (n == 0L) return(result)
+  if (is.null(o$weighted)) {
+    notes <- o$notes
+    finish <- function(value, .weights) {
+      force(value) # runs the objective
+      sum(.weights * unlist(notes$adreport))
+    }
+    o$weighted <- cl_gradient(tmb_function(o, finish, ".weights"))
+  }
+  values <- split_slope(z, o$point$values)
+  for (k in seq_len(n)) {
+    values$.weights <- replace(numeric(n), k, 1)
+    slope <- withCallingHandlers(attr(do.call(o$weighted, values, quote = TRUE), "gradient"),
+                                 statcl_warning_unused = function(w) {
+                                   invokeRestart("muffleWarning")
+                                 })
+    slope$.weights <- NULL
+    result[k, ] <- unlist(slope, use.names = FALSE)
+  }
+  result
+}
+
+#' @rdname cl_tmb
+#' @export
+vcov.cl_sdreport <- function(object, ...) object$cov.fixed
+
+#' @rdname cl_tmb
+#' @export
+summary.cl_sdreport <- function(object, select = c("all", "fixed", "random", "report"), ...) {
+  select <- check_choice(select, c("all", "fixed", "random", "report"), "select")
+  parts <- list(fixed = cbind(object$par.fixed, sqrt(diag(object$cov.fixed))),
+                random = cbind(object$par.random, sqrt(as.double(object$diag.cov.random))),
+                report = cbind(object$value, object$sd))
+  if (select != "all") parts <- parts[select]
+  table <- do.call(rbind, parts)
+  if (is.null(table)) table <- matrix(0, 0L, 2L)
+  colnames(table) <- c("Estimate", "Std. Error")
+  table
+}
+
+#' @rdname cl_tmb
+#' @export
+print.cl_sdreport <- function(x, ...) {
+  cat("<cl_sdreport>\n")
+  print(summary(x, "fixed"))
+  if (length(x$value) > 0L) {
+    cat("\nreported:\n")
+    print(summary(x, "report"))
+  }
+  if (length(x$par.random) > 0L) cat(sprintf("\n%d random effects\n", length(x$par.random)))
+  cat(sprintf("\nlargest gradient: %.2g\n", max(abs(x$gradient.fixed))))
+  invisible(x)
+}

@@ -1,0 +1,31 @@
+# cl_tmb(): arguments
+cl_tmb(1, list(a = 1))
+cl_tmb(function(p) p$a, list(1))
+cl_tmb(function(p) p$a, list(a = "1"))
+cl_tmb(function(p) p$a, list(a = 1), profile = "a")
+cl_tmb(function(p) p$a, list(a = 1), TRUE)
+cl_tmb(function(p) p$a, list(a = 1), map = list(b = factor(1)))
+cl_tmb(function(p) p$a, list(a = 1), map = list(a = factor(1:2)))
+cl_tmb(function(p) p$a, list(a = 1), map = list(a = factor(NA)))
+cl_tmb(function(p) p$a, list(a = 1), random = "b")
+cl_tmb(function(p) sum(p$u), list(a = 1, u = numeric(4001)), random = "u")
+cl_tmb(function(p) p$a, list(a = 1), NULL, NULL, 1)
+
+# objectives
+cl_tmb(function(p) letters, list(a = 1))
+cl_tmb(function(p) if (p$a > 0) p$a else 1, list(a = 1))
+cl_tmb(function(p) getAll(1), list(a = 1))
+cl_tmb(function(p) { a <- 1; getAll(p); a }, list(a = 1))
+cl_tmb(function(p) p$a %~% 1, list(a = 1))
+cl_tmb(function(p) ADoverload("if"), list(a = 1))
+
+# points
+obj <- cl_tmb(function(p) (p$a - 1) * 2, list(a = 1))
+obj$fn(1:2)
+obj$report("a")
+cl_sdreport(1)
+cl_sdreport(obj, 1:2)
+cl_sdreport(obj, quantities = NA)
+cl_sdreport(obj)
+summary(obj, "none")
+cl_tmb(function(p) p$u * p$a, list(a = 1, u = 1), random = "u")$report(2)
