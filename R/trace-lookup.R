@@ -14,7 +14,7 @@ is_original <- function(value, name) {
   }
   identical(home, .BaseNamespaceEnv) || identical(home, asNamespace("stats")) ||
     identical(home, asNamespace("utils")) || identical(home, environment(is_original)) ||
-    isNamespace(home) && getNamespaceName(home) == "RTMB"
+    environmentName(topenv(home)) == "RTMB"
 }
 
 # A copy of f that can be called with traced values. `overrides`: by name, variables that have
