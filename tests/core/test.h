@@ -36,7 +36,7 @@ void test_skip(const char *why);
 /* Reproducible numbers in (-1, 1); the suite starts at a fixed seed. */
 double test_random(void);
 void test_fill(double *x, size_t n);
-void test_seed(uint64_t seed); /* starts other numbers */
+void test_seed(uint64_t seed);  /* starts other numbers */
 void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
 
 /* Whether only small problems are to be run (STATCL_TEST_SMALL=1), as on a simulator. */
