@@ -64,4 +64,4 @@ save_figure <- function(page, file) {
   invisible(file)
 }
 
-save_figure(readLines("bench/results.md"), "man/figures/cholesky.svg")
+save_figure(readLines("bench/results.md"), "bench/figures/cholesky.svg")
