@@ -116,8 +116,19 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
     return k == 0 ? MUL(g, MUL(r, choose_slope(t, a, b))) : ZERO;
   case SCL_OP_LCHOOSE:
     return k == 0 ? MUL(g, choose_slope(t, a, b)) : ZERO;
+  case SCL_OP_EQ:
+  case SCL_OP_NE:
+  case SCL_OP_LT:
+  case SCL_OP_GT:
+  case SCL_OP_LE:
+  case SCL_OP_GE:
+  case SCL_OP_AND:
+  case SCL_OP_OR:
+  case SCL_OP_INTDIV:
+  case SCL_OP_ROUND_TO:
+    return ZERO;
   default:
-    return ZERO; /* comparisons, logic, rounding */
+    return unknown_slope(t, "the derivative of an operation of two operands is not known");
   }
 }
 
@@ -159,8 +170,18 @@ static int of_trigonometry(scl_tape *t, scl_op op, int g, int a, int r) {
     return DIV(g, F(SQRT, with_square(t, -1.0, 1.0, a)));
   case SCL_OP_ATANH:
     return DIV(g, with_square(t, 1.0, -1.0, a));
-  default:
+  case SCL_OP_NOT:
+  case SCL_OP_IS_NAN:
+  case SCL_OP_IS_FINITE:
+  case SCL_OP_IS_INFINITE:
+  case SCL_OP_SIGN:
+  case SCL_OP_CEILING:
+  case SCL_OP_FLOOR:
+  case SCL_OP_TRUNC:
+  case SCL_OP_ROUND:
     return ZERO;
+  default:
+    return unknown_slope(t, "the derivative of an operation of one operand is not known");
   }
 }
 
