@@ -67,14 +67,24 @@ static void leave(void *place, Rboolean jump) {
   if (jump) longjmp(*(jmp_buf *)place, 1);
 }
 
+static double now(void) {
+  struct timespec time;
+  timespec_get(&time, TIME_UTC);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 /* Says that kernels are being built when that has taken a second, once for each period in which
- * drivers compile. True if a handler of the message jumps. */
+ * drivers compile, and at most once a minute: on a busy machine one call may have several periods.
+ * True if a handler of the message jumps. */
 static bool announce(void) {
-  enum { PATIENCE = 1 };
+  enum { PATIENCE = 1, REST = 60 };
+  static double last = -REST;
   const double seconds = scl_device_build_seconds();
-  if (seconds < announced) announced = 0.0; /* another stretch */
+  if (seconds < announced) announced = 0.0; /* another period */
   if (announced > 0.0 || seconds < PATIENCE) return false;
   announced = seconds;
+  if (now() - last < REST) return false;
+  last = now();
   if (token == NULL) {
     token = R_MakeUnwindCont();
     R_PreserveObject(token);
@@ -105,9 +115,7 @@ void r_announce(void) {
  * jump before R_tryCatch() has set its handlers ends R_ToplevelExec(). */
 bool r_interrupted(void) {
   static double last = 0.0;
-  struct timespec now;
-  timespec_get(&now, TIME_UTC);
-  double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+  const double seconds = now();
   if (seconds - last < 0.02 && seconds >= last) return false;
   last = seconds;
   if (announce()) return true;

@@ -89,6 +89,10 @@ bool test_small(void) {
   return is_set("STATCL_TEST_SMALL");
 }
 
+bool test_quick(void) {
+  return is_set("STATCL_TEST_QUICK");
+}
+
 static const struct {
   const char *name;
   void (*run)(scl_context *ctx);

@@ -42,6 +42,9 @@ void *test_alloc(size_t bytes); /* malloc that ends the run when it fails */
 /* Whether only small problems are to be run (STATCL_TEST_SMALL=1), as on a simulator. */
 bool test_small(void);
 
+/* Whether the longest tests take fewer cases (STATCL_TEST_QUICK=1), as for R's tests. */
+bool test_quick(void);
+
 /* Folder of the kernel sources: STATCL_KERNELS, else that of the source tree. */
 const char *test_kernels(void);
 

@@ -225,7 +225,8 @@ static void check_one(scl_context *ctx, int number) {
 }
 
 void test_program_random(scl_context *ctx) {
-  const int programs = test_small() ? 20 : scl_traits(ctx)->synchronous ? 2000 : 60;
+  /* A device compiles kernels for each of them. */
+  const int programs = scl_traits(ctx)->synchronous ? 2000 : test_small() || test_quick() ? 15 : 60;
   for (int k = 0; k < programs; k++) {
     test_seed(1000 + (uint64_t)k);
     check_one(ctx, k);
