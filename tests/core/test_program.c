@@ -250,6 +250,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* Compilers of kernels take their time: some shapes and ends on devices. */
 static bool is_wanted(const scl_context *ctx, size_t shape, int end, int variant) {
   if (scl_traits(ctx)->synchronous) return true;
+  if (shape == 0 && test_quick()) return false;
   return shape == 0 ? end == WEIGHTED : (int)shape == 1 + variant % (SHAPES - 1) && end == PLAIN;
 }
 
