@@ -21,10 +21,9 @@ static void groups_tree(__local real *values, const int item, const int items) {
 }
 
 __kernel void groups_sum(const int groups, __global const real *starts, const long starts_offset,
-                         const int starts_ld, __global const real *order, const long order_offset,
-                         const int order_ld, __global const real *src, const long src_offset,
-                         const int src_ld, __global real *dst, const long dst_offset,
-                         const int dst_ld, __local real *values) {
+                         __global const real *order, const long order_offset,
+                         __global const real *src, const long src_offset, __global real *dst,
+                         const long dst_offset, __local real *values) {
   const int item = get_local_id(0), items = get_local_size(0);
   for (int k = get_group_id(0); k < groups; k += get_num_groups(0)) {
     const long end = (long)starts[starts_offset + k + 1];
@@ -40,11 +39,9 @@ __kernel void groups_sum(const int groups, __global const real *starts, const lo
 }
 
 __kernel void groups_sum_short(const int groups, __global const real *starts,
-                               const long starts_offset, const int starts_ld,
-                               __global const real *order, const long order_offset,
-                               const int order_ld, __global const real *src, const long src_offset,
-                               const int src_ld, __global real *dst, const long dst_offset,
-                               const int dst_ld) {
+                               const long starts_offset, __global const real *order,
+                               const long order_offset, __global const real *src,
+                               const long src_offset, __global real *dst, const long dst_offset) {
   const int k = get_global_id(0);
   if (k >= groups) return;
   const long end = (long)starts[starts_offset + k + 1];

@@ -18,14 +18,14 @@ scl_status scl_cl_group_sums(scl_context *ctx, scl_block starts, scl_block order
   if (order.buffer == NULL) order = src = starts;
   if (order.nrow <= SHORT * dst.nrow) {
     const scl_cl_range range = scl_cl_range_1(scl_round_up(dst.nrow, ITEMS_SHORT), ITEMS_SHORT);
-    return scl_cl_op_end(&op,
-                         scl_launch_groups_sum_short(&op, range, (int)dst.nrow, scl_in(starts),
-                                                     scl_in(order), scl_in(src), scl_out(dst)));
+    return scl_cl_op_end(&op, scl_launch_groups_sum_short(&op, range, (int)dst.nrow,
+                                                          scl_in_at(starts), scl_in_at(order),
+                                                          scl_in_at(src), scl_out_at(dst)));
   }
   const size_t items = op.cl->cpu ? ITEMS_CPU : ITEMS_GPU;
   const scl_cl_range range = scl_cl_range_1(scl_min(dst.nrow, MOST_GROUPS) * items, items);
-  return scl_cl_op_end(&op, scl_launch_groups_sum(&op, range, (int)dst.nrow, scl_in(starts),
-                                                  scl_in(order), scl_in(src), scl_out(dst),
+  return scl_cl_op_end(&op, scl_launch_groups_sum(&op, range, (int)dst.nrow, scl_in_at(starts),
+                                                  scl_in_at(order), scl_in_at(src), scl_out_at(dst),
                                                   scl_local(items * sizeof(double))));
 }
 
