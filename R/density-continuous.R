@@ -14,7 +14,7 @@ dnorm_formula <- function(x, mean = 0, sd = 1, log = FALSE) {
   } else {
     density_op("dnorm", z) * where(proper, 1 / scale, where(sd == 0, 0, NaN))
   }
-  if (!has_traced(sd)) value <- where(proper, value, where(x == mean & sd == 0, Inf, value))
+  if (!any_traced(sd)) value <- where(proper, value, where(x == mean & sd == 0, Inf, value))
   full_length(where(inside, value, where(not_negative(sd), if (log) -Inf else 0, NaN)),
               x, mean, sd)
 }
@@ -43,7 +43,7 @@ dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
   valid <- both(where(proper, TRUE, shape == 0), both(not_negative(rate), not_infinite(rate)))
   a <- where(proper, shape, 1)
   y <- where(inside, x, 1)
-  value <- if (!has_traced(a) && !any(a > 50, na.rm = TRUE)) {
+  value <- if (!any_traced(a) && !any(a > 50, na.rm = TRUE)) {
     r <- where(not_negative(rate), rate, NaN)
     (a - 1) * log_of_positive(y) - r * y + (a * log_of_positive(r) - lgamma(a))
   } else {
@@ -63,14 +63,14 @@ power_at_zero <- function(shape, at_one) {
 one_rate <- function(rate, scale, no_rate, no_scale) {
   if (no_scale) return(rate)
   if (!no_rate) {
-    same <- !has_traced(rate, scale) && all(abs(rate * scale - 1) < 1e-15)
+    same <- !any_traced(rate, scale) && all(abs(rate * scale - 1) < 1e-15)
     if (!same) abort_argument("scale", "specify 'rate' or 'scale' but not both")
   }
   1 / scale
 }
 
 refuse_noncentral <- function(ncp) {
-  if (has_traced(ncp) || !all(ncp == 0)) {
+  if (any_traced(ncp) || !all(ncp == 0)) {
     abort_argument("ncp", "'ncp' must be 0: noncentral distributions have no derivatives here")
   }
 }
@@ -94,7 +94,7 @@ dweibull_formula <- function(x, shape, scale = 1, log = FALSE) {
 
 # log(x / s), by their own logarithms where that saves one for each number.
 log_ratio <- function(x, s) {
-  apart <- length(s) == 1L && !has_traced(x) || !is.null(argument_of(s, "exp")) ||
+  apart <- length(s) == 1L && !any_traced(x) || !is.null(argument_of(s, "exp")) ||
     !is.null(argument_of(x, "exp"))
   if (apart) log_of_positive(x) - log_of_positive(s) else log(x / s)
 }
@@ -108,7 +108,7 @@ dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
   a <- where(proper, shape1, 1)
   b <- where(proper, shape2, 1)
   y <- where(inside, x, 0.5)
-  value <- if (!has_traced(a, b) && !any(c(a, b) > 50, na.rm = TRUE)) {
+  value <- if (!any_traced(a, b) && !any(c(a, b) > 50, na.rm = TRUE)) {
     (a - 1) * log(y) + (b - 1) * log1p(-y) - density_op("lbeta", a, b)
   } else {
     n <- a + b
@@ -131,7 +131,7 @@ dt_formula <- function(x, df, ncp, log = FALSE) {
   valid <- above_zero(df)
   n <- where(valid, df, NaN)
   inside <- not_infinite(x)
-  constant <- if (has_traced(n)) {
+  constant <- if (any_traced(n)) {
     h <- 0.5 * n
     h * log1p(0.5 / h) - 0.5 + (stirling_rest(h + 0.5) - stirling_rest(h)) - log_sqrt_2pi
   } else {

@@ -11,18 +11,18 @@ count_term <- function(x) {
   where(x > 0, stirling_rest(y) + 0.5 * log(2 * pi * y), 0)
 }
 
-is_small_count <- function(x) !has_traced(x) && !any(x > plain_count, na.rm = TRUE)
+is_small_count <- function(x) !any_traced(x) && !any(x > plain_count, na.rm = TRUE)
 
 # x log(p), 0 where x is 0, whatever p is.
 count_log <- function(x, p) {
   some <- x > 0
-  if (length(p) == 1L && !has_traced(x)) where(some, x * log(p), 0) else x * log(where(some, p, 1))
+  if (length(p) == 1L && !any_traced(x)) where(some, x * log(p), 0) else x * log(where(some, p, 1))
 }
 
 # x log(1 - p) likewise.
 count_log1m <- function(x, p) {
   some <- x > 0
-  if (length(p) == 1L && !has_traced(x)) return(where(some, x * log1p(-p), 0))
+  if (length(p) == 1L && !any_traced(x)) return(where(some, x * log1p(-p), 0))
   x * log1p(-where(some, p, 0))
 }
 
@@ -30,7 +30,7 @@ is_probability <- function(p) both(p >= 0, p <= 1)
 
 dbinom_formula <- function(x, size, prob, log = FALSE) {
   inside <- both(is_count(x), x <= size)
-  whole <- if (has_traced(size)) TRUE else abs(size - round(size)) <= 1e-9 * pmax(1, abs(size))
+  whole <- if (any_traced(size)) TRUE else abs(size - round(size)) <= 1e-9 * pmax(1, abs(size))
   logit <- argument_of(prob, "inv_logit")
   probable <- if (is.null(logit)) is_probability(prob) else TRUE
   counted <- both(size >= 0, whole)
@@ -38,7 +38,7 @@ dbinom_formula <- function(x, size, prob, log = FALSE) {
   p <- where(probable, prob, NaN)
   n <- where(counted, size, NaN)
   y <- where(inside, x, 0)
-  once <- !has_traced(y, n) && isTRUE(all(n == 1))
+  once <- !any_traced(y, n) && isTRUE(all(n == 1))
   value <- if (!is.null(logit)) {
     binomial_logit(y, n, logit, once)
   } else if (once) {
@@ -50,7 +50,7 @@ dbinom_formula <- function(x, size, prob, log = FALSE) {
       poisson_deviance(n - y, n * (1 - p))
   }
   # Of no trials `value` does not depend on p.
-  if (has_traced(n) || any(n == 0, na.rm = TRUE)) value <- where(valid, value, NaN)
+  if (any_traced(n) || any(n == 0, na.rm = TRUE)) value <- where(valid, value, NaN)
   density_value(value, inside, valid, log, x, size, prob)
 }
 
@@ -86,7 +86,7 @@ dpois_formula <- function(x, lambda, log = FALSE) {
 dnbinom_formula <- function(x, size, prob, mu, log = FALSE) {
   if (!missing(prob) && !missing(mu)) abort_argument("mu", "'prob' and 'mu' both specified")
   if (missing(mu)) return(dnbinom_by_prob(x, size, prob, log))
-  if (!has_traced(size) && length(size) > 0L && all(size == Inf) %in% TRUE) {
+  if (!any_traced(size) && length(size) > 0L && all(size == Inf) %in% TRUE) {
     return(full_length(dpois_formula(x, mu, log), x, size, mu))
   }
   valid <- both(not_negative(size), not_negative(mu))
@@ -125,11 +125,11 @@ dmultinom_formula <- function(x, size = NULL, prob, log = FALSE) {
   if (length(x) != length(prob)) {
     abort_argument("prob", "'x' and 'prob' must be vectors of equal length")
   }
-  if (has_traced(x)) abort_argument("x", "'x' must be data: counts have no derivatives")
+  if (any_traced(x)) abort_argument("x", "'x' must be data: counts have no derivatives")
   if (anyNA(x) || any(x < 0)) abort_argument("x", "'x' must be non-negative")
   x <- floor(x + 0.5)
   total <- sum(x)
-  if (!is.null(size) && (has_traced(size) || size != total)) {
+  if (!is.null(size) && (any_traced(size) || size != total)) {
     abort_argument("size", "'size' must be the sum of 'x'")
   }
   p <- where(prob >= 0, prob, NaN)

@@ -3,14 +3,14 @@
 # f(...) by the version for traced values if any argument is one: `%*%`, diag() and triangular
 # solves of base R are no generics.
 linear <- function(name, ...) {
-  f <- if (has_traced(...)) traced_functions()[[name]] else get(name, baseenv())
+  f <- if (any_traced(...)) traced_functions()[[name]] else get(name, baseenv())
   f(...)
 }
 
 # The upper Cholesky factor; of a number that is none, NaN.
 upper_factor <- function(a) {
   a <- as_square(a)
-  if (has_traced(a)) return(chol(a))
+  if (any_traced(a)) return(chol(a))
   tryCatch(chol.default(a), error = function(e) a * NaN)
 }
 
@@ -100,7 +100,7 @@ dwishart_formula <- function(x, df, Sigma, log = FALSE) {
 # is log(1 - exp(a - b)) - log(1 + exp(-b)) - log(1 + exp(a)).
 dordlogit_formula <- function(x, eta, cuts, log = FALSE) {
   log <- check_flag(log, "log")
-  if (has_traced(x)) abort_argument("x", "'x' must be data: categories have no derivatives")
+  if (any_traced(x)) abort_argument("x", "'x' must be data: categories have no derivatives")
   n <- length(cuts)
   inside <- x >= 1 & x <= n + 1 & x == round(x)
   k <- ifelse(is.na(inside) | !inside, 1, x)

@@ -9,17 +9,11 @@
 
 log_sqrt_2pi <- 0.91893853320467274178
 
-# Whether any argument is a traced value.
-has_traced <- function(...) {
-  for (x in list(...)) if (inherits(x, "cl_traced")) return(TRUE)
-  FALSE
-}
-
 # ---- elementwise operations that are no functions of base R, or not generic ----------------------
 
 # op(...), a name of elementwise.def, of traced values or of numbers.
 density_op <- function(op, ...) {
-  if (has_traced(...)) trace_apply(op, ...) else number_ops[[op]](...)
+  if (any_traced(...)) trace_apply(op, ...) else number_ops[[op]](...)
 }
 
 number_ops <- list(
@@ -107,12 +101,12 @@ not_negative <- function(x) if (is.null(argument_of(x, "exp"))) x >= 0 else TRUE
 # `yes` where the condition holds, `no` where it does not, NaN where it is NA. One that is a plain
 # TRUE or FALSE throughout gives `yes` or `no` as it is, and the other is never evaluated.
 where <- function(condition, yes, no) {
-  if (has_traced(condition)) return(trace_apply("ifelse", condition, yes, no))
+  if (any_traced(condition)) return(trace_apply("ifelse", condition, yes, no))
   if (!anyNA(condition)) {
     if (all(condition)) return(yes)
     if (!any(condition)) return(no)
   }
-  if (!has_traced(yes, no)) return(plain_where(condition, yes, no))
+  if (!any_traced(yes, no)) return(plain_where(condition, yes, no))
   trace_apply("ifelse", condition + 0, yes, no)
 }
 
@@ -135,7 +129,7 @@ both <- function(a, b) {
 
 # Whether a condition holds for data of any parameters.
 always <- function(condition) {
-  !has_traced(condition) && !anyNA(condition) && all(condition)
+  !any_traced(condition) && !anyNA(condition) && all(condition)
 }
 
 # The length of arithmetic on all arguments.
@@ -151,14 +145,14 @@ shape_of_longest <- function(n, ...) {
 }
 
 # Not infinite; traced values count as finite.
-not_infinite <- function(x) if (has_traced(x)) TRUE else !is.infinite(x)
+not_infinite <- function(x) if (any_traced(x)) TRUE else !is.infinite(x)
 
 # More than zero and, if known, finite.
-is_positive <- function(x) if (has_traced(x)) above_zero(x) else x > 0 & x < Inf
+is_positive <- function(x) if (any_traced(x)) above_zero(x) else x > 0 & x < Inf
 
 # Whether x is a count. Data that is not whole has density zero and a warning, as in R.
 is_count <- function(x) {
-  if (has_traced(x)) return((x >= 0) & (x == trace_apply("round", x)))
+  if (any_traced(x)) return((x >= 0) & (x == trace_apply("round", x)))
   whole <- abs(x - round(x)) <= 1e-9 * pmax(1, abs(x))
   odd <- which(!whole & is.finite(x))
   if (length(odd) > 0L) {
@@ -248,7 +242,7 @@ density_functions <- function() {
 density_function <- function(formula, original) {
   if (is.null(original)) return(formula)
   force(formula)
-  function(...) if (has_traced(...)) formula(...) else original(...)
+  function(...) if (any_traced(...)) formula(...) else original(...)
 }
 
 # NULL for a name that R does not have.

@@ -141,7 +141,7 @@ tmb_dbinom_robust <- function(x, size, logit_p, log = FALSE) {
 }
 
 lchoose_of <- function(n, k) {
-  if (has_traced(n, k)) lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) else lchoose(n, k)
+  if (any_traced(n, k)) lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) else lchoose(n, k)
 }
 
 # Of the logarithm of a gamma variable.

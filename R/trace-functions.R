@@ -1,6 +1,7 @@
 # Functions of base R and stats that have no method for traced values, or dispatch on their first
 # argument only. Each is replaced by one that does as the original unless an argument is traced.
 
+# Whether any argument is a traced value.
 any_traced <- function(...) {
   for (k in seq_len(...length())) if (is_traced(...elt(k))) return(TRUE)
   FALSE

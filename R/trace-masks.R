@@ -202,10 +202,6 @@ other_masks <- function() {
       if (any_traced(x, base)) traced_log(x, base) else base::log(x, base)
     },
     atan2 = mask("atan2", function(y, x) traced_binary("atan2", y, x)),
-    lbeta = mask("lbeta", function(a, b) traced_binary("lbeta", a, b)),
-    beta = mask("beta", function(a, b) exp(traced_binary("lbeta", a, b))),
-    choose = mask("choose", function(n, k) traced_binary("choose", n, k)),
-    lchoose = mask("lchoose", function(n, k) traced_binary("lchoose", n, k)),
     rowSums = mask("rowSums", function(x, na.rm = FALSE, dims = 1L) {
       traced_margin(x, 1L, FALSE, na.rm, dims)
     }),
@@ -230,8 +226,6 @@ other_masks <- function() {
     unlist = function(x, recursive = TRUE, use.names = TRUE) {
       if (contains_traced(x)) traced_unlist(x) else base::unlist(x, recursive, use.names)
     },
-    plogis = mask("plogis", traced_plogis, stats::plogis),
-    qlogis = mask("qlogis", traced_qlogis, stats::qlogis),
     is.vector = predicate("is.vector", function(x) is.null(x$dim)),
     is.double = predicate("is.double", function(x) TRUE),
     is.atomic = predicate("is.atomic", function(x) TRUE),
@@ -239,17 +233,6 @@ other_masks <- function() {
     typeof = predicate("typeof", function(x) "double"),
     mode = predicate("mode", function(x) "numeric"),
     stopifnot = stopifnot_mask)
-}
-
-traced_plogis <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
-  z <- (q - location) / scale
-  if (!isTRUE(lower.tail)) z <- -z
-  if (isTRUE(log.p)) -trace_apply("log1p_exp", -z) else trace_apply("inv_logit", z)
-}
-
-traced_qlogis <- function(p, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
-  z <- if (isTRUE(log.p)) p - log(-expm1(p)) else log(p) - log1p(-p)
-  location + scale * (if (isTRUE(lower.tail)) z else -z)
 }
 
 # Functions of this package, likewise.
@@ -277,13 +260,7 @@ own_masks <- function() {
 # All replacements by name, made once.
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
-    masks <- c(base_masks(), other_masks(), own_masks())
-    densities <- get0("density_functions", envir = environment(traced_functions), mode = "function")
-    if (!is.null(densities)) {
-      more <- densities()
-      masks[names(more)] <- more
-    }
-    tracing$functions <- masks
+    tracing$functions <- c(base_masks(), other_masks(), own_masks(), density_functions())
   }
   tracing$functions
 }

@@ -1,5 +1,5 @@
-# cl_tmb(): objectives in RTMB's syntax, against lm(), glm() and closed forms, and against RTMB
-# where it is installed.
+# cl_tmb(): objectives in RTMB's syntax, against lm(), glm() and closed forms. bench/rtmb.R compares
+# gradients with RTMB's.
 
 fitted_by <- function(obj) nlminb(obj$par, obj$fn, obj$gr, control = list(rel.tol = 1e-14))
 
