@@ -237,26 +237,36 @@ MMA_INLINE void factor_check(const mma_lane lane, __local const real *column, co
 /* All loads at once, also of blocks above the diagonal, which nothing uses: guards would have them
  * wait for each other. Past the edges others are read instead: rows that are not written then, or
  * what the identity replaces; above the diagonal the diagonal block. */
-MMA_INLINE void block_row_load(const mma_lane lane, const cholesky_panel *panel,
+MMA_INLINE void block_row_read(const mma_lane lane, const cholesky_panel *panel,
                                const cholesky_block_row *block_row, real head[2][4],
                                real tail[PANEL_TAIL][2][4]) {
-  const int n = panel->n, row = block_row->row;
-  const int row_read = min(row, (panel->rows - 1) & ~1);
-  const int column_read = min(n - 1, 16 * block_row->index + 15);
+  const int row_read = min(block_row->row, (panel->rows - 1) & ~1);
+  const int column_read = min(panel->n - 1, 16 * block_row->index + 15);
   SCL_UNROLL
   for (int q = 0; q < PANEL_BLOCKS; q++) {
     SCL_UNROLL
     for (int i = 0; i < 4; i++) {
       const int k = 16 * q + 8 * (i / 2) + 2 * lane.member + i % 2;
       const long at = row_read + (long)min(k, column_read) * panel->ld_from;
-      real2 pair = *(__global const real2 *)(panel->from + at);
-      if (n < PANEL_ORDER) {
-        if (row >= n || k >= n) pair.x = row == k ? 1.0 : 0.0;
-        if (row + 1 >= n || k >= n) pair.y = row + 1 == k ? 1.0 : 0.0;
-      }
+      const real2 pair = *(__global const real2 *)(panel->from + at);
       real *block = q == 0 ? head[i / 2] : tail[q == 0 ? 0 : q - 1][i / 2];
       block[i % 2] = pair.x;
       block[2 + i % 2] = pair.y;
+    }
+  }
+}
+
+/* A panel of fewer columns than PANEL_ORDER goes on as the identity. */
+MMA_INLINE void block_row_complete(const mma_lane lane, const int n, const int row,
+                                   real head[2][4], real tail[PANEL_TAIL][2][4]) {
+  SCL_UNROLL
+  for (int q = 0; q < PANEL_BLOCKS; q++) {
+    SCL_UNROLL
+    for (int i = 0; i < 4; i++) {
+      const int k = 16 * q + 8 * (i / 2) + 2 * lane.member + i % 2;
+      real *block = q == 0 ? head[i / 2] : tail[q == 0 ? 0 : q - 1][i / 2];
+      if (row >= n || k >= n) block[i % 2] = row == k ? 1.0 : 0.0;
+      if (row + 1 >= n || k >= n) block[2 + i % 2] = row + 1 == k ? 1.0 : 0.0;
     }
   }
 }
@@ -456,7 +466,8 @@ cholesky_mma_panel(__global const real *from, __global real *below, __global rea
                   panel.ld_below);
   if (!panel.first && rows <= n) return;
   if (MMA_ROLES_TOGETHER || !factors) {
-    block_row_load(solve_lane, &panel, &block_row, head, tail);
+    block_row_read(solve_lane, &panel, &block_row, head, tail);
+    if (n < PANEL_ORDER) block_row_complete(solve_lane, n, block_row.row, head, tail);
     if (block_row.number == 0) {
       block_put(solve_lane, work, head);
       CHOLESKY_TELL_NEXT();
