@@ -19,7 +19,8 @@
 #'   [cl_ifelse()], [cl_inv_logit()] and the functions documented with it, [cl_log_sum_exp()],
 #'   [cl_softmax()];
 #' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
-#'   `diag`, `t`, `solve`, `det` and `determinant` (of traced matrices: up to 3 x 3);
+#'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; from order 129 on these are
+#'   computed on the host, also for a device: there a Cholesky factor is quicker);
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`;

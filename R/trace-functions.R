@@ -177,12 +177,12 @@ solve.cl_traced <- function(a, b, ...) traced_solve(a, if (!missing(b)) b)
 
 traced_solve <- function(a, b) {
   n <- square_order(a, "a")
-  if (!is_traced(a)) return(traced_product(solve(a), b, 0L)[, , drop = is.null(dim(b))])
-  if (n > 3L) {
-    trace_stop(sprintf(paste("solve() of a traced %d x %d matrix is not available: for a positive",
-                             "definite one use R <- chol(a), then chol2inv(R) or",
-                             "backsolve(R, backsolve(R, b, transpose = TRUE))"), n, n))
+  if (!is.null(b) && NROW(b) != n) {
+    trace_stop(sprintf("'b' (%d x %d) must be compatible with 'a' (%d x %d)", NROW(b), NCOL(b), n,
+                       n))
   }
+  if (!is_traced(a)) return(traced_product(solve(a), b, 0L)[, , drop = is.null(dim(b))])
+  if (n > 3L) return(lu_solution(a, n, b))
   found <- cofactors(a, n, adjugate = TRUE)
   inverse <- combine_traced(found$adjugate) / found$det
   dim(inverse) <- c(n, n)
@@ -193,19 +193,38 @@ traced_solve <- function(a, b) {
 
 #' @export
 determinant.cl_traced <- function(x, logarithm = TRUE, ...) {
-  det <- traced_det(x)
-  size <- abs(det)
-  structure(list(modulus = if (logarithm) log(size) else size, sign = sign(det)), class = "det")
+  n <- square_order(x, "x")
+  if (n > 3L) {
+    factor <- lu_factor(x, n)
+    size <- factor[n * (n + 1L) + 1L]
+    if (!logarithm) size <- exp(size)
+    sign <- factor[n * (n + 1L) + 2L]
+  } else {
+    det <- cofactors(x, n)$det
+    size <- if (logarithm) log(abs(det)) else abs(det)
+    sign <- sign(det)
+  }
+  structure(list(modulus = size, sign = sign), class = "det")
 }
 
 traced_det <- function(x, ...) {
   n <- square_order(x, "x")
-  if (n > 3L) {
-    trace_stop(sprintf(paste("the determinant of a traced %d x %d matrix is not available: for a",
-                             "positive definite one its logarithm is 2 * sum(log(diag(chol(x))))"),
-                       n, n))
-  }
-  cofactors(x, n)$det
+  if (n <= 3L) return(cofactors(x, n)$det)
+  parts <- determinant(x)
+  parts$sign * exp(parts$modulus)
+}
+
+# The node of an LU factor, as src/ops/lu.h has it, with log |det| and the sign behind it.
+lu_factor <- function(a, n) {
+  size <- n * (n + 1L) + 2L
+  record("lu", "", node_of(trace_operand(a)), n, size)
+}
+
+lu_solution <- function(a, n, b) {
+  shape <- if (is.null(b)) c(n, n) else dim(b)
+  b <- trace_operand(if (is.null(b)) diag(n) else b)
+  if (b$n == 0L) return(no_elements(shape))
+  record("lu_solve", "", c(node_of(lu_factor(a, n)), node_of(b)), c(n, b$n / n, 0), b$n, shape)
 }
 
 traced_diag <- function(x, nrow, ncol, names = TRUE) {

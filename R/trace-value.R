@@ -61,6 +61,10 @@ live_result <- function(node, args, tape) {
     cumsum = apply(matrix(x, at[1L], at[2L]), 2L, cumsum),
     matmul = live_product(x, args[[2L]], at),
     chol = live_chol(matrix(x, at[1L])),
+    lu = live_lu(matrix(x, at[1L])),
+    lu_solve = tryCatch(solve.default(live_square(x, at[1L], at[3L]),
+                                      matrix(args[[2L]], at[1L], at[2L]), tol = 0),
+                        error = function(e) args[[2L]] * NaN),
     tri_solve = backsolve(matrix(x, at[1L], at[1L]), matrix(args[[2L]], at[1L], at[2L]),
                           upper.tri = at[3L] == 1, transpose = at[4L] == 1))
 }
@@ -74,6 +78,17 @@ live_product <- function(a, b, at) {
   a <- if (at[4L]) t(matrix(a, at[2L], at[1L])) else matrix(a, at[1L], at[2L])
   b <- if (at[5L]) t(matrix(b, at[3L], at[2L])) else matrix(b, at[2L], at[3L])
   a %*% b
+}
+
+# The matrix itself stands for its factor.
+live_lu <- function(a) {
+  det <- determinant(a)
+  c(a, numeric(nrow(a)), det$modulus, det$sign)
+}
+
+live_square <- function(x, n, transpose) {
+  a <- matrix(x[seq_len(n * n)], n)
+  if (transpose == 1) t(a) else a
 }
 
 live_chol <- function(a) {

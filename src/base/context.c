@@ -92,3 +92,13 @@ scl_status scl_context_finish(scl_context *ctx) {
   SCL_TRY(scl_context_check(ctx));
   return ctx->engine->finish(ctx);
 }
+
+static scl_context *complete;
+
+void scl_context_set_complete(scl_context *ctx) {
+  complete = ctx;
+}
+
+scl_context *scl_context_complete(void) {
+  return complete;
+}

@@ -48,6 +48,11 @@ typedef struct {
 /* The host context (engine/host/engine.c). Made at the first call, never destroyed; borrowed. */
 scl_context *scl_context_host(void);
 
+/* The context whose engine has all of LAPACK: operations that an engine leaves out run there. Set
+ * once at load. */
+void scl_context_set_complete(scl_context *ctx);
+scl_context *scl_context_complete(void);
+
 /* Reference counting; release accepts NULL. The last release finishes pending work. */
 scl_context *scl_context_retain(scl_context *ctx);
 void scl_context_release(scl_context *ctx);

@@ -9,6 +9,21 @@ static scl_status block_of(scl_compiling *c, int v, int k, size_t m, size_t n, s
   return scl_storage_block(c, scl_tape_operand(&c->lowered.tape, v, k), m, n, out);
 }
 
+static scl_status fill_matmul(scl_compiling *c, int v, scl_routine_step *s) {
+  const size_t *at = c->lowered.tape.value[v].at;
+  s->flag[0] = at[3] != 0;
+  s->flag[1] = at[4] != 0;
+  SCL_TRY(block_of(c, v, 0, at[s->flag[0] ? 1 : 0], at[s->flag[0] ? 0 : 1], &s->a));
+  return block_of(c, v, 1, at[s->flag[1] ? 2 : 1], at[s->flag[1] ? 1 : 2], &s->b);
+}
+
+static scl_status fill_lu_solve(scl_compiling *c, int v, scl_routine_step *s) {
+  const size_t *at = c->lowered.tape.value[v].at;
+  s->flag[0] = at[2] != 0;
+  SCL_TRY(block_of(c, v, 0, at[0] * (at[0] + 1), 1, &s->a));
+  return block_of(c, v, 1, at[0], at[1], &s->b);
+}
+
 /* The blocks of a call, in the shapes that its operation sees. */
 static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
   const scl_tape *t = &c->lowered.tape;
@@ -26,16 +41,13 @@ static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
     SCL_TRY(scl_resident_groups(c->data, (int)at[0], at[1], &s->b, &s->more));
     break;
   case SCL_VALUE_CUMSUM:
-    SCL_TRY(block_of(c, v, 0, at[0], at[1], &s->a));
+    s->flag[0] = at[2] != 0;
     rows = at[0];
     columns = at[1];
-    s->flag[0] = at[2] != 0;
+    SCL_TRY(block_of(c, v, 0, rows, columns, &s->a));
     break;
   case SCL_VALUE_MATMUL:
-    s->flag[0] = at[3] != 0;
-    s->flag[1] = at[4] != 0;
-    SCL_TRY(block_of(c, v, 0, at[s->flag[0] ? 1 : 0], at[s->flag[0] ? 0 : 1], &s->a));
-    SCL_TRY(block_of(c, v, 1, at[s->flag[1] ? 2 : 1], at[s->flag[1] ? 1 : 2], &s->b));
+    SCL_TRY(fill_matmul(c, v, s));
     rows = at[0];
     columns = at[2];
     break;
@@ -44,6 +56,14 @@ static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
     SCL_TRY(block_of(c, v, 1, at[0], at[1], &s->b));
     s->flag[0] = at[2] != 0;
     s->flag[1] = at[3] != 0;
+    rows = at[0];
+    columns = at[1];
+    break;
+  case SCL_VALUE_LU:
+    SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
+    break;
+  case SCL_VALUE_LU_SOLVE:
+    SCL_TRY(fill_lu_solve(c, v, s));
     rows = at[0];
     columns = at[1];
     break;

@@ -15,7 +15,10 @@ static size_t length_wanted(scl_value_kind kind, const size_t *at, int k) {
   case SCL_VALUE_CHOL:
   case SCL_VALUE_CHOL_ADJOINT:
   case SCL_VALUE_TRIANGLE:
+  case SCL_VALUE_LU:
     return at[0] * at[0];
+  case SCL_VALUE_LU_SOLVE:
+    return k == 0 ? at[0] * (at[0] + 1) + 2 : at[0] * at[1];
   case SCL_VALUE_TRI_SOLVE:
     return k == 0 ? at[0] * at[0] : at[0] * at[1];
   default:
@@ -68,6 +71,8 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
     return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
   case SCL_VALUE_TRIANGLE:
     return at[1] <= 2;
+  case SCL_VALUE_LU_SOLVE:
+    return t->value[operand[0]].kind == SCL_VALUE_LU;
   case SCL_VALUE_MATVEC: /* made by program/lower.c */
     return false;
   default:

@@ -328,6 +328,36 @@ static void reverse_triangle(reverse *r, int value, int g) {
   add_whole(r, scl_tape_operand(t, value, 0), triangle(t, g, n, kind == 2 ? 0 : kind));
 }
 
+static int lu_solve(scl_tape *t, int lu, int b, size_t n, size_t k, bool transpose) {
+  const size_t at[] = {n, k, transpose};
+  return scl_tape_call(t, SCL_VALUE_LU_SOLVE, lu, b, at);
+}
+
+/* Of log |det A| alone: users of the factor pass their shares to A itself. */
+static void reverse_lu(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const size_t n = t->value[value].at[0];
+  const int inverse = lu_solve(t, value, diagonal_data(t, n, 1.0, 0.0), n, n, true);
+  g = scl_tape_part(t, scl_tape_fill(t, g, n * (n + 1) + 2), n * (n + 1), 1);
+  add_whole(r, scl_tape_operand(t, value, 0), scl_tape_binary(t, SCL_OP_MUL, inverse, g));
+}
+
+/* Of X = op(A)^-1 B: dB = op(A)'^-1 dX, and dA = -dB X', or its transpose. */
+static void reverse_lu_solve(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const size_t n = v.at[0], k = v.at[1];
+  const bool transpose = v.at[2] != 0;
+  const int lu = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
+  const int a = scl_tape_operand(t, lu, 0);
+  const int solved = lu_solve(t, lu, scl_tape_fill(t, g, n * k), n, k, !transpose);
+  add_whole(r, b, solved);
+  if (!r->active[a]) return;
+  const int product = transpose ? scl_tape_matmul(t, value, solved, n, k, n, false, true)
+                                : scl_tape_matmul(t, solved, value, n, k, n, false, true);
+  add_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
+}
+
 static void reverse_value(reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
@@ -358,8 +388,8 @@ static void reverse_value(reverse *r, int value, int g) {
     reverse_concat(r, value, g);
     break;
   case SCL_VALUE_CUMSUM:
-    add_whole(r, x,
-              scl_tape_cumsum(t, scl_tape_fill(t, g, v.length), v.at[0], v.at[1], v.at[2] == 0));
+    g = scl_tape_fill(t, g, v.length);
+    add_whole(r, x, scl_tape_cumsum(t, g, v.at[0], v.at[1], v.at[2] == 0));
     break;
   case SCL_VALUE_MATMUL:
     reverse_matmul(r, value, g);
@@ -372,6 +402,10 @@ static void reverse_value(reverse *r, int value, int g) {
     break;
   case SCL_VALUE_TRIANGLE:
     reverse_triangle(r, value, g);
+    break;
+  case SCL_VALUE_LU:
+  case SCL_VALUE_LU_SOLVE:
+    (v.kind == SCL_VALUE_LU ? reverse_lu : reverse_lu_solve)(r, value, g);
     break;
   case SCL_VALUE_CHOL_ADJOINT:
     if (t->status == SCL_OK) {

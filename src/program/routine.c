@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/cholesky.h"
+#include "ops/lu.h"
 #include "ops/operation.h"
 
 /* ---- parts ---------------------------------------------------------------------------------- */
@@ -55,6 +56,12 @@ static scl_status tri_solve(scl_context *ctx, const scl_routine_step *s) {
                            s->flag[1] ? SCL_TRANS : SCL_NO_TRANS, s->a, s->dst);
 }
 
+static scl_status lu(scl_context *ctx, const scl_routine_step *s) {
+  const size_t factor = s->dst.nrow - 2;
+  return scl_lu_block(ctx, s->a, scl_block_part(s->dst, 0, 0, factor, 1),
+                      scl_block_part(s->dst, factor, 0, 2, 1));
+}
+
 static scl_status call(scl_context *ctx, const scl_routine_step *s) {
   const scl_engine *engine = ctx->engine;
   switch (s->kind) {
@@ -74,6 +81,10 @@ static scl_status call(scl_context *ctx, const scl_routine_step *s) {
     return scl_chol_adjoint_block(ctx, s->a, s->b, s->dst);
   case SCL_VALUE_TRI_SOLVE:
     return tri_solve(ctx, s);
+  case SCL_VALUE_LU:
+    return lu(ctx, s);
+  case SCL_VALUE_LU_SOLVE:
+    return scl_lu_solve_block(ctx, s->flag[0] ? SCL_TRANS : SCL_NO_TRANS, s->a, s->b, s->dst);
   default:
     return engine->copy(ctx,
                         s->flag[1]   ? SCL_COPY_MIRROR_LOWER

@@ -366,9 +366,9 @@ int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, boo
 int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *at) {
   const int operand[] = {a, b};
   const size_t n = at[0];
-  scl_value v = {.kind = (uint8_t)kind,
-                 .operands = scl_values[kind].operands,
-                 .length = kind == SCL_VALUE_TRI_SOLVE ? n * at[1] : n * n};
+  scl_value v = {.kind = (uint8_t)kind, .operands = scl_values[kind].operands, .length = n * n};
+  if (kind == SCL_VALUE_TRI_SOLVE || kind == SCL_VALUE_LU_SOLVE) v.length = n * at[1];
+  if (kind == SCL_VALUE_LU) v.length = n * (n + 1) + 2;
   memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
   return scl_tape_add_value(t, v, operand);
 }

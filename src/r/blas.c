@@ -14,4 +14,5 @@
 
 void r_blas_set(void) {
   scl_host_set_blas(&fortran_blas);
+  scl_context_set_complete(scl_context_host());
 }

@@ -20,10 +20,14 @@ void dtrsm_(const char *, const char *, const char *, const char *, const int *,
 void dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
 void dlauum_(const char *, const int *, double *, const int *, int *, size_t);
 void dtrtri_(const char *, const char *, const int *, double *, const int *, int *, size_t, size_t);
+void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
+void dgetrs_(const char *, const int *, const int *, const double *, const int *, const int *,
+             double *, const int *, int *, size_t);
 
 #include "engine/host/fortran.h"
 #include "test.h"
 
 void test_set_blas(void) {
   scl_host_set_blas(&fortran_blas);
+  scl_context_set_complete(scl_context_host());
 }

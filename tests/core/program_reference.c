@@ -158,6 +158,48 @@ static void chol_adjoint(const program_node *v, const double *t, const double *g
   }
 }
 
+/* Elimination with row pivoting in place, for op(a) x = b, k columns; log |det| and the sign. */
+static void eliminate(double *a, size_t n, double *b, size_t k, double *det) {
+  det[0] = 0.0;
+  det[1] = 1.0;
+  for (size_t c = 0; c < n; c++) {
+    size_t p = c;
+    for (size_t i = c; i < n; i++) p = fabs(a[i + c * n]) > fabs(a[p + c * n]) ? i : p;
+    for (size_t j = 0; j < n + k && p != c; j++) {
+      double *x = j < n ? a + j * n : b + (j - n) * n, kept = x[c];
+      x[c] = x[p];
+      x[p] = kept;
+    }
+    det[0] += log(fabs(a[c + c * n]));
+    if ((a[c + c * n] < 0.0) != (p != c)) det[1] = -det[1];
+    for (size_t i = c + 1; i < n; i++) {
+      const double f = a[i + c * n] / a[c + c * n];
+      for (size_t j = c; j < n; j++) a[i + j * n] -= f * a[c + j * n];
+      for (size_t j = 0; j < k; j++) b[i + j * n] -= f * b[c + j * n];
+    }
+  }
+  for (size_t j = 0; j < k; j++) solve(a, n, true, false, b + j * n, 1);
+}
+
+/* Here the matrix itself stands for its factor. */
+static void lu(const program_node *v, const double *a) {
+  const size_t n = v->at[0];
+  double *copy = test_alloc((n * n + 1) * sizeof *copy);
+  for (size_t i = 0; i < n * n; i++) copy[i] = v->value[i] = a[i];
+  for (size_t i = 0; i < n; i++) v->value[n * n + i] = 0.0;
+  eliminate(copy, n, NULL, 0, v->value + n * (n + 1));
+  free(copy);
+}
+
+static void lu_solve(const program_node *v, const double *a, const double *b) {
+  const size_t n = v->at[0], k = v->at[1];
+  double *copy = test_alloc((n * n + 1) * sizeof *copy), det[2];
+  for (size_t i = 0; i < n * n; i++) copy[i] = v->at[2] ? a[i / n + i % n * n] : a[i];
+  for (size_t i = 0; i < n * k; i++) v->value[i] = b[i];
+  eliminate(copy, n, v->value, k, det);
+  free(copy);
+}
+
 static void cumulate(const program_node *v, const double *x) {
   const size_t m = v->at[0];
   for (size_t j = 0; j < v->at[1]; j++) {
@@ -245,6 +287,12 @@ static void evaluate(program_nodes *l, const program_node *v) {
   case SCL_VALUE_TRI_SOLVE:
     tri_solve(v, a, operand(l, v, 1));
     break;
+  case SCL_VALUE_LU:
+    lu(v, a);
+    break;
+  case SCL_VALUE_LU_SOLVE:
+    lu_solve(v, a, operand(l, v, 1));
+    break;
   default:
     move(l, v, a);
     break;
@@ -313,6 +361,8 @@ static size_t length_of(const program_nodes *l, const program_node *v) {
   case SCL_VALUE_CHOL_ADJOINT:
   case SCL_VALUE_TRIANGLE:
     return at[0] * at[0];
+  case SCL_VALUE_LU:
+    return at[0] * (at[0] + 1) + 2;
   default:
     return at[0] * at[1];
   }

@@ -188,6 +188,22 @@ static int tri_solve(program_nodes *l, size_t m, size_t n, int variant) {
                   AT(m, n, (size_t)(variant & 1), (size_t)(variant >> 1)));
 }
 
+/* A solution and the determinant, of a matrix that needs row exchanges: its rows are in reverse. */
+static int general_solve(program_nodes *l, size_t m, size_t n, int variant) {
+  double *reversed = test_alloc((m * m + 1) * sizeof *reversed);
+  for (size_t i = 0; i < m * m; i++) reversed[i] = 0.0;
+  for (size_t i = 0; i < m; i++) reversed[i + (m - 1 - i) * m] = variant & 1 ? -1.5 : 1.5;
+  const int x =
+      node_binary(l, SCL_OP_MUL, node_number(l, 1.0 / (double)(m + 1)), node_parameter(l, m * m));
+  const int a = node_binary(l, SCL_OP_ADD, x, node_data(l, reversed, m * m));
+  const int b = node_parameter(l, m * n);
+  free(reversed);
+  const int f = node_one(l, SCL_VALUE_LU, a, AT(m));
+  const int solved = node_two(l, SCL_VALUE_LU_SOLVE, f, b, AT(m, n, (size_t)(variant & 1)));
+  const int det = node_one(l, SCL_VALUE_PART, f, AT(m * (m + 1) + 2, m * (m + 1), 0, 2, 1));
+  return variant < 2 ? solved : node_concat(l, 2, (const int[]){solved, det});
+}
+
 /* Views of two shapes in one expression: places m x n and n x m. */
 static int two_shapes(program_nodes *l, size_t m, size_t n, int variant) {
   const int x = node_parameter(l, m * n), y = node_parameter(l, m * n), z = node_parameter(l, m);
@@ -241,6 +257,7 @@ static const struct {
                 {"two factors", two_factors, 1, true},
                 {"triangle", triangle, 3, true},
                 {"tri_solve", tri_solve, 4, true},
+                {"lu_solve", general_solve, 4, true},
                 {"two shapes", two_shapes, 2, false}};
 
 static const size_t shapes[][2] = {{3, 5}, {0, 0}, {0, 3}, {3, 0}, {1, 1},   {1, 2},   {2, 1},

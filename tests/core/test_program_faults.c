@@ -139,6 +139,8 @@ static const recorded refused[] = {{SCL_VALUE_DATA, 0, 0, {0}, {3, 2}},
                                    {SCL_VALUE_MATVEC, 0, 2, {0, 0}, {1, 5}},
                                    {SCL_VALUE_CHOL, 0, 1, {0}, {2}},
                                    {SCL_VALUE_TRI_SOLVE, 0, 2, {2, 0}, {1, 4, 0, 0}},
+                                   {SCL_VALUE_LU, 0, 1, {0}, {2}},
+                                   {SCL_VALUE_LU_SOLVE, 0, 2, {0, 1}, {1, 1, 0}},
                                    {SCL_VALUE_TRIANGLE, 0, 1, {2}, {1, 3}}};
 
 static void check_refused(scl_context *ctx) {

@@ -172,7 +172,13 @@ static void add_matmul(draw *d) {
 static void add_square(draw *d) {
   const size_t n = 1 + below(6), k = 1 + below(4);
   int x = scaled(d, of_length(d, n * n), 0.5);
-  switch (below(3)) {
+  switch (below(4)) {
+  case 3:
+    x = node_binary(&d->l, SCL_OP_ADD, scaled(d, x, 1.0 / (double)n), diagonal(d, n, -1.5));
+    x = node_one(&d->l, SCL_VALUE_LU, x, AT(n));
+    keep(d, node_one(&d->l, SCL_VALUE_PART, x, AT(n * (n + 1) + 2, n * (n + 1), 0, 1, 1)), 1, 1);
+    keep(d, node_two(&d->l, SCL_VALUE_LU_SOLVE, x, of_length(d, n * k), AT(n, k, below(2))), n, k);
+    break;
   case 0:
     x = node_matmul(&d->l, x, x, n, n, n, true, false);
     x = node_binary(&d->l, SCL_OP_ADD, x, diagonal(d, n, 1.0));

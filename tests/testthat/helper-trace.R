@@ -82,6 +82,15 @@ reference_node <- function(kind, op, args, at, number, data, parameters) {
     },
     tri_solve = backsolve(matrix(x, at[1], at[1]), matrix(args[[2]], at[1], at[2]),
                           upper.tri = at[3] == 1, transpose = at[4] == 1),
+    lu = {
+      a <- matrix(whole(at[1]^2), at[1]) # here it stands for its factor
+      det <- determinant(a)
+      c(a, numeric(at[1]), det$modulus, det$sign)
+    },
+    lu_solve = {
+      a <- matrix(x[seq_len(at[1]^2)], at[1])
+      solve(if (at[3]) t(a) else a, matrix(args[[2]], at[1], at[2]))
+    },
     stop("unknown node ", kind))
 }
 

@@ -50,6 +50,18 @@ each_engine({
     expect_gradient(function(a) sum(ifelse(a > 1, a^2, -a) * pmin(a, 2)), a = c(0.5, 1.5, 3))
     expect_gradient(function(a) sum(rowSums(a)^2) + sum(colMeans(a)^3), a = m)
     expect_gradient(function(a) sum(solve(crossprod(t(a)) + diag(2))) + det(crossprod(t(a))), a = m)
+    for (n in c(4, 9)) {
+      g <- diag(n)[n:1, ] * 2 + outer(1:n, 1:n, function(i, j) sin(i + 2 * j) / n)
+      b <- matrix(cos(seq_len(2 * n)), n)
+      expect_gradient(function(a) sum(solve(a)^2), a = g)
+      expect_gradient(function(a, b) sum(solve(a, b)^2) + sum(solve(t(a), b[, 1])), a = g, b = b)
+      expect_gradient(function(a) c(determinant(a)$modulus) + det(a) / 100, a = g)
+      # a normal density as textbooks have it
+      expect_gradient(function(s, r) {
+        k <- s^2 * exp(-outer(1:n, 1:n, "-")^2 / r) + diag(n)
+        -0.5 * (c(determinant(k)$modulus) + c(t(b[, 1]) %*% solve(k) %*% b[, 1]))
+      }, s = 1.5, r = 3)
+    }
     expect_gradient(function(a) sum(sapply(1:3, function(i) a[i]^i)), a = c(1, 2, 3))
   })
 })

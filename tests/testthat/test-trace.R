@@ -327,8 +327,23 @@ test_that("factors and triangular systems", {
   expect_traced(function(a) det(spd(a)), m23)
   expect_traced(function(a) as.numeric(determinant(-spd(a))$modulus), m23)
   expect_traced(function(a) determinant(-spd(a))$sign, m23)
-  expect_untraced(function(a) solve(a), diag(4))
-  expect_untraced(function(a) det(a), diag(4))
+  expect_untraced(function(a) solve(a), matrix(1, 4, 3), both = TRUE)
+  expect_untraced(function(a) solve(a, 1:3), diag(4), both = TRUE)
+  expect_untraced(function(a) det(a), matrix(1, 4, 3), both = TRUE)
+  # general matrices, with row exchanges and of either sign
+  for (n in c(4, 5, 20)) {
+    g <- diag(n)[n:1, ] * 2 + outer(1:n, 1:n, function(i, j) sin(i + 2 * j) / n)
+    b <- matrix(cos(seq_len(2 * n)), n)
+    expect_traced(function(a) solve(a), g, tol = 1e-11)
+    expect_traced(function(a) solve(a, b), g, tol = 1e-11)
+    expect_traced(function(a) solve(a, b[, 1]), -g, tol = 1e-11)
+    expect_traced(function(a) solve(g, a), b, tol = 1e-11)
+    expect_traced(function(a) solve(a %*% g, a[, 1:2]), g, tol = 1e-11)
+    expect_traced(function(a) det(a), g, tol = 1e-11)
+    expect_traced(function(a) as.numeric(determinant(a)$modulus), -g, tol = 1e-11)
+    expect_traced(function(a) determinant(a, FALSE)$modulus + determinant(a)$sign, g, tol = 1e-11)
+    expect_traced(function(a) unlist(determinant(a)), g, tol = 1e-11)
+  }
   expect_untraced(function(a) chol(a), m23, both = TRUE)
 })
 

@@ -18,6 +18,9 @@ typedef struct {
   int (*potrf)(char uplo, int n, double *a, int lda);
   void (*lauum)(char uplo, int n, double *a, int lda);
   int (*trtri)(char uplo, int n, double *a, int lda);
+  int (*getrf)(int m, int n, double *a, int lda, int *pivot);
+  void (*getrs)(char trans, int n, int k, const double *a, int lda, const int *pivot, double *b,
+                int ldb);
 } scl_host_blas;
 
 /* Set once, before the first operation on the host; copied. */

@@ -94,6 +94,8 @@ const scl_engine scl_host_engine = {
 #define SCL_SLOT_OPTIONAL(result, name, parameters)
 #include "base/engine.def"
     .buffer_wrap = scl_host_buffer_wrap,
+    .lu = scl_host_lu,
+    .lu_solve = scl_host_lu_solve,
 };
 
 scl_context *scl_context_host(void) {

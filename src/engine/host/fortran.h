@@ -51,6 +51,18 @@ static int trtri(char uplo, int n, double *a, int lda) {
   return info;
 }
 
+static int getrf(int m, int n, double *a, int lda, int *pivot) {
+  int info = 0;
+  F77_CALL(dgetrf)(&m, &n, a, &lda, pivot, &info);
+  return info;
+}
+
+static void getrs(char trans, int n, int k, const double *a, int lda, const int *pivot, double *b,
+                  int ldb) {
+  int info = 0;
+  F77_CALL(dgetrs)(&trans, &n, &k, a, &lda, pivot, b, &ldb, &info FCONE);
+}
+
 static const scl_host_blas fortran_blas = {.gemm = gemm,
                                            .gemv = gemv,
                                            .syrk = syrk,
@@ -58,6 +70,8 @@ static const scl_host_blas fortran_blas = {.gemm = gemm,
                                            .trsm = trsm,
                                            .potrf = potrf,
                                            .lauum = lauum,
-                                           .trtri = trtri};
+                                           .trtri = trtri,
+                                           .getrf = getrf,
+                                           .getrs = getrs};
 
 #endif

@@ -19,8 +19,7 @@ traced(function(a) a + "1", a = 3)
 traced(function(a) round(a, 1:2), a = 3)
 traced(function(a) mean(a, trim = 0.1), a = 3)
 traced(function(a) cumprod(a), a = rep(1, 2000))
-traced(function(a) solve(a), a = diag(4))
-traced(function(a) det(a), a = diag(4))
+traced(function(a) solve(a, 1:3), a = diag(4))
 traced(function(a) apply(a, 1:2, sum), a = diag(4))
 
 # shapes that do not fit
