@@ -82,7 +82,7 @@ transform_blocks <- function(layout, transform) {
 }
 
 transform_block <- function(transform, x, name) {
-  if (!transform$bounds %in% c(1L, length(x)) || length(x) < transform$least) {
+  if (!transform$bounds %in% c(1L, length(x)) || !transform$fits(length(x))) {
     abort_argument("transform", sprintf(paste("the transform of '%s' cannot be used for a",
                                               "parameter of length %d"), name, length(x)))
   }

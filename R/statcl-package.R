@@ -62,8 +62,9 @@
 #' - [cl_log_posterior()]: add priors to a likelihood
 #' - [priors], [prior_normal()], [prior_student_t()], [prior_lognormal()], [prior_gamma()],
 #'   [prior_inv_gamma()]: priors
-#' - [transforms], [cl_lower()], [cl_upper()], [cl_bounds()], [cl_ordered()], [cl_simplex()]:
-#'   constrained parameters
+#' - [transforms], [cl_lower()], [cl_upper()], [cl_bounds()], [cl_ordered()],
+#'   [cl_positive_ordered()], [cl_simplex()], [cl_zero_sum()], [cl_unit_vector()],
+#'   [cl_corr_factor()], [cl_corr_matrix()], [cl_cov_matrix()]: constrained parameters
 #' - [cl_objective()], [cl_check_gradient()]: objectives for [optim()], tests of gradients
 #'
 #' @section Batches of small problems:

@@ -25,12 +25,38 @@
 #'   (1 - p)))};
 #' - `cl_ordered()`, increasing: \eqn{x_1 = u_1}{x[1] = u[1]}, \eqn{x_i = x_{i-1} + e^{u_i}}{x[i] =
 #'   x[i - 1] + exp(u[i])}, \eqn{u_2 + \dots + u_n}{u[2] + ... + u[n]};
+#' - `cl_positive_ordered()`, increasing and positive: \eqn{x_1 = e^{u_1}}{x[1] = exp(u[1])}, the
+#'   others as above, \eqn{\sum u}{sum(u)};
 #' - `cl_simplex()`, positive with sum 1: \eqn{x}{x} is proportional to \eqn{e^{V u}}{exp(V u)},
-#'   \eqn{\sum \log x + \frac{1}{2} \log n}{sum(log(x)) + log(n) / 2}.
+#'   \eqn{\sum \log x + \frac{1}{2} \log n}{sum(log(x)) + log(n) / 2};
+#' - `cl_zero_sum()`, with sum 0: \eqn{x = V u}{x = V u}, 0;
+#' - `cl_unit_vector()`, with sum of squares 1: \eqn{x = u / |u|}{x = u / sqrt(sum(u^2))},
+#'   \eqn{-\frac{1}{2} \sum u^2}{-sum(u^2) / 2}.
 #'
-#' For the simplex in n dimensions \eqn{V}{V} has n - 1 orthonormal columns that are orthogonal to
-#' (1, ..., 1): the isometric log-ratio transform of Egozcue et al. (2003, *Mathematical Geology*
-#' 35), which treats all elements alike. The density is one of the first n - 1 elements.
+#' Matrices, such as `diag(3)` in `init`, have transforms too. Their parameters are all elements of
+#' the matrix, those that are constant or occur twice included.
+#' - `cl_corr_factor()`, the lower Cholesky factor L of a correlation matrix: with
+#'   \eqn{z_{ij} = \tanh u_{ij}}{z[i, j] = tanh(u[i, j])} for i > j and what is left of row i,
+#'   \eqn{s_{ij} = \sqrt{1 - \sum_{k < j} L_{ik}^2}}{s[i, j] = sqrt(1 - sum(L[i, 1:(j - 1)]^2))},
+#'   \eqn{L_{ij} = z_{ij} s_{ij}}{L[i, j] = z[i, j] s[i, j]} and \eqn{L_{ii} = s_{ii}}{L[i, i] =
+#'   s[i, i]}, \eqn{\sum_{i > j} \log (1 - z_{ij}^2) + \log s_{ij}}{the sum of log(1 - z[i, j]^2) +
+#'   log(s[i, j]) over i > j};
+#' - `cl_corr_matrix()`, a correlation matrix of order K: \eqn{L L'}{L L'} of this factor,
+#'   \eqn{\sum_k (K - k) \log L_{kk}}{sum((K - k) log(L[k, k]))} more;
+#' - `cl_cov_matrix()`, a covariance matrix of order K: \eqn{L L'}{L L'} of a lower triangular L with
+#'   \eqn{L_{kk} = e^{u_{kk}}}{L[k, k] = exp(u[k, k])}, \eqn{K \log 2 + \sum_k (K - k + 2)
+#'   u_{kk}}{K log(2) + sum((K - k + 2) u[k, k])}.
+#'
+#' The density of a correlation matrix or factor is one of the elements below the diagonal, that of a
+#' covariance matrix one of the lower triangle; that of a unit vector is one over the sphere. The
+#' derivatives that the log density returns are by all elements of the matrix. These transforms, and
+#' that of unit vectors, are those of Stan (*Stan Reference Manual*, chapter "Constraint
+#' Transforms"; Lewandowski, Kurowicka and Joe, 2009, *Journal of Multivariate Analysis* 100).
+#'
+#' For the simplex and the zero sum in n dimensions \eqn{V}{V} has n - 1 orthonormal columns that
+#' are orthogonal to (1, ..., 1): the isometric log-ratio transform of Egozcue et al. (2003,
+#' *Mathematical Geology* 35), which treats all elements alike. The density of a simplex is one of
+#' the first n - 1 elements.
 #'
 #' @param lower,upper Bounds: one number, or one for each element of the parameter. For
 #'   `cl_bounds()` they may be infinite.
@@ -45,6 +71,13 @@
 #' fit <- cl_sample(density, init = c(sd = 1), transform = cl_lower(0), chains = 1, warmup = 200,
 #'                  iter = 300, seed = 1)
 #' range(as.matrix(fit))
+#'
+#' # Correlations of three variables
+#' y <- scale(as.matrix(trees))
+#' f <- cl_gradient(function(R) sum(dmvnorm(y, 0, R, log = TRUE)))
+#' fit <- cl_sample(f, init = list(R = diag(3)), transform = list(R = cl_corr_matrix()), chains = 1,
+#'                  warmup = 200, iter = 300, seed = 1)
+#' colMeans(as.matrix(fit))[c("R[2,1]", "R[3,1]", "R[3,2]")]
 NULL
 
 #' @rdname transforms
@@ -121,12 +154,19 @@ cl_ordered <- function() {
 
 #' @rdname transforms
 #' @export
+cl_positive_ordered <- function() {
+  new_transform("positive and increasing",
+                inside = function(x) all(diff(c(0, x)) > 0),
+                free = function(x) log(diff(c(0, x))),
+                value = function(u) cumsum(exp(u)),
+                jacobian = function(u, x) sum(u),
+                pull = function(u, x, slope) rev(cumsum(rev(slope))) * exp(u) + 1, lower = 0)
+}
+
+#' @rdname transforms
+#' @export
 cl_simplex <- function() {
-  basis <- NULL # for the size last used
-  basis_for <- function(n) {
-    if (is.null(basis) || nrow(basis) != n) basis <<- simplex_basis(n)
-    basis
-  }
+  basis_for <- kept_basis()
   new_transform("a simplex",
                 inside = function(x) all(x > 0) && abs(sum(x) - 1) < 1e-8,
                 free = function(x) as.vector(crossprod(basis_for(length(x)), log(x))),
@@ -143,6 +183,40 @@ cl_simplex <- function() {
                 }, size = function(n) n - 1L, least = 2L, lower = 0, upper = 1)
 }
 
+#' @rdname transforms
+#' @export
+cl_zero_sum <- function() {
+  basis_for <- kept_basis()
+  new_transform("with sum zero",
+                inside = function(x) abs(sum(x)) <= 1e-8 * max(1, abs(x)),
+                free = function(x) as.vector(crossprod(basis_for(length(x)), x)),
+                value = function(u) as.vector(basis_for(length(u) + 1L) %*% u),
+                jacobian = function(u, x) 0,
+                pull = function(u, x, slope) as.vector(crossprod(basis_for(length(x)), slope)),
+                size = function(n) n - 1L, least = 2L)
+}
+
+#' @rdname transforms
+#' @export
+cl_unit_vector <- function() {
+  new_transform("a unit vector",
+                inside = function(x) abs(sum(x^2) - 1) < 1e-8,
+                free = function(x) x,
+                value = function(u) u / sqrt(sum(u^2)),
+                jacobian = function(u, x) -sum(u^2) / 2,
+                pull = function(u, x, slope) (slope - x * sum(x * slope)) / sqrt(sum(u^2)) - u,
+                least = 2L, lower = -1, upper = 1)
+}
+
+# The basis for a number of elements; that for the last one is kept.
+kept_basis <- function() {
+  basis <- NULL
+  function(n) {
+    if (is.null(basis) || nrow(basis) != n) basis <<- simplex_basis(n)
+    basis
+  }
+}
+
 # n x (n - 1), orthonormal columns that sum to zero.
 simplex_basis <- function(n) {
   basis <- stats::contr.helmert(n)
@@ -156,11 +230,12 @@ new_identity <- function(n) {
 }
 
 # `bounds`: the number of elements of the bounds; 1 is recycled. `least`: the minimum number of
-# elements.
+# elements; `fits`: whether a parameter may have n elements.
 new_transform <- function(label, inside, free, value, jacobian, pull, size = function(n) n,
-                          bounds = 1L, least = 1L, lower = -Inf, upper = Inf) {
+                          bounds = 1L, least = 1L, lower = -Inf, upper = Inf,
+                          fits = function(n) n >= least) {
   structure(list(label = label, inside = inside, free = free, value = value, jacobian = jacobian,
-                 pull = pull, size = size, bounds = bounds, least = least, lower = lower,
+                 pull = pull, size = size, bounds = bounds, fits = fits, lower = lower,
                  upper = upper),
             class = "cl_transform")
 }

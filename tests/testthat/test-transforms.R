@@ -11,7 +11,22 @@ cases <- list(
   ordered = list(transform = cl_ordered(), u = c(-1, 0.3, -2, 1)),
   ordered_one = list(transform = cl_ordered(), u = 0.7),
   simplex = list(transform = cl_simplex(), u = c(-1, 0.3, 2)),
-  simplex_two = list(transform = cl_simplex(), u = 0.7))
+  simplex_two = list(transform = cl_simplex(), u = 0.7),
+  positive_ordered = list(transform = cl_positive_ordered(), u = c(-1, 0.3, -2, 1)),
+  zero_sum = list(transform = cl_zero_sum(), u = c(-1, 0.3, 2)),
+  unit_vector = list(transform = cl_unit_vector(), u = c(0.6, 0, -0.8)),
+  corr_factor = list(transform = cl_corr_factor(), u = c(-0.5, 0.3, 1, 0.5, -0.2, 0.7)),
+  corr_factor_two = list(transform = cl_corr_factor(), u = 0.4),
+  corr_matrix = list(transform = cl_corr_matrix(), u = c(-0.5, 0.3, 1, 0.5, -0.2, 0.7)),
+  cov_matrix = list(transform = cl_cov_matrix(), u = c(-0.5, 0.3, 1, 0.5, -0.2, 0.7)),
+  variance = list(transform = cl_cov_matrix(), u = 0.4))
+
+# The elements whose density it is; of a unit vector there are none.
+coordinates <- function(name, x, u) {
+  below <- function(diagonal) which(lower.tri(matrix(x, sqrt(length(x))), diagonal))
+  switch(sub("_two$", "", name), corr_factor = , corr_matrix = below(FALSE),
+         cov_matrix = below(TRUE), seq_along(u))
+}
 
 test_that("values are inside, and free() is their inverse", {
   for (name in names(cases)) {
@@ -28,12 +43,16 @@ test_that("Jacobians agree with determinants of differences", {
   for (name in names(cases)) {
     t <- cases[[name]]$transform
     u <- cases[[name]]$u
+    if (name == "unit_vector") next
+    places <- coordinates(name, t$value(u), u)
     derivative <- vapply(seq_along(u), function(i) {
       h <- replace(numeric(length(u)), i, 1e-5)
       # of a simplex, the first n - 1 entries are the coordinates
-      ((t$value(u + h) - t$value(u - h)) / 2e-5)[seq_along(u)]
+      ((t$value(u + h) - t$value(u - h)) / 2e-5)[places]
     }, numeric(length(u)))
-    expect_equal(t$jacobian(u, t$value(u)), log(abs(det(as.matrix(derivative)))),
+    # coordinates of a zero sum are orthonormal
+    scale <- if (name == "zero_sum") log(length(u) + 1) / 2 else 0
+    expect_equal(t$jacobian(u, t$value(u)), log(abs(det(as.matrix(derivative)))) + scale,
                  tolerance = 1e-8, info = name)
   }
 })
@@ -88,6 +107,50 @@ test_that("ordered draws of a normal density are its order statistics", {
   expect_true(all(apply(as.matrix(fit), 1, diff) > 0))
 })
 
+test_that("draws of matrices and spheres follow the densities of their elements", {
+  # flat over correlation matrices of order 3 and 4, where the elements have
+  # E r = 0, E r^2 = 1 / (K + 1); over the sphere E x^2 = 1 / n; normal with sum zero
+  flat <- function(R, x, z) {
+    with_slope(-sum(z^2) / 2, list(R = 0 * R, x = 0 * x, z = -z))
+  }
+  init <- list(R = diag(4), x = c(1, 0, 0), z = c(1, -1, 0))
+  transform <- list(R = cl_corr_matrix(), x = cl_unit_vector(), z = cl_zero_sum())
+  fit <- quiet_sample(flat, init, chains = 2, warmup = 200, iter = full_or_quick(600, 350),
+                      transform = transform, seed = 3)
+  draws <- as.matrix(fit)
+  r <- draws[, c("R[2,1]", "R[3,1]", "R[4,3]")]
+  expect_equal(unname(colMeans(r)), c(0, 0, 0), tolerance = 0.05)
+  expect_equal(unname(colMeans(r^2)), rep(0.2, 3), tolerance = 0.1)
+  expect_equal(draws[, "R[1,2]"], draws[, "R[2,1]"])
+  expect_true(all(draws[, "R[3,3]"] == 1))
+  expect_equal(unname(colMeans(draws[, c("x[1]", "x[3]")]^2)), c(1, 1) / 3, tolerance = 0.1)
+  expect_equal(unname(apply(draws[, c("z[1]", "z[3]")], 2, var)), c(2, 2) / 3, tolerance = 0.1)
+  expect_lt(max(abs(rowSums(draws[, c("z[1]", "z[2]", "z[3]")]))), 1e-12)
+  expect_output(print(fit), "R[2,1]", fixed = TRUE)
+})
+
+test_that("factors and covariance matrices in compiled functions", {
+  # Wishart and LKJ
+  f <- cl_gradient(function(S, L, a) {
+    dwishart(S, 6, diag(2), log = TRUE) + dlkj(L, 3, log = TRUE) - sum(a)
+  })
+  init <- list(S = diag(2) * 3, L = diag(3), a = c(1, 2))
+  transform <- list(S = cl_cov_matrix(), L = cl_corr_factor(), a = cl_positive_ordered())
+  fit <- quiet_sample(f, init, chains = 2, warmup = 200, iter = full_or_quick(600, 350),
+                      transform = transform, seed = 3)
+  draws <- as.matrix(fit)
+  expect_equal(unname(colMeans(draws[, 1:4])), c(6, 0, 0, 6), tolerance = 0.1)
+  expect_equal(var(draws[, "S[1,1]"]), 12, tolerance = 0.2)
+  expect_equal(var(draws[, "S[2,1]"]), 6, tolerance = 0.2)
+  # of an LKJ density of order K, E r^2 = 1 / (2 eta + K - 1)
+  expect_equal(mean(draws[, "L[2,1]"]^2), 1 / 8, tolerance = 0.1)
+  expect_equal(mean((draws[, "L[2,1]"] * draws[, "L[3,1]"] +
+                       draws[, "L[2,2]"] * draws[, "L[3,2]"])^2), 1 / 8, tolerance = 0.1)
+  expect_true(all(draws[, "L[1,2]"] == 0 & draws[, "L[1,1]"] == 1))
+  # the smaller and the difference of two exponential variables
+  expect_equal(unname(colMeans(draws[, c("a[1]", "a[2]")])), c(0.5, 1.5), tolerance = 0.1)
+})
+
 test_that("transforms that do not fit are refused", {
   expect_fault(cl_lower("a"), "argument", argument = "lower")
   expect_fault(cl_lower(Inf), "argument", argument = "lower")
@@ -103,6 +166,15 @@ test_that("transforms that do not fit are refused", {
   expect_fault(run(c(0.5, 0.6), cl_simplex()), "argument", argument = "init")
   expect_fault(run(c(1, 1), cl_lower(c(0, 0, 0))), "argument", argument = "transform")
   expect_fault(run(1, cl_simplex()), "argument", argument = "transform")
+  expect_fault(run(1:3, cl_cov_matrix()), "argument", argument = "transform")
+  expect_fault(run(1, cl_corr_factor()), "argument", argument = "transform")
+  expect_fault(run(1, cl_unit_vector()), "argument", argument = "transform")
+  expect_fault(run(c(1, 0, 1, 1), cl_cov_matrix()), "argument", argument = "init")
+  expect_fault(run(c(1, 2, 2, 1), cl_corr_matrix()), "argument", argument = "init")
+  expect_fault(run(c(1, 0.5, 0, 1), cl_corr_factor()), "argument", argument = "init")
+  expect_fault(run(c(1, 1), cl_unit_vector()), "argument", argument = "init")
+  expect_fault(run(c(1, 1), cl_zero_sum()), "argument", argument = "init")
+  expect_fault(run(c(0, 1), cl_positive_ordered()), "argument", argument = "init")
   expect_fault(run(c(a = 1), list(b = cl_lower(0))), "argument", argument = "transform")
   expect_fault(run(c(a = 1), "positive"), "argument", argument = "transform")
   expect_fault(run(list(a = 1), cl_lower(0)), "argument", argument = "transform")
