@@ -1,5 +1,10 @@
 # Small problems through every kernel, device against host; called by oclgrind.sh, which reads
-# the simulator's reports. Argument: a topic; --list names them all.
+# the simulator's reports. Argument: a topic; --list names them all. STATCL_TEST_QUICK=1 takes fewer
+# sizes.
+
+full_or_quick <- function(full, quick) {
+  if (identical(Sys.getenv("STATCL_TEST_QUICK"), "1")) quick else full
+}
 
 topics <- list(
   transfer = function() {
@@ -52,7 +57,8 @@ topics <- list(
     }
   },
   products = function() {
-    for (shape in list(c(1, 1, 1), c(17, 33, 9), c(70, 3, 65), c(66, 40, 67), c(2, 1500, 2))) {
+    shapes <- list(c(17, 33, 9), c(66, 40, 67), c(2, 1500, 2), c(1, 1, 1), c(70, 3, 65))
+    for (shape in shapes[full_or_quick(1:5, 1:3)]) {
       a <- matrix(rnorm(shape[1] * shape[2]), shape[1])
       b <- matrix(rnorm(shape[2] * shape[3]), shape[2])
       same(cl_matmul(a, b), cl_crossprod(t(a), b), cl_tcrossprod(a, t(b)), cl_tcrossprod(a),
@@ -62,7 +68,7 @@ topics <- list(
     same(as.matrix(l %*% l), as.matrix(crossprod(l)))
   },
   triangular = function() {
-    for (n in c(1, 17, 70, 131)) {
+    for (n in full_or_quick(c(1, 17, 70, 131), c(17, 70))) {
       l <- triangle(n)
       b <- matrix(rnorm(n * 3), n)
       same(cl_tri_solve(l, b), cl_tri_solve(l, b, transpose = TRUE),
@@ -74,7 +80,7 @@ topics <- list(
     same(cl_tri_solve(l, b), cl_tri_solve(l, b, transpose = TRUE))
   },
   cholesky = function() {
-    for (n in c(1, 17, 70, 131)) {
+    for (n in full_or_quick(c(1, 17, 70, 131), c(17, 70))) {
       l <- triangle(n)
       a <- tcrossprod(l)
       same(cl_chol(a, lower = TRUE), cl_chol_adjoint(l, matrix(rnorm(n * n), n)),
@@ -85,7 +91,7 @@ topics <- list(
   },
   batch = function() {
     # Every order of a kernel that takes several is run: they differ in the elements beyond it.
-    for (n in 1:33) {
+    for (n in full_or_quick(1:33, seq(1, 33, 4))) {
       batch <- if (n <= 8) 3 else 2
       a <- array(unlist(lapply(seq_len(batch), function(q) {
         tcrossprod(triangle(n)) + diag(n)

@@ -63,8 +63,11 @@ on_cpu() { STATCL_GPU_KERNELS=0 OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
 for topic in products triangular; do on_cpu clean "$topic" "CPU kernels"; done
 
 # planted TOPIC FILE SED REPORT: changes a kernel file in a copy of the package; the simulator must
-# report it in these words.
+# report it in these words. With STATCL_TEST_QUICK=1 every second one, the others on the next day.
+number=$((10#$(date +%j)))
 planted() {
+  number=$((number + 1))
+  [ -z "${STATCL_TEST_QUICK:-}" ] || [ $((number % 2)) = 0 ] || return 0
   local topic=$1 file=$2 change=$3 kernels=$work/planted/statcl/kernels
   rm -rf "$work/planted"
   mkdir "$work/planted"
