@@ -24,6 +24,27 @@ static scl_status fill_lu_solve(scl_compiling *c, int v, scl_routine_step *s) {
   return block_of(c, v, 1, at[0], at[1], &s->b);
 }
 
+static size_t columns_of_places(const scl_value *v) {
+  return v->kind == SCL_VALUE_GATHER_COLUMNS    ? v->at[1]
+         : v->kind == SCL_VALUE_SCATTER_COLUMNS ? v->at[2]
+                                                : 1;
+}
+
+/* Of gathers and scatters. */
+static scl_status fill_places(scl_compiling *c, int v, size_t columns, scl_routine_step *s) {
+  const scl_tape *t = &c->lowered.tape;
+  const scl_value *value = &t->value[v];
+  const int data = (int)value->at[0];
+  const size_t length = scl_tape_length(t, scl_tape_operand(t, v, 0));
+  SCL_TRY(block_of(c, v, 0, length / columns, columns, &s->a));
+  if (value->kind == SCL_VALUE_SCATTER || value->kind == SCL_VALUE_SCATTER_COLUMNS) {
+    return scl_resident_groups(c->data, data, value->at[1], &s->b, &s->more);
+  }
+  SCL_TRY(scl_resident_numbers(c->data, data, &s->b));
+  c->data->of[data].is_index = true;
+  return SCL_OK;
+}
+
 /* The blocks of a call, in the shapes that its operation sees. */
 static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
   const scl_tape *t = &c->lowered.tape;
@@ -32,13 +53,12 @@ static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
   size_t rows = value->length, columns = 1;
   switch (value->kind) {
   case SCL_VALUE_GATHER:
-    SCL_TRY(block_of(c, v, 0, scl_tape_length(t, scl_tape_operand(t, v, 0)), 1, &s->a));
-    SCL_TRY(scl_resident_numbers(c->data, (int)at[0], &s->b));
-    c->data->of[at[0]].is_index = true;
-    break;
   case SCL_VALUE_SCATTER:
-    SCL_TRY(block_of(c, v, 0, scl_tape_length(t, scl_tape_operand(t, v, 0)), 1, &s->a));
-    SCL_TRY(scl_resident_groups(c->data, (int)at[0], at[1], &s->b, &s->more));
+  case SCL_VALUE_GATHER_COLUMNS:
+  case SCL_VALUE_SCATTER_COLUMNS:
+    columns = columns_of_places(value);
+    rows = value->length / columns;
+    SCL_TRY(fill_places(c, v, columns, s));
     break;
   case SCL_VALUE_CUMSUM:
     s->flag[0] = at[2] != 0;
@@ -68,8 +88,9 @@ static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
     columns = at[1];
     break;
   case SCL_VALUE_CHOL:
-    s->more = scl_block_part(c->routine->out, c->routine->results + (size_t)c->routine->factors++,
-                             0, 1, 1);
+    s->more =
+        scl_block_part(c->routine->out, c->routine->results + (size_t)c->routine->factors, 0, 1, 1);
+    c->routine->vector[c->routine->factors++] = at[1];
     SCL_TRY(block_of(c, v, 0, at[0], at[0], &s->a));
     rows = columns = at[0];
     break;
@@ -104,11 +125,13 @@ static int count_factors(const scl_tape *t) {
 static scl_status make_results(scl_compiling *c) {
   scl_routine *r = c->routine;
   r->results = scl_tape_length(&c->lowered.tape, c->lowered.result);
-  const size_t all = r->results + (size_t)count_factors(&c->lowered.tape);
+  const size_t factors = (size_t)count_factors(&c->lowered.tape), all = r->results + factors;
   SCL_TRY(scl_block_create(r->ctx, all, 1, &r->out));
   SCL_TRY(scl_routine_hold(r, r->out.buffer));
   r->answer = malloc(all * sizeof *r->answer);
-  return r->answer != NULL ? SCL_OK : scl_fail_memory(all * sizeof *r->answer, 0, "a program");
+  r->vector = malloc((factors + 1) * sizeof *r->vector);
+  if (r->answer != NULL && r->vector != NULL) return SCL_OK;
+  return scl_fail_memory(all * sizeof *r->answer, 0, "a program");
 }
 
 static scl_status add_steps(scl_compiling *c) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/mapped.h"
 #include "program/routine.h"
 
 struct scl_program {
@@ -11,13 +12,16 @@ struct scl_program {
   bool second;
   double *point; /* then: room for both */
   scl_residents data;
-  int data_count;
+  int given, data_count; /* data that were recorded; and all */
   scl_routine value, gradient;
+  scl_mapped *mapped[SCL_PROGRAM_MAPPED]; /* for several vectors */
+  int mapped_count;
   scl_program_facts facts;
 };
 
 void scl_program_release(scl_program *p) {
   if (p == NULL) return;
+  for (int k = 0; k < p->mapped_count; k++) scl_mapped_release(p->mapped[k]);
   scl_routine_end(&p->value);
   scl_routine_end(&p->gradient);
   scl_residents_end(&p->data);
@@ -29,13 +33,9 @@ void scl_program_release(scl_program *p) {
 
 static uint64_t bytes_held(const scl_program *p) {
   uint64_t bytes = p->input.buffer != NULL ? p->input.buffer->bytes : 0;
-  for (int k = 0; k < p->value.buffers; k++) bytes += p->value.held[k]->bytes;
-  for (int k = 0; k < p->gradient.buffers; k++) bytes += p->gradient.held[k]->bytes;
-  for (int k = 0; k < p->data.room; k++) {
-    const scl_resident *d = &p->data.of[k];
-    if (d->numbers.buffer != NULL) bytes += d->numbers.buffer->bytes;
-    if (d->starts.buffer != NULL) bytes += d->starts.buffer->bytes + d->order.buffer->bytes;
-  }
+  bytes += scl_routine_bytes(&p->value) + scl_routine_bytes(&p->gradient);
+  bytes += scl_residents_bytes(&p->data, NULL);
+  for (int k = 0; k < p->mapped_count; k++) bytes += scl_mapped_bytes(p->mapped[k], &p->data);
   return bytes;
 }
 
@@ -112,6 +112,7 @@ static scl_status make(scl_context *ctx, scl_tape *t, int output, size_t paramet
   p->ctx = scl_context_retain(ctx);
   p->data = (scl_residents){.ctx = ctx, .tape = t};
   p->facts.parameters = parameters;
+  p->given = t->data_used;
   p->second = second && parameters > 0;
   const scl_status status = p->second ? make_second(p, t, output) : make_routines(p, t, output);
   p->data_count = t->data_used;
@@ -184,19 +185,66 @@ scl_status scl_program_run(scl_program *p, const double *x, bool gradient, doubl
 }
 
 scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length) {
-  const bool known = index >= 0 && index < p->data.room;
-  if (!known || (p->data.of[index].numbers.buffer == NULL && p->data.of[index].elements == 0)) {
-    return index >= 0 && index < p->data_count
-               ? SCL_OK /* not used */
-               : scl_fail_argument("index", "the program has no data number %d", index + 1);
+  if (index < 0 || (index >= p->data_count && index >= p->data.room)) {
+    return scl_fail_argument("index", "the program has no data number %d", index + 1);
   }
-  scl_resident *d = &p->data.of[index];
-  if (d->starts.buffer != NULL || d->is_index) {
-    return scl_fail_argument("index", "data number %d are indices", index + 1);
+  SCL_TRY(scl_residents_set(&p->data, index, numbers, length));
+  for (int k = 0; k < p->mapped_count; k++) {
+    SCL_TRY(scl_mapped_set_data(p->mapped[k], &p->data, index, numbers, length));
   }
-  if (d->numbers.nrow != length) {
-    return scl_fail_argument("values", "'values' must have length %zu, not %zu", d->numbers.nrow,
-                             length);
+  return SCL_OK;
+}
+
+/* ---- several vectors ------------------------------------------------------------------------ */
+
+static scl_mapped *mapped_of(const scl_program *p, size_t vectors) {
+  for (int k = 0; k < p->mapped_count; k++) {
+    if (scl_mapped_vectors(p->mapped[k]) == vectors) return p->mapped[k];
   }
-  return p->ctx->engine->upload(p->ctx, SCL_GENERAL, numbers, length, d->numbers);
+  return NULL;
+}
+
+bool scl_program_is_mapped(const scl_program *p, size_t vectors) {
+  return vectors <= 1 || p->facts.parameters == 0 || mapped_of(p, vectors) != NULL;
+}
+
+/* The oldest gives way. */
+static void keep_mapped(scl_program *p, scl_mapped *m) {
+  if (p->mapped_count == SCL_PROGRAM_MAPPED) {
+    scl_mapped_release(p->mapped[0]);
+    memmove(p->mapped, p->mapped + 1, (SCL_PROGRAM_MAPPED - 1) * sizeof *p->mapped);
+    p->mapped_count--;
+  }
+  p->mapped[p->mapped_count++] = m;
+  p->facts.bytes = bytes_held(p);
+}
+
+static scl_status map(scl_program *p, const scl_tape *t, int output, size_t vectors) {
+  scl_mapped *m = NULL;
+  SCL_TRY(t->status);
+  SCL_TRY(require_order(p, false));
+  SCL_TRY(require_number(t, output));
+  SCL_TRY(require_parameters(t, p->facts.parameters));
+  if (scl_program_is_mapped(p, vectors)) return SCL_OK;
+  SCL_TRY(scl_mapped_make(&p->data, p->given, t, output, p->facts.parameters, vectors, &m));
+  keep_mapped(p, m);
+  return SCL_OK;
+}
+
+scl_status scl_program_map(scl_program *p, scl_tape *t, int output, size_t vectors) {
+  const scl_status status = map(p, t, output, vectors);
+  scl_tape_end(t);
+  return status;
+}
+
+scl_status scl_program_run_vectors(scl_program *p, const double *x, size_t vectors, bool gradient,
+                                   double *to) {
+  const size_t n = p->facts.parameters, rows = gradient ? n + 1 : 1;
+  scl_mapped *m = mapped_of(p, vectors);
+  SCL_TRY(require_order(p, false));
+  if (m != NULL && scl_mapped_is_compiled(m)) return scl_mapped_run(m, x, gradient, to);
+  for (size_t k = 0; k < vectors; k++) {
+    SCL_TRY(scl_program_run(p, x + k * n, gradient, to + k * rows));
+  }
+  return SCL_OK;
 }

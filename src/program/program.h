@@ -30,6 +30,19 @@ scl_status scl_program_product(scl_program *p, const double *x, const double *di
 /* The Hessian at x, column-major, a product for each column. */
 scl_status scl_program_hessian(scl_program *p, const double *x, double *to);
 
+/* The same for several vectors, the columns of x: column k of `to` is what scl_program_run() gives
+ * for it, up to the order of sums. In one run where the program was mapped to so many vectors, else
+ * one after another. Waits. */
+scl_status scl_program_run_vectors(scl_program *p, const double *x, size_t vectors, bool gradient,
+                                   double *to);
+/* Maps it to so many vectors: the tape has the values, data and output that the program was made
+ * of, and is taken over as there. So many of them are kept at a time. Nothing is done where a kind
+ * of value has no rule (program/map.c). */
+enum { SCL_PROGRAM_MAPPED = 4 };
+scl_status scl_program_map(scl_program *p, scl_tape *t, int output, size_t vectors);
+/* Whether scl_program_map() has nothing to do. */
+bool scl_program_is_mapped(const scl_program *p, size_t vectors);
+
 typedef struct {
   size_t parameters;
   int values;          /* of the function */

@@ -90,3 +90,46 @@ void scl_residents_end(scl_residents *r) {
   r->of = NULL;
   r->room = 0;
 }
+
+scl_status scl_residents_share(scl_residents *r, const scl_residents *others, int count) {
+  if (count > others->room) count = others->room;
+  if (count == 0) return SCL_OK;
+  SCL_TRY(make_room(r, count - 1));
+  for (int k = 0; k < count; k++) {
+    r->of[k] = others->of[k];
+    scl_buffer_retain(r->of[k].numbers.buffer);
+    scl_buffer_retain(r->of[k].starts.buffer);
+    scl_buffer_retain(r->of[k].order.buffer);
+  }
+  return SCL_OK;
+}
+
+scl_status scl_residents_set(scl_residents *r, int index, const double *numbers, size_t length) {
+  const scl_resident *d = index < r->room ? &r->of[index] : NULL;
+  if (d == NULL || (d->numbers.buffer == NULL && d->elements == 0)) return SCL_OK;
+  if (d->starts.buffer != NULL || d->is_index) {
+    return scl_fail_argument("index", "data number %d are indices", index + 1);
+  }
+  if (d->numbers.nrow != length) {
+    return scl_fail_argument("values", "'values' must have length %zu, not %zu", d->numbers.nrow,
+                             length);
+  }
+  return r->ctx->engine->upload(r->ctx, SCL_GENERAL, numbers, length, d->numbers);
+}
+
+static uint64_t bytes_of(const scl_buffer *buffer, const scl_buffer *other) {
+  return buffer != NULL && buffer != other ? buffer->bytes : 0;
+}
+
+uint64_t scl_residents_bytes(const scl_residents *r, const scl_residents *others) {
+  static const scl_resident none;
+  uint64_t bytes = 0;
+  for (int k = 0; k < r->room; k++) {
+    const scl_resident *d = &r->of[k];
+    const scl_resident *o = others != NULL && k < others->room ? &others->of[k] : &none;
+    bytes += bytes_of(d->numbers.buffer, o->numbers.buffer);
+    bytes += bytes_of(d->starts.buffer, o->starts.buffer);
+    bytes += bytes_of(d->order.buffer, o->order.buffer);
+  }
+  return bytes;
+}

@@ -150,10 +150,6 @@ static void reverse_apply(reverse *r, int value, int g) {
   }
 }
 
-static int times_count(scl_tape *t, int g, size_t count) {
-  return scl_tape_binary(t, SCL_OP_MUL, g, scl_tape_number(t, (double)count));
-}
-
 static void reverse_broadcast(reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
@@ -161,7 +157,8 @@ static void reverse_broadcast(reverse *r, int value, int g) {
   const bool by_row = v.at[2] != 0;
   const size_t m = v.at[0], n = v.at[1];
   if (scl_tape_length(t, g) == 1 && v.length != 1) {
-    add_whole(r, x, times_count(t, g, by_row ? m : n));
+    const int count = scl_tape_number(t, (double)(by_row ? m : n));
+    add_whole(r, x, scl_tape_binary(t, SCL_OP_MUL, g, count));
   } else {
     add_whole(r, x,
               scl_tape_reduce(t, SCL_REDUCE_SUM, g, m, n, by_row ? SCL_BY_COLUMN : SCL_BY_ROW));
@@ -358,6 +355,23 @@ static void reverse_lu_solve(reverse *r, int value, int g) {
   add_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
 }
 
+/* Gathers and scatters. */
+static void reverse_places(reverse *r, int value, int g) {
+  scl_tape *t = r->t;
+  const scl_value v = t->value[value];
+  const int x = scl_tape_operand(t, value, 0), data = (int)v.at[0];
+  const partial some = {g, data, 0, v.length, NONE};
+  if (v.kind == SCL_VALUE_GATHER) add_partial(r, x, some);
+  if (v.kind == SCL_VALUE_GATHER) return;
+  g = scl_tape_fill(t, g, v.length);
+  if (v.kind == SCL_VALUE_GATHER_COLUMNS) {
+    g = scl_tape_scatter_columns(t, g, data, scl_tape_length(t, x) / v.at[1], v.at[1]);
+  } else {
+    g = scl_tape_gather_columns(t, g, data, v.kind == SCL_VALUE_SCATTER ? 1 : v.at[2]);
+  }
+  add_whole(r, x, g);
+}
+
 static void reverse_value(reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
@@ -379,10 +393,10 @@ static void reverse_value(reverse *r, int value, int g) {
     reverse_reduce(r, value, g);
     break;
   case SCL_VALUE_GATHER:
-    add_partial(r, x, (partial){g, (int)v.at[0], 0, v.length, NONE});
-    break;
   case SCL_VALUE_SCATTER:
-    add_whole(r, x, scl_tape_gather(t, scl_tape_fill(t, g, v.length), (int)v.at[0]));
+  case SCL_VALUE_GATHER_COLUMNS:
+  case SCL_VALUE_SCATTER_COLUMNS:
+    reverse_places(r, value, g);
     break;
   case SCL_VALUE_CONCAT:
     reverse_concat(r, value, g);

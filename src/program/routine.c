@@ -45,7 +45,14 @@ void scl_routine_end(scl_routine *r) {
   free(r->step);
   free(r->held);
   free(r->answer);
+  free(r->vector);
   memset(r, 0, sizeof *r);
+}
+
+uint64_t scl_routine_bytes(const scl_routine *r) {
+  uint64_t bytes = 0;
+  for (int k = 0; k < r->buffers; k++) bytes += r->held[k]->bytes;
+  return bytes;
 }
 
 /* ---- running it ----------------------------------------------------------------------------- */
@@ -62,13 +69,23 @@ static scl_status lu(scl_context *ctx, const scl_routine_step *s) {
                       scl_block_part(s->dst, factor, 0, 2, 1));
 }
 
+static scl_status scatter(scl_context *ctx, const scl_routine_step *s) {
+  for (size_t j = 0; j < s->dst.ncol; j++) {
+    SCL_TRY(ctx->engine->group_sums(ctx, s->b, s->more, scl_block_part(s->a, 0, j, s->a.nrow, 1),
+                                    scl_block_part(s->dst, 0, j, s->dst.nrow, 1)));
+  }
+  return SCL_OK;
+}
+
 static scl_status call(scl_context *ctx, const scl_routine_step *s) {
   const scl_engine *engine = ctx->engine;
   switch (s->kind) {
   case SCL_VALUE_GATHER:
+  case SCL_VALUE_GATHER_COLUMNS:
     return engine->gather(ctx, s->b, (scl_block){.buffer = NULL}, s->a, s->dst);
   case SCL_VALUE_SCATTER:
-    return engine->group_sums(ctx, s->b, s->more, s->a, s->dst);
+  case SCL_VALUE_SCATTER_COLUMNS:
+    return scatter(ctx, s);
   case SCL_VALUE_CUMSUM:
     return engine->cumulate(ctx, s->flag[0], s->a, s->dst);
   case SCL_VALUE_MATMUL:
@@ -94,6 +111,10 @@ static scl_status call(scl_context *ctx, const scl_routine_step *s) {
   }
 }
 
+static scl_status run_step(scl_context *ctx, const scl_routine_step *s) {
+  return s->plan != NULL ? ctx->engine->expr(ctx, s->plan) : call(ctx, s);
+}
+
 /* Where work is done when a call returns, nothing is computed from a factor that is none. */
 static scl_status has_no_factor(const scl_routine *r, const scl_routine_step *s, bool *none) {
   double order = 0.0;
@@ -109,11 +130,25 @@ scl_status scl_routine_run(scl_routine *r, double *to) {
   SCL_TRY(scl_context_check(r->ctx));
   for (int k = 0; k < r->steps && !none; k++) {
     const scl_routine_step *s = &r->step[k];
-    SCL_TRY(s->plan != NULL ? r->ctx->engine->expr(r->ctx, s->plan) : call(r->ctx, s));
+    SCL_TRY(run_step(r->ctx, s));
     SCL_TRY(has_no_factor(r, s, &none));
   }
   if (!none) SCL_TRY(scl_read_block(r->ctx, r->out, SCL_WAIT_QUEUE, r->answer));
   for (int k = 0; k < r->factors; k++) none = none || r->answer[r->results + (size_t)k] != 0.0;
   for (size_t i = 0; i < r->results; i++) to[i] = none ? NAN : r->answer[i];
   return SCL_OK;
+}
+
+scl_status scl_routine_run_vectors(scl_routine *r) {
+  SCL_TRY(scl_context_check(r->ctx));
+  for (int k = 0; k < r->steps; k++) SCL_TRY(run_step(r->ctx, &r->step[k]));
+  return scl_read_block(r->ctx, r->out, SCL_WAIT_QUEUE, r->answer);
+}
+
+bool scl_routine_has_failed(const scl_routine *r, size_t vector) {
+  for (int k = 0; k < r->factors; k++) {
+    const bool reached = r->vector[k] == 0 || r->vector[k] == vector + 1;
+    if (reached && r->answer[r->results + (size_t)k] != 0.0) return true;
+  }
+  return false;
 }

@@ -23,6 +23,14 @@ typedef struct {
 } scl_residents;
 
 void scl_residents_end(scl_residents *r);
+/* The first `count` data of others, where they are resident. */
+scl_status scl_residents_share(scl_residents *r, const scl_residents *others, int count);
+/* New numbers for data `index`, if they are resident. SCL_E_ARGUMENT if they are indices, or of
+ * another length. */
+scl_status scl_residents_set(scl_residents *r, int index, const double *numbers, size_t length);
+
+/* Their memory, less what they share with others; NULL: with none. */
+uint64_t scl_residents_bytes(const scl_residents *r, const scl_residents *others);
 
 /* One step: a plan, or a call. */
 typedef struct {
@@ -42,6 +50,7 @@ typedef struct {
                     minor that is not positive, or 0 */
   size_t results;
   int factors;
+  size_t *vector; /* of each factor: 1 + the vector that it belongs to, or 0 for all */
   double *answer; /* room for all of it on the host */
 } scl_routine;
 
@@ -56,7 +65,13 @@ void scl_routine_end(scl_routine *r);
 scl_status scl_routine_add(scl_routine *r, scl_routine_step **out);
 scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
 
+uint64_t scl_routine_bytes(const scl_routine *r);
+
 /* Runs it; waits. `to` gets the results, all NaN if a matrix had no Cholesky factor. */
 scl_status scl_routine_run(scl_routine *r, double *to);
+/* Of several vectors: the results are in r->answer; and whether a matrix of one vector had no
+ * Cholesky factor. */
+scl_status scl_routine_run_vectors(scl_routine *r);
+bool scl_routine_has_failed(const scl_routine *r, size_t vector);
 
 #endif

@@ -330,6 +330,17 @@ int scl_tape_scatter(scl_tape *t, int x, int data, size_t length) {
   return one(t, SCL_VALUE_SCATTER, x, at, length);
 }
 
+int scl_tape_gather_columns(scl_tape *t, int x, int data, size_t columns) {
+  const size_t at[] = {(size_t)data, columns};
+  if (t->status != SCL_OK || columns == 1) return scl_tape_gather(t, x, data);
+  return one(t, SCL_VALUE_GATHER_COLUMNS, x, at, columns * t->data[data].length);
+}
+
+int scl_tape_scatter_columns(scl_tape *t, int x, int data, size_t length, size_t columns) {
+  const size_t at[] = {(size_t)data, length, columns};
+  return t->status != SCL_OK ? 0 : one(t, SCL_VALUE_SCATTER_COLUMNS, x, at, columns * length);
+}
+
 int scl_tape_concat(scl_tape *t, int count, const int *x) {
   scl_value v = {.kind = SCL_VALUE_CONCAT, .operands = 0};
   if (t->status != SCL_OK) return 0;

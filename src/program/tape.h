@@ -108,6 +108,9 @@ int scl_tape_block_part(scl_tape *t, int x, const size_t *at);     /* attributes
 int scl_tape_reduce(scl_tape *t, scl_reduction op, int x, size_t m, size_t n, scl_margin margin);
 int scl_tape_gather(scl_tape *t, int x, int data);
 int scl_tape_scatter(scl_tape *t, int x, int data, size_t length);
+/* From, or to, each of `columns` columns. */
+int scl_tape_gather_columns(scl_tape *t, int x, int data, size_t columns);
+int scl_tape_scatter_columns(scl_tape *t, int x, int data, size_t length, size_t columns);
 int scl_tape_concat(scl_tape *t, int count, const int *x);
 int scl_tape_cumsum(scl_tape *t, int x, size_t m, size_t n, bool reverse);
 int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, bool ta, bool tb);

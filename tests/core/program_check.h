@@ -17,6 +17,15 @@ void program_check_again(scl_context *ctx, program_nodes *l, int output, const c
 scl_program *program_compile(scl_context *ctx, const program_nodes *l, int output,
                              const char *what);
 
+/* The program for several vectors, around that point, against the program for one. */
+void program_check_vectors(scl_context *ctx, program_nodes *l, int output, size_t vectors,
+                           const char *what);
+/* Maps a program of these nodes. */
+scl_status program_map(scl_program *p, const program_nodes *l, int output, size_t vectors);
+/* Whether columns of numbers are equal up to the order of sums; prints the first that is not. */
+bool program_same_columns(const double *got, const double *want, size_t rows, size_t vectors,
+                          const char *what);
+
 /* Ends the nodes after program_check(). */
 void program_check_and_end(scl_context *ctx, program_nodes *l, int output, const char *what);
 
