@@ -57,7 +57,8 @@
 #' parameters outside of itself, or returns anything but one number. The message names the call in
 #' `f`. A warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is
 #' zero.
-#' @seealso [cl_check_gradient()] compares a gradient with differences.
+#' @seealso [cl_map_gradient()] for several points at once; [cl_check_gradient()] compares a gradient
+#'   with differences.
 #' @export
 #' @examples
 #' # Eight schools
@@ -102,6 +103,9 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
   body(model) <- quote(.run(environment()))
   state$.run <- function(frame) run_gradient(state, frame)
   environment(model) <- state
+  state$several <- model
+  body(state$several) <- quote(.several(environment()))
+  state$.several <- function(frame) run_several(state, frame)
   structure(model, class = c("cl_gradient", "function"))
 }
 

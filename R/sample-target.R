@@ -172,15 +172,12 @@ density_caller <- function(log_density, layout) {
 # program takes the vector, without a list of arguments and a list of derivatives in between.
 compiled_caller <- function(state, call_density, layout) {
   program <- order <- NULL
-  names <- vapply(layout$arguments, `[[`, "", "name")
   function(x) {
     if (is.null(program) || !identical(program, state$program) || state$pid != Sys.getpid()) {
       answer <- call_density(x)
       if (!state$retrace && !is.null(state$program)) {
         program <<- state$program
-        indices <- lapply(layout$arguments, `[[`, "index")
-        order <<- unlist(indices[match(names(state$like), names)])
-        if (identical(order, seq_along(x))) order <<- NULL
+        order <<- program_order(state, layout)
       }
       return(answer)
     }
@@ -193,6 +190,14 @@ compiled_caller <- function(state, call_density, layout) {
     slope[order] <- both[-1L]
     list(both[1L], slope)
   }
+}
+
+# Where the parameters of a compiled function are in the vector; NULL if in their order.
+program_order <- function(state, layout) {
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  indices <- lapply(layout$arguments, `[[`, "index")
+  order <- unlist(indices[match(names(state$like), names)])
+  if (!identical(order, seq_len(layout$n))) order
 }
 
 argument_caller <- function(log_density, layout) {
@@ -327,7 +332,7 @@ make_batch_evaluator <- function(log_density, layout, nan) {
 # In a sum with priors, likelihoods and formulas are called once for all points.
 batch_caller <- function(log_density, layout) {
   if (inherits(log_density, "cl_gradient")) {
-    return(column_caller(density_caller(log_density, layout)))
+    return(compiled_batch(log_density, layout))
   }
   if (is.null(layout$arguments)) return(vector_batch(log_density, layout))
   if (!inherits(log_density, "cl_log_posterior")) return(argument_batch(log_density, layout))
@@ -388,6 +393,35 @@ argument_batch <- function(log_density, layout) {
     list(values, result)
   }
 }
+
+# The same for a cl_gradient(): all points in one run of its program. As chains end, points are
+# repeated, so that few programs are compiled: for 4 chains those of 4 and 2 points.
+compiled_batch <- function(f, layout) {
+  state <- environment(f)
+  by_column <- column_caller(density_caller(f, layout))
+  program <- order <- NULL
+  sizes <- 1L
+  function(x) {
+    if (is.null(program) || !identical(program, state$program) || state$pid != Sys.getpid()) {
+      answer <- by_column(x)
+      if (!state$retrace && !is.null(state$program)) {
+        program <<- state$program
+        order <<- program_order(state, layout)
+      }
+      return(answer)
+    }
+    n <- ncol(x)
+    if (n > max(sizes)) sizes <<- halves_of(n)
+    columns <- pmin(seq_len(min(sizes[sizes >= n])), n)
+    points <- x[if (is.null(order)) seq_len(nrow(x)) else order, columns, drop = FALSE]
+    both <- run_vectors(state, NULL, points)[, seq_len(n), drop = FALSE]
+    slopes <- both[-1L, , drop = FALSE]
+    if (!is.null(order)) slopes[order, ] <- slopes
+    list(both[1L, ], slopes)
+  }
+}
+
+halves_of <- function(n) if (n > 1) c(n, halves_of((n + 1L) %/% 2L)) else 1L
 
 # The same for a function of one point.
 column_caller <- function(call_density) {

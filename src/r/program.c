@@ -7,6 +7,9 @@
  *       attributes of program/values.def; `index` is 1-based), a double vector
  *       data: a list of double vectors; parameters: how many numbers; output: a node
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
+ *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
+ *       column; NULL if the program has to be mapped to so many vectors before
+ *   r_program_map(program, nodes, data, output, count): does that, from what it was made of
  *   r_program_make_second(...): the same for second derivatives
  *   r_program_hessian(program, x), r_program_product(program, x, direction): a matrix; it times a
  *       vector
@@ -241,6 +244,43 @@ SEXP r_program_run(SEXP program, SEXP x, SEXP gradient) {
 done:
   UNPROTECT(1);
   return r_return(status, result);
+}
+
+SEXP r_program_run_vectors(SEXP program, SEXP x, SEXP gradient) {
+  const bool both = Rf_asLogical(gradient) == 1;
+  const size_t parameters = parameters_of(program);
+  const int vectors = Rf_isMatrix(x) ? Rf_ncols(x) : 1;
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)(both ? parameters + 1 : 1), vectors));
+  scl_program *p;
+  scl_status status;
+  bool mapped = true;
+  SCL_GO(get_program(program, &p));
+  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != parameters * (size_t)vectors) {
+    SCL_GO(scl_fail_argument("x", "'x' must be a double matrix with %zu rows", parameters));
+  }
+  mapped = scl_program_is_mapped(p, (size_t)vectors);
+  if (mapped) {
+    SCL_GO(scl_program_run_vectors(p, REAL_RO(x), (size_t)vectors, both, REAL(result)));
+  }
+done:
+  UNPROTECT(1);
+  return r_return(status, mapped ? result : R_NilValue);
+}
+
+SEXP r_program_map(SEXP program, SEXP nodes, SEXP data, SEXP output, SEXP count) {
+  const int vectors = Rf_asInteger(count);
+  scl_program *p;
+  scl_tape tape;
+  scl_status status;
+  int result = 0;
+  scl_tape_begin(&tape);
+  SCL_GO(get_program(program, &p));
+  if (vectors < 1) SCL_GO(scl_fail_argument("count", "'count' must be positive"));
+  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
+  SCL_GO(scl_program_map(p, &tape, result, (size_t)vectors));
+done:
+  scl_tape_end(&tape);
+  return r_return(status, R_NilValue);
 }
 
 SEXP r_program_facts(SEXP program) {

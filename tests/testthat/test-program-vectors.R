@@ -1,0 +1,114 @@
+# cl_map_gradient(): a compiled function at several points at once against one after another, and
+# chains of cl_sample() that share its evaluations.
+
+each_engine({
+  test_that("several points give what each gives alone", {
+    set.seed(1)
+    x <- matrix(rnorm(300), 50)
+    y <- rbinom(50, 1, 0.5)
+    group <- sample(1:4, 50, TRUE)
+    f <- cl_gradient(function(a, b, u, s) {
+      eta <- a + x %*% b + u[group] * exp(s)
+      k <- exp(-outer(1:4, 1:4, "-")^2 / 8) * exp(s) + diag(0.5, 4)
+      z <- backsolve(chol(k), u, transpose = TRUE)
+      sum(dbinom(y, 1, plogis(eta), log = TRUE)) - sum(z^2) / 2 + cl_log_sum_exp(b) +
+        sum(rowSums(outer(u, b))^2)
+    })
+    for (n in full_or_quick(c(1, 2, 3, 4, 7), c(1, 3))) {
+      a <- rnorm(n)
+      b <- matrix(rnorm(6 * n), 6)
+      u <- matrix(rnorm(4 * n), 4)
+      s <- matrix(rnorm(n), 1)
+      got <- cl_map_gradient(f, a, b = b, s = s, u = u)
+      slopes <- attr(got, "gradient")
+      expect_identical(lapply(slopes, dim), list(a = NULL, b = dim(b), u = dim(u), s = dim(s)))
+      for (k in seq_len(n)) {
+        one <- f(a[k], b[, k], u[, k], s[, k])
+        expect_close(got[k], as.vector(one), 1e-12)
+        expect_close(c(slopes$a[k], slopes$b[, k], slopes$u[, k], slopes$s[, k]),
+                     unlist(attr(one, "gradient")), 1e-11)
+      }
+    }
+  })
+
+  test_that("a point that fails leaves the others alone", {
+    f <- cl_gradient(function(s, m) {
+      r <- chol(m + diag(2))
+      sum(log(diag(r))) + sum(m * s)
+    })
+    m <- array(c(1, 0.5, 0.5, 1), c(2, 2, 4))
+    m[, , 2] <- matrix(c(1, 9, 9, 1), 2)
+    got <- cl_map_gradient(f, s = c(1, 1, NaN, 1), m = m)
+    one <- f(s = 1, m = m[, , 1])
+    expect_identical(is.nan(got), c(FALSE, TRUE, TRUE, FALSE))
+    expect_close(got[4], as.vector(one), 1e-14)
+    expect_close(attr(got, "gradient")$m[, , 4], attr(one, "gradient")$m, 1e-14)
+    expect_identical(colSums(is.nan(attr(got, "gradient")$m), dims = 2), c(0, 4, 4, 0))
+  })
+})
+
+on_host({
+
+test_that("forms of points", {
+  f <- cl_gradient(function(p) sum(p$x * p$s))
+  want <- structure(c(6, 9), gradient = list(x = matrix(c(2, 2, 3, 3), 2), s = c(3, 3)))
+  x <- matrix(c(1, 2, 1, 2), 2)
+  expect_equal(cl_map_gradient(f, list(x = x, s = 2:3)), want)
+  expect_equal(cl_map_gradient(f, x = x, s = 2:3), want)
+  g <- cl_gradient(function(m, z) sum(m^2) + sum(z))
+  got <- cl_map_gradient(g, m = array(1:8, c(2, 2, 2)), z = matrix(0, 0, 2))
+  expect_equal(got, structure(c(30, 174), gradient = list(m = array(2 * 1:8, c(2, 2, 2)),
+                                                         z = matrix(0, 0, 2))))
+  h <- cl_gradient(function(p) sum(p^2))
+  many <- matrix(1:150, 3) # more than one run takes
+  expect_equal(cl_map_gradient(h, many),
+               structure(colSums(many^2), gradient = list(p = 2 * many)))
+  none <- cl_map_gradient(h, matrix(0, 3, 0))
+  expect_equal(none, structure(numeric(), gradient = list(p = matrix(0, 3, 0))))
+  constant <- cl_gradient(function(a) 3)
+  expect_warning(got <- cl_map_gradient(constant, a = 1:2), class = "statcl_warning_unused")
+  expect_equal(got, structure(c(3, 3), gradient = list(a = c(0, 0))))
+})
+
+test_that("functions that are recorded again, and new data", {
+  f <- cl_gradient(function(a) if (a > 0) a^2 else -a, retrace = TRUE)
+  expect_equal(cl_map_gradient(f, a = c(3, -2)), structure(c(9, 2), gradient = list(a = c(6, -1))))
+  home <- new.env()
+  home$y <- c(1, 2)
+  g <- function(a) sum(y * a)
+  environment(g) <- home
+  g <- cl_gradient(g)
+  points <- cbind(1:2, 3:4)
+  expect_equal(as.vector(cl_map_gradient(g, a = points)), c(5, 11))
+  update(g, y = c(0, 1))
+  expect_equal(as.vector(cl_map_gradient(g, a = points)), c(2, 4))
+  expect_equal(as.vector(cl_map_gradient(g, a = 1:2)), c(1, 2))
+  expect_equal(as.vector(cl_map_gradient(g, a = points)), c(2, 4))
+})
+
+test_that("points that do not fit are refused", {
+  f <- cl_gradient(function(a, b) a + sum(b))
+  expect_fault(cl_map_gradient(sum, 1), "argument", argument = "f")
+  expect_fault(cl_map_gradient(f, a = 1:2, b = 1:3), "argument", argument = "b")
+  expect_fault(cl_map_gradient(f, a = 1:2, b = "1"), "argument", argument = "b")
+  expect_fault(cl_map_gradient(f), "argument", argument = "...")
+})
+
+test_that("chains in lockstep share evaluations of a compiled function", {
+  y <- c(28, 8, -3, 7, -1, 1, 18, 12)
+  sigma <- c(15, 10, 16, 11, 9, 11, 10, 18)
+  f <- function(mu, tau, z) {
+    sum(dnorm(y, mu + tau * z, sigma, log = TRUE)) + sum(dnorm(z, log = TRUE)) +
+      dnorm(mu, 0, 5, log = TRUE) + dcauchy(tau, 0, 5, log = TRUE)
+  }
+  for (init in list(list(mu = 0, tau = 1, z = numeric(8)), list(z = numeric(8), tau = 1, mu = 0))) {
+    run <- function(batch) {
+      cl_sample(cl_gradient(f), init, chains = 3, warmup = 20, iter = 10, seed = 1, batch = batch,
+                transform = list(tau = cl_lower(0)))
+    }
+    # until rounding differences have grown
+    expect_lt(max(abs(run(TRUE)$draws - run(FALSE)$draws)), 1e-5)
+  }
+})
+
+})
