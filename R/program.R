@@ -15,15 +15,16 @@
 #'
 #' @section What `f` may use:
 #' - arithmetic, comparisons, mathematical functions, `sum`, `prod`, `min`, `max`, `mean`, `cumsum`,
-#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `pmin`, `pmax`, `ifelse`,
-#'   [cl_ifelse()], [cl_inv_logit()] and the functions documented with it, [cl_log_sum_exp()],
-#'   [cl_softmax()];
+#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` of orders 0.5, 1.5,
+#'   ..., `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
+#'   with it, [cl_log_sum_exp()], [cl_softmax()];
 #' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
 #'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; from order 129 on these are
 #'   computed on the host, also for a device: there a Cholesky factor is quicker);
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
-#'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`;
+#'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`, `cov`,
+#'   `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` leaves out missing data;
 #' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`;
 #' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
 #'   TRUE)`, differentiable with respect to parameters of the distribution; moreover `dmvnorm`,

@@ -274,20 +274,40 @@ traced_ifelse <- function(test, yes, no) {
   if (n == 0L) return(no_elements(shape))
   empty <- length(yes) == 0L || length(no) == 0L
   if (empty) trace_stop("'yes' and 'no' must have elements")
-  values <- list(trace_operand(test), trace_operand(cut(yes)), trace_operand(cut(no)))
+  values <- lapply(list(test, cut(yes), cut(no)), trace_operand)
+  if (!is_traced(test)) values[2:3] <- chosen(test, values[[2L]], values[[3L]])
   apply_node("ifelse", values, n, shape)
 }
 
+# Both operands of a choice that data make; what is not chosen may be missing.
+chosen <- function(test, yes, no) {
+  force(yes) # adds data
+  force(no)
+  if (!tracing$tape$has_missing) return(list(yes, no))
+  if (yes$n == length(test)) yes <- without_missing(yes, !(test %in% TRUE))
+  if (no$n == length(test)) no <- without_missing(no, !(test %in% FALSE))
+  list(yes, no)
+}
+
 traced_choice <- function(test, yes, no) {
-  if (!is_traced(test)) test <- test != 0
-  trace_apply("ifelse", test, yes, no)
+  if (is_traced(test)) return(trace_apply("ifelse", test, yes, no))
+  test <- test != 0
+  both <- chosen(test, trace_operand(yes), trace_operand(no))
+  trace_apply("ifelse", test, both[[1L]], both[[2L]])
 }
 
 traced_extremes <- function(op, values, na.rm) {
-  if (isTRUE(na.rm)) trace_stop("traced values have no 'na.rm' here")
   values <- values[!vapply(values, is.null, NA)]
   result <- values[[1L]]
-  for (x in values[-1L]) result <- traced_binary(op, result, x)
+  for (x in values[-1L]) {
+    if (!isTRUE(na.rm)) {
+      result <- traced_binary(op, result, x)
+    } else { # where one is missing, the other
+      last <- result
+      result <- traced_binary(op, traced_binary("fill_nan", last, x),
+                              traced_binary("fill_nan", x, last))
+    }
+  }
   result
 }
 
@@ -296,16 +316,23 @@ traced_extremes <- function(op, values, na.rm) {
 traced_margin <- function(x, margin, mean, na.rm, dims) {
   d <- dim(x)
   if (length(d) < 2L) trace_stop("'x' must be an array of at least two dimensions")
-  if (isTRUE(na.rm)) trace_stop("traced values have no 'na.rm' here")
   dims <- as.integer(dims)
   m <- prod(d[seq_len(dims)])
   n <- prod(d[-seq_len(dims)])
   kept <- if (margin == 1L) d[seq_len(dims)] else d[-seq_len(dims)]
   count <- if (margin == 1L) m else n
   if (length(x) == 0L) return(if (mean) rep(NaN, count) else numeric(count))
-  result <- record("reduce", "sum", node_of(x), c(m, n, margin), as.integer(count),
-                   if (length(kept) > 1L) kept)
-  if (mean) result / (if (margin == 1L) n else m) else result
+  sums <- function(x) {
+    record("reduce", "sum", node_for(trace_operand(x), m * n), c(m, n, margin), as.integer(count),
+           if (length(kept) > 1L) kept)
+  }
+  number <- if (margin == 1L) n else m
+  if (isTRUE(na.rm)) {
+    found <- left_out(x, 0)
+    x <- found$values
+    if (mean) number <- number - sums(found$lost)
+  }
+  if (mean) sums(x) / number else sums(x)
 }
 
 traced_sweep <- function(x, MARGIN, STATS, FUN = "-", ...) {
@@ -319,11 +346,6 @@ traced_sweep <- function(x, MARGIN, STATS, FUN = "-", ...) {
     other <- move(function(p) aperm(array(p, d[perm]), order(perm)), list(STATS))
   }
   FUN(x, other, ...)
-}
-
-traced_var <- function(x) {
-  x <- as.vector(x)
-  sum((x - mean(x))^2) / (length(x) - 1)
 }
 
 # ---- functions over ranges ----------------------------------------------------------------------
@@ -410,8 +432,13 @@ mapped_apply <- function(X, MARGIN, FUN, ..., simplify = TRUE) {
 }
 
 traced_apply <- function(X, MARGIN, FUN, ...) {
+  if (length(dim(X)) == 2L && is.numeric(MARGIN) && all(MARGIN == 1:2) && length(MARGIN) == 2L) {
+    values <- simplified(lapply(seq_along(X), function(k) FUN(X[[k]], ...)))
+    if (length(values) == length(X) && !is.list(values)) dim(values) <- dim(X)
+    return(values)
+  }
   if (length(dim(X)) != 2L || !is.numeric(MARGIN) || length(MARGIN) != 1L) {
-    trace_stop("apply() of a traced value takes a matrix and MARGIN = 1 or 2")
+    trace_stop("apply() of a traced value takes a matrix and MARGIN = 1, 2 or 1:2")
   }
   values <- lapply(seq_len(dim(X)[MARGIN]), function(k) {
     FUN(if (MARGIN == 1) X[k, ] else X[, k], ...)

@@ -27,7 +27,7 @@ assemble <- function(result, values) {
   values <- values[vapply(values, function(v) v$n, 0L) > 0L]
   special <- anyNA(result) || any(result == 0)
   if (!special && length(values) == 1L && values[[1L]]$id > 0L) {
-    id <- take(values[[1L]]$id, result, values[[1L]]$dim)
+    id <- take_present(values[[1L]]$id, result, values[[1L]]$dim)
     return(traced(id, n, shape))
   }
   pool <- pooled(values)

@@ -145,15 +145,14 @@ base_masks <- function() {
   masks$tail <- mover("tail", tail_plain_or_not)
   for (name in c("seq_len", ":", "numeric", "double", "integer", "vector", "logical", "seq",
                  "seq.int", "which", "which.max", "which.min", "order", "sort", "match", "%in%",
-                 "isTRUE", "isFALSE", "xor", "unique", "duplicated", "table", "cut",
+                 "isTRUE", "isFALSE", "unique", "duplicated", "table", "cut",
                  "findInterval", "tabulate", "is.element", "identical", "nchar", "quantile",
                  "median")) {
     home <- if (name %in% c("quantile", "median")) asNamespace("stats") else baseenv()
     masks[[name]] <- deciding(name, get(name, home))
   }
-  for (name in c("besselI", "besselJ", "besselK", "besselY", "psigamma", "svd", "qr", "eigen",
-                 "norm", "kappa", "mahalanobis", "fft", "cor", "optimize", "integrate",
-                 "uniroot")) {
+  for (name in c("besselI", "besselJ", "besselY", "svd", "qr", "eigen", "kappa", "fft", "optimize",
+                 "integrate", "uniroot")) {
     home <- if (exists(name, baseenv(), inherits = FALSE)) baseenv() else asNamespace("stats")
     masks[[name]] <- refusing_traced(name, get(name, home))
   }
@@ -215,8 +214,25 @@ other_masks <- function() {
       traced_margin(x, 2L, TRUE, na.rm, dims)
     }),
     sweep = mask("sweep", traced_sweep),
+    rowsum = mask("rowsum", traced_rowsum),
+    tapply = mask("tapply", traced_tapply),
     var = mask("var", traced_var, stats::var),
-    sd = mask("sd", function(x) sqrt(traced_var(x)), stats::sd),
+    cov = mask("cov", traced_var, stats::cov),
+    cor = mask("cor", traced_cor, stats::cor),
+    cov2cor = mask("cov2cor", traced_cov2cor, stats::cov2cor),
+    mahalanobis = mask("mahalanobis", traced_mahalanobis, stats::mahalanobis),
+    norm = mask("norm", traced_norm),
+    besselK = mask("besselK", traced_bessel_k),
+    psigamma = mask("psigamma", traced_psigamma),
+    xor = mask("xor", function(x, y) {
+      traced_binary("ne", traced_binary("ne", x, 0), traced_binary("ne", y, 0))
+    }),
+    pmin.int = extreme_mask("pmin"), pmax.int = extreme_mask("pmax"),
+    mean.default = mask("mean.default", function(x, ...) mean(x, ...)),
+    simplify2array = function(x, higher = TRUE, ...) {
+      if (contains_traced(x)) simplified(x) else base::simplify2array(x, higher, ...)
+    },
+    sd = mask("sd", function(x, ...) sqrt(traced_var(as.vector(x), ...)), stats::sd),
     sapply = mapped_sapply, vapply = mapped_vapply, mapply = mapped_mapply, Map = mapped_Map,
     Reduce = mapped_Reduce, apply = mapped_apply,
     replicate = function(n, expr, simplify = "array") {

@@ -22,6 +22,8 @@ new_tape <- function(live = NULL) {
   numbers <- numeric()
   number_ids <- integer()
   values <- list() # of nodes, as far as they were asked for (R/trace-value.R)
+  has_missing <- FALSE # among the data
+  lost <- list() # which elements of nodes data make NaN (R/trace-missing.R)
   add <- function(kind, op, args, at, number, n) {
     # first, as arguments may add nodes when they are evaluated
     node <- list(kind, op, args, as.double(at), number)
@@ -41,6 +43,7 @@ new_tape <- function(live = NULL) {
     for (k in candidates) if (identical(data[[k]], x)) return(k)
     k <- length(data) + 1L
     data[[k]] <<- x
+    if (!has_missing && anyNA(x)) has_missing <<- TRUE
     if (length(candidates) < 32L) assign(key, c(candidates, k), envir = known)
     k
   }
@@ -259,22 +262,54 @@ traced_round <- function(x, digits = 0) {
   traced_binary("round_to", x, round_unit(digits))
 }
 
+traced_psigamma <- function(x, deriv = 0L) {
+  if (!is_traced(deriv) && is_number(deriv) && deriv %in% 0:1) {
+    return(traced_unary(c("digamma", "trigamma")[deriv + 1], x))
+  }
+  trace_stop("psigamma() of a traced value has 'deriv' 0 or 1")
+}
+
+# Of half-integer order, by its finite sum: sqrt(pi / (2 x)) exp(-x) times a polynomial in 1 / x.
+traced_bessel_k <- function(x, nu, expon.scaled = FALSE) {
+  half <- if (is_traced(nu) || !is_number(nu)) NA else abs(nu) - 0.5
+  if (is.na(half) || half != round(half) || half > 30) {
+    trace_stop("besselK() of a traced value needs one order 'nu' among 0.5, 1.5, ..., 30.5")
+  }
+  k <- seq_len(half)
+  term <- 1
+  sum <- 1
+  for (j in k) {
+    term <- term * ((half + j) * (half - j + 1) / (2 * j)) / x
+    sum <- sum + term
+  }
+  value <- sqrt(pi / 2 / x) * sum
+  if (isTRUE(as.logical(expon.scaled))) value else value * exp(-x)
+}
+
 traced_cumsum <- function(x) {
   x <- trace_operand(x)
   if (x$n < 2L) return(as.vector(x))
   record("cumsum", "", node_of(x), c(x$n, 1, 0), x$n)
 }
 
-longest_unrolled <- 1000L
+longest_unrolled <- 100L
 
-# A running product, maximum or minimum: one node for each element.
+# A running product, maximum or minimum: one node for each element of a short one; of a long one,
+# each step combines elements that are twice as far apart.
 cumulate <- function(op, x) {
-  if (x$n > longest_unrolled) {
-    trace_stop(sprintf(paste("a running product, maximum or minimum of %d traced elements is too",
-                             "long (at most %d); exp(cumsum(log(x))) is a running product of",
-                             "positive numbers"), x$n, longest_unrolled))
-  }
   if (x$n < 2L) return(as.vector(x))
+  if (x$n > longest_unrolled) {
+    n <- x$n
+    x <- as.vector(x)
+    apart <- 1L
+    while (apart < n) {
+      later <- traced_binary(op, x[seq.int(apart + 1L, n)], x[seq_len(n - apart)])
+      ids <- c(node_of(x[seq_len(apart)]), node_of(later))
+      x <- traced(tracing$tape$add("concat", "", ids, numeric(), 0, n), n)
+      apart <- 2L * apart
+    }
+    return(x)
+  }
   from <- integer(x$n)
   last <- x[[1L]]
   from[1L] <- node_of(last)
@@ -301,7 +336,7 @@ traced_summary <- function(name, values, na.rm = FALSE) {
   none <- c(sum = 0, prod = 1, min = Inf, max = -Inf)[[name]]
   result <- NULL
   for (x in values[mine]) {
-    if (isTRUE(na.rm)) x <- trace_apply("ifelse", traced_unary("is_nan", x), none, x)
+    if (isTRUE(na.rm)) x <- left_out(x, none)$values
     if (x$n > 1L) x <- record("reduce", name, node_of(x), c(x$n, 1, 0), 1L)
     else if (!is.null(x$dim)) x <- as.vector(x)
     result <- if (is.null(result)) x else traced_binary(op, result, x)
@@ -312,10 +347,10 @@ traced_summary <- function(name, values, na.rm = FALSE) {
 
 #' @export
 mean.cl_traced <- function(x, trim = 0, na.rm = FALSE, ...) {
-  if (!identical(trim, 0) || !isFALSE(na.rm)) {
-    trace_stop("mean() of a traced value has no 'trim' and no 'na.rm'")
-  }
-  sum(x) / x$n
+  if (!identical(trim, 0)) trace_stop("mean() of a traced value has no 'trim'")
+  if (!isTRUE(na.rm)) return(sum(x) / x$n)
+  found <- left_out(x, 0)
+  sum(found$values) / (x$n - sum(found$lost))
 }
 
 # ---- shape --------------------------------------------------------------------------------------

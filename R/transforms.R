@@ -43,12 +43,12 @@
 #'   log(s[i, j]) over i > j};
 #' - `cl_corr_matrix()`, a correlation matrix of order K: \eqn{L L'}{L L'} of this factor,
 #'   \eqn{\sum_k (K - k) \log L_{kk}}{sum((K - k) log(L[k, k]))} more;
-#' - `cl_cov_matrix()`, a covariance matrix of order K: \eqn{L L'}{L L'} of a lower triangular L with
-#'   \eqn{L_{kk} = e^{u_{kk}}}{L[k, k] = exp(u[k, k])}, \eqn{K \log 2 + \sum_k (K - k + 2)
+#' - `cl_cov_matrix()`, a covariance matrix of order K: \eqn{L L'}{L L'} of a lower triangular L
+#'   with \eqn{L_{kk} = e^{u_{kk}}}{L[k, k] = exp(u[k, k])}, \eqn{K \log 2 + \sum_k (K - k + 2)
 #'   u_{kk}}{K log(2) + sum((K - k + 2) u[k, k])}.
 #'
-#' The density of a correlation matrix or factor is one of the elements below the diagonal, that of a
-#' covariance matrix one of the lower triangle; that of a unit vector is one over the sphere. The
+#' The density of a correlation matrix or factor is one of the elements below the diagonal, that of
+#' a covariance matrix one of the lower triangle; that of a unit vector is one over the sphere. The
 #' derivatives that the log density returns are by all elements of the matrix. These transforms, and
 #' that of unit vectors, are those of Stan (*Stan Reference Manual*, chapter "Constraint
 #' Transforms"; Lewandowski, Kurowicka and Joe, 2009, *Journal of Multivariate Analysis* 100).

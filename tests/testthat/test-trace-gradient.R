@@ -68,6 +68,60 @@ each_engine({
 
 on_host({
 
+test_that("statistics have their values and gradients", {
+  m <- matrix(c(1, -2, 0.5, 3, 0.25, -1, 0.4, 2), 4)
+  y <- c(1, 3, 2, 7)
+  s <- crossprod(m) + diag(2)
+  w <- c(0.3, -1, 2, 0.7)
+  expect_gradient(function(a) sum(var(a) * 1:4), a = m)
+  expect_gradient(function(a) sum(cov(a, y) * 1:2) + cov(a[, 1], y) + var(y, a[, 2]), a = m)
+  expect_gradient(function(a) sum(cor(a) * 1:4) + sum(cor(a, cbind(y, y^2))) + cor(y, a[, 1]),
+                  a = m)
+  expect_gradient(function(a) sum(cov2cor(crossprod(a)) * 1:4), a = m)
+  expect_gradient(function(a) sum(mahalanobis(a, c(1, 2), s)^2), a = m)
+  expect_gradient(function(a) sum(mahalanobis(m, a[1, ], crossprod(a))^2), a = m)
+  expect_gradient(function(a) norm(a) + norm(a, "I") + norm(a, "F") + norm(a, "M"), a = m)
+  expect_gradient(function(a) sum(rowsum(a, c("b", "a", "b", "b"))^2 * 1:4), a = m)
+  expect_gradient(function(a) sum(rowsum(a[, 1], c(2, 1, 2, 1), reorder = FALSE)^2 * 1:2), a = m)
+  expect_gradient(function(a) sum(tapply(a[, 1], c(2, 1, 2, 1), prod) * 1:2), a = m)
+  expect_gradient(function(a) sum(apply(a, 1:2, exp) * m), a = m)
+  expect_gradient(function(a) sum(ifelse(xor(a > 0, m > 1), a^2, a)), a = m)
+  expect_gradient(function(a) sum(psigamma(a^2 + 1)) + sum(psigamma(a^2 + 1, 1)), a = m)
+  for (nu in c(0.5, -1.5, 2.5, 10.5)) {
+    expect_gradient(function(a) sum(log(besselK(a, nu))) + sum(besselK(a, nu, TRUE)),
+                    a = c(0.7, 1, 5))
+  }
+  expect_equal(as.vector(cl_gradient(function(a) sum(besselK(a, 7.5)))(0.1)), besselK(0.1, 7.5))
+  long <- 1 + sin(1:1500) / 100
+  expect_gradient(function(a) sum(cumprod(c(a, long))[c(2, 700, 1502)]), a = c(0.9, 1.2))
+  expect_gradient(function(a) sum(cummax(a * long)[c(2, 700, 1500)] + cummin(a * long)[1000]),
+                  a = 0.9)
+})
+
+test_that("missing data that are left out leave no trace in the gradient", {
+  y <- c(1, NA, 2, 7)
+  m <- matrix(c(1, -2, NA, 3, 0.25, -1, 0.4, NA, 1, 2, 3, 4), 4)
+  full <- c(2, 1, 0, 3)
+  expect_gradient(function(a) sum(dnorm(y, a, 2, log = TRUE), na.rm = TRUE), a = 0.3)
+  expect_gradient(function(a) sum(dnorm(y, a, 2, log = TRUE), na.rm = TRUE), a = full)
+  expect_gradient(function(a) mean((y - a)^2, na.rm = TRUE), a = 0.3)
+  expect_gradient(function(a) sum(range((y - a)^2, na.rm = TRUE)), a = 0.3)
+  expect_gradient(function(a) prod(y * a, na.rm = TRUE), a = 0.3)
+  expect_gradient(function(a) sum((a - rep(y, 2))[c(1, 3, 4, 8)]^2), a = 0.3)
+  expect_gradient(function(a) sum(((a - y)^2)[!is.na(y)]), a = full)
+  expect_gradient(function(a) sum(ifelse(is.na(y), a, dnorm(y, a, 1, log = TRUE))), a = full)
+  expect_gradient(function(a) sum(cl_ifelse(is.na(y), a, dnorm(y, a, 1, log = TRUE))), a = full)
+  expect_gradient(function(a) sum(rowSums(m * a, na.rm = TRUE)^2), a = full)
+  expect_gradient(function(a) sum(colMeans((m - a)^2, na.rm = TRUE) * 1:3), a = full)
+  expect_gradient(function(a) sum(pmax(a, y, na.rm = TRUE) * 1:4), a = full)
+  expect_gradient(function(a) sum(exp(a)[c(1, 2)]) + sum(y * a, na.rm = TRUE), a = full)
+  # none is left
+  expect_equal(as.numeric(cl_gradient(function(a) a + sum(a * c(NA, NA), na.rm = TRUE))(1)), 1)
+  # missing because of the parameters
+  found <- suppressWarnings(cl_gradient(function(a) sum(sqrt(a), na.rm = TRUE))(c(-1, 4)))
+  expect_equal(as.numeric(found), 2)
+})
+
 test_that("the forms of calls", {
   f <- cl_gradient(function(mu, m = matrix(1, 2, 2)) sum(mu * m))
   expect_equal(attr(f(2, matrix(1:4, 2)), "gradient"), list(mu = 10, m = matrix(2, 2, 2)))

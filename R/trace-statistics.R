@@ -1,0 +1,78 @@
+# Statistics of traced values: covariances, norms, sums by group.
+
+# Variances and covariances of columns, or of two vectors.
+traced_var <- function(x, y = NULL, na.rm = FALSE, use = "everything", method = "pearson") {
+  if (isTRUE(na.rm) || !identical(use, "everything") || !identical(method[1L], "pearson")) {
+    trace_stop("covariances of traced values have no 'na.rm', 'use' and 'method'")
+  }
+  if (is.data.frame(x)) x <- as.matrix(x)
+  if (is.data.frame(y)) y <- as.matrix(y)
+  plain <- is.null(dim(x)) && is.null(dim(y))
+  n <- NROW(x)
+  if (!is.null(y) && NROW(y) != n) trace_stop("incompatible dimensions")
+  if (plain) {
+    x <- x - mean(x)
+    return(sum(if (is.null(y)) x^2 else x * (y - mean(y))) / (n - 1))
+  }
+  x <- scale(as.matrix(x), scale = FALSE)
+  y <- if (is.null(y)) x else scale(as.matrix(y), scale = FALSE)
+  linear("crossprod", drop_attributes(x), drop_attributes(y)) / (n - 1)
+}
+
+drop_attributes <- function(x) if (is_traced(x)) x else matrix(x, nrow(x))
+
+traced_cor <- function(x, y = NULL, ...) {
+  spread <- function(v) {
+    if (is.null(dim(v))) sqrt(traced_var(v)) else sqrt(linear("diag", traced_var(v)))
+  }
+  covariance <- traced_var(x, y, ...)
+  if (is.null(dim(covariance))) return(covariance / (spread(x) * spread(y)))
+  covariance / traced_outer(spread(x), if (is.null(y)) spread(x) else spread(y))
+}
+
+traced_cov2cor <- function(V) {
+  s <- sqrt(linear("diag", V))
+  V / traced_outer(s, s)
+}
+
+traced_mahalanobis <- function(x, center, cov, inverted = FALSE, ...) {
+  x <- if (is.null(dim(x))) matrix_of(x, 1L, length(x)) else as.matrix(x)
+  if (!isFALSE(center)) x <- traced_sweep(x, 2L, center)
+  if (!isTRUE(inverted)) cov <- linear("solve", cov)
+  linear("rowSums", linear("%*%", x, cov) * x)
+}
+
+traced_norm <- function(x, type = "O") {
+  x <- as.matrix(x)
+  switch(toupper(substr(type, 1L, 1L)),
+         O = , `1` = max(linear("colSums", abs(x))), I = max(linear("rowSums", abs(x))),
+         F = , E = sqrt(sum(x^2)), M = max(abs(x)),
+         trace_stop("norm() of a traced value has the types \"O\", \"I\", \"F\" and \"M\""))
+}
+
+# Sums by group: a row for each.
+traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
+  if (is_traced(group)) refuse_index()
+  if (length(group) != NROW(x)) trace_stop("incorrect length for 'group'")
+  if (anyNA(group)) trace_stop("missing values for 'group'")
+  groups <- if (reorder) sort(unique(group)) else unique(group)
+  if (isTRUE(na.rm)) x <- left_out(x, 0)$values
+  rows <- match(group, groups) - 1
+  columns <- NCOL(x)
+  count <- length(groups)
+  place <- rep(rows, columns) + rep((seq_len(columns) - 1) * count, each = length(rows))
+  record("scatter", "", full_node(x, length(place)),
+         c(tracing$tape$add_data(as.double(place)), count * columns), count * columns,
+         c(count, columns))
+}
+
+# With one factor, and one number or one vector of constant length for each group.
+traced_tapply <- function(X, INDEX, FUN, ..., simplify = TRUE) {
+  if (is.list(INDEX) && length(INDEX) == 1L) INDEX <- INDEX[[1L]]
+  if (is.list(INDEX) || is_traced(INDEX)) {
+    trace_stop("tapply() of a traced value takes one factor, which is no traced value")
+  }
+  FUN <- match.fun(FUN)
+  values <- lapply(split(seq_along(INDEX), INDEX), function(i) FUN(X[i], ...))
+  if (isTRUE(simplify)) simplified(values) else values
+}
