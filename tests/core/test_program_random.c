@@ -215,7 +215,45 @@ static int result_of(draw *d) {
   return sum;
 }
 
-static void check_one(scl_context *ctx, int number) {
+/* ---- as text -------------------------------------------------------------------------------- */
+
+static void put_numbers(FILE *to, const char *name, const double *x, size_t count) {
+  fprintf(to, "%s", name);
+  for (size_t i = 0; i < count; i++) fprintf(to, " %a", x[i]);
+  fprintf(to, "\n");
+}
+
+static const char *name_of(const program_node *v) {
+  return v->kind == SCL_VALUE_APPLY    ? scl_op_name((scl_op)v->op)
+         : v->kind == SCL_VALUE_REDUCE ? scl_reduction_name((scl_reduction)v->op)
+                                       : "-";
+}
+
+/* The program with its value and gradient at the present point: tests/reference/programs.py. */
+static void put_program(scl_context *ctx, const program_nodes *l, int result, FILE *to) {
+  double *got = test_alloc((l->parameters + 1) * sizeof *got);
+  scl_program *p = program_compile(ctx, l, result, "a program to print");
+  CHECK_OK(scl_program_run(p, l->x, true, got));
+  scl_program_release(p);
+  fprintf(to, "program %d\n", result);
+  put_numbers(to, "x", l->x, l->parameters);
+  for (int k = 0; k < l->data_count; k++) put_numbers(to, "data", l->data[k], l->data_length[k]);
+  for (int k = 0; k < l->nodes; k++) {
+    const program_node *v = &l->node[k];
+    fprintf(to, "node %s %s %zu %a %d", scl_values[v->kind].name, name_of(v), v->length, v->number,
+            v->operands);
+    for (int i = 0; i < v->operands; i++) fprintf(to, " %d", v->operand[i]);
+    for (int i = 0; i < scl_values[v->kind].attributes; i++) fprintf(to, " %zu", v->at[i]);
+    fprintf(to, "\n");
+  }
+  put_numbers(to, "result", got, l->parameters + 1);
+  free(got);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+/* `print`: NULL, or where the program is printed instead of being checked. */
+static void check_one(scl_context *ctx, int number, FILE *print) {
   draw d = {.used = 0};
   char what[40];
   program_begin(&d.l);
@@ -226,6 +264,11 @@ static void check_one(scl_context *ctx, int number) {
   for (size_t k = 0; k < steps; k++) add_any(&d);
   snprintf(what, sizeof what, "program %d", number);
   const int result = result_of(&d);
+  if (print != NULL) {
+    put_program(ctx, &d.l, result, print);
+    program_end(&d.l);
+    return;
+  }
   if (number % 4 == 0) program_check_again(ctx, &d.l, result, what);
   program_check_and_end(ctx, &d.l, result, what);
 }
@@ -234,9 +277,12 @@ void test_program_random(scl_context *ctx) {
   /* A device compiles kernels for each of them: some, or as many as STATCL_TEST_PROGRAMS says. */
   const char *asked = getenv("STATCL_TEST_PROGRAMS");
   const int few = asked != NULL ? atoi(asked) : test_small() || test_quick() ? 6 : 60;
-  const int programs = scl_traits(ctx)->synchronous ? 2000 : few;
+  const int programs = scl_traits(ctx)->synchronous && asked == NULL ? 2000 : few;
+  const char *path = getenv("STATCL_TEST_PRINT"); /* a file */
+  FILE *print = path != NULL ? fopen(path, "w") : NULL;
   for (int k = 0; k < programs; k++) {
     test_seed(1000 + (uint64_t)k);
-    check_one(ctx, k);
+    check_one(ctx, k, print);
   }
+  if (print != NULL) CHECK(fclose(print) == 0);
 }

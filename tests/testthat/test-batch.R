@@ -70,7 +70,7 @@ test_that("orders up to 128 work", {
 })
 
 test_that("determinants, products and triangular solves are those of base R", {
-  each_engine(for (n in c(1, 3, 8, 12)) {
+  each_engine(for (n in full_or_quick(c(1, 3, 8, 12), c(3, 12))) {
     a <- definite(n, 5) + 0.1 * general(n, 5)
     b <- array(sin(seq_len(n * 4 * 5)), c(n, 4, 5))
     expected <- vapply(1:5, function(q) det(matrix(a[, , q], n)), 0)
@@ -106,7 +106,7 @@ test_that("large products go by tiles, and by BLAS", {
 })
 
 test_that("determinants have their sign, whatever the order of the pivots", {
-  each_engine(for (n in c(2, 8, 12, 33)) {
+  each_engine(for (n in full_or_quick(c(2, 8, 12, 33), c(3, 12))) {
     set.seed(n)
     a <- array(rnorm(n * n * 20), c(n, n, 20))
     expected <- apply(a, 3, det)
@@ -148,7 +148,7 @@ test_that("normal densities are right, with factors and means for all or for eac
 })
 
 test_that("the adjoint of the factor is that of cl_chol_adjoint()", {
-  each_engine(for (n in c(1, 3, 8, 10)) {
+  each_engine(for (n in full_or_quick(c(1, 3, 8, 10), c(3, 10))) {
     l <- cl_batch_chol(definite(n, 3)[, , c(1, 1, 2), drop = FALSE] + array(diag(n), c(n, n, 3)),
                        lower = TRUE)
     l_adj <- array(sin(seq_len(n * n * 3)), c(n, n, 3))

@@ -16,7 +16,7 @@ test_that("2,000 random expressions are those of base R: fused, and one kernel a
 
 test_that("random expressions on the device are those of base R", {
   # Kernels are compiled for each: 2,000 take a CPU device a quarter of an hour or more.
-  count <- as.integer(Sys.getenv("STATCL_TEST_TREES", full_or_quick("60", "12")))
+  count <- as.integer(Sys.getenv("STATCL_TEST_TREES", full_or_quick("60", "6")))
   on_device(expect_trees(seq_len(count)))
 })
 
