@@ -158,6 +158,10 @@ topics <- list(
       w <- rnorm(n)
       same(everything(g(c(0.3, -0.2))))
     }
+    # A group that is added in parts.
+    g <- cl_gradient(function(x) sum(x[rep(1:2, c(9000, 3))] * w))
+    w <- rnorm(9003)
+    same(everything(g(c(0.3, -0.2))))
   },
   covariance = function() {
     x <- matrix(rnorm(35 * 2), 35)

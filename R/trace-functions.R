@@ -234,6 +234,10 @@ traced_diag <- function(x, nrow, ncol, names = TRUE) {
   }
   if (!is.null(dim(x))) return(move(base::diag, list(x), names = FALSE))
   if (missing(nrow)) nrow <- if (missing(ncol)) length(x) else ncol
+  # Of one number by a mask, which joins the kernel of what it is added to.
+  if (length(x) == 1L) {
+    return(traced_choice(base::diag(1, nrow, if (missing(ncol)) nrow else ncol), x, 0))
+  }
   move(base::diag, list(x), nrow, if (missing(ncol)) nrow else ncol)
 }
 

@@ -93,7 +93,8 @@ model <- cl_gradient(function(scores, loadings, log_psi) {
     sum(dnorm(loadings, log = TRUE)) + sum(dnorm(log_psi, log = TRUE))
 })
 measure("model_factor", sprintf("%dx20", n),
-        evaluation(model, list(scores = rnorm(3 * n), loadings = rnorm(60), log_psi = rep(0.1, 20))),
+        evaluation(model, list(scores = rnorm(3 * n), loadings = rnorm(60),
+                               log_psi = rep(0.1, 20))),
         bytes = 8 * 26 * n, by = "wall", times = 25L)
 
 # ---- hidden Markov chains --------------------------------------------------------------------

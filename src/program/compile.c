@@ -38,7 +38,7 @@ static scl_status fill_places(scl_compiling *c, int v, size_t columns, scl_routi
   const size_t length = scl_tape_length(t, scl_tape_operand(t, v, 0));
   SCL_TRY(block_of(c, v, 0, length / columns, columns, &s->a));
   if (value->kind == SCL_VALUE_SCATTER || value->kind == SCL_VALUE_SCATTER_COLUMNS) {
-    return scl_resident_groups(c->data, data, value->at[1], &s->b, &s->more);
+    return scl_resident_groups(c->data, data, value->at[1], &s->b, &s->more, &s->most);
   }
   SCL_TRY(scl_resident_numbers(c->data, data, &s->b));
   c->data->of[data].is_index = true;

@@ -28,7 +28,7 @@ typedef struct {
 /* ---- program/residents.c -------------------------------------------------------------------- */
 scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out);
 scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_block *starts,
-                               scl_block *order);
+                               scl_block *order, size_t *most);
 
 /* ---- program/storage.c ---------------------------------------------------------------------- */
 scl_status scl_storage_begin(scl_compiling *c);

@@ -37,12 +37,17 @@ scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out) {
   return SCL_OK;
 }
 
-/* For each element, where its places begin; then all places, in order of the elements. */
-static void sort_places(const scl_tape_data *index, size_t elements, double *starts,
-                        double *order) {
+/* For each element, where its places begin; then all places, in order of the elements. Returns how
+ * many the most frequent element has. */
+static size_t sort_places(const scl_tape_data *index, size_t elements, double *starts,
+                          double *order) {
+  double most = 0.0;
   for (size_t e = 0; e <= elements; e++) starts[e] = 0.0;
   for (size_t k = 0; k < index->length; k++) starts[(size_t)index->numbers[k] + 1] += 1.0;
-  for (size_t e = 0; e < elements; e++) starts[e + 1] += starts[e];
+  for (size_t e = 0; e < elements; e++) {
+    if (starts[e + 1] > most) most = starts[e + 1];
+    starts[e + 1] += starts[e];
+  }
   /* starts[e] moves to the end of e's places, which is where those of e + 1 begin. */
   for (size_t k = 0; k < index->length; k++) {
     const size_t e = (size_t)index->numbers[k];
@@ -51,10 +56,11 @@ static void sort_places(const scl_tape_data *index, size_t elements, double *sta
   }
   for (size_t e = elements; e > 0; e--) starts[e] = starts[e - 1];
   starts[0] = 0.0;
+  return (size_t)most;
 }
 
 scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_block *starts,
-                               scl_block *order) {
+                               scl_block *order, size_t *most) {
   SCL_TRY(make_room(r, data));
   scl_resident *d = &r->of[data];
   const scl_tape_data *from = &r->tape->data[data];
@@ -63,7 +69,7 @@ scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_
     if (numbers == NULL) {
       return scl_fail_memory((elements + 1 + from->length) * sizeof *numbers, 0, "a program");
     }
-    sort_places(from, elements, numbers, numbers + elements + 1);
+    d->most = sort_places(from, elements, numbers, numbers + elements + 1);
     scl_buffer_release(d->starts.buffer);
     scl_buffer_release(d->order.buffer);
     d->starts = d->order = (scl_block){.buffer = NULL};
@@ -77,6 +83,7 @@ scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_
   }
   *starts = d->starts;
   *order = d->order;
+  *most = d->most;
   return SCL_OK;
 }
 

@@ -71,7 +71,8 @@ static scl_status lu(scl_context *ctx, const scl_routine_step *s) {
 
 static scl_status scatter(scl_context *ctx, const scl_routine_step *s) {
   for (size_t j = 0; j < s->dst.ncol; j++) {
-    SCL_TRY(ctx->engine->group_sums(ctx, s->b, s->more, scl_block_part(s->a, 0, j, s->a.nrow, 1),
+    SCL_TRY(ctx->engine->group_sums(ctx, s->b, s->more, s->most,
+                                    scl_block_part(s->a, 0, j, s->a.nrow, 1),
                                     scl_block_part(s->dst, 0, j, s->dst.nrow, 1)));
   }
   return SCL_OK;

@@ -12,6 +12,7 @@ typedef struct {
   scl_block starts, order; /* of indices: for each of the elements that they stand for, where its
                               places begin in `order` */
   size_t elements;         /* how many these are */
+  size_t most;             /* places of one element */
   bool is_index;           /* gathers read them */
 } scl_resident;
 
@@ -37,6 +38,7 @@ typedef struct {
   scl_plan *plan; /* NULL: a call of this kind, on blocks */
   scl_value_kind kind;
   bool flag[2];
+  size_t most; /* elements of a group, of sums over groups */
   scl_block a, b, dst, more;
 } scl_routine_step;
 

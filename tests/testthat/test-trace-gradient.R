@@ -349,3 +349,29 @@ test_that("sums of exponentials of numbers", {
 })
 
 })
+
+test_that("an element that is read very often gets the sum of all its shares", {
+  each_engine({
+    for (times in list(c(9000, 3), c(3, 9000), c(20001, 8192, 1))) {
+      w <- sin(seq_len(sum(times)))
+      index <- rep(seq_along(times), times)[order(w)]
+      f <- cl_gradient(function(x) sum(x[index]^2 * w))
+      x <- seq_along(times) / 2
+      expect_close(attr(f(x), "gradient")[[1]],
+                   2 * x * as.vector(rowsum(w, index, reorder = TRUE)), 1e-11)
+    }
+  })
+})
+
+test_that("a number on the diagonal of a matrix", {
+  each_engine({
+    a <- matrix(sin(1:12), 3)
+    f <- cl_gradient(function(x) sum((a * diag(x, 3, 4) + diag(x * 2, nrow = 3)[2, 2])^2))
+    plain <- function(x) sum((a * diag(x, 3, 4) + 2 * x)^2)
+    expect_close(as.vector(f(0.7)), plain(0.7), 1e-13)
+    slope <- (plain(0.7 + 1e-5) - plain(0.7 - 1e-5)) / 2e-5
+    expect_close(attr(f(0.7), "gradient")[[1]], slope, 1e-8)
+    g <- cl_gradient(function(x) sum(1 / diag(x, 2)[c(1, 4)]))
+    expect_identical(as.vector(g(Inf)), 0)
+  })
+})

@@ -1,12 +1,13 @@
 /* Sums over groups of elements, and cumulative sums, on the host. */
 #include "engine/host/host.h"
 
-scl_status scl_host_group_sums(scl_context *ctx, scl_block starts, scl_block order, scl_block src,
-                               scl_block dst) {
+scl_status scl_host_group_sums(scl_context *ctx, scl_block starts, scl_block order, size_t most,
+                               scl_block src, scl_block dst) {
   const double *start = scl_host_at(starts), *s = scl_host_at(src);
   const double *element = order.buffer != NULL ? scl_host_at(order) : NULL;
   double *d = scl_host_at(dst);
   (void)ctx;
+  (void)most;
   for (size_t k = 0; k < dst.nrow; k++) {
     const size_t end = (size_t)start[k + 1];
     double sum = 0.0;
