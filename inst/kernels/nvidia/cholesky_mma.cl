@@ -11,10 +11,10 @@
  *        ..  [ CHOLESKY_BELOW for        the last CHOLESKY_BELOW warps have block rows below it.
  *            [ each group
  *
- * Every group factors the diagonal block for itself (nothing has to be exchanged between groups,
- * and one launch does a panel), the first one writes it.
+ * Every group factors the diagonal block for itself, as groups cannot exchange it within a launch;
+ * the first one writes it.
  *
- * Step p of so many as there are blocks on the diagonal:
+ * Step p, one for each block on the diagonal:
  *
  *   warp 3           block row p + 1         block rows p + 2, ...   block rows below
  *   factor (p, p)    (update of step p - 1)  (update of step p - 1)  (update of step p - 1)
@@ -25,19 +25,17 @@
  *                    ------------------------------------------------------- all but warp 3 meet
  *                    update the rest         update                  solve, update
  *
- * The critical path needs no other warp's rows; all else is done while the next factor runs.
- *
- * A processor has four schedulers, each with instructions and arithmetic of its own, and warp i
- * belongs to scheduler i % 4. The warp that factors shares its scheduler with the block rows that
- * are done first: all others wait for it, and it waits for them only to get the next block.
+ * The critical path needs no other warp's rows; all else is done while the next factor runs. A
+ * processor has four schedulers, and warp i belongs to scheduler i % 4. The warp that factors shares
+ * its scheduler with the block rows that are done first: all others wait for it, and it waits for
+ * them only to get the next block.
  *
  * At step p, `head` is block p of the block row and tail[s] block p + 1 + s; updates move each
- * block down by one, so that one body serves all steps. (Unrolled over the steps, each instruction
- * would be fetched for one use, and the instruction cache would take most of the time.) */
+ * block down by one, so that one body serves all steps: unrolled, it would not fit the instruction
+ * cache. */
 
 #define CHOLESKY_FACTOR_WARP 3 /* block_row_of() numbers the others around it */
-/* Barriers: of all; the warp that factors waits for that of the next block row; of all but the one
- * that factors. */
+/* Barriers: of all; of the warp that factors and the next block row's; of all but the former. */
 #define CHOLESKY_MEET_ALL() MMA_MEET(0, CHOLESKY_WARPS)
 #define CHOLESKY_WAIT_NEXT() MMA_MEET(1, 2)
 #define CHOLESKY_TELL_NEXT() MMA_MEET_FIRST(1, 2)
@@ -234,9 +232,8 @@ MMA_INLINE void factor_check(const mma_lane lane, __local const real *column, co
 
 /* ---- block rows ------------------------------------------------------------------------------ */
 
-/* All loads at once, also of blocks above the diagonal, which nothing uses: guards would have them
- * wait for each other. Past the edges others are read instead: rows that are not written then, or
- * what the identity replaces; above the diagonal the diagonal block. */
+/* All loads at once, as guards would have them wait for each other: past the edges others are read,
+ * rows that are not written then or what block_row_complete() replaces. */
 MMA_INLINE void block_row_read(const mma_lane lane, const cholesky_panel *panel,
                                const cholesky_block_row *block_row, real head[2][4],
                                real tail[PANEL_TAIL][2][4]) {
@@ -407,19 +404,18 @@ MMA_INLINE cholesky_block_row block_row_of(const mma_lane lane, const int warp, 
                                            const int rows) {
   cholesky_block_row block_row;
   block_row.number = warp % 4 == 3 ? warp / 4 - 1 : warp - (warp + 1) / 4 + 2;
-  block_row.index =
-      block_row.number + (block_row.number >= PANEL_BLOCKS ? group * CHOLESKY_BELOW : 0);
+  block_row.is_below = block_row.number >= PANEL_BLOCKS;
+  block_row.index = block_row.number + (block_row.is_below ? group * CHOLESKY_BELOW : 0);
   if (warp == CHOLESKY_FACTOR_WARP) block_row.index = 0;
   block_row.row = 16 * block_row.index + 2 * lane.quad;
   /* an idle warp: only joins barriers */
-  if (block_row.number >= PANEL_BLOCKS && 16 * block_row.index >= rows) block_row.number = -1;
+  if (block_row.is_below && 16 * block_row.index >= rows) block_row.number = -1;
   block_row.is_below = block_row.number >= PANEL_BLOCKS;
   block_row.last = min(block_row.number, PANEL_TAIL);
   return block_row;
 }
 
-/* Columns right of the panel become zero in the rows of the diagonal block, 16 for each
- * block row below. */
+/* Columns right of the panel become zero beside the diagonal block, 16 for each block row below. */
 MMA_INLINE void clear_columns(const mma_lane lane, const int index, const int clear,
                               __global real *to, const int ld) {
   const int from = 16 * (index - PANEL_BLOCKS), end = min(from + 16, clear);
@@ -433,10 +429,9 @@ MMA_INLINE void clear_columns(const mma_lane lane, const int index, const int cl
 /* Factors the panel `from` of task.rows rows and n columns (n <= PANEL_ORDER, and n = PANEL_ORDER
  * where rows > n), lower triangle. Its diagonal block goes to `diagonal`, the rows below it,
  * CHOLESKY_BELOW block rows of them to a group, to the same rows of `below`, which may be `from`;
- * `diagonal` may be a part of `from` only where there is one group. Of `below`, `clear` columns
- * right of the panel become zero in the rows of the diagonal block, 16 for each block row below;
- * groups without rows do nothing else. Unless it is NULL, `packed` gets the packed form of the
- * diagonal block (of n = PANEL_ORDER), for triangular_mma_solve. info as in cholesky.cl. */
+ * `diagonal` may be a part of `from` only where there is one group. Of `below`, task.clear columns
+ * are cleared; groups without rows do nothing else. Unless it is NULL, `packed` gets the packed form
+ * of the diagonal block (of n = PANEL_ORDER), for triangular_mma_solve. info as in cholesky.cl. */
 __kernel __attribute__((reqd_work_group_size(32 * CHOLESKY_WARPS, 1, 1))) void
 cholesky_mma_panel(__global const real *from, __global real *below, __global real *diagonal,
                    __global real *info, __global real *packed, const cholesky_panel_task task) {
