@@ -339,6 +339,7 @@ batch_caller <- function(log_density, layout) {
   parts <- lapply(environment(log_density)$terms, function(term) {
     if (inherits(term, "cl_likelihood")) return(argument_batch(term, layout))
     if (inherits(term, "formula")) return(formula_batch(term, layout))
+    if (inherits(term, "cl_gradient")) return(gradient_batch(term, layout))
     column_caller(density_caller(cl_log_posterior(term), layout))
   })
   function(x) {
@@ -418,6 +419,29 @@ compiled_batch <- function(f, layout) {
     slopes <- both[-1L, , drop = FALSE]
     if (!is.null(order)) slopes[order, ] <- slopes
     list(both[1L, ], slopes)
+  }
+}
+
+# The same for a term of a cl_log_posterior(), with the parameters that it has.
+gradient_batch <- function(f, layout) {
+  used <- layout$arguments
+  names <- vapply(used, `[[`, "", "name")
+  known <- gradient_names(f, names)
+  if (!"..." %in% known) used <- used[names %in% known]
+  if (length(used) == 0L) return(column_caller(density_caller(cl_log_posterior(f), layout)))
+  rows <- unlist(lapply(used, `[[`, "index"))
+  last <- 0L
+  for (i in seq_along(used)) {
+    n <- length(used[[i]]$index)
+    used[[i]]$index <- last + seq_len(n)
+    last <- last + n
+  }
+  call_density <- compiled_batch(f, list(n = last, arguments = used))
+  function(x) {
+    answer <- call_density(x[rows, , drop = FALSE])
+    slopes <- matrix(0, nrow(x), ncol(x))
+    slopes[rows, ] <- answer[[2L]]
+    list(answer[[1L]], slopes)
   }
 }
 

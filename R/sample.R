@@ -59,7 +59,7 @@
 #'   that is a matrix, an array), and the gradient is a list of such matrices.
 #'
 #' A [cl_likelihood()] is such a function, and a [cl_gradient()] evaluates all chains in one run (see
-#' [cl_map_gradient()]). For a [cl_log_posterior()], likelihoods are called in this way, formulas are computed for all chains together, and functions are called once for each
+#' [cl_map_gradient()]). For a [cl_log_posterior()], both are called in this way, formulas are computed for all chains together, and functions are called once for each
 #' chain. The contents of your own function are unknown: even if it calls a likelihood, its chains
 #' run one after another, unless it accepts columns and you set `batch = TRUE`. It is better to
 #' write its priors as formulas.
@@ -97,7 +97,8 @@
 #'   ([set.seed()]).
 #' @param workers Number of processes, or a cluster of the parallel package.
 #' @param batch `TRUE`: all chains in lockstep, see below. By default lockstep is used where it is
-#'   faster: for several chains of a likelihood with much data, unless there are `workers`.
+#'   faster: for several chains of a likelihood with much data, or of a [cl_gradient()] on a device,
+#'   unless there are `workers`.
 #' @param nan What to do if the density or its gradient is `NaN`: `"stop"` with an error, or
 #'   `"reject"` the point.
 #' @param check_gradient Whether to compare the gradient with finite differences of the log density
@@ -202,8 +203,15 @@ check_inverse_metric <- function(x, dimension) {
   as.double(x)
 }
 
-# Whether lockstep is faster: when reading the data takes longer than R's work around it.
-batch_pays <- function(log_density, chains) chains > 1L && likelihood_size(log_density) >= 1e4
+# Whether lockstep is faster: when reading the data takes longer than R's work around it, or when
+# starting kernels takes most of the time.
+batch_pays <- function(log_density, chains) {
+  if (chains <= 1L) return(FALSE)
+  if (inherits(log_density, "cl_gradient")) {
+    return(!environment(log_density)$retrace && where_resident() >= 0L)
+  }
+  likelihood_size(log_density) >= 1e4
+}
 
 # The number of elements in x of the largest likelihood in it.
 likelihood_size <- function(f) {

@@ -94,6 +94,16 @@ test_that("points that do not fit are refused", {
   expect_fault(cl_map_gradient(f), "argument", argument = "...")
 })
 
+test_that("lockstep is the rule on devices only, and not for functions recorded again", {
+  f <- cl_gradient(function(a) -a^2)
+  expect_false(batch_pays(f, 4))
+  on_device({
+    expect_true(batch_pays(f, 4))
+    expect_false(batch_pays(f, 1))
+    expect_false(batch_pays(cl_gradient(function(a) -a^2, retrace = TRUE), 4))
+  })
+})
+
 test_that("chains in lockstep share evaluations of a compiled function", {
   y <- c(28, 8, -3, 7, -1, 1, 18, 12)
   sigma <- c(15, 10, 16, 11, 9, 11, 10, 18)
@@ -108,6 +118,23 @@ test_that("chains in lockstep share evaluations of a compiled function", {
     }
     # until rounding differences have grown
     expect_lt(max(abs(run(TRUE)$draws - run(FALSE)$draws)), 1e-5)
+  }
+})
+
+test_that("a compiled function beside other terms is called once for all chains", {
+  y <- c(1, 3, 2)
+  f <- cl_gradient(function(b, s) sum(dnorm(y, b, s, log = TRUE)))
+  g <- cl_gradient(function(p) sum(p$a * p$b) * p$s)
+  posterior <- cl_log_posterior(f, ~ dnorm(a, 0, 1, log = TRUE), g, ~ -s)
+  layout <- parameter_layout(list(a = 0, b = numeric(3), s = 1), list(s = cl_lower(0)))
+  several <- make_batch_evaluator(posterior, layout, "stop")
+  alone <- make_evaluator(posterior, layout, "stop")
+  points <- matrix(c(0.5, 1, 2, 3, 0.1, -0.5, 3, 2, 1, -0.2, 0, 0, 1, 0, 0.3), 5)
+  for (round in 1:2) { # the first one compiles
+    for (n in 3:1) {
+      answers <- several(points[, 1:n, drop = FALSE])
+      for (k in 1:n) expect_equal(answers[[k]], alone(points[, k]), tolerance = 1e-12)
+    }
   }
 })
 
