@@ -138,34 +138,34 @@ static scl_status check_count(const char *name, size_t given, size_t needed, con
 
 /* The sizes of one evaluation. */
 typedef struct {
-  size_t vectors, classes, predictors, own; /* own: numbers for each vector */
+  size_t vectors, classes, predictors, aux; /* aux: numbers for each vector */
 } sizes;
 
-static scl_status check_own(const scl_glm *glm, const scl_glm_parameters *at, sizes *s) {
-  const char *name = scl_glm_own_name(glm->family);
+static scl_status check_aux(const scl_glm *glm, const scl_glm_parameters *at, sizes *s) {
+  const char *name = scl_glm_aux_name(glm->family);
   size_t n = scl_glm_nrow(glm);
   if (name == NULL) return SCL_OK;
-  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  scl_glm_aux kind = GLM_FAMILY_AUX(glm->family);
   if (kind == SCL_GLM_CUTS) {
-    s->own = at->n_own / s->vectors;
-    SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
+    s->aux = at->n_aux / s->vectors;
+    SCL_TRY(check_count(name, at->n_aux, s->aux * s->vectors,
                         "the same number for each parameter vector"));
-    if (glm->summary.most > (double)s->own + 1)
+    if (glm->summary.most > (double)s->aux + 1)
       return scl_fail_argument("cuts",
                                "'cuts' has length %zu, for %zu classes, but 'y' has class %g",
-                               s->own, s->own + 1, glm->summary.most);
-    if (s->own >= GLM_MOST_CLASSES)
-      return scl_fail_argument("cuts", "'cuts' has length %zu, but at most %d is supported", s->own,
+                               s->aux, s->aux + 1, glm->summary.most);
+    if (s->aux >= GLM_MOST_CLASSES)
+      return scl_fail_argument("cuts", "'cuts' has length %zu, but at most %d is supported", s->aux,
                                GLM_MOST_CLASSES - 1);
   } else {
-    bool by_row = at->row_own && kind == SCL_GLM_SIGMA;
-    s->own = by_row ? n : 1;
-    SCL_TRY(check_count(name, at->n_own, s->own * s->vectors,
+    bool by_row = at->row_aux && kind == SCL_GLM_SIGMA;
+    s->aux = by_row ? n : 1;
+    SCL_TRY(check_count(name, at->n_aux, s->aux * s->vectors,
                         kind == SCL_GLM_SIGMA ? "one number, or one for each row of 'x'"
                                               : "one number"));
   }
   for (size_t m = 0; m < s->vectors; m++)
-    SCL_TRY(scl_glm_check_own(glm->family, at->own + m * s->own, s->own));
+    SCL_TRY(scl_glm_check_aux(glm->family, at->aux + m * s->aux, s->aux));
   return SCL_OK;
 }
 
@@ -187,7 +187,7 @@ static scl_status check_parameters(const scl_glm *glm, const scl_glm_parameters 
     return scl_fail_argument("y", "'y' has class %g, but 'beta' has %zu classes", glm->summary.most,
                              s->classes);
   }
-  return check_own(glm, at, s);
+  return check_aux(glm, at, s);
 }
 
 /* Finds out why a result is not a number. */
@@ -211,41 +211,41 @@ static void copy_numbers(double *to, const double *from, size_t n) {
   if (n > 0) memcpy(to, from, n * sizeof *to);
 }
 
-/* The own parameter in the form that the kernels need, at `to`. */
-static void write_own(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
+/* The auxiliary parameter in the form that the kernels need, at `to`. */
+static void write_aux(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                       double *to) {
-  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
+  scl_glm_aux kind = GLM_FAMILY_AUX(glm->family);
   if (kind == SCL_GLM_CUTS) {
-    copy_numbers(to, at->own, s->own * s->vectors);
+    copy_numbers(to, at->aux, s->aux * s->vectors);
     return;
   }
   for (size_t m = 0; m < s->vectors && kind != SCL_GLM_NONE; m++) {
-    glm_own own = glm_own_number(at->own[m]);
-    *to++ = own.own;
-    *to++ = own.log_own;
-    *to++ = own.inverse;
+    glm_aux aux = glm_aux_number(at->aux[m]);
+    *to++ = aux.value;
+    *to++ = aux.log_value;
+    *to++ = aux.inverse;
   }
 }
 
-/* Numbers of the own parameter in the pass, and of the sums for it. */
-static void size_own(const sizes *s, scl_glm_own kind, bool wanted, scl_glm_pass *pass) {
-  bool cuts = kind == SCL_GLM_CUTS, none = kind == SCL_GLM_NONE || pass->row_own;
-  pass->owns = none ? 0 : cuts ? s->own : 3;
-  pass->own_sums = none || (cuts && !wanted) ? 0 : s->own;
+/* Numbers of the auxiliary parameter in the pass, and of the sums for it. */
+static void size_aux(const sizes *s, scl_glm_aux kind, bool wanted, scl_glm_pass *pass) {
+  bool cuts = kind == SCL_GLM_CUTS, none = kind == SCL_GLM_NONE || pass->row_aux;
+  pass->aux_count = none ? 0 : cuts ? s->aux : 3;
+  pass->aux_sums = none || (cuts && !wanted) ? 0 : s->aux;
 }
 
 /* Lays out parameters and results in the likelihood's memory. */
 static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                                    unsigned wanted, scl_glm_pass *pass) {
   size_t n = scl_glm_nrow(glm);
-  bool want_own = (wanted & SCL_GLM_OWN) != 0;
-  scl_glm_own kind = GLM_FAMILY_OWN(glm->family);
-  pass->row_own = at->row_own && kind == SCL_GLM_SIGMA;
-  size_own(s, kind, want_own, pass);
+  bool want_aux = (wanted & SCL_GLM_AUX) != 0;
+  scl_glm_aux kind = GLM_FAMILY_AUX(glm->family);
+  pass->row_aux = at->row_aux && kind == SCL_GLM_SIGMA;
+  size_aux(s, kind, want_aux, pass);
   const scl_glm_layout to = scl_glm_layout_of(pass);
   size_t alpha_rows = at->row_alpha && (wanted & SCL_GLM_ALPHA) ? n * s->predictors : 0;
-  size_t own_rows = pass->row_own && want_own ? n * s->vectors : 0;
-  size_t needed = to.parameters + to.results + alpha_rows + own_rows;
+  size_t aux_rows = pass->row_aux && want_aux ? n * s->vectors : 0;
+  size_t needed = to.parameters + to.results + alpha_rows + aux_rows;
   if (glm->capacity < needed) {
     double *memory = realloc(glm->memory, needed * sizeof *memory);
     if (memory == NULL) return scl_fail_memory(needed * sizeof *memory, 0, "parameters");
@@ -254,17 +254,17 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   }
   double *parameters = glm->memory, *rows = parameters + to.parameters + to.results;
   parameters[0] = 0.0;
-  if (pass->row_own) {
-    copy_numbers(parameters + to.row_own, at->own, at->n_own);
+  if (pass->row_aux) {
+    copy_numbers(parameters + to.row_aux, at->aux, at->n_aux);
   } else {
-    write_own(glm, at, s, parameters + to.own);
+    write_aux(glm, at, s, parameters + to.aux);
   }
   copy_numbers(parameters + to.alpha, at->alpha, at->n_alpha);
   copy_numbers(parameters + to.beta, at->beta, at->n_beta);
   pass->parameters = parameters;
   pass->results = parameters + to.parameters;
   if (alpha_rows > 0) pass->d_alpha_rows = rows;
-  if (own_rows > 0) pass->d_own_rows = rows + alpha_rows;
+  if (aux_rows > 0) pass->d_aux_rows = rows + alpha_rows;
   return SCL_OK;
 }
 
@@ -273,14 +273,14 @@ static void write_results(const scl_glm *glm, const scl_glm_parameters *at, cons
                           const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
   const scl_glm_layout from = scl_glm_layout_of(pass);
   const double *results = pass->results;
-  bool want_own = (wanted & SCL_GLM_OWN) != 0;
-  if (want_own)
-    copy_numbers(out->d_own, pass->row_own ? pass->d_own_rows : results + from.d_own, at->n_own);
+  bool want_aux = (wanted & SCL_GLM_AUX) != 0;
+  if (want_aux)
+    copy_numbers(out->d_aux, pass->row_aux ? pass->d_aux_rows : results + from.d_aux, at->n_aux);
   for (size_t m = 0; m < s->vectors; m++) {
     out->value[m] = results[from.value + m] + glm->summary.constant;
     if (glm->summary.distinct > 0) {
-      scl_glm_add_values(glm->family, &glm->summary, at->own + m * s->own, s->own, &out->value[m],
-                         want_own ? out->d_own + m * s->own : NULL);
+      scl_glm_add_values(glm->family, &glm->summary, at->aux + m * s->aux, s->aux, &out->value[m],
+                         want_aux ? out->d_aux + m * s->aux : NULL);
     }
   }
   if (wanted & SCL_GLM_BETA) copy_numbers(out->d_beta, results + from.d_beta, at->n_beta);

@@ -4,7 +4,7 @@
  *
  * Shapes, for M parameter vectors: y has n values, X is n x p (n and p may be 0). Of the coupled
  * family categorical_logit with C classes, alpha is C x M and beta p x C x M; of the others alpha
- * is M numbers or n x M, and beta p x M. The own parameter: sigma M numbers or n x M, phi M
+ * is M numbers or n x M, and beta p x M. The auxiliary parameter: sigma M numbers or n x M, phi M
  * numbers, cuts (C - 1) x M. All constants of the density are kept. */
 #ifndef SCL_OPS_GLM_H
 #define SCL_OPS_GLM_H
@@ -16,8 +16,8 @@
 const char *scl_glm_family_name(scl_glm_family family);
 scl_status scl_glm_family_find(const char *name, scl_glm_family *out);
 
-/* Gradients that can be asked for; OWN: by sigma, phi or cuts. */
-enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_OWN = 8 };
+/* Gradients that can be asked for; AUX: by sigma, phi or cuts. */
+enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_AUX = 8 };
 
 /* ---- a likelihood: data on one context with the workspaces that evaluations use again -------- */
 typedef struct scl_glm scl_glm;
@@ -49,23 +49,23 @@ uint64_t scl_glm_bytes(const scl_glm *glm); /* data and workspaces */
 typedef struct {
   size_t vectors;          /* M; 0 counts as 1 */
   size_t classes;          /* C of a coupled family; else 0 or 1 */
-  bool row_alpha, row_own; /* alpha, sigma: n for each vector */
-  const double *alpha, *beta, *own;
-  size_t n_alpha, n_beta, n_own; /* numbers given */
+  bool row_alpha, row_aux; /* alpha, sigma: n for each vector */
+  const double *alpha, *beta, *aux;
+  size_t n_alpha, n_beta, n_aux; /* numbers given */
 } scl_glm_parameters;
 
 /* Results; the pointers of gradients that are not wanted are not used. */
 typedef struct {
   double *value;                    /* M */
-  double *d_alpha, *d_beta, *d_own; /* as the parameters */
+  double *d_alpha, *d_beta, *d_aux; /* as the parameters */
   scl_mat **d_x;                    /* a new n x p matrix; only for one vector */
 } scl_glm_results;
 
 /* One evaluation, in one pass over X; waits. `wanted` is a sum of SCL_GLM_ALPHA, ... A density too
  * small for a double gives -infinity, and gradients that are not numbers. SCL_E_ARGUMENT for wrong
- * lengths, own parameters out of range and classes that y exceeds; SCL_E_NONFINITE, naming the
- * argument, when a parameter or x holds a NaN or an infinity, or the linear predictor overflows. X
- * is checked only if the result is not a number. */
+ * lengths, auxiliary parameters out of range and classes that y exceeds; SCL_E_NONFINITE, naming
+ * the argument, when a parameter or x holds a NaN or an infinity, or the linear predictor
+ * overflows. X is checked only if the result is not a number. */
 scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *parameters, unsigned wanted,
                             const scl_glm_results *results);
 

@@ -6,25 +6,25 @@
 #include <string.h>
 
 static const char *const family_name[] = {
-#define ROW(NAME, name, support, words, own) #name,
+#define ROW(NAME, name, support, words, aux) #name,
     SCL_GLM_FAMILIES(ROW)
 #undef ROW
 };
 
 static const char *const support_words[] = {
-#define ROW(NAME, name, support, words, own) words,
+#define ROW(NAME, name, support, words, aux) words,
     SCL_GLM_FAMILIES(ROW)
 #undef ROW
 };
 
-static const char *const own_name[] = {NULL, "sigma", "phi", "cuts"};
+static const char *const aux_name[] = {NULL, "sigma", "phi", "cuts"};
 
 const char *scl_glm_family_name(scl_glm_family family) {
   return family_name[family];
 }
 
-const char *scl_glm_own_name(scl_glm_family family) {
-  return own_name[GLM_FAMILY_OWN(family)];
+const char *scl_glm_aux_name(scl_glm_family family) {
+  return aux_name[GLM_FAMILY_AUX(family)];
 }
 
 scl_status scl_glm_family_find(const char *name, scl_glm_family *out) {
@@ -49,7 +49,7 @@ scl_status scl_glm_family_find(const char *name, scl_glm_family *out) {
 static bool supports(scl_glm_family family, double y, double datum) {
   (void)datum;
   switch (family) {
-#define ROW(NAME, name, support, words, own)                                                       \
+#define ROW(NAME, name, support, words, aux)                                                       \
   case SCL_GLM_##NAME:                                                                             \
     return (support);
     SCL_GLM_FAMILIES(ROW)
@@ -188,8 +188,8 @@ scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, si
     if (one > out->most) out->most = one;
   }
   out->constant = (sum + error) * (same ? total : 1.0);
-  scl_glm_own own = GLM_FAMILY_OWN(family);
-  if (own != SCL_GLM_PHI && own != SCL_GLM_CUTS) return SCL_OK;
+  scl_glm_aux aux = GLM_FAMILY_AUX(family);
+  if (aux != SCL_GLM_PHI && aux != SCL_GLM_CUTS) return SCL_OK;
   scl_status status = count_values(y, n_y == 1 ? NULL : weight, n_y, out);
   if (n_y == 1 && status == SCL_OK) out->count[0] = total;
   if (status != SCL_OK) scl_glm_summary_free(out);
@@ -202,10 +202,11 @@ void scl_glm_summary_free(scl_glm_summary *summary) {
   *summary = (scl_glm_summary){0};
 }
 
-/* ---- own parameters ---------------------------------------------------------------------------
+/* ---- auxiliary parameters
+ * ---------------------------------------------------------------------------
  */
 
-static scl_status fail_own(scl_status status, const char *name, size_t place, const char *what) {
+static scl_status fail_aux(scl_status status, const char *name, size_t place, const char *what) {
   char message[96];
   snprintf(message, sizeof message, "'%s' %s, but its element %zu is not", name, what, place + 1);
   if (status == SCL_E_ARGUMENT) {
@@ -218,33 +219,33 @@ static scl_status fail_own(scl_status status, const char *name, size_t place, co
   return status;
 }
 
-scl_status scl_glm_check_own(scl_glm_family family, const double *own, size_t numbers) {
-  scl_glm_own kind = GLM_FAMILY_OWN(family);
+scl_status scl_glm_check_aux(scl_glm_family family, const double *aux, size_t numbers) {
+  scl_glm_aux kind = GLM_FAMILY_AUX(family);
   for (size_t i = 0; i < numbers; i++) {
-    if (!isfinite(own[i])) return fail_own(SCL_E_NONFINITE, own_name[kind], i, "must be finite");
-    if (kind == SCL_GLM_CUTS && i > 0 && !(own[i] > own[i - 1]))
-      return fail_own(SCL_E_ARGUMENT, "cuts", i, "must be increasing");
-    if (kind != SCL_GLM_CUTS && !(own[i] > 0.0))
-      return fail_own(SCL_E_ARGUMENT, own_name[kind], i, "must be positive");
+    if (!isfinite(aux[i])) return fail_aux(SCL_E_NONFINITE, aux_name[kind], i, "must be finite");
+    if (kind == SCL_GLM_CUTS && i > 0 && !(aux[i] > aux[i - 1]))
+      return fail_aux(SCL_E_ARGUMENT, "cuts", i, "must be increasing");
+    if (kind != SCL_GLM_CUTS && !(aux[i] > 0.0))
+      return fail_aux(SCL_E_ARGUMENT, aux_name[kind], i, "must be positive");
   }
   return SCL_OK;
 }
 
-void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *own,
-                        size_t numbers, double *value, double *d_own) {
-  bool cuts = GLM_FAMILY_OWN(family) == SCL_GLM_CUTS;
+void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *aux,
+                        size_t numbers, double *value, double *d_aux) {
+  bool cuts = GLM_FAMILY_AUX(family) == SCL_GLM_CUTS;
   for (size_t i = 0; i < summary->distinct; i++) {
     double y = summary->value[i], count = summary->count[i];
-    glm_own seen = cuts ? glm_own_cuts(own, (int)numbers, y) : glm_own_number(own[0]);
+    glm_aux seen = cuts ? glm_aux_cuts(aux, (int)numbers, y) : glm_aux_number(aux[0]);
     glm_term term = glm_family_value((int)family, y, seen);
     *value += count * term.value;
-    if (d_own == NULL) continue;
+    if (d_aux == NULL) continue;
     if (!cuts) {
-      d_own[0] += count * term.d_own;
+      d_aux[0] += count * term.d_aux;
       continue;
     }
     size_t above = (size_t)y - 1;
-    if (above < numbers) d_own[above] += count * term.d_own;
-    if (above > 0) d_own[above - 1] += count * term.d_low;
+    if (above < numbers) d_aux[above] += count * term.d_aux;
+    if (above > 0) d_aux[above - 1] += count * term.d_low;
   }
 }

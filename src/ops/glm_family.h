@@ -1,5 +1,5 @@
-/* The families of generalised linear models on the host: names, checks of the data and of the own
- * parameter, and the parts of the log density that do not depend on a linear predictor. */
+/* The families of generalised linear models on the host: names, checks of the data and of the
+ * auxiliary parameter, and those parts of the log density that the linear predictor is not in. */
 #ifndef SCL_OPS_GLM_FAMILY_H
 #define SCL_OPS_GLM_FAMILY_H
 
@@ -22,16 +22,16 @@ scl_status scl_glm_summarise(scl_glm_family family, const scl_glm_data *data, si
                              scl_glm_summary *out);
 void scl_glm_summary_free(scl_glm_summary *summary);
 
-/* Name of the family's own parameter as the user knows it; NULL if it has none. */
-const char *scl_glm_own_name(scl_glm_family family);
+/* Name of the auxiliary parameter of the family as the user knows it; NULL if it has none. */
+const char *scl_glm_aux_name(scl_glm_family family);
 
-/* SCL_E_ARGUMENT or SCL_E_NONFINITE naming the own parameter: not positive, or cuts that do not
- * increase. `numbers` for one vector. */
-scl_status scl_glm_check_own(scl_glm_family family, const double *own, size_t numbers);
+/* SCL_E_ARGUMENT or SCL_E_NONFINITE naming the auxiliary parameter: not positive, or cuts that do
+ * not increase. `numbers` for one vector. */
+scl_status scl_glm_check_aux(scl_glm_family family, const double *aux, size_t numbers);
 
-/* Adds what depends on y and the own parameter of one vector only (`numbers` of it). d_own may be
- * NULL. */
-void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *own,
-                        size_t numbers, double *value, double *d_own);
+/* Adds what depends on y and the auxiliary parameter of one vector only (`numbers` of it). d_aux
+ * may be NULL. */
+void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *aux,
+                        size_t numbers, double *value, double *d_aux);
 
 #endif

@@ -21,10 +21,10 @@ static scl_status require_numbers(SEXP x, const char *argument) {
   return scl_fail_argument(argument, "'%s' must be a numeric vector", argument);
 }
 
-/* The parameters of one evaluation. `given` are alpha, beta and the own parameter as doubles;
+/* The parameters of one evaluation. `given` are alpha, beta and the auxiliary parameter as doubles;
  * `numbers` are these with what is given once for all repeated. */
-enum { ALPHA, BETA, OWN, GIVEN };
-static const unsigned bit_of[GIVEN] = {SCL_GLM_ALPHA, SCL_GLM_BETA, SCL_GLM_OWN};
+enum { ALPHA, BETA, AUX, GIVEN };
+static const unsigned bit_of[GIVEN] = {SCL_GLM_ALPHA, SCL_GLM_BETA, SCL_GLM_AUX};
 
 typedef struct {
   scl_glm_family family;
@@ -37,15 +37,15 @@ typedef struct {
   size_t vectors, classes;
 } arguments;
 
-/* Which parameters are the family's own, in the order of scl_glm_own. */
-static const char *const own_names[] = {"", "sigma", "phi", "cuts"};
+/* Names of auxiliary parameters, in the order of scl_glm_aux. */
+static const char *const aux_names[] = {"", "sigma", "phi", "cuts"};
 
 /* One bit for each name asked for. */
 static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *out) {
-  const char *own = own_names[GLM_FAMILY_OWN(family)];
-  const char *const name[] = {"alpha", "beta", "x", own};
+  const char *aux = aux_names[GLM_FAMILY_AUX(family)];
+  const char *const name[] = {"alpha", "beta", "x", aux};
   unsigned wanted = 0;
-  int names = *own != '\0' ? 4 : 3;
+  int names = *aux != '\0' ? 4 : 3;
   if (gradient != R_NilValue && TYPEOF(gradient) != STRSXP) {
     return scl_fail_argument("gradient", "'gradient' must be NULL or names of arguments");
   }
@@ -57,7 +57,7 @@ static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *ou
       return scl_fail_argument(
           "gradient",
           "'gradient' must contain only \"alpha\", \"beta\"%s%s%s and \"x\", not \"%.40s\"",
-          names == 4 ? ", \"" : "", own, names == 4 ? "\"" : "", asked);
+          names == 4 ? ", \"" : "", aux, names == 4 ? "\"" : "", asked);
     }
     wanted |= 1u << k;
   }
@@ -65,19 +65,19 @@ static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *ou
   return SCL_OK;
 }
 
-/* `own` holds sigma, phi and cuts: the family's one must be there, no other may be. */
-static scl_status read_own(arguments *at, const SEXP *own) {
-  scl_glm_own kind = GLM_FAMILY_OWN(at->family);
+/* `aux` holds sigma, phi and cuts: the family's one must be there, no other may be. */
+static scl_status read_aux(arguments *at, const SEXP *aux) {
+  scl_glm_aux kind = GLM_FAMILY_AUX(at->family);
   const char *family = scl_glm_family_name(at->family);
   for (int k = 1; k <= 3; k++) {
-    bool there = own[k - 1] != R_NilValue;
+    bool there = aux[k - 1] != R_NilValue;
     if (there && k != (int)kind)
-      return scl_fail_argument(own_names[k], "family %s has no parameter '%s'", family,
-                               own_names[k]);
+      return scl_fail_argument(aux_names[k], "family %s has no parameter '%s'", family,
+                               aux_names[k]);
     if (!there && k == (int)kind)
-      return scl_fail_argument(own_names[k], "family %s needs '%s'", family, own_names[k]);
+      return scl_fail_argument(aux_names[k], "family %s needs '%s'", family, aux_names[k]);
   }
-  at->given[OWN] = kind == SCL_GLM_NONE ? R_NilValue : as_double(own[kind - 1]);
+  at->given[AUX] = kind == SCL_GLM_NONE ? R_NilValue : as_double(aux[kind - 1]);
   return SCL_OK;
 }
 
@@ -130,23 +130,23 @@ static void spread(arguments *at, int which, size_t each, bool by_row) {
 }
 
 /* Phase 1: everything but the handle; allocates. Protects what it makes: *protected of them. */
-static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEXP *own,
+static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEXP *aux,
                                  SEXP gradient, int *protects) {
   SCL_TRY(read_wanted(gradient, at->family, &at->wanted));
-  SCL_TRY(read_own(at, own));
-  PROTECT(at->given[OWN]);
+  SCL_TRY(read_aux(at, aux));
+  PROTECT(at->given[AUX]);
   at->given[ALPHA] = PROTECT(as_double(alpha));
   at->given[BETA] = PROTECT(as_double(beta));
   *protects += 3;
   SCL_TRY(require_numbers(at->given[ALPHA], "alpha"));
   SCL_TRY(require_numbers(at->given[BETA], "beta"));
-  scl_glm_own kind = GLM_FAMILY_OWN(at->family);
+  scl_glm_aux kind = GLM_FAMILY_AUX(at->family);
   SCL_TRY(read_shape(at));
   spread(at, BETA, 0, false);
   spread(at, ALPHA, at->vectors * at->classes, !GLM_FAMILY_COUPLED(at->family));
   if (kind != SCL_GLM_NONE) {
-    SCL_TRY(require_numbers(at->given[OWN], own_names[kind]));
-    spread(at, OWN, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind == SCL_GLM_SIGMA);
+    SCL_TRY(require_numbers(at->given[AUX], aux_names[kind]));
+    spread(at, AUX, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind == SCL_GLM_SIGMA);
   }
   return SCL_OK;
 }
@@ -183,11 +183,11 @@ static SEXP new_value(const arguments *at, bool resident, gradients *out) {
     if (at->wanted & SCL_GLM_ALPHA) names[count++] = "alpha";
     if (at->wanted & SCL_GLM_BETA) names[count++] = "beta";
     if (at->wanted & SCL_GLM_X) names[count++] = "x";
-    if (at->wanted & SCL_GLM_OWN) names[count++] = own_names[GLM_FAMILY_OWN(at->family)];
+    if (at->wanted & SCL_GLM_AUX) names[count++] = aux_names[GLM_FAMILY_AUX(at->family)];
     SEXP list = PROTECT(Rf_mkNamed(VECSXP, names));
     count = 0;
     for (int k = 0; k < GIVEN; k++) {
-      if (k == OWN && (at->wanted & SCL_GLM_X)) {
+      if (k == AUX && (at->wanted & SCL_GLM_X)) {
         SET_VECTOR_ELT(list, count++, out->x = r_result_new(resident, at->n, at->p));
       }
       if (!(at->wanted & bit_of[k])) continue;
@@ -208,17 +208,17 @@ static scl_status evaluate(scl_glm *glm, const arguments *at, SEXP value, const 
   const scl_glm_parameters parameters = {.vectors = at->vectors,
                                          .classes = at->classes,
                                          .row_alpha = at->by_row[ALPHA],
-                                         .row_own = at->by_row[OWN],
+                                         .row_aux = at->by_row[AUX],
                                          .alpha = at->numbers[ALPHA],
                                          .beta = at->numbers[BETA],
-                                         .own = at->numbers[OWN],
+                                         .aux = at->numbers[AUX],
                                          .n_alpha = at->count[ALPHA],
                                          .n_beta = at->count[BETA],
-                                         .n_own = at->count[OWN]};
+                                         .n_aux = at->count[AUX]};
   const scl_glm_results results = {.value = REAL(value),
                                    .d_alpha = slot[ALPHA],
                                    .d_beta = slot[BETA],
-                                   .d_own = slot[OWN],
+                                   .d_aux = slot[AUX],
                                    .d_x = &d_x};
   SCL_TRY(scl_glm_evaluate(glm, &parameters, at->wanted, &results));
   scl_status status = d_x != NULL ? r_result_set(to->x, &d_x) : SCL_OK;
@@ -253,10 +253,10 @@ done:
 SEXP r_glm_lpdf(SEXP family, SEXP y, SEXP trials, SEXP x, SEXP alpha, SEXP beta, SEXP sigma,
                 SEXP phi, SEXP cuts, SEXP gradient, SEXP where) {
   arguments at = {.n = r_nrow(x, "x"), .p = r_ncol(x, "x")};
-  const SEXP own[] = {sigma, phi, cuts};
+  const SEXP aux[] = {sigma, phi, cuts};
   int protects = 0;
   scl_status status = scl_glm_family_find(r_string(family), &at.family);
-  if (status == SCL_OK) status = read_arguments(&at, alpha, beta, own, gradient, &protects);
+  if (status == SCL_OK) status = read_arguments(&at, alpha, beta, aux, gradient, &protects);
   if (status != SCL_OK) r_throw();
   gradients to;
   SEXP value = PROTECT(new_value(&at, r_is_handle(x), &to));
@@ -298,9 +298,9 @@ SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SE
   scl_glm *glm = r_pointer_usable(&likelihood, handle);
   if (glm == NULL) return R_NilValue;
   arguments at = {.family = scl_glm_family_of(glm), .n = scl_glm_nrow(glm), .p = scl_glm_ncol(glm)};
-  const SEXP own[] = {sigma, phi, cuts};
+  const SEXP aux[] = {sigma, phi, cuts};
   int protects = 0;
-  if (read_arguments(&at, alpha, beta, own, gradient, &protects) != SCL_OK) r_throw();
+  if (read_arguments(&at, alpha, beta, aux, gradient, &protects) != SCL_OK) r_throw();
   gradients to;
   SEXP value = PROTECT(new_value(&at, r_is_handle(R_ExternalPtrProtected(handle)), &to));
   scl_status status = evaluate(glm, &at, value, &to);

@@ -71,7 +71,7 @@ static scl_status create(scl_glm_family family, const double *y, size_t n_y, scl
   return scl_glm_create(family, &(scl_glm_data){.y = y, .n_y = n_y}, x, out);
 }
 
-/* One parameter vector without an own parameter; more alphas than one are by row. */
+/* One parameter vector without an auxiliary parameter; more alphas than one are by row. */
 static scl_glm_parameters plain(const double *alpha, size_t n_alpha, const double *beta, size_t p) {
   return (scl_glm_parameters){
       .alpha = alpha, .beta = beta, .n_alpha = n_alpha, .n_beta = p, .row_alpha = n_alpha != 1};
@@ -279,7 +279,7 @@ static void check_faults(scl_context *ctx) {
 
 enum { MOST_ROWS = 1031, MOST_COLUMNS = 104, MOST_PREDICTORS = 8, MOST_CUTS = 3 };
 
-/* Values, then derivatives by alpha, beta and the own parameter; false after an error. */
+/* Values, then derivatives by alpha, beta and the auxiliary parameter; false after an error. */
 static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_parameters *at,
                         double *out) {
   static double y[MOST_ROWS];
@@ -305,22 +305,23 @@ static void check_together(scl_context *ctx, scl_glm_family family, size_t n, si
                            size_t vectors, size_t classes) {
   enum { NUMBERS = 2 * MOST_PREDICTORS + (MOST_COLUMNS + MOST_CUTS) * MOST_PREDICTORS };
   static double x[MOST_ROWS * MOST_COLUMNS], beta[MOST_COLUMNS * MOST_PREDICTORS];
-  double alpha[MOST_PREDICTORS], own[MOST_CUTS * MOST_PREDICTORS];
+  double alpha[MOST_PREDICTORS], aux[MOST_CUTS * MOST_PREDICTORS];
   double got[NUMBERS] = {0}, want[NUMBERS] = {0};
   scl_mat *there = NULL, *here = NULL;
-  size_t predictors = vectors * classes, owns = family == SCL_GLM_ORDERED_LOGISTIC ? MOST_CUTS : 1;
+  size_t predictors = vectors * classes,
+         aux_count = family == SCL_GLM_ORDERED_LOGISTIC ? MOST_CUTS : 1;
   test_fill(x, n * p);
   test_fill(alpha, predictors);
   test_fill(beta, p * predictors);
-  for (size_t i = 0; i < vectors * owns; i++) own[i] = (double)(i % owns) + 0.5;
+  for (size_t i = 0; i < vectors * aux_count; i++) aux[i] = (double)(i % aux_count) + 0.5;
   const scl_glm_parameters at = {.vectors = vectors,
                                  .classes = classes,
                                  .alpha = alpha,
                                  .beta = beta,
-                                 .own = own,
+                                 .aux = aux,
                                  .n_alpha = predictors,
                                  .n_beta = p * predictors,
-                                 .n_own = vectors * owns};
+                                 .n_aux = vectors * aux_count};
   REQUIRE_OK(scl_mat_from_host(ctx, x, n, p, SCL_GENERAL, &there));
   REQUIRE_OK(scl_mat_wrap(scl_context_host(), x, n, p, SCL_GENERAL, &here));
   if (evaluate_on(here, family, &at, want) && evaluate_on(there, family, &at, got)) {
@@ -350,21 +351,21 @@ static void check_predictors(scl_context *ctx) {
 /* Values alone, with more cuts than have their sums in local memory. */
 static void check_many_cuts(scl_context *ctx) {
   enum { ROWS = 40, COLUMNS = 12, VECTORS = 5, CUTS = 600 };
-  static double x[ROWS * COLUMNS], y[ROWS], beta[COLUMNS * VECTORS], own[CUTS * VECTORS];
+  static double x[ROWS * COLUMNS], y[ROWS], beta[COLUMNS * VECTORS], aux[CUTS * VECTORS];
   double alpha[VECTORS], value[2][VECTORS] = {{0}};
   test_fill(x, ROWS * COLUMNS);
   test_fill(alpha, VECTORS);
   test_fill(beta, COLUMNS * VECTORS);
-  for (size_t i = 0; i < CUTS * VECTORS; i++) own[i] = (double)(i % CUTS) / 100 - 3;
+  for (size_t i = 0; i < CUTS * VECTORS; i++) aux[i] = (double)(i % CUTS) / 100 - 3;
   for (size_t i = 0; i < ROWS; i++) y[i] = (double)(1 + i * 15);
   const scl_glm_parameters at = {.vectors = VECTORS,
                                  .classes = 1,
                                  .alpha = alpha,
                                  .beta = beta,
-                                 .own = own,
+                                 .aux = aux,
                                  .n_alpha = VECTORS,
                                  .n_beta = COLUMNS * VECTORS,
-                                 .n_own = CUTS * VECTORS};
+                                 .n_aux = CUTS * VECTORS};
   for (int host = 0; host < 2; host++) {
     scl_mat *m = NULL;
     scl_glm *glm = NULL;
@@ -396,7 +397,7 @@ static void check_layouts(scl_context *ctx) {
         /* Beyond the layout's columns all are computed alike: once is enough. */
         if ((columns[c] > slots && l > 0) || (columns[c] > 300 && rows[r] > 66)) continue;
         problem q = make_problem(rows[r], columns[c], (r + c) % 3 == 0);
-        check_problem(ctx, &q, (r + c) % 2 == 0 ? 15 - SCL_GLM_OWN : SCL_GLM_BETA);
+        check_problem(ctx, &q, (r + c) % 2 == 0 ? 15 - SCL_GLM_AUX : SCL_GLM_BETA);
         free_problem(&q);
       }
     }

@@ -43,7 +43,7 @@ static void evaluate_repeated(scl_mat *x, scl_glm_family family, const double *w
 static void check_weighted_family(scl_context *ctx, scl_glm_family family) {
   static double x[WEIGHT_ROWS * WEIGHT_COLUMNS], all[3 * WEIGHT_ROWS * WEIGHT_COLUMNS];
   static double beta[WEIGHT_COLUMNS * 6];
-  double weight[WEIGHT_ROWS], alpha[6], own[4] = {0.5, 1.5, 0.25, 2}, got[80] = {0}, want[80] = {0};
+  double weight[WEIGHT_ROWS], alpha[6], aux[4] = {0.5, 1.5, 0.25, 2}, got[80] = {0}, want[80] = {0};
   size_t plain_row[WEIGHT_ROWS], row[3 * WEIGHT_ROWS], rows = 0;
   size_t classes = GLM_FAMILY_COUPLED(family) ? WEIGHT_CLASSES : 1, vectors = WEIGHT_VECTORS;
   size_t predictors = classes * vectors;
@@ -58,15 +58,15 @@ static void check_weighted_family(scl_context *ctx, scl_glm_family family) {
   for (size_t j = 0; j < WEIGHT_COLUMNS; j++) {
     for (size_t i = 0; i < rows; i++) all[i + j * rows] = x[row[i] + j * WEIGHT_ROWS];
   }
-  const scl_glm_own kind = GLM_FAMILY_OWN(family);
+  const scl_glm_aux kind = GLM_FAMILY_AUX(family);
   const scl_glm_parameters at = {.vectors = vectors,
                                  .classes = classes,
                                  .alpha = alpha,
                                  .beta = beta,
-                                 .own = own,
+                                 .aux = aux,
                                  .n_alpha = predictors,
                                  .n_beta = WEIGHT_COLUMNS * predictors,
-                                 .n_own = kind == SCL_GLM_NONE   ? 0
+                                 .n_aux = kind == SCL_GLM_NONE   ? 0
                                           : kind == SCL_GLM_CUTS ? 4
                                                                  : 2};
   scl_mat *weighted = NULL, *repeated = NULL;

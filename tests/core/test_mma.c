@@ -30,7 +30,7 @@ typedef struct {
   size_t m, n, k;
   double alpha, beta;
   scl_region region;
-  bool lower_a, from, turned; /* A is lower triangular; C from elsewhere; C' too */
+  bool lower_a, from, transposed; /* A is lower triangular; C from elsewhere; C' too */
 } product;
 
 static double *whole_numbers(size_t m, size_t n, bool lower) {
@@ -75,9 +75,9 @@ static scl_status launch_product(scl_context *ctx, const scl_cl_product *q, scl_
   return scl_cl_op_end(&op, scl_cl_product_tiled_in(&op, q, tile));
 }
 
-static void check_turned(const double *c, const double *turned, size_t m, size_t n) {
+static void check_transposed(const double *c, const double *transposed, size_t m, size_t n) {
   size_t wrong = 0;
-  for (size_t e = 0; e < m * n; e++) wrong += turned[e / m + e % m * n] != c[e];
+  for (size_t e = 0; e < m * n; e++) wrong += transposed[e / m + e % m * n] != c[e];
   CHECK(wrong == 0);
 }
 
@@ -103,7 +103,7 @@ static void check_product(scl_context *ctx, const product *p) {
                       .c = dc.block,
                       .batch = 1};
   if (p->from) q.from = df.block;
-  if (p->turned) q.transposed = dt.block;
+  if (p->transposed) q.transposed = dt.block;
   CHECK_OK(launch_product(ctx, &q, p->tile));
   test_get(dc, got);
   size_t wrong = count_wrong(p, a, b, p->from ? from : c, c, got);
@@ -111,11 +111,11 @@ static void check_product(scl_context *ctx, const product *p) {
   if (wrong > 0)
     printf("       tile %d, %d%d, %zu x %zu x %zu: %zu\n", p->tile, p->trans_a, p->trans_b, p->m,
            p->n, p->k, wrong);
-  double *turned = test_alloc(p->m * p->n * sizeof *turned);
-  test_get(dt, turned);
-  if (p->turned) check_turned(got, turned, p->m, p->n);
+  double *transposed = test_alloc(p->m * p->n * sizeof *transposed);
+  test_get(dt, transposed);
+  if (p->transposed) check_transposed(got, transposed, p->m, p->n);
   test_drop(da), test_drop(db), test_drop(df);
-  free(a), free(c), free(from), free(got), free(turned);
+  free(a), free(c), free(from), free(got), free(transposed);
   if (!twin) free(b);
 }
 
@@ -173,7 +173,7 @@ static void check_products(scl_context *ctx) {
       product p = {.tile = (scl_cl_tile)tile, .trans_a = form & 1, .trans_b = form & 2, .alpha = 1};
       for (size_t s = 0; s < (test_small() ? 1 : LENGTH(shapes)); s++) {
         p.m = shapes[s][0], p.n = shapes[s][1], p.k = shapes[s][2];
-        p.beta = s % 2 == 1 ? 2 : 0, p.from = s == 1, p.turned = s == 2;
+        p.beta = s % 2 == 1 ? 2 : 0, p.from = s == 1, p.transposed = s == 2;
         check_product(ctx, &p);
       }
       if (test_small()) continue;
@@ -393,23 +393,23 @@ static void check_likelihood(scl_context *ctx, scl_glm_family family, size_t n, 
                              size_t predictors) {
   enum { NUMBERS = (2 + COLUMNS + CUTS) * PREDICTORS };
   static double x[ROWS * COLUMNS], beta[COLUMNS * PREDICTORS], got[NUMBERS], want[NUMBERS];
-  double alpha[PREDICTORS], own[CUTS * PREDICTORS];
+  double alpha[PREDICTORS], aux[CUTS * PREDICTORS];
   bool coupled = family == SCL_GLM_CATEGORICAL_LOGIT;
-  size_t vectors = coupled ? 1 : predictors, owns = 0;
-  if (family == SCL_GLM_NORMAL_ID || family == SCL_GLM_NEG_BINOMIAL_2_LOG) owns = 1;
-  if (family == SCL_GLM_ORDERED_LOGISTIC) owns = CUTS;
+  size_t vectors = coupled ? 1 : predictors, aux_count = 0;
+  if (family == SCL_GLM_NORMAL_ID || family == SCL_GLM_NEG_BINOMIAL_2_LOG) aux_count = 1;
+  if (family == SCL_GLM_ORDERED_LOGISTIC) aux_count = CUTS;
   test_fill(x, n * p), test_fill(alpha, predictors), test_fill(beta, p * predictors);
   for (size_t i = 0; i < p * predictors; i++) beta[i] /= 4;
-  for (size_t i = 0; i < vectors * owns; i++) own[i] = (double)(i % owns) + 0.5;
+  for (size_t i = 0; i < vectors * aux_count; i++) aux[i] = (double)(i % aux_count) + 0.5;
   memset(got, 0, sizeof got), memset(want, 0, sizeof want);
   const scl_glm_parameters at = {.vectors = vectors,
                                  .classes = coupled ? predictors : 1,
                                  .alpha = alpha,
                                  .beta = beta,
-                                 .own = own,
+                                 .aux = aux,
                                  .n_alpha = predictors,
                                  .n_beta = p * predictors,
-                                 .n_own = vectors * owns};
+                                 .n_aux = vectors * aux_count};
   likelihood(ctx, family, &at, n, p, x, got);
   likelihood(scl_context_host(), family, &at, n, p, x, want);
   CHECK(mat_distance(got, want, NUMBERS) <= 1e-11);

@@ -3,13 +3,13 @@
  *
  * A family is one row of SCL_GLM_FAMILIES and the functions of its name. The row gives the name in
  * capitals and small letters; the test that a value y lies in the support, which may use the datum
- * beside y (the trials of binomial_logit, else 0); the support in words; the family's own parameter
- * (scl_glm_own). The log density of one observation is the sum of three parts:
+ * beside y (the trials of binomial_logit, else 0); the support in words; the family's auxiliary
+ * parameter (scl_glm_aux). The log density of one observation is the sum of three parts:
  *
- *   glm_NAME(y, datum, eta, own)   what depends on the linear predictor, with its derivatives; this
+ *   glm_NAME(y, datum, eta, aux)   what depends on the linear predictor, with its derivatives; this
  *                                  runs once a row in passes bound by memory, so that ordinary
  *                                  values take a short way
- *   glm_NAME_value(y, own)         what depends on y and the own parameter only, with its
+ *   glm_NAME_value(y, aux)         what depends on y and the auxiliary parameter only, with its
  *                                  derivatives; by the host, for the distinct values of y
  *   glm_NAME_constant(y, datum)    what depends on the data only; by the host, once
  *
@@ -36,23 +36,23 @@
 #define GLM_MOST_CLASSES 2000 /* sums by cut have to fit into a group's local memory */
 
 typedef enum {
-#define GLM_ROW(NAME, name, support, words, own) SCL_GLM_##NAME,
+#define GLM_ROW(NAME, name, support, words, aux) SCL_GLM_##NAME,
   SCL_GLM_FAMILIES(GLM_ROW)
 #undef GLM_ROW
       SCL_GLM_FAMILY_COUNT
 } scl_glm_family;
 
-/* A family's own parameter: sigma or phi, one number; or cuts, one less than classes. */
-typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_own;
+/* The auxiliary parameter of a family: sigma or phi, one number; or cuts, one less than classes. */
+typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_glm_aux;
 
 /* Facts of a family that a compiler knows when `family` is a constant: whether the predictors of an
  * observation, one for each class, have one density together; whether a datum stands beside y;
- * whether terms have odds (glm_term); the own parameter. */
+ * whether terms have odds (glm_term); the auxiliary parameter. */
 #define GLM_FAMILY_COUPLED(family) ((family) == SCL_GLM_CATEGORICAL_LOGIT)
 #define GLM_FAMILY_DATUM(family) ((family) == SCL_GLM_BINOMIAL_LOGIT)
 #define GLM_FAMILY_ODDS(family)                                                                    \
   ((family) == SCL_GLM_BERNOULLI_LOGIT || (family) == SCL_GLM_ORDERED_LOGISTIC)
-#define GLM_FAMILY_OWN(family)                                                                     \
+#define GLM_FAMILY_AUX(family)                                                                     \
   ((family) == SCL_GLM_NORMAL_ID            ? SCL_GLM_SIGMA                                        \
    : (family) == SCL_GLM_NEG_BINOMIAL_2_LOG ? SCL_GLM_PHI                                          \
    : (family) == SCL_GLM_ORDERED_LOGISTIC   ? SCL_GLM_CUTS                                         \
@@ -66,38 +66,38 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
 typedef struct {
   real value, odds;
   real d_eta; /* the derivative by eta */
-  real d_own; /* by sigma or phi, or by the cut above the class */
+  real d_aux; /* by sigma or phi, or by the cut above the class */
   real d_low; /* by the cut below the class */
 } glm_term;
 
-/* The own parameter as an observation sees it. */
+/* The auxiliary parameter as an observation sees it. */
 typedef struct {
-  real own, log_own, inverse; /* of sigma or phi */
+  real value, log_value, inverse; /* of sigma or phi */
   real above, below;          /* the cuts on both sides of the class; infinite at the ends */
-} glm_own;
+} glm_aux;
 
-SCL_INLINE glm_own glm_own_none(void) {
-  glm_own own = {0.0, 0.0, 0.0, 0.0, 0.0};
-  return own;
+SCL_INLINE glm_aux glm_aux_none(void) {
+  glm_aux aux = {0.0, 0.0, 0.0, 0.0, 0.0};
+  return aux;
 }
 
-SCL_INLINE glm_own glm_own_number(real number) {
-  glm_own own = {number, log(number), 1.0 / number, 0.0, 0.0};
-  return own;
+SCL_INLINE glm_aux glm_aux_number(real number) {
+  glm_aux aux = {number, log(number), 1.0 / number, 0.0, 0.0};
+  return aux;
 }
 
 /* As the kernels get it: the number, its logarithm and its inverse. */
-SCL_INLINE glm_own glm_own_given(SCL_GLOBAL const real *given) {
-  glm_own own = {given[0], given[1], given[2], 0.0, 0.0};
-  return own;
+SCL_INLINE glm_aux glm_aux_given(SCL_GLOBAL const real *given) {
+  glm_aux aux = {given[0], given[1], given[2], 0.0, 0.0};
+  return aux;
 }
 
-SCL_INLINE glm_own glm_own_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
+SCL_INLINE glm_aux glm_aux_cuts(SCL_GLOBAL const real *cut, int cuts, real y) {
   const int above = (int)y - 1;
-  glm_own own = {0.0, 0.0, 0.0, INFINITY, -INFINITY};
-  if (above < cuts) own.above = cut[above];
-  if (above > 0) own.below = cut[above - 1];
-  return own;
+  glm_aux aux = {0.0, 0.0, 0.0, INFINITY, -INFINITY};
+  if (above < cuts) aux.above = cut[above];
+  if (above > 0) aux.below = cut[above - 1];
+  return aux;
 }
 
 /* ---- what the families share -------------------------------------------------------------------
@@ -213,13 +213,13 @@ SCL_INLINE glm_shortfall glm_two_counts(real a, real b, real d) {
  */
 
 /* y is 0 or 1: log of 1 / (1 + exp(-t)), where t is eta for y = 1 and -eta for y = 0. */
-SCL_INLINE glm_term glm_bernoulli_logit(real y, real datum, real eta, glm_own own) {
+SCL_INLINE glm_term glm_bernoulli_logit(real y, real datum, real eta, glm_aux aux) {
   const real sign = y + y - 1.0;
   const real t = sign * eta;
   const real e = exp(-fabs(t));
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
-  (void)own;
+  (void)aux;
   term.value = fmin(t, 0.0) + GLM_NAN_IF_INFINITE(eta);
   term.odds = e;
   term.d_eta = sign * (t > 0.0 ? e : 1.0) / (1.0 + e);
@@ -228,10 +228,10 @@ SCL_INLINE glm_term glm_bernoulli_logit(real y, real datum, real eta, glm_own ow
 
 /* y successes of `datum` trials with log odds eta: y eta - N log(1 + exp(eta)), with the larger of
  * both tails split off, so that N = y and y = 0 cancel exactly. */
-SCL_INLINE glm_term glm_binomial_logit(real y, real datum, real eta, glm_own own) {
+SCL_INLINE glm_term glm_binomial_logit(real y, real datum, real eta, glm_aux aux) {
   const real failures = datum - y;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  (void)own;
+  (void)aux;
   term.value = GLM_NAN_IF_INFINITE(eta);
   if (GLM_MANY(fmin(y, failures))) {
     const real ratio = y / failures, lost = fma(-ratio, failures, y) / y;
@@ -249,21 +249,21 @@ SCL_INLINE glm_term glm_binomial_logit(real y, real datum, real eta, glm_own own
 }
 
 /* Mean eta, standard deviation sigma. */
-SCL_INLINE glm_term glm_normal_id(real y, real datum, real eta, glm_own own) {
-  const real z = (y - eta) * own.inverse;
+SCL_INLINE glm_term glm_normal_id(real y, real datum, real eta, glm_aux aux) {
+  const real z = (y - eta) * aux.inverse;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
-  term.value = -0.5 * z * z - own.log_own + GLM_NAN_IF_INFINITE(eta);
-  term.d_eta = z * own.inverse;
-  term.d_own = (z - 1.0) * (z + 1.0) * own.inverse;
+  term.value = -0.5 * z * z - aux.log_value + GLM_NAN_IF_INFINITE(eta);
+  term.d_eta = z * aux.inverse;
+  term.d_aux = (z - 1.0) * (z + 1.0) * aux.inverse;
   return term;
 }
 
 /* Mean exp(eta). */
-SCL_INLINE glm_term glm_poisson_log(real y, real datum, real eta, glm_own own) {
+SCL_INLINE glm_term glm_poisson_log(real y, real datum, real eta, glm_aux aux) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
-  (void)own;
+  (void)aux;
   term.value = GLM_NAN_IF_INFINITE(eta);
   if (GLM_MANY(y)) {
     real rest;
@@ -279,8 +279,8 @@ SCL_INLINE glm_term glm_poisson_log(real y, real datum, real eta, glm_own own) {
 
 /* Mean mu = exp(eta), variance mu + mu^2 / phi. With n = y + phi, and m = n, or m = phi where y is
  * 0 or 1, this is y eta - n log((mu + phi) / m); for many y, less y log(y). */
-SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_own own) {
-  const real phi = own.own, n = y + phi, mean = exp(eta);
+SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_aux aux) {
+  const real phi = aux.value, n = y + phi, mean = exp(eta);
   const real base = y > 1.0 ? y : 0.0, m = base + phi;
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   (void)datum;
@@ -290,7 +290,7 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_own
     const glm_shortfall s = glm_two_counts(fmin(y, phi), fmax(y, phi), sign * d);
     term.value += s.value;
     term.d_eta = sign * s.by_d;
-    term.d_own = phi < y ? s.by_a : s.by_b;
+    term.d_aux = phi < y ? s.by_a : s.by_b;
     return term;
   }
   if (mean <= 1e4 * n) {
@@ -308,21 +308,21 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_own
     if (fabs(v) < 0.015625) {
       const real less = glm_log1p_minus_small(v);
       term.value += y * eta - apart * (y > 1.0 ? 1.0 : n / m) - n * less;
-      term.d_own = -less - v * share;
+      term.d_aux = -less - v * share;
     } else { /* log(sum / m), by the argument that is not close to -1 */
       const real size = log1p(v < 0.0 ? -share : v), logarithm = v < 0.0 ? -size : size;
       term.value += y * eta - n * logarithm;
-      term.d_own = share - logarithm;
+      term.d_aux = share - logarithm;
     }
     term.d_eta = phi * inverse * (y - mean);
-    if (y == 1.0) term.d_own += mean * inverse / phi;
+    if (y == 1.0) term.d_aux += mean * inverse / phi;
   } else { /* without mu, which may overflow; f is phi / mu */
-    const real f = exp(own.log_own - eta), log1p_f = log1p(f), inverse = 1.0 / (1.0 + f);
-    const real log_m = y > 1.0 ? log(m) : own.log_own, part = y > 0.0 ? y * exp(-eta) : 0.0;
+    const real f = exp(aux.log_value - eta), log1p_f = log1p(f), inverse = 1.0 / (1.0 + f);
+    const real log_m = y > 1.0 ? log(m) : aux.log_value, part = y > 0.0 ? y * exp(-eta) : 0.0;
     term.value += phi * (log_m - eta) - n * log1p_f + y * log_m;
     term.d_eta = phi * (part - 1.0) * inverse;
-    term.d_own = (y > 1.0 ? 1.0 - part : 1.0) * inverse - ((eta - log_m) + log1p_f);
-    if (y == 1.0) term.d_own += inverse / phi;
+    term.d_aux = (y > 1.0 ? 1.0 - part : 1.0) * inverse - ((eta - log_m) + log1p_f);
+    if (y == 1.0) term.d_aux += inverse / phi;
   }
   return term;
 }
@@ -331,8 +331,8 @@ SCL_INLINE glm_term glm_neg_binomial_2_log(real y, real datum, real eta, glm_own
  * l = below - eta, log(1 / (1 + exp(-u)) - 1 / (1 + exp(-l))) = -log(1 + exp(-u))
  * - log(1 + exp(l)) + log(1 - exp(l - u)), of which the last is for
  * glm_ordered_logistic_value(). */
-SCL_INLINE glm_term glm_ordered_logistic(real y, real datum, real eta, glm_own own) {
-  const real t_up = eta - own.above, t_low = own.below - eta; /* at most one is positive */
+SCL_INLINE glm_term glm_ordered_logistic(real y, real datum, real eta, glm_aux aux) {
+  const real t_up = eta - aux.above, t_low = aux.below - eta; /* at most one is positive */
   const real up = exp(-fabs(t_up)), low = exp(-fabs(t_low)), both = up * low;
   const real inverse = 1.0 / ((1.0 + up) * (1.0 + low));
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
@@ -340,29 +340,29 @@ SCL_INLINE glm_term glm_ordered_logistic(real y, real datum, real eta, glm_own o
   (void)datum;
   term.value = -fmax(t_up, 0.0) - fmax(t_low, 0.0) + GLM_NAN_IF_INFINITE(eta);
   term.odds = up + low + both;
-  term.d_own = (t_up > 0.0 ? 1.0 + low : up + both) * inverse;
+  term.d_aux = (t_up > 0.0 ? 1.0 + low : up + both) * inverse;
   term.d_low = -(t_low > 0.0 ? 1.0 + up : low + both) * inverse;
   term.d_eta = (t_up > 0.0 ? both - 1.0 : t_low > 0.0 ? 1.0 - both : low - up) * inverse;
   return term;
 }
 
 /* Coupled families have glm_classes() in its place. */
-SCL_INLINE glm_term glm_categorical_logit(real y, real datum, real eta, glm_own own) {
+SCL_INLINE glm_term glm_categorical_logit(real y, real datum, real eta, glm_aux aux) {
   glm_term term = {NAN, 0.0, NAN, NAN, NAN};
   (void)y;
   (void)datum;
   (void)eta;
-  (void)own;
+  (void)aux;
   return term;
 }
 
 /* The term of any family that is not coupled. `family` is the same for all work-items. */
-SCL_INLINE glm_term glm_family_term(int family, real y, real datum, real eta, glm_own own) {
+SCL_INLINE glm_term glm_family_term(int family, real y, real datum, real eta, glm_aux aux) {
   glm_term none = {NAN, 0.0, NAN, NAN, NAN};
   switch (family) {
 #define GLM_ROW(NAME, name, support, words, parameter)                                             \
   case SCL_GLM_##NAME:                                                                             \
-    return glm_##name(y, datum, eta, own);
+    return glm_##name(y, datum, eta, aux);
     SCL_GLM_FAMILIES(GLM_ROW)
 #undef GLM_ROW
   default:
@@ -377,7 +377,7 @@ SCL_INLINE real glm_term_value(int family, glm_term term) {
 /* The derivatives of an observation that counts `times`. */
 SCL_INLINE glm_term glm_term_times(glm_term term, real times) {
   term.d_eta *= times;
-  term.d_own *= times;
+  term.d_aux *= times;
   term.d_low *= times;
   return term;
 }
@@ -403,10 +403,10 @@ SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
 
 /* categorical_logit: the log density of class y, whose predictors, one for each class, stand `step`
  * apart and become the derivatives by themselves. With the largest predictor subtracted from all,
- * and `rest` the sum of the others' exponentials, it is the class's own less log(1 + rest). */
+ * and `rest` the sum of the others' exponentials, it is the observed class's less log(1 + rest). */
 #define GLM_CLASSES(name, SPACE)                                                                   \
   SCL_INLINE real name(real y, SPACE real *eta, scl_long step, int classes) {                      \
-    const int own = (int)y - 1;                                                                    \
+    const int observed = (int)y - 1;                                                               \
     real most = eta[0], rest = 0.0, others = 0.0, check = 0.0;                                     \
     int top = 0;                                                                                   \
     for (int c = 0; c < classes; c++) {                                                            \
@@ -415,16 +415,16 @@ SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
       most = fmax(most, here);                                                                     \
       check += GLM_NAN_IF_INFINITE(here);                                                          \
     }                                                                                              \
-    const real mine = eta[own * step] - most;                                                      \
+    const real mine = eta[observed * step] - most;                                                 \
     for (int c = 0; c < classes; c++) {                                                            \
       const real e = exp(eta[c * step] - most);                                                    \
       eta[c * step] = e;                                                                           \
       if (c != top) rest += e;                                                                     \
-      if (c != own) others += e;                                                                   \
+      if (c != observed) others += e;                                                              \
     }                                                                                              \
     const real inverse = 1.0 / (1.0 + rest);                                                       \
     for (int c = 0; c < classes; c++) eta[c * step] *= -inverse;                                   \
-    eta[own * step] = others * inverse;                                                            \
+    eta[observed * step] = others * inverse;                                                       \
     return mine - log1p(rest) + check;                                                             \
   }
 GLM_CLASSES(glm_classes, SCL_GLOBAL)

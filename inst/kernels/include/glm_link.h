@@ -27,27 +27,27 @@
 enum {
   GLM_COUPLED = GLM_FAMILY_COUPLED(GLM_ID),
   GLM_HAS_DATUM = GLM_FAMILY_DATUM(GLM_ID),
-  GLM_OWN = GLM_FAMILY_OWN(GLM_ID),
+  GLM_AUX = GLM_FAMILY_AUX(GLM_ID),
   GLM_PRODUCT = (GLM_COUPLED || GLM_FAMILY_ODDS(GLM_ID)) && GLM_GATHER
 };
 
 /* What all work-items share: arrays, sizes, and where derivatives by row are written
  * (glm_task.h). */
 typedef struct {
-  __global const real *y, *owns, *alpha, *row_own;
+  __global const real *y, *aux, *alpha, *row_aux;
   __global real *work;
   __local const real *intercept; /* alpha, unless it is by row */
   __local real *by_cut;
   int y_ld;
   uint n;
-  int p, predictors, own_count, own_sums, flags;
-  int d_own, d_alpha, d_beta; /* rows of the results where each begins (glm_task.h) */
+  int p, predictors, aux_count, aux_sums, flags;
+  int d_aux, d_alpha, d_beta; /* rows of the results where each begins (glm_task.h) */
   long residuals, slopes;
 } glm_data;
 
 /* Sums of a work-item over the terms that it makes. */
 typedef struct {
-  real value, d_alpha, d_own;
+  real value, d_alpha, d_aux;
   glm_odds_product odds;
 } glm_totals;
 
@@ -77,15 +77,15 @@ SCL_INLINE real glm_intercept(const glm_data *t, int v, uint row) {
 }
 
 /* The classes of an observation of a coupled family, in registers: exponentials of the predictors
- * less the largest; the class's own predictor less the largest; the sums of the exponentials
- * without the largest, and without the class's own; 1 / (1 + rest). */
+ * less the largest; the observed class's predictor less the largest; the sums of the exponentials
+ * without the largest, and without the observed class's; 1 / (1 + rest). */
 typedef struct {
   real e[GLM_PREDICTORS];
   real mine, rest, others, inverse;
 } glm_shares;
 
 SCL_INLINE glm_shares glm_share(real y, const real *eta, int classes) {
-  const int own = (int)y - 1;
+  const int observed = (int)y - 1;
   glm_shares s;
   real most = eta[0], check = 0.0;
   int top = 0;
@@ -94,7 +94,7 @@ SCL_INLINE glm_shares glm_share(real y, const real *eta, int classes) {
     if (c >= classes) continue;
     if (eta[c] > most) top = c;
     most = fmax(most, eta[c]);
-    if (c == own) s.mine = eta[c];
+    if (c == observed) s.mine = eta[c];
     check += GLM_NAN_IF_INFINITE(eta[c]);
   }
   s.mine += check - most;
@@ -102,7 +102,7 @@ SCL_INLINE glm_shares glm_share(real y, const real *eta, int classes) {
   SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
     s.e[c] = c < classes ? exp(eta[c] - most) : 0.0;
     if (c != top) s.rest += s.e[c];
-    if (c != own) s.others += s.e[c];
+    if (c != observed) s.others += s.e[c];
   }
   s.inverse = 1.0 / (1.0 + s.rest);
   return s;
@@ -117,11 +117,11 @@ SCL_INLINE real glm_share_slope(const glm_shares *s, real y, int v) {
   return ((int)y - 1 == v ? s->others : -e) * s->inverse;
 }
 
-/* The own parameter as row `row` of predictor v sees it; `given` is that of all rows. */
-SCL_INLINE glm_own glm_own_here(const glm_data *t, glm_own given, int v, uint row, real y) {
-  if (GLM_OWN == SCL_GLM_CUTS) return glm_own_cuts(t->owns + v * t->own_count, t->own_count, y);
-  if (GLM_OWN == SCL_GLM_SIGMA && t->flags & GLM_ROW_OWN)
-    return glm_own_number(t->row_own[(long)v * t->n + row]);
+/* The auxiliary parameter as row `row` of predictor v sees it; `given` is that of all rows. */
+SCL_INLINE glm_aux glm_aux_here(const glm_data *t, glm_aux given, int v, uint row, real y) {
+  if (GLM_AUX == SCL_GLM_CUTS) return glm_aux_cuts(t->aux + v * t->aux_count, t->aux_count, y);
+  if (GLM_AUX == SCL_GLM_SIGMA && t->flags & GLM_ROW_AUX)
+    return glm_aux_number(t->row_aux[(long)v * t->n + row]);
   return given;
 }
 
@@ -144,25 +144,25 @@ SCL_INLINE void glm_add_term_value(glm_totals *total, real value, real odds) {
   }
 }
 
-/* Adds the derivatives by the own parameter; `cell` is the predictor's index in the
+/* Adds the derivatives by the auxiliary parameter; `cell` is the predictor's index in the
  * tile. */
-SCL_INLINE void glm_add_term_own(const glm_data *t, glm_totals *total, glm_term term, real y,
+SCL_INLINE void glm_add_term_aux(const glm_data *t, glm_totals *total, glm_term term, real y,
                                  int v, uint row, int cell) {
-  if (GLM_OWN == SCL_GLM_CUTS) {
+  if (GLM_AUX == SCL_GLM_CUTS) {
     const int above = (int)y - 1;
-    if (above < t->own_sums) t->by_cut[above * GLM_CELLS + cell] += term.d_own;
-    if (above > 0 && t->own_sums > 0) t->by_cut[(above - 1) * GLM_CELLS + cell] += term.d_low;
-  } else if (GLM_OWN != SCL_GLM_NONE) {
-    total->d_own += term.d_own;
+    if (above < t->aux_sums) t->by_cut[above * GLM_CELLS + cell] += term.d_aux;
+    if (above > 0 && t->aux_sums > 0) t->by_cut[(above - 1) * GLM_CELLS + cell] += term.d_low;
+  } else if (GLM_AUX != SCL_GLM_NONE) {
+    total->d_aux += term.d_aux;
   }
-  if (GLM_OWN == SCL_GLM_SIGMA && t->slopes >= 0)
-    t->work[t->slopes + (long)v * t->n + row] = term.d_own;
+  if (GLM_AUX == SCL_GLM_SIGMA && t->slopes >= 0)
+    t->work[t->slopes + (long)v * t->n + row] = term.d_aux;
 }
 
 SCL_INLINE void glm_add_term(const glm_data *t, glm_totals *total, glm_term term, real y, int v,
                              uint row, int cell) {
   glm_add_term_value(total, term.value, term.odds);
-  glm_add_term_own(t, total, term, y, v, row, cell);
+  glm_add_term_aux(t, total, term, y, v, row, cell);
 }
 
 SCL_INLINE void glm_add_slope(const glm_data *t, glm_totals *total, real slope, int v, uint row) {
@@ -182,11 +182,11 @@ SCL_INLINE void glm_end_products(glm_totals *total) {
 /* The sums by cut, of which each row of the tile has its own; `items` work-items share them. */
 SCL_INLINE void glm_write_cuts(const glm_data *t, int vectors, int item, int items,
                                __global real *partial, long groups) {
-  const int owns = t->own_sums;
-  for (int i = item; i < vectors * owns; i += items) {
-    __local const real *mine = t->by_cut + i % owns * GLM_CELLS + i / owns * GLM_ROWS;
+  const int sums = t->aux_sums;
+  for (int i = item; i < vectors * sums; i += items) {
+    __local const real *mine = t->by_cut + i % sums * GLM_CELLS + i / sums * GLM_ROWS;
     real sum = 0.0;
     for (int r = 0; r < GLM_ROWS; r++) sum += mine[r];
-    partial[(long)(t->d_own + i) * groups] = sum;
+    partial[(long)(t->d_aux + i) * groups] = sum;
   }
 }

@@ -36,7 +36,7 @@
 /* Whether a tile is asked for before the rest of the work on the last one, or on the parameters, is
  * done. With more predictors there are no registers for it, and elsewhere other groups work. */
 #define GLM_EARLY (GLM_ALONE && GLM_PREDICTORS == 1)
-#define GLM_OWN_ROWS (GLM_ALONE ? GLM_WIDTH : 1) /* rows whose data a work-item has */
+#define GLM_AUX_ROWS (GLM_ALONE ? GLM_WIDTH : 1) /* rows whose data a work-item has */
 #define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */
 /* The lanes' sums are added in two steps when there are many: first so many at a time. */
 #define GLM_STEP (GLM_LANES > 16 ? 8 : 1)
@@ -44,7 +44,7 @@
 /* Where the sums over the row lanes are made: so many columns at a time, in two steps. */
 #define GLM_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define GLM_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define GLM_TOTALS 3 /* value, d_alpha, d_own */
+#define GLM_TOTALS 3 /* value, d_alpha, d_aux */
 #define GLM_SUMS (GLM_COLUMNS + (GLM_ALONE ? GLM_TOTALS : 0))
 #define GLM_BATCH GLM_MAX(1, GLM_MIN(GLM_SUMS, (GLM_FINISH ? 3400 : 2048) / GLM_ITEMS))
 #define GLM_PARTS (GLM_ROW_LANES >= 64 ? GLM_ROW_LANES / 16 : GLM_ROW_LANES >= 16 ? 2 : 1)
@@ -72,7 +72,7 @@ typedef real glm_pair;
 
 /* Rows of the results of one predictor; -1: none. */
 typedef struct {
-  int value, own, alpha, beta;
+  int value, aux, alpha, beta;
 } glm_rows;
 
 /* The lanes' parts of the tile's predictors, or GLM_STEPS sums of GLM_STEP of them each: part l of
@@ -127,7 +127,7 @@ SCL_INLINE_BARRIER void glm_sum_rows(__local real *pool, int item, const real *s
       if (k < GLM_COLUMNS) {
         if (c < p && rows.beta >= 0) row = rows.beta + c;
       } else if (k < GLM_SUMS) {
-        row = k == GLM_COLUMNS ? rows.value : k == GLM_COLUMNS + 1 ? rows.alpha : rows.own;
+        row = k == GLM_COLUMNS ? rows.value : k == GLM_COLUMNS + 1 ? rows.alpha : rows.aux;
       }
       SCL_UNROLL for (int j = 0; j < GLM_PARTS; j++) total += second[i * GLM_PARTS + j];
       if (row >= 0) partial[row * groups] = total;

@@ -6,20 +6,20 @@
  * parameter vectors, and P predictors of a row: M times the classes of a coupled family, else M.
  *
  *   work + 0     counter of the groups that are done, as an int: 0 before and after a pass
- *        + at.own      +-------------------------------------------------------+
- *                      | the own parameter of each vector, owns x M: the cuts, |  parameters
- *                      | or sigma or phi, its logarithm, its inverse           |
+ *        + at.aux      +-------------------------------------------------------+
+ *                      | auxiliary parameters, aux_count x M: of each vector   |  parameters
+ *                      | cuts; or sigma or phi, its logarithm, its inverse     |
  *        + at.alpha    | alpha, 1 x P; or n x P, by row                        |
  *        + at.beta     | beta, p x P                                           |
- *        + at.row_own  | the own parameter by row, n x M; or nothing           |
+ *        + at.row_aux  | the auxiliary parameter by row, n x M; or nothing     |
  *        + results     +-------------------------------------------------------+
  *          + at.value    | log densities, 1 x M                                |  results: sums
- *          + at.d_own    | derivatives by the own parameter, own_sums x M      |  over all rows
+ *          + at.d_aux    | by the auxiliary parameter, aux_sums x M            |  over all rows
  *          + at.d_alpha  | by alpha, 1 x P                                     |
  *          + at.d_beta   | by beta, p x P                                      |
  *        + residuals   +-------------------------------------------------------+
  *                      | derivatives by each row's predictors, n x P; or none  |
- *        + slopes      | by each row's own parameter, n x M; or none           |
+ *        + slopes      | by each row's auxiliary parameter, n x M; or none     |
  *        + partials    | results of each group, before they are summed         |
  *        + scratch     | of glm_rows                                           |
  *                      +-------------------------------------------------------+ */
@@ -28,25 +28,25 @@
 
 /* Made by scl_glm_layout_of() (engine/pass/glm.h). */
 typedef struct {
-  scl_long own, alpha, beta, row_own;
+  scl_long aux, alpha, beta, row_aux;
   scl_long parameters; /* numbers in all, the counter's included */
-  scl_long value, d_own, d_alpha, d_beta;
+  scl_long value, d_aux, d_alpha, d_beta;
   scl_long results; /* numbers in all */
 } glm_layout;
 SCL_SAME_LAYOUT(glm_layout, 80)
 
-/* Flags of a pass: the gradient by beta is wanted; alpha, or the own parameter, is one for each
- * row; the parameters come with the launch, as glm_few; the last column of y has weights. */
-enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_OWN = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
+/* Flags of a pass: the gradient by beta is wanted; alpha, or the auxiliary parameter, is one for
+ * each row; the parameters come with the launch, as glm_few; the last column of y has weights. */
+enum { GLM_GRADIENT = 1, GLM_ROW_ALPHA = 2, GLM_ROW_AUX = 4, GLM_FEW = 8, GLM_WEIGHTED = 16 };
 
 /* Residuals and slopes are not written where theirs is negative. */
 typedef struct {
   glm_layout at;
   scl_long results, partials, residuals, slopes, scratch;
-  int n, p;             /* rows and columns of X */
-  int vectors, classes; /* parameter vectors; classes of a coupled family, else 1 */
-  int predictors;       /* of a row: vectors * classes */
-  int owns, own_sums;   /* of each vector: numbers of the own parameter, sums of its derivatives */
+  int n, p;                /* rows and columns of X */
+  int vectors, classes;    /* parameter vectors; classes of a coupled family, else 1 */
+  int predictors;          /* of a row: vectors * classes */
+  int aux_count, aux_sums; /* of each vector: auxiliary numbers, and sums of derivatives by them */
   int flags;
   int family;  /* scl_glm_family, of glm_rows and glm_split */
   int has_eta; /* of glm_split: the predictors start from X beta, else from 0 */

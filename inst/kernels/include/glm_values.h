@@ -29,27 +29,27 @@ static inline real glm_digamma_rest(real x) {
 
 /* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, and y more where y is
  * many; its derivative by phi. */
-static inline glm_term glm_neg_binomial_2_log_value(real y, glm_own own) {
+static inline glm_term glm_neg_binomial_2_log_value(real y, glm_aux aux) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const real phi = fmax(own.own, 2.3e-308), n = y + phi;
+  const real phi = fmax(aux.value, 2.3e-308), n = y + phi;
   if (y < 2.0) return term; /* both are 0 with what the other part has */
-  term.value = -0.5 * (phi < y ? log(n) - own.log_own : log1p(y / phi)) +
+  term.value = -0.5 * (phi < y ? log(n) - aux.log_value : log1p(y / phi)) +
                (glm_stirling(n) - glm_stirling(phi)) - (GLM_MANY(y) ? 0.0 : y);
-  term.d_own = phi < 12.0
+  term.d_aux = phi < 12.0
                    ? glm_digamma_rest(n) - glm_digamma_rest(phi)
                    : 0.5 * (y / phi) / n + special_stirling_slope(n) - special_stirling_slope(phi);
   return term;
 }
 
 /* log(1 - exp(below - above)), by both cuts. */
-static inline glm_term glm_ordered_logistic_value(real y, glm_own own) {
+static inline glm_term glm_ordered_logistic_value(real y, glm_aux aux) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
-  const real gap = own.above - own.below;
+  const real gap = aux.above - aux.below;
   (void)y;
   if (isinf(gap)) return term;
   term.value = gap > 0.693 ? log1p(-exp(-gap)) : log(-expm1(-gap));
-  term.d_own = 1.0 / expm1(gap);
-  term.d_low = -term.d_own;
+  term.d_aux = 1.0 / expm1(gap);
+  term.d_low = -term.d_aux;
   return term;
 }
 
@@ -94,10 +94,10 @@ static inline real glm_family_constant(int family, real y, real datum) {
   }
 }
 
-static inline glm_term glm_family_value(int family, real y, glm_own own) {
+static inline glm_term glm_family_value(int family, real y, glm_aux aux) {
   glm_term none = {0.0, 0.0, 0.0, 0.0, 0.0};
-  if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, own);
-  if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, own);
+  if (family == SCL_GLM_NEG_BINOMIAL_2_LOG) return glm_neg_binomial_2_log_value(y, aux);
+  if (family == SCL_GLM_ORDERED_LOGISTIC) return glm_ordered_logistic_value(y, aux);
   return none;
 }
 

@@ -121,7 +121,7 @@ typedef struct {
 
 /* Without conditions, which would make the predictors of a work-item sequential: rows past
  * the end are the last one, with residual 0. */
-MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own *given,
+MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_aux *given,
                              const glm_seen *seen, __local real *cells, const mma_lane self,
                              glm_late *late) {
   const int lane = self.lane;
@@ -131,7 +131,7 @@ MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own
     const int v = min(GLM_PREDICTOR(i, lane), t->predictors - 1);
     const real eta = cells[glm_cell(v, lane & 15)] + glm_intercept(t, v, row);
     term[i] = glm_family_term(GLM_ID, seen->y, seen->datum, eta,
-                              glm_own_here(t, given[i], v, row, seen->y));
+                              glm_aux_here(t, given[i], v, row, seen->y));
   }
   mma_warp_sync(self);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
@@ -141,7 +141,7 @@ MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own
     late[i].odds = valid ? term[i].odds : 0.0;
     if (valid) {
       glm_add_slope(t, &total[i], term[i].d_eta, v, row);
-      glm_add_term_own(t, &total[i], term[i], seen->y, v, row, v * GLM_ROWS + (lane & 15));
+      glm_add_term_aux(t, &total[i], term[i], seen->y, v, row, v * GLM_ROWS + (lane & 15));
     }
   }
 }
@@ -150,7 +150,7 @@ MMA_COLLECTIVE void glm_link(const glm_data *t, glm_totals *total, const glm_own
 MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const glm_seen *seen,
                                      __local real *cells, const mma_lane self, glm_late *late) {
   const int lane = self.lane;
-  const int valid = seen->row < t->n, own = (int)seen->y - 1;
+  const int valid = seen->row < t->n, observed = (int)seen->y - 1;
   real eta[GLM_LINKS], e[GLM_LINKS], most = -INFINITY, check = 0.0, rest = 0.0, others = 0.0;
   real mine = 0.0;
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
@@ -170,22 +170,22 @@ MMA_COLLECTIVE void glm_link_classes(const glm_data *t, glm_totals *total, const
     const int v = GLM_PREDICTOR(i, lane);
     e[i] = exp(eta[i] - most);
     rest += v == top ? 0.0 : e[i];
-    others += v == own ? 0.0 : e[i];
-    mine = v == own ? eta[i] - most : mine;
+    others += v == observed ? 0.0 : e[i];
+    mine = v == observed ? eta[i] - most : mine;
   }
   rest += mma_value_across(self, rest);
   others += mma_value_across(self, others);
   const real inverse = 1.0 / (1.0 + rest);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = GLM_PREDICTOR(i, lane), counts = valid && v < t->predictors;
-    const real slope = counts ? (v == own ? others : -e[i]) * inverse : 0.0;
+    const real slope = counts ? (v == observed ? others : -e[i]) * inverse : 0.0;
     cells[glm_cell(v, lane & 15)] = slope;
     if (counts) glm_add_slope(t, &total[i], slope, v, seen->row);
     late[i].value = late[i].odds = 0.0;
   }
   /* The work-item that has the class; a predictor that is not finite shows in either's. */
   late[0].value = valid ? check + mine : 0.0;
-  late[0].odds = valid && (own & 1) == lane >> 4 ? rest : 0.0;
+  late[0].odds = valid && (observed & 1) == lane >> 4 ? rest : 0.0;
 }
 
 MMA_INLINE void glm_add_late(glm_totals *total, const glm_late *late) {
@@ -228,20 +228,49 @@ MMA_COLLECTIVE void glm_sum_cells(__local real *pool, const real *mine, int coun
 MMA_COLLECTIVE void glm_write_totals(const glm_data *t, glm_totals *total, __local real *pool,
                                      __global real *partial, long groups, const mma_lane self) {
   const int lane = self.lane;
-  const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
-  real value[GLM_LINKS], d_alpha[GLM_LINKS], d_own[GLM_LINKS];
+  const int vectors = GLM_COUPLED ? 1 : t->predictors, sums = t->aux_sums;
+  real value[GLM_LINKS], d_alpha[GLM_LINKS], d_aux[GLM_LINKS];
   glm_end_products(total);
   if (GLM_COUPLED) total[0].value += mma_value_across(self, total[0].value);
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     value[i] = total[i].value;
     d_alpha[i] = total[i].d_alpha;
-    d_own[i] = total[i].d_own;
+    d_aux[i] = total[i].d_aux;
   }
   glm_sum_cells(pool, value, vectors, 0, partial, groups, self);
   glm_sum_cells(pool, d_alpha, t->predictors, t->d_alpha, partial, groups, self);
-  if (GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI)
-    glm_sum_cells(pool, d_own, owns * vectors, t->d_own, partial, groups, self);
-  if (GLM_OWN == SCL_GLM_CUTS) glm_write_cuts(t, vectors, lane, 32, partial, groups);
+  if (GLM_AUX == SCL_GLM_SIGMA || GLM_AUX == SCL_GLM_PHI)
+    glm_sum_cells(pool, d_aux, sums * vectors, t->d_aux, partial, groups, self);
+  if (GLM_AUX == SCL_GLM_CUTS) glm_write_cuts(t, vectors, lane, 32, partial, groups);
+}
+
+/* The coefficients that a lane needs as the instruction's operand, and its sums, which are 0. */
+MMA_INLINE void glm_begin_gradient(real weight[GLM_STEPS][2], real sum[GLM_BLOCKS][4],
+                                   __global const real *beta, const int p, const int predictors,
+                                   const mma_lane self) {
+  const int g = self.quad, t = self.member;
+  SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
+    SCL_UNROLL for (int h = 0; h < 2; h++) {
+      const int c = 8 * s + 4 * h + t;
+      weight[s][h] = g < predictors && c < p ? beta[(long)g * p + c] : 0.0;
+    }
+  }
+  SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
+    SCL_UNROLL for (int k = 0; k < 4; k++) sum[i][k] = 0.0;
+  }
+}
+
+/* The sums of the gradient to the results of this group. */
+MMA_INLINE void glm_write_gradient(real sum[GLM_BLOCKS][4], __global real *partial,
+                                   const long groups, const int p, const int predictors,
+                                   const mma_lane self) {
+  const int g = self.quad, t = self.member;
+  SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
+    SCL_UNROLL for (int k = 0; k < 4; k++) {
+      const int c = 16 * i + g + (k >> 1) * 8, v = 2 * t + (k & 1);
+      if (c < p && v < predictors) partial[(v * p + c) * groups] = sum[i][k];
+    }
+  }
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
@@ -256,9 +285,9 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   const int groups = get_num_groups(0), group = get_group_id(0);
   MMA_LANE(self, 1);
   mma_copies copies = MMA_NO_COPIES;
-  const int lane = self.lane, g = self.quad, t = self.member;
+  const int lane = self.lane;
   const int n = task.n, p = task.p, predictors = task.predictors;
-  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
+  const int aux_count = task.aux_count, aux_sums = task.aux_sums, flags = task.flags;
   glm_data data = {.y = y + y_offset,
                    .work = work,
                    .by_cut = by_cut,
@@ -266,19 +295,18 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
                    .n = n,
                    .p = p,
                    .predictors = predictors,
-                   .own_count = owns,
-                   .own_sums = own_sums,
+                   .aux_count = aux_count,
+                   .aux_sums = aux_sums,
                    .flags = flags,
-                   .owns = work + task.at.own,
+                   .aux = work + task.at.aux,
                    .alpha = work + task.at.alpha,
-                   .row_own = work + task.at.row_own,
-                   .d_own = (int)task.at.d_own,
+                   .row_aux = work + task.at.row_aux,
+                   .d_aux = (int)task.at.d_aux,
                    .d_alpha = (int)task.at.d_alpha,
                    .d_beta = (int)task.at.d_beta,
                    .residuals = task.residuals,
                    .slopes = task.slopes,
                    .intercept = intercept};
-  __global const real *beta = work + task.at.beta;
   x += x_offset;
 
   const uint stride = groups * GLM_ROWS, rows_end = n;
@@ -287,26 +315,18 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   glm_seen next = glm_observe(&data, first + (lane & 15));
   for (int i = p * GLM_ROWS + lane; i < GLM_STAGE; i += 32) ring[i] = ring[GLM_STAGE + i] = 0.0;
   if (lane < GLM_PREDICTORS) intercept[lane] = lane < predictors ? data.alpha[lane] : 0.0;
-  if (GLM_OWN == SCL_GLM_CUTS) {
-    for (int i = lane; i < own_sums * GLM_CELLS; i += 32) by_cut[i] = 0.0;
+  if (GLM_AUX == SCL_GLM_CUTS) {
+    for (int i = lane; i < aux_sums * GLM_CELLS; i += 32) by_cut[i] = 0.0;
   }
   real weight[GLM_STEPS][2], sum[GLM_BLOCKS][4];
-  SCL_UNROLL for (int s = 0; s < GLM_STEPS; s++) {
-    SCL_UNROLL for (int h = 0; h < 2; h++) {
-      const int c = 8 * s + 4 * h + t;
-      weight[s][h] = g < predictors && c < p ? beta[(long)g * p + c] : 0.0;
-    }
-  }
-  SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
-    SCL_UNROLL for (int k = 0; k < 4; k++) sum[i][k] = 0.0;
-  }
+  glm_begin_gradient(weight, sum, work + task.at.beta, p, predictors, self);
   glm_totals total[GLM_LINKS];
-  glm_own given[GLM_LINKS];
+  glm_aux given[GLM_LINKS];
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     total[i] = glm_no_totals();
-    given[i] = glm_own_none();
-    if ((GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI) && owns > 0)
-      given[i] = glm_own_given(data.owns + 3 * min(GLM_PREDICTOR(i, lane), predictors - 1));
+    given[i] = glm_aux_none();
+    if ((GLM_AUX == SCL_GLM_SIGMA || GLM_AUX == SCL_GLM_PHI) && aux_count > 0)
+      given[i] = glm_aux_given(data.aux + 3 * min(GLM_PREDICTOR(i, lane), predictors - 1));
   }
 
   for (int turn = 0; first < rows_end; first += stride, turn ^= 1) {
@@ -332,10 +352,5 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 
   __global real *partial = work + task.partials + group;
   glm_write_totals(&data, total, ring, partial, groups, self);
-  SCL_UNROLL for (int i = 0; i < GLM_BLOCKS; i++) {
-    SCL_UNROLL for (int k = 0; k < 4; k++) {
-      const int c = 16 * i + g + (k >> 1) * 8, v = 2 * t + (k & 1);
-      if (c < p && v < predictors) partial[(data.d_beta + v * p + c) * (long)groups] = sum[i][k];
-    }
-  }
+  glm_write_gradient(sum, partial + (long)data.d_beta * groups, groups, p, predictors, self);
 }

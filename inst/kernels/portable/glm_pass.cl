@@ -67,7 +67,7 @@ SCL_INLINE void glm_load(glm_pair *kept, __global const real *x, uint step, int 
 
 /* The data of the rows of this work-item, of the tile that starts at row `first`. */
 SCL_INLINE void glm_read(const glm_data *t, const glm_role *at, uint first, glm_seen *seen) {
-  SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) {
+  SCL_UNROLL for (int r = 0; r < GLM_AUX_ROWS; r++) {
     seen[r] = glm_observe(t, first + (GLM_ALONE ? GLM_WIDTH * at->item + r : at->row));
   }
 }
@@ -111,20 +111,20 @@ SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
 
 /* What an observation of an earlier tile adds to the value. */
 SCL_INLINE void glm_add_value(const glm_data *t, glm_totals *total, const glm_seen *seen,
-                              glm_own given, const glm_role *at) {
+                              glm_aux given, const glm_role *at) {
   if (seen->row >= t->n) return;
   if (GLM_COUPLED) {
     glm_add_odds(total, seen->eta, seen->rest);
   } else {
-    const glm_own own = glm_own_here(t, given, at->v, seen->row, seen->y);
-    const glm_term term = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own);
+    const glm_aux aux = glm_aux_here(t, given, at->v, seen->row, seen->y);
+    const glm_term term = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, aux);
     glm_add_term(t, total, term, seen->y, at->v, seen->row, at->value);
   }
 }
 
 /* A work-item with rows of its own: their predictors to residuals and totals. Rows past the end go
  * take part, as the last one with X and residual 0: a condition would make the loop sequential. */
-SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_own *given,
+SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_aux *given,
                                const glm_seen *seen, int item, const glm_pair *eta,
                                glm_pair *residual) {
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
@@ -135,14 +135,14 @@ SCL_INLINE void glm_link_alone(const glm_data *t, glm_totals *total, const glm_o
       const int valid = seen[r].row < t->n;
       const uint row = min(seen[r].row, t->n - 1);
       const real predictor = GLM_PART(eta[v], r) + glm_intercept(t, v, row);
-      const glm_own own = glm_own_here(t, given[v], v, row, seen[r].y);
-      const glm_term term = glm_family_term(GLM_ID, seen[r].y, seen[r].datum, predictor, own);
+      const glm_aux aux = glm_aux_here(t, given[v], v, row, seen[r].y);
+      const glm_term term = glm_family_term(GLM_ID, seen[r].y, seen[r].datum, predictor, aux);
       const real more = valid ? term.odds : 0.0;
       value += valid ? term.value : 0.0;
       odds += more + odds * more;
       GLM_SET_PART(residual[v], r, valid ? term.d_eta : 0.0);
       if (valid) {
-        glm_add_term_own(t, &total[v], term, seen[r].y, v, row,
+        glm_add_term_aux(t, &total[v], term, seen[r].y, v, row,
                          v * GLM_ROWS + GLM_WIDTH * item + r);
         glm_add_slope(t, &total[v], term.d_eta, v, row);
       }
@@ -173,20 +173,20 @@ SCL_INLINE void glm_link_alone_classes(const glm_data *t, glm_totals *total, con
 }
 
 /* The lanes' parts to the tile's residuals in local memory, a work-item a predictor. */
-SCL_INLINE_BARRIER void glm_link_tile(const glm_data *t, glm_totals *total, glm_own given,
+SCL_INLINE_BARRIER void glm_link_tile(const glm_data *t, glm_totals *total, glm_aux given,
                                       const glm_role *at, glm_seen *seen, __local real *pool,
                                       __local real *residual) {
   const int valid = at->cell >= 0 && seen->row < t->n && at->v < t->predictors;
   real intercept = 0.0, slope = 0.0;
-  glm_own own = given;
+  glm_aux aux = given;
   if (valid) intercept = glm_intercept(t, at->v, seen->row);
-  if (valid && at->slope >= 0) own = glm_own_here(t, given, at->v, seen->row, seen->y);
+  if (valid && at->slope >= 0) aux = glm_aux_here(t, given, at->v, seen->row, seen->y);
   barrier(CLK_LOCAL_MEM_FENCE);
   __local const real *parts = glm_fold_lanes(pool, at->item);
   if (valid) seen->eta = glm_sum_lanes(parts, at->cell) + intercept;
   if (at->slope >= 0) {
     if (valid) {
-      slope = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, own).d_eta;
+      slope = glm_family_term(GLM_ID, seen->y, seen->datum, seen->eta, aux).d_eta;
       glm_add_slope(t, total, slope, at->v, seen->row);
     }
     residual[at->slope] = slope;
@@ -222,7 +222,7 @@ SCL_INLINE_BARRIER void glm_link_classes(const glm_data *t, glm_totals *total, c
 }
 
 /* The work-item's parts of the predictors of its rows to the residuals of these rows. */
-SCL_INLINE_BARRIER void glm_link(const glm_data *t, glm_totals *total, const glm_own *given,
+SCL_INLINE_BARRIER void glm_link(const glm_data *t, glm_totals *total, const glm_aux *given,
                                  const glm_role *at, glm_seen *seen, const glm_pair *eta,
                                  __local real *pool, __local real *residual, glm_pair *mine) {
 #if GLM_ALONE
@@ -258,20 +258,20 @@ SCL_INLINE real glm_pick(const glm_few *few, int i) {
   return number;
 }
 
-/* Totals of nothing, and the own parameter of all rows. */
+/* Totals of nothing, and the auxiliary parameter of all rows. */
 SCL_INLINE void glm_begin(const glm_data *t, const glm_few *few, const glm_role *at,
-                          glm_totals *total, glm_own *given) {
+                          glm_totals *total, glm_aux *given) {
   SCL_UNROLL for (int i = 0; i < GLM_LINKS; i++) {
     const int v = clamp(at->v + i, 0, t->predictors - 1);
     total[i] = glm_no_totals();
-    given[i] = glm_own_none();
-    if ((GLM_OWN != SCL_GLM_SIGMA && GLM_OWN != SCL_GLM_PHI) || t->own_count == 0) continue;
+    given[i] = glm_aux_none();
+    if ((GLM_AUX != SCL_GLM_SIGMA && GLM_AUX != SCL_GLM_PHI) || t->aux_count == 0) continue;
     if (GLM_FINISH && t->flags & GLM_FEW) {
-      given[i].own = few->number[1];
-      given[i].log_own = few->number[2];
+      given[i].value = few->number[1];
+      given[i].log_value = few->number[2];
       given[i].inverse = few->number[3];
     } else {
-      given[i] = glm_own_given(t->owns + 3 * v);
+      given[i] = glm_aux_given(t->aux + 3 * v);
     }
   }
 }
@@ -284,35 +284,35 @@ SCL_INLINE void glm_fill(const glm_data *t, const glm_few *few, __global const r
     real w = 0.0;
     if (GLM_FINISH && t->flags & GLM_FEW) {
       if (c < t->p || c == GLM_SLOTS)
-        w = glm_pick(few, 1 + t->own_count + (c == GLM_SLOTS ? 0 : 1 + c));
+        w = glm_pick(few, 1 + t->aux_count + (c == GLM_SLOTS ? 0 : 1 + c));
     } else {
       if (v < t->predictors && c < t->p) w = beta[(long)v * t->p + c];
       if (v < t->predictors && c == GLM_SLOTS) w = t->alpha[v]; /* of a row alpha: not used */
     }
     weight[i] = w;
   }
-  if (GLM_OWN == SCL_GLM_CUTS) {
-    for (int i = item; i < t->own_sums * GLM_CELLS; i += GLM_ITEMS) t->by_cut[i] = 0.0;
+  if (GLM_AUX == SCL_GLM_CUTS) {
+    for (int i = item; i < t->aux_sums * GLM_CELLS; i += GLM_ITEMS) t->by_cut[i] = 0.0;
   }
 }
 
 SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
                                        real sum[GLM_PREDICTORS][GLM_SUMS], const glm_role *at,
                                        __local real *pool, __global real *partial, int groups) {
-  const int vectors = GLM_COUPLED ? 1 : t->predictors, owns = t->own_sums;
-  const int one_own = GLM_OWN == SCL_GLM_SIGMA || GLM_OWN == SCL_GLM_PHI;
+  const int vectors = GLM_COUPLED ? 1 : t->predictors, sums = t->aux_sums;
+  const int one_aux = GLM_AUX == SCL_GLM_SIGMA || GLM_AUX == SCL_GLM_PHI;
   glm_end_products(total);
   barrier(CLK_LOCAL_MEM_FENCE);
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
     glm_rows rows;
     rows.value = v < vectors ? v : -1;
-    rows.own = v < vectors && owns == 1 && one_own ? t->d_own + v : -1;
+    rows.aux = v < vectors && sums == 1 && one_aux ? t->d_aux + v : -1;
     rows.alpha = v < t->predictors ? t->d_alpha + v : -1;
     rows.beta = v < t->predictors ? t->d_beta + v * t->p : -1;
 #if GLM_ALONE
     sum[v][GLM_COLUMNS] = total[v].value;
     sum[v][GLM_COLUMNS + 1] = total[v].d_alpha;
-    sum[v][GLM_COLUMNS + 2] = total[v].d_own;
+    sum[v][GLM_COLUMNS + 2] = total[v].d_aux;
 #endif
     glm_sum_rows(pool, at->item, sum[v], t->p, rows, partial, groups);
   }
@@ -320,11 +320,11 @@ SCL_INLINE_BARRIER void glm_write_sums(const glm_data *t, glm_totals *total,
   glm_sum_cells(pool, at->item, at->value, total[0].value, vectors, 0, partial, groups);
   glm_sum_cells(pool, at->item, at->slope, total[0].d_alpha, t->predictors, t->d_alpha, partial,
                 groups);
-  if (one_own)
-    glm_sum_cells(pool, at->item, at->value, total[0].d_own, owns * vectors, t->d_own, partial,
+  if (one_aux)
+    glm_sum_cells(pool, at->item, at->value, total[0].d_aux, sums * vectors, t->d_aux, partial,
                   groups);
 #endif
-  if (GLM_OWN == SCL_GLM_CUTS) {
+  if (GLM_AUX == SCL_GLM_CUTS) {
     barrier(CLK_LOCAL_MEM_FENCE);
     glm_write_cuts(t, vectors, at->item, GLM_ITEMS, partial, groups);
   }
@@ -372,20 +372,21 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
 #endif
   const int groups = get_num_groups(0), group = get_group_id(0);
   const int n = task.n, p = task.p, predictors = task.predictors;
-  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags;
+  const int aux_count = task.aux_count, aux_sums = task.aux_sums, flags = task.flags;
   const glm_role at = glm_role_of(get_local_id(0));
   glm_data t = {.y = y + y_offset, .work = work, .by_cut = by_cut, .y_ld = y_ld, .n = n, .p = p,
-                .predictors = predictors, .own_count = owns, .own_sums = own_sums, .flags = flags,
-                .d_own = (int)task.at.d_own, .d_alpha = (int)task.at.d_alpha,
+                .predictors = predictors, .aux_count = aux_count, .aux_sums = aux_sums,
+                .flags = flags,
+                .d_aux = (int)task.at.d_aux, .d_alpha = (int)task.at.d_alpha,
                 .d_beta = (int)task.at.d_beta, .residuals = task.residuals, .slopes = task.slopes,
-                .owns = work + task.at.own, .alpha = work + task.at.alpha,
-                .row_own = work + task.at.row_own,
+                .aux = work + task.at.aux, .alpha = work + task.at.alpha,
+                .row_aux = work + task.at.row_aux,
                 .intercept = weight + GLM_SLOTS * GLM_PREDICTORS};
   __global const real *beta = work + task.at.beta;
   x += x_offset + (long)at.lane * x_ld;
 
   glm_totals total[GLM_LINKS];
-  glm_own given[GLM_LINKS];
+  glm_aux given[GLM_LINKS];
   real sum[GLM_PREDICTORS][GLM_SUMS];
   glm_pair kept[GLM_COLUMNS], eta[GLM_PREDICTORS], pair[GLM_PREDICTORS];
   SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
@@ -396,7 +397,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
   const uint rows_end = n, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x_ld;
   const uint last = (rows_end - 1) / GLM_WIDTH * GLM_WIDTH;
   uint first = group * GLM_ROWS;
-  glm_seen seen[GLM_OWN_ROWS], next[GLM_OWN_ROWS];
+  glm_seen seen[GLM_AUX_ROWS], next[GLM_AUX_ROWS];
   seen[0].row = GLM_NO_ROW;
   glm_read(&t, &at, first, next);
   if (GLM_EARLY) glm_load(kept, x + min(first + GLM_WIDTH * at.row_lane, last), step, at.lane, p);
@@ -407,7 +408,7 @@ GLM_PASS(__global const real *x, const long x_offset, const int x_ld, __global c
     const uint row = first + GLM_WIDTH * at.row_lane;
     if (!GLM_EARLY) glm_load(kept, x + min(row, last), step, at.lane, p);
     if (!GLM_ALONE) glm_add_value(&t, &total[0], &seen[0], given[0], &at);
-    SCL_UNROLL for (int r = 0; r < GLM_OWN_ROWS; r++) seen[r] = next[r];
+    SCL_UNROLL for (int r = 0; r < GLM_AUX_ROWS; r++) seen[r] = next[r];
     glm_read(&t, &at, first + stride, next);
     if (first + GLM_ROWS > rows_end) glm_clear(kept, row, rows_end);
     glm_predict(kept, weight, at.lane, eta);

@@ -44,25 +44,25 @@ SCL_INLINE void glm_add_exactly(__global real *sum, __global real *error, real t
 
 /* The arrays and sizes of the kernel. */
 typedef struct {
-  __global const real *y, *datum, *owns, *alpha, *row_own;
+  __global const real *y, *datum, *aux, *alpha, *row_aux;
   __global const real *weight; /* or 0 */
   __global real *slopes;       /* or 0 */
   __global real *sums, *errors;
-  int n, classes, owns_count, own_sums, flags, family;
-  long d_own; /* of the sums, where those by the own parameter begin */
+  int n, classes, aux_count, aux_sums, flags, family;
+  long d_aux; /* of the sums, where those by the auxiliary parameter begin */
 } glm_block;
 
 /* Predictors of vector m, for `rows` rows from `first`, become residuals; adds to the sums. */
 SCL_INLINE void glm_link_rows(const glm_block *at, int m, long first, int rows,
                               __global real *eta) {
-  const int own_kind = GLM_FAMILY_OWN(at->family), coupled = GLM_FAMILY_COUPLED(at->family);
-  __global const real *mine = at->owns + m * at->owns_count;
-  __global real *own_sum = at->sums + at->d_own + m * at->own_sums;
-  __global real *own_error = at->errors + at->d_own + m * at->own_sums;
-  real value = 0.0, d_own = 0.0;
-  glm_own own = glm_own_none();
-  if (own_kind != SCL_GLM_NONE && own_kind != SCL_GLM_CUTS && !(at->flags & GLM_ROW_OWN)) {
-    own = glm_own_given(mine);
+  const int aux_kind = GLM_FAMILY_AUX(at->family), coupled = GLM_FAMILY_COUPLED(at->family);
+  __global const real *mine = at->aux + m * at->aux_count;
+  __global real *aux_sum = at->sums + at->d_aux + m * at->aux_sums;
+  __global real *aux_error = at->errors + at->d_aux + m * at->aux_sums;
+  real value = 0.0, d_aux = 0.0;
+  glm_aux aux = glm_aux_none();
+  if (aux_kind != SCL_GLM_NONE && aux_kind != SCL_GLM_CUTS && !(at->flags & GLM_ROW_AUX)) {
+    aux = glm_aux_given(mine);
   }
   for (int i = 0; i < rows; i++) {
     const real y = at->y[first + i];
@@ -72,32 +72,33 @@ SCL_INLINE void glm_link_rows(const glm_block *at, int m, long first, int rows,
       for (int c = 0; at->weight && c < at->classes; c++) eta[c * GLM_ROWS_BLOCK + i] *= times;
       continue;
     }
-    if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(mine, at->owns_count, y);
-    if (at->flags & GLM_ROW_OWN) own = glm_own_number(at->row_own[(long)m * at->n + first + i]);
+    if (aux_kind == SCL_GLM_CUTS) aux = glm_aux_cuts(mine, at->aux_count, y);
+    if (at->flags & GLM_ROW_AUX) aux = glm_aux_number(at->row_aux[(long)m * at->n + first + i]);
     const real datum = GLM_FAMILY_DATUM(at->family) ? at->datum[first + i] : 0.0;
-    glm_term term = glm_family_term(at->family, y, datum, eta[i], own);
+    glm_term term = glm_family_term(at->family, y, datum, eta[i], aux);
     value += times * glm_term_value(at->family, term);
     if (at->weight) term = glm_term_times(term, times);
     eta[i] = term.d_eta;
-    if (own_kind == SCL_GLM_CUTS) {
+    if (aux_kind == SCL_GLM_CUTS) {
       const int above = (int)y - 1;
-      if (above < at->own_sums) glm_add_exactly(own_sum + above, own_error + above, term.d_own);
-      if (above > 0 && at->own_sums > 0)
-        glm_add_exactly(own_sum + above - 1, own_error + above - 1, term.d_low);
+      if (above < at->aux_sums) glm_add_exactly(aux_sum + above, aux_error + above, term.d_aux);
+      if (above > 0 && at->aux_sums > 0)
+        glm_add_exactly(aux_sum + above - 1, aux_error + above - 1, term.d_low);
     } else {
-      d_own += term.d_own;
-      if (at->slopes) at->slopes[(long)m * at->n + first + i] = term.d_own;
+      d_aux += term.d_aux;
+      if (at->slopes) at->slopes[(long)m * at->n + first + i] = term.d_aux;
     }
   }
   glm_add_exactly(at->sums + m, at->errors + m, value);
-  if (own_kind != SCL_GLM_CUTS && at->own_sums > 0) glm_add_exactly(own_sum, own_error, d_own);
+  if (aux_kind != SCL_GLM_CUTS && at->aux_sums > 0) glm_add_exactly(aux_sum, aux_error, d_aux);
 }
 
 __kernel void glm_rows(__global const real *x, const long x_offset, const int x_ld,
                        __global const real *y, const long y_offset, const int y_ld,
                        __global real *work, const glm_task task) {
   const int n = task.n, p = task.p, vectors = task.vectors, classes = task.classes;
-  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags, family = task.family;
+  const int aux_count = task.aux_count, aux_sums = task.aux_sums;
+  const int flags = task.flags, family = task.family;
   const long residuals = task.residuals, slopes = task.slopes;
   const long group = get_group_id(0), groups = get_num_groups(0), ld = x_ld;
   const int predictors = task.predictors, exact = (int)task.at.d_beta;
@@ -109,9 +110,9 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
   const long d_alpha_at = task.at.d_alpha;
   const glm_block at = {.y = y + y_offset,
                         .datum = y + y_offset + y_ld,
-                        .owns = work + task.at.own,
+                        .aux = work + task.at.aux,
                         .alpha = alpha,
-                        .row_own = work + task.at.row_own,
+                        .row_aux = work + task.at.row_aux,
                         .weight = flags & GLM_WEIGHTED
                                       ? y + y_offset + GLM_WEIGHT_COLUMN(family) * (long)y_ld
                                       : 0,
@@ -120,9 +121,9 @@ __kernel void glm_rows(__global const real *x, const long x_offset, const int x_
                         .errors = error,
                         .n = n,
                         .classes = classes,
-                        .owns_count = owns,
-                        .d_own = task.at.d_own,
-                        .own_sums = own_sums,
+                        .aux_count = aux_count,
+                        .d_aux = task.at.d_aux,
+                        .aux_sums = aux_sums,
                         .flags = flags,
                         .family = family};
   x += x_offset;

@@ -34,26 +34,27 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
                         __global real *work, const glm_task task, __local real *pool,
                         __local real *by_cut) {
   const int n = task.n, classes = task.classes;
-  const int owns = task.owns, own_sums = task.own_sums, flags = task.flags, family = task.family;
+  const int aux_count = task.aux_count, aux_sums = task.aux_sums;
+  const int flags = task.flags, family = task.family;
   const int has_eta = task.has_eta;
   const long slopes = task.slopes;
   const int item = get_local_id(0), items = get_local_size(0), m = get_global_id(1);
   const int group = get_group_id(0), groups = get_num_groups(0);
-  const int own_kind = GLM_FAMILY_OWN(family), coupled = GLM_FAMILY_COUPLED(family);
+  const int aux_kind = GLM_FAMILY_AUX(family), coupled = GLM_FAMILY_COUPLED(family);
   const long stride = (long)groups * items, first = (long)group * items + item;
-  __global const real *owns_at = work + task.at.own + m * owns;
-  __global const real *alpha = work + task.at.alpha, *row_own = work + task.at.row_own;
+  __global const real *aux_values = work + task.at.aux + m * aux_count;
+  __global const real *alpha = work + task.at.alpha, *row_aux = work + task.at.row_aux;
   __global real *eta = work + task.residuals + (long)m * classes * n;
   __global real *partial = work + task.partials + group;
-  real value = 0.0, d_own = 0.0;
-  glm_own own = glm_own_none();
+  real value = 0.0, d_aux = 0.0;
+  glm_aux aux = glm_aux_none();
   y += y_offset;
   __global const real *weight =
       flags & GLM_WEIGHTED ? y + GLM_WEIGHT_COLUMN(family) * (long)y_ld : 0;
-  if (own_kind == SCL_GLM_CUTS) {
-    for (int cut = 0; cut < own_sums; cut++) by_cut[cut * items + item] = 0.0;
-  } else if (own_kind != SCL_GLM_NONE && !(flags & GLM_ROW_OWN)) {
-    own = glm_own_given(owns_at);
+  if (aux_kind == SCL_GLM_CUTS) {
+    for (int cut = 0; cut < aux_sums; cut++) by_cut[cut * items + item] = 0.0;
+  } else if (aux_kind != SCL_GLM_NONE && !(flags & GLM_ROW_AUX)) {
+    aux = glm_aux_given(aux_values);
   }
 
   for (long row = first; row < n; row += stride) {
@@ -68,29 +69,29 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
       for (int c = 0; weight && c < classes; c++) eta[(long)c * n + row] *= times;
       continue;
     }
-    if (own_kind == SCL_GLM_CUTS) own = glm_own_cuts(owns_at, owns, y[row]);
-    if (flags & GLM_ROW_OWN) own = glm_own_number(row_own[(long)m * n + row]);
+    if (aux_kind == SCL_GLM_CUTS) aux = glm_aux_cuts(aux_values, aux_count, y[row]);
+    if (flags & GLM_ROW_AUX) aux = glm_aux_number(row_aux[(long)m * n + row]);
     const real datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
-    glm_term term = glm_family_term(family, y[row], datum, eta[row], own);
+    glm_term term = glm_family_term(family, y[row], datum, eta[row], aux);
     value += times * glm_term_value(family, term);
     if (weight) term = glm_term_times(term, times);
     eta[row] = term.d_eta;
-    if (own_kind == SCL_GLM_CUTS) {
+    if (aux_kind == SCL_GLM_CUTS) {
       const int above = (int)y[row] - 1;
-      if (above < own_sums) by_cut[above * items + item] += term.d_own;
-      if (above > 0 && own_sums > 0) by_cut[(above - 1) * items + item] += term.d_low;
+      if (above < aux_sums) by_cut[above * items + item] += term.d_aux;
+      if (above > 0 && aux_sums > 0) by_cut[(above - 1) * items + item] += term.d_low;
     } else {
-      d_own += term.d_own;
-      if (slopes >= 0) work[slopes + (long)m * n + row] = term.d_own;
+      d_aux += term.d_aux;
+      if (slopes >= 0) work[slopes + (long)m * n + row] = term.d_aux;
     }
   }
 
   value = glm_sum_group(pool, item, items, value);
   if (item == 0) partial[(long)m * groups] = value;
-  for (int i = 0; i < own_sums; i++) {
-    const real mine = own_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_own;
+  for (int i = 0; i < aux_sums; i++) {
+    const real mine = aux_kind == SCL_GLM_CUTS ? by_cut[i * items + item] : d_aux;
     const real sum = glm_sum_group(pool, item, items, mine);
-    if (item == 0) partial[(task.at.d_own + (long)m * own_sums + i) * groups] = sum;
+    if (item == 0) partial[(task.at.d_aux + (long)m * aux_sums + i) * groups] = sum;
   }
   for (int c = 0; c < classes; c++) {
     real d_alpha = 0.0;

@@ -62,17 +62,17 @@ typedef struct {
   bool alone; /* products by BLAS, which has threads of its own */
   bool wide;  /* scl_host_has_wide() */
   size_t n, p, predictors, step;
-  const double *x, *y, *owns, *alpha, *beta, *row_own;
+  const double *x, *y, *aux, *alpha, *beta, *row_aux;
   double *eta, *d_beta;
   exact_sum *sums;
 } worker;
 
 /* The derivatives by the cuts on both sides of a class. */
 INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
-  exact_sum *own = w->sums + w->pass->vectors + m * w->pass->own_sums;
+  exact_sum *aux = w->sums + w->pass->vectors + m * w->pass->aux_sums;
   size_t above = (size_t)y - 1;
-  if (above < w->pass->own_sums) add(own + above, term.d_own);
-  if (above > 0) add(own + above - 1, term.d_low);
+  if (above < w->pass->aux_sums) add(aux + above, term.d_aux);
+  if (above > 0) add(aux + above - 1, term.d_low);
 }
 
 /* Predictors of vector m become residuals, for `rows` rows, at most CHUNK, from row `first` of X,
@@ -81,13 +81,14 @@ INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
 INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t first, size_t at,
                        size_t rows) {
   const scl_glm_pass *pass = w->pass;
-  const double *own_at = w->owns + m * pass->owns;
-  double *eta = w->eta + m * pass->classes * w->step + at, value = 0.0, d_own = 0.0;
-  scl_glm_own kind = GLM_FAMILY_OWN(family);
+  const double *aux_values = w->aux + m * pass->aux_count;
+  double *eta = w->eta + m * pass->classes * w->step + at, value = 0.0, d_aux = 0.0;
+  scl_glm_aux kind = GLM_FAMILY_AUX(family);
   bool coupled = GLM_FAMILY_COUPLED(family), has_datum = GLM_FAMILY_DATUM(family);
-  glm_own own = glm_own_none();
+  glm_aux aux = glm_aux_none();
   glm_odds_product odds = {1.0, 0.0};
-  if (kind != SCL_GLM_NONE && kind != SCL_GLM_CUTS && !pass->row_own) own = glm_own_given(own_at);
+  if (kind != SCL_GLM_NONE && kind != SCL_GLM_CUTS && !pass->row_aux)
+    aux = glm_aux_given(aux_values);
   const double *weight = w->y + GLM_WEIGHT_COLUMN(family) * pass->y.ld + first;
   for (size_t i = 0; i < rows; i++) {
     double y = w->y[first + i], times = weighted ? weight[i] : 1.0;
@@ -97,10 +98,10 @@ INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t fi
       for (size_t c = 0; weighted && c < pass->classes; c++) eta[c * w->step + i] *= times;
       continue;
     }
-    if (kind == SCL_GLM_CUTS) own = glm_own_cuts(own_at, (int)pass->owns, y);
-    if (pass->row_own) own = glm_own_number(w->row_own[m * w->n + first + i]);
+    if (kind == SCL_GLM_CUTS) aux = glm_aux_cuts(aux_values, (int)pass->aux_count, y);
+    if (pass->row_aux) aux = glm_aux_number(w->row_aux[m * w->n + first + i]);
     double datum = has_datum ? w->y[pass->y.ld + first + i] : 0.0;
-    glm_term term = glm_family_term(family, y, datum, eta[i], own);
+    glm_term term = glm_family_term(family, y, datum, eta[i], aux);
     if (weighted) {
       value += times * glm_term_value(family, term);
       term = glm_term_times(term, times);
@@ -109,13 +110,13 @@ INLINED void link_rows(worker *w, int family, bool weighted, size_t m, size_t fi
       if (GLM_FAMILY_ODDS(family)) value -= glm_multiply_odds(&odds, term.odds);
     }
     eta[i] = term.d_eta;
-    d_own += term.d_own;
-    if (kind == SCL_GLM_CUTS && pass->own_sums > 0) add_cuts(w, m, y, term);
-    if (pass->d_own_rows != NULL) pass->d_own_rows[m * w->n + first + i] = term.d_own;
+    d_aux += term.d_aux;
+    if (kind == SCL_GLM_CUTS && pass->aux_sums > 0) add_cuts(w, m, y, term);
+    if (pass->d_aux_rows != NULL) pass->d_aux_rows[m * w->n + first + i] = term.d_aux;
   }
   if (GLM_FAMILY_ODDS(family)) value -= log(odds.product) + odds.error / odds.product;
   add(w->sums + m, value);
-  if (kind != SCL_GLM_CUTS && pass->own_sums > 0) add(w->sums + pass->vectors + m, d_own);
+  if (kind != SCL_GLM_CUTS && pass->aux_sums > 0) add(w->sums + pass->vectors + m, d_aux);
 }
 
 /* eta += X beta, four columns at a time. */
@@ -196,7 +197,7 @@ static void multiply_plain(bool transposed, const double *x, size_t ld, size_t r
 SCL_WIDE __attribute__((flatten)) static void link_wide(worker *w, size_t m, size_t first,
                                                         size_t at, size_t rows) {
   switch (w->pass->family) {
-#define GLM_ROW(NAME, name, support, words, own)                                                   \
+#define GLM_ROW(NAME, name, support, words, aux)                                                   \
   case SCL_GLM_##NAME:                                                                             \
     link_rows(w, SCL_GLM_##NAME, false, m, first, at, rows);                                       \
     break;
@@ -370,10 +371,10 @@ scl_status scl_host_glm(scl_context *ctx, const scl_glm_pass *pass) {
               .step = rows_of_block(p, predictors),
               .x = scl_host_at(pass->x),
               .y = scl_host_at(pass->y),
-              .owns = pass->parameters + at.own,
+              .aux = pass->parameters + at.aux,
               .alpha = pass->parameters + at.alpha,
               .beta = pass->parameters + at.beta,
-              .row_own = pass->parameters + at.row_own};
+              .row_aux = pass->parameters + at.row_aux};
   shares s = {.common = w, .n_sums = at.d_beta, .n_beta = at.results - at.d_beta};
   cut(&s);
   int threads = s.parts > 1 ? scl_copy_threads() : 1;

@@ -21,35 +21,35 @@ typedef struct {
 typedef struct scl_glm_pass {
   scl_glm_family family;
   scl_block x, y; /* n x p; y, the datum where the family has one, the weight if weighted */
-  size_t vectors, classes; /* M, C >= 1 */
-  size_t owns, own_sums;   /* numbers of the own parameter, and of sums of its derivatives, each for
-                              one vector */
-  bool row_alpha, row_own; /* one for each row and predictor, or row and vector */
-  bool gradient;           /* the derivatives by beta are wanted */
-  bool weighted;           /* each observation's terms are multiplied by its weight */
-  const double *parameters; /* in host memory, laid out as scl_glm_layout says */
-  double *results;          /* likewise; d_beta undefined unless wanted */
-  double *d_alpha_rows;     /* NULL, or n P */
-  double *d_own_rows;       /* NULL, or n M; only with row_own */
-  scl_block d_x;            /* n x p, or no buffer: not wanted */
+  size_t vectors, classes;    /* M, C >= 1 */
+  size_t aux_count, aux_sums; /* numbers of the auxiliary parameter, and of sums of its derivatives,
+                            each for one vector */
+  bool row_alpha, row_aux;    /* one for each row and predictor, or row and vector */
+  bool gradient;              /* the derivatives by beta are wanted */
+  bool weighted;              /* each observation's terms are multiplied by its weight */
+  const double *parameters;   /* in host memory, laid out as scl_glm_layout says */
+  double *results;            /* likewise; d_beta undefined unless wanted */
+  double *d_alpha_rows;       /* NULL, or n P */
+  double *d_aux_rows;         /* NULL, or n M; only with row_aux */
+  scl_block d_x;              /* n x p, or no buffer: not wanted */
   scl_glm_state *state;
 } scl_glm_pass;
 
 /* Where the parts of parameters and results begin, and how many numbers there are (drawn in
- * kernels/include/glm_task.h). Where the own parameter is by row, `owns` is 0; d_alpha are sums
- * also where alpha is by row. */
+ * kernels/include/glm_task.h). Where the auxiliary parameter is by row, `aux_count` is 0; d_alpha
+ * are sums also where alpha is by row. */
 typedef glm_layout scl_glm_layout;
 
 static inline scl_glm_layout scl_glm_layout_of(const scl_glm_pass *pass) {
   const int64_t n = (int64_t)pass->x.nrow, p = (int64_t)pass->x.ncol;
   const int64_t vectors = (int64_t)pass->vectors, predictors = vectors * (int64_t)pass->classes;
-  scl_glm_layout at = {.own = 1};
-  at.alpha = at.own + (int64_t)pass->owns * vectors;
+  scl_glm_layout at = {.aux = 1};
+  at.alpha = at.aux + (int64_t)pass->aux_count * vectors;
   at.beta = at.alpha + (pass->row_alpha ? n : 1) * predictors;
-  at.row_own = at.beta + p * predictors;
-  at.parameters = at.row_own + (pass->row_own ? n * vectors : 0);
-  at.d_own = at.value + vectors;
-  at.d_alpha = at.d_own + (int64_t)pass->own_sums * vectors;
+  at.row_aux = at.beta + p * predictors;
+  at.parameters = at.row_aux + (pass->row_aux ? n * vectors : 0);
+  at.d_aux = at.value + vectors;
+  at.d_alpha = at.d_aux + (int64_t)pass->aux_sums * vectors;
   at.d_beta = at.d_alpha + predictors;
   at.results = at.d_beta + p * predictors;
   return at;

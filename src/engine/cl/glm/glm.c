@@ -54,7 +54,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 #define MMA_KERNEL(NAME, family, layout, ...) &scl_k_glm_##layout##_##family,
 #define KERNEL(NAME, family, layout, predictors, row_lanes, lanes, columns, width, finish, ...)    \
   KERNEL_##finish(&scl_k_glm_##layout##_##family),
-#define ROW(NAME, name, support, words, own)                                                       \
+#define ROW(NAME, name, support, words, aux)                                                       \
   {SCL_GLM_MMA_LAYOUTS(MMA_KERNEL, NAME, name) SCL_GLM_LAYOUTS(KERNEL, NAME, name)},
 #define KERNEL_0(kernel) kernel
 #define KERNEL_1(kernel) NULL
@@ -116,7 +116,7 @@ enum { QUICK_ELEMENTS = 1 << 23 }; /* of X, times predictors */
 typedef struct {
   route route;
   int layout;
-  size_t n, p, vectors, classes, predictors, own_sums;
+  size_t n, p, vectors, classes, predictors, aux_sums;
   size_t beta; /* its offset in the parameters */
   size_t sums; /* rows of the results without those by beta */
   size_t items, groups, cells;
@@ -129,7 +129,7 @@ typedef struct {
 /* Bytes of local memory for the sums by cut, one for each of `cells` predictors. Groups share the
  * local memory of a unit. */
 static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
-  size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->own_sums : 0;
+  size_t cuts = GLM_FAMILY_AUX(pass->family) == SCL_GLM_CUTS ? pass->aux_sums : 0;
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
 }
 
@@ -169,12 +169,12 @@ static scl_status choose_layout(scl_cl_context *cl, const scl_glm_pass *pass, in
 /* The number of groups whose tiles, cells (inst/kernels/nvidia/glm_mma.cl), sums by cut and
  * driver's share fit into the local memory of a unit. The same with and without a gradient. */
 static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) {
-  size_t unit = 228 << 10, own = 1024;
-  size_t cuts = GLM_FAMILY_OWN(pass->family) == SCL_GLM_CUTS ? pass->owns : 0;
+  size_t unit = 228 << 10, aux = 1024;
+  size_t cuts = GLM_FAMILY_AUX(pass->family) == SCL_GLM_CUTS ? pass->aux_count : 0;
   /* with so many cuts gradients take another route, and values alone need no sums by cut */
   if (cuts * l->predictors * l->rows * sizeof(double) > CUT_BYTES) cuts = 0;
   size_t numbers = 2 * l->slots * l->rows + l->predictors * (l->rows * (1 + cuts) + 1);
-  return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + own);
+  return unit / (scl_round_up((numbers + 1) * sizeof(double), 128) + aux);
 }
 
 static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
@@ -215,7 +215,7 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
             .vectors = pass->vectors,
             .classes = pass->classes,
             .predictors = pass->vectors * pass->classes,
-            .own_sums = pass->own_sums,
+            .aux_sums = pass->aux_sums,
             .beta = at.beta,
             .sums = at.d_beta};
   SCL_TRY(choose_route(&s, cl, pass));
@@ -225,7 +225,7 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
   s.results = at.parameters;
   s.residuals = s.results + all;
   s.slopes = s.residuals + (s.keeps_residuals ? s.n * s.predictors : 0);
-  s.partials = s.slopes + (pass->d_own_rows != NULL ? s.n * s.vectors : 0);
+  s.partials = s.slopes + (pass->d_aux_rows != NULL ? s.n * s.vectors : 0);
   s.scratch = s.partials + s.groups * (s.route == SPLIT ? s.sums : all);
   s.total = s.scratch;
   if (s.route == BY_ROWS) s.total += s.groups * (s.predictors * GLM_ROWS_BLOCK + s.sums);
@@ -237,7 +237,7 @@ static scl_status make_plan(scl_cl_context *cl, const scl_glm_pass *pass, plan *
  * needs the command, since it also writes the counter. */
 static bool are_few(const plan *s, const scl_glm_pass *pass) {
   return s->finish && scl_glm_layout_of(pass).parameters <= GLM_FEW_MOST && s->predictors == 1 &&
-         GLM_FAMILY_OWN(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_own;
+         GLM_FAMILY_AUX(pass->family) != SCL_GLM_CUTS && !pass->row_alpha && !pass->row_aux;
 }
 
 /* Makes sure that the workspace is large enough; it only grows. */
@@ -270,7 +270,7 @@ static scl_status send_parameters(scl_cl_op *op, const scl_glm_pass *pass) {
 
 static int flags_of(const scl_glm_pass *pass) {
   return (pass->gradient ? GLM_GRADIENT : 0) | (pass->row_alpha ? GLM_ROW_ALPHA : 0) |
-         (pass->row_own ? GLM_ROW_OWN : 0) | (pass->weighted ? GLM_WEIGHTED : 0);
+         (pass->row_aux ? GLM_ROW_AUX : 0) | (pass->weighted ? GLM_WEIGHTED : 0);
 }
 
 static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
@@ -278,15 +278,15 @@ static glm_task describe_task(const plan *s, const scl_glm_pass *pass) {
                     .results = (int64_t)s->results,
                     .partials = (int64_t)s->partials,
                     .residuals = s->keeps_residuals ? (int64_t)s->residuals : -1,
-                    .slopes = pass->d_own_rows != NULL ? (int64_t)s->slopes : -1,
+                    .slopes = pass->d_aux_rows != NULL ? (int64_t)s->slopes : -1,
                     .scratch = (int64_t)s->scratch,
                     .n = (int)s->n,
                     .p = (int)s->p,
                     .vectors = (int)s->vectors,
                     .classes = (int)s->classes,
                     .predictors = (int)s->predictors,
-                    .owns = (int)pass->owns,
-                    .own_sums = (int)s->own_sums,
+                    .aux_count = (int)pass->aux_count,
+                    .aux_sums = (int)s->aux_sums,
                     .flags = flags_of(pass) | (s->few ? GLM_FEW : 0),
                     .family = (int)pass->family,
                     .has_eta = s->p > 0};
@@ -411,7 +411,7 @@ static scl_status enqueue_pass(scl_cl_op *op, const plan *s, const scl_glm_pass 
   SCL_TRY(launch_outer(op, s, pass));
   op->timing = SCL_CL_TIME_NONE;
   SCL_TRY(read_rows(op, pass, s->residuals, s->n * s->predictors, pass->d_alpha_rows));
-  SCL_TRY(read_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_own_rows));
+  SCL_TRY(read_rows(op, pass, s->slopes, s->n * s->vectors, pass->d_aux_rows));
   SCL_TRY(read_work(op, pass, s->results, d->numbers, d->to, s->quick ? NULL : &event));
   if (d->staging != NULL) scl_cl_staging_use(d->staging, d->piece, op, event);
   scl_cl_op_took(op, event);

@@ -40,13 +40,13 @@ typedef struct {
   bool *abandoned; /* after a fault the device may still use the memory: it is never freed */
 } trial_case;
 
-static void write_own(trial_case *c, double *to) {
-  const scl_glm_own own = GLM_FAMILY_OWN(c->pass.family);
+static void write_aux(trial_case *c, double *to) {
+  const scl_glm_aux aux = GLM_FAMILY_AUX(c->pass.family);
   for (size_t v = 0; v < c->pass.vectors; v++) {
     const double number = 1.5 + (double)v / 8.0;
     const double given[] = {number, log(number), 1.0 / number}, cuts[CUTS] = {-0.5, number};
-    memcpy(to, own == SCL_GLM_CUTS ? cuts : given, c->pass.owns * sizeof *to);
-    to += c->pass.owns;
+    memcpy(to, aux == SCL_GLM_CUTS ? cuts : given, c->pass.aux_count * sizeof *to);
+    to += c->pass.aux_count;
   }
 }
 
@@ -60,7 +60,7 @@ static void write_data(trial_case *c, size_t p, size_t predictors) {
   }
   c->parameters[0] = 0.0;
   const scl_glm_layout at = scl_glm_layout_of(&c->pass);
-  write_own(c, c->parameters + at.own);
+  write_aux(c, c->parameters + at.aux);
   for (size_t i = 0; i < predictors * (1 + p); i++)
     c->parameters[(size_t)at.alpha + i] = scl_cl_trial_number(i, 3) / 16.0;
   c->numbers = (size_t)at.results;
@@ -79,16 +79,16 @@ static scl_status create_case(const scl_cl_glm_form *form, trial_case *c) {
   c->parameters = c->y + 2 * TRIAL_LD;
   c->results = c->parameters + most;
   c->expected = c->results + results;
-  const scl_glm_own own = GLM_FAMILY_OWN(form->family);
+  const scl_glm_aux aux = GLM_FAMILY_AUX(form->family);
   c->pass = (scl_glm_pass){.family = form->family,
                            .x = {.nrow = TRIAL_ROWS, .ncol = p},
                            .vectors = coupled ? 1 : predictors,
                            .classes = coupled ? predictors : 1,
-                           .owns = own == SCL_GLM_NONE   ? 0
-                                   : own == SCL_GLM_CUTS ? CUTS
-                                                         : 3,
-                           .own_sums = own == SCL_GLM_NONE   ? 0
-                                       : own == SCL_GLM_CUTS ? CUTS
+                           .aux_count = aux == SCL_GLM_NONE   ? 0
+                                        : aux == SCL_GLM_CUTS ? CUTS
+                                                              : 3,
+                           .aux_sums = aux == SCL_GLM_NONE   ? 0
+                                       : aux == SCL_GLM_CUTS ? CUTS
                                                              : 1,
                            .gradient = true,
                            .parameters = c->parameters};
@@ -97,26 +97,27 @@ static scl_status create_case(const scl_cl_glm_form *form, trial_case *c) {
 }
 
 /* ---- what is expected ------------------------------------------------------------------------ */
-/* The terms of row i for vector m: predictors in eta become residuals. Gives the value; `own` gets
- * the derivatives by the family's own parameter. */
-static double add_terms(const trial_case *c, size_t i, size_t m, double *eta, double *own) {
+/* The terms of row i for vector m: predictors in eta become residuals. Gives the value; `aux` gets
+ * the derivatives by the auxiliary parameter of the family. */
+static double add_terms(const trial_case *c, size_t i, size_t m, double *eta, double *aux) {
   const scl_glm_pass *pass = &c->pass;
   const int family = pass->family;
-  const scl_glm_own kind = GLM_FAMILY_OWN(family);
-  const double y = c->y[i], *given = c->parameters + scl_glm_layout_of(pass).own + m * pass->owns;
+  const scl_glm_aux kind = GLM_FAMILY_AUX(family);
+  const double y = c->y[i],
+               *given = c->parameters + scl_glm_layout_of(pass).aux + m * pass->aux_count;
   if (GLM_FAMILY_COUPLED(family)) return glm_classes(y, eta, 1, (int)pass->classes);
-  const glm_own number = kind == SCL_GLM_NONE   ? glm_own_none()
-                         : kind == SCL_GLM_CUTS ? glm_own_cuts(given, (int)pass->owns, y)
-                                                : glm_own_given(given);
+  const glm_aux number = kind == SCL_GLM_NONE   ? glm_aux_none()
+                         : kind == SCL_GLM_CUTS ? glm_aux_cuts(given, (int)pass->aux_count, y)
+                                                : glm_aux_given(given);
   const double datum = GLM_FAMILY_DATUM(family) ? c->y[TRIAL_LD + i] : 0.0;
   const glm_term term = glm_family_term(family, y, datum, eta[0], number);
   const size_t above = (size_t)y - 1;
   eta[0] = term.d_eta;
   if (kind == SCL_GLM_CUTS) {
-    if (above < pass->own_sums) own[above] += term.d_own;
-    if (above > 0) own[above - 1] += term.d_low;
+    if (above < pass->aux_sums) aux[above] += term.d_aux;
+    if (above > 0) aux[above - 1] += term.d_low;
   } else if (kind != SCL_GLM_NONE) {
-    own[0] += term.d_own;
+    aux[0] += term.d_aux;
   }
   return glm_term_value(family, term);
 }
@@ -125,7 +126,7 @@ static void expect_results(const trial_case *c, size_t p, size_t predictors) {
   const scl_glm_pass *pass = &c->pass;
   const scl_glm_layout at = scl_glm_layout_of(pass);
   const double *alpha = c->parameters + at.alpha, *beta = c->parameters + at.beta;
-  double *value = c->expected + at.value, *own = c->expected + at.d_own;
+  double *value = c->expected + at.value, *aux = c->expected + at.d_aux;
   double *d_alpha = c->expected + at.d_alpha, *d_beta = c->expected + at.d_beta, eta[16];
   for (size_t i = 0; i < TRIAL_ROWS; i++) {
     for (size_t v = 0; v < predictors; v++) {
@@ -133,7 +134,7 @@ static void expect_results(const trial_case *c, size_t p, size_t predictors) {
       for (size_t j = 0; j < p; j++) eta[v] += c->x[i + j * TRIAL_LD] * beta[j + v * p];
     }
     for (size_t m = 0; m < pass->vectors; m++)
-      value[m] += add_terms(c, i, m, eta + m * pass->classes, own + m * pass->own_sums);
+      value[m] += add_terms(c, i, m, eta + m * pass->classes, aux + m * pass->aux_sums);
     for (size_t v = 0; v < predictors; v++) {
       d_alpha[v] += eta[v];
       for (size_t j = 0; j < p; j++) d_beta[j + v * p] += c->x[i + j * TRIAL_LD] * eta[v];
