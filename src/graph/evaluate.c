@@ -59,16 +59,16 @@ static bool is_value(const scl_node *node) {
 }
 
 /* Whether a product is computed inside the kernel over these elements. */
-static bool fits_inside(const scl_node *product, const scl_node *places) {
-  return places->ncol == 1 && places->nrow >= MANY_ROWS && product->nrow == places->nrow &&
+static bool fits_inside(const scl_node *product, const scl_node *domain) {
+  return domain->ncol == 1 && domain->nrow >= MANY_ROWS && product->nrow == domain->nrow &&
          product->arg[0]->ncol > 0;
 }
 
 /* Whether a node has a function of the engine to itself and cannot be part of the kernel over these
  * elements. */
-static bool stands_alone(const scl_node *node, const scl_node *places) {
+static bool stands_alone(const scl_node *node, const scl_node *domain) {
   return node->kind == SCL_NODE_CALL ||
-         (node->kind == SCL_NODE_MATVEC && !fits_inside(node, places));
+         (node->kind == SCL_NODE_MATVEC && !fits_inside(node, domain));
 }
 
 /* Whether all operands must be computed before the node is. */
@@ -78,18 +78,18 @@ static bool takes_values(const scl_node *node) {
 
 /* Adds the nodes that must be leaves before `node` can be planned, but not what they need in turn.
  */
-static scl_status find_first(scl_node *node, const scl_node *places, uint64_t stamp,
+static scl_status find_first(scl_node *node, const scl_node *domain, uint64_t stamp,
                              node_list *first) {
   if (node->seen == stamp || is_value(node)) return SCL_OK;
   node->seen = stamp;
-  const bool many = places->nrow * places->ncol >= MANY_ELEMENTS;
+  const bool many = domain->nrow * domain->ncol >= MANY_ELEMENTS;
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
     scl_node *arg = node->arg[k];
-    const bool alone = arg->kind == SCL_NODE_REDUCE || stands_alone(arg, places) ||
+    const bool alone = arg->kind == SCL_NODE_REDUCE || stands_alone(arg, domain) ||
                        (takes_values(node) && !is_value(arg)) ||
                        (node->kind == SCL_NODE_BROADCAST && arg->kind == SCL_NODE_APPLY && many);
     if (!alone) {
-      SCL_TRY(find_first(arg, places, stamp, first));
+      SCL_TRY(find_first(arg, domain, stamp, first));
     } else if (arg->seen != stamp) {
       arg->seen = stamp;
       SCL_TRY(append_held(first, arg));
@@ -99,22 +99,22 @@ static scl_status find_first(scl_node *node, const scl_node *places, uint64_t st
 }
 
 /* Computes these for several nodes at once, so that they share kernels too. */
-static scl_status prepare(scl_context *ctx, size_t count, scl_node *const *nodes) {
+static scl_status compute_sources(scl_context *ctx, size_t count, scl_node *const *nodes) {
   node_list first = {0};
   scl_status status = SCL_OK;
   for (size_t k = 0; k < count; k++) {
     scl_node *node = nodes[k];
-    const scl_node *places = scl_node_places(node);
+    const scl_node *domain = scl_node_domain(node);
     /* A new walk for each: what is part of the kernel of one node may have to be a leaf for
      * another. */
     const uint64_t stamp = scl_node_stamp();
-    if (node->kind == SCL_NODE_REDUCE && places->kind == SCL_NODE_REDUCE) {
+    if (node->kind == SCL_NODE_REDUCE && domain->kind == SCL_NODE_REDUCE) {
       SCL_GO(append_held(&first, node->arg[0]));
-    } else if (node->kind == SCL_NODE_REDUCE && stands_alone(places, places)) {
+    } else if (node->kind == SCL_NODE_REDUCE && stands_alone(domain, domain)) {
       SCL_GO(append_held(&first, node->arg[0]));
     } else {
       SCL_GO(
-          find_first(node->kind == SCL_NODE_REDUCE ? node->arg[0] : node, places, stamp, &first));
+          find_first(node->kind == SCL_NODE_REDUCE ? node->arg[0] : node, domain, stamp, &first));
     }
   }
   if (first.count > 0) status = eval_nodes(ctx, first.count, first.node);
@@ -216,7 +216,7 @@ static scl_status run_plan(scl_context *ctx, size_t count, scl_node **nodes, boo
   SCL_GO(make_results(ctx, nodes, &plan, made));
   SCL_GO(ctx->engine->expr(ctx, &plan));
   counters.evaluated++;
-  for (size_t k = 0; k < count; k++) scl_node_settle(nodes[k], made[k]);
+  for (size_t k = 0; k < count; k++) scl_node_set_block(nodes[k], made[k]);
   return SCL_OK;
 done:
   for (size_t k = 0; k < count; k++) scl_buffer_release(made[k].buffer);
@@ -240,32 +240,32 @@ static scl_status run_group(scl_context *ctx, size_t count, scl_node **nodes) {
       return run_group(ctx, count - count / 2, nodes + count / 2);
     }
     SCL_TRY(cut(ctx, nodes[0]));
-    SCL_TRY(prepare(ctx, 1, nodes));
+    SCL_TRY(compute_sources(ctx, 1, nodes));
   }
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-static bool has_places(const scl_node *node) {
-  const scl_node *places = scl_node_places(node);
-  return places->nrow > 0 && places->ncol > 0;
+static bool has_elements(const scl_node *node) {
+  const scl_node *domain = scl_node_domain(node);
+  return domain->nrow > 0 && domain->ncol > 0;
 }
 
 /* Whether a node can join a group over these elements; `margin`: of its reductions, or -1. */
-static bool joins(const scl_node *node, const scl_node *places, int margin) {
-  const scl_node *mine = scl_node_places(node);
-  if (mine->nrow != places->nrow || mine->ncol != places->ncol) return false;
+static bool joins(const scl_node *node, const scl_node *domain, int margin) {
+  const scl_node *mine = scl_node_domain(node);
+  if (mine->nrow != domain->nrow || mine->ncol != domain->ncol) return false;
   return node->kind != SCL_NODE_REDUCE || margin < 0 || (int)scl_node_margin(node) == margin;
 }
 
 /* Moves a group to the front of nodes; returns its length. */
 static size_t gather_group(size_t count, scl_node **nodes) {
-  const scl_node *places = scl_node_places(nodes[0]);
+  const scl_node *domain = scl_node_domain(nodes[0]);
   int margin = nodes[0]->kind == SCL_NODE_REDUCE ? (int)scl_node_margin(nodes[0]) : -1;
   size_t length = 1;
   for (size_t k = 1; k < count && length < SCL_PLAN_OUTPUTS; k++) {
     scl_node *node = nodes[k];
-    if (!joins(node, places, margin)) continue;
+    if (!joins(node, domain, margin)) continue;
     if (node->kind == SCL_NODE_REDUCE) margin = (int)scl_node_margin(node);
     nodes[k] = nodes[length];
     nodes[length++] = node;
@@ -281,7 +281,7 @@ static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
     if (is_value(node)) continue;
     if (node->kind == SCL_NODE_CALL) {
       SCL_TRY(scl_node_run_call(ctx, node));
-    } else if (!has_places(node)) {
+    } else if (!has_elements(node)) {
       SCL_TRY(scl_node_run_empty(ctx, node));
     } else if (node->kind == SCL_NODE_MATVEC) {
       SCL_TRY(scl_node_run_product(ctx, node));
@@ -307,7 +307,7 @@ static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes) {
     }
     SCL_GO(append_held(&open, nodes[k]));
   }
-  SCL_GO(prepare(ctx, open.count, open.node));
+  SCL_GO(compute_sources(ctx, open.count, open.node));
   {
     size_t left = open.count;
     scl_node **rest = malloc((left > 0 ? left : 1) * sizeof *rest);
@@ -395,7 +395,7 @@ static scl_status add_source(scl_context *ctx, size_t count, scl_node **nodes, c
   if (!scl_plan_make(ctx, count, nodes, &plan)) {
     if (count == 1) {
       SCL_TRY(cut(ctx, nodes[0]));
-      SCL_TRY(prepare(ctx, 1, nodes));
+      SCL_TRY(compute_sources(ctx, 1, nodes));
       return add_source(ctx, 1, nodes, text);
     }
     SCL_TRY(add_source(ctx, count / 2, nodes, text));
@@ -422,7 +422,7 @@ scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
   for (size_t k = 0; k < count; k++) {
     if (k > 0) SCL_GO(scl_mat_same_context(x[0], x[k]));
     scl_node *node = scl_node_pending(x[k]);
-    if (node == NULL || is_value(node) || !has_places(node)) continue;
+    if (node == NULL || is_value(node) || !has_elements(node)) continue;
     if (takes_values(node)) continue; /* not a generated kernel */
     if (node->placeholder) {
       SCL_GO(scl_fail_argument("x", "an argument of 'combine' has no value of its own"));
@@ -430,7 +430,7 @@ scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out) {
     SCL_GO(append_held(&open, node));
   }
   if (open.count > 0) {
-    SCL_GO(prepare(x[0]->ctx, open.count, open.node));
+    SCL_GO(compute_sources(x[0]->ctx, open.count, open.node));
     for (size_t k = 0; k < open.count;) {
       size_t length = gather_group(open.count - k, open.node + k);
       SCL_GO(add_source(x[0]->ctx, length, open.node + k, &text));

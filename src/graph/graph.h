@@ -55,7 +55,7 @@ void scl_node_release(scl_node *node); /* accepts NULL; not recursive */
 /* The node of a matrix: the pending one, or a new leaf. Release it. */
 scl_status scl_node_of(scl_mat *x, scl_node **out);
 /* Makes a node a leaf, which then owns the buffer of `block`. */
-void scl_node_settle(scl_node *node, scl_block block);
+void scl_node_set_block(scl_node *node, scl_block block);
 uint64_t scl_node_stamp(void); /* a new one */
 /* Computes one node, in place. */
 scl_status scl_node_force(scl_context *ctx, scl_node *node);
@@ -68,12 +68,12 @@ scl_status scl_node_run_call(scl_context *ctx, scl_node *node);
 scl_status scl_node_run_empty(scl_context *ctx, scl_node *node);
 
 /* ---- plans ---------------------------------------------------------------------------------- */
-/* Plans up to SCL_PLAN_OUTPUTS nodes of one shape (scl_node_places()) and margin without reductions
+/* Plans up to SCL_PLAN_OUTPUTS nodes of one shape (scl_node_domain()) and margin without reductions
  * among their operands; false if they exceed a limit of the plan. Outputs get their blocks later,
  * by scl_plan_place(). */
 bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *plan);
 /* The node over whose elements a computation runs: the operand of a reduction, else itself. */
-static inline const scl_node *scl_node_places(const scl_node *node) {
+static inline const scl_node *scl_node_domain(const scl_node *node) {
   return node->kind == SCL_NODE_REDUCE ? node->arg[0] : node;
 }
 

@@ -59,7 +59,7 @@ scl_status scl_node_of(scl_mat *x, scl_node **out) {
   return SCL_OK;
 }
 
-void scl_node_settle(scl_node *node, scl_block block) {
+void scl_node_set_block(scl_node *node, scl_block block) {
   scl_node *arg[3] = {node->arg[0], node->arg[1], node->arg[2]};
   scl_buffer *before = node->block.buffer; /* of a node that was already computed meanwhile */
   node->kind = SCL_NODE_LEAF;

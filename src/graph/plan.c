@@ -62,7 +62,7 @@ static frame broadcast(frame f, const scl_node *to) {
   return f;
 }
 
-/* The places whose row (or column) of a node lies in from .. from + count - 1, as an interval of i
+/* The domain whose row (or column) of a node lies in from .. from + count - 1, as an interval of i
  * or j: cuts [*first, *end) down. An offset of a frame may be negative, stored modulo 2^64. */
 static void clip_interval(size_t source_at, size_t from, size_t count, size_t *first, size_t *end) {
   const int64_t least = (int64_t)(from - source_at), most = least + (int64_t)count;
@@ -218,10 +218,10 @@ static bool sums(const scl_output *o) {
 
 /* The triangle outside of which all outputs are known to be zero, or to have no terms. */
 static uint8_t common_triangle(const scl_plan *p, scl_node *const *roots) {
-  scl_view view = scl_node_places(roots[0])->view;
+  scl_view view = scl_node_domain(roots[0])->view;
   if (!scl_is_triangular(view) || p->n == 1) return 0;
   for (int k = 0; k < p->outputs; k++) {
-    if (scl_node_places(roots[k])->view != view) return 0;
+    if (scl_node_domain(roots[k])->view != view) return 0;
     if (p->output[k].reduces && !sums(&p->output[k])) return 0;
   }
   return (uint8_t)view;
@@ -248,17 +248,17 @@ static bool plan_combine(walker *w, const scl_node *root, scl_output *o) {
 /* Plans the elements, or their transpose, in which rows and columns are exchanged. */
 static bool make_plan(const scl_context *ctx, size_t count, scl_node *const *roots, bool swapped,
                       scl_plan *p) {
-  const scl_node *places = scl_node_places(roots[0]);
+  const scl_node *domain = scl_node_domain(roots[0]);
   const origin rows = swapped ? FROM_J : FROM_I, columns = swapped ? FROM_I : FROM_J;
   /* The index of a single row or column is known. */
-  const frame start = {.row = places->nrow > 1 ? rows : FROM_NOTHING,
-                       .column = places->ncol > 1 ? columns : FROM_NOTHING};
+  const frame start = {.row = domain->nrow > 1 ? rows : FROM_NOTHING,
+                       .column = domain->ncol > 1 ? columns : FROM_NOTHING};
   walker w = {.plan = p, .stamp = scl_node_stamp()};
-  scl_plan_begin(p, swapped ? places->ncol : places->nrow, swapped ? places->nrow : places->ncol);
+  scl_plan_begin(p, swapped ? domain->ncol : domain->nrow, swapped ? domain->nrow : domain->ncol);
   for (size_t k = 0; k < count; k++) {
     scl_output o = {.reduces = roots[k]->kind == SCL_NODE_REDUCE, .op = roots[k]->op};
     if (o.reduces) p->margin = (uint8_t)scl_node_margin(roots[k]);
-    int step = walk(&w, scl_node_places(roots[k]), start);
+    int step = walk(&w, scl_node_domain(roots[k]), start);
     if (step == NO_STEP) return false;
     o.step = (uint16_t)step;
     p->output[p->outputs++] = o;
@@ -290,9 +290,9 @@ static bool is_better_swapped(const scl_plan *p) {
 }
 
 bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *p) {
-  const scl_node *places = scl_node_places(roots[0]);
+  const scl_node *domain = scl_node_domain(roots[0]);
   /* A row is walked over as a column. */
-  if (places->nrow == 1 && places->ncol > 1) return make_plan(ctx, count, roots, true, p);
+  if (domain->nrow == 1 && domain->ncol > 1) return make_plan(ctx, count, roots, true, p);
   if (!make_plan(ctx, count, roots, false, p)) return false;
   return is_better_swapped(p) ? make_plan(ctx, count, roots, true, p) : true;
 }

@@ -14,7 +14,7 @@ scl_status scl_node_run_product(scl_context *ctx, scl_node *node) {
     scl_buffer_release(made.buffer);
     return status;
   }
-  scl_node_settle(node, made);
+  scl_node_set_block(node, made);
   return SCL_OK;
 }
 
@@ -40,11 +40,11 @@ static bool is_same(const scl_node *a, const scl_node *b) {
 }
 
 /* Makes the node a leaf with the storage of a result. */
-static void settle_matrix(scl_node *node, scl_mat *result) {
+static void set_matrix(scl_node *node, scl_mat *result) {
   scl_block block = scl_mat_block(result);
   if (block.buffer != NULL) scl_buffer_retain(block.buffer);
   node->view = result->view;
-  scl_node_settle(node, block);
+  scl_node_set_block(node, block);
   scl_mat_release(result);
 }
 
@@ -63,7 +63,7 @@ scl_status scl_node_run_call(scl_context *ctx, scl_node *node) {
   if (call.same) operand[1] = operand[0];
   memcpy(call.attribute, node->attribute, sizeof call.attribute);
   SCL_TRY(scl_operations[node->operation].forward(&call, operand, &result));
-  settle_matrix(node, result);
+  set_matrix(node, result);
   return SCL_OK;
 }
 
@@ -82,6 +82,6 @@ scl_status scl_node_run_empty(scl_context *ctx, scl_node *node) {
       return status;
     }
   }
-  scl_node_settle(node, made);
+  scl_node_set_block(node, made);
   return SCL_OK;
 }

@@ -14,7 +14,7 @@ typedef struct {
   int names;
 } writer;
 
-static void put(writer *w, const char *text) {
+static void put_text(writer *w, const char *text) {
   size_t length = strlen(text);
   if (w->used + length + 1 > w->room) length = w->room - w->used - 1;
   memcpy(w->to + w->used, text, length);
@@ -30,18 +30,18 @@ static bool is_full(const writer *w) {
 static void put_number(writer *w, double value) {
   char text[40];
   if (isnan(value)) {
-    put(w, "NaN");
+    put_text(w, "NaN");
     return;
   }
   if (isinf(value)) {
-    put(w, value > 0 ? "Inf" : "-Inf");
+    put_text(w, value > 0 ? "Inf" : "-Inf");
     return;
   }
   snprintf(text, sizeof text, "%.6g", value);
   for (char *c = text; *c != '\0'; c++) {
     if (strchr("0123456789+-e", *c) == NULL) *c = '.';
   }
-  put(w, text);
+  put_text(w, text);
 }
 
 static void put_leaf(writer *w, const scl_buffer *buffer) {
@@ -50,7 +50,7 @@ static void put_leaf(writer *w, const scl_buffer *buffer) {
   while (k < w->names && w->name[k] != buffer) k++;
   if (k == w->names && k < NAMES) w->name[w->names++] = buffer;
   snprintf(text, sizeof text, "x%d", k + 1);
-  put(w, text);
+  put_text(w, text);
 }
 
 static const char *sign_of(scl_op op) {
@@ -71,13 +71,13 @@ static const char *sign_of(scl_op op) {
 static void put_node(writer *w, const scl_node *node, bool inside);
 
 static void put_call(writer *w, const char *name, const scl_node *node) {
-  put(w, name);
-  put(w, "(");
+  put_text(w, name);
+  put_text(w, "(");
   for (int k = 0; k < 3 && node->arg[k] != NULL; k++) {
-    if (k > 0) put(w, ", ");
+    if (k > 0) put_text(w, ", ");
     put_node(w, node->arg[k], false);
   }
-  put(w, ")");
+  put_text(w, ")");
 }
 
 static void put_apply(writer *w, const scl_node *node, bool inside) {
@@ -86,15 +86,15 @@ static void put_apply(writer *w, const scl_node *node, bool inside) {
     put_call(w, scl_op_name((scl_op)node->op), node);
     return;
   }
-  if (inside) put(w, "(");
-  if (node->op == SCL_OP_NEG) put(w, "-");
+  if (inside) put_text(w, "(");
+  if (node->op == SCL_OP_NEG) put_text(w, "-");
   put_node(w, node->arg[0], true);
-  if (node->op == SCL_OP_SQUARE) put(w, "^2");
+  if (node->op == SCL_OP_SQUARE) put_text(w, "^2");
   if (sign != NULL) {
-    put(w, sign);
+    put_text(w, sign);
     put_node(w, node->arg[1], true);
   }
-  if (inside) put(w, ")");
+  if (inside) put_text(w, ")");
 }
 
 static void put_part(writer *w, const scl_node *node) {
@@ -102,16 +102,16 @@ static void put_part(writer *w, const scl_node *node) {
   put_node(w, node->arg[0], true);
   const size_t i = scl_node_row(node), j = scl_node_column(node);
   snprintf(text, sizeof text, "[%zu:%zu, %zu:%zu]", i + 1, i + node->nrow, j + 1, j + node->ncol);
-  put(w, text);
+  put_text(w, text);
 }
 
 static void put_reduction(writer *w, const scl_node *node) {
   static const char *const margin[] = {"", "_by_row", "_by_column"};
-  put(w, scl_reduction_name((scl_reduction)node->op));
-  put(w, margin[scl_node_margin(node)]);
-  put(w, "(");
+  put_text(w, scl_reduction_name((scl_reduction)node->op));
+  put_text(w, margin[scl_node_margin(node)]);
+  put_text(w, "(");
   put_node(w, node->arg[0], false);
-  put(w, ")");
+  put_text(w, ")");
 }
 
 static void put_node(writer *w, const scl_node *node, bool inside) {
@@ -139,20 +139,20 @@ static void put_node(writer *w, const scl_node *node, bool inside) {
     put_call(w, "with_part", node);
     break;
   case SCL_NODE_INDEX:
-    put(w, scl_node_margin(node) == SCL_BY_ROW ? "row" : "column");
+    put_text(w, scl_node_margin(node) == SCL_BY_ROW ? "row" : "column");
     break;
   case SCL_NODE_MATVEC:
-    if (inside) put(w, "(");
+    if (inside) put_text(w, "(");
     put_node(w, node->arg[0], true);
-    put(w, " %*% ");
+    put_text(w, " %*% ");
     put_node(w, node->arg[1], true);
-    if (inside) put(w, ")");
+    if (inside) put_text(w, ")");
     break;
   case SCL_NODE_REDUCE:
     put_reduction(w, node);
     break;
   case SCL_NODE_PLACEHOLDER:
-    put(w, node->op == 0 ? "u" : "v");
+    put_text(w, node->op == 0 ? "u" : "v");
     break;
   case SCL_NODE_CALL:
     put_call(w, scl_operations[node->operation].name, node);

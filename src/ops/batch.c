@@ -96,7 +96,7 @@ static scl_status run_job(job *j, size_t each, bool work, scl_batch_report *repo
   return SCL_OK;
 }
 
-static scl_status finish(job *j, scl_status status, scl_mat **out) {
+static scl_status finish_job(job *j, scl_status status, scl_mat **out) {
   for (int i = 0; i < 3; i++) scl_buffer_release(j->of[i].held);
   return scl_give(status, j->result, out);
 }
@@ -115,7 +115,7 @@ scl_status scl_batch_inverse(const scl_mat *a, size_t n, size_t batch, bool cofa
   SCL_GO(add_operand(&j, 0, a, "a", n * n, false));
   SCL_GO(run_job(&j, n * n, true, report));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_chol(const scl_mat *a, size_t n, size_t batch, bool upper,
@@ -126,7 +126,7 @@ scl_status scl_batch_chol(const scl_mat *a, size_t n, size_t batch, bool upper,
   SCL_GO(add_operand(&j, 0, a, "a", n * n, false));
   SCL_GO(run_job(&j, n * n, true, report));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t n, size_t batch,
@@ -138,7 +138,7 @@ scl_status scl_batch_chol_adjoint(const scl_mat *l, const scl_mat *l_adj, size_t
   SCL_GO(add_operand(&j, 1, l_adj, "l_adj", n * n, false));
   SCL_GO(run_job(&j, n * n, true, report));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_solve(const scl_mat *a, const scl_mat *b, size_t n, size_t k, size_t batch,
@@ -150,7 +150,7 @@ scl_status scl_batch_solve(const scl_mat *a, const scl_mat *b, size_t n, size_t 
   SCL_GO(add_operand(&j, 1, b, "b", n * k, true));
   SCL_GO(run_job(&j, n * k, true, report));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarithm, scl_mat **out) {
@@ -173,7 +173,7 @@ scl_status scl_batch_det(const scl_mat *a, size_t n, size_t batch, bool logarith
   j.result->nrow = j.result->ld = batch;
   j.result->ncol = columns;
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_tri_solve(const scl_mat *l, const scl_mat *b, size_t n, size_t k, size_t batch,
@@ -192,7 +192,7 @@ scl_status scl_batch_tri_solve(const scl_mat *l, const scl_mat *b, size_t n, siz
   SCL_GO(add_operand(&j, 1, b, "b", n * k, true));
   SCL_GO(run_job(&j, n * k, true, report));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_matmul(const scl_mat *a, scl_trans trans_a, const scl_mat *b,
@@ -211,7 +211,7 @@ scl_status scl_batch_matmul(const scl_mat *a, scl_trans trans_a, const scl_mat *
   SCL_GO(add_operand(&j, 1, b, "b", k * n, true));
   SCL_GO(run_job(&j, m * n, k > 0, NULL));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }
 
 scl_status scl_batch_mvn_lpdf(const scl_mat *y, const scl_mat *mean, const scl_mat *factor,
@@ -229,5 +229,5 @@ scl_status scl_batch_mvn_lpdf(const scl_mat *y, const scl_mat *mean, const scl_m
   if (mean != NULL) SCL_GO(add_operand(&j, 2, mean, "mean", n, true));
   SCL_GO(run_job(&j, 1, n > 0, report));
 done:
-  return finish(&j, status, out);
+  return finish_job(&j, status, out);
 }

@@ -24,9 +24,9 @@ static scl_status check_input(const scl_mat *a) {
 }
 
 /* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
- * *turned becomes the transposed factor, which is under way before the host knows whether there is
- * one. *order: of the failing minor, or 0. */
-static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **turned,
+ * *transposed becomes the transposed factor, which is under way before the host knows whether there
+ * is one. *order: of the failing minor, or 0. */
+static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **transposed,
                             double *order) {
   const scl_engine *engine = scl_engine_of(r);
   scl_block info;
@@ -36,7 +36,7 @@ static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **
     SCL_GO(engine->potrf_copy(r->ctx, scl_mat_block(a), scl_mat_block(r), info));
   else
     SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
-  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, turned));
+  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, transposed));
   SCL_GO(scl_read_block(r->ctx, info, SCL_WAIT_QUEUE, order));
 done:
   scl_buffer_release(info.buffer);
@@ -51,7 +51,7 @@ static scl_status check_jitter(double jitter) {
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) {
   SCL_TRY(check_jitter(jitter));
   SCL_TRY(check_input(a));
-  scl_mat *r = NULL, *turned = NULL;
+  scl_mat *r = NULL, *transposed = NULL;
   double order = 0.0;
   scl_status status;
   if (jitter > 0.0 || scl_is_empty(a))
@@ -59,16 +59,16 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
   else
     SCL_GO(scl_mat_create(a->ctx, a->nrow, a->ncol, SCL_LOWER, &r));
   if (scl_is_empty(r)) {
-    if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &turned));
+    if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, &transposed));
     goto done;
   }
   if (jitter > 0.0) SCL_GO(scl_engine_of(r)->add_diagonal(r->ctx, jitter, scl_mat_block(r)));
-  SCL_GO(factorize(jitter > 0.0 ? NULL : a, r, upper, &turned, &order));
+  SCL_GO(factorize(jitter > 0.0 ? NULL : a, r, upper, &transposed, &order));
   SCL_GO(judge_order(a, order));
 done:
   if (!upper) return scl_give(status, r, out);
   scl_mat_release(r);
-  return scl_give(status, turned, out);
+  return scl_give(status, transposed, out);
 }
 
 /* ---- what needs the factor on the way ---------------------------------------------------------

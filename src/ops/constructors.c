@@ -44,9 +44,9 @@ scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
   if (kind == SCL_COPY_MIRROR_LOWER || kind == SCL_COPY_MIRROR_UPPER) {
     SCL_TRY(scl_require_square(a, "a"));
   }
-  bool turned = kind == SCL_COPY_TRANSPOSED;
+  bool transposed = kind == SCL_COPY_TRANSPOSED;
   scl_mat *r;
-  SCL_TRY(scl_mat_create(a->ctx, turned ? a->ncol : a->nrow, turned ? a->nrow : a->ncol,
+  SCL_TRY(scl_mat_create(a->ctx, transposed ? a->ncol : a->nrow, transposed ? a->nrow : a->ncol,
                          copy_view(kind, scl_shape_of(a)), &r));
   scl_status status = SCL_OK;
   if (!scl_is_empty(r)) {
@@ -56,7 +56,7 @@ scl_status scl_copy_as(scl_copy kind, const scl_mat *a, scl_mat **out) {
 }
 
 /* Copies a block into a part of r. */
-static scl_status put(scl_mat *r, size_t i, size_t j, scl_block from) {
+static scl_status copy_into(scl_mat *r, size_t i, size_t j, scl_block from) {
   if (from.nrow == 0 || from.ncol == 0) return SCL_OK;
   return scl_engine_of(r)->copy(r->ctx, SCL_COPY, from,
                                 scl_block_part(scl_mat_block(r), i, j, from.nrow, from.ncol));
@@ -74,7 +74,7 @@ scl_status scl_part(const scl_mat *a, size_t i, size_t j, size_t m, size_t n, sc
   scl_mat *r;
   SCL_TRY(scl_mat_create(a->ctx, m, n, i == j && m == n ? a->view : SCL_GENERAL, &r));
   scl_status status = SCL_OK;
-  if (!scl_is_empty(r)) status = put(r, 0, 0, scl_block_part(scl_mat_block(a), i, j, m, n));
+  if (!scl_is_empty(r)) status = copy_into(r, 0, 0, scl_block_part(scl_mat_block(a), i, j, m, n));
   return scl_give(status, r, out);
 }
 
@@ -200,7 +200,7 @@ static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, 
                          SCL_GENERAL, &r));
   scl_status status = SCL_OK;
   for (size_t k = 0, at = 0; k < count && !scl_is_empty(r); k++) {
-    SCL_GO(put(r, columns ? 0 : at, columns ? at : 0, scl_mat_block(parts[k])));
+    SCL_GO(copy_into(r, columns ? 0 : at, columns ? at : 0, scl_mat_block(parts[k])));
     at += columns ? parts[k]->ncol : parts[k]->nrow;
   }
 done:

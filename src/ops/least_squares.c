@@ -8,7 +8,7 @@ typedef struct {
   double sum, lost;
 } twofold;
 
-static inline void add(twofold *s, double term) {
+static inline void add_term(twofold *s, double term) {
   double sum = s->sum + term, back = sum - s->sum;
   s->lost += (s->sum - (sum - back)) + (term - back);
   s->sum = sum;
@@ -17,7 +17,7 @@ static inline void add(twofold *s, double term) {
 static inline void add_product(twofold *s, double a, double b) {
   volatile double product = a * b; /* no compiler may join it with the addition */
   double rounded = product;
-  add(s, rounded);
+  add_term(s, rounded);
   s->lost += fma(a, b, -rounded);
 }
 
@@ -29,7 +29,7 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
   scl_status status = SCL_OK;
   for (size_t i = 0; i < n; i++) {
     row[i] = (twofold){y[i], 0.0};
-    add(&row[i], -rest[i]);
+    add_term(&row[i], -rest[i]);
   }
   for (size_t j = 0; j < p && status == SCL_OK; j++) {
     const double *column = x + j * n;

@@ -52,7 +52,7 @@ static scl_status judge(const scl_checks *checks, int at, const double *found) {
 }
 
 /* The checks from `first` on. */
-static scl_status run(const scl_checks *checks, int first, scl_context *ctx) {
+static scl_status run_checks(const scl_checks *checks, int first, scl_context *ctx) {
   double value[FOUND * sizeof checks->of / sizeof *checks->of];
   size_t count = (size_t)(checks->count - first);
   scl_block found;
@@ -71,8 +71,8 @@ done:
   return status;
 }
 
-static scl_status start(scl_checks *checks, scl_check what, const scl_mat *a, scl_view view,
-                        const char *argument) {
+static scl_status add_check(scl_checks *checks, scl_check what, const scl_mat *a, scl_view view,
+                            const char *argument) {
   int at = checks->count;
   if (scl_is_empty(a)) return SCL_OK;
   checks->of[at].what = what;
@@ -80,21 +80,21 @@ static scl_status start(scl_checks *checks, scl_check what, const scl_mat *a, sc
   checks->of[at].view = view;
   checks->of[at].argument = argument;
   checks->count++;
-  return scl_traits(a->ctx)->synchronous ? run(checks, at, a->ctx) : SCL_OK;
+  return scl_traits(a->ctx)->synchronous ? run_checks(checks, at, a->ctx) : SCL_OK;
 }
 
 scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view,
                              const char *argument) {
-  return start(checks, SCL_CHECK_FINITE, a, view, argument);
+  return add_check(checks, SCL_CHECK_FINITE, a, view, argument);
 }
 
 scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char *argument) {
-  return start(checks, SCL_CHECK_DIAGONAL, a, SCL_GENERAL, argument);
+  return add_check(checks, SCL_CHECK_DIAGONAL, a, SCL_GENERAL, argument);
 }
 
 scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status) {
   if (status != SCL_OK || checks->count == 0 || scl_traits(ctx)->synchronous) return status;
-  return run(checks, 0, ctx);
+  return run_checks(checks, 0, ctx);
 }
 
 scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *ctx,

@@ -22,7 +22,7 @@ static scl_status require_fit(scl_tri_form form, const scl_mat *l, const scl_mat
 }
 
 /* op(L)^-1 applied to a copy of b; everything is checked. */
-static scl_status solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
+static scl_status solve_form(scl_tri_form form, const scl_mat *l, const scl_mat *b, scl_mat **out) {
   scl_mat *r;
   SCL_TRY(scl_mat_create(b->ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
   scl_status status = SCL_OK;
@@ -50,7 +50,7 @@ scl_status scl_tri_solve(scl_tri_form form, const scl_mat *l, const scl_mat *b, 
   scl_checks checks = {.count = 0};
   scl_mat *r = NULL;
   scl_status status = scl_checks_diagonal(&checks, l, "l");
-  if (status == SCL_OK) status = solve(form, l, b, &r);
+  if (status == SCL_OK) status = solve_form(form, l, b, &r);
   if (status == SCL_OK && scl_is_empty(r))
     status = scl_checks_end(&checks, l->ctx, status);
   else if (status == SCL_OK)
@@ -106,11 +106,11 @@ scl_status scl_tri_solve_adjoint(scl_tri_form form, const scl_mat *l, const scl_
                              x->ncol, x_adj->nrow, x_adj->ncol);
   }
   scl_checks checks = {.count = 0};
-  scl_tri_form turned = {form.side, form.upper, !form.transpose};
+  scl_tri_form transposed = {form.side, form.upper, !form.transpose};
   scl_mat *b = NULL, *t = NULL;
   scl_status status;
   SCL_GO(scl_checks_diagonal(&checks, l, "l"));
-  SCL_GO(solve(turned, l, x_adj, &b));
+  SCL_GO(solve_form(transposed, l, x_adj, &b));
   if (l_adj != NULL) SCL_GO(factor_adjoint(form, l, x, b, &t));
   SCL_GO(scl_checks_end(&checks, l->ctx, status));
   if (l_adj != NULL) *l_adj = scl_mat_retain(t);

@@ -91,37 +91,37 @@ SEXP r_gp_largest(SEXP where) {
  * inverses. */
 typedef struct {
   R_xlen_t count;
-  const int *place;
-  bool *turned;
-} value_places;
+  const int *index;
+  bool *inverse;
+} parameter_map;
 
-static scl_status read_places(SEXP layout, SEXP par, SEXP names, value_places *out) {
+static scl_status read_parameter_map(SEXP layout, SEXP par, SEXP names, parameter_map *out) {
   if (TYPEOF(layout) != VECSXP || XLENGTH(layout) < 3 || TYPEOF(names) != STRSXP ||
       Rf_xlength(names) != Rf_xlength(par)) {
     return scl_fail_argument("kernel", "'kernel' is not a covariance function");
   }
-  SEXP place = VECTOR_ELT(layout, 1), turned = VECTOR_ELT(layout, 2);
-  R_xlen_t count = Rf_xlength(place), most = Rf_xlength(par) + 1;
-  bool good = TYPEOF(place) == INTSXP && TYPEOF(turned) == INTSXP && TYPEOF(par) == REALSXP;
+  SEXP index = VECTOR_ELT(layout, 1), inverse = VECTOR_ELT(layout, 2);
+  R_xlen_t count = Rf_xlength(index), most = Rf_xlength(par) + 1;
+  bool good = TYPEOF(index) == INTSXP && TYPEOF(inverse) == INTSXP && TYPEOF(par) == REALSXP;
   for (R_xlen_t i = 0; good && i < count; i++)
-    good = INTEGER(place)[i] >= 1 && INTEGER(place)[i] <= most;
-  for (R_xlen_t i = 0; good && i < Rf_xlength(turned); i++)
-    good = INTEGER(turned)[i] >= 1 && INTEGER(turned)[i] <= count;
+    good = INTEGER(index)[i] >= 1 && INTEGER(index)[i] <= most;
+  for (R_xlen_t i = 0; good && i < Rf_xlength(inverse); i++)
+    good = INTEGER(inverse)[i] >= 1 && INTEGER(inverse)[i] <= count;
   if (!good) return scl_fail_argument("kernel", "'kernel' is not a covariance function");
-  *out = (value_places){count, INTEGER(place), (bool *)R_alloc((size_t)count + 1, sizeof(bool))};
-  memset(out->turned, 0, (size_t)count * sizeof(bool));
-  for (R_xlen_t i = 0; i < Rf_xlength(turned); i++) out->turned[INTEGER(turned)[i] - 1] = true;
+  *out = (parameter_map){count, INTEGER(index), (bool *)R_alloc((size_t)count + 1, sizeof(bool))};
+  memset(out->inverse, 0, (size_t)count * sizeof(bool));
+  for (R_xlen_t i = 0; i < Rf_xlength(inverse); i++) out->inverse[INTEGER(inverse)[i] - 1] = true;
   return SCL_OK;
 }
 
 /* Derivatives with respect to the parameters, from those with respect to the logarithms of the
  * values. */
-static void by_parameters(const value_places *v, const double *by_log, SEXP par, double *out) {
+static void by_parameters(const parameter_map *v, const double *by_log, SEXP par, double *out) {
   R_xlen_t count = Rf_xlength(par);
   const double *at = REAL_RO(par);
   memset(out, 0, (size_t)count * sizeof *out);
   for (R_xlen_t i = 0; i < v->count; i++) {
-    if (v->place[i] > 1) out[v->place[i] - 2] += v->turned[i] ? -by_log[i] : by_log[i];
+    if (v->index[i] > 1) out[v->index[i] - 2] += v->inverse[i] ? -by_log[i] : by_log[i];
   }
   for (R_xlen_t k = 0; k < count; k++) out[k] = at[k] == 0.0 ? 0.0 : out[k] / at[k];
 }
@@ -137,22 +137,22 @@ SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_on
       Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
   size_t trend = scl_gp_basis_columns(gp) * scl_gp_outputs(gp);
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
-  value_places places;
+  parameter_map map;
   scl_covariance kernel;
-  scl_status status = read_places(layout, par, names, &places);
-  SEXP values = PROTECT(Rf_allocVector(REALSXP, status == SCL_OK ? places.count : 0));
+  scl_status status = read_parameter_map(layout, par, names, &map);
+  SEXP values = PROTECT(Rf_allocVector(REALSXP, status == SCL_OK ? map.count : 0));
   if (status != SCL_OK) goto done;
-  for (R_xlen_t i = 0; i < places.count; i++) {
-    double value = places.place[i] == 1 ? 1.0 : REAL_RO(par)[places.place[i] - 2];
-    REAL(values)[i] = places.turned[i] ? 1.0 / value : value;
+  for (R_xlen_t i = 0; i < map.count; i++) {
+    double value = map.index[i] == 1 ? 1.0 : REAL_RO(par)[map.index[i] - 2];
+    REAL(values)[i] = map.inverse[i] ? 1.0 / value : value;
   }
   SCL_GO(r_covariance_read(VECTOR_ELT(layout, 0), values, &kernel));
-  double *by_log = (double *)R_alloc((size_t)places.count + 1, sizeof *by_log);
+  double *by_log = (double *)R_alloc((size_t)map.count + 1, sizeof *by_log);
   SCL_GO(scl_gp_evaluate(gp, &kernel, objective, read_trend(integrate), REAL(result),
                          REAL(result) + 1, wanted ? by_log : NULL));
   if (wanted) {
     SEXP slope = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(par)));
-    by_parameters(&places, by_log, par, REAL(slope));
+    by_parameters(&map, by_log, par, REAL(slope));
     Rf_setAttrib(slope, R_NamesSymbol, names);
     Rf_setAttrib(result, Rf_install("gradient"), slope);
     UNPROTECT(1);

@@ -387,7 +387,7 @@ static void check_large(scl_context *ctx) {
 }
 
 /* A transposed operand and one that is not, reduced. */
-static void check_turned(scl_context *ctx) {
+static void check_transposed(scl_context *ctx) {
   const size_t m = 300, n = 301;
   if (test_small()) return;
   scl_mat *x = mat_random(ctx, n, m, SCL_GENERAL), *y = mat_random(ctx, m, n, SCL_GENERAL);
@@ -479,7 +479,7 @@ void test_expr(scl_context *ctx) {
   check_arguments(ctx);
   check_source(ctx);
   check_large(ctx);
-  check_turned(ctx);
+  check_transposed(ctx);
   check_regression(ctx);
   check_part_of_product(ctx);
 }

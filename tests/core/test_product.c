@@ -16,8 +16,8 @@ static scl_status multiply(kind what, const scl_mat *a, const scl_mat *b, scl_ma
 }
 
 /* Element (i, l) of op(A). */
-static double element(const double *a, size_t ld, bool turned, size_t i, size_t l) {
-  return turned ? a[l + i * ld] : a[i + l * ld];
+static double element(const double *a, size_t ld, bool transposed, size_t i, size_t l) {
+  return transposed ? a[l + i * ld] : a[i + l * ld];
 }
 
 /* The product against long double, with the bound k eps |A| |B| for each element. */

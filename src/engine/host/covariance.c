@@ -67,14 +67,14 @@ static entry find_entry(const strip *s, int term, int e) {
                  .extra = kernel->term[term].extra};
 }
 
-static double part(const entry *e, size_t i) {
+static double entry_part(const entry *e, size_t i) {
   return covariance_part(e->metric, e->x1[i], e->x2, e->center, e->inverse, e->extra);
 }
 
 /* sum[i] += the column's part; a loop of its own for squares, which compilers turn into vectors. */
 static void add_part(const strip *s, const entry *e, double *sum) {
   if (e->metric != SCL_COVARIANCE_SQUARES) {
-    for (size_t i = 0; i < s->m; i++) sum[i] += part(e, i);
+    for (size_t i = 0; i < s->m; i++) sum[i] += entry_part(e, i);
     return;
   }
   for (size_t i = 0; i < s->m; i++) {
@@ -220,7 +220,7 @@ static void add_strip(const strip *s, double *sums) {
       entry of = find_entry(s, t, e);
       sum = 0;
       for (size_t i = 0; i < s->m; i++) {
-        sum += covariance_times(weight[i] * slope[i], part(&of, i));
+        sum += covariance_times(weight[i] * slope[i], entry_part(&of, i));
       }
       by_length[e] += sum;
       for (size_t i = 0; of.metric == SCL_COVARIANCE_SINES && i < s->m; i++) {

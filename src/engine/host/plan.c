@@ -70,7 +70,7 @@ static void rows_inside(const thread *t, const scl_rectangle *r, size_t *first, 
   *end = b;
 }
 
-static scl_run load(const thread *t, const scl_leaf *l, double *to) {
+static scl_run load_leaf(const thread *t, const scl_leaf *l, double *to) {
   const double *from = ((const scl_host_buffer *)l->buffer)->data;
   size_t at = l->at + t->column * l->step_j;
   if (l->rectangle != 0) {
@@ -97,20 +97,20 @@ static scl_run matvec(const thread *t, const scl_leaf *x, const scl_leaf *b, dou
   return (scl_run){to, 0.0};
 }
 
-static scl_run place(const thread *t, bool columns, double first, double *to) {
+static scl_run number_elements(const thread *t, bool columns, double first, double *to) {
   if (columns) return (scl_run){NULL, (double)t->column + first};
   for (size_t k = 0; k < t->n; k++) to[k] = (double)(t->i + k) + first;
   return (scl_run){to, 0.0};
 }
 
-static scl_run inside(const thread *t, const scl_rectangle *r, double *to) {
+static scl_run test_rectangle(const thread *t, const scl_rectangle *r, double *to) {
   size_t first, end;
   rows_inside(t, r, &first, &end);
   for (size_t k = 0; k < t->n; k++) to[k] = k >= first && k < end ? 1.0 : 0.0;
   return (scl_run){to, 0.0};
 }
 
-static scl_run apply(const scl_step *s, size_t n, const scl_run *at, double *to) {
+static scl_run apply_op(const scl_step *s, size_t n, const scl_run *at, double *to) {
   const int arity = scl_op_arity((scl_op)s->op);
   scl_run arg[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
   bool any = false;
@@ -131,22 +131,22 @@ static void run_step(thread *t, int step, double *to) {
   const scl_step *s = &p->step[step];
   switch (s->kind) {
   case SCL_STEP_LOAD:
-    t->at[step] = load(t, &p->leaf[s->arg[0]], to);
+    t->at[step] = load_leaf(t, &p->leaf[s->arg[0]], to);
     break;
   case SCL_STEP_NUMBER:
     t->at[step] = (scl_run){NULL, p->number[s->arg[0]]};
     break;
   case SCL_STEP_PLACE:
-    t->at[step] = place(t, s->arg[0] == 1, p->number[s->arg[1]], to);
+    t->at[step] = number_elements(t, s->arg[0] == 1, p->number[s->arg[1]], to);
     break;
   case SCL_STEP_INSIDE:
-    t->at[step] = inside(t, &p->rectangle[s->arg[0]], to);
+    t->at[step] = test_rectangle(t, &p->rectangle[s->arg[0]], to);
     break;
   case SCL_STEP_MATVEC:
     t->at[step] = matvec(t, &p->leaf[s->arg[0]], &p->leaf[s->arg[1]], to);
     break;
   case SCL_STEP_APPLY:
-    t->at[step] = apply(s, t->n, t->at, to);
+    t->at[step] = apply_op(s, t->n, t->at, to);
     break;
   default:
     break;
@@ -177,7 +177,7 @@ static void combine_block(const thread *t, const scl_output *o, size_t n, double
     } else if (step->kind == SCL_STEP_NUMBER) {
       at[s] = (scl_run){NULL, p->number[step->arg[0]]};
     } else {
-      at[s] = apply(step, n, at, slot_of(t, s));
+      at[s] = apply_op(step, n, at, slot_of(t, s));
     }
   }
   const scl_run result = at[o->value];
@@ -212,7 +212,7 @@ static void offer(unsigned op, double *best, double *best_place, double x, doubl
   }
 }
 
-static void reduce_places(const thread *t, const scl_output *o, totals to, const double *x) {
+static void reduce_elements(const thread *t, const scl_output *o, totals to, const double *x) {
   const scl_plan *p = t->j->plan;
   for (size_t k = 0; k < t->n; k++) {
     const size_t i = t->i + k;
@@ -228,7 +228,7 @@ static void reduce_places(const thread *t, const scl_output *o, totals to, const
 static void reduce_block(thread *t, const scl_output *o, totals to) {
   const double *x = array_of(t, o->step);
   if (scl_reduces_to_index(o->op)) {
-    reduce_places(t, o, to, x);
+    reduce_elements(t, o, to, x);
   } else if (t->j->plan->margin != SCL_BY_ROW) {
     const double next =
         o->op == SCL_REDUCE_COUNT ? fold_block(t, o, x) : scl_host_reductions[o->op].run(t->n, x);

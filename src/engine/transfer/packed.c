@@ -110,7 +110,7 @@ void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, con
   }
 }
 
-static void put(double *to, const double *from, size_t n, bool stream) {
+static void write_run(double *to, const double *from, size_t n, bool stream) {
   if (stream) {
     scl_stream_copy(to, from, n);
   } else {
@@ -118,7 +118,7 @@ static void put(double *to, const double *from, size_t n, bool stream) {
   }
 }
 
-static void put_zero(double *to, size_t n, bool stream) {
+static void write_zeros(double *to, size_t n, bool stream) {
   if (stream) {
     scl_stream_zero(to, n);
   } else {
@@ -129,16 +129,16 @@ static void put_zero(double *to, size_t n, bool stream) {
 void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, const double *packed,
                         double *x, size_t ld, size_t at, size_t end, bool stream) {
   if (is_run(shape, ld)) {
-    put(x + at, packed + at - span->base, end - at, stream);
+    write_run(x + at, packed + at - span->base, end - at, stream);
   } else {
     for (size_t j = at / shape->nrow; j * shape->nrow < end; j++) {
       rows r = rows_within(shape, j, at, end);
       double *to = x + j * ld;
-      put_zero(to + r.from, r.first - r.from, stream);
+      write_zeros(to + r.from, r.first - r.from, stream);
       if (r.first < r.last) {
-        put(to + r.first, packed + place(shape, span, r.first, j), r.last - r.first, stream);
+        write_run(to + r.first, packed + place(shape, span, r.first, j), r.last - r.first, stream);
       }
-      put_zero(to + r.last, r.to - r.last, stream);
+      write_zeros(to + r.last, r.to - r.last, stream);
     }
   }
   if (stream) scl_stream_end();

@@ -56,7 +56,7 @@ static size_t span_end(const scl_flow *flow, const scl_packed_span *span) {
   return span->next_col * flow->shape.nrow + span->next_row;
 }
 
-static void copy(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
+static void copy_part(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
   double *piece = flow->piece[(hand->number - 1) % SCL_FLOW_PIECES];
   if (flow->to != NULL) {
     scl_packed_scatter(&flow->shape, &hand->span, piece, flow->to, flow->ld, hand->at, end,
@@ -68,7 +68,7 @@ static void copy(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
 
 /* Touches fresh memory, which the copy would do page by page, while the thread may have to wait for
  * data; the memory is then in the caches. */
-static void prepare(const scl_flow *flow, scl_flow_hand *hand) {
+static void touch_target(const scl_flow *flow, scl_flow_hand *hand) {
   if (!flow->fresh) return;
   double *to = flow->to + hand->at;
   size_t n = hand->end - hand->at;
@@ -77,10 +77,10 @@ static void prepare(const scl_flow *flow, scl_flow_hand *hand) {
 }
 
 /* One part of a block that lies in one span, of `most` elements. */
-static progress step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
+static progress copy_step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
   if (hand->at == hand->end) {
     if (take_block(flow, hand) == FINISHED) return FINISHED;
-    prepare(flow, hand);
+    touch_target(flow, hand);
   }
   while (hand->span_end <= hand->at) {
     scl_packed_next(&flow->shape, flow->capacity, &hand->span);
@@ -89,7 +89,7 @@ static progress step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
   }
   if (hand->number > atomic_load_explicit(&flow->open, memory_order_acquire)) return WAITING;
   size_t end = scl_min(scl_min(hand->end, hand->span_end), hand->at + most);
-  copy(flow, hand, end);
+  copy_part(flow, hand, end);
   atomic_fetch_sub_explicit(&flow->left[(hand->number - 1) % SCL_FLOW_PIECES], end - hand->at,
                             memory_order_release);
   hand->at = end;
@@ -104,7 +104,7 @@ static void serve(void *arg, int part, int parts) {
   (void)part;
   (void)parts;
   while (went != FINISHED && !atomic_load_explicit(&flow->stop, memory_order_relaxed)) {
-    went = step(flow, &hand, flow->block);
+    went = copy_step(flow, &hand, flow->block);
     idle = went == WAITING ? idle + 1 : 0;
     if (idle > 0) scl_pause(idle);
   }
@@ -129,7 +129,7 @@ void scl_flow_start_threads(scl_flow *flow) {
 /* Little at a time: other threads wait for the owner's other work. */
 bool scl_flow_help(scl_flow *flow) {
   size_t most = flow->team != NULL ? OWNER_BYTES / sizeof(double) : flow->block;
-  return step(flow, &flow->own, most) == MOVED;
+  return copy_step(flow, &flow->own, most) == MOVED;
 }
 
 void scl_flow_end(scl_flow *flow) {

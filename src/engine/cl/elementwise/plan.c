@@ -18,7 +18,7 @@ enum {
   GROUPS_PAIRS = 4,    /* the same, of products inside: a unit holds them with up to 64 registers */
   WAVES = 4,           /* rounds of groups that share results */
   COLUMN_PLACES = 16,  /* rows of a column for a work-item of a reduction by columns */
-  ITEM_PLACES = 8,     /* places that a work-item of a reduction has at least */
+  ITEM_ELEMENTS = 8,   /* elements that a work-item of a reduction has at least */
   MOST_COLUMNS = 16384 /* of the range; kernels walk over more with this stride */
 };
 
@@ -101,8 +101,8 @@ static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t i
   layout l;
   const bool products = has_products(p);
   share_items(&l, p, items);
-  const size_t places = p->pairs ? 2 : products ? 1 : ITEM_PLACES; /* of a work-item */
-  const size_t wanted = scl_ceil_div(p->m * p->n, items * places);
+  const size_t elements = p->pairs ? 2 : products ? 1 : ITEM_ELEMENTS; /* of a work-item */
+  const size_t wanted = scl_ceil_div(p->m * p->n, items * elements);
   if (products) most = p->pairs && !cl->cpu ? most / GROUPS_GPU * GROUPS_PAIRS : WAVES * most;
   const size_t groups = scl_min(wanted, most);
   const size_t rows = scl_min(scl_ceil_div(p->m, l.local[0]), groups);
@@ -122,7 +122,7 @@ static layout column_layout(const scl_plan *p, size_t items, size_t most) {
   l.local[1] = power_from(p->n, items / l.local[0]);
   l.local[0] = power_from(p->m, items / l.local[1]);
   const size_t groups = scl_ceil_div(p->n, l.local[1]);
-  const size_t worth = scl_ceil_div(p->m, l.local[0] * ITEM_PLACES);
+  const size_t worth = scl_ceil_div(p->m, l.local[0] * ITEM_ELEMENTS);
   l.parts = choose_parts(groups, worth, most);
   l.global[0] = l.parts * l.local[0];
   l.global[1] = groups * l.local[1];
@@ -135,7 +135,7 @@ static layout row_layout(const scl_plan *p, size_t items, size_t most) {
   l.local[0] = power_from(p->m, rows);
   l.local[1] = power_from(p->n, items / l.local[0]);
   const size_t groups = scl_ceil_div(p->m, l.local[0]);
-  const size_t worth = scl_ceil_div(p->n, l.local[1] * ITEM_PLACES);
+  const size_t worth = scl_ceil_div(p->n, l.local[1] * ITEM_ELEMENTS);
   l.parts = choose_parts(groups, worth, most);
   l.global[0] = groups * l.local[0];
   l.global[1] = l.parts * l.local[1];
@@ -190,7 +190,7 @@ static void set_numbers(arguments *a, const scl_plan *p) {
   for (int k = 0; k < p->numbers; k++) set_argument(a, sizeof p->number[k], &p->number[k]);
 }
 
-/* Where the partial results of output k go: numbers, and behind them places. */
+/* Where the partial results of output k go: numbers, and behind them elements. */
 typedef struct {
   scl_block block; /* all outputs' */
   size_t at[SCL_PLAN_OUTPUTS];
