@@ -92,8 +92,8 @@ blas_facts <- function() {
   list(name = name, blas = blas, lapack = lapack, reference = reference, advice = advice)
 }
 
-# File names of the shared libraries in this process, where the system tells (Linux); without their
-# folders.
+# File names, without folders, of the shared libraries in this process, where the system lists them
+# (Linux).
 loaded_libraries <- function() {
   maps <- tryCatch(readLines("/proc/self/maps"), error = function(e) character(),
                    warning = function(w) character())

@@ -64,7 +64,7 @@ static bool fits_inside(const scl_node *product, const scl_node *domain) {
          product->arg[0]->ncol > 0;
 }
 
-/* Whether a node has a function of the engine to itself and cannot be part of the kernel over these
+/* Whether a node is computed by an engine function of its own, not in the kernel over these
  * elements. */
 static bool stands_alone(const scl_node *node, const scl_node *domain) {
   return node->kind == SCL_NODE_CALL ||

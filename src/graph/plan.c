@@ -62,8 +62,8 @@ static frame broadcast(frame f, const scl_node *to) {
   return f;
 }
 
-/* The domain whose row (or column) of a node lies in from .. from + count - 1, as an interval of i
- * or j: cuts [*first, *end) down. An offset of a frame may be negative, stored modulo 2^64. */
+/* The elements whose row (or column) of a node lies in from .. from + count - 1, as an interval of
+ * i or j: cuts [*first, *end) down. An offset of a frame may be negative, stored modulo 2^64. */
 static void clip_interval(size_t source_at, size_t from, size_t count, size_t *first, size_t *end) {
   const int64_t least = (int64_t)(from - source_at), most = least + (int64_t)count;
   if (least > (int64_t)*first) *first = (size_t)least;

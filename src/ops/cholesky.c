@@ -24,7 +24,7 @@ static scl_status check_input(const scl_mat *a) {
 }
 
 /* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
- * *transposed becomes the transposed factor, which is under way before the host knows whether there
+ * *transposed becomes the transposed factor, which is started before the host knows whether there
  * is one. *order: of the failing minor, or 0. */
 static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **transposed,
                             double *order) {

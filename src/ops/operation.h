@@ -60,9 +60,9 @@ scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block 
 scl_status scl_require_square(const scl_mat *a, const char *argument);
 
 /* Checks of operands beside the work on them. On the host a failing check ends an operation before
- * its work. On a device checks are taken down, started behind the work and looked at when that is
- * under way, so that neither the device waits for the host in between nor the work for the checks.
- * The operands must outlive scl_checks_end(). */
+ * its work. On a device checks are noted, started after the work, and read while that runs: the
+ * device does not wait for the host, nor the work for the checks. The operands must outlive
+ * scl_checks_end(). */
 typedef struct {
   int count;
   struct {

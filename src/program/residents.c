@@ -37,8 +37,8 @@ scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out) {
   return SCL_OK;
 }
 
-/* For each element, where its places begin; then all places, in order of the elements. Returns how
- * many the most frequent element has. */
+/* For each element, where its list of places begins; then the lists, one after the other. Returns
+ * the length of the longest list. */
 static size_t sort_places(const scl_tape_data *index, size_t elements, double *starts,
                           double *order) {
   double most = 0.0;

@@ -1,8 +1,8 @@
-/* Reverse mode: the derivatives of one value by all that it was made of, added to the same tape.
+/* Reverse mode: the derivatives of one value by all values that it depends on, on the same tape.
  *
- * Values are gone through from the output backwards. A value's derivative is a sum of shares, one
+ * Values are visited from the output backwards. A value's derivative is a sum of shares, one
  * for each use of the value. Shares of a whole value are added as they come. Shares of some of its
- * elements, from parts and gathers, are collected, and added in one go when the value's turn comes:
+ * elements, from parts and gathers, are collected, and added in one pass when the value is visited:
  * a thousand uses x[1], ..., x[1000] cost one pass over x, not a thousand.
  *
  * A derivative may have length 1, which stands for the same number at all elements. */
@@ -454,7 +454,7 @@ static int derivative(reverse *r, int value) {
   return r->whole[value];
 }
 
-/* Makes room for what is known of each value. */
+/* Allocates the tables with an entry for each value. */
 static scl_status begin(reverse *r) {
   const size_t values = (size_t)r->values;
   r->whole = malloc(values * sizeof *r->whole);

@@ -116,7 +116,7 @@ static scl_status run_step(scl_context *ctx, const scl_routine_step *s) {
   return s->plan != NULL ? ctx->engine->expr(ctx, s->plan) : call(ctx, s);
 }
 
-/* Where work is done when a call returns, nothing is computed from a factor that is none. */
+/* A synchronous engine computes nothing from a factor that does not exist. */
 static scl_status has_no_factor(const scl_routine *r, const scl_routine_step *s, bool *none) {
   double order = 0.0;
   if (s->plan == NULL && s->kind == SCL_VALUE_CHOL && scl_traits(r->ctx)->synchronous) {

@@ -1,9 +1,9 @@
 /* Stages and groups.
  *
- * A value is computed at the first stage at which its operands can be read: what is stored can be
- * read one stage after it was computed, what is computed over the same places in the same kernel at
- * once. Values over the same places that read each other at one stage form a group. So derivatives,
- * which need what the values needed, mostly fall into the kernel of the values.
+ * A value is computed at the first stage at which its operands can be read. A stored operand can be
+ * read one stage after it was computed; one that the same kernel computes, over the same places
+ * (elements), at the same stage. Values over the same places that read each other at one stage form
+ * a group. So derivatives, which read what the values read, mostly share the values' kernel.
  *
  * All places of a kernel have one shape, and all its reductions one margin. Where values disagree,
  * one waits for the next stage and reads the other from memory. */
@@ -14,7 +14,7 @@
 
 enum { NONE = -1, UNSET = -1 };
 
-/* A group on its way, found by the first of its values. */
+/* A group while it is formed, known by the first of its values. */
 typedef struct {
   int stage, margin;
   size_t places, rows;
@@ -67,7 +67,7 @@ static bool combine(cluster *c, const cluster *other) {
   return true;
 }
 
-/* What the value itself and the views that it reads ask of the places. */
+/* The shape of places that the value, and the views that it reads, need. */
 static cluster alone(const scheduling *s, int v) {
   const scl_value *value = &s->t->value[v];
   const bool total = scl_how(value) == SCL_IS_TOTAL;
@@ -115,7 +115,7 @@ static void place_in_kernel(scheduling *s, int v) {
   s->about[v] = together;
 }
 
-/* A call, or a concat, which is there when the last of its operands is. */
+/* A call; or a concat, which is complete when the last of its operands is. */
 static void place_call(scheduling *s, int v) {
   const bool layout = scl_how(&s->t->value[v]) == SCL_IS_LAYOUT;
   int stage = 0;
@@ -167,7 +167,8 @@ static int list_groups(scheduling *s, scl_group *group) {
   return groups;
 }
 
-/* Numbers of groups after those that may be one are; the number of each leader's. */
+/* Merges the groups that may be one kernel. Returns how many are left; number[]: of each leader's
+ * group. */
 static int merge_groups(scl_group *group, int groups, int *number) {
   int merged = 0;
   for (int g = 0; g < groups; g++) {

@@ -1,5 +1,5 @@
-/* Storage of values: one allocation for each that outlives its kernel, taken again by later values
- * of the same length. Operands of a concat lie in the concat's. */
+/* Storage of values: one allocation for each that outlives its kernel, reused by later values of the
+ * same length. Operands of a concat lie in the concat's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static int owner_of(const scl_compiling *c, int value) {
   return value;
 }
 
-/* The stored value that reading `value` reads: that which a view looks at. */
+/* The stored value that `value` is read from: for a view, its operand. */
 static int read_of(const scl_compiling *c, int value) {
   const scl_tape *t = &c->lowered.tape;
   value = scl_root(t, value);
@@ -139,7 +139,7 @@ scl_status scl_storage_release(scl_compiling *c, int group) {
   const scl_tape *t = &c->lowered.tape;
   for (int i = 0; i < g->count; i++) {
     const int v = c->schedule.value[g->first + i];
-    /* What ends here was read by this group, or made by it. */
+    /* Values that end here were read by this group, or computed by it. */
     for (int k = -1; k < t->value[v].operands; k++) {
       const int x = k < 0 ? v : read_of(c, scl_tape_operand(t, v, k));
       const int owner = owner_of(c, x);

@@ -1,4 +1,4 @@
-/* Values of a program: checks, folding, equal ones found again. */
+/* Values of a program: checks, folding, search for equal values. */
 #include "program/tape.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ static void widen_buckets(scl_tape *t) {
   }
 }
 
-/* The place of `v`, which is there already or is added. */
+/* The index of `v`, which is added unless the list has an equal value. */
 int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand) {
   if (t->status != SCL_OK) return 0;
   if (t->values >= t->buckets) widen_buckets(t);

@@ -1,10 +1,10 @@
 /* A program as a list of values, each made of earlier ones: what a traced function does, and the
- * derivatives of that. Equal values are one value, numbers are folded, and what changes nothing is
- * left out, as values are added.
+ * derivatives of that. As values are added, equal values become one value, numbers are folded, and
+ * operations that change nothing are left out.
  *
- * Whoever adds a value names operands by their places in the list. A failure (memory, operands that
- * do not fit) is kept: all that follows gives place 0, and scl_tape_status() tells it. So that
- * rules read as formulas. */
+ * Operands are given by their index in the list. The first failure (memory, operands that do not
+ * fit) is kept: later calls return index 0, and scl_tape_status() returns the failure. So rules
+ * read as formulas. */
 #ifndef SCL_PROGRAM_TAPE_H
 #define SCL_PROGRAM_TAPE_H
 
@@ -78,7 +78,7 @@ static inline bool scl_tape_is_number(const scl_tape *t, int value, double numbe
   return t->value[value].kind == SCL_VALUE_NUMBER && t->value[value].number == number;
 }
 
-/* Borrowed numbers; the place of the data, for DATA, GATHER and SCATTER. */
+/* Borrowed numbers; the index of the data, for DATA, GATHER and SCATTER. */
 int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length);
 /* Numbers made by malloc(), which the tape owns from now on; NULL is SCL_E_MEMORY. */
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
@@ -89,7 +89,7 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
                  const size_t *at, double number);
 
 /* ---- for the files of src/program ------------------------------------------------------------ */
-/* Keeps the first failure. Gives true. */
+/* Keeps the first failure. Returns true. */
 bool scl_tape_fail(scl_tape *t, scl_status status);
 /* A value as it is, unchecked; its operands are copied. */
 int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand);

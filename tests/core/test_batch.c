@@ -218,7 +218,7 @@ static void check_triangular(scl_context *ctx, size_t n, size_t k, size_t batch)
     CHECK(worst <= 10);
     free(px);
     scl_mat_release(ml), scl_mat_release(x);
-    /* The first zero of a diagonal is told. */
+    /* The status names the first zero of a diagonal. */
     l[nn - 1] = 0.0;
     l[(batch - 1) * nn] = l[batch * nn - 1] = 0.0;
     ml = column(ctx, l, nn * batch);

@@ -73,7 +73,7 @@ static void check_mixture(scl_context *ctx, int steps) {
 #include "kernels/include/packed.h"
 #include "driver.h"
 
-/* One operation that reads `in` (if any), writes `out`, and tells its queue and its waits. */
+/* One operation that reads `in` (if any), writes `out`, and reports its queue and its waits. */
 static scl_status probe(scl_context *ctx, scl_block in, scl_block out, int queue, int *took,
                         unsigned *waits) {
   scl_cl_op op;

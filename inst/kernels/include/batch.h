@@ -1,7 +1,7 @@
 /* What the batched kernels and their driver agree on. All kernels but products take
  *   inputs and output         the buffers of the operands a, b and c, and of the result
- *   statuses, any             a byte for each matrix (ops/batch.h), written if BATCH_STATUSES; set
- *                             to 1 by whoever is not fine
+ *   statuses, any             a byte for each matrix (ops/batch.h), written if BATCH_STATUSES; 1
+ *                             once a matrix has failed
  *   task                      sizes, flags, and where the operands lie
  * and leave NaN where the status is not 0. */
 #ifndef BATCH_H

@@ -158,7 +158,7 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local real *pool, int item, int cell, re
 }
 
 /* The sums over the groups, by the last group: GLM_SHARE work-items a row, each of which has
- * GLM_LOADS loads under way. Twice as many would take more registers than the pass. */
+ * GLM_LOADS loads in flight. Twice as many would take more registers than the pass. */
 #define GLM_SHARE (GLM_ITEMS / 16)
 #define GLM_LOADS 25
 SCL_INLINE_BARRIER void glm_finish(__local real *pool, int item,

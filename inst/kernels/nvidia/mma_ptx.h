@@ -20,8 +20,8 @@ MMA_INLINE mma_lane mma_lane_of(const int item) {
   return (mma_lane){item & 31, (item & 31) >> 2, item & 3};
 }
 
-/* Only some warps of the group take the statement. What follows in it has to be told by
- * mma_only(), and looks at mma_is_active() before it stores or reads what others may store. */
+/* Only some warps of the group run the statement. Functions in it get the lane of mma_only(), and
+ * check mma_is_active() before they store, or read what others may store. */
 #define MMA_IF(taken) if (taken)
 #define mma_only(lane, taken) (lane)
 #define mma_is_active(lane) true

@@ -125,7 +125,7 @@ triangular_mma_pack_and_copy(__global const real *t, const long t_offset, const 
   if (row >= n) return;
   src += src_offset + row;
   copy += copy_offset + row;
-  real value[STEPS]; /* so that all loads are under way at once */
+  real value[STEPS]; /* so that all loads overlap */
   SCL_UNROLL
   for (int i = 0; i < STEPS; i++) value[i] = src[(long)min(column + i * STEP, end - 1) * src_ld];
   SCL_UNROLL

@@ -21,8 +21,8 @@
  * gemm.h), so that a row vector times a matrix is the same kernel. What `views` (GEMM_A_*) promises
  * shortens the rows that a group reads. Sizes: gemm.h. */
 
-/* Unrolls the loop along k, so that several loads are under way at once; a CPU's hardware looks
- * ahead by itself. */
+/* Unrolls the loop along k, so that several loads overlap; a CPU's hardware looks ahead by
+ * itself. */
 #ifndef GEMM_THIN_UNROLL
 #ifdef SCL_CPU
 #define GEMM_THIN_UNROLL

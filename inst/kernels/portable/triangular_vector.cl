@@ -39,7 +39,7 @@
  *
  * What counts is the time from the first load to the last sum. So loads have no conditions (a row
  * beyond the end is moved to the last one) and end at a barrier before the first of them is used:
- * otherwise a compiler saves registers and has few of them under way. Sizes: triangular.h. */
+ * otherwise a compiler saves registers, and few loads overlap. Sizes: triangular.h. */
 
 #define VECTOR_PARTS (VECTOR_BLOCK / VECTOR_LANES)
 #define VECTOR_LOADS VECTOR_LANES /* columns of a part */

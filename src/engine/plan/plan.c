@@ -88,7 +88,7 @@ static void flatten(scl_plan *p, size_t ld) {
   p->n = 1;
 }
 
-/* Indices and distances are less than 2^31 unless there are more elements than this. */
+/* Indices and strides are less than 2^31 unless there are more elements than this. */
 enum { MOST_NARROW = 1 << 30 };
 
 /* Whether rows 2 i and 2 i + 1 of a leaf are beside each other and aligned. Where their number is
@@ -99,7 +99,7 @@ static bool is_paired(const scl_plan *p, const scl_leaf *l) {
   return even && l->read == SCL_READ_COLUMN && l->rectangle == 0;
 }
 
-/* How the places are walked over. */
+/* The order in which elements are visited. */
 static void choose_walk(scl_plan *p) {
   bool products = false, paired = true;
   p->wide = p->m > MOST_NARROW || p->n > MOST_NARROW;

@@ -3,7 +3,7 @@
  *
  * A plan has steps in order, each a number for each element, and outputs that store or reduce some
  * of them. It does not depend on the graph that it was made from. Its structure (everything but
- * blocks, distances, numbers and sizes) decides the source of its kernel. */
+ * blocks, strides, numbers and sizes) decides the source of its kernel. */
 #ifndef SCL_ENGINE_PLAN_PLAN_H
 #define SCL_ENGINE_PLAN_PLAN_H
 
@@ -45,14 +45,14 @@ typedef enum {
 typedef struct {
   scl_buffer *buffer; /* borrowed */
   size_t at, step_i, step_j;
-  size_t inner, length; /* of a matrix-vector product: distance of its terms, and how many */
+  size_t inner, length; /* of a matrix-vector product: stride of its terms, and how many */
   uint8_t read;         /* scl_read */
   uint8_t triangle;     /* SCL_LOWER: zero, and not read, where i < j; SCL_UPPER likewise */
   uint8_t rectangle;    /* 1 + the only one in which it may be read, or 0 */
   bool paired;          /* rows 2 i and 2 i + 1 may be read by one load (plan's `pairs`) */
 } scl_leaf;
 
-/* Which distances of a leaf are arguments of a kernel: those that do not follow from how it is
+/* Which strides of a leaf are arguments of a kernel: those that do not follow from how it is
  * read. */
 static inline bool scl_leaf_takes_i(const scl_leaf *l) {
   return l->read == SCL_READ_ACROSS || l->read == SCL_READ_STRIDED;
@@ -61,7 +61,7 @@ static inline bool scl_leaf_takes_j(const scl_leaf *l, bool several_columns) {
   return several_columns &&
          (l->read == SCL_READ_ROW || l->read == SCL_READ_MATRIX || l->read == SCL_READ_STRIDED);
 }
-/* Of a product, the matrix has distance and number of terms as arguments, the vector none. */
+/* Of a product, the matrix has stride and number of terms as arguments, the vector none. */
 static inline bool scl_leaf_takes_terms(const scl_leaf *l) {
   return l->length > 0 && l->read != SCL_READ_ONE;
 }

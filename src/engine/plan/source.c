@@ -115,7 +115,7 @@ static void put_head(scl_writer *w) {
   scl_put(w,
           "/* Generated from an expression over matrices.\n"
           " *\n"
-          " * Places: i < m, j < n, by rows along dimension 0%s. Of each operand x the\n"
+          " * Elements: i < m, j < n, by rows along dimension 0%s. Of each operand x the\n"
           " * element at x_at + i * x_i + j * x_j is read (steps of 0 and 1 are not named); c are "
           "the numbers of the expression; r are\n"
           " * the results%s. */\n",

@@ -30,7 +30,7 @@ void scl_put_combine(scl_writer *w, const char *indent, int k, const char *total
 /* The identity of a reduction of the table. */
 const char *scl_identity_text(const scl_output *o);
 
-/* ---- places (engine/plan/source_element.c)
+/* ---- elements (engine/plan/source_element.c)
  * --------------------------------------------------------------- */
 /* Columns of a product that are read at once. */
 enum { SCL_PUT_BATCH = 4 };

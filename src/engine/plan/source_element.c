@@ -118,7 +118,7 @@ static void put_store(scl_writer *w, const char *indent, int k, const char *valu
   scl_put(w, step >= 0 ? "] = %s%d;\n" : "] = %s;\n", value, step);
 }
 
-/* What is done at one place. */
+/* The statements for one element. */
 void scl_put_place(scl_writer *w, const char *indent) {
   const scl_plan *p = w->p;
   char deeper[24], number[24], total[16], at[16], place[48];

@@ -124,7 +124,7 @@ void scl_put_final(scl_writer *w) {
   put_items(w, "get_local_id(0)", "get_local_size(0)", "1");
   scl_put(w, "  const long r = get_global_id(1);\n");
   put_totals(w);
-  /* Its time is that of waiting for memory, one number after the other if nothing is done. */
+  /* Limited by the latency of memory: without unrolling, numbers would be read one by one. */
   scl_put(w, "  if (r < results) {\n#ifndef SCL_CPU\n    #pragma unroll 8\n#endif\n");
   scl_put(w, "    for (int q = t; q < parts; q += count) {\n");
   for (int k = 0; k < p->outputs; k++) {

@@ -53,7 +53,7 @@ void scl_put_op_functions(scl_writer *w) {
   }
 }
 
-/* An expression of the table with operands in the places of a, b and c. */
+/* An expression of the table with operands in place of a, b and c. */
 static void put_expression(scl_writer *w, const char *text, const uint16_t *arg) {
   while (*text != '\0') {
     size_t word = 0;
@@ -121,7 +121,7 @@ void scl_put_combine_functions(scl_writer *w) {
       put_own_combine(w, k, o);
     } else if (scl_reduces_to_index(o->op)) {
       scl_put(w,
-              "/* Whether the number v at place v_at is better than u at u_at (0: none yet). */\n"
+              "/* Whether the number v at index v_at is better than u at u_at (0: none yet). */\n"
               "static inline int better%d(const real u, const real u_at, const real v,\n"
               "                          const real v_at) {\n"
               "  if (v != v || v_at == 0.0) return 0;\n"
@@ -136,7 +136,7 @@ void scl_put_combine_functions(scl_writer *w) {
   }
 }
 
-/* total = combine(total, number); or the same for a pair of number and place. */
+/* total = combine(total, number); or the same for a pair of number and index. */
 void scl_put_combine(scl_writer *w, const char *indent, int k, const char *total,
                      const char *number, const char *at, const char *number_at) {
   const scl_output *o = &w->p->output[k];

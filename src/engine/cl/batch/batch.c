@@ -1,5 +1,5 @@
 /* Batched small matrices on a device: chooses the kernel for the order and launches it. If statuses
- * are wanted, a flag tells whether any matrix has failed; only then a second pass writes statuses
+ * are wanted, a flag says whether any matrix failed; only then does a second pass write statuses,
  * and the host reads them. A byte for each matrix, written every time, would take 5 us of 75. */
 #include "engine/pass/batch.h"
 #include "engine/cl/linalg/linalg.h"

@@ -85,7 +85,7 @@ static size_t order_of(scl_cl_program which) {
   return 0;
 }
 
-/* Rows of a matrix with a heavy diagonal, in another order, so that pivots have to be looked for;
+/* Rows of a matrix with a heavy diagonal, in another order, so that pivots must be searched for;
  * its first column has the heavy entry of matrix q in row q + 1. */
 static void make_matrix(size_t n, size_t q, double *a) {
   for (size_t i = 0; i < n; i++) {

@@ -18,7 +18,7 @@ static int count_products(const scl_covariance *kernel) {
   return kernel->factors == NULL ? kernel->terms : kernel->products;
 }
 
-/* Whole numbers that the products take in the plan. */
+/* Integers that the products take in the plan. */
 static size_t count_factors(const scl_covariance *kernel) {
   if (kernel->factors == NULL) return 2 * (size_t)kernel->terms;
   size_t at = 0;
@@ -80,7 +80,8 @@ static double noise2(const struct scl_covariance_pass *pass) {
   return pass->quiet ? 0.0 : pass->kernel->noise * pass->kernel->noise;
 }
 
-/* What all covariance kernels are told; `spread` is read if its leading dimension is positive. */
+/* The constants of all covariance kernels; `spread` is read if its leading dimension is positive.
+ */
 static covariance_task describe_task(const struct scl_covariance_pass *pass, scl_block plan,
                                      scl_block spread, scl_block out) {
   const scl_covariance *kernel = pass->kernel;

@@ -190,7 +190,7 @@ static void set_numbers(arguments *a, const scl_plan *p) {
   for (int k = 0; k < p->numbers; k++) set_argument(a, sizeof p->number[k], &p->number[k]);
 }
 
-/* Where the partial results of output k go: numbers, and behind them elements. */
+/* Where the partial results of output k go: numbers, and after them their indices. */
 typedef struct {
   scl_block block; /* all outputs' */
   size_t at[SCL_PLAN_OUTPUTS];

@@ -59,7 +59,7 @@ static scl_status fail_build(scl_cl_context *cl, cl_program program, const char 
 
 /* ---- options --------------------------------------------------------------------------------- */
 /* Nothing here may loosen the arithmetic: no fast-math, no unsafe optimisation. Warnings are off,
-   as some drivers write their number to the standard error of whoever compiles. */
+   as some drivers write their number to standard error. */
 #define OPTIONS "-cl-std=CL1.2 -cl-kernel-arg-info -w"
 
 enum { OPTIONS_ROOM = 160 };
@@ -91,7 +91,7 @@ static void begin_build(const scl_cl_context *cl, uint64_t start) {
   snprintf(stretch.name, sizeof stretch.name, "%s", cl->info.name);
 }
 
-/* Whoever looked after the user's wishes may have built something too, and ended it. */
+/* A check for interrupts meanwhile may have built something too, and ended the stretch. */
 static void end_build(uint64_t start) {
   stretch.ended = scl_clock_us();
   stretch.spent += stretch.ended - start;

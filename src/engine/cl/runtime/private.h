@@ -27,7 +27,7 @@ void scl_cl_pool_free(scl_cl_context *cl);
 /* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
 void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 
-/* A program that is to be built, or was: `done` tells, and `code` how it went. */
+/* A program to build. Once `done`, `code` is the result of the build. */
 typedef struct {
   cl_program program;
   cl_int code;

@@ -2,10 +2,10 @@
  * driver may refuse or read differently (inst/kernels/nvidia/).
  *
  * Whether a device may try them is decided once a context, by what it says of itself. Then each
- * program has a trial of its own (trials.def), run when the program is first asked for: whole
- * numbers for which every order of summation is exact, or results with a bound on the error. A
- * program that fails is refused for the life of the context, with the reason, and whoever asked
- * uses the portable kernels. */
+ * program has a trial of its own (trials.def), run when the program is first used: integers
+ * for which every order of summation is exact, or results with a bound on the error. A program that
+ * fails is refused for the life of the context, with the reason, and its callers use the portable
+ * kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
