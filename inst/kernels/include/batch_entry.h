@@ -7,14 +7,14 @@
 #define BATCH_OUT                                                                                  \
   __global real *out, __global real *statuses, __global int *any, const batch_task task
 
-/* The task in variables, which each kernel starts with: what all have, and where the matrices of
- * parameter x start, and their distance, which are those of an operand of the task. */
-#define BATCH_SIZES                                                                                \
-  const int batch = task.batch, n = task.n, count_b = task.count_b, flags = task.flags;
-#define BATCH_OPERAND(x, operand)                                                                  \
-  const long x##0 = task.operand##_offset;                                                         \
-  const int step_##x = task.operand##_step;
+/* Writes the status of a matrix. */
+SCL_INLINE void batch_report(const long matrix, const int status, const int flags,
+                             __global real *statuses, __global int *any) {
+  if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[matrix] = (uchar)status;
+  if (status != 0) *any = 1;
+}
 
+/* Status of pivot k, of which `size` is the absolute value. */
 SCL_INLINE int pivot_status(real size, int k) {
   return !(size < INFINITY) ? BATCH_NONFINITE : size < BATCH_SINGULAR_BELOW ? k + 1 : 0;
 }
@@ -23,17 +23,17 @@ SCL_INLINE int pivot_status(real size, int k) {
  * such numbers neither overflow nor underflow. */
 SCL_INLINE real pivot_part(real pivot, int *power) {
   const bool tiny = fabs(pivot) < 0x1p-1022;
-  const real v = tiny ? pivot * 0x1p+1000 : pivot;
-  const int exponent = (int)(as_ulong(v) >> 52 & 2047);
+  const real scaled = tiny ? pivot * 0x1p+1000 : pivot;
+  const int exponent = (int)(as_ulong(scaled) >> 52 & 2047);
   *power = 0;
-  if (v == 0.0 || exponent == 2047) return v;
+  if (scaled == 0.0 || exponent == 2047) return scaled;
   *power = exponent - (tiny ? 2022 : 1022);
-  return as_double((as_ulong(v) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
+  return as_double((as_ulong(scaled) & 0x800fffffffffffffUL) | 0x3fe0000000000000UL);
 }
 
-/* Value (or logarithm of its size) and sign to the places of a matrix in the result. */
-SCL_INLINE void determinant_out(real product, int power, int batch, int flags,
-                                __global real *out) {
+/* Writes the determinant, or the logarithm of its absolute value and, `batch` numbers further, its
+ * sign; out[0] belongs to this matrix. */
+SCL_INLINE void determinant_out(real product, int power, int batch, int flags, __global real *out) {
   if (flags & BATCH_LOGARITHM) {
     out[0] = log(fabs(product)) + power * 0.693147180559945309417;
     out[batch] = isnan(product) ? NAN : product > 0.0 ? 1.0 : product < 0.0 ? -1.0 : 0.0;

@@ -1,106 +1,96 @@
-/* Batches of matrices of order BATCH_N <= 8: one work-item a matrix, which it holds in registers.
+/* Batches of matrices of order BATCH_N <= 8: one work-item for each matrix, which it holds in
+ * registers.
  *
- *   global   | matrix 0 | matrix 1 | matrix 2 | ...    one contiguous run a group
- *                 ||  batch_in(): all work-items copy, neighbours neighbours
- *   local    | matrix 0 |.| matrix 1 |.| ...           BATCH_STRIDE apart, an odd number
- *                 ||           ||
- *   registers  item 0      item 1                      each its own; batch_out() is the way back
+ *   global   | matrix 0 | matrix 1 | matrix 2 | ...    one contiguous run for each group
+ *                 ||  batch_in(): all work-items copy, neighbours read neighbours
+ *   local    | matrix 0 |.| matrix 1 |.| ...           BATCH_STRIDE apart, an odd number: each
+ *                 ||           ||                      work-item reads its own matrix, without
+ *   registers  item 0      item 1                      bank conflicts; batch_out() is the way back
  *
- * A group of BATCH_ITEMS (even) work-items moves its matrices between global memory and local
- * memory in one contiguous run; in local memory they lie at an odd distance, so that work-items
- * that each read their own matrix meet no bank conflict. The last group may be partly filled.
+ * A group has BATCH_ITEMS (even) work-items and as many matrices; the last group may be partly
+ * filled. Each sum is made by one work-item, in the order of the loops.
  *
- * Defined by whoever builds: BATCH_KERNEL (the kernel's name), BATCH_N, BATCH_ITEMS. */
-#define NN (BATCH_N * BATCH_N)
-#define BATCH_STRIDE (NN | 1)
+ * To define before: BATCH_KERNEL (the kernel's name), BATCH_N (the order), BATCH_ITEMS. */
+#define BATCH_SQUARE (BATCH_N * BATCH_N)
+#define BATCH_STRIDE (BATCH_SQUARE | 1)
 #define BATCH_LOCAL (BATCH_ITEMS * BATCH_STRIDE)
 #define BATCH_COLUMN (BATCH_N | 1) /* stride of right-hand sides */
-#define AT(i, j) a[(i) + (j) * BATCH_N]
-
-/* A work-item's place, the first matrix of its group and how many the group has. */
-#define SMALL_PLACE                                                                                \
-  const int item = (int)get_local_id(0);                                                           \
-  const long first = (long)get_group_id(0) * BATCH_ITEMS;                                          \
-  const int count = (int)min((long)BATCH_ITEMS, batch - first);
-
-/* The status of this work-item's matrix. */
-#define SMALL_STATUS(status)                                                                       \
-  if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[first + item] = (uchar)(status);        \
-  if ((status) != 0) *any = 1;
+#define AT(a, i, j) (a)[(i) + (j) * BATCH_N]
 
 /* The row from k on with the largest number in column k, *size. A NaN is larger than all. */
 SCL_INLINE int pivot_row(const real *a, const int k, real *size) {
-  int p = k;
-  *size = fabs(AT(k, k));
+  int row = k;
+  *size = fabs(AT(a, k, k));
   SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-    real v = fabs(AT(i, k));
-    bool larger = !(v <= *size);
-    *size = larger ? v : *size;
-    p = larger ? i : p;
+    real x = fabs(AT(a, i, k));
+    bool larger = !(x <= *size);
+    *size = larger ? x : *size;
+    row = larger ? i : row;
   }
-  return p;
+  return row;
 }
 
-/* Rows k and p >= k change places, by selections: registers cannot be indexed. */
-SCL_INLINE void swap_rows(real *a, const int k, const int p) {
+/* Swaps rows k and `row` >= k, by selections: registers cannot be indexed. */
+SCL_INLINE void swap_rows(real *a, const int k, const int row) {
   SCL_UNROLL for (int i = k + 1; i < BATCH_N; i++) {
-    bool swap = p == i;
+    bool swap = row == i;
     SCL_UNROLL for (int j = 0; j < BATCH_N; j++) {
-      real u = AT(k, j), v = AT(i, j);
-      AT(k, j) = swap ? v : u;
-      AT(i, j) = swap ? u : v;
+      real x = AT(a, k, j), y = AT(a, i, j);
+      AT(a, k, j) = swap ? y : x;
+      AT(a, i, j) = swap ? x : y;
     }
   }
 }
 
-/* Place in local memory of number e of those that lie side by side, `len` (a constant) of each
- * matrix. Division alone: the simulator that looks for faults does not know what compilers make of
- * a quotient and its remainder. */
-SCL_INLINE int batch_place(int e, const int len, const int stride) {
-  int matrix = e / len;
-  return matrix * stride + (e - matrix * len);
+/* Index in local memory of element e of a run of matrices of `length` (a constant) elements. By
+ * division alone: the simulator of the tests does not know what compilers make of a quotient and
+ * its remainder. */
+SCL_INLINE int batch_index(int e, const int length, const int stride) {
+  int matrix = e / length;
+  return matrix * stride + (e - matrix * length);
 }
 
-/* `len` numbers of each of `count` matrices that lie `step` apart from g on, to local memory,
- * `stride` apart. Whole groups are read by pairs, which need g on 16 bytes (`pairs`). They are read
- * in any case, from where there are numbers, and written over where that is not all: without a
- * condition all loads are under way together. Contains a barrier. */
-SCL_INLINE_BARRIER void batch_in(int item, int count, const int len, const int stride, long step,
-                                 bool pairs, __global const real *g, __local real *s) {
-  if (len > 1) {
-    __global const real2 *g2 = (__global const real2 *)(g - (pairs ? 0 : 1));
-    const int last = (step == len ? count * len : len) / 2 - 1;
-    SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
+/* Copies `length` elements of each of `count` matrices, `step` apart in global memory, to local
+ * memory, `stride` apart. Whole groups are read by pairs, which must lie on 16 bytes (`pairs`).
+ * Pairs are always read, from valid addresses, and overwritten where they are not what is wanted:
+ * without a condition all loads overlap. Contains a barrier. */
+SCL_INLINE_BARRIER void batch_in(int item, int count, const int length, const int stride, long step,
+                                 bool pairs, __global const real *from, __local real *to) {
+  if (length > 1) {
+    __global const real2 *from2 = (__global const real2 *)(from - (pairs ? 0 : 1));
+    const int last = (step == length ? count * length : length) / 2 - 1;
+    SCL_UNROLL for (int i = 0; i < (length + 1) / 2; i++) {
       int e = 2 * (i * BATCH_ITEMS + item);
-      if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
-      real2 v = g2[min(e / 2, last)];
-      s[batch_place(e, len, stride)] = v.x;
-      s[batch_place(e + 1, len, stride)] = v.y;
+      if (2 * i + 2 > length && e >= length * BATCH_ITEMS) break;
+      real2 pair = from2[min(e / 2, last)];
+      to[batch_index(e, length, stride)] = pair.x;
+      to[batch_index(e + 1, length, stride)] = pair.y;
     }
   }
-  if (len == 1 || !pairs || step != len || count < BATCH_ITEMS) { /* the same for all */
+  if (length == 1 || !pairs || step != length || count < BATCH_ITEMS) { /* the same for all */
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int e = item; e < count * len; e += BATCH_ITEMS) {
-      int matrix = e / len;
-      s[batch_place(e, len, stride)] = g[matrix * step + (e - matrix * len)];
+    for (int e = item; e < count * length; e += BATCH_ITEMS) {
+      int matrix = e / length;
+      to[batch_index(e, length, stride)] = from[matrix * step + (e - matrix * length)];
     }
   }
 }
 
-/* The way back. */
-SCL_INLINE void batch_out(int item, int count, const int len, const int stride, long step,
-                          bool pairs, __local const real *s, __global real *g) {
-  if (pairs && step == len && count == BATCH_ITEMS) {
-    __global real2 *g2 = (__global real2 *)g;
-    SCL_UNROLL for (int i = 0; i < (len + 1) / 2; i++) {
+/* The same from local to global memory, without a barrier. */
+SCL_INLINE void batch_out(int item, int count, const int length, const int stride, long step,
+                          bool pairs, __local const real *from, __global real *to) {
+  if (pairs && step == length && count == BATCH_ITEMS) {
+    __global real2 *to2 = (__global real2 *)to;
+    SCL_UNROLL for (int i = 0; i < (length + 1) / 2; i++) {
       int e = 2 * (i * BATCH_ITEMS + item);
-      if (2 * i + 2 > len && e >= len * BATCH_ITEMS) break;
-      g2[e / 2] = (real2)(s[batch_place(e, len, stride)], s[batch_place(e + 1, len, stride)]);
+      if (2 * i + 2 > length && e >= length * BATCH_ITEMS) break;
+      to2[e / 2] =
+          (real2)(from[batch_index(e, length, stride)], from[batch_index(e + 1, length, stride)]);
     }
     return;
   }
-  for (int e = item; e < count * len; e += BATCH_ITEMS) {
-    int matrix = e / len;
-    g[matrix * step + (e - matrix * len)] = s[batch_place(e, len, stride)];
+  for (int e = item; e < count * length; e += BATCH_ITEMS) {
+    int matrix = e / length;
+    to[matrix * step + (e - matrix * length)] = from[batch_index(e, length, stride)];
   }
 }

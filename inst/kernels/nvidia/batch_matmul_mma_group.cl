@@ -2,6 +2,15 @@
  * results larger than a warp's tile of batch_matmul_mma.cl: same parameters, any offsets and steps,
  * m and n up to 16 BATCH_STRIPS; used under the same conditions.
  *
+ *                 op(B), 8 rows a step
+ *                 +------------------+
+ *       k -->     |                  | =====> ring in local memory, BATCH_STAGES steps:
+ *      +---+      +------------------+        | A | B | A | B | A | B | ..
+ *      |   |      | warp 0: 16 rows  |          ^
+ *      |   | ==>  | warp 1: 16 rows  |        op(A), 8 columns a step
+ *      |   |      | ..      of C     |
+ *      +---+      +------------------+
+ *
  * Work split. A group of BATCH_STRIPS warps has one C, a strip of 16 rows to each warp, in
  * registers. It walks along k in steps of 8: asynchronous copies fill a ring of BATCH_STAGES stages
  * in local memory. Copies are of single numbers, so that nothing has to lie on 16 bytes; past the
@@ -15,7 +24,7 @@
  * banks. The instruction's k = t stands for 2t, and t + 4 for 2t + 1: of a deep operand a lane
  * reads both at once.
  *
- * Defined by whoever builds: BATCH_KERNEL, BATCH_STRIPS, BATCH_STAGES. */
+ * To define before: BATCH_KERNEL, BATCH_STRIPS, BATCH_STAGES. */
 #define DEPTH 8
 #define ITEMS (32 * BATCH_STRIPS)
 #define SIDE (16 * BATCH_STRIPS)
@@ -47,21 +56,56 @@ MMA_INLINE real2 stage_pair(const bool deep, __local const real *part, const int
   return (real2)(part[stage_place(false, r, 2 * t)], part[stage_place(false, r, 2 * t + 1)]);
 }
 
-MMA_COLLECTIVE void stage_multiply(const mma_lane lane, const bool deep_a, const bool deep_b,
-                                   real sums[COLUMNS8][4], __local const real *stage, const int row,
-                                   const int columns) {
+/* The copies of both operands, as one group of copies, which is empty past the end of k. */
+MMA_INLINE void stage_fill(mma_copies *copies, const bool deep_a, const bool deep_b,
+                           __local real *stage, __global const real *a, const int m,
+                           __global const real *b, const int n, const int k, const int q,
+                           const int item) {
+  if (q < k) {
+    if (deep_a) {
+      stage_copy(copies, true, stage, a, m, k, q, item);
+    } else {
+      stage_copy(copies, false, stage, a, m, k, q, item);
+    }
+    if (deep_b) {
+      stage_copy(copies, true, stage + PART, b, n, k, q, item);
+    } else {
+      stage_copy(copies, false, stage + PART, b, n, k, q, item);
+    }
+  }
+  mma_commit(copies);
+}
+
+/* The product of a step; deep_a and deep_b are constants. */
+MMA_COLLECTIVE void stage_multiply_of(const mma_lane lane, const bool deep_a, const bool deep_b,
+                                      real sums[COLUMNS8][4], __local const real *stage,
+                                      const int row, const int columns) {
   const int g = lane.quad, t = lane.member;
   const real2 low = stage_pair(deep_a, stage, row + g, t);
   const real2 high = stage_pair(deep_a, stage, row + g + 8, t);
   SCL_UNROLL for (int j = 0; j < COLUMNS8; j += 2) {
-    const bool there = 8 * j < columns;
-    MMA_IF(there) {
-      const mma_lane here = mma_only(lane, there);
+    const bool wanted = 8 * j < columns;
+    MMA_IF(wanted) {
+      const mma_lane here = mma_only(lane, wanted);
       const real2 b = stage_pair(deep_b, stage + PART, 8 * j + g, t);
       const real2 c = stage_pair(deep_b, stage + PART, 8 * j + 8 + g, t);
       mma_8(here, sums[j], low.x, high.x, low.y, high.y, b.x, b.y);
       mma_8(here, sums[j + 1], low.x, high.x, low.y, high.y, c.x, c.y);
     }
+  }
+}
+
+MMA_COLLECTIVE void stage_multiply(const mma_lane lane, const bool deep_a, const bool deep_b,
+                                   real sums[COLUMNS8][4], __local const real *stage, const int row,
+                                   const int columns) {
+  if (deep_a && deep_b) {
+    stage_multiply_of(lane, true, true, sums, stage, row, columns);
+  } else if (deep_a) {
+    stage_multiply_of(lane, true, false, sums, stage, row, columns);
+  } else if (deep_b) {
+    stage_multiply_of(lane, false, true, sums, stage, row, columns);
+  } else {
+    stage_multiply_of(lane, false, false, sums, stage, row, columns);
   }
 }
 
@@ -86,43 +130,16 @@ BATCH_KERNEL(__global const real *a, __global const real *b, __global real *c,
     SCL_UNROLL for (int e = 0; e < 4; e++) sums[j][e] = 0.0;
   }
 
-  /* The forms of a step, each with constants. */
-#define COPY_A(deep, to, q) stage_copy(&copies, deep, to, a, m, k, q, item)
-#define COPY_B(deep, to, q) stage_copy(&copies, deep, (to) + PART, b, n, k, q, item)
-#define FILL(to, q)                                                                                \
-  if ((q) < k) {                                                                                   \
-    if (deep_a) {                                                                                  \
-      COPY_A(true, to, q);                                                                         \
-    } else {                                                                                       \
-      COPY_A(false, to, q);                                                                        \
-    }                                                                                              \
-    if (deep_b) {                                                                                  \
-      COPY_B(true, to, q);                                                                         \
-    } else {                                                                                       \
-      COPY_B(false, to, q);                                                                        \
-    }                                                                                              \
-  }                                                                                                \
-  mma_commit(&copies);
-#define MULTIPLY(deep_a, deep_b)                                                                   \
-  stage_multiply(lane, deep_a, deep_b, sums, ring + from, row, columns)
-
   SCL_UNROLL for (int s = 0; s < BATCH_STAGES - 1; s++) {
-    FILL(ring + s * 2 * PART, s * DEPTH)
+    stage_fill(&copies, deep_a, deep_b, ring + s * 2 * PART, a, m, b, n, k, s * DEPTH, item);
   }
   int from = 0, to = RING - 2 * PART; /* the stages to read and to fill */
   for (int q = 0; q < k; q += DEPTH) {
     MMA_WAIT(&copies, BATCH_STAGES - 2);
     barrier(CLK_LOCAL_MEM_FENCE);
-    FILL(ring + to, q + (BATCH_STAGES - 1) * DEPTH)
-    if (deep_a && deep_b) {
-      MULTIPLY(true, true);
-    } else if (deep_a) {
-      MULTIPLY(true, false);
-    } else if (deep_b) {
-      MULTIPLY(false, true);
-    } else {
-      MULTIPLY(false, false);
-    }
+    const int ahead = q + (BATCH_STAGES - 1) * DEPTH;
+    stage_fill(&copies, deep_a, deep_b, ring + to, a, m, b, n, k, ahead, item);
+    stage_multiply(lane, deep_a, deep_b, sums, ring + from, row, columns);
     to = from;
     from = from == RING - 2 * PART ? 0 : from + 2 * PART;
   }

@@ -3,26 +3,32 @@
  * parameters and statuses, used under the same conditions as gemm_mma.cl
  * (engine/cl/runtime/variant.c).
  *
+ *             panels of 8 columns        right-hand sides
+ *              0   1   2   3 ..
+ *           +---+---+---+---+---     +-------+     Step p: warp 0 factors panel p in local memory,
+ *   warp 0  |   | p | n |   |        |       |     while all apply panel p - 1 to the columns from
+ *           +---+---+---+---+---     +-------+     p + 1 on and to the right-hand sides. Then all
+ *   warp 1  |   | p | n |   |        |       |     apply panel p to panel p + 1 (n) alone, which is
+ *           +---+---+---+---+---     +-------+     factored next.
+ *    ..     |   |   |   |   |        |       |
+ *
  * Work split. A group has one matrix and SIDES right-hand sides (group number 1 says which). Each
  * of its BATCH_P warps holds BLOCKS times 16 rows in registers, as the instruction wants its
  * results, and of the right-hand sides as well. Rows stay where they are: the pivot row of step k
  * holds unknown k.
  *
- * A panel goes to the first warp by way of local memory, PANEL_ROWS rows to a lane. It looks for
- * pivots without meeting the others and gives back multipliers M, such that all that the panel does
- * is one product: rows += M (the panel's 8 pivot rows as they were). For a row that is left M is
- * L21 inverse(L11), for a pivot row inverse(L11) - I, for the pivot rows of former panels zero. The
- * others meanwhile apply the panel before; only the next panel's columns are updated at once.
+ * A panel goes to the first warp through local memory, PANEL_ROWS rows to a lane. This warp finds
+ * the pivots without barriers of the group and returns multipliers M, with which the whole panel is
+ * one product: rows += M (the panel's 8 pivot rows as they were). For a row that is left M is
+ * L21 inverse(L11), for a pivot row inverse(L11) - I, for the pivot rows of former panels zero.
  *
- * Substitution backwards goes by panels too. All warps solve for its 8 unknowns, and what these
- * take from the rows above is a product again, of which the left operand is in the registers where
- * the instruction wants it.
+ * Substitution backwards goes by panels too. All warps solve for its 8 unknowns; their product with
+ * the rows above is a matrix product again, whose left operand is already in registers.
  *
- * Defined by whoever builds: BATCH_KERNEL, BATCH_N (the largest order, a multiple of 32), BATCH_P
- * (the warps). */
+ * To define before: BATCH_KERNEL, BATCH_N (the largest order, a multiple of 32), BATCH_P (the warps
+ * of a group). */
 #define ROLLED _Pragma("unroll 1")
-#if BATCH_N > 64 /* code that is not repeated arrives slowly, and large orders have enough of it   \
-                  */
+#if BATCH_N > 64 /* unrolled, the code of large orders exceeds the instruction cache */
 #define EACH_STEP ROLLED
 #else
 #define EACH_STEP SCL_UNROLL
@@ -33,8 +39,13 @@
 #define SIDES BATCH_PANEL_SIDES
 #define ROOM (BATCH_N + SIDES + 2) /* of a pivot row; free of bank conflicts */
 #define STEP 10                    /* of what is kept of a step */
+/* Element (i, e) of a block of 8 columns: its row, from the warp's first on, and its column. */
+#define BLOCK_ROW(first, i, h) ((first) + 16 * (i) + 8 * (h))
+#define BLOCK_COLUMN(j, t, e) (8 * (j) + 2 * (t) + (e) % 2)
 
 #define EACH_BLOCK(i) SCL_UNROLL for (int i = 0; i < BLOCKS; i++)
+#define EACH_ELEMENT(i, j, e)                                                                      \
+  EACH_BLOCK(i) SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) SCL_UNROLL for (int e = 0; e < 4; e++)
 #define EACH_PANEL_ROW(i) SCL_UNROLL for (int i = 0; i < PANEL_ROWS; i++)
 
 typedef struct {
@@ -219,47 +230,111 @@ MMA_INLINE void panel_solve(__local const shared_state *s, const int p, const in
   }
 }
 
-__attribute__((reqd_work_group_size(32 * BATCH_P, 1, 1))) __kernel void
-BATCH_KERNEL(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
-  BATCH_SIZES BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(out, out)
-  __local shared_state state;
-  __local shared_state *s = &state;
-  MMA_LANE(self, BATCH_P);
-  const int item = (int)get_local_id(0), warp = item / 32, lane = self.lane;
-  const int g = self.quad, t = self.member, first = warp * BLOCKS * 16 + g;
-  const int side = (int)get_group_id(1) * SIDES;
-  const long matrix = (long)get_group_id(0);
-  real c[BLOCKS][COLUMNS8][4], x[BLOCKS][4];
-  in += in0 + matrix * step_in;
-  b += b0 + matrix * step_b;
-#define ROW(i, h) (first + 16 * (i) + 8 * (h))
-#define COLUMN(j, e) (8 * (j) + 2 * t + (e) % 2)
-#define EACH_NUMBER(i, j, e)                                                                       \
-  EACH_BLOCK(i) SCL_UNROLL for (int j = 0; j < COLUMNS8; j++) SCL_UNROLL for (int e = 0; e < 4; e++)
+/* Reads the elements of a matrix that a work-item has, with zeros beyond the order. */
+MMA_INLINE void rows_load(real c[BLOCKS][COLUMNS8][4], __global const real *in, const int n,
+                          const int first, const int t) {
   if (n == BATCH_N) {
-    EACH_NUMBER(i, j, e) c[i][j][e] = in[ROW(i, e / 2) + COLUMN(j, e) * BATCH_N];
+    EACH_ELEMENT(i, j, e) {
+      c[i][j][e] = in[BLOCK_ROW(first, i, e / 2) + BLOCK_COLUMN(j, t, e) * BATCH_N];
+    }
   } else {
-    EACH_NUMBER(i, j, e) {
-      const int row = ROW(i, e / 2), column = COLUMN(j, e);
+    EACH_ELEMENT(i, j, e) {
+      const int row = BLOCK_ROW(first, i, e / 2), column = BLOCK_COLUMN(j, t, e);
       const real v = in[min(row, n - 1) + min(column, n - 1) * n];
       c[i][j][e] = row < n && column < n ? v : 0.0;
     }
   }
-  for (int i = item; i < BATCH_N; i += 32 * BATCH_P) s->step_of[i] = -1;
+}
+
+/* The same of the right-hand sides `side` to `sides` - 1. */
+MMA_INLINE void sides_load(real x[BLOCKS][4], __global const real *b, const int n, const int side,
+                           const int sides, const int first, const int t) {
   EACH_BLOCK(i) {
     SCL_UNROLL for (int e = 0; e < 4; e++) {
-      const int row = ROW(i, e / 2), own = side + COLUMN(0, e);
-      const bool there = !(flags & BATCH_DET) && row < n && own < count_b;
-      x[i][e] = there ? b[row + (long)own * n] : 0.0;
+      const int row = BLOCK_ROW(first, i, e / 2), column = side + BLOCK_COLUMN(0, t, e);
+      x[i][e] = row < n && column < sides ? b[row + (long)column * n] : 0.0;
     }
   }
-#define PUT_PANEL(to, i, j)                                                                        \
-  SCL_UNROLL for (int h = 0; h < 2; h++)                                                           \
-      put_pair(s->panel[to] + panel_place(ROW(i, h), t), c[i][j][2 * h], c[i][j][2 * h + 1]);
-  EACH_BLOCK(i)
-  PUT_PANEL(0, i, 0)
+}
 
-      int status = 0;
+/* Block i of a panel's 8 columns to local memory. */
+MMA_INLINE void panel_put(__local real *panel, const real c[4], const int i, const int first,
+                          const int t) {
+  SCL_UNROLL for (int h = 0; h < 2; h++) {
+    put_pair(panel + panel_place(BLOCK_ROW(first, i, h), t), c[2 * h], c[2 * h + 1]);
+  }
+}
+
+/* The pivot rows of panel p that a work-item has, to local memory: columns of the panels of `later`
+ * (a bit each), and right-hand sides. */
+MMA_INLINE void pivot_rows_put(__local shared_state *s, real c[BLOCKS][COLUMNS8][4],
+                               real x[BLOCKS][4], const int p, const uint later, const int first,
+                               const int t) {
+  EACH_BLOCK(i) {
+    SCL_UNROLL for (int h = 0; h < 2; h++) {
+      const int k = s->step_of[BLOCK_ROW(first, i, h)];
+      if (k >> 3 != p) continue;
+      __local real *row = s->rows + (k & 7) * ROOM + 2 * t;
+      SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
+        if (later >> j & 1) put_pair(row + 8 * j, c[i][j][2 * h], c[i][j][2 * h + 1]);
+      }
+      put_pair(row + BATCH_N, x[i][2 * h], x[i][2 * h + 1]);
+    }
+  }
+}
+
+/* Substitution backwards: writes the solutions of the right-hand sides `side` to `sides` - 1. */
+MMA_COLLECTIVE void substitute(const mma_lane self, __local shared_state *s,
+                               real c[BLOCKS][COLUMNS8][4], real x[BLOCKS][4], const int n,
+                               const int warp, const int first, const int side, const int sides,
+                               __global real *out) {
+  const int g = self.quad, t = self.member, panels = (n + 7) / 8;
+  uint now = 1u << (panels - 1); /* this panel's bit */
+  ROLLED for (int p = panels - 1; p >= 0; p--, now >>= 1) {
+    EACH_BLOCK(i) {
+      SCL_UNROLL for (int h = 0; h < 2; h++) {
+        const int k = s->step_of[BLOCK_ROW(first, i, h)];
+        if (k >> 3 == p)
+          put_pair(s->sides[p & 1] + (k & 7) * SIDES + 2 * t, x[i][2 * h], x[i][2 * h + 1]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    real z[8];
+    panel_solve(s, p, n, g, z);
+    const real z0 = t == 0 ? z[0] : t == 1 ? z[2] : t == 2 ? z[4] : z[6];
+    const real z1 = t == 0 ? z[1] : t == 1 ? z[3] : t == 2 ? z[5] : z[7];
+    SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
+      if (now >> j & 1) {
+        EACH_BLOCK(i) mma_8(self, x[i], c[i][j][0], c[i][j][2], c[i][j][1], c[i][j][3], -z0, -z1);
+      }
+    }
+    const int status = s->status, k = 8 * p + 2 * t, column = side + g;
+    if (warp == 0 && column < sides) {
+      if (k < n) out[k + (long)column * n] = status == 0 ? z0 : NAN;
+      if (k + 1 < n) out[k + 1 + (long)column * n] = status == 0 ? z1 : NAN;
+    }
+  }
+}
+
+__attribute__((reqd_work_group_size(32 * BATCH_P, 1, 1))) __kernel void
+BATCH_KERNEL(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
+  const int batch = task.batch, n = task.n, count_b = task.count_b, flags = task.flags;
+  const long in0 = task.a_offset, b0 = task.b_offset, out0 = task.out_offset;
+  const int step_in = task.a_step, step_b = task.b_step, step_out = task.out_step;
+  __local shared_state state;
+  __local shared_state *s = &state;
+  MMA_LANE(self, BATCH_P);
+  const int item = (int)get_local_id(0), warp = item / 32, lane = self.lane;
+  const int t = self.member, first = warp * BLOCKS * 16 + self.quad;
+  const int side = (int)get_group_id(1) * SIDES;
+  const long matrix = (long)get_group_id(0);
+  real c[BLOCKS][COLUMNS8][4], x[BLOCKS][4];
+  rows_load(c, in + in0 + matrix * step_in, n, first, t);
+  for (int i = item; i < BATCH_N; i += 32 * BATCH_P) s->step_of[i] = -1;
+  sides_load(x, b + b0 + matrix * step_b, n, side, flags & BATCH_DET ? 0 : count_b, first, t);
+  EACH_BLOCK(i) panel_put(s->panel[0], c[i][0], i, first, t);
+
+  int status = 0;
   uint used = 0, later = ~1u; /* rows that were pivots or lie beyond the order; panels to come */
   EACH_PANEL_ROW(i) used |= lane + 32 * i < n ? 0u : 1u << i;
   multipliers m[BLOCKS];
@@ -275,27 +350,17 @@ BATCH_KERNEL(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
       EACH_BLOCK(i) update(self, x[i], m[i], s->rows, BATCH_N);
     }
     barrier(CLK_LOCAL_MEM_FENCE); /* the pivot rows before are no longer read */
-    EACH_BLOCK(i) {
-      SCL_UNROLL for (int h = 0; h < 2; h++) {
-        const int k = s->step_of[ROW(i, h)];
-        if (k >> 3 != p) continue;
-        __local real *row = s->rows + (k & 7) * ROOM + 2 * t;
-        SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
-          if (later >> j & 1) put_pair(row + 8 * j, c[i][j][2 * h], c[i][j][2 * h + 1]);
-        }
-        put_pair(row + BATCH_N, x[i][2 * h], x[i][2 * h + 1]);
-      }
-    }
+    pivot_rows_put(s, c, x, p, later, first, t);
     barrier(CLK_LOCAL_MEM_FENCE);
     EACH_BLOCK(i) {
-      m[i].low = get_pair(s->panel[p & 1] + panel_place(ROW(i, 0), t));
-      m[i].high = get_pair(s->panel[p & 1] + panel_place(ROW(i, 1), t));
+      m[i].low = get_pair(s->panel[p & 1] + panel_place(BLOCK_ROW(first, i, 0), t));
+      m[i].high = get_pair(s->panel[p & 1] + panel_place(BLOCK_ROW(first, i, 1), t));
     }
     SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) { /* the next panel */
       if ((later & ~(later << 1)) >> j & 1) {
         EACH_BLOCK(i) {
           update(self, c[i][j], m[i], s->rows, 8 * j);
-          PUT_PANEL((p + 1) & 1, i, j)
+          panel_put(s->panel[(p + 1) & 1], c[i][j], i, first, t);
         }
       }
     }
@@ -306,37 +371,6 @@ BATCH_KERNEL(BATCH_IN(in), BATCH_IN(b), BATCH_OUT) {
     determinant(s, n, item, batch, flags, out + out0 + matrix);
     return;
   }
-
-  out += out0 + matrix * step_out;
-  const int panels = (n + 7) / 8;
-  uint now = 1u << (panels - 1); /* this panel's bit */
-  ROLLED for (int p = panels - 1; p >= 0; p--, now >>= 1) {
-    EACH_BLOCK(i) {
-      SCL_UNROLL for (int h = 0; h < 2; h++) {
-        const int k = s->step_of[ROW(i, h)];
-        if (k >> 3 == p)
-          put_pair(s->sides[p & 1] + (k & 7) * SIDES + 2 * t, x[i][2 * h], x[i][2 * h + 1]);
-      }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    real z[8];
-    panel_solve(s, p, n, g, z);
-    const real z0 = t == 0 ? z[0] : t == 1 ? z[2] : t == 2 ? z[4] : z[6];
-    const real z1 = t == 0 ? z[1] : t == 1 ? z[3] : t == 2 ? z[5] : z[7];
-    SCL_UNROLL for (int j = 1; j < COLUMNS8; j++) {
-      if (now >> j & 1) {
-        EACH_BLOCK(i) mma_8(self, x[i], c[i][j][0], c[i][j][2], c[i][j][1], c[i][j][3], -z0, -z1);
-      }
-    }
-    status = s->status;
-    const int k = 8 * p + 2 * t, own = side + g;
-    if (warp == 0 && own < count_b) {
-      if (k < n) out[k + (long)own * n] = status == 0 ? z0 : NAN;
-      if (k + 1 < n) out[k + 1 + (long)own * n] = status == 0 ? z1 : NAN;
-    }
-  }
-  if (item == 0 && side == 0) {
-    if (flags & BATCH_STATUSES) ((__global uchar *)statuses)[matrix] = (uchar)status;
-    if (status != 0) *any = 1;
-  }
+  substitute(self, s, c, x, n, warp, first, side, count_b, out + out0 + matrix * step_out);
+  if (item == 0 && side == 0) batch_report(matrix, s->status, flags, statuses, any);
 }

@@ -1,101 +1,136 @@
 /* Triangular solutions and normal log densities, order 9 to 128: substitution, two unknowns and one
- * barrier a step, for Q right-hand sides (group number 1 says which). Upper triangles, and
- * transposes of lower ones, are turned end for end as they are read: what is solved is always
- * lower. */
+ * barrier a step, for BATCH_Q right-hand sides (group number 1 says which). Upper triangles, and
+ * transposes of lower ones, are read in reverse order: what is solved is always lower.
+ *
+ *     triangle             x
+ *   +------------------+  +-------+     Work-item (ti, tj) has its rows (batch_tile.h) of the
+ *   | k k+1            |  |       |     triangle, and of right-hand side tj. Step k: those that
+ *   | | |              |  | k     |     have columns k and k + 1 publish them in local memory,
+ *   | v v              |  | k + 1 |     those that have rows k and k + 1 their part of x. Then all
+ *   |  local memory    |  | rows  |     compute both unknowns, and subtract the two columns times
+ *   |                  |  | below |     the unknowns from their rows below.
+ *   +------------------+  +-------+ */
 
-BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
-  BATCH_SIZES
-  BATCH_OPERAND(in, a) BATCH_OPERAND(b, b) BATCH_OPERAND(means, c) BATCH_OPERAND(out, out)
-  __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
-  __local real right[2][2][BATCH_MATRICES][Q];
-  __local int zeros[BATCH_MATRICES][LANES];
-  __local real sums[BATCH_MATRICES][LANES];
-  TILE_PLACE
-  const bool turned = (flags & BATCH_TRANSPOSE) != 0;
-  const bool reversed = ((flags & BATCH_UPPER) != 0) != turned;
-  const int own = (int)get_group_id(1) * Q + tj; /* right-hand side */
-  real t[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
-  int zero = 0; /* the first zero of the diagonal, from 1 on */
-  in += in0 + matrix * step_in;
+/* Reads the matrix into the tile, with an identity beyond the order. */
+SCL_INLINE_BARRIER void tri_load(real tile[TILE_ROWS][TILE_COLUMNS], __global const real *in,
+                                 const int n, const int ti, const int tj, const bool live,
+                                 const bool transposed, const bool reversed) {
   EACH_COLUMN(c) {
     EACH_ROW(r) {
-      int i = ROW(r), j = COLUMN(c);
-      real v = i == j ? 1.0 : 0.0;
+      const int i = TILE_ROW(ti, r), j = TILE_COLUMN(tj, c);
+      real x = i == j ? 1.0 : 0.0;
       if (live && i < n && i >= j) {
-        int u = reversed ? n - 1 - i : i, w = reversed ? n - 1 - j : j;
-        v = in[turned ? w + u * n : u + w * n];
+        const int row = reversed ? n - 1 - i : i, column = reversed ? n - 1 - j : j;
+        x = in[transposed ? column + row * n : row + column * n];
       }
-      t[r][c] = v;
+      tile[r][c] = x;
     }
   }
-  for (int i = n - 1 - lane; i >= 0 && live; i -= LANES) {
-    real v = in[i + i * n];
-    if (v == 0.0) zero = i + 1;
-    if (flags & BATCH_MVN) logs += log(fabs(v));
+}
+
+/* The first zero of the diagonal, from 1 on, of those that the work-items found; 0: none. */
+SCL_INLINE int tri_status(__local const int *zeros) {
+  int status = 0;
+  for (int i = 0; i < TILE_LANES; i++) {
+    const int zero = zeros[i];
+    if (zero != 0 && (status == 0 || zero < status)) status = zero;
   }
-  zeros[mine][lane] = zero;
+  return status;
+}
+
+/* The log density, from the work-items' terms. */
+SCL_INLINE real tri_density(__local const real *terms, const int n) {
+  real sum = -0.5 * n * 1.837877066409345483561; /* log(2 pi) */
+  for (int i = 0; i < TILE_LANES; i++) sum += terms[i];
+  return sum;
+}
+
+/* Writes the rows that this work-item has of a solution. */
+SCL_INLINE_BARRIER void tri_store(const real x[TILE_ROWS], __global real *out, const int n,
+                                  const int ti, const bool reversed, const int status) {
   EACH_ROW(r) {
-    int i = ROW(r), u = reversed ? n - 1 - i : i;
-    bool there = live && own < count_b && i < n;
-    x[r] = there ? b[b0 + matrix * step_b + u + (long)own * n] : 0.0;
-    if (there && flags & BATCH_MEAN) x[r] -= means[means0 + matrix * step_means + u];
+    const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
+    if (i < n) out[row] = status == 0 ? x[r] : NAN;
   }
-  EACH_COLUMN_PAIR(e) {
-    const int a = ROW_PAIR(e);
-    for (int q = 0; q < Q && PAIR(e, q) < n; q++) {
-      const int k = PAIR(e, q);
-      __local real *column = columns[q & 1][0][mine], *next = columns[q & 1][1][mine];
-      if (tj == q) {
+}
+
+BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
+  const int batch = task.batch, n = task.n, count_b = task.count_b, flags = task.flags;
+  const long in0 = task.a_offset, b0 = task.b_offset, means0 = task.c_offset;
+  const long out0 = task.out_offset;
+  const int step_in = task.a_step, step_b = task.b_step, step_means = task.c_step;
+  const int step_out = task.out_step;
+  __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
+  __local real right[2][2][BATCH_MATRICES][BATCH_Q];
+  __local int zeros[BATCH_MATRICES][TILE_LANES];
+  __local real terms[BATCH_MATRICES][TILE_LANES];
+  const int item = (int)get_local_id(0), slot = item / TILE_LANES, lane = item - slot * TILE_LANES;
+  const int tj = lane / BATCH_P, ti = lane - tj * BATCH_P;
+  const long matrix = (long)get_group_id(0) * BATCH_MATRICES + slot;
+  const bool live = matrix < batch;
+  const bool transposed = (flags & BATCH_TRANSPOSE) != 0;
+  const bool reversed = ((flags & BATCH_UPPER) != 0) != transposed;
+  const int side = (int)get_group_id(1) * BATCH_Q + tj; /* right-hand side */
+  real tile[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
+  int zero = 0; /* the first zero of the diagonal, from 1 on */
+  in += in0 + matrix * step_in;
+  tri_load(tile, in, n, ti, tj, live, transposed, reversed);
+  for (int i = n - 1 - lane; i >= 0 && live; i -= TILE_LANES) {
+    const real pivot = in[i + i * n];
+    if (pivot == 0.0) zero = i + 1;
+    if (flags & BATCH_MVN) logs += log(fabs(pivot));
+  }
+  zeros[slot][lane] = zero;
+  EACH_ROW(r) {
+    const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
+    const bool exists = live && side < count_b && i < n;
+    x[r] = exists ? b[b0 + matrix * step_b + row + (long)side * n] : 0.0;
+    if (exists && flags & BATCH_MEAN) x[r] -= means[means0 + matrix * step_means + row];
+  }
+  EACH_COLUMN_PAIR(c) {
+    const int first = TILE_ROW_PAIR(c);
+    for (int owner = 0; owner < BATCH_Q && TILE_PAIR(c, owner) < n; owner++) {
+      const int k = TILE_PAIR(c, owner), buffer = owner & 1;
+      __local real *column = columns[buffer][0][slot], *next = columns[buffer][1][slot];
+      if (tj == owner) {
         EACH_ROW_PAIR(r) {
-          if (r < a) continue;
-          pair_put(column, ROW(r), t[r][e], t[r + 1][e]);
-          pair_put(next, ROW(r), t[r][e + 1], t[r + 1][e + 1]);
+          if (r < first) continue;
+          pair_put(column, TILE_ROW(ti, r), tile[r][c], tile[r + 1][c]);
+          pair_put(next, TILE_ROW(ti, r), tile[r][c + 1], tile[r + 1][c + 1]);
         }
       }
-      if (ti == ROW_LANE(e, q)) {
-        right[q & 1][0][mine][tj] = x[a];
-        right[q & 1][1][mine][tj] = x[a + 1];
+      if (ti == TILE_ROW_LANE(c, owner)) {
+        right[buffer][0][slot][tj] = x[first];
+        right[buffer][1][slot][tj] = x[first + 1];
       }
       TILE_BARRIER
-      const real y = right[q & 1][0][mine][tj] / column[k];
-      const real z = fma(-column[k + 1], y, right[q & 1][1][mine][tj]) / next[k + 1];
+      const real x0 = right[buffer][0][slot][tj] / column[k];
+      const real x1 = fma(-column[k + 1], x0, right[buffer][1][slot][tj]) / next[k + 1];
       EACH_ROW_PAIR(r) {
-        if (r < a) continue;
-        real2 u = pair_get(column, ROW(r)), v = pair_get(next, ROW(r));
-        if (r > a || ti > ROW_LANE(e, q)) {
-          x[r] = fma(-v.x, z, fma(-u.x, y, x[r]));
-          x[r + 1] = fma(-v.y, z, fma(-u.y, y, x[r + 1]));
-        } else if (ti == ROW_LANE(e, q)) {
-          x[r] = y;
-          x[r + 1] = z;
+        if (r < first) continue;
+        const real2 pair0 = pair_get(column, TILE_ROW(ti, r));
+        const real2 pair1 = pair_get(next, TILE_ROW(ti, r));
+        if (r > first || ti > TILE_ROW_LANE(c, owner)) {
+          x[r] = fma(-pair1.x, x1, fma(-pair0.x, x0, x[r]));
+          x[r + 1] = fma(-pair1.y, x1, fma(-pair0.y, x0, x[r + 1]));
+        } else if (ti == TILE_ROW_LANE(c, owner)) {
+          x[r] = x0;
+          x[r + 1] = x1;
         }
       }
     }
   }
-  int status = 0;
-  for (int i = 0; i < LANES; i++) {
-    int v = zeros[mine][i];
-    if (v != 0 && (status == 0 || v < status)) status = v;
-  }
+  const int status = tri_status(zeros[slot]);
+  out += out0 + matrix * step_out;
   if (flags & BATCH_MVN) { /* uniform */
     real squares = 0.0;
-    EACH_ROW(r) squares = own == 0 && ROW(r) < n ? fma(x[r], x[r], squares) : squares;
-    sums[mine][lane] = -0.5 * squares - logs;
+    EACH_ROW(r) squares = side == 0 && TILE_ROW(ti, r) < n ? fma(x[r], x[r], squares) : squares;
+    terms[slot][lane] = -0.5 * squares - logs;
     TILE_BARRIER
-    if (live && lane == 0) {
-      real sum = -0.5 * n * 1.837877066409345483561; /* log(2 pi) */
-      for (int i = 0; i < LANES; i++) sum += sums[mine][i];
-      out[out0 + matrix * step_out] = status == 0 ? sum : NAN;
-    }
-  } else if (live) {
-    EACH_ROW(r) {
-      int i = ROW(r), u = reversed ? n - 1 - i : i;
-      if (i < n && own < count_b) {
-        out[out0 + matrix * step_out + u + (long)own * n] = status == 0 ? x[r] : NAN;
-      }
-    }
+    if (live && lane == 0) *out = status == 0 ? tri_density(terms[slot], n) : NAN;
+  } else if (live && side < count_b) {
+    tri_store(x, out + (long)side * n, n, ti, reversed, status);
   }
-  if (live && get_group_id(1) == 0) {
-    TILE_STATUS(status)
-  }
+  if (live && lane == 0 && get_group_id(1) == 0)
+    batch_report(matrix, status, flags, statuses, any);
 }
