@@ -26,7 +26,7 @@
  *                    update the rest         update                  solve, update
  *
  * The critical path needs no other warp's rows; all else is done while the next factor runs. A
- * processor has four schedulers, and warp i belongs to scheduler i % 4. The warp that factors shares
+ * processor has four schedulers; warp i belongs to scheduler i % 4. The warp that factors shares
  * its scheduler with the block rows that are done first: all others wait for it, and it waits for
  * them only to get the next block.
  *
@@ -430,8 +430,8 @@ MMA_INLINE void clear_columns(const mma_lane lane, const int index, const int cl
  * where rows > n), lower triangle. Its diagonal block goes to `diagonal`, the rows below it,
  * CHOLESKY_BELOW block rows of them to a group, to the same rows of `below`, which may be `from`;
  * `diagonal` may be a part of `from` only where there is one group. Of `below`, task.clear columns
- * are cleared; groups without rows do nothing else. Unless it is NULL, `packed` gets the packed form
- * of the diagonal block (of n = PANEL_ORDER), for triangular_mma_solve. info as in cholesky.cl. */
+ * are cleared; groups without rows do nothing else. Unless it is NULL, `packed` gets the packed
+ * form of the diagonal block, whose n is PANEL_ORDER then. info as in cholesky.cl. */
 __kernel __attribute__((reqd_work_group_size(32 * CHOLESKY_WARPS, 1, 1))) void
 cholesky_mma_panel(__global const real *from, __global real *below, __global real *diagonal,
                    __global real *info, __global real *packed, const cholesky_panel_task task) {
