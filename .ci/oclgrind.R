@@ -163,6 +163,20 @@ topics <- list(
     w <- rnorm(9003)
     same(everything(g(c(0.3, -0.2))))
   },
+  scan = function() {
+    everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
+    for (b in c(1, 3, 70)) {
+      y <- matrix(rnorm(5 * b), 5)
+      f <- cl_gradient(function(move, start) {
+        found <- cl_scan(function(s, y) {
+          p <- exp(s) %*% move * dnorm(y, c(-1, 1))
+          list(state = tanh(p), out = log(sum(p)))
+        }, start, y, sequences = b)
+        sum(found$out) + sum(found$state^2)
+      })
+      same(everything(f(matrix(c(0.8, 0.2, 0.3, 0.7), 2), matrix(rnorm(2 * b), 2))))
+    }
+  },
   covariance = function() {
     x <- matrix(rnorm(35 * 2), 35)
     for (kernel in list(k_exp_quad(1.3, c(0.7, 2)), k_matern32(0.8, 1.5), k_matern52(1, 2))) {

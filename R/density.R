@@ -81,6 +81,7 @@ number_stirling <- function(x) {
 # accurate in both tails and ask for no condition.
 argument_of <- function(x, op) {
   if (!inherits(x, "cl_traced") || is.na(x$id) || x$id == 0L) return(NULL)
+  if (!identical(x$tape, tracing$tape)) return(NULL) # of the function around a step of cl_scan()
   node <- x$tape$nodes[[x$id]]
   if (node[[1L]] != "apply" || node[[2L]] != op) return(NULL)
   traced(node[[3L]], x$n, x$dim)

@@ -25,7 +25,8 @@
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`, `cov`,
 #'   `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` leaves out missing data;
-#' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`;
+#' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`; recursions of many
+#'   steps with [cl_scan()];
 #' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
 #'   TRUE)`, differentiable with respect to parameters of the distribution; moreover `dmvnorm`,
 #'   `dlkj`, `dwishart` and `dordlogit`, which R does not have;
@@ -262,7 +263,7 @@ node_columns <- function(tape) {
   nodes <- tape$nodes[seq_len(tape$count)]
   list(kind = vapply(nodes, `[[`, "", 1L), op = vapply(nodes, `[[`, "", 2L),
        args = lapply(nodes, `[[`, 3L), at = lapply(nodes, `[[`, 4L),
-       number = vapply(nodes, `[[`, 0, 5L))
+       number = vapply(nodes, `[[`, 0, 5L), scans = tape$scans)
 }
 
 # The nodes that a node depends on, itself included.

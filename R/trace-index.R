@@ -156,7 +156,7 @@ place <- function(x, i) {
 
 #' @export
 `[.cl_traced` <- function(x, ..., drop = TRUE) {
-  trace_operand(x)
+  x <- trace_operand(x)
   if (...length() == 1L && !missing(..1)) {
     i <- ..1
     if (is_place(i, x$n)) return(place(x, i))
@@ -170,7 +170,7 @@ place <- function(x, i) {
 
 #' @export
 `[[.cl_traced` <- function(x, ..., exact = TRUE) {
-  trace_operand(x)
+  x <- trace_operand(x)
   if (...length() == 1L) {
     i <- ..1
     if (is_traced(i)) refuse_index()

@@ -104,8 +104,14 @@ trace_stop <- function(message, choice = FALSE) {
                  class = c("cl_trace_stop", "error", "condition")))
 }
 
-ways_out <- paste("choose by element with ifelse() or cl_ifelse(), or let retrace = TRUE trace the",
-                  "function at every call")
+ways_out <- function() {
+  if (!is.null(tracing$tape$parent)) {
+    return(paste("cl_scan() records its step once for all: choose by element with ifelse() or",
+                 "cl_ifelse()"))
+  }
+  paste("choose by element with ifelse() or cl_ifelse(), or let retrace = TRUE trace the function",
+        "at every call")
+}
 
 # The call in the user's code that fails, from the frames at the error; NULL if there is none.
 failing_call <- function(calls, functions, parents, given) {
@@ -165,7 +171,7 @@ explain_error <- function(e) {
                      "what 'f' uses is copied to the engine once")
   }
   where <- if (named) sprintf(" at '%s'", call_line(call)) else ""
-  if (choice) message <- paste0(message, ": ", ways_out)
+  if (choice) message <- paste0(message, ": ", ways_out())
   statcl_abort("argument", sprintf("'f' cannot be traced%s: %s", where, message), argument = "f",
                traced = TRUE, parent = if (plain) e)
 }

@@ -60,6 +60,7 @@ live_result <- function(node, args, tape) {
     reduce = live_reduce(node[[2L]], matrix(x, at[1L], at[2L]), at[3L]),
     cumsum = apply(matrix(x, at[1L], at[2L]), 2L, cumsum),
     matmul = live_product(x, args[[2L]], at),
+    scan = live_scan(at, args, tape),
     chol = live_chol(matrix(x, at[1L])),
     lu = live_lu(matrix(x, at[1L])),
     lu_solve = tryCatch(solve.default(live_square(x, at[1L], at[3L]),

@@ -24,6 +24,8 @@ new_tape <- function(live = NULL) {
   values <- list() # of nodes, as far as they were asked for (R/trace-value.R)
   has_missing <- FALSE # among the data
   lost <- list() # which elements of nodes data make NaN (R/trace-missing.R)
+  scans <- list() # the steps of cl_scan()
+  parent <- NULL # of a step's tape: that of the function around it (R/scan-trace.R)
   add <- function(kind, op, args, at, number, n) {
     # first, as arguments may add nodes when they are evaluated
     node <- list(kind, op, args, as.double(at), number)
@@ -86,8 +88,9 @@ record <- function(kind, op, args, at, n, dim = NULL) {
 # Any number, vector or array that a traced function computes with, as a traced value.
 trace_operand <- function(x) {
   if (inherits(x, "cl_traced")) {
-    if (!identical(.subset2(x, "tape"), tracing$tape)) trace_stop(stale_text)
-    return(x)
+    if (identical(.subset2(x, "tape"), tracing$tape)) return(x)
+    if (!identical(.subset2(x, "tape"), tracing$tape$parent)) trace_stop(stale_text)
+    return(captured(x, tracing$tape))
   }
   if (is_cl(x)) x <- as.matrix(x)
   if (!is.numeric(x) && !is.logical(x)) {
@@ -98,6 +101,7 @@ trace_operand <- function(x) {
   if (n == 0L) return(traced(NA_integer_, 0L, shape))
   if (n == 1L) return(traced(tracing$tape$add_number(as.double(x)), 1L, shape))
   values <- as.double(x)
+  if (!is.null(tracing$tape$parent)) return(traced(captured_data(values, tracing$tape), n, shape))
   record("data", "", integer(), c(tracing$tape$add_data(values), n), n, shape)
 }
 
@@ -106,6 +110,7 @@ stale_text <- paste("a traced value of an earlier call is used: 'f' has kept it 
 
 # The node of a value.
 node_of <- function(x) {
+  if (!identical(.subset2(x, "tape"), tracing$tape)) x <- trace_operand(x)
   id <- .subset2(x, "id")
   if (id == 0L) {
     id <- join_nodes(x$from, x$index)

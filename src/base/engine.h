@@ -49,6 +49,7 @@ struct scl_batch_pass;      /* engine/pass/batch.h */
 struct scl_glm_pass;        /* engine/pass/glm.h */
 struct scl_covariance_pass; /* engine/pass/covariance.h */
 struct scl_plan;            /* engine/plan/plan.h */
+struct scl_scan_pass;       /* engine/plan/scan.h */
 
 /* What operations need to know of an engine to use it well. */
 typedef struct {

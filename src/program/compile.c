@@ -1,5 +1,6 @@
 /* Making a routine: the steps of a schedule, in their order, over memory that they share. */
 #include "program/compile.h"
+#include "program/scan.h"
 
 #include <stdlib.h>
 
@@ -43,6 +44,26 @@ static scl_status fill_places(scl_compiling *c, int v, size_t columns, scl_routi
   SCL_TRY(scl_resident_numbers(c->data, data, &s->b));
   c->data->of[data].is_index = true;
   return SCL_OK;
+}
+
+static scl_status fill_scan(scl_compiling *c, int v, scl_routine_step *s) {
+  const scl_tape *t = &c->lowered.tape;
+  const scl_value *value = &t->value[v];
+  scl_scan_pass *scan = s->scan = calloc(1, sizeof *scan);
+  if (scan == NULL) return scl_fail_memory(sizeof *scan, 0, "a program");
+  scan->steps = value->at[1];
+  scan->sequences = value->at[2];
+  scan->reverse = value->at[3] != 0;
+  scan->keeps = value->at[4] != 0;
+  scan->input = calloc((size_t)value->operands, sizeof *scan->input);
+  if (scan->input == NULL) return scl_fail_memory(sizeof *scan, 0, "a program");
+  SCL_TRY(scl_scan_code_make(t->body[value->at[0]], &scan->code));
+  for (int k = 0; k < value->operands; k++) {
+    const size_t length = scl_tape_length(t, scl_tape_operand(t, v, k));
+    SCL_TRY(block_of(c, v, k, length, 1, &scan->input[k]));
+  }
+  SCL_TRY(scl_storage_make(c, v));
+  return scl_storage_block(c, v, value->length, 1, &scan->dst);
 }
 
 /* The blocks of a call, in the shapes that its operation sees. */
@@ -111,7 +132,7 @@ static scl_status add_call(scl_compiling *c, int v) {
   if (c->lowered.tape.value[v].length == 0) return SCL_OK;
   SCL_TRY(scl_routine_add(c->routine, &s));
   s->kind = (scl_value_kind)c->lowered.tape.value[v].kind;
-  return fill_call(c, v, s);
+  return s->kind == SCL_VALUE_SCAN ? fill_scan(c, v, s) : fill_call(c, v, s);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */

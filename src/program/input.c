@@ -46,6 +46,22 @@ static bool apply_fits(const scl_tape *t, unsigned op, int operands, const int *
   return true;
 }
 
+enum { MOST_RESULTS = 2147483647 };
+
+static bool scan_fits(const scl_tape *t, int operands, const int *operand, const size_t *at) {
+  if (at[0] >= (size_t)t->bodies || at[3] > 1 || at[4] > 1) return false;
+  const scl_scan_shape *s = &t->body[at[0]]->shape;
+  const double places = (double)at[1] * (double)at[2];
+  if (operands != scl_scan_first(s, SCL_SCAN_SUM) || at[1] == 0 || at[2] == 0) return false;
+  if (places * (double)scl_scan_offset(s, SCL_SCAN_ROLES) > MOST_RESULTS) return false;
+  const int x = s->ports[SCL_SCAN_STATE], fixed = scl_scan_first(s, SCL_SCAN_FIXED);
+  for (int k = 0; k < operands; k++) {
+    const size_t each = s->port[k].shared ? 1 : at[2], steps = k >= x && k < fixed ? at[1] : 1;
+    if (scl_tape_length(t, operand[k]) != s->port[k].length * each * steps) return false;
+  }
+  return true;
+}
+
 static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, int operands,
                          const int *operand, const size_t *at) {
   const int wanted = scl_values[kind].operands;
@@ -69,6 +85,8 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
     return index_fits(t, at[0], x);
   case SCL_VALUE_SCATTER:
     return index_fits(t, at[0], at[1]) && t->data[at[0]].length == x;
+  case SCL_VALUE_SCAN:
+    return scan_fits(t, operands, operand, at);
   case SCL_VALUE_TRIANGLE:
     return at[1] <= 2;
   case SCL_VALUE_LU_SOLVE:
@@ -130,6 +148,8 @@ int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, co
     return scl_tape_cumsum(t, operand[0], at[0], at[1], at[2] != 0);
   case SCL_VALUE_MATMUL:
     return scl_tape_matmul(t, operand[0], operand[1], at[0], at[1], at[2], at[3] != 0, at[4] != 0);
+  case SCL_VALUE_SCAN:
+    return scl_tape_scan(t, at, operand);
   case SCL_VALUE_COPY:
     return operand[0];
   default:

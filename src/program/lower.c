@@ -13,6 +13,7 @@ typedef struct {
   int *place;    /* of each old value: its new one */
   int room;      /* of holder and offset */
   size_t copies; /* tells copies of one value apart */
+  int *keeper;   /* of each SCAN: the live one that keeps its states as well, or NONE */
 } lowering;
 
 size_t scl_rows_of_places(const scl_value *v) {
@@ -146,6 +147,29 @@ static int add_concat(lowering *w, scl_value v, int *operand) {
   return value;
 }
 
+/* ---- scans ---------------------------------------------------------------------------------- */
+
+static bool same_scan(const scl_tape *t, int v, int w) {
+  const scl_value *a = &t->value[v], *b = &t->value[w];
+  return a->kind == SCL_VALUE_SCAN && a->at[4] == 0 &&
+         memcmp(a->at, b->at, 4 * sizeof *a->at) == 0 &&
+         memcmp(t->operand + a->first, t->operand + b->first,
+                (size_t)a->operands * sizeof *t->operand) == 0;
+}
+
+/* A gradient runs a scan again to keep its states: then that one is enough. */
+static void find_keepers(lowering *w) {
+  const scl_tape *t = w->from;
+  for (int v = 0; v < t->values; v++) w->keeper[v] = NONE;
+  for (int k = 0; k < t->values; k++) {
+    if (w->place[k] == NONE || t->value[k].kind != SCL_VALUE_SCAN || t->value[k].at[4] == 0)
+      continue;
+    for (int v = 0; v < k; v++) {
+      if (w->place[v] != NONE && same_scan(t, v, k)) w->keeper[v] = k;
+    }
+  }
+}
+
 /* ---- values --------------------------------------------------------------------------------- */
 
 static int lower_value(lowering *w, int value, int *operand) {
@@ -178,14 +202,29 @@ static int lower_value(lowering *w, int value, int *operand) {
   return add(w, v, operand);
 }
 
+/* The results of a scan come first in those of its keeper. */
+static int lower_scan(lowering *w, int value, int *operand) {
+  const int keeper = lower_value(w, w->keeper[value], operand);
+  const size_t length = w->from->value[value].length;
+  const scl_value part = {.kind = SCL_VALUE_PART,
+                          .operands = 1,
+                          .at = {w->from->value[w->keeper[value]].length, 0, 0, length, 1},
+                          .length = length};
+  return add(w, part, &keeper);
+}
+
 static scl_status lower_all(lowering *w, int outputs, const int *output, int *operand) {
   const scl_tape *t = w->from;
   scl_tape *to = &w->to->tape;
   for (int k = 0; k < t->data_used; k++) {
     scl_tape_add_data(to, t->data[k].numbers, t->data[k].length);
   }
+  to->body = t->body;
+  to->bodies = t->bodies;
+  to->borrows_bodies = true;
   for (int v = 0; v < t->values && to->status == SCL_OK; v++) {
-    if (w->place[v] != NONE) w->place[v] = lower_value(w, v, operand);
+    if (w->place[v] == NONE) continue;
+    w->place[v] = w->keeper[v] != NONE ? lower_scan(w, v, operand) : lower_value(w, v, operand);
   }
   if (to->status != SCL_OK) return to->status;
   scl_value result = {.kind = SCL_VALUE_CONCAT, .operands = outputs};
@@ -207,13 +246,16 @@ scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_lowe
   w.place = malloc((size_t)t->values * sizeof *w.place);
   int *operand = malloc(((size_t)most + 1) * sizeof *operand);
   scl_status status = SCL_OK;
-  if (w.place == NULL || operand == NULL) {
+  w.keeper = malloc((size_t)t->values * sizeof *w.keeper);
+  if (w.place == NULL || w.keeper == NULL || operand == NULL) {
     status = scl_fail_memory((size_t)t->values * sizeof *w.place, 0, "a program");
   } else {
     mark_live(t, outputs, output, w.place);
+    find_keepers(&w);
     status = lower_all(&w, outputs, output, operand);
   }
   free(w.place);
+  free(w.keeper);
   free(operand);
   if (status != SCL_OK) scl_lowered_end(out);
   return status;

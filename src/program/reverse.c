@@ -1,139 +1,20 @@
 /* Reverse mode: the derivatives of one value by all values that it depends on, on the same tape.
  *
  * Values are visited from the output backwards. A value's derivative is a sum of shares, one
- * for each use of the value. Shares of a whole value are added as they come. Shares of some of its
- * elements, from parts and gathers, are collected, and added in one pass when the value is visited:
- * a thousand uses x[1], ..., x[1000] cost one pass over x, not a thousand.
+ * for each use of the value (program/reverse_shares.c).
  *
  * A derivative may have length 1, which stands for the same number at all elements. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/tape.h"
+#include "program/reverse.h"
+#include "program/scan.h"
 
 enum { NONE = -1 };
 
-/* A share of some elements: x, the share, and which elements it belongs to. */
-typedef struct {
-  int share;
-  int data; /* places, or NONE: those from `from` on */
-  size_t from, length;
-  int before; /* the value's share before this one, or NONE */
-} partial;
-
-typedef struct {
-  scl_tape *t;
-  int values;   /* those that were there at the start */
-  int *whole;   /* the sum of shares so far, or NONE */
-  int *last;    /* the last of the partial shares, or NONE */
-  bool *active; /* depends on parameters */
-  bool again;
-  partial *partials;
-  int used, room;
-} reverse;
-
-/* ---- shares --------------------------------------------------------------------------------- */
-
-static void add_whole(reverse *r, int value, int share) {
-  if (!r->active[value] || share < 0) return;
-  int *whole = &r->whole[value];
-  *whole = *whole == NONE ? share : scl_tape_binary(r->t, SCL_OP_ADD, *whole, share);
-}
-
-static void add_partial(reverse *r, int value, partial p) {
-  if (!r->active[value] || p.length == 0) return;
-  if (r->used == r->room) {
-    const int room = r->room == 0 ? 64 : 2 * r->room;
-    partial *more = realloc(r->partials, (size_t)room * sizeof *more);
-    if (more == NULL) {
-      if (r->t->status == SCL_OK) {
-        r->t->status = scl_fail_memory((size_t)room * sizeof *more, 0, "a gradient");
-      }
-      return;
-    }
-    r->partials = more;
-    r->room = room;
-  }
-  p.before = r->last[value];
-  r->last[value] = r->used;
-  r->partials[r->used++] = p;
-}
-
-/* Where the elements of all partial shares go, the last share first. */
-static double *places_of(const reverse *r, int value, size_t total) {
-  double *to = malloc((total > 0 ? total : 1) * sizeof *to);
-  size_t at = 0;
-  if (to == NULL) return NULL;
-  for (int k = r->last[value]; k != NONE; k = r->partials[k].before) {
-    const partial *p = &r->partials[k];
-    for (size_t i = 0; i < p->length; i++) {
-      to[at++] = p->data == NONE ? (double)(p->from + i) : r->t->data[p->data].numbers[i];
-    }
-  }
-  return to;
-}
-
-/* If each of `length` elements has exactly one place: for each element, which place it is; else
- * NULL. `same`: all in order. */
-static double *inverse_of(const double *place, size_t total, size_t length, bool *same) {
-  *same = true;
-  if (total != length) return NULL;
-  double *inverse = malloc((length > 0 ? length : 1) * sizeof *inverse);
-  if (inverse == NULL) return NULL;
-  for (size_t i = 0; i < length; i++) inverse[i] = -1.0;
-  for (size_t i = 0; i < length; i++) {
-    const size_t k = (size_t)place[i];
-    if (inverse[k] >= 0.0) {
-      free(inverse);
-      return NULL;
-    }
-    inverse[k] = (double)i;
-    *same = *same && k == i;
-  }
-  return inverse;
-}
-
-/* The sum of a value's partial shares, as long as the value. */
-static int sum_partials(reverse *r, int value) {
-  scl_tape *t = r->t;
-  int count = 0;
-  size_t total = 0;
-  for (int k = r->last[value]; k != NONE; k = r->partials[k].before) {
-    count++;
-    total += r->partials[k].length;
-  }
-  const size_t length = scl_tape_length(t, value);
-  int *shares = malloc((size_t)count * sizeof *shares);
-  double *place = places_of(r, value, total);
-  if (shares == NULL || place == NULL) {
-    free(shares);
-    free(place);
-    if (t->status == SCL_OK) t->status = scl_fail_memory(total * sizeof *place, 0, "a gradient");
-    return 0;
-  }
-  count = 0;
-  for (int k = r->last[value]; k != NONE; k = r->partials[k].before) {
-    shares[count++] = scl_tape_fill(t, r->partials[k].share, r->partials[k].length);
-  }
-  int sum = scl_tape_concat(t, count, shares);
-  free(shares);
-  bool in_order;
-  double *inverse = inverse_of(place, total, length, &in_order);
-  if (inverse != NULL) {
-    if (!in_order) {
-      sum = scl_tape_gather(t, sum, scl_tape_own_data(t, inverse, length));
-    } else {
-      free(inverse);
-    }
-    free(place);
-    return sum;
-  }
-  return scl_tape_scatter(t, sum, scl_tape_own_data(t, place, total), length);
-}
-
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static void reverse_apply(reverse *r, int value, int g) {
+static void reverse_apply(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t length = scl_tape_length(t, value);
   for (int k = 0; k < t->value[value].operands; k++) {
@@ -146,11 +27,11 @@ static void reverse_apply(reverse *r, int value, int g) {
                   ? scl_tape_binary(t, SCL_OP_MUL, share, scl_tape_number(t, (double)length))
                   : scl_tape_reduce(t, SCL_REDUCE_SUM, share, length, 1, SCL_TOTAL);
     }
-    add_whole(r, x, share);
+    scl_share_whole(r, x, share);
   }
 }
 
-static void reverse_broadcast(reverse *r, int value, int g) {
+static void reverse_broadcast(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = scl_tape_operand(t, value, 0);
@@ -158,10 +39,10 @@ static void reverse_broadcast(reverse *r, int value, int g) {
   const size_t m = v.at[0], n = v.at[1];
   if (scl_tape_length(t, g) == 1 && v.length != 1) {
     const int count = scl_tape_number(t, (double)(by_row ? m : n));
-    add_whole(r, x, scl_tape_binary(t, SCL_OP_MUL, g, count));
+    scl_share_whole(r, x, scl_tape_binary(t, SCL_OP_MUL, g, count));
   } else {
-    add_whole(r, x,
-              scl_tape_reduce(t, SCL_REDUCE_SUM, g, m, n, by_row ? SCL_BY_COLUMN : SCL_BY_ROW));
+    scl_share_whole(
+        r, x, scl_tape_reduce(t, SCL_REDUCE_SUM, g, m, n, by_row ? SCL_BY_COLUMN : SCL_BY_ROW));
   }
 }
 
@@ -179,25 +60,25 @@ static int part_places(scl_tape *t, const size_t *at) {
   return scl_tape_own_data(t, place, m * n);
 }
 
-static void reverse_part(reverse *r, int value, int g) {
+static void reverse_part(scl_reverse *r, int value, int g) {
   const scl_value v = r->t->value[value];
   const int x = scl_tape_operand(r->t, value, 0);
   if (!r->active[x]) return;
   if (v.at[4] == 1) {
-    add_partial(r, x, (partial){g, NONE, v.at[1] + v.at[2] * v.at[0], v.length, NONE});
+    scl_share_some(r, x, (scl_partial){g, NONE, v.at[1] + v.at[2] * v.at[0], v.length, NONE});
   } else {
-    add_partial(r, x, (partial){g, part_places(r->t, v.at), 0, v.length, NONE});
+    scl_share_some(r, x, (scl_partial){g, part_places(r->t, v.at), 0, v.length, NONE});
   }
 }
 
-static void reverse_concat(reverse *r, int value, int g) {
+static void reverse_concat(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   size_t from = 0;
   const bool alike = scl_tape_length(t, g) == 1;
   for (int k = 0; k < t->value[value].operands; k++) {
     const int x = scl_tape_operand(t, value, k);
     const size_t length = scl_tape_length(t, x);
-    if (r->active[x]) add_whole(r, x, alike ? g : scl_tape_part(t, g, from, length));
+    if (r->active[x]) scl_share_whole(r, x, alike ? g : scl_tape_part(t, g, from, length));
     from += length;
   }
 }
@@ -223,7 +104,7 @@ static int product_of_others(scl_tape *t, const scl_value *v, int x) {
   return scl_tape_ifelse(t, alone, scl_tape_binary(t, SCL_OP_DIV, rest, filled), zero);
 }
 
-static void reverse_reduce(reverse *r, int value, int g) {
+static void reverse_reduce(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = scl_tape_operand(t, value, 0);
@@ -237,10 +118,10 @@ static void reverse_reduce(reverse *r, int value, int g) {
     g = scl_tape_binary(t, SCL_OP_MUL, reached,
                         scl_tape_binary(t, SCL_OP_DIV, g, beside(t, &v, count)));
   }
-  add_whole(r, x, g);
+  scl_share_whole(r, x, g);
 }
 
-static void reverse_matmul(reverse *r, int value, int g) {
+static void reverse_matmul(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const size_t m = v.at[0], k = v.at[1], n = v.at[2];
@@ -248,14 +129,14 @@ static void reverse_matmul(reverse *r, int value, int g) {
   const int a = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
   g = scl_tape_fill(t, g, m * n);
   if (r->active[a]) {
-    add_whole(r, a,
-              ta ? scl_tape_matmul(t, b, g, k, n, m, tb, true)
-                 : scl_tape_matmul(t, g, b, m, n, k, false, !tb));
+    scl_share_whole(r, a,
+                    ta ? scl_tape_matmul(t, b, g, k, n, m, tb, true)
+                       : scl_tape_matmul(t, g, b, m, n, k, false, !tb));
   }
   if (r->active[b]) {
-    add_whole(r, b,
-              tb ? scl_tape_matmul(t, g, a, n, m, k, true, ta)
-                 : scl_tape_matmul(t, a, g, k, m, n, !ta, false));
+    scl_share_whole(r, b,
+                    tb ? scl_tape_matmul(t, g, a, n, m, k, true, ta)
+                       : scl_tape_matmul(t, a, g, k, m, n, !ta, false));
   }
 }
 
@@ -291,30 +172,30 @@ static int chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
                          scl_tape_binary(t, SCL_OP_ADD, m, scl_tape_transpose(t, m, n, n)));
 }
 
-static void reverse_chol(reverse *r, int value, int g) {
+static void reverse_chol(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0];
   g = scl_tape_fill(t, g, n * n);
   const int share = r->again ? chol_adjoint_by_solves(t, value, triangle(t, g, n, 0), n)
                              : scl_tape_call(t, SCL_VALUE_CHOL_ADJOINT, value, g, &n);
-  add_whole(r, scl_tape_operand(t, value, 0), share);
+  scl_share_whole(r, scl_tape_operand(t, value, 0), share);
 }
 
-static void reverse_tri_solve(reverse *r, int value, int g) {
+static void reverse_tri_solve(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const size_t n = v.at[0], k = v.at[1];
   const bool upper = v.at[2] != 0, transpose = v.at[3] != 0;
   const int l = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
   const int solved = tri_solve(t, l, scl_tape_fill(t, g, n * k), n, k, upper, !transpose);
-  add_whole(r, b, solved);
+  scl_share_whole(r, b, solved);
   if (!r->active[l]) return;
   const int product = transpose ? scl_tape_matmul(t, value, solved, n, k, n, false, true)
                                 : scl_tape_matmul(t, solved, value, n, k, n, false, true);
-  add_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, triangle(t, product, n, upper)));
+  scl_share_whole(r, l, scl_tape_unary(t, SCL_OP_NEG, triangle(t, product, n, upper)));
 }
 
-static void reverse_triangle(reverse *r, int value, int g) {
+static void reverse_triangle(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0], kind = t->value[value].at[1];
   g = scl_tape_fill(t, g, n * n);
@@ -322,7 +203,7 @@ static void reverse_triangle(reverse *r, int value, int g) {
     g = scl_tape_binary(t, SCL_OP_ADD, g, scl_tape_transpose(t, g, n, n));
     g = scl_tape_binary(t, SCL_OP_MUL, g, diagonal_data(t, n, 0.5, 1.0));
   }
-  add_whole(r, scl_tape_operand(t, value, 0), triangle(t, g, n, kind == 2 ? 0 : kind));
+  scl_share_whole(r, scl_tape_operand(t, value, 0), triangle(t, g, n, kind == 2 ? 0 : kind));
 }
 
 static int lu_solve(scl_tape *t, int lu, int b, size_t n, size_t k, bool transpose) {
@@ -331,16 +212,16 @@ static int lu_solve(scl_tape *t, int lu, int b, size_t n, size_t k, bool transpo
 }
 
 /* Of log |det A| alone: users of the factor pass their shares to A itself. */
-static void reverse_lu(reverse *r, int value, int g) {
+static void reverse_lu(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0];
   const int inverse = lu_solve(t, value, diagonal_data(t, n, 1.0, 0.0), n, n, true);
   g = scl_tape_part(t, scl_tape_fill(t, g, n * (n + 1) + 2), n * (n + 1), 1);
-  add_whole(r, scl_tape_operand(t, value, 0), scl_tape_binary(t, SCL_OP_MUL, inverse, g));
+  scl_share_whole(r, scl_tape_operand(t, value, 0), scl_tape_binary(t, SCL_OP_MUL, inverse, g));
 }
 
 /* Of X = op(A)^-1 B: dB = op(A)'^-1 dX, and dA = -dB X', or its transpose. */
-static void reverse_lu_solve(reverse *r, int value, int g) {
+static void reverse_lu_solve(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const size_t n = v.at[0], k = v.at[1];
@@ -348,20 +229,20 @@ static void reverse_lu_solve(reverse *r, int value, int g) {
   const int lu = scl_tape_operand(t, value, 0), b = scl_tape_operand(t, value, 1);
   const int a = scl_tape_operand(t, lu, 0);
   const int solved = lu_solve(t, lu, scl_tape_fill(t, g, n * k), n, k, !transpose);
-  add_whole(r, b, solved);
+  scl_share_whole(r, b, solved);
   if (!r->active[a]) return;
   const int product = transpose ? scl_tape_matmul(t, value, solved, n, k, n, false, true)
                                 : scl_tape_matmul(t, solved, value, n, k, n, false, true);
-  add_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
+  scl_share_whole(r, a, scl_tape_unary(t, SCL_OP_NEG, product));
 }
 
 /* Gathers and scatters. */
-static void reverse_places(reverse *r, int value, int g) {
+static void reverse_places(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = scl_tape_operand(t, value, 0), data = (int)v.at[0];
-  const partial some = {g, data, 0, v.length, NONE};
-  if (v.kind == SCL_VALUE_GATHER) add_partial(r, x, some);
+  const scl_partial some = {g, data, 0, v.length, NONE};
+  if (v.kind == SCL_VALUE_GATHER) scl_share_some(r, x, some);
   if (v.kind == SCL_VALUE_GATHER) return;
   g = scl_tape_fill(t, g, v.length);
   if (v.kind == SCL_VALUE_GATHER_COLUMNS) {
@@ -369,10 +250,28 @@ static void reverse_places(reverse *r, int value, int g) {
   } else {
     g = scl_tape_gather_columns(t, g, data, v.kind == SCL_VALUE_SCATTER ? 1 : v.at[2]);
   }
-  add_whole(r, x, g);
+  scl_share_whole(r, x, g);
 }
 
-static void reverse_value(reverse *r, int value, int g) {
+static void reverse_scan(scl_reverse *r, int value, int g) {
+  int share[SCL_SCAN_PORTS];
+  bool active[SCL_SCAN_PORTS] = {false};
+  const int ports = r->t->value[value].operands;
+  for (int k = 0; k < ports; k++) active[k] = r->active[scl_tape_operand(r->t, value, k)];
+  scl_scan_shares(r->t, value, g, active, scl_tape_gradient, share);
+  for (int k = 0; k < ports && r->t->status == SCL_OK; k++) {
+    scl_share_whole(r, scl_tape_operand(r->t, value, k), share[k]);
+  }
+}
+
+static void refuse_again(scl_tape *t) {
+  if (t->status == SCL_OK) {
+    t->status = scl_fail_argument("f", "the gradient of a Cholesky factor's gradient was asked "
+                                       "for, but the program was not made for it");
+  }
+}
+
+static void reverse_value(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = v.operands > 0 ? scl_tape_operand(t, value, 0) : NONE;
@@ -384,7 +283,7 @@ static void reverse_value(reverse *r, int value, int g) {
     reverse_broadcast(r, value, g);
     break;
   case SCL_VALUE_TRANSPOSE:
-    add_whole(r, x, scl_tape_transpose(t, g, v.at[1], v.at[0]));
+    scl_share_whole(r, x, scl_tape_transpose(t, g, v.at[1], v.at[0]));
     break;
   case SCL_VALUE_PART:
     reverse_part(r, value, g);
@@ -403,7 +302,7 @@ static void reverse_value(reverse *r, int value, int g) {
     break;
   case SCL_VALUE_CUMSUM:
     g = scl_tape_fill(t, g, v.length);
-    add_whole(r, x, scl_tape_cumsum(t, g, v.at[0], v.at[1], v.at[2] == 0));
+    scl_share_whole(r, x, scl_tape_cumsum(t, g, v.at[0], v.at[1], v.at[2] == 0));
     break;
   case SCL_VALUE_MATMUL:
     reverse_matmul(r, value, g);
@@ -419,13 +318,13 @@ static void reverse_value(reverse *r, int value, int g) {
     break;
   case SCL_VALUE_LU:
   case SCL_VALUE_LU_SOLVE:
-    (v.kind == SCL_VALUE_LU ? reverse_lu : reverse_lu_solve)(r, value, g);
+  case SCL_VALUE_SCAN:
+    (v.kind == SCL_VALUE_LU         ? reverse_lu
+     : v.kind == SCL_VALUE_LU_SOLVE ? reverse_lu_solve
+                                    : reverse_scan)(r, value, g);
     break;
   case SCL_VALUE_CHOL_ADJOINT:
-    if (t->status == SCL_OK) {
-      t->status = scl_fail_argument("f", "the gradient of a Cholesky factor's gradient was asked "
-                                         "for, but the program was not made for it");
-    }
+    refuse_again(t);
     break;
   default:
     break; /* leaves; program/lower.c makes the others, of what is differentiated */
@@ -434,10 +333,10 @@ static void reverse_value(reverse *r, int value, int g) {
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static void find_active(reverse *r) {
+static void find_active(scl_reverse *r) {
   const scl_tape *t = r->t;
   for (int v = 0; v < r->values; v++) {
-    r->active[v] = t->value[v].kind == SCL_VALUE_PARAMETER;
+    r->active[v] = t->value[v].kind == SCL_VALUE_PARAMETER && t->value[v].at[0] < r->parameters;
     for (int k = 0; k < t->value[v].operands && !r->active[v]; k++) {
       r->active[v] = r->active[scl_tape_operand(t, v, k)];
     }
@@ -445,17 +344,17 @@ static void find_active(reverse *r) {
 }
 
 /* The derivative of a value whose shares are complete, or NONE. */
-static int derivative(reverse *r, int value) {
+static int derivative(scl_reverse *r, int value) {
   if (r->last[value] != NONE) {
-    const int sum = sum_partials(r, value);
+    const int sum = scl_share_sum(r, value);
     r->last[value] = NONE;
-    add_whole(r, value, sum);
+    scl_share_whole(r, value, sum);
   }
   return r->whole[value];
 }
 
 /* Allocates the tables with an entry for each value. */
-static scl_status begin(reverse *r) {
+static scl_status begin(scl_reverse *r) {
   const size_t values = (size_t)r->values;
   r->whole = malloc(values * sizeof *r->whole);
   r->last = malloc(values * sizeof *r->last);
@@ -472,16 +371,16 @@ int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again) {
   const size_t at[] = {0, parameters};
   const int all = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
   if (t->status != SCL_OK) return 0;
-  reverse r = {.t = t, .values = t->values, .again = again};
+  scl_reverse r = {.t = t, .values = t->values, .parameters = parameters, .again = again};
   int result = 0;
   t->status = begin(&r);
-  if (t->status == SCL_OK) add_whole(&r, output, scl_tape_number(t, 1.0));
+  if (t->status == SCL_OK) scl_share_whole(&r, output, scl_tape_number(t, 1.0));
   for (int v = r.values - 1; v >= 0 && t->status == SCL_OK; v--) {
     const int g = v == all ? NONE : derivative(&r, v);
     if (g == NONE) continue;
     const scl_value *p = &t->value[v];
     if (p->kind == SCL_VALUE_PARAMETER) {
-      add_partial(&r, all, (partial){g, NONE, p->at[0], p->length, NONE});
+      scl_share_some(&r, all, (scl_partial){g, NONE, p->at[0], p->length, NONE});
     } else {
       reverse_value(&r, v, g);
     }

@@ -39,8 +39,18 @@ scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer) {
   return SCL_OK;
 }
 
+static void free_scan(scl_scan_pass *scan) {
+  if (scan == NULL) return;
+  scl_scan_code_free(scan->code);
+  free(scan->input);
+  free(scan);
+}
+
 void scl_routine_end(scl_routine *r) {
-  for (int k = 0; k < r->steps; k++) free(r->step[k].plan);
+  for (int k = 0; k < r->steps; k++) {
+    free(r->step[k].plan);
+    free_scan(r->step[k].scan);
+  }
   for (int k = 0; k < r->buffers; k++) scl_buffer_release(r->held[k]);
   free(r->step);
   free(r->held);
@@ -103,6 +113,8 @@ static scl_status call(scl_context *ctx, const scl_routine_step *s) {
     return lu(ctx, s);
   case SCL_VALUE_LU_SOLVE:
     return scl_lu_solve_block(ctx, s->flag[0] ? SCL_TRANS : SCL_NO_TRANS, s->a, s->b, s->dst);
+  case SCL_VALUE_SCAN:
+    return engine->scan(ctx, s->scan);
   default:
     return engine->copy(ctx,
                         s->flag[1]   ? SCL_COPY_MIRROR_LOWER

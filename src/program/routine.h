@@ -35,7 +35,8 @@ uint64_t scl_residents_bytes(const scl_residents *r, const scl_residents *others
 
 /* One step: a plan, or a call. */
 typedef struct {
-  scl_plan *plan; /* NULL: a call of this kind, on blocks */
+  scl_plan *plan;      /* NULL: a call of this kind, on blocks */
+  scl_scan_pass *scan; /* of a SCAN */
   scl_value_kind kind;
   bool flag[2];
   size_t most; /* elements of a group, of sums over groups */

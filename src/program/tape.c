@@ -18,7 +18,15 @@ void scl_tape_begin(scl_tape *t) {
   memset(t, 0, sizeof *t);
 }
 
+static void free_body(scl_scan_body *body) {
+  if (body == NULL) return;
+  scl_tape_end(&body->tape);
+  free(body);
+}
+
 void scl_tape_end(scl_tape *t) {
+  for (int k = 0; k < t->bodies && !t->borrows_bodies; k++) free_body(t->body[k]);
+  if (!t->borrows_bodies) free(t->body);
   for (int k = 0; k < t->data_used; k++) free(t->data[k].owned);
   free(t->data);
   free(t->value);
@@ -139,6 +147,21 @@ int scl_tape_own_data(scl_tape *t, double *numbers, size_t length) {
     return 0;
   }
   return add_data(t, (scl_tape_data){numbers, length, numbers});
+}
+
+int scl_tape_add_body(scl_tape *t, scl_scan_body *body) {
+  if (body == NULL) {
+    scl_tape_fail(t, scl_fail_memory(sizeof *body, 0, "a program"));
+    return 0;
+  }
+  if (body->tape.status != SCL_OK) scl_tape_fail(t, body->tape.status);
+  t->body = grow(t, t->body, &t->bodies_room, t->bodies, 1, sizeof(scl_scan_body *));
+  if (t->status != SCL_OK) {
+    free_body(body);
+    return 0;
+  }
+  t->body[t->bodies] = body;
+  return t->bodies++;
 }
 
 int scl_tape_data_value(scl_tape *t, int data) {
@@ -381,5 +404,15 @@ int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *
   if (kind == SCL_VALUE_TRI_SOLVE || kind == SCL_VALUE_LU_SOLVE) v.length = n * at[1];
   if (kind == SCL_VALUE_LU) v.length = n * (n + 1) + 2;
   memcpy(v.at, at, (size_t)scl_values[kind].attributes * sizeof *at);
+  return scl_tape_add_value(t, v, operand);
+}
+
+int scl_tape_scan(scl_tape *t, const size_t *at, const int *operand) {
+  if (t->status != SCL_OK) return 0;
+  const scl_scan_shape *shape = &t->body[at[0]]->shape;
+  scl_value v = {.kind = SCL_VALUE_SCAN,
+                 .operands = scl_scan_first(shape, SCL_SCAN_SUM),
+                 .length = scl_scan_length(shape, at[1], at[2], at[4] != 0)};
+  memcpy(v.at, at, sizeof v.at);
   return scl_tape_add_value(t, v, operand);
 }

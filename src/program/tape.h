@@ -8,7 +8,7 @@
 #ifndef SCL_PROGRAM_TAPE_H
 #define SCL_PROGRAM_TAPE_H
 
-#include "engine/plan/elementwise.h"
+#include "engine/plan/scan.h"
 
 typedef enum {
 #define SCL_VALUE(NAME, ...) SCL_VALUE_##NAME,
@@ -52,6 +52,8 @@ typedef struct {
   double *owned;
 } scl_tape_data;
 
+struct scl_scan_body;
+
 typedef struct {
   scl_value *value;
   int values, room;
@@ -59,11 +61,25 @@ typedef struct {
   int operands_used, operands_room;
   scl_tape_data *data;
   int data_used, data_room;
-  int *bucket; /* of the search for equal values: 1 + the last value, 0 for none */
-  int *next;   /* the value before in its bucket */
+  struct scl_scan_body **body; /* of SCAN values */
+  int bodies, bodies_room;
+  bool borrows_bodies; /* from another tape */
+  int *bucket;         /* of the search for equal values: 1 + the last value, 0 for none */
+  int *next;           /* the value before in its bucket */
   int buckets;
   scl_status status;
 } scl_tape;
+
+/* The step of a SCAN: a program of its own, whose parameters are the numbers of all input ports in
+ * their order, and whose result has those of STATE, SUM and OUT. A parameter value lies within one
+ * port. */
+typedef struct scl_scan_body {
+  scl_scan_shape shape;
+  scl_tape tape;
+  int result;
+  int of;          /* the body that this was made from (program/scan.c), or -1 */
+  uint64_t active; /* and for which ports; 0: to have its states as outs */
+} scl_scan_body;
 
 void scl_tape_begin(scl_tape *t);
 void scl_tape_end(scl_tape *t); /* releases what it holds */
@@ -82,6 +98,9 @@ static inline bool scl_tape_is_number(const scl_tape *t, int value, double numbe
 int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length);
 /* Numbers made by malloc(), which the tape owns from now on; NULL is SCL_E_MEMORY. */
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
+
+/* A step, which the tape takes over, also on failure; its place. A failure of its tape is one. */
+int scl_tape_add_body(scl_tape *t, scl_scan_body *body);
 
 /* Any value, its operands and attributes checked: for what comes from outside (program/input.c).
  * SCL_E_ARGUMENT naming "f". */
@@ -115,12 +134,13 @@ int scl_tape_concat(scl_tape *t, int count, const int *x);
 int scl_tape_cumsum(scl_tape *t, int x, size_t m, size_t n, bool reverse);
 int scl_tape_matmul(scl_tape *t, int a, int b, size_t m, size_t k, size_t n, bool ta, bool tb);
 int scl_tape_call(scl_tape *t, scl_value_kind kind, int a, int b, const size_t *at);
+int scl_tape_scan(scl_tape *t, const size_t *at, const int *operand);
 /* x with `length` elements: x itself, or its one element repeated. */
 int scl_tape_fill(scl_tape *t, int x, size_t length);
 
 /* ---- the gradient (program/reverse.c) ------------------------------------------------------- */
-/* Adds d(output)/d(parameters) to the tape: a vector of `parameters` numbers. With `again` only
- * values that can be differentiated once more are added. */
+/* Adds d(output)/d(parameters) to the tape: a vector of `parameters` numbers; those behind them are
+ * constants. With `again` only values that can be differentiated once more are added. */
 int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again);
 /* g d(value)/d(operand k) of an APPLY, before it is summed for an operand of length 1; a negative
  * place where that is zero everywhere (program/reverse_elementwise.c). */

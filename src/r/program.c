@@ -2,9 +2,12 @@
  *
  *   r_program_make(where, nodes, data, parameters, output)
  *       where: a place in the device list, -1 for the host
- *       nodes: list(kind, op, args, at, number), each as long as there are nodes: two character
- *       vectors, a list of integer vectors (1-based nodes), a list of double vectors (the
- *       attributes of program/values.def; `index` is 1-based), a double vector
+ *       nodes: list(kind, op, args, at, number, scans), but for the last each as long as there are
+ *       nodes: two character vectors, a list of integer vectors (1-based nodes), a list of double
+ *       vectors (the attributes of program/values.def; `index` and `body` are 1-based), a double
+ *       vector. scans: the bodies of scans, each list(nodes, data, result, ports): of ports the
+ *       columns are role, length and whether all sequences share it, one row for each
+ *       (engine/plan/scan.h)
  *       data: a list of double vectors; parameters: how many numbers; output: a node
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
  *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
@@ -22,6 +25,7 @@
 #include <string.h>
 
 #include "program/program.h"
+#include "program/scan.h"
 
 static scl_context *context_of(const void *program) {
   return scl_program_context(program);
@@ -50,7 +54,7 @@ static scl_status get_program(SEXP x, scl_program **out) {
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-enum { KIND, OP, ARGS, AT, NUMBER, COLUMNS };
+enum { KIND, OP, ARGS, AT, NUMBER, COLUMNS, SCANS = COLUMNS };
 
 typedef struct {
   SEXP column[COLUMNS];
@@ -66,7 +70,7 @@ static scl_status bad_nodes(void) {
 
 static scl_status read_table(SEXP nodes, node_table *t) {
   static const unsigned type[COLUMNS] = {STRSXP, STRSXP, VECSXP, VECSXP, REALSXP};
-  if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != COLUMNS) return bad_nodes();
+  if (TYPEOF(nodes) != VECSXP || XLENGTH(nodes) != COLUMNS + 1) return bad_nodes();
   for (int k = 0; k < COLUMNS; k++) {
     t->column[k] = VECTOR_ELT(nodes, k);
     if ((unsigned)TYPEOF(t->column[k]) != type[k]) return bad_nodes();
@@ -115,9 +119,10 @@ static scl_status find_op(scl_value_kind kind, const char *name, unsigned *out) 
   return scl_fail_argument("nodes", "there is no operation '%.40s'", name);
 }
 
-/* Kinds whose first attribute is the 1-based place of data. */
+/* Kinds whose first attribute is the 1-based place of data or of a body. */
 static bool has_index(scl_value_kind kind) {
-  return kind == SCL_VALUE_DATA || kind == SCL_VALUE_GATHER || kind == SCL_VALUE_SCATTER;
+  return kind == SCL_VALUE_SCAN || kind == SCL_VALUE_DATA || kind == SCL_VALUE_GATHER ||
+         kind == SCL_VALUE_SCATTER;
 }
 
 static scl_status add_node(const node_table *t, R_xlen_t k, scl_tape *tape) {
@@ -145,10 +150,53 @@ static scl_status add_node(const node_table *t, R_xlen_t k, scl_tape *tape) {
   return tape->status;
 }
 
+static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result);
+
+static scl_status read_ports(SEXP ports, scl_scan_shape *s) {
+  if (TYPEOF(ports) != REALSXP || XLENGTH(ports) % 3 != 0) return bad_nodes();
+  const R_xlen_t count = XLENGTH(ports) / 3;
+  if (count > SCL_SCAN_PORTS) {
+    return scl_fail_argument("f", "cl_scan() has too many inputs and outputs: put several into one "
+                                  "vector");
+  }
+  for (R_xlen_t k = 0; k < count; k++) {
+    const double role = REAL_RO(ports)[k], length = REAL_RO(ports)[count + k];
+    const bool in_order = k == 0 || role >= REAL_RO(ports)[k - 1];
+    if (!in_order || !(role >= 0.0 && role < SCL_SCAN_ROLES)) return bad_nodes();
+    if (!(length >= 1.0 && length < 2147483648.0)) return bad_nodes();
+    s->port[k] = (scl_scan_port){(size_t)length, REAL_RO(ports)[2 * count + k] != 0.0};
+    s->ports[(int)role]++;
+  }
+  return SCL_OK;
+}
+
+static scl_status add_scan(SEXP scan, scl_tape *tape) {
+  if (TYPEOF(scan) != VECSXP || XLENGTH(scan) != 4) return bad_nodes();
+  scl_scan_body *body = calloc(1, sizeof *body);
+  if (body == NULL) return scl_fail_memory(sizeof *body, 0, "a program");
+  body->of = -1;
+  scl_tape_begin(&body->tape);
+  scl_status status = read_ports(VECTOR_ELT(scan, 3), &body->shape);
+  if (status == SCL_OK) {
+    status = fill_tape(VECTOR_ELT(scan, 0), VECTOR_ELT(scan, 1), Rf_asInteger(VECTOR_ELT(scan, 2)),
+                       &body->tape, &body->result);
+  }
+  if (status == SCL_OK) status = scl_scan_check(body);
+  scl_tape_add_body(tape, body); /* which ends it */
+  return status != SCL_OK ? status : tape->status;
+}
+
+static scl_status add_scans(SEXP scans, scl_tape *tape) {
+  if (TYPEOF(scans) != VECSXP) return bad_nodes();
+  for (R_xlen_t k = 0; k < XLENGTH(scans); k++) SCL_TRY(add_scan(VECTOR_ELT(scans, k), tape));
+  return SCL_OK;
+}
+
 static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result) {
   node_table t = {.room = 0};
   scl_status status;
   SCL_GO(read_table(nodes, &t));
+  SCL_GO(add_scans(VECTOR_ELT(nodes, SCANS), tape));
   if (TYPEOF(data) != VECSXP) SCL_GO(bad_nodes());
   for (R_xlen_t k = 0; k < XLENGTH(data); k++) {
     SEXP numbers = VECTOR_ELT(data, k);

@@ -139,6 +139,7 @@ typedef struct {
   cl_int batch_seen; /* its value as last read */
   struct scl_cl_exprs
       *exprs; /* generated kernels (engine/cl/elementwise/plan_cache.c); made at first use */
+  struct scl_cl_scan *scans; /* those of recursions (engine/cl/elementwise/scan.c) */
   scl_cl_variant variant;
   bool small_mma;             /* matrix instructions of compute capability 8.0 (mma.h) */
   bool emulated_mma;          /* the same in plain OpenCL C, for tests */

@@ -91,6 +91,7 @@ static void free_context(scl_cl_context *cl) {
   scl_cl_staging_free(cl);
   if (cl->batch_flag != NULL) scl_cl.clReleaseMemObject(cl->batch_flag);
   scl_cl_exprs_free(cl);
+  scl_cl_scans_free(cl);
   scl_cl_programs_free(cl);
   for (int q = 0; q < SCL_CL_QUEUES; q++) {
     if (cl->queue[q] != NULL) scl_cl.clReleaseCommandQueue(cl->queue[q]);

@@ -59,6 +59,8 @@ void scl_cl_programs_free(scl_cl_context *cl);
 
 /* Releases the kernels of lazy arithmetic. */
 void scl_cl_exprs_free(scl_cl_context *cl);
+/* And those of recursions. */
+void scl_cl_scans_free(scl_cl_context *cl);
 
 /* Updates the counts of complete commands from the marks of the queues. Never waits, makes no mark.
  */

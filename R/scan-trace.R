@@ -1,0 +1,189 @@
+# Recording of cl_scan(): the step on a tape of its own, whose parameters are the numbers that go
+# into it: state, x, further arguments, then what it uses of the function around it.
+
+# The result of a scan as traced values; NULL if nothing in it is traced.
+traced_scan <- function(f, spec) {
+  step <- trace_step(f, spec)
+  outer <- tracing$tape
+  mine <- vapply(c(spec$state$leaves, spec$x$leaves, Filter(function(a) !is.null(a$n), spec$more)),
+                 function(leaf) is_traced(leaf$value), NA)
+  kinds <- vapply(outer$nodes[step$tape$sources], `[[`, "", 1L)
+  if (!any(mine) && all(kinds == "data")) return(NULL)
+  outer$scans[[length(outer$scans) + 1L]] <- scan_body(step)
+  operands <- scan_operands(spec, step)
+  n <- sum(step$result$sizes) * spec$b + sum(step$result$out_sizes) * spec$b * spec$steps
+  id <- outer$add("scan", "", operands, c(length(outer$scans), spec$steps, spec$b, 0, 0), 0, n)
+  scan_results(id, spec, step)
+}
+
+# Calls f with values that stand for its inputs.
+trace_step <- function(f, spec) {
+  outer <- tracing$tape
+  on.exit(tracing$tape <- outer)
+  tape <- new_tape()
+  tape$parent <- outer
+  tracing$tape <- tape
+  stand_in <- function(leaf) traced(add_input(tape, leaf$n), as.integer(leaf$n), leaf$shape)
+  state <- lapply(spec$state$leaves, stand_in)
+  x <- lapply(spec$x$leaves, stand_in)
+  each <- which(vapply(spec$more, function(a) !is.null(a$n), NA))
+  more <- lapply(spec$more, function(a) a$plain)
+  more[each] <- lapply(spec$more[each], stand_in)
+  tape$sources <- integer()
+  tape$source_sizes <- numeric()
+  if (!is.primitive(f) && !exists(".statcl_lookup", envir = environment(f))) f <- looking_up(f)
+  result <- split_result(call_step(f, spec, state, x, more), spec)
+  result$sizes <- vapply(spec$state$leaves, `[[`, 0, "n")
+  result$out_sizes <- as.double(lengths(result$out))
+  leaves <- c(result$state, result$out)
+  ids <- vapply(leaves, function(v) node_of(trace_operand(v)), 0L)
+  output <- if (length(ids) == 1L) ids else {
+    tape$add("concat", "", ids, numeric(), 0, sum(result$sizes, result$out_sizes))
+  }
+  list(tape = tape, result = result, output = output, state = spec$state$leaves, x = spec$x$leaves,
+       more = unname(spec$more[each]))
+}
+
+# A parameter of a step: a node of n numbers behind those that there are.
+add_input <- function(tape, n) {
+  at <- if (is.null(tape$inputs)) 0 else tape$inputs
+  tape$inputs <- at + n
+  tape$add("param", "", integer(), c(at, n), 0, n)
+}
+
+# ---- what a step uses of the function around it --------------------------------------------------
+
+# A value of the function around the step, as an input of the step.
+captured <- function(x, tape) {
+  tracing$tape <- tape$parent
+  on.exit(tracing$tape <- tape)
+  x <- trace_operand(x)
+  id <- if (x$n == 0L) NA_integer_ else node_of(x)
+  tracing$tape <- tape
+  if (is.na(id)) return(traced(NA_integer_, 0L, x$dim))
+  traced(captured_node(tape, id, x$n), x$n, x$dim)
+}
+
+captured_node <- function(tape, id, n) {
+  known <- match(id, tape$sources)
+  if (!is.na(known)) return(tape$source_nodes[known])
+  node <- add_input(tape, n)
+  tape$sources <- c(tape$sources, id)
+  tape$source_sizes <- c(tape$source_sizes, n)
+  tape$source_nodes <- c(tape$source_nodes, node)
+  node
+}
+
+# Numbers that are no parameters: data of the function around the step, so that update() finds them.
+captured_data <- function(values, tape) {
+  parent <- tape$parent
+  if (anyNA(values)) parent$has_missing <- TRUE
+  at <- parent$add_data(values)
+  key <- as.character(at)
+  id <- tape$data_nodes[key]
+  if (is.null(id) || is.na(id)) {
+    id <- parent$add("data", "", integer(), c(at, length(values)), 0, length(values))
+    tape$data_nodes[key] <- id
+  }
+  captured_node(tape, id[[1L]], length(values))
+}
+
+# ---- the node ------------------------------------------------------------------------------------
+
+most_sources <- 16L # beyond, they are put into one vector
+
+# As src/r/program.c takes it.
+scan_body <- function(step) {
+  tape <- step$tape
+  sources <- tape$source_sizes
+  if (length(sources) > most_sources) sources <- sum(sources)
+  ports <- function(role, lengths, shared) {
+    if (length(lengths) > 0L) cbind(role, lengths, shared, deparse.level = 0)
+  }
+  column <- function(leaves, name) vapply(leaves, function(leaf) as.double(leaf[[name]]), 0)
+  list(node_columns(tape), tape$data, step$output,
+       rbind(ports(0, column(step$state, "n"), 0),
+             ports(1, column(step$x, "n"), 1 - column(step$x, "each")),
+             ports(2, column(step$more, "n"), 1 - column(step$more, "each")),
+             ports(2, sources, 1), ports(4, step$result$out_sizes, 0)))
+}
+
+# The nodes of all inputs.
+scan_operands <- function(spec, step) {
+  tape <- tracing$tape
+  state <- vapply(step$state, function(leaf) {
+    id <- node_of(trace_operand(leaf$value))
+    if (leaf$each || spec$b == 1) return(id)
+    at <- if (leaf$n == 1) c(spec$b, 1, 1) else c(leaf$n, spec$b, 0)
+    tape$add("broadcast", "", id, at, 0, leaf$n * spec$b)
+  }, 0L)
+  rest <- vapply(c(step$x, step$more), function(leaf) node_of(trace_operand(leaf$value)), 0L)
+  sources <- step$tape$sources
+  if (length(sources) > most_sources) {
+    sources <- tape$add("concat", "", sources, numeric(), 0, sum(step$tape$source_sizes))
+  }
+  as.integer(c(state, rest, sources))
+}
+
+# States and outs, parts of the node.
+scan_results <- function(id, spec, step) {
+  tape <- tracing$tape
+  size <- tape$size[id]
+  from <- 0
+  cut <- function(n, shape) {
+    part <- if (n == size) id else tape$add("part", "", id, c(size, from, 0, n, 1), 0, n)
+    from <<- from + n
+    traced(part, as.integer(n), if (length(shape) > 1L) as.integer(shape))
+  }
+  state <- lapply(spec$state$leaves, function(leaf) {
+    shape <- if (is.null(leaf$shape) && !is.null(spec$sequences)) leaf$n else leaf$shape
+    cut(leaf$n * spec$b, c(shape, spec$sequences))
+  })
+  state <- like_spec(state, spec$state)
+  if (is.null(step$result$out)) return(state)
+  out <- lapply(step$result$out, function(v) {
+    shape <- if (!is.null(dim(v))) dim(v) else if (length(v) > 1L) length(v)
+    cut(length(v) * spec$steps * spec$b, c(spec$steps, shape, spec$sequences))
+  })
+  list(state = state, out = like_spec(out, step$result))
+}
+
+# ---- its value by plain R, for retrace = TRUE ----------------------------------------------------
+
+live_scan <- function(at, args, tape) {
+  body <- tape$scans[[at[1L]]]
+  ports <- body[[4L]]
+  inputs <- ports[ports[, 1L] < 3, , drop = FALSE]
+  states <- which(inputs[, 1L] == 0)
+  n <- inputs[, 2L]
+  steps <- at[2L]
+  last <- rep(list(NULL), at[3L])
+  outs <- vector("list", at[3L])
+  own <- list(nodes = do.call(Map, c(list(list), unname(body[[1L]][1:5]))), data = body[[2L]])
+  for (b in seq_len(at[3L])) {
+    part <- lapply(seq_along(args), function(k) {
+      shared <- inputs[k, 3L] == 1
+      m <- n[k] * (if (inputs[k, 1L] == 1) steps else 1)
+      if (shared) args[[k]] else args[[k]][(b - 1) * m + seq_len(m)]
+    })
+    now <- unlist(part[states])
+    rows <- NULL
+    for (t in seq_len(steps)) {
+      x <- unlist(Map(function(v, k) {
+        if (inputs[k, 1L] == 1) v[t + steps * (seq_len(n[k]) - 1)] else v
+      }, part, seq_along(part))[-states])
+      own$live <- c(now, x)
+      own$values <- list()
+      result <- live_node(list2env(own), body[[3L]])
+      now <- result[seq_along(now)]
+      rows <- rbind(rows, result[-seq_along(now)])
+    }
+    last[[b]] <- now
+    outs[[b]] <- rows
+  }
+  split_by <- function(x, sizes) split(x, rep(seq_along(sizes), sizes))
+  ends <- do.call(Map, c(list(c), lapply(last, split_by, n[states])))
+  out_sizes <- ports[ports[, 1L] == 4, 2L]
+  columns <- split(seq_len(sum(out_sizes)), rep(seq_along(out_sizes), out_sizes))
+  c(unlist(ends), unlist(lapply(columns, function(j) lapply(outs, function(r) r[, j]))))
+}

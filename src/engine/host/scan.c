@@ -1,0 +1,444 @@
+/* Recursions on the host (engine/plan/scan.h).
+ *
+ * A thread takes some sequences, its lanes, through all steps, a tile of steps at a time. A
+ * register holds a number for each step and lane of the tile, those of one step beside each other,
+ * or one number for all. What does not depend on the state is computed for the whole tile at once,
+ * then the new states step by step, then the rest for the whole tile. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/threads.h"
+#include "engine/host/plan.h"
+#include "engine/plan/scan.h"
+
+enum {
+  NONE = -1,
+  TILE_NUMBERS = 32768, /* of all registers: 256 KiB */
+  MOST_PLACES = 512,    /* steps times lanes of a tile */
+  MOST_LANES = 64,
+  WORTH_A_TEAM = 200000 /* operations, steps and sequences */
+};
+
+/* An operation step by step, for one lane: where its numbers are. */
+typedef struct {
+  const double *arg[3];
+  size_t step[3]; /* 0: one number for all */
+  double *to;
+  unsigned op;
+} single;
+
+typedef struct {
+  const scl_scan_pass *pass;
+  const scl_scan_code *code;
+  size_t rows, lanes;              /* of a tile */
+  size_t chunks;                   /* of sequences */
+  int begins[SCL_SCAN_PHASES + 1]; /* where the operations of a phase begin */
+  int *slot;                       /* of each register: its place in memory, or NONE: one number */
+  int slots, registers;
+  double *once;   /* of each register: that number */
+  size_t stride;  /* numbers of a slot */
+  single *plan;   /* for operations of all threads, where a thread has one lane */
+  double *memory; /* of all threads */
+  _Atomic size_t next;
+  _Atomic bool stop;
+} job;
+
+typedef struct {
+  const job *j;
+  double *memory; /* slots, then sums */
+  double *sums;   /* for each number and lane */
+  single *single;
+  size_t first, lanes; /* sequences */
+  size_t t, rows;      /* steps of the tile, counted in the order of computing */
+} thread;
+
+/* ---- registers ------------------------------------------------------------------------------ */
+
+static double *slot_of(const thread *w, int reg) {
+  return w->memory + (size_t)w->j->slot[reg] * w->j->stride;
+}
+
+static scl_run run_of(const thread *w, int reg, size_t row) {
+  if (w->j->slot[reg] == NONE) return (scl_run){NULL, w->j->once[reg]};
+  return (scl_run){slot_of(w, reg) + row * w->lanes, 0.0};
+}
+
+/* Last places in the order of operations at which registers are read; all that is read step by
+ * step is kept to the end of these. */
+static void find_last_uses(const scl_scan_code *c, int *last) {
+  const int first = c->inputs + c->constants, end = first + c->operations;
+  int within = first;
+  for (int k = 0; k < c->operations; k++) {
+    if (c->operation[k].phase <= SCL_SCAN_WITHIN) within = first + k;
+  }
+  for (int r = 0; r < end; r++) last[r] = r;
+  for (int k = 0; k < c->operations; k++) {
+    const scl_scan_operation *o = &c->operation[k];
+    for (int i = 0; i < scl_op_arity((scl_op)o->op); i++) {
+      const bool early =
+          o->phase == SCL_SCAN_WITHIN && scl_scan_phase_of(c, o->arg[i]) != SCL_SCAN_WITHIN;
+      last[o->arg[i]] = early ? within : first + k;
+    }
+  }
+  for (int k = 0; k < c->results; k++) last[c->result[k]] = end;
+}
+
+/* Slots: inputs have their own; those of operations are used again. `ended` and `next` list the
+ * registers by their last use. */
+static void give_slots(job *j, const int *last, int *ended, int *next, int *free_slot) {
+  const scl_scan_code *c = j->code;
+  const int first = c->inputs + c->constants;
+  int free_count = 0;
+  for (int r = 0; r < first; r++) {
+    j->slot[r] = scl_scan_phase_of(c, r) == SCL_SCAN_ONCE ? NONE : j->slots++;
+  }
+  for (int r = 0; r <= j->registers; r++) ended[r] = NONE;
+  for (int r = first; r < j->registers; r++) {
+    next[r] = ended[last[r]];
+    ended[last[r]] = r;
+  }
+  for (int r = first; r < j->registers; r++) {
+    j->slot[r] = NONE;
+    if (c->operation[r - first].phase == SCL_SCAN_ONCE) continue;
+    j->slot[r] = free_count > 0 ? free_slot[--free_count] : j->slots++;
+    for (int a = ended[r]; a != NONE; a = next[a]) {
+      if (j->slot[a] != NONE) free_slot[free_count++] = j->slot[a];
+    }
+  }
+}
+
+static scl_status find_slots(job *j) {
+  const size_t registers = (size_t)j->registers + 1;
+  int *work = malloc(4 * registers * sizeof *work);
+  j->slot = malloc(registers * sizeof *j->slot);
+  j->once = malloc(registers * sizeof *j->once);
+  if (work == NULL || j->slot == NULL || j->once == NULL) {
+    free(work);
+    return scl_fail_memory(4 * registers * sizeof *work, 0, "a recursion");
+  }
+  find_last_uses(j->code, work);
+  give_slots(j, work, work + registers, work + 2 * registers, work + 3 * registers);
+  free(work);
+  return SCL_OK;
+}
+
+static void find_phases(job *j) {
+  int k = 0;
+  for (int phase = 0; phase < SCL_SCAN_PHASES; phase++) {
+    j->begins[phase] = k;
+    while (k < j->code->operations && j->code->operation[k].phase == phase) k++;
+  }
+  j->begins[SCL_SCAN_PHASES] = k;
+}
+
+/* ---- what is computed once ------------------------------------------------------------------ */
+
+static void compute_once(job *j) {
+  const scl_scan_code *c = j->code;
+  const scl_scan_shape *s = &c->shape;
+  const int first = c->inputs + c->constants;
+  int reg = 0;
+  for (int k = 0; k < scl_scan_first(s, SCL_SCAN_SUM); k++) {
+    const double *from = scl_host_at(j->pass->input[k]);
+    const bool fixed = k >= scl_scan_first(s, SCL_SCAN_FIXED) && s->port[k].shared;
+    for (size_t i = 0; i < s->port[k].length; i++) j->once[reg++] = fixed ? from[i] : 0.0;
+  }
+  memcpy(j->once + c->inputs, c->constant, (size_t)c->constants * sizeof *j->once);
+  for (int k = 0; k < c->operations && c->operation[k].phase == SCL_SCAN_ONCE; k++) {
+    const int *a = c->operation[k].arg;
+    j->once[first + k] =
+        scl_op_value((scl_op)c->operation[k].op, j->once[a[0]], j->once[a[1]], j->once[a[2]]);
+  }
+}
+
+/* ---- inputs and outputs --------------------------------------------------------------------- */
+
+/* The place in time of row r of the tile. */
+static size_t time_of(const thread *w, size_t r) {
+  const scl_scan_pass *p = w->j->pass;
+  return p->reverse ? p->steps - 1 - (w->t + r) : w->t + r;
+}
+
+static void load_states(const thread *w) {
+  const scl_scan_pass *p = w->j->pass;
+  int reg = 0;
+  for (int k = 0; k < p->code->shape.ports[SCL_SCAN_STATE]; k++) {
+    const size_t length = p->code->shape.port[k].length;
+    const double *from = scl_host_at(p->input[k]);
+    for (size_t i = 0; i < length; i++, reg++) {
+      double *to = slot_of(w, reg);
+      for (size_t l = 0; l < w->lanes; l++) to[l] = from[i + length * (w->first + l)];
+    }
+  }
+}
+
+static void load_x(const thread *w, int port, size_t i, double *to) {
+  const scl_scan_pass *p = w->j->pass;
+  const scl_scan_port *x = &p->code->shape.port[port];
+  for (size_t l = 0; l < w->lanes; l++) {
+    const size_t sequence = x->shared ? 0 : w->first + l;
+    const double *from = scl_host_at(p->input[port]) + p->steps * (i + x->length * sequence);
+    for (size_t r = 0; r < w->rows; r++) to[r * w->lanes + l] = from[time_of(w, r)];
+  }
+}
+
+static void load_fixed(const thread *w, int port, size_t i, double *to) {
+  const scl_scan_pass *p = w->j->pass;
+  const size_t length = p->code->shape.port[port].length;
+  const double *from = scl_host_at(p->input[port]);
+  for (size_t r = 0; r < w->rows; r++) {
+    for (size_t l = 0; l < w->lanes; l++) {
+      to[r * w->lanes + l] = from[i + length * (w->first + l)];
+    }
+  }
+}
+
+static void load_inputs(const thread *w) {
+  const scl_scan_shape *s = &w->j->code->shape;
+  const int x = s->ports[SCL_SCAN_STATE], fixed = scl_scan_first(s, SCL_SCAN_FIXED);
+  int reg = (int)scl_scan_numbers(s, SCL_SCAN_STATE);
+  for (int k = x; k < scl_scan_first(s, SCL_SCAN_SUM); k++) {
+    for (size_t i = 0; i < s->port[k].length; i++, reg++) {
+      if (w->j->slot[reg] == NONE) continue;
+      (k < fixed ? load_x : load_fixed)(w, k, i, slot_of(w, reg));
+    }
+  }
+}
+
+/* A register's numbers at all steps of the tile, as element i of a port that begins at `place`. */
+static void store(const thread *w, int reg, size_t place, size_t length, size_t i) {
+  const scl_scan_pass *p = w->j->pass;
+  const scl_run from = run_of(w, reg, 0);
+  for (size_t l = 0; l < w->lanes; l++) {
+    double *to = scl_host_at(p->dst) + place + p->steps * (i + length * (w->first + l));
+    for (size_t r = 0; r < w->rows; r++) {
+      to[time_of(w, r)] = from.array != NULL ? from.array[r * w->lanes + l] : from.number;
+    }
+  }
+}
+
+/* The ports of a role: registers are results from `reg` on, or inputs. */
+static void store_ports(const thread *w, scl_scan_role role, bool kept, const int *reg) {
+  const scl_scan_pass *p = w->j->pass;
+  const scl_scan_shape *s = &p->code->shape;
+  const int first = scl_scan_first(s, role);
+  size_t place = scl_scan_place(s, p->steps, p->sequences, role, kept);
+  int next = 0;
+  for (int k = first; k < first + s->ports[role]; k++) {
+    for (size_t i = 0; i < s->port[k].length; i++, next++) {
+      store(w, kept ? next : reg[next], place, s->port[k].length, i);
+    }
+    place += s->port[k].length * p->steps * p->sequences;
+  }
+}
+
+static void add_sums(const thread *w, const int *reg) {
+  const size_t sums = scl_scan_numbers(&w->j->code->shape, SCL_SCAN_SUM);
+  for (size_t k = 0; k < sums; k++) {
+    const scl_run from = run_of(w, reg[k], 0);
+    double *to = w->sums + k * w->lanes;
+    for (size_t r = 0; r < w->rows; r++) {
+      for (size_t l = 0; l < w->lanes; l++) {
+        to[l] += from.array != NULL ? from.array[r * w->lanes + l] : from.number;
+      }
+    }
+  }
+}
+
+/* At the end: states, which are in the first row, and sums. */
+static void store_last(const thread *w, scl_scan_role role) {
+  const scl_scan_pass *p = w->j->pass;
+  const scl_scan_shape *s = &p->code->shape;
+  const int first = scl_scan_first(s, role);
+  double *to = scl_host_at(p->dst) + scl_scan_place(s, p->steps, p->sequences, role, false);
+  int next = 0;
+  for (int k = first; k < first + s->ports[role]; k++) {
+    const size_t length = s->port[k].length;
+    for (size_t i = 0; i < length; i++, next++) {
+      const double *from =
+          role == SCL_SCAN_STATE ? slot_of(w, next) : w->sums + (size_t)next * w->lanes;
+      for (size_t l = 0; l < w->lanes; l++) to[i + length * (w->first + l)] = from[l];
+    }
+    to += length * p->sequences;
+  }
+}
+
+/* ---- a tile --------------------------------------------------------------------------------- */
+
+static void run_phase(const thread *w, scl_scan_phase phase, size_t row, size_t count) {
+  const scl_scan_code *c = w->j->code;
+  const int first = c->inputs + c->constants;
+  for (int k = w->j->begins[phase]; k < w->j->begins[phase + 1]; k++) {
+    const scl_scan_operation *o = &c->operation[k];
+    scl_run arg[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
+    for (int i = 0; i < scl_op_arity((scl_op)o->op); i++) arg[i] = run_of(w, o->arg[i], row);
+    scl_run_op((scl_op)o->op, count, arg, slot_of(w, first + k) + row * w->lanes);
+  }
+}
+
+/* The states after row `row`, from the results of its operations. */
+static void next_states(const thread *w, size_t row) {
+  const int states = (int)scl_scan_numbers(&w->j->code->shape, SCL_SCAN_STATE);
+  for (int k = 0; k < states; k++) {
+    const scl_run from = run_of(w, w->j->code->result[k], row);
+    double *to = slot_of(w, k) + (row + 1) * w->lanes;
+    for (size_t l = 0; l < w->lanes; l++) to[l] = from.array != NULL ? from.array[l] : from.number;
+  }
+}
+
+/* Operations step by step of one lane, with the places of their numbers; the new states are copies
+ * behind them. */
+static int plan_single(const thread *w) {
+  const scl_scan_code *c = w->j->code;
+  const int first = c->inputs + c->constants;
+  const int states = (int)scl_scan_numbers(&c->shape, SCL_SCAN_STATE);
+  int count = 0;
+  for (int k = w->j->begins[SCL_SCAN_WITHIN]; k < c->operations + states; k++) {
+    const bool copy = k >= c->operations;
+    if (!copy && c->operation[k].phase != SCL_SCAN_WITHIN) continue;
+    single *s = &w->single[count++];
+    s->op = copy ? SCL_OP_COUNT : c->operation[k].op;
+    s->to = copy ? slot_of(w, k - c->operations) + 1 : slot_of(w, first + k);
+    for (int i = 0; i < 3; i++) {
+      const int reg = copy ? c->result[k - c->operations] : c->operation[k].arg[i];
+      const bool one = w->j->slot[reg] == NONE;
+      s->arg[i] = one ? w->j->once + reg : slot_of(w, reg);
+      s->step[i] = one ? 0 : 1;
+    }
+  }
+  return count;
+}
+
+static void run_single(const single *s, int count, size_t rows) {
+  for (size_t r = 0; r < rows; r++) {
+    for (const single *o = s; o < s + count; o++) {
+      const double a = o->arg[0][r * o->step[0]];
+      switch (o->op) {
+      case SCL_OP_ADD:
+        o->to[r] = a + o->arg[1][r * o->step[1]];
+        break;
+      case SCL_OP_SUB:
+        o->to[r] = a - o->arg[1][r * o->step[1]];
+        break;
+      case SCL_OP_MUL:
+        o->to[r] = a * o->arg[1][r * o->step[1]];
+        break;
+      case SCL_OP_DIV:
+        o->to[r] = a / o->arg[1][r * o->step[1]];
+        break;
+      case SCL_OP_COUNT:
+        o->to[r] = a;
+        break;
+      default:
+        o->to[r] =
+            scl_op_value((scl_op)o->op, a, o->arg[1][r * o->step[1]], o->arg[2][r * o->step[2]]);
+        break;
+      }
+    }
+  }
+}
+
+static void run_tile(thread *w) {
+  const job *j = w->j;
+  const scl_scan_shape *s = &j->code->shape;
+  const int *sums = j->code->result + scl_scan_numbers(s, SCL_SCAN_STATE);
+  load_inputs(w);
+  run_phase(w, SCL_SCAN_BEFORE, 0, w->rows * w->lanes);
+  if (w->lanes == 1) {
+    run_single(w->single, plan_single(w), w->rows);
+  } else {
+    for (size_t row = 0; row < w->rows; row++) {
+      run_phase(w, SCL_SCAN_WITHIN, row, w->lanes);
+      next_states(w, row);
+    }
+  }
+  run_phase(w, SCL_SCAN_AFTER, 0, w->rows * w->lanes);
+  add_sums(w, sums);
+  store_ports(w, SCL_SCAN_OUT, false, sums + scl_scan_numbers(s, SCL_SCAN_SUM));
+  if (j->pass->keeps) store_ports(w, SCL_SCAN_STATE, true, NULL);
+  for (int k = 0; k < (int)scl_scan_numbers(s, SCL_SCAN_STATE); k++) {
+    double *state = slot_of(w, k);
+    memmove(state, state + w->rows * w->lanes, w->lanes * sizeof *state);
+  }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static size_t memory_of_thread(const job *j) {
+  return (size_t)j->slots * j->stride + scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM) * j->lanes;
+}
+
+static void run_chunk(job *j, int part, size_t chunk) {
+  const size_t steps = j->pass->steps, sums = scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM);
+  thread w = {.j = j, .first = chunk * j->lanes};
+  w.memory = j->memory + (size_t)part * memory_of_thread(j);
+  w.sums = w.memory + (size_t)j->slots * j->stride;
+  w.lanes = scl_min(j->lanes, j->pass->sequences - w.first);
+  w.single = j->plan + (size_t)part * (size_t)(j->code->operations + j->code->results);
+  memset(w.sums, 0, sums * w.lanes * sizeof *w.sums);
+  load_states(&w);
+  for (w.t = 0; w.t < steps && !atomic_load(&j->stop); w.t += j->rows) {
+    w.rows = scl_min(j->rows, steps - w.t);
+    run_tile(&w);
+    /* part 0 is the caller's thread, which alone may check for interrupts */
+    if (part == 0 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
+  }
+  store_last(&w, SCL_SCAN_STATE);
+  store_last(&w, SCL_SCAN_SUM);
+}
+
+static void run_part(void *arg, int part, int parts) {
+  job *j = arg;
+  (void)parts;
+  for (;;) {
+    const size_t chunk = atomic_fetch_add(&j->next, 1);
+    if (chunk >= j->chunks || atomic_load(&j->stop)) return;
+    run_chunk(j, part, chunk);
+  }
+}
+
+/* Lanes and steps of a tile, from the shapes alone. */
+static int cut_tiles(job *j) {
+  const scl_scan_pass *p = j->pass;
+  const double work = (double)p->steps * (double)p->sequences * (double)(j->code->operations + 1);
+  const size_t places = scl_min(MOST_PLACES, TILE_NUMBERS / (size_t)j->slots + 1);
+  size_t threads = work < WORTH_A_TEAM ? 1 : (size_t)scl_copy_threads();
+  threads = scl_min(threads, p->sequences);
+  j->lanes = scl_min(scl_ceil_div(p->sequences, threads), MOST_LANES);
+  j->rows = scl_min(p->steps, scl_max(1, places / j->lanes));
+  j->chunks = scl_ceil_div(p->sequences, j->lanes);
+  j->stride = (j->rows + 1) * j->lanes;
+  return (int)scl_min(threads, j->chunks);
+}
+
+scl_status scl_host_scan(scl_context *ctx, const scl_scan_pass *pass) {
+  (void)ctx;
+  job j = {.pass = pass, .code = pass->code};
+  scl_team *team = NULL;
+  scl_status status;
+  j.registers = pass->code->inputs + pass->code->constants + pass->code->operations;
+  const size_t plan = (size_t)(pass->code->operations + pass->code->results);
+  find_phases(&j);
+  SCL_GO(scl_poll());
+  SCL_GO(find_slots(&j));
+  compute_once(&j);
+  const int threads = cut_tiles(&j);
+  const size_t numbers = (size_t)threads * memory_of_thread(&j);
+  j.memory = malloc((numbers + 1) * sizeof *j.memory);
+  j.plan = malloc((size_t)threads * plan * sizeof *j.plan);
+  if (j.memory == NULL || j.plan == NULL) {
+    SCL_GO(scl_fail_memory(numbers * sizeof *j.memory, 0, "a recursion"));
+  }
+  team = threads > 1 ? scl_team_start(threads) : NULL;
+  scl_team_run(team, run_part, &j);
+  if (j.stop) status = SCL_E_INTERRUPT;
+done:
+  scl_team_stop(team);
+  free(j.slot);
+  free(j.once);
+  free(j.plan);
+  free(j.memory);
+  return status;
+}

@@ -1,0 +1,35 @@
+/* Derivatives of values on their way: sums of shares, one share for each use of a value. Between
+ * program/reverse.c and program/reverse_shares.c. */
+#ifndef SCL_PROGRAM_REVERSE_H
+#define SCL_PROGRAM_REVERSE_H
+
+#include "program/tape.h"
+
+/* A share of some elements: x, the share, and which elements it belongs to. */
+typedef struct {
+  int share;
+  int data; /* places, or NONE: those from `from` on */
+  size_t from, length;
+  int before; /* the value's share before this one, or NONE */
+} scl_partial;
+
+typedef struct {
+  scl_tape *t;
+  int values;   /* those that were there at the start */
+  int *whole;   /* the sum of shares so far, or NONE */
+  int *last;    /* the last of the partial shares, or NONE */
+  bool *active; /* depends on parameters */
+  size_t parameters;
+  bool again;
+  scl_partial *partials;
+  int used, room;
+} scl_reverse;
+
+/* A share of all elements of a value; a negative one is none. */
+void scl_share_whole(scl_reverse *r, int value, int share);
+/* A share of some of its elements; `before` is set here. */
+void scl_share_some(scl_reverse *r, int value, scl_partial p);
+/* The sum of a value's shares of some elements, of which there is one, as long as the value. */
+int scl_share_sum(scl_reverse *r, int value);
+
+#endif

@@ -1,0 +1,24 @@
+/* Steps of SCAN values: their derivatives, and what engines run. Between the files of src/program.
+ */
+#ifndef SCL_PROGRAM_SCAN_H
+#define SCL_PROGRAM_SCAN_H
+
+#include "program/tape.h"
+
+/* scl_tape_gradient() */
+typedef int scl_gradient_of(scl_tape *t, int output, size_t parameters, bool again);
+
+/* The derivative of a SCAN is a SCAN from the other end: its state is the derivative by the state.
+ * From g, that of the result, the share of each operand that is `active`; a negative place for the
+ * others. */
+void scl_scan_shares(scl_tape *t, int value, int g, const bool *active, scl_gradient_of *gradient,
+                     int *share);
+
+/* The operations of a step on single numbers (program/scan_code.c). SCL_E_ARGUMENT naming "f" if
+ * there are too many. */
+scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out);
+
+/* Whether a step from outside fits its ports: SCL_E_ARGUMENT naming "f". */
+scl_status scl_scan_check(const scl_scan_body *body);
+
+#endif

@@ -1,0 +1,364 @@
+/* A step as operations on single numbers: a tape on which every value has one element, so that
+ * equal operations are shared and numbers are folded. What only moves elements vanishes. */
+#include "program/scan.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NONE = -1, MOST_OPERATIONS = 20000 };
+
+typedef struct {
+  const scl_tape *from;
+  scl_tape to;
+  int **element; /* of each live value of `from`: its elements' places in `to` */
+  bool *live;
+  int operations;
+} scalars;
+
+/* ---- elements ------------------------------------------------------------------------------- */
+
+static int get(const scalars *w, int value, size_t i) {
+  return w->element[value][w->from->value[value].length == 1 ? 0 : i];
+}
+
+static int operand_of(const scalars *w, int value, int k) {
+  return scl_tape_operand(w->from, value, k);
+}
+
+static int multiply(scalars *w, int a, int b) {
+  /* zeros of a triangle or of a scatter, not numbers that may be NaN elsewhere */
+  if (scl_tape_is_number(&w->to, a, 0.0)) return a;
+  if (scl_tape_is_number(&w->to, b, 0.0)) return b;
+  return scl_tape_binary(&w->to, SCL_OP_MUL, a, b);
+}
+
+static int add(scalars *w, int a, int b) {
+  return scl_tape_binary(&w->to, SCL_OP_ADD, a, b);
+}
+
+static int subtract(scalars *w, int a, int b) {
+  return scl_tape_binary(&w->to, SCL_OP_SUB, a, b);
+}
+
+static int zero(scalars *w) {
+  return scl_tape_number(&w->to, 0.0);
+}
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+static void put_leaf(scalars *w, const scl_value *v, int *to) {
+  for (size_t i = 0; i < v->length; i++) {
+    if (v->kind == SCL_VALUE_PARAMETER) {
+      const scl_value p = {.kind = SCL_VALUE_PARAMETER, .at = {v->at[0] + i, 1}, .length = 1};
+      to[i] = scl_tape_add_value(&w->to, p, NULL);
+    } else {
+      to[i] = scl_tape_number(&w->to, v->kind == SCL_VALUE_DATA ? w->from->data[v->at[0]].numbers[i]
+                                                                : v->number);
+    }
+  }
+}
+
+static void put_apply(scalars *w, int value, int *to) {
+  const scl_value *v = &w->from->value[value];
+  for (size_t i = 0; i < v->length; i++) {
+    int x[3] = {0, 0, 0};
+    for (int k = 0; k < v->operands; k++) x[k] = get(w, operand_of(w, value, k), i);
+    to[i] = v->operands == 1   ? scl_tape_unary(&w->to, (scl_op)v->op, x[0])
+            : v->operands == 2 ? scl_tape_binary(&w->to, (scl_op)v->op, x[0], x[1])
+                               : scl_tape_apply(&w->to, (scl_op)v->op, 3, x);
+  }
+}
+
+static void put_view(scalars *w, int value, int *to) {
+  const scl_value *v = &w->from->value[value];
+  const size_t *at = v->at;
+  const int x = operand_of(w, value, 0);
+  const bool part = v->kind == SCL_VALUE_PART, across = v->kind == SCL_VALUE_TRANSPOSE;
+  const size_t m = part ? at[3] : across ? at[1] : at[0], n = part ? at[4] : across ? at[0] : at[1];
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      const size_t from = part                             ? at[1] + i + (at[2] + j) * at[0]
+                          : across                         ? j + i * at[0]
+                          : v->kind != SCL_VALUE_BROADCAST ? i + j * m
+                          : at[2] != 0                     ? j
+                                                           : i;
+      to[i + j * m] = get(w, x, from);
+    }
+  }
+}
+
+static void put_reduce(scalars *w, int value, int *to) {
+  static const scl_op ops[] = {[SCL_REDUCE_SUM] = SCL_OP_ADD,
+                               [SCL_REDUCE_PROD] = SCL_OP_MUL,
+                               [SCL_REDUCE_MIN] = SCL_OP_PMIN,
+                               [SCL_REDUCE_MAX] = SCL_OP_PMAX};
+  const scl_value *v = &w->from->value[value];
+  const size_t m = v->at[0], n = v->at[1];
+  const int x = operand_of(w, value, 0);
+  for (size_t i = 0; i < v->length; i++) to[i] = NONE;
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      int *total = &to[v->at[2] == SCL_TOTAL ? 0 : v->at[2] == SCL_BY_ROW ? i : j];
+      const int next = get(w, x, i + j * m);
+      *total = *total == NONE ? next : scl_tape_binary(&w->to, ops[v->op], *total, next);
+    }
+  }
+}
+
+static void put_moved(scalars *w, int value, int *to) {
+  const scl_value *v = &w->from->value[value];
+  if (v->kind == SCL_VALUE_CONCAT) {
+    size_t at = 0;
+    for (int k = 0; k < v->operands; k++) {
+      const int x = operand_of(w, value, k);
+      for (size_t i = 0; i < w->from->value[x].length; i++) to[at++] = get(w, x, i);
+    }
+    return;
+  }
+  const scl_tape_data *places = &w->from->data[v->at[0]];
+  const int x = operand_of(w, value, 0);
+  if (v->kind == SCL_VALUE_GATHER) {
+    for (size_t i = 0; i < v->length; i++) to[i] = get(w, x, (size_t)places->numbers[i]);
+    return;
+  }
+  for (size_t i = 0; i < v->length; i++) to[i] = zero(w);
+  for (size_t i = 0; i < places->length; i++) {
+    int *total = &to[(size_t)places->numbers[i]];
+    *total = add(w, *total, get(w, x, i));
+  }
+}
+
+static void put_cumsum(scalars *w, int value, int *to) {
+  const size_t *at = w->from->value[value].at, m = at[0];
+  const int x = operand_of(w, value, 0);
+  for (size_t j = 0; j < at[1]; j++) {
+    for (size_t k = 0; k < m; k++) {
+      const size_t i = (at[2] != 0 ? m - 1 - k : k) + j * m, last = at[2] != 0 ? i + 1 : i - 1;
+      to[i] = k == 0 ? get(w, x, i) : add(w, to[last], get(w, x, i));
+    }
+  }
+}
+
+static void put_product(scalars *w, int value, int *to) {
+  const size_t *at = w->from->value[value].at, m = at[0], inner = at[1], n = at[2];
+  const int a = operand_of(w, value, 0), b = operand_of(w, value, 1);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m && w->to.values < MOST_OPERATIONS; i++) {
+      int sum = zero(w);
+      for (size_t l = 0; l < inner; l++) {
+        const int x = get(w, a, at[3] != 0 ? l + i * inner : i + l * m);
+        const int y = get(w, b, at[4] != 0 ? j + l * n : l + j * inner);
+        sum = add(w, sum, multiply(w, x, y));
+      }
+      to[i + j * m] = sum;
+    }
+  }
+}
+
+/* The lower factor; NaN from the first pivot on that is not positive. */
+static void put_chol(scalars *w, int value, int *to) {
+  const size_t n = w->from->value[value].at[0];
+  const int a = operand_of(w, value, 0);
+  for (size_t j = 0; j < n && w->to.values < MOST_OPERATIONS; j++) {
+    for (size_t i = 0; i < j; i++) to[i + j * n] = zero(w);
+    for (size_t i = j; i < n; i++) {
+      int rest = get(w, a, i + j * n);
+      for (size_t l = 0; l < j; l++) {
+        rest = subtract(w, rest, multiply(w, to[i + l * n], to[j + l * n]));
+      }
+      to[i + j * n] = i == j ? scl_tape_unary(&w->to, SCL_OP_SQRT, rest)
+                             : scl_tape_binary(&w->to, SCL_OP_DIV, rest, to[j + j * n]);
+    }
+  }
+}
+
+static void put_tri_solve(scalars *w, int value, int *to) {
+  const size_t *at = w->from->value[value].at, n = at[0];
+  const int t = operand_of(w, value, 0), b = operand_of(w, value, 1);
+  const bool transposed = at[3] != 0, forward = (at[2] == 0) != transposed;
+  for (size_t j = 0; j < at[1] && w->to.values < MOST_OPERATIONS; j++) {
+    for (size_t k = 0; k < n; k++) {
+      const size_t i = forward ? k : n - 1 - k;
+      int rest = get(w, b, i + j * n);
+      for (size_t q = 0; q < k; q++) {
+        const size_t l = forward ? q : n - 1 - q;
+        const int factor = get(w, t, transposed ? l + i * n : i + l * n);
+        rest = subtract(w, rest, multiply(w, factor, to[l + j * n]));
+      }
+      to[i + j * n] = scl_tape_binary(&w->to, SCL_OP_DIV, rest, get(w, t, i * (n + 1)));
+    }
+  }
+}
+
+static void put_triangle(scalars *w, int value, int *to) {
+  const size_t *at = w->from->value[value].at, n = at[0];
+  const int x = operand_of(w, value, 0);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < n; i++) {
+      const bool kept = at[1] == 1 ? i <= j : i >= j;
+      to[i + j * n] = kept ? get(w, x, i + j * n) : at[1] == 2 ? get(w, x, j + i * n) : zero(w);
+    }
+  }
+}
+
+static void put_value(scalars *w, int value, int *to) {
+  switch ((scl_value_kind)w->from->value[value].kind) {
+  case SCL_VALUE_PARAMETER:
+  case SCL_VALUE_DATA:
+  case SCL_VALUE_NUMBER:
+    put_leaf(w, &w->from->value[value], to);
+    break;
+  case SCL_VALUE_APPLY:
+    put_apply(w, value, to);
+    break;
+  case SCL_VALUE_BROADCAST:
+  case SCL_VALUE_TRANSPOSE:
+  case SCL_VALUE_PART:
+    put_view(w, value, to);
+    break;
+  case SCL_VALUE_REDUCE:
+    put_reduce(w, value, to);
+    break;
+  case SCL_VALUE_CUMSUM:
+    put_cumsum(w, value, to);
+    break;
+  case SCL_VALUE_MATMUL:
+    put_product(w, value, to);
+    break;
+  case SCL_VALUE_CHOL:
+    put_chol(w, value, to);
+    break;
+  case SCL_VALUE_TRI_SOLVE:
+    put_tri_solve(w, value, to);
+    break;
+  case SCL_VALUE_TRIANGLE:
+    put_triangle(w, value, to);
+    break;
+  default: /* GATHER, SCATTER, CONCAT: steps have no others */
+    put_moved(w, value, to);
+    break;
+  }
+}
+
+/* ---- all values ----------------------------------------------------------------------------- */
+
+static scl_status too_many(void) {
+  return scl_fail_argument("f",
+                           "a step of cl_scan(), or its derivative, takes more than %d operations "
+                           "on single numbers: make its state or its matrices smaller",
+                           MOST_OPERATIONS);
+}
+
+static scl_status begin(scalars *w, int result) {
+  const size_t values = (size_t)w->from->values;
+  scl_tape_begin(&w->to);
+  w->element = calloc(values + 1, sizeof *w->element);
+  w->live = calloc(values + 1, sizeof *w->live);
+  if (w->element == NULL || w->live == NULL) {
+    return scl_fail_memory(values * sizeof *w->element, 0, "a recursion");
+  }
+  w->live[result] = true;
+  for (int v = result; v >= 0; v--) {
+    for (int k = 0; w->live[v] && k < w->from->value[v].operands; k++) {
+      w->live[operand_of(w, v, k)] = true;
+    }
+  }
+  return SCL_OK;
+}
+
+static scl_status make_scalars(scalars *w, int result) {
+  SCL_TRY(begin(w, result));
+  for (int v = 0; v <= result; v++) {
+    if (!w->live[v]) continue;
+    const size_t length = w->from->value[v].length;
+    w->element[v] = malloc((length + 1) * sizeof **w->element);
+    if (w->element[v] == NULL) return scl_fail_memory(length * sizeof(int), 0, "a recursion");
+    put_value(w, v, w->element[v]);
+    SCL_TRY(w->to.status);
+    if (w->to.values >= MOST_OPERATIONS) return too_many();
+  }
+  return SCL_OK;
+}
+
+static void end(scalars *w) {
+  for (int v = 0; v < w->from->values && w->element != NULL; v++) free(w->element[v]);
+  free(w->element);
+  free(w->live);
+  scl_tape_end(&w->to);
+}
+
+/* ---- code ----------------------------------------------------------------------------------- */
+
+/* Marks what the results need, and counts it. */
+static void count_live(const scalars *w, int result, unsigned char *live, scl_scan_code *code) {
+  const scl_tape *t = &w->to;
+  for (size_t i = 0; i < w->from->value[result].length; i++) live[get(w, result, i)] = 1;
+  for (int v = t->values - 1; v >= 0; v--) {
+    for (int k = 0; live[v] && k < t->value[v].operands; k++) live[scl_tape_operand(t, v, k)] = 1;
+    if (!live[v]) continue;
+    code->constants += t->value[v].kind == SCL_VALUE_NUMBER;
+    code->operations += t->value[v].kind == SCL_VALUE_APPLY;
+  }
+}
+
+static void fill_code(const scalars *w, int result, const unsigned char *live, int *reg,
+                      scl_scan_code *code) {
+  const scl_tape *t = &w->to;
+  int constants = 0, operations = 0;
+  for (int v = 0; v < t->values; v++) {
+    const scl_value *value = &t->value[v];
+    if (value->kind == SCL_VALUE_PARAMETER) reg[v] = (int)value->at[0];
+    if (value->kind == SCL_VALUE_NUMBER && live[v]) {
+      reg[v] = code->inputs + constants;
+      code->constant[constants++] = value->number;
+    }
+    if (value->kind != SCL_VALUE_APPLY || !live[v]) continue;
+    scl_scan_operation *o = &code->operation[operations];
+    reg[v] = code->inputs + code->constants + operations++;
+    o->op = value->op;
+    for (int k = 0; k < value->operands; k++) o->arg[k] = reg[scl_tape_operand(t, v, k)];
+  }
+  code->results = (int)w->from->value[result].length;
+  for (int i = 0; i < code->results; i++) code->result[i] = reg[get(w, result, (size_t)i)];
+}
+
+static scl_status make_code(const scalars *w, int result, scl_scan_code *code) {
+  static _Atomic uint64_t serial;
+  const size_t values = (size_t)w->to.values, results = w->from->value[result].length;
+  unsigned char *live = calloc(values + 1, 1);
+  int *reg = calloc(values + 1, sizeof *reg);
+  scl_status status = SCL_OK;
+  if (live != NULL) count_live(w, result, live, code);
+  code->serial = atomic_fetch_add(&serial, 1) + 1;
+  code->inputs = (int)scl_scan_offset(&code->shape, SCL_SCAN_SUM);
+  code->constant = calloc((size_t)code->constants + 1, sizeof *code->constant);
+  code->operation = calloc((size_t)code->operations + 1, sizeof *code->operation);
+  code->result = calloc(results + 1, sizeof *code->result);
+  if (live == NULL || reg == NULL || code->constant == NULL || code->operation == NULL ||
+      code->result == NULL) {
+    status = scl_fail_memory(values * sizeof *reg, 0, "a recursion");
+  } else {
+    fill_code(w, result, live, reg, code);
+    status = scl_scan_order(code);
+  }
+  free(live);
+  free(reg);
+  return status;
+}
+
+scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out) {
+  scalars w = {.from = &body->tape};
+  scl_scan_code *code = calloc(1, sizeof *code);
+  if (code == NULL) return scl_fail_memory(sizeof *code, 0, "a recursion");
+  code->shape = body->shape;
+  scl_status status = make_scalars(&w, body->result);
+  if (status == SCL_OK) status = make_code(&w, body->result, code);
+  end(&w);
+  if (status != SCL_OK) {
+    scl_scan_code_free(code);
+    return status;
+  }
+  *out = code;
+  return SCL_OK;
+}
