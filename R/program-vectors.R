@@ -49,12 +49,12 @@ run_several <- function(state, frame) {
     for (k in seq_len(count)) {
       point <- point_at(given, k)
       prepare_point(state, point)
-      answer[, k] <- run_model(state, point, x[, k])
+      answer[, k] <- run_model(state, x[, k])
     }
   } else if (count > 0L) {
     point <- point_at(given, 1L)
     prepare_point(state, point)
-    answer <- run_vectors(state, point, x)
+    answer <- run_vectors(state, x)
   }
   structure(answer[1L, ], gradient = split_slopes(answer[-1L, , drop = FALSE], given$values))
 }
@@ -99,36 +99,28 @@ split_slopes <- function(slopes, values) {
 most_vectors <- 16L # in one run
 
 # A column of value and gradient for each column of x.
-run_vectors <- function(state, point, x) {
+run_vectors <- function(state, x) {
   count <- ncol(x)
   if (is.null(state$program)) {
     return(rbind(rep(state$constant, count), matrix(0, nrow(x), count)))
   }
-  if (count > most_vectors) return(run_in_parts(state, point, x))
-  tryCatch(run_mapped(state, x), statcl_error_stale = function(e) {
-    state$known <- list() # this is a copy in another session
-    compile_point(state, point)
-    run_mapped(state, x)
-  })
+  if (count > most_vectors) return(run_in_parts(state, x))
+  answer <- .Call(r_program_run_vectors, state$program, x, TRUE)
+  if (!is.null(answer)) return(answer)
+  of <- state$known[[1L]]
+  .Call(r_program_map, state$program, of$nodes, of$data, of$output, count)
+  .Call(r_program_run_vectors, state$program, x, TRUE)
 }
 
 # The last part has columns twice, lest a program is compiled for it.
-run_in_parts <- function(state, point, x) {
+run_in_parts <- function(state, x) {
   count <- ncol(x)
   answer <- matrix(0, nrow(x) + 1L, count)
   for (first in seq(1L, count, by = most_vectors)) {
     columns <- pmin(first + seq_len(most_vectors) - 1L, count)
-    part <- run_vectors(state, point, x[, columns, drop = FALSE])
+    part <- run_vectors(state, x[, columns, drop = FALSE])
     mine <- unique(columns)
     answer[, mine] <- part[, seq_along(mine)]
   }
   answer
-}
-
-run_mapped <- function(state, x) {
-  answer <- .Call(r_program_run_vectors, state$program, x, TRUE)
-  if (!is.null(answer)) return(answer)
-  of <- state$known[[1L]]
-  .Call(r_program_map, state$program, of$nodes, of$data, of$output, ncol(x))
-  .Call(r_program_run_vectors, state$program, x, TRUE)
 }

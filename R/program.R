@@ -102,8 +102,8 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
   model <- function() NULL
   formals(model) <- c(formals(f), if (length(formals(f)) == 1L && state$variadic &&
                                         !"..." %in% names(formals(f))) alist(... = ))
-  body(model) <- quote(.run(environment()))
-  state$.run <- function(frame) run_gradient(state, frame)
+  body(model) <- quote(.run(environment(), nargs()))
+  state$.run <- function(frame, count) run_gradient(state, frame, count)
   environment(model) <- state
   state$several <- model
   body(state$several) <- quote(.several(environment()))
@@ -113,11 +113,12 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
 
 # ---- calls ---------------------------------------------------------------------------------------
 
-# The value at the arguments in `frame`, that of a call of the model.
-run_gradient <- function(state, frame) {
-  point <- call_point(state, frame)
+# The value at the arguments in `frame`, that of a call of the model with `count` arguments.
+run_gradient <- function(state, frame, count) {
+  all_given <- count == length(state$names) && !state$variadic
+  point <- if (all_given) named_point(state, frame) else call_point(state, frame)
   prepare_point(state, point)
-  answer <- run_model(state, point, as.double(unlist(point$values, use.names = FALSE)))
+  answer <- run_model(state, as.double(unlist(point$values, use.names = FALSE)))
   value <- answer[1L]
   attr(value, "gradient") <- split_slope(answer[-1L], point$values)
   value
@@ -125,18 +126,25 @@ run_gradient <- function(state, frame) {
 
 # Compiles what is not compiled for a point like this one.
 prepare_point <- function(state, point) {
-  ready <- !state$retrace && identical(lapply(point$values, shape_key), state$shapes) &&
-    point$listed == state$listed && identical(state$pid, Sys.getpid())
+  live <- identical(state$pid, Sys.getpid()) &&
+    (is.null(state$program) || .Call(r_program_is_live, state$program))
+  if (!live) state$known <- list() # this is a copy in another session
+  ready <- live && !state$retrace && same_shapes(point$values, state$shapes) &&
+    point$listed == state$listed
   if (!ready) compile_point(state, point)
 }
 
-run_model <- function(state, point, x) {
+same_shapes <- function(values, shapes) {
+  if (!identical(names(values), names(shapes))) return(FALSE)
+  for (k in seq_along(values)) {
+    if (!identical(shape_key(values[[k]]), shapes[[k]])) return(FALSE)
+  }
+  TRUE
+}
+
+run_model <- function(state, x) {
   if (is.null(state$program)) return(c(state$constant, numeric(length(x))))
-  tryCatch(.Call(r_program_run, state$program, x, TRUE), statcl_error_stale = function(e) {
-    state$known <- list() # this is a copy in another session
-    compile_point(state, point)
-    .Call(r_program_run, state$program, x, TRUE)
-  })
+  .Call(r_program_run, state$program, x, TRUE)
 }
 
 shape_key <- function(x) if (is.null(dim(x))) length(x) else dim(x)
@@ -154,6 +162,13 @@ split_slope <- function(slope, values) {
     last <- last + n
   }
   result
+}
+
+# call_point() where all arguments are given.
+named_point <- function(state, frame) {
+  values <- mget(state$names, envir = frame)
+  for (v in values) if (!is.numeric(v) || is.object(v)) check_point(values)
+  list(values = values, listed = FALSE)
 }
 
 # list(values: the parameters by name, listed: whether f takes them as one list).

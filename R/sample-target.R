@@ -415,7 +415,7 @@ compiled_batch <- function(f, layout) {
     if (n > max(sizes)) sizes <<- halves_of(n)
     columns <- pmin(seq_len(min(sizes[sizes >= n])), n)
     points <- x[if (is.null(order)) seq_len(nrow(x)) else order, columns, drop = FALSE]
-    both <- run_vectors(state, NULL, points)[, seq_len(n), drop = FALSE]
+    both <- run_vectors(state, points)[, seq_len(n), drop = FALSE]
     slopes <- both[-1L, , drop = FALSE]
     if (!is.null(order)) slopes[order, ] <- slopes
     list(both[1L, ], slopes)

@@ -13,6 +13,7 @@
  *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
  *       column; NULL if the program has to be mapped to so many vectors before
  *   r_program_map(program, nodes, data, output, count): does that, from what it was made of
+ *   r_program_is_live(program): FALSE for a handle of another session
  *   r_program_make_second(...): the same for second derivatives
  *   r_program_hessian(program, x), r_program_product(program, x, direction): a matrix; it times a
  *       vector
@@ -246,6 +247,11 @@ SEXP r_program_make_second(SEXP where, SEXP nodes, SEXP data, SEXP parameters, S
 static size_t parameters_of(SEXP program) {
   const scl_program *p = r_is_pointer(&program_kind, program) ? r_pointer_object(program) : NULL;
   return p != NULL ? scl_program_about(p).parameters : 0;
+}
+
+SEXP r_program_is_live(SEXP program) {
+  return Rf_ScalarLogical(r_is_pointer(&program_kind, program) &&
+                          r_pointer_object(program) != NULL);
 }
 
 static scl_status require_point(SEXP x, size_t parameters) {
