@@ -178,7 +178,8 @@ is_whole_kernel <- function(kernel) {
   if (!is.list(kernel) || !is.list(kernel$terms) || !is.numeric(kernel$program)) return(FALSE)
   for (term in kernel$terms) {
     values <- if (is.list(term)) term[intersect(leaf_roles, names(term))] else "none"
-    if (!all(vapply(values, is.double, NA)) || !is.character(term$type)) return(FALSE)
+    valid <- vapply(values, function(v) is.double(v) || is_traced(v), NA)
+    if (!all(valid) || !is.character(term$type)) return(FALSE)
   }
   program <- kernel$program
   height <- cumsum(ifelse(program > 0, 1, -1)) # of the stack

@@ -285,7 +285,7 @@ formula_batch <- function(term, layout) {
   names <- vapply(layout$arguments, `[[`, "", "name")
   alone <- formula_term(term, names)
   used <- used_parameters(term, names)
-  program <- formula_program(term, used)
+  program <- tryCatch(formula_program(term, used), statcl_error_argument = function(e) NULL)
   indices <- lapply(layout$arguments[match(used, names)], `[[`, "index")
   one_by_one <- column_caller(function(x) {
     parts <- lapply(layout$arguments, function(a) {
@@ -298,6 +298,7 @@ formula_batch <- function(term, layout) {
     }
     list(answer[[1L]], slope)
   })
+  if (is.null(program)) return(one_by_one) # compiled by cl_gradient()
   sizes <- stats::setNames(lengths(indices), used)
   plan <- NULL
   function(x) {

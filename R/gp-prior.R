@@ -44,6 +44,7 @@ prior_normal <- function(mean = 0, sd = 1) {
   constant <- -log(sd) - 0.5 * log(2 * pi) - stats::pnorm(mean / sd, log.p = TRUE)
   density <- function(constant) function(x) {
     z <- (x - mean) / sd
+    if (is_traced(x)) return(constant - 0.5 * square(z))
     structure(constant - z^2 / 2, gradient = -z / sd)
   }
   label <- sprintf("normal(%g, %g)", mean, sd)
@@ -60,6 +61,7 @@ prior_student_t <- function(df = 4, location = 0, scale = 1) {
   constant <- -log(scale) - stats::pt(location / scale, df, log.p = TRUE)
   density <- function(constant) function(x) {
     z <- (x - location) / scale
+    if (is_traced(x)) return(constant + dt_formula(z, df, log = TRUE))
     structure(constant + stats::dt(z, df, log = TRUE),
               gradient = -(df + 1) * z / (df + z^2) / scale)
   }
@@ -73,6 +75,7 @@ prior_lognormal <- function(meanlog = 0, sdlog = 1) {
   meanlog <- check_number(meanlog, "meanlog")
   sdlog <- check_positive(sdlog, "sdlog")
   new_prior(sprintf("lognormal(%g, %g)", meanlog, sdlog), function(x) {
+    if (is_traced(x)) return(dlnorm_formula(x, meanlog, sdlog, log = TRUE))
     z <- (log(x) - meanlog) / sdlog
     structure(stats::dlnorm(x, meanlog, sdlog, log = TRUE), gradient = -(1 + z / sdlog) / x)
   })
@@ -84,6 +87,7 @@ prior_gamma <- function(shape = 2, rate = 1) {
   shape <- check_positive(shape, "shape")
   rate <- check_positive(rate, "rate")
   new_prior(sprintf("gamma(%g, %g)", shape, rate), function(x) {
+    if (is_traced(x)) return(dgamma_formula(x, shape, rate, log = TRUE))
     structure(stats::dgamma(x, shape, rate, log = TRUE), gradient = (shape - 1) / x - rate)
   })
 }
@@ -99,6 +103,7 @@ prior_inv_gamma <- function(shape = 5, scale = 5, tails = NULL) {
   shape <- check_positive(shape, "shape")
   scale <- check_positive(scale, "scale")
   new_prior(sprintf("inv_gamma(%g, %g)", shape, scale), function(x) {
+    if (is_traced(x)) return(dgamma_formula(1 / x, shape, scale, log = TRUE) - 2 * log(x))
     structure(stats::dgamma(1 / x, shape, scale, log = TRUE) - 2 * log(x),
               gradient = -(shape + 1) / x + scale / x^2)
   })

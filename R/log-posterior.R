@@ -7,8 +7,8 @@
 #'
 #' A formula without a left-hand side, such as `~ dnorm(beta, 0, 5, log = TRUE)`, is an expression
 #' of the parameters; other variables are looked up where the formula was written. The expression is
-#' evaluated elementwise and summed over the elements. Its gradient is derived symbolically.
-#' Subexpressions with parameters may contain
+#' evaluated elementwise and summed over the elements. Its gradient is derived symbolically if
+#' subexpressions with parameters contain
 #' - arithmetic, `exp`, `log` and related functions, `sqrt`, `abs`, trigonometric and hyperbolic
 #'   functions and their inverses;
 #' - `gamma`, `lgamma`, `digamma`, `trigamma`, `psigamma`, `beta`, `lbeta`, `factorial`,
@@ -20,6 +20,9 @@
 #'   with respect to all arguments, `pgamma` except the shape, `pbeta` and `pt` with respect to the
 #'   first argument;
 #' - priors such as [prior_normal()]: `~ prior_normal(0, 5)(beta)`.
+#'
+#' Other formulas are compiled by [cl_gradient()], and may contain all that functions may contain
+#' there: `~ -sum((y - x %*% beta)^2)`, `~ dmvnorm(beta, 0, S, log = TRUE)`, functions of your own.
 #'
 #' Subexpressions without parameters may contain anything: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
 #'
@@ -102,7 +105,12 @@ used_parameters <- function(term, names) {
 
 formula_term <- function(term, names) {
   used <- used_parameters(term, names)
-  program <- formula_program(term, used)
+  program <- tryCatch(formula_program(term, used), statcl_error_argument = identity)
+  if (inherits(program, "condition")) {
+    counts <- grepl("with respect to 'x' is not known", conditionMessage(program), fixed = TRUE)
+    if (counts) stop(program) # they are data
+    return(compiled_term(term, used, program))
+  }
   run <- program$run
   constants <- program$constants
   alone <- length(formals(run)) == 1L
@@ -131,6 +139,20 @@ formula_term <- function(term, names) {
       part[[i]] <- if (plain) slope else fold(as.vector(slope), p, term)
     }
     list(answer[[3L]], part)
+  }
+}
+
+# A term that has no derivative by rules: compiled by cl_gradient(); raises `fault` if that fails.
+compiled_term <- function(term, used, fault) {
+  f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used),
+                     call("sum", term[[2L]])), envir = environment(term))
+  model <- cl_gradient(f)
+  done <- FALSE
+  function(parameters) {
+    answer <- tryCatch(do.call(model, parameters[used], quote = TRUE),
+                       statcl_error_argument = function(e) if (done) stop(e) else stop(fault))
+    done <<- TRUE
+    list(as.vector(answer), attr(answer, "gradient"))
   }
 }
 

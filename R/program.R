@@ -15,22 +15,25 @@
 #'
 #' @section What `f` may use:
 #' - arithmetic, comparisons, mathematical functions, `sum`, `prod`, `min`, `max`, `mean`, `cumsum`,
-#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` of orders 0.5, 1.5,
-#'   ..., `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
+#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` of half-integer
+#'   order, `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
 #'   with it, [cl_log_sum_exp()], [cl_softmax()];
 #' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
 #'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; from order 129 on these are
 #'   computed on the host, also for a device: there a Cholesky factor is quicker);
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
-#'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`, `cov`,
-#'   `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` leaves out missing data;
+#'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`,
+#'   `cov`, `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` leaves out missing data;
 #' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`; recursions of many
 #'   steps with [cl_scan()];
 #' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
 #'   TRUE)`, differentiable with respect to parameters of the distribution; moreover `dmvnorm`,
 #'   `dlkj`, `dwishart` and `dordlogit`, which R does not have;
-#' - functions of your own that use these.
+#' - [cl_cov()] and [cl_distance()] with the [kernels], parameters and points; [cl_glm_lpdf()], a
+#'   [cl_likelihood()], and [priors];
+#' - functions of your own that use these, by name or in a list, and those of packages that consist
+#'   of these.
 #'
 #' Names and dimnames are dropped. A decision that depends on a parameter (`if`, `while`, a length,
 #' an index) cannot be recorded: choose by element with `ifelse`, or use `retrace = TRUE`. Then `f`

@@ -27,7 +27,7 @@ looking_up <- function(f, overrides = list()) {
   more <- attr(f, "masks", exact = TRUE)
   masks <- traced_functions()
   masks[names(more)] <- more
-  export <- exporter(masks)
+  export <- exporter(masks, function(value) copy(value))
   before <- function(home) {
     for (k in seq_along(homes)) if (identical(homes[[k]], home)) return(inner[[k]])
     below <- new.env(parent = home)
@@ -51,6 +51,18 @@ looking_up <- function(f, overrides = list()) {
     assign(".statcl_lookup", TRUE, envir = place)
     place
   }
+  # Those of packages when they are called: they may reach very many others.
+  follow_later <- function(name, value, place) {
+    force(value)
+    delayedAssign(name, copy(value), assign.env = place)
+  }
+  copy_held <- function(functions) {
+    for (k in which(vapply(functions, can_follow, NA))) {
+      mine <- mask_of(functions[[k]], masks)
+      functions[[k]] <- if (is.null(mine)) copy(functions[[k]]) else mine
+    }
+    functions
+  }
   copy <- function(g) {
     place <- before(environment(g))
     for (name in names_in(g)) {
@@ -59,6 +71,19 @@ looking_up <- function(f, overrides = list()) {
       if (is_followed(value)) {
         assign(name, value, envir = place) # so that recursion ends
         assign(name, copy(value), envir = place)
+      } else if (is_of_package(value)) {
+        follow_later(name, value, place)
+      } else if (inherits(value, "cl_likelihood")) {
+        assign(name, traced_likelihood(value), envir = place)
+      } else if (is.null(value)) {
+        functions <- get0(name, envir = environment(g))
+        if (holds_functions(functions)) {
+          assign(name, functions, envir = place) # likewise
+          assign(name, copy_held(functions), envir = place)
+        }
+      } else if (is_replaced(value) && !name %in% names(masks)) {
+        mine <- mask_of(value, masks) # a replaced function by another name
+        if (!is.null(mine)) assign(name, mine, envir = place)
       }
     }
     environment(g) <- place
@@ -73,15 +98,17 @@ has_data <- function(name, home) {
 }
 
 # The replacement of `::`.
-exporter <- function(masks) {
+exporter <- function(masks, copy) {
   force(masks)
+  force(copy)
   function(pkg, name) {
     package <- as.character(substitute(pkg))
     name <- as.character(substitute(name))
     mine <- masks[[name]]
     if (package == "RTMB" && !is.null(mine)) return(mine)
     value <- getExportedValue(package, name)
-    if (!is.null(mine) && is.function(value) && is_original(value, name)) mine else value
+    if (!is.null(mine) && is.function(value) && is_original(value, name)) return(mine)
+    if (is_of_package(value)) copy(value) else value
   }
 }
 
@@ -93,6 +120,45 @@ is_followed <- function(value) {
   if (is.null(home) || isNamespace(home) || identical(home, baseenv())) return(FALSE)
   top <- topenv(home)
   !isNamespace(top) || environmentName(top) == "statcl" && !identical(home, top)
+}
+
+# Whether a function is one of a package that is followed: not of R's own packages, of this one or
+# of RTMB.
+is_of_package <- function(value) {
+  if (!is.function(value) || is.primitive(value) || is.object(value)) return(FALSE)
+  home <- environment(value)
+  top <- if (is.null(home)) baseenv() else topenv(home)
+  isNamespace(top) && !environmentName(top) %in% not_followed
+}
+
+not_followed <- c("base", "stats", "utils", "methods", "graphics", "grDevices", "tools", "parallel",
+                  "compiler", "grid", "splines", "stats4", "tcltk", "statcl", "RTMB", "Matrix")
+
+can_follow <- function(value) is_followed(value) || is_of_package(value) || is_replaced(value)
+
+# Whether a function may have a replacement.
+is_replaced <- function(value) {
+  if (!is.function(value) || is.primitive(value)) return(FALSE)
+  if (isS4(value)) return(isTRUE(attr(value, "package") %in% c("base", "stats", "statcl")))
+  home <- environment(value)
+  identical(home, .BaseNamespaceEnv) || identical(home, asNamespace("stats")) ||
+    identical(home, environment(is_original))
+}
+
+# The replacement of a function, whatever it is called; NULL if it has none.
+mask_of <- function(value, masks) {
+  if (!is_replaced(value)) return(NULL)
+  for (home in list(topenv(), asNamespace("stats"), baseenv())) {
+    for (name in names(masks)) {
+      if (identical(get0(name, envir = home, inherits = FALSE), value)) return(masks[[name]])
+    }
+  }
+  NULL
+}
+
+# A list with functions that are followed.
+holds_functions <- function(x) {
+  is.list(x) && !is.object(x) && any(vapply(x, can_follow, NA))
 }
 
 # ---- errors while a function is traced ----------------------------------------------------------

@@ -276,7 +276,8 @@ own_masks <- function() {
 # All replacements by name, made once.
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
-    tracing$functions <- c(base_masks(), other_masks(), own_masks(), density_functions())
+    tracing$functions <- c(base_masks(), other_masks(), own_masks(), kernel_masks(),
+                           glm_masks(), density_functions())
   }
   tracing$functions
 }

@@ -1,5 +1,5 @@
 # Transforms of correlation and covariance matrices (R/transforms.R). Values and derivatives are
-# plain vectors, matrices by columns; unconstrained numbers are those of a lower triangle by columns.
+# plain vectors, matrices by columns; unconstrained numbers those of a lower triangle by columns.
 
 #' @rdname transforms
 #' @export

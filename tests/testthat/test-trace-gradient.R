@@ -122,6 +122,99 @@ test_that("missing data that are left out leave no trace in the gradient", {
   expect_equal(as.numeric(found), 2)
 })
 
+test_that("covariance matrices of kernels with traced parameters", {
+  x <- cbind(u = c(0.1, 0.5, 0.7, 1.3), v = c(1, 0.2, 0.4, 0.9))
+  z <- x[1:2, ] + 0.3
+  w <- matrix(sin(1:16), 4)
+  one <- list(k_exp_quad, k_matern52, k_matern32, k_exponential, k_rational_quadratic, k_periodic)
+  for (k in one) {
+    expect_gradient(function(s, l) sum(w * cl_cov(x, kernel = k(s, l))), s = 1.3, l = 0.8)
+    expect_gradient(function(s, l) sum(w[, 1:2] * cl_cov(x, z, k(sd = s, lengthscale = l))),
+                    s = 1.3, l = c(0.8, 1.4))
+    expect_gradient(function(l) sum(w * cl_cov(x, kernel = k(lengthscale = l, columns = "v"))),
+                    l = 0.6)
+    # by the points
+    expect_gradient(function(p) sum(w[, 1:2] * cl_cov(x, p, k(1.2, 0.7))), p = unname(z))
+  }
+  expect_gradient(function(p) sum(w * cl_cov(p, kernel = k_matern52(1.2, 0.7))), p = unname(x))
+  expect_gradient(function(a, p) {
+    sum(w * cl_cov(x, kernel = k_rational_quadratic(alpha = a) * k_periodic(2, period = p)))
+  }, a = 0.7, p = 1.7)
+  expect_gradient(function(s, l, a, b) {
+    sum(w * cl_cov(x, kernel = k_exp_quad(s, l) + k_white(a) + k_constant(b) * k_linear(a, "u", 1) +
+                     k_matern32(2, 3) * k_linear(c(s, b))))
+  }, s = 1.1, l = 0.6, a = 0.4, b = 0.7)
+  expect_gradient(function(l) sum(w * cl_distance(x, lengthscale = l)) +
+                    sum(cl_distance(x, z, l, squared = TRUE)), l = 0.7)
+  # a Gaussian process
+  y <- c(0.4, 1, -0.3, 0.2)
+  f <- cl_gradient(function(s, l, noise) {
+    dmvnorm(y, 0, cl_cov(x, kernel = k_matern52(s, l)) + noise^2 * diag(4), log = TRUE)
+  })
+  same <- cl_gp_likelihood(y, x, k_matern52(), mean = 0)(c(1.2, 0.5, 0.3))
+  found <- f(s = 1.2, l = 0.5, noise = 0.3)
+  expect_equal(as.vector(found), as.vector(same))
+  expect_equal(unlist(attr(found, "gradient"), use.names = FALSE),
+               as.vector(attr(same, "gradient")))
+})
+
+test_that("likelihoods of generalised linear models", {
+  set.seed(1)
+  x <- matrix(rnorm(30), 10)
+  class <- rep_len(1:3, 10)
+  families <- list(
+    bernoulli_logit = list(y = rep(0:1, 5)), poisson_log = list(y = c(0:8, 30)),
+    binomial_logit = list(y = 0:9, trials = rep(9, 10)), normal_id = list(y = x[, 1] + 1:10),
+    neg_binomial_2_log = list(y = c(0:8, 30)), ordered_logistic = list(y = class))
+  aux <- c(normal_id = "sigma", neg_binomial_2_log = "phi", ordered_logistic = "cuts")
+  for (family in names(families)) {
+    y <- families[[family]]$y
+    trials <- families[[family]]$trials
+    likelihood <- cl_likelihood(family, y, x, trials)
+    name <- aux[family]
+    point <- list(a = 0.3, b = c(0.5, -0.2, 0.1),
+                  s = if (identical(unname(name), "cuts")) c(-0.5, 0.6) else 1.3)
+    both <- list(function(a, b, s) {
+      further <- list()
+      if (!is.na(name)) further[[name]] <- s
+      do.call(cl_glm_lpdf, c(list(family, y, x, a, b, trials = trials), further)) - sum(s^2)
+    }, function(a, b, s) {
+      if (is.na(name)) return(likelihood(a, b) - sum(s^2))
+      switch(name, sigma = likelihood(a, b, sigma = s), phi = likelihood(a, b, phi = s),
+             cuts = likelihood(a, b, cuts = s)) - sum(s^2)
+    })
+    for (f in both) {
+      model <- cl_gradient(f)
+      expect_equal(as.vector(do.call(model, point)), as.vector(do.call(f, point)), info = family)
+      expect_true(all(cl_check_gradient(model, point)$ok), info = family)
+    }
+  }
+  f <- function(a, b) cl_glm_lpdf("categorical_logit", class, x, a, b)
+  model <- cl_gradient(f)
+  point <- list(a = c(0.1, 0.2, 0), b = matrix(sin(1:9), 3))
+  expect_equal(as.vector(do.call(model, point)), as.vector(do.call(f, point)))
+  expect_true(all(cl_check_gradient(model, point)$ok))
+})
+
+test_that("functions in lists and of packages are followed", {
+  helpers <- list(link = function(v) cl_inv_logit(v %*% diag(2)),
+                  penalty = function(b) helpers$square(b) + sum(dnorm(b, log = TRUE)),
+                  square = function(b) sum(pmin(b, 3)^2))
+  expect_gradient(function(b) sum(helpers$link(b)) + helpers[["penalty"]](b), b = c(0.4, 1.2))
+  # R's functions by other names
+  links <- list(probit = pnorm)
+  inverse <- plogis
+  expect_gradient(function(b) sum(links$probit(b)) + sum(inverse(b, log.p = TRUE)), b = c(0.4, 1.2))
+  space <- asNamespace("testthat")
+  expect_true(statcl:::is_of_package(space$expect_equal))
+  expect_false(statcl:::is_of_package(stats::optim))
+  expect_false(statcl:::is_of_package(cl_sample))
+  # a package that comes with R: its function calls qlogis()
+  logit <- tryCatch(getExportedValue("boot", "logit"), error = function(e) NULL)
+  skip_if(is.null(logit))
+  expect_gradient(function(p) sum(logit(p)), p = c(0.4, 0.7))
+})
+
 test_that("the forms of calls", {
   f <- cl_gradient(function(mu, m = matrix(1, 2, 2)) sum(mu * m))
   expect_equal(attr(f(2, matrix(1:4, 2)), "gradient"), list(mu = 10, m = matrix(2, 2, 2)))

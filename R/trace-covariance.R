@@ -1,0 +1,193 @@
+# Covariance matrices and likelihoods of this package in traced functions: kernels whose parameters,
+# or points, are traced, and cl_glm_lpdf().
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+# The constructors: as they are unless a parameter is traced; such parameters are not checked.
+kernel_masks <- function() {
+  leaf <- function(name, original) {
+    force(name)
+    force(original)
+    function(...) {
+      if (!any_traced(...)) return(original(...))
+      given <- as.list(match.call(original, as.call(c(list(quote(f)), list(...)))))[-1L]
+      defaults <- lapply(formals(original), eval, baseenv())
+      fields <- c(given, defaults[setdiff(names(defaults), names(given))])
+      if (is_traced(fields$columns) || is_traced(fields$center)) refuse_index()
+      fields["columns"] <- list(check_columns(fields$columns))
+      new_kernel(c(list(type = name), fields[lengths(fields) > 0L | names(fields) == "columns"]))
+    }
+  }
+  names <- c("exp_quad", "matern52", "matern32", "exponential", "rational_quadratic", "periodic",
+             "linear", "constant", "white")
+  masks <- lapply(names, function(name) leaf(name, get(paste0("k_", name))))
+  names(masks) <- paste0("k_", names)
+  c(masks, list(cl_cov = covariance_mask, cl_distance = distance_mask))
+}
+
+covariance_mask <- function(x1, x2 = NULL, kernel) {
+  if (!any_traced(x1, x2) && !(inherits(kernel, "cl_kernel") && contains_traced(kernel$terms))) {
+    return(cl_cov(x1, x2, kernel))
+  }
+  kernel <- check_kernel(kernel)
+  points <- list(a = traced_points(x1), b = if (!is.null(x2)) traced_points(x2))
+  if (!is.null(x2) && ncol(points$a) != ncol(points$b)) {
+    trace_stop(sprintf("'x2' has %d columns, but the other points have %d", ncol(points$b),
+                       ncol(points$a)))
+  }
+  run_program(kernel, function(i) traced_leaf(kernel$terms[[i]], points), `+`, `*`)
+}
+
+distance_mask <- function(x1, x2 = NULL, lengthscale = 1, squared = FALSE) {
+  if (!any_traced(x1, x2, lengthscale)) return(cl_distance(x1, x2, lengthscale, squared))
+  points <- list(a = traced_points(x1), b = if (!is.null(x2)) traced_points(x2))
+  d2 <- scaled_distance(points, seq_len(ncol(points$a)), lengthscale)$squared
+  if (isTRUE(squared)) d2 else safe_root(d2)
+}
+
+traced_points <- function(x) {
+  if (is_traced(x)) return(as.matrix(x))
+  x <- as.matrix(x)
+  if (!is.numeric(x)) trace_stop("points must be numeric")
+  x
+}
+
+# The covariance matrix of a leaf, or its plain value where nothing is traced.
+traced_leaf <- function(term, points) {
+  a <- points$a
+  b <- if (is.null(points$b)) a else points$b
+  m <- nrow(a)
+  n <- nrow(b)
+  if (!any_traced(a, b) && !contains_traced(term)) {
+    return(unname(as.matrix(cl_cov(a, points$b, new_kernel(term)))))
+  }
+  if (term$type == "user") trace_stop("k_user() has no traced parameters here: call its function")
+  flat <- function(x) matrix(x, m, n)
+  if (term$type == "white") return(term$sd^2 * (if (is.null(points$b)) diag(n) else flat(0)))
+  if (term$type == "constant") return(term$sd^2 * flat(1))
+  used <- find_columns(term$columns, ncol(a), if (is_traced(a)) NULL else colnames(a))
+  if (term$type == "linear") {
+    scaled <- function(x) {
+      x <- x[, used, drop = FALSE]
+      if (!identical(term$center, 0)) x <- traced_sweep(x, 2L, rep_len(term$center, length(used)))
+      if (length(term$sd) == 1L) x * term$sd else traced_sweep(x, 2L, term$sd, `*`)
+    }
+    return(traced_product(scaled(a), scaled(b), 2L))
+  }
+  if (term$type == "periodic") return(term$sd^2 * periodic_part(points, used, term))
+  d <- scaled_distance(points, used, term$lengthscale)
+  root <- function() if (is.null(d$root)) safe_root(d$squared) else d$root
+  shape <- switch(term$type,
+    exp_quad = exp(-0.5 * d$squared),
+    matern52 = {
+      r <- sqrt(5) * root()
+      (1 + r + 5 / 3 * d$squared) * exp(-r)
+    },
+    matern32 = {
+      r <- sqrt(3) * root()
+      (1 + r) * exp(-r)
+    },
+    exponential = exp(-root()),
+    rational_quadratic = exp(-term$alpha * log1p(d$squared / (2 * term$alpha))))
+  term$sd^2 * shape
+}
+
+# Differences of column k, m x n; the squares are data where the points are.
+differences_of <- function(points, k) {
+  b <- if (is.null(points$b)) points$a else points$b
+  traced_difference <- function(x, y) {
+    d <- spread_by(x, length(x), length(y), 0) - spread_by(y, length(x), length(y), 1)
+    dim(d) <- c(length(x), length(y))
+    d
+  }
+  traced_difference(points$a[, k], b[, k])
+}
+
+# list(squared: distances over the lengthscales, squared; root: themselves, where they are data but
+# for one lengthscale).
+scaled_distance <- function(points, used, lengthscale) {
+  total <- function(parts) Reduce(`+`, parts)
+  plain <- !any_traced(points$a, points$b)
+  if (length(lengthscale) == 1L) {
+    squares <- total(lapply(used, function(k) differences_of(points, k)^2))
+    return(list(squared = squares / lengthscale^2,
+                root = if (plain) sqrt(squares) / lengthscale))
+  }
+  if (length(lengthscale) != length(used)) {
+    trace_stop(sprintf("'lengthscale' has %d values, but the kernel uses %d columns",
+                       length(lengthscale), length(used)))
+  }
+  list(squared = total(lapply(seq_along(used), function(i) {
+    differences_of(points, used[i])^2 / lengthscale[i]^2
+  })))
+}
+
+# The square root, with derivative 0 at 0.
+safe_root <- function(x) {
+  positive <- x > 0
+  sqrt(trace_apply("ifelse", positive, x, 1)) * positive
+}
+
+periodic_part <- function(points, used, term) {
+  lengths <- term$lengthscale
+  if (!length(lengths) %in% c(1L, length(used))) {
+    trace_stop(sprintf("'lengthscale' has %d values, but the kernel uses %d columns",
+                       length(lengths), length(used)))
+  }
+  parts <- lapply(seq_along(used), function(i) {
+    l <- if (length(lengths) == 1L) lengths else lengths[i]
+    (sin(pi * differences_of(points, used[i]) / term$period) / l)^2
+  })
+  exp(-2 * Reduce(`+`, parts))
+}
+
+# ---- likelihoods ---------------------------------------------------------------------------------
+
+glm_masks <- function() {
+  list(cl_glm_lpdf = function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL,
+                              phi = NULL, cuts = NULL, trials = NULL, gradient = NULL) {
+    if (!any_traced(x, alpha, beta, sigma, phi, cuts)) {
+      return(as.vector(cl_glm_lpdf(family, y, x, alpha, beta, ..., sigma = sigma, phi = phi,
+                                   cuts = cuts, trials = trials)))
+    }
+    check_dots_empty(...)
+    traced_glm(check_family(family), y, x, alpha, beta, sigma, phi, cuts, trials)
+  })
+}
+
+# A cl_likelihood() as a traced function calls it.
+traced_likelihood <- function(f) {
+  force(f)
+  data <- environment(f)
+  function(alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL, cuts = NULL,
+           gradient = NULL) {
+    if (!any_traced(alpha, beta, sigma, phi, cuts)) {
+      return(as.vector(f(alpha, beta, ..., sigma = sigma, phi = phi, cuts = cuts)))
+    }
+    traced_glm(data$family, data$y, data$x, alpha, beta, sigma, phi, cuts, data$trials,
+               data$weights)
+  }
+}
+
+# The log density by those of R/density.R. Weights multiply that of an observation.
+traced_glm <- function(family, y, x, alpha, beta, sigma, phi, cuts, trials, weights = NULL) {
+  if (is_cl(x)) x <- as.matrix(x)
+  if (is_cl(y)) y <- as.vector(as.matrix(y))
+  if (is.null(dim(x))) x <- matrix_of(x, length(x), 1L)
+  y <- as.double(y)
+  eta <- if (ncol(x) > 0L) traced_product(x, beta, 0L) else matrix(0, nrow(x), 1L)
+  if (family == "categorical_logit") {
+    eta <- traced_sweep(eta, 2L, rep_len(alpha, ncol(eta)), `+`)
+    each <- eta[cbind(seq_along(y), y)] - cl_log_sum_exp(eta, 1L)
+  } else {
+    eta <- alpha + as.vector(eta)
+    each <- switch(family,
+      bernoulli_logit = -log1p_exp((1 - 2 * y) * eta),
+      binomial_logit = binomial_logit(y, as.double(trials), eta, FALSE),
+      normal_id = dnorm_formula(y, eta, sigma, log = TRUE),
+      poisson_log = y * eta - exp(eta) - lgamma(y + 1),
+      neg_binomial_2_log = dnbinom_formula(y, size = phi, mu = exp(eta), log = TRUE),
+      ordered_logistic = dordlogit_formula(y, eta, cuts, log = TRUE))
+  }
+  sum(if (is.null(weights)) each else as.double(weights) * each)
+}
