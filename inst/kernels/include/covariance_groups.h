@@ -13,11 +13,15 @@
 #define COVARIANCE_TILE (COVARIANCE_LANES * COVARIANCE_PART)
 #define COVARIANCE_ITEMS (COVARIANCE_PART * COVARIANCE_PART)
 
-/* The adjoint: LANES_I x LANES_J work-items have a square tile, each PART_I x PART_J elements. */
+/* The adjoint: LANES_I x LANES_J work-items have a square tile, each PART_I x PART_J elements. So
+ * LANES_I PART_I = LANES_J PART_J; LANES_I work-items read neighbours in memory; registers grow
+ * with the parts, local memory with the work-items. */
+#ifndef ADJOINT_LANES_I
 #define ADJOINT_LANES_I 16
 #define ADJOINT_LANES_J 4
 #define ADJOINT_PART_I 2
 #define ADJOINT_PART_J 8
+#endif
 #define ADJOINT_PART (ADJOINT_PART_I * ADJOINT_PART_J)
 #define ADJOINT_TILE (ADJOINT_LANES_I * ADJOINT_PART_I)
 #define ADJOINT_GROUP (ADJOINT_LANES_I * ADJOINT_LANES_J)

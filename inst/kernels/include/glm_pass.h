@@ -160,7 +160,9 @@ SCL_INLINE_BARRIER void glm_sum_cells(__local real *pool, int item, int cell, re
 /* The sums over the groups, by the last group: GLM_SHARE work-items a row, each of which has
  * GLM_LOADS loads in flight. Twice as many would take more registers than the pass. */
 #define GLM_SHARE (GLM_ITEMS / 16)
+#ifndef GLM_LOADS
 #define GLM_LOADS 25
+#endif
 SCL_INLINE_BARRIER void glm_finish(__local real *pool, int item,
                                    volatile __global const real *partial,
                                    __global real *result, int rows, int groups) {

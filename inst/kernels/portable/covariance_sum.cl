@@ -1,4 +1,10 @@
-/* The last step of derivatives of covariance matrices: sums over the groups. */
+/* The last step of derivatives of covariance matrices: sums over the groups.
+ *
+ *               groups of covariance_adjoint         A group of ADJOINT_GROUP work-items has one
+ *              0 1 2 .. 63 0 1 2 ..                  row of partial (a derivative): work-item
+ *   group q  | * * * .. *  * * * .. |  --> out[q]    `item` adds the columns item, item +
+ *                                                    ADJOINT_GROUP, ... (numbers: the work-item);
+ * the first one then adds the work-items' sums, in their order. */
 
 /* out[q] = sum of row q of partial (x groups), in a fixed order. One group for each row. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_GROUP, 1, 1))) void
