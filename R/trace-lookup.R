@@ -81,7 +81,7 @@ looking_up <- function(f, overrides = list()) {
           assign(name, functions, envir = place) # likewise
           assign(name, copy_held(functions), envir = place)
         }
-      } else if (is_replaced(value) && !name %in% names(masks)) {
+      } else if (is_replaced(value) && !has_its_name(value, name)) {
         mine <- mask_of(value, masks) # a replaced function by another name
         if (!is.null(mine)) assign(name, mine, envir = place)
       }
@@ -143,6 +143,12 @@ is_replaced <- function(value) {
   home <- environment(value)
   identical(home, .BaseNamespaceEnv) || identical(home, asNamespace("stats")) ||
     identical(home, environment(is_original))
+}
+
+# Whether a function that may have a replacement goes by its own name: then it is found by that.
+has_its_name <- function(value, name) {
+  home <- if (isS4(value)) topenv() else environment(value)
+  identical(get0(name, envir = home, inherits = FALSE), value)
 }
 
 # The replacement of a function, whatever it is called; NULL if it has none.
