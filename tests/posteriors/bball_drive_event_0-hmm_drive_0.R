@@ -19,8 +19,8 @@ function(data) {
       total + log(sum(forward)) + rates(phi_steps) + rates(lambda_steps) +
         sum((alpha[1, ] - 1) * log(theta1)) + sum((alpha[2, ] - 1) * log(theta2))
     },
-    init = list(theta1 = c(0.9, 0.1), theta2 = c(0.1, 0.9), phi_steps = c(1, 1),
-                lambda_steps = c(0.1, 1)),
+    init = list(theta1 = c(0.98, 0.02), theta2 = c(0.05, 0.95), phi_steps = c(1.8, 5),
+                lambda_steps = c(0.03, 0.05)), jitter = 0.1,
     transform = list(theta1 = cl_simplex(), theta2 = cl_simplex(), phi_steps = cl_lower(0),
                      lambda_steps = cl_lower(0)),
     report = function(theta1, theta2, phi_steps, lambda_steps) {

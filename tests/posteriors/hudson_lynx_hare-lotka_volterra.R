@@ -23,6 +23,7 @@ function(data, steps = 8) {
         sum(dlnorm(sigma, -1, 1, log = TRUE))
     },
     init = list(theta = c(0.5, 0.03, 0.8, 0.03), z_init = c(30, 4), sigma = c(0.5, 0.5)),
+    jitter = 0.1,
     transform = list(theta = cl_lower(0), z_init = cl_lower(0), sigma = cl_lower(0))
   )
 }

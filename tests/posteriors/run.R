@@ -2,7 +2,8 @@
 #   Rscript tests/posteriors/run.R FOLDER [PATTERN] [ITERATIONS]
 # FOLDER has a JSON file for each: data and, for each parameter, mean, standard deviation and number
 # of the reference draws. Each file here is a function of the data; its value has the log density,
-# initial values, transforms and, where other quantities are compared, their function `report`.
+# initial values, transforms, where other quantities are compared their function `report`, and
+# where there are other modes far away a smaller `jitter` of initial values.
 
 posterior_path <- function(name, here) file.path(here, paste0(name, ".R"))
 
@@ -64,7 +65,8 @@ run_posterior <- function(name, folder, here, iter = 2500, chains = 4) {
   speed <- system.time(for (i in seq_len(times)) do.call(gradient, model$init))[[3]] / times
   seconds <- system.time(
     fit <- statcl::cl_sample(gradient, model$init, chains = chains, iter = iter, seed = 1,
-                             transform = model$transform, nan = "reject", refresh = 0)
+                             transform = model$transform, jitter = c(model$jitter, 1)[1],
+                             nan = "reject", refresh = 0)
   )[[3]]
   agreement <- compare_draws(reported_draws(model, fit), model$reference)
   data.frame(posterior = name, parameters = length(unlist(model$init)),
