@@ -119,12 +119,18 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
 # The value at the arguments in `frame`, that of a call of the model with `count` arguments.
 run_gradient <- function(state, frame, count) {
   all_given <- count == length(state$names) && !state$variadic
+  # The usual case: there is a program for parameters like these.
+  if (all_given && !is.null(state$program) && !state$retrace && !state$listed) {
+    values <- mget(state$names, envir = frame)
+    answer <- .Call(r_program_evaluate, state$program, values, state$like)
+    if (!is.null(answer)) return(answer)
+  }
   point <- if (all_given) named_point(state, frame) else call_point(state, frame)
   prepare_point(state, point)
-  answer <- run_model(state, as.double(unlist(point$values, use.names = FALSE)))
-  value <- answer[1L]
-  attr(value, "gradient") <- split_slope(answer[-1L], point$values)
-  value
+  if (is.null(state$program)) {
+    return(structure(state$constant, gradient = lapply(point$values, function(v) v * 0)))
+  }
+  .Call(r_program_evaluate, state$program, point$values, NULL)
 }
 
 # Compiles what is not compiled for a point like this one.

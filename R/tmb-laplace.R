@@ -7,9 +7,7 @@ most_random <- 4000L
 # The state of the compiled objective, compiled for the shapes and the process in use.
 tmb_ready <- function(o) {
   state <- environment(o$log_density)
-  if (!identical(state$shapes, o$shapes) || !identical(state$pid, Sys.getpid())) {
-    compile_point(state, o$point)
-  }
+  prepare_point(state, o$point)
   state
 }
 
@@ -17,11 +15,7 @@ tmb_ready <- function(o) {
 tmb_run <- function(o, z, gradient) {
   state <- tmb_ready(o)
   if (is.null(state$program)) return(-c(state$constant, if (gradient) numeric(length(z))))
-  -tryCatch(.Call(r_program_run, state$program, z, gradient), statcl_error_stale = function(e) {
-    state$known <- list() # this is a copy in another session
-    compile_point(state, o$point)
-    .Call(r_program_run, state$program, z, gradient)
-  })
+  -.Call(r_program_run, state$program, z, gradient)
 }
 
 tmb_slope <- function(o, z) tmb_run(o, z, TRUE)[-1L]
