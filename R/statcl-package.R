@@ -54,7 +54,7 @@
 #' @section Your own model:
 #' - [cl_gradient()]: a plain R function with its gradient; [cl_map_gradient()]: at several points;
 #'   [cl_hessian()]: its second derivatives
-#' - [cl_scan()]: recursions, as one compiled loop
+#' - [cl_scan()], [cl_ode()]: recursions and differential equations, as one compiled loop
 #' - [cl_densities]: densities that such a function can use
 #' - [cl_tmb()], [cl_sdreport()]: objectives written for RTMB, standard errors
 #' - [cl_log_sum_exp()], [cl_softmax()]: sums of exponentials

@@ -27,3 +27,11 @@ traced(function(a) cl_scan(function(s, x) if (s > 0) a else x, a, 1:3))
 traced(function(a) sum(cl_scan(function(s, x) s %*% s + a, diag(40), 1:3)))
 traced(function(a) cl_scan(function(s, x) sum(solve(diag(4) * s, 1:4)), a, 1:3))
 traced(function(a) sum(unlist(cl_scan(function(s, x) s, as.list(rep(a, 70)), 1:3))))
+
+# cl_ode()
+cl_ode(1, 1, 0:1)
+cl_ode(function(t, y) y, 1, c(1, 0))
+cl_ode(function(t, y) c(y, y), 1, 0:1)
+
+# a long loop
+cl_gradient(function(a) { for (k in 1:2000) a <- a * 0.5 + 1; a })(a = 1)
