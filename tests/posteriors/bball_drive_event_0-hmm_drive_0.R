@@ -9,14 +9,13 @@ function(data) {
       lambda <- cumsum(lambda_steps)
       move <- rbind(theta1, theta2)
       emit <- exp(-outer(data$u, phi) - outer(data$v, lambda))
-      forward <- emit[1, ] * phi * lambda
-      total <- 0
-      for (t in seq_len(data$N)[-1]) {
-        scale <- sum(forward)
-        total <- total + log(scale)
-        forward <- c(forward %*% move) * emit[t, ] * (phi * lambda) / scale
+      step <- function(p, e) {
+        p <- c(p %*% move) * e * (phi * lambda)
+        list(state = p / sum(p), out = log(sum(p)))
       }
-      total + log(sum(forward)) + rates(phi_steps) + rates(lambda_steps) +
+      first <- emit[1, ] * phi * lambda
+      total <- log(sum(first)) + sum(cl_scan(step, first / sum(first), emit[-1, ])$out)
+      total + rates(phi_steps) + rates(lambda_steps) +
         sum((alpha[1, ] - 1) * log(theta1)) + sum((alpha[2, ] - 1) * log(theta2))
     },
     init = list(theta1 = c(0.98, 0.02), theta2 = c(0.05, 0.95), phi_steps = c(1.8, 5),

@@ -4,20 +4,8 @@ function(data, steps = 8) {
   y <- rbind(data$y_init, data$y)
   list(
     log_density = function(theta, z_init, sigma) {
-      slope <- function(z) c(theta[1] - theta[2] * z[2], theta[4] * z[1] - theta[3]) * z
-      h <- 1 / steps
-      z <- z_init
-      states <- list(z)
-      for (year in data$ts) {
-        for (step in seq_len(steps)) {
-          k1 <- slope(z)
-          k2 <- slope(z + h / 2 * k1)
-          k3 <- slope(z + h / 2 * k2)
-          z <- z + h / 6 * (k1 + 2 * (k2 + k3) + slope(z + h * k3))
-        }
-        states <- c(states, list(z))
-      }
-      location <- log(do.call(cbind, states))
+      slope <- function(t, z) c(theta[1] - theta[2] * z[2], theta[4] * z[1] - theta[3]) * z
+      location <- t(log(cl_ode(slope, z_init, c(0, data$ts), steps = steps)))
       sum(dlnorm(t(y), location, sigma, log = TRUE)) + sum(dlnorm(z_init, log(10), 1, log = TRUE)) +
         sum(dnorm(theta, c(1, 0.05), c(0.5, 0.05), log = TRUE)) +
         sum(dlnorm(sigma, -1, 1, log = TRUE))
