@@ -262,8 +262,26 @@ trace_model <- function(state, point) {
     abort_argument("f", sprintf(paste("'f' assigns a value that depends on parameters to '%s'",
                                       "outside of itself: return it instead"), leaked[1L]))
   }
+  suggest_scan(trace$tape)
   trace
 }
+
+# A long record of operations on a few numbers each is that of a loop. Said once per session.
+suggest_scan <- function(tape) {
+  if (tape$count < many_operations || !is.null(announced_copies[["for"]])) return(invisible())
+  at <- which(tape$size[seq_len(tape$count)] <= 8L)
+  few <- sum(vapply(tape$nodes[at], `[[`, "", 1L) == "apply")
+  if (few < many_operations) return(invisible())
+  assign("for", TRUE, envir = announced_copies)
+  text <- sprintf(paste("'f' was recorded with %d operations on a few numbers each, as loops are",
+                        "unrolled: cl_scan() is quicker for loops of many steps (this message",
+                        "appears once per session)\n"), few)
+  message(structure(list(message = text, call = NULL),
+                    class = c("statcl_message_unrolled", "statcl_message", "message",
+                              "condition")))
+}
+
+many_operations <- 3000L
 
 # The node of the result; NULL if it is a plain number.
 model_output <- function(f, trace) {

@@ -7,7 +7,7 @@
 #' a function given to [cl_gradient()], [cl_hessian()] or [cl_tmb()] it is one compiled loop with
 #' its reverse pass: autoregressions, GARCH, hidden Markov models, Kalman filters, differential
 #' equations. A `for` loop gives the same, but each of its steps is recorded and compiled for
-#' itself.
+#' itself, which takes long for many steps.
 #'
 #' @section Steps: Each element of `xs` is an input of all steps. Of a vector, step `t` gets
 #' `x[t]`; of a matrix the row `x[t, ]`, as a vector; of an array with three dimensions the matrix
