@@ -62,8 +62,8 @@
 #' parameters outside of itself, or returns anything but one number. The message names the call in
 #' `f`. A warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is
 #' zero.
-#' @seealso [cl_map_gradient()] for several points at once; [cl_check_gradient()] compares a gradient
-#'   with differences.
+#' @seealso [cl_map_gradient()] for several points at once; [cl_check_gradient()] compares a
+#'   gradient with differences.
 #' @export
 #' @examples
 #' # Eight schools

@@ -58,11 +58,12 @@
 #' - for a list: each argument is a matrix (with one row for a scalar parameter; for a parameter
 #'   that is a matrix, an array), and the gradient is a list of such matrices.
 #'
-#' A [cl_likelihood()] is such a function, and a [cl_gradient()] evaluates all chains in one run (see
-#' [cl_map_gradient()]). For a [cl_log_posterior()], both are called in this way, formulas are computed for all chains together, and functions are called once for each
-#' chain. The contents of your own function are unknown: even if it calls a likelihood, its chains
-#' run one after another, unless it accepts columns and you set `batch = TRUE`. It is better to
-#' write its priors as formulas.
+#' A [cl_likelihood()] is such a function, and a [cl_gradient()] evaluates all chains in one run
+#' (see [cl_map_gradient()]). For a [cl_log_posterior()], both are called in this way, formulas are
+#' computed for all chains together, and functions are called once for each chain. The contents of
+#' your own function are unknown: even if it calls a likelihood, its chains run one after another,
+#' unless it accepts columns and you set `batch = TRUE`. It is better to write its priors as
+#' formulas.
 #'
 #' The number of columns decreases to one as chains finish. Lockstep is faster if several
 #' evaluations together take little longer than one.

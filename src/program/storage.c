@@ -1,5 +1,5 @@
-/* Storage of values: one allocation for each that outlives its kernel, reused by later values of the
- * same length. Operands of a concat lie in the concat's. */
+/* Storage of values: one allocation for each that outlives its kernel, reused by later values of
+ * the same length. Operands of a concat lie in the concat's. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -317,12 +317,20 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
   skip_on_os("windows")
   result <- run_r(c(
     "library(statcl)",
+    # A file of each worker says that it has drawn for a while, however slow the machine is.
+    "folder <- tempfile('workers')",
+    "calls <- 0",
     "density <- function(x) {",
+    "  calls <<- calls + 1",
+    "  if (calls == 1500) file.create(file.path(folder, Sys.getpid()))",
     "  Sys.sleep(0.001)",
     "  structure(-sum(x^2) / 2, gradient = -x)",
     "}",
     "interrupted <- function(workers) {",
-    "  system(sprintf('(sleep 4; kill -INT %d)', Sys.getpid()), wait = FALSE)",
+    "  unlink(folder, recursive = TRUE)",
+    "  dir.create(folder)",
+    "  wait <- sprintf('until [ $(ls %s | wc -l) -ge 2 ]; do sleep 0.2; done', folder)",
+    "  system(sprintf('(%s; kill -INT %d)', wait, Sys.getpid()), wait = FALSE)",
     "  suppressWarnings(cl_sample(density, c(0, 0), chains = 2, warmup = 20, iter = 20000,",
     "                             workers = workers, seed = 1))",
     "}",
