@@ -111,7 +111,7 @@ reached_functions <- function(f) {
 }
 
 names_in <- function(f) {
-  unique(c(all.names(body(f)), unlist(lapply(formals(f), all.names))))
+  setdiff(c(all.names(body(f)), unlist(lapply(formals(f), all.names))), "...")
 }
 
 # Whether a function is followed: not those of packages, but for the package that `top` is of.

@@ -37,6 +37,11 @@ test_that("plain numbers, and orders", {
   y <- cl_ode(swing, c(1, 0), c(0, 1, 2, 3), w = 1)
   expect_identical(dim(y), c(4L, 2L))
   expect_equal(y[, 1], cos(0:3), tolerance = 1e-7)
+  inner <- cl_gradient(function(a) {
+    slope <- function(t, y) a * y
+    sum(cl_ode(slope, 1, 0:2))
+  })
+  expect_equal(attr(inner(a = 0.5), "gradient")$a, exp(0.5) + 2 * exp(1), tolerance = 1e-7)
   error <- function(steps) abs(cl_ode(decay, 1, 0:1, k = 1, steps = steps)[2] - exp(-1))
   expect_gt(error(4) / error(8), 25)
   both <- cl_ode(function(t, y) t * y, rbind(c(1, 2)), 0:1, sequences = 2)
