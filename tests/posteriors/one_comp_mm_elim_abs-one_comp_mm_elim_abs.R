@@ -12,6 +12,6 @@ function(data, steps = 5) {
         sum(dcauchy(c(k_a, K_m, V_m, sigma), log = TRUE))
     },
     init = list(k_a = 0.7, K_m = 0.5, V_m = 0.8, sigma = 0.2),
-    transform = cl_lower(0)
+    transform = list(k_a = cl_lower(0), K_m = cl_lower(0), V_m = cl_lower(0), sigma = cl_lower(0))
   )
 }
