@@ -26,8 +26,12 @@ for (shape in sizes(gpu = list(c(581012, 55), c(1e6, 100)), cpu = list(c(2e4, 10
   })
   own <- cl_likelihood("bernoulli_logit", y, x)
   start <- list(alpha = 0.1, beta = rnorm(p) / p)
+  four <- list(alpha = rep(0.1, 4), beta = matrix(rnorm(4 * p) / p, p))
   measure_beside(list(model_logistic = evaluation(model, start),
-                      "model_logistic, built in" = evaluation(own, start)),
+                      "model_logistic, built in" = evaluation(own, start),
+                      "model_logistic, 4 vectors" = evaluation(function(...) {
+                        cl_map_gradient(model, ...)
+                      }, four)),
                  sprintf("%dx%d", n, p), bytes = 8 * n * (p + 1), by = "wall",
                  times = times_of(n * p))
   rm(x, y, model, own)
@@ -99,20 +103,20 @@ measure("model_factor", sprintf("%dx20", n),
 
 # ---- hidden Markov chains --------------------------------------------------------------------
 sequences <- sizes(gpu = 1e4, cpu = 100)
-y <- random_matrix(sequences, 100)
+y <- t(random_matrix(sequences, 100)) # a column for each sequence
 model <- cl_gradient(function(mu, log_sigma, logits) {
   transition <- cl_softmax(matrix(logits, 4, 4), margin = 1)
-  emission <- function(t) {
-    exp(sapply(1:4, function(k) dnorm(y[, t], mu[k], exp(log_sigma), log = TRUE)))
+  step <- function(state, now) {
+    ahead <- (state %*% transition) * exp(dnorm(now, mu, exp(log_sigma), log = TRUE))
+    total <- sum(ahead)
+    list(state = ahead / total, out = log(total))
   }
-  ahead <- 0.25 * emission(1)
-  total <- 0
-  for (t in 2:100) {
-    scale <- rowSums(ahead)
-    total <- total + sum(log(scale))
-    ahead <- ((ahead / scale) %*% transition) * emission(t)
-  }
-  total + sum(log(rowSums(ahead)))
+  # The states are equally likely at first: transitions from a uniform distribution would not be.
+  first <- 0.25 * exp(dnorm(matrix(y[1, ], 4, sequences, byrow = TRUE), mu, exp(log_sigma),
+                            log = TRUE))
+  total <- colSums(first)
+  sum(log(total)) +
+    sum(cl_scan(step, sweep(first, 2, total, "/"), y[-1, ], sequences = sequences)$out)
 })
 measure("model_hidden_markov", sprintf("%dx100", sequences),
         evaluation(model, list(mu = c(-1, 0, 1, 2), log_sigma = 0.1,

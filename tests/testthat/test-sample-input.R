@@ -317,9 +317,8 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
   skip_on_os("windows")
   result <- run_r(c(
     "library(statcl)",
-    # A file of each worker says that it has drawn for a while, however slow the machine is.
-    "folder <- tempfile('workers')",
-    "calls <- 0",
+    # a file of each worker says that it has drawn for a while
+    "folder <- tempfile('workers'); calls <- 0",
     "density <- function(x) {",
     "  calls <<- calls + 1",
     "  if (calls == 1500) file.create(file.path(folder, Sys.getpid()))",
@@ -327,8 +326,7 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
     "  structure(-sum(x^2) / 2, gradient = -x)",
     "}",
     "interrupted <- function(workers) {",
-    "  unlink(folder, recursive = TRUE)",
-    "  dir.create(folder)",
+    "  unlink(folder, recursive = TRUE); dir.create(folder)",
     "  wait <- sprintf('until [ $(ls %s | wc -l) -ge 2 ]; do sleep 0.2; done', folder)",
     "  system(sprintf('(%s; kill -INT %d)', wait, Sys.getpid()), wait = FALSE)",
     "  suppressWarnings(cl_sample(density, c(0, 0), chains = 2, warmup = 20, iter = 20000,",
@@ -337,8 +335,7 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
     "old <- cl_use(engine = 'host')",
     "fit <- interrupted(2)",
     "stopifnot(!fit$complete, nrow(fit$draws) > 20)",
-    "cluster <- parallel::makePSOCKcluster(2)",
-    "fit <- interrupted(cluster)",
+    "fit <- interrupted(cluster <- parallel::makePSOCKcluster(2))",
     "stopifnot(!fit$complete, nrow(fit$draws) > 20)",
     "stopifnot(identical(parallel::clusterCall(cluster, function() 7), list(7, 7)))",
     "parallel::stopCluster(cluster)",
