@@ -3,13 +3,26 @@
 #' Ordinary differential equations
 #'
 #' Solves `dy/dt = f(t, y)` from a first state, by the Runge-Kutta method of Dormand and Prince, of
-#' order 5, with a fixed number of steps from each time to the next. In a function given to
-#' [cl_gradient()], [cl_hessian()] or [cl_tmb()] it is one [cl_scan()], and derivatives are exactly
-#' those of the steps.
+#' order 5 with an error estimate of order 4. In a function given to [cl_gradient()], [cl_hessian()]
+#' or [cl_tmb()] it is compiled, by [cl_scan()], with its derivatives.
 #'
-#' The steps do not adapt to the solution: compare results with those of twice the steps. The error
-#' of smooth solutions falls by a factor of about 32 then. Stiff equations need so many steps that
-#' another solver is better.
+#' @section Steps that adapt: The length of a step follows from its estimated error: that of an
+#' element of the state may be `atol + rtol * abs(y)`, in the root mean square over the elements. It
+#' is chosen anew for all values of the parameters, and for each sequence. Derivatives are those of
+#' the steps that were made: their lengths count as constants. So they are about as exact as the
+#' solution, and a comparison with differences needs small tolerances.
+#'
+#' At most `max_steps` steps, rejected ones included, lead from each time to the next. If these do
+#' not suffice, or the solution is not finite, the states from there on and the derivatives are
+#' `NaN` in a function that is recorded; outside of such a function it is an error. A recorded
+#' function always makes `max_steps` steps, of which those that are not needed have no length: its
+#' time and memory are in proportion to `max_steps`.
+#'
+#' @section Fixed steps: With `steps`, all are of one length. That is quicker where few steps are
+#' exact enough, and the result is a smooth function of the parameters. Compare with twice the
+#' steps: the error of smooth solutions falls by a factor of about 32 then.
+#'
+#' Stiff equations need so many steps, of either kind, that another solver is better.
 #'
 #' @param f `function(t, y, ...)`, which returns the derivative of each element of `y`. It is
 #'   recorded once for all steps, as the step of [cl_scan()].
@@ -17,14 +30,16 @@
 #'   column for each.
 #' @param times Increasing numbers: the first time, then those at which the state is wanted.
 #' @param ... Further arguments of `f`, such as parameters; with `sequences` as in [cl_scan()].
-#' @param steps How many steps are made from each time to the next.
+#' @param rtol,atol The error of a step that is accepted, relative to the state and absolute.
+#' @param max_steps How many steps may be made from each time to the next.
+#' @param steps `NULL`, or how many steps of fixed length are made from each time to the next.
 #' @param sequences `NULL`, or the number of solutions that are computed beside each other, such as
 #'   those of several subjects: see [cl_scan()].
 #' @return The states: a matrix with a row for each time, the first one included; a vector if `y0`
 #'   is a single number. With `sequences` there is a last dimension for them.
 #' @section Errors:
-#' `statcl_error_argument` if `times` do not increase, `f` returns another number of derivatives, or
-#' as for [cl_scan()].
+#' `statcl_error_argument` if `times` do not increase, `f` returns another number of derivatives,
+#' `max_steps` do not suffice outside of a recorded function, or as for [cl_scan()].
 #' @seealso [cl_scan()]
 #' @export
 #' @examples
@@ -38,20 +53,33 @@
 #'   sum(log(cl_ode(slope, c(34, 6), 0:5, theta = theta)))
 #' })
 #' f(theta = c(0.55, 0.028, 0.8, 0.024))
-cl_ode <- function(f, y0, times, ..., steps = 10, sequences = NULL) {
+cl_ode <- function(f, y0, times, ..., rtol = 1e-6, atol = 1e-6, max_steps = 50, steps = NULL,
+                   sequences = NULL) {
   if (!is.function(f)) abort_argument("f", sprintf("'f' must be a function, not %s", describe(f)))
+  if (!is_numbers(y0) || length(y0) == 0L) {
+    abort_argument("y0", sprintf("'y0' must be numbers, not %s", describe_value(y0)))
+  }
   check_times(times)
-  steps <- round(check_number(steps, "steps", 1, 1e6))
-  n <- length(times) - 1L
-  h <- rep(diff(times) / steps, each = steps)
-  t <- rep(times[seq_len(n)], each = steps) + h * rep(seq_len(steps) - 1, n)
-  # a last step of no length, so that all states are outputs of a step
-  xs <- list(t = c(t, times[n + 1L]), h = c(h, 0))
-  step <- function(y, x, ...) list(state = y + x$h * mean_slope(f, x$t, y, x$h, ...), out = y)
-  states <- cl_scan(step, y0, xs, sequences = sequences, ...)$out
-  wanted <- 1 + steps * (0:n)
-  switch(max(1L, length(dim(states))), states[wanted], states[wanted, , drop = FALSE],
-         states[wanted, , , drop = FALSE])
+  if (!is.null(steps)) {
+    if (!missing(rtol) || !missing(atol) || !missing(max_steps)) {
+      abort_argument("steps", "give 'steps', or 'rtol', 'atol' and 'max_steps', but not both")
+    }
+    steps <- round(check_number(steps, "steps", 1, 1e6))
+    n <- length(times) - 1L
+    h <- rep(diff(times) / steps, each = steps)
+    t <- rep(times[seq_len(n)], each = steps) + h * rep(seq_len(steps) - 1, n)
+    # a last step of no length, so that all states are outputs of a step
+    xs <- list(t = c(t, times[n + 1L]), h = c(h, 0))
+    return(ode_states(f, y0, xs, steps, sequences, ...))
+  }
+  control <- list(rtol = check_number(rtol, "rtol", 0, 1), atol = check_positive(atol, "atol"))
+  max_steps <- round(check_number(max_steps, "max_steps", 1, 1e6))
+  if (is.null(tracing$tape)) {
+    plain_ode(f, scan_spec(y0, NULL, 1, sequences, list(...)), times, control, max_steps)
+  } else {
+    xs <- accepted_steps(f, y0, times, sequences, control, max_steps, ...)
+    ode_states(f, y0, xs, max_steps, sequences, ...)
+  }
 }
 
 check_times <- function(times) {
@@ -61,16 +89,37 @@ check_times <- function(times) {
   }
 }
 
-# The slope of a step, of order 5. Dormand and Prince, "A family of embedded Runge-Kutta formulae",
-# 1980.
-mean_slope <- function(f, t, y, h, ...) {
-  slope <- function(t, y) {
-    k <- f(t, y, ...)
-    if (!is_numbers(k) || length(k) != length(y)) {
-      scan_stop(sprintf("'f' must return %d derivatives, not %s", length(y), describe_value(k)))
-    }
-    if (is.null(dim(y))) as.vector(k) else k
+# States after every .each of the given steps, the first state included. Arguments have dots, and
+# those of cl_scan() their names, so that none of f's is taken for one of them.
+ode_states <- function(.f, .y0, .xs, .each, .sequences, ...) {
+  step <- function(.y, .x, ...) {
+    mean <- stages(slope_of(.f, .y, ...), .x$t, .y, .x$h)$mean
+    list(state = .y + .x$h * mean, out = .y)
   }
+  states <- cl_scan(f = step, init = .y0, xs = .xs, length.out = NULL, sequences = .sequences,
+                    ...)$out
+  count <- if (is.null(dim(states))) length(states) else dim(states)[1L]
+  wanted <- seq(1, count, by = .each)
+  switch(max(1L, length(dim(states))), states[wanted], states[wanted, , drop = FALSE],
+         states[wanted, , , drop = FALSE])
+}
+
+# f as a function of time and state, that checks the number of derivatives.
+slope_of <- function(.f, .y, ...) {
+  n <- length(.y)
+  keep <- !is.null(dim(.y))
+  function(t, y) {
+    k <- .f(t, y, ...)
+    if (!is_numbers(k) || length(k) != n) {
+      scan_stop(sprintf("'f' must return %d derivatives, not %s", n, describe_value(k)))
+    }
+    if (keep) k else as.vector(k)
+  }
+}
+
+# The mean slope of a step, of order 5, and those that it is made of. Dormand and Prince, "A family
+# of embedded Runge-Kutta formulae", 1980.
+stages <- function(slope, t, y, h) {
   k1 <- slope(t, y)
   k2 <- slope(t + h / 5, y + h * (k1 / 5))
   k3 <- slope(t + h * 0.3, y + h * (k1 * (3 / 40) + k2 * (9 / 40)))
@@ -79,5 +128,91 @@ mean_slope <- function(f, t, y, h, ...) {
                                           k3 * (64448 / 6561) - k4 * (212 / 729)))
   k6 <- slope(t + h, y + h * (k1 * (9017 / 3168) - k2 * (355 / 33) + k3 * (46732 / 5247) +
                                 k4 * (49 / 176) - k5 * (5103 / 18656)))
-  k1 * (35 / 384) + k3 * (500 / 1113) + k4 * (125 / 192) - k5 * (2187 / 6784) + k6 * (11 / 84)
+  list(k1 = k1, k3 = k3, k4 = k4, k5 = k5, k6 = k6,
+       mean = k1 * (35 / 384) + k3 * (500 / 1113) + k4 * (125 / 192) - k5 * (2187 / 6784) +
+         k6 * (11 / 84))
+}
+
+# ---- steps that adapt ----------------------------------------------------------------------------
+
+# Tries a step of length h, or to `end` where that is nearer: list(taken, h: its length, or 0;
+# state: that behind it, with the length to try next).
+try_step <- function(slope, state, end, control) {
+  y <- state$y
+  h <- state$h
+  left <- end - state$t
+  try <- either(left <= h, left, either(left < 2 * h, left / 2, h)) # no tiny last step
+  k <- stages(slope, state$t, y, try)
+  after <- y + try * k$mean
+  k7 <- slope(state$t + try, after)
+  error <- try * (k$k1 * (71 / 57600) - k$k3 * (71 / 16695) + k$k4 * (71 / 1920) -
+                    k$k5 * (17253 / 339200) + k$k6 * (22 / 525) - k7 / 40)
+  largest <- either(abs(after) > abs(y), abs(after), abs(y))
+  square <- sum((error / (control$atol + control$rtol * largest))^2) / length(y)
+  square <- either(is.na(square), 1e20, square)
+  taken <- square <= 1
+  factor <- 0.9 * square^-0.1
+  longer <- try * either(factor < 0.2, 0.2, either(factor > 5, 5, factor))
+  # what was cut short says little about longer steps
+  kept <- either(try < h, either(longer > h, longer, h), longer)
+  list(taken = taken, h = either(taken, try, 0),
+       state = list(y = either(taken, after, y),
+                    t = either(taken, either(left <= h, end, state$t + try), state$t),
+                    h = either(taken, kept, longer)))
+}
+
+# By element in a function that is recorded; of plain numbers the whole is chosen by one test, or an
+# element by each.
+either <- function(test, yes, no) {
+  if (any_traced(test, yes, no)) return(trace_apply("ifelse", test, yes, no))
+  if (length(test) > 1L) return(ifelse(test, yes, no))
+  if (isTRUE(test)) yes else no
+}
+
+first_try <- function(times) (times[2L] - times[1L]) / 10
+
+# Times and lengths of the steps, 0 for one that is rejected or not needed, NaN where a time is not
+# reached. They are found first, so that steps which are rejected have no part in derivatives; and
+# rounded, as that has derivative 0: to so many digits it changes nothing.
+accepted_steps <- function(.f, .y0, .times, .sequences, .control, .most, ...) {
+  n <- length(.times) - 1L
+  xs <- list(end = c(rep(.times[-1L], each = .most), .times[n + 1L]),
+             last = c(rep(rep(c(0, 1), c(.most - 1, 1)), n), 0))
+  step <- function(.state, .x, ...) {
+    tried <- try_step(slope_of(.f, .state$y, ...), .state, .x$end, .control)
+    missed <- (tried$state$t < .x$end) * .x$last
+    list(state = tried$state, out = list(t = .state$t, h = either(missed > 0, NaN, tried$h)))
+  }
+  init <- list(y = .y0, t = .times[1L], h = first_try(.times))
+  found <- cl_scan(f = step, init = init, xs = xs, length.out = NULL, sequences = .sequences, ...)
+  lapply(found$out, function(v) if (is_traced(v)) traced_binary("round_to", v, 1e300) else v)
+}
+
+# The same of plain numbers, one solution after another, without steps that are not needed.
+plain_ode <- function(f, spec, times, control, max_steps) {
+  leaf <- spec$state$leaves[[1L]]
+  solutions <- lapply(seq_len(spec$b), function(b) {
+    y <- leaf_part(leaf, b)
+    more <- lapply(spec$more, function(a) if (is.null(a$n)) a$plain else leaf_part(a, b))
+    slope <- do.call(slope_of, c(list(f, y), more), quote = TRUE)
+    state <- list(y = y, t = times[1L], h = first_try(times))
+    states <- list(y)
+    for (end in times[-1L]) {
+      for (k in seq_len(max_steps)) {
+        state <- try_step(slope, state, end, control)$state
+        if (state$t == end) break
+      }
+      if (state$t < end) not_reached(state$t, end, max_steps)
+      states <- c(states, list(state$y))
+    }
+    stack_steps(states)
+  })
+  shape <- dim(solutions[[1L]])
+  bind_sequences(solutions, if (is.null(shape)) length(times) else shape, spec$sequences)
+}
+
+not_reached <- function(t, end, max_steps) {
+  abort_argument("max_steps", sprintf(paste("%.0f steps from one time to the next reach time %g,",
+                                            "not %g: give more 'max_steps' or a larger 'rtol', if",
+                                            "the solution is finite there"), max_steps, t, end))
 }

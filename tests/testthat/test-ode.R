@@ -7,7 +7,7 @@ swing <- function(t, y, w) c(y[2], -w^2 * y[1])
 each_engine({
   test_that("solutions and gradients are exact to the order of the method", {
     f <- cl_gradient(function(w, a) {
-      y <- cl_ode(swing, c(a, 0), c(0, 0.5, 2), w = w)
+      y <- cl_ode(swing, c(a, 0), c(0, 0.5, 2), w = w, steps = 10)
       sum(y[, 1] * c(1, 2, 3)) + y[3, 2]
     })
     w <- 1.3
@@ -21,31 +21,112 @@ each_engine({
   test_that("several solutions are computed beside each other", {
     k <- c(0.5, 1, 2)
     f <- cl_gradient(function(k, y0) {
-      y <- cl_ode(decay, y0, 0:2, k = rbind(k), sequences = 3)
+      y <- cl_ode(decay, y0, 0:2, k = rbind(k), steps = 10, sequences = 3)
       expect_identical(dim(y), c(3L, 3L))
       sum(y * 1:9)
     })
     want <- sum(2 * exp(-outer(0:2, k)) * 1:9)
     expect_close(as.vector(f(k = k, y0 = 2)), want, 1e-6)
   })
+
+  test_that("steps adapt, in each sequence by itself", {
+    f <- function(k, y0) {
+      y <- cl_ode(decay, y0, c(0, 1, 4), k = rbind(k), rtol = 1e-8, atol = 1e-10, max_steps = 90,
+                  sequences = 3)
+      sum(y * 1:9)
+    }
+    k <- c(0.1, 1, 5)
+    got <- cl_gradient(f)(k = k, y0 = 2)
+    e <- exp(-outer(c(0, 1, 4), k)) * 1:9
+    expect_close(as.vector(got), 2 * sum(e), 1e-7)
+    expect_close(attr(got, "gradient")$k, -2 * colSums(c(0, 1, 4) * e), 1e-6)
+    expect_close(attr(got, "gradient")$y0, sum(e), 1e-7)
+    expect_close(f(k, 2), as.vector(got), 1e-12)
+  })
 })
 
 on_host({
 
 test_that("plain numbers, and orders", {
-  expect_equal(cl_ode(decay, 3, c(0, 1, 3), k = 1), 3 * exp(-c(0, 1, 3)), tolerance = 1e-5)
-  y <- cl_ode(swing, c(1, 0), c(0, 1, 2, 3), w = 1)
+  y <- cl_ode(decay, 3, c(0, 1, 3), k = 1, steps = 10)
+  expect_equal(y, 3 * exp(-c(0, 1, 3)), tolerance = 1e-5)
+  y <- cl_ode(swing, c(1, 0), 0:3, w = 1, steps = 10)
   expect_identical(dim(y), c(4L, 2L))
   expect_equal(y[, 1], cos(0:3), tolerance = 1e-7)
   inner <- cl_gradient(function(a) {
     slope <- function(t, y) a * y
-    sum(cl_ode(slope, 1, 0:2))
+    sum(cl_ode(slope, 1, 0:2, steps = 10))
   })
   expect_equal(attr(inner(a = 0.5), "gradient")$a, exp(0.5) + 2 * exp(1), tolerance = 1e-7)
   error <- function(steps) abs(cl_ode(decay, 1, 0:1, k = 1, steps = steps)[2] - exp(-1))
   expect_gt(error(4) / error(8), 25)
-  both <- cl_ode(function(t, y) t * y, rbind(c(1, 2)), 0:1, sequences = 2)
+  both <- cl_ode(function(t, y) t * y, rbind(c(1, 2)), 0:1, steps = 10,
+                 sequences = 2)
   expect_equal(both, rbind(c(1, 2), exp(0.5) * c(1, 2)), tolerance = 1e-8)
+})
+
+# van der Pol's: stiff where mu is large
+van_der_pol <- function(t, y, mu) c(y[2], mu * (1 - y[1]^2) * y[2] - y[1])
+
+test_that("adaptive steps are as exact as asked for", {
+  error <- function(tol) {
+    y <- cl_ode(swing, c(1, 0), 0:3, w = 1, rtol = tol, atol = tol)
+    max(abs(y[, 1] - cos(0:3)))
+  }
+  expect_lt(error(1e-6), 1e-5)
+  expect_lt(error(1e-10), 1e-9)
+  f <- function(mu, ...) sum(cl_ode(van_der_pol, c(2, 0), c(0, 5, 10), mu = mu, ...) * 1:6)
+  got <- cl_gradient(function(mu) {
+    f(mu, rtol = 1e-10, atol = 1e-10, max_steps = 1500)
+  })
+  want <- cl_gradient(function(mu) f(mu, steps = 10000))
+  for (mu in c(0.5, 20)) expect_equal(got(mu = mu), want(mu = mu), tolerance = 1e-7)
+  forced <- function(t, y, w) cos(w * t) + 0 * y
+  g <- cl_gradient(function(w) {
+    cl_ode(forced, 0, c(-2, 2), w = w, rtol = 1e-10, atol = 1e-10, max_steps = 500)[2]
+  })
+  slope <- 4 * cos(6) / 3 - 2 * sin(6) / 9 # of 2 sin(2 w) / w
+  expect_equal(attr(g(w = 3), "gradient")$w, slope, tolerance = 1e-8)
+  h <- function(w, a) sum(cl_ode(swing, c(a, 0), 0:2, w = w, rtol = 1e-9, atol = 1e-9))
+  expect_true(all(cl_check_gradient(cl_gradient(h), w = 2, a = 1)$ok))
+  whole <- cl_hessian(function(w, a) sum(cl_ode(swing, c(a, 0), 0:2, w = w, steps = 200)))
+  expect_equal(cl_hessian(h)(w = 2, a = 1), whole(w = 2, a = 1), tolerance = 1e-5)
+})
+
+test_that("a step that fails is rejected, and has no part in the derivative", {
+  # the first steps that are tried lead to negative numbers, whose roots are NaN
+  f <- function(a) {
+    y <- cl_ode(function(t, y) -a * c(sqrt(y[1]), 100 * sqrt(y[2])), c(1, 1e4), c(0, 1, 1.8))
+    expect_identical(dim(y), c(3L, 2L))
+    sum(y[, 1]) + sum(y[, 2])
+  }
+  t <- c(0, 1, 1.8)
+  got <- cl_gradient(f)(a = 1)
+  expect_equal(as.vector(got), sum((1 - t / 2)^2 + 1e4 * (1 - t / 2)^2), tolerance = 1e-6)
+  expect_equal(attr(got, "gradient")$a, sum(-10001 * (1 - t / 2) * t), tolerance = 1e-5)
+  expect_equal(f(1), as.vector(got))
+  root <- cl_gradient(function(a) cl_ode(function(t, y) -a * sqrt(y), 1, c(0, 30))[2])
+  expect_equal(attr(root(a = 0.05), "gradient")$a, -(1 - 0.05 * 30 / 2) * 30,
+               tolerance = 1e-5)
+})
+
+test_that("too few steps", {
+  f <- function(mu) cl_ode(van_der_pol, c(2, 0), c(0, 0.1, 9), mu = mu, max_steps = 20)
+  parts <- cl_gradient(function(mu) sum(f(mu)[1:2, ]))
+  expect_equal(as.vector(parts(mu = 20)), 3.97, tolerance = 1e-2)
+  expect_identical(as.vector(cl_gradient(function(mu) sum(f(mu)))(mu = 20)), NaN)
+  expect_fault(f(20), "argument", argument = "max_steps")
+  # y = 1 / (1 - t)
+  expect_fault(cl_ode(function(t, y) y^2, 1, c(0, 2)), "argument", argument = "max_steps")
+})
+
+test_that("arguments of equations have any names", {
+  slope <- function(t, y, x, h, s) -(x + h + s) * y
+  got <- cl_gradient(function(x) sum(cl_ode(slope, 1, 0:1, x = x, h = 0.1, s = 0.2)))
+  expect_equal(as.vector(got(x = 0.5)), 1 + exp(-0.8), tolerance = 1e-5)
+  fixed <- cl_ode(slope, 1, 0:1, x = 0.5, h = 0.1, s = 0.2, steps = 20)
+  expect_equal(fixed, c(1, exp(-0.8)), tolerance = 1e-7)
+  expect_equal(cl_ode(slope, 1, 0:1, x = 0.5, h = 0.1, s = 0.2), fixed, tolerance = 1e-5)
 })
 
 test_that("errors of equations", {
@@ -54,7 +135,13 @@ test_that("errors of equations", {
   refused(cl_ode(decay, 1, 1, k = 1), "times")
   refused(cl_ode(decay, 1, c(1, 0), k = 1), "times")
   refused(cl_ode(decay, 1, 0:1, k = 1, steps = 0), "steps")
+  refused(cl_ode(decay, 1, 0:1, k = 1, rtol = 1e-3, steps = 5), "steps")
+  refused(cl_ode(decay, 1, 0:1, k = 1, rtol = -1), "rtol")
+  refused(cl_ode(decay, 1, 0:1, k = 1, atol = 0), "atol")
+  refused(cl_ode(decay, 1, 0:1, k = 1, max_steps = 0), "max_steps")
+  refused(cl_ode(decay, "a", 0:1, k = 1), "y0")
   refused(cl_ode(function(t, y) c(y, y), 1, 0:1), "f")
+  refused(cl_ode(function(t, y) c(y, y), 1, 0:1, steps = 3), "f")
   refused(cl_gradient(function(a) sum(cl_ode(function(t, y) c(y, y), a, 0:1)))(a = 1), "f")
 })
 

@@ -32,6 +32,9 @@ traced(function(a) sum(unlist(cl_scan(function(s, x) s, as.list(rep(a, 70)), 1:3
 cl_ode(1, 1, 0:1)
 cl_ode(function(t, y) y, 1, c(1, 0))
 cl_ode(function(t, y) c(y, y), 1, 0:1)
+cl_ode(function(t, y) y, "a", 0:1)
+cl_ode(function(t, y) y, 1, 0:1, rtol = 1e-3, steps = 5)
+cl_ode(function(t, y) y^2, 1, c(0, 2))
 
 # a long loop
 cl_gradient(function(a) { for (k in 1:2000) a <- a * 0.5 + 1; a })(a = 1)
