@@ -11,18 +11,17 @@
  *   |                  |  | below |     the unknowns from their rows below.
  *   +------------------+  +-------+ */
 
-/* Reads the matrix into the tile, with an identity beyond the order. */
-SCL_INLINE_BARRIER void tri_load(real tile[TILE_ROWS][TILE_COLUMNS], __global const real *in,
-                                 const int n, const int ti, const int tj, const bool live,
-                                 const bool transposed, const bool reversed) {
+/* Reads the matrix into the tile, with an identity beyond the order. Element (i, j) of what is solved
+ * is `down` i + `right` j numbers from its first: without a choice of addresses the loads need not
+ * wait for each other. */
+SCL_INLINE_BARRIER void tri_load(real tile[TILE_ROWS][TILE_COLUMNS], __global const real *first,
+                                 const int n, const int down, const int right, const int ti,
+                                 const int tj, const bool live) {
   EACH_COLUMN(c) {
     EACH_ROW(r) {
       const int i = TILE_ROW(ti, r), j = TILE_COLUMN(tj, c);
       real x = i == j ? 1.0 : 0.0;
-      if (live && i < n && i >= j) {
-        const int row = reversed ? n - 1 - i : i, column = reversed ? n - 1 - j : j;
-        x = in[transposed ? column + row * n : row + column * n];
-      }
+      if (live && i < n && i >= j) x = first[down * i + right * j];
       tile[r][c] = x;
     }
   }
@@ -74,7 +73,9 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   real tile[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
   int zero = 0; /* the first zero of the diagonal, from 1 on */
   in += in0 + matrix * step_in;
-  tri_load(tile, in, n, ti, tj, live, transposed, reversed);
+  const int end = reversed ? -1 : 1; /* from which the matrix is read */
+  tri_load(tile, reversed ? in + (n - 1) * (n + 1) : in, n, transposed ? end * n : end,
+           transposed ? end : end * n, ti, tj, live);
   for (int i = n - 1 - lane; i >= 0 && live; i -= TILE_LANES) {
     const real pivot = in[i + i * n];
     if (pivot == 0.0) zero = i + 1;

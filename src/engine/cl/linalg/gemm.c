@@ -347,12 +347,15 @@ scl_status scl_cl_product_in(scl_cl_op *op, const scl_cl_product *p) {
   return product_by_tiles(op, p);
 }
 
-/* The number of parts of the sum over k: enough to give each unit of the device two groups, but no
- * part so short that the second pass costs more than it saves. */
-static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t k) {
+/* Groups for each unit. A thin product only reads: several groups have their loads in flight. */
+enum { EACH_UNIT = 2, EACH_UNIT_THIN = 8 };
+
+/* The number of parts of the sum over k: enough to give each unit of the device `each` groups, but
+ * no part so short that the second pass costs more than it saves. */
+static size_t choose_parts(const scl_cl_op *op, size_t groups, size_t each, size_t k) {
   size_t units = op->cl->info.units;
   if (groups >= units || k < 2 * GEMM_SPLIT) return 1;
-  return scl_min(scl_ceil_div(2 * units, groups), k / GEMM_SPLIT);
+  return scl_min(scl_ceil_div(each * units, groups), k / GEMM_SPLIT);
 }
 
 /* Computes the sum over k in parts. Each is written to a matrix of its own in a workspace; gemm_sum
@@ -432,7 +435,7 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   bool columns = n <= m;
   if ((columns ? n : m) <= GEMM_THIN) {
     scl_cl_thin_product t = scl_cl_thin_view(&p, k, columns);
-    size_t parts = choose_parts(op, scl_cl_thin_groups(&t), k);
+    size_t parts = choose_parts(op, scl_cl_thin_groups(&t), EACH_UNIT_THIN, k);
     if (parts > 1) return product_in_parts(op, &p, k, parts, &t);
     /* only gemm_sum and the tiles can mirror */
     if (region == SCL_ALL) return scl_cl_thin_in(op, &t, alpha, beta, 1, k, 0);
@@ -441,7 +444,7 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
   size_t groups = scl_ceil_div(m, step) * scl_ceil_div(n, step);
   if (region != SCL_ALL) groups = scl_ceil_div(groups, 2);
   /* The sum of the parts costs about as much as half of the tiles' work. */
-  size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, k) : 1;
+  size_t parts = 2 * groups <= op->cl->info.units ? choose_parts(op, groups, EACH_UNIT, k) : 1;
   if (parts > 1) return product_in_parts(op, &p, k, parts, NULL);
   return pays_to_transpose_a(op, &p) ? product_of_transposed(op, &p, true)
                                      : scl_cl_product_in(op, &p);
