@@ -44,7 +44,7 @@ traced_mahalanobis <- function(x, center, cov, inverted = FALSE, ...) {
 
 traced_norm <- function(x, type = "O") {
   x <- as.matrix(x)
-  switch(toupper(substr(type, 1L, 1L)),
+  switch(EXPR = toupper(substr(type, 1L, 1L)),
          O = , `1` = max(linear("colSums", abs(x))), I = max(linear("rowSums", abs(x))),
          F = , E = sqrt(sum(x^2)), M = max(abs(x)),
          trace_stop("norm() of a traced value has the types \"O\", \"I\", \"F\" and \"M\""))

@@ -11,9 +11,9 @@
  *   |                  |  | below |     the unknowns from their rows below.
  *   +------------------+  +-------+ */
 
-/* Reads the matrix into the tile, with an identity beyond the order. Element (i, j) of what is solved
- * is `down` i + `right` j numbers from its first: without a choice of addresses the loads need not
- * wait for each other. */
+/* Reads the matrix into the tile, with an identity beyond the order. Element (i, j) of what is
+ * solved is `down` i + `right` j numbers from its first: without a choice of addresses the loads
+ * need not wait for each other. */
 SCL_INLINE_BARRIER void tri_load(real tile[TILE_ROWS][TILE_COLUMNS], __global const real *first,
                                  const int n, const int down, const int right, const int ti,
                                  const int tj, const bool live) {
@@ -56,9 +56,7 @@ SCL_INLINE_BARRIER void tri_store(const real x[TILE_ROWS], __global real *out, c
 BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   const int batch = task.batch, n = task.n, count_b = task.count_b, flags = task.flags;
   const long in0 = task.a_offset, b0 = task.b_offset, means0 = task.c_offset;
-  const long out0 = task.out_offset;
   const int step_in = task.a_step, step_b = task.b_step, step_means = task.c_step;
-  const int step_out = task.out_step;
   __local real columns[2][2][BATCH_MATRICES][BATCH_N] __attribute__((aligned(16)));
   __local real right[2][2][BATCH_MATRICES][BATCH_Q];
   __local int zeros[BATCH_MATRICES][TILE_LANES];
@@ -122,7 +120,7 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
     }
   }
   const int status = tri_status(zeros[slot]);
-  out += out0 + matrix * step_out;
+  out += task.out_offset + (long)task.out_step * matrix;
   if (flags & BATCH_MVN) { /* uniform */
     real squares = 0.0;
     EACH_ROW(r) squares = side == 0 && TILE_ROW(ti, r) < n ? fma(x[r], x[r], squares) : squares;
