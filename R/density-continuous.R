@@ -3,7 +3,7 @@
 # A standard deviation of 0 puts all mass on the mean; where it is traced, the density is then zero
 # there too, so that it does not cost a comparison for each number.
 dnorm_formula <- function(x, mean = 0, sd = 1, log = FALSE) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   proper <- above_zero(sd)
   scale <- where(proper, sd, 1)
   inside <- not_infinite(x)
@@ -30,15 +30,19 @@ dexp_formula <- function(x, rate = 1, log = FALSE) {
   inside <- both(not_negative(x), not_infinite(x))
   valid <- both(not_negative(rate), not_infinite(rate))
   r <- where(valid, rate, NaN)
-  value <- log_of_positive(r) - r * where(inside, x, 0)
-  density_value(value, inside, valid, log, x, rate)
+  decay <- -r * where(inside, x, 0)
+  # Not by its logarithm, so that a rate of 0 has its slope.
+  if (!density_flag(log, "log")) {
+    return(full_length(where(inside, r * exp(decay), where(valid, 0, NaN)), x, rate))
+  }
+  density_value(log_of_positive(r) + decay, inside, valid, log, x, rate)
 }
 
 # With m = rate x: shape log(m) - m - lgamma(shape) - log(x), without cancellation
 # -deviance(shape, m) + log(shape) / 2 - log(2 pi) / 2 - stirling(shape) - log(x).
 dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
   rate <- one_rate(rate, scale, missing(rate), missing(scale))
-  inside <- both(above_zero(x), not_infinite(x))
+  inside <- both(above_zero(x), below_infinity(x))
   proper <- is_positive(shape)
   valid <- both(where(proper, TRUE, shape == 0), both(not_negative(rate), not_infinite(rate)))
   a <- where(proper, shape, 1)
@@ -81,7 +85,7 @@ dchisq_formula <- function(x, df, ncp = 0, log = FALSE) {
 }
 
 dweibull_formula <- function(x, shape, scale = 1, log = FALSE) {
-  inside <- both(above_zero(x), not_infinite(x))
+  inside <- both(above_zero(x), below_infinity(x))
   valid <- both(is_positive(shape), is_positive(scale))
   a <- where(is_positive(shape), shape, NaN)
   s <- where(is_positive(scale), scale, NaN)
@@ -156,7 +160,7 @@ dcauchy_formula <- function(x, location = 0, scale = 1, log = FALSE) {
 dlogis_formula <- function(x, location = 0, scale = 1, log = FALSE) {
   valid <- is_positive(scale)
   s <- where(valid, scale, NaN)
-  inside <- not_infinite(x)
+  inside <- both(x > -Inf, below_infinity(x))
   z <- from_centre(where(inside, x, 0), location, s)
   value <- -(z + 2 * log1p_exp(-z)) - log_of_positive(s)
   density_value(value, inside, valid, log, x, location, scale)

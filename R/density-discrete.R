@@ -121,7 +121,7 @@ dgeom_formula <- function(x, prob, log = FALSE) {
 }
 
 dmultinom_formula <- function(x, size = NULL, prob, log = FALSE) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   if (length(x) != length(prob)) {
     abort_argument("prob", "'x' and 'prob' must be vectors of equal length")
   }

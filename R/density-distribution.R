@@ -1,8 +1,8 @@
 # Distribution functions and quantiles (R/density.R).
 
 pnorm_formula <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   proper <- above_zero(sd)
   inside <- not_infinite(q)
   z <- from_centre(where(inside, q, 0), mean, where(proper, sd, 1))
@@ -14,8 +14,8 @@ pnorm_formula <- function(q, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE)
 }
 
 plogis_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   inside <- not_infinite(q)
   valid <- above_zero(scale)
   z <- from_centre(where(inside, q, 0), location, where(valid, scale, NaN))
@@ -26,8 +26,8 @@ plogis_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p 
 }
 
 pexp_formula <- function(q, rate = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   inside <- both(above_zero(q), not_infinite(q))
   valid <- not_negative(rate)
   value <- exponential_probability(where(valid, rate, 1) * where(inside, q, 1), lower, log)
@@ -36,8 +36,8 @@ pexp_formula <- function(q, rate = 1, lower.tail = TRUE, log.p = FALSE) {
 }
 
 pweibull_formula <- function(q, shape, scale = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   inside <- both(above_zero(q), not_infinite(q))
   valid <- both(is_positive(shape), is_positive(scale))
   l <- log_ratio(where(inside, q, 1), where(is_positive(scale), scale, 1))
@@ -47,8 +47,8 @@ pweibull_formula <- function(q, shape, scale = 1, lower.tail = TRUE, log.p = FAL
 }
 
 punif_formula <- function(q, min = 0, max = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   inside <- both(q > min, q < max)
   valid <- max >= min
   share <- (if (lower) q - min else max - q) / where(max > min, max - min, 1)
@@ -58,8 +58,8 @@ punif_formula <- function(q, min = 0, max = 1, lower.tail = TRUE, log.p = FALSE)
 }
 
 plnorm_formula <- function(q, meanlog = 0, sdlog = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   y <- log_of_positive(where(above_zero(q), q, 1))
   value <- pnorm_formula(y, meanlog, sdlog, lower, log)
   probability_value(value, !above_zero(q), FALSE, not_negative(sdlog), lower, log,
@@ -68,8 +68,8 @@ plnorm_formula <- function(q, meanlog = 0, sdlog = 1, lower.tail = TRUE, log.p =
 
 # The angle of (1, |z|) is pi times the smaller tail.
 pcauchy_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   inside <- not_infinite(q)
   valid <- is_positive(scale)
   z <- from_centre(where(inside, q, 0), location, where(valid, scale, NaN))
@@ -86,8 +86,8 @@ pcauchy_formula <- function(q, location = 0, scale = 1, lower.tail = TRUE, log.p
 
 pgamma_formula <- function(q, shape, rate = 1, scale = 1 / rate, lower.tail = TRUE,
                            log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   rate <- one_rate(rate, scale, missing(rate), missing(scale))
   inside <- both(above_zero(q), not_infinite(q))
   proper <- is_positive(shape)
@@ -106,8 +106,8 @@ pchisq_formula <- function(q, df, ncp = 0, lower.tail = TRUE, log.p = FALSE) {
 }
 
 pbeta_formula <- function(q, shape1, shape2, ncp = 0, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   refuse_noncentral(ncp)
   inside <- both(q > 0, q < 1)
   proper <- both(is_positive(shape1), is_positive(shape2))
@@ -128,8 +128,8 @@ pbeta_formula <- function(q, shape1, shape2, ncp = 0, lower.tail = TRUE, log.p =
 # ---- quantiles -----------------------------------------------------------------------------------
 
 qnorm_formula <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   z <- density_op(if (log) "log_qnorm" else "qnorm", p)
   if (!lower) z <- -z
   full_length(mean + where(not_negative(sd), sd, NaN) * z, p, mean, sd)
@@ -139,8 +139,8 @@ qnorm_formula <- function(p, mean = 0, sd = 1, lower.tail = TRUE, log.p = FALSE)
 can_be_probability <- function(p, log) if (log) p <= 0 else is_probability(p)
 
 qlogis_formula <- function(p, location = 0, scale = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   p <- where(can_be_probability(p, log), p, NaN)
   z <- if (log) p - log1m_exp(p) else log(p / (1 - p))
   if (!lower) z <- -z
@@ -148,8 +148,8 @@ qlogis_formula <- function(p, location = 0, scale = 1, lower.tail = TRUE, log.p 
 }
 
 qexp_formula <- function(p, rate = 1, lower.tail = TRUE, log.p = FALSE) {
-  lower <- check_flag(lower.tail, "lower.tail")
-  log <- check_flag(log.p, "log.p")
+  lower <- density_flag(lower.tail, "lower.tail")
+  log <- density_flag(log.p, "log.p")
   p <- where(can_be_probability(p, log), p, NaN)
   t <- if (lower) {
     if (log) -log1m_exp(p) else -log1p(-p)

@@ -25,7 +25,7 @@ log_det <- function(u) 2 * sum(log(linear("diag", u)))
 # Rows of x are observations, a vector is one. `chol`: the upper factor, as chol() gives it.
 dmvnorm_formula <- function(x, mean = 0, Sigma = NULL, log = FALSE, precision = NULL, chol = NULL,
                             lower = FALSE) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   given <- !vapply(list(Sigma, precision, chol), is.null, NA)
   if (sum(given) != 1L) {
     abort_argument("Sigma", "give one of 'Sigma', 'precision' and 'chol'")
@@ -69,7 +69,7 @@ centred_rows <- function(x, mean) {
 # det(R)^(eta - 1), with respect to the elements of L below the diagonal (Lewandowski, Kurowicka and
 # Joe 2009; the form of L as in Stan).
 dlkj_formula <- function(L, eta = 1, log = FALSE) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   L <- as_square(L)
   n <- nrow(L)
   k <- seq_len(n - 1L)
@@ -84,7 +84,7 @@ dlkj_formula <- function(L, eta = 1, log = FALSE) {
 
 # The scale matrix is called Sigma, as in rWishart(): the mean is df Sigma.
 dwishart_formula <- function(x, df, Sigma, log = FALSE) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   u <- upper_factor(Sigma)
   v <- upper_factor(x)
   n <- nrow(u)
@@ -99,7 +99,7 @@ dwishart_formula <- function(x, df, Sigma, log = FALSE) {
 # P(x = k) = plogis(b) - plogis(a), where a = cuts[k - 1] - eta and b = cuts[k] - eta: its logarithm
 # is log(1 - exp(a - b)) - log(1 + exp(-b)) - log(1 + exp(a)).
 dordlogit_formula <- function(x, eta, cuts, log = FALSE) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   if (any_traced(x)) abort_argument("x", "'x' must be data: categories have no derivatives")
   n <- length(cuts)
   inside <- x >= 1 & x <= n + 1 & x == round(x)

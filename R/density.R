@@ -148,6 +148,9 @@ shape_of_longest <- function(n, ...) {
 # Not infinite; traced values count as finite.
 not_infinite <- function(x) if (any_traced(x)) TRUE else !is.infinite(x)
 
+# Less than infinity, for formulas that are NaN there; what a traced exp() gives counts as finite.
+below_infinity <- function(x) if (is.null(argument_of(x, "exp"))) x < Inf else TRUE
+
 # More than zero and, if known, finite.
 is_positive <- function(x) if (any_traced(x)) above_zero(x) else x > 0 & x < Inf
 
@@ -168,12 +171,17 @@ from_centre <- function(x, centre, scale) {
   if (identical(scale, 1)) x else x / scale
 }
 
+# A flag; R takes numbers too.
+density_flag <- function(x, argument) {
+  if (is_number(x) && x %in% 0:1) x == 1 else check_flag(x, argument)
+}
+
 # ---- results -------------------------------------------------------------------------------------
 
 # The density, given its logarithm where `inside` holds, a condition on x, and `outside`; NaN where
 # the parameters are not valid. The other arguments tell the length.
 density_value <- function(value, inside, valid, log, ..., outside = -Inf) {
-  log <- check_flag(log, "log")
+  log <- density_flag(log, "log")
   value <- where(inside, value, where(valid, outside, NaN))
   full_length(if (log) value else exp(value), ...)
 }
@@ -241,9 +249,25 @@ density_functions <- function() {
 }
 
 density_function <- function(formula, original) {
-  if (is.null(original)) return(formula)
   force(formula)
-  function(...) if (any_traced(...)) formula(...) else original(...)
+  force(original)
+  function(...) {
+    if (!is.null(original) && !any_traced(...)) return(original(...))
+    if (!any_classed(...)) return(formula(...))
+    do.call(formula, lapply(list(...), operand_numbers), quote = TRUE)
+  }
+}
+
+# Data of a class, such as time series: arithmetic of the formulas is that of plain numbers.
+any_classed <- function(...) {
+  for (k in seq_len(...length())) if (is.object(...elt(k)) && !is_traced(...elt(k))) return(TRUE)
+  FALSE
+}
+
+operand_numbers <- function(x) {
+  if (!is.object(x) || is_traced(x) || is_cl(x)) return(x)
+  if (!is.numeric(x)) trace_stop(no_operand_text(x))
+  array_or_vector(x)
 }
 
 # NULL for a name that R does not have.

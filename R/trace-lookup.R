@@ -195,10 +195,10 @@ failing_call <- function(calls, functions, parents, given) {
   last <- max(called_by_user)
   if (user[last]) return(given)
   call <- calls[[last]]
-  if (is.name(call[[1L]]) && grepl("[.]cl_traced$", as.character(call[[1L]]))) {
+  name <- if (is.name(call[[1L]])) as.character(call[[1L]]) else ""
+  if (grepl("[.]cl_traced$", name) || name %in% names(class_masks())) {
     generic <- get0(".Generic", envir = sys.frames()[[last]], inherits = FALSE)
-    name <- if (is.null(generic)) sub("[.]cl_traced$", "", as.character(call[[1L]])) else generic
-    call[[1L]] <- as.name(name)
+    call[[1L]] <- as.name(if (is.null(generic)) sub("[.].*$", "", name) else generic)
   }
   call
 }
@@ -210,6 +210,16 @@ call_line <- function(call) {
   }
   text <- paste(trimws(deparse(call, width.cutoff = 500L)), collapse = " ")
   if (nchar(text) > 60L) paste0(substr(text, 1L, 57L), "...") else text
+}
+
+# Whether an error of `if` is one of a plain value, that is, NA.
+of_plain_value <- function(message) grepl("missing value", message, fixed = TRUE)
+
+# Whether a call is one of a function of stats that has no replacement.
+is_of_stats <- function(call) {
+  if (is.null(call) || !is.name(call[[1L]])) return(FALSE)
+  name <- as.character(call[[1L]])
+  is.null(traced_functions()[[name]]) && name %in% getNamespaceExports("stats")
 }
 
 # Turns an error in a traced function into one that names the call.
@@ -224,7 +234,7 @@ explain_error <- function(e) {
   call <- failing_call(sys.calls(), lapply(seq_len(frames), sys.function), sys.parents(), given)
   message <- conditionMessage(e)
   choice <- mine && isTRUE(e$choice)
-  if (plain && head %in% c("if", "while", "&&", "||")) {
+  if (plain && head %in% c("if", "while", "&&", "||", "switch") && !of_plain_value(message)) {
     call <- given
     choice <- TRUE
     message <- sprintf("'%s' needs the value of a traced value", head)
@@ -235,6 +245,9 @@ explain_error <- function(e) {
     call <- if (is.null(call)) given else call
     choice <- TRUE
     message <- "this needs the value of a traced value, or is not available for one"
+  } else if (plain && is_of_stats(call)) {
+    message <- sprintf("%s (%s() may not be available for traced values: see ?cl_gradient)",
+                       message, as.character(call[[1L]]))
   }
   # f itself is called with its code for a name
   named <- !is.null(call) && !is.call(call[[1L]]) && !is.function(call[[1L]])

@@ -145,7 +145,7 @@ base_masks <- function() {
   masks$tail <- mover("tail", tail_plain_or_not)
   for (name in c("seq_len", ":", "numeric", "double", "integer", "vector", "logical", "seq",
                  "seq.int", "which", "which.max", "which.min", "order", "sort", "match", "%in%",
-                 "isTRUE", "isFALSE", "unique", "duplicated", "table", "cut",
+                 "isTRUE", "isFALSE", "unique", "duplicated", "table", "cut", "all.equal",
                  "findInterval", "tabulate", "is.element", "identical", "nchar", "quantile",
                  "median")) {
     home <- if (name %in% c("quantile", "median")) asNamespace("stats") else baseenv()
@@ -179,6 +179,7 @@ other_masks <- function() {
       move(base::append, list(x, values), after)
     },
     matrix = matrix_mask,
+    `$` = dollar_mask,
     `[<-` = assignment_mask("[<-"), `[[<-` = assignment_mask("[[<-"),
     `diag<-` = function(x, value) {
       if (any_traced(x, value)) move(base::`diag<-`, list(x, value)) else base::`diag<-`(x, value)
@@ -273,11 +274,28 @@ own_masks <- function() {
                             cl_tcrossprod))
 }
 
+# R takes no method where the operands have two. Here it finds the same one for both: that of traced
+# values, which calls R's own where none of them is traced.
+class_masks <- function() {
+  names <- c("Ops.cl_traced", "Ops.ts", "Ops.factor", "Ops.data.frame", "Ops.Date", "Ops.POSIXt",
+             "Ops.difftime", "+.Date", "-.Date", "+.POSIXt", "-.POSIXt", "*.difftime",
+             "/.difftime")
+  stats::setNames(rep(list(Ops.cl_traced), length(names)), names)
+}
+
+# `x$name`, which would find what a traced value consists of.
+dollar_mask <- function(x, name) {
+  if (is_traced(x)) {
+    trace_stop("a parameter that is a vector has no '$': call the model with a named list")
+  }
+  eval(call("$", quote(x), as.name(as.character(substitute(name)))))
+}
+
 # All replacements by name, made once.
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
     tracing$functions <- c(base_masks(), other_masks(), own_masks(), kernel_masks(),
-                           glm_masks(), density_functions())
+                           glm_masks(), density_functions(), class_masks())
   }
   tracing$functions
 }

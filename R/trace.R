@@ -93,9 +93,7 @@ trace_operand <- function(x) {
     return(captured(x, tracing$tape))
   }
   if (is_cl(x)) x <- as.matrix(x)
-  if (!is.numeric(x) && !is.logical(x)) {
-    trace_stop(sprintf("%s cannot be combined with a traced value", describe(x)))
-  }
+  if (!is.numeric(x) && !is.logical(x)) trace_stop(no_operand_text(x))
   n <- length(x)
   shape <- dim(x)
   if (n == 0L) return(traced(NA_integer_, 0L, shape))
@@ -104,6 +102,15 @@ trace_operand <- function(x) {
   if (!is.null(tracing$tape$parent)) return(traced(captured_data(values, tracing$tape), n, shape))
   record("data", "", integer(), c(tracing$tape$add_data(values), n), n, shape)
 }
+
+no_operand_text <- function(x) {
+  text <- sprintf("%s cannot be combined with a traced value", describe(x))
+  if (is.null(x)) return(paste0(text, ": is a name missing or not spelled right?"))
+  if (is.data.frame(x)) return(paste0(text, ": use as.matrix()"))
+  if (is.object(x) && is.atomic(x)) paste0(text, ": use as.numeric()") else text
+}
+
+array_or_vector <- function(x) if (is.null(dim(x))) as.vector(x) else array(as.vector(x), dim(x))
 
 stale_text <- paste("a traced value of an earlier call is used: 'f' has kept it outside of its",
                     "own variables")
@@ -218,6 +225,10 @@ plainly <- function(code) {
 #' @export
 Ops.cl_traced <- function(e1, e2) {
   op <- .Generic
+  # in place of a method for a class of data, see class_masks()
+  if (!inherits(e1, "cl_traced") && (nargs() == 1L || !inherits(e2, "cl_traced"))) {
+    return(do.call(op, if (nargs() == 1L) list(e1) else list(e1, e2), quote = TRUE))
+  }
   if (nargs() == 1L) {
     return(switch(op, `-` = traced_unary("neg", e1), `+` = e1, `!` = logical_result("not", e1)))
   }

@@ -1,0 +1,137 @@
+# Densities, distribution functions and quantiles as cl_gradient() evaluates them: each argument
+# traced alone and all together, over the range of values and at its ends, held against base R.
+
+real <- c(-Inf, -700, -3, 0, 0.3, 40, Inf, NA)
+positive <- c(-1, 0, 1e-300, 0.3, 1, 60, Inf, NA)
+share <- c(-0.1, 0, 1e-300, 0.3, 1 - 1e-9, 1, 1.2, NA)
+log_share <- c(1, 0, -1e-10, -0.3, -50, -600, -Inf, NA)
+places <- c(-2, 5)
+scales <- c(-1, 0.01, 1, 70)
+shapes <- c(-1, 0, 0.01, 1, 70)
+counts <- c(-1, 0, 1, 20, 150, 1.5, Inf, NA)
+
+# Base R raises to a power that is no number there.
+no_power <- function(g) {
+  (g$shape * abs(log(abs(g$x / g$scale))) > 600 & g$x > 0 & g$scale > 0) %in% TRUE
+}
+
+cases <- list(
+  dnorm = list(x = real, mean = places, sd = c(scales, 0)),
+  dlnorm = list(x = positive, meanlog = places, sdlog = scales),
+  dexp = list(x = positive, rate = scales),
+  dgamma = list(x = positive, shape = shapes, rate = c(scales, 0)),
+  dgamma = list(x = positive, shape = shapes, scale = scales),
+  dchisq = list(x = positive, df = shapes),
+  dweibull = list(x = positive, shape = shapes, scale = scales),
+  dbeta = list(x = share, shape1 = shapes, shape2 = shapes),
+  dt = list(x = real, df = shapes),
+  dcauchy = list(x = real, location = places, scale = scales),
+  dlogis = list(x = real, location = places, scale = scales),
+  dunif = list(x = real, min = places, max = c(-3, -2, 0, 10)),
+  dbinom = list(prob = share, x = counts, size = c(0, 5, 150, -1, 2.5)),
+  dbinom = list(prob = share, x = counts, size = 1),
+  dpois = list(lambda = shapes, x = counts),
+  dpois = list(lambda = shapes, x = c(0, 1, 20)),
+  dnbinom = list(size = scales, prob = share, x = counts),
+  dnbinom = list(size = scales, mu = shapes, x = counts),
+  dgeom = list(prob = share, x = counts),
+  pnorm = list(q = real, mean = places, sd = c(scales, 0)),
+  plnorm = list(q = positive, meanlog = places, sdlog = scales),
+  plogis = list(q = real, location = places, scale = scales),
+  pcauchy = list(q = real, location = places, scale = scales),
+  pexp = list(q = positive, rate = scales),
+  pweibull = list(q = positive, shape = shapes, scale = scales),
+  pgamma = list(q = positive, shape = shapes, rate = scales),
+  pgamma = list(q = positive, shape = shapes, scale = scales),
+  pchisq = list(q = positive, df = shapes),
+  pbeta = list(q = share, shape1 = shapes[-2], shape2 = shapes[-2]),
+  punif = list(q = real, min = places, max = c(-3, -2, 0, 10)),
+  qnorm = list(p = share, mean = places, sd = scales[-1]),
+  qlogis = list(p = share, location = places, scale = scales[-1]),
+  qexp = list(p = share, rate = scales),
+  lbeta = list(a = positive, b = scales), beta = list(a = positive, b = scales),
+  lchoose = list(n = scales, k = c(0, 1, 2, 5)), choose = list(n = scales, k = c(0, 1, 2, 5)))
+
+data_only <- list(dbinom = c("x", "size"), dpois = "x", dnbinom = "x", dgeom = "x", lchoose = "k",
+                  choose = "k")
+
+flags_of <- function(name) {
+  if (grepl("^d", name)) return(list(list(log = TRUE), list(log = FALSE)))
+  if (!grepl("^[pq]", name)) return(list(list()))
+  all <- expand.grid(lower.tail = c(TRUE, FALSE), log.p = c(TRUE, FALSE))
+  lapply(1:4, function(k) as.list(all[k, ]))
+}
+
+# The values of name(...) where the arguments `parameters` are parameters and the others are data:
+# the derivatives by the weights of their sum.
+traced_values <- function(name, grid, flags, parameters) {
+  given <- lapply(stats::setNames(nm = names(grid)), as.name)
+  f <- function() NULL
+  formals(f) <- stats::setNames(rep(alist(x = ), length(parameters) + 1), c("w", parameters))
+  body(f) <- call("sum", call("*", as.name("w"), as.call(c(as.name(name), given, flags))))
+  environment(f) <- list2env(grid, parent = globalenv())
+  point <- c(list(w = rep(1, nrow(grid))), as.list(grid)[parameters])
+  answer <- suppressWarnings(do.call(cl_gradient(f), point))
+  attr(answer, "gradient")$w
+}
+
+expect_values_of_r <- function(name, arguments, flags) {
+  if (name %in% c("qnorm", "qlogis", "qexp") && flags$log.p) arguments$p <- log_share
+  grid <- expand.grid(arguments, KEEP.OUT.ATTRS = FALSE)
+  if (name == "dweibull") grid <- grid[!no_power(grid), ]
+  want <- suppressWarnings(do.call(name, c(as.list(grid), flags)))
+  small <- if (any(unlist(flags[c("log", "log.p")]))) 1 else 0
+  free <- setdiff(names(arguments), data_only[[name]])
+  for (parameters in unique(c(as.list(free), list(free)))) {
+    got <- traced_values(name, grid, flags, parameters)
+    same <- is.na(got) == is.na(want) & (is.na(want) | got == want |
+      abs(got - want) <= 1e-12 * pmax(abs(want), small, 1e-295))
+    bad <- which(!(same %in% TRUE))
+    text <- utils::capture.output(print(utils::head(cbind(grid, got, want)[bad, ], 4)))
+    expect(length(bad) == 0, paste(c(paste(name, "by", toString(parameters), "and",
+                                           paste(names(flags), flags, collapse = ", ")), text),
+                                   collapse = "\n"))
+  }
+}
+
+test_that("values are R's, whatever is a parameter, at the ends of all ranges too", {
+  on_host(for (k in seq_along(cases)) {
+    for (flags in flags_of(names(cases)[k])) expect_values_of_r(names(cases)[k], cases[[k]], flags)
+  })
+})
+
+test_that("an infinite value has density zero, and an exponential of no rate has its slope", {
+  at <- function(f, ...) unlist(lapply(list(...), function(x) as.numeric(cl_gradient(f)(x = x))))
+  on_host({
+    for (log in c(TRUE, FALSE)) {
+      zero <- if (log) -Inf else 0
+      expect_identical(at(function(x) dgamma(x, 2, 3, log = log), Inf), zero)
+      expect_identical(at(function(x) dchisq(x, 2, log = log), Inf), zero)
+      expect_identical(at(function(x) dweibull(x, 2, 3, log), Inf), zero)
+      expect_identical(at(function(x) dlogis(x, 2, 3, log), Inf, -Inf), c(zero, zero))
+      expect_identical(at(function(x) dgamma(exp(x), 2, 3, log = log), 1e3), zero)
+    }
+    slope <- cl_gradient(function(rate) sum(dexp(c(-1, 0, 2), rate)))(rate = 0)
+    expect_identical(attr(slope, "gradient")$rate, 2)
+  })
+})
+
+test_that("arguments may be given in all the ways of R", {
+  x <- matrix(c(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), 2)
+  forms <- list(
+    function(a) sum(pnorm(x, a, low = FALSE, log = TRUE)), function(a) sum(dgamma(x, 2, sc = a)),
+    function(a) sum(dnorm(sd = 2, mean = a, x)), function(a) sum(stats::dnorm(x, a, 2)),
+    function(a) sum(do.call("dnorm", list(x, mean = a, 2))), function(a) sum(dnorm(x, a, 1, 1)),
+    function(a) sum(dnorm(x, a, log = 0)), function(a) sum(pnorm(x, a, lower.tail = 0, log.p = 1)),
+    function(a) sum(sapply(1:3, dnorm, mean = a)), function(a) sum(outer(1:3, a, "dnorm")),
+    function(a) sum(x * dnorm(x, c(a, 1), 1)), function(a) sum(x * dnorm(1:2, a * x, 1)),
+    function(a) sum(mapply(dnorm, 1:3, a, MoreArgs = list(sd = 2))),
+    function(a) sum(dbinom(c(TRUE, FALSE), 1L, a / 3, TRUE)), function(a) a + sum(dnorm(numeric(), a)))
+  on_host(for (f in forms) expect_equal(as.numeric(cl_gradient(f)(a = 2)), f(2)))
+  on_host(for (f in list(function(a) dnorm(1, a, 1, NA), function(a) dnorm(1, a, 1, 2),
+                         function(a) dgamma(a, 2, 3, 4), function(a) dnbinom(2, 2, a, a),
+                         function(a) dnorm("1", a), function(a) sum(dnorm(factor(1:3), a)),
+                         function(a) dnorm(a, mu = 2), function(a) dgamma(a, rate = 2))) {
+    expect_fault(cl_gradient(f)(a = 0.5), "argument", argument = "f")
+  })
+})
