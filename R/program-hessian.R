@@ -42,7 +42,8 @@ cl_hessian <- function(f) {
   state$.run <- function(frame, direction) run_hessian(state, frame, direction)
   model <- function() NULL
   formals(model) <- c(formals(gradient), alist(.direction = NULL))
-  body(model) <- quote(.run(environment(), .direction))
+  body(model) <- model_body(quote(.run(environment(), .direction)), state$gradient$variadic)
+  state$.refuse <- state$gradient$.refuse
   environment(model) <- state
   structure(model, class = c("cl_hessian", "function"))
 }

@@ -35,6 +35,10 @@ update.cl_gradient <- function(object, ...) {
   if (length(values) == 0L || is.null(names(values)) || !all(nzchar(names(values)))) {
     abort_argument("...", "give new values of variables of 'f' by name")
   }
+  twice <- anyDuplicated(names(values))
+  if (twice > 0L) {
+    abort_argument("...", sprintf("'%s' is given more than once", names(values)[twice]))
+  }
   overrides <- state$overrides
   for (name in names(values)) {
     overrides[[name]] <- list(value = values[[name]],
@@ -58,7 +62,9 @@ check_override <- function(state, name, value) {
   if (is.null(old) || is.function(old)) {
     abort_argument(name, sprintf("'f' has no variable '%s'", name))
   }
-  if (!identical(length(value), length(old)) || !identical(dim(value), dim(old))) {
+  numbers <- function(x) is.numeric(x) || is.logical(x)
+  if (!identical(length(value), length(old)) || !identical(dim(value), dim(old)) ||
+        numbers(old) && !numbers(value)) {
     abort_argument(name, sprintf("'%s' must have the shape that it had, %s, not %s", name,
                                  describe(old), describe(value)))
   }

@@ -103,18 +103,32 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
   state$variadic <- "..." %in% names(formals(f)) || length(state$names) == 1L
   state$known <- list()
   model <- function() NULL
-  formals(model) <- c(formals(f), if (length(formals(f)) == 1L && state$variadic &&
-                                        !"..." %in% names(formals(f))) alist(... = ))
-  body(model) <- quote(.run(environment(), nargs()))
+  dots <- "..." %in% names(formals(f))
+  formals(model) <- c(formals(f), if (!dots) alist(... = ))
+  body(model) <- model_body(quote(.run(environment(), nargs())), state$variadic)
+  state$.refuse <- function(...) refuse_further(state, ...)
   state$.run <- function(frame, count) run_gradient(state, frame, count)
   environment(model) <- state
   state$several <- model
-  body(state$several) <- quote(.several(environment()))
+  body(state$several) <- model_body(quote(.several(environment())), state$variadic)
   state$.several <- function(frame) run_several(state, frame)
   structure(model, class = c("cl_gradient", "function"))
 }
 
 # ---- calls ---------------------------------------------------------------------------------------
+
+# For what is no parameter of f an error of ours, where R would have one without a class.
+model_body <- function(call, variadic) {
+  if (variadic) call else bquote(if (...length() > 0L) .refuse(...) else .(call))
+}
+
+# Of a call with an argument that f does not have.
+refuse_further <- function(state, ...) {
+  names <- c(names(match.call(expand.dots = FALSE)$...), "")
+  what <- if (nzchar(names[1L])) sprintf("no parameter '%s'", names[1L]) else "fewer parameters"
+  abort_argument("...", sprintf("'f' has %s: its parameters are %s", what,
+                                paste0("'", state$names, "'", collapse = ", ")))
+}
 
 # The value at the arguments in `frame`, that of a call of the model with `count` arguments.
 run_gradient <- function(state, frame, count) {
@@ -255,6 +269,11 @@ trace_model <- function(state, point) {
     trace_function(state$f, point$values, point$listed, state$retrace, state$overrides),
     error = function(e) {
       restore_outside(outside)
+      if (inherits(e, "stackOverflowError")) {
+        statcl_abort("argument", paste("'f' cannot be traced: its calls are nested too deeply; a",
+                                       "recursion must end by values that do not depend on",
+                                       "parameters"), argument = "f", traced = TRUE, parent = e)
+      }
       stop(e)
     })
   leaked <- restore_outside(outside)
