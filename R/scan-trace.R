@@ -25,7 +25,11 @@ trace_step <- function(f, spec) {
   tracing$tape <- tape
   stand_in <- function(leaf) traced(add_input(tape, leaf$n), as.integer(leaf$n), leaf$shape)
   state <- lapply(spec$state$leaves, stand_in)
-  x <- lapply(spec$x$leaves, stand_in)
+  given <- lapply(spec$x$leaves, without_gaps)
+  x <- lapply(given, function(g) stand_in(g$leaf))
+  gaps <- lapply(given, `[[`, "gaps")
+  with_gaps <- lengths(gaps) > 0L
+  x[with_gaps] <- Map(function(v, gap) show_gaps(v, stand_in(gap)), x[with_gaps], gaps[with_gaps])
   each <- which(vapply(spec$more, function(a) !is.null(a$n), NA))
   more <- lapply(spec$more, function(a) a$plain)
   more[each] <- lapply(spec$more[each], stand_in)
@@ -40,8 +44,27 @@ trace_step <- function(f, spec) {
   output <- if (length(ids) == 1L) ids else {
     tape$add("concat", "", ids, numeric(), 0, sum(result$sizes, result$out_sizes))
   }
-  list(tape = tape, result = result, output = output, state = spec$state$leaves, x = spec$x$leaves,
-       more = unname(spec$more[each]))
+  list(tape = tape, result = result, output = output, state = spec$state$leaves,
+       x = c(lapply(given, `[[`, "leaf"), gaps[with_gaps]), more = unname(spec$more[each]))
+}
+
+# Missing data of an input: list(leaf, gaps), where another element stands for them, and 1 in the
+# input `gaps`.
+without_gaps <- function(leaf) {
+  v <- leaf$value
+  if (is_traced(v) || !anyNA(v)) return(list(leaf = leaf))
+  gaps <- leaf
+  gaps$value <- is.na(v) + 0
+  leaf$value[is.na(v)] <- c(v[!is.na(v)], 0)[1L]
+  list(leaf = leaf, gaps = gaps)
+}
+
+# The input as a step sees it, NaN at the gaps.
+show_gaps <- function(x, gaps) {
+  shown <- trace_apply("ifelse", gaps, NaN, x)
+  tape <- tracing$tape
+  tape$gaps <- c(tape$gaps, list(c(node_of(shown), node_of(x))))
+  shown
 }
 
 # A parameter of a step: a node of n numbers behind those that there are.

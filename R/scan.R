@@ -19,8 +19,9 @@
 #'
 #' `f` is recorded once for all steps. So it cannot decide by the values of `state` or `x`: choose
 #' with `ifelse()` or [cl_ifelse()]. What else it uses, such as parameters or a transition matrix,
-#' is the same at all steps. The step is compiled to operations on single numbers, at most 20,000,
-#' its derivative included: a product of two 20 x 20 matrices has 16,000.
+#' is the same at all steps. Where it chooses by `is.na(x)`, missing data in `xs` have no effect on
+#' derivatives, as with `na.rm = TRUE`. The step is compiled to operations on single numbers, at
+#' most 20,000, its derivative included: a product of two 20 x 20 matrices has 16,000.
 #'
 #' @section Sequences: With `sequences = B`, `f` is written for one sequence and run for B of them,
 #' beside each other. An array in `xs`, `init` or `...` whose last dimension is B has its own part

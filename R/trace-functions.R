@@ -279,7 +279,12 @@ traced_ifelse <- function(test, yes, no) {
   empty <- length(yes) == 0L || length(no) == 0L
   if (empty) trace_stop("'yes' and 'no' must have elements")
   values <- lapply(list(test, cut(yes), cut(no)), trace_operand)
-  if (!is_traced(test)) values[2:3] <- chosen(test, values[[2L]], values[[3L]])
+  if (is_traced(test)) {
+    values[[2L]] <- where_present(values[[2L]], values[[1L]], TRUE)
+    values[[3L]] <- where_present(values[[3L]], values[[1L]], FALSE)
+  } else {
+    values[2:3] <- chosen(test, values[[2L]], values[[3L]])
+  }
   apply_node("ifelse", values, n, shape)
 }
 
@@ -294,7 +299,10 @@ chosen <- function(test, yes, no) {
 }
 
 traced_choice <- function(test, yes, no) {
-  if (is_traced(test)) return(trace_apply("ifelse", test, yes, no))
+  if (is_traced(test)) {
+    return(trace_apply("ifelse", test, where_present(yes, test, TRUE),
+                       where_present(no, test, FALSE)))
+  }
   test <- test != 0
   both <- chosen(test, trace_operand(yes), trace_operand(no))
   trace_apply("ifelse", test, both[[1L]], both[[2L]])

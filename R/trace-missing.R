@@ -86,11 +86,111 @@ left_out <- function(x, none) {
     dim(lost) <- x$dim
     test <- trace_apply("pmax", test, lost + 0)
   }
-  list(values = trace_apply("ifelse", test, none, x), lost = test)
+  list(values = trace_apply("ifelse", test, none, where_present(x, test, FALSE)), lost = test)
 }
 
 # As take(), from a node of which data make some elements NaN, but none of these.
 take_present <- function(id, index, shape = NULL) {
   lost <- missing_places(id)
   if (is.null(lost) || any(lost[index])) take(id, index, shape) else elements_of(id, index)
+}
+
+# ---- in a step of cl_scan() ----------------------------------------------------------------------
+
+# There data differ from step to step, and a choice such as ifelse(is.na(y), 0, dnorm(y, mu)) is
+# made by a value that is traced. Where the choice says that data are present, the node with numbers
+# in the gaps is used (R/scan-trace.R).
+
+# x where `test` has the given truth value.
+where_present <- function(x, test, truth) {
+  tape <- tracing$tape
+  if (length(tape$gaps) == 0L || !is_traced(x) || !is_traced(test)) return(x)
+  known <- known_present(node_of(test), truth, tape)
+  if (length(known) == 0L) return(x)
+  id <- with_present(node_of(x), known, test$n, tape)
+  if (id == node_of(x)) x else traced(id, x$n, x$dim)
+}
+
+# Which elements of data, list(leaf, at), are present by an element of a test.
+known_present <- function(id, truth, tape) {
+  node <- tape$nodes[[id]]
+  if (node[[1L]] != "apply") return(list())
+  both <- function(truth) {
+    do.call(c, lapply(node[[3L]], known_present, truth = truth, tape = tape))
+  }
+  switch(node[[2L]],
+    is_nan = if (truth) list() else data_of(node[[3L]], tape),
+    is_finite = if (truth) data_of(node[[3L]], tape) else list(),
+    not = both(!truth),
+    and = if (truth) both(TRUE) else list(),
+    or = if (truth) list() else both(FALSE),
+    list())
+}
+
+# The data that an elementwise expression is made of.
+data_of <- function(id, tape) {
+  found <- places_of(id, tape)
+  if (!is.null(found)) return(list(found))
+  node <- tape$nodes[[id]]
+  if (node[[1L]] != "apply" || node[[2L]] %in% decisive) return(list())
+  do.call(c, lapply(node[[3L]], data_of, tape = tape))
+}
+
+# list(leaf: a node with gaps, at: the elements of it that a node has), or NULL.
+places_of <- function(id, tape) {
+  gaps <- vapply(tape$gaps, function(gap) as.double(gap[1L]), 0)
+  if (id %in% gaps) return(list(leaf = id, at = seq_len(tape$size[id]) - 1))
+  node <- tape$nodes[[id]]
+  at <- node[[4L]]
+  if (!node[[1L]] %in% c("part", "gather", "broadcast")) return(NULL)
+  of <- places_of(node[[3L]], tape)
+  if (is.null(of)) return(NULL)
+  taken <- switch(node[[1L]],
+    part = at[2L] + rep(seq_len(at[4L]) - 1, times = at[5L]) +
+      at[1L] * rep(at[3L] + seq_len(at[5L]) - 1, each = at[4L]),
+    gather = tape$data[[at[1L]]],
+    broadcast = if (at[3L] == 0) rep(seq_len(at[1L]) - 1, times = at[2L])
+                else rep(seq_len(at[2L]) - 1, each = at[1L]))
+  list(leaf = of$leaf, at = of$at[taken + 1])
+}
+
+# A node that is made of present data. One test of all elements tells of all that an expression is
+# made of, a test of each element of elementwise operations only.
+with_present <- function(id, known, n, tape) {
+  is_known <- function(k) {
+    mine <- places_of(k, tape)
+    if (is.null(mine)) return(FALSE)
+    facts <- Filter(function(fact) fact$leaf == mine$leaf, known)
+    one <- vapply(facts, function(fact) n == 1L || length(fact$at) == 1L, NA)
+    all(mine$at %in% unlist(lapply(facts[one], `[[`, "at"))) ||
+      any(vapply(facts, function(fact) identical(mine$at, fact$at), NA))
+  }
+  needed <- inner <- logical(id)
+  needed[id] <- TRUE
+  new <- seq_len(id)
+  for (k in id:1) {
+    if (!needed[k]) next
+    node <- tape$nodes[[k]]
+    if (is_known(k)) {
+      new[k] <- filled_node(k, tape)
+    } else if (n == 1L || node[[1L]] == "apply") {
+      inner[k] <- TRUE
+      needed[node[[3L]]] <- TRUE
+    }
+  }
+  for (k in which(inner)) {
+    node <- tape$nodes[[k]]
+    args <- new[node[[3L]]]
+    if (any(args != node[[3L]])) {
+      new[k] <- tape$add(node[[1L]], node[[2L]], args, node[[4L]], node[[5L]], tape$size[k])
+    }
+  }
+  new[id]
+}
+
+# The same elements of the node without gaps.
+filled_node <- function(id, tape) {
+  for (gap in tape$gaps) if (gap[1L] == id) return(gap[2L])
+  node <- tape$nodes[[id]]
+  tape$add(node[[1L]], "", as.integer(filled_node(node[[3L]], tape)), node[[4L]], 0, tape$size[id])
 }

@@ -25,6 +25,7 @@ new_tape <- function(live = NULL) {
   has_missing <- FALSE # among the data
   lost <- list() # which elements of nodes data make NaN (R/trace-missing.R)
   scans <- list() # the steps of cl_scan()
+  gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
   parent <- NULL # of a step's tape: that of the function around it (R/scan-trace.R)
   add <- function(kind, op, args, at, number, n) {
     # first, as arguments may add nodes when they are evaluated

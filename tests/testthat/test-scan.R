@@ -193,6 +193,51 @@ test_that("second derivatives, new data, comparisons", {
   expect_true(all(cl_check_gradient(h, a = 0.5)$ok))
 })
 
+test_that("missing data that a step leaves out are kept from the derivative", {
+  x <- cbind(c(1, NA, 3, 0.5, NA), c(NA, 2, 1, NA, 3))
+  pieces <- list(
+    one = function(s, x, a) s * a + ifelse(is.na(x[1]), a, x[1] * a),
+    elements = function(s, x, a) s * a + ifelse(!is.na(x), dnorm(x, s, a, log = TRUE), a),
+    rm = function(s, x, a) s * a + sum(x * a, na.rm = TRUE),
+    whole = function(s, x, a) {
+      s * a + cl_ifelse(is.na(x[1]) | is.na(x[2]), 0, c(x %*% matrix(a, 2, 2)))
+    },
+    finite = function(s, x, a) s * a + cl_ifelse(is.finite(x * a) & s < 1e9, exp(x * a / 9), s))
+  for (step in pieces) {
+    f <- function(a) sum(cl_scan(function(s, x) step(s, x, a), c(0, 0), x))
+    got <- cl_gradient(f)(a = 0.5)
+    expect_equal(as.vector(got), f(0.5), tolerance = 1e-13)
+    slope <- (f(0.5 + 1e-5) - f(0.5 - 1e-5)) / 2e-5
+    expect_equal(attr(got, "gradient")$a, slope, tolerance = 1e-7)
+  }
+  y <- x
+  model <- cl_gradient(function(a) sum(cl_scan(function(s, y) {
+    s * a + ifelse(is.na(y), 0, y * a)
+  }, 0, y, sequences = 2)))
+  want <- function(y, a) sum(ifelse(is.na(y), 0, y) * a^(5:1))
+  expect_equal(as.vector(model(a = 0.5)), want(y, 0.5))
+  model <- update(model, y = y[5:1, ])
+  got <- model(a = 0.5)
+  expect_equal(as.vector(got), want(y[5:1, ], 0.5))
+  expect_true(is.finite(attr(got, "gradient")$a))
+})
+
+test_that("missing data that a step uses give NaN", {
+  x <- c(1, NA, 3)
+  value <- function(step) {
+    f <- cl_gradient(function(a) cl_scan(function(s, x) step(s, x, a), 0, x))
+    as.vector(f(a = 1))
+  }
+  expect_identical(value(function(s, x, a) s + x * a), NaN)
+  expect_identical(value(function(s, x, a) s + ifelse(is.na(x), x, a)), NaN)
+  expect_identical(value(function(s, x, a) s + ifelse(is.na(a), 0, x * a)), NaN)
+  both <- cbind(c(1, NA), 3)
+  f <- cl_gradient(function(a) {
+    sum(cl_scan(function(s, x) s + ifelse(is.na(x), 0, sum(x) * a), c(0, 0), both))
+  })
+  expect_identical(as.vector(f(a = 1)), NaN)
+})
+
 test_that("a scan within a scan is unrolled", {
   inner <- function(a, s) cl_scan(function(u, v) u * a + v, s, 1:3)
   f <- function(a) cl_scan(function(s, x) inner(a, s) + x, a, y40[1:5])
