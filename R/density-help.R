@@ -29,14 +29,13 @@
 #' Four more are not part of R:
 #'
 #' - `dmvnorm(x, mean = 0, Sigma, log = FALSE, precision, chol, lower = FALSE)`: multivariate
-#'   normal,
-#'   by one of the covariance matrix, its inverse, and its Cholesky factor (upper triangular, as
-#'   [chol()] gives it, unless `lower = TRUE`). The rows of a matrix `x` are observations; a vector
-#'   is one. The mean is a number, a vector, or a matrix like `x`.
-#' - `dlkj(L, eta = 1, log = FALSE)`: the lower Cholesky factor `L` of a correlation matrix R of
-#'   which
-#'   the density is proportional to `det(R)^(eta - 1)` (Lewandowski, Kurowicka and Joe 2009), with
-#'   respect to the elements of `L` below the diagonal.
+#'   normal. Give one of the covariance matrix `Sigma`, its inverse `precision` and its Cholesky
+#'   factor `chol` (upper triangular, as [chol()] gives it, unless `lower = TRUE`). The rows of a
+#'   matrix `x` are observations; a vector is one observation. The mean is a number, a vector, or a
+#'   matrix like `x`.
+#' - `dlkj(L, eta = 1, log = FALSE)`: the lower Cholesky factor `L` of a correlation matrix R whose
+#'   density is proportional to `det(R)^(eta - 1)` (Lewandowski, Kurowicka and Joe 2009). The
+#'   density of `L` is with respect to its elements below the diagonal.
 #' - `dwishart(x, df, Sigma, log = FALSE)`: Wishart, with the arguments of [rWishart()]; the mean is
 #'   `df * Sigma`.
 #' - `dordlogit(x, eta, cuts, log = FALSE)`: an ordered category `x`, one of 1 to
@@ -46,15 +45,16 @@
 #' Logarithms are accurate in both tails: `pnorm(q, log.p = TRUE)` and the like can be summed in a
 #' likelihood of censored or truncated data. Outside of the support the density is zero, its
 #' logarithm `-Inf` and the gradient zero; parameters that R refuses give `NaN`, without a warning.
+#' A density that is zero within the support, such as `dpois(2, lambda)` at `lambda = 0`, may have
+#' the gradient `NaN` unless `log = TRUE`.
 #'
-#' Counts `x` are data; those that are not whole numbers give a warning and have density zero. By
-#' the
-#' `k` of `choose` and `lchoose` there is no derivative. Noncentral distributions (`ncp`) are not
-#' available. Of `pgamma`, `pchisq` and `pbeta` second derivatives by the shapes are not known.
+#' Counts `x` are data; those that are not whole numbers give a warning and have density zero.
+#' `choose` and `lchoose` have no derivative with respect to `k`. Noncentral distributions (`ncp`)
+#' are not available. `pgamma`, `pchisq` and `pbeta` have no second derivatives with respect to
+#' shapes and degrees of freedom.
 #'
 #' The densities of `exp(a)` and `plogis(a)` do not compute `log(exp(a))` and `log(plogis(a))`:
-#' write
-#' `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are quick and do not overflow.
+#' write `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are quick and do not overflow.
 #'
 #' @name cl_densities
 #' @aliases dmvnorm dlkj dwishart dordlogit

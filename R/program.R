@@ -28,8 +28,8 @@
 #' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`; recursions of many
 #'   steps with [cl_scan()];
 #' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
-#'   TRUE)`, differentiable with respect to parameters of the distribution; moreover `dmvnorm`,
-#'   `dlkj`, `dwishart` and `dordlogit`, which R does not have;
+#'   TRUE)`, differentiable with respect to all arguments that are numbers; moreover `dmvnorm`,
+#'   `dlkj`, `dwishart` and `dordlogit`, which R does not have: see [cl_densities];
 #' - [cl_cov()] and [cl_distance()] with the [kernels], parameters and points; [cl_glm_lpdf()], a
 #'   [cl_likelihood()], and [priors];
 #' - functions of your own that use these, by name or in a list, and those of packages that consist
@@ -56,8 +56,9 @@
 #'   on. What does not depend on them stays compiled and on the engine. The variables themselves are
 #'   not changed.
 #' @section Errors:
-#' `statcl_error_argument` if `f` is not a function; if a call has arguments that are not numeric;
-#' and while `f` is recorded: if it makes a decision that depends on a parameter, uses a function
+#' `statcl_error_argument` if `f` is not a function; if a call has arguments that are not numeric or
+#' that `f` does not have; if `update()` gets values of another shape or for no variable of `f`; and
+#' while `f` is recorded: if it makes a decision that depends on a parameter, uses a function
 #' that is not available, combines shapes that do not fit, assigns a value that depends on
 #' parameters outside of itself, or returns anything but one number. The message names the call in
 #' `f`. A warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is
