@@ -126,7 +126,8 @@ test_that("arguments may be given in all the ways of R", {
     function(a) sum(sapply(1:3, dnorm, mean = a)), function(a) sum(outer(1:3, a, "dnorm")),
     function(a) sum(x * dnorm(x, c(a, 1), 1)), function(a) sum(x * dnorm(1:2, a * x, 1)),
     function(a) sum(mapply(dnorm, 1:3, a, MoreArgs = list(sd = 2))),
-    function(a) sum(dbinom(c(TRUE, FALSE), 1L, a / 3, TRUE)), function(a) a + sum(dnorm(numeric(), a)))
+    function(a) sum(dbinom(c(TRUE, FALSE), 1L, a / 3, TRUE)),
+    function(a) a + sum(dnorm(numeric(), a)))
   on_host(for (f in forms) expect_equal(as.numeric(cl_gradient(f)(a = 2)), f(2)))
   on_host(for (f in list(function(a) dnorm(1, a, 1, NA), function(a) dnorm(1, a, 1, 2),
                          function(a) dgamma(a, 2, 3, 4), function(a) dnbinom(2, 2, a, a),
