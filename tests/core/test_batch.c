@@ -78,7 +78,9 @@ static scl_mat *column(scl_context *ctx, const double *data, size_t count) {
 
 /* ---- inverse and factor ---------------------------------------------------------------------- */
 
-/* |I - A X| / (n |A| |X| u), and the same from the other side. */
+/* |I - A X| / (n |A| |X| u), and the same from the other side. Gauss-Jordan elimination keeps the
+ * error of X as small as a factor would, but neither residual: with conditions of 1e12 a matrix of
+ * order 4 had 25 (Higham, Accuracy and Stability, 2002, section 14.4). */
 static double inverse_ratio(const double *a, const double *x, size_t n) {
   double *e = identity(n), *r = test_alloc(n * n * sizeof *r);
   double scale = norm_one(a, n, n) * norm_one(x, n, n) * (double)n * UNIT;
@@ -102,7 +104,7 @@ static void check_inverse(scl_context *ctx, size_t n, size_t batch) {
     double ratio = inverse_ratio(a + q * n * n, px + q * n * n, n);
     if (!(ratio <= worst)) worst = ratio;
   }
-  CHECK(worst <= 10);
+  CHECK(worst <= 100);
   if (n <= 3) { /* by cofactors the well-conditioned ones */
     scl_mat *y;
     REQUIRE_OK(scl_batch_inverse(m, n, batch, true, &report, &y));
