@@ -84,8 +84,8 @@ model <- cl_gradient(function(mu, log_sigma, weight) {
   parts <- sapply(1:4, function(k) log_weight[k] + dnorm(y, mu[k], exp(log_sigma[k]), log = TRUE))
   sum(cl_log_sum_exp(parts, margin = 1))
 })
-measure("model_mixture", n, evaluation(model, list(mu = c(-1, 0, 1, 2), log_sigma = rep(0.1, 4),
-                                                   weight = c(0.1, 0.2, 0.3, 0.4))),
+start <- list(mu = c(-1, 0, 1, 2), log_sigma = rep(0.1, 4), weight = c(0.1, 0.2, 0.3, 0.4))
+measure("model_mixture", sprintf("%.0f", n), evaluation(model, start),
         bytes = 8 * n, by = "wall", times = 25L)
 
 # ---- factors of many responses ---------------------------------------------------------------

@@ -120,11 +120,11 @@ test_that("draws of matrices and spheres follow the densities of their elements"
   draws <- as.matrix(fit)
   r <- draws[, c("R[2,1]", "R[3,1]", "R[4,3]")]
   expect_equal(unname(colMeans(r)), c(0, 0, 0), tolerance = 0.05)
-  expect_equal(unname(colMeans(r^2)), rep(0.2, 3), tolerance = 0.1)
+  expect_equal(unname(colMeans(r^2)), rep(0.2, 3), tolerance = 0.3)
   expect_equal(draws[, "R[1,2]"], draws[, "R[2,1]"])
   expect_true(all(draws[, "R[3,3]"] == 1))
-  expect_equal(unname(colMeans(draws[, c("x[1]", "x[3]")]^2)), c(1, 1) / 3, tolerance = 0.1)
-  expect_equal(unname(apply(draws[, c("z[1]", "z[3]")], 2, var)), c(2, 2) / 3, tolerance = 0.1)
+  expect_equal(unname(colMeans(draws[, c("x[1]", "x[3]")]^2)), c(1, 1) / 3, tolerance = 0.3)
+  expect_equal(unname(apply(draws[, c("z[1]", "z[3]")], 2, var)), c(2, 2) / 3, tolerance = 0.3)
   expect_lt(max(abs(rowSums(draws[, c("z[1]", "z[2]", "z[3]")]))), 1e-12)
   expect_output(print(fit), "R[2,1]", fixed = TRUE)
 })
@@ -139,16 +139,17 @@ test_that("factors and covariance matrices in compiled functions", {
   fit <- quiet_sample(f, init, chains = 2, warmup = 200, iter = full_or_quick(600, 350),
                       transform = transform, seed = 3)
   draws <- as.matrix(fit)
-  expect_equal(unname(colMeans(draws[, 1:4])), c(6, 0, 0, 6), tolerance = 0.1)
-  expect_equal(var(draws[, "S[1,1]"]), 12, tolerance = 0.2)
-  expect_equal(var(draws[, "S[2,1]"]), 6, tolerance = 0.2)
+  # tolerances: five standard errors of some 500 draws
+  expect_equal(unname(colMeans(draws[, 1:4])), c(6, 0, 0, 6), tolerance = 0.15)
+  expect_equal(var(draws[, "S[1,1]"]), 12, tolerance = 0.5)
+  expect_equal(var(draws[, "S[2,1]"]), 6, tolerance = 0.5)
   # of an LKJ density of order K, E r^2 = 1 / (2 eta + K - 1)
-  expect_equal(mean(draws[, "L[2,1]"]^2), 1 / 8, tolerance = 0.1)
+  expect_equal(mean(draws[, "L[2,1]"]^2), 1 / 8, tolerance = 0.3)
   expect_equal(mean((draws[, "L[2,1]"] * draws[, "L[3,1]"] +
-                       draws[, "L[2,2]"] * draws[, "L[3,2]"])^2), 1 / 8, tolerance = 0.1)
+                       draws[, "L[2,2]"] * draws[, "L[3,2]"])^2), 1 / 8, tolerance = 0.3)
   expect_true(all(draws[, "L[1,2]"] == 0 & draws[, "L[1,1]"] == 1))
   # the smaller and the difference of two exponential variables
-  expect_equal(unname(colMeans(draws[, c("a[1]", "a[2]")])), c(0.5, 1.5), tolerance = 0.1)
+  expect_equal(unname(colMeans(draws[, c("a[1]", "a[2]")])), c(0.5, 1.5), tolerance = 0.2)
 })
 
 test_that("transforms that do not fit are refused", {

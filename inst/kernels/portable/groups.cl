@@ -55,7 +55,7 @@ __kernel void groups_sum_parts(const int groups, const int parts, __global const
                                const long src_offset, __global real *sums, __local real *values) {
   const int item = get_local_id(0), items = get_local_size(0);
   for (int at = get_group_id(0); at < groups * parts; at += get_num_groups(0)) {
-    const int k = at / parts, part = at % parts;
+    const int k = at / parts, part = at - k * parts;
     const long first = (long)starts[starts_offset + k] + (long)part * items;
     const long end = (long)starts[starts_offset + k + 1];
     const real sum = groups_walk(order + order_offset, src + src_offset, first + item, end,
