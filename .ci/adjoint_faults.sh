@@ -42,16 +42,16 @@ cat > "$work/rules.h" << 'END'
 #define scl_tape_cumsum(t, ...) FAULT(scl_tape_cumsum, t, __VA_ARGS__)
 #define scl_tape_matmul(t, ...) FAULT(scl_tape_matmul, t, __VA_ARGS__)
 #define scl_tape_call(t, ...) FAULT(scl_tape_call, t, __VA_ARGS__)
-#define add_whole(r, value, ...) \
-  (add_whole)(r, value, planted((r)->t, "rule " NAME(__COUNTER__), __VA_ARGS__, -1))
-#define add_partial(r, value, ...) \
+#define scl_share_whole(r, value, ...) \
+  (scl_share_whole)(r, value, planted((r)->t, "rule " NAME(__COUNTER__), __VA_ARGS__, -1))
+#define scl_share_some(r, value, ...) \
   do { \
-    partial p_ = __VA_ARGS__; \
+    scl_partial p_ = __VA_ARGS__; \
     p_.share = planted((r)->t, "rule " NAME(__COUNTER__), p_.share, -1); \
-    (add_partial)(r, value, p_); \
+    (scl_share_some)(r, value, p_); \
   } while (0)
 END
-sed -e 's|^#include "program/tape.h"|#include "fault.h"|' -e '/---- rules/r '"$work/rules.h" \
+sed -e 's|^#include "program/reverse.h"|#include "fault.h"\n&|' -e '/---- rules/r '"$work/rules.h" \
   src/program/reverse.c > "$work/reverse.c"
 sed -e 's|^#include "program/tape.h"|#include "fault.h"|' \
   -e 's|^int scl_tape_slope|static int right_slope|' src/program/reverse_elementwise.c \
@@ -70,7 +70,7 @@ ${CC:-cc} -std=c11 -O1 -Isrc -Iinst -I"$work" $sanitize -c "$work/reverse.c" -o 
   ${CC:-cc} -std=c11 -O1 -Isrc -Iinst -I"$work" $sanitize -c "$work/reverse_elementwise.c" \
     -o "$work/reverse_elementwise.o" &&
   ${CC:-cc} $sanitize -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o "$work/tests" "$work"/*.o \
-    $(find "$objects" -name '*.o' ! -path '*/program/reverse*') \
+    $(find "$objects" -name '*.o' ! -path '*/program/reverse.o' ! -path '*/program/reverse_elementwise.o') \
     ${BLAS_LIBS:--llapack -lblas} -lm -lpthread -ldl || exit 1
 
 suites() { (cd tests/core && "$work/tests" program program_random) > "$work/out" 2>&1; }
