@@ -70,7 +70,8 @@ ${CC:-cc} -std=c11 -O1 -Isrc -Iinst -I"$work" $sanitize -c "$work/reverse.c" -o 
   ${CC:-cc} -std=c11 -O1 -Isrc -Iinst -I"$work" $sanitize -c "$work/reverse_elementwise.c" \
     -o "$work/reverse_elementwise.o" &&
   ${CC:-cc} $sanitize -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o "$work/tests" "$work"/*.o \
-    $(find "$objects" -name '*.o' ! -path '*/program/reverse.o' ! -path '*/program/reverse_elementwise.o') \
+    $(find "$objects" -name '*.o' ! -path '*/program/reverse.o' \
+      ! -path '*/program/reverse_elementwise.o') \
     ${BLAS_LIBS:--llapack -lblas} -lm -lpthread -ldl || exit 1
 
 suites() { (cd tests/core && "$work/tests" program program_random) > "$work/out" 2>&1; }
