@@ -111,7 +111,7 @@ model <- cl_gradient(function(mu, log_sigma, logits) {
     total <- sum(ahead)
     list(state = ahead / total, out = log(total))
   }
-  # The states are equally likely at first: transitions from a uniform distribution would not be.
+  # At the first time all states are equally likely.
   first <- 0.25 * exp(dnorm(matrix(y[1, ], 4, sequences, byrow = TRUE), mu, exp(log_sigma),
                             log = TRUE))
   total <- colSums(first)
