@@ -129,7 +129,7 @@ static void check_spans(void) {
 
 /* ---- the host's half, without a device ------------------------------------------------------- */
 typedef struct {
-  scl_flow flow;
+  scl_pinned_copy copy;
   double *packed; /* all of the packed form: what a device would have */
   size_t opened, moved;
   scl_packed_span span;
@@ -139,96 +139,96 @@ typedef struct {
 static void begin_mover(mover *w, scl_view view, size_t m, size_t n, size_t capacity,
                         double *ring) {
   memset(w, 0, sizeof *w);
-  w->flow.shape = scl_packed_shape(view, m, n);
-  w->flow.capacity = capacity;
-  w->flow.ld = m;
+  w->copy.shape = scl_packed_shape(view, m, n);
+  w->copy.capacity = capacity;
+  w->copy.ld = m;
   w->more = true;
-  for (int p = 0; p < SCL_FLOW_PIECES; p++) w->flow.piece[p] = ring + (size_t)p * capacity;
+  for (int p = 0; p < SCL_PINNED_PIECES; p++) w->copy.piece[p] = ring + (size_t)p * capacity;
 }
 
 /* The next span between its piece and the packed form; false after the last. */
 static bool move_span(mover *w, bool up) {
-  w->more = scl_packed_next(&w->flow.shape, w->flow.capacity, &w->span);
+  w->more = scl_packed_next(&w->copy.shape, w->copy.capacity, &w->span);
   if (!w->more) return false;
-  double *piece = w->flow.piece[w->moved++ % SCL_FLOW_PIECES];
+  double *piece = w->copy.piece[w->moved++ % SCL_PINNED_PIECES];
   double *packed = w->packed + w->span.base;
   memcpy(up ? packed : piece, up ? piece : packed, w->span.count * sizeof *piece);
   return true;
 }
 
 /* As uploads do: spans are opened while there are pieces, and moved when they are full. */
-static void flow_up(mover *w, const double *x) {
-  w->flow.from = x;
-  scl_flow_begin(&w->flow);
-  scl_flow_start_threads(&w->flow);
+static void copy_up(mover *w, const double *x) {
+  w->copy.from = x;
+  scl_pinned_begin(&w->copy);
+  scl_pinned_start_threads(&w->copy);
   size_t total = 0;
-  for (scl_packed_span s = {0}; scl_packed_next(&w->flow.shape, w->flow.capacity, &s);) total++;
+  for (scl_packed_span s = {0}; scl_packed_next(&w->copy.shape, w->copy.capacity, &s);) total++;
   while (w->moved < total) {
-    if (w->opened < total && w->opened - w->moved < SCL_FLOW_PIECES) {
-      scl_flow_open(&w->flow);
+    if (w->opened < total && w->opened - w->moved < SCL_PINNED_PIECES) {
+      scl_pinned_open(&w->copy);
       w->opened++;
-    } else if (scl_flow_copied(&w->flow, w->moved)) {
+    } else if (scl_pinned_copied(&w->copy, w->moved)) {
       move_span(w, true);
     } else {
-      scl_flow_help(&w->flow);
+      scl_pinned_help(&w->copy);
     }
   }
-  scl_flow_end(&w->flow);
+  scl_pinned_end(&w->copy);
 }
 
 /* As downloads do: spans arrive one by one, and are opened then. */
-static void flow_down(mover *w, double *y) {
-  w->flow.to = y;
-  scl_flow_begin(&w->flow);
-  scl_flow_start_threads(&w->flow);
+static void copy_down(mover *w, double *y) {
+  w->copy.to = y;
+  scl_pinned_begin(&w->copy);
+  scl_pinned_start_threads(&w->copy);
   size_t copied = 0;
   while (w->more || copied < w->moved) {
-    if (w->more && w->moved - copied < SCL_FLOW_PIECES) {
-      if (move_span(w, false)) scl_flow_open(&w->flow);
-    } else if (scl_flow_copied(&w->flow, copied)) {
+    if (w->more && w->moved - copied < SCL_PINNED_PIECES) {
+      if (move_span(w, false)) scl_pinned_open(&w->copy);
+    } else if (scl_pinned_copied(&w->copy, copied)) {
       copied++;
     } else {
-      scl_flow_help(&w->flow);
+      scl_pinned_help(&w->copy);
     }
   }
-  scl_flow_end(&w->flow);
+  scl_pinned_end(&w->copy);
 }
 
-static void check_flow(size_t m, size_t n, size_t capacity) {
+static void check_pinned_copy(size_t m, size_t n, size_t capacity) {
   double *x = test_alloc(m * n * sizeof *x), *y = test_alloc(m * n * sizeof *y);
   double *packed = test_alloc(m * n * sizeof *packed);
-  double *ring = test_alloc(SCL_FLOW_PIECES * capacity * sizeof *ring);
+  double *ring = test_alloc(SCL_PINNED_PIECES * capacity * sizeof *ring);
   test_fill(x, m * n);
   for (scl_view view = SCL_GENERAL; view <= SCL_UPPER; view++) {
     mover w;
     begin_mover(&w, view, m, n, capacity, ring);
     w.packed = packed;
-    flow_up(&w, x);
+    copy_up(&w, x);
     begin_mover(&w, view, m, n, capacity, ring);
     w.packed = packed;
     set_all(y, m * n, 7);
-    flow_down(&w, y);
+    copy_down(&w, y);
     CHECK(count_wrong(view, x, m, y, m, m, n) == 0);
   }
   free(x), free(y), free(packed), free(ring);
 }
 
 /* Ended in the middle, with threads that wait: they end too. */
-static void check_broken_flow(void) {
+static void check_stopped_copy(void) {
   enum { N = 1100, CAPACITY = 4096 };
   double *y = test_alloc(N * N * sizeof *y);
-  double *ring = test_alloc(SCL_FLOW_PIECES * CAPACITY * sizeof *ring);
-  set_all(ring, SCL_FLOW_PIECES * CAPACITY, 1);
+  double *ring = test_alloc(SCL_PINNED_PIECES * CAPACITY * sizeof *ring);
+  set_all(ring, SCL_PINNED_PIECES * CAPACITY, 1);
   mover w;
   begin_mover(&w, SCL_GENERAL, N, N, CAPACITY, ring);
-  w.flow.to = y;
-  scl_flow_begin(&w.flow);
-  scl_flow_start_threads(&w.flow);
-  scl_flow_open(&w.flow);
-  while (!scl_flow_copied(&w.flow, 0)) scl_flow_help(&w.flow);
-  CHECK(!scl_flow_help(&w.flow) && y[0] == 1);
-  scl_flow_end(&w.flow);
-  CHECK(w.flow.team == NULL);
+  w.copy.to = y;
+  scl_pinned_begin(&w.copy);
+  scl_pinned_start_threads(&w.copy);
+  scl_pinned_open(&w.copy);
+  while (!scl_pinned_copied(&w.copy, 0)) scl_pinned_help(&w.copy);
+  CHECK(!scl_pinned_help(&w.copy) && y[0] == 1);
+  scl_pinned_end(&w.copy);
+  CHECK(w.copy.team == NULL);
   free(y), free(ring);
 }
 
@@ -275,12 +275,12 @@ static void check_fresh(scl_context *ctx, scl_view view) {
 
 void test_transfer(scl_context *ctx) {
   check_spans();
-  check_flow(7, 5, 3);
-  check_flow(40, 40, 100);
-  check_flow(1000, 700, 9000);
-  check_flow(700000, 1, 50000);
-  check_flow(3, 200001, 8192);
-  check_broken_flow();
+  check_pinned_copy(7, 5, 3);
+  check_pinned_copy(40, 40, 100);
+  check_pinned_copy(1000, 700, 9000);
+  check_pinned_copy(700000, 1, 50000);
+  check_pinned_copy(3, 200001, 8192);
+  check_stopped_copy();
   check_views(ctx);
   if (!test_small()) check_large(ctx);
   if (!test_small()) check_sequence(ctx);

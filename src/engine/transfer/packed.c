@@ -86,7 +86,7 @@ static rows rows_within(const scl_packed *s, size_t j, size_t at, size_t end) {
 }
 
 /* Index of element (i, j) in the span's staging memory. */
-static size_t place(const scl_packed *s, const scl_packed_span *span, size_t i, size_t j) {
+static size_t packed_index(const scl_packed *s, const scl_packed_span *span, size_t i, size_t j) {
   return before(s, j) + i - first_row(s, j) - span->base;
 }
 
@@ -104,7 +104,7 @@ void scl_packed_gather(const scl_packed *shape, const scl_packed_span *span, con
   for (size_t j = at / shape->nrow; j * shape->nrow < end; j++) {
     rows r = rows_within(shape, j, at, end);
     if (r.first < r.last) {
-      memcpy(packed + place(shape, span, r.first, j), x + r.first + j * ld,
+      memcpy(packed + packed_index(shape, span, r.first, j), x + r.first + j * ld,
              (r.last - r.first) * sizeof *x);
     }
   }
@@ -136,7 +136,8 @@ void scl_packed_scatter(const scl_packed *shape, const scl_packed_span *span, co
       double *to = x + j * ld;
       write_zeros(to + r.from, r.first - r.from, stream);
       if (r.first < r.last) {
-        write_run(to + r.first, packed + place(shape, span, r.first, j), r.last - r.first, stream);
+        write_run(to + r.first, packed + packed_index(shape, span, r.first, j), r.last - r.first,
+                  stream);
       }
       write_zeros(to + r.last, r.to - r.last, stream);
     }

@@ -14,140 +14,140 @@ enum {
 /* For uploads these threads saturate any bus; for downloads they also clear pages. */
 enum { THREADS_UP = 8 };
 
-static size_t element_count(const scl_flow *flow) {
-  return flow->shape.nrow * flow->shape.ncol;
+static size_t element_count(const scl_pinned_copy *copy) {
+  return copy->shape.nrow * copy->shape.ncol;
 }
 
-static size_t byte_count(const scl_flow *flow) {
-  return element_count(flow) * sizeof(double);
+static size_t byte_count(const scl_pinned_copy *copy) {
+  return element_count(copy) * sizeof(double);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 /* Blocks of fresh memory are large pages: two threads in one page would clear it twice. */
-void scl_flow_begin(scl_flow *flow) {
-  size_t all = element_count(flow), large = BLOCK_DOWN;
-  bool big = byte_count(flow) >= TEAM_FROM, dense = flow->ld == flow->shape.nrow;
-  flow->block = big ? (flow->to != NULL ? BLOCK_DOWN : BLOCK_UP) / sizeof(double) : all;
-  flow->shift = 0;
-  flow->fresh = big && dense && flow->to != NULL;
-  if (flow->fresh) {
-    flow->shift = (uintptr_t)flow->to % large / sizeof(double);
-    scl_expect_writes(flow->to, byte_count(flow));
+void scl_pinned_begin(scl_pinned_copy *copy) {
+  size_t all = element_count(copy), large = BLOCK_DOWN;
+  bool big = byte_count(copy) >= TEAM_FROM, dense = copy->ld == copy->shape.nrow;
+  copy->block = big ? (copy->to != NULL ? BLOCK_DOWN : BLOCK_UP) / sizeof(double) : all;
+  copy->shift = 0;
+  copy->fresh = big && dense && copy->to != NULL;
+  if (copy->fresh) {
+    copy->shift = (uintptr_t)copy->to % large / sizeof(double);
+    scl_expect_writes(copy->to, byte_count(copy));
   }
-  flow->blocks = scl_ceil_div(all + flow->shift, flow->block);
-  atomic_init(&flow->next, 0);
-  atomic_init(&flow->open, 0);
-  atomic_init(&flow->stop, false);
-  for (int p = 0; p < SCL_FLOW_PIECES; p++) atomic_init(&flow->left[p], 0);
+  copy->blocks = scl_ceil_div(all + copy->shift, copy->block);
+  atomic_init(&copy->next, 0);
+  atomic_init(&copy->open, 0);
+  atomic_init(&copy->stop, false);
+  for (int p = 0; p < SCL_PINNED_PIECES; p++) atomic_init(&copy->left[p], 0);
 }
 
 /* ---- copying --------------------------------------------------------------------------------- */
 typedef enum { MOVED, WAITING, FINISHED } progress;
 
-static progress take_block(scl_flow *flow, scl_flow_hand *hand) {
-  size_t block = atomic_fetch_add(&flow->next, 1);
-  if (block >= flow->blocks) return FINISHED;
-  hand->at = block == 0 ? 0 : block * flow->block - flow->shift;
-  hand->end = scl_min((block + 1) * flow->block - flow->shift, element_count(flow));
+static progress take_block(scl_pinned_copy *copy, scl_pinned_worker *worker) {
+  size_t block = atomic_fetch_add(&copy->next, 1);
+  if (block >= copy->blocks) return FINISHED;
+  worker->at = block == 0 ? 0 : block * copy->block - copy->shift;
+  worker->end = scl_min((block + 1) * copy->block - copy->shift, element_count(copy));
   return MOVED;
 }
 
-static size_t span_end(const scl_flow *flow, const scl_packed_span *span) {
-  return span->next_col * flow->shape.nrow + span->next_row;
+static size_t span_end(const scl_pinned_copy *copy, const scl_packed_span *span) {
+  return span->next_col * copy->shape.nrow + span->next_row;
 }
 
-static void copy_part(const scl_flow *flow, const scl_flow_hand *hand, size_t end) {
-  double *piece = flow->piece[(hand->number - 1) % SCL_FLOW_PIECES];
-  if (flow->to != NULL) {
-    scl_packed_scatter(&flow->shape, &hand->span, piece, flow->to, flow->ld, hand->at, end,
-                       hand->stream);
+static void copy_part(const scl_pinned_copy *copy, const scl_pinned_worker *worker, size_t end) {
+  double *piece = copy->piece[(worker->number - 1) % SCL_PINNED_PIECES];
+  if (copy->to != NULL) {
+    scl_packed_scatter(&copy->shape, &worker->span, piece, copy->to, copy->ld, worker->at, end,
+                       worker->stream);
   } else {
-    scl_packed_gather(&flow->shape, &hand->span, flow->from, flow->ld, piece, hand->at, end);
+    scl_packed_gather(&copy->shape, &worker->span, copy->from, copy->ld, piece, worker->at, end);
   }
 }
 
 /* Touches fresh memory, which the copy would do page by page, while the thread may have to wait for
  * data; the memory is then in the caches. */
-static void touch_target(const scl_flow *flow, scl_flow_hand *hand) {
-  if (!flow->fresh) return;
-  double *to = flow->to + hand->at;
-  size_t n = hand->end - hand->at;
-  hand->stream = scl_is_touched(to, n * sizeof *to);
-  if (!hand->stream && (hand != &flow->own || flow->team == NULL)) scl_touch_pages(to, n);
+static void touch_target(const scl_pinned_copy *copy, scl_pinned_worker *worker) {
+  if (!copy->fresh) return;
+  double *to = copy->to + worker->at;
+  size_t n = worker->end - worker->at;
+  worker->stream = scl_is_touched(to, n * sizeof *to);
+  if (!worker->stream && (worker != &copy->owner || copy->team == NULL)) scl_touch_pages(to, n);
 }
 
 /* One part of a block that lies in one span, of `most` elements. */
-static progress copy_step(scl_flow *flow, scl_flow_hand *hand, size_t most) {
-  if (hand->at == hand->end) {
-    if (take_block(flow, hand) == FINISHED) return FINISHED;
-    touch_target(flow, hand);
+static progress copy_step(scl_pinned_copy *copy, scl_pinned_worker *worker, size_t most) {
+  if (worker->at == worker->end) {
+    if (take_block(copy, worker) == FINISHED) return FINISHED;
+    touch_target(copy, worker);
   }
-  while (hand->span_end <= hand->at) {
-    scl_packed_next(&flow->shape, flow->capacity, &hand->span);
-    hand->span_end = span_end(flow, &hand->span);
-    hand->number++;
+  while (worker->span_end <= worker->at) {
+    scl_packed_next(&copy->shape, copy->capacity, &worker->span);
+    worker->span_end = span_end(copy, &worker->span);
+    worker->number++;
   }
-  if (hand->number > atomic_load_explicit(&flow->open, memory_order_acquire)) return WAITING;
-  size_t end = scl_min(scl_min(hand->end, hand->span_end), hand->at + most);
-  copy_part(flow, hand, end);
-  atomic_fetch_sub_explicit(&flow->left[(hand->number - 1) % SCL_FLOW_PIECES], end - hand->at,
+  if (worker->number > atomic_load_explicit(&copy->open, memory_order_acquire)) return WAITING;
+  size_t end = scl_min(scl_min(worker->end, worker->span_end), worker->at + most);
+  copy_part(copy, worker, end);
+  atomic_fetch_sub_explicit(&copy->left[(worker->number - 1) % SCL_PINNED_PIECES], end - worker->at,
                             memory_order_release);
-  hand->at = end;
+  worker->at = end;
   return MOVED;
 }
 
 static void serve(void *arg, int part, int parts) {
-  scl_flow *flow = arg;
-  scl_flow_hand hand = {0};
+  scl_pinned_copy *copy = arg;
+  scl_pinned_worker worker = {0};
   progress went = MOVED;
   unsigned idle = 0;
   (void)part;
   (void)parts;
-  while (went != FINISHED && !atomic_load_explicit(&flow->stop, memory_order_relaxed)) {
-    went = copy_step(flow, &hand, flow->block);
+  while (went != FINISHED && !atomic_load_explicit(&copy->stop, memory_order_relaxed)) {
+    went = copy_step(copy, &worker, copy->block);
     idle = went == WAITING ? idle + 1 : 0;
     if (idle > 0) scl_pause(idle);
   }
 }
 
-void scl_flow_start_threads(scl_flow *flow) {
-  size_t most = byte_count(flow) / THREAD_BYTES;
-  if (byte_count(flow) < TEAM_FROM) return;
+void scl_pinned_start_threads(scl_pinned_copy *copy) {
+  size_t most = byte_count(copy) / THREAD_BYTES;
+  if (byte_count(copy) < TEAM_FROM) return;
   int threads = scl_copy_threads();
-  if (flow->to == NULL && threads > THREADS_UP) threads = THREADS_UP;
+  if (copy->to == NULL && threads > THREADS_UP) threads = THREADS_UP;
   if ((size_t)threads > most) threads = (int)most;
-  if (!flow->fresh) {
-    flow->team = scl_team_launch(threads, serve, flow);
+  if (!copy->fresh) {
+    copy->team = scl_team_launch(threads, serve, copy);
     return;
   }
   /* The creation of a thread needs the lock that page faults need: no page faults before all
    * threads exist. */
-  flow->team = scl_team_start(threads);
-  scl_team_begin(flow->team, serve, flow);
+  copy->team = scl_team_start(threads);
+  scl_team_begin(copy->team, serve, copy);
 }
 
 /* Little at a time: other threads wait for the owner's other work. */
-bool scl_flow_help(scl_flow *flow) {
-  size_t most = flow->team != NULL ? OWNER_BYTES / sizeof(double) : flow->block;
-  return copy_step(flow, &flow->own, most) == MOVED;
+bool scl_pinned_help(scl_pinned_copy *copy) {
+  size_t most = copy->team != NULL ? OWNER_BYTES / sizeof(double) : copy->block;
+  return copy_step(copy, &copy->owner, most) == MOVED;
 }
 
-void scl_flow_end(scl_flow *flow) {
-  atomic_store(&flow->stop, true);
-  scl_team_wait(flow->team);
-  scl_team_stop(flow->team);
-  flow->team = NULL;
+void scl_pinned_end(scl_pinned_copy *copy) {
+  atomic_store(&copy->stop, true);
+  scl_team_wait(copy->team);
+  scl_team_stop(copy->team);
+  copy->team = NULL;
 }
 
 /* ---- spans ----------------------------------------------------------------------------------- */
-void scl_flow_open(scl_flow *flow) {
-  size_t number = atomic_load(&flow->open), begin = flow->last_end;
-  scl_packed_next(&flow->shape, flow->capacity, &flow->last);
-  flow->last_end = span_end(flow, &flow->last);
-  atomic_store(&flow->left[number % SCL_FLOW_PIECES], flow->last_end - begin);
-  atomic_store_explicit(&flow->open, number + 1, memory_order_release);
+void scl_pinned_open(scl_pinned_copy *copy) {
+  size_t number = atomic_load(&copy->open), begin = copy->last_end;
+  scl_packed_next(&copy->shape, copy->capacity, &copy->last);
+  copy->last_end = span_end(copy, &copy->last);
+  atomic_store(&copy->left[number % SCL_PINNED_PIECES], copy->last_end - begin);
+  atomic_store_explicit(&copy->open, number + 1, memory_order_release);
 }
 
-bool scl_flow_copied(const scl_flow *flow, size_t number) {
-  return atomic_load_explicit(&flow->left[number % SCL_FLOW_PIECES], memory_order_acquire) == 0;
+bool scl_pinned_copied(const scl_pinned_copy *copy, size_t number) {
+  return atomic_load_explicit(&copy->left[number % SCL_PINNED_PIECES], memory_order_acquire) == 0;
 }

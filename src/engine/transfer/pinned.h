@@ -14,7 +14,7 @@
 #include "engine/transfer/packed.h"
 #include "base/threads.h"
 
-enum { SCL_FLOW_PIECES = 16 };
+enum { SCL_PINNED_PIECES = 16 };
 
 /* The work of one thread: elements at .. end - 1 of the matrix (column by column, nrow to a column)
  * of its block, and the span they are in. */
@@ -23,40 +23,40 @@ typedef struct {
   scl_packed_span span;
   size_t number, span_end; /* of the span: from 1 on, and its end in elements of the matrix */
   bool stream;             /* the block's memory is in use, but not in the caches */
-} scl_flow_hand;
+} scl_pinned_worker;
 
-typedef struct scl_flow {
+typedef struct scl_pinned_copy {
   /* Set before the start. `to` is NULL for uploads; ld is that of host memory. */
   scl_packed shape;
   size_t capacity; /* packed elements of a span, at most */
   const double *from;
   double *to;
   size_t ld;
-  double *piece[SCL_FLOW_PIECES]; /* of spans 0, 1, ..., over and over */
+  double *piece[SCL_PINNED_PIECES]; /* of spans 0, 1, ..., over and over */
 
   size_t block, shift, blocks; /* elements of a block, missing in the first one, number of blocks */
   bool fresh;                  /* `to` may be memory that is not mapped yet */
   scl_team *team;
-  atomic_size_t next;                  /* block to take */
-  atomic_size_t open;                  /* spans that may be copied */
-  atomic_size_t left[SCL_FLOW_PIECES]; /* elements of the span in each piece, not copied yet */
+  atomic_size_t next;                    /* block to take */
+  atomic_size_t open;                    /* spans that may be copied */
+  atomic_size_t left[SCL_PINNED_PIECES]; /* elements of the span in each piece, not copied yet */
   atomic_bool stop;
-  scl_flow_hand own;
+  scl_pinned_worker owner;
   scl_packed_span last; /* the span opened last, and its end */
   size_t last_end;
-} scl_flow;
+} scl_pinned_copy;
 
 /* Cuts the matrix into blocks. */
-void scl_flow_begin(scl_flow *flow);
+void scl_pinned_begin(scl_pinned_copy *copy);
 /* Starts threads if they pay for this transfer. */
-void scl_flow_start_threads(scl_flow *flow);
+void scl_pinned_start_threads(scl_pinned_copy *copy);
 /* Opens the next span; its piece is the next one of the ring. */
-void scl_flow_open(scl_flow *flow);
+void scl_pinned_open(scl_pinned_copy *copy);
 /* Whether all of span `number` (from 0), which is open, has been copied. */
-bool scl_flow_copied(const scl_flow *flow, size_t number);
+bool scl_pinned_copied(const scl_pinned_copy *copy, size_t number);
 /* Copies a part, if there is one that can be copied now. */
-bool scl_flow_help(scl_flow *flow);
+bool scl_pinned_help(scl_pinned_copy *copy);
 /* Ends the threads; the rest is not copied. */
-void scl_flow_end(scl_flow *flow);
+void scl_pinned_end(scl_pinned_copy *copy);
 
 #endif

@@ -7,7 +7,7 @@
 #include "engine/transfer/pinned.h"
 
 enum { SCL_CL_UP, SCL_CL_DOWN };
-enum { SCL_CL_PIECES = SCL_FLOW_PIECES };
+enum { SCL_CL_PIECES = SCL_PINNED_PIECES };
 
 typedef struct scl_cl_staging {
   cl_mem pinned; /* mapped at `host` all the time */

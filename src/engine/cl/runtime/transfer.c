@@ -23,7 +23,7 @@ typedef struct {
   bool up;
   scl_wait wait; /* down */
   scl_block block;
-  scl_flow flow;
+  scl_pinned_copy copy;
   scl_cl_staging *staging;
   unsigned first; /* piece of span 0 */
   scl_cl_op op[LANES];
@@ -47,9 +47,9 @@ static int queue_of_few(const scl_cl_context *cl, bool up, scl_wait wait, const 
 static scl_status order_lanes(transfer *t, size_t bytes) {
   int queue[LANES] = {t->up ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD,
                       t->up ? SCL_CL_DOWNLOAD : SCL_CL_UPLOAD};
-  bool few = t->flow.shape.kind == PACKED_FULL && bytes <= FEW;
+  bool few = t->copy.shape.kind == PACKED_FULL && bytes <= FEW;
   if (few) queue[0] = queue_of_few(t->cl, t->up, t->wait, t->block.buffer);
-  while (t->lanes < (t->flow.shape.kind == PACKED_FULL ? 1 : LANES)) {
+  while (t->lanes < (t->copy.shape.kind == PACKED_FULL ? 1 : LANES)) {
     scl_cl_op *op = &t->op[t->lanes];
     scl_cl_op_begin(op, &t->cl->base);
     if (few) op->timing = SCL_CL_TIME_NONE;
@@ -70,30 +70,30 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
 static bool is_downloaded_in_full(const transfer *t, scl_view view) {
   size_t n = t->block.nrow * t->block.ncol, bytes = n * sizeof(double);
   if (view == SCL_SYMMETRIC) return true;
-  if (view == SCL_GENERAL || bytes < CLEARED_FROM || t->flow.ld != t->block.nrow) return false;
-  return !scl_is_touched(t->flow.to, bytes);
+  if (view == SCL_GENERAL || bytes < CLEARED_FROM || t->copy.ld != t->block.nrow) return false;
+  return !scl_is_touched(t->copy.to, bytes);
 }
 
 static scl_status begin_transfer(transfer *t, scl_view view) {
   const scl_block *block = &t->block;
-  scl_flow *flow = &t->flow;
+  scl_pinned_copy *copy = &t->copy;
   if (!t->up && is_downloaded_in_full(t, view)) view = SCL_GENERAL;
-  flow->shape = scl_packed_shape(view, block->nrow, block->ncol);
+  copy->shape = scl_packed_shape(view, block->nrow, block->ncol);
   /* The padding of a whole matrix is copied too: one run of memory is quicker than many columns. */
   bool whole =
       block->offset == 0 && block->buffer->bytes / sizeof(double) == block->ld * block->ncol;
-  if (whole) flow->shape.stride = block->ld;
-  size_t count = scl_packed_count(&flow->shape), bytes = count * sizeof(double);
+  if (whole) copy->shape.stride = block->ld;
+  size_t count = scl_packed_count(&copy->shape), bytes = count * sizeof(double);
   SCL_TRY(scl_cl_staging_get(t->cl, t->up ? SCL_CL_UP : SCL_CL_DOWN, bytes,
-                             flow->shape.kind != PACKED_FULL, &t->staging));
-  flow->capacity = count / SPANS > SPAN_LEAST ? count / SPANS : SPAN_LEAST;
+                             copy->shape.kind != PACKED_FULL, &t->staging));
+  copy->capacity = count / SPANS > SPAN_LEAST ? count / SPANS : SPAN_LEAST;
   size_t most = t->staging->piece / sizeof(double);
-  if (flow->capacity > most) flow->capacity = most;
+  if (copy->capacity > most) copy->capacity = most;
   t->first = t->staging->next;
-  for (unsigned p = 0; p < SCL_FLOW_PIECES; p++) {
-    flow->piece[p] = scl_cl_staging_at(t->staging, (t->first + p) % SCL_CL_PIECES);
+  for (unsigned p = 0; p < SCL_PINNED_PIECES; p++) {
+    copy->piece[p] = scl_cl_staging_at(t->staging, (t->first + p) % SCL_CL_PIECES);
   }
-  scl_flow_begin(flow);
+  scl_pinned_begin(copy);
   return order_lanes(t, bytes);
 }
 
@@ -118,7 +118,7 @@ static scl_status join_lanes(transfer *t) {
 
 /* Ends what begin_transfer() began, whole or not. */
 static scl_status end_transfer(transfer *t, scl_status status) {
-  scl_flow_end(&t->flow);
+  scl_pinned_end(&t->copy);
   if (t->staging != NULL) {
     t->staging->next = (unsigned)((t->first + t->enqueued) % SCL_CL_PIECES);
   }
@@ -170,7 +170,7 @@ static scl_status move_full(transfer *t) {
   cl_event event = NULL, *wanted = &event;
   cl_int code;
   if (t->up && c.op->queue <= SCL_CL_COMPUTE_1) wanted = scl_cl_op_event(c.op, &event);
-  if (span->cols == 1 || t->flow.shape.stride == ld) {
+  if (span->cols == 1 || t->copy.shape.stride == ld) {
     size_t at = start * sizeof(double), bytes = span->count * sizeof(double);
     code = t->up ? scl_cl.clEnqueueWriteBuffer(c.queue, memory, CL_FALSE, at, bytes, c.host,
                                                c.op->waits, c.wait, wanted)
@@ -211,7 +211,7 @@ static scl_status move_packed(transfer *t) {
 }
 
 static scl_status launch_packed(transfer *t) {
-  const scl_packed *s = &t->flow.shape;
+  const scl_packed *s = &t->copy.shape;
   const scl_packed_span *span = &t->span;
   scl_cl_op *op = &t->op[t->enqueued % t->lanes];
   long long base = (long long)span->base - (long long)lane_start(t);
@@ -234,7 +234,7 @@ static scl_status launch_packed(transfer *t) {
 /* The commands of the span in t->span. */
 static scl_status enqueue_span(transfer *t) {
   int queue = t->op[t->enqueued % t->lanes].queue;
-  if (t->flow.shape.kind == PACKED_FULL) {
+  if (t->copy.shape.kind == PACKED_FULL) {
     SCL_TRY(move_full(t));
   } else if (t->up) {
     SCL_TRY(move_packed(t));
@@ -251,9 +251,9 @@ static scl_status enqueue_span(transfer *t) {
 /* When there is nothing to enqueue this thread copies; else, if it is the only one, it waits for
  * the piece of span `next`, or else it pauses. */
 static scl_status help_copying(transfer *t, size_t next, unsigned *idle) {
-  *idle = scl_flow_help(&t->flow) ? 0 : *idle + 1;
+  *idle = scl_pinned_help(&t->copy) ? 0 : *idle + 1;
   if (*idle == 0) return SCL_OK;
-  if (t->flow.team == NULL) return scl_cl_staging_wait(t->cl, t->staging, piece_of(t, next));
+  if (t->copy.team == NULL) return scl_cl_staging_wait(t->cl, t->staging, piece_of(t, next));
   if (t->cl->base.lost) return scl_context_check(&t->cl->base);
   scl_pause(*idle);
   return scl_poll();
@@ -263,13 +263,13 @@ static scl_status help_copying(transfer *t, size_t next, unsigned *idle) {
 /* Opens the piece of the next span when it is free; *more becomes false after the last span. */
 static scl_status open_piece(transfer *t, size_t *opened, bool *more) {
   bool ready;
-  scl_packed_span next = t->flow.last;
-  if (!*more || *opened - t->enqueued == SCL_FLOW_PIECES) return SCL_OK;
-  *more = scl_packed_next(&t->flow.shape, t->flow.capacity, &next);
+  scl_packed_span next = t->copy.last;
+  if (!*more || *opened - t->enqueued == SCL_PINNED_PIECES) return SCL_OK;
+  *more = scl_packed_next(&t->copy.shape, t->copy.capacity, &next);
   if (!*more) return SCL_OK;
   SCL_TRY(scl_cl_staging_ready(t->cl, t->staging, piece_of(t, *opened), &ready));
   if (!ready) return SCL_OK;
-  scl_flow_open(&t->flow);
+  scl_pinned_open(&t->copy);
   ++*opened;
   return SCL_OK;
 }
@@ -279,8 +279,8 @@ static scl_status send_spans(transfer *t) {
   unsigned idle = 0;
   for (bool more = true; more || t->enqueued < opened;) {
     SCL_TRY(open_piece(t, &opened, &more));
-    if (t->enqueued < opened && scl_flow_copied(&t->flow, t->enqueued)) {
-      scl_packed_next(&t->flow.shape, t->flow.capacity, &t->span);
+    if (t->enqueued < opened && scl_pinned_copied(&t->copy, t->enqueued)) {
+      scl_packed_next(&t->copy.shape, t->copy.capacity, &t->span);
       SCL_TRY(enqueue_span(t));
     } else {
       SCL_TRY(help_copying(t, opened, &idle));
@@ -294,10 +294,10 @@ scl_status scl_cl_upload(scl_context *ctx, scl_view view, const double *data, si
   if (dst.nrow == 0 || dst.ncol == 0) return SCL_OK;
   transfer t = {.cl = (scl_cl_context *)ctx, .up = true, .block = dst};
   scl_status status;
-  t.flow.from = data;
-  t.flow.ld = ld;
+  t.copy.from = data;
+  t.copy.ld = ld;
   SCL_GO(begin_transfer(&t, view));
-  scl_flow_start_threads(&t.flow);
+  scl_pinned_start_threads(&t.copy);
   SCL_GO(send_spans(&t));
 done:
   return end_transfer(&t, status);
@@ -306,8 +306,8 @@ done:
 /* ---- down ------------------------------------------------------------------------------------ */
 /* Enqueues spans as long as there are free pieces. */
 static scl_status request_spans(transfer *t, size_t copied, bool *more) {
-  while (*more && t->enqueued - copied < SCL_FLOW_PIECES) {
-    *more = scl_packed_next(&t->flow.shape, t->flow.capacity, &t->span);
+  while (*more && t->enqueued - copied < SCL_PINNED_PIECES) {
+    *more = scl_packed_next(&t->copy.shape, t->copy.capacity, &t->span);
     if (!*more) return SCL_OK;
     SCL_TRY(scl_cl_staging_wait(t->cl, t->staging, piece_of(t, t->enqueued)));
     SCL_TRY(enqueue_span(t));
@@ -320,16 +320,16 @@ static scl_status receive_spans(transfer *t) {
   bool more = true, ready;
   unsigned idle = 0;
   SCL_TRY(request_spans(t, copied, &more));
-  scl_flow_start_threads(&t->flow);
+  scl_pinned_start_threads(&t->copy);
   while (copied < t->enqueued) {
     while (arrived < t->enqueued) {
       SCL_TRY(scl_cl_staging_ready(t->cl, t->staging, piece_of(t, arrived), &ready));
       if (!ready) break;
-      scl_flow_open(&t->flow);
+      scl_pinned_open(&t->copy);
       arrived++;
     }
     size_t before = copied;
-    while (copied < arrived && scl_flow_copied(&t->flow, copied)) copied++;
+    while (copied < arrived && scl_pinned_copied(&t->copy, copied)) copied++;
     SCL_TRY(request_spans(t, copied, &more));
     if (copied == before) SCL_TRY(help_copying(t, arrived, &idle));
   }
@@ -341,8 +341,8 @@ scl_status scl_cl_download(scl_context *ctx, scl_view view, scl_block src, scl_w
   if (src.nrow == 0 || src.ncol == 0) return SCL_OK;
   transfer t = {.cl = (scl_cl_context *)ctx, .wait = wait, .block = src};
   scl_status status;
-  t.flow.to = data;
-  t.flow.ld = ld;
+  t.copy.to = data;
+  t.copy.ld = ld;
   SCL_GO(begin_transfer(&t, view));
   SCL_GO(receive_spans(&t));
 done:
