@@ -159,7 +159,7 @@ cl_zeros <- function(nrow, ncol = nrow) {
 cl_free <- function(x = NULL) {
   if (is.null(x)) {
     gc()
-    .Call(r_large_clear)
+    .Call(r_result_pool_clear)
     where <- current_device()
     if (where >= 0L && !forked()) .Call(r_trim, where)
     return(invisible())

@@ -21,7 +21,7 @@ void attribute_visible R_init_statcl(DllInfo *dll) {
   r_op_init();
   r_lazy_init();
   r_node_init();
-  r_large_init(dll);
+  r_pooled_init(dll);
   r_serialize_init(dll);
   scl_hooks_set(&(scl_hooks){.collect_garbage = R_gc, .interrupted = r_interrupted});
 }

@@ -20,7 +20,7 @@
 
 enum { LARGE_PAGE = 2 << 20 };
 
-static scl_recycled *unused[SCL_RECYCLE_BLOCKS]; /* in the order of their return */
+static scl_result_block *unused[SCL_RESULT_POOL_BLOCKS]; /* in the order of their return */
 static size_t count, total;
 
 /* ---- what the system gives ------------------------------------------------------------------- */
@@ -64,13 +64,13 @@ static void *map_aligned(size_t size) {
   return start + before;
 }
 
-static void unmap(scl_recycled *block) {
+static void unmap(scl_result_block *block) {
   munmap(block->memory, block->size);
   free(block);
 }
 
-static scl_recycled *fresh(size_t size) {
-  scl_recycled *block = malloc(sizeof *block);
+static scl_result_block *fresh(size_t size) {
+  scl_result_block *block = malloc(sizeof *block);
   if (block == NULL) return NULL;
   block->size = size;
   block->memory = map_aligned(size);
@@ -80,8 +80,8 @@ static scl_recycled *fresh(size_t size) {
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
-static scl_recycled *remove_at(size_t i) {
-  scl_recycled *block = unused[i];
+static scl_result_block *remove_at(size_t i) {
+  scl_result_block *block = unused[i];
   total -= block->size;
   count--;
   memmove(unused + i, unused + i + 1, (count - i) * sizeof *unused);
@@ -102,35 +102,35 @@ static size_t find_unused(size_t size) {
   return best;
 }
 
-bool scl_recycle_fits(size_t bytes) {
+bool scl_result_pool_fits(size_t bytes) {
   return bytes <= SIZE_MAX / 2 && find_unused(size_for(bytes)) < count;
 }
 
-scl_recycled *scl_recycle_take(size_t bytes) {
+scl_result_block *scl_result_pool_get(size_t bytes) {
   if (bytes == 0 || bytes > SIZE_MAX / 2) return NULL;
   size_t size = size_for(bytes), at = find_unused(size);
-  scl_recycled *block = at < count ? remove_at(at) : fresh(size);
+  scl_result_block *block = at < count ? remove_at(at) : fresh(size);
   if (block != NULL) block->bytes = bytes;
   return block;
 }
 
-void scl_recycle_give(scl_recycled *block) {
+void scl_result_pool_return(scl_result_block *block) {
   size_t most = scl_memory_limit() / 8;
   if (block->size > most || madvise(block->memory, block->size, MADV_FREE) != 0) {
     unmap(block);
     return;
   }
-  while (count == SCL_RECYCLE_BLOCKS || (count > 0 && total + block->size > most))
+  while (count == SCL_RESULT_POOL_BLOCKS || (count > 0 && total + block->size > most))
     unmap(remove_at(0));
   unused[count++] = block;
   total += block->size;
 }
 
-size_t scl_recycle_unused(void) {
+size_t scl_result_pool_unused(void) {
   return total;
 }
 
-void scl_recycle_clear(void) {
+void scl_result_pool_clear(void) {
   while (count > 0) unmap(remove_at(0));
 }
 
@@ -140,24 +140,24 @@ size_t scl_memory_limit(void) {
   return 0;
 }
 
-scl_recycled *scl_recycle_take(size_t bytes) {
+scl_result_block *scl_result_pool_get(size_t bytes) {
   (void)bytes;
   return NULL;
 }
 
-bool scl_recycle_fits(size_t bytes) {
+bool scl_result_pool_fits(size_t bytes) {
   (void)bytes;
   return false;
 }
 
-void scl_recycle_give(scl_recycled *block) {
+void scl_result_pool_return(scl_result_block *block) {
   (void)block;
 }
 
-size_t scl_recycle_unused(void) {
+size_t scl_result_pool_unused(void) {
   return 0;
 }
 
-void scl_recycle_clear(void) {}
+void scl_result_pool_clear(void) {}
 
 #endif

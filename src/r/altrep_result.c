@@ -13,9 +13,9 @@
 #include "base/sizes.h"
 
 /* malloc() reuses memory of smaller ones. */
-#define LARGE_FROM ((size_t)6 << 20)
+#define POOLED_FROM ((size_t)6 << 20)
 
-static R_altrep_class_t large_class;
+static R_altrep_class_t pooled_class;
 /* Bytes of garbage from which on a run of the collector, some 40 ms, pays. */
 #define WORTH_A_RUN ((size_t)1 << 30)
 
@@ -23,49 +23,49 @@ static size_t in_use, in_use_then; /* bytes of blocks that vectors have; after t
 
 /* A finaliser of the user may read a vector that is collected together with its block, whose
  * finaliser may have run before. */
-static scl_recycled *block_of(SEXP x) {
-  scl_recycled *block = R_ExternalPtrAddr(R_altrep_data1(x));
+static scl_result_block *block_of(SEXP x) {
+  scl_result_block *block = R_ExternalPtrAddr(R_altrep_data1(x));
   if (block == NULL) r_throw_given_back();
   return block;
 }
 
-static R_xlen_t large_length(SEXP x) {
+static R_xlen_t pooled_length(SEXP x) {
   return (R_xlen_t)(block_of(x)->bytes / sizeof(double));
 }
 
-static void *large_data(SEXP x, Rboolean writable) {
+static void *pooled_data(SEXP x, Rboolean writable) {
   (void)writable;
   return block_of(x)->memory;
 }
 
-static const void *large_data_or_null(SEXP x) {
+static const void *pooled_data_or_null(SEXP x) {
   return block_of(x)->memory;
 }
 
-static double large_element(SEXP x, R_xlen_t i) {
+static double pooled_element(SEXP x, R_xlen_t i) {
   return ((const double *)block_of(x)->memory)[i];
 }
 
 static void finalize_block(SEXP pointer) {
   r_finalized();
-  scl_recycled *block = R_ExternalPtrAddr(pointer);
+  scl_result_block *block = R_ExternalPtrAddr(pointer);
   if (block == NULL) return;
   R_ClearExternalPtr(pointer);
   in_use -= block->size;
   if (in_use_then > in_use) in_use_then = in_use;
-  scl_recycle_give(block);
+  scl_result_pool_return(block);
 }
 
-void r_large_init(DllInfo *dll) {
-  large_class = R_make_altreal_class("large", "statcl", dll);
-  R_set_altrep_Length_method(large_class, large_length);
-  R_set_altvec_Dataptr_method(large_class, large_data);
-  R_set_altvec_Dataptr_or_null_method(large_class, large_data_or_null);
-  R_set_altreal_Elt_method(large_class, large_element);
+void r_pooled_init(DllInfo *dll) {
+  pooled_class = R_make_altreal_class("pooled", "statcl", dll);
+  R_set_altrep_Length_method(pooled_class, pooled_length);
+  R_set_altvec_Dataptr_method(pooled_class, pooled_data);
+  R_set_altvec_Dataptr_or_null_method(pooled_class, pooled_data_or_null);
+  R_set_altreal_Elt_method(pooled_class, pooled_element);
 }
 
-SEXP r_large_clear(void) {
-  scl_recycle_clear();
+SEXP r_result_pool_clear(void) {
+  scl_result_pool_clear();
   return R_NilValue;
 }
 
@@ -76,14 +76,14 @@ static void collect_before(size_t bytes) {
   size_t most = scl_memory_limit() / 16, garbage = in_use - in_use_then;
   size_t enough = scl_max(WORTH_A_RUN, scl_max(3 * bytes, in_use_then / 2));
   if (enough > most) enough = most;
-  if (garbage == 0 || garbage + bytes <= enough || scl_recycle_fits(bytes)) return;
+  if (garbage == 0 || garbage + bytes <= enough || scl_result_pool_fits(bytes)) return;
   R_gc();
   in_use_then = in_use;
 }
 
-SEXP r_large_matrix(size_t m, size_t n) {
+SEXP r_pooled_matrix(size_t m, size_t n) {
   size_t bytes = m * n * sizeof(double);
-  if (bytes < LARGE_FROM || Rf_asLogical(Rf_GetOption1(Rf_install("statcl.recycle"))) == FALSE)
+  if (bytes < POOLED_FROM || Rf_asLogical(Rf_GetOption1(Rf_install("statcl.recycle"))) == FALSE)
     return NULL;
   collect_before(bytes);
   SEXP dim = PROTECT(Rf_allocVector(INTSXP, 2));
@@ -91,8 +91,8 @@ SEXP r_large_matrix(size_t m, size_t n) {
   INTEGER(dim)[1] = (int)n;
   SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, R_NilValue, R_NilValue));
   r_finalizer(pointer, finalize_block);
-  SEXP result = PROTECT(R_new_altrep(large_class, pointer, R_NilValue));
-  scl_recycled *block = scl_recycle_take(bytes);
+  SEXP result = PROTECT(R_new_altrep(pooled_class, pointer, R_NilValue));
+  scl_result_block *block = scl_result_pool_get(bytes);
   if (block != NULL) {
     in_use += block->size;
     R_SetExternalPtrAddr(pointer, block);

@@ -114,7 +114,8 @@ SEXP r_memory(SEXP where) {
     REAL(result)[2] = (double)memory.buffers;
     REAL(result)[3] = (double)memory.limit;
     REAL(result)[4] = (double)memory.largest;
-    REAL(result)[5] = (double)(memory.kept + (scl_context_is_host(ctx) ? scl_recycle_unused() : 0));
+    REAL(result)
+    [5] = (double)(memory.kept + (scl_context_is_host(ctx) ? scl_result_pool_unused() : 0));
   }
   UNPROTECT(1);
   return r_return(status, result);

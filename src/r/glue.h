@@ -119,9 +119,9 @@ SEXP r_keeper_node(SEXP keeper); /* R_NilValue if it has none, or `keeper` is no
 scl_status r_keeper_restore(SEXP keeper, const char *argument);
 
 /* ---- large results (r/altrep_result.c) ------------------------------------------------------ */
-void r_large_init(struct _DllInfo *dll);
+void r_pooled_init(struct _DllInfo *dll);
 /* An m x n double matrix in reused memory; NULL if it is small or there is no memory. */
-SEXP r_large_matrix(size_t m, size_t n);
+SEXP r_pooled_matrix(size_t m, size_t n);
 
 /* ---- interrupts (r/interrupt.c) ------------------------------------------------------------- */
 /* The hook of the core. */

@@ -4,8 +4,8 @@
 #include "graph/expr.h"
 
 SEXP r_values_new(size_t m, size_t n) {
-  SEXP large = r_large_matrix(m, n);
-  return large != NULL ? large : Rf_allocMatrix(REALSXP, (int)m, (int)n);
+  SEXP pooled = r_pooled_matrix(m, n);
+  return pooled != NULL ? pooled : Rf_allocMatrix(REALSXP, (int)m, (int)n);
 }
 
 scl_status r_require_room(SEXP result, size_t numbers) {
