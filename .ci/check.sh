@@ -140,7 +140,7 @@ package_lane() {
   # the other lane is the longer one; it has built the core long before.
   step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
     POCL_CACHE_DIR="$root/build/pocl-plain" \
-    make -s -C tests/core test SUITES="arith structure gemm triangular cholesky covariance glm"
+    make -s -C tests/core test SUITES="arith constructors gemm triangular cholesky covariance glm"
   # The kernels of matrix instructions, emulated: all of them, by each form of the instruction.
   local mma="mma_gemm mma_chol mma_batch mma_glm mma_launched"
   step core-mma-emulated env STATCL_MMA_EMULATED=1 STATCL_TEST_DEVICE=1 \

@@ -181,7 +181,7 @@ static void check_made(scl_context *ctx) {
   CHECK_STATUS(SCL_E_ARGUMENT, scl_identity(ctx, 4, SIZE_MAX, &r));
 }
 
-void test_structure(scl_context *ctx) {
+void test_constructors(scl_context *ctx) {
   static const size_t shape[][2] = {{1, 1}, {5, 3}, {3, 5}, {0, 4}, {4, 0}, {65, 65}, {33, 70}};
   for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
     check_copies(ctx, shape[s][0], shape[s][1]);
