@@ -38,7 +38,7 @@ static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *ar
 }
 
 /* The error that the results of a check mean, or SCL_OK. */
-static scl_status judge(const scl_checks *checks, int at, const double *found) {
+static scl_status report_check(const scl_checks *checks, int at, const double *found) {
   const scl_mat *a = checks->of[at].matrix;
   const char *argument = checks->of[at].argument;
   double first = INFINITY;
@@ -65,7 +65,8 @@ static scl_status run_checks(const scl_checks *checks, int first, scl_context *c
                               scl_block_part(found, 0, k, FOUND, 1)));
   }
   SCL_GO(scl_read_block(ctx, found, SCL_WAIT_WRITES, value));
-  for (size_t k = 0; k < count; k++) SCL_GO(judge(checks, first + (int)k, value + k * FOUND));
+  for (size_t k = 0; k < count; k++)
+    SCL_GO(report_check(checks, first + (int)k, value + k * FOUND));
 done:
   scl_buffer_release(found.buffer);
   return status;

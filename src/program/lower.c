@@ -46,7 +46,7 @@ static void mark_live(const scl_tape *t, int outputs, const int *output, int *pl
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-static int add(lowering *w, scl_value v, const int *operand) {
+static int add_value(lowering *w, scl_value v, const int *operand) {
   scl_tape *t = &w->to->tape;
   const int value = scl_tape_add_value(t, v, operand);
   if (t->status != SCL_OK) return 0;
@@ -71,7 +71,7 @@ static int add_copy(lowering *w, int x) {
                        .operands = 1,
                        .at = {++w->copies},
                        .length = scl_tape_length(&w->to->tape, x)};
-  return add(w, v, &x);
+  return add_value(w, v, &x);
 }
 
 static bool has_storage(const scl_tape *t, int value) {
@@ -79,12 +79,12 @@ static bool has_storage(const scl_tape *t, int value) {
   return v->kind != SCL_VALUE_NUMBER && scl_how(v) != SCL_IS_VIEW;
 }
 
-static int stored(lowering *w, int x) {
+static int with_storage(lowering *w, int x) {
   return w->to->tape.status != SCL_OK || has_storage(&w->to->tape, x) ? x : add_copy(w, x);
 }
 
 /* Copies of the views whose places have another shape than that of the first view. */
-static void agree(lowering *w, scl_value *v, int *operand) {
+static void match_shapes(lowering *w, scl_value *v, int *operand) {
   const scl_tape *t = &w->to->tape;
   size_t rows = scl_rows_of_places(v);
   for (int k = 0; k < v->operands && t->status == SCL_OK; k++) {
@@ -117,7 +117,7 @@ static void become_matvec(scl_value *v) {
 }
 
 /* The operands of a concat: computed in their places, which an operand can be once. */
-static void hold(lowering *w, int concat) {
+static void hold_operands(lowering *w, int concat) {
   scl_lowered *to = w->to;
   size_t offset = 0;
   for (int k = 0; k < to->tape.value[concat].operands; k++) {
@@ -142,8 +142,8 @@ static int add_concat(lowering *w, scl_value v, int *operand) {
   for (int k = 0; k < v.operands && w->to->tape.status == SCL_OK; k++) {
     if (!can_be_held(w, operand, k)) operand[k] = add_copy(w, operand[k]);
   }
-  const int value = add(w, v, operand);
-  if (w->to->tape.status == SCL_OK) hold(w, value);
+  const int value = add_value(w, v, operand);
+  if (w->to->tape.status == SCL_OK) hold_operands(w, value);
   return value;
 }
 
@@ -187,11 +187,11 @@ static int lower_value(lowering *w, int value, int *operand) {
     return add_concat(w, v, operand);
   case SCL_IS_STEP:
   case SCL_IS_TOTAL:
-    agree(w, &v, operand);
+    match_shapes(w, &v, operand);
     break;
   case SCL_IS_VIEW:
   case SCL_IS_CALL:
-    for (int k = 0; k < v.operands; k++) operand[k] = stored(w, operand[k]);
+    for (int k = 0; k < v.operands; k++) operand[k] = with_storage(w, operand[k]);
     break;
   default:
     break;
@@ -199,7 +199,7 @@ static int lower_value(lowering *w, int value, int *operand) {
   if (v.kind == SCL_VALUE_REDUCE && w->to->tape.value[operand[0]].kind == SCL_VALUE_NUMBER) {
     operand[0] = add_copy(w, operand[0]);
   }
-  return add(w, v, operand);
+  return add_value(w, v, operand);
 }
 
 /* The results of a scan come first in those of its keeper. */
@@ -210,7 +210,7 @@ static int lower_scan(lowering *w, int value, int *operand) {
                           .operands = 1,
                           .at = {w->from->value[w->keeper[value]].length, 0, 0, length, 1},
                           .length = length};
-  return add(w, part, &keeper);
+  return add_value(w, part, &keeper);
 }
 
 static scl_status lower_all(lowering *w, int outputs, const int *output, int *operand) {

@@ -102,8 +102,8 @@ static scl_status make_second(scl_program *p, scl_tape *t, int output) {
   return SCL_OK;
 }
 
-static scl_status make(scl_context *ctx, scl_tape *t, int output, size_t parameters, bool second,
-                       scl_program **out) {
+static scl_status make_program(scl_context *ctx, scl_tape *t, int output, size_t parameters,
+                               bool second, scl_program **out) {
   scl_program *p = calloc(1, sizeof *p);
   if (p == NULL) {
     scl_tape_end(t);
@@ -128,12 +128,12 @@ static scl_status make(scl_context *ctx, scl_tape *t, int output, size_t paramet
 
 scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
                             scl_program **out) {
-  return make(ctx, t, output, parameters, false, out);
+  return make_program(ctx, t, output, parameters, false, out);
 }
 
 scl_status scl_program_make_second(scl_context *ctx, scl_tape *t, int output, size_t parameters,
                                    scl_program **out) {
-  return make(ctx, t, output, parameters, true, out);
+  return make_program(ctx, t, output, parameters, true, out);
 }
 
 scl_context *scl_program_context(const scl_program *p) {

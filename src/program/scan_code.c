@@ -18,7 +18,7 @@ typedef struct {
 
 /* ---- elements ------------------------------------------------------------------------------- */
 
-static int get(const scalars *w, int value, size_t i) {
+static int element_of(const scalars *w, int value, size_t i) {
   return w->element[value][w->from->value[value].length == 1 ? 0 : i];
 }
 
@@ -63,7 +63,7 @@ static void put_apply(scalars *w, int value, int *to) {
   const scl_value *v = &w->from->value[value];
   for (size_t i = 0; i < v->length; i++) {
     int x[3] = {0, 0, 0};
-    for (int k = 0; k < v->operands; k++) x[k] = get(w, operand_of(w, value, k), i);
+    for (int k = 0; k < v->operands; k++) x[k] = element_of(w, operand_of(w, value, k), i);
     to[i] = v->operands == 1   ? scl_tape_unary(&w->to, (scl_op)v->op, x[0])
             : v->operands == 2 ? scl_tape_binary(&w->to, (scl_op)v->op, x[0], x[1])
                                : scl_tape_apply(&w->to, (scl_op)v->op, 3, x);
@@ -83,7 +83,7 @@ static void put_view(scalars *w, int value, int *to) {
                           : v->kind != SCL_VALUE_BROADCAST ? i + j * m
                           : at[2] != 0                     ? j
                                                            : i;
-      to[i + j * m] = get(w, x, from);
+      to[i + j * m] = element_of(w, x, from);
     }
   }
 }
@@ -100,7 +100,7 @@ static void put_reduce(scalars *w, int value, int *to) {
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < m; i++) {
       int *total = &to[v->at[2] == SCL_TOTAL ? 0 : v->at[2] == SCL_BY_ROW ? i : j];
-      const int next = get(w, x, i + j * m);
+      const int next = element_of(w, x, i + j * m);
       *total = *total == NONE ? next : scl_tape_binary(&w->to, ops[v->op], *total, next);
     }
   }
@@ -112,20 +112,20 @@ static void put_moved(scalars *w, int value, int *to) {
     size_t at = 0;
     for (int k = 0; k < v->operands; k++) {
       const int x = operand_of(w, value, k);
-      for (size_t i = 0; i < w->from->value[x].length; i++) to[at++] = get(w, x, i);
+      for (size_t i = 0; i < w->from->value[x].length; i++) to[at++] = element_of(w, x, i);
     }
     return;
   }
   const scl_tape_data *places = &w->from->data[v->at[0]];
   const int x = operand_of(w, value, 0);
   if (v->kind == SCL_VALUE_GATHER) {
-    for (size_t i = 0; i < v->length; i++) to[i] = get(w, x, (size_t)places->numbers[i]);
+    for (size_t i = 0; i < v->length; i++) to[i] = element_of(w, x, (size_t)places->numbers[i]);
     return;
   }
   for (size_t i = 0; i < v->length; i++) to[i] = zero(w);
   for (size_t i = 0; i < places->length; i++) {
     int *total = &to[(size_t)places->numbers[i]];
-    *total = add(w, *total, get(w, x, i));
+    *total = add(w, *total, element_of(w, x, i));
   }
 }
 
@@ -135,7 +135,7 @@ static void put_cumsum(scalars *w, int value, int *to) {
   for (size_t j = 0; j < at[1]; j++) {
     for (size_t k = 0; k < m; k++) {
       const size_t i = (at[2] != 0 ? m - 1 - k : k) + j * m, last = at[2] != 0 ? i + 1 : i - 1;
-      to[i] = k == 0 ? get(w, x, i) : add(w, to[last], get(w, x, i));
+      to[i] = k == 0 ? element_of(w, x, i) : add(w, to[last], element_of(w, x, i));
     }
   }
 }
@@ -147,8 +147,8 @@ static void put_product(scalars *w, int value, int *to) {
     for (size_t i = 0; i < m && w->to.values < MOST_OPERATIONS; i++) {
       int sum = zero(w);
       for (size_t l = 0; l < inner; l++) {
-        const int x = get(w, a, at[3] != 0 ? l + i * inner : i + l * m);
-        const int y = get(w, b, at[4] != 0 ? j + l * n : l + j * inner);
+        const int x = element_of(w, a, at[3] != 0 ? l + i * inner : i + l * m);
+        const int y = element_of(w, b, at[4] != 0 ? j + l * n : l + j * inner);
         sum = add(w, sum, multiply(w, x, y));
       }
       to[i + j * m] = sum;
@@ -163,7 +163,7 @@ static void put_chol(scalars *w, int value, int *to) {
   for (size_t j = 0; j < n && w->to.values < MOST_OPERATIONS; j++) {
     for (size_t i = 0; i < j; i++) to[i + j * n] = zero(w);
     for (size_t i = j; i < n; i++) {
-      int rest = get(w, a, i + j * n);
+      int rest = element_of(w, a, i + j * n);
       for (size_t l = 0; l < j; l++) {
         rest = subtract(w, rest, multiply(w, to[i + l * n], to[j + l * n]));
       }
@@ -180,13 +180,13 @@ static void put_tri_solve(scalars *w, int value, int *to) {
   for (size_t j = 0; j < at[1] && w->to.values < MOST_OPERATIONS; j++) {
     for (size_t k = 0; k < n; k++) {
       const size_t i = forward ? k : n - 1 - k;
-      int rest = get(w, b, i + j * n);
+      int rest = element_of(w, b, i + j * n);
       for (size_t q = 0; q < k; q++) {
         const size_t l = forward ? q : n - 1 - q;
-        const int factor = get(w, t, transposed ? l + i * n : i + l * n);
+        const int factor = element_of(w, t, transposed ? l + i * n : i + l * n);
         rest = subtract(w, rest, multiply(w, factor, to[l + j * n]));
       }
-      to[i + j * n] = scl_tape_binary(&w->to, SCL_OP_DIV, rest, get(w, t, i * (n + 1)));
+      to[i + j * n] = scl_tape_binary(&w->to, SCL_OP_DIV, rest, element_of(w, t, i * (n + 1)));
     }
   }
 }
@@ -197,7 +197,9 @@ static void put_triangle(scalars *w, int value, int *to) {
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < n; i++) {
       const bool kept = at[1] == 1 ? i <= j : i >= j;
-      to[i + j * n] = kept ? get(w, x, i + j * n) : at[1] == 2 ? get(w, x, j + i * n) : zero(w);
+      to[i + j * n] = kept         ? element_of(w, x, i + j * n)
+                      : at[1] == 2 ? element_of(w, x, j + i * n)
+                                   : zero(w);
     }
   }
 }
@@ -281,7 +283,7 @@ static scl_status make_scalars(scalars *w, int result) {
   return SCL_OK;
 }
 
-static void end(scalars *w) {
+static void end_scalars(scalars *w) {
   for (int v = 0; v < w->from->values && w->element != NULL; v++) free(w->element[v]);
   free(w->element);
   free(w->live);
@@ -293,7 +295,7 @@ static void end(scalars *w) {
 /* Marks what the results need, and counts it. */
 static void count_live(const scalars *w, int result, unsigned char *live, scl_scan_code *code) {
   const scl_tape *t = &w->to;
-  for (size_t i = 0; i < w->from->value[result].length; i++) live[get(w, result, i)] = 1;
+  for (size_t i = 0; i < w->from->value[result].length; i++) live[element_of(w, result, i)] = 1;
   for (int v = t->values - 1; v >= 0; v--) {
     for (int k = 0; live[v] && k < t->value[v].operands; k++) live[scl_tape_operand(t, v, k)] = 1;
     if (!live[v]) continue;
@@ -320,7 +322,7 @@ static void fill_code(const scalars *w, int result, const unsigned char *live, i
     for (int k = 0; k < value->operands; k++) o->arg[k] = reg[scl_tape_operand(t, v, k)];
   }
   code->results = (int)w->from->value[result].length;
-  for (int i = 0; i < code->results; i++) code->result[i] = reg[get(w, result, (size_t)i)];
+  for (int i = 0; i < code->results; i++) code->result[i] = reg[element_of(w, result, (size_t)i)];
 }
 
 static scl_status make_code(const scalars *w, int result, scl_scan_code *code) {
@@ -354,7 +356,7 @@ scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out) {
   code->shape = body->shape;
   scl_status status = make_scalars(&w, body->result);
   if (status == SCL_OK) status = make_code(&w, body->result, code);
-  end(&w);
+  end_scalars(&w);
   if (status != SCL_OK) {
     scl_scan_code_free(code);
     return status;

@@ -59,7 +59,7 @@ static bool may_join(const scheduling *s, int v, int x, size_t places) {
 }
 
 /* The cluster that a value and what it joins would be; false if they disagree. */
-static bool combine(cluster *c, const cluster *other) {
+static bool combine_clusters(cluster *c, const cluster *other) {
   if (c->rows != 0 && other->rows != 0 && c->rows != other->rows) return false;
   if (c->margin != UNSET && other->margin != UNSET && c->margin != other->margin) return false;
   if (c->rows == 0) c->rows = other->rows;
@@ -68,7 +68,7 @@ static bool combine(cluster *c, const cluster *other) {
 }
 
 /* The shape of places that the value, and the views that it reads, need. */
-static cluster alone(const scheduling *s, int v) {
+static cluster cluster_of(const scheduling *s, int v) {
   const scl_value *value = &s->t->value[v];
   const bool total = scl_how(value) == SCL_IS_TOTAL;
   cluster c = {.margin = total ? (int)value->at[2] : UNSET,
@@ -84,7 +84,7 @@ static cluster alone(const scheduling *s, int v) {
 static void place_in_kernel(scheduling *s, int v) {
   const scl_tape *t = s->t;
   const scl_value *value = &t->value[v];
-  cluster c = alone(s, v), together;
+  cluster c = cluster_of(s, v), together;
   int stage = 0, joined = NONE, stage_apart = 0;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
@@ -97,7 +97,7 @@ static void place_in_kernel(scheduling *s, int v) {
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
     if (!may_join(s, v, x, c.places) || s->stage[x] != stage) continue;
-    if (!combine(&together, &s->about[leader_of(s, x)])) {
+    if (!combine_clusters(&together, &s->about[leader_of(s, x)])) {
       stage = stage_apart; /* none is joined */
       together = c;
       break;

@@ -113,8 +113,8 @@ static scl_status read_shape(arguments *at) {
 }
 
 /* One number for all, one for each predictor or vector (`each` of them), or one for each row of
- * each. What else it may be the core finds wrong. */
-static void spread(arguments *at, int which, size_t each, bool by_row) {
+ * each. The core refuses all else. */
+static void read_auxiliary(arguments *at, int which, size_t each, bool by_row) {
   SEXP x = at->given[which];
   size_t numbers = (size_t)XLENGTH(x);
   at->numbers[which] = REAL_RO(x);
@@ -142,11 +142,11 @@ static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEX
   SCL_TRY(require_numbers(at->given[BETA], "beta"));
   scl_glm_aux kind = GLM_FAMILY_AUX(at->family);
   SCL_TRY(read_shape(at));
-  spread(at, BETA, 0, false);
-  spread(at, ALPHA, at->vectors * at->classes, !GLM_FAMILY_COUPLED(at->family));
+  read_auxiliary(at, BETA, 0, false);
+  read_auxiliary(at, ALPHA, at->vectors * at->classes, !GLM_FAMILY_COUPLED(at->family));
   if (kind != SCL_GLM_NONE) {
     SCL_TRY(require_numbers(at->given[AUX], aux_names[kind]));
-    spread(at, AUX, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind == SCL_GLM_SIGMA);
+    read_auxiliary(at, AUX, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind == SCL_GLM_SIGMA);
   }
   return SCL_OK;
 }

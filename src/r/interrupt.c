@@ -16,14 +16,14 @@ const char *r_time_limit(void) {
   return limit;
 }
 
-static SEXP look(void *unused) {
+static SEXP check_user_interrupt(void *unused) {
   (void)unused;
   R_CheckUserInterrupt();
   return R_NilValue;
 }
 
 /* An interrupt, or the error of a time limit, whose message is kept. */
-static SEXP caught(SEXP condition, void *stop) {
+static SEXP keep_condition(SEXP condition, void *stop) {
   *(bool *)stop = true;
   if (!Rf_inherits(condition, "error")) return R_NilValue;
   SEXP message = TYPEOF(condition) == VECSXP ? VECTOR_ELT(condition, 0) : R_NilValue;
@@ -33,7 +33,7 @@ static SEXP caught(SEXP condition, void *stop) {
   return R_NilValue;
 }
 
-static void look_and_catch(void *stop) {
+static void catch_interrupt(void *stop) {
   static SEXP kinds = NULL;
   if (kinds == NULL) {
     SEXP names = PROTECT(Rf_allocVector(STRSXP, 2));
@@ -43,7 +43,7 @@ static void look_and_catch(void *stop) {
     kinds = names;
     UNPROTECT(1);
   }
-  R_tryCatch(look, NULL, kinds, caught, stop, NULL, NULL);
+  R_tryCatch(check_user_interrupt, NULL, kinds, keep_condition, stop, NULL, NULL);
 }
 
 /* ---- the building of kernels ---------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static bool jumped;
 static SEXP
     token; /* of a jump out of the message, continued when the core has released everything */
 
-static SEXP say(void *unused) {
+static SEXP announce_device(void *unused) {
   (void)unused;
   SEXP package = PROTECT(Rf_mkString("statcl"));
   SEXP space = PROTECT(R_FindNamespace(package));
@@ -63,7 +63,7 @@ static SEXP say(void *unused) {
   return R_NilValue;
 }
 
-static void leave(void *place, Rboolean jump) {
+static void jump_back(void *place, Rboolean jump) {
   if (jump) longjmp(*(jmp_buf *)place, 1);
 }
 
@@ -94,7 +94,7 @@ static bool announce(void) {
     jumped = true;
     return true;
   }
-  R_UnwindProtect(say, NULL, leave, &place, token);
+  R_UnwindProtect(announce_device, NULL, jump_back, &place, token);
   return false;
 }
 
@@ -121,7 +121,7 @@ bool r_interrupted(void) {
   if (announce()) return true;
   bool stop = false;
   limit[0] = '\0';
-  return !R_ToplevelExec(look_and_catch, &stop) || stop;
+  return !R_ToplevelExec(catch_interrupt, &stop) || stop;
 }
 
 /* ---- R code inside the core ----------------------------------------------------------------- */

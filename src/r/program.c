@@ -218,7 +218,8 @@ done:
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-static SEXP make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output, bool second) {
+static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output,
+                         bool second) {
   SEXP handle = PROTECT(r_pointer_new(&program_kind, R_NilValue));
   scl_program *program = NULL;
   scl_context *ctx;
@@ -239,11 +240,11 @@ done:
 }
 
 SEXP r_program_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
-  return make(where, nodes, data, parameters, output, false);
+  return make_program(where, nodes, data, parameters, output, false);
 }
 
 SEXP r_program_make_second(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
-  return make(where, nodes, data, parameters, output, true);
+  return make_program(where, nodes, data, parameters, output, true);
 }
 
 /* The number of parameters of a handle that may be no program, for the size of a result. */

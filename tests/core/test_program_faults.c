@@ -32,7 +32,8 @@ static int record_all_kinds(program_nodes *l) {
 
 enum { OWN_ALLOCATIONS = 2 /* of program_record() */, MOST_ALLOCATIONS = 5000 };
 
-static scl_status make(scl_context *ctx, const program_nodes *l, int output, scl_program **p) {
+static scl_status make_program(scl_context *ctx, const program_nodes *l, int output,
+                               scl_program **p) {
   scl_tape t;
   scl_tape_begin(&t);
   const int result = program_record(l, &t, output);
@@ -48,7 +49,7 @@ static void check_allocations(scl_context *ctx, program_nodes *l, int output) {
   for (; fails && n < MOST_ALLOCATIONS; n++) {
     scl_program *p = NULL;
     alloc_fail(n + OWN_ALLOCATIONS);
-    const scl_status status = make(ctx, l, output, &p);
+    const scl_status status = make_program(ctx, l, output, &p);
     fails = alloc_failed();
     alloc_fail(0);
     CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
@@ -70,7 +71,7 @@ static void check_buffers(scl_context *ctx, program_nodes *l, int output) {
   for (int n = 1; status != SCL_OK && n < MOST_ALLOCATIONS; n++) {
     scl_program *p = NULL;
     scl_buffer_fail_after(n);
-    status = make(ctx, l, output, &p);
+    status = make_program(ctx, l, output, &p);
     scl_buffer_fail_after(-1);
     CHECK(status == SCL_OK || status == SCL_E_MEMORY);
     CHECK((p != NULL) == (status == SCL_OK));
@@ -170,12 +171,12 @@ static void check_results(scl_context *ctx) {
   scl_program *p = NULL;
   program_begin(&l);
   const int x = node_parameter(&l, 2), sum = node_sum(&l, x);
-  CHECK_STATUS(SCL_E_ARGUMENT, make(ctx, &l, x, &p));
-  CHECK_STATUS(SCL_E_ARGUMENT, make(ctx, &l, node_unary(&l, SCL_OP_PENTAGAMMA, sum), &p));
+  CHECK_STATUS(SCL_E_ARGUMENT, make_program(ctx, &l, x, &p));
+  CHECK_STATUS(SCL_E_ARGUMENT, make_program(ctx, &l, node_unary(&l, SCL_OP_PENTAGAMMA, sum), &p));
   CHECK_STATUS(SCL_E_ARGUMENT,
-               make(ctx, &l, node_binary(&l, SCL_OP_LOG_PGAMMA_SLOPE, sum, sum), &p));
+               make_program(ctx, &l, node_binary(&l, SCL_OP_LOG_PGAMMA_SLOPE, sum, sum), &p));
   l.parameters = 1;
-  CHECK_STATUS(SCL_E_ARGUMENT, make(ctx, &l, sum, &p));
+  CHECK_STATUS(SCL_E_ARGUMENT, make_program(ctx, &l, sum, &p));
   CHECK(p == NULL);
   program_end(&l);
 }

@@ -221,12 +221,12 @@ static double fold_block(const thread *t, const scl_output *o, const double *x) 
 }
 
 /* Compares a number and its index with the best so far; the first of equal ones is kept. */
-static void offer(unsigned op, double *best, double *best_place, double x, double at) {
+static void keep_extreme(unsigned op, double *best, double *best_index, double x, double at) {
   const bool better = op == SCL_REDUCE_WHICH_MAX ? x > *best : x < *best;
   if (x != x || at == 0.0) return;
-  if (*best_place == 0.0 || better || (x == *best && at < *best_place)) {
+  if (*best_index == 0.0 || better || (x == *best && at < *best_index)) {
     *best = x;
-    *best_place = at;
+    *best_index = at;
   }
 }
 
@@ -238,7 +238,7 @@ static void reduce_elements(const thread *t, const scl_output *o, totals to, con
     const size_t at = p->margin == SCL_TOTAL    ? i + t->column * p->m
                       : p->margin == SCL_BY_ROW ? t->column
                                                 : i;
-    offer(o->op, &to.number[r], &to.place[r], x[k], (double)at + 1.0);
+    keep_extreme(o->op, &to.number[r], &to.place[r], x[k], (double)at + 1.0);
   }
 }
 
@@ -415,7 +415,7 @@ static void finish_output(const job *j, int k) {
     for (size_t q = 1; q < parts; q++) {
       const size_t next = q * results + r;
       if (index) {
-        offer(o->op, &number, &at, j->total[k].number[next], j->total[k].place[next]);
+        keep_extreme(o->op, &number, &at, j->total[k].number[next], j->total[k].place[next]);
       } else {
         number = combine_numbers(&t, o, number, j->total[k].number[next]);
       }

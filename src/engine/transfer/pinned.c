@@ -96,7 +96,7 @@ static progress copy_step(scl_pinned_copy *copy, scl_pinned_worker *worker, size
   return MOVED;
 }
 
-static void serve(void *arg, int part, int parts) {
+static void copy_blocks(void *arg, int part, int parts) {
   scl_pinned_copy *copy = arg;
   scl_pinned_worker worker = {0};
   progress went = MOVED;
@@ -117,13 +117,13 @@ void scl_pinned_start_threads(scl_pinned_copy *copy) {
   if (copy->to == NULL && threads > THREADS_UP) threads = THREADS_UP;
   if ((size_t)threads > most) threads = (int)most;
   if (!copy->fresh) {
-    copy->team = scl_team_launch(threads, serve, copy);
+    copy->team = scl_team_launch(threads, copy_blocks, copy);
     return;
   }
   /* The creation of a thread needs the lock that page faults need: no page faults before all
    * threads exist. */
   copy->team = scl_team_start(threads);
-  scl_team_begin(copy->team, serve, copy);
+  scl_team_begin(copy->team, copy_blocks, copy);
 }
 
 /* Little at a time: other threads wait for the owner's other work. */

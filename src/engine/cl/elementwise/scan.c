@@ -35,7 +35,7 @@ void scl_cl_scans_free(scl_cl_context *cl) {
   }
 }
 
-static scl_status build(scl_cl_context *cl, const scl_scan_code *code, entry *e) {
+static scl_status build_scan(scl_cl_context *cl, const scl_scan_code *code, entry *e) {
   char *port = NULL, *special = NULL, *normal = NULL, *incomplete = NULL;
   const bool is_incomplete = scl_scan_calls(code, "incomplete_");
   scl_status status;
@@ -58,7 +58,7 @@ done:
 }
 
 /* The entry of this code, or of one with the same text; NULL if there is none. */
-static entry *find(scl_cl_context *cl, const scl_scan_code *code) {
+static entry *find_entry(scl_cl_context *cl, const scl_scan_code *code) {
   for (entry *e = cl->scans; e != NULL; e = e->next) {
     if (e->serial == code->serial) return e;
   }
@@ -68,10 +68,10 @@ static entry *find(scl_cl_context *cl, const scl_scan_code *code) {
   return NULL;
 }
 
-static scl_status get(scl_cl_context *cl, scl_scan_code *code, entry **out) {
+static scl_status get_entry(scl_cl_context *cl, scl_scan_code *code, entry **out) {
   int entries = 0;
   SCL_TRY(scl_scan_source(code));
-  entry *e = find(cl, code);
+  entry *e = find_entry(cl, code);
   if (e == NULL) {
     for (e = cl->scans; e != NULL; e = e->next) entries++;
     /* Commands that are under way keep their kernels. */
@@ -84,7 +84,7 @@ static scl_status get(scl_cl_context *cl, scl_scan_code *code, entry **out) {
       return scl_fail_memory(bytes, 0, "the kernels in use");
     }
     memcpy(e->source, code->source, bytes);
-    const scl_status status = build(cl, code, e);
+    const scl_status status = build_scan(cl, code, e);
     if (status != SCL_OK) {
       free_entry(e);
       return status;
@@ -132,7 +132,7 @@ scl_status scl_cl_scan(scl_context *ctx, const scl_scan_pass *pass) {
   scl_status status;
   scl_cl_op_begin(&op, ctx);
   SCL_GO(scl_poll());
-  SCL_GO(get(cl, pass->code, &e));
+  SCL_GO(get_entry(cl, pass->code, &e));
   for (int k = 0; k < scl_scan_first(&pass->code->shape, SCL_SCAN_SUM); k++) {
     scl_cl_op_reads(&op, pass->input[k].buffer);
   }
