@@ -25,14 +25,14 @@ static scl_status fill_lu_solve(scl_compiling *c, int v, scl_routine_step *s) {
   return block_of(c, v, 1, at[0], at[1], &s->b);
 }
 
-static size_t columns_of_places(const scl_value *v) {
+static size_t index_columns(const scl_value *v) {
   return v->kind == SCL_VALUE_GATHER_COLUMNS    ? v->at[1]
          : v->kind == SCL_VALUE_SCATTER_COLUMNS ? v->at[2]
                                                 : 1;
 }
 
 /* Of gathers and scatters. */
-static scl_status fill_places(scl_compiling *c, int v, size_t columns, scl_routine_step *s) {
+static scl_status fill_indexed(scl_compiling *c, int v, size_t columns, scl_routine_step *s) {
   const scl_tape *t = &c->lowered.tape;
   const scl_value *value = &t->value[v];
   const int data = (int)value->at[0];
@@ -77,9 +77,9 @@ static scl_status fill_call(scl_compiling *c, int v, scl_routine_step *s) {
   case SCL_VALUE_SCATTER:
   case SCL_VALUE_GATHER_COLUMNS:
   case SCL_VALUE_SCATTER_COLUMNS:
-    columns = columns_of_places(value);
+    columns = index_columns(value);
     rows = value->length / columns;
-    SCL_TRY(fill_places(c, v, columns, s));
+    SCL_TRY(fill_indexed(c, v, columns, s));
     break;
   case SCL_VALUE_CUMSUM:
     s->flag[0] = at[2] != 0;
@@ -160,7 +160,7 @@ static scl_status add_steps(scl_compiling *c) {
   SCL_TRY(make_results(c));
   for (int g = 0; g < c->schedule.groups; g++) {
     const scl_group *group = &c->schedule.group[g];
-    if (group->places > 0) {
+    if (group->elements > 0) {
       SCL_TRY(scl_fuse_group(c, group));
     } else {
       SCL_TRY(add_call(c, c->schedule.value[group->first]));

@@ -15,12 +15,12 @@ typedef struct {
 
 /* ---- leaves --------------------------------------------------------------------------------- */
 
-/* How a view steps through its operand, for places of p. */
+/* How a view steps through its operand, for the elements of p. */
 static void steps_of_view(const scl_value *v, const scl_plan *p, size_t *at, size_t *step_i,
                           size_t *step_j) {
   switch (v->kind) {
   case SCL_VALUE_BROADCAST:
-    if (scl_rows_of_places(v) == 0) { /* one element */
+    if (scl_rows_needed(v) == 0) { /* one element */
       *step_i = *step_j = 0;
     } else {
       *step_i = v->at[2] == 0 ? 1 : 0;
@@ -44,7 +44,7 @@ static void steps_of_view(const scl_value *v, const scl_plan *p, size_t *at, siz
   }
 }
 
-/* The step that reads value x at each place, or NONE where the plan is full. */
+/* The step that reads value x at each element, or NONE where the plan is full. */
 static scl_status load(scl_compiling *c, scl_plan *p, int x, int *step) {
   const scl_tape *t = &c->lowered.tape;
   const scl_value *v = &t->value[x];
@@ -130,7 +130,7 @@ static bool is_read_outside(const scl_compiling *c, const run *r, int v) {
     const int reader = c->reader[k];
     if (!in_run(c, r, reader)) return true;
     /* One element beside many is read from memory. */
-    if (t->value[v].length == 1 && r->group->places != 1) return true;
+    if (t->value[v].length == 1 && r->group->elements != 1) return true;
   }
   return false;
 }
@@ -162,8 +162,8 @@ static bool is_too_large(const scl_plan *p) {
 
 static scl_status fill_plan(scl_compiling *c, const run *r, scl_plan *p, bool *full) {
   const scl_group *g = r->group;
-  const size_t rows = g->rows != 0 ? g->rows : g->places;
-  scl_plan_begin(p, rows, g->places / rows);
+  const size_t rows = g->rows != 0 ? g->rows : g->elements;
+  scl_plan_begin(p, rows, g->elements / rows);
   *full = false;
   for (int i = 0; i < r->count && !*full; i++) SCL_TRY(add_value(c, r, p, r->value[i], full));
   p->body = p->steps;

@@ -51,9 +51,9 @@ enum { MOST_RESULTS = 2147483647 };
 static bool scan_fits(const scl_tape *t, int operands, const int *operand, const size_t *at) {
   if (at[0] >= (size_t)t->bodies || at[3] > 1 || at[4] > 1) return false;
   const scl_scan_shape *s = &t->body[at[0]]->shape;
-  const double places = (double)at[1] * (double)at[2];
+  const double rows = (double)at[1] * (double)at[2];
   if (operands != scl_scan_first(s, SCL_SCAN_SUM) || at[1] == 0 || at[2] == 0) return false;
-  if (places * (double)scl_scan_offset(s, SCL_SCAN_ROLES) > MOST_RESULTS) return false;
+  if (rows * (double)scl_scan_offset(s, SCL_SCAN_ROLES) > MOST_RESULTS) return false;
   const int x = s->ports[SCL_SCAN_STATE], fixed = scl_scan_first(s, SCL_SCAN_FIXED);
   for (int k = 0; k < operands; k++) {
     const size_t each = s->port[k].shared ? 1 : at[2], steps = k >= x && k < fixed ? at[1] : 1;

@@ -10,13 +10,13 @@ enum { NONE = -1 };
 typedef struct {
   const scl_tape *from;
   scl_lowered *to;
-  int *place;    /* of each old value: its new one */
+  int *moved;    /* of each old value: its new one */
   int room;      /* of holder and offset */
   size_t copies; /* tells copies of one value apart */
   int *keeper;   /* of each SCAN: the live one that keeps its states as well, or NONE */
 } lowering;
 
-size_t scl_rows_of_places(const scl_value *v) {
+size_t scl_rows_needed(const scl_value *v) {
   switch (v->kind) {
   case SCL_VALUE_BROADCAST: /* of one element: any shape */
     return v->at[0] == 1 && v->at[2] == 0 ? 0 : v->at[0];
@@ -35,12 +35,12 @@ size_t scl_rows_of_places(const scl_value *v) {
 
 /* ---- live values ---------------------------------------------------------------------------- */
 
-static void mark_live(const scl_tape *t, int outputs, const int *output, int *place) {
-  for (int v = 0; v < t->values; v++) place[v] = NONE;
-  for (int k = 0; k < outputs; k++) place[output[k]] = 0;
+static void mark_live(const scl_tape *t, int outputs, const int *output, int *moved) {
+  for (int v = 0; v < t->values; v++) moved[v] = NONE;
+  for (int k = 0; k < outputs; k++) moved[output[k]] = 0;
   for (int v = t->values - 1; v >= 0; v--) {
-    if (place[v] == NONE) continue;
-    for (int k = 0; k < t->value[v].operands; k++) place[scl_tape_operand(t, v, k)] = 0;
+    if (moved[v] == NONE) continue;
+    for (int k = 0; k < t->value[v].operands; k++) moved[scl_tape_operand(t, v, k)] = 0;
   }
 }
 
@@ -83,12 +83,12 @@ static int with_storage(lowering *w, int x) {
   return w->to->tape.status != SCL_OK || has_storage(&w->to->tape, x) ? x : add_copy(w, x);
 }
 
-/* Copies of the views whose places have another shape than that of the first view. */
+/* Copies of the views whose shape is not that of the first view. */
 static void match_shapes(lowering *w, scl_value *v, int *operand) {
   const scl_tape *t = &w->to->tape;
-  size_t rows = scl_rows_of_places(v);
+  size_t rows = scl_rows_needed(v);
   for (int k = 0; k < v->operands && t->status == SCL_OK; k++) {
-    const size_t here = scl_rows_of_places(&t->value[operand[k]]);
+    const size_t here = scl_rows_needed(&t->value[operand[k]]);
     if (scl_how(&t->value[operand[k]]) != SCL_IS_VIEW || here == 0) continue;
     if (rows == 0) rows = here;
     if (rows != here) operand[k] = add_copy(w, operand[k]);
@@ -116,7 +116,7 @@ static void become_matvec(scl_value *v) {
   memcpy(v->at, at, sizeof at);
 }
 
-/* The operands of a concat: computed in their places, which an operand can be once. */
+/* The operands of a concat: computed where the concat has them, which an operand can be once. */
 static void hold_operands(lowering *w, int concat) {
   scl_lowered *to = w->to;
   size_t offset = 0;
@@ -162,10 +162,10 @@ static void find_keepers(lowering *w) {
   const scl_tape *t = w->from;
   for (int v = 0; v < t->values; v++) w->keeper[v] = NONE;
   for (int k = 0; k < t->values; k++) {
-    if (w->place[k] == NONE || t->value[k].kind != SCL_VALUE_SCAN || t->value[k].at[4] == 0)
+    if (w->moved[k] == NONE || t->value[k].kind != SCL_VALUE_SCAN || t->value[k].at[4] == 0)
       continue;
     for (int v = 0; v < k; v++) {
-      if (w->place[v] != NONE && same_scan(t, v, k)) w->keeper[v] = k;
+      if (w->moved[v] != NONE && same_scan(t, v, k)) w->keeper[v] = k;
     }
   }
 }
@@ -175,7 +175,7 @@ static void find_keepers(lowering *w) {
 static int lower_value(lowering *w, int value, int *operand) {
   scl_value v = w->from->value[value];
   for (int k = 0; k < v.operands; k++) {
-    operand[k] = w->place[scl_tape_operand(w->from, value, k)];
+    operand[k] = w->moved[scl_tape_operand(w->from, value, k)];
   }
   if (v.kind == SCL_VALUE_MATMUL) {
     take_transposed(&w->to->tape, &v, operand, 0);
@@ -223,13 +223,13 @@ static scl_status lower_all(lowering *w, int outputs, const int *output, int *op
   to->bodies = t->bodies;
   to->borrows_bodies = true;
   for (int v = 0; v < t->values && to->status == SCL_OK; v++) {
-    if (w->place[v] == NONE) continue;
-    w->place[v] = w->keeper[v] != NONE ? lower_scan(w, v, operand) : lower_value(w, v, operand);
+    if (w->moved[v] == NONE) continue;
+    w->moved[v] = w->keeper[v] != NONE ? lower_scan(w, v, operand) : lower_value(w, v, operand);
   }
   if (to->status != SCL_OK) return to->status;
   scl_value result = {.kind = SCL_VALUE_CONCAT, .operands = outputs};
   for (int k = 0; k < outputs; k++) {
-    operand[k] = w->place[output[k]];
+    operand[k] = w->moved[output[k]];
     result.length += scl_tape_length(to, operand[k]);
   }
   w->to->result = add_concat(w, result, operand);
@@ -243,18 +243,18 @@ scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_lowe
   scl_tape_begin(&out->tape);
   for (int v = 0; v < t->values; v++)
     most = t->value[v].operands > most ? t->value[v].operands : most;
-  w.place = malloc((size_t)t->values * sizeof *w.place);
+  w.moved = malloc((size_t)t->values * sizeof *w.moved);
   int *operand = malloc(((size_t)most + 1) * sizeof *operand);
   scl_status status = SCL_OK;
   w.keeper = malloc((size_t)t->values * sizeof *w.keeper);
-  if (w.place == NULL || w.keeper == NULL || operand == NULL) {
-    status = scl_fail_memory((size_t)t->values * sizeof *w.place, 0, "a program");
+  if (w.moved == NULL || w.keeper == NULL || operand == NULL) {
+    status = scl_fail_memory((size_t)t->values * sizeof *w.moved, 0, "a program");
   } else {
-    mark_live(t, outputs, output, w.place);
+    mark_live(t, outputs, output, w.moved);
     find_keepers(&w);
     status = lower_all(&w, outputs, output, operand);
   }
-  free(w.place);
+  free(w.moved);
   free(w.keeper);
   free(operand);
   if (status != SCL_OK) scl_lowered_end(out);

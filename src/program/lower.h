@@ -8,7 +8,7 @@
 /* Values that fused kernels and calls can be made of:
  *   - operands of calls and of views have storage, as have those that a concat holds;
  *   - a concat's operands are computed values that no other concat holds;
- *   - the views that an elementwise value reads agree about the shape of their places. */
+ *   - the views that an elementwise value reads have one shape. */
 typedef struct {
   scl_tape tape;
   int *holder;    /* of each value: the concat that holds it, or -1 */
@@ -32,8 +32,8 @@ static inline int scl_root(const scl_tape *t, int value) {
   return value;
 }
 
-/* How many rows the places of a view, or of a reduction by rows or columns, have to have; 0: any
+/* The rows that a view, or a reduction by rows or columns, needs its elements to have; 0: any
  * number. */
-size_t scl_rows_of_places(const scl_value *v);
+size_t scl_rows_needed(const scl_value *v);
 
 #endif

@@ -37,10 +37,10 @@ scl_status scl_resident_numbers(scl_residents *r, int data, scl_block *out) {
   return SCL_OK;
 }
 
-/* For each element, where its list of places begins; then the lists, one after the other. Returns
+/* For each element, where its list of indices begins; then the lists, one after the other. Returns
  * the length of the longest list. */
-static size_t sort_places(const scl_tape_data *index, size_t elements, double *starts,
-                          double *order) {
+static size_t sort_indices(const scl_tape_data *index, size_t elements, double *starts,
+                           double *order) {
   double most = 0.0;
   for (size_t e = 0; e <= elements; e++) starts[e] = 0.0;
   for (size_t k = 0; k < index->length; k++) starts[(size_t)index->numbers[k] + 1] += 1.0;
@@ -48,7 +48,7 @@ static size_t sort_places(const scl_tape_data *index, size_t elements, double *s
     if (starts[e + 1] > most) most = starts[e + 1];
     starts[e + 1] += starts[e];
   }
-  /* starts[e] moves to the end of e's places, which is where those of e + 1 begin. */
+  /* starts[e] moves to the end of e's list, which is where those of e + 1 begin. */
   for (size_t k = 0; k < index->length; k++) {
     const size_t e = (size_t)index->numbers[k];
     order[(size_t)starts[e]] = (double)k;
@@ -69,7 +69,7 @@ scl_status scl_resident_groups(scl_residents *r, int data, size_t elements, scl_
     if (numbers == NULL) {
       return scl_fail_memory((elements + 1 + from->length) * sizeof *numbers, 0, "a program");
     }
-    d->most = sort_places(from, elements, numbers, numbers + elements + 1);
+    d->most = sort_indices(from, elements, numbers, numbers + elements + 1);
     scl_buffer_release(d->starts.buffer);
     scl_buffer_release(d->order.buffer);
     d->starts = d->order = (scl_block){.buffer = NULL};

@@ -46,18 +46,18 @@ static void reverse_broadcast(scl_reverse *r, int value, int g) {
   }
 }
 
-/* Elements i .. i + m - 1, j .. j + n - 1 of a matrix with `rows` rows, as places. */
-static int part_places(scl_tape *t, const size_t *at) {
+/* Elements i .. i + m - 1, j .. j + n - 1 of a matrix with `rows` rows, as indices. */
+static int part_indices(scl_tape *t, const size_t *at) {
   const size_t m = at[3], n = at[4];
-  double *place = malloc(m * n * sizeof *place);
-  if (place != NULL) {
+  double *index = malloc(m * n * sizeof *index);
+  if (index != NULL) {
     for (size_t j = 0; j < n; j++) {
       for (size_t i = 0; i < m; i++) {
-        place[i + j * m] = (double)(at[1] + i + (at[2] + j) * at[0]);
+        index[i + j * m] = (double)(at[1] + i + (at[2] + j) * at[0]);
       }
     }
   }
-  return scl_tape_own_data(t, place, m * n);
+  return scl_tape_own_data(t, index, m * n);
 }
 
 static void reverse_part(scl_reverse *r, int value, int g) {
@@ -67,7 +67,7 @@ static void reverse_part(scl_reverse *r, int value, int g) {
   if (v.at[4] == 1) {
     scl_share_some(r, x, (scl_partial){g, NONE, v.at[1] + v.at[2] * v.at[0], v.length, NONE});
   } else {
-    scl_share_some(r, x, (scl_partial){g, part_places(r->t, v.at), 0, v.length, NONE});
+    scl_share_some(r, x, (scl_partial){g, part_indices(r->t, v.at), 0, v.length, NONE});
   }
 }
 
@@ -237,7 +237,7 @@ static void reverse_lu_solve(scl_reverse *r, int value, int g) {
 }
 
 /* Gathers and scatters. */
-static void reverse_places(scl_reverse *r, int value, int g) {
+static void reverse_indexed(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];
   const int x = scl_tape_operand(t, value, 0), data = (int)v.at[0];
@@ -295,7 +295,7 @@ static void reverse_value(scl_reverse *r, int value, int g) {
   case SCL_VALUE_SCATTER:
   case SCL_VALUE_GATHER_COLUMNS:
   case SCL_VALUE_SCATTER_COLUMNS:
-    reverse_places(r, value, g);
+    reverse_indexed(r, value, g);
     break;
   case SCL_VALUE_CONCAT:
     reverse_concat(r, value, g);

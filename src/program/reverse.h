@@ -8,7 +8,7 @@
 /* A share of some elements: x, the share, and which elements it belongs to. */
 typedef struct {
   int share;
-  int data; /* places, or NONE: those from `from` on */
+  int data; /* indices, or NONE: those from `from` on */
   size_t from, length;
   int before; /* the value's share before this one, or NONE */
 } scl_partial;

@@ -33,7 +33,7 @@ void scl_share_some(scl_reverse *r, int value, scl_partial p) {
 }
 
 /* Where the elements of all partial shares go, the last share first. */
-static double *places_of(const scl_reverse *r, int value, size_t total) {
+static double *indices_of(const scl_reverse *r, int value, size_t total) {
   double *to = malloc((total > 0 ? total : 1) * sizeof *to);
   size_t at = 0;
   if (to == NULL) return NULL;
@@ -46,16 +46,16 @@ static double *places_of(const scl_reverse *r, int value, size_t total) {
   return to;
 }
 
-/* If each of `length` elements has exactly one place: for each element, which place it is; else
+/* If each of `length` elements has exactly one share: for each element, which one it is; else
  * NULL. `same`: all in order. */
-static double *inverse_of(const double *place, size_t total, size_t length, bool *same) {
+static double *inverse_of(const double *index, size_t total, size_t length, bool *same) {
   *same = true;
   if (total != length) return NULL;
   double *inverse = malloc((length > 0 ? length : 1) * sizeof *inverse);
   if (inverse == NULL) return NULL;
   for (size_t i = 0; i < length; i++) inverse[i] = -1.0;
   for (size_t i = 0; i < length; i++) {
-    const size_t k = (size_t)place[i];
+    const size_t k = (size_t)index[i];
     if (inverse[k] >= 0.0) {
       free(inverse);
       return NULL;
@@ -113,11 +113,11 @@ int scl_share_sum(scl_reverse *r, int value) {
     if (joined != NONE || t->status != SCL_OK) return joined != NONE ? joined : 0;
   }
   int *shares = malloc((size_t)count * sizeof *shares);
-  double *place = places_of(r, value, total);
-  if (shares == NULL || place == NULL) {
+  double *index = indices_of(r, value, total);
+  if (shares == NULL || index == NULL) {
     free(shares);
-    free(place);
-    if (t->status == SCL_OK) t->status = scl_fail_memory(total * sizeof *place, 0, "a gradient");
+    free(index);
+    if (t->status == SCL_OK) t->status = scl_fail_memory(total * sizeof *index, 0, "a gradient");
     return 0;
   }
   count = 0;
@@ -127,15 +127,15 @@ int scl_share_sum(scl_reverse *r, int value) {
   int sum = scl_tape_concat(t, count, shares);
   free(shares);
   bool in_order;
-  double *inverse = inverse_of(place, total, length, &in_order);
+  double *inverse = inverse_of(index, total, length, &in_order);
   if (inverse != NULL) {
     if (!in_order) {
       sum = scl_tape_gather(t, sum, scl_tape_own_data(t, inverse, length));
     } else {
       free(inverse);
     }
-    free(place);
+    free(index);
     return sum;
   }
-  return scl_tape_scatter(t, sum, scl_tape_own_data(t, place, total), length);
+  return scl_tape_scatter(t, sum, scl_tape_own_data(t, index, total), length);
 }

@@ -10,9 +10,9 @@
 typedef struct {
   scl_block numbers;       /* a column */
   scl_block starts, order; /* of indices: for each of the elements that they stand for, where its
-                              places begin in `order` */
+                              list begins in `order` */
   size_t elements;         /* how many these are */
-  size_t most;             /* places of one element */
+  size_t most;             /* length of the longest list */
   bool is_index;           /* gathers read them */
 } scl_resident;
 

@@ -42,38 +42,38 @@ static bool has_data(const scl_value *v) {
   return v->kind == SCL_VALUE_DATA || v->kind == SCL_VALUE_GATHER || v->kind == SCL_VALUE_SCATTER;
 }
 
-static int copy_value(const scl_tape *from, int value, scl_tape *to, const moving *m, int *place,
+static int copy_value(const scl_tape *from, int value, scl_tape *to, const moving *m, int *copied,
                       int *operand) {
   scl_value v = from->value[value];
-  for (int k = 0; k < v.operands; k++) operand[k] = place[scl_tape_operand(from, value, k)];
+  for (int k = 0; k < v.operands; k++) operand[k] = copied[scl_tape_operand(from, value, k)];
   if (v.kind == SCL_VALUE_PARAMETER) v.at[0] = moved(m, v.at[0]);
   if (has_data(&v)) v.at[0] = copy_data(from, to, v.at[0]);
   return scl_tape_add_value(to, v, operand);
 }
 
-/* Copies what `result` needs to another tape, parameters moved; its place there. */
+/* Copies what `result` needs to another tape, parameters moved; its index there. */
 static int copy_step(const scl_tape *from, int result, const moving *m, scl_tape *to) {
   int most = 0, copy = 0;
   for (int v = 0; v <= result; v++) {
     if (from->value[v].operands > most) most = from->value[v].operands;
   }
-  int *place = malloc(((size_t)result + 1) * sizeof *place);
+  int *copied = malloc(((size_t)result + 1) * sizeof *copied);
   int *operand = malloc(((size_t)most + 1) * sizeof *operand);
-  if (place == NULL || operand == NULL) {
-    scl_tape_fail(to, scl_fail_memory((size_t)result * sizeof *place, 0, "a gradient"));
+  if (copied == NULL || operand == NULL) {
+    scl_tape_fail(to, scl_fail_memory((size_t)result * sizeof *copied, 0, "a gradient"));
   } else {
-    for (int v = 0; v <= result; v++) place[v] = v == result ? 0 : NONE;
+    for (int v = 0; v <= result; v++) copied[v] = v == result ? 0 : NONE;
     for (int v = result; v >= 0; v--) {
-      for (int k = 0; place[v] != NONE && k < from->value[v].operands; k++) {
-        place[scl_tape_operand(from, v, k)] = 0;
+      for (int k = 0; copied[v] != NONE && k < from->value[v].operands; k++) {
+        copied[scl_tape_operand(from, v, k)] = 0;
       }
     }
     for (int v = 0; v <= result && to->status == SCL_OK; v++) {
-      if (place[v] != NONE) place[v] = copy_value(from, v, to, m, place, operand);
+      if (copied[v] != NONE) copied[v] = copy_value(from, v, to, m, copied, operand);
     }
-    copy = to->status == SCL_OK ? place[result] : 0;
+    copy = to->status == SCL_OK ? copied[result] : 0;
   }
-  free(place);
+  free(copied);
   free(operand);
   return copy;
 }

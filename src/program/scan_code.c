@@ -11,7 +11,7 @@ enum { NONE = -1, MOST_OPERATIONS = 20000 };
 typedef struct {
   const scl_tape *from;
   scl_tape to;
-  int **element; /* of each live value of `from`: its elements' places in `to` */
+  int **element; /* of each live value of `from`: its elements' values in `to` */
   bool *live;
   int operations;
 } scalars;
@@ -116,15 +116,15 @@ static void put_moved(scalars *w, int value, int *to) {
     }
     return;
   }
-  const scl_tape_data *places = &w->from->data[v->at[0]];
+  const scl_tape_data *index = &w->from->data[v->at[0]];
   const int x = operand_of(w, value, 0);
   if (v->kind == SCL_VALUE_GATHER) {
-    for (size_t i = 0; i < v->length; i++) to[i] = element_of(w, x, (size_t)places->numbers[i]);
+    for (size_t i = 0; i < v->length; i++) to[i] = element_of(w, x, (size_t)index->numbers[i]);
     return;
   }
   for (size_t i = 0; i < v->length; i++) to[i] = zero(w);
-  for (size_t i = 0; i < places->length; i++) {
-    int *total = &to[(size_t)places->numbers[i]];
+  for (size_t i = 0; i < index->length; i++) {
+    int *total = &to[(size_t)index->numbers[i]];
     *total = add(w, *total, element_of(w, x, i));
   }
 }

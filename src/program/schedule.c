@@ -1,12 +1,12 @@
 /* Stages and groups.
  *
  * A value is computed at the first stage at which its operands can be read. A stored operand can be
- * read one stage after it was computed; one that the same kernel computes, over the same places
- * (elements), at the same stage. Values over the same places that read each other at one stage form
- * a group. So derivatives, which read what the values read, mostly share the values' kernel.
+ * read one stage after it was computed; one that the same kernel computes, over the same elements,
+ * at the same stage. Values over the same elements that read each other at one stage form a group.
+ * So derivatives, which read what the values read, mostly share the values' kernel.
  *
- * All places of a kernel have one shape, and all its reductions one margin. Where values disagree,
- * one waits for the next stage and reads the other from memory. */
+ * All elements of a kernel have one shape, and all its reductions one margin. Where values
+ * disagree, one waits for the next stage and reads the other from memory. */
 #include "program/schedule.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum { NONE = -1, UNSET = -1 };
 /* A group while it is formed, known by the first of its values. */
 typedef struct {
   int stage, margin;
-  size_t places, rows;
+  size_t elements, rows;
 } cluster;
 
 typedef struct {
@@ -40,7 +40,7 @@ static bool in_kernel(const scl_value *v) {
   return scl_how(v) == SCL_IS_STEP || scl_how(v) == SCL_IS_TOTAL;
 }
 
-static size_t places_of(const scl_tape *t, int v) {
+static size_t elements_of(const scl_tape *t, int v) {
   return scl_how(&t->value[v]) == SCL_IS_TOTAL ? scl_tape_length(t, scl_tape_operand(t, v, 0))
                                                : scl_tape_length(t, v);
 }
@@ -52,10 +52,10 @@ static int readable(const scheduling *s, int v) {
   return scl_how(&s->t->value[v]) == SCL_IS_LEAF ? 0 : s->stage[v] + 1;
 }
 
-/* Whether operand x of v may be computed in v's kernel, which has so many places. */
-static bool may_join(const scheduling *s, int v, int x, size_t places) {
+/* Whether operand x of v may be computed in v's kernel, which has so many elements. */
+static bool may_join(const scheduling *s, int v, int x, size_t elements) {
   return s->t->value[v].kind != SCL_VALUE_MATVEC && scl_how(&s->t->value[x]) == SCL_IS_STEP &&
-         scl_tape_length(s->t, x) == places;
+         scl_tape_length(s->t, x) == elements;
 }
 
 /* The cluster that a value and what it joins would be; false if they disagree. */
@@ -67,16 +67,16 @@ static bool combine_clusters(cluster *c, const cluster *other) {
   return true;
 }
 
-/* The shape of places that the value, and the views that it reads, need. */
+/* The shape of the elements that the value, and the views that it reads, need. */
 static cluster cluster_of(const scheduling *s, int v) {
   const scl_value *value = &s->t->value[v];
   const bool total = scl_how(value) == SCL_IS_TOTAL;
   cluster c = {.margin = total ? (int)value->at[2] : UNSET,
-               .places = places_of(s->t, v),
-               .rows = scl_rows_of_places(value)};
+               .elements = elements_of(s->t, v),
+               .rows = scl_rows_needed(value)};
   for (int k = 0; k < value->operands; k++) {
     const scl_value *x = &s->t->value[scl_tape_operand(s->t, v, k)];
-    if (scl_how(x) == SCL_IS_VIEW && scl_rows_of_places(x) != 0) c.rows = scl_rows_of_places(x);
+    if (scl_how(x) == SCL_IS_VIEW && scl_rows_needed(x) != 0) c.rows = scl_rows_needed(x);
   }
   return c;
 }
@@ -88,7 +88,7 @@ static void place_in_kernel(scheduling *s, int v) {
   int stage = 0, joined = NONE, stage_apart = 0;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
-    const bool may = may_join(s, v, x, c.places);
+    const bool may = may_join(s, v, x, c.elements);
     const int at = may ? s->stage[x] : readable(s, x);
     if (at > stage) stage = at;
     if (readable(s, x) > stage_apart) stage_apart = readable(s, x);
@@ -96,7 +96,7 @@ static void place_in_kernel(scheduling *s, int v) {
   together = c;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
-    if (!may_join(s, v, x, c.places) || s->stage[x] != stage) continue;
+    if (!may_join(s, v, x, c.elements) || s->stage[x] != stage) continue;
     if (!combine_clusters(&together, &s->about[leader_of(s, x)])) {
       stage = stage_apart; /* none is joined */
       together = c;
@@ -107,7 +107,7 @@ static void place_in_kernel(scheduling *s, int v) {
   s->stage[v] = stage;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
-    if (!may_join(s, v, x, c.places) || s->stage[x] != stage) continue;
+    if (!may_join(s, v, x, c.elements) || s->stage[x] != stage) continue;
     joined = leader_of(s, x);
     s->leader[joined] = v;
   }
@@ -128,14 +128,14 @@ static void place_call(scheduling *s, int v) {
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-/* Clusters that may be one kernel have one key: those of scalars, and those over places of one
+/* Clusters that may be one kernel have one key: those of scalars, and those over elements of one
  * shape, at one stage. */
 static int compare(const scl_group *a, const scl_group *b) {
   if (a->stage != b->stage) return a->stage < b->stage ? -1 : 1;
-  if (a->places != b->places) return a->places < b->places ? -1 : 1;
+  if (a->elements != b->elements) return a->elements < b->elements ? -1 : 1;
   if (a->rows != b->rows) return a->rows < b->rows ? -1 : 1;
   if (a->margin != b->margin) return a->margin < b->margin ? -1 : 1;
-  return a->first - b->first; /* of the leader's place, until groups are formed */
+  return a->first - b->first; /* of the leader, until groups are formed */
 }
 
 static int compare_groups(const void *a, const void *b) {
@@ -143,8 +143,8 @@ static int compare_groups(const void *a, const void *b) {
 }
 
 static bool may_be_one(const scl_group *a, const scl_group *b) {
-  return a->places == b->places && a->places != 0 && a->stage == b->stage && a->rows == b->rows &&
-         a->margin == b->margin;
+  return a->elements == b->elements && a->elements != 0 && a->stage == b->stage &&
+         a->rows == b->rows && a->margin == b->margin;
 }
 
 /* One group for each cluster and each call, `first` being its leader. */
@@ -154,12 +154,12 @@ static int list_groups(scheduling *s, scl_group *group) {
     const scl_value_how how = scl_how(&s->t->value[v]);
     if (how == SCL_IS_CALL) {
       group[groups++] = (scl_group){.first = v, .stage = s->stage[v]};
-    } else if (in_kernel(&s->t->value[v]) && leader_of(s, v) == v && s->about[v].places > 0) {
+    } else if (in_kernel(&s->t->value[v]) && leader_of(s, v) == v && s->about[v].elements > 0) {
       const cluster *c = &s->about[v];
       group[groups++] =
           (scl_group){.first = v,
                       .stage = c->stage,
-                      .places = c->places,
+                      .elements = c->elements,
                       .rows = c->rows,
                       .margin = c->margin == UNSET ? SCL_TOTAL : (scl_margin)c->margin};
     }
@@ -187,7 +187,7 @@ static void list_values(scheduling *s, const int *number, scl_schedule *out) {
     const scl_value *value = &s->t->value[v];
     const bool computed = scl_how(value) == SCL_IS_CALL || in_kernel(value);
     out->group_of[v] = NONE;
-    if (!computed || places_of(s->t, v) == 0) continue;
+    if (!computed || elements_of(s->t, v) == 0) continue;
     out->group_of[v] = number[in_kernel(value) ? leader_of(s, v) : v];
     out->group[out->group_of[v]].count++;
   }

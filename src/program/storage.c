@@ -155,7 +155,7 @@ scl_status scl_storage_release(scl_compiling *c, int group) {
   return SCL_OK;
 }
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- layout --------------------------------------------------------------------------------- */
 
 scl_status scl_storage_find(scl_compiling *c, int value, scl_location *out) {
   const scl_tape *t = &c->lowered.tape;

@@ -422,7 +422,7 @@ int node_random_data(program_nodes *l, size_t length) {
   return node;
 }
 
-int node_places(program_nodes *l, size_t count, size_t limit) {
+int node_indices(program_nodes *l, size_t count, size_t limit) {
   double *x = test_alloc(count * sizeof *x);
   for (size_t i = 0; i < count; i++) x[i] = floor((test_random() + 1.0) / 2.0 * (double)limit);
   for (size_t i = 0; i < count; i++) x[i] = x[i] >= (double)limit ? (double)limit - 1.0 : x[i];

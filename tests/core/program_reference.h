@@ -48,8 +48,8 @@ int node_sum(program_nodes *l, int x);
 int node_concat(program_nodes *l, int count, const int *x);
 int node_matmul(program_nodes *l, int a, int b, size_t m, size_t k, size_t n, bool ta, bool tb);
 int node_two(program_nodes *l, scl_value_kind kind, int a, int b, const size_t *at);
-/* `count` random places among `limit` elements, as data. */
-int node_places(program_nodes *l, size_t count, size_t limit);
+/* `count` random indices among `limit` elements, as data. */
+int node_indices(program_nodes *l, size_t count, size_t limit);
 #define AT(...) ((const size_t[SCL_VALUE_ATTRIBUTES]){__VA_ARGS__})
 
 /* All values at x. */

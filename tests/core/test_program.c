@@ -98,15 +98,15 @@ static int gather(program_nodes *l, size_t m, size_t n, int variant) {
   const size_t length = m + (n > 0);
   const int p = node_parameter(l, length);
   const int x = variant == 0 ? p : node_unary(l, SCL_OP_SIN, p);
-  const int places = node_places(l, length == 0 ? 0 : m * n, length);
-  return node_one(l, SCL_VALUE_GATHER, x, AT((size_t)places));
+  const int indices = node_indices(l, length == 0 ? 0 : m * n, length);
+  return node_one(l, SCL_VALUE_GATHER, x, AT((size_t)indices));
 }
 
 static int scatter(program_nodes *l, size_t m, size_t n, int variant) {
   const int p = node_parameter(l, m * n);
   const int x = variant == 0 ? p : node_unary(l, SCL_OP_SIN, p);
   const size_t length = m + n + 1;
-  return node_one(l, SCL_VALUE_SCATTER, x, AT((size_t)node_places(l, m * n, length), length));
+  return node_one(l, SCL_VALUE_SCATTER, x, AT((size_t)node_indices(l, m * n, length), length));
 }
 
 static int concat(program_nodes *l, size_t m, size_t n, int variant) {
@@ -204,7 +204,7 @@ static int general_solve(program_nodes *l, size_t m, size_t n, int variant) {
   return variant < 2 ? solved : node_concat(l, 2, (const int[]){solved, det});
 }
 
-/* Views of two shapes in one expression: places m x n and n x m. */
+/* Views of two shapes in one expression: m x n and n x m. */
 static int two_shapes(program_nodes *l, size_t m, size_t n, int variant) {
   const int x = node_parameter(l, m * n), y = node_parameter(l, m * n), z = node_parameter(l, m);
   const int across = node_one(l, SCL_VALUE_TRANSPOSE, x, AT(m, n));
@@ -467,9 +467,9 @@ static void check_data(scl_context *ctx) {
   program_nodes l;
   program_begin(&l);
   const int p = node_parameter(&l, 6), d = node_random_data(&l, 6);
-  const int index = node_places(&l, 6, 6);
+  const int index = node_indices(&l, 6, 6);
   const int g = node_one(&l, SCL_VALUE_GATHER, p, AT((size_t)index));
-  const int s = node_one(&l, SCL_VALUE_SCATTER, g, AT((size_t)node_places(&l, 6, 4), 4));
+  const int s = node_one(&l, SCL_VALUE_SCATTER, g, AT((size_t)node_indices(&l, 6, 4), 4));
   const int sum = node_binary(&l, SCL_OP_ADD, node_sum(&l, node_binary(&l, SCL_OP_MUL, g, d)),
                               one_number(&l, s, PLAIN));
   scl_program *f = program_compile(ctx, &l, sum, "data");

@@ -22,8 +22,8 @@ static int record_all_kinds(program_nodes *l) {
   const int lower =
       node_one(l, SCL_VALUE_TRIANGLE, node_binary(l, SCL_OP_MUL, wide, across), AT(N, 0));
   const int sums = node_one(l, SCL_VALUE_CUMSUM, lower, AT(N, N, 1));
-  const int some = node_one(l, SCL_VALUE_GATHER, sums, AT((size_t)node_places(l, 3 * N, N * N)));
-  const int spread = node_one(l, SCL_VALUE_SCATTER, some, AT((size_t)node_places(l, 3 * N, N), N));
+  const int some = node_one(l, SCL_VALUE_GATHER, sums, AT((size_t)node_indices(l, 3 * N, N * N)));
+  const int spread = node_one(l, SCL_VALUE_SCATTER, some, AT((size_t)node_indices(l, 3 * N, N), N));
   const int rows = node_reduce(l, SCL_REDUCE_PROD, sums, N, N, SCL_BY_ROW);
   const int block = node_one(l, SCL_VALUE_PART, sums, AT(N, 1, 1, 3, 3));
   const int all = node_concat(l, 5, (const int[]){spread, rows, block, spread, solved});
@@ -104,7 +104,7 @@ static void check_runs(scl_context *ctx, program_nodes *l, int output) {
 
 static const double wrong_index[] = {0.0, 5.0}, nan_index[] = {0.0, NAN}, below[] = {-1.0, 0.0};
 
-/* Values of 5 and 6 elements, a number, three lists of places, then what does not fit them. */
+/* Values of 5 and 6 elements, a number, three lists of indices, then what does not fit them. */
 typedef struct {
   scl_value_kind kind;
   unsigned op;

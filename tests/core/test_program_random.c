@@ -60,8 +60,8 @@ static int of_length(draw *d, size_t length) {
     if (x.m * x.n == length) return x.node;
   }
   const shaped x = any(d);
-  const int places = node_places(&d->l, length, x.m * x.n);
-  return node_one(&d->l, SCL_VALUE_GATHER, x.node, AT((size_t)places));
+  const int indices = node_indices(&d->l, length, x.m * x.n);
+  return node_one(&d->l, SCL_VALUE_GATHER, x.node, AT((size_t)indices));
 }
 
 static int diagonal(draw *d, size_t n, double size) {
@@ -140,11 +140,11 @@ static void add_places(draw *d) {
   const shaped x = any(d);
   const size_t length = x.m * x.n, count = 1 + below(20);
   if (below(2)) {
-    const int places = node_places(&d->l, count, length);
-    keep(d, node_one(&d->l, SCL_VALUE_GATHER, x.node, AT((size_t)places)), count, 1);
+    const int indices = node_indices(&d->l, count, length);
+    keep(d, node_one(&d->l, SCL_VALUE_GATHER, x.node, AT((size_t)indices)), count, 1);
   } else {
-    const int places = node_places(&d->l, length, count);
-    keep(d, node_one(&d->l, SCL_VALUE_SCATTER, x.node, AT((size_t)places, count)), count, 1);
+    const int indices = node_indices(&d->l, length, count);
+    keep(d, node_one(&d->l, SCL_VALUE_SCATTER, x.node, AT((size_t)indices, count)), count, 1);
   }
 }
 

@@ -141,10 +141,10 @@ static void check_places(scl_context *ctx) {
       program_begin(&l);
       const int p = node_parameter(&l, 15);
       const int x = variant == 0 ? p : node_unary(&l, SCL_OP_SIN, p);
-      const int g = node_one(&l, SCL_VALUE_GATHER, x, AT((size_t)node_places(&l, n, 15)));
-      const int s = node_one(&l, SCL_VALUE_SCATTER, g, AT((size_t)node_places(&l, n, 9), 9));
-      const int again = node_one(&l, SCL_VALUE_GATHER, s, AT((size_t)node_places(&l, n, 9)));
-      snprintf(what, sizeof what, "%zu places", n);
+      const int g = node_one(&l, SCL_VALUE_GATHER, x, AT((size_t)node_indices(&l, n, 15)));
+      const int s = node_one(&l, SCL_VALUE_SCATTER, g, AT((size_t)node_indices(&l, n, 9), 9));
+      const int again = node_one(&l, SCL_VALUE_GATHER, s, AT((size_t)node_indices(&l, n, 9)));
+      snprintf(what, sizeof what, "%zu elements", n);
       const int sum = node_binary(&l, SCL_OP_MUL, g, again);
       check_all_counts(ctx, &l, node_concat(&l, 2, (const int[]){sum, s}), what);
     }
@@ -190,8 +190,8 @@ static int all_kinds(program_nodes *l) {
   const int lower =
       node_one(l, SCL_VALUE_TRIANGLE, node_binary(l, SCL_OP_MUL, wide, across), AT(N, 2));
   const int sums = node_one(l, SCL_VALUE_CUMSUM, lower, AT(N, N, 1));
-  const int some = node_one(l, SCL_VALUE_GATHER, sums, AT((size_t)node_places(l, 3 * N, N * N)));
-  const int spread = node_one(l, SCL_VALUE_SCATTER, some, AT((size_t)node_places(l, 3 * N, N), N));
+  const int some = node_one(l, SCL_VALUE_GATHER, sums, AT((size_t)node_indices(l, 3 * N, N * N)));
+  const int spread = node_one(l, SCL_VALUE_SCATTER, some, AT((size_t)node_indices(l, 3 * N, N), N));
   const int rows = node_reduce(l, SCL_REDUCE_PROD, sums, N, N, SCL_BY_ROW);
   const int largest = node_reduce(l, SCL_REDUCE_MAX, sums, N, N, SCL_BY_COLUMN);
   const int block = node_one(l, SCL_VALUE_PART, sums, AT(N, 1, 1, 2, 3));

@@ -86,43 +86,43 @@ static void find_phases(scl_scan_code *code, unsigned char *needed) {
   }
 }
 
-static void sort_operations(scl_scan_code *code, scl_scan_operation *sorted, int *place) {
+static void sort_operations(scl_scan_code *code, scl_scan_operation *sorted, int *moved) {
   const int first = first_result(code);
   int used = 0;
-  for (int k = 0; k < first; k++) place[k] = k;
+  for (int k = 0; k < first; k++) moved[k] = k;
   for (int phase = 0; phase < SCL_SCAN_PHASES; phase++) {
     for (int k = 0; k < code->operations; k++) {
       if (code->operation[k].phase != phase) continue;
-      place[first + k] = first + used;
+      moved[first + k] = first + used;
       sorted[used++] = code->operation[k];
     }
   }
   for (int k = 0; k < code->operations; k++) {
     for (int i = 0; i < scl_op_arity((scl_op)sorted[k].op); i++) {
-      sorted[k].arg[i] = place[sorted[k].arg[i]];
+      sorted[k].arg[i] = moved[sorted[k].arg[i]];
     }
   }
-  for (int k = 0; k < code->results; k++) code->result[k] = place[code->result[k]];
+  for (int k = 0; k < code->results; k++) code->result[k] = moved[code->result[k]];
 }
 
 scl_status scl_scan_order(scl_scan_code *code) {
   const size_t registers = (size_t)(first_result(code) + code->operations);
   const size_t operations = (size_t)code->operations;
   unsigned char *needed = calloc(registers + 1, 1);
-  int *place = malloc((registers + 1) * sizeof *place);
+  int *moved = malloc((registers + 1) * sizeof *moved);
   scl_scan_operation *sorted = calloc(operations + 1, sizeof *sorted);
   scl_status status = SCL_OK;
-  if (needed == NULL || place == NULL || sorted == NULL) {
+  if (needed == NULL || moved == NULL || sorted == NULL) {
     free(sorted);
     status = scl_fail_memory(operations * sizeof *sorted, 0, "a recursion");
   } else {
     find_phases(code, needed);
-    sort_operations(code, sorted, place);
+    sort_operations(code, sorted, moved);
     free(code->operation);
     code->operation = sorted;
   }
   free(needed);
-  free(place);
+  free(moved);
   return status;
 }
 
