@@ -189,8 +189,8 @@ batch_value <- function(result, dim, names = vector("list", 3L), single = FALSE)
 }
 
 # The value of a result list(value, status). Matrices that failed raise a warning or an error and
-# are recorded in the attribute "info"; if status is NULL, none failed. `fault`: "singular" or
-# "not_pd".
+# are recorded in the attribute "info"; a status of NULL means that none failed. `fault`: "singular"
+# or "not_pd".
 batch_report <- function(value, status, on_error, fault) {
   if (is.null(status)) return(value)
   info <- as.integer(status)

@@ -52,7 +52,7 @@ user_call <- function() {
   NULL
 }
 
-# Called by src/r/throw.c with the fields of the core's last fault.
+# Called by src/r/throw.c with the fields of the core's last error.
 abort_fault <- function(fault) {
   if (fault$what == "interrupt") {
     interrupt <- structure(list(message = "interrupted", call = NULL),

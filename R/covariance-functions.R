@@ -173,7 +173,7 @@ check_kernel <- function(kernel, argument = "kernel") {
                                    describe(kernel)))
 }
 
-# Whether it has terms and a program that combines all of them into one.
+# Whether the kernel has terms and a program that combines all of them into one.
 is_whole_kernel <- function(kernel) {
   if (!is.list(kernel) || !is.list(kernel$terms) || !is.numeric(kernel$program)) return(FALSE)
   for (term in kernel$terms) {
@@ -203,7 +203,7 @@ Ops.cl_kernel <- function(e1, e2) {
             class = "cl_kernel")
 }
 
-# Runs the program: leaf(i) for leaves, add(a, b) and multiply(a, b) for what they are joined by.
+# Runs the program: leaf(i) gives a leaf, add(a, b) and multiply(a, b) combine results.
 run_program <- function(kernel, leaf, add, multiply) {
   stack <- list()
   for (step in kernel$program) {

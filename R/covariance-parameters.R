@@ -101,8 +101,8 @@ kernel_parameters <- function(kernel, p, column_names = NULL) {
 
 plain_types <- c("constant", "white") # types that use no column
 
-# Which leaves carry the unit of y, and which have a scale that is redundant: in a product that of
-# the right factor's first leaf.
+# Which leaves carry the unit of y, and which have a redundant scale: in a product, that of the
+# right factor's first leaf.
 kernel_scales <- function(kernel) {
   count <- length(kernel$terms)
   unit <- rep(TRUE, count)

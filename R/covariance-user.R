@@ -112,7 +112,8 @@ user_tree <- function(kernel, x1, x2) {
 
 user_covariance <- function(kernel, x1, x2) user_tree(kernel, x1, x2)$value
 
-# By the parameters, in the order of coef(kernel). k_adj is symmetric if x2 is NULL.
+# Derivatives with respect to the parameters, in the order of coef(kernel). k_adj is symmetric if x2
+# is NULL.
 user_adjoint <- function(kernel, k_adj, x1, x2) {
   gradient <- vector("list", length(kernel$terms))
   go <- function(node, adjoint) {
@@ -199,7 +200,7 @@ with_engine_of <- function(resident, code) {
   if (resident) code() else with_cl(code(), engine = "host")
 }
 
-# The factor of C and solutions with it. The factor l and x may be on the device; all others are
+# The factor of C and solutions with it. The factor l and x may be on the device; everything else is
 # base R.
 user_process <- function(data, kernel, trend, spread, par, resident) {
   noise <- par[length(par)]

@@ -1,7 +1,7 @@
 # Log densities of continuous distributions (R/density.R).
 
-# A standard deviation of 0 puts all mass on the mean; where it is traced, the density is then zero
-# there too, so that it does not cost a comparison for each number.
+# A standard deviation of 0 puts all mass on the mean. A traced one gives density zero there too,
+# which saves a comparison for each number.
 dnorm_formula <- function(x, mean = 0, sd = 1, log = FALSE) {
   log <- density_flag(log, "log")
   proper <- above_zero(sd)
@@ -31,14 +31,14 @@ dexp_formula <- function(x, rate = 1, log = FALSE) {
   valid <- both(not_negative(rate), not_infinite(rate))
   r <- where(valid, rate, NaN)
   decay <- -r * where(inside, x, 0)
-  # Not by its logarithm, so that a rate of 0 has its slope.
+  # Not computed from its logarithm, so that the derivative at a rate of 0 is correct.
   if (!density_flag(log, "log")) {
     return(full_length(where(inside, r * exp(decay), where(valid, 0, NaN)), x, rate))
   }
   density_value(log_of_positive(r) + decay, inside, valid, log, x, rate)
 }
 
-# With m = rate x: shape log(m) - m - lgamma(shape) - log(x), without cancellation
+# With m = rate x: shape log(m) - m - lgamma(shape) - log(x), written without cancellation as
 # -deviance(shape, m) + log(shape) / 2 - log(2 pi) / 2 - stirling(shape) - log(x).
 dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
   rate <- one_rate(rate, scale, missing(rate), missing(scale))
@@ -58,12 +58,12 @@ dgamma_formula <- function(x, shape, rate = 1, scale = 1 / rate, log = FALSE) {
                 outside = where(x == 0, where(proper, power_at_zero(a, log(rate)), Inf), -Inf))
 }
 
-# A density that is about proportional to x^(shape - 1) near x = 0, at x = 0.
+# The value at x = 0 of a density that is about proportional to x^(shape - 1) near 0.
 power_at_zero <- function(shape, at_one) {
   where(shape < 1, Inf, where(shape > 1, -Inf, at_one))
 }
 
-# The rate of a distribution that takes this or the scale.
+# The rate of a distribution that takes a rate or a scale.
 one_rate <- function(rate, scale, no_rate, no_scale) {
   if (no_scale) return(rate)
   if (!no_rate) {
@@ -96,15 +96,15 @@ dweibull_formula <- function(x, shape, scale = 1, log = FALSE) {
                 outside = where(x == 0, power_at_zero(a, -log(s)), -Inf))
 }
 
-# log(x / s), by their own logarithms where that saves one for each number.
+# log(x / s), as a difference where that saves a logarithm: x is data, or x or s is a traced exp().
 log_ratio <- function(x, s) {
   apart <- length(s) == 1L && !any_traced(x) || !is.null(argument_of(s, "exp")) ||
     !is.null(argument_of(x, "exp"))
   if (apart) log_of_positive(x) - log_of_positive(s) else log(x / s)
 }
 
-# With n = a + b, without cancellation: -deviance(a, n x) - deviance(b, n (1 - x)) and terms of the
-# parameters alone, the logarithm of sqrt(a b / (2 pi n)) and Stirling's rests.
+# With n = a + b, without cancellation: -deviance(a, n x) - deviance(b, n (1 - x)), and terms of the
+# parameters alone: the logarithm of sqrt(a b / (2 pi n)) and the remainders of Stirling's formula.
 dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
   refuse_noncentral(ncp)
   inside <- both(x > 0, x < 1)
@@ -129,7 +129,8 @@ dbeta_formula <- function(x, shape1, shape2, ncp = 0, log = FALSE) {
                 x, shape1, shape2, outside = where((x == 0) | (x == 1), ends(), -Inf))
 }
 
-# lgamma((df + 1) / 2) - lgamma(df / 2) - log(df) / 2 by Stirling's rests, as these two cancel.
+# lgamma((df + 1) / 2) - lgamma(df / 2) - log(df) / 2 from the remainders of Stirling's formula,
+# because the first two terms cancel.
 dt_formula <- function(x, df, ncp, log = FALSE) {
   if (!missing(ncp)) refuse_noncentral(ncp)
   valid <- above_zero(df)

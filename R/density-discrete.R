@@ -1,11 +1,11 @@
-# Log densities of discrete distributions (R/density.R). Counts are usually data: their own terms
-# are numbers. Small counts take the plain formula, which needs least arithmetic; large ones that of
-# Loader (2000), whose terms do not cancel, as base R does.
+# Log densities of discrete distributions (R/density.R). Counts are usually data, so terms of counts
+# alone are plain numbers. Small counts use the plain formula, which is cheapest; large ones that of
+# Loader (2000), as in base R, whose terms do not cancel.
 
-# Counts up to this take the plain formula.
+# The largest count for which the plain formula is used.
 plain_count <- 100
 
-# lgamma(x + 1) - x log(x) + x, the logarithm of Poisson's density at its mean, negated.
+# lgamma(x + 1) - x log(x) + x, minus the log density of a Poisson variable at its mean x.
 count_term <- function(x) {
   y <- where(x > 0, x, 1)
   where(x > 0, stirling_rest(y) + 0.5 * log(2 * pi * y), 0)
@@ -19,7 +19,7 @@ count_log <- function(x, p) {
   if (length(p) == 1L && !any_traced(x)) where(some, x * log(p), 0) else x * log(where(some, p, 1))
 }
 
-# x log(1 - p) likewise.
+# x log(1 - p), 0 where x is 0, whatever p is.
 count_log1m <- function(x, p) {
   some <- x > 0
   if (length(p) == 1L && !any_traced(x)) return(where(some, x * log1p(-p), 0))
@@ -49,7 +49,7 @@ dbinom_formula <- function(x, size, prob, log = FALSE) {
     count_term(n) - count_term(y) - count_term(n - y) - poisson_deviance(y, n * p) -
       poisson_deviance(n - y, n * (1 - p))
   }
-  # Of no trials `value` does not depend on p.
+  # Without trials `value` does not depend on p.
   if (any_traced(n) || any(n == 0, na.rm = TRUE)) value <- where(valid, value, NaN)
   density_value(value, inside, valid, log, x, size, prob)
 }
@@ -59,7 +59,7 @@ bernoulli <- function(y, p) {
   log(where(y == 1, p, 1)) + log1p(-where(y == 1, 0, p))
 }
 
-# Of p = plogis(a).
+# The binomial log density for p = plogis(a).
 binomial_logit <- function(y, n, a, once) {
   if (once && length(a) > 1L) return(-log1p_exp((1 - 2 * y) * a))
   value <- y * a - n * log1p_exp(a)

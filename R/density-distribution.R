@@ -94,7 +94,7 @@ pgamma_formula <- function(q, shape, rate = 1, scale = 1 / rate, lower.tail = TR
   valid <- both(where(proper, TRUE, shape == 0), both(not_negative(rate), not_infinite(rate)))
   value <- density_op(if (lower) "log_pgamma" else "log_qgamma", rate * where(inside, q, 1),
                       where(proper, shape, 1))
-  # No shape: all mass is at 0.
+  # A shape of 0: all mass is at 0.
   value <- where(proper, if (log) value else exp(value), edge_probability(1, lower, log))
   probability_value(value, !above_zero(q), both(!not_infinite(q), q > 0), valid, lower, log,
                     q, shape, rate)
@@ -115,7 +115,7 @@ pbeta_formula <- function(q, shape1, shape2, ncp = 0, lower.tail = TRUE, log.p =
   a <- where(proper, shape1, 1)
   b <- where(proper, shape2, 1)
   value <- density_op(if (lower) "log_pbeta" else "log_qbeta", x, a, b)
-  # Of a shape 0: all mass at 0, at 1, or half at each.
+  # A shape of 0: all mass is at 0, at 1, or half at each.
   points <- function() {
     one <- where(shape1 == 0, edge_probability(1, lower, log), edge_probability(0, lower, log))
     where((shape1 == 0) & (shape2 == 0), if (log) base::log(0.5) else 0.5, one)

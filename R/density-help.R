@@ -1,10 +1,10 @@
 #' Densities for models of your own
 #'
 #' Densities, distribution functions and quantiles that a function given to [cl_gradient()] can use.
-#' They have R's names, arguments, order and defaults, with `log`, `lower.tail` and `log.p`, and are
-#' found by those names within such a function: nothing is attached or masked. They are
-#' differentiable with respect to every argument that is a number, `x` and `q` included. Without
-#' parameters among the arguments R's own functions are called.
+#' They have R's names, arguments, order and defaults, including `log`, `lower.tail` and `log.p`,
+#' and are found under these names in such a function: nothing is attached or masked. They are
+#' differentiable with respect to every real-valued argument, including `x` and `q`. If no argument
+#' depends on parameters, R's own functions are called.
 #'
 #' | function | arguments | formula |
 #' |---|---|---|
@@ -39,22 +39,22 @@
 #' - `dwishart(x, df, Sigma, log = FALSE)`: Wishart, with the arguments of [rWishart()]; the mean is
 #'   `df * Sigma`.
 #' - `dordlogit(x, eta, cuts, log = FALSE)`: an ordered category `x`, one of 1 to
-#'   `length(cuts) + 1`, with `P(x <= k) = plogis(cuts[k] - eta)`; `cuts` ascend.
+#'   `length(cuts) + 1`, with `P(x <= k) = plogis(cuts[k] - eta)`; `cuts` increase.
 #'
 #' @details
-#' Logarithms are accurate in both tails: `pnorm(q, log.p = TRUE)` and the like can be summed in a
-#' likelihood of censored or truncated data. Outside of the support the density is zero, its
-#' logarithm `-Inf` and the gradient zero; parameters that R refuses give `NaN`, without a warning.
-#' A density that is zero within the support, such as `dpois(2, lambda)` at `lambda = 0`, may have
-#' the gradient `NaN` unless `log = TRUE`.
+#' Log probabilities are accurate in both tails: the likelihood of censored or truncated data can
+#' sum `pnorm(q, log.p = TRUE)` and similar values. Outside the support the density is zero, its
+#' logarithm `-Inf` and the gradient zero; parameters for which R returns `NaN` give `NaN`, without
+#' a warning. If a density is zero within the support, such as `dpois(2, lambda)` at `lambda = 0`,
+#' its gradient may be `NaN` unless `log = TRUE`.
 #'
-#' Counts `x` are data; those that are not whole numbers give a warning and have density zero.
+#' Counts `x` are data; counts that are not whole numbers give a warning and have density zero.
 #' `choose` and `lchoose` have no derivative with respect to `k`. Noncentral distributions (`ncp`)
 #' are not available. `pgamma`, `pchisq` and `pbeta` have no second derivatives with respect to
 #' shapes and degrees of freedom.
 #'
 #' The densities of `exp(a)` and `plogis(a)` do not compute `log(exp(a))` and `log(plogis(a))`:
-#' write `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are quick and do not overflow.
+#' write `dpois(y, exp(eta))` and `dbinom(y, n, plogis(eta))`, which are fast and do not overflow.
 #'
 #' @name cl_densities
 #' @aliases dmvnorm dlkj dwishart dordlogit

@@ -1,13 +1,13 @@
 # Log densities of vectors, matrices and ordered categories (R/density.R).
 
-# f(...) by the version for traced values if any argument is one: `%*%`, diag() and triangular
-# solves of base R are no generics.
+# f(...), in the version for traced values if any argument is one: `%*%`, diag() and triangular
+# solves of base R are not generic.
 linear <- function(name, ...) {
   f <- if (any_traced(...)) traced_functions()[[name]] else get(name, baseenv())
   f(...)
 }
 
-# The upper Cholesky factor; of a number that is none, NaN.
+# The upper Cholesky factor; NaN for a number that is not positive.
 upper_factor <- function(a) {
   a <- as_square(a)
   if (any_traced(a)) return(chol(a))
@@ -22,7 +22,7 @@ as_square <- function(a) {
 # log(det(A)) of A = U'U.
 log_det <- function(u) 2 * sum(log(linear("diag", u)))
 
-# Rows of x are observations, a vector is one. `chol`: the upper factor, as chol() gives it.
+# Rows of x are observations; a vector is one observation. `chol`: the upper factor, as from chol().
 dmvnorm_formula <- function(x, mean = 0, Sigma = NULL, log = FALSE, precision = NULL, chol = NULL,
                             lower = FALSE) {
   log <- density_flag(log, "log")
@@ -65,9 +65,9 @@ centred_rows <- function(x, mean) {
   t(t(x) - mean)
 }
 
-# Of the lower Cholesky factor L of a correlation matrix R whose density is proportional to
-# det(R)^(eta - 1), with respect to the elements of L below the diagonal (Lewandowski, Kurowicka and
-# Joe 2009; the form of L as in Stan).
+# The density of the lower Cholesky factor L of a correlation matrix R whose density is proportional
+# to det(R)^(eta - 1), with respect to the elements of L below the diagonal (Lewandowski, Kurowicka
+# and Joe 2009; the form for L is Stan's).
 dlkj_formula <- function(L, eta = 1, log = FALSE) {
   log <- density_flag(log, "log")
   L <- as_square(L)

@@ -1,17 +1,18 @@
-# Densities and distribution functions for traced values (cl_gradient()): R's names, arguments and
-# defaults. Each is a formula of ordinary arithmetic and of elementwise operations, so that it runs
-# on numbers and on traced values alike; what depends on data alone is computed by R while tracing.
+# Densities and distribution functions for traced values (cl_gradient()), with R's names, arguments
+# and defaults. Each is a formula of arithmetic and elementwise operations, so that it works on
+# numbers and on traced values alike. Terms that depend on data alone are computed by R while
+# tracing.
 #
-# Rules of the formulas. Terms never cancel: a log density stays accurate far into both tails. An
-# argument of log() is guarded before it is used (`where`), not the result alone: zero times the
-# infinite derivative of a branch that was not taken would be NaN. Conditions on plain numbers cost
-# nothing where all hold.
+# Rules for the formulas: Terms must not cancel, so that a log density is accurate far into both
+# tails. The argument of log() is guarded before it is used (`where`), not only the result: zero
+# times the infinite derivative of the branch not taken would be NaN. Conditions on plain numbers
+# cost nothing if all hold.
 
 log_sqrt_2pi <- 0.91893853320467274178
 
 # ---- elementwise operations that are no functions of base R, or not generic ----------------------
 
-# op(...), a name of elementwise.def, of traced values or of numbers.
+# op(...), with the name of an operation of elementwise.def, for traced values or numbers.
 density_op <- function(op, ...) {
   if (any_traced(...)) trace_apply(op, ...) else number_ops[[op]](...)
 }
@@ -54,7 +55,7 @@ log1m_exp <- function(x) density_op("log1m_exp", x)
 # x log(x / m) + m - x, half the deviance of a Poisson count x of mean m; m where x is 0.
 poisson_deviance <- function(x, m) density_op("deviance", x, m)
 
-# What lgamma(x) has beyond Stirling's (x - 1/2) log(x) - x + log(2 pi) / 2.
+# The remainder of Stirling's formula: lgamma(x) - ((x - 1/2) log(x) - x + log(2 pi) / 2).
 stirling_rest <- function(x) density_op("stirling", x)
 
 number_deviance <- function(x, m) {
@@ -77,8 +78,8 @@ number_stirling <- function(x) {
   plain_where(x >= 12, sum / x, small)
 }
 
-# The traced a of which x is op(a), or NULL. log(exp(a)) and log(plogis(a)) need no exponential, are
-# accurate in both tails and ask for no condition.
+# The traced a if x is op(a), else NULL. log(exp(a)) and log(plogis(a)) then need no exponential and
+# no condition, and are accurate in both tails.
 argument_of <- function(x, op) {
   if (!inherits(x, "cl_traced") || is.na(x$id) || x$id == 0L) return(NULL)
   if (!identical(x$tape, tracing$tape)) return(NULL) # of the function around a step of cl_scan()
@@ -87,7 +88,7 @@ argument_of <- function(x, op) {
   traced(node[[3L]], x$n, x$dim)
 }
 
-# log(x) and x > 0; those of a traced exp() are known.
+# log(x); of a traced exp(), its argument.
 log_of_positive <- function(x) {
   exponent <- argument_of(x, "exp")
   if (is.null(exponent)) log(x) else exponent
@@ -99,8 +100,8 @@ not_negative <- function(x) if (is.null(argument_of(x, "exp"))) x >= 0 else TRUE
 
 # ---- conditions ----------------------------------------------------------------------------------
 
-# `yes` where the condition holds, `no` where it does not, NaN where it is NA. One that is a plain
-# TRUE or FALSE throughout gives `yes` or `no` as it is, and the other is never evaluated.
+# `yes` where the condition holds, `no` where it does not, NaN where it is NA. If the condition is a
+# plain TRUE or FALSE throughout, the result is `yes` or `no`, and the other one is not evaluated.
 where <- function(condition, yes, no) {
   if (any_traced(condition)) return(trace_apply("ifelse", condition, yes, no))
   if (!anyNA(condition)) {
@@ -128,18 +129,18 @@ both <- function(a, b) {
   if (always(b) || identical(a, FALSE)) a else a & b
 }
 
-# Whether a condition holds for data of any parameters.
+# Whether a condition is known to hold for all values of the parameters.
 always <- function(condition) {
   !any_traced(condition) && !anyNA(condition) && all(condition)
 }
 
-# The length of arithmetic on all arguments.
+# The length of the result of arithmetic on all arguments.
 common_length <- function(...) {
   lengths <- vapply(list(...), length, 0L)
   if (any(lengths == 0L)) 0L else max(lengths)
 }
 
-# The shape of the first argument of that length which has one.
+# The shape of the first argument of length n that has one.
 shape_of_longest <- function(n, ...) {
   for (x in list(...)) if (!is.null(dim(x)) && length(x) == n) return(dim(x))
   NULL
@@ -148,13 +149,13 @@ shape_of_longest <- function(n, ...) {
 # Not infinite; traced values count as finite.
 not_infinite <- function(x) if (any_traced(x)) TRUE else !is.infinite(x)
 
-# Less than infinity, for formulas that are NaN there; what a traced exp() gives counts as finite.
+# x < Inf, for formulas that are NaN at Inf; a traced exp() counts as finite.
 below_infinity <- function(x) if (is.null(argument_of(x, "exp"))) x < Inf else TRUE
 
 # More than zero and, if known, finite.
 is_positive <- function(x) if (any_traced(x)) above_zero(x) else x > 0 & x < Inf
 
-# Whether x is a count. Data that is not whole has density zero and a warning, as in R.
+# Whether x is a count. Numbers that are not whole have density zero and give a warning, as in R.
 is_count <- function(x) {
   if (any_traced(x)) return((x >= 0) & (x == trace_apply("round", x)))
   whole <- abs(x - round(x)) <= 1e-9 * pmax(1, abs(x))
@@ -178,8 +179,8 @@ density_flag <- function(x, argument) {
 
 # ---- results -------------------------------------------------------------------------------------
 
-# The density, given its logarithm where `inside` holds, a condition on x, and `outside`; NaN where
-# the parameters are not valid. The other arguments tell the length.
+# The density from its logarithm: `value` where `inside`, a condition on x, holds, else `outside`;
+# NaN where the parameters are invalid. Further arguments determine the length.
 density_value <- function(value, inside, valid, log, ..., outside = -Inf) {
   log <- density_flag(log, "log")
   value <- where(inside, value, where(valid, outside, NaN))
@@ -217,7 +218,7 @@ exponential_probability <- function(t, lower, log) {
 
 # ---- the functions -------------------------------------------------------------------------------
 
-# The formulas by name, whatever they are called with.
+# The formulas by name.
 density_formulas <- function() {
   list(dnorm = dnorm_formula, dlnorm = dlnorm_formula, dexp = dexp_formula, dgamma = dgamma_formula,
        dchisq = dchisq_formula, dweibull = dweibull_formula, dbeta = dbeta_formula,
@@ -237,8 +238,8 @@ density_formulas <- function() {
        choose = function(n, k) density_op("choose", n, k))
 }
 
-# The replacements of R's functions within cl_gradient(): R's own (or, for matrices of this package,
-# its generic) where no argument is traced.
+# The functions that replace R's in cl_gradient(). Without traced arguments they call R's own (or,
+# for matrices of this package, its generic).
 density_functions <- function() {
   formulas <- density_formulas()
   functions <- lapply(names(formulas), function(name) {
@@ -258,7 +259,7 @@ density_function <- function(formula, original) {
   }
 }
 
-# Data of a class, such as time series: arithmetic of the formulas is that of plain numbers.
+# Whether any argument has a class, such as a time series; the formulas use its plain numbers.
 any_classed <- function(...) {
   for (k in seq_len(...length())) if (is.object(...elt(k)) && !is_traced(...elt(k))) return(TRUE)
   FALSE
@@ -270,7 +271,7 @@ operand_numbers <- function(x) {
   array_or_vector(x)
 }
 
-# NULL for a name that R does not have.
+# R's function of this name; NULL if R has none.
 original_function <- function(name) {
   for (home in list(topenv(), asNamespace("stats"), baseenv())) {
     found <- get0(name, envir = home, mode = "function", inherits = FALSE)

@@ -23,7 +23,7 @@ is_skew <- function(info, least) {
   is.null(root) || min(diag(root)) < least
 }
 
-# A power of two near each number, 1 for 0: to divide by it is exact.
+# The power of two nearest to each number, 1 for 0: dividing by it is exact.
 power_of_two <- function(size) {
   size[size == 0] <- 1
   2^pmin(pmax(floor(log2(size)), -1022), 1022)
@@ -40,10 +40,10 @@ host_design <- function(problem) {
   list(x = x / rep(unit, each = nrow(x)), unit = unit)
 }
 
-# list(x, root, kept, unit): columns that are linear combinations of earlier ones (dependence()) are
-# not kept. `w`: weights of the observations at which x is to be orthogonal, or NULL. Of
-# ordered_logistic, whose cuts stand for an intercept, the first column of the basis is that of
-# ones, and `x` is without it.
+# list(x, root, kept, unit). Columns that are linear combinations of earlier ones (dependence()) are
+# not kept. `w`: the weights of the observations with respect to which x is to be orthogonal, or
+# NULL. For ordered_logistic, whose cuts replace the intercept, the first column of the basis is
+# constant, and `x` does not contain it.
 glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
   x <- design$x
   ordered <- problem$family == "ordered_logistic"

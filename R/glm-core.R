@@ -93,7 +93,7 @@ glm_gram <- function(x, w) {
   unname(as.matrix(cl_crossprod(x)))
 }
 
-# Linear predictors, all of them in one column, or one for each class; with the x's class.
+# Linear predictors, one column, or one for each class; a clMatrix if x is one.
 glm_eta <- function(core, theta) cl_matmul(core$data$x, full_beta(core, as.matrix(theta)))
 
 # d x d. The rows of sigma and phi are central differences of gradients, accurate to 1e-8, computed

@@ -370,7 +370,8 @@ ratio_table <- function(fits, names, labels) {
   structure(table, heading = heading, class = c("anova", "data.frame"))
 }
 
-# As ratio_table(), but with F tests: the variance is taken from the fit with the most coefficients.
+# Like ratio_table(), with F tests: the residual variance is that of the fit with the most
+# coefficients.
 f_table <- function(fits, names, labels) {
   df <- vapply(fits, function(fit) as.numeric(fit$df.residual), 0)
   rss <- vapply(fits, function(fit) fit$deviance, 0)

@@ -127,7 +127,7 @@ diverging_direction <- function(core, state, info, first) {
                   sqrt(colSums(basis_root(core$basis)^2))))
 }
 
-# Whether the likelihood stays constant when the linear predictors change by up to 64 along the
+# Whether the likelihood stays constant when the linear predictors move by up to 64 in this
 # direction: a wrong prediction would decrease it.
 goes_up_for_ever <- function(core, state, direction) {
   beta <- full_beta(core, as.matrix(direction))

@@ -161,7 +161,7 @@ draw_legend <- function(where, col, pch, cex, points) {
             grDevices::adjustcolor(col, 0.15))[shown])
 }
 
-# The corner of the plot, a third of each axis, with the fewest points and least of the curve.
+# The corner of the plot (a third of each axis) with the fewest points and the least of the curve.
 empty_corner <- function(curve, x, y) {
   usr <- graphics::par("usr")
   across <- c((curve$x - usr[1L]) / (usr[2L] - usr[1L]), (x - usr[1L]) / (usr[2L] - usr[1L]))

@@ -170,8 +170,8 @@ gp_interval <- function(result, with_noise, level) {
   bounds
 }
 
-# For each row the quantile of the mixture, in equal parts, of normal distributions: by bisection
-# between the least and the largest quantile of the parts.
+# For each row, the quantile of a mixture of normal distributions with equal weights, by bisection
+# between the least and the largest quantile of the components.
 mixture_quantile <- function(means, sds, p) {
   q <- means + stats::qnorm(p) * sds
   if (ncol(q) == 1L) return(q[, 1L])

@@ -78,8 +78,8 @@ prior_joint <- function(object, points) {
   list(mean = mean, covariance = covariance)
 }
 
-# R with R' R = s, for s that is positive semidefinite up to rounding: rows of R beyond the rank are
-# left out.
+# R with R' R = s, for s that is positive semidefinite up to rounding. Rows of R beyond the rank are
+# omitted.
 covariance_root <- function(s) {
   if (nrow(s) == 0L) return(s)
   if (!any(diag(s) > 0)) return(matrix(0, 1L, ncol(s)))

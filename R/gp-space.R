@@ -66,7 +66,8 @@ warn_space <- function(space, kernel) {
   }
 }
 
-# One row of the table: bounds, starts, and whether the data are flat in it.
+# One row of the table: bounds, range of starting values, and whether the likelihood does not depend
+# on the parameter.
 parameter_range <- function(part, term, x, given, scale) {
   used <- find_columns(term$columns, ncol(x), colnames(x))
   width <- apply(x[, used, drop = FALSE], 2L, function(v) diff(range(v)))

@@ -255,12 +255,12 @@ check_argument_gradient <- function(f, point, name, gradient, here, step) {
              ok = vapply(found, `[[`, NA, "ok"), stringsAsFactors = FALSE)
 }
 
-# Whether `slope` is the derivative at 0 of a function that is `here` there. `along`: function(t)
-# giving c(value, t as it was after rounding). `ok`: TRUE if the central difference with one of the
-# steps agrees within the tolerance or rounding error; FALSE if differences with two steps agree
+# Whether `slope` is the derivative at 0 of a function whose value there is `here`. `along`:
+# function(t) giving c(value, t after rounding). `ok`: TRUE if the central difference with one of
+# the steps agrees within the tolerance or rounding error; FALSE if differences with two steps agree
 # with each other but not with it; NA if the differences are inconclusive. `first` is the difference
-# with the first step, `difference` that with the deciding step; both with respect to `unit` times
-# t.
+# with the first step, `difference` that with the deciding step; both are with respect to `unit`
+# times t.
 slope_verdict <- function(along, slope, here, steps, tolerance, unit = 1) {
   first <- previous <- difference <- NA_real_
   for (k in seq_along(steps)) {

@@ -1,5 +1,5 @@
-# Lazy arithmetic as users see it: computing several results at once, choices by element, showing
-# what is pending.
+# Lazy arithmetic for users: computing several results at once, elementwise choices, showing pending
+# expressions.
 
 #' Lazy arithmetic and fused kernels
 #'
@@ -124,8 +124,8 @@ ifelse_base <- function(test, yes, no) {
 
 # ---- pmin, pmax ---------------------------------------------------------------------------------
 
-# Generic functions with the signature that R gives them by itself, without "...": so attaching the
-# package masks nothing with a message. One method for all arguments looks at them.
+# Generic functions with the signature that R itself would give them, without "...", so that
+# attaching the package does not report masking. One method for all arguments inspects them.
 setGeneric("pmin")
 setGeneric("pmax")
 
@@ -160,7 +160,7 @@ extremes <- function(op, operands, na.rm) {
   if (!check_flag(na.rm, "na.rm")) {
     return(Reduce(function(a, b) apply_two(op, a, b), operands))
   }
-  # Where one of both is missing the other one stands for it.
+  # Where one of the two is missing, the result is the other one.
   Reduce(function(a, b) {
     if (kind == "matrix" && !is_cl(a) && !is_cl(b)) return(base_function(a, b, na.rm = TRUE))
     apply_two(op, apply_two("fill_nan", a, b), apply_two("fill_nan", b, a))
@@ -255,5 +255,5 @@ index_matrix <- function(x, margin) {
   value(index_handle(x, margin), x@Dim, NULL, "general")
 }
 
-# Row (margin 1) or column numbers in the shape of x, beside x.
+# Row (margin 1) or column numbers in the shape of x, on its engine.
 index_handle <- function(x, margin) .Call(r_op, "index", list(), c(margin, x@Dim), x@handle)

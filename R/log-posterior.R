@@ -1,4 +1,4 @@
-# Priors beside a likelihood: sums of functions with gradients.
+# Sums of log densities with gradients: likelihoods and priors.
 
 #' Log density as a sum of terms
 #'
@@ -21,8 +21,8 @@
 #'   first argument;
 #' - priors such as [prior_normal()]: `~ prior_normal(0, 5)(beta)`.
 #'
-#' Other formulas are compiled by [cl_gradient()], and may contain all that functions may contain
-#' there: `~ -sum((y - x %*% beta)^2)`, `~ dmvnorm(beta, 0, S, log = TRUE)`, functions of your own.
+#' Other formulas are compiled by [cl_gradient()] and may contain everything that functions may
+#' contain there: `~ -sum((y - x %*% beta)^2)`, `~ dmvnorm(beta, 0, S, log = TRUE)`, your functions.
 #'
 #' Subexpressions without parameters may contain anything: `~ dnorm(mean(y), mu, 1, log = TRUE)`.
 #'
@@ -30,7 +30,7 @@
 #' the attribute `"gradient"`: a list by parameter, or a plain vector if the function has one
 #' argument. A function of one parameter may also return a value and a derivative for each element,
 #' as `function(beta) prior_normal(0, 5)(beta)` does; they are summed. A [cl_likelihood()] is called
-#' with those parameters that it has.
+#' with the parameters that it has.
 #'
 #' @param ... Terms: one-sided formulas and functions.
 #' @return A function of class `"cl_log_posterior"` that takes the parameters as named arguments and
@@ -142,7 +142,8 @@ formula_term <- function(term, names) {
   }
 }
 
-# A term that has no derivative by rules: compiled by cl_gradient(); raises `fault` if that fails.
+# A term that the rules cannot differentiate is compiled by cl_gradient(); raises `fault` if that
+# fails.
 compiled_term <- function(term, used, fault) {
   f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used),
                      call("sum", term[[2L]])), envir = environment(term))
@@ -209,8 +210,8 @@ gradient_names <- function(term, names) {
   if (length(own) == 1L && !own %in% names) "..." else own
 }
 
-# The value of a term as one number. Values of the elements of one parameter, such as a prior_*()
-# gives them, are summed: each has its own derivative.
+# The value of a term as one number. Values of the elements of one parameter, as returned by a
+# prior_*() function, are summed, each with its own derivative.
 one_total <- function(value, slope, parameters) {
   n <- length(value)
   if (is.numeric(value) && n == 1L) return(as.vector(value))

@@ -185,8 +185,8 @@ input_matrix <- function(x, like, where) {
   new_cl(.Call(r_matrix_new, x, nrow(x), ncol(x), 0L, where), dim(x), names)
 }
 
-# Calls a function of the user with elements, and with row and column numbers if it has arguments i
-# and j.
+# Calls a user's function with elements, and with row and column numbers if it has arguments i and
+# j.
 trace_call <- function(f, inputs, argument) {
   elements <- inputs$elements
   given <- names(elements)

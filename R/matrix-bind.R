@@ -1,8 +1,8 @@
 # cbind() and rbind() of matrices.
 
-# For any number of arguments, by the rules of base R. Names come from the arguments' names, and at
-# deparse levels 1 and 2 from the code. (With a class among them that has methods of its own R goes
-# through cbind2() instead.)
+# For any number of arguments, by the rules of base R. Names come from the names of the arguments
+# and, at deparse levels 1 and 2, from the code. (If an argument has a class with methods of its
+# own, R calls cbind2() instead.)
 
 #' @rdname clMatrix-index
 #' @export
@@ -55,8 +55,8 @@ bind_all <- function(parts, labels, by_columns) {
   out
 }
 
-# The operand of a bind beside a matrix of `size` rows (columns): a vector becomes one column (row)
-# of the name `label`, and its names those of the rows (columns) if it fits as it is.
+# The operand of a bind for a matrix of `size` rows (columns): a vector becomes one column (row)
+# with the name `label`; if it needs no recycling, its names become those of the rows (columns).
 bind_operand <- function(x, size, by_columns, argument, label = "") {
   if (is_cl(x)) return(x)
   names <- names(x)

@@ -100,8 +100,8 @@ part_with_missing <- function(x, rows, columns, drop) {
   if (drop && any(dim(whole) == 1L)) whole[, , drop = TRUE] else like(whole, x)
 }
 
-# x[i]: fetches the rows and columns that contain the elements, or the whole matrix if they are most
-# of it.
+# x[i]: downloads the rows and columns that contain the elements, or the whole matrix if these are
+# most of it.
 values_at <- function(x, i) {
   at <- linear_index(x, i)
   if (length(at) == 0L) return(numeric())

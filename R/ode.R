@@ -2,44 +2,47 @@
 
 #' Ordinary differential equations
 #'
-#' Solves `dy/dt = f(t, y)` from a first state, by the Runge-Kutta method of Dormand and Prince, of
-#' order 5 with an error estimate of order 4. In a function given to [cl_gradient()], [cl_hessian()]
-#' or [cl_tmb()] it is compiled, by [cl_scan()], with its derivatives.
+#' Solves `dy/dt = f(t, y)` from an initial state, by the Runge-Kutta method of Dormand and Prince
+#' (order 5, with an error estimate of order 4). In a function given to [cl_gradient()],
+#' [cl_hessian()] or [cl_tmb()], the solution is compiled by [cl_scan()] and has derivatives.
 #'
-#' @section Steps that adapt: The length of a step follows from its estimated error: that of an
-#' element of the state may be `atol + rtol * abs(y)`, in the root mean square over the elements. It
-#' is chosen anew for all values of the parameters, and for each sequence. Derivatives are those of
-#' the steps that were made: their lengths count as constants. So they are about as exact as the
-#' solution, and a comparison with differences needs small tolerances.
+#' @section Adaptive steps:
+#' The length of a step is chosen from its estimated error: the root mean square over the elements
+#' of the state of `error / (atol + rtol * abs(y))` is at most 1. Lengths are chosen separately for
+#' each value of the parameters and for each sequence. Derivatives are those of the steps that were
+#' made; the lengths count as constants. Derivatives are therefore about as accurate as the
+#' solution, and a comparison with finite differences needs small tolerances.
 #'
-#' At most `max_steps` steps, rejected ones included, lead from each time to the next. If these do
-#' not suffice, or the solution is not finite, the states from there on and the derivatives are
-#' `NaN` in a function that is recorded; outside of such a function it is an error. A recorded
-#' function always makes `max_steps` steps, of which those that are not needed have no length: its
-#' time and memory are in proportion to `max_steps`.
+#' At most `max_steps` steps, including rejected ones, are made from each time to the next. If they
+#' do not suffice, or the solution is not finite, a recorded function returns `NaN` for the
+#' following states and for the derivatives; elsewhere it is an error. A recorded function always
+#' makes `max_steps` steps, of which those not needed have length zero: its time and memory are
+#' proportional to `max_steps`.
 #'
-#' @section Fixed steps: With `steps`, all are of one length. That is quicker where few steps are
-#' exact enough, and the result is a smooth function of the parameters. Compare with twice the
-#' steps: the error of smooth solutions falls by a factor of about 32 then.
+#' @section Fixed steps:
+#' With `steps`, all steps have the same length. This is faster if a few steps are accurate enough,
+#' and the result is a smooth function of the parameters. To check the accuracy, double the number
+#' of steps: the error of a smooth solution falls by a factor of about 32.
 #'
-#' Stiff equations need so many steps, of either kind, that another solver is better.
-#'
-#' @param f `function(t, y, ...)`, which returns the derivative of each element of `y`. It is
-#'   recorded once for all steps, as the step of [cl_scan()].
-#' @param y0 The state at the first time: a numeric vector, or with `sequences` a matrix with a
+#' Stiff equations need so many steps, adaptive or fixed, that they are better solved by another
+#' method.
+#' @param f `function(t, y, ...)` that returns the derivative of each element of `y`. It is recorded
+#'   once for all steps, as the step of [cl_scan()].
+#' @param y0 The state at the first time: a numeric vector, or with `sequences` a matrix with one
 #'   column for each.
-#' @param times Increasing numbers: the first time, then those at which the state is wanted.
+#' @param times Increasing numbers: the initial time, then the times at which the state is returned.
 #' @param ... Further arguments of `f`, such as parameters; with `sequences` as in [cl_scan()].
-#' @param rtol,atol The error of a step that is accepted, relative to the state and absolute.
-#' @param max_steps How many steps may be made from each time to the next.
-#' @param steps `NULL`, or how many steps of fixed length are made from each time to the next.
-#' @param sequences `NULL`, or the number of solutions that are computed beside each other, such as
-#'   those of several subjects: see [cl_scan()].
-#' @return The states: a matrix with a row for each time, the first one included; a vector if `y0`
-#'   is a single number. With `sequences` there is a last dimension for them.
+#' @param rtol,atol Relative and absolute error allowed in a step.
+#' @param max_steps Maximum number of steps from each time to the next.
+#' @param steps `NULL`, or the number of steps of fixed length from each time to the next.
+#' @param sequences `NULL`, or the number of independent solutions, such as those of several
+#'   subjects: see [cl_scan()].
+#' @return The states: a matrix with one row for each time, including the first; a vector if `y0` is
+#'   a single number. With `sequences`, the last dimension is that of the sequences.
 #' @section Errors:
-#' `statcl_error_argument` if `times` do not increase, `f` returns another number of derivatives,
-#' `max_steps` do not suffice outside of a recorded function, or as for [cl_scan()].
+#' `statcl_error_argument` if `times` do not increase, if `f` returns the wrong number of
+#' derivatives, if `max_steps` do not suffice (except in a recorded function), and as for
+#' [cl_scan()].
 #' @seealso [cl_scan()]
 #' @export
 #' @examples

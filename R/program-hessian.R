@@ -3,24 +3,24 @@
 #' Hessian of a plain R function
 #'
 #' Exact second derivatives of a function that [cl_gradient()] can record: for standard errors at a
-#' mode, Newton's method, a Laplace approximation, or a metric for sampling.
+#' mode, Newton's method, Laplace's approximation, or the metric of a sampler.
 #'
-#' The record of `f` is differentiated twice, in reverse mode both times. The result is compiled at
-#' the first call. A column of the Hessian then takes a small multiple of the time of a gradient. A
+#' The recorded function is differentiated twice, both times in reverse mode, and compiled at the
+#' first call. A column of the Hessian then takes a small multiple of the time of a gradient. A
 #' product with one direction does not form the matrix.
 #'
-#' @param f A function as for [cl_gradient()], or the result of that function, whose data it then
-#'   shares, also after `update()`.
-#' @param x A value of `cl_hessian()`.
-#' @param ... None.
-#' @return A function called as `f`, with one more argument, `.direction = NULL`. Its value is the
-#'   symmetric matrix of second derivatives, a row and a column for each element of the parameters
-#'   in their order, named `"mu"`, `"theta[1]"`, ...; with `.direction`, a numeric vector with as
-#'   many elements as there are parameters (or a list like them), the product of that matrix and the
-#'   vector. `NaN` where a matrix has no Cholesky factor.
+#' @param f A function as for [cl_gradient()], or a result of `cl_gradient()`, whose data it then
+#'   shares, including later changes by `update()`.
+#' @param x A result of `cl_hessian()`.
+#' @param ... Must be empty.
+#' @return A function called like `f`, with one more argument, `.direction = NULL`. Its value is the
+#'   symmetric matrix of second derivatives, with one row and one column for each element of the
+#'   parameters, in their order, named `"mu"`, `"theta[1]"`, ...; with `.direction`, a numeric
+#'   vector with as many elements as the parameters have (or a list like them), the product of that
+#'   matrix and the vector. `NaN` if a matrix has no Cholesky factor.
 #' @section Errors:
-#' Those of [cl_gradient()]; `statcl_error_argument` if `.direction` has another length than the
-#' parameters, or if a derivative that is needed is not known.
+#' Those of [cl_gradient()]; `statcl_error_argument` if `.direction` does not have the length of the
+#' parameters, or if a derivative that is needed is not available.
 #' @seealso [cl_gradient()]
 #' @export
 #' @examples

@@ -122,15 +122,16 @@ bytes_text <- function(bytes) {
 
 #' Logarithms of sums of exponentials
 #'
-#' `cl_log_sum_exp(x)` is `log(sum(exp(x)))` and `cl_softmax(x)` is `exp(x) / sum(exp(x))`, without
-#' overflow or underflow. Both may be used in functions given to [cl_gradient()].
+#' `cl_log_sum_exp(x)` is `log(sum(exp(x)))` and `cl_softmax(x)` is `exp(x) / sum(exp(x))`, both
+#' without overflow or underflow. Both may be used in functions given to [cl_gradient()].
 #'
 #' @param x A numeric vector or matrix.
 #' @param margin `NULL` for all elements; for a matrix also 1 for each row or 2 for each column.
 #' @return `cl_log_sum_exp()`: one number, or a vector with one for each row or column; `-Inf` for
-#'   no elements. `cl_softmax()`: numbers of the shape of `x` whose sums are 1.
+#'   no elements. `cl_softmax()`: positive numbers in the shape of `x`, which sum to 1 over all
+#'   elements or over each row or column.
 #' @section Errors:
-#' `statcl_error_argument` if `x` is not numeric, or is no matrix and `margin` is given.
+#' `statcl_error_argument` if `x` is not numeric, or `margin` is given and `x` is not a matrix.
 #' @seealso [cl_inv_logit()], [cl_log1p_exp()]
 #' @export
 #' @examples

@@ -4,22 +4,24 @@
 #' Gradient of a plain R function at several points
 #'
 #' Evaluates a [cl_gradient()] at several points at once: many starting values, proposals or draws.
-#' Together they take less time than one after another: data are read once for all of them, products
-#' of a matrix and a vector become products of two matrices, and fewer kernels are started.
+#' This takes less time than one evaluation after another: data are read once for all points,
+#' products of a matrix and a vector become products of two matrices, and fewer kernels are
+#' launched.
 #'
-#' The first call for a number of points compiles the function for so many of them. More than 16
+#' The first call with a given number of points compiles the function for that number. More than 16
 #' points are evaluated 16 at a time. With `retrace = TRUE`, points are evaluated one by one.
 #'
 #' @param f A result of [cl_gradient()].
-#' @param ... The parameters, as for `f`, each with one more dimension, the last one, for the
-#'   points: for K points, a parameter that is one number has K of them, a vector of length n
-#'   becomes an n x K matrix, a matrix an array.
-#' @return K values with the attribute `"gradient"`, a list of arrays like the arguments. `NaN` at a
-#'   point where a matrix has no Cholesky factor; other points are not affected. Values and
-#'   gradients may differ from those of `f` by rounding error, because sums may have another order.
+#' @param ... The parameters, as for `f`, each with one more dimension, the last, for the points.
+#'   For K points, a scalar parameter is a vector of length K, a vector of length n is an n x K
+#'   matrix, and a matrix is an array.
+#' @return K values with the attribute `"gradient"`, a list of arrays shaped like the arguments.
+#'   They are `NaN` at a point where a matrix has no Cholesky factor; other points are not affected.
+#'   Values and gradients may differ from those of `f` by rounding error, because sums may have
+#'   another order.
 #' @section Errors:
 #' `statcl_error_argument` if `f` is not from `cl_gradient()` or if the parameters do not have the
-#' same number of points; moreover those of [cl_gradient()].
+#' same number of points, and the errors of [cl_gradient()].
 #' @seealso [cl_sample()], which evaluates several chains of a `cl_gradient()` together on a device.
 #' @export
 #' @examples

@@ -3,15 +3,15 @@
 
 #' Gradient of a plain R function
 #'
-#' `cl_gradient(f)` is `f` with its gradient, for [cl_sample()], [cl_objective()] and
-#' [cl_log_posterior()]: your own model, without derivatives by hand. `f` takes parameters and
-#' returns one number, for example a log density.
+#' `cl_gradient(f)` returns `f` with its gradient, for [cl_sample()], [cl_objective()] and
+#' [cl_log_posterior()]. You write the model; its derivatives are computed for you. `f` takes
+#' parameters and returns one number, for example a log density.
 #'
-#' The first call runs `f` once with values that stand for the parameters and records what is done
-#' with them. The record is differentiated in reverse mode and compiled for the engine in use (see
-#' [cl_use()]); later calls run it without R. It holds for all values of the parameters; `f` is
-#' recorded again if their lengths or dimensions change. Everything else that `f` uses is data: it
-#' is computed by R while recording, and copied to the engine once.
+#' The first call runs `f` once with placeholders for the parameters and records the operations on
+#' them. The record is differentiated in reverse mode and compiled for the engine in use (see
+#' [cl_use()]); later calls run the compiled program, without R. The record is valid for all values
+#' of the parameters; `f` is recorded again if their lengths or dimensions change. Everything else
+#' that `f` uses is data: R computes it while recording, and it is copied to the engine once.
 #'
 #' @section What `f` may use:
 #' - arithmetic, comparisons, mathematical functions, `sum`, `prod`, `min`, `max`, `mean`, `cumsum`,
@@ -19,50 +19,50 @@
 #'   order, `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
 #'   with it, [cl_log_sum_exp()], [cl_softmax()];
 #' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
-#'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; from order 129 on these are
-#'   computed on the host, also for a device: there a Cholesky factor is quicker);
+#'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; above order 128 these are
+#'   computed on the host even if a device is in use, where a Cholesky factor is faster);
 #' - `x[i]`, `x[[i]]`, `x[i] <- value` in all forms, with indices that do not depend on parameters;
 #'   `c`, `cbind`, `rbind`, `rep`, `rev`, `head`, `tail`, `matrix`, `array`, `aperm`, `unlist`,
 #'   `diff`, `sweep`, `rowSums`, `colSums`, `rowMeans`, `colMeans`, `rowsum`, `tapply`, `var`,
-#'   `cov`, `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` leaves out missing data;
+#'   `cov`, `cor`, `cov2cor`, `mahalanobis`, `norm`; `na.rm = TRUE` omits missing data;
 #' - `for`, `lapply`, `sapply`, `vapply`, `mapply`, `Map`, `Reduce` and `apply`; recursions of many
 #'   steps with [cl_scan()];
 #' - densities and distribution functions under R's names, such as `dnorm(y, mu, sigma, log =
-#'   TRUE)`, differentiable with respect to all arguments that are numbers; moreover `dmvnorm`,
+#'   TRUE)`, differentiable with respect to all real-valued arguments; in addition `dmvnorm`,
 #'   `dlkj`, `dwishart` and `dordlogit`, which R does not have: see [cl_densities];
 #' - [cl_cov()] and [cl_distance()] with the [kernels], parameters and points; [cl_glm_lpdf()], a
 #'   [cl_likelihood()], and [priors];
-#' - functions of your own that use these, by name or in a list, and those of packages that consist
-#'   of these.
+#' - your own functions that use these, by name or in a list, and functions of packages that use
+#'   only these.
 #'
 #' Names and dimnames are dropped. A decision that depends on a parameter (`if`, `while`, a length,
-#' an index) cannot be recorded: choose by element with `ifelse`, or use `retrace = TRUE`. Then `f`
-#' is run at every call and comparisons have the values of that call; only records that differ from
-#' earlier ones are compiled.
+#' an index) cannot be recorded: select elements with `ifelse`, or use `retrace = TRUE`. Then `f` is
+#' run at every call, and comparisons have the values of that call; a record is compiled only if it
+#' differs from earlier ones.
 #'
 #' @param f A function of named parameters, `function(mu, tau, theta)`, or of one list,
-#'   `function(p)`, that returns one number. Arguments that are not supplied in a call have their
-#'   defaults, and are data.
+#'   `function(p)`, that returns one number. Arguments that are not supplied in a call keep their
+#'   defaults and are data.
 #' @param retrace Whether to run `f` at every call, see below.
-#' @param ... For `cl_gradient()`: none. For `update()`: new values for variables of `f`, by name,
-#'   of the same lengths and dimensions.
-#' @param object,x A value of `cl_gradient()`.
-#' @return A function of class `"cl_gradient"`, called as `f`: with the parameters by name, or with
-#'   one list; a function of one list also takes the elements of the list as named arguments. Its
-#'   value is the number with the attribute `"gradient"`, a list with the names, lengths and
-#'   dimensions of the parameters; `NaN` where a matrix has no Cholesky factor.
+#' @param ... For `cl_gradient()`: must be empty. For `update()`: new values of variables of `f`, by
+#'   name, with the same lengths and dimensions.
+#' @param object,x A result of `cl_gradient()`.
+#' @return A function of class `"cl_gradient"`, called like `f`: with the parameters by name, or
+#'   with one list; a function of one list also accepts the elements of the list as named arguments.
+#'   Its value is the number with the attribute `"gradient"`, a list with the names, lengths and
+#'   dimensions of the parameters; `NaN` if a matrix has no Cholesky factor.
 #'
-#'   `update()` changes `object` itself and returns it, invisibly: `f` uses the new values from then
-#'   on. What does not depend on them stays compiled and on the engine. The variables themselves are
-#'   not changed.
+#'   `update()` modifies `object` itself and returns it, invisibly: `f` then uses the new values.
+#'   Everything that does not depend on them stays compiled and on the engine. The variables
+#'   themselves do not change.
 #' @section Errors:
 #' `statcl_error_argument` if `f` is not a function; if a call has arguments that are not numeric or
-#' that `f` does not have; if `update()` gets values of another shape or for no variable of `f`; and
-#' while `f` is recorded: if it makes a decision that depends on a parameter, uses a function
-#' that is not available, combines shapes that do not fit, assigns a value that depends on
-#' parameters outside of itself, or returns anything but one number. The message names the call in
-#' `f`. A warning `statcl_warning_unused` names parameters that `f` does not use: their gradient is
-#' zero.
+#' that `f` does not have; if `update()` is given values of another shape or names no variable of
+#' `f`; and while `f` is recorded: if it makes a decision that depends on a parameter, uses a
+#' function that is not available, combines shapes that do not conform, assigns a value that depends
+#' on parameters outside of itself, or returns anything but one number. The message names the call
+#' in `f`. The warning `statcl_warning_unused` names parameters that `f` does not use: their
+#' gradient is zero.
 #' @seealso [cl_map_gradient()] for several points at once; [cl_check_gradient()] compares a
 #'   gradient with differences.
 #' @export

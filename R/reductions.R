@@ -43,7 +43,7 @@ reductions <- function(ops, x, margin = 0L) .Call(r_lazy_reduce, ops, x, margin)
 
 reduce <- function(op, x) .Call(r_lazy_reduce, op, x, 0L)[[1L]]
 
-# Sums over all (margin 0), of rows (1) or of columns (2), divided by `counts`. If a partial sum
+# Sums over all elements (margin 0), rows (1) or columns (2), divided by `counts`. If a partial sum
 # overflows (base R uses extended precision), the numbers are scaled by a power of two, which is
 # exact, and summed again.
 sums_of <- function(x, margin = 0L, counts = 1) {
@@ -59,7 +59,7 @@ sums_of <- function(x, margin = 0L, counts = 1) {
 # x with missing values replaced by `number`.
 without_na <- function(x, number) binary("fill_nan", x, number)
 
-# One operand of a summary, reduced to the value that stands for it in base R's function.
+# One operand of a summary, reduced to the value that represents it in base R's function.
 summary_part <- function(name, x, na.rm) {
   if (!is_cl(x)) {
     x <- check_numeric(x, "...")
@@ -81,7 +81,7 @@ summary_part <- function(name, x, na.rm) {
   parts <- lapply(seq_along(ops), function(k) {
     .Call(r_op, ops[k], list(without_na(x, fill[k])@handle), 0L, NULL)
   })
-  # With the count of what is missing, in one kernel.
+  # Together with the number of missing values, in one kernel.
   found <- .Call(r_expr_values, c(parts, .Call(r_op, "count_nan", list(x@handle), 0L, NULL)))
   found <- vapply(found, as.vector, 0)
   if (name == "sum" && !is.finite(found[1L])) found[1L] <- sums_of(without_na(x, 0))
@@ -108,7 +108,7 @@ setMethod("Summary", "clPlain", function(x, ..., na.rm = FALSE) {
 })
 
 summarize <- function(name, operands, na.rm) {
-  # Without na.rm: a sum that is NaN because of infinities is the result.
+  # Without na.rm, a sum that is NaN because of infinite values is the result.
   do.call(name, lapply(operands, function(part) summary_part(name, part, na.rm)), quote = TRUE)
 }
 
@@ -131,8 +131,8 @@ mean.clMatrix <- function(x, trim = 0, na.rm = FALSE, ...) {
   sums_without_na(x, 0L, n, TRUE)
 }
 
-# The same as sums_of() without missing values; `average` divides by how many others there are of
-# `counts`.
+# Like sums_of(), without missing values. `average`: divides by the number of values that are not
+# missing, out of `counts`.
 sums_without_na <- function(x, margin, counts, average) {
   filled <- without_na(x, 0)
   parts <- .Call(r_expr_values, list(.Call(r_op, "sum", list(filled@handle), margin, NULL),

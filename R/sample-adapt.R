@@ -107,8 +107,8 @@ new_stream <- function(state) {
   list(normal = function(n) swapped(stats::rnorm, n), uniform = uniform)
 }
 
-# States for `n` streams. Without a seed they follow from the session's generator, which moves on by
-# one number; with a seed that is left as it was.
+# States for `n` streams. Without a seed they follow from the session's generator, which advances by
+# one number; with a seed the generator is not changed.
 stream_states <- function(n, seed) {
   if (is.null(seed)) seed <- sample.int(.Machine$integer.max, 1L)
   ensure_generator()
@@ -124,7 +124,7 @@ stream_states <- function(n, seed) {
   states
 }
 
-# R makes the state of its generator at the first use of it.
+# R creates the state of its generator at the first use.
 ensure_generator <- function() {
   if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) set.seed(NULL)
 }

@@ -34,9 +34,9 @@ ess_tail <- function(x) {
   min(effective_size(halves(1 * (x <= limits[1L]))), effective_size(halves(1 * (x <= limits[2L]))))
 }
 
-# The number of draws over the integrated autocorrelation time, with autocorrelations from within
-# and between chains, summed in pairs up to the first pair below zero, the pairs made decreasing
-# (Geyer's initial monotone sequence).
+# The number of draws divided by the integrated autocorrelation time. Autocorrelations combine those
+# within and between chains and are summed in pairs up to the first negative pair, after the pairs
+# are made monotone (Geyer's initial monotone sequence).
 effective_size <- function(x) {
   n <- nrow(x)
   if (n < 3L || anyNA(x)) return(NA_real_)

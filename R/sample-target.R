@@ -169,7 +169,7 @@ density_caller <- function(log_density, layout) {
 }
 
 # The same for a cl_gradient() with this state: once it is compiled for these parameters, its
-# program takes the vector, without a list of arguments and a list of derivatives in between.
+# program is called with the vector directly, without lists of arguments and derivatives.
 compiled_caller <- function(state, call_density, layout) {
   program <- order <- NULL
   function(x) {
@@ -192,7 +192,7 @@ compiled_caller <- function(state, call_density, layout) {
   }
 }
 
-# Where the parameters of a compiled function are in the vector; NULL if in their order.
+# The positions of the parameters of a compiled function in the vector; NULL if they are in order.
 program_order <- function(state, layout) {
   names <- vapply(layout$arguments, `[[`, "", "name")
   indices <- lapply(layout$arguments, `[[`, "index")
@@ -228,7 +228,7 @@ argument_caller <- function(log_density, layout) {
   }
 }
 
-# The gradient of a cl_gradient() of one parameter as a vector, any other as it is.
+# The gradient of a cl_gradient() of one parameter as a vector; any other gradient unchanged.
 own_slope <- function(f, slope) {
   if (inherits(f, "cl_gradient") && length(slope) == 1L) slope[[1L]] else slope
 }
@@ -395,8 +395,8 @@ argument_batch <- function(log_density, layout) {
   }
 }
 
-# The same for a cl_gradient(): all points in one run of its program. As chains end, points are
-# repeated, so that few programs are compiled: for 4 chains those of 4 and 2 points.
+# The same for a cl_gradient(): all points in one run of its program. When chains end, points are
+# repeated, so that few programs are compiled: for 4 chains those for 4 and for 2 points.
 compiled_batch <- function(f, layout) {
   state <- environment(f)
   by_column <- column_caller(density_caller(f, layout))
@@ -422,7 +422,7 @@ compiled_batch <- function(f, layout) {
   }
 }
 
-# The same for a term of a cl_log_posterior(), with the parameters that it has.
+# The same for a cl_gradient() as a term of a cl_log_posterior(), with the parameters that it uses.
 gradient_batch <- function(f, layout) {
   used <- layout$arguments
   names <- vapply(used, `[[`, "", "name")

@@ -1,7 +1,7 @@
-# Recording of cl_scan(): the step on a tape of its own, whose parameters are the numbers that go
-# into it: state, x, further arguments, then what it uses of the function around it.
+# Recording of cl_scan(): the step has its own tape, whose parameters are the numbers passed to it:
+# state, x, further arguments, and what it uses of the enclosing function.
 
-# The result of a scan as traced values; NULL if nothing in it is traced.
+# The result of a scan as traced values; NULL if none of its inputs is traced.
 traced_scan <- function(f, spec) {
   step <- trace_step(f, spec)
   outer <- tracing$tape
@@ -16,7 +16,7 @@ traced_scan <- function(f, spec) {
   scan_results(id, spec, step)
 }
 
-# Calls f with values that stand for its inputs.
+# Calls f with traced values in place of its inputs.
 trace_step <- function(f, spec) {
   outer <- tracing$tape
   on.exit(tracing$tape <- outer)
@@ -48,8 +48,8 @@ trace_step <- function(f, spec) {
        x = c(lapply(given, `[[`, "leaf"), gaps[with_gaps]), more = unname(spec$more[each]))
 }
 
-# Missing data of an input: list(leaf, gaps), where another element stands for them, and 1 in the
-# input `gaps`.
+# Handles missing data of an input: list(leaf, gaps). In `leaf` they are replaced by another
+# element; the input `gaps` is 1 there.
 without_gaps <- function(leaf) {
   v <- leaf$value
   if (is_traced(v) || !anyNA(v)) return(list(leaf = leaf))
@@ -59,7 +59,7 @@ without_gaps <- function(leaf) {
   list(leaf = leaf, gaps = gaps)
 }
 
-# The input as a step sees it, NaN at the gaps.
+# The input as the step sees it, NaN at the gaps.
 show_gaps <- function(x, gaps) {
   shown <- trace_apply("ifelse", gaps, NaN, x)
   tape <- tracing$tape
@@ -67,7 +67,7 @@ show_gaps <- function(x, gaps) {
   shown
 }
 
-# A parameter of a step: a node of n numbers behind those that there are.
+# Adds a parameter of the step: a node of n numbers after the existing ones.
 add_input <- function(tape, n) {
   at <- if (is.null(tape$inputs)) 0 else tape$inputs
   tape$inputs <- at + n
@@ -76,7 +76,7 @@ add_input <- function(tape, n) {
 
 # ---- what a step uses of the function around it --------------------------------------------------
 
-# A value of the function around the step, as an input of the step.
+# A value of the enclosing function, as an input of the step.
 captured <- function(x, tape) {
   tracing$tape <- tape$parent
   on.exit(tracing$tape <- tape)
@@ -97,7 +97,7 @@ captured_node <- function(tape, id, n) {
   node
 }
 
-# Numbers that are no parameters: data of the function around the step, so that update() finds them.
+# Numbers that are not parameters: data of the enclosing function, so that update() finds them.
 captured_data <- function(values, tape) {
   parent <- tape$parent
   if (anyNA(values)) parent$has_missing <- TRUE
@@ -115,7 +115,7 @@ captured_data <- function(values, tape) {
 
 most_sources <- 16L # beyond, they are put into one vector
 
-# As src/r/program.c takes it.
+# The body in the form that src/r/program.c reads.
 scan_body <- function(step) {
   tape <- step$tape
   sources <- tape$source_sizes
@@ -148,7 +148,7 @@ scan_operands <- function(spec, step) {
   as.integer(c(state, rest, sources))
 }
 
-# States and outs, parts of the node.
+# States and outputs, as parts of the node.
 scan_results <- function(id, spec, step) {
   tape <- tracing$tape
   size <- tape$size[id]

@@ -3,52 +3,55 @@
 
 #' Recursions
 #'
-#' `cl_scan()` runs a step again and again: `state <- f(state, x)` for each element `x` of `xs`. In
-#' a function given to [cl_gradient()], [cl_hessian()] or [cl_tmb()] it is one compiled loop with
-#' its reverse pass: autoregressions, GARCH, hidden Markov models, Kalman filters, differential
-#' equations. A `for` loop gives the same, but each of its steps is recorded and compiled for
-#' itself, which takes long for many steps.
+#' `cl_scan()` repeats a step, `state <- f(state, x)`, for each element `x` of `xs`. In a function
+#' given to [cl_gradient()], [cl_hessian()] or [cl_tmb()] it becomes one compiled loop with its
+#' reverse pass. Use it for autoregressions, GARCH, hidden Markov models, Kalman filters and
+#' differential equations. A `for` loop gives the same result, but each of its iterations is
+#' recorded and compiled separately, which takes long if there are many.
 #'
-#' @section Steps: Each element of `xs` is an input of all steps. Of a vector, step `t` gets
-#' `x[t]`; of a matrix the row `x[t, ]`, as a vector; of an array with three dimensions the matrix
-#' `x[t, , ]`. `xs` may be a list of these (a data frame is one): then `x` is a list with the same
-#' names.
+#' @section Steps:
+#' Each element of `xs` is an input of all steps. Step `t` receives `x[t]` of a vector, the row
+#' `x[t, ]` of a matrix, as a vector, and the matrix `x[t, , ]` of an array with three dimensions.
+#' `xs` may be a list of these (such as a data frame): then `x` is a list with the same names.
 #'
-#' The new state must have the shape of the old one: as many numbers, and if the state is a list,
-#' as many elements. It gets dimensions from `init`.
+#' The new state must have the shape of the old one: the same number of elements, and if the state
+#' is a list, of components. It takes its dimensions from `init`.
 #'
-#' `f` is recorded once for all steps. So it cannot decide by the values of `state` or `x`: choose
-#' with `ifelse()` or [cl_ifelse()]. What else it uses, such as parameters or a transition matrix,
-#' is the same at all steps. Where it chooses by `is.na(x)`, missing data in `xs` have no effect on
-#' derivatives, as with `na.rm = TRUE`. The step is compiled to operations on single numbers, at
-#' most 20,000, its derivative included: a product of two 20 x 20 matrices has 16,000.
+#' `f` is recorded once for all steps. It therefore cannot branch on the values of `state` or `x`:
+#' use `ifelse()` or [cl_ifelse()]. Other values that it uses, such as parameters or a transition
+#' matrix, are the same in all steps. If it selects by `is.na(x)`, missing data in `xs` have no
+#' effect on derivatives, as with `na.rm = TRUE`. The step is compiled to operations on single
+#' numbers, at most 20,000 including its derivative: a product of two 20 x 20 matrices takes 16,000.
 #'
-#' @section Sequences: With `sequences = B`, `f` is written for one sequence and run for B of them,
-#' beside each other. An array in `xs`, `init` or `...` whose last dimension is B has its own part
-#' for each sequence, and `f` sees one without that dimension: of a T x B matrix in `xs` a number
-#' at each step, of a k x B matrix in `init` or `...` a vector of length k. All others are shared
-#' by the sequences, as is everything else that `f` uses. (A matrix that is to be shared and
-#' happens to have B columns is repeated in an array with a third dimension.) On a GPU a sequence
-#' is a work-item: few of them are slower than on the host.
+#' @section Sequences:
+#' With `sequences = B`, `f` is written for one sequence and run for B independent sequences at
+#' once. An array in `xs`, `init` or `...` whose last dimension is B has one part for each sequence,
+#' and `f` receives its part without that dimension: of a T x B matrix in `xs`, one number in each
+#' step; of a k x B matrix in `init` or `...`, a vector of length k. Everything else is shared by
+#' the sequences. (To share a matrix that happens to have B columns, repeat it in an array with a
+#' third dimension.) On a GPU each sequence is one work-item, so a few sequences are slower than on
+#' the host.
 #'
-#' @section Memory: The reverse pass keeps the state of each step: 8 bytes for each number, step
-#' and sequence, and as much for outputs.
+#' @section Memory:
+#' The reverse pass stores the state of every step: 8 bytes for each number, step and sequence, and
+#' the same for outputs.
 #'
 #' @param f `function(state, x, ...)`, or `function(state, ...)` without `xs`. It returns the new
-#'   state, or `list(state = , out = )` if each step has outputs besides.
-#' @param init The first state: a numeric vector or matrix, or a list of these.
+#'   state, or `list(state = , out = )` if each step also has outputs.
+#' @param init The initial state: a numeric vector or matrix, or a list of these.
 #' @param xs Inputs of the steps, see below, or `NULL`.
-#' @param length.out The number of steps, where `xs` is `NULL`.
-#' @param sequences `NULL`, or a number of sequences, see below.
-#' @param ... Further arguments of `f`, the same at all steps.
-#' @return The last state, in the form of `init`; with outputs, `list(state = , out = )`, where
-#'   `out` has those of all steps: a vector if they are single numbers, a matrix with a row for each
-#'   step if they are vectors, an array if they are matrices, or a list of these. With `sequences`,
-#'   states and outputs have a last dimension for them. Names and dimnames are dropped.
+#' @param length.out The number of steps if `xs` is `NULL`.
+#' @param sequences `NULL`, or the number of sequences, see below.
+#' @param ... Further arguments of `f`, the same in all steps.
+#' @return The last state, in the form of `init`. With outputs, `list(state = , out = )`, where
+#'   `out` contains those of all steps: a vector if each is a number, a matrix with one row for each
+#'   step if each is a vector, an array if each is a matrix, or a list of these. With `sequences`,
+#'   the last dimension of states and outputs is that of the sequences. Names and dimnames are
+#'   dropped.
 #' @section Errors:
-#' `statcl_error_argument` if `f` is not a function; if shapes do not fit, the number of steps is
-#' not known, differs between elements of `xs` or is 0; if the new state has another shape; in a
-#' function that is recorded, if the step is too large, or decides by a value.
+#' `statcl_error_argument` if `f` is not a function; if shapes do not match; if the number of steps
+#' is unknown, zero, or differs between elements of `xs`; if the new state has another shape; and,
+#' in a recorded function, if the step is too large or branches on a value.
 #' @seealso [cl_gradient()]
 #' @export
 #' @examples

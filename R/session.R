@@ -219,14 +219,14 @@ mark_opened <- function(where) {
   where
 }
 
-# Whether this is a forked child of a process that has listed devices: drivers start threads then,
+# Whether this is a forked child of a process that has listed devices: drivers then start threads,
 # which a fork does not copy. Such a child uses the host engine; if the user has named a device, the
 # core raises statcl_error_fork.
 forked <- function() !is.null(session$listed_by) && session$listed_by != Sys.getpid()
 
 names_device <- function() !identical(requested_device(), "")
 
-# Called from C after one second of compiling kernels, once for each stretch of compiling.
+# Called from C after one second of compiling kernels, once for each period of compiling.
 announce_build <- function(device) {
   if (isTRUE(getOption("statcl.quiet"))) return()
   message(sprintf("statcl: building kernels for %s, once per session: the first calls wait for it",

@@ -63,8 +63,8 @@ no_default_reason <- function() {
   "no GPU with double precision and a compiler"
 }
 
-# Of the device in use: why it does not try the kernels that use matrix instructions, or "", and the
-# programs of such kernels that were tried so far, with the reason if one was refused.
+# For the device in use: why matrix instructions are not tried, or "", and the programs that use
+# them and were tried so far, with the reason if one was refused.
 kernel_facts <- function() {
   where <- current_device()
   if (where < 0L || forked()) return(NULL)

@@ -76,7 +76,7 @@ pd_factor <- function(a) {
 }
 
 # The same for a solution; an error as in base R if the matrix is computationally singular. For
-# matrices of moderate size on a device, the inverse is cheaper than the successive solves of a
+# matrices of moderate size on a device, an inverse is cheaper than the successive solves of a
 # condition estimate.
 safe_factor <- function(a, tol) {
   factor <- pd_factor(a)

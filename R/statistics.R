@@ -238,7 +238,7 @@ centred <- function(x) {
   x - spread_numbers(colMeans(x), x, 2L)
 }
 
-# Columns of centred x of length one, and which had none.
+# The columns of a centred x scaled to length one, and which of them were zero.
 unit_columns <- function(x) {
   largest <- apply_columns("max", abs(x))
   x <- x / spread_numbers(ifelse(largest > 0, largest, 1), x, 2L)
@@ -248,7 +248,7 @@ unit_columns <- function(x) {
 
 apply_columns <- function(op, x) reductions(op, x, 2L)[[1L]]
 
-# The operand of a second moment: a clMatrix beside `like`.
+# The operand of a second moment as a clMatrix on the engine of `like`.
 moment_operand <- function(x, like, argument) {
   if (is_cl(x)) return(x)
   x <- check_numeric(x, argument)

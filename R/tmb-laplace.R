@@ -1,17 +1,17 @@
-# Laplace's approximation for cl_tmb(): random effects u are integrated out. With the mode u(theta)
-# of the joint negative log likelihood f and its Hessian H there,
+# Laplace's approximation for cl_tmb(), which integrates out the random effects u. With the mode
+# u(theta) of the joint negative log likelihood f, and its Hessian H there,
 #   L(theta) = f(theta, u) + log(det(H)) / 2 - q log(2 pi) / 2.
 
 most_random <- 4000L
 
-# The state of the compiled objective, compiled for the shapes and the process in use.
+# The compiled program of the objective, compiled again if shapes or the process have changed.
 tmb_ready <- function(o) {
   state <- environment(o$log_density)
   prepare_point(state, o$point)
   state
 }
 
-# The joint negative log likelihood at z, all active parameters; with the gradient if asked for.
+# The joint negative log likelihood at z, all active parameters; with its gradient on request.
 tmb_run <- function(o, z, gradient) {
   state <- tmb_ready(o)
   if (is.null(state$program)) return(-c(state$constant, if (gradient) numeric(length(z))))
@@ -25,7 +25,7 @@ tmb_hessian <- function(o, z, by = seq_along(z), rows = seq_along(z)) {
   state <- tmb_ready(o)
   if (is.null(state$program)) return(matrix(0, length(rows), length(by)))
   if (is.null(o$second)) o$second <- environment(cl_hessian(o$log_density))
-  # an operation without second derivatives
+  # An operation has no second derivatives: by differences.
   program <- if (!isTRUE(o$differences)) {
     tryCatch(second_program(o$second, length(z)), statcl_error_argument = function(e) NULL)
   }
@@ -59,8 +59,8 @@ difference_hessian <- function(o, z, by, rows) {
   if (identical(by, rows)) (result + t(result)) / 2 else result
 }
 
-# The mode of the random effects given theta, by Newton's method: list(z, value, slope, factor: the
-# upper Cholesky factor of H); NULL if there is none.
+# The mode of the random effects given theta, by Newton's method: list(z, value, slope, factor),
+# with the upper Cholesky factor of H; NULL if there is no mode.
 tmb_mode <- function(o, theta) {
   for (start in list(o$inner, o$start[o$random])) {
     z <- o$start
@@ -86,7 +86,7 @@ tmb_newton <- function(o, z) {
     slope <- now[-1L][u]
     half <- backsolve(factor, slope, transpose = TRUE)
     decrement <- sum(half^2)
-    # quadratic convergence ends where rounding errors of the slope remain
+    # Convergence is quadratic until only rounding errors of the slope remain.
     done <- decrement < 1e-24 || decrement < 1e-12 && decrement > 0.25 * before
     if (done && !isTRUE(attr(factor, "damped"))) {
       return(list(z = z, value = now[1L], slope = now[-1L], factor = factor))
@@ -118,7 +118,7 @@ damped_factor <- function(h) {
   NULL
 }
 
-# The point after a step that does not increase the value, beyond rounding errors.
+# The point after a step, halved until the value does not increase, apart from rounding errors.
 tmb_step <- function(o, z, now, step, decrement) {
   u <- o$random
   scale <- 1
@@ -142,8 +142,9 @@ laplace_value <- function(o, theta) {
   mode$value + sum(log(diag(mode$factor))) - 0.5 * length(o$random) * log(2 * pi)
 }
 
-# The gradient by theta. With W = H^-1 = sum(w_k w_k'), that of log(det(H)) is the sum over k of
-# the third derivatives f[w_k, w_k, .] along theta and the mode's movement, -H^-1 f[u, theta].
+# The gradient with respect to theta. With W = H^-1 = sum(w_k w_k'), the gradient of log(det(H)) is
+# the sum over k of the third derivatives f[w_k, w_k, .] along theta and the change of the mode,
+# -H^-1 f[u, theta].
 laplace_slope <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(rep(NaN, length(theta)))
@@ -154,8 +155,8 @@ laplace_slope <- function(o, theta) {
   mode$slope[o$fixed] + 0.5 * third
 }
 
-# The steps are fractions of the standard deviations of the random effects given theta, which is the
-# scale of f: formulas of fourth order are accurate to about 1e-9 then.
+# The steps are fractions of the standard deviations of the random effects given theta, on whose
+# scale f varies: formulas of fourth order are then accurate to about 1e-9.
 third_derivatives <- function(o, mode) {
   w <- backsolve(mode$factor, diag(length(o$random)))
   h <- 0.01

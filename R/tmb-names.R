@@ -1,6 +1,6 @@
-# The names that an objective written for RTMB uses, for cl_tmb(): they are found through the lookup
-# environment of R/trace-lookup.R only. They work on numbers and on traced values alike. `notes` is
-# an environment where REPORT() and ADREPORT() leave their values.
+# The names that an objective written for RTMB uses, for cl_tmb(). They are found only through the
+# lookup environment of R/trace-lookup.R, and work on numbers and on traced values alike. `notes` is
+# an environment in which REPORT() and ADREPORT() store values.
 
 tmb_masks <- function(notes) {
   note <- function(what) {
@@ -21,7 +21,7 @@ tmb_masks <- function(notes) {
        logspace_sub = function(logx, logy) logx + log1m_exp(logy - logx))
 }
 
-# The elements of lists become variables of the function that calls it.
+# Assigns the elements of lists as variables of the calling function.
 tmb_get_all <- function(..., warn = TRUE) {
   home <- parent.frame()
   for (values in list(...)) {
@@ -39,7 +39,7 @@ tmb_get_all <- function(..., warn = TRUE) {
 }
 
 # `x %~% dnorm(mu, sd)` subtracts sum(dnorm(x, mu, sd, log = TRUE)) from the variable .nll of the
-# function that uses it, which returns .nll then.
+# function that uses it, which then returns .nll.
 tmb_distributed <- function(x, distr) {
   home <- parent.frame()
   call <- substitute(distr)
@@ -88,8 +88,8 @@ tmb_log_scale <- function(x, scale) {
   if (length(scale) == 1L) n * log(scale) else sum(log(scale))
 }
 
-# A stationary autoregression of variance 1. The coefficients of lower orders are those of the
-# regressions on fewer predecessors (Durbin and Levinson's recursion, backwards).
+# A stationary autoregression with variance 1. The coefficients of lower orders are those of the
+# regressions on fewer predecessors (the Durbin-Levinson recursion, backwards).
 tmb_dautoreg <- function(x, mu = 0, phi, log = FALSE, scale = 1) {
   n <- length(x)
   order <- length(phi)
@@ -115,12 +115,12 @@ tmb_dautoreg <- function(x, mu = 0, phi, log = FALSE, scale = 1) {
   tmb_result(value, log)
 }
 
-# The log density of independent normal variables of mean 0, summed.
+# The summed log density of independent normal variables with mean 0.
 density_normal <- function(d, variance) {
   -0.5 * sum(square(d)) / variance - length(d) * (0.5 * log(variance) + log_sqrt_2pi)
 }
 
-# By mean and variance.
+# In terms of mean and variance.
 tmb_dnbinom2 <- function(x, mu, var, log = FALSE) {
   tmb_dnbinom_robust(x, log(mu), log(var - mu), log)
 }
@@ -135,7 +135,7 @@ tmb_dnbinom_robust <- function(x, log_mu, log_var_minus_mu, log = FALSE) {
 }
 
 tmb_dbinom_robust <- function(x, size, logit_p, log = FALSE) {
-  # without lchoose(), as RTMB has it
+  # Without lchoose(), as in RTMB.
   value <- lchoose_of(size, x) - x * log1p_exp(-logit_p) - (size - x) * log1p_exp(logit_p)
   tmb_result(value, log)
 }
@@ -144,7 +144,7 @@ lchoose_of <- function(n, k) {
   if (any_traced(n, k)) lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) else lchoose(n, k)
 }
 
-# Of the logarithm of a gamma variable.
+# The density of the logarithm of a gamma variable.
 tmb_dlgamma <- function(x, shape, scale, log = FALSE) {
   value <- -lgamma(shape) - shape * log(scale) - exp(x) / scale + shape * x
   tmb_result(value, log)

@@ -1,4 +1,4 @@
-# Standard errors of cl_tmb(), by the Hessian and the delta method.
+# Standard errors of cl_tmb(), from the Hessian and by the delta method.
 
 #' @rdname cl_tmb
 #' @param quantities Whether standard errors of `ADREPORT()`ed quantities and of random effects are
@@ -22,7 +22,7 @@ cl_sdreport <- function(obj, par = NULL, quantities = TRUE) {
   structure(result, class = "cl_sdreport")
 }
 
-# NaN if the matrix is not positive definite.
+# The inverse; NaN if the matrix is not positive definite.
 safe_inverse <- function(h) {
   tryCatch(chol2inv(chol.default(h)), error = function(e) h * NaN)
 }
@@ -55,8 +55,8 @@ tmb_quantities <- function(o, theta, cov) {
                  diag.cov.random = diag(inner) + rowSums((moves %*% cov) * moves)))
 }
 
-# Derivatives of the reported quantities by all active parameters, a row each: the gradient of
-# their weighted sum, for weights of which one is 1.
+# Derivatives of the reported quantities with respect to all active parameters, one row each: the
+# gradient of their weighted sum, for weights of which one is 1 and the others are 0.
 tmb_jacobian <- function(o, z, n) {
   result <- matrix(0, n, length(z))
   if (n == 0L) return(result)

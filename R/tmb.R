@@ -3,38 +3,37 @@
 
 #' Objectives written for RTMB
 #'
-#' `cl_tmb()` takes an objective that was written for the package RTMB, a function of a list of
-#' parameters that returns a negative log likelihood, and gives functions for optimisers, as
-#' `MakeADFun()` does there. RTMB need not be installed. The objective is recorded and compiled by
-#' [cl_gradient()].
+#' `cl_tmb()` takes an objective written for the package RTMB, a function of a list of parameters
+#' that returns a negative log likelihood, and returns functions for optimisers, like `MakeADFun()`
+#' of RTMB. RTMB need not be installed. The objective is recorded and compiled by [cl_gradient()].
 #'
-#' In the objective, these names have RTMB's meaning, without being attached: `getAll()`, `OBS()`
-#' (which gives its argument), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
-#' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (by a dense matrix),
-#' `dautoreg()`, `dbinom_robust()`, `dnbinom2()`, `dnbinom_robust()`, `dlgamma()`,
-#' `logspace_add()` and `logspace_sub()`. For everything else see [cl_gradient()].
+#' In the objective these names have RTMB's meaning, without being attached: `getAll()`, `OBS()`
+#' (which returns its argument), `REPORT()`, `ADREPORT()`, `AD()`, `ADoverload()` (which is not
+#' needed), `x %~% dnorm(mu, sd)`, `dmvnorm(x, mu, Sigma)`, `dgmrf()` (with a dense matrix),
+#' `dautoreg()`, `dbinom_robust()`, `dnbinom2()`, `dnbinom_robust()`, `dlgamma()`, `logspace_add()`
+#' and `logspace_sub()`. For everything else see [cl_gradient()].
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
-#' iteration finds their mode, with a dense Hessian, for up to 4,000 of them.
+#' iteration finds their mode, with a dense Hessian. There may be up to 4,000 of them.
 #'
-#' @param nll A function of one list with the names of `parameters` (of one vector if `parameters`
-#'   is one) that returns the negative log likelihood.
-#' @param parameters A named list of numeric vectors, matrices or arrays, the starting values; or
+#' @param nll A function of one list with the names of `parameters` (or of one vector if
+#'   `parameters` is one) that returns the negative log likelihood.
+#' @param parameters The starting values: a named list of numeric vectors, matrices or arrays, or
 #'   one numeric vector.
-#' @param map A list of factors by name of a parameter, of its length: elements with the same level
-#'   are one parameter, which starts at the mean of their starting values; elements that are `NA`
-#'   keep their starting values.
+#' @param map A list of factors, by name of a parameter, with the length of that parameter. Elements
+#'   with the same level are one parameter, which starts at the mean of their starting values;
+#'   elements that are `NA` keep their starting values.
 #' @param random Names of the parameters that are random effects.
-#' @param ... `silent` is accepted, and nothing else.
-#' @param x,object,obj A value of `cl_tmb()`.
+#' @param ... Only `silent`, which is ignored.
+#' @param x,object,obj A result of `cl_tmb()`.
 #' @param par The parameters at which standard errors are computed, as in `obj$par`; by default
-#'   those of the lowest value of `obj$fn()` so far.
-#' @param select Which rows: parameters that are not random, random effects, quantities given to
-#'   `ADREPORT()`, or all.
+#'   those with the lowest value of `obj$fn()` so far.
+#' @param select Which rows to return: parameters that are not random, random effects, quantities
+#'   passed to `ADREPORT()`, or all.
 #' @return `cl_tmb()`: a list of class `"cl_tmb"` with
 #'   \describe{
-#'     \item{par}{the starting values as a vector; elements of one parameter have the same name}
+#'     \item{par}{the starting values, a vector; elements of one parameter have the same name}
 #'     \item{fn, gr, he}{functions of such a vector: the value, the gradient as a matrix of one row,
 #'       and the Hessian}
 #'     \item{report}{a function of such a vector, or of one with random effects too; a list of
@@ -49,8 +48,8 @@
 #'   quantities are by the delta method. Its `summary()` is a matrix with the columns `Estimate` and
 #'   `Std. Error`.
 #' @section Errors:
-#' `statcl_error_argument` for arguments of the wrong type, names or lengths that do not fit, more
-#' than 4,000 random effects, and as in [cl_gradient()].
+#' `statcl_error_argument` for arguments of the wrong type, for names or lengths that do not match,
+#' for more than 4,000 random effects, and as for [cl_gradient()].
 #' @seealso [cl_gradient()], [cl_sample()]
 #' @export
 #' @examples

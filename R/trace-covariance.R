@@ -3,7 +3,8 @@
 
 # ---- kernels -------------------------------------------------------------------------------------
 
-# The constructors: as they are unless a parameter is traced; such parameters are not checked.
+# The constructors of kernels: unchanged unless a parameter is traced; traced parameters are not
+# checked.
 kernel_masks <- function() {
   leaf <- function(name, original) {
     force(name)
@@ -52,7 +53,7 @@ traced_points <- function(x) {
   x
 }
 
-# The covariance matrix of a leaf, or its plain value where nothing is traced.
+# The covariance matrix of a leaf; plain if nothing in it is traced.
 traced_leaf <- function(term, points) {
   a <- points$a
   b <- if (is.null(points$b)) a else points$b
@@ -92,7 +93,7 @@ traced_leaf <- function(term, points) {
   term$sd^2 * shape
 }
 
-# Differences of column k, m x n; the squares are data where the points are.
+# Differences in column k, m x n; their squares are data if the points are.
 differences_of <- function(points, k) {
   b <- if (is.null(points$b)) points$a else points$b
   traced_difference <- function(x, y) {
@@ -103,8 +104,8 @@ differences_of <- function(points, k) {
   traced_difference(points$a[, k], b[, k])
 }
 
-# list(squared: distances over the lengthscales, squared; root: themselves, where they are data but
-# for one lengthscale).
+# list(squared: squared scaled distances; root: the distances, if they are data apart from one
+# lengthscale).
 scaled_distance <- function(points, used, lengthscale) {
   total <- function(parts) Reduce(`+`, parts)
   plain <- !any_traced(points$a, points$b)
@@ -155,7 +156,7 @@ glm_masks <- function() {
   })
 }
 
-# A cl_likelihood() as a traced function calls it.
+# A cl_likelihood() in the form in which a traced function calls it.
 traced_likelihood <- function(f) {
   force(f)
   data <- environment(f)
@@ -169,7 +170,7 @@ traced_likelihood <- function(f) {
   }
 }
 
-# The log density by those of R/density.R. Weights multiply that of an observation.
+# The log density, from the densities of R/density.R. Weights multiply that of an observation.
 traced_glm <- function(family, y, x, alpha, beta, sigma, phi, cuts, trials, weights = NULL) {
   if (is_cl(x)) x <- as.matrix(x)
   if (is_cl(y)) y <- as.vector(as.matrix(y))

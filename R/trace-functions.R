@@ -1,5 +1,5 @@
 # Functions of base R and stats that have no method for traced values, or dispatch on their first
-# argument only. Each is replaced by one that does as the original unless an argument is traced.
+# argument only. Each is replaced by one that calls the original unless an argument is traced.
 
 # Whether any argument is a traced value.
 any_traced <- function(...) {
@@ -9,8 +9,8 @@ any_traced <- function(...) {
 
 # ---- products -----------------------------------------------------------------------------------
 
-# Matrices that operands of a product are: base R takes vectors for rows or columns.
-# `kind`: 0: x y, 1: x' y, 2: x y'. Gives the dimensions of both as they stand.
+# The dimensions of both operands of a product as matrices; base R treats vectors as rows or
+# columns. `kind`: 0: x y, 1: x' y, 2: x y'.
 product_dims <- function(x, y, kind) {
   dx <- x$dim
   dy <- y$dim
@@ -28,7 +28,7 @@ product_dims <- function(x, y, kind) {
     }
   } else if (is.null(dx)) {
     inner <- if (kind == 2L) dy[2L] else dy[1L]
-    # x as a row, which is a column of x' y
+    # x is a row, and therefore a column in x' y.
     dx <- if (n == inner) { if (kind == 1L) c(n, 1L) else c(1L, n) } else
       if (kind == 1L) c(1L, n) else c(n, 1L)
   } else if (is.null(dy)) {
@@ -76,7 +76,7 @@ FUN_named <- function(name) {
   if (is.null(known)) match.fun(name) else known
 }
 
-# A vector along the rows (by = 0: column j is x) or columns (by = 1) of an m x n matrix.
+# A vector repeated to an m x n matrix: each column is x (by = 0), or each row is (by = 1).
 spread_by <- function(x, m, n, by) {
   if (!is_traced(x)) {
     return(if (by == 0) rep(as.vector(x), times = n) else rep(as.vector(x), each = m))
@@ -98,7 +98,7 @@ square_order <- function(x, name) {
 chol.cl_traced <- function(x, ...) {
   n <- square_order(x, "a")
   if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
-  # the lower factor of what base R reads, the upper triangle
+  # The lower factor of the upper triangle, which is what base R reads.
   lower <- record("chol", "", node_of(t(x)), n, n * n, c(n, n))
   t(lower)
 }
@@ -108,7 +108,7 @@ matrix_of <- function(x, m, n) {
   x
 }
 
-# op(r)^-1 x. `r` may be a transposed factor: then the factor itself is used.
+# op(r)^-1 x. If `r` is a transposed factor, the factor itself is used.
 traced_tri_solve <- function(r, x, k, upper, transpose) {
   r <- trace_operand(r)
   vector <- is.null(dim(x))
@@ -151,7 +151,7 @@ traced_chol2inv <- function(x, size = NULL) {
   traced_product(half, half, 1L)
 }
 
-# By cofactors, for up to three rows: the determinant, and the adjugate if `adjugate`.
+# Cofactors for up to three rows: the determinant, and the adjugate if `adjugate`.
 cofactors <- function(a, n, adjugate = FALSE) {
   e <- function(i, j) a[[(j - 1L) * n + i]]
   if (n == 1L) return(list(det = e(1, 1), adjugate = list(1)))
@@ -214,7 +214,7 @@ traced_det <- function(x, ...) {
   parts$sign * exp(parts$modulus)
 }
 
-# The node of an LU factor, as src/ops/lu.h has it, with log |det| and the sign behind it.
+# The node of an LU factor in the layout of src/ops/lu.h, followed by log |det| and the sign.
 lu_factor <- function(a, n) {
   size <- n * (n + 1L) + 2L
   record("lu", "", node_of(trace_operand(a)), n, size)
@@ -234,7 +234,8 @@ traced_diag <- function(x, nrow, ncol, names = TRUE) {
   }
   if (!is.null(dim(x))) return(move(base::diag, list(x), names = FALSE))
   if (missing(nrow)) nrow <- if (missing(ncol)) length(x) else ncol
-  # Of one number by a mask, which joins the kernel of what it is added to.
+  # A diagonal of one number is a mask, which joins the kernel of the expression that it is added
+  # to.
   if (length(x) == 1L) {
     return(traced_choice(base::diag(1, nrow, if (missing(ncol)) nrow else ncol), x, 0))
   }
@@ -288,7 +289,7 @@ traced_ifelse <- function(test, yes, no) {
   apply_node("ifelse", values, n, shape)
 }
 
-# Both operands of a choice that data make; what is not chosen may be missing.
+# Both operands of a choice that depends on data only; elements not chosen may be missing.
 chosen <- function(test, yes, no) {
   force(yes) # adds data
   force(no)
@@ -362,7 +363,7 @@ traced_sweep <- function(x, MARGIN, STATS, FUN = "-", ...) {
 
 # ---- functions over ranges ----------------------------------------------------------------------
 
-# As sapply(): a vector or a matrix where all results have one length.
+# As sapply(): a vector or a matrix if all results have one length.
 simplified <- function(values, higher = FALSE) {
   if (length(values) == 0L) return(list())
   if (!any(vapply(values, is_traced, NA))) return(simplify2array(values, higher))
@@ -430,7 +431,7 @@ mapped_Reduce <- function(f, x, init, right = FALSE, accumulate = FALSE, simplif
   values
 }
 
-# apply() where a function of plain X may give traced values.
+# apply() of a plain X with a function that may return traced values.
 mapped_apply <- function(X, MARGIN, FUN, ..., simplify = TRUE) {
   FUN <- match.fun(FUN)
   if (is_traced(X)) return(traced_apply(X, MARGIN, FUN, ...))

@@ -72,9 +72,8 @@ home_number <- function(home, homes) {
   0L
 }
 
-# f and the functions of the user's that it may call, by name and directly or not: their
-# environments (homes), and for each of them the functions called there, by name, and the names to
-# guard; `needed` if there is any.
+# f and the user's functions that it may call, directly or not: their environments (homes), for each
+# of them the functions called there, by name, and the names to guard; `needed` if there are any.
 reached_functions <- function(f) {
   top <- topenv(environment(f))
   homes <- list(environment(f))
@@ -114,7 +113,7 @@ names_in <- function(f) {
   setdiff(c(all.names(body(f)), unlist(lapply(formals(f), all.names))), "...")
 }
 
-# Whether a function is followed: not those of packages, but for the package that `top` is of.
+# Whether a function is followed: not if it belongs to a package other than that of `top`.
 is_users <- function(value, top) {
   if (!is.function(value) || is.primitive(value)) return(FALSE)
   home <- environment(value)

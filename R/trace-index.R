@@ -1,6 +1,6 @@
-# Moving elements of traced values: what base R does to vectors of positions tells where elements
-# go, in all forms of indices, with its recycling, warnings and errors. Positions count through the
-# elements of all operands; 0 stands for the number 0, NA for NA.
+# Moving elements of traced values. Base R's functions are applied to vectors of positions, which
+# shows where elements go, for all forms of indices, with R's recycling, warnings and errors.
+# Positions count through the elements of all operands; 0 stands for the number 0, NA for NA.
 
 trace_positions <- function(x, offset = 0L) {
   p <- if (offset == 0) seq_len(x$n) else offset + seq_len(x$n)
@@ -8,7 +8,7 @@ trace_positions <- function(x, offset = 0L) {
   p
 }
 
-# fun(values, ...), which only moves elements: traced and plain numbers in `values`.
+# fun(values, ...), where fun only moves elements; `values` are traced values and plain numbers.
 move <- function(fun, values, ...) {
   values <- lapply(values, trace_operand)
   sizes <- vapply(values, function(v) v$n, 0L)
@@ -18,7 +18,7 @@ move <- function(fun, values, ...) {
   assemble(plainly(do.call(fun, c(where, rest), quote = TRUE)), values)
 }
 
-# The elements at these positions.
+# The value with the elements at these positions.
 assemble <- function(result, values) {
   n <- length(result)
   shape <- dim(result)
@@ -55,7 +55,7 @@ assemble <- function(result, values) {
   traced(0L, n, shape, from, index)
 }
 
-# For each element of the values its node and the place there.
+# For each element of the values, its node and its index there.
 pooled <- function(values) {
   if (length(values) == 1L && !is.null(values[[1L]]$from)) {
     return(list(from = values[[1L]]$from, index = values[[1L]]$index))
@@ -65,8 +65,8 @@ pooled <- function(values) {
   list(from = unlist(parts, use.names = FALSE), index = unlist(places, use.names = FALSE))
 }
 
-# A node with the elements of a node at places that count from 1: a part or a broadcast if they are
-# one. `shape`: dimensions of the elements.
+# A node with the elements `index` (counted from 1) of a node: a part or a broadcast if possible,
+# else a gather. `shape`: the dimensions of the elements.
 take <- function(id, index, shape = NULL) {
   tape <- tracing$tape
   n <- length(index)
@@ -95,7 +95,7 @@ take <- function(id, index, shape = NULL) {
   tape$add("gather", "", id, tape$add_data(as.double(index) - 1), 0, n)
 }
 
-# The attributes of a part if the places are a block of a matrix with that many rows, else NULL.
+# The attributes of a part if the indices are a block of a matrix with that many rows, else NULL.
 block_of <- function(index, rows) {
   n <- length(index)
   i <- (index[1L] - 1L) %% rows
@@ -109,13 +109,13 @@ block_of <- function(index, rows) {
   if (all(index == expected)) c(rows, i, j, m, columns)
 }
 
-# A node of the elements `index` of nodes `from`.
+# A node with the elements `index` of the nodes `from`.
 join_nodes <- function(from, index) {
   tape <- tracing$tape
   sources <- unique(from)
   group <- match(from, sources)
   if (length(sources) < length(from) || any(tape$size[sources] > 1L)) {
-    # of each source only what is used
+    # Only the elements that are used of each node.
     used <- split(index, group)
     pieces <- integer(length(sources))
     for (k in seq_along(sources)) {
@@ -142,7 +142,7 @@ join_nodes <- function(from, index) {
 
 # ---- indices ------------------------------------------------------------------------------------
 
-# Whether the only index is one number within 1 to n.
+# Whether the only index is one number from 1 to n.
 is_place <- function(i, n) {
   is.numeric(i) && !is.object(i) && length(i) == 1L && !is.na(i) && i >= 1 && i < n + 1 &&
     is.null(dim(i))
@@ -236,7 +236,7 @@ put <- function(x, i, value) {
 #' @export
 c.cl_traced <- function(...) combine_traced(list(...))
 
-# c() of values of which one is traced.
+# c() of values, at least one of which is traced.
 combine_traced <- function(values) {
   values <- values[!vapply(values, is.null, NA)]
   if (any(vapply(values, is.list, NA))) return(do.call(base::c, values, quote = TRUE))
@@ -246,7 +246,7 @@ combine_traced <- function(values) {
   values <- values[vapply(values, function(v) v$n, 0L) > 0L]
   n <- sum(vapply(values, function(v) v$n, 0L))
   ids <- vapply(values, function(v) v$id, 0L)
-  # Not of a few numbers, as they may be read one by one.
+  # Not for short vectors, because their elements may be read one by one.
   if (n > 10000L && all(ids > 0L)) {
     return(traced(tracing$tape$add("concat", "", ids, numeric(), 0, n), n))
   }

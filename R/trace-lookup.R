@@ -1,10 +1,10 @@
-# What names mean within a traced function: the function, and the functions of the user's that it
-# calls by name, are copied with an environment between them and their own one. It has the
-# replacements of R/trace-masks.R, for those names that mean functions of R there, and the copies.
-# Nothing is masked on the search path, and functions of packages are not changed.
+# What names mean in a traced function. The function, and the user's functions that it calls by
+# name, are copied with a new environment inserted before their own. It contains the replacements of
+# R/trace-masks.R, for names that refer to functions of R there, and the copies. Nothing is masked
+# on the search path, and functions of packages are not changed.
 
-# Whether a function is one of R's, of this package or of RTMB by this name; generic functions that
-# packages made of one included.
+# Whether a function is R's, this package's or RTMB's function of this name, including generic
+# functions that packages made from one.
 is_original <- function(value, name) {
   if (is.primitive(value)) return(identical(value, get0(name, envir = baseenv())))
   home <- environment(value)
@@ -17,9 +17,9 @@ is_original <- function(value, name) {
     environmentName(topenv(home)) == "RTMB"
 }
 
-# A copy of f that can be called with traced values. `overrides`: by name, variables that have
-# another value: list(value, home), home being where the variable is. The attribute "masks" of f has
-# further replacements by name, of functions that R does not have.
+# A copy of f that can be called with traced values. `overrides`: new values of variables, by name:
+# list(value, home), with the environment of the variable. The attribute "masks" of f contains
+# further replacements, by name, of functions that R does not have.
 looking_up <- function(f, overrides = list()) {
   if (is.primitive(f)) return(f)
   homes <- list() # environments met so far
@@ -38,7 +38,7 @@ looking_up <- function(f, overrides = list()) {
       value <- get0(name, envir = home, mode = "function")
       if (is.null(value) || is_original(value, name)) {
         assign(name, masks[[name]], envir = below)
-        # Data may have the name of a function, such as sd: calls pass over it, as in R.
+        # Data may have the name of a function, such as sd: calls skip it, as in R.
         if (has_data(name, home)) assign(name, get(name, envir = home), envir = place)
       }
     }
@@ -51,7 +51,8 @@ looking_up <- function(f, overrides = list()) {
     assign(".statcl_lookup", TRUE, envir = place)
     place
   }
-  # Those of packages when they are called: they may reach very many others.
+  # Functions of packages are followed when they are called, because they may reach very many
+  # others.
   follow_later <- function(name, value, place) {
     force(value)
     delayedAssign(name, copy(value), assign.env = place)
@@ -92,7 +93,7 @@ looking_up <- function(f, overrides = list()) {
   copy(f)
 }
 
-# Whether a name means something else than a function, and has a value.
+# Whether a name refers to something other than a function, and has a value.
 has_data <- function(name, home) {
   tryCatch(!is.function(get0(name, envir = home, ifnotfound = is.null)), error = function(e) FALSE)
 }
@@ -112,7 +113,7 @@ exporter <- function(masks, copy) {
   }
 }
 
-# Whether a function is the user's: no primitive, none of a package, not one with a class of its own
+# Whether a function is the user's: not primitive, not of a package, and without a class of its own
 # such as a likelihood.
 is_followed <- function(value) {
   if (!is.function(value) || is.primitive(value) || is.object(value)) return(FALSE)
@@ -122,8 +123,8 @@ is_followed <- function(value) {
   !isNamespace(top) || environmentName(top) == "statcl" && !identical(home, top)
 }
 
-# Whether a function is one of a package that is followed: not of R's own packages, of this one or
-# of RTMB.
+# Whether a function belongs to a package that is followed: not one of R's own packages, this one or
+# RTMB.
 is_of_package <- function(value) {
   if (!is.function(value) || is.primitive(value) || is.object(value)) return(FALSE)
   home <- environment(value)
@@ -145,13 +146,14 @@ is_replaced <- function(value) {
     identical(home, environment(is_original))
 }
 
-# Whether a function that may have a replacement goes by its own name: then it is found by that.
+# Whether a function that may have a replacement has its own name here: it is then found by that
+# name.
 has_its_name <- function(value, name) {
   home <- if (isS4(value)) topenv() else environment(value)
   identical(get0(name, envir = home, inherits = FALSE), value)
 }
 
-# The replacement of a function, whatever it is called; NULL if it has none.
+# The replacement of a function under any name; NULL if it has none.
 mask_of <- function(value, masks) {
   if (!is_replaced(value)) return(NULL)
   for (home in list(topenv(), asNamespace("stats"), baseenv())) {
@@ -162,14 +164,15 @@ mask_of <- function(value, masks) {
   NULL
 }
 
-# A list with functions that are followed.
+# A list that contains functions to follow.
 holds_functions <- function(x) {
   is.list(x) && !is.object(x) && any(vapply(x, can_follow, NA))
 }
 
 # ---- errors while a function is traced ----------------------------------------------------------
 
-# An error of a traced value. `choice`: it is one that traced values have no values.
+# An error about a traced value. `choice`: whether its cause is that traced values have no known
+# value.
 trace_stop <- function(message, choice = FALSE) {
   if (is.null(tracing$tape)) abort_argument("f", message)
   stop(structure(list(message = message, call = NULL, choice = choice),
@@ -185,7 +188,7 @@ ways_out <- function() {
         "at every call")
 }
 
-# The call in the user's code that fails, from the frames at the error; NULL if there is none.
+# The call in the user's code that failed, from the frames at the error; NULL if there is none.
 failing_call <- function(calls, functions, parents, given) {
   user <- vapply(functions, function(g) {
     !is.primitive(g) && exists(".statcl_lookup", envir = environment(g))
@@ -204,7 +207,7 @@ failing_call <- function(calls, functions, parents, given) {
 }
 
 call_line <- function(call) {
-  # an argument that R has put into the call already
+  # An argument that R has already inserted into the call.
   for (k in seq_along(call)[-1L]) {
     if (!identical(call[[k]], quote(expr = )) && is_traced(call[[k]])) call[[k]] <- quote(x)
   }
@@ -212,7 +215,7 @@ call_line <- function(call) {
   if (nchar(text) > 60L) paste0(substr(text, 1L, 57L), "...") else text
 }
 
-# Whether an error of `if` is one of a plain value, that is, NA.
+# Whether an error of `if` is due to a plain value, that is, to NA.
 of_plain_value <- function(message) grepl("missing value", message, fixed = TRUE)
 
 # Whether a call is one of a function of stats that has no replacement.
@@ -249,7 +252,7 @@ explain_error <- function(e) {
     message <- sprintf("%s (%s() may not be available for traced values: see ?cl_gradient)",
                        message, as.character(call[[1L]]))
   }
-  # f itself is called with its code for a name
+  # The call of f itself has the function instead of a name.
   named <- !is.null(call) && !is.call(call[[1L]]) && !is.function(call[[1L]])
   if (grepl("class \"cl_traced\"", message, fixed = TRUE)) {
     message <- paste("a clMatrix cannot be combined with a traced value here: use as.matrix();",

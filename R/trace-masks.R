@@ -1,5 +1,5 @@
-# The functions that a traced function sees instead of those of base R and stats: by name. What is
-# not here works through methods, or by itself.
+# The functions that replace those of base R and stats in a traced function, by name. Functions not
+# listed here work through methods, or unchanged.
 
 # A replacement: `mine` if any argument is traced, else the original.
 mask <- function(name, mine, original = get(name, baseenv())) {
@@ -32,7 +32,7 @@ drop_names <- function(x) {
   x
 }
 
-# One that needs the value of its argument.
+# A function that needs the value of its argument.
 deciding <- function(name, original = get(name, baseenv())) {
   force(original)
   force(name)
@@ -54,7 +54,7 @@ call_text <- function(name) {
   if (grepl("^[A-Za-z]", name)) paste0(name, "()") else paste0("'", name, "'")
 }
 
-# One that is not available.
+# A function that is not available.
 refusing_traced <- function(name, original = get(name, baseenv())) {
   force(original)
   force(name)
@@ -80,8 +80,8 @@ extreme_mask <- function(name) {
   }
 }
 
-# x[...] <- value where x is plain and value is traced, which has no method. Another `[<-` is not
-# called from here for plain values where that can be avoided: it would copy x.
+# x[...] <- value where x is plain and value is traced: there is no method for this. For plain
+# values the original is avoided where possible, because it would copy x.
 assignment_mask <- function(name) {
   original <- get(name, baseenv())
   force(name)
@@ -252,7 +252,7 @@ other_masks <- function() {
     stopifnot = stopifnot_mask)
 }
 
-# Functions of this package, likewise.
+# The same for functions of this package.
 own_masks <- function() {
   one <- function(op) {
     force(op)
@@ -274,8 +274,8 @@ own_masks <- function() {
                             cl_tcrossprod))
 }
 
-# R takes no method where the operands have two. Here it finds the same one for both: that of traced
-# values, which calls R's own where none of them is traced.
+# R finds no method if both operands have different ones. Here both have the same one, that of
+# traced values, which calls R's own function if neither is traced.
 class_masks <- function() {
   names <- c("Ops.cl_traced", "Ops.ts", "Ops.factor", "Ops.data.frame", "Ops.Date", "Ops.POSIXt",
              "Ops.difftime", "+.Date", "-.Date", "+.POSIXt", "-.POSIXt", "*.difftime",
@@ -283,7 +283,7 @@ class_masks <- function() {
   stats::setNames(rep(list(Ops.cl_traced), length(names)), names)
 }
 
-# `x$name`, which would find what a traced value consists of.
+# `x$name`, which would access the internals of a traced value.
 dollar_mask <- function(x, name) {
   if (is_traced(x)) {
     trace_stop("a parameter that is a vector has no '$': call the model with a named list")
@@ -291,7 +291,7 @@ dollar_mask <- function(x, name) {
   eval(call("$", quote(x), as.name(as.character(substitute(name)))))
 }
 
-# All replacements by name, made once.
+# All replacements by name, created once.
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
     tracing$functions <- c(base_masks(), other_masks(), own_masks(), kernel_masks(),

@@ -1,10 +1,10 @@
 # Missing data in traced functions. An element that is NaN because of data must not reach the
-# derivatives: zero times NaN is NaN. Where such elements are left out (na.rm = TRUE, or a choice by
-# ifelse() that data make), they are computed from another element's operands instead.
+# derivatives, because zero times NaN is NaN. Where such elements are omitted (na.rm = TRUE, or
+# ifelse() with a condition on data), they are computed from another element's operands instead.
 
-# For each element of a node whether data make it NaN, as far as data and elementwise operations
-# tell; NULL if there is none.
-missing_places <- function(id) {
+# For each element of a node, whether data make it NaN, as far as data and elementwise operations
+# show; NULL if none is.
+missing_elements <- function(id) {
   tape <- tracing$tape
   if (!tape$has_missing) return(NULL)
   first <- length(tape$lost) + 1L
@@ -37,7 +37,7 @@ missing_by_kind <- function(node, n, tape) {
     FALSE)
 }
 
-# A node of the elements `index` of another, in which elementwise operations are done with the
+# A node with the elements `index` of another node, in which elementwise operations apply to the
 # elements of their operands.
 elements_of <- function(id, index, done = new.env(parent = emptyenv())) {
   tape <- tracing$tape
@@ -61,12 +61,13 @@ elements_of <- function(id, index, done = new.env(parent = emptyenv())) {
   result
 }
 
-# x where its elements at `places` do not matter: those of them that data make NaN are replaced.
-without_missing <- function(x, places = TRUE) {
+# x with replacements for those of its elements `at` that are NaN because of data; their values do
+# not matter.
+without_missing <- function(x, at = TRUE) {
   if (!is_traced(x) || x$n == 0L) return(x)
-  lost <- missing_places(node_of(x))
+  lost <- missing_elements(node_of(x))
   if (is.null(lost)) return(x)
-  lost <- lost & places
+  lost <- lost & at
   usable <- which(!lost)
   if (!any(lost) || length(usable) == 0L) return(x)
   index <- seq_len(x$n)
@@ -76,7 +77,7 @@ without_missing <- function(x, places = TRUE) {
 
 # list(values: x with `none` in place of missing elements; lost: 1 at these, else 0).
 left_out <- function(x, none) {
-  lost <- missing_places(node_of(x))
+  lost <- missing_elements(node_of(x))
   if (!is.null(lost) && all(lost)) {
     return(list(values = trace_operand(rep_len(none, x$n)), lost = rep_len(1, x$n)))
   }
@@ -89,17 +90,17 @@ left_out <- function(x, none) {
   list(values = trace_apply("ifelse", test, none, where_present(x, test, FALSE)), lost = test)
 }
 
-# As take(), from a node of which data make some elements NaN, but none of these.
+# As take(), from a node in which data make some elements NaN, but none of these.
 take_present <- function(id, index, shape = NULL) {
-  lost <- missing_places(id)
+  lost <- missing_elements(id)
   if (is.null(lost) || any(lost[index])) take(id, index, shape) else elements_of(id, index)
 }
 
 # ---- in a step of cl_scan() ----------------------------------------------------------------------
 
-# There data differ from step to step, and a choice such as ifelse(is.na(y), 0, dnorm(y, mu)) is
-# made by a value that is traced. Where the choice says that data are present, the node with numbers
-# in the gaps is used (R/scan-trace.R).
+# In a step, data differ between steps, and a choice such as ifelse(is.na(y), 0, dnorm(y, mu)) has a
+# traced condition. Where the condition implies that data are present, the node with numbers in the
+# gaps is used (R/scan-trace.R).
 
 # x where `test` has the given truth value.
 where_present <- function(x, test, truth) {
@@ -111,7 +112,7 @@ where_present <- function(x, test, truth) {
   if (id == node_of(x)) x else traced(id, x$n, x$dim)
 }
 
-# Which elements of data, list(leaf, at), are present by an element of a test.
+# The elements of data, list(leaf, at), that are present according to an element of a test.
 known_present <- function(id, truth, tape) {
   node <- tape$nodes[[id]]
   if (node[[1L]] != "apply") return(list())
@@ -127,23 +128,23 @@ known_present <- function(id, truth, tape) {
     list())
 }
 
-# The data that an elementwise expression is made of.
+# The data in an elementwise expression.
 data_of <- function(id, tape) {
-  found <- places_of(id, tape)
+  found <- gap_elements(id, tape)
   if (!is.null(found)) return(list(found))
   node <- tape$nodes[[id]]
   if (node[[1L]] != "apply" || node[[2L]] %in% decisive) return(list())
   do.call(c, lapply(node[[3L]], data_of, tape = tape))
 }
 
-# list(leaf: a node with gaps, at: the elements of it that a node has), or NULL.
-places_of <- function(id, tape) {
+# list(leaf: a node with gaps, at: which of its elements the node consists of), or NULL.
+gap_elements <- function(id, tape) {
   gaps <- vapply(tape$gaps, function(gap) as.double(gap[1L]), 0)
   if (id %in% gaps) return(list(leaf = id, at = seq_len(tape$size[id]) - 1))
   node <- tape$nodes[[id]]
   at <- node[[4L]]
   if (!node[[1L]] %in% c("part", "gather", "broadcast")) return(NULL)
-  of <- places_of(node[[3L]], tape)
+  of <- gap_elements(node[[3L]], tape)
   if (is.null(of)) return(NULL)
   taken <- switch(node[[1L]],
     part = at[2L] + rep(seq_len(at[4L]) - 1, times = at[5L]) +
@@ -154,11 +155,11 @@ places_of <- function(id, tape) {
   list(leaf = of$leaf, at = of$at[taken + 1])
 }
 
-# A node that is made of present data. One test of all elements tells of all that an expression is
-# made of, a test of each element of elementwise operations only.
+# A node computed from present data. A test of one element applies to everything in an expression; a
+# test of several elements applies to elementwise operations only.
 with_present <- function(id, known, n, tape) {
   is_known <- function(k) {
-    mine <- places_of(k, tape)
+    mine <- gap_elements(k, tape)
     if (is.null(mine)) return(FALSE)
     facts <- Filter(function(fact) fact$leaf == mine$leaf, known)
     one <- vapply(facts, function(fact) n == 1L || length(fact$at) == 1L, NA)

@@ -50,7 +50,7 @@ traced_norm <- function(x, type = "O") {
          trace_stop("norm() of a traced value has the types \"O\", \"I\", \"F\" and \"M\""))
 }
 
-# Sums by group: a row for each.
+# Sums by group, one row for each.
 traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
   if (is_traced(group)) refuse_index()
   if (length(group) != NROW(x)) trace_stop("incorrect length for 'group'")
@@ -66,7 +66,7 @@ traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
          c(count, columns))
 }
 
-# With one factor, and one number or one vector of constant length for each group.
+# For one factor, and one number or one vector of constant length for each group.
 traced_tapply <- function(X, INDEX, FUN, ..., simplify = TRUE) {
   if (is.list(INDEX) && length(INDEX) == 1L) INDEX <- INDEX[[1L]]
   if (is.list(INDEX) || is_traced(INDEX)) {

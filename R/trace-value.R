@@ -1,5 +1,5 @@
-# Values of nodes by plain R, for cl_gradient(retrace = TRUE), where comparisons have the values of
-# the call.
+# Values of nodes computed by plain R, for cl_gradient(retrace = TRUE), where comparisons have the
+# values of the call.
 
 live_ops <- list(
   add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, pmin = pmin,
@@ -81,7 +81,7 @@ live_product <- function(a, b, at) {
   a %*% b
 }
 
-# The matrix itself stands for its factor.
+# The matrix itself represents its factor.
 live_lu <- function(a) {
   det <- determinant(a)
   c(a, numeric(nrow(a)), det$modulus, det$sign)

@@ -1,13 +1,13 @@
 # Traced values: what a function given to cl_gradient() computes with while it is recorded. A traced
-# value stands for a vector of numbers that is not known yet; operations on it add nodes to a tape,
+# value represents a vector of numbers that are not known yet; operations on it add nodes to a tape,
 # from which src/program makes a program. Nothing is evaluated.
 #
-# A traced value is an environment: functions of R that have no method for it stop, as they know no
-# such type; a list or a number would be taken for data. It has `id` (its node; 0: not made yet),
-# `n` (its length), `dim` (NULL for a vector) and `tape`. A value assembled from several nodes, such
-# as c(a, b) or x after x[2] <- a, has `from` and `index` instead of a node: for each element the
-# node and the place there. The node is made when the value is used as a whole, so that recursions
-# over x[t - 1] stay short.
+# A traced value is an environment: functions of R without a method for it stop, because they do not
+# support the type, whereas a list or a number would be taken for data. Its fields are `id` (its
+# node; 0: not created yet), `n` (its length), `dim` (NULL for a vector) and `tape`. A value
+# assembled from several nodes, such as c(a, b) or x after x[2] <- a, has `from` and `index` instead
+# of a node: for each element the node and the index there. The node is created when the value is
+# used as a whole, so that recursions over x[t - 1] stay short.
 
 tracing <- new.env(parent = emptyenv())
 tracing$tape <- NULL # the one being recorded
@@ -28,7 +28,7 @@ new_tape <- function(live = NULL) {
   gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
   parent <- NULL # of a step's tape: that of the function around it (R/scan-trace.R)
   add <- function(kind, op, args, at, number, n) {
-    # first, as arguments may add nodes when they are evaluated
+    # First, because arguments may add nodes when they are evaluated.
     node <- list(kind, op, args, as.double(at), number)
     n <- as.integer(n)
     count <<- count + 1L
@@ -52,7 +52,7 @@ new_tape <- function(live = NULL) {
   }
   add_number <- function(x) {
     at <- match(x, numbers)
-    # 0 and -0 are equal, but not the same
+    # 0 and -0 are equal but not identical.
     if (!is.na(at) && x != 0) return(number_ids[at])
     id <- add("number", "", integer(), numeric(), x, 1L)
     if (length(numbers) < 64L && !is.na(x)) {
@@ -66,7 +66,7 @@ new_tape <- function(live = NULL) {
 
 # A traced value of n elements.
 traced <- function(id, n, dim = NULL, from = NULL, index = NULL) {
-  # values, not promises
+  # Forces the arguments.
   id
   n
   dim
@@ -80,7 +80,7 @@ traced <- function(id, n, dim = NULL, from = NULL, index = NULL) {
 
 is_traced <- function(x) inherits(x, "cl_traced")
 
-# A node that is added to the tape, as a traced value.
+# Adds a node to the tape and returns it as a traced value.
 record <- function(kind, op, args, at, n, dim = NULL) {
   id <- tracing$tape$add(kind, op, args, at, 0, n)
   traced(id, as.integer(n), if (is.null(dim)) NULL else as.integer(dim))
@@ -127,8 +127,8 @@ node_of <- function(x) {
   id
 }
 
-# The node of a value recycled to n elements, as rep_len() does it. Nodes of one element are
-# recycled by elementwise operations themselves.
+# The node of a value recycled to n elements, like rep_len(). Elementwise operations themselves
+# recycle nodes of one element.
 node_for <- function(x, n) {
   id <- node_of(x)
   m <- .subset2(x, "n")
@@ -137,18 +137,18 @@ node_for <- function(x, n) {
   tracing$tape$add("broadcast", "", id, c(x$n, n / x$n, 0), 0, n)
 }
 
-# Exactly n elements, those of one element repeated.
+# The node of exactly n elements; a single element is repeated.
 full_node <- function(x, n) {
   if (x$n != 1L || n == 1L) return(node_for(x, n))
   tracing$tape$add("broadcast", "", node_of(x), c(n, 1, 1), 0, n)
 }
 
-# Zeros where a result has no elements, as they need no node.
+# Zeros for a result without elements, which needs no node.
 no_elements <- function(shape = NULL) if (is.null(shape)) numeric() else array(0, shape)
 
 # ---- elementwise operations ---------------------------------------------------------------------
 
-# op(values), a name of elementwise.def, for n elements.
+# op(values), with the name of an operation of elementwise.def, for n elements.
 apply_node <- function(op, values, n, shape = NULL) {
   if (n == 0L) return(no_elements(shape))
   args <- integer(length(values))
@@ -192,7 +192,8 @@ traced_binary <- function(op, a, b) {
   traced(tracing$tape$add("apply", op, args, numeric(), 0, n), n, shape)
 }
 
-# op of any number of operands, recycled to the longest; with the shape of the first one that long.
+# op of any number of operands, recycled to the longest, in the shape of the first one of that
+# length.
 trace_apply <- function(op, ...) {
   values <- list(...)
   n <- 1L
@@ -206,14 +207,14 @@ trace_apply <- function(op, ...) {
   apply_node(op, values, n, shape)
 }
 
-# What base R does to shapes: zeros of the shape of a value.
+# Zeros in the shape of a value, to find out what base R does to shapes.
 proxy <- function(x) {
   zeros <- logical(x$n)
   if (!is.null(x$dim)) dim(zeros) <- x$dim
   zeros
 }
 
-# The value of `code`, which computes shapes; its errors and warnings become ours.
+# The value of `code`, which computes shapes; its errors and warnings become errors of this package.
 plainly <- function(code) {
   withCallingHandlers(code, error = function(e) {
     if (!inherits(e, "cl_trace_stop")) trace_stop(conditionMessage(e))
@@ -226,7 +227,7 @@ plainly <- function(code) {
 #' @export
 Ops.cl_traced <- function(e1, e2) {
   op <- .Generic
-  # in place of a method for a class of data, see class_masks()
+  # Instead of the method for a class of data, see class_masks().
   if (!inherits(e1, "cl_traced") && (nargs() == 1L || !inherits(e2, "cl_traced"))) {
     return(do.call(op, if (nargs() == 1L) list(e1) else list(e1, e2), quote = TRUE))
   }
@@ -240,7 +241,7 @@ Ops.cl_traced <- function(e1, e2) {
 
 logical_operators <- c("==", "!=", "<", ">", "<=", ">=", "&", "|")
 
-# Comparisons: plain where the parameters' values are at hand, so that `if` can take them.
+# Comparisons: plain if the values of the parameters are known, so that `if` works.
 logical_result <- function(op, ...) {
   result <- if (...length() == 1L) traced_unary(op, ...) else traced_binary(op, ...)
   if (is_traced(result) && !is.null(tracing$tape$live)) {
@@ -286,7 +287,7 @@ traced_psigamma <- function(x, deriv = 0L) {
   trace_stop("psigamma() of a traced value has 'deriv' 0 or 1")
 }
 
-# Of half-integer order, by its finite sum: sqrt(pi / (2 x)) exp(-x) times a polynomial in 1 / x.
+# For half-integer order, by its finite sum: sqrt(pi / (2 x)) exp(-x) times a polynomial in 1 / x.
 traced_bessel_k <- function(x, nu, expon.scaled = FALSE) {
   half <- if (is_traced(nu) || !is_number(nu)) NA else abs(nu) - 0.5
   if (is.na(half) || half != round(half) || half > 30) {
@@ -311,7 +312,7 @@ traced_cumsum <- function(x) {
 
 longest_unrolled <- 100L
 
-# A running product, maximum or minimum: one node for each element of a short one; of a long one,
+# A cumulative product, maximum or minimum. Short ones have a node for each element; in long ones
 # each step combines elements that are twice as far apart.
 cumulate <- function(op, x) {
   if (x$n < 2L) return(as.vector(x))
@@ -436,7 +437,7 @@ is.matrix.cl_traced <- function(x) length(x$dim) == 2L
 #' @export
 is.array.cl_traced <- function(x) !is.null(x$dim)
 
-# Conversions to what decides about the course of a function.
+# Conversions to types on which the course of a function may depend.
 #' @export
 as.logical.cl_traced <- function(x, ...) decided("as.logical", x, "logical")
 

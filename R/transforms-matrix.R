@@ -1,5 +1,6 @@
 # Transforms of correlation and covariance matrices (R/transforms.R). Values and derivatives are
-# plain vectors, matrices by columns; unconstrained numbers those of a lower triangle by columns.
+# plain vectors, matrices stored by columns; unconstrained numbers are those of a lower triangle, by
+# columns.
 
 #' @rdname transforms
 #' @export
@@ -89,7 +90,8 @@ is_corr_factor <- function(l) {
     max(abs(rowSums(l^2) - 1)) < 1e-8
 }
 
-# From the derivatives by all elements of L L' to those by the lower triangle of L.
+# From the derivatives with respect to all elements of L L' to those with respect to the lower
+# triangle of L.
 factor_slope <- function(l, slope) {
   slope <- as_square(slope)
   by_factor <- (slope + t(slope)) %*% l
@@ -99,7 +101,7 @@ factor_slope <- function(l, slope) {
 
 # ---- factors of correlation matrices -------------------------------------------------------------
 
-# list(l, and below its diagonal: z = tanh(u); c = sqrt(1 - z^2); s, what is left of the row).
+# list(l, and below its diagonal: z = tanh(u); c = sqrt(1 - z^2); s, the remainder of the row).
 corr_factor <- function(u) {
   n <- as.integer(round((1 + sqrt(8 * length(u) + 1)) / 2))
   z <- matrix(0, n, n)
@@ -121,8 +123,8 @@ free_corr_factor <- function(l) {
 
 corr_factor_jacobian <- function(f) sum(2 * log(f$c[f$below]) + log(f$s[f$below]))
 
-# By u of F + Jacobian, from the derivatives of F by the elements of the lower triangle. `by_s`: by
-# what is left of each row behind column j.
+# The gradient of F + log Jacobian with respect to u, from the derivatives of F with respect to the
+# lower triangle. `by_s`: the derivatives with respect to the remainder of each row after column j.
 corr_factor_pull <- function(f, slope) {
   n <- nrow(f$l)
   by_u <- matrix(0, n, n)

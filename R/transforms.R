@@ -33,8 +33,8 @@
 #' - `cl_unit_vector()`, with sum of squares 1: \eqn{x = u / |u|}{x = u / sqrt(sum(u^2))},
 #'   \eqn{-\frac{1}{2} \sum u^2}{-sum(u^2) / 2}.
 #'
-#' Matrices, such as `diag(3)` in `init`, have transforms too. Their parameters are all elements of
-#' the matrix, those that are constant or occur twice included.
+#' Matrices, such as `diag(3)` in `init`, have transforms too. All elements of such a matrix are
+#' parameters, including constant ones and those that occur twice.
 #' - `cl_corr_factor()`, the lower Cholesky factor L of a correlation matrix: with
 #'   \eqn{z_{ij} = \tanh u_{ij}}{z[i, j] = tanh(u[i, j])} for i > j and what is left of row i,
 #'   \eqn{s_{ij} = \sqrt{1 - \sum_{k < j} L_{ik}^2}}{s[i, j] = sqrt(1 - sum(L[i, 1:(j - 1)]^2))},
@@ -47,22 +47,23 @@
 #'   with \eqn{L_{kk} = e^{u_{kk}}}{L[k, k] = exp(u[k, k])}, \eqn{K \log 2 + \sum_k (K - k + 2)
 #'   u_{kk}}{K log(2) + sum((K - k + 2) u[k, k])}.
 #'
-#' The density of a correlation matrix or factor is one of the elements below the diagonal, that of
-#' a covariance matrix one of the lower triangle; that of a unit vector is one over the sphere. The
-#' derivatives that the log density returns are by all elements of the matrix. These transforms, and
-#' that of unit vectors, are those of Stan (*Stan Reference Manual*, chapter "Constraint
-#' Transforms"; Lewandowski, Kurowicka and Joe, 2009, *Journal of Multivariate Analysis* 100).
+#' The density of a correlation matrix or factor is with respect to the elements below the diagonal,
+#' that of a covariance matrix with respect to its lower triangle, that of a unit vector with
+#' respect to the surface of the sphere. The log density returns derivatives with respect to all
+#' elements of the matrix. These transforms, and that of unit vectors, are those of Stan (*Stan
+#' Reference Manual*, chapter "Constraint Transforms"; Lewandowski, Kurowicka and Joe, 2009,
+#' *Journal of Multivariate Analysis* 100).
 #'
-#' For the simplex and the zero sum in n dimensions \eqn{V}{V} has n - 1 orthonormal columns that
+#' For the simplex and the zero sum in n dimensions, \eqn{V}{V} has n - 1 orthonormal columns that
 #' are orthogonal to (1, ..., 1): the isometric log-ratio transform of Egozcue et al. (2003,
-#' *Mathematical Geology* 35), which treats all elements alike. The density of a simplex is one of
-#' the first n - 1 elements.
+#' *Mathematical Geology* 35), which is symmetric in all elements. The density of a simplex is with
+#' respect to the first n - 1 elements.
 #'
 #' @param lower,upper Bounds: one number, or one for each element of the parameter. For
 #'   `cl_bounds()` they may be infinite.
 #' @return An object of class `"cl_transform"` for the argument `transform` of [cl_sample()].
 #' @section Errors:
-#' `statcl_error_argument` if the bounds are not numbers, or not in order.
+#' `statcl_error_argument` if the bounds are not numbers, or not in increasing order.
 #' @seealso [cl_sample()]
 #' @name transforms
 #' @examples
