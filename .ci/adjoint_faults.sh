@@ -2,7 +2,7 @@
 # Plants faults in copies of the rules of reverse mode (src/program/reverse*.c), which the suites of
 # tests/core then use: each fault must be found. A fault is a wrong sign: of the derivative of an
 # elementwise operation by one operand, or of one value that a rule makes. Where a derivative is
-# zero everywhere, it is taken for one. tests/core must have been built, by CC and SANITIZE as here.
+# zero everywhere, it is replaced by one. tests/core must have been built, by CC and SANITIZE as here.
 # With STATCL_TEST_QUICK=1 one in six faults is planted, by the day of the year: others on each day.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

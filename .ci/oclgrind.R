@@ -144,7 +144,7 @@ topics <- list(
     for (n in c(1, 33, 200)) {
       f <- cl_gradient(function(x, y) {
         columns <- matrix(sin(y), n)
-        # places of one element: some, and more than one work-item adds
+        # indices of one element: few, and more than one work-item adds
         sum(x[rep_len(seq_len(n), 3 * n)] * few) + sum(x[rep_len(c(1, n), n + 64)]^2 * many) +
           sum(cumsum(exp(x))^2) / n + sum(apply(columns, 2, cumsum)^2) / n
       })

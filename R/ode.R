@@ -71,7 +71,7 @@ cl_ode <- function(f, y0, times, ..., rtol = 1e-6, atol = 1e-6, max_steps = 50, 
     n <- length(times) - 1L
     h <- rep(diff(times) / steps, each = steps)
     t <- rep(times[seq_len(n)], each = steps) + h * rep(seq_len(steps) - 1, n)
-    # a last step of no length, so that all states are outputs of a step
+    # A last step of length 0, so that all states are outputs of a step.
     xs <- list(t = c(t, times[n + 1L]), h = c(h, 0))
     return(ode_states(f, y0, xs, steps, sequences, ...))
   }
@@ -92,8 +92,8 @@ check_times <- function(times) {
   }
 }
 
-# States after every .each of the given steps, the first state included. Arguments have dots, and
-# those of cl_scan() their names, so that none of f's is taken for one of them.
+# The initial state and the states after every .each of the given steps. Arguments have dots, and
+# those of cl_scan() are named, so that none of f's arguments is mistaken for one of them.
 ode_states <- function(.f, .y0, .xs, .each, .sequences, ...) {
   step <- function(.y, .x, ...) {
     mean <- stages(slope_of(.f, .y, ...), .x$t, .y, .x$h)$mean
@@ -107,7 +107,7 @@ ode_states <- function(.f, .y0, .xs, .each, .sequences, ...) {
          states[wanted, , , drop = FALSE])
 }
 
-# f as a function of time and state, that checks the number of derivatives.
+# f as a function of time and state that checks the number of derivatives.
 slope_of <- function(.f, .y, ...) {
   n <- length(.y)
   keep <- !is.null(dim(.y))
@@ -120,8 +120,8 @@ slope_of <- function(.f, .y, ...) {
   }
 }
 
-# The mean slope of a step, of order 5, and those that it is made of. Dormand and Prince, "A family
-# of embedded Runge-Kutta formulae", 1980.
+# The mean slope of a step, of order 5, and the slopes it is computed from. Dormand and Prince, "A
+# family of embedded Runge-Kutta formulae", 1980.
 stages <- function(slope, t, y, h) {
   k1 <- slope(t, y)
   k2 <- slope(t + h / 5, y + h * (k1 / 5))
@@ -138,8 +138,8 @@ stages <- function(slope, t, y, h) {
 
 # ---- steps that adapt ----------------------------------------------------------------------------
 
-# Tries a step of length h, or to `end` where that is nearer: list(taken, h: its length, or 0;
-# state: that behind it, with the length to try next).
+# Tries a step of length h, or to `end` if that is nearer: list(taken, h: its length, or 0; state:
+# the next one, with the length to try next).
 try_step <- function(slope, state, end, control) {
   y <- state$y
   h <- state$h
@@ -156,7 +156,7 @@ try_step <- function(slope, state, end, control) {
   taken <- square <= 1
   factor <- 0.9 * square^-0.1
   longer <- try * either(factor < 0.2, 0.2, either(factor > 5, 5, factor))
-  # what was cut short says little about longer steps
+  # A step that was cut short says little about longer steps.
   kept <- either(try < h, either(longer > h, longer, h), longer)
   list(taken = taken, h = either(taken, try, 0),
        state = list(y = either(taken, after, y),
@@ -164,8 +164,8 @@ try_step <- function(slope, state, end, control) {
                     h = either(taken, kept, longer)))
 }
 
-# By element in a function that is recorded; of plain numbers the whole is chosen by one test, or an
-# element by each.
+# ifelse() in a recorded function. For plain numbers, a single test chooses between the whole
+# values, and several choose by element.
 either <- function(test, yes, no) {
   if (any_traced(test, yes, no)) return(trace_apply("ifelse", test, yes, no))
   if (length(test) > 1L) return(ifelse(test, yes, no))
@@ -174,9 +174,9 @@ either <- function(test, yes, no) {
 
 first_try <- function(times) (times[2L] - times[1L]) / 10
 
-# Times and lengths of the steps, 0 for one that is rejected or not needed, NaN where a time is not
-# reached. They are found first, so that steps which are rejected have no part in derivatives; and
-# rounded, as that has derivative 0: to so many digits it changes nothing.
+# Times and lengths of the steps: 0 for a step that is rejected or not needed, NaN where a time is
+# not reached. They are computed first, so that rejected steps do not contribute to derivatives, and
+# rounded, because round() has derivative 0; the many digits kept make no difference.
 accepted_steps <- function(.f, .y0, .times, .sequences, .control, .most, ...) {
   n <- length(.times) - 1L
   xs <- list(end = c(rep(.times[-1L], each = .most), .times[n + 1L]),
@@ -191,7 +191,7 @@ accepted_steps <- function(.f, .y0, .times, .sequences, .control, .most, ...) {
   lapply(found$out, function(v) if (is_traced(v)) traced_binary("round_to", v, 1e300) else v)
 }
 
-# The same of plain numbers, one solution after another, without steps that are not needed.
+# The same for plain numbers, one sequence after another, without unneeded steps.
 plain_ode <- function(f, spec, times, control, max_steps) {
   leaf <- spec$state$leaves[[1L]]
   solutions <- lapply(seq_len(spec$b), function(b) {

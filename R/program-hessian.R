@@ -63,7 +63,7 @@ run_hessian <- function(state, frame, direction) {
   named_hessian((h + t(h)) / 2, point)
 }
 
-# The program of second derivatives that belongs to the one of first derivatives in use.
+# The program of second derivatives that belongs to the current program of first derivatives.
 second_program <- function(state, n) {
   of <- state$gradient$known[[1L]]
   current <- identical(state$nodes, of$nodes) && identical(state$output, of$output) &&

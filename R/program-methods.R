@@ -1,8 +1,8 @@
-# Methods of cl_gradient(), and tracing itself.
+# Methods of cl_gradient(), and the tracing of its function.
 
-# Calls f, a function of the parameters in the list `point`, with traced values; gives the tape,
+# Calls f, a function of the parameters in the list `point`, with traced values. Returns the tape,
 # the traced (or plain) result, and node(value), the node of a value. `live`: comparisons have the
-# values of the point. `overrides`: variables of f that have other values, see update().
+# values of the point. `overrides`: new values of variables of f, see update().
 trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = list()) {
   before <- tracing$tape
   on.exit(tracing$tape <- before)
@@ -54,7 +54,7 @@ update.cl_gradient <- function(object, ...) {
   invisible(object)
 }
 
-# Where the variable of f is; an error if there is none of that shape.
+# The environment of this variable of f; an error if there is no such variable of that shape.
 check_override <- function(state, name, value) {
   home <- home_of(name, environment(state$f))
   old <- state$overrides[[name]]$value
@@ -102,7 +102,7 @@ print.cl_gradient <- function(x, ...) {
   invisible(x)
 }
 
-# "12 mul, 3 exp, 2 sum" of what the result depends on, the most frequent first.
+# "12 mul, 3 exp, 2 sum": the operations on which the result depends, the most frequent first.
 operation_counts <- function(state) {
   kind <- state$nodes$kind[state$reached]
   name <- ifelse(kind %in% c("apply", "reduce"), state$nodes$op[state$reached], kind)
@@ -184,7 +184,7 @@ margin_of <- function(x, margin, op) {
   unname(apply(x, margin, max))
 }
 
-# x less a number for each row or column.
+# x minus a number for each row or column.
 minus_margin <- function(x, shift, margin) {
   if (is.null(margin) || margin == 1) return(x - shift)
   if (is_traced(x)) return(traced_sweep(x, 2, shift, `-`))

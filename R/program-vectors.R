@@ -1,4 +1,4 @@
-# Compiled functions at several parameter vectors at once. The core maps the program to them: see
+# Compiled functions at several parameter vectors at once. The core transforms the program: see
 # src/program/map.c.
 
 #' Gradient of a plain R function at several points
@@ -40,7 +40,7 @@ cl_map_gradient <- function(f, ...) {
   environment(f)$several(...)
 }
 
-# The values at the points in `frame`, that of a call.
+# The values at the points given as arguments of the call with this frame.
 run_several <- function(state, frame) {
   given <- call_point(state, frame)
   count <- count_points(given$values)
@@ -61,7 +61,7 @@ run_several <- function(state, frame) {
   structure(answer[1L, ], gradient = split_slopes(answer[-1L, , drop = FALSE], given$values))
 }
 
-# How many numbers a parameter has at one point.
+# The number of elements that a parameter has at one point.
 point_size <- function(v) if (is.null(dim(v))) 1L else prod(dim(v)[-length(dim(v))])
 
 last_dim <- function(x) if (is.null(dim(x))) length(x) else dim(x)[length(dim(x))]
@@ -74,7 +74,7 @@ count_points <- function(values) {
                                 count_of(counts[[other]], "point"), names(values)[1L], counts[1L]))
 }
 
-# Point k of several as call_point() gives one.
+# Point k of several, in the form that call_point() returns.
 point_at <- function(given, k) {
   given$values <- lapply(given$values, function(v) {
     size <- if (is.null(dim(v))) 1L else dim(v)[-length(dim(v))]
@@ -114,7 +114,7 @@ run_vectors <- function(state, x) {
   .Call(r_program_run_vectors, state$program, x, TRUE)
 }
 
-# The last part has columns twice, lest a program is compiled for it.
+# The last part repeats columns, so that no program is compiled for its size.
 run_in_parts <- function(state, x) {
   count <- ncol(x)
   answer <- matrix(0, nrow(x) + 1L, count)

@@ -1,5 +1,5 @@
-# cl_gradient(): a plain R function with its gradient. The function is traced (R/trace.R), and what
-# it recorded becomes a program of the core, which runs without R.
+# cl_gradient(): a plain R function with its gradient. The function is traced (R/trace.R), and the
+# record becomes a program of the core, which runs without R.
 
 #' Gradient of a plain R function
 #'
@@ -118,12 +118,12 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
 
 # ---- calls ---------------------------------------------------------------------------------------
 
-# For what is no parameter of f an error of ours, where R would have one without a class.
+# Raises an error of this package for arguments that f does not have; R's own would have no class.
 model_body <- function(call, variadic) {
   if (variadic) call else bquote(if (...length() > 0L) .refuse(...) else .(call))
 }
 
-# Of a call with an argument that f does not have.
+# Refuses a call with an argument that f does not have.
 refuse_further <- function(state, ...) {
   names <- c(names(match.call(expand.dots = FALSE)$...), "")
   what <- if (nzchar(names[1L])) sprintf("no parameter '%s'", names[1L]) else "fewer parameters"
@@ -131,10 +131,10 @@ refuse_further <- function(state, ...) {
                                 paste0("'", state$names, "'", collapse = ", ")))
 }
 
-# The value at the arguments in `frame`, that of a call of the model with `count` arguments.
+# The value at the arguments of a call of the model, given its frame and the number of arguments.
 run_gradient <- function(state, frame, count) {
   all_given <- count == length(state$names) && !state$variadic
-  # The usual case: there is a program for parameters like these.
+  # The usual case: there is a program for parameters of these lengths and dimensions.
   if (all_given && !is.null(state$program) && !state$retrace && !state$listed) {
     values <- mget(state$names, envir = frame)
     answer <- .Call(r_program_evaluate, state$program, values, state$like)
@@ -148,7 +148,7 @@ run_gradient <- function(state, frame, count) {
   .Call(r_program_evaluate, state$program, point$values, NULL)
 }
 
-# Compiles what is not compiled for a point like this one.
+# Compiles the function for a point like this one unless that has been done.
 prepare_point <- function(state, point) {
   live <- identical(state$pid, Sys.getpid()) &&
     (is.null(state$program) || .Call(r_program_is_live, state$program))
@@ -188,7 +188,7 @@ split_slope <- function(slope, values) {
   result
 }
 
-# call_point() where all arguments are given.
+# call_point() if all arguments are given.
 named_point <- function(state, frame) {
   values <- mget(state$names, envir = frame)
   for (v in values) if (!is.numeric(v) || is.object(v)) check_point(values)
@@ -233,8 +233,8 @@ check_point <- function(values) {
 
 # ---- compiling -----------------------------------------------------------------------------------
 
-# Makes state$program the program of f at this point, tracing f; one that was made before if it has
-# the same nodes.
+# Traces f and sets state$program to the program for this point; an earlier program if it has the
+# same nodes.
 compile_point <- function(state, point) {
   trace <- trace_model(state, point)
   output <- model_output(state$f, trace)
@@ -286,7 +286,7 @@ trace_model <- function(state, point) {
   trace
 }
 
-# A long record of operations on a few numbers each is that of a loop. Said once per session.
+# A long record of operations on a few numbers each comes from a loop. Reported once per session.
 suggest_scan <- function(tape) {
   if (tape$count < many_operations || !is.null(announced_copies[["for"]])) return(invisible())
   at <- which(tape$size[seq_len(tape$count)] <= 8L)
@@ -320,7 +320,7 @@ last_expression <- function(e) {
   if (is.call(e) && identical(e[[1L]], quote(return)) && length(e) == 2L) e[[2L]] else e
 }
 
-# The nodes as src/r/program.c takes them.
+# The nodes in the form that src/r/program.c reads.
 node_columns <- function(tape) {
   nodes <- tape$nodes[seq_len(tape$count)]
   list(kind = vapply(nodes, `[[`, "", 1L), op = vapply(nodes, `[[`, "", 2L),
@@ -328,7 +328,7 @@ node_columns <- function(tape) {
        number = vapply(nodes, `[[`, 0, 5L), scans = tape$scans)
 }
 
-# The nodes that a node depends on, itself included.
+# The nodes on which a node depends, including itself.
 reached_nodes <- function(args, output) {
   reached <- logical(output)
   reached[output] <- TRUE
@@ -336,7 +336,7 @@ reached_nodes <- function(args, output) {
   which(reached)
 }
 
-# For each parameter whether it is used. Each has one node, in their order.
+# Whether each parameter is used. Each has one node, in order.
 used_parameters_of <- function(nodes, reached, sizes) {
   used <- sizes == 0L
   used[sizes > 0L] <- which(nodes$kind == "param") %in% reached
@@ -353,7 +353,7 @@ warn_unused <- function(state, names) {
 
 most_programs <- 16L
 
-# A program made from the same nodes in this process, with these data; NULL if there is none.
+# A program made in this process from the same nodes, with these data; NULL if there is none.
 known_program <- function(state, nodes, data, output) {
   for (k in seq_along(state$known)) {
     old <- state$known[[k]]
@@ -364,7 +364,7 @@ known_program <- function(state, nodes, data, output) {
   NULL
 }
 
-# Whether the new data could be put in place of the old; not if indices are among them.
+# Replaces the old data in the program; FALSE if that is impossible because indices are among them.
 renew_data <- function(program, old, new) {
   tryCatch({
     for (k in which(!mapply(identical, old, new))) {
@@ -385,8 +385,8 @@ keep_program <- function(state, program, nodes, data, output) {
 
 # ---- assignments outside of f --------------------------------------------------------------------
 
-# The variables that f assigns with `<<-`, as they are: a list of name, home (NULL: there is none)
-# and value.
+# The variables that f assigns with `<<-`, with their current values: a list of name, home (NULL if
+# the variable does not exist) and value.
 assigned_outside <- function(f) {
   names <- character()
   visit <- function(e) {
@@ -413,7 +413,7 @@ home_of <- function(name, from) {
   NULL
 }
 
-# Puts back what traced values were assigned to; gives the names of these variables.
+# Restores variables to which traced values were assigned, and returns their names.
 restore_outside <- function(outside) {
   leaked <- character()
   for (variable in outside) {

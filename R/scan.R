@@ -1,5 +1,5 @@
-# cl_scan(): recursions. Of plain numbers an ordinary loop; in a traced function one node, whose
-# step is recorded once, on a tape of its own (R/scan-trace.R).
+# cl_scan(): recursions. For plain numbers an ordinary loop; in a traced function one node, whose
+# step is recorded once on its own tape (R/scan-trace.R).
 
 #' Recursions
 #'
@@ -91,7 +91,7 @@ cl_scan <- function(f, init, xs = NULL, length.out = NULL, sequences = NULL, ...
 
 # ---- shapes --------------------------------------------------------------------------------------
 
-# What a call asks for: state, x and more, each list(leaves, listed, names); steps and sequences.
+# The parsed arguments: state, x and more, each list(leaves, listed, names); steps and sequences.
 scan_spec <- function(init, xs, length.out, sequences, more) {
   if (!is.null(sequences)) {
     sequences <- check_number(sequences, "sequences", 1, .Machine$integer.max)
@@ -134,7 +134,7 @@ scan_leaves <- function(values, argument, sequences, step_leaf) {
 
 is_numbers <- function(v) is_traced(v) || (is.numeric(v) || is.logical(v)) && !is.object(v)
 
-# list(value, n, shape, each) of what one sequence sees.
+# list(value, n, shape, each) for what one sequence receives.
 leaf_of <- function(v, sequences) {
   d <- dim(v)
   each <- !is.null(sequences) && length(d) > 1L && d[length(d)] == sequences
@@ -152,7 +152,7 @@ step_leaf_of <- function(v, sequences) {
   leaf
 }
 
-# Further arguments of f: leaves, and what is no number as it is.
+# Further arguments of f: numbers as leaves, anything else unchanged.
 scan_arguments <- function(more, sequences) {
   lapply(more, function(v) {
     if (is_numbers(v) && length(v) > 0L) leaf_of(v, sequences) else list(plain = v)
@@ -172,7 +172,7 @@ shaped <- function(x, shape) {
 
 # ---- results of f --------------------------------------------------------------------------------
 
-# list(state, out): lists of leaves; out is NULL where there is none.
+# list(state, out): lists of leaves; out is NULL if there are no outputs.
 split_result <- function(result, spec) {
   parts <- c("state", "out")
   has_out <- is.list(result) && length(result) == 2L && setequal(names(result), parts) &&
@@ -224,7 +224,7 @@ elements_text <- function(x, names) {
   if (is.null(names)) text else sprintf("%s (%s)", text, paste(names, collapse = ", "))
 }
 
-# An error of a step, in a function that is recorded or not.
+# Raises an error of a step, in a recorded function or elsewhere.
 scan_stop <- function(message) {
   if (is.null(tracing$tape)) abort_argument("f", message)
   trace_stop(message)
@@ -247,7 +247,7 @@ plain_scan <- function(f, spec) {
   list(state = state, out = like_spec(outs, first))
 }
 
-# One sequence: its last state, and outs of all steps.
+# One sequence: its last state and the outputs of all steps.
 plain_sequence <- function(f, spec, b) {
   state <- lapply(spec$state$leaves, leaf_part, b = b)
   more <- lapply(spec$more, function(a) if (is.null(a$n)) a$plain else leaf_part(a, b))
@@ -291,7 +291,7 @@ joined <- function(values) {
   else unlist(values, use.names = FALSE)
 }
 
-# Outs of one element of all steps, the step along the first dimension.
+# One output of all steps as an array whose first dimension is the step.
 stack_steps <- function(values) {
   n <- lengths(values)
   if (any(n != n[1L])) scan_stop("the outputs of 'f' must have one shape at all steps")

@@ -103,8 +103,8 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
 
 # ---- parameters ----------------------------------------------------------------------------------
 
-# list(vector: whether nll takes one vector; parts: for each parameter its value, the elements that
-# are free, for each of them its place among the active numbers (NULL: no map), and these numbers).
+# list(vector: whether nll takes one vector; parts: for each parameter its value, the indices of its
+# free elements, the index of each among the active numbers (NULL: no map), and these numbers).
 tmb_layout <- function(parameters, map) {
   vector <- !is.list(parameters)
   if (vector) parameters <- list(p = parameters)
@@ -183,7 +183,7 @@ tmb_state <- function(nll, layout, random) {
   o
 }
 
-# The objective as a function of the active parameters by name, and of `more`; its value is
+# The objective as a function of the active parameters by name, and of `more`; it returns
 # finish(value of nll).
 tmb_function <- function(o, finish, more = character()) {
   home <- new.env(parent = environment(tmb_function))
@@ -225,7 +225,7 @@ one_number <- function(value) {
                traced = TRUE)
 }
 
-# Traces the objective, with messages that name it.
+# Traces the objective; errors name it.
 tmb_compile <- function(o) {
   withCallingHandlers(compile_point(environment(o$log_density), o$point),
     statcl_error_argument = function(e) {
@@ -244,7 +244,7 @@ check_tmb_point <- function(o, x, argument = "x") {
   as.double(x)
 }
 
-# All active parameters; the random effects at their mode if they are not given.
+# All active parameters, with the random effects at their mode if they are not given.
 tmb_full_point <- function(o, x) {
   if (is.numeric(x) && length(x) == length(o$start)) return(as.double(x))
   x <- check_tmb_point(o, x)
@@ -271,7 +271,7 @@ tmb_objective <- function(o, x) {
   value
 }
 
-# The lists of what was given to REPORT() and ADREPORT(), as numbers.
+# The quantities passed to REPORT() and ADREPORT(), as lists of numbers.
 tmb_reported <- function(o, z) {
   if (is.null(o$plain)) o$plain <- looking_up(tmb_function(o, function(value) value))
   do.call(o$plain, split_slope(z, o$point$values), quote = TRUE)

@@ -1,13 +1,13 @@
 # Transforms of constrained parameters to the real line, with their Jacobians, for cl_sample().
 #
 # A transform is a list of class "cl_transform":
-#   label      in words, for print()
+#   label      description for print()
 #   size       function(n): how many unconstrained numbers n constrained ones need
-#   inside     function(x): whether x is a valid value, strictly inside
+#   inside     function(x): whether x is in the interior of the set of valid values
 #   free       function(x): the unconstrained value
 #   value      function(u): the constrained value
 #   jacobian   function(u, x): log |d x / d u|
-#   pull       function(u, x, slope): from the gradient by x of F to that by u of F + jacobian
+#   pull       function(u, x, slope): the gradient of F with respect to x -> of F + jacobian by u
 #   lower, upper  bounds of the constrained numbers
 
 #' Transforms for constrained parameters
@@ -209,7 +209,7 @@ cl_unit_vector <- function() {
                 least = 2L, lower = -1, upper = 1)
 }
 
-# The basis for a number of elements; that for the last one is kept.
+# The basis for a number of elements; the most recent one is kept.
 kept_basis <- function() {
   basis <- NULL
   function(n) {
@@ -231,7 +231,7 @@ new_identity <- function(n) {
 }
 
 # `bounds`: the number of elements of the bounds; 1 is recycled. `least`: the minimum number of
-# elements; `fits`: whether a parameter may have n elements.
+# elements; `fits`: whether a parameter can have n elements.
 new_transform <- function(label, inside, free, value, jacobian, pull, size = function(n) n,
                           bounds = 1L, least = 1L, lower = -Inf, upper = Inf,
                           fits = function(n) n >= least) {
