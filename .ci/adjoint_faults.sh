@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Plants faults in copies of the rules of reverse mode (src/program/reverse*.c), which the suites of
 # tests/core then use: each fault must be found. A fault is a wrong sign: of the derivative of an
-# elementwise operation by one operand, or of one value that a rule makes. Where a derivative is
-# zero everywhere, it is replaced by one. tests/core must have been built, by CC and SANITIZE as here.
-# With STATCL_TEST_QUICK=1 one in six faults is planted, by the day of the year: others on each day.
+# elementwise operation with respect to one operand, or of one value that a rule makes. A derivative
+# that is zero everywhere is replaced by one. tests/core must have been built, with CC and SANITIZE
+# as here. With STATCL_TEST_QUICK=1 one in six faults is planted, by the day of the year: others on
+# each day.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 passed=0 failed=0 skipped=0
