@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/device.h"
 #include "test.h"
@@ -138,14 +139,16 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) wanted = wanted || strcmp(argv[i], suites[s].name) == 0;
     if (!wanted) continue;
     long before = total.passed, failed_before = total.failed;
+    clock_t start = clock();
     suite_name = suites[s].name;
     state = 1;
     suites[s].run(ctx);
     CHECK(scl_context_memory(ctx).live == 0);
     CHECK(scl_context_memory(ctx).buffers == 0);
     CHECK(ctx->refs == 1);
-    printf("%-12s %ld passed, %ld failed\n", suite_name, total.passed - before,
-           total.failed - failed_before);
+    printf("%-15s %7ld passed, %ld failed, %6.1f s of processor time\n", suite_name,
+           total.passed - before, total.failed - failed_before,
+           (double)(clock() - start) / CLOCKS_PER_SEC);
     fflush(stdout);
   }
   if (on_device) scl_context_release(ctx);
