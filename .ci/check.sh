@@ -2,8 +2,7 @@
 # All that must pass, in steps; called by ./dev check, which has installed what it needs. Each step
 # has a log, build/log/NAME.log. A step whose log ends with "N passed, N failed, N skipped" adds
 # these counts, any other step counts as one. The last line has the sums. Once the package is
-# installed the steps run in two lanes side by side, of about the same length: the core and its
-# kernels in one, the package in the other.
+# installed two or more workers take the steps from one list, the longest first.
 #
 # --long runs every test with all its cases; without it the longest ones take fewer
 # (STATCL_TEST_QUICK), so that the whole stays below half an hour on two idle cores.
@@ -11,7 +10,8 @@ set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 logs=$root/build/log
-tally=$root/build/tally # a line "passed failed skipped" from each step, of either lane
+tally=$root/build/tally # a line "passed failed skipped" from each step
+waiting=$root/build/waiting # a line for each step that no worker has taken yet
 export LC_ALL=C.UTF-8
 case ${1:-} in
   "") export STATCL_TEST_QUICK=1 ;;
@@ -47,7 +47,7 @@ step() {
     p=0 f=1 s=0
   fi
   echo "$p $f $s" >> "$tally"
-  # At once, so that the lanes' lines do not mix.
+  # At once, so that the workers' lines do not mix.
   if [ "$f" = 0 ]; then
     printf 'ok      %-22s %s  %s\n' "$name" "$took" "${counts:-}"
   elif [ "$status" = 124 ] || [ "$status" = 137 ]; then
@@ -88,18 +88,28 @@ step launch-types bash .ci/launch_types.sh
 
 # ---- the package as users get it -------------------------------------------------------------
 rm -rf build/check/* build/lib/* build/lib-host/*
+step core-build make -s -C tests/core & # beside the package
 step build bash -c 'cd build/check && R CMD build ../..'
 tarball=$(echo build/check/statcl_*.tar.gz)
-[ -f "$tarball" ] || finish
+if [ ! -f "$tarball" ]; then wait; finish; fi
 step install R CMD INSTALL --library=build/lib "$tarball"
 export R_LIBS=$root/build/lib
+wait
 
-# ---- the core without R, and its kernels -----------------------------------------------------
-core_lane() {
-  step core-build make -s -C tests/core
-  step core-host make -s -C tests/core test
+# ---- the steps that workers share ----------------------------------------------------------------
+# A step is a function here; the list below has them by length, the longest first, so that the
+# workers end at about the same time.
+
+core_device() {
   step core-device env STATCL_TEST_DEVICE=1 make -s -C tests/core test
-  # Races, uninitialised values, accesses out of bounds.
+}
+
+core_host() {
+  step core-host make -s -C tests/core test
+}
+
+# Races, uninitialised values, accesses out of bounds.
+simulator() {
   if have oclgrind; then
     step oclgrind bash .ci/oclgrind.sh
   else
@@ -107,54 +117,100 @@ core_lane() {
   fi
 }
 
-# ---- the package on every kind of machine ----------------------------------------------------
-package_lane() {
-  local few=
-  # No network, no clock server; whatever CRAN's machines look at beyond --as-cran. No ERROR,
-  # WARNING or NOTE passes, except that of every new package. Separate folders show what
-  # is left behind; other programs may write to /tmp meanwhile.
+# The kernels made for GPUs, on the CPU device, where they are not optimised
+# (engine/cl/runtime/program.c; the simulator runs the same kernels without a report).
+core_gpu_kernels() {
+  step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
+    POCL_CACHE_DIR="$root/build/pocl-plain" \
+    make -s -C tests/core test SUITES="arith constructors gemm triangular cholesky covariance glm"
+}
+
+# The kernels of matrix instructions, emulated: all of them, by each form of the instruction.
+readonly mma="mma_gemm mma_chol mma_batch mma_glm mma_launched"
+core_mma() {
+  step core-mma-emulated env STATCL_MMA_EMULATED=1 STATCL_TEST_DEVICE=1 \
+    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma batch_product"
+}
+
+core_mma_8() {
+  step core-mma-8-emulated env STATCL_MMA_EMULATED=1 STATCL_VARIANT=m8n8k4 STATCL_TEST_DEVICE=1 \
+    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma"
+}
+
+faults() {
+  step mma-faults env POCL_CACHE_DIR="$root/build/pocl-plain" bash .ci/mma_faults.sh
+  step adjoint-faults bash .ci/adjoint_faults.sh
+}
+
+# As CRAN's machines do it, which have no OpenCL platform. No network, no clock server; whatever
+# CRAN looks at beyond --as-cran. No ERROR, WARNING or NOTE passes, except that of every new
+# package. Separate folders show what is left behind; other programs may write to /tmp meanwhile.
+r_cmd_check() {
   mkdir -p build/check/home build/check/tmp
-  step r-cmd-check env _R_CHECK_CRAN_INCOMING_REMOTE_=false \
+  step r-cmd-check env OCL_ICD_VENDORS="$root/build/no-platform" \
+    _R_CHECK_CRAN_INCOMING_REMOTE_=false \
     _R_CHECK_SYSTEM_CLOCK_=0 _R_CHECK_THINGS_IN_TEMP_DIR_=true _R_CHECK_THINGS_IN_OTHER_DIRS_=true \
     _R_CHECK_THINGS_IN_OTHER_DIRS_EXCLUDE_='^/tmp/' HOME="$root/build/check/home" \
     TMPDIR="$root/build/check/tmp" \
     bash -c "cd build/check && R CMD check --as-cran --no-manual $(basename "$tarball") &&
       bash ../../.ci/check_notes.sh statcl.Rcheck/00check.log"
+}
+
+documents() {
   if Rscript -e 'loadNamespace("roxygen2")' > /dev/null 2>&1; then
     step doc bash .ci/doc_drift.sh
   else
     skip doc "roxygen2 is not here: man/ and NAMESPACE are not compared with R/"
   fi
+}
 
-  export NOT_CRAN=true
-  step tests-device env STATCL_TEST_DEVICE=required Rscript .ci/testthat.R
-  # What runs on the host has just run there, and without a platform or OpenCL it is nearly the
-  # same: all of it once before an issue is closed.
+tests_device() {
+  step tests-device env NOT_CRAN=true STATCL_TEST_DEVICE=required Rscript .ci/testthat.R
+}
+
+# The examples on a device, and what they leave behind: nothing.
+examples_device() {
+  step examples-device bash .ci/examples.sh
+}
+
+# What runs on the host has just run there, and without a platform or OpenCL it is nearly the
+# same: all of it once before an issue is closed.
+tests_without_device() {
+  local few=
   if [ -n "${STATCL_TEST_QUICK:-}" ]; then few='^(session|matrix|lazy|cholesky|glm|gp-fit)$'; fi
-  step tests-no-platform env OCL_ICD_VENDORS="$root/build/no-platform" \
+  step tests-no-platform env NOT_CRAN=true OCL_ICD_VENDORS="$root/build/no-platform" \
     Rscript .ci/testthat.R ${few:+"$few"}
   step install-host-only env STATCL_OPENCL=no R CMD INSTALL --library=build/lib-host "$tarball"
-  step tests-host-only env R_LIBS="$root/build/lib-host" Rscript .ci/testthat.R ${few:+"$few"}
-  # The kernels made for GPUs, on the CPU device, where they are not optimised
-  # (engine/cl/runtime/program.c; the simulator runs the same kernels without a report). Here, as
-  # the other lane is the longer one; it has built the core long before.
-  step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" \
-    make -s -C tests/core test SUITES="arith constructors gemm triangular cholesky covariance glm"
-  # The kernels of matrix instructions, emulated: all of them, by each form of the instruction.
-  local mma="mma_gemm mma_chol mma_batch mma_glm mma_launched"
-  step core-mma-emulated env STATCL_MMA_EMULATED=1 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma batch_product"
-  step core-mma-8-emulated env STATCL_MMA_EMULATED=1 STATCL_VARIANT=m8n8k4 STATCL_TEST_DEVICE=1 \
-    POCL_CACHE_DIR="$root/build/pocl-plain" make -s -C tests/core test SUITES="$mma"
+  step tests-host-only env NOT_CRAN=true R_LIBS="$root/build/lib-host" \
+    Rscript .ci/testthat.R ${few:+"$few"}
+}
+
+worked_example() {
   step worked-example bash .ci/worked_example.sh
-  step mma-faults env POCL_CACHE_DIR="$root/build/pocl-plain" bash .ci/mma_faults.sh
-  step adjoint-faults bash .ci/adjoint_faults.sh
+}
+
+demo() {
   step demo \
     Rscript -e 'source(system.file("examples", "demo.R", package = "statcl"))' build/demo
 }
 
-core_lane &
-package_lane & # in a shell of its own, too, so that the times of its steps are its own
+readonly list="core_device tests_device simulator r_cmd_check core_gpu_kernels core_host faults
+  tests_without_device core_mma core_mma_8 worked_example examples_device demo documents"
+
+# Takes the next step of the list until there is none; a line of the file is a step not yet taken.
+worker() {
+  local next
+  while next=$(flock "$waiting.lock" sed -i -e "1{w /dev/stdout" -e "d}" "$waiting") &&
+    [ -n "$next" ]; do
+    "$next"
+  done
+}
+
+printf '%s\n' $list > "$waiting"
+workers=$(nproc)
+if [ "$workers" -lt 2 ]; then workers=2; fi
+if [ "$workers" -gt 4 ]; then workers=4; fi
+# Each in a shell of its own, so that the times of its steps are its own.
+for _ in $(seq "$workers"); do worker & done
 wait
 finish
