@@ -21,17 +21,14 @@ export OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=20 OCLGRIND_LOG=$work/log
 export OCLGRIND_GLOBAL_MEM_SIZE=8589934592 STATCL_LOADER=$work/loader.so # buffers are kept
 "${CC:-cc}" -shared -fPIC -o "$STATCL_LOADER" .ci/oclgrind_loader.c -Wl,--no-as-needed -lOpenCL \
   -ldl || exit 1
-installed=$(Rscript -e 'cat(dirname(find.package("statcl")))') || exit 1
 
-# simulate LIBRARY TOPIC...: true if all values are right. The time limit only ends a run that
+# simulate TOPIC...: true if all values are right. The time limit only ends a run that
 # hangs: the longest topic takes a minute of an idle processor.
 readonly patience=1800
 simulate() {
-  local library=$1 status=0
-  shift
+  local status=0
   : > "$OCLGRIND_LOG"
-  R_LIBS=$library timeout --kill-after=10 "$patience" Rscript .ci/oclgrind.R "$@" \
-    > "$work/out" 2>&1 || status=$?
+  timeout --kill-after=10 "$patience" Rscript .ci/oclgrind.R "$@" > "$work/out" 2>&1 || status=$?
   [ "$status" != 124 ] || echo "STOPPED: $* had not ended after $patience s" >> "$work/out"
   return "$status"
 }
@@ -39,7 +36,7 @@ simulate() {
 # clean TOPIC [KIND]
 clean() {
   local start=$SECONDS
-  if simulate "$installed" "$1" && [ ! -s "$OCLGRIND_LOG" ]; then
+  if simulate "$1" && [ ! -s "$OCLGRIND_LOG" ]; then
     passed=$((passed + 1))
     echo "clean: $1${2:+, $2} ($((SECONDS - start)) s)"
   else
@@ -62,23 +59,22 @@ export OCLGRIND_LOCAL_MEM_SIZE=1048576
 on_cpu() { STATCL_GPU_KERNELS=0 OCLGRIND_BUILD_OPTIONS=-cl-opt-disable "$@"; }
 for topic in products triangular; do on_cpu clean "$topic" "CPU kernels"; done
 
-# planted TOPIC FILE SED REPORT: changes a kernel file in a copy of the package; the simulator must
+# planted TOPIC FILE SED REPORT: changes a file in a copy of the kernels; the simulator must
 # report it in these words. With STATCL_TEST_QUICK=1 every second one, the others on the next day.
 number=$((10#$(date +%j)))
 planted() {
   number=$((number + 1))
   [ -z "${STATCL_TEST_QUICK:-}" ] || [ $((number % 2)) = 0 ] || return 0
-  local topic=$1 file=$2 change=$3 kernels=$work/planted/statcl/kernels
-  rm -rf "$work/planted"
-  mkdir "$work/planted"
-  cp -r "$installed/statcl" "$work/planted/"
+  local topic=$1 file=$2 change=$3 kernels=$work/kernels
+  rm -rf "$kernels"
+  cp -r inst/kernels "$kernels"
   sed -i -E "$change" "$kernels/$file"
-  if cmp -s "$kernels/$file" "$installed/statcl/kernels/$file"; then
+  if cmp -s "$kernels/$file" "inst/kernels/$file"; then
     failed=$((failed + 1))
     echo "planting changed nothing: $file, $change"
     return
   fi
-  simulate "$work/planted" "$topic"
+  STATCL_KERNELS=$kernels simulate "$topic"
   if grep -qE "$4" "$OCLGRIND_LOG"; then
     passed=$((passed + 1))
     echo "found: $4 planted in $file"

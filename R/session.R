@@ -45,7 +45,9 @@ cl_available <- function() current_device() >= 0L
 
 device_table <- function() {
   if (is.null(session$devices)) {
-    .Call(r_set_folders, system.file("kernels", package = "statcl"), driver_cache())
+    # A folder of changed kernels can be tried without another installation.
+    kernels <- Sys.getenv("STATCL_KERNELS", system.file("kernels.txt", package = "statcl"))
+    .Call(r_set_folders, kernels, driver_cache())
     session$listed_by <- Sys.getpid()
     session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
   }

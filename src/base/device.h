@@ -28,8 +28,9 @@ typedef struct {
 /* Whether this build has the device engine. */
 bool scl_device_built(void);
 
-/* Folder of the kernel sources; copied. Must be set before the first context. */
-void scl_device_set_kernels(const char *folder);
+/* Where the kernel sources are: a folder, or a file of all of them as configure writes it; copied.
+ * Must be set before the first context. */
+void scl_device_set_kernels(const char *path);
 
 /* Folder for a driver's compiled kernels (used by POCL, unless POCL_CACHE_DIR is set already);
  * copied. Must be set before the first list. */

@@ -10,8 +10,8 @@ bool scl_device_built(void) {
   return false;
 }
 
-void scl_device_set_kernels(const char *folder) {
-  (void)folder;
+void scl_device_set_kernels(const char *path) {
+  (void)path;
 }
 void scl_device_set_cache(const char *folder) {
   (void)folder;

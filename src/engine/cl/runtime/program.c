@@ -1,4 +1,5 @@
-/* Programs: sources from the kernel folder, built at first use; kernels, kept with the context. */
+/* Programs: sources from the installed file or a folder, built at first use; kernels, kept with the
+ * context. */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 enum { MOST_SOURCES = 16 };
 
-static char kernel_folder[1024];
+static char kernel_sources[1024];
 
 static const struct {
   const char *name, *sources;
@@ -37,8 +38,8 @@ scl_cl_program scl_cl_program_of(scl_cl_kernel which) {
   return kernels[which].program;
 }
 
-void scl_device_set_kernels(const char *folder) {
-  snprintf(kernel_folder, sizeof kernel_folder, "%s", folder);
+void scl_device_set_kernels(const char *path) {
+  snprintf(kernel_sources, sizeof kernel_sources, "%s", path);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -64,16 +65,39 @@ static scl_status write_definition(const char *word, char **out) {
   return SCL_OK;
 }
 
+/* The text of a file, or NULL. */
+static char *read_file(const char *path) {
+  FILE *stream = fopen(path, "rb");
+  if (stream == NULL) return NULL;
+  char *text = read_stream(stream);
+  fclose(stream);
+  return text;
+}
+
+/* The part of a file of all sources (configure writes it) that follows the line "@@ name", or
+ * NULL. */
+static char *read_packed(const char *path, const char *name) {
+  char *all = read_file(path), mark[80], *part = NULL;
+  if (all == NULL) return NULL;
+  const int length = snprintf(mark, sizeof mark, "@@ %s\n", name);
+  for (char *at = strstr(all, mark); at != NULL && part == NULL; at = strstr(at + 1, mark)) {
+    if (at != all && at[-1] != '\n') continue;
+    part = at + length;
+    char *end = strstr(part, "\n@@ ");
+    if (end != NULL) end[1] = '\0';
+    memmove(all, part, strlen(part) + 1);
+  }
+  if (part != NULL) return all;
+  free(all);
+  return NULL;
+}
+
 scl_status scl_cl_source_read(const char *name, char **out) {
   if (strchr(name, '=') != NULL) return write_definition(name, out);
-  char path[sizeof kernel_folder + 64];
-  snprintf(path, sizeof path, "%s/%s", kernel_folder, name);
-  FILE *stream = fopen(path, "rb");
-  char *text = NULL;
-  if (stream != NULL) {
-    text = read_stream(stream);
-    fclose(stream);
-  }
+  char path[sizeof kernel_sources + 64];
+  snprintf(path, sizeof path, "%s/%s", kernel_sources, name);
+  char *text = read_file(path);
+  if (text == NULL) text = read_packed(kernel_sources, name);
   if (text == NULL) {
     return scl_fail(SCL_E_BUILD, "kernel source '%s' cannot be read: reinstall statcl", name);
   }
