@@ -29,8 +29,8 @@ static uint64_t *count_for(scl_context *ctx, size_t bytes, scl_purpose purpose) 
 }
 
 /* Whether enough was allocated since the last collection for another one. Small matrices are
- * counted together. Work on a large one ends sooner than a collection, so large ones may fill a
- * share of the device first. With memory to spare a collection takes as long as many operations;
+ * counted together. Work on a large matrix takes longer than a collection, so large ones may first
+ * fill a share of the device. With memory to spare a collection takes as long as many operations;
  * then only a share of the time is spent on collections, unless there may be too much garbage. */
 static bool is_due(scl_context *ctx, size_t bytes, scl_purpose purpose) {
   if (purpose == SCL_TRANSIENT) return false;

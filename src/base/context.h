@@ -21,7 +21,7 @@ typedef struct {
 void scl_hooks_set(const scl_hooks *hooks);
 
 /* Whether a hook runs: the core is in the middle of a computation, and may only be called to
- * release objects. Other code that may run R code is put between begin and end. */
+ * release objects. Other code that may run R code is enclosed by begin and end. */
 bool scl_hooks_run(void);
 void scl_hooks_begin(void);
 void scl_hooks_end(void);

@@ -36,10 +36,10 @@ void scl_device_set_kernels(const char *path);
  * copied. Must be set before the first list. */
 void scl_device_set_cache(const char *folder);
 
-/* Opens the loader and lists all devices, once a process. It is no error if there is no loader,
- * platform or device: the list is empty and scl_device_reason() says why. The list is borrowed.
- * Drivers may start threads here, which a fork does not copy: a child of the process that made the
- * list can read it, and open nothing (SCL_E_FORK). */
+/* Opens the loader and lists all devices, once per process. A missing loader, platform or device is
+ * not an error: the list is empty and scl_device_reason() says why. The list is borrowed. Drivers
+ * may start threads here, which a fork does not copy: a child of the process that made the list can
+ * read it, but opens nothing (SCL_E_FORK). */
 scl_status scl_device_list(const scl_device_info **out, size_t *count);
 const char *scl_device_loader(void); /* file name of the loader in use, or "" */
 const char *scl_device_reason(void); /* why the list is empty, or "" */
@@ -47,25 +47,25 @@ const char *scl_device_reason(void); /* why the list is empty, or "" */
 /* A new context on device `index` of the list. SCL_E_NO_FP64, SCL_E_NO_DEVICE, SCL_E_FORK,
  * SCL_E_OPENCL. */
 scl_status scl_device_open(size_t index, scl_context **out);
-/* Its place in the list; info of a device context, NULL for the host. */
+/* Its index in the list; info of a device context, NULL for the host. */
 const scl_device_info *scl_device_of(const scl_context *ctx);
 
 /* Why a context does not try kernels of matrix instructions, or "" if it does. */
 const char *scl_device_variant(scl_context *ctx);
 
-/* The programs of such kernels that were tried so far: the name, and why it was refused, or "" if
- * its trial succeeded. Start with *at = 0; false after the last. */
+/* The programs with matrix instructions that have been tried: the name, and the reason for a
+ * refusal, or "" if the trial succeeded. Start with *at = 0; false after the last. */
 typedef struct {
   const char *program, *refusal;
 } scl_device_trial;
 bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *out);
 
-/* For messages: seconds that drivers have spent on compiling since they last compiled nothing for
- * two seconds, and the last device, or "". */
+/* For messages: seconds that drivers have spent compiling, since they last compiled nothing for two
+ * seconds, and the last device, or "". */
 double scl_device_build_seconds(void);
 const char *scl_device_build_name(void);
 
-/* Returns memory to the driver that a context keeps for its next workspaces. */
+/* Returns to the driver the memory that a context keeps for its next workspaces. */
 void scl_device_trim(scl_context *ctx);
 
 /* Device time: sums the profiled spans of commands between begin and end. Events carry times only

@@ -52,7 +52,7 @@ size_t scl_memory_limit(void) {
   return limit;
 }
 
-/* Maps enough to begin at a large page, and unmaps the rest on both sides. */
+/* Maps enough memory to start at a large page, and unmaps the rest on both sides. */
 static void *map_aligned(size_t size) {
   char *start =
       mmap(NULL, size + LARGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

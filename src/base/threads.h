@@ -18,7 +18,7 @@ const char *scl_env(const char *name);
 void scl_env_default(const char *name, const char *value);
 /* Removes an empty variable, for libraries that treat an empty one as set. */
 void scl_env_drop_empty(const char *name);
-/* A copy of the value of a variable, or NULL; and restores the copy, which is freed. */
+/* A copy of the value of a variable, or NULL; restoring sets and frees the copy. */
 char *scl_env_copy(const char *name);
 void scl_env_restore(const char *name, char *value);
 
@@ -29,8 +29,8 @@ void scl_expect_writes(void *memory, size_t bytes);
 
 /* Has the system map this memory now, by a write in each page: the contents are lost. */
 void scl_touch_pages(double *memory, size_t n);
-/* Whether the system has mapped it already, judged by one page in the middle; false where the
- * system cannot be asked. */
+/* Whether the system has already mapped it, judged by one page in the middle; false if the system
+ * cannot be asked. */
 bool scl_is_touched(const void *memory, size_t bytes);
 
 /* A short wait of a thread that has found no work `times` times in a row. */

@@ -1,6 +1,6 @@
 /* Kernels that a user writes in OpenCL C: for computations that expressions cannot describe.
  *
- * The user's code runs on the device as it is. Accesses outside its arguments are not detected;
+ * The user's code runs on the device unchecked. Accesses outside its arguments are not detected;
  * everything else (types and number of arguments, sizes of groups, order of commands, errors of the
  * compiler and the driver) is checked as for the kernels of the package. */
 #ifndef SCL_BASE_USER_KERNEL_H
@@ -10,7 +10,7 @@
 
 typedef struct scl_kernel scl_kernel;
 
-/* Compiles `source` for the device of `ctx` and takes its kernel `name`; both texts are copied.
+/* Compiles `source` for the device of `ctx` and creates its kernel `name`; both strings are copied.
  * SCL_E_ARGUMENT for the host context or an unknown name, SCL_E_BUILD with the log. */
 scl_status scl_kernel_create(scl_context *ctx, const char *source, const char *name,
                              scl_kernel **out);

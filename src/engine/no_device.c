@@ -61,7 +61,7 @@ void scl_device_profiling(bool on) {
   (void)on;
 }
 
-/* There is no device context that could get here. */
+/* Not reachable: there is no device context. */
 scl_status scl_device_profile_begin(scl_context *ctx) {
   (void)ctx;
   return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
@@ -83,7 +83,7 @@ scl_status scl_kernel_create(scl_context *ctx, const char *source, const char *n
   return scl_fail(SCL_E_NO_DEVICE, "%s", reason);
 }
 
-/* There is no kernel that could get here. */
+/* Not reachable: there is no kernel. */
 void scl_kernel_release(scl_kernel *kernel) {
   (void)kernel;
 }

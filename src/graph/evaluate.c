@@ -14,8 +14,9 @@ scl_expr_counters scl_expr_counts(void) {
   return counters;
 }
 
-/* From so many elements on, an operand that is repeated along rows or columns is computed once
- * beforehand. From so many rows on, a product with a vector is computed inside a kernel. */
+/* From this number of elements on, an operand that is repeated along rows or columns is computed
+ * once beforehand. From this number of rows on, a product with a vector is computed inside a
+ * kernel. */
 enum { MANY_ELEMENTS = 65536, MANY_ROWS = 4096 };
 
 static scl_status eval_nodes(scl_context *ctx, size_t count, scl_node **nodes);
@@ -27,7 +28,7 @@ typedef struct {
   size_t count, room;
 } node_list;
 
-/* The list has no reference to the node. */
+/* The list holds no reference to the node. */
 static scl_status append(node_list *list, scl_node *node) {
   if (list->count == list->room) {
     size_t room = list->room == 0 ? 16 : 2 * list->room;
@@ -40,7 +41,7 @@ static scl_status append(node_list *list, scl_node *node) {
   return SCL_OK;
 }
 
-/* The list has one, which release_list() releases. */
+/* The list holds a reference, which release_list() releases. */
 static scl_status append_held(node_list *list, scl_node *node) {
   SCL_TRY(append(list, node));
   scl_node_retain(node);
@@ -64,8 +65,7 @@ static bool fits_inside(const scl_node *product, const scl_node *domain) {
          product->arg[0]->ncol > 0;
 }
 
-/* Whether a node is computed by an engine function of its own, not in the kernel over these
- * elements. */
+/* Whether a node is computed by its own engine function, not in the kernel over these elements. */
 static bool stands_alone(const scl_node *node, const scl_node *domain) {
   return node->kind == SCL_NODE_CALL ||
          (node->kind == SCL_NODE_MATVEC && !fits_inside(node, domain));
@@ -98,14 +98,14 @@ static scl_status find_first(scl_node *node, const scl_node *domain, uint64_t st
   return SCL_OK;
 }
 
-/* Computes these for several nodes at once, so that they share kernels too. */
+/* Computes these nodes for several others at once, so that they share kernels too. */
 static scl_status compute_sources(scl_context *ctx, size_t count, scl_node *const *nodes) {
   node_list first = {0};
   scl_status status = SCL_OK;
   for (size_t k = 0; k < count; k++) {
     scl_node *node = nodes[k];
     const scl_node *domain = scl_node_domain(node);
-    /* A new walk for each: what is part of the kernel of one node may have to be a leaf for
+    /* A new walk for each: a node that is part of the kernel of one may have to be a leaf for
      * another. */
     const uint64_t stamp = scl_node_stamp();
     if (node->kind == SCL_NODE_REDUCE && domain->kind == SCL_NODE_REDUCE) {
@@ -273,7 +273,7 @@ static size_t gather_group(size_t count, scl_node **nodes) {
   return length;
 }
 
-/* Removes nodes that have a value, and computes and removes those that no plan computes. */
+/* Removes nodes that have a value, and computes and removes those that no plan can compute. */
 static scl_status run_alone(scl_context *ctx, size_t *count, scl_node **nodes) {
   size_t kept = 0;
   for (size_t k = 0; k < *count; k++) {
@@ -357,7 +357,7 @@ scl_status scl_expr_eval(size_t count, scl_mat *const *x) {
   for (size_t first = 0; first < count; first++) {
     scl_context *ctx = x[first]->ctx;
     const uint64_t stamp = scl_node_stamp();
-    /* All matrices of one context at once; those of another with the first of them. */
+    /* All matrices of one context at once; those of another context start a new round. */
     open.count = 0;
     for (size_t k = first; k < count; k++) {
       scl_node *node = scl_node_pending(x[k]);

@@ -7,7 +7,7 @@
  * other operations of the core need computed matrices: their callers force pending ones first.
  *
  * Operands live in one context, else SCL_E_ARGUMENT. Results go to `*out`, untouched on failure;
- * the caller releases them. To make an expression waits for nothing; if it would exceed the limits
+ * the caller releases them. Making an expression waits for nothing; if it would exceed the limits
  * below, a part of it is computed at once, so that any function may fail as scl_expr_eval() may. */
 #ifndef SCL_GRAPH_EXPR_H
 #define SCL_GRAPH_EXPR_H
@@ -25,8 +25,8 @@ typedef struct {
 
 /* ---- calls of operations -------------------------------------------------------------------- */
 /* A pending matrix for a call of row `operation` of graph/operations.h, after the checks of its
- * row. `ctx` is for operations that have no matrix among their operands, and may be NULL for
- * others. Operands after the last one given are left out. */
+ * row. `ctx` is for operations without a matrix among their operands, and may be NULL for others.
+ * Operands after the last one given are omitted. */
 scl_status scl_record(scl_context *ctx, unsigned operation, int count, const scl_term *operand,
                       int attributes, const double *attribute, scl_mat **out);
 /* The same, computed. */
@@ -50,11 +50,11 @@ scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl
 scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, scl_mat **out);
 /* Row numbers (SCL_BY_ROW) or column numbers (SCL_BY_COLUMN), 1-based, m x n. */
 scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t n, scl_mat **out);
-/* x b for one column b: inside the kernel that uses it where that pays, else as a product. */
+/* x b for one column b: inside the kernel that uses it if that pays, else as a product. */
 scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out);
 
-/* Reductions: of all elements (1 x 1), of each row (m x 1) or of each column (1 x n). Of no
- * elements it is the identity. Sums have a fixed order. */
+/* Reductions: over all elements (1 x 1), each row (m x 1) or each column (1 x n). Over no elements
+ * the result is the identity. Sums have a fixed order. */
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out);
 /* With the caller's operation: `combine`, an expression of the placeholders 0 and 1 and of
  * numbers, is associative, and `identity` changes nothing. */
@@ -68,9 +68,9 @@ scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out);
 /* Computes a pending matrix, once; does nothing for all others. Returns what scl_expr_eval() may.
  */
 scl_status scl_mat_force(scl_mat *a);
-/* Computes those that are pending, in as few kernels as possible: results of one shape, and
- * reductions of expressions of that shape over one margin, come out of one. Matrices may be
- * repeated. On failure those that are not computed stay pending. */
+/* Computes the pending ones, in as few kernels as possible: results of one shape, and reductions of
+ * expressions of that shape over one margin, come from one kernel. Matrices may be repeated. On
+ * failure those that are not computed stay pending. */
 scl_status scl_expr_eval(size_t count, scl_mat *const *x);
 
 /* ---- facts ---------------------------------------------------------------------------------- */
@@ -81,9 +81,9 @@ typedef struct {
 scl_expr_facts scl_expr_about(const scl_mat *x);
 /* The pending expression as text, "exp(x1 - x2) * 2.5", cut to `room` bytes with the final NUL. */
 void scl_expr_text(const scl_mat *x, char *to, size_t room);
-/* The kernel sources that scl_expr_eval() would run on a device, for the pending matrices
- * of x; free() it. Parts that need another kernel first are computed. "" if nothing is pending. On
- * the host it is the source that a device would run. */
+/* The kernel sources that scl_expr_eval() would run on a device for the pending matrices of x;
+ * free() it. Parts that need another kernel first are computed. "" if nothing is pending. On the
+ * host it is the source that a device would run. */
 scl_status scl_expr_source(size_t count, scl_mat *const *x, char **out);
 
 typedef struct {

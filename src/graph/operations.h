@@ -5,7 +5,7 @@
 #include "engine/plan/elementwise.h"
 #include "ops/call.h"
 
-/* How an operation is computed, which is also the kind of its node. Those before CALL are computed
+/* How an operation is computed, which is also the kind of its node. Kinds before CALL are computed
  * by generated kernels: values, steps and changes of the index. */
 typedef enum {
   SCL_NODE_LEAF,      /* no operation: a computed matrix */

@@ -25,7 +25,7 @@ typedef struct {
   uint16_t step;
 } memo_entry;
 
-/* Kept between walks: to clear it would take longer than a small walk. */
+/* Kept between walks: clearing it would take longer than a small walk. */
 static memo_entry memo[MEMO];
 
 typedef struct {
@@ -63,7 +63,7 @@ static frame broadcast(frame f, const scl_node *to) {
 }
 
 /* The elements whose row (or column) of a node lies in from .. from + count - 1, as an interval of
- * i or j: cuts [*first, *end) down. An offset of a frame may be negative, stored modulo 2^64. */
+ * i or j: reduces [*first, *end). An offset of a frame may be negative, stored modulo 2^64. */
 static void clip_interval(size_t source_at, size_t from, size_t count, size_t *first, size_t *end) {
   const int64_t least = (int64_t)(from - source_at), most = least + (int64_t)count;
   if (least > (int64_t)*first) *first = (size_t)least;
@@ -111,7 +111,7 @@ static int walk_index(walker *w, const scl_node *node, frame f) {
   const origin from = rows ? f.row : f.column;
   if (from == FROM_NOTHING) return walk_number(w, first);
   int k = scl_plan_add_number(w->plan, first);
-  return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_PLACE, 0, from == FROM_J, k, 0);
+  return k == NO_STEP ? NO_STEP : add_step(w, SCL_STEP_INDEX, 0, from == FROM_J, k, 0);
 }
 
 static int walk_apply(walker *w, const scl_node *node, frame f) {
@@ -216,7 +216,7 @@ static bool sums(const scl_output *o) {
   return o->reduces && (o->op == SCL_REDUCE_SUM || o->op == SCL_REDUCE_COUNT_TRUE);
 }
 
-/* The triangle outside of which all outputs are known to be zero, or to have no terms. */
+/* The triangle outside which all outputs are known to be zero, or to have no terms. */
 static uint8_t common_triangle(const scl_plan *p, scl_node *const *roots) {
   scl_view view = scl_node_domain(roots[0])->view;
   if (!scl_is_triangular(view) || p->n == 1) return 0;
@@ -291,7 +291,7 @@ static bool is_better_swapped(const scl_plan *p) {
 
 bool scl_plan_make(const scl_context *ctx, size_t count, scl_node *const *roots, scl_plan *p) {
   const scl_node *domain = scl_node_domain(roots[0]);
-  /* A row is walked over as a column. */
+  /* A single row is processed as a column. */
   if (domain->nrow == 1 && domain->ncol > 1) return make_plan(ctx, count, roots, true, p);
   if (!make_plan(ctx, count, roots, false, p)) return false;
   return is_better_swapped(p) ? make_plan(ctx, count, roots, true, p) : true;

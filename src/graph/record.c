@@ -58,7 +58,7 @@ static scl_status check_combine(scl_node *node, uint64_t stamp) {
   }
 }
 
-/* What a rule cannot check, as it knows only shapes. */
+/* Checks that a rule, which knows only shapes, cannot make. */
 static scl_status check_reduction(const scl_node *x, scl_node *combine) {
   if (x->placeholder) return scl_fail_argument("x", "an argument of 'combine' cannot be reduced");
   if (combine == NULL) return SCL_OK;

@@ -61,7 +61,7 @@ static scl_status create_result(scl_context *ctx, size_t each, size_t batch, scl
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Up to three operands and the pass that they make; all that has to be released. */
+/* Up to three operands and the pass that they make; everything that has to be released. */
 typedef struct {
   scl_context *ctx;
   scl_batch_pass pass;

@@ -1,8 +1,8 @@
 /* A call of an operation, for the functions of its row in graph/ops.def.
  *
- * The rule finds from shapes alone whether the operands fit, and shape and view of the result. It
- * reads no element, needs no context and is cheap. So it also runs before any matrix is made. The
- * forward function computes; it may rely on the rule. The adjoint is its reverse mode. */
+ * The rule finds from shapes alone whether the operands fit, and the shape and view of the result.
+ * It reads no element, needs no context and is cheap, so that it can run before any matrix is made.
+ * The forward function computes; it may rely on the rule. The adjoint is its reverse mode. */
 #ifndef SCL_OPS_CALL_H
 #define SCL_OPS_CALL_H
 
@@ -40,7 +40,7 @@ static inline scl_shape scl_shape_of(const scl_mat *a) {
   return (scl_shape){a->nrow, a->ncol, a->view};
 }
 
-/* Shape and view of the result; or the error of operands or attributes that do not fit, with the
+/* Shape and view of the result; or the error if operands or attributes do not fit, with the
  * operand's name that the user knows. */
 typedef scl_status scl_rule(const scl_call *call, scl_shape *out);
 

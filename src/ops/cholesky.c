@@ -8,7 +8,8 @@
 #include "ops/operation.h"
 #include "ops/constructors.h"
 
-/* The error for the order of the failing minor; that of non-finite elements comes first. */
+/* The error for the order of the failing minor; an error about non-finite elements takes
+ * precedence. */
 static scl_status judge_order(const scl_mat *a, double order) {
   if (order == 0.0) return SCL_OK;
   SCL_TRY(scl_require_finite(a, SCL_LOWER, "a"));
@@ -16,8 +17,8 @@ static scl_status judge_order(const scl_mat *a, double order) {
                         "the leading minor of order %lld is not positive", (long long)order);
 }
 
-/* Where work starts before its input is checked, a pivot that is not finite fails, and the reason
- * is found afterwards. */
+/* On engines that start work before the input is checked, a pivot that is not finite fails, and the
+ * reason is found afterwards. */
 static scl_status check_input(const scl_mat *a) {
   SCL_TRY(scl_require_square(a, "a"));
   return scl_traits(a->ctx)->synchronous ? scl_require_finite(a, SCL_LOWER, "a") : SCL_OK;
@@ -74,8 +75,8 @@ done:
 /* ---- what needs the factor on the way ---------------------------------------------------------
  */
 
-/* The factor of a matrix that may have none. The host stops at such a matrix; a device goes on and
- * the result is discarded in the end, so that the host waits only once. */
+/* The factor of a matrix that may have none. The host stops at such a matrix; a device continues
+ * and the result is discarded in the end, so that the host waits only once. */
 typedef struct {
   const scl_mat *a;
   scl_mat *l;

@@ -136,7 +136,8 @@ scl_status scl_diagonal(const scl_mat *a, scl_mat **out) {
   return scl_give(status, r, out);
 }
 
-/* The diagonal of r from the vector d. Both are taken as rows, of other leading dimensions. */
+/* The diagonal of r from the vector d. Both are treated as rows, with different leading
+ * dimensions. */
 static scl_status put_diagonal(const scl_mat *d, scl_mat *r) {
   scl_block diagonal = scl_mat_block(r), vector = scl_vector_block(d);
   diagonal.nrow = vector.nrow = 1;
@@ -280,7 +281,8 @@ scl_status scl_with_diagonal_forward(const scl_call *call, const scl_mat *const 
   return scl_with_diagonal(operand[0], operand[1], out);
 }
 
-/* By the matrix: value_adj with zeros on its diagonal. By the vector: that diagonal. */
+/* With respect to the matrix: value_adj with zeros on its diagonal. With respect to the vector:
+ * that diagonal. */
 scl_status scl_with_diagonal_adjoint(const scl_call *call, const scl_mat *const *operand,
                                      const scl_mat *value, const scl_mat *value_adj,
                                      unsigned wanted, scl_mat **out) {

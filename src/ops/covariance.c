@@ -34,7 +34,7 @@ static scl_status fail_divisor(const char *name, double x) {
   return scl_fail_argument("kernel", "'%s' must be finite and above 5.6e-309, not %g", name, x);
 }
 
-/* Whether its value depends on no column. */
+/* Whether the value does not depend on any column. */
 static bool is_plain(scl_covariance_type type) {
   return type == SCL_COVARIANCE_CONSTANT || type == SCL_COVARIANCE_WHITE;
 }

@@ -16,7 +16,7 @@ scl_status scl_scale_diagonal(scl_side side, const scl_mat *d, const scl_mat *a,
   if (!scl_is_empty(r)) {
     SCL_GO(scl_engine_of(r)->scale_diagonal(r->ctx, side, scl_vector_block(d), scl_mat_block(a),
                                             scl_mat_block(r)));
-    /* Promised zeros stay zeros, also where d is infinite. */
+    /* Elements that are zero by the view stay zero, even if d is infinite. */
     SCL_GO(scl_clear_outside(r, view));
   }
 done:

@@ -11,8 +11,7 @@ static int add_operand(scl_plan *p, scl_operand x) {
   return scl_plan_add_step(p, 0, SCL_STEP_LOAD, 0, scl_plan_add_leaf(p, leaf), 0, 0);
 }
 
-/* Starts a plan over m x n elements with op(a, b), or a where op is SCL_OP_COUNT, as its one
- * output. */
+/* Starts a plan over m x n elements whose only output is op(a, b), or a if op is SCL_OP_COUNT. */
 static void plan_blocks(scl_plan *p, size_t m, size_t n, scl_op op, scl_operand a, scl_operand b) {
   scl_plan_begin(p, m, n);
   int step = add_operand(p, a);

@@ -120,7 +120,7 @@ scl_status scl_tcrossprod_forward(const scl_call *call, const scl_mat *const *op
   return scl_tcrossprod(operand[0], operand[1], out);
 }
 
-/* Of C = op(a) op(b): dF/da = C_adj op(b)', dF/db = op(a)' C_adj, transposed where the operand is.
+/* For C = op(a) op(b): dF/da = C_adj op(b)', dF/db = op(a)' C_adj, transposed if the operand is.
  */
 static scl_status product_adjoint(scl_trans trans_a, const scl_mat *a, scl_trans trans_b,
                                   const scl_mat *b, const scl_mat *c_adj, unsigned wanted,

@@ -290,7 +290,7 @@ static void write_results(const scl_glm *glm, const scl_glm_parameters *at, cons
   }
 }
 
-/* -infinity is the density of a finite predictor; of an infinite one it is not a number. */
+/* -infinity is a valid density for a finite predictor, but not for an infinite one. */
 static bool is_number(const scl_glm *glm, const scl_glm_pass *pass, const sizes *s) {
   const double *d_beta = pass->results + scl_glm_layout_of(pass).d_beta;
   size_t p = scl_glm_ncol(glm), per_vector = p * s->classes;

@@ -16,7 +16,7 @@
 const char *scl_glm_family_name(scl_glm_family family);
 scl_status scl_glm_family_find(const char *name, scl_glm_family *out);
 
-/* Gradients that can be asked for; AUX: by sigma, phi or cuts. */
+/* Gradients that can be requested; AUX: with respect to sigma, phi or cuts. */
 enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_AUX = 8 };
 
 /* ---- a likelihood: data on one context with the workspaces that evaluations use again -------- */

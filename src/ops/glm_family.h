@@ -1,5 +1,6 @@
 /* The families of generalised linear models on the host: names, checks of the data and of the
- * auxiliary parameter, and those parts of the log density that the linear predictor is not in. */
+ * auxiliary parameter, and the parts of the log density that do not depend on the linear
+ * predictor. */
 #ifndef SCL_OPS_GLM_FAMILY_H
 #define SCL_OPS_GLM_FAMILY_H
 
@@ -9,7 +10,7 @@
  * support, or `weights`. For n rows; datum is NULL where the family has none. */
 scl_status scl_glm_check_data(scl_glm_family family, const scl_glm_data *data, size_t n);
 
-/* What a likelihood keeps of its data besides X and y. */
+/* What a likelihood stores about its data besides X and y. */
 typedef struct {
   double constant; /* of the log density */
   double most;     /* the largest y */
@@ -29,8 +30,8 @@ const char *scl_glm_aux_name(scl_glm_family family);
  * not increase. `numbers` for one vector. */
 scl_status scl_glm_check_aux(scl_glm_family family, const double *aux, size_t numbers);
 
-/* Adds what depends on y and the auxiliary parameter of one vector only (`numbers` of it). d_aux
- * may be NULL. */
+/* Adds the terms that depend only on y and the auxiliary parameter of one vector (`numbers` of it).
+ * d_aux may be NULL. */
 void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *aux,
                         size_t numbers, double *value, double *d_aux);
 

@@ -221,8 +221,8 @@ static scl_status invert_factor(scl_gp *gp) {
   return SCL_OK;
 }
 
-/* A = S' S for S = L^-1 H, its factor M, Q = S M^-T, whose columns are orthonormal; z = L^-1 y less
- * its part Q Q' z; b = M^-T Q' z. */
+/* A = S' S for S = L^-1 H, its factor M, Q = S M^-T, whose columns are orthonormal; z = L^-1 y
+ * minus Q Q' z; b = M^-T Q' z. */
 static scl_status solve_trend(scl_gp *gp) {
   scl_context *ctx = gp->ctx;
   const scl_engine *engine = ctx->engine;

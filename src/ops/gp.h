@@ -54,8 +54,8 @@ size_t scl_gp_largest(const scl_context *ctx, int matrices);
 /* The objective, summed over the columns of y; b (basis_columns x outputs), unless NULL; and,
  * unless `gradient` is NULL, the derivatives with respect to the logarithms of the parameters
  * (scl_covariance_count() numbers). One wait, at the end. SCL_E_NOT_PD with the order of the
- * failing leading minor, SCL_E_SINGULAR for a basis that is not of full rank, SCL_E_ARGUMENT,
- * SCL_E_MEMORY before any work. */
+ * failing leading minor, SCL_E_SINGULAR for a basis without full rank, SCL_E_ARGUMENT, SCL_E_MEMORY
+ * before any work. */
 scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_objective objective,
                            scl_gp_trend trend, double *value, double *b, double *gradient);
 
@@ -71,8 +71,8 @@ scl_status scl_gp_extend(const scl_gp *gp, const scl_gp_data *data, const scl_co
                          scl_gp_trend trend, double *value, double *b, double *a_inverse,
                          double *weights, scl_gp **out);
 
-/* Of a conditioned object, at m points (host memory: x m x p, basis m x basis_columns), for the
- * kernel that it was conditioned with: mean (m x outputs), and where not NULL variance (m) and
+/* For a conditioned object, at m points (host memory: x m x p, basis m x basis_columns), with the
+ * kernel that it was conditioned with: mean (m x outputs), and unless NULL variance (m) and
  * covariance (m x m) of the function, without noise and white terms. Rounding may leave a variance
  * slightly below zero. */
 scl_status scl_gp_predict(scl_gp *gp, const scl_covariance *kernel, const double *x,

@@ -56,9 +56,9 @@ static scl_status differentiate_marginal(evaluation *v) {
   return differentiate(v, pass);
 }
 
-/* With d_i = P_ii, ratios a_i / d_i: the objective is sum (log d_i - a_i ratio_i - log(2 pi)) / 2,
- * its derivative by C the symmetric part of (P ratios) a' less P diag(g) P, where g_i is half the
- * sum of 1 / d_i and ratio_i^2 over the outputs. */
+/* With d_i = P_ii and ratio_i = a_i / d_i, the objective is sum (log d_i - a_i ratio_i - log(2 pi))
+ * / 2. Its derivative with respect to C is the symmetric part of (P ratio) a' minus P diag(g) P,
+ * where g_i is half the sum of 1 / d_i and ratio_i^2 over the outputs. */
 static scl_status leave_one_out(evaluation *v) {
   scl_gp *gp = v->gp;
   scl_context *ctx = gp->ctx;

@@ -236,8 +236,9 @@ static void release_block(prediction *w) {
   w->v = w->sums = w->ones = w->covariance = (scl_block){0};
 }
 
-/* What the trend adds to the mean, variance and covariance: with the column r_i = M^-1 h_i - Q' v_i
- * for each point, b' h_i, r_i' r_i and r_i' r_j. basis: m rows with leading dimension ld. */
+/* The contribution of the trend to the mean, variance and covariance: with the column r_i = M^-1
+ * h_i - Q' v_i for each point, b' h_i, r_i' r_i and r_i' r_j. basis: m rows with leading dimension
+ * ld. */
 static scl_status add_trend(const prediction *w, const double *basis, size_t ld, double *mean,
                             size_t ld_mean, double *variance, double *covariance) {
   const scl_gp *gp = w->gp;

@@ -1,5 +1,5 @@
-/* Residuals of least squares with about twice the digits of a double, in host memory: what a
- * solution is corrected by. */
+/* Residuals of least squares with about twice the digits of a double, in host memory, for the
+ * correction of a solution. */
 #ifndef SCL_OPS_LEAST_SQUARES_H
 #define SCL_OPS_LEAST_SQUARES_H
 

@@ -24,7 +24,7 @@ static inline scl_block scl_vector_block(const scl_mat *a) {
   return b;
 }
 
-/* Ends an operation: gives `result` away, or releases it when `status` is a fault. */
+/* Ends an operation: moves `result` to the caller, or releases it if `status` is an error. */
 static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **out) {
   if (status != SCL_OK) {
     scl_mat_release(result);
@@ -34,8 +34,8 @@ static inline scl_status scl_give(scl_status status, scl_mat *result, scl_mat **
   return SCL_OK;
 }
 
-/* Brings a block down, without gaps between its columns. Waits: for what writes it, or at the end
- * of an operation (SCL_WAIT_QUEUE) for all of its queue. */
+/* Downloads a block, without gaps between its columns. Waits for the commands that write it, or at
+ * the end of an operation (SCL_WAIT_QUEUE) for its whole queue. */
 static inline scl_status scl_read_block(scl_context *ctx, scl_block b, scl_wait wait, double *to) {
   return ctx->engine->download(ctx, SCL_GENERAL, b, wait, to, b.nrow);
 }
@@ -59,10 +59,10 @@ scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block 
 /* SCL_E_ARGUMENT naming `argument` unless `a` is square. */
 scl_status scl_require_square(const scl_mat *a, const char *argument);
 
-/* Checks of operands beside the work on them. On the host a failing check ends an operation before
- * its work. On a device checks are noted, started after the work, and read while that runs: the
- * device does not wait for the host, nor the work for the checks. The operands must outlive
- * scl_checks_end(). */
+/* Checks of operands concurrent with the work on them. On the host a failing check ends an
+ * operation before its work. On a device checks are recorded, started after the work, and read
+ * while the work runs: the device does not wait for the host, nor the work for the checks. The
+ * operands must outlive scl_checks_end(). */
 typedef struct {
   int count;
   struct {
@@ -73,18 +73,18 @@ typedef struct {
   } of[4];
 } scl_checks;
 
-/* SCL_E_NONFINITE naming `argument`, with the place of the first NaN or infinity in the triangle of
+/* SCL_E_NONFINITE naming `argument`, with the index of the first NaN or infinity in the triangle of
  * `view`. */
 scl_status scl_checks_finite(scl_checks *checks, const scl_mat *a, scl_view view,
                              const char *argument);
-/* SCL_E_SINGULAR naming `argument`, with the place of the first zero on the diagonal. */
+/* SCL_E_SINGULAR naming `argument`, with the index of the first zero on the diagonal. */
 scl_status scl_checks_diagonal(scl_checks *checks, const scl_mat *a, const char *argument);
-/* Runs the checks that were taken down and waits for them, unless `status` is a fault already;
- * gives `status`, or the fault of the first check that fails. */
+/* Runs the recorded checks and waits for them, unless `status` is an error already; returns
+ * `status`, or the error of the first check that fails. */
 scl_status scl_checks_end(const scl_checks *checks, scl_context *ctx, scl_status status);
-/* The same, where on a device the checks are only run if `witness`, an element of the result, is
- * not finite: for operations whose every input enters that element by sums and products, so that a
- * value that fails a check would have left its mark. Waits for `witness`. */
+/* The same, but on a device the checks are only run if `witness`, an element of the result, is not
+ * finite: for operations in which every input enters that element by sums and products, so that a
+ * value that fails a check makes it non-finite. Waits for `witness`. */
 scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *ctx,
                                         scl_block witness, scl_status status);
 

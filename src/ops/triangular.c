@@ -72,8 +72,8 @@ done:
   return scl_give(scl_checks_end(&checks, l->ctx, status), r, out);
 }
 
-/* With T = op(L): X = T^-1 B has T_adj = -B_adj X', X = B T^-1 has T_adj = -X' B_adj; a transposed
- * T passes the transpose on. Only the triangle of L is used. */
+/* With T = op(L): X = T^-1 B has T_adj = -B_adj X', and X = B T^-1 has T_adj = -X' B_adj; if T is
+ * transposed, so is its adjoint. Only the triangle of L is used. */
 static scl_status factor_adjoint(scl_tri_form form, const scl_mat *l, const scl_mat *x,
                                  const scl_mat *b_adj, scl_mat **out) {
   scl_view view = triangle(form.upper);

@@ -1,8 +1,8 @@
 /* Triangular solves and inverses.
  *
- * The triangle is named by `upper`; the other one is never read and may hold anything. A zero on
- * the diagonal gives SCL_E_SINGULAR with its place. Results are new matrices,
- * released by the caller. Faults name the arguments l, b, x, x_adj. */
+ * The triangle is named by `upper`; the other one is never read and may contain anything. A zero on
+ * the diagonal gives SCL_E_SINGULAR with its index. Results are new matrices, released by the
+ * caller. Errors name the arguments l, b, x, x_adj. */
 #ifndef SCL_OPS_TRIANGULAR_H
 #define SCL_OPS_TRIANGULAR_H
 

@@ -31,7 +31,7 @@ static size_t index_columns(const scl_value *v) {
                                                 : 1;
 }
 
-/* Of gathers and scatters. */
+/* Fills the step of a gather or a scatter. */
 static scl_status fill_indexed(scl_compiling *c, int v, size_t columns, scl_routine_step *s) {
   const scl_tape *t = &c->lowered.tape;
   const scl_value *value = &t->value[v];

@@ -44,7 +44,7 @@ static void steps_of_view(const scl_value *v, const scl_plan *p, size_t *at, siz
   }
 }
 
-/* The step that reads value x at each element, or NONE where the plan is full. */
+/* The step that reads value x at each element, or NONE if the plan is full. */
 static scl_status load(scl_compiling *c, scl_plan *p, int x, int *step) {
   const scl_tape *t = &c->lowered.tape;
   const scl_value *v = &t->value[x];
@@ -129,7 +129,7 @@ static bool is_read_outside(const scl_compiling *c, const run *r, int v) {
   for (int k = c->first_reader[v]; k < c->first_reader[v + 1]; k++) {
     const int reader = c->reader[k];
     if (!in_run(c, r, reader)) return true;
-    /* One element beside many is read from memory. */
+    /* A single element next to many is read from memory. */
     if (t->value[v].length == 1 && r->group->elements != 1) return true;
   }
   return false;
@@ -175,7 +175,7 @@ static scl_status fill_plan(scl_compiling *c, const run *r, scl_plan *p, bool *f
 }
 
 /* Storage for the outputs of a plan that is complete. */
-static scl_status place_outputs(scl_compiling *c, const run *r, scl_plan *p) {
+static scl_status allocate_outputs(scl_compiling *c, const run *r, scl_plan *p) {
   const size_t rows = p->m, columns = p->n;
   int k = 0;
   scl_plan_end(p, rows);
@@ -192,7 +192,7 @@ static scl_status place_outputs(scl_compiling *c, const run *r, scl_plan *p) {
   return SCL_OK;
 }
 
-/* Splitting takes a run apart in the middle; a single value fits always. */
+/* If the plan is full, the run is split in the middle; a single value always fits. */
 static scl_status fuse(scl_compiling *c, run r) {
   scl_plan *p = malloc(sizeof *p);
   bool full;
@@ -207,7 +207,7 @@ static scl_status fuse(scl_compiling *c, run r) {
     SCL_TRY(fuse(c, first));
     return fuse(c, rest);
   }
-  if (status == SCL_OK) status = place_outputs(c, &r, p);
+  if (status == SCL_OK) status = allocate_outputs(c, &r, p);
   if (status == SCL_OK && p->outputs > 0) {
     scl_routine_step *step;
     status = scl_routine_add(c->routine, &step);

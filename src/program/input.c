@@ -1,4 +1,4 @@
-/* Values that come from outside: their operands and attributes are checked. */
+/* Checks the operands and attributes of values that come from outside. */
 #include "program/tape.h"
 
 /* The length that operand k must have; SIZE_MAX where any will do. */

@@ -105,8 +105,8 @@ static void take_transposed(const scl_tape *t, scl_value *v, int *operand, int k
   operand[k] = scl_tape_operand(t, operand[k], 0);
 }
 
-/* A product of a matrix of many rows and a column is computed where it is used, as graph/evaluate.c
- * has it. */
+/* A product of a matrix with many rows and a column is computed in the kernel that uses it, as in
+ * graph/evaluate.c. */
 enum { MANY_ROWS = 4096 };
 
 static void become_matvec(scl_value *v) {
@@ -157,7 +157,7 @@ static bool same_scan(const scl_tape *t, int v, int w) {
                 (size_t)a->operands * sizeof *t->operand) == 0;
 }
 
-/* A gradient runs a scan again to keep its states: then that one is enough. */
+/* A gradient runs a scan again to keep its states: one run then suffices. */
 static void find_keepers(lowering *w) {
   const scl_tape *t = w->from;
   for (int v = 0; v < t->values; v++) w->keeper[v] = NONE;

@@ -1,5 +1,5 @@
-/* From a tape to what can be scheduled: dead values are gone, and every operand is where its user
- * can read it. Between the files of src/program. */
+/* From a tape to values that can be scheduled: dead values are removed, and every operand is where
+ * its user can read it. Between the files of src/program. */
 #ifndef SCL_PROGRAM_LOWER_H
 #define SCL_PROGRAM_LOWER_H
 

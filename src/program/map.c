@@ -1,10 +1,11 @@
 /* A value that depends on parameters is wide: it has a copy for each vector. The copies are one
- * value, column k being that of vector k (`whole`), or a value for each (`each`), of which the
+ * value, column k being that of vector k (`whole`), or one value for each vector (`each`); the
  * other form is made when it is needed. A value that does not depend on parameters stays single.
  *
- * A rule for each kind says how a wide value is made. Where several vectors can be served at once
- * (elementwise operations, reductions by column, one product for all vectors), it is made whole;
- * else once for each vector. Columns never meet, so that NaN in one does not reach another. */
+ * Each kind has a rule for its wide values. If several vectors can be computed at once (elementwise
+ * operations, reductions by column, one product for all vectors), the value is made whole;
+ * otherwise once for each vector. Columns are never combined, so that NaN in one does not reach
+ * another. */
 #include "program/map.h"
 
 #include <stdlib.h>
@@ -63,7 +64,7 @@ static int whole(mapping *m, int v) {
   return c->whole;
 }
 
-/* That of vector k. */
+/* The value of vector k. */
 static int each(mapping *m, int v, size_t k) {
   copies *c = &m->of[v];
   if (!c->wide) return c->whole;
@@ -85,7 +86,7 @@ static int operand_of(const mapping *m, int v, int k) {
   return scl_tape_operand(m->from, v, k);
 }
 
-/* The same value of other operands. */
+/* The same operation on other operands. */
 static int again(mapping *m, scl_value v, const int *operand) {
   return scl_tape_add_value(m->to, v, operand);
 }
@@ -120,7 +121,7 @@ static int map_parameter(mapping *m, int v) {
   return scl_tape_block_part(m->to, again(m, block, NULL), part);
 }
 
-/* An operand beside a wide value of `length` numbers. */
+/* An operand of the same operation as a wide value of `length` numbers. */
 static int beside(mapping *m, int x, size_t length) {
   if (!is_wide(m, x)) {
     const bool one = length == 1 || length_of(m, x) == 1;
@@ -172,7 +173,7 @@ static int map_reduce(mapping *m, int v) {
                          columns * m->vectors, SCL_BY_COLUMN);
 }
 
-/* Indices are repeated for each vector where they are few: derivatives of such gathers are
+/* Indices are repeated for each vector if they are few, because derivatives of such gathers are
  * collected (program/reverse.c). */
 enum { FEW_INDICES = 1024 };
 
@@ -203,7 +204,7 @@ static int map_scatter(mapping *m, int v) {
   return scl_tape_scatter(m->to, whole(m, x), shifted(m, data, length), length * m->vectors);
 }
 
-/* Where the elements of a concat are in the list of its operands' wholes. */
+/* The indices of a concat's elements in the list of its operands' wholes. */
 static int interleaved(mapping *m, int v) {
   const size_t length = length_of(m, v), vectors = m->vectors;
   double *index = malloc((length * vectors + 1) * sizeof *index);
@@ -246,8 +247,8 @@ static int map_cumsum(mapping *m, int v) {
                          at[2] != 0);
 }
 
-/* One product for all vectors where only one operand is wide and its copies lie as one matrix; a
- * product of vectors as a sum by column; else a product for each. */
+/* One product for all vectors if only one operand is wide and its copies form one matrix; a product
+ * of vectors as a sum by column; otherwise one product for each vector. */
 static int map_matmul(mapping *m, int v) {
   const size_t *at = value_of(m, v)->at, rows = at[0], inner = at[1], columns = at[2];
   const bool ta = at[3] != 0, tb = at[4] != 0;
@@ -318,7 +319,8 @@ void scl_parameter_blocks_end(scl_parameter_blocks *b) {
   b->count = 0;
 }
 
-/* A block begins at each parameter that no recorded part has together with the one before. */
+/* A block begins at each parameter that no recorded part has in common with the parameter before
+ * it. */
 static scl_status find_blocks(const scl_tape *t, size_t parameters, scl_parameter_blocks *b) {
   size_t *start = calloc(parameters + 2, sizeof *start);
   if (start == NULL) return scl_fail_memory(parameters * sizeof *start, 0, "a program");

@@ -1,13 +1,13 @@
-/* Programs of several parameter vectors: what a tape computes for one vector becomes, on another
- * tape, what it computes for `vectors` of them side by side. Between the files of src/program. */
+/* Programs for several parameter vectors: the values that a tape computes for one vector become, on
+ * another tape, values for `vectors` of them side by side. Between the files of src/program. */
 #ifndef SCL_PROGRAM_MAP_H
 #define SCL_PROGRAM_MAP_H
 
 #include "program/tape.h"
 
-/* Blocks of parameters, which no recorded part of the parameter vector crosses: block b has the
- * parameters from start[b] to start[b + 1] - 1. On the engine a block of s parameters is an s x
- * vectors matrix at start[b] * vectors, so that what reads it needs no gaps. */
+/* Blocks of parameters, such that no recorded part of the parameter vector extends over two of
+ * them: block b has the parameters start[b] to start[b + 1] - 1. On the engine a block of s
+ * parameters is an s x vectors matrix at start[b] * vectors, which can be read without gaps. */
 typedef struct {
   size_t *start;
   size_t count;

@@ -109,7 +109,7 @@ static void fill_input(scl_mapped *m, const double *x) {
   }
 }
 
-/* And back, into columns of `rows` numbers. */
+/* And back, to columns of `rows` numbers. */
 static void read_gradient(const scl_mapped *m, const double *from, size_t rows, double *to) {
   const size_t *start = m->blocks.start;
   for (size_t b = 0; b < m->blocks.count; b++) {

@@ -7,14 +7,14 @@
 
 typedef struct scl_mapped scl_mapped;
 
-/* Of the value `output` of the tape, which is only read, for `vectors` > 1 vectors. The first
+/* For the value `output` of the tape, which is only read, and `vectors` > 1 vectors. The first
  * `given` data of the tape are those of `data`. */
 scl_status scl_mapped_make(const scl_residents *data, int given, const scl_tape *t, int output,
                            size_t parameters, size_t vectors, scl_mapped **out);
 void scl_mapped_release(scl_mapped *m);
 
 size_t scl_mapped_vectors(const scl_mapped *m);
-/* False where a value has no rule: nothing can be run. */
+/* False if a value has no rule: nothing can be run. */
 bool scl_mapped_is_compiled(const scl_mapped *m);
 uint64_t scl_mapped_bytes(const scl_mapped *m, const scl_residents *data); /* of its own */
 

@@ -208,7 +208,7 @@ bool scl_program_is_mapped(const scl_program *p, size_t vectors) {
   return vectors <= 1 || p->facts.parameters == 0 || mapped_of(p, vectors) != NULL;
 }
 
-/* The oldest gives way. */
+/* The oldest one is removed if there is no room. */
 static void keep_mapped(scl_program *p, scl_mapped *m) {
   if (p->mapped_count == SCL_PROGRAM_MAPPED) {
     scl_mapped_release(p->mapped[0]);

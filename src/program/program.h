@@ -1,5 +1,5 @@
-/* Programs: a function of a parameter vector that gives one number, recorded once, and run again
- * and again on an engine, alone or with its gradient. */
+/* Programs: a function of a parameter vector that returns one number, recorded once and run
+ * repeatedly on an engine, alone or with its gradient. */
 #ifndef SCL_PROGRAM_PROGRAM_H
 #define SCL_PROGRAM_PROGRAM_H
 
@@ -7,9 +7,9 @@
 
 typedef struct scl_program scl_program;
 
-/* Of the value `output` (of length 1) of the tape, which the program takes over and leaves empty,
- * also on failure. Data that the tape borrows must stay until this returns: they are on the engine
- * then. SCL_E_ARGUMENT (naming "f") where the gradient is not known, SCL_E_MEMORY. */
+/* For the value `output` (of length 1) of the tape, which the program takes over and leaves empty,
+ * also on failure. Data that the tape borrows must stay valid until this returns; they are then on
+ * the engine. SCL_E_ARGUMENT (naming "f") if the gradient is not available, SCL_E_MEMORY. */
 scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
                             scl_program **out);
 /* The same for second derivatives only: scl_program_product() and scl_program_hessian(). */
@@ -19,8 +19,8 @@ void scl_program_release(scl_program *p); /* accepts NULL */
 
 scl_context *scl_program_context(const scl_program *p); /* borrowed */
 
-/* The value at x, which has as many numbers as there are parameters; with `gradient` also the
- * derivatives, behind it. NaN where a matrix has no Cholesky factor. Waits. */
+/* The value at x, which has as many numbers as there are parameters; with `gradient` followed by
+ * the derivatives. NaN if a matrix has no Cholesky factor. Waits. */
 scl_status scl_program_run(scl_program *p, const double *x, bool gradient, double *to);
 
 /* The Hessian at x times a direction; both, and the result, have as many numbers as there are
@@ -30,13 +30,14 @@ scl_status scl_program_product(scl_program *p, const double *x, const double *di
 /* The Hessian at x, column-major, a product for each column. */
 scl_status scl_program_hessian(scl_program *p, const double *x, double *to);
 
-/* The same for several vectors, the columns of x: column k of `to` is what scl_program_run() gives
- * for it, up to the order of sums. In one run where the program was mapped to so many vectors, else
- * one after another. Waits. */
+/* The same for several vectors, the columns of x: column k of `to` is the result of
+ * scl_program_run() for it, up to the order of sums. In one run if the program was mapped to this
+ * number of vectors, else one after another. Waits. */
 scl_status scl_program_run_vectors(scl_program *p, const double *x, size_t vectors, bool gradient,
                                    double *to);
-/* Maps it to so many vectors: the tape has the values, data and output that the program was made
- * of, and is taken over as there. So many of them are kept at a time. Nothing is done where a kind
+/* Maps it to this number of vectors. The tape has the values, data and output from which the
+ * program was made, and is taken over in the same way. At most SCL_PROGRAM_MAPPED mapped programs
+ * are kept. Does nothing if a kind of value has no rule (program/map.c).
  * of value has no rule (program/map.c). */
 enum { SCL_PROGRAM_MAPPED = 4 };
 scl_status scl_program_map(scl_program *p, scl_tape *t, int output, size_t vectors);

@@ -1,4 +1,5 @@
-/* Reverse mode: the derivatives of one value by all values that it depends on, on the same tape.
+/* Reverse mode: the derivatives of one value with respect to all values on which it depends, on the
+ * same tape.
  *
  * Values are visited from the output backwards. A value's derivative is a sum of shares, one
  * for each use of the value (program/reverse_shares.c).
@@ -83,14 +84,15 @@ static void reverse_concat(scl_reverse *r, int value, int g) {
   }
 }
 
-/* x, one number for each row, column or for all, beside each element. */
+/* x, one number for each row, for each column or for all, repeated to the elements of v's
+ * operand. */
 static int beside(scl_tape *t, const scl_value *v, int x) {
   if (v->at[2] == SCL_TOTAL) return x;
   return scl_tape_broadcast(t, x, v->at[0], v->at[1], v->at[2] == SCL_BY_COLUMN);
 }
 
-/* The product of all elements but one, for each: where an element is 0, that of the others; where
- * several are, 0. */
+/* For each element, the product of all others. If one element is 0, only its own is nonzero; if
+ * several are, all are 0. */
 static int product_of_others(scl_tape *t, const scl_value *v, int x) {
   const size_t m = v->at[0], n = v->at[1];
   const scl_margin margin = (scl_margin)v->at[2];
@@ -99,7 +101,7 @@ static int product_of_others(scl_tape *t, const scl_value *v, int x) {
   const int filled = scl_tape_ifelse(t, is_zero, one, x);
   const int zeros = beside(t, v, scl_tape_reduce(t, SCL_REDUCE_SUM, is_zero, m, n, margin));
   const int rest = beside(t, v, scl_tape_reduce(t, SCL_REDUCE_PROD, filled, m, n, margin));
-  /* 0 where more zeros are there than the element itself. */
+  /* 0 if there are more zeros than the element itself. */
   const int alone = scl_tape_binary(t, SCL_OP_EQ, zeros, is_zero);
   return scl_tape_ifelse(t, alone, scl_tape_binary(t, SCL_OP_DIV, rest, filled), zero);
 }
@@ -160,8 +162,9 @@ static int diagonal_data(scl_tape *t, size_t n, double diagonal, double other) {
   return scl_tape_data_value(t, scl_tape_own_data(t, d, n * n));
 }
 
-/* Of L = chol(A): S = (M + M') / 2 with M = L'^-1 P L^-1, and P the lower triangle of L' dF/dL with
- * its diagonal halved. Iain Murray, "Differentiation of the Cholesky decomposition", 2016. */
+/* For L = chol(A): S = (M + M') / 2 with M = L'^-1 P L^-1, where P is the lower triangle of L'
+ * dF/dL with its diagonal halved. Iain Murray, "Differentiation of the Cholesky decomposition",
+ * 2016. */
 static int chol_adjoint_by_solves(scl_tape *t, int l, int g, size_t n) {
   int p = triangle(t, scl_tape_matmul(t, l, g, n, n, n, true, false), n, 0);
   p = scl_tape_binary(t, SCL_OP_MUL, p, diagonal_data(t, n, 0.5, 1.0));
@@ -211,7 +214,7 @@ static int lu_solve(scl_tape *t, int lu, int b, size_t n, size_t k, bool transpo
   return scl_tape_call(t, SCL_VALUE_LU_SOLVE, lu, b, at);
 }
 
-/* Of log |det A| alone: users of the factor pass their shares to A itself. */
+/* For log |det A| only: users of the factor pass their shares to A itself. */
 static void reverse_lu(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const size_t n = t->value[value].at[0];
@@ -220,7 +223,7 @@ static void reverse_lu(scl_reverse *r, int value, int g) {
   scl_share_whole(r, scl_tape_operand(t, value, 0), scl_tape_binary(t, SCL_OP_MUL, inverse, g));
 }
 
-/* Of X = op(A)^-1 B: dB = op(A)'^-1 dX, and dA = -dB X', or its transpose. */
+/* For X = op(A)^-1 B: dB = op(A)'^-1 dX, and dA = -dB X', or its transpose. */
 static void reverse_lu_solve(scl_reverse *r, int value, int g) {
   scl_tape *t = r->t;
   const scl_value v = t->value[value];

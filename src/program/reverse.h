@@ -1,5 +1,5 @@
-/* Derivatives of values on their way: sums of shares, one share for each use of a value. Between
- * program/reverse.c and program/reverse_shares.c. */
+/* Derivatives while they are accumulated: sums of shares, one share for each use of a value.
+ * Between program/reverse.c and program/reverse_shares.c. */
 #ifndef SCL_PROGRAM_REVERSE_H
 #define SCL_PROGRAM_REVERSE_H
 
@@ -25,11 +25,12 @@ typedef struct {
   int used, room;
 } scl_reverse;
 
-/* A share of all elements of a value; a negative one is none. */
+/* Adds a share of all elements of a value; a negative one is ignored. */
 void scl_share_whole(scl_reverse *r, int value, int share);
-/* A share of some of its elements; `before` is set here. */
+/* Adds a share of some of its elements; `before` is set here. */
 void scl_share_some(scl_reverse *r, int value, scl_partial p);
-/* The sum of a value's shares of some elements, of which there is one, as long as the value. */
+/* The sum of a value's shares of some elements, of which there is at least one, as long as the
+ * value. */
 int scl_share_sum(scl_reverse *r, int value);
 
 #endif

@@ -1,5 +1,5 @@
-/* Derivatives of elementwise operations as values of the program, so that they are fused with what
- * stands around them and can be differentiated again. inst/kernels/include/elementwise.def has the
+/* Derivatives of elementwise operations as values of the program, so that they are fused with
+ * adjacent operations and can be differentiated again. inst/kernels/include/elementwise.def has the
  * same formulas as text. */
 #include "program/tape.h"
 
@@ -22,7 +22,8 @@ static int unknown_slope(scl_tape *t, const char *message) {
 
 #define SHAPES "derivatives of pgamma() and pbeta() by their shapes are known up to the first"
 
-/* By x: the density, which is exp(density), over the probability, which is exp(r). */
+/* The derivative of a log probability with respect to x: the density, exp(density), divided by the
+ * probability, exp(r). */
 static int probability_slope(scl_tape *t, int g, int density, int r) {
   return MUL(g, F(EXP, SUB(density, r)));
 }
@@ -60,7 +61,7 @@ static int of_three(scl_tape *t, scl_op op, int k, int g, int value) {
   return k == 1 ? IF(a, g, N(0.0)) : IF(a, N(0.0), g);
 }
 
-/* b a^(b - 1), and a^b log(a): 0 where the power is constant. */
+/* b a^(b - 1) and a^b log(a); 0 if the power is constant. */
 static int power_slope(scl_tape *t, int k, int g, int a, int b, int r) {
   const scl_value *v = &t->value[b];
   if (k == 1) return MUL(g, IF(G(EQ, a, N(0.0)), N(0.0), MUL(r, F(LOG, a))));
@@ -70,7 +71,7 @@ static int power_slope(scl_tape *t, int k, int g, int a, int b, int r) {
   return MUL(g, IF(G(EQ, b, N(0.0)), N(0.0), MUL(b, G(POW, a, SUB(b, N(1.0))))));
 }
 
-/* digamma(a + 1) - digamma(a - b + 1): of the logarithm of a binomial coefficient. */
+/* digamma(a + 1) - digamma(a - b + 1), for the logarithm of a binomial coefficient. */
 static int choose_slope(scl_tape *t, int a, int b) {
   return SUB(F(DIGAMMA, ADD(a, N(1.0))), F(DIGAMMA, ADD(SUB(a, F(ROUND, b)), N(1.0))));
 }
@@ -132,7 +133,7 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   }
 }
 
-/* 1 + a^2, 1 - a^2 and the like. */
+/* 1 + a^2, 1 - a^2 and so on. */
 static int with_square(scl_tape *t, double constant, double sign, int a) {
   return ADD(N(constant), MUL(N(sign), F(SQUARE, a)));
 }

@@ -32,7 +32,7 @@ void scl_share_some(scl_reverse *r, int value, scl_partial p) {
   r->partials[r->used++] = p;
 }
 
-/* Where the elements of all partial shares go, the last share first. */
+/* The indices of the elements of all partial shares, the last share first. */
 static double *indices_of(const scl_reverse *r, int value, size_t total) {
   double *to = malloc((total > 0 ? total : 1) * sizeof *to);
   size_t at = 0;
@@ -46,8 +46,8 @@ static double *indices_of(const scl_reverse *r, int value, size_t total) {
   return to;
 }
 
-/* If each of `length` elements has exactly one share: for each element, which one it is; else
- * NULL. `same`: all in order. */
+/* If each of `length` elements has exactly one share: for each element, the index of that share;
+ * else NULL. `same`: all in order. */
 static double *inverse_of(const double *index, size_t total, size_t length, bool *same) {
   *same = true;
   if (total != length) return NULL;
@@ -71,8 +71,8 @@ static int compare_starts(const void *a, const void *b) {
   return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* The partial shares one after the other, with zeros between them, if all are of neighbouring
- * elements and none overlap; else NONE. */
+/* The partial shares concatenated, with zeros between them, if all are of consecutive elements and
+ * none overlap; else NONE. */
 static int join_partials(scl_reverse *r, int value, int count) {
   scl_tape *t = r->t;
   const scl_partial **part = malloc((size_t)count * sizeof *part);

@@ -128,7 +128,7 @@ static scl_status run_step(scl_context *ctx, const scl_routine_step *s) {
   return s->plan != NULL ? ctx->engine->expr(ctx, s->plan) : call(ctx, s);
 }
 
-/* A synchronous engine computes nothing from a factor that does not exist. */
+/* A synchronous engine must not compute with a factor that does not exist. */
 static scl_status has_no_factor(const scl_routine *r, const scl_routine_step *s, bool *none) {
   double order = 0.0;
   if (s->plan == NULL && s->kind == SCL_VALUE_CHOL && scl_traits(r->ctx)->synchronous) {

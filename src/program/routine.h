@@ -30,7 +30,7 @@ scl_status scl_residents_share(scl_residents *r, const scl_residents *others, in
  * another length. */
 scl_status scl_residents_set(scl_residents *r, int index, const double *numbers, size_t length);
 
-/* Their memory, less what they share with others; NULL: with none. */
+/* Their memory, minus that shared with others; NULL: nothing is shared. */
 uint64_t scl_residents_bytes(const scl_residents *r, const scl_residents *others);
 
 /* One step: a plan, or a call. */

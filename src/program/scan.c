@@ -1,7 +1,8 @@
-/* Derivatives of scans. Of a step s' = f(s, x, c) with the outs o, given the derivatives s'^ and o^
- * of what follows, reverse mode on the step alone gives s^, x^ and this step's share of c^. So the
- * derivative is a scan too, from the last step to the first: its state is s^, its outs are x^, its
- * sums are c^, and its inputs are x, c, o^ and the states that the scan itself has kept. */
+/* Derivatives of scans. For a step s' = f(s, x, c) with outputs o, and the derivatives s'^ and o^
+ * of what follows, reverse mode on the step alone gives s^, x^ and this step's share of c^.
+ * Therefore the derivative is a scan too, from the last step to the first: its state is s^, its
+ * outputs are x^, its sums are c^, and its inputs are x, c, o^ and the states that the scan itself
+ * has kept. */
 #include "program/scan.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 enum { NONE = -1, MOST_INPUTS = 62 };
 
-/* Where the numbers of a port are among the parameters of a tape; NONE: nowhere. */
+/* The numbers of a port among the parameters of a tape; NONE: they are not there. */
 typedef struct {
   size_t from[SCL_SCAN_PORTS + 3], length[SCL_SCAN_PORTS + 3], to[SCL_SCAN_PORTS + 3];
   int count;
@@ -30,7 +31,7 @@ static size_t moved(const moving *m, size_t at) {
   return at;
 }
 
-/* Data of a value's index that the other tape has not. */
+/* Copies the data of a value's index that the other tape does not have. */
 static size_t copy_data(const scl_tape *from, scl_tape *to, size_t data) {
   const scl_tape_data *d = &from->data[data];
   double *own = malloc((d->length + 1) * sizeof *own);
@@ -119,7 +120,7 @@ static int count_ports(const scl_scan_shape *s) {
 
 /* ---- bodies --------------------------------------------------------------------------------- */
 
-/* A body that was made from `of` already, or NONE. */
+/* A body that was made from `of`, or NONE. */
 static int find_body(const scl_tape *t, int of, uint64_t active) {
   for (int k = 0; k < t->bodies; k++) {
     if (t->body[k]->of == of && t->body[k]->active == active) return k;
@@ -151,7 +152,7 @@ static scl_scan_body *new_body(scl_tape *t, int of, uint64_t active, int ports) 
   return body;
 }
 
-/* The step that has the state before it as outs, behind its own. */
+/* The step that outputs the state before it, after its own outputs. */
 static int body_with_states(scl_tape *t, int of) {
   const int known = find_body(t, of, 0);
   if (known != NONE || t->status != SCL_OK) return known;
@@ -176,8 +177,9 @@ static int body_with_states(scl_tape *t, int of) {
   return scl_tape_add_body(t, body);
 }
 
-/* The gradient of a step on a tape of its own. Its parameters: what is differentiated by (all
- * states, active ports), other inputs, then the derivatives of the results, `seeds` on. */
+/* The gradient of a step on its own tape. Its parameters: the inputs with respect to which it is
+ * differentiated (all states, active ports), other inputs, then the derivatives of the results,
+ * from `seeds` on. */
 typedef struct {
   scl_tape tape;
   moving in; /* from the body's parameters */
@@ -219,8 +221,8 @@ static void differentiate_step(step_gradient *w, const scl_scan_body *from, uint
   w->gradient = gradient(&w->tape, total, w->by, true);
 }
 
-/* From that tape's parameters to those of the step backwards. */
-static void place_back(const step_gradient *w, const scl_scan_shape *s, moving *m) {
+/* From the parameters of that tape to those of the reverse step. */
+static void map_back(const step_gradient *w, const scl_scan_shape *s, moving *m) {
   const int states = s->ports[SCL_SCAN_STATE], xs = s->ports[SCL_SCAN_X];
   const size_t state = scl_scan_numbers(s, SCL_SCAN_STATE), x = scl_scan_numbers(s, SCL_SCAN_X);
   const size_t fixed = scl_scan_numbers(s, SCL_SCAN_FIXED), out = scl_scan_numbers(s, SCL_SCAN_OUT);
@@ -237,7 +239,7 @@ static void place_back(const step_gradient *w, const scl_scan_shape *s, moving *
   add_move(m, w->seeds + state + sum, out, state + x + state);
 }
 
-/* The parts of the gradient in the order of the results: states, sums of fixed inputs, outs. */
+/* The parts of the gradient in the order of the results: states, sums of fixed inputs, outputs. */
 static int collect_parts(step_gradient *w, const scl_scan_shape *s, uint64_t active) {
   static const scl_scan_role order[] = {SCL_SCAN_STATE, SCL_SCAN_FIXED, SCL_SCAN_X};
   int part[SCL_SCAN_PORTS], parts = 0;
@@ -276,7 +278,7 @@ static int adjoint_body(scl_tape *t, int of, uint64_t active, scl_gradient_of *g
   moving back = {.count = 0};
   differentiate_step(&w, from, active, gradient);
   const int result = collect_parts(&w, s, active);
-  place_back(&w, s, &back);
+  map_back(&w, s, &back);
   scl_tape_fail(t, w.tape.status);
   if (t->status == SCL_OK) body->result = copy_step(&w.tape, result, &back, &body->tape);
   scl_tape_fail(t, body->tape.status);
@@ -290,7 +292,7 @@ static int adjoint_body(scl_tape *t, int of, uint64_t active, scl_gradient_of *g
 static int role_parts(scl_tape *t, int x, const scl_value *v, scl_scan_role role, bool kept,
                       int *part) {
   const scl_scan_shape *s = &t->body[v->at[0]]->shape;
-  size_t at = scl_scan_place(s, v->at[1], v->at[2], role, kept);
+  size_t at = scl_scan_begin(s, v->at[1], v->at[2], role, kept);
   const int first = scl_scan_first(s, role);
   for (int k = 0; k < s->ports[role]; k++) {
     const size_t each = role == SCL_SCAN_OUT || kept ? v->at[1] * v->at[2] : v->at[2];
@@ -301,12 +303,12 @@ static int role_parts(scl_tape *t, int x, const scl_value *v, scl_scan_role role
   return s->ports[role];
 }
 
-/* The share of an input that all sequences have in common. */
+/* The share of an input that all sequences share. */
 static int over_sequences(scl_tape *t, int share, size_t length, size_t sequences) {
   return scl_tape_reduce(t, SCL_REDUCE_SUM, share, length, sequences, SCL_BY_ROW);
 }
 
-/* The operands of the scan backwards, in the order of its ports. */
+/* The operands of the reverse scan, in the order of its ports. */
 static void back_operands(scl_tape *t, int value, int g, int *operand) {
   const scl_value v = t->value[value];
   const scl_scan_shape s = t->body[v.at[0]]->shape;

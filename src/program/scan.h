@@ -8,9 +8,9 @@
 /* scl_tape_gradient() */
 typedef int scl_gradient_of(scl_tape *t, int output, size_t parameters, bool again);
 
-/* The derivative of a SCAN is a SCAN from the other end: its state is the derivative by the state.
- * From g, that of the result, the share of each operand that is `active`; a negative place for the
- * others. */
+/* The derivative of a SCAN is a SCAN from the other end, whose state is the derivative with respect
+ * to the state. From g, the derivative of the result, the share of each operand that is `active`; a
+ * negative index for the others. */
 void scl_scan_shares(scl_tape *t, int value, int g, const bool *active, scl_gradient_of *gradient,
                      int *share);
 
@@ -18,7 +18,7 @@ void scl_scan_shares(scl_tape *t, int value, int g, const bool *active, scl_grad
  * there are too many. */
 scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out);
 
-/* Whether a step from outside fits its ports: SCL_E_ARGUMENT naming "f". */
+/* Whether a step from outside matches its ports: SCL_E_ARGUMENT naming "f". */
 scl_status scl_scan_check(const scl_scan_body *body);
 
 #endif

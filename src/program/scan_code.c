@@ -1,5 +1,6 @@
 /* A step as operations on single numbers: a tape on which every value has one element, so that
- * equal operations are shared and numbers are folded. What only moves elements vanishes. */
+ * equal operations are shared and numbers are folded. Operations that only move elements
+ * disappear. */
 #include "program/scan.h"
 
 #include <stdatomic.h>

@@ -14,7 +14,7 @@
 
 enum { NONE = -1, UNSET = -1 };
 
-/* A group while it is formed, known by the first of its values. */
+/* A group under construction, identified by the first of its values. */
 typedef struct {
   int stage, margin;
   size_t elements, rows;
@@ -58,7 +58,7 @@ static bool may_join(const scheduling *s, int v, int x, size_t elements) {
          scl_tape_length(s->t, x) == elements;
 }
 
-/* The cluster that a value and what it joins would be; false if they disagree. */
+/* The cluster of a value together with what it joins; false if they disagree. */
 static bool combine_clusters(cluster *c, const cluster *other) {
   if (c->rows != 0 && other->rows != 0 && c->rows != other->rows) return false;
   if (c->margin != UNSET && other->margin != UNSET && c->margin != other->margin) return false;
@@ -116,7 +116,7 @@ static void place_in_kernel(scheduling *s, int v) {
 }
 
 /* A call; or a concat, which is complete when the last of its operands is. */
-static void place_call(scheduling *s, int v) {
+static void schedule_call(scheduling *s, int v) {
   const bool layout = scl_how(&s->t->value[v]) == SCL_IS_LAYOUT;
   int stage = 0;
   for (int k = 0; k < s->t->value[v].operands; k++) {
@@ -128,8 +128,8 @@ static void place_call(scheduling *s, int v) {
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-/* Clusters that may be one kernel have one key: those of scalars, and those over elements of one
- * shape, at one stage. */
+/* Clusters that may be one kernel have equal keys: scalars, or elements of one shape, at one
+ * stage. */
 static int compare(const scl_group *a, const scl_group *b) {
   if (a->stage != b->stage) return a->stage < b->stage ? -1 : 1;
   if (a->elements != b->elements) return a->elements < b->elements ? -1 : 1;
@@ -167,8 +167,8 @@ static int list_groups(scheduling *s, scl_group *group) {
   return groups;
 }
 
-/* Merges the groups that may be one kernel. Returns how many are left; number[]: of each leader's
- * group. */
+/* Merges the groups that may be one kernel. Returns the number of groups left; number[]: of each
+ * leader's group. */
 static int merge_groups(scl_group *group, int groups, int *number) {
   int merged = 0;
   for (int g = 0; g < groups; g++) {
@@ -226,7 +226,7 @@ scl_status scl_schedule_make(const scl_lowered *l, scl_schedule *out) {
   for (int v = 0; v < t->values; v++) {
     const scl_value_how how = scl_how(&t->value[v]);
     if (in_kernel(&t->value[v])) place_in_kernel(&s, v);
-    if (how == SCL_IS_CALL || how == SCL_IS_LAYOUT) place_call(&s, v);
+    if (how == SCL_IS_CALL || how == SCL_IS_LAYOUT) schedule_call(&s, v);
   }
   out->groups = list_groups(&s, out->group);
   qsort(out->group, (size_t)out->groups, sizeof *out->group, compare_groups);

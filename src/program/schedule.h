@@ -1,4 +1,4 @@
-/* What is computed together, and in which order. Between the files of src/program. */
+/* Which values are computed together, and in which order. Between the files of src/program. */
 #ifndef SCL_PROGRAM_SCHEDULE_H
 #define SCL_PROGRAM_SCHEDULE_H
 

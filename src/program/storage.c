@@ -1,5 +1,5 @@
-/* Storage of values: one allocation for each that outlives its kernel, reused by later values of
- * the same length. Operands of a concat lie in the concat's. */
+/* Storage of values: one allocation for each value that outlives its kernel, reused by later values
+ * of the same length. Operands of a concat are stored in the concat's allocation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static int owner_of(const scl_compiling *c, int value) {
   return value;
 }
 
-/* The stored value that `value` is read from: for a view, its operand. */
+/* The stored value from which `value` is read: for a view, its operand. */
 static int read_of(const scl_compiling *c, int value) {
   const scl_tape *t = &c->lowered.tape;
   value = scl_root(t, value);
@@ -113,7 +113,7 @@ static scl_status allocate(scl_compiling *c, size_t length, scl_buffer **out) {
   return SCL_OK;
 }
 
-/* The results lie before the orders of failing minors. */
+/* The results are followed by the orders of failing minors. */
 static scl_status allocate_owner(scl_compiling *c, int value) {
   if (c->at[value].buffer != NULL) return SCL_OK;
   if (value == owner_of(c, c->lowered.result)) {

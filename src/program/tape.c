@@ -211,7 +211,7 @@ int scl_tape_unary(scl_tape *t, scl_op op, int a) {
   return scl_tape_apply(t, op, 1, &a);
 }
 
-/* a^b where b is a number that has an operation of its own; -1 for any other. */
+/* a^b for a number b that has its own operation; -1 for any other. */
 static int power(scl_tape *t, int a, double b) {
   if (b == 1.0) return a;
   if (b == 2.0) return scl_tape_unary(t, SCL_OP_SQUARE, a);
@@ -219,7 +219,8 @@ static int power(scl_tape *t, int a, double b) {
   return -1;
 }
 
-/* Operations that change nothing; -1 for all others. A zero factor stays: zero times NaN is NaN. */
+/* Simplifies operations that have no effect; -1 for all others. A zero factor stays: zero times NaN
+ * is NaN. */
 static int simpler(scl_tape *t, scl_op op, int a, int b) {
   const bool whole = scl_tape_length(t, a) >= scl_tape_length(t, b);
   if (op == SCL_OP_POW && is_number(t, b)) return power(t, a, t->value[b].number);

@@ -1,10 +1,10 @@
-/* A program as a list of values, each made of earlier ones: what a traced function does, and the
- * derivatives of that. As values are added, equal values become one value, numbers are folded, and
- * operations that change nothing are left out.
+/* A program as a list of values, each made of earlier ones: the operations of a traced function,
+ * and their derivatives. As values are added, equal values become one value, numbers are folded,
+ * and operations without effect are omitted.
  *
  * Operands are given by their index in the list. The first failure (memory, operands that do not
- * fit) is kept: later calls return index 0, and scl_tape_status() returns the failure. So rules
- * read as formulas. */
+ * fit) is kept: later calls return index 0, and scl_tape_status() returns the failure. Rules can
+ * therefore be written as formulas. */
 #ifndef SCL_PROGRAM_TAPE_H
 #define SCL_PROGRAM_TAPE_H
 
@@ -99,18 +99,19 @@ int scl_tape_add_data(scl_tape *t, const double *numbers, size_t length);
 /* Numbers made by malloc(), which the tape owns from now on; NULL is SCL_E_MEMORY. */
 int scl_tape_own_data(scl_tape *t, double *numbers, size_t length);
 
-/* A step, which the tape takes over, also on failure; its place. A failure of its tape is one. */
+/* Adds a step, which the tape takes over, also on failure; returns its index. A failure of its tape
+ * is a failure of this one. */
 int scl_tape_add_body(scl_tape *t, scl_scan_body *body);
 
-/* Any value, its operands and attributes checked: for what comes from outside (program/input.c).
- * SCL_E_ARGUMENT naming "f". */
+/* Adds any value and checks its operands and attributes: for values that come from outside
+ * (program/input.c). SCL_E_ARGUMENT naming "f". */
 int scl_tape_add(scl_tape *t, scl_value_kind kind, unsigned op, int operands, const int *operand,
                  const size_t *at, double number);
 
 /* ---- for the files of src/program ------------------------------------------------------------ */
 /* Keeps the first failure. Returns true. */
 bool scl_tape_fail(scl_tape *t, scl_status status);
-/* A value as it is, unchecked; its operands are copied. */
+/* Adds a value unchecked; its operands are copied. */
 int scl_tape_add_value(scl_tape *t, scl_value v, const int *operand);
 
 /* ---- the same, by kind ---------------------------------------------------------------------- */
@@ -143,7 +144,7 @@ int scl_tape_fill(scl_tape *t, int x, size_t length);
  * constants. With `again` only values that can be differentiated once more are added. */
 int scl_tape_gradient(scl_tape *t, int output, size_t parameters, bool again);
 /* g d(value)/d(operand k) of an APPLY, before it is summed for an operand of length 1; a negative
- * place where that is zero everywhere (program/reverse_elementwise.c). */
+ * index if that is zero everywhere (program/reverse_elementwise.c). */
 int scl_tape_slope(scl_tape *t, int value, int k, int g);
 
 #endif

@@ -16,7 +16,7 @@
 #define POOLED_FROM ((size_t)6 << 20)
 
 static R_altrep_class_t pooled_class;
-/* Bytes of garbage from which on a run of the collector, some 40 ms, pays. */
+/* A collection takes some 40 ms; it pays from this amount of garbage on. */
 #define WORTH_A_RUN ((size_t)1 << 30)
 
 static size_t in_use, in_use_then; /* bytes of blocks that vectors have; after the last run */

@@ -11,7 +11,7 @@ static bool flag(SEXP x) {
   return Rf_asLogical(x) == TRUE;
 }
 
-/* A dimension; what is none is 0, which then fits no operand. */
+/* A dimension; 0 for anything else, which then fits no operand. */
 static size_t as_size(double x) {
   return x >= 0.0 && x <= 2147483647.0 ? (size_t)x : 0;
 }

@@ -24,8 +24,8 @@ SEXP r_matrix_shape(SEXP x) {
 }
 
 /* The clMatrix of a handle: a copy of `prototype` with shape and view of the matrix behind it,
- * which stays pending. `dimnames` may be NULL. In C, since four assignments of slots in R cost more
- * than a short kernel.
+ * which stays pending. `dimnames` may be NULL. In C, because four assignments of slots in R cost
+ * more than a short kernel.
  */
 SEXP r_matrix_wrap(SEXP handle, SEXP dimnames, SEXP prototype) {
   SEXP dim = PROTECT(Rf_allocVector(INTSXP, 2));

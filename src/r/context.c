@@ -121,8 +121,8 @@ SEXP r_memory(SEXP where) {
   return r_return(status, result);
 }
 
-/* Why no kernels of matrix instructions are tried, or ""; and of each that was: its program, and
- * why it was refused, or "". */
+/* Why no kernels with matrix instructions are tried, or ""; and for each program tried: its name,
+ * and why it was refused, or "". */
 SEXP r_trials(SEXP where) {
   enum { MOST = 256 };
   const char *names[] = {"reason", "program", "refusal", ""};
@@ -152,7 +152,7 @@ SEXP r_sync(SEXP where) {
   return r_return(status, R_NilValue);
 }
 
-/* Gives what the context keeps back to the driver, which waits until it is out of use. */
+/* Returns the context's cached memory to the driver, which waits until it is no longer in use. */
 SEXP r_trim(SEXP where) {
   scl_context *ctx = NULL;
   scl_status status = r_context(Rf_asInteger(where), &ctx);
@@ -189,7 +189,7 @@ SEXP r_fail_buffer_after(SEXP n) {
   return R_NilValue;
 }
 
-/* Makes the n-th following look for an interrupt find one (tests); -1: off. */
+/* Makes the n-th following check for interrupts report one (tests); -1: off. */
 SEXP r_interrupt_after(SEXP n) {
   scl_poll_stop_after((long)Rf_asInteger(n));
   return R_NilValue;

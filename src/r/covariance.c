@@ -83,7 +83,7 @@ done:
   return r_return(status, result);
 }
 
-/* Derivatives by the logarithms of the values. */
+/* Derivatives with respect to the logarithms of the values. */
 SEXP r_covariance_adjoint(SEXP k_adj, SEXP x1, SEXP x2, SEXP layout, SEXP values, SEXP where) {
   scl_covariance kernel;
   scl_status status = r_covariance_read(layout, values, &kernel);
@@ -105,7 +105,7 @@ done:
   return r_return(status, result);
 }
 
-/* Derivatives by the points in x1: a matrix of its shape, a handle if `resident`. */
+/* Derivatives with respect to the points in x1: a matrix of its shape, a handle if `resident`. */
 SEXP r_covariance_inputs(SEXP k_adj, SEXP x1, SEXP x2, SEXP layout, SEXP values, SEXP resident,
                          SEXP where) {
   scl_covariance kernel;

@@ -22,7 +22,7 @@ static scl_status require_numbers(SEXP x, const char *argument) {
 }
 
 /* The parameters of one evaluation. `given` are alpha, beta and the auxiliary parameter as doubles;
- * `numbers` are these with what is given once for all repeated. */
+ * `numbers` are the same with scalars recycled. */
 enum { ALPHA, BETA, AUX, GIVEN };
 static const unsigned bit_of[GIVEN] = {SCL_GLM_ALPHA, SCL_GLM_BETA, SCL_GLM_AUX};
 
@@ -153,8 +153,8 @@ static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEX
 
 /* ---- the value with its gradient ------------------------------------------------------------- */
 
-/* A vector shaped and named like the argument whose gradient it is; longer than one that was given
- * once for all. */
+/* A vector shaped and named like the argument whose gradient it is; longer than a scalar that was
+ * recycled. */
 static SEXP new_like(SEXP x, size_t numbers) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)numbers));
   if (ATTRIB(x) != R_NilValue && (size_t)XLENGTH(x) == numbers) {
@@ -173,8 +173,8 @@ typedef struct {
   SEXP parameter[GIVEN], x;
 } gradients;
 
-/* Phase 1: one number for each vector, with the attribute "gradient" when something is wanted. The
- * gradient by x comes as a handle if `resident`. Protect it. */
+/* Phase 1: one number for each vector, with the attribute "gradient" if any is wanted. The gradient
+ * with respect to x is a handle if `resident`. Protect it. */
 static SEXP new_value(const arguments *at, bool resident, gradients *out) {
   SEXP value = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)at->vectors));
   if (at->wanted != 0) {
@@ -280,7 +280,7 @@ static void release(void *glm) {
 
 static const r_pointer_kind likelihood = {"statcl_glm", context_of, release};
 
-/* The handle keeps x alive: on the host it is used where R has it. */
+/* The handle keeps x alive: on the host it is used in R's memory. */
 SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP where) {
   scl_glm_family which;
   if (scl_glm_family_find(r_string(family), &which) != SCL_OK) r_throw();
@@ -292,7 +292,7 @@ SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP wher
   return r_return(status, handle);
 }
 
-/* NULL when the handle has to be made again. */
+/* NULL if the handle has to be created again. */
 SEXP r_glm_evaluate(SEXP handle, SEXP alpha, SEXP beta, SEXP sigma, SEXP phi, SEXP cuts,
                     SEXP gradient) {
   scl_glm *glm = r_pointer_usable(&likelihood, handle);

@@ -54,7 +54,7 @@ scl_status r_operand(scl_context *ctx, SEXP x, const char *argument, scl_mat **o
   SCL_TRY(require_double(x, argument));
   SCL_TRY(r_shape(x, argument, &m, &n));
   if (ctx->engine->buffer_wrap != NULL) {
-    /* Operations never write to their inputs, so R's memory serves as it is. */
+    /* Operations never write to their inputs, so R's memory is used directly. */
     return scl_mat_wrap(ctx, (double *)REAL_RO(x), m, n, SCL_GENERAL, out);
   }
   return scl_mat_from_host(ctx, REAL_RO(x), m, n, SCL_GENERAL, out);

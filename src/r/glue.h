@@ -32,10 +32,10 @@ SEXP r_handle_node(SEXP handle); /* R_NilValue if it has none */
 /* The matrix of a handle, borrowed. SCL_E_ARGUMENT (no handle), SCL_E_STALE, SCL_E_FORK. The graph
  * of a deferred handle is built, which may compute a part of it. */
 scl_status r_handle_peek(SEXP x, const char *argument, scl_mat **out);
-/* The same, for what is computed in this call, or not needed again: the deferred handles below stay
- * deferred. */
+/* The same for a value that is computed in this call, or not needed again: the deferred handles
+ * below stay deferred. */
 scl_status r_handle_peek_briefly(SEXP x, const char *argument, scl_mat **out);
-/* The same, computed if it was pending, as all operations but those of graph/expr.h need it. */
+/* The same, computed if it was pending; all operations except those of graph/expr.h need it. */
 scl_status r_handle_get(SEXP x, const char *argument, scl_mat **out);
 /* The context of a handle; a deferred one stays deferred. Errors as of r_handle_peek(). */
 scl_status r_handle_context(SEXP x, const char *argument, scl_context **out);
@@ -78,7 +78,7 @@ const char *r_string(SEXP x);
 /* Phase 1: an m x n double matrix. Protect it. */
 SEXP r_values_new(size_t m, size_t n);
 /* Phase 2: computes m and copies it to a double vector of as many numbers. All values of matrices
- * reach R through here. */
+ * reach R through this function. */
 scl_status r_values(SEXP result, scl_mat *m);
 /* SCL_E_ARGUMENT unless `result` is a double vector of this length. Before the core writes. */
 scl_status r_require_room(SEXP result, size_t numbers);
@@ -104,9 +104,9 @@ void r_text_free(SEXP owner);
 
 /* ---- R code inside the core (r/interrupt.c) ------------------------------------------------- */
 /* SCL_E_ARGUMENT while a hook of the core runs (scl_hooks_run()): the core is in the middle of a
- * computation when the collector runs finalisers of the user, or the check for interrupts runs
- * event handlers. Such R code may free matrices, which are released with their handles, and do
- * nothing else. */
+ * computation when the collector runs the user's finalisers, or the check for interrupts runs event
+ * handlers. Such R code may free matrices, which are released with their handles, and do nothing
+ * else. */
 scl_status r_require_outside(void);
 
 /* ---- saving by value (r/serialize.c) -------------------------------------------------------- */

@@ -87,8 +87,8 @@ SEXP r_gp_largest(SEXP where) {
   return r_return(status, result);
 }
 
-/* Of a layout (kernel_layout() in R): the index of each value in c(1, parameters), and which are
- * inverses. */
+/* From a layout (kernel_layout() in R): the index of each value in c(1, parameters), and which
+ * values are inverses. */
 typedef struct {
   R_xlen_t count;
   const int *index;
@@ -126,8 +126,8 @@ static void by_parameters(const parameter_map *v, const double *by_log, SEXP par
   for (R_xlen_t k = 0; k < count; k++) out[k] = at[k] == 0.0 ? 0.0 : out[k] / at[k];
 }
 
-/* c(value, b); if asked for with the attribute "gradient", the derivatives by `par` (the kernel's
- * parameters and the noise), with these names. */
+/* c(value, b). On request it has the attribute "gradient", the derivatives with respect to `par`
+ * (the kernel's parameters and the noise), with these names. */
 SEXP r_gp_evaluate(SEXP handle, SEXP layout, SEXP par, SEXP names, SEXP leave_one_out,
                    SEXP integrate, SEXP gradient) {
   scl_gp *gp = r_pointer_usable(&process, handle);

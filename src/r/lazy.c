@@ -1,9 +1,9 @@
 /* .Call entries of lazy arithmetic that are called most often. They take and return clMatrix
- * objects, since to get at the slots and to make the object in R takes several times as long as to
- * record an operation.
+ * objects, because accessing slots and creating the object in R takes several times as long as
+ * recording an operation.
  *
  * Operands are clMatrix objects and base R numbers, and the operation is deferred (r/node.c). All
- * else that R allows goes to binary() in R/arith.R, which prepares the operands for r_op(). */
+ * other cases go to binary() in R/arith.R, which prepares the operands for r_op(). */
 #include "r/entries.h"
 #include "r/node.h"
 
@@ -69,8 +69,8 @@ static bool read_operand(SEXP x, operand *out) {
   return XLENGTH(x) == 1;
 }
 
-/* The node of a clMatrix, its context and shape, which are those of its matrix, whatever the slots
- * say. */
+/* The node of a clMatrix, and its context and shape, which are those of its matrix, whatever the
+ * slots contain. */
 static scl_status find_node(operand *x, const char *argument) {
   if (x->object == NULL) return SCL_OK;
   scl_mat *m;
@@ -93,7 +93,7 @@ static bool has_shape(const operand *x, scl_shape shape) {
   return x->object != NULL && x->shape.nrow == shape.nrow && x->shape.ncol == shape.ncol;
 }
 
-/* The operand whose names and class a result of this shape has. */
+/* The operand from which a result of this shape takes names and class. */
 static SEXP object_like(const operand *a, const operand *b, scl_shape shape) {
   if (!has_shape(b, shape)) return a->object;
   return has_shape(a, shape) && is_named(a->object) ? a->object : b->object;

@@ -40,7 +40,7 @@ done:
 
 /* ---- Cholesky ------------------------------------------------------------------------------- */
 
-/* A matrix that is not positive definite is no error: the caller has another algorithm. */
+/* A matrix that is not positive definite is not an error: the caller has another algorithm. */
 static SEXP return_if_pd(scl_status status, SEXP result) {
   return status == SCL_E_NOT_PD ? R_NilValue : r_return(status, result);
 }

@@ -10,10 +10,10 @@
  * records, so their contents need no check. The core records the operation when the matrix of the
  * node is asked for (r_node_peek()).
  *
- * Why the operators do not record in the core at once: a matrix of the core needs a finaliser,
+ * The operators do not record in the core at once because a matrix of the core needs a finaliser,
  * which costs R's collector as much as all the rest of an operator, and most intermediate results
- * are never asked for. R's collector frees a record by itself. Ten operations on columns of 8
- * elements, on the host engine, in microseconds of processor time, collector included:
+ * are never used. R's collector frees a record by itself. Ten operations on columns of 8 elements,
+ * on the host engine, in microseconds of processor time, collector included:
  *
  *                      deferred   recorded at once
  *   ten operations         21             37

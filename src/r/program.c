@@ -1,7 +1,7 @@
 /* .Call entries for compiled functions (program/program.h).
  *
  *   r_program_make(where, nodes, data, parameters, output)
- *       where: a place in the device list, -1 for the host
+ *       where: an index in the device list, -1 for the host
  *       nodes: list(kind, op, args, at, number, scans), but for the last each as long as there are
  *       nodes: two character vectors, a list of integer vectors (1-based nodes), a list of double
  *       vectors (the attributes of program/values.def; `index` and `body` are 1-based), a double
@@ -63,7 +63,7 @@ enum { KIND, OP, ARGS, AT, NUMBER, COLUMNS, SCANS = COLUMNS };
 typedef struct {
   SEXP column[COLUMNS];
   R_xlen_t count;
-  int *value;    /* of each node: its place on the tape */
+  int *value;    /* of each node: its index on the tape */
   int *operands; /* room for those of one node */
   int room;
 } node_table;
@@ -123,7 +123,7 @@ static scl_status find_op(scl_value_kind kind, const char *name, unsigned *out) 
   return scl_fail_argument("nodes", "there is no operation '%.40s'", name);
 }
 
-/* Kinds whose first attribute is the 1-based place of data or of a body. */
+/* Kinds whose first attribute is the 1-based index of data or of a body. */
 static bool has_index(scl_value_kind kind) {
   return kind == SCL_VALUE_SCAN || kind == SCL_VALUE_DATA || kind == SCL_VALUE_GATHER ||
          kind == SCL_VALUE_SCATTER;

@@ -1,6 +1,6 @@
 /* .Call entries for kernels that a user writes (base/user_kernel.h).
  *
- *   r_kernel_new(source, name, where)   two strings and a place in the device list; a handle
+ *   r_kernel_new(source, name, where)   two strings and an index in the device list; a handle
  *   r_kernel_run(kernel, args, global, local)
  *       args: a list of doubles, integers, matrix handles (read), and two integers, rows and
  *       columns, for each matrix that is written: matrices are immutable, so it is a new one, of

@@ -33,7 +33,7 @@ typedef struct {
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Whether a triangle is reversed, so that it becomes a lower one, solved forwards. */
+/* Whether a triangle is processed in reverse order, which makes it a lower one, solved forwards. */
 static bool is_reversed(const scl_batch_pass *p) {
   return p->upper != p->transpose;
 }
@@ -102,7 +102,7 @@ static void pack_columns(const scl_batch_pass *p, size_t block, scl_batch_operan
 }
 
 /* Element e of a result comes from element map(e). */
-typedef enum { AS_IT_IS, REVERSED, LOWER, LOWER_TURNED } arrangement;
+typedef enum { AS_IT_IS, REVERSED, LOWER, LOWER_TRANSPOSED } arrangement;
 
 static double arranged(arrangement how, scl_lanes *x, size_t n, size_t i, size_t j, int w) {
   switch (how) {
@@ -110,7 +110,7 @@ static double arranged(arrangement how, scl_lanes *x, size_t n, size_t i, size_t
     return *scl_lane(x, n - 1 - i + j * n, w);
   case LOWER:
     return i >= j ? *scl_lane(x, i + j * n, w) : 0.0;
-  case LOWER_TURNED:
+  case LOWER_TRANSPOSED:
     return j >= i ? *scl_lane(x, j + i * n, w) : 0.0;
   default:
     return *scl_lane(x, i + j * n, w);
@@ -145,7 +145,7 @@ static void run_inverse(const scl_batch_pass *p, size_t block, scratch *s, unsig
 static void run_chol(const scl_batch_pass *p, size_t block, scratch *s, unsigned char *status) {
   pack(p, block, p->a, 0, p->n * p->n, s->x);
   scl_lanes_chol(p->n, s->x, status);
-  unpack(p, block, p->upper ? LOWER_TURNED : LOWER, p->n, p->n, 0, s->x, status);
+  unpack(p, block, p->upper ? LOWER_TRANSPOSED : LOWER, p->n, p->n, 0, s->x, status);
 }
 
 static void run_chol_adjoint(const scl_batch_pass *p, size_t block, scratch *s,

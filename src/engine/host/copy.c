@@ -21,7 +21,7 @@ static void copy_general(size_t m, size_t n, const double *src, size_t ld_src, d
   }
 }
 
-/* Elements of the tile at (i0, j0) of dst from the transposed place in src. */
+/* Elements of the tile at (i0, j0) of dst from the transposed tile of src. */
 static void transpose_tile(size_t i0, size_t i1, size_t j0, size_t j1, const double *src,
                            size_t ld_src, double *dst, size_t ld_dst) {
   for (size_t j = j0; j < j1; j++) {

@@ -7,7 +7,7 @@
 
 #define STRIP 128 /* rows at a time */
 
-/* A strip of one column: rows i .. i+m-1 of x1 against row j of x2. Term t has the places [t *
+/* A strip of one column: rows i .. i+m-1 of x1 against row j of x2. Term t has the elements [t *
  * STRIP, (t + 1) * STRIP) of the arrays. */
 typedef struct {
   const struct scl_covariance_pass *pass;
@@ -109,7 +109,7 @@ static void evaluate_terms(const strip *s) {
   }
 }
 
-/* The noise of observation i; its derivative by log noise. */
+/* The noise of observation i; its derivative with respect to log noise. */
 static double noise_at(const struct scl_covariance_pass *pass, size_t i, double *derivative) {
   double noise2 = pass->quiet ? 0.0 : pass->kernel->noise * pass->kernel->noise, known = 0.0;
   if (pass->spread.buffer != NULL) {
@@ -265,7 +265,7 @@ done:
   return status;
 }
 
-/* Adds the strip's part to the derivatives by x1 and, of a symmetric matrix, by x2. */
+/* Adds the strip's part to the derivatives with respect to x1 and, for a symmetric matrix, x2. */
 static void add_inputs(const strip *s) {
   const struct scl_covariance_pass *pass = s->pass;
   const scl_covariance *kernel = pass->kernel;

@@ -67,7 +67,7 @@ typedef struct {
   exact_sum *sums;
 } worker;
 
-/* The derivatives by the cuts on both sides of a class. */
+/* The derivatives with respect to the cuts on both sides of a class. */
 INLINED void add_cuts(worker *w, size_t m, double y, glm_term term) {
   exact_sum *aux = w->sums + w->pass->vectors + m * w->pass->aux_sums;
   size_t above = (size_t)y - 1;

@@ -1,4 +1,4 @@
-/* Inside of the host engine. */
+/* Internals of the host engine. */
 #ifndef SCL_ENGINE_HOST_HOST_H
 #define SCL_ENGINE_HOST_HOST_H
 
@@ -16,9 +16,9 @@ typedef struct {
 
 /* ---- long work in blocks (engine/host/blocks.c) ------------------------------------------------
  */
-/* As the function of BLAS or LAPACK of that name, on blocks of host memory; SCL_E_INTERRUPT once
- * the user asks to stop, the result is then undefined. syrk, potrf and potri use the lower half.
- * *order and *place: `info`, 0 on success. */
+/* Each is the function of BLAS or LAPACK of that name, on blocks of host memory; SCL_E_INTERRUPT
+ * once the user asks to stop, and the result is then undefined. syrk, potrf and potri use the lower
+ * half. *order and *place: `info`, 0 on success. */
 scl_status scl_host_gemm_blocks(double alpha, scl_trans trans_a, scl_block a, scl_trans trans_b,
                                 scl_block b, double beta, scl_block c);
 scl_status scl_host_syrk_blocks(scl_trans trans, double alpha, scl_block a, double beta,

@@ -1,8 +1,8 @@
 /* Products and factorisations of the host engine, with the BLAS and LAPACK that were set.
  *
  * Dimensions fit int: scl_mat_create() refuses larger ones, and the host does not pad columns. Some
- * implementations skip the multiplications by an exact zero, and so lose the NaN of zero times
- * infinity; where only a special routine (trmm, syrk) does so, its input is finite. */
+ * implementations skip multiplications by an exact zero, and so lose the NaN of zero times
+ * infinity; if only a special routine (trmm, syrk) does so, it is used for finite input only. */
 #include "engine/host/host.h"
 
 #include <math.h>
@@ -97,8 +97,8 @@ static bool same_block(scl_block a, scl_block b) {
          a.ncol == b.ncol;
 }
 
-/* The lower half of C: syrk where A and B are one matrix, else by panels, whose diagonal blocks are
- * computed whole. */
+/* The lower half of C: syrk if A and B are one matrix, else by panels, whose diagonal blocks are
+ * computed in full. */
 static scl_status product_lower(scl_context *ctx, double alpha, scl_trans trans_a, scl_block a,
                                 scl_trans trans_b, scl_block b, double beta, scl_block c) {
   enum { PANEL = 192 };

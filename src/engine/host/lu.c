@@ -11,7 +11,7 @@ static int least(size_t a, size_t b) {
   return (int)(a < b ? a : b);
 }
 
-/* Rows `from` .. `to` - 1 of these columns exchanged as `pivot`, which counts from 1, says. */
+/* Exchanges rows `from` .. `to` - 1 of these columns as `pivot`, which counts from 1, says. */
 static void exchange_rows(double *a, size_t ld, size_t columns, size_t from, size_t to,
                           const int *pivot) {
   for (size_t j = 0; j < columns; j++) {
@@ -25,7 +25,7 @@ static void exchange_rows(double *a, size_t ld, size_t columns, size_t from, siz
   }
 }
 
-/* What a panel of columns `from` on leaves of the columns behind it. */
+/* Updates the columns after a panel that begins at column `from`. */
 static scl_status update_rest(scl_block a, size_t from, size_t width, double *unit) {
   const size_t n = a.nrow, to = from + width, rest = n - to;
   double *p = scl_host_at(a);

@@ -17,18 +17,18 @@
 
 enum {
   BLOCK = 512,          /* 4 KiB: some of them fit the first-level cache */
-  TILE = 16384,         /* places of a tile */
+  TILE = 16384,         /* elements of a tile */
   ACROSS_ROWS = 256,    /* rows of a tile if an operand is read across columns */
   TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
   WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
-  WORTH_A_TEAM = 200000 /* steps times places */
+  WORTH_A_TEAM = 200000 /* steps times elements */
 };
 
 /* ---- the work ------------------------------------------------------------------------------- */
 
 /* The state of a reduction: a number, and its index for which_max and which_min (0: none). */
 typedef struct {
-  double *number, *place;
+  double *number, *index;
 } totals;
 
 typedef struct {
@@ -154,7 +154,7 @@ static void run_step(thread *t, int step, double *to) {
   case SCL_STEP_NUMBER:
     t->at[step] = (scl_run){NULL, p->number[s->arg[0]]};
     break;
-  case SCL_STEP_PLACE:
+  case SCL_STEP_INDEX:
     t->at[step] = number_elements(t, s->arg[0] == 1, p->number[s->arg[1]], to);
     break;
   case SCL_STEP_INSIDE:
@@ -238,7 +238,7 @@ static void reduce_elements(const thread *t, const scl_output *o, totals to, con
     const size_t at = p->margin == SCL_TOTAL    ? i + t->column * p->m
                       : p->margin == SCL_BY_ROW ? t->column
                                                 : i;
-    keep_extreme(o->op, &to.number[r], &to.place[r], x[k], (double)at + 1.0);
+    keep_extreme(o->op, &to.number[r], &to.index[r], x[k], (double)at + 1.0);
   }
 }
 
@@ -265,7 +265,7 @@ static double identity_of(const scl_plan *p, const scl_output *o) {
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* Where a step that is an output may be written at once. */
+/* The memory to which a step that is an output can be written directly. */
 static double *output_of(const scl_plan *p, const thread *t, int step) {
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];
@@ -290,7 +290,7 @@ static void run_block(thread *t, size_t tile) {
                        : p->margin == SCL_BY_ROW ? beside * p->m + t->i
                                                  : above * p->n + t->column;
       const totals all = j->total[k];
-      reduce_block(t, o, (totals){all.number + r, all.place != NULL ? all.place + r : NULL});
+      reduce_block(t, o, (totals){all.number + r, all.index != NULL ? all.index + r : NULL});
       continue;
     }
     double *to = scl_host_at(o->dst) + t->i + t->column * o->dst.ld;
@@ -396,7 +396,7 @@ static scl_status make_totals(job *j) {
     if (j->total[k].number == NULL) {
       return scl_fail_memory(j->length * parts * sizeof(double), 0, "a reduction");
     }
-    if (parts == 2) j->total[k].place = j->total[k].number + j->length;
+    if (parts == 2) j->total[k].index = j->total[k].number + j->length;
     const double identity = identity_of(j->plan, o);
     for (size_t r = 0; r < j->length; r++) j->total[k].number[r] = identity;
   }
@@ -411,11 +411,11 @@ static void finish_output(const job *j, int k) {
   double *dst = scl_host_at(o->dst);
   thread t = {.j = j, .block = j->block};
   for (size_t r = 0; r < results; r++) {
-    double number = j->total[k].number[r], at = index ? j->total[k].place[r] : 0.0;
+    double number = j->total[k].number[r], at = index ? j->total[k].index[r] : 0.0;
     for (size_t q = 1; q < parts; q++) {
       const size_t next = q * results + r;
       if (index) {
-        keep_extreme(o->op, &number, &at, j->total[k].number[next], j->total[k].place[next]);
+        keep_extreme(o->op, &number, &at, j->total[k].number[next], j->total[k].index[next]);
       } else {
         number = combine_numbers(&t, o, number, j->total[k].number[next]);
       }

@@ -16,7 +16,7 @@
 enum {
   NONE = -1,
   TILE_NUMBERS = 32768, /* of all registers: 256 KiB */
-  MOST_PLACES = 512,    /* steps times lanes of a tile */
+  MOST_CELLS = 512,     /* steps times lanes of a tile */
   MOST_LANES = 64,
   WORTH_A_TEAM = 200000 /* operations, steps and sequences */
 };
@@ -35,7 +35,7 @@ typedef struct {
   size_t rows, lanes;              /* of a tile */
   size_t chunks;                   /* of sequences */
   int begins[SCL_SCAN_PHASES + 1]; /* where the operations of a phase begin */
-  int *slot;                       /* of each register: its place in memory, or NONE: one number */
+  int *slot;                       /* of each register: its slot in memory, or NONE: one number */
   int slots, registers;
   double *once;   /* of each register: that number */
   size_t stride;  /* numbers of a slot */
@@ -65,8 +65,8 @@ static scl_run run_of(const thread *w, int reg, size_t row) {
   return (scl_run){slot_of(w, reg) + row * w->lanes, 0.0};
 }
 
-/* Last places in the order of operations at which registers are read; all that is read step by
- * step is kept to the end of these. */
+/* The last index in the order of operations at which each register is read. Registers that are read
+ * step by step are kept to the end of those operations. */
 static void find_last_uses(const scl_scan_code *c, int *last) {
   const int first = c->inputs + c->constants, end = first + c->operations;
   int within = first;
@@ -155,7 +155,7 @@ static void compute_once(job *j) {
 
 /* ---- inputs and outputs --------------------------------------------------------------------- */
 
-/* The place in time of row r of the tile. */
+/* The step that row r of the tile belongs to. */
 static size_t time_of(const thread *w, size_t r) {
   const scl_scan_pass *p = w->j->pass;
   return p->reverse ? p->steps - 1 - (w->t + r) : w->t + r;
@@ -207,12 +207,12 @@ static void load_inputs(const thread *w) {
   }
 }
 
-/* A register's numbers at all steps of the tile, as element i of a port that begins at `place`. */
-static void store(const thread *w, int reg, size_t place, size_t length, size_t i) {
+/* A register's numbers at all steps of the tile, as element i of a port that begins at `begin`. */
+static void store(const thread *w, int reg, size_t begin, size_t length, size_t i) {
   const scl_scan_pass *p = w->j->pass;
   const scl_run from = run_of(w, reg, 0);
   for (size_t l = 0; l < w->lanes; l++) {
-    double *to = scl_host_at(p->dst) + place + p->steps * (i + length * (w->first + l));
+    double *to = scl_host_at(p->dst) + begin + p->steps * (i + length * (w->first + l));
     for (size_t r = 0; r < w->rows; r++) {
       to[time_of(w, r)] = from.array != NULL ? from.array[r * w->lanes + l] : from.number;
     }
@@ -224,13 +224,13 @@ static void store_ports(const thread *w, scl_scan_role role, bool kept, const in
   const scl_scan_pass *p = w->j->pass;
   const scl_scan_shape *s = &p->code->shape;
   const int first = scl_scan_first(s, role);
-  size_t place = scl_scan_place(s, p->steps, p->sequences, role, kept);
+  size_t begin = scl_scan_begin(s, p->steps, p->sequences, role, kept);
   int next = 0;
   for (int k = first; k < first + s->ports[role]; k++) {
     for (size_t i = 0; i < s->port[k].length; i++, next++) {
-      store(w, kept ? next : reg[next], place, s->port[k].length, i);
+      store(w, kept ? next : reg[next], begin, s->port[k].length, i);
     }
-    place += s->port[k].length * p->steps * p->sequences;
+    begin += s->port[k].length * p->steps * p->sequences;
   }
 }
 
@@ -252,7 +252,7 @@ static void store_last(const thread *w, scl_scan_role role) {
   const scl_scan_pass *p = w->j->pass;
   const scl_scan_shape *s = &p->code->shape;
   const int first = scl_scan_first(s, role);
-  double *to = scl_host_at(p->dst) + scl_scan_place(s, p->steps, p->sequences, role, false);
+  double *to = scl_host_at(p->dst) + scl_scan_begin(s, p->steps, p->sequences, role, false);
   int next = 0;
   for (int k = first; k < first + s->ports[role]; k++) {
     const size_t length = s->port[k].length;
@@ -288,8 +288,8 @@ static void next_states(const thread *w, size_t row) {
   }
 }
 
-/* Operations step by step of one lane, with the places of their numbers; the new states are copies
- * behind them. */
+/* Operations step by step for one lane, with the addresses of their numbers; the new states are
+ * copied after them. */
 static int plan_single(const thread *w) {
   const scl_scan_code *c = w->j->code;
   const int first = c->inputs + c->constants;
@@ -403,11 +403,11 @@ static void run_part(void *arg, int part, int parts) {
 static int cut_tiles(job *j) {
   const scl_scan_pass *p = j->pass;
   const double work = (double)p->steps * (double)p->sequences * (double)(j->code->operations + 1);
-  const size_t places = scl_min(MOST_PLACES, TILE_NUMBERS / (size_t)j->slots + 1);
+  const size_t cells = scl_min(MOST_CELLS, TILE_NUMBERS / (size_t)j->slots + 1);
   size_t threads = work < WORTH_A_TEAM ? 1 : (size_t)scl_copy_threads();
   threads = scl_min(threads, p->sequences);
   j->lanes = scl_min(scl_ceil_div(p->sequences, threads), MOST_LANES);
-  j->rows = scl_min(p->steps, scl_max(1, places / j->lanes));
+  j->rows = scl_min(p->steps, scl_max(1, cells / j->lanes));
   j->chunks = scl_ceil_div(p->sequences, j->lanes);
   j->stride = (j->rows + 1) * j->lanes;
   return (int)scl_min(threads, j->chunks);

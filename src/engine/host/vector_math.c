@@ -1,6 +1,7 @@
 /* exp(), log() and functions made of these on runs of numbers, four at a time: a call of the
- * system's for each number would take most of the time of a likelihood. Errors stay below two units
- * in the last place. Numbers outside of the usual range go to the function of the system. */
+ * system's function for each number would take most of the time of a likelihood. Errors are below
+ * two units in the last place. Numbers outside the usual range are passed to the system's
+ * function. */
 #include "engine/host/vector_math.h"
 
 #include <math.h>
@@ -51,7 +52,7 @@ INLINED lanes exp_lanes(lanes x) {
 /* log(x) for normal x > 0: x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), and the series of
  * log((1 + s) / (1 - s)) in s = f / (2 + f), with the coefficients of Ng's minimax polynomial. */
 INLINED lanes log_lanes(lanes x) {
-  /* The bits of sqrt(1/2) taken off, what carries into the exponent is k. */
+  /* Subtracting the bits of sqrt(1/2) leaves k in the exponent. */
   const bits from = (bits)x - 0x3fe6a09e667f3bcdLL;
   const bits exponent = from >> 52;
   const lanes m = (lanes)((bits)x - (exponent << 52));
@@ -67,7 +68,7 @@ INLINED lanes log_lanes(lanes x) {
   return k * LN2_HIGH - ((half - (s * (half + z * sum) + k * LN2_LOW)) - f);
 }
 
-/* log(1 + x) for x > -1 below 2^52: the rounding of 1 + x comes in by the slope. */
+/* log(1 + x) for x > -1 below 2^52: the rounding error of 1 + x is corrected by the slope. */
 INLINED lanes log1p_lanes(lanes x) {
   const lanes y = 1.0 + x;
   return log_lanes(y) + (x - (y - 1.0)) / y;

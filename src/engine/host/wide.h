@@ -1,5 +1,5 @@
-/* Functions compiled once more for processors with vectors of four doubles and fused multiply-adds,
- * which are calls of a function elsewhere. */
+/* Functions compiled a second time for processors with vectors of four doubles and fused
+ * multiply-adds, which would otherwise be function calls. */
 #ifndef SCL_ENGINE_HOST_WIDE_H
 #define SCL_ENGINE_HOST_WIDE_H
 

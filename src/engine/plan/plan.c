@@ -73,7 +73,7 @@ static void flatten(scl_plan *p, size_t ld) {
     if (!p->output[k].reduces && ld != p->m) return;
   }
   for (int s = 0; s < p->body; s++) {
-    if (p->step[s].kind == SCL_STEP_PLACE || p->step[s].kind == SCL_STEP_MATVEC) return;
+    if (p->step[s].kind == SCL_STEP_INDEX || p->step[s].kind == SCL_STEP_MATVEC) return;
   }
   for (int k = 0; k < p->leaves; k++) {
     const scl_leaf *l = &p->leaf[k];
@@ -91,15 +91,14 @@ static void flatten(scl_plan *p, size_t ld) {
 /* Indices and strides are less than 2^31 unless there are more elements than this. */
 enum { MOST_NARROW = 1 << 30 };
 
-/* Whether rows 2 i and 2 i + 1 of a leaf are beside each other and aligned. Where their number is
- * odd a product's matrix may be read one row too far: an even number of rows lies between the
- * starts of its columns. */
+/* Whether rows 2 i and 2 i + 1 of a leaf are adjacent and aligned. If their number is odd, a
+ * product's matrix may be read one row too far: its columns start an even number of rows apart. */
 static bool is_paired(const scl_plan *p, const scl_leaf *l) {
   const bool even = ((l->at | (l->length > 0 ? l->inner : p->m)) & 1) == 0;
   return even && l->read == SCL_READ_COLUMN && l->rectangle == 0;
 }
 
-/* The order in which elements are visited. */
+/* Chooses the order in which elements are visited. */
 static void choose_walk(scl_plan *p) {
   bool products = false, paired = true;
   p->wide = p->m > MOST_NARROW || p->n > MOST_NARROW;
@@ -145,7 +144,7 @@ bool scl_plan_reduces(const scl_plan *p) {
   return false;
 }
 
-/* Whether any expression calls a function whose name starts so. */
+/* Whether any expression calls a function whose name starts with this prefix. */
 static bool calls(const scl_plan *p, const char *prefix) {
   for (int s = 0; s < p->steps; s++) {
     const scl_step *step = &p->step[s];

@@ -20,7 +20,7 @@ enum {
 typedef enum {
   SCL_STEP_LOAD,     /* leaf arg[0] */
   SCL_STEP_NUMBER,   /* number arg[0] */
-  SCL_STEP_PLACE,    /* i (arg[0] = 0) or j (1), plus number arg[1] */
+  SCL_STEP_INDEX,    /* i (arg[0] = 0) or j (1), plus number arg[1] */
   SCL_STEP_INSIDE,   /* 1 inside rectangle arg[0], else 0 */
   SCL_STEP_MATVEC,   /* sum over l of leaf arg[0] at (., l) times leaf arg[1] at l */
   SCL_STEP_ARGUMENT, /* in a combining expression: the left (arg[0] = 0) or right value */

@@ -25,7 +25,7 @@ size_t scl_scan_offset(const scl_scan_shape *s, scl_scan_role role) {
   return offset;
 }
 
-size_t scl_scan_place(const scl_scan_shape *s, size_t steps, size_t sequences, scl_scan_role role,
+size_t scl_scan_begin(const scl_scan_shape *s, size_t steps, size_t sequences, scl_scan_role role,
                       bool kept) {
   const size_t state = scl_scan_numbers(s, SCL_SCAN_STATE) * sequences;
   const size_t sums = scl_scan_numbers(s, SCL_SCAN_SUM) * sequences;
@@ -35,7 +35,7 @@ size_t scl_scan_place(const scl_scan_shape *s, size_t steps, size_t sequences, s
 
 size_t scl_scan_length(const scl_scan_shape *s, size_t steps, size_t sequences, bool keeps) {
   const size_t kept = keeps ? scl_scan_numbers(s, SCL_SCAN_STATE) * steps * sequences : 0;
-  return scl_scan_place(s, steps, sequences, SCL_SCAN_STATE, true) + kept;
+  return scl_scan_begin(s, steps, sequences, SCL_SCAN_STATE, true) + kept;
 }
 
 int scl_scan_port_of(const scl_scan_shape *s, int reg, size_t *element) {
@@ -64,8 +64,8 @@ scl_scan_phase scl_scan_phase_of(const scl_scan_code *code, int reg) {
   return fixed && code->shape.port[port].shared ? SCL_SCAN_ONCE : SCL_SCAN_BEFORE;
 }
 
-/* The latest phase of the operands; then, from the new states backwards, what these do not need
- * moves behind the steps. */
+/* The latest phase of the operands; then, from the new states backwards, operations that the states
+ * do not need are moved after the steps. */
 static void find_phases(scl_scan_code *code, unsigned char *needed) {
   const int first = first_result(code),
             states = (int)scl_scan_numbers(&code->shape, SCL_SCAN_STATE);

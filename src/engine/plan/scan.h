@@ -1,5 +1,5 @@
 /* Recursions: a step made of operations on single numbers, and a run of it over many steps and
- * sequences. What the engines' scan() takes; program/scan_code.c makes it.
+ * sequences. The input of the engines' scan(); program/scan_code.c makes it.
  *
  * Numbers come and go through ports. Their order is that of the roles, and of the ports within a
  * role. An input's numbers, for T steps and B sequences:
@@ -44,11 +44,11 @@ size_t scl_scan_numbers(const scl_scan_shape *s, scl_scan_role role);
 size_t scl_scan_offset(const scl_scan_shape *s, scl_scan_role role);
 /* Length of the result; and where its ports of a role begin. `kept`: the states of each step. */
 size_t scl_scan_length(const scl_scan_shape *s, size_t steps, size_t sequences, bool keeps);
-size_t scl_scan_place(const scl_scan_shape *s, size_t steps, size_t sequences, scl_scan_role role,
+size_t scl_scan_begin(const scl_scan_shape *s, size_t steps, size_t sequences, scl_scan_role role,
                       bool kept);
 
-/* When an operation can be done: once; for many steps at a time, before or after those that a new
- * state depends on; or step by step. */
+/* When an operation can be executed: once; for many steps at a time, before or after those on which
+ * a new state depends; or step by step. */
 typedef enum {
   SCL_SCAN_ONCE,
   SCL_SCAN_BEFORE,
@@ -74,7 +74,7 @@ typedef struct {
   char *source;                  /* OpenCL C, made when a device first needs it */
 } scl_scan_code;
 
-/* Finds the phases of operations that are in an order in which they can be done, and sorts them. */
+/* Finds the phases of operations, which are in a valid order, and sorts them. */
 scl_status scl_scan_order(scl_scan_code *code);
 void scl_scan_code_free(scl_scan_code *code); /* accepts NULL */
 /* The phase of a register. */

@@ -14,7 +14,7 @@ static void put_parameters(scl_writer *w) {
   const scl_plan *p = w->p;
   const char *alone = p->in_place ? "" : "restrict ";
   const char *gap = "\n                   ";
-  scl_put(w, "const %s m, const %s n", scl_place_type(p), scl_place_type(p));
+  scl_put(w, "const %s m, const %s n", scl_index_type(p), scl_index_type(p));
   for (int k = 0; k < p->leaves; k++) {
     const scl_leaf *l = &p->leaf[k];
     scl_put(w, ",%s__global const real *%sx%d, const long x%d_at", gap, alone, k, k);
@@ -50,7 +50,7 @@ static void put_map_body(scl_writer *w) {
   if (w->p->n > 1) {
     scl_put(w, "  const long i = get_global_id(0);\n  if (i >= m) return;\n");
     scl_put_columns_loop(w, "  ");
-    scl_put_place(w, "    ");
+    scl_put_element(w, "    ");
     scl_put(w, "  }\n");
     return;
   }
@@ -58,7 +58,7 @@ static void put_map_body(scl_writer *w) {
           SCL_PLAN_ELEMENTS);
   scl_put(w, "  %s\n  for (int e = 0; e < %d; e++) {\n", scl_unrolled(w->p), SCL_PLAN_ELEMENTS);
   scl_put(w, "    const long i = first + e * get_local_size(0);\n    if (i < m) {\n");
-  scl_put_place(w, "      ");
+  scl_put_element(w, "      ");
   scl_put(w, "    }\n  }\n");
 }
 
@@ -99,7 +99,7 @@ static void put_tiled_body(scl_writer *w) {
   scl_put(w, "      }\n    }\n    barrier(CLK_LOCAL_MEM_FENCE);\n");
   put_tile_loop(w);
   scl_put(w, "      const long i = i0 + x, j = j0 + c;\n      if (i < m && j < n) {\n");
-  scl_put_place(w, "        ");
+  scl_put_element(w, "        ");
   scl_put(w, "      }\n    }\n  }\n");
 }
 

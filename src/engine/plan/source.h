@@ -36,12 +36,12 @@ const char *scl_identity_text(const scl_output *o);
 enum { SCL_PUT_BATCH = 4 };
 /* Rows and columns are counted by the smallest type that is large enough: with 64-bit indices the
  * compiler does not unroll a loop, and too few loads are in flight. */
-const char *scl_place_type(const scl_plan *p);
+const char *scl_index_type(const scl_plan *p);
 /* A leaf's element at (i, j) as an expression, zero where it must not be read. */
 void scl_put_load(scl_writer *w, int leaf);
-/* Whether (i, j) is inside each rectangle; and all that is done there. */
+/* Whether (i, j) is inside each rectangle; and what is done there. */
 void scl_put_rectangles(scl_writer *w, const char *indent);
-void scl_put_place(scl_writer *w, const char *indent);
+void scl_put_element(scl_writer *w, const char *indent);
 /* The pragma before a loop over some elements of a work-item. */
 const char *scl_unrolled(const scl_plan *p);
 /* Heads of loops over a work-item's rows and columns; or all of a loop over pairs of rows. */

@@ -3,7 +3,7 @@
 
 #include "engine/plan/source.h"
 
-const char *scl_place_type(const scl_plan *p) {
+const char *scl_index_type(const scl_plan *p) {
   return p->wide ? "long" : "int";
 }
 /* The element of a leaf at (i, j), as an expression; of a product that in column `column`. */
@@ -48,7 +48,8 @@ static void put_term(scl_writer *w, int x, const char *column) {
   }
 }
 
-/* A product inside: so many columns at a time that their loads are in flight together. */
+/* A product inside a kernel: several columns at a time, so that their loads are in flight
+ * together. */
 static void put_matvec(scl_writer *w, const char *indent, int s) {
   const scl_step *step = &w->p->step[s];
   const int x = step->arg[0], b = step->arg[1];
@@ -90,7 +91,7 @@ static void put_step(scl_writer *w, const char *indent, int s) {
   case SCL_STEP_NUMBER:
     scl_put(w, "c%d", step->arg[0]);
     break;
-  case SCL_STEP_PLACE:
+  case SCL_STEP_INDEX:
     scl_put(w, "(real)%s + c%d", step->arg[0] == 0 ? "i" : "j", step->arg[1]);
     break;
   case SCL_STEP_INSIDE:
@@ -119,9 +120,9 @@ static void put_store(scl_writer *w, const char *indent, int k, const char *valu
 }
 
 /* The statements for one element. */
-void scl_put_place(scl_writer *w, const char *indent) {
+void scl_put_element(scl_writer *w, const char *indent) {
   const scl_plan *p = w->p;
-  char deeper[24], number[24], total[16], at[16], place[48];
+  char deeper[24], number[24], total[16], at[16], index[48];
   snprintf(deeper, sizeof deeper, "%s%s", indent, p->triangle ? "  " : "");
   if (p->triangle) {
     scl_put(w, "%sif (%s) { /* all is zero elsewhere */\n", indent,
@@ -139,11 +140,11 @@ void scl_put_place(scl_writer *w, const char *indent) {
     snprintf(number, sizeof number, plain ? "t%d" : "map%d(t%d)", plain ? o->step : k, o->step);
     snprintf(total, sizeof total, "a%d", k);
     snprintf(at, sizeof at, "a%d_at", k);
-    snprintf(place, sizeof place, "(real)(%s)",
+    snprintf(index, sizeof index, "(real)(%s)",
              p->margin == SCL_BY_ROW              ? "j + 1"
              : p->margin == SCL_TOTAL && p->n > 1 ? "i + j * (long)m + 1"
                                                   : "i + 1");
-    scl_put_combine(w, deeper, k, total, number, at, place);
+    scl_put_combine(w, deeper, k, total, number, at, index);
   }
   if (!p->triangle) return;
   scl_put(w, "%s} else {\n", indent);
@@ -165,21 +166,21 @@ static void put_special(scl_writer *w, const char *indent) {
 }
 
 void scl_put_rows_loop(scl_writer *w, const char *indent) {
-  const char *type = scl_place_type(w->p);
+  const char *type = scl_index_type(w->p);
   put_special(w, indent);
   scl_put(w, "%sfor (%s i = get_global_id(0); i < m; i += (%s)get_global_size(0)) {\n", indent,
           type, type);
 }
 
 void scl_put_columns_loop(scl_writer *w, const char *indent) {
-  const char *type = scl_place_type(w->p);
+  const char *type = scl_index_type(w->p);
   put_special(w, indent);
   scl_put(w, "%sfor (%s j = get_global_id(1); j < n; j += (%s)get_global_size(1)) {\n", indent,
           type, type);
 }
 
-/* All rows of one column, in pairs; the products of both first, and before them what else is read
- * for both at once. */
+/* All rows of one column, in pairs; first everything else that is read for both rows at once, then
+ * the products of both. */
 void scl_put_pairs(scl_writer *w) {
   const scl_plan *p = w->p;
   scl_put(w, "  const int pairs = get_global_size(0);\n"
@@ -196,6 +197,6 @@ void scl_put_pairs(scl_writer *w) {
   scl_put(w, "    const int first = i;\n    %s\n", scl_unrolled(p));
   scl_put(w, "    for (int row = 0; row < 2; row++) {\n      const int i = first + row;\n"
              "      if (i < m) {\n");
-  scl_put_place(w, "        ");
+  scl_put_element(w, "        ");
   scl_put(w, "      }\n    }\n  }\n");
 }

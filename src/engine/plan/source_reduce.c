@@ -46,7 +46,7 @@ static void put_items(scl_writer *w, const char *t, const char *count, const cha
   scl_put(w, "  const int t = %s, count = %s, step = %s;\n", t, count, step);
 }
 
-/* The partial results of this group, of which `result` says which they are. */
+/* The partial results of this group, at index `result`. */
 static void put_partials(scl_writer *w, const char *condition, const char *result,
                          const char *part) {
   scl_put(w, "  if (t == 0%s) {\n", condition);
@@ -69,7 +69,7 @@ void scl_put_total_body(scl_writer *w) {
   } else {
     if (wide) scl_put_columns_loop(w, "  ");
     scl_put_rows_loop(w, wide ? "    " : "  ");
-    scl_put_place(w, wide ? "      " : "    ");
+    scl_put_element(w, wide ? "      " : "    ");
     scl_put(w, "%s  }\n%s", wide ? "  " : "", wide ? "  }\n" : "");
   }
   put_tree(w);
@@ -83,7 +83,7 @@ void scl_put_column_body(scl_writer *w) {
   put_totals(w);
   scl_put(w, "  if (j < n) {\n");
   scl_put_rows_loop(w, "    ");
-  scl_put_place(w, "      ");
+  scl_put_element(w, "      ");
   scl_put(w, "    }\n  }\n");
   put_tree(w);
   put_partials(w, " && j < n", "j", "get_group_id(0)");
@@ -96,7 +96,7 @@ void scl_put_row_body(scl_writer *w) {
   put_totals(w);
   scl_put(w, "  if (i < m) {\n");
   scl_put_columns_loop(w, "    ");
-  scl_put_place(w, "      ");
+  scl_put_element(w, "      ");
   scl_put(w, "    }\n  }\n");
   put_tree(w);
   put_partials(w, " && i < m", "i", "get_group_id(1)");

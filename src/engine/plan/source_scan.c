@@ -77,7 +77,7 @@ static void put_constants(scl_writer *w, const scl_scan_code *code) {
   }
 }
 
-/* Operations that are done once, or all others. */
+/* Operations that are executed once, or all others. */
 static void put_operations(scl_writer *w, const scl_scan_code *code, bool once) {
   for (int k = 0; k < code->operations; k++) {
     const scl_scan_operation *o = &code->operation[k];

@@ -76,7 +76,7 @@ typedef struct {
   size_t from, first, last, to;
 } rows;
 
-/* Those of column j among elements at .. end - 1. */
+/* The rows of column j among elements at .. end - 1. */
 static rows rows_within(const scl_packed *s, size_t j, size_t at, size_t end) {
   size_t start = j * s->nrow;
   rows r = {.from = at > start ? at - start : 0, .to = scl_min(s->nrow, end - start)};

@@ -138,7 +138,7 @@ static bool fits_tiles(const scl_batch_pass *p) {
          4 * padded <= 5 * p->m * p->n;
 }
 
-/* The fastest way by matrix instructions that this device can use; false if there is none. */
+/* The fastest product with matrix instructions that this device can use; false if there is none. */
 static scl_status launch_product_mma(scl_cl_op *op, const scl_batch_pass *p, bool *taken) {
   const bool large = p->m > BATCH_WARP_SIDE && p->n > BATCH_WARP_SIDE;
   if (large && fits_tiles(p)) {
@@ -183,7 +183,7 @@ static size_t find_layout(const layout *layouts, size_t n) {
   return l;
 }
 
-/* Whether solutions and determinants go by panels of matrix instructions. */
+/* Whether solutions and determinants are computed by panels, with matrix instructions. */
 static scl_status use_panels(scl_cl_context *cl, const scl_batch_pass *p, bool *out) {
   const bool solves = p->op == SCL_BATCH_SOLVE || p->op == SCL_BATCH_DET;
   *out = false;

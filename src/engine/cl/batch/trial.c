@@ -30,7 +30,7 @@ done:
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
-/* Sizes that only this program takes: odd ones do not go by single products' tiles. */
+/* Sizes that only this program takes: odd ones do not use the tiles of single products. */
 static size_t side_of(scl_cl_program which) {
   if (which == SCL_CL_PROGRAM_batch_matmul_mma_16) return 13;
   if (which == SCL_CL_PROGRAM_batch_matmul_mma_32) return 29;

@@ -18,7 +18,7 @@ static int count_products(const scl_covariance *kernel) {
   return kernel->factors == NULL ? kernel->terms : kernel->products;
 }
 
-/* Integers that the products take in the plan. */
+/* The number of integers that the products take in the plan. */
 static size_t count_factors(const scl_covariance *kernel) {
   if (kernel->factors == NULL) return 2 * (size_t)kernel->terms;
   size_t at = 0;
@@ -26,7 +26,7 @@ static size_t count_factors(const scl_covariance *kernel) {
   return at;
 }
 
-/* As covariance_plan.h says. */
+/* In the format of covariance_plan.h. */
 static void write_plan(const scl_covariance *kernel, double *p) {
   for (int t = 0, first = 0; t < kernel->terms; first += kernel->term[t++].entries) {
     *p++ = (double)kernel->term[t].type;

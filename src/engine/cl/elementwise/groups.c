@@ -14,7 +14,7 @@ enum {
   ITEMS_SHORT = 64     /* work-items of a group then */
 };
 
-/* Each group in parts of its elements; then their sums are added up. */
+/* Sums each group in parts, and then the sums of the parts. */
 static scl_status sum_parts(scl_cl_op *op, scl_block starts, scl_block order, size_t most,
                             scl_block src, scl_block dst) {
   const size_t groups = dst.nrow, items = op->cl->cpu ? ITEMS_CPU : ITEMS_GPU;

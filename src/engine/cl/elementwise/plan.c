@@ -1,5 +1,5 @@
-/* Plans of lazy arithmetic on a device: how work-items are laid out, and the arguments of the
- * kernel that engine/plan/source.c writes.
+/* Plans of lazy arithmetic on a device: the layout of work-items, and the arguments of the kernel
+ * that engine/plan/source.c writes.
  *
  * Without reductions a work-item has one row and some columns, at a fixed stride. A reduction
  * leaves one number for each group (or, by rows and by columns, for each group and result), and a
@@ -17,7 +17,7 @@ enum {
   GROUPS_CPU = 4,
   GROUPS_PAIRS = 4,    /* the same, of products inside: a unit holds them with up to 64 registers */
   WAVES = 4,           /* rounds of groups that share results */
-  COLUMN_PLACES = 16,  /* rows of a column for a work-item of a reduction by columns */
+  COLUMN_ROWS = 16,    /* rows of a column for a work-item of a reduction by columns */
   ITEM_ELEMENTS = 8,   /* elements that a work-item of a reduction has at least */
   MOST_COLUMNS = 16384 /* of the range; kernels walk over more with this stride */
 };
@@ -27,7 +27,7 @@ typedef struct {
   size_t parts; /* groups that share a result */
 } layout;
 
-/* The power of two from n on, at most `most`, which is one. */
+/* The smallest power of two that is at least n, but at most `most`, a power of two. */
 static size_t power_from(size_t n, size_t most) {
   size_t p = 1;
   while (p < n && p < most) p *= 2;
@@ -74,7 +74,7 @@ static layout tile_layout(const scl_cl_context *cl, const scl_plan *p) {
 }
 
 /* The number of groups that share a result, at most `worth`: the one that fills the device best in
- * at most WAVES rounds, since a last round of few groups leaves units idle. */
+ * at most WAVES rounds, because a last round of few groups leaves units idle. */
 static size_t choose_parts(size_t groups, size_t worth, size_t resident) {
   size_t best = 1;
   double fill = 0.0;
@@ -115,8 +115,8 @@ static layout total_layout(const scl_cl_context *cl, const scl_plan *p, size_t i
 
 static layout column_layout(const scl_plan *p, size_t items, size_t most) {
   layout l;
-  /* Eight rows beside each other are a line of memory; each item has some of them. */
-  const size_t rows = power_from(scl_ceil_div(p->m, COLUMN_PLACES), items);
+  /* Eight adjacent rows are a line of memory; each item has some of them. */
+  const size_t rows = power_from(scl_ceil_div(p->m, COLUMN_ROWS), items);
   l.local[0] = rows < LINE_ROWS ? LINE_ROWS : rows;
   if (l.local[0] > items) l.local[0] = items;
   l.local[1] = power_from(p->n, items / l.local[0]);

@@ -1,5 +1,5 @@
-/* Trials of the pass of a GLM likelihood by matrix instructions: values and gradients of a few rows
- * against those of the same family functions, compiled by the C compiler. */
+/* Trials of the pass of a GLM likelihood with matrix instructions: values and gradients of a few
+ * rows are compared with those of the same family functions, compiled by the C compiler. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "engine/cl/runtime/trial.h"
 #include "engine/pass/glm.h"
 
-/* Two tiles of rows and a part of one, and their room, which is even; columns and predictors that
- * the layout holds and does not need; cuts of the ordered family. */
+/* Two tiles of rows and a part of a third, and the memory for them, an even number of rows; fewer
+ * columns and predictors than the layout holds; cuts of the ordered family. */
 enum {
   TRIAL_ROWS = 37,
   TRIAL_LD = TRIAL_ROWS + 1,
@@ -17,7 +17,7 @@ enum {
   CUTS = 2
 };
 
-/* A value of the response that each family has, and what stands beside it. */
+/* A valid response for each family, with its datum. */
 static double response(scl_glm_family family, size_t i) {
   switch (family) {
   case SCL_GLM_BERNOULLI_LOGIT:
@@ -32,7 +32,7 @@ static double response(scl_glm_family family, size_t i) {
   }
 }
 
-/* What a pass reads and gives, in host memory. */
+/* Input and output of a pass, in host memory. */
 typedef struct {
   scl_glm_pass pass;
   double *memory, *x, *y, *parameters, *results, *expected;
@@ -50,7 +50,7 @@ static void write_aux(trial_case *c, double *to) {
   }
 }
 
-/* Columns of X are small, so that predictors are. */
+/* Columns of X are small, so that predictors are too. */
 static void write_data(trial_case *c, size_t p, size_t predictors) {
   for (size_t i = 0; i < TRIAL_LD * p; i++)
     c->x[i] = scl_cl_trial_number(i % TRIAL_LD, i / TRIAL_LD) / (8.0 * (double)p);
@@ -97,8 +97,8 @@ static scl_status create_case(const scl_cl_glm_form *form, trial_case *c) {
 }
 
 /* ---- what is expected ------------------------------------------------------------------------ */
-/* The terms of row i for vector m: predictors in eta become residuals. Gives the value; `aux` gets
- * the derivatives by the auxiliary parameter of the family. */
+/* The terms of row i for vector m: predictors in eta become residuals. Returns the value; `aux`
+ * gets the derivatives with respect to the auxiliary parameter of the family. */
 static double add_terms(const trial_case *c, size_t i, size_t m, double *eta, double *aux) {
   const scl_glm_pass *pass = &c->pass;
   const int family = pass->family;

@@ -142,8 +142,9 @@ static scl_status factor_columns(factorisation *f, size_t at, size_t width) {
   return factor_columns(f, at + left, width - left);
 }
 
-/* Whether matrix instructions can factor the panels. Builds what a factor of that order will need,
- * all at the same time. Rows too many for the groups of a panel need the program that solves. */
+/* Whether matrix instructions can factor the panels. Builds what a factor of this order will need,
+ * all at the same time. If there are more rows than the groups of a panel can take, the program for
+ * solves is needed. */
 static scl_status prepare_programs(scl_cl_op *op, size_t n, bool *usable) {
   static const scl_cl_program list[] = {SCL_CL_PROGRAM_cholesky_mma,
                                         SCL_CL_PROGRAM_gemm_mma_tiny_nt,

@@ -2,25 +2,25 @@
  * instructions.
  *
  * The recursion is that of ops/cholesky.c down to a range of RANGE rows and columns, with two
- * changes that suit a device. The inverses of all diagonal blocks of order BLOCK are made first, in
- * a few batched launches. And with W = G_adj - 2 S2 G
+ * changes that suit a device. The inverses of all diagonal blocks of order BLOCK are computed
+ * first, in a few batched launches. And with W = G_adj - 2 S2 G
  *
  *   S21 = 1/2 W L1^-1
  *
  * is written to S, and transposed as S12 at the same time, by blocks of columns from the right, so
  * that only products remain: S1_adj -= 2 tril(S12 G).
  *
- * A range goes by block columns from the right. Its time depends on the number of launches that
- * wait for each other, so the diagonal block does not wait for the solution below it. With L1 and
- * S1 of one block, and Q the lower triangle of L1' tril(L1_adj) with its mirror image, taken
- * before,
+ * A range is processed by block columns from the right. Its time depends on the number of launches
+ * that wait for each other, so the diagonal block does not wait for the solution below it. With L1
+ * and S1 of one block, and Q the lower triangle of L1' tril(L1_adj) with its mirror image, computed
+ * beforehand,
  *
  *   W   = G_adj - 2 S2 G
  *   S21 = 1/2 W L1^-1   and, in the same launch,   Q -= W' G
  *   S1  = 1/2 L1^-T Q L1^-1                        (two launches)
  *
- * The second line holds since W = 2 S21 L1, and the lower triangle of L1' tril(2 S12 G) needs
- * nothing above the diagonal of what is in brackets: it is that of L1' (2 S12 G) = W' G.
+ * The second line holds because W = 2 S21 L1, and the lower triangle of L1' tril(2 S12 G) does not
+ * depend on the elements above the diagonal of 2 S12 G: it is that of L1' (2 S12 G) = W' G.
  *
  * Of dF/dL only the diagonal blocks are copied to S beforehand; the rest is read by the first
  * product that subtracts from it. */
@@ -61,7 +61,7 @@ static scl_status product(reverse_sweep *r, double alpha, scl_trans trans_a, scl
                                                      .batch = 1});
 }
 
-/* The Q of all blocks of a range, of what S holds of dF/dL by then. */
+/* The Q of all blocks of a range, from the dF/dL that S contains at that point. */
 static scl_cl_product diagonal_products(const reverse_sweep *r, size_t at, size_t n) {
   size_t batch = scl_ceil_div(n, BLOCK), order = n < BLOCK ? n : BLOCK;
   size_t last = n - (batch - 1) * BLOCK;
@@ -129,7 +129,7 @@ static scl_status solve_columns(reverse_sweep *r, scl_block w, size_t at, size_t
   return solve_columns(r, rest, at, below);
 }
 
-/* dF/dL off the diagonal blocks. After the first subtraction from it, it is in S. */
+/* dF/dL outside the diagonal blocks. After the first subtraction it is in S. */
 static scl_block adjoint_part(const reverse_sweep *r, bool untouched, size_t row, size_t col,
                               size_t nrow, size_t ncol) {
   return scl_block_part(untouched ? r->l_adj : r->s, row, col, nrow, ncol);
@@ -179,7 +179,7 @@ static scl_status sweep_range(reverse_sweep *r, size_t at, size_t n, bool untouc
   return SCL_OK;
 }
 
-/* The first part of n rows and columns that are more than a range. */
+/* The size of the first part of n rows and columns, if n is larger than a range. */
 static size_t first_part(size_t n) {
   return scl_ceil_div(n, BLOCK) / 2 * BLOCK;
 }

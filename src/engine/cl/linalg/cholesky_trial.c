@@ -13,7 +13,8 @@ static double factor_entry(size_t i, size_t j) {
   return i > j && (5 * i + 11 * j) % 17 == 0 ? 1.0 - 2.0 * (double)(j % 2) : 0.0;
 }
 
-/* A = L L', all of it; for a failing minor one diagonal entry is what the columns before take. */
+/* A = L L', in full; to make a minor fail, one diagonal element is reduced to what the columns
+ * before it subtract. */
 static void make_matrix(const double *l, double *a, bool fails) {
   for (size_t j = 0; j < ORDER; j++) {
     for (size_t i = 0; i < ORDER; i++) {

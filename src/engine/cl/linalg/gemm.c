@@ -96,7 +96,7 @@ static tile_plan plan_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl
   return t;
 }
 
-/* The C that beta multiplies. */
+/* The matrix that is multiplied by beta. */
 static scl_block read_from(const scl_cl_product *p) {
   return p->from.buffer != NULL ? p->from : p->c;
 }
@@ -182,8 +182,8 @@ scl_cl_product_form scl_cl_product_form_of(scl_cl_program which) {
   return form;
 }
 
-/* How many large tiles keep every unit of a large device busy for several rounds; how many huge
- * ones make a product so long that the device reaches its limit of power. */
+/* The number of large tiles that keeps every unit of a large device busy for several rounds; the
+ * number of huge ones for which a product is so long that the device reaches its power limit. */
 enum { MANY_TILES = 800, HUGE_TILES = 2000 };
 
 static size_t count_tiles(const scl_cl_op *op, const scl_cl_product *p, scl_cl_tile tile) {
@@ -260,7 +260,7 @@ static scl_cl_tile preferred_tile(scl_cl_op *op, const scl_cl_product *p) {
   return best;
 }
 
-/* The same, tried out on this device. */
+/* The same, after its trial on this device. */
 static scl_status choose_tile(scl_cl_op *op, const scl_cl_product *p, scl_cl_tile *out) {
   for (;;) {
     const scl_cl_tile tile = preferred_tile(op, p);
@@ -280,7 +280,7 @@ static scl_status choose_tile(scl_cl_op *op, const scl_cl_product *p, scl_cl_til
   }
 }
 
-/* C = F, in the region that the product has. */
+/* C = F, in the region that is computed. */
 static scl_status copy_from(scl_cl_op *op, const scl_cl_product *p) {
   const scl_block f = p->from, c = p->c;
   const size_t m = c.nrow, n = c.ncol;
@@ -328,8 +328,8 @@ static scl_status product_of_transposed(scl_cl_op *op, const scl_cl_product *p, 
   return status;
 }
 
-/* Whether to transpose B first, as the huge tile only takes B': a copy at 2.6 TB/s. Reading B as it
- * is, in runs of 64 bytes far apart, takes longer than estimated. */
+/* Whether to transpose B first, as the huge tile only takes B': a copy runs at 2.6 TB/s. Reading B
+ * untransposed, in runs of 64 bytes far apart, takes longer than estimated. */
 static bool pays_to_transpose_b(scl_cl_op *op, const scl_cl_product *p) {
   const double as_it_is = 1.06, microseconds = 16.0 / 2.6e6; /* of an element's copy */
   if (p->trans_a == SCL_TRANS || p->trans_b == SCL_TRANS || p->batch != 1) return false;

@@ -141,7 +141,7 @@ done:
   return status;
 }
 
-/* A' B to C and A B to `transposed`, each of two tiles and a bit. */
+/* A' B to C and A B to `transposed`, each with two tiles and part of a third. */
 scl_status scl_cl_trial_gemm_pair(scl_cl_context *cl, scl_cl_program which, bool *right) {
   const trial_case first = {.m = 75, .n = 37, .order = 96, .trans_a = true, .alpha = 1.0};
   const trial_case second = {.m = 37, .n = 75, .order = 96, .alpha = -1.0};

@@ -10,9 +10,10 @@
 
 /* A batch of products C = alpha op(A) op(B) + beta C of one shape, by tiles, in one launch. The
  * blocks are those of the first product; the others follow `step_*` elements apart. In the last one
- * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". A product that is no
- * batch may read the C that beta multiplies from `from`, which for a region other than SCL_ALL has
- * no fewer rows than columns, and may write C' to `transposed` as well; no buffer: C, and nothing.
+ * C is m_last x n_last with a sum over k_last; 0 stands for "as the others". A single product may
+ * read the C that beta multiplies from `from`, which for a region other than SCL_ALL has at least
+ * as many rows as columns, and may also write C' to `transposed`; without these buffers it reads C
+ * and writes nothing else.
  */
 typedef struct {
   double alpha, beta;

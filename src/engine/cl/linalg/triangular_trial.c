@@ -1,12 +1,12 @@
-/* Trial of substitution by matrix instructions: a matrix with 1 and -1 on its diagonal and few
- * other entries, whose blocks have inverses of whole numbers, so that each step is exact. Packing
- * is tried with the solution that it is for. */
+/* Trial of substitution with matrix instructions: a matrix with 1 and -1 on its diagonal and few
+ * other elements, whose blocks have inverses of whole numbers, so that each step is exact. Packing
+ * is tested together with the solve that uses it. */
 #include <stdlib.h>
 
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/trial.h"
 
-/* A whole block and a part of one, with each of which right-hand sides are solved for. */
+/* A whole block and part of another, with the number of right-hand sides to solve for. */
 enum { ORDER = PANEL_ORDER + 21, SIDES = 22 };
 
 /* X M = B, or M X = B, where M is block diagonal: only diagonal blocks of T count. */
@@ -106,7 +106,7 @@ done:
 scl_status scl_cl_trial_triangular(scl_cl_context *cl, scl_cl_program which, bool *right) {
   const scl_cl_program copying = SCL_CL_PROGRAM_triangular_mma_pack_and_copy;
   const size_t numbers = 2 * ORDER * (size_t)ORDER + ORDER * (size_t)SIDES;
-  /* the solve needs packed blocks: by the kernel that copies if it is there */
+  /* The solve needs packed blocks, from the kernel that also copies if that is available. */
   const bool copies =
       which == copying || (which == SCL_CL_PROGRAM_triangular_mma_solve &&
                            cl->program[copying] != NULL && !scl_cl_is_refused(cl, copying));

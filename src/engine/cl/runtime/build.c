@@ -1,9 +1,10 @@
 /* Compilation: the build log of a program that fails, and the time that drivers take.
  *
- * The driver's call blocks, for a second and more of a large kernel. So it is made by threads that
- * live no longer than it, while the caller looks whether the user wants to stop and whether it is
- * time to say what is going on. A build that has begun is waited for; no other is begun then.
- * Several programs are built side by side, which saves a third of the time on an NVIDIA driver. */
+ * The driver's call blocks, for a second or more if the kernel is large. It is therefore made by
+ * threads that live no longer than it, while the caller checks whether the user wants to stop and
+ * whether it is time to show a message. A build that has begun is completed, but no further one is
+ * started. Several programs are built side by side, which saves a third of the time on an NVIDIA
+ * driver. */
 #include <ctype.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static void write_options(const scl_cl_context *cl, char options[OPTIONS_ROOM]) 
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
-/* A stretch of compiling ends when drivers have had nothing to compile for a while. */
+/* A period of compiling ends when drivers have had nothing to compile for a while. */
 enum { STRETCH_ENDS_US = 2000000 };
 
 static struct {
@@ -91,7 +92,7 @@ static void begin_build(const scl_cl_context *cl, uint64_t start) {
   snprintf(stretch.name, sizeof stretch.name, "%s", cl->info.name);
 }
 
-/* A check for interrupts meanwhile may have built something too, and ended the stretch. */
+/* A check for interrupts meanwhile may have built something too, and ended the period. */
 static void end_build(uint64_t start) {
   stretch.ended = scl_clock_us();
   stretch.spent += stretch.ended - start;
@@ -137,7 +138,7 @@ static void build_some(void *arg, int part, int parts) {
   }
 }
 
-/* Drivers of CPU devices get one at a time: they compile by threads of their own, later. */
+/* Drivers of CPU devices get one thread: they compile with threads of their own, later. */
 static int count_threads(const scl_cl_context *cl, int count) {
   const int most = cl->info.type == SCL_DEVICE_CPU || scl_cores_limited() ? 1 : BUILD_THREADS;
   return count < most ? count : most;

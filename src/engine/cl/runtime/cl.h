@@ -6,9 +6,9 @@
  * the queue that last wrote its inputs (so a chain of operations stays in one queue), waits for
  * other queues only, and leaves its count on the buffers that it touched.
  *
- * Events cost a driver more than a launch does. So commands of a queue get none; when the host or
- * another queue has to wait for a count, the queue gets a mark, an event that is complete when all
- * commands before it are. */
+ * Events cost a driver more than a launch does. Therefore the commands of a queue have none; when
+ * the host or another queue has to wait for a count, the queue gets a mark, an event that is
+ * complete when all commands before it are. */
 #ifndef SCL_ENGINE_CL_RUNTIME_CL_H
 #define SCL_ENGINE_CL_RUNTIME_CL_H
 
@@ -76,7 +76,7 @@ typedef enum {
   SCL_CL_VARIANT_MMA
 } scl_cl_variant;
 
-/* What became of the trial of one of them. */
+/* The result of the trial of one of them. */
 typedef struct {
   enum { SCL_CL_UNTRIED = 0, SCL_CL_TRYING, SCL_CL_PASSED, SCL_CL_REFUSED } state;
   char *reason; /* of a refusal */
@@ -154,18 +154,19 @@ const char *scl_cl_kernel_name(scl_cl_kernel which);
 const char *scl_cl_program_name(scl_cl_program which);
 scl_cl_program scl_cl_program_of(scl_cl_kernel which);
 
-/* Builds those programs of a list that are not there, side by side, for a call that will need them.
- * A fault is the user's wish to stop; a program that does not compile fails when it is used. */
+/* Builds those programs of a list that are not built yet, side by side, for a call that will need
+ * them. It fails only if the user wants to stop; a program that does not compile fails when it is
+ * used. */
 scl_status scl_cl_programs_prepare(scl_cl_context *cl, int count, const scl_cl_program *list);
 
 /* ---- programs of matrix instructions (engine/cl/runtime/variant.c) -------------------------- */
-/* Whether this device is one that may try them: decided once a context, and nothing is built. */
+/* Whether this device may try them, decided once per context; nothing is built. */
 bool scl_cl_may_try_mma(scl_cl_context *cl);
 
 /* Whether such a program can be used. At the first call it is built and its trial is run; if it
- * does not compile or finds a wrong number, it is refused for the life of the context, and portable
- * kernels do the work. Statuses are those of a user who wants to stop and of a lost device; without
- * memory for the trial the answer is "not this time". */
+ * does not compile or computes a wrong number, it is refused for the life of the context, and
+ * portable kernels are used. The status is an error only if the user wants to stop or the device is
+ * lost; without memory for the trial the answer is "not this time". */
 scl_status scl_cl_try_program(scl_cl_context *cl, scl_cl_program which, bool *usable);
 
 /* Whether an earlier trial has refused it. */
@@ -185,7 +186,7 @@ scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **
 #define SCL_CL_OP_BUFFERS 48
 
 /* Which commands of a profiled operation count as device time: the span from the first to the last;
- * each of those that follow, by its own event; or none of those that follow, since they only
+ * each of the following ones, by its own event; or none of the following ones, because they only
  * transfer parameters or results. */
 typedef enum { SCL_CL_TIME_SPAN = 0, SCL_CL_TIME_EACH, SCL_CL_TIME_NONE } scl_cl_timing;
 
@@ -203,10 +204,11 @@ typedef struct {
   scl_cl_timing timing;
 } scl_cl_op;
 
-/* Starts an operation. One of a single launch (engine/cl/runtime/launch.h) then launches and ends;
- * the launch declares its buffers. Any other declares every buffer that it touches, then orders
- * itself: `queue` is one of the transfer queues, or -1 to have a compute queue chosen. Buffers may
- * be declared twice and may be NULL (empty blocks). Only temporaries need no declaration. */
+/* Starts an operation. An operation of a single launch (engine/cl/runtime/launch.h) then launches
+ * and ends; the launch declares its buffers. Any other declares every buffer that it touches and
+ * then orders itself: `queue` is one of the transfer queues, or -1 to have a compute queue chosen.
+ * Buffers may be declared twice and may be NULL (empty blocks). Only temporaries need no
+ * declaration. */
 void scl_cl_op_begin(scl_cl_op *op, scl_context *ctx);
 void scl_cl_op_reads(scl_cl_op *op, const scl_buffer *buffer);
 void scl_cl_op_writes(scl_cl_op *op, const scl_buffer *buffer);
@@ -261,8 +263,8 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status);
 cl_event *scl_cl_op_event(const scl_cl_op *op, cl_event *event);
 void scl_cl_op_took(scl_cl_op *op, cl_event event);
 
-/* If times are taken, makes an event that ends the commands of a queue so far. To be called before
- * a command that must not count, since otherwise only the first command of an operation has an
+/* If times are measured, makes an event that ends the commands of a queue so far. Call it before a
+ * command that must not count, because otherwise only the first command of an operation has an
  * event. The caller flushes the queue. */
 scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
 
@@ -284,8 +286,8 @@ void scl_cl_staging_free(scl_cl_context *cl); /* engine/cl/runtime/staging.c */
 scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_block a,
                           scl_view view_a, scl_trans trans_b, scl_block b, scl_view view_b,
                           double beta, scl_block c, scl_region region);
-/* For tests: forces one layout of engine/cl/glm/layouts.h, or the way without a pass where it is
- * too small; NULL: the best one. Then the names of the layouts, "rows", and NULL after the last. */
+/* For tests: forces one layout of engine/cl/glm/layouts.h, or the route without a pass if it is too
+ * small; NULL: the best one. Then the names of the layouts, "rows", and NULL after the last. */
 void scl_cl_glm_force(const char *name);
 const char *scl_cl_glm_wanted(void); /* that layout, or NULL */
 const char *scl_cl_glm_layout(size_t i);

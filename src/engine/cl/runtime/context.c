@@ -59,7 +59,8 @@ static uint64_t memory_limit(const scl_device_info *info) {
   return info->memory - info->memory / 20;
 }
 
-/* An eighth of a device's own memory: garbage is collected for that, or when there is time. */
+/* An eighth of a device's own memory: garbage may grow to this size, or until there is time to
+ * collect it. */
 static uint64_t spare_memory(const scl_cl_context *cl) {
   return cl->cpu || cl->info.host_memory ? 0 : cl->base.memory.limit / 8;
 }

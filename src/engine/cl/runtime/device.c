@@ -1,4 +1,4 @@
-/* The list of devices. A platform or device that fails is left out; that is no error. */
+/* The list of devices. A platform or device that fails is left out without an error. */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdio.h>

@@ -57,8 +57,8 @@ static scl_status fail_declaration(scl_cl_kernel which, const scl_cl_parameter *
                   row->name);
 }
 
-/* Sets all arguments of a launch. Its buffers must be declared, or temporaries of this queue: else
- * nothing would order what uses them. */
+/* Sets all arguments of a launch. Its buffers must be declared, or temporaries of this queue:
+ * otherwise nothing would order the commands that use them. */
 static scl_status set_arguments(const scl_cl_op *op, scl_cl_kernel which, cl_kernel kernel,
                                 const void *const *value, size_t *local_bytes) {
   const scl_cl_parameter *row = scl_cl_signatures[which].parameters;

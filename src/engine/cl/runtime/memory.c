@@ -1,15 +1,15 @@
-/* Buffers of the device engine. Making one costs a driver more than a short kernel, and so does
- * releasing it. Hence
+/* Buffers of the device engine. Creating a buffer costs a driver more than a short kernel, and so
+ * does releasing it. Hence there are
  *
  * - a pool of those that were released, by classes of size;
  * - slabs: the driver gives a large piece of memory, of which middling buffers are parts.
  *
- * A buffer of the pool may still be in use by pending commands: it keeps their counts, and what
- * uses it next is ordered after them as after any others. Of a temporary nobody keeps count, but
- * only commands of one queue, its home, have used it: it serves as a temporary of that queue again.
+ * A buffer of the pool may still be in use by pending commands: it keeps their counts, and its next
+ * user is ordered after them as after any others. A temporary has no counts, but only commands of
+ * one queue, its home, have used it: it is reused as a temporary of that queue.
  *
- * memory.kept is what the driver has given beyond the live buffers: those of the pool, and in slabs
- * whatever is not live. */
+ * memory.kept is the memory obtained from the driver beyond the live buffers: the buffers of the
+ * pool, and whatever is not live in slabs. */
 #include "engine/cl/runtime/cl.h"
 
 #include <stdlib.h>
@@ -17,21 +17,21 @@
 #include "engine/cl/runtime/private.h"
 
 enum { POOL_SHARE = 32 }; /* of the device's memory, one part in so many is kept */
-/* A matrix that stays can keep a whole slab: so they are small beside the memory, and no more than
- * a part of it. The driver is quick with buffers below the least part. */
+/* A matrix that stays alive can keep a whole slab. Therefore slabs are small compared with the
+ * memory, and no more than a part of it. Drivers are fast with buffers below the smallest part. */
 enum { SLAB_MOST = 128 << 20, SLAB_SHARE = 256, SLABS_SHARE = 4, PARTS = 8 };
 enum { PART_LEAST = 1 << 20, ALIGNMENT = 4096 };
 enum { LOOKS = 32 }; /* at so many buffers of the pool, for one that is not in use */
 
-/* On a CPU device memory is the host's, and its allocator is quick. */
+/* On a CPU device memory is the host's, and its allocator is fast. */
 static size_t pool_limit(const scl_cl_context *cl) {
   return cl->cpu || cl->base.lost ? 0 : (size_t)(cl->info.memory / POOL_SHARE);
 }
 
 static void shrink_pool(scl_cl_context *cl, size_t limit);
 
-/* Some drivers find out that memory is short when it is first used, which is too late to try again:
- * so what is kept makes room before. */
+/* Some drivers notice that memory is short only when it is first used, which is too late to try
+ * again: kept memory is therefore released beforehand. */
 static cl_mem create(scl_cl_context *cl, size_t bytes, cl_int *code) {
   const scl_memory *memory = &cl->base.memory;
   uint64_t needed = memory->live + bytes;
@@ -61,8 +61,8 @@ static void free_slab(scl_cl_context *cl, scl_cl_slab *slab) {
   free(slab);
 }
 
-/* Has the driver get the memory now, by a write to a place that no part has: parts of a slab that
- * nobody has used yet cost as much at their first use as buffers of their own. */
+/* Makes the driver allocate the memory now, by a write to an element that no part has: the first
+ * use of an untouched part of a slab costs as much as a new buffer. */
 static cl_int touch_slab(scl_cl_context *cl, scl_cl_slab *slab) {
   static const double zero = 0.0;
   cl_int code = scl_cl.clEnqueueWriteBuffer(cl->queue[SCL_CL_UPLOAD], slab->memory, CL_FALSE, 0,
@@ -74,13 +74,14 @@ static cl_int touch_slab(scl_cl_context *cl, scl_cl_slab *slab) {
   return code;
 }
 
-/* What is too little for a slab may do for a buffer of its own; any other fault is one. */
+/* Memory that is too short for a slab may suffice for a single buffer; any other error is
+ * returned. */
 static scl_status slab_fault(scl_cl_context *cl, cl_int code, const char *where) {
   scl_status status = scl_cl_fail(&cl->base, code, where);
   return status == SCL_E_MEMORY ? SCL_OK : status;
 }
 
-/* The slab that parts come from, with room for `bytes`; NULL if there cannot be one. */
+/* The slab from which parts are taken, with room for `bytes`; NULL if there cannot be one. */
 static scl_status open_slab(scl_cl_context *cl, size_t bytes, scl_cl_slab **out) {
   size_t size = slab_size(cl);
   *out = NULL;
@@ -110,7 +111,7 @@ static scl_status open_slab(scl_cl_context *cl, size_t bytes, scl_cl_slab **out)
   return SCL_OK;
 }
 
-/* Makes `buffer` a part of a slab; its memory stays NULL if there is none that has room. */
+/* Makes `buffer` a part of a slab; its memory stays NULL if no slab has room. */
 static scl_status take_part(scl_cl_context *cl, size_t bytes, scl_cl_buffer *buffer) {
   scl_cl_slab *slab;
   SCL_TRY(open_slab(cl, bytes, &slab));
@@ -161,8 +162,8 @@ static void enter_pool(scl_cl_context *cl, scl_cl_buffer *buffer) {
   cl->pooled++;
 }
 
-/* Gives the memory of a buffer that is neither live nor in the pool back. The driver keeps it until
- * the commands that use it are done. */
+/* Returns to the driver the memory of a buffer that is neither live nor in the pool. The driver
+ * keeps it until the commands that use it are done. */
 static void drop(scl_cl_context *cl, scl_cl_buffer *buffer) {
   scl_cl.clReleaseMemObject(buffer->memory);
   if (buffer->slab == NULL) {
@@ -189,14 +190,14 @@ void scl_cl_pool_free(scl_cl_context *cl) {
   shrink_pool(cl, 0);
 }
 
-/* Whether no command uses it any more, as far as is known. */
+/* Whether no command is known to use it any more. */
 static bool is_idle(const scl_cl_context *cl, const scl_cl_buffer *buffer) {
   bool idle = buffer->written <= cl->done[buffer->written_on];
   for (int q = 0; q < SCL_CL_QUEUES; q++) idle = idle && buffer->read[q] <= cl->done[q];
   return idle;
 }
 
-/* One that is large enough, but not by far; better one that is idle. */
+/* A buffer that is large enough, but not much larger; preferably an idle one. */
 static scl_cl_buffer *take_from_pool(scl_cl_context *cl, size_t bytes, int home) {
   if (cl->pooled == 0) return NULL;
   scl_cl_buffer *found = NULL;

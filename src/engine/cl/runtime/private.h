@@ -18,7 +18,7 @@ typedef struct {
 /* The driver's handles of a device of the list; NULL when there is none. */
 const scl_cl_handle *scl_cl_handle_of(size_t index);
 
-/* The process that made the list: drivers only work in that one. */
+/* The process that made the list: drivers work only in that process. */
 long scl_cl_listed_by(void);
 
 /* Releases the buffers of the pool. */
@@ -36,21 +36,22 @@ typedef struct {
 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
                                scl_cl_build *out);
-/* Builds all, side by side, and polls meanwhile. A fault is the user's wish to stop: then what had
- * begun is done nevertheless, and the rest is not. Whether a program compiled is in its `code`. */
+/* Builds all, side by side, and polls meanwhile. It fails only if the user wants to stop: builds
+ * that had begun are then completed, the others are not started. Whether a program compiled is in
+ * its `code`. */
 scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count);
 /* The program, or SCL_E_BUILD with the log; then it is released. */
 scl_status scl_cl_build_take(scl_cl_context *cl, scl_cl_build *build, const char *name,
                              cl_program *out);
 
-/* Whether a kernel of the program has been asked for. */
+/* Whether a kernel of the program has been requested. */
 bool scl_cl_program_has_run(const scl_cl_context *cl, scl_cl_program which);
 
 /* Builds a program of the table if that has not been done. */
 scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which);
 
-/* What STATCL_TRIAL_FAULT asks for, in tests: "build:NAME" or "result:NAME", several with commas
- * between them; NAME may end in "*". */
+/* The fault that STATCL_TRIAL_FAULT requests in tests: "build:NAME" or "result:NAME", several
+ * separated by commas; NAME may end in "*". */
 typedef enum { SCL_CL_FAULT_NONE = 0, SCL_CL_FAULT_BUILD, SCL_CL_FAULT_RESULT } scl_cl_fault;
 scl_cl_fault scl_cl_trial_fault(scl_cl_program which, const char *name);
 
@@ -59,7 +60,7 @@ void scl_cl_programs_free(scl_cl_context *cl);
 
 /* Releases the kernels of lazy arithmetic. */
 void scl_cl_exprs_free(scl_cl_context *cl);
-/* And those of recursions. */
+/* Releases the kernels of recursions. */
 void scl_cl_scans_free(scl_cl_context *cl);
 
 /* Updates the counts of complete commands from the marks of the queues. Never waits, makes no mark.

@@ -198,7 +198,7 @@ scl_status scl_cl_kernel_make(scl_cl_context *cl, cl_program program, const char
   cl_ulong local = 0;
   scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
                                   &items, NULL);
-  /* A size that the kernel was compiled for is taken, whatever the general limit. */
+  /* A size for which the kernel was compiled takes precedence over the general limit. */
   scl_cl.clGetKernelWorkGroupInfo(kernel, cl->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                   sizeof required, required, NULL);
   if (required[0] > 0) items = required[0] * required[1] * required[2];

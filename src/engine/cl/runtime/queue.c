@@ -33,8 +33,8 @@ scl_status scl_cl_happened(scl_cl_context *cl, cl_event event, bool *out) {
   return SCL_OK;
 }
 
-/* Short work ends before a sleeping thread would wake up. Long work must not keep a core busy that
- * a CPU device could use. */
+/* Short work ends before a sleeping thread would wake up. Long work must not occupy a core that a
+ * CPU device could use. */
 enum { SPIN_GPU_US = 2000, SPIN_CPU_US = 20, SLEEP_SHORT_US = 50, SLEEP_LONG_US = 500 };
 enum { POLL_EVERY_US = 20000, LONG_WAIT_US = 20000 };
 

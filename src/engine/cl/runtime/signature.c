@@ -71,7 +71,7 @@ static bool is_type(const char *type, const char *wanted) {
   return false;
 }
 
-/* Drivers may know nothing of a kernel's parameters: *known is then false. */
+/* Drivers may have no information about a kernel's parameters: *known is then false. */
 static scl_status check_parameter(const char *name, cl_kernel kernel, cl_uint i, const expected *e,
                                   bool *known) {
   cl_kernel_arg_address_qualifier address = CL_KERNEL_ARG_ADDRESS_PRIVATE;

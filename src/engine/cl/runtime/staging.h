@@ -28,8 +28,8 @@ typedef struct scl_cl_staging {
 scl_status scl_cl_staging_get(scl_cl_context *cl, int direction, size_t bytes, bool packed,
                               scl_cl_staging **out);
 
-/* The last command that uses the piece is the operation's next one to be taken over, with this
- * event or NULL. */
+/* The last command that uses the piece is the operation's next one to be recorded, with this event
+ * or NULL. */
 void scl_cl_staging_use(scl_cl_staging *staging, unsigned piece, const scl_cl_op *op,
                         cl_event event);
 

@@ -4,8 +4,8 @@
  * them over the block (or gathers them into it): in two lanes, that is queues, so that the bus
  * moves one span while the kernel is at another.
  *
- * Parameters and results of a few kilobytes rather go with the work that they belong to, in its
- * queue: one queue waiting for another costs more than such a transfer. */
+ * Parameters and results of a few kilobytes are transferred in the queue of the work that they
+ * belong to: one queue waiting for another costs more than such a transfer. */
 #include "engine/cl/runtime/launch.h"
 
 #include "kernels/include/port.h"
@@ -33,9 +33,9 @@ typedef struct {
 } transfer;
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
-/* The queue of a small transfer: up, the one that was used last, as what comes next is likely to
- * need it; down, that of the buffer's last write if nothing else was put there since, or nothing
- * that is not waited for anyway. */
+/* The queue of a small transfer. Upload: the one used last, because the next command is likely to
+ * need the data. Download: that of the buffer's last write, if no later command in it would have to
+ * be waited for in addition. */
 static int queue_of_few(const scl_cl_context *cl, bool up, scl_wait wait, const scl_buffer *base) {
   const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
   int q = buffer->written_on;
@@ -64,9 +64,9 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
   return few && !t->up ? scl_cl_profile_mark(t->cl, queue[0]) : SCL_OK;
 }
 
-/* What is downloaded with both triangles: a symmetric matrix, as mirroring one on the host takes
- * longer; and a large triangle into memory that has not been touched yet: clearing that takes the
- * system as long as the bus takes for the whole matrix, and writing zeros would come on top. */
+/* Downloaded with both triangles are a symmetric matrix, because mirroring it on the host takes
+ * longer, and a large triangle into fresh memory: clearing that memory takes the system as long as
+ * the bus takes for the whole matrix, and writing zeros would come in addition. */
 static bool is_downloaded_in_full(const transfer *t, scl_view view) {
   size_t n = t->block.nrow * t->block.ncol, bytes = n * sizeof(double);
   if (view == SCL_SYMMETRIC) return true;
@@ -79,7 +79,7 @@ static scl_status begin_transfer(transfer *t, scl_view view) {
   scl_pinned_copy *copy = &t->copy;
   if (!t->up && is_downloaded_in_full(t, view)) view = SCL_GENERAL;
   copy->shape = scl_packed_shape(view, block->nrow, block->ncol);
-  /* The padding of a whole matrix is copied too: one run of memory is quicker than many columns. */
+  /* The padding of a whole matrix is copied too: one run of memory is faster than many columns. */
   bool whole =
       block->offset == 0 && block->buffer->bytes / sizeof(double) == block->ld * block->ncol;
   if (whole) copy->shape.stride = block->ld;
@@ -116,7 +116,7 @@ static scl_status join_lanes(transfer *t) {
   return scl_cl_op_end(&op, status);
 }
 
-/* Ends what begin_transfer() began, whole or not. */
+/* Ends what begin_transfer() began, complete or not. */
 static scl_status end_transfer(transfer *t, scl_status status) {
   scl_pinned_end(&t->copy);
   if (t->staging != NULL) {
@@ -248,8 +248,8 @@ static scl_status enqueue_span(transfer *t) {
   return SCL_OK;
 }
 
-/* When there is nothing to enqueue this thread copies; else, if it is the only one, it waits for
- * the piece of span `next`, or else it pauses. */
+/* If there is nothing to enqueue, this thread copies; otherwise it waits for the piece of span
+ * `next` if it is the only thread, or pauses. */
 static scl_status help_copying(transfer *t, size_t next, unsigned *idle) {
   *idle = scl_pinned_help(&t->copy) ? 0 : *idle + 1;
   if (*idle == 0) return SCL_OK;

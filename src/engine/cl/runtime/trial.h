@@ -1,7 +1,8 @@
-/* Trials of programs of matrix instructions, one a row of trials.def: what they share, and where
- * they are. A trial launches the program's kernels on small matrices of this context and compares
- * with the host's results; `right` is untouched on failure. Small, since an emulation runs them
- * too: a tile and a bit in each direction, and more steps along a sum than a ring holds. */
+/* Trials of programs with matrix instructions, one for each row of trials.def: what they share, and
+ * where they are. A trial launches the program's kernels on small matrices of this context and
+ * compares with the host's results; `right` is untouched on failure. Matrices are small because an
+ * emulation runs the trials too: somewhat more than a tile in each direction, and more steps along
+ * a sum than a ring holds. */
 #ifndef SCL_ENGINE_CL_RUNTIME_TRIAL_H
 #define SCL_ENGINE_CL_RUNTIME_TRIAL_H
 
@@ -15,7 +16,8 @@ scl_cl_trial_function scl_cl_trial_triangular;                   /* linalg/trian
 scl_cl_trial_function scl_cl_trial_batch_matmul, scl_cl_trial_batch_solve; /* batch/trial.c */
 scl_cl_trial_function scl_cl_trial_glm;                                    /* glm/trial.c */
 
-/* Whole numbers of at most two digits, of either sign, without a pattern that a wrong index keeps.
+/* Whole numbers of at most two digits, of either sign, without a pattern that a wrong index would
+ * preserve.
  */
 double scl_cl_trial_number(size_t i, size_t j);
 

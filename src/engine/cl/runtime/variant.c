@@ -1,8 +1,8 @@
 /* Programs made for one kind of device: matrix instructions in inline assembly, which another
  * driver may refuse or read differently (inst/kernels/nvidia/).
  *
- * Whether a device may try them is decided once a context, by what it says of itself. Then each
- * program has a trial of its own (trials.def), run when the program is first used: integers
+ * Whether a device may try them is decided once per context, from the properties that it reports.
+ * Then each program has its own trial (trials.def), run when the program is first used: integers
  * for which every order of summation is exact, or results with a bound on the error. A program that
  * fails is refused for the life of the context, with the reason, and its callers use the portable
  * kernels. */
