@@ -39,6 +39,7 @@ cl_hessian <- function(f) {
   state <- new.env(parent = environment(cl_hessian))
   state$gradient <- environment(gradient)
   state$program <- NULL
+  state$order <- 2L
   state$.run <- function(frame, direction) run_hessian(state, frame, direction)
   model <- function() NULL
   formals(model) <- c(formals(gradient), alist(.direction = NULL))
@@ -63,7 +64,8 @@ run_hessian <- function(state, frame, direction) {
   named_hessian((h + t(h)) / 2, point)
 }
 
-# The program of second derivatives that belongs to the current program of first derivatives.
+# The program of second derivatives, or of state$order, that belongs to the current program of first
+# derivatives.
 second_program <- function(state, n) {
   of <- state$gradient$known[[1L]]
   current <- identical(state$nodes, of$nodes) && identical(state$output, of$output) &&
@@ -71,7 +73,7 @@ second_program <- function(state, n) {
   if (current && identical(state$data, of$data)) return(state$program)
   if (!current || !renew_data(state$program, state$data, of$data)) {
     state$program <- .Call(r_program_make_second, state$gradient$where, of$nodes, of$data,
-                           as.double(n), of$output)
+                           as.double(n), of$output, state$order)
   }
   state$nodes <- of$nodes
   state$output <- of$output

@@ -2,8 +2,6 @@
 # u(theta) of the joint negative log likelihood f, and its Hessian H there,
 #   L(theta) = f(theta, u) + log(det(H)) / 2 - q log(2 pi) / 2.
 
-most_random <- 4000L
-
 # The compiled program of the objective, compiled again if shapes or the process have changed.
 tmb_ready <- function(o) {
   state <- environment(o$log_density)
@@ -20,19 +18,27 @@ tmb_run <- function(o, z, gradient) {
 
 tmb_slope <- function(o, z) tmb_run(o, z, TRUE)[-1L]
 
+# The program of second derivatives, or of third ones; NULL for an operation that has none.
+tmb_derivatives <- function(o, order) {
+  if (is.null(tmb_ready(o)$program)) return(NULL)
+  name <- c("second", "third")[order - 1L]
+  if (is.null(o[[name]])) {
+    o[[name]] <- environment(cl_hessian(o$log_density))
+    o[[name]]$order <- order
+  }
+  if (order %in% o$differences) return(NULL)
+  tryCatch(second_program(o[[name]], length(o$start)), statcl_error_argument = function(e) {
+    o$differences <- c(o$differences, order)
+    NULL
+  })
+}
+
 # Columns `by` of the Hessian of the joint negative log likelihood, rows `rows`.
 tmb_hessian <- function(o, z, by = seq_along(z), rows = seq_along(z)) {
   state <- tmb_ready(o)
   if (is.null(state$program)) return(matrix(0, length(rows), length(by)))
-  if (is.null(o$second)) o$second <- environment(cl_hessian(o$log_density))
-  # An operation has no second derivatives: by differences.
-  program <- if (!isTRUE(o$differences)) {
-    tryCatch(second_program(o$second, length(z)), statcl_error_argument = function(e) NULL)
-  }
-  if (is.null(program)) {
-    o$differences <- TRUE
-    return(difference_hessian(o, z, by, rows))
-  }
+  program <- tmb_derivatives(o, 2L)
+  if (is.null(program)) return(difference_hessian(o, z, by, rows))
   if (length(by) == length(z)) {
     h <- -.Call(r_program_hessian, program, z)
     dim(h) <- rep(length(z), 2L)
@@ -42,7 +48,7 @@ tmb_hessian <- function(o, z, by = seq_along(z), rows = seq_along(z)) {
     -.Call(r_program_product, program, z, replace(numeric(length(z)), k, 1))[rows]
   }, numeric(length(rows)))
   dim(h) <- c(length(rows), length(by))
-  if (identical(by, rows)) (h + t(h)) / 2 else h
+  h
 }
 
 # The same by differences of the gradient.
@@ -60,8 +66,11 @@ difference_hessian <- function(o, z, by, rows) {
 }
 
 # The mode of the random effects given theta, by Newton's method: list(z, value, slope, factor),
-# with the upper Cholesky factor of H; NULL if there is no mode.
+# with the Cholesky factor of H by blocks; NULL if there is no mode.
 tmb_mode <- function(o, theta) {
+  now <- tmb_ready(o)$known[[1L]]
+  key <- list(theta, now$nodes, now$data)
+  if (identical(o$mode_of, key)) return(o$mode)
   for (start in list(o$inner, o$start[o$random])) {
     z <- o$start
     z[o$fixed] <- theta
@@ -69,6 +78,8 @@ tmb_mode <- function(o, theta) {
     found <- tmb_newton(o, z)
     if (!is.null(found)) {
       o$inner <- found$z[o$random]
+      o$mode <- found
+      o$mode_of <- key
       return(found)
     }
   }
@@ -81,39 +92,20 @@ tmb_newton <- function(o, z) {
   if (!is.finite(sum(now))) return(NULL)
   before <- Inf
   for (iteration in 1:200) {
-    factor <- damped_factor(tmb_hessian(o, z, u, u))
+    factor <- block_factor(block_hessian(o, z))
     if (is.null(factor)) return(NULL)
-    slope <- now[-1L][u]
-    half <- backsolve(factor, slope, transpose = TRUE)
+    damped <- attr(factor, "damped")
+    half <- block_solve(o, factor, now[-1L][u], transpose = TRUE)
     decrement <- sum(half^2)
+    found <- list(z = z, value = now[1L], slope = now[-1L], factor = factor)
     # Convergence is quadratic until only rounding errors of the slope remain.
     done <- decrement < 1e-24 || decrement < 1e-12 && decrement > 0.25 * before
-    if (done && !isTRUE(attr(factor, "damped"))) {
-      return(list(z = z, value = now[1L], slope = now[-1L], factor = factor))
-    }
+    if (done && !damped) return(found)
     before <- decrement
-    moved <- tmb_step(o, z, now, backsolve(factor, half), decrement)
-    if (is.null(moved)) {
-      if (decrement > 1e-8 || isTRUE(attr(factor, "damped"))) return(NULL)
-      return(list(z = z, value = now[1L], slope = now[-1L], factor = factor))
-    }
+    moved <- tmb_step(o, z, now, block_solve(o, factor, half), decrement)
+    if (is.null(moved)) return(if (decrement <= 1e-8 && !damped) found)
     z <- moved$z
     now <- moved$now
-  }
-  NULL
-}
-
-# The Cholesky factor of h; of h plus a multiple of the identity if it is not positive definite.
-damped_factor <- function(h) {
-  if (!all(is.finite(h))) return(NULL)
-  shift <- 0
-  for (attempt in 1:30) {
-    factor <- tryCatch(chol.default(h + diag(shift, nrow(h))), error = function(e) NULL)
-    if (!is.null(factor)) {
-      if (shift > 0) attr(factor, "damped") <- TRUE
-      return(factor)
-    }
-    shift <- if (shift == 0) 1e-4 * max(abs(diag(h)), 1e-4) else 4 * shift
   }
   NULL
 }
@@ -139,7 +131,7 @@ laplace_value <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   o$last_z <- mode$z
   if (is.null(mode)) return(NaN)
-  mode$value + sum(log(diag(mode$factor))) - 0.5 * length(o$random) * log(2 * pi)
+  mode$value + 0.5 * (block_log_det(mode$factor) - length(o$random) * log(2 * pi))
 }
 
 # The gradient with respect to theta. With W = H^-1 = sum(w_k w_k'), the gradient of log(det(H)) is
@@ -149,39 +141,49 @@ laplace_slope <- function(o, theta) {
   mode <- tmb_mode(o, theta)
   if (is.null(mode)) return(rep(NaN, length(theta)))
   third <- third_derivatives(o, mode)
-  a <- backsolve(mode$factor, backsolve(mode$factor, third[o$random], transpose = TRUE))
+  a <- block_solve(o, mode$factor, third[o$random], transpose = TRUE)
+  a <- block_solve(o, mode$factor, a)
   third <- third[o$fixed]
   if (any(a != 0)) third <- third - along_mode(o, mode, a)
   mode$slope[o$fixed] + 0.5 * third
 }
 
-# The steps are fractions of the standard deviations of the random effects given theta, on whose
-# scale f varies: formulas of fourth order are then accurate to about 1e-9.
+# Third derivatives have no terms of two blocks: so the sum over k is that over directions that have
+# a w_k of each block.
 third_derivatives <- function(o, mode) {
-  w <- backsolve(mode$factor, diag(length(o$random)))
-  h <- 0.01
+  b <- tmb_blocks(o)
+  w <- block_inverse(mode$factor)
+  program <- tmb_derivatives(o, 3L)
   sum <- numeric(length(mode$z))
-  at <- function(k, step) {
-    z <- mode$z
-    z[o$random] <- z[o$random] + step * w[, k]
-    tmb_slope(o, z)
-  }
-  for (k in seq_along(o$random)) {
-    near <- at(k, h) + at(k, -h)
-    far <- at(k, 2 * h) + at(k, -2 * h)
-    sum <- sum + (16 * near - far - 30 * mode$slope) / (12 * h^2)
+  for (k in seq_len(b$most)) {
+    direction <- block_direction(o, k, Map(function(at, w) {
+      if (nrow(at) >= k) list(at = at, x = w[, k, ])
+    }, b$of, w))
+    along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)
+    if (is.null(along) || !all(is.finite(along))) along <- third_by_differences(o, mode, direction)
+    sum <- sum + along
   }
   sum
 }
 
+# The steps are fractions of the standard deviations of the random effects given theta, on whose
+# scale f varies: formulas of fourth order are then accurate to about 1e-9.
+third_by_differences <- function(o, mode, direction) {
+  h <- 0.01
+  at <- function(step) tmb_slope(o, mode$z + step * direction)
+  near <- at(h) + at(-h)
+  far <- at(2 * h) + at(-2 * h)
+  (16 * near - far - 30 * mode$slope) / (12 * h^2)
+}
+
 # f[theta, u] a, for a direction of the random effects.
 along_mode <- function(o, mode, a) {
-  h <- 0.01 / sqrt(sum((mode$factor %*% a)^2))
-  at <- function(step) {
-    z <- mode$z
-    z[o$random] <- z[o$random] + step * a
-    tmb_slope(o, z)[o$fixed]
-  }
+  direction <- replace(numeric(length(mode$z)), o$random, a)
+  program <- tmb_derivatives(o, 2L)
+  along <- if (!is.null(program)) -.Call(r_program_product, program, mode$z, direction)[o$fixed]
+  if (!is.null(along) && all(is.finite(along))) return(along)
+  h <- 0.01 * min(sqrt(1 / block_variances(o, mode$factor))) / max(abs(a))
+  at <- function(step) tmb_slope(o, mode$z + step * direction)[o$fixed]
   (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
 }
 

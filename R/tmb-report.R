@@ -34,8 +34,8 @@ tmb_quantities <- function(o, theta, cov) {
   if (random) {
     mode <- tmb_mode(o, theta)
     z <- mode$z
-    inner <- chol2inv(mode$factor)
-    moves <- -inner %*% tmb_hessian(o, z, o$fixed, o$random) # of the mode, by theta
+    cross <- tmb_hessian(o, z, o$fixed, o$random)
+    moves <- -block_solve(o, mode$factor, block_solve(o, mode$factor, cross, TRUE)) # of the mode
   }
   reported <- tmb_reported(o, z)$adreport
   value <- as.double(unlist(reported, use.names = FALSE))
@@ -46,13 +46,14 @@ tmb_quantities <- function(o, theta, cov) {
   if (random) {
     by_u <- jacobian[, o$random, drop = FALSE]
     outer <- outer + by_u %*% moves
-    extra <- by_u %*% tcrossprod(inner, by_u)
+    extra <- crossprod(block_solve(o, mode$factor, t(by_u), TRUE))
   }
   spread <- outer %*% tcrossprod(cov, outer) + extra
   result <- list(value = value, sd = sqrt(diag(spread)), cov = spread)
   if (!random) return(result)
   c(result, list(par.random = stats::setNames(z[o$random], o$names[o$random]),
-                 diag.cov.random = diag(inner) + rowSums((moves %*% cov) * moves)))
+                 diag.cov.random = block_variances(o, mode$factor) +
+              rowSums((moves %*% cov) * moves)))
 }
 
 # Derivatives of the reported quantities with respect to all active parameters, one row each: the

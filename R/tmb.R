@@ -15,7 +15,11 @@
 #'
 #' @section Random effects:
 #' The parameters named in `random` are integrated out by Laplace's approximation: an inner Newton
-#' iteration finds their mode, with a dense Hessian. There may be up to 4,000 of them.
+#' iteration finds their mode. Effects that the objective treats apart, such as those of different
+#' groups, form blocks of their Hessian, which are found in what was recorded and factorized
+#' together: thousands of groups cost as many products with the Hessian as one of them. There may
+#' be any number of blocks of up to 4,000 effects; up to 128 they are quick. The gradient is exact,
+#' by third derivatives and the implicit function theorem.
 #'
 #' @param nll A function of one list with the names of `parameters` (or of one vector if
 #'   `parameters` is one) that returns the negative log likelihood.
@@ -49,7 +53,7 @@
 #'   `Std. Error`.
 #' @section Errors:
 #' `statcl_error_argument` for arguments of the wrong type, for names or lengths that do not match,
-#' for more than 4,000 random effects, and as for [cl_gradient()].
+#' for more than 4,000 random effects that depend on each other, and as for [cl_gradient()].
 #' @seealso [cl_gradient()], [cl_sample()]
 #' @export
 #' @examples
@@ -90,6 +94,7 @@ cl_tmb <- function(nll, parameters, map = list(), random = NULL, ...) {
   random <- check_random(random, layout)
   o <- tmb_state(nll, layout, random)
   tmb_compile(o)
+  if (length(o$random) > 0L) tmb_blocks(o)
   slope <- if (length(o$random) > 0L) laplace_slope else tmb_slope
   hessian <- if (length(o$random) > 0L) laplace_hessian else tmb_hessian
   structure(list(
@@ -149,13 +154,6 @@ check_random <- function(random, layout) {
   if (is.null(random)) return(character())
   if (!is.character(random) || !all(random %in% names(layout$parts))) {
     abort_argument("random", "'random' must be names of parameters")
-  }
-  n <- sum(vapply(layout$parts[random], function(part) length(part$active), 0L))
-  if (n > most_random) {
-    abort_argument("random", sprintf(paste(
-      "'random' has %d effects, but their Hessian is kept as a dense matrix of up to %d: RTMB's",
-      "MakeADFun() would use a sparse Cholesky factorization; cl_sample() on the joint density of",
-      "cl_tmb(random = NULL) has no limit"), n, most_random))
   }
   random
 }

@@ -80,30 +80,33 @@ static scl_status make_routines(scl_program *p, scl_tape *t, int output) {
   return SCL_OK;
 }
 
-/* The derivative of (gradient) (direction), which are as many parameters more. */
-static scl_status make_second(scl_program *p, scl_tape *t, int output) {
+/* The derivative of (gradient) (direction), which are as many parameters more; of order 3, that of
+ * (direction) (Hessian) (direction). */
+static scl_status make_second(scl_program *p, scl_tape *t, int output, int order) {
   const size_t n = p->facts.parameters, at[] = {n, n};
   SCL_TRY(t->status);
   SCL_TRY(require_number(t, output));
   SCL_TRY(require_parameters(t, n));
   p->facts.values = t->values;
-  const int slope = scl_tape_gradient(t, output, n, true);
+  int slope = scl_tape_gradient(t, output, n, true);
   const int direction = scl_tape_add(t, SCL_VALUE_PARAMETER, 0, 0, NULL, at, 0.0);
-  const int along = scl_tape_reduce(
-      t, SCL_REDUCE_SUM, scl_tape_binary(t, SCL_OP_MUL, slope, direction), n, 1, SCL_TOTAL);
-  const int product = scl_tape_part(t, scl_tape_gradient(t, along, 2 * n, true), 0, n);
+  for (int k = 1; k < order; k++) {
+    const int along = scl_tape_reduce(
+        t, SCL_REDUCE_SUM, scl_tape_binary(t, SCL_OP_MUL, slope, direction), n, 1, SCL_TOTAL);
+    slope = scl_tape_part(t, scl_tape_gradient(t, along, 2 * n, true), 0, n);
+  }
   SCL_TRY(t->status);
   p->facts.gradient_values = t->values - p->facts.values;
   p->point = malloc((2 * n + 1) * sizeof *p->point);
   if (p->point == NULL) return scl_fail_memory(2 * n * sizeof *p->point, 0, "a program");
   SCL_TRY(scl_block_create(p->ctx, 2 * n, 1, &p->input));
-  SCL_TRY(scl_routine_make(&p->data, t, p->input, 1, &product, &p->gradient));
+  SCL_TRY(scl_routine_make(&p->data, t, p->input, 1, &slope, &p->gradient));
   find_facts(p);
   return SCL_OK;
 }
 
 static scl_status make_program(scl_context *ctx, scl_tape *t, int output, size_t parameters,
-                               bool second, scl_program **out) {
+                               int order, scl_program **out) {
   scl_program *p = calloc(1, sizeof *p);
   if (p == NULL) {
     scl_tape_end(t);
@@ -113,8 +116,9 @@ static scl_status make_program(scl_context *ctx, scl_tape *t, int output, size_t
   p->data = (scl_residents){.ctx = ctx, .tape = t};
   p->facts.parameters = parameters;
   p->given = t->data_used;
-  p->second = second && parameters > 0;
-  const scl_status status = p->second ? make_second(p, t, output) : make_routines(p, t, output);
+  p->second = order > 1 && parameters > 0;
+  const scl_status status =
+      p->second ? make_second(p, t, output, order) : make_routines(p, t, output);
   p->data_count = t->data_used;
   p->data.tape = NULL;
   scl_tape_end(t);
@@ -128,12 +132,12 @@ static scl_status make_program(scl_context *ctx, scl_tape *t, int output, size_t
 
 scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
                             scl_program **out) {
-  return make_program(ctx, t, output, parameters, false, out);
+  return make_program(ctx, t, output, parameters, 1, out);
 }
 
 scl_status scl_program_make_second(scl_context *ctx, scl_tape *t, int output, size_t parameters,
-                                   scl_program **out) {
-  return make_program(ctx, t, output, parameters, true, out);
+                                   int order, scl_program **out) {
+  return make_program(ctx, t, output, parameters, order, out);
 }
 
 scl_context *scl_program_context(const scl_program *p) {

@@ -12,9 +12,10 @@ typedef struct scl_program scl_program;
  * the engine. SCL_E_ARGUMENT (naming "f") if the gradient is not available, SCL_E_MEMORY. */
 scl_status scl_program_make(scl_context *ctx, scl_tape *t, int output, size_t parameters,
                             scl_program **out);
-/* The same for second derivatives only: scl_program_product() and scl_program_hessian(). */
+/* The same for second derivatives only: scl_program_product() and scl_program_hessian(). Of order 3
+ * the product is the gradient of (direction) (Hessian) (direction). */
 scl_status scl_program_make_second(scl_context *ctx, scl_tape *t, int output, size_t parameters,
-                                   scl_program **out);
+                                   int order, scl_program **out);
 void scl_program_release(scl_program *p); /* accepts NULL */
 
 scl_context *scl_program_context(const scl_program *p); /* borrowed */

@@ -17,9 +17,11 @@
  *       column; NULL if the program has to be mapped to so many vectors before
  *   r_program_map(program, nodes, data, output, count): does that, from what it was made of
  *   r_program_is_live(program): FALSE for a handle of another session
- *   r_program_make_second(...): the same for second derivatives
+ *   r_program_make_second(..., order): the same for second derivatives, or of order 3
  *   r_program_hessian(program, x), r_program_product(program, x, direction): a matrix; it times a
  *       vector
+ *   r_program_blocks(nodes, data, output, chosen): for each parameter its block (program/blocks.h);
+ *       chosen: a raw vector, 1 for the parameters to be told apart
  *   r_program_facts(program): a named double vector
  *   r_program_set_data(program, index, values): index is 1-based */
 #include "r/entries.h"
@@ -28,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/blocks.h"
 #include "program/program.h"
 #include "program/scan.h"
 
@@ -219,7 +222,7 @@ done:
 /* ---- entries -------------------------------------------------------------------------------- */
 
 static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output,
-                         bool second) {
+                         int order) {
   SEXP handle = PROTECT(r_pointer_new(&program_kind, R_NilValue));
   scl_program *program = NULL;
   scl_context *ctx;
@@ -230,8 +233,9 @@ static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEX
   SCL_GO(r_require_outside());
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
   SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
-  SCL_GO((second ? scl_program_make_second
-                 : scl_program_make)(ctx, &tape, result, (size_t)Rf_asReal(parameters), &program));
+  const size_t count = (size_t)Rf_asReal(parameters);
+  SCL_GO(order > 1 ? scl_program_make_second(ctx, &tape, result, count, order, &program)
+                   : scl_program_make(ctx, &tape, result, count, &program));
   r_pointer_set(handle, program);
 done:
   scl_tape_end(&tape);
@@ -240,11 +244,28 @@ done:
 }
 
 SEXP r_program_make(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
-  return make_program(where, nodes, data, parameters, output, false);
+  return make_program(where, nodes, data, parameters, output, 1);
 }
 
-SEXP r_program_make_second(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output) {
-  return make_program(where, nodes, data, parameters, output, true);
+SEXP r_program_make_second(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEXP output,
+                           SEXP order) {
+  return make_program(where, nodes, data, parameters, output, Rf_asInteger(order));
+}
+
+SEXP r_program_blocks(SEXP nodes, SEXP data, SEXP output, SEXP chosen) {
+  const size_t parameters = (size_t)XLENGTH(chosen);
+  SEXP result = PROTECT(Rf_allocVector(INTSXP, XLENGTH(chosen)));
+  scl_tape tape;
+  scl_status status;
+  int last = 0;
+  scl_tape_begin(&tape);
+  if (TYPEOF(chosen) != RAWSXP) SCL_GO(bad_nodes());
+  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &last));
+  SCL_GO(scl_tape_blocks(&tape, last, parameters, RAW(chosen), INTEGER(result)));
+done:
+  scl_tape_end(&tape);
+  UNPROTECT(1);
+  return r_return(status, result);
 }
 
 /* The number of parameters of a handle that may be no program, for the size of a result. */

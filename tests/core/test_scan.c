@@ -118,7 +118,8 @@ static scl_status make_program(scl_context *ctx, const scan_case *w, const doubl
   const int data = scl_tape_data_value(&t, scl_tape_add_data(&t, weights, n));
   const int product = scl_tape_binary(&t, SCL_OP_MUL, scan, data);
   const int total = scl_tape_reduce(&t, SCL_REDUCE_SUM, product, n, 1, SCL_TOTAL);
-  return (second ? scl_program_make_second : scl_program_make)(ctx, &t, total, w->parameters, out);
+  if (second) return scl_program_make_second(ctx, &t, total, w->parameters, 2, out);
+  return scl_program_make(ctx, &t, total, w->parameters, out);
 }
 
 static double *make_weights(const scan_case *w) {

@@ -188,3 +188,36 @@ test_that("an autoregression of counts with too many zeros", {
   }, list(b = 1, trans_phi = 0.5, log_sd = -0.5, log_size = 1, logit_zero = -1, u = numeric(60)),
   "u")
 })
+
+test_that("random intercepts of a logistic regression, in blocks of 1", {
+  set.seed(11)
+  group <- rep(1:40, each = 5)
+  x <- rnorm(200)
+  success <- rbinom(200, 1, plogis(0.4 + 0.8 * x + rnorm(40)[group]))
+  expect_rtmb(function(parms) {
+    getAll(parms)
+    success <- OBS(success)
+    u %~% dnorm(0, exp(log_sd))
+    success %~% dbinom(1, plogis(a + b * x + u[group]))
+    ADREPORT(exp(log_sd))
+  }, list(a = 0, b = 0, log_sd = 0, u = numeric(40)), "u")
+})
+
+test_that("random slopes of counts, in blocks of 2", {
+  set.seed(12)
+  group <- rep(1:30, each = 8)
+  x <- rnorm(240)
+  effect <- cbind(rnorm(30, sd = 0.6), rnorm(30, sd = 0.3))
+  count <- rpois(240, exp(0.5 + effect[group, 1] + (0.4 + effect[group, 2]) * x))
+  expect_rtmb(function(parms) {
+    getAll(parms)
+    count <- OBS(count)
+    sds <- exp(log_sd)
+    rho <- tanh(at_rho)
+    covariance <- rbind(c(sds[1]^2, rho * sds[1] * sds[2]), c(rho * sds[1] * sds[2], sds[2]^2))
+    nll <- -sum(dmvnorm(u, 0, covariance, log = TRUE))
+    eta <- b[1] + u[group, 1] + (b[2] + u[group, 2]) * x
+    ADREPORT(rho)
+    nll - sum(dpois(count, exp(eta), log = TRUE))
+  }, list(b = c(0, 0), log_sd = c(-1, -1), at_rho = 0, u = matrix(0, 30, 2)), "u")
+})

@@ -8,7 +8,7 @@ cl_tmb(function(p) p$a, list(a = 1), map = list(b = factor(1)))
 cl_tmb(function(p) p$a, list(a = 1), map = list(a = factor(1:2)))
 cl_tmb(function(p) p$a, list(a = 1), map = list(a = factor(NA)))
 cl_tmb(function(p) p$a, list(a = 1), random = "b")
-cl_tmb(function(p) sum(p$u), list(a = 1, u = numeric(4001)), random = "u")
+cl_tmb(function(p) sum(p$u)^2 + p$a, list(a = 1, u = numeric(4001)), random = "u")
 cl_tmb(function(p) p$a, list(a = 1), NULL, NULL, 1)
 
 # objectives

@@ -1,0 +1,376 @@
+/* Each number of each value is a place. A place depends on chosen parameters, or not. A sum does
+ * not tie the parameters of its terms to each other; a function that bends ties all parameters
+ * that its operands depend on. So a place is *tied* if some user bends it, or is tied itself and
+ * passes it on: then all that it depends on is one block. Values are visited twice, upwards for
+ * what depends on chosen parameters, and downwards for what is tied. */
+#include "program/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPENDS = 1, TIED = 2 };
+
+typedef struct {
+  const scl_tape *t;
+  bool upwards;
+  size_t others;       /* the place of all that does not depend on chosen parameters */
+  bool *live;          /* the output needs the value, which depends on chosen parameters */
+  size_t *first;       /* its first place; places before are those of parameters, and of others */
+  unsigned char *flag; /* of each place */
+  uint32_t *parent;    /* of each place; of a root, itself */
+} search;
+
+typedef struct {
+  int value;
+  size_t from, length;
+} range;
+
+static size_t place_of(const search *w, int value, size_t i) {
+  if (!w->live[value]) return w->others;
+  return w->first[value] + (w->t->value[value].length == 1 ? 0 : i);
+}
+
+static bool has(const search *w, size_t place, int flag) {
+  return (w->flag[place] & flag) != 0;
+}
+
+static size_t root_of(search *w, size_t place) {
+  while (w->parent[place] != place) {
+    w->parent[place] = w->parent[w->parent[place]];
+    place = w->parent[place];
+  }
+  return place;
+}
+
+static void join(search *w, size_t a, size_t b) {
+  const size_t x = root_of(w, a), y = root_of(w, b);
+  w->parent[x < y ? y : x] = (uint32_t)(x < y ? x : y);
+}
+
+/* Element i of a value is made of element j of x. */
+static void use(search *w, int value, size_t i, int x, size_t j, bool bends) {
+  const size_t to = place_of(w, value, i), from = place_of(w, x, j);
+  if (!has(w, from, DEPENDS)) return;
+  if (w->upwards) {
+    w->flag[to] |= DEPENDS;
+  } else if (bends || has(w, to, TIED)) {
+    w->flag[from] |= TIED;
+    join(w, to, from);
+  }
+}
+
+/* Each element of `to` is made of all elements of `from`. */
+static void use_all(search *w, const range *to, int tos, const range *from, int froms, bool bends) {
+  size_t one = 0;
+  bool any = false, tie = bends;
+  for (int k = 0; k < froms; k++) {
+    for (size_t i = 0; i < from[k].length; i++) {
+      any = any || has(w, place_of(w, from[k].value, from[k].from + i), DEPENDS);
+    }
+  }
+  if (!any) return;
+  for (int k = 0; k < tos; k++) {
+    for (size_t i = 0; i < to[k].length; i++) {
+      one = place_of(w, to[k].value, to[k].from + i);
+      if (w->upwards) w->flag[one] |= DEPENDS;
+      tie = tie || has(w, one, TIED);
+    }
+  }
+  for (int pass = 0; pass < 2 && tie && !w->upwards; pass++) {
+    const range *r = pass == 0 ? to : from;
+    for (int k = 0; k < (pass == 0 ? tos : froms); k++) {
+      for (size_t i = 0; i < r[k].length; i++) {
+        const size_t place = place_of(w, r[k].value, r[k].from + i);
+        if (!has(w, place, DEPENDS)) continue;
+        w->flag[place] |= TIED;
+        join(w, one, place);
+      }
+    }
+  }
+}
+
+/* Whether the number is a zero, whatever the parameters are. */
+static bool is_zero(const search *w, int x, size_t i) {
+  const scl_value *v = &w->t->value[x];
+  if (v->kind == SCL_VALUE_NUMBER) return v->number == 0.0;
+  return v->kind == SCL_VALUE_DATA && w->t->data[v->at[0]].numbers[v->length == 1 ? 0 : i] == 0.0;
+}
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+static int operand_of(const search *w, int value, int k) {
+  return scl_tape_operand(w->t, value, k);
+}
+
+static void use_apply(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  int x[3] = {0, 0, 0};
+  for (int k = 0; k < v->operands; k++) x[k] = operand_of(w, value, k);
+  for (size_t i = 0; i < v->length; i++) {
+    bool depends[3] = {false, false, false}, bends = true;
+    for (int k = 0; k < v->operands; k++) depends[k] = has(w, place_of(w, x[k], i), DEPENDS);
+    if (v->op == SCL_OP_MUL && (is_zero(w, x[0], i) || is_zero(w, x[1], i))) continue;
+    if (v->op == SCL_OP_ADD || v->op == SCL_OP_SUB || v->op == SCL_OP_NEG) bends = false;
+    if (v->op == SCL_OP_MUL) bends = depends[0] && depends[1];
+    if (v->op == SCL_OP_DIV) bends = depends[1];
+    if (v->op == SCL_OP_IFELSE) bends = depends[0];
+    for (int k = 0; k < v->operands; k++) use(w, value, i, x[k], i, bends);
+  }
+}
+
+static void use_view(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  const size_t *at = v->at;
+  const int x = operand_of(w, value, 0);
+  const bool part = v->kind == SCL_VALUE_PART, across = v->kind == SCL_VALUE_TRANSPOSE;
+  const size_t m = part ? at[3] : across ? at[1] : at[0], n = part ? at[4] : across ? at[0] : at[1];
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      const size_t from = part         ? at[1] + i + (at[2] + j) * at[0]
+                          : across     ? j + i * at[0]
+                          : at[2] != 0 ? j
+                                       : i;
+      use(w, value, i + j * m, x, from, false);
+    }
+  }
+}
+
+static void use_reduce(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  const size_t m = v->at[0], n = v->at[1], margin = v->at[2];
+  const int x = operand_of(w, value, 0);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      const size_t to = margin == SCL_TOTAL ? 0 : margin == SCL_BY_ROW ? i : j;
+      use(w, value, to, x, i + j * m, v->op != SCL_REDUCE_SUM);
+    }
+  }
+}
+
+static void use_moved(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  if (v->kind == SCL_VALUE_CONCAT) {
+    size_t at = 0;
+    for (int k = 0; k < v->operands; k++) {
+      const int x = operand_of(w, value, k);
+      const size_t length = scl_tape_length(w->t, x);
+      for (size_t i = 0; i < length; i++) use(w, value, at++, x, i, false);
+    }
+    return;
+  }
+  const scl_tape_data *index = &w->t->data[v->at[0]];
+  const bool gather = v->kind == SCL_VALUE_GATHER;
+  for (size_t i = 0; i < index->length; i++) {
+    const size_t there = (size_t)index->numbers[i];
+    use(w, value, gather ? i : there, operand_of(w, value, 0), gather ? there : i, false);
+  }
+}
+
+static void use_product(search *w, int value) {
+  const size_t *at = w->t->value[value].at, m = at[0], inner = at[1], n = at[2];
+  const int a = operand_of(w, value, 0), b = operand_of(w, value, 1);
+  for (size_t j = 0; j < n; j++) {
+    for (size_t i = 0; i < m; i++) {
+      for (size_t l = 0; l < inner; l++) {
+        const size_t p = at[3] != 0 ? l + i * inner : i + l * m;
+        const size_t q = at[4] != 0 ? j + l * n : l + j * inner;
+        if (is_zero(w, a, p) || is_zero(w, b, q)) continue;
+        const size_t x = place_of(w, a, p), y = place_of(w, b, q);
+        if (!w->upwards && has(w, x, DEPENDS) && has(w, y, DEPENDS)) {
+          w->flag[x] |= TIED;
+          w->flag[y] |= TIED;
+          join(w, x, y);
+        }
+        use(w, value, i + j * m, a, p, false);
+        use(w, value, i + j * m, b, q, false);
+      }
+    }
+  }
+}
+
+/* Columns of x, of m numbers each, apart; all else is shared. */
+static void use_columns(search *w, int value, int x, size_t m, size_t n) {
+  for (size_t j = 0; j < n; j++) {
+    const range to = {value, j * m, m}, from = {x, j * m, m};
+    use_all(w, &to, 1, &from, 1, false);
+  }
+}
+
+static void use_everything(search *w, int value) {
+  const int operands = w->t->value[value].operands;
+  const range to = {value, 0, scl_tape_length(w->t, value)};
+  range from[SCL_SCAN_PORTS];
+  for (int k = 0; k < operands; k++) {
+    const int x = operand_of(w, value, k);
+    from[k] = (range){x, 0, scl_tape_length(w->t, x)};
+  }
+  use_all(w, &to, 1, from, operands, true);
+}
+
+static void use_solve(search *w, int value) {
+  const size_t *at = w->t->value[value].at;
+  if (w->live[operand_of(w, value, 0)]) {
+    use_everything(w, value);
+  } else {
+    use_columns(w, value, operand_of(w, value, 1), at[0], at[1]);
+  }
+}
+
+/* Sequences are apart, but for what they share. */
+static void use_scan(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  const scl_scan_shape *s = &w->t->body[v->at[0]]->shape;
+  const int inputs = scl_scan_first(s, SCL_SCAN_SUM), ports = scl_scan_first(s, SCL_SCAN_ROLES);
+  const size_t steps = v->at[1];
+  range to[2 * SCL_SCAN_PORTS], from[SCL_SCAN_PORTS];
+  for (int k = 0; k < inputs; k++) {
+    if (s->port[k].shared && w->live[operand_of(w, value, k)]) {
+      use_everything(w, value);
+      return;
+    }
+  }
+  for (size_t b = 0; b < v->at[2]; b++) {
+    const int x = s->ports[SCL_SCAN_STATE], fixed = scl_scan_first(s, SCL_SCAN_FIXED);
+    int tos = 0, froms = 0;
+    size_t place = 0;
+    for (int k = 0; k < inputs; k++) {
+      const size_t length = s->port[k].length * (k >= x && k < fixed ? steps : 1);
+      if (!s->port[k].shared) from[froms++] = (range){operand_of(w, value, k), b * length, length};
+    }
+    for (int k = 0; k < ports; k++) { /* states, sums, outs */
+      if (k >= x && k < inputs) continue;
+      const size_t length = s->port[k].length * (k >= scl_scan_first(s, SCL_SCAN_OUT) ? steps : 1);
+      to[tos++] = (range){value, place + b * length, length};
+      place += length * v->at[2];
+    }
+    use_all(w, to, tos, from, froms, true);
+  }
+}
+
+static void use_value(search *w, int value) {
+  const scl_value *v = &w->t->value[value];
+  switch ((scl_value_kind)v->kind) {
+  case SCL_VALUE_PARAMETER:
+    for (size_t i = 0; i < v->length; i++) {
+      const size_t place = w->first[value] + i;
+      w->flag[place] |= w->flag[v->at[0] + i] & DEPENDS;
+      join(w, place, v->at[0] + i);
+    }
+    break;
+  case SCL_VALUE_DATA:
+  case SCL_VALUE_NUMBER:
+    break;
+  case SCL_VALUE_APPLY:
+    use_apply(w, value);
+    break;
+  case SCL_VALUE_BROADCAST:
+  case SCL_VALUE_TRANSPOSE:
+  case SCL_VALUE_PART:
+    use_view(w, value);
+    break;
+  case SCL_VALUE_REDUCE:
+    use_reduce(w, value);
+    break;
+  case SCL_VALUE_GATHER:
+  case SCL_VALUE_SCATTER:
+  case SCL_VALUE_CONCAT:
+    use_moved(w, value);
+    break;
+  case SCL_VALUE_MATMUL:
+    use_product(w, value);
+    break;
+  case SCL_VALUE_CUMSUM:
+    use_columns(w, value, operand_of(w, value, 0), v->at[0], v->at[1]);
+    break;
+  case SCL_VALUE_TRI_SOLVE:
+  case SCL_VALUE_LU_SOLVE:
+    use_solve(w, value);
+    break;
+  case SCL_VALUE_SCAN:
+    use_scan(w, value);
+    break;
+  default: /* factors and the like: of few operands */
+    use_everything(w, value);
+    break;
+  }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+/* Whether a value depends on chosen parameters, by its operands. */
+static bool is_active(const search *w, int value, const bool *active, const unsigned char *chosen) {
+  const scl_value *v = &w->t->value[value];
+  for (size_t i = 0; v->kind == SCL_VALUE_PARAMETER && i < v->length; i++) {
+    if (chosen[v->at[0] + i]) return true;
+  }
+  for (int k = 0; k < v->operands; k++) {
+    if (active[operand_of(w, value, k)]) return true;
+  }
+  return false;
+}
+
+static scl_status find_live(search *w, int output, const unsigned char *chosen) {
+  const size_t values = (size_t)w->t->values;
+  w->live = calloc(values + 1, sizeof *w->live);
+  bool *active = calloc(values + 1, sizeof *active);
+  if (w->live != NULL && active != NULL) {
+    for (int v = 0; v <= output; v++) active[v] = is_active(w, v, active, chosen);
+    w->live[output] = active[output];
+    for (int v = output; v >= 0; v--) {
+      for (int k = 0; w->live[v] && k < w->t->value[v].operands; k++) {
+        const int x = operand_of(w, v, k);
+        w->live[x] = active[x];
+      }
+    }
+  }
+  const bool failed = w->live == NULL || active == NULL;
+  free(active);
+  return failed ? scl_fail_memory(values, 0, "a program") : SCL_OK;
+}
+
+static scl_status begin(search *w, int output, size_t parameters, const unsigned char *chosen) {
+  const size_t values = (size_t)w->t->values;
+  size_t places = parameters + 1;
+  w->others = parameters;
+  SCL_TRY(find_live(w, output, chosen));
+  w->first = malloc((values + 1) * sizeof *w->first);
+  if (w->first == NULL) return scl_fail_memory(values * sizeof *w->first, 0, "a program");
+  for (int v = 0; v <= output; v++) {
+    w->first[v] = places;
+    if (w->live[v]) places += scl_tape_length(w->t, v);
+  }
+  w->flag = places < UINT32_MAX ? calloc(places, 1) : NULL;
+  w->parent = w->flag != NULL ? malloc(places * sizeof *w->parent) : NULL;
+  if (w->parent == NULL) return scl_fail_memory(places * sizeof *w->parent, 0, "a program");
+  for (size_t i = 0; i < places; i++) w->parent[i] = (uint32_t)i;
+  for (size_t i = 0; i < parameters; i++) w->flag[i] = chosen[i] ? DEPENDS : 0;
+  return SCL_OK;
+}
+
+/* Roots are the first places of their blocks. */
+static void number_blocks(search *w, size_t parameters, const unsigned char *chosen, int *block) {
+  int blocks = 0;
+  for (size_t i = 0; i < parameters; i++) {
+    const size_t root = chosen[i] ? root_of(w, i) : i;
+    block[i] = !chosen[i] ? -1 : root == i ? blocks++ : block[root];
+  }
+}
+
+scl_status scl_tape_blocks(const scl_tape *t, int output, size_t parameters,
+                           const unsigned char *chosen, int *block) {
+  search w = {.t = t, .upwards = true};
+  const scl_status status = begin(&w, output, parameters, chosen);
+  for (int v = 0; v <= output && status == SCL_OK; v++) {
+    if (w.live[v]) use_value(&w, v);
+  }
+  w.upwards = false;
+  for (int v = output; v >= 0 && status == SCL_OK; v--) {
+    if (w.live[v]) use_value(&w, v);
+  }
+  if (status == SCL_OK) number_blocks(&w, parameters, chosen, block);
+  free(w.live);
+  free(w.first);
+  free(w.flag);
+  free(w.parent);
+  return status;
+}
