@@ -25,18 +25,25 @@ trace_step <- function(f, spec) {
   tracing$tape <- tape
   stand_in <- function(leaf) traced(add_input(tape, leaf$n), as.integer(leaf$n), leaf$shape)
   state <- lapply(spec$state$leaves, stand_in)
-  given <- lapply(spec$x$leaves, without_gaps)
-  x <- lapply(given, function(g) stand_in(g$leaf))
-  gaps <- lapply(given, `[[`, "gaps")
-  with_gaps <- lengths(gaps) > 0L
-  x[with_gaps] <- Map(function(v, gap) show_gaps(v, stand_in(gap)), x[with_gaps], gaps[with_gaps])
-  each <- which(vapply(spec$more, function(a) !is.null(a$n), NA))
-  more <- lapply(spec$more, function(a) a$plain)
-  more[each] <- lapply(spec$more[each], stand_in)
+  inputs <- function(leaves) { # values: what the step sees; leaves: all that goes into it
+    given <- lapply(leaves, without_gaps)
+    values <- lapply(given, function(g) stand_in(g$leaf))
+    gaps <- lapply(given, `[[`, "gaps")
+    own <- lengths(gaps) > 0L
+    values[own] <- Map(function(v, gap) show_gaps(v, stand_in(gap)), values[own], gaps[own])
+    list(values = values, leaves = unname(c(lapply(given, `[[`, "leaf"), gaps[own])))
+  }
+  x <- inputs(spec$x$leaves)
+  # numbers that all steps and sequences share are data of the step, as is what it captures
+  each <- vapply(spec$more, function(a) is_traced(a$value) || isTRUE(a$each), NA)
+  more <- spec$more
+  more[!each] <- lapply(more[!each], function(a) if (is.null(a$n)) a$plain else leaf_part(a, 1))
+  further <- inputs(spec$more[each])
+  more[each] <- further$values
   tape$sources <- integer()
   tape$source_sizes <- numeric()
   if (!is.primitive(f) && !exists(".statcl_lookup", envir = environment(f))) f <- looking_up(f)
-  result <- split_result(call_step(f, spec, state, x, more), spec)
+  result <- split_result(call_step(f, spec, state, x$values, more), spec)
   result$sizes <- vapply(spec$state$leaves, `[[`, 0, "n")
   result$out_sizes <- as.double(lengths(result$out))
   leaves <- c(result$state, result$out)
@@ -45,7 +52,7 @@ trace_step <- function(f, spec) {
     tape$add("concat", "", ids, numeric(), 0, sum(result$sizes, result$out_sizes))
   }
   list(tape = tape, result = result, output = output, state = spec$state$leaves,
-       x = c(lapply(given, `[[`, "leaf"), gaps[with_gaps]), more = unname(spec$more[each]))
+       x = x$leaves, more = further$leaves)
 }
 
 # Handles missing data of an input: list(leaf, gaps). In `leaf` they are replaced by another
@@ -94,6 +101,16 @@ captured_node <- function(tape, id, n) {
   tape$sources <- c(tape$sources, id)
   tape$source_sizes <- c(tape$source_sizes, n)
   tape$source_nodes <- c(tape$source_nodes, node)
+  if (tape$parent$has_missing) { # the same at all steps, so known (R/trace-missing.R)
+    tracing$tape <- tape$parent
+    lost <- missing_elements(id)
+    tracing$tape <- tape
+    if (!is.null(lost)) {
+      tape$has_missing <- TRUE
+      missing_elements(node)
+      tape$lost[node] <- list(lost)
+    }
+  }
   node
 }
 
