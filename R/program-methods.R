@@ -5,20 +5,30 @@
 # values of the point. `overrides`: new values of variables of f, see update().
 trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = list()) {
   before <- tracing$tape
-  on.exit(tracing$tape <- before)
+  outside <- tracing$outside
+  on.exit({
+    tracing$tape <- before
+    tracing$outside <- outside
+  })
   tape <- new_tape(if (live) as.double(unlist(point, use.names = FALSE)))
   tracing$tape <- tape
+  tracing$outside <- environments_of(f)
   offset <- 0
   arguments <- lapply(point, function(p) {
     n <- length(p)
     if (n == 0L) return(no_elements(dim(p)))
     at <- c(offset, n)
     offset <<- offset + n
-    record("param", "", integer(), at, n, dim(p))
+    named(record("param", "", integer(), at, n, dim(p)), names(p))
   })
   if (as_list) arguments <- list(arguments)
   copy <- looking_up(f, overrides)
-  result <- withCallingHandlers(do.call(copy, arguments, quote = TRUE), error = explain_error)
+  # The restart: for errors within the tryCatch() of f (R/trace-inspect.R).
+  failure <- NULL
+  result <- withRestarts(
+    withCallingHandlers(do.call(copy, arguments, quote = TRUE), error = explain_error),
+    cl_trace_failed = function(e) failure <<- e)
+  if (!is.null(failure)) stop(failure)
   list(tape = tape, result = result, node = function(x) {
     before <- tracing$tape
     on.exit(tracing$tape <- before)

@@ -35,10 +35,12 @@
 #' - your own functions that use these, by name or in a list, and functions of packages that use
 #'   only these.
 #'
-#' Names and dimnames are dropped. A decision that depends on a parameter (`if`, `while`, a length,
-#' an index) cannot be recorded: select elements with `ifelse`, or use `retrace = TRUE`. Then `f` is
-#' run at every call, and comparisons have the values of that call; a record is compiled only if it
-#' differs from earlier ones.
+#' Vectors among the parameters keep their names, so `par["mu"]` works; operations drop names, and
+#' dimnames are dropped. An error that only a recorded value has is not passed to the `tryCatch()`
+#' of `f`; `print()`, `cat()` and `str()` show what is recorded. A decision that depends on a
+#' parameter (`if`, `while`, a length, an index) cannot be recorded: select elements with `ifelse`,
+#' or use `retrace = TRUE`. Then `f` is run at every call, and comparisons have the values of that
+#' call; a record is compiled only if it differs from earlier ones.
 #'
 #' @param f A function of named parameters, `function(mu, tau, theta)`, or of one list,
 #'   `function(p)`, that returns one number. Arguments that are not supplied in a call keep their
@@ -135,7 +137,8 @@ refuse_further <- function(state, ...) {
 run_gradient <- function(state, frame, count) {
   all_given <- count == length(state$names) && !state$variadic
   # The usual case: there is a program for parameters of these lengths and dimensions.
-  if (all_given && !is.null(state$program) && !state$retrace && !state$listed) {
+  if (all_given && !is.null(state$program) && !state$retrace && !state$listed &&
+      is.null(state$element_names)) {
     values <- mget(state$names, envir = frame)
     answer <- .Call(r_program_evaluate, state$program, values, state$like)
     if (!is.null(answer)) return(answer)
@@ -154,7 +157,7 @@ prepare_point <- function(state, point) {
     (is.null(state$program) || .Call(r_program_is_live, state$program))
   if (!live) state$known <- list() # this is a copy in another session
   ready <- live && !state$retrace && same_shapes(point$values, state$shapes) &&
-    point$listed == state$listed
+    point$listed == state$listed && same_names(point$values, state$element_names)
   if (!ready) compile_point(state, point)
 }
 
@@ -164,6 +167,13 @@ same_shapes <- function(values, shapes) {
     if (!identical(shape_key(values[[k]]), shapes[[k]])) return(FALSE)
   }
   TRUE
+}
+
+# Whether vectors have the names by which f has found their elements, or none.
+same_names <- function(values, known) {
+  is.null(known) || all(mapply(function(v, names) {
+    is.null(names(v)) || identical(names(v), names)
+  }, values, known))
 }
 
 run_model <- function(state, x) {
@@ -258,6 +268,7 @@ compile_point <- function(state, point) {
     state$reached <- reached
   }
   state$shapes <- lapply(point$values, shape_key)
+  state$element_names <- if (trace$tape$named) lapply(point$values, names)
   state$listed <- point$listed
   state$like <- lapply(point$values, function(v) v * 0)
   state$pid <- Sys.getpid()
@@ -279,8 +290,7 @@ trace_model <- function(state, point) {
     })
   leaked <- restore_outside(outside)
   if (length(leaked) > 0L) {
-    abort_argument("f", sprintf(paste("'f' assigns a value that depends on parameters to '%s'",
-                                      "outside of itself: return it instead"), leaked[1L]))
+    abort_argument("f", paste("'f' cannot be traced:", outside_text(leaked[1L])))
   }
   suggest_scan(trace$tape)
   trace
@@ -385,24 +395,34 @@ keep_program <- function(state, program, nodes, data, output) {
 
 # ---- assignments outside of f --------------------------------------------------------------------
 
-# The variables that f assigns with `<<-`, with their current values: a list of name, home (NULL if
-# the variable does not exist) and value.
+# The variables that f, and the functions that it calls by name, assign with `<<-`, with their
+# current values: a list of name, home (NULL if the variable does not exist) and value.
 assigned_outside <- function(f) {
-  names <- character()
-  visit <- function(e) {
+  found <- list()
+  done <- list()
+  visit <- function(e, home) {
     if (!is.call(e)) return()
     if (identical(e[[1L]], quote(`<<-`))) {
       target <- e[[2L]]
       while (is.call(target)) target <- target[[2L]]
-      names <<- c(names, as.character(target))
+      name <- as.character(target)
+      at <- home_of(name, home)
+      found <<- c(found, list(list(name = name, home = at,
+                                   value = if (!is.null(at)) get(name, envir = at))))
     }
-    for (part in as.list(e)) if (!missing(part)) visit(part)
+    for (part in as.list(e)) if (!missing(part)) visit(part, home)
   }
-  visit(body(f))
-  lapply(unique(names), function(name) {
-    home <- home_of(name, environment(f))
-    list(name = name, home = home, value = if (!is.null(home)) get(name, envir = home))
-  })
+  search <- function(g) {
+    if (any(vapply(done, identical, NA, g))) return()
+    done <<- c(done, list(g))
+    visit(body(g), environment(g))
+    for (name in names_in(g)) {
+      value <- get0(name, envir = environment(g), mode = "function")
+      if (is_followed(value)) search(value)
+    }
+  }
+  search(f)
+  unique(found)
 }
 
 home_of <- function(name, from) {

@@ -45,7 +45,7 @@ traced_product <- function(x, y, kind) {
   dims <- product_dims(x, y, kind)
   dx <- if (kind == 1L) rev(dims$x) else dims$x
   dy <- if (kind == 2L) rev(dims$y) else dims$y
-  if (dx[2L] != dy[1L]) trace_stop("non-conformable arguments")
+  if (dx[2L] != dy[1L]) trace_stop("non-conformable arguments", of_numbers = TRUE)
   m <- dx[1L]
   k <- dx[2L]
   n <- dy[2L]
@@ -370,8 +370,10 @@ simplified <- function(values, higher = FALSE) {
   sizes <- vapply(values, length, 0L)
   if (any(sizes != sizes[1L]) || any(vapply(values, is.list, NA)) || sizes[1L] == 0L) return(values)
   result <- combine_traced(unname(values))
-  if (sizes[1L] > 1L) dim(result) <- c(sizes[1L], length(values))
-  result
+  shape <- dim(values[[1L]])
+  higher <- higher && !is.null(shape) && all(vapply(lapply(values, dim), identical, NA, shape))
+  if (sizes[1L] > 1L) dim(result) <- c(if (higher) shape else sizes[1L], length(values))
+  named(result, names(values))
 }
 
 as_items <- function(x) if (is_traced(x)) as.list(x) else x
@@ -383,7 +385,8 @@ mapped_sapply <- function(X, FUN, ..., simplify = TRUE, USE.NAMES = TRUE) {
     if (USE.NAMES && is.character(X) && is.null(names(values))) names(values) <- X
     return(if (isFALSE(simplify)) values else simplify2array(values, simplify == "array"))
   }
-  if (isFALSE(simplify)) values else simplified(values)
+  if (USE.NAMES && is.character(X) && is.null(names(values))) names(values) <- X
+  if (isFALSE(simplify)) values else simplified(values, identical(simplify, "array"))
 }
 
 mapped_vapply <- function(X, FUN, FUN.VALUE, ..., USE.NAMES = TRUE) {
@@ -445,25 +448,41 @@ mapped_apply <- function(X, MARGIN, FUN, ..., simplify = TRUE) {
 }
 
 traced_apply <- function(X, MARGIN, FUN, ...) {
-  if (length(dim(X)) == 2L && is.numeric(MARGIN) && all(MARGIN == 1:2) && length(MARGIN) == 2L) {
-    values <- simplified(lapply(seq_along(X), function(k) FUN(X[[k]], ...)))
-    if (length(values) == length(X) && !is.list(values)) dim(values) <- dim(X)
-    return(values)
+  d <- dim(X)
+  if (is.null(d) || !is.numeric(MARGIN) || !all(MARGIN %in% seq_along(d))) {
+    trace_stop("apply() of a traced value takes a matrix or an array, and numbers for MARGIN")
   }
-  if (length(dim(X)) != 2L || !is.numeric(MARGIN) || length(MARGIN) != 1L) {
-    trace_stop("apply() of a traced value takes a matrix and MARGIN = 1, 2 or 1:2")
+  places <- aperm(trace_positions(X), c(setdiff(seq_along(d), MARGIN), MARGIN))
+  rest <- d[-MARGIN]
+  dim(places) <- c(prod(rest), prod(d[MARGIN]))
+  values <- simplified(lapply(seq_len(ncol(places)), function(k) {
+    slice <- X[places[, k]]
+    if (length(rest) > 1L) dim(slice) <- rest
+    FUN(slice, ...)
+  }))
+  if (length(MARGIN) > 1L && !is.list(values)) {
+    dim(values) <- c(if (length(values) > ncol(places)) length(values) / ncol(places), d[MARGIN])
   }
-  values <- lapply(seq_len(dim(X)[MARGIN]), function(k) {
-    FUN(if (MARGIN == 1) X[k, ] else X[, k], ...)
-  })
-  simplified(values)
+  values
+}
+
+# Of numbers from ... to ..., as many as `length.out` says.
+traced_seq <- function(...) {
+  if (!any_traced(...)) return(base::seq(...))
+  given <- match.call(base::seq.default, as.call(c(list(quote(seq)), list(...))))
+  if (!is.null(tracing$tape$live) || is.null(given$length.out) || !is.null(given$by) ||
+      is_traced(given$length.out) || is.null(given$from) || is.null(given$to)) {
+    return(deciding("seq", base::seq)(...))
+  }
+  n <- ceiling(given$length.out)
+  given$from + (given$to - given$from) * ((seq_len(n) - 1) / max(1, n - 1))
 }
 
 traced_unlist <- function(x) {
   flat <- function(v) if (is.list(v)) do.call(base::c, lapply(unname(v), flat)) else list(v)
   values <- flat(x)
   values <- values[!vapply(values, is.null, NA)]
-  combine_traced(values)
+  named(combine_traced(values), names(x))
 }
 
 contains_traced <- function(x) {

@@ -124,7 +124,7 @@ join_nodes <- function(from, index) {
         pieces[k] <- sources[k]
         index[group == k] <- 1L
       } else if (length(used[[k]]) < size) {
-        pieces[k] <- take(sources[k], used[[k]])
+        pieces[k] <- take_present(sources[k], used[[k]])
         index[group == k] <- seq_along(used[[k]])
       } else {
         pieces[k] <- sources[k]
@@ -161,8 +161,9 @@ place <- function(x, i) {
     i <- ..1
     if (is_place(i, x$n)) return(place(x, i))
     if (is_traced(i)) refuse_index()
-    if (is.character(i)) refuse_names()
-    return(assemble(plainly(trace_positions(x)[i]), list(x)))
+    names <- names_for(x, i)
+    p <- plainly(named_as(trace_positions(x), names)[i])
+    return(named(assemble(p, list(x)), names(p)))
   }
   p <- trace_positions(x)
   assemble(plainly(if (missing(drop)) p[...] else p[..., drop = drop]), list(x))
@@ -174,15 +175,26 @@ place <- function(x, i) {
   if (...length() == 1L) {
     i <- ..1
     if (is_traced(i)) refuse_index()
-    if (is.character(i)) refuse_names()
     if (is_place(i, x$n)) return(place(x, i))
+    p <- named_as(trace_positions(x), names_for(x, i))
+    return(assemble(plainly(p[[i]]), list(x)))
   }
   p <- trace_positions(x)
   assemble(plainly(p[[...]]), list(x))
 }
 
-refuse_names <- function() {
-  trace_stop("names of traced values are dropped: use numbers for indices")
+# The names of a vector that is indexed; parameters have theirs, results of operations none.
+names_for <- function(x, i) {
+  names <- if (is.null(x$dim)) names(x)
+  if (is.character(i) && is.null(names)) {
+    trace_stop("names of traced values are dropped by operations: use numbers for indices")
+  }
+  names
+}
+
+named_as <- function(p, names) {
+  if (!is.null(names)) names(p) <- names
+  p
 }
 
 refuse_index <- function() {
@@ -199,18 +211,28 @@ refuse_index <- function() {
 traced_assign <- function(x, assign_to, value, ...) {
   if (is.list(x)) return(assign_to(x, ..., value = list(value)))
   if (is.null(x)) x <- numeric()
+  names <- if (is.null(dim(x))) names(x)
   x <- trace_operand(x)
   value <- trace_operand(value)
   if (...length() == 1L && !missing(..1)) {
     i <- ..1
-    if (is_traced(i)) refuse_index()
-    if (is.character(i)) refuse_names()
-    if (value$n == 1L && is_place(i, x$n)) return(put(x, as.integer(i), value))
+    if (is_traced(i)) return(assign_where(i, x, value, names))
+    if (is.character(i) && is.null(names) && x$n > 0L) names_for(x, i)
+    if (value$n == 1L && is_place(i, x$n)) return(named(put(x, as.integer(i), value), names))
   }
   if (value$n == 0L && x$n > 0L) value <- trace_operand(numeric())
-  p <- trace_positions(x)
+  p <- named_as(trace_positions(x), names)
   q <- as.vector(trace_positions(value, x$n))
-  assemble(plainly(assign_to(p, ..., value = q)), list(x, value))
+  p <- plainly(assign_to(p, ..., value = q))
+  named(assemble(p, list(x, value)), if (is.null(dim(p))) names(p))
+}
+
+# x[test] <- value, where one number takes the place of all elements that a comparison chooses.
+assign_where <- function(test, x, value, names) {
+  if (!is_truth(test) || test$n != x$n || value$n != 1L) refuse_index()
+  result <- traced_choice(test, as.vector(value), as.vector(x))
+  if (!is.null(x$dim)) dim(result) <- x$dim
+  named(result, names)
 }
 
 # x with its element i replaced.
@@ -240,8 +262,10 @@ c.cl_traced <- function(...) combine_traced(list(...))
 combine_traced <- function(values) {
   values <- values[!vapply(values, is.null, NA)]
   if (any(vapply(values, is.list, NA))) return(do.call(base::c, values, quote = TRUE))
+  names <- names(values)
   names(values) <- NULL
   if (length(values) == 1L) return(as.vector(values[[1L]]))
+  if (!is.null(names) && all(lengths(values) == 1L)) return(named(combine_traced(values), names))
   values <- lapply(values, trace_operand)
   values <- values[vapply(values, function(v) v$n, 0L) > 0L]
   n <- sum(vapply(values, function(v) v$n, 0L))

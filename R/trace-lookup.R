@@ -12,8 +12,8 @@ is_original <- function(value, name) {
   if (isS4(value) && !is.null(package)) {
     return(package %in% c("base", "stats", "methods", "utils", "statcl", "RTMB"))
   }
-  identical(home, .BaseNamespaceEnv) || identical(home, asNamespace("stats")) ||
-    identical(home, asNamespace("utils")) || identical(home, environment(is_original)) ||
+  environmentName(home) %in% c("base", "stats", "utils", "methods") && isNamespace(home) ||
+    identical(home, environment(is_original)) ||
     environmentName(topenv(home)) == "RTMB"
 }
 
@@ -48,6 +48,7 @@ looking_up <- function(f, overrides = list()) {
       }
     }
     assign("::", export, envir = place)
+    assign(":::", export, envir = place)
     assign(".statcl_lookup", TRUE, envir = place)
     place
   }
@@ -98,7 +99,7 @@ has_data <- function(name, home) {
   tryCatch(!is.function(get0(name, envir = home, ifnotfound = is.null)), error = function(e) FALSE)
 }
 
-# The replacement of `::`.
+# The replacement of `::` and `:::`.
 exporter <- function(masks, copy) {
   force(masks)
   force(copy)
@@ -107,20 +108,20 @@ exporter <- function(masks, copy) {
     name <- as.character(substitute(name))
     mine <- masks[[name]]
     if (package == "RTMB" && !is.null(mine)) return(mine)
-    value <- getExportedValue(package, name)
+    value <- get(name, envir = asNamespace(package))
     if (!is.null(mine) && is.function(value) && is_original(value, name)) return(mine)
     if (is_of_package(value)) copy(value) else value
   }
 }
 
-# Whether a function is the user's: not primitive, not of a package, and without a class of its own
-# such as a likelihood.
+# Whether a function is the user's: not primitive, not of a package (but one that a function of R
+# made, such as Vectorize(), counts), and without a class of its own such as a likelihood.
 is_followed <- function(value) {
   if (!is.function(value) || is.primitive(value) || is.object(value)) return(FALSE)
   home <- environment(value)
   if (is.null(home) || isNamespace(home) || identical(home, baseenv())) return(FALSE)
   top <- topenv(home)
-  !isNamespace(top) || environmentName(top) == "statcl" && !identical(home, top)
+  !isNamespace(top) || environmentName(top) %in% c("statcl", "base", "stats")
 }
 
 # Whether a function belongs to a package that is followed: not one of R's own packages, this one or
@@ -172,10 +173,10 @@ holds_functions <- function(x) {
 # ---- errors while a function is traced ----------------------------------------------------------
 
 # An error about a traced value. `choice`: whether its cause is that traced values have no known
-# value.
-trace_stop <- function(message, choice = FALSE) {
+# value; `of_numbers`: whether numbers in its place would have the error, too.
+trace_stop <- function(message, choice = FALSE, of_numbers = FALSE) {
   if (is.null(tracing$tape)) abort_argument("f", message)
-  stop(structure(list(message = message, call = NULL, choice = choice),
+  stop(structure(list(message = message, call = NULL, choice = choice, of_numbers = of_numbers),
                  class = c("cl_trace_stop", "error", "condition")))
 }
 
@@ -210,6 +211,11 @@ call_line <- function(call) {
   # An argument that R has already inserted into the call.
   for (k in seq_along(call)[-1L]) {
     if (!identical(call[[k]], quote(expr = )) && is_traced(call[[k]])) call[[k]] <- quote(x)
+  }
+  if (length(call) > 2L && is.name(call[[1L]]) && identical(call[[2L]], quote(`*tmp*`))) {
+    target <- as.list(call)[names(call) != "value"] # of x[i] <- value
+    target[1:2] <- list(as.name(sub("<-$", "", as.character(call[[1L]]))), quote(x))
+    call <- call("<-", as.call(unname(target)), quote(value))
   }
   text <- paste(trimws(deparse(call, width.cutoff = 500L)), collapse = " ")
   if (nchar(text) > 60L) paste0(substr(text, 1L, 57L), "...") else text
@@ -253,10 +259,17 @@ explain_error <- function(e) {
                        message, as.character(call[[1L]]))
   }
   # The call of f itself has the function instead of a name.
-  named <- !is.null(call) && !is.call(call[[1L]]) && !is.function(call[[1L]])
-  if (grepl("class \"cl_traced\"", message, fixed = TRUE)) {
+  named <- !is.null(call) && !is.function(call[[1L]]) &&
+    (!is.call(call[[1L]]) || as.character(call[[1L]][[1L]])[1L] %in% c("::", ":::", "$", "[["))
+  if (grepl("no applicable method", message, fixed = TRUE)) {
+    message <- sub("applied to.*$", "that traced values can use: call one by its whole name",
+                   message)
+  } else if (grepl("class \"cl_traced\"|'class1' must", message)) {
     message <- paste("a clMatrix cannot be combined with a traced value here: use as.matrix();",
                      "what 'f' uses is copied to the engine once")
+    if (grepl("'class1'", conditionMessage(e))) {
+      message <- sub("a clMatrix", "an S4 object", message)
+    }
   }
   where <- if (named) sprintf(" at '%s'", call_line(call)) else ""
   if (choice) message <- paste0(message, ": ", ways_out())

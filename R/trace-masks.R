@@ -87,7 +87,9 @@ assignment_mask <- function(name) {
   force(name)
   function(x, ..., value) {
     if (is_traced(value)) {
-      if (name == "[[<-" && is.list(x)) return(original(x, ..., value = value))
+      if (name == "[[<-" && is.environment(x) && !is_traced(x)) check_inside(x, ..1)
+      else if (name != "[[<-" || !is.list(x)) return(traced_assign(x, original, value, ...))
+    } else if (...length() == 1L && !missing(..1) && is_traced(..1)) {
       return(traced_assign(x, original, value, ...))
     }
     original(x, ..., value = value)
@@ -143,7 +145,7 @@ base_masks <- function() {
   }
   masks$head <- mover("head", utils::head)
   masks$tail <- mover("tail", tail_plain_or_not)
-  for (name in c("seq_len", ":", "numeric", "double", "integer", "vector", "logical", "seq",
+  for (name in c("seq_len", ":", "numeric", "double", "integer", "vector", "logical",
                  "seq.int", "which", "which.max", "which.min", "order", "sort", "match", "%in%",
                  "isTRUE", "isFALSE", "unique", "duplicated", "table", "cut", "all.equal",
                  "findInterval", "tabulate", "is.element", "identical", "nchar", "quantile",
@@ -175,7 +177,9 @@ other_masks <- function() {
       else base::rbind(..., deparse.level = deparse.level)
     },
     append = function(x, values, after = length(x)) {
-      if (!any_traced(x, values)) return(base::append(x, values, after))
+      if (!any_traced(x, values) || is.list(x) || is.list(values)) {
+        return(base::append(x, values, after))
+      }
       move(base::append, list(x, values), after)
     },
     matrix = matrix_mask,
@@ -243,12 +247,14 @@ other_masks <- function() {
     unlist = function(x, recursive = TRUE, use.names = TRUE) {
       if (contains_traced(x)) traced_unlist(x) else base::unlist(x, recursive, use.names)
     },
-    is.vector = predicate("is.vector", function(x) is.null(x$dim)),
-    is.double = predicate("is.double", function(x) TRUE),
     is.atomic = predicate("is.atomic", function(x) TRUE),
     is.environment = predicate("is.environment", function(x) FALSE),
-    typeof = predicate("typeof", function(x) "double"),
-    mode = predicate("mode", function(x) "numeric"),
+    replace = function(x, list, values) {
+      if (!any_traced(x, list, values)) return(base::replace(x, list, values))
+      traced_assign(x, `[<-`, values, list)
+    },
+    seq = traced_seq, embed = mover("embed", stats::embed),
+    toeplitz = mover("toeplitz", stats::toeplitz),
     stopifnot = stopifnot_mask)
 }
 
@@ -288,14 +294,19 @@ dollar_mask <- function(x, name) {
   if (is_traced(x)) {
     trace_stop("a parameter that is a vector has no '$': call the model with a named list")
   }
-  eval(call("$", quote(x), as.name(as.character(substitute(name)))))
+  name <- as.character(substitute(name))
+  link <- if (name == "linkinv" && inherits(x, c("family", "link-glm"))) {
+    traced_link(if (is.null(x$link)) x$name else x$link)
+  }
+  if (is.null(link)) return(eval(call("$", quote(x), as.name(name))))
+  function(eta) if (is_traced(eta)) link(eta) else x$linkinv(eta)
 }
 
 # All replacements by name, created once.
 traced_functions <- function() {
   if (is.null(tracing$functions)) {
     tracing$functions <- c(base_masks(), other_masks(), own_masks(), kernel_masks(),
-                           glm_masks(), density_functions(), class_masks())
+                           glm_masks(), density_functions(), class_masks(), inspection_masks())
   }
   tracing$functions
 }

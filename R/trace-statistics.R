@@ -66,13 +66,24 @@ traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
          c(count, columns))
 }
 
-# For one factor, and one number or one vector of constant length for each group.
+# Each group gives one number, or anything, then in a list; NA where there are no data.
 traced_tapply <- function(X, INDEX, FUN, ..., simplify = TRUE) {
-  if (is.list(INDEX) && length(INDEX) == 1L) INDEX <- INDEX[[1L]]
-  if (is.list(INDEX) || is_traced(INDEX)) {
-    trace_stop("tapply() of a traced value takes one factor, which is no traced value")
-  }
+  if (is_traced(INDEX) || is.list(INDEX) && any(vapply(INDEX, is_traced, NA))) refuse_index()
+  factors <- lapply(if (is.list(INDEX)) INDEX else list(INDEX), as.factor)
+  if (any(lengths(factors) != length(X))) trace_stop("arguments must have same length")
   FUN <- match.fun(FUN)
-  values <- lapply(split(seq_along(INDEX), INDEX), function(i) FUN(X[i], ...))
-  if (isTRUE(simplify)) simplified(values) else values
+  shape <- vapply(factors, nlevels, 0L)
+  cell <- as.integer(interaction(factors))
+  groups <- sort(unique(cell))
+  values <- lapply(groups, function(g) FUN(X[which(cell == g)], ...))
+  if (!isTRUE(simplify) || any(lengths(values) != 1L)) {
+    all <- vector("list", prod(shape))
+    all[groups] <- values
+    return(all)
+  }
+  result <- simplified(values)
+  if (length(groups) < prod(shape)) result <- traced_assign(rep(NA_real_, prod(shape)), `[<-`,
+                                                            result, groups)
+  if (length(shape) > 1L) dim(result) <- shape
+  result
 }

@@ -24,6 +24,7 @@ new_tape <- function(live = NULL) {
   values <- list() # of nodes, as far as they were asked for (R/trace-value.R)
   has_missing <- FALSE # among the data
   lost <- list() # which elements of nodes data make NaN (R/trace-missing.R)
+  named <- FALSE # whether names of parameters were asked for
   scans <- list() # the steps of cl_scan()
   gaps <- list() # inputs of a step with missing data: the node, and the one with numbers there
   parent <- NULL # of a step's tape: that of the function around it (R/scan-trace.R)
@@ -74,9 +75,11 @@ traced <- function(id, n, dim = NULL, from = NULL, index = NULL) {
   index
   tape <- tracing$tape
   self <- environment()
-  attr(self, "class") <- "cl_traced"
+  attr(self, "class") <- traced_class
   self
 }
+
+traced_class <- c("cl_traced", "numeric") # the second for generic functions of the user's
 
 is_traced <- function(x) inherits(x, "cl_traced")
 
@@ -94,7 +97,10 @@ trace_operand <- function(x) {
     return(captured(x, tracing$tape))
   }
   if (is_cl(x)) x <- as.matrix(x)
-  if (!is.numeric(x) && !is.logical(x)) trace_stop(no_operand_text(x))
+  if (!is.numeric(x) && !is.logical(x)) {
+    if (!inherits(x, "Matrix")) trace_stop(no_operand_text(x))
+    x <- as.matrix(x)
+  }
   n <- length(x)
   shape <- dim(x)
   if (n == 0L) return(traced(NA_integer_, 0L, shape))
@@ -217,7 +223,7 @@ proxy <- function(x) {
 # The value of `code`, which computes shapes; its errors and warnings become errors of this package.
 plainly <- function(code) {
   withCallingHandlers(code, error = function(e) {
-    if (!inherits(e, "cl_trace_stop")) trace_stop(conditionMessage(e))
+    if (!inherits(e, "cl_trace_stop")) trace_stop(conditionMessage(e), of_numbers = TRUE)
   }, warning = function(w) {
     warning(conditionMessage(w), call. = FALSE)
     invokeRestart("muffleWarning")
@@ -260,7 +266,7 @@ math_names <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm
 #' @export
 Math.cl_traced <- function(x, ...) {
   op <- .Generic
-  if (op %in% math_names) return(traced_unary(op, x))
+  if (op %in% math_names) return(named(traced_unary(op, x), .subset2(x, "names")))
   switch(op, log = traced_log(x, ...), round = traced_round(x, ...), cumsum = traced_cumsum(x),
          cumprod = cumulate("mul", x), cummax = cumulate("pmax", x), cummin = cumulate("pmin", x),
          trace_stop(sprintf("%s() is not available for traced values", op)))
@@ -395,11 +401,26 @@ reshaped <- function(x, shape) {
   reshaped(x, dim(like))
 }
 
+# Vectors have names if they are parameters, or if `f` gives them; operations drop them.
 #' @export
-names.cl_traced <- function(x) NULL
+names.cl_traced <- function(x) {
+  names <- .subset2(x, "names")
+  if (!is.null(names)) assign("named", TRUE, envir = x$tape)
+  names
+}
 
 #' @export
-`names<-.cl_traced` <- function(x, value) x
+`names<-.cl_traced` <- function(x, value) {
+  copy <- traced(x$id, x$n, x$dim, x$from, x$index)
+  assign("tape", x$tape, envir = copy)
+  named(copy, as.character(value))
+}
+
+# Sets the names of a value that was just made.
+named <- function(x, names) {
+  if (is_traced(x) && length(names) == x$n && is.null(x$dim)) assign("names", names, envir = x)
+  x
+}
 
 #' @export
 dimnames.cl_traced <- function(x) NULL
@@ -418,7 +439,9 @@ as.vector.cl_traced <- function(x, mode = "any") {
 as.double.cl_traced <- function(x, ...) reshaped(x, NULL)
 
 #' @export
-as.list.cl_traced <- function(x, ...) lapply(seq_len(x$n), function(k) x[[k]])
+as.list.cl_traced <- function(x, ...) {
+  named_as(lapply(seq_len(x$n), function(k) x[[k]]), if (is.null(x$dim)) names(x))
+}
 
 #' @export
 as.matrix.cl_traced <- function(x, ...) {
@@ -465,15 +488,3 @@ is.finite.cl_traced <- function(x) logical_result("is_finite", x)
 
 #' @export
 is.infinite.cl_traced <- function(x) logical_result("is_infinite", x)
-
-#' @export
-format.cl_traced <- function(x, ...) {
-  sprintf("<traced: %s>", if (is.null(x$dim)) paste(x$n, "elements") else
-    paste(x$dim, collapse = " x "))
-}
-
-#' @export
-print.cl_traced <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
-}

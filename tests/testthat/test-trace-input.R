@@ -109,3 +109,217 @@ test_that("a model works from a file and in other processes", {
                      list(want, want))
   })
 })
+
+# Value and gradient as those of f with numbers.
+holds <- function(f, ...) {
+  point <- list(...)
+  got <- cl_gradient(f)(...)
+  expect_equal(as.numeric(got), as.numeric(f(...)), tolerance = 1e-12)
+  expect_true(all(do.call(cl_check_gradient, c(list(cl_gradient(f)), point))$ok))
+}
+
+test_that("errors of traced values do not end in the handlers of the function", {
+  on_host({
+    refused(function(a) tryCatch(if (a > 0) a else -a, error = function(e) 0), 1,
+            says = "at 'if (a > 0) a else -a': 'if' needs the value")
+    refused(function(a) {
+      r <- try(a[a > 0], silent = TRUE)
+      if (inherits(r, "try-error")) 0 else sum(r)
+    }, 1, says = "an index cannot be a traced value")
+    refused(function(a) cl_scan(function(s, x) tryCatch(if (s > 0) s else x, error = identity),
+                                a, 1:3), 1, says = "cl_scan() records its step once")
+    holds(function(a) tryCatch(stop("x"), error = function(e) a * 2), a = 1)
+    holds(function(a) tryCatch(a %*% 1:5, error = function(e) sum(a)), a = c(1, 2))
+    holds(function(a) tryCatch(warning("x"), warning = function(w) a * 3), a = 1)
+    holds(function(a) {
+      tryCatch(return(a * 5), finally = NULL)
+      0
+    }, a = 1)
+  })
+})
+
+test_that("a traced value has the class of a number", {
+  on_host({
+    for (f in list(function(a) if (class(a) == "numeric") a else 0,
+                   function(a) if (inherits(a, "numeric") && is(a, "numeric")) a else 0,
+                   function(a) if (is.object(a) || !is.null(attributes(a))) 0 else a,
+                   function(a) if (storage.mode(a) == "double") unclass(a) else 0,
+                   function(a) if (is.logical(a > 0) && !is.logical(a)) Re(a) else 0,
+                   function(a) {
+                     g <- function(v) UseMethod("g")
+                     g.numeric <- function(v) v^2
+                     g.default <- function(v) 0
+                     g(a)
+                   })) holds(f, a = 1.5)
+    holds(function(a) if (inherits(a, "matrix") && "array" %in% class(a)) sum(a) else 0,
+          a = diag(2))
+    holds(function(a) sum(structure(a, dim = c(2, 2))[1, ]), a = c(1, 2, 3, 4))
+    refused(function(a) {
+      class(a) <- "own"
+      a
+    }, 1, says = "'class<-' is not available")
+    refused(function(a) {
+      g <- function(v) UseMethod("g")
+      g.factor <- function(v) v
+      g(a)
+    }, 1, says = "call one by its whole name")
+  })
+})
+
+test_that("traced values stay within the function", {
+  place <- new.env()
+  alone <- new.env(parent = emptyenv())
+  kept <- list()
+  keep <- function(v) kept[["a"]] <<- v
+  on_host({
+    says <- "outside of 'f': return it instead"
+    refused(function(a) {
+      place$k <- a
+      a
+    }, 1, says = says)
+    refused(function(a) {
+      alone[["k"]] <- a
+      a
+    }, 1, says = says)
+    refused(function(a) assign("k", a, envir = place), 1, says = says)
+    refused(function(a) {
+      keep(a)
+      a
+    }, 1, says = says)
+    expect_identical(list(ls(place), ls(alone), kept), list(character(), character(), list()))
+    holds(function(a) {
+      e <- new.env(parent = emptyenv())
+      e[["k"]] <- a
+      e$j <- a^2
+      for (i in 1:2) assign(paste0("z", i), a * i)
+      s <- 0
+      add <- function(v) s <<- s + v
+      add(z1 + z2)
+      e$k * e$j + s
+    }, a = 1.5)
+  })
+})
+
+test_that("functions by name, and those that make functions", {
+  y <- c(0.3, -1, 2)
+  made <- Vectorize(function(m, s) sum(dnorm(y, m, s, log = TRUE)))
+  on_host({
+    for (f in list(function(a) sum(match.fun("dnorm")(y, a, 1, log = TRUE)),
+                   function(a) sum(stats:::dnorm(y, a, 1, log = TRUE)),
+                   function(a) sum(getExportedValue("stats", "dnorm")(y, a)),
+                   function(a) sum(do.call("dnorm", list(y, mean = a)), get("dlogis")(y, a)),
+                   function(a) sum(made(c(a, 2 * a), 2)),
+                   function(a) {
+                     kernel <- Vectorize(function(i, j) a^2 * exp(-(i - j)^2 / 2))
+                     sum(outer(1:3, 1:3, kernel))
+                   },
+                   function(a) sum(poisson()$linkinv(a * y), binomial("cloglog")$linkinv(a * y)),
+                   function(a) sum(sapply(c("dnorm", "dlogis"), function(d) match.fun(d)(a))))) {
+      holds(f, a = 0.7)
+    }
+    refused(function(a) sum(Filter(function(v) v > 0, a)), c(1, 2), says = "Filter() needs")
+    refused(function(a) {
+      g <- function(u) u
+      g(u = a, u = 2)
+    }, 1, says = "matched by multiple actual arguments")
+  })
+})
+
+test_that("elements of parameters have names", {
+  y <- c(0.3, -1, 2)
+  model <- cl_gradient(function(par) sum(dnorm(y, par["mu"], exp(par[["ls"]]), log = TRUE)))
+  on_host({
+    want <- sum(dnorm(y, 1, exp(0.2), log = TRUE))
+    expect_equal(as.numeric(model(c(mu = 1, ls = 0.2))), want)
+    expect_equal(as.numeric(model(c(ls = 0.2, mu = 1))), want) # recorded again
+    expect_equal(as.numeric(model(c(0.2, 1))), want)
+    holds(function(par) with(as.list(par), b1 * s) + sum(par[grep("^b", names(par))]^2),
+          par = c(b1 = 1, b2 = 2, s = 3))
+    holds(function(par) {
+      par["s"] <- exp(par["s"])
+      v <- c(u = 1, w = 2)
+      v["u"] <- par[["b"]]
+      v[["u"]] * v["w"] + par["s"] + sapply(c(p = 1, q = 2), function(i) par[["b"]] * i)[["q"]]
+    }, par = c(b = 1, s = 0.3))
+    refused(function(par) (par + 1)["b"], c(b = 1), says = "use numbers for indices")
+    refused(function(par) par[["c"]], c(b = 1), says = "subscript out of bounds")
+  })
+})
+
+test_that("traced values can be shown", {
+  said <- character()
+  f <- cl_gradient(function(a, b) {
+    said <<- capture.output({
+      print(a)
+      cat("a is", a, "\n")
+      str(list(a))
+      cat(sprintf("%5.2f and %d", a, 3L), paste(b), toString(b), format(b), "\n")
+      print(ls.str())
+    })
+    a + sum(b)
+  })
+  retraced <- cl_gradient(function(a) {
+    said <<- capture.output(print(a), cat(sprintf("%.1f\n", a)))
+    a
+  }, retrace = TRUE)
+  on_host({
+    expect_equal(as.numeric(f(1, diag(2))), 3)
+    expect_identical(said[c(1, 2, 5)], c("<traced: 1 number>", "a is <traced: 1 number> ",
+      "<traced: 1 number> and 3 <traced: 2 x 2> <traced: 2 x 2> <traced: 2 x 2> "))
+    expect_match(said, "<traced: 1 number>", fixed = TRUE, all = FALSE)
+    retraced(1.5)
+    expect_identical(said, c("[1] 1.5", "1.5"))
+    refused(function(a) sum(data.frame(m = a)$m), 1, says = "use a list")
+    for (f in list(function(a) summary(a)[1], function(a) if (anyNA(a)) 0 else a)) {
+      refused(f, 1, says = "needs the value of a traced value")
+    }
+  })
+})
+
+test_that("what is moved, chosen and summed by group", {
+  group <- c(1, 2, 1, 3, 2, 3)
+  other <- c(1, 1, 0, 1, 0, 1)
+  x <- c(0.5, -1, 0.3, 1.5, -0.2, 0.9)
+  on_host({
+    for (f in list(function(a) sum(tapply(a, list(group, other), sum)^2, na.rm = TRUE),
+                   function(a) tapply(a, group, cumsum)[[2]][2],
+                   function(a) sum(replace(a, a > 2.5, 1) * 1:6) + sum(replace(x, x > 1, a[2])),
+                   function(a) sum(embed(a, 2)^2) + sum(toeplitz(a)[1:2, ]^2),
+                   function(a) sum(exp(-seq(0, a[1], length.out = 5))),
+                   function(a) sum(unlist(append(list(1), a[1]))),
+                   function(a) {
+                     z <- x
+                     z[a[1] > x] <- 0
+                     sum(z * a)
+                   })) holds(f, a = 1:6 + 0.25)
+    holds(function(a) {
+      sum(apply(a, c(1, 3), sum)^2) + sum(apply(a, 3, function(m) nrow(m) * m[1, 2])) +
+        sum(apply(a, 2:3, range) * 1:16) +
+        sum(sapply(1:2, function(i) a[, , 1] * i, simplify = "array")[1, , 2])
+    }, a = array(sin(1:16), c(2, 2, 4)))
+    skip_if_not_installed("Matrix")
+    holds(function(a) sum((Matrix::Diagonal(3, 2) %*% a)^2), a = c(1, 2, 3))
+    refused(function(a) sum(Matrix::Diagonal(3) * a), c(1, 2, 3), says = "use as.matrix()")
+  })
+})
+
+test_that("missing data that all steps of a recursion share", {
+  z <- c(1, NA, 2)
+  on_host({
+    for (step in list(function(s, x) s * 0.5 + x + sum(ifelse(is.na(z), 0, z * s)),
+                      function(s, x) s * 0.5 + x + mean(z * s, na.rm = TRUE),
+                      function(s, x) s * 0.5 + x + sum(dnorm(z, s, 1)[!is.na(z)]),
+                      function(s, x, z) s * 0.5 + x + sum(z * s, na.rm = TRUE),
+                      function(s, x, z) {
+                        q <- z * s
+                        q[is.na(z)] <- 0
+                        s * 0.5 + sum(q)
+                      })) {
+      more <- if ("z" %in% names(formals(step))) list(z = z)
+      holds(function(a) do.call(cl_scan, c(list(step, a, c(0.1, 0.2, 0.3)), more)), a = 0.5)
+    }
+    both <- rbind(c(1, NA), c(2, 3))
+    holds(function(a) sum(cl_scan(function(s, x, z) s * a + x + sum(z * a, na.rm = TRUE), 0, 1:3,
+                                  sequences = 2, z = both)), a = 0.5)
+  })
+})

@@ -80,7 +80,7 @@ test_that("mathematical functions", {
   expect_untraced(function(a) psigamma(a, 2), 1)
   expect_untraced(function(a) norm(a, "2"), diag(2))
   expect_untraced(function(a) var(a, na.rm = TRUE), 1:3)
-  expect_untraced(function(a) tapply(a, list(1:3, 1:3), sum), 1:3)
+  expect_untraced(function(a) tapply(1:3, list(1:3, a), sum), 1:3)
   expect_untraced(function(a) signif(a, 2), 1)
 })
 
@@ -227,8 +227,9 @@ test_that("indices of every form", {
   expect_traced(function(a) a[c(4, 2, 2, 1, 3, 4)], x4)
   expect_traced(function(a) c(a, 9)[5] + c(a, 9)[2], x4)
   expect_untraced(function(a) a[["b"]], x4, both = TRUE)
-  expect_untraced(function(a) a["b"], c(b = 1))
+  expect_untraced(function(a) (a + 1)["b"], c(b = 1))
   expect_untraced(function(a) {
+    a <- a + 1
     a["b"] <- 1
     a
   }, c(b = 1))
@@ -278,8 +279,16 @@ test_that("assignments of every form", {
     l$u[1] <- 0
     l$u + l$v
   }, x3)
-  expect_untraced(function(a) {
+  expect_traced(function(a) {
     a[a > 0] <- 0
+    a
+  }, x3)
+  for (wrong in list(c(0, 1), numeric(3))) expect_untraced(function(a) {
+    a[a > 0] <- wrong
+    a
+  }, x3)
+  expect_untraced(function(a) {
+    a[a] <- 0
     a
   }, x3)
 })
