@@ -13,9 +13,10 @@ outcome <- function(code) {
   list(value = value, warned = warned, failed = inherits(value, "error"))
 }
 
-# Evaluates `code` with base matrices and then with the names in `...` as device matrices. Both have
-# to give the same value, to the bit unless `tol` is given, with a warning or without; where base R
-# fails, an error of this package. `less`: a classed error is allowed where base R has a value.
+# Evaluates `code` with base matrices and then with the names in `...` as device matrices. Both must
+# give the same value, bit for bit unless `tol` is given, and both a warning or neither; if base R
+# fails, an error of this package is expected. `less`: a classed error is allowed where base R has a
+# value.
 expect_as_base <- function(code, ..., tol = NULL, less = FALSE, label = NULL) {
   code <- substitute(code)
   expect_call_as_base(code, list(...), parent.frame(), tol, less, label)
@@ -28,7 +29,8 @@ expect_call_as_base <- function(code, matrices, home, tol = NULL, less = FALSE, 
   expect_same_outcome(own, base, label, tol, less)
 }
 
-# Compares two outcomes: values and warnings, or that both are errors, `own` one of this package.
+# Compares two outcomes: values and warnings, or that both are errors, with `own` an error of this
+# package.
 expect_same_outcome <- function(own, base, label, tol = NULL, less = FALSE) {
   say <- function(x) {
     if (x$failed) return(paste("the error", sQuote(conditionMessage(x$value))))

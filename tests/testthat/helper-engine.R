@@ -4,10 +4,10 @@
 # continuous integration) makes it a failure, anything else a skip that the reporter shows.
 # STATCL_TEST_QUICK=1 (`./dev test`) makes the longest tests take fewer cases: full_or_quick().
 
-# Kernels are built again and again here.
+# Kernels are compiled repeatedly in tests: no announcements.
 options(statcl.quiet = TRUE)
 
-# How many or which cases a test takes.
+# The number of cases, or the cases, that a test uses.
 full_or_quick <- function(full, quick) {
   if (identical(Sys.getenv("STATCL_TEST_QUICK"), "1")) quick else full
 }

@@ -1,4 +1,4 @@
-# Expectations of our own.
+# Expectations for this package.
 
 # Equal shape, NaN and NA at the same indices, and the largest difference within `tol` times the
 # largest size among the finite values of `expected`, or times `scale`. Device matrices are copied
@@ -19,7 +19,7 @@ expect_close <- function(object, expected, tol = 1e-12, scale = NULL) {
   testthat::expect(
     identical(is.nan(object), is.nan(expected)) &&
       identical(object[special & !is.nan(expected)], expected[special & !is.nan(expected)]),
-    sprintf("%s has NaN or infinite values in other places", label))
+    sprintf("%s has NaN or infinite values at other indices", label))
   testthat::expect(error <= tol * scale,
                    sprintf("%s is off by %.3g, more than %.3g (%.3g times %.3g)", label, error,
                            tol * scale, tol, scale))
@@ -33,8 +33,8 @@ on_base <- function(x) {
 
 shape <- function(x) paste(if (is.null(dim(x))) length(x) else dim(x), collapse = " x ")
 
-# An error of class statcl_error_<what>; the further arguments are fields and their values. Gives
-# the condition.
+# Expects an error of class statcl_error_<what> whose fields have the values given as further
+# arguments. Returns the condition. (The core calls the record of an error a fault.)
 expect_fault <- function(code, what, ...) {
   condition <- testthat::expect_error(code, class = paste0("statcl_error_", what))
   testthat::expect_s3_class(condition, "statcl_error")

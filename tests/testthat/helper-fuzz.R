@@ -1,6 +1,6 @@
-# Calls with arguments that nobody meant, for test-fuzz-errors.R.
+# Calls with malformed arguments, for test-fuzz-errors.R.
 
-# Values that no argument was made for.
+# Values that are not meant for any argument.
 odd_values <- function() {
   fake <- function(class, x = list()) structure(x, class = class)
   c(list(NULL, NA, NaN, Inf, -1, 0, 1.5, 1e10, 2^31, "a", "", NA_character_, "\xff", TRUE, 1i,
@@ -16,7 +16,7 @@ odd_values <- function() {
              "cl_transform", "cl_log_posterior", "cl_gp_likelihood", "cl_gp_prior"), fake))
 }
 
-# list(function, valid arguments) by name: what is replaced one argument at a time.
+# list(function, valid arguments) by name; one argument at a time is replaced.
 fuzz_calls <- function() {
   x <- matrix(c(2, 1, 1, 3), 2)
   a3 <- array(c(x, x), c(2, 2, 2))
@@ -92,7 +92,7 @@ fuzz_calls <- function() {
     print_sample = row(print, draws))
 }
 
-# Objects of our classes that lack a field, or have a wrong one: for functions of fits.
+# Objects of the package's classes with a field missing or wrong, for methods of fits.
 damaged <- function(x, k) {
   if (!is.list(x) || is.data.frame(x)) return(list())
   y <- unclass(x)
@@ -103,7 +103,7 @@ damaged <- function(x, k) {
   lapply(unlist(made, recursive = FALSE), structure, class = class(x))
 }
 
-# Errors that are none of ours, as "function argument: message", with how often.
+# Errors that are not classed, as "function argument: message", with their counts.
 fuzz <- function(calls, keep = function(n) seq_len(n)) {
   found <- character()
   try_call <- function(name, f, arguments, changed) {

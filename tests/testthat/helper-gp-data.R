@@ -1,5 +1,5 @@
-# Real data for Gaussian processes: list(x, y). Points that coincide are left out, as some peers
-# cannot have them.
+# Real data for Gaussian processes: list(x, y). Duplicated points are removed, because some peers do
+# not support them.
 gp_data_set <- function(name) {
   get_data <- function(package) {
     found <- new.env()

@@ -1,7 +1,7 @@
-# The textbook of Gaussian processes in plain R: everything from one Cholesky factor. The kernel's
-# matrices come from test-covariance.R's formulas by way of cl_cov() on the host, tested there.
+# The textbook formulas of Gaussian processes in plain R, all from one Cholesky factor. The kernel's
+# matrices come from cl_cov() on the host, which test-covariance.R tests.
 #
-# `noise` is a standard deviation; `diagonal` the variances of the noise where they differ; `mean` a
+# `noise` is a standard deviation; `diagonal` the variances of the noise if they differ; `mean` a
 # number, "estimate", or a matrix of columns whose coefficients are estimated.
 plain_gp <- function(y, x, kernel, noise, mean = 0, diagonal = rep(noise^2, length(y))) {
   covariance <- function(a, b) on_host(cl_cov(a, b, kernel))

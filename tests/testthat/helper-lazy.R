@@ -1,7 +1,7 @@
 # Random expression trees: R calls that mean the same to base R and to statcl, for test-lazy.R.
 #
-# A tree is evaluated in an environment of leaves. Where a clMatrix of one row or one column meets a
-# matrix, base R has a full matrix or a vector instead.
+# A tree is evaluated in an environment of leaves. Where a clMatrix with one row or one column is
+# combined with a matrix, base R uses a full matrix or a vector instead.
 
 # Leaves of the shapes m x n and n x m ("t"), for base R (base = TRUE) or statcl.
 tree_leaves <- function(m, n, special, base) {
@@ -34,7 +34,7 @@ tree_leaves <- function(m, n, special, base) {
   leaves
 }
 
-# What trees call besides functions of base R. Sums are lazy for statcl.
+# Functions that trees call in addition to those of base R. Sums are lazy for statcl.
 tree_functions <- list(
   quotient = function(x, y) x / (abs(y) + 0.5),
   block = function(x, m, n) x[2:(m + 1), 3:(n + 2), drop = FALSE],
@@ -56,7 +56,7 @@ tree_functions <- list(
   with_product = function(x) x + as.vector_or_column(x %*% (seq_len(ncol(x)) / 4)),
   as.vector_or_column = function(x) if (is_cl(x)) x else as.vector(x))
 
-# Functions of one number, with arguments that they have values for.
+# Functions of one number, with arguments for which they have values.
 tree_units <- list(
   quote(exp(-abs(x))), quote(log1p(abs(x))), quote(sqrt(abs(x))), quote(sin(x)), quote(cos(x)),
   quote(tanh(x)), quote(abs(x)), quote(sign(x)), quote(atan(x)), quote(-x), quote(+x),
@@ -76,7 +76,7 @@ random_tree <- function(depth, m, n, flip = FALSE) {
     if (m == n) names <- c(names, "lower", "symmetric")
     return(as.name(pick(names)))
   }
-  # An operand that is spread over m x n, or a number.
+  # An operand that is recycled to m x n, or a number.
   other <- function() {
     if (runif(1) < 0.6) return(full())
     if (runif(1) < 0.4) return(pick(2, -0.5, 0.25, 3))
@@ -106,9 +106,9 @@ random_tree <- function(depth, m, n, flip = FALSE) {
   bquote((function(z) z * z + z - .(other()))(.(full())))
 }
 
-# The environment in which a tree is a base R expression, a fused one, or (each = 1) one kernel an
-# operation; between 0 and 1, `each` is the share of operations that are computed at once. `nudge`
-# is what base R's inexact functions are multiplied by.
+# The environment in which a tree is a base R expression, a fused one, or (each = 1) one kernel per
+# operation; between 0 and 1, `each` is the proportion of operations that are computed at once. Base
+# R's inexact functions are multiplied by `nudge`.
 tree_home <- function(leaves, base, each = 0, nudge = 1) {
   home <- list2env(c(leaves, tree_functions), parent = asNamespace("statcl"))
   for (name in names(tree_functions)) environment(home[[name]]) <- home
@@ -132,7 +132,7 @@ tree_home <- function(leaves, base, each = 0, nudge = 1) {
   home
 }
 
-# Functions that two libraries need not give the same bits for.
+# Functions for which two libraries may give different bits.
 tree_inexact <- c("exp", "log1p", "sin", "cos", "tanh", "atan", "log", "expm1", "sinpi", "cospi",
                   "lgamma", "gamma", "digamma", "trigamma", "cl_pnorm", "cl_inv_logit",
                   "cl_log1p_exp", "^")
@@ -152,8 +152,8 @@ computed_at_once <- function(f, share) {
   }
 }
 
-# Where two results are equal up to rounding, NaN and NA being one.
-same_places <- function(x, y, tol = 1e-9) {
+# The elements in which two results are equal up to rounding; NaN and NA count as equal.
+same_elements <- function(x, y, tol = 1e-9) {
   same <- is.na(x) & is.na(y)
   known <- !is.na(x) & !is.na(y)
   finite <- known & is.finite(x) & is.finite(y)
@@ -162,7 +162,7 @@ same_places <- function(x, y, tol = 1e-9) {
   same
 }
 
-# The same of all, distances measured in the largest number.
+# Whether all elements are equal, relative to the largest number.
 same_numbers <- function(x, y, tol = 1e-9) {
   x <- as.double(x)
   y <- as.double(y)
@@ -175,10 +175,10 @@ same_numbers <- function(x, y, tol = 1e-9) {
     max(abs(x - y)[finite], 0) <= tol * max(1, abs(y)[finite])
 }
 
-# Evaluates the trees of these numbers: those that are wrong, and how many could not be compared
-# everywhere. Fused and unfused are equal up to the order of sums. Base R is another library: where
-# its own value changes as its functions are off by a few units in the last place, as on both sides
-# of `tanh(x) == 1`, there is nothing to compare with.
+# Evaluates the trees with these numbers: those that are wrong, and how many could not be compared
+# everywhere. Fused and unfused results are equal up to the order of sums. Base R uses another
+# library: where its own value changes if its functions are off by a few units in the last place, as
+# on both sides of `tanh(x) == 1`, no comparison is possible.
 check_trees <- function(numbers) {
   shapes <- list(c(5, 4), c(1, 7), c(7, 1), c(1, 1), c(33, 9), c(6, 6), c(70, 3))
   wrong <- character()
@@ -202,8 +202,8 @@ check_trees <- function(numbers) {
     fine <- identical(dim(fused), dim(want)) &&
       same_numbers(as.matrix(single), as.matrix(fused), 1e-12) &&
       (is.null(mixed) || same_numbers(as.matrix(mixed), as.matrix(fused), 1e-12))
-    if (fine && !all(same <- same_places(as.matrix(fused), want))) {
-      moves <- !same_places(by_r(1 + 2^-48), want) | !same_places(by_r(1 - 2^-48), want)
+    if (fine && !all(same <- same_elements(as.matrix(fused), want))) {
+      moves <- !same_elements(by_r(1 + 2^-48), want) | !same_elements(by_r(1 - 2^-48), want)
       fine <- all(same | moves)
       unsettled <- unsettled + 1L
     }

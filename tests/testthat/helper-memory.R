@@ -1,4 +1,4 @@
-# Live bytes, and R processes of their own.
+# Live bytes, and separate R processes.
 
 # Bytes held on the host engine and on the device of the tests, after dropping what is unreachable.
 live_bytes <- function() {

@@ -60,7 +60,7 @@ test_that("they are saved and restored as ordinary vectors", {
   expect_match(paste(result$output, collapse = " "), "done")
 })
 
-test_that("memory of dropped results serves again, is told, and goes on request", {
+test_that("memory of dropped results is reused, reported, and freed on request", {
   skip_if_not(recycles(), "no recycled memory on this system")
   x <- on_host(as_cl(matrix(1, n, n)))
   b <- as.matrix(x)

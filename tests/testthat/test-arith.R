@@ -13,7 +13,7 @@ expect_same <- function(object, expected, tol = 1e-14) {
   object <- unname(as.matrix(object))
   expected <- unname(expected + 0)
   expect(identical(dim(object), dim(expected)), sprintf("%s: shape", label))
-  expect(identical(is.na(object), is.na(expected)), sprintf("%s: NA in other places", label))
+  expect(identical(is.na(object), is.na(expected)), sprintf("%s: NA at other indices", label))
   known <- !is.na(expected)
   close <- object == expected |
     (is.finite(expected) & abs(object - expected) <= tol * abs(expected))
@@ -27,7 +27,7 @@ pending <- function(x) .Call(r_expr_info, x@handle)$pending
 arith_ops <- c("+", "-", "*", "/", "^", "%%", "%/%")
 other_ops <- c("==", "!=", "<", ">", "<=", ">=", "&", "|")
 
-test_that("operators equal those of base R, special values included", {
+test_that("operators agree with base R, including special values", {
   each_engine(for (name in c(arith_ops, other_ops)) {
     op <- get(name)
     # R's own %% and %/% lose digits when the quotient is very large or very small.
@@ -47,7 +47,7 @@ test_that("operators equal those of base R, special values included", {
   })
 })
 
-test_that("vectors recycle as in base R", {
+test_that("vectors are recycled as in base R", {
   x <- matrix(1:12 + 0, 4)
   each_engine({
     for (v in list(1:4, 1:2, 1:12, 5, 1:6)) {
@@ -77,7 +77,7 @@ test_that("%% and %/% have the sign and the rounding of R", {
   })
 })
 
-test_that("functions equal those of base R", {
+test_that("functions agree with base R", {
   x <- values()
   functions <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm1", "log", "log1p",
                  "log2", "log10", "cos", "cosh", "sin", "sinh", "tan", "tanh", "acos", "acosh",
@@ -115,7 +115,7 @@ edges <- c(NA, NaN, Inf, -Inf, 0, -0, 1, -1, 0.5, -0.5, 0.25, 1.5, 2.5, -2.5, 2,
            170, -170.5, -30.25, 0.1, 1e-10, 3e-309, 1e-320, 710, -746, 1e15, 1e300, -1e300,
            2^53 + 2)
 
-test_that("the groups Arith, Compare, Logic and Math are complete, at the edges too", {
+test_that("the groups Arith, Compare, Logic and Math are complete, including edge cases", {
   x <- matrix(edges)
   pairs <- unname(as.matrix(expand.grid(edges, edges)))
   a <- pairs[, 1L, drop = FALSE]
@@ -157,7 +157,7 @@ test_that("the groups Arith, Compare, Logic and Math are complete, at the edges 
   })
 })
 
-test_that("round() to digits is that of base R to the last bit", {
+test_that("round() to digits agrees with base R to the last bit", {
   x <- c(0.15, 2.675, 1.005, 5.015, (-400:400) / 16, round(sin(1:500) * 100, 3), sin(1:500) * 1e7,
          exp(seq(-20, 20, length.out = 300)))
   each_engine(for (digits in c(-4:6, 10, 14)) {
@@ -180,7 +180,7 @@ test_that("round() to digits is that of base R to the last bit", {
   expect_fault(round(as_cl(x), NA), "argument", argument = "digits")
 })
 
-test_that("special functions have their digits everywhere", {
+test_that("special functions are accurate everywhere", {
   table <- read.csv(test_path("..", "reference", "special-functions.csv"))
   for (name in unique(table$name)) {
     rows <- table[table$name == name, ]
@@ -194,7 +194,7 @@ test_that("special functions have their digits everywhere", {
   }
 })
 
-test_that("Summary has R's answers for what is missing, infinite or empty", {
+test_that("Summary agrees with R for missing, infinite and empty values", {
   sets <- list(c(3, -1, 2), c(NA, 1, 2), c(NaN, 1, 0), c(Inf, 1, -2), c(Inf, -Inf, 1), c(NA, NaN),
                c(0, 0), c(-0, 1), numeric(), c(Inf, -Inf, NA), c(1e-200, 1e-200), TRUE)
   sets <- sets[full_or_quick(seq_along(sets), c(2, 3, 5, 6, 9))]
@@ -238,7 +238,7 @@ test_that("names are kept as in base R", {
   })
 })
 
-test_that("views are kept where that is certain", {
+test_that("views are kept if the result is known to have them", {
   x <- matrix(sin(1:100), 10)
   each_engine({
     l <- as_cl(x, view = "lower")
@@ -260,7 +260,7 @@ test_that("views are kept where that is certain", {
 
 # ---- reductions ---------------------------------------------------------------------------------
 
-test_that("summaries equal those of base R", {
+test_that("summaries agree with base R", {
   plain <- matrix(sin(1:999) * 100, 37)
   missing <- plain
   missing[c(5, 100)] <- c(NA, NaN)
@@ -294,7 +294,7 @@ test_that("summaries equal those of base R", {
   })
 })
 
-test_that("row and column sums and means equal those of base R", {
+test_that("row and column sums and means agree with base R", {
   x <- matrix(sin(1:210), 30, dimnames = list(NULL, letters[1:7]))
   missing <- x
   missing[c(3, 40)] <- NA
@@ -305,7 +305,7 @@ test_that("row and column sums and means equal those of base R", {
   expect_fault(on_host(rowSums(as_cl(x), dims = 2)), "argument", argument = "dims")
 })
 
-test_that("sums and means whose partial sums are too large for a double are those of base R", {
+test_that("sums and means agree with base R even if partial sums overflow", {
   x <- cbind(c(1e308, 1e308, NA), c(1e308, 1e308, -1e308), c(-1e308, -1.7e308, 1), 1:3)
   each_engine({
     y <- as_cl(x)
@@ -334,7 +334,7 @@ test_that("sums of many terms are accurate and the same bits each time", {
   })
 })
 
-test_that("operands that are not numeric are refused by name", {
+test_that("operands that are not numeric are rejected by name", {
   each_engine({
     x <- as_cl(diag(2))
     for (bad in list(NULL, "a", 1i, list(1), factor(1), mean, array(1, c(2, 2, 1)))) {
@@ -348,7 +348,7 @@ test_that("operands that are not numeric are refused by name", {
   })
 })
 
-test_that("a clMatrix of digits is refused, whatever is rounded", {
+test_that("a clMatrix as digits is rejected for any x", {
   each_engine({
     x <- as_cl(matrix(1:4 / 3, 2))
     for (f in list(round, signif)) {

@@ -93,7 +93,7 @@ test_that("determinants, products and triangular solves are those of base R", {
   })
 })
 
-test_that("large products go by tiles, and by BLAS", {
+test_that("large products use tiles, and BLAS", {
   a <- array(sin(seq_len(40 * 7 * 3)), c(40, 7, 3))
   b <- array(cos(seq_len(33 * 7 * 3)), c(33, 7, 3))
   long <- array(sin(seq_len(130 * 130)), c(130, 130, 1))
@@ -116,7 +116,7 @@ test_that("determinants have their sign, whatever the order of the pivots", {
   })
 })
 
-test_that("determinants neither overflow nor underflow on their way", {
+test_that("intermediate results of determinants neither overflow nor underflow", {
   a <- array(diag(c(1e300, 1e300, 1e-300, 1e-300)), c(4, 4, 2))
   a[1, 1, 2] <- 0
   each_engine({
@@ -127,7 +127,7 @@ test_that("determinants neither overflow nor underflow on their way", {
   })
 })
 
-test_that("normal densities are right, with factors and means for all or for each", {
+test_that("normal densities are correct, with shared and with separate factors and means", {
   density <- function(y, mean, s) {
     z <- y - mean
     -length(y) / 2 * log(2 * pi) - log(det(s)) / 2 - drop(crossprod(z, solve(s, z))) / 2
@@ -156,7 +156,7 @@ test_that("the adjoint of the factor is that of cl_chol_adjoint()", {
   })
 })
 
-test_that("matrices that cannot be treated do not spoil the others", {
+test_that("matrices that fail do not affect the others", {
   for (n in c(3, 10)) {
     a <- definite(n, 8)
     clean <- a
@@ -184,7 +184,7 @@ test_that("matrices that cannot be treated do not spoil the others", {
   }
 })
 
-test_that("a matrix gives the same bits wherever it sits", {
+test_that("a matrix gives the same bits at any index of the batch", {
   for (n in c(3, 8, 11)) {
     a <- definite(n, 1)
     many <- array(a, c(n, n, 131))
@@ -198,7 +198,7 @@ test_that("a matrix gives the same bits wherever it sits", {
   }
 })
 
-test_that("right-hand sides come as arrays, matrices and vectors; one matrix serves all", {
+test_that("right-hand sides may be arrays, matrices and vectors; one matrix may be shared", {
   a <- definite(4, 5) + array(diag(4), c(4, 4, 5))
   b <- matrix(1:20 + 0, 4)
   each_engine({
@@ -229,7 +229,7 @@ test_that("empty batches and empty matrices give empty results", {
   })
 })
 
-test_that("lists of matrices of different sizes come back in order", {
+test_that("lists of matrices of different sizes keep their order", {
   a <- list(x = diag(2) + 1, y = diag(5) * 4, z = diag(2) * 9, w = matrix(4))
   each_engine({
     r <- cl_batch_chol(a)
@@ -263,7 +263,7 @@ test_that("solutions of lists have the names that solve() gives", {
   }
 })
 
-test_that("arrays stay on the device, print and come back", {
+test_that("arrays stay on the device, can be printed and copied back", {
   a <- definite(3, 4)
   dimnames(a) <- list(c("a", "b", "c"), NULL, paste0("q", 1:4))
   each_engine({
@@ -298,7 +298,7 @@ test_that("names are kept", {
   expect_identical(dimnames(cl_batch_solve(a, 1:2)), dimnames(a)[c(2, 3)])
 })
 
-test_that("nothing is left in memory", {
+test_that("no memory leaks", {
   each_engine(expect_no_leak({
     d <- as_cl(array(rnorm(3 * 3 * 50), c(3, 3, 50)))
     x <- cl_batch_inverse(d)
@@ -332,7 +332,7 @@ test_that("regressions by group are those of lm()", {
   })
 })
 
-test_that("regressions by group stay accurate where the columns are nearly parallel", {
+test_that("regressions by group are accurate for nearly parallel columns", {
   set.seed(7)
   t <- rep(1e4 + 1:50, 6) # cond(X) about 1e6 after scaling
   g <- rep(letters[1:6], each = 50)
@@ -347,7 +347,7 @@ test_that("regressions by group stay accurate where the columns are nearly paral
   })
 })
 
-test_that("bad input to regressions by group is refused, collinear groups are told of", {
+test_that("bad input to regressions by group is rejected, collinear groups are reported", {
   expect_fault(cl_batch_lm(weight ~ Time, ChickWeight), "argument", argument = "group")
   expect_fault(cl_batch_lm(diag(3), 1:3), "argument", argument = "group")
   expect_fault(cl_batch_lm(weight ~ Time, ChickWeight, group = No_Such), "argument",

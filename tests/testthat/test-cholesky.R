@@ -32,7 +32,7 @@ test_that("the factor has LAPACK's residual at block edges, conditions and scale
   })
 })
 
-test_that("chol() is base R's upper factor, cl_chol() either", {
+test_that("chol() gives base R's upper factor, cl_chol() either factor", {
   a <- definite(7)
   dimnames(a) <- list(letters[1:7], LETTERS[1:7])
   each_engine({
@@ -50,7 +50,7 @@ test_that("chol() is base R's upper factor, cl_chol() either", {
   })
 })
 
-test_that("the lower triangle is read, whatever the upper one holds", {
+test_that("only the lower triangle is read", {
   a <- definite(35)
   junk <- a
   junk[upper.tri(junk)] <- NaN
@@ -77,7 +77,7 @@ test_that("a matrix that is not positive definite gives the order of the failing
   })
 })
 
-test_that("jitter is added when asked for, and only then", {
+test_that("jitter is added only on request", {
   a <- matrix(1, 3, 3)
   each_engine({
     expect_fault(cl_chol(a), "not_pd", order = 2)
@@ -89,7 +89,7 @@ test_that("jitter is added when asked for, and only then", {
   })
 })
 
-test_that("missing and infinite values in the triangle that is read are refused, with place", {
+test_that("missing and infinite values in the triangle read are rejected, with their index", {
   each_engine(for (value in c(NA, NaN, Inf, -Inf)) {
     a <- definite(35)
     a[34, 3] <- value
@@ -99,7 +99,7 @@ test_that("missing and infinite values in the triangle that is read are refused,
   })
 })
 
-test_that("bad input is refused by name", {
+test_that("bad input is rejected by name", {
   bad <- list(NULL, list(1), mean, globalenv(), "4", 1i, factor(1), 1:3, numeric(),
               array(1, c(2, 2, 1)), matrix(1, 2, 3), matrix(0, 0, 0))
   for (a in bad) expect_fault(cl_chol(a), "argument", argument = "a")
@@ -159,7 +159,7 @@ test_that("the reverse mode agrees with central differences", {
   })
 })
 
-test_that("the reverse mode refuses a singular or non-finite factor", {
+test_that("the reverse mode rejects a singular or non-finite factor", {
   each_engine({
     l <- t(chol(definite(4)))
     l[3, 3] <- 0
@@ -235,7 +235,7 @@ test_that("solve() of a symmetric view stops at a numerically singular matrix as
   })
 })
 
-test_that("solve() refuses singular matrices and shapes that do not fit", {
+test_that("solve() rejects singular matrices and shapes that do not conform", {
   each_engine({
     expect_fault(solve(as_cl(diag(c(1, 0, 2))), 1:3), "singular", index = 2)
     expect_fault(solve(as_cl(diag(c(1, 0, 2)), view = "lower"), 1:3), "singular", index = 2)
@@ -248,7 +248,7 @@ test_that("solve() refuses singular matrices and shapes that do not fit", {
   })
 })
 
-test_that("chol2inv() inverts from the factor", {
+test_that("chol2inv() computes the inverse from the factor", {
   a <- definite(37)
   r <- chol(a)
   each_engine({

@@ -20,7 +20,7 @@ own_data <- function(n = 25) {
 own <- k_user(squared, c(sd = 1.2, l = 0.5)) * (k_linear(0.7) + k_constant(0.5)) + k_white(0.2)
 same <- k_exp_quad(1.2, 0.5) * (k_linear(0.7) + k_constant(0.5)) + k_white(0.2)
 
-test_that("distances are those of dist()", {
+test_that("distances agree with dist()", {
   x <- own_data()$x
   each_engine({
     expect_close(cl_distance(x), unname(as.matrix(dist(x))), 1e-14)
@@ -81,7 +81,7 @@ test_that("likelihoods and predictions", {
   })
 })
 
-test_that("a state on a device survives a file", {
+test_that("a state on a device can be saved and restored", {
   d <- own_data()
   each_engine({
     s <- gp_condition(cl_gp_likelihood(d$y[, 1], d$x, own), c(coef(own), noise = 0.2))
@@ -105,7 +105,7 @@ test_that("parameters have their own names and signs", {
   expect_fault(f(c(-1, -1, 1, 1, 0.1)), "argument", argument = "par")
 })
 
-test_that("bad functions are refused", {
+test_that("bad functions are rejected", {
   d <- own_data()
   expect_fault(k_user(1, c(a = 1)), "argument", argument = "f")
   for (bad in list(1, c(a = NA), c(a = 1, a = 2), "a", c(a = -1), c(noise = 1))) {

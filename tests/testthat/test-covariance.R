@@ -41,7 +41,7 @@ points <- function(n, p) {
          dimnames = list(paste0("r", seq_len(n)), letters[seq_len(p)]))
 }
 
-test_that("every function has its formula", {
+test_that("every covariance function agrees with its formula", {
   set.seed(1)
   x1 <- points(67, 3)
   x2 <- points(34, 3)
@@ -56,7 +56,7 @@ test_that("every function has its formula", {
   })
 })
 
-test_that("functions that are not of distance alone have theirs", {
+test_that("functions of more than the distance agree with their formulas", {
   set.seed(11)
   x1 <- unname(points(21, 2))
   x2 <- unname(points(9, 2))
@@ -75,7 +75,7 @@ test_that("functions that are not of distance alone have theirs", {
   })
 })
 
-test_that("products multiply, nested in any way", {
+test_that("products of kernels multiply covariances, nested in any way", {
   set.seed(12)
   x <- unname(points(17, 2))
   leaves <- list(k_exp_quad(1.2, c(0.5, 0.9)), k_periodic(0.7, 0.8, 0.6, 1), k_linear(0.9, 2, 0.1),
@@ -96,7 +96,7 @@ test_that("products multiply, nested in any way", {
                argument = "kernel")
 })
 
-test_that("sums add and columns choose", {
+test_that("sums of kernels add covariances, and 'columns' selects columns", {
   set.seed(2)
   x <- points(20, 3)
   kernel <- k_exp_quad(2, 0.5, columns = "b") + k_matern32(0.3, c(1, 2), columns = c(3, 1)) +
@@ -107,7 +107,7 @@ test_that("sums add and columns choose", {
   each_engine(expect_close(cl_cov(x, kernel = kernel), want, 1e-14))
 })
 
-test_that("base R in gives base R out, a clMatrix a clMatrix, with names", {
+test_that("base R input gives base R output, a clMatrix a clMatrix, with names", {
   set.seed(3)
   x <- points(5, 2)
   each_engine({
@@ -161,7 +161,7 @@ test_that("the adjoint is the derivative of a weighted sum", {
   })
 })
 
-test_that("derivatives by the points are those of a weighted sum", {
+test_that("derivatives with respect to the points are those of a weighted sum", {
   set.seed(6)
   x <- points(13, 2)
   other <- points(7, 2)
@@ -192,7 +192,7 @@ test_that("derivatives by the points are those of a weighted sum", {
   })
 })
 
-test_that("many columns need several passes of the adjoint", {
+test_that("many columns take several passes of the adjoint", {
   set.seed(5)
   x <- points(15, 20)
   x <- cbind(x, x^2, abs(x))
@@ -222,7 +222,7 @@ test_that("kernels have named parameters", {
                    c(alpha1 = 2, sd3.2 = 7))
 })
 
-test_that("it is known what a parameter means", {
+test_that("the meaning of each parameter is known", {
   kernel <- k_exp_quad(1, c(1, 2)) + k_periodic(columns = "b") * (k_matern32() + k_linear(c(1, 1)))
   found <- kernel_parameters(kernel, 2, c("a", "b"))
   expect_identical(found$name, names(coef(kernel)))
@@ -255,7 +255,7 @@ test_that("kernels plot", {
   expect_equal(drawn$covariance[101], 4 * exp(-0.5 * 0.09) + 4)
 })
 
-test_that("bad kernels and points are refused", {
+test_that("bad kernels and points are rejected", {
   x <- points(4, 2)
   for (bad in list(0, -1, NA_real_, Inf, "a", c(1, 2), NULL)) {
     expect_fault(k_exp_quad(sd = bad), "argument", argument = "sd")
@@ -293,7 +293,7 @@ test_that("bad kernels and points are refused", {
   })
 })
 
-test_that("a freed matrix is said to be stale, and memory goes back", {
+test_that("a freed matrix is reported as stale, and its memory is returned", {
   each_engine({
     gone <- as_cl(points(4, 2))
     cl_free(gone)

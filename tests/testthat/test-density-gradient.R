@@ -47,7 +47,7 @@ positive <- c(0.2, 1, 3, 2, 0.7)
 share <- c(0.1, 0.5, 0.3, 0.9, 0.7)
 count <- c(0, 1, 3, 2, 7)
 
-test_that("densities have their gradients", {
+test_that("densities have correct gradients", {
   on_host(for (log in c(TRUE, FALSE)) {
     flag <- list(log = log)
     expect_slope("dnorm", list(x = real, mean = 0.3, sd = c(1, 2, 3, 4, 5)), flag)
@@ -78,7 +78,7 @@ test_that("densities have their gradients", {
   })
 })
 
-test_that("distribution functions and quantiles have their gradients, in both tails", {
+test_that("distribution functions and quantiles have correct gradients, in both tails", {
   on_host(for (lower in c(TRUE, FALSE)) for (log in c(TRUE, FALSE)) {
     flags <- list(lower.tail = lower, log.p = log)
     expect_slope("pnorm", list(q = real, mean = 1, sd = 2), flags)
@@ -98,7 +98,7 @@ test_that("distribution functions and quantiles have their gradients, in both ta
   })
 })
 
-test_that("special functions and densities of vectors and matrices have their gradients", {
+test_that("special functions and densities of vectors and matrices have correct gradients", {
   set.seed(1)
   s <- crossprod(matrix(rnorm(9), 3)) + diag(3)
   x <- matrix(rnorm(12), 4)
@@ -130,7 +130,7 @@ at_point <- function(f, ...) {
   c(as.numeric(found), unlist(attr(found, "gradient"), use.names = FALSE))
 }
 
-test_that("outside of the support the logarithm is -Inf, and the gradient 0", {
+test_that("outside the support the logarithm is -Inf and the gradient 0", {
   never <- c(-Inf, 0, 0, 0)
   on_host({
     for (x in c(-1, 0)) {
@@ -151,7 +151,7 @@ test_that("outside of the support the logarithm is -Inf, and the gradient 0", {
   })
 })
 
-test_that("probabilities 0 and 1 and means 0 that agree with the data are no trouble", {
+test_that("probabilities 0 and 1 and means 0 are valid if they agree with the data", {
   on_host({
     expect_equal(at_point(function(p) sum(dbinom(c(0, 0), 3, p, TRUE)), c(0, 0.5)),
                  c(3 * log(0.5), -3, -6))
@@ -175,7 +175,7 @@ test_that("probabilities 0 and 1 and means 0 that agree with the data are no tro
   })
 })
 
-test_that("both tails are accurate far out", {
+test_that("densities are accurate far into both tails", {
   on_host({
     expect_equal(at_point(function(q) pnorm(q, log.p = TRUE), -1e5), c(-5000000012.4318615, 1e5))
     expect_equal(at_point(function(q) plogis(q, log.p = TRUE), -1e5), c(-1e5, 1))

@@ -10,7 +10,7 @@ scales <- c(-1, 0.01, 1, 70)
 shapes <- c(-1, 0, 0.01, 1, 70)
 counts <- c(-1, 0, 1, 20, 150, 1.5, Inf, NA)
 
-# Base R raises to a power that is no number there.
+# Base R raises to a power that overflows or underflows.
 no_power <- function(g) {
   (g$shape * abs(log(abs(g$x / g$scale))) > 600 & g$x > 0 & g$scale > 0) %in% TRUE
 }
@@ -62,8 +62,8 @@ flags_of <- function(name) {
   lapply(1:4, function(k) as.list(all[k, ]))
 }
 
-# The values of name(...) where the arguments `parameters` are parameters and the others are data:
-# the derivatives by the weights of their sum.
+# The values of name(...) if the arguments `parameters` are parameters and the others are data:
+# derivatives with respect to the weights of their sum.
 traced_values <- function(name, grid, flags, parameters) {
   given <- lapply(stats::setNames(nm = names(grid)), as.name)
   f <- function() NULL
@@ -94,13 +94,13 @@ expect_values_of_r <- function(name, arguments, flags) {
   }
 }
 
-test_that("values are R's, whatever is a parameter, at the ends of all ranges too", {
+test_that("values agree with R, whichever argument is a parameter, also at the ends of ranges", {
   on_host(for (k in seq_along(cases)) {
     for (flags in flags_of(names(cases)[k])) expect_values_of_r(names(cases)[k], cases[[k]], flags)
   })
 })
 
-test_that("an infinite value has density zero, and an exponential of no rate has its slope", {
+test_that("an infinite value has density zero; an exponential density has a derivative at rate 0", {
   at <- function(f, ...) unlist(lapply(list(...), function(x) as.numeric(cl_gradient(f)(x = x))))
   on_host({
     for (log in c(TRUE, FALSE)) {
@@ -116,7 +116,7 @@ test_that("an infinite value has density zero, and an exponential of no rate has
   })
 })
 
-test_that("arguments may be given in all the ways of R", {
+test_that("arguments may be given in all forms of calls of R", {
   x <- matrix(c(0.1, 0.2, 0.3, 0.4, 0.5, 0.6), 2)
   forms <- list(
     function(a) sum(pnorm(x, a, low = FALSE, log = TRUE)), function(a) sum(dgamma(x, 2, sc = a)),

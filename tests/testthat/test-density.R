@@ -14,8 +14,8 @@ combinations <- function(...) {
   expand.grid(..., KEEP.OUT.ATTRS = FALSE)
 }
 
-# Those of `grid` where f is further than tol from base R's function: relative to it, for a
-# logarithm that is small to 1. Numbers that are no normal ones have fewer digits.
+# The values of `grid` where f differs from base R's function by more than tol: relative to it, or
+# to 1 for a logarithm that is small. Subnormal numbers have fewer digits.
 differing <- function(name, grid, tol, ..., small = 0) {
   got <- suppressWarnings(do.call(formulas[[name]], c(as.list(grid), list(...))))
   want <- suppressWarnings(do.call(name, c(as.list(grid), list(...))))
@@ -31,7 +31,7 @@ expect_no_difference <- function(found, label) {
   expect(nrow(found) == 0L, sprintf("%s differs from base R:\n%s", label, text))
 }
 
-# Each column alone as well, so that the forms for few and for many counts are both taken.
+# Each column alone as well, so that the forms for few and for many counts are both used.
 expect_density <- function(name, grid, tol = 1e-12, except = function(grid) FALSE) {
   grid <- grid[!(except(grid) %in% TRUE), ]
   parts <- split(grid, grid[[min(2L, length(grid))]])
@@ -61,20 +61,20 @@ test_that("densities of real numbers are base R's", {
 
 test_that("densities of positive numbers are base R's", {
   expect_density("dlnorm", combinations(x = numbers, meanlog = places, sdlog = scales))
-  # Base R has NaN for the infinite x of an infinite mean.
+  # Base R has NaN for an infinite x with an infinite mean.
   expect_density("dexp", combinations(x = numbers, rate = scales),
                  except = function(grid) grid$x == Inf & grid$rate == 0)
   expect_density("dgamma", combinations(x = numbers, shape = scales, rate = scales))
   expect_density("dgamma", combinations(x = numbers, shape = scales, scale = scales[-2]))
   expect_density("dchisq", combinations(x = numbers, df = scales))
-  # Base R takes the power itself, which is no number in double precision there.
+  # Base R computes the power itself, which overflows or underflows there.
   expect_density("dweibull", combinations(x = numbers, shape = scales, scale = scales),
                  except = function(grid) {
                    grid$x > 0 & grid$scale > 0 &
                      abs(grid$shape * log(abs(grid$x / grid$scale))) > 600
                  })
   expect_identical(formulas$dweibull(1e6, 60, 0.01), 0)
-  # Beyond 1e8 base R has nine digits only.
+  # Beyond 1e8 base R has only nine digits.
   expect_density("dbeta", combinations(x = c(numbers, 1 - 1e-9), shape1 = scales[-10],
                                        shape2 = scales[-10]))
   expect_equal(formulas$dbeta(1 - 1e-9, 1e8, 2.5), 2152456.3021313326517, tolerance = 1e-14)
@@ -85,14 +85,14 @@ test_that("densities of counts are base R's", {
   expect_density("dbinom", combinations(x = counts, size = c(0, 1, 2, 20, 100, 101, 1e6, 2.5, -1),
                                         prob = chances))
   expect_density("dgeom", combinations(x = counts, prob = chances))
-  # Base R has ten digits only where the size is far more than x.
+  # Base R has only ten digits unless the size is far larger than x.
   expect_density("dnbinom", combinations(x = counts, size = scales, prob = chances),
                  except = function(grid) grid$size == 1e8 & grid$x < 1000)
   expect_equal(formulas$dnbinom(1, 1e8, 1 - 1e-12, log = TRUE), -9.210462491728821137,
                tolerance = 1e-15)
   expect_equal(formulas$dnbinom(1, 1e8, mu = 0.01, log = TRUE), -4.61517018608759,
                tolerance = 1e-14)
-  # No mean and no size: base R has NaN, the limit is the mass at 0.
+  # Mean 0 and size 0: base R has NaN, the limit is the mass at 0.
   expect_density("dnbinom", combinations(x = counts, size = c(scales, 1e15), mu = scales),
                  except = function(grid) {
                    grid$size == 0 & grid$mu == 0 | grid$size >= 1e8 & grid$x <= 1000
@@ -128,14 +128,14 @@ test_that("distribution functions are base R's, in both tails", {
 })
 
 test_that("distribution functions of gamma and beta variables are base R's", {
-  # Of an infinite mean and no shape base R has NaN, or 0, or 1.
+  # For an infinite mean and shape 0 base R has NaN, 0 or 1.
   expect_probability("pgamma", combinations(q = numbers, shape = scales, rate = scales),
                      except = function(grid) {
                        grid$rate == 0 & (grid$shape == 0 | is.infinite(grid$q))
                      })
   expect_probability("pgamma", combinations(q = numbers, shape = scales, scale = scales[-2]))
   expect_probability("pchisq", combinations(q = numbers, df = scales))
-  # Of a shape 0 base R does not reach 1 at 1 and beyond.
+  # For shape 0 base R does not reach 1 at 1 and beyond.
   expect_probability("pbeta", combinations(q = numbers, shape1 = scales, shape2 = scales),
                      except = function(grid) grid$shape1 * grid$shape2 == 0 & grid$q >= 1)
   expect_fault(formulas$pbeta(0.5, 1, 2, 0.1), "argument", argument = "ncp")

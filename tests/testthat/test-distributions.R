@@ -38,7 +38,7 @@ test_that("normal densities, probabilities and quantiles are base R's, in both t
                            qnorm(log(p), 3, 2, lower, TRUE), 1e-13))
       expect_true(relative(qnorm(0.2, as_cl(1:3), 0:2, lower), qnorm(0.2, 1:3, 0:2, lower), 4e-15))
     }
-    # Far out base R 4.2 is not exact: there and back.
+    # Far in the tail base R 4.2 is not exact: check that the inverse recovers the argument.
     far <- -c(800, 1e4, 1e10, 1e100)
     expect_true(relative(pnorm(qnorm(as_cl(far), log.p = TRUE), log.p = TRUE), far, 1e-13))
     expect_true(all(is.nan(as.vector(qnorm(as_cl(c(-0.1, 1.1)))))))
@@ -78,7 +78,7 @@ test_that("binomial coefficients and the beta function are base R's", {
   expect_error(lbeta("a", 1), "numeric")
 })
 
-test_that("they work on elements, by whichever name", {
+test_that("they work on elements, under any name", {
   x <- seq(-2, 3, length.out = 11)
   f <- function(x) {
     dnorm(x, 1, 2) + pnorm(x, log.p = TRUE) * plogis(1, x) + choose(x, 2) + atan2(x, 1) +
@@ -92,7 +92,7 @@ test_that("they work on elements, by whichever name", {
     expect_equal(cl_map(function(x, m, s) dnorm(x, m, s, log = TRUE), x, 0.5, 2:12),
                  dnorm(x, 0.5, 2:12, log = TRUE))
   })
-  # The package not attached: R's functions are found, and ours take their place.
+  # Without the package attached, R's functions are found and replaced.
   h <- function(x) dnorm(x) + pmax(0, plogis(x))
   environment(h) <- list2env(list(), parent = asNamespace("stats"))
   expect_equal(on_host(cl_map(h, x)), dnorm(x) + plogis(x))

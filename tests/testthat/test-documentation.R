@@ -1,4 +1,4 @@
-# What ?statcl and the site list is complete.
+# The lists of ?statcl and of the web site are complete.
 
 # The targets of the links below one node of a help page, in order.
 link_targets <- function(node) {
@@ -17,7 +17,7 @@ text_of <- function(page, tag) {
   vapply(page[tags_of(page) == tag], function(x) paste(unlist(x), collapse = ""), "")
 }
 
-# Exported functions and the file names of help pages, but for the package's own and internal ones.
+# Exported functions and the file names of help pages, except the package's own and internal ones.
 documented <- function(pages) {
   internal <- vapply(pages, function(page) "internal" %in% text_of(page, "\\keyword"), NA)
   names <- sub("[.]Rd$", "", names(pages)[!internal])
@@ -36,7 +36,7 @@ test_that("?statcl lists every function and topic once", {
   expect_identical(sort(listed), documented(pages))
 })
 
-test_that("the site lists every function and topic once", {
+test_that("the web site lists every function and topic once", {
   file <- test_path("..", "..", "_pkgdown.yml")
   skip_if_not(file.exists(file), "sources of the site at hand")
   lines <- readLines(file)
@@ -46,7 +46,7 @@ test_that("the site lists every function and topic once", {
   expect_identical(sort(listed), documented(tools::Rd_db("statcl")))
 })
 
-test_that("the site has every vignette", {
+test_that("the web site has every vignette", {
   file <- test_path("..", "..", "_pkgdown.yml")
   skip_if_not(file.exists(file), "sources of the site at hand")
   lines <- readLines(file)

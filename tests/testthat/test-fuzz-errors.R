@@ -1,11 +1,12 @@
-# Malformed arguments: a function works, or it raises one of our errors.
+# Malformed arguments: a function works, or it raises an error of this package.
 
 skip_on_cran() # long; run by ./dev check
 
-# What R itself says before any function of ours is called, and errors of the caller's functions.
+# Messages that R itself raises before any function of the package is called, and errors of the
+# caller's functions.
 not_ours <- c("unused argument", "non-numeric argument to binary operator")
 
-test_that("every error of a malformed argument or object has our class", {
+test_that("every error due to a malformed argument or object has a class of the package", {
   found <- on_host({
     quick <- function(n) seq(1L, n, by = full_or_quick(1L, 2L))
     fuzz(fuzz_calls(), quick)
@@ -14,7 +15,7 @@ test_that("every error of a malformed argument or object has our class", {
   expect_identical(unique(found), character())
 })
 
-test_that("errors of single calls have our classes", {
+test_that("errors of single calls have classes of the package", {
   each_engine({
     x <- as_cl(diag(3))
     cl_free(x)
@@ -35,7 +36,7 @@ test_that("errors of single calls have our classes", {
   expect_fault(k_matern52(columns = list(1)), "argument", argument = "columns")
 })
 
-test_that("damaged fits and kernels are named, whichever function meets them", {
+test_that("errors name damaged fits and kernels, in every function", {
   d <- data.frame(y = c(0, 1, 0, 1, 1, 0, 1, 0), x = c(1, 3, 2, 5, 4, 1, 2, 3))
   fit <- on_host(cl_glm(y ~ x, d))
   fit$vcov <- fit$vcov.root <- list("none")

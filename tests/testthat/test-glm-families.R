@@ -1,4 +1,4 @@
-# The families beside bernoulli_logit, which test-glm.R is about.
+# The families other than bernoulli_logit, which test-glm.R covers.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -54,8 +54,8 @@ gradient_of <- function(value) attr(value, "gradient")
 
 # ---- against many digits ---------------------------------------------------------------------
 
-# One evaluation for each row of the table. Distances are relative; of derivatives by the predictor
-# that are small differences, such as y - mean, they are also allowed 2e-15 y.
+# One evaluation for each row of the table. Errors are relative; derivatives with respect to the
+# predictor that are small differences, such as y - mean, may also be off by 2e-15 y.
 check_table <- function(family, evaluate) {
   table <- read.csv(test_path("..", "reference", "glm-families.csv"), stringsAsFactors = FALSE)
   table <- table[table$family == family, ]
@@ -79,7 +79,7 @@ check_table <- function(family, evaluate) {
   expect_true(all(worst <= 1e-12), info = family)
 }
 
-test_that("families with one predictor have their digits in all tails", {
+test_that("families with one predictor are accurate in all tails", {
   for (family in c("binomial_logit", "normal_id", "poisson_log", "neg_binomial_2_log")) {
     own <- if (family %in% names(own_of)) own_of[[family]]
     each_engine(check_table(family, function(row) {
@@ -93,7 +93,7 @@ test_that("families with one predictor have their digits in all tails", {
   }
 })
 
-test_that("categorical_logit has its digits with 1, 3 and 40 classes", {
+test_that("categorical_logit is accurate with 1, 3 and 40 classes", {
   each_engine(check_table("categorical_logit", function(row) {
     beta <- matrix(((5 * seq_len(row$datum)) %% 7 - 3) / 4, 1)
     value <- cl_glm_lpdf("categorical_logit", row$y, 1, 0, row$eta * beta, gradient = "alpha")
@@ -101,7 +101,7 @@ test_that("categorical_logit has its digits with 1, 3 and 40 classes", {
   }))
 })
 
-test_that("ordered_logistic has its digits, also between cuts that nearly meet", {
+test_that("ordered_logistic is accurate, also between cuts that nearly coincide", {
   each_engine(check_table("ordered_logistic", function(row) {
     cuts <- c(row$below, row$above)
     cuts <- cuts[is.finite(cuts)]
@@ -114,9 +114,9 @@ test_that("ordered_logistic has its digits, also between cuts that nearly meet",
   }))
 })
 
-# Every so many rows of the table of counts, most near the largest log density, where terms as large
-# as the counts cancel. Allowed are 1e-12 of each number, and 4e-16 of the linear predictor, as if
-# it were below 1.
+# A sample of rows of the table of counts, most of them near the largest log density, where terms as
+# large as the counts cancel. The tolerance is 1e-12 of each number, and 4e-16 of the linear
+# predictor.
 check_counts <- function(every) {
   table <- read.csv(test_path("..", "reference", "glm-counts.csv"), stringsAsFactors = FALSE)
   for (i in seq(1, nrow(table), by = every)) {
@@ -144,14 +144,14 @@ check_counts <- function(every) {
   succeed()
 }
 
-test_that("counts up to 4e15 keep their digits, and phi from 1e-300 to 1e300", {
+test_that("likelihoods are accurate for counts up to 4e15 and phi from 1e-300 to 1e300", {
   on_host(check_counts(1))
   on_device(check_counts(full_or_quick(3, 12)))
 })
 
 # ---- sums over observations ------------------------------------------------------------------
 
-test_that("sums agree with R's densities, gradients with differences", {
+test_that("sums agree with R's densities, gradients with finite differences", {
   for (family in families) for (shape in list(c(1, 1), c(3, 2), c(70, 7), c(131, 33))) {
     a <- family_problem(family, shape[1], shape[2])
     expected <- by_r(a)
@@ -192,7 +192,7 @@ test_that("alpha and sigma may be given by row", {
   }
 })
 
-test_that("several parameter vectors are the same as one after the other", {
+test_that("several parameter vectors give the same as one after the other", {
   for (family in c("bernoulli_logit", families)) for (vectors in c(2L, 3L, 4L, 7L)) {
     a <- family_problem(family, 150, 5, vectors)
     own <- if (family %in% names(own_of)) own_of[[family]]
@@ -226,8 +226,8 @@ test_that("several parameter vectors are the same as one after the other", {
   }
 })
 
-# The host engine shares parts of many rows out among threads.
-test_that("many rows are the sum of few, whatever the number of threads", {
+# The host engine distributes many rows over threads.
+test_that("many rows give the sum of few, for any number of threads", {
   n <- 24001
   few <- split(seq_len(n), rep_len(1:8, n))
   for (family in c("bernoulli_logit", families)) {
@@ -291,7 +291,7 @@ test_that("no rows, no columns, one class, one value of y for all rows", {
   })
 })
 
-test_that("a density too small for a double is -Inf, not a fault", {
+test_that("a density too small for a double is -Inf, not an error", {
   each_engine({
     expect_identical(as.vector(cl_glm_lpdf("poisson_log", 3, 1, 0, 800)), -Inf)
     f <- cl_likelihood("poisson_log", c(1, 2), 1:2)
@@ -302,7 +302,7 @@ test_that("a density too small for a double is -Inf, not a fault", {
 
 # ---- errors ----------------------------------------------------------------------------------
 
-test_that("data outside the support is refused by place", {
+test_that("data outside the support is rejected with its index", {
   x <- matrix(1:6 / 6, 3)
   bad <- list(binomial_logit = list(-1, 0.5, 10, NA), normal_id = list(NA, Inf),
               poisson_log = list(-1, 0.5, NaN), neg_binomial_2_log = list(-2, 1.5, Inf),
@@ -326,7 +326,7 @@ test_that("data outside the support is refused by place", {
   })
 })
 
-test_that("own parameters out of range are refused by name", {
+test_that("auxiliary parameters out of range are rejected by name", {
   x <- matrix(1:6 / 6, 3)
   each_engine({
     f <- list(sigma = cl_likelihood("normal_id", c(1, 2, 3), x),
@@ -358,7 +358,7 @@ test_that("own parameters out of range are refused by name", {
   })
 })
 
-test_that("an objective of one vector is refused where a family has more parameters", {
+test_that("an objective of one vector is rejected for a family with more parameters", {
   a <- family_problem("normal_id", 5, 2)
   f <- on_host(cl_likelihood("normal_id", a$y, a$x))
   expect_fault(cl_objective(f), "argument", argument = "f")
@@ -406,7 +406,7 @@ test_that("the Hessian is the derivative of the gradient", {
   }
 })
 
-test_that("the Hessian gives glm()'s standard errors, and faults name the argument", {
+test_that("the Hessian gives glm()'s standard errors, and errors name the argument", {
   a <- family_problem("bernoulli_logit", 200, 2)
   x <- cbind(1, a$x)
   fit <- glm(a$y ~ x - 1, family = binomial, control = list(epsilon = 1e-14))

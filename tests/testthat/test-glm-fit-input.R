@@ -1,4 +1,4 @@
-# What a fit of a generalised linear model does with input that is odd or unusable.
+# Fits of generalised linear models with unusual or unusable input.
 
 test_that("responses of all kinds", {
   on_host({
@@ -15,7 +15,7 @@ test_that("responses of all kinds", {
                      c(`Mazda RX4` = 1, `Hornet Sportabout` = 0))
     expect_identical(coef(cl_glm(am ~ wt, mtcars, binomial)), coef(plain))
     expect_identical(coef(cl_glm(am ~ wt, mtcars, "binomial")), coef(plain))
-    # unused levels are no classes
+    # Unused levels are not classes.
     some <- droplevels(iris[51:150, ])
     some$Species <- factor(some$Species, levels(iris$Species))
     expect_identical(cl_glm(Species ~ Sepal.Length, some, "categorical_logit")$levels,
@@ -49,7 +49,7 @@ test_that("missing values, subsets and factors", {
     ordered <- cl_glm(factor(gear) ~ wt, d, "ordered_logistic", na.action = na.exclude)
     expect_identical(dim(predict(ordered, type = "response", interval = "confidence")),
                      c(32L, 3L, 3L))
-    # smooth terms know their knots
+    # Spline and polynomial terms keep their parameters.
     fit <- cl_glm(vs ~ poly(hp, 2), d)
     expect_equal(predict(fit, d[5:6, ]), predict(fit)[5:6], tolerance = 1e-10)
   })
@@ -80,7 +80,7 @@ test_that("no predictors at all", {
   })
 })
 
-test_that("unusable input is refused by name", {
+test_that("unusable input is rejected by name", {
   f <- function(..., data = mtcars) cl_glm(..., data = data)
   d <- data.frame(y = c(0, 1, 1, 0), x = c(1, 3, 2, 4), w = c(1, 2, 1, 0.5))
   each_engine({
@@ -128,7 +128,7 @@ test_that("unusable input is refused by name", {
   })
 })
 
-test_that("priors that do not suit are refused", {
+test_that("unsuitable priors are rejected", {
   f <- function(prior, family = "bernoulli_logit", model = am ~ wt) {
     cl_glm(model, mtcars, family, method = "map", prior = prior)
   }
@@ -147,7 +147,7 @@ test_that("priors that do not suit are refused", {
   })
 })
 
-test_that("predictions refuse data that does not fit", {
+test_that("predictions reject data that does not match the model", {
   on_host({
     fit <- cl_glm(am ~ wt + factor(cyl), mtcars)
     refused <- function(...) expect_fault(predict(fit, ...), "argument", argument = "newdata")
@@ -169,7 +169,7 @@ test_that("predictions refuse data that does not fit", {
   })
 })
 
-test_that("counts of 1e9 are fitted as others are", {
+test_that("counts of 1e9 are fitted like others", {
   i <- 1:300
   x <- sin(i)
   mean <- exp(20.7 + 0.3 * x)
@@ -187,7 +187,7 @@ test_that("counts of 1e9 are fitted as others are", {
       expect_lt(abs(deviance(fit) - 300), 30)
       if (phi == 1e8) expect_gt(fit$logLik - cl_glm(y ~ x, family = "poisson_log")$logLik, 1000)
     }
-    # less spread than Poisson's
+    # Less dispersion than Poisson's.
     y <- round(mean * (1 + z / sqrt(2 * mean)))
     expect_warning(fit <- cl_glm(y ~ x, family = "neg_binomial_2_log"),
                    class = "statcl_warning_boundary")
@@ -198,7 +198,7 @@ test_that("counts of 1e9 are fitted as others are", {
   })
 })
 
-test_that("formulas as text, and numbers that say where they come from", {
+test_that("formulas as text, and numbers with a class for their origin", {
   on_host({
     plain <- cl_glm(am ~ wt, mtcars)
     fit <- cl_glm("am ~ wt", mtcars)
@@ -229,7 +229,7 @@ test_that("formulas as text, and numbers that say where they come from", {
   })
 })
 
-test_that("more than 2,000 classes are refused with their number", {
+test_that("more than 2,000 classes are rejected with their number", {
   for (family in c("categorical_logit", "ordered_logistic")) {
     fault <- expect_fault(on_host(cl_glm(cbind(x = 1:2001), factor(1:2001), family)), "argument",
                           argument = "y")

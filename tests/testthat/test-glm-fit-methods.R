@@ -43,7 +43,7 @@ test_that("the usual methods", {
   })
 })
 
-test_that("what step() gives answers as any fit", {
+test_that("the result of step() supports the methods of a fit", {
   on_host({
     kept <- step(cl_glm(am ~ wt, mtcars), trace = 0)
     expect_identical(class(formula(kept)), "formula")
@@ -57,7 +57,7 @@ test_that("what step() gives answers as any fit", {
   })
 })
 
-test_that("a fit survives a file", {
+test_that("a fit can be saved and restored", {
   each_engine({
     fits <- list(cl_glm(am ~ wt + factor(cyl), mtcars),
                  cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic"))
@@ -72,7 +72,7 @@ test_that("a fit survives a file", {
 })
 
 test_that("standard errors of means are those of the delta method", {
-  # by differences of the prediction in all coefficients and cuts
+  # By differences of the prediction with respect to all coefficients and cuts.
   numeric_error <- function(fit, new, type) {
     full <- c(coef(fit), if (fit$family == "ordered_logistic") fit$own)
     at <- function(theta) {
@@ -166,7 +166,7 @@ test_that("the mode with priors is where the gradient is zero", {
   })
 })
 
-test_that("weak priors leave the maximum likelihood estimate, of all families", {
+test_that("weak priors hardly change the maximum likelihood estimate, for all families", {
   flat <- prior_normal(0, 1e6)
   cases <- list(list(am ~ wt, "bernoulli_logit"),
                 list(cbind(carb, 9 - carb) ~ wt, "binomial_logit"), list(mpg ~ wt, "normal_id"),
@@ -182,12 +182,12 @@ test_that("weak priors leave the maximum likelihood estimate, of all families", 
     map <- cl_glm(case[[1]], mtcars, case[[2]], method = "map", prior = prior)
     expect_equal(coef(map), coef(ml), tolerance = 1e-6)
     expect_true(map$converged)
-    # sigma by maximum likelihood, not unbiased
+    # sigma by maximum likelihood, not the unbiased estimate
     if (case[[2]] == "normal_id") expect_equal(map$own, ml$own * sqrt(30 / 32), tolerance = 1e-6)
   })
 })
 
-test_that("weak priors are those of the observations that are used", {
+test_that("weak priors depend only on the observations that are used", {
   w <- rep(0:2, length.out = 32)
   used <- mtcars[rep(1:32, w), ]
   on_host({
@@ -201,7 +201,7 @@ test_that("weak priors are those of the observations that are used", {
   })
 })
 
-test_that("more columns than observations do with priors", {
+test_that("with priors there may be more columns than observations", {
   x <- outer(1:10, 1:20, function(i, j) cos(i * j))
   y <- rep(0:1, 5)
   each_engine({
@@ -266,7 +266,7 @@ test_that("all families are sampled, and predict from draws", {
   })
 })
 
-test_that("chains together and one after another draw the same", {
+test_that("chains in lockstep and one after another give the same draws", {
   arguments <- list(chains = 2, warmup = 60, iter = 60, seed = 5)
   each_engine({
     one <- cl_glm(factor(gear) ~ wt, mtcars, "ordered_logistic", method = "mcmc",
@@ -277,7 +277,7 @@ test_that("chains together and one after another draw the same", {
   })
 })
 
-test_that("chains in processes of their own draw the same", {
+test_that("chains in worker processes give the same draws", {
   arguments <- list(chains = 2, warmup = 40, iter = 20, seed = 5)
   on_device({
     few <- function(...) {
@@ -293,7 +293,7 @@ test_that("chains in processes of their own draw the same", {
 
 # ---- pictures ------------------------------------------------------------------------------------
 
-test_that("pictures draw what they say", {
+test_that("plots return the values that they show", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   on_host({
@@ -318,9 +318,9 @@ test_that("pictures draw what they say", {
 
 # ---- as glm() has them ---------------------------------------------------------------------------
 
-test_that("profile intervals have the likelihood ratio that they promise", {
+test_that("limits of profile intervals have the stated likelihood ratio", {
   on_host({
-    # the coefficient held by an offset
+    # the coefficient fixed by an offset
     fit <- cl_glm(case ~ spontaneous + induced, infert)
     ends <- confint(fit, method = "profile", level = 0.9)
     for (name in c("spontaneous", "induced")) for (end in ends[name, ]) {
@@ -351,7 +351,7 @@ test_that("profile intervals have the likelihood ratio that they promise", {
                  argument = "method")
     expect_fault(confint(linear, method = "bootstrap"), "argument", argument = "method")
     expect_fault(confint(linear, levels = 0.9), "argument", argument = "levels")
-    # where columns explain each other, and where the likelihood goes up for ever
+    # collinear columns, and a likelihood that increases without bound
     twice <- transform(mtcars, twice = 2 * wt)
     expect_identical(anyNA(confint(cl_glm(am ~ wt + twice, twice), "twice", method = "profile")),
                      TRUE)
@@ -360,7 +360,7 @@ test_that("profile intervals have the likelihood ratio that they promise", {
   })
 })
 
-test_that("tests of anova() by name", {
+test_that("anova() selects tests by name", {
   on_host({
     fit <- cl_glm(am ~ wt + hp, mtcars)
     expect_identical(anova(fit, test = "Chisq"), anova(fit))
@@ -379,7 +379,7 @@ test_that("tests of anova() by name", {
   })
 })
 
-test_that("weights are those of glm()", {
+test_that("weights() agrees with glm()", {
   counts <- data.frame(n = c(4, 2, 5, 0, 3, 6), y = c(1, 1, 4, 0, 1, 5), x = c(1:5, NA),
                        w = c(1, 2, 1, 3, 1, 2))
   on_host({
@@ -396,7 +396,7 @@ test_that("weights are those of glm()", {
   })
 })
 
-test_that("the option na.action holds, and left out rows come back in all that is by row", {
+test_that("the option na.action is used, and omitted rows are restored in all results by row", {
   d <- mtcars
   d$wt[3] <- NA
   old <- options(na.action = "na.exclude")
@@ -418,7 +418,7 @@ test_that("the option na.action holds, and left out rows come back in all that i
   })
 })
 
-test_that("predictions by a fit with NA coefficients come with lm()'s warning", {
+test_that("predictions from a fit with NA coefficients give lm()'s warning", {
   d <- transform(mtcars, twice = 2 * wt)
   on_host({
     fit <- cl_glm(mpg ~ wt + twice, d, "normal_id")
@@ -429,7 +429,7 @@ test_that("predictions by a fit with NA coefficients come with lm()'s warning", 
   })
 })
 
-test_that("plot(which = 1) is the picture that plot.lm() has there", {
+test_that("plot(which = 1) is the residual plot of plot.lm()", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   on_host({

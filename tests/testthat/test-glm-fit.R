@@ -40,7 +40,7 @@ test_that("logistic regression agrees with glm()", {
   peer <- glm(model, binomial, data, control = exact)
   each_engine({
     same_as_glm(cl_glm(model, data), peer)
-    # columns of very different size and origin
+    # columns of very different scale and origin
     data$seconds <- data$age * 3e7 + 1e9
     moved <- cl_glm(death ~ seconds + sex, data)
     plain <- cl_glm(death ~ age + sex, data)
@@ -51,7 +51,7 @@ test_that("logistic regression agrees with glm()", {
   })
 })
 
-test_that("binomial counts and shares agree with glm()", {
+test_that("binomial counts and proportions agree with glm()", {
   model <- cbind(ncases, ncontrols) ~ agegp + unclass(tobgp) + unclass(alcgp)
   peer <- glm(model, binomial, esoph, control = exact)
   shares <- transform(esoph, n = ncases + ncontrols, share = ncases / (ncases + ncontrols))
@@ -126,7 +126,7 @@ test_that("ordered classes agree with MASS::polr()", {
   })
 })
 
-test_that("ordered classes have exact second derivatives, also by columns with a large mean", {
+test_that("ordered classes have exact second derivatives, also for columns with a large mean", {
   data <- transform(mtcars, y = factor(carb), o = qsec / 10, far = hp + 1e6)
   response <- glm_response("ordered_logistic", data$y, NULL, rep(1:2, 16))
   problem <- new_glm_problem("ordered_logistic", cbind(1, as.matrix(data[c("wt", "hp")])), response,
@@ -146,7 +146,7 @@ test_that("ordered classes have exact second derivatives, also by columns with a
   })
 })
 
-test_that("the probabilities of ordered classes keep their precision far out", {
+test_that("the probabilities of ordered classes are accurate in the tails", {
   p <- class_probabilities("ordered_logistic", c(-60, 0, 60), c(-1, 1))
   expect_equal(p[, 1], plogis(c(59, -1, -61)), tolerance = 1e-14)
   expect_equal(p[1, 2], plogis(-59) - plogis(-61), tolerance = 1e-14)
@@ -183,7 +183,7 @@ test_that("categorical regression finds the maximum", {
   })
 })
 
-test_that("weights that are counts are repeated rows", {
+test_that("integer weights are equivalent to repeated rows", {
   w <- rep(0:3, 8)
   long <- mtcars[rep(seq_len(32), w), ]
   on_host(for (model in list(list(am ~ wt, "bernoulli_logit"), list(carb ~ wt, "poisson_log"),
@@ -201,7 +201,7 @@ test_that("weights that are counts are repeated rows", {
   })
 })
 
-test_that("weights multiply, and may be any numbers that are not negative", {
+test_that("weights multiply the likelihood, and may be any nonnegative numbers", {
   w <- c(0.25, 3, 50, 0, 1.5, 2, 0.001, 7) * rep(c(1, 2), each = 8)
   data <- data.frame(y = c(0, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0), x = cos(1:16), w,
                      k = c(3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3),
@@ -218,7 +218,7 @@ test_that("weights multiply, and may be any numbers that are not negative", {
     fit <- expect_silent(cl_glm(k ~ x, data, poisson, weights = w))
     same(fit, peer)
     expect_equal(as.numeric(logLik(fit)), as.numeric(logLik(peer)), tolerance = 1e-10)
-    # glm's words
+    # in the words of glm()
     peer <- suppressWarnings(glm(y ~ x, binomial, data, weights = w, control = exact))
     expect_warning(fit <- cl_glm(y ~ x, data, binomial, weights = w),
                    "non-integer #successes in a binomial glm!", class = "statcl_warning_counts")
@@ -262,7 +262,7 @@ test_that("weights of all families scale their information", {
   })
 })
 
-test_that("a matrix does as well as a formula, on any engine", {
+test_that("a matrix gives the same fit as a formula, on each engine", {
   x <- as.matrix(mtcars[c("wt", "hp")])
   wanted <- cl_glm(am ~ wt + hp, mtcars)
   each_engine({
@@ -282,7 +282,7 @@ test_that("a matrix does as well as a formula, on any engine", {
   })
 })
 
-test_that("fits leave nothing on a device", {
+test_that("fits hold no device memory", {
   each_engine(expect_no_leak({
     cl_glm(am ~ wt, mtcars)
     cl_glm(Sat ~ Infl, MASS::housing, "ordered_logistic", weights = Freq)
@@ -291,7 +291,7 @@ test_that("fits leave nothing on a device", {
 
 # ---- no maximum, no unique maximum ---------------------------------------------------------------
 
-test_that("columns that others explain have no coefficient", {
+test_that("columns that are linear combinations of others have no coefficient", {
   data <- transform(mtcars, twice = 2 * wt + 1, zero = 0)
   peer <- glm(am ~ wt + twice + zero + hp, binomial, data, control = list(epsilon = 1e-9))
   each_engine({
@@ -320,17 +320,17 @@ test_that("columns that others explain have no coefficient", {
   })
 })
 
-test_that("columns that all but explain each other have right standard errors", {
+test_that("nearly collinear columns have correct standard errors", {
   year <- 1959:1997
   data <- data.frame(year, co2 = as.vector(tapply(co2, rep(year, each = 12), mean)))
   model <- co2 ~ year + I(year^2) + I(year^3)
   near <- transform(mtcars, wt2 = wt + 1e-6 * sin(1:32))
-  # iterated to the end, which glm() does not take for convergence
+  # iterated further than glm() needs for convergence
   peer <- function(...) {
     suppressWarnings(vcov(glm(..., data = near, control = list(epsilon = 1e-14))))
   }
   each_engine({
-    # the gradient is rounding here, which may be larger than what convergence asks for
+    # the gradient is rounding error here, which may exceed the tolerance
     fit <- suppressWarnings(cl_glm(model, data, "normal_id"))
     expect_equal(vcov(fit), vcov(lm(model, data)), tolerance = 1e-6)
     expect_equal(vcov(cl_glm(vs ~ wt + wt2, near)), peer(vs ~ wt + wt2, family = binomial),
@@ -358,7 +358,7 @@ test_that("separation is found and named", {
                    class = "statcl_warning_separation")
     expect_warning(cl_glm(factor(c(1, 1, 2, 2, 3, 3)) ~ I(1:6), family = "ordered_logistic"),
                    class = "statcl_warning_separation")
-    # priors have a mode where the likelihood has none
+    # with priors there is a mode although the likelihood has no maximum
     expect_warning(fit <- cl_glm(y ~ x + z, data, method = "map"), NA)
     expect_true(fit$converged)
     said <- capture_warnings(cl_glm(rep(0, 8) ~ 1, family = "neg_binomial_2_log"))
@@ -366,7 +366,7 @@ test_that("separation is found and named", {
   })
 })
 
-test_that("rare events are not taken for separation", {
+test_that("rare events are not mistaken for separation", {
   x <- rep(0:1, each = 50000)
   y <- numeric(1e5)
   y[c(1, 2, 50001, 50002, 50003)] <- 1
@@ -381,7 +381,7 @@ test_that("rare events are not taken for separation", {
   })
 })
 
-test_that("a start far away is not taken for separation", {
+test_that("a distant starting point is not mistaken for separation", {
   on_host({
     fit <- cl_glm(carb ~ wt, mtcars, "poisson_log")
     expect_equal(coef(expect_silent(update(fit, start = c(22, 0)))), coef(fit), tolerance = 1e-8)
@@ -393,7 +393,7 @@ test_that("a start far away is not taken for separation", {
   })
 })
 
-test_that("counts without overdispersion have no phi", {
+test_that("counts without overdispersion have no finite phi", {
   y <- c(3, 2, 4, 3, 3, 2, 4, 3, 3, 3)
   each_engine({
     expect_warning(fit <- cl_glm(y ~ 1, family = "neg_binomial_2_log"),
@@ -404,7 +404,7 @@ test_that("counts without overdispersion have no phi", {
   })
 })
 
-test_that("a search that is cut short says so", {
+test_that("a search that stops early gives a warning", {
   expect_warning(fit <- on_host(cl_glm(am ~ wt, mtcars, control = list(maxit = 1))),
                  class = "statcl_warning_convergence")
   expect_false(fit$converged)

@@ -1,8 +1,8 @@
-# Fits of generalised linear models by sampling: what is said of draws, models with many columns.
+# Fits of generalised linear models by sampling: verdicts on draws, models with many columns.
 
 skip_on_cran() # long; run by ./dev check
 
-test_that("few draws are no convergence", {
+test_that("a fit with few draws is not marked as converged", {
   on_host({
     short <- function(iter, chains) {
       cl_glm(am ~ wt, mtcars, method = "mcmc",
@@ -18,7 +18,7 @@ test_that("few draws are no convergence", {
   })
 })
 
-test_that("a Gaussian process by few draws has not converged", {
+test_that("a Gaussian process with few draws is not marked as converged", {
   x <- seq(0, 1, length.out = 20)
   set.seed(3)
   arguments <- list(chains = 2, warmup = 20, iter = 20, seed = 1)
@@ -56,7 +56,7 @@ test_that("a linear model with as many coefficients as observations, and more", 
   }
 })
 
-test_that("Akaike's criterion is not shown of posterior means", {
+test_that("Akaike's criterion is not shown for posterior means", {
   on_host({
     control <- list(chains = 2, iter = 300, seed = 1)
     fit <- cl_glm(am ~ wt, mtcars, method = "mcmc", control = control)
@@ -70,7 +70,7 @@ test_that("Akaike's criterion is not shown of posterior means", {
 
 of_posterior <- function(name) getExportedValue("posterior", name)
 
-test_that("the package posterior takes the draws of fits", {
+test_that("the package posterior accepts the draws of fits", {
   skip_if_not_installed("posterior")
   x <- seq(0, 1, length.out = 20)
   on_host({

@@ -1,5 +1,5 @@
-# Fits whose numbers are hard: data sets made to be, columns and responses of any size, no error
-# left, likelihoods that look as if they had no maximum.
+# Numerically hard fits: data sets designed to be hard, columns and responses of any scale, perfect
+# fits, likelihoods that seem to have no maximum.
 
 # Correct digits, at most 15.
 digits_right <- function(got, wanted) {
@@ -7,8 +7,8 @@ digits_right <- function(got, wanted) {
   min(ifelse(off == 0, 15, pmin(15, -log10(off))))
 }
 
-# Linear regressions of the Statistical Reference Datasets of NIST. The numbers wanted are those of
-# exact arithmetic: list(formula, data, coefficients, standard errors).
+# Linear regressions of the Statistical Reference Datasets of NIST, with the certified numbers,
+# those of exact arithmetic: list(formula, data, coefficients, standard errors).
 nist_sets <- function() {
   delta <- c(759, -2048, 2048, -2048, 2523, -2048, 2048, -2048, 1838, -2048, 2048)
   delta <- c(delta, rev(delta)[-1])
@@ -53,7 +53,7 @@ nist_sets <- function() {
     NoInt2 = list(y ~ x - 1, data.frame(x = 4:6, y = c(3, 4, 4)), 8 / 11, 0.04208273180784325))
 }
 
-test_that("linear regressions have the digits of lm(), and more", {
+test_that("linear regressions are at least as accurate as lm()", {
   quiet <- function(code) suppressWarnings(code, "statcl_warning_boundary")
   error_of <- function(fit) sqrt(diag(vcov(fit)))
   each_engine(for (name in names(nist_sets())) {
@@ -68,7 +68,7 @@ test_that("linear regressions have the digits of lm(), and more", {
       expect_lt(sigma(fit), 1e-7)
     }
     expect_identical(fit$rank, peer$rank)
-    # as a matrix of a device, and on rows that weights repeat
+    # as a matrix on a device, and with weights that stand for repeated rows
     x <- model.matrix(peer)
     y <- model.response(model.frame(peer))
     again <- quiet(cl_glm(as_cl(unname(x)), y, "normal_id", intercept = FALSE))
@@ -79,7 +79,7 @@ test_that("linear regressions have the digits of lm(), and more", {
   })
 })
 
-test_that("raw polynomials have the digits and the rank of lm()", {
+test_that("raw polynomials have the accuracy and the rank of lm()", {
   set.seed(1)
   x <- seq(1, 40, length.out = 82)
   filip <- seq(-3.13, -8.78, length.out = 82)
@@ -105,7 +105,7 @@ test_that("raw polynomials have the digits and the rank of lm()", {
   })
 })
 
-test_that("generalised linear models keep the digits of glm() where columns are nearly alike", {
+test_that("generalised linear models are as accurate as glm() for nearly equal columns", {
   set.seed(2)
   x <- seq(1, 12, length.out = 120)
   data <- data.frame(x, near = x + 1e-5 * sin(1:120), far = x / 1e3 + 1e5,
@@ -126,7 +126,7 @@ test_that("generalised linear models keep the digits of glm() where columns are 
   })
 })
 
-test_that("columns and responses may have any size", {
+test_that("columns and responses may have any scale", {
   set.seed(3)
   x <- rnorm(50)
   y <- 1 + 2 * x + rnorm(50)
@@ -149,7 +149,7 @@ test_that("columns and responses may have any size", {
       expect_equal(unname(coef(fit) * c(1, size)), unname(coef(near)), tolerance = 1e-13)
       expect_equal(unname(fitted(fit)), unname(fitted(near)), tolerance = 1e-13)
       expect_equal(sigma(fit), sigma(near), tolerance = 1e-13)
-      # whose squares are not numbers
+      # whose squares overflow or underflow
       expect_equal(unname(coef(summary(fit))[, 2] * c(1, size)), unname(coef(summary(near))[, 2]),
                    tolerance = 1e-13)
       expect_equal(unname(confint(fit) * c(1, size)), unname(confint(near)), tolerance = 1e-13)
@@ -160,7 +160,7 @@ test_that("columns and responses may have any size", {
   })
 })
 
-test_that("exact and saturated fits are fits", {
+test_that("perfect and saturated fits are returned", {
   data <- data.frame(x = c(1, 3, 2, 5, 4), z = c(1, 0, 2, 2, 1))
   each_engine({
     expect_warning(fit <- cl_glm(I(1 + 2 * x) ~ x, data, "normal_id"),
@@ -187,7 +187,7 @@ test_that("exact and saturated fits are fits", {
   })
 })
 
-test_that("exposures of any size do not hide the small ones", {
+test_that("large exposures do not hide small ones", {
   data <- data.frame(e = 10^rep(seq(0, 18, 2), each = 2), g = rep(c("a", "b"), 10))
   data$y <- round(data$e * ifelse(data$g == "a", 0.002, 0.003))
   few <- data.frame(g = rep(c("few", "many"), each = 3), e = rep(c(1, 1e15), each = 3),
@@ -204,7 +204,7 @@ test_that("exposures of any size do not hide the small ones", {
   })
 })
 
-test_that("a maximum that is far out is one", {
+test_that("a distant maximum is found", {
   each_engine({
     fit <- expect_silent(cl_glm(cbind(2e9 - 1, 1) ~ 1, family = binomial))
     expect_equal(coef(fit)[[1]], log(2e9 - 1), tolerance = 1e-12)
@@ -223,13 +223,13 @@ test_that("a maximum that is far out is one", {
     many <- expect_silent(cl_glm(factor(c(1, 2)) ~ 1, family = "categorical_logit",
                                  weights = c(1, 2e9)))
     expect_equal(coef(many)[[1]], log(2e9), tolerance = 1e-12)
-    # and none is none, whatever the weights
+    # and separation is found for any weights
     expect_warning(cl_glm(c(0, 0, 1, 1) ~ c(1, 2, 3, 4), weights = c(1, 2, 1e6, 1)),
                    class = "statcl_warning_separation")
   })
 })
 
-test_that("large problems are corrected by residuals, or take the way of small ones", {
+test_that("large problems are corrected by residuals, or solved like small ones", {
   set.seed(4)
   n <- 30000
   data <- data.frame(a = rnorm(n), b = runif(n) + 30, g = factor(sample(4, n, TRUE)),

@@ -77,7 +77,7 @@ test_that("sums of terms of all sizes agree with 40 digits", {
   })
 })
 
-test_that("shapes of all kinds agree with plain R", {
+test_that("all shapes agree with plain R", {
   shapes <- list(c(1, 1), c(2, 3), c(15, 2), c(33, 7), c(64, 16), c(65, 17), c(127, 64),
                  c(300, 100),
                  c(40, 131), c(257, 210), c(20, 1000))
@@ -137,7 +137,7 @@ test_that("y may be integer, logical, double, or one value for all rows", {
   })
 })
 
-test_that("names and classes go along", {
+test_that("names and classes are kept", {
   q <- glm_problem(6, 2)
   dimnames(q$x) <- list(letters[1:6], c("u", "v"))
   beta <- c(u = 1, v = 2)
@@ -180,7 +180,7 @@ test_that("the gradient vanishes where glm() ends", {
   })
 })
 
-test_that("separable data gives finite values on the way out", {
+test_that("separable data gives finite values along the diverging direction", {
   x <- c(-2, -1, 1, 2)
   y <- c(0, 0, 1, 1)
   each_engine(for (beta in c(1, 100, 1e4, 1e300)) {
@@ -203,7 +203,7 @@ test_that("the same call gives the same bits", {
 
 # ---- errors ----------------------------------------------------------------------------------
 
-test_that("y outside the support is refused by place", {
+test_that("y outside the support is rejected with its index", {
   x <- matrix(1:6 / 6, 3)
   each_engine({
     for (bad in list(c(0, 1, 2), c(0, 1, -1), c(0, 1, 0.5), c(0L, 1L, NA), c(1, 0, NaN),
@@ -222,7 +222,7 @@ test_that("y outside the support is refused by place", {
   })
 })
 
-test_that("parameters of wrong length or kind are refused by name", {
+test_that("parameters of wrong length or type are rejected by name", {
   x <- matrix(1:6 / 6, 3)
   y <- c(0, 1, 1)
   each_engine({
@@ -253,7 +253,7 @@ test_that("parameters of wrong length or kind are refused by name", {
   })
 })
 
-test_that("what is not finite is named with its place", {
+test_that("non-finite values are named with their index", {
   x <- matrix(1:6 / 6, 3)
   y <- c(0, 1, 1)
   each_engine(for (bad in c(NA, NaN, Inf, -Inf)) {
@@ -272,7 +272,7 @@ test_that("what is not finite is named with its place", {
   })
 })
 
-test_that("a freed clMatrix is reported, a likelihood holds on to its own", {
+test_that("a freed clMatrix is reported, a likelihood keeps its own reference", {
   q <- glm_problem(30, 2)
   each_engine({
     x <- as_cl(q$x)
@@ -284,7 +284,7 @@ test_that("a freed clMatrix is reported, a likelihood holds on to its own", {
   })
 })
 
-test_that("nothing stays in memory", {
+test_that("no memory is left allocated", {
   q <- glm_problem(200, 5)
   each_engine({
     expect_no_leak({
@@ -309,7 +309,7 @@ test_that("a likelihood prints what it is", {
                      collapse = "\n"), "engine: device", fixed = TRUE)
 })
 
-test_that("a likelihood survives saving and restoring", {
+test_that("a likelihood can be saved and restored", {
   q <- glm_problem(30, 2)
   each_engine({
     f <- cl_likelihood(family, q$y, q$x)
@@ -345,7 +345,7 @@ test_that("a likelihood works in a forked process", {
   })
 })
 
-test_that("the pair for optim() finds what glm() finds", {
+test_that("optim() with cl_objective() finds the estimates of glm()", {
   q <- glm_problem(400, 3)
   fit <- glm(q$y ~ q$x, family = binomial, control = list(epsilon = 1e-14))
   without <- glm(q$y ~ q$x - 1, family = binomial, control = list(epsilon = 1e-14))
@@ -365,7 +365,7 @@ test_that("the pair for optim() finds what glm() finds", {
   })
 })
 
-test_that("value and gradient at one place cost one evaluation", {
+test_that("value and gradient at one point take one evaluation", {
   calls <- 0
   f <- function(par) {
     calls <<- calls + 1
@@ -408,7 +408,7 @@ test_that("cl_check_gradient() gives a verdict on each coordinate", {
   right <- cl_check_gradient(function(v) structure(sum(v^3), gradient = 3 * v^2), v = c(1, 2))
   expect_identical(right$ok, c(TRUE, TRUE))
   expect_output(print(right), "verdict: right")
-  # a kink, a wall, and noise are no verdict
+  # a kink, a wall and noise are inconclusive
   unclear <- list(function(v) structure(abs(v), gradient = 1),
                   function(v) structure(if (v < 0) -Inf else v, gradient = 0),
                   function(v) structure(v + 1e-4 * (1e5 * v) %% 1, gradient = 2))
@@ -429,7 +429,7 @@ test_that("cl_check_gradient() gives a verdict on each coordinate", {
   expect_identical(cl_check_gradient(constant, v = 0.05)$ok, FALSE)
 })
 
-test_that("an objective of several parameters is cut as 'init' says", {
+test_that("an objective of several parameters splits the vector as 'init' says", {
   likelihood <- cl_likelihood("bernoulli_logit", mtcars$am, scale(mtcars[c("wt", "hp")]))
   posterior <- cl_log_posterior(likelihood, ~ dnorm(beta, 0, 2, log = TRUE))
   expect_fault(cl_objective(posterior), "argument", argument = "init")

@@ -2,7 +2,7 @@
 
 skip_on_cran() # long; run by ./dev check
 
-test_that("each kind of kernel is fitted, to a maximum of its own likelihood", {
+test_that("each type of kernel is fitted, to a maximum of its likelihood", {
   x <- seq(0, 6, length.out = 40)
   set.seed(8)
   y <- sin(2 * pi * x) + 0.3 * x + rnorm(40, sd = 0.1)
@@ -25,14 +25,14 @@ test_that("each kind of kernel is fitted, to a maximum of its own likelihood", {
   }
 })
 
-test_that("a period is found from a guess that is near", {
+test_that("a period is found from a nearby guess", {
   x <- seq(0, 6, length.out = 60)
   y <- sin(2 * pi * x / 1.3) + cos(4 * pi * x / 1.3) / 2
   fit <- on_host(cl_gp(x, y, kernel = k_periodic(period = 1), fixed = c(noise = 0.01)))
   expect_equal(coef(fit)[["period"]] / 1.3, 1, tolerance = 1e-2)
 })
 
-test_that("of a product one scale is held, and white noise beside noise is told", {
+test_that("one scale of a product is fixed, and white noise in addition to noise gives a warning", {
   x <- seq(0, 3, length.out = 25)
   y <- sin(2 * x)
   on_host({
@@ -71,7 +71,7 @@ test_that("white noise of the kernel is noise", {
       }
       expect_equal(draw(own), draw(plain), tolerance = 1e-6)
     }
-    # a factor that white noise is multiplied with
+    # a factor that multiplies white noise
     product <- cl_gp(x, y, kernel = k_exp_quad(columns = "u") + k_white() * k_linear(columns = "v"),
                      fixed = c(sd1 = 0.8, lengthscale1 = 0.7, sd2 = 0.2, sd3 = 1, noise = 0.1))
     by_variance <- cl_gp(x, y, kernel = k_exp_quad(columns = "u"), variance = 0.04 * x[, "v"]^2,
@@ -83,7 +83,7 @@ test_that("white noise of the kernel is noise", {
   })
 })
 
-test_that("kernels that a user wrote are fitted like others", {
+test_that("user-defined kernels are fitted like others", {
   d <- some_data(30, 1)
   y <- 50 * d$y
   cauchy <- function(x1, x2, par) {

@@ -1,4 +1,4 @@
-# How cl_gp() finds parameters.
+# The search of cl_gp() for parameters.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -41,7 +41,7 @@ test_that("the fit does not depend on units", {
                tolerance = 1e-3)
 })
 
-test_that("linear means and means by formula, profiled and integrated out", {
+test_that("linear means and means given by a formula, profiled and integrated out", {
   d <- data.frame(mtcars, group = factor(mtcars$cyl))
   each_engine({
     for (beta in c("profile", "integrate")) {
@@ -100,7 +100,7 @@ test_that("known variances and weights of the noise", {
                  tolerance = 1e-10)
   })
   expect_identical(unname(weights(fit)), w)
-  # two of each: the same as one with half the variance, but for a constant
+  # each observation twice: the same as once with half the variance, up to a constant
   held <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
   twice <- on_host(cl_gp(c(d$x, d$x), c(d$y, d$y), fixed = held))
   once <- on_host(cl_gp(d$x, d$y, weights = rep(2, 30), fixed = held))
@@ -147,7 +147,7 @@ test_that("a map estimate maximises likelihood and prior", {
       expect_lt(posterior(replace(fit$par, k, fit$par[[k]] * by)), fit$objective)
     }
   })
-  # weak priors of our own for all others, and the curvature with them
+  # weak default priors for all others, and the curvature with them
   few <- on_host(cl_gp(d$x, d$y, method = "map", prior = prior["noise"]))
   expect_s3_class(few$prior$lengthscale, "cl_prior")
   expect_output(print(summary(few)), "Priors:.*normal.*inv_gamma.*a function")
@@ -233,7 +233,7 @@ test_that("sampled parameters follow the posterior, and predictions average over
                argument = "control")
 })
 
-test_that("held parameters, bounds and interpolation", {
+test_that("fixed parameters, bounds and interpolation", {
   d <- some_data(20, 1)
   on_host({
     fit <- cl_gp(d$x, d$y, kernel = k_matern32(), fixed = c(noise = 0), starts = 1)
@@ -259,7 +259,7 @@ test_that("held parameters, bounds and interpolation", {
   })
 })
 
-test_that("steps that are not positive definite are survived and counted", {
+test_that("steps with a matrix that is not positive definite are counted, and the search goes on", {
   x <- seq(0, 1, length.out = 40)
   expect_warning(fit <- on_host(cl_gp(x, sin(3 * x), kernel = k_exp_quad(), starts = 1,
                                       fixed = c(noise = 1e-9), start = c(lengthscale = 0.02))),
@@ -269,7 +269,7 @@ test_that("steps that are not positive definite are survived and counted", {
   expect_warning(expect_output(print(summary(fit)), "not positive definite"), "no standard errors")
 })
 
-test_that("with many observations some of them say where to search", {
+test_that("with many observations the search starts with a subset", {
   set.seed(2)
   x <- sort(runif(2100))
   y <- sin(20 * x) + rnorm(2100, sd = 0.3)
@@ -278,7 +278,7 @@ test_that("with many observations some of them say where to search", {
     expect_true(fit$converged)
     expect_lt(abs(fit$gradient), 1e-2)
     expect_equal(coef(fit)[["lengthscale"]], 0.07, tolerance = 0.3)
-    # a column of the mean that those do not have
+    # a column of the mean that is constant in the subset
     rare <- replace(numeric(2100), c(1, 2100), 1)
     rough <- function(h) {
       problem <- new_gp_problem(x, y, k_exp_quad(), ~rare, "profile", NULL, NULL, h)
@@ -290,7 +290,7 @@ test_that("with many observations some of them say where to search", {
   })
 })
 
-test_that("an interrupted fit keeps the best so far", {
+test_that("an interrupted fit returns the best parameters so far", {
   d <- some_data(20, 1)
   calls <- 0
   stops_at <- 30
@@ -314,7 +314,7 @@ test_that("an interrupted fit keeps the best so far", {
   expect_fault(on_host(cl_gp(d$x, d$y, method = "map", prior = list(sd = prior))), "interrupted")
 })
 
-test_that("a search that does not converge says so", {
+test_that("a search that does not converge gives a warning", {
   d <- some_data(20, 1)
   expect_warning(fit <- on_host(cl_gp(d$x, d$y, starts = 1, control = list(iter.max = 1))),
                  class = "statcl_warning_convergence")

@@ -1,4 +1,4 @@
-# What a fit does with input that is odd or unusable.
+# Fits with unusual or unusable input.
 
 test_that("formulas with factors, missing values and subsets", {
   d <- mtcars
@@ -29,7 +29,7 @@ test_that("formulas with factors, missing values and subsets", {
   })
 })
 
-test_that("rows that coincide need noise", {
+test_that("coincident rows need noise", {
   x <- c(1, 2, 2, 3, 5)
   y <- c(1, 2, 2.5, 3, 1)
   on_host({
@@ -41,7 +41,7 @@ test_that("rows that coincide need noise", {
     expect_true(is.finite(cl_gp(x, y, variance = v, fixed = c(noise = 0), starts = 1)$logLik))
     expect_fault(cl_gp(x, y, variance = c(1, 0, 0, 0, 0), fixed = c(noise = 0)), "not_pd",
                  order = 3)
-    # rows that differ in a column which the kernel does not look at
+    # rows that differ in a column that the kernel does not use
     expect_fault(cl_gp(cbind(x, 1:5), y, kernel = k_matern52(columns = 1), fixed = c(noise = 0)),
                  "not_pd", order = 3)
     # nearly equal rows: nothing can be factored at any starting point
@@ -52,7 +52,7 @@ test_that("rows that coincide need noise", {
   })
 })
 
-test_that("a constant column says nothing, and the fit says so", {
+test_that("a constant column gives a warning", {
   d <- data.frame(mtcars, one = 7)
   on_host({
     expect_warning(fit <- cl_gp(mpg ~ wt + one, d, starts = 1),
@@ -72,7 +72,7 @@ test_that("one observation, and observations that do not vary", {
     expect_match(conditionMessage(fault), "constant")
     fault <- expect_fault(cl_gp(1:5, 2 * (1:5) + 1, mean = "linear"), "argument", argument = "y")
     expect_match(conditionMessage(fault), "exactly")
-    # constant, but not the mean that it is to have
+    # constant, but different from the given mean
     expect_true(is.finite(cl_gp(1:5, rep(2, 5), mean = 0, starts = 1)$logLik))
     expect_s3_class(cl_gp(1:2, c(1, 3), mean = 0, starts = 1), "cl_gp")
   })
@@ -89,7 +89,7 @@ test_that("values that are not finite", {
   })
 })
 
-test_that("inputs of any size, and far from zero", {
+test_that("inputs of any scale, and far from zero", {
   d <- some_data(25, 1)
   on_host({
     fit <- cl_gp(d$x, d$y, starts = 1)
@@ -108,7 +108,7 @@ test_that("inputs of any size, and far from zero", {
   })
 })
 
-test_that("a fit refuses what it cannot use", {
+test_that("a fit rejects input that it cannot use", {
   on_host({
     expect_fault(cl_gp(dist ~ 1, cars), "argument", argument = "formula")
     expect_fault(cl_gp(~ speed, cars), "argument", argument = "formula")
@@ -134,7 +134,7 @@ test_that("a fit refuses what it cannot use", {
   })
 })
 
-test_that("a long search shows how it goes", {
+test_that("a long search shows its progress", {
   report <- search_reporter(TRUE)
   assign("started", environment(report)$started - 10, environment(report))
   assign("shown", environment(report)$shown - 10, environment(report))

@@ -1,5 +1,6 @@
-# Likelihoods with means, noise of several sizes, several variables; the state behind predictions.
-# The textbook in plain R: C from cl_cov() on the host, everything else by solve().
+# Likelihoods with means, heteroscedastic noise, several response variables; the state behind
+# predictions. The textbook formulas in plain R: C from cl_cov() on the host, everything else by
+# solve().
 plain_process <- function(y, x, kernel, noise, basis = NULL, integrate = FALSE, weights = 1,
                           variance = 0) {
   y <- as.matrix(y)
@@ -50,7 +51,7 @@ expect_gradient <- function(f, par, tolerance = 1e-7) {
   expect_equal(gradient, slope, tolerance = tolerance)
 }
 
-test_that("value and gradient of every kernel, by both objectives", {
+test_that("value and gradient of every kernel, for both objectives", {
   d <- some_data()
   each_engine(for (kernel in all_kernels) {
     par <- c(coef(kernel), noise = 0.2)
@@ -64,7 +65,7 @@ test_that("value and gradient of every kernel, by both objectives", {
   })
 })
 
-test_that("values and gradients are those of 34 digits", {
+test_that("values and gradients agree with references of 34 digits", {
   table <- read.csv(test_path("..", "reference", "gp-likelihood.csv"), stringsAsFactors = FALSE)
   each_engine({
     cases <- gp_reference_cases()
@@ -83,7 +84,7 @@ test_that("values and gradients are those of 34 digits", {
   })
 })
 
-test_that("means: held, estimated, integrated out; weights, variances, two variables", {
+test_that("means: fixed, estimated, integrated out; weights, variances, two variables", {
   d <- some_data()
   kernel <- k_matern52(1, c(0.6, 0.8)) + k_constant(0.5)
   par <- c(coef(kernel), noise = 0.2)
@@ -113,7 +114,7 @@ test_that("means: held, estimated, integrated out; weights, variances, two varia
   })
 })
 
-test_that("a mean on any scale costs no digits", {
+test_that("a mean on any scale loses no accuracy", {
   d <- some_data()
   kernel <- k_exp_quad(1, 0.7)
   par <- c(coef(kernel), noise = 0.2)
@@ -127,7 +128,7 @@ test_that("a mean on any scale costs no digits", {
   })
 })
 
-test_that("a conditioned process predicts, and takes more observations", {
+test_that("a conditioned process predicts, and accepts more observations", {
   d <- some_data()
   at <- matrix(runif(14, -1, 1), 7, dimnames = list(NULL, c("a", "b")))
   kernel <- all_kernels[[7]]
@@ -181,7 +182,7 @@ test_that("many points are predicted in blocks", {
   })
 })
 
-test_that("a basis for predictions is asked for only where it must be", {
+test_that("a basis for predictions must be given if the mean was a matrix", {
   d <- some_data()
   s <- on_host(gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), cbind(1, d$w)),
                             c(1, 1, 0.1)))
@@ -190,14 +191,14 @@ test_that("a basis for predictions is asked for only where it must be", {
   expect_length(s$extend(1, d$x[1, , drop = FALSE], matrix(1, 1, 2))$weights, 31)
 })
 
-test_that("a formula remembers what it learnt from the data", {
+test_that("a formula keeps parameters computed from the data", {
   d <- some_data()
   s <- on_host(gp_condition(cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), ~ poly(a, 2)),
                             c(1, 1, 0.1)))
   expect_equal(s$predict(d$x[3:4, ])$mean, s$predict(d$x)$mean[3:4], tolerance = 1e-10)
 })
 
-test_that("the room that there is, is told, and more is refused before any work", {
+test_that("the largest possible problem is reported, and larger ones rejected at once", {
   each_engine({
     n <- cl_gp_largest()
     expect_named(n, c("value", "gradient"))
@@ -210,7 +211,7 @@ test_that("the room that there is, is told, and more is refused before any work"
   })
 })
 
-test_that("bad means, weights and variances are refused", {
+test_that("bad means, weights and variances are rejected", {
   d <- some_data()
   f <- function(...) cl_gp_likelihood(d$y[, 1], d$x, k_exp_quad(), ...)
   each_engine({
@@ -228,7 +229,7 @@ test_that("bad means, weights and variances are refused", {
   })
 })
 
-test_that("memory goes back", {
+test_that("memory is returned", {
   d <- some_data()
   each_engine(expect_no_leak({
     f <- cl_gp_likelihood(d$y, as_cl(d$x), k_exp_quad(), "linear", objective = "loo")

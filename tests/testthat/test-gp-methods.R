@@ -34,7 +34,7 @@ test_that("the usual methods", {
   })
 })
 
-test_that("a fit survives a file", {
+test_that("a fit can be saved and restored", {
   each_engine({
     fit <- cl_gp(mpg ~ wt, data = mtcars, mean = ~hp, starts = 1)
     want <- predict(fit, mtcars, se.fit = TRUE)
@@ -46,19 +46,19 @@ test_that("a fit survives a file", {
     expect_identical(confint(again), confint(fit))
     expect_equal(residuals(again, "loo"), residuals(fit, "loo"))
     expect_output(print(again), "Gaussian process, 32 observations")
-    # nothing of size n^2 is in it
+    # it contains nothing of size n^2
     d <- some_data(200, 1)
     saveRDS(cl_gp(d$x, d$y, fixed = c(sd = 1, lengthscale = 0.3, noise = 0.1)), file)
     expect_lt(file.size(file), 8 * 200^2 / 5)
   })
 })
 
-test_that("the session keeps a bounded number of states", {
+test_that("the session caches a bounded number of states", {
   gp_states$list <- list()
   fits <- on_host(lapply(1:10, function(i) cl_gp(mtcars$wt + i, mtcars$mpg, starts = 1)))
   expect_lte(length(gp_states$list), 8L)
   for (fit in fits) expect_equal(unname(on_host(predict(fit)[1])), fit$fitted.values[[1]])
-  # a fit that was changed by hand does not get another's state
+  # a fit that was changed by hand does not use another fit's state
   changed <- fits[[10]]
   changed$par["noise"] <- 10
   expect_gt(abs(on_host(predict(changed))[[1]] - predict(fits[[10]])[[1]]), 0.01)
@@ -78,7 +78,7 @@ test_that("update() evaluates the call again", {
   })
 })
 
-test_that("new observations extend a fit as if it had had them", {
+test_that("adding observations gives the fit to all of them", {
   d <- data.frame(mtcars, w = rep(1:2, 16), v = 0.1, group = factor(mtcars$cyl))
   each_engine({
     for (mean in list("estimate", 3, "linear", ~ hp + group)) {
@@ -93,7 +93,7 @@ test_that("new observations extend a fit as if it had had them", {
       at <- d[c(3, 9, 30), ]
       expect_equal(predict(more, at, interval = "prediction"),
                    predict(whole, at, interval = "prediction"), tolerance = 1e-8)
-      # from the file the whole is factored anew
+      # after reading from a file the whole matrix is factored again
       file <- tempfile()
       saveRDS(more, file)
       gp_states$list <- list()
@@ -137,7 +137,7 @@ test_that("fits work in forked processes, on the host", {
   })
 })
 
-test_that("device memory goes back", {
+test_that("device memory is returned", {
   d <- some_data()
   each_engine({
     gp_states$list <- list()
@@ -152,7 +152,7 @@ gp_states$list <- list()
 
 # ---- what a mean and new observations bring along ------------------------------------------------
 
-test_that("a mean that learns from the points predicts by what it learnt", {
+test_that("a mean with parameters computed from the data predicts with these", {
   set.seed(3)
   x <- cbind(time = 1:30)
   y <- sin(x[, 1] / 4) + rnorm(30, sd = 0.1)
@@ -167,7 +167,7 @@ test_that("a mean that learns from the points predicts by what it learnt", {
                               data.frame(new))))
 })
 
-test_that("a search anew keeps the priors, and new rows meet kernels with columns", {
+test_that("refitting keeps the priors, and new rows work with kernels of some columns", {
   prior <- list(lengthscale = prior_inv_gamma(tails = c(2, 40)))
   fit <- cl_gp(dist ~ speed, cars, method = "map", prior = prior, starts = 1)
   expect_equal(coef(update(fit, refit = TRUE)), coef(fit), tolerance = 1e-3)
@@ -179,7 +179,7 @@ test_that("a search anew keeps the priors, and new rows meet kernels with column
   expect_equal(predict(more, cars[3:4, ]), predict(all, cars[3:4, ]))
 })
 
-test_that("coefficients have names of their own, offsets are refused, given weights suffice", {
+test_that("coefficients have their names, offsets are rejected, given weights suffice", {
   set.seed(4)
   d <- data.frame(noise = runif(20), w = 1)
   d$y <- 2 * d$noise + rnorm(20, sd = 0.1)

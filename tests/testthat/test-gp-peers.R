@@ -1,8 +1,8 @@
-# Other people's Gaussian processes, with the same parameters and with their own.
+# Gaussian processes of other packages, with the same parameters and with their own estimates.
 
 skip_on_cran() # long; run by ./dev check
 
-# A function of a package that may be missing, and that the package does not name otherwise.
+# A function of a package that may be missing and is not named elsewhere in this package.
 peer <- function(package, name) {
   testthat::skip_if_not_installed(package)
   getExportedValue(package, name)
@@ -16,7 +16,7 @@ peer_data <- function() {
 
 held <- c(sd = 1.3, lengthscale = 0.4, noise = 0.25)
 
-test_that("predictions are those of kernlab", {
+test_that("predictions agree with kernlab", {
   d <- peer_data()
   gausspr <- peer("kernlab", "gausspr")
   theirs <- gausspr(d$x, d$y, kernel = "rbfdot", kpar = list(sigma = 1 / (2 * 0.4^2)),
@@ -33,7 +33,7 @@ test_that("predictions are those of kernlab", {
   })
 })
 
-test_that("likelihoods and generalised least squares are those of nlme", {
+test_that("likelihoods and generalised least squares agree with nlme", {
   d <- peer_data()
   gls <- peer("nlme", "gls")
   share <- 0.25^2 / (0.25^2 + 1.3^2)
@@ -54,7 +54,7 @@ test_that("likelihoods and generalised least squares are those of nlme", {
   }
 })
 
-test_that("predictions and likelihoods are those of fields", {
+test_that("predictions and likelihoods agree with fields", {
   d <- peer_data()
   krig <- peer("fields", "mKrig")
   # it looks for its covariance functions by name
@@ -78,7 +78,7 @@ test_that("predictions and likelihoods are those of fields", {
   }
 })
 
-test_that("estimates are at least as likely as those of others", {
+test_that("estimates are at least as likely as those of other packages", {
   table <- read.csv(test_path("..", "reference", "gp-peers.csv"), stringsAsFactors = FALSE)
   expect_gte(nrow(table), 9)
   for (i in seq_len(nrow(table))) {

@@ -1,4 +1,4 @@
-# Pictures: what they are made from. How they look was looked at.
+# Plots: the values that they show. Their appearance was checked by eye.
 
 skip_on_cran() # long; run by ./dev check
 

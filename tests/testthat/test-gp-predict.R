@@ -1,6 +1,6 @@
 # Predictions and draws of fitted processes.
 
-test_that("predictions are those of the textbook", {
+test_that("predictions agree with the textbook formula", {
   d <- some_data()
   at <- some_data(13)$x
   for (mean in list("estimate", 1.5)) {
@@ -22,7 +22,7 @@ test_that("predictions are those of the textbook", {
   }
 })
 
-test_that("the gradient of the mean is that of differences", {
+test_that("the gradient of the mean agrees with finite differences", {
   d <- some_data()
   at <- some_data(7)$x
   for (mean in list("estimate", "linear", 1.5)) {
@@ -45,7 +45,7 @@ test_that("the gradient of the mean is that of differences", {
                argument = "gradient")
 })
 
-test_that("leave-one-out residuals are those of fits without the observation", {
+test_that("leave-one-out residuals agree with fits without the observation", {
   d <- some_data(20)
   each_engine({
     fit <- cl_gp(d$x, d$y, starts = 1)
@@ -61,7 +61,7 @@ test_that("leave-one-out residuals are those of fits without the observation", {
   expect_fault(residuals(fit, "other"), "argument", argument = "type")
 })
 
-test_that("many new points do not need a matrix of their own", {
+test_that("many new points do not need a matrix of that order", {
   skip_if_not(capabilities("profmem"))
   fit <- on_host(cl_gp(dist ~ speed, data = cars, starts = 1))
   many <- data.frame(speed = seq(0, 40, length.out = 40000))
@@ -100,7 +100,7 @@ test_that("no new points, missing values and missing variables", {
   expect_equal(unname(predict(plain, 12)), unname(predict(fit, data.frame(speed = 12))))
 })
 
-test_that("columns of a matrix go by name", {
+test_that("columns of a matrix are matched by name", {
   on_host({
     fit <- cl_gp(iris[2:4], iris[[1]], starts = 1)
     want <- predict(fit)
@@ -132,7 +132,7 @@ test_that("draws have the distribution of the predictions", {
   expect_equal(unname(cov(t(free))), unname(on_host(cl_cov(at$speed, kernel = fit$kernel))),
                tolerance = 0.06)
   expect_equal(unname(rowMeans(free)), rep(fit$mean, 3), tolerance = 0.05)
-  # points that coincide are no trouble
+  # coincident points are supported
   same <- on_host(simulate(fit, 2, seed = 1, newdata = data.frame(speed = c(3, 3))))
   expect_equal(same[1, ], same[2, ], tolerance = 1e-5, ignore_attr = TRUE)
   expect_identical(dim(on_host(simulate(fit, 0))), c(50L, 0L))

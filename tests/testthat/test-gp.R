@@ -1,4 +1,4 @@
-test_that("the log marginal likelihood is that of plain R", {
+test_that("the log marginal likelihood agrees with plain R", {
   d <- some_data()
   par <- c(coef(mixed_kernel), noise = 0.15)
   each_engine(for (mean in list(0, 1.5, "estimate")) {
@@ -12,7 +12,7 @@ test_that("the log marginal likelihood is that of plain R", {
   })
 })
 
-test_that("its gradient is that of central differences, for each parameter", {
+test_that("its gradient agrees with central differences, for each parameter", {
   d <- some_data()
   par <- c(coef(mixed_kernel), noise = 0.15)
   each_engine(for (mean in list(0.5, "estimate")) {
@@ -28,7 +28,7 @@ test_that("its gradient is that of central differences, for each parameter", {
   })
 })
 
-test_that("parameters go by name or by place", {
+test_that("parameters are matched by name or position", {
   d <- some_data()
   f <- on_host(cl_gp_likelihood(d$y, d$x, k_matern52()))
   par <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
@@ -43,7 +43,7 @@ test_that("parameters go by name or by place", {
   }
 })
 
-test_that("a likelihood survives a file and says where it is", {
+test_that("a likelihood can be saved and restored, and prints its engine", {
   d <- some_data()
   par <- c(sd = 1, lengthscale = 0.4, noise = 0.2)
   each_engine({
@@ -72,7 +72,7 @@ test_that("likelihoods and fits work in forked processes, on the host", {
   })
 })
 
-test_that("a matrix that is not positive definite is told with its order", {
+test_that("a matrix that is not positive definite is reported with its order", {
   each_engine({
     f <- cl_gp_likelihood(c(1, 2, 3), c(0, 0, 1), k_exp_quad())
     expect_fault(f(c(1, 1, 0)), "not_pd", order = 2)
@@ -80,7 +80,7 @@ test_that("a matrix that is not positive definite is told with its order", {
   })
 })
 
-test_that("bad data is refused", {
+test_that("bad data is rejected", {
   d <- some_data()
   k <- k_exp_quad()
   each_engine({
@@ -97,7 +97,7 @@ test_that("bad data is refused", {
   })
 })
 
-test_that("device memory goes back", {
+test_that("device memory is returned", {
   d <- some_data()
   each_engine({
     expect_no_leak(cl_gp_likelihood(d$y, d$x, k_matern52())(c(1, 1, 1)))

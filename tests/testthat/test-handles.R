@@ -1,16 +1,16 @@
-# Handles and nodes (src/r/handle.c, src/r/node.c): what R holds of a matrix, whatever fails, is
-# freed, is changed by hand or comes from a file on the way.
+# Handles and nodes (src/r/handle.c, src/r/node.c): R's references to a matrix, whatever fails, is
+# freed, is changed by hand or comes from a file in between.
 
 skip_on_cran() # long; run by ./dev check
 
-# 120 operations: more than the graph of the core holds at once, so that asking for the matrix
+# 120 operations: more than the graph of the core holds at once, so that requesting the matrix
 # computes a part of it.
 deep <- function(x) {
   for (k in 1:40) x <- (sin(x) + 1) * 0.5
   x
 }
 
-# Ways to ask for values, of a square matrix with positive elements.
+# Ways to request values of a square matrix with positive elements.
 consumers <- list(
   as.matrix = function(z) as.matrix(z),
   rowSums = function(z) rowSums(z),
@@ -49,7 +49,7 @@ fail_in_turn <- function(x, want, arm, class) {
   }
 }
 
-test_that("values that are asked for while anything fails are right or a fault", {
+test_that("values requested while anything fails are correct or an error", {
   x <- matrix(seq(0.1, 2, length.out = 64), 8)
   want <- lapply(consumers, function(f) f(deep(x)))
   each_engine(expect_no_leak({
@@ -59,7 +59,7 @@ test_that("values that are asked for while anything fails are right or a fault",
   }))
 })
 
-test_that("values that are asked for while the user interrupts are right or none", {
+test_that("values requested while the user interrupts are correct or missing", {
   x <- matrix(seq(0.1, 2, length.out = 64), 8)
   want <- lapply(consumers, function(f) f(deep(x)))
   each_engine(expect_no_leak({
@@ -68,7 +68,7 @@ test_that("values that are asked for while the user interrupts are right or none
   }))
 })
 
-test_that("an expression that cannot be computed leaves R's memory alone", {
+test_that("an expression that cannot be computed does not damage R's memory", {
   # The result had room for no number and then took 90,000.
   run <- run_r(c(
     "suppressMessages(library(statcl))",
@@ -98,7 +98,7 @@ test_that("asking for a shape computes nothing", {
 
 # ---- freeing ------------------------------------------------------------------------------------
 
-test_that("what stands on a matrix outlives it, also when a part was computed in between", {
+test_that("expressions of a matrix outlive it, also if a part was computed in between", {
   each_engine({
     a <- as_cl(matrix(3, 3, 2))
     n1 <- a + 1
@@ -117,7 +117,7 @@ test_that("what stands on a matrix outlives it, also when a part was computed in
   })
 })
 
-test_that("a matrix that is freed goes with what stood on it, even if that was only dropped", {
+test_that("a freed matrix is released with the last expression of it, even a dropped one", {
   live <- function() sum(cl_memory()$live)
   each_engine({
     gc()
@@ -146,7 +146,7 @@ test_that("a matrix that is freed goes with what stood on it, even if that was o
   })
 })
 
-test_that("finalizers that run in the middle of a computation may free and nothing else", {
+test_that("finalizers that run in the middle of a computation may free matrices and nothing else", {
   run <- run_r(c(
     "suppressMessages(library(statcl))",
     "cl_use(engine = 'host')",
@@ -186,7 +186,7 @@ test_that("finalizers that run in the middle of a computation may free and nothi
 
 # ---- changed by hand, or from a file ------------------------------------------------------------
 
-test_that("dimensions are those of the data, whatever the slot says", {
+test_that("dimensions are those of the data, whatever the slot contains", {
   x <- matrix(1:12 + 0, 3)
   each_engine({
     for (dim in list(c(1L, 1L), c(12L, 1L), c(3000L, 4000L))) {
@@ -215,7 +215,7 @@ test_that("dimensions are those of the data, whatever the slot says", {
   })
 })
 
-test_that("a likelihood that was changed by hand is refused", {
+test_that("a likelihood that was changed by hand is rejected", {
   run <- run_r(c(
     "suppressMessages(library(statcl))",
     "cl_use(engine = 'host')",
@@ -257,7 +257,7 @@ test_that("a likelihood that was changed by hand is refused", {
 
 # ---- unloading ----------------------------------------------------------------------------------
 
-test_that("the library stays as long as anything needs it, and goes then", {
+test_that("the library stays loaded as long as anything needs it, and is then unloaded", {
   skip_on_cran()
   makers <- c(
     "as_cl(diag(3))",

@@ -1,7 +1,7 @@
-# Interrupts and time limits during long work: answered soon, and raised as what they are.
+# Interrupts and time limits during long work: answered soon, and raised with the correct class.
 
-# Runs `code` in a process of its own that is sent SIGINT after `after` seconds of work; gives what
-# it printed and how long the answer took.
+# Runs `code` in a separate process that receives SIGINT after `after` seconds of work; returns its
+# output and the time until it answered.
 interrupted <- function(code, after = 0.7) {
   folder <- tempfile("interrupt")
   dir.create(folder)
@@ -57,7 +57,7 @@ test_that("SIGINT is answered within a second, in the middle of long work", {
   for (name in names(long_work)) {
     got <- interrupted(long_work[[name]])
     expect_identical(got$what, "interrupt", info = name)
-    # within 1 s on a processor of one's own; others may be at work here
+    # within 1 s on an idle processor; others may be at work here
     expect_lt(got$seconds, 2.5)
   }
 })

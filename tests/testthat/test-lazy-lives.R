@@ -1,5 +1,5 @@
 # Lazy arithmetic: random programs in which matrices are computed, freed, dropped and collected in
-# any order while others stand on them.
+# any order while expressions of them exist.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -9,8 +9,8 @@ unary_steps <- list(sin, function(x) x * 0.5, function(x) -x, function(x) exp(-a
 binary_steps <- list(function(x, y) (x + y) / 2, function(x, y) x * y / 3,
                      function(x, y) (x - y) / 2, function(x, y) x / (abs(y) + 1))
 
-# One program: pairs of a matrix and what it should be, and `steps` random things that happen to
-# them. Gives what went wrong.
+# One program: pairs of a matrix and its expected value, and `steps` random actions on them. Returns
+# what went wrong.
 run_program <- function(seed, steps) {
   set.seed(seed)
   m <- sample(1:6, 1L)
@@ -88,14 +88,14 @@ run_programs <- function(count, steps) {
   as.character(unlist(lapply(seq_len(count), run_program, steps = steps)))
 }
 
-test_that("random programs that free and drop what others stand on are those of base R", {
+test_that("random programs that free and drop operands agree with base R", {
   on_host(expect_no_leak({
     wrong <- run_programs(full_or_quick(400, 100), 40L)
     expect_identical(wrong, character())
   }))
 })
 
-test_that("random programs that free and drop are those of base R on the device", {
+test_that("random programs that free and drop operands agree with base R on the device", {
   # Kernels are compiled for each.
   on_device(expect_no_leak({
     wrong <- run_programs(full_or_quick(30, 5), 25L)
@@ -103,7 +103,7 @@ test_that("random programs that free and drop are those of base R on the device"
   }))
 })
 
-test_that("parts of a tree that are computed or freed midway change nothing", {
+test_that("computing or freeing parts of a tree midway changes nothing", {
   on_host({
     wrong <- 0L
     set.seed(1)
@@ -133,7 +133,7 @@ test_that("parts of a tree that are computed or freed midway change nothing", {
   })
 })
 
-test_that("forty calls under a collector that runs at every allocation", {
+test_that("forty calls with a garbage collection at every allocation", {
   skip_on_cran()
   run <- run_r(c(
     "suppressMessages(library(statcl))",

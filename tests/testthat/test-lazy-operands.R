@@ -1,6 +1,6 @@
-# Lazy arithmetic: operands that are freed, shared, missing, or products of their own.
+# Lazy arithmetic: operands that are freed, shared, missing, or products.
 
-test_that("an intermediate matrix that was freed lives as long as what stands on it", {
+test_that("a freed intermediate matrix lives as long as expressions of it", {
   each_engine({
     x <- as_cl(matrix(1, 3, 3))
     y <- x * 2
@@ -17,7 +17,7 @@ test_that("an intermediate matrix that was freed lives as long as what stands on
   })
 })
 
-test_that("products with a vector feed arithmetic by row only", {
+test_that("products with a vector are fused with arithmetic by row only", {
   set.seed(7)
   x <- matrix(rnorm(5000 * 3), 5000)
   b <- matrix(rnorm(3), 3)
@@ -36,7 +36,7 @@ test_that("products with a vector feed arithmetic by row only", {
   })
 })
 
-test_that("transposed results that feed others leave nothing in memory", {
+test_that("transposed results used by others leave nothing in memory", {
   live <- function() sum(cl_memory()$live)
   each_engine({
     x <- as_cl(matrix(rnorm(300 * 300), 300))
@@ -52,7 +52,7 @@ test_that("transposed results that feed others leave nothing in memory", {
   })
 })
 
-test_that("pmin() and pmax() pass over what is missing, base operands first", {
+test_that("pmin() and pmax() ignore missing values on request, also with base operands first", {
   each_engine({
     least <- pmin(NA, c(5, 7), as_cl(matrix(9, 2, 1)), na.rm = TRUE)
     expect_equal(as.matrix(least), matrix(c(5, 7)))

@@ -10,17 +10,17 @@ pending <- function(x) .Call(r_expr_info, x@handle)$pending
 
 # ---- values -------------------------------------------------------------------------------------
 
-test_that("2,000 random expressions are those of base R: fused, and one kernel an operation", {
+test_that("2,000 random expressions agree with base R: fused, and with one kernel per operation", {
   on_host(expect_trees(seq_len(full_or_quick(2000, 500))))
 })
 
-test_that("random expressions on the device are those of base R", {
-  # Kernels are compiled for each: 2,000 take a CPU device a quarter of an hour or more.
+test_that("random expressions on the device agree with base R", {
+  # A kernel is compiled for each: 2,000 take a CPU device a quarter of an hour or more.
   count <- as.integer(Sys.getenv("STATCL_TEST_TREES", full_or_quick("60", "6")))
   on_device(expect_trees(seq_len(count)))
 })
 
-test_that("rows, columns and single elements repeat; other shapes are refused by name", {
+test_that("rows, columns and single elements are recycled; other shapes are rejected by name", {
   x <- matrix(1:12 + 0, 4)
   each_engine({
     d <- as_cl(x)
@@ -43,7 +43,7 @@ test_that("rows, columns and single elements repeat; other shapes are refused by
   })
 })
 
-test_that("pmin and pmax dispatch on clMatrix arguments in any place, and leave base R alone", {
+test_that("pmin and pmax dispatch on clMatrix arguments in any position, and leave base R alone", {
   x <- matrix(c(-2, NA, 3, 7), 2)
   each_engine({
     d <- as_cl(x)
@@ -72,7 +72,7 @@ test_that("cl_ifelse() is ifelse(), with missing tests missing", {
   expect_fault(cl_ifelse(as_cl(x), "a", 2), "argument", argument = "yes")
 })
 
-test_that("which.max, which.min, any, all, anyNA and is.na equal those of base R", {
+test_that("which.max, which.min, any, all, anyNA and is.na agree with base R", {
   x <- matrix(c(NA, 3, 7, -1, 7, NaN, Inf, -1), 2)
   each_engine({
     d <- as_cl(x)
@@ -92,7 +92,7 @@ test_that("which.max, which.min, any, all, anyNA and is.na equal those of base R
   expect_identical(which.max(c(a = 1, b = 3)), c(b = 2L))
 })
 
-test_that("products with a column feed arithmetic", {
+test_that("products with a column are fused with arithmetic", {
   x <- matrix(sin(1:60), 12)
   y <- cos(1:12)
   b <- c(1, -2, 0.5, 3, 0)
@@ -107,7 +107,7 @@ test_that("products with a column feed arithmetic", {
   })
 })
 
-test_that("blocks read and replaced, transposes and places stay in the graph", {
+test_that("blocks read and replaced, transposes and indices stay in the graph", {
   x <- matrix(1:20 + 0, 5)
   each_engine({
     d <- as_cl(x) * 2
@@ -124,7 +124,7 @@ test_that("blocks read and replaced, transposes and places stay in the graph", {
     want[5, ] <- 0
     expect_equal(as.matrix(d), want)
     expect_equal(as.matrix(cl_ifelse(cl_row(d) >= cl_col(d), d, 0)), want * (row(x) >= col(x)))
-    # what is computed in a part only, and again everywhere
+    # a value computed for a part first, and then everywhere
     for (order in 1:2) {
       e <- d * 1.5
       both <- as_cl(x)
@@ -166,7 +166,7 @@ test_that("nothing is computed until it is needed, and then once", {
   })
 })
 
-test_that("printing computes what it shows: numbers, also of what is pending", {
+test_that("printing computes the numbers that it shows, also of pending matrices", {
   plain <- matrix(seq_len(70) / 7, 10)
   each_engine({
     x <- as_cl(plain)
@@ -188,7 +188,7 @@ test_that("printing computes what it shows: numbers, also of what is pending", {
   })
 })
 
-test_that("a value computed for a part is seen in what stands on it", {
+test_that("a computed part is used by expressions of it", {
   on_device({
     x <- as_cl(matrix(runif(20), 4))
     part <- atanh(x / 2)
@@ -220,7 +220,7 @@ test_that("cl_eval() gives the matrices with their values, named, and reduces in
   })
 })
 
-test_that("several results of one shape, and a structure met again, compile one kernel", {
+test_that("several results of one shape, and repeated structures, compile one kernel", {
   on_device({
     x <- as_cl(matrix(runif(30), 6))
     y <- as_cl(matrix(runif(30), 6))
@@ -241,7 +241,7 @@ test_that("several results of one shape, and a structure met again, compile one 
   })
 })
 
-test_that("a shared part is in the kernel once", {
+test_that("a shared subexpression occurs once in the kernel", {
   on_device({
     x <- as_cl(matrix(runif(30), 6))
     z <- acosh(x + 1.5)
@@ -249,13 +249,13 @@ test_that("a shared part is in the kernel once", {
     expect_identical(paste(source, collapse = "\n"), sub("\n$", "", text))
     expect_length(gregexpr("acosh(", text, fixed = TRUE)[[1L]], 1L)
     expect_true(pending(z))
-    # Parts that are equal but were written twice are the same part.
+    # Equal parts that were written twice are computed once.
     capture.output(text <- cl_show_kernel(acosh(x + 1.5) + 2 * acosh(x + 1.5)))
     expect_length(gregexpr("acosh(", text, fixed = TRUE)[[1L]], 1L)
   })
 })
 
-test_that("a value that was printed, summed or passed on is that of base R", {
+test_that("a value that was printed, summed or passed on agrees with base R", {
   plain <- matrix(sin(1:40), 8, dimnames = list(letters[1:8], NULL))
   each_engine({
     x <- as_cl(plain)
@@ -273,7 +273,7 @@ test_that("a value that was printed, summed or passed on is that of base R", {
 
 # ---- limits and injection -----------------------------------------------------------------------
 
-test_that("deep and large graphs are cut without being noticed", {
+test_that("deep and large graphs are split, with the same results", {
   each_engine({
     x <- as_cl(matrix(c(0.5, 1, 2, -1), 2))
     y <- x
@@ -287,7 +287,7 @@ test_that("deep and large graphs are cut without being noticed", {
     z <- x
     for (k in 1:60) z <- z + z
     expect_equal(as.matrix(z), as.matrix(x) * 2^60)
-    # Many elements replaced one after the other.
+    # Many elements replaced one after another.
     w <- as_cl(matrix(0, 5, 5))
     for (k in 1:5) for (l in 1:5) w[k, l] <- k * 10 + l
     expect_equal(as.matrix(w), outer(1:5 * 10, 1:5, "+"))
@@ -305,7 +305,7 @@ test_that("dropping a long graph that nobody needed frees it", {
   })
 })
 
-test_that("a matrix that was freed lives as long as pending expressions need it, and no longer", {
+test_that("a freed matrix lives as long as pending expressions need it, and no longer", {
   live <- function() sum(cl_memory()$live)
   each_engine({
     gc()
@@ -326,7 +326,7 @@ test_that("a matrix that was freed lives as long as pending expressions need it,
   })
 })
 
-test_that("numbers of every kind are arguments and come out as they are", {
+test_that("numbers of every kind are arguments and keep their values", {
   x <- matrix(c(1, -2, 0, 4), 2)
   numbers <- c(NA, NaN, Inf, -Inf, 0, -0, 1e-320, -4.9e-324, 2^53 + 1, .Machine$double.xmax, 1 / 3)
   each_engine({
@@ -345,7 +345,7 @@ test_that("numbers of every kind are arguments and come out as they are", {
   })
 })
 
-test_that("a decimal comma, shadowed functions and odd names change nothing", {
+test_that("a decimal comma, shadowed functions and unusual names change nothing", {
   old <- options(OutDec = ",")
   locale <- Sys.getlocale("LC_NUMERIC")
   on.exit({
@@ -391,7 +391,7 @@ test_that("no generated source has an include, inline assembly or a build option
   })
 })
 
-test_that("structures that look alike do not share a kernel", {
+test_that("similar structures do not share a kernel", {
   # The same text over other shapes, types of operands, orders and positions of numbers.
   each_engine({
     a <- matrix(1:6 + 0, 3)
@@ -407,7 +407,7 @@ test_that("structures that look alike do not share a kernel", {
     expect_equal(as.matrix(f(column, full)), 1:3 - a * 2)
     expect_equal(as.matrix(f(full, 5)), a - 10)
     expect_equal(as.matrix(f(5, full)), 5 - a * 2)
-    # a triangle, itself and turned, and what is known to be zero of it
+    # a triangle, itself and transposed, and its known zeros
     expect_equal(as.matrix(f(square, t(square))), l - t(l) * 2)
     expect_equal(as.matrix(f(t(square), square)), t(l) - l * 2)
     expect_equal(as.matrix(f(square, square)), -l)
@@ -427,7 +427,7 @@ test_that("structures that look alike do not share a kernel", {
   })
 })
 
-test_that("an operand may be the result's own past", {
+test_that("an operand may be an earlier value of the same variable", {
   each_engine({
     x <- as_cl(matrix(1:4 + 0, 2))
     y <- x
@@ -443,7 +443,7 @@ test_that("an operand may be the result's own past", {
 
 # ---- errors and memory --------------------------------------------------------------------------
 
-test_that("a fault of forcing names what happened, and the next call works", {
+test_that("an error during evaluation names the cause, and the next call works", {
   each_engine({
     x <- as_cl(diag(3))
     y <- x * 2 + 1
@@ -469,7 +469,7 @@ test_that("matrices of two engines are not mixed", {
   })
 })
 
-test_that("memory is back to zero after all of it", {
+test_that("no live memory remains at the end", {
   each_engine(expect_no_leak({
     x <- as_cl(matrix(runif(50), 10))
     y <- exp(x) + t(t(x))

@@ -7,7 +7,7 @@ likelihood_of <- function(n = 50, k = 2) {
   cl_likelihood("bernoulli_logit", rbinom(n, 1, plogis(0.5 + x[, 1])), x)
 }
 
-test_that("terms add up, with right gradients", {
+test_that("terms are summed, with correct gradients", {
   likelihood <- likelihood_of()
   scale <- 2.5
   posterior <- cl_log_posterior(
@@ -43,7 +43,7 @@ test_that("parameters of different lengths are recycled, and shapes stay", {
   expect_equal(slope$v, rowSums(2 * (m - c(1, 2, 3))))
 })
 
-test_that("terms that cannot be used are refused by name", {
+test_that("unusable terms are rejected by name", {
   refused <- function(pattern, ..., at = list(a = 1, b = c(1, 2, 3))) {
     e <- expect_fault(do.call(cl_log_posterior(...), at), "argument", argument = "...")
     expect_match(conditionMessage(e), pattern, fixed = TRUE)
@@ -61,7 +61,7 @@ test_that("terms that cannot be used are refused by name", {
   refused("named arguments", ~ -a^2, at = list(1))
 })
 
-test_that("a hierarchical model with priors has the right posterior", {
+test_that("a hierarchical model with priors has the correct posterior", {
   # y_i ~ N(mu, sigma), both unknown, conjugate: sigma^-2 ~ gamma(2, 1), mu ~ N(0, 2 sigma)
   set.seed(3)
   y <- rnorm(20, 1, 2)
@@ -118,7 +118,7 @@ rule_case <- function(key) {
   list(call = call, at = at, kind = derivative_rules[[key]]$kind)
 }
 
-test_that("the table of derivatives is right by each argument, in each way to call", {
+test_that("the table of derivatives is correct for each argument, in each form of call", {
   set.seed(2)
   for (key in names(derivative_rules)) {
     rule <- derivative_rules[[key]]
@@ -163,7 +163,7 @@ test_that("no argument of a function is ignored", {
   expect_equal(slope(~ dgamma(a, 2, scale = 3, log = TRUE), a = 4), list(a = 1 / 4 - 1 / 3))
   expect_equal(slope(~ -a - +a + (a * 2) / 2^a * a^2, a = 2),
                list(a = -2 + (6 * 4 - 2 * 8 * log(2)) / 4))
-  # data, functions of data, and functions with other names of R's for data alone
+  # data, functions of data, and names of R's functions used for data alone
   y <- c(1, 2, 4)
   lookup <- function(x) mean(x)
   expect_equal(slope(~ dnorm(y, mu, lookup(y), log = TRUE), mu = 1), list(mu = 4 / lookup(y)^2))
@@ -172,7 +172,7 @@ test_that("no argument of a function is ignored", {
   expect_equal(slope(~ dlnorm(a, log = TRUE), a = 1), list(a = -1))
 })
 
-test_that("what would be derived wrongly is refused", {
+test_that("terms that would be differentiated wrongly are rejected", {
   refused <- function(formula, pattern) {
     e <- expect_fault(cl_log_posterior(formula)(a = 1, b = 2), "argument", argument = "...")
     expect_match(conditionMessage(e), pattern)
@@ -219,7 +219,7 @@ test_that("formulas without rules are compiled", {
   expect_identical(ncol(as.matrix(fit)), 3L)
 })
 
-test_that("a point of density zero is one, without warnings", {
+test_that("a point of density zero gives -Inf without warnings", {
   posterior <- cl_log_posterior(~ dgamma(a, b, 1, log = TRUE), ~ dlnorm(a, log = TRUE))
   expect_silent(value <- posterior(a = c(1, -1), b = 2))
   expect_identical(as.vector(value), -Inf)
@@ -270,7 +270,7 @@ test_that("a formula is computed once for all chains in lockstep, with the same 
     expect_identical(make_batch_evaluator(posterior, layout, "stop")(points), alone)
     expect_identical(calls, 1)
   }
-  # shapes that do not repeat as a whole, and points of density zero, go one by one
+  # shapes that cannot be recycled together, and points of density zero, are evaluated one by one
   points[1, 2] <- -1
   for (term in list(~ dexp(a, log = TRUE) + v, ~ a * none)) {
     posterior <- cl_log_posterior(term)

@@ -4,7 +4,7 @@ skip_on_cran() # long; run by ./dev check
 
 # ---- cl_map -------------------------------------------------------------------------------------
 
-test_that("cl_map() applies a function to every element: base in base out, device in device out", {
+test_that("cl_map() applies a function to every element, for base R and device matrices", {
   x <- matrix(c(-2, 0.5, 3, 1, 0, -0.1), 2, dimnames = list(c("a", "b"), NULL))
   y <- x * 2 + 1
   f <- function(x, y) exp(-x^2) * y + cl_ifelse(x > y, 1, -1)
@@ -25,7 +25,7 @@ test_that("cl_map() applies a function to every element: base in base out, devic
   })
 })
 
-test_that("row and column numbers are given to arguments i and j", {
+test_that("arguments i and j receive row and column numbers", {
   x <- matrix(runif(12), 3)
   each_engine({
     expect_equal(cl_map(function(x, i, j) x * i + j, x), x * row(x) + col(x))
@@ -75,7 +75,7 @@ test_that("closures, helper functions, loops and lists work", {
   })
 })
 
-test_that("a function that decides on data is told of cl_ifelse()", {
+test_that("the error for a function that branches on data names cl_ifelse()", {
   x <- diag(2)
   turns <- list(
     function(x) if (x > 0) x else -x,
@@ -101,7 +101,7 @@ test_that("a function that decides on data is told of cl_ifelse()", {
   expect_match(conditionMessage(e), "cl_ifelse")
 })
 
-test_that("questions about type or identity are refused as if() is, in called functions too", {
+test_that("tests of type or identity are rejected like if(), in called functions too", {
   x <- diag(2)
   outer_helper <- function(u) inner_helper(u)
   inner_helper <- function(u) if (identical(u, 0)) 1 else u
@@ -138,7 +138,7 @@ test_that("questions about type or identity are refused as if() is, in called fu
   expect_fault(cl_map(function(x) mean(x), x), "argument", argument = "f")
   e <- expect_fault(cl_reduce(x, combine = function(u, v) if (identical(u, v)) u else v),
                     "argument", argument = "combine")
-  # Of what is no element they are R's own, wherever the function is from.
+  # For other values than elements they are R's own, wherever the function is defined.
   kind <- "huber"
   class <- 2 # variables keep their names
   expect_equal(cl_map(function(x) if (isTRUE(class == 2)) x * class else x, 3), 6)
@@ -247,7 +247,7 @@ test_that("arguments of cl_reduce() are checked", {
   expect_fault(cl_reduce(x, map = function(x) list(x)), "argument", argument = "map")
   expect_fault(cl_reduce(x, finalize = function(s) "a"), "argument", argument = "finalize")
   expect_fault(cl_reduce("a"), "argument", argument = "x")
-  # What a traced function keeps is no value afterwards.
+  # Elements that a traced function stores have no values afterwards.
   kept <- NULL
   cl_reduce(x, combine = function(u, v) {
     kept <<- u
@@ -277,7 +277,7 @@ __kernel void axpy(double a, __global const double *x, int x_ld, __global const 
 }"
 axpy_arguments <- c(a = "double", x = "in", y = "in", out = "out", rows = "int", columns = "int")
 
-test_that("cl_kernel() runs OpenCL C of one's own", {
+test_that("cl_kernel() runs the user's OpenCL C", {
   x <- matrix(runif(70 * 3), 70)
   on_device({
     axpy <- cl_kernel(axpy_source, "axpy", axpy_arguments)
@@ -347,7 +347,7 @@ test_that("functions of statistics have both tails", {
 
 # ---- the table ----------------------------------------------------------------------------------
 
-# The derivative of f by its k-th argument, 0 where f is constant.
+# The derivative of f with respect to its k-th argument, 0 where f is constant.
 slope_in_base_r <- function(f, k) {
   function(...) {
     up <- down <- list(...)
@@ -364,7 +364,7 @@ log_qgamma <- function(a, b) pgamma(a, b, lower.tail = FALSE, log.p = TRUE)
 log_pbeta <- function(a, b, c) pbeta(a, b, c, log.p = TRUE)
 log_qbeta <- function(a, b, c) pbeta(a, b, c, lower.tail = FALSE, log.p = TRUE)
 
-# What each operation of elementwise.def is in base R. A new row of the table needs one here.
+# The meaning of each operation of elementwise.def in base R. A new row of the table needs one here.
 in_base_r <- list(
   add = `+`, sub = `-`, mul = `*`, div = `/`, pow = `^`, mod = `%%`, intdiv = `%/%`, eq = `==`,
   ne = `!=`, lt = `<`, gt = `>`, le = `<=`, ge = `>=`, and = `&`, or = `|`, pmin = base::pmin,
@@ -392,13 +392,14 @@ in_base_r <- list(
   log_pnorm = function(a) pnorm(a, log.p = TRUE),
   round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))
 
-# Where base R has fewer: small differences of large terms, derivatives by differences.
+# Tolerances where base R has fewer digits: small differences of large terms, derivatives by
+# differences.
 base_r_digits <- c(stirling = 1e-13, log_pgamma = 1e-13, log_qgamma = 1e-13, log_pbeta = 1e-13,
                    log_qbeta = 1e-13,
                    log_pgamma_slope = 1e-7, log_qgamma_slope = 1e-7, log_pbeta_slope_a = 1e-7,
                    log_pbeta_slope_b = 1e-7, log_qbeta_slope_a = 1e-7, log_qbeta_slope_b = 1e-7)
 
-test_that("every operation of the table is that of base R, on both engines and in cl_map()", {
+test_that("every operation of the table agrees with base R, on both engines and in cl_map()", {
   table <- cl_operations()
   expect_false(anyDuplicated(paste(table$type, table$name)) > 0)
   numbers <- list(c(0.3, -2, 5, 0, 1.5, NA, Inf), c(2, 0.5, -3, 1, 0.25, 3, -Inf),
@@ -424,7 +425,7 @@ test_that("every operation of the table is that of base R, on both engines and i
   on_device(check(rows[full_or_quick(TRUE, c(TRUE, FALSE, FALSE))])) # a kernel each
 })
 
-test_that("an expression used many times is looked at once", {
+test_that("an expression used many times is visited once", {
   each_engine({
     square <- function(u, v) {
       s <- u + v
@@ -444,7 +445,7 @@ test_that("names of a vector are those of its rows; any() and all() of one eleme
   })
 })
 
-test_that("arguments that are calls are data: none is evaluated", {
+test_that("arguments that are calls are data and are not evaluated", {
   ran <- 0
   home <- environment()
   call <- bquote(assign("ran", .(1), envir = .(home)))

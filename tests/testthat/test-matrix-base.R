@@ -1,11 +1,11 @@
-# Functions of base R on device matrices: its answer, or an error that says what to do.
+# Functions of base R on device matrices: base R's result, or an error that says what to do.
 
 skip_on_cran() # long; run by ./dev check
 
 m <- matrix(c(1, -2, 3, 4, 0.5, 6), 2, dimnames = list(c("a", "b"), c("u", "v", "w")))
 plain <- unname(m)
 
-test_that("c(), append(), rep(), outer(), ifelse() and subset() are those of base R", {
+test_that("c(), append(), rep(), outer(), ifelse() and subset() agree with base R", {
   each_engine(for (x in list(m, plain, m[0, ], m[1, , drop = FALSE])) {
     expect_as_base(c(x), x = x)
     expect_as_base(c(x, 1), x = x)
@@ -53,7 +53,7 @@ test_that("arrays have c(), rep(), outer() and missing subscripts", {
   })
 })
 
-test_that("lists keep the device matrix as it is", {
+test_that("lists keep a device matrix unchanged", {
   each_engine({
     x <- as_cl(m)
     expect_identical(on_base(unlist(list(x))[[1]]), m)
@@ -63,7 +63,7 @@ test_that("lists keep the device matrix as it is", {
   })
 })
 
-test_that("methods for plain first arguments leave other classes alone", {
+test_that("methods for plain first arguments do not affect other classes", {
   setClass("statclTestNumber", contains = "numeric")
   on.exit(removeClass("statclTestNumber"))
   n <- new("statclTestNumber", c(1, 2, NA))
@@ -101,7 +101,7 @@ test_that("`dim<-` makes vectors, matrices and arrays of the same values", {
   expect_identical(as.matrix(x), m)
 })
 
-test_that("all.equal() takes a device matrix on either side", {
+test_that("all.equal() accepts a device matrix on either side", {
   each_engine({
     x <- as_cl(m)
     expect_true(all.equal(m, x))
@@ -114,7 +114,7 @@ test_that("all.equal() takes a device matrix on either side", {
   expect_true(all.equal(1, 1 + 1e-10))
 })
 
-test_that("names and vectors of cbind() and rbind() are those of base R", {
+test_that("cbind() and rbind() treat names and vectors like base R", {
   v <- 7
   each_engine(for (x in list(m, plain, m[, 0], m[0, ], plain[0, ])) {
     expect_as_base(cbind(x, c(p = 1, q = 2)), x = x)
@@ -138,7 +138,7 @@ test_that("names and vectors of cbind() and rbind() are those of base R", {
   })
 })
 
-test_that("vectors that recycle only in part warn, as in base R", {
+test_that("incomplete recycling gives a warning, as in base R", {
   each_engine({
     expect_as_base(x + 1:4, x = m)
     expect_as_base(1:4 - x, x = m)
@@ -153,7 +153,7 @@ test_that("vectors that recycle only in part warn, as in base R", {
   })
 })
 
-test_that("log() takes its arguments by name in any order", {
+test_that("log() accepts its arguments by name in any order", {
   x <- matrix(c(1, 2, 3, 8), 2)
   y <- x + 1
   each_engine({
@@ -175,7 +175,7 @@ test_that("log() takes its arguments by name in any order", {
   }
 })
 
-test_that("summaries take numbers before the device matrix", {
+test_that("summaries accept numbers before the device matrix", {
   each_engine(for (x in list(m, m * NA, m[0, ])) {
     expect_as_base(sum(1, x), x = x, tol = 1e-14)
     expect_as_base(prod(2L, x, 3), x = x, tol = 1e-14)
@@ -190,7 +190,7 @@ test_that("summaries take numbers before the device matrix", {
   each_engine(expect_close(cl_map(function(v) max(0, v) + sum(1, v), as_cl(m)), pmax(m, 0) + 1 + m))
 })
 
-test_that("time series, tables and matrices of package Matrix are taken, 64-bit integers refused", {
+test_that("time series, tables, matrices of package Matrix are accepted, 64-bit integers not", {
   each_engine({
     expect_identical(as.matrix(as_cl(ts(c(1, 2, 4), start = 2000))), matrix(c(1, 2, 4)))
     expect_identical(as.matrix(as_cl(ts(plain))), as.matrix(unclass(ts(plain)))[, ])
@@ -218,7 +218,7 @@ test_that("time series, tables and matrices of package Matrix are taken, 64-bit 
   })
 })
 
-test_that("as_cl() gives a device matrix the view that is asked for", {
+test_that("as_cl() gives a device matrix the requested view", {
   x <- matrix(c(1, 2, 3, 4, 5, 6, 7, 8, 9), 3, dimnames = list(letters[1:3], NULL))
   each_engine(for (from in c("general", "lower", "upper", "symmetric")) {
     whole <- as_cl(x, from)

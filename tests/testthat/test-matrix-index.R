@@ -1,4 +1,4 @@
-# Subscripts: random calls held against base R, and what must be refused before anything is done.
+# Subscripts: random calls compared with base R, and calls that must be rejected before any work.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -38,7 +38,7 @@ random_subscript <- function(n, names, single = FALSE) {
 }
 
 # A subscript for all of x.
-random_place <- function(x) {
+random_index <- function(x) {
   if (runif(1) < 0.5) return(random_subscript(length(x), NULL, TRUE))
   rows <- sample.int(max(nrow(x), 1), 3, replace = TRUE)
   columns <- sample.int(max(ncol(x), 1), 3, replace = TRUE)
@@ -54,13 +54,13 @@ random_value <- function(k) {
        matrix(-3, 1, 1), matrix(seq_len(k) + 0, k, 1), Inf)
 }
 
-# Base R warns that numbers beyond all integers are NA; subscripts beyond the end are refused where
-# it makes a longer vector of the matrix.
+# Base R warns that numbers beyond all integers are NA; subscripts beyond the end are rejected where
+# base R extends the matrix to a longer vector.
 beyond <- function(...) {
   any(vapply(list(...), function(i) is.numeric(i) && any(abs(i) > 1e8, na.rm = TRUE), NA))
 }
 
-test_that("random parts are those of base R", {
+test_that("random parts agree with base R", {
   set.seed(11)
   each_engine(for (round in seq_len(full_or_quick(600, 200))) {
     m <- random_matrix()
@@ -77,11 +77,11 @@ test_that("random parts are those of base R", {
   })
 })
 
-test_that("random values by one subscript are those of base R", {
+test_that("random values by one subscript agree with base R", {
   set.seed(12)
   each_engine(for (round in seq_len(full_or_quick(600, 200))) {
     m <- random_matrix()
-    i <- random_place(m)
+    i <- random_index(m)
     here <- deparse(list(m, i))
     if (is.matrix(i) && beyond(i)) {
       if (all(is.finite(i))) expect_fault(as_cl(m)[i], "argument", argument = "i")
@@ -91,7 +91,7 @@ test_that("random values by one subscript are those of base R", {
   })
 })
 
-test_that("random single elements are those of base R", {
+test_that("random single elements agree with base R", {
   set.seed(13)
   each_engine(for (round in seq_len(full_or_quick(400, 150))) {
     m <- random_matrix()
@@ -104,7 +104,7 @@ test_that("random single elements are those of base R", {
   })
 })
 
-# Evaluates a replacement in x on both sides; base R may make of x a longer vector, or another type.
+# Evaluates a replacement in x on both sides; base R may return a longer vector, or another type.
 replaced_as_base <- function(code, m, home, label) {
   change <- bquote({
     .(code)
@@ -118,7 +118,7 @@ replaced_as_base <- function(code, m, home, label) {
   expect_same_outcome(own, base, c(deparse(code), "for", label))
 }
 
-test_that("random replacements are those of base R", {
+test_that("random replacements agree with base R", {
   set.seed(14)
   each_engine(for (round in seq_len(full_or_quick(800, 250))) {
     m <- random_matrix()
@@ -137,11 +137,11 @@ test_that("random replacements are those of base R", {
   })
 })
 
-test_that("random replacements by one subscript are those of base R", {
+test_that("random replacements by one subscript agree with base R", {
   set.seed(15)
   each_engine(for (round in seq_len(full_or_quick(800, 250))) {
     m <- random_matrix()
-    i <- random_place(m)
+    i <- random_index(m)
     value <- random_value(pick(1, 2, 3, length(m)))
     here <- deparse(list(m, i, value))
     if (beyond(i)) {
@@ -154,7 +154,7 @@ test_that("random replacements by one subscript are those of base R", {
   })
 })
 
-test_that("random combinations are those of base R", {
+test_that("random combinations agree with base R", {
   set.seed(16)
   each_engine(for (round in seq_len(full_or_quick(300, 100))) {
     m <- random_matrix()

@@ -28,7 +28,7 @@ test_that("special values survive", {
   })
 })
 
-test_that("a view reads its triangle and stores the rest", {
+test_that("a view reads its triangle and fills the rest", {
   x <- numbers(35, 35)
   lower <- x * lower.tri(x, TRUE)
   upper <- x * upper.tri(x, TRUE)
@@ -55,7 +55,7 @@ test_that("integer, logical, vector and data frame become double", {
   })
 })
 
-test_that("what is not numeric is refused by name", {
+test_that("data that is not numeric is rejected by name", {
   bad <- list(NULL, list(1), "4", "a", 1i, mean, globalenv(), quote(x), raw(2), factor(1:2),
               Sys.Date(), as.difftime(1, units = "secs"), array(1, c(2, 2, 2, 1)),
               data.frame(a = "x"))
@@ -63,7 +63,7 @@ test_that("what is not numeric is refused by name", {
   for (x in bad) expect_fault(cl_matrix(x), "argument", argument = "data")
 })
 
-test_that("cl_matrix() fills as matrix() does and refuses what does not fit", {
+test_that("cl_matrix() recycles like matrix() and rejects data that does not fit", {
   each_engine({
     expect_identical(as.matrix(cl_matrix(1:6, 2)), matrix(1:6 + 0, 2))
     expect_identical(as.matrix(cl_matrix(0, 2, 3)), matrix(0, 2, 3))
@@ -111,7 +111,7 @@ test_that("dimnames are kept, replaced and checked", {
   })
 })
 
-test_that("conversions give what as.matrix() gives", {
+test_that("conversions agree with as.matrix()", {
   m <- named(3, 2)
   each_engine({
     x <- as_cl(m)
@@ -158,7 +158,7 @@ test_that("summary() gives range, mean and missing values", {
 
 # ---- indexing -----------------------------------------------------------------------------------
 
-test_that("x[i, j] is that of base R for every kind of index", {
+test_that("x[i, j] agrees with base R for every kind of index", {
   m <- named(7, 5)
   rows <- list(2, 2:4, c(5, 1, 5), -1, -(2:7), c(TRUE, FALSE), rep(c(TRUE, FALSE), c(3, 4)),
                c("r3", "r1"), integer(), 0, c(0, 2), 7:1, 2.9, -9, factor("b", c("a", "b")))
@@ -190,7 +190,7 @@ test_that("x[i] reads values by position, logical or pairs", {
   })
 })
 
-test_that("bad subscripts are refused", {
+test_that("bad subscripts are rejected", {
   x <- on_host(as_cl(named(4, 3)))
   bad <- list(5, "r9", NA_character_, c(1, -1), c(NA, -1), rep(TRUE, 5), list(1), 1i, mean)
   for (i in bad) expect_fault(x[i, ], "argument", argument = "i")
@@ -199,7 +199,7 @@ test_that("bad subscripts are refused", {
   expect_fault(x[1, , drop = NA], "argument", argument = "drop")
 })
 
-test_that("x[i, j] <- value is that of base R, in a new matrix", {
+test_that("x[i, j] <- value agrees with base R and makes a new matrix", {
   m <- named(6, 5)
   cases <- list(list(1, 1, 9), list(2:3, 2:4, 1:6), list(c(1, 3), c(5, 2), 1:4), list(-1, 1:2, 0),
                 list("r2", "c3", -1), list(1:6, 1:5, matrix(1:30, 6)), list(2:3, 1:5, c(1, 2)),
@@ -244,7 +244,7 @@ test_that("whole rows, columns, positions and device values can be replaced", {
   })
 })
 
-test_that("t(), head(), tail() and diag() are those of base R", {
+test_that("t(), head(), tail() and diag() agree with base R", {
   each_engine({
     for (s in shapes) {
       m <- numbers(s[1], s[2])
@@ -277,7 +277,7 @@ test_that("t(), head(), tail() and diag() are those of base R", {
   })
 })
 
-test_that("cbind() and rbind() are those of base R", {
+test_that("cbind() and rbind() agree with base R", {
   m <- named(3, 2)
   y <- matrix(9, 3, 1)
   each_engine({
@@ -294,7 +294,7 @@ test_that("cbind() and rbind() are those of base R", {
   })
 })
 
-test_that("isSymmetric() sees symmetry, names and missing values", {
+test_that("isSymmetric() checks symmetry, names and missing values", {
   m <- crossprod(numbers(40, 33))
   each_engine({
     expect_true(isSymmetric(as_cl(m)))
@@ -313,7 +313,7 @@ test_that("isSymmetric() sees symmetry, names and missing values", {
 
 # ---- handles whose data is gone -----------------------------------------------------------------
 
-# What every use of a dead handle has to give.
+# The errors that every use of a freed or restored handle must give.
 expect_dead <- function(x, what) {
   expect_error(as.matrix(x), class = paste0("statcl_error_", what))
   expect_error(x + 1, class = paste0("statcl_error_", what))
@@ -330,7 +330,7 @@ expect_dead <- function(x, what) {
   expect_null(cl_free(x))
 }
 
-test_that("a freed matrix says so, and freeing again does nothing", {
+test_that("a freed matrix prints as freed, and freeing it again does nothing", {
   each_engine({
     x <- as_cl(diag(2))
     y <- x * 1
@@ -343,7 +343,7 @@ test_that("a freed matrix says so, and freeing again does nothing", {
   expect_fault(cl_free(diag(2)), "argument", argument = "x")
 })
 
-test_that("forged handles are refused", {
+test_that("forged handles are rejected", {
   blank <- new("clMatrix", handle = new("externalptr"), Dim = c(2L, 2L),
                Dimnames = list(NULL, NULL), view = "general")
   expect_fault(as.matrix(blank), "argument")
@@ -370,7 +370,7 @@ test_that("matrices of two devices do not mix", {
   expect_fault(cbind(x, y), "argument")
 })
 
-test_that("a forked child gets an error, at once, and the parent is unhurt", {
+test_that("a forked child gets an error at once, and the parent is not affected", {
   skip_on_os("windows")
   require_device()
   x <- on_device(as_cl(diag(2)))
@@ -391,7 +391,7 @@ test_that("a forked child gets an error, at once, and the parent is unhurt", {
   expect_equal(sum(x), 2)
 })
 
-test_that("nothing is left behind", {
+test_that("no memory is left allocated at the end", {
   expect_no_leak({
     x <- on_host(as_cl(diag(3)))
     y <- x %*% x + 1

@@ -1,12 +1,12 @@
-# Live bytes: what is dropped goes back, what does not fit is refused, nothing is lost on the way.
+# Live bytes: dropped objects are freed, too large ones rejected, and nothing leaks.
 
-test_that("dropped matrices give their memory back", {
+test_that("dropped matrices return their memory", {
   each_engine(expect_no_leak({
     for (i in 1:20) x <- as_cl(matrix(0, 100, 100))
   }))
 })
 
-test_that("cl_free() gives memory back at once, and twice is harmless", {
+test_that("cl_free() returns memory at once, and may be called twice", {
   each_engine({
     before <- live_bytes()
     x <- as_cl(matrix(0, 100, 100))
@@ -34,7 +34,7 @@ test_that("making and dropping many matrices stays within 64 MB", {
   })
 })
 
-test_that("many small operations take the garbage that is allowed, and then no more", {
+test_that("garbage of many small operations stays within its limit", {
   skip_on_cran()
   skip_if_not(file.exists("/proc/self/statm"), "no /proc/self/statm")
   run <- run_r(c(
@@ -57,7 +57,7 @@ test_that("many small operations take the garbage that is allowed, and then no m
   expect_lt(grown[2L], 32)
 })
 
-test_that("a buffer that cannot be made is a classed error that leaves everything as it was", {
+test_that("failure to allocate a buffer is a classed error that changes nothing", {
   each_engine({
     before <- live_bytes()
     .Call(r_fail_buffer_after, 1L)
@@ -69,7 +69,7 @@ test_that("a buffer that cannot be made is a classed error that leaves everythin
   })
 })
 
-test_that("sizes that no memory holds are refused before any work", {
+test_that("sizes beyond any memory are rejected before any work", {
   each_engine({
     expect_error(cl_matrix(0, 2^31, 1), class = "statcl_error_argument")
     expect_error(cl_matrix(0, 2^30, 2^30), class = "statcl_error")
@@ -85,7 +85,7 @@ test_that("cl_memory() has a row for the host and one for the device", {
   expect_true(all(memory$peak >= memory$live))
 })
 
-test_that("cl_memory() tells what a GPU keeps of released matrices", {
+test_that("cl_memory() reports the memory of released matrices that a GPU keeps", {
   require_device()
   kept <- on_device({
     cl_free(as_cl(diag(200)))

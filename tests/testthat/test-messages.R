@@ -1,6 +1,6 @@
-# Every error, warning and message that a user can reach, compared with messages/<topic>.txt: so
-# all of them can be read together. messages/<topic>.R holds the calls; assignments prepare them.
-# After a change of words, STATCL_UPDATE_MESSAGES=1 writes the files again: read the difference.
+# Every error, warning and message that a user can reach, compared with messages/<topic>.txt, so
+# that they can be read together. messages/<topic>.R contains the calls; assignments prepare them.
+# After a change of wording, STATCL_UPDATE_MESSAGES=1 writes the files again: read the difference.
 
 folder <- test_path("messages")
 
@@ -63,7 +63,7 @@ is_setup <- function(call) {
   head %in% c("rm", "options") || (head == "<-" && is.name(call[[2L]]))
 }
 
-# Without what differs between devices and versions of R.
+# Without the parts that differ between devices and versions of R.
 normalised <- function(lines) {
   if (has_test_device()) {
     name <- device_table()$name[test_device() + 1L]
@@ -114,7 +114,7 @@ test_that("messages on device", {
 
 # ---- no message is missing ----------------------------------------------------------------------
 
-# Strings of the sources that become messages, as templates of sprintf(). Text with a space only.
+# Strings of the sources that become messages, as templates of sprintf(); only text with a space.
 templates_of_r <- function(files) {
   raising <- "^(abort_[a-z_]+|statcl_abort|statcl_warning|warning|message)$"
   found <- character()
@@ -166,7 +166,7 @@ is_shown <- function(template, text) {
   grepl(paste(escaped, collapse = "[^\n]*"), text)
 }
 
-test_that("every message of the sources is in these files, or cannot be reached", {
+test_that("every message of the sources is in these files or listed as unreachable", {
   root <- normalizePath(file.path(test_path(), "..", ".."))
   if (!file.exists(file.path(root, "src", "r"))) skip("the sources are not here")
   c_files <- list.files(file.path(root, "src"), "[.]c$", recursive = TRUE, full.names = TRUE)
@@ -179,6 +179,6 @@ test_that("every message of the sources is in these files, or cannot be reached"
   listed <- grep("^#|^$", readLines(file.path(folder, "unreachable")), value = TRUE, invert = TRUE)
   shown <- vapply(templates, is_shown, NA, text = text)
   expect_identical(setdiff(templates[!shown], listed), character())
-  # and the list has nothing else
+  # the list contains nothing else
   expect_identical(setdiff(listed, templates[!shown]), character())
 })

@@ -2,7 +2,7 @@
 
 norm_types <- c("O", "1", "I", "F", "E", "M", "2", "o", "i", "f", "m")
 
-test_that("norms are those of base R", {
+test_that("norms agree with base R", {
   set.seed(1)
   shapes <- list(c(1, 1), c(5, 3), c(3, 70), c(65, 65))
   each_engine(for (shape in shapes) {
@@ -13,7 +13,7 @@ test_that("norms are those of base R", {
   })
 })
 
-test_that("views, zeros and matrices without elements have their norm", {
+test_that("norms of views, zeros and matrices without elements", {
   a <- crossprod(matrix(c(3, -1, 2, 0.5, 7, 1, -2, 4, 1), 3))
   l <- a * lower.tri(a, TRUE)
   each_engine({
@@ -26,7 +26,7 @@ test_that("views, zeros and matrices without elements have their norm", {
   })
 })
 
-test_that("the Frobenius norm does not overflow or vanish", {
+test_that("the Frobenius norm does not overflow or underflow", {
   a <- matrix(c(3, 4, 0, 12), 2)
   each_engine({
     for (scale in c(1e-300, 1e-160, 1e160, 1e300)) {
@@ -35,7 +35,7 @@ test_that("the Frobenius norm does not overflow or vanish", {
   })
 })
 
-test_that("missing and infinite values show in a norm", {
+test_that("norms propagate missing and infinite values", {
   each_engine({
     for (type in c("O", "I", "F", "M", "2")) {
       expect_true(is.na(norm(as_cl(matrix(c(1, NaN, 3, 4), 2)), type)))
@@ -66,7 +66,7 @@ test_that("rcond() estimates as LAPACK does", {
   })
 })
 
-test_that("rcond() of a triangle is never below the truth, nor far above it", {
+test_that("rcond() of a triangle is never below the true value, nor far above it", {
   set.seed(3)
   each_engine(for (k in 1:10) {
     r <- matrix(rnorm(400), 20)
@@ -97,7 +97,7 @@ test_that("rcond() of singular and of indefinite matrices", {
   })
 })
 
-test_that("base R's matrices still go to base R", {
+test_that("base R matrices still use base R's methods", {
   a <- matrix(c(2, 1, 0, 3), 2)
   expect_identical(statcl::norm(a, "F"), base::norm(a, "F"))
   expect_identical(statcl::rcond(a), base::rcond(a))

@@ -18,7 +18,7 @@ each_engine({
     expect_close(attr(got, "gradient")$w, slope, 1e-5)
   })
 
-  test_that("several solutions are computed beside each other", {
+  test_that("several solutions are computed at once", {
     k <- c(0.5, 1, 2)
     f <- cl_gradient(function(k, y0) {
       y <- cl_ode(decay, y0, 0:2, k = rbind(k), steps = 10, sequences = 3)
@@ -29,7 +29,7 @@ each_engine({
     expect_close(as.vector(f(k = k, y0 = 2)), want, 1e-6)
   })
 
-  test_that("steps adapt, in each sequence by itself", {
+  test_that("steps adapt separately in each sequence", {
     f <- function(k, y0) {
       y <- cl_ode(decay, y0, c(0, 1, 4), k = rbind(k), rtol = 1e-8, atol = 1e-10, max_steps = 90,
                   sequences = 3)
@@ -47,7 +47,7 @@ each_engine({
 
 on_host({
 
-test_that("plain numbers, and orders", {
+test_that("plain numbers, and the order of the method", {
   y <- cl_ode(decay, 3, c(0, 1, 3), k = 1, steps = 10)
   expect_equal(y, 3 * exp(-c(0, 1, 3)), tolerance = 1e-5)
   y <- cl_ode(swing, c(1, 0), 0:3, w = 1, steps = 10)
@@ -65,10 +65,10 @@ test_that("plain numbers, and orders", {
   expect_equal(both, rbind(c(1, 2), exp(0.5) * c(1, 2)), tolerance = 1e-8)
 })
 
-# van der Pol's: stiff where mu is large
+# van der Pol's equation: stiff if mu is large
 van_der_pol <- function(t, y, mu) c(y[2], mu * (1 - y[1]^2) * y[2] - y[1])
 
-test_that("adaptive steps are as exact as asked for", {
+test_that("adaptive steps reach the requested accuracy", {
   error <- function(tol) {
     y <- cl_ode(swing, c(1, 0), 0:3, w = 1, rtol = tol, atol = tol)
     max(abs(y[, 1] - cos(0:3)))
@@ -93,8 +93,8 @@ test_that("adaptive steps are as exact as asked for", {
   expect_equal(cl_hessian(h)(w = 2, a = 1), whole(w = 2, a = 1), tolerance = 1e-5)
 })
 
-test_that("a step that fails is rejected, and has no part in the derivative", {
-  # the first steps that are tried lead to negative numbers, whose roots are NaN
+test_that("a failed step is rejected and does not contribute to the derivative", {
+  # the first steps tried lead to negative numbers, whose roots are NaN
   f <- function(a) {
     y <- cl_ode(function(t, y) -a * c(sqrt(y[1]), 100 * sqrt(y[2])), c(1, 1e4), c(0, 1, 1.8))
     expect_identical(dim(y), c(3L, 2L))
@@ -120,7 +120,7 @@ test_that("too few steps", {
   expect_fault(cl_ode(function(t, y) y^2, 1, c(0, 2)), "argument", argument = "max_steps")
 })
 
-test_that("arguments of equations have any names", {
+test_that("arguments of equations may have any names", {
   slope <- function(t, y, x, h, s) -(x + h + s) * y
   got <- cl_gradient(function(x) sum(cl_ode(slope, 1, 0:1, x = x, h = 0.1, s = 0.2)))
   expect_equal(as.vector(got(x = 0.5)), 1 + exp(-0.8), tolerance = 1e-5)

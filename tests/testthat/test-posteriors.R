@@ -1,9 +1,9 @@
-# Posteriors of tests/posteriors against reference draws: STATCL_POSTERIORDB is the folder that has
-# data and references, see tests/posteriors/run.R.
+# Posteriors of tests/posteriors against reference draws. STATCL_POSTERIORDB is the folder with data
+# and references, see tests/posteriors/run.R.
 
 skip_on_cran() # long; run by ./dev check
 
-test_that("plain R functions have the reference posteriors", {
+test_that("plain R functions reproduce the reference posteriors", {
   folder <- Sys.getenv("STATCL_POSTERIORDB")
   here <- test_path("..", "posteriors")
   skip_if_not(nzchar(folder) && dir.exists(folder) && dir.exists(here), "reference posteriors")

@@ -1,4 +1,4 @@
-# Products (R/products.R): values, shapes, names and vectors as base R, all pairs of views.
+# Products (R/products.R): values, shapes, names and vectors as in base R, for all pairs of views.
 
 random <- function(m, n, seed = 1) {
   set.seed(seed)
@@ -7,7 +7,7 @@ random <- function(m, n, seed = 1) {
 
 views <- c("general", "lower", "upper", "symmetric")
 
-# The values that a view stands for.
+# The matrix that a view represents.
 masked <- function(x, view) {
   switch(view, general = x, lower = x * lower.tri(x, TRUE), upper = x * upper.tri(x, TRUE),
          symmetric = {
@@ -19,7 +19,7 @@ masked <- function(x, view) {
 sizes <- list(c(1, 1, 1), c(5, 3, 4), c(64, 64, 64), c(65, 33, 17), c(130, 1, 7), c(1, 130, 9),
               c(1, 1, 300), c(2, 2, 5000), c(127, 129, 65))
 
-test_that("products equal those of base R at odd, tall and wide sizes", {
+test_that("products agree with base R at odd, tall and wide sizes", {
   each_engine(for (s in sizes) {
     a <- random(s[1], s[3])
     b <- random(s[3], s[2], 2)
@@ -44,7 +44,7 @@ test_that("base R in, base R out; a clMatrix in, a clMatrix out", {
   })
 })
 
-test_that("symmetric products are exactly symmetric and say so", {
+test_that("symmetric products are exactly symmetric and have the symmetric view", {
   each_engine(for (s in list(c(5, 3), c(70, 65), c(3, 200), c(1, 4), c(4, 1))) {
     x <- random(s[1], s[2])
     p <- crossprod(as_cl(x))
@@ -75,7 +75,7 @@ test_that("every pair of views gives the masked product", {
   })
 })
 
-test_that("zero rows and columns give the right empty shape, zero inner dimension gives zeros", {
+test_that("zero rows and columns give the correct empty shape, zero inner dimension gives zeros", {
   empty <- function(m, n) matrix(0, m, n)
   each_engine(for (s in list(c(0, 3, 2), c(3, 0, 2), c(3, 2, 0), c(0, 0, 0), c(0, 0, 2))) {
     a <- empty(s[1], s[3])
@@ -120,7 +120,7 @@ test_that("vectors are rows or columns as in base R", {
   })
 })
 
-test_that("names are those of base R", {
+test_that("names agree with base R", {
   a <- matrix(1:4 + 0, 2, dimnames = list(r = c("a", "b"), c("u", "v")))
   b <- matrix(1:4 + 0, 2, dimnames = list(NULL, s = c("p", "q")))
   each_engine(for (pair in list(list(a, b), list(b, a), list(a, a), list(b, b), list(a, diag(2)))) {
@@ -135,7 +135,7 @@ test_that("names are those of base R", {
   })
 })
 
-test_that("missing and infinite values spread as in base R", {
+test_that("missing and infinite values propagate as in base R", {
   a <- random(5, 4)
   a[2, 3] <- NaN
   a[4, 1] <- Inf
@@ -161,7 +161,7 @@ test_that("the same product gives the same bits", {
   })
 })
 
-test_that("bad operands are refused by name", {
+test_that("bad operands are rejected by name", {
   m <- matrix(1, 2, 3)
   bad <- list(NULL, list(1), "a", 1i, mean, factor(1), array(1, c(1, 1, 1)))
   for (x in bad) {

@@ -29,7 +29,7 @@ test_that("Hessians agree with differences of gradients", {
   })
 })
 
-test_that("Hessians go through Cholesky factors, solves and special functions", {
+test_that("Hessians of Cholesky factors, solves and special functions", {
   each_engine({
     d <- as.matrix(dist(1:7))^2
     y <- sin(1:7)
@@ -71,7 +71,7 @@ test_that("products need no matrix, and new data are used", {
   expect_output(print(h), "4 parameters")
 })
 
-test_that("directions of other lengths are refused", {
+test_that("directions of other lengths are rejected", {
   h <- cl_hessian(function(a) sum(a^2))
   expect_fault(h(a = c(1, 2), .direction = 1), "argument", argument = ".direction")
 })

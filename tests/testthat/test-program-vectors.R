@@ -1,8 +1,8 @@
-# cl_map_gradient(): a compiled function at several points at once against one after another, and
-# chains of cl_sample() that share its evaluations.
+# cl_map_gradient(): a compiled function at several points at once agrees with one point after
+# another; chains of cl_sample() that share its evaluations.
 
 each_engine({
-  test_that("several points give what each gives alone", {
+  test_that("several points give the same as each alone", {
     set.seed(1)
     x <- matrix(rnorm(300), 50)
     y <- rbinom(50, 1, 0.5)
@@ -31,7 +31,7 @@ each_engine({
     }
   })
 
-  test_that("a point that fails leaves the others alone", {
+  test_that("a point that fails does not affect the others", {
     f <- cl_gradient(function(s, m) {
       r <- chol(m + diag(2))
       sum(log(diag(r))) + sum(m * s)
@@ -86,7 +86,7 @@ test_that("functions that are recorded again, and new data", {
   expect_equal(as.vector(cl_map_gradient(g, a = points)), c(2, 4))
 })
 
-test_that("points that do not fit are refused", {
+test_that("points of the wrong shape are rejected", {
   f <- cl_gradient(function(a, b) a + sum(b))
   expect_fault(cl_map_gradient(sum, 1), "argument", argument = "f")
   expect_fault(cl_map_gradient(f, a = 1:2, b = 1:3), "argument", argument = "b")
@@ -94,7 +94,7 @@ test_that("points that do not fit are refused", {
   expect_fault(cl_map_gradient(f), "argument", argument = "...")
 })
 
-test_that("lockstep is the rule on devices only, and not for functions recorded again", {
+test_that("lockstep is the default on devices only, and not for functions recorded again", {
   f <- cl_gradient(function(a) -a^2)
   expect_false(batch_pays(f, 4))
   on_device({
@@ -121,7 +121,7 @@ test_that("chains in lockstep share evaluations of a compiled function", {
   }
 })
 
-test_that("a compiled function beside other terms is called once for all chains", {
+test_that("a compiled function among other terms is called once for all chains", {
   y <- c(1, 3, 2)
   f <- cl_gradient(function(b, s) sum(dnorm(y, b, s, log = TRUE)))
   g <- cl_gradient(function(p) sum(p$a * p$b) * p$s)

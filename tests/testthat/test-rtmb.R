@@ -1,5 +1,5 @@
-# Objectives in RTMB's syntax, by RTMB and, unchanged, by cl_tmb(): value, gradient, what nlminb()
-# finds, standard errors. RTMB is attached, as its users have it; without it all is skipped.
+# Objectives in RTMB's syntax, run by RTMB and, unchanged, by cl_tmb(): value, gradient, result of
+# nlminb(), standard errors. RTMB is attached, as by its users; without it all tests are skipped.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -154,7 +154,7 @@ test_that("item responses", {
   }, list(log_sd = 0, difficulty = numeric(8), ability = numeric(60)), "ability")
 })
 
-test_that("a Gaussian process over places", {
+test_that("a spatial Gaussian process", {
   set.seed(8)
   place <- matrix(runif(60), 30)
   distance <- as.matrix(dist(place))

@@ -2,7 +2,7 @@
 
 skip_on_cran() # long; run by ./dev check
 
-test_that("wrong arguments are refused before any work", {
+test_that("wrong arguments are rejected before any work", {
   calls <- 0
   density <- function(x) {
     calls <<- calls + 1
@@ -44,7 +44,7 @@ test_that("wrong arguments are refused before any work", {
   expect_identical(calls, 0)
 })
 
-test_that("starts are taken as a vector, a list, a function or one for each chain", {
+test_that("starting values may be a vector, a list, a function or one for each chain", {
   first <- function(...) {
     at <- list()
     density <- function(x, y = NULL) {
@@ -79,7 +79,7 @@ test_that("arguments keep their shapes, and draws get names by index", {
 
 # ---- densities that fail -------------------------------------------------------------------------
 
-# A standard normal density that does something else in its n-th call.
+# A standard normal density that behaves differently in its n-th call.
 fails_at <- function(n, what) {
   calls <- 0
   function(x) {
@@ -93,7 +93,7 @@ density_fault <- function(n, what, ...) {
                          seed = 1, ...), "density", argument = "log_density")
 }
 
-test_that("a density that fails is named, with where and the draws so far", {
+test_that("a failing density is reported with the point and the draws so far", {
   e <- density_fault(500, function(x) stop("no such luck"))
   expect_match(conditionMessage(e), "'log_density' failed: no such luck \\(chain [12], iteration")
   expect_match(conditionMessage(e$parent), "no such luck")
@@ -108,7 +108,7 @@ test_that("a density that fails is named, with where and the draws so far", {
   expect_identical(early$iteration, 0L)
 })
 
-test_that("NaN, Inf, wrong lengths and missing gradients are faults, early and in mid-run", {
+test_that("NaN, Inf, wrong lengths and missing gradients are errors, at the start and later", {
   for (n in c(1, 300)) {
     say <- function(what, pattern, ...) {
       expect_match(conditionMessage(density_fault(n, what, ...)), pattern)
@@ -133,7 +133,7 @@ test_that("NaN, Inf, wrong lengths and missing gradients are faults, early and i
                "gradient with respect to 'a' has length 2, not 1")
 })
 
-test_that("faults in lockstep name the chain, and functions for one point only are refused", {
+test_that("errors in lockstep name the chain, and functions for one point only are rejected", {
   calls <- 0
   density <- function(x) {
     calls <<- calls + 1
@@ -152,7 +152,7 @@ test_that("faults in lockstep name the chain, and functions for one point only a
   expect_gt(e$parameters[[1]], 1.5)
 })
 
-test_that("points of density zero are left, and NaN on request", {
+test_that("points of density zero are rejected, and NaN on request", {
   # a half normal without its transform
   half <- function(outside) function(x) if (x < 0) outside(x) else standard_normal(x)
   ways <- list(function(x) with_slope(-Inf, 0), function(x) with_slope(-Inf, NaN),
@@ -176,7 +176,7 @@ test_that("points of density zero are left, and NaN on request", {
   expect_match(conditionMessage(e), "100 points around")
 })
 
-test_that("what cannot be sampled from is said", {
+test_that("densities that cannot be sampled from give an error", {
   flat <- function(x) with_slope(0, 0)
   e <- expect_fault(cl_sample(flat, 0, chains = 1, seed = 1), "density")
   expect_match(conditionMessage(e), "so flat")
@@ -187,7 +187,7 @@ test_that("what cannot be sampled from is said", {
 
 # ---- the check of the gradient -------------------------------------------------------------------
 
-test_that("a wrong gradient is found at the start, by name, whatever drives the chains", {
+test_that("a wrong gradient is found at the start, by name, for each way to run chains", {
   calls <- 0
   wrong <- function(x) {
     calls <<- calls + 1
@@ -207,7 +207,7 @@ test_that("a wrong gradient is found at the start, by name, whatever drives the 
   expect_identical(fault(batch = TRUE)$wrong, e$wrong)
   expect_identical(fault(workers = 2)$wrong, e$wrong)
   expect_s3_class(suppressWarnings(run(check_gradient = FALSE, max_depth = 3)), "cl_sample")
-  # by names of arguments, also those of constrained parameters, and of many
+  # by names of arguments, including constrained parameters and many parameters
   listed <- function(sigma, p, m) {
     with_slope(-2 * sigma + sum(log(p)) - sum(m^2),
                list(sigma = -1, p = 2 / p, m = -2 * m + c(0, 0, 0, 1)))
@@ -227,7 +227,7 @@ test_that("a wrong sign is found at a mode, where the gradient is zero", {
   expect_identical(e$wrong$parameter, c("par[1]", "par[2]"))
 })
 
-test_that("a right gradient passes the check, where differences tell and where they do not", {
+test_that("a correct gradient passes the check, also if differences are inconclusive", {
   calls <- 0
   passes <- function(f, init, ...) {
     counted <- function(x) {
@@ -292,7 +292,7 @@ test_that("an interrupted run keeps its draws", {
   expect_gt(kept, 10)
   expect_identical(unname(fit$draws), unname(whole$draws[seq_len(kept), seq_len(ncol(fit$draws)), ,
                                                          drop = FALSE]))
-  # late in the second chain both count
+  # late in the second chain, draws of both chains are kept
   expect_warning(fit <- run(round(sum(whole$evaluations) - 50), iter = 200), "interrupted")
   expect_identical(dim(fit$draws)[2], 2L)
   expect_fault(run(20, iter = 200), "interrupted")
@@ -317,7 +317,7 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
   skip_on_os("windows")
   result <- run_r(c(
     "library(statcl)",
-    # a file of each worker says that it has drawn for a while
+    # each worker writes a file once it has drawn for a while
     "folder <- tempfile('workers'); calls <- 0",
     "density <- function(x) {",
     "  calls <<- calls + 1",
@@ -346,7 +346,7 @@ test_that("an interrupted run in workers keeps its draws, and a cluster stays us
 
 # ---- workers -------------------------------------------------------------------------------------
 
-test_that("new R processes get what the density uses, and report its faults", {
+test_that("new R processes get the objects that the density uses, and report its errors", {
   skip_on_cran()
   result <- run_r(c(
     "library(statcl)",
@@ -397,7 +397,7 @@ test_that("workers run while this session has a device in use", {
   expect_match(paste(result$output, collapse = " "), "done")
 })
 
-test_that("a port that is taken is no end, and the generator is left alone", {
+test_that("a port in use is retried, and the generator's state is not changed", {
   skip_on_cran()
   taken <- 11000L + (Sys.getpid() * 7L + 131L) %% 1000L
   listener <- tryCatch(serverSocket(taken), error = function(e) NULL) # else another program listens
@@ -424,7 +424,7 @@ test_that("progress is shown on request only", {
   expect_match(lines[4], "chain 1: 40 of 40 (sampling)", fixed = TRUE)
 })
 
-test_that("the time left is told with the progress, and once where it is long", {
+test_that("the remaining time is shown with the progress, and once if it is long", {
   said <- function(..., delay = 0) {
     slow <- function(x) {
       if (delay > 0) Sys.sleep(delay)
@@ -458,7 +458,7 @@ test_that("the time left is told with the progress, and once where it is long", 
   expect_identical(vapply(c(0.2, 59, 200, 7200), time_text, ""), c("1 s", "59 s", "3 min", "2.0 h"))
 })
 
-test_that("lockstep and workers tell the time left, too", {
+test_that("lockstep and workers show the remaining time, too", {
   skip_on_cran()
   long <- function(...) {
     tryCatch(cl_sample(function(x) {
@@ -472,7 +472,7 @@ test_that("lockstep and workers tell the time left, too", {
   expect_match(long(workers = 2), "about [0-9]+ s left for 2 chains")
 })
 
-test_that("a gradient with the names of the parameters is taken by name", {
+test_that("a gradient with the names of the parameters is matched by name", {
   density <- function(p) {
     structure(-(p[["a"]] - 3)^2 / 2 - 50 * (p[["b"]] + 1)^2,
               gradient = c(b = -100 * (p[["b"]] + 1), a = 3 - p[["a"]]))
@@ -494,7 +494,7 @@ test_that("a gradient with the names of the parameters is taken by name", {
   partly <- function(p) structure(-sum(p^2) / 2, gradient = c(b = 1, other = 2))
   expect_fault(cl_sample(partly, start, chains = 1), "density")
   expect_fault(cl_check_gradient(partly, start), "argument", argument = "f")
-  # other names say nothing
+  # other names are ignored
   other <- function(p) structure(-sum(p^2) / 2, gradient = c(u = -p[[1]], v = -p[[2]]))
   expect_lt(max(cl_check_gradient(other, c(a = 1, b = 2))$error), 1e-8)
 })

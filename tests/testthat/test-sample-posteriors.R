@@ -1,8 +1,8 @@
-# Posteriors that are known from elsewhere.
+# Posteriors known from other sources.
 
 skip_on_cran() # long; run by ./dev check
 
-test_that("a density whose scale changes, and a nearly singular one, have the right moments", {
+test_that("a density whose scale changes, and a nearly singular one, have the correct moments", {
   # v ~ N(0, 1), x_i ~ N(0, exp(v / 2)): a mild funnel
   funnel <- function(z) {
     x <- z[-1]
@@ -43,7 +43,7 @@ test_that("a logistic posterior agrees with quadrature", {
   expect_lt(abs(mean(draws) - below), 4 * sd(draws) / sqrt(effective_size(halves(draws))))
 })
 
-test_that("a logistic posterior agrees with Stan's", {
+test_that("a logistic posterior agrees with Stan", {
   skip_if_not(nzchar(system.file(package = "MASS")), "the package MASS")
   expected <- read.csv(test_path("..", "reference", "logistic-rstan.csv"))
   data <- MASS::birthwt
@@ -101,7 +101,7 @@ test_that("a likelihood on a device gives the host's posterior", {
     again <- with_cl(cl_sample(cl_likelihood("bernoulli_logit", y, x),
                                list(alpha = 0, beta = numeric(3)), chains = 1, warmup = 40,
                                iter = 10, seed = 1, jitter = 1), engine = "host")
-    # paths part after rounding differences have grown; early on they are the same
+    # chains diverge after rounding differences have grown; at first they are the same
     expect_equal(fit$draws[1, 1, ], again$draws[1, 1, ], tolerance = 1e-3)
   })
 })
@@ -166,7 +166,7 @@ test_that("ranks are uniform in simulation-based calibration", {
     apply(ranks, 2, function(r) chisq.test(table(factor(r %/% 2, 0:9)))$p.value)
   }
   expect_gt(min(p_values(ranks(0, full_or_quick(500, 250)))), 1e-3)
-  # a density that forgets a Jacobian is seen
+  # a density without its Jacobian is detected
   expect_lt(min(p_values(ranks(1, 100))), 1e-3)
 })
 
@@ -220,7 +220,7 @@ test_that("a family's evaluations for several chains are those for each", {
   })
 })
 
-test_that("chains of a large likelihood run in lockstep unless told otherwise", {
+test_that("chains of a large likelihood run in lockstep by default", {
   set.seed(9)
   x <- matrix(rnorm(12000), 3000)
   y <- rbinom(3000, 1, plogis(x[, 1]))
@@ -239,7 +239,7 @@ test_that("chains of a large likelihood run in lockstep unless told otherwise", 
   turn <- summary(run(batch = FALSE))
   together <- summary(lockstep)
   expect_lt(max(abs(turn$mean - together$mean) / sqrt(turn$mcse^2 + together$mcse^2)), 4.5)
-  # priors are computed once for all chains, too: as often as the chain with most steps asks
+  # priors are computed once for all chains: as often as the chain with most steps needs
   passes <- 0
   counted <- function(x) {
     passes <<- passes + 1

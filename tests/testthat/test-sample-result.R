@@ -59,7 +59,7 @@ test_that("print, summary and plot show what they should", {
   expect_fault(plot(fit, "c"), "argument", argument = "parameters")
 })
 
-test_that("plot() says that it shows some parameters only, and shows more on request", {
+test_that("plot() reports that it shows some parameters only, and shows more on request", {
   fit <- cl_sample(standard_normal, numeric(12), chains = 1, warmup = 50, iter = 20, seed = 1)
   pdf(NULL)
   on.exit(dev.off())
@@ -99,7 +99,7 @@ test_that("densities of bounded parameters stay within their bounds, with all of
     if (name == "sd") expect_equal(curve$y[1], 1, tolerance = 0.2)
     if (name == "p") expect_equal(curve$y[c(1, 512)], c(1, 1), tolerance = 0.25)
   }
-  # without bounds, too, no curve is where no draw was
+  # without bounds, too, the curve does not extend beyond the draws
   expect_gt(min(bounded_density(rexp(200))$x), 0)
   pdf(NULL)
   on.exit(dev.off())
@@ -107,7 +107,7 @@ test_that("densities of bounded parameters stay within their bounds, with all of
   expect_silent(plot(cl_sample(standard_normal, 0, chains = 2, warmup = 30, iter = 1, seed = 1)))
 })
 
-test_that("a stuck chain and too few draws do no harm", {
+test_that("a stuck chain and too few draws are handled", {
   fit <- quiet_sample(function(x) with_slope(if (x[1] == 1) 0 else -1e4, 0 * x), c(1, 2),
                       chains = 1, warmup = 0, iter = 30, step_size = 0.1, seed = 1)
   table <- summary(fit)
@@ -119,7 +119,7 @@ test_that("a stuck chain and too few draws do no harm", {
   expect_identical(dim(as.matrix(one)), c(1L, 1L))
 })
 
-test_that("as_draws() gives what the package posterior takes", {
+test_that("as_draws() gives draws of the package posterior", {
   expect_identical(names(dimnames(as_draws.cl_sample(small_fit()))),
                    c("iteration", "chain", "variable"))
   draws <- as_draws.cl_sample(small_fit())
@@ -129,7 +129,7 @@ test_that("as_draws() gives what the package posterior takes", {
 
 # ---- R-hat and effective sample size -------------------------------------------------------------
 
-test_that("R-hat and effective sizes are those of the package posterior", {
+test_that("R-hat and effective sizes agree with the package posterior", {
   # figures by posterior 1.4.0
   x <- outer(1:200, 1:4, function(i, j) {
     sin(i * (j + 0.3)) + cos(i^2 / 7 + j) + 0.2 * j * sin(i / 40)
@@ -148,7 +148,7 @@ test_that("autocovariances agree with their sums", {
   expect_equal(autocovariance(x), expected, tolerance = 1e-12)
 })
 
-test_that("the effective size is that of processes where it is known", {
+test_that("the effective size is correct for processes with a known one", {
   set.seed(2)
   for (phi in c(-0.5, 0, 0.5, 0.9)) {
     x <- if (phi == 0) {
@@ -164,7 +164,7 @@ test_that("the effective size is that of processes where it is known", {
   }
 })
 
-test_that("R-hat sees chains that differ in place or in width, and drift", {
+test_that("R-hat detects chains that differ in location or scale, and drift", {
   set.seed(3)
   x <- matrix(rnorm(4000), 1000)
   expect_lt(rhat(x), 1.01)
@@ -172,7 +172,7 @@ test_that("R-hat sees chains that differ in place or in width, and drift", {
   expect_gt(rhat(sweep(x, 2, c(1, 1, 1, 3), "*")), 1.1)
   expect_gt(rhat(x + seq(0, 2, length.out = 1000)), 1.1)
   expect_lt(ess_bulk(sweep(x, 2, c(0, 0, 0, 3), "+")), 50)
-  # of heavy tails, where variances do not exist
+  # with heavy tails, for which variances do not exist
   heavy <- matrix(rcauchy(4000), 1000)
   expect_lt(rhat(heavy), 1.01)
   expect_gt(ess_bulk(heavy), 3000)

@@ -2,7 +2,7 @@
 
 skip_on_cran() # long; run by ./dev check
 
-# A trajectory of `steps` leapfrog steps by a chain's own code; gives its end, and the energy's
+# A trajectory of `steps` leapfrog steps by the code of a chain; returns its end and the energy
 # error.
 trajectory <- function(density, q, p, step, steps, scale = 1) {
   control <- sample_control(0, 1, "hmc", 0.8, 10, steps + 1L, "unit", step, FALSE)
@@ -25,7 +25,7 @@ trajectory <- function(density, q, p, step, steps, scale = 1) {
   list(q = q, p = p, error = 0.5 * sum(p * p) - answer[[1L]] - s$energy0)
 }
 
-test_that("the leapfrog's energy error is of second order", {
+test_that("the energy error of the leapfrog step is of second order", {
   q <- c(0.3, -0.8, 1.1)
   p <- c(1, -0.4, 0.2)
   errors <- vapply(c(0.02, 0.01, 0.005), function(step) {
@@ -36,7 +36,7 @@ test_that("the leapfrog's energy error is of second order", {
   expect_lt(abs(errors[3L]), 1e-5)
 })
 
-test_that("the leapfrog is reversible and keeps volume", {
+test_that("the leapfrog step is reversible and preserves volume", {
   q <- c(0.3, -0.8)
   p <- c(1, -0.4)
   there <- trajectory(quartic, q, p, 0.1, 30, scale = c(0.5, 2))
@@ -59,8 +59,8 @@ test_that("the leapfrog is reversible and keeps volume", {
 
 # ---- the no-U-turn sampler ----------------------------------------------------------------------
 
-# A transition written as the recursion of the paper, with momenta in their usual units and the
-# recursive order of checks. Takes uniform numbers as the package does: for each doubling the
+# A transition written as the recursion of the paper, with momenta in the usual units and the
+# recursive order of checks. It uses random numbers like the package: for each doubling one for the
 # direction, one for each point, one for the choice between the trees.
 reference_transition <- function(density, q, step, inverse, stream, max_depth) {
   kinetic <- function(p) 0.5 * sum(inverse * p^2)
@@ -145,7 +145,7 @@ test_that("transitions are those of the recursion", {
   }
 })
 
-test_that("trees that turn are seen, also beyond a full circle", {
+test_that("U-turns are detected, also beyond a full circle", {
   # Momenta on a circle, as the flow of a standard normal has them: two halves of n points each.
   turned_after <- function(angle, points = 64L) {
     p <- sapply(seq(0, angle, length.out = points), function(t) c(cos(t), sin(t)))
@@ -157,13 +157,13 @@ test_that("trees that turn are seen, also beyond a full circle", {
   expect_false(turned_after(0.95 * pi))
   expect_true(turned_after(1.05 * pi))
   expect_true(turned_after(1.9 * pi))
-  # momenta at the ends agree again with their sum: the checks across the halves see it
+  # momenta at the ends agree with their sum again: the checks across the halves detect it
   expect_true(turned_after(2.3 * pi))
   expect_false(turned_after(0.9 * pi, 2L))
   expect_true(turned_after(pi, 2L))
 })
 
-test_that("moments of a normal are right, with NUTS, HMC, and each metric", {
+test_that("moments of a normal distribution are correct, with NUTS, HMC, and each metric", {
   mean <- c(3, -1, 100)
   covariance <- matrix(c(4, 1.8, 0, 1.8, 1, 0, 0, 0, 1e-4), 3)
   density <- normal_density(mean, covariance)
@@ -182,14 +182,14 @@ test_that("moments of a normal are right, with NUTS, HMC, and each metric", {
   expect_moments(fit, c(0, 0), c(1, 1))
 })
 
-test_that("a density far from normal has the right moments", {
+test_that("a density far from normal has the correct moments", {
   # exp(-x^4 / 4): E x^2 = 2 gamma(3 / 4) / gamma(1 / 4)
   density <- function(x) with_slope(-sum(x^4) / 4, -x^3)
   fit <- quiet_sample(density, c(a = 0, b = 0), chains = 4, warmup = 300, iter = 800, seed = 5)
   expect_moments(fit, c(0, 0), rep(sqrt(2 * gamma(0.75) / gamma(0.25)), 2))
 })
 
-test_that("divergences are reported, and warned about", {
+test_that("divergences are reported, with a warning", {
   warnings <- list()
   fit <- withCallingHandlers(
     cl_sample(funnel, numeric(10), chains = 2, warmup = 300, iter = 300, seed = 1,
@@ -202,7 +202,7 @@ test_that("divergences are reported, and warned about", {
   expect_match(warnings[[1]], sprintf("^%d of 600 iterations diverged",
                                       sum(fit$diagnostics$divergent)))
   expect_output(print(fit), "diverged")
-  # a normal density has none, and says nothing
+  # a normal density has no divergences and gives no message
   expect_silent(fit <- cl_sample(standard_normal, c(0, 0), chains = 2, warmup = 200, iter = 200,
                                  seed = 1))
   expect_false(any(fit$diagnostics$divergent))
@@ -210,7 +210,7 @@ test_that("divergences are reported, and warned about", {
 
 # ---- adaptation ---------------------------------------------------------------------------------
 
-test_that("the windows of the warm-up are Stan's", {
+test_that("the windows of the warm-up agree with Stan's", {
   expect_identical(adaptation_windows(1000), list(first = 76, ends = c(100, 150, 250, 450, 950)))
   expect_identical(adaptation_windows(500)$ends, c(100, 150, 250, 450))
   expect_identical(adaptation_windows(150), list(first = 76, ends = 100))
@@ -219,7 +219,7 @@ test_that("the windows of the warm-up are Stan's", {
   expect_identical(adaptation_windows(19)$ends, integer())
 })
 
-test_that("the step size reaches the acceptance asked for", {
+test_that("the step size reaches the target acceptance", {
   sd <- seq(0.5, 1, length.out = 20)
   density <- function(x) with_slope(-sum((x / sd)^2) / 2, -x / sd^2)
   for (target in c(0.6, 0.8, 0.95)) {
@@ -240,7 +240,7 @@ test_that("the metric finds scales that differ by 1e6", {
   expect_lt(mean(fit$diagnostics$leapfrogs), 16)
 })
 
-test_that("a short warm-up leaves a step size that works", {
+test_that("a short warm-up finds a usable step size", {
   for (warmup in c(5, 20, 30, 60, 120)) {
     fit <- cl_sample(standard_normal, numeric(5), chains = 4, warmup = warmup, iter = 100, seed = 6)
     expect_gt(mean(fit$diagnostics$accept_stat), 0.5)
@@ -259,7 +259,7 @@ test_that("without a warm-up step size and metric stay as given", {
 
 # ---- seeds and drivers --------------------------------------------------------------------------
 
-test_that("draws follow from the seed, whatever drives the chains", {
+test_that("draws depend on the seed only, for each way to run chains", {
   # as a worker process finds it, without the helpers
   density <- eval(quote(function(x) {
     precision <- matrix(c(2, -0.5, -0.5, 1), 2)
@@ -286,7 +286,7 @@ test_that("draws follow from the seed, whatever drives the chains", {
   expect_identical(first$draws[, 1, ], one$draws[, 1, ])
 })
 
-test_that("the session's generator decides without a seed, and is left alone with one", {
+test_that("draws follow the session's generator without a seed, and do not change it with one", {
   run <- function(...) {
     cl_sample(standard_normal, 0, chains = 2, warmup = 50, iter = 20, ...)$draws
   }
@@ -302,7 +302,7 @@ test_that("the session's generator decides without a seed, and is left alone wit
   runif(1)
   run(seed = 9)
   expect_identical(runif(1), before[2])
-  # a density that draws numbers of its own changes nothing, nor does the kind of generator
+  # neither a density that draws random numbers nor the kind of generator changes the draws
   noisy <- function(x) {
     runif(1)
     standard_normal(x)

@@ -1,10 +1,10 @@
-# cl_scan(): against a plain loop and against the same loop unrolled.
+# cl_scan() compared with a plain loop and with the same loop unrolled.
 
 set.seed(1)
 y40 <- round(rnorm(40), 3)
 
-# Value and gradient of `scanned` are those of `unrolled` on the host, and values those of plain
-# calls.
+# Value and gradient of `scanned` agree with those of `unrolled` on the host, and values with those
+# of plain calls.
 expect_scan <- function(scanned, unrolled, ..., tol = 1e-10) {
   plain <- unrolled(...)
   expect_equal(as.vector(scanned(...)), as.vector(plain), tolerance = tol)
@@ -85,7 +85,7 @@ each_engine({
     })
   })
 
-  test_that("sequences are run beside each other", {
+  test_that("several sequences are run at once", {
     b <- 7
     y <- matrix(sin(1:(5 * b)), 5)
     f <- function(a, start, slope) {
@@ -155,7 +155,7 @@ test_that("many sequences, many steps", {
   expect_equal(attr(got, "gradient")$a, 2 * sum((s * slope)[-1e5]) / 1e5, tolerance = 1e-12)
 })
 
-test_that("outside of a traced function it is a loop", {
+test_that("outside a traced function it is a loop", {
   expect_identical(cl_scan(function(s, x) s + x, 0, 1:4), 10)
   expect_identical(cl_scan(function(s, x) list(state = s + x, out = s), 0, 1:4),
                    list(state = 10, out = c(0, 1, 3, 6)))
@@ -169,7 +169,7 @@ test_that("outside of a traced function it is a loop", {
   expect_identical(found$out$b, m[1:2, ])
   expect_identical(cl_scan(function(s, x) s + x, c(0, 0), array(1:12 + 0, c(2, 2, 3)),
                            sequences = 3), matrix(c(3, 7, 11, 15, 19, 23), 2))
-  # recorded, but of nothing that depends on parameters
+  # recorded, but independent of parameters
   f <- cl_gradient(function(a) a * cl_scan(function(s, x) s + x, 0, 1:4))
   expect_equal(as.vector(f(a = 2)), 20)
 })
@@ -193,7 +193,7 @@ test_that("second derivatives, new data, comparisons", {
   expect_true(all(cl_check_gradient(h, a = 0.5)$ok))
 })
 
-test_that("missing data that a step leaves out are kept from the derivative", {
+test_that("missing data that a step omits do not affect the derivative", {
   x <- cbind(c(1, NA, 3, 0.5, NA), c(NA, 2, 1, NA, 3))
   pieces <- list(
     one = function(s, x, a) s * a + ifelse(is.na(x[1]), a, x[1] * a),

@@ -32,7 +32,7 @@ test_that("a matrix is saved with its values, shape, names and view", {
   })
 })
 
-test_that("what is restored takes part in everything, is freed, and is saved again", {
+test_that("a restored matrix can be used, freed, and saved again", {
   square <- crossprod(matrix(sin(1:12), 4)) + diag(3)
   fresh <- function() restored(as_cl(square, view = "symmetric"))
   each_engine({
@@ -60,7 +60,7 @@ test_that("what is restored takes part in everything, is freed, and is saved aga
     values <- array(1:8 + 0, c(2, 2, 2), list(NULL, c("a", "b"), NULL))
     expect_identical(as.array(restored(as_cl(values))), values)
   })
-  # It goes where work goes now.
+  # It is uploaded to the engine in use.
   on_device({
     there <- as_cl(square)
     here <- on_host({
@@ -77,7 +77,7 @@ test_that("what is restored takes part in everything, is freed, and is saved aga
   }))
 })
 
-test_that("a matrix arrives in another process, or says why not", {
+test_that("a matrix can be sent to another process, or the error says why not", {
   square <- diag(2) + 0.5
   each_engine({
     file <- tempfile()
@@ -120,7 +120,7 @@ test_that("files without values and tampered files give a matrix without data", 
       expect_fault(.Call(r_matrix_to_host, y@handle), "stale")
       expect_fault(cl_chol(new_cl(y@handle, c(3L, 3L))), "stale")
     }
-    # A record of deferred arithmetic is not taken from a file, whatever it says.
+    # A record of deferred arithmetic in a file is ignored, whatever it contains.
     forged <- gsub("statcl_matrix", "statcl_matriy", text)
     expect_fault(.Call(r_matrix_to_host, unserialize(charToRaw(forged))@handle), "argument")
   })

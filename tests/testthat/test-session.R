@@ -18,7 +18,7 @@ test_that("the default is a GPU with double precision, whatever the order of pla
   expect_equal(default_device(fake_devices(c("gpu", "gpu"), compiler = c(FALSE, TRUE))), 1L)
 })
 
-test_that("of several GPUs one with its own memory is taken, then the larger", {
+test_that("of several GPUs, one with dedicated memory is preferred, then the larger", {
   expect_equal(default_device(fake_devices(c("gpu", "gpu"), host_memory = c(TRUE, FALSE),
                                            memory = c(64e9, 8e9))), 1L)
   expect_equal(default_device(fake_devices(c("gpu", "gpu"), memory = c(8e9, 80e9))), 1L)
@@ -30,7 +30,7 @@ test_that("a CPU device is never the default", {
   expect_equal(default_device(fake_devices("gpu", fp64 = FALSE)), -1L)
 })
 
-test_that("cl_use() gives the previous settings and takes them back", {
+test_that("cl_use() returns the previous settings and accepts them", {
   local_settings()
   first <- cl_use(engine = "host")
   expect_equal(session$engine, "host")
@@ -48,7 +48,7 @@ test_that("with_cl() restores the settings, after an error too", {
   expect_equal(session$engine, "auto")
 })
 
-test_that("settings that name no device are refused and change nothing", {
+test_that("settings that match no device are rejected and change nothing", {
   local_settings()
   cl_use(engine = "host")
   expect_fault(cl_use("no such device"), "no_device")
@@ -117,7 +117,7 @@ test_that("CPU devices are never preferred, the option overrides, bad options ar
   }, device = test_device_id(), engine = "auto")
 })
 
-test_that("an error shows the call of the user", {
+test_that("an error shows the user's call", {
   result <- run_r(c(
     "library(statcl)",
     "e <- tryCatch(with_cl(as_cl(\"a\"), engine = 'host'), error = function(e) e)",
@@ -129,7 +129,7 @@ test_that("an error shows the call of the user", {
   expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
 })
 
-test_that("cl_sitrep() says what there is and never fails", {
+test_that("cl_sitrep() reports on the machine and never fails", {
   local_settings()
   report <- cl_sitrep()
   expect_s3_class(report, "cl_sitrep")
@@ -140,7 +140,7 @@ test_that("cl_sitrep() says what there is and never fails", {
   expect_output(print(cl_sitrep()), "no such device")
 })
 
-test_that("loading asks no platform and writes nothing", {
+test_that("loading queries no platform and writes nothing", {
   result <- run_r(c(
     "before <- list.files(tempdir())",
     "library(statcl)",
@@ -154,7 +154,7 @@ test_that("loading asks no platform and writes nothing", {
   expect_match(paste(result$output, collapse = " "), "unloaded")
 })
 
-test_that("without a platform, or a loader, the host works and a device asked for is an error", {
+test_that("without a platform or loader the host works, and requesting a device is an error", {
   empty <- tempfile("vendors")
   dir.create(empty)
   on.exit(unlink(empty, recursive = TRUE))
@@ -173,7 +173,7 @@ test_that("without a platform, or a loader, the host works and a device asked fo
   }
 })
 
-test_that("a child forked after devices were listed is refused at once, or works on the host", {
+test_that("a child forked after devices were listed is rejected at once, or works on the host", {
   skip_on_os("windows")
   require_device()
   id <- test_device_id()
@@ -192,13 +192,13 @@ test_that("a child forked after devices were listed is refused at once, or works
   }
   forced <- sprintf("cl_use('%s', engine = 'device')", id)
   expect_match(tail(child(forced, "NULL")$output, 1L), "got statcl_error_fork")
-  # Nobody has named the device that is the default.
+  # The user has not named the device: it is the default.
   default <- c("options(statcl.thresholds = c(chol = 10))", "cl_devices()",
                sprintf("s <- statcl:::session; s$default <- %dL", test_device()))
   expect_match(tail(child(default, "NULL")$output, 1L), "got 40$")
 })
 
-test_that("an empty environment variable is unset", {
+test_that("an empty environment variable counts as unset", {
   require_device()
   empty <- paste0(c("POCL_CACHE_DIR", "POCL_DEVICES", "STATCL_LOADER", "STATCL_VARIANT",
                     "STATCL_GPU_KERNELS", "STATCL_MEMORY_LIMIT", "STATCL_COPY_THREADS",
@@ -274,7 +274,7 @@ test_that("kernels made for GPUs run on a CPU device without harm", {
   expect_match(tail(result$output, 1L), "right")
 })
 
-test_that("the building of kernels is announced, once a session, by a message", {
+test_that("building kernels is announced by a message, once per session", {
   require_device()
   skip_on_cran()
   if (device_table()$type[test_device() + 1L] != "cpu") skip("not a CPU device")
@@ -299,7 +299,7 @@ test_that("the building of kernels is announced, once a session, by a message", 
   if (full_or_quick(FALSE, TRUE)) return()
   output <- run("options(statcl.quiet = TRUE)", heard(work))
   expect_match(output, "said 0", all = FALSE)
-  # a handler that leaves the call leaves nothing behind
+  # a handler that leaves the call leaves no memory allocated
   output <- run(sprintf("said <- tryCatch({ %s; 'no' }, message = function(m) 'left')", work),
                 "invisible(gc()); cl_sync()", "stopifnot(cl_memory()$live[2] == 0)", work)
   expect_match(output, "said 1 left", all = FALSE)

@@ -8,7 +8,7 @@ sample_matrix <- function() {
 
 quiet <- suppressMessages
 
-test_that("var(), cov() and cor() are base R's, on the device and symmetric", {
+test_that("var(), cov() and cor() agree with base R, on the device and symmetric", {
   x <- sample_matrix()
   y <- cbind(u = log(1:40), v = sqrt(40:1))
   each_engine({
@@ -31,7 +31,7 @@ test_that("var(), cov() and cor() are base R's, on the device and symmetric", {
       expect_fault(f(d, "a"), "argument", argument = "y")
     }
     expect_identical(diag(cor(d)), c(a = 1, b = 1, c = 1))
-    # A large mean takes no digit, nor do large and small units.
+    # Neither a large mean nor large and small units lose digits.
     expect_equal(as.matrix(cov(as_cl(x + 1e8))), cov(x + 1e8), tolerance = 1e-12)
     wide <- x %*% diag(c(1e200, 1, 1e-200))
     expect_equal(as.matrix(cor(as_cl(wide))), cor(x), tolerance = 1e-12, ignore_attr = TRUE)
@@ -59,7 +59,7 @@ test_that("var(), cov() and cor() are base R's, on the device and symmetric", {
   expect_error(cor(letters), "supply both")
 })
 
-test_that("which() gives the places of what is true", {
+test_that("which() gives the indices of true elements", {
   x <- sample_matrix()
   each_engine({
     d <- as_cl(x)
@@ -77,7 +77,7 @@ test_that("which() gives the places of what is true", {
   expect_error(which(1), "not logical")
 })
 
-test_that("sweep() and scale() are base R's, and stay on the device", {
+test_that("sweep() and scale() agree with base R, and stay on the device", {
   x <- sample_matrix()
   each_engine({
     d <- as_cl(x)
@@ -109,7 +109,7 @@ test_that("sweep() and scale() are base R's, and stay on the device", {
   expect_identical(sweep(x, 2, 1:3), base::sweep(x, 2, 1:3))
 })
 
-test_that("diff() is base R's", {
+test_that("diff() agrees with base R", {
   x <- sample_matrix()
   each_engine({
     d <- as_cl(x)
@@ -124,7 +124,7 @@ test_that("diff() is base R's", {
   })
 })
 
-test_that("what works on a copy gives base R's values, and says so once", {
+test_that("functions that work on a copy agree with base R, and report it once", {
   x <- sample_matrix()
   holes <- replace(x, 7, NA)
   each_engine({
@@ -177,7 +177,7 @@ test_that("attaching the package masks no function of R with a message", {
                     stderr = TRUE, env = paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
   expect_identical(as.character(output), character())
   expect_null(attr(output, "status"))
-  # Base R handles any other argument, errors included.
+  # Base R handles all other arguments, including errors.
   expect_error(pmin(), "no arguments")
   expect_warning(pmax(1:3, 1:2), "fractionally recycled")
   expect_identical(pmin(c("b", "a"), "aa"), base::pmin(c("b", "a"), "aa"))

@@ -1,5 +1,5 @@
-# cl_tmb(): objectives in RTMB's syntax, against lm(), glm() and closed forms. bench/rtmb.R compares
-# gradients with RTMB's.
+# cl_tmb(): objectives in RTMB's syntax, compared with lm(), glm() and closed forms. bench/rtmb.R
+# compares gradients with RTMB's.
 
 fitted_by <- function(obj) nlminb(obj$par, obj$fn, obj$gr, control = list(rel.tol = 1e-14))
 
@@ -66,7 +66,7 @@ test_that("a regression has the estimates and standard errors of lm()", {
                tolerance = 1e-7)
 })
 
-test_that("Poisson and logistic regressions are those of glm()", {
+test_that("Poisson and logistic regressions agree with glm()", {
   d <- data.frame(y = c(2, 0, 3, 1, 4, 6, 2, 5), x = 1:8 / 4, w = c(1, 2, 1, 3, 2, 2, 1, 1))
   x <- cbind(1, d$x)
   obj <- cl_tmb(function(p) {
@@ -143,7 +143,7 @@ test_that("the gradient of Laplace's approximation is that of its values", {
   expect_true(all(is.finite(cl_sdreport(obj)$sd)))
 })
 
-test_that("RTMB's own densities and helpers are known", {
+test_that("RTMB's own densities and helpers are supported", {
   x <- c(0.3, -1, 0.5, 2)
   value <- function(nll, p = list(a = 0.4)) {
     obj <- cl_tmb(nll, p)
@@ -184,7 +184,7 @@ test_that("RTMB's own densities and helpers are known", {
   expect_equal(value(helper), -sum(dnorm(x, 0.4, 1, log = TRUE)))
 })
 
-test_that("cl_sample() takes the joint density", {
+test_that("cl_sample() accepts the joint density", {
   obj <- cl_tmb(group_nll, group_start, random = "u")
   answer <- do.call(obj$log_density, obj$start)
   joint <- cl_tmb(group_nll, group_start)

@@ -1,4 +1,4 @@
-# cl_gradient(): values, gradients, and the functions that take it.
+# cl_gradient(): values, gradients, and the functions that accept its results.
 
 y8 <- c(28, 8, -3, 7, -1, 1, 18, 12)
 sigma8 <- c(15, 10, 16, 11, 9, 11, 10, 18)
@@ -13,7 +13,7 @@ schools <- function() {
   }
 }
 
-# Value as f gives it, and a gradient that agrees with differences.
+# The value agrees with f, and the gradient with finite differences.
 expect_gradient <- function(f, ..., tol = 1e-12) {
   model <- cl_gradient(f)
   expect_equal(as.vector(model(...)), as.vector(f(...)), tolerance = tol)
@@ -98,7 +98,7 @@ test_that("statistics have their values and gradients", {
                   a = 0.9)
 })
 
-test_that("missing data that are left out leave no trace in the gradient", {
+test_that("omitted missing data have no effect on the gradient", {
   y <- c(1, NA, 2, 7)
   m <- matrix(c(1, -2, NA, 3, 0.25, -1, 0.4, NA, 1, 2, 3, 4), 4)
   full <- c(2, 1, 0, 3)
@@ -133,7 +133,7 @@ test_that("covariance matrices of kernels with traced parameters", {
                     s = 1.3, l = c(0.8, 1.4))
     expect_gradient(function(l) sum(w * cl_cov(x, kernel = k(lengthscale = l, columns = "v"))),
                     l = 0.6)
-    # by the points
+    # with respect to the points
     expect_gradient(function(p) sum(w[, 1:2] * cl_cov(x, p, k(1.2, 0.7))), p = unname(z))
   }
   expect_gradient(function(p) sum(w * cl_cov(p, kernel = k_matern52(1.2, 0.7))), p = unname(x))
@@ -201,7 +201,7 @@ test_that("functions in lists and of packages are followed", {
                   penalty = function(b) helpers$square(b) + sum(dnorm(b, log = TRUE)),
                   square = function(b) sum(pmin(b, 3)^2))
   expect_gradient(function(b) sum(helpers$link(b)) + helpers[["penalty"]](b), b = c(0.4, 1.2))
-  # R's functions by other names
+  # R's functions under other names
   links <- list(probit = pnorm)
   inverse <- plogis
   expect_gradient(function(b) sum(links$probit(b)) + sum(inverse(b, log.p = TRUE)), b = c(0.4, 1.2))
@@ -215,7 +215,7 @@ test_that("functions in lists and of packages are followed", {
   expect_gradient(function(p) sum(logit(p)), p = c(0.4, 0.7))
 })
 
-test_that("the forms of calls", {
+test_that("forms of calls", {
   f <- cl_gradient(function(mu, m = matrix(1, 2, 2)) sum(mu * m))
   expect_equal(attr(f(2, matrix(1:4, 2)), "gradient"), list(mu = 10, m = matrix(2, 2, 2)))
   expect_equal(attr(f(m = matrix(1:4, 2), mu = 2), "gradient"),
@@ -263,11 +263,11 @@ test_that("retrace = TRUE runs it at every call and decides by the values", {
   g <- cl_gradient(function(a) sum(a[which(a > 0)]^2), retrace = TRUE)
   expect_equal(attr(g(c(1, -1, 2)), "gradient")$a, c(2, 0, 4))
   expect_equal(attr(g(c(-1, 1, 2)), "gradient")$a, c(0, 2, 4))
-  # what is the same is not compiled again
+  # an identical record is not compiled again
   expect_length(environment(f)$known, 2L)
 })
 
-test_that("update() changes data, and what is computed of them", {
+test_that("update() changes data, and values computed from them", {
   home <- new.env()
   home$y <- c(1, 2, 3)
   home$helper <- function(a) sum((y - a)^2) # finds y too
@@ -295,7 +295,7 @@ test_that("update() changes data, and what is computed of them", {
   expect_fault(update(g, id = 1:3), "argument", argument = "id")
   expect_fault(update(g, nowhere = 1), "argument", argument = "nowhere")
   expect_fault(update(g), "argument", argument = "...")
-  # data that do not work are not kept
+  # invalid data are not kept
   expect_fault(update(g, id = list(1, 2)), "argument")
   expect_equal(attr(g(1:3), "gradient")$a, c(0, 0, 2))
 })
@@ -312,7 +312,7 @@ test_that("parameters without use have gradient zero and one warning", {
   expect_equal(value, structure(3, gradient = list(a = 0)))
 })
 
-test_that("what is no function of parameters is refused", {
+test_that("functions without parameters are rejected", {
   refused <- function(f, ..., argument = "f") {
     expect_fault(cl_gradient(f)(...), "argument", argument = argument)
   }
@@ -350,7 +350,7 @@ test_that("what is no function of parameters is refused", {
     s
   })
   expect_equal(f(2), structure(12, gradient = list(a = 6)))
-  # an error leaves no trace behind
+  # after an error no tape is active
   expect_null(statcl:::tracing$tape)
 })
 
@@ -360,13 +360,13 @@ test_that("recursive functions of constant depth", {
   expect_equal(f(2), structure(16, gradient = list(a = 32)))
 })
 
-test_that("functions of the user's keep their meaning", {
+test_that("the user's functions keep their meaning", {
   sum <- function(x) base::sum(x) * 2
   f <- cl_gradient(function(a) sum(a) + base::sum(a) + stats::dnorm(a[1], log = TRUE))
   expect_equal(attr(f(c(0, 2)), "gradient")$a, c(3, 3))
 })
 
-test_that("samplers, optimisers and sums take it", {
+test_that("samplers, optimisers and sums accept it", {
   f <- cl_gradient(schools())
   init <- list(mu = 0, tau = 1, z = numeric(8))
   fit <- cl_sample(f, init, chains = 2, warmup = 100, iter = 50, seed = 1,
@@ -409,7 +409,7 @@ test_that("a matrix without a factor gives NaN", {
   expect_true(is.nan(f(-1)))
 })
 
-test_that("print() tells parameters, operations and memory", {
+test_that("print() shows parameters, operations and memory", {
   f <- cl_gradient(function(a, m) sum(exp(a) * m))
   expect_output(print(f), "not traced yet")
   f(a = 1, m = diag(2))
@@ -418,7 +418,7 @@ test_that("print() tells parameters, operations and memory", {
   expect_output(print(f), "engine: host")
 })
 
-test_that("nothing stays on the engine", {
+test_that("nothing remains on the engine", {
   expect_no_leak({
     f <- cl_gradient(schools())
     f(mu = 1, tau = 2, z = numeric(8))
@@ -443,7 +443,7 @@ test_that("sums of exponentials of numbers", {
 
 })
 
-test_that("an element that is read very often gets the sum of all its shares", {
+test_that("an element that is used very often gets the sum of all contributions", {
   each_engine({
     for (times in list(c(9000, 3), c(3, 9000), c(20001, 8192, 1))) {
       w <- sin(seq_len(sum(times)))

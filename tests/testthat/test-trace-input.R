@@ -1,5 +1,5 @@
-# What a new user may try with cl_gradient(): the right answer or an error with a class and a clear
-# message.
+# Calls that a new user of cl_gradient() may try: the correct result, or an error with a class and a
+# clear message.
 
 refused <- function(f, ..., says, argument = "f") {
   e <- expect_fault(cl_gradient(f)(...), "argument", argument = argument)
@@ -28,7 +28,7 @@ test_that("time series are data, and other classes of data are named", {
   })
 })
 
-test_that("what needs a value, or is not available, is refused by name", {
+test_that("functions that need a value, or are not available, are rejected by name", {
   on_host({
     refused(function(a) switch(a, 1, 2), 1, says = "'switch' needs the value of a traced value")
     refused(function(a) if (isTRUE(all.equal(a, 1))) a else 0, 1, says = "all.equal()")
@@ -40,7 +40,7 @@ test_that("what needs a value, or is not available, is refused by name", {
   })
 })
 
-test_that("parameters under other names than those of the function", {
+test_that("parameters under other names than the function's", {
   model <- cl_gradient(function(mu, tau) mu^2 + tau)
   listed <- cl_gradient(function(p) p$x + p$s)
   on_host({
@@ -92,7 +92,7 @@ test_that("update() takes each variable once, and numbers for numbers", {
   })
 })
 
-test_that("a model works from a file and in other processes", {
+test_that("a model can be saved, and used in other processes", {
   f <- local({
     y <- c(1, 2, 3)
     cl_gradient(function(mu) sum((y - mu)^2))

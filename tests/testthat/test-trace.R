@@ -1,4 +1,4 @@
-# Traced values against plain ones: the same shapes and numbers as base R, from the nodes recorded.
+# Traced values compared with plain ones: the shapes and numbers of base R, from the recorded nodes.
 
 x3 <- c(0.5, -1.25, 2)
 x4 <- c(1.5, 0.25, -2, 3)
@@ -126,7 +126,7 @@ test_that("lengths and dimensions are plain numbers", {
   }, x3, both = TRUE)
 })
 
-test_that("shapes are made as base R makes them", {
+test_that("shapes agree with base R", {
   expect_traced(function(a) matrix(a, 2), x4)
   expect_traced(function(a) matrix(a, 2, 3), c(1, 2))
   expect_traced(function(a) matrix(a, 2, 2, byrow = TRUE), x4)
@@ -161,7 +161,7 @@ test_that("shapes are made as base R makes them", {
   expect_untraced(function(a) diag(a), 3)
 })
 
-test_that("elements are put together as base R does", {
+test_that("elements are combined as in base R", {
   expect_traced(function(a) c(a, 1), x3)
   expect_traced(function(a) c(1, a, NULL, 2:3, a), x3)
   expect_traced(function(a, b) c(b, a), x3, m23)
@@ -293,12 +293,12 @@ test_that("assignments of every form", {
   }, x3)
 })
 
-test_that("products take vectors for rows and columns as base R does", {
+test_that("products treat vectors as rows and columns like base R", {
   shapes <- list(x3, data3, m23, t(m23), 2, matrix(3), matrix(1:3, 1), matrix(1:3, 3), x4)
   for (x in shapes) for (y in shapes) for (name in c("%*%", "crossprod", "tcrossprod")) {
     f <- eval(bquote(function(a) .(as.name(name))(a, .(y))))
     g <- eval(bquote(function(a) .(as.name(name))(.(y), a)))
-    # versions of R differ in what they refuse
+    # versions of R differ in which of these are errors
     if (!inherits(try(f(x), silent = TRUE), "try-error")) expect_traced(f, x)
     if (!inherits(try(g(x), silent = TRUE), "try-error")) expect_traced(g, x)
   }
@@ -342,7 +342,7 @@ test_that("factors and triangular systems", {
   expect_untraced(function(a) solve(a), matrix(1, 4, 3), both = TRUE)
   expect_untraced(function(a) solve(a, 1:3), diag(4), both = TRUE)
   expect_untraced(function(a) det(a), matrix(1, 4, 3), both = TRUE)
-  # general matrices, with row exchanges and of either sign
+  # general matrices, with row exchanges and determinants of either sign
   for (n in c(4, 5, 20)) {
     g <- diag(n)[n:1, ] * 2 + outer(1:n, 1:n, function(i, j) sin(i + 2 * j) / n)
     b <- matrix(cos(seq_len(2 * n)), n)
@@ -417,7 +417,7 @@ test_that("functions over constant ranges", {
   expect_untraced(function(a) vapply(1:3, function(i) a[1:i], 0), x3, both = TRUE)
 })
 
-test_that("what needs a value is refused with the call and the ways out", {
+test_that("functions that need a value are rejected, with the call and the alternatives", {
   refused <- function(f, ..., text) {
     e <- expect_untraced(f, ...)
     expect_match(conditionMessage(e), text, fixed = TRUE)

@@ -21,14 +21,14 @@ cases <- list(
   cov_matrix = list(transform = cl_cov_matrix(), u = c(-0.5, 0.3, 1, 0.5, -0.2, 0.7)),
   variance = list(transform = cl_cov_matrix(), u = 0.4))
 
-# The elements whose density it is; of a unit vector there are none.
+# The elements to which the density refers; a unit vector has none.
 coordinates <- function(name, x, u) {
   below <- function(diagonal) which(lower.tri(matrix(x, sqrt(length(x))), diagonal))
   switch(sub("_two$", "", name), corr_factor = , corr_matrix = below(FALSE),
          cov_matrix = below(TRUE), seq_along(u))
 }
 
-test_that("values are inside, and free() is their inverse", {
+test_that("values are valid, and free() is the inverse", {
   for (name in names(cases)) {
     t <- cases[[name]]$transform
     u <- cases[[name]]$u
@@ -47,17 +47,17 @@ test_that("Jacobians agree with determinants of differences", {
     places <- coordinates(name, t$value(u), u)
     derivative <- vapply(seq_along(u), function(i) {
       h <- replace(numeric(length(u)), i, 1e-5)
-      # of a simplex, the first n - 1 entries are the coordinates
+      # the coordinates of a simplex are its first n - 1 elements
       ((t$value(u + h) - t$value(u - h)) / 2e-5)[places]
     }, numeric(length(u)))
-    # coordinates of a zero sum are orthonormal
+    # the coordinates of a zero sum are orthonormal
     scale <- if (name == "zero_sum") log(length(u) + 1) / 2 else 0
     expect_equal(t$jacobian(u, t$value(u)), log(abs(det(as.matrix(derivative)))) + scale,
                  tolerance = 1e-8, info = name)
   }
 })
 
-test_that("gradients go through transforms", {
+test_that("gradients with respect to unconstrained values", {
   for (name in names(cases)) {
     t <- cases[[name]]$transform
     u <- cases[[name]]$u
@@ -70,7 +70,7 @@ test_that("gradients go through transforms", {
   }
 })
 
-test_that("a Jacobian or a gradient that is wrong would be seen", {
+test_that("a wrong Jacobian or gradient would be detected", {
   t <- cl_lower(0)
   wrong <- function(u) with_slope(sum(exp(u)), t$pull(u, exp(u), 1)) # the Jacobian forgotten
   expect_gt(max(cl_check_gradient(wrong, c(0.1, 1))$error), 0.1)
@@ -152,7 +152,7 @@ test_that("factors and covariance matrices in compiled functions", {
   expect_equal(unname(colMeans(draws[, c("a[1]", "a[2]")])), c(0.5, 1.5), tolerance = 0.2)
 })
 
-test_that("transforms that do not fit are refused", {
+test_that("unsuitable transforms are rejected", {
   expect_fault(cl_lower("a"), "argument", argument = "lower")
   expect_fault(cl_lower(Inf), "argument", argument = "lower")
   expect_fault(cl_upper(NA), "argument", argument = "upper")

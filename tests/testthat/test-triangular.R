@@ -1,6 +1,6 @@
 # Triangular solves, inverses and their reverse mode (R/triangular.R).
 
-# A well conditioned triangular matrix, with junk in the other triangle.
+# A well-conditioned triangular matrix, with other values in the other triangle.
 triangular <- function(n, upper = FALSE, junk = NaN) {
   set.seed(n)
   x <- matrix(rnorm(n * n) / max(n, 1), n)
@@ -16,7 +16,7 @@ clean <- function(x, upper) {
 
 sizes <- c(1, 2, 7, 31, 32, 33, 64, 65, 130)
 
-# LAPACK's test ratio of a solve: below 30 is right.
+# LAPACK's test ratio of a solve: below 30 is correct.
 ratio <- function(t, x, b) {
   one <- function(m) max(colSums(abs(m)))
   max(colSums(abs(b - t %*% x)) / (one(t) * pmax(colSums(abs(x)), 1e-300))) / 2^-53
@@ -49,7 +49,7 @@ test_that("inverses have LAPACK's accuracy and a clean other triangle", {
   })
 })
 
-test_that("backsolve() and forwardsolve() are those of base R", {
+test_that("backsolve() and forwardsolve() agree with base R", {
   r <- triangular(9, TRUE, 0)
   l <- t(r)
   b <- matrix(1:18 + 0, 9)
@@ -88,7 +88,7 @@ test_that("shapes: empty, vector, one number", {
   })
 })
 
-test_that("names follow solve()", {
+test_that("names agree with solve()", {
   l <- triangular(2, FALSE, 0)
   dimnames(l) <- list(c("a", "b"), c("u", "v"))
   b <- matrix(1:4 + 0, 2, dimnames = list(NULL, c("p", "q")))
@@ -99,7 +99,7 @@ test_that("names follow solve()", {
   })
 })
 
-test_that("an exact zero on the diagonal is singular, with its place", {
+test_that("an exact zero on the diagonal is singular, with its index", {
   each_engine(for (n in c(1, 5, 70)) for (k in unique(c(1, n %/% 2 + 1, n))) {
     l <- triangular(n)
     l[k, k] <- 0
@@ -109,7 +109,7 @@ test_that("an exact zero on the diagonal is singular, with its place", {
   })
 })
 
-test_that("missing values spread to what depends on them only", {
+test_that("missing values propagate only to results that depend on them", {
   l <- triangular(5, FALSE, 0)
   b <- matrix(1, 5, 2)
   b[3, 1] <- NA
@@ -119,7 +119,7 @@ test_that("missing values spread to what depends on them only", {
   })
 })
 
-test_that("bad input is refused by name", {
+test_that("bad input is rejected by name", {
   l <- triangular(3, FALSE, 0)
   bad <- list(NULL, list(1), "4", 1i, mean, globalenv(), factor(1:3), array(1, c(3, 3, 1)))
   for (x in bad) {
