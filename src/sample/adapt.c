@@ -1,0 +1,75 @@
+#include "sample/adapt.h"
+
+#include <math.h>
+#include <string.h>
+
+void scl_adapt_windows(scl_adaptation *a, int warmup) {
+  int first = 75, last = 50, size = 25;
+  a->windows = 0;
+  if (warmup < 20) return;
+  if (first + size + last > warmup) {
+    first = (int)floor(0.15 * warmup);
+    last = (int)floor(0.1 * warmup);
+    size = warmup - first - last;
+  }
+  a->first = first + 1;
+  a->end[a->windows++] = first + size;
+  while (a->end[a->windows - 1] < warmup - last) {
+    size *= 2;
+    const int end = a->end[a->windows - 1] + size;
+    a->end[a->windows++] = (double)end + 2.0 * size > warmup - last ? warmup - last : end;
+  }
+}
+
+void scl_adapt_clear(scl_adaptation *a) {
+  a->n = 0.0;
+  memset(a->mean, 0, a->dimension * sizeof *a->mean);
+  memset(a->squares, 0, a->dimension * sizeof *a->squares);
+}
+
+/* Shrunk towards ten times the size, because larger steps are cheaper to try; with few iterations
+ * left, towards the size itself. */
+void scl_adapt_restart(scl_adaptation *a, double step_size, double left) {
+  a->step_size = step_size;
+  a->mu = log(left < 25.0 ? step_size : 10.0 * step_size);
+  a->count = a->error = a->average = 0.0;
+}
+
+double scl_adapt_step(scl_adaptation *a, double accept) {
+  const double count = a->count += 1.0, share = 1.0 / (count + 10.0);
+  a->error = (1.0 - share) * a->error + share * (a->target - (accept < 1.0 ? accept : 1.0));
+  const double x = a->mu - a->error * sqrt(count) / 0.05;
+  const double weight = pow(count, -0.75);
+  a->average = (1.0 - weight) * a->average + weight * x;
+  return a->step_size = exp(x);
+}
+
+double scl_adapt_final(const scl_adaptation *a) {
+  return a->count > 0.0 ? exp(a->average) : a->step_size;
+}
+
+static bool ends_at(const scl_adaptation *a, int i) {
+  for (int k = 0; k < a->windows; k++) {
+    if (a->end[k] == i) return true;
+  }
+  return false;
+}
+
+/* The variances are shrunk slightly towards 1e-3, so that a window without movement does no harm.
+ */
+bool scl_adapt_metric(scl_adaptation *a, int i, const double *q, double *inverse) {
+  if (a->windows == 0 || i < a->first || i > a->end[a->windows - 1]) return false;
+  const double n = a->n += 1.0;
+  for (size_t k = 0; k < a->dimension; k++) {
+    const double off = q[k] - a->mean[k];
+    a->mean[k] += off / n;
+    a->squares[k] += off * (q[k] - a->mean[k]);
+  }
+  if (!ends_at(a, i)) return false;
+  for (size_t k = 0; k < a->dimension; k++) {
+    const double variance = n > 1.0 ? a->squares[k] / (n - 1.0) : a->squares[k] + 1.0;
+    inverse[k] = (n * variance + 5e-3) / (n + 5.0);
+  }
+  scl_adapt_clear(a);
+  return true;
+}

@@ -1,0 +1,313 @@
+#include "sample/chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "sample/state.h"
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+void scl_chain_free(scl_chain *c) {
+  if (c == NULL) return;
+  scl_random_end(&c->stream);
+  free(c->memory);
+  free(c->node);
+  free(c->draws);
+  free(c->figures);
+  free(c);
+}
+
+static double *take(double **from, size_t n) {
+  double *const part = *from;
+  *from += n;
+  return part;
+}
+
+static void divide(scl_chain *c) {
+  const size_t d = c->options.dimension;
+  double *m = c->memory;
+  double **const vectors[] = {
+      &c->q,          &c->g,          &c->at,           &c->p,        &c->scale,
+      &c->rho,        &c->sum,        &c->room,         &c->end[0].q, &c->end[0].p,
+      &c->end[0].g,   &c->end[1].q,   &c->end[1].p,     &c->end[1].g, &c->proposal.q,
+      &c->proposal.g, &c->adapt.mean, &c->adapt.squares};
+  for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++) *vectors[k] = take(&m, d);
+  for (int k = 0; k <= c->options.max_depth; k++) {
+    c->node[k] = (scl_subtree){take(&m, d), take(&m, d), take(&m, d)};
+  }
+  c->answer = m;
+}
+
+static int kept_from(const scl_chain_options *o) {
+  return o->save_warmup ? 1 : o->warmup + 1;
+}
+
+static scl_status allocate(scl_chain *c) {
+  const scl_chain_options *o = &c->options;
+  const size_t d = o->dimension, levels = (size_t)o->max_depth + 1;
+  const size_t vectors = (19 + 3 * levels) * d + 1;
+  const size_t total = (size_t)o->warmup + (size_t)o->iter;
+  const size_t kept = total + 1 - (size_t)kept_from(o);
+  c->memory = calloc(vectors, sizeof *c->memory);
+  c->node = calloc(levels, sizeof *c->node);
+  c->draws = malloc((kept * d + 1) * sizeof *c->draws);
+  c->figures = malloc((total * SCL_CHAIN_FIGURES + 1) * sizeof *c->figures);
+  if (c->memory == NULL || c->node == NULL || c->draws == NULL || c->figures == NULL) {
+    return scl_fail_memory((vectors + kept * d + total * SCL_CHAIN_FIGURES) * sizeof(double), 0,
+                           "a chain");
+  }
+  divide(c);
+  return SCL_OK;
+}
+
+scl_status scl_chain_make(const scl_chain_options *options, const double *start, scl_random *stream,
+                          scl_chain **out) {
+  scl_chain *c = calloc(1, sizeof *c);
+  if (c == NULL) {
+    scl_random_end(stream);
+    return scl_fail_memory(sizeof *c, 0, "a chain");
+  }
+  c->stream = *stream;
+  *stream = (scl_random){.quantile = NULL};
+  c->options = *options;
+  const scl_status status = allocate(c);
+  if (status != SCL_OK) {
+    scl_chain_free(c);
+    return status;
+  }
+  for (size_t k = 0; k < options->dimension; k++) c->scale[k] = sqrt(options->inverse_metric[k]);
+  c->options.inverse_metric = NULL;
+  c->step_size = options->step_size > 0.0 ? options->step_size : 1.0;
+  c->direction = 1.0;
+  c->adapt.target = options->adapt_delta;
+  c->adapt.dimension = options->dimension;
+  scl_adapt_windows(&c->adapt, options->adapts_metric ? options->warmup : 0);
+  scl_adapt_restart(&c->adapt, 1.0, INFINITY);
+  c->warmup_seconds = NAN;
+  scl_assign(c, c->q, start);
+  scl_assign(c, c->at, start);
+  *out = c;
+  return SCL_OK;
+}
+
+/* ---- the first step size: doubled or halved until a step's acceptance crosses 0.8 ----------- */
+
+static void draw_momentum(scl_chain *c) {
+  scl_random_normal(&c->stream, c->options.dimension, c->p);
+  c->energy0 = scl_kinetic(c, c->p) - c->lp;
+  c->direction = 1.0;
+}
+
+static void take_step(scl_chain *c, const double *q, const double *g) {
+  scl_half_step(c, g, c->p);
+  scl_full_step(c, q);
+}
+
+static void search_step(scl_chain *c) {
+  draw_momentum(c);
+  take_step(c, c->q, c->g);
+}
+
+static void begin_search(scl_chain *c) {
+  c->doubling = -1;
+  c->stage = SCL_STAGE_SEARCH;
+  search_step(c);
+}
+
+static scl_status begin_transition(scl_chain *c) {
+  c->iteration++;
+  draw_momentum(c);
+  c->energy1 = c->energy0;
+  c->leapfrog = c->depth = 0;
+  c->metropolis = 0.0;
+  c->divergent = false;
+  if (c->options.static_steps) {
+    c->stage = SCL_STAGE_STATIC;
+    take_step(c, c->q, c->g);
+    return SCL_OK;
+  }
+  c->stage = SCL_STAGE_LEAF;
+  return scl_tree_begin(c);
+}
+
+static scl_status receive_search(scl_chain *c, double value, const double *gradient) {
+  c->evaluations += 1.0;
+  scl_half_step(c, gradient, c->p);
+  const double change = c->energy0 - scl_kinetic(c, c->p) + value;
+  const bool good = change > log(0.8);
+  if (c->doubling < 0) c->doubling = good;
+  if (good != (c->doubling == 1)) {
+    scl_adapt_restart(&c->adapt, c->step_size, c->options.warmup - c->iteration);
+    return begin_transition(c);
+  }
+  c->step_size *= good ? 2.0 : 0.5;
+  if (c->step_size > 1e7) c->news = SCL_CHAIN_FLAT;
+  if (c->step_size < 1e-300) c->news = SCL_CHAIN_STEEP;
+  if (c->news == SCL_CHAIN_RUNS) search_step(c);
+  return SCL_OK;
+}
+
+/* ---- HMC with a fixed number of steps ------------------------------------------------------- */
+
+static scl_status receive_static(scl_chain *c, double value, const double *gradient, bool *more) {
+  scl_half_step(c, gradient, c->p);
+  c->leapfrog++;
+  const double energy = scl_kinetic(c, c->p) - value;
+  double weight = c->energy0 - energy;
+  if (isnan(weight)) weight = -INFINITY;
+  c->divergent = weight < -SCL_LARGEST_ERROR;
+  *more = !c->divergent && c->leapfrog < c->options.leapfrogs;
+  if (*more) {
+    take_step(c, c->at, gradient);
+    return SCL_OK;
+  }
+  const double accept = exp(weight);
+  const double *u;
+  c->metropolis = c->leapfrog * (accept < 1.0 ? accept : 1.0);
+  SCL_TRY(scl_random_uniform(&c->stream, 1, &u));
+  if (log(u[0]) < weight) {
+    scl_assign(c, c->q, c->at);
+    scl_assign(c, c->g, gradient);
+    c->lp = value;
+    c->energy1 = energy;
+  }
+  return SCL_OK;
+}
+
+/* ---- the end of a transition ---------------------------------------------------------------- */
+
+static double seconds_now(void) {
+  return 1e-6 * (double)scl_clock_us();
+}
+
+static double seconds_so_far(const scl_chain *c) {
+  return c->elapsed + seconds_now() - c->spell_started;
+}
+
+static void keep(scl_chain *c, double accept) {
+  const int i = c->iteration, first = kept_from(&c->options);
+  const double row[SCL_CHAIN_FIGURES] = {accept,       c->step_size, c->depth, c->leapfrog,
+                                         c->divergent, c->energy1,   c->lp};
+  memcpy(c->figures + (size_t)(i - 1) * SCL_CHAIN_FIGURES, row, sizeof row);
+  if (i >= first) scl_assign(c, c->draws + (size_t)(i - first) * c->options.dimension, c->q);
+  c->evaluations += c->leapfrog;
+  c->done = i;
+}
+
+/* True if there is another metric. */
+static bool adapt(scl_chain *c, double accept) {
+  const size_t d = c->options.dimension;
+  const int i = c->iteration;
+  if (i > c->options.warmup) return false;
+  c->step_size = scl_adapt_step(&c->adapt, accept);
+  const bool another = scl_adapt_metric(&c->adapt, i, c->q, c->room);
+  for (size_t k = 0; another && k < d; k++) c->scale[k] = sqrt(c->room[k]);
+  if (i == c->options.warmup) {
+    c->step_size = scl_adapt_final(&c->adapt);
+    c->warmup_seconds = seconds_so_far(c);
+  }
+  return another;
+}
+
+static scl_status end_transition(scl_chain *c) {
+  const double accept = c->metropolis / c->leapfrog;
+  keep(c, accept);
+  const bool another = adapt(c, accept);
+  if (c->done == c->options.warmup + c->options.iter) {
+    c->news = SCL_CHAIN_ENDED;
+    return SCL_OK;
+  }
+  if (!another) return begin_transition(c);
+  begin_search(c);
+  return SCL_OK;
+}
+
+/* ---- evaluations ---------------------------------------------------------------------------- */
+
+static scl_status receive(scl_chain *c, double value, const double *gradient) {
+  const scl_chain_options *o = &c->options;
+  bool more = false;
+  switch (c->stage) {
+  case SCL_STAGE_FIRST:
+    c->lp = value;
+    scl_assign(c, c->g, gradient);
+    if (o->warmup == 0 && o->step_size > 0.0) return begin_transition(c);
+    begin_search(c);
+    return SCL_OK;
+  case SCL_STAGE_SEARCH:
+    return receive_search(c, value, gradient);
+  case SCL_STAGE_STATIC:
+    SCL_TRY(receive_static(c, value, gradient, &more));
+    break;
+  default:
+    SCL_TRY(scl_tree_receive(c, value, gradient, &more));
+  }
+  return more ? SCL_OK : end_transition(c);
+}
+
+scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient) {
+  const size_t d = c->options.dimension;
+  c->news = SCL_CHAIN_RUNS;
+  if (gradient != NULL) {
+    memcpy(c->answer + 1, gradient, d * sizeof *gradient);
+  } else {
+    c->rejections++;
+    memset(c->answer + 1, 0, d * sizeof *c->answer);
+  }
+  return receive(c, gradient != NULL ? value : -INFINITY, c->answer + 1);
+}
+
+/* What a result means that is not all finite. */
+static scl_status take_unusual(scl_chain *c) {
+  const double value = c->answer[0];
+  bool nan = isnan(value);
+  for (size_t k = 1; k <= c->options.dimension; k++) nan = nan || isnan(c->answer[k]);
+  if (value != -INFINITY && (value == INFINITY || (nan && !c->options.reject_nan))) {
+    c->news = SCL_CHAIN_ASKS;
+    return SCL_OK;
+  }
+  return scl_chain_answer(c, -INFINITY, NULL);
+}
+
+static scl_status step(scl_chain *c, const scl_target *target) {
+  const size_t d = c->options.dimension;
+  SCL_TRY(target->run(target->self, c->at, c->answer));
+  double sum = 0.0; /* NaN unless all are finite */
+  for (size_t k = 0; k <= d; k++) sum += 0.0 * c->answer[k];
+  return sum == 0.0 ? receive(c, c->answer[0], c->answer + 1) : take_unusual(c);
+}
+
+scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
+                         scl_chain_news *out) {
+  enum { LOOK_AT_CLOCK = 4 };
+  scl_status status = SCL_OK;
+  if (c->news == SCL_CHAIN_ASKS) c->news = SCL_CHAIN_RUNS; /* ask again */
+  c->spell_started = seconds_now();
+  const double until = c->spell_started + seconds;
+  for (int count = 1; c->news == SCL_CHAIN_RUNS && c->done < iterations; count++) {
+    SCL_GO(step(c, target));
+    if (count % LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
+  }
+  *out = c->news;
+done:
+  c->elapsed = seconds_so_far(c);
+  return status;
+}
+
+scl_chain_view scl_chain_look(const scl_chain *c) {
+  const int before = kept_from(&c->options) - 1;
+  return (scl_chain_view){.iteration = c->iteration,
+                          .done = c->done,
+                          .rejections = c->rejections,
+                          .evaluations = c->evaluations,
+                          .step_size = c->step_size,
+                          .elapsed = c->elapsed,
+                          .warmup_seconds = c->warmup_seconds,
+                          .point = c->at,
+                          .scale = c->scale,
+                          .draws = c->draws,
+                          .kept = c->done > before ? c->done - before : 0,
+                          .figures = c->figures};
+}

@@ -1,0 +1,66 @@
+/* One Markov chain: the no-U-turn sampler, or Hamiltonian Monte Carlo with a fixed number of steps.
+ * R/sample-chain.R is the same in R, for targets that are R functions, and explains it; both make
+ * the same draws, bit for bit, of the same values.
+ *
+ * A chain is a state machine that asks for one evaluation after another. So it can stop between any
+ * two and go on later. */
+#ifndef SCL_SAMPLE_CHAIN_H
+#define SCL_SAMPLE_CHAIN_H
+
+#include "sample/random.h"
+#include "sample/target.h"
+
+typedef struct {
+  size_t dimension;
+  int warmup, iter;
+  bool static_steps; /* HMC with `leapfrogs` steps, else NUTS */
+  int leapfrogs, max_depth;
+  bool adapts_metric;
+  double adapt_delta;
+  double step_size;             /* 0: found by trial */
+  const double *inverse_metric; /* `dimension` numbers, read when the chain is made */
+  bool save_warmup;             /* keeps the draws of the warm-up */
+  bool reject_nan;              /* points where value or gradient is NaN have density zero */
+} scl_chain_options;
+
+typedef struct scl_chain scl_chain;
+
+/* A chain at `start`, which takes the stream over, also on failure. SCL_E_MEMORY. */
+scl_status scl_chain_make(const scl_chain_options *options, const double *start, scl_random *stream,
+                          scl_chain **out);
+void scl_chain_free(scl_chain *c); /* accepts NULL */
+
+typedef enum {
+  SCL_CHAIN_RUNS,  /* the limit was reached */
+  SCL_CHAIN_ENDED, /* all iterations are done */
+  SCL_CHAIN_ASKS,  /* value or gradient at the point is NaN, or the value Inf: see
+                      scl_chain_answer() */
+  SCL_CHAIN_FLAT,  /* no step size is too large */
+  SCL_CHAIN_STEEP  /* no step size is small enough */
+} scl_chain_news;
+
+/* Goes on until `iterations` are done, `seconds` are over, or there are news. A status of the
+ * target ends it at the point that failed: the same call goes on from there. */
+scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
+                         scl_chain_news *out);
+/* The result at the point in place of the target's. gradient NULL: it could not be computed, and
+ * the point has density zero. SCL_E_MEMORY. */
+scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient);
+
+/* What there is so far; borrowed. */
+enum { SCL_CHAIN_FIGURES = 7 };
+typedef struct {
+  int iteration, done; /* the one in progress, and how many are complete */
+  int rejections;      /* points whose density could not be computed */
+  double evaluations, step_size, elapsed, warmup_seconds; /* NaN before the end of the warm-up */
+  const double *point;                                    /* to be evaluated next */
+  const double *scale;                                    /* square roots of the inverse metric */
+  const double *draws; /* `dimension` numbers for each iteration that is kept */
+  int kept;            /* of the iterations done */
+  /* For each iteration done: acceptance statistic, step size, depth, steps, divergence, energy and
+   * log density. */
+  const double *figures;
+} scl_chain_view;
+scl_chain_view scl_chain_look(const scl_chain *c);
+
+#endif

@@ -1,0 +1,27 @@
+/* Streams of random numbers: those of R's generator "L'Ecuyer-CMRG" (L'Ecuyer, 1999, Operations
+ * Research 47: MRG32k3a) with normal numbers by inversion, so that chains in C and in R draw the
+ * same ones. */
+#ifndef SCL_SAMPLE_RANDOM_H
+#define SCL_SAMPLE_RANDOM_H
+
+#include "base/status.h"
+
+enum { SCL_RANDOM_BLOCK = 128 }; /* uniform numbers are made that many at a time, or more */
+
+typedef struct {
+  uint32_t state[6];
+  double (*quantile)(double p); /* of the standard normal distribution, 0 < p < 1 */
+  double *buffer;               /* uniform numbers made and not yet used: used .. count - 1 */
+  size_t used, count, room;
+} scl_random;
+
+/* `rest`: numbers that were made before, to be used first. SCL_E_MEMORY. */
+scl_status scl_random_begin(scl_random *s, const int state[6], const double *rest, size_t count,
+                            double (*quantile)(double));
+void scl_random_end(scl_random *s);
+
+void scl_random_normal(scl_random *s, size_t n, double *to);
+/* n numbers in (0, 1), valid until the next call. SCL_E_MEMORY. */
+scl_status scl_random_uniform(scl_random *s, size_t n, const double **out);
+
+#endif

@@ -1,0 +1,97 @@
+/* The state of a chain; between the files of src/sample. */
+#ifndef SCL_SAMPLE_STATE_H
+#define SCL_SAMPLE_STATE_H
+
+#include "sample/adapt.h"
+#include "sample/chain.h"
+
+typedef enum { SCL_STAGE_FIRST, SCL_STAGE_SEARCH, SCL_STAGE_LEAF, SCL_STAGE_STATIC } scl_stage;
+
+typedef struct {
+  double *q, *p, *g;
+} scl_phase_point;
+
+/* A finished subtree: momenta at its ends, sum of its momenta. */
+typedef struct {
+  double *first, *last, *rho;
+} scl_subtree;
+
+struct scl_chain {
+  scl_chain_options options; /* inverse_metric is NULL */
+  scl_random stream;
+  scl_adaptation adapt;
+  scl_stage stage;
+  scl_chain_news news;
+  double *memory; /* all vectors */
+
+  double *q, *g, lp;           /* where the chain is */
+  double *at, *p;              /* the point to be evaluated, and the momentum on the way there */
+  double *answer;              /* value and gradient */
+  double *scale;               /* of the momentum: square roots of the inverse metric */
+  double step_size, direction; /* 1 or -1 */
+  double energy0, energy1;     /* at the start of the transition, and of its result */
+  double metropolis;
+  bool divergent;
+  int doubling; /* search: -1 not known yet, 1 doubling, 0 halving */
+
+  scl_phase_point end[2]; /* of the trajectory */
+  double *rho;            /* sum of its momenta */
+  double log_weight;
+  int depth, leapfrog;
+  /* the doubling in progress */
+  int side, size, leaf;
+  double tree_weight;
+  const double *u; /* its uniform numbers */
+  scl_phase_point proposal;
+  double proposal_lp, proposal_energy;
+  scl_subtree *node;  /* finished ones on the left, one for each level */
+  double *sum, *room; /* momenta of the subtree that ends here; and for the moment */
+
+  int iteration, done, rejections;
+  double evaluations, elapsed, warmup_seconds, spell_started;
+  double *draws, *figures;
+};
+
+/* Sums are rounded once, as R's are. */
+static inline double scl_sum_of_products(size_t n, const double *a, const double *b) {
+  long double sum = 0.0L;
+  for (size_t k = 0; k < n; k++) {
+    const double product = a[k] * b[k];
+    sum += product;
+  }
+  return (double)sum;
+}
+
+static inline double scl_kinetic(const scl_chain *c, const double *p) {
+  return 0.5 * scl_sum_of_products(c->options.dimension, p, p);
+}
+
+static inline void scl_assign(const scl_chain *c, double *to, const double *from) {
+  for (size_t k = 0; k < c->options.dimension; k++) to[k] = from[k];
+}
+
+/* p <- p + half a step along g. The step is size * scale, in this order, for equal bits. */
+static inline void scl_half_step(const scl_chain *c, const double *g, double *p) {
+  for (size_t k = 0; k < c->options.dimension; k++) {
+    const double step = c->step_size * c->scale[k];
+    p[k] += 0.5 * (c->direction * step) * g[k];
+  }
+}
+
+/* at <- from + step * p */
+static inline void scl_full_step(const scl_chain *c, const double *from) {
+  for (size_t k = 0; k < c->options.dimension; k++) {
+    const double step = c->step_size * c->scale[k];
+    c->at[k] = from[k] + c->direction * step * c->p[k];
+  }
+}
+
+enum { SCL_LARGEST_ERROR = 1000 }; /* of the energy, from which on a trajectory is divergent */
+
+/* ---- the no-U-turn sampler (sample/tree.c) -------------------------------------------------- */
+/* Begins a transition with momentum c->p; the next point is in c->at. */
+scl_status scl_tree_begin(scl_chain *c);
+/* Takes value and gradient at it; *more: there is a next one. */
+scl_status scl_tree_receive(scl_chain *c, double value, const double *gradient, bool *more);
+
+#endif

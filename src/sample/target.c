@@ -1,0 +1,9 @@
+#include "sample/target.h"
+
+static scl_status run_program(void *self, const double *x, double *to) {
+  return scl_program_run(self, x, true, to);
+}
+
+scl_target scl_target_program(scl_program *p) {
+  return (scl_target){scl_program_about(p).parameters, run_program, p};
+}

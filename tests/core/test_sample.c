@@ -1,0 +1,252 @@
+/* Chains over targets in C: draws of a normal distribution, stops between any two evaluations,
+ * points that the caller judges, memory that runs out. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "sample/chain.h"
+#include "test.h"
+
+enum { D = 3 };
+
+/* Independent normals with standard deviations sd. */
+typedef struct {
+  double sd[D];
+  long calls, interrupt_at; /* a call that is interrupted, once */
+  double edge;              /* NaN where x[0] is beyond it */
+} gauss;
+
+static double density(const gauss *g, const double *x, double *slope) {
+  double value = 0.0;
+  for (int k = 0; k < D; k++) {
+    slope[k] = -x[k] / (g->sd[k] * g->sd[k]);
+    value += 0.5 * x[k] * slope[k];
+  }
+  return value;
+}
+
+static scl_status run_gauss(void *self, const double *x, double *to) {
+  gauss *g = self;
+  if (++g->calls == g->interrupt_at) return scl_fail(SCL_E_INTERRUPT, "interrupted");
+  to[0] = x[0] > g->edge ? NAN : density(g, x, to + 1);
+  if (x[0] > g->edge) to[1] = to[2] = to[3] = NAN;
+  return SCL_OK;
+}
+
+/* By Newton's method from the side on which it converges. */
+static double quantile(double p) {
+  double x = 0.0;
+  for (int k = 0; k < 60; k++) {
+    const double off = 0.5 * erfc(-x / sqrt(2.0)) - p;
+    const double by = off / (exp(-0.5 * x * x) / sqrt(2.0 * acos(-1.0)));
+    x -= by > 1.0 ? 1.0 : by < -1.0 ? -1.0 : by;
+  }
+  return x;
+}
+
+static const int seed[6] = {1, 2, 3, 4, 5, 6};
+
+static scl_status make(const scl_chain_options *o, scl_chain **out) {
+  const double start[D] = {0.1, -0.2, 0.3};
+  scl_random numbers;
+  SCL_TRY(scl_random_begin(&numbers, seed, NULL, 0, quantile));
+  return scl_chain_make(o, start, &numbers, out);
+}
+
+static const double unit[D] = {1.0, 1.0, 1.0};
+
+static scl_chain_options options(int warmup, int iter) {
+  return (scl_chain_options){.dimension = D,
+                             .warmup = warmup,
+                             .iter = iter,
+                             .leapfrogs = 10,
+                             .max_depth = 10,
+                             .adapts_metric = true,
+                             .adapt_delta = 0.8,
+                             .inverse_metric = unit};
+}
+
+/* ---- random numbers ------------------------------------------------------------------------- */
+
+static void check_numbers(void) {
+  /* runif() and rnorm() of R from the same state */
+  static const double first[] = {0.0010094978404174444, 0.59500378387998498, 0.35783453761357442};
+  scl_random r;
+  const double *u;
+  double z[2];
+  REQUIRE_OK(scl_random_begin(&r, seed, NULL, 0, quantile));
+  REQUIRE_OK(scl_random_uniform(&r, 3, &u));
+  for (int k = 0; k < 3; k++) CHECK(u[k] == first[k]);
+  REQUIRE_OK(scl_random_uniform(&r, 1021, &u)); /* the rest of a block of 128 is left out */
+  CHECK(u[1000 - 128] == 0.8066918001956993);
+  scl_random_end(&r);
+  REQUIRE_OK(scl_random_begin(&r, seed, first, 2, quantile));
+  REQUIRE_OK(scl_random_uniform(&r, 2, &u));
+  for (int k = 0; k < 2; k++) CHECK(u[k] == first[k]);
+  scl_random_normal(&r, 2, z);
+  CHECK_NEAR(z[0], -3.0874235457626114, 1e-12);
+  CHECK_NEAR(z[1], -0.36425303220972616, 1e-12);
+  scl_random_end(&r);
+}
+
+/* ---- draws ---------------------------------------------------------------------------------- */
+
+static void check_moments(bool static_steps) {
+  gauss g = {.sd = {1.0, 0.01, 100.0}, .edge = INFINITY};
+  const scl_target target = {D, run_gauss, &g};
+  scl_chain_options o = options(1000, 4000);
+  scl_chain *c;
+  scl_chain_news news;
+  o.static_steps = static_steps;
+  REQUIRE_OK(make(&o, &c));
+  CHECK_OK(scl_chain_run(c, &target, 5000, INFINITY, &news));
+  CHECK(news == SCL_CHAIN_ENDED);
+  const scl_chain_view v = scl_chain_look(c);
+  CHECK(v.done == 5000 && v.kept == 4000 && v.rejections == 0);
+  CHECK(v.evaluations == (double)(g.calls - 1)); /* but the first */
+  for (int k = 0; k < D; k++) {
+    double mean = 0.0, square = 0.0;
+    for (int i = 0; i < v.kept; i++) {
+      const double x = v.draws[i * D + k] / g.sd[k];
+      mean += x / v.kept;
+      square += x * x / v.kept;
+    }
+    CHECK_NEAR(mean, 0.0, 0.08);
+    CHECK_NEAR(square, 1.0, 0.12);
+    CHECK(fabs(log(v.scale[k] / g.sd[k])) < log(2.0));
+  }
+  scl_chain_free(c);
+}
+
+static bool equal_draws(scl_chain *a, scl_chain *b) {
+  const scl_chain_view u = scl_chain_look(a), v = scl_chain_look(b);
+  if (u.done != v.done || u.kept != v.kept || u.evaluations != v.evaluations) return false;
+  return memcmp(u.draws, v.draws, (size_t)u.kept * D * sizeof(double)) == 0 &&
+         memcmp(u.figures, v.figures, (size_t)u.done * SCL_CHAIN_FIGURES * sizeof(double)) == 0;
+}
+
+/* One iteration at a time, with interrupts: as in one go. */
+static void check_stops(void) {
+  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY}, h = g;
+  const scl_target all = {D, run_gauss, &g}, some = {D, run_gauss, &h};
+  scl_chain_options o = options(100, 100);
+  scl_chain *a, *b;
+  scl_chain_news news = SCL_CHAIN_RUNS;
+  o.save_warmup = true;
+  o.max_depth = 2;
+  REQUIRE_OK(make(&o, &a));
+  REQUIRE_OK(make(&o, &b));
+  CHECK_OK(scl_chain_run(a, &all, 200, INFINITY, &news));
+  int interrupts = 0;
+  for (news = SCL_CHAIN_RUNS; news == SCL_CHAIN_RUNS;) {
+    const int done = scl_chain_look(b).done;
+    if (h.calls % 7 == 3) h.interrupt_at = h.calls + 2;
+    const scl_status status = scl_chain_run(b, &some, done + 1, INFINITY, &news);
+    CHECK(status == SCL_OK || status == SCL_E_INTERRUPT);
+    interrupts += status == SCL_E_INTERRUPT;
+    if (status == SCL_OK) CHECK(scl_chain_look(b).done == done + 1);
+  }
+  CHECK(interrupts > 5);
+  CHECK(equal_draws(a, b));
+  for (int i = 0; i < 200; i++) {
+    CHECK(scl_chain_look(a).figures[i * SCL_CHAIN_FIGURES + 2] <= 2.0);
+  }
+  scl_chain_free(a);
+  scl_chain_free(b);
+}
+
+/* Points that are NaN: left to the caller, who gives the true values, or rejects them as the chain
+ * does by itself with `reject_nan`. */
+static void check_answers(bool reject) {
+  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = reject ? 1.0 : INFINITY}, h = g;
+  const scl_target all = {D, run_gauss, &g}, some = {D, run_gauss, &h};
+  scl_chain_options o = options(100, 200);
+  scl_chain *a, *b;
+  scl_chain_news news;
+  int asked = 0;
+  h.edge = 1.0;
+  o.reject_nan = reject;
+  REQUIRE_OK(make(&o, &a));
+  CHECK_OK(scl_chain_run(a, &all, 300, INFINITY, &news));
+  CHECK(news == SCL_CHAIN_ENDED);
+  o.reject_nan = false;
+  REQUIRE_OK(make(&o, &b));
+  do {
+    CHECK_OK(scl_chain_run(b, &some, 300, INFINITY, &news));
+    if (news != SCL_CHAIN_ASKS) continue;
+    double slope[D];
+    const double value = density(&g, scl_chain_look(b).point, slope);
+    CHECK_OK(scl_chain_answer(b, value, reject ? NULL : slope));
+    asked++;
+  } while (news == SCL_CHAIN_ASKS);
+  CHECK(news == SCL_CHAIN_ENDED && asked > 10);
+  CHECK(equal_draws(a, b));
+  CHECK(scl_chain_look(a).rejections == (reject ? asked : 0));
+  scl_chain_free(a);
+  scl_chain_free(b);
+}
+
+/* Flat, or of density zero but at the first point. */
+typedef struct {
+  bool lonely;
+  long calls;
+} plain;
+
+static scl_status run_plain(void *self, const double *x, double *to) {
+  plain *p = self;
+  (void)x;
+  memset(to, 0, (D + 1) * sizeof *to);
+  if (p->calls++ > 0 && p->lonely) to[0] = -INFINITY;
+  return SCL_OK;
+}
+
+static void check_step_sizes(void) {
+  const scl_chain_options o = options(100, 100);
+  for (int lonely = 0; lonely < 2; lonely++) {
+    plain p = {lonely, 0};
+    const scl_target target = {D, run_plain, &p};
+    scl_chain *c;
+    scl_chain_news news = SCL_CHAIN_RUNS;
+    REQUIRE_OK(make(&o, &c));
+    CHECK_OK(scl_chain_run(c, &target, 200, INFINITY, &news));
+    CHECK(news == (lonely ? SCL_CHAIN_STEEP : SCL_CHAIN_FLAT));
+    scl_chain_free(c);
+  }
+}
+
+#ifdef SCL_TEST_ALLOC
+static void check_memory(void) {
+  gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
+  const scl_target target = {D, run_gauss, &g};
+  const scl_chain_options o = options(100, 100);
+  int failures = 0;
+  for (long n = 1;; n++, failures++) {
+    scl_chain *c = NULL;
+    scl_chain_news news;
+    alloc_fail(n);
+    scl_status status = make(&o, &c);
+    if (status == SCL_OK) status = scl_chain_run(c, &target, 200, INFINITY, &news);
+    const bool failed = alloc_failed();
+    alloc_fail(0);
+    CHECK(status == (failed ? SCL_E_MEMORY : SCL_OK));
+    scl_chain_free(c);
+    if (!failed) break;
+  }
+  CHECK(failures >= 5);
+}
+#endif
+
+void test_sample(scl_context *ctx) {
+  (void)ctx;
+  check_numbers();
+  check_moments(false);
+  check_moments(true);
+  check_stops();
+  check_answers(false);
+  check_answers(true);
+  check_step_sizes();
+#ifdef SCL_TEST_ALLOC
+  check_memory();
+#endif
+}
