@@ -104,7 +104,9 @@ new_stream <- function(state) {
     used <<- used + n
     buffer[(used - n + 1L):used]
   }
-  list(normal = function(n) swapped(stats::rnorm, n), uniform = uniform)
+  rest <- function() buffer[used + seq_len(length(buffer) - used)]
+  list(normal = function(n) swapped(stats::rnorm, n), uniform = uniform,
+       state = function() list(state, rest()))
 }
 
 # States for `n` streams. Without a seed they follow from the session's generator, which advances by

@@ -1,4 +1,5 @@
 # One Markov chain of cl_sample(), as a state machine that requests evaluations of the log density.
+# For compiled densities src/sample is the same in C: change both, as their draws are equal.
 #
 # A chain is an environment `s`. `s$at` is the next point to evaluate, NULL at the end;
 # chain_advance(s, value, gradient) takes the result and sets the next `s$at`. So one driver can
@@ -76,15 +77,19 @@ receive_search <- function(s, value, gradient) {
     return(begin_transition(s))
   }
   s$step_size <- s$step_size * if (good) 2 else 0.5
-  if (s$step_size > 1e7) {
-    abort_density(s, paste("the log density is so flat that no step size is too large; the",
-                           "distribution may be improper"))
-  }
-  if (s$step_size < 1e-300) {
-    abort_density(s, paste("the log density does not change as its gradient predicts, however",
-                           "small the step size: see cl_check_gradient()"))
-  }
+  if (s$step_size > 1e7) abort_flat(s)
+  if (s$step_size < 1e-300) abort_steep(s)
   search_step(s)
+}
+
+abort_flat <- function(s) {
+  abort_density(s, paste("the log density is so flat that no step size is too large; the",
+                         "distribution may be improper"))
+}
+
+abort_steep <- function(s) {
+  abort_density(s, paste("the log density does not change as its gradient predicts, however",
+                         "small the step size: see cl_check_gradient()"))
 }
 
 # ---- transitions --------------------------------------------------------------------------------
@@ -271,6 +276,7 @@ new_records <- function(control) {
 
 # A chain's results as a list of plain values.
 chain_result <- function(s) {
+  if (!is.null(s$native)) return(compiled_result(s))
   c(mget(c("id", "iteration_done", "rejections", "evaluations", "step_size", "scale", "elapsed",
            "warmup_seconds"), envir = s),
     list(draws = s$records$draws(), figures = s$records$figures()))

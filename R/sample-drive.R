@@ -37,6 +37,7 @@ keeping_draws <- function(job, chains, code) {
 # Advances a chain to its end, or to the time `until`. A point that cannot be computed has density
 # zero. Only then are the handlers of the loop set up again, so that other points have no overhead.
 run_chain <- function(s, evaluate, until = Inf) {
+  if (!is.null(s$native)) return(run_compiled(s, evaluate, until))
   rejected <- function(e) TRUE
   start_clock(s)
   on.exit(stop_clock(s))
@@ -107,7 +108,7 @@ run_batch <- function(job) {
   chains <- list()
   keeping_draws(job, function() lapply(chains, chain_result), {
     for (id in seq_along(job$points)) {
-      chains[[id]] <- start_chain(job, id, single)
+      chains[[id]] <- start_chain(job, id, single, may_compile = FALSE)
       chains[[id]]$progress <- progress_line(job, waiting = 0)
       start_clock(chains[[id]])
     }

@@ -22,8 +22,7 @@ collect_draws <- function(job, chains, complete) {
   draws <- array(0, c(length(rows), length(chains), length(names)),
                  list(iteration = NULL, chain = NULL, parameter = names))
   for (j in seq_along(chains)) {
-    x <- lapply(chains[[j]]$draws[rows], function(u) as.vector(constrain(job$layout, u)))
-    draws[, j, ] <- matrix(unlist(x), length(rows), byrow = TRUE)
+    draws[, j, ] <- t(constrain_draws(job$layout, draws_of(chains[[j]], rows, first)))
   }
   diagnostics <- lapply(structure(record_names, names = record_names), function(name) {
     matrix(unlist(lapply(chains, function(s) s$figures[rows, name])), length(rows))
@@ -50,6 +49,12 @@ collect_draws <- function(job, chains, complete) {
                                                function(m) m[!in_sampling, , drop = FALSE]))
   }
   structure(result, class = "cl_sample")
+}
+
+# The unconstrained draws of some iterations, in columns; `first`: the first that is kept.
+draws_of <- function(chain, rows, first) {
+  if (is.matrix(chain$draws)) return(chain$draws[, rows - first + 1L, drop = FALSE])
+  matrix(unlist(chain$draws[rows]), ncol = length(rows))
 }
 
 # ---- warnings ------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ transform_block <- function(transform, x, name) {
     abort_argument("transform", sprintf(paste("the transform of '%s' cannot be used for a",
                                               "parameter of length %d"), name, length(x)))
   }
-  c(transform[c("inside", "free", "value", "jacobian", "pull", "lower", "upper")],
+  c(transform[c("inside", "free", "value", "jacobian", "pull", "flags", "each", "lower", "upper")],
     list(x = x, size = transform$size(length(x)), name = name))
 }
 
@@ -121,6 +121,19 @@ constrain <- function(layout, u) {
     jacobian <- jacobian + b$jacobian(part, value)
   }
   attr(x, "jacobian") <- jacobian
+  x
+}
+
+# The same for points in the columns of a matrix, without Jacobians. All of them were representable.
+constrain_draws <- function(layout, u) {
+  if (length(layout$blocks) == 0L) return(u)
+  x <- matrix(0, layout$n, ncol(u))
+  x[layout$free_x, ] <- u[layout$free_u, ]
+  for (b in layout$blocks) {
+    part <- u[b$u, , drop = FALSE]
+    one <- function(j) b$value(part[, j])
+    x[b$x, ] <- if (b$each) b$value(part) else vapply(seq_len(ncol(u)), one, numeric(length(b$x)))
+  }
   x
 }
 

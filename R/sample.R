@@ -45,6 +45,10 @@
 #' less than 150 iterations these numbers are reduced in proportion; a warm-up of less than 20
 #' adapts the step size only.
 #'
+#' A density that can be compiled runs without R between evaluations, its transforms included: a
+#' [cl_gradient()], and on the host a [cl_likelihood()] or a [cl_log_posterior()] of these and
+#' formulas.
+#'
 #' @section Several chains:
 #' Chains run one after another, in `workers` processes, or in lockstep (`batch = TRUE`). The draws
 #' of a chain depend on the seed and its number only, not on which of these is chosen, as long as
@@ -171,7 +175,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   states <- stream_states(chains, seed)
   job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
               points = points, states = states, call = sys.call(), started = seconds_now(),
-              announced = new.env(parent = emptyenv()))
+              announced = new.env(parent = emptyenv()), compiled = new.env(parent = emptyenv()))
   workers <- check_workers(workers, chains)
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
   if (batch) return(run_batch(job))
@@ -260,8 +264,9 @@ check_start <- function(x) {
 # ---- the chains' starts --------------------------------------------------------------------------
 
 # The chain with this number, its first point evaluated. With jitter, a point of density zero is
-# drawn again, up to 100 times.
-start_chain <- function(job, id, evaluate) {
+# drawn again, up to 100 times. The chain runs in the core if that may be and its density can be
+# compiled.
+start_chain <- function(job, id, evaluate, may_compile = TRUE) {
   stream <- new_stream(job$states[[id]])
   s <- new_chain(job$points[[id]], job$control, stream, id)
   s$layout <- job$layout
@@ -272,6 +277,8 @@ start_chain <- function(job, id, evaluate) {
     answer <- evaluate_once(s, evaluate)
     if (!is.null(answer[[2L]])) {
       if (id == 1L && job$control$check_gradient) check_start_gradient(s, evaluate, answer)
+      program <- if (may_compile) job_program(job, s$at, answer)
+      if (!is.null(program)) return(begin_compiled(s, program))
       chain_advance(s, answer[[1L]], answer[[2L]])
       return(s)
     }

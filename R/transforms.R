@@ -8,6 +8,9 @@
 #   value      function(u): the constrained value
 #   jacobian   function(u, x): log |d x / d u|
 #   pull       function(u, x, slope): the gradient of F with respect to x -> of F + jacobian by u
+#   flags      function(x): for traced values, 1 where x is inside, else 0, as far as rounding may
+#              put it on the border and jacobian does not tell
+#   each       whether value() works element by element, so that it takes a matrix
 #   lower, upper  bounds of the constrained numbers
 
 #' Transforms for constrained parameters
@@ -91,7 +94,7 @@ cl_lower <- function(lower = 0) {
                 value = function(u) lower + exp(u),
                 jacobian = function(u, x) sum(u),
                 pull = function(u, x, slope) slope * exp(u) + 1, bounds = length(lower),
-                lower = lower)
+                flags = function(x) (x > lower) * (x < Inf), each = TRUE, lower = lower)
 }
 
 #' @rdname transforms
@@ -104,7 +107,7 @@ cl_upper <- function(upper) {
                 value = function(u) upper - exp(u),
                 jacobian = function(u, x) sum(u),
                 pull = function(u, x, slope) 1 - slope * exp(u), bounds = length(upper),
-                upper = upper)
+                flags = function(x) (x < upper) * (x > -Inf), each = TRUE, upper = upper)
 }
 
 #' @rdname transforms
@@ -136,7 +139,8 @@ cl_bounds <- function(lower, upper) {
                 },
                 pull = function(u, x, slope) {
                   slope * width * stats::dlogis(u) + stats::plogis(-u) - stats::plogis(u)
-                }, bounds = n, lower = lower, upper = upper)
+                }, flags = function(x) (x > lower) * (x < upper), each = TRUE, bounds = n,
+                lower = lower, upper = upper)
 }
 
 #' @rdname transforms
@@ -150,7 +154,7 @@ cl_ordered <- function() {
                 pull = function(u, x, slope) {
                   above <- rev(cumsum(rev(slope)))
                   c(above[1L], above[-1L] * exp(u[-1L]) + 1)
-                })
+                }, flags = function(x) diff(x) > 0)
 }
 
 #' @rdname transforms
@@ -161,7 +165,8 @@ cl_positive_ordered <- function() {
                 free = function(x) log(diff(c(0, x))),
                 value = function(u) cumsum(exp(u)),
                 jacobian = function(u, x) sum(u),
-                pull = function(u, x, slope) rev(cumsum(rev(slope))) * exp(u) + 1, lower = 0)
+                pull = function(u, x, slope) rev(cumsum(rev(slope))) * exp(u) + 1,
+                flags = function(x) diff(c(0, x)) > 0, lower = 0)
 }
 
 #' @rdname transforms
@@ -227,17 +232,17 @@ simplex_basis <- function(n) {
 new_identity <- function(n) {
   new_transform("unconstrained", inside = function(x) TRUE, free = function(x) x,
                 value = function(u) u, jacobian = function(u, x) 0,
-                pull = function(u, x, slope) slope, bounds = n)
+                pull = function(u, x, slope) slope, each = TRUE, bounds = n)
 }
 
 # `bounds`: the number of elements of the bounds; 1 is recycled. `least`: the minimum number of
 # elements; `fits`: whether a parameter can have n elements.
 new_transform <- function(label, inside, free, value, jacobian, pull, size = function(n) n,
                           bounds = 1L, least = 1L, lower = -Inf, upper = Inf,
-                          fits = function(n) n >= least) {
+                          fits = function(n) n >= least, flags = function(x) 1, each = FALSE) {
   structure(list(label = label, inside = inside, free = free, value = value, jacobian = jacobian,
-                 pull = pull, size = size, bounds = bounds, fits = fits, lower = lower,
-                 upper = upper),
+                 pull = pull, size = size, bounds = bounds, fits = fits, flags = flags,
+                 each = each, lower = lower, upper = upper),
             class = "cl_transform")
 }
 

@@ -26,12 +26,12 @@
  *   r_program_set_data(program, index, values): index is 1-based */
 #include "r/entries.h"
 #include "r/pointer.h"
+#include "r/program.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/blocks.h"
-#include "program/program.h"
 #include "program/scan.h"
 
 static scl_context *context_of(const void *program) {
@@ -44,7 +44,7 @@ static void release(void *program) {
 
 static const r_pointer_kind program_kind = {"statcl_program", context_of, release};
 
-static scl_status get_program(SEXP x, scl_program **out) {
+scl_status r_program_get(SEXP x, scl_program **out) {
   SCL_TRY(r_require_outside());
   if (!r_is_pointer(&program_kind, x)) {
     return scl_fail_argument("f", "'f' must be a compiled function");
@@ -289,7 +289,7 @@ SEXP r_program_hessian(SEXP program, SEXP x) {
   SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)parameters, (int)parameters));
   scl_program *p;
   scl_status status;
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   SCL_GO(require_point(x, parameters));
   SCL_GO(scl_program_hessian(p, REAL_RO(x), REAL(result)));
 done:
@@ -302,7 +302,7 @@ SEXP r_program_product(SEXP program, SEXP x, SEXP direction) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)parameters));
   scl_program *p;
   scl_status status;
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   SCL_GO(require_point(x, parameters));
   SCL_GO(require_point(direction, parameters));
   SCL_GO(scl_program_product(p, REAL_RO(x), REAL_RO(direction), REAL(result)));
@@ -317,7 +317,7 @@ SEXP r_program_run(SEXP program, SEXP x, SEXP gradient) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(both ? parameters + 1 : 1)));
   scl_program *p;
   scl_status status;
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   SCL_GO(require_point(x, parameters));
   SCL_GO(scl_program_run(p, REAL_RO(x), both, REAL(result)));
 done:
@@ -397,7 +397,7 @@ SEXP r_program_evaluate(SEXP program, SEXP values, SEXP like) {
   scl_program *p;
   scl_status status;
   if (x == NULL) SCL_GO(scl_fail_memory((2 * parameters + 1) * sizeof *x, 0, "the parameters"));
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   SCL_GO(is_list ? join_values(values, parameters, x) : bad_values(parameters));
   SCL_GO(scl_program_run(p, x, true, x + parameters));
   REAL(result)[0] = x[parameters];
@@ -417,7 +417,7 @@ SEXP r_program_run_vectors(SEXP program, SEXP x, SEXP gradient) {
   scl_program *p;
   scl_status status;
   bool mapped = true;
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != parameters * (size_t)vectors) {
     SCL_GO(scl_fail_argument("x", "'x' must be a double matrix with %zu rows", parameters));
   }
@@ -437,7 +437,7 @@ SEXP r_program_map(SEXP program, SEXP nodes, SEXP data, SEXP output, SEXP count)
   scl_status status;
   int result = 0;
   scl_tape_begin(&tape);
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   if (vectors < 1) SCL_GO(scl_fail_argument("count", "'count' must be positive"));
   SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
   SCL_GO(scl_program_map(p, &tape, result, (size_t)vectors));
@@ -452,7 +452,7 @@ SEXP r_program_facts(SEXP program) {
   SEXP result = PROTECT(Rf_mkNamed(REALSXP, names));
   scl_program *p;
   scl_status status;
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   const scl_program_facts facts = scl_program_about(p);
   const double numbers[] = {
       (double)facts.parameters, facts.values, facts.gradient_values, facts.kernels, facts.calls,
@@ -466,7 +466,7 @@ done:
 SEXP r_program_set_data(SEXP program, SEXP index, SEXP values) {
   scl_program *p;
   scl_status status;
-  SCL_GO(get_program(program, &p));
+  SCL_GO(r_program_get(program, &p));
   if (TYPEOF(values) != REALSXP) {
     SCL_GO(scl_fail_argument("values", "'values' must be a double vector"));
   }

@@ -1,0 +1,219 @@
+# Chains of cl_sample() in the core (src/sample), for log densities that can be compiled: then
+# transforms, their Jacobians and the density become one program of the unconstrained vector, and an
+# iteration runs without R. Chains of other densities are those of R/sample-chain.R, which make the
+# same draws of the same values.
+
+# ---- the compiled density ------------------------------------------------------------------------
+
+# The program for this job in this process; NULL if there is none. `answer`: what the evaluator
+# gave at the unconstrained vector u; the program must agree.
+job_program <- function(job, u, answer) {
+  kept <- job$compiled
+  if (!identical(kept$pid, Sys.getpid())) {
+    kept$pid <- Sys.getpid()
+    kept$program <- compile_density(job$log_density, job$layout, u, answer)
+  }
+  kept$program
+}
+
+compile_density <- function(f, layout, u, answer) {
+  failed <- function(e) if (is_time_limit(e)) stop(e)
+  tryCatch({
+    program <- density_program(f, layout, u)
+    if (is.null(program)) return(NULL)
+    both <- .Call(r_program_run, program, u, TRUE)
+    if (agree(both[1L], answer[[1L]]) && agree(both[-1L], answer[[2L]])) program
+  }, error = failed)
+}
+
+agree <- function(x, y) isTRUE(max(abs(x - y)) <= 1e-7 * (1 + max(abs(y))))
+
+density_program <- function(f, layout, u) {
+  where <- density_engine(f)
+  if (is.null(where)) return(NULL)
+  state <- environment(f)
+  if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
+        is.null(program_order(state, layout))) {
+    return(state$program)
+  }
+  terms <- density_terms(f, layout)
+  if (is.null(terms)) return(NULL)
+  model <- unconstrained_model(terms, layout)
+  trace <- trace_function(model, list(u = u))
+  output <- model_output(model, trace)
+  if (is.null(output)) return(NULL)
+  .Call(r_program_make, where, node_columns(trace$tape), trace$tape$data, as.double(length(u)),
+        output)
+}
+
+most_copied <- 2^28 # bytes of data that are copied for the program
+
+# Where the program runs: where the density is evaluated now; NULL if it cannot be compiled, or its
+# data are too large for another copy of them.
+density_engine <- function(f) {
+  state <- environment(f)
+  if (inherits(f, "cl_gradient")) {
+    if (state$retrace || is.null(state$program)) return(NULL)
+    bytes <- .Call(r_program_facts, state$program)[["bytes"]]
+    return(if (bytes <= most_copied) state$where)
+  }
+  if (inherits(f, "cl_likelihood")) {
+    info <- .Call(r_glm_info, state$handle)
+    return(if (isTRUE(info$host) && 8 * length(state$x) <= most_copied) -1L)
+  }
+  if (!inherits(f, "cl_log_posterior")) return(NULL)
+  engines <- lapply(state$terms, function(term) {
+    if (inherits(term, "formula")) return(-1L)
+    density_engine(term)
+  })
+  if (any(lengths(engines) == 0L) || length(unique(engines)) > 1L) NULL else engines[[1L]]
+}
+
+# Functions of the list of constrained parameters that can be traced, whose sum is the density.
+density_terms <- function(f, layout) {
+  if (is.null(layout$arguments)) {
+    if (!inherits(f, "cl_gradient")) return(NULL)
+    traceable <- looking_up(environment(f)$f, environment(f)$overrides)
+    return(list(function(parameters) traceable(parameters[[1L]])))
+  }
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  terms <- if (inherits(f, "cl_log_posterior")) environment(f)$terms else list(f)
+  lapply(terms, plain_term, names)
+}
+
+plain_term <- function(term, names) {
+  overrides <- list()
+  listed <- FALSE
+  if (inherits(term, "formula")) {
+    used <- used_parameters(term, names)
+    f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used),
+                       call("sum", term[[2L]])), envir = environment(term))
+  } else if (inherits(term, "cl_likelihood")) {
+    used <- intersect(names, names(formals(term)))
+    f <- traced_likelihood(term)
+  } else {
+    state <- environment(term)
+    known <- gradient_names(term, names)
+    used <- if ("..." %in% known) names else intersect(names, known)
+    f <- state$f
+    overrides <- state$overrides
+    listed <- isTRUE(state$listed)
+  }
+  traceable <- looking_up(f, overrides)
+  function(parameters) {
+    given <- parameters[used]
+    if (listed) traceable(given) else do.call("traceable", given, quote = TRUE)
+  }
+}
+
+# The log density as a function of the unconstrained vector, to be traced.
+unconstrained_model <- function(terms, layout) {
+  blocks <- layout$blocks
+  values <- lapply(blocks, `[[`, "value")
+  jacobians <- lapply(blocks, `[[`, "jacobian")
+  flags <- lapply(blocks, `[[`, "flags")
+  part_u <- lapply(blocks, `[[`, "u")
+  free_u <- layout$free_u
+  place <- order(c(layout$free_x, unlist(lapply(blocks, `[[`, "x"))))
+  arguments <- layout$arguments
+  names <- vapply(arguments, `[[`, "", "name")
+  function(u) {
+    x <- u[free_u]
+    total <- 0
+    for (k in seq_along(values)) {
+      part <- u[part_u[[k]]]
+      value <- values[[k]](part)
+      x <- c(x, value)
+      # log(0) where rounding has put a value on its bound: zero density
+      total <- total + jacobians[[k]](part, value) + sum(log(flags[[k]](value)))
+    }
+    x <- x[place]
+    parameters <- list(x)
+    if (!is.null(arguments)) {
+      parameters <- lapply(arguments, function(a) {
+        value <- x[a$index]
+        if (!is.null(a$dim)) dim(value) <- a$dim
+        value
+      })
+      names(parameters) <- names
+    }
+    for (k in seq_along(terms)) total <- total + terms[[k]](parameters)
+    total
+  }
+}
+
+# ---- chains --------------------------------------------------------------------------------------
+
+# Goes on with chain `s`, at a point whose density is known, in the core.
+begin_compiled <- function(s, program) {
+  o <- s$control
+  options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric == "diag",
+               o$adapt_delta, if (is.null(o$step_size)) 0 else o$step_size, o$save_warmup,
+               o$nan == "reject", rep_len(o$inverse_metric, length(s$at)))
+  s$native <- .Call(r_chain_make, program, as.double(s$at), as.double(options), s$stream$state())
+  s
+}
+
+# Copies what R code reads of a chain in the core.
+look_at <- function(s) {
+  names <- c("iteration", "iteration_done", "rejections", "evaluations", "step_size", "elapsed",
+             "warmup_seconds", "at", "scale")
+  list2env(.Call(r_chain_state, s$native, FALSE)[names], envir = s)
+}
+
+# run_chain() for a chain in the core. It returns for reports, and for R to judge a point whose
+# value is not a number.
+run_compiled <- function(s, evaluate, until) {
+  total <- s$control$warmup + s$control$iter
+  refresh <- s$control$refresh
+  reported <- s$iteration_done
+  repeat {
+    stop_at <- if (refresh > 0) min(total, (s$iteration_done %/% refresh + 1) * refresh) else total
+    news <- advance_compiled(s, stop_at, min(0.25, until - seconds_now()))
+    look_at(s)
+    if (!is.null(s$progress) && s$iteration_done > reported) report_compiled(s)
+    reported <- s$iteration_done
+    if (news == 1L) {
+      s$at <- NULL
+      return(invisible())
+    }
+    if (news == 2L) {
+      answer <- evaluate_once(s, evaluate)
+      .Call(r_chain_answer, s$native, as.double(answer[[1L]]), answer[[2L]])
+    }
+    if (news == 3L) abort_flat(s)
+    if (news == 4L) abort_steep(s)
+    if (seconds_now() > until) return(invisible())
+  }
+}
+
+# A point at which the program fails for a reason that a smaller step may avoid has density zero.
+advance_compiled <- function(s, iterations, seconds) {
+  rejected <- function(e) {
+    .Call(r_chain_answer, s$native, -Inf, NULL)
+    0L
+  }
+  tryCatch(.Call(r_chain_run, s$native, as.integer(iterations), seconds)[1L],
+           statcl_error_not_pd = rejected, statcl_error_singular = rejected,
+           statcl_error_nonfinite = rejected, error = function(e) {
+             look_at(s)
+             rethrow_density(s, e)
+           })
+}
+
+# The progress line counts iterations that are done.
+report_compiled <- function(s) {
+  now <- s$iteration
+  s$iteration <- s$iteration_done
+  s$started <- seconds_now()
+  s$progress(s)
+  s$iteration <- now
+}
+
+compiled_result <- function(s) {
+  state <- .Call(r_chain_state, s$native, TRUE)
+  figures <- t(state$figures)
+  colnames(figures) <- record_names
+  state$figures <- figures
+  c(list(id = s$id), state[names(state) != "at"])
+}

@@ -1,0 +1,12 @@
+/* Handles of compiled functions (r/program.c). */
+#ifndef R_PROGRAM_H
+#define R_PROGRAM_H
+
+#include "r/glue.h"
+
+#include "program/program.h"
+
+/* The program of a handle, borrowed. SCL_E_ARGUMENT (no such handle), SCL_E_STALE, SCL_E_FORK. */
+scl_status r_program_get(SEXP x, scl_program **out);
+
+#endif

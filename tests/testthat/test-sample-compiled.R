@@ -1,0 +1,150 @@
+# Chains in the core (src/sample) against those in R (R/sample-chain.R), draw for draw.
+
+skip_on_cran() # long; run by ./dev check
+
+# The same run by the sampler in R: the program of the unconstrained vector as a function of R.
+reference_sample <- function(f, init, transform = NULL, ...) {
+  layout <- parameter_layout(init, transform)
+  if (inherits(f, "cl_gradient")) do.call(f, if (is.list(init)) init else list(init))
+  u <- free_start(layout, init)
+  program <- density_program(f, layout, u)
+  slow <- function(u) {
+    both <- .Call(r_program_run, program, u, TRUE)
+    with_slope(both[1L], both[-1L])
+  }
+  fit <- quiet_sample(slow, u, ...)
+  draws <- apply(fit$draws, 2, function(u) constrain_draws(layout, t(matrix(u, ncol = length(u) /
+                                                                              nrow(fit$draws)))))
+  fit$draws <- aperm(array(draws, c(layout$n, nrow(fit$draws), ncol(fit$draws))), c(2, 3, 1))
+  fit
+}
+
+in_core <- function(f, init, transform = NULL) {
+  layout <- parameter_layout(init, transform)
+  u <- free_start(layout, init)
+  !is.null(compile_density(f, layout, u, make_evaluator(f, layout, "reject")(u)))
+}
+
+expect_same_draws <- function(f, init, transform = NULL, ...) {
+  fit <- quiet_sample(f, init, transform = transform, chains = 2, seed = 5, ...)
+  expect_true(in_core(f, init, transform))
+  reference <- reference_sample(f, init, transform, chains = 2, seed = 5, ...)
+  expect_identical(as.vector(fit$draws), as.vector(reference$draws))
+  same <- c("diagnostics", "step_size", "inverse_metric", "evaluations", "rejections", "complete")
+  expect_identical(fit[same], reference[same])
+  expect_identical(dimnames(fit$seconds), dimnames(reference$seconds))
+  expect_true(all(fit$seconds >= 0 | is.na(fit$seconds)))
+  invisible(fit)
+}
+
+schools_effect <- c(28, 8, -3, 7, -1, 1, 18, 12)
+schools_error <- c(15, 10, 16, 11, 9, 11, 10, 18)
+
+test_that("eight schools: a function, and formulas", {
+  init <- list(mu = 0, tau = 1, z = numeric(8))
+  positive <- list(tau = cl_lower(0))
+  f <- cl_gradient(function(tau, z, mu) { # another order than that of init
+    sum(dnorm(schools_effect, mu + tau * z, schools_error, log = TRUE)) +
+      sum(dnorm(z, log = TRUE)) + dnorm(mu, 0, 5, log = TRUE) + dcauchy(tau, 0, 5, log = TRUE)
+  })
+  fit <- expect_same_draws(f, init, positive, warmup = 300, iter = 300)
+  formulas <- cl_log_posterior(
+    ~ dnorm(schools_effect, mu + tau * z, schools_error, log = TRUE),
+    ~ dnorm(z, 0, 1, log = TRUE), ~ dnorm(mu, 0, 5, log = TRUE), ~ dcauchy(tau, 0, 5, log = TRUE))
+  expect_same_draws(formulas, init, positive, warmup = 100, iter = 50)
+  expect_same_draws(f, init, positive, warmup = 50, iter = 20, method = "hmc", leapfrogs = 5)
+  expect_same_draws(f, init, positive, warmup = 10, iter = 20, metric = "unit", jitter = 0.3)
+  expect_same_draws(f, init, positive, warmup = 0, iter = 20, step_size = 0.2,
+                    inverse_metric = seq(0.5, 1.4, by = 0.1))
+})
+
+test_that("divergent iterations, points without a density, and the largest depth", {
+  neck <- cl_gradient(function(v, x) dnorm(v, 0, 3, log = TRUE) +
+                        sum(dnorm(x, 0, exp(v / 2), log = TRUE)))
+  fit <- expect_same_draws(neck, list(v = 0, x = numeric(9)), warmup = 200, iter = 200,
+                           adapt_delta = 0.6)
+  expect_gt(sum(fit$diagnostics$divergent), 0)
+  half <- cl_gradient(function(x) sum(1.5 * log(1 - x^2)))
+  fit <- expect_same_draws(half, list(x = c(0.1, 0.2)), warmup = 200, iter = 200, nan = "reject")
+  expect_gt(sum(fit$rejections), 0)
+  narrow <- cl_gradient(function(p) -sum((p / c(1, 100, 1e-3))^2) / 2)
+  fit <- expect_same_draws(narrow, c(a = 0, b = 0, c = 0), warmup = 100, iter = 100, max_depth = 3,
+                           save_warmup = TRUE)
+  expect_gt(sum(fit$diagnostics$tree_depth == 3), 0)
+  expect_identical(dim(fit$warmup$draws), c(100L, 2L, 3L))
+})
+
+test_that("every transform, and a likelihood with priors", {
+  cases <- list(list(cl_lower(1:3), c(2, 3, 4)), list(cl_upper(2), c(0, 1)),
+                list(cl_bounds(-1, 1:2), c(0, 1)), list(cl_ordered(), 1:3),
+                list(cl_positive_ordered(), 1:3), list(cl_simplex(), c(0.2, 0.3, 0.5)),
+                list(cl_zero_sum(), c(1, -2, 1)), list(cl_unit_vector(), c(0.6, 0.8)),
+                list(cl_cov_matrix(), diag(2)))
+  for (case in cases) {
+    f <- cl_gradient(function(a, x) -a^2 / 2 - sum((as.vector(x) - a)^2))
+    expect_same_draws(f, list(a = 0.5, x = case[[2]]), list(x = case[[1]]), warmup = 60, iter = 20)
+  }
+  x <- cbind(sin(1:50), cos(1:50))
+  likelihood <- on_host(cl_likelihood("normal_id", 1:50 / 10, x))
+  posterior <- cl_log_posterior(likelihood, ~ dnorm(beta, 0, 5, log = TRUE),
+                                ~ prior_normal(0, 5)(alpha))
+  expect_same_draws(posterior, list(alpha = 0, beta = c(0, 0), sigma = 1),
+                    list(sigma = cl_lower(0)), warmup = 100, iter = 50)
+})
+
+test_that("known targets within four standard errors", {
+  sd <- 10^seq(-2, 2)
+  wide <- cl_gradient(function(p) -sum((p / sd)^2) / 2)
+  expect_moments(quiet_sample(wide, numeric(5), warmup = 600, iter = 1000, seed = 1), numeric(5), sd)
+  beta <- cl_gradient(function(p) 2 * log(p) + 4 * log(1 - p))
+  fit <- quiet_sample(beta, c(p = 0.5), transform = cl_bounds(0, 1), iter = 2000, seed = 2)
+  expect_moments(fit, 3 / 8, sqrt(3 * 5 / 64 / 9))
+  shares <- cl_gradient(function(p) sum(c(1, 2, 3) * log(p))) # Dirichlet(2, 3, 4)
+  fit <- quiet_sample(shares, list(p = c(0.3, 0.3, 0.4)), transform = list(p = cl_simplex()),
+                      iter = 2000, seed = 3)
+  expect_moments(fit, 2:4 / 9, sqrt(2:4 * 7:5 / 81 / 10))
+})
+
+test_that("a value that rounding has put on its bound has density zero", {
+  f <- cl_gradient(function(s) -s) # flat in log(s), as the Jacobian is taken back
+  layout <- parameter_layout(list(s = 1), list(s = cl_lower(1e6)))
+  f(s = 1e6 + 1)
+  program <- density_program(f, layout, 0)
+  at <- function(u) .Call(r_program_run, program, u, FALSE)
+  expect_equal(at(0), -1e6 - 1)
+  expect_identical(at(-40), -Inf)
+  expect_identical(make_evaluator(f, layout, "stop")(-40)[[1L]], -Inf)
+})
+
+test_that("faults are those of chains in R", {
+  f <- cl_gradient(function(x) sum(log(x) - x))
+  error <- tryCatch(cl_sample(f, list(x = c(1, 2)), chains = 2, seed = 1, warmup = 50, iter = 50),
+                    statcl_error_density = identity)
+  expect_s3_class(error, "statcl_error_density")
+  expect_match(conditionMessage(error),
+               "value of 'log_density' is NaN.*\\(chain 1, iteration \\d+\\)")
+  expect_true(any(error$parameters < 0))
+  expect_named(error$parameters, c("x[1]", "x[2]"))
+  expect_identical(error$chain, 1L)
+  flat <- cl_gradient(function(x) 0 * x + 1)
+  expect_error(cl_sample(flat, c(x = 0), chains = 1), "so flat", class = "statcl_error_density")
+  program <- density_program(f, parameter_layout(list(x = 1:2), NULL), 1:2)
+  gone <- .Call(r_chain_make, program, c(1, 2), c(5, 5, 0, 1, 10, 1, 0.8, 0, 0, 0, 1, 1),
+                list(stream_states(1L, 1)[[1L]], numeric()))
+  gone <- unserialize(serialize(gone, NULL))
+  expect_fault(.Call(r_chain_run, gone, 10L, 1), "stale")
+})
+
+test_that("draws follow from the seed in workers, with reports, and memory is freed", {
+  f <- eval(quote(cl_gradient(function(a, b) -(a - 1)^2 - sum((b - a)^2) + log(a))), globalenv())
+  run <- function(...) {
+    cl_sample(f, list(a = 1, b = c(0, 0)), chains = 3, warmup = 100, iter = 50, seed = 3,
+              transform = list(a = cl_lower(0)), ...)
+  }
+  one <- on_host(run())
+  expect_identical(on_host(run(workers = 2))$draws, one$draws)
+  said <- capture.output(again <- on_host(run(refresh = 40)), type = "message")
+  expect_identical(again$draws, one$draws)
+  expect_length(grep("^chain 2: +(40|80|120|150) of 150", said), 4L)
+  expect_no_leak(on_host(run()))
+})
