@@ -39,6 +39,8 @@ density_program <- function(f, layout, u) {
   terms <- density_terms(f, layout)
   if (is.null(terms)) return(NULL)
   model <- unconstrained_model(terms, layout)
+  used <- c("corr_factor", "corr_factor_jacobian") # by transforms
+  attr(model, "masks") <- lapply(mget(used, envir = topenv()), looking_up)
   trace <- trace_function(model, list(u = u))
   output <- model_output(model, trace)
   if (is.null(output)) return(NULL)

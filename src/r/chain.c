@@ -62,7 +62,7 @@ enum {
 };
 
 static scl_status bad_chain(void) {
-  return scl_fail_argument("control", "these are no options of a chain");
+  return scl_fail_argument("control", "internal: these are no options of a chain");
 }
 
 static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out) {

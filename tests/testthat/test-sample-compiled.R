@@ -79,6 +79,7 @@ test_that("every transform, and a likelihood with priors", {
                 list(cl_bounds(-1, 1:2), c(0, 1)), list(cl_ordered(), 1:3),
                 list(cl_positive_ordered(), 1:3), list(cl_simplex(), c(0.2, 0.3, 0.5)),
                 list(cl_zero_sum(), c(1, -2, 1)), list(cl_unit_vector(), c(0.6, 0.8)),
+                list(cl_corr_factor(), diag(3)), list(cl_corr_matrix(), diag(2)),
                 list(cl_cov_matrix(), diag(2)))
   for (case in cases) {
     f <- cl_gradient(function(a, x) -a^2 / 2 - sum((as.vector(x) - a)^2))
@@ -95,7 +96,8 @@ test_that("every transform, and a likelihood with priors", {
 test_that("known targets within four standard errors", {
   sd <- 10^seq(-2, 2)
   wide <- cl_gradient(function(p) -sum((p / sd)^2) / 2)
-  expect_moments(quiet_sample(wide, numeric(5), warmup = 600, iter = 1000, seed = 1), numeric(5), sd)
+  fit <- quiet_sample(wide, numeric(5), warmup = 600, iter = 1000, seed = 1)
+  expect_moments(fit, numeric(5), sd)
   beta <- cl_gradient(function(p) 2 * log(p) + 4 * log(1 - p))
   fit <- quiet_sample(beta, c(p = 0.5), transform = cl_bounds(0, 1), iter = 2000, seed = 2)
   expect_moments(fit, 3 / 8, sqrt(3 * 5 / 64 / 9))
