@@ -54,55 +54,10 @@ SCL_INLINE glm_role glm_role_of(int item) {
   return at;
 }
 
-/* ---- the tile in registers --------------------------------------------------------------------
- */
-
-/* The tile whose first element of this work-item is at x; columns past the last stay as they are,
- * which is 0. */
-SCL_INLINE void glm_load(glm_pair *kept, __global const real *x, uint step, int lane, int p) {
-  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-    if (k * GLM_LANES + lane < p) kept[k] = *(__global const glm_pair *)(x + k * step);
-  }
-}
-
 /* The data of the rows of this work-item, of the tile that starts at row `first`. */
 SCL_INLINE void glm_read(const glm_data *t, const glm_role *at, uint first, glm_seen *seen) {
   SCL_UNROLL for (int r = 0; r < GLM_AUX_ROWS; r++) {
     seen[r] = glm_observe(t, first + (GLM_ALONE ? GLM_WIDTH * at->item + r : at->row));
-  }
-}
-
-/* Clears rows past the end. */
-SCL_INLINE void glm_clear(glm_pair *kept, uint row, uint n) {
-  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-#if GLM_WIDTH == 2
-    kept[k].x = row < n ? kept[k].x : 0.0;
-    kept[k].y = row + 1 < n ? kept[k].y : 0.0;
-#else
-    kept[k] = row < n ? kept[k] : 0.0;
-#endif
-  }
-}
-
-/* This work-item's part of the predictors of its rows. */
-SCL_INLINE void glm_predict(const glm_pair *kept, __local const real *weight, int lane,
-                            glm_pair *eta) {
-  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-    eta[v] = (glm_pair)(0.0);
-    SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-      const real w = weight[(k * GLM_LANES + lane) * GLM_PREDICTORS + v];
-      eta[v] = fma(kept[k], (glm_pair)(w), eta[v]);
-    }
-  }
-}
-
-/* Adds the tile to the sums of the gradient. */
-SCL_INLINE void glm_add_gradient(const glm_pair *kept, const glm_pair *residual,
-                                 real sum[GLM_PREDICTORS][GLM_SUMS]) {
-  SCL_UNROLL for (int k = 0; k < GLM_COLUMNS; k++) {
-    SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {
-      sum[v][k] = GLM_DOT(kept[k], residual[v], sum[v][k]);
-    }
   }
 }
 
