@@ -122,7 +122,8 @@ simulator() {
 core_gpu_kernels() {
   step core-gpu-kernels env STATCL_GPU_KERNELS=1 STATCL_TEST_DEVICE=1 \
     POCL_CACHE_DIR="$root/build/pocl-plain" \
-    make -s -C tests/core test SUITES="arith constructors gemm triangular cholesky covariance glm"
+    make -s -C tests/core test \
+    SUITES="arith constructors gemm triangular cholesky covariance glm program_pass"
 }
 
 # The kernels of matrix instructions, emulated: all of them, by each form of the instruction.

@@ -163,6 +163,23 @@ topics <- list(
     w <- rnorm(9003)
     same(everything(g(c(0.3, -0.2))))
   },
+  pass = function() {
+    Sys.setenv(STATCL_ROW_PASS = "1") # for few rows too
+    everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
+    for (shape in list(c(200, 3), c(67, 30), c(70, 60), c(34, 110))) {
+      n <- shape[1]
+      x <- matrix(rnorm(n * shape[2]), n)
+      y <- rbinom(n, 1, 0.5)
+      id <- rep_len(1:3, n)
+      f <- cl_gradient(function(b, group, z) {
+        eta <- x %*% b + group[id]
+        sum(dbinom(y, 1, plogis(eta), log = TRUE)) + sum(z * eta)
+      })
+      same(everything(f(rnorm(shape[2]), rnorm(3), rnorm(n))))
+    }
+    g <- cl_gradient(function(a, b) sum(tanh(x %*% a) * plogis(x %*% b)))
+    same(everything(g(rnorm(110), rnorm(110))))
+  },
   scan = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
     for (b in c(1, 3, 70)) {

@@ -42,6 +42,10 @@ scl_status scl_storage_find(scl_compiling *c, int value, scl_location *out);
 /* The same as a column-major matrix. */
 scl_status scl_storage_block(scl_compiling *c, int value, size_t m, size_t n, scl_block *out);
 
+/* ---- program/call.c ------------------------------------------------------------------------- */
+/* A step for a value that is a call, or for products X' r that share no kernel. */
+scl_status scl_add_call(scl_compiling *c, int v);
+
 /* ---- program/fuse.c ------------------------------------------------------------------------- */
 /* Steps for a group that kernels compute: one plan, or several where it passes a plan's limits. */
 scl_status scl_fuse_group(scl_compiling *c, const scl_group *g);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/sizes.h"
+#include "engine/plan/pass.h"
 #include "program/compile.h"
 
 enum { NONE = -1 };
@@ -82,18 +83,26 @@ static scl_status step_of(scl_compiling *c, const run *r, scl_plan *p, int x, in
   return load(c, p, x, step);
 }
 
+/* The matrix of a product, as the leaf *leaf of the plan, or NONE where it is full. */
+static scl_status add_matrix(scl_compiling *c, scl_plan *p, int v, int x, int *leaf) {
+  const size_t *at = c->lowered.tape.value[v].at;
+  scl_location a;
+  SCL_TRY(scl_storage_find(c, x, &a));
+  *leaf = scl_plan_add_leaf(
+      p,
+      (scl_leaf){.buffer = a.buffer, .at = a.offset, .step_i = 1, .inner = at[0], .length = at[1]});
+  return SCL_OK;
+}
+
 static scl_status add_matvec(scl_compiling *c, scl_plan *p, int v) {
-  const scl_value *value = &c->lowered.tape.value[v];
-  scl_location a, b;
-  SCL_TRY(scl_storage_find(c, scl_tape_operand(&c->lowered.tape, v, 0), &a));
-  SCL_TRY(scl_storage_find(c, scl_tape_operand(&c->lowered.tape, v, 1), &b));
-  const scl_leaf matrix = {.buffer = a.buffer,
-                           .at = a.offset,
-                           .step_i = 1,
-                           .inner = value->at[0],
-                           .length = value->at[1]};
-  const scl_leaf vector = {.buffer = b.buffer, .at = b.offset, .inner = 1, .length = value->at[1]};
-  const int k = scl_plan_add_leaf(p, matrix), l = scl_plan_add_leaf(p, vector);
+  const scl_tape *t = &c->lowered.tape;
+  scl_location b;
+  int k;
+  SCL_TRY(add_matrix(c, p, v, scl_tape_operand(t, v, 0), &k));
+  SCL_TRY(scl_storage_find(c, scl_tape_operand(t, v, 1), &b));
+  const scl_leaf vector = {
+      .buffer = b.buffer, .at = b.offset, .inner = 1, .length = t->value[v].at[1]};
+  const int l = scl_plan_add_leaf(p, vector);
   c->step[v] = k < 0 || l < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_MATVEC, 0, k, l, 0);
   return SCL_OK;
 }
@@ -108,7 +117,8 @@ static scl_status add_value(scl_compiling *c, const run *r, scl_plan *p, int v, 
     *full = c->step[v] < 0;
     return SCL_OK;
   }
-  for (int k = 0; k < value->operands; k++) {
+  const int operands = value->kind == SCL_VALUE_MATVEC_ADJOINT ? 1 : value->operands;
+  for (int k = 0; k < operands; k++) {
     SCL_TRY(step_of(c, r, p, scl_tape_operand(t, v, k), &arg[k]));
     if (arg[k] == NONE) {
       *full = true;
@@ -139,9 +149,10 @@ static bool is_output(const scl_compiling *c, const run *r, int v) {
   return scl_how(&c->lowered.tape.value[v]) == SCL_IS_TOTAL || is_read_outside(c, r, v);
 }
 
-static bool add_output(scl_compiling *c, scl_plan *p, int v) {
+static scl_status add_output(scl_compiling *c, scl_plan *p, int v, bool *full) {
   const scl_value *value = &c->lowered.tape.value[v];
-  if (p->outputs == SCL_PLAN_OUTPUTS) return false;
+  *full = p->outputs == SCL_PLAN_OUTPUTS;
+  if (*full) return SCL_OK;
   scl_output *o = &p->output[p->outputs++];
   *o = (scl_output){.step = (uint16_t)c->step[v]};
   if (scl_how(value) == SCL_IS_TOTAL) {
@@ -149,7 +160,15 @@ static bool add_output(scl_compiling *c, scl_plan *p, int v) {
     o->op = value->op;
     p->margin = (uint8_t)value->at[2];
   }
-  return true;
+  if (value->kind == SCL_VALUE_MATVEC_ADJOINT) {
+    int leaf;
+    SCL_TRY(add_matrix(c, p, v, scl_tape_operand(&c->lowered.tape, v, 1), &leaf));
+    *full = leaf == NONE;
+    o->op = SCL_REDUCE_SUM;
+    o->product = true;
+    o->first = (uint16_t)leaf;
+  }
+  return SCL_OK;
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
@@ -168,7 +187,7 @@ static scl_status fill_plan(scl_compiling *c, const run *r, scl_plan *p, bool *f
   for (int i = 0; i < r->count && !*full; i++) SCL_TRY(add_value(c, r, p, r->value[i], full));
   p->body = p->steps;
   for (int i = 0; i < r->count && !*full; i++) {
-    if (is_output(c, r, r->value[i])) *full = !add_output(c, p, r->value[i]);
+    if (is_output(c, r, r->value[i])) SCL_TRY(add_output(c, p, r->value[i], full));
   }
   *full = *full || is_too_large(p);
   return SCL_OK;
@@ -192,24 +211,21 @@ static scl_status allocate_outputs(scl_compiling *c, const run *r, scl_plan *p) 
   return SCL_OK;
 }
 
-/* If the plan is full, the run is split in the middle; a single value always fits. */
-static scl_status fuse(scl_compiling *c, run r) {
+/* A plan of the run, alone. */
+static scl_status begin_plan(scl_compiling *c, run *r, scl_plan **out, bool *full) {
   scl_plan *p = malloc(sizeof *p);
-  bool full;
   if (p == NULL) return scl_fail_memory(sizeof *p, 0, "a program");
-  r.list = ++c->lists;
-  for (int i = 0; i < r.count; i++) c->list_of[r.value[i]] = r.list;
-  scl_status status = fill_plan(c, &r, p, &full);
-  if (status == SCL_OK && full && r.count > 1) {
-    free(p);
-    const run first = {r.group, r.value, r.count / 2, 0};
-    const run rest = {r.group, r.value + first.count, r.count - first.count, 0};
-    SCL_TRY(fuse(c, first));
-    return fuse(c, rest);
-  }
-  if (status == SCL_OK) status = allocate_outputs(c, &r, p);
+  r->list = ++c->lists;
+  for (int i = 0; i < r->count; i++) c->list_of[r->value[i]] = r->list;
+  *out = p;
+  return fill_plan(c, r, p, full);
+}
+
+/* Takes over a plan that is complete. */
+static scl_status add_plan(scl_compiling *c, const run *r, scl_plan *p) {
+  scl_routine_step *step;
+  scl_status status = allocate_outputs(c, r, p);
   if (status == SCL_OK && p->outputs > 0) {
-    scl_routine_step *step;
     status = scl_routine_add(c->routine, &step);
     if (status == SCL_OK) {
       step->plan = p;
@@ -220,6 +236,59 @@ static scl_status fuse(scl_compiling *c, run r) {
   return status;
 }
 
+/* If the plan is full, the run is split in the middle; a single value always fits. */
+static scl_status fuse(scl_compiling *c, run r) {
+  scl_plan *p = NULL;
+  bool full = false;
+  scl_status status = begin_plan(c, &r, &p, &full);
+  if (status == SCL_OK && full && r.count > 1) {
+    free(p);
+    const run first = {r.group, r.value, r.count / 2, 0};
+    const run rest = {r.group, r.value + first.count, r.count - first.count, 0};
+    SCL_TRY(fuse(c, first));
+    return fuse(c, rest);
+  }
+  if (status == SCL_OK) return add_plan(c, &r, p);
+  free(p);
+  return status;
+}
+
+/* All of a group as a pass, if it is one. */
+static scl_status fuse_pass(scl_compiling *c, run r, bool *done) {
+  scl_plan *p = NULL;
+  bool full = false;
+  const scl_status status = begin_plan(c, &r, &p, &full);
+  *done = status == SCL_OK && !full && scl_plan_become_pass(p);
+  if (*done) return add_plan(c, &r, p);
+  free(p);
+  return status;
+}
+
+/* Products X' r as calls, after the rest. */
+static scl_status fuse_apart(scl_compiling *c, const run *r) {
+  const scl_tape *t = &c->lowered.tape;
+  int *value = malloc((size_t)r->count * sizeof *value), count = 0;
+  if (value == NULL) return scl_fail_memory((size_t)r->count * sizeof *value, 0, "a program");
+  for (int i = 0; i < r->count; i++) {
+    if (t->value[r->value[i]].kind != SCL_VALUE_MATVEC_ADJOINT) value[count++] = r->value[i];
+  }
+  scl_status status = count > 0 ? fuse(c, (run){r->group, value, count, 0}) : SCL_OK;
+  for (int i = 0; i < r->count && status == SCL_OK; i++) {
+    if (t->value[r->value[i]].kind == SCL_VALUE_MATVEC_ADJOINT) {
+      status = scl_add_call(c, r->value[i]);
+    }
+  }
+  free(value);
+  return status;
+}
+
 scl_status scl_fuse_group(scl_compiling *c, const scl_group *g) {
-  return fuse(c, (run){g, c->schedule.value + g->first, g->count, 0});
+  const run r = {g, c->schedule.value + g->first, g->count, 0};
+  for (int i = 0; i < r.count; i++) {
+    bool done;
+    if (c->lowered.tape.value[r.value[i]].kind != SCL_VALUE_MATVEC_ADJOINT) continue;
+    SCL_TRY(fuse_pass(c, r, &done));
+    return done ? SCL_OK : fuse_apart(c, &r);
+  }
+  return fuse(c, r);
 }

@@ -92,6 +92,7 @@ static bool operands_fit(const scl_tape *t, scl_value_kind kind, unsigned op, in
   case SCL_VALUE_LU_SOLVE:
     return t->value[operand[0]].kind == SCL_VALUE_LU;
   case SCL_VALUE_MATVEC: /* made by program/lower.c */
+  case SCL_VALUE_MATVEC_ADJOINT:
   case SCL_VALUE_GATHER_COLUMNS:
   case SCL_VALUE_SCATTER_COLUMNS:
     return false;

@@ -14,6 +14,7 @@ typedef struct {
   int room;      /* of holder and offset */
   size_t copies; /* tells copies of one value apart */
   int *keeper;   /* of each SCAN: the live one that keeps its states as well, or NONE */
+  scl_pass_limits pass;
 } lowering;
 
 size_t scl_rows_needed(const scl_value *v) {
@@ -27,6 +28,7 @@ size_t scl_rows_needed(const scl_value *v) {
   case SCL_VALUE_REDUCE:
     return v->at[2] == SCL_TOTAL ? 0 : v->at[0];
   case SCL_VALUE_MATVEC: /* one column */
+  case SCL_VALUE_MATVEC_ADJOINT:
     return v->at[0];
   default:
     return 0;
@@ -107,13 +109,36 @@ static void take_transposed(const scl_tape *t, scl_value *v, int *operand, int k
 
 /* A product of a matrix with many rows and a column is computed in the kernel that uses it, as in
  * graph/evaluate.c. */
-enum { MANY_ROWS = 4096 };
-
-static void become_matvec(scl_value *v) {
-  if (v->at[2] != 1 || v->at[3] != 0 || v->at[0] < MANY_ROWS) return;
+static void become_matvec(scl_value *v, size_t many_rows) {
+  if (v->at[2] != 1 || v->at[3] != 0 || v->at[0] < many_rows) return;
   const size_t at[SCL_VALUE_ATTRIBUTES] = {v->at[0], v->at[1]};
   v->kind = SCL_VALUE_MATVEC;
   memcpy(v->at, at, sizeof at);
+}
+
+/* Whether the tape has the product of this matrix and a column. */
+static bool has_matvec(const scl_tape *t, int matrix) {
+  for (int v = 0; v < t->values; v++) {
+    if (t->value[v].kind == SCL_VALUE_MATVEC && scl_tape_operand(t, v, 0) == matrix) return true;
+  }
+  return false;
+}
+
+/* X' r, where r is made beside X b: in the same kernel, if program/fuse.c finds that possible. */
+static void become_adjoint(const lowering *w, scl_value *v, int *operand) {
+  const scl_tape *t = &w->to->tape;
+  const size_t m = v->at[1], k = v->at[0];
+  const int matrix = operand[0], r = operand[1];
+  if (v->at[2] != 1 || (v->at[3] == 0 && k != 1)) return;
+  if (m < w->pass.rows || k > w->pass.columns) return;
+  if (t->value[scl_root(t, matrix)].kind != SCL_VALUE_DATA) return;
+  if (t->value[r].kind != SCL_VALUE_APPLY || t->value[r].length != m) return;
+  if (!has_matvec(t, matrix)) return;
+  const size_t at[SCL_VALUE_ATTRIBUTES] = {m, k, SCL_TOTAL};
+  v->kind = SCL_VALUE_MATVEC_ADJOINT;
+  memcpy(v->at, at, sizeof at);
+  operand[0] = r;
+  operand[1] = matrix;
 }
 
 /* The operands of a concat: computed where the concat has them, which an operand can be once. */
@@ -180,7 +205,8 @@ static int lower_value(lowering *w, int value, int *operand) {
   if (v.kind == SCL_VALUE_MATMUL) {
     take_transposed(&w->to->tape, &v, operand, 0);
     take_transposed(&w->to->tape, &v, operand, 1);
-    become_matvec(&v);
+    become_matvec(&v, w->pass.rows);
+    if (v.kind == SCL_VALUE_MATMUL) become_adjoint(w, &v, operand);
   }
   switch (v.kind == SCL_VALUE_MATVEC ? SCL_IS_CALL : scl_how(&v)) { /* both read from memory */
   case SCL_IS_LAYOUT:
@@ -236,8 +262,9 @@ static scl_status lower_all(lowering *w, int outputs, const int *output, int *op
   return to->status;
 }
 
-scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_lowered *out) {
-  lowering w = {.from = t, .to = out};
+scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass_limits pass,
+                     scl_lowered *out) {
+  lowering w = {.from = t, .to = out, .pass = pass};
   int most = outputs;
   memset(out, 0, sizeof *out);
   scl_tape_begin(&out->tape);

@@ -16,7 +16,14 @@ typedef struct {
   int result;     /* a concat of the outputs */
 } scl_lowered;
 
-scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_lowered *out);
+/* Products X b and X' r of data with at least so many rows and at most so many columns may share a
+ * kernel; no columns: none do. */
+typedef struct {
+  size_t rows, columns;
+} scl_pass_limits;
+
+scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass_limits pass,
+                     scl_lowered *out);
 void scl_lowered_end(scl_lowered *l);
 
 /* A part without gaps: the same storage as its operand. */

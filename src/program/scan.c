@@ -383,8 +383,9 @@ scl_status scl_scan_check(const scl_scan_body *body) {
       return scl_fail_argument("f", "solve() and det() of matrices with more than 3 rows are not "
                                     "available in a step of cl_scan(): use chol()");
     }
-    const bool made = p->kind == SCL_VALUE_MATVEC || p->kind == SCL_VALUE_GATHER_COLUMNS ||
-                      p->kind == SCL_VALUE_SCATTER_COLUMNS || p->kind == SCL_VALUE_CHOL_ADJOINT;
+    const bool made = p->kind == SCL_VALUE_MATVEC || p->kind == SCL_VALUE_MATVEC_ADJOINT ||
+                      p->kind == SCL_VALUE_GATHER_COLUMNS || p->kind == SCL_VALUE_SCATTER_COLUMNS ||
+                      p->kind == SCL_VALUE_CHOL_ADJOINT;
     if (made || p->kind == SCL_VALUE_SCAN ||
         (p->kind == SCL_VALUE_PARAMETER && !within_a_port(s, p))) {
       return scl_fail_argument("f", "the step of a scan has values that do not fit");

@@ -26,6 +26,7 @@ typedef struct {
   int *stage;     /* of each computed value */
   int *leader;    /* union-find among values of kernels */
   cluster *about; /* of a leader */
+  int *least;     /* the first stage at which each value may be computed */
 } scheduling;
 
 static int leader_of(scheduling *s, int v) {
@@ -85,7 +86,7 @@ static void place_in_kernel(scheduling *s, int v) {
   const scl_tape *t = s->t;
   const scl_value *value = &t->value[v];
   cluster c = cluster_of(s, v), together;
-  int stage = 0, joined = NONE, stage_apart = 0;
+  int stage = s->least[v], joined = NONE, stage_apart = stage;
   for (int k = 0; k < value->operands; k++) {
     const int x = scl_tape_operand(t, v, k);
     const bool may = may_join(s, v, x, c.elements);
@@ -124,6 +125,95 @@ static void schedule_call(scheduling *s, int v) {
     if (at > stage) stage = at;
   }
   s->stage[v] = stage;
+}
+
+static void schedule_all(scheduling *s) {
+  for (int v = 0; v < s->t->values; v++) {
+    const scl_value_how how = scl_how(&s->t->value[v]);
+    if (in_kernel(&s->t->value[v])) place_in_kernel(s, v);
+    if (how == SCL_IS_CALL || how == SCL_IS_LAYOUT) schedule_call(s, v);
+  }
+}
+
+/* ---- passes ---------------------------------------------------------------------------------
+ *
+ * X' r shares a kernel with X b if r and X b have one stage. So what r is made of, X b too, waits
+ * until r can be made. Where r needs what reads all of X b, both are apart. */
+
+static bool is_adjoint(const scheduling *s, int v) {
+  return s->t->value[v].kind == SCL_VALUE_MATVEC_ADJOINT;
+}
+
+/* The last stage of an r with the matrix of X' r, by stages without waiting. */
+static int stage_of_slopes(const scheduling *s, const int *asap, int adjoint) {
+  int stage = 0;
+  for (int v = 0; v < s->t->values; v++) {
+    if (!is_adjoint(s, v)) continue;
+    const int r = scl_tape_operand(s->t, v, 0);
+    const bool same = scl_tape_operand(s->t, v, 1) == scl_tape_operand(s->t, adjoint, 1);
+    if (same && asap[r] > stage) stage = asap[r];
+  }
+  return stage;
+}
+
+/* What the r of X' r is made of waits for this stage. */
+static void wait_for(scheduling *s, int adjoint, int stage, bool *reached) {
+  const int r = scl_tape_operand(s->t, adjoint, 0);
+  memset(reached, 0, (size_t)r + 1);
+  reached[r] = true;
+  for (int v = r; v >= 0; v--) {
+    if (!reached[v]) continue;
+    if (s->least[v] < stage) s->least[v] = stage;
+    for (int k = 0; k < s->t->value[v].operands; k++) {
+      const int x = scl_tape_operand(s->t, v, k);
+      if (may_join(s, v, x, scl_tape_length(s->t, r))) reached[x] = true;
+    }
+  }
+}
+
+/* Whether the matrix of X' r has a product at another stage than r. */
+static bool is_apart(const scheduling *s, int adjoint) {
+  const int stage = s->stage[scl_tape_operand(s->t, adjoint, 0)];
+  for (int v = 0; v < adjoint; v++) {
+    if (s->t->value[v].kind == SCL_VALUE_MATVEC && s->stage[v] != stage &&
+        scl_tape_operand(s->t, v, 0) == scl_tape_operand(s->t, adjoint, 1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Schedules all again until nothing waits in vain. */
+static scl_status schedule_passes(scheduling *s) {
+  const size_t values = (size_t)s->t->values;
+  int *asap = malloc(values * sizeof *asap);
+  bool *reached = calloc(values, sizeof *reached), *apart = calloc(values, sizeof *apart);
+  bool again = asap != NULL && reached != NULL && apart != NULL;
+  const scl_status status = again ? SCL_OK : scl_fail_memory(values * sizeof *asap, 0, "a program");
+  if (again) memcpy(asap, s->stage, values * sizeof *asap);
+  while (again) {
+    again = false;
+    memset(s->least, 0, values * sizeof *s->least);
+    for (int v = 0; v < s->t->values; v++) {
+      if (is_adjoint(s, v) && !apart[v]) wait_for(s, v, stage_of_slopes(s, asap, v), reached);
+    }
+    schedule_all(s);
+    for (int v = 0; v < s->t->values; v++) {
+      if (!is_adjoint(s, v) || apart[v] || !is_apart(s, v)) continue;
+      apart[v] = again = true;
+    }
+  }
+  free(asap);
+  free(reached);
+  free(apart);
+  return status;
+}
+
+static bool has_adjoints(const scheduling *s) {
+  for (int v = 0; v < s->t->values; v++) {
+    if (is_adjoint(s, v)) return true;
+  }
+  return false;
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
@@ -214,20 +304,18 @@ scl_status scl_schedule_make(const scl_lowered *l, scl_schedule *out) {
   s.stage = calloc(values, sizeof *s.stage);
   s.leader = calloc(values, sizeof *s.leader);
   s.about = calloc(values, sizeof *s.about);
+  s.least = calloc(values, sizeof *s.least);
   out->value = malloc(values * sizeof *out->value);
   out->group = malloc(values * sizeof *out->group);
   out->group_of = malloc(values * sizeof *out->group_of);
-  if (number == NULL || s.stage == NULL || s.leader == NULL || s.about == NULL ||
+  if (number == NULL || s.stage == NULL || s.leader == NULL || s.about == NULL || s.least == NULL ||
       out->value == NULL || out->group == NULL || out->group_of == NULL) {
     status = scl_fail_memory(values * sizeof *out->group, 0, "a program");
     scl_schedule_end(out);
     goto done;
   }
-  for (int v = 0; v < t->values; v++) {
-    const scl_value_how how = scl_how(&t->value[v]);
-    if (in_kernel(&t->value[v])) place_in_kernel(&s, v);
-    if (how == SCL_IS_CALL || how == SCL_IS_LAYOUT) schedule_call(&s, v);
-  }
+  schedule_all(&s);
+  if (has_adjoints(&s)) SCL_GO(schedule_passes(&s));
   out->groups = list_groups(&s, out->group);
   qsort(out->group, (size_t)out->groups, sizeof *out->group, compare_groups);
   out->groups = merge_groups(out->group, out->groups, number);
@@ -237,6 +325,7 @@ done:
   free(s.stage);
   free(s.leader);
   free(s.about);
+  free(s.least);
   return status;
 }
 

@@ -109,7 +109,7 @@ static void choose_walk(scl_plan *p) {
     if (scl_leaf_takes_terms(l)) paired = paired && l->paired;
   }
   const bool one_result = p->margin == SCL_TOTAL || !scl_plan_reduces(p);
-  p->pairs = products && paired && p->n == 1 && p->m > 1 && one_result && !p->wide;
+  p->pairs = products && paired && p->n == 1 && p->m > 1 && one_result && !p->wide && p->pass == 0;
   for (int k = 0; k < p->leaves; k++) p->leaf[k].paired = p->leaf[k].paired && p->pairs;
 }
 

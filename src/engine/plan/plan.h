@@ -74,8 +74,9 @@ typedef struct {
 typedef struct {
   uint16_t step;
   bool reduces;
-  uint8_t op;           /* scl_reduction, or SCL_REDUCE_COUNT for a combining expression */
-  uint16_t identity;    /* then: its number, */
+  bool product;      /* in a pass: X' times the step, X being leaf `first` (engine/plan/pass.h) */
+  uint8_t op;        /* scl_reduction, or SCL_REDUCE_COUNT for a combining expression */
+  uint16_t identity; /* then: its number, */
   uint16_t first, last; /* and its steps first .. last - 1, of which `value` gives the result */
   uint16_t value;
   scl_block dst; /* m x n; of a reduction one column of 1, m or n numbers, by the plan's margin */
@@ -88,6 +89,7 @@ typedef struct scl_plan {
   bool wide;            /* elements must be counted by 64-bit numbers */
   bool pairs;           /* products inside are computed for two rows at a time */
   uint8_t triangle;     /* zero outside it, and nothing is computed there: SCL_LOWER, SCL_UPPER */
+  uint8_t pass;         /* 1 + the leaf whose rows are read once for all products (pass.h), or 0 */
   uint16_t steps, body; /* steps of the body come first, then those of combining expressions */
   uint8_t leaves, numbers, rectangles, outputs;
   scl_step step[SCL_PLAN_STEPS];

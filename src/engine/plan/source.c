@@ -14,24 +14,7 @@ static void put_parameters(scl_writer *w) {
   const scl_plan *p = w->p;
   const char *alone = p->in_place ? "" : "restrict ";
   const char *gap = "\n                   ";
-  scl_put(w, "const %s m, const %s n", scl_index_type(p), scl_index_type(p));
-  for (int k = 0; k < p->leaves; k++) {
-    const scl_leaf *l = &p->leaf[k];
-    scl_put(w, ",%s__global const real *%sx%d, const long x%d_at", gap, alone, k, k);
-    if (scl_leaf_takes_i(l)) scl_put(w, ", const long x%d_i", k);
-    if (scl_leaf_takes_j(l, p->n > 1)) scl_put(w, ", const long x%d_j", k);
-    if (scl_leaf_takes_terms(l)) scl_put(w, ",%sconst long x%d_l, const int x%d_n", gap, k, k);
-  }
-  for (int k = 0; k < p->numbers; k++) scl_put(w, ",%sconst real c%d", gap, k);
-  for (int k = 0; k < p->rectangles; k++) {
-    scl_put(w, ",%sconst long g%d_i0, const long g%d_i1, const long g%d_j0, const long g%d_j1", gap,
-            k, k, k, k);
-  }
-  for (int k = 0; k < p->outputs; k++) {
-    if (p->output[k].reduces) continue;
-    scl_put(w, ",%s__global real *%sr%d, const long r%d_at", gap, alone, k, k);
-    if (p->n > 1) scl_put(w, ", const long r%d_j", k);
-  }
+  scl_put_inputs(w);
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;
     scl_put(w, ",%s__global real *%sp%d, const long p%d_at, const long p%d_part,", gap, alone, k, k,
@@ -130,7 +113,7 @@ static void put_head(scl_writer *w) {
   if (scl_plan_is_incomplete(p)) {
     scl_put(w, "/* incomplete_...: incomplete_functions.h of the package, after these. */\n\n");
   }
-  if (has_products(p)) {
+  if (has_products(p) && p->pass == 0) {
     scl_put(w,
             "#ifdef SCL_CPU /* columns of a product at a time */\n#define BATCH 1\n#else\n"
             "#define BATCH %d\n#endif\n\n",
@@ -144,6 +127,7 @@ static void put_head(scl_writer *w) {
   }
   scl_put_op_functions(w);
   scl_put_combine_functions(w);
+  if (p->pass != 0) return;
   scl_put(w, "__kernel void expr(");
   put_parameters(w);
   scl_put(w, ") {\n");
@@ -155,6 +139,10 @@ static void put_head(scl_writer *w) {
 static void put_kernels(scl_writer *w) {
   const scl_plan *p = w->p;
   put_head(w);
+  if (p->pass != 0) {
+    scl_put_pass(w);
+    return;
+  }
   if (!scl_plan_reduces(p)) {
     if (scl_plan_has_tiles(p)) {
       put_tiled_body(w);

@@ -37,6 +37,8 @@ enum { SCL_PUT_BATCH = 4 };
 /* Rows and columns are counted by the smallest type that is large enough: with 64-bit indices the
  * compiler does not unroll a loop, and too few loads are in flight. */
 const char *scl_index_type(const scl_plan *p);
+/* Parameters of a kernel: sizes, leaves, numbers and results that are stored. */
+void scl_put_inputs(scl_writer *w);
 /* A leaf's element at (i, j) as an expression, zero where it must not be read. */
 void scl_put_load(scl_writer *w, int leaf);
 /* Whether (i, j) is inside each rectangle; and what is done there. */
@@ -56,5 +58,11 @@ void scl_put_total_body(scl_writer *w);
 void scl_put_column_body(scl_writer *w);
 void scl_put_row_body(scl_writer *w);
 void scl_put_final(scl_writer *w);
+/* Totals of nothing, by their names a0, a1, ... */
+void scl_put_totals(scl_writer *w);
+
+/* ---- passes (engine/plan/source_pass.c) ----------------------------------------------------- */
+/* The two kernels. */
+void scl_put_pass(scl_writer *w);
 
 #endif

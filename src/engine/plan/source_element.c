@@ -6,6 +6,31 @@
 const char *scl_index_type(const scl_plan *p) {
   return p->wide ? "long" : "int";
 }
+
+void scl_put_inputs(scl_writer *w) {
+  const scl_plan *p = w->p;
+  const char *alone = p->in_place ? "" : "restrict ";
+  const char *gap = "\n                   ";
+  scl_put(w, "const %s m, const %s n", scl_index_type(p), scl_index_type(p));
+  for (int k = 0; k < p->leaves; k++) {
+    const scl_leaf *l = &p->leaf[k];
+    scl_put(w, ",%s__global const real *%sx%d, const long x%d_at", gap, alone, k, k);
+    if (scl_leaf_takes_i(l)) scl_put(w, ", const long x%d_i", k);
+    if (scl_leaf_takes_j(l, p->n > 1)) scl_put(w, ", const long x%d_j", k);
+    if (scl_leaf_takes_terms(l)) scl_put(w, ",%sconst long x%d_l, const int x%d_n", gap, k, k);
+  }
+  for (int k = 0; k < p->numbers; k++) scl_put(w, ",%sconst real c%d", gap, k);
+  for (int k = 0; k < p->rectangles; k++) {
+    scl_put(w, ",%sconst long g%d_i0, const long g%d_i1, const long g%d_j0, const long g%d_j1", gap,
+            k, k, k, k);
+  }
+  for (int k = 0; k < p->outputs; k++) {
+    if (p->output[k].reduces) continue;
+    scl_put(w, ",%s__global real *%sr%d, const long r%d_at", gap, alone, k, k);
+    if (p->n > 1) scl_put(w, ", const long r%d_j", k);
+  }
+}
+
 /* The element of a leaf at (i, j), as an expression; of a product that in column `column`. */
 static void put_element(scl_writer *w, int k, const char *column) {
   const scl_leaf *l = &w->p->leaf[k];
@@ -70,17 +95,26 @@ static void put_matvec(scl_writer *w, const char *indent, int s) {
   scl_put(w, " * x%d[x%d_at + l%d];\n", b, b, s);
 }
 
+/* Which of the products this step is. */
+static int product_number(const scl_plan *p, int step) {
+  int number = 0;
+  for (int s = 0; s < step; s++) number += p->step[s].kind == SCL_STEP_MATVEC;
+  return number;
+}
+
 /* One step as a line. */
 static void put_step(scl_writer *w, const char *indent, int s) {
   const scl_step *step = &w->p->step[s];
-  if (step->kind == SCL_STEP_MATVEC && !w->p->pairs) {
+  if (step->kind == SCL_STEP_MATVEC && !w->p->pairs && w->p->pass == 0) {
     put_matvec(w, indent, s);
     return;
   }
   scl_put(w, "%sconst real t%d = ", indent, s);
   switch (step->kind) {
   case SCL_STEP_LOAD:
-    if (w->p->leaf[step->arg[0]].paired) {
+    if (w->p->pass != 0) {
+      scl_put(w, "y%d", step->arg[0]);
+    } else if (w->p->leaf[step->arg[0]].paired) {
       scl_put(w, "row == 0 ? y%d.x : y%d.y", step->arg[0], step->arg[0]);
     } else if (scl_plan_is_tiled(w->p, step->arg[0])) {
       scl_put(w, "tile%d[x][c]", step->arg[0]);
@@ -98,7 +132,11 @@ static void put_step(scl_writer *w, const char *indent, int s) {
     scl_put(w, "g%d ? 1.0 : 0.0", step->arg[0]);
     break;
   case SCL_STEP_MATVEC:
-    scl_put(w, "row == 0 ? u%d.x : u%d.y", s, s);
+    if (w->p->pass != 0) {
+      scl_put(w, "glm_sum_lanes(pool, %d * GLM_ROWS + cell)", product_number(w->p, s));
+    } else {
+      scl_put(w, "row == 0 ? u%d.x : u%d.y", s, s);
+    }
     break;
   default:
     scl_put_apply(w, step);
@@ -134,6 +172,10 @@ void scl_put_element(scl_writer *w, const char *indent) {
     const scl_output *o = &p->output[k];
     if (!o->reduces) {
       put_store(w, deeper, k, "t", o->step);
+      continue;
+    }
+    if (o->product) {
+      scl_put(w, "%sslope%d = t%d;\n", deeper, k, o->step);
       continue;
     }
     const bool plain = o->op == SCL_REDUCE_COUNT || scl_reduces_to_index(o->op);

@@ -3,10 +3,10 @@
 
 #include "engine/plan/source.h"
 
-static void put_totals(scl_writer *w) {
+void scl_put_totals(scl_writer *w) {
   for (int k = 0; k < w->p->outputs; k++) {
     const scl_output *o = &w->p->output[k];
-    if (!o->reduces) continue;
+    if (!o->reduces || o->product) continue;
     scl_put(w, "  real a%d = ", k);
     if (o->op == SCL_REDUCE_COUNT) {
       scl_put(w, "c%d;\n", o->identity);
@@ -63,7 +63,7 @@ static void put_partials(scl_writer *w, const char *condition, const char *resul
 void scl_put_total_body(scl_writer *w) {
   const bool wide = w->p->n > 1;
   put_items(w, "l", "items", "1");
-  put_totals(w);
+  scl_put_totals(w);
   if (w->p->pairs) {
     scl_put_pairs(w);
   } else {
@@ -80,7 +80,7 @@ void scl_put_total_body(scl_writer *w) {
 void scl_put_column_body(scl_writer *w) {
   put_items(w, "get_local_id(0)", "get_local_size(0)", "1");
   scl_put(w, "  const long j = get_global_id(1);\n");
-  put_totals(w);
+  scl_put_totals(w);
   scl_put(w, "  if (j < n) {\n");
   scl_put_rows_loop(w, "    ");
   scl_put_element(w, "      ");
@@ -93,7 +93,7 @@ void scl_put_column_body(scl_writer *w) {
 void scl_put_row_body(scl_writer *w) {
   put_items(w, "get_local_id(1)", "get_local_size(1)", "get_local_size(0)");
   scl_put(w, "  const long i = get_global_id(0);\n");
-  put_totals(w);
+  scl_put_totals(w);
   scl_put(w, "  if (i < m) {\n");
   scl_put_columns_loop(w, "    ");
   scl_put_element(w, "      ");
@@ -123,7 +123,7 @@ void scl_put_final(scl_writer *w) {
   scl_put(w, ") {\n");
   put_items(w, "get_local_id(0)", "get_local_size(0)", "1");
   scl_put(w, "  const long r = get_global_id(1);\n");
-  put_totals(w);
+  scl_put_totals(w);
   /* Limited by the latency of memory: without unrolling, numbers would be read one by one. */
   scl_put(w, "  if (r < results) {\n#ifndef SCL_CPU\n    #pragma unroll 8\n#endif\n");
   scl_put(w, "    for (int q = t; q < parts; q += count) {\n");

@@ -116,7 +116,7 @@ static void put_own_combine(scl_writer *w, int k, const scl_output *o) {
 void scl_put_combine_functions(scl_writer *w) {
   for (int k = 0; k < w->p->outputs; k++) {
     const scl_output *o = &w->p->output[k];
-    if (!o->reduces) continue;
+    if (!o->reduces || o->product) continue;
     if (o->op == SCL_REDUCE_COUNT) {
       put_own_combine(w, k, o);
     } else if (scl_reduces_to_index(o->op)) {

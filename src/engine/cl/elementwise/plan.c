@@ -155,41 +155,6 @@ static layout choose_layout(const scl_cl_context *cl, const scl_plan *p,
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-typedef struct {
-  cl_kernel kernel;
-  cl_uint next;
-  cl_int code;
-  size_t local_bytes;
-} arguments;
-
-static void set_argument(arguments *a, size_t size, const void *value) {
-  if (a->code == CL_SUCCESS) a->code = scl_cl.clSetKernelArg(a->kernel, a->next++, size, value);
-}
-
-static void set_long(arguments *a, size_t value) {
-  const cl_long number = (cl_long)value;
-  set_argument(a, sizeof number, &number);
-}
-
-static void set_int(arguments *a, size_t value) {
-  const cl_int number = (cl_int)value;
-  set_argument(a, sizeof number, &number);
-}
-
-static void set_buffer(arguments *a, const scl_buffer *buffer) {
-  const cl_mem memory = ((const scl_cl_buffer *)buffer)->memory;
-  set_argument(a, sizeof memory, &memory);
-}
-
-static void set_local(arguments *a, size_t bytes) {
-  set_argument(a, bytes, NULL);
-  a->local_bytes += bytes;
-}
-
-static void set_numbers(arguments *a, const scl_plan *p) {
-  for (int k = 0; k < p->numbers; k++) set_argument(a, sizeof p->number[k], &p->number[k]);
-}
-
 /* Where the partial results of output k go: numbers, and after them their indices. */
 typedef struct {
   scl_block block; /* all outputs' */
@@ -202,70 +167,39 @@ static size_t numbers_of(const scl_output *o) {
   return scl_reduces_to_index(o->op) ? 2 : 1;
 }
 
-static void set_main(arguments *a, const scl_plan *p, const partials *q, size_t items,
+static void set_main(scl_cl_arguments *a, const scl_plan *p, const partials *q, size_t items,
                      size_t parts) {
-  (p->wide ? set_long : set_int)(a, p->m);
-  (p->wide ? set_long : set_int)(a, p->n);
-  for (int k = 0; k < p->leaves; k++) {
-    const scl_leaf *l = &p->leaf[k];
-    set_buffer(a, l->buffer);
-    set_long(a, l->at);
-    if (scl_leaf_takes_i(l)) set_long(a, l->step_i);
-    if (scl_leaf_takes_j(l, p->n > 1)) set_long(a, l->step_j);
-    if (scl_leaf_takes_terms(l)) {
-      set_long(a, l->inner);
-      set_int(a, l->length);
-    }
-  }
-  set_numbers(a, p);
-  for (int k = 0; k < p->rectangles; k++) {
-    set_long(a, p->rectangle[k].i0);
-    set_long(a, p->rectangle[k].i1);
-    set_long(a, p->rectangle[k].j0);
-    set_long(a, p->rectangle[k].j1);
-  }
-  for (int k = 0; k < p->outputs; k++) {
-    const scl_output *o = &p->output[k];
-    if (o->reduces) continue;
-    set_buffer(a, o->dst.buffer);
-    set_long(a, o->dst.offset);
-    if (p->n > 1) set_long(a, o->dst.ld);
-  }
+  scl_cl_argument_inputs(a, p);
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];
     if (!o->reduces) continue;
-    set_buffer(a, q->used ? q->block.buffer : o->dst.buffer);
-    set_long(a, q->used ? q->block.offset + q->at[k] : o->dst.offset);
-    set_long(a, q->results);
-    if (numbers_of(o) > 1) set_long(a, q->results * parts);
-    set_local(a, items * numbers_of(o) * sizeof(double));
+    scl_cl_argument_buffer(a, q->used ? q->block.buffer : o->dst.buffer);
+    scl_cl_argument_long(a, q->used ? q->block.offset + q->at[k] : o->dst.offset);
+    scl_cl_argument_long(a, q->results);
+    if (numbers_of(o) > 1) scl_cl_argument_long(a, q->results * parts);
+    scl_cl_argument_local(a, items * numbers_of(o) * sizeof(double));
   }
 }
 
-static void set_final(arguments *a, const scl_plan *p, const partials *q, size_t items,
+static void set_final(scl_cl_arguments *a, const scl_plan *p, const partials *q, size_t items,
                       size_t parts) {
-  set_long(a, q->results);
-  set_int(a, parts);
-  set_numbers(a, p);
+  scl_cl_argument_long(a, q->results);
+  scl_cl_argument_int(a, parts);
+  scl_cl_argument_numbers(a, p);
   for (int k = 0; k < p->outputs; k++) {
     const scl_output *o = &p->output[k];
     if (!o->reduces) continue;
-    set_buffer(a, q->block.buffer);
-    set_long(a, q->block.offset + q->at[k]);
-    set_long(a, q->results);
-    if (numbers_of(o) > 1) set_long(a, q->results * parts);
-    set_buffer(a, o->dst.buffer);
-    set_long(a, o->dst.offset);
-    set_local(a, items * numbers_of(o) * sizeof(double));
+    scl_cl_argument_buffer(a, q->block.buffer);
+    scl_cl_argument_long(a, q->block.offset + q->at[k]);
+    scl_cl_argument_long(a, q->results);
+    if (numbers_of(o) > 1) scl_cl_argument_long(a, q->results * parts);
+    scl_cl_argument_buffer(a, o->dst.buffer);
+    scl_cl_argument_long(a, o->dst.offset);
+    scl_cl_argument_local(a, items * numbers_of(o) * sizeof(double));
   }
 }
 
 /* ---- launches ------------------------------------------------------------------------------- */
-
-static void declare_buffers(scl_cl_op *op, const scl_plan *p) {
-  for (int k = 0; k < p->leaves; k++) scl_cl_op_reads(op, p->leaf[k].buffer);
-  for (int k = 0; k < p->outputs; k++) scl_cl_op_writes(op, p->output[k].dst.buffer);
-}
 
 static scl_status make_partials(scl_cl_op *op, const scl_plan *p, size_t parts, partials *q) {
   size_t all = 0;
@@ -285,7 +219,7 @@ static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_ex
                                const partials *q, size_t items, size_t parts) {
   const size_t along = power_from(parts, items), beside = power_from(q->results, items / along);
   const size_t local[] = {along, beside}, global[] = {along, scl_round_up(q->results, beside)};
-  arguments a = {.kernel = k->last.kernel, .code = CL_SUCCESS};
+  scl_cl_arguments a = {.kernel = k->last.kernel, .code = CL_SUCCESS};
   set_final(&a, p, q, along * beside, parts);
   if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr_final");
   const scl_cl_range range = scl_cl_range_2(global, local);
@@ -298,14 +232,15 @@ scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
   partials q = {.used = false};
   scl_cl_op op;
   scl_status status;
+  if (plan->pass != 0) return scl_cl_expr_pass(ctx, plan);
   scl_cl_op_begin(&op, ctx);
   SCL_GO(scl_poll());
   SCL_GO(scl_cl_expr_find(cl, plan, &k));
   {
     const layout l = choose_layout(cl, plan, k);
     const size_t items = l.local[0] * l.local[1];
-    arguments a = {.kernel = k->main.kernel, .code = CL_SUCCESS};
-    declare_buffers(&op, plan);
+    scl_cl_arguments a = {.kernel = k->main.kernel, .code = CL_SUCCESS};
+    scl_cl_expr_declare(&op, plan);
     op.timing = SCL_CL_TIME_EACH;
     SCL_GO(scl_cl_op_order(&op, -1));
     SCL_GO(make_partials(&op, plan, l.parts, &q));

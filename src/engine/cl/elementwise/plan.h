@@ -14,6 +14,28 @@ typedef struct {
 scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
                             const scl_cl_expr_kernels **out);
 
+/* A plan that is a pass (engine/plan/pass.h). */
+scl_status scl_cl_expr_pass(scl_context *ctx, const scl_plan *plan);
+
+/* ---- arguments of a generated kernel, in their order (engine/cl/elementwise/arguments.c) ----- */
+typedef struct {
+  cl_kernel kernel;
+  cl_uint next;
+  cl_int code; /* of the first that failed */
+  size_t local_bytes;
+} scl_cl_arguments;
+
+void scl_cl_argument(scl_cl_arguments *a, size_t size, const void *value);
+void scl_cl_argument_long(scl_cl_arguments *a, size_t value);
+void scl_cl_argument_int(scl_cl_arguments *a, size_t value);
+void scl_cl_argument_buffer(scl_cl_arguments *a, const scl_buffer *buffer);
+void scl_cl_argument_local(scl_cl_arguments *a, size_t bytes);
+void scl_cl_argument_numbers(scl_cl_arguments *a, const scl_plan *plan);
+/* Those of scl_put_inputs() (engine/plan/source_element.c). */
+void scl_cl_argument_inputs(scl_cl_arguments *a, const scl_plan *plan);
+/* Declares leaves and results. */
+void scl_cl_expr_declare(scl_cl_op *op, const scl_plan *plan);
+
 /* Work-items along dimension 1 of a group with tiles. */
 int scl_cl_expr_tile_rows(const scl_cl_context *cl);
 

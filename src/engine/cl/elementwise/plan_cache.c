@@ -1,5 +1,6 @@
 /* Kernels of lazy arithmetic: compiled once for each structure of plan, found by its bytes. */
 #include "engine/cl/elementwise/plan.h"
+#include "engine/plan/pass.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,12 +62,17 @@ int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
 }
 
 static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
-  char head[32], *text = NULL, *port = NULL, *special = NULL, *normal = NULL;
-  char *incomplete = NULL;
+  char head[32], shape[160] = "", *text = NULL, *port = NULL, *special = NULL, *normal = NULL;
+  char *incomplete = NULL, *pass = NULL, *tile = NULL;
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
   SCL_GO(scl_plan_source(plan, &text));
   SCL_GO(scl_cl_source_read("include/port.h", &port));
+  if (plan->pass != 0) {
+    scl_plan_pass_shape(plan, shape, sizeof shape);
+    SCL_GO(scl_cl_source_read("include/glm_pass.h", &pass));
+    SCL_GO(scl_cl_source_read("include/glm_tile.h", &tile));
+  }
   if (scl_plan_is_special(plan)) {
     SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
     SCL_GO(scl_cl_source_read("include/special_normal.h", &normal));
@@ -75,13 +81,18 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
     SCL_GO(scl_cl_source_read("include/incomplete_functions.h", &incomplete));
   }
   const char *source[] = {port,
+                          shape,
+                          pass != NULL ? pass : "",
+                          tile != NULL ? tile : "",
                           special != NULL ? special : "",
                           normal != NULL ? normal : "",
                           incomplete != NULL ? incomplete : "",
                           head,
                           text};
-  SCL_GO(scl_cl_program_build(cl, 6, source, "expr", &e->program));
+  SCL_GO(scl_cl_program_build(cl, 9, source, "expr", &e->program));
 done:
+  free(tile);
+  free(pass);
   free(incomplete);
   free(normal);
   free(special);

@@ -247,4 +247,5 @@ const scl_engine scl_cl_engine = {
 #define SCL_SLOT_OPTIONAL(result, name, parameters)
 #include "base/engine.def"
     .potrf_adjoint = scl_cl_potrf_adjoint,
+    .pass_columns = scl_cl_pass_columns,
 };

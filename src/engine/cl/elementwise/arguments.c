@@ -1,0 +1,65 @@
+/* Arguments of generated kernels, and the buffers that they touch. */
+#include "engine/cl/elementwise/plan.h"
+
+void scl_cl_argument(scl_cl_arguments *a, size_t size, const void *value) {
+  if (a->code == CL_SUCCESS) a->code = scl_cl.clSetKernelArg(a->kernel, a->next++, size, value);
+}
+
+void scl_cl_argument_long(scl_cl_arguments *a, size_t value) {
+  const cl_long number = (cl_long)value;
+  scl_cl_argument(a, sizeof number, &number);
+}
+
+void scl_cl_argument_int(scl_cl_arguments *a, size_t value) {
+  const cl_int number = (cl_int)value;
+  scl_cl_argument(a, sizeof number, &number);
+}
+
+void scl_cl_argument_buffer(scl_cl_arguments *a, const scl_buffer *buffer) {
+  const cl_mem memory = ((const scl_cl_buffer *)buffer)->memory;
+  scl_cl_argument(a, sizeof memory, &memory);
+}
+
+void scl_cl_argument_local(scl_cl_arguments *a, size_t bytes) {
+  scl_cl_argument(a, bytes, NULL);
+  a->local_bytes += bytes;
+}
+
+void scl_cl_argument_numbers(scl_cl_arguments *a, const scl_plan *p) {
+  for (int k = 0; k < p->numbers; k++) scl_cl_argument(a, sizeof p->number[k], &p->number[k]);
+}
+
+void scl_cl_argument_inputs(scl_cl_arguments *a, const scl_plan *p) {
+  (p->wide ? scl_cl_argument_long : scl_cl_argument_int)(a, p->m);
+  (p->wide ? scl_cl_argument_long : scl_cl_argument_int)(a, p->n);
+  for (int k = 0; k < p->leaves; k++) {
+    const scl_leaf *l = &p->leaf[k];
+    scl_cl_argument_buffer(a, l->buffer);
+    scl_cl_argument_long(a, l->at);
+    if (scl_leaf_takes_i(l)) scl_cl_argument_long(a, l->step_i);
+    if (scl_leaf_takes_j(l, p->n > 1)) scl_cl_argument_long(a, l->step_j);
+    if (scl_leaf_takes_terms(l)) {
+      scl_cl_argument_long(a, l->inner);
+      scl_cl_argument_int(a, l->length);
+    }
+  }
+  scl_cl_argument_numbers(a, p);
+  for (int k = 0; k < p->rectangles; k++) {
+    scl_cl_argument_long(a, p->rectangle[k].i0);
+    scl_cl_argument_long(a, p->rectangle[k].i1);
+    scl_cl_argument_long(a, p->rectangle[k].j0);
+    scl_cl_argument_long(a, p->rectangle[k].j1);
+  }
+  for (int k = 0; k < p->outputs; k++) {
+    const scl_output *o = &p->output[k];
+    if (o->reduces) continue;
+    scl_cl_argument_buffer(a, o->dst.buffer);
+    scl_cl_argument_long(a, o->dst.offset);
+    if (p->n > 1) scl_cl_argument_long(a, o->dst.ld);
+  }
+}
+
+void scl_cl_expr_declare(scl_cl_op *op, const scl_plan *p) {
+  for (int k = 0; k < p->leaves; k++) scl_cl_op_reads(op, p->leaf[k].buffer);
+  for (int k = 0; k < p->outputs; k++) scl_cl_op_writes(op, p->output[k].dst.buffer);
+}

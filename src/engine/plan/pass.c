@@ -1,0 +1,77 @@
+/* Which plans are a pass, and the shape of its tiles. */
+#include "engine/plan/pass.h"
+
+#include "base/sizes.h"
+
+enum { NONE = -1 };
+
+/* Work-items of a group, and columns of one, as in the layouts of likelihoods
+ * (engine/cl/glm/layouts.h): 13 with two rows each, and their sums, are 78 of 168 registers. */
+enum { ITEMS = 128, MOST_COLUMNS = 13 };
+
+/* The one leaf that all products are of, or NONE; the larger number of products on one side. */
+static int find_matrix(const scl_plan *p, size_t *predictors) {
+  size_t before = 0, after = 0;
+  int matrix = NONE;
+  for (int s = 0; s < p->body; s++) {
+    if (p->step[s].kind != SCL_STEP_MATVEC) continue;
+    if (before++ > 0 && p->step[s].arg[0] != matrix) return NONE;
+    matrix = p->step[s].arg[0];
+  }
+  for (int k = 0; k < p->outputs; k++) {
+    if (!p->output[k].reduces || !p->output[k].product) continue;
+    if (p->output[k].first != matrix) return NONE;
+    after++;
+  }
+  *predictors = before > after ? before : after;
+  return after > 0 ? matrix : NONE;
+}
+
+static bool is_sum(const scl_output *o) {
+  return o->op == SCL_REDUCE_SUM || o->op == SCL_REDUCE_SUM_LOG || o->op == SCL_REDUCE_COUNT_NAN ||
+         o->op == SCL_REDUCE_COUNT_TRUE;
+}
+
+static scl_pass_layout layout_of(const scl_plan *p, size_t columns, size_t predictors) {
+  scl_pass_layout l = {.predictors = (uint8_t)predictors, .width = p->m % 2 == 0 ? 2 : 1};
+  size_t lanes = 2;
+  while (columns > lanes * MOST_COLUMNS ||
+         predictors * l.width * (ITEMS / lanes) > ITEMS) { /* a work-item has one predictor */
+    lanes *= 2;
+  }
+  l.lanes = (uint8_t)lanes;
+  l.row_lanes = (uint8_t)(ITEMS / lanes);
+  l.columns = (uint8_t)scl_ceil_div(columns, lanes);
+  return l;
+}
+
+scl_pass_layout scl_plan_pass_layout(const scl_plan *p) {
+  size_t predictors;
+  const int matrix = find_matrix(p, &predictors);
+  return layout_of(p, p->leaf[matrix].length, predictors);
+}
+
+/* Two rows are read at a time: columns begin at even places, or their number of rows is odd. */
+bool scl_plan_become_pass(scl_plan *p) {
+  size_t predictors;
+  const int matrix = find_matrix(p, &predictors);
+  if (matrix == NONE || predictors > SCL_PASS_PREDICTORS) return false;
+  const scl_leaf *x = &p->leaf[matrix];
+  if (p->n != 1 || p->margin != SCL_TOTAL || p->rectangles > 0 || p->triangle) return false;
+  if (x->length == 0 || x->length > SCL_PASS_COLUMNS || x->inner != p->m || x->step_i != 1) {
+    return false;
+  }
+  /* 32-bit places */
+  if (p->m > INT32_MAX / 2 || p->m * (x->length + 1) > UINT32_MAX) return false;
+  if (p->m % 2 == 0 && x->at % 2 != 0) return false;
+  for (int k = 0; k < p->outputs; k++) {
+    if (p->output[k].reduces && !is_sum(&p->output[k])) return false;
+  }
+  p->pass = (uint8_t)(1 + matrix);
+  return true;
+}
+
+size_t scl_pass_results(const scl_plan *p, int k) {
+  const scl_output *o = &p->output[k];
+  return !o->reduces ? 0 : o->product ? p->leaf[o->first].length : 1;
+}

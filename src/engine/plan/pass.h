@@ -1,0 +1,25 @@
+/* Plans of a pass: the sums of a likelihood and X' r in one read of a tall matrix X, where the
+ * steps make r of X b. The kernel is that of inst/kernels/include/glm_tile.h around the steps. */
+#ifndef SCL_ENGINE_PLAN_PASS_H
+#define SCL_ENGINE_PLAN_PASS_H
+
+#include "engine/plan/plan.h"
+
+/* The most columns of X, and products with X on one side: more would not stay in registers. */
+enum { SCL_PASS_COLUMNS = 128, SCL_PASS_PREDICTORS = 4 };
+
+/* A tile has width * row_lanes rows. Of these a work-item has `width` rows of every lanes-th
+ * column, `columns` in all. */
+typedef struct {
+  uint8_t predictors, row_lanes, lanes, columns, width;
+} scl_pass_layout;
+
+/* Whether a plan with products X' r is a pass; it becomes one. Call it before scl_plan_end(). */
+bool scl_plan_become_pass(scl_plan *plan);
+scl_pass_layout scl_plan_pass_layout(const scl_plan *plan);
+/* Definitions that stand before inst/kernels/include/glm_pass.h. */
+void scl_plan_pass_shape(const scl_plan *plan, char *to, size_t room);
+/* The numbers that output k of a pass has. */
+size_t scl_pass_results(const scl_plan *plan, int k);
+
+#endif
