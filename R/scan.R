@@ -22,6 +22,7 @@
 #' matrix, are the same in all steps. If it selects by `is.na(x)`, missing data in `xs` have no
 #' effect on derivatives, as with `na.rm = TRUE`. The step is compiled to operations on single
 #' numbers, at most 20,000 including its derivative: a product of two 20 x 20 matrices takes 16,000.
+#' Kalman filters that use `solve()` may have up to 8 states.
 #'
 #' @section Sequences:
 #' With `sequences = B`, `f` is written for one sequence and run for B independent sequences at

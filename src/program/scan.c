@@ -379,10 +379,6 @@ scl_status scl_scan_check(const scl_scan_body *body) {
   SCL_TRY(body->tape.status);
   for (int v = 0; v < body->tape.values; v++) {
     const scl_value *p = &body->tape.value[v];
-    if (p->kind == SCL_VALUE_LU || p->kind == SCL_VALUE_LU_SOLVE) {
-      return scl_fail_argument("f", "solve() and det() of matrices with more than 3 rows are not "
-                                    "available in a step of cl_scan(): use chol()");
-    }
     const bool made = p->kind == SCL_VALUE_MATVEC || p->kind == SCL_VALUE_MATVEC_ADJOINT ||
                       p->kind == SCL_VALUE_GATHER_COLUMNS || p->kind == SCL_VALUE_SCATTER_COLUMNS ||
                       p->kind == SCL_VALUE_CHOL_ADJOINT;

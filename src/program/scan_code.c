@@ -205,6 +205,83 @@ static void put_triangle(scalars *w, int value, int *to) {
   }
 }
 
+static int choose(scalars *w, int test, int yes, int no) {
+  return yes == no ? yes : scl_tape_ifelse(&w->to, test, yes, no);
+}
+
+/* Rows k and i of an n x 2n matrix change places if i has the larger pivot; the sign of the
+ * determinant after that. */
+static int order_rows(scalars *w, int *a, size_t n, size_t k, size_t i, int sign) {
+  const int larger =
+      scl_tape_binary(&w->to, SCL_OP_LT, scl_tape_unary(&w->to, SCL_OP_ABS, a[k + k * n]),
+                      scl_tape_unary(&w->to, SCL_OP_ABS, a[i + k * n]));
+  for (size_t j = k; j < 2 * n; j++) {
+    const int x = a[k + j * n], y = a[i + j * n];
+    a[k + j * n] = choose(w, larger, y, x);
+    a[i + j * n] = choose(w, larger, x, y);
+  }
+  return choose(w, larger, scl_tape_unary(&w->to, SCL_OP_NEG, sign), sign);
+}
+
+/* The inverse, by Gauss-Jordan elimination with pivots, in place of the factor, which only LU_SOLVE
+ * reads; log |det| and the sign behind it. `a` is A and, right of it, the identity. */
+static void eliminate(scalars *w, int *a, size_t n, int *log_det, int *sign) {
+  for (size_t k = 0; k < n && w->to.values < MOST_OPERATIONS; k++) {
+    for (size_t i = k + 1; i < n; i++) *sign = order_rows(w, a, n, k, i, *sign);
+    const int pivot = a[k + k * n];
+    const int negative = scl_tape_binary(&w->to, SCL_OP_LT, pivot, zero(w));
+    *sign = choose(w, negative, scl_tape_unary(&w->to, SCL_OP_NEG, *sign), *sign);
+    const int size = scl_tape_unary(&w->to, SCL_OP_ABS, pivot);
+    *log_det = add(w, *log_det, scl_tape_unary(&w->to, SCL_OP_LOG, size));
+    for (size_t j = k; j < 2 * n; j++) {
+      int *x = &a[k + j * n];
+      if (!scl_tape_is_number(&w->to, *x, 0.0)) *x = scl_tape_binary(&w->to, SCL_OP_DIV, *x, pivot);
+    }
+    for (size_t i = 0; i < n; i++) {
+      const int factor = a[i + k * n];
+      for (size_t j = k + 1; i != k && j < 2 * n; j++) {
+        a[i + j * n] = subtract(w, a[i + j * n], multiply(w, factor, a[k + j * n]));
+      }
+    }
+  }
+}
+
+static void put_lu(scalars *w, int value, int *to) {
+  const size_t n = w->from->value[value].at[0];
+  const int x = operand_of(w, value, 0);
+  int *a = malloc((2 * n * n + 1) * sizeof *a);
+  if (a == NULL) {
+    scl_tape_fail(&w->to, scl_fail_memory(2 * n * n * sizeof *a, 0, "a recursion"));
+    return;
+  }
+  int *log_det = &to[n * (n + 1)], *sign = log_det + 1;
+  for (size_t i = 0; i < n * (n + 1); i++) to[i] = zero(w);
+  for (size_t i = 0; i < n * n; i++) a[i] = element_of(w, x, i);
+  for (size_t i = 0; i < n * n; i++) {
+    a[n * n + i] = scl_tape_number(&w->to, i % (n + 1) == 0 ? 1.0 : 0.0);
+  }
+  *log_det = zero(w);
+  *sign = scl_tape_number(&w->to, 1.0);
+  eliminate(w, a, n, log_det, sign);
+  memcpy(to, a + n * n, n * n * sizeof *a);
+  free(a);
+}
+
+static void put_lu_solve(scalars *w, int value, int *to) {
+  const size_t *at = w->from->value[value].at, n = at[0];
+  const int inverse = operand_of(w, value, 0), b = operand_of(w, value, 1);
+  for (size_t j = 0; j < at[1]; j++) {
+    for (size_t i = 0; i < n; i++) {
+      int sum = zero(w);
+      for (size_t l = 0; l < n; l++) {
+        const int x = element_of(w, inverse, at[2] != 0 ? l + i * n : i + l * n);
+        sum = add(w, sum, multiply(w, x, element_of(w, b, l + j * n)));
+      }
+      to[i + j * n] = sum;
+    }
+  }
+}
+
 static void put_value(scalars *w, int value, int *to) {
   switch ((scl_value_kind)w->from->value[value].kind) {
   case SCL_VALUE_PARAMETER:
@@ -237,6 +314,12 @@ static void put_value(scalars *w, int value, int *to) {
     break;
   case SCL_VALUE_TRIANGLE:
     put_triangle(w, value, to);
+    break;
+  case SCL_VALUE_LU:
+    put_lu(w, value, to);
+    break;
+  case SCL_VALUE_LU_SOLVE:
+    put_lu_solve(w, value, to);
     break;
   default: /* GATHER, SCATTER, CONCAT: steps have no others */
     put_moved(w, value, to);

@@ -85,6 +85,38 @@ each_engine({
     })
   })
 
+  test_that("steps solve systems with more than three rows, with pivots", {
+    base <- matrix(sin((1:25)^2), 5)
+    base[1, 1] <- 0 # a first pivot that needs another row
+    for (n in 4:5) {
+      m <- base[seq_len(n), seq_len(n)]
+      one <- function(s, y, a, b) {
+        k <- m + a * diag(c(0, seq_len(n - 1))) + outer(s, s) * 0.1
+        d <- determinant(k)
+        s <- solve(k, s + b * y)
+        list(s = s, more = d$modulus + d$sign + sum(solve(t(k))[2, ]))
+      }
+      f <- function(a, b) {
+        found <- cl_scan(function(s, y) {
+          r <- one(s, y, a, b)
+          list(state = r$s, out = r$more)
+        }, rep(0.3, n), y40[1:6])
+        sum(found$out) + sum(found$state * seq_len(n))
+      }
+      loop <- function(a, b) {
+        s <- rep(0.3, n)
+        total <- 0
+        for (y in y40[1:6]) {
+          r <- one(s, y, a, b)
+          s <- r$s
+          total <- total + r$more
+        }
+        total + sum(s * seq_len(n))
+      }
+      expect_scan(f, loop, a = 0.4, b = 0.7)
+    }
+  })
+
   test_that("several sequences are run at once", {
     b <- 7
     y <- matrix(sin(1:(5 * b)), 5)

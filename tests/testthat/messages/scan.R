@@ -25,7 +25,6 @@ traced <- function(f) cl_gradient(f)(a = 1)
 traced(function(a) cl_scan(function(s, x) c(s, x), a, 1:3))
 traced(function(a) cl_scan(function(s, x) if (s > 0) a else x, a, 1:3))
 traced(function(a) sum(cl_scan(function(s, x) s %*% s + a, diag(40), 1:3)))
-traced(function(a) cl_scan(function(s, x) sum(solve(diag(4) * s, 1:4)), a, 1:3))
 traced(function(a) sum(unlist(cl_scan(function(s, x) s, as.list(rep(a, 70)), 1:3))))
 
 # cl_ode()
