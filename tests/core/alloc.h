@@ -1,5 +1,5 @@
-/* Chosen calls of malloc(), calloc() and realloc() by the core that fail, where the linker can put
- * functions between (tests/core/Makefile: SCL_TEST_ALLOC). */
+/* Makes chosen calls of malloc(), calloc() and realloc() by the core fail, if the linker can wrap
+ * functions (tests/core/Makefile: SCL_TEST_ALLOC). */
 #ifndef ALLOC_H
 #define ALLOC_H
 
@@ -7,7 +7,7 @@
 
 /* Call number n from now on (1: the next) returns NULL; 0: none. */
 void alloc_fail(long n);
-/* Whether it has. */
+/* Whether that call has failed. */
 bool alloc_failed(void);
 
 #endif

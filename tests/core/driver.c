@@ -10,7 +10,7 @@ static long fail_in;
 static int fail_code, pretended;
 static bool fail_on, installed;
 
-/* The code that this call has to give, or 0. */
+/* The code that this call must return, or 0. */
 static cl_int fault(void) {
   count.calls++;
   if (fail_in == 0) return CL_SUCCESS;

@@ -19,8 +19,8 @@ bool driver_is_clean(driver_counts before); /* as many objects as then */
  * 0: none. */
 void driver_fail(long n, int code, bool persistent);
 
-/* All events look as if their commands were in this state (CL_RUNNING, a negative code); 0: the
- * truth, which is also what CL_COMPLETE is. */
+/* All events seem to have commands in this state (CL_RUNNING, a negative code); 0: their true
+ * state, which CL_COMPLETE also is. */
 void driver_pretend(int state);
 
 #endif

@@ -1,4 +1,4 @@
-/* What reductions give, element by element. */
+/* The results of reductions, element by element. */
 #ifndef EXPR_REFERENCE_H
 #define EXPR_REFERENCE_H
 

@@ -1,4 +1,4 @@
-/* Gaussian processes in long double, by the textbook, for test_gp.c. */
+/* Gaussian processes in long double, by the textbook formulas, for test_gp.c. */
 #ifndef GP_PROCESS_H
 #define GP_PROCESS_H
 
@@ -10,7 +10,7 @@ typedef void kernel_maker(test_kernel *k, size_t p);
 
 enum { MOST_BASIS = 3, MOST_OUTPUTS = 2 };
 
-/* A problem; the arrays of data are its own. */
+/* A problem; it owns its arrays. */
 typedef struct {
   scl_gp_data data;
   double *x, *y, *basis, *spread;
@@ -24,7 +24,7 @@ void process_problem_free(problem *r);
 /* C_ij as the process has it. */
 long_double process_covariance(const problem *r, size_t i, size_t j);
 
-/* The process given its data, all of it but row `without` (n: none). */
+/* The process given its data, except row `without` (n: none). */
 typedef struct {
   size_t n, q, outputs;
   size_t *row;

@@ -11,7 +11,7 @@
 #define TEST_EPS 0x1p-53 /* unit roundoff, as in LAPACK's test ratios */
 
 /* An m x n block inside a larger matrix whose other elements (the frame) are NaN: a function that
- * reads them spoils its result, and test_get() detects one that writes them. */
+ * reads them gets NaN in its result, and test_get() detects one that writes them. */
 typedef struct {
   scl_mat *mat;
   scl_block block;

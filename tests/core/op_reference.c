@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Operations with the meaning of R that C has no function for. */
+/* Operations with R's meaning for which C has no function. */
 static double remainder_of(double a, double b) {
   if (isnan(a) || isnan(b) || isinf(a) || b == 0) return NAN;
   double r = fmod(a, b);

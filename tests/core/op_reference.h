@@ -1,4 +1,4 @@
-/* The operations of elementwise.def by C's library and plain formulas, with R's meaning where it
+/* The operations of elementwise.def with C's library and plain formulas, with R's meaning where it
  * differs. */
 #ifndef OP_REFERENCE_H
 #define OP_REFERENCE_H

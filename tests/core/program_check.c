@@ -30,7 +30,7 @@ scl_program *program_compile(scl_context *ctx, const program_nodes *l, int outpu
 
 /* ---- derivatives ---------------------------------------------------------------------------- */
 
-/* Of the steps that can be taken, one fits; large derivatives of high order want small ones. */
+/* One of several step sizes is suitable; large derivatives of high order need small ones. */
 static void check_derivative(program_nodes *l, int output, const double *x, const double *direction,
                              double slope, double scale, const char *what) {
   double want = 0.0, h = 1e-3;
@@ -100,7 +100,7 @@ void program_check(scl_context *ctx, program_nodes *l, int output, const char *w
   free(got);
 }
 
-/* The derivative of `output` in direction w, as a program; NULL where that has no derivatives. */
+/* The derivative of `output` in direction w, as a program; NULL if there are no derivatives. */
 static scl_program *compile_again(scl_context *ctx, const program_nodes *l, int output,
                                   const double *w, const char *what) {
   scl_tape t;
@@ -112,7 +112,7 @@ static scl_program *compile_again(scl_context *ctx, const program_nodes *l, int 
   const int all = scl_tape_binary(&t, SCL_OP_MUL, gradient, weights);
   const int sum = scl_tape_reduce(&t, SCL_REDUCE_SUM, all, l->parameters, 1, SCL_TOTAL);
   const scl_status status = scl_program_make(ctx, &t, sum, l->parameters, &p);
-  /* Derivatives of trigamma() and the like end somewhere. */
+  /* Derivatives of trigamma() and similar functions are available up to some order only. */
   if (status == SCL_E_ARGUMENT && strstr(scl_fault_last()->message, "are known up to") != NULL) {
     return NULL;
   }
@@ -120,7 +120,7 @@ static scl_program *compile_again(scl_context *ctx, const program_nodes *l, int 
   return p;
 }
 
-/* By differences of the program's own values, which were held to the reference. */
+/* By differences of the program's values, which were compared with the reference. */
 static double own_slope(const scl_program *p, const double *x, const double *direction,
                         size_t count, double h) {
   double *y = test_alloc(count * sizeof *y), f[4];

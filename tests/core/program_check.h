@@ -10,7 +10,7 @@
 void program_check(scl_context *ctx, program_nodes *l, int output, const char *what);
 
 /* The same for its second derivatives: those of its first derivative in a direction. Nothing is
- * checked where they are not known. */
+ * checked if they are not available. */
 void program_check_again(scl_context *ctx, program_nodes *l, int output, const char *what);
 
 /* A program of the nodes, or NULL after a failed check. */
@@ -29,7 +29,7 @@ bool program_same_columns(const double *got, const double *want, size_t rows, si
 /* Ends the nodes after program_check(). */
 void program_check_and_end(scl_context *ctx, program_nodes *l, int output, const char *what);
 
-/* Whether the derivatives of operation `op` are known. */
+/* Whether the derivatives of operation `op` are available. */
 bool program_has_slope(scl_op op);
 
 /* An argument made from x for which operation `op` is defined and well scaled, as operand k. */

@@ -1,5 +1,5 @@
-/* What a program's values are, by plain loops over the nodes that it was recorded from: nothing of
- * src/program is used but the names of the kinds. The nodes are as R records them, not yet folded.
+/* The values of a program by plain loops over the nodes from which it was recorded; only the names
+ * of the kinds are taken from src/program. The nodes are as R records them, not yet folded.
  */
 #ifndef PROGRAM_REFERENCE_H
 #define PROGRAM_REFERENCE_H
@@ -30,7 +30,7 @@ typedef struct {
 void program_begin(program_nodes *l);
 void program_end(program_nodes *l);
 
-/* Adds a node with its value at the present point; gives its place. Operands must fit. */
+/* Adds a node with its value at the present point; returns its index. Operands must fit. */
 int program_add(program_nodes *l, scl_value_kind kind, unsigned op, int operands,
                 const int *operand, const size_t *at, double number);
 
@@ -60,7 +60,7 @@ double program_value(program_nodes *l, int output, const double *x);
 double program_slope(program_nodes *l, int output, const double *x, const double *direction,
                      double h);
 
-/* Records the nodes on an empty tape; gives the place of `output`. */
+/* Records the nodes on an empty tape; returns the index of `output`. */
 int program_record(const program_nodes *l, scl_tape *t, int output);
 
 #endif

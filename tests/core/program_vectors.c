@@ -15,7 +15,7 @@ scl_status program_map(scl_program *p, const program_nodes *l, int output, size_
   return scl_program_map(p, &t, result, vectors);
 }
 
-/* Sums of other lengths have other orders: `scale` is the largest number of the vector. */
+/* Sums of another length have another order: `scale` is the largest number of the vector. */
 static bool same(double got, double want, double scale) {
   if (got == want || (isnan(got) && isnan(want))) return true;
   return fabs(got - want) <= 1e-10 * fmax(1.0, scale);

@@ -65,7 +65,7 @@ static const double awkward[] = {0.0,      -0.0,      1.0, -1.0,   2.0,  0.5,
                                  INFINITY, -INFINITY, NAN, 1e-300, 1e300};
 enum { AWKWARD = sizeof awkward / sizeof *awkward };
 
-/* Random numbers with awkward ones among them. */
+/* Random numbers with special values among them. */
 static void fill_awkward(double *x, size_t n) {
   test_fill(x, n);
   for (size_t i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ static void fill_awkward(double *x, size_t n) {
   }
 }
 
-/* The result against the reference on what the operands store, and its view against its content. */
+/* The result agrees with the reference for the stored operands, and its view with its content. */
 static void check_result(scl_op op, scl_mat *r, const double *a, double scalar_a, const double *b,
                          double scalar_b) {
   size_t count = r->nrow * r->ncol;
@@ -88,8 +88,9 @@ static void check_result(scl_op op, scl_mat *r, const double *a, double scalar_a
   scl_mat_release(r);
 }
 
-/* On a device each shape, each pair of views and each place of a number is a kernel to compile. Of
- * the quick tests there a third of the operations has all, any other one shape and one place. */
+/* On a device each shape, each pair of views and each position of a number is a kernel to compile.
+ * In the quick tests there a third of the operations has all, any other one shape and one
+ * position. */
 static bool is_few(const scl_context *ctx, scl_op op) {
   return !scl_context_is_host(ctx) && test_quick() && op % 3 != 0;
 }
@@ -204,7 +205,7 @@ static void check_add_diagonal(scl_context *ctx, size_t n) {
 
 /* ---- reductions ----------------------------------------------------------------------------- */
 
-/* Relative to the sum of magnitudes, which is what an order of additions can promise. */
+/* Relative to the sum of magnitudes, which is what any order of additions can guarantee. */
 static void check_sums(scl_context *ctx, size_t m, size_t n) {
   size_t count = m * n;
   double *x = test_alloc(count * sizeof *x), *y = test_alloc(count * sizeof *y), got;

@@ -87,9 +87,9 @@ static void check_reference(scl_context *ctx, size_t n, double condition) {
 }
 #endif
 
-/* Orders that a device works through in several blocks: some columns of S against S e = 1/2 L^-T (P
- * + P') L^-1 e, by whatever the compiler has beyond double precision. `norm`: of S, and each column
- * is compared with that. */
+/* Orders that a device processes in several blocks: some columns of S against S e = 1/2 L^-T (P +
+ * P') L^-1 e, in the compiler's highest precision. Each column is compared relative to `norm`, that
+ * of S. */
 static void check_columns(scl_context *ctx, size_t n, double condition) {
   double *a = test_alloc(n * n * sizeof *a), worst = 0.0, norm = 0.0;
   long double *p = test_alloc(n * n * sizeof *p), *x = test_alloc(2 * n * sizeof *x), *y = x + n;

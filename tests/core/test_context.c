@@ -96,7 +96,8 @@ static void make_some(scl_context *ctx, int count, size_t bytes) {
   }
 }
 
-/* Results of a device with memory to spare: by the share of time, until the garbage is too much. */
+/* Results of a device with memory to spare are collected by the share of time, until there is too
+ * much garbage. */
 static void check_spare(scl_context *ctx) {
   const uint64_t was = ctx->spare;
   ctx->spare = 200 << 20;

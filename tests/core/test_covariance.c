@@ -112,7 +112,8 @@ static long double weighted_sum(const problem *q) {
   return sum;
 }
 
-/* Against central differences in long double, which know nothing of the formulas' derivatives. */
+/* Against central differences in long double, which are independent of the formulas'
+ * derivatives. */
 static void check_adjoint(scl_context *ctx, kernel_maker *make, size_t m, size_t n, size_t p) {
   problem q;
   double got[MOST_PARAMETERS], again[MOST_PARAMETERS];
@@ -134,7 +135,7 @@ static void check_adjoint(scl_context *ctx, kernel_maker *make, size_t m, size_t
   problem_free(&q);
 }
 
-/* Likewise by some coordinates of the points. */
+/* The same with respect to some coordinates of the points. */
 static void check_inputs(scl_context *ctx, kernel_maker *make, size_t m, size_t n, size_t p) {
   problem q;
   REQUIRE_OK(problem_new(&q, ctx, make, m, n, p));

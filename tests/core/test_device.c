@@ -71,7 +71,7 @@ static int without_platform(void *arg) {
 }
 
 #ifdef SCL_TEST_OPENCL
-/* A loader that reads its list of drivers as some do, which leaves the first one of it. */
+/* A loader that reads its list of drivers destructively, which leaves only the first one. */
 static cl_int CL_API_CALL cut_list(cl_uint most, cl_platform_id *platform, cl_uint *count) {
   char *colon = strchr(getenv("OCL_ICD_FILENAMES"), ':');
   (void)most;
@@ -81,7 +81,7 @@ static cl_int CL_API_CALL cut_list(cl_uint most, cl_platform_id *platform, cl_ui
   return CL_SUCCESS;
 }
 
-/* Child processes see the list as the user has set it. */
+/* Child processes see the list that the user has set. */
 static int keeps_environment(void *arg) {
   const char *names = "libfirst.so.1:libsecond.so.1";
   (void)arg;

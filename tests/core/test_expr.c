@@ -67,7 +67,7 @@ static void check_operations(scl_context *ctx) {
   scl_mat_release(y);
 }
 
-/* The derivatives of the table against differences. */
+/* The derivatives of the table against finite differences. */
 static double derivative_of(scl_op op, int by, double a, double b, double c) {
   const double r = scl_op_value(op, a, b, c);
   (void)r, (void)a, (void)b, (void)c;
@@ -136,7 +136,7 @@ static void check_density_derivatives(void) {
 static void check_derivatives(void) {
   const double h = 1e-6;
   for (int op = 0; op < SCL_OP_COUNT; op++) {
-    /* Their derivatives are not known. */
+    /* Their derivatives are not available. */
     if (op == SCL_OP_PENTAGAMMA || op == SCL_OP_LOG_PGAMMA_SLOPE || op == SCL_OP_LOG_QGAMMA_SLOPE ||
         (op >= SCL_OP_LOG_PBETA_SLOPE_A && op <= SCL_OP_LOG_QBETA_SLOPE_B)) {
       continue;
@@ -215,7 +215,7 @@ static void check_sharing(scl_context *ctx) {
   for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
 }
 
-/* The graph lets go of what it was made of. */
+/* The graph releases its operands. */
 static void check_memory(scl_context *ctx) {
   const uint64_t before = scl_context_memory(ctx).live;
   scl_mat *x = mat_random(ctx, 64, 64, SCL_GENERAL), *a = apply(SCL_OP_EXP, x, NULL, 0);
@@ -408,7 +408,7 @@ static void check_transposed(scl_context *ctx) {
   for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
 }
 
-/* y less a product, stored and summed in one kernel, against the host's sums. */
+/* y minus a product, stored and summed in one kernel, against the host's sums. */
 static void check_product_inside(scl_context *ctx, size_t m, size_t k) {
   scl_mat *x = mat_random(ctx, m, k, SCL_GENERAL);
   scl_mat *b = mat_random(ctx, k, 1, SCL_GENERAL), *y = mat_random(ctx, m, 1, SCL_GENERAL);

@@ -263,7 +263,7 @@ static void add_leaf(program *p, size_t m, size_t n, scl_view view) {
   add_item(p, x, mat_stored(x), m, n, true);
 }
 
-/* One matrix goes; what was made of it stays. */
+/* Releases one matrix; expressions of it stay. */
 static void drop_item(program *p) {
   item *gone = pick_item(p);
   scl_mat_release(gone->x);

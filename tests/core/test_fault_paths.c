@@ -243,7 +243,7 @@ static run_operation *const operations[] = {
     run_glm,
 };
 
-/* What must hold after a run: without success no result, and nothing is left on the device. */
+/* The conditions after a run: without success no result, and no memory on the device. */
 static void check_end(scl_context *ctx, scl_status status, scl_mat *const out[2],
                       scl_memory before) {
   CHECK(status == SCL_OK || (out[0] == NULL && out[1] == NULL));

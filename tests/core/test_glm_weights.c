@@ -18,7 +18,8 @@ static double response_of(scl_glm_family family, size_t i) {
   return (double)(1 + i % WEIGHT_CLASSES);
 }
 
-/* Rows of `x`, each `times` as often; their values and all gradients but that by x. */
+/* Rows of `x`, each repeated `times` times; their values and all gradients except that with respect
+ * to x. */
 static void evaluate_repeated(scl_mat *x, scl_glm_family family, const double *weight,
                               const size_t *row, const scl_glm_parameters *at, double *out) {
   static double y[3 * WEIGHT_ROWS], trials[3 * WEIGHT_ROWS];
@@ -39,7 +40,7 @@ static void evaluate_repeated(scl_mat *x, scl_glm_family family, const double *w
   scl_glm_release(glm);
 }
 
-/* Weights that are whole numbers are repeated rows. */
+/* Integer weights are equivalent to repeated rows. */
 static void check_weighted_family(scl_context *ctx, scl_glm_family family) {
   static double x[WEIGHT_ROWS * WEIGHT_COLUMNS], all[3 * WEIGHT_ROWS * WEIGHT_COLUMNS];
   static double beta[WEIGHT_COLUMNS * 6];

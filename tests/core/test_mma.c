@@ -1,7 +1,7 @@
-/* The kernels of matrix instructions (inst/kernels/nvidia), each at the edges of its tiles. Only
- * where a device has such instructions or emulates them (STATCL_MMA_EMULATED=1); with
+/* The kernels with matrix instructions (inst/kernels/nvidia), each at the edges of its tiles. Only
+ * on devices that have such instructions or emulate them (STATCL_MMA_EMULATED=1); with
  * STATCL_TEST_SMALL=1 small enough for a simulator. Products of small whole numbers are exact;
- * else results are held against those of the host. In the emulation every such kernel of the
+ * other results are compared with those of the host. In the emulation every such kernel of the
  * kernel table must have been launched in the end. */
 #include <math.h>
 #include <stdio.h>
@@ -464,7 +464,7 @@ static bool has_mma(scl_context *ctx) {
   return !scl_context_is_host(ctx) && scl_cl_may_try_mma((scl_cl_context *)ctx);
 }
 
-/* If a trial refuses a program, the portable kernels do the work without notice. */
+/* If a trial refuses a program, the portable kernels are used without notice. */
 static void check_if_mma(scl_context *ctx, void (*check)(scl_context *)) {
   if (!has_mma(ctx)) return;
   check(ctx);

@@ -1,7 +1,7 @@
-/* The table of operations, row by row: a new row is tested here by being in the table. For each row
- * all calls on operands of a few shapes and views with a few values of its attributes are tried.
- * Those that its rule accepts are computed and compared with operation_reference.c, and their
- * adjoints with differences. */
+/* The table of operations, row by row, so that a new row is tested automatically. For each row all
+ * calls on operands of a few shapes and views with a few values of its attributes are tried. Those
+ * that its rule accepts are computed and compared with operation_reference.c, and their adjoints
+ * with finite differences. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

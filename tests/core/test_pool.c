@@ -11,7 +11,7 @@
 
 static const scl_storage result;
 
-/* What is released on a device with memory of its own is kept, reported, reused and freed. */
+/* Memory released on a device with its own memory is kept, reported, reused and freed. */
 static void check_pool(scl_context *ctx) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   const bool was = cl->cpu;

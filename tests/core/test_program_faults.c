@@ -1,5 +1,5 @@
 /* Programs when memory runs out at any point of making or running one, and recorded values that do
- * not fit: the right fault, nothing kept. */
+ * not fit: the correct error, nothing leaked. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* Random programs: kinds drawn over values whose shapes fit, all of them of numbers around one,
- * with value and derivatives against the reference. A failure is printed with the program's number,
- * which is its seed. */
+/* Random programs: kinds chosen at random for values whose shapes fit, with numbers of size around
+ * one; value and derivatives are compared with the reference. A failure is printed with the
+ * program's number, which is its seed. */
 #include "program_check.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static int scaled(draw *d, int x, double factor) {
   return factor == 1.0 ? x : node_binary(&d->l, SCL_OP_MUL, x, node_number(&d->l, factor));
 }
 
-/* Keeps a value if it is smooth, brought to numbers around one. */
+/* Keeps a value if it is smooth, scaled to numbers of size around one. */
 static void keep(draw *d, int node, size_t m, size_t n) {
   double largest = 0.0;
   for (size_t i = 0; i < length_of(d, node); i++) {

@@ -1,4 +1,4 @@
-/* Several parameter vectors at once: all ways in which values with and without parameters meet,
+/* Several parameter vectors at once: all ways to combine values with and without parameters,
  * vectors that fail, data, memory. */
 #include "program_check.h"
 
@@ -175,7 +175,7 @@ static void check_ends(scl_context *ctx) {
 /* ---- vectors that fail ------------------------------------------------------------------------
  */
 
-/* All kinds of values, in ways that meet other vectors if a rule is wrong. */
+/* All kinds of values, such that a wrong rule mixes vectors. */
 static int all_kinds(program_nodes *l) {
   enum { N = 4 };
   const int x = node_parameter(l, N * N), y = node_parameter(l, N), s = node_parameter(l, 1);

@@ -123,7 +123,7 @@ static void check_queues(scl_context *ctx) {
 
   driver_pretend(0);
   CHECK_OK(scl_context_finish(ctx));
-  /* Done work binds nobody. */
+  /* Completed work is not waited for. */
   CHECK_OK(probe(ctx, a[3], a[4], -1, &queue, &waits));
   CHECK(waits == 0);
   for (int k = 0; k < 5; k++) scl_buffer_release(a[k].buffer);

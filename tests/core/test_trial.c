@@ -1,5 +1,5 @@
-/* Programs of matrix instructions: one that does not compile, or whose trial finds a wrong result,
- * is refused, and every operation goes on by the portable kernels. */
+/* Programs with matrix instructions: one that does not compile, or whose trial computes a wrong
+ * result, is refused, and every operation uses the portable kernels. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static scl_status run_glm(scl_context *ctx, const fixture *f, scl_mat **out) {
   return status;
 }
 
-/* Each with a program that it asks for. */
+/* Each with a program that it needs. */
 static const struct {
   operation *run;
   const char *program;
@@ -152,8 +152,8 @@ static void count_trials(const scl_context *ctx, const char *name, const char *t
   }
 }
 
-/* All operations with this fault in all programs. The results are right all the same, and the
- * reason is kept. */
+/* All operations with this fault in all programs. The results are correct nevertheless, and the
+ * reason is stored. */
 static void check_fault(size_t index, const fixture *f, const char *fault, const char *reason) {
   scl_context *ctx = NULL;
   int tried, refused;
