@@ -17,8 +17,8 @@
 #define BATCH_MVN 128  /* of the triangular solver: log densities instead of solutions */
 #define BATCH_STATUSES 256
 
-/* Of each operand: where its first matrix starts, and the distance from one matrix to the next (0:
- * one matrix serves all). */
+/* For each operand: where its first matrix starts, and the stride from one matrix to the next (0:
+ * one matrix is shared by all). */
 typedef struct {
   scl_long a_offset, b_offset, c_offset, out_offset;
   int a_step, b_step, c_step, out_step;
@@ -40,8 +40,8 @@ SCL_SAME_LAYOUT(batch_product_task, 56)
 #define BATCH_NONFINITE 255
 #define BATCH_SINGULAR_BELOW 0x1p-1022 /* a pivot whose reciprocal could overflow */
 
-/* Products: elements of a result from which it is made by tiles, tile of a group, its work-items
- * along one side, and how much of the sum is in local memory. */
+/* Products: the number of elements of a result from which tiles are used, the side of a tile, the
+ * work-items of a group along one side, and how many terms of the sum are in local memory. */
 #ifndef BATCH_TILED_FROM
 #define BATCH_TILED_FROM 400
 #endif
@@ -55,14 +55,14 @@ SCL_SAME_LAYOUT(batch_product_task, 56)
 #define BATCH_PRODUCT_DEPTH 8
 #endif
 
-/* The same by matrix instructions: from which size on, and warps of a group. */
+/* The same with matrix instructions: from which size on, and warps of a group. */
 #ifndef BATCH_MMA_FROM
 #define BATCH_MMA_FROM 64
 #endif
 #ifndef BATCH_WARPS
 #define BATCH_WARPS 4
 #endif
-/* Sides of a result up to which it is left to a warp, or to a group. */
+/* The largest sides of a result that one warp, or one group, computes. */
 #define BATCH_WARP_SIDE 32
 #define BATCH_GROUP_SIDE 96
 

@@ -42,17 +42,17 @@ SCL_INLINE void swap_rows(real *a, const int k, const int row) {
   }
 }
 
-/* Index in local memory of element e of a run of matrices of `length` (a constant) elements. By
- * division alone: the simulator of the tests does not know what compilers make of a quotient and
- * its remainder. */
+/* Index in local memory of element e of a run of matrices of `length` (a constant) elements. With a
+ * division only: the tests' simulator does not support what compilers make of a quotient and its
+ * remainder. */
 SCL_INLINE int batch_index(int e, const int length, const int stride) {
   int matrix = e / length;
   return matrix * stride + (e - matrix * length);
 }
 
 /* Copies `length` elements of each of `count` matrices, `step` apart in global memory, to local
- * memory, `stride` apart. Whole groups are read by pairs, which must lie on 16 bytes (`pairs`).
- * Pairs are always read, from valid addresses, and overwritten where they are not what is wanted:
+ * memory, `stride` apart. Whole groups are read by pairs, which must be aligned to 16 bytes
+ * (`pairs`). Pairs are always read, from valid addresses, and overwritten if they are not wanted:
  * without a condition all loads overlap. Contains a barrier. */
 SCL_INLINE_BARRIER void batch_in(int item, int count, const int length, const int stride, long step,
                                  bool pairs, __global const real *from, __local real *to) {

@@ -58,11 +58,11 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Whether pairs of rows of all matrices lie on 16 bytes. */
+/* Whether pairs of rows of all matrices are aligned to 16 bytes. */
 #define TILE_PAIRS(n, offset, step) ((n) % 2 == 0 && (offset) % 2 == 0 && (step) % 2 == 0)
 
-/* Writes a pair that lies on 16 bytes. vstore2() assumes only 8 bytes; it is used on other devices,
- * as the simulator of the tests reads the first form as a store of nothing. */
+/* Writes a pair that is aligned to 16 bytes. vstore2() assumes only 8 bytes; it is used on other
+ * devices, because the tests' simulator reads the first form as a store of nothing. */
 #ifdef __NV_CL_C_VERSION
 #define STORE_PAIR(to, space, x, y) *(space real2 *)(to) = (real2)(x, y)
 #else
@@ -140,8 +140,8 @@ SCL_INLINE void pair_put(__local real *to, int i, real x, real y) {
 
 /* ---- elimination with row pivoting ----------------------------------------------------------- */
 
-/* What the work-items of a matrix share: column and pivot row of the step, of each ti its best row,
- * and of each step its pivot and row. */
+/* The numbers that the work-items of a matrix share: column and pivot row of the step, the best row
+ * of each ti, and the pivot and its row of each step. */
 typedef struct {
   real column[BATCH_N], row[BATCH_N], pivots[BATCH_N];
   uint keys[BATCH_P < 4 ? 4 : BATCH_P];
@@ -164,7 +164,7 @@ SCL_INLINE int tile_pivot(__local const uint *keys) {
 }
 
 /* By the work-items that hold the column of the step in register column 0: publishes it, each with
- * its best row that was no pivot yet (a bit of `used`). */
+ * its best row that has not been a pivot (a bit of `used`). */
 SCL_INLINE void tile_publish_column(real tile[TILE_ROWS][TILE_COLUMNS], const int ti,
                                     const uint used, __local tile_steps *steps) {
   uint best = 0;
@@ -176,7 +176,7 @@ SCL_INLINE void tile_publish_column(real tile[TILE_ROWS][TILE_COLUMNS], const in
   steps->keys[ti] = best == 0 ? 0u : best ^ (uint)(2 * ti);
 }
 
-/* The published column, of this work-item's rows. */
+/* The elements of the published column in this work-item's rows. */
 SCL_INLINE_BARRIER void tile_get_column(real rows[TILE_ROWS], __local const real *column,
                                         const int ti) {
   EACH_ROW_PAIR(r) {

@@ -14,7 +14,7 @@
 #define COPY_MIRROR_LOWER 4
 #define COPY_MIRROR_UPPER 5
 
-/* What elementwise_gather makes: m x n elements; with `all_rows` (`all_columns`) the indices of
+/* The task of elementwise_gather: m x n elements; with `all_rows` (`all_columns`) the indices of
  * rows (of columns) are not read, and count as 0, 1, ... */
 typedef struct {
   int m, n, all_rows, all_columns;

@@ -72,12 +72,12 @@ SCL_INLINE covariance_point covariance_result(const real value, const real slope
   return p;
 }
 
-/* slope times a part of s: a slope that is 0, far away, is not undone by an infinite part. */
+/* slope times a part of s: a slope of 0 at a large distance stays 0 for an infinite part. */
 SCL_INLINE real covariance_times(const real slope, const real part) {
   return slope == 0.0 ? 0.0 : slope * part;
 }
 
-/* s, finite: where it is cut off the exponential of its root is 0. */
+/* s, finite: where it is cut off, the exponential of its root is 0. */
 SCL_INLINE real covariance_cut(const real s) {
   return s > 1e300 ? 1e300 : s;
 }
@@ -89,7 +89,7 @@ SCL_INLINE covariance_point covariance_exp_quad(const real s, const real extra) 
   return covariance_result(f, f, 0.0);
 }
 
-/* exp(-sqrt(s)); slope, infinite at 0, is used with parts of s only, which are 0 there */
+/* exp(-sqrt(s)); slope, infinite at 0, is multiplied only with parts of s, which are 0 there */
 SCL_INLINE covariance_point covariance_exponential(const real s, const real extra) {
   const real r = sqrt(s), f = exp(-r);
   (void)extra;
@@ -130,21 +130,21 @@ SCL_INLINE covariance_point covariance_linear(const real s, const real extra) {
   return covariance_result(s, -2.0, 0.0);
 }
 
-/* 1; looks at no column */
+/* 1; uses no column */
 SCL_INLINE covariance_point covariance_constant(const real s, const real extra) {
   (void)s;
   (void)extra;
   return covariance_result(1.0, 0.0, 0.0);
 }
 
-/* 1 where both points are the same observation, else 0, which is for the caller to say: s is 0 for
- * the one and 1 for the other. Looks at no column. */
+/* 1 if both points are the same observation, else 0. The caller decides: s is 0 for the one and 1
+ * for the other. Uses no column. */
 SCL_INLINE covariance_point covariance_white(const real s, const real extra) {
   (void)extra;
   return covariance_result(1.0 - s, 0.0, 0.0);
 }
 
-/* s itself, of the squares; no covariance, for functions of distance that users write */
+/* s itself, for squares; not a covariance, but used in functions of distance that users write */
 SCL_INLINE covariance_point covariance_squared_distance(const real s, const real extra) {
   (void)extra;
   return covariance_result(s, -2.0, 0.0);
@@ -169,8 +169,8 @@ SCL_INLINE int covariance_metric(const int type) {
 
 /* ---- a column's part of s ------------------------------------------------------------------- */
 
-/* Whole periods are taken off first: the sine of a large argument would lose digits. So would the
- * quotient, of very many periods, or be infinite. */
+/* Whole periods are subtracted first: the sine of a large argument would lose digits. So would the
+ * quotient if there are very many periods, or it would be infinite. */
 SCL_INLINE real covariance_phase(const real x, const real y, const real period) {
   const real t = (x - y) / period;
   if (fabs(t) > 1e9) return SCL_PI * (remainder(x - y, period) / period);
@@ -192,7 +192,7 @@ SCL_INLINE real covariance_part(const int metric, const real x, const real y,
   return u * u;
 }
 
-/* Its derivative by log extra. */
+/* Its derivative with respect to log extra. */
 SCL_NOINLINE real covariance_part_extra(const int metric, const real x, const real y,
                                         const real inverse, const real extra) {
   real phase;
@@ -202,7 +202,7 @@ SCL_NOINLINE real covariance_part_extra(const int metric, const real x, const re
   return -2.0 * (sin(phase) * inverse) * (cos(phase) * inverse) * (SCL_PI * ((x - y) / extra));
 }
 
-/* Its derivative by x. */
+/* Its derivative with respect to x. */
 SCL_INLINE real covariance_part_x(const int metric, const real x, const real y,
                                     const real center, const real inverse,
                                     const real extra) {

@@ -27,7 +27,7 @@
 #define ADJOINT_GROUP (ADJOINT_LANES_I * ADJOINT_LANES_J)
 #define ADJOINT_STRIDE (ADJOINT_GROUP + 1) /* of the sums in local memory: odd, no bank conflicts */
 
-/* The adjoint by the points: rows of a group, and work-items that share a row. */
+/* The adjoint with respect to the points: rows of a group, and work-items that share a row. */
 #ifndef INPUTS_ROWS
 #define INPUTS_ROWS 32 /* work-items side by side in memory: 16, 32 or 64 */
 #endif

@@ -1,6 +1,6 @@
-/* What the covariance kernels are to do, by value: filled in by their driver
+/* The task of a covariance kernel, passed by value: filled in by the driver
  * (engine/cl/covariance/covariance.c). Offsets and leading dimensions (ld) are those of the
- * kernels' buffers, by their names. */
+ * kernel's buffers of the same name. */
 #ifndef SCL_KERNEL_COVARIANCE_TASK_H
 #define SCL_KERNEL_COVARIANCE_TASK_H
 

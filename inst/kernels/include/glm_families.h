@@ -58,7 +58,7 @@ typedef enum { SCL_GLM_NONE = 0, SCL_GLM_SIGMA, SCL_GLM_PHI, SCL_GLM_CUTS } scl_
    : (family) == SCL_GLM_ORDERED_LOGISTIC   ? SCL_GLM_CUTS                                         \
                                             : SCL_GLM_NONE)
 
-/* Weights stand beside y, and the datum if there is one. */
+/* Weights are stored after y, and after the datum if there is one. */
 #define GLM_WEIGHT_COLUMN(family) (GLM_FAMILY_DATUM(family) ? 2 : 1)
 
 /* The log density is value - log(1 + odds), NaN when eta is NaN or infinite. Only families named by
@@ -70,7 +70,7 @@ typedef struct {
   real d_low; /* by the cut below the class */
 } glm_term;
 
-/* The auxiliary parameter as an observation sees it. */
+/* The auxiliary parameter for one observation. */
 typedef struct {
   real value, log_value, inverse; /* of sigma or phi */
   real above, below;          /* the cuts on both sides of the class; infinite at the ends */
@@ -86,7 +86,7 @@ SCL_INLINE glm_aux glm_aux_number(real number) {
   return aux;
 }
 
-/* As the kernels get it: the number, its logarithm and its inverse. */
+/* In the form in which kernels get it: the number, its logarithm and its inverse. */
 SCL_INLINE glm_aux glm_aux_given(SCL_GLOBAL const real *given) {
   glm_aux aux = {given[0], given[1], given[2], 0.0, 0.0};
   return aux;
@@ -126,8 +126,8 @@ SCL_INLINE real glm_log_excess(real eta, real y) {
   return (eta - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10 - log(part.number);
 }
 
-/* t = exp(x) - 1; *rest becomes t - x. The series is written out as compilers for hosts divide in
- * loops that they do not unroll. */
+/* t = exp(x) - 1; *rest becomes t - x. The series is written out because compilers for hosts divide
+ * in loops that they do not unroll. */
 SCL_INLINE real glm_expm1(real x, real *rest) {
   real sum = 1.0 / 6227020800.0;
   if (!(fabs(x) < 0.25)) {
@@ -173,9 +173,9 @@ SCL_INLINE real glm_log1p_minus(real v) {
   return s * (2.0 * w * sum - v);
 }
 
-/* Of a successes and b failures, 0 < a <= b, whose log odds are taken d above log(a / b): how far
- * the log likelihood is below the largest one, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and
- * its derivatives by d, a and b. */
+/* For a successes and b failures, 0 < a <= b, and log odds of log(a / b) + d: by how much the log
+ * likelihood is below its maximum, a d - (a + b) log(1 + a (exp(d) - 1) / (a + b)), and its
+ * derivatives with respect to d, a and b. */
 typedef struct {
   real value, by_d, by_a, by_b;
 } glm_shortfall;
@@ -346,7 +346,7 @@ SCL_INLINE glm_term glm_ordered_logistic(real y, real datum, real eta, glm_aux a
   return term;
 }
 
-/* Coupled families have glm_classes() in its place. */
+/* Coupled families have glm_classes() instead. */
 SCL_INLINE glm_term glm_categorical_logit(real y, real datum, real eta, glm_aux aux) {
   glm_term term = {NAN, 0.0, NAN, NAN, NAN};
   (void)y;
@@ -388,7 +388,8 @@ typedef struct {
   real product, error;
 } glm_odds_product;
 
-/* Gives the logarithm of what the product has to give away before it overflows, mostly 0. */
+/* Returns the logarithm of the factor that the product has to shed before it overflows, mostly
+ * 0. */
 SCL_INLINE real glm_multiply_odds(glm_odds_product *p, real odds) {
   const real factor = 1.0 + odds, lost = odds - (factor - 1.0);
   const real product = p->product * factor;

@@ -1,4 +1,4 @@
-/* Work-groups of the GLM kernels beside the pass (glm.cl, glm_rows.cl), known to their driver
+/* Work-groups of the GLM kernels other than the pass (glm.cl, glm_rows.cl), known to their driver
  * (engine/cl/glm/glm.c). No code. */
 #ifndef SCL_KERNEL_GLM_GROUPS_H
 #define SCL_KERNEL_GLM_GROUPS_H

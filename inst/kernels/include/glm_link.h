@@ -1,5 +1,5 @@
-/* Of the passes of a GLM likelihood (glm_pass.cl, glm_mma.cl): from the linear predictors of
- * observations to their terms, and what a work-item adds up. */
+/* Parts of the passes of a GLM likelihood (glm_pass.cl, glm_mma.cl): from the linear predictors of
+ * observations to their terms, and the sums of a work-item. */
 #ifndef GLM_PASS /* name of the kernel */
 #define GLM_PASS glm_pass
 #endif
@@ -108,7 +108,7 @@ SCL_INLINE glm_shares glm_share(real y, const real *eta, int classes) {
   return s;
 }
 
-/* The derivative of the log density by predictor v. */
+/* The derivative of the log density with respect to predictor v. */
 SCL_INLINE real glm_share_slope(const glm_shares *s, real y, int v) {
   real e = 0.0;
   SCL_UNROLL for (int c = 0; c < GLM_PREDICTORS; c++) {
@@ -117,7 +117,7 @@ SCL_INLINE real glm_share_slope(const glm_shares *s, real y, int v) {
   return ((int)y - 1 == v ? s->others : -e) * s->inverse;
 }
 
-/* The auxiliary parameter as row `row` of predictor v sees it; `given` is that of all rows. */
+/* The auxiliary parameter for row `row` of predictor v; `given` is that of all rows. */
 SCL_INLINE glm_aux glm_aux_here(const glm_data *t, glm_aux given, int v, uint row, real y) {
   if (GLM_AUX == SCL_GLM_CUTS) return glm_aux_cuts(t->aux + v * t->aux_count, t->aux_count, y);
   if (GLM_AUX == SCL_GLM_SIGMA && t->flags & GLM_ROW_AUX)

@@ -33,8 +33,9 @@
 /* One logarithm for many terms takes registers that other layouts do not have. */
 #define GLM_GATHER (GLM_PREDICTORS > 1 || GLM_LANES > 16)
 #define GLM_ALONE (GLM_LANES == 1) /* a work-item has its row to itself: nothing to exchange */
-/* Whether a tile is asked for before the rest of the work on the last one, or on the parameters, is
- * done. With more predictors there are no registers for it, and elsewhere other groups work. */
+/* Whether a tile is requested before the rest of the work on the last one, or on the parameters, is
+ * done. With more predictors there are not enough registers for it; then other groups fill the
+ * time. */
 #define GLM_EARLY (GLM_ALONE && GLM_PREDICTORS == 1)
 #define GLM_AUX_ROWS (GLM_ALONE ? GLM_WIDTH : 1) /* rows whose data a work-item has */
 #define GLM_LINKS (GLM_ALONE ? GLM_PREDICTORS : 1) /* predictors that a work-item turns to terms */

@@ -1,4 +1,4 @@
-/* What the host adds to the terms of glm_families.h, which includes this file: the parts of a log
+/* Terms that the host adds to those of glm_families.h, which includes this file: the parts of a log
  * density that do not depend on a linear predictor. C11 only. */
 #ifndef GLM_VALUES_H
 #define GLM_VALUES_H
@@ -27,8 +27,8 @@ static inline real glm_digamma_rest(real x) {
   return sum - 0.5 / x + special_stirling_slope(x);
 }
 
-/* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, and y more where y is
- * many; its derivative by phi. */
+/* log(gamma(n) / gamma(phi)) + phi log(phi) - n log(n), where n = y + phi, plus y if y is many; its
+ * derivative with respect to phi. */
 static inline glm_term glm_neg_binomial_2_log_value(real y, glm_aux aux) {
   glm_term term = {0.0, 0.0, 0.0, 0.0, 0.0};
   const real phi = fmax(aux.value, 2.3e-308), n = y + phi;

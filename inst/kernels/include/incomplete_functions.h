@@ -15,7 +15,7 @@ typedef struct {
   real c, c_slope, d, d_slope, h, h_slope;
 } incomplete_fraction;
 
-/* Gives how far h has moved, relative to it. */
+/* Returns the relative change of h. */
 SCL_INLINE real incomplete_fraction_step(incomplete_fraction *f, real a, real a_slope, real b,
                                          real b_slope) {
   real below = a * f->d + b;
@@ -41,7 +41,7 @@ SCL_INLINE real incomplete_log_gamma_1(real a) {
   return special_log_gamma_right(a + 1.0);
 }
 
-/* log(x^a exp(-x) / gamma(a + 1)), without cancellation, and its derivative by a. */
+/* log(x^a exp(-x) / gamma(a + 1)), without cancellation, and its derivative with respect to a. */
 SCL_INLINE real incomplete_gamma_front(real x, real a, real *slope) {
   if (a < 12.0) {
     *slope = log(x) - special_digamma_right(a + 1.0);
@@ -124,7 +124,8 @@ SCL_INLINE real incomplete_gamma(real x, real a, int upper, real *slope) {
   return upper ? value : incomplete_complement(value, slope);
 }
 
-/* log(P(X <= x)) of a gamma variable X with shape a, log(P(X > x)), and their derivatives by a. */
+/* log(P(X <= x)) of a gamma variable X with shape a, log(P(X > x)), and their derivatives with
+ * respect to a. */
 SCL_INLINE real incomplete_log_pgamma(real x, real a) {
   real slope;
   return incomplete_gamma(x, a, 0, &slope);

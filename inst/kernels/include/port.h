@@ -4,8 +4,9 @@
  * which then include the kernel header itself. Only plain functions of numbers are shared this way;
  * kernels with index space, barriers or local memory are OpenCL only.
  *
- * Kernels ask for their place (get_local_id() and the like) themselves and hand it to the functions
- * they call: in a function that POCL 3.1 does not inline its threads read each other's. */
+ * Kernels call get_local_id() and similar functions themselves and pass the results to the
+ * functions they call: in a function that POCL 3.1 does not inline, its threads read each
+ * other's. */
 #ifndef SCL_PORT_H
 #define SCL_PORT_H
 
@@ -22,11 +23,11 @@
 #else
 #define SCL_NOINLINE static __attribute__((noinline))
 #endif
-/* For functions with barriers: POCL 3.1 runs those that it has not inlined wrongly. */
+/* For functions with barriers: POCL 3.1 executes those that it has not inlined wrongly. */
 #define SCL_INLINE_BARRIER static inline __attribute__((always_inline))
 #define SCL_GLOBAL __global
 typedef long scl_long; /* 64 bits */
-/* The numbers of matrices: kernels name their type here alone. */
+/* The type of matrix elements: kernels name their type only here. */
 typedef double real;
 typedef double2 real2;
 typedef double4 real4;

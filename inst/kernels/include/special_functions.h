@@ -46,7 +46,7 @@ SCL_INLINE real special_tanpi(real x) {
 
 /* ---- Stirling's series, for z >= 12 ---------------------------------------------------------- */
 
-/* What it adds to log(gamma(z)) = (z - 1/2) log(z) - z + log(2 pi) / 2. */
+/* The remainder in log(gamma(z)) = (z - 1/2) log(z) - z + log(2 pi) / 2 + ... */
 SCL_INLINE real special_stirling(real z) {
   const real w = 1.0 / (z * z);
   real sum = 691.0 / 360360.0;
@@ -57,7 +57,7 @@ SCL_INLINE real special_stirling(real z) {
   return (1.0 / 12.0 - w * sum) / z;
 }
 
-/* To the first derivative, log(z) - 1 / (2 z). */
+/* The same in the first derivative, log(z) - 1 / (2 z) + ... */
 SCL_INLINE real special_stirling_slope(real z) {
   const real w = 1.0 / (z * z);
   real sum = 691.0 / 32760.0;
@@ -156,7 +156,7 @@ SCL_INLINE real special_log_gamma(real x) {
   return -log(fabs(special_sinpi(x)) / SPECIAL_PI) - log(-x) - special_log_gamma_right(-x);
 }
 
-/* For x >= 20; pow() and exp() each of a part, whose product may be too large. */
+/* For x >= 20; pow() and exp() of one part each, because the product may overflow. */
 SCL_INLINE real special_gamma_large(real x) {
   const real root = pow(x, 0.5 * x - 0.25);
   return root * exp(-x) * root * (2.506628274631000502 * exp(special_stirling(x)));
@@ -232,7 +232,7 @@ SCL_INLINE real special_trigamma_right(real x) {
   return above / below + (v + 0.5 * w + v * w * sum);
 }
 
-/* What log(gamma(x)) has beyond Stirling's formula, x > 0, and its derivative. */
+/* The remainder of Stirling's formula for log(gamma(x)), x > 0, and its derivative. */
 SCL_INLINE real special_stirling_rest(real x) {
   if (!(x > 0.0)) return NAN;
   if (x >= 12.0) return special_stirling(x);

@@ -11,8 +11,8 @@ SCL_INLINE real special_dnorm(real x) {
   return 0.3989422804014326779 * (exp(-0.5 * head * head) * exp((-0.5 * rest - head) * rest));
 }
 
-/* P(X <= x) for a standard normal X. In the tail erfc() would double the relative error of its
- * argument x / sqrt(2) by the square of that; what rounding took off it comes in by the slope. */
+/* P(X <= x) for a standard normal X. In the tail erfc() would multiply the relative error of its
+ * argument x / sqrt(2) by the square of that; the rounding error is corrected by the slope. */
 SCL_INLINE real special_pnorm(real x) {
   const real t = -0.7071067811865475244 * x;
   const real rest = fma(-0.7071067811865475244, x, -t) + 4.833646656726457e-17 * x;

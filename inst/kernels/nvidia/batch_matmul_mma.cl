@@ -25,7 +25,7 @@
 #define ROWS16 (BATCH_TILE / 16) /* blocks of 16 rows, and of 16 columns, of a tile */
 #define DEPTH 8
 
-/* A lane's share of a step: of each block number h + 2 s is that of row g + 8 h at t + 4 s. */
+/* A lane's share of a step: number h + 2 s of each block is that of row g + 8 h at t + 4 s. */
 typedef struct {
   real a[ROWS16][4], b[ROWS16][4];
 } batch_fragments;

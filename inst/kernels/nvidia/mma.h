@@ -1,8 +1,8 @@
-/* The double-precision matrix instructions of NVIDIA devices, and what else the kernels of this
- * folder ask of a warp: c + a b for 16 x 8 results, with sums over 4 or 8; exchange within a warp;
- * asynchronous copies to local memory; barriers of some warps. What differs between devices is in
- * mma_ptx.h, as inline assembly, and once more in mma_emulated.h, in plain OpenCL C, which runs
- * anywhere (SCL_MMA_EMULATED=1). Exactly one of the two has come before this file.
+/* The double-precision matrix instructions of NVIDIA devices, and the other features of a warp that
+ * the kernels of this folder use: c + a b for 16 x 8 results, with sums over 4 or 8; exchange
+ * within a warp; asynchronous copies to local memory; barriers of some warps. The parts that differ
+ * between devices are in mma_ptx.h, as inline assembly, and in mma_emulated.h, in plain OpenCL C,
+ * which runs anywhere (SCL_MMA_EMULATED=1). Exactly one of the two comes before this file.
  *
  * Of compute capability 9.0 on there is one instruction for each product; 8.0 has 8 x 8 x 4 alone
  * (SCL_MMA_8), of which two or four make up the larger ones: their registers are the same.

@@ -1,19 +1,19 @@
 /* The twin of mma_ptx.h in plain OpenCL C, for devices and simulators without these instructions:
  * slow, and exact. Built with SCL_MMA_EMULATED=1.
  *
- * Lanes of a warp go in step on the device. Here each instruction is: the lanes store their
+ * Lanes of a warp run in lockstep on the device. Here each instruction is: the lanes store their
  * fragments in local memory; barrier; each computes its results from them; barrier. OpenCL's
- * barriers are of the whole group, and all its work-items must meet them in the same places. So
- * what only some warps are to do, all go through (MMA_IF): the lanes of the others are not `active`
- * then; they neither store nor read, and keep what they had.
+ * barriers are for the whole group, and all its work-items must reach them at the same points.
+ * Therefore all warps execute code that is meant for only some of them (MMA_IF): the lanes of the
+ * others are then not `active`; they neither store nor read, and keep their values.
  *
- * The device's instructions do not order what lanes store themselves. Nor do they here in the eyes
- * of a simulator that looks for races (SCL_MMA_CHECKED=1, for oclgrind): their barriers have no
- * fence for local memory, and what they exchange goes by atomic operations. So a missing
- * mma_warp_sync() or barrier is still found as a race.
+ * The device's instructions do not order the stores of lanes. Nor do they here for a simulator that
+ * looks for races (SCL_MMA_CHECKED=1, for oclgrind): their barriers have no fence for local memory,
+ * and exchanged values go through atomic operations. A missing mma_warp_sync() or barrier is
+ * therefore still found as a race.
  *
- * Copies arrive as late as they may, when they are waited for. Until then there is NaN where they
- * go, so that what still reads there what was there before is found too. */
+ * Copies arrive as late as possible, when they are waited for. Until then their destination
+ * contains NaN, so that reading an old value there is found too. */
 
 #ifdef SCL_MMA_EMULATED
 
@@ -244,7 +244,7 @@ MMA_INLINE void mma_wait(mma_copies *copies, const int latest) {
 
 /* ---- barriers of some warps ------------------------------------------------------------------ */
 
-/* All warps meet, where the ones do that wait for others. */
+/* All warps meet at the points where some wait for others. */
 #define MMA_MEET(id, warps) barrier(CLK_LOCAL_MEM_FENCE)
 #define MMA_MEET_FIRST(id, warps)
 

@@ -1,5 +1,5 @@
-/* What mma.h needs of a device, in the assembly language of NVIDIA devices. Every function here has
- * its twin in mma_emulated.h; a kernel that keeps to them runs on both. */
+/* The functions that mma.h needs from a device, in the assembly language of NVIDIA devices. Every
+ * function here has its twin in mma_emulated.h; a kernel that uses only these runs on both. */
 
 #ifndef SCL_MMA_EMULATED
 
@@ -8,7 +8,7 @@
 #define MMA_INLINE static inline __attribute__((always_inline))
 #define MMA_COLLECTIVE MMA_INLINE
 
-/* Where a work-item stands in its warp. */
+/* The position of a work-item in its warp. */
 typedef struct {
   int lane, quad, member; /* 0 to 31; lane / 4; lane % 4 */
 } mma_lane;
@@ -26,7 +26,7 @@ MMA_INLINE mma_lane mma_lane_of(const int item) {
 #define mma_only(lane, taken) (lane)
 #define mma_is_active(lane) true
 
-/* Whether a warp has to go through the parts of all: a constant. */
+/* Whether a warp has to execute the parts of all warps: a constant. */
 #define MMA_ROLES_TOGETHER false
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ MMA_COLLECTIVE void mma_8_to(const mma_lane lane, double to[4], const double fro
 
 /* ---- exchange within a warp ------------------------------------------------------------------ */
 
-/* What the lanes of a warp have stored, the others see after it. */
+/* Makes the stores of the lanes of a warp visible to the others. */
 MMA_COLLECTIVE void mma_warp_sync(const mma_lane lane) {
   asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
 }
