@@ -72,99 +72,29 @@ done:
   return scl_give(status, transposed, out);
 }
 
-/* ---- what needs the factor on the way ---------------------------------------------------------
- */
-
-/* The factor of a matrix that may have none. The host stops at such a matrix; a device continues
- * and the result is discarded in the end, so that the host waits only once. */
-typedef struct {
-  const scl_mat *a;
-  scl_mat *l;
-  scl_block work; /* `extra` numbers of the caller, and the order of the failing minor */
-  size_t extra;
-} pending_factor;
-
-static scl_status begin_factor(const scl_mat *a, size_t extra, pending_factor *f) {
-  scl_context *ctx = a->ctx;
-  f->a = a;
-  f->extra = extra;
-  SCL_TRY(scl_mat_create(ctx, a->nrow, a->ncol, SCL_LOWER, &f->l));
-  SCL_TRY(scl_block_create(ctx, extra + 1, 1, &f->work));
-  scl_block info = scl_block_part(f->work, extra, 0, 1, 1);
-  SCL_TRY(ctx->engine->potrf_copy(ctx, scl_mat_block(a), scl_mat_block(f->l), info));
-  if (!scl_traits(ctx)->synchronous) return SCL_OK;
-  double order;
-  SCL_TRY(scl_read_block(ctx, info, SCL_WAIT_WRITES, &order));
-  return judge_order(a, order);
-}
-
-/* Downloads the caller's numbers and the order together; `numbers` has room for extra + 1. */
-static scl_status judge_factor(const pending_factor *f, double *numbers) {
-  scl_context *ctx = f->a->ctx;
-  SCL_TRY(scl_read_block(ctx, f->work, SCL_WAIT_QUEUE, numbers));
-  return judge_order(f->a, numbers[f->extra]);
-}
-
-static scl_status end_factor(pending_factor *f, scl_status status) {
-  double order;
-  if (status == SCL_OK && f->l != NULL && f->extra == 0) status = judge_factor(f, &order);
-  scl_buffer_release(f->work.buffer);
-  scl_mat_release(f->l);
-  return status;
-}
-
-scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out) {
-  SCL_TRY(check_input(a));
-  SCL_TRY(scl_mat_same_context(a, b));
-  if (b->nrow != a->nrow) {
-    return scl_fail_argument("b", "'b' must have %zu rows like 'a', not %zu", a->nrow, b->nrow);
-  }
-  scl_context *ctx = a->ctx;
-  scl_mat *r = NULL;
-  pending_factor f = {.l = NULL};
-  scl_status status;
-  SCL_GO(scl_mat_create(ctx, b->nrow, b->ncol, SCL_GENERAL, &r));
-  if (scl_is_empty(a)) goto done;
-  SCL_GO(begin_factor(a, 0, &f));
-  if (scl_is_empty(r)) goto done;
-  scl_block factor = scl_mat_block(f.l), x = scl_mat_block(r);
-  SCL_GO(ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(b), x));
-  SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_NO_TRANS, factor, x));
-  SCL_GO(ctx->engine->trsm(ctx, SCL_LEFT, SCL_LOWER, SCL_TRANS, factor, x));
-done:
-  return scl_give(end_factor(&f, status), r, out);
-}
-
-scl_status scl_inverse_pd(const scl_mat *a, scl_mat **out) {
-  SCL_TRY(check_input(a));
-  scl_context *ctx = a->ctx;
-  scl_mat *r = NULL;
-  pending_factor f = {.l = NULL};
-  scl_status status;
-  SCL_GO(scl_mat_create(ctx, a->nrow, a->ncol, SCL_SYMMETRIC, &r));
-  if (scl_is_empty(a)) goto done;
-  SCL_GO(begin_factor(a, 0, &f));
-  SCL_GO(ctx->engine->potri(ctx, scl_mat_block(f.l), scl_mat_block(r)));
-done:
-  return scl_give(end_factor(&f, status), r, out);
-}
-
 scl_status scl_chol_pivots(const scl_mat *a, double *out) {
   SCL_TRY(check_input(a));
   scl_context *ctx = a->ctx;
-  size_t n = a->nrow;
-  pending_factor f = {.l = NULL};
+  const size_t n = a->nrow;
+  scl_mat *l = NULL;
+  scl_block work = {.buffer = NULL}; /* the diagonal, and the order of the failing minor */
+  if (n == 0) return SCL_OK;
   double *numbers = malloc((n + 1) * sizeof *numbers);
   if (numbers == NULL) return scl_fail_memory((n + 1) * sizeof *numbers, 0, "a diagonal");
-  scl_status status = SCL_OK;
-  if (n == 0) goto done;
-  SCL_GO(begin_factor(a, n, &f));
-  SCL_GO(ctx->engine->diagonal(ctx, scl_mat_block(f.l), scl_block_part(f.work, 0, 0, n, 1)));
-  SCL_GO(judge_factor(&f, numbers));
+  scl_status status;
+  SCL_GO(scl_mat_create(ctx, n, n, SCL_LOWER, &l));
+  SCL_GO(scl_block_create(ctx, n + 1, 1, &work));
+  const scl_block factor = scl_mat_block(l), info = scl_block_part(work, n, 0, 1, 1);
+  SCL_GO(ctx->engine->potrf_copy(ctx, scl_mat_block(a), factor, info));
+  SCL_GO(ctx->engine->diagonal(ctx, factor, scl_block_part(work, 0, 0, n, 1)));
+  SCL_GO(scl_read_block(ctx, work, SCL_WAIT_QUEUE, numbers));
+  SCL_GO(judge_order(a, numbers[n]));
   memcpy(out, numbers, n * sizeof *out);
 done:
   free(numbers);
-  return end_factor(&f, status);
+  scl_buffer_release(work.buffer);
+  scl_mat_release(l);
+  return status;
 }
 
 /* ---- reverse mode --------------------------------------------------------------------------- */
@@ -261,26 +191,6 @@ static scl_status sum_log_diagonal(const scl_mat *l, scl_block diagonal, scl_blo
   SCL_TRY(scl_engine_of(l)->diagonal(l->ctx, scl_mat_block(l), diagonal));
   SCL_TRY(scl_apply_blocks(l->ctx, SCL_OP_ABS, (scl_operand){.block = diagonal}, unused, diagonal));
   return scl_reduce_block(l->ctx, SCL_REDUCE_SUM_LOG, diagonal, sum);
-}
-
-scl_status scl_chol_log_det(const scl_mat *l, double *out) {
-  SCL_TRY(scl_require_square(l, "l"));
-  if (scl_is_empty(l)) {
-    *out = 0.0;
-    return SCL_OK;
-  }
-  size_t n = l->nrow;
-  scl_block work; /* the diagonal, and one more element for the sum of its logarithms */
-  SCL_TRY(scl_block_create(l->ctx, n + 1, 1, &work));
-  scl_block sum = scl_block_part(work, n, 0, 1, 1);
-  double value;
-  scl_status status;
-  SCL_GO(sum_log_diagonal(l, scl_block_part(work, 0, 0, n, 1), sum));
-  SCL_GO(scl_read_block(l->ctx, sum, SCL_WAIT_WRITES, &value));
-  *out = 2.0 * value;
-done:
-  scl_buffer_release(work.buffer);
-  return status;
 }
 
 /* ---- rows of graph/ops.def ------------------------------------------------------------------ */

@@ -13,15 +13,8 @@
  * failing leading minor). */
 scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out);
 
-/* A^-1 b from the n x n matrix a, of which the lower triangle is read; b is n x m. Errors as of
- * scl_chol(). */
-scl_status scl_solve_pd(const scl_mat *a, const scl_mat *b, scl_mat **out);
-
-/* A^-1, symmetric, likewise. */
-scl_status scl_inverse_pd(const scl_mat *a, scl_mat **out);
-
-/* The n diagonal elements of the factor, likewise: the determinant is the product of their squares.
- */
+/* The n diagonal elements of the factor of a: its determinant is the product of their squares.
+ * Errors as for scl_chol(). */
 scl_status scl_chol_pivots(const scl_mat *a, double *out);
 
 /* Reverse mode of the lower factor: from L and l_adj = dF/dL, of which the lower triangle is read,
@@ -34,9 +27,6 @@ scl_status scl_chol_adjoint_block(scl_context *ctx, scl_block l, scl_block l_adj
 
 /* A^-1 from the factor, symmetric. SCL_E_SINGULAR. */
 scl_status scl_chol_inverse(const scl_mat *l, bool upper, scl_mat **out);
-
-/* log det A from the factor. */
-scl_status scl_chol_log_det(const scl_mat *l, double *out);
 
 /* Rows of graph/ops.def; the result of log_det is a 1 x 1 matrix, and it does not wait. */
 scl_rule scl_chol_rule, scl_chol_adjoint_rule, scl_chol_inverse_rule, scl_log_det_rule;

@@ -6,6 +6,7 @@
 #include "ops/diagonal.h"
 #include "ops/cholesky.h"
 #include "graph/expr.h"
+#include "graph/operations.h"
 #include "ops/gemm.h"
 #include "ops/glm.h"
 #include "ops/gp.h"
@@ -121,14 +122,6 @@ static scl_status run_chol_adjoint(const fixture *f, scl_mat **out) {
   return scl_chol_adjoint(f->l, f->g, out);
 }
 
-static scl_status run_solve_pd(const fixture *f, scl_mat **out) {
-  return scl_solve_pd(f->a, f->g, out);
-}
-
-static scl_status run_inverse_pd(const fixture *f, scl_mat **out) {
-  return scl_inverse_pd(f->a, out);
-}
-
 static scl_status run_chol_pivots(const fixture *f, scl_mat **out) {
   double pivots[N];
   (void)out;
@@ -140,9 +133,7 @@ static scl_status run_chol_inverse(const fixture *f, scl_mat **out) {
 }
 
 static scl_status run_log_det(const fixture *f, scl_mat **out) {
-  double value;
-  (void)out;
-  return scl_chol_log_det(f->l, &value);
+  return scl_compute(NULL, SCL_OPERATION_LOG_DET, 1, &(scl_term){f->l, 0.0}, 0, NULL, out);
 }
 
 /* Two terms over columns 1 and 2. */
@@ -229,8 +220,6 @@ static run_operation *const operations[] = {
     run_solve,
     run_tri_inverse,
     run_chol,
-    run_solve_pd,
-    run_inverse_pd,
     run_chol_pivots,
     run_solve_adjoint,
     run_chol_adjoint,
