@@ -123,7 +123,8 @@
 #'   [logLik()], [nobs()], [deviance()], [sigma()], [fitted()], [residuals()][residuals.cl_glm],
 #'   [predict()][predict.cl_glm], [simulate()][simulate.cl_glm], [plot()][plot.cl_glm],
 #'   [anova()][anova.cl_glm], [update()], [family()], [formula()], [weights()], [model.matrix()],
-#'   [model.frame()] and [extractAIC()]; [AIC()], [BIC()] and [step()] therefore work.
+#'   [model.frame()] and [extractAIC()]; [AIC()], [BIC()] and [step()] therefore work. Leverages and
+#'   Cook's distances are in [influence.cl_glm()], methods for other packages in [cl_glm-tools].
 #' @section Errors:
 #' `statcl_error_argument` for invalid input, naming the argument; `statcl_error_nonfinite` for
 #' infinite values in x.

@@ -271,24 +271,30 @@ default_matrix <- function(object, newdata) {
 #'   deviance. `"pearson"`: observations minus means, divided by their standard deviations (for
 #'   `normal_id` not divided by sigma). `"response"`: observations minus means; for `binomial_logit`
 #'   as proportions; for families with classes, which have no other residuals, a matrix of
-#'   indicators minus probabilities.
+#'   indicators minus probabilities. `"working"`: those of the last step of iteratively reweighted
+#'   least squares, observations minus means, divided by the derivative of the mean by the linear
+#'   predictor. `"partial"`: working residuals plus each of the centred terms of
+#'   `predict(object, type = "terms")`, a matrix.
 #' @param ... Not used.
 #' @return A vector with one number for each observation, or a matrix.
 #' @section Errors:
-#' `statcl_error_argument` for deviance and Pearson residuals of families with classes.
+#' `statcl_error_argument` for residuals of families with classes other than `"response"`, and for
+#' partial residuals of a fit without a formula.
 #' @export
 #' @examples
 #' fit <- cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log")
 #' head(residuals(fit, "pearson"))
-residuals.cl_glm <- function(object, type = c("deviance", "pearson", "response"), ...) {
+residuals.cl_glm <- function(object, type = c("deviance", "pearson", "response", "working",
+                                              "partial"), ...) {
   classes <- has_classes(object$family)
   if (classes && missing(type)) type <- "response"
-  type <- check_choice(type, c("deviance", "pearson", "response"), "type")
+  type <- check_choice(type, c("deviance", "pearson", "response", "working", "partial"), "type")
   if (classes && type != "response") {
     abort_argument("type", sprintf("family \"%s\" has residuals of type \"response\" only",
                                    object$family))
   }
-  stats::naresid(object$na.action, glm_residuals(object, type))
+  stats::naresid(object$na.action, if (type == "partial") partial_residuals(object) else
+    glm_residuals(object, type))
 }
 
 glm_residuals <- function(object, type) {
@@ -298,6 +304,7 @@ glm_residuals <- function(object, type) {
   w <- deviance_weights(object)
   result <- switch(type,
     response = y - mu,
+    working = (y - mu) / link_slope(object$family, object$linear.predictors),
     pearson = sqrt(w / glm_variance(object$family, mu, object$own)) * (y - mu),
     deviance = sign(y - mu) * sqrt(pmax(deviance_parts(object$family, y, mu, w, object$own), 0)))
   stats::setNames(result, names(mu))

@@ -18,9 +18,13 @@
 #' @param type `"link"`: linear predictors (for `categorical_logit` one for each class, 0 for the
 #'   first). `"response"`: means; for `binomial_logit` proportions; for families with classes a
 #'   matrix of probabilities. `"class"`: the most probable class (for `bernoulli_logit`, too), a
-#'   factor, or 0 and 1 if the response had no levels.
+#'   factor, or 0 and 1 if the response had no levels. `"terms"`: the contribution of each term of
+#'   the formula to the linear predictor, minus its mean in the data of the fit, one column for each
+#'   term, with the attribute `"constant"`, which together with the terms and an offset gives the
+#'   linear predictor.
 #' @param se.fit Whether to return standard errors.
 #' @param interval,level Type and level of the interval.
+#' @param terms For `type = "terms"`: names of the terms; all by default.
 #' @param draws For a fit with `method = "mcmc"`: the number of draws, evenly spaced, over which to
 #'   average.
 #' @param ... Not used.
@@ -41,10 +45,11 @@
 #'
 #' gears <- cl_glm(factor(gear) ~ mpg, data = mtcars, family = "categorical_logit")
 #' predict(gears, data.frame(mpg = c(15, 25)), type = "response")
-predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"), se.fit = FALSE,
-                           interval = c("none", "confidence"), level = 0.95, draws = 1000, ...) {
+predict.cl_glm <- function(object, newdata, type = c("link", "response", "class", "terms"),
+                           se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
+                           terms = NULL, draws = 1000, ...) {
   check_dots_empty(...)
-  type <- check_choice(type, c("link", "response", "class"), "type")
+  type <- check_choice(type, c("link", "response", "class", "terms"), "type")
   interval <- check_choice(interval, c("none", "confidence"), "interval")
   se.fit <- check_flag(se.fit, "se.fit")
   level <- check_number(level, "level", 0, 1)
@@ -53,6 +58,19 @@ predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"
   if (!in_sample && anyNA(object$coefficients)) {
     statcl_warning("rank", paste("prediction from a rank-deficient fit may be misleading: NA",
                                  "coefficients are treated as 0"))
+  }
+  if (type == "terms") {
+    if (interval != "none") {
+      abort_argument("interval", "type = \"terms\" does not support intervals")
+    }
+    found <- term_prediction(object, if (!in_sample) newdata, se.fit, terms)
+    if (!in_sample || is.null(object$na.action)) return(found)
+    fit <- if (se.fit) found$fit else found
+    constant <- attr(fit, "constant")
+    fit <- structure(pad_rows(object, fit), constant = constant)
+    if (!se.fit) return(fit)
+    return(list(fit = fit, se.fit = pad_rows(object, found$se.fit),
+                residual.scale = found$residual.scale))
   }
   pad <- function(v) if (in_sample) pad_rows(object, v) else v
   uncertain <- se.fit || interval != "none"

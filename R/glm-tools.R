@@ -1,0 +1,193 @@
+# Methods for the generics of other packages, which are used when these are installed: generics and
+# broom, sandwich, lmtest, emmeans.
+
+#' Fits in the tools of other packages
+#'
+#' Fits of [cl_glm()] by maximum likelihood work in the packages around [glm()]. These methods are
+#' registered when the package that owns the generic is loaded; none of the packages is required.
+#'
+#' - **broom** (the generics `tidy()`, `glance()`, `augment()` of the generics package), and with it
+#'   modelsummary and gtsummary: columns as for fits of [glm()]. For `categorical_logit`, `tidy()`
+#'   has the column `y.level`; for `ordered_logistic` the column `coef.type`, as for `MASS::polr()`.
+#' - **sandwich**: `estfun()` and `bread()`, with which `vcovHC()`, `vcovCL()` and `sandwich()`
+#'   work.
+#' - **lmtest**: `coeftest()` uses Student's t distribution for `normal_id` and the normal
+#'   distribution for other families; `lrtest()` and `waldtest()` work as they are.
+#' - **emmeans**: marginal means, contrasts and trends, on the link and on the response scale.
+#' - **car**: `Anova()`, `linearHypothesis()`, `vif()`. **MASS**: `stepAIC()`. All of these use the
+#'   methods listed in [cl_glm()].
+#'
+#' @param x,object A fit of [cl_glm()].
+#' @param conf.int,conf.level Whether to add confidence limits, and their level.
+#' @param exponentiate Whether to give `exp()` of estimates and limits, such as odds ratios.
+#' @param data,newdata The data of the fit, by default its model frame; or new data.
+#' @param type.predict,type.residuals Types of the predictions ([predict.cl_glm()]) and residuals
+#'   ([residuals.cl_glm()]).
+#' @param se_fit Whether to add standard errors of the predictions.
+#' @param vcov.,df A covariance matrix, or a function that computes it from `x`; degrees of freedom.
+#' @param trms,xlev,grid Set by emmeans.
+#' @param ... Passed to [confint.cl_glm()] by `tidy()`, otherwise to the generic's other methods.
+#' @return `tidy()`, `glance()` and `augment()`: a data frame, a tibble if that package is
+#'   installed. `estfun()`: an n x p matrix, the derivatives of the log density of each observation
+#'   with respect to the coefficients. `bread()`: the number of observations times `vcov(x)`.
+#'   `coeftest()`: as for other models.
+#' @section Errors:
+#' `statcl_error_argument` for families with classes, except by `tidy()` and `glance()`.
+#' @name cl_glm-tools
+#' @examples
+#' fit <- cl_glm(am ~ wt + hp, data = mtcars)
+#' if (requireNamespace("generics", quietly = TRUE)) {
+#'   generics::tidy(fit, conf.int = TRUE, exponentiate = TRUE)
+#' }
+NULL
+
+# A tibble, or without that package a data frame.
+table_of <- function(columns) {
+  table <- as.data.frame(columns, stringsAsFactors = FALSE, optional = TRUE)
+  rownames(table) <- NULL
+  if (requireNamespace("tibble", quietly = TRUE)) tibble::as_tibble(table) else table
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method generics::tidy
+tidy.cl_glm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE, ...) {
+  conf.int <- check_flag(conf.int, "conf.int")
+  exponentiate <- check_flag(exponentiate, "exponentiate")
+  found <- summary(x)$coefficients
+  table <- list(term = rownames(found), estimate = unname(found[, 1L]),
+                std.error = unname(found[, 2L]))
+  if (ncol(found) > 2L) {
+    table$statistic <- unname(found[, 3L])
+    table$p.value <- unname(found[, 4L])
+  }
+  if (x$family == "categorical_logit") {
+    width <- nchar(x$levels)[-1L] + 1L
+    of <- rep(seq_along(width), each = length(table$term) / length(width))
+    table <- c(list(y.level = x$levels[-1L][of]), table)
+    table$term <- substring(table$term, width[of] + 1L)
+  }
+  if (conf.int) {
+    limits <- stats::confint(x, level = conf.level, ...)
+    table$conf.low <- unname(limits[, 1L])
+    table$conf.high <- unname(limits[, 2L])
+  }
+  if (exponentiate) {
+    for (name in intersect(c("estimate", "conf.low", "conf.high"), names(table))) {
+      table[[name]] <- exp(table[[name]])
+    }
+  }
+  if (x$family == "ordered_logistic") {
+    table$coef.type <- rep(c("coefficient", "scale"), c(length(x$coefficients), length(x$own)))
+  }
+  table_of(table)
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method generics::glance
+glance.cl_glm <- function(x, ...) {
+  table_of(list(null.deviance = x$null.deviance, df.null = x$df.null, logLik = x$logLik,
+                AIC = stats::AIC(x), BIC = stats::BIC(x), deviance = x$deviance,
+                df.residual = x$df.residual, nobs = stats::nobs(x)))
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method generics::augment
+augment.cl_glm <- function(x, data = stats::model.frame(x), newdata = NULL,
+                           type.predict = c("link", "response", "terms"),
+                           type.residuals = c("deviance", "pearson"), se_fit = FALSE, ...) {
+  type.predict <- check_choice(type.predict, c("link", "response", "terms"), "type.predict")
+  type.residuals <- check_choice(type.residuals, c("deviance", "pearson"), "type.residuals")
+  se_fit <- check_flag(se_fit, "se_fit")
+  one_predictor(x, "x")
+  fresh <- !is.null(newdata)
+  table <- as.data.frame(if (fresh) newdata else data)
+  found <- stats::predict(x, if (fresh) newdata, type = type.predict, se.fit = se_fit)
+  # The fit has no values for rows that na.action removed, but `data` may have them.
+  if (!fresh && inherits(x$na.action, "omit") && nrow(table) > length(x$y)) {
+    table <- table[-x$na.action, , drop = FALSE]
+  }
+  plain <- function(v) if (is.matrix(v)) v else unname(v)
+  if (is.character(attr(table, "row.names"))) {
+    table <- cbind(data.frame(.rownames = rownames(table), stringsAsFactors = FALSE), table)
+  }
+  table$.fitted <- plain(if (se_fit) found$fit else found)
+  if (se_fit) table$.se.fit <- plain(found$se.fit)
+  if (!fresh) {
+    x$na.action <- if (nrow(table) > length(x$y)) x$na.action
+    infl <- stats::influence(x, do.coef = FALSE)
+    table$.resid <- unname(stats::residuals(x, type.residuals))
+    used <- !stats::naresid(x$na.action, deviance_weights(x)) %in% 0
+    lost <- is.na(table$.resid) # rows that na.exclude removed
+    fill <- function(v) replace(replace(rep(NA_real_, nrow(table)), used, v), lost, NA)
+    table$.std.resid <- fill(stats::rstandard(x, type = type.residuals))
+    table$.hat <- fill(infl$hat)
+    table$.sigma <- fill(infl$sigma)
+    table$.cooksd <- fill(stats::cooks.distance(x))
+  }
+  table_of(table)
+}
+
+one_predictor <- function(x, argument) {
+  if (!has_classes(x$family)) return(invisible())
+  abort_argument(argument, sprintf("family \"%s\" is not supported here: it has several classes",
+                                   x$family))
+}
+
+# ---- covariance matrices and tests ---------------------------------------------------------------
+
+#' @rdname cl_glm-tools
+#' @exportS3Method sandwich::estfun
+estfun.cl_glm <- function(x, ...) {
+  one_predictor(x, "x")
+  x$na.action <- NULL
+  design <- as.matrix(stats::model.matrix(x))[, !is.na(x$coefficients), drop = FALSE]
+  slope <- stats::weights(x, "working") * glm_residuals(x, "working") / dispersion(x)
+  slope[deviance_weights(x) == 0] <- 0
+  result <- design * as.vector(slope)
+  attr(result, "assign") <- attr(result, "contrasts") <- NULL
+  result
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method sandwich::bread
+bread.cl_glm <- function(x, ...) {
+  one_predictor(x, "x")
+  length(x$y) * stats::vcov(x, complete = FALSE)
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method lmtest::coeftest
+coeftest.cl_glm <- function(x, vcov. = NULL, df = NULL, ...) {
+  if (is.null(df)) {
+    df <- if (x$family == "normal_id" && x$method == "ml") x$df.residual else Inf
+  }
+  NextMethod(df = df)
+}
+
+# ---- marginal means ------------------------------------------------------------------------------
+
+#' @rdname cl_glm-tools
+#' @exportS3Method emmeans::recover_data
+recover_data.cl_glm <- function(object, ...) {
+  one_predictor(object, "object")
+  emmeans::recover_data(object$call, stats::delete.response(stats::terms(object)),
+                        object$na.action, frame = object$model, ...)
+}
+
+#' @rdname cl_glm-tools
+#' @exportS3Method emmeans::emm_basis
+emm_basis.cl_glm <- function(object, trms, xlev, grid, ...) {
+  frame <- stats::model.frame(trms, grid, na.action = stats::na.pass, xlev = xlev)
+  design <- stats::model.matrix(trms, frame, contrasts.arg = object$contrasts)
+  beta <- object$coefficients
+  estimable <- if (anyNA(beta)) {
+    estimability::nonest.basis(stats::model.matrix(object))
+  } else {
+    matrix(NA)
+  }
+  exact <- object$family == "normal_id" && object$method == "ml"
+  list(X = design, bhat = unname(beta), nbasis = estimable,
+       V = stats::vcov(object, complete = FALSE), dffun = function(k, dfargs) dfargs$df,
+       dfargs = list(df = if (exact) object$df.residual else Inf),
+       misc = emmeans::.std.link.labels(family(object), list()))
+}

@@ -1,0 +1,112 @@
+# Fits in other packages, beside those of glm() there.
+
+exact <- list(epsilon = 1e-15, maxit = 50) # glm() to the last digit
+ours <- function(formula, data, family, ...) cl_glm(formula, data = data, family = family, ...)
+like_glm <- function(x) {
+  x <- as.data.frame(x)
+  attributes(x) <- attributes(x)[c("names", "row.names", "class")]
+  x
+}
+
+test_that("broom's tables are those of glm()", {
+  skip_if_not_installed("broom")
+  a <- ours(case ~ spontaneous + age, infert, "bernoulli_logit")
+  b <- glm(case ~ spontaneous + age, data = infert, family = binomial, control = exact)
+  expect_equal(like_glm(broom::tidy(a)), like_glm(broom::tidy(b)), tolerance = 1e-6)
+  expect_equal(
+    like_glm(broom::tidy(a, conf.int = TRUE, exponentiate = TRUE, method = "profile")),
+    like_glm(suppressMessages(broom::tidy(b, conf.int = TRUE, exponentiate = TRUE))),
+    tolerance = 1e-3) # limits of glm() are interpolated
+  shared <- c("null.deviance", "df.null", "logLik", "AIC", "BIC", "deviance", "df.residual", "nobs")
+  expect_equal(as.list(broom::glance(a))[shared], lapply(as.list(broom::glance(b))[shared], c),
+               tolerance = 1e-6, ignore_attr = TRUE)
+  expect_equal(like_glm(broom::augment(a, se_fit = TRUE)),
+               like_glm(broom::augment(b, se_fit = TRUE)), tolerance = 1e-6)
+  expect_equal(like_glm(broom::augment(a, newdata = infert[1:3, ], type.predict = "response")),
+               like_glm(broom::augment(b, newdata = infert[1:3, ], type.predict = "response")),
+               tolerance = 1e-6)
+})
+
+test_that("tidy() names classes and cuts", {
+  skip_if_not_installed("generics")
+  classes <- generics::tidy(ours(factor(gear) ~ wt, mtcars, "categorical_logit"))
+  expect_equal(classes$y.level, rep(c("4", "5"), each = 2))
+  expect_equal(classes$term, rep(c("(Intercept)", "wt"), 2))
+  cuts <- generics::tidy(ours(factor(gear) ~ wt, mtcars, "ordered_logistic"))
+  expect_equal(cuts$coef.type, c("coefficient", "scale", "scale"))
+  expect_fault(generics::augment(ours(factor(gear) ~ wt, mtcars, "categorical_logit")), "argument",
+               argument = "x")
+})
+
+test_that("sandwich estimates are those of glm() and lm()", {
+  skip_if_not_installed("sandwich")
+  pairs <- list(
+    list(ours(am ~ wt + hp, mtcars, "bernoulli_logit"),
+         glm(am ~ wt + hp, data = mtcars, family = binomial, control = exact)),
+    list(ours(carb ~ wt, mtcars, "poisson_log"),
+         glm(carb ~ wt, data = mtcars, family = poisson, control = exact)),
+    list(ours(mpg ~ wt + hp, mtcars, "normal_id"), lm(mpg ~ wt + hp, data = mtcars)))
+  for (fits in pairs) {
+    expect_equal(sandwich::sandwich(fits[[1]]), sandwich::sandwich(fits[[2]]), tolerance = 1e-6)
+    for (type in c("HC0", "HC3")) {
+      expect_equal(sandwich::vcovHC(fits[[1]], type = type),
+                   sandwich::vcovHC(fits[[2]], type = type), tolerance = 1e-6)
+    }
+    expect_equal(sandwich::vcovCL(fits[[1]], cluster = mtcars$cyl, type = "HC1"),
+                 sandwich::vcovCL(fits[[2]], cluster = mtcars$cyl, type = "HC1"), tolerance = 1e-6)
+  }
+})
+
+test_that("coeftest() takes the distribution that suits the family", {
+  skip_if_not_installed("lmtest")
+  a <- ours(am ~ wt + hp, mtcars, "bernoulli_logit")
+  b <- glm(am ~ wt + hp, data = mtcars, family = binomial, control = exact)
+  expect_equal(unclass(lmtest::coeftest(a))[, 1:4], unclass(lmtest::coeftest(b))[, 1:4],
+               tolerance = 1e-6)
+  a <- ours(mpg ~ wt + hp, mtcars, "normal_id")
+  b <- lm(mpg ~ wt + hp, data = mtcars)
+  expect_equal(unclass(lmtest::coeftest(a))[, 1:4], unclass(lmtest::coeftest(b))[, 1:4],
+               tolerance = 1e-6)
+  small <- ours(mpg ~ wt, mtcars, "normal_id")
+  expect_equal(lmtest::lrtest(small, a)[["Pr(>Chisq)"]][2],
+               lmtest::lrtest(lm(mpg ~ wt, data = mtcars), b)[["Pr(>Chisq)"]][2], tolerance = 1e-6)
+})
+
+test_that("marginal means are those of glm()", {
+  skip_if_not_installed("emmeans")
+  breaks <- warpbreaks
+  a <- ours(breaks ~ wool * tension, breaks, "poisson_log")
+  b <- glm(breaks ~ wool * tension, data = breaks, family = poisson, control = exact)
+  for (type in c("link", "response")) {
+    expect_equal(like_glm(summary(emmeans::emmeans(a, ~ tension | wool, type = type))),
+                 like_glm(summary(emmeans::emmeans(b, ~ tension | wool, type = type))),
+                 tolerance = 1e-6)
+  }
+  pairs_of <- function(fit) pairs(suppressMessages(emmeans::emmeans(fit, ~ tension)))
+  expect_equal(like_glm(summary(pairs_of(a))), like_glm(summary(pairs_of(b))), tolerance = 1e-6)
+  a <- cl_glm(mpg ~ wt * factor(am), data = mtcars, family = "normal_id")
+  b <- lm(mpg ~ wt * factor(am), data = mtcars)
+  expect_equal(like_glm(summary(emmeans::emtrends(a, ~ am, var = "wt"))),
+               like_glm(summary(emmeans::emtrends(b, ~ am, var = "wt"))), tolerance = 1e-6)
+})
+
+test_that("car's tests are those of glm()", {
+  skip_if_not_installed("car")
+  car <- asNamespace("car") # many packages stand behind it: used if it is here
+  a <- ours(carb ~ wt + factor(cyl), mtcars, "poisson_log")
+  b <- glm(carb ~ wt + factor(cyl), data = mtcars, family = poisson, control = exact)
+  expect_equal(as.data.frame(car$Anova(a))[, 1:3],
+               as.data.frame(car$Anova(b, test.statistic = "Wald"))[, 1:3], tolerance = 1e-6)
+  expect_equal(car$linearHypothesis(a, "wt = 0")[["Pr(>Chisq)"]],
+               car$linearHypothesis(b, "wt = 0")[["Pr(>Chisq)"]], tolerance = 1e-6)
+  expect_equal(car$vif(a), car$vif(b), tolerance = 1e-6)
+})
+
+test_that("stepAIC() takes the same steps as for glm()", {
+  skip_if_not_installed("MASS")
+  a <- cl_glm(low ~ age + lwt + factor(race) + smoke, data = MASS::birthwt)
+  b <- glm(low ~ age + lwt + factor(race) + smoke, data = MASS::birthwt, family = binomial,
+           control = exact)
+  expect_equal(coef(MASS::stepAIC(a, trace = 0)), coef(MASS::stepAIC(b, trace = 0)),
+               tolerance = 1e-6)
+})
