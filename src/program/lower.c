@@ -183,7 +183,7 @@ static void hold_operands(lowering *w, int concat) {
 static bool can_be_held(const lowering *w, const int *operand, int k) {
   const int x = operand[k];
   const scl_value_how how = scl_how(&w->to->tape.value[x]);
-  if (how == SCL_IS_LEAF || how == SCL_IS_VIEW || how == SCL_IS_LAYOUT) return false;
+  if (how == SCL_IS_LEAF || how == SCL_IS_VIEW) return false;
   for (int j = 0; j < k; j++) {
     if (operand[j] == x) return false;
   }
