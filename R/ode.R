@@ -15,9 +15,9 @@
 #'
 #' At most `max_steps` steps, including rejected ones, are made from each time to the next. If they
 #' do not suffice, or the solution is not finite, a recorded function returns `NaN` for the
-#' following states and for the derivatives; elsewhere it is an error. A recorded function always
-#' makes `max_steps` steps, of which those not needed have length zero: its time and memory are
-#' proportional to `max_steps`.
+#' following states and for the derivatives; elsewhere it is an error. A recorded function keeps
+#' `max_steps` states, so that its memory is proportional to `max_steps`; steps that are not needed
+#' have length zero and take little time.
 #'
 #' @section Fixed steps:
 #' With `steps`, all steps have the same length. This is faster if a few steps are accurate enough,
@@ -95,7 +95,9 @@ check_times <- function(times) {
 # The initial state and the states after every .each of the given steps. Arguments have dots, and
 # those of cl_scan() are named, so that none of f's arguments is mistaken for one of them.
 ode_states <- function(.f, .y0, .xs, .each, .sequences, ...) {
+  adapted <- is_traced(.xs$h)
   step <- function(.y, .x, ...) {
+    if (adapted) idle_without(.x$h)
     mean <- stages(slope_of(.f, .y, ...), .x$t, .y, .x$h)$mean
     list(state = .y + .x$h * mean, out = .y)
   }
@@ -144,6 +146,7 @@ try_step <- function(slope, state, end, control) {
   y <- state$y
   h <- state$h
   left <- end - state$t
+  idle_without(left)
   try <- either(left <= h, left, either(left < 2 * h, left / 2, h)) # no tiny last step
   k <- stages(slope, state$t, y, try)
   after <- y + try * k$mean
@@ -158,10 +161,12 @@ try_step <- function(slope, state, end, control) {
   longer <- try * either(factor < 0.2, 0.2, either(factor > 5, 5, factor))
   # A step that was cut short says little about longer steps.
   kept <- either(try < h, either(longer > h, longer, h), longer)
-  list(taken = taken, h = either(taken, try, 0),
-       state = list(y = either(taken, after, y),
-                    t = either(taken, either(left <= h, end, state$t + try), state$t),
-                    h = either(taken, kept, longer)))
+  # none is left: the same in fewer operations
+  on <- function(yes, no) either(left > 0, yes, no)
+  list(taken = taken, h = on(either(taken, try, 0), 0),
+       state = list(y = on(either(taken, after, y), y),
+                    t = on(either(taken, either(left <= h, end, state$t + try), state$t), state$t),
+                    h = on(either(taken, kept, longer), h)))
 }
 
 # ifelse() in a recorded function. For plain numbers, a single test chooses between the whole

@@ -114,50 +114,33 @@ unconstrained_model <- function(terms, layout) {
   values <- lapply(blocks, `[[`, "value")
   jacobians <- lapply(blocks, `[[`, "jacobian")
   flags <- lapply(blocks, `[[`, "flags")
-  parts <- lapply(blocks, `[[`, "u")
-  assemble <- if (is.null(layout$arguments)) vector_assembler(layout) else list_assembler(layout)
+  part_u <- lapply(blocks, `[[`, "u")
+  free_u <- layout$free_u
+  place <- order(c(layout$free_x, unlist(lapply(blocks, `[[`, "x"))))
+  arguments <- layout$arguments
+  names <- vapply(arguments, `[[`, "", "name")
   function(u) {
+    x <- u[free_u]
     total <- 0
-    constrained <- vector("list", length(values))
     for (k in seq_along(values)) {
-      part <- u[parts[[k]]]
+      part <- u[part_u[[k]]]
       value <- values[[k]](part)
-      constrained[[k]] <- value
+      x <- c(x, value)
       # log(0) where rounding has put a value on its bound: zero density
       total <- total + jacobians[[k]](part, value) + sum(log(flags[[k]](value)))
     }
-    parameters <- assemble(u, constrained)
+    x <- x[place]
+    parameters <- list(x)
+    if (!is.null(arguments)) {
+      parameters <- lapply(arguments, function(a) {
+        value <- x[a$index]
+        if (!is.null(a$dim)) dim(value) <- a$dim
+        value
+      })
+      names(parameters) <- names
+    }
     for (k in seq_along(terms)) total <- total + terms[[k]](parameters)
     total
-  }
-}
-
-# function(u, constrained) giving the list of parameters; `constrained`: the values of the blocks.
-vector_assembler <- function(layout) {
-  free <- layout$free_u
-  order <- order(c(layout$free_x, unlist(lapply(layout$blocks, `[[`, "x"))))
-  function(u, constrained) {
-    x <- u[free]
-    for (value in constrained) x <- c(x, value)
-    list(x[order])
-  }
-}
-
-# A parameter has a block of its own, or none.
-list_assembler <- function(layout) {
-  arguments <- layout$arguments
-  names <- vapply(arguments, `[[`, "", "name")
-  firsts <- vapply(layout$blocks, function(b) b$x[1L], 0)
-  block <- vapply(arguments, function(a) match(a$index[1L], firsts), 0L)
-  free <- lapply(arguments, function(a) layout$free_u[match(a$index, layout$free_x)])
-  function(u, constrained) {
-    parameters <- lapply(seq_along(arguments), function(i) {
-      value <- if (is.na(block[i])) u[free[[i]]] else constrained[[block[i]]]
-      if (!is.null(arguments[[i]]$dim)) dim(value) <- arguments[[i]]$dim
-      value
-    })
-    names(parameters) <- names
-    parameters
   }
 }
 

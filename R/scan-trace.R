@@ -145,8 +145,12 @@ scan_body <- function(step) {
        rbind(ports(0, column(step$state, "n"), 0),
              ports(1, column(step$x, "n"), 1 - column(step$x, "each")),
              ports(2, column(step$more, "n"), 1 - column(step$more, "each")),
-             ports(2, sources, 1), ports(4, step$result$out_sizes, 0)))
+             ports(2, sources, 1), ports(4, step$result$out_sizes, 0)), as.integer(tape$guard))
 }
+
+# Says of a number x in a step that where it is 0, the step is what remains without products with x
+# and what is chosen by x: such a step is cheap.
+idle_without <- function(x) if (is_traced(x)) tracing$tape$guard <- node_of(x)
 
 # The nodes of all inputs.
 scan_operands <- function(spec, step) {

@@ -340,7 +340,8 @@ static void find_active(scl_reverse *r) {
   const scl_tape *t = r->t;
   for (int v = 0; v < r->values; v++) {
     r->active[v] = t->value[v].kind == SCL_VALUE_PARAMETER && t->value[v].at[0] < r->parameters;
-    for (int k = 0; k < t->value[v].operands && !r->active[v]; k++) {
+    const bool flat = t->value[v].kind == SCL_VALUE_APPLY && t->value[v].op == SCL_OP_ROUND_TO;
+    for (int k = 0; k < t->value[v].operands && !r->active[v] && !flat; k++) {
       r->active[v] = r->active[scl_tape_operand(t, v, k)];
     }
   }

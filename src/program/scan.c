@@ -84,6 +84,14 @@ static int parameter(scl_tape *t, size_t from, size_t length) {
   return scl_tape_add_value(t, v, NULL);
 }
 
+/* The guard of a step made of another one: inputs only, moved twice. */
+static int copy_guard(const scl_scan_body *from, const moving *first, const moving *then,
+                      scl_tape *to) {
+  const scl_value *g = &from->tape.value[from->guard - (from->guard > 0)];
+  if (from->guard == 0 || g->kind != SCL_VALUE_PARAMETER) return 0;
+  return parameter(to, moved(then, moved(first, g->at[0])), 1) + 1;
+}
+
 /* ---- ports ---------------------------------------------------------------------------------- */
 
 static void add_port(scl_scan_shape *s, scl_scan_role role, size_t length, bool shared) {
@@ -160,6 +168,7 @@ static int body_with_states(scl_tape *t, int of) {
   scl_scan_body *body = new_body(t, of, 0, count_ports(&from->shape) + from->shape.ports[0]);
   if (body == NULL) return 0;
   const moving still = {.count = 0};
+  body->guard = copy_guard(from, &still, &still, &body->tape);
   for (int r = 0; r < SCL_SCAN_ROLES; r++) {
     add_ports(&body->shape, (scl_scan_role)r, &from->shape, (scl_scan_role)r);
   }
@@ -281,6 +290,7 @@ static int adjoint_body(scl_tape *t, int of, uint64_t active, scl_gradient_of *g
   map_back(&w, s, &back);
   scl_tape_fail(t, w.tape.status);
   if (t->status == SCL_OK) body->result = copy_step(&w.tape, result, &back, &body->tape);
+  body->guard = copy_guard(from, &w.in, &back, &body->tape);
   scl_tape_fail(t, body->tape.status);
   scl_tape_end(&w.tape);
   return scl_tape_add_body(t, body);
@@ -389,7 +399,9 @@ scl_status scl_scan_check(const scl_scan_body *body) {
   }
   const size_t results = scl_scan_numbers(s, SCL_SCAN_STATE) + scl_scan_numbers(s, SCL_SCAN_SUM) +
                          scl_scan_numbers(s, SCL_SCAN_OUT);
-  if (scl_tape_length(&body->tape, body->result) != results || s->ports[SCL_SCAN_STATE] == 0) {
+  const bool guarded = body->guard == 0 || scl_tape_length(&body->tape, body->guard - 1) == 1;
+  if (scl_tape_length(&body->tape, body->result) != results || s->ports[SCL_SCAN_STATE] == 0 ||
+      !guarded) {
     return scl_fail_argument("f", "the step of a scan has results that do not fit");
   }
   return SCL_OK;

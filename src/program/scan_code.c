@@ -14,7 +14,9 @@ typedef struct {
   scl_tape to;
   int **element; /* of each live value of `from`: its elements' values in `to` */
   bool *live;
-  int operations;
+  const scl_scan_body *idle; /* not NULL: of its idle step */
+  int guard;                 /* in `to`, or negative */
+  int *result;               /* in `to`; then those of idle steps */
 } scalars;
 
 /* ---- elements ------------------------------------------------------------------------------- */
@@ -34,6 +36,20 @@ static int multiply(scalars *w, int a, int b) {
   return scl_tape_binary(&w->to, SCL_OP_MUL, a, b);
 }
 
+/* In idle steps products with the guard vanish, and it chooses. */
+static int operate(scalars *w, const scl_value *v, const int *x) {
+  const bool idle = w->idle != NULL;
+  if (idle && v->op == SCL_OP_MUL) return multiply(w, x[0], x[1]);
+  if (idle && v->op == SCL_OP_DIV && scl_tape_is_number(&w->to, x[0], 0.0)) return x[0];
+  if (idle && v->op == SCL_OP_IFELSE) {
+    if (x[1] == x[2] || scl_tape_is_number(&w->to, x[0], 1.0)) return x[1];
+    if (scl_tape_is_number(&w->to, x[0], 0.0)) return x[2];
+  }
+  return v->operands == 1   ? scl_tape_unary(&w->to, (scl_op)v->op, x[0])
+         : v->operands == 2 ? scl_tape_binary(&w->to, (scl_op)v->op, x[0], x[1])
+                            : scl_tape_apply(&w->to, (scl_op)v->op, 3, x);
+}
+
 static int add(scalars *w, int a, int b) {
   return scl_tape_binary(&w->to, SCL_OP_ADD, a, b);
 }
@@ -48,7 +64,8 @@ static int zero(scalars *w) {
 
 /* ---- kinds ---------------------------------------------------------------------------------- */
 
-static void put_leaf(scalars *w, const scl_value *v, int *to) {
+static void put_leaf(scalars *w, int value, int *to) {
+  const scl_value *v = &w->from->value[value];
   for (size_t i = 0; i < v->length; i++) {
     if (v->kind == SCL_VALUE_PARAMETER) {
       const scl_value p = {.kind = SCL_VALUE_PARAMETER, .at = {v->at[0] + i, 1}, .length = 1};
@@ -65,9 +82,7 @@ static void put_apply(scalars *w, int value, int *to) {
   for (size_t i = 0; i < v->length; i++) {
     int x[3] = {0, 0, 0};
     for (int k = 0; k < v->operands; k++) x[k] = element_of(w, operand_of(w, value, k), i);
-    to[i] = v->operands == 1   ? scl_tape_unary(&w->to, (scl_op)v->op, x[0])
-            : v->operands == 2 ? scl_tape_binary(&w->to, (scl_op)v->op, x[0], x[1])
-                               : scl_tape_apply(&w->to, (scl_op)v->op, 3, x);
+    to[i] = operate(w, v, x);
   }
 }
 
@@ -282,49 +297,22 @@ static void put_lu_solve(scalars *w, int value, int *to) {
   }
 }
 
+/* GATHER, SCATTER, CONCAT: put_moved(). Steps have no others. */
+typedef void put_rule(scalars *w, int value, int *to);
+static put_rule *const rules[SCL_VALUE_KINDS] = {
+    [SCL_VALUE_PARAMETER] = put_leaf,    [SCL_VALUE_DATA] = put_leaf,
+    [SCL_VALUE_NUMBER] = put_leaf,       [SCL_VALUE_APPLY] = put_apply,
+    [SCL_VALUE_BROADCAST] = put_view,    [SCL_VALUE_TRANSPOSE] = put_view,
+    [SCL_VALUE_PART] = put_view,         [SCL_VALUE_REDUCE] = put_reduce,
+    [SCL_VALUE_CUMSUM] = put_cumsum,     [SCL_VALUE_MATMUL] = put_product,
+    [SCL_VALUE_CHOL] = put_chol,         [SCL_VALUE_TRI_SOLVE] = put_tri_solve,
+    [SCL_VALUE_TRIANGLE] = put_triangle, [SCL_VALUE_LU] = put_lu,
+    [SCL_VALUE_LU_SOLVE] = put_lu_solve,
+};
+
 static void put_value(scalars *w, int value, int *to) {
-  switch ((scl_value_kind)w->from->value[value].kind) {
-  case SCL_VALUE_PARAMETER:
-  case SCL_VALUE_DATA:
-  case SCL_VALUE_NUMBER:
-    put_leaf(w, &w->from->value[value], to);
-    break;
-  case SCL_VALUE_APPLY:
-    put_apply(w, value, to);
-    break;
-  case SCL_VALUE_BROADCAST:
-  case SCL_VALUE_TRANSPOSE:
-  case SCL_VALUE_PART:
-    put_view(w, value, to);
-    break;
-  case SCL_VALUE_REDUCE:
-    put_reduce(w, value, to);
-    break;
-  case SCL_VALUE_CUMSUM:
-    put_cumsum(w, value, to);
-    break;
-  case SCL_VALUE_MATMUL:
-    put_product(w, value, to);
-    break;
-  case SCL_VALUE_CHOL:
-    put_chol(w, value, to);
-    break;
-  case SCL_VALUE_TRI_SOLVE:
-    put_tri_solve(w, value, to);
-    break;
-  case SCL_VALUE_TRIANGLE:
-    put_triangle(w, value, to);
-    break;
-  case SCL_VALUE_LU:
-    put_lu(w, value, to);
-    break;
-  case SCL_VALUE_LU_SOLVE:
-    put_lu_solve(w, value, to);
-    break;
-  default: /* GATHER, SCATTER, CONCAT: steps have no others */
-    put_moved(w, value, to);
-    break;
-  }
+  put_rule *rule = rules[w->from->value[value].kind];
+  (rule != NULL ? rule : put_moved)(w, value, to);
 }
 
 /* ---- all values ----------------------------------------------------------------------------- */
@@ -338,7 +326,6 @@ static scl_status too_many(void) {
 
 static scl_status begin(scalars *w, int result) {
   const size_t values = (size_t)w->from->values;
-  scl_tape_begin(&w->to);
   w->element = calloc(values + 1, sizeof *w->element);
   w->live = calloc(values + 1, sizeof *w->live);
   if (w->element == NULL || w->live == NULL) {
@@ -353,43 +340,83 @@ static scl_status begin(scalars *w, int result) {
   return SCL_OK;
 }
 
-static scl_status make_scalars(scalars *w, int result) {
+static void end_elements(scalars *w) {
+  for (int v = 0; v < w->from->values && w->element != NULL; v++) free(w->element[v]);
+  free(w->element);
+  free(w->live);
+  w->element = NULL;
+  w->live = NULL;
+}
+
+static scl_status fill_elements(scalars *w, int result) {
   SCL_TRY(begin(w, result));
   for (int v = 0; v <= result; v++) {
     if (!w->live[v]) continue;
     const size_t length = w->from->value[v].length;
     w->element[v] = malloc((length + 1) * sizeof **w->element);
     if (w->element[v] == NULL) return scl_fail_memory(length * sizeof(int), 0, "a recursion");
-    put_value(w, v, w->element[v]);
+    if (w->idle != NULL && w->idle->guard == v + 1) {
+      w->element[v][0] = zero(w);
+    } else {
+      put_value(w, v, w->element[v]);
+    }
     SCL_TRY(w->to.status);
     if (w->to.values >= MOST_OPERATIONS) return too_many();
   }
   return SCL_OK;
 }
 
-static void end_scalars(scalars *w) {
-  for (int v = 0; v < w->from->values && w->element != NULL; v++) free(w->element[v]);
-  free(w->element);
-  free(w->live);
-  scl_tape_end(&w->to);
+/* The guard that a step has in use. */
+static int find_guard(scalars *w, const scl_scan_body *body) {
+  const int guard = body->guard - 1;
+  if (guard < 0) return NONE;
+  if (guard <= body->result && w->live[guard]) return element_of(w, guard, 0);
+  if (body->tape.value[guard].kind != SCL_VALUE_PARAMETER) return NONE;
+  return scl_tape_add_value(&w->to, body->tape.value[guard], NULL);
+}
+
+/* The results, and with a guard those of idle steps. */
+static scl_status make_scalars(scalars *w, const scl_scan_body *body, scl_scan_code *code) {
+  const int results = code->results;
+  w->guard = NONE;
+  w->result = malloc((2 * (size_t)results + 1) * sizeof *w->result);
+  if (w->result == NULL) return scl_fail_memory(sizeof *w->result, 0, "a recursion");
+  for (int pass = 0; pass < 2; pass++) {
+    w->idle = pass == 0 ? NULL : body;
+    scl_status status = fill_elements(w, body->result);
+    for (int i = 0; i < results && status == SCL_OK; i++) {
+      w->result[pass * results + i] = element_of(w, body->result, (size_t)i);
+    }
+    if (pass == 0 && status == SCL_OK) w->guard = find_guard(w, body);
+    if (status == SCL_OK) status = w->to.status;
+    end_elements(w);
+    SCL_TRY(status);
+    code->listed += results;
+    if (w->guard < 0) return SCL_OK;
+  }
+  return SCL_OK;
 }
 
 /* ---- code ----------------------------------------------------------------------------------- */
 
+enum { NEEDED = 1, IN_IDLE = 2 };
+
 /* Marks what the results need, and counts it. */
-static void count_live(const scalars *w, int result, unsigned char *live, scl_scan_code *code) {
+static void count_live(const scalars *w, unsigned char *live, scl_scan_code *code) {
   const scl_tape *t = &w->to;
-  for (size_t i = 0; i < w->from->value[result].length; i++) live[element_of(w, result, i)] = 1;
+  for (int i = 0; i < code->listed; i++) {
+    live[w->result[i]] |= NEEDED | (i >= code->results ? IN_IDLE : 0);
+  }
+  if (w->guard >= 0) live[w->guard] |= NEEDED | IN_IDLE;
   for (int v = t->values - 1; v >= 0; v--) {
-    for (int k = 0; live[v] && k < t->value[v].operands; k++) live[scl_tape_operand(t, v, k)] = 1;
+    for (int k = 0; k < t->value[v].operands; k++) live[scl_tape_operand(t, v, k)] |= live[v];
     if (!live[v]) continue;
     code->constants += t->value[v].kind == SCL_VALUE_NUMBER;
     code->operations += t->value[v].kind == SCL_VALUE_APPLY;
   }
 }
 
-static void fill_code(const scalars *w, int result, const unsigned char *live, int *reg,
-                      scl_scan_code *code) {
+static void fill_code(const scalars *w, const unsigned char *live, int *reg, scl_scan_code *code) {
   const scl_tape *t = &w->to;
   int constants = 0, operations = 0;
   for (int v = 0; v < t->values; v++) {
@@ -403,29 +430,30 @@ static void fill_code(const scalars *w, int result, const unsigned char *live, i
     scl_scan_operation *o = &code->operation[operations];
     reg[v] = code->inputs + code->constants + operations++;
     o->op = value->op;
+    o->idle = (live[v] & IN_IDLE) != 0;
     for (int k = 0; k < value->operands; k++) o->arg[k] = reg[scl_tape_operand(t, v, k)];
   }
-  code->results = (int)w->from->value[result].length;
-  for (int i = 0; i < code->results; i++) code->result[i] = reg[element_of(w, result, (size_t)i)];
+  for (int i = 0; i < code->listed; i++) code->result[i] = reg[w->result[i]];
+  code->guard = w->guard >= 0 ? reg[w->guard] : NONE;
 }
 
-static scl_status make_code(const scalars *w, int result, scl_scan_code *code) {
+static scl_status make_code(const scalars *w, scl_scan_code *code) {
   static _Atomic uint64_t serial;
-  const size_t values = (size_t)w->to.values, results = w->from->value[result].length;
+  const size_t values = (size_t)w->to.values;
   unsigned char *live = calloc(values + 1, 1);
   int *reg = calloc(values + 1, sizeof *reg);
   scl_status status = SCL_OK;
-  if (live != NULL) count_live(w, result, live, code);
+  if (live != NULL) count_live(w, live, code);
   code->serial = atomic_fetch_add(&serial, 1) + 1;
   code->inputs = (int)scl_scan_offset(&code->shape, SCL_SCAN_SUM);
   code->constant = calloc((size_t)code->constants + 1, sizeof *code->constant);
   code->operation = calloc((size_t)code->operations + 1, sizeof *code->operation);
-  code->result = calloc(results + 1, sizeof *code->result);
+  code->result = calloc((size_t)code->listed + 1, sizeof *code->result);
   if (live == NULL || reg == NULL || code->constant == NULL || code->operation == NULL ||
       code->result == NULL) {
     status = scl_fail_memory(values * sizeof *reg, 0, "a recursion");
   } else {
-    fill_code(w, result, live, reg, code);
+    fill_code(w, live, reg, code);
     status = scl_scan_order(code);
   }
   free(live);
@@ -438,9 +466,14 @@ scl_status scl_scan_code_make(const scl_scan_body *body, scl_scan_code **out) {
   scl_scan_code *code = calloc(1, sizeof *code);
   if (code == NULL) return scl_fail_memory(sizeof *code, 0, "a recursion");
   code->shape = body->shape;
-  scl_status status = make_scalars(&w, body->result);
-  if (status == SCL_OK) status = make_code(&w, body->result, code);
-  end_scalars(&w);
+  const size_t results = body->tape.value[body->result].length;
+  code->results = (int)results;
+  code->guard = NONE;
+  scl_tape_begin(&w.to);
+  scl_status status = make_scalars(&w, body, code);
+  if (status == SCL_OK) status = make_code(&w, code);
+  scl_tape_end(&w.to);
+  free(w.result);
   if (status != SCL_OK) {
     scl_scan_code_free(code);
     return status;

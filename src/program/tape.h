@@ -77,6 +77,7 @@ typedef struct scl_scan_body {
   scl_scan_shape shape;
   scl_tape tape;
   int result;
+  int guard;       /* 1 + a value of one number: a step where it is 0 is idle; 0: none */
   int of;          /* the body that this was made from (program/scan.c), or -1 */
   uint64_t active; /* and for which ports; 0: to have its states as outs */
 } scl_scan_body;

@@ -5,8 +5,8 @@
  *       nodes: list(kind, op, args, at, number, scans), but for the last each as long as there are
  *       nodes: two character vectors, a list of integer vectors (1-based nodes), a list of double
  *       vectors (the attributes of program/values.def; `index` and `body` are 1-based), a double
- *       vector. scans: the bodies of scans, each list(nodes, data, result, ports): of ports the
- *       columns are role, length and whether all sequences share it, one row for each
+ *       vector. scans: the bodies of scans, each list(nodes, data, result, ports, guard): of ports
+ * the columns are role, length and whether all sequences share it, one row for each
  *       (engine/plan/scan.h)
  *       data: a list of double vectors; parameters: how many numbers; output: a node
  *   r_program_evaluate(program, values, like): the value at a named list of parameters, with the
@@ -157,7 +157,8 @@ static scl_status add_node(const node_table *t, R_xlen_t k, scl_tape *tape) {
   return tape->status;
 }
 
-static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result);
+static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result,
+                            int *guard);
 
 static scl_status read_ports(SEXP ports, scl_scan_shape *s) {
   if (TYPEOF(ports) != REALSXP || XLENGTH(ports) % 3 != 0) return bad_nodes();
@@ -178,15 +179,17 @@ static scl_status read_ports(SEXP ports, scl_scan_shape *s) {
 }
 
 static scl_status add_scan(SEXP scan, scl_tape *tape) {
-  if (TYPEOF(scan) != VECSXP || XLENGTH(scan) != 4) return bad_nodes();
+  if (TYPEOF(scan) != VECSXP || XLENGTH(scan) != 5) return bad_nodes();
   scl_scan_body *body = calloc(1, sizeof *body);
   if (body == NULL) return scl_fail_memory(sizeof *body, 0, "a program");
   body->of = -1;
   scl_tape_begin(&body->tape);
   scl_status status = read_ports(VECTOR_ELT(scan, 3), &body->shape);
+  int guard = XLENGTH(VECTOR_ELT(scan, 4)) > 0 ? Rf_asInteger(VECTOR_ELT(scan, 4)) : 0;
   if (status == SCL_OK) {
     status = fill_tape(VECTOR_ELT(scan, 0), VECTOR_ELT(scan, 1), Rf_asInteger(VECTOR_ELT(scan, 2)),
-                       &body->tape, &body->result);
+                       &body->tape, &body->result, &guard);
+    body->guard = guard;
   }
   if (status == SCL_OK) status = scl_scan_check(body);
   scl_tape_add_body(tape, body); /* which ends it */
@@ -199,7 +202,8 @@ static scl_status add_scans(SEXP scans, scl_tape *tape) {
   return SCL_OK;
 }
 
-static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result) {
+static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, int *result,
+                            int *guard) {
   node_table t = {.room = 0};
   scl_status status;
   SCL_GO(read_table(nodes, &t));
@@ -213,6 +217,7 @@ static scl_status fill_tape(SEXP nodes, SEXP data, int output, scl_tape *tape, i
   for (R_xlen_t k = 0; k < t.count; k++) SCL_GO(add_node(&t, k, tape));
   if (output < 1 || output > t.count) SCL_GO(bad_nodes());
   *result = t.value[output - 1];
+  if (guard != NULL) *guard = *guard < 1 || *guard > t.count ? 0 : t.value[*guard - 1] + 1;
 done:
   free(t.value);
   free(t.operands);
@@ -232,7 +237,7 @@ static SEXP make_program(SEXP where, SEXP nodes, SEXP data, SEXP parameters, SEX
   scl_tape_begin(&tape);
   SCL_GO(r_require_outside());
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
-  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
+  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result, NULL));
   const size_t count = (size_t)Rf_asReal(parameters);
   SCL_GO(order > 1 ? scl_program_make_second(ctx, &tape, result, count, order, &program)
                    : scl_program_make(ctx, &tape, result, count, &program));
@@ -260,7 +265,7 @@ SEXP r_program_blocks(SEXP nodes, SEXP data, SEXP output, SEXP chosen) {
   int last = 0;
   scl_tape_begin(&tape);
   if (TYPEOF(chosen) != RAWSXP) SCL_GO(bad_nodes());
-  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &last));
+  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &last, NULL));
   SCL_GO(scl_tape_blocks(&tape, last, parameters, RAW(chosen), INTEGER(result)));
 done:
   scl_tape_end(&tape);
@@ -439,7 +444,7 @@ SEXP r_program_map(SEXP program, SEXP nodes, SEXP data, SEXP output, SEXP count)
   scl_tape_begin(&tape);
   SCL_GO(r_program_get(program, &p));
   if (vectors < 1) SCL_GO(scl_fail_argument("count", "'count' must be positive"));
-  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result));
+  SCL_GO(fill_tape(nodes, data, Rf_asInteger(output), &tape, &result, NULL));
   SCL_GO(scl_program_map(p, &tape, result, (size_t)vectors));
 done:
   scl_tape_end(&tape);

@@ -11,6 +11,7 @@
 #include "base/sizes.h"
 #include "base/threads.h"
 #include "engine/host/plan.h"
+#include "engine/host/scan_single.h"
 #include "engine/plan/scan.h"
 
 enum {
@@ -21,26 +22,19 @@ enum {
   WORTH_A_TEAM = 200000 /* operations, steps and sequences */
 };
 
-/* An operation step by step, for one lane: where its numbers are. */
-typedef struct {
-  const double *arg[3];
-  size_t step[3]; /* 0: one number for all */
-  double *to;
-  unsigned op;
-} single;
-
 typedef struct {
   const scl_scan_pass *pass;
   const scl_scan_code *code;
   size_t rows, lanes;              /* of a tile */
   size_t chunks;                   /* of sequences */
   int begins[SCL_SCAN_PHASES + 1]; /* where the operations of a phase begin */
+  int idle_end[SCL_SCAN_PHASES];   /* where those of idle steps end */
   int *slot;                       /* of each register: its slot in memory, or NONE: one number */
   int slots, registers;
-  double *once;   /* of each register: that number */
-  size_t stride;  /* numbers of a slot */
-  single *plan;   /* for operations of all threads, where a thread has one lane */
-  double *memory; /* of all threads */
+  double *once;          /* of each register: that number */
+  size_t stride;         /* numbers of a slot */
+  scl_scan_single *plan; /* for operations of all threads, where a thread has one lane */
+  double *memory;        /* of all threads */
   _Atomic size_t next;
   _Atomic bool stop;
 } job;
@@ -49,9 +43,12 @@ typedef struct {
   const job *j;
   double *memory; /* slots, then sums */
   double *sums;   /* for each number and lane */
-  single *single;
+  scl_scan_single *single;
+  int singles[2];      /* how many, and of idle steps, which follow */
   size_t first, lanes; /* sequences */
   size_t t, rows;      /* steps of the tile, counted in the order of computing */
+  bool idle;           /* they are idle in all lanes */
+  const int *result;   /* their registers of results */
 } thread;
 
 /* ---- registers ------------------------------------------------------------------------------ */
@@ -82,7 +79,8 @@ static void find_last_uses(const scl_scan_code *c, int *last) {
       last[o->arg[i]] = early ? within : first + k;
     }
   }
-  for (int k = 0; k < c->results; k++) last[c->result[k]] = end;
+  for (int k = 0; k < c->listed; k++) last[c->result[k]] = end;
+  if (c->guard >= 0) last[c->guard] = end;
 }
 
 /* Slots: inputs have their own; those of operations are used again. `ended` and `next` list the
@@ -127,8 +125,10 @@ static scl_status find_slots(job *j) {
 static void find_phases(job *j) {
   int k = 0;
   for (int phase = 0; phase < SCL_SCAN_PHASES; phase++) {
-    j->begins[phase] = k;
-    while (k < j->code->operations && j->code->operation[k].phase == phase) k++;
+    j->begins[phase] = j->idle_end[phase] = k;
+    for (; k < j->code->operations && j->code->operation[k].phase == phase; k++) {
+      if (j->code->operation[k].idle) j->idle_end[phase] = k + 1;
+    }
   }
   j->begins[SCL_SCAN_PHASES] = k;
 }
@@ -270,7 +270,8 @@ static void store_last(const thread *w, scl_scan_role role) {
 static void run_phase(const thread *w, scl_scan_phase phase, size_t row, size_t count) {
   const scl_scan_code *c = w->j->code;
   const int first = c->inputs + c->constants;
-  for (int k = w->j->begins[phase]; k < w->j->begins[phase + 1]; k++) {
+  const int end = w->idle ? w->j->idle_end[phase] : w->j->begins[phase + 1];
+  for (int k = w->j->begins[phase]; k < end; k++) {
     const scl_scan_operation *o = &c->operation[k];
     scl_run arg[3] = {{NULL, 0.0}, {NULL, 0.0}, {NULL, 0.0}};
     for (int i = 0; i < scl_op_arity((scl_op)o->op); i++) arg[i] = run_of(w, o->arg[i], row);
@@ -282,7 +283,7 @@ static void run_phase(const thread *w, scl_scan_phase phase, size_t row, size_t 
 static void next_states(const thread *w, size_t row) {
   const int states = (int)scl_scan_numbers(&w->j->code->shape, SCL_SCAN_STATE);
   for (int k = 0; k < states; k++) {
-    const scl_run from = run_of(w, w->j->code->result[k], row);
+    const scl_run from = run_of(w, w->result[k], row);
     double *to = slot_of(w, k) + (row + 1) * w->lanes;
     for (size_t l = 0; l < w->lanes; l++) to[l] = from.array != NULL ? from.array[l] : from.number;
   }
@@ -290,19 +291,20 @@ static void next_states(const thread *w, size_t row) {
 
 /* Operations step by step for one lane, with the addresses of their numbers; the new states are
  * copied after them. */
-static int plan_single(const thread *w) {
+static int plan_single(const thread *w, scl_scan_single *to) {
   const scl_scan_code *c = w->j->code;
   const int first = c->inputs + c->constants;
   const int states = (int)scl_scan_numbers(&c->shape, SCL_SCAN_STATE);
+  const int end = w->idle ? w->j->idle_end[SCL_SCAN_WITHIN] : c->operations;
   int count = 0;
   for (int k = w->j->begins[SCL_SCAN_WITHIN]; k < c->operations + states; k++) {
     const bool copy = k >= c->operations;
-    if (!copy && c->operation[k].phase != SCL_SCAN_WITHIN) continue;
-    single *s = &w->single[count++];
+    if (!copy && (c->operation[k].phase != SCL_SCAN_WITHIN || k >= end)) continue;
+    scl_scan_single *s = &to[count++];
     s->op = copy ? SCL_OP_COUNT : c->operation[k].op;
     s->to = copy ? slot_of(w, k - c->operations) + 1 : slot_of(w, first + k);
     for (int i = 0; i < 3; i++) {
-      const int reg = copy ? c->result[k - c->operations] : c->operation[k].arg[i];
+      const int reg = copy ? w->result[k - c->operations] : c->operation[k].arg[i];
       const bool one = w->j->slot[reg] == NONE;
       s->arg[i] = one ? w->j->once + reg : slot_of(w, reg);
       s->step[i] = one ? 0 : 1;
@@ -311,49 +313,56 @@ static int plan_single(const thread *w) {
   return count;
 }
 
-static void run_single(const single *s, int count, size_t rows) {
-  for (size_t r = 0; r < rows; r++) {
-    for (const single *o = s; o < s + count; o++) {
-      const double a = o->arg[0][r * o->step[0]];
-      switch (o->op) {
-      case SCL_OP_ADD:
-        o->to[r] = a + o->arg[1][r * o->step[1]];
-        break;
-      case SCL_OP_SUB:
-        o->to[r] = a - o->arg[1][r * o->step[1]];
-        break;
-      case SCL_OP_MUL:
-        o->to[r] = a * o->arg[1][r * o->step[1]];
-        break;
-      case SCL_OP_DIV:
-        o->to[r] = a / o->arg[1][r * o->step[1]];
-        break;
-      case SCL_OP_COUNT:
-        o->to[r] = a;
-        break;
-      default:
-        o->to[r] =
-            scl_op_value((scl_op)o->op, a, o->arg[1][r * o->step[1]], o->arg[2][r * o->step[2]]);
-        break;
-      }
-    }
+static void set_idle(thread *w, bool idle) {
+  w->idle = idle;
+  w->result = w->j->code->result + (idle ? w->j->code->results : 0);
+}
+
+static void plan_singles(thread *w) {
+  for (int idle = 0; idle < 1 + (w->j->code->guard >= 0) && w->lanes == 1; idle++) {
+    set_idle(w, idle == 1);
+    w->singles[idle] = plan_single(w, w->single + (idle == 1 ? w->singles[0] : 0));
   }
+}
+
+/* New states of all steps. */
+static void run_steps(const thread *w) {
+  run_phase(w, SCL_SCAN_BEFORE, 0, w->rows * w->lanes);
+  if (w->lanes == 1) {
+    scl_host_scan_single(w->single + (w->idle ? w->singles[0] : 0), w->singles[w->idle], w->rows);
+    return;
+  }
+  for (size_t row = 0; row < w->rows; row++) {
+    run_phase(w, SCL_SCAN_WITHIN, row, w->lanes);
+    next_states(w, row);
+  }
+}
+
+/* The port of a guard that is an input of each step, or NONE. */
+static int guard_port(const job *j, size_t *element) {
+  const scl_scan_shape *s = &j->code->shape;
+  if (j->code->guard < 0 || j->code->guard >= j->code->inputs) return NONE;
+  const int port = scl_scan_port_of(s, j->code->guard, element);
+  const bool is_x = port >= s->ports[SCL_SCAN_STATE] && port < scl_scan_first(s, SCL_SCAN_FIXED);
+  return is_x ? port : NONE;
 }
 
 static void run_tile(thread *w) {
   const job *j = w->j;
   const scl_scan_shape *s = &j->code->shape;
-  const int *sums = j->code->result + scl_scan_numbers(s, SCL_SCAN_STATE);
   load_inputs(w);
-  run_phase(w, SCL_SCAN_BEFORE, 0, w->rows * w->lanes);
-  if (w->lanes == 1) {
-    run_single(w->single, plan_single(w), w->rows);
-  } else {
-    for (size_t row = 0; row < w->rows; row++) {
-      run_phase(w, SCL_SCAN_WITHIN, row, w->lanes);
-      next_states(w, row);
+  run_steps(w);
+  size_t element;
+  if (w->idle && guard_port(j, &element) == NONE) { /* known now */
+    const scl_run guard = run_of(w, j->code->guard, 0);
+    bool idle = true;
+    for (size_t l = 0; l < w->lanes; l++) {
+      idle = idle && (guard.array != NULL ? guard.array[l] : guard.number) == 0.0;
     }
+    set_idle(w, idle);
+    if (!idle) run_steps(w);
   }
+  const int *sums = w->result + scl_scan_numbers(s, SCL_SCAN_STATE);
   run_phase(w, SCL_SCAN_AFTER, 0, w->rows * w->lanes);
   add_sums(w, sums);
   store_ports(w, SCL_SCAN_OUT, false, sums + scl_scan_numbers(s, SCL_SCAN_SUM));
@@ -370,20 +379,49 @@ static size_t memory_of_thread(const job *j) {
   return (size_t)j->slots * j->stride + scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM) * j->lanes;
 }
 
+/* Whether step `row`, counted from the tile's first, is idle in all lanes, by an input. */
+static bool is_idle(const thread *w, int port, size_t element, size_t row) {
+  const scl_scan_pass *p = w->j->pass;
+  const scl_scan_port *x = &p->code->shape.port[port];
+  bool idle = true;
+  for (size_t l = 0; l < w->lanes && idle; l++) {
+    const size_t sequence = x->shared ? 0 : w->first + l;
+    const double *from = scl_host_at(p->input[port]);
+    idle = from[p->steps * (element + x->length * sequence) + time_of(w, row)] == 0.0;
+  }
+  return idle;
+}
+
+/* The next tile: steps that are all idle, or none of them; of a guard that steps compute, one step
+ * that may be idle. */
+static void cut_tile(thread *w) {
+  const size_t most = scl_min(w->j->rows, w->j->pass->steps - w->t);
+  const bool guarded = w->j->code->guard >= 0;
+  size_t i;
+  const int port = guard_port(w->j, &i);
+  w->rows = guarded ? 1 : most;
+  set_idle(w, guarded && (port == NONE || is_idle(w, port, i, 0)));
+  while (port != NONE && w->rows < most && is_idle(w, port, i, w->rows) == w->idle) w->rows++;
+}
+
 static void run_chunk(job *j, int part, size_t chunk) {
   const size_t steps = j->pass->steps, sums = scl_scan_numbers(&j->code->shape, SCL_SCAN_SUM);
   thread w = {.j = j, .first = chunk * j->lanes};
   w.memory = j->memory + (size_t)part * memory_of_thread(j);
   w.sums = w.memory + (size_t)j->slots * j->stride;
   w.lanes = scl_min(j->lanes, j->pass->sequences - w.first);
-  w.single = j->plan + (size_t)part * (size_t)(j->code->operations + j->code->results);
+  w.single = j->plan + (size_t)part * 2 * (size_t)(j->code->operations + j->code->results);
   memset(w.sums, 0, sums * w.lanes * sizeof *w.sums);
   load_states(&w);
-  for (w.t = 0; w.t < steps && !atomic_load(&j->stop); w.t += j->rows) {
-    w.rows = scl_min(j->rows, steps - w.t);
+  plan_singles(&w);
+  size_t polled = 0; /* steps */
+  for (w.t = 0; w.t < steps && !atomic_load(&j->stop); w.t += w.rows) {
+    cut_tile(&w);
     run_tile(&w);
     /* part 0 is the caller's thread, which alone may check for interrupts */
-    if (part == 0 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
+    if (part != 0 || w.t + w.rows - polled < j->rows) continue;
+    polled = w.t + w.rows;
+    if (scl_poll() != SCL_OK) atomic_store(&j->stop, true);
   }
   store_last(&w, SCL_SCAN_STATE);
   store_last(&w, SCL_SCAN_SUM);
@@ -427,7 +465,7 @@ scl_status scl_host_scan(scl_context *ctx, const scl_scan_pass *pass) {
   const int threads = cut_tiles(&j);
   const size_t numbers = (size_t)threads * memory_of_thread(&j);
   j.memory = malloc((numbers + 1) * sizeof *j.memory);
-  j.plan = malloc((size_t)threads * plan * sizeof *j.plan);
+  j.plan = malloc((size_t)threads * 2 * plan * sizeof *j.plan);
   if (j.memory == NULL || j.plan == NULL) {
     SCL_GO(scl_fail_memory(numbers * sizeof *j.memory, 0, "a recursion"));
   }

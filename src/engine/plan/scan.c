@@ -77,7 +77,10 @@ static void find_phases(scl_scan_code *code, unsigned char *needed) {
       if (phase > (scl_scan_phase)o->phase) o->phase = (uint8_t)phase;
     }
   }
-  for (int k = 0; k < states; k++) needed[code->result[k]] = 1;
+  if (code->guard >= 0) needed[code->guard] = 1;
+  for (int k = 0; k < code->listed; k++) {
+    if (k % code->results < states) needed[code->result[k]] = 1;
+  }
   for (int k = code->operations - 1; k >= 0; k--) {
     scl_scan_operation *o = &code->operation[k];
     if (o->phase == SCL_SCAN_WITHIN && !needed[first + k]) o->phase = SCL_SCAN_AFTER;
@@ -90,9 +93,9 @@ static void sort_operations(scl_scan_code *code, scl_scan_operation *sorted, int
   const int first = first_result(code);
   int used = 0;
   for (int k = 0; k < first; k++) moved[k] = k;
-  for (int phase = 0; phase < SCL_SCAN_PHASES; phase++) {
+  for (int part = 0; part < 2 * SCL_SCAN_PHASES; part++) {
     for (int k = 0; k < code->operations; k++) {
-      if (code->operation[k].phase != phase) continue;
+      if (2 * code->operation[k].phase + !code->operation[k].idle != part) continue;
       moved[first + k] = first + used;
       sorted[used++] = code->operation[k];
     }
@@ -102,7 +105,8 @@ static void sort_operations(scl_scan_code *code, scl_scan_operation *sorted, int
       sorted[k].arg[i] = moved[sorted[k].arg[i]];
     }
   }
-  for (int k = 0; k < code->results; k++) code->result[k] = moved[code->result[k]];
+  for (int k = 0; k < code->listed; k++) code->result[k] = moved[code->result[k]];
+  if (code->guard >= 0) code->guard = moved[code->guard];
 }
 
 scl_status scl_scan_order(scl_scan_code *code) {

@@ -60,6 +60,7 @@ typedef enum {
 typedef struct {
   uint8_t op;    /* scl_op */
   uint8_t phase; /* scl_scan_phase */
+  bool idle;     /* done in idle steps too; before the others of its phase */
   int arg[3];    /* registers */
 } scl_scan_operation;
 
@@ -67,6 +68,8 @@ typedef struct {
 typedef struct {
   scl_scan_shape shape;
   int inputs, constants, operations, results;
+  int guard;  /* a register: a step where it is 0 is idle; negative: none */
+  int listed; /* registers in `result`: with a guard those of idle steps follow */
   double *constant;
   scl_scan_operation *operation; /* by phase, each after those that it needs */
   int *result;                   /* registers of the new state, of sums and of outs */

@@ -77,18 +77,31 @@ static void put_constants(scl_writer *w, const scl_scan_code *code) {
   }
 }
 
-/* Operations that are executed once, or all others. */
-static void put_operations(scl_writer *w, const scl_scan_code *code, bool once) {
+typedef enum { ONCE, IDLE, ALL_OTHERS } put_which;
+
+/* Operations that are executed once; in idle steps too; or all others. */
+static void put_operations(scl_writer *w, const scl_scan_code *code, put_which which) {
   for (int k = 0; k < code->operations; k++) {
     const scl_scan_operation *o = &code->operation[k];
-    if ((o->phase == SCL_SCAN_ONCE) != once) continue;
-    scl_put(w, "%sconst real t%d = op_%s(", once ? "  " : "    ",
+    if ((o->phase == SCL_SCAN_ONCE ? ONCE : o->idle ? IDLE : ALL_OTHERS) != which) continue;
+    scl_put(w, "%sconst real t%d = op_%s(", which == ONCE ? "  " : "    ",
             code->inputs + code->constants + k, scl_ops[o->op].name);
     for (int i = 0; i < scl_ops[o->op].arity; i++) {
       scl_put(w, "%st%d", i > 0 ? ", " : "", o->arg[i]);
     }
     scl_put(w, ");\n");
   }
+}
+
+/* The results of a step that may be idle, as numbers z. */
+static void put_choice(scl_writer *w, const scl_scan_code *code) {
+  for (int k = 0; k < code->results; k++) {
+    scl_put(w, "    real z%d = t%d;\n", k, code->result[code->results + k]);
+  }
+  scl_put(w, "    if (t%d != 0.0) {\n", code->guard);
+  put_operations(w, code, ALL_OTHERS);
+  for (int k = 0; k < code->results; k++) scl_put(w, "    z%d = t%d;\n", k, code->result[k]);
+  scl_put(w, "    }\n");
 }
 
 /* Stores the numbers `name` of ports: registers are results from `reg` on, or counted from 0. The
@@ -113,30 +126,37 @@ static void put_stores(scl_writer *w, const scl_scan_shape *s, scl_scan_role rol
   }
 }
 
-static void put_kernel(scl_writer *w, const scl_scan_code *code) {
+/* `result`: the registers of results, or 0, 1, ... */
+static void put_kernel(scl_writer *w, const scl_scan_code *code, const int *result) {
   const scl_scan_shape *s = &code->shape;
   const size_t states = scl_scan_numbers(s, SCL_SCAN_STATE),
                sums = scl_scan_numbers(s, SCL_SCAN_SUM);
-  const int *sum = code->result + states, *out = sum + sums;
+  const int *sum = result + states, *out = sum + sums;
+  const char name = code->guard >= 0 ? 'z' : 't';
   put_head(w, code);
   put_parameters(w, s);
   put_inputs(w, s, SCL_SCAN_FIXED);
   put_constants(w, code);
-  put_operations(w, code, true);
+  put_operations(w, code, ONCE);
   put_inputs(w, s, SCL_SCAN_STATE);
   for (size_t k = 0; k < sums; k++) scl_put(w, "  real q%zu = 0.0;\n", k);
   scl_put(w, "  for (long step = 0; step < steps; step++) {\n"
              "    const long time = reverse ? steps - 1 - step : step;\n");
   for (size_t k = 0; k < states; k++) scl_put(w, "    const real t%zu = s%zu;\n", k, k);
   put_inputs(w, s, SCL_SCAN_X);
-  put_operations(w, code, false);
-  put_stores(w, s, SCL_SCAN_OUT, out, 't', states + sums, 0, true);
+  put_operations(w, code, IDLE);
+  if (code->guard >= 0) {
+    put_choice(w, code);
+  } else {
+    put_operations(w, code, ALL_OTHERS);
+  }
+  put_stores(w, s, SCL_SCAN_OUT, out, name, states + sums, 0, true);
   scl_put(w, "    if (keeps) {\n");
   put_stores(w, s, SCL_SCAN_STATE, NULL, 't', states + sums, scl_scan_numbers(s, SCL_SCAN_OUT),
              true);
   scl_put(w, "    }\n");
-  for (size_t k = 0; k < sums; k++) scl_put(w, "    q%zu += t%d;\n", k, sum[k]);
-  for (size_t k = 0; k < states; k++) scl_put(w, "    s%zu = t%d;\n", k, code->result[k]);
+  for (size_t k = 0; k < sums; k++) scl_put(w, "    q%zu += %c%d;\n", k, name, sum[k]);
+  for (size_t k = 0; k < states; k++) scl_put(w, "    s%zu = %c%d;\n", k, name, result[k]);
   scl_put(w, "  }\n");
   put_stores(w, s, SCL_SCAN_STATE, NULL, 's', 0, 0, false);
   put_stores(w, s, SCL_SCAN_SUM, NULL, 'q', 0, states, false);
@@ -146,8 +166,11 @@ static void put_kernel(scl_writer *w, const scl_scan_code *code) {
 scl_status scl_scan_source(scl_scan_code *code) {
   scl_writer w = {.room = 8192};
   if (code->source != NULL) return SCL_OK;
-  w.text = calloc(1, w.room);
-  if (w.text != NULL) put_kernel(&w, code);
+  int *order = malloc(((size_t)code->results + 1) * sizeof *order);
+  for (int k = 0; order != NULL && k < code->results; k++) order[k] = k;
+  w.text = order != NULL ? calloc(1, w.room) : NULL;
+  if (w.text != NULL) put_kernel(&w, code, code->guard >= 0 ? order : code->result);
+  free(order);
   if (w.text == NULL || w.failed) {
     free(w.text);
     return scl_fail_memory(w.room, 0, "a kernel source");
