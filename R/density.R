@@ -34,6 +34,7 @@ number_ops <- list(
   choose = function(a, b) base::choose(a, b),
   lchoose = function(a, b) suppressWarnings(base::lchoose(a, b)),
   atan2 = function(a, b) base::atan2(a, b),
+  bessel_k_scaled = function(a, b) base::besselK(a, ifelse(is.finite(b), b, NaN), TRUE),
   deviance = function(a, b) number_deviance(a, b),
   stirling = function(a) number_stirling(a),
   log_pgamma = function(a, b) suppressWarnings(stats::pgamma(a, b, log.p = TRUE)),

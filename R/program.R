@@ -15,8 +15,8 @@
 #'
 #' @section What `f` may use:
 #' - arithmetic, comparisons, mathematical functions, `sum`, `prod`, `min`, `max`, `mean`, `cumsum`,
-#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` of half-integer
-#'   order, `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
+#'   `cumprod`, `gamma`, `lgamma`, `beta`, `choose` and their relatives, `besselK` (whose order is
+#'   data), `pmin`, `pmax`, `ifelse`, [cl_ifelse()], [cl_inv_logit()] and the functions documented
 #'   with it, [cl_log_sum_exp()], [cl_softmax()];
 #' - `%*%`, `crossprod`, `tcrossprod`, `outer`, `chol`, `backsolve`, `forwardsolve`, `chol2inv`,
 #'   `diag`, `t`, `solve`, `det` and `determinant` (by LU factors; above order 128 these are

@@ -293,20 +293,21 @@ traced_psigamma <- function(x, deriv = 0L) {
   trace_stop("psigamma() of a traced value has 'deriv' 0 or 1")
 }
 
-# For half-integer order, by its finite sum: sqrt(pi / (2 x)) exp(-x) times a polynomial in 1 / x.
+# exp(x) K_nu(x), and K itself. Half-integer order by its finite sum: sqrt(pi / (2 x)) times a
+# polynomial in 1 / x.
 traced_bessel_k <- function(x, nu, expon.scaled = FALSE) {
-  half <- if (is_traced(nu) || !is_number(nu)) NA else abs(nu) - 0.5
+  if (is_traced(nu)) trace_stop("the order 'nu' of besselK() must not depend on parameters")
+  half <- if (is_number(nu)) abs(nu) - 0.5 else NA
   if (is.na(half) || half != round(half) || half > 30) {
-    trace_stop("besselK() of a traced value needs one order 'nu' among 0.5, 1.5, ..., 30.5")
+    value <- traced_binary("bessel_k_scaled", x, nu)
+  } else {
+    term <- sum <- 1
+    for (j in seq_len(half)) {
+      term <- term * ((half + j) * (half - j + 1) / (2 * j)) / x
+      sum <- sum + term
+    }
+    value <- sqrt(pi / 2 / x) * sum
   }
-  k <- seq_len(half)
-  term <- 1
-  sum <- 1
-  for (j in k) {
-    term <- term * ((half + j) * (half - j + 1) / (2 * j)) / x
-    sum <- sum + term
-  }
-  value <- sqrt(pi / 2 / x) * sum
   if (isTRUE(as.logical(expon.scaled))) value else value * exp(-x)
 }
 

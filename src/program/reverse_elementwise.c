@@ -76,6 +76,13 @@ static int choose_slope(scl_tape *t, int a, int b) {
   return SUB(F(DIGAMMA, ADD(a, N(1.0))), F(DIGAMMA, ADD(SUB(a, F(ROUND, b)), N(1.0))));
 }
 
+/* K' = |b| / a K - K of the next order, and exp(a) K has itself more. */
+static int bessel_slope(scl_tape *t, int k, int g, int a, int b, int r) {
+  if (k == 1) return unknown_slope(t, "the derivative of besselK() by its order is not known");
+  const int order = F(ABS, b), next = G(BESSEL_K_SCALED, a, ADD(order, N(1.0)));
+  return MUL(g, SUB(MUL(r, ADD(N(1.0), DIV(order, a))), next));
+}
+
 static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   switch (op) {
   case SCL_OP_ADD:
@@ -109,6 +116,8 @@ static int of_two(scl_tape *t, scl_op op, int k, int g, int a, int b, int r) {
   case SCL_OP_LOG_PGAMMA_SLOPE:
   case SCL_OP_LOG_QGAMMA_SLOPE:
     return unknown_slope(t, SHAPES);
+  case SCL_OP_BESSEL_K_SCALED:
+    return bessel_slope(t, k, g, a, b, r);
   case SCL_OP_FILL_NAN:
     return k == 0 ? IF(F(IS_NAN, a), N(0.0), g) : IF(F(IS_NAN, a), g, N(0.0));
   case SCL_OP_LBETA:

@@ -214,6 +214,8 @@ static domain domain_of(scl_op op, int k) {
   case SCL_OP_LOG_PBETA:
   case SCL_OP_LOG_QBETA:
     return k == 0 ? PROBABILITY : POSITIVE;
+  case SCL_OP_BESSEL_K_SCALED:
+    return k == 0 ? POSITIVE : COUNT;
   case SCL_OP_LOG1M_EXP:
   case SCL_OP_LOG_QNORM:
     return NEGATIVE;
@@ -246,6 +248,7 @@ int program_argument(program_nodes *l, scl_op op, int k, int x) {
   const domain to = domain_of(op, k);
   if (to == REAL) return x;
   if (to == COUNT && op == SCL_OP_ROUND_TO) return node_number(l, 1.0);
+  if (to == COUNT && op == SCL_OP_BESSEL_K_SCALED) return node_number(l, 1.3);
   x = node_unary(l, SCL_OP_TANH, x);
   if (to == COUNT) { /* rounded to one */
     x = node_binary(l, SCL_OP_MUL, node_number(l, 0.3), x);

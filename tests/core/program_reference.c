@@ -42,6 +42,7 @@ static double apply(scl_op op, double a, double b, double c) {
   case SCL_OP_LBETA:
   case SCL_OP_CHOOSE:
   case SCL_OP_LCHOOSE:
+  case SCL_OP_BESSEL_K_SCALED:
   case SCL_OP_LOG_PGAMMA:
   case SCL_OP_LOG_QGAMMA:
   case SCL_OP_LOG_PBETA:

@@ -330,8 +330,8 @@ static void check_checks(scl_context *ctx, size_t n) {
  * incomplete gamma functions too (test-density.R). */
 static bool has_reference(scl_op op) {
   if (op >= SCL_OP_LOG_PGAMMA && op <= SCL_OP_LOG_QGAMMA_SLOPE) return false;
-  return op != SCL_OP_QNORM && op != SCL_OP_LOG_QNORM && op != SCL_OP_LBETA &&
-         op != SCL_OP_CHOOSE && op != SCL_OP_LCHOOSE;
+  return op != SCL_OP_BESSEL_K_SCALED && op != SCL_OP_QNORM && op != SCL_OP_LOG_QNORM &&
+         op != SCL_OP_LBETA && op != SCL_OP_CHOOSE && op != SCL_OP_LCHOOSE;
 }
 
 void test_arith(scl_context *ctx) {

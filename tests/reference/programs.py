@@ -82,6 +82,7 @@ OPS = {
     "erf": mp.erf, "erfc": mp.erfc, "pnorm": pnorm, "log_pnorm": lambda a: mp.log(pnorm(a)),
     "log_pnorm_slope": lambda a: dnorm(a) / pnorm(a), "dnorm": dnorm, "qnorm": qnorm,
     "log_qnorm": lambda a: qnorm(mp.exp(a)), "lbeta": lbeta,
+    "bessel_k_scaled": lambda a, b: mp.exp(a) * mp.besselk(b, a),
     "log_pgamma": lambda a, b: mp.log(mp.gammainc(b, 0, a, regularized=True)),
     "log_qgamma": lambda a, b: mp.log(mp.gammainc(b, a, mp.inf, regularized=True)),
     "log_pbeta": lambda a, b, c: mp.log(pbeta(a, b, c)),

@@ -20,6 +20,7 @@ elementwise_reference <- list(
   log1m_exp = function(a) ifelse(a > -0.693, log(-expm1(a)), log1p(-exp(a))),
   deviance = function(a, b) ifelse(a == 0, b, a * log(a / b) + b - a),
   stirling = function(a) lgamma(a) - (a - 0.5) * log(a) + a - log(2 * pi) / 2,
+  bessel_k_scaled = function(a, b) besselK(a, abs(b), TRUE),
   erf = function(a) 2 * pnorm(a * sqrt(2)) - 1,
   erfc = function(a) 2 * pnorm(-a * sqrt(2)))
 

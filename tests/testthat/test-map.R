@@ -388,6 +388,8 @@ in_base_r <- list(
   log_pbeta_slope_b = slope_in_base_r(log_pbeta, 3),
   log_qbeta_slope_a = slope_in_base_r(log_qbeta, 2),
   log_qbeta_slope_b = slope_in_base_r(log_qbeta, 3),
+  # an infinite order would crash R
+  bessel_k_scaled = function(a, b) besselK(a, ifelse(is.finite(b), abs(b), NaN), TRUE),
   pnorm = pnorm, dnorm = dnorm, qnorm = qnorm, log_qnorm = function(a) qnorm(a, log.p = TRUE),
   log_pnorm = function(a) pnorm(a, log.p = TRUE),
   round_to = function(a, b) ifelse(b > 0, round(a * b) / b, round(a / -b) * -b))

@@ -87,11 +87,16 @@ test_that("statistics have their values and gradients", {
   expect_gradient(function(a) sum(apply(a, 1:2, exp) * m), a = m)
   expect_gradient(function(a) sum(ifelse(xor(a > 0, m > 1), a^2, a)), a = m)
   expect_gradient(function(a) sum(psigamma(a^2 + 1)) + sum(psigamma(a^2 + 1, 1)), a = m)
-  for (nu in c(0.5, -1.5, 2.5, 10.5)) {
+  for (nu in list(0.5, -1.5, 2.5, 10.5, 0, -1, 0.7, c(0.2, 3, 12.6))) {
     expect_gradient(function(a) sum(log(besselK(a, nu))) + sum(besselK(a, nu, TRUE)),
                     a = c(0.7, 1, 5))
   }
   expect_equal(as.vector(cl_gradient(function(a) sum(besselK(a, 7.5)))(0.1)), besselK(0.1, 7.5))
+  expect_gradient(function(a, reach) { # a Matern covariance of order 0.7
+    u <- as.matrix(dist(1:4)) / reach
+    u[u == 0] <- 1e-10
+    sum(log(diag(chol(diag(4) + a * u^0.7 * besselK(u, 0.7)))))
+  }, a = 0.8, reach = 2)
   long <- 1 + sin(1:1500) / 100
   expect_gradient(function(a) sum(cumprod(c(a, long))[c(2, 700, 1502)]), a = c(0.9, 1.2))
   expect_gradient(function(a) sum(cummax(a * long)[c(2, 700, 1500)] + cummin(a * long)[1000]),

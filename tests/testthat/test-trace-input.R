@@ -323,3 +323,28 @@ test_that("missing data that all steps of a recursion share", {
                                   sequences = 2, z = both)), a = 0.5)
   })
 })
+
+test_that("besselK() has R's values, and those of more digits, for every order", {
+  x <- c(1e-10, 0.3, 1.2, 1.25, 2, 7, 60, 700)
+  nu <- c(0, 0.25, 17.4, 0.5001, 1, 33.3, 59.75, 12.499)
+  # by mpmath
+  want <- c(23.141782447913047, 1.9546530988058694, 7.5943932828620228e+17, 1.121032272332558,
+            1.0334768470686886, 2.1487171157145573e+20, 162792616354.05223, 0.052949295716257532)
+  places <- 10^seq(-10, 2.84, length.out = 60)
+  each_engine({
+    model <- cl_gradient(function(a, w) sum(besselK(a, nu, TRUE) * w))
+    got <- attr(model(x, 0 * x), "gradient")$w
+    expect_lt(max(abs(got / want - 1)), 3e-15)
+    for (order in full_or_quick(c(0, 0.3, 1, 2.6, 21.8, 60), c(0.3, 21.8))) {
+      k <- besselK(places, order)
+      some <- is.finite(k) & k > 1e-300
+      model <- cl_gradient(function(a) sum(log(besselK(a, order))))
+      slope <- -(besselK(places, abs(order - 1)) + besselK(places, order + 1)) / 2 / k
+      some <- some & is.finite(slope)
+      expect_equal(as.numeric(model(places[some])), sum(log(k[some])), tolerance = 1e-13)
+      expect_equal(attr(model(places[some]), "gradient")$a, slope[some], tolerance = 1e-12)
+    }
+  })
+  on_host(expect_fault(cl_gradient(function(a, nu) besselK(a, nu))(1, 2), "argument",
+                       argument = "f"))
+})

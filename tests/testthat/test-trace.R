@@ -76,7 +76,10 @@ test_that("mathematical functions", {
   expect_traced(function(a) plogis(a, 1, 2, lower.tail = FALSE, log.p = TRUE), x3)
   expect_traced(function(a) qlogis(a, 1, 2, lower.tail = FALSE), c(0.2, 0.7))
   expect_traced(function(a) qlogis(a, log.p = TRUE), c(-0.2, -3), tol = 1e-12)
-  expect_untraced(function(a) besselK(a, 1), 1)
+  for (nu in list(0, 1, -2.3, 0.7, 30, c(0.2, 4, 0.5, 1))) {
+    expect_traced(function(a) besselK(a, nu) + besselK(a, nu, TRUE), c(0.01, 0.9, 3, 200))
+  }
+  expect_untraced(function(a) besselK(1, a), 1)
   expect_untraced(function(a) psigamma(a, 2), 1)
   expect_untraced(function(a) norm(a, "2"), diag(2))
   expect_untraced(function(a) var(a, na.rm = TRUE), 1:3)

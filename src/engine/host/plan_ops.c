@@ -7,6 +7,7 @@
 #include "kernels/include/special_functions.h"
 #include "kernels/include/special_normal.h"
 #include "kernels/include/incomplete_functions.h"
+#include "kernels/include/bessel_functions.h"
 
 /* Partial results of a run: hide the latency of an addition. */
 enum { LANES = 8 };

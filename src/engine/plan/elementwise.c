@@ -5,6 +5,7 @@
 #include "kernels/include/special_functions.h"
 #include "kernels/include/special_normal.h"
 #include "kernels/include/incomplete_functions.h"
+#include "kernels/include/bessel_functions.h"
 
 const scl_op_row scl_ops[SCL_OP_COUNT] = {
 #define SCL_UNARY(NAME, name, expression, da) [SCL_OP_##NAME] = {#name, #expression, {#da}, 1},

@@ -156,11 +156,15 @@ static bool calls(const scl_plan *p, const char *prefix) {
 }
 
 bool scl_plan_is_special(const scl_plan *p) {
-  return calls(p, "special_") || scl_plan_is_incomplete(p);
+  return calls(p, "special_") || scl_plan_is_incomplete(p) || scl_plan_is_bessel(p);
 }
 
 bool scl_plan_is_incomplete(const scl_plan *p) {
   return calls(p, "incomplete_");
+}
+
+bool scl_plan_is_bessel(const scl_plan *p) {
+  return calls(p, "bessel_");
 }
 
 bool scl_plan_is_tiled(const scl_plan *p, int leaf) {

@@ -123,9 +123,11 @@ void scl_plan_place(scl_plan *plan, size_t k, scl_block dst);
 /* ---- facts ---------------------------------------------------------------------------------- */
 bool scl_plan_reads_across(const scl_plan *plan); /* any leaf */
 bool scl_plan_reduces(const scl_plan *plan);      /* any output */
-/* Whether its source calls inst/kernels/include/special_functions.h, and incomplete_functions.h. */
+/* Whether its source calls inst/kernels/include/special_functions.h, and incomplete_functions.h or
+ * bessel_functions.h. */
 bool scl_plan_is_special(const scl_plan *plan);
 bool scl_plan_is_incomplete(const scl_plan *plan);
+bool scl_plan_is_bessel(const scl_plan *plan);
 /* Whether a leaf that is read across columns goes through local memory, in tiles of SCL_PLAN_TILE
  * rows and columns; at most SCL_PLAN_TILES leaves do. */
 enum { SCL_PLAN_TILE = 32, SCL_PLAN_TILES = 4, SCL_PLAN_TILE_ROWS = 4 };

@@ -84,7 +84,8 @@ void scl_scan_code_free(scl_scan_code *code); /* accepts NULL */
 scl_scan_phase scl_scan_phase_of(const scl_scan_code *code, int reg);
 /* The port and element of an input register. */
 int scl_scan_port_of(const scl_scan_shape *s, int reg, size_t *element);
-/* Whether a function of special_functions.h is called, or one of incomplete_functions.h. */
+/* Whether a function of special_functions.h is called, incomplete_functions.h or
+ * bessel_functions.h. */
 bool scl_scan_calls(const scl_scan_code *code, const char *prefix);
 /* OpenCL C of a kernel `scan` (engine/plan/source_scan.c): kept with the code. */
 scl_status scl_scan_source(scl_scan_code *code);

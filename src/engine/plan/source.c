@@ -113,6 +113,9 @@ static void put_head(scl_writer *w) {
   if (scl_plan_is_incomplete(p)) {
     scl_put(w, "/* incomplete_...: incomplete_functions.h of the package, after these. */\n\n");
   }
+  if (scl_plan_is_bessel(p)) {
+    scl_put(w, "/* bessel_...: bessel_functions.h of the package, after these. */\n\n");
+  }
   if (has_products(p) && p->pass == 0) {
     scl_put(w,
             "#ifdef SCL_CPU /* columns of a product at a time */\n#define BATCH 1\n#else\n"

@@ -13,7 +13,7 @@ traced(function(a) for (v in a) v, a = 1:3)
 traced(function(a) diag(a), a = 3)
 
 # operations that traced values have not
-traced(function(a) besselK(a, 1), a = 3)
+traced(function(a) besselK(2, a), a = 3)
 traced(function(a) signif(a), a = 3)
 traced(function(a) a + "1", a = 3)
 traced(function(a) round(a, 1:2), a = 3)

@@ -63,7 +63,7 @@ int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
 
 static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
   char head[32], shape[160] = "", *text = NULL, *port = NULL, *special = NULL, *normal = NULL;
-  char *incomplete = NULL, *pass = NULL, *tile = NULL;
+  char *incomplete = NULL, *bessel = NULL, *pass = NULL, *tile = NULL;
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
   SCL_GO(scl_plan_source(plan, &text));
@@ -80,6 +80,9 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
   if (scl_plan_is_incomplete(plan)) {
     SCL_GO(scl_cl_source_read("include/incomplete_functions.h", &incomplete));
   }
+  if (scl_plan_is_bessel(plan)) {
+    SCL_GO(scl_cl_source_read("include/bessel_functions.h", &bessel));
+  }
   const char *source[] = {port,
                           shape,
                           pass != NULL ? pass : "",
@@ -87,12 +90,14 @@ static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e
                           special != NULL ? special : "",
                           normal != NULL ? normal : "",
                           incomplete != NULL ? incomplete : "",
+                          bessel != NULL ? bessel : "",
                           head,
                           text};
-  SCL_GO(scl_cl_program_build(cl, 9, source, "expr", &e->program));
+  SCL_GO(scl_cl_program_build(cl, 10, source, "expr", &e->program));
 done:
   free(tile);
   free(pass);
+  free(bessel);
   free(incomplete);
   free(normal);
   free(special);

@@ -37,18 +37,26 @@ void scl_cl_scans_free(scl_cl_context *cl) {
 
 static scl_status build_scan(scl_cl_context *cl, const scl_scan_code *code, entry *e) {
   char *port = NULL, *special = NULL, *normal = NULL, *incomplete = NULL;
+  char *bessel = NULL;
   const bool is_incomplete = scl_scan_calls(code, "incomplete_");
+  const bool is_bessel = scl_scan_calls(code, "bessel_");
   scl_status status;
   SCL_GO(scl_cl_source_read("include/port.h", &port));
-  if (is_incomplete || scl_scan_calls(code, "special_")) {
+  if (is_incomplete || is_bessel || scl_scan_calls(code, "special_")) {
     SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
     SCL_GO(scl_cl_source_read("include/special_normal.h", &normal));
   }
   if (is_incomplete) SCL_GO(scl_cl_source_read("include/incomplete_functions.h", &incomplete));
-  const char *source[] = {port, special != NULL ? special : "", normal != NULL ? normal : "",
-                          incomplete != NULL ? incomplete : "", code->source};
-  SCL_GO(scl_cl_program_build(cl, 5, source, "scan", &e->program));
+  if (is_bessel) SCL_GO(scl_cl_source_read("include/bessel_functions.h", &bessel));
+  const char *source[] = {port,
+                          special != NULL ? special : "",
+                          normal != NULL ? normal : "",
+                          incomplete != NULL ? incomplete : "",
+                          bessel != NULL ? bessel : "",
+                          code->source};
+  SCL_GO(scl_cl_program_build(cl, 6, source, "scan", &e->program));
 done:
+  free(bessel);
   free(incomplete);
   free(normal);
   free(special);
