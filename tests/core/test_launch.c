@@ -115,10 +115,32 @@ static void check_signatures(scl_context *ctx) {
   }
 }
 
+/* The program of this selection, built if it is not kept, and its kernel. */
+static cl_program build_for(scl_cl_context *cl, unsigned kinds, cl_kernel *kernel) {
+  scl_cl_program_select(cl, SCL_CL_PROGRAM_triangular_copy, kinds);
+  const cl_program kept = cl->program[SCL_CL_PROGRAM_triangular_copy];
+  CHECK_OK(scl_cl_kernel_get(cl, SCL_K_triangular_copy, kernel));
+  return kept;
+}
+
+/* Builds for other selections are kept with their kernels, 16 at most. */
+static void check_selection(scl_context *ctx) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  cl_kernel first, kernel;
+  build_for(cl, 1, &first);
+  CHECK(build_for(cl, 2, &kernel) == NULL && kernel != first);
+  CHECK(build_for(cl, 1, &kernel) != NULL && kernel == first);
+  for (unsigned kinds = 3; kinds <= 20; kinds++) CHECK(build_for(cl, kinds, &kernel) == NULL);
+  CHECK(build_for(cl, 19, &kernel) != NULL && build_for(cl, 20, &kernel) != NULL);
+  CHECK(build_for(cl, 2, &kernel) == NULL); /* the oldest ones have gone */
+  scl_cl_program_select(cl, SCL_CL_PROGRAM_triangular_copy, 0);
+}
+
 static void check_device(scl_context *ctx) {
   check_declarations(ctx);
   check_single(ctx);
   check_signatures(ctx);
+  check_selection(ctx);
 }
 
 #else

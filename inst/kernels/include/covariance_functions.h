@@ -17,16 +17,23 @@
  * To add one: a function covariance_<name>() here, a line in the table, a constructor in
  * R/covariance-functions.R, and its formula in tests/core/gp_reference.c and
  * tests/testthat/test-covariance.R.
- * Sums of terms have programs of their own, without products: one for basic types alone, which need
- * squares and nothing else, and one for basic and short types. What is added to a program costs its
- * other types registers. Long functions are SCL_NOINLINE: a copy for each element of a work-item
- * takes an NVIDIA driver 24 s to build, and spills registers. */
+ * A device program is built for some types only, as each type costs time to build and the other
+ * types registers. Long functions are SCL_NOINLINE: a copy for each element of a work-item takes an
+ * NVIDIA driver 24 s to build, and spills registers. */
 #ifndef SCL_COVARIANCE_FUNCTIONS_H
 #define SCL_COVARIANCE_FUNCTIONS_H
 
 #define SCL_SQRT3 1.7320508075688772
 #define SCL_SQRT5 2.2360679774997898
 #define SCL_PI 3.141592653589793
+
+/* What the program at hand is built for: bit SCL_COVARIANCE_<ID> for a type, bit
+ * SCL_COVARIANCE_TYPES for products of terms. Branches for anything else are left out.
+ * engine/cl/covariance/covariance.c sets it. */
+#ifndef PROGRAM_KINDS
+#define PROGRAM_KINDS 0x7fffffff
+#endif
+#define covariance_has(kind) (PROGRAM_KINDS >> (kind)&1)
 
 /* SCL_COVARIANCE_<ID>, covariance_<name>() and the name that R uses, metric. */
 #define SCL_COVARIANCE_BASIC(ENTRY)                                                                \
@@ -154,17 +161,23 @@ SCL_INLINE covariance_point covariance_squared_distance(const real s, const real
 SCL_NOINLINE covariance_point covariance_any(const int type, const real s, const real extra) {
   switch (type) {
 #define SCL_COVARIANCE_ENTRY(ID, name, metric)                                                     \
-  case SCL_COVARIANCE_##ID: return covariance_##name(s, extra);
+  case SCL_COVARIANCE_##ID:                                                                        \
+    if (covariance_has(SCL_COVARIANCE_##ID)) return covariance_##name(s, extra);                   \
+    break;
     SCL_COVARIANCE_TABLE(SCL_COVARIANCE_ENTRY)
 #undef SCL_COVARIANCE_ENTRY
-  default: return covariance_result(0.0, 0.0, 0.0);
+  default: break;
   }
+  return covariance_result(0.0, 0.0, 0.0);
 }
 
 SCL_INLINE int covariance_metric(const int type) {
-  return type == SCL_COVARIANCE_PERIODIC ? SCL_COVARIANCE_SINES
-         : type == SCL_COVARIANCE_LINEAR ? SCL_COVARIANCE_PRODUCTS
-                                         : SCL_COVARIANCE_SQUARES;
+  if (covariance_has(SCL_COVARIANCE_PERIODIC) && type == SCL_COVARIANCE_PERIODIC) {
+    return SCL_COVARIANCE_SINES;
+  }
+  return covariance_has(SCL_COVARIANCE_LINEAR) && type == SCL_COVARIANCE_LINEAR
+             ? SCL_COVARIANCE_PRODUCTS
+             : SCL_COVARIANCE_SQUARES;
 }
 
 /* ---- a column's part of s ------------------------------------------------------------------- */

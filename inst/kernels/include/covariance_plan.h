@@ -6,17 +6,7 @@
  *   5 for each term: type, number of entries, its first entry, variance (sd^2), extra;
  *   3 for each entry: column of x, 1 / lengthscale, center;
  *   for each product: number of factors, then the terms that are its factors.
- * All work-items read the same element of it at the same time.
- *
- * COVARIANCE_FORM says what a kernel is built for (covariance_functions.h has the types):
- *   COVARIANCE_BASIC     sums of basic types
- *   COVARIANCE_SUMS      sums of basic and short types
- *   COVARIANCE_PRODUCTS  every covariance function; only these kernels read the products
- * The first take the fewest registers and are built the quickest. */
-#define COVARIANCE_BASIC 0
-#define COVARIANCE_SUMS 1
-#define COVARIANCE_PRODUCTS 2
-
+ * All work-items read the same element of it at the same time. */
 #define TERM_TYPE(plan, term) ((int)(plan)[5 * (term)])
 #define TERM_ENTRIES(plan, term) ((int)(plan)[5 * (term) + 1])
 #define TERM_FIRST(plan, term) ((int)(plan)[5 * (term) + 2])
@@ -26,21 +16,6 @@
 #define ENTRY_INVERSE(plan, terms, entry) ((plan)[5 * (terms) + 3 * (entry) + 1])
 #define ENTRY_CENTER(plan, terms, entry) ((plan)[5 * (terms) + 3 * (entry) + 2])
 #define PRODUCTS_AT(terms, entries) (5 * (terms) + 3 * (entries))
-
-#if COVARIANCE_FORM == COVARIANCE_BASIC
-#define COVARIANCE_NAME(name) covariance_basic_##name
-#define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_BASIC(ENTRY)
-#define TERM_METRIC(type) SCL_COVARIANCE_SQUARES
-#elif COVARIANCE_FORM == COVARIANCE_SUMS
-#define COVARIANCE_NAME(name) covariance_sums_##name
-#define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_BASIC(ENTRY) SCL_COVARIANCE_SHORT(ENTRY)
-#define TERM_METRIC(type)                                                                          \
-  ((type) == SCL_COVARIANCE_LINEAR ? SCL_COVARIANCE_PRODUCTS : SCL_COVARIANCE_SQUARES)
-#else
-#define COVARIANCE_NAME(name) covariance_##name
-#define COVARIANCE_TYPES(ENTRY) SCL_COVARIANCE_TABLE(ENTRY)
-#define TERM_METRIC(type) covariance_metric(type)
-#endif
 
 /* The points of a work-item: rows of x1 from `row` on, rows of x2 from `column` on, which are a row
  * and a column of the covariance matrix. Its further points lie a fixed distance apart; those

@@ -34,8 +34,7 @@ SCL_INLINE void build_entry(const covariance_points *p, const int type, const re
     x[k] = p->x1[min(p->row + k * COVARIANCE_LANES, p->m - 1) + column * p->x1_ld];
     y[k] = p->x2[min(p->column + k * COVARIANCE_LANES, p->n - 1) + column * p->x2_ld];
   }
-#if COVARIANCE_FORM != COVARIANCE_BASIC
-  const int metric = TERM_METRIC(type);
+  const int metric = covariance_metric(type);
   if (metric != SCL_COVARIANCE_SQUARES) {
     const real center = ENTRY_CENTER(p->plan, p->terms, entry);
     SCL_UNROLL
@@ -45,7 +44,6 @@ SCL_INLINE void build_entry(const covariance_points *p, const int type, const re
     }
     return;
   }
-#endif
   SCL_UNROLL
   for (int j = 0; j < COVARIANCE_PART; j++) {
     SCL_UNROLL
@@ -63,24 +61,23 @@ SCL_INLINE void build_term(const covariance_points *p, const int term, real *val
   const real variance = TERM_VARIANCE(p->plan, term), extra = TERM_EXTRA(p->plan, term);
   SCL_UNROLL
   for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] = 0.0;
-#if COVARIANCE_FORM != COVARIANCE_BASIC
-  if (type == SCL_COVARIANCE_WHITE) {
+  if (covariance_has(SCL_COVARIANCE_WHITE) && type == SCL_COVARIANCE_WHITE) {
     SCL_UNROLL
     for (int k = 0; k < COVARIANCE_ITEMS; k++) {
       values[k] = p->same && p->row + ELEMENT_ROW(k) == p->column + ELEMENT_COLUMN(k) ? 0.0 : 1.0;
     }
   }
-#endif
   for (int entry = first; entry < last; entry++) build_entry(p, type, extra, entry, values);
   switch (type) { /* outside of the loops: all work-items take the same branch */
 #define COVARIANCE_ENTRY(ID, name, metric)                                                         \
   case SCL_COVARIANCE_##ID:                                                                        \
+    if (!covariance_has(SCL_COVARIANCE_##ID)) break;                                               \
     SCL_UNROLL                                                                                     \
     for (int k = 0; k < COVARIANCE_ITEMS; k++) {                                                   \
       values[k] = variance * covariance_##name(values[k], extra).value;                            \
     }                                                                                              \
     break;
-    COVARIANCE_TYPES(COVARIANCE_ENTRY)
+    SCL_COVARIANCE_TABLE(COVARIANCE_ENTRY)
 #undef COVARIANCE_ENTRY
   default:
     break;
@@ -93,13 +90,14 @@ SCL_INLINE void build_sum(const covariance_points *p, const int entries, const i
   real term[COVARIANCE_ITEMS];
   SCL_UNROLL
   for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] = 0.0;
-#if COVARIANCE_FORM != COVARIANCE_PRODUCTS
-  for (int at = 0; at < products; at++) {
-    build_term(p, at, term);
-    SCL_UNROLL
-    for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] += term[k];
+  if (!covariance_has(SCL_COVARIANCE_TYPES)) { /* no products of several */
+    for (int at = 0; at < products; at++) {
+      build_term(p, at, term);
+      SCL_UNROLL
+      for (int k = 0; k < COVARIANCE_ITEMS; k++) values[k] += term[k];
+    }
+    return;
   }
-#else
   __global const real *next = p->plan + PRODUCTS_AT(p->terms, entries);
   real product[COVARIANCE_ITEMS];
   int left = 0; /* factors of this product: one loop over all of them takes fewer registers */
@@ -115,7 +113,6 @@ SCL_INLINE void build_sum(const covariance_points *p, const int entries, const i
     }
     if (left == 0) done++;
   }
-#endif
 }
 
 /* Writes the mirror image of a tile, COVARIANCE_LANES of its rows at a time: element (i, j) goes to
@@ -146,9 +143,8 @@ SCL_INLINE_BARRIER void build_mirror(const real *values, const int i0, const int
  * lie the white terms and the noise, noise2 s_i + v_i, where s and v are the columns of spread, or
  * 1 and 0 if spread_ld is 0; neither if `quiet`. */
 __kernel __attribute__((reqd_work_group_size(COVARIANCE_LANES, COVARIANCE_LANES, 1))) void
-COVARIANCE_NAME(build)(__global const real *x1, __global const real *x2, __global const real *plan,
-                       __global const real *spread, __global real *out,
-                       const covariance_task task) {
+covariance_build(__global const real *x1, __global const real *x2, __global const real *plan,
+                 __global const real *spread, __global real *out, const covariance_task task) {
   __local real strip[COVARIANCE_LANES * COVARIANCE_STRIP_LD];
   const int lane_i = get_local_id(0), lane_j = get_local_id(1);
   const int m = task.m, n = task.n, out_ld = task.out_ld, spread_ld = task.spread_ld;

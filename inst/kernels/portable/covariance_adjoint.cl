@@ -59,14 +59,13 @@ SCL_INLINE void adjoint_sums(const covariance_points *p, const int term, real *s
   SCL_UNROLL
   for (int k = 0; k < ADJOINT_PART; k++) {
     sums[k] = 0.0;
-#if COVARIANCE_FORM != COVARIANCE_BASIC
     const int i = p->row + ADJOINT_ROW(k), j = p->column + ADJOINT_COLUMN(k);
-    if (type == SCL_COVARIANCE_WHITE) sums[k] = p->same && i == j ? 0.0 : 1.0;
-#endif
+    if (covariance_has(SCL_COVARIANCE_WHITE) && type == SCL_COVARIANCE_WHITE)
+      sums[k] = p->same && i == j ? 0.0 : 1.0;
   }
   for (int entry = first; entry < last; entry++) {
     real parts[ADJOINT_PART];
-    adjoint_parts(p, entry, TERM_METRIC(type), TERM_EXTRA(p->plan, term), parts);
+    adjoint_parts(p, entry, covariance_metric(type), TERM_EXTRA(p->plan, term), parts);
     SCL_UNROLL
     for (int k = 0; k < ADJOINT_PART; k++) sums[k] += parts[k];
   }
@@ -79,6 +78,7 @@ SCL_INLINE void adjoint_functions(const int type, const real extra, const real *
   switch (type) { /* outside of the loops: all work-items take the same branch */
 #define COVARIANCE_ENTRY(ID, name, metric)                                                         \
   case SCL_COVARIANCE_##ID:                                                                        \
+    if (!covariance_has(SCL_COVARIANCE_##ID)) break;                                               \
     SCL_UNROLL                                                                                     \
     for (int k = 0; k < ADJOINT_PART; k++) {                                                       \
       const covariance_point f = covariance_##name(sums[k], extra);                                \
@@ -87,14 +87,13 @@ SCL_INLINE void adjoint_functions(const int type, const real extra, const real *
       sums[k] = weight[k] * f.slope;                                                               \
     }                                                                                              \
     break;
-    COVARIANCE_TYPES(COVARIANCE_ENTRY)
+    SCL_COVARIANCE_TABLE(COVARIANCE_ENTRY)
 #undef COVARIANCE_ENTRY
   default:
     break;
   }
 }
 
-#if COVARIANCE_FORM == COVARIANCE_PRODUCTS
 /* The derivative by the logarithm of a period, of what `entry` adds to the sines. */
 SCL_INLINE real adjoint_period(const covariance_points *p, const int entry, const real extra,
                                const real *slopes, real bend) {
@@ -109,7 +108,6 @@ SCL_INLINE real adjoint_period(const covariance_points *p, const int entry, cons
   }
   return bend;
 }
-#endif
 
 /* Adds the derivatives of one term to the sums; weight[] is dF / d(term). */
 SCL_INLINE void adjoint_term(const covariance_points *p, const int term, const adjoint_range *range,
@@ -132,13 +130,11 @@ SCL_INLINE void adjoint_term(const covariance_points *p, const int term, const a
   for (int entry = start; entry < start + many; entry++) {
     const int at = at_lengths + entry - start;
     real parts[ADJOINT_PART];
-#if COVARIANCE_FORM == COVARIANCE_PRODUCTS
-    if (wants_extra && type == SCL_COVARIANCE_PERIODIC) {
+    if (covariance_has(SCL_COVARIANCE_PERIODIC) && wants_extra && type == SCL_COVARIANCE_PERIODIC) {
       bend = adjoint_period(p, entry, extra, slopes, bend);
     }
-#endif
     if (at < 0 || at >= count) continue;
-    adjoint_parts(p, entry, TERM_METRIC(type), extra, parts);
+    adjoint_parts(p, entry, covariance_metric(type), extra, parts);
     sum = 0.0;
     SCL_UNROLL
     for (int k = 0; k < ADJOINT_PART; k++) sum += covariance_times(slopes[k], parts[k]);
@@ -150,9 +146,10 @@ SCL_INLINE void adjoint_term(const covariance_points *p, const int term, const a
 /* Adds the derivatives of the sum of products. */
 SCL_INLINE void adjoint_products(const covariance_points *p, const int products,
                                  const adjoint_range *range, const real *weight) {
-#if COVARIANCE_FORM != COVARIANCE_PRODUCTS
-  for (int term = 0; term < products; term++) adjoint_term(p, term, range, weight);
-#else
+  if (!covariance_has(SCL_COVARIANCE_TYPES)) { /* no products of several */
+    for (int term = 0; term < products; term++) adjoint_term(p, term, range, weight);
+    return;
+  }
   __global const real *next = p->plan + PRODUCTS_AT(p->terms, range->entries);
   for (int done = 0; done < products; done++) {
     const int factors = (int)*next++;
@@ -175,7 +172,6 @@ SCL_INLINE void adjoint_products(const covariance_points *p, const int products,
     }
     next += factors;
   }
-#endif
 }
 
 /* weight[] += outer u v' */
@@ -240,12 +236,11 @@ SCL_INLINE real adjoint_fold(const covariance_points *p, const int symmetric,
  * times the first column of spread (or 1 if spread_ld is 0), and the white terms are on the
  * diagonal, unless `quiet`. */
 __kernel __attribute__((reqd_work_group_size(ADJOINT_LANES_I, ADJOINT_LANES_J, 1))) void
-COVARIANCE_NAME(adjoint)(__global const real *x1, __global const real *x2,
-                         __global const real *plan, __global const real *spread,
-                         __global const real *w, __global const real *u, __global const real *v,
-                         __global real *partial, const covariance_task task,
-                         const covariance_weighting weighting, const covariance_range part,
-                         __local real *sums) {
+covariance_adjoint(__global const real *x1, __global const real *x2, __global const real *plan,
+                   __global const real *spread, __global const real *w, __global const real *u,
+                   __global const real *v, __global real *partial, const covariance_task task,
+                   const covariance_weighting weighting, const covariance_range part,
+                   __local real *sums) {
   const int lane_i = get_local_id(0), lane_j = get_local_id(1);
   const int item = lane_i + lane_j * ADJOINT_LANES_I, symmetric = task.symmetric;
   const int rows = (task.m + ADJOINT_TILE - 1) / ADJOINT_TILE, count = part.count;

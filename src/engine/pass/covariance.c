@@ -1,24 +1,17 @@
 #include "engine/pass/covariance.h"
 
-static scl_covariance_form form_of_type(scl_covariance_type type) {
-  switch (type) {
-#define SCL_COVARIANCE_ENTRY(ID, name, metric) case SCL_COVARIANCE_##ID:
-    SCL_COVARIANCE_BASIC(SCL_COVARIANCE_ENTRY)
-    return SCL_COVARIANCE_FORM_BASIC;
-    SCL_COVARIANCE_SHORT(SCL_COVARIANCE_ENTRY)
-#undef SCL_COVARIANCE_ENTRY
-    return SCL_COVARIANCE_FORM_SUMS;
-  default:
-    return SCL_COVARIANCE_FORM_PRODUCTS;
-  }
+#define BIT(ID, name, metric) | 1u << SCL_COVARIANCE_##ID
+
+unsigned scl_covariance_kinds(const scl_covariance *kernel) {
+  unsigned kinds = kernel->factors != NULL ? 1u << SCL_COVARIANCE_TYPES : 0;
+  for (int t = 0; t < kernel->terms; t++) kinds |= 1u << kernel->term[t].type;
+  return kinds;
 }
 
-scl_covariance_form scl_covariance_form_of(const scl_covariance *kernel) {
-  if (kernel->factors != NULL) return SCL_COVARIANCE_FORM_PRODUCTS;
-  scl_covariance_form form = SCL_COVARIANCE_FORM_BASIC;
-  for (int t = 0; t < kernel->terms; t++) {
-    const scl_covariance_form needed = form_of_type(kernel->term[t].type);
-    if (needed > form) form = needed;
-  }
-  return form;
+unsigned scl_covariance_kinds_rounded(const scl_covariance *kernel) {
+  const unsigned basic = 0 SCL_COVARIANCE_BASIC(BIT);
+  const unsigned sums = basic SCL_COVARIANCE_SHORT(BIT);
+  const unsigned kinds = scl_covariance_kinds(kernel);
+  if ((kinds & ~sums) != 0) return (2u << SCL_COVARIANCE_TYPES) - 1;
+  return (kinds & ~basic) != 0 ? sums : basic;
 }

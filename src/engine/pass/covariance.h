@@ -54,15 +54,10 @@ static inline int scl_covariance_count(const scl_covariance *kernel) {
   return 2 * kernel->terms + kernel->entries + 1;
 }
 
-/* The simplest form that it has (covariance_functions.h): a sum of basic types; a sum of basic and
- * short types; a sum of products, or one with long types. */
-typedef enum {
-  SCL_COVARIANCE_FORM_BASIC,
-  SCL_COVARIANCE_FORM_SUMS,
-  SCL_COVARIANCE_FORM_PRODUCTS,
-  SCL_COVARIANCE_FORMS
-} scl_covariance_form;
-
-scl_covariance_form scl_covariance_form_of(const scl_covariance *kernel);
+/* What it consists of, as covariance_has() of covariance_functions.h reads it: its types, and
+ * whether there are products of several terms. */
+unsigned scl_covariance_kinds(const scl_covariance *kernel);
+/* The same and more: one of the three sets of basic types; basic and short types; everything. */
+unsigned scl_covariance_kinds_rounded(const scl_covariance *kernel);
 
 #endif

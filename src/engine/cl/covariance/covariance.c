@@ -1,6 +1,7 @@
 /* Covariance matrices and their reverse mode on the device: covariance.cl, covariance_adjoint.cl,
- * covariance_inputs.cl. The first two have forms for sums of basic and of short types, which need
- * fewer registers and are built sooner. */
+ * covariance_inputs.cl. They are built for the types of the covariance function at hand: that takes
+ * an NVIDIA driver a third to half of the time that all types take, and the kernels need fewer
+ * registers. On a CPU device sets of types are rounded, so that there are three of them. */
 #include "engine/cl/runtime/launch.h"
 #include "engine/pass/covariance.h"
 
@@ -76,6 +77,12 @@ static size_t count_tiles(const struct scl_covariance_pass *pass, size_t tile) {
   return pass->symmetric ? rows * (rows + 1) / 2 : rows * columns;
 }
 
+static void select_kinds(scl_context *ctx, scl_cl_program which, const scl_covariance *kernel) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  scl_cl_program_select(
+      cl, which, cl->cpu ? scl_covariance_kinds_rounded(kernel) : scl_covariance_kinds(kernel));
+}
+
 static double noise2(const struct scl_covariance_pass *pass) {
   return pass->quiet ? 0.0 : pass->kernel->noise * pass->kernel->noise;
 }
@@ -111,20 +118,16 @@ scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass 
   const size_t local[2] = {COVARIANCE_LANES, COVARIANCE_LANES};
   const size_t global[2] = {count_tiles(pass, COVARIANCE_TILE) * COVARIANCE_LANES,
                             COVARIANCE_LANES};
-  static const scl_kernel_covariance_build *const build[SCL_COVARIANCE_FORMS] = {
-      [SCL_COVARIANCE_FORM_BASIC] = &scl_k_covariance_basic_build,
-      [SCL_COVARIANCE_FORM_SUMS] = &scl_k_covariance_sums_build,
-      [SCL_COVARIANCE_FORM_PRODUCTS] = &scl_k_covariance_build};
   const scl_block spread = or_unread(pass->spread, pass->x1);
   scl_block plan;
   SCL_TRY(upload_plan(ctx, kernel, &plan));
   const covariance_task task = describe_task(pass, plan, spread, pass->k);
   scl_cl_op op;
+  select_kinds(ctx, SCL_CL_PROGRAM_covariance, kernel);
   scl_cl_op_begin(&op, ctx);
   scl_status status =
       scl_cl_op_end(&op, scl_launch_covariance_build(
-                             &op, build[scl_covariance_form_of(kernel)],
-                             scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
+                             &op, scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
                              scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
                              scl_in_buffer(spread.buffer), scl_out_buffer(pass->k.buffer), &task));
   scl_buffer_release(plan.buffer);
@@ -169,24 +172,18 @@ static void declare_adjoint(scl_cl_op *op, const struct scl_covariance_pass *pas
 /* Derivatives `first` .. `first` + `count` - 1; partial is count x groups. */
 static scl_status launch_adjoint(scl_cl_op *op, const struct scl_covariance_pass *pass,
                                  scl_block plan, scl_block partial, size_t first) {
-  const scl_covariance *kernel = pass->kernel;
   const size_t count = partial.nrow, groups = partial.ncol;
   const size_t local[2] = {ADJOINT_LANES_I, ADJOINT_LANES_J};
   const size_t global[2] = {groups * ADJOINT_LANES_I, ADJOINT_LANES_J};
-  static const scl_kernel_covariance_reverse *const reverse[SCL_COVARIANCE_FORMS] = {
-      [SCL_COVARIANCE_FORM_BASIC] = &scl_k_covariance_basic_adjoint,
-      [SCL_COVARIANCE_FORM_SUMS] = &scl_k_covariance_sums_adjoint,
-      [SCL_COVARIANCE_FORM_PRODUCTS] = &scl_k_covariance_adjoint};
   const scl_block spread = or_unread(pass->spread, pass->x1);
   const covariance_task task = describe_task(pass, plan, spread, partial);
   const weighting g = read_weights(pass);
   const covariance_range part = {(int64_t)count_tiles(pass, ADJOINT_TILE), (int)first, (int)count};
-  SCL_TRY(scl_launch_covariance_reverse(
-      op, reverse[scl_covariance_form_of(kernel)], scl_cl_range_2(global, local),
-      scl_in_buffer(pass->x1.buffer), scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer),
-      scl_in_buffer(spread.buffer), scl_in_buffer(g.w), scl_in_buffer(g.u), scl_in_buffer(g.v),
-      scl_out_buffer(partial.buffer), &task, &g.how, &part,
-      scl_local(count * ADJOINT_STRIDE * sizeof(double))));
+  SCL_TRY(scl_launch_covariance_adjoint(
+      op, scl_cl_range_2(global, local), scl_in_buffer(pass->x1.buffer),
+      scl_in_buffer(pass->x2.buffer), scl_in_buffer(plan.buffer), scl_in_buffer(spread.buffer),
+      scl_in_buffer(g.w), scl_in_buffer(g.u), scl_in_buffer(g.v), scl_out_buffer(partial.buffer),
+      &task, &g.how, &part, scl_local(count * ADJOINT_STRIDE * sizeof(double))));
   return scl_launch_covariance_sum(
       op, scl_cl_range_1(count * ADJOINT_GROUP, ADJOINT_GROUP), scl_in(partial),
       scl_out(scl_block_part(pass->out, first, 0, count, 1)), (int)groups);
@@ -201,6 +198,7 @@ scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covarian
   SCL_TRY(upload_plan(ctx, pass->kernel, &plan));
   scl_cl_op op;
   scl_status status;
+  select_kinds(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
   scl_cl_op_begin(&op, ctx);
   declare_adjoint(&op, pass, plan);
   SCL_GO(scl_cl_op_order(&op, -1));
@@ -226,6 +224,7 @@ scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covarianc
   const covariance_task task =
       describe_task(pass, plan, or_unread(pass->spread, pass->x1), pass->out);
   scl_cl_op op;
+  select_kinds(ctx, SCL_CL_PROGRAM_covariance_inputs, kernel);
   scl_cl_op_begin(&op, ctx);
   scl_status status =
       scl_cl_op_end(&op, scl_launch_covariance_inputs(

@@ -121,10 +121,12 @@ typedef struct {
   unsigned next_compute; /* in turn, for work that depends on no pending command */
   int last_compute;      /* the compute queue used last */
   cl_program program[SCL_CL_PROGRAMS];
+  unsigned kinds[SCL_CL_PROGRAMS]; /* what each is built for (scl_cl_program_select()); 0: all */
   cl_kernel kernel[SCL_CL_KERNELS];
   size_t kernel_items[SCL_CL_KERNELS];   /* largest work-group */
   uint64_t kernel_local[SCL_CL_KERNELS]; /* bytes of local memory besides its parameters */
   uint64_t launches[SCL_CL_KERNELS];     /* so far, for tests */
+  struct scl_cl_kept *kept;              /* other builds (engine/cl/runtime/program.c) */
   struct scl_cl_staging *staging[2];     /* pinned memory: up, down; made at first use */
   cl_event profile_first[SCL_CL_QUEUES], profile_last[SCL_CL_QUEUES];
   bool profiling;
@@ -153,6 +155,11 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
 const char *scl_cl_kernel_name(scl_cl_kernel which);
 const char *scl_cl_program_name(scl_cl_program which);
 scl_cl_program scl_cl_program_of(scl_cl_kernel which);
+
+/* Has launches use the build of a program for these kinds from now on: its source then starts with
+ * "#define PROGRAM_KINDS kinds". Nothing is built yet. The latest builds for other kinds are kept.
+ */
+void scl_cl_program_select(scl_cl_context *cl, scl_cl_program which, unsigned kinds);
 
 /* Builds those programs of a list that are not built yet, side by side, for a call that will need
  * them. It fails only if the user wants to stop; a program that does not compile fails when it is

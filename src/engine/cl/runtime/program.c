@@ -105,11 +105,10 @@ scl_status scl_cl_source_read(const char *name, char **out) {
   return SCL_OK;
 }
 
-/* The words of a program's sources in order; the caller frees text[0 .. *count - 1], also on
+/* Adds the words of a program's sources in order; the caller frees text[0 .. *count - 1], also on
  * failure. */
 static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl_uint *count) {
   const char *at = sources;
-  *count = 0;
   while (*at != '\0') {
     char name[64];
     size_t length = strcspn(at, " ");
@@ -129,8 +128,13 @@ static scl_status read_sources(const char *sources, char *text[MOST_SOURCES], cl
 /* ---- programs and kernels -------------------------------------------------------------------- */
 static scl_status create_build(scl_cl_context *cl, scl_cl_program which, scl_cl_build *out) {
   char *text[MOST_SOURCES];
-  cl_uint count;
+  cl_uint count = 0;
   scl_status status;
+  if (cl->kinds[which] != 0) {
+    char kinds[40];
+    snprintf(kinds, sizeof kinds, "PROGRAM_KINDS=%u", cl->kinds[which]);
+    SCL_GO(read_sources(kinds, text, &count));
+  }
   SCL_GO(read_sources(programs[which].sources, text, &count));
   if (scl_cl_trial_fault(which, programs[which].name) == SCL_CL_FAULT_BUILD)
     memcpy(text[0], "#error\n/*", 9);
@@ -227,6 +231,77 @@ scl_status scl_cl_kernel_get(scl_cl_context *cl, scl_cl_kernel which, cl_kernel 
   return SCL_OK;
 }
 
+/* ---- selections ------------------------------------------------------------------------------ */
+/* A program may be built for a part of what its sources hold, as the call at hand needs it. One
+ * build is in use at a time; others are kept aside with their kernels, until there are too many. */
+enum { MOST_KEPT = 16, MOST_KERNELS = 2 }; /* builds of all programs; kernels of such a program */
+
+typedef struct {
+  scl_cl_program which;
+  unsigned kinds;
+  cl_program program; /* NULL: not in use */
+  cl_kernel kernel[MOST_KERNELS];
+  size_t items[MOST_KERNELS];
+  uint64_t local[MOST_KERNELS];
+} kept_build;
+
+struct scl_cl_kept {
+  kept_build build[MOST_KEPT];
+  int next; /* to be dropped */
+};
+
+static void drop(kept_build *b) {
+  for (int k = 0; k < MOST_KERNELS; k++) {
+    if (b->kernel[k] != NULL) scl_cl.clReleaseKernel(b->kernel[k]);
+  }
+  if (b->program != NULL) scl_cl.clReleaseProgram(b->program);
+  *b = (kept_build){0};
+}
+
+static void free_kept(scl_cl_context *cl) {
+  for (int i = 0; cl->kept != NULL && i < MOST_KEPT; i++) drop(&cl->kept->build[i]);
+  free(cl->kept);
+  cl->kept = NULL;
+}
+
+/* The build in use and `other` change places. */
+static void exchange(scl_cl_context *cl, scl_cl_program which, kept_build *other) {
+  kept_build now = {which, cl->kinds[which], cl->program[which], {NULL}, {0}, {0}};
+  for (int k = 0, i = 0; k < SCL_CL_KERNELS && i < MOST_KERNELS; k++) {
+    if (kernels[k].program != which) continue;
+    now.kernel[i] = cl->kernel[k];
+    now.items[i] = cl->kernel_items[k];
+    now.local[i] = cl->kernel_local[k];
+    cl->kernel[k] = other->kernel[i];
+    cl->kernel_items[k] = other->items[i];
+    cl->kernel_local[k] = other->local[i++];
+  }
+  cl->program[which] = other->program;
+  *other = now;
+}
+
+void scl_cl_program_select(scl_cl_context *cl, scl_cl_program which, unsigned kinds) {
+  kept_build *to = NULL, none = {0};
+  if (cl->kinds[which] == kinds) return;
+  if (cl->kept == NULL) cl->kept = calloc(1, sizeof *cl->kept);
+  for (int i = 0; cl->kept != NULL && i < MOST_KEPT; i++) {
+    kept_build *b = &cl->kept->build[i];
+    if (b->program != NULL && b->which == which && b->kinds == kinds) {
+      to = b;
+      break;
+    }
+    if (b->program == NULL && to == NULL) to = b;
+  }
+  if (to == NULL && cl->kept != NULL) {
+    to = &cl->kept->build[cl->kept->next];
+    cl->kept->next = (cl->kept->next + 1) % MOST_KEPT;
+    drop(to);
+  }
+  exchange(cl, which, to != NULL ? to : &none);
+  drop(&none); /* without memory to keep it */
+  cl->kinds[which] = kinds;
+}
+
 bool scl_cl_program_has_run(const scl_cl_context *cl, scl_cl_program which) {
   for (int k = 0; k < SCL_CL_KERNELS; k++) {
     if (kernels[k].program == which && cl->kernel[k] != NULL) return true;
@@ -242,4 +317,5 @@ void scl_cl_programs_free(scl_cl_context *cl) {
     if (cl->program[p] != NULL) scl_cl.clReleaseProgram(cl->program[p]);
     free(cl->trial[p].reason);
   }
+  free_kept(cl);
 }
