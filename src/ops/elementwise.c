@@ -56,3 +56,19 @@ scl_status scl_reduce_block(scl_context *ctx, scl_reduction op, scl_block a, scl
 scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block dst) {
   return reduce_blocks(ctx, SCL_REDUCE_SUM, SCL_OP_MUL, a, b, dst);
 }
+
+scl_status scl_sum_log_and_squares(scl_context *ctx, scl_block a, scl_block b, scl_block dst) {
+  scl_plan p;
+  plan_blocks(&p, a.nrow, 1, SCL_OP_COUNT, (scl_operand){.block = a}, (scl_operand){0});
+  const int value = add_operand(&p, (scl_operand){.block = b});
+  const int square = scl_plan_add_step(&p, 0, SCL_STEP_APPLY, SCL_OP_MUL, value, value, 0);
+  p.body = p.steps;
+  p.output[p.outputs++] = (scl_output){.step = (uint16_t)square};
+  for (int k = 0; k < 2; k++) {
+    p.output[k].reduces = true;
+    p.output[k].op = k == 0 ? SCL_REDUCE_SUM_LOG : SCL_REDUCE_SUM;
+  }
+  scl_plan_end(&p, 0);
+  for (size_t k = 0; k < 2; k++) scl_plan_place(&p, k, scl_block_part(dst, k, 0, 1, 1));
+  return ctx->engine->expr(ctx, &p);
+}

@@ -43,14 +43,14 @@ static scl_status explain_memory(const scl_gp *gp, scl_status status, int matric
 static scl_status join_right(scl_gp *gp, const scl_gp_data *data) {
   scl_mat *y = NULL, *basis = NULL;
   scl_status status;
+  SCL_GO(scl_require_finite_data(data->y, gp->n, gp->outputs, "y"));
   SCL_GO(scl_mat_from_host(gp->ctx, data->y, gp->n, gp->outputs, SCL_GENERAL, &y));
-  SCL_GO(scl_require_finite(y, SCL_GENERAL, "y"));
   if (gp->q == 0) {
     gp->right = y;
     return SCL_OK;
   }
+  SCL_GO(scl_require_finite_data(data->basis, gp->n, gp->q, "mean"));
   SCL_GO(scl_mat_from_host(gp->ctx, data->basis, gp->n, gp->q, SCL_GENERAL, &basis));
-  SCL_GO(scl_require_finite(basis, SCL_GENERAL, "mean"));
   SCL_GO(scl_mat_create(gp->ctx, gp->n, gp->outputs + gp->q, SCL_GENERAL, &gp->right));
   scl_block right = scl_mat_block(gp->right);
   SCL_GO(gp->ctx->engine->copy(gp->ctx, SCL_COPY, scl_mat_block(y),
@@ -86,12 +86,12 @@ scl_status scl_gp_create(scl_context *ctx, const scl_gp_data *data, scl_gp **out
     status = explain_memory(gp, status, 1);
     goto done;
   }
+  SCL_GO(scl_require_finite_data(data->x, n, gp->p, "x"));
   SCL_GO(scl_mat_from_host(ctx, data->x, n, gp->p, SCL_GENERAL, &gp->x));
-  SCL_GO(scl_require_finite(gp->x, SCL_GENERAL, "x"));
   SCL_GO(join_right(gp, data));
   if (data->spread != NULL) {
+    SCL_GO(scl_require_finite_data(data->spread, n, 2, "variance"));
     SCL_GO(scl_mat_from_host(ctx, data->spread, n, 2, SCL_GENERAL, &gp->spread));
-    SCL_GO(scl_require_finite(gp->spread, SCL_GENERAL, "variance"));
   }
   SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->solved));
   SCL_GO(scl_block_create(ctx, n, gp->outputs + gp->q, &gp->weights));
@@ -248,10 +248,15 @@ scl_status scl_gp_solve(scl_gp *gp, bool invert) {
   const scl_engine *engine = gp->ctx->engine;
   scl_block diagonal = scl_gp_columns(gp->weights, 0, 1); /* free until later */
   scl_block z = scl_gp_columns(gp->solved, 0, gp->outputs);
+  const bool together = gp->q == 0 && gp->outputs == 1; /* the sums: one kernel to build and run */
   SCL_TRY(engine->diagonal(gp->ctx, gp->factor, diagonal));
-  SCL_TRY(scl_reduce_block(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_LOG_DET)));
+  if (!together)
+    SCL_TRY(scl_reduce_block(gp->ctx, SCL_REDUCE_SUM_LOG, diagonal, scl_gp_scalar(gp, AT_LOG_DET)));
   if (invert) SCL_TRY(invert_factor(gp));
   SCL_TRY(divide(gp, SCL_NO_TRANS, scl_mat_block(gp->right), gp->solved));
+  if (together)
+    return scl_sum_log_and_squares(gp->ctx, diagonal, z,
+                                   scl_block_part(gp->results, AT_LOG_DET, 0, 2, 1));
   if (gp->q > 0) SCL_TRY(solve_trend(gp));
   return scl_dot_blocks(gp->ctx, z, z, scl_gp_scalar(gp, AT_SQUARE));
 }

@@ -12,7 +12,7 @@
 enum {
   AT_INFO,          /* order of the failing leading minor, or 0 */
   AT_LOG_DET,       /* sum of log L_ii */
-  AT_SQUARE,        /* y' P y */
+  AT_SQUARE,        /* y' P y; after AT_LOG_DET */
   AT_TREND_INFO,    /* as AT_INFO, of A */
   AT_TREND_LOG_DET, /* sum of the logarithms of the diagonal of A's factor */
   AT_LOO_LOG,       /* sum log P_ii */

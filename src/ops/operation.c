@@ -30,10 +30,10 @@ scl_status scl_call_square(const scl_call *call, int k, const char *argument) {
  * launch. */
 enum { FOUND = 256 };
 
-static scl_status fail_nonfinite(const scl_mat *a, int64_t index, const char *argument) {
+static scl_status fail_nonfinite(size_t nrow, int64_t index, const char *argument) {
   size_t place = (size_t)index - 1;
   scl_fail_index(SCL_E_NONFINITE, index, "'%s' has a missing or infinite value at [%zu, %zu]",
-                 argument, place % a->nrow + 1, place / a->nrow + 1);
+                 argument, place % nrow + 1, place / nrow + 1);
   return name_argument(SCL_E_NONFINITE, argument);
 }
 
@@ -45,7 +45,7 @@ static scl_status report_check(const scl_checks *checks, int at, const double *f
   for (int i = 0; i < FOUND; i++) first = fmin(first, found[i]);
   if (!isfinite(first)) return SCL_OK;
   int64_t index = (int64_t)first;
-  if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a, index, argument);
+  if (checks->of[at].what == SCL_CHECK_FINITE) return fail_nonfinite(a->nrow, index, argument);
   scl_fail_index(SCL_E_SINGULAR, index, "'%s' is singular: its diagonal element %lld is zero",
                  argument, (long long)index);
   return name_argument(SCL_E_SINGULAR, argument);
@@ -109,6 +109,13 @@ scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *c
 scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument) {
   scl_checks checks = {.count = 0};
   return scl_checks_end(&checks, a->ctx, scl_checks_finite(&checks, a, view, argument));
+}
+
+scl_status scl_require_finite_data(const double *data, size_t m, size_t n, const char *argument) {
+  for (size_t k = 0; k < m * n; k++) {
+    if (!isfinite(data[k])) return fail_nonfinite(m, (int64_t)k + 1, argument);
+  }
+  return SCL_OK;
 }
 
 scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,

@@ -55,6 +55,8 @@ scl_status scl_apply_blocks(scl_context *ctx, scl_op op, scl_operand a, scl_oper
 scl_status scl_reduce_block(scl_context *ctx, scl_reduction op, scl_block a, scl_block dst);
 /* dst (1 x 1) = sum of the products of the elements of a and b, which have one shape. */
 scl_status scl_dot_blocks(scl_context *ctx, scl_block a, scl_block b, scl_block dst);
+/* dst[0] = sum of the logarithms of a, dst[1] = sum of the squares of b: columns of one length. */
+scl_status scl_sum_log_and_squares(scl_context *ctx, scl_block a, scl_block b, scl_block dst);
 
 /* SCL_E_ARGUMENT naming `argument` unless `a` is square. */
 scl_status scl_require_square(const scl_mat *a, const char *argument);
@@ -90,6 +92,8 @@ scl_status scl_checks_end_unless_finite(const scl_checks *checks, scl_context *c
 
 /* The same at once, for one operand. Waits. */
 scl_status scl_require_finite(const scl_mat *a, scl_view view, const char *argument);
+/* The same of an m x n matrix in the host's memory. */
+scl_status scl_require_finite_data(const double *data, size_t m, size_t n, const char *argument);
 
 /* A check of the engine at once: *index is 1-based, 0 when all pass. Waits. */
 scl_status scl_check_now(scl_context *ctx, scl_check what, double tol, scl_view view, scl_block a,
