@@ -1,5 +1,7 @@
 # What the first use of each topic costs, kernels built included: seconds since the data was
-# made. Not a family of ./dev bench, as each topic can be first only once in a session:
+# made; below, the programs that the driver has built for it, each with its seconds (several are
+# built at the same time, so that these add up to more). Not a family of ./dev bench, as each topic
+# can be first only once in a session:
 #
 #   CUDA_CACHE_PATH=$(mktemp -d) Rscript bench/first-use.R    a machine new to statcl (NVIDIA)
 #
@@ -26,9 +28,15 @@ topics <- list(
 chosen <- commandArgs(TRUE)
 if (length(chosen) == 0L) chosen <- names(topics)
 start <- proc.time()[["elapsed"]]
+built <- 0L
 for (topic in chosen) {
   before <- proc.time()[["elapsed"]]
   invisible(topics[[topic]]())
   now <- proc.time()[["elapsed"]]
   cat(sprintf("%-12s %6.2f s, %6.2f s since the start\n", topic, now - before, now - start))
+  builds <- .Call(statcl:::r_builds)
+  new <- builds[seq_along(builds) > built]
+  built <- length(builds)
+  new <- sort(new, decreasing = TRUE)
+  cat(sprintf("    %-36s %6.2f\n", c(names(new), "all"), c(new, sum(new))), sep = "")
 }

@@ -65,6 +65,14 @@ bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *ou
 double scl_device_build_seconds(void);
 const char *scl_device_build_name(void);
 
+/* A program that a driver has built in this process, and the seconds that it took: the k-th of the
+ * first few hundred. False after the last. */
+typedef struct {
+  char program[40];
+  double seconds;
+} scl_device_build;
+bool scl_device_build_at(size_t k, scl_device_build *out);
+
 /* Returns to the driver the memory that a context keeps for its next workspaces. */
 void scl_device_trim(scl_context *ctx);
 

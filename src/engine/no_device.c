@@ -51,6 +51,10 @@ double scl_device_build_seconds(void) {
 const char *scl_device_build_name(void) {
   return "";
 }
+bool scl_device_build_at(size_t k, scl_device_build *out) {
+  (void)k, (void)out;
+  return false;
+}
 
 const scl_device_info *scl_device_of(const scl_context *ctx) {
   (void)ctx;

@@ -145,6 +145,22 @@ SEXP r_trials(SEXP where) {
   return r_return(status, result);
 }
 
+/* Seconds that drivers took to build each program, by name: for bench/first-use.R. */
+SEXP r_builds(void) {
+  scl_device_build build;
+  R_xlen_t count = 0;
+  while (scl_device_build_at((size_t)count, &build)) count++;
+  SEXP seconds = PROTECT(Rf_allocVector(REALSXP, count));
+  SEXP names = PROTECT(Rf_allocVector(STRSXP, count));
+  for (R_xlen_t k = 0; k < count && scl_device_build_at((size_t)k, &build); k++) {
+    REAL(seconds)[k] = build.seconds;
+    SET_STRING_ELT(names, k, Rf_mkChar(build.program));
+  }
+  Rf_setAttrib(seconds, R_NamesSymbol, names);
+  UNPROTECT(2);
+  return seconds;
+}
+
 SEXP r_sync(SEXP where) {
   scl_context *ctx = NULL;
   scl_status status = r_context(Rf_asInteger(where), &ctx);

@@ -113,6 +113,24 @@ const char *scl_device_build_name(void) {
   return stretch.name;
 }
 
+/* The first builds of this process. */
+enum { LOGGED = 256 };
+static scl_device_build logged[LOGGED];
+static size_t builds;
+
+static void log_build(const scl_cl_build *build) {
+  if (!build->done || builds == LOGGED) return;
+  scl_device_build *to = &logged[builds++];
+  snprintf(to->program, sizeof to->program, "%s", build->name);
+  to->seconds = build->seconds;
+}
+
+bool scl_device_build_at(size_t k, scl_device_build *out) {
+  if (k >= builds) return false;
+  *out = logged[k];
+  return true;
+}
+
 /* ---- building -------------------------------------------------------------------------------- */
 enum { BUILD_THREADS = 4, LOOK_EVERY_US = 20000, REST_US = 200 };
 
@@ -132,8 +150,10 @@ static void build_some(void *arg, int part, int parts) {
     const int i = atomic_fetch_add(&list->next, 1);
     if (i >= list->count) return;
     scl_cl_build *build = &list->build[i];
+    const uint64_t start = scl_clock_us();
     build->code =
         scl_cl.clBuildProgram(build->program, 1, &list->cl->device, list->options, NULL, NULL);
+    build->seconds = (double)(scl_clock_us() - start) * 1e-6;
     build->done = true;
   }
 }
@@ -164,15 +184,16 @@ scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) 
   }
   scl_team_stop(team);
   end_build(start);
+  for (int i = 0; i < count; i++) log_build(&build[i]);
   return status;
 }
 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
-                               scl_cl_build *out) {
+                               const char *name, scl_cl_build *out) {
   cl_int code = CL_SUCCESS;
   cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
   if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
-  *out = (scl_cl_build){.program = program, .code = CL_SUCCESS};
+  *out = (scl_cl_build){.program = program, .name = name, .code = CL_SUCCESS};
   return SCL_OK;
 }
 
@@ -190,7 +211,7 @@ scl_status scl_cl_build_take(scl_cl_context *cl, scl_cl_build *build, const char
 scl_status scl_cl_program_build(scl_cl_context *cl, cl_uint count, const char **text,
                                 const char *name, cl_program *out) {
   scl_cl_build build;
-  SCL_TRY(scl_cl_build_create(cl, count, text, &build));
+  SCL_TRY(scl_cl_build_create(cl, count, text, name, &build));
   scl_status status = scl_cl_build_all(cl, &build, 1);
   if (status == SCL_OK) return scl_cl_build_take(cl, &build, name, out);
   scl_cl.clReleaseProgram(build.program);

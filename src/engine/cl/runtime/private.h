@@ -30,12 +30,14 @@ void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 /* A program to build. Once `done`, `code` is the result of the build. */
 typedef struct {
   cl_program program;
+  const char *name;
+  double seconds; /* that it took */
   cl_int code;
   bool done;
 } scl_cl_build;
 
 scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **text,
-                               scl_cl_build *out);
+                               const char *name, scl_cl_build *out);
 /* Builds all, side by side, and polls meanwhile. It fails only if the user wants to stop: builds
  * that had begun are then completed, the others are not started. Whether a program compiled is in
  * its `code`. */

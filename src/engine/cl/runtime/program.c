@@ -138,7 +138,7 @@ static scl_status create_build(scl_cl_context *cl, scl_cl_program which, scl_cl_
   SCL_GO(read_sources(programs[which].sources, text, &count));
   if (scl_cl_trial_fault(which, programs[which].name) == SCL_CL_FAULT_BUILD)
     memcpy(text[0], "#error\n/*", 9);
-  SCL_GO(scl_cl_build_create(cl, count, (const char **)text, out));
+  SCL_GO(scl_cl_build_create(cl, count, (const char **)text, programs[which].name, out));
 done:
   while (count > 0) free(text[--count]);
   return status;
