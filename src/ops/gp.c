@@ -154,6 +154,10 @@ uint64_t scl_gp_bytes(const scl_gp *gp) {
 scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices) {
   SCL_TRY(scl_context_check(gp->ctx));
   SCL_TRY(scl_covariance_check(kernel, gp->p));
+  if (gp->ctx->engine->gp_prepare != NULL) {
+    const struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
+    SCL_TRY(gp->ctx->engine->gp_prepare(gp->ctx, &pass, matrices > 1));
+  }
   gp->conditioned = false;
   gp->factor = gp->factor_inverse = gp->factor_inverse_t = (scl_block){0};
   if (matrices > 1 && gp->room[1].buffer == NULL) {

@@ -2,6 +2,7 @@
  * covariance_inputs.cl. They are built for the types of the covariance function at hand: that takes
  * an NVIDIA driver a third to half of the time that all types take, and the kernels need fewer
  * registers. On a CPU device sets of types are rounded, so that there are three of them. */
+#include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/launch.h"
 #include "engine/pass/covariance.h"
 
@@ -81,6 +82,25 @@ static void select_kinds(scl_context *ctx, scl_cl_program which, const scl_covar
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_cl_program_select(
       cl, which, cl->cpu ? scl_covariance_kinds_rounded(kernel) : scl_covariance_kinds(kernel));
+}
+
+/* Products with the columns of y are thin; solves without an inverse have a kernel of their own. */
+scl_status scl_cl_gp_prepare(scl_context *ctx, const struct scl_covariance_pass *pass,
+                             bool gradient) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  scl_cl_program list[4 + SCL_CL_FACTOR_PROGRAMS];
+  int count = 0;
+  if (cl->cpu) return SCL_OK; /* its driver compiles later, and by threads of its own */
+  if (gradient) {
+    select_kinds(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
+    list[count++] = SCL_CL_PROGRAM_covariance_adjoint;
+  }
+  select_kinds(ctx, SCL_CL_PROGRAM_covariance, pass->kernel);
+  list[count++] = SCL_CL_PROGRAM_covariance;
+  count += scl_cl_factor_programs(cl, pass->x1.nrow, gradient, list + count);
+  list[count++] = gradient ? SCL_CL_PROGRAM_gemm_thin : SCL_CL_PROGRAM_triangular_vector;
+  list[count++] = SCL_CL_PROGRAM_elementwise;
+  return scl_cl_programs_prepare(cl, count, list);
 }
 
 static double noise2(const struct scl_covariance_pass *pass) {

@@ -159,6 +159,41 @@ static scl_status prepare_programs(scl_cl_op *op, size_t n, bool *usable) {
   return SCL_OK;
 }
 
+/* A product of shape m x n x k with B or B', as the steps of a factor and its inverse have it. */
+static scl_cl_program choose_product(scl_cl_context *cl, size_t m, size_t n, size_t k, bool trans_b,
+                                     scl_view view_a, scl_region region) {
+  const size_t ld = scl_round_up(scl_max(scl_max(m, n), k), 2);
+  const scl_block b = {.ld = ld, .nrow = trans_b ? n : k, .ncol = trans_b ? k : n};
+  return scl_cl_product_choice(
+      cl, &(scl_cl_product){.a = {.ld = ld, .nrow = m, .ncol = k},
+                            .b = b,
+                            .c = {.ld = ld, .nrow = m, .ncol = n},
+                            .view_a = view_a,
+                            .view_b = view_a == SCL_UPPER ? SCL_UPPER : SCL_GENERAL,
+                            .trans_b = trans_b ? SCL_TRANS : SCL_NO_TRANS,
+                            .region = region,
+                            .batch = 1});
+}
+
+int scl_cl_factor_programs(scl_cl_context *cl, size_t n, bool inverse, scl_cl_program *list) {
+  const size_t half = scl_ceil_div(n, PANEL_ORDER) / 2 * PANEL_ORDER, rest = n - half;
+  int count = 0;
+  if (!scl_cl_may_try_mma(cl)) return 0;
+  /* those that take longest come first, as some have to wait */
+  if (inverse) {
+    list[count++] = choose_product(cl, n, n, n, true, SCL_UPPER, SCL_LOWER_HALF);
+    if (half > 0) list[count++] = choose_product(cl, rest, half, rest, false, SCL_LOWER, SCL_ALL);
+    list[count++] = SCL_CL_PROGRAM_triangular_mma_solve;
+  }
+  list[count++] = SCL_CL_PROGRAM_cholesky_mma;
+  if (half > 0)
+    list[count++] = choose_product(cl, rest, rest, half, true, SCL_GENERAL, SCL_LOWER_HALF);
+  if (inverse) list[count++] = SCL_CL_PROGRAM_triangular_mma_pack;
+  if (half > 0) list[count++] = SCL_CL_PROGRAM_gemm_mma_tiny_nt;
+  if (half > 0 && inverse) list[count++] = SCL_CL_PROGRAM_gemm_mma_tiny_nn;
+  return count;
+}
+
 /* Writes to l the factor of the lower triangle of `from`, or of l itself if `from` has no buffer.
  */
 static scl_status factor_matrix(scl_cl_op *op, scl_block from, scl_block l, scl_block info) {

@@ -280,6 +280,14 @@ static scl_status choose_tile(scl_cl_op *op, const scl_cl_product *p, scl_cl_til
   }
 }
 
+scl_cl_program scl_cl_product_choice(scl_cl_context *cl, const scl_cl_product *p) {
+  scl_cl_op op = {.cl = cl};
+  const bool ta = p->trans_a == SCL_TRANS, tb = p->trans_b == SCL_TRANS;
+  const scl_cl_tile tile = preferred_tile(&op, p);
+  return scl_cl_program_of(tile >= SCL_CL_TILE_MMA_TINY ? mma_kernels[tile][ta][tb]->id
+                                                        : tile_kernels[tile][ta][tb]->id);
+}
+
 /* C = F, in the region that is computed. */
 static scl_status copy_from(scl_cl_op *op, const scl_cl_product *p) {
   const scl_block f = p->from, c = p->c;

@@ -53,6 +53,9 @@ scl_cl_product_form scl_cl_product_form_of(scl_cl_program which);
 /* The program of a tile of matrix instructions. */
 scl_cl_program scl_cl_product_program(scl_cl_tile tile, scl_trans trans_a, scl_trans trans_b);
 
+/* The program that a product without a batch would take, by its shapes. Nothing is built. */
+scl_cl_program scl_cl_product_choice(scl_cl_context *cl, const scl_cl_product *product);
+
 /* Two batches that do not need each other's results, A' B and A B, for aligned operands: in one
  * launch by small tiles where matrix instructions can be used. */
 scl_status scl_cl_product_pair_in(scl_cl_op *op, const scl_cl_product *first,
@@ -156,6 +159,12 @@ typedef struct {
 
 bool scl_cl_trsv_pays(const scl_cl_op *op, size_t n, size_t rhs);
 scl_status scl_cl_trsv_in(scl_cl_op *op, const scl_cl_vectors *v);
+
+/* Programs of the factor of a matrix of order n and, with `inverse`, of the inverse of that factor
+ * and the inverse's product with its transpose, for scl_cl_programs_prepare(): at most
+ * SCL_CL_FACTOR_PROGRAMS of them at `list`. Returns their number. */
+enum { SCL_CL_FACTOR_PROGRAMS = 9 };
+int scl_cl_factor_programs(scl_cl_context *cl, size_t n, bool inverse, scl_cl_program *list);
 
 /* scl_cl_identity inside an operation. */
 scl_status scl_cl_identity_in(scl_cl_op *op, double value, size_t batch, scl_block dst);

@@ -248,4 +248,5 @@ const scl_engine scl_cl_engine = {
 #include "base/engine.def"
     .potrf_adjoint = scl_cl_potrf_adjoint,
     .pass_columns = scl_cl_pass_columns,
+    .gp_prepare = scl_cl_gp_prepare,
 };

@@ -169,12 +169,14 @@ scl_status scl_cl_program_need(scl_cl_context *cl, scl_cl_program which) {
 }
 
 scl_status scl_cl_programs_prepare(scl_cl_context *cl, int count, const scl_cl_program *list) {
-  enum { MOST = 8 };
+  enum { MOST = 16 };
   scl_cl_build build[MOST];
   scl_cl_program which[MOST];
   int builds = 0;
   for (int i = 0; i < count && builds < MOST; i++) {
-    if (cl->program[list[i]] != NULL || scl_cl_is_refused(cl, list[i])) continue;
+    bool known = cl->program[list[i]] != NULL || scl_cl_is_refused(cl, list[i]);
+    for (int k = 0; k < builds && !known; k++) known = which[k] == list[i];
+    if (known) continue;
     if (create_build(cl, list[i], &build[builds]) == SCL_OK) which[builds++] = list[i];
   }
   if (builds == 0) return SCL_OK;
