@@ -46,7 +46,8 @@ void scl_device_set_kernels(const char *path) {
 static char *read_stream(FILE *stream) {
   if (fseek(stream, 0, SEEK_END) != 0) return NULL;
   long size = ftell(stream);
-  if (size < 0 || fseek(stream, 0, SEEK_SET) != 0) return NULL;
+  const long most = 64L << 20; /* a folder can be opened, and says that it is longer */
+  if (size < 0 || size > most || fseek(stream, 0, SEEK_SET) != 0) return NULL;
   char *text = malloc((size_t)size + 2);
   if (text == NULL) return NULL;
   size_t got = fread(text, 1, (size_t)size, stream);
