@@ -169,9 +169,9 @@ test_that("matrices that fail do not affect the others", {
       expect_identical(attr(x, "info"), c(0L, 0L, 1L, 0L, 0L, as.integer(n), NA, 0L))
       expect_true(all(is.nan(x[, , c(3, 6, 7)])))
       expect_identical(x[, , -c(3, 6, 7)], cl_batch_chol(clean)[, , -c(3, 6, 7)])
-      told <- tryCatch(cl_batch_inverse(a), statcl_warning_batch = function(w) w)
-      expect_identical(told$index, c(3L, 7L))
-      expect_identical(told$count, 2L)
+      warned <- tryCatch(cl_batch_inverse(a), statcl_warning_batch = function(w) w)
+      expect_identical(warned$index, c(3L, 7L))
+      expect_identical(warned$count, 2L)
       expect_fault(cl_batch_inverse(a, on_error = "stop"), "singular", matrix = 3L, index = 1L)
       expect_fault(cl_batch_chol(a[, , 4:8], on_error = "stop"), "not_pd", matrix = 3L,
                    order = as.integer(n))

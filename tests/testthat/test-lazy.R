@@ -194,9 +194,9 @@ test_that("a computed part is used by expressions of it", {
     part <- atanh(x / 2)
     whole <- part + 1
     format(whole) # from here on the graph is there
-    turned <- t(part)
+    transposed <- t(part)
     cl_eval(part)
-    for (y in list(whole, turned)) {
+    for (y in list(whole, transposed)) {
       expect_false(grepl("atanh", format(y)))
       expect_true(pending(y))
     }

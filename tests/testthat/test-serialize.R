@@ -10,7 +10,7 @@ test_that("a matrix is saved with its values, shape, names and view", {
                      lower = as_cl(square, view = "lower"), upper = as_cl(square, view = "upper"),
                      symmetric = as_cl(square, view = "symmetric"),
                      pending = exp(as_cl(square)) + 1, part = (as_cl(square) * 2)[2:3, ],
-                     turned = t(as_cl(plain)), large = as_cl(matrix(sin(1:800000), 1000)))
+                     transposed = t(as_cl(plain)), large = as_cl(matrix(sin(1:800000), 1000)))
     file <- tempfile()
     on.exit(unlink(file))
     for (again in list(restored(matrices), restored(matrices, xdr = FALSE), {

@@ -252,7 +252,7 @@ test_that("thresholds are saved on request only, and used by later sessions", {
     next_session()
     expect_warning(source <- row()$source, "is ignored")
     expect_equal(source, "default")
-    expect_silent(row()) # told once
+    expect_silent(row()) # reported once
   })
 })
 
