@@ -37,11 +37,11 @@ density_program <- function(f, layout, u) {
     return(state$program)
   }
   terms <- density_terms(f, layout)
-  if (is.null(terms)) return(NULL)
+  overrides <- density_overrides(f)
+  if (is.null(terms) || anyDuplicated(names(overrides)) > 0L) return(NULL)
   model <- unconstrained_model(terms, layout)
-  used <- c("corr_factor", "corr_factor_jacobian") # by transforms
-  attr(model, "masks") <- lapply(mget(used, envir = topenv()), looking_up)
-  trace <- trace_function(model, list(u = u))
+  attr(model, "masks") <- transform_masks(layout)
+  trace <- trace_function(model, list(u = u), overrides = overrides)
   output <- model_output(model, trace)
   if (is.null(output)) return(NULL)
   .Call(r_program_make, where, node_columns(trace$tape), trace$tape$data, as.double(length(u)),
@@ -75,72 +75,101 @@ density_engine <- function(f) {
 density_terms <- function(f, layout) {
   if (is.null(layout$arguments)) {
     if (!inherits(f, "cl_gradient")) return(NULL)
-    traceable <- looking_up(environment(f)$f, environment(f)$overrides)
-    return(list(function(parameters) traceable(parameters[[1L]])))
+    g <- environment(f)$f
+    return(list(function(parameters) g(parameters[[1L]])))
   }
   names <- vapply(layout$arguments, `[[`, "", "name")
   terms <- if (inherits(f, "cl_log_posterior")) environment(f)$terms else list(f)
   lapply(terms, plain_term, names)
 }
 
+# What update() has changed, of all compiled functions in it.
+density_overrides <- function(f) {
+  if (inherits(f, "cl_gradient")) return(environment(f)$overrides)
+  if (inherits(f, "cl_log_posterior")) {
+    do.call(c, c(list(list()), lapply(environment(f)$terms, density_overrides)))
+  }
+}
+
+# The functions of this package that transforms call, for traced values.
+transform_masks <- function(layout) {
+  called <- unlist(lapply(layout$blocks, function(b) c(names_in(b$value), names_in(b$jacobian))))
+  used <- c("corr_factor", "corr_factor_jacobian")
+  lapply(mget(used[used %in% called], envir = topenv()), looking_up)
+}
+
 plain_term <- function(term, names) {
-  overrides <- list()
   listed <- FALSE
   if (inherits(term, "formula")) {
     used <- used_parameters(term, names)
-    f <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used),
+    g <- as.function(c(stats::setNames(rep(list(quote(expr = )), length(used)), used),
                        call("sum", term[[2L]])), envir = environment(term))
   } else if (inherits(term, "cl_likelihood")) {
     used <- intersect(names, names(formals(term)))
-    f <- traced_likelihood(term)
+    g <- traced_likelihood(term)
   } else {
     state <- environment(term)
     known <- gradient_names(term, names)
     used <- if ("..." %in% known) names else intersect(names, known)
-    f <- state$f
-    overrides <- state$overrides
+    g <- state$f
     listed <- isTRUE(state$listed)
   }
-  traceable <- looking_up(f, overrides)
   function(parameters) {
     given <- parameters[used]
-    if (listed) traceable(given) else do.call("traceable", given, quote = TRUE)
+    if (listed) g(given) else do.call("g", given, quote = TRUE)
   }
 }
 
 # The log density as a function of the unconstrained vector, to be traced.
-unconstrained_model <- function(terms, layout) {
+unconstrained_model <- function(densities, layout) {
   blocks <- layout$blocks
   values <- lapply(blocks, `[[`, "value")
   jacobians <- lapply(blocks, `[[`, "jacobian")
   flags <- lapply(blocks, `[[`, "flags")
-  part_u <- lapply(blocks, `[[`, "u")
-  free_u <- layout$free_u
-  place <- order(c(layout$free_x, unlist(lapply(blocks, `[[`, "x"))))
-  arguments <- layout$arguments
-  names <- vapply(arguments, `[[`, "", "name")
+  parts <- lapply(blocks, `[[`, "u")
+  assemble <- if (is.null(layout$arguments)) vector_assembler(layout) else list_assembler(layout)
   function(u) {
-    x <- u[free_u]
     total <- 0
+    constrained <- vector("list", length(values))
     for (k in seq_along(values)) {
-      part <- u[part_u[[k]]]
+      part <- u[parts[[k]]]
       value <- values[[k]](part)
-      x <- c(x, value)
+      constrained[[k]] <- value
       # log(0) where rounding has put a value on its bound: zero density
       total <- total + jacobians[[k]](part, value) + sum(log(flags[[k]](value)))
     }
-    x <- x[place]
-    parameters <- list(x)
-    if (!is.null(arguments)) {
-      parameters <- lapply(arguments, function(a) {
-        value <- x[a$index]
-        if (!is.null(a$dim)) dim(value) <- a$dim
-        value
-      })
-      names(parameters) <- names
-    }
-    for (k in seq_along(terms)) total <- total + terms[[k]](parameters)
+    parameters <- assemble(u, constrained)
+    for (k in seq_along(densities)) total <- total + densities[[k]](parameters)
     total
+  }
+}
+
+# function(u, constrained) giving the list of parameters; `constrained`: the values of the blocks.
+vector_assembler <- function(layout) {
+  free <- layout$free_u
+  order <- order(c(layout$free_x, unlist(lapply(layout$blocks, `[[`, "x"))))
+  function(u, constrained) {
+    x <- u[free]
+    for (value in constrained) x <- c(x, value)
+    list(x[order])
+  }
+}
+
+# A parameter has a block of its own, or none.
+list_assembler <- function(layout) {
+  arguments <- layout$arguments
+  names <- vapply(arguments, `[[`, "", "name")
+  firsts <- vapply(layout$blocks, function(b) b$x[1L], 0)
+  block <- vapply(arguments, function(a) match(a$index[1L], firsts), 0L)
+  free <- lapply(arguments, function(a) layout$free_u[match(a$index, layout$free_x)])
+  function(u, constrained) {
+    parameters <- lapply(seq_along(arguments), function(i) {
+      value <- if (is.na(block[i])) u[free[[i]]] else constrained[[block[i]]]
+      if (!is.null(arguments[[i]]$dim)) dim(value) <- arguments[[i]]$dim
+      value
+    })
+    names(parameters) <- names
+    parameters
   }
 }
 

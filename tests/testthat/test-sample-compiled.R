@@ -150,3 +150,30 @@ test_that("draws follow from the seed in workers, with reports, and memory is fr
   expect_length(grep("^chain 2: +(40|80|120|150) of 150", said), 4L)
   expect_no_leak(on_host(run()))
 })
+
+test_that("an interrupted run returns its draws, and can be repeated", {
+  f <- cl_gradient(function(a, b) -a^2 - sum((b - a)^2))
+  run <- function() {
+    cl_sample(f, list(a = 1, b = c(0, 0)), chains = 3, warmup = 100, iter = 200, seed = 3)
+  }
+  whole <- on_host(run())
+  later <- sum(whole$evaluations[1:2]) # as many checks at least
+  .Call(r_interrupt_after, as.integer(later))
+  expect_warning(fit <- on_host(run()), "interrupted", class = "statcl_warning_interrupted")
+  .Call(r_interrupt_after, -1L)
+  expect_false(fit$complete)
+  made <- dim(fit$draws)
+  expect_identical(fit$draws, whole$draws[seq_len(made[1]), seq_len(made[2]), , drop = FALSE])
+  expect_identical(on_host(run())$draws, whole$draws)
+})
+
+test_that("values given by update() are those of the chains", {
+  y <- c(1, 2, 3)
+  f <- cl_gradient(function(m) -sum((y - m)^2))
+  init <- list(m = 0)
+  update(f, y = c(11, 12, 13))
+  expect_same_draws(f, init, warmup = 50, iter = 20)
+  both <- cl_log_posterior(f, ~ dnorm(m, 0, 10, log = TRUE))
+  fit <- expect_same_draws(both, init, warmup = 50, iter = 50)
+  expect_equal(mean(fit$draws), 12 * 3 / (3 + 1 / 200), tolerance = 0.05)
+})

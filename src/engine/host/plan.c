@@ -21,6 +21,8 @@ enum {
   ACROSS_ROWS = 256,    /* rows of a tile if an operand is read across columns */
   TALL = 65536,         /* rows of a tile of a reduction by columns, at most */
   WIDE_TILES = 16,      /* tiles beside each other in a reduction by rows, at most */
+  SMALL = 1024,         /* numbers in blocks that need no memory of their own, */
+  FEW = 2,              /* and of a reduction */
   WORTH_A_TEAM = 200000 /* steps times elements */
 };
 
@@ -35,10 +37,12 @@ typedef struct {
   const scl_plan *plan;
   size_t rows, columns;         /* of a tile */
   size_t row_tiles, tiles;      /* tiles above each other, and in all */
+  size_t stride;                /* from one block to the next: its rows */
   int slots;                    /* blocks that a thread needs for steps */
   int16_t slot[SCL_PLAN_STEPS]; /* block of a step, or -1 */
   double *block;                /* those of all threads */
   totals total[SCL_PLAN_OUTPUTS];
+  double few[SCL_PLAN_OUTPUTS][FEW]; /* their memory if they are short */
   size_t length; /* of each: a number for each tile, row or column and tiles beside it */
   _Atomic size_t next;
   _Atomic bool stop; /* the user asks to */
@@ -52,7 +56,7 @@ typedef struct {
 } thread;
 
 static double *slot_of(const thread *t, int step) {
-  return t->block + (size_t)t->j->slot[step] * BLOCK;
+  return t->block + (size_t)t->j->slot[step] * t->j->stride;
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -210,7 +214,7 @@ static double combine_numbers(const thread *t, const scl_output *o, double u, do
 
 /* A block to one number by halves. */
 static double fold_block(const thread *t, const scl_output *o, const double *x) {
-  double *to = t->block + (size_t)t->j->slots * BLOCK; /* the last one is for this */
+  double *to = t->block + (size_t)t->j->slots * t->j->stride; /* the last one is for this */
   memcpy(to, x, t->n * sizeof *x);
   for (size_t n = t->n; n > 1;) {
     const size_t half = (n + 1) / 2;
@@ -335,13 +339,13 @@ static void run_part(void *arg, int part, int parts) {
   thread t;
   (void)parts;
   t.j = j;
-  t.block = j->block + (size_t)part * (size_t)(j->slots + 1) * BLOCK;
+  t.block = j->block + (size_t)part * (size_t)(j->slots + 1) * j->stride;
   for (;;) {
     const size_t tile = atomic_fetch_add(&j->next, 1);
     if (tile >= j->tiles || atomic_load(&j->stop)) return;
     run_tile(&t, tile);
     /* part 0 is the caller's thread, which alone may check for interrupts */
-    if (part == 0 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
+    if (part == 0 && j->tiles > 1 && scl_poll() != SCL_OK) atomic_store(&j->stop, true);
   }
 }
 
@@ -360,8 +364,13 @@ static void give_slots(job *j) {
   j->slots = 0;
   for (int s = 0; s < p->steps; s++) {
     j->slot[s] = (int16_t)(free_count > 0 ? free_slot[--free_count] : j->slots++);
-    for (int before = 0; before <= s; before++) {
-      if (last[before] == s) free_slot[free_count++] = j->slot[before];
+    if (last[s] == s) free_slot[free_count++] = j->slot[s];
+    if (s >= p->body || p->step[s].kind != SCL_STEP_APPLY) continue;
+    for (int k = 0; k < scl_op_arity((scl_op)p->step[s].op); k++) {
+      const int before = p->step[s].arg[k];
+      if (last[before] != s) continue;
+      free_slot[free_count++] = j->slot[before];
+      last[before] = -1; /* an operand may be there twice */
     }
   }
 }
@@ -380,6 +389,7 @@ static void cut_tiles(job *j) {
   }
   j->columns = scl_min(j->columns, p->n);
   j->row_tiles = scl_ceil_div(p->m, j->rows);
+  j->stride = scl_min(j->rows, BLOCK);
   const size_t beside = scl_ceil_div(p->n, j->columns);
   j->tiles = j->row_tiles * beside;
   j->length = p->margin == SCL_TOTAL    ? j->tiles
@@ -392,9 +402,10 @@ static scl_status make_totals(job *j) {
     const scl_output *o = &j->plan->output[k];
     if (!o->reduces) continue;
     const size_t parts = scl_reduces_to_index(o->op) ? 2 : 1;
-    j->total[k].number = calloc(j->length * parts, sizeof(double));
+    const size_t numbers = j->length * parts;
+    j->total[k].number = numbers <= FEW ? j->few[k] : calloc(numbers, sizeof(double));
     if (j->total[k].number == NULL) {
-      return scl_fail_memory(j->length * parts * sizeof(double), 0, "a reduction");
+      return scl_fail_memory(numbers * sizeof(double), 0, "a reduction");
     }
     if (parts == 2) j->total[k].index = j->total[k].number + j->length;
     const double identity = identity_of(j->plan, o);
@@ -437,16 +448,17 @@ scl_status scl_host_expr(scl_context *ctx, const scl_plan *plan) {
   job j = {.plan = plan};
   scl_status status;
   scl_team *team = NULL;
+  double small[SMALL];
   int parts;
   cut_tiles(&j);
   give_slots(&j);
   SCL_GO(scl_poll());
   SCL_GO(make_totals(&j));
   team = start_team(&j, &parts);
-  {
-    const size_t bytes = (size_t)parts * (size_t)(j.slots + 1) * BLOCK * sizeof(double);
-    j.block = malloc(bytes);
-    if (j.block == NULL) SCL_GO(scl_fail_memory(bytes, 0, "the blocks of an expression"));
+  const size_t numbers = (size_t)parts * (size_t)(j.slots + 1) * j.stride;
+  j.block = numbers <= SMALL ? small : malloc(numbers * sizeof *j.block);
+  if (j.block == NULL) {
+    SCL_GO(scl_fail_memory(numbers * sizeof *j.block, 0, "the blocks of an expression"));
   }
   scl_team_run(team, run_part, &j);
   if (j.stop) {
@@ -458,7 +470,9 @@ scl_status scl_host_expr(scl_context *ctx, const scl_plan *plan) {
   }
 done:
   scl_team_stop(team);
-  free(j.block);
-  for (int k = 0; k < SCL_PLAN_OUTPUTS; k++) free(j.total[k].number);
+  if (j.block != small) free(j.block);
+  for (int k = 0; k < SCL_PLAN_OUTPUTS; k++) {
+    if (j.total[k].number != j.few[k]) free(j.total[k].number);
+  }
   return status;
 }
