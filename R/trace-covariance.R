@@ -23,6 +23,10 @@ kernel_masks <- function() {
              "linear", "constant", "white")
   masks <- lapply(names, function(name) leaf(name, get(paste0("k_", name))))
   names(masks) <- paste0("k_", names)
+  masks$k_user <- function(f, par, ...) {
+    if (!is_traced(par)) return(k_user(f, par, ...))
+    new_kernel(list(type = "user", f = f, par = par))
+  }
   c(masks, list(cl_cov = covariance_mask, cl_distance = distance_mask))
 }
 
@@ -62,7 +66,15 @@ traced_leaf <- function(term, points) {
   if (!any_traced(a, b) && !contains_traced(term)) {
     return(unname(as.matrix(cl_cov(a, points$b, new_kernel(term)))))
   }
-  if (term$type == "user") trace_stop("k_user() has no traced parameters here: call its function")
+  if (term$type == "user") {
+    f <- term$f
+    if (!exists(".statcl_lookup", envir = environment(f))) f <- looking_up(f)
+    k <- f(a, b, term$par)
+    if (!identical(as.integer(dim(k)), c(m, n))) {
+      trace_stop(sprintf("the function of k_user() must return a %d x %d matrix", m, n))
+    }
+    return(k)
+  }
   flat <- function(x) matrix(x, m, n)
   if (term$type == "white") return(term$sd^2 * (if (is.null(points$b)) diag(n) else flat(0)))
   if (term$type == "constant") return(term$sd^2 * flat(1))

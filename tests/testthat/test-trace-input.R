@@ -348,3 +348,16 @@ test_that("besselK() has R's values, and those of more digits, for every order",
   on_host(expect_fault(cl_gradient(function(a, nu) besselK(a, nu))(1, 2), "argument",
                        argument = "f"))
 })
+
+test_that("kernels that a user wrote take traced parameters and points", {
+  cauchy <- function(x1, x2, par) {
+    par[["s"]]^2 / (1 + cl_distance(x1, x2, squared = TRUE) / par[["l"]]^2)
+  }
+  x <- c(0.1, 0.5, 1.4)
+  on_host({
+    holds(function(s, l) {
+      sum(cl_cov(x, kernel = k_user(cauchy, c(s = s, l = l)) + k_constant(0.5)) * 1:9)
+    }, s = 1.2, l = 0.4)
+    holds(function(z) sum(cl_cov(z, x, k_user(cauchy, c(s = 1, l = 2))) * 1:6), z = c(0.3, 2))
+  })
+})
