@@ -176,6 +176,9 @@ topics <- list(
         sum(dbinom(y, 1, plogis(eta), log = TRUE)) + sum(z * eta)
       })
       same(everything(f(rnorm(shape[2]), rnorm(3), rnorm(n))))
+      several <- cl_map_gradient(f, matrix(rnorm(3 * shape[2]), ncol = 3), matrix(rnorm(9), 3),
+                                 matrix(rnorm(3 * n), n))
+      same(everything(several))
     }
     g <- cl_gradient(function(a, b) sum(tanh(x %*% a) * plogis(x %*% b)))
     same(everything(g(rnorm(110), rnorm(110))))

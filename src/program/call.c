@@ -16,15 +16,17 @@ static scl_status fill_matmul(scl_compiling *c, int v, scl_routine_step *s) {
   return block_of(c, v, 1, at[s->flag[1] ? 2 : 1], at[s->flag[1] ? 1 : 2], &s->b);
 }
 
-/* X' r that shares no kernel. */
-static scl_status fill_adjoint(scl_compiling *c, int v, scl_routine_step *s) {
-  const size_t *at = c->lowered.tape.value[v].at;
+/* X' r, or X b of several vectors, that shares no kernel. */
+static scl_status fill_apart(scl_compiling *c, int v, scl_routine_step *s) {
+  const scl_value *value = &c->lowered.tape.value[v];
+  const size_t m = value->at[0], k = value->at[1];
   s->kind = SCL_VALUE_MATMUL;
-  s->flag[0] = true;
-  SCL_TRY(block_of(c, v, 1, at[0], at[1], &s->a));
-  SCL_TRY(block_of(c, v, 0, at[0], 1, &s->b));
+  s->flag[0] = value->kind == SCL_VALUE_MATVEC_ADJOINT;
+  const size_t n = value->at[s->flag[0] ? 3 : 2];
+  SCL_TRY(block_of(c, v, s->flag[0] ? 1 : 0, m, k, &s->a));
+  SCL_TRY(block_of(c, v, s->flag[0] ? 0 : 1, s->flag[0] ? m : k, n, &s->b));
   SCL_TRY(scl_storage_make(c, v));
-  return scl_storage_block(c, v, at[1], 1, &s->dst);
+  return scl_storage_block(c, v, s->flag[0] ? k : m, n, &s->dst);
 }
 
 static scl_status fill_lu_solve(scl_compiling *c, int v, scl_routine_step *s) {
@@ -140,7 +142,8 @@ scl_status scl_add_call(scl_compiling *c, int v) {
   scl_routine_step *s;
   if (c->lowered.tape.value[v].length == 0) return SCL_OK;
   SCL_TRY(scl_routine_add(c->routine, &s));
-  if (c->lowered.tape.value[v].kind == SCL_VALUE_MATVEC_ADJOINT) return fill_adjoint(c, v, s);
   s->kind = (scl_value_kind)c->lowered.tape.value[v].kind;
+  if (s->kind == SCL_VALUE_MATVEC || s->kind == SCL_VALUE_MATVEC_ADJOINT)
+    return fill_apart(c, v, s);
   return s->kind == SCL_VALUE_SCAN ? fill_scan(c, v, s) : fill_call(c, v, s);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/threads.h"
+#include "engine/plan/pass.h"
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
@@ -47,8 +48,8 @@ enum { MANY_ROWS = 4096 };
 static scl_pass_limits pass_limits(scl_context *ctx) {
   const scl_engine *e = ctx->engine;
   const size_t columns = e->pass_columns != NULL ? e->pass_columns(ctx) : 0;
-  return (scl_pass_limits){columns > 0 && scl_env("STATCL_ROW_PASS") != NULL ? 2 : MANY_ROWS,
-                           columns};
+  const bool any = columns > 0 && scl_env("STATCL_ROW_PASS") != NULL;
+  return (scl_pass_limits){any ? 2 : MANY_ROWS, columns, SCL_PASS_PREDICTORS};
 }
 
 scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,

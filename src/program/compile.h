@@ -43,7 +43,7 @@ scl_status scl_storage_find(scl_compiling *c, int value, scl_location *out);
 scl_status scl_storage_block(scl_compiling *c, int value, size_t m, size_t n, scl_block *out);
 
 /* ---- program/call.c ------------------------------------------------------------------------- */
-/* A step for a value that is a call, or for products X' r that share no kernel. */
+/* A step for a value that is a call, or for products X b and X' r that share no kernel. */
 scl_status scl_add_call(scl_compiling *c, int v);
 
 /* ---- program/fuse.c ------------------------------------------------------------------------- */

@@ -100,8 +100,9 @@ static scl_status add_matvec(scl_compiling *c, scl_plan *p, int v) {
   int k;
   SCL_TRY(add_matrix(c, p, v, scl_tape_operand(t, v, 0), &k));
   SCL_TRY(scl_storage_find(c, scl_tape_operand(t, v, 1), &b));
+  const size_t length = t->value[v].at[1];
   const scl_leaf vector = {
-      .buffer = b.buffer, .at = b.offset, .inner = 1, .length = t->value[v].at[1]};
+      .buffer = b.buffer, .at = b.offset, .step_j = length, .inner = 1, .length = length};
   const int l = scl_plan_add_leaf(p, vector);
   c->step[v] = k < 0 || l < 0 ? NONE : scl_plan_add_step(p, 0, SCL_STEP_MATVEC, 0, k, l, 0);
   return SCL_OK;
@@ -264,20 +265,30 @@ static scl_status fuse_pass(scl_compiling *c, run r, bool *done) {
   return status;
 }
 
-/* Products X' r as calls, after the rest. */
+/* Products that only a pass computes beside others: X' r, and X b of several vectors. */
+static bool needs_pass(const scl_value *v) {
+  return v->kind == SCL_VALUE_MATVEC_ADJOINT || (v->kind == SCL_VALUE_MATVEC && v->at[2] > 1);
+}
+
+static scl_status add_calls(scl_compiling *c, const run *r, scl_value_kind kind) {
+  for (int i = 0; i < r->count; i++) {
+    const scl_value *v = &c->lowered.tape.value[r->value[i]];
+    if (v->kind == kind && needs_pass(v)) SCL_TRY(scl_add_call(c, r->value[i]));
+  }
+  return SCL_OK;
+}
+
+/* These products as calls, X b before the rest and X' r after it. */
 static scl_status fuse_apart(scl_compiling *c, const run *r) {
   const scl_tape *t = &c->lowered.tape;
   int *value = malloc((size_t)r->count * sizeof *value), count = 0;
   if (value == NULL) return scl_fail_memory((size_t)r->count * sizeof *value, 0, "a program");
   for (int i = 0; i < r->count; i++) {
-    if (t->value[r->value[i]].kind != SCL_VALUE_MATVEC_ADJOINT) value[count++] = r->value[i];
+    if (!needs_pass(&t->value[r->value[i]])) value[count++] = r->value[i];
   }
-  scl_status status = count > 0 ? fuse(c, (run){r->group, value, count, 0}) : SCL_OK;
-  for (int i = 0; i < r->count && status == SCL_OK; i++) {
-    if (t->value[r->value[i]].kind == SCL_VALUE_MATVEC_ADJOINT) {
-      status = scl_add_call(c, r->value[i]);
-    }
-  }
+  scl_status status = add_calls(c, r, SCL_VALUE_MATVEC);
+  if (status == SCL_OK && count > 0) status = fuse(c, (run){r->group, value, count, 0});
+  if (status == SCL_OK) status = add_calls(c, r, SCL_VALUE_MATVEC_ADJOINT);
   free(value);
   return status;
 }
@@ -286,7 +297,7 @@ scl_status scl_fuse_group(scl_compiling *c, const scl_group *g) {
   const run r = {g, c->schedule.value + g->first, g->count, 0};
   for (int i = 0; i < r.count; i++) {
     bool done;
-    if (c->lowered.tape.value[r.value[i]].kind != SCL_VALUE_MATVEC_ADJOINT) continue;
+    if (!needs_pass(&c->lowered.tape.value[r.value[i]])) continue;
     SCL_TRY(fuse_pass(c, r, &done));
     return done ? SCL_OK : fuse_apart(c, &r);
   }

@@ -107,19 +107,48 @@ static void take_transposed(const scl_tape *t, scl_value *v, int *operand, int k
   operand[k] = scl_tape_operand(t, operand[k], 0);
 }
 
+/* Whether a kernel may have X b and X' r of so many rows of X; it is data. */
+static bool may_pass(const lowering *w, int x, size_t rows, size_t columns, size_t vectors) {
+  const scl_tape *t = &w->to->tape;
+  return rows >= w->pass.rows && columns <= w->pass.columns && vectors <= w->pass.vectors &&
+         t->value[scl_root(t, x)].kind == SCL_VALUE_DATA;
+}
+
+/* Whether the old tape has the X' r that belongs to the product `value` of several vectors. */
+static bool has_adjoint(const lowering *w, int value) {
+  const scl_tape *t = w->from;
+  const size_t *at = t->value[value].at;
+  for (int v = value + 1; v < t->values; v++) {
+    const size_t *of = t->value[v].at;
+    if (t->value[v].kind == SCL_VALUE_MATMUL && w->moved[v] != NONE && of[0] == at[1] &&
+        of[1] == at[0] && of[2] == at[2] && of[3] != 0 &&
+        scl_tape_operand(t, v, 0) == scl_tape_operand(t, value, 0)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* A product of a matrix with many rows and a column is computed in the kernel that uses it, as in
- * graph/evaluate.c. */
-static void become_matvec(scl_value *v, size_t many_rows) {
-  if (v->at[2] != 1 || v->at[3] != 0 || v->at[0] < many_rows) return;
-  const size_t at[SCL_VALUE_ATTRIBUTES] = {v->at[0], v->at[1]};
+ * graph/evaluate.c; with several columns only if the kernel may have X' r too. */
+static void become_matvec(const lowering *w, int value, scl_value *v, const int *operand) {
+  const size_t m = v->at[0], k = v->at[1], n = v->at[2];
+  if (v->at[3] != 0 || m < w->pass.rows || n == 0) return;
+  if (n > 1 && (v->at[4] != 0 || !may_pass(w, operand[0], m, k, n) || !has_adjoint(w, value))) {
+    return;
+  }
+  const size_t at[SCL_VALUE_ATTRIBUTES] = {m, k, n};
   v->kind = SCL_VALUE_MATVEC;
   memcpy(v->at, at, sizeof at);
 }
 
-/* Whether the tape has the product of this matrix and a column. */
-static bool has_matvec(const scl_tape *t, int matrix) {
+/* Whether the new tape has the product of this matrix and so many columns. */
+static bool has_matvec(const scl_tape *t, int matrix, size_t columns) {
   for (int v = 0; v < t->values; v++) {
-    if (t->value[v].kind == SCL_VALUE_MATVEC && scl_tape_operand(t, v, 0) == matrix) return true;
+    if (t->value[v].kind == SCL_VALUE_MATVEC && scl_tape_operand(t, v, 0) == matrix &&
+        t->value[v].at[2] == columns) {
+      return true;
+    }
   }
   return false;
 }
@@ -127,14 +156,12 @@ static bool has_matvec(const scl_tape *t, int matrix) {
 /* X' r, where r is made beside X b: in the same kernel, if program/fuse.c finds that possible. */
 static void become_adjoint(const lowering *w, scl_value *v, int *operand) {
   const scl_tape *t = &w->to->tape;
-  const size_t m = v->at[1], k = v->at[0];
+  const size_t m = v->at[1], k = v->at[0], n = v->at[2];
   const int matrix = operand[0], r = operand[1];
-  if (v->at[2] != 1 || (v->at[3] == 0 && k != 1)) return;
-  if (m < w->pass.rows || k > w->pass.columns) return;
-  if (t->value[scl_root(t, matrix)].kind != SCL_VALUE_DATA) return;
-  if (t->value[r].kind != SCL_VALUE_APPLY || t->value[r].length != m) return;
-  if (!has_matvec(t, matrix)) return;
-  const size_t at[SCL_VALUE_ATTRIBUTES] = {m, k, SCL_TOTAL};
+  if ((v->at[3] == 0 && k != 1) || (v->at[4] != 0 && n != 1)) return;
+  if (!may_pass(w, matrix, m, k, n) || !has_matvec(t, matrix, n)) return;
+  if (t->value[r].kind != SCL_VALUE_APPLY || t->value[r].length != m * n) return;
+  const size_t at[SCL_VALUE_ATTRIBUTES] = {m, k, n == 1 ? SCL_TOTAL : SCL_BY_COLUMN, n};
   v->kind = SCL_VALUE_MATVEC_ADJOINT;
   memcpy(v->at, at, sizeof at);
   operand[0] = r;
@@ -205,7 +232,7 @@ static int lower_value(lowering *w, int value, int *operand) {
   if (v.kind == SCL_VALUE_MATMUL) {
     take_transposed(&w->to->tape, &v, operand, 0);
     take_transposed(&w->to->tape, &v, operand, 1);
-    become_matvec(&v, w->pass.rows);
+    become_matvec(w, value, &v, operand);
     if (v.kind == SCL_VALUE_MATMUL) become_adjoint(w, &v, operand);
   }
   switch (v.kind == SCL_VALUE_MATVEC ? SCL_IS_CALL : scl_how(&v)) { /* both read from memory */

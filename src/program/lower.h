@@ -16,10 +16,10 @@ typedef struct {
   int result;     /* a concat of the outputs */
 } scl_lowered;
 
-/* Products X b and X' r of data with at least so many rows and at most so many columns may share a
- * kernel; no columns: none do. */
+/* Products X b and X' r of data with at least so many rows, at most so many columns, and at most so
+ * many vectors b may share a kernel; no columns: none do. */
 typedef struct {
-  size_t rows, columns;
+  size_t rows, columns, vectors;
 } scl_pass_limits;
 
 scl_status scl_lower(const scl_tape *t, int outputs, const int *output, scl_pass_limits pass,

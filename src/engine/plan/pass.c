@@ -23,7 +23,7 @@ static int find_matrix(const scl_plan *p, size_t *predictors) {
     if (p->output[k].first != matrix) return NONE;
     after++;
   }
-  *predictors = before > after ? before : after;
+  *predictors = (before > after ? before : after) * p->n;
   return after > 0 ? matrix : NONE;
 }
 
@@ -57,12 +57,13 @@ bool scl_plan_become_pass(scl_plan *p) {
   const int matrix = find_matrix(p, &predictors);
   if (matrix == NONE || predictors > SCL_PASS_PREDICTORS) return false;
   const scl_leaf *x = &p->leaf[matrix];
-  if (p->n != 1 || p->margin != SCL_TOTAL || p->rectangles > 0 || p->triangle) return false;
+  if (p->margin != (p->n == 1 ? SCL_TOTAL : SCL_BY_COLUMN)) return false;
+  if (p->rectangles > 0 || p->triangle) return false;
   if (x->length == 0 || x->length > SCL_PASS_COLUMNS || x->inner != p->m || x->step_i != 1) {
     return false;
   }
   /* 32-bit places */
-  if (p->m > INT32_MAX / 2 || p->m * (x->length + 1) > UINT32_MAX) return false;
+  if (p->m * p->n > INT32_MAX / 2 || p->m * (x->length + 1) > UINT32_MAX) return false;
   if (p->m % 2 == 0 && x->at % 2 != 0) return false;
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].reduces && !is_sum(&p->output[k])) return false;
@@ -73,5 +74,5 @@ bool scl_plan_become_pass(scl_plan *p) {
 
 size_t scl_pass_results(const scl_plan *p, int k) {
   const scl_output *o = &p->output[k];
-  return !o->reduces ? 0 : o->product ? p->leaf[o->first].length : 1;
+  return !o->reduces ? 0 : p->n * (o->product ? p->leaf[o->first].length : 1);
 }

@@ -5,7 +5,8 @@
 
 #include "engine/plan/plan.h"
 
-/* The most columns of X, and products with X on one side: more would not stay in registers. */
+/* The most columns of X, and predictors (products X b times vectors, the columns of the plan): more
+ * would not stay in registers. */
 enum { SCL_PASS_COLUMNS = 128, SCL_PASS_PREDICTORS = 4 };
 
 /* A tile has width * row_lanes rows. Of these a work-item has `width` rows of every lanes-th

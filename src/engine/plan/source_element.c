@@ -133,7 +133,7 @@ static void put_step(scl_writer *w, const char *indent, int s) {
     break;
   case SCL_STEP_MATVEC:
     if (w->p->pass != 0) {
-      scl_put(w, "glm_sum_lanes(pool, %d * GLM_ROWS + cell)", product_number(w->p, s));
+      scl_put(w, "glm_sum_lanes(pool, %d * n * GLM_ROWS + cell)", product_number(w->p, s));
     } else {
       scl_put(w, "row == 0 ? u%d.x : u%d.y", s, s);
     }

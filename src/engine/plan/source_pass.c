@@ -34,10 +34,11 @@ static bool is_loaded(const scl_plan *p, int leaf) {
   return false;
 }
 
-/* Loads of leaves that change with the row, or of the others. */
+/* Loads of leaves that change with the row, or of the others: a work-item has one vector. */
 static void put_loads(scl_writer *w, const char *indent, bool by_row) {
   for (int k = 0; k < w->p->leaves; k++) {
-    if (!is_loaded(w->p, k) || (w->p->leaf[k].read != SCL_READ_ONE) != by_row) continue;
+    const uint8_t read = w->p->leaf[k].read;
+    if (!is_loaded(w->p, k) || (read != SCL_READ_ONE && read != SCL_READ_ROW) != by_row) continue;
     scl_put(w, "%sconst real y%d = ", indent, k);
     scl_put_load(w, k);
     scl_put(w, ";\n");
@@ -55,7 +56,8 @@ static void put_weights(scl_writer *w) {
   for (int s = 0; s < p->body; s++) {
     const int b = p->step[s].arg[1];
     if (p->step[s].kind != SCL_STEP_MATVEC) continue;
-    scl_put(w, "    if (v == %d && c < x%d_n) b = x%d[x%d_at + c];\n", product++, x, b, b);
+    scl_put(w, "    if (v / n == %d && c < x%d_n) b = x%d[x%d_at + c", product++, x, b, b);
+    scl_put(w, p->n > 1 ? " + v %% n * x%d_j];\n" : "];\n", b);
   }
   scl_put(w, "    weight[k] = b;\n  }\n"
              "  for (int k = item; k < GLM_CELLS; k += GLM_ITEMS) residual[k] = 0.0;\n");
@@ -70,7 +72,8 @@ static void put_begin(scl_writer *w) {
              "  const int groups = get_num_groups(0);\n"
              "  const int row_lane = item %% GLM_ROW_LANES, lane = item / GLM_ROW_LANES;\n");
   scl_put(w,
-          "  const int p = x%d_n, cell = item < GLM_ROWS ? item : 0;\n"
+          "  const int p = x%d_n, cell = item < n * GLM_ROWS ? item : 0;\n"
+          "  const int row_of_tile = cell %% GLM_ROWS, j = cell / GLM_ROWS;\n"
           "  const uint end = m, stride = groups * GLM_ROWS, step = GLM_LANES * (uint)x%d_l;\n"
           "  const uint last = (end - 1) / GLM_WIDTH * GLM_WIDTH;\n"
           "  __global const real *x = x%d + x%d_at + lane * x%d_l;\n",
@@ -93,12 +96,12 @@ static void put_rows(scl_writer *w) {
   for (int k = 0; k < p->outputs; k++) {
     if (p->output[k].product) scl_put(w, "    real slope%d = 0.0;\n", k);
   }
-  scl_put(w, "    if (item < GLM_ROWS && first + cell < end) {\n");
+  scl_put(w, "    if (item < n * GLM_ROWS && first + row_of_tile < end) {\n");
   scl_put_element(w, "      ");
-  scl_put(w, "    }\n    if (item < GLM_ROWS) {\n");
+  scl_put(w, "    }\n    if (item < n * GLM_ROWS) {\n");
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].product) continue;
-    scl_put(w, "      residual[%d * GLM_ROWS + cell] = slope%d;\n", product++, k);
+    scl_put(w, "      residual[%d * n * GLM_ROWS + cell] = slope%d;\n", product++, k);
   }
   scl_put(w, "    }\n");
 }
@@ -106,7 +109,7 @@ static void put_rows(scl_writer *w) {
 static void put_tiles(scl_writer *w) {
   scl_put(w, "  for (uint first = group * GLM_ROWS; first < end; first += stride) {\n"
              "    const uint row = first + GLM_WIDTH * row_lane;\n"
-             "    const int i = min(first + cell, end - 1);\n"
+             "    const int i = min(first + row_of_tile, end - 1);\n"
              "    glm_load(kept, x + min(row, last), step, lane, p);\n");
   put_loads(w, "    ", true);
   scl_put(w, "    if (first + GLM_ROWS > end) glm_clear(kept, row, end);\n"
@@ -125,39 +128,38 @@ static void put_tiles(scl_writer *w) {
 
 static void put_sums(scl_writer *w) {
   const scl_plan *p = w->p;
-  int totals = 0, product = 0;
-  scl_put(w, "  __global real *mine = part + part_at + group;\n");
+  int totals = 0, products = 0;
+  scl_put(w, "  __global real *mine = part + part_at + group;\n"
+             "  const int sums_at = item < GLM_CELLS ? item : -1;\n");
   for (int k = 0; k < p->outputs; k++) {
+    products += p->output[k].product;
     if (!p->output[k].reduces || p->output[k].product) continue;
-    scl_put(
-        w, "  glm_sum_cells(pool, item, item < GLM_CELLS ? item : -1, a%d, 1, %d, mine, groups);\n",
-        k, totals++);
+    scl_put(w, "  glm_sum_cells(pool, item, sums_at, a%d, n, %d * n, mine, groups);\n", k,
+            totals++);
   }
-  for (int k = 0; k < p->outputs; k++) {
-    if (!p->output[k].product) continue;
-    scl_put(w,
-            "  barrier(CLK_LOCAL_MEM_FENCE);\n"
-            "  const glm_rows rows%d = {-1, -1, -1, %d + %d * p};\n"
-            "  glm_sum_rows(pool, item, sum[%d], p, rows%d, mine, groups);\n",
-            product, totals, product, product, product);
-    product++;
-  }
+  scl_put(w, "  SCL_UNROLL for (int v = 0; v < GLM_PREDICTORS; v++) {\n"
+             "    barrier(CLK_LOCAL_MEM_FENCE);\n");
+  scl_put(w,
+          "    const glm_rows rows = {-1, -1, -1, v < %d * n ? %d * n + v * p : -1};\n"
+          "    glm_sum_rows(pool, item, sum[v], p, rows, mine, groups);\n  }\n",
+          products, totals);
 }
 
 /* Where result `at` of the group goes. */
 static void put_results(scl_writer *w, bool products) {
+  const char *results = products ? "n * p" : "n";
   for (int k = 0; k < w->p->outputs; k++) {
     const scl_output *o = &w->p->output[k];
     if (!o->reduces || o->product != products) continue;
-    scl_put(w, "    if (at >= 0 && at < %s) r%d[r%d_at + at] = s[0];\n    at -= %s;\n",
-            products ? "p" : "1", k, k, products ? "p" : "1");
+    scl_put(w, "    if (at >= 0 && at < %s) r%d[r%d_at + at] = s[0];\n", results, k, k);
+    scl_put(w, "    at -= %s;\n", results);
   }
 }
 
 static void put_last(scl_writer *w) {
   const scl_plan *p = w->p;
   scl_put(w, "\n/* Adds what the groups left, in their order, a group for each result. */\n"
-             "__kernel void expr_final(const int groups, const int p,\n"
+             "__kernel void expr_final(const int groups, const int n, const int p,\n"
              "                         __global const real *restrict part, const long part_at");
   for (int k = 0; k < p->outputs; k++) {
     if (!p->output[k].reduces) continue;

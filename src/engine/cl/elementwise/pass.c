@@ -15,17 +15,32 @@ static size_t wanted(void) {
   return text != NULL ? (size_t)strtoul(text, NULL, 10) : 1;
 }
 
-/* Groups of a unit. One more than its registers hold would wait for a whole pass: on an NVIDIA GPU
- * a work-item may have 128 registers with four groups, 168 with three. X and the sums stay in
- * registers, and so much is left for the steps; calls of special functions take more. */
-enum { STEP_REGISTERS = 56, SPECIAL_REGISTERS = 32, LOADS = 2, OF_FOUR = 128, OF_THREE = 168 };
+/* Groups of a unit: one more than its registers hold would wait for a whole pass. On an NVIDIA GPU
+ * a unit has 65,536, in steps of 8 for a work-item. What ptxas needs for a logistic likelihood, in
+ * tenths: for a column, its rows and its sums; other operands, and calls of special functions, take
+ * more. */
+enum {
+  UNIT_REGISTERS = 65536,
+  STEPS_TENTHS = 440,
+  COLUMN_TENTHS = 30,
+  ROW_TENTHS = 14,
+  SUM_TENTHS = 37,
+  LOAD_REGISTERS = 2,
+  SPECIAL_REGISTERS = 32,
+  FEW_LOADS = 2,
+  MOST_GROUPS = 5
+};
 
 static size_t groups_of_unit(const scl_plan *p, const scl_pass_layout *l) {
-  size_t registers = STEP_REGISTERS + 2u * l->columns * (size_t)(l->width + l->predictors);
-  if (wanted() > 1) return wanted();
-  if (p->leaves > LOADS + 2 * l->predictors) registers += 2u * p->leaves;
+  const size_t column = COLUMN_TENTHS + ROW_TENTHS * l->width + SUM_TENTHS * l->predictors;
+  const size_t other = 1 + l->predictors + FEW_LOADS;
+  size_t registers = (STEPS_TENTHS + l->columns * column) / 10;
+  if (p->leaves > other) registers += LOAD_REGISTERS * (p->leaves - other);
   if (scl_plan_is_special(p)) registers += SPECIAL_REGISTERS;
-  return registers <= OF_FOUR ? 4 : registers <= OF_THREE ? 3 : 2;
+  if (wanted() > 1) return wanted();
+  const size_t items = (size_t)l->row_lanes * l->lanes;
+  const size_t groups = UNIT_REGISTERS / (items * scl_round_up(registers, 8));
+  return groups > MOST_GROUPS ? MOST_GROUPS : groups < 2 ? 2 : groups;
 }
 
 size_t scl_cl_pass_columns(scl_context *ctx) {
@@ -50,6 +65,7 @@ static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_la
                                scl_block part, size_t groups) {
   scl_cl_arguments a = {.kernel = k->kernel, .code = CL_SUCCESS};
   scl_cl_argument_int(&a, groups);
+  scl_cl_argument_int(&a, p->n);
   scl_cl_argument_int(&a, p->leaf[p->pass - 1].length);
   scl_cl_argument_buffer(&a, part.buffer);
   scl_cl_argument_long(&a, part.offset);
