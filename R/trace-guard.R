@@ -6,6 +6,9 @@
 #
 # They are placed between the function and its environment, only if it, or a user function that it
 # calls, uses one of these names. Functions of packages are not changed.
+#
+# A function with a `for` is compiled: over an object such as an element the interpreter would run
+# the loop zero times, where compiled code raises an error.
 
 guarded_names <- list(
   base = c("isTRUE", "isFALSE", "identical", "is.logical", "is.double", "is.integer", "is.vector",
@@ -47,7 +50,8 @@ guarded <- function(f) {
   inner <- lapply(reached$homes, function(home) new.env(parent = home))
   place <- function(g) {
     environment(g) <- inner[[home_number(environment(g), reached$homes)]]
-    g
+    if (!"for" %in% all.names(body(g))) return(g)
+    compiler::cmpfun(g, options = list(suppressAll = TRUE))
   }
   for (k in seq_along(inner)) {
     for (name in names(reached$called[[k]])) {
@@ -88,7 +92,7 @@ reached_functions <- function(f) {
     done <- c(done, list(g))
     home <- home_number(environment(g), homes)
     names <- names_in(g)
-    needed <- needed || ("::" %in% names && any(names %in% names(guards)))
+    needed <- needed || "for" %in% names || ("::" %in% names && any(names %in% names(guards)))
     for (name in names) {
       value <- get0(name, envir = environment(g)) # a variable of that name is not changed
       if (!is.null(guards[[name]]) && identical(value, guards[[name]]$original)) {

@@ -154,6 +154,16 @@ test_that("tests of type or identity are rejected like if(), in called functions
   expect_equal(total, 2)
 })
 
+test_that("a loop over an element is an error, whether R compiles the function or not", {
+  x <- matrix(1:4, 2)
+  inner <- function(x) { s <- 0; for (v in x) s <- s + v; s }
+  outer <- function(x) inner(x) + 1
+  old <- compiler::enableJIT(0)
+  on.exit(compiler::enableJIT(old))
+  for (f in list(inner, outer)) expect_fault(cl_map(f, x), "argument", "for()", argument = "f")
+  expect_equal(cl_map(function(x) { for (k in 1:3) x <- x + k; x }, x), x + 6)
+})
+
 test_that("operations that elements do not have are named", {
   x <- diag(2)
   calls <- list(cumsum = function(x) cumsum(x), beta = function(x) beta(x, 2),
