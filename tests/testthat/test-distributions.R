@@ -97,3 +97,35 @@ test_that("they work on elements, under any name", {
   environment(h) <- list2env(list(), parent = asNamespace("stats"))
   expect_equal(on_host(cl_map(h, x)), dnorm(x) + plogis(x))
 })
+
+test_that("functions of statistics have both tails", {
+  x <- c(-800, -30, -1, 0, 1, 30, 800)
+  exact <- c(0, exp(-30) - exp(-60) / 2, log1p(exp(-1)), log(2), 1 + log1p(exp(-1)), 30 + exp(-30),
+             800)
+  expect_equal(cl_log1p_exp(x), exact, tolerance = 1e-14)
+  expect_equal(cl_inv_logit(x), plogis(x), tolerance = 1e-14)
+  each_engine({
+    expect_equal(as.vector(cl_log1p_exp(as_cl(x))), exact, tolerance = 1e-14)
+    expect_equal(as.vector(cl_inv_logit(as_cl(x))), plogis(x), tolerance = 1e-14)
+    expect_equal(as.vector(cl_atan2(as_cl(x), 3)), atan2(x, 3), tolerance = 1e-14)
+  })
+  expect_equal(cl_atan2(1, 2), atan2(1, 2))
+  x <- c(-Inf, -1e5, -37.5, -5, -0.3, 0, 1, 9, 40, Inf, NA)
+  each_engine(for (lower in c(TRUE, FALSE)) for (log in c(TRUE, FALSE)) {
+    want <- pnorm(x, lower.tail = lower, log.p = log)
+    expect_true(same_numbers(cl_pnorm(x, lower, log), want, 0))
+    got <- as.vector(cl_pnorm(as_cl(x), lower.tail = lower, log.p = log))
+    expect_identical(is.na(got), is.na(want))
+    expect_true(all(got == want | abs(got - want) <= 3e-15 * abs(want), na.rm = TRUE))
+  })
+  small <- 10^-(1:20)
+  each_engine({
+    expect_equal(as.vector(cl_erf(as_cl(small))) / small, 2 / sqrt(pi) * (1 - small^2 / 3),
+                 tolerance = 1e-4)
+    expect_equal(as.vector(cl_erfc(as_cl(c(0, 20)))), c(1, 2 * pnorm(-20 * sqrt(2))),
+                 tolerance = 1e-12)
+  })
+  expect_equal(cl_erf(matrix(0.5)) + cl_erfc(matrix(0.5)), matrix(1))
+  expect_fault(cl_pnorm(1, log.p = NA), "argument", argument = "log.p")
+  expect_fault(cl_inv_logit("a"), "argument", argument = "x")
+})
