@@ -228,10 +228,10 @@ likelihood_x <- function(problem, basis = NULL) {
   if (problem$family == "normal_id" && !is.null(w)) x * sqrt(w) else x
 }
 
-# The number of observations of a fit: rows for normal_id and binomial_logit, the sum of the weights
-# for other families.
+# The number of observations of a fit: rows of weight above 0, as for glm(), or for families with
+# classes the sum of the weights, as for MASS::polr().
 glm_nobs <- function(problem) {
   w <- ones_unless(problem$weights, problem$n)
-  switch(problem$family, binomial_logit = sum(w * problem$trials > 0), normal_id = sum(w > 0),
-         sum(w))
+  if (has_classes(problem$family)) return(sum(w))
+  sum(w * ones_unless(problem$trials, problem$n) > 0)
 }

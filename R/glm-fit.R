@@ -69,8 +69,9 @@
 #' For `"normal_id"` the variance of an observation is sigma^2 / weight. For a `"binomial_logit"`
 #' response of proportions weights are the numbers of trials. Otherwise they multiply the log
 #' density of an observation: they may be the number of times that it occurred, and need not be
-#' integers. [nobs()], and with it the degrees of freedom, is their sum. Observations with weight 0
-#' are not used.
+#' integers. Observations with weight 0 are not used. [nobs()], and with it the degrees of freedom,
+#' is the number of the others, as for [glm()]; for families with classes it is the sum of the
+#' weights, as for `MASS::polr()`.
 #'
 #' @section Engines:
 #' x is uploaded once if it is large enough ([cl_thresholds()], `"glm"`) and stays on the device
