@@ -2,16 +2,40 @@
  * initialised goes wrong in two cases that are no faults of a program: a buffer that takes the
  * place of a released one keeps the record, with the size, of that one; and a write from the host
  * to a part of a buffer loses the record of the rest. So buffers are not released here, and writes
- * from the host write the whole buffer. Built and named in STATCL_LOADER by oclgrind.sh; all other
+ * from the host write the whole buffer. Its compiler crashes or hangs when two threads use it, so
+ * programs are built one after another. Built and named in STATCL_LOADER by oclgrind.sh; all other
  * functions are those of libOpenCL, which this library is linked to. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef cl_int (*write_function)(cl_command_queue, cl_mem, cl_bool, size_t, size_t, const void *,
                                  cl_uint, const cl_event *, cl_event *);
+typedef void (*build_callback)(cl_program, void *);
+typedef cl_int (*build_function)(cl_program, cl_uint, const cl_device_id *, const char *,
+                                 build_callback, void *);
+
+/* A function of libOpenCL; `to` is where its address goes. */
+static void find_real(const char *name, void *to) {
+  void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
+  void *symbol = library ? dlsym(library, name) : NULL;
+  if (symbol == NULL) abort();
+  memcpy(to, &symbol, sizeof symbol);
+}
+
+cl_int clBuildProgram(cl_program program, cl_uint devices, const cl_device_id *list,
+                      const char *options, build_callback notify, void *data) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static build_function real;
+  pthread_mutex_lock(&lock);
+  if (real == NULL) find_real("clBuildProgram", &real);
+  const cl_int code = real(program, devices, list, options, notify, data);
+  pthread_mutex_unlock(&lock);
+  return code;
+}
 
 cl_int clReleaseMemObject(cl_mem memory) {
   (void)memory;
@@ -27,12 +51,7 @@ static cl_int write_all(cl_command_queue queue, cl_mem memory, layout to, layout
                         const void *data, size_t bytes, size_t rows, size_t slices, cl_uint waits,
                         const cl_event *wait, cl_event *event) {
   static write_function real;
-  if (real == NULL) {
-    void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
-    void *symbol = library ? dlsym(library, "clEnqueueWriteBuffer") : NULL;
-    if (symbol == NULL) abort();
-    memcpy(&real, &symbol, sizeof real);
-  }
+  if (real == NULL) find_real("clEnqueueWriteBuffer", &real);
   size_t size = 0;
   cl_int code = waits > 0 ? clWaitForEvents(waits, wait) : CL_SUCCESS;
   if (code == CL_SUCCESS) {
