@@ -1,23 +1,24 @@
-/* Each number of each value is a place. A place depends on chosen parameters, or not. A sum does
- * not tie the parameters of its terms to each other; a function that bends ties all parameters
- * that its operands depend on. So a place is *tied* if some user bends it, or is tied itself and
- * passes it on: then all that it depends on is one block. Values are visited twice, upwards for
- * what depends on chosen parameters, and downwards for what is tied. */
+/* Values are followed element by element. An element depends on chosen parameters, or not. A sum
+ * does not couple the parameters of its terms with each other; a nonlinear function couples all
+ * parameters that its operands depend on. So an element is *coupled* if some use of it is
+ * nonlinear, or if it goes into a sum that is coupled: then all that it depends on is one block.
+ * Values are visited twice, upwards for what depends on chosen parameters, and downwards for what
+ * is coupled. */
 #include "program/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPENDS = 1, TIED = 2 };
+enum { DEPENDS = 1, COUPLED = 2 };
 
 typedef struct {
   const scl_tape *t;
   bool upwards;
-  size_t others;       /* the place of all that does not depend on chosen parameters */
-  bool *live;          /* the output needs the value, which depends on chosen parameters */
-  size_t *first;       /* its first place; places before are those of parameters, and of others */
-  unsigned char *flag; /* of each place */
-  uint32_t *parent;    /* of each place; of a root, itself */
+  size_t others; /* stands for all that does not depend on chosen parameters */
+  bool *live;    /* the output needs the value, which depends on chosen parameters */
+  size_t *first; /* its first element; elements before are those of parameters, and of others */
+  unsigned char *flag; /* of each element */
+  uint32_t *parent;    /* of each element; of a root, itself */
 } search;
 
 typedef struct {
@@ -25,21 +26,21 @@ typedef struct {
   size_t from, length;
 } range;
 
-static size_t place_of(const search *w, int value, size_t i) {
+static size_t element_of(const search *w, int value, size_t i) {
   if (!w->live[value]) return w->others;
   return w->first[value] + (w->t->value[value].length == 1 ? 0 : i);
 }
 
-static bool has(const search *w, size_t place, int flag) {
-  return (w->flag[place] & flag) != 0;
+static bool has(const search *w, size_t element, int flag) {
+  return (w->flag[element] & flag) != 0;
 }
 
-static size_t root_of(search *w, size_t place) {
-  while (w->parent[place] != place) {
-    w->parent[place] = w->parent[w->parent[place]];
-    place = w->parent[place];
+static size_t root_of(search *w, size_t element) {
+  while (w->parent[element] != element) {
+    w->parent[element] = w->parent[w->parent[element]];
+    element = w->parent[element];
   }
-  return place;
+  return element;
 }
 
 static void join(search *w, size_t a, size_t b) {
@@ -48,42 +49,43 @@ static void join(search *w, size_t a, size_t b) {
 }
 
 /* Element i of a value is made of element j of x. */
-static void use(search *w, int value, size_t i, int x, size_t j, bool bends) {
-  const size_t to = place_of(w, value, i), from = place_of(w, x, j);
+static void use(search *w, int value, size_t i, int x, size_t j, bool nonlinear) {
+  const size_t to = element_of(w, value, i), from = element_of(w, x, j);
   if (!has(w, from, DEPENDS)) return;
   if (w->upwards) {
     w->flag[to] |= DEPENDS;
-  } else if (bends || has(w, to, TIED)) {
-    w->flag[from] |= TIED;
+  } else if (nonlinear || has(w, to, COUPLED)) {
+    w->flag[from] |= COUPLED;
     join(w, to, from);
   }
 }
 
 /* Each element of `to` is made of all elements of `from`. */
-static void use_all(search *w, const range *to, int tos, const range *from, int froms, bool bends) {
+static void use_all(search *w, const range *to, int tos, const range *from, int froms,
+                    bool nonlinear) {
   size_t one = 0;
-  bool any = false, tie = bends;
+  bool any = false, couple = nonlinear;
   for (int k = 0; k < froms; k++) {
     for (size_t i = 0; i < from[k].length; i++) {
-      any = any || has(w, place_of(w, from[k].value, from[k].from + i), DEPENDS);
+      any = any || has(w, element_of(w, from[k].value, from[k].from + i), DEPENDS);
     }
   }
   if (!any) return;
   for (int k = 0; k < tos; k++) {
     for (size_t i = 0; i < to[k].length; i++) {
-      one = place_of(w, to[k].value, to[k].from + i);
+      one = element_of(w, to[k].value, to[k].from + i);
       if (w->upwards) w->flag[one] |= DEPENDS;
-      tie = tie || has(w, one, TIED);
+      couple = couple || has(w, one, COUPLED);
     }
   }
-  for (int pass = 0; pass < 2 && tie && !w->upwards; pass++) {
+  for (int pass = 0; pass < 2 && couple && !w->upwards; pass++) {
     const range *r = pass == 0 ? to : from;
     for (int k = 0; k < (pass == 0 ? tos : froms); k++) {
       for (size_t i = 0; i < r[k].length; i++) {
-        const size_t place = place_of(w, r[k].value, r[k].from + i);
-        if (!has(w, place, DEPENDS)) continue;
-        w->flag[place] |= TIED;
-        join(w, one, place);
+        const size_t element = element_of(w, r[k].value, r[k].from + i);
+        if (!has(w, element, DEPENDS)) continue;
+        w->flag[element] |= COUPLED;
+        join(w, one, element);
       }
     }
   }
@@ -107,14 +109,14 @@ static void use_apply(search *w, int value) {
   int x[3] = {0, 0, 0};
   for (int k = 0; k < v->operands; k++) x[k] = operand_of(w, value, k);
   for (size_t i = 0; i < v->length; i++) {
-    bool depends[3] = {false, false, false}, bends = true;
-    for (int k = 0; k < v->operands; k++) depends[k] = has(w, place_of(w, x[k], i), DEPENDS);
+    bool depends[3] = {false, false, false}, nonlinear = true;
+    for (int k = 0; k < v->operands; k++) depends[k] = has(w, element_of(w, x[k], i), DEPENDS);
     if (v->op == SCL_OP_MUL && (is_zero(w, x[0], i) || is_zero(w, x[1], i))) continue;
-    if (v->op == SCL_OP_ADD || v->op == SCL_OP_SUB || v->op == SCL_OP_NEG) bends = false;
-    if (v->op == SCL_OP_MUL) bends = depends[0] && depends[1];
-    if (v->op == SCL_OP_DIV) bends = depends[1];
-    if (v->op == SCL_OP_IFELSE) bends = depends[0];
-    for (int k = 0; k < v->operands; k++) use(w, value, i, x[k], i, bends);
+    if (v->op == SCL_OP_ADD || v->op == SCL_OP_SUB || v->op == SCL_OP_NEG) nonlinear = false;
+    if (v->op == SCL_OP_MUL) nonlinear = depends[0] && depends[1];
+    if (v->op == SCL_OP_DIV) nonlinear = depends[1];
+    if (v->op == SCL_OP_IFELSE) nonlinear = depends[0];
+    for (int k = 0; k < v->operands; k++) use(w, value, i, x[k], i, nonlinear);
   }
 }
 
@@ -175,10 +177,10 @@ static void use_product(search *w, int value) {
         const size_t p = at[3] != 0 ? l + i * inner : i + l * m;
         const size_t q = at[4] != 0 ? j + l * n : l + j * inner;
         if (is_zero(w, a, p) || is_zero(w, b, q)) continue;
-        const size_t x = place_of(w, a, p), y = place_of(w, b, q);
+        const size_t x = element_of(w, a, p), y = element_of(w, b, q);
         if (!w->upwards && has(w, x, DEPENDS) && has(w, y, DEPENDS)) {
-          w->flag[x] |= TIED;
-          w->flag[y] |= TIED;
+          w->flag[x] |= COUPLED;
+          w->flag[y] |= COUPLED;
           join(w, x, y);
         }
         use(w, value, i + j * m, a, p, false);
@@ -232,7 +234,7 @@ static void use_scan(search *w, int value) {
   for (size_t b = 0; b < v->at[2]; b++) {
     const int x = s->ports[SCL_SCAN_STATE], fixed = scl_scan_first(s, SCL_SCAN_FIXED);
     int tos = 0, froms = 0;
-    size_t place = 0;
+    size_t element = 0;
     for (int k = 0; k < inputs; k++) {
       const size_t length = s->port[k].length * (k >= x && k < fixed ? steps : 1);
       if (!s->port[k].shared) from[froms++] = (range){operand_of(w, value, k), b * length, length};
@@ -240,8 +242,8 @@ static void use_scan(search *w, int value) {
     for (int k = 0; k < ports; k++) { /* states, sums, outs */
       if (k >= x && k < inputs) continue;
       const size_t length = s->port[k].length * (k >= scl_scan_first(s, SCL_SCAN_OUT) ? steps : 1);
-      to[tos++] = (range){value, place + b * length, length};
-      place += length * v->at[2];
+      to[tos++] = (range){value, element + b * length, length};
+      element += length * v->at[2];
     }
     use_all(w, to, tos, from, froms, true);
   }
@@ -252,9 +254,9 @@ static void use_value(search *w, int value) {
   switch ((scl_value_kind)v->kind) {
   case SCL_VALUE_PARAMETER:
     for (size_t i = 0; i < v->length; i++) {
-      const size_t place = w->first[value] + i;
-      w->flag[place] |= w->flag[v->at[0] + i] & DEPENDS;
-      join(w, place, v->at[0] + i);
+      const size_t element = w->first[value] + i;
+      w->flag[element] |= w->flag[v->at[0] + i] & DEPENDS;
+      join(w, element, v->at[0] + i);
     }
     break;
   case SCL_VALUE_DATA:
@@ -330,24 +332,24 @@ static scl_status find_live(search *w, int output, const unsigned char *chosen) 
 
 static scl_status begin(search *w, int output, size_t parameters, const unsigned char *chosen) {
   const size_t values = (size_t)w->t->values;
-  size_t places = parameters + 1;
+  size_t elements = parameters + 1;
   w->others = parameters;
   SCL_TRY(find_live(w, output, chosen));
   w->first = malloc((values + 1) * sizeof *w->first);
   if (w->first == NULL) return scl_fail_memory(values * sizeof *w->first, 0, "a program");
   for (int v = 0; v <= output; v++) {
-    w->first[v] = places;
-    if (w->live[v]) places += scl_tape_length(w->t, v);
+    w->first[v] = elements;
+    if (w->live[v]) elements += scl_tape_length(w->t, v);
   }
-  w->flag = places < UINT32_MAX ? calloc(places, 1) : NULL;
-  w->parent = w->flag != NULL ? malloc(places * sizeof *w->parent) : NULL;
-  if (w->parent == NULL) return scl_fail_memory(places * sizeof *w->parent, 0, "a program");
-  for (size_t i = 0; i < places; i++) w->parent[i] = (uint32_t)i;
+  w->flag = elements < UINT32_MAX ? calloc(elements, 1) : NULL;
+  w->parent = w->flag != NULL ? malloc(elements * sizeof *w->parent) : NULL;
+  if (w->parent == NULL) return scl_fail_memory(elements * sizeof *w->parent, 0, "a program");
+  for (size_t i = 0; i < elements; i++) w->parent[i] = (uint32_t)i;
   for (size_t i = 0; i < parameters; i++) w->flag[i] = chosen[i] ? DEPENDS : 0;
   return SCL_OK;
 }
 
-/* Roots are the first places of their blocks. */
+/* Roots are the first elements of their blocks. */
 static void number_blocks(search *w, size_t parameters, const unsigned char *chosen, int *block) {
   int blocks = 0;
   for (size_t i = 0; i < parameters; i++) {
