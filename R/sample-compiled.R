@@ -200,20 +200,20 @@ run_compiled <- function(s, evaluate, until) {
   reported <- s$iteration_done
   repeat {
     stop_at <- if (refresh > 0) min(total, (s$iteration_done %/% refresh + 1) * refresh) else total
-    news <- advance_compiled(s, stop_at, min(0.25, until - seconds_now()))
+    reason <- advance_compiled(s, stop_at, min(0.25, until - seconds_now()))
     look_at(s)
     if (!is.null(s$progress) && s$iteration_done > reported) report_compiled(s)
     reported <- s$iteration_done
-    if (news == 1L) {
+    if (reason == 1L) {
       s$at <- NULL
       return(invisible())
     }
-    if (news == 2L) {
+    if (reason == 2L) {
       answer <- evaluate_once(s, evaluate)
       .Call(r_chain_answer, s$native, as.double(answer[[1L]]), answer[[2L]])
     }
-    if (news == 3L) abort_flat(s)
-    if (news == 4L) abort_steep(s)
+    if (reason == 3L) abort_flat(s)
+    if (reason == 4L) abort_steep(s)
     if (seconds_now() > until) return(invisible())
   }
 }

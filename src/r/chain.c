@@ -5,7 +5,7 @@
  *       options: a double vector with the entries below in their order; a chain's `inverse metric`
  *       has an entry for each parameter behind them
  *       stream: list(seed, rest): .Random.seed of "L'Ecuyer-CMRG"; uniform numbers made before
- *   r_chain_run(chain, iterations, seconds): c(news (scl_chain_news), iterations done)
+ *   r_chain_run(chain, iterations, seconds): c(stop (scl_chain_stop), iterations done)
  *   r_chain_answer(chain, value, gradient): gradient may be NULL
  *   r_chain_state(chain, all): a list; with draws and figures in columns if `all` */
 #include "r/entries.h"
@@ -129,16 +129,16 @@ done:
 
 SEXP r_chain_run(SEXP chain, SEXP iterations, SEXP seconds) {
   SEXP result = PROTECT(Rf_allocVector(INTSXP, 2));
-  scl_chain_news news = SCL_CHAIN_RUNS;
+  scl_chain_stop stop = SCL_CHAIN_RUNS;
   scl_program *p;
   r_chain *c;
   scl_status status;
   SCL_GO(get_chain(chain, &c));
   SCL_GO(r_program_get(R_ExternalPtrProtected(chain), &p));
   const scl_target target = scl_target_program(p);
-  SCL_GO(scl_chain_run(c->chain, &target, Rf_asInteger(iterations), Rf_asReal(seconds), &news));
-  INTEGER(result)[0] = (int)news;
-  INTEGER(result)[1] = scl_chain_look(c->chain).done;
+  SCL_GO(scl_chain_run(c->chain, &target, Rf_asInteger(iterations), Rf_asReal(seconds), &stop));
+  INTEGER(result)[0] = (int)stop;
+  INTEGER(result)[1] = scl_chain_view_of(c->chain).done;
 done:
   UNPROTECT(1);
   return r_return(status, result);
@@ -176,7 +176,7 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
   scl_status status = get_chain(chain, &c);
   if (status == SCL_OK) status = r_program_get(R_ExternalPtrProtected(chain), &p);
   if (status != SCL_OK) r_throw();
-  const scl_chain_view v = scl_chain_look(c->chain);
+  const scl_chain_view v = scl_chain_view_of(c->chain);
   const size_t dimension = scl_program_about(p).parameters;
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
   const int whole[] = {v.iteration, v.done, v.rejections};

@@ -143,9 +143,9 @@ static scl_status receive_search(scl_chain *c, double value, const double *gradi
     return begin_transition(c);
   }
   c->step_size *= good ? 2.0 : 0.5;
-  if (c->step_size > 1e7) c->news = SCL_CHAIN_FLAT;
-  if (c->step_size < 1e-300) c->news = SCL_CHAIN_STEEP;
-  if (c->news == SCL_CHAIN_RUNS) search_step(c);
+  if (c->step_size > 1e7) c->stop = SCL_CHAIN_FLAT;
+  if (c->step_size < 1e-300) c->stop = SCL_CHAIN_STEEP;
+  if (c->stop == SCL_CHAIN_RUNS) search_step(c);
   return SCL_OK;
 }
 
@@ -183,7 +183,7 @@ static double seconds_now(void) {
 }
 
 static double seconds_so_far(const scl_chain *c) {
-  return c->elapsed + seconds_now() - c->spell_started;
+  return c->elapsed + seconds_now() - c->run_started;
 }
 
 static void keep(scl_chain *c, double accept) {
@@ -216,7 +216,7 @@ static scl_status end_transition(scl_chain *c) {
   keep(c, accept);
   const bool another = adapt(c, accept);
   if (c->done == c->options.warmup + c->options.iter) {
-    c->news = SCL_CHAIN_ENDED;
+    c->stop = SCL_CHAIN_ENDED;
     return SCL_OK;
   }
   if (!another) return begin_transition(c);
@@ -249,7 +249,7 @@ static scl_status receive(scl_chain *c, double value, const double *gradient) {
 
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient) {
   const size_t d = c->options.dimension;
-  c->news = SCL_CHAIN_RUNS;
+  c->stop = SCL_CHAIN_RUNS;
   if (gradient != NULL) {
     memcpy(c->answer + 1, gradient, d * sizeof *gradient);
   } else {
@@ -265,7 +265,7 @@ static scl_status take_unusual(scl_chain *c) {
   bool nan = isnan(value);
   for (size_t k = 1; k <= c->options.dimension; k++) nan = nan || isnan(c->answer[k]);
   if (value != -INFINITY && (value == INFINITY || (nan && !c->options.reject_nan))) {
-    c->news = SCL_CHAIN_ASKS;
+    c->stop = SCL_CHAIN_ASKS;
     return SCL_OK;
   }
   return scl_chain_answer(c, -INFINITY, NULL);
@@ -280,23 +280,23 @@ static scl_status step(scl_chain *c, const scl_target *target) {
 }
 
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
-                         scl_chain_news *out) {
+                         scl_chain_stop *out) {
   enum { LOOK_AT_CLOCK = 4 };
   scl_status status = SCL_OK;
-  if (c->news == SCL_CHAIN_ASKS) c->news = SCL_CHAIN_RUNS; /* ask again */
-  c->spell_started = seconds_now();
-  const double until = c->spell_started + seconds;
-  for (int count = 1; c->news == SCL_CHAIN_RUNS && c->done < iterations; count++) {
+  if (c->stop == SCL_CHAIN_ASKS) c->stop = SCL_CHAIN_RUNS; /* ask again */
+  c->run_started = seconds_now();
+  const double until = c->run_started + seconds;
+  for (int count = 1; c->stop == SCL_CHAIN_RUNS && c->done < iterations; count++) {
     SCL_GO(step(c, target));
     if (count % LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
   }
-  *out = c->news;
+  *out = c->stop;
 done:
   c->elapsed = seconds_so_far(c);
   return status;
 }
 
-scl_chain_view scl_chain_look(const scl_chain *c) {
+scl_chain_view scl_chain_view_of(const scl_chain *c) {
   const int before = kept_from(&c->options) - 1;
   return (scl_chain_view){.iteration = c->iteration,
                           .done = c->done,

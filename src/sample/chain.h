@@ -37,12 +37,12 @@ typedef enum {
                       scl_chain_answer() */
   SCL_CHAIN_FLAT,  /* no step size is too large */
   SCL_CHAIN_STEEP  /* no step size is small enough */
-} scl_chain_news;
+} scl_chain_stop;
 
-/* Goes on until `iterations` are done, `seconds` are over, or there are news. A status of the
- * target ends it at the point that failed: the same call goes on from there. */
+/* Goes on until `iterations` are done, `seconds` are over, or the chain stops before. A status of
+ * the target ends it at the point that failed: the same call goes on from there. */
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
-                         scl_chain_news *out);
+                         scl_chain_stop *out);
 /* The result at the point in place of the target's. gradient NULL: it could not be computed, and
  * the point has density zero. SCL_E_MEMORY. */
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient);
@@ -61,6 +61,6 @@ typedef struct {
    * log density. */
   const double *figures;
 } scl_chain_view;
-scl_chain_view scl_chain_look(const scl_chain *c);
+scl_chain_view scl_chain_view_of(const scl_chain *c);
 
 #endif

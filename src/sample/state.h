@@ -21,7 +21,7 @@ struct scl_chain {
   scl_random stream;
   scl_adaptation adapt;
   scl_stage stage;
-  scl_chain_news news;
+  scl_chain_stop stop;
   double *memory; /* all vectors */
 
   double *q, *g, lp;           /* where the chain is */
@@ -48,7 +48,7 @@ struct scl_chain {
   double *sum, *room; /* momenta of the subtree that ends here; and for the moment */
 
   int iteration, done, rejections;
-  double evaluations, elapsed, warmup_seconds, spell_started;
+  double evaluations, elapsed, warmup_seconds, run_started;
   double *draws, *figures;
 };
 

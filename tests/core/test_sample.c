@@ -97,12 +97,12 @@ static void check_moments(bool static_steps) {
   const scl_target target = {D, run_gauss, &g};
   scl_chain_options o = options(1000, 4000);
   scl_chain *c;
-  scl_chain_news news;
+  scl_chain_stop stop;
   o.static_steps = static_steps;
   REQUIRE_OK(make(&o, &c));
-  CHECK_OK(scl_chain_run(c, &target, 5000, INFINITY, &news));
-  CHECK(news == SCL_CHAIN_ENDED);
-  const scl_chain_view v = scl_chain_look(c);
+  CHECK_OK(scl_chain_run(c, &target, 5000, INFINITY, &stop));
+  CHECK(stop == SCL_CHAIN_ENDED);
+  const scl_chain_view v = scl_chain_view_of(c);
   CHECK(v.done == 5000 && v.kept == 4000 && v.rejections == 0);
   CHECK(v.evaluations == (double)(g.calls - 1)); /* but the first */
   for (int k = 0; k < D; k++) {
@@ -120,7 +120,7 @@ static void check_moments(bool static_steps) {
 }
 
 static bool equal_draws(scl_chain *a, scl_chain *b) {
-  const scl_chain_view u = scl_chain_look(a), v = scl_chain_look(b);
+  const scl_chain_view u = scl_chain_view_of(a), v = scl_chain_view_of(b);
   if (u.done != v.done || u.kept != v.kept || u.evaluations != v.evaluations) return false;
   return memcmp(u.draws, v.draws, (size_t)u.kept * D * sizeof(double)) == 0 &&
          memcmp(u.figures, v.figures, (size_t)u.done * SCL_CHAIN_FIGURES * sizeof(double)) == 0;
@@ -132,25 +132,25 @@ static void check_stops(void) {
   const scl_target all = {D, run_gauss, &g}, some = {D, run_gauss, &h};
   scl_chain_options o = options(100, 100);
   scl_chain *a, *b;
-  scl_chain_news news = SCL_CHAIN_RUNS;
+  scl_chain_stop stop = SCL_CHAIN_RUNS;
   o.save_warmup = true;
   o.max_depth = 2;
   REQUIRE_OK(make(&o, &a));
   REQUIRE_OK(make(&o, &b));
-  CHECK_OK(scl_chain_run(a, &all, 200, INFINITY, &news));
+  CHECK_OK(scl_chain_run(a, &all, 200, INFINITY, &stop));
   int interrupts = 0;
-  for (news = SCL_CHAIN_RUNS; news == SCL_CHAIN_RUNS;) {
-    const int done = scl_chain_look(b).done;
+  for (stop = SCL_CHAIN_RUNS; stop == SCL_CHAIN_RUNS;) {
+    const int done = scl_chain_view_of(b).done;
     if (h.calls % 7 == 3) h.interrupt_at = h.calls + 2;
-    const scl_status status = scl_chain_run(b, &some, done + 1, INFINITY, &news);
+    const scl_status status = scl_chain_run(b, &some, done + 1, INFINITY, &stop);
     CHECK(status == SCL_OK || status == SCL_E_INTERRUPT);
     interrupts += status == SCL_E_INTERRUPT;
-    if (status == SCL_OK) CHECK(scl_chain_look(b).done == done + 1);
+    if (status == SCL_OK) CHECK(scl_chain_view_of(b).done == done + 1);
   }
   CHECK(interrupts > 5);
   CHECK(equal_draws(a, b));
   for (int i = 0; i < 200; i++) {
-    CHECK(scl_chain_look(a).figures[i * SCL_CHAIN_FIGURES + 2] <= 2.0);
+    CHECK(scl_chain_view_of(a).figures[i * SCL_CHAIN_FIGURES + 2] <= 2.0);
   }
   scl_chain_free(a);
   scl_chain_free(b);
@@ -163,26 +163,26 @@ static void check_answers(bool reject) {
   const scl_target all = {D, run_gauss, &g}, some = {D, run_gauss, &h};
   scl_chain_options o = options(100, 200);
   scl_chain *a, *b;
-  scl_chain_news news;
+  scl_chain_stop stop;
   int asked = 0;
   h.edge = 1.0;
   o.reject_nan = reject;
   REQUIRE_OK(make(&o, &a));
-  CHECK_OK(scl_chain_run(a, &all, 300, INFINITY, &news));
-  CHECK(news == SCL_CHAIN_ENDED);
+  CHECK_OK(scl_chain_run(a, &all, 300, INFINITY, &stop));
+  CHECK(stop == SCL_CHAIN_ENDED);
   o.reject_nan = false;
   REQUIRE_OK(make(&o, &b));
   do {
-    CHECK_OK(scl_chain_run(b, &some, 300, INFINITY, &news));
-    if (news != SCL_CHAIN_ASKS) continue;
+    CHECK_OK(scl_chain_run(b, &some, 300, INFINITY, &stop));
+    if (stop != SCL_CHAIN_ASKS) continue;
     double slope[D];
-    const double value = density(&g, scl_chain_look(b).point, slope);
+    const double value = density(&g, scl_chain_view_of(b).point, slope);
     CHECK_OK(scl_chain_answer(b, value, reject ? NULL : slope));
     asked++;
-  } while (news == SCL_CHAIN_ASKS);
-  CHECK(news == SCL_CHAIN_ENDED && asked > 10);
+  } while (stop == SCL_CHAIN_ASKS);
+  CHECK(stop == SCL_CHAIN_ENDED && asked > 10);
   CHECK(equal_draws(a, b));
-  CHECK(scl_chain_look(a).rejections == (reject ? asked : 0));
+  CHECK(scl_chain_view_of(a).rejections == (reject ? asked : 0));
   scl_chain_free(a);
   scl_chain_free(b);
 }
@@ -207,10 +207,10 @@ static void check_step_sizes(void) {
     plain p = {lonely, 0};
     const scl_target target = {D, run_plain, &p};
     scl_chain *c;
-    scl_chain_news news = SCL_CHAIN_RUNS;
+    scl_chain_stop stop = SCL_CHAIN_RUNS;
     REQUIRE_OK(make(&o, &c));
-    CHECK_OK(scl_chain_run(c, &target, 200, INFINITY, &news));
-    CHECK(news == (lonely ? SCL_CHAIN_STEEP : SCL_CHAIN_FLAT));
+    CHECK_OK(scl_chain_run(c, &target, 200, INFINITY, &stop));
+    CHECK(stop == (lonely ? SCL_CHAIN_STEEP : SCL_CHAIN_FLAT));
     scl_chain_free(c);
   }
 }
@@ -223,10 +223,10 @@ static void check_memory(void) {
   int failures = 0;
   for (long n = 1;; n++, failures++) {
     scl_chain *c = NULL;
-    scl_chain_news news;
+    scl_chain_stop stop;
     alloc_fail(n);
     scl_status status = make(&o, &c);
-    if (status == SCL_OK) status = scl_chain_run(c, &target, 200, INFINITY, &news);
+    if (status == SCL_OK) status = scl_chain_run(c, &target, 200, INFINITY, &stop);
     const bool failed = alloc_failed();
     alloc_fail(0);
     CHECK(status == (failed ? SCL_E_MEMORY : SCL_OK));

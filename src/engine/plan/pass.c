@@ -51,7 +51,7 @@ scl_pass_layout scl_plan_pass_layout(const scl_plan *p) {
   return layout_of(p, p->leaf[matrix].length, predictors);
 }
 
-/* Two rows are read at a time: columns begin at even places, or their number of rows is odd. */
+/* Two rows are read at a time: columns begin at even offsets, or their number of rows is odd. */
 bool scl_plan_become_pass(scl_plan *p) {
   size_t predictors;
   const int matrix = find_matrix(p, &predictors);
@@ -62,7 +62,7 @@ bool scl_plan_become_pass(scl_plan *p) {
   if (x->length == 0 || x->length > SCL_PASS_COLUMNS || x->inner != p->m || x->step_i != 1) {
     return false;
   }
-  /* 32-bit places */
+  /* 32-bit indices */
   if (p->m * p->n > INT32_MAX / 2 || p->m * (x->length + 1) > UINT32_MAX) return false;
   if (p->m % 2 == 0 && x->at % 2 != 0) return false;
   for (int k = 0; k < p->outputs; k++) {
