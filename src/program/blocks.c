@@ -122,17 +122,12 @@ static void use_apply(search *w, int value) {
 
 static void use_view(search *w, int value) {
   const scl_value *v = &w->t->value[value];
-  const size_t *at = v->at;
   const int x = operand_of(w, value, 0);
-  const bool part = v->kind == SCL_VALUE_PART, across = v->kind == SCL_VALUE_TRANSPOSE;
-  const size_t m = part ? at[3] : across ? at[1] : at[0], n = part ? at[4] : across ? at[0] : at[1];
+  size_t m, n;
+  scl_value_view_shape(v, &m, &n);
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < m; i++) {
-      const size_t from = part         ? at[1] + i + (at[2] + j) * at[0]
-                          : across     ? j + i * at[0]
-                          : at[2] != 0 ? j
-                                       : i;
-      use(w, value, i + j * m, x, from, false);
+      use(w, value, i + j * m, x, scl_value_view_element(v, i, j), false);
     }
   }
 }

@@ -88,18 +88,12 @@ static void put_apply(scalars *w, int value, int *to) {
 
 static void put_view(scalars *w, int value, int *to) {
   const scl_value *v = &w->from->value[value];
-  const size_t *at = v->at;
   const int x = operand_of(w, value, 0);
-  const bool part = v->kind == SCL_VALUE_PART, across = v->kind == SCL_VALUE_TRANSPOSE;
-  const size_t m = part ? at[3] : across ? at[1] : at[0], n = part ? at[4] : across ? at[0] : at[1];
+  size_t m, n;
+  scl_value_view_shape(v, &m, &n);
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < m; i++) {
-      const size_t from = part                             ? at[1] + i + (at[2] + j) * at[0]
-                          : across                         ? j + i * at[0]
-                          : v->kind != SCL_VALUE_BROADCAST ? i + j * m
-                          : at[2] != 0                     ? j
-                                                           : i;
-      to[i + j * m] = element_of(w, x, from);
+      to[i + j * m] = element_of(w, x, scl_value_view_element(v, i, j));
     }
   }
 }

@@ -417,3 +417,17 @@ int scl_tape_scan(scl_tape *t, const size_t *at, const int *operand) {
   memcpy(v.at, at, sizeof v.at);
   return scl_tape_add_value(t, v, operand);
 }
+
+/* ---- views ----------------------------------------------------------------------------------- */
+void scl_value_view_shape(const scl_value *v, size_t *m, size_t *n) {
+  const bool part = v->kind == SCL_VALUE_PART, across = v->kind == SCL_VALUE_TRANSPOSE;
+  *m = v->at[part ? 3 : across ? 1 : 0];
+  *n = v->at[part ? 4 : across ? 0 : 1];
+}
+
+size_t scl_value_view_element(const scl_value *v, size_t i, size_t j) {
+  const size_t *at = v->at;
+  if (v->kind == SCL_VALUE_PART) return at[1] + i + (at[2] + j) * at[0];
+  if (v->kind == SCL_VALUE_TRANSPOSE) return j + i * at[0];
+  return at[2] != 0 ? j : i;
+}

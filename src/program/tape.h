@@ -91,6 +91,10 @@ static inline int scl_tape_operand(const scl_tape *t, int value, int k) {
 static inline size_t scl_tape_length(const scl_tape *t, int value) {
   return t->value[value].length;
 }
+/* The shape of a part, a transpose or a broadcast, and which element of the operand (i, j) is. */
+void scl_value_view_shape(const scl_value *v, size_t *m, size_t *n);
+size_t scl_value_view_element(const scl_value *v, size_t i, size_t j);
+
 static inline bool scl_tape_is_number(const scl_tape *t, int value, double number) {
   return t->value[value].kind == SCL_VALUE_NUMBER && t->value[value].number == number;
 }
