@@ -9,9 +9,6 @@
  * the columns are role, length and whether all sequences share it, one row for each
  *       (engine/plan/scan.h)
  *       data: a list of double vectors; parameters: how many numbers; output: a node
- *   r_program_evaluate(program, values, like): the value at a named list of parameters, with the
- *       attribute "gradient", a list like it; NULL if the program is stale, or the parameters are
- *       not like the list `like`, unless that is NULL
  *   r_program_run(program, x, gradient): the value, and the derivatives behind it if `gradient`
  *   r_program_run_vectors(program, x, gradient): the same for each column of the matrix x, as a
  *       column; NULL if the program has to be mapped to so many vectors before
@@ -274,7 +271,7 @@ done:
 }
 
 /* The number of parameters of a handle that may be no program, for the size of a result. */
-static size_t parameters_of(SEXP program) {
+size_t r_program_parameters(SEXP program) {
   const scl_program *p = r_is_pointer(&program_kind, program) ? r_pointer_object(program) : NULL;
   return p != NULL ? scl_program_about(p).parameters : 0;
 }
@@ -290,7 +287,7 @@ static scl_status require_point(SEXP x, size_t parameters) {
 }
 
 SEXP r_program_hessian(SEXP program, SEXP x) {
-  const size_t parameters = parameters_of(program);
+  const size_t parameters = r_program_parameters(program);
   SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)parameters, (int)parameters));
   scl_program *p;
   scl_status status;
@@ -303,7 +300,7 @@ done:
 }
 
 SEXP r_program_product(SEXP program, SEXP x, SEXP direction) {
-  const size_t parameters = parameters_of(program);
+  const size_t parameters = r_program_parameters(program);
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)parameters));
   scl_program *p;
   scl_status status;
@@ -318,7 +315,7 @@ done:
 
 SEXP r_program_run(SEXP program, SEXP x, SEXP gradient) {
   const bool both = Rf_asLogical(gradient) == 1;
-  const size_t parameters = parameters_of(program);
+  const size_t parameters = r_program_parameters(program);
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(both ? parameters + 1 : 1)));
   scl_program *p;
   scl_status status;
@@ -330,93 +327,9 @@ done:
   return r_return(status, result);
 }
 
-/* ---- from a list of parameters to a list of derivatives -------------------------------------- */
-
-/* Whether `values` are plain numeric vectors with the lengths and dimensions of `like`. */
-static bool is_like(SEXP values, SEXP like) {
-  if (TYPEOF(values) != VECSXP || XLENGTH(values) != XLENGTH(like)) return false;
-  for (R_xlen_t k = 0; k < XLENGTH(like); k++) {
-    SEXP v = VECTOR_ELT(values, k), l = VECTOR_ELT(like, k);
-    const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
-    if (!numeric || OBJECT(v) || XLENGTH(v) != XLENGTH(l)) return false;
-    SEXP dim = Rf_getAttrib(v, R_DimSymbol), expected = Rf_getAttrib(l, R_DimSymbol);
-    if (dim != expected && !R_compute_identical(dim, expected, 16)) return false;
-  }
-  return true;
-}
-
-static scl_status bad_values(size_t parameters) {
-  return scl_fail_argument(
-      "values", "'values' must be a list of numeric vectors, %zu numbers in all", parameters);
-}
-
-static scl_status join_values(SEXP values, size_t parameters, double *x) {
-  size_t at = 0;
-  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
-    SEXP v = VECTOR_ELT(values, k);
-    const size_t n = (size_t)XLENGTH(v);
-    const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
-    if (!numeric || n > parameters - at) return bad_values(parameters);
-    if (TYPEOF(v) == REALSXP) {
-      memcpy(x + at, REAL_RO(v), n * sizeof *x);
-    } else {
-      const int *from = INTEGER_RO(v);
-      for (size_t i = 0; i < n; i++) x[at + i] = from[i] == NA_INTEGER ? NA_REAL : from[i];
-    }
-    at += n;
-  }
-  return at == parameters ? SCL_OK : bad_values(parameters);
-}
-
-/* A list of vectors or arrays like `values`, to be filled. */
-static SEXP make_like(SEXP values) {
-  SEXP result = PROTECT(Rf_allocVector(VECSXP, XLENGTH(values)));
-  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
-    SEXP v = VECTOR_ELT(values, k);
-    SEXP part = Rf_allocVector(REALSXP, XLENGTH(v));
-    SET_VECTOR_ELT(result, k, part);
-    Rf_setAttrib(part, R_DimSymbol, Rf_getAttrib(v, R_DimSymbol));
-  }
-  Rf_setAttrib(result, R_NamesSymbol, Rf_getAttrib(values, R_NamesSymbol));
-  UNPROTECT(1);
-  return result;
-}
-
-static void split_derivatives(const double *from, SEXP parts) {
-  for (R_xlen_t k = 0; k < XLENGTH(parts); k++) {
-    SEXP part = VECTOR_ELT(parts, k);
-    memcpy(REAL(part), from, (size_t)XLENGTH(part) * sizeof *from);
-    from += XLENGTH(part);
-  }
-}
-
-SEXP r_program_evaluate(SEXP program, SEXP values, SEXP like) {
-  const size_t parameters = parameters_of(program);
-  const bool may_refuse = like != R_NilValue;
-  if (may_refuse && (TYPEOF(like) != VECSXP || !is_like(values, like))) return R_NilValue;
-  const bool is_list = TYPEOF(values) == VECSXP;
-  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1));
-  SEXP gradient = PROTECT(is_list ? make_like(values) : R_NilValue);
-  Rf_setAttrib(result, Rf_install("gradient"), gradient);
-  double *x = malloc((2 * parameters + 1) * sizeof *x);
-  scl_program *p;
-  scl_status status;
-  if (x == NULL) SCL_GO(scl_fail_memory((2 * parameters + 1) * sizeof *x, 0, "the parameters"));
-  SCL_GO(r_program_get(program, &p));
-  SCL_GO(is_list ? join_values(values, parameters, x) : bad_values(parameters));
-  SCL_GO(scl_program_run(p, x, true, x + parameters));
-  REAL(result)[0] = x[parameters];
-  split_derivatives(x + parameters + 1, gradient);
-done:
-  free(x);
-  UNPROTECT(2);
-  if (status == SCL_E_STALE && may_refuse) return R_NilValue;
-  return r_return(status, result);
-}
-
 SEXP r_program_run_vectors(SEXP program, SEXP x, SEXP gradient) {
   const bool both = Rf_asLogical(gradient) == 1;
-  const size_t parameters = parameters_of(program);
+  const size_t parameters = r_program_parameters(program);
   const int vectors = Rf_isMatrix(x) ? Rf_ncols(x) : 1;
   SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)(both ? parameters + 1 : 1), vectors));
   scl_program *p;

@@ -8,5 +8,7 @@
 
 /* The program of a handle, borrowed. SCL_E_ARGUMENT (no such handle), SCL_E_STALE, SCL_E_FORK. */
 scl_status r_program_get(SEXP x, scl_program **out);
+/* How many numbers it takes; 0 if there is none. */
+size_t r_program_parameters(SEXP program);
 
 #endif

@@ -1,0 +1,92 @@
+/* .Call entries for compiled functions: from a list of parameters to a list of derivatives.
+ *
+ *   r_program_evaluate(program, values, like): the value at a named list of parameters, with the
+ *       attribute "gradient", a list like it; NULL if the program is stale, or the parameters are
+ *       not like the list `like`, unless that is NULL */
+#include "r/entries.h"
+#include "r/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether `values` are plain numeric vectors with the lengths and dimensions of `like`. */
+static bool is_like(SEXP values, SEXP like) {
+  if (TYPEOF(values) != VECSXP || XLENGTH(values) != XLENGTH(like)) return false;
+  for (R_xlen_t k = 0; k < XLENGTH(like); k++) {
+    SEXP v = VECTOR_ELT(values, k), l = VECTOR_ELT(like, k);
+    const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
+    if (!numeric || OBJECT(v) || XLENGTH(v) != XLENGTH(l)) return false;
+    SEXP dim = Rf_getAttrib(v, R_DimSymbol), expected = Rf_getAttrib(l, R_DimSymbol);
+    if (dim != expected && !R_compute_identical(dim, expected, 16)) return false;
+  }
+  return true;
+}
+
+static scl_status bad_values(size_t parameters) {
+  return scl_fail_argument(
+      "values", "'values' must be a list of numeric vectors, %zu numbers in all", parameters);
+}
+
+static scl_status join_values(SEXP values, size_t parameters, double *x) {
+  size_t at = 0;
+  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
+    SEXP v = VECTOR_ELT(values, k);
+    const size_t n = (size_t)XLENGTH(v);
+    const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
+    if (!numeric || n > parameters - at) return bad_values(parameters);
+    if (TYPEOF(v) == REALSXP) {
+      memcpy(x + at, REAL_RO(v), n * sizeof *x);
+    } else {
+      const int *from = INTEGER_RO(v);
+      for (size_t i = 0; i < n; i++) x[at + i] = from[i] == NA_INTEGER ? NA_REAL : from[i];
+    }
+    at += n;
+  }
+  return at == parameters ? SCL_OK : bad_values(parameters);
+}
+
+/* A list of vectors or arrays like `values`, to be filled. */
+static SEXP make_like(SEXP values) {
+  SEXP result = PROTECT(Rf_allocVector(VECSXP, XLENGTH(values)));
+  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
+    SEXP v = VECTOR_ELT(values, k);
+    SEXP part = Rf_allocVector(REALSXP, XLENGTH(v));
+    SET_VECTOR_ELT(result, k, part);
+    Rf_setAttrib(part, R_DimSymbol, Rf_getAttrib(v, R_DimSymbol));
+  }
+  Rf_setAttrib(result, R_NamesSymbol, Rf_getAttrib(values, R_NamesSymbol));
+  UNPROTECT(1);
+  return result;
+}
+
+static void split_derivatives(const double *from, SEXP parts) {
+  for (R_xlen_t k = 0; k < XLENGTH(parts); k++) {
+    SEXP part = VECTOR_ELT(parts, k);
+    memcpy(REAL(part), from, (size_t)XLENGTH(part) * sizeof *from);
+    from += XLENGTH(part);
+  }
+}
+
+SEXP r_program_evaluate(SEXP program, SEXP values, SEXP like) {
+  const size_t parameters = r_program_parameters(program);
+  const bool may_refuse = like != R_NilValue;
+  if (may_refuse && (TYPEOF(like) != VECSXP || !is_like(values, like))) return R_NilValue;
+  const bool is_list = TYPEOF(values) == VECSXP;
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, 1));
+  SEXP gradient = PROTECT(is_list ? make_like(values) : R_NilValue);
+  Rf_setAttrib(result, Rf_install("gradient"), gradient);
+  double *x = malloc((2 * parameters + 1) * sizeof *x);
+  scl_program *p;
+  scl_status status;
+  if (x == NULL) SCL_GO(scl_fail_memory((2 * parameters + 1) * sizeof *x, 0, "the parameters"));
+  SCL_GO(r_program_get(program, &p));
+  SCL_GO(is_list ? join_values(values, parameters, x) : bad_values(parameters));
+  SCL_GO(scl_program_run(p, x, true, x + parameters));
+  REAL(result)[0] = x[parameters];
+  split_derivatives(x + parameters + 1, gradient);
+done:
+  free(x);
+  UNPROTECT(2);
+  if (status == SCL_E_STALE && may_refuse) return R_NilValue;
+  return r_return(status, result);
+}
