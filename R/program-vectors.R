@@ -41,7 +41,12 @@ cl_map_gradient <- function(f, ...) {
 }
 
 # The values at the points given as arguments of the call with this frame.
-run_several <- function(state, frame) {
+run_several <- function(state, frame, count) {
+  if (count == length(state$names) && !state$variadic && has_plain_program(state)) {
+    values <- mget(state$names, envir = frame)
+    answer <- .Call(r_program_evaluate_vectors, state$program, values, state$like)
+    if (!is.null(answer)) return(answer)
+  }
   given <- call_point(state, frame)
   count <- count_points(given$values)
   columns <- lapply(given$values, function(v) matrix(as.double(v), point_size(v), count))

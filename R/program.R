@@ -113,8 +113,8 @@ cl_gradient <- function(f, retrace = FALSE, ...) {
   state$.run <- function(frame, count) run_gradient(state, frame, count)
   environment(model) <- state
   state$several <- model
-  body(state$several) <- model_body(quote(.several(environment())), state$variadic)
-  state$.several <- function(frame) run_several(state, frame)
+  body(state$several) <- model_body(quote(.several(environment(), nargs())), state$variadic)
+  state$.several <- function(frame, count) run_several(state, frame, count)
   structure(model, class = c("cl_gradient", "function"))
 }
 
@@ -137,8 +137,7 @@ refuse_further <- function(state, ...) {
 run_gradient <- function(state, frame, count) {
   all_given <- count == length(state$names) && !state$variadic
   # The usual case: there is a program for parameters of these lengths and dimensions.
-  if (all_given && !is.null(state$program) && !state$retrace && !state$listed &&
-      is.null(state$element_names)) {
+  if (all_given && has_plain_program(state)) {
     values <- mget(state$names, envir = frame)
     answer <- .Call(r_program_evaluate, state$program, values, state$like)
     if (!is.null(answer)) return(answer)
@@ -149,6 +148,10 @@ run_gradient <- function(state, frame, count) {
     return(structure(state$constant, gradient = lapply(point$values, function(v) v * 0)))
   }
   .Call(r_program_evaluate, state$program, point$values, NULL)
+}
+
+has_plain_program <- function(state) {
+  !is.null(state$program) && !state$retrace && !state$listed && is.null(state$element_names)
 }
 
 # Compiles the function for a point like this one unless that has been done.

@@ -2,7 +2,10 @@
  *
  *   r_program_evaluate(program, values, like): the value at a named list of parameters, with the
  *       attribute "gradient", a list like it; NULL if the program is stale, or the parameters are
- *       not like the list `like`, unless that is NULL */
+ *       not like the list `like`, unless that is NULL
+ *   r_program_evaluate_vectors(program, values, like): the same at several points, along one more
+ *       dimension of each parameter, the last: as many values, and a list like `values`; NULL also
+ *       if the program has to be mapped to so many vectors before */
 #include "r/entries.h"
 #include "r/program.h"
 
@@ -89,4 +92,85 @@ done:
   UNPROTECT(2);
   if (status == SCL_E_STALE && may_refuse) return R_NilValue;
   return r_return(status, result);
+}
+
+/* ---- the same at several points -------------------------------------------------------------- */
+
+/* How many points v has, if each of them is like l; else 0. */
+static size_t points_like(SEXP v, SEXP l) {
+  const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
+  if (!numeric || OBJECT(v)) return 0;
+  SEXP dim = Rf_getAttrib(v, R_DimSymbol), expected = Rf_getAttrib(l, R_DimSymbol);
+  if (dim == R_NilValue) {
+    return expected == R_NilValue && XLENGTH(l) == 1 ? (size_t)XLENGTH(v) : 0;
+  }
+  const R_xlen_t last = XLENGTH(dim) - 1;
+  if (expected == R_NilValue) {
+    return last == 1 && INTEGER(dim)[0] == XLENGTH(l) ? (size_t)INTEGER(dim)[1] : 0;
+  }
+  if (last < 2 || last != XLENGTH(expected)) return 0;
+  const size_t bytes = (size_t)last * sizeof(int);
+  const bool same = memcmp(INTEGER_RO(dim), INTEGER_RO(expected), bytes) == 0;
+  return same ? (size_t)INTEGER_RO(dim)[last] : 0;
+}
+
+static size_t count_points(SEXP values, SEXP like) {
+  size_t points = 0;
+  if (TYPEOF(values) != VECSXP || TYPEOF(like) != VECSXP) return 0;
+  if (XLENGTH(values) != XLENGTH(like)) return 0;
+  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
+    const size_t here = points_like(VECTOR_ELT(values, k), VECTOR_ELT(like, k));
+    if (here == 0 || (k > 0 && here != points)) return 0;
+    points = here;
+  }
+  return points;
+}
+
+/* From a block of columns for each parameter to columns of `rows` numbers with all parameters. */
+static void to_columns(const double *from, SEXP like, size_t rows, size_t points, double *to) {
+  for (R_xlen_t k = 0; k < XLENGTH(like); k++) {
+    const size_t size = (size_t)XLENGTH(VECTOR_ELT(like, k));
+    for (size_t v = 0; v < points; v++, from += size)
+      memcpy(to + v * rows, from, size * sizeof *to);
+    to += size;
+  }
+}
+
+/* And back. */
+static void split_columns(const double *from, SEXP parts, size_t rows, size_t points) {
+  for (R_xlen_t k = 0; k < XLENGTH(parts); k++) {
+    double *to = REAL(VECTOR_ELT(parts, k));
+    const size_t size = (size_t)XLENGTH(VECTOR_ELT(parts, k)) / points;
+    for (size_t v = 0; v < points; v++, to += size) memcpy(to, from + v * rows, size * sizeof *to);
+    from += size;
+  }
+}
+
+SEXP r_program_evaluate_vectors(SEXP program, SEXP values, SEXP like) {
+  const size_t parameters = r_program_parameters(program), points = count_points(values, like);
+  const size_t numbers = points * (3 * parameters + 1);
+  if (points == 0) return R_NilValue;
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)points));
+  SEXP gradient = PROTECT(make_like(values));
+  Rf_setAttrib(result, Rf_install("gradient"), gradient);
+  double *joined = malloc(numbers * sizeof *joined);
+  bool mapped = false;
+  scl_program *p;
+  scl_status status;
+  if (joined == NULL) SCL_GO(scl_fail_memory(numbers * sizeof *joined, 0, "the parameters"));
+  SCL_GO(r_program_get(program, &p));
+  mapped = scl_program_is_mapped(p, points);
+  if (mapped) {
+    double *x = joined + points * parameters, *answer = x + points * parameters;
+    SCL_GO(join_values(values, points * parameters, joined));
+    to_columns(joined, like, parameters, points, x);
+    SCL_GO(scl_program_run_vectors(p, x, points, true, answer));
+    for (size_t v = 0; v < points; v++) REAL(result)[v] = answer[v * (parameters + 1)];
+    split_columns(answer + 1, gradient, parameters + 1, points);
+  }
+done:
+  free(joined);
+  UNPROTECT(2);
+  if (status == SCL_E_STALE) return R_NilValue;
+  return r_return(status, mapped ? result : R_NilValue);
 }

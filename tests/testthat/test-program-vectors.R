@@ -20,6 +20,8 @@ each_engine({
       u <- matrix(rnorm(4 * n), 4)
       s <- matrix(rnorm(n), 1)
       got <- cl_map_gradient(f, a, b = b, s = s, u = u)
+      # once there is a program
+      expect_identical(cl_map_gradient(f, a, b = b, s = s, u = u), got)
       slopes <- attr(got, "gradient")
       expect_identical(lapply(slopes, dim), list(a = NULL, b = dim(b), u = dim(u), s = dim(s)))
       for (k in seq_len(n)) {
@@ -56,9 +58,11 @@ test_that("forms of points", {
   expect_equal(cl_map_gradient(f, list(x = x, s = 2:3)), want)
   expect_equal(cl_map_gradient(f, x = x, s = 2:3), want)
   g <- cl_gradient(function(m, z) sum(m^2) + sum(z))
-  got <- cl_map_gradient(g, m = array(1:8, c(2, 2, 2)), z = matrix(0, 0, 2))
-  expect_equal(got, structure(c(30, 174), gradient = list(m = array(2 * 1:8, c(2, 2, 2)),
-                                                         z = matrix(0, 0, 2))))
+  for (turn in 1:2) {
+    got <- cl_map_gradient(g, m = array(1:8, c(2, 2, 2)), z = matrix(0, 0, 2))
+    expect_equal(got, structure(c(30, 174), gradient = list(m = array(2 * 1:8, c(2, 2, 2)),
+                                                           z = matrix(0, 0, 2))))
+  }
   h <- cl_gradient(function(p) sum(p^2))
   many <- matrix(1:150, 3) # more than one run takes
   expect_equal(cl_map_gradient(h, many),
