@@ -37,7 +37,7 @@ planted() {
 
 planted mma_chol panels_mma.h 's/a\[0\], a\[2\], a\[1\], a\[3\]/a[0], a[1], a[2], a[3]/' \
   'lanes in the wrong order'
-planted mma_gemm gemm_mma.cl 's/row < m && column < n/row <= m \&\& column < n/' \
+planted mma_gemm gemm_mma_results.h 's/row < m && column < n/row <= m \&\& column < n/' \
   'a row too many'
 planted mma_gemm gemm_mma.cl 's/MMA_STAGES - 2 \* MMA_TOGETHER/MMA_STAGES - MMA_TOGETHER/' \
   'copies read before they arrive'

@@ -34,6 +34,8 @@ typedef double4 real4;
 typedef double8 real8;
 /* Unrolls a loop whose bounds are compile-time constants. */
 #define SCL_UNROLL _Pragma("unroll")
+/* Keeps a loop a loop: for code that is rarely run and takes long to build. */
+#define SCL_NO_UNROLL _Pragma("unroll 1")
 
 #else
 

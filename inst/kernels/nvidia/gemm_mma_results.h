@@ -75,22 +75,39 @@ MMA_INLINE void mma_write_guarded(const int deep_b, real sums[MMA_ROWS16][2 * MM
   __global const real *from = product->from;
   __global real *c = product->c, *transposed = product->transposed;
   const real alpha = product->alpha, beta = product->beta;
-  SCL_UNROLL
-  for (int i = 0; i < MMA_ROWS16; i++) {
+  SCL_NO_UNROLL /* a copy of the guards for each block would take a driver twice the time */
+  for (int block = 0; block < MMA_ROWS16 * MMA_COLUMNS16; block++) {
+    const int row1 = row0 + 16 * (block % MMA_ROWS16);
+    const int column1 = column0 + 16 * (block / MMA_ROWS16);
+    real part[1][2][4]; /* the sums of this block, chosen without an index into registers */
     SCL_UNROLL
-    for (int j = 0; j < MMA_COLUMNS16; j++) {
+    for (int e = 0; e < 8; e++) {
+      part[0][e >> 2][e & 3] = 0.0;
       SCL_UNROLL
-      for (int x = 0; x < 8; x++) {
-        const int r = x & 1, pair = x >> 1 & 1, q = x >> 2;
-        const int row = row0 + 16 * i + r;
-        const int column = column0 + 16 * j + MMA_COLUMN(deep_b, member, pair) + q;
-        if (row < m && column < n && (whole || row >= column)) {
-          __global real *to = c + row + (long)column * c_ld;
-          real value = alpha * MMA_ELEMENT(sums, deep_b, i, j, r, pair, q);
-          if (beta != 0.0) value = fma(beta, from[row + (long)column * from_ld], value);
-          *to = value;
-          if (transposed) transposed[column + (long)row * ld] = value;
-        }
+      for (int k = 0; k < MMA_ROWS16 * MMA_COLUMNS16; k++) {
+        const real sum = sums[k % MMA_ROWS16][2 * (k / MMA_ROWS16) + (e >> 2)][e & 3];
+        part[0][e >> 2][e & 3] = block == k ? sum : part[0][e >> 2][e & 3];
+      }
+    }
+    real old[8];
+    int used[8];
+    SCL_UNROLL
+    for (int x = 0; x < 8; x++) {
+      const int row = row1 + (x & 1);
+      const int column = column1 + MMA_COLUMN(deep_b, member, x >> 1 & 1) + (x >> 2);
+      used[x] = row < m && column < n && (whole || row >= column);
+      old[x] = 0.0;
+      if (used[x] && beta != 0.0) old[x] = from[row + (long)column * from_ld];
+    }
+    SCL_UNROLL
+    for (int x = 0; x < 8; x++) {
+      const int r = x & 1, pair = x >> 1 & 1, q = x >> 2;
+      const int row = row1 + r, column = column1 + MMA_COLUMN(deep_b, member, pair) + q;
+      real value = alpha * MMA_ELEMENT(part, deep_b, 0, 0, r, pair, q);
+      if (beta != 0.0) value = fma(beta, old[x], value);
+      if (used[x]) {
+        c[row + (long)column * c_ld] = value;
+        if (transposed) transposed[column + (long)row * ld] = value;
       }
     }
   }
