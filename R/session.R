@@ -46,12 +46,21 @@ cl_available <- function() current_device() >= 0L
 device_table <- function() {
   if (is.null(session$devices)) {
     # A folder of changed kernels can be tried without another installation.
-    kernels <- Sys.getenv("STATCL_KERNELS", system.file("kernels.txt", package = "statcl"))
-    .Call(r_set_folders, kernels, driver_cache())
+    kernels <- Sys.getenv("STATCL_KERNELS")
+    packed <- !nzchar(kernels)
+    if (packed) kernels <- installed_kernels()
+    .Call(r_set_kernels, kernels, packed, driver_cache())
     session$listed_by <- Sys.getpid()
     session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
   }
   session$devices
+}
+
+# All kernel sources in one text, which configure has written and compressed.
+installed_kernels <- function() {
+  file <- gzfile(system.file("kernels.txt.gz", package = "statcl"))
+  on.exit(close(file))
+  paste0(c(readLines(file, encoding = "bytes"), ""), collapse = "\n")
 }
 
 # The default folder for compiled kernels of drivers that cache them: in the session's temporary

@@ -28,9 +28,10 @@ typedef struct {
 /* Whether this build has the device engine. */
 bool scl_device_built(void);
 
-/* Where the kernel sources are: a folder, or a file of all of them as configure writes it; copied.
- * Must be set before the first context. */
-void scl_device_set_kernels(const char *path);
+/* Where the kernel sources are: a folder, or the text that configure writes of all of them. The one
+ * set last counts; copied. Must be set before the first context. */
+void scl_device_set_kernels(const char *folder);
+scl_status scl_device_set_packed_kernels(const char *text);
 
 /* Folder for a driver's compiled kernels (used by POCL, unless POCL_CACHE_DIR is set already);
  * copied. Must be set before the first list. */
@@ -65,11 +66,11 @@ bool scl_device_trial_next(const scl_context *ctx, int *at, scl_device_trial *ou
 double scl_device_build_seconds(void);
 const char *scl_device_build_name(void);
 
-/* A program that a driver has built in this process, and the seconds that it took: the k-th of the
- * first few hundred. False after the last. */
+/* A program that a driver has built in this process, the seconds that it took, and its start in
+ * seconds since that of the first one: the k-th of the first few hundred. False after the last. */
 typedef struct {
   char program[40];
-  double seconds;
+  double started, seconds;
 } scl_device_build;
 bool scl_device_build_at(size_t k, scl_device_build *out);
 

@@ -10,8 +10,12 @@ bool scl_device_built(void) {
   return false;
 }
 
-void scl_device_set_kernels(const char *path) {
-  (void)path;
+void scl_device_set_kernels(const char *folder) {
+  (void)folder;
+}
+scl_status scl_device_set_packed_kernels(const char *text) {
+  (void)text;
+  return SCL_OK;
 }
 void scl_device_set_cache(const char *folder) {
   (void)folder;

@@ -97,10 +97,17 @@ SEXP r_build_info(void) {
 }
 
 /* Folders for the device engine: kernel sources, and where a driver may keep its own cache. */
-SEXP r_set_folders(SEXP kernels, SEXP cache) {
-  scl_device_set_kernels(CHAR(STRING_ELT(kernels, 0)));
+/* `kernels` is a folder, or the text of all sources if `packed`. */
+SEXP r_set_kernels(SEXP kernels, SEXP packed, SEXP cache) {
+  const char *text = CHAR(STRING_ELT(kernels, 0));
+  scl_status status = SCL_OK;
+  if (LOGICAL(packed)[0]) {
+    status = scl_device_set_packed_kernels(text);
+  } else {
+    scl_device_set_kernels(text);
+  }
   scl_device_set_cache(CHAR(STRING_ELT(cache, 0)));
-  return R_NilValue;
+  return r_return(status, R_NilValue);
 }
 
 SEXP r_memory(SEXP where) {
@@ -145,20 +152,22 @@ SEXP r_trials(SEXP where) {
   return r_return(status, result);
 }
 
-/* Seconds that drivers took to build each program, by name: for bench/first-use.R. */
+/* The programs that drivers have built: names, starts and seconds. For bench/first-use.R. */
 SEXP r_builds(void) {
   scl_device_build build;
   R_xlen_t count = 0;
   while (scl_device_build_at((size_t)count, &build)) count++;
-  SEXP seconds = PROTECT(Rf_allocVector(REALSXP, count));
-  SEXP names = PROTECT(Rf_allocVector(STRSXP, count));
+  SEXP result = PROTECT(Rf_allocVector(VECSXP, 3));
+  SET_VECTOR_ELT(result, 0, Rf_allocVector(STRSXP, count));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, count));
+  SET_VECTOR_ELT(result, 2, Rf_allocVector(REALSXP, count));
   for (R_xlen_t k = 0; k < count && scl_device_build_at((size_t)k, &build); k++) {
-    REAL(seconds)[k] = build.seconds;
-    SET_STRING_ELT(names, k, Rf_mkChar(build.program));
+    SET_STRING_ELT(VECTOR_ELT(result, 0), k, Rf_mkChar(build.program));
+    REAL(VECTOR_ELT(result, 1))[k] = build.started;
+    REAL(VECTOR_ELT(result, 2))[k] = build.seconds;
   }
-  Rf_setAttrib(seconds, R_NamesSymbol, names);
-  UNPROTECT(2);
-  return seconds;
+  UNPROTECT(1);
+  return result;
 }
 
 SEXP r_sync(SEXP where) {

@@ -1,4 +1,4 @@
-/* Programs: sources from the installed file or a folder, built at first use; kernels, kept with the
+/* Programs: sources as installed or from a folder, built at first use; kernels, kept with the
  * context. */
 #include "engine/cl/runtime/cl.h"
 
@@ -12,7 +12,8 @@
 
 enum { MOST_SOURCES = 16 };
 
-static char kernel_sources[1024];
+static char kernel_folder[1024];
+static char *packed_sources; /* of all programs, if they do not come from a folder */
 
 static const struct {
   const char *name, *sources;
@@ -38,8 +39,19 @@ scl_cl_program scl_cl_program_of(scl_cl_kernel which) {
   return kernels[which].program;
 }
 
-void scl_device_set_kernels(const char *path) {
-  snprintf(kernel_sources, sizeof kernel_sources, "%s", path);
+void scl_device_set_kernels(const char *folder) {
+  snprintf(kernel_folder, sizeof kernel_folder, "%s", folder);
+  free(packed_sources);
+  packed_sources = NULL;
+}
+
+scl_status scl_device_set_packed_kernels(const char *text) {
+  char *copy = malloc(strlen(text) + 1);
+  if (copy == NULL) return scl_fail_memory(strlen(text) + 1, 0, "the kernel sources");
+  strcpy(copy, text);
+  free(packed_sources);
+  packed_sources = copy;
+  return SCL_OK;
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -75,30 +87,29 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* The part of a file of all sources (configure writes it) that follows the line "@@ name", or
- * NULL. */
-static char *read_packed(const char *path, const char *name) {
-  char *all = read_file(path), mark[80], *part = NULL;
-  if (all == NULL) return NULL;
+/* A copy of the part of the packed sources (configure writes them) that follows the line "@@ name",
+ * or NULL. */
+static char *copy_packed(const char *name) {
+  char mark[80];
   const int length = snprintf(mark, sizeof mark, "@@ %s\n", name);
-  for (char *at = strstr(all, mark); at != NULL && part == NULL; at = strstr(at + 1, mark)) {
-    if (at != all && at[-1] != '\n') continue;
-    part = at + length;
-    char *end = strstr(part, "\n@@ ");
-    if (end != NULL) end[1] = '\0';
-    memmove(all, part, strlen(part) + 1);
+  for (const char *at = strstr(packed_sources, mark); at != NULL; at = strstr(at + 1, mark)) {
+    if (at != packed_sources && at[-1] != '\n') continue;
+    const char *part = at + length, *end = strstr(part, "\n@@ ");
+    const size_t size = end != NULL ? (size_t)(end - part) + 1 : strlen(part);
+    char *text = malloc(size + 1);
+    if (text == NULL) return NULL;
+    memcpy(text, part, size);
+    text[size] = '\0';
+    return text;
   }
-  if (part != NULL) return all;
-  free(all);
   return NULL;
 }
 
 scl_status scl_cl_source_read(const char *name, char **out) {
   if (strchr(name, '=') != NULL) return write_definition(name, out);
-  char path[sizeof kernel_sources + 64];
-  snprintf(path, sizeof path, "%s/%s", kernel_sources, name);
-  char *text = read_file(path);
-  if (text == NULL) text = read_packed(kernel_sources, name);
+  char path[sizeof kernel_folder + 64];
+  snprintf(path, sizeof path, "%s/%s", kernel_folder, name);
+  char *text = packed_sources != NULL ? copy_packed(name) : read_file(path);
   if (text == NULL) {
     return scl_fail(SCL_E_BUILD, "kernel source '%s' cannot be read: reinstall statcl", name);
   }
