@@ -1,7 +1,7 @@
 # What the first use of each topic costs, kernels built included: seconds since the data was
-# made; below, the programs that the driver has built for it, each with its seconds (several are
-# built at the same time, so that these add up to more). Not a family of ./dev bench, as each topic
-# can be first only once in a session:
+# made; below, the programs that the driver has built for it: when each began, counted from the
+# first one, and its seconds (several are built at the same time, so that these add up to more). Not
+# a family of ./dev bench, as each topic can be first only once in a session:
 #
 #   CUDA_CACHE_PATH=$(mktemp -d) Rscript bench/first-use.R    a machine new to statcl (NVIDIA)
 #
@@ -34,9 +34,8 @@ for (topic in chosen) {
   invisible(topics[[topic]]())
   now <- proc.time()[["elapsed"]]
   cat(sprintf("%-12s %6.2f s, %6.2f s since the start\n", topic, now - before, now - start))
-  builds <- .Call(statcl:::r_builds)
-  new <- builds[seq_along(builds) > built]
-  built <- length(builds)
-  new <- sort(new, decreasing = TRUE)
-  cat(sprintf("    %-36s %6.2f\n", c(names(new), "all"), c(new, sum(new))), sep = "")
+  builds <- as.data.frame(.Call(statcl:::r_builds), col.names = c("program", "start", "seconds"))
+  new <- builds[seq_len(nrow(builds)) > built, ]
+  built <- nrow(builds)
+  cat(sprintf("    %-36s %6.2f %6.2f\n", new$program, new$start, new$seconds), sep = "")
 }

@@ -117,11 +117,14 @@ const char *scl_device_build_name(void) {
 enum { LOGGED = 256 };
 static scl_device_build logged[LOGGED];
 static size_t builds;
+static uint64_t first_started;
 
 static void log_build(const scl_cl_build *build) {
   if (!build->done || builds == LOGGED) return;
+  if (builds == 0) first_started = build->started;
   scl_device_build *to = &logged[builds++];
   snprintf(to->program, sizeof to->program, "%s", build->name);
+  to->started = ((double)build->started - (double)first_started) * 1e-6;
   to->seconds = build->seconds;
 }
 
@@ -150,10 +153,10 @@ static void build_some(void *arg, int part, int parts) {
     const int i = atomic_fetch_add(&list->next, 1);
     if (i >= list->count) return;
     scl_cl_build *build = &list->build[i];
-    const uint64_t start = scl_clock_us();
+    build->started = scl_clock_us();
     build->code =
         scl_cl.clBuildProgram(build->program, 1, &list->cl->device, list->options, NULL, NULL);
-    build->seconds = (double)(scl_clock_us() - start) * 1e-6;
+    build->seconds = (double)(scl_clock_us() - build->started) * 1e-6;
     build->done = true;
   }
 }

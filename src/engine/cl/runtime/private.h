@@ -31,7 +31,8 @@ void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 typedef struct {
   cl_program program;
   const char *name;
-  double seconds; /* that it took */
+  uint64_t started; /* of the clock */
+  double seconds;   /* that it took */
   cl_int code;
   bool done;
 } scl_cl_build;
