@@ -46,9 +46,10 @@ void scl_device_set_kernels(const char *folder) {
 }
 
 scl_status scl_device_set_packed_kernels(const char *text) {
-  char *copy = malloc(strlen(text) + 1);
-  if (copy == NULL) return scl_fail_memory(strlen(text) + 1, 0, "the kernel sources");
-  strcpy(copy, text);
+  const size_t size = strlen(text) + 1;
+  char *copy = malloc(size);
+  if (copy == NULL) return scl_fail_memory(size, 0, "the kernel sources");
+  memcpy(copy, text, size);
   free(packed_sources);
   packed_sources = copy;
   return SCL_OK;
