@@ -19,7 +19,7 @@ is_skew <- function(info, least) {
   if (length(info) == 0L) return(FALSE)
   size <- sqrt(abs(diag(info)))
   if (!all(is.finite(size) & size > 0)) return(TRUE)
-  root <- tryCatch(chol(info / tcrossprod(size)), error = function(e) NULL)
+  root <- chol_or_null(info / tcrossprod(size))
   is.null(root) || min(diag(root)) < least
 }
 
@@ -177,16 +177,20 @@ unexplained <- function(x, w, found, j, gram) {
   sqrt(sum(if (is.null(w)) rest^2 else w * rest^2))
 }
 
+# The upper factor of a base matrix, or NULL if it is not positive definite.
+chol_or_null <- function(a) tryCatch(chol.default(a), error = function(e) NULL)
+
 # Solves with a matrix that should be positive definite, after scaling its diagonal to 1. If it is
 # not, its eigenvalues are made positive, so that the result is still an ascent direction.
 solve_information <- function(info, right) {
   if (length(right) == 0L) return(right)
   size <- sqrt(abs(diag(info)))
   size[!(size > 0)] <- 1
-  scaled <- info / tcrossprod(size)
-  root <- tryCatch(chol(scaled), error = function(e) NULL)
+  scaled <- info / outer(size, size)
+  root <- chol_or_null(scaled)
   if (!is.null(root)) {
-    return(backsolve(root, backsolve(root, right / size, transpose = TRUE)) / size)
+    half <- base::backsolve(root, right / size, transpose = TRUE)
+    return(base::backsolve(root, half) / size)
   }
   parts <- eigen(scaled, symmetric = TRUE)
   values <- pmax(abs(parts$values), 1e-12 * max(abs(parts$values)))

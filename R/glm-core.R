@@ -89,12 +89,23 @@ glm_at <- function(core, theta) {
 
 # X' diag(w) X as a base matrix; w: NULL, numbers, or a clMatrix of one column.
 glm_gram <- function(x, w) {
-  if (!is.null(w)) x <- x * sqrt(w)
+  if (length(w) == 1L && !is_cl(w)) return(w * glm_gram(x, NULL))
+  if (!is_cl(x)) return(unname(base::crossprod(if (is.null(w)) x else x * sqrt(w))))
+  if (!is.null(w)) {
+    w <- sqrt(w)
+    if (is_cl(w)) cl_eval(w) # once for each row, not for each element of x
+    x <- x * w
+    on.exit(cl_free(x)) # as large as the predictors: the next one reuses its memory
+  }
   unname(as.matrix(cl_crossprod(x)))
 }
 
 # Linear predictors, one column, or one for each class; a clMatrix if x is one.
-glm_eta <- function(core, theta) cl_matmul(core$data$x, full_beta(core, as.matrix(theta)))
+glm_eta <- function(core, theta) {
+  x <- core$data$x
+  beta <- full_beta(core, as.matrix(theta))
+  if (is_cl(x)) cl_matmul(x, if (ncol(beta) == 1L) as.vector(beta) else beta) else x %*% beta
+}
 
 # d x d. The rows of sigma and phi are central differences of gradients, accurate to 1e-8, computed
 # in one evaluation; Newton's method needs no more. Those of the cuts are exact, because the cuts
@@ -142,8 +153,9 @@ beta_information <- function(core, theta) {
   eta <- glm_eta(core, theta)
   if (core$classes > 1L) return(class_information(core, as.matrix(eta)))
   if (!is_cl(eta)) eta <- as.vector(eta)
-  w <- glm_weights(core$family, core$data$y, eta, NULL, aux, aux, core$data$trials)
-  if (!is.null(core$data$weights)) w <- w * core$data$weights
+  data <- core$data$there
+  w <- glm_weights(core$family, data$y, eta, NULL, aux, aux, data$trials)
+  if (!is.null(data$weights)) w <- w * data$weights
   glm_gram(core$data$x, w)[free, free, drop = FALSE]
 }
 

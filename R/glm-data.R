@@ -133,14 +133,14 @@ warn_fractional <- function(counts, what) {
 # The problem has besides the response `x` (all of it), `offset`, `names` of the coefficients,
 # `intercept` (the number of its column, or 0), and what the likelihood gets: `rows` (of x: those
 # with a weight above 0; NULL for all) and `row_weights` (theirs; NULL for ones).
-new_glm_problem <- function(family, x, response, offset, intercept) {
+new_glm_problem <- function(family, x, response, offset, intercept, names = colnames(x)) {
   n <- nrow(x)
   if (length(response$y) != n) {
     abort_argument("y", sprintf("'y' has %d values, but 'x' has %d rows", length(response$y), n))
   }
   if (n == 0L) abort_argument("data", "there are no observations")
   problem <- c(list(family = family, x = x, n = n, intercept = intercept), response)
-  problem$names <- colnames(x)
+  problem$names <- names
   if (is.null(problem$names)) problem$names <- paste0("x", seq_len(ncol(x)))
   if (!is.null(offset)) {
     if (family == "categorical_logit") {
@@ -204,7 +204,8 @@ share_constant <- function(problem) {
 
 # The same with x, or the columns of a basis (glm-basis.R), on the device if the likelihood is
 # computed there; an offset is one more column. For normal_id, x and y are multiplied by the square
-# roots of the weights, so that the likelihood has no weights.
+# roots of the weights, so that the likelihood has no weights. `there`: y, trials and weights
+# on the device too, for families with one linear predictor.
 glm_likelihood_data <- function(problem, basis = NULL) {
   data <- used_data(problem)
   normal <- problem$family == "normal_id"
@@ -214,7 +215,16 @@ glm_likelihood_data <- function(problem, basis = NULL) {
     if (!is.null(data$offset)) data$offset <- data$offset * sqrt(data$weights)
     data["weights"] <- list(NULL)
   }
+  data$there <- data[intersect(names(data), c("y", "trials", "weights"))]
+  if (is_cl(data$x) && !has_classes(problem$family)) {
+    data$there <- lapply(data$there, function(v) if (!is.null(v)) column_beside(v, data$x))
+  }
   data
+}
+
+# Numbers as a column on the device of x.
+column_beside <- function(v, x) {
+  value(.Call(r_matrix_new, as.double(v), length(v), 1L, 0L, x@handle))
 }
 
 likelihood_x <- function(problem, basis = NULL) {
@@ -231,6 +241,7 @@ likelihood_x <- function(problem, basis = NULL) {
 # The number of observations of a fit: rows of weight above 0, as for glm(), or for families with
 # classes the sum of the weights, as for MASS::polr().
 glm_nobs <- function(problem) {
+  if (is.null(problem$weights) && is.null(problem$trials)) return(problem$n)
   w <- ones_unless(problem$weights, problem$n)
   if (has_classes(problem$family)) return(sum(w))
   sum(w * ones_unless(problem$trials, problem$n) > 0)

@@ -240,26 +240,30 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
   x <- predictors(x)
   y <- if (!missing(y)) on_host_memory(y)
   if (is.null(y)) abort_argument("y", "the response 'y' is missing")
-  if (is.null(colnames(x)) && ncol(x) > 0L) {
-    dimnames(x) <- list(rownames(x), paste0("x", seq_len(ncol(x))))
-  }
+  names <- colnames(x)
+  if (is.null(names) && ncol(x) > 0L) names <- paste0("x", seq_len(ncol(x)))
   family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
   intercept <- check_flag(intercept, "intercept")
   # the cuts of ordered_logistic replace the intercept
   ones <- intercept && family != "ordered_logistic"
-  full <- if (ones) cbind(1, x) else x
-  if (ones) dimnames(full) <- list(NULL, c("(Intercept)", colnames(x)))
+  full <- x
+  if (ones) {
+    # a copy with one more column takes R longer than the device takes for the whole fit
+    if (!is_cl(x) && !basis_is_cheap(x) && where_for("glm", length(x)) >= 0L) full <- as_cl(x)
+    full <- cbind(1, full)
+    dimnames(full) <- NULL
+  }
   fit <- fit_glm(full, y, family, method, prior, weights, offset, trials, as.integer(ones), start,
-                 control, progress)
+                 control, progress, names = c(if (ones) "(Intercept)", names))
   fit$call <- call
-  fit$columns <- colnames(x)
+  fit$columns <- names
   if (!is_cl(x)) fit$x <- x
   fit
 }
 
 # The fit, for predictors as a matrix with its intercept in column `intercept` (0 for none).
 fit_glm <- function(x, y, family, method, prior, weights, offset, trials, intercept, start = NULL,
-                    control = list(), progress = interactive(), ...) {
+                    control = list(), progress = interactive(), ..., names = colnames(x)) {
   check_dots_empty(...)
   method <- check_choice(method, c("ml", "map", "mcmc"), "method")
   if (!is.null(prior) && method == "ml") {
@@ -268,7 +272,7 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   progress <- check_flag(progress, "progress")
   control <- glm_control(control, method)
   response <- glm_response(family, y, trials, weights)
-  problem <- new_glm_problem(family, x, response, offset, intercept)
+  problem <- new_glm_problem(family, x, response, offset, intercept, names)
   priors <- if (method != "ml") glm_priors(prior, problem)
   centre <- if (method == "mcmc") glm_centre else glm_fit_mode
   mode <- centre(problem, priors, start, control$search, progress)
@@ -323,8 +327,7 @@ finish_glm <- function(problem, mode, method) {
               iterations = found$iterations, decrement = found$decrement,
               prior = mode$prior$label, intercept = problem$intercept)
   if (!is.null(mode$draws)) fit$draws <- mode$draws
-  fit$linear.predictors <- glm_predictor(fit, problem$x, problem$offset)
-  fit <- glm_fitted(fit, rownames(problem$x))
+  fit <- glm_fitted(fit, problem, core, found$theta)
   if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit, found$rss)
   structure(fit, class = "cl_glm")
 }
@@ -372,9 +375,20 @@ glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
   if (is.null(offset)) eta else eta + offset
 }
 
-# Means, deviances and degrees of freedom.
-glm_fitted <- function(fit, names) {
-  fit$fitted.values <- glm_mean(fit, fit$linear.predictors)
+# Linear predictors and means as fitted, deviances and degrees of freedom. The first two come from
+# the device of x if all of its rows and columns are there.
+glm_fitted <- function(fit, problem, core, theta) {
+  named <- function(v) if (is.null(rownames(problem$x))) v else
+    stats::setNames(v, rownames(problem$x))
+  whole <- is_cl(core$data$x) && is.null(core$basis) && core$classes == 1L &&
+    is.null(problem$rows) && (is.null(problem$row_weights) || problem$family != "normal_id")
+  eta <- if (whole) glm_eta(core, theta)
+  fit$linear.predictors <- if (whole) named(as.vector(as.matrix(eta))) else
+    glm_predictor(fit, problem$x, problem$offset)
+  mu <- if (whole) switch(fit$family, bernoulli_logit = , binomial_logit = cl_inv_logit(eta),
+                          poisson_log = , neg_binomial_2_log = exp(eta))
+  fit$fitted.values <- if (is.null(mu)) glm_mean(fit, fit$linear.predictors) else
+    named(as.vector(as.matrix(mu)))
   parameters <- fit$rank + length(fit$own) * (fit$family == "ordered_logistic")
   fit$df.residual <- fit$nobs - parameters
   if (has_classes(fit$family)) {
@@ -384,13 +398,32 @@ glm_fitted <- function(fit, names) {
     fit$df.null <- fit$nobs - (length(fit$levels) - 1L)
     return(fit)
   }
+  fit$df.null <- fit$nobs - as.integer(fit$intercept > 0L)
+  if (fit$family == "bernoulli_logit") {
+    fit$deviance <- -2 * fit$logLik
+    fit$null.deviance <- null_deviance_binary(fit)
+    return(fit)
+  }
   w <- deviance_weights(fit)
   y <- mean_response(fit)
-  fit$deviance <- if (fit$family == "bernoulli_logit") -2 * fit$logLik else
-    sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
+  fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
   fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
-  fit$df.null <- fit$nobs - as.integer(fit$intercept > 0L)
   fit
+}
+
+# The null deviance of outcomes 0 and 1, without an offset from their numbers alone.
+null_deviance_binary <- function(fit) {
+  y <- fit$y
+  w <- fit$prior.weights
+  if (!is.null(fit$offset)) {
+    w <- deviance_weights(fit)
+    return(sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w)))
+  }
+  ones <- sum(if (is.null(w)) y else w * y)
+  all <- if (is.null(w)) length(y) else sum(w)
+  if (fit$intercept == 0L) return(2 * all * log(2))
+  count <- c(ones, all - ones)
+  -2 * sum((count * log(count / all))[count > 0])
 }
 
 # The mean at linear predictors: numbers, or n x C probabilities.

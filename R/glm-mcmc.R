@@ -92,6 +92,7 @@ mode_given_aux <- function(core, prior, theta, control) {
 movable_core <- function(core) {
   if (!is_cl(core$data$x)) return(core)
   core$data$x <- as.matrix(core$data$x)
+  core$data$there <- NULL
   core$problem["x"] <- list(NULL)
   core$likelihood <- new_likelihood(core$family, core$data$y, core$data$x, core$data$trials,
                                     core$data$weights)

@@ -249,6 +249,7 @@ default_matrix <- function(object, newdata) {
     if (is.null(x)) {
       abort_argument("newdata", "the fit does not store its predictors: supply 'newdata'")
     }
+    if (is.null(colnames(x))) dimnames(x) <- list(rownames(x), object$columns)
   } else {
     x <- predictors(named_columns(x, object$columns))
     if (ncol(x) != length(object$columns)) {

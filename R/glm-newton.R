@@ -110,7 +110,9 @@ diverging_direction <- function(core, state, info, first) {
   k <- if (core$logged) seq_len(core$beta_count) else seq_len(core$count)
   size <- sqrt(diag(first)[k])
   if (!all(size > 0)) return(NULL)
-  root <- tryCatch(chol(first[k, k] / tcrossprod(size)), error = function(e) NULL)
+  # quickly: no direction has lost nearly all of its information
+  if (!is.null(chol_or_null((info[k, k] - 1e-6 * first[k, k]) / outer(size, size)))) return(NULL)
+  root <- chol_or_null(first[k, k] / tcrossprod(size))
   if (is.null(root)) return(NULL)
   half <- backsolve(root, info[k, k] / tcrossprod(size), transpose = TRUE)
   relative <- backsolve(root, t(half), transpose = TRUE)
@@ -292,12 +294,12 @@ expected_weights <- function(core, theta) {
   eta <- glm_eta(core, theta)
   if (!is_cl(eta)) eta <- as.vector(eta)
   w <- if (is.na(core$aux)) {
-    glm_weights(core$family, core$data$y, eta, NULL, aux, aux, core$data$trials)
+    glm_weights(core$family, core$data$there$y, eta, NULL, aux, aux, core$data$there$trials)
   } else {
     mu <- exp(eta)
     mu / (1 + mu / aux)
   }
-  if (is.null(core$data$weights)) w else w * core$data$weights
+  if (is.null(core$data$weights)) w else w * core$data$there$weights
 }
 
 # The weight of each row in the information at theta, for a basis.
@@ -319,7 +321,7 @@ invert_information <- function(info, squares = NULL) {
   if (length(info) == 0L) return(info)
   size <- sqrt(abs(diag(info)))
   size[!(size > 0)] <- 1
-  root <- tryCatch(chol(info / tcrossprod(size)), error = function(e) NULL)
+  root <- chol_or_null(info / tcrossprod(size))
   if (is.null(root)) {
     statcl_warning("convergence", paste("the Hessian of the log density is not negative definite",
                                         "at the estimate: no standard errors"))

@@ -7,13 +7,13 @@
 glm_start <- function(core, start, priors) {
   family <- core$family
   x <- core$data$x
-  w <- working_weights(family, core$data)
+  w <- working_weights(family, core$data$there)
   gram <- if (family == "normal_id") core$gram else glm_gram(x, w)
   if (is.null(core$basis)) core <- choose_columns(core, gram, w, priors)
   if (is.null(priors) && is.null(core$basis) && core$least < 1e-4) return(list(core = core))
   prior <- if (!is.null(priors)) prior_of_theta(priors, core)
   beta <- if (has_classes(family)) class_start(core) else {
-    z <- working_response(family, core$data)
+    z <- working_response(family, core$data$there)
     if (ncol(x) > core$columns) z <- z - core$data$offset
     right <- as.vector(as.matrix(cl_crossprod(x, w * z)))
     left <- gram[core$free, core$free, drop = FALSE] + prior_ridge(core, prior)
@@ -64,20 +64,21 @@ abort_nonfinite_column <- function(name, index) {
 }
 
 # The response on the scale of the link, shrunk away from the boundary as in glm(), and the weights
-# of this start (for families with classes, the user's weights or NULL). `data`: used_data().
+# of this start (for families with classes, the user's weights or NULL; one number if all are
+# equal). `data`: used_data(), or these data on a device.
 working_response <- function(family, data) {
   y <- data$y
-  switch(family, bernoulli_logit = stats::qlogis((y + 0.5) / 2),
-         binomial_logit = stats::qlogis((y + 0.5) / (data$trials + 1)), normal_id = y,
+  switch(family, bernoulli_logit = (2 * y - 1) * log(3),
+         binomial_logit = log((y + 0.5) / (data$trials - y + 0.5)), normal_id = y,
          log(y + 0.1))
 }
 
 working_weights <- function(family, data) {
   y <- data$y
   spread <- function(mu) mu * (1 - mu)
-  w <- switch(family, bernoulli_logit = spread((y + 0.5) / 2),
+  w <- switch(family, bernoulli_logit = 3 / 16,
               binomial_logit = data$trials * spread((y + 0.5) / (data$trials + 1)),
-              normal_id = rep(1, length(y)), categorical_logit = , ordered_logistic = NULL,
+              normal_id = 1, categorical_logit = , ordered_logistic = NULL,
               y + 0.1)
   if (is.null(w)) return(data$weights)
   if (is.null(data$weights)) w else w * data$weights
