@@ -1,7 +1,5 @@
-# Chains of cl_sample() in the core (src/sample), for log densities that can be compiled: then
-# transforms, their Jacobians and the density become one program of the unconstrained vector, and an
-# iteration runs without R. Chains of other densities are those of R/sample-chain.R, which make the
-# same draws of the same values.
+# Log densities of cl_sample() that can be compiled: transforms, their Jacobians and the density
+# become one program of the unconstrained vector, and chains run without R between evaluations.
 
 # ---- the compiled density ------------------------------------------------------------------------
 
@@ -175,45 +173,29 @@ list_assembler <- function(layout) {
 
 # ---- chains --------------------------------------------------------------------------------------
 
-# Goes on with chain `s`, at a point whose density is known, in the core.
-begin_compiled <- function(s, program) {
-  o <- s$control
-  options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric == "diag",
-               o$adapt_delta, if (is.null(o$step_size)) 0 else o$step_size, o$save_warmup,
-               o$nan == "reject", rep_len(o$inverse_metric, length(s$at)))
-  s$native <- .Call(r_chain_make, program, as.double(s$at), as.double(options), s$stream$state())
-  s
-}
-
-# Copies what R code reads of a chain in the core.
-look_at <- function(s) {
-  names <- c("iteration", "iteration_done", "rejections", "evaluations", "step_size", "elapsed",
-             "warmup_seconds", "at", "scale")
-  list2env(.Call(r_chain_state, s$native, FALSE)[names], envir = s)
-}
-
-# run_chain() for a chain in the core. It returns for reports, and for R to judge a point whose
+# run_chain() for a chain with a program. It returns for reports, and for R to judge a point whose
 # value is not a number.
 run_compiled <- function(s, evaluate, until) {
   total <- s$control$warmup + s$control$iter
   refresh <- s$control$refresh
   reported <- s$iteration_done
   repeat {
-    stop_at <- if (refresh > 0) min(total, (s$iteration_done %/% refresh + 1) * refresh) else total
-    reason <- advance_compiled(s, stop_at, min(0.25, until - seconds_now()))
-    look_at(s)
-    if (!is.null(s$progress) && s$iteration_done > reported) report_compiled(s)
+    goal <- if (refresh > 0) min(total, (s$iteration_done %/% refresh + 1) * refresh) else total
+    reason <- advance_compiled(s, goal, min(0.25, until - seconds_now()))
+    ended <- judge_stop(s, reason)
+    if (!is.null(s$progress) && s$iteration_done > reported) {
+      s$started <- seconds_now()
+      report(s)
+    }
     reported <- s$iteration_done
-    if (reason == 1L) {
+    if (ended) {
       s$at <- NULL
       return(invisible())
     }
     if (reason == 2L) {
       answer <- evaluate_once(s, evaluate)
-      .Call(r_chain_answer, s$native, as.double(answer[[1L]]), answer[[2L]])
+      .Call(r_chain_step, s$native, answer[[1L]], answer[[2L]], 0L)
     }
-    if (reason == 3L) abort_flat(s)
-    if (reason == 4L) abort_steep(s)
     if (seconds_now() > until) return(invisible())
   }
 }
@@ -221,30 +203,13 @@ run_compiled <- function(s, evaluate, until) {
 # A point at which the program fails for a reason that a smaller step may avoid has density zero.
 advance_compiled <- function(s, iterations, seconds) {
   rejected <- function(e) {
-    .Call(r_chain_answer, s$native, -Inf, NULL)
+    .Call(r_chain_step, s$native, -Inf, NULL, 0L)
     0L
   }
-  tryCatch(.Call(r_chain_run, s$native, as.integer(iterations), seconds)[1L],
+  tryCatch(.Call(r_chain_run, s$native, s$program, as.integer(iterations), seconds)[1L],
            statcl_error_not_pd = rejected, statcl_error_singular = rejected,
            statcl_error_nonfinite = rejected, error = function(e) {
              look_at(s)
              rethrow_density(s, e)
            })
-}
-
-# The progress line counts iterations that are done.
-report_compiled <- function(s) {
-  now <- s$iteration
-  s$iteration <- s$iteration_done
-  s$started <- seconds_now()
-  s$progress(s)
-  s$iteration <- now
-}
-
-compiled_result <- function(s) {
-  state <- .Call(r_chain_state, s$native, TRUE)
-  figures <- t(state$figures)
-  colnames(figures) <- record_names
-  state$figures <- figures
-  c(list(id = s$id), state[names(state) != "at"])
 }

@@ -37,7 +37,7 @@ keeping_draws <- function(job, chains, code) {
 # Advances a chain to its end, or to the time `until`. A point that cannot be computed has density
 # zero. Only then are the handlers of the loop set up again, so that other points have no overhead.
 run_chain <- function(s, evaluate, until = Inf) {
-  if (!is.null(s$native)) return(run_compiled(s, evaluate, until))
+  if (!is.null(s$program)) return(run_compiled(s, evaluate, until))
   rejected <- function(e) TRUE
   start_clock(s)
   on.exit(stop_clock(s))
@@ -48,7 +48,7 @@ run_chain <- function(s, evaluate, until = Inf) {
     }, statcl_error_not_pd = rejected, statcl_error_singular = rejected,
     statcl_error_nonfinite = rejected, error = function(e) rethrow_density(s, e))
     if (!failed) return(invisible())
-    reject_point(s)
+    take_answer(s, -Inf, NULL)
   }
 }
 
@@ -56,18 +56,9 @@ step_chain <- function(s, evaluate, until) {
   timed <- is.finite(until)
   while (!is.null(s$at)) {
     answer <- evaluate(s$at)
-    if (is.null(answer[[2L]])) {
-      reject_point(s)
-    } else {
-      s$at <- s$receive(s, answer[[1L]], answer[[2L]])
-    }
+    take_answer(s, answer[[1L]], answer[[2L]])
     if (timed && seconds_now() > until) return()
   }
-}
-
-reject_point <- function(s) {
-  s$rejections <- s$rejections + 1L
-  chain_advance(s, -Inf, numeric(length(s$q)))
 }
 
 # ---- faults of the density -----------------------------------------------------------------------
@@ -75,8 +66,11 @@ reject_point <- function(s) {
 # An error found by the chain itself.
 abort_density <- function(s, message, ...) {
   statcl_abort("density", message, argument = "log_density", parameters = point_of(s, s$at),
-               chain = s$id, iteration = s$iteration, ...)
+               chain = s$id, iteration = iteration_of(s), ...)
 }
+
+# The one in progress.
+iteration_of <- function(s) .Call(r_chain_state, s$native, FALSE)$iteration
 
 # Turns an error in an evaluation into a statcl_error_density with chain and iteration.
 rethrow_density <- function(s, e) {
@@ -88,9 +82,10 @@ rethrow_density <- function(s, e) {
     message <- paste("'log_density' failed:", conditionMessage(e))
     parent <- e
   }
-  statcl_abort("density", sprintf("%s (chain %d, iteration %d)", message, s$id, s$iteration),
+  iteration <- iteration_of(s)
+  statcl_abort("density", sprintf("%s (chain %d, iteration %d)", message, s$id, iteration),
                argument = "log_density", parameters = point_of(s, s$at), chain = s$id,
-               iteration = s$iteration, parent = parent)
+               iteration = iteration, parent = parent)
 }
 
 # Named and constrained.
@@ -125,12 +120,7 @@ lockstep <- function(chains, evaluate) {
     answers <- tryCatch(evaluate(points), error = function(e) one_by_one(running, evaluate, e))
     for (i in seq_along(running)) {
       s <- running[[i]]
-      answer <- answers[[i]]
-      if (is.null(answer[[2L]])) {
-        reject_point(s)
-      } else {
-        s$at <- s$receive(s, answer[[1L]], answer[[2L]])
-      }
+      take_answer(s, answers[[i]][[1L]], answers[[i]][[2L]])
       if (is.null(s$at)) {
         stop_clock(s)
         ended <- TRUE

@@ -22,7 +22,8 @@ collect_draws <- function(job, chains, complete) {
   draws <- array(0, c(length(rows), length(chains), length(names)),
                  list(iteration = NULL, chain = NULL, parameter = names))
   for (j in seq_along(chains)) {
-    draws[, j, ] <- t(constrain_draws(job$layout, draws_of(chains[[j]], rows, first)))
+    kept <- chains[[j]]$draws[, rows - first + 1L, drop = FALSE]
+    draws[, j, ] <- t(constrain_draws(job$layout, kept))
   }
   diagnostics <- lapply(structure(record_names, names = record_names), function(name) {
     matrix(unlist(lapply(chains, function(s) s$figures[rows, name])), length(rows))
@@ -49,12 +50,6 @@ collect_draws <- function(job, chains, complete) {
                                                function(m) m[!in_sampling, , drop = FALSE]))
   }
   structure(result, class = "cl_sample")
-}
-
-# The unconstrained draws of some iterations, in columns; `first`: the first that is kept.
-draws_of <- function(chain, rows, first) {
-  if (is.matrix(chain$draws)) return(chain$draws[, rows - first + 1L, drop = FALSE])
-  matrix(unlist(chain$draws[rows]), ncol = length(rows))
 }
 
 # ---- warnings ------------------------------------------------------------------------------------

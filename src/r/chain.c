@@ -1,46 +1,43 @@
-/* .Call entries for chains of cl_sample() over compiled functions (sample/chain.h).
+/* .Call entries for the chains of cl_sample() (sample/chain.h).
  *
- *   r_chain_make(program, start, options, stream)
- *       program: a compiled function of the unconstrained vector
+ *   r_chain_make(start, options, seed)
+ *       start: the unconstrained vector
  *       options: a double vector with the entries below in their order; a chain's `inverse metric`
  *       has an entry for each parameter behind them
- *       stream: list(seed, rest): .Random.seed of "L'Ecuyer-CMRG"; uniform numbers made before
- *   r_chain_run(chain, iterations, seconds): c(stop (scl_chain_stop), iterations done)
- *   r_chain_answer(chain, value, gradient): gradient may be NULL
+ *       seed: .Random.seed of "L'Ecuyer-CMRG"
+ *   r_chain_place(chain, centre, jitter): the new start, near the centre
+ *   r_chain_step(chain, value, gradient, iterations): takes the result at the chain's point, whose
+ *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or so many
+ *       iterations are done
+ *   r_chain_clock(chain, runs)
+ *   r_chain_run(chain, program, iterations, seconds): c(scl_chain_stop, iterations done); the
+ *       program is a compiled function of the unconstrained vector
  *   r_chain_state(chain, all): a list; with draws and figures in columns if `all` */
 #include "r/entries.h"
 #include "r/pointer.h"
 #include "r/program.h"
 
 #include <Rmath.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sample/chain.h"
 
-typedef struct {
-  scl_context *ctx;
-  scl_chain *chain;
-} r_chain;
-
+/* Its memory is that of the host. */
 static scl_context *context_of(const void *object) {
-  return ((const r_chain *)object)->ctx;
+  (void)object;
+  return scl_context_host();
 }
 
 static void release(void *object) {
-  r_chain *c = object;
-  scl_chain_free(c->chain);
-  scl_context_release(c->ctx);
-  free(c);
+  scl_chain_free(object);
 }
 
 static const r_pointer_kind chain_kind = {"statcl_chain", context_of, release};
 
-static scl_status get_chain(SEXP x, r_chain **out) {
+static scl_status get_chain(SEXP x, scl_chain **out) {
   SCL_TRY(r_require_outside());
   *out = r_is_pointer(&chain_kind, x) ? r_pointer_object(x) : NULL;
-  if (*out == NULL) return scl_fail(SCL_E_STALE, "the chain was made in another session");
-  return scl_context_check((*out)->ctx);
+  return *out != NULL ? SCL_OK : scl_fail(SCL_E_STALE, "the chain was made in another session");
 }
 
 static double quantile(double p) {
@@ -83,81 +80,89 @@ static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out)
   return SCL_OK;
 }
 
-static scl_status read_stream(SEXP x, scl_random *out) {
-  if (TYPEOF(x) != VECSXP || XLENGTH(x) != 2) return bad_chain();
-  SEXP seed = VECTOR_ELT(x, 0), rest = VECTOR_ELT(x, 1);
-  if (TYPEOF(seed) != INTSXP || XLENGTH(seed) != 7 || TYPEOF(rest) != REALSXP) return bad_chain();
-  return scl_random_begin(out, INTEGER_RO(seed) + 1, REAL_RO(rest), (size_t)XLENGTH(rest),
-                          quantile);
-}
-
-static scl_status make_chain(scl_program *p, SEXP start, SEXP options, SEXP stream, r_chain **out) {
-  const size_t dimension = scl_program_about(p).parameters;
+static scl_status make_chain(SEXP start, SEXP options, SEXP seed, scl_chain **out) {
   scl_chain_options o;
   scl_random numbers;
-  if (TYPEOF(start) != REALSXP || (size_t)XLENGTH(start) != dimension) return bad_chain();
-  SCL_TRY(read_options(options, dimension, &o));
-  SCL_TRY(read_stream(stream, &numbers));
-  r_chain *c = calloc(1, sizeof *c);
-  if (c == NULL) {
-    scl_random_end(&numbers);
-    return scl_fail_memory(sizeof *c, 0, "a chain");
-  }
-  c->ctx = scl_context_retain(scl_program_context(p));
-  const scl_status status = scl_chain_make(&o, REAL_RO(start), &numbers, &c->chain);
-  if (status != SCL_OK) {
-    release(c);
-    return status;
-  }
-  *out = c;
-  return SCL_OK;
+  if (TYPEOF(start) != REALSXP || TYPEOF(seed) != INTSXP || XLENGTH(seed) != 7) return bad_chain();
+  SCL_TRY(read_options(options, (size_t)XLENGTH(start), &o));
+  SCL_TRY(scl_random_begin(&numbers, INTEGER_RO(seed) + 1, quantile));
+  return scl_chain_make(&o, REAL_RO(start), &numbers, out);
 }
 
-/* The handle keeps the program alive. */
-SEXP r_chain_make(SEXP program, SEXP start, SEXP options, SEXP stream) {
-  SEXP handle = PROTECT(r_pointer_new(&chain_kind, program));
-  scl_program *p;
-  r_chain *c;
+SEXP r_chain_make(SEXP start, SEXP options, SEXP seed) {
+  SEXP handle = PROTECT(r_pointer_new(&chain_kind, R_NilValue));
+  scl_chain *c;
   scl_status status;
-  SCL_GO(r_program_get(program, &p));
-  SCL_GO(make_chain(p, start, options, stream, &c));
+  SCL_GO(make_chain(start, options, seed, &c));
   r_pointer_set(handle, c);
 done:
   UNPROTECT(1);
   return r_return(status, handle);
 }
 
-SEXP r_chain_run(SEXP chain, SEXP iterations, SEXP seconds) {
+static scl_status require_vector(const scl_chain *c, SEXP x) {
+  const bool fits = TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == scl_chain_view_of(c).dimension;
+  return fits ? SCL_OK : bad_chain();
+}
+
+static void read_point(const scl_chain *c, SEXP to) {
+  const scl_chain_view v = scl_chain_view_of(c);
+  memcpy(REAL(to), v.point, v.dimension * sizeof(double));
+}
+
+SEXP r_chain_place(SEXP chain, SEXP centre, SEXP jitter) {
+  SEXP point = PROTECT(Rf_allocVector(REALSXP, XLENGTH(centre)));
+  scl_chain *c;
+  scl_status status;
+  SCL_GO(get_chain(chain, &c));
+  SCL_GO(require_vector(c, centre));
+  SCL_GO(scl_chain_place(c, REAL_RO(centre), Rf_asReal(jitter)));
+  read_point(c, point);
+done:
+  UNPROTECT(1);
+  return r_return(status, point);
+}
+
+SEXP r_chain_clock(SEXP chain, SEXP runs) {
+  scl_chain *c;
+  const scl_status status = get_chain(chain, &c);
+  if (status == SCL_OK) scl_chain_clock(c, Rf_asLogical(runs) == 1);
+  return r_return(status, R_NilValue);
+}
+
+SEXP r_chain_step(SEXP chain, SEXP value, SEXP gradient, SEXP iterations) {
+  const bool rejected = gradient == R_NilValue;
+  scl_chain *c;
+  scl_status status;
+  scl_chain_stop stop = SCL_CHAIN_RUNS;
+  bool pause = false;
+  SCL_GO(get_chain(chain, &c));
+  if (!rejected) SCL_GO(require_vector(c, gradient));
+  SCL_GO(scl_chain_answer(c, Rf_asReal(value), rejected ? NULL : REAL_RO(gradient), &stop));
+  pause = stop != SCL_CHAIN_RUNS || scl_chain_view_of(c).done >= Rf_asInteger(iterations);
+done:
+  if (status != SCL_OK || pause) return r_return(status, Rf_ScalarInteger((int)stop));
+  SEXP point = Rf_allocVector(REALSXP, (R_xlen_t)scl_chain_view_of(c).dimension);
+  read_point(c, point);
+  return point;
+}
+
+SEXP r_chain_run(SEXP chain, SEXP program, SEXP iterations, SEXP seconds) {
   SEXP result = PROTECT(Rf_allocVector(INTSXP, 2));
   scl_chain_stop stop = SCL_CHAIN_RUNS;
   scl_program *p;
-  r_chain *c;
+  scl_chain *c;
   scl_status status;
   SCL_GO(get_chain(chain, &c));
-  SCL_GO(r_program_get(R_ExternalPtrProtected(chain), &p));
+  SCL_GO(r_program_get(program, &p));
+  if (scl_program_about(p).parameters != scl_chain_view_of(c).dimension) SCL_GO(bad_chain());
   const scl_target target = scl_target_program(p);
-  SCL_GO(scl_chain_run(c->chain, &target, Rf_asInteger(iterations), Rf_asReal(seconds), &stop));
+  SCL_GO(scl_chain_run(c, &target, Rf_asInteger(iterations), Rf_asReal(seconds), &stop));
   INTEGER(result)[0] = (int)stop;
-  INTEGER(result)[1] = scl_chain_view_of(c->chain).done;
+  INTEGER(result)[1] = scl_chain_view_of(c).done;
 done:
   UNPROTECT(1);
   return r_return(status, result);
-}
-
-SEXP r_chain_answer(SEXP chain, SEXP value, SEXP gradient) {
-  r_chain *c;
-  scl_program *p;
-  scl_status status;
-  SCL_GO(get_chain(chain, &c));
-  SCL_GO(r_program_get(R_ExternalPtrProtected(chain), &p));
-  const bool rejected = gradient == R_NilValue;
-  const size_t dimension = scl_program_about(p).parameters;
-  if (!rejected && (TYPEOF(gradient) != REALSXP || (size_t)XLENGTH(gradient) != dimension)) {
-    SCL_GO(bad_chain());
-  }
-  SCL_GO(scl_chain_answer(c->chain, Rf_asReal(value), rejected ? NULL : REAL_RO(gradient)));
-done:
-  return r_return(status, R_NilValue);
 }
 
 static SEXP columns(const double *from, size_t rows, int count) {
@@ -171,13 +176,9 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
   const char *names[] = {"iteration", "iteration_done", "rejections",     "evaluations",
                          "step_size", "elapsed",        "warmup_seconds", "at",
                          "scale",     "draws",          "figures",        ""};
-  r_chain *c;
-  scl_program *p;
-  scl_status status = get_chain(chain, &c);
-  if (status == SCL_OK) status = r_program_get(R_ExternalPtrProtected(chain), &p);
-  if (status != SCL_OK) r_throw();
-  const scl_chain_view v = scl_chain_view_of(c->chain);
-  const size_t dimension = scl_program_about(p).parameters;
+  scl_chain *c;
+  if (get_chain(chain, &c) != SCL_OK) r_throw();
+  const scl_chain_view v = scl_chain_view_of(c);
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
   const int whole[] = {v.iteration, v.done, v.rejections};
   const double numbers[] = {v.evaluations, v.step_size, v.elapsed, v.warmup_seconds};
@@ -185,12 +186,12 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
   for (int k = 0; k < 4; k++) SET_VECTOR_ELT(result, 3 + k, Rf_ScalarReal(numbers[k]));
   const double *vectors[] = {v.point, v.scale};
   for (int k = 0; k < 2; k++) {
-    SEXP vector = Rf_allocVector(REALSXP, (R_xlen_t)dimension);
+    SEXP vector = Rf_allocVector(REALSXP, (R_xlen_t)v.dimension);
     SET_VECTOR_ELT(result, 7 + k, vector);
-    memcpy(REAL(vector), vectors[k], dimension * sizeof(double));
+    memcpy(REAL(vector), vectors[k], v.dimension * sizeof(double));
   }
   if (Rf_asLogical(all) == 1) {
-    SET_VECTOR_ELT(result, 9, columns(v.draws, dimension, v.kept));
+    SET_VECTOR_ELT(result, 9, columns(v.draws, v.dimension, v.kept));
     SET_VECTOR_ELT(result, 10, columns(v.figures, SCL_CHAIN_FIGURES, v.done));
   }
   UNPROTECT(1);

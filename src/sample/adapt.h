@@ -1,5 +1,5 @@
 /* Warm-up: step size by dual averaging (Hoffman and Gelman, 2014, section 3.2), a diagonal inverse
- * mass matrix from the variances within windows that double. As R/sample-adapt.R has it. */
+ * mass matrix from the variances within windows that double. */
 #ifndef SCL_SAMPLE_ADAPT_H
 #define SCL_SAMPLE_ADAPT_H
 

@@ -92,6 +92,16 @@ scl_status scl_chain_make(const scl_chain_options *options, const double *start,
   return SCL_OK;
 }
 
+scl_status scl_chain_place(scl_chain *c, const double *centre, double jitter) {
+  const double *u;
+  SCL_TRY(scl_random_uniform(&c->stream, c->options.dimension, &u));
+  for (size_t k = 0; k < c->options.dimension; k++) {
+    const double shift = jitter * (2.0 * u[k] - 1.0);
+    c->q[k] = c->at[k] = centre[k] + shift;
+  }
+  return SCL_OK;
+}
+
 /* ---- the first step size: doubled or halved until a step's acceptance crosses 0.8 ----------- */
 
 static void draw_momentum(scl_chain *c) {
@@ -247,7 +257,7 @@ static scl_status receive(scl_chain *c, double value, const double *gradient) {
   return more ? SCL_OK : end_transition(c);
 }
 
-scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient) {
+static scl_status answer(scl_chain *c, double value, const double *gradient) {
   const size_t d = c->options.dimension;
   c->stop = SCL_CHAIN_RUNS;
   if (gradient != NULL) {
@@ -259,6 +269,13 @@ scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient) 
   return receive(c, gradient != NULL ? value : -INFINITY, c->answer + 1);
 }
 
+scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
+                            scl_chain_stop *out) {
+  SCL_TRY(answer(c, value, gradient));
+  *out = c->stop;
+  return SCL_OK;
+}
+
 /* What a result means that is not all finite. */
 static scl_status take_unusual(scl_chain *c) {
   const double value = c->answer[0];
@@ -268,7 +285,7 @@ static scl_status take_unusual(scl_chain *c) {
     c->stop = SCL_CHAIN_ASKS;
     return SCL_OK;
   }
-  return scl_chain_answer(c, -INFINITY, NULL);
+  return answer(c, -INFINITY, NULL);
 }
 
 static scl_status step(scl_chain *c, const scl_target *target) {
@@ -279,12 +296,20 @@ static scl_status step(scl_chain *c, const scl_target *target) {
   return sum == 0.0 ? receive(c, c->answer[0], c->answer + 1) : take_unusual(c);
 }
 
+void scl_chain_clock(scl_chain *c, bool runs) {
+  if (runs) {
+    c->run_started = seconds_now();
+  } else {
+    c->elapsed = seconds_so_far(c);
+  }
+}
+
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
                          scl_chain_stop *out) {
   enum { LOOK_AT_CLOCK = 4 };
   scl_status status = SCL_OK;
   if (c->stop == SCL_CHAIN_ASKS) c->stop = SCL_CHAIN_RUNS; /* ask again */
-  c->run_started = seconds_now();
+  scl_chain_clock(c, true);
   const double until = c->run_started + seconds;
   for (int count = 1; c->stop == SCL_CHAIN_RUNS && c->done < iterations; count++) {
     SCL_GO(step(c, target));
@@ -292,13 +317,14 @@ scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations,
   }
   *out = c->stop;
 done:
-  c->elapsed = seconds_so_far(c);
+  scl_chain_clock(c, false);
   return status;
 }
 
 scl_chain_view scl_chain_view_of(const scl_chain *c) {
   const int before = kept_from(&c->options) - 1;
-  return (scl_chain_view){.iteration = c->iteration,
+  return (scl_chain_view){.dimension = c->options.dimension,
+                          .iteration = c->iteration,
                           .done = c->done,
                           .rejections = c->rejections,
                           .evaluations = c->evaluations,

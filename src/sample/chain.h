@@ -1,6 +1,14 @@
 /* One Markov chain: the no-U-turn sampler, or Hamiltonian Monte Carlo with a fixed number of steps.
- * R/sample-chain.R is the same in R, for targets that are R functions, and explains it; both make
- * the same draws, bit for bit, of the same values.
+ *
+ * The momentum is kept in units in which it is standard normal: p = sqrt(inverse mass) * (usual
+ * momentum). A leapfrog step of size e is then, with c = e * sqrt(inverse mass),
+ *   p <- p + c / 2 * gradient;  q <- q + c * p;  p <- p + c / 2 * gradient,
+ * and the products of the U-turn criterion need no mass matrix.
+ *
+ * NUTS is the multinomial sampler with the generalised criterion (Betancourt, 2017,
+ * arXiv:1701.02434, appendix A), with the further checks across the halves of each tree that Stan
+ * has had since 2.21. tests/testthat/helper-sample-chain.R is the same in R; both make the same
+ * draws, bit for bit, of the same values.
  *
  * A chain is a state machine that asks for one evaluation after another. So it can stop between any
  * two and go on later. */
@@ -29,6 +37,8 @@ typedef struct scl_chain scl_chain;
 scl_status scl_chain_make(const scl_chain_options *options, const double *start, scl_random *stream,
                           scl_chain **out);
 void scl_chain_free(scl_chain *c); /* accepts NULL */
+/* Another start: `centre` plus uniform numbers between -jitter and jitter. SCL_E_MEMORY. */
+scl_status scl_chain_place(scl_chain *c, const double *centre, double jitter);
 
 typedef enum {
   SCL_CHAIN_RUNS,  /* the limit was reached */
@@ -45,11 +55,15 @@ scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations,
                          scl_chain_stop *out);
 /* The result at the point in place of the target's. gradient NULL: it could not be computed, and
  * the point has density zero. SCL_E_MEMORY. */
-scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient);
+scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
+                            scl_chain_stop *out);
+/* Time counts between a start of the clock and its stop, and in scl_chain_run(). */
+void scl_chain_clock(scl_chain *c, bool runs);
 
 /* What there is so far; borrowed. */
 enum { SCL_CHAIN_FIGURES = 7 };
 typedef struct {
+  size_t dimension;
   int iteration, done; /* the one in progress, and how many are complete */
   int rejections;      /* points whose density could not be computed */
   double evaluations, step_size, elapsed, warmup_seconds; /* NaN before the end of the warm-up */

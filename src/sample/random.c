@@ -1,7 +1,6 @@
 #include "sample/random.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static scl_status grow(scl_random *s, size_t n) {
   if (n <= s->room) return SCL_OK;
@@ -12,14 +11,10 @@ static scl_status grow(scl_random *s, size_t n) {
   return SCL_OK;
 }
 
-scl_status scl_random_begin(scl_random *s, const int state[6], const double *rest, size_t count,
-                            double (*quantile)(double)) {
+scl_status scl_random_begin(scl_random *s, const int state[6], double (*quantile)(double)) {
   *s = (scl_random){.quantile = quantile};
   for (int k = 0; k < 6; k++) s->state[k] = (uint32_t)state[k];
-  SCL_TRY(grow(s, count > SCL_RANDOM_BLOCK ? count : SCL_RANDOM_BLOCK));
-  if (count > 0) memcpy(s->buffer, rest, count * sizeof *rest);
-  s->count = count;
-  return SCL_OK;
+  return grow(s, SCL_RANDOM_BLOCK);
 }
 
 void scl_random_end(scl_random *s) {

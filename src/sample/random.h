@@ -15,9 +15,8 @@ typedef struct {
   size_t used, count, room;
 } scl_random;
 
-/* `rest`: numbers that were made before, to be used first. SCL_E_MEMORY. */
-scl_status scl_random_begin(scl_random *s, const int state[6], const double *rest, size_t count,
-                            double (*quantile)(double));
+scl_status scl_random_begin(scl_random *s, const int state[6],
+                            double (*quantile)(double)); /* SCL_E_MEMORY */
 void scl_random_end(scl_random *s);
 
 void scl_random_normal(scl_random *s, size_t n, double *to);

@@ -1,4 +1,4 @@
-# Chains in the core (src/sample) against those in R (R/sample-chain.R), draw for draw.
+# Chains in the core (src/sample) against those in R (helper-sample-chain.R), draw for draw.
 
 skip_on_cran() # long; run by ./dev check
 
@@ -12,7 +12,7 @@ reference_sample <- function(f, init, transform = NULL, ...) {
     both <- .Call(r_program_run, program, u, TRUE)
     with_slope(both[1L], both[-1L])
   }
-  fit <- quiet_sample(slow, u, ...)
+  fit <- suppressWarnings(sample_in_r(slow, u, ...), classes = "statcl_warning")
   draws <- apply(fit$draws, 2, function(u) constrain_draws(layout, t(matrix(u, ncol = length(u) /
                                                                               nrow(fit$draws)))))
   fit$draws <- aperm(array(draws, c(layout$n, nrow(fit$draws), ncol(fit$draws))), c(2, 3, 1))
@@ -130,11 +130,10 @@ test_that("faults are those of chains in R", {
   expect_identical(error$chain, 1L)
   flat <- cl_gradient(function(x) 0 * x + 1)
   expect_error(cl_sample(flat, c(x = 0), chains = 1), "so flat", class = "statcl_error_density")
-  program <- density_program(f, parameter_layout(list(x = 1:2), NULL), 1:2)
-  gone <- .Call(r_chain_make, program, c(1, 2), c(5, 5, 0, 1, 10, 1, 0.8, 0, 0, 0, 1, 1),
-                list(stream_states(1L, 1)[[1L]], numeric()))
+  gone <- .Call(r_chain_make, c(1, 2), c(5, 5, 0, 1, 10, 1, 0.8, 0, 0, 0, 1, 1),
+                stream_states(1L, 1)[[1L]])
   gone <- unserialize(serialize(gone, NULL))
-  expect_fault(.Call(r_chain_run, gone, 10L, 1), "stale")
+  expect_fault(.Call(r_chain_step, gone, 0, c(0, 0), 10L), "stale")
 })
 
 test_that("draws follow from the seed in workers, with reports, and memory is freed", {

@@ -7,7 +7,7 @@ skip_on_cran() # long; run by ./dev check
 trajectory <- function(density, q, p, step, steps, scale = 1) {
   control <- sample_control(0, 1, "hmc", 0.8, 10, steps + 1L, "unit", step, FALSE)
   control$inverse_metric <- scale^2
-  s <- new_chain(q, control, new_stream(stream_states(1L, 1)[[1L]]))
+  s <- reference_chain(q, control, new_stream(stream_states(1L, 1)[[1L]]))
   start <- density(q)
   s$lp <- start[[1L]]
   s$g <- attr(start, "gradient")

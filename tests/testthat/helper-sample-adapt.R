@@ -1,5 +1,6 @@
-# Warm-up: step size by dual averaging (Hoffman and Gelman, 2014, section 3.2), a diagonal inverse
-# mass matrix from the variances within windows that double; and streams of random numbers.
+# The reference of helper-sample-chain.R. Warm-up: step size by dual averaging (Hoffman and Gelman,
+# 2014, section 3.2), a diagonal inverse mass matrix from the variances within windows that double;
+# and streams of random numbers.
 
 # The iterations (counted from 1) after which a window ends, and the first one that counts: 75
 # iterations to find the bulk, windows of 25, 50, 100, ... for the variances, and 50 iterations for
@@ -107,26 +108,4 @@ new_stream <- function(state) {
   rest <- function() buffer[used + seq_len(length(buffer) - used)]
   list(normal = function(n) swapped(stats::rnorm, n), uniform = uniform,
        state = function() list(state, rest()))
-}
-
-# States for `n` streams. Without a seed they follow from the session's generator, which advances by
-# one number; with a seed the generator is not changed.
-stream_states <- function(n, seed) {
-  if (is.null(seed)) seed <- sample.int(.Machine$integer.max, 1L)
-  ensure_generator()
-  old <- get(".Random.seed", envir = globalenv(), inherits = FALSE)
-  on.exit(assign(".Random.seed", old, envir = globalenv()))
-  set.seed(seed, kind = "L'Ecuyer-CMRG", normal.kind = "Inversion", sample.kind = "Rejection")
-  state <- get(".Random.seed", envir = globalenv(), inherits = FALSE)
-  states <- vector("list", n)
-  for (i in seq_len(n)) {
-    states[[i]] <- state
-    state <- parallel::nextRNGStream(state)
-  }
-  states
-}
-
-# R creates the state of its generator at the first use.
-ensure_generator <- function() {
-  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) set.seed(NULL)
 }
