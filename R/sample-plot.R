@@ -6,8 +6,11 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
   names <- pick_parameters(x, parameters)
   if (!identical(max, Inf)) max <- check_count(max, "max", 1)
   if (length(names) > max) {
-    message(sprintf(paste("showing %d of %d parameters: select others with 'parameters', or",
-                          "increase 'max'"), max, length(names)))
+    left <- utils::tail(names, -max)
+    message(sprintf(paste0("showing %d of %d parameters, without %s%s: select others with ",
+                           "'parameters', or increase 'max'"), max, length(names),
+                    paste(utils::head(left, 5L), collapse = ", "),
+                    if (length(left) > 5L) ", ..." else ""))
     names <- utils::head(names, max)
   }
   pages <- plot_pages(length(names))

@@ -43,7 +43,7 @@ collect_draws <- function(job, chains, complete) {
     evaluations = vapply(chains, function(s) s$evaluations, 0),
     rejections = vapply(chains, function(s) s$rejections, 0L),
     elapsed = seconds_now() - job$started, complete = complete, bounds = job$layout$bounds,
-    control = job$control, call = job$call)
+    arguments = job$layout$arguments, control = job$control, call = job$call)
   if (job$control$save_warmup && warmup > 0L) {
     result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],
                           diagnostics = lapply(diagnostics,
@@ -132,12 +132,23 @@ count_of <- function(n, what) {
 #'   * `complete`: `FALSE` after an interrupt,
 #'   * `bounds`: bounds of each parameter from its transform, a matrix with columns `lower` and
 #'     `upper`,
+#'   * `arguments`: name, columns and dimensions of each argument of the density; `NULL` if it has
+#'     one vector,
 #'   * `control`, `call`,
 #'   * `warmup`: draws and diagnostics of the warm-up, with `save_warmup`.
 #'
 #'   Rank-normalised split R-hat and effective sample sizes are those of Vehtari et al. (2021,
-#'   *Bayesian Analysis* 16). There is an `as_draws()` method for the posterior package.
-#' @seealso [cl_sample()]
+#'   *Bayesian Analysis* 16).
+#' @section Other packages:
+#' With the package posterior, `as_draws()`, `as_draws_df()`, `as_draws_rvars()` and related
+#' functions accept the result, and fits of [cl_glm()] and [cl_gp()] with `method = "mcmc"`; so do
+#' `as.matrix()`, `as.array()` and `as.data.frame()`, and `nuts_params()` and `log_posterior()` of
+#' the package bayesplot.
+#'
+#' `loo::loo(fit, log_lik)` compares models by leave-one-out cross-validation: `log_lik` is a
+#' function of the draw as for [cl_generate()] that returns the log density of each observation.
+#' For a [cl_glm()] fit, `loo::loo(fit)` needs none.
+#' @seealso [cl_sample()], [cl_generate()]
 #' @name cl_sample-methods
 #' @examples
 #' density <- function(x) structure(-sum(x^2) / 2, gradient = -x)

@@ -105,3 +105,23 @@ cl_check_gradient(function(a) structure(1, gradient = list(a = 1)), a = "a")
 cl_check_gradient(function(a) structure(1, gradient = list(a = 1:2)), a = 1)
 cl_check_gradient(normal, a = 1, step = -1)
 print(structure(list(), class = "cl_sample"))
+
+# functions of the draws
+cl_generate(1, identity)
+cl_generate(draws, 1)
+cl_generate(draws, function() 1)
+cl_generate(draws, function(b, c) 1)
+cl_generate(draws, function(a) "a")
+cl_generate(draws, function(a) stop("it fails"))
+local({
+  size <- 0
+  cl_generate(draws, function(a) numeric(size <<- size + 1))
+})
+local({
+  count <- 0
+  cl_generate(draws, function(a) a + (count <<- count + 1), batch = TRUE)
+})
+cl_generate(draws, function(a) rnorm(1), batch = TRUE)
+cl_generate(draws, function(a) if (a > 0) 1 else 2, batch = TRUE)
+cl_generate(cl_glm(am ~ wt, mtcars), identity)
+as.matrix(cl_glm(am ~ wt, mtcars))

@@ -1,0 +1,94 @@
+# Draws for other packages: fits by sampling as matrices, diagnostics for bayesplot, pointwise log
+# densities for loo.
+
+# The draws of a fit of cl_glm() or cl_gp(); of anything else that has draws, itself.
+fit_draws <- function(x) {
+  if (inherits(x, "cl_sample")) return(x)
+  if (is.null(x$draws)) abort_argument("x", "only a fit with method = \"mcmc\" has draws")
+  x$draws
+}
+
+#' @rawNamespace S3method(as.matrix,cl_glm,fit_matrix)
+#' @rawNamespace S3method(as.matrix,cl_gp,fit_matrix)
+fit_matrix <- function(x, ...) as.matrix(fit_draws(x))
+
+#' @rawNamespace S3method(as.array,cl_glm,fit_array)
+#' @rawNamespace S3method(as.array,cl_gp,fit_array)
+fit_array <- function(x, ...) fit_draws(x)$draws
+
+#' @rawNamespace S3method(as.data.frame,cl_glm,fit_frame)
+#' @rawNamespace S3method(as.data.frame,cl_gp,fit_frame)
+fit_frame <- function(x, row.names = NULL, optional = FALSE, ...) as.data.frame(fit_draws(x))
+
+# ---- bayesplot -----------------------------------------------------------------------------------
+
+# The names that bayesplot knows for what is in `diagnostics`.
+stan_names <- c(accept_stat = "accept_stat__", step_size = "stepsize__",
+                tree_depth = "treedepth__", leapfrogs = "n_leapfrog__", divergent = "divergent__",
+                energy = "energy__")
+
+#' @rawNamespace S3method(bayesplot::nuts_params,cl_sample,nuts_params_of)
+#' @rawNamespace S3method(bayesplot::nuts_params,cl_glm,nuts_params_of)
+#' @rawNamespace S3method(bayesplot::nuts_params,cl_gp,nuts_params_of)
+nuts_params_of <- function(object, pars = NULL, ...) {
+  named <- if (is.null(pars)) stan_names else stan_names[stan_names %in% pars]
+  figures <- figures_of(object, names(named))
+  n <- nrow(figures) / max(1L, length(named))
+  cbind(figures[c("Chain", "Iteration")],
+        Parameter = factor(rep(named, each = n), levels = named), figures["Value"])
+}
+
+#' @rawNamespace S3method(bayesplot::log_posterior,cl_sample,log_posterior_of)
+#' @rawNamespace S3method(bayesplot::log_posterior,cl_glm,log_posterior_of)
+#' @rawNamespace S3method(bayesplot::log_posterior,cl_gp,log_posterior_of)
+log_posterior_of <- function(object, ...) figures_of(object, "log_density")
+
+# Some of the diagnostics as a data frame, one below another.
+figures_of <- function(object, names) {
+  figures <- fit_draws(object)$diagnostics
+  size <- dim(figures$energy)
+  data.frame(Chain = rep(rep(seq_len(size[2L]), each = size[1L]), length(names)),
+             Iteration = rep(seq_len(size[1L]), size[2L] * length(names)),
+             Value = as.double(unlist(figures[names])))
+}
+
+# ---- loo -----------------------------------------------------------------------------------------
+
+#' @exportS3Method loo::loo
+loo.cl_sample <- function(x, log_lik, ...) loo_of(cl_generate(x, log_lik), ...)
+
+#' @exportS3Method loo::loo
+loo.cl_glm <- function(x, ...) {
+  draws <- fit_draws(x)
+  values <- as.matrix(draws)
+  k <- names(x$coefficients)
+  design <- stats::model.matrix(x)
+  one <- function(i) {
+    own <- values[i, setdiff(colnames(values), k)]
+    glm_pointwise(x, glm_mean(x, glm_predictor(x, design, x$offset, values[i, k]), own), own)
+  }
+  used <- deviance_weights(x) > 0
+  log_lik <- vapply(seq_len(nrow(values)), one, numeric(length(used)))[used, ]
+  loo_of(array(t(log_lik), c(dim(draws$draws)[1:2], sum(used))), ...)
+}
+
+# `log_lik`: iteration x chain x observation.
+loo_of <- function(log_lik, ..., r_eff = NULL) {
+  log_lik <- array(log_lik, dim(log_lik))
+  if (is.null(r_eff)) r_eff <- loo::relative_eff(exp(log_lik))
+  loo::loo(log_lik, ..., r_eff = r_eff)
+}
+
+# The log likelihood of each observation of a cl_glm(), with its weight, given means (probabilities
+# of the classes) and sigma or phi.
+glm_pointwise <- function(object, mean, own) {
+  y <- object$y
+  w <- ones_unless(object$prior.weights, length(y))
+  if (object$family == "normal_id") return(stats::dnorm(y, mean, own / sqrt(w), log = TRUE))
+  w * switch(object$family,
+             bernoulli_logit = stats::dbinom(y, 1, mean, log = TRUE),
+             binomial_logit = stats::dbinom(y, object$trials, mean, log = TRUE),
+             poisson_log = stats::dpois(y, mean, log = TRUE),
+             neg_binomial_2_log = stats::dnbinom(y, own, mu = mean, log = TRUE),
+             log(mean[cbind(seq_along(y), as.integer(y))]))
+}
