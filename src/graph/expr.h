@@ -40,29 +40,9 @@ scl_status scl_compute(scl_context *ctx, unsigned operation, int count, const sc
  * elements: lower + lower is lower, lower * 2 is lower, exp(lower) is general. */
 scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat **out);
 
-/* Index functions: nothing is copied. */
-scl_status scl_expr_transpose(scl_mat *x, scl_mat **out);
-/* x, 1 x n, m x 1 or 1 x 1, repeated to m x n. */
-scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out);
-/* Rows i .. i+m-1, columns j .. j+n-1 (0-based). */
-scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl_mat **out);
-/* x with the block that starts at (i, j) replaced by `value`. */
-scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, scl_mat **out);
-/* Row numbers (SCL_BY_ROW) or column numbers (SCL_BY_COLUMN), 1-based, m x n. */
-scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t n, scl_mat **out);
-/* x b for one column b: inside the kernel that uses it if that pays, else as a product. */
-scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out);
-
 /* Reductions: over all elements (1 x 1), each row (m x 1) or each column (1 x n). Over no elements
  * the result is the identity. Sums have a fixed order. */
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out);
-/* With the caller's operation: `combine`, an expression of the placeholders 0 and 1 and of
- * numbers, is associative, and `identity` changes nothing. */
-scl_status scl_expr_reduce_with(scl_mat *x, scl_mat *combine, double identity, scl_margin margin,
-                                scl_mat **out);
-/* A 1 x 1 matrix that stands for the left (0) or right (1) value of `combine`; an expression
- * of it cannot be computed (SCL_E_ARGUMENT). */
-scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out);
 
 /* ---- values --------------------------------------------------------------------------------- */
 /* Computes a pending matrix, once; does nothing for all others. Returns what scl_expr_eval() may.

@@ -190,51 +190,10 @@ scl_status scl_expr_apply(scl_op op, int count, const scl_term *terms, scl_mat *
   return scl_record(NULL, op, count, terms, 0, NULL, out);
 }
 
-scl_status scl_expr_transpose(scl_mat *x, scl_mat **out) {
-  return scl_record(NULL, SCL_OPERATION_TRANSPOSE, 1, &(scl_term){x, 0}, 0, NULL, out);
-}
-
-scl_status scl_expr_broadcast(scl_mat *x, size_t m, size_t n, scl_mat **out) {
-  const double attribute[] = {(double)m, (double)n};
-  return scl_record(NULL, SCL_OPERATION_BROADCAST, 1, &(scl_term){x, 0}, 2, attribute, out);
-}
-
-scl_status scl_expr_part(scl_mat *x, size_t i, size_t j, size_t m, size_t n, scl_mat **out) {
-  const double attribute[] = {(double)i, (double)j, (double)m, (double)n};
-  return scl_record(NULL, SCL_OPERATION_PART, 1, &(scl_term){x, 0}, 4, attribute, out);
-}
-
-scl_status scl_expr_with_part(scl_mat *x, size_t i, size_t j, scl_mat *value, scl_mat **out) {
-  const scl_term operand[] = {{x, 0}, {value, 0}};
-  const double attribute[] = {(double)i, (double)j};
-  return scl_record(NULL, SCL_OPERATION_WITH_PART, 2, operand, 2, attribute, out);
-}
-
-scl_status scl_expr_index(scl_context *ctx, scl_margin margin, size_t m, size_t n, scl_mat **out) {
-  const double attribute[] = {margin, (double)m, (double)n};
-  return scl_record(ctx, SCL_OPERATION_INDEX, 0, NULL, 3, attribute, out);
-}
-
-scl_status scl_expr_matvec(scl_mat *x, scl_mat *b, scl_mat **out) {
-  const scl_term operand[] = {{x, 0}, {b, 0}};
-  return scl_record(NULL, SCL_OPERATION_MATVEC, 2, operand, 0, NULL, out);
-}
-
 scl_status scl_expr_reduce(scl_reduction op, scl_mat *x, scl_margin margin, scl_mat **out) {
   if ((unsigned)op >= SCL_REDUCE_COUNT) {
     return scl_fail_argument("op", "unknown reduction number %d", (int)op);
   }
   return scl_record(NULL, SCL_FIRST_REDUCTION + op, 1, &(scl_term){x, 0}, 1, &(double){margin},
                     out);
-}
-
-scl_status scl_expr_reduce_with(scl_mat *x, scl_mat *combine, double identity, scl_margin margin,
-                                scl_mat **out) {
-  const scl_term operand[] = {{x, 0}, {combine, 0}};
-  const double attribute[] = {margin, identity};
-  return scl_record(NULL, SCL_OPERATION_REDUCE_WITH, 2, operand, 2, attribute, out);
-}
-
-scl_status scl_expr_placeholder(scl_context *ctx, int which, scl_mat **out) {
-  return scl_record(ctx, SCL_OPERATION_PLACEHOLDER, 0, NULL, 1, &(double){which}, out);
 }

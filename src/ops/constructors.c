@@ -180,40 +180,13 @@ scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out) 
 
 /* ---- binding -------------------------------------------------------------------------------- */
 
-/* Whether argument k (0 is the first) fits beside the first one. */
-static scl_status require_side(bool columns, size_t k, scl_shape first, scl_shape part) {
-  const size_t common = columns ? first.nrow : first.ncol, size = columns ? part.nrow : part.ncol;
+/* Whether the second argument fits beside the first one. */
+static scl_status require_side(bool columns, scl_shape first, scl_shape second) {
+  const size_t common = columns ? first.nrow : first.ncol;
+  const size_t size = columns ? second.nrow : second.ncol;
   if (size == common) return SCL_OK;
-  return scl_fail_argument("...", "argument %zu has %zu %s, but the first has %zu", k + 1, size,
+  return scl_fail_argument("...", "argument 2 has %zu %s, but the first has %zu", size,
                            columns ? "rows" : "columns", common);
-}
-
-/* By columns, or by rows. */
-static scl_status bind(bool columns, const scl_mat *const *parts, size_t count, scl_mat **out) {
-  size_t common = columns ? parts[0]->nrow : parts[0]->ncol, total = 0;
-  for (size_t k = 0; k < count; k++) {
-    SCL_TRY(scl_mat_same_context(parts[0], parts[k]));
-    SCL_TRY(require_side(columns, k, scl_shape_of(parts[0]), scl_shape_of(parts[k])));
-    total += columns ? parts[k]->ncol : parts[k]->nrow;
-  }
-  scl_mat *r;
-  SCL_TRY(scl_mat_create(parts[0]->ctx, columns ? common : total, columns ? total : common,
-                         SCL_GENERAL, &r));
-  scl_status status = SCL_OK;
-  for (size_t k = 0, at = 0; k < count && !scl_is_empty(r); k++) {
-    SCL_GO(copy_into(r, columns ? 0 : at, columns ? at : 0, scl_mat_block(parts[k])));
-    at += columns ? parts[k]->ncol : parts[k]->nrow;
-  }
-done:
-  return scl_give(status, r, out);
-}
-
-scl_status scl_bind_columns(const scl_mat *const *parts, size_t count, scl_mat **out) {
-  return bind(true, parts, count, out);
-}
-
-scl_status scl_bind_rows(const scl_mat *const *parts, size_t count, scl_mat **out) {
-  return bind(false, parts, count, out);
 }
 
 /* ---- rows of graph/ops.def ------------------------------------------------------------------ */
@@ -311,13 +284,25 @@ done:
 scl_status scl_bind_rule(const scl_call *call, scl_shape *out) {
   const bool columns = scl_call_flag(call, 0);
   const scl_shape x = call->operand[0].shape, y = call->operand[1].shape;
-  SCL_TRY(require_side(columns, 1, x, y));
+  SCL_TRY(require_side(columns, x, y));
   *out = (scl_shape){x.nrow + (columns ? 0 : y.nrow), x.ncol + (columns ? y.ncol : 0), SCL_GENERAL};
   return SCL_OK;
 }
 
 scl_status scl_bind_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
-  return bind(scl_call_flag(call, 0), operand, 2, out);
+  const bool columns = scl_call_flag(call, 0);
+  const scl_mat *x = operand[0], *y = operand[1];
+  scl_shape shape;
+  scl_mat *r;
+  SCL_TRY(scl_bind_rule(call, &shape));
+  SCL_TRY(scl_mat_create(x->ctx, shape.nrow, shape.ncol, SCL_GENERAL, &r));
+  scl_status status = SCL_OK;
+  if (!scl_is_empty(r)) {
+    SCL_GO(copy_into(r, 0, 0, scl_mat_block(x)));
+    SCL_GO(copy_into(r, columns ? 0 : x->nrow, columns ? x->ncol : 0, scl_mat_block(y)));
+  }
+done:
+  return scl_give(status, r, out);
 }
 
 /* The two parts of value_adj. */

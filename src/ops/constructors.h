@@ -26,10 +26,6 @@ scl_status scl_diagonal(const scl_mat *a, scl_mat **out);
 scl_status scl_diagonal_matrix(const scl_mat *d, scl_mat **out);
 /* a with the column or row d in place of its diagonal; keeps the view. */
 scl_status scl_with_diagonal(const scl_mat *a, const scl_mat *d, scl_mat **out);
-/* Side by side, or one below the other. count > 0; SCL_E_ARGUMENT when the other dimensions differ.
- */
-scl_status scl_bind_columns(const scl_mat *const *parts, size_t count, scl_mat **out);
-scl_status scl_bind_rows(const scl_mat *const *parts, size_t count, scl_mat **out);
 
 /* Rows of graph/ops.def. */
 scl_rule scl_copy_rule, scl_diagonal_rule, scl_with_diagonal_rule, scl_bind_rule;

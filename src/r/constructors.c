@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "ops/diagonal.h"
+#include "ops/check.h"
 #include "ops/constructors.h"
 
 /* Rows, columns and view of a handle; a deferred one stays deferred. */

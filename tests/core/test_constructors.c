@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "ops/constructors.h"
+#include "graph/expr.h"
+#include "graph/operations.h"
 #include "matrices.h"
 
 /* The result holds `want`, is canonical, and has this view. Releases it. */
@@ -130,34 +132,31 @@ static void check_diagonals(scl_context *ctx, size_t m, size_t n) {
   scl_mat_release(a), scl_mat_release(d), scl_mat_release(row);
 }
 
-static void check_binding(scl_context *ctx) {
-  scl_mat *part[3], *r;
-  static const size_t widths[] = {3, 0, 66};
-  double want[70 * 70];
-  for (int columns = 0; columns < 2; columns++) {
-    for (size_t k = 0; k < 3; k++) {
-      part[k] = columns ? mat_random(ctx, 5, widths[k], SCL_GENERAL)
-                        : mat_random(ctx, widths[k], 5, SCL_GENERAL);
-    }
-    size_t at = 0, total = 69;
-    for (size_t k = 0; k < 3; k++) {
-      double *x = mat_stored(part[k]);
-      for (size_t j = 0; j < part[k]->ncol; j++) {
-        for (size_t i = 0; i < part[k]->nrow; i++) {
-          want[columns ? i + (at + j) * 5 : at + i + j * total] = x[i + j * part[k]->nrow];
-        }
+static scl_status bind(bool columns, scl_mat *x, scl_mat *y, scl_mat **out) {
+  const scl_term operand[] = {{x, 0.0}, {y, 0.0}};
+  return scl_compute(NULL, SCL_OPERATION_BIND, 2, operand, 1, &(double){columns}, out);
+}
+
+static void check_binding(scl_context *ctx, bool columns, const size_t widths[2]) {
+  scl_mat *part[2], *r;
+  double want[5 * 70];
+  const size_t total = widths[0] + widths[1];
+  for (size_t k = 0, at = 0; k < 2; at += widths[k++]) {
+    part[k] = columns ? mat_random(ctx, 5, widths[k], SCL_GENERAL)
+                      : mat_random(ctx, widths[k], 5, SCL_GENERAL);
+    double *x = mat_stored(part[k]);
+    for (size_t j = 0; j < part[k]->ncol; j++) {
+      for (size_t i = 0; i < part[k]->nrow; i++) {
+        want[columns ? i + (at + j) * 5 : at + i + j * total] = x[i + j * part[k]->nrow];
       }
-      at += widths[k];
-      free(x);
     }
-    const scl_mat *parts[3] = {part[0], part[1], part[2]};
-    REQUIRE_OK(columns ? scl_bind_columns(parts, 3, &r) : scl_bind_rows(parts, 3, &r));
-    CHECK(r->nrow == (columns ? 5 : total) && r->ncol == (columns ? total : 5));
-    check_is(r, want, SCL_GENERAL);
-    CHECK_STATUS(SCL_E_ARGUMENT,
-                 columns ? scl_bind_rows(parts, 3, &r) : scl_bind_columns(parts, 3, &r));
-    for (size_t k = 0; k < 3; k++) scl_mat_release(part[k]);
+    free(x);
   }
+  REQUIRE_OK(bind(columns, part[0], part[1], &r));
+  CHECK(r->nrow == (columns ? 5 : total) && r->ncol == (columns ? total : 5));
+  check_is(r, want, SCL_GENERAL);
+  CHECK_STATUS(SCL_E_ARGUMENT, bind(!columns, part[0], part[1], &r));
+  scl_mat_release(part[0]), scl_mat_release(part[1]);
 }
 
 static void check_made(scl_context *ctx) {
@@ -191,6 +190,10 @@ void test_constructors(scl_context *ctx) {
   check_clearing(ctx, 66);
   check_parts(ctx);
   check_selection(ctx);
-  check_binding(ctx);
+  static const size_t widths[][2] = {{3, 66}, {0, 7}, {6, 0}};
+  for (int k = 0; k < 3; k++) {
+    check_binding(ctx, true, widths[k]);
+    check_binding(ctx, false, widths[k]);
+  }
   check_made(ctx);
 }

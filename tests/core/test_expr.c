@@ -10,6 +10,7 @@
 #include "kernels/include/bessel_functions.h"
 #include "expr_reference.h"
 #include "matrices.h"
+#include "record.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof(x)[0])
 
@@ -299,20 +300,20 @@ static void check_arguments(scl_context *ctx) {
   CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_apply(SCL_OP_ADD, 2, numbers, &r));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_apply(SCL_OP_EXP, 2, both, &r));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_apply(SCL_OP_COUNT, 0, both, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_broadcast(x, 4, 6, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_part(x, 1, 0, 4, 1, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_part(x, (size_t)-1, 0, 2, 1, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_with_part(x, 2, 0, y, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_matvec(x, y, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_index(ctx, SCL_TOTAL, 2, 2, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_placeholder(ctx, 2, &r));
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_reduce_with(x, x, 0, SCL_TOTAL, &r));
-  REQUIRE_OK(scl_expr_placeholder(ctx, 0, &u));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_broadcast(x, 4, 6, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_part(x, 1, 0, 4, 1, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_part(x, (size_t)-1, 0, 2, 1, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_with_part(x, 2, 0, y, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_matvec(x, y, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_index(ctx, SCL_TOTAL, 2, 2, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_placeholder(ctx, 2, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_reduce_with(x, x, 0, SCL_TOTAL, &r));
+  REQUIRE_OK(record_placeholder(ctx, 0, &u));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_mat_force(u));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_reduce(SCL_REDUCE_SUM, u, SCL_TOTAL, &r));
   CHECK(r == NULL);
   scl_mat *mixed = apply(SCL_OP_MUL, x, NULL, 2);
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_reduce_with(x, mixed, 0, SCL_TOTAL, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_reduce_with(x, mixed, 0, SCL_TOTAL, &r));
   scl_mat *made[] = {x, y, u, mixed};
   for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
 }
@@ -341,7 +342,7 @@ static void check_large(scl_context *ctx) {
     const size_t m = shape[s][0], n = shape[s][1];
     scl_mat *x = mat_random(ctx, m, n, SCL_GENERAL), *t = NULL;
     double *stored = mat_stored(x);
-    REQUIRE_OK(scl_expr_transpose(x, &t));
+    REQUIRE_OK(record_transpose(x, &t));
     for (int margin = 0; margin < 3; margin++) {
       for (int op = 0; op < SCL_REDUCE_COUNT; op++) {
         if (op != SCL_REDUCE_SUM && op != SCL_REDUCE_MAX && op != SCL_REDUCE_WHICH_MIN) continue;
@@ -393,7 +394,7 @@ static void check_transposed(scl_context *ctx) {
   if (test_small()) return;
   scl_mat *x = mat_random(ctx, n, m, SCL_GENERAL), *y = mat_random(ctx, m, n, SCL_GENERAL);
   scl_mat *t = NULL, *sums = NULL;
-  REQUIRE_OK(scl_expr_transpose(x, &t));
+  REQUIRE_OK(record_transpose(x, &t));
   scl_mat *product = apply(SCL_OP_MUL, t, y, 0);
   REQUIRE_OK(scl_expr_reduce(SCL_REDUCE_SUM, product, SCL_BY_ROW, &sums));
   REQUIRE_OK(scl_mat_force(sums));
@@ -414,7 +415,7 @@ static void check_product_inside(scl_context *ctx, size_t m, size_t k) {
   scl_mat *x = mat_random(ctx, m, k, SCL_GENERAL);
   scl_mat *b = mat_random(ctx, k, 1, SCL_GENERAL), *y = mat_random(ctx, m, 1, SCL_GENERAL);
   scl_mat *mu = NULL, *sum = NULL;
-  REQUIRE_OK(scl_expr_matvec(x, b, &mu));
+  REQUIRE_OK(record_matvec(x, b, &mu));
   const uint64_t before = scl_expr_counts().evaluated;
   scl_mat *r = apply(SCL_OP_SUB, y, mu, 0), *square = apply(SCL_OP_SQUARE, r, NULL, 0);
   REQUIRE_OK(scl_expr_reduce(SCL_REDUCE_SUM, square, SCL_TOTAL, &sum));
@@ -454,9 +455,9 @@ static void check_part_of_product(scl_context *ctx) {
   if (test_small()) return;
   scl_mat *x = mat_random(ctx, m, k, SCL_GENERAL), *b = mat_random(ctx, k, 1, SCL_GENERAL);
   scl_mat *y = mat_random(ctx, m, 1, SCL_GENERAL), *mu = NULL, *part = NULL, *r = NULL;
-  REQUIRE_OK(scl_expr_matvec(x, b, &mu));
-  REQUIRE_OK(scl_expr_part(mu, 0, 0, n, 1, &part));
-  REQUIRE_OK(scl_expr_with_part(y, m - n, 0, part, &r));
+  REQUIRE_OK(record_matvec(x, b, &mu));
+  REQUIRE_OK(record_part(mu, 0, 0, n, 1, &part));
+  REQUIRE_OK(record_with_part(y, m - n, 0, part, &r));
   REQUIRE_OK(scl_mat_force(r));
   double *sx = mat_stored(x), *sb = mat_stored(b), *want = mat_stored(y), *got = mat_stored(r);
   for (size_t i = 0; i < n; i++) want[m - n + i] = sx[i] * sb[0] + sx[i + m] * sb[1];

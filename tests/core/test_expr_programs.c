@@ -5,6 +5,7 @@
 
 #include "expr_reference.h"
 #include "matrices.h"
+#include "record.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof(x)[0])
 
@@ -126,7 +127,7 @@ static void step_transpose(program *p) {
   for (size_t j = 0; j < a->n; j++) {
     for (size_t i = 0; i < a->m; i++) want[j + i * a->n] = a->want[i + j * a->m];
   }
-  CHECK_OK(scl_expr_transpose(a->x, &r));
+  CHECK_OK(record_transpose(a->x, &r));
   add_item(p, r, want, a->n, a->m, a->exact);
 }
 
@@ -140,7 +141,7 @@ static void step_part(program *p) {
   for (size_t j = 0; j < n; j++) {
     for (size_t i = 0; i < m; i++) want[i + j * m] = a->want[i0 + i + (j0 + j) * a->m];
   }
-  CHECK_OK(scl_expr_part(a->x, i0, j0, m, n, &r));
+  CHECK_OK(record_part(a->x, i0, j0, m, n, &r));
   add_item(p, r, want, m, n, a->exact);
 }
 
@@ -154,7 +155,7 @@ static void step_with_part(program *p) {
   for (size_t j = 0; j < b->n; j++) {
     for (size_t i = 0; i < b->m; i++) want[i0 + i + (j0 + j) * a->m] = b->want[i + j * b->m];
   }
-  CHECK_OK(scl_expr_with_part(a->x, i0, j0, b->x, &r));
+  CHECK_OK(record_with_part(a->x, i0, j0, b->x, &r));
   add_item(p, r, want, a->m, a->n, a->exact && b->exact);
 }
 
@@ -169,7 +170,7 @@ static void step_broadcast(program *p) {
       want[i + j * m] = a->want[(a->m == 1 ? 0 : i) + (a->n == 1 ? 0 : j) * a->m];
     }
   }
-  CHECK_OK(scl_expr_broadcast(a->x, m, n, &r));
+  CHECK_OK(record_broadcast(a->x, m, n, &r));
   add_item(p, r, want, m, n, a->exact);
 }
 
@@ -181,7 +182,7 @@ static void step_index(program *p) {
   for (size_t j = 0; j < a->n; j++) {
     for (size_t i = 0; i < a->m; i++) want[i + j * a->m] = (double)(rows ? i : j) + 1.0;
   }
-  CHECK_OK(scl_expr_index(p->ctx, rows ? SCL_BY_ROW : SCL_BY_COLUMN, a->m, a->n, &r));
+  CHECK_OK(record_index(p->ctx, rows ? SCL_BY_ROW : SCL_BY_COLUMN, a->m, a->n, &r));
   add_item(p, r, want, a->m, a->n, true);
 }
 
@@ -194,7 +195,7 @@ static void step_matvec(program *p) {
     want[i] = 0.0;
     for (size_t l = 0; l < a->n; l++) want[i] += a->want[i + l * a->m] * b->want[l];
   }
-  CHECK_OK(scl_expr_matvec(a->x, b->x, &r));
+  CHECK_OK(record_matvec(a->x, b->x, &r));
   add_item(p, r, want, a->m, 1, false);
 }
 
@@ -224,13 +225,13 @@ static void step_reduce_with(program *p) {
   for (size_t k = 0; k < a->m * a->n; k++) copy[k] = fabs(a->want[k]);
   double *want = expr_reduced(SCL_REDUCE_MAX, copy, a->m, a->n, margin, &m, &n);
   free(copy);
-  CHECK_OK(scl_expr_placeholder(p->ctx, 0, &u));
-  CHECK_OK(scl_expr_placeholder(p->ctx, 1, &v));
+  CHECK_OK(record_placeholder(p->ctx, 0, &u));
+  CHECK_OK(record_placeholder(p->ctx, 1, &v));
   CHECK_OK(scl_expr_apply(SCL_OP_ABS, 1, &(scl_term){u, 0}, &abs_u));
   CHECK_OK(scl_expr_apply(SCL_OP_ABS, 1, &(scl_term){v, 0}, &abs_v));
   const scl_term both[] = {{abs_u, 0}, {abs_v, 0}};
   CHECK_OK(scl_expr_apply(SCL_OP_PMAX, 2, both, &combine));
-  CHECK_OK(scl_expr_reduce_with(a->x, combine, 0.0, margin, &r));
+  CHECK_OK(record_reduce_with(a->x, combine, 0.0, margin, &r));
   scl_mat *made[] = {u, v, abs_u, abs_v, combine};
   for (size_t k = 0; k < LENGTH(made); k++) scl_mat_release(made[k]);
   /* One element is not combined with anything, or with the identity: both are right. */

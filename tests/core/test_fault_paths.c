@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ops/diagonal.h"
+#include "ops/check.h"
 #include "ops/cholesky.h"
 #include "graph/expr.h"
 #include "graph/operations.h"
@@ -15,6 +15,7 @@
 #include "ops/triangular.h"
 #include "alloc.h"
 #include "matrices.h"
+#include "record.h"
 
 enum { N = 70, TRIES = 100 };
 
@@ -38,7 +39,7 @@ static scl_status run_expression(const fixture *f, scl_mat **out) {
   SCL_GO(scl_expr_reduce(SCL_REDUCE_SUM, step[0], SCL_BY_ROW, &step[1]));
   const scl_term second[] = {{step[0], 0}, {step[1], 0}};
   SCL_GO(scl_expr_apply(SCL_OP_SUB, 2, second, &step[2]));
-  SCL_GO(scl_expr_transpose(step[2], &step[3]));
+  SCL_GO(record_transpose(step[2], &step[3]));
   SCL_GO(scl_expr_apply(SCL_OP_EXP, 1, &(scl_term){step[3], 0}, &step[4]));
   SCL_GO(scl_expr_reduce(SCL_REDUCE_WHICH_MAX, step[2], SCL_BY_COLUMN, &sum));
   scl_mat *both[] = {step[4], sum};
@@ -56,14 +57,6 @@ static scl_status run_blocks(const fixture *f, scl_mat **out) {
   scl_mat *r;
   SCL_TRY(scl_mat_create(f->g->ctx, N, N, SCL_GENERAL, &r));
   return scl_give(scl_apply_blocks(f->g->ctx, SCL_OP_MUL, g, a, scl_mat_block(r)), r, out);
-}
-
-static scl_status run_scale(const fixture *f, scl_mat **out) {
-  return scl_scale_diagonal(SCL_RIGHT, f->v, f->l, out);
-}
-
-static scl_status run_shift(const fixture *f, scl_mat **out) {
-  return scl_add_diagonal(f->a, 2.0, out);
 }
 
 static scl_status run_check(const fixture *f, scl_mat **out) {
@@ -90,8 +83,8 @@ static scl_status run_diagonal(const fixture *f, scl_mat **out) {
 }
 
 static scl_status run_bind(const fixture *f, scl_mat **out) {
-  const scl_mat *parts[] = {f->g, f->v};
-  return scl_bind_columns(parts, 2, out);
+  const scl_term operand[] = {{f->g, 0.0}, {f->v, 0.0}};
+  return scl_compute(NULL, SCL_OPERATION_BIND, 2, operand, 1, &(double){1.0}, out);
 }
 
 static scl_status run_matmul(const fixture *f, scl_mat **out) {
@@ -207,8 +200,6 @@ done:
 static run_operation *const operations[] = {
     run_expression,
     run_blocks,
-    run_scale,
-    run_shift,
     run_check,
     run_copy,
     run_part,

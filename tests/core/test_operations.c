@@ -9,6 +9,7 @@
 #include "graph/graph.h"
 #include "matrices.h"
 #include "operation_reference.h"
+#include "record.h"
 
 #define LENGTH(x) (sizeof(x) / sizeof(x)[0])
 
@@ -307,10 +308,10 @@ static void check_chain(scl_context *ctx) {
 /* The reduction with the sum of its two values is the sum; without placeholders it is refused. */
 static void check_reduce_with(scl_context *ctx) {
   scl_mat *x = mat_random(ctx, 5, 3, SCL_GENERAL), *u = NULL, *v = NULL, *both = NULL, *r = NULL;
-  REQUIRE_OK(scl_expr_placeholder(ctx, 0, &u));
-  REQUIRE_OK(scl_expr_placeholder(ctx, 1, &v));
+  REQUIRE_OK(record_placeholder(ctx, 0, &u));
+  REQUIRE_OK(record_placeholder(ctx, 1, &v));
   REQUIRE_OK(scl_expr_apply(SCL_OP_ADD, 2, (scl_term[]){{u, 0}, {v, 0}}, &both));
-  REQUIRE_OK(scl_expr_reduce_with(x, both, 0.0, SCL_BY_COLUMN, &r));
+  REQUIRE_OK(record_reduce_with(x, both, 0.0, SCL_BY_COLUMN, &r));
   REQUIRE_OK(scl_mat_force(r));
   double *data = mat_stored(x), *got = mat_stored(r);
   for (int j = 0; j < 3; j++) {
@@ -320,7 +321,7 @@ static void check_reduce_with(scl_context *ctx) {
   }
   scl_mat_release(r);
   r = NULL;
-  CHECK_STATUS(SCL_E_ARGUMENT, scl_expr_reduce_with(x, x, 0.0, SCL_TOTAL, &r));
+  CHECK_STATUS(SCL_E_ARGUMENT, record_reduce_with(x, x, 0.0, SCL_TOTAL, &r));
   CHECK_STATUS(SCL_E_ARGUMENT,
                scl_compute(ctx, SCL_OPERATION_PLACEHOLDER, 0, NULL, 1, &(double){0}, &r));
   CHECK_STATUS(SCL_E_ARGUMENT, scl_record(NULL, SCL_OPERATION_MATMUL, 2,

@@ -34,9 +34,6 @@ const char *scl_identity_text(const scl_output *o);
  * --------------------------------------------------------------- */
 /* Columns of a product that are read at once. */
 enum { SCL_PUT_BATCH = 4 };
-/* Rows and columns are counted by the smallest type that is large enough: with 64-bit indices the
- * compiler does not unroll a loop, and too few loads are in flight. */
-const char *scl_index_type(const scl_plan *p);
 /* Parameters of a kernel: sizes, leaves, numbers and results that are stored. */
 void scl_put_inputs(scl_writer *w);
 /* A leaf's element at (i, j) as an expression, zero where it must not be read. */

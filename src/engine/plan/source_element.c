@@ -3,7 +3,9 @@
 
 #include "engine/plan/source.h"
 
-const char *scl_index_type(const scl_plan *p) {
+/* Rows and columns are counted by the smallest type that is large enough: with 64-bit indices the
+ * compiler does not unroll a loop, and too few loads are in flight. */
+static const char *index_type(const scl_plan *p) {
   return p->wide ? "long" : "int";
 }
 
@@ -11,7 +13,7 @@ void scl_put_inputs(scl_writer *w) {
   const scl_plan *p = w->p;
   const char *alone = p->in_place ? "" : "restrict ";
   const char *gap = "\n                   ";
-  scl_put(w, "const %s m, const %s n", scl_index_type(p), scl_index_type(p));
+  scl_put(w, "const %s m, const %s n", index_type(p), index_type(p));
   for (int k = 0; k < p->leaves; k++) {
     const scl_leaf *l = &p->leaf[k];
     scl_put(w, ",%s__global const real *%sx%d, const long x%d_at", gap, alone, k, k);
@@ -208,14 +210,14 @@ static void put_special(scl_writer *w, const char *indent) {
 }
 
 void scl_put_rows_loop(scl_writer *w, const char *indent) {
-  const char *type = scl_index_type(w->p);
+  const char *type = index_type(w->p);
   put_special(w, indent);
   scl_put(w, "%sfor (%s i = get_global_id(0); i < m; i += (%s)get_global_size(0)) {\n", indent,
           type, type);
 }
 
 void scl_put_columns_loop(scl_writer *w, const char *indent) {
-  const char *type = scl_index_type(w->p);
+  const char *type = index_type(w->p);
   put_special(w, indent);
   scl_put(w, "%sfor (%s j = get_global_id(1); j < n; j += (%s)get_global_size(1)) {\n", indent,
           type, type);

@@ -1,32 +1,32 @@
 /* Arguments of generated kernels, and the buffers that they touch. */
 #include "engine/cl/elementwise/plan.h"
 
-void scl_cl_argument(scl_cl_arguments *a, size_t size, const void *value) {
+static void pass_value(scl_cl_arguments *a, size_t size, const void *value) {
   if (a->code == CL_SUCCESS) a->code = scl_cl.clSetKernelArg(a->kernel, a->next++, size, value);
 }
 
 void scl_cl_argument_long(scl_cl_arguments *a, size_t value) {
   const cl_long number = (cl_long)value;
-  scl_cl_argument(a, sizeof number, &number);
+  pass_value(a, sizeof number, &number);
 }
 
 void scl_cl_argument_int(scl_cl_arguments *a, size_t value) {
   const cl_int number = (cl_int)value;
-  scl_cl_argument(a, sizeof number, &number);
+  pass_value(a, sizeof number, &number);
 }
 
 void scl_cl_argument_buffer(scl_cl_arguments *a, const scl_buffer *buffer) {
   const cl_mem memory = ((const scl_cl_buffer *)buffer)->memory;
-  scl_cl_argument(a, sizeof memory, &memory);
+  pass_value(a, sizeof memory, &memory);
 }
 
 void scl_cl_argument_local(scl_cl_arguments *a, size_t bytes) {
-  scl_cl_argument(a, bytes, NULL);
+  pass_value(a, bytes, NULL);
   a->local_bytes += bytes;
 }
 
 void scl_cl_argument_numbers(scl_cl_arguments *a, const scl_plan *p) {
-  for (int k = 0; k < p->numbers; k++) scl_cl_argument(a, sizeof p->number[k], &p->number[k]);
+  for (int k = 0; k < p->numbers; k++) pass_value(a, sizeof p->number[k], &p->number[k]);
 }
 
 void scl_cl_argument_inputs(scl_cl_arguments *a, const scl_plan *p) {

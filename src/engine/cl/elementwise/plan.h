@@ -25,7 +25,6 @@ typedef struct {
   size_t local_bytes;
 } scl_cl_arguments;
 
-void scl_cl_argument(scl_cl_arguments *a, size_t size, const void *value);
 void scl_cl_argument_long(scl_cl_arguments *a, size_t value);
 void scl_cl_argument_int(scl_cl_arguments *a, size_t value);
 void scl_cl_argument_buffer(scl_cl_arguments *a, const scl_buffer *buffer);
