@@ -19,7 +19,7 @@ trace_function <- function(f, point, as_list = FALSE, live = FALSE, overrides = 
     if (n == 0L) return(no_elements(dim(p)))
     at <- c(offset, n)
     offset <<- offset + n
-    named(record("param", "", integer(), at, n, dim(p)), names(p))
+    named(record("param", "", integer(), at, n, dim(p)), labels_of(p))
   })
   if (as_list) arguments <- list(arguments)
   copy <- looking_up(f, overrides)

@@ -35,12 +35,12 @@
 #' - your own functions that use these, by name or in a list, and functions of packages that use
 #'   only these.
 #'
-#' Vectors among the parameters keep their names, so `par["mu"]` works; operations drop names, and
-#' dimnames are dropped. An error that only a recorded value has is not passed to the `tryCatch()`
-#' of `f`; `print()`, `cat()` and `str()` show what is recorded. A decision that depends on a
-#' parameter (`if`, `while`, a length, an index) cannot be recorded: select elements with `ifelse`,
-#' or use `retrace = TRUE`. Then `f` is run at every call, and comparisons have the values of that
-#' call; a record is compiled only if it differs from earlier ones.
+#' Names and dimnames of parameters are kept and follow R's rules in `f`, so `par["mu"]` works.
+#' An error that only a recorded value has is not passed to the `tryCatch()` of `f`; `print()`,
+#' `cat()` and `str()` show what is recorded. A decision that depends on a parameter (`if`, `while`,
+#' a length, an index) cannot be recorded: select elements with `ifelse`, or use `retrace = TRUE`.
+#' Then `f` is run at every call, and comparisons have the values of that call; a record is compiled
+#' only if it differs from earlier ones.
 #'
 #' @param f A function of named parameters, `function(mu, tau, theta)`, or of one list,
 #'   `function(p)`, that returns one number. Arguments that are not supplied in a call keep their
@@ -175,7 +175,7 @@ same_shapes <- function(values, shapes) {
 # Whether vectors have the names by which f has found their elements, or none.
 same_names <- function(values, known) {
   is.null(known) || all(mapply(function(v, names) {
-    is.null(names(v)) || identical(names(v), names)
+    is.null(labels_of(v)) || identical(labels_of(v), names)
   }, values, known))
 }
 
@@ -271,7 +271,7 @@ compile_point <- function(state, point) {
     state$reached <- reached
   }
   state$shapes <- lapply(point$values, shape_key)
-  state$element_names <- if (trace$tape$named) lapply(point$values, names)
+  state$element_names <- if (trace$tape$named) lapply(point$values, labels_of)
   state$listed <- point$listed
   state$like <- lapply(point$values, function(v) v * 0)
   state$pid <- Sys.getpid()

@@ -51,8 +51,11 @@ traced_product <- function(x, y, kind) {
   n <- dy[2L]
   if (m * n == 0) return(no_elements(c(m, n)))
   if (k == 0L) return(matrix(0, m, n))
-  record("matmul", "", c(node_of(x), node_of(y)), c(m, k, n, kind == 1L, kind == 2L), m * n,
-         c(m, n))
+  result <- record("matmul", "", c(node_of(x), node_of(y)), c(m, k, n, kind == 1L, kind == 2L),
+                   m * n, c(m, n))
+  rows <- if (is.list(x$names)) x$names[[1L + (kind == 1L)]]
+  columns <- if (is.list(y$names)) y$names[[2L - (kind == 2L)]]
+  named(result, list(rows, columns))
 }
 
 traced_outer <- function(X, Y, FUN = "*", ...) {
@@ -67,8 +70,9 @@ traced_outer <- function(X, Y, FUN = "*", ...) {
     result <- FUN(spread_by(X, m, n, 0), spread_by(Y, m, n, 1), ...)
     if (length(result) != m * n) trace_stop("dims do not match the length of the object")
   }
+  labels <- if (is.null(dim(X)) && is.null(dim(Y))) list(labels_of(X), labels_of(Y))
   dim(result) <- c(dx, dy)
-  result
+  named(result, labels)
 }
 
 FUN_named <- function(name) {
@@ -100,7 +104,7 @@ chol.cl_traced <- function(x, ...) {
   if (n == 1L) return(matrix_of(sqrt(x), 1L, 1L))
   # The lower factor of the upper triangle, which is what base R reads.
   lower <- record("chol", "", node_of(t(x)), n, n * n, c(n, n))
-  t(lower)
+  named(t(lower), labels_of(x))
 }
 
 matrix_of <- function(x, m, n) {
@@ -182,11 +186,11 @@ traced_solve <- function(a, b) {
                        n))
   }
   if (!is_traced(a)) return(traced_product(solve(a), b, 0L)[, , drop = is.null(dim(b))])
-  if (n > 3L) return(lu_solution(a, n, b))
+  if (n > 3L) return(named(lu_solution(a, n, b), if (is.null(b)) rev(labels_of(a))))
   found <- cofactors(a, n, adjugate = TRUE)
   inverse <- combine_traced(found$adjugate) / found$det
   dim(inverse) <- c(n, n)
-  if (is.null(b)) return(inverse)
+  if (is.null(b)) return(named(inverse, rev(labels_of(a))))
   result <- traced_product(inverse, if (is.null(dim(b))) matrix_of(b, length(b), 1L) else b, 0L)
   if (is.null(dim(b))) as.vector(result) else result
 }
@@ -232,7 +236,7 @@ traced_diag <- function(x, nrow, ncol, names = TRUE) {
     if (missing(ncol)) trace_stop("diag() of one traced number needs 'nrow'", choice = TRUE)
     nrow <- ncol
   }
-  if (!is.null(dim(x))) return(move(base::diag, list(x), names = FALSE))
+  if (!is.null(dim(x))) return(move(base::diag, list(x), names = names))
   if (missing(nrow)) nrow <- if (missing(ncol)) length(x) else ncol
   # A diagonal of one number is a mask, which joins the kernel of the expression that it is added
   # to.
@@ -261,7 +265,7 @@ traced_kronecker <- function(X, Y, FUN = "*", ...) {
   j <- rep(seq_len(ncol(X)), each = ncol(Y))
   k <- rep(seq_len(nrow(Y)), times = nrow(X))
   l <- rep(seq_len(ncol(Y)), times = ncol(X))
-  X[i, j, drop = FALSE] * Y[k, l, drop = FALSE]
+  unnamed(X[i, j, drop = FALSE] * Y[k, l, drop = FALSE])
 }
 
 # ---- choices ------------------------------------------------------------------------------------
@@ -286,7 +290,7 @@ traced_ifelse <- function(test, yes, no) {
   } else {
     values[2:3] <- chosen(test, values[[2L]], values[[3L]])
   }
-  apply_node("ifelse", values, n, shape)
+  named(apply_node("ifelse", values, n, shape), labels_of(test))
 }
 
 # Both operands of a choice that depends on data only; elements not chosen may be missing.
@@ -345,7 +349,8 @@ traced_margin <- function(x, margin, mean, na.rm, dims) {
     x <- found$values
     if (mean) number <- number - sums(found$lost)
   }
-  if (mean) sums(x) / number else sums(x)
+  result <- if (mean) sums(x) / number else sums(x)
+  if (length(kept) == 1L && length(d) == 2L) named(result, labels_of(x)[[margin]]) else result
 }
 
 traced_sweep <- function(x, MARGIN, STATS, FUN = "-", ...) {
@@ -373,7 +378,9 @@ simplified <- function(values, higher = FALSE) {
   shape <- dim(values[[1L]])
   higher <- higher && !is.null(shape) && all(vapply(lapply(values, dim), identical, NA, shape))
   if (sizes[1L] > 1L) dim(result) <- c(if (higher) shape else sizes[1L], length(values))
-  named(result, names(values))
+  first <- labels_of(values[[1L]])
+  named(result, if (sizes[1L] == 1L) names(base::unlist(lapply(values, name_pattern)))
+        else if (!higher) list(if (is.character(first)) first, names(values)))
 }
 
 as_items <- function(x) if (is_traced(x)) as.list(x) else x
@@ -403,7 +410,8 @@ mapped_vapply <- function(X, FUN, FUN.VALUE, ..., USE.NAMES = TRUE) {
     trace_stop(sprintf("values must be length %d, but FUN(X[[%d]]) result is length %d",
                        length(FUN.VALUE), wrong[1L], length(values[[wrong[1L]]])))
   }
-  simplified(values)
+  if (USE.NAMES && is.character(X) && is.null(names(values))) names(values) <- X
+  simplified(if (USE.NAMES) values else unname(values))
 }
 
 mapped_mapply <- function(FUN, ..., MoreArgs = NULL, SIMPLIFY = TRUE, USE.NAMES = TRUE) {
@@ -455,11 +463,14 @@ traced_apply <- function(X, MARGIN, FUN, ...) {
   places <- aperm(trace_positions(X), c(setdiff(seq_along(d), MARGIN), MARGIN))
   rest <- d[-MARGIN]
   dim(places) <- c(prod(rest), prod(d[MARGIN]))
-  values <- simplified(lapply(seq_len(ncol(places)), function(k) {
-    slice <- X[places[, k]]
+  labels <- labels_of(X)
+  values <- lapply(seq_len(ncol(places)), function(k) {
+    slice <- unnamed(X[places[, k]])
     if (length(rest) > 1L) dim(slice) <- rest
-    FUN(slice, ...)
-  }))
+    FUN(named(slice, if (length(rest) == 1L) labels[-MARGIN][[1L]] else labels[-MARGIN]), ...)
+  })
+  if (length(MARGIN) == 1L) names(values) <- labels[[MARGIN]]
+  values <- simplified(values)
   if (length(MARGIN) > 1L && !is.list(values)) {
     dim(values) <- c(if (length(values) > ncol(places)) length(values) / ncol(places), d[MARGIN])
   }
@@ -476,13 +487,6 @@ traced_seq <- function(...) {
   }
   n <- ceiling(given$length.out)
   given$from + (given$to - given$from) * ((seq_len(n) - 1) / max(1, n - 1))
-}
-
-traced_unlist <- function(x) {
-  flat <- function(v) if (is.list(v)) do.call(base::c, lapply(unname(v), flat)) else list(v)
-  values <- flat(x)
-  values <- values[!vapply(values, is.null, NA)]
-  named(combine_traced(values), names(x))
 }
 
 contains_traced <- function(x) {

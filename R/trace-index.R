@@ -5,7 +5,7 @@
 trace_positions <- function(x, offset = 0L) {
   p <- if (offset == 0) seq_len(x$n) else offset + seq_len(x$n)
   if (!is.null(x$dim)) dim(p) <- x$dim
-  p
+  labelled(p, .subset2(x, "names"))
 }
 
 # fun(values, ...), where fun only moves elements; `values` are traced values and plain numbers.
@@ -18,8 +18,10 @@ move <- function(fun, values, ...) {
   assemble(plainly(do.call(fun, c(where, rest), quote = TRUE)), values)
 }
 
-# The value with the elements at these positions.
-assemble <- function(result, values) {
+# The value with the elements at these positions, and with their names.
+assemble <- function(result, values) named(place_elements(result, values), labels_of(result))
+
+place_elements <- function(result, values) {
   n <- length(result)
   shape <- dim(result)
   result <- as.vector(result)
@@ -159,13 +161,14 @@ place <- function(x, i) {
   x <- trace_operand(x)
   if (...length() == 1L && !missing(..1)) {
     i <- ..1
-    if (is_place(i, x$n)) return(place(x, i))
+    if (is_place(i, x$n)) {
+      names <- .subset2(x, "names")
+      return(if (is.null(names) || is.list(names)) place(x, i) else named(place(x, i), names[i]))
+    }
     if (is_traced(i)) refuse_index()
-    names <- names_for(x, i)
-    p <- plainly(named_as(trace_positions(x), names)[i])
-    return(named(assemble(p, list(x)), names(p)))
   }
   p <- trace_positions(x)
+  note_names(x, ...)
   assemble(plainly(if (missing(drop)) p[...] else p[..., drop = drop]), list(x))
 }
 
@@ -176,25 +179,10 @@ place <- function(x, i) {
     i <- ..1
     if (is_traced(i)) refuse_index()
     if (is_place(i, x$n)) return(place(x, i))
-    p <- named_as(trace_positions(x), names_for(x, i))
-    return(assemble(plainly(p[[i]]), list(x)))
   }
   p <- trace_positions(x)
+  note_names(x, ...)
   assemble(plainly(p[[...]]), list(x))
-}
-
-# The names of a vector that is indexed; parameters have theirs, results of operations none.
-names_for <- function(x, i) {
-  names <- if (is.null(x$dim)) names(x)
-  if (is.character(i) && is.null(names)) {
-    trace_stop("names of traced values are dropped by operations: use numbers for indices")
-  }
-  names
-}
-
-named_as <- function(p, names) {
-  if (!is.null(names)) names(p) <- names
-  p
 }
 
 refuse_index <- function() {
@@ -211,20 +199,19 @@ refuse_index <- function() {
 traced_assign <- function(x, assign_to, value, ...) {
   if (is.list(x)) return(assign_to(x, ..., value = list(value)))
   if (is.null(x)) x <- numeric()
-  names <- if (is.null(dim(x))) names(x)
   x <- trace_operand(x)
+  names <- x$names
   value <- trace_operand(value)
   if (...length() == 1L && !missing(..1)) {
     i <- ..1
     if (is_traced(i)) return(assign_where(i, x, value, names))
-    if (is.character(i) && is.null(names) && x$n > 0L) names_for(x, i)
     if (value$n == 1L && is_place(i, x$n)) return(named(put(x, as.integer(i), value), names))
   }
   if (value$n == 0L && x$n > 0L) value <- trace_operand(numeric())
-  p <- named_as(trace_positions(x), names)
+  if (!is.null(names)) asked_names(x)
+  p <- trace_positions(x)
   q <- as.vector(trace_positions(value, x$n))
-  p <- plainly(assign_to(p, ..., value = q))
-  named(assemble(p, list(x, value)), if (is.null(dim(p))) names(p))
+  assemble(plainly(assign_to(p, ..., value = q)), list(x, value))
 }
 
 # x[test] <- value, where one number takes the place of all elements that a comparison chooses.
@@ -262,10 +249,12 @@ c.cl_traced <- function(...) combine_traced(list(...))
 combine_traced <- function(values) {
   values <- values[!vapply(values, is.null, NA)]
   if (any(vapply(values, is.list, NA))) return(do.call(base::c, values, quote = TRUE))
-  names <- names(values)
-  names(values) <- NULL
+  if (!is.null(names(values)) || any(vapply(values, function(v) is.character(labels_of(v)), NA))) {
+    found <- lapply(values, name_pattern)
+    return(named(unnamed(combine_traced(lapply(unname(values), as.vector))),
+                 names(do.call(base::c, found))))
+  }
   if (length(values) == 1L) return(as.vector(values[[1L]]))
-  if (!is.null(names) && all(lengths(values) == 1L)) return(named(combine_traced(values), names))
   values <- lapply(values, trace_operand)
   values <- values[vapply(values, function(v) v$n, 0L) > 0L]
   n <- sum(vapply(values, function(v) v$n, 0L))
@@ -284,9 +273,16 @@ cbind.cl_traced <- function(..., deparse.level = 1) bind_traced(base::cbind, lis
 #' @export
 rbind.cl_traced <- function(..., deparse.level = 1) bind_traced(base::rbind, list(...))
 
-bind_traced <- function(fun, values) {
+# Vectors given as variables name their columns or rows.
+bind_traced <- function(fun, values, given = NULL) {
+  if (is.call(given) && length(given) == length(values) + 1L) {
+    if (is.null(names(values))) names(values) <- rep("", length(values))
+    for (k in which(names(values) == "")) {
+      if (is.symbol(given[[k + 1L]])) names(values)[k] <- as.character(given[[k + 1L]])
+    }
+  }
   values <- values[!vapply(values, is.null, NA)]
-  move(function(...) fun(..., deparse.level = 0), unname(values))
+  move(function(...) fun(..., deparse.level = 0), values)
 }
 
 #' @export
@@ -296,7 +292,7 @@ rep.cl_traced <- function(x, ...) {
       trace_stop("rep() needs the value of a traced value for a length", choice = TRUE)
     }
   }
-  move(base::rep, list(as.vector(x)), ...)
+  move(base::rep, list(x), ...)
 }
 
 #' @export
@@ -304,11 +300,11 @@ rev.cl_traced <- function(x) move(base::rev, list(x))
 
 #' @export
 t.cl_traced <- function(x) {
-  if (is.null(x$dim)) return(reshaped(x, c(1L, x$n)))
+  if (is.null(x$dim)) return(named(reshaped(x, c(1L, x$n)), list(NULL, x$names)))
   if (length(x$dim) != 2L) trace_stop("argument is not a matrix")
   shape <- rev(x$dim)
-  if (any(shape == 1L)) return(reshaped(x, shape))
-  record("transpose", "", node_of(x), as.double(x$dim), x$n, shape)
+  named(if (any(shape == 1L)) reshaped(x, shape) else
+    record("transpose", "", node_of(x), as.double(x$dim), x$n, shape), rev(x$names))
 }
 
 #' @export

@@ -4,7 +4,9 @@
 # ---- classes -------------------------------------------------------------------------------------
 
 # The number, vector or array that a traced value looks like: of doubles, or of logical values.
-looks_like <- function(x) if (is_truth(x)) proxy(x) else proxy(x) + 0
+looks_like <- function(x) {
+  labelled(if (is_truth(x)) proxy(x) else proxy(x) + 0, asked_names(x))
+}
 
 truths <- c("eq", "ne", "lt", "gt", "le", "ge", "and", "or", "not", "is_nan", "is_finite",
             "is_infinite")
@@ -50,6 +52,9 @@ inspection_masks <- function() {
       if (!is.null(given$class)) trace_stop("a traced value can have no class of its own")
       for (name in c(".Dim", "dim")) if (!is.null(given[[name]])) dim(.Data) <- given[[name]]
       if (!is.null(given$names)) names(.Data) <- given$names
+      for (name in c(".Dimnames", "dimnames")) {
+        if (!is.null(given[[name]])) dimnames(.Data) <- given[[name]]
+      }
       .Data
     },
     unclass = function(x) if (is_traced(x)) x else base::unclass(x),

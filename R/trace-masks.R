@@ -18,18 +18,12 @@ mover <- function(name, original = get(name, baseenv())) {
       trace_stop(sprintf("%s() needs the value of a traced value for a shape", name),
                  choice = TRUE)
     }
-    do.call(move, c(list(function(x, ...) drop_names(original(x, ...))),
-                    list(values[1L]), values[-1L]), quote = TRUE)
+    do.call(move, c(list(original, list(values[[1L]])), values[-1L]), quote = TRUE)
   }
 }
 
 any_traced_but_first <- function(values) {
   length(values) > 1L && any(vapply(values[-1L], is_traced, NA))
-}
-
-drop_names <- function(x) {
-  if (is.null(dim(x))) names(x) <- NULL else dimnames(x) <- NULL
-  x
 }
 
 # A function that needs the value of its argument.
@@ -97,7 +91,7 @@ assignment_mask <- function(name) {
 }
 
 matrix_mask <- function(data = NA, nrow, ncol, byrow = FALSE, dimnames = NULL) {
-  arguments <- list(byrow = byrow)
+  arguments <- list(byrow = byrow, dimnames = dimnames)
   if (!missing(nrow)) arguments$nrow <- nrow
   if (!missing(ncol)) arguments$ncol <- ncol
   for (name in names(arguments)) {
@@ -107,8 +101,7 @@ matrix_mask <- function(data = NA, nrow, ncol, byrow = FALSE, dimnames = NULL) {
     }
   }
   if (!is_traced(data)) {
-    return(do.call(base::matrix, c(list(data), arguments, list(dimnames = dimnames)),
-                   quote = TRUE))
+    return(do.call(base::matrix, c(list(data), arguments), quote = TRUE))
   }
   do.call(move, c(list(base::matrix, list(as.vector(data))), arguments), quote = TRUE)
 }
@@ -169,12 +162,12 @@ other_masks <- function() {
   list(
     c = function(...) if (any_traced(...)) combine_traced(list(...)) else base::c(...),
     cbind = function(..., deparse.level = 1) {
-      if (any_traced(...)) bind_traced(base::cbind, list(...))
-      else base::cbind(..., deparse.level = deparse.level)
+      if (!any_traced(...)) return(base::cbind(..., deparse.level = deparse.level))
+      bind_traced(base::cbind, list(...), if (deparse.level == 1) substitute(list(...)))
     },
     rbind = function(..., deparse.level = 1) {
-      if (any_traced(...)) bind_traced(base::rbind, list(...))
-      else base::rbind(..., deparse.level = deparse.level)
+      if (!any_traced(...)) return(base::rbind(..., deparse.level = deparse.level))
+      bind_traced(base::rbind, list(...), if (deparse.level == 1) substitute(list(...)))
     },
     append = function(x, values, after = length(x)) {
       if (!any_traced(x, values) || is.list(x) || is.list(values)) {
@@ -190,13 +183,17 @@ other_masks <- function() {
     },
     `attr<-` = function(x, which, value) {
       if (!is_traced(x)) return(base::`attr<-`(x, which, value))
-      if (identical(which, "dim")) dim(x) <- value
+      switch(which, dim = dim(x) <- value, names = names(x) <- value,
+             dimnames = dimnames(x) <- value)
       x
     },
     outer = mask("outer", traced_outer), `%o%` = mask("%o%", traced_outer),
     diag = mask("diag", traced_diag), det = mask("det", traced_det),
     chol = mask("chol", function(x, ...) chol.cl_traced(x)),
     solve = mask("solve", function(a, b, ...) traced_solve(a, if (!missing(b)) b)),
+    qr.solve = mask("qr.solve", function(a, b, ...) traced_solve(a, if (!missing(b)) b)),
+    proportions = mask("proportions", traced_proportions),
+    prop.table = mask("prop.table", traced_proportions),
     backsolve = mask("backsolve", traced_backsolve),
     forwardsolve = mask("forwardsolve", traced_forwardsolve),
     chol2inv = mask("chol2inv", traced_chol2inv),
@@ -245,7 +242,7 @@ other_masks <- function() {
     },
     kronecker = mask("kronecker", traced_kronecker), `%x%` = mask("%x%", traced_kronecker),
     unlist = function(x, recursive = TRUE, use.names = TRUE) {
-      if (contains_traced(x)) traced_unlist(x) else base::unlist(x, recursive, use.names)
+      if (contains_traced(x)) traced_unlist(x, use.names) else base::unlist(x, recursive, use.names)
     },
     is.atomic = predicate("is.atomic", function(x) TRUE),
     is.environment = predicate("is.environment", function(x) FALSE),

@@ -50,6 +50,12 @@ traced_norm <- function(x, type = "O") {
          trace_stop("norm() of a traced value has the types \"O\", \"I\", \"F\" and \"M\""))
 }
 
+traced_proportions <- function(x, margin = NULL) {
+  if (is.null(margin)) return(x / sum(x))
+  sums <- traced_apply(x, margin, function(part) sum(part))
+  traced_sweep(x, margin, sums, `/`)
+}
+
 # Sums by group, one row for each.
 traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
   if (is_traced(group)) refuse_index()
@@ -61,9 +67,10 @@ traced_rowsum <- function(x, group, reorder = TRUE, na.rm = FALSE, ...) {
   columns <- NCOL(x)
   count <- length(groups)
   place <- rep(rows, columns) + rep((seq_len(columns) - 1) * count, each = length(rows))
-  record("scatter", "", full_node(x, length(place)),
-         c(tracing$tape$add_data(as.double(place)), count * columns), count * columns,
-         c(count, columns))
+  sums <- record("scatter", "", full_node(x, length(place)),
+                 c(tracing$tape$add_data(as.double(place)), count * columns), count * columns,
+                 c(count, columns))
+  named(sums, list(as.character(groups), if (!is.null(dim(x))) labels_of(x)[[2L]]))
 }
 
 # Each group gives one number, or anything, then in a list; NA where there are no data.
@@ -79,11 +86,13 @@ traced_tapply <- function(X, INDEX, FUN, ..., simplify = TRUE) {
   if (!isTRUE(simplify) || any(lengths(values) != 1L)) {
     all <- vector("list", prod(shape))
     all[groups] <- values
+    if (length(shape) == 1L) names(all) <- levels(factors[[1L]])
     return(all)
   }
-  result <- simplified(values)
+  result <- unnamed(simplified(values))
   if (length(groups) < prod(shape)) result <- traced_assign(rep(NA_real_, prod(shape)), `[<-`,
                                                             result, groups)
-  if (length(shape) > 1L) dim(result) <- shape
-  result
+  if (length(shape) == 1L) return(named(result, levels(factors[[1L]])))
+  dim(result) <- shape
+  named(result, lapply(factors, levels))
 }

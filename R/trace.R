@@ -4,7 +4,8 @@
 #
 # A traced value is an environment: functions of R without a method for it stop, because they do not
 # support the type, whereas a list or a number would be taken for data. Its fields are `id` (its
-# node; 0: not created yet), `n` (its length), `dim` (NULL for a vector) and `tape`. A value
+# node; 0: not created yet), `n` (its length), `dim` (NULL for a vector), `tape`, and `names`, if it
+# has names (a vector), or dimnames (an array: a list), which follow R's rules. A value
 # assembled from several nodes, such as c(a, b) or x after x[2] <- a, has `from` and `index` instead
 # of a node: for each element the node and the index there. The node is created when the value is
 # used as a whole, so that recursions over x[t - 1] stay short.
@@ -94,7 +95,7 @@ trace_operand <- function(x) {
   if (inherits(x, "cl_traced")) {
     if (identical(.subset2(x, "tape"), tracing$tape)) return(x)
     if (!identical(.subset2(x, "tape"), tracing$tape$parent)) trace_stop(stale_text)
-    return(captured(x, tracing$tape))
+    return(named(captured(x, tracing$tape), .subset2(x, "names")))
   }
   if (is_cl(x)) x <- as.matrix(x)
   if (!is.numeric(x) && !is.logical(x)) {
@@ -104,10 +105,20 @@ trace_operand <- function(x) {
   n <- length(x)
   shape <- dim(x)
   if (n == 0L) return(traced(NA_integer_, 0L, shape))
-  if (n == 1L) return(traced(tracing$tape$add_number(as.double(x)), 1L, shape))
+  if (n == 1L) return(named(traced(tracing$tape$add_number(as.double(x)), 1L, shape), labels_of(x)))
   values <- as.double(x)
-  if (!is.null(tracing$tape$parent)) return(traced(captured_data(values, tracing$tape), n, shape))
-  record("data", "", integer(), c(tracing$tape$add_data(values), n), n, shape)
+  result <- if (is.null(tracing$tape$parent)) {
+    record("data", "", integer(), c(tracing$tape$add_data(values), n), n, shape)
+  } else {
+    traced(captured_data(values, tracing$tape), n, shape)
+  }
+  keep_times(named(result, labels_of(x)), attr(x, "tsp"))
+}
+
+# Notes the times of a time series, which R aligns in arithmetic.
+keep_times <- function(x, times) {
+  if (!is.null(times)) assign("times", times, envir = x)
+  x
 }
 
 no_operand_text <- function(x) {
@@ -167,7 +178,8 @@ traced_unary <- function(op, x) {
   n <- .subset2(x, "n")
   shape <- .subset2(x, "dim")
   if (n == 0L) return(no_elements(shape))
-  traced(tracing$tape$add("apply", op, node_of(x), numeric(), 0, n), n, shape)
+  result <- traced(tracing$tape$add("apply", op, node_of(x), numeric(), 0, n), n, shape)
+  keep_times(named(result, .subset2(x, "names")), .subset2(x, "times"))
 }
 
 traced_binary <- function(op, a, b) {
@@ -178,6 +190,11 @@ traced_binary <- function(op, a, b) {
   b <- trace_operand(b)
   n <- .subset2(a, "n")
   m <- .subset2(b, "n")
+  times <- .subset2(a, "times")
+  others <- .subset2(b, "times")
+  if (!is.null(times) && !is.null(others) && !identical(times, others)) {
+    trace_stop("time series of different times cannot be combined here: use as.numeric()")
+  }
   shape <- .subset2(a, "dim")
   other <- .subset2(b, "dim")
   if (is.null(shape)) {
@@ -195,7 +212,10 @@ traced_binary <- function(op, a, b) {
   }
   if (n == 0L) return(no_elements(shape))
   args <- c(node_for(a, n), node_for(b, n))
-  traced(tracing$tape$add("apply", op, args, numeric(), 0, n), n, shape)
+  result <- traced(tracing$tape$add("apply", op, args, numeric(), 0, n), n, shape)
+  if (is.null(c(.subset2(a, "names"), .subset2(b, "names"), times, others))) return(result)
+  result <- named(named(result, .subset2(b, "names")), .subset2(a, "names"))
+  keep_times(result, if (is.null(times)) others else times)
 }
 
 # op of any number of operands, recycled to the longest, in the shape of the first one of that
@@ -253,7 +273,7 @@ logical_result <- function(op, ...) {
   if (is_traced(result) && !is.null(tracing$tape$live)) {
     found <- live_value(result)
     storage.mode(found) <- "logical"
-    return(found)
+    return(labelled(found, labels_of(result)))
   }
   result
 }
@@ -266,9 +286,10 @@ math_names <- c("abs", "sign", "sqrt", "ceiling", "floor", "trunc", "exp", "expm
 #' @export
 Math.cl_traced <- function(x, ...) {
   op <- .Generic
-  if (op %in% math_names) return(named(traced_unary(op, x), .subset2(x, "names")))
-  switch(op, log = traced_log(x, ...), round = traced_round(x, ...), cumsum = traced_cumsum(x),
-         cumprod = cumulate("mul", x), cummax = cumulate("pmax", x), cummin = cumulate("pmin", x),
+  if (op %in% math_names) return(traced_unary(op, x))
+  switch(op, log = traced_log(x, ...), round = traced_round(x, ...),
+         cumsum = named(traced_cumsum(x), x$names), cumprod = named(cumulate("mul", x), x$names),
+         cummax = named(cumulate("pmax", x), x$names), cummin = named(cumulate("pmin", x), x$names),
          trace_stop(sprintf("%s() is not available for traced values", op)))
 }
 
@@ -363,7 +384,7 @@ traced_summary <- function(name, values, na.rm = FALSE) {
   for (x in values[mine]) {
     if (isTRUE(na.rm)) x <- left_out(x, none)$values
     if (x$n > 1L) x <- record("reduce", name, node_of(x), c(x$n, 1, 0), 1L)
-    else if (!is.null(x$dim)) x <- as.vector(x)
+    else x <- as.vector(x)
     result <- if (is.null(result)) x else traced_binary(op, result, x)
   }
   if (is.null(rest) || identical(as.double(rest), none)) return(result)
@@ -386,9 +407,9 @@ length.cl_traced <- function(x) x$n
 #' @export
 dim.cl_traced <- function(x) x$dim
 
-# The same elements with other dimensions.
+# The same elements with other dimensions, without names.
 reshaped <- function(x, shape) {
-  if (is.null(x$dim) && is.null(shape)) return(x)
+  if (is.null(x$dim) && is.null(shape) && is.null(x$names)) return(x)
   result <- traced(x$id, x$n, shape, x$from, x$index)
   assign("tape", x$tape, envir = result)
   result
@@ -402,33 +423,6 @@ reshaped <- function(x, shape) {
   reshaped(x, dim(like))
 }
 
-# Vectors have names if they are parameters, or if `f` gives them; operations drop them.
-#' @export
-names.cl_traced <- function(x) {
-  names <- .subset2(x, "names")
-  if (!is.null(names)) assign("named", TRUE, envir = x$tape)
-  names
-}
-
-#' @export
-`names<-.cl_traced` <- function(x, value) {
-  copy <- traced(x$id, x$n, x$dim, x$from, x$index)
-  assign("tape", x$tape, envir = copy)
-  named(copy, as.character(value))
-}
-
-# Sets the names of a value that was just made.
-named <- function(x, names) {
-  if (is_traced(x) && length(names) == x$n && is.null(x$dim)) assign("names", names, envir = x)
-  x
-}
-
-#' @export
-dimnames.cl_traced <- function(x) NULL
-
-#' @export
-`dimnames<-.cl_traced` <- function(x, value) x
-
 #' @export
 as.vector.cl_traced <- function(x, mode = "any") {
   if (mode %in% c("any", "numeric", "double")) return(reshaped(x, NULL))
@@ -441,12 +435,15 @@ as.double.cl_traced <- function(x, ...) reshaped(x, NULL)
 
 #' @export
 as.list.cl_traced <- function(x, ...) {
-  named_as(lapply(seq_len(x$n), function(k) x[[k]]), if (is.null(x$dim)) names(x))
+  result <- lapply(seq_len(x$n), function(k) x[[k]])
+  names(result) <- names(x)
+  result
 }
 
 #' @export
 as.matrix.cl_traced <- function(x, ...) {
-  if (length(x$dim) == 2L) x else reshaped(x, c(x$n, 1L))
+  if (length(x$dim) == 2L) return(x)
+  named(reshaped(x, c(x$n, 1L)), if (is.null(x$dim)) list(x$names, NULL))
 }
 
 #' @export

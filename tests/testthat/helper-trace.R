@@ -138,3 +138,16 @@ expect_untraced <- function(f, ..., both = FALSE) {
   if (both) expect_error(f(...))
   expect_fault(statcl:::trace_function(f, list(...)), "argument", argument = "f")
 }
+
+refused <- function(f, ..., says, argument = "f") {
+  e <- expect_fault(cl_gradient(f)(...), "argument", argument = argument)
+  expect_match(conditionMessage(e), says, fixed = TRUE)
+}
+
+# Value and gradient as those of f with numbers.
+holds <- function(f, ...) {
+  point <- list(...)
+  got <- cl_gradient(f)(...)
+  expect_equal(as.numeric(got), as.numeric(f(...)), tolerance = 1e-12)
+  expect_true(all(do.call(cl_check_gradient, c(list(cl_gradient(f)), point))$ok))
+}

@@ -230,12 +230,13 @@ test_that("indices of every form", {
   expect_traced(function(a) a[c(4, 2, 2, 1, 3, 4)], x4)
   expect_traced(function(a) c(a, 9)[5] + c(a, 9)[2], x4)
   expect_untraced(function(a) a[["b"]], x4, both = TRUE)
-  expect_untraced(function(a) (a + 1)["b"], c(b = 1))
-  expect_untraced(function(a) {
+  expect_traced(function(a) (a + 1)["b"], c(b = 1, c = 2))
+  expect_traced(function(a) {
     a <- a + 1
     a["b"] <- 1
+    a["d"] <- a["c"]
     a
-  }, c(b = 1))
+  }, c(b = 1, c = 2))
   expect_untraced(function(a) a[[5]], x4, both = TRUE)
   expect_untraced(function(a) a[3, 1], m23, both = TRUE)
   expect_untraced(function(a) a[a], 2)
