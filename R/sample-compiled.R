@@ -3,8 +3,8 @@
 
 # ---- the compiled density ------------------------------------------------------------------------
 
-# The program for this job in this process; NULL if there is none. `answer`: what the evaluator
-# gave at the unconstrained vector u; the program must agree.
+# The program for this job in this process, with what it was recorded as; NULL if there is none.
+# `answer`: what the evaluator gave at the unconstrained vector u; the program must agree.
 job_program <- function(job, u, answer) {
   kept <- job$compiled
   if (!identical(kept$pid, Sys.getpid())) {
@@ -19,7 +19,7 @@ compile_density <- function(f, layout, u, answer) {
   tryCatch({
     program <- density_program(f, layout, u)
     if (is.null(program)) return(NULL)
-    both <- .Call(r_program_run, program, u, TRUE)
+    both <- .Call(r_program_run, program$program, u, TRUE)
     if (agree(both[1L], answer[[1L]]) && agree(both[-1L], answer[[2L]])) program
   }, error = failed)
 }
@@ -32,7 +32,7 @@ density_program <- function(f, layout, u) {
   state <- environment(f)
   if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
         is.null(program_order(state, layout))) {
-    return(state$program)
+    return(state$known[[1L]][c("program", "nodes", "data", "output")])
   }
   terms <- density_terms(f, layout)
   overrides <- density_overrides(f)
@@ -42,8 +42,9 @@ density_program <- function(f, layout, u) {
   trace <- trace_function(model, list(u = u), overrides = overrides)
   output <- model_output(model, trace)
   if (is.null(output)) return(NULL)
-  .Call(r_program_make, where, node_columns(trace$tape), trace$tape$data, as.double(length(u)),
-        output)
+  nodes <- node_columns(trace$tape)
+  program <- .Call(r_program_make, where, nodes, trace$tape$data, as.double(length(u)), output)
+  list(program = program, nodes = nodes, data = trace$tape$data, output = output)
 }
 
 most_copied <- 2^28 # bytes of data that are copied for the program
@@ -173,43 +174,47 @@ list_assembler <- function(layout) {
 
 # ---- chains --------------------------------------------------------------------------------------
 
-# run_chain() for a chain with a program. It returns for reports, and for R to judge a point whose
-# value is not a number.
-run_compiled <- function(s, evaluate, until) {
-  total <- s$control$warmup + s$control$iter
-  refresh <- s$control$refresh
-  reported <- s$iteration_done
+# run_chain() for chains with a program: side by side, or in lockstep. It returns for reports, and
+# for R to judge a point whose value is not a number.
+run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
+  most <- length(chains)
+  of <- chains[[1L]]$program
+  control <- chains[[1L]]$control
+  total <- control$warmup + control$iter
+  by <- if (control$refresh > 0) control$refresh else total
+  running <- chains
   repeat {
-    goal <- if (refresh > 0) min(total, (s$iteration_done %/% refresh + 1) * refresh) else total
-    reason <- advance_compiled(s, goal, min(0.25, until - seconds_now()))
-    ended <- judge_stop(s, reason)
-    if (!is.null(s$progress) && s$iteration_done > reported) {
-      s$started <- seconds_now()
-      report(s)
-    }
-    reported <- s$iteration_done
-    if (ended) {
-      s$at <- NULL
-      return(invisible())
-    }
-    if (reason == 2L) {
-      answer <- evaluate_once(s, evaluate)
-      .Call(r_chain_step, s$native, answer[[1L]], answer[[2L]], 0L)
-    }
-    if (seconds_now() > until) return(invisible())
+    done <- vapply(running, `[[`, 0L, "iteration_done")
+    vectors <- if (lockstep) mapped_vectors(of, length(running), most) else 1L
+    stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), of$program, vectors,
+                   as.integer(pmin(total, (done %/% by + 1) * by)),
+                   min(0.25, until - seconds_now()))
+    for (i in seq_along(running)) judge_compiled(running[[i]], stops[i], done[i], evaluate)
+    running <- Filter(function(s) !is.null(s$at), running)
+    if (length(running) == 0L || seconds_now() > until) return(invisible())
   }
 }
 
-# A point at which the program fails for a reason that a smaller step may avoid has density zero.
-advance_compiled <- function(s, iterations, seconds) {
-  rejected <- function(e) {
-    .Call(r_chain_step, s$native, -Inf, NULL, 0L)
-    0L
+judge_compiled <- function(s, stop, reported, evaluate) {
+  ended <- judge_stop(s, stop)
+  if (!is.null(s$progress) && s$iteration_done > reported) {
+    s$started <- seconds_now()
+    report(s)
   }
-  tryCatch(.Call(r_chain_run, s$native, s$program, as.integer(iterations), seconds)[1L],
-           statcl_error_not_pd = rejected, statcl_error_singular = rejected,
-           statcl_error_nonfinite = rejected, error = function(e) {
-             look_at(s)
-             rethrow_density(s, e)
-           })
+  if (ended) {
+    s$at <- NULL
+  } else if (stop == 2L) {
+    answer <- evaluate_once(s, evaluate)
+    .Call(r_chain_step, s$native, answer[[1L]], answer[[2L]], 0L)
+  }
+}
+
+# How many points the program evaluates at once for `count` of `most` chains: one of a few numbers,
+# to which it is mapped.
+mapped_vectors <- function(of, count, most) {
+  if (count == 1L) return(1L)
+  sizes <- halves_of(min(most, most_vectors))
+  size <- if (count > sizes[1L]) sizes[1L] else min(sizes[sizes >= count])
+  .Call(r_program_map, of$program, of$nodes, of$data, of$output, size)
+  size
 }

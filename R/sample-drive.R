@@ -37,7 +37,7 @@ keeping_draws <- function(job, chains, code) {
 # Advances a chain to its end, or to the time `until`. A point that cannot be computed has density
 # zero. Only then are the handlers of the loop set up again, so that other points have no overhead.
 run_chain <- function(s, evaluate, until = Inf) {
-  if (!is.null(s$program)) return(run_compiled(s, evaluate, until))
+  if (!is.null(s$program)) return(run_compiled(list(s), evaluate, until))
   rejected <- function(e) TRUE
   start_clock(s)
   on.exit(stop_clock(s))
@@ -100,15 +100,28 @@ point_of <- function(s, u) {
 run_batch <- function(job) {
   evaluate <- make_batch_evaluator(job$log_density, job$layout, job$control$nan)
   single <- function(u) evaluate(matrix(u))[[1L]]
+  compile <- compiles_batch(job$log_density)
   chains <- list()
   keeping_draws(job, function() lapply(chains, chain_result), {
     for (id in seq_along(job$points)) {
-      chains[[id]] <- start_chain(job, id, single, may_compile = FALSE)
-      chains[[id]]$progress <- progress_line(job, waiting = 0)
-      start_clock(chains[[id]])
+      s <- start_chain(job, id, single, compile)
+      compile <- !is.null(s$program)
+      s$progress <- progress_line(job, waiting = 0)
+      chains[[id]] <- s
     }
-    lockstep(chains, evaluate)
+    if (compile) {
+      run_compiled(chains, single, lockstep = TRUE)
+    } else {
+      for (s in chains) start_clock(s)
+      lockstep(chains, evaluate)
+    }
   })
+}
+
+# Not if it has a likelihood, which evaluates all chains in one pass over its data.
+compiles_batch <- function(f) {
+  if (inherits(f, "cl_log_posterior")) return(all(vapply(environment(f)$terms, compiles_batch, NA)))
+  inherits(f, c("cl_gradient", "formula"))
 }
 
 lockstep <- function(chains, evaluate) {

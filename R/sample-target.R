@@ -209,7 +209,7 @@ compiled_caller <- function(state, call_density, layout) {
 program_order <- function(state, layout) {
   names <- vapply(layout$arguments, `[[`, "", "name")
   indices <- lapply(layout$arguments, `[[`, "index")
-  order <- unlist(indices[match(names(state$like), names)])
+  order <- unlist(indices[match(names(state$like), names)], use.names = FALSE)
   if (!identical(order, seq_len(layout$n))) order
 }
 

@@ -10,8 +10,8 @@
  *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or so many
  *       iterations are done
  *   r_chain_clock(chain, runs)
- *   r_chain_run(chain, program, iterations, seconds): c(scl_chain_stop, iterations done); the
- *       program is a compiled function of the unconstrained vector
+ *   r_chains_run(chains, program, vectors, goals, seconds): scl_chain_stop of each of a list of
+ *       chains (scl_chains_run()); the program is a compiled function of the unconstrained vector
  *   r_chain_state(chain, all): a list; with draws and figures in columns if `all` */
 #include "r/entries.h"
 #include "r/pointer.h"
@@ -147,19 +147,28 @@ done:
   return point;
 }
 
-SEXP r_chain_run(SEXP chain, SEXP program, SEXP iterations, SEXP seconds) {
-  SEXP result = PROTECT(Rf_allocVector(INTSXP, 2));
-  scl_chain_stop stop = SCL_CHAIN_RUNS;
+static scl_status get_chains(SEXP x, const scl_program *p, scl_chain **chain) {
+  const size_t dimension = scl_program_about(p).parameters;
+  for (R_xlen_t k = 0; k < XLENGTH(x); k++) {
+    SCL_TRY(get_chain(VECTOR_ELT(x, k), &chain[k]));
+    if (scl_chain_view_of(chain[k]).dimension != dimension) return bad_chain();
+  }
+  return SCL_OK;
+}
+
+SEXP r_chains_run(SEXP chains, SEXP program, SEXP vectors, SEXP goals, SEXP seconds) {
+  const R_xlen_t count = TYPEOF(chains) == VECSXP ? XLENGTH(chains) : 0;
+  SEXP result = PROTECT(Rf_allocVector(INTSXP, count));
+  scl_chain **chain = (scl_chain **)R_alloc((size_t)count + 1, sizeof *chain);
+  scl_chain_stop *stop = (scl_chain_stop *)R_alloc((size_t)count + 1, sizeof *stop);
   scl_program *p;
-  scl_chain *c;
   scl_status status;
-  SCL_GO(get_chain(chain, &c));
   SCL_GO(r_program_get(program, &p));
-  if (scl_program_about(p).parameters != scl_chain_view_of(c).dimension) SCL_GO(bad_chain());
-  const scl_target target = scl_target_program(p);
-  SCL_GO(scl_chain_run(c, &target, Rf_asInteger(iterations), Rf_asReal(seconds), &stop));
-  INTEGER(result)[0] = (int)stop;
-  INTEGER(result)[1] = scl_chain_view_of(c).done;
+  if (TYPEOF(goals) != INTSXP || XLENGTH(goals) != count) SCL_GO(bad_chain());
+  SCL_GO(get_chains(chains, p, chain));
+  SCL_GO(scl_chains_run(chain, (int)count, p, (size_t)Rf_asInteger(vectors), INTEGER_RO(goals),
+                        Rf_asReal(seconds), stop));
+  for (R_xlen_t k = 0; k < count; k++) INTEGER(result)[k] = (int)stop[k];
 done:
   UNPROTECT(1);
   return r_return(status, result);

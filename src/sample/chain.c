@@ -288,17 +288,21 @@ static scl_status take_unusual(scl_chain *c) {
   return answer(c, -INFINITY, NULL);
 }
 
-static scl_status step(scl_chain *c, const scl_target *target) {
-  const size_t d = c->options.dimension;
-  SCL_TRY(target->run(target->self, c->at, c->answer));
+scl_status scl_chain_take(scl_chain *c) {
   double sum = 0.0; /* NaN unless all are finite */
-  for (size_t k = 0; k <= d; k++) sum += 0.0 * c->answer[k];
+  for (size_t k = 0; k <= c->options.dimension; k++) sum += 0.0 * c->answer[k];
   return sum == 0.0 ? receive(c, c->answer[0], c->answer + 1) : take_unusual(c);
+}
+
+static scl_status step(scl_chain *c, const scl_target *target) {
+  SCL_TRY(target->run(target->self, c->at, c->answer));
+  return scl_chain_take(c);
 }
 
 void scl_chain_clock(scl_chain *c, bool runs) {
   if (runs) {
     c->run_started = seconds_now();
+    if (c->stop == SCL_CHAIN_ASKS) c->stop = SCL_CHAIN_RUNS; /* ask again */
   } else {
     c->elapsed = seconds_so_far(c);
   }
@@ -306,14 +310,12 @@ void scl_chain_clock(scl_chain *c, bool runs) {
 
 scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations, double seconds,
                          scl_chain_stop *out) {
-  enum { LOOK_AT_CLOCK = 4 };
   scl_status status = SCL_OK;
-  if (c->stop == SCL_CHAIN_ASKS) c->stop = SCL_CHAIN_RUNS; /* ask again */
   scl_chain_clock(c, true);
   const double until = c->run_started + seconds;
   for (int count = 1; c->stop == SCL_CHAIN_RUNS && c->done < iterations; count++) {
     SCL_GO(step(c, target));
-    if (count % LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
+    if (count % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
   }
   *out = c->stop;
 done:

@@ -88,6 +88,11 @@ static inline void scl_full_step(const scl_chain *c, const double *from) {
 
 enum { SCL_LARGEST_ERROR = 1000 }; /* of the energy, from which on a trajectory is divergent */
 
+enum { SCL_LOOK_AT_CLOCK = 4 }; /* evaluations between looks */
+
+/* Takes value and gradient in c->answer (sample/chain.c). */
+scl_status scl_chain_take(scl_chain *c);
+
 /* ---- the no-U-turn sampler (sample/tree.c) -------------------------------------------------- */
 /* Begins a transition with momentum c->p; the next point is in c->at. */
 scl_status scl_tree_begin(scl_chain *c);

@@ -9,7 +9,7 @@ reference_sample <- function(f, init, transform = NULL, ...) {
   u <- free_start(layout, init)
   program <- density_program(f, layout, u)
   slow <- function(u) {
-    both <- .Call(r_program_run, program, u, TRUE)
+    both <- .Call(r_program_run, program$program, u, TRUE)
     with_slope(both[1L], both[-1L])
   }
   fit <- suppressWarnings(sample_in_r(slow, u, ...), classes = "statcl_warning")
@@ -112,7 +112,7 @@ test_that("a value that rounding has put on its bound has density zero", {
   layout <- parameter_layout(list(s = 1), list(s = cl_lower(1e6)))
   f(s = 1e6 + 1)
   program <- density_program(f, layout, 0)
-  at <- function(u) .Call(r_program_run, program, u, FALSE)
+  at <- function(u) .Call(r_program_run, program$program, u, FALSE)
   expect_equal(at(0), -1e6 - 1)
   expect_identical(at(-40), -Inf)
   expect_identical(make_evaluator(f, layout, "stop")(-40)[[1L]], -Inf)
@@ -175,4 +175,36 @@ test_that("values given by update() are those of the chains", {
   both <- cl_log_posterior(f, ~ dnorm(m, 0, 10, log = TRUE))
   fit <- expect_same_draws(both, init, warmup = 50, iter = 50)
   expect_equal(mean(fit$draws), 12 * 3 / (3 + 1 / 200), tolerance = 0.05)
+})
+
+test_that("lockstep in the core: its draws, whoever asks for reports", {
+  y <- sin(1:40)
+  f <- cl_gradient(function(a, b) sum(dnorm(y, a + b[1] * (1:40) / 40, exp(b[2]), log = TRUE)) +
+                     dnorm(a, 0, 5, log = TRUE) + sum(dnorm(b, 0, 2, log = TRUE)))
+  init <- list(a = 0, b = c(0, 0))
+  run <- function(...) {
+    quiet_sample(f, init, warmup = 100, iter = 60, seed = 4, batch = TRUE, ...)
+  }
+  each_engine({
+    fit <- run(chains = 3)
+    said <- capture.output(again <- run(chains = 3, refresh = 30), type = "message")
+    expect_identical(again$draws, fit$draws)
+    expect_length(grep("^chain 3: +(30|60|90|120|150|160) of 160", said), 6L)
+    points <- matrix(0, 3, 2) # the program was mapped to two vectors, and its own order is kept
+    expect_false(is.null(.Call(r_program_run_vectors, environment(f)$program, points, TRUE)))
+    few <- function(batch) { # the rounding of several points at once grows with the iterations
+      quiet_sample(f, init, chains = 3, warmup = 0, iter = 5, step_size = 0.1, seed = 4,
+                   batch = batch)$draws
+    }
+    expect_equal(few(TRUE), few(FALSE), tolerance = 1e-9)
+  })
+  # more chains than one run evaluates, and points that R judges
+  half <- cl_gradient(function(x) sum(1.5 * log(1 - x^2)))
+  fit <- on_host(quiet_sample(half, list(x = c(0.1, 0.2)), warmup = 50, iter = 30, nan = "reject",
+                              chains = 18, batch = TRUE, seed = 1, jitter = 0.1))
+  expect_identical(dim(fit$draws), c(30L, 18L, 2L))
+  expect_gt(sum(fit$rejections), 0)
+  expect_true(all(abs(fit$draws) < 1))
+  expect_error(on_host(cl_sample(half, list(x = c(0.1, 0.2)), batch = TRUE, seed = 1)), "NaN",
+               class = "statcl_error_density")
 })

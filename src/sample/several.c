@@ -1,0 +1,101 @@
+/* Several chains over one program. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "sample/state.h"
+
+static double seconds_now(void) {
+  return 1e-6 * (double)scl_clock_us();
+}
+
+/* What a run with this status says of a chain: the caller judges points that cannot be evaluated.
+ */
+static scl_status judge(scl_status status, scl_chain_stop *stop) {
+  if (status == SCL_OK || status == SCL_E_INTERRUPT) return status;
+  *stop = SCL_CHAIN_ASKS;
+  return SCL_OK;
+}
+
+/* ---- one after another ---------------------------------------------------------------------- */
+
+static scl_status run_in_turn(scl_chain *const *chain, int count, scl_program *p, const int *goal,
+                              double seconds, scl_chain_stop *stop) {
+  const scl_target target = scl_target_program(p);
+  const double until = seconds_now() + seconds;
+  for (int k = 0; k < count; k++) {
+    const double left = until - seconds_now();
+    stop[k] = SCL_CHAIN_RUNS;
+    if (k > 0 && left <= 0.0) continue;
+    SCL_TRY(judge(scl_chain_run(chain[k], &target, goal[k], left, &stop[k]), &stop[k]));
+  }
+  return SCL_OK;
+}
+
+/* ---- in lockstep ---------------------------------------------------------------------------- */
+
+typedef struct {
+  scl_chain *const *chain;
+  int count;
+  scl_program *program;
+  size_t dimension, vectors;
+  double *x, *to; /* of one run */
+} lockstep;
+
+/* The last chain's point fills what is left. */
+static scl_status evaluate(const lockstep *l, int first) {
+  const size_t d = l->dimension;
+  for (size_t k = 0; k < l->vectors; k++) {
+    const int at = first + (int)k < l->count ? first + (int)k : l->count - 1;
+    memcpy(l->x + k * d, l->chain[at]->at, d * sizeof *l->x);
+  }
+  SCL_TRY(scl_program_run_vectors(l->program, l->x, l->vectors, true, l->to));
+  for (int k = first; k < l->count && (size_t)(k - first) < l->vectors; k++) {
+    memcpy(l->chain[k]->answer, l->to + (size_t)(k - first) * (d + 1), (d + 1) * sizeof *l->to);
+  }
+  return SCL_OK;
+}
+
+/* One evaluation of each; *pause: a chain has something to say. */
+static scl_status advance(const lockstep *l, const int *goal, scl_chain_stop *stop, bool *pause) {
+  scl_status status = SCL_OK;
+  for (int first = 0; first < l->count && status == SCL_OK; first += (int)l->vectors) {
+    status = evaluate(l, first);
+  }
+  if (status == SCL_E_INTERRUPT) return status;
+  for (int k = 0; k < l->count; k++) {
+    stop[k] = SCL_CHAIN_ASKS;
+    if (status == SCL_OK) {
+      SCL_TRY(scl_chain_take(l->chain[k]));
+      stop[k] = l->chain[k]->stop;
+    }
+    *pause = *pause || stop[k] != SCL_CHAIN_RUNS || l->chain[k]->done >= goal[k];
+  }
+  return SCL_OK;
+}
+
+static scl_status run_lockstep(const lockstep *l, const int *goal, double seconds,
+                               scl_chain_stop *stop) {
+  const double until = seconds_now() + seconds;
+  scl_status status = SCL_OK;
+  bool pause = false;
+  for (int k = 0; k < l->count; k++) scl_chain_clock(l->chain[k], true);
+  for (int i = 1; status == SCL_OK && !pause; i++) {
+    status = advance(l, goal, stop, &pause);
+    if (i % SCL_LOOK_AT_CLOCK == 0 && seconds_now() > until) break;
+  }
+  for (int k = 0; k < l->count; k++) scl_chain_clock(l->chain[k], false);
+  return status;
+}
+
+scl_status scl_chains_run(scl_chain *const *chain, int count, scl_program *p, size_t vectors,
+                          const int *goal, double seconds, scl_chain_stop *stop) {
+  if (vectors <= 1) return run_in_turn(chain, count, p, goal, seconds, stop);
+  const size_t d = scl_program_about(p).parameters, numbers = vectors * (2 * d + 1);
+  double *room = malloc(numbers * sizeof *room);
+  if (room == NULL) return scl_fail_memory(numbers * sizeof *room, 0, "chains");
+  const lockstep l = {chain, count, p, d, vectors, room, room + vectors * d};
+  const scl_status status = run_lockstep(&l, goal, seconds, stop);
+  free(room);
+  return status;
+}
