@@ -26,12 +26,15 @@ is_skew <- function(info, least) {
 # The power of two nearest to each number, 1 for 0: dividing by it is exact.
 power_of_two <- function(size) {
   size[size == 0] <- 1
-  2^pmin(pmax(floor(log2(size)), -1022), 1022)
+  exponent <- floor(log2(size))
+  exponent[exponent < -1022] <- -1022
+  2^exponent
 }
 
 # The predictors of the observations in use as a base matrix, their columns divided by `unit`.
 host_design <- function(problem) {
-  x <- unname(as.matrix(problem$x))
+  x <- if (is_cl(problem$x)) as.matrix(problem$x) else problem$x
+  dimnames(x) <- NULL
   if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
   size <- vapply(seq_len(ncol(x)), function(j) max(abs(x[, j]), 0), 0)
   bad <- which(!is.finite(size))
@@ -53,18 +56,18 @@ glm_basis <- function(problem, w = NULL, design = host_design(problem)) {
   at <- sort(found$pivot[seq_len(found$rank)])
   x <- x[, at, drop = FALSE]
   root <- weighted_root(x, w, found)
-  z <- if (ncol(x) > 0L) t(backsolve(root, t(x), transpose = TRUE)) else x
+  z <- .Call(r_solve_right, x, root)
   if (ordered) z <- z[, -1L, drop = FALSE]
   kept <- if (ordered) others[at[-1L] - 1L] else at
   list(x = z, root = root, kept = kept, unit = design$unit[kept], ordered = ordered)
 }
 
-# The triangular factor of the weighted x. Without weights, or if a column is zero in all rows with
-# a positive weight, the unweighted factor, which is in `found`.
+# The triangular factor of the weighted x. Without weights or with equal ones, or if a column is
+# zero in all rows with a positive weight, the unweighted factor, which is in `found`.
 weighted_root <- function(x, w, found) {
   k <- seq_len(ncol(x))
   plain <- qr.R(found)[k, k, drop = FALSE]
-  if (is.null(w) || length(k) == 0L || !all(w >= 0 & w < Inf) || !any(w > 0)) return(plain)
+  if (length(w) <= 1L || length(k) == 0L || !all(w >= 0 & w < Inf) || !any(w > 0)) return(plain)
   root <- qr.R(qr(x * sqrt(w / max(w)), tol = 0))
   if (nrow(root) < length(k) || !all(abs(diag(root)) > 0)) return(plain)
   root
@@ -104,8 +107,9 @@ theta_map <- function(core) {
   k <- length(basis$kept)
   if (k == 0L) return(map)
   at <- seq_len(core$beta_count)
-  inverse <- backsolve(basis_root(basis), diag(k)) / basis$unit
-  map[at, at] <- kronecker(diag(max(1L, core$classes - 1L)), inverse)
+  inverse <- .Call(r_solve_right, diag(k), basis_root(basis)) / basis$unit
+  map[at, at] <- if (core$classes <= 2L) inverse else
+    kronecker(diag(core$classes - 1L), inverse)
   if (basis$ordered) map[aux_index(core), at] <- rep(cut_shift(basis), each = core$aux_count)
   map
 }

@@ -100,6 +100,7 @@ deviance_parts <- function(family, y, mu, w, aux) {
   if (family == "poisson_log") {
     return(2 * w * ifelse(y > 0, -y * log1p_minus((mu - y) / pmax(y, 1)), mu))
   }
+  if (family == "normal_id") return(w * (y - mu)^2)
   r <- glm_links[[family]]$r
   if (!is.null(r)) return(r()$dev.resids(y, mu, w))
   n <- y + aux

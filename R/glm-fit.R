@@ -195,7 +195,9 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   fit$terms <- design$terms
   fit$assign <- design$assign
   fit$contrasts <- design$contrasts
-  fit$xlevels <- stats::.getXlevels(design$terms, frame)
+  if (any(attr(design$terms, "dataClasses") %in% c("factor", "ordered", "character"))) {
+    fit$xlevels <- stats::.getXlevels(design$terms, frame)
+  }
   fit$na.action <- attr(frame, "na.action")
   if (model) fit$model <- frame
   fit
@@ -285,6 +287,7 @@ glm_control <- function(control, method) {
     abort_argument("control", "'control' must be a named list")
   }
   search <- list(maxit = 100, tolerance = 1e-8)
+  if (length(control) == 0L) return(list(search = search, sampling = list()))
   given <- intersect(names(control), names(search))
   search[given] <- control[given]
   search$maxit <- check_count(search$maxit, "maxit", 0)
@@ -366,7 +369,8 @@ glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
   if (fit$family == "ordered_logistic" && fit$intercept > 0L) {
     beta <- append(beta, 0, fit$intercept - 1L)
   }
-  eta <- as.matrix(cl_matmul(x, unname(as.matrix(beta))))
+  beta <- unname(if (is.matrix(beta)) beta else matrix(beta))
+  eta <- if (is_cl(x)) as.matrix(cl_matmul(x, beta)) else x %*% beta
   if (categorical) {
     dimnames(eta) <- list(rownames(x), fit$levels)
     return(eta)

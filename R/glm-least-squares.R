@@ -136,7 +136,7 @@ least_squares_found <- function(core, fit) {
   if (fit$ones > 0L) beta[fit$ones] <- beta[fit$ones] + y$centre / fit$constant
   sigma <- sqrt(fit$rss / n)
   k <- length(beta)
-  inverse <- if (k > 0L) backsolve(fit$root, diag(k)) * y$second / fit$unit else matrix(0, 0L, 0L)
+  inverse <- .Call(r_solve_right, diag(k), fit$root) * (y$second / fit$unit)
   root <- inverse * sigma * y$first
   rownames(root) <- core$problem$names[core$kept]
   w <- core$problem$row_weights

@@ -37,6 +37,23 @@ glm_newton <- function(core, prior, theta, control, report = function(...) NULL,
        iterations = i, diverging = state$diverging, held = state$held)
 }
 
+# The same in C, with its start, for small problems of some families on the host without an offset;
+# NULL where it finds no mode.
+newton_in_c <- function(problem, control) {
+  if (!problem$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log") ||
+        !is.null(problem$offset) || where_for("glm", length(problem$x)) >= 0L) return(NULL)
+  core <- glm_core(problem, glm_basis(problem, working_weights(problem$family, used_data(problem))))
+  data <- core$data
+  found <- .Call(r_glm_newton, environment(core$likelihood)$handle, data$y, data$x, data$trials,
+                 data$weights, control$tolerance, control$maxit)
+  if (is.null(found)) return(NULL)
+  found$value <- found$objective <- found$value + core$constant
+  found$iterations <- as.integer(found$iterations)
+  found[c("converged", "message", "held")] <- list(TRUE, "converged", FALSE)
+  if (found$least < 1e-2) return(NULL) # columns that are skew at the mode: a better basis
+  list(core = core, found = found)
+}
+
 # The bound of log(phi), above which the distribution is practically Poisson: the variance is within
 # 1e-7 of the mean for counts of any size.
 largest_log_phi <- function(core) 16 + log(max(core$data$y, 1))
@@ -154,6 +171,10 @@ glm_fit_mode <- function(problem, priors, start, control, progress) {
     if (mode$found$perfect) warn_perfect()
     return(mode)
   }
+  if (by_likelihood && is.null(start) && basis_is_cheap(problem$x)) {
+    quick <- newton_in_c(problem, control)
+    if (!is.null(quick)) return(quick)
+  }
   begin <- glm_begin(problem, start, priors)
   report <- glm_reporter(progress)
   found <- glm_newton(begin$core, begin$prior, begin$theta, control, report, begin$usual)
@@ -270,14 +291,14 @@ glm_covariance <- function(core, prior, found) {
       glm_gram(cl_matmul(core$data$x, full), expected_weights(core, found$theta))
     }
   }
-  v <- invert_information(info, squares)
+  half <- inverse_root(info, squares)
+  if (is.null(half)) half <- info * NA_real_
   root <- NULL
   if (!is.null(core$basis)) {
-    k <- seq_len(nrow(v))
-    map <- theta_map(core)[k, k, drop = FALSE]
-    root <- if (anyNA(v) || length(v) == 0L) v else map %*% t(chol(v))
-    v <- tcrossprod(root)
+    k <- seq_len(nrow(half))
+    half <- root <- theta_map(core)[k, k, drop = FALSE] %*% half
   }
+  v <- tcrossprod(half)
   if (core$logged && !is.null(prior)) {
     own_error <- exp(found$theta[aux]) * sqrt(v[aux, aux])
     v <- v[beta, beta, drop = FALSE]
@@ -314,24 +335,35 @@ basis_weights <- function(core, theta) {
   if (is.null(core$data$weights)) w else w * core$data$weights
 }
 
-# `squares`: for info = X' W X what gives B' X' W X B without it. With nearly collinear columns,
-# cross-products lose digits that X has: then a second factor is computed in coordinates in which
-# the columns are nearly orthogonal.
-invert_information <- function(info, squares = NULL) {
+# The inverse; NA, with a warning, if info is not positive definite.
+invert_information <- function(info) {
   if (length(info) == 0L) return(info)
+  factor <- scaled_factor(info)
+  if (is.null(factor)) return(info * NA_real_)
+  chol2inv(factor$root) / tcrossprod(factor$size)
+}
+
+# list(root, size): info = size root' root size.
+scaled_factor <- function(info) {
   size <- sqrt(abs(diag(info)))
   size[!(size > 0)] <- 1
-  root <- chol_or_null(info / tcrossprod(size))
-  if (is.null(root)) {
-    statcl_warning("convergence", paste("the Hessian of the log density is not negative definite",
-                                        "at the estimate: no standard errors"))
-    info[] <- NA_real_
-    return(info)
-  }
-  if (is.null(squares) || min(diag(root)) > 1e-3) return(chol2inv(root) / tcrossprod(size))
-  basis <- backsolve(root, diag(nrow(info))) / size
-  again <- tryCatch(chol(squares(basis)), error = function(e) diag(nrow(info)))
-  tcrossprod(basis %*% backsolve(again, diag(nrow(info))))
+  root <- chol_or_null(info / outer(size, size))
+  if (!is.null(root)) return(list(root = root, size = size))
+  statcl_warning("convergence", paste("the Hessian of the log density is not negative definite",
+                                      "at the estimate: no standard errors"))
+  NULL
+}
+
+# R with R R' = info^-1; NULL as above. `squares`: for info = X' W X what gives B' X' W X B without
+# it. With nearly collinear columns, cross-products lose digits that X has: then a second factor is
+# computed in coordinates in which the columns are nearly orthogonal.
+inverse_root <- function(info, squares = NULL) {
+  if (length(info) == 0L) return(info)
+  factor <- scaled_factor(info)
+  if (is.null(factor)) return(NULL)
+  half <- .Call(r_solve_right, diag(nrow(info)), factor$root) / factor$size
+  again <- if (!is.null(squares) && min(diag(factor$root)) <= 1e-3) chol_or_null(squares(half))
+  if (is.null(again)) half else .Call(r_solve_right, half, again)
 }
 
 aux_names <- function(core) {

@@ -15,7 +15,8 @@ glm_start <- function(core, start, priors) {
   beta <- if (has_classes(family)) class_start(core) else {
     z <- working_response(family, core$data$there)
     if (ncol(x) > core$columns) z <- z - core$data$offset
-    right <- as.vector(as.matrix(cl_crossprod(x, w * z)))
+    right <- if (is_cl(x)) as.vector(as.matrix(cl_crossprod(x, w * z))) else
+      base::crossprod(x, w * z)
     left <- gram[core$free, core$free, drop = FALSE] + prior_ridge(core, prior)
     solve_information(left, right[core$free])
   }

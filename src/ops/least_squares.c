@@ -45,3 +45,14 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
   free(row);
   return status;
 }
+
+void scl_solve_right(double *x, size_t n, size_t p, const double *root) {
+  for (size_t j = 0; j < p; j++) {
+    double *to = x + j * n;
+    for (size_t k = 0; k < j; k++) {
+      const double factor = root[j * p + k], *from = x + k * n;
+      for (size_t i = 0; i < n; i++) to[i] -= factor * from[i];
+    }
+    for (size_t i = 0; i < n; i++) to[i] /= root[j * p + j];
+  }
+}

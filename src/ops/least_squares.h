@@ -14,4 +14,7 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
                                   const double *beta, const double *rest, double *gap,
                                   double *slope);
 
+/* x becomes x root^-1 for x, n x p, and an upper triangular root, p x p, both column-major. */
+void scl_solve_right(double *x, size_t n, size_t p, const double *root);
+
 #endif

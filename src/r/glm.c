@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/glm.h"
+#include "ops/glm_newton.h"
 #include "ops/least_squares.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -321,6 +322,48 @@ SEXP r_glm_info(SEXP handle) {
   return info;
 }
 
+/* ---- small fits ------------------------------------------------------------------------------ */
+
+static bool is_double(SEXP x, size_t length) {
+  return TYPEOF(x) == REALSXP && (size_t)XLENGTH(x) == length;
+}
+
+/* y, x, trials and weights (which may be NULL) as the handle was made from them. A list(theta,
+ * value, gradient, information, decrement, least, iterations), or NULL if the mode was not found or
+ * the handle has to be created again. */
+SEXP r_glm_newton(SEXP handle, SEXP y, SEXP x, SEXP trials, SEXP weights, SEXP tolerance,
+                  SEXP most) {
+  scl_glm *glm = r_pointer_usable(&likelihood, handle);
+  if (glm == NULL || !scl_glm_searches(scl_glm_family_of(glm))) return R_NilValue;
+  const size_t n = scl_glm_nrow(glm), p = scl_glm_ncol(glm);
+  if (!is_double(y, n) || !is_double(x, n * p) || !(trials == R_NilValue || is_double(trials, n)) ||
+      !(weights == R_NilValue || is_double(weights, n)))
+    return R_NilValue;
+  const char *names[] = {"theta",     "value", "gradient",   "information",
+                         "decrement", "least", "iterations", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  const R_xlen_t lengths[] = {(R_xlen_t)p, 1, (R_xlen_t)p, 0, 1, 1, 1};
+  for (int k = 0; k < 7; k++) SET_VECTOR_ELT(result, k, Rf_allocVector(REALSXP, lengths[k]));
+  SET_VECTOR_ELT(result, 3, Rf_allocMatrix(REALSXP, (int)p, (int)p));
+  scl_glm_search search = {.x = REAL_RO(x),
+                           .y = REAL_RO(y),
+                           .datum = trials == R_NilValue ? NULL : REAL_RO(trials),
+                           .weight = weights == R_NilValue ? NULL : REAL_RO(weights),
+                           .tolerance = Rf_asReal(tolerance),
+                           .most = Rf_asInteger(most),
+                           .beta = REAL(VECTOR_ELT(result, 0)),
+                           .gradient = REAL(VECTOR_ELT(result, 2)),
+                           .information = REAL(VECTOR_ELT(result, 3))};
+  bool found = false;
+  scl_status status = scl_glm_newton(glm, &search, &found);
+  REAL(VECTOR_ELT(result, 1))[0] = search.value;
+  REAL(VECTOR_ELT(result, 4))[0] = search.decrement;
+  REAL(VECTOR_ELT(result, 5))[0] = search.least;
+  REAL(VECTOR_ELT(result, 6))[0] = search.steps;
+  UNPROTECT(1);
+  return r_return(status, found ? result : R_NilValue);
+}
+
 /* ---- least squares --------------------------------------------------------------------------- */
 
 /* list(gap, slope) for a double matrix x and double vectors y, beta, rest. */
@@ -342,4 +385,21 @@ SEXP r_least_squares_gaps(SEXP x, SEXP y, SEXP beta, SEXP rest) {
                              REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
   UNPROTECT(1);
   return r_return(status, result);
+}
+
+/* x root^-1 as a matrix without names, for double matrices x (n x p) and root (p x p, upper). By
+ * plain loops: some BLAS start threads for the smallest of triangular solutions. */
+SEXP r_solve_right(SEXP x, SEXP root) {
+  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
+  const bool fits = TYPEOF(x) == REALSXP && TYPEOF(root) == REALSXP &&
+                    (size_t)XLENGTH(x) == n * p && (size_t)XLENGTH(root) == p * p;
+  if (!fits) {
+    scl_fail_argument("x", "'x' and 'root' must be double matrices of matching shapes");
+    r_throw();
+  }
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)n, (int)p));
+  if (n * p > 0) memcpy(REAL(result), REAL_RO(x), n * p * sizeof(double));
+  scl_solve_right(REAL(result), n, p, REAL_RO(root));
+  UNPROTECT(1);
+  return result;
 }

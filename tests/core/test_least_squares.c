@@ -23,4 +23,7 @@ void test_least_squares(scl_context *ctx) {
   CHECK_OK(scl_least_squares_gaps(ones, 3, 1, y, &none, big, gap, slope));
   CHECK(slope[0] == 1);
   CHECK_OK(scl_least_squares_gaps(x, 0, 0, y, beta, rest, gap, slope));
+  double of[4] = {2, 4, 7, 8}, root[4] = {2, 5, 3, 4}; /* the 5 below the diagonal is not read */
+  scl_solve_right(of, 2, 2, root);
+  CHECK(of[0] == 1 && of[1] == 2 && of[2] == 1 && of[3] == 0.5);
 }
