@@ -10,6 +10,7 @@ glm_response <- function(family, y, trials, weights) {
   weights <- plain_numbers(weights)
   n <- NROW(y)
   weights <- check_glm_weights(weights, n)
+  if (!is.null(r_family(family))) return(r_response(family, y, trials, weights))
   if (family != "binomial_logit" && is.matrix(y) && ncol(y) > 1L) {
     abort_argument("y", sprintf(paste("the response of %s must be a vector; a matrix of successes",
                                       "and failures needs \"binomial_logit\""), family))

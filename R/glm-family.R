@@ -21,34 +21,43 @@ glm_family_names <- c(names(glm_links), class_families)
 
 has_classes <- function(family) family %in% class_families
 
-# The argument 'family': one of our names, or a family function, object or name of R with its
-# canonical link. `counts`: whether the response has trials.
-read_glm_family <- function(family, counts = FALSE) {
-  known <- paste0("\"", glm_family_names, "\"", collapse = ", ")
+# The argument 'family': one of our names, or a family function, object or name of R. `counts`:
+# whether the response has trials. Canonical links have a family here, if it takes the response `y`.
+read_glm_family <- function(family, counts = FALSE, y = NULL) {
+  if (is.character(family) && length(family) == 1L && family %in% r_family_names) {
+    family <- getExportedValue("stats", family)
+  }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   if (inherits(family, "family")) {
-    links <- c(binomial = "logit", poisson = "log", gaussian = "identity")
-    if (family$family %in% names(links) && identical(links[[family$family]], family$link)) {
-      family <- family$family
-    } else {
-      abort_argument("family", sprintf(paste("family %s with link %s is not supported; 'family'",
-                                             "must be one of %s"),
-                                       family$family, family$link, known))
-    }
+    own <- switch(paste(family$family, family$link)[1L],
+      "binomial logit" = if (counts) "binomial_logit" else if (nlevels(y) <= 2L) "bernoulli_logit",
+      "poisson log" = if (is.matrix(y) || !is.numeric(y) || all(y == round(y), na.rm = TRUE))
+        "poisson_log",
+      "gaussian identity" = "normal_id")
+    return(if (is.null(own)) wrap_family(family) else own)
   }
+  known <- paste0("\"", glm_family_names, "\"", collapse = ", ")
   if (!is.character(family) || length(family) != 1L || is.na(family)) {
-    abort_argument("family", sprintf("'family' must be one of %s", known))
+    abort_argument("family", sprintf("'family' must be a family of R such as Gamma(), or one of %s",
+                                     known))
   }
-  family <- switch(family, binomial = if (counts) "binomial_logit" else "bernoulli_logit",
-                   poisson = "poisson_log", gaussian = "normal_id", family)
   if (!family %in% glm_family_names) {
-    abort_argument("family", sprintf("'family' must be one of %s, not \"%s\"", known, family))
+    abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), or one",
+                                           "of %s, not \"%s\""), known, family))
   }
   family
 }
 
+# For a response and trials. Two columns of counts are those of a binomial family.
+family_of_response <- function(family, y, trials) {
+  family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y), y)
+  if (family == "bernoulli_logit" && is.matrix(y) && ncol(y) == 2L) "binomial_logit" else family
+}
+
 # An object as family() gives it.
 glm_family_object <- function(family) {
+  r <- r_family(family)
+  if (!is.null(r)) return(r)
   r <- glm_links[[family]]$r
   if (!is.null(r)) return(r())
   link <- if (has_classes(family)) "logit" else "log"
@@ -58,11 +67,15 @@ glm_family_object <- function(family) {
 # ---- means ---------------------------------------------------------------------------------------
 
 link_inverse <- function(family, eta) {
+  r <- r_family(family)
+  if (!is.null(r)) return(r$linkinv(eta))
   switch(glm_links[[family]]$link, logit = stats::plogis(eta), identity = eta, log = exp(eta))
 }
 
 # d mean / d eta.
 link_slope <- function(family, eta) {
+  r <- r_family(family)
+  if (!is.null(r)) return(r$mu.eta(eta))
   switch(glm_links[[family]]$link, logit = stats::dlogis(eta), identity = rep(1, length(eta)),
          log = exp(eta))
 }
@@ -90,6 +103,8 @@ class_probabilities <- function(family, eta, cuts) {
 
 # Var(y) / weight at the mean, but for the factor sigma^2.
 glm_variance <- function(family, mu, aux) {
+  r <- r_family(family)
+  if (!is.null(r)) return(r$variance(mu))
   switch(family, bernoulli_logit = , binomial_logit = mu * (1 - mu), normal_id = rep(1, length(mu)),
          poisson_log = mu, neg_binomial_2_log = mu + mu^2 / aux)
 }
@@ -97,6 +112,8 @@ glm_variance <- function(family, mu, aux) {
 # The contribution of each observation to the deviance; `y` is on the scale of the mean (a
 # proportion of trials). For counts, large terms that would cancel are avoided.
 deviance_parts <- function(family, y, mu, w, aux) {
+  r <- r_family(family)
+  if (!is.null(r)) return(r$dev.resids(y, mu, w))
   if (family == "poisson_log") {
     return(2 * w * ifelse(y > 0, -y * log1p_minus((mu - y) / pmax(y, 1)), mu))
   }

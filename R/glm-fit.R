@@ -22,9 +22,19 @@
 #'
 #' Tables, labelled numbers and `I()` are used as plain numbers.
 #'
-#' `binomial()`, `poisson()` and `gaussian()` with their canonical links are accepted for
-#' `"bernoulli_logit"` or `"binomial_logit"` (depending on the response), `"poisson_log"` and
-#' `"normal_id"`.
+#' All families of R with all their links are accepted too, as an object, function or name:
+#' `binomial("probit")` (or `"cloglog"`, `"cauchit"`, `"log"`, `"identity"`), `poisson("sqrt")`,
+#' `Gamma`, `inverse.gaussian("log")`, `quasibinomial`, `quasipoisson`, `quasi(link = "log",
+#' variance = "mu^2")`, `MASS::negative.binomial(2)` with its fixed theta, a link by [power()], or a
+#' family object of your own. `binomial()`, `poisson()` and `gaussian()` with their canonical links
+#' stand for `"bernoulli_logit"` or `"binomial_logit"` (depending on the response), `"poisson_log"`
+#' and `"normal_id"`, except for responses that only [glm()] takes: factors of more than two levels,
+#' of which the first is the failure, and Poisson responses that are not whole numbers.
+#'
+#' Families of R take responses and weights as [glm()] does, and the fit has its numbers: standard
+#' errors from the expected information, the dispersion by Pearson's statistic where the family
+#' leaves it open, its deviances, AIC (`NA` for quasi-likelihoods, which have no density),
+#' residuals, and its summary. They are fitted by method `"ml"`.
 #'
 #' @section Methods:
 #' `"ml"`: Newton's method on all parameters together, starting from one weighted least squares fit
@@ -56,6 +66,14 @@
 #' where the marginal density of sigma is largest.) Coefficients are posterior means. There is an
 #' `as_draws()` method for the posterior package.
 #'
+#' Families of R are fitted by iteratively reweighted least squares as in [glm()], with steps halved
+#' until the means are valid and the deviance does not increase. The search stops when a step is
+#' less than 1e-8 standard errors, later than in [glm()]; if the first step leads to invalid means,
+#' it starts again from a constant mean, where [glm()] asks for starting values. For a matrix on a
+#' device, means, weights and the deviance are computed there, for the links and families that R
+#' has; for other links and families on the host. Confidence intervals from standard errors use
+#' Student's t distribution if the dispersion is estimated.
+#'
 #' @section Priors:
 #' A prior such as `prior_normal(0, 2.5)` applies to all coefficients except the intercept. A list
 #' gives priors by name: names of columns, `coefficients` for all except the intercept, `intercept`,
@@ -66,8 +84,10 @@
 #' intercept follows from these; for `sigma` half-normal; for `phi` log-normal.
 #'
 #' @section Weights:
-#' For `"normal_id"` the variance of an observation is sigma^2 / weight. For a `"binomial_logit"`
-#' response of proportions weights are the numbers of trials. Otherwise they multiply the log
+#' For families of R as for [glm()]: the variance of an observation is proportional to 1 / weight,
+#' and for proportions weights are the numbers of trials. For `"normal_id"` the variance of an
+#' observation is sigma^2 / weight. For a `"binomial_logit"` response of proportions weights are the
+#' numbers of trials. Otherwise they multiply the log
 #' density of an observation: they may be the number of times that it occurred, and need not be
 #' integers. Observations with weight 0 are not used. [nobs()], and with it the degrees of freedom,
 #' is the number of the others, as for [glm()]; for families with classes it is the sum of the
@@ -85,13 +105,15 @@
 #' @param formula,data A formula, and a data frame in which its variables, and those of `weights`,
 #'   `offset` and `trials`, are looked up.
 #' @param y The response, see below.
-#' @param family The name of a family, see below.
+#' @param family The name of a family, or a family of R such as `Gamma("log")`, see below.
 #' @param method How parameters are estimated, see below.
 #' @param prior For `"map"` and `"mcmc"`, see below.
 #' @param weights,trials Numbers, one for each observation, see below.
 #' @param offset Numbers that are added to the linear predictor, one for each observation; or
 #'   `offset()` in the formula. Not for `"categorical_logit"`.
 #' @param start Starting values of the coefficients.
+#' @param etastart,mustart For families of R, starting values of the linear predictors or of the
+#'   means, one for each observation. Other families do not need them.
 #' @param intercept Whether to add a column of ones.
 #' @param control A list: `maxit` (100) and `tolerance` (1e-8) of the search; for `"mcmc"` also
 #'   arguments of [cl_sample()], with the defaults `chains = 4`, `warmup = 250`, `iter = 500`.
@@ -105,7 +127,7 @@
 #' @param ... For the generic: arguments of the methods.
 #' @return An object of class `"cl_glm"`, a list with the elements
 #'   * `coefficients`: a named vector; for `categorical_logit` with names `class:column`,
-#'   * `own`: `sigma`, `phi` or the cuts,
+#'   * `own`: `sigma`, `phi`, the cuts, or the estimated `dispersion` of a family of R,
 #'   * `vcov`: covariance matrix of coefficients and cuts,
 #'   * `vcov.root`: a matrix R with `vcov` = R R', or `NULL`; it keeps digits that `vcov` has lost
 #'     if coefficients are highly correlated,
@@ -149,6 +171,9 @@
 #' # Overdispersed counts
 #' coef(cl_glm(breaks ~ wool + tension, data = warpbreaks, family = "neg_binomial_2_log"))
 #'
+#' # A family and link of R
+#' summary(cl_glm(mpg ~ wt + hp, data = mtcars, family = Gamma("log")))
+#'
 #' # Ordered classes, with the number of times that each observation occurred
 #' if (requireNamespace("MASS", quietly = TRUE)) {
 #'   cl_glm(Sat ~ Infl + Type + Cont, data = MASS::housing, family = "ordered_logistic",
@@ -167,7 +192,7 @@ cl_glm <- function(x, ...) UseMethod("cl_glm")
 cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                            method = c("ml", "map", "mcmc"), prior = NULL, weights = NULL,
                            offset = NULL, trials = NULL, ..., subset, na.action, contrasts = NULL,
-                           model = TRUE) {
+                           model = TRUE, etastart = NULL, mustart = NULL) {
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
@@ -175,7 +200,8 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
     stats::terms(formula, data = data), "formula")
   if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
   frame <- match.call(expand.dots = FALSE)
-  kept <- c("formula", "data", "subset", "weights", "offset", "trials", "na.action")
+  kept <- c("formula", "data", "subset", "weights", "offset", "trials", "na.action", "etastart",
+            "mustart")
   frame <- frame[c(1L, match(kept, names(frame), 0L))]
   frame$formula <- stats::formula(whole)
   # a single number of trials is not a variable of the model frame
@@ -186,10 +212,11 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   frame <- eval_frame(frame, data, parent.frame(), trials = if (length(alike) != 1L) alike)
   y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
   trials <- if (length(alike) == 1L) alike else frame[["(trials)"]]
-  family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
+  family <- family_of_response(family, y, trials)
   design <- glm_design(stats::terms(frame), frame, family, contrasts)
   fit <- fit_glm(design$x, y, family, method, prior, frame[["(weights)"]],
-                 stats::model.offset(frame), trials, design$intercept, ...)
+                 stats::model.offset(frame), trials, design$intercept, ...,
+                 etastart = frame[["(etastart)"]], mustart = frame[["(mustart)"]])
   fit$call <- call
   fit$formula <- stats::formula(whole)
   fit$terms <- design$terms
@@ -235,7 +262,7 @@ cl_glm.character <- function(x, ...) {
 cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "map", "mcmc"),
                            prior = NULL, weights = NULL, offset = NULL, trials = NULL,
                            intercept = TRUE, start = NULL, control = list(),
-                           progress = interactive(), ...) {
+                           progress = interactive(), etastart = NULL, mustart = NULL, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
   check_dots_empty(...)
@@ -244,7 +271,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
   if (is.null(y)) abort_argument("y", "the response 'y' is missing")
   names <- colnames(x)
   if (is.null(names) && ncol(x) > 0L) names <- paste0("x", seq_len(ncol(x)))
-  family <- read_glm_family(family, is.matrix(y) || !is.null(trials) || is_share(y))
+  family <- family_of_response(family, y, trials)
   intercept <- check_flag(intercept, "intercept")
   # the cuts of ordered_logistic replace the intercept
   ones <- intercept && family != "ordered_logistic"
@@ -256,7 +283,7 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
     dimnames(full) <- NULL
   }
   fit <- fit_glm(full, y, family, method, prior, weights, offset, trials, as.integer(ones), start,
-                 control, progress, names = c(if (ones) "(Intercept)", names))
+                 control, progress, etastart, mustart, names = c(if (ones) "(Intercept)", names))
   fit$call <- call
   fit$columns <- names
   if (!is_cl(x)) fit$x <- x
@@ -265,9 +292,13 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
 
 # The fit, for predictors as a matrix with its intercept in column `intercept` (0 for none).
 fit_glm <- function(x, y, family, method, prior, weights, offset, trials, intercept, start = NULL,
-                    control = list(), progress = interactive(), ..., names = colnames(x)) {
+                    control = list(), progress = interactive(), etastart = NULL, mustart = NULL,
+                    ..., names = colnames(x)) {
   check_dots_empty(...)
   method <- check_choice(method, c("ml", "map", "mcmc"), "method")
+  if (method != "ml" && !is.null(r_family(family))) {
+    abort_argument("method", sprintf("family %s is fitted by method \"ml\" only", family))
+  }
   if (!is.null(prior) && method == "ml") {
     abort_argument("prior", "priors are for methods \"map\" and \"mcmc\", not \"ml\"")
   }
@@ -275,6 +306,8 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   control <- glm_control(control, method)
   response <- glm_response(family, y, trials, weights)
   problem <- new_glm_problem(family, x, response, offset, intercept, names)
+  problem$etastart <- check_row_start(etastart, "etastart", problem$n)
+  problem$mustart <- check_row_start(mustart, "mustart", problem$n)
   priors <- if (method != "ml") glm_priors(prior, problem)
   centre <- if (method == "mcmc") glm_centre else glm_fit_mode
   mode <- centre(problem, priors, start, control$search, progress)
@@ -331,33 +364,9 @@ finish_glm <- function(problem, mode, method) {
               prior = mode$prior$label, intercept = problem$intercept)
   if (!is.null(mode$draws)) fit$draws <- mode$draws
   fit <- glm_fitted(fit, problem, core, found$theta)
+  if (!is.null(r_family(problem$family))) fit <- finish_r_family(fit)
   if (problem$family == "normal_id" && method == "ml") fit <- unbiased_sigma(fit, found$rss)
   structure(fit, class = "cl_glm")
-}
-
-# Standard errors of the rows of x times the coefficients named `k`.
-wald_errors <- function(object, x, k) {
-  root <- object$vcov.root
-  if (is.null(root)) {
-    half <- cl_matmul(x, object$vcov[k, k, drop = FALSE])
-    return(sqrt(pmax(rowSums(as.matrix(half) * as.matrix(x)), 0)))
-  }
-  root_lengths(as.matrix(cl_matmul(x, root[k, , drop = FALSE])))
-}
-
-# The lengths of the rows, computed without overflow or underflow of squares.
-root_lengths <- function(x) {
-  if (length(x) == 0L) return(numeric(nrow(x)))
-  most <- do.call(pmax, lapply(seq_len(ncol(x)), function(j) abs(x[, j])))
-  unit <- ifelse(is.finite(most) & most > 0, most, 1)
-  unit * sqrt(rowSums((x / unit)^2))
-}
-
-# Standard errors of the coefficients (and cuts), by name.
-coefficient_errors <- function(object) {
-  root <- object$vcov.root
-  if (is.null(root)) return(sqrt(diag(object$vcov)))
-  stats::setNames(root_lengths(root), rownames(object$vcov))
 }
 
 # eta = X b + offset: n numbers, or of categorical_logit n x C, the first column 0.
@@ -455,6 +464,7 @@ null_mean <- function(fit, y, w) {
   offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
   if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
   if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
+  if (!is.null(r_family(fit$family))) return(r_null_mean(fit))
   aux <- if (fit$family == "neg_binomial_2_log") fit$own else 1
   alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
   if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))

@@ -7,11 +7,12 @@
 #' [lm()].
 #'
 #' The leverages h are the diagonal of `W^(1/2) X (X' W X)^(-1) X' W^(1/2)`, where W are the working
-#' weights. The dispersion phi is `sigma(object)^2` for `normal_id`, and 1 for other families.
-#' Standardised residuals are the residuals divided by `sqrt(phi (1 - h))`, and Cook's distances are
-#' `(r / (1 - h))^2 h / (phi p)`, where r are the Pearson residuals and p is the number of
-#' coefficients. What leaving one observation out does to the coefficients, to sigma and to deviance
-#' residuals is computed by one step from the fit, as for [glm()]: for `normal_id` it is exact.
+#' weights. The dispersion phi is `sigma(object)^2` for `normal_id` and families of R, and 1 for
+#' other families. Standardised residuals are the residuals divided by `sqrt(phi (1 - h))`, and
+#' Cook's distances are `(r / (1 - h))^2 h / (phi p)`, where r are the Pearson residuals and p is
+#' the number of coefficients. What leaving one observation out does to the coefficients, to sigma
+#' and to deviance residuals is computed by one step from the fit, as for [glm()]: for `normal_id`
+#' it is exact.
 #' (Williams, D. A. (1987) Generalized linear model diagnostics using the deviance and single case
 #' deletions. *Applied Statistics* 36, 181-191.)
 #'
@@ -60,6 +61,7 @@ leverage <- function(model) {
 }
 
 dispersion <- function(model) {
+  if (dispersion_estimated(model)) return(model$own[["dispersion"]])
   if (model$family == "normal_id") model$deviance / model$df.residual else 1
 }
 
@@ -128,7 +130,7 @@ rstandard.cl_glm <- function(model, type = c("deviance", "pearson"), ...) {
 rstudent.cl_glm <- function(model, infl = stats::influence(model, do.coef = FALSE), ...) {
   r <- sign(infl$dev.res) * sqrt(infl$dev.res^2 + infl$hat * infl$pear.res^2 / (1 - infl$hat))
   r[is.infinite(r)] <- NaN
-  if (model$family == "normal_id") r / infl$sigma else r
+  if (has_t_tests(model)) r / infl$sigma else r
 }
 
 #' @rdname influence.cl_glm

@@ -3,9 +3,8 @@
 #' A fitting method for glm()
 #'
 #' `glm(..., method = cl_glm_fit)` gives an object of class `"glm"`, with which all that works with
-#' such objects works, fitted by the search of [cl_glm()]: Newton's method until the maximum is
-#' found, with the data on the device where they are large enough. For families and links of
-#' [cl_glm()]: binomial with a logit, Poisson with a log and Gaussian with an identity link.
+#' such objects works, fitted by the search of [cl_glm()] until the maximum is found, with the data
+#' on the device where they are large enough. For all families and links that [glm()] has.
 #'
 #' The columns that are linearly dependent, and so get the coefficient `NA`, are chosen as by
 #' [cl_glm()]. After the search one QR decomposition is computed, which summaries and leverages of
@@ -13,14 +12,15 @@
 #' [cl_glm()] itself.
 #'
 #' @param x,y,weights,start,offset,family,intercept As for [glm.fit()].
-#' @param etastart,mustart Not used: the search finds the same maximum from its own start.
+#' @param etastart,mustart As for [glm.fit()], but not used for binomial families with a logit link,
+#'   Poisson with a log and Gaussian with an identity link, which need no starting values.
 #' @param control As from [glm.control()]. `maxit` is used; `epsilon` is the tolerance of the rank
 #'   in the QR decomposition, while the search stops as described in [cl_glm()].
 #' @param singular.ok Whether linearly dependent columns are allowed.
 #' @return A list as from [glm.fit()].
 #' @section Errors:
-#' `statcl_error_argument` for other families and links, and for dependent columns if `singular.ok`
-#' is `FALSE`; otherwise the errors and warnings of [cl_glm()].
+#' `statcl_error_argument` for dependent columns if `singular.ok` is `FALSE`; otherwise the errors
+#' and warnings of [cl_glm()].
 #' @seealso [cl_glm()]
 #' @export
 #' @examples
@@ -39,13 +39,14 @@ cl_glm_fit <- function(x, y, weights = rep(1, nobs), start = NULL, etastart = NU
   y <- read$y
   weights <- read$weights
   counts <- family$family == "binomial" && !all(weights %in% c(0, 1) & y %in% c(0, 1))
-  name <- read_glm_family(family, counts)
+  name <- read_glm_family(family, counts, y)
   columns <- colnames(x)
   if (is.null(columns)) columns <- paste0("x", seq_len(ncol(x)))
   one <- if (intercept) match("(Intercept)", columns, constant_column(x)) else 0L
   fit <- withCallingHandlers(
     fit_glm(matrix(as.double(x), nobs, dimnames = list(NULL, columns)), y, name, "ml", NULL,
-            weights, offset, NULL, one, start, list(maxit = control$maxit), FALSE),
+            weights, offset, NULL, one, start, list(maxit = control$maxit), FALSE, etastart,
+            mustart),
     statcl_warning_counts = function(w) invokeRestart("muffleWarning")) # `family` has warned
   if (anyNA(fit$coefficients) && !singular.ok) {
     abort_argument("x", sprintf(paste("the columns are linearly dependent: '%s' is a combination",
@@ -59,7 +60,7 @@ glm_response_as_r <- function(family, y, weights, nobs) {
   home <- list2env(list(y = y, weights = weights, nobs = nobs, family = family, etastart = NULL,
                         mustart = NULL, start = NULL, offset = rep(0, nobs)))
   classed(eval(family$initialize, home), "y")
-  list(y = as.vector(home$y), weights = home$weights, trials = home$n)
+  list(y = as.vector(home$y), weights = home$weights, trials = home$n, mustart = home$mustart)
 }
 
 # The parts of a glm object.

@@ -67,13 +67,14 @@ summary.cl_glm <- function(object, ...) {
   table <- cbind(Estimate = estimate, `Std. Error` = error)
   if (object$method != "mcmc") {
     z <- estimate / error
-    table <- if (object$family == "normal_id" && object$method == "ml") {
+    table <- if (has_t_tests(object)) {
       cbind(table, `t value` = z,
             `Pr(>|t|)` = 2 * stats::pt(-abs(z), object$df.residual))
     } else {
       cbind(table, `z value` = z, `Pr(>|z|)` = 2 * stats::pnorm(-abs(z)))
     }
   }
+  if (!is.null(r_family(object$family))) return(as_summary_glm(object, table))
   kept <- c("call", "family", "method", "own", "own_error", "logLik", "deviance", "null.deviance",
             "df.residual", "df.null", "nobs", "iterations", "converged", "message", "na.action",
             "prior")
@@ -90,6 +91,13 @@ summary_residuals <- function(object) {
 
 #' @export
 print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  if (inherits(x, "summary.glm")) {
+    given <- x
+    class(x) <- "summary.glm"
+    x$coefficients <- x$coefficients[!x$aliased, , drop = FALSE]
+    print(x, digits = digits, ...)
+    return(invisible(given))
+  }
   print_glm_head(x)
   if (!is.null(x$residuals)) {
     cat("Deviance residuals:\n")
@@ -141,9 +149,14 @@ vcov.cl_glm <- function(object, complete = TRUE, ...) {
   full
 }
 
-# From Student's t distribution if sigma is estimated as in lm().
+# Whether the dispersion is estimated as in lm() and glm().
+has_t_tests <- function(object) {
+  dispersion_estimated(object) || object$family == "normal_id" && object$method == "ml"
+}
+
+# From Student's t distribution if the dispersion is estimated.
 wald_quantile <- function(object, p) {
-  if (object$family == "normal_id" && object$method == "ml") {
+  if (has_t_tests(object)) {
     stats::qt(p, object$df.residual)
   } else {
     stats::qnorm(p)
@@ -152,7 +165,7 @@ wald_quantile <- function(object, p) {
 
 #' @export
 logLik.cl_glm <- function(object, ...) {
-  structure(object$logLik, df = object$rank + length(object$own), nobs = object$nobs,
+  structure(object$logLik, df = likelihood_df(object), nobs = object$nobs,
             class = "logLik")
 }
 
@@ -170,13 +183,15 @@ df.residual.cl_glm <- function(object, ...) object$df.residual
 
 #' @export
 extractAIC.cl_glm <- function(fit, scale = 0, k = 2, ...) {
-  edf <- fit$rank + length(fit$own)
+  edf <- likelihood_df(fit)
   c(edf, -2 * fit$logLik + k * edf)
 }
 
-# As for glm(): 1 if the family has no sigma.
+# As for glm(): 1 if the family has no sigma or dispersion.
 #' @export
-sigma.cl_glm <- function(object, ...) if (object$family == "normal_id") object$own[[1L]] else 1
+sigma.cl_glm <- function(object, ...) {
+  if (object$family == "normal_id") object$own[[1L]] else sqrt(dispersion(object))
+}
 
 #' @export
 family.cl_glm <- function(object, ...) glm_family_object(object$family)
@@ -186,8 +201,8 @@ family.cl_glm <- function(object, ...) glm_family_object(object$family)
 #' @param object A fit of [cl_glm()].
 #' @param type `"prior"`: the factor of each observation's contribution to the deviance, as for
 #'   [glm()]: the weights of the fit or 1, times the trials for `binomial_logit`. `"working"`: the
-#'   diagonal of W in the expected information X' W X (for `normal_id` without the factor 1 /
-#'   sigma^2).
+#'   diagonal of W in the expected information X' W X (without the factor 1 / sigma^2, or 1 /
+#'   dispersion).
 #' @param ... Not used.
 #' @return A vector with one number for each observation.
 #' @section Errors:
@@ -269,13 +284,13 @@ default_matrix <- function(object, newdata) {
 #'
 #' @param object A fit of [cl_glm()].
 #' @param type `"deviance"`: the signed square roots of the observations' contributions to the
-#'   deviance. `"pearson"`: observations minus means, divided by their standard deviations (for
-#'   `normal_id` not divided by sigma). `"response"`: observations minus means; for `binomial_logit`
-#'   as proportions; for families with classes, which have no other residuals, a matrix of
-#'   indicators minus probabilities. `"working"`: those of the last step of iteratively reweighted
-#'   least squares, observations minus means, divided by the derivative of the mean by the linear
-#'   predictor. `"partial"`: working residuals plus each of the centred terms of
-#'   `predict(object, type = "terms")`, a matrix.
+#'   deviance. `"pearson"`: observations minus means, divided by their standard deviations (without
+#'   the factor sigma of `normal_id`, and the dispersion of families of R). `"response"`:
+#'   observations minus means; for `binomial_logit` as proportions; for families with classes, which
+#'   have no other residuals, a matrix of indicators minus probabilities. `"working"`: those of the
+#'   last step of iteratively reweighted least squares, observations minus means, divided by the
+#'   derivative of the mean by the linear predictor. `"partial"`: working residuals plus each of the
+#'   centred terms of `predict(object, type = "terms")`, a matrix.
 #' @param ... Not used.
 #' @return A vector with one number for each observation, or a matrix.
 #' @section Errors:
@@ -318,7 +333,8 @@ glm_residuals <- function(object, type) {
 #' With several fits, each is compared with the one before. With one fit, its terms are tested one
 #' after another, in the order in which they are added to the model. `"LRT"` and `"Chisq"` are the
 #' same, the likelihood ratio test. `"F"`, for `normal_id`, is the test of [anova.lm()], with the
-#' residual variance of the largest model.
+#' residual variance of the largest model. Families of R have the table of deviances that
+#' [anova.glm()] has; where their dispersion is estimated, `"F"` is the default.
 #'
 #' @param object,... Fits of [cl_glm()] with `method = "ml"`: one fit, made with a formula and with
 #'   its model frame; or several, of the same observations and family, nested in increasing or
@@ -336,13 +352,17 @@ glm_residuals <- function(object, type) {
 #' anova(small, update(small, . ~ . + hp))
 #' anova(cl_glm(count ~ spray, data = InsectSprays, family = "poisson_log"))
 anova.cl_glm <- function(object, ..., test = c("LRT", "Chisq", "F")) {
+  if (missing(test) && dispersion_estimated(object)) test <- "F"
   test <- check_choice(test, c("LRT", "Chisq", "F"), "test")
-  if (test == "F" && object$family != "normal_id") {
+  if (test == "F" && !has_t_tests(object)) {
     abort_argument("test", sprintf(paste("an F test is not available for family \"%s\", whose",
                                          "variance is not estimated; use family \"normal_id\""),
                                    object$family))
   }
-  table <- if (test == "F") f_table else ratio_table
+  table <- if (!is.null(r_family(object$family))) {
+    single <- ...length() == 0L
+    function(...) deviance_table(..., test, single)
+  } else if (test == "F") f_table else ratio_table
   fits <- c(list(object), list(...))
   if (!all(vapply(fits, inherits, NA, "cl_glm"))) {
     abort_argument("...", "all arguments except 'test' must be fits of cl_glm()")

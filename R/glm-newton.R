@@ -165,6 +165,9 @@ goes_up_for_ever <- function(core, state, direction) {
 
 # list(core, found): what glm_newton() gives, and the core with its free columns.
 glm_fit_mode <- function(problem, priors, start, control, progress) {
+  if (!is.null(r_family(problem$family))) {
+    return(irls_mode(problem, start, control, glm_reporter(progress)))
+  }
   by_likelihood <- is.null(priors)
   if (by_likelihood && problem$family == "normal_id") {
     mode <- least_squares_mode(problem, start)

@@ -134,7 +134,7 @@ plot_glm_residuals <- function(object, groups, col, pch, cex, las, main, ...) {
   }
   eta <- as.vector(object$linear.predictors)
   residual <- as.vector(glm_residuals(object, "pearson"))
-  if (object$family == "normal_id") residual <- residual / object$own
+  residual <- residual / stats::sigma(object)
   if (length(eta) > 20000L) { # more would not be visible
     some <- round(seq(1, length(eta), length.out = 20000))
     eta <- eta[some]
@@ -190,7 +190,8 @@ grouped <- function(fitted, observed, w, count) {
 plot_calibration <- function(object, groups, col, pch, cex, las, main, ...) {
   parts <- calibration_parts(object)
   n <- NROW(object$fitted.values)
-  shares <- !object$family %in% c("normal_id", "poisson_log", "neg_binomial_2_log")
+  shares <- has_classes(object$family) ||
+    stats::family(object)$family %in% c("binomial", "quasibinomial")
   count <- if (is.null(groups)) min(10, group_count(NULL, n)) else groups
   tables <- lapply(parts, function(part) {
     table <- grouped(part$fitted, part$observed, part$weight, count)

@@ -125,7 +125,7 @@ glm_class <- function(object, mean) {
     return(stats::setNames(factor(object$levels[k], object$levels,
                                   ordered = object$kind == "ordered"), rownames(mean)))
   }
-  if (object$family != "bernoulli_logit") {
+  if (object$family == "binomial_logit" || stats::family(object)$family != "binomial") {
     abort_argument("type", sprintf("type = \"class\" is not available for family \"%s\"",
                                    object$family))
   }
@@ -199,6 +199,31 @@ new_offset <- function(object, terms, newdata, n) {
 }
 
 # ---- by standard errors --------------------------------------------------------------------------
+
+# Standard errors of the rows of x times the coefficients named `k`.
+wald_errors <- function(object, x, k) {
+  root <- object$vcov.root
+  if (is.null(root)) {
+    half <- cl_matmul(x, object$vcov[k, k, drop = FALSE])
+    return(sqrt(pmax(rowSums(as.matrix(half) * as.matrix(x)), 0)))
+  }
+  root_lengths(as.matrix(cl_matmul(x, root[k, , drop = FALSE])))
+}
+
+# The lengths of the rows, computed without overflow or underflow of squares.
+root_lengths <- function(x) {
+  if (length(x) == 0L) return(numeric(nrow(x)))
+  most <- do.call(pmax, lapply(seq_len(ncol(x)), function(j) abs(x[, j])))
+  unit <- ifelse(is.finite(most) & most > 0, most, 1)
+  unit * sqrt(rowSums((x / unit)^2))
+}
+
+# Standard errors of the coefficients (and cuts), by name.
+coefficient_errors <- function(object) {
+  root <- object$vcov.root
+  if (is.null(root)) return(sqrt(diag(object$vcov)))
+  stats::setNames(root_lengths(root), rownames(object$vcov))
+}
 
 wald_prediction <- function(object, points, type, level) {
   q <- wald_quantile(object, (1 + level) / 2)
@@ -360,7 +385,8 @@ draw_response <- function(object, mean, aux) {
   }
   w <- if (object$family == "binomial_logit") object$trials else
     ones_unless(object$prior.weights, length(mean))
-  value <- glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, aux)
+  value <- if (!is.null(r_family(object$family))) r_draw(object, as.vector(mean), w) else
+    glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, aux)
   switch(object$kind, factor = factor(object$levels[value + 1], object$levels),
          logical = value == 1, value)
 }

@@ -9,6 +9,7 @@
 #'   draws. `"profile"`, for fits by maximum likelihood: all values of a coefficient that a
 #'   likelihood ratio test does not reject at this level, with the likelihood maximised over all
 #'   other parameters (including `phi` and cuts), as from `confint()` for fits of [glm()]. For
+#'   families of R with an estimated dispersion, the difference of deviances is divided by it. For
 #'   `normal_id` both are the same, because its likelihood is quadratic, and use Student's t
 #'   distribution as for [lm()].
 #' @param ... Must be empty.
@@ -66,6 +67,12 @@ profile_intervals <- function(object, chosen, limit) {
   response$weights <- object$prior.weights
   problem <- new_glm_problem(object$family, stats::model.matrix(object), response, object$offset,
                              object$intercept)
+  if (!is.null(r_family(object$family))) {
+    core <- list(family = object$family, problem = problem, dispersion = dispersion(object),
+                 kept = which(!is.na(object$coefficients)))
+    return(profile_ends(core, object, object$coefficients[core$kept], NULL,
+                        -object$deviance / core$dispersion / 2, chosen, limit))
+  }
   core <- glm_core(problem)
   free <- setdiff(seq_len(core$columns),
                   if (object$family == "ordered_logistic") object$intercept)
@@ -74,7 +81,12 @@ profile_intervals <- function(object, chosen, limit) {
   theta <- c(object$coefficients[!is.na(object$coefficients)], aux)
   # an almost infinite phi is kept fixed
   held <- if (identical(core$aux, "phi") && is.na(object$own_error)) aux_index(core)
-  best <- glm_at(core, theta)$value
+  profile_ends(core, object, theta, held, glm_at(core, theta)$value, chosen, limit)
+}
+
+# The ends of the intervals of the coefficients `chosen`. `theta`: the estimates, of which those of
+# `held` are fixed; `best`: the log likelihood there.
+profile_ends <- function(core, object, theta, held, best, chosen, limit) {
   indices <- match(chosen, names(theta))
   v <- object$vcov # of the first elements of theta
   error <- sqrt(diag(v))[chosen]
@@ -126,6 +138,7 @@ profile_end <- function(core, theta, place, held, best, path, limit) {
 # The largest log likelihood with the parameters `fixed` as they are in theta: list(value, theta);
 # NULL if it cannot be computed.
 profile_at <- function(core, theta, fixed) {
+  if (!is.null(r_family(core$family))) return(r_profile_at(core, theta, fixed))
   free <- setdiff(seq_along(theta), fixed)
   at <- glm_at(core, theta)
   if (!is.finite(at$value)) return(NULL)

@@ -185,7 +185,7 @@ emm_basis.cl_glm <- function(object, trms, xlev, grid, ...) {
   } else {
     matrix(NA)
   }
-  exact <- object$family == "normal_id" && object$method == "ml"
+  exact <- object$method == "ml" && family(object)$family %in% c("gaussian", "Gamma")
   list(X = design, bhat = unname(beta), nbasis = estimable,
        V = stats::vcov(object, complete = FALSE), dffun = function(k, dfargs) dfargs$df,
        dfargs = list(df = if (exact) object$df.residual else Inf),

@@ -1,0 +1,204 @@
+# Families of R, other than those with a density here: family objects as of binomial(link =
+# "probit") or Gamma(). In problems and fits such a family is its name with the object as an
+# attribute. Means, variances and deviances are those of the object.
+
+r_family_names <- c("binomial", "gaussian", "Gamma", "inverse.gaussian", "poisson", "quasi",
+                    "quasibinomial", "quasipoisson")
+
+wrap_family <- function(family) {
+  parts <- c("linkfun", "linkinv", "variance", "dev.resids", "aic", "mu.eta")
+  lacking <- parts[!vapply(family[parts], is.function, NA)]
+  if (length(lacking) > 0L) {
+    abort_argument("family", sprintf("family %s has no function '%s', which a fit needs",
+                                     family$family[1L], lacking[1L]))
+  }
+  structure(sprintf("%s(%s)", family$family, family$link), r = family, class = "cl_family")
+}
+
+#' @export
+print.cl_family <- function(x, ...) print(as.vector(unclass(x)), ...)
+
+# NULL for families of this package.
+r_family <- function(family) attr(family, "r", exact = TRUE)
+
+dispersion_known <- function(r) {
+  if (!is.null(r$dispersion)) return(!is.na(r$dispersion))
+  r$family %in% c("poisson", "binomial")
+}
+
+# Whether the dispersion of the fit is an estimate that its summary shows, by Pearson's statistic.
+dispersion_estimated <- function(object) "dispersion" %in% names(object$own)
+
+# The response and weights as glm() has them: proportions of trials, with the trials as weights.
+r_response <- function(family, y, trials, weights) {
+  r <- r_family(family)
+  n <- NROW(y)
+  binary <- r$family %in% c("binomial", "quasibinomial")
+  if (is.character(y) && binary) y <- factor(y)
+  levels <- if (is.factor(y) && nlevels(y) == 2L) levels(y)
+  kind <- if (!is.null(levels)) "factor" else if (is.logical(y)) "logical" else
+    if (is.matrix(y) || !is.null(trials)) "counts" else "number"
+  weights <- ones_unless(weights, n)
+  if (!binary) y <- check_numeric(y, "y")
+  if (!is.null(trials)) {
+    if (!binary) abort_argument("trials", "'trials' can be used with binomial families only")
+    trials <- rep_len(check_numeric(trials, "trials"), n)
+    y <- ifelse(trials > 0, y / trials, 0)
+    weights <- weights * trials
+  }
+  read <- withCallingHandlers(
+    glm_response_as_r(r, y, weights, n),
+    warning = function(w) {
+      statcl_warning("counts", conditionMessage(w))
+      invokeRestart("muffleWarning")
+    })
+  y <- as.double(read$y)
+  if (length(y) != n || !all(is.finite(y))) {
+    abort_argument("y", "the response has missing or infinite values")
+  }
+  list(y = y, weights = as.double(read$weights), levels = levels, kind = kind)
+}
+
+# Starting values of all observations, for families that are fitted from these.
+check_row_start <- function(v, name, n) {
+  if (is.null(v)) return(NULL)
+  v <- plain_numbers(v)
+  if (!is.numeric(v) || length(v) != n || !all(is.finite(v))) {
+    abort_argument(name, sprintf("'%s' must be a vector of %d finite numbers", name, n))
+  }
+  as.double(v)
+}
+
+# What a fit has by its family: the dispersion, which scales the covariance matrix, and the log
+# likelihood as in logLik() of glm().
+finish_r_family <- function(fit) {
+  r <- r_family(fit$family)
+  w <- deviance_weights(fit)
+  if (!dispersion_known(r)) {
+    squares <- sum(glm_residuals(fit, "pearson")[w > 0]^2)
+    fit$own <- c(dispersion = if (fit$df.residual > 0) squares / fit$df.residual else NaN)
+  }
+  phi <- dispersion(fit)
+  fit$vcov <- fit$vcov * phi
+  fit$vcov.root <- fit$vcov.root * sqrt(phi)
+  aic <- suppressWarnings(r$aic(fit$y, rep(1, length(fit$y)), as.vector(fit$fitted.values), w,
+                                fit$deviance))
+  fit$logLik <- fit$objective <- likelihood_df(fit) - fit$rank - aic / 2
+  warn_r_means(r, fit, w)
+  fit
+}
+
+# The number of parameters of the likelihood.
+likelihood_df <- function(fit) {
+  r <- r_family(fit$family)
+  if (is.null(r)) return(fit$rank + length(fit$own))
+  fit$rank + r$family %in% c("gaussian", "Gamma", "inverse.gaussian")
+}
+
+# In the words of glm().
+warn_r_means <- function(r, fit, w) {
+  mu <- fit$fitted.values[w > 0]
+  near <- 10 * .Machine$double.eps
+  if (r$family == "binomial" && any(mu > 1 - near | mu < near)) {
+    statcl_warning("separation", "fitted probabilities numerically 0 or 1 occurred")
+  }
+  if (r$family == "poisson" && any(mu < near)) {
+    statcl_warning("separation", "fitted rates numerically 0 occurred")
+  }
+  if (!fit$converged) {
+    statcl_warning("convergence", sprintf("the optimiser has not converged (%s)", fit$message))
+  }
+}
+
+# The means of the model with the intercept only and an offset.
+r_null_mean <- function(fit) {
+  n <- length(fit$y)
+  response <- list(y = fit$y, weights = fit$prior.weights)
+  one <- matrix(1, n, 1L, dimnames = list(NULL, "(Intercept)"))
+  problem <- new_glm_problem(fit$family, one, response, fit$offset, 1L)
+  beta <- irls_mode(problem, NULL, glm_control(list(), "ml")$search)$found$theta
+  r_family(fit$family)$linkinv(sum(beta) + fit$offset)
+}
+
+# ---- comparison and profiles ---------------------------------------------------------------------
+
+# As anova() of glm() fits. `single`: whether the fits are the terms of one.
+deviance_table <- function(fits, names, labels, test, single) {
+  df <- vapply(fits, function(fit) as.numeric(fit$df.residual), 0)
+  deviance <- vapply(fits, function(fit) fit$deviance, 0)
+  table <- data.frame(c(NA, -diff(df)), c(NA, -diff(deviance)), df, deviance, row.names = names)
+  if (!single) table <- table[c(3L, 4L, 1L, 2L)]
+  names(table) <- if (single) c("Df", "Deviance", "Resid. Df", "Resid. Dev") else
+    c("Resid. Df", "Resid. Dev", "Df", "Deviance")
+  largest <- fits[[which.min(df)]]
+  table <- stats::stat.anova(table, test, dispersion(largest),
+                             if (dispersion_estimated(largest)) min(df) else Inf,
+                             length(largest$y))
+  heading <- c("Analysis of Deviance Table\n", paste0(paste(labels, collapse = "\n"), "\n"))
+  structure(table, heading = heading, class = c("anova", "data.frame"))
+}
+
+# For profiles: minus half the smallest deviance, in units of the dispersion, with the coefficient
+# `fixed` as it is in theta, as profile_at().
+r_profile_at <- function(core, theta, fixed) {
+  problem <- core$problem
+  left <- problem$x[, core$kept, drop = FALSE]
+  offset <- left[, fixed] * theta[fixed]
+  problem$offset <- if (is.null(problem$offset)) offset else problem$offset + offset
+  problem$x <- left[, -fixed, drop = FALSE]
+  problem$names <- problem$names[core$kept][-fixed]
+  problem$intercept <- 0L
+  found <- tryCatch(
+    irls(problem, data <- used_data(problem), by_rotation(problem, data), theta[-fixed],
+         list(maxit = 100, tolerance = 1e-6), function(...) NULL),
+    statcl_error_argument = function(e) NULL)
+  if (is.null(found)) return(NULL)
+  list(value = -found$deviance / core$dispersion / 2, theta = append(found$beta, theta[fixed],
+                                                                     fixed - 1L))
+}
+
+# ---- the summary ---------------------------------------------------------------------------------
+
+# An object of class "summary.glm", which prints as those of glm() do.
+as_summary_glm <- function(object, table) {
+  phi <- dispersion(object)
+  structure(list(
+    call = object$call, terms = object$terms, family = r_family(object$family),
+    deviance = object$deviance, aic = stats::AIC(object), contrasts = object$contrasts,
+    df.residual = object$df.residual, null.deviance = object$null.deviance,
+    df.null = object$df.null, iter = object$iterations, na.action = object$na.action,
+    deviance.resid = glm_residuals(object, "deviance"), coefficients = table,
+    aliased = is.na(object$coefficients), dispersion = phi,
+    df = c(object$rank, object$df.residual, length(object$coefficients)),
+    cov.unscaled = object$vcov / phi, cov.scaled = object$vcov),
+    class = c("summary.cl_glm", "summary.glm"))
+}
+
+# ---- draws ---------------------------------------------------------------------------------------
+
+# Responses at the means mu, with the weights w of the fit.
+r_draw <- function(object, mu, w) {
+  r <- r_family(object$family)
+  n <- length(mu)
+  phi <- dispersion(object)
+  theta <- get0(".Theta", environment(r$variance), inherits = FALSE)
+  if (startsWith(r$family, "Negative Binomial(") && !is.null(theta)) {
+    return(stats::rnbinom(n, theta, mu = mu))
+  }
+  switch(r$family,
+    binomial = {
+      y <- stats::rbinom(n, round(w), mu)
+      if (object$kind == "counts") y else ifelse(w > 0, y / w, 0)
+    },
+    poisson = stats::rpois(n, mu),
+    gaussian = stats::rnorm(n, mu, sqrt(phi / w)),
+    Gamma = stats::rgamma(n, w / phi, w / (phi * mu)),
+    inverse.gaussian = { # Michael, Schucany and Haas (1976)
+      half <- mu * phi / w / 2
+      square <- stats::rnorm(n)^2
+      y <- mu + half * (mu * square - sqrt(4 * mu * square * w / phi + mu^2 * square^2))
+      ifelse(stats::runif(n) <= mu / (mu + y), y, mu^2 / y)
+    },
+    abort_argument("object", sprintf("responses of family %s cannot be simulated",
+                                     object$family)))
+}

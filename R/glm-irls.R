@@ -1,0 +1,307 @@
+# Fits of families of R by iteratively reweighted least squares. The mean, its derivative and the
+# variance are those of the family object. For a matrix on a device they are computed there, in one
+# kernel, if the link and the variance function are among those of this file.
+
+# As glm_fit_mode(). The step is solved by QR on the host where that is cheap or the columns require
+# it, else by the cross-product matrix where x is.
+irls_mode <- function(problem, start, control, report = function(...) NULL) {
+  data <- used_data(problem)
+  solver <- if (!basis_is_cheap(problem$x)) by_products(problem, data)
+  found <- if (!is.null(solver)) irls(problem, data, solver, start, control, report)
+  if (is.null(found)) {
+    found <- irls(problem, data, by_rotation(problem, data), start, control, report)
+  }
+  core <- list(family = problem$family, problem = problem, classes = 1L, aux = NA_character_,
+               aux_count = 0L, logged = FALSE, columns = ncol(problem$x),
+               data = if (is.null(problem$offset)) list(x = solver$x))
+  k <- length(found$kept)
+  root <- if (k > 0L) backsolve(found$root, diag(k)) else matrix(0, 0L, 0L)
+  names <- problem$names[found$kept]
+  rownames(root) <- names
+  found$covariance <- list(vcov = structure(tcrossprod(root), dimnames = list(names, names)),
+                           own_error = NA_real_, root = root)
+  found$theta <- found$beta[found$kept]
+  list(core = free_columns(core, found$kept), found = found)
+}
+
+# The search: list(beta, kept, root (of the information), deviance, decrement, converged, message,
+# iterations); NULL if `solver` cannot solve for the step.
+irls <- function(problem, data, solver, start, control, report) {
+  family <- r_family(problem$family)
+  state <- irls_begin(problem, data, family, solver, start)
+  if (is.null(state)) return(NULL)
+  state$message <- sprintf("iteration limit of %d reached", control$maxit)
+  state$converged <- FALSE
+  last <- Inf
+  for (i in 0:control$maxit) {
+    step <- solver$step(state$at$weight, state$at$score)
+    if (is.null(step)) return(NULL)
+    unit <- if (dispersion_known(family)) 1 else
+      state$at$pearson / max(length(data$y) - length(step$kept), 1)
+    state$decrement <- if (step$square > 0) sqrt(step$square / unit) else 0
+    report(i, -state$at$deviance / 2, state$decrement)
+    # when the step is only rounding error, it does not get smaller
+    size <- sum((step$root %*% state$beta[step$kept])^2)
+    at_rounding <- state$decrement < 1e-6 && state$decrement >= last
+    if (state$decrement <= control$tolerance || step$square <= 1e-24 * size || at_rounding) {
+      if (!at_rounding) state$beta <- state$beta + step$change
+      state$converged <- TRUE
+      state$message <- "converged"
+      break
+    }
+    if (i == control$maxit) break
+    to <- irls_step(solver, state, step$change)
+    if (is.null(to)) {
+      state$message <- "no step gives valid means"
+      break
+    }
+    last <- state$decrement
+    state[c("beta", "at")] <- to[c("beta", "at")]
+    state$message <- if (to$bounded) "the maximum is at the bound of valid means" else
+      sprintf("iteration limit of %d reached", control$maxit)
+  }
+  c(state[c("beta", "decrement", "converged", "message")], step[c("kept", "root")],
+    list(deviance = state$at$deviance, iterations = i, held = FALSE, value = NA_real_,
+         objective = NA_real_))
+}
+
+# The step, halved until the means are valid and the deviance does not increase. The deviance of a
+# quasi-likelihood need not decrease at all: then the longest valid step, as in glm().
+irls_step <- function(solver, state, change) {
+  bound <- state$at$deviance + 1e-10 * (abs(state$at$deviance) + 0.1)
+  longest <- NULL
+  bounded <- FALSE
+  size <- 1
+  while (size > if (is.null(longest)) 1e-10 else 1e-3) {
+    beta <- state$beta + size * change
+    at <- solver$at(beta)
+    bounded <- bounded || is.null(at)
+    to <- if (!is.null(at)) list(beta = beta, at = at, bounded = bounded)
+    if (!is.null(to) && at$deviance <= bound) return(to)
+    if (is.null(longest)) longest <- to
+    size <- size / 2
+  }
+  longest
+}
+
+# One weighted least squares fit from the family's own start, or the user's: list(beta, at). If that
+# gives invalid means, a constant mean.
+irls_begin <- function(problem, data, family, solver, start) {
+  pick <- function(v) if (is.null(problem$rows)) v else v[problem$rows]
+  offset <- if (is.null(data$offset)) 0 else data$offset
+  eta <- if (!is.null(start)) {
+    solver$eta(start)
+  } else if (!is.null(problem$etastart)) {
+    solver$column(pick(problem$etastart))
+  } else {
+    w <- ones_unless(data$weights, length(data$y))
+    mean <- if (is.null(problem$mustart))
+      suppressWarnings(glm_response_as_r(family, data$y, w, length(w)))$mustart else pick(problem$mustart)
+    solver$column(as.double(family$linkfun(mean)))
+  }
+  at <- solver$point(eta)
+  if (is.null(at)) abort_start()
+  step <- solver$step(at$weight, at$weight * (eta - solver$column(offset)) + at$score)
+  if (is.null(step)) return(NULL)
+  to <- solver$at(step$change)
+  if (!is.null(to)) return(list(beta = step$change, at = to))
+  beta <- numeric(ncol(problem$x))
+  if (problem$intercept > 0L) {
+    w <- ones_unless(data$weights, length(data$y))
+    beta[problem$intercept] <- family$linkfun(sum(w * data$y) / sum(w)) - mean(offset)
+  }
+  to <- if (all(is.finite(beta))) solver$at(beta)
+  if (is.null(to)) abort_start()
+  list(beta = beta, at = to)
+}
+
+# In the words of glm().
+abort_start <- function() {
+  abort_argument("start", "cannot find valid starting values: please specify some with 'start'")
+}
+
+# ---- solvers -------------------------------------------------------------------------------------
+
+# A solver is a list of functions: column(v): n numbers where x is; eta(beta): linear predictors,
+# with the offset; point(eta): list(weight, score, deviance, pearson), NULL where means are invalid
+# or overflow; at(beta): both; step(weight, score): list(change, square (of its length in units of
+# the information), kept, root (of the information of the columns kept)), NULL if it is inaccurate.
+
+# By Householder's QR of the weighted columns, as in glm().
+by_rotation <- function(problem, data) {
+  design <- host_design(problem)
+  x <- design$x
+  unit <- design$unit
+  inside <- seq_len(ncol(x))
+  point <- host_point(r_family(problem$family), data)
+  offset <- if (is.null(data$offset)) 0 else data$offset
+  eta <- function(beta) as.vector(x %*% (beta * unit)) + offset
+  step <- function(weight, score) {
+    used <- weight > 0
+    half <- sqrt(weight[used])
+    found <- qr(x[used, inside, drop = FALSE] * half, tol = 1e-11)
+    k <- seq_len(found$rank)
+    at <- sort(inside[found$pivot[k]])
+    inside <<- at # a column that was dropped once stays dropped
+    change <- numeric(ncol(x))
+    root <- qr.R(found)[k, k, drop = FALSE]
+    rotated <- qr.qty(found, score[used] / half)[k]
+    if (length(k) > 0L) change[at] <- backsolve(root, rotated) / unit[at]
+    list(change = change, square = sum(rotated^2), kept = at,
+         root = root * rep(unit[at], each = length(k)))
+  }
+  list(column = identity, eta = eta, point = point, at = function(beta) point(eta(beta)),
+       step = step)
+}
+
+# By the cross-product matrix. x is on the device if likelihoods are computed there.
+by_products <- function(problem, data) {
+  x <- problem$x
+  if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
+  if (!is_cl(x) && where_for("glm", length(x)) >= 0L) x <- as_cl(x)
+  kept <- NULL
+  column <- if (is_cl(x)) function(v) column_beside(rep_len(v, nrow(x)), x) else identity
+  offset <- if (!is.null(data$offset)) column(data$offset)
+  family <- r_family(problem$family)
+  point <- if (is_cl(x)) device_point(family, data, column) else host_point(family, data)
+  eta <- function(beta) {
+    eta <- cl_matmul(x, matrix(beta))
+    if (!is_cl(x)) eta <- as.vector(eta)
+    if (is.null(offset)) eta else eta + offset
+  }
+  step <- function(weight, score) {
+    gram <- glm_gram(x, weight)
+    right <- as.vector(as.matrix(cl_crossprod(x, score)))
+    if (!all(is.finite(gram)) || any(diag(gram) < 1e-280)) return(NULL)
+    if (is.null(kept)) {
+      found <- independent_columns(gram, x, weight, 1e-11)
+      if (found$least < 1e-4) return(NULL)
+      kept <<- found$columns
+    }
+    info <- gram[kept, kept, drop = FALSE]
+    if (is_skew(info, 1e-4)) return(NULL)
+    size <- sqrt(diag(info))
+    root <- chol(info / tcrossprod(size))
+    half <- backsolve(root, right[kept] / size, transpose = TRUE)
+    change <- numeric(ncol(x))
+    change[kept] <- backsolve(root, half) / size
+    list(change = change, square = sum(half^2), kept = kept,
+         root = root * rep(size, each = length(size)))
+  }
+  list(column = column, eta = eta, point = point, at = function(beta) point(eta(beta)), step = step,
+       x = x)
+}
+
+# ---- means and weights ---------------------------------------------------------------------------
+
+valid_means <- function(family, eta, mu) {
+  all(is.finite(mu)) && (is.null(family$valideta) || family$valideta(eta)) &&
+    (is.null(family$validmu) || family$validmu(mu))
+}
+
+host_point <- function(family, data) {
+  y <- data$y
+  w <- ones_unless(data$weights, length(y))
+  function(eta) {
+    mu <- family$linkinv(eta)
+    if (!valid_means(family, eta, mu)) return(NULL)
+    slope <- family$mu.eta(eta)
+    by_eta <- w * slope / family$variance(mu)
+    rest <- y - mu
+    at <- list(weight = by_eta * slope, score = by_eta * rest,
+               deviance = sum(family$dev.resids(y, mu, w)),
+               pearson = sum(w * rest^2 / family$variance(mu)))
+    if (all(is.finite(at$weight)) && all(is.finite(at$score)) && is.finite(at$deviance)) at
+  }
+}
+
+# The same for a clMatrix of one column. `column` brings numbers to the device. Links and variances
+# that are not known there are computed on the host.
+device_point <- function(family, data, column) {
+  link <- device_links[[family$link]]
+  spread <- device_variance(family)
+  if (is.null(spread) || is.null(link) ||
+        !identical(family$linkinv, stats::make.link(family$link)$linkinv)) {
+    on_host <- host_point(family, data)
+    return(function(eta) {
+      at <- on_host(as.vector(as.matrix(eta)))
+      if (is.null(at)) return(NULL)
+      at[c("weight", "score")] <- lapply(at[c("weight", "score")], column)
+      at
+    })
+  }
+  y <- column(data$y)
+  w <- if (!is.null(data$weights)) column(data$weights)
+  weighted <- function(v) if (is.null(w)) v else w * v
+  function(eta) {
+    mu <- link$mean(eta)
+    slope <- link$slope(eta)
+    variance <- spread$variance(mu)
+    by_eta <- weighted(slope / variance)
+    rest <- y - mu
+    score <- by_eta * rest
+    weight <- by_eta * slope
+    extreme <- function(v, how, from) cl_reduce(v, combine = how, identity = from)
+    found <- cl_eval(weight = weight, score = score,
+                     deviance = cl_reduce(weighted(spread$deviance(y, mu))),
+                     pearson = cl_reduce(weighted(rest^2 / variance)),
+                     total = cl_reduce(weight + abs(score)), # finite if all are
+                     low = extreme(mu, "min", Inf), high = extreme(mu, "max", -Inf),
+                     first = extreme(eta, "min", Inf), last = extreme(eta, "max", -Inf))
+    plain <- vapply(found[-(1:2)], function(v) as.vector(as.matrix(v)), 0)
+    ends <- function(names) unname(plain[names])
+    if (!all(is.finite(plain)) ||
+          !valid_means(family, ends(c("first", "last")), ends(c("low", "high")))) return(NULL)
+    c(found[1:2], as.list(plain[c("deviance", "pearson")]))
+  }
+}
+
+# The links of R, with the bounds that they have there.
+smallest <- .Machine$double.eps
+between <- function(v, bound) pmin(pmax(v, -bound), bound)
+device_links <- list(
+  logit = list(mean = function(eta) cl_inv_logit(between(eta, -log(smallest))),
+               slope = function(eta) pmax(cl_inv_logit(eta) * cl_inv_logit(-eta), smallest)),
+  probit = list(mean = function(eta) cl_pnorm(between(eta, -stats::qnorm(smallest))),
+                slope = function(eta) pmax(exp(-eta^2 / 2) / sqrt(2 * pi), smallest)),
+  cauchit = list(mean = function(eta) cl_atan2(1, -between(eta, 1 / (pi * smallest))) / pi,
+                 slope = function(eta) pmax(1 / (pi * (1 + eta^2)), smallest)),
+  cloglog = list(
+    mean = function(eta) pmax(pmin(-expm1(-exp(eta)), 1 - smallest), smallest),
+    slope = function(eta) {
+      eta <- pmin(eta, 700)
+      pmax(exp(eta) * exp(-exp(eta)), smallest)
+    }),
+  log = list(mean = function(eta) pmax(exp(eta), smallest),
+             slope = function(eta) pmax(exp(eta), smallest)),
+  identity = list(mean = function(eta) eta, slope = function(eta) 0 * eta + 1),
+  sqrt = list(mean = function(eta) eta^2, slope = function(eta) 2 * eta),
+  inverse = list(mean = function(eta) 1 / eta, slope = function(eta) -1 / eta^2),
+  `1/mu^2` = list(mean = function(eta) 1 / sqrt(eta), slope = function(eta) -1 / (2 * eta^1.5)))
+
+# list(variance(mu), deviance(y, mu) for weight 1) of a family of R; NULL if it is another.
+device_variance <- function(family) {
+  plog <- function(y, ratio) cl_ifelse(y > 0, y * log(ratio), 0)
+  name <- switch(family$family, binomial = , quasibinomial = "mu(1-mu)",
+                 poisson = , quasipoisson = "mu", Gamma = "mu^2", inverse.gaussian = "mu^3",
+                 gaussian = "constant", quasi = family$varfun, "")
+  theta <- get0(".Theta", environment(family$variance), inherits = FALSE)
+  if (startsWith(family$family, "Negative Binomial(") && !is.null(theta)) name <- "theta"
+  switch(name,
+    `mu(1-mu)` = list(
+      variance = function(mu) mu * (1 - mu),
+      deviance = function(y, mu) 2 * (plog(y, y / mu) + plog(1 - y, (1 - y) / (1 - mu)))),
+    mu = list(variance = function(mu) mu,
+              deviance = function(y, mu) 2 * (plog(y, y / mu) - (y - mu))),
+    `mu^2` = list(
+      variance = function(mu) mu^2,
+      deviance = function(y, mu) 2 * ((y - mu) / mu - log(cl_ifelse(y == 0, 1, y / mu)))),
+    `mu^3` = list(variance = function(mu) mu^3,
+                  deviance = function(y, mu) (y - mu)^2 / (y * mu^2)),
+    constant = list(variance = function(mu) 0 * mu + 1, deviance = function(y, mu) (y - mu)^2),
+    theta = list(
+      variance = function(mu) mu + mu^2 / theta,
+      deviance = function(y, mu) {
+        2 * (y * log(pmax(1, y) / mu) - (y + theta) * log((y + theta) / (mu + theta)))
+      }))
+}

@@ -1,0 +1,115 @@
+# Methods of fits with families of R, beside those of glm().
+
+exact <- list(epsilon = 1e-14, maxit = 200) # glm() to the last digit
+
+both <- function(formula, family, data) {
+  list(ours = do.call(cl_glm, list(formula, data = data, family = family), quote = TRUE),
+       rs = do.call(glm, list(formula, data = data, family = family, control = exact), quote = TRUE))
+}
+
+test_that("tests and intervals are those of glm()", {
+  on_host({
+    for (family in list(Gamma("log"), quasi(link = "log", variance = "mu"))) {
+      fits <- both(mpg ~ wt + hp, family, mtcars)
+      a <- fits$ours
+      b <- fits$rs
+      f <- anova(b, test = "F")
+      expect_equal(unlist(anova(a)), unlist(f), tolerance = 1e-7)
+      small <- list(update(a, . ~ . - hp), update(b, . ~ . - hp))
+      expect_equal(unlist(anova(small[[1]], a)), unlist(anova(small[[2]], b, test = "F")),
+                   tolerance = 1e-7)
+      expect_equal(unlist(anova(small[[1]], a, test = "Chisq")),
+                   unlist(anova(small[[2]], b, test = "Chisq")), tolerance = 1e-7)
+      skip_if_not_installed("MASS")
+      expect_equal(confint(a, method = "profile"), suppressMessages(confint(b)), tolerance = 1e-4)
+    }
+    a <- cl_glm(am ~ wt, mtcars, binomial("probit"))
+    b <- glm(am ~ wt, binomial("probit"), mtcars, control = exact)
+    expect_equal(unlist(anova(a)), unlist(anova(b, test = "Chisq")), tolerance = 1e-6)
+    expect_fault(anova(a, test = "F"), "argument", argument = "test")
+    expect_equal(confint(a), stats::confint.default(b), tolerance = 1e-6)
+  })
+})
+
+test_that("what is printed is what glm() prints", {
+  on_host({
+    fit <- cl_glm(weight ~ Time + Diet, ChickWeight, Gamma("log"))
+    peer <- glm(weight ~ Time + Diet, Gamma("log"), ChickWeight, control = exact)
+    fit$call <- peer$call
+    fit$iterations <- peer$iter
+    expect_identical(capture.output(summary(fit)), capture.output(summary(peer)))
+    expect_output(print(fit), "dispersion: 0\\.0")
+    expect_output(print(fit$family), "[1] \"Gamma(log)\"", fixed = TRUE)
+    gone <- cl_glm(mpg ~ wt + I(2 * wt), mtcars, Gamma("log"))
+    expect_output(print(summary(gone)), "1 not defined because of singularities")
+  })
+})
+
+test_that("simulated responses have the variance of the family", {
+  set.seed(6)
+  data <- data.frame(x = rep(c(0, 1), each = 3000), w = rep(c(1, 2), 3000))
+  data$y <- rgamma(6000, 4 * data$w, 4 * data$w / exp(data$x))
+  on_host({
+    for (family in list(Gamma("log"), inverse.gaussian("log"), gaussian("log"))) {
+      fit <- cl_glm(y ~ x, data, family, weights = w)
+      new <- simulate(fit, 1, seed = 1)[[1]]
+      variance <- stats::sigma(fit)^2 * family$variance(fitted(fit)) / data$w
+      expect_equal(mean((new - fitted(fit))^2 / variance), 1, tolerance = 0.1,
+                   label = family$family)
+      expect_equal(mean(new[data$x == 1]), fitted(fit)[[6000]], tolerance = 0.05)
+    }
+    shares <- simulate(cl_glm(cbind(ncases, ncontrols) ~ agegp, esoph, binomial("probit")), seed = 1)
+    expect_true(all(shares[[1]] == round(shares[[1]])))
+    expect_fault(simulate(cl_glm(breaks ~ wool, warpbreaks, quasipoisson)), "argument",
+                 argument = "object")
+  })
+})
+
+test_that("separation, perfect fits and steps out of bounds end well", {
+  on_host({
+    apart <- transform(mtcars, x = 2 * am + wt / 100)
+    expect_warning(fit <- cl_glm(am ~ x, apart, binomial("probit")),
+                   class = "statcl_warning_separation")
+    expect_lt(deviance(fit), 1e-10)
+    exactly <- transform(mtcars, y = exp(1 + wt / 5))
+    expect_equal(coef(cl_glm(y ~ wt, exactly, gaussian("log"))), c(`(Intercept)` = 1, wt = 0.2),
+                 tolerance = 1e-12)
+    # glm() asks for starting values here, and with these does not reach the maximum
+    model <- cbind(ncases, ncontrols) ~ unclass(agegp) + unclass(alcgp)
+    expect_warning(expect_warning(fit <- cl_glm(model, esoph, binomial("log")),
+                                  class = "statcl_warning_separation"),
+                   "bound of valid means", class = "statcl_warning_convergence")
+    peer <- suppressWarnings(glm(model, binomial("log"), esoph, start = c(-3, 0.1, 0.1)))
+    expect_lt(deviance(fit), deviance(peer))
+    expect_true(all(fitted(fit) <= 1))
+    expect_length(coef(cl_glm(mpg ~ 0, mtcars, Gamma("log"))), 0L)
+  })
+})
+
+test_that("broom, sandwich, lmtest and emmeans take these fits as those of glm()", {
+  fits <- both(breaks ~ wool * tension, quasipoisson("log"), warpbreaks)
+  gamma <- both(mpg ~ wt + factor(cyl), Gamma("log"), mtcars)
+  plain <- function(x) {
+    x <- as.data.frame(x)
+    attributes(x) <- attributes(x)[c("names", "row.names", "class")]
+    x
+  }
+  on_host({
+    for (pair in list(fits, gamma)) {
+      skip_if_not_installed("broom")
+      same <- function(f) expect_equal(plain(f(pair$ours)), plain(f(pair$rs)), tolerance = 1e-6)
+      same(broom::tidy)
+      same(function(fit) broom::augment(fit, se_fit = TRUE))
+      same(function(fit) lapply(broom::glance(fit), as.numeric))
+      skip_if_not_installed("sandwich")
+      same(function(fit) sandwich::vcovHC(fit, type = "HC3"))
+      skip_if_not_installed("lmtest")
+      same(function(fit) unclass(lmtest::coeftest(fit))[, 1:4])
+    }
+    skip_if_not_installed("emmeans")
+    for (type in c("link", "response")) {
+      expect_equal(plain(summary(emmeans::emmeans(gamma$ours, ~ cyl, type = type))),
+                   plain(summary(emmeans::emmeans(gamma$rs, ~ cyl, type = type))), tolerance = 1e-6)
+    }
+  })
+})
