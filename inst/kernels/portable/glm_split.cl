@@ -10,8 +10,7 @@
  *      | group 0 | group 1 | group 2 |  ...   | group 0 |  ...    a work-item a row, and for each
  *      +---------+---------+---------+--    --+---------+--       parameter vector (dimension 1)
  *
- * `work` is laid out as glm_task.h
- * says. */
+ * `work` is laid out as glm_task.h says. */
 
 /* The sum over the work-items of a group, for the first. */
 SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, real mine) {
@@ -24,6 +23,67 @@ SCL_INLINE_BARRIER real glm_sum_group(__local real *pool, int item, int items, r
   const real sum = pool[0];
   barrier(CLK_LOCAL_MEM_FENCE);
   return sum;
+}
+
+#ifndef GLM_SPLIT_BATCH
+#define GLM_SPLIT_BATCH 8 /* classes whose predictors are loaded together; from 1 on */
+#endif
+
+/* Predictors of a row and its intercepts: those of class c are c steps from the first. */
+typedef struct {
+  __global const real *eta, *alpha;
+  long step, alpha_step;
+  int has_eta, classes;
+} glm_split_row;
+
+/* The predictors of classes first, first + 1, ...; the last class is repeated. */
+SCL_INLINE void glm_split_load(real batch[GLM_SPLIT_BATCH], const glm_split_row *row,
+                               const int first) {
+  SCL_UNROLL
+  for (int k = 0; k < GLM_SPLIT_BATCH; k++) {
+    const int c = min(first + k, row->classes - 1);
+    batch[k] = (row->has_eta ? row->eta[c * row->step] : 0.0) + row->alpha[c * row->alpha_step];
+  }
+}
+
+/* glm_classes() (glm_families.h) of a row, whose predictors become derivatives, multiplied by
+ * `times`. They are far apart in global memory: loads in batches, and nothing written before the
+ * end, keep more of them in flight than the general function does. */
+SCL_INLINE real glm_split_classes(const glm_split_row *row, real y, real times,
+                                  __global real *d_eta) {
+  const int observed = (int)y - 1, classes = row->classes;
+  real batch[GLM_SPLIT_BATCH], most = -INFINITY, rest = 0.0, others = 0.0, check = 0.0;
+  real mine = 0.0;
+  int top = 0;
+  for (int first = 0; first < classes; first += GLM_SPLIT_BATCH) {
+    glm_split_load(batch, row, first);
+    SCL_UNROLL
+    for (int k = 0; k < GLM_SPLIT_BATCH; k++) {
+      if (batch[k] > most) top = first + k;
+      if (first + k == observed) mine = batch[k];
+      most = fmax(most, batch[k]);
+      check += GLM_NAN_IF_INFINITE(batch[k]);
+    }
+  }
+  for (int first = 0; first < classes; first += GLM_SPLIT_BATCH) {
+    glm_split_load(batch, row, first);
+    SCL_UNROLL
+    for (int k = 0; k < GLM_SPLIT_BATCH; k++) {
+      const real e = first + k < classes ? exp(batch[k] - most) : 0.0;
+      if (first + k != top) rest += e;
+      if (first + k != observed) others += e;
+    }
+  }
+  const real inverse = 1.0 / (1.0 + rest);
+  for (int first = 0; first < classes; first += GLM_SPLIT_BATCH) {
+    glm_split_load(batch, row, first);
+    SCL_UNROLL
+    for (int k = 0; k < GLM_SPLIT_BATCH; k++) {
+      const real d = first + k == observed ? others : -exp(batch[k] - most);
+      if (first + k < classes) d_eta[(first + k) * row->step] = times * d * inverse;
+    }
+  }
+  return times * (mine - most - log1p(rest) + check);
 }
 
 /* The step between the two products: the predictors X beta, one column of n for each at
@@ -43,7 +103,9 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
   const int aux_kind = GLM_FAMILY_AUX(family), coupled = GLM_FAMILY_COUPLED(family);
   const long stride = (long)groups * items, first = (long)group * items + item;
   __global const real *aux_values = work + task.at.aux + m * aux_count;
-  __global const real *alpha = work + task.at.alpha, *row_aux = work + task.at.row_aux;
+  const int row_alpha = flags & GLM_ROW_ALPHA;
+  __global const real *row_aux = work + task.at.row_aux;
+  __global const real *alpha_here = work + task.at.alpha + (long)m * classes * (row_alpha ? n : 1);
   __global real *eta = work + task.residuals + (long)m * classes * n;
   __global real *partial = work + task.partials + group;
   real value = 0.0, d_aux = 0.0;
@@ -58,17 +120,14 @@ __kernel void glm_split(__global const real *y, const long y_offset, const int y
   }
 
   for (long row = first; row < n; row += stride) {
-    for (int c = 0; c < classes; c++) {
-      const long v = (long)m * classes + c;
-      eta[(long)c * n + row] = (has_eta ? eta[(long)c * n + row] : 0.0) +
-                               alpha[flags & GLM_ROW_ALPHA ? v * n + row : v];
-    }
     const real times = weight ? weight[row] : 1.0;
     if (coupled) {
-      value += times * glm_classes(y[row], eta + row, n, classes);
-      for (int c = 0; weight && c < classes; c++) eta[(long)c * n + row] *= times;
+      const glm_split_row at = {
+          eta + row, alpha_here + (row_alpha ? row : 0), n, row_alpha ? n : 1, has_eta, classes};
+      value += glm_split_classes(&at, y[row], times, eta + row);
       continue;
     }
+    eta[row] = (has_eta ? eta[row] : 0.0) + alpha_here[row_alpha ? row : 0];
     if (aux_kind == SCL_GLM_CUTS) aux = glm_aux_cuts(aux_values, aux_count, y[row]);
     if (flags & GLM_ROW_AUX) aux = glm_aux_number(row_aux[(long)m * n + row]);
     const real datum = GLM_FAMILY_DATUM(family) ? y[y_ld + row] : 0.0;
