@@ -3,8 +3,9 @@
 exact <- list(epsilon = 1e-14, maxit = 200) # glm() to the last digit
 
 both <- function(formula, family, data) {
-  list(ours = do.call(cl_glm, list(formula, data = data, family = family), quote = TRUE),
-       rs = do.call(glm, list(formula, data = data, family = family, control = exact), quote = TRUE))
+  arguments <- list(formula, data = data, family = family)
+  list(ours = do.call(cl_glm, arguments, quote = TRUE),
+       rs = do.call(glm, c(arguments, list(control = exact)), quote = TRUE))
 }
 
 test_that("tests and intervals are those of glm()", {
@@ -58,7 +59,8 @@ test_that("simulated responses have the variance of the family", {
                    label = family$family)
       expect_equal(mean(new[data$x == 1]), fitted(fit)[[6000]], tolerance = 0.05)
     }
-    shares <- simulate(cl_glm(cbind(ncases, ncontrols) ~ agegp, esoph, binomial("probit")), seed = 1)
+    shares <- simulate(cl_glm(cbind(ncases, ncontrols) ~ agegp, esoph, binomial("probit")),
+                       seed = 1)
     expect_true(all(shares[[1]] == round(shares[[1]])))
     expect_fault(simulate(cl_glm(breaks ~ wool, warpbreaks, quasipoisson)), "argument",
                  argument = "object")
