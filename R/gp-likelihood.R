@@ -80,8 +80,7 @@ cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights =
   data <- gp_observations(y, x, kernel)
   trend <- gp_trend(mean, beta, data$x, ncol(data$y))
   spread <- gp_spread(weights, variance, nrow(data$x))
-  make <- if (has_user(kernel)) make_user_likelihood else make_gp_likelihood
-  make(data, kernel, trend, spread, objective, on_device)
+  make_gp_likelihood(data, kernel, trend, spread, objective, on_device)
 }
 
 # Checked: y and x as base matrices.
@@ -120,22 +119,30 @@ gp_spread <- function(weights, variance, n) {
         if (is.null(variance)) rep(0, n) else check(variance, "variance", FALSE), deparse.level = 0)
 }
 
+# Where the process of these data belongs.
+gp_place <- function(data, on_device) {
+  if (forked()) -1L else if (on_device) where_resident() else where_for("gp", nrow(data$x))
+}
+
 make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device = FALSE) {
   force(trend)
-  force(spread)
-  layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
+  user <- if (has_user(kernel)) user_process(data, kernel, spread, function() resident)
+  layout <- if (is.null(user)) kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
+  positive <- kernel_positive(kernel)
   handle <- NULL
+  resident <- FALSE
   build <- function() {
-    where <- if (forked()) -1L else if (on_device) where_resident() else
-      where_for("gp", nrow(data$x))
+    where <- gp_place(data, on_device)
+    resident <<- where >= 0L
     handle <<- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
   }
   loo <- objective == "loo"
   size <- trend$count * ncol(data$y)
   f <- function(par, gradient = TRUE) {
-    par <- check_gp_parameters(par, names)
+    par <- check_gp_parameters(par, names, positive)
     evaluate <- function() {
+      if (!is.null(user)) return(user$evaluate(handle, par, names, loo, trend$integrate, gradient))
       .Call(r_gp_evaluate, handle, layout, par, names, loo, trend$integrate, gradient)
     }
     result <- evaluate()
@@ -218,7 +225,8 @@ print.cl_gp_likelihood <- function(x, ...) {
   cat("kernel: ")
   print(e$kernel)
   if (has_user(e$kernel)) {
-    cat("engine: ", if (e$resident) "device" else "host", ", by R arithmetic\n", sep = "")
+    cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
+        sep = "")
   } else {
     print_engine(.Call(r_gp_info, e$handle))
   }

@@ -6,25 +6,23 @@
 # of y, weights and means are vectors, else matrices with a column for each.
 gp_condition <- function(f, par) {
   e <- environment(f)
-  if (has_user(e$kernel)) {
-    par <- check_gp_parameters(par, e$names, kernel_positive(e$kernel))
-    return(new_user_state(e$data, e$kernel, e$trend, e$spread, par, e$resident))
-  }
-  par <- check_gp_parameters(par, e$names)
+  par <- check_gp_parameters(par, e$names, e$positive)
   new_gp_state(e$data, e$kernel, e$trend, e$spread, par, e$on_device)
 }
 
 # extend: NULL, or a function that gives the state of .Call from an older handle.
 new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = NULL) {
-  layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
-  values <- layout_values(layout, par)
-  noise <- par[length(par)]
+  user <- if (has_user(kernel)) user_process(data, kernel, spread, function() resident)
+  layout <- if (is.null(user)) kernel_layout(kernel, ncol(data$x), colnames(data$x))
+  values <- if (is.null(user)) layout_values(layout, par)
   handle <- NULL
+  resident <- FALSE
   condition <- function() {
-    where <- if (forked()) -1L else if (on_device) where_resident() else
-      where_for("gp", nrow(data$x))
+    where <- gp_place(data, on_device)
+    resident <<- where >= 0L
     new <- .Call(r_gp_new, data$y - trend$offset, data$x, trend$basis, spread, where)
-    .Call(r_gp_condition, new, layout$c, values, trend$integrate)
+    .Call(r_gp_condition, new, if (is.null(user)) layout$c else user$covariance(par), values,
+          trend$integrate)
   }
   # Calls with the handle, which is created again if it is no longer valid (`call` returns NULL
   # then).
@@ -47,7 +45,8 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       at <- check_state_points(at, data)
       basis <- trend_at(trend, at, basis)
       scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
-      result <- on_handle(function(h) .Call(r_gp_predict, h, layout$c, values, at, scaled, what))
+      result <- if (!is.null(user)) user$predict(on_handle, par, at, scaled, what) else
+        on_handle(function(h) .Call(r_gp_predict, h, layout$c, values, at, scaled, what))
       known <- if (is.null(trend$held)) 0 else basis %*% trend$held
       if (trend$type == "number") known <- trend$offset
       result$mean <- shape(result$mean + as.vector(known))
@@ -60,6 +59,11 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     },
     mean_gradient = function(at, y_column = 1L) {
       at <- check_state_points(at, data)
+      if (!is.null(user)) { # for a basis that is a matrix: of the process alone
+        none <- if (trend$type == "basis") matrix(0, nrow(at), NROW(state_beta(trend, first$b)))
+        mean <- function(x) as.matrix(state$predict(x, basis = none)$mean)[, y_column]
+        return(user_mean_gradient(mean, at, data$x))
+      }
       slope <- on_handle(function(h) {
         .Call(r_gp_slope, h, layout$c, values, at, as.integer(y_column))
       })
@@ -73,7 +77,7 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
     extend = function(y, x, basis = NULL, weights = NULL, variance = NULL) {
       more <- extend_data(data, kernel, trend, spread, y, x, basis, weights, variance)
       new_gp_state(more$data, kernel, more$trend, more$spread, par, on_device,
-                   function(layout, values) {
+                   if (is.null(user)) function(layout, values) {
                      on_handle(function(h) {
                        .Call(r_gp_extend, h, more$data$y - more$trend$offset, more$data$x,
                              more$trend$basis, more$spread, layout$c, values, trend$integrate)

@@ -153,8 +153,8 @@ uint64_t scl_gp_bytes(const scl_gp *gp) {
 
 scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices) {
   SCL_TRY(scl_context_check(gp->ctx));
-  SCL_TRY(scl_covariance_check(kernel, gp->p));
-  if (gp->ctx->engine->gp_prepare != NULL) {
+  if (kernel != NULL) SCL_TRY(scl_covariance_check(kernel, gp->p));
+  if (kernel != NULL && gp->ctx->engine->gp_prepare != NULL) {
     const struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
     SCL_TRY(gp->ctx->engine->gp_prepare(gp->ctx, &pass, matrices > 1));
   }
@@ -164,7 +164,8 @@ scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices
     scl_status status = scl_block_create(gp->ctx, gp->n, gp->n, &gp->room[1]);
     if (status != SCL_OK) return explain_memory(gp, status, matrices);
   }
-  size_t count = scl_gp_gradient_at(gp) + (size_t)scl_covariance_count(kernel);
+  size_t count = scl_gp_gradient_at(gp);
+  if (kernel != NULL) count += (size_t)scl_covariance_count(kernel);
   if (gp->results.buffer != NULL && gp->results.nrow >= count) return SCL_OK;
   scl_buffer_release(gp->results.buffer);
   gp->results = (scl_block){0};
@@ -195,10 +196,19 @@ scl_status scl_gp_early_info(scl_gp *gp, size_t offset) {
 scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel) {
   struct scl_covariance_pass pass = scl_gp_pass(gp, kernel);
   pass.k = gp->room[0];
-  SCL_TRY(gp->ctx->engine->covariance(gp->ctx, &pass));
+  SCL_TRY(kernel == NULL ? gp->ctx->engine->copy(gp->ctx, SCL_COPY_LOWER, gp->given, pass.k)
+                         : gp->ctx->engine->covariance(gp->ctx, &pass));
   SCL_TRY(gp->ctx->engine->potrf(gp->ctx, pass.k, scl_gp_scalar(gp, AT_INFO)));
   gp->factor = pass.k;
   return scl_gp_early_info(gp, 0);
+}
+
+scl_status scl_gp_take(scl_gp *gp, const scl_mat *c) {
+  if (c->nrow != gp->n || c->ncol != gp->n) {
+    return scl_fail_argument("kernel", "the covariance matrix must be %zu x %zu", gp->n, gp->n);
+  }
+  gp->given = scl_mat_block(c);
+  return SCL_OK;
 }
 
 /* dst = L^-1 src, or L^-T src. Products with a transposed matrix are fastest. */

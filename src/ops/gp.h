@@ -59,11 +59,19 @@ size_t scl_gp_largest(const scl_context *ctx, int matrices);
 scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_objective objective,
                            scl_gp_trend trend, double *value, double *b, double *gradient);
 
+/* The same for a given C instead of a kernel (n x n, its lower triangle is read): `weights`, unless
+ * NULL, is a new symmetric matrix, the derivatives with respect to C. */
+scl_status scl_gp_evaluate_given(scl_gp *gp, const scl_mat *c, scl_gp_objective objective,
+                                 scl_gp_trend trend, double *value, double *b, scl_mat **weights);
+
 /* Conditions on the data: keeps the factor for the functions below, until the next evaluation.
  * Results: the marginal likelihood, b, A^-1 (basis_columns squared) and the weights a (n x
  * outputs). Errors as above. */
 scl_status scl_gp_condition(scl_gp *gp, const scl_covariance *kernel, scl_gp_trend trend,
                             double *value, double *b, double *a_inverse, double *weights);
+
+scl_status scl_gp_condition_given(scl_gp *gp, const scl_mat *c, scl_gp_trend trend, double *value,
+                                  double *b, double *a_inverse, double *weights);
 
 /* A new object for more observations, conditioned likewise, from a conditioned one whose n
  * observations are the first ones of `data`; takes O(n^2) for each new one. */
@@ -78,6 +86,13 @@ scl_status scl_gp_extend(const scl_gp *gp, const scl_gp_data *data, const scl_co
 scl_status scl_gp_predict(scl_gp *gp, const scl_covariance *kernel, const double *x,
                           const double *basis, size_t m, double *mean, double *variance,
                           double *covariance);
+
+/* The same for given covariances: `cross` (n x m) with the observations; `within` (m x m) of the
+ * points, if `covariance` is not NULL; `variance` contains the variances before the observations.
+ */
+scl_status scl_gp_predict_given(scl_gp *gp, const scl_mat *cross, const scl_mat *within,
+                                const double *basis, double *mean, double *variance,
+                                double *covariance);
 
 /* Likewise the derivatives of k*' a with respect to the points, for one column of y: m x p. */
 scl_status scl_gp_slope(scl_gp *gp, const scl_covariance *kernel, const double *x, size_t m,

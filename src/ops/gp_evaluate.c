@@ -13,6 +13,7 @@ typedef struct {
   scl_gp_trend trend;
   bool gradient;
   scl_block inverse, spare; /* C^-1 (lower half), then P; the other matrix */
+  scl_mat **weights;        /* without a kernel: where the derivatives with respect to C go */
 } evaluation;
 
 /* inverse = lower half of C^-1: from L^-T if there is one, else from L, in place. */
@@ -32,8 +33,25 @@ static scl_status invert(evaluation *v) {
                       SCL_UPPER, 0.0, v->inverse, SCL_LOWER_HALF);
 }
 
+/* inner weights + outer (u v' + v u') / 2, which replaces the weights. */
+static scl_status give_weights(evaluation *v, const struct scl_covariance_pass *pass) {
+  scl_context *ctx = v->gp->ctx;
+  const scl_engine *engine = ctx->engine;
+  scl_mat *out = NULL;
+  scl_status status;
+  SCL_GO(engine->gemm(ctx, 0.5 * pass->outer, SCL_NO_TRANS, pass->u, SCL_GENERAL, SCL_TRANS,
+                      pass->v, SCL_GENERAL, pass->inner, pass->weights, SCL_LOWER_HALF));
+  SCL_GO(engine->gemm(ctx, 0.5 * pass->outer, SCL_NO_TRANS, pass->v, SCL_GENERAL, SCL_TRANS,
+                      pass->u, SCL_GENERAL, 1.0, pass->weights, SCL_LOWER_HALF));
+  SCL_GO(scl_mat_create(ctx, v->gp->n, v->gp->n, SCL_SYMMETRIC, &out));
+  SCL_GO(engine->copy(ctx, SCL_COPY_MIRROR_LOWER, pass->weights, scl_mat_block(out)));
+done:
+  return scl_give(status, out, v->weights);
+}
+
 static scl_status differentiate(evaluation *v, struct scl_covariance_pass pass) {
   scl_gp *gp = v->gp;
+  if (v->kernel == NULL) return give_weights(v, &pass);
   pass.out = scl_block_part(gp->results, scl_gp_gradient_at(gp), 0,
                             (size_t)scl_covariance_count(v->kernel), 1);
   return gp->ctx->engine->covariance_adjoint(gp->ctx, &pass);
@@ -127,29 +145,52 @@ static scl_status evaluate(evaluation *v) {
   return loo ? leave_one_out(v) : differentiate_marginal(v);
 }
 
-scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_objective objective,
-                           scl_gp_trend trend, double *value, double *b, double *gradient) {
-  evaluation v = {gp, kernel, objective, trend, gradient != NULL, {0}, {0}};
-  bool loo = objective == SCL_GP_LEAVE_ONE_OUT, by_products = scl_traits(gp->ctx)->prefers_inverse;
-  SCL_TRY(scl_gp_prepare(gp, kernel, (by_products ? loo || gradient : loo && gradient) ? 2 : 1));
-  size_t at = scl_gp_gradient_at(gp);
-  size_t count = at + (gradient == NULL ? 0 : (size_t)scl_covariance_count(kernel));
+/* The result goes to value and b, `derivatives` of it to gradient. */
+static scl_status run(evaluation *v, size_t derivatives, double *value, double *b,
+                      double *gradient) {
+  scl_gp *gp = v->gp;
+  bool loo = v->objective == SCL_GP_LEAVE_ONE_OUT;
+  bool by_products = scl_traits(gp->ctx)->prefers_inverse;
+  bool two = by_products ? loo || v->gradient : loo && v->gradient;
+  SCL_TRY(scl_gp_prepare(gp, v->kernel, two ? 2 : 1));
+  size_t at = scl_gp_gradient_at(gp), count = at + derivatives;
   double *results = malloc(count * sizeof *results);
   if (results == NULL) return scl_fail_memory(sizeof *results * count, 0, "derivatives");
   scl_status status;
-  SCL_GO(evaluate(&v));
+  SCL_GO(evaluate(v));
   SCL_GO(scl_gp_read(gp, 0, count, results));
   if (loo) {
     *value = 0.5 * ((double)gp->outputs * (results[AT_LOO_LOG] - (double)gp->n * LOG_2_PI) -
                     results[AT_LOO_SQUARE]);
   } else {
-    *value = scl_gp_marginal(gp, trend, results);
+    *value = scl_gp_marginal(gp, v->trend, results);
   }
   if (b != NULL && gp->q > 0) {
     memcpy(b, results + scl_gp_b_at(gp), gp->q * gp->outputs * sizeof *b);
   }
-  if (gradient != NULL) memcpy(gradient, results + at, (count - at) * sizeof *gradient);
+  if (derivatives > 0) memcpy(gradient, results + at, derivatives * sizeof *gradient);
 done:
   free(results);
+  return status;
+}
+
+scl_status scl_gp_evaluate(scl_gp *gp, const scl_covariance *kernel, scl_gp_objective objective,
+                           scl_gp_trend trend, double *value, double *b, double *gradient) {
+  evaluation v = {gp, kernel, objective, trend, gradient != NULL, {0}, {0}, NULL};
+  size_t derivatives = gradient == NULL ? 0 : (size_t)scl_covariance_count(kernel);
+  return run(&v, derivatives, value, b, gradient);
+}
+
+scl_status scl_gp_evaluate_given(scl_gp *gp, const scl_mat *c, scl_gp_objective objective,
+                                 scl_gp_trend trend, double *value, double *b, scl_mat **weights) {
+  scl_mat *found = NULL;
+  evaluation v = {gp, NULL, objective, trend, weights != NULL, {0}, {0}, &found};
+  SCL_TRY(scl_gp_take(gp, c));
+  scl_status status = run(&v, 0, value, b, NULL);
+  if (status == SCL_OK && weights != NULL) {
+    *weights = found;
+  } else {
+    scl_mat_release(found);
+  }
   return status;
 }

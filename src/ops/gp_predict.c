@@ -61,6 +61,12 @@ done:
   return status;
 }
 
+scl_status scl_gp_condition_given(scl_gp *gp, const scl_mat *c, scl_gp_trend trend, double *value,
+                                  double *b, double *a_inverse, double *weights) {
+  SCL_TRY(scl_gp_take(gp, c));
+  return scl_gp_condition(gp, NULL, trend, value, b, a_inverse, weights);
+}
+
 scl_status scl_gp_condition(scl_gp *gp, const scl_covariance *kernel, scl_gp_trend trend,
                             double *value, double *b, double *a_inverse, double *weights) {
   SCL_TRY(scl_gp_prepare(gp, kernel, 1));
@@ -161,7 +167,8 @@ done:
  * q + 1): v' a, then V' Q, and sums of squares. */
 typedef struct {
   scl_gp *gp;
-  const scl_covariance *kernel;
+  const scl_covariance *kernel; /* or NULL, and given covariances */
+  const scl_mat *cross, *within;
   size_t m;
   scl_mat *x;
   scl_block v, sums, ones, covariance;
@@ -176,16 +183,20 @@ static scl_status sum_columns(const prediction *w, scl_block u, size_t at) {
 /* K** - V' V. */
 static scl_status predict_covariance(prediction *w, double *covariance) {
   scl_context *ctx = w->gp->ctx;
-  scl_block x = scl_mat_block(w->x);
   SCL_TRY(scl_block_create(ctx, w->m, w->m, &w->covariance));
-  struct scl_covariance_pass pass = {.kernel = w->kernel,
-                                     .x1 = x,
-                                     .x2 = x,
-                                     .symmetric = true,
-                                     .quiet = true,
-                                     .region = SCL_MIRRORED,
-                                     .k = w->covariance};
-  SCL_TRY(ctx->engine->covariance(ctx, &pass));
+  if (w->kernel == NULL) {
+    SCL_TRY(ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(w->within), w->covariance));
+  } else {
+    scl_block x = scl_mat_block(w->x);
+    struct scl_covariance_pass pass = {.kernel = w->kernel,
+                                       .x1 = x,
+                                       .x2 = x,
+                                       .symmetric = true,
+                                       .quiet = true,
+                                       .region = SCL_MIRRORED,
+                                       .k = w->covariance};
+    SCL_TRY(ctx->engine->covariance(ctx, &pass));
+  }
   SCL_TRY(ctx->engine->gemm(ctx, -1.0, SCL_TRANS, w->v, SCL_GENERAL, SCL_NO_TRANS, w->v,
                             SCL_GENERAL, 1.0, w->covariance, SCL_MIRRORED));
   return scl_read_block(ctx, w->covariance, SCL_WAIT_WRITES, covariance);
@@ -208,19 +219,27 @@ static scl_status predict_spread(prediction *w, bool variance, double *covarianc
   return sum_columns(w, w->ones, gp->outputs + gp->q);
 }
 
-static scl_status predict_block(prediction *w, const double *x, bool variance, double *covariance) {
+/* v = the covariances of the points x with the data. */
+static scl_status cover_points(prediction *w, const double *x) {
   scl_gp *gp = w->gp;
   scl_context *ctx = gp->ctx;
+  if (w->kernel == NULL) return ctx->engine->copy(ctx, SCL_COPY, scl_mat_block(w->cross), w->v);
   SCL_TRY(scl_mat_from_host(ctx, x, w->m, gp->p, SCL_GENERAL, &w->x));
-  SCL_TRY(scl_block_create(ctx, gp->n, w->m, &w->v));
-  SCL_TRY(scl_block_create(ctx, w->m, gp->outputs + gp->q + 1, &w->sums));
   struct scl_covariance_pass pass = {.kernel = w->kernel,
                                      .x1 = scl_mat_block(gp->x),
                                      .x2 = scl_mat_block(w->x),
                                      .region = SCL_ALL,
                                      .k = w->v};
+  return ctx->engine->covariance(ctx, &pass);
+}
+
+static scl_status predict_block(prediction *w, const double *x, bool variance, double *covariance) {
+  scl_gp *gp = w->gp;
+  scl_context *ctx = gp->ctx;
+  SCL_TRY(scl_block_create(ctx, gp->n, w->m, &w->v));
+  SCL_TRY(scl_block_create(ctx, w->m, gp->outputs + gp->q + 1, &w->sums));
   SCL_TRY(ctx->engine->fill(ctx, 0.0, w->sums));
-  SCL_TRY(ctx->engine->covariance(ctx, &pass));
+  SCL_TRY(cover_points(w, x));
   SCL_TRY(sum_columns(w, scl_gp_columns(gp->weights, 0, gp->outputs), 0));
   if (variance || covariance != NULL) SCL_TRY(predict_spread(w, variance, covariance));
   return scl_read_block(ctx, w->sums, SCL_WAIT_WRITES, w->host);
@@ -319,6 +338,34 @@ scl_status scl_gp_predict(scl_gp *gp, const scl_covariance *kernel, const double
 done:
   release_block(&w);
   free(points);
+  free(w.host);
+  return status;
+}
+
+scl_status scl_gp_predict_given(scl_gp *gp, const scl_mat *cross, const scl_mat *within,
+                                const double *basis, double *mean, double *variance,
+                                double *covariance) {
+  SCL_TRY(scl_context_check(gp->ctx));
+  size_t m = cross->ncol, width = gp->outputs + gp->q + 1;
+  if (!gp->conditioned)
+    return scl_fail_argument("gp", "the Gaussian process is not conditioned on observations");
+  if (cross->nrow != gp->n ||
+      (covariance != NULL && (within == NULL || within->nrow != m || within->ncol != m)))
+    return scl_fail_argument("kernel", "the covariances do not match the points");
+  if (m == 0) return SCL_OK;
+  prediction w = {.gp = gp, .cross = cross, .within = within, .m = m};
+  scl_status status;
+  w.host = malloc(m * width * sizeof *w.host);
+  if (w.host == NULL) return scl_fail_memory(m * width * sizeof *w.host, 0, "predictions");
+  SCL_GO(predict_block(&w, NULL, variance != NULL, covariance));
+  memcpy(mean, w.host, m * gp->outputs * sizeof *mean);
+  if (variance != NULL) {
+    const double *squares = w.host + (gp->outputs + gp->q) * m;
+    for (size_t i = 0; i < m; i++) variance[i] -= squares[i];
+  }
+  if (gp->q > 0) SCL_GO(add_trend(&w, basis, m, mean, m, variance, covariance));
+done:
+  release_block(&w);
   free(w.host);
   return status;
 }

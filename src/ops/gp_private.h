@@ -26,6 +26,7 @@ struct scl_gp {
   size_t n, p, outputs, q; /* q: columns of the basis */
   scl_mat *x, *right;      /* n x p; y and H side by side */
   scl_mat *spread;         /* n x 2 or NULL */
+  scl_block given;         /* C during a call that has it instead of a kernel */
   scl_block room[2];       /* memory of n x n matrices; the second is made when first needed */
   /* Their present contents; without a buffer where there are none. */
   scl_block factor;           /* L, lower, of C = L L' */
@@ -65,11 +66,15 @@ static inline size_t scl_gp_gradient_at(const scl_gp *gp) {
 }
 
 /* ---- steps (ops/gp.c); ops/gp_evaluate.c and ops/gp_predict.c are made of them --------------- */
+/* The kernel is NULL where C is given. */
+
 /* Checks, and allocates all workspaces. `matrices`: 1 or 2. */
 scl_status scl_gp_prepare(scl_gp *gp, const scl_covariance *kernel, int matrices);
 struct scl_covariance_pass scl_gp_pass(const scl_gp *gp, const scl_covariance *kernel);
 /* Computes C and its factor, gp->factor. */
 scl_status scl_gp_factor(scl_gp *gp, const scl_covariance *kernel);
+/* SCL_E_ARGUMENT unless C is a matrix for these observations; notes it. */
+scl_status scl_gp_take(scl_gp *gp, const scl_mat *c);
 /* The host reads the order of a failing minor at once: its work is done already. */
 scl_status scl_gp_early_info(scl_gp *gp, size_t offset);
 /* solved, the trend and the likelihood's parts, from the factor. `invert`: gp->factor_inverse and

@@ -162,6 +162,31 @@ done:
   return r_return(status, result);
 }
 
+/* The same for a given C: c(value, b), with the derivatives with respect to C as the attribute
+ * "weights": a handle if C is one. */
+SEXP r_gp_evaluate_given(SEXP handle, SEXP c, SEXP leave_one_out, SEXP integrate, SEXP gradient) {
+  scl_gp *gp = r_pointer_usable(&process, handle);
+  if (gp == NULL) return R_NilValue;
+  bool wanted = Rf_asLogical(gradient) == TRUE;
+  scl_gp_objective objective =
+      Rf_asLogical(leave_one_out) == TRUE ? SCL_GP_LEAVE_ONE_OUT : SCL_GP_MARGINAL;
+  size_t n = scl_gp_rows(gp), trend = scl_gp_basis_columns(gp) * scl_gp_outputs(gp);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
+  SEXP slope = PROTECT(wanted ? r_result_new(r_is_handle(c), n, n) : R_NilValue);
+  scl_mat *given = NULL, *weights = NULL;
+  scl_status status;
+  SCL_GO(r_operand(scl_gp_context(gp), c, "kernel", &given));
+  SCL_GO(scl_gp_evaluate_given(gp, given, objective, read_trend(integrate), REAL(result),
+                               REAL(result) + 1, wanted ? &weights : NULL));
+  if (wanted) SCL_GO(r_result_set(slope, &weights));
+done:
+  scl_mat_release(given);
+  scl_mat_release(weights);
+  if (status == SCL_OK && wanted) Rf_setAttrib(result, Rf_install("weights"), slope);
+  UNPROTECT(2);
+  return r_return(status, result);
+}
+
 /* list(value, b, a_inverse, weights, handle), to be filled. */
 static SEXP new_state(size_t n, size_t outputs, size_t q, double *part[4]) {
   const char *names[] = {"value", "b", "a_inverse", "weights", "handle", ""};
@@ -175,19 +200,28 @@ static SEXP new_state(size_t n, size_t outputs, size_t q, double *part[4]) {
   return state;
 }
 
+/* Without values `layout` is C itself, a matrix or a handle. */
 SEXP r_gp_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
   scl_gp *gp = r_pointer_usable(&process, handle);
   if (gp == NULL) return R_NilValue;
+  bool is_given = values == R_NilValue;
   scl_covariance kernel;
+  scl_mat *given = NULL;
   double *part[4];
-  scl_status status = r_covariance_read(layout, values, &kernel);
+  scl_status status = is_given ? SCL_OK : r_covariance_read(layout, values, &kernel);
   SEXP state =
       PROTECT(new_state(scl_gp_rows(gp), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
   SET_VECTOR_ELT(state, 4, handle);
-  if (status == SCL_OK) {
+  if (is_given) {
+    SCL_GO(r_operand(scl_gp_context(gp), layout, "kernel", &given));
+    SCL_GO(scl_gp_condition_given(gp, given, read_trend(integrate), part[0], part[1], part[2],
+                                  part[3]));
+  } else if (status == SCL_OK) {
     status =
         scl_gp_condition(gp, &kernel, read_trend(integrate), part[0], part[1], part[2], part[3]);
   }
+done:
+  scl_mat_release(given);
   UNPROTECT(1);
   return r_return(status, state);
 }
@@ -247,6 +281,40 @@ SEXP r_gp_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEX
     status = scl_gp_predict(gp, &kernel, REAL_RO(x), q > 0 ? REAL_RO(basis) : NULL, m, part[0],
                             part[1], part[2]);
   }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+/* The same from given covariances: `cross` with the observations; `prior`: NULL, the variances
+ * before the observations, or the covariances of the points. */
+SEXP r_gp_predict_given(SEXP handle, SEXP cross, SEXP prior, SEXP basis, SEXP what) {
+  scl_gp *gp = r_pointer_usable(&process, handle);
+  if (gp == NULL) return R_NilValue;
+  const char *names[] = {"mean", "variance", "covariance", ""};
+  size_t m = r_ncol(cross, "kernel"), q = scl_gp_basis_columns(gp);
+  bool variance = strcmp(r_string(what), "variance") == 0;
+  bool covariance = strcmp(r_string(what), "covariance") == 0;
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocMatrix(REALSXP, (int)m, (int)scl_gp_outputs(gp)));
+  if (variance) SET_VECTOR_ELT(result, 1, Rf_duplicate(prior));
+  if (covariance) SET_VECTOR_ELT(result, 2, Rf_allocMatrix(REALSXP, (int)m, (int)m));
+  scl_mat *between = NULL, *within = NULL;
+  scl_status status = SCL_OK;
+  if ((q > 0 &&
+       (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != m || r_ncol(basis, "mean") != q)) ||
+      (variance && (TYPEOF(prior) != REALSXP || (size_t)Rf_xlength(prior) != m))) {
+    status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
+    goto done;
+  }
+  SCL_GO(r_operand(scl_gp_context(gp), cross, "kernel", &between));
+  if (covariance) SCL_GO(r_operand(scl_gp_context(gp), prior, "kernel", &within));
+  SCL_GO(scl_gp_predict_given(gp, between, within, q > 0 ? REAL_RO(basis) : NULL,
+                              REAL(VECTOR_ELT(result, 0)),
+                              variance ? REAL(VECTOR_ELT(result, 1)) : NULL,
+                              covariance ? REAL(VECTOR_ELT(result, 2)) : NULL));
+done:
+  scl_mat_release(between);
+  scl_mat_release(within);
   UNPROTECT(1);
   return r_return(status, result);
 }

@@ -32,6 +32,64 @@ static void check_evaluate(scl_context *ctx, problem *p, scl_gp_objective object
   scl_gp_release(gp);
 }
 
+/* The same results from C itself, and from covariances with the points. */
+static void check_given(scl_context *ctx, problem *p, scl_gp_objective objective) {
+  if (p->data.spread != NULL) return;
+  size_t n = p->data.n, q = p->data.basis_columns, outputs = p->data.outputs, m = n + 2;
+  double *at = test_alloc(m * p->data.p * sizeof *at), *h = test_alloc((m * q + 1) * sizeof *h);
+  double *found = test_alloc(2 * (m * outputs + m + m * m) * sizeof *found);
+  double *weights = test_alloc(n * outputs * sizeof *weights);
+  double value[2], b[2][MOST_BASIS * MOST_OUTPUTS], gradient[2][MOST_PARAMETERS];
+  double a_inverse[MOST_BASIS * MOST_BASIS];
+  double *mean[2], *variance[2], *both[2];
+  scl_gp *gp = NULL;
+  scl_mat *x = NULL, *points = NULL, *c = NULL, *slope = NULL, *cross = NULL, *within = NULL;
+  for (int i = 0; i < 2; i++) {
+    mean[i] = found + (size_t)i * (m * outputs + m + m * m);
+    variance[i] = mean[i] + m * outputs;
+    both[i] = variance[i] + m;
+  }
+  test_fill(at, m * p->data.p);
+  test_fill(h, m * q);
+  REQUIRE_OK(scl_gp_create(ctx, &p->data, &gp));
+  REQUIRE_OK(scl_mat_from_host(ctx, p->data.x, n, p->data.p, SCL_GENERAL, &x));
+  REQUIRE_OK(scl_mat_from_host(ctx, at, m, p->data.p, SCL_GENERAL, &points));
+  REQUIRE_OK(scl_covariance_matrix(&p->k.kernel, x, NULL, &c));
+  REQUIRE_OK(scl_covariance_matrix(&p->k.kernel, x, points, &cross));
+  REQUIRE_OK(scl_covariance_matrix(&p->k.kernel, points, points, &within));
+  CHECK_OK(scl_gp_evaluate(gp, &p->k.kernel, objective, p->trend, value, b[0], gradient[0]));
+  CHECK_OK(scl_gp_evaluate_given(gp, c, objective, p->trend, value + 1, b[1], NULL));
+  CHECK_NEAR(value[1], value[0], 1e-12);
+  REQUIRE_OK(scl_gp_evaluate_given(gp, c, objective, p->trend, value + 1, b[1], &slope));
+  CHECK_NEAR(value[1], value[0], 1e-12);
+  for (size_t i = 0; i < q * outputs; i++) CHECK_NEAR(b[1][i], b[0][i], 1e-10);
+  CHECK_OK(scl_covariance_adjoint(&p->k.kernel, x, NULL, slope, gradient[1]));
+  for (int i = 0; i < scl_covariance_count(&p->k.kernel); i++) {
+    CHECK_NEAR(gradient[1][i], gradient[0][i], 1e-9);
+  }
+  CHECK_OK(scl_gp_condition(gp, &p->k.kernel, p->trend, value, b[0], a_inverse, weights));
+  CHECK_OK(scl_gp_predict(gp, &p->k.kernel, at, h, m, mean[0], variance[0], both[0]));
+  scl_gp_release(gp);
+  REQUIRE_OK(scl_gp_create(ctx, &p->data, &gp));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_gp_predict_given(gp, cross, within, h, mean[1], NULL, both[1]));
+  CHECK_OK(scl_gp_condition_given(gp, c, p->trend, value + 1, b[1], a_inverse, weights));
+  CHECK_NEAR(value[1], value[0], 1e-12);
+  scl_covariance_variances(&p->k.kernel, at, m, m, variance[1]);
+  CHECK_OK(scl_gp_predict_given(gp, cross, within, h, mean[1], variance[1], both[1]));
+  for (size_t i = 0; i < m * outputs + m + m * m; i++) CHECK_NEAR(mean[1][i], mean[0][i], 1e-9);
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_gp_predict_given(gp, cross, NULL, h, mean[1], NULL, both[1]));
+  CHECK_STATUS(SCL_E_ARGUMENT, scl_gp_predict_given(gp, within, within, h, mean[1], NULL, NULL));
+  CHECK_STATUS(SCL_E_ARGUMENT,
+               scl_gp_evaluate_given(gp, within, objective, p->trend, value, b[0], NULL));
+  scl_mat *all[] = {x, points, c, slope, cross, within};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) scl_mat_release(all[i]);
+  scl_gp_release(gp);
+  free(at);
+  free(h);
+  free(found);
+  free(weights);
+}
+
 /* Conditions and predicts at m points; with `extended` the last third of the data comes later. */
 static void check_predict(scl_context *ctx, problem *p, size_t m, bool extended) {
   size_t n = p->data.n, q = p->data.basis_columns, outputs = p->data.outputs, cols = p->data.p;
@@ -225,7 +283,11 @@ static void check_all(scl_context *ctx, kernel_maker *make, size_t n, size_t i) 
     problem p;
     process_problem(&p, make, n, 1 + i % 3, 1 + i % 2, q, i % 3 == 1, (scl_gp_trend)trend);
     check_evaluate(ctx, &p, SCL_GP_MARGINAL);
-    if (n <= 17) check_evaluate(ctx, &p, SCL_GP_LEAVE_ONE_OUT);
+    check_given(ctx, &p, SCL_GP_MARGINAL);
+    if (n <= 17) {
+      check_evaluate(ctx, &p, SCL_GP_LEAVE_ONE_OUT);
+      check_given(ctx, &p, SCL_GP_LEAVE_ONE_OUT);
+    }
     if (n > 1) check_predict(ctx, &p, 1 + (n * 7) % 40, false);
     if (n > 4) check_predict(ctx, &p, 1 + (n * 5) % 40, true);
     process_problem_free(&p);
