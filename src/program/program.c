@@ -1,5 +1,6 @@
 #include "program/program.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +187,68 @@ scl_status scl_program_run(scl_program *p, const double *x, bool gradient, doubl
     SCL_TRY(p->ctx->engine->upload(p->ctx, SCL_GENERAL, x, p->facts.parameters, p->input));
   }
   return scl_routine_run(gradient ? &p->gradient : &p->value, to);
+}
+
+/* Numbers from which a command of their own takes less time than a copy. */
+enum { LONG_PART = 1 << 14 };
+
+/* Puts parameters next to each other, but for long ones, and uploads them. */
+static scl_status upload_parts(const scl_program *p, size_t count, const scl_program_part *part) {
+  size_t from = 0, at = 0;
+  for (size_t k = 0; k <= count; k++) {
+    const bool is_long = k < count && part[k].length >= LONG_PART;
+    if (k < count && !is_long) {
+      memcpy(p->point + at, part[k].x, part[k].length * sizeof *p->point);
+      at += part[k].length;
+      continue;
+    }
+    if (at > from) {
+      SCL_TRY(p->ctx->engine->upload(p->ctx, SCL_GENERAL, p->point + from, at - from,
+                                     scl_block_part(p->input, from, 0, at - from, 1)));
+    }
+    if (k == count) break;
+    SCL_TRY(p->ctx->engine->upload(p->ctx, SCL_GENERAL, part[k].x, part[k].length,
+                                   scl_block_part(p->input, at, 0, part[k].length, 1)));
+    from = at += part[k].length;
+  }
+  return SCL_OK;
+}
+
+static void take_parts(const scl_routine *r, size_t count, const scl_program_part *part,
+                       bool failed) {
+  for (size_t k = 0, at = 1; k < count; at += part[k].length, k++) {
+    for (size_t i = 0; i < part[k].length && failed; i++) part[k].slope[i] = NAN;
+    if (failed || part[k].length >= LONG_PART) continue;
+    memcpy(part[k].slope, r->answer + at, part[k].length * sizeof *r->answer);
+  }
+}
+
+static scl_status run_parts(scl_program *p, size_t count, const scl_program_part *part,
+                            scl_routine_range *range, double *value) {
+  size_t ranges = 0;
+  bool failed;
+  for (size_t k = 0, at = 1; k < count; at += part[k].length, k++) {
+    if (part[k].length >= LONG_PART)
+      range[ranges++] = (scl_routine_range){at, part[k].length, part[k].slope};
+  }
+  SCL_TRY(upload_parts(p, count, part));
+  SCL_TRY(scl_routine_run_ranges(&p->gradient, ranges, range, &failed));
+  take_parts(&p->gradient, count, part, failed);
+  *value = failed ? NAN : p->gradient.answer[0];
+  return SCL_OK;
+}
+
+scl_status scl_program_run_parts(scl_program *p, size_t count, const scl_program_part *part,
+                                 double *value) {
+  const size_t bytes = (p->facts.parameters + 1) * sizeof *p->point;
+  SCL_TRY(require_order(p, false));
+  if (p->point == NULL) p->point = malloc(bytes);
+  scl_routine_range *range = malloc((count + 1) * sizeof *range);
+  const scl_status status = p->point != NULL && range != NULL
+                                ? run_parts(p, count, part, range, value)
+                                : scl_fail_memory(bytes, 0, "the parameters");
+  free(range);
+  return status;
 }
 
 scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length) {

@@ -24,6 +24,17 @@ scl_context *scl_program_context(const scl_program *p); /* borrowed */
  * the derivatives. NaN if a matrix has no Cholesky factor. Waits. */
 scl_status scl_program_run(scl_program *p, const double *x, bool gradient, double *to);
 
+/* The same with a gradient, at parameters in several places, one after the other: of each its
+ * numbers, and room for its derivatives, which may be where the numbers are. Long ones are not
+ * copied on the host. */
+typedef struct {
+  const double *x;
+  double *slope;
+  size_t length;
+} scl_program_part;
+scl_status scl_program_run_parts(scl_program *p, size_t count, const scl_program_part *part,
+                                 double *value);
+
 /* The Hessian at x times a direction; both, and the result, have as many numbers as there are
  * parameters. Waits. */
 scl_status scl_program_product(scl_program *p, const double *x, const double *direction,
@@ -38,8 +49,7 @@ scl_status scl_program_run_vectors(scl_program *p, const double *x, size_t vecto
                                    double *to);
 /* Maps it to this number of vectors. The tape has the values, data and output from which the
  * program was made, and is taken over in the same way. At most SCL_PROGRAM_MAPPED mapped programs
- * are kept. Does nothing if a kind of value has no rule (program/map.c).
- * of value has no rule (program/map.c). */
+ * are kept. Does nothing if a kind of value has no rule (program/map.c). */
 enum { SCL_PROGRAM_MAPPED = 4 };
 scl_status scl_program_map(scl_program *p, scl_tape *t, int output, size_t vectors);
 /* Whether scl_program_map() has nothing to do. */

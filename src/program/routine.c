@@ -138,16 +138,37 @@ static scl_status has_no_factor(const scl_routine *r, const scl_routine_step *s,
   return SCL_OK;
 }
 
-scl_status scl_routine_run(scl_routine *r, double *to) {
-  bool none = false;
+/* Numbers `from` to `to` of all that a routine leaves. */
+static scl_status read_numbers(const scl_routine *r, size_t from, size_t to, double *numbers) {
+  if (from == to) return SCL_OK;
+  const scl_block part = scl_block_part(r->out, from, 0, to - from, 1);
+  return scl_read_block(r->ctx, part, SCL_WAIT_QUEUE, numbers);
+}
+
+scl_status scl_routine_run_ranges(scl_routine *r, size_t ranges, const scl_routine_range *range,
+                                  bool *failed) {
+  size_t at = 0;
+  *failed = false;
   SCL_TRY(scl_context_check(r->ctx));
-  for (int k = 0; k < r->steps && !none; k++) {
+  for (int k = 0; k < r->steps && !*failed; k++) {
     const scl_routine_step *s = &r->step[k];
     SCL_TRY(run_step(r->ctx, s));
-    SCL_TRY(has_no_factor(r, s, &none));
+    SCL_TRY(has_no_factor(r, s, failed));
   }
-  if (!none) SCL_TRY(scl_read_block(r->ctx, r->out, SCL_WAIT_QUEUE, r->answer));
-  for (int k = 0; k < r->factors; k++) none = none || r->answer[r->results + (size_t)k] != 0.0;
+  if (*failed) return SCL_OK;
+  for (size_t k = 0; k < ranges; at = range[k].from + range[k].count, k++) {
+    SCL_TRY(read_numbers(r, at, range[k].from, r->answer + at));
+    SCL_TRY(read_numbers(r, range[k].from, range[k].from + range[k].count, range[k].to));
+  }
+  SCL_TRY(read_numbers(r, at, r->results + (size_t)r->factors, r->answer + at));
+  for (int k = 0; k < r->factors; k++)
+    *failed = *failed || r->answer[r->results + (size_t)k] != 0.0;
+  return SCL_OK;
+}
+
+scl_status scl_routine_run(scl_routine *r, double *to) {
+  bool none;
+  SCL_TRY(scl_routine_run_ranges(r, 0, NULL, &none));
   for (size_t i = 0; i < r->results; i++) to[i] = none ? NAN : r->answer[i];
   return SCL_OK;
 }

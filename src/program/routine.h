@@ -72,6 +72,14 @@ uint64_t scl_routine_bytes(const scl_routine *r);
 
 /* Runs it; waits. `to` gets the results, all NaN if a matrix had no Cholesky factor. */
 scl_status scl_routine_run(scl_routine *r, double *to);
+/* The same, without copies: ranges of the results, in their order, go where they are wanted, the
+ * rest to r->answer. If a matrix had no Cholesky factor, `failed` is set and nothing else. */
+typedef struct {
+  size_t from, count;
+  double *to;
+} scl_routine_range;
+scl_status scl_routine_run_ranges(scl_routine *r, size_t ranges, const scl_routine_range *range,
+                                  bool *failed);
 /* Of several vectors: the results are in r->answer; and whether a matrix of one vector had no
  * Cholesky factor. */
 scl_status scl_routine_run_vectors(scl_routine *r);

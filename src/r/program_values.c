@@ -30,22 +30,15 @@ static scl_status bad_values(size_t parameters) {
       "values", "'values' must be a list of numeric vectors, %zu numbers in all", parameters);
 }
 
-static scl_status join_values(SEXP values, size_t parameters, double *x) {
-  size_t at = 0;
-  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
-    SEXP v = VECTOR_ELT(values, k);
-    const size_t n = (size_t)XLENGTH(v);
-    const bool numeric = TYPEOF(v) == REALSXP || TYPEOF(v) == INTSXP;
-    if (!numeric || n > parameters - at) return bad_values(parameters);
-    if (TYPEOF(v) == REALSXP) {
-      memcpy(x + at, REAL_RO(v), n * sizeof *x);
-    } else {
-      const int *from = INTEGER_RO(v);
-      for (size_t i = 0; i < n; i++) x[at + i] = from[i] == NA_INTEGER ? NA_REAL : from[i];
-    }
-    at += n;
+/* The numbers of a double or integer vector. */
+static void copy_numbers(SEXP v, double *to) {
+  const R_xlen_t n = XLENGTH(v);
+  if (TYPEOF(v) == REALSXP) {
+    memcpy(to, REAL_RO(v), (size_t)n * sizeof *to);
+    return;
   }
-  return at == parameters ? SCL_OK : bad_values(parameters);
+  const int *from = INTEGER_RO(v);
+  for (R_xlen_t i = 0; i < n; i++) to[i] = from[i] == NA_INTEGER ? NA_REAL : from[i];
 }
 
 /* A list of vectors or arrays like `values`, to be filled. */
@@ -62,12 +55,22 @@ static SEXP make_like(SEXP values) {
   return result;
 }
 
-static void split_derivatives(const double *from, SEXP parts) {
-  for (R_xlen_t k = 0; k < XLENGTH(parts); k++) {
-    SEXP part = VECTOR_ELT(parts, k);
-    memcpy(REAL(part), from, (size_t)XLENGTH(part) * sizeof *from);
-    from += XLENGTH(part);
+/* The parameters, with the places of their derivatives in `gradient`; integers are converted
+ * there. */
+static scl_status find_parts(SEXP values, SEXP gradient, size_t parameters,
+                             scl_program_part *part) {
+  size_t at = 0;
+  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
+    SEXP v = VECTOR_ELT(values, k);
+    const size_t n = (size_t)XLENGTH(v);
+    if ((TYPEOF(v) != REALSXP && TYPEOF(v) != INTSXP) || n > parameters - at)
+      return bad_values(parameters);
+    double *slope = REAL(VECTOR_ELT(gradient, k));
+    if (TYPEOF(v) == INTSXP) copy_numbers(v, slope);
+    part[k] = (scl_program_part){TYPEOF(v) == INTSXP ? slope : REAL_RO(v), slope, n};
+    at += n;
   }
+  return at == parameters ? SCL_OK : bad_values(parameters);
 }
 
 SEXP r_program_evaluate(SEXP program, SEXP values, SEXP like) {
@@ -75,20 +78,19 @@ SEXP r_program_evaluate(SEXP program, SEXP values, SEXP like) {
   const bool may_refuse = like != R_NilValue;
   if (may_refuse && (TYPEOF(like) != VECSXP || !is_like(values, like))) return R_NilValue;
   const bool is_list = TYPEOF(values) == VECSXP;
+  const size_t count = is_list ? (size_t)XLENGTH(values) : 0;
   SEXP result = PROTECT(Rf_allocVector(REALSXP, 1));
   SEXP gradient = PROTECT(is_list ? make_like(values) : R_NilValue);
   Rf_setAttrib(result, Rf_install("gradient"), gradient);
-  double *x = malloc((2 * parameters + 1) * sizeof *x);
+  scl_program_part *part = malloc((count + 1) * sizeof *part);
   scl_program *p;
   scl_status status;
-  if (x == NULL) SCL_GO(scl_fail_memory((2 * parameters + 1) * sizeof *x, 0, "the parameters"));
+  if (part == NULL) SCL_GO(scl_fail_memory(count * sizeof *part, 0, "the parameters"));
   SCL_GO(r_program_get(program, &p));
-  SCL_GO(is_list ? join_values(values, parameters, x) : bad_values(parameters));
-  SCL_GO(scl_program_run(p, x, true, x + parameters));
-  REAL(result)[0] = x[parameters];
-  split_derivatives(x + parameters + 1, gradient);
+  SCL_GO(is_list ? find_parts(values, gradient, parameters, part) : bad_values(parameters));
+  SCL_GO(scl_program_run_parts(p, count, part, REAL(result)));
 done:
-  free(x);
+  free(part);
   UNPROTECT(2);
   if (status == SCL_E_STALE && may_refuse) return R_NilValue;
   return r_return(status, result);
@@ -126,12 +128,15 @@ static size_t count_points(SEXP values, SEXP like) {
   return points;
 }
 
-/* From a block of columns for each parameter to columns of `rows` numbers with all parameters. */
-static void to_columns(const double *from, SEXP like, size_t rows, size_t points, double *to) {
-  for (R_xlen_t k = 0; k < XLENGTH(like); k++) {
-    const size_t size = (size_t)XLENGTH(VECTOR_ELT(like, k));
-    for (size_t v = 0; v < points; v++, from += size)
-      memcpy(to + v * rows, from, size * sizeof *to);
+/* From a matrix for each parameter to columns of `rows` numbers with all parameters; `room` has the
+ * numbers of the largest. */
+static void to_columns(SEXP values, size_t rows, size_t points, double *room, double *to) {
+  for (R_xlen_t k = 0; k < XLENGTH(values); k++) {
+    const size_t size = (size_t)XLENGTH(VECTOR_ELT(values, k)) / points;
+    copy_numbers(VECTOR_ELT(values, k), room);
+    for (size_t v = 0; v < points; v++) {
+      memcpy(to + v * rows, room + v * size, size * sizeof *to);
+    }
     to += size;
   }
 }
@@ -153,23 +158,22 @@ SEXP r_program_evaluate_vectors(SEXP program, SEXP values, SEXP like) {
   SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)points));
   SEXP gradient = PROTECT(make_like(values));
   Rf_setAttrib(result, Rf_install("gradient"), gradient);
-  double *joined = malloc(numbers * sizeof *joined);
+  double *room = malloc(numbers * sizeof *room);
   bool mapped = false;
   scl_program *p;
   scl_status status;
-  if (joined == NULL) SCL_GO(scl_fail_memory(numbers * sizeof *joined, 0, "the parameters"));
+  if (room == NULL) SCL_GO(scl_fail_memory(numbers * sizeof *room, 0, "the parameters"));
   SCL_GO(r_program_get(program, &p));
   mapped = scl_program_is_mapped(p, points);
   if (mapped) {
-    double *x = joined + points * parameters, *answer = x + points * parameters;
-    SCL_GO(join_values(values, points * parameters, joined));
-    to_columns(joined, like, parameters, points, x);
+    double *x = room + points * parameters, *answer = x + points * parameters;
+    to_columns(values, parameters, points, room, x);
     SCL_GO(scl_program_run_vectors(p, x, points, true, answer));
     for (size_t v = 0; v < points; v++) REAL(result)[v] = answer[v * (parameters + 1)];
     split_columns(answer + 1, gradient, parameters + 1, points);
   }
 done:
-  free(joined);
+  free(room);
   UNPROTECT(2);
   if (status == SCL_E_STALE) return R_NilValue;
   return r_return(status, mapped ? result : R_NilValue);

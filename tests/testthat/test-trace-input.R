@@ -350,3 +350,25 @@ test_that("kernels that a user wrote take traced parameters and points", {
     holds(function(z) sum(cl_cov(z, x, k_user(cauchy, c(s = 1, l = 2))) * 1:6), z = c(0.3, 2))
   })
 })
+
+# Long parameters go to the engine, and their derivatives to R, without a copy on the host.
+each_engine({
+  test_that("long parameters beside short ones, and integers", {
+    f <- cl_gradient(function(a, x, s, y, m) {
+      sum(x^2) * s[1] + a * sum(y) + s[2] - 2 * sum(log(diag(chol(m))))
+    })
+    x <- as.double(1:20000) / 1000
+    y <- matrix(1:17000, 100)
+    s <- c(3, 4)
+    m <- diag(2, 2)
+    got <- lapply(1:2, function(turn) f(a = 2, x = x, s = s, y = y, m = m))
+    expect_identical(got[[2]], got[[1]])
+    slope <- attr(got[[1]], "gradient")
+    expect_close(as.vector(got[[1]]), 3 * sum(x^2) + 2 * sum(y) + 4 - 2 * log(2), 1e-12)
+    expect_identical(slope[c("x", "y")], list(x = 6 * x, y = matrix(2, 100, 170)))
+    expect_close(slope$a, sum(y), 1e-12)
+    expect_close(slope$s, c(sum(x^2), 1), 1e-12)
+    none <- f(a = 2, x = x, s = s, y = y, m = -m)
+    expect_true(all(is.nan(c(none, unlist(attr(none, "gradient"))))))
+  })
+})
