@@ -49,7 +49,8 @@ static scl_pass_limits pass_limits(scl_context *ctx) {
   const scl_engine *e = ctx->engine;
   const size_t columns = e->pass_columns != NULL ? e->pass_columns(ctx) : 0;
   const bool any = columns > 0 && scl_env("STATCL_ROW_PASS") != NULL;
-  return (scl_pass_limits){any ? 2 : MANY_ROWS, columns, SCL_PASS_PREDICTORS};
+  const size_t vectors = e->pass_mma != NULL ? SCL_PASS_MMA_PREDICTORS : SCL_PASS_PREDICTORS;
+  return (scl_pass_limits){any ? 2 : MANY_ROWS, columns, vectors};
 }
 
 scl_status scl_routine_make(scl_residents *data, const scl_tape *t, scl_block input, int outputs,

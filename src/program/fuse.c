@@ -254,12 +254,21 @@ static scl_status fuse(scl_compiling *c, run r) {
   return status;
 }
 
+/* Whether the device's matrix instructions are to be used: their trial is run only for a plan that
+ * would be quicker. */
+static scl_status may_use_mma(scl_context *ctx, const scl_plan *p, bool *mma) {
+  *mma = false;
+  if (ctx->engine->pass_mma == NULL || !scl_plan_wants_mma(p)) return SCL_OK;
+  return ctx->engine->pass_mma(ctx, mma);
+}
+
 /* All of a group as a pass, if it is one. */
 static scl_status fuse_pass(scl_compiling *c, run r, bool *done) {
   scl_plan *p = NULL;
-  bool full = false;
-  const scl_status status = begin_plan(c, &r, &p, &full);
-  *done = status == SCL_OK && !full && scl_plan_become_pass(p);
+  bool full = false, mma = false;
+  scl_status status = begin_plan(c, &r, &p, &full);
+  if (status == SCL_OK && !full) status = may_use_mma(c->routine->ctx, p, &mma);
+  *done = status == SCL_OK && !full && scl_plan_become_pass(p, mma);
   if (*done) return add_plan(c, &r, p);
   free(p);
   return status;

@@ -252,14 +252,18 @@ static void check_derivatives(scl_context *ctx) {
   }
 }
 
-/* Several vectors at once: a kernel has up to four predictors, the products of each vector. */
+/* Several vectors at once: a kernel has up to four predictors, the products of each vector; with
+ * matrix instructions eight, of 11 to 104 columns and an even number of rows. */
 static void check_vectors(scl_context *ctx) {
   static const struct {
     function *f;
     size_t n, p, vectors;
   } cases[] = {{logistic, 70, 3, 4},    {logistic, 70, 3, 5},       {normal, 70, 3, 3},
                {grouped, 70, 3, 4},     {stored, 70, 60, 4},        {two_vectors, 67, 3, 2},
-               {two_vectors, 70, 3, 4}, {read_elsewhere, 70, 3, 2}, {profile, 70, 3, 2}};
+               {two_vectors, 70, 3, 4}, {read_elsewhere, 70, 3, 2}, {profile, 70, 3, 2},
+               {logistic, 70, 13, 4},   {logistic, 32, 55, 3},      {normal, 2, 104, 2},
+               {grouped, 70, 17, 5},    {two_vectors, 48, 20, 4},   {logistic, 34, 40, 8},
+               {logistic, 70, 20, 9},   {read_elsewhere, 18, 16, 7}};
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     char text[96];
     program_nodes l;

@@ -9,6 +9,9 @@ enum { NONE = -1 };
  * (engine/cl/glm/layouts.h): 13 with two rows each, and their sums, are 78 of 168 registers. */
 enum { ITEMS = 128, MOST_COLUMNS = 13 };
 
+/* Columns from which matrix instructions are worth it, and their group and tile. */
+enum { MATRIX_LEAST = 11, WARP_ITEMS = 32, WARP_ROWS = 16 };
+
 /* The one leaf that all products are of, or NONE; the larger number of products on one side. */
 static int find_matrix(const scl_plan *p, size_t *predictors) {
   size_t before = 0, after = 0;
@@ -32,8 +35,25 @@ static bool is_sum(const scl_output *o) {
          o->op == SCL_REDUCE_COUNT_TRUE;
 }
 
+/* Two rows are read at a time. */
+static bool has_pairs(const scl_plan *p, const scl_leaf *x) {
+  return p->m % 2 == 0 && x->at % 2 == 0;
+}
+
+bool scl_plan_wants_mma(const scl_plan *p) {
+  size_t predictors;
+  const int matrix = find_matrix(p, &predictors);
+  return matrix != NONE && p->n > 1 && predictors <= SCL_PASS_MMA_PREDICTORS &&
+         p->leaf[matrix].length >= MATRIX_LEAST && p->leaf[matrix].length <= SCL_PASS_MMA_COLUMNS &&
+         has_pairs(p, &p->leaf[matrix]);
+}
+
 static scl_pass_layout layout_of(const scl_plan *p, size_t columns, size_t predictors) {
   scl_pass_layout l = {.predictors = (uint8_t)predictors, .width = p->m % 2 == 0 ? 2 : 1};
+  if (p->pass_mma) {
+    l.eighths = (uint8_t)scl_ceil_div(columns, 8);
+    return l;
+  }
   size_t lanes = 2;
   while (columns > lanes * MOST_COLUMNS ||
          predictors * l.width * (ITEMS / lanes) > ITEMS) { /* a work-item has one predictor */
@@ -51,11 +71,21 @@ scl_pass_layout scl_plan_pass_layout(const scl_plan *p) {
   return layout_of(p, p->leaf[matrix].length, predictors);
 }
 
-/* Two rows are read at a time: columns begin at even offsets, or their number of rows is odd. */
-bool scl_plan_become_pass(scl_plan *p) {
+size_t scl_pass_items(const scl_pass_layout *l) {
+  return l->eighths > 0 ? WARP_ITEMS : (size_t)l->row_lanes * l->lanes;
+}
+
+size_t scl_pass_rows(const scl_pass_layout *l) {
+  return l->eighths > 0 ? WARP_ROWS : (size_t)l->width * l->row_lanes;
+}
+
+/* Columns begin at even offsets, or their number of rows is odd. */
+bool scl_plan_become_pass(scl_plan *p, bool mma) {
   size_t predictors;
   const int matrix = find_matrix(p, &predictors);
-  if (matrix == NONE || predictors > SCL_PASS_PREDICTORS) return false;
+  p->pass_mma = mma && scl_plan_wants_mma(p);
+  if (matrix == NONE || predictors > (p->pass_mma ? SCL_PASS_MMA_PREDICTORS : SCL_PASS_PREDICTORS))
+    return false;
   const scl_leaf *x = &p->leaf[matrix];
   if (p->margin != (p->n == 1 ? SCL_TOTAL : SCL_BY_COLUMN)) return false;
   if (p->rectangles > 0 || p->triangle) return false;

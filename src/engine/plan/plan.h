@@ -90,6 +90,7 @@ typedef struct scl_plan {
   bool pairs;           /* products inside are computed for two rows at a time */
   uint8_t triangle;     /* zero outside it, and nothing is computed there: SCL_LOWER, SCL_UPPER */
   uint8_t pass;         /* 1 + the leaf whose rows are read once for all products (pass.h), or 0 */
+  bool pass_mma;        /* by matrix instructions */
   uint16_t steps, body; /* steps of the body come first, then those of combining expressions */
   uint8_t leaves, numbers, rectangles, outputs;
   scl_step step[SCL_PLAN_STEPS];

@@ -143,7 +143,8 @@ static void put_kernels(scl_writer *w) {
   const scl_plan *p = w->p;
   put_head(w);
   if (p->pass != 0) {
-    scl_put_pass(w);
+    p->pass_mma ? scl_put_pass_mma(w) : scl_put_pass(w);
+    scl_put_pass_sums(w);
     return;
   }
   if (!scl_plan_reduces(p)) {

@@ -59,7 +59,12 @@ void scl_put_final(scl_writer *w);
 void scl_put_totals(scl_writer *w);
 
 /* ---- passes (engine/plan/source_pass.c) ----------------------------------------------------- */
-/* The two kernels. */
+/* The kernel; the same by matrix instructions (engine/plan/source_mma.c); and that which adds. */
 void scl_put_pass(scl_writer *w);
+void scl_put_pass_mma(scl_writer *w);
+void scl_put_pass_sums(scl_writer *w);
+/* Whether a leaf is read by steps, and then whether it changes with the row. */
+bool scl_is_loaded(const scl_plan *p, int leaf);
+bool scl_is_by_row(const scl_leaf *l);
 
 #endif

@@ -134,7 +134,9 @@ static void put_step(scl_writer *w, const char *indent, int s) {
     scl_put(w, "g%d ? 1.0 : 0.0", step->arg[0]);
     break;
   case SCL_STEP_MATVEC:
-    if (w->p->pass != 0) {
+    if (w->p->pass_mma) {
+      scl_put(w, "cells[glm_cell(%d + j, cell_row)]", product_number(w->p, s) * (int)w->p->n);
+    } else if (w->p->pass != 0) {
       scl_put(w, "glm_sum_lanes(pool, %d * n * GLM_ROWS + cell)", product_number(w->p, s));
     } else {
       scl_put(w, "row == 0 ? u%d.x : u%d.y", s, s);

@@ -20,25 +20,35 @@
 
 void scl_plan_pass_shape(const scl_plan *p, char *to, size_t room) {
   const scl_pass_layout l = scl_plan_pass_layout(p);
+  if (p->pass_mma) {
+    const int even = (l.predictors + 1) / 2 * 2;
+    snprintf(to, room,
+             "#define GLM_PREDICTORS %d\n#define GLM_LINKS %d\n#define GLM_STEPS %d\n"
+             "#define GLM_ROWS 16\n#define GLM_CELLS (GLM_PREDICTORS * GLM_ROWS)\n",
+             even, even / 2, l.eighths);
+    return;
+  }
   snprintf(to, room,
            "#define GLM_PREDICTORS %d\n#define GLM_ROW_LANES %d\n#define GLM_LANES %d\n"
            "#define GLM_COLUMNS %d\n#define GLM_WIDTH %d\n",
            l.predictors, l.row_lanes, l.lanes, l.columns, l.width);
 }
 
-/* Whether a leaf is read by steps. */
-static bool is_loaded(const scl_plan *p, int leaf) {
+bool scl_is_loaded(const scl_plan *p, int leaf) {
   for (int s = 0; s < p->body; s++) {
     if (p->step[s].kind == SCL_STEP_LOAD && p->step[s].arg[0] == leaf) return true;
   }
   return false;
 }
 
+bool scl_is_by_row(const scl_leaf *l) {
+  return l->read != SCL_READ_ONE && l->read != SCL_READ_ROW;
+}
+
 /* Loads of leaves that change with the row, or of the others: a work-item has one vector. */
 static void put_loads(scl_writer *w, const char *indent, bool by_row) {
   for (int k = 0; k < w->p->leaves; k++) {
-    const uint8_t read = w->p->leaf[k].read;
-    if (!is_loaded(w->p, k) || (read != SCL_READ_ONE && read != SCL_READ_ROW) != by_row) continue;
+    if (!scl_is_loaded(w->p, k) || scl_is_by_row(&w->p->leaf[k]) != by_row) continue;
     scl_put(w, "%sconst real y%d = ", indent, k);
     scl_put_load(w, k);
     scl_put(w, ";\n");
@@ -156,7 +166,7 @@ static void put_results(scl_writer *w, bool products) {
   }
 }
 
-static void put_last(scl_writer *w) {
+void scl_put_pass_sums(scl_writer *w) {
   const scl_plan *p = w->p;
   scl_put(w, "\n/* Adds what the groups left, in their order, a group for each result. */\n"
              "__kernel void expr_final(const int groups, const int n, const int p,\n"
@@ -191,5 +201,4 @@ void scl_put_pass(scl_writer *w) {
   put_tiles(w);
   put_sums(w);
   scl_put(w, "}\n");
-  put_last(w);
 }

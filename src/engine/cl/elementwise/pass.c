@@ -31,6 +31,27 @@ enum {
   MOST_GROUPS = 5
 };
 
+/* The same by matrix instructions, as measured: groups share the local memory of a unit, and with
+ * few vectors and steps its registers hold most groups. */
+enum {
+  UNIT_LOCAL = 228 << 10,
+  GROUP_LOCAL = 1024, /* the driver's share */
+  MMA_GROUPS = 12,
+  MMA_LONG_GROUPS = 8,
+  MMA_SPECIAL_GROUPS = 6,
+  FEW_STEPS = 16
+};
+
+static size_t mma_groups_of_unit(const scl_plan *p, const scl_pass_layout *l) {
+  const size_t columns = 8 * (size_t)l->eighths, even = l->predictors + l->predictors % 2;
+  const size_t local = (2 * columns + even) * scl_pass_rows(l) * sizeof(double);
+  const bool is_long = p->body > FEW_STEPS || l->predictors > SCL_PASS_PREDICTORS;
+  const size_t most = scl_plan_is_special(p) ? MMA_SPECIAL_GROUPS
+                      : is_long              ? MMA_LONG_GROUPS
+                                             : MMA_GROUPS;
+  return scl_min(UNIT_LOCAL / (scl_round_up(local, 128) + GROUP_LOCAL), most);
+}
+
 static size_t groups_of_unit(const scl_plan *p, const scl_pass_layout *l) {
   const size_t column = COLUMN_TENTHS + ROW_TENTHS * l->width + SUM_TENTHS * l->predictors;
   const size_t other = 1 + l->predictors + FEW_LOADS;
@@ -38,7 +59,8 @@ static size_t groups_of_unit(const scl_plan *p, const scl_pass_layout *l) {
   if (p->leaves > other) registers += LOAD_REGISTERS * (p->leaves - other);
   if (scl_plan_is_special(p)) registers += SPECIAL_REGISTERS;
   if (wanted() > 1) return wanted();
-  const size_t items = (size_t)l->row_lanes * l->lanes;
+  if (l->eighths > 0) return mma_groups_of_unit(p, l);
+  const size_t items = scl_pass_items(l);
   const size_t groups = UNIT_REGISTERS / (items * scl_round_up(registers, 8));
   return groups > MOST_GROUPS ? MOST_GROUPS : groups < 2 ? 2 : groups;
 }
@@ -48,10 +70,18 @@ size_t scl_cl_pass_columns(scl_context *ctx) {
   return cl->cpu || wanted() == 0 ? 0 : SCL_PASS_COLUMNS;
 }
 
+scl_status scl_cl_pass_mma(scl_context *ctx, bool *usable) {
+  scl_cl_context *cl = (scl_cl_context *)ctx;
+  *usable = false;
+  if (!scl_cl_may_try_large_mma(cl)) return SCL_OK;
+  /* The smallest program with the same functions. */
+  return scl_cl_try_program(cl, SCL_CL_PROGRAM_glm_40m4_bernoulli_logit, usable);
+}
+
 static scl_status launch_pass(scl_cl_op *op, const scl_plan *p, const scl_cl_launchable *k,
                               scl_block part, size_t groups) {
   const scl_pass_layout l = scl_plan_pass_layout(p);
-  const size_t items = (size_t)l.row_lanes * l.lanes;
+  const size_t items = scl_pass_items(&l);
   scl_cl_arguments a = {.kernel = k->kernel, .code = CL_SUCCESS};
   scl_cl_argument_inputs(&a, p);
   scl_cl_argument_buffer(&a, part.buffer);
@@ -83,7 +113,7 @@ static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_la
 scl_status scl_cl_expr_pass(scl_context *ctx, const scl_plan *plan) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   const scl_pass_layout l = scl_plan_pass_layout(plan);
-  const size_t tiles = scl_ceil_div(plan->m, (size_t)l.width * l.row_lanes);
+  const size_t tiles = scl_ceil_div(plan->m, scl_pass_rows(&l));
   const size_t units = cl->info.units > 0 ? cl->info.units : 1;
   const size_t groups = scl_min(tiles, units * groups_of_unit(plan, &l));
   const scl_cl_expr_kernels *k;

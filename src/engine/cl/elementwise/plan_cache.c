@@ -61,49 +61,56 @@ int scl_cl_expr_tile_rows(const scl_cl_context *cl) {
   return SCL_PLAN_TILE_ROWS;
 }
 
-static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
-  char head[32], shape[160] = "", *text = NULL, *port = NULL, *special = NULL, *normal = NULL;
-  char *incomplete = NULL, *bessel = NULL, *pass = NULL, *tile = NULL;
+/* The files before the text of a plan, and their contents. */
+typedef struct {
+  int count;
+  const char *name[8];
+  char *text[8];
+} files;
+
+static void name_files(const scl_plan *plan, files *f) {
+  const char *const pass[] = {"include/glm_pass.h", "include/glm_tile.h"};
+  const char *const mma[] = {"nvidia/mma_ptx.h", "nvidia/mma_emulated.h", "nvidia/mma.h",
+                             "nvidia/glm_mma_tile.h"};
+  const char *const *of_pass = plan->pass_mma ? mma : pass;
+  const int passes = plan->pass == 0 ? 0 : plan->pass_mma ? 4 : 2;
+  for (int k = 0; k < passes; k++) f->name[f->count++] = of_pass[k];
+  if (scl_plan_is_special(plan)) {
+    f->name[f->count++] = "include/special_functions.h";
+    f->name[f->count++] = "include/special_normal.h";
+  }
+  if (scl_plan_is_incomplete(plan)) f->name[f->count++] = "include/incomplete_functions.h";
+  if (scl_plan_is_bessel(plan)) f->name[f->count++] = "include/bessel_functions.h";
+}
+
+static scl_status build_program(scl_cl_context *cl, const scl_plan *plan, cl_program *out) {
+  char head[32], shape[192] = "", *text = NULL, *port = NULL;
+  const char *source[12];
+  files f = {0};
   scl_status status;
   snprintf(head, sizeof head, "#define TILE_ROWS %d\n", scl_cl_expr_tile_rows(cl));
   SCL_GO(scl_plan_source(plan, &text));
   SCL_GO(scl_cl_source_read("include/port.h", &port));
-  if (plan->pass != 0) {
-    scl_plan_pass_shape(plan, shape, sizeof shape);
-    SCL_GO(scl_cl_source_read("include/glm_pass.h", &pass));
-    SCL_GO(scl_cl_source_read("include/glm_tile.h", &tile));
+  if (plan->pass != 0) scl_plan_pass_shape(plan, shape, sizeof shape);
+  name_files(plan, &f);
+  source[0] = port;
+  source[1] = shape;
+  for (int k = 0; k < f.count; k++) {
+    SCL_GO(scl_cl_source_read(f.name[k], &f.text[k]));
+    source[2 + k] = f.text[k];
   }
-  if (scl_plan_is_special(plan)) {
-    SCL_GO(scl_cl_source_read("include/special_functions.h", &special));
-    SCL_GO(scl_cl_source_read("include/special_normal.h", &normal));
-  }
-  if (scl_plan_is_incomplete(plan)) {
-    SCL_GO(scl_cl_source_read("include/incomplete_functions.h", &incomplete));
-  }
-  if (scl_plan_is_bessel(plan)) {
-    SCL_GO(scl_cl_source_read("include/bessel_functions.h", &bessel));
-  }
-  const char *source[] = {port,
-                          shape,
-                          pass != NULL ? pass : "",
-                          tile != NULL ? tile : "",
-                          special != NULL ? special : "",
-                          normal != NULL ? normal : "",
-                          incomplete != NULL ? incomplete : "",
-                          bessel != NULL ? bessel : "",
-                          head,
-                          text};
-  SCL_GO(scl_cl_program_build(cl, 10, source, "expr", &e->program));
+  source[2 + f.count] = head;
+  source[3 + f.count] = text;
+  status = scl_cl_program_build(cl, (cl_uint)f.count + 4, source, "expr", out);
 done:
-  free(tile);
-  free(pass);
-  free(bessel);
-  free(incomplete);
-  free(normal);
-  free(special);
+  for (int k = 0; k < f.count; k++) free(f.text[k]);
   free(port);
   free(text);
-  SCL_TRY(status);
+  return status;
+}
+
+static scl_status build_entry(scl_cl_context *cl, const scl_plan *plan, entry *e) {
+  SCL_TRY(build_program(cl, plan, &e->program));
   SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr", &e->kernels.main));
   if (scl_plan_reduces(plan)) {
     SCL_TRY(scl_cl_kernel_make(cl, e->program, "expr_final", &e->kernels.last));

@@ -133,12 +133,6 @@ static size_t cut_bytes(const scl_glm_pass *pass, size_t cells) {
   return cuts * cells > 0 ? cuts * cells * sizeof(double) : sizeof(double);
 }
 
-/* Matrix instructions, and local memory for eight groups of a unit: not with the smaller
- * instructions, nor from compute capability 12.0 on, where double precision is slow. */
-static bool has_large_mma(scl_cl_context *cl) {
-  return cl->info.capability < 120 && scl_cl_may_try_mma(cl) && !cl->small_mma;
-}
-
 static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layout *l) {
   size_t predictors = pass->vectors * pass->classes;
   bool worth = predictors >= l->least[0] && pass->x.ncol >= l->least[1];
@@ -147,7 +141,8 @@ static bool layout_fits(scl_cl_context *cl, const scl_glm_pass *pass, const layo
   if (l->finish && cl->info.capability < 70 && wanted_layout == NULL) return false;
   return predictors <= l->predictors && pass->x.ncol <= l->slots &&
          (pass->vectors == 1 || pass->classes == 1) && l->items <= cl->info.work_group &&
-         cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES && (!l->mma || has_large_mma(cl));
+         cut_bytes(pass, l->predictors * l->rows) <= CUT_BYTES &&
+         (!l->mma || scl_cl_may_try_large_mma(cl));
 }
 
 /* Pairs of rows need columns that start at even offsets; indices have 32 bits in the pass. */

@@ -169,6 +169,9 @@ scl_status scl_cl_programs_prepare(scl_cl_context *cl, int count, const scl_cl_p
 /* ---- programs of matrix instructions (engine/cl/runtime/variant.c) -------------------------- */
 /* Whether this device may try them, decided once per context; nothing is built. */
 bool scl_cl_may_try_mma(scl_cl_context *cl);
+/* The larger instructions, and local memory for eight groups of a unit (glm_mma_tile.h): not from
+ * compute capability 12.0 on, where double precision is slow. */
+bool scl_cl_may_try_large_mma(scl_cl_context *cl);
 
 /* Whether such a program can be used. At the first call it is built and its trial is run; if it
  * does not compile or computes a wrong number, it is refused for the life of the context, and

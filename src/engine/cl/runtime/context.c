@@ -248,5 +248,6 @@ const scl_engine scl_cl_engine = {
 #include "base/engine.def"
     .potrf_adjoint = scl_cl_potrf_adjoint,
     .pass_columns = scl_cl_pass_columns,
+    .pass_mma = scl_cl_pass_mma,
     .gp_prepare = scl_cl_gp_prepare,
 };

@@ -45,6 +45,10 @@ bool scl_cl_may_try_mma(scl_cl_context *cl) {
   return cl->variant == SCL_CL_VARIANT_MMA;
 }
 
+bool scl_cl_may_try_large_mma(scl_cl_context *cl) {
+  return cl->info.capability < 120 && scl_cl_may_try_mma(cl) && !cl->small_mma;
+}
+
 /* ---- trials ---------------------------------------------------------------------------------- */
 static scl_status refuse(scl_cl_trial *trial, const char *reason) {
   const size_t bytes = strlen(reason) + 1;
