@@ -10,8 +10,9 @@ run_in_turn <- function(job) {
       s <- start_chain(job, id, evaluate)
       s$progress <- progress_line(job, waiting = length(job$points) - id)
       chains[[id]] <- s
-      run_chain(s, evaluate)
+      if (is.null(s$program)) run_chain(s, evaluate)
     }
+    if (!is.null(s$program)) run_compiled(chains, evaluate)
   })
 }
 

@@ -50,7 +50,9 @@
 #' formulas.
 #'
 #' @section Several chains:
-#' Chains run one after another, in `workers` processes, or in lockstep (`batch = TRUE`). The draws
+#' Chains run one after another, in `workers` processes, or in lockstep (`batch = TRUE`). Those of a
+#' density that is compiled for the host run side by side on threads: at most as many as the
+#' environment variable `STATCL_COPY_THREADS` says, by default one for each core up to 16. The draws
 #' of a chain depend on the seed and its number only, not on which of these is chosen, as long as
 #' the function returns bitwise identical values. Rounding differences between one evaluation and
 #' several at once grow until trajectories diverge.

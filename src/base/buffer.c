@@ -1,5 +1,7 @@
 /* Buffers: counting, limits, and garbage collections of the host language, which does not see the
  * memory behind its small handles. */
+#include <stdatomic.h>
+
 #include "base/engine.h"
 #include "base/threads.h"
 
@@ -7,6 +9,18 @@ static long fail_after = -1;
 
 void scl_buffer_fail_after(long n) {
   fail_after = n;
+}
+
+/* Threads beside each other take turns; a thread alone needs no lock. */
+static atomic_flag taken = ATOMIC_FLAG_INIT;
+
+static void lock(void) {
+  if (!scl_thread_shares()) return;
+  for (unsigned times = 0; atomic_flag_test_and_set(&taken); times++) scl_pause(times);
+}
+
+static void unlock(void) {
+  if (scl_thread_shares()) atomic_flag_clear(&taken);
 }
 
 enum { COLLECT_AT_LEAST = 48 << 20, LARGE_AT_LEAST = 512 << 20, LARGE_SHARE = 32 };
@@ -68,12 +82,7 @@ static void count_buffer(scl_context *ctx, size_t bytes, scl_purpose purpose, sc
   if (purpose != SCL_TRANSIENT) *count_for(ctx, bytes, purpose) += bytes;
 }
 
-scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage,
-                             scl_buffer **out) {
-  if (bytes == 0) {
-    *out = NULL;
-    return SCL_OK;
-  }
+static scl_status create(scl_context *ctx, size_t bytes, scl_storage storage, scl_buffer **out) {
   SCL_TRY(scl_context_check(ctx));
   const scl_memory *memory = &ctx->memory;
   if (memory->largest != 0 && bytes > memory->largest) {
@@ -96,13 +105,27 @@ scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage
   return SCL_OK;
 }
 
+scl_status scl_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage,
+                             scl_buffer **out) {
+  if (bytes == 0) {
+    *out = NULL;
+    return SCL_OK;
+  }
+  lock();
+  const scl_status status = create(ctx, bytes, storage, out);
+  unlock();
+  return status;
+}
+
 scl_buffer *scl_buffer_retain(scl_buffer *buffer) {
+  lock();
   if (buffer != NULL) buffer->refs++;
+  unlock();
   return buffer;
 }
 
-void scl_buffer_release(scl_buffer *buffer) {
-  if (buffer == NULL || --buffer->refs > 0) return;
+static void release(scl_buffer *buffer) {
+  if (--buffer->refs > 0) return;
   scl_context *ctx = buffer->ctx;
   if (buffer->counted) {
     ctx->memory.live -= buffer->bytes;
@@ -111,4 +134,11 @@ void scl_buffer_release(scl_buffer *buffer) {
   /* A forked child must not call the driver: the memory is freed with the process. */
   if (ctx->owner != 0 && ctx->owner != scl_process_id()) return;
   ctx->engine->buffer_destroy(buffer);
+}
+
+void scl_buffer_release(scl_buffer *buffer) {
+  if (buffer == NULL) return;
+  lock();
+  release(buffer);
+  unlock();
 }

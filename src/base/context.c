@@ -1,5 +1,6 @@
 #include "base/context.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/engine.h"
@@ -25,15 +26,17 @@ void scl_hooks_end(void) {
   running--;
 }
 
-static long stop_after = -1;
+static atomic_long stop_after = -1;
 
 void scl_poll_stop_after(long n) {
   stop_after = n;
 }
 
 scl_status scl_poll(void) {
-  if (stop_after > 0 && --stop_after == 0) return scl_fail(SCL_E_INTERRUPT, "interrupted");
-  if (hooks.interrupted == NULL) return SCL_OK;
+  if (atomic_load(&stop_after) > 0 && atomic_fetch_sub(&stop_after, 1) == 1) {
+    return scl_fail(SCL_E_INTERRUPT, "interrupted");
+  }
+  if (hooks.interrupted == NULL || scl_thread_shares()) return SCL_OK;
   scl_hooks_begin();
   const bool stop = hooks.interrupted();
   scl_hooks_end();
@@ -41,7 +44,7 @@ scl_status scl_poll(void) {
 }
 
 void scl_collect_garbage(void) {
-  if (hooks.collect_garbage == NULL) return;
+  if (hooks.collect_garbage == NULL || scl_thread_shares()) return;
   scl_hooks_begin();
   hooks.collect_garbage();
   scl_hooks_end();

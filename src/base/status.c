@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static scl_fault last_fault;
+static _Thread_local scl_fault last_fault;
 
 const scl_fault *scl_fault_last(void) {
   return &last_fault;

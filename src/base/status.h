@@ -39,7 +39,7 @@ typedef struct {
   char log[4096]; /* build log, cut */
 } scl_fault;
 
-/* The record of the last error; valid until the next one. Never NULL. */
+/* The record of the last error of this thread; valid until the next one. Never NULL. */
 const scl_fault *scl_fault_last(void);
 
 /* Clears the record, writes the message, returns `status`. One line, no trailing full stop. */

@@ -176,7 +176,21 @@ bool scl_cores_limited(void) {
   return limit != NULL && strcmp(limit, "false") != 0 && strcmp(limit, "FALSE") != 0;
 }
 
+static _Thread_local int share;
+
+void scl_thread_share(int threads) {
+  share = threads;
+}
+
+bool scl_thread_shares(void) {
+  return share > 0;
+}
+
 int scl_copy_threads(void) {
+  return share > 0 ? share : scl_usual_threads();
+}
+
+int scl_usual_threads(void) {
   const char *asked = scl_env("STATCL_COPY_THREADS");
   if (asked != NULL) {
     long n = strtol(asked, NULL, 10);

@@ -41,7 +41,15 @@ bool scl_cores_limited(void);
 
 /* Threads for big copies: STATCL_COPY_THREADS (1 to 64), else two for limited cores, else up to 16.
  */
+int scl_usual_threads(void);
+/* The same for a piece of work of this thread: its share, if it has one. */
 int scl_copy_threads(void);
+
+/* A thread beside others that use the same context has a share of the usual threads, so many; 0
+ * ends this. Meanwhile it must not call the host language: scl_poll() does not ask, and nothing
+ * collects garbage. */
+void scl_thread_share(int threads);
+bool scl_thread_shares(void);
 
 /* A part of some work; `part` runs from 0 to parts - 1. */
 typedef void (*scl_team_work)(void *arg, int part, int parts);

@@ -251,6 +251,49 @@ scl_status scl_program_run_parts(scl_program *p, size_t count, const scl_program
   return status;
 }
 
+/* ---- evaluators ------------------------------------------------------------------------------ */
+
+struct scl_evaluator {
+  scl_context *ctx; /* borrowed */
+  size_t parameters;
+  scl_block input;
+  scl_routine gradient;
+};
+
+void scl_evaluator_release(scl_evaluator *e) {
+  if (e == NULL) return;
+  scl_routine_end(&e->gradient);
+  scl_buffer_release(e->input.buffer);
+  free(e);
+}
+
+scl_status scl_evaluator_make(scl_program *p, scl_evaluator **out) {
+  SCL_TRY(require_order(p, false));
+  *out = NULL;
+  if (!scl_traits(p->ctx)->synchronous || !scl_routine_may_copy(&p->gradient)) return SCL_OK;
+  scl_evaluator *e = calloc(1, sizeof *e);
+  if (e == NULL) return scl_fail_memory(sizeof *e, 0, "a program");
+  e->ctx = p->ctx;
+  e->parameters = p->facts.parameters;
+  scl_status status = scl_block_create(p->ctx, e->parameters, 1, &e->input);
+  if (status == SCL_OK) {
+    status = scl_routine_copy(&p->gradient, p->input.buffer, e->input.buffer, &e->gradient);
+  }
+  if (status != SCL_OK) {
+    scl_evaluator_release(e);
+    return status;
+  }
+  *out = e;
+  return SCL_OK;
+}
+
+scl_status scl_evaluator_run(scl_evaluator *e, const double *x, double *to) {
+  if (e->parameters > 0) {
+    SCL_TRY(e->ctx->engine->upload(e->ctx, SCL_GENERAL, x, e->parameters, e->input));
+  }
+  return scl_routine_run(&e->gradient, to);
+}
+
 scl_status scl_program_set_data(scl_program *p, int index, const double *numbers, size_t length) {
   if (index < 0 || (index >= p->data_count && index >= p->data.room)) {
     return scl_fail_argument("index", "the program has no data number %d", index + 1);

@@ -35,6 +35,16 @@ typedef struct {
 scl_status scl_program_run_parts(scl_program *p, size_t count, const scl_program_part *part,
                                  double *value);
 
+/* A copy of a program's memory, over the same data: threads beside each other have one each. Valid
+ * as long as the program. */
+typedef struct scl_evaluator scl_evaluator;
+/* NULL if the engine does not wait for its work, or if results could depend on the number of
+ * threads. SCL_E_MEMORY. */
+scl_status scl_evaluator_make(scl_program *p, scl_evaluator **out);
+void scl_evaluator_release(scl_evaluator *e); /* accepts NULL */
+/* scl_program_run() with the gradient. */
+scl_status scl_evaluator_run(scl_evaluator *e, const double *x, double *to);
+
 /* The Hessian at x times a direction; both, and the result, have as many numbers as there are
  * parameters. Waits. */
 scl_status scl_program_product(scl_program *p, const double *x, const double *direction,

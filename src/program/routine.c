@@ -65,6 +65,86 @@ uint64_t scl_routine_bytes(const scl_routine *r) {
   return bytes;
 }
 
+/* ---- copies --------------------------------------------------------------------------------- */
+
+bool scl_routine_may_copy(const scl_routine *r) {
+  for (int k = 0; k < r->steps; k++) {
+    if (r->step[k].scan != NULL) return false;
+  }
+  return true;
+}
+
+typedef struct {
+  const scl_routine *from, *to;
+  const scl_buffer *input;
+  scl_buffer *by;
+} copying;
+
+static void replace(const copying *c, scl_buffer **buffer) {
+  if (*buffer == c->input) *buffer = c->by;
+  for (int k = 0; k < c->from->buffers; k++) {
+    if (*buffer == c->from->held[k]) *buffer = c->to->held[k];
+  }
+}
+
+static void replace_all(const copying *c, scl_routine_step *s) {
+  replace(c, &s->a.buffer);
+  replace(c, &s->b.buffer);
+  replace(c, &s->dst.buffer);
+  replace(c, &s->more.buffer);
+  if (s->plan == NULL) return;
+  for (int k = 0; k < s->plan->leaves; k++) replace(c, &s->plan->leaf[k].buffer);
+  for (int k = 0; k < s->plan->outputs; k++) replace(c, &s->plan->output[k].dst.buffer);
+}
+
+static scl_status copy_steps(const copying *c, scl_routine *to) {
+  for (int k = 0; k < c->from->steps; k++) {
+    const scl_plan *plan = c->from->step[k].plan;
+    scl_routine_step *s;
+    SCL_TRY(scl_routine_add(to, &s));
+    *s = c->from->step[k];
+    if (plan != NULL) {
+      s->plan = malloc(sizeof *plan);
+      if (s->plan == NULL) return scl_fail_memory(sizeof *plan, 0, "a program");
+      *s->plan = *plan;
+    }
+    replace_all(c, s);
+  }
+  return SCL_OK;
+}
+
+static scl_status copy_results(const copying *c, scl_routine *to) {
+  const size_t factors = (size_t)to->factors, all = c->from->out.nrow;
+  to->out = c->from->out;
+  replace(c, &to->out.buffer);
+  to->answer = malloc((all + 1) * sizeof *to->answer);
+  to->vector = malloc((factors + 1) * sizeof *to->vector);
+  if (to->answer == NULL || to->vector == NULL) {
+    return scl_fail_memory(all * sizeof *to->answer, 0, "a program");
+  }
+  if (factors > 0) memcpy(to->vector, c->from->vector, factors * sizeof *to->vector);
+  return SCL_OK;
+}
+
+scl_status scl_routine_copy(const scl_routine *from, const scl_buffer *input, scl_buffer *by,
+                            scl_routine *out) {
+  scl_routine to = {.ctx = from->ctx, .results = from->results, .factors = from->factors};
+  const copying c = {from, &to, input, by};
+  scl_status status = SCL_OK;
+  for (int k = 0; k < from->buffers; k++) {
+    scl_buffer *buffer = NULL;
+    SCL_GO(scl_buffer_create(from->ctx, from->held[k]->bytes, (scl_storage){.type = SCL_F64},
+                             &buffer));
+    SCL_GO(scl_routine_hold(&to, buffer));
+  }
+  SCL_GO(copy_steps(&c, &to));
+  SCL_GO(copy_results(&c, &to));
+  *out = to;
+done:
+  if (status != SCL_OK) scl_routine_end(&to);
+  return status;
+}
+
 /* ---- running it ----------------------------------------------------------------------------- */
 
 static scl_status tri_solve(scl_context *ctx, const scl_routine_step *s) {

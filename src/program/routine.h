@@ -70,6 +70,12 @@ scl_status scl_routine_hold(scl_routine *r, scl_buffer *buffer);
 
 uint64_t scl_routine_bytes(const scl_routine *r);
 
+/* The same steps over memory of their own; `input` is replaced. Not with recursions, whose sums
+ * depend on the number of threads. */
+bool scl_routine_may_copy(const scl_routine *r);
+scl_status scl_routine_copy(const scl_routine *from, const scl_buffer *input, scl_buffer *by,
+                            scl_routine *out);
+
 /* Runs it; waits. `to` gets the results, all NaN if a matrix had no Cholesky factor. */
 scl_status scl_routine_run(scl_routine *r, double *to);
 /* The same, without copies: ranges of the results, in their order, go where they are wanted, the

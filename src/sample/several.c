@@ -1,4 +1,5 @@
 /* Several chains over one program. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,81 @@ static scl_status run_in_turn(scl_chain *const *chain, int count, scl_program *p
     SCL_TRY(judge(scl_chain_run(chain[k], &target, goal[k], left, &stop[k]), &stop[k]));
   }
   return SCL_OK;
+}
+
+/* ---- on threads ----------------------------------------------------------------------------- */
+
+enum { MOST_THREADS = 64 };
+
+typedef struct {
+  scl_chain *const *chain;
+  int count, inner; /* threads of one evaluation */
+  const int *goal;
+  double until;
+  scl_chain_stop *stop;
+  scl_target target[MOST_THREADS];
+  atomic_int next; /* chain that no thread has taken */
+  atomic_int status;
+} side;
+
+/* Takes one chain after another. The first of each thread makes progress in any case. */
+static void run_some(void *arg, int part, int parts) {
+  side *s = arg;
+  (void)parts;
+  scl_thread_share(s->inner);
+  for (bool first = true;; first = false) {
+    const double left = s->until - seconds_now();
+    if (!first && left <= 0.0) break;
+    const int k = atomic_fetch_add(&s->next, 1);
+    if (k >= s->count) break;
+    const scl_status status = judge(
+        scl_chain_run(s->chain[k], &s->target[part], s->goal[k], left, &s->stop[k]), &s->stop[k]);
+    if (status != SCL_OK) atomic_store(&s->status, (int)status);
+  }
+  scl_thread_share(0);
+}
+
+/* The message of a member's error is in its own record. */
+static scl_status status_of(const side *s) {
+  const scl_status status = (scl_status)atomic_load(&s->status);
+  if (status == SCL_OK) return scl_poll();
+  return status == SCL_E_INTERRUPT ? scl_fail(status, "interrupted")
+                                   : scl_fail_memory(0, 0, "chains");
+}
+
+static int thread_count(int count) {
+  const int most = scl_usual_threads();
+  return scl_thread_shares() ? 1 : count < most ? count : most;
+}
+
+/* *done: false if the program must run in one thread. */
+static scl_status run_beside(scl_chain *const *chain, int count, scl_program *p, const int *goal,
+                             double seconds, scl_chain_stop *stop, bool *done) {
+  const int threads = thread_count(count);
+  scl_evaluator *own[MOST_THREADS] = {NULL};
+  side s = {.chain = chain,
+            .count = count,
+            .inner = scl_usual_threads() / threads,
+            .goal = goal,
+            .until = seconds_now() + seconds,
+            .stop = stop};
+  scl_status status = SCL_OK;
+  *done = threads > 1;
+  for (int k = 0; k < threads && *done; k++) {
+    SCL_GO(scl_evaluator_make(p, &own[k]));
+    *done = own[k] != NULL;
+    s.target[k] = scl_target_evaluator(own[k], scl_program_about(p).parameters);
+  }
+  if (*done) {
+    for (int k = 0; k < count; k++) stop[k] = SCL_CHAIN_RUNS;
+    scl_team *team = scl_team_start(threads);
+    scl_team_run(team, run_some, &s);
+    scl_team_stop(team);
+    status = status_of(&s);
+  }
+done:
+  for (int k = 0; k < threads; k++) scl_evaluator_release(own[k]);
+  return status;
 }
 
 /* ---- in lockstep ---------------------------------------------------------------------------- */
@@ -90,7 +166,11 @@ static scl_status run_lockstep(const lockstep *l, const int *goal, double second
 
 scl_status scl_chains_run(scl_chain *const *chain, int count, scl_program *p, size_t vectors,
                           const int *goal, double seconds, scl_chain_stop *stop) {
-  if (vectors <= 1) return run_in_turn(chain, count, p, goal, seconds, stop);
+  if (vectors <= 1) {
+    bool done = false;
+    SCL_TRY(run_beside(chain, count, p, goal, seconds, stop, &done));
+    return done ? SCL_OK : run_in_turn(chain, count, p, goal, seconds, stop);
+  }
   const size_t d = scl_program_about(p).parameters, numbers = vectors * (2 * d + 1);
   double *room = malloc(numbers * sizeof *room);
   if (room == NULL) return scl_fail_memory(numbers * sizeof *room, 0, "chains");

@@ -12,7 +12,8 @@ typedef struct {
   void *self; /* borrowed */
 } scl_target;
 
-/* A compiled function of the whole vector. */
+/* A compiled function of the whole vector; with memory of its own. */
 scl_target scl_target_program(scl_program *p);
+scl_target scl_target_evaluator(scl_evaluator *e, size_t dimension);
 
 #endif

@@ -1,10 +1,13 @@
 /* Chains over targets in C: draws of a normal distribution, stops between any two evaluations,
  * points that the caller judges, memory that runs out. */
+#define _DEFAULT_SOURCE
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alloc.h"
+#include "base/threads.h"
+#include "program_check.h"
 #include "sample/chain.h"
 #include "test.h"
 
@@ -214,6 +217,87 @@ static void check_step_sizes(void) {
   }
 }
 
+/* ---- several chains over a program ---------------------------------------------------------- */
+
+/* A normal density through a product, a Cholesky factor and its solve, which use memory of the
+ * context during an evaluation. */
+static scl_program *make_program(scl_context *ctx) {
+  program_nodes l;
+  program_begin(&l);
+  const int x = node_parameter(&l, D);
+  const double numbers[D * D] = {2.0, 0.3, 0.1, 0.3, 1.0, 0.2, 0.1, 0.2, 0.5};
+  const int a = node_matmul(&l, node_data(&l, numbers, D * D), node_data(&l, numbers, D * D), D, D,
+                            D, false, true);
+  const int off = node_sum(&l, node_binary(&l, SCL_OP_MUL, x, x));
+  const int factor = node_one(&l, SCL_VALUE_CHOL, node_binary(&l, SCL_OP_ADD, a, off), AT(D));
+  const int z = node_two(&l, SCL_VALUE_TRI_SOLVE, factor, x, AT(D, 1));
+  const int sum = node_sum(&l, node_binary(&l, SCL_OP_MUL, z, z));
+  scl_program *p =
+      program_compile(ctx, &l, node_binary(&l, SCL_OP_MUL, node_number(&l, -0.5), sum), "chains");
+  program_end(&l);
+  return p;
+}
+
+enum { CHAINS = 5, ITERATIONS = 40 };
+
+/* All iterations, `step` of each chain at a time; some calls are interrupted. */
+static void run_chains(scl_chain **chain, scl_program *p, size_t vectors, int step, long stop_at) {
+  int goal[CHAINS], done = 0, interrupts = 0;
+  scl_chain_stop stop[CHAINS];
+  scl_poll_stop_after(stop_at);
+  while (done < CHAINS) {
+    for (int k = 0; k < CHAINS; k++) goal[k] = scl_chain_view_of(chain[k]).done + step;
+    const scl_status status = scl_chains_run(chain, CHAINS, p, vectors, goal, 0.05, stop);
+    CHECK(status == SCL_OK || (status == SCL_E_INTERRUPT && stop_at > 0));
+    interrupts += status == SCL_E_INTERRUPT;
+    if (status != SCL_OK) continue;
+    for (int k = done = 0; k < CHAINS; k++) done += stop[k] == SCL_CHAIN_ENDED;
+    if (vectors > 1 && done > 0) return;
+  }
+  scl_poll_stop_after(-1);
+  CHECK(interrupts == (stop_at > 0));
+}
+
+static void make_chains(scl_chain **chain) {
+  const scl_chain_options o = options(ITERATIONS / 2, ITERATIONS / 2);
+  for (int k = 0; k < CHAINS; k++) {
+    const double centre[D] = {0.1 * k, 0.0, 0.3};
+    CHECK_OK(make(&o, &chain[k]));
+    CHECK_OK(scl_chain_place(chain[k], centre, 0.5));
+  }
+}
+
+static void free_chains(scl_chain **chain) {
+  for (int k = 0; k < CHAINS; k++) scl_chain_free(chain[k]);
+}
+
+/* On one thread, on several, and with interrupts: the same draws. In lockstep: to the first end. */
+static void check_several(scl_context *ctx) {
+  scl_program *p = make_program(ctx);
+  scl_chain *alone[CHAINS], *beside[CHAINS];
+  if (p == NULL) return;
+  char *kept = scl_env_copy("STATCL_COPY_THREADS");
+  make_chains(alone);
+  scl_thread_share(1); /* no threads beside this one */
+  run_chains(alone, p, 1, ITERATIONS, 0);
+  scl_thread_share(0);
+  for (int way = 0; way < 3; way++) {
+    make_chains(beside);
+    setenv("STATCL_COPY_THREADS", way == 2 ? "2" : "4", 1);
+    run_chains(beside, p, 1, way == 0 ? ITERATIONS : 7, way == 2 ? 300 : 0);
+    for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], beside[k]));
+    free_chains(beside);
+  }
+  make_chains(beside);
+  run_chains(beside, p, 3, ITERATIONS, 0);
+  for (int k = 0; k < CHAINS; k++) CHECK(scl_chain_view_of(beside[k]).done > ITERATIONS / 2);
+  free_chains(beside);
+  free_chains(alone);
+  scl_program_release(p);
+  unsetenv("STATCL_COPY_THREADS");
+  scl_env_restore("STATCL_COPY_THREADS", kept);
+}
+
 #ifdef SCL_TEST_ALLOC
 static void check_memory(void) {
   gauss g = {.sd = {1.0, 2.0, 3.0}, .edge = INFINITY};
@@ -237,7 +321,6 @@ static void check_memory(void) {
 #endif
 
 void test_sample(scl_context *ctx) {
-  (void)ctx;
   check_numbers();
   check_moments(false);
   check_moments(true);
@@ -245,6 +328,7 @@ void test_sample(scl_context *ctx) {
   check_answers(false);
   check_answers(true);
   check_step_sizes();
+  check_several(ctx);
 #ifdef SCL_TEST_ALLOC
   check_memory();
 #endif

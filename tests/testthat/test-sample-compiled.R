@@ -162,8 +162,39 @@ test_that("an interrupted run returns its draws, and can be repeated", {
   .Call(r_interrupt_after, -1L)
   expect_false(fit$complete)
   made <- dim(fit$draws)
-  expect_identical(fit$draws, whole$draws[seq_len(made[1]), seq_len(made[2]), , drop = FALSE])
+  # chains that ran side by side may be any of the three
+  begun <- whole$draws[seq_len(made[1]), , , drop = FALSE]
+  of <- vapply(seq_len(made[2]), function(k) {
+    which(vapply(1:3, function(j) identical(fit$draws[, k, ], begun[, j, ]), NA))
+  }, 0L)
+  expect_false(is.unsorted(of, strictly = TRUE))
   expect_identical(on_host(run())$draws, whole$draws)
+})
+
+test_that("chains on threads make the draws of one thread", {
+  threads <- Sys.getenv("STATCL_COPY_THREADS", NA)
+  on.exit(if (is.na(threads)) Sys.unsetenv("STATCL_COPY_THREADS")
+          else Sys.setenv(STATCL_COPY_THREADS = threads))
+  positive <- function(n) diag(n) + 1 / outer(1:n, 1:n, `+`)
+  f <- cl_gradient(function(s, m) {
+    l <- chol(positive(5) * exp(s))
+    -sum(backsolve(l, m - 1:5, transpose = TRUE)^2) / 2 - sum(log(diag(l))) - s^2 / 2
+  })
+  half <- cl_gradient(function(x) sum(1.5 * log(1 - x^2)))
+  run <- function(threads, f, init, ...) {
+    Sys.setenv(STATCL_COPY_THREADS = threads)
+    on_host(quiet_sample(f, init, chains = 5, warmup = 60, iter = 40, seed = 8, ...))[
+      c("draws", "diagnostics", "step_size", "evaluations", "rejections")]
+  }
+  one <- run(1, f, list(s = 0, m = numeric(5)))
+  expect_identical(run(2, f, list(s = 0, m = numeric(5))), one)
+  expect_identical(run(3, f, list(s = 0, m = numeric(5)), refresh = 0), one)
+  judged <- run(1, half, list(x = c(0.1, 0.2)), nan = "reject", jitter = 0.1)
+  expect_gt(sum(judged$rejections), 0)
+  expect_identical(run(3, half, list(x = c(0.1, 0.2)), nan = "reject", jitter = 0.1), judged)
+  expect_error(run(3, half, list(x = c(0.1, 0.2)), jitter = 0.1), "NaN.*chain \\d, iteration",
+               class = "statcl_error_density")
+  expect_no_leak(run(2, f, list(s = 0, m = numeric(5))))
 })
 
 test_that("values given by update() are those of the chains", {

@@ -10,7 +10,7 @@
 
 /* Operations of one call: about a quarter of a second of one core, and large enough that a product
  * of blocks is as fast as the whole. Many cores need larger ones. */
-static double most_work;
+static _Atomic double most_work;
 enum { ALIGN = 192 }; /* a multiple of the block sizes of BLAS kernels */
 
 void scl_host_set_work(double operations) {
@@ -18,7 +18,7 @@ void scl_host_set_work(double operations) {
 }
 
 static double work_limit(void) {
-  if (most_work == 0.0) most_work = scl_copy_threads() < 8 ? 2e9 : 8e9;
+  if (most_work == 0.0) most_work = scl_usual_threads() < 8 ? 2e9 : 8e9;
   return most_work;
 }
 
