@@ -47,6 +47,7 @@ log_posterior_of <- function(object, ...) figures_of(object, "log_density")
 figures_of <- function(object, names) {
   figures <- fit_draws(object)$diagnostics
   size <- dim(figures$energy)
+  if (is.null(size)) abort_argument("object", "approximate draws have no diagnostics")
   data.frame(Chain = rep(rep(seq_len(size[2L]), each = size[1L]), length(names)),
              Iteration = rep(seq_len(size[1L]), size[2L] * length(names)),
              Value = as.double(unlist(figures[names])))

@@ -7,11 +7,13 @@ most_differences <- 50L
 # point is checked unless the density is zero there.
 check_start_gradient <- function(s, evaluate, answer) {
   given <- start <- s$at
+  flat <- integer()
   on.exit(s$at <- given)
   s$at <- given + 0.01 * pmax(1, abs(given)) * cos(seq_along(given))
   beside <- tryCatch(evaluate_once(s, evaluate), statcl_error_density = function(e) NULL)
   if (!is.null(beside[[2L]]) && all(is.finite(c(beside[[1L]], beside[[2L]])))) {
     start <- s$at
+    flat <- flat_parameters(s$layout, list(given, start), list(answer[[2L]], beside[[2L]]))
     answer <- beside
   }
   value_at <- function(u) {
@@ -30,13 +32,33 @@ check_start_gradient <- function(s, evaluate, answer) {
     direction[group] <- ifelse(sin(group^2) > 0, 1, -1)
     if (isFALSE(verdict(direction)$ok)) group
   }))
-  found <- lapply(suspects, function(i) verdict(replace(numeric(length(start)), i, 1)))
+  along_axis <- function(i) verdict(replace(numeric(length(start)), i, 1))
+  warn_flat(s$layout, Filter(function(i) isTRUE(along_axis(i)$ok), utils::head(flat, 5L)))
+  found <- lapply(suspects, along_axis)
   wrong <- vapply(found, function(v) isFALSE(v$ok), NA)
   if (!any(wrong)) return(invisible())
   s$at <- start
   at <- suspects[wrong]
   abort_gradient(s, at, answer[[2L]][at],
                  vapply(found[wrong], `[[`, 0, "difference") / scale[at])
+}
+
+# The parameters on which the density does not depend at two points (without the Jacobian of their
+# transforms), unless they have finite bounds: their distribution is improper.
+flat_parameters <- function(layout, points, slopes) {
+  moved <- Map(function(u, slope) {
+    x <- if (length(layout$blocks) > 0L) constrain(layout, u)
+    if (is.null(x)) slope else slope - pull_back(layout, u, x, numeric(layout$n))
+  }, points, slopes)
+  bounded <- layout$names[is.finite(rowSums(abs(layout$bounds)))]
+  which(moved[[1L]] == 0 & moved[[2L]] == 0 & !free_names(layout) %in% bounded)
+}
+
+warn_flat <- function(layout, flat) {
+  if (length(flat) == 0L) return(invisible())
+  statcl_warning("unused", sprintf(paste("the log density does not depend on %s: without a prior",
+                                         "the distribution is improper"),
+                                   paste0("'", free_names(layout)[flat], "'", collapse = ", ")))
 }
 
 # Parameters whose derivatives are checked as one sum.

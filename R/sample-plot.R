@@ -21,7 +21,7 @@ plot.cl_sample <- function(x, parameters = NULL, max = if (is.null(parameters)) 
     on.exit(grDevices::devAskNewPage(asked), add = TRUE)
   }
   colours <- grDevices::hcl.colors(dim(x$draws)[2L] + 1L, "viridis")[seq_len(dim(x$draws)[2L])]
-  divergent <- which(rowSums(x$diagnostics$divergent) > 0)
+  divergent <- if (!is.null(x$diagnostics)) which(rowSums(x$diagnostics$divergent) > 0)
   for (name in names) {
     draws <- matrix(x$draws[, , name], nrow(x$draws))
     graphics::matplot(draws, type = "l", lty = 1, lwd = 0.5, col = colours, xlab = "", ylab = "",

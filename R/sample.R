@@ -33,7 +33,8 @@
 #' not counted in the result. `check_gradient = FALSE` skips the check. If differences are
 #' inconclusive because the density is infinite, noisy or not smooth there, the run continues.
 #' [cl_check_gradient()] checks at other points, and with a smaller tolerance than the 1e-4 of the
-#' derivative used here.
+#' derivative used here. The warning `statcl_warning_unused` names parameters without finite bounds
+#' on which the density does not depend at the start: their distribution is improper.
 #'
 #' @section The sampler:
 #' `"nuts"` is the no-U-turn sampler with multinomial sampling within the trajectory (Betancourt,
@@ -82,7 +83,7 @@
 #' @param log_density A function, see below.
 #' @param init Where chains start: a numeric vector or a named list of parameters; or a function of
 #'   the chain's number that returns one of these; or an unnamed list with one of these for each
-#'   chain.
+#'   chain; or a result of [cl_pathfinder()] or a related function, from whose draws chains start.
 #' @param chains Number of chains.
 #' @param warmup,iter Number of iterations for adaptation, whose draws are dropped, and number of
 #'   iterations after it.
@@ -164,6 +165,17 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   control$refresh <- check_count(refresh, "refresh")
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
+  job <- new_job(log_density, init, transform, chains, control, jitter, seed, inverse_metric)
+  job$call <- sys.call()
+  workers <- check_workers(workers, chains)
+  if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
+  if (batch) return(run_batch(job))
+  if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
+}
+
+# What chains need to start.
+new_job <- function(log_density, init, transform, chains, control, jitter, seed,
+                    inverse_metric = NULL) {
   starts <- start_values(init, chains)
   layout <- parameter_layout(starts[[1L]], transform)
   if (inherits(log_density, c("cl_likelihood", "cl_log_posterior")) && is.null(layout$arguments)) {
@@ -171,17 +183,14 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                                  "0, beta = c(0, 0))"))
   }
   control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension)
-  if (is.null(jitter)) jitter <- if (chains > 1L && single_init(init)) 1 else 0
+  if (is.null(jitter)) {
+    jitter <- if (chains > 1L && single_init(init) && !inherits(init, "cl_sample")) 1 else 0
+  }
   jitter <- check_number(jitter, "jitter", lower = 0)
   points <- lapply(starts, function(start) free_start(layout, start))
-  states <- stream_states(chains, seed)
-  job <- list(log_density = log_density, layout = layout, control = control, jitter = jitter,
-              points = points, states = states, call = sys.call(), started = seconds_now(),
-              announced = new.env(parent = emptyenv()), compiled = new.env(parent = emptyenv()))
-  workers <- check_workers(workers, chains)
-  if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
-  if (batch) return(run_batch(job))
-  if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
+  list(log_density = log_density, layout = layout, control = control, jitter = jitter,
+       points = points, states = stream_states(chains, seed), started = seconds_now(),
+       announced = new.env(parent = emptyenv()), compiled = new.env(parent = emptyenv()))
 }
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -234,7 +243,9 @@ single_init <- function(init) {
 
 # One start for each chain, all of one shape.
 start_values <- function(init, chains) {
-  starts <- if (is.function(init)) {
+  starts <- if (inherits(init, c("cl_sample", "cl_optimise"))) {
+    starts_of_fit(init, chains)
+  } else if (is.function(init)) {
     lapply(seq_len(chains), init)
   } else if (single_init(init)) {
     rep(list(init), chains)
@@ -250,6 +261,20 @@ start_values <- function(init, chains) {
   same <- vapply(starts, function(x) identical(shape(x), shape(starts[[1L]])), NA)
   if (!all(same)) abort_argument("init", "'init' must have values of the same shape for all chains")
   starts
+}
+
+# Draws of a fit, evenly spread, or its mode, in the form of 'init'.
+starts_of_fit <- function(fit, chains) {
+  x <- if (inherits(fit, "cl_sample")) as.matrix(fit) else t(fit$coefficients)
+  if (identical(colnames(x), element_names("par", numeric(ncol(x))))) colnames(x) <- NULL
+  lapply(round(seq(1, nrow(x), length.out = chains + 1L))[-1L], function(row) {
+    if (is.null(fit$arguments)) return(x[row, ])
+    parts <- lapply(fit$arguments, function(a) {
+      part <- unname(x[row, a$index])
+      if (is.null(a$dim)) part else array(part, a$dim)
+    })
+    stats::setNames(parts, vapply(fit$arguments, `[[`, "", "name"))
+  })
 }
 
 check_start <- function(x) {

@@ -125,3 +125,22 @@ cl_generate(draws, function(a) rnorm(1), batch = TRUE)
 cl_generate(draws, function(a) if (a > 0) 1 else 2, batch = TRUE)
 cl_generate(cl_glm(am ~ wt, mtcars), identity)
 as.matrix(cl_glm(am ~ wt, mtcars))
+
+# approximations
+flat <- function(a, b) structure(-a^2 / 2, gradient = list(a = -a, b = 0))
+saddle <- function(a) structure(-(a^2 - 1)^2, gradient = list(a = -4 * a * (a^2 - 1)))
+cl_optimise(1, 0)
+cl_optimise(flat, list(a = 1, b = 1))
+cl_optimise(saddle, list(a = 0))
+cl_optimise(normal, list(a = 1), max_iter = 1)
+vcov(cl_optimise(normal, list(a = 1), hessian = FALSE))
+cl_laplace(flat, list(a = 1, b = 1), check_gradient = FALSE)
+tailed <- function(a) structure(-0.55 * log1p(a^2), gradient = list(a = -1.1 * a / (1 + a^2)))
+cl_laplace(tailed, list(a = 1), draws = 10000, seed = 1)
+cl_laplace(function(a) structure(-abs(a)^0.5, gradient = list(a = -sign(a) * abs(a)^-0.5 / 2)),
+           list(a = 1), seed = 1, check_gradient = FALSE)
+cl_pathfinder(function(a) if (a == 1) structure(0, gradient = list(a = 1)) else
+  structure(-Inf, gradient = list(a = 0)), list(a = 1), jitter = 0, check_gradient = FALSE)
+cl_vi(normal, list(a = 1), max_iter = 1, seed = 1)
+bayesplot::nuts_params(cl_laplace(normal, list(a = 1), seed = 1))
+cl_sample(flat, list(a = 1, b = 1), chains = 1, warmup = 5, iter = 5, seed = 1)

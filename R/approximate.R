@@ -1,0 +1,293 @@
+# Approximations of a distribution by normal ones on the unconstrained scale: Laplace's, Pathfinder
+# and variational inference.
+
+#' Approximate draws from a log density
+#'
+#' Normal approximations on the unconstrained scale, for the same models as [cl_sample()]: much
+#' faster than sampling, and biased. Importance weights show how much; draws are also good starts
+#' for [cl_sample()] (`init`).
+#'
+#' `cl_laplace()`: the normal distribution at the mode, whose covariance matrix is the inverse of
+#' the negative Hessian.
+#'
+#' `cl_pathfinder()`: of the normal approximations along the path of an optimiser, the one that is
+#' closest to the target, by the evidence lower bound; several paths from different starts are
+#' combined (Zhang, Carpenter, Gelman and Vehtari, 2022, *JMLR* 23(306)). It needs no second
+#' derivatives, and suits distributions whose mode is far from their mass.
+#'
+#' `cl_vi()`: mean-field variational inference, the independent normal distributions that maximise
+#' the evidence lower bound, as a deterministic problem with fixed random numbers (Giordano, Ingram
+#' and Broderick, 2024, *JMLR* 25(18)). Its standard deviations are too small where parameters are
+#' correlated.
+#'
+#' The importance weight of a draw is the ratio of the target's density to the approximation's. With
+#' the package loo, large weights are smoothed (Vehtari, Simpson, Gelman, Yao and Gabry, 2024,
+#' *JMLR* 25(72)), and the shape of their tail, Pareto's k, tells how far they can be relied on: up
+#' to 0.7, weighted or resampled draws are good; above it, a warning says that the approximation is
+#' poor.
+#'
+#' @param log_density,init,transform,check_gradient As for [cl_sample()]. `init` may also be a
+#'   result of these functions, or of [cl_optimise()].
+#' @param draws Number of draws.
+#' @param resample Whether draws are drawn again, with replacement, by their weights.
+#' @param paths Number of paths.
+#' @param jitter Paths start at `init` plus uniform random numbers between `-jitter` and `jitter`,
+#'   on the unconstrained scale.
+#' @param history Number of steps from which second derivatives are estimated.
+#' @param max_iter Maximum number of iterations of the optimiser.
+#' @param samples Number of fixed points at which the bound is computed.
+#' @param seed An integer, or `NULL`: the state of R's generator.
+#' @return An object of classes `"cl_approximation"` and `"cl_sample"`: methods for
+#'   [samples][cl_sample-methods] accept it, with one chain. Its elements are `draws`, `log_weights`
+#'   (normalised, before resampling), `khat` (Pareto's k, `NA` without loo), `elbo` (the evidence
+#'   lower bound; of each path), `method`, `resampled`, `evaluations`, `elapsed`, `bounds`,
+#'   `arguments` and `call`.
+#' @section Errors:
+#' Those of [cl_sample()]; `statcl_error_density` also if there is no approximation: the Hessian at
+#' the mode is not negative definite, or no path has a finite bound. The warning
+#' `statcl_warning_approximation` if Pareto's k exceeds 0.7.
+#' @seealso [cl_sample()], [cl_optimise()], [cl_generate()]
+#' @export
+#' @examples
+#' f <- cl_gradient(function(mu, sigma) sum(dnorm(mtcars$mpg, mu, sigma, log = TRUE)) - sigma / 5)
+#' init <- list(mu = 20, sigma = 5)
+#' transform <- list(sigma = cl_lower(0))
+#' cl_laplace(f, init, transform, seed = 1)
+#' fit <- cl_pathfinder(f, init, transform, seed = 1)
+#' fit
+#' cl_sample(f, fit, transform = transform, chains = 2, warmup = 100, iter = 100, seed = 1)
+cl_laplace <- function(log_density, init, transform = NULL, draws = 1000, resample = FALSE,
+                       seed = NULL, check_gradient = TRUE) {
+  call <- sys.call()
+  draws <- check_count(draws, "draws", 1)
+  with_model_seed(seed, {
+    m <- open_model(log_density, init, transform, check_gradient = check_gradient)
+    m$call <- call
+    found <- find_mode(m$at, m$starts[[1L]])
+    root <- tryCatch(chol.default(-found$hessian), error = function(e) NULL)
+    if (is.null(root) || !found$converged) {
+      statcl_abort("density", if (is.null(root)) {
+        paste("Laplace's approximation needs a mode, but the Hessian is not negative definite",
+              "where the search has ended; see cl_pathfinder()")
+      } else {
+        paste("the search for the mode has not converged:", found$message)
+      }, argument = "log_density")
+    }
+    z <- matrix(stats::rnorm(length(found$u) * draws), ncol = draws)
+    u <- found$u + base::backsolve(root, z)
+    log_q <- sum(log(diag(root))) + normal_log_density(z)
+    approximation(m, u, log_q, resample, "Laplace's approximation")
+  })
+}
+
+#' @rdname cl_laplace
+#' @export
+cl_pathfinder <- function(log_density, init, transform = NULL, draws = 1000, paths = 4,
+                          jitter = 2, history = 6, max_iter = 500, resample = TRUE, seed = NULL,
+                          check_gradient = TRUE) {
+  call <- sys.call()
+  draws <- check_count(draws, "draws", 1)
+  paths <- as.integer(check_count(paths, "paths", 1))
+  jitter <- check_number(jitter, "jitter", lower = 0)
+  history <- check_count(history, "history", 1)
+  max_iter <- check_count(max_iter, "max_iter", 1)
+  with_model_seed(seed, {
+    m <- open_model(log_density, init, transform, paths, jitter, check_gradient = check_gradient)
+    m$call <- call
+    best <- lapply(m$starts, function(start) best_on_path(m, climb(m$at, start, max_iter, history)))
+    elbo <- vapply(best, `[[`, 0, "elbo")
+    if (!any(is.finite(elbo))) abort_no_approximation()
+    parts <- lapply(best[is.finite(elbo)], function(b) path_draws(b$normal, draws))
+    u <- do.call(cbind, lapply(parts, `[[`, "u"))
+    log_q <- unlist(lapply(parts, `[[`, "log_q"))
+    approximation(m, u, log_q, resample, sprintf("Pathfinder, %s", count_of(paths, "path")),
+                  elbo, draws)
+  })
+}
+
+#' @rdname cl_laplace
+#' @export
+cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = 30,
+                  max_iter = 1000, resample = FALSE, seed = NULL, check_gradient = TRUE) {
+  call <- sys.call()
+  draws <- check_count(draws, "draws", 1)
+  samples <- check_count(samples, "samples", 2)
+  max_iter <- check_count(max_iter, "max_iter", 1)
+  with_model_seed(seed, {
+    m <- open_model(log_density, init, transform, check_gradient = check_gradient)
+    m$call <- call
+    d <- length(m$starts[[1L]])
+    start <- best_on_path(m, climb(m$at, m$starts[[1L]], max_iter))
+    if (!is.finite(start$elbo)) abort_no_approximation()
+    n <- start$normal
+    first <- path_draws(n, 200L)$u
+    z <- fixed_points(d, samples)
+    spread <- 0.5 * log(rowMeans((first - n$mean)^2))
+    path <- climb(mean_field(m$many, z), c(n$mean, spread), max_iter)
+    found <- path[[length(path)]]
+    if (length(path) > max_iter) {
+      statcl_warning("convergence", "the search has not converged: 'max_iter' was reached")
+    }
+    z <- matrix(stats::rnorm(d * draws), d)
+    spread <- found$u[d + seq_len(d)]
+    approximation(m, found$u[seq_len(d)] + exp(spread) * z, normal_log_density(z) - sum(spread),
+                  resample, "mean-field variational inference")
+  })
+}
+
+with_model_seed <- function(seed, code) {
+  if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
+  result <- with_seed(seed, code)
+  attr(result, "seed") <- NULL
+  result
+}
+
+abort_no_approximation <- function() {
+  statcl_abort("density", "no point on the optimiser's path has a finite evidence lower bound",
+               argument = "log_density")
+}
+
+# Of standard normal numbers in columns.
+normal_log_density <- function(z) -0.5 * colSums(z^2) - 0.5 * nrow(z) * log(2 * pi)
+
+# ---- Pathfinder ----------------------------------------------------------------------------------
+
+# The approximation of the path with the largest bound: list(elbo, normal).
+best_on_path <- function(m, path) {
+  best <- list(elbo = -Inf)
+  for (p in path[-1L]) {
+    normal <- path_normal(p)
+    if (is.null(normal)) next
+    drawn <- path_draws(normal, 25L)
+    elbo <- mean(densities_at(m, drawn$u) - drawn$log_q)
+    if (!is.na(elbo) && elbo > best$elbo) best <- list(elbo = elbo, normal = normal)
+  }
+  best
+}
+
+densities_at <- function(m, u) m$many(u)[1L, ]
+
+# The normal distribution of a point of the path; NULL if its covariance matrix is not positive
+# definite. With the factors Q R of beta / sqrt(alpha), the covariance matrix is
+# sqrt(alpha) (I + Q R gamma R' Q') sqrt(alpha).
+path_normal <- function(p) {
+  normal <- list(mean = p$u + inverse_hessian(p, p$g), scale = sqrt(p$alpha),
+                 log_det = sum(log(p$alpha)))
+  if (!all(is.finite(c(normal$mean, normal$log_det)))) return(NULL)
+  if (ncol(p$S) == 0L) return(normal)
+  r <- low_rank(p)
+  factors <- qr(r$beta / normal$scale, LAPACK = TRUE)
+  upper <- qr.R(factors)[, order(factors$pivot), drop = FALSE]
+  inner <- diag(1, nrow(upper)) + upper %*% r$gamma %*% t(upper)
+  root <- tryCatch(t(chol.default((inner + t(inner)) / 2)), error = function(e) NULL)
+  if (is.null(root)) return(NULL)
+  normal$q <- qr.Q(factors)
+  normal$root <- root
+  normal$log_det <- normal$log_det + 2 * sum(log(diag(root)))
+  normal
+}
+
+# list(u: draws in columns, log_q: their log densities).
+path_draws <- function(normal, n) {
+  z <- matrix(stats::rnorm(length(normal$mean) * n), ncol = n)
+  moved <- z
+  if (!is.null(normal$q)) {
+    inside <- crossprod(normal$q, z)
+    moved <- z + normal$q %*% (normal$root %*% inside - inside)
+  }
+  list(u = normal$mean + normal$scale * moved, log_q = normal_log_density(z) - normal$log_det / 2)
+}
+
+# ---- variational inference -----------------------------------------------------------------------
+
+# Standard normal numbers, d in each column, in pairs of opposite sign and with variance 1: with
+# enough columns, also uncorrelated, so that the bound is exact for quadratic densities.
+fixed_points <- function(d, count) {
+  half <- matrix(stats::rnorm(d * ceiling(count / 2)), d)
+  n <- ncol(half)
+  if (n > d) {
+    half <- forwardsolve(t(chol.default(tcrossprod(half) / n)), half)
+  } else {
+    half <- half / sqrt(rowMeans(half^2))
+  }
+  cbind(half, -half)
+}
+
+# The bound and its gradient as a function of means and logarithms of standard deviations.
+mean_field <- function(many, z) {
+  own <- seq_len(nrow(z))
+  function(par) {
+    step <- exp(par[-own]) * z
+    answers <- many(par[own] + step)
+    slopes <- answers[-1L, , drop = FALSE]
+    list(mean(answers[1L, ]) + sum(par[-own]), c(rowMeans(slopes), rowMeans(slopes * step) + 1))
+  }
+}
+
+# ---- results -------------------------------------------------------------------------------------
+
+# The result, from proposals in the columns of u (unconstrained) with their log densities; `keep` of
+# them if they are drawn again, or of several paths.
+approximation <- function(m, u, log_q, resample, method, elbo = NULL, keep = ncol(u)) {
+  check_flag(resample, "resample")
+  ratio <- densities_at(m, u) - log_q
+  if (!any(is.finite(ratio))) abort_no_approximation()
+  if (is.null(elbo)) elbo <- mean(ratio)
+  weights <- smooth_weights(ratio)
+  chosen <- if (resample) {
+    sample.int(ncol(u), keep, replace = TRUE, prob = exp(weights$log))
+  } else if (keep < ncol(u)) {
+    which(is.finite(ratio))[sample.int(sum(is.finite(ratio)), min(keep, sum(is.finite(ratio))))]
+  } else {
+    seq_len(ncol(u))
+  }
+  x <- constrain_draws(m$layout, u[, chosen, drop = FALSE])
+  draws <- array(t(x), c(ncol(x), 1L, nrow(x)),
+                 list(iteration = NULL, chain = NULL, parameter = m$layout$names))
+  if (isTRUE(weights$khat > 0.7)) {
+    statcl_warning("approximation", sprintf(paste("Pareto k is %.2f: the approximation is poor;",
+                                                  "cl_sample() accepts it as 'init'"),
+                                            weights$khat))
+  }
+  structure(c(list(draws = draws, log_weights = if (resample) weights$log else weights$log[chosen],
+                   khat = weights$khat, elbo = elbo, method = method, resampled = resample),
+              model_figures(m)), class = c("cl_approximation", "cl_sample"))
+}
+
+# Normalised logarithms of importance weights, and Pareto's k.
+smooth_weights <- function(ratio) {
+  ratio <- pmax(ratio - max(ratio), -700)
+  exact <- min(ratio) > -1e-6
+  khat <- if (exact) 0 else NA_real_
+  if (!exact && length(ratio) >= 25L && requireNamespace("loo", quietly = TRUE)) {
+    smooth <- suppressWarnings(loo::psis(matrix(ratio), r_eff = 1))
+    khat <- as.numeric(smooth$diagnostics$pareto_k)
+    ratio <- as.vector(smooth$log_weights)
+    ratio <- ratio - max(ratio)
+  }
+  list(log = ratio - log(sum(exp(ratio))), khat = khat)
+}
+
+#' @rdname cl_laplace
+#' @param x,object A result of these functions.
+#' @param digits,rows Numbers of significant digits, and of parameters to print.
+#' @param ... Passed to [summary()][cl_sample-methods] of samples.
+#' @export
+print.cl_approximation <- function(x, digits = 3L, rows = 10L, ...) {
+  cat(sprintf("%s by %s%s\n", count_of(nrow(x$draws), "draw"), x$method,
+              if (x$resampled) ", resampled" else ""))
+  table <- summary(x, ...)
+  print(utils::head(table, rows), digits = digits)
+  if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))
+  cat(sprintf("%.0f evaluations in %.1f s; evidence lower bound %s; Pareto k %s\n", x$evaluations,
+              x$elapsed, paste(format(x$elbo, digits = 6L), collapse = ", "),
+              if (is.na(x$khat)) "unknown (needs the package loo)" else sprintf("%.2f", x$khat)))
+  invisible(x)
+}
+
+#' @rdname cl_laplace
+#' @export
+summary.cl_approximation <- function(object, ...) {
+  table <- summary.cl_sample(object, ...)
+  table[setdiff(names(table), c("mcse", "ess_bulk", "ess_tail", "rhat"))]
+}

@@ -1,0 +1,335 @@
+# cl_optimise(), and what it shares with the approximations of R/approximate.R: a model on the
+# unconstrained scale, and the search for its maximum.
+
+#' Mode of a log density
+#'
+#' Finds the parameters at which a log density is largest, with standard errors from the second
+#' derivatives there: the maximum likelihood estimate, or the posterior mode.
+#'
+#' The search is the limited-memory BFGS method (Nocedal and Wright, 2006, *Numerical Optimization*,
+#' chapter 7) on the unconstrained scale, followed by Newton steps. Second derivatives are
+#' differences of gradients: two evaluations for each parameter.
+#'
+#' @param log_density,init,transform,check_gradient As for [cl_sample()], with one start.
+#' @param jacobian Whether the Jacobian of the transforms is part of the density. `FALSE`: the mode
+#'   of the density of the parameters themselves, which does not depend on the transforms. `TRUE`:
+#'   the mode on the unconstrained scale, on which the sampler moves.
+#' @param hessian Whether second derivatives are computed.
+#' @param max_iter Maximum number of iterations.
+#' @param object,x A result of `cl_optimise()`.
+#' @param digits Number of significant digits.
+#' @param rows Maximum number of parameters to print.
+#' @param ... Not used.
+#' @return A list of class `"cl_optimise"` with the elements
+#'   * `coefficients`: the parameters at the mode, named as in [cl_sample()],
+#'   * `par`: the same in the form of `init`,
+#'   * `value`: the log density there,
+#'   * `vcov`: the covariance matrix of the coefficients, from the inverse of the negative Hessian,
+#'   * `unconstrained`, `gradient`, `hessian`: the point, and the derivatives with respect to it,
+#'   * `converged`, `message`, `iterations`, `evaluations`, `elapsed`, `arguments`, `call`.
+#'
+#'   `summary()` gives a data frame with estimates, standard errors and normal 95% intervals. The
+#'   methods of [coef()], [vcov()], [logLik()] and [confint()] have their usual meaning.
+#'   [cl_sample()] and [cl_laplace()] accept the result as `init`.
+#' @section Errors:
+#' Those of [cl_sample()]. The warning `statcl_warning_convergence` if the search does not converge,
+#' and `statcl_warning_hessian` if the Hessian is not negative definite; parameters on which the
+#' density does not depend are named.
+#' @seealso [cl_sample()], [cl_laplace()], [cl_objective()] for other optimisers
+#' @export
+#' @examples
+#' f <- cl_gradient(function(mu, sigma) sum(dnorm(mtcars$mpg, mu, sigma, log = TRUE)))
+#' fit <- cl_optimise(f, list(mu = 20, sigma = 5), transform = list(sigma = cl_lower(0)))
+#' fit
+#' confint(fit)
+cl_optimise <- function(log_density, init, transform = NULL, jacobian = FALSE, hessian = TRUE,
+                        max_iter = 1000, check_gradient = TRUE) {
+  check_flag(jacobian, "jacobian")
+  check_flag(hessian, "hessian")
+  max_iter <- check_count(max_iter, "max_iter", 1)
+  m <- open_model(log_density, init, transform, check_gradient = check_gradient)
+  m$call <- sys.call()
+  at <- if (jacobian) m$at else without_jacobian(m)
+  found <- find_mode(at, m$starts[[1L]], hessian, max_iter)
+  x <- constrain_draws(m$layout, matrix(found$u))
+  fit <- list(coefficients = stats::setNames(as.vector(x), m$layout$names), value = found$value,
+              unconstrained = found$u, gradient = found$g, hessian = found$hessian)
+  if (hessian) {
+    fit$vcov <- mode_covariance(m$layout, found)
+    dimnames(fit$vcov) <- list(m$layout$names, m$layout$names)
+    warn_curvature(m$layout, found)
+  }
+  if (!found$converged) statcl_warning("convergence", paste0("the search has not converged: ",
+                                                              found$message))
+  fit <- c(fit, found[c("converged", "message", "iterations")], model_figures(m))
+  fit$par <- starts_of_fit(fit, 1L)[[1L]]
+  structure(fit, class = "cl_optimise")
+}
+
+# ---- a model on the unconstrained scale ----------------------------------------------------------
+
+# The density as cl_sample() opens it, with `paths` starts. m$at(u) gives list(value, gradient),
+# where the value is -Inf and the gradient zero if the density cannot be computed; m$many(u) gives
+# the same for points in columns, one below the other.
+open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, seed = NULL,
+                       check_gradient = TRUE) {
+  check_function(log_density, "log_density")
+  control <- sample_control(0, 1, "nuts", 0.8, 1, 1, "diag", 1, FALSE)
+  control$nan <- "reject"
+  job <- new_job(log_density, init, transform, paths, control, jitter, 1L)
+  control$check_gradient <- check_flag(check_gradient, "check_gradient")
+  evaluate <- make_evaluator(log_density, job$layout, "reject")
+  m <- new.env(parent = emptyenv())
+  m$layout <- job$layout
+  m$started <- job$started
+  m$evaluations <- 0
+  s <- new_chain(job, 1L)
+  program <- NULL
+  rejected <- function(e) list(-Inf, NULL)
+  m$at <- function(u) {
+    m$evaluations <- m$evaluations + 1
+    s$at <- u
+    answer <- if (is.null(program)) evaluate_once(s, evaluate) else tryCatch({
+      both <- .Call(r_program_run, program$program, u, TRUE)
+      list(both[1L], both[-1L])
+    }, statcl_error_not_pd = rejected, statcl_error_singular = rejected,
+    statcl_error_nonfinite = rejected)
+    if (is.null(answer[[2L]]) || !is.finite(answer[[1L]] + sum(answer[[2L]]))) {
+      return(list(-Inf, numeric(length(u))))
+    }
+    answer
+  }
+  m$many <- function(u) {
+    if (is.null(program) || where_resident() < 0L) {
+      return(vapply(seq_len(ncol(u)), function(j) unlist(m$at(u[, j])), numeric(nrow(u) + 1L)))
+    }
+    m$evaluations <- m$evaluations + ncol(u)
+    both <- run_vectors(list(program = program$program, known = list(program)), u)
+    failed <- !is.finite(colSums(both))
+    both[, failed] <- c(-Inf, numeric(nrow(u)))
+    both
+  }
+  start <- function(k) {
+    for (i in seq_len(if (jitter > 0) 100L else 1L)) {
+      u <- job$points[[k]]
+      if (jitter > 0) u <- u + stats::runif(length(u), -jitter, jitter)
+      if (is.finite(m$at(u)[[1L]])) return(u)
+    }
+    s$at <- u
+    abort_density(s, sprintf("the log density is not finite at %s",
+                             if (jitter > 0) "any of 100 points around 'init'" else "'init'"))
+  }
+  m$starts <- lapply(seq_len(paths), start)
+  u <- s$at <- m$starts[[1L]]
+  if (control$check_gradient) check_start_gradient(s, evaluate, evaluate_once(s, evaluate))
+  program <- job_program(job, u, evaluate_once(s, evaluate))
+  m
+}
+
+model_figures <- function(m) {
+  list(evaluations = m$evaluations, elapsed = seconds_now() - m$started,
+       arguments = m$layout$arguments, bounds = m$layout$bounds, call = m$call)
+}
+
+# The density without the Jacobian of the transforms.
+without_jacobian <- function(m) {
+  layout <- m$layout
+  if (length(layout$blocks) == 0L) return(m$at)
+  function(u) {
+    answer <- m$at(u)
+    x <- constrain(layout, u)
+    if (is.null(x) || !is.finite(answer[[1L]])) return(answer)
+    slope <- pull_back(layout, u, x, numeric(layout$n)) # of the Jacobian alone
+    list(answer[[1L]] - attr(x, "jacobian"), answer[[2L]] - slope)
+  }
+}
+
+# ---- the search ----------------------------------------------------------------------------------
+
+# The path of L-BFGS to the maximum: a list of points, each list(u, value, g, and the estimate of
+# the inverse Hessian: alpha, its diagonal before the updates by changes S of the point and Y of the
+# negative gradient). The diagonal is that of Gilbert and Lemarechal (1989, Mathematical Programming
+# 45).
+climb <- function(at, start, max_iter = 1000, history = 6L) {
+  d <- length(start)
+  here <- at(start)
+  none <- matrix(0, d, 0L)
+  p <- list(u = start, value = here[[1L]], g = here[[2L]], alpha = rep(1, d), S = none, Y = none)
+  path <- list(p)
+  small <- 0L
+  for (i in seq_len(max_iter)) {
+    direction <- inverse_hessian(p, p$g)
+    uphill <- sum(direction * p$g)
+    if (!is.finite(uphill) || uphill <= 0) {
+      if (ncol(p$S) == 0L) break
+      p[c("alpha", "S", "Y")] <- list(rep(1, d), none, none)
+      direction <- p$g
+      uphill <- sum(p$g^2)
+    }
+    first <- if (ncol(p$S) == 0L) min(1, 1 / sqrt(sum(direction^2))) else 1
+    step <- line_search(at, p, direction, uphill, first)
+    if (is.null(step)) {
+      if (ncol(p$S) == 0L) break
+      p[c("alpha", "S", "Y")] <- list(rep(1, d), none, none)
+      next
+    }
+    p <- update_history(p, step, history)
+    path[[length(path) + 1L]] <- p
+    gain <- p$value - path[[length(path) - 1L]]$value
+    small <- if (gain <= 1e-12 * (1 + abs(p$value))) small + 1L else 0L
+    if (small >= 3L || max(abs(p$g)) < 1e-10 * (1 + abs(p$value))) break
+  }
+  path
+}
+
+update_history <- function(p, step, history) {
+  s <- step$u - p$u
+  y <- p$g - step$g
+  p[c("u", "value", "g")] <- step
+  b <- sum(y * s)
+  if (!(b > 1e-12 * sum(y^2))) return(p)
+  a <- sum(p$alpha * y^2)
+  width <- sum(s^2 / p$alpha)
+  p$alpha <- 1 / (a / (b * p$alpha) + y^2 / b - a * s^2 / (b * width * p$alpha^2))
+  keep <- utils::tail(seq_len(ncol(p$S) + 1L), history)
+  p$S <- cbind(p$S, s, deparse.level = 0L)[, keep, drop = FALSE]
+  p$Y <- cbind(p$Y, y, deparse.level = 0L)[, keep, drop = FALSE]
+  p
+}
+
+# The inverse Hessian diag(alpha) + beta gamma beta' of a point of the path (Byrd, Nocedal and
+# Schnabel, 1994, Mathematical Programming 63, theorem 2.2).
+low_rank <- function(p) {
+  e <- crossprod(p$S, p$Y)
+  inner <- diag(diag(e), nrow(e)) + crossprod(p$Y, p$alpha * p$Y)
+  e[lower.tri(e)] <- 0
+  inverse <- base::backsolve(e, diag(nrow(e)))
+  list(beta = cbind(p$alpha * p$Y, p$S),
+       gamma = rbind(cbind(0 * inverse, -inverse),
+                     cbind(-t(inverse), crossprod(inverse, inner %*% inverse))))
+}
+
+# Its product with a vector.
+inverse_hessian <- function(p, v) {
+  if (ncol(p$S) == 0L) return(p$alpha * v)
+  r <- low_rank(p)
+  p$alpha * v + as.vector(r$beta %*% (r$gamma %*% crossprod(r$beta, v)))
+}
+
+# A step that satisfies Wolfe's conditions, by bisection; NULL if there is none.
+line_search <- function(at, p, direction, uphill, t) {
+  low <- 0
+  high <- Inf
+  best <- NULL
+  for (k in 1:40) {
+    u <- p$u + t * direction
+    answer <- at(u)
+    if (!is.finite(answer[[1L]]) || answer[[1L]] < p$value + 1e-4 * t * uphill) {
+      high <- t
+    } else {
+      best <- list(u = u, value = answer[[1L]], g = answer[[2L]])
+      if (sum(answer[[2L]] * direction) <= 0.9 * uphill) break
+      low <- t
+    }
+    t <- if (is.finite(high)) (low + high) / 2 else 2 * low
+    if (!is.null(best) && k > 15L) break
+  }
+  best
+}
+
+# The maximum: list(u, value, g, hessian, converged, message, iterations).
+find_mode <- function(at, start, hessian = TRUE, max_iter = 1000) {
+  path <- climb(at, start, max_iter)
+  p <- path[[length(path)]]
+  found <- list(u = p$u, value = p$value, g = p$g, iterations = length(path) - 1L)
+  if (hessian) {
+    found$hessian <- gradient_differences(at, p$u)
+    root <- tryCatch(chol.default(-found$hessian), error = function(e) NULL)
+    for (k in seq_len(if (is.null(root)) 0L else 3L)) {
+      u <- found$u + base::backsolve(root, base::backsolve(root, found$g, transpose = TRUE))
+      answer <- at(u)
+      if (!(max(abs(answer[[2L]])) < max(abs(found$g)) && is.finite(answer[[1L]]))) break
+      found[c("u", "value", "g")] <- list(u, answer[[1L]], answer[[2L]])
+    }
+  }
+  steep <- max(abs(found$g)) > 1e-4 * (1 + abs(found$value))
+  found$converged <- found$iterations < max_iter && !steep
+  found$message <- if (found$converged) "converged"
+                   else if (found$iterations >= max_iter) "'max_iter' was reached"
+                   else "the gradient is not zero at the last point"
+  found
+}
+
+# Second derivatives as central differences of the gradient.
+gradient_differences <- function(at, u) {
+  h <- vapply(seq_along(u), function(i) {
+    step <- .Machine$double.eps^(1 / 3) * max(1, abs(u[i]))
+    up <- replace(u, i, u[i] + step)
+    down <- replace(u, i, u[i] - step)
+    (at(up)[[2L]] - at(down)[[2L]]) / (up[i] - down[i])
+  }, u)
+  h <- matrix(h, length(u))
+  (h + t(h)) / 2
+}
+
+# Of the constrained parameters, by the derivatives of the transforms.
+mode_covariance <- function(layout, found) {
+  v <- safe_inverse(-found$hessian)
+  if (length(layout$blocks) == 0L) return(v)
+  step <- 1e-5 * pmax(1, abs(found$u))
+  move <- diag(step, length(step))
+  by_u <- (constrain_draws(layout, found$u + move) - constrain_draws(layout, found$u - move)) /
+    rep(2 * step, each = layout$n)
+  by_u %*% tcrossprod(v, by_u)
+}
+
+# The Hessian must be negative definite.
+warn_curvature <- function(layout, found) {
+  if (!inherits(try(chol.default(-found$hessian), silent = TRUE), "try-error")) return(invisible())
+  flat <- abs(found$g) + rowSums(abs(found$hessian)) == 0
+  names <- utils::head(free_names(layout)[flat], 5L)
+  statcl_warning("hessian", if (length(names) > 0L) {
+    sprintf("the log density does not depend on %s: standard errors are NaN",
+            paste0("'", names, "'", collapse = ", "))
+  } else {
+    "the Hessian is not negative definite: standard errors are NaN"
+  })
+}
+
+# ---- methods -------------------------------------------------------------------------------------
+
+#' @rdname cl_optimise
+#' @export
+print.cl_optimise <- function(x, digits = 4L, rows = 10L, ...) {
+  cat(sprintf("log density %s at the mode (%s after %s, %.0f evaluations)\n",
+              format(x$value, digits = 7L), x$message, count_of(x$iterations, "iteration"),
+              x$evaluations))
+  table <- summary(x)
+  print(utils::head(table, rows), digits = digits, row.names = FALSE)
+  if (nrow(table) > rows) cat(sprintf("... and %d more parameters\n", nrow(table) - rows))
+  invisible(x)
+}
+
+#' @rdname cl_optimise
+#' @export
+summary.cl_optimise <- function(object, ...) {
+  table <- data.frame(parameter = names(object$coefficients), estimate = object$coefficients,
+                      row.names = NULL, stringsAsFactors = FALSE)
+  if (is.null(object$vcov)) return(table)
+  cbind(table, se = sqrt(diag(object$vcov)), stats::confint.default(object), row.names = NULL)
+}
+
+#' @export
+coef.cl_optimise <- function(object, ...) object$coefficients
+
+#' @rdname cl_optimise
+#' @export
+vcov.cl_optimise <- function(object, ...) {
+  if (is.null(object$vcov)) abort_argument("object", "the fit has no Hessian: use hessian = TRUE")
+  object$vcov
+}
+
+#' @export
+logLik.cl_optimise <- function(object, ...) {
+  structure(object$value, df = length(object$unconstrained), class = "logLik")
+}
