@@ -33,7 +33,7 @@ power_of_two <- function(size) {
 
 # The predictors of the observations in use as a base matrix, their columns divided by `unit`.
 host_design <- function(problem) {
-  x <- if (is_cl(problem$x)) as.matrix(problem$x) else problem$x
+  x <- if (is_cl(problem$x) || is_sparse(problem$x)) as.matrix(problem$x) else problem$x
   dimnames(x) <- NULL
   if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
   size <- vapply(seq_len(ncol(x)), function(j) max(abs(x[, j]), 0), 0)

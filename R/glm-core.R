@@ -90,6 +90,7 @@ glm_at <- function(core, theta) {
 # X' diag(w) X as a base matrix; w: NULL, numbers, or a clMatrix of one column.
 glm_gram <- function(x, w) {
   if (length(w) == 1L && !is_cl(w)) return(w * glm_gram(x, NULL))
+  if (is_sparse(x)) return(unname(cl_crossprod(if (is.null(w)) x else x * sqrt(w))))
   if (!is_cl(x)) return(unname(base::crossprod(if (is.null(w)) x else x * sqrt(w))))
   if (!is.null(w)) {
     w <- sqrt(w)

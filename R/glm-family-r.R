@@ -18,6 +18,18 @@ wrap_family <- function(family) {
 #' @export
 print.cl_family <- function(x, ...) print(as.vector(unclass(x)), ...)
 
+# A sparse matrix of the package Matrix stays one, in fits with families of R.
+is_sparse <- function(x) isS4(x) && inherits(x, "sparseMatrix")
+
+sparse_family <- function(family) {
+  if (!is.null(r_family(family))) return(family)
+  r <- glm_links[[family]]$r
+  if (is.null(r)) {
+    abort_argument("x", sprintf("a sparse 'x' is not supported with family \"%s\"", family))
+  }
+  wrap_family(r())
+}
+
 # NULL for families of this package.
 r_family <- function(family) attr(family, "r", exact = TRUE)
 

@@ -98,10 +98,11 @@
 #' during the fit. X' W X needs the same amount of memory again. A fit holds no device memory, so it
 #' can be saved. For the largest problems pass a matrix instead of a formula, including a column of
 #' ones for the intercept (with `intercept = FALSE`): it is not copied in R. A `clMatrix` is used
-#' where it is.
+#' where it is. A sparse matrix of the package Matrix (`dgCMatrix`) stays sparse, on the host; it is
+#' fitted as a family of R.
 #'
 #' @param x A formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
-#'   or vector, or a `clMatrix`.
+#'   or vector, a `clMatrix`, or a sparse matrix.
 #' @param formula,data A formula, and a data frame in which its variables, and those of `weights`,
 #'   `offset` and `trials`, are looked up.
 #' @param y The response, see below.
@@ -266,21 +267,24 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
   call <- match.call()
   call[[1L]] <- quote(cl_glm)
   check_dots_empty(...)
-  x <- predictors(x)
+  if (!is_sparse(x)) x <- predictors(x)
   y <- if (!missing(y)) on_host_memory(y)
   if (is.null(y)) abort_argument("y", "the response 'y' is missing")
   names <- colnames(x)
   if (is.null(names) && ncol(x) > 0L) names <- paste0("x", seq_len(ncol(x)))
   family <- family_of_response(family, y, trials)
+  if (is_sparse(x)) family <- sparse_family(family)
   intercept <- check_flag(intercept, "intercept")
   # the cuts of ordered_logistic replace the intercept
   ones <- intercept && family != "ordered_logistic"
   full <- x
   if (ones) {
     # a copy with one more column takes R longer than the device takes for the whole fit
-    if (!is_cl(x) && !basis_is_cheap(x) && where_for("glm", length(x)) >= 0L) full <- as_cl(x)
+    if (!is_cl(x) && !is_sparse(x) && !basis_is_cheap(x) && where_for("glm", length(x)) >= 0L) {
+      full <- as_cl(x)
+    }
     full <- cbind(1, full)
-    dimnames(full) <- NULL
+    dimnames(full) <- if (is_sparse(x)) list(NULL, NULL)
   }
   fit <- fit_glm(full, y, family, method, prior, weights, offset, trials, as.integer(ones), start,
                  control, progress, etastart, mustart, names = c(if (ones) "(Intercept)", names))

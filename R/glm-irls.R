@@ -6,7 +6,7 @@
 # it, else by the cross-product matrix where x is.
 irls_mode <- function(problem, start, control, report = function(...) NULL) {
   data <- used_data(problem)
-  solver <- if (!basis_is_cheap(problem$x)) by_products(problem, data)
+  solver <- if (is_sparse(problem$x) || !basis_is_cheap(problem$x)) by_products(problem, data)
   found <- if (!is.null(solver)) irls(problem, data, solver, start, control, report)
   if (is.null(found)) {
     found <- irls(problem, data, by_rotation(problem, data), start, control, report)
@@ -95,8 +95,8 @@ irls_begin <- function(problem, data, family, solver, start) {
     solver$column(pick(problem$etastart))
   } else {
     w <- ones_unless(data$weights, length(data$y))
-    mean <- if (is.null(problem$mustart))
-      suppressWarnings(glm_response_as_r(family, data$y, w, length(w)))$mustart else pick(problem$mustart)
+    mean <- if (!is.null(problem$mustart)) pick(problem$mustart) else
+      suppressWarnings(glm_response_as_r(family, data$y, w, length(w)))$mustart
     solver$column(as.double(family$linkfun(mean)))
   }
   at <- solver$point(eta)
@@ -158,7 +158,7 @@ by_rotation <- function(problem, data) {
 by_products <- function(problem, data) {
   x <- problem$x
   if (!is.null(problem$rows)) x <- x[problem$rows, , drop = FALSE]
-  if (!is_cl(x) && where_for("glm", length(x)) >= 0L) x <- as_cl(x)
+  if (!is_cl(x) && !is_sparse(x) && where_for("glm", length(x)) >= 0L) x <- as_cl(x)
   kept <- NULL
   column <- if (is_cl(x)) function(v) column_beside(rep_len(v, nrow(x)), x) else identity
   offset <- if (!is.null(data$offset)) column(data$offset)

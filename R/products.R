@@ -32,6 +32,7 @@
 #' t(d) %*% d
 #' d %*% c(1, 2, 3)
 cl_matmul <- function(a, b) {
+  if (is_sparse(a)) return(as.matrix(a %*% b))
   # fast path for a plain vector as a column, which likelihoods call repeatedly
   if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
     names <- product_names(a, 1L, b, 2L)
@@ -51,6 +52,9 @@ cl_matmul <- function(a, b) {
 #' @rdname cl_matmul
 #' @export
 cl_crossprod <- function(x, y = NULL) {
+  if (is_sparse(x)) {
+    return(as.matrix(if (is.null(y)) Matrix::crossprod(x) else Matrix::crossprod(x, y)))
+  }
   pair <- product_operands(x, y, "x", "y", "crossprod")
   dim <- product_dim(pair, 2L, 2L, 1L, 1L, "x", "y")
   where <- product_where(pair, dim)

@@ -216,3 +216,34 @@ test_that("start, etastart and mustart are used", {
                  argument = "mustart")
   })
 })
+
+test_that("sparse predictors give the numbers of dense ones", {
+  skip_if_not_installed("Matrix")
+  set.seed(8)
+  sparse <- Matrix::rsparsematrix(600, 8, 0.1)
+  colnames(sparse) <- letters[1:8]
+  dense <- as.matrix(sparse)
+  y <- rpois(600, exp(as.vector(sparse %*% (1:8 / 8)) - 0.3))
+  weights <- rep(c(1, 0, 2), 200)
+  on_host({
+    for (family in list(poisson, gaussian, Gamma("log"), binomial("probit"))) {
+      at <- if (is.function(family)) y else if (family$family == "Gamma") y + 1 else y > 0
+      ours <- cl_glm(sparse, at, family, weights = weights, offset = y / 10)
+      peer <- glm(at ~ dense, family, weights = weights, offset = y / 10,
+                  control = list(epsilon = 1e-13))
+      expect_equal(unname(coef(ours)), unname(coef(peer)), tolerance = 1e-6)
+      expect_equal(unname(vcov(ours)), unname(suppressWarnings(vcov(peer))), tolerance = 1e-5)
+      expect_equal(deviance(ours), deviance(peer), tolerance = 1e-9)
+    }
+    fit <- cl_glm(sparse, y, poisson)
+    expect_s4_class(fit$x, "dgCMatrix")
+    expect_equal(predict(fit, sparse[1:3, ], type = "response"), fitted(fit)[1:3],
+                 ignore_attr = TRUE)
+    # a column twice, and nearly twice
+    expect_true(is.na(coef(cl_glm(cbind(sparse, sparse[, 1]), y, poisson))[[10]]))
+    near <- cbind(sparse, z = sparse[, 1] + 1e-6 * y)
+    expect_equal(unname(coef(cl_glm(near, y, poisson))),
+                 unname(coef(glm(y ~ as.matrix(near), poisson, control = list(epsilon = 1e-13)))),
+                 tolerance = 1e-6)
+  })
+})
