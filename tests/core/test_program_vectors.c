@@ -327,6 +327,42 @@ static void check_no_rule(scl_context *ctx) {
   scl_program_release(p);
 }
 
+/* Parameters in several places, long ones among them, and with each allocation failing in turn: the
+ * same bits as from one vector. */
+static void check_split(scl_context *ctx) {
+  static const size_t length[] = {2, 20000, 3, 1, 17000};
+  program_nodes l;
+  int output = 0;
+  program_begin(&l);
+  for (size_t k = 0; k < 5; k++) {
+    const int x = node_sum(&l, node_unary(&l, SCL_OP_SIN, node_parameter(&l, length[k])));
+    output = k == 0 ? x : node_binary(&l, SCL_OP_MUL, output, x);
+  }
+  scl_program *p = program_compile(ctx, &l, output, "parts");
+  double *want = test_alloc((l.parameters + 1) * sizeof *want), value = 0.0;
+  double *got = test_alloc(l.parameters * sizeof *got);
+  scl_program_part part[5];
+  for (size_t k = 0, at = 0; k < 5; at += length[k++]) {
+    part[k] = (scl_program_part){k < 2 ? l.x + at : got + at, got + at, length[k]};
+  }
+  CHECK_OK(scl_program_run(p, l.x, true, want));
+  bool fails = true;
+  for (long n = 1; fails && n < 100; n++) {
+    memcpy(got, l.x, l.parameters * sizeof *got);
+    alloc_fail(n);
+    const scl_status status = scl_program_run_parts(p, 5, part, &value);
+    fails = alloc_failed();
+    alloc_fail(0);
+    CHECK(status == SCL_OK || (status == SCL_E_MEMORY && fails));
+  }
+  CHECK(!fails && value == want[0]);
+  CHECK(memcmp(got, want + 1, l.parameters * sizeof *got) == 0);
+  scl_program_release(p);
+  program_end(&l);
+  free(want);
+  free(got);
+}
+
 /* ---- faults ------------------------------------------------------------------------------------
  */
 
@@ -388,5 +424,6 @@ void test_program_vectors(scl_context *ctx) {
   check_no_factor(ctx);
   check_data(ctx);
   check_no_rule(ctx);
+  check_split(ctx);
   check_faults(ctx);
 }
