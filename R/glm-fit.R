@@ -395,17 +395,20 @@ glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
 # Linear predictors and means as fitted, deviances and degrees of freedom. The first two come from
 # the device of x if all of its rows and columns are there.
 glm_fitted <- function(fit, problem, core, theta) {
-  named <- function(v) if (is.null(rownames(problem$x))) v else
-    stats::setNames(v, rownames(problem$x))
+  named <- function(v) {
+    v <- as.matrix(v)
+    dim(v) <- NULL # as.vector() would copy
+    if (is.null(rownames(problem$x))) v else stats::setNames(v, rownames(problem$x))
+  }
   whole <- is_cl(core$data$x) && is.null(core$basis) && core$classes == 1L &&
     is.null(problem$rows) && (is.null(problem$row_weights) || problem$family != "normal_id")
   eta <- if (whole) glm_eta(core, theta)
-  fit$linear.predictors <- if (whole) named(as.vector(as.matrix(eta))) else
+  fit$linear.predictors <- if (whole) named(eta) else
     glm_predictor(fit, problem$x, problem$offset)
   mu <- if (whole) switch(fit$family, bernoulli_logit = , binomial_logit = cl_inv_logit(eta),
                           poisson_log = , neg_binomial_2_log = exp(eta))
   fit$fitted.values <- if (is.null(mu)) glm_mean(fit, fit$linear.predictors) else
-    named(as.vector(as.matrix(mu)))
+    named(mu)
   parameters <- fit$rank + length(fit$own) * (fit$family == "ordered_logistic")
   fit$df.residual <- fit$nobs - parameters
   if (has_classes(fit$family)) {
@@ -421,26 +424,18 @@ glm_fitted <- function(fit, problem, core, theta) {
     fit$null.deviance <- null_deviance_binary(fit)
     return(fit)
   }
+  many <- many_counts(fit)
+  if (!is.null(many)) {
+    fit[names(many)] <- many
+    if (!is.null(fit$deviance)) return(fit)
+  }
   w <- deviance_weights(fit)
   y <- mean_response(fit)
   fit$deviance <- sum(deviance_parts(fit$family, y, fit$fitted.values, w, fit$own))
-  fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
-  fit
-}
-
-# The null deviance of outcomes 0 and 1, without an offset from their numbers alone.
-null_deviance_binary <- function(fit) {
-  y <- fit$y
-  w <- fit$prior.weights
-  if (!is.null(fit$offset)) {
-    w <- deviance_weights(fit)
-    return(sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w)))
+  if (is.null(many)) {
+    fit$null.deviance <- sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w, fit$own))
   }
-  ones <- sum(if (is.null(w)) y else w * y)
-  all <- if (is.null(w)) length(y) else sum(w)
-  if (fit$intercept == 0L) return(2 * all * log(2))
-  count <- c(ones, all - ones)
-  -2 * sum((count * log(count / all))[count > 0])
+  fit
 }
 
 # The mean at linear predictors: numbers, or n x C probabilities.
@@ -449,39 +444,6 @@ glm_mean <- function(fit, eta, aux = fit$own) {
   share <- class_probabilities(fit$family, eta, aux)
   dimnames(share) <- list(if (is.matrix(eta)) rownames(eta) else names(eta), fit$levels)
   share
-}
-
-# The weights of the deviance, which include the trials.
-deviance_weights <- function(fit) {
-  w <- ones_unless(fit$prior.weights, length(fit$y))
-  if (is.null(fit$trials)) w else w * fit$trials
-}
-
-# The response on the scale of the mean: a proportion of trials.
-mean_response <- function(fit) {
-  if (is.null(fit$trials)) fit$y else ifelse(fit$trials > 0, fit$y / fit$trials, 0)
-}
-
-# Means of the model with only the intercept (or with no predictor if there is no intercept), by
-# Newton's method if there is an offset.
-null_mean <- function(fit, y, w) {
-  offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
-  if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
-  if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
-  if (!is.null(r_family(fit$family))) return(r_null_mean(fit))
-  aux <- if (fit$family == "neg_binomial_2_log") fit$own else 1
-  alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
-  if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
-  for (i in 1:100) {
-    eta <- alpha + offset
-    mu <- link_inverse(fit$family, eta)
-    slope <- link_slope(fit$family, eta)
-    variance <- glm_variance(fit$family, mu, aux)
-    step <- sum(w * (y - mu) * slope / variance) / sum(w * slope^2 / variance)
-    alpha <- alpha + step
-    if (abs(step) < 1e-12 * (1 + abs(alpha))) break
-  }
-  link_inverse(fit$family, alpha + offset)
 }
 
 # As in lm(): the residual sum of squares divided by the degrees of freedom.

@@ -10,6 +10,7 @@ least_squares_mode <- function(problem, start) {
   found <- if (basis_is_cheap(problem$x)) NULL else solve_by_products(problem, y)
   if (is.null(found)) found <- solve_by_rotation(problem, y)
   core <- free_columns(core, found$kept)
+  core$data$x <- found$x
   if (!is.null(start)) start_beta(core, start)
   list(core = core, found = least_squares_found(core, found))
 }
@@ -46,36 +47,10 @@ solve_by_rotation <- function(problem, y) {
   ones <- match(ones, kept, 0L)
   y <- working_unit(y, w, ones > 0L)
   root <- qr.R(rotation)[k, k, drop = FALSE]
-  best <- refine_rotation(rotation, root, x[, kept, drop = FALSE], y$y)
+  best <- .Call(r_least_squares, x[, kept, drop = FALSE], y$y, rotation$qr, rotation$qraux, root)
   list(kept = kept, unit = design$unit[kept], beta = best$beta, root = root,
        rss = sum(best$rest^2), y = y, ones = ones,
        constant = if (ones > 0L) design$x[1L, kept[ones]])
-}
-
-# Coefficients of the columns x, and residuals, both refined with residuals in twice the precision
-# until they no longer improve. As proposed by Bjorck, residuals and coefficients are refined
-# together: with large residuals, errors of the coefficients grow with the square of the condition
-# number.
-refine_rotation <- function(rotation, root, x, y) {
-  k <- seq_len(ncol(x))
-  beta <- numeric(ncol(x))
-  rest <- numeric(length(y))
-  if (length(k) == 0L) return(list(beta = beta, rest = y))
-  last <- Inf
-  for (i in 1:10) {
-    off <- .Call(r_least_squares_gaps, x, y, beta, rest)
-    rotated <- qr.qty(rotation, off$gap)
-    half <- backsolve(root, -off$slope, transpose = TRUE)
-    step <- backsolve(root, rotated[k] - half)
-    change <- sqrt(sum((root %*% step)^2))
-    if (!is.finite(change) || change > last / 2) break
-    last <- change
-    rotated[k] <- half
-    beta <- beta + step
-    rest <- rest + qr.qy(rotation, rotated)
-    if (change == 0) break
-  }
-  list(beta = beta, rest = rest)
 }
 
 # The first column of x that is the same number, not 0, in all rows; 0 for none.
@@ -101,7 +76,7 @@ solve_by_products <- function(problem, y) {
   ones <- match(problem$intercept, kept, 0L)
   y <- working_unit(y, problem$row_weights, ones > 0L)
   beta <- numeric(ncol(x))
-  rest <- y$y
+  target <- rest <- if (is_cl(x)) column_beside(y$y, x) else y$y
   last <- Inf
   for (i in 1:8) {
     slope <- as.vector(as.matrix(cl_crossprod(x, rest)))[kept] / size
@@ -111,12 +86,13 @@ solve_by_products <- function(problem, y) {
     if (change > last / 4) break
     last <- change
     beta[kept] <- beta[kept] + backsolve(root, half) / size
-    rest <- y$y - as.vector(as.matrix(cl_matmul(x, matrix(beta))))
+    rest <- target - if (is_cl(x)) cl_matmul(x, beta) else as.vector(x %*% beta)
+    if (is_cl(x)) cl_eval(rest)
     if (change <= 1e-26 * sum(rest^2)) break
   }
   list(kept = kept, unit = rep(1, length(kept)), beta = beta[kept],
        root = root * rep(size, each = nrow(root)), rss = sum(rest^2), y = y, ones = ones,
-       constant = 1)
+       constant = 1, x = if (is.null(problem$row_weights)) x)
 }
 
 # In the words of the summary of lm().

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A sum and the rounding errors of its additions (Dekker; Ogita, Rump and Oishi: Dot2). */
 typedef struct {
@@ -43,6 +44,62 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
   }
   for (size_t i = 0; i < n; i++) gap[i] = row[i].sum + row[i].lost;
   free(row);
+  return status;
+}
+
+/* v = H v, for reflection j. */
+static void reflect(const scl_reflections *q, size_t j, double *v) {
+  const double *u = q->qr + j * q->n, head = q->aux[j];
+  if (head == 0.0) return;
+  double sum = head * v[j];
+  for (size_t i = j + 1; i < q->n; i++) sum += u[i] * v[i];
+  const double factor = -sum / head;
+  v[j] += factor * head;
+  for (size_t i = j + 1; i < q->n; i++) v[i] += factor * u[i];
+}
+
+/* One step of the refinement, in which v is gap and then the change of the residuals; its size. */
+static double refine(const scl_reflections *q, double *v, const double *slope, double *half,
+                     double *step) {
+  const size_t p = q->p, reflections = q->n > 0 && p > q->n - 1 ? q->n - 1 : p;
+  double square = 0.0;
+  for (size_t j = 0; j < reflections; j++) reflect(q, j, v);
+  for (size_t i = 0; i < p; i++) { /* root' half = -slope */
+    double sum = -slope[i];
+    for (size_t k = 0; k < i; k++) sum -= q->root[i * p + k] * half[k];
+    half[i] = sum / q->root[i * p + i];
+  }
+  for (size_t i = p; i-- > 0;) { /* root step = v - half */
+    double sum = v[i] - half[i];
+    for (size_t k = i + 1; k < p; k++) sum -= q->root[k * p + i] * step[k];
+    step[i] = sum / q->root[i * p + i];
+    square += (v[i] - half[i]) * (v[i] - half[i]);
+  }
+  memcpy(v, half, p * sizeof *v);
+  for (size_t j = reflections; j-- > 0;) reflect(q, j, v);
+  return sqrt(square);
+}
+
+scl_status scl_least_squares(const scl_reflections *q, const double *y, double *beta,
+                             double *rest) {
+  const size_t n = q->n, p = q->p, numbers = n + 3 * p;
+  double *v = calloc(numbers > 0 ? numbers : 1, sizeof *v), last = INFINITY;
+  if (v == NULL) return scl_fail_memory(numbers * sizeof *v, 0, "residuals");
+  double *slope = v + n, *half = slope + p, *step = half + p;
+  scl_status status = SCL_OK;
+  memset(beta, 0, p * sizeof *beta);
+  for (size_t i = 0; i < n; i++) rest[i] = p > 0 ? 0.0 : y[i];
+  for (int round = 0; round < 10 && p > 0; round++) {
+    status = scl_least_squares_gaps(q->x, n, p, y, beta, rest, v, slope);
+    if (status != SCL_OK) break;
+    const double change = refine(q, v, slope, half, step);
+    if (!isfinite(change) || change > last / 2) break;
+    last = change;
+    for (size_t j = 0; j < p; j++) beta[j] += step[j];
+    for (size_t i = 0; i < n; i++) rest[i] += v[i];
+    if (change == 0.0) break;
+  }
+  free(v);
   return status;
 }
 

@@ -14,6 +14,19 @@ scl_status scl_least_squares_gaps(const double *x, size_t n, size_t p, const dou
                                   const double *beta, const double *rest, double *gap,
                                   double *slope);
 
+/* The reflections of the QR decomposition of x, n x p, as LINPACK's dqrdc gives them: `qr`, of
+ * which the lower half is read, and `aux`; `root`, p x p, is the upper triangle. */
+typedef struct {
+  size_t n, p;
+  const double *x, *qr, *aux, *root;
+} scl_reflections;
+
+/* Coefficients (p) and residuals (n), both refined with residuals in twice the precision until they
+ * no longer improve. As proposed by Bjorck, they are refined together: with large residuals, errors
+ * of the coefficients grow with the square of the condition number. Nothing overlaps. The statuses
+ * of scl_least_squares_gaps(). */
+scl_status scl_least_squares(const scl_reflections *q, const double *y, double *beta, double *rest);
+
 /* x becomes x root^-1 for x, n x p, and an upper triangular root, p x p, both column-major. */
 void scl_solve_right(double *x, size_t n, size_t p, const double *root);
 

@@ -366,23 +366,24 @@ SEXP r_glm_newton(SEXP handle, SEXP y, SEXP x, SEXP trials, SEXP weights, SEXP t
 
 /* ---- least squares --------------------------------------------------------------------------- */
 
-/* list(gap, slope) for a double matrix x and double vectors y, beta, rest. */
-SEXP r_least_squares_gaps(SEXP x, SEXP y, SEXP beta, SEXP rest) {
-  size_t n = (size_t)XLENGTH(y), p = (size_t)XLENGTH(beta);
-  bool fits = TYPEOF(x) == REALSXP && TYPEOF(y) == REALSXP && TYPEOF(beta) == REALSXP &&
-              TYPEOF(rest) == REALSXP && (size_t)XLENGTH(rest) == n && (size_t)XLENGTH(x) == n * p;
+/* list(beta, rest) for double x (n x p), y, and its decomposition by qr(): `qr` and `qraux`, of
+ * which the first p columns count, and the upper triangle `root`, p x p. */
+SEXP r_least_squares(SEXP x, SEXP y, SEXP qr, SEXP aux, SEXP root) {
+  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
+  const bool fits = is_double(x, n * p) && is_double(y, n) && is_double(root, p * p) &&
+                    TYPEOF(qr) == REALSXP && (size_t)XLENGTH(qr) >= n * p &&
+                    TYPEOF(aux) == REALSXP && (size_t)XLENGTH(aux) >= p;
   if (!fits) {
-    scl_fail_argument("x",
-                      "'x', 'y', 'beta' and 'rest' must be double vectors of matching lengths");
+    scl_fail_argument("x", "'x', 'y' and the decomposition must be double and of matching shapes");
     r_throw();
   }
-  const char *names[] = {"gap", "slope", ""};
+  const char *names[] = {"beta", "rest", ""};
   SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)n));
-  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)p));
+  SET_VECTOR_ELT(result, 0, Rf_allocVector(REALSXP, (R_xlen_t)p));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)n));
+  const scl_reflections q = {n, p, REAL_RO(x), REAL_RO(qr), REAL_RO(aux), REAL_RO(root)};
   scl_status status =
-      scl_least_squares_gaps(REAL_RO(x), n, p, REAL_RO(y), REAL_RO(beta), REAL_RO(rest),
-                             REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
+      scl_least_squares(&q, REAL_RO(y), REAL(VECTOR_ELT(result, 0)), REAL(VECTOR_ELT(result, 1)));
   UNPROTECT(1);
   return r_return(status, result);
 }

@@ -26,4 +26,8 @@ void test_least_squares(scl_context *ctx) {
   double of[4] = {2, 4, 7, 8}, root[4] = {2, 5, 3, 4}; /* the 5 below the diagonal is not read */
   scl_solve_right(of, 2, 2, root);
   CHECK(of[0] == 1 && of[1] == 2 && of[2] == 1 && of[3] == 0.5);
+  /* x = (3, 4)' and y = (1, 2)': one reflection, R = -5, b = 11/25 */
+  double line[2] = {3, 4}, qr[2] = {-5, 0.8}, aux = 1.6, r = -5, two[2] = {1, 2}, b, left[2];
+  CHECK_OK(scl_least_squares(&(scl_reflections){2, 1, line, qr, &aux, &r}, two, &b, left));
+  CHECK(b == 0.44 && left[0] == -0.32 && fabs(left[1] - 0.24) < 1e-16);
 }

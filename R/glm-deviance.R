@@ -1,0 +1,69 @@
+# Deviances of a fit: weights, responses, the null model.
+
+# Both deviances of many counts from the numbers of times that each count occurs; the deviance only
+# if it does not lose digits as a difference of likelihoods. NULL with weights or an offset.
+many_counts <- function(fit) {
+  y <- fit$y
+  plain <- fit$family %in% c("poisson_log", "neg_binomial_2_log") && length(y) >= 1e4 &&
+    is.null(fit$prior.weights) && is.null(fit$offset) && max(y) < 1e5
+  if (!plain) return(NULL)
+  times <- tabulate(y + 1)
+  k <- which(times > 0) - 1
+  times <- times[k + 1]
+  mean <- rep(null_mean(fit, k, times)[1L], length(k))
+  null <- deviance_parts(fit$family, k, mean, times, fit$own)
+  full <- sum(times * if (fit$family == "poisson_log") stats::dpois(k, k, log = TRUE) else
+    stats::dnbinom(k, fit$own, mu = k, log = TRUE))
+  deviance <- 2 * (full - fit$logLik)
+  c(list(null.deviance = sum(null)), if (isTRUE(deviance > 0.01 * abs(full))) {
+    list(deviance = deviance)
+  })
+}
+
+# The null deviance of outcomes 0 and 1, without an offset from their numbers alone.
+null_deviance_binary <- function(fit) {
+  y <- fit$y
+  w <- fit$prior.weights
+  if (!is.null(fit$offset)) {
+    w <- deviance_weights(fit)
+    return(sum(deviance_parts(fit$family, y, null_mean(fit, y, w), w)))
+  }
+  ones <- sum(if (is.null(w)) y else w * y)
+  all <- if (is.null(w)) length(y) else sum(w)
+  if (fit$intercept == 0L) return(2 * all * log(2))
+  count <- c(ones, all - ones)
+  -2 * sum((count * log(count / all))[count > 0])
+}
+
+# The weights of the deviance, which include the trials.
+deviance_weights <- function(fit) {
+  w <- ones_unless(fit$prior.weights, length(fit$y))
+  if (is.null(fit$trials)) w else w * fit$trials
+}
+
+# The response on the scale of the mean: a proportion of trials.
+mean_response <- function(fit) {
+  if (is.null(fit$trials)) fit$y else ifelse(fit$trials > 0, fit$y / fit$trials, 0)
+}
+
+# Means of the model with only the intercept (or with no predictor if there is no intercept), by
+# Newton's method if there is an offset.
+null_mean <- function(fit, y, w) {
+  offset <- if (is.null(fit$offset)) numeric(length(y)) else fit$offset
+  if (fit$intercept == 0L) return(link_inverse(fit$family, offset))
+  if (is.null(fit$offset)) return(rep(sum(w * y) / sum(w), length(y)))
+  if (!is.null(r_family(fit$family))) return(r_null_mean(fit))
+  aux <- if (fit$family == "neg_binomial_2_log") fit$own else 1
+  alpha <- link_of(fit$family, sum(w * y) / sum(w)) - mean(offset)
+  if (!is.finite(alpha)) return(rep(sum(w * y) / sum(w), length(y)))
+  for (i in 1:100) {
+    eta <- alpha + offset
+    mu <- link_inverse(fit$family, eta)
+    slope <- link_slope(fit$family, eta)
+    variance <- glm_variance(fit$family, mu, aux)
+    step <- sum(w * (y - mu) * slope / variance) / sum(w * slope^2 / variance)
+    alpha <- alpha + step
+    if (abs(step) < 1e-12 * (1 + abs(alpha))) break
+  }
+  link_inverse(fit$family, alpha + offset)
+}
