@@ -44,14 +44,16 @@ check_start_gradient <- function(s, evaluate, answer) {
 }
 
 # The parameters on which the density does not depend at two points (without the Jacobian of their
-# transforms), unless they have finite bounds: their distribution is improper.
+# transforms), unless their range is finite: their distribution is improper.
 flat_parameters <- function(layout, points, slopes) {
   moved <- Map(function(u, slope) {
     x <- if (length(layout$blocks) > 0L) constrain(layout, u)
     if (is.null(x)) slope else slope - pull_back(layout, u, x, numeric(layout$n))
   }, points, slopes)
-  bounded <- layout$names[is.finite(rowSums(abs(layout$bounds)))]
-  which(moved[[1L]] == 0 & moved[[2L]] == 0 & !free_names(layout) %in% bounded)
+  open <- logical(layout$dimension)
+  open[layout$free_u] <- TRUE
+  for (b in layout$blocks) if (b$each) open[b$u] <- is.infinite(b$upper - b$lower)
+  which(moved[[1L]] == 0 & moved[[2L]] == 0 & open)
 }
 
 warn_flat <- function(layout, flat) {
