@@ -7,8 +7,8 @@
 #' and used wherever they are.
 #'
 #' The covariance matrix and the derivative of a likelihood with respect to it are then R objects (on
-#' the device, if the data is there). A likelihood therefore needs memory for several n x n matrices,
-#' and passes over them for the arithmetic of the function.
+#' the device, if the data is there). A likelihood therefore needs memory for several n x n
+#' matrices, and passes over them for the arithmetic of the function.
 #'
 #' [cl_distance()] computes distances to start from.
 #'

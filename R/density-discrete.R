@@ -136,3 +136,51 @@ dmultinom_formula <- function(x, size = NULL, prob, log = FALSE) {
   value <- sum(count_log(x, p)) - total * log(sum(p)) + (lgamma(total + 1) - sum(lgamma(x + 1)))
   if (log) value else exp(value)
 }
+
+# ---- distribution functions ---------------------------------------------------------------------
+
+# floor(q) as R has it, for q >= 0 that is not infinite.
+count_below <- function(q) floor(where(both(q >= 0, not_infinite(q)), q, 0) + 1e-7)
+
+# A distribution function of a count.
+count_probability <- function(value, q, valid, lower, log, ...) {
+  probability_value(value, q < 0, both(q >= 0, !not_infinite(q)), valid, lower, log, q, ...)
+}
+
+ppois_formula <- function(q, lambda, lower.tail = TRUE, log.p = FALSE) {
+  value <- pgamma_formula(lambda, count_below(q) + 1, lower.tail = !lower.tail, log.p = log.p)
+  count_probability(value, q, not_negative(lambda), lower.tail, log.p, lambda)
+}
+
+pbinom_formula <- function(q, size, prob, lower.tail = TRUE, log.p = FALSE) {
+  k <- count_below(q)
+  n <- where(is_count(size), size, NaN)
+  some <- k < n
+  value <- pbeta_formula(prob, k + 1, where(some, n - k, 1), lower.tail = !lower.tail,
+                         log.p = log.p)
+  value <- where(some, value, edge_probability(1, lower.tail, log.p))
+  count_probability(value, q, both(is_probability(prob), n >= 0), lower.tail, log.p, size, prob)
+}
+
+pnbinom_formula <- function(q, size, prob, mu, lower.tail = TRUE, log.p = FALSE) {
+  from <- count_below(q) + 1
+  if (!missing(mu)) {
+    if (!missing(prob)) abort_argument("mu", "'prob' and 'mu' both specified")
+    mu <- where(not_negative(mu), mu, NaN)
+    prob <- size / (size + mu)
+  }
+  valid <- both(not_negative(size), both(prob > 0, prob <= 1))
+  value <- pbeta_formula(prob, size, from, lower.tail = lower.tail, log.p = log.p)
+  if (!missing(mu)) { # 1 - prob without its rounding error
+    value <- where(mu < size, pbeta_formula(mu / (size + mu), from, size, lower.tail = !lower.tail,
+                                            log.p = log.p), value)
+  }
+  count_probability(value, q, valid, lower.tail, log.p, size, prob)
+}
+
+pgeom_formula <- function(q, prob, lower.tail = TRUE, log.p = FALSE) {
+  valid <- both(prob > 0, prob <= 1)
+  t <- -(count_below(q) + 1) * log1p(-where(valid, prob, 0.5))
+  count_probability(exponential_probability(t, lower.tail, log.p), q, valid, lower.tail, log.p,
+                    prob)
+}

@@ -19,10 +19,10 @@
 #' | `dcauchy`, `pcauchy` | `location`, `scale` | |
 #' | `dlogis`, `plogis`, `qlogis` | `location`, `scale` | |
 #' | `dunif`, `punif` | `min`, `max` | |
-#' | `dbinom` | `size`, `prob` | Loader (2000) for more than 100 trials |
-#' | `dpois` | `lambda` | Loader (2000) for counts of more than 100 |
-#' | `dnbinom` | `size`, `prob` or `mu` | Loader (2000) |
-#' | `dgeom` | `prob` | |
+#' | `dbinom`, `pbinom` | `size`, `prob` | Loader (2000) for more than 100 trials; as beta |
+#' | `dpois`, `ppois` | `lambda` | Loader (2000) for counts of more than 100; as gamma |
+#' | `dnbinom`, `pnbinom` | `size`, `prob` or `mu` | Loader (2000); as beta |
+#' | `dgeom`, `pgeom` | `prob` | |
 #' | `dmultinom` | `size`, `prob` | |
 #' | `lbeta`, `beta`, `lchoose`, `choose` | | |
 #'

@@ -91,6 +91,11 @@ test_that("distribution functions and quantiles have correct gradients, in both 
     expect_slope("pgamma", list(q = positive, shape = c(0.5, 1, 2, 10, 0.1), rate = 3), flags)
     expect_slope("pchisq", list(q = positive, df = 3), flags)
     expect_slope("pbeta", list(q = share, shape1 = c(0.5, 1, 2, 10, 0.1), shape2 = 3), flags)
+    expect_slope("ppois", list(lambda = positive), c(list(q = 2), flags))
+    expect_slope("pbinom", list(prob = share), c(list(q = 2, size = 7), flags))
+    expect_slope("pnbinom", list(size = 2.5, prob = share), c(list(q = 2), flags))
+    expect_slope("pnbinom", list(size = 2.5, mu = positive), c(list(q = 2), flags))
+    expect_slope("pgeom", list(prob = share), c(list(q = 2), flags))
     p <- if (log) base::log(share) else share
     expect_slope("qnorm", list(p = p, mean = 0.1, sd = 3), flags)
     expect_slope("qlogis", list(p = p, location = 0.1, scale = 3), flags)

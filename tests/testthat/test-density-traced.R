@@ -46,6 +46,11 @@ cases <- list(
   pchisq = list(q = positive, df = shapes),
   pbeta = list(q = share, shape1 = shapes[-2], shape2 = shapes[-2]),
   punif = list(q = real, min = places, max = c(-3, -2, 0, 10)),
+  ppois = list(lambda = shapes, q = c(counts, 3.7)),
+  pbinom = list(prob = share, q = c(counts, 3.7), size = c(0, 5, 150, -1, 2.5)),
+  pnbinom = list(prob = share, q = c(counts, 3.7), size = shapes[-2]),
+  pnbinom = list(mu = shapes[-2], q = c(counts, 3.7), size = shapes[-2]),
+  pgeom = list(prob = share, q = c(counts, 3.7)),
   qnorm = list(p = share, mean = places, sd = scales[-1]),
   qlogis = list(p = share, location = places, scale = scales[-1]),
   qexp = list(p = share, rate = scales),
@@ -53,7 +58,7 @@ cases <- list(
   lchoose = list(n = scales, k = c(0, 1, 2, 5)), choose = list(n = scales, k = c(0, 1, 2, 5)))
 
 data_only <- list(dbinom = c("x", "size"), dpois = "x", dnbinom = "x", dgeom = "x", lchoose = "k",
-                  choose = "k")
+                  choose = "k", ppois = "q", pbinom = c("q", "size"), pnbinom = "q", pgeom = "q")
 
 flags_of <- function(name) {
   if (grepl("^d", name)) return(list(list(log = TRUE), list(log = FALSE)))
