@@ -196,6 +196,12 @@ topics <- list(
       })
       same(everything(f(matrix(c(0.8, 0.2, 0.3, 0.7), 2), matrix(rnorm(2 * b), 2))))
     }
+    # Steps that are not run.
+    decay <- cl_gradient(function(rate, start) {
+      sum(cl_ode(function(t, y, k) -k * y^2, start, c(0, 0.3, 1), rate, rtol = 1e-3,
+                 max_steps = 6)^2)
+    })
+    same(everything(decay(0.8, c(1, 2))))
   },
   covariance = function() {
     x <- matrix(rnorm(35 * 2), 35)

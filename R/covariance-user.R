@@ -6,8 +6,8 @@
 #' [clMatrix] if the points are on a device. It can be added to and multiplied with other [kernels],
 #' and used wherever they are.
 #'
-#' The covariance matrix and the derivative of a likelihood with respect to it are then R objects (on
-#' the device, if the data is there). A likelihood therefore needs memory for several n x n
+#' The covariance matrix and the derivative of a likelihood with respect to it are then R objects
+#' (on the device, if the data is there). A likelihood therefore needs memory for several n x n
 #' matrices, and passes over them for the arithmetic of the function.
 #'
 #' [cl_distance()] computes distances to start from.
@@ -17,10 +17,10 @@
 #'   a named numeric vector. With `x2` equal to `x1` the matrix must be symmetric and positive
 #'   definite.
 #' @param par The parameters: a named vector of initial values.
-#' @param derivative `NULL`, or a function of the same arguments that returns a list of matrices, the
-#'   derivatives of f with respect to each parameter. With `NULL`, likelihoods on the host record f as
-#'   [cl_gradient()] does. Elsewhere, and where f cannot be recorded, derivatives are finite
-#'   differences of fourth order, with four evaluations of f for each parameter.
+#' @param derivative `NULL`, or a function of the same arguments that returns a list of matrices,
+#'   the derivatives of f with respect to each parameter. With `NULL`, likelihoods on the host
+#'   record f as [cl_gradient()] does. Elsewhere, and where f cannot be recorded, derivatives are
+#'   finite differences of fourth order, with four evaluations of f for each parameter.
 #' @param positive Which parameters must be positive: one logical, or one for each.
 #' @return A kernel, an object of class `"cl_kernel"`.
 #' @section Errors:
