@@ -413,3 +413,42 @@ test_that("a search that stops early gives a warning", {
   expect_false(fit$converged)
   expect_output(print(fit), "NOT converged")
 })
+
+test_that("fits of many rows have the deviances, means and names of glm()", {
+  set.seed(12)
+  n <- 12000
+  x <- matrix(rnorm(9 * n), n)
+  k <- rpois(n, exp(0.3 + x[, 1] / 4))
+  b <- rbinom(n, 1, plogis(x[, 2] / 2))
+  w <- rep(1:3, n / 3)
+  expect_false(basis_is_cheap(x))
+  exact <- list(epsilon = 1e-15)
+  same <- function(fit, peer) {
+    expect_equal(unname(coef(fit)), unname(coef(peer)), tolerance = 1e-11)
+    expect_equal(c(deviance(fit), fit$null.deviance, AIC(fit)),
+                 c(deviance(peer), peer$null.deviance, AIC(peer)), tolerance = 1e-12)
+    expect_equal(unname(fitted(fit)), unname(fitted(peer)), tolerance = 1e-11)
+    for (type in c("deviance", "pearson", "working")) {
+      expect_equal(unname(residuals(fit, type)), unname(residuals(peer, type)), tolerance = 1e-9)
+    }
+    expect_equal(unname(vcov(fit)), unname(vcov(peer)), tolerance = 1e-8)
+  }
+  peers <- list(glm(k ~ x, poisson, control = exact), glm(k ~ x - 1, poisson, control = exact),
+                glm(b ~ x, binomial, weights = w, control = exact),
+                glm(b ~ x - 1, binomial, control = exact), glm(k ~ x))
+  each_engine({
+    fit <- cl_glm(x, k, "poisson_log")
+    same(fit, peers[[1]])
+    expect_named(coef(fit), c("(Intercept)", paste0("x", 1:9)))
+    expect_identical(colnames(model.matrix(fit)), names(coef(fit)))
+    same(cl_glm(x, k, "poisson_log", intercept = FALSE), peers[[2]])
+    same(cl_glm(x, b, weights = w), peers[[3]])
+    same(cl_glm(as_cl(x), b, intercept = FALSE), peers[[4]])
+    fit <- cl_glm(x, k, "normal_id")
+    expect_equal(coef(fit), coef(cl_glm(as_cl(x), k, "normal_id")), tolerance = 1e-13)
+    expect_equal(unname(coef(fit)), unname(coef(peers[[5]])), tolerance = 1e-11)
+    expect_equal(c(deviance(fit), fit$null.deviance),
+                 c(deviance(peers[[5]]), peers[[5]]$null.deviance), tolerance = 1e-12)
+    expect_equal(unname(fitted(fit)), unname(fitted(peers[[5]])), tolerance = 1e-12)
+  })
+})
