@@ -38,6 +38,13 @@ dispersion_known <- function(r) {
   r$family %in% c("poisson", "binomial")
 }
 
+# The parameter of MASS::negative.binomial(), NULL for other families.
+nb_theta <- function(r) {
+  if (startsWith(r$family, "Negative Binomial(")) {
+    get0(".Theta", environment(r$variance), inherits = FALSE)
+  }
+}
+
 # Whether the dispersion of the fit is an estimate that its summary shows, by Pearson's statistic.
 dispersion_estimated <- function(object) "dispersion" %in% names(object$own)
 
@@ -193,10 +200,8 @@ r_draw <- function(object, mu, w) {
   r <- r_family(object$family)
   n <- length(mu)
   phi <- dispersion(object)
-  theta <- get0(".Theta", environment(r$variance), inherits = FALSE)
-  if (startsWith(r$family, "Negative Binomial(") && !is.null(theta)) {
-    return(stats::rnbinom(n, theta, mu = mu))
-  }
+  theta <- nb_theta(r)
+  if (!is.null(theta)) return(stats::rnbinom(n, theta, mu = mu))
   switch(r$family,
     binomial = {
       y <- stats::rbinom(n, round(w), mu)

@@ -285,8 +285,8 @@ device_variance <- function(family) {
   name <- switch(family$family, binomial = , quasibinomial = "mu(1-mu)",
                  poisson = , quasipoisson = "mu", Gamma = "mu^2", inverse.gaussian = "mu^3",
                  gaussian = "constant", quasi = family$varfun, "")
-  theta <- get0(".Theta", environment(family$variance), inherits = FALSE)
-  if (startsWith(family$family, "Negative Binomial(") && !is.null(theta)) name <- "theta"
+  theta <- nb_theta(family)
+  if (!is.null(theta)) name <- "theta"
   switch(name,
     `mu(1-mu)` = list(
       variance = function(mu) mu * (1 - mu),

@@ -6,10 +6,15 @@
 #' coefficients.
 #'
 #' Standard errors are those of the linear predictor; those of means follow by the delta method.
-#' Intervals are for the mean. For families with one linear predictor, the interval of the linear
-#' predictor is transformed to the scale of the mean; for the probability of a class, the interval
-#' is symmetric on the logit scale. With `method = "mcmc"` predictions are means over draws,
-#' standard errors their standard deviations, and intervals their quantiles.
+#' Confidence intervals are for the mean. For families with one linear predictor, the interval of
+#' the linear predictor is transformed to the scale of the mean; for the probability of a class, the
+#' interval is symmetric on the logit scale. With `method = "mcmc"` predictions are means over
+#' draws, standard errors their standard deviations, and intervals their quantiles.
+#'
+#' Prediction intervals are for a new observation of weight 1, and include the uncertainty of the
+#' coefficients. For `normal_id` they are those of [predict.lm()]. For gamma, Poisson, negative
+#' binomial and other normal responses they are quantiles of the distribution of the response,
+#' averaged over the distribution of the linear predictor.
 #'
 #' @param object A fit of [cl_glm()].
 #' @param newdata A data frame with the variables of the formula, or for a fit without a formula a
@@ -46,11 +51,12 @@
 #' gears <- cl_glm(factor(gear) ~ mpg, data = mtcars, family = "categorical_logit")
 #' predict(gears, data.frame(mpg = c(15, 25)), type = "response")
 predict.cl_glm <- function(object, newdata, type = c("link", "response", "class", "terms"),
-                           se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
+                           se.fit = FALSE, interval = c("none", "confidence", "prediction"),
+                           level = 0.95,
                            terms = NULL, draws = 1000, ...) {
   check_dots_empty(...)
   type <- check_choice(type, c("link", "response", "class", "terms"), "type")
-  interval <- check_choice(interval, c("none", "confidence"), "interval")
+  interval <- check_choice(interval, c("none", "confidence", "prediction"), "interval")
   se.fit <- check_flag(se.fit, "se.fit")
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
@@ -91,6 +97,9 @@ predict.cl_glm <- function(object, newdata, type = c("link", "response", "class"
     drawn_prediction(object, points, type, level, draws)
   }
   fit <- found$fit
+  if (interval == "prediction") {
+    found[c("lower", "upper")] <- prediction_bounds(object, points, type, level)
+  }
   if (interval != "none") fit <- bind_interval(found)
   if (!se.fit) return(pad(fit))
   list(fit = pad(fit), se.fit = pad(found$se), residual.scale = stats::sigma(object))
@@ -238,6 +247,61 @@ wald_prediction <- function(object, points, type, level) {
   list(fit = link_inverse(object$family, eta), se = se * abs(link_slope(object$family, eta)),
        lower = link_inverse(object$family, eta - q * se),
        upper = link_inverse(object$family, eta + q * se))
+}
+
+# Bounds for a new observation: those of predict.lm(), or quantiles of the distribution of the
+# response, averaged over the distribution of the linear predictor.
+prediction_bounds <- function(object, points, type, level) {
+  law <- response_law(object)
+  if (is.null(law) || !is.null(object$draws) || (type == "link" && law$link != "identity")) {
+    abort_argument("interval", paste(
+      "prediction intervals are for type = \"response\", methods \"ml\" and \"map\", and normal,",
+      "gamma, Poisson and negative binomial responses"))
+  }
+  found <- wald_prediction(object, points, "link", level)
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  if (law$link == "identity" && object$family == "normal_id") {
+    half <- outer(sqrt(found$se^2 + stats::sigma(object)^2), wald_quantile(object, tails))
+    return(list(found$fit + half[, 1L], found$fit + half[, 2L]))
+  }
+  nodes <- stats::qnorm((1:51 - 0.5) / 51)
+  mu <- link_inverse(object$family, found$fit + outer(as.vector(found$se), nodes))
+  lapply(tails, function(p) {
+    low <- do.call(pmin, as.data.frame(law$quantile(p, mu))) - law$whole
+    high <- do.call(pmax, as.data.frame(law$quantile(p, mu)))
+    for (i in 1:60) { # P(y <= low) < p <= P(y <= high)
+      middle <- (low + high) / 2
+      if (law$whole) middle <- floor(middle)
+      above <- rowMeans(law$probability(middle, mu)) >= p
+      above[is.na(above)] <- FALSE
+      high[above] <- middle[above]
+      low[!above] <- middle[!above]
+    }
+    stats::setNames(high, names(found$fit))
+  })
+}
+
+# list(link, whole, probability(y, mu), quantile(p, mu)) of a response with weight 1 and the matrix
+# of means mu; NULL if the family is another.
+response_law <- function(object) {
+  if (has_classes(object$family)) return(NULL)
+  r <- stats::family(object)
+  phi <- if (object$family == "normal_id") stats::sigma(object)^2 else dispersion(object)
+  theta <- if (object$family == "neg_binomial_2_log") object$own[[1L]] else nb_theta(r)
+  like <- function(v, mu) array(v, dim(mu))
+  laws <- list(
+    poisson = list(stats::ppois, stats::qpois),
+    gaussian = list(function(y, mu) stats::pnorm(y, mu, sqrt(phi)),
+                    function(p, mu) stats::qnorm(p, mu, sqrt(phi))),
+    Gamma = list(function(y, mu) stats::pgamma(y, 1 / phi, 1 / (phi * mu)),
+                 function(p, mu) stats::qgamma(p, 1 / phi, 1 / (phi * mu))),
+    theta = list(function(y, mu) stats::pnbinom(y, theta, mu = mu),
+                 function(p, mu) stats::qnbinom(p, theta, mu = mu)))
+  law <- laws[[if (is.null(theta)) r$family else "theta"]]
+  if (is.null(law)) return(NULL)
+  list(link = r$link, whole = !r$family %in% c("gaussian", "Gamma"),
+       probability = function(y, mu) like(law[[1L]](y, mu), mu),
+       quantile = function(p, mu) like(law[[2L]](p, mu), mu))
 }
 
 # For each class: the derivative of the prediction with respect to all coefficients and cuts.

@@ -115,3 +115,33 @@ test_that("broom, sandwich, lmtest and emmeans take these fits as those of glm()
     }
   })
 })
+
+test_that("prediction intervals hold for new observations", {
+  on_host({
+    new <- data.frame(wt = c(2, 3, NA, 4))
+    expect_equal(predict(cl_glm(mpg ~ wt, mtcars, gaussian), new, interval = "prediction"),
+                 predict(lm(mpg ~ wt, mtcars), new, interval = "prediction"), tolerance = 1e-8)
+    # without uncertainty of the coefficients: quantiles of the distribution
+    set.seed(3)
+    data <- data.frame(y = rpois(2e5, 4), z = rgamma(2e5, 3, 1))
+    counts <- predict(cl_glm(y ~ 1, data, poisson), data[1, ], "response", interval = "prediction")
+    expect_equal(counts[1, 2:3], qpois(c(0.025, 0.975), 4), ignore_attr = TRUE)
+    size <- predict(cl_glm(z ~ 1, data, Gamma), data[1, ], "response", interval = "prediction",
+                    level = 0.8)
+    expect_equal(size[1, 2:3], qgamma(c(0.1, 0.9), 3, 1), tolerance = 0.02, ignore_attr = TRUE)
+    # with it: against draws
+    few <- data.frame(y = c(2, 5, 3, 8, 4, 12), x = 1:6)
+    fit <- cl_glm(y ~ x, few, poisson)
+    at <- predict(fit, data.frame(x = 7), se.fit = TRUE)
+    drawn <- rpois(1e5, exp(rnorm(1e5, at$fit, at$se.fit)))
+    found <- predict(fit, data.frame(x = 7), "response", interval = "prediction", level = 0.9)
+    expect_lte(max(abs(found[1, 2:3] - quantile(drawn, c(0.05, 0.95)))), 1)
+    fit <- cl_glm(breaks ~ wool, warpbreaks, "neg_binomial_2_log")
+    inside <- predict(fit, type = "response", interval = "prediction")
+    share <- mean(warpbreaks$breaks >= inside[, 2] & warpbreaks$breaks <= inside[, 3])
+    expect_gt(share, 0.85)
+    expect_fault(predict(cl_glm(am ~ wt, mtcars), type = "response", interval = "prediction"),
+                 "argument", argument = "interval")
+    expect_fault(predict(fit, interval = "prediction"), "argument", argument = "interval")
+  })
+})

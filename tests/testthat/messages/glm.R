@@ -62,6 +62,7 @@ cl_glm(f2 ~ x, data.frame(f2 = c(0, 0, 1, 1), x = 1:4), family = binomial("probi
 cl_glm(c(1e-300, 1) ~ 0 + offset(c(-800, 0)), family = poisson())
 cl_glm(Matrix::rsparsematrix(8, 2, 0.5), d$y, "neg_binomial_2_log")
 simulate(cl_glm(y ~ x, d, family = quasipoisson()))
+predict(cl_glm(y ~ x, d, family = quasipoisson()), interval = "prediction")
 anova(cl_glm(y ~ x, d, family = binomial("probit")), test = "F")
 cl_glm(~ x, d)
 cl_glm("y ~~ x", d)
