@@ -90,7 +90,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
     m$evaluations <- m$evaluations + 1
     s$at <- u
     answer <- if (is.null(program)) evaluate_once(s, evaluate) else tryCatch({
-      both <- .Call(r_program_run, program$program, u, TRUE)
+      both <- .Call(r_target_run, program, u)
       list(both[1L], both[-1L])
     }, statcl_error_not_pd = rejected, statcl_error_singular = rejected,
     statcl_error_nonfinite = rejected)
@@ -100,7 +100,7 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
     answer
   }
   m$many <- function(u) {
-    if (is.null(program) || where_resident() < 0L) {
+    if (is.null(program$program) || !is.null(program$likelihood) || where_resident() < 0L) {
       return(vapply(seq_len(ncol(u)), function(j) unlist(m$at(u[, j])), numeric(nrow(u) + 1L)))
     }
     m$evaluations <- m$evaluations + ncol(u)

@@ -9,19 +9,79 @@ job_program <- function(job, u, answer) {
   kept <- job$compiled
   if (!identical(kept$pid, Sys.getpid())) {
     kept$pid <- Sys.getpid()
-    kept$program <- compile_density(job$log_density, job$layout, u, answer)
+    kept$program <- compile_density(job$log_density, job$layout, u, answer, isTRUE(job$batch))
   }
   kept$program
 }
 
-compile_density <- function(f, layout, u, answer) {
+compile_density <- function(f, layout, u, answer, batch = FALSE) {
   failed <- function(e) if (is_time_limit(e)) stop(e)
   tryCatch({
-    program <- density_program(f, layout, u)
-    if (is.null(program)) return(NULL)
-    both <- .Call(r_program_run, program$program, u, TRUE)
-    if (agree(both[1L], answer[[1L]]) && agree(both[-1L], answer[[2L]])) program
+    target <- likelihood_target(f, layout, u, batch)
+    if (is.null(target) && !batch_reads_once(f, batch)) target <- density_program(f, layout, u)
+    if (is.null(target)) return(NULL)
+    both <- .Call(r_target_run, target, u)
+    if (agree(both[1L], answer[[1L]]) && agree(both[-1L], answer[[2L]])) target
   }, error = failed)
+}
+
+# Whether one pass over the data of a likelihood serves all chains, which is not so in a program.
+batch_reads_once <- function(f, batch) {
+  if (batch && inherits(f, "cl_log_posterior")) {
+    return(any(vapply(environment(f)$terms, batch_reads_once, NA, batch)))
+  }
+  batch && inherits(f, "cl_likelihood")
+}
+
+# A likelihood on a device, or of chains in lockstep, with a program of its priors: as a target of
+# the core; NULL if the density is no such sum.
+likelihood_target <- function(f, layout, u, batch) {
+  terms <- if (inherits(f, "cl_log_posterior")) environment(f)$terms else list(f)
+  own <- vapply(terms, inherits, NA, "cl_likelihood")
+  if (sum(own) != 1L || is.null(layout$arguments)) return(NULL)
+  state <- environment(terms[[which(own)]])
+  at <- likelihood_places(terms[[which(own)]], layout)
+  info <- .Call(r_glm_info, state$handle)
+  if (is.null(at) || is.null(info) || (info$host && !batch)) return(NULL)
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  others <- terms[!own]
+  on_host <- vapply(others, function(t) inherits(t, "formula") || identical(density_engine(t), -1L),
+                    NA)
+  if (!all(on_host)) return(NULL)
+  overrides <- do.call(c, c(list(list()), lapply(others, density_overrides)))
+  program <- if (length(others) + length(layout$blocks) > 0L) {
+    trace_program(lapply(others, plain_term, names), layout, u, overrides, -1L)$program
+  }
+  list(program = program, likelihood = state$handle, at = at)
+}
+
+# Where alpha, beta and sigma or phi are in the unconstrained vector; NULL if not as they are, but
+# for the logarithm of sigma or phi.
+likelihood_places <- function(f, layout) {
+  state <- environment(f)
+  if (state$family %in% c("categorical_logit", "ordered_logistic")) return(NULL)
+  names <- vapply(layout$arguments, `[[`, "", "name")
+  aux <- unname(aux_parameter[state$family])
+  sizes <- c(1L, NCOL(state$x), 1L)
+  logged <- FALSE
+  places <- integer()
+  for (k in 1:3) {
+    a <- match(c("alpha", "beta", aux)[k], names, incomparables = NA)
+    index <- if (is.na(a)) integer() else layout$arguments[[a]]$index
+    free <- match(index, layout$free_x)
+    b <- Find(function(b) identical(as.integer(b$x), as.integer(index)), layout$blocks)
+    if (k == 3L && !is.null(b) && identical(c(b$lower, b$upper), c(0, Inf))) {
+      logged <- TRUE
+      free <- NULL
+      index <- b$u
+    } else {
+      index <- layout$free_u[free]
+    }
+    if (anyNA(c(free, index)) || !length(index) %in% c(if (k == 1L) 0L, if (k != 3L || !is.na(aux))
+      sizes[k] else 0L)) return(NULL)
+    places <- c(places, if (length(index) > 0L) index[1L] - 1L else 0L, length(index))
+  }
+  as.integer(c(layout$dimension, places, logged))
 }
 
 agree <- function(x, y) isTRUE(max(abs(x - y)) <= 1e-7 * (1 + max(abs(y))))
@@ -32,11 +92,17 @@ density_program <- function(f, layout, u) {
   state <- environment(f)
   if (inherits(f, "cl_gradient") && length(layout$blocks) == 0L && !is.null(state$program) &&
         is.null(program_order(state, layout))) {
-    return(state$known[[1L]][c("program", "nodes", "data", "output")])
+    return(c(list(program = state$program, likelihood = NULL, at = NULL),
+             state$known[[1L]][c("nodes", "data", "output")]))
   }
   terms <- density_terms(f, layout)
   overrides <- density_overrides(f)
   if (is.null(terms) || anyDuplicated(names(overrides)) > 0L) return(NULL)
+  trace_program(terms, layout, u, overrides, where)
+}
+
+# list(program, likelihood, at) as the core reads a target, with what the program was recorded as.
+trace_program <- function(terms, layout, u, overrides, where) {
   model <- unconstrained_model(terms, layout)
   attr(model, "masks") <- transform_masks(layout)
   trace <- trace_function(model, list(u = u), overrides = overrides)
@@ -44,7 +110,8 @@ density_program <- function(f, layout, u) {
   if (is.null(output)) return(NULL)
   nodes <- node_columns(trace$tape)
   program <- .Call(r_program_make, where, nodes, trace$tape$data, as.double(length(u)), output)
-  list(program = program, nodes = nodes, data = trace$tape$data, output = output)
+  list(program = program, likelihood = NULL, at = NULL, nodes = nodes, data = trace$tape$data,
+       output = output)
 }
 
 most_copied <- 2^28 # bytes of data that are copied for the program
@@ -186,7 +253,7 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
   repeat {
     done <- vapply(running, `[[`, 0L, "iteration_done")
     vectors <- if (lockstep) mapped_vectors(of, length(running), most) else 1L
-    stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), of$program, vectors,
+    stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), of, vectors,
                    as.integer(pmin(total, (done %/% by + 1) * by)),
                    min(0.25, until - seconds_now()))
     for (i in seq_along(running)) judge_compiled(running[[i]], stops[i], done[i], evaluate)
@@ -213,6 +280,7 @@ judge_compiled <- function(s, stop, reported, evaluate) {
 # to which it is mapped.
 mapped_vectors <- function(of, count, most) {
   if (count == 1L) return(1L)
+  if (!is.null(of$likelihood)) return(min(count, most_vectors))
   sizes <- halves_of(min(most, most_vectors))
   size <- if (count > sizes[1L]) sizes[1L] else min(sizes[sizes >= count])
   .Call(r_program_map, of$program, of$nodes, of$data, of$output, size)

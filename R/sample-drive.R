@@ -101,7 +101,7 @@ point_of <- function(s, u) {
 run_batch <- function(job) {
   evaluate <- make_batch_evaluator(job$log_density, job$layout, job$control$nan)
   single <- function(u) evaluate(matrix(u))[[1L]]
-  compile <- compiles_batch(job$log_density)
+  job$batch <- compile <- TRUE
   chains <- list()
   keeping_draws(job, function() lapply(chains, chain_result), {
     for (id in seq_along(job$points)) {
@@ -117,12 +117,6 @@ run_batch <- function(job) {
       lockstep(chains, evaluate)
     }
   })
-}
-
-# Not if it has a likelihood, which evaluates all chains in one pass over its data.
-compiles_batch <- function(f) {
-  if (inherits(f, "cl_log_posterior")) return(all(vapply(environment(f)$terms, compiles_batch, NA)))
-  inherits(f, c("cl_gradient", "formula"))
 }
 
 lockstep <- function(chains, evaluate) {

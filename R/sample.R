@@ -48,7 +48,9 @@
 #'
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
 #' [cl_gradient()], and on the host a [cl_likelihood()] or a [cl_log_posterior()] of these and
-#' formulas.
+#' formulas. So does a [cl_likelihood()] on a device or in lockstep, alone or in a
+#' [cl_log_posterior()] with formulas, if its family has one linear predictor and no cut points, its
+#' coefficients have no transform, and `sigma` or `phi` has none or [cl_lower()] of zero.
 #'
 #' @section Several chains:
 #' Chains run one after another, in `workers` processes, or in lockstep (`batch = TRUE`). Those of a

@@ -10,8 +10,9 @@
  *       gradient may be NULL; the next point, or scl_chain_stop if the chain stops or so many
  *       iterations are done
  *   r_chain_clock(chain, runs)
- *   r_chains_run(chains, program, vectors, goals, seconds): scl_chain_stop of each of a list of
- *       chains (scl_chains_run()); the program is a compiled function of the unconstrained vector
+ *   r_chains_run(chains, target, vectors, goals, seconds): scl_chain_stop of each of a list of
+ *       chains (scl_chains_run()); get_target() says what a target is
+ *   r_target_run(target, x): value and gradient
  *   r_chain_state(chain, all): a list; with draws and figures in columns if `all` */
 #include "r/entries.h"
 #include "r/pointer.h"
@@ -147,8 +148,7 @@ done:
   return point;
 }
 
-static scl_status get_chains(SEXP x, const scl_program *p, scl_chain **chain) {
-  const size_t dimension = scl_program_about(p).parameters;
+static scl_status get_chains(SEXP x, size_t dimension, scl_chain **chain) {
   for (R_xlen_t k = 0; k < XLENGTH(x); k++) {
     SCL_TRY(get_chain(VECTOR_ELT(x, k), &chain[k]));
     if (scl_chain_view_of(chain[k]).dimension != dimension) return bad_chain();
@@ -156,18 +156,73 @@ static scl_status get_chains(SEXP x, const scl_program *p, scl_chain **chain) {
   return SCL_OK;
 }
 
-SEXP r_chains_run(SEXP chains, SEXP program, SEXP vectors, SEXP goals, SEXP seconds) {
+typedef struct {
+  scl_target target;
+  scl_program *beside;
+  scl_likelihood_target likelihood;
+} r_target;
+
+/* `at` of a likelihood: dimension, place and count of alpha, beta and the auxiliary parameter,
+ * whether the vector has its logarithm. */
+static scl_status get_likelihood(SEXP handle, SEXP at, r_target *out) {
+  scl_likelihood_target *l = &out->likelihood;
+  if (TYPEOF(at) != INTSXP || XLENGTH(at) != 2 + 2 * SCL_TARGET_PARTS) return bad_chain();
+  const int *number = INTEGER_RO(at);
+  l->glm = r_glm_usable(handle);
+  if (l->glm == NULL) return scl_fail(SCL_E_STALE, "the likelihood was made in another session");
+  l->program = out->beside;
+  l->dimension = (size_t)number[0];
+  for (int k = 0; k < SCL_TARGET_PARTS; k++) {
+    l->at[k] = (size_t)number[1 + 2 * k];
+    l->count[k] = (size_t)number[2 + 2 * k];
+    if (l->at[k] + l->count[k] > l->dimension) return bad_chain();
+  }
+  l->log_aux = number[1 + 2 * SCL_TARGET_PARTS] != 0;
+  if (l->program != NULL && scl_program_about(l->program).parameters != l->dimension) {
+    return bad_chain();
+  }
+  out->target = scl_target_likelihood(l);
+  out->beside = NULL;
+  return SCL_OK;
+}
+
+/* list(program, likelihood, at): one of the first two may be NULL. */
+static scl_status get_target(SEXP x, r_target *out) {
+  if (TYPEOF(x) != VECSXP || XLENGTH(x) < 3) return bad_chain();
+  *out = (r_target){.beside = NULL};
+  if (VECTOR_ELT(x, 0) != R_NilValue) SCL_TRY(r_program_get(VECTOR_ELT(x, 0), &out->beside));
+  if (VECTOR_ELT(x, 1) != R_NilValue) {
+    return get_likelihood(VECTOR_ELT(x, 1), VECTOR_ELT(x, 2), out);
+  }
+  if (out->beside == NULL) return bad_chain();
+  out->target = scl_target_program(out->beside);
+  return SCL_OK;
+}
+
+SEXP r_target_run(SEXP target, SEXP x) {
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, XLENGTH(x) + 1));
+  r_target t;
+  scl_status status;
+  SCL_GO(get_target(target, &t));
+  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != t.target.dimension) SCL_GO(bad_chain());
+  SCL_GO(t.target.run(t.target.self, REAL_RO(x), 1, REAL(result)));
+done:
+  UNPROTECT(1);
+  return r_return(status, result);
+}
+
+SEXP r_chains_run(SEXP chains, SEXP target, SEXP vectors, SEXP goals, SEXP seconds) {
   const R_xlen_t count = TYPEOF(chains) == VECSXP ? XLENGTH(chains) : 0;
   SEXP result = PROTECT(Rf_allocVector(INTSXP, count));
   scl_chain **chain = (scl_chain **)R_alloc((size_t)count + 1, sizeof *chain);
   scl_chain_stop *stop = (scl_chain_stop *)R_alloc((size_t)count + 1, sizeof *stop);
-  scl_program *p;
+  r_target t;
   scl_status status;
-  SCL_GO(r_program_get(program, &p));
+  SCL_GO(get_target(target, &t));
   if (TYPEOF(goals) != INTSXP || XLENGTH(goals) != count) SCL_GO(bad_chain());
-  SCL_GO(get_chains(chains, p, chain));
-  SCL_GO(scl_chains_run(chain, (int)count, p, (size_t)Rf_asInteger(vectors), INTEGER_RO(goals),
-                        Rf_asReal(seconds), stop));
+  SCL_GO(get_chains(chains, t.target.dimension, chain));
+  SCL_GO(scl_chains_run(chain, (int)count, &t.target, t.beside, (size_t)Rf_asInteger(vectors),
+                        INTEGER_RO(goals), Rf_asReal(seconds), stop));
   for (R_xlen_t k = 0; k < count; k++) INTEGER(result)[k] = (int)stop[k];
 done:
   UNPROTECT(1);

@@ -1,6 +1,7 @@
 /* .Call entries for likelihoods of generalised linear models. */
 #include "r/entries.h"
 #include "r/pointer.h"
+#include "r/program.h"
 
 #include <string.h>
 
@@ -280,6 +281,10 @@ static void release(void *glm) {
 }
 
 static const r_pointer_kind likelihood = {"statcl_glm", context_of, release};
+
+scl_glm *r_glm_usable(SEXP handle) {
+  return r_pointer_usable(&likelihood, handle);
+}
 
 /* The handle keeps x alive: on the host it is used in R's memory. */
 SEXP r_glm_new(SEXP family, SEXP y, SEXP trials, SEXP weights, SEXP x, SEXP where) {

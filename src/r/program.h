@@ -8,6 +8,9 @@
 
 /* The program of a handle, borrowed. SCL_E_ARGUMENT (no such handle), SCL_E_STALE, SCL_E_FORK. */
 scl_status r_program_get(SEXP x, scl_program **out);
+
+/* r/glm.c: the likelihood of a handle; NULL if it has to be created again. */
+struct scl_glm *r_glm_usable(SEXP handle);
 /* How many numbers it takes; 0 if there is none. */
 size_t r_program_parameters(SEXP program);
 

@@ -295,7 +295,7 @@ scl_status scl_chain_take(scl_chain *c) {
 }
 
 static scl_status step(scl_chain *c, const scl_target *target) {
-  SCL_TRY(target->run(target->self, c->at, c->answer));
+  SCL_TRY(target->run(target->self, c->at, 1, c->answer));
   return scl_chain_take(c);
 }
 

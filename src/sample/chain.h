@@ -60,15 +60,16 @@ scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
 /* Time counts between a start of the clock and its stop, and in scl_chain_run(). */
 void scl_chain_clock(scl_chain *c, bool runs);
 
-/* Several chains over one program, on threads if the engine waits for its work: until each has done
- * as many iterations as its `goal`, `seconds` are over, or all have stopped. A chain whose point
- * could not be evaluated stops with SCL_CHAIN_ASKS. SCL_E_INTERRUPT, SCL_E_MEMORY: the same call
- * goes on.
+/* Several chains over one target, until each has done as many iterations as its `goal`, `seconds`
+ * are over, or all have stopped. A chain whose point could not be evaluated stops with
+ * SCL_CHAIN_ASKS. SCL_E_INTERRUPT, SCL_E_MEMORY: the same call goes on.
  *
- * In lockstep (`vectors` > 1) so many points are evaluated in one run of the program
- * (scl_program_run_vectors()), and it returns as soon as one chain reaches its goal or stops. */
-scl_status scl_chains_run(scl_chain *const *chain, int count, scl_program *p, size_t vectors,
-                          const int *goal, double seconds, scl_chain_stop *stop);
+ * On threads if `beside` is the target's program and its engine waits for its work; NULL: not. In
+ * lockstep (`vectors` > 1) so many points are evaluated together, and it returns as soon as one
+ * chain reaches its goal or stops. */
+scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
+                          scl_program *beside, size_t vectors, const int *goal, double seconds,
+                          scl_chain_stop *stop);
 
 /* What there is so far; borrowed. */
 enum { SCL_CHAIN_FIGURES = 7 };

@@ -1,4 +1,4 @@
-/* Several chains over one program. */
+/* Several chains over one target. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +20,14 @@ static scl_status judge(scl_status status, scl_chain_stop *stop) {
 
 /* ---- one after another ---------------------------------------------------------------------- */
 
-static scl_status run_in_turn(scl_chain *const *chain, int count, scl_program *p, const int *goal,
-                              double seconds, scl_chain_stop *stop) {
-  const scl_target target = scl_target_program(p);
+static scl_status run_in_turn(scl_chain *const *chain, int count, const scl_target *target,
+                              const int *goal, double seconds, scl_chain_stop *stop) {
   const double until = seconds_now() + seconds;
   for (int k = 0; k < count; k++) {
     const double left = until - seconds_now();
     stop[k] = SCL_CHAIN_RUNS;
     if (k > 0 && left <= 0.0) continue;
-    SCL_TRY(judge(scl_chain_run(chain[k], &target, goal[k], left, &stop[k]), &stop[k]));
+    SCL_TRY(judge(scl_chain_run(chain[k], target, goal[k], left, &stop[k]), &stop[k]));
   }
   return SCL_OK;
 }
@@ -113,7 +112,7 @@ done:
 typedef struct {
   scl_chain *const *chain;
   int count;
-  scl_program *program;
+  const scl_target *target;
   size_t dimension, vectors;
   double *x, *to; /* of one run */
 } lockstep;
@@ -125,7 +124,7 @@ static scl_status evaluate(const lockstep *l, int first) {
     const int at = first + (int)k < l->count ? first + (int)k : l->count - 1;
     memcpy(l->x + k * d, l->chain[at]->at, d * sizeof *l->x);
   }
-  SCL_TRY(scl_program_run_vectors(l->program, l->x, l->vectors, true, l->to));
+  SCL_TRY(l->target->run(l->target->self, l->x, l->vectors, l->to));
   for (int k = first; k < l->count && (size_t)(k - first) < l->vectors; k++) {
     memcpy(l->chain[k]->answer, l->to + (size_t)(k - first) * (d + 1), (d + 1) * sizeof *l->to);
   }
@@ -164,17 +163,18 @@ static scl_status run_lockstep(const lockstep *l, const int *goal, double second
   return status;
 }
 
-scl_status scl_chains_run(scl_chain *const *chain, int count, scl_program *p, size_t vectors,
-                          const int *goal, double seconds, scl_chain_stop *stop) {
+scl_status scl_chains_run(scl_chain *const *chain, int count, const scl_target *target,
+                          scl_program *beside, size_t vectors, const int *goal, double seconds,
+                          scl_chain_stop *stop) {
   if (vectors <= 1) {
     bool done = false;
-    SCL_TRY(run_beside(chain, count, p, goal, seconds, stop, &done));
-    return done ? SCL_OK : run_in_turn(chain, count, p, goal, seconds, stop);
+    if (beside != NULL) SCL_TRY(run_beside(chain, count, beside, goal, seconds, stop, &done));
+    return done ? SCL_OK : run_in_turn(chain, count, target, goal, seconds, stop);
   }
-  const size_t d = scl_program_about(p).parameters, numbers = vectors * (2 * d + 1);
+  const size_t d = target->dimension, numbers = vectors * (2 * d + 1);
   double *room = malloc(numbers * sizeof *room);
   if (room == NULL) return scl_fail_memory(numbers * sizeof *room, 0, "chains");
-  const lockstep l = {chain, count, p, d, vectors, room, room + vectors * d};
+  const lockstep l = {chain, count, target, d, vectors, room, room + vectors * d};
   const scl_status status = run_lockstep(&l, goal, seconds, stop);
   free(room);
   return status;

@@ -1,10 +1,16 @@
 #include "sample/target.h"
 
-static scl_status run_program(void *self, const double *x, double *to) {
-  return scl_program_run(self, x, true, to);
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static scl_status run_program(void *self, const double *x, size_t vectors, double *to) {
+  return vectors == 1 ? scl_program_run(self, x, true, to)
+                      : scl_program_run_vectors(self, x, vectors, true, to);
 }
 
-static scl_status run_evaluator(void *self, const double *x, double *to) {
+static scl_status run_evaluator(void *self, const double *x, size_t vectors, double *to) {
+  (void)vectors; /* one */
   return scl_evaluator_run(self, x, to);
 }
 
@@ -14,4 +20,91 @@ scl_target scl_target_evaluator(scl_evaluator *e, size_t dimension) {
 
 scl_target scl_target_program(scl_program *p) {
   return (scl_target){scl_program_about(p).parameters, run_program, p};
+}
+
+/* ---- a likelihood --------------------------------------------------------------------------- */
+
+/* Numbers of one call: parameters and their derivatives, part by part, then the values. */
+typedef struct {
+  double *given[SCL_TARGET_PARTS], *slope[SCL_TARGET_PARTS], *value;
+} room;
+
+static size_t divide(const scl_likelihood_target *l, size_t vectors, double *memory, room *r) {
+  size_t used = 0;
+  for (int part = 0; part < SCL_TARGET_PARTS; part++) {
+    const size_t numbers = (l->count[part] > 0 ? l->count[part] : 1) * vectors;
+    if (memory != NULL) r->given[part] = memory + used;
+    if (memory != NULL) r->slope[part] = memory + used + numbers;
+    used += 2 * numbers;
+  }
+  if (memory != NULL) r->value = memory + used;
+  return used + vectors;
+}
+
+static void gather(const scl_likelihood_target *l, const double *x, size_t vectors, room *r) {
+  for (size_t k = 0; k < vectors; k++) {
+    for (int part = 0; part < SCL_TARGET_PARTS; part++) {
+      const size_t n = l->count[part];
+      for (size_t i = 0; i < n; i++) {
+        const double u = x[k * l->dimension + l->at[part] + i];
+        r->given[part][k * n + i] = part == SCL_TARGET_AUX && l->log_aux ? exp(u) : u;
+      }
+    }
+    if (l->count[SCL_TARGET_ALPHA] == 0) r->given[SCL_TARGET_ALPHA][k] = 0.0;
+  }
+}
+
+static scl_status evaluate(const scl_likelihood_target *l, size_t vectors, const room *r) {
+  const size_t *n = l->count, alphas = n[SCL_TARGET_ALPHA] > 0 ? n[SCL_TARGET_ALPHA] : 1;
+  const scl_glm_parameters parameters = {.vectors = vectors,
+                                         .alpha = r->given[SCL_TARGET_ALPHA],
+                                         .beta = r->given[SCL_TARGET_BETA],
+                                         .aux = r->given[SCL_TARGET_AUX],
+                                         .n_alpha = alphas * vectors,
+                                         .n_beta = n[SCL_TARGET_BETA] * vectors,
+                                         .n_aux = n[SCL_TARGET_AUX] * vectors};
+  const scl_glm_results results = {.value = r->value,
+                                   .d_alpha = r->slope[SCL_TARGET_ALPHA],
+                                   .d_beta = r->slope[SCL_TARGET_BETA],
+                                   .d_aux = r->slope[SCL_TARGET_AUX]};
+  const unsigned bit[] = {SCL_GLM_ALPHA, SCL_GLM_BETA, SCL_GLM_AUX};
+  unsigned wanted = 0;
+  for (int part = 0; part < SCL_TARGET_PARTS; part++) wanted |= n[part] > 0 ? bit[part] : 0;
+  return scl_glm_evaluate(l->glm, &parameters, wanted, &results);
+}
+
+/* Column k of the results. */
+static scl_status finish(const scl_likelihood_target *l, const double *x, size_t k, const room *r,
+                         double *to) {
+  memset(to, 0, (l->dimension + 1) * sizeof *to);
+  if (l->program != NULL) SCL_TRY(scl_program_run(l->program, x, true, to));
+  to[0] += r->value[k];
+  for (int part = 0; part < SCL_TARGET_PARTS; part++) {
+    const size_t n = l->count[part];
+    for (size_t i = 0; i < n; i++) {
+      const double factor = part == SCL_TARGET_AUX && l->log_aux ? r->given[part][k * n + i] : 1.0;
+      to[1 + l->at[part] + i] += factor * r->slope[part][k * n + i];
+    }
+  }
+  return SCL_OK;
+}
+
+static scl_status run_likelihood(void *self, const double *x, size_t vectors, double *to) {
+  const scl_likelihood_target *l = self;
+  const size_t numbers = divide(l, vectors, NULL, NULL);
+  double *memory = malloc(numbers * sizeof *memory);
+  if (memory == NULL) return scl_fail_memory(numbers * sizeof *memory, 0, "a chain");
+  room r;
+  divide(l, vectors, memory, &r);
+  gather(l, x, vectors, &r);
+  scl_status status = evaluate(l, vectors, &r);
+  for (size_t k = 0; k < vectors && status == SCL_OK; k++) {
+    status = finish(l, x + k * l->dimension, k, &r, to + k * (l->dimension + 1));
+  }
+  free(memory);
+  return status;
+}
+
+scl_target scl_target_likelihood(scl_likelihood_target *l) {
+  return (scl_target){l->dimension, run_likelihood, l};
 }

@@ -2,18 +2,31 @@
 #ifndef SCL_SAMPLE_TARGET_H
 #define SCL_SAMPLE_TARGET_H
 
+#include "ops/glm.h"
 #include "program/program.h"
 
 typedef struct {
   size_t dimension;
-  /* Writes the log density at `x` (unconstrained, with the Jacobian), and its gradient behind it.
-   */
-  scl_status (*run)(void *self, const double *x, double *to);
+  /* For each of `vectors` columns of x (unconstrained) a column of `to`: the log density, with the
+   * Jacobian, and its gradient behind it. */
+  scl_status (*run)(void *self, const double *x, size_t vectors, double *to);
   void *self; /* borrowed */
 } scl_target;
 
 /* A compiled function of the whole vector; with memory of its own. */
 scl_target scl_target_program(scl_program *p);
 scl_target scl_target_evaluator(scl_evaluator *e, size_t dimension);
+
+/* A likelihood with coefficients as they are in the vector, plus a program of the whole vector:
+ * priors and Jacobians. All vectors are evaluated in one pass over the likelihood's data. */
+enum { SCL_TARGET_ALPHA, SCL_TARGET_BETA, SCL_TARGET_AUX, SCL_TARGET_PARTS };
+typedef struct {
+  scl_glm *glm;         /* of a family with one linear predictor; borrowed, as the program */
+  scl_program *program; /* NULL: nothing is added */
+  size_t dimension;
+  size_t at[SCL_TARGET_PARTS], count[SCL_TARGET_PARTS]; /* numbers in the vector; 0: none */
+  bool log_aux;                                         /* the vector has its logarithm */
+} scl_likelihood_target;
+scl_target scl_target_likelihood(scl_likelihood_target *l);
 
 #endif

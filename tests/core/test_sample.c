@@ -29,7 +29,8 @@ static double density(const gauss *g, const double *x, double *slope) {
   return value;
 }
 
-static scl_status run_gauss(void *self, const double *x, double *to) {
+static scl_status run_gauss(void *self, const double *x, size_t vectors, double *to) {
+  (void)vectors;
   gauss *g = self;
   if (++g->calls == g->interrupt_at) return scl_fail(SCL_E_INTERRUPT, "interrupted");
   to[0] = x[0] > g->edge ? NAN : density(g, x, to + 1);
@@ -195,7 +196,8 @@ typedef struct {
   long calls;
 } plain;
 
-static scl_status run_plain(void *self, const double *x, double *to) {
+static scl_status run_plain(void *self, const double *x, size_t vectors, double *to) {
+  (void)vectors;
   plain *p = self;
   (void)x;
   memset(to, 0, (D + 1) * sizeof *to);
@@ -242,12 +244,13 @@ enum { CHAINS = 5, ITERATIONS = 40 };
 
 /* All iterations, `step` of each chain at a time; some calls are interrupted. */
 static void run_chains(scl_chain **chain, scl_program *p, size_t vectors, int step, long stop_at) {
+  const scl_target target = scl_target_program(p);
   int goal[CHAINS], done = 0, interrupts = 0;
   scl_chain_stop stop[CHAINS];
   scl_poll_stop_after(stop_at);
   while (done < CHAINS) {
     for (int k = 0; k < CHAINS; k++) goal[k] = scl_chain_view_of(chain[k]).done + step;
-    const scl_status status = scl_chains_run(chain, CHAINS, p, vectors, goal, 0.05, stop);
+    const scl_status status = scl_chains_run(chain, CHAINS, &target, p, vectors, goal, 0.05, stop);
     CHECK(status == SCL_OK || (status == SCL_E_INTERRUPT && stop_at > 0));
     interrupts += status == SCL_E_INTERRUPT;
     if (status != SCL_OK) continue;

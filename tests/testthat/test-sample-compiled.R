@@ -129,7 +129,8 @@ test_that("faults are those of chains in R", {
   expect_named(error$parameters, c("x[1]", "x[2]"))
   expect_identical(error$chain, 1L)
   flat <- cl_gradient(function(x) 0 * x + 1)
-  expect_error(cl_sample(flat, c(x = 0), chains = 1), "so flat", class = "statcl_error_density")
+  expect_warning(expect_error(cl_sample(flat, c(x = 0), chains = 1), "so flat",
+                              class = "statcl_error_density"), "does not depend on 'x'")
   gone <- .Call(r_chain_make, c(1, 2), c(5, 5, 0, 1, 10, 1, 0.8, 0, 0, 0, 1, 1),
                 stream_states(1L, 1)[[1L]])
   gone <- unserialize(serialize(gone, NULL))
@@ -195,6 +196,45 @@ test_that("chains on threads make the draws of one thread", {
   expect_error(run(3, half, list(x = c(0.1, 0.2)), jitter = 0.1), "NaN.*chain \\d, iteration",
                class = "statcl_error_density")
   expect_no_leak(run(2, f, list(s = 0, m = numeric(5))))
+})
+
+test_that("a built-in likelihood with priors is a target of the core", {
+  x <- cbind(sin(1:60), cos(1:60))
+  y <- as.double(sin(3 * (1:60)) > 0)
+  each_engine({
+    target_of <- function(f, init, transform = NULL) {
+      layout <- parameter_layout(init, transform)
+      u <- free_start(layout, init) + 0.1
+      answer <- make_evaluator(f, layout, "stop")(u)
+      target <- compile_density(f, layout, u, answer, batch = TRUE)
+      expect_false(is.null(target$likelihood))
+      expect_close(.Call(r_target_run, target, u), unlist(answer), tol = 1e-12)
+      target
+    }
+    bernoulli <- cl_likelihood("bernoulli_logit", y, x)
+    both <- list(alpha = 0, beta = c(0, 0))
+    expect_null(target_of(bernoulli, both)$program)
+    target_of(bernoulli, list(beta = c(0, 0)))
+    target_of(bernoulli, rev(both))
+    posterior <- cl_log_posterior(~ dnorm(beta, 0, scale, log = TRUE), bernoulli,
+                                  ~ dexp(scale, 1, log = TRUE))
+    target_of(posterior, c(both, scale = 1), list(scale = cl_lower(0)))
+    normal <- cl_likelihood("normal_id", y, x)
+    target_of(normal, c(both, sigma = 1), list(sigma = cl_lower(0)))
+    target_of(normal, c(both, sigma = 1))
+    target_of(cl_likelihood("neg_binomial_2_log", y, x), c(phi = 1, both), list(phi = cl_lower(0)))
+    # others are not: they run as before
+    bounded <- parameter_layout(c(both, sigma = 1), list(sigma = cl_bounds(0, 3)))
+    expect_null(likelihood_places(normal, bounded))
+    expect_null(likelihood_places(bernoulli, parameter_layout(both, list(beta = cl_ordered()))))
+    few <- function(batch) {
+      quiet_sample(cl_log_posterior(normal, ~ dnorm(beta, 0, 5, log = TRUE)), c(both, sigma = 1),
+                   transform = list(sigma = cl_lower(0)), chains = 3, warmup = 0, iter = 5,
+                   step_size = 0.05, seed = 4, batch = batch)$draws
+    }
+    expect_equal(few(TRUE), few(FALSE), tolerance = 1e-9)
+    expect_no_leak(few(TRUE))
+  })
 })
 
 test_that("values given by update() are those of the chains", {
