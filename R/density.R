@@ -256,8 +256,15 @@ density_function <- function(formula, original) {
   force(original)
   function(...) {
     if (!is.null(original) && !any_traced(...)) return(original(...))
-    if (!any_classed(...)) return(formula(...))
-    do.call(formula, lapply(list(...), operand_numbers), quote = TRUE)
+    if (any_classed(...)) {
+      return(do.call(formula, lapply(list(...), operand_numbers), quote = TRUE))
+    }
+    result <- formula(...)
+    for (k in rev(seq_len(...length()))) {
+      labels <- labels_of(...elt(k))
+      if (!is.null(labels)) result <- named(result, labels)
+    }
+    result
   }
 }
 

@@ -85,7 +85,8 @@ point_at <- function(given, k) {
     size <- if (is.null(dim(v))) 1L else dim(v)[-length(dim(v))]
     part <- as.vector(v)[(k - 1) * prod(size) + seq_len(prod(size))]
     if (length(size) > 1L) dim(part) <- size
-    part
+    labels <- dimnames(v)
+    labelled(part, if (length(size) > 1L) labels[-length(labels)] else labels[[1L]])
   })
   given
 }

@@ -14,6 +14,7 @@ test_that("names of vectors follow R's rules", {
     function(p) squares(c(u = 1, v = 2) * p[[1]]), function(p) squares(p[1] + c(u = 1, v = 2)),
     function(p) squares(ifelse(p > 0, p, 2 * p)), function(p) squares(c(p[1:2], x = p[[3]])),
     function(p) squares(c(u = p, 1)), function(p) squares(unlist(list(x = p[1:2], y = p[[3]]))),
+    function(p) squares(plogis(p)) + squares(dnorm(1, p, 2)) + squares(pnorm(p, 1:3)),
     function(p) squares(rev(p)) + squares(head(p * 1, 2)) + squares(rep(p, 2), "b"),
     function(p) squares(cumsum(p)) + squares(cumprod(p)) + squares(pmax(p, 0.1)),
     function(p) squares(vapply(names(p), function(k) p[[k]]^2, 0)),
@@ -70,6 +71,10 @@ test_that("dimnames of arrays follow R's rules", {
     expect_equal(as.numeric(model(m)), sum(m[, "A"]^2))
     colnames(m) <- c("B", "C", "A")
     expect_equal(as.numeric(model(m)), sum(m[, "A"]^2))
+    by_name <- cl_gradient(function(M) by_row(M))
+    points <- array(m, c(2, 3, 1), c(dimnames(m), list(NULL)))
+    expect_equal(as.numeric(cl_map_gradient(by_name, points)),
+                 by_row(m))
     refused(function(M) M["r1", 1] + M["r3", 1], m, says = "subscript out of bounds")
   })
 })
