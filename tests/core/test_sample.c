@@ -321,6 +321,33 @@ static void check_memory(void) {
   }
   CHECK(failures >= 5);
 }
+
+static void check_memory_of_evaluators(scl_context *ctx) {
+  scl_program *p = make_program(ctx);
+  const double x[D] = {0.1, 0.2, 0.3};
+  double to[D + 1], want[D + 1];
+  int failures = 0;
+  if (p == NULL) return;
+  for (long n = 1;; n++) {
+    scl_evaluator *e = NULL;
+    alloc_fail(n);
+    const scl_status status = scl_evaluator_make(p, &e);
+    const bool failed = alloc_failed();
+    alloc_fail(0);
+    CHECK(status == SCL_OK || (failed && status == SCL_E_MEMORY)); /* buffers are tried twice */
+    CHECK(e == NULL || status == SCL_OK);
+    failures += status != SCL_OK;
+    if (e != NULL) {
+      CHECK_OK(scl_program_run(p, x, true, want));
+      CHECK_OK(scl_evaluator_run(e, x, to));
+      CHECK(memcmp(to, want, sizeof to) == 0);
+    }
+    scl_evaluator_release(e);
+    if (!failed) break;
+  }
+  CHECK(failures >= 5 || !scl_context_is_host(ctx)); /* a device has none */
+  scl_program_release(p);
+}
 #endif
 
 void test_sample(scl_context *ctx) {
@@ -334,5 +361,6 @@ void test_sample(scl_context *ctx) {
   check_several(ctx);
 #ifdef SCL_TEST_ALLOC
   check_memory();
+  check_memory_of_evaluators(ctx);
 #endif
 }
