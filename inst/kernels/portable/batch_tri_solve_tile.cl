@@ -11,6 +11,9 @@
  *   |                  |  | below |     the unknowns from their rows below.
  *   +------------------+  +-------+ */
 
+/* Pivots that a work-item looks at. */
+#define TRI_PIVOTS ((BATCH_N + TILE_LANES - 1) / TILE_LANES)
+
 /* Reads the matrix into the tile, with an identity beyond the order. Element (i, j) of what is
  * solved is `down` i + `right` j numbers from its first: without a choice of addresses the loads
  * need not wait for each other. */
@@ -70,22 +73,34 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   const int side = (int)get_group_id(1) * BATCH_Q + tj; /* right-hand side */
   real tile[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
   int zero = 0; /* the first zero of the diagonal, from 1 on */
+  /* Everything is loaded before anything is looked at: then one wait is enough. */
   in += in0 + matrix * step_in;
   const int end = reversed ? -1 : 1; /* from which the matrix is read */
-  tri_load(tile, reversed ? in + (n - 1) * (n + 1) : in, n, transposed ? end * n : end,
-           transposed ? end : end * n, ti, tj, live);
-  for (int i = n - 1 - lane; i >= 0 && live; i -= TILE_LANES) {
-    const real pivot = in[i + i * n];
-    if (pivot == 0.0) zero = i + 1;
-    if (flags & BATCH_MVN) logs += log(fabs(pivot));
+  real pivots[TRI_PIVOTS];
+  SCL_UNROLL
+  for (int k = 0; k < TRI_PIVOTS; k++) {
+    const int i = lane + k * TILE_LANES;
+    pivots[k] = live && i < n ? in[i + i * n] : 1.0;
   }
-  zeros[slot][lane] = zero;
   EACH_ROW(r) {
     const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
-    const bool exists = live && side < count_b && i < n;
-    x[r] = exists ? b[b0 + matrix * step_b + row + (long)side * n] : 0.0;
-    if (exists && flags & BATCH_MEAN) x[r] -= means[means0 + matrix * step_means + row];
+    x[r] = 0.0;
+    if (live && side < count_b && i < n) x[r] = b[b0 + matrix * step_b + row + (long)side * n];
   }
+  tri_load(tile, reversed ? in + (n - 1) * (n + 1) : in, n, transposed ? end * n : end,
+           transposed ? end : end * n, ti, tj, live);
+  if (flags & BATCH_MEAN) { /* uniform */
+    EACH_ROW(r) {
+      const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
+      if (live && side < count_b && i < n) x[r] -= means[means0 + matrix * step_means + row];
+    }
+  }
+  SCL_UNROLL
+  for (int k = TRI_PIVOTS - 1; k >= 0; k--) {
+    if (pivots[k] == 0.0) zero = lane + k * TILE_LANES + 1;
+    if (flags & BATCH_MVN) logs += log(fabs(pivots[k]));
+  }
+  zeros[slot][lane] = zero;
   EACH_COLUMN_PAIR(c) {
     const int first = TILE_ROW_PAIR(c);
     for (int owner = 0; owner < BATCH_Q && TILE_PAIR(c, owner) < n; owner++) {
@@ -130,6 +145,5 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   } else if (live && side < count_b) {
     tri_store(x, out + (long)side * n, n, ti, reversed, status);
   }
-  if (live && lane == 0 && get_group_id(1) == 0)
-    batch_report(matrix, status, flags, statuses, any);
+  if (live && lane == 0 && get_group_id(1) == 0) batch_report(matrix, status, flags, statuses, any);
 }
