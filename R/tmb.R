@@ -135,9 +135,10 @@ tmb_layout <- function(parameters, map) {
 tmb_part <- function(name, value, map) {
   value <- value + 0
   shape <- dim(value)
+  labels <- labels_of(value)
   attributes(value) <- NULL
   dim(value) <- shape
-  if (is.null(map)) return(list(value = value, active = value))
+  if (is.null(map)) return(list(value = value, active = value, names = labels))
   map <- as.factor(map)
   if (length(map) != length(value)) {
     abort_argument("map", sprintf("'map' has %d elements for '%s', which has %d", length(map), name,
@@ -147,7 +148,7 @@ tmb_part <- function(name, value, map) {
   free <- which(!is.na(map))
   level <- as.integer(map)[free]
   active <- vapply(seq_len(nlevels(map)), function(k) mean(value[free[level == k]]), 0)
-  list(value = value, free = free, level = level, active = active)
+  list(value = value, free = free, level = level, active = active, names = labels)
 }
 
 check_random <- function(random, layout) {
@@ -193,9 +194,14 @@ tmb_function <- function(o, finish, more = character()) {
   home$.parameters <- function(active) {
     values <- lapply(names(layout$parts), function(name) {
       part <- layout$parts[[name]]
-      if (is.null(part$free)) return(if (length(part$value) == 0L) part$value else active[[name]])
       value <- part$value
-      if (length(part$free) > 0L) value[part$free] <- active[[name]][part$level]
+      if (is.null(part$free)) {
+        if (length(value) > 0L) value <- active[[name]]
+      } else if (length(part$free) > 0L) {
+        value[part$free] <- active[[name]][part$level]
+      }
+      if (is.list(part$names)) dimnames(value) <- part$names
+      else if (!is.null(part$names)) names(value) <- part$names
       value
     })
     if (layout$vector) return(values[[1L]])

@@ -86,3 +86,18 @@ test_that("proportions() and qr.solve() of traced values", {
           p = c(0.2, 0.5))
   })
 })
+
+test_that("parameters of cl_tmb() have their names", {
+  nll <- function(parms) {
+    getAll(parms)
+    total <- M["r1", "B"]^2 * sum(M^2)
+    for (k in names(b)) total <- total + match(k, c("x", "y")) * (b[[k]] - 1)^2
+    total
+  }
+  M <- matrix(1:4 / 3, 2, dimnames = list(c("r1", "r2"), c("A", "B")))
+  on_host(for (map in list(list(), list(b = factor(c(NA, 1))))) {
+    o <- cl_tmb(nll, list(b = c(x = 0.2, y = 0.4), M = M), map = map)
+    expect_equal(o$fn(o$par), 1 * sum(M^2) + 0.8^2 + 2 * 0.6^2)
+    expect_equal(o$gr(o$par)[length(o$par) - 4L], 4 * (0.4 - 1))
+  })
+})
