@@ -91,7 +91,8 @@ glm_at <- function(core, theta) {
 glm_gram <- function(x, w) {
   if (length(w) == 1L && !is_cl(w)) return(w * glm_gram(x, NULL))
   if (is_sparse(x)) return(unname(cl_crossprod(if (is.null(w)) x else x * sqrt(w))))
-  if (!is_cl(x)) return(unname(base::crossprod(if (is.null(w)) x else x * sqrt(w))))
+  if (!is_cl(x) && is.null(w)) return(unname(base::crossprod(x)))
+  if (!is_cl(x)) return(.Call(r_weighted_gram, x, as.double(w)))
   if (!is.null(w)) {
     w <- sqrt(w)
     if (is_cl(w)) cl_eval(w) # once for each row, not for each element of x

@@ -106,9 +106,9 @@
 #' during the fit, as do the vectors of the search: y is uploaded, linear predictors and means are
 #' downloaded. X' W X needs the same amount of memory again. A fit holds no device memory, so it
 #' can be saved. For the largest problems pass a matrix instead of a formula, including a column of
-#' ones for the intercept (with `intercept = FALSE`) or not: it is not copied in R. A `clMatrix` is used
-#' where it is. A sparse matrix of the package Matrix (`dgCMatrix`) stays sparse, on the host; it is
-#' fitted as a family of R.
+#' ones for the intercept (with `intercept = FALSE`) or not: it is not copied in R. A `clMatrix` is
+#' used where it is. A sparse matrix of the package Matrix (`dgCMatrix`) stays sparse, on the host;
+#' it is fitted as a family of R.
 #'
 #' @param x A formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
 #'   or vector, a `clMatrix`, or a sparse matrix.

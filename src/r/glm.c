@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "engine/host/blas.h"
 #include "ops/glm.h"
 #include "ops/glm_newton.h"
 #include "ops/least_squares.h"
@@ -408,4 +409,17 @@ SEXP r_solve_right(SEXP x, SEXP root) {
   scl_solve_right(REAL(result), n, p, REAL_RO(root));
   UNPROTECT(1);
   return result;
+}
+
+/* X' diag(w) X for a double matrix x and double numbers w, one for each row. */
+SEXP r_weighted_gram(SEXP x, SEXP w) {
+  const size_t n = r_nrow(x, "x"), p = r_ncol(x, "x");
+  if (!is_double(x, n * p) || !is_double(w, n)) {
+    scl_fail_argument("w", "'w' must have one number for each row of the double matrix 'x'");
+    r_throw();
+  }
+  SEXP result = PROTECT(Rf_allocMatrix(REALSXP, (int)p, (int)p));
+  scl_status status = scl_host_weighted_gram(REAL_RO(x), n, p, REAL_RO(w), REAL(result));
+  UNPROTECT(1);
+  return r_return(status, result);
 }

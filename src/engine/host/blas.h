@@ -2,6 +2,10 @@
 #ifndef SCL_ENGINE_HOST_BLAS_H
 #define SCL_ENGINE_HOST_BLAS_H
 
+#include <stddef.h>
+
+#include "base/status.h"
+
 /* BLAS and LAPACK with their usual meaning and argument order, arguments by value: column-major,
  * letters as in Fortran, no diagonal is implicitly unit. LAPACK functions return `info`. */
 typedef struct {
@@ -25,5 +29,10 @@ typedef struct {
 
 /* Set once, before the first operation on the host; copied. */
 void scl_host_set_blas(const scl_host_blas *blas);
+
+/* out = X' diag(w) X, p x p, for x, n x p without gaps, without a weighted copy of all of x; w: n
+ * numbers of at least 0. SCL_E_MEMORY; the status of scl_poll(). */
+scl_status scl_host_weighted_gram(const double *x, size_t n, size_t p, const double *w,
+                                  double *out);
 
 #endif
