@@ -30,6 +30,36 @@ SCL_INLINE_BARRIER void tri_load(real tile[TILE_ROWS][TILE_COLUMNS], __global co
   }
 }
 
+/* The pivots of this work-item, 1 beyond the order. */
+SCL_INLINE_BARRIER void tri_load_pivots(real pivots[TRI_PIVOTS], __global const real *in,
+                                        const int n, const int lane, const bool live) {
+  SCL_UNROLL
+  for (int k = 0; k < TRI_PIVOTS; k++) {
+    const int i = lane + k * TILE_LANES;
+    pivots[k] = live && i < n ? in[i + i * n] : 1.0;
+  }
+}
+
+/* The first zero among a work-item's pivots: its row, from 1 on; 0: none. */
+SCL_INLINE_BARRIER int tri_first_zero(const real pivots[TRI_PIVOTS], const int lane) {
+  int zero = 0;
+  SCL_UNROLL
+  for (int k = TRI_PIVOTS - 1; k >= 0; k--) {
+    if (pivots[k] == 0.0) zero = lane + k * TILE_LANES + 1;
+  }
+  return zero;
+}
+
+/* Rows of a right-hand side, or of its mean; zero beyond the order. */
+SCL_INLINE_BARRIER void tri_load_side(real x[TILE_ROWS], __global const real *from, const int n,
+                                      const int ti, const bool reversed, const bool exists) {
+  EACH_ROW(r) {
+    const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
+    x[r] = 0.0;
+    if (exists && i < n) x[r] = from[row];
+  }
+}
+
 /* The first zero of the diagonal, from 1 on, of those that the work-items found; 0: none. */
 SCL_INLINE int tri_status(__local const int *zeros) {
   int status = 0;
@@ -72,35 +102,23 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
   const bool reversed = ((flags & BATCH_UPPER) != 0) != transposed;
   const int side = (int)get_group_id(1) * BATCH_Q + tj; /* right-hand side */
   real tile[TILE_ROWS][TILE_COLUMNS], x[TILE_ROWS], logs = 0.0;
-  int zero = 0; /* the first zero of the diagonal, from 1 on */
   /* Everything is loaded before anything is looked at: then one wait is enough. */
   in += in0 + matrix * step_in;
   const int end = reversed ? -1 : 1; /* from which the matrix is read */
+  const bool has_side = live && side < count_b;
   real pivots[TRI_PIVOTS];
-  SCL_UNROLL
-  for (int k = 0; k < TRI_PIVOTS; k++) {
-    const int i = lane + k * TILE_LANES;
-    pivots[k] = live && i < n ? in[i + i * n] : 1.0;
-  }
-  EACH_ROW(r) {
-    const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
-    x[r] = 0.0;
-    if (live && side < count_b && i < n) x[r] = b[b0 + matrix * step_b + row + (long)side * n];
-  }
+  tri_load_pivots(pivots, in, n, lane, live);
+  tri_load_side(x, b + b0 + matrix * step_b + (long)side * n, n, ti, reversed, has_side);
   tri_load(tile, reversed ? in + (n - 1) * (n + 1) : in, n, transposed ? end * n : end,
            transposed ? end : end * n, ti, tj, live);
   if (flags & BATCH_MEAN) { /* uniform */
-    EACH_ROW(r) {
-      const int i = TILE_ROW(ti, r), row = reversed ? n - 1 - i : i;
-      if (live && side < count_b && i < n) x[r] -= means[means0 + matrix * step_means + row];
-    }
+    real mean[TILE_ROWS];
+    tri_load_side(mean, means + means0 + matrix * step_means, n, ti, reversed, has_side);
+    EACH_ROW(r) x[r] -= mean[r];
   }
-  SCL_UNROLL
-  for (int k = TRI_PIVOTS - 1; k >= 0; k--) {
-    if (pivots[k] == 0.0) zero = lane + k * TILE_LANES + 1;
-    if (flags & BATCH_MVN) logs += log(fabs(pivots[k]));
-  }
-  zeros[slot][lane] = zero;
+  zeros[slot][lane] = tri_first_zero(pivots, lane);
+  if (flags & BATCH_MVN) /* uniform */
+    for (int k = 0; k < TRI_PIVOTS; k++) logs += log(fabs(pivots[k]));
   EACH_COLUMN_PAIR(c) {
     const int first = TILE_ROW_PAIR(c);
     for (int owner = 0; owner < BATCH_Q && TILE_PAIR(c, owner) < n; owner++) {
@@ -142,7 +160,7 @@ BATCH_ENTRY(BATCH_IN(in), BATCH_IN(b), BATCH_IN(means), BATCH_OUT) {
     terms[slot][lane] = -0.5 * squares - logs;
     TILE_BARRIER
     if (live && lane == 0) *out = status == 0 ? tri_density(terms[slot], n) : NAN;
-  } else if (live && side < count_b) {
+  } else if (has_side) {
     tri_store(x, out + (long)side * n, n, ti, reversed, status);
   }
   if (live && lane == 0 && get_group_id(1) == 0) batch_report(matrix, status, flags, statuses, any);
