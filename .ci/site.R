@@ -29,7 +29,10 @@ for (page in list.files(site, "\\.html$", recursive = TRUE, full.names = TRUE)) 
   lines <- gsub('<script src="file://[^>]*></script>', "", lines)
   writeLines(lines, page, useBytes = TRUE)
 }
+# The README's links to files of the repository that have other names here.
+file.copy(file.path("bench", "figures"), file.path(site, "bench"), recursive = TRUE)
 home <- file.path(site, "index.html")
 lines <- readLines(home, encoding = "UTF-8")
-writeLines(sub('href="NEWS.html"', 'href="news/index.html"', lines, fixed = TRUE), home,
-           useBytes = TRUE)
+lines <- sub('href="NEWS.html"', 'href="news/index.html"', lines, fixed = TRUE)
+lines <- gsub('href="vignettes/([a-z-]*)\\.Rmd"', 'href="articles/\\1.html"', lines)
+writeLines(lines, home, useBytes = TRUE)
