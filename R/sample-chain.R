@@ -22,12 +22,14 @@ new_chain <- function(job, id) {
 # the chain is driven by take_answer().
 start_chain <- function(job, id, evaluate, may_compile = TRUE) {
   s <- new_chain(job, id)
+  if (restore_chain(s, job, evaluate, may_compile)) return(s)
   tries <- if (job$jitter > 0) 100L else 1L
   for (i in seq_len(tries)) {
     s$at <- .Call(r_chain_place, s$native, as.double(job$points[[id]]), job$jitter)
     answer <- evaluate_once(s, evaluate)
     if (is.null(answer[[2L]])) next
     if (id == 1L && job$control$check_gradient) check_start_gradient(s, evaluate, answer)
+    join_checkpoint(s, job$checkpoint, s$at, evaluate)
     if (may_compile) s$program <- job_program(job, s$at, answer)
     if (is.null(s$program)) take_answer(s, answer[[1L]], answer[[2L]])
     return(s)

@@ -257,6 +257,7 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
                    as.integer(pmin(total, (done %/% by + 1) * by)),
                    min(0.25, until - seconds_now()))
     for (i in seq_along(running)) judge_compiled(running[[i]], stops[i], done[i], evaluate)
+    keep_checkpoint(chains[[1L]]$checkpoint)
     running <- Filter(function(s) !is.null(s$at), running)
     if (length(running) == 0L || seconds_now() > until) return(invisible())
   }

@@ -24,6 +24,7 @@ keeping_draws <- function(job, chains, code) {
     e["draws"] <- list(collect_draws(job, chains(), complete = FALSE))
     stop(e)
   })
+  keep_checkpoint(job$checkpoint, now = TRUE)
   result <- collect_draws(job, chains(), complete = !interrupted)
   if (interrupted) {
     if (is.null(result)) statcl_abort("interrupted", "interrupted before the first draw")
@@ -58,6 +59,7 @@ step_chain <- function(s, evaluate, until) {
   while (!is.null(s$at)) {
     answer <- evaluate(s$at)
     take_answer(s, answer[[1L]], answer[[2L]])
+    if (!is.null(s$checkpoint)) keep_checkpoint(s$checkpoint)
     if (timed && seconds_now() > until) return()
   }
 }
@@ -120,7 +122,7 @@ run_batch <- function(job) {
 }
 
 lockstep <- function(chains, evaluate) {
-  running <- chains
+  running <- Filter(function(s) !is.null(s$at), chains)
   while (length(running) > 0L) {
     points <- vapply(running, function(s) s$at, running[[1L]]$at)
     dim(points) <- c(length(running[[1L]]$at), length(running))
@@ -134,6 +136,7 @@ lockstep <- function(chains, evaluate) {
         ended <- TRUE
       }
     }
+    keep_checkpoint(running[[1L]]$checkpoint)
     if (ended) running <- Filter(function(s) !is.null(s$at), running)
   }
 }

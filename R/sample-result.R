@@ -18,6 +18,8 @@ collect_draws <- function(job, chains, complete) {
     last <- warmup + job$control$iter
   }
   rows <- first:last
+  rows <- rows[rows <= warmup | (rows - warmup) %% job$control$thin == 0]
+  if (length(rows) == 0L) return(NULL)
   names <- job$layout$names
   draws <- array(0, c(length(rows), length(chains), length(names)),
                  list(iteration = NULL, chain = NULL, parameter = names))

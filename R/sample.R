@@ -118,16 +118,30 @@
 #'   remaining time; 0 for none. The default is ten reports for each chain in an interactive
 #'   session. In any session a message gives the estimate once, after two seconds or more, if it
 #'   exceeds 10 seconds.
+#' @param thin Every `thin`-th draw after the warm-up is kept, of `iter` iterations.
+#' @param checkpoint `NULL`, or the name of a file in which the state of the run is kept, see below.
+#' @param checkpoint_seconds Seconds between two states of the file.
 #' @return An object of class `"cl_sample"`, see [cl_sample-methods].
 #'
 #'   An interrupted run returns the draws made so far, with a warning: the number of complete
 #'   iterations and chains that gives the most draws.
+#' @section Long runs:
+#' With `checkpoint`, the state of all chains is written to this file every `checkpoint_seconds`, at
+#' an interrupt, and at the end. If the session ends before the run does, the same call goes on from
+#' the file, and gives the draws that it would have given; after the end it returns the result
+#' again. Delete the file to start anew. Each state is written to a second file first, which then
+#' takes its name, so that a complete file exists at any moment. Chains of one process only
+#' (`workers = 1`) can be kept. That the file belongs to the call is checked by its settings and by
+#' the log density near the starts.
 #' @section Errors:
-#' `statcl_error_argument` for invalid arguments. `statcl_error_density` if the log density fails,
-#' has no gradient or a wrong one, is `NaN` or cannot be sampled from. Its fields are `parameters`
-#' (named, constrained: where it was evaluated), `chain`, `iteration`, `parent` (the error of the
-#' function, if there was one), `draws` (the result so far, or `NULL`) and, for a wrong gradient,
-#' `wrong` (a data frame with columns `parameter`, `gradient` and `difference`).
+#' `statcl_error_checkpoint` if the file cannot be read or belongs to other settings, another model,
+#' other data or another version of the package; the warning `statcl_warning_checkpoint` if it
+#' cannot be written: the run continues. `statcl_error_argument` for invalid arguments.
+#' `statcl_error_density` if the log density fails, has no gradient or a wrong one, is `NaN` or
+#' cannot be sampled from. Its fields are `parameters` (named, constrained: where it was evaluated),
+#' `chain`, `iteration`, `parent` (the error of the function, if there was one), `draws` (the result
+#' so far, or `NULL`) and, for a wrong gradient, `wrong` (a data frame with columns `parameter`,
+#' `gradient` and `difference`).
 #' @seealso [cl_log_posterior()] for priors, [transforms], [cl_check_gradient()]
 #' @export
 #' @examples
@@ -150,7 +164,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       metric = c("diag", "unit"), step_size = NULL, inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
-                      refresh = NULL) {
+                      refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -165,11 +179,16 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
     refresh <- if (interactive()) max(1, (control$warmup + control$iter) %/% 10) else 0
   }
   control$refresh <- check_count(refresh, "refresh")
+  control$thin <- check_count(thin, "thin", 1)
+  if (thin > control$iter) abort_argument("thin", "'thin' is larger than 'iter'")
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
   job <- new_job(log_density, init, transform, chains, control, jitter, seed, inverse_metric)
   job$call <- sys.call()
   workers <- check_workers(workers, chains)
+  job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed, workers)
+  if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
+                                                               envir = job$checkpoint)
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
   if (batch) return(run_batch(job))
   if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)

@@ -13,7 +13,9 @@
  *   r_chains_run(chains, target, vectors, goals, seconds): scl_chain_stop of each of a list of
  *       chains (scl_chains_run()); get_target() says what a target is
  *   r_target_run(target, x): value and gradient
- *   r_chain_state(chain, all): a list; with draws and figures in columns if `all` */
+ *   r_chain_state(chain, all): a list; with draws and figures in columns if `all`
+ *   r_chain_save(chain): its image, a raw vector
+ *   r_chain_restore(chain, image) */
 #include "r/entries.h"
 #include "r/pointer.h"
 #include "r/program.h"
@@ -260,4 +262,23 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
   }
   UNPROTECT(1);
   return result;
+}
+
+SEXP r_chain_save(SEXP chain) {
+  scl_chain *c;
+  if (get_chain(chain, &c) != SCL_OK) r_throw();
+  SEXP image = PROTECT(Rf_allocVector(RAWSXP, (R_xlen_t)scl_chain_image_size(c)));
+  scl_chain_save(c, RAW(image));
+  UNPROTECT(1);
+  return image;
+}
+
+SEXP r_chain_restore(SEXP chain, SEXP image) {
+  scl_chain *c;
+  scl_status status;
+  SCL_GO(get_chain(chain, &c));
+  SCL_GO(TYPEOF(image) == RAWSXP ? SCL_OK : bad_chain());
+  SCL_GO(scl_chain_restore(c, RAW_RO(image), (size_t)XLENGTH(image)));
+done:
+  return r_return(status, R_NilValue);
 }

@@ -25,7 +25,7 @@ static double *take(double **from, size_t n) {
   return part;
 }
 
-static void divide(scl_chain *c) {
+void scl_chain_divide(scl_chain *c) {
   const size_t d = c->options.dimension;
   double *m = c->memory;
   double **const vectors[] = {
@@ -44,10 +44,14 @@ static int kept_from(const scl_chain_options *o) {
   return o->save_warmup ? 1 : o->warmup + 1;
 }
 
+size_t scl_chain_vectors(const scl_chain_options *o) {
+  return (19 + 3 * ((size_t)o->max_depth + 1)) * o->dimension + 1;
+}
+
 static scl_status allocate(scl_chain *c) {
   const scl_chain_options *o = &c->options;
   const size_t d = o->dimension, levels = (size_t)o->max_depth + 1;
-  const size_t vectors = (19 + 3 * levels) * d + 1;
+  const size_t vectors = scl_chain_vectors(o);
   const size_t total = (size_t)o->warmup + (size_t)o->iter;
   const size_t kept = total + 1 - (size_t)kept_from(o);
   c->memory = calloc(vectors, sizeof *c->memory);
@@ -58,7 +62,7 @@ static scl_status allocate(scl_chain *c) {
     return scl_fail_memory((vectors + kept * d + total * SCL_CHAIN_FIGURES) * sizeof(double), 0,
                            "a chain");
   }
-  divide(c);
+  scl_chain_divide(c);
   return SCL_OK;
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static scl_status grow(scl_random *s, size_t n) {
+scl_status scl_random_grow(scl_random *s, size_t n) {
   if (n <= s->room) return SCL_OK;
   double *more = realloc(s->buffer, n * sizeof *more);
   if (more == NULL) return scl_fail_memory(n * sizeof *more, 0, "random numbers");
@@ -14,7 +14,7 @@ static scl_status grow(scl_random *s, size_t n) {
 scl_status scl_random_begin(scl_random *s, const int state[6], double (*quantile)(double)) {
   *s = (scl_random){.quantile = quantile};
   for (int k = 0; k < 6; k++) s->state[k] = (uint32_t)state[k];
-  return grow(s, SCL_RANDOM_BLOCK);
+  return scl_random_grow(s, SCL_RANDOM_BLOCK);
 }
 
 void scl_random_end(scl_random *s) {
@@ -51,7 +51,7 @@ void scl_random_normal(scl_random *s, size_t n, double *to) {
 scl_status scl_random_uniform(scl_random *s, size_t n, const double **out) {
   if (s->used + n > s->count) {
     const size_t count = n > SCL_RANDOM_BLOCK ? n : SCL_RANDOM_BLOCK;
-    SCL_TRY(grow(s, count));
+    SCL_TRY(scl_random_grow(s, count));
     for (size_t k = 0; k < count; k++) {
       do s->buffer[k] = draw(s);
       while (!(s->buffer[k] > 0.0 && s->buffer[k] < 1.0));

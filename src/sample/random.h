@@ -18,6 +18,8 @@ typedef struct {
 scl_status scl_random_begin(scl_random *s, const int state[6],
                             double (*quantile)(double)); /* SCL_E_MEMORY */
 void scl_random_end(scl_random *s);
+/* Room for n buffered numbers. SCL_E_MEMORY. */
+scl_status scl_random_grow(scl_random *s, size_t n);
 
 void scl_random_normal(scl_random *s, size_t n, double *to);
 /* n numbers in (0, 1), valid until the next call. SCL_E_MEMORY. */

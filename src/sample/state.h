@@ -52,6 +52,10 @@ struct scl_chain {
   double *draws, *figures;
 };
 
+/* The number of doubles in `memory`; the vectors in it. */
+size_t scl_chain_vectors(const scl_chain_options *o);
+void scl_chain_divide(scl_chain *c);
+
 /* Sums are rounded once, as R's are. */
 static inline double scl_sum_of_products(size_t n, const double *a, const double *b) {
   long double sum = 0.0L;
