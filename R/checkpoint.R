@@ -60,8 +60,8 @@ join_checkpoint <- function(s, kept, start, evaluate) {
   kept$chains[[s$id]] <- s
 }
 
-# The density beside a point, by which a model with its data is known: at the point itself, which may
-# be a mode, different models may be equal.
+# The density beside a point, by which a model with its data is known: at the point itself, which
+# may be a mode, different models may be equal.
 probe <- function(s, evaluate, start) {
   at <- s$at
   on.exit(s$at <- at)
