@@ -63,7 +63,8 @@
 #'
 #' @section Sampling and optimisation:
 #' - [cl_sample()], [cl_sample-methods]: draw from a log density with gradient
-#' - [cl_optimise()], [cl_laplace()]: mode, and normal approximations, of the same densities
+#' - [cl_optimise()], [cl_laplace()], [cl_pathfinder()], [cl_vi()]: mode, and normal approximations,
+#'   of the same densities
 #' - [cl_generate()]: functions of the draws, such as predictions
 #' - [cl_log_posterior()]: add priors to a likelihood
 #' - [priors], [prior_normal()], [prior_student_t()], [prior_lognormal()], [prior_gamma()],
