@@ -464,7 +464,8 @@ halves_of <- function(n) if (n > 1) c(n, halves_of((n + 1L) %/% 2L)) else 1L
 column_caller <- function(call_density) {
   function(x) {
     answers <- lapply(seq_len(ncol(x)), function(j) call_density(x[, j]))
-    list(vapply(answers, `[[`, 0, 1L), vapply(answers, `[[`, x[, 1L], 2L, USE.NAMES = FALSE))
+    slopes <- vapply(answers, `[[`, x[, 1L], 2L, USE.NAMES = FALSE) # a vector if x has one row
+    list(vapply(answers, `[[`, 0, 1L), matrix(slopes, nrow(x)))
   }
 }
 

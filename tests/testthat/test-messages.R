@@ -104,6 +104,7 @@ for (topic in c("matrix", "map", "batch", "glm", "gp", "sample", "session", "tra
                 "tmb")) local({
   topic <- topic
   test_that(paste("messages on", topic), {
+    if (topic == "sample") for (package in c("loo", "bayesplot")) skip_if_not_installed(package)
     on_host(expect_messages(topic))
   })
 })

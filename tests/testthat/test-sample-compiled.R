@@ -269,6 +269,12 @@ test_that("lockstep in the core: its draws, whoever asks for reports", {
     }
     expect_equal(few(TRUE), few(FALSE), tolerance = 1e-9)
   })
+  # one parameter
+  peak <- cl_gradient(function(x) -x^2 / 2)
+  each_engine({
+    fit <- quiet_sample(peak, c(x = 1), chains = 2, warmup = 20, iter = 10, seed = 1, batch = TRUE)
+    expect_identical(dim(fit$draws), c(10L, 2L, 1L))
+  })
   # more chains than one run evaluates, and points that R judges
   half <- cl_gradient(function(x) sum(1.5 * log(1 - x^2)))
   fit <- on_host(quiet_sample(half, list(x = c(0.1, 0.2)), warmup = 50, iter = 30, nan = "reject",
