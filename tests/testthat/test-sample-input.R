@@ -177,14 +177,13 @@ test_that("points of density zero are rejected, and NaN on request", {
 })
 
 test_that("densities that cannot be sampled from give an error", {
-  flat <- function(x) with_slope(0, 0)
-  expect_warning(e <- expect_fault(cl_sample(flat, 0, chains = 1, seed = 1), "density"),
-                 class = "statcl_warning_unused")
-  expect_match(conditionMessage(e), "so flat")
-  point <- function(x) with_slope(if (x == 0) 0 else -1e300, 0)
-  expect_warning(e <- expect_fault(cl_sample(point, 0, chains = 1, seed = 1), "density"),
-                 class = "statcl_warning_unused")
-  expect_match(conditionMessage(e), "however small the step size")
+  refused <- function(density, text) {
+    expect_warning(e <- expect_fault(cl_sample(density, 0, chains = 1, seed = 1), "density"),
+                   class = "statcl_warning_unused")
+    expect_match(conditionMessage(e), text)
+  }
+  refused(function(x) with_slope(0, 0), "so flat")
+  refused(function(x) with_slope(if (x == 0) 0 else -1e300, 0), "however small the step size")
 })
 
 # ---- the check of the gradient -------------------------------------------------------------------
