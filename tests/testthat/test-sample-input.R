@@ -1,5 +1,4 @@
 # ---- arguments -----------------------------------------------------------------------------------
-
 skip_on_cran() # long; run by ./dev check
 
 test_that("wrong arguments are rejected before any work", {
