@@ -55,7 +55,7 @@
 #' cl_laplace(f, init, transform, seed = 1)
 #' fit <- cl_pathfinder(f, init, transform, seed = 1)
 #' fit
-#' cl_sample(f, fit, transform = transform, chains = 2, warmup = 100, iter = 100, seed = 1)
+#' cl_sample(f, fit, chains = 2, warmup = 100, iter = 100, seed = 1) # with the same transform
 cl_laplace <- function(log_density, init, transform = NULL, draws = 1000, resample = FALSE,
                        seed = NULL, check_gradient = TRUE) {
   call <- sys.call()

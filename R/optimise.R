@@ -128,7 +128,8 @@ open_model <- function(log_density, init, transform, paths = 1L, jitter = 0, see
 
 model_figures <- function(m) {
   list(evaluations = m$evaluations, elapsed = seconds_now() - m$started,
-       arguments = m$layout$arguments, bounds = m$layout$bounds, call = m$call)
+       arguments = m$layout$arguments, bounds = m$layout$bounds,
+       transform = m$layout$transform, call = m$call)
 }
 
 # The density without the Jacobian of the transforms.

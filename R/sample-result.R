@@ -45,6 +45,7 @@ collect_draws <- function(job, chains, complete) {
     evaluations = vapply(chains, function(s) s$evaluations, 0),
     rejections = vapply(chains, function(s) s$rejections, 0L),
     elapsed = seconds_now() - job$started, complete = complete, bounds = job$layout$bounds,
+    transform = job$layout$transform,
     arguments = job$layout$arguments, control = job$control, call = job$call)
   if (job$control$save_warmup && warmup > 0L) {
     result$warmup <- list(draws = draws[!in_sampling, , , drop = FALSE],

@@ -85,12 +85,13 @@
 #' @param log_density A function, see below.
 #' @param init Where chains start: a numeric vector or a named list of parameters; or a function of
 #'   the chain's number that returns one of these; or an unnamed list with one of these for each
-#'   chain; or a result of [cl_pathfinder()] or a related function, from whose draws chains start.
+#'   chain; or a result of `cl_sample()`, [cl_pathfinder()] or a related function, from whose draws
+#'   chains start.
 #' @param chains Number of chains.
 #' @param warmup,iter Number of iterations for adaptation, whose draws are dropped, and number of
 #'   iterations after it.
 #' @param transform `NULL`, or a transform of all parameters, or a named list of transforms by
-#'   parameter: see [transforms].
+#'   parameter: see [transforms]. If `init` is a result of such a function, its transforms hold.
 #' @param method `"nuts"` or `"hmc"`.
 #' @param adapt_delta The target acceptance statistic, between 0 and 1; larger values give smaller
 #'   steps.
@@ -198,7 +199,11 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
 new_job <- function(log_density, init, transform, chains, control, jitter, seed,
                     inverse_metric = NULL) {
   starts <- start_values(init, chains)
+  if (is.null(transform) && inherits(init, c("cl_sample", "cl_optimise"))) {
+    transform <- init$transform # else the draws would be starts of another model
+  }
   layout <- parameter_layout(starts[[1L]], transform)
+  layout$transform <- transform
   if (inherits(log_density, c("cl_likelihood", "cl_log_posterior")) && is.null(layout$arguments)) {
     abort_argument("init", paste("'init' must be a list named by parameter, such as list(alpha =",
                                  "0, beta = c(0, 0))"))

@@ -121,9 +121,13 @@ test_that("results are draws, with the seed's numbers, from which the sampler st
     expect_silent(plot(fit, "mu"))
     starts <- start_values(fit, 2)
     expect_identical(starts[[2]]$z, unname(as.matrix(fit)[50, 3:10]))
-    draws <- suppressWarnings(cl_sample(f, fit, chains = 2, warmup = 20, iter = 20, seed = 1,
-                                        transform = schools$transform))
+    run <- function(...) {
+      suppressWarnings(cl_sample(f, ..., chains = 2, warmup = 20, iter = 20, seed = 1))
+    }
+    draws <- run(fit, transform = schools$transform)
     expect_identical(dim(draws$draws), c(20L, 2L, 10L))
+    expect_identical(run(fit)$draws, draws$draws) # with the transforms of the fit
+    expect_gt(min(as.matrix(run(draws))[, "tau"]), 0)
     vector <- cl_optimise(normal_model(), c(a = 0, b = 0, c = 0, d = 0))
     expect_identical(names(start_values(vector, 2)[[2]]), c("a", "b", "c", "d"))
   })
