@@ -240,7 +240,7 @@ static scl_program *make_program(scl_context *ctx) {
   return p;
 }
 
-enum { CHAINS = 5, ITERATIONS = 40 };
+enum { CHAINS = 5 };
 
 /* All iterations, `step` of each chain at a time; some calls are interrupted. */
 static void run_chains(scl_chain **chain, scl_program *p, size_t vectors, int step, long stop_at) {
@@ -261,8 +261,8 @@ static void run_chains(scl_chain **chain, scl_program *p, size_t vectors, int st
   CHECK(interrupts == (stop_at > 0));
 }
 
-static void make_chains(scl_chain **chain) {
-  const scl_chain_options o = options(ITERATIONS / 2, ITERATIONS / 2);
+static void make_chains(scl_chain **chain, int iterations) {
+  const scl_chain_options o = options(iterations / 2, iterations / 2);
   for (int k = 0; k < CHAINS; k++) {
     const double centre[D] = {0.1 * k, 0.0, 0.3};
     CHECK_OK(make(&o, &chain[k]));
@@ -274,26 +274,29 @@ static void free_chains(scl_chain **chain) {
   for (int k = 0; k < CHAINS; k++) scl_chain_free(chain[k]);
 }
 
-/* On one thread, on several, and with interrupts: the same draws. In lockstep: to the first end. */
+/* On one thread, on several, and with interrupts: the same draws. In lockstep: to the first end.
+ * Threads are for the host; a device, where an evaluation takes long, gets few iterations. */
 static void check_several(scl_context *ctx) {
+  const bool host = scl_context_is_host(ctx);
+  const int iterations = host ? 40 : 8;
   scl_program *p = make_program(ctx);
   scl_chain *alone[CHAINS], *beside[CHAINS];
   if (p == NULL) return;
   char *kept = scl_env_copy("STATCL_COPY_THREADS");
-  make_chains(alone);
+  make_chains(alone, iterations);
   scl_thread_share(1); /* no threads beside this one */
-  run_chains(alone, p, 1, ITERATIONS, 0);
+  run_chains(alone, p, 1, iterations, 0);
   scl_thread_share(0);
-  for (int way = 0; way < 3; way++) {
-    make_chains(beside);
+  for (int way = host ? 0 : 2; way < 3; way++) {
+    make_chains(beside, iterations);
     setenv("STATCL_COPY_THREADS", way == 2 ? "2" : "4", 1);
-    run_chains(beside, p, 1, way == 0 ? ITERATIONS : 7, way == 2 ? 300 : 0);
+    run_chains(beside, p, 1, way == 0 ? iterations : 7, way < 2 ? 0 : host ? 300 : 40);
     for (int k = 0; k < CHAINS; k++) CHECK(equal_draws(alone[k], beside[k]));
     free_chains(beside);
   }
-  make_chains(beside);
-  run_chains(beside, p, 3, ITERATIONS, 0);
-  for (int k = 0; k < CHAINS; k++) CHECK(scl_chain_view_of(beside[k]).done > ITERATIONS / 2);
+  make_chains(beside, iterations);
+  run_chains(beside, p, 3, iterations, 0);
+  for (int k = 0; k < CHAINS; k++) CHECK(scl_chain_view_of(beside[k]).done > iterations / 2);
   free_chains(beside);
   free_chains(alone);
   scl_program_release(p);
