@@ -41,7 +41,7 @@
 #'   [samples][cl_sample-methods] accept it, with one chain. Its elements are `draws`, `log_weights`
 #'   (normalised, before resampling), `khat` (Pareto's k, `NA` without loo), `elbo` (the evidence
 #'   lower bound; of each path), `method`, `resampled`, `evaluations`, `elapsed`, `bounds`,
-#'   `arguments` and `call`.
+#'   `transform`, `arguments` and `call`.
 #' @section Errors:
 #' Those of [cl_sample()]; `statcl_error_density` also if there is no approximation: the Hessian at
 #' the mode is not negative definite, or no path has a finite bound. The warning
@@ -94,7 +94,9 @@ cl_pathfinder <- function(log_density, init, transform = NULL, draws = 1000, pat
   with_model_seed(seed, {
     m <- open_model(log_density, init, transform, paths, jitter, check_gradient = check_gradient)
     m$call <- call
-    best <- lapply(m$starts, function(start) best_on_path(m, climb(m$at, start, max_iter, history)))
+    best <- lapply(m$starts, function(start) {
+      best_on_path(m, climb(m$at, start, max_iter, history, keep = TRUE))
+    })
     elbo <- vapply(best, `[[`, 0, "elbo")
     if (!any(is.finite(elbo))) abort_no_approximation()
     parts <- lapply(best[is.finite(elbo)], function(b) path_draws(b$normal, draws))
@@ -117,15 +119,15 @@ cl_vi <- function(log_density, init, transform = NULL, draws = 1000, samples = 3
     m <- open_model(log_density, init, transform, check_gradient = check_gradient)
     m$call <- call
     d <- length(m$starts[[1L]])
-    start <- best_on_path(m, climb(m$at, m$starts[[1L]], max_iter))
+    start <- best_on_path(m, climb(m$at, m$starts[[1L]], max_iter, keep = TRUE))
     if (!is.finite(start$elbo)) abort_no_approximation()
     n <- start$normal
     first <- path_draws(n, 200L)$u
     z <- fixed_points(d, samples)
     spread <- 0.5 * log(rowMeans((first - n$mean)^2))
     path <- climb(mean_field(m$many, z), c(n$mean, spread), max_iter)
-    found <- path[[length(path)]]
-    if (length(path) > max_iter) {
+    found <- path[[1L]]
+    if (attr(path, "iterations") >= max_iter) {
       statcl_warning("convergence", "the search has not converged: 'max_iter' was reached")
     }
     z <- matrix(stats::rnorm(d * draws), d)

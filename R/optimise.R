@@ -26,7 +26,8 @@
 #'   * `value`: the log density there,
 #'   * `vcov`: the covariance matrix of the coefficients, from the inverse of the negative Hessian,
 #'   * `unconstrained`, `gradient`, `hessian`: the point, and the derivatives with respect to it,
-#'   * `converged`, `message`, `iterations`, `evaluations`, `elapsed`, `arguments`, `call`.
+#'   * `converged`, `message`, `iterations`, `evaluations`, `elapsed`, `bounds`, `transform`,
+#'     `arguments`, `call`.
 #'
 #'   `summary()` gives a data frame with estimates, standard errors and normal 95% intervals. The
 #'   methods of [coef()], [vcov()], [logLik()] and [confint()] have their usual meaning.
@@ -150,14 +151,14 @@ without_jacobian <- function(m) {
 # The path of L-BFGS to the maximum: a list of points, each list(u, value, g, and the estimate of
 # the inverse Hessian: alpha, its diagonal before the updates by changes S of the point and Y of the
 # negative gradient). The diagonal is that of Gilbert and Lemarechal (1989, Mathematical Programming
-# 45).
-climb <- function(at, start, max_iter = 1000, history = 6L) {
+# 45). Unless all points are kept, the path is the last one. The attribute "iterations" counts them.
+climb <- function(at, start, max_iter = 1000, history = 6L, keep = FALSE) {
   d <- length(start)
   here <- at(start)
   none <- matrix(0, d, 0L)
   p <- list(u = start, value = here[[1L]], g = here[[2L]], alpha = rep(1, d), S = none, Y = none)
   path <- list(p)
-  small <- 0L
+  small <- iterations <- 0L
   for (i in seq_len(max_iter)) {
     direction <- inverse_hessian(p, p$g)
     uphill <- sum(direction * p$g)
@@ -174,13 +175,14 @@ climb <- function(at, start, max_iter = 1000, history = 6L) {
       p[c("alpha", "S", "Y")] <- list(rep(1, d), none, none)
       next
     }
+    gain <- step$value - p$value
     p <- update_history(p, step, history)
-    path[[length(path) + 1L]] <- p
-    gain <- p$value - path[[length(path) - 1L]]$value
+    iterations <- iterations + 1L
+    path[[if (keep) iterations + 1L else 1L]] <- p
     small <- if (gain <= 1e-12 * (1 + abs(p$value))) small + 1L else 0L
     if (small >= 3L || max(abs(p$g)) < 1e-10 * (1 + abs(p$value))) break
   }
-  path
+  structure(path, iterations = iterations)
 }
 
 update_history <- function(p, step, history) {
@@ -241,8 +243,8 @@ line_search <- function(at, p, direction, uphill, t) {
 # The maximum: list(u, value, g, hessian, converged, message, iterations).
 find_mode <- function(at, start, hessian = TRUE, max_iter = 1000) {
   path <- climb(at, start, max_iter)
-  p <- path[[length(path)]]
-  found <- list(u = p$u, value = p$value, g = p$g, iterations = length(path) - 1L)
+  p <- path[[1L]]
+  found <- list(u = p$u, value = p$value, g = p$g, iterations = attr(path, "iterations"))
   if (hessian) {
     found$hessian <- gradient_differences(at, p$u)
     root <- tryCatch(chol.default(-found$hessian), error = function(e) NULL)
