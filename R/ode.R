@@ -38,7 +38,8 @@
 #' @param sequences `NULL`, or the number of independent solutions, such as those of several
 #'   subjects: see [cl_scan()].
 #' @return The states: a matrix with one row for each time, including the first; a vector if `y0` is
-#'   a single number. With `sequences`, the last dimension is that of the sequences.
+#'   a single number. With `sequences`, the last dimension is that of the sequences. In `f` the
+#'   state has the names of `y0`; the result has none.
 #' @section Errors:
 #' `statcl_error_argument` if `times` do not increase, if `f` returns the wrong number of
 #' derivatives, if `max_steps` do not suffice (except in a recorded function), and as for
@@ -200,8 +201,10 @@ accepted_steps <- function(.f, .y0, .times, .sequences, .control, .most, ...) {
 plain_ode <- function(f, spec, times, control, max_steps) {
   leaf <- spec$state$leaves[[1L]]
   solutions <- lapply(seq_len(spec$b), function(b) {
-    y <- leaf_part(leaf, b)
-    more <- lapply(spec$more, function(a) if (is.null(a$n)) a$plain else leaf_part(a, b))
+    y <- with_scan_names(leaf_part(leaf, b), leaf)
+    more <- lapply(spec$more, function(a) {
+      if (is.null(a$n)) a$plain else with_scan_names(leaf_part(a, b), a)
+    })
     slope <- do.call(slope_of, c(list(f, y), more), quote = TRUE)
     state <- list(y = y, t = times[1L], h = first_try(times))
     states <- list(y)

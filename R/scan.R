@@ -47,8 +47,9 @@
 #' @return The last state, in the form of `init`. With outputs, `list(state = , out = )`, where
 #'   `out` contains those of all steps: a vector if each is a number, a matrix with one row for each
 #'   step if each is a vector, an array if each is a matrix, or a list of these. With `sequences`,
-#'   the last dimension of states and outputs is that of the sequences. Names and dimnames are
-#'   dropped.
+#'   the last dimension of states and outputs is that of the sequences. In `f`, vectors have the
+#'   names of `init` and the column names of `xs`, and a new state that has the names of `init` in
+#'   another order is understood by name; results have no names.
 #' @section Errors:
 #' `statcl_error_argument` if `f` is not a function; if shapes do not match; if the number of steps
 #' is unknown, zero, or differs between elements of `xs`; if the new state has another shape; and,
@@ -135,13 +136,20 @@ scan_leaves <- function(values, argument, sequences, step_leaf) {
 
 is_numbers <- function(v) is_traced(v) || (is.numeric(v) || is.logical(v)) && !is.object(v)
 
-# list(value, n, shape, each) for what one sequence receives.
+# list(value, n, shape, each, names) for what one sequence receives; only vectors have names.
 leaf_of <- function(v, sequences) {
   d <- dim(v)
   each <- !is.null(sequences) && length(d) > 1L && d[length(d)] == sequences
   if (each) d <- d[-length(d)]
   if (length(d) == 1L) shape <- NULL else shape <- d
-  list(value = v, n = length(v) / (if (each) sequences else 1), shape = shape, each = each)
+  list(value = v, n = length(v) / (if (each) sequences else 1), shape = shape, each = each,
+       names = if (is.null(shape)) scan_names(v, 1L))
+}
+
+# Names along a dimension. What f does may depend on them, so a record holds for these only.
+scan_names <- function(v, along) {
+  names <- if (is_traced(v)) asked_names(v) else labels_of(v)
+  if (is.list(names)) names[[along]] else names
 }
 
 step_leaf_of <- function(v, sequences) {
@@ -150,6 +158,7 @@ step_leaf_of <- function(v, sequences) {
   leaf$steps <- d[1L]
   leaf$n <- leaf$n / d[1L]
   leaf$shape <- if (length(d) > 2L) d[-1L]
+  leaf["names"] <- list(if (length(d) == 2L) scan_names(v, 2L))
   leaf
 }
 
@@ -183,8 +192,8 @@ split_result <- function(result, spec) {
   state <- if (is.list(state)) state else list(state)
   check_state(state, spec$state)
   if (!is.null(spec$state$names) && !is.null(names(state))) state <- state[spec$state$names]
-  state <- Map(function(v, leaf) shaped(doubles_of(v), leaf$shape), unname(state),
-               spec$state$leaves)
+  state <- Map(function(v, leaf) shaped(doubles_of(state_in_order(v, leaf)), leaf$shape),
+               unname(state), spec$state$leaves)
   leaves <- if (is.list(out)) out else if (!is.null(out)) list(out)
   for (v in leaves) {
     if (!is_numbers(v) || length(v) == 0L) {
@@ -192,6 +201,13 @@ split_result <- function(result, spec) {
     }
   }
   list(state = state, out = unname(leaves), listed = is.list(out), names = names(out))
+}
+
+# A state with the names of 'init' in another order; names that 'init' lacks mean nothing.
+state_in_order <- function(v, leaf) {
+  names <- if (!is.null(leaf$names)) scan_names(v, 1L)
+  if (is.null(names) || identical(names, leaf$names) || anyDuplicated(names) > 0L) return(v)
+  if (setequal(names, leaf$names)) v[leaf$names] else v
 }
 
 doubles_of <- function(v) if (is_traced(v)) v else shaped(as.double(v), dim(v))
@@ -268,9 +284,17 @@ plain_sequence <- function(f, spec, b) {
 }
 
 call_step <- function(f, spec, state, x, more) {
-  arguments <- list(like_spec(state, spec$state))
-  if (!is.null(spec$x)) arguments <- c(arguments, list(like_spec(x, spec$x)))
+  arguments <- list(like_spec(Map(with_scan_names, state, spec$state$leaves), spec$state))
+  if (!is.null(spec$x)) {
+    arguments <- c(arguments, list(like_spec(Map(with_scan_names, x, spec$x$leaves), spec$x)))
+  }
+  more <- Map(with_scan_names, more, spec$more)
   do.call(f, c(arguments, more), quote = TRUE)
+}
+
+with_scan_names <- function(v, leaf) {
+  if (is.null(leaf$names) || length(v) != length(leaf$names)) return(v)
+  if (is_traced(v)) named(v, leaf$names) else labelled(v, leaf$names)
 }
 
 leaf_part <- function(leaf, b) {

@@ -101,3 +101,35 @@ test_that("parameters of cl_tmb() have their names", {
     expect_equal(o$gr(o$par)[length(o$par) - 4L], 4 * (0.4 - 1))
   })
 })
+
+test_that("states and inputs of recursions have names, as in a loop", {
+  step <- function(s, x, a) {
+    total <- 0
+    for (name in names(s)) total <- total + s[[name]] * if (name == "u") a else 2
+    c(v = s[["u"]] + total / 10, u = 0.5 * s[["v"]] + x[["e"]])
+  }
+  x <- cbind(e = 1:4 / 4, f = 4:1)
+  loop <- function(a) {
+    s <- c(u = 1, v = 2)
+    for (i in 1:4) s <- step(s, x[i, ], a)
+    sum(s[c("u", "v")] * c(1, 10))
+  }
+  scan <- function(a) sum(cl_scan(step, c(u = 1, v = 2), x, a = a) * c(1, 10))
+  expect_equal(scan(0.3), loop(0.3))
+  on_host({
+    f <- cl_gradient(scan)
+    expect_equal(as.vector(f(0.3)), loop(0.3))
+    expect_equal(attr(f(0.3), "gradient")$a, (loop(0.3 + 1e-5) - loop(0.3 - 1e-5)) / 2e-5,
+                 tolerance = 1e-8)
+    # the record holds for the names that it was made with
+    start <- cl_gradient(function(s) sum(cl_scan(function(s) c(u = s[["u"]], v = 2 * s[["v"]]), s,
+                                                 length.out = 2)))
+    expect_equal(as.vector(start(c(u = 1, v = 5))), 21)
+    expect_equal(as.vector(start(c(v = 5, u = 1))), 21)
+    # an equation
+    prey <- function(a) {
+      sum(cl_ode(function(t, y) c(y[["prey"]] * a, -y[["pred"]]), c(prey = 1, pred = 2), 0:2))
+    }
+    expect_equal(as.vector(cl_gradient(prey)(0.5)), prey(0.5), tolerance = 1e-8)
+  })
+})
