@@ -18,10 +18,9 @@
 #' @param y The response: one number for each row of `x`.
 #' @param group A factor (or a value that [as.factor()] accepts) with the group of each row. The
 #'   formula method looks it up in `data` first. Levels without rows are dropped.
-#' @param data A data frame with the variables of the formula. Rows with missing values are omitted.
+#' @param data A data frame with the variables of the formula, which may have an `offset()`. Rows
+#'   with missing values are omitted.
 #' @param on_error What to do if some groups cannot be fitted: warn, or stop with an error.
-#' @param object,row.names,optional `object` is a fit; so is `x` for `print()` and
-#'   `as.data.frame()`. The others are not used.
 #' @param ... Passed on between methods.
 #' @return An object of class `cl_batch_lm`, a list with the elements
 #'   * `coefficients`, `std.error`: matrices with one row for each group and one column for each
@@ -29,11 +28,11 @@
 #'   * `sigma`: residual standard errors with n - p degrees of freedom; `NaN` if there are none,
 #'   * `df.residual`, `nobs`: vectors over the groups,
 #'   * `cov.unscaled`: the inverse cross-products, an array p x p x groups,
-#'   * `residuals`: in the order of the rows,
+#'   * `residuals`, `fitted.values`, `group`: in the order of the rows in use,
+#'   * `deviance`: residual sums of squares,
 #'   * `info`: see [cl_batch].
 #'
-#'   Methods: `coef()`, `sigma()`, `residuals()`, `nobs()`, `vcov()` (an array), `as.data.frame()`
-#'   (one row for each coefficient of each group, with t statistic and p value), `print()`.
+#'   For its methods see [cl_batch-methods].
 #' @section Errors:
 #' `statcl_error_argument` for shapes that do not conform and for missing values in `x` and `y`.
 #' With `on_error = "stop"`, `statcl_error_singular` (field `matrix`: the number of the group).
@@ -53,19 +52,35 @@ cl_batch_lm <- function(x, ...) UseMethod("cl_batch_lm")
 #' @export
 cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "stop"), ...) {
   on_error <- check_on_error(on_error)
-  formula <- x
   if (missing(group)) abort_no_group()
-  group <- check_group(classed(eval(substitute(group), data, parent.frame()), "group"))
+  call <- match.call()
+  frame <- group_frame(x, data, eval(substitute(group), data, parent.frame()))
+  offset <- stats::model.offset(frame$frame)
+  y <- stats::model.response(frame$frame)
+  if (!is.null(offset)) y <- check_numeric(y, "y") - offset
+  fit <- cl_batch_lm.default(frame$x, y, frame$group, on_error)
+  if (!is.null(offset)) fit$fitted.values <- fit$fitted.values + offset
+  finish_group_fit(fit, frame, call, quote(cl_batch_lm))
+}
+
+# The complete rows of a formula's model frame, with the terms and the group of each.
+group_frame <- function(formula, data, group, ...) {
+  group <- check_group(classed(group, "group"))
   if (is.null(data)) data <- environment(formula)
-  frame <- classed(stats::model.frame(formula, data, na.action = stats::na.pass), "x")
+  frame <- classed(stats::model.frame(formula, data, na.action = stats::na.pass, ...), "x")
   if (length(group) != nrow(frame)) abort_group(length(group), nrow(frame))
   keep <- stats::complete.cases(frame) & !is.na(group)
-  frame <- frame[keep, , drop = FALSE]
-  y <- stats::model.response(frame)
-  x <- stats::model.matrix(attr(frame, "terms"), frame)
-  fit <- cl_batch_lm.default(x, y, group[keep], on_error)
-  fit$call <- match.call()
-  fit$call[[1L]] <- quote(cl_batch_lm)
+  if (!all(keep)) frame <- frame[keep, , drop = FALSE]
+  terms <- attr(frame, "terms")
+  list(frame = frame, group = group[keep], terms = terms, x = stats::model.matrix(terms, frame))
+}
+
+finish_group_fit <- function(fit, frame, call, name) {
+  fit$call <- call
+  fit$call[[1L]] <- name
+  fit$terms <- frame$terms
+  fit$xlevels <- stats::.getXlevels(frame$terms, frame$frame)
+  fit$contrasts <- attr(frame$x, "contrasts")
   fit
 }
 
@@ -89,12 +104,21 @@ abort_group <- function(got, want) {
 cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) {
   on_error <- check_on_error(on_error)
   if (missing(group)) abort_no_group()
-  x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   y <- check_numeric(if (is_cl(y)) as.matrix(y) else y, "y")
+  data <- check_grouped(x, as.vector(y), group)
+  fit <- fit_groups(data$x, as.vector(y), data$group, on_error)
+  fit$call <- match.call()
+  fit$call[[1L]] <- quote(cl_batch_lm)
+  structure(fit, class = "cl_batch_lm")
+}
+
+# list(x, group): a numeric matrix with names, and a factor.
+check_grouped <- function(x, y, group) {
+  x <- check_numeric(if (is_cl(x)) as.matrix(x) else x, "x")
   if (is.null(dim(x))) x <- matrix(x)
-  if (length(y) != nrow(x)) {
+  if (NROW(y) != nrow(x)) {
     abort_argument("y", sprintf("'y' must have %d values, one for each row of 'x', not %d", nrow(x),
-                                length(y)))
+                                NROW(y)))
   }
   group <- check_group(group)
   if (length(group) != nrow(x)) abort_group(length(group), nrow(x))
@@ -104,10 +128,7 @@ cl_batch_lm.default <- function(x, y, group, on_error = c("warn", "stop"), ...) 
   if (ncol(x) == 0L) abort_argument("x", "'x' must have at least one column")
   check_order(ncol(x), "x")
   if (is.null(colnames(x))) colnames(x) <- paste0("x", seq_len(ncol(x)))
-  fit <- fit_groups(x, as.vector(y), droplevels(as.factor(group)), on_error)
-  fit$call <- match.call()
-  fit$call[[1L]] <- quote(cl_batch_lm)
-  structure(fit, class = "cl_batch_lm")
+  list(x = x, group = droplevels(as.factor(group)))
 }
 
 # Cross-products of the columns of z in an array. Rows are ordered by group, `size` rows in each.
@@ -161,7 +182,10 @@ fit_groups <- function(x, y, group, on_error) {
   inverse <- cl_batch_tri_solve(root, array(diag(p), c(p, p, 1L)), upper = TRUE) * row_scale
   inverse <- cl_batch_matmul(inverse, inverse, transpose_b = TRUE)
   fit <- group_results(beta, inverse, residual, code, size, info, colnames(x), levels(group))
-  fit$residuals <- residual[order(order)]
+  back <- order(order)
+  fit$residuals <- residual[back]
+  fit$fitted.values <- (y - residual)[back]
+  fit$group <- group
   batch_report(fit, replace(info, is.na(info), 255L), on_error, "singular")
 }
 
@@ -181,59 +205,18 @@ group_results <- function(beta, inverse, residual, code, size, info, columns, gr
   p <- length(columns)
   bad <- info != 0L
   df <- size - p
-  sigma <- sqrt(as.vector(rowsum(residual^2, code)) / ifelse(df > 0, df, NaN))
+  deviance <- as.vector(rowsum(residual^2, code))
+  sigma <- sqrt(deviance / ifelse(df > 0, df, NaN))
   variances <- matrix(inverse[cbind(rep(seq_len(p), length(size)), rep(seq_len(p), length(size)),
                                     rep(seq_along(size), each = p))], p)
   error <- t(sqrt(variances)) * sigma
   beta <- t(beta)
-  beta[bad, ] <- error[bad, ] <- sigma[bad] <- NaN
+  beta[bad, ] <- error[bad, ] <- sigma[bad] <- deviance[bad] <- NaN
   inverse[, , bad] <- NaN
   dimnames(inverse) <- list(columns, columns, groups)
   dimnames(beta) <- dimnames(error) <- list(groups, columns)
   named <- function(v) stats::setNames(v, groups)
-  list(coefficients = beta, std.error = error, sigma = named(sigma), df.residual = named(df),
+  list(coefficients = beta, std.error = error, sigma = named(sigma),
+       deviance = named(deviance), df.residual = named(df),
        nobs = named(size), cov.unscaled = inverse, info = named(as.integer(info)))
-}
-
-# ---- methods ------------------------------------------------------------------------------------
-
-#' @rdname cl_batch_lm
-#' @export
-print.cl_batch_lm <- function(x, ...) {
-  cat(sprintf("<cl_batch_lm: %d groups, %d coefficients, %.0f observations>\n", length(x$sigma),
-              ncol(x$coefficients), sum(x$nobs)))
-  print(utils::head(cbind(x$coefficients, sigma = x$sigma)), ...)
-  if (length(x$sigma) > 6L) cat(sprintf("# ... %d more groups\n", length(x$sigma) - 6L))
-  invisible(x)
-}
-
-#' @rdname cl_batch_lm
-#' @export
-as.data.frame.cl_batch_lm <- function(x, row.names = NULL, optional = FALSE, ...) {
-  beta <- x$coefficients
-  statistic <- beta / x$std.error
-  df <- rep(x$df.residual, ncol(beta))
-  long <- data.frame(group = factor(rownames(beta)[row(beta)], rownames(beta)),
-                     term = colnames(beta)[col(beta)], estimate = as.vector(beta),
-                     std.error = as.vector(x$std.error), statistic = as.vector(statistic),
-                     p.value = 2 * stats::pt(-abs(as.vector(statistic)), ifelse(df > 0, df, NaN)),
-                     stringsAsFactors = FALSE)
-  long <- long[order(row(beta)), ]
-  rownames(long) <- NULL
-  long
-}
-
-#' @rdname cl_batch_lm
-#' @export
-sigma.cl_batch_lm <- function(object, ...) object$sigma
-
-#' @rdname cl_batch_lm
-#' @export
-nobs.cl_batch_lm <- function(object, ...) object$nobs
-
-#' @rdname cl_batch_lm
-#' @export
-vcov.cl_batch_lm <- function(object, ...) {
-  p <- ncol(object$coefficients)
-  object$cov.unscaled * rep(object$sigma^2, each = p * p)
 }

@@ -35,3 +35,10 @@ cl_batch_lm(cbind(d$x), d$y * Inf, group = c(1, 1, 2, 2))
 cl_batch_lm(cbind(d$x), d$y, group = c(1, NA, 2, 2))
 cl_batch_lm(matrix(0, 4, 0), d$y, group = c(1, 1, 2, 2))
 cl_batch_lm(cbind(1, c(1, 1, 2, 3)), d$y, group = c(1, 1, 2, 2))
+
+# Methods of regressions by group
+m <- cl_batch_lm(cbind(1, 1:6), c(1, 3, 2, 2, 5, 1), rep(1:2, each = 3))
+predict(m, 1:3, group = 1:3)
+predict(m, se.fit = TRUE)
+predict(replace(m, "family", list(poisson())), cbind(1, 1), group = 1, interval = "prediction")
+confint(m, "slope")
