@@ -29,8 +29,9 @@
 cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL, phi = NULL,
                            cuts = NULL, trials = NULL) {
   check_dots_empty(...)
-  x <- predictors(x)
+  x <- one_for_each(predictors(x), y)
   beta <- on_host_memory(beta)
+  if (length(beta) == 1L && family != "categorical_logit") beta <- rep(as.vector(beta), ncol(x))
   # One evaluation checks all arguments and that the predictor is finite.
   value <- cl_glm_lpdf(family, y, x, alpha, beta, sigma = sigma, phi = phi, cuts = cuts,
                        trials = trials)
@@ -57,10 +58,11 @@ glm_weights <- function(family, y, eta, sigma, phi, cuts, trials) {
     binomial_logit = trials * spread(eta),
     normal_id = 1 / sigma^2,
     poisson_log = exp(eta),
-    neg_binomial_2_log = if (phi < 1) {
+    neg_binomial_2_log = if (length(phi) == 1L && phi < 1) {
       (y + phi) * spread(eta - log(phi))
     } else { # if phi is very large, mu / phi may underflow
-      (1 + y / phi) * (exp(eta / 2) * inverse(log(phi) - eta))^2
+      large <- (1 + y / phi) * (exp(eta / 2) * inverse(log(phi) - eta))^2
+      if (length(phi) == 1L) large else ifelse(phi < 1, (y + phi) * spread(eta - log(phi)), large)
     },
     ordered_logistic = {
       ends <- c(-Inf, cuts, Inf)

@@ -32,28 +32,29 @@
 #' @param family Name of the family, as in the table.
 #' @param y The observations, one for each row of `x`, or one for all rows: integer, logical or
 #'   double.
-#' @param x The predictors: a numeric matrix or a `clMatrix`, n x k. A vector is one column. n and k
-#'   may be 0.
+#' @param x The predictors: a numeric matrix or a `clMatrix`, n x k. A vector is one column. A
+#'   matrix of one row is used for all of several `y`. n and k may be 0.
 #' @param alpha The intercept: one number, or one for each row of `x`. For `categorical_logit`: one
 #'   for each class. With M parameter vectors: M numbers, an n x M or a C x M matrix. A scalar is
 #'   recycled over classes and parameter vectors; its gradient has one element for each.
-#' @param beta The coefficients: one number for each column of `x`. For `categorical_logit`: a k x C
-#'   matrix with one column for each class.
+#' @param beta The coefficients: one number for each column of `x`, or one for all columns. For
+#'   `categorical_logit`: a k x C matrix with one column for each class.
 #' @param ... Must be empty.
 #' @param sigma For `normal_id`, the standard deviation: one number or one for each row of `x`; with
 #'   M parameter vectors M numbers or an n x M matrix.
-#' @param phi For `neg_binomial_2_log`, the precision: one number, or one for each parameter vector.
+#' @param phi For `neg_binomial_2_log`, the precision: as `sigma`.
 #' @param cuts For `ordered_logistic`, the C - 1 cuts between the classes, increasing; with M
 #'   parameter vectors a matrix with M columns.
 #' @param trials For `binomial_logit`, the numbers of trials: one for each row of `x`, or one for
 #'   all.
 #' @param gradient What to differentiate with respect to: `NULL`, or some of `"alpha"`, `"beta"`,
-#'   `"x"` (for one parameter vector) and the family's auxiliary parameter `"sigma"`, `"phi"` or
-#'   `"cuts"`.
+#'   `"x"` (for one parameter vector), the family's auxiliary parameter `"sigma"`, `"phi"` or
+#'   `"cuts"`, and for `normal_id` `"y"`.
 #' @return The log density: one number, or one for each parameter vector. It is `-Inf` where it is
 #'   below the range of a double; the gradient is then undefined. With `gradient`, its attribute
 #'   `"gradient"` is a list with one element for each requested name, in the order alpha, beta, x,
-#'   auxiliary parameter, with the shape of that argument (a `clMatrix` for `x` if `x` is one).
+#'   auxiliary parameter, y, with the shape of that argument (a `clMatrix` for `x` if `x` is one).
+#'   For `y` and M parameter vectors it is n x M.
 #' @section Errors:
 #' `statcl_error_argument`, naming the argument, for wrong types, lengths and values outside the
 #' support of the family, classes beyond those of the parameters, cuts that do not increase, `sigma`
@@ -71,11 +72,12 @@ cl_glm_lpdf <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = 
                         cuts = NULL, trials = NULL, gradient = NULL) {
   check_dots_empty(...)
   x <- predictors(x)
+  rows <- one_for_each(x, y)
   result <- .Call(r_glm_lpdf, check_family(family), response(y), response(trials, "trials"),
-                  if (is_cl(x)) x@handle else x, on_host_memory(alpha), on_host_memory(beta),
-                  on_host_memory(sigma), on_host_memory(phi), on_host_memory(cuts), gradient,
-                  where_for("glm", length(x)))
-  if ("x" %in% gradient) finish_gradient(result, x) else result
+                  if (is_cl(rows)) rows@handle else rows, on_host_memory(alpha),
+                  on_host_memory(beta), on_host_memory(sigma), on_host_memory(phi),
+                  on_host_memory(cuts), gradient, where_for("glm", length(rows)))
+  if (any(c("x", "y") %in% gradient)) finish_gradient(result, x, y) else result
 }
 
 #' Likelihood function with data on the device
@@ -117,6 +119,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL) {
   force(y)
   force(trials)
   force(weights)
+  one <- if (nrow(x) == 1L) x
+  x <- one_for_each(x, y)
   handle <- NULL
   build <- function() {
     where <- if (forked()) -1L else where_for("glm", length(x))
@@ -131,7 +135,8 @@ new_likelihood <- function(family, y, x, trials, weights = NULL) {
       build()
       result <- .Call(r_glm_evaluate, handle, alpha, beta, sigma, phi, cuts, gradient)
     }
-    if (missing(gradient) || !"x" %in% gradient) result else finish_gradient(result, x)
+    if (missing(gradient) || !any(c("x", "y") %in% gradient)) return(result)
+    finish_gradient(result, if (is.null(one)) x else one, y)
   }
   build()
   structure(f, class = c("cl_likelihood", "function"))
@@ -206,10 +211,29 @@ predictors <- function(x) {
   x
 }
 
-# Shape and names of the gradient with respect to x.
-finish_gradient <- function(result, x) {
+# A single row of x stands for all observations.
+one_for_each <- function(x, y) {
+  if (nrow(x) == 1L && length(y) > 1L) x[rep(1L, length(y)), , drop = FALSE] else x
+}
+
+# Shape and names of the gradients with respect to x and y; sums where one stands for all.
+finish_gradient <- function(result, x, y) {
   gradient <- attr(result, "gradient")
-  gradient$x <- value(gradient$x, dim(x), dimnames(x))
+  n <- max(nrow(x), length(y))
+  if ("x" %in% names(gradient)) {
+    by_x <- value(gradient[["x"]], c(n, ncol(x)), if (n == nrow(x)) dimnames(x))
+    if (n > nrow(x)) {
+      by_x <- matrix(colSums(as.matrix(by_x)), 1L, dimnames = dimnames(x))
+      if (is_cl(x)) by_x <- as_cl(by_x)
+    }
+    gradient[["x"]] <- by_x
+  }
+  if ("y" %in% names(gradient)) {
+    by_y <- gradient[["y"]]
+    if (length(y) == 1L && n > 1L) by_y <- colSums(by_y)
+    gradient[["y"]] <- if (length(result) > 1L) by_y else
+      structure(as.vector(by_y), names = names(y), dim = if (!is_cl(y)) dim(y))
+  }
   attr(result, "gradient") <- gradient
   result
 }

@@ -6,10 +6,12 @@
 #' that [optim()], [nlminb()] and similar optimisers need. The last evaluation is cached, so that
 #' value and gradient at the same point take one evaluation.
 #'
-#' @param f A [cl_likelihood()] of a family without an auxiliary parameter, whose parameter vector
-#'   is then `c(alpha, beta)`; or any function of one numeric vector whose value has an attribute
-#'   `"gradient"` of the same length; or, with `init`, a [cl_log_posterior()], a [cl_gradient()] or
-#'   another function of several parameters whose gradient is a list with their names.
+#' @param f A [cl_likelihood()], whose parameter vector is then `c(alpha, beta)` with `sigma` or
+#'   `phi` as the last element, for `ordered_logistic` `c(beta, cuts)`, and for `categorical_logit`
+#'   `c(alpha, beta)` with the C alphas first; or any function of one numeric vector whose value has
+#'   an attribute `"gradient"` of the same length; or, with `init`, a [cl_log_posterior()], a
+#'   [cl_gradient()] or another function of several parameters whose gradient is a list with their
+#'   names.
 #' @param intercept For a [cl_likelihood()]: whether the vector starts with alpha; otherwise alpha
 #'   is 0.
 #' @param maximise If `TRUE`, value and gradient are negated, so that optimisers that minimise
@@ -19,9 +21,10 @@
 #' @return `list(fn =, gr =)`, two functions of one numeric vector; with `init` also `par`, which is
 #'   `init` as such a vector.
 #' @section Errors:
-#' `statcl_error_argument` if `f` is not a function, needs `init`, or is a likelihood whose
-#' parameters are more than one vector; from `fn` and `gr`, if the value of `f` is not a single
-#' number with a gradient of the correct length.
+#' `statcl_error_argument` if `f` is not a function or needs `init`; from `fn` and `gr`, if the
+#' vector has another length than the parameters, or the value of `f` is not a single number with a
+#' gradient of the correct length. The value of a likelihood is -Inf (negated: Inf), not an error,
+#' where `sigma` or `phi` is not positive or cuts do not increase.
 #' @seealso [cl_likelihood()]
 #' @export
 #' @examples
@@ -100,21 +103,46 @@ vector_function <- function(f, intercept, layout) {
       checked_pair(result, named, length(par))
     })
   }
+  likelihood_function(f, intercept)
+}
+
+# A likelihood as a function of c(alpha, beta, its further parameter), -Inf outside of their space.
+likelihood_function <- function(f, intercept) {
   family <- environment(f)$family
-  if (family %in% c(names(aux_parameter), "categorical_logit")) {
-    abort_argument("f", sprintf(paste("the parameters of family %s do not fit in one vector: use",
-                                      "'init', or write a function of your vector"), family))
-  }
-  if (!intercept) {
-    return(function(par) {
-      result <- f(0, par, gradient = "beta")
-      list(value = as.vector(result), gradient = attr(result, "gradient")$beta)
-    })
-  }
+  k <- ncol(environment(f)$x)
+  categorical <- family == "categorical_logit"
+  aux <- unname(aux_parameter[family])
+  one <- aux %in% c("sigma", "phi")
+  intercept <- intercept && !aux %in% "cuts"
   function(par) {
-    result <- f(par[1L], par[-1L])
+    classes <- if (categorical) length(par) %/% (k + intercept) else 1L
+    n_alpha <- intercept * classes
+    beta <- n_alpha + seq_len(k * classes)
+    rest <- length(par) - n_alpha - k * classes
+    if (rest < 0 || (!aux %in% "cuts" && rest != one)) {
+      abort_argument("par", sprintf("'par' has length %d, but the parameters of %s are %s",
+                                    length(par), family, parameters_text(k, intercept, aux,
+                                                                         categorical)))
+    }
+    last <- par[length(par) - rest + seq_len(rest)]
+    if (isTRUE(any(if (one) last <= 0 else diff(last) <= 0))) {
+      return(list(value = -Inf, gradient = rep(NaN, length(par))))
+    }
+    at <- list(if (intercept) par[seq_len(n_alpha)] else 0,
+               if (categorical) matrix(par[beta], k) else par[beta],
+               gradient = c(if (intercept) "alpha", "beta", if (!is.na(aux)) aux))
+    if (!is.na(aux)) at[[aux]] <- last
+    result <- do.call(f, at)
     list(value = as.vector(result), gradient = unlist(attr(result, "gradient"), use.names = FALSE))
   }
+}
+
+parameters_text <- function(k, intercept, aux, categorical) {
+  each <- if (categorical) " for each class" else ""
+  parts <- c(if (intercept) paste0("alpha", each),
+             if (k > 0L) sprintf("%d coefficient%s%s", k, if (k == 1L) "" else "s", each),
+             if (!is.na(aux)) aux)
+  paste(parts, collapse = ", ")
 }
 
 list_function <- function(f, layout) {

@@ -159,7 +159,7 @@ periodic_part <- function(points, used, term) {
 glm_masks <- function() {
   list(cl_glm_lpdf = function(family, y, x, alpha = 0, beta = numeric(), ..., sigma = NULL,
                               phi = NULL, cuts = NULL, trials = NULL, gradient = NULL) {
-    if (!any_traced(x, alpha, beta, sigma, phi, cuts)) {
+    if (!any_traced(x, y, alpha, beta, sigma, phi, cuts)) {
       return(as.vector(cl_glm_lpdf(family, y, x, alpha, beta, ..., sigma = sigma, phi = phi,
                                    cuts = cuts, trials = trials)))
     }
@@ -187,7 +187,10 @@ traced_glm <- function(family, y, x, alpha, beta, sigma, phi, cuts, trials, weig
   if (is_cl(x)) x <- as.matrix(x)
   if (is_cl(y)) y <- as.vector(as.matrix(y))
   if (is.null(dim(x))) x <- matrix_of(x, length(x), 1L)
-  y <- as.double(y)
+  if (!any_traced(y)) y <- as.double(y)
+  if (nrow(x) == 1L && length(y) > 1L) x <- x[rep(1L, length(y)), , drop = FALSE]
+  if (length(y) == 1L) y <- rep(y, nrow(x))
+  if (length(beta) == 1L && ncol(x) > 1L) beta <- rep(beta, ncol(x))
   eta <- if (ncol(x) > 0L) traced_product(x, beta, 0L) else matrix(0, nrow(x), 1L)
   if (family == "categorical_logit") {
     eta <- traced_sweep(eta, 2L, rep_len(alpha, ncol(eta)), `+`)

@@ -13,6 +13,7 @@ struct scl_glm {
   scl_mat *x, *y; /* y: as in scl_glm_pass */
   bool weighted;
   scl_glm_summary summary;
+  double *rows;   /* y and the weights, made when phi is first given by row */
   double *memory; /* parameters and results of one evaluation, in the layout of the pass */
   size_t capacity;
   scl_glm_state state;
@@ -85,6 +86,7 @@ void scl_glm_release(scl_glm *glm) {
   scl_mat_release(glm->x);
   scl_glm_summary_free(&glm->summary);
   free(glm->memory);
+  free(glm->rows);
   free(glm);
 }
 
@@ -158,11 +160,9 @@ static scl_status check_aux(const scl_glm *glm, const scl_glm_parameters *at, si
       return scl_fail_argument("cuts", "'cuts' has length %zu, but at most %d is supported", s->aux,
                                GLM_MOST_CLASSES - 1);
   } else {
-    bool by_row = at->row_aux && kind == SCL_GLM_SIGMA;
-    s->aux = by_row ? n : 1;
+    s->aux = at->row_aux ? n : 1;
     SCL_TRY(check_count(name, at->n_aux, s->aux * s->vectors,
-                        kind == SCL_GLM_SIGMA ? "one number, or one for each row of 'x'"
-                                              : "one number"));
+                        "one number, or one for each row of 'x'"));
   }
   for (size_t m = 0; m < s->vectors; m++)
     SCL_TRY(scl_glm_check_aux(glm->family, at->aux + m * s->aux, s->aux));
@@ -240,10 +240,11 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   size_t n = scl_glm_nrow(glm);
   bool want_aux = (wanted & SCL_GLM_AUX) != 0;
   scl_glm_aux kind = GLM_FAMILY_AUX(glm->family);
-  pass->row_aux = at->row_aux && kind == SCL_GLM_SIGMA;
+  pass->row_aux = at->row_aux && (kind == SCL_GLM_SIGMA || kind == SCL_GLM_PHI);
   size_aux(s, kind, want_aux, pass);
   const scl_glm_layout to = scl_glm_layout_of(pass);
-  size_t alpha_rows = at->row_alpha && (wanted & SCL_GLM_ALPHA) ? n * s->predictors : 0;
+  bool by_row = (at->row_alpha && (wanted & SCL_GLM_ALPHA)) || (wanted & SCL_GLM_Y);
+  size_t alpha_rows = by_row ? n * s->predictors : 0;
   size_t aux_rows = pass->row_aux && want_aux ? n * s->vectors : 0;
   size_t needed = to.parameters + to.results + alpha_rows + aux_rows;
   if (glm->capacity < needed) {
@@ -268,6 +269,21 @@ static scl_status write_parameters(scl_glm *glm, const scl_glm_parameters *at, c
   return SCL_OK;
 }
 
+/* Reads what phi by row needs of the data: its terms of the host have to be added by row. */
+static scl_status read_rows(scl_glm *glm) {
+  size_t n = scl_glm_nrow(glm), bytes = (n > 0 ? n : 1) * scl_mat_ncol(glm->y) * sizeof(double);
+  if (glm->rows != NULL) return SCL_OK;
+  double *rows = malloc(bytes);
+  if (rows == NULL) return scl_fail_memory(bytes, 0, "'y'");
+  scl_status status = scl_mat_to_host(glm->y, rows);
+  if (status == SCL_OK) {
+    glm->rows = rows;
+  } else {
+    free(rows);
+  }
+  return status;
+}
+
 /* The results of the pass with the terms that the host adds; nothing fails from here on. */
 static void write_results(const scl_glm *glm, const scl_glm_parameters *at, const sizes *s,
                           const scl_glm_pass *pass, unsigned wanted, const scl_glm_results *out) {
@@ -278,7 +294,12 @@ static void write_results(const scl_glm *glm, const scl_glm_parameters *at, cons
     copy_numbers(out->d_aux, pass->row_aux ? pass->d_aux_rows : results + from.d_aux, at->n_aux);
   for (size_t m = 0; m < s->vectors; m++) {
     out->value[m] = results[from.value + m] + glm->summary.constant;
-    if (glm->summary.distinct > 0) {
+    if (pass->row_aux && glm->rows != NULL) {
+      size_t n = scl_glm_nrow(glm);
+      const scl_glm_data rows = {.y = glm->rows, .weight = glm->weighted ? glm->rows + n : NULL};
+      scl_glm_add_row_values(glm->family, &rows, at->aux + m * n, n, &out->value[m],
+                             want_aux ? out->d_aux + m * n : NULL);
+    } else if (glm->summary.distinct > 0) {
       scl_glm_add_values(glm->family, &glm->summary, at->aux + m * s->aux, s->aux, &out->value[m],
                          want_aux ? out->d_aux + m * s->aux : NULL);
     }
@@ -288,6 +309,8 @@ static void write_results(const scl_glm *glm, const scl_glm_parameters *at, cons
     copy_numbers(out->d_alpha, pass->row_alpha ? pass->d_alpha_rows : results + from.d_alpha,
                  at->n_alpha);
   }
+  for (size_t i = 0; (wanted & SCL_GLM_Y) && i < scl_glm_nrow(glm) * s->vectors; i++)
+    out->d_y[i] = -pass->d_alpha_rows[i];
 }
 
 /* -infinity is a valid density for a finite predictor, but not for an infinite one. */
@@ -324,6 +347,7 @@ scl_status scl_glm_evaluate(scl_glm *glm, const scl_glm_parameters *at, unsigned
                        .gradient = (wanted & SCL_GLM_BETA) != 0,
                        .state = &glm->state};
   SCL_TRY(write_parameters(glm, at, &s, wanted, &pass));
+  if (pass.row_aux && glm->family == SCL_GLM_NEG_BINOMIAL_2_LOG) SCL_TRY(read_rows(glm));
   scl_status status = SCL_OK;
   if (wanted & SCL_GLM_X) {
     SCL_GO(scl_mat_create(ctx, scl_glm_nrow(glm), scl_glm_ncol(glm), SCL_GENERAL, &d_x));

@@ -4,8 +4,8 @@
  *
  * Shapes, for M parameter vectors: y has n values, X is n x p (n and p may be 0). Of the coupled
  * family categorical_logit with C classes, alpha is C x M and beta p x C x M; of the others alpha
- * is M numbers or n x M, and beta p x M. The auxiliary parameter: sigma M numbers or n x M, phi M
- * numbers, cuts (C - 1) x M. All constants of the density are kept. */
+ * is M numbers or n x M, and beta p x M. The auxiliary parameter: sigma and phi M numbers or n x M,
+ * cuts (C - 1) x M. All constants of the density are kept. */
 #ifndef SCL_OPS_GLM_H
 #define SCL_OPS_GLM_H
 
@@ -16,8 +16,9 @@
 const char *scl_glm_family_name(scl_glm_family family);
 scl_status scl_glm_family_find(const char *name, scl_glm_family *out);
 
-/* Gradients that can be requested; AUX: with respect to sigma, phi or cuts. */
-enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_AUX = 8 };
+/* Gradients that can be requested; AUX: with respect to sigma, phi or cuts; Y: of normal_id only.
+ */
+enum { SCL_GLM_ALPHA = 1, SCL_GLM_BETA = 2, SCL_GLM_X = 4, SCL_GLM_AUX = 8, SCL_GLM_Y = 16 };
 
 /* ---- a likelihood: data on one context with the workspaces that evaluations use again -------- */
 typedef struct scl_glm scl_glm;
@@ -49,7 +50,7 @@ uint64_t scl_glm_bytes(const scl_glm *glm); /* data and workspaces */
 typedef struct {
   size_t vectors;          /* M; 0 counts as 1 */
   size_t classes;          /* C of a coupled family; else 0 or 1 */
-  bool row_alpha, row_aux; /* alpha, sigma: n for each vector */
+  bool row_alpha, row_aux; /* alpha, sigma or phi: n for each vector */
   const double *alpha, *beta, *aux;
   size_t n_alpha, n_beta, n_aux; /* numbers given */
 } scl_glm_parameters;
@@ -59,6 +60,7 @@ typedef struct {
   double *value;                    /* M */
   double *d_alpha, *d_beta, *d_aux; /* as the parameters */
   scl_mat **d_x;                    /* a new n x p matrix; only for one vector */
+  double *d_y;                      /* n x M */
 } scl_glm_results;
 
 /* One evaluation, in one pass over X; waits. `wanted` is a sum of SCL_GLM_ALPHA, ... A density too

@@ -257,3 +257,17 @@ void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, c
     if (above > 0) d_aux[above - 1] += count * term.d_low;
   }
 }
+
+void scl_glm_add_row_values(scl_glm_family family, const scl_glm_data *rows, const double *aux,
+                            size_t n, double *value, double *d_aux) {
+  double sum = 0.0, error = 0.0;
+  for (size_t i = 0; i < n; i++) {
+    double times = rows->weight != NULL ? rows->weight[i] : 1.0;
+    glm_term term = glm_family_value((int)family, rows->y[i], glm_aux_number(aux[i]));
+    double next = sum + times * term.value, back = next - sum;
+    error += (sum - (next - back)) + (times * term.value - back);
+    sum = next;
+    if (d_aux != NULL) d_aux[i] += times * term.d_aux;
+  }
+  *value += sum + error;
+}

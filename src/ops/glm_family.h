@@ -35,4 +35,8 @@ scl_status scl_glm_check_aux(scl_glm_family family, const double *aux, size_t nu
 void scl_glm_add_values(scl_glm_family family, const scl_glm_summary *summary, const double *aux,
                         size_t numbers, double *value, double *d_aux);
 
+/* The same for phi by row, for the y and weights (which may be NULL) of n rows. */
+void scl_glm_add_row_values(scl_glm_family family, const scl_glm_data *rows, const double *aux,
+                            size_t n, double *value, double *d_aux);
+
 #endif

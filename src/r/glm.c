@@ -38,6 +38,7 @@ typedef struct {
   size_t count[GIVEN];
   bool by_row[GIVEN];
   size_t vectors, classes;
+  bool one_beta; /* one number for all columns: its gradient is a sum */
 } arguments;
 
 /* Names of auxiliary parameters, in the order of scl_glm_aux. */
@@ -46,9 +47,9 @@ static const char *const aux_names[] = {"", "sigma", "phi", "cuts"};
 /* One bit for each name asked for. */
 static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *out) {
   const char *aux = aux_names[GLM_FAMILY_AUX(family)];
-  const char *const name[] = {"alpha", "beta", "x", aux};
+  const char *const name[] = {"alpha", "beta", "x", aux, "y"};
   unsigned wanted = 0;
-  int names = *aux != '\0' ? 4 : 3;
+  int names = family == SCL_GLM_NORMAL_ID ? 5 : *aux != '\0' ? 4 : 3;
   if (gradient != R_NilValue && TYPEOF(gradient) != STRSXP) {
     return scl_fail_argument("gradient", "'gradient' must be NULL or names of arguments");
   }
@@ -59,8 +60,8 @@ static scl_status read_wanted(SEXP gradient, scl_glm_family family, unsigned *ou
     if (k == names) {
       return scl_fail_argument(
           "gradient",
-          "'gradient' must contain only \"alpha\", \"beta\"%s%s%s and \"x\", not \"%.40s\"",
-          names == 4 ? ", \"" : "", aux, names == 4 ? "\"" : "", asked);
+          "'gradient' must contain only \"alpha\", \"beta\"%s%s%s%s and \"x\", not \"%.40s\"",
+          names > 3 ? ", \"" : "", aux, names > 3 ? "\"" : "", names > 4 ? ", \"y\"" : "", asked);
     }
     wanted |= 1u << k;
   }
@@ -145,11 +146,12 @@ static scl_status read_arguments(arguments *at, SEXP alpha, SEXP beta, const SEX
   SCL_TRY(require_numbers(at->given[BETA], "beta"));
   scl_glm_aux kind = GLM_FAMILY_AUX(at->family);
   SCL_TRY(read_shape(at));
-  read_auxiliary(at, BETA, 0, false);
+  at->one_beta = !GLM_FAMILY_COUPLED(at->family) && at->p > 1 && XLENGTH(at->given[BETA]) == 1;
+  read_auxiliary(at, BETA, at->one_beta ? at->p : 0, false);
   read_auxiliary(at, ALPHA, at->vectors * at->classes, !GLM_FAMILY_COUPLED(at->family));
   if (kind != SCL_GLM_NONE) {
     SCL_TRY(require_numbers(at->given[AUX], aux_names[kind]));
-    read_auxiliary(at, AUX, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind == SCL_GLM_SIGMA);
+    read_auxiliary(at, AUX, kind == SCL_GLM_CUTS ? 0 : at->vectors, kind != SCL_GLM_CUTS);
   }
   return SCL_OK;
 }
@@ -173,20 +175,24 @@ static SEXP new_like(SEXP x, size_t numbers) {
 
 /* Where the gradients of a result are. */
 typedef struct {
-  SEXP parameter[GIVEN], x;
+  SEXP parameter[GIVEN], x, y;
+  double *by_column; /* by each column's coefficient, where beta is one number */
 } gradients;
 
 /* Phase 1: one number for each vector, with the attribute "gradient" if any is wanted. The gradient
  * with respect to x is a handle if `resident`. Protect it. */
 static SEXP new_value(const arguments *at, bool resident, gradients *out) {
+  *out = (gradients){0};
+  if (at->one_beta) out->by_column = (double *)R_alloc(at->p, sizeof(double));
   SEXP value = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)at->vectors));
   if (at->wanted != 0) {
-    const char *names[5] = {"", "", "", "", ""};
+    const char *names[6] = {"", "", "", "", "", ""};
     int count = 0;
     if (at->wanted & SCL_GLM_ALPHA) names[count++] = "alpha";
     if (at->wanted & SCL_GLM_BETA) names[count++] = "beta";
     if (at->wanted & SCL_GLM_X) names[count++] = "x";
     if (at->wanted & SCL_GLM_AUX) names[count++] = aux_names[GLM_FAMILY_AUX(at->family)];
+    if (at->wanted & SCL_GLM_Y) names[count++] = "y";
     SEXP list = PROTECT(Rf_mkNamed(VECSXP, names));
     count = 0;
     for (int k = 0; k < GIVEN; k++) {
@@ -194,7 +200,12 @@ static SEXP new_value(const arguments *at, bool resident, gradients *out) {
         SET_VECTOR_ELT(list, count++, out->x = r_result_new(resident, at->n, at->p));
       }
       if (!(at->wanted & bit_of[k])) continue;
-      SET_VECTOR_ELT(list, count++, out->parameter[k] = new_like(at->given[k], at->count[k]));
+      size_t numbers = k == BETA && at->one_beta ? 1 : at->count[k];
+      SET_VECTOR_ELT(list, count++, out->parameter[k] = new_like(at->given[k], numbers));
+    }
+    if (at->wanted & SCL_GLM_Y) {
+      SEXP y = Rf_allocMatrix(REALSXP, (int)at->n, (int)at->vectors);
+      SET_VECTOR_ELT(list, count++, out->y = y);
     }
     Rf_setAttrib(value, Rf_install("gradient"), list);
     UNPROTECT(1);
@@ -220,10 +231,16 @@ static scl_status evaluate(scl_glm *glm, const arguments *at, SEXP value, const 
                                          .n_aux = at->count[AUX]};
   const scl_glm_results results = {.value = REAL(value),
                                    .d_alpha = slot[ALPHA],
-                                   .d_beta = slot[BETA],
+                                   .d_beta = at->one_beta ? to->by_column : slot[BETA],
                                    .d_aux = slot[AUX],
+                                   .d_y = to->y != NULL ? REAL(to->y) : NULL,
                                    .d_x = &d_x};
   SCL_TRY(scl_glm_evaluate(glm, &parameters, at->wanted, &results));
+  if (at->one_beta && slot[BETA] != NULL) {
+    double sum = 0.0;
+    for (size_t j = 0; j < at->p; j++) sum += to->by_column[j];
+    *slot[BETA] = sum;
+  }
   scl_status status = d_x != NULL ? r_result_set(to->x, &d_x) : SCL_OK;
   scl_mat_release(d_x);
   return status;

@@ -183,7 +183,7 @@ done:
 static scl_status run_glm(const fixture *f, scl_mat **out) {
   double y = 1, alpha[N] = {0}, beta[N] = {0}, value, d_alpha[N], d_beta[N];
   const scl_glm_data data = {.y = &y, .n_y = 1};
-  const scl_glm_results results = {&value, d_alpha, d_beta, NULL, out};
+  const scl_glm_results results = {&value, d_alpha, d_beta, NULL, out, NULL};
   scl_glm_parameters at = {.alpha = alpha, .beta = beta, .n_alpha = 1, .n_beta = N};
   scl_glm *glm = NULL;
   scl_status status;

@@ -100,13 +100,13 @@ static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
   scl_mat_release(x);
   if (glm == NULL) return;
   const scl_glm_parameters at = plain(q->alpha, q->n_alpha, q->beta, q->p);
-  const scl_glm_results out = {&value, d_alpha, d_beta, NULL, &d_x};
+  const scl_glm_results out = {&value, d_alpha, d_beta, NULL, &d_x, NULL};
   scl_status status = scl_glm_evaluate(glm, &at, wanted, &out);
   CHECK_OK(status);
   if (status == SCL_OK) {
     CHECK(fabs(value - q->value) <= tol * (1 + q->sum_abs));
     double first = value;
-    const scl_glm_results no_gradient = {&value, NULL, NULL, NULL, NULL};
+    const scl_glm_results no_gradient = {&value, NULL, NULL, NULL, NULL, NULL};
     CHECK_OK(scl_glm_evaluate(glm, &at, 0, &no_gradient));
     CHECK(value == first || scl_context_is_host(ctx) ||
           fabs(value - first) <= tol * (1 + q->sum_abs));
@@ -119,7 +119,7 @@ static void check_problem(scl_context *ctx, const problem *q, unsigned wanted) {
     if (wanted & SCL_GLM_X) check_gradient_by_x(q, d_x, tol);
     if (wanted & SCL_GLM_BETA && !(wanted & SCL_GLM_X)) { /* parameters may come otherwise now */
       double *again = test_alloc(q->p * sizeof *again);
-      const scl_glm_results second = {&first, d_alpha, again, NULL, NULL};
+      const scl_glm_results second = {&first, d_alpha, again, NULL, NULL, NULL};
       CHECK_OK(scl_glm_evaluate(glm, &at, wanted, &second));
       CHECK(memcmp(again, d_beta, q->p * sizeof *again) == 0);
       CHECK(fabs(first - value) <= tol * (1 + q->sum_abs));
@@ -181,7 +181,7 @@ static void check_tails(scl_context *ctx) {
         CHECK_OK(create(SCL_GLM_BERNOULLI_LOGIT, &response, 1, m, &glm));
         scl_mat_release(m);
         const scl_glm_parameters at = plain(&zero, 1, &eta, 1);
-        const scl_glm_results out = {&value, &d_alpha, &d_beta, NULL, NULL};
+        const scl_glm_results out = {&value, &d_alpha, &d_beta, NULL, NULL, NULL};
         CHECK_OK(scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_BETA, &out));
         /* Below the normal range a device may lose digits, or all of them. */
         const double least = 0x1p-1022;
@@ -208,7 +208,7 @@ static void check_response(scl_context *ctx) {
   CHECK(strcmp(scl_fault_last()->argument, "y") == 0 && glm == NULL);
   CHECK_OK(create(SCL_GLM_BERNOULLI_LOGIT, &one, 1, m, &glm));
   const scl_glm_parameters at = plain(&zero, 1, &zero, 1);
-  const scl_glm_results out = {&value, NULL, NULL, NULL, NULL};
+  const scl_glm_results out = {&value, NULL, NULL, NULL, NULL, NULL};
   CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
   CHECK_NEAR(value, -3 * log(2), 1e-15);
   CHECK(scl_glm_nrow(glm) == 3 && scl_glm_ncol(glm) == 1 && scl_glm_context(glm) == ctx);
@@ -231,7 +231,7 @@ static void check_families(void) {
 static void expect_fault(scl_glm *glm, scl_glm_parameters at, scl_status status,
                          const char *argument, int64_t index) {
   double value = 7, d_alpha = 7, d_beta[2] = {7, 7};
-  const scl_glm_results out = {&value, &d_alpha, d_beta, NULL, NULL};
+  const scl_glm_results out = {&value, &d_alpha, d_beta, NULL, NULL, NULL};
   CHECK_STATUS(status, scl_glm_evaluate(glm, &at, SCL_GLM_ALPHA | SCL_GLM_BETA, &out));
   CHECK(strcmp(scl_fault_last()->argument, argument) == 0);
   CHECK(scl_fault_last()->index == index);
@@ -255,7 +255,7 @@ static void check_faults(scl_context *ctx) {
   const scl_glm_parameters at = plain(alpha, 1, beta, 2);
   scl_mat *d_x = NULL;
   double value = 0;
-  const scl_glm_results out = {&value, NULL, NULL, NULL, &d_x};
+  const scl_glm_results out = {&value, NULL, NULL, NULL, &d_x, NULL};
   CHECK_STATUS(SCL_E_MEMORY, scl_glm_evaluate(glm, &at, SCL_GLM_X, &out));
   scl_buffer_fail_after(-1);
   CHECK(d_x == NULL);
@@ -291,8 +291,12 @@ static bool evaluate_on(scl_mat *x, scl_glm_family family, const scl_glm_paramet
   }
   scl_status status = create(family, y, n, x, &glm);
   if (status == SCL_OK) {
-    const scl_glm_results results = {out, out + MOST_PREDICTORS, out + 2 * MOST_PREDICTORS,
-                                     out + 2 * MOST_PREDICTORS + at->n_beta, NULL};
+    const scl_glm_results results = {out,
+                                     out + MOST_PREDICTORS,
+                                     out + 2 * MOST_PREDICTORS,
+                                     out + 2 * MOST_PREDICTORS + at->n_beta,
+                                     NULL,
+                                     NULL};
     status = scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results);
   }
   CHECK_OK(status);
@@ -372,7 +376,7 @@ static void check_many_cuts(scl_context *ctx) {
     REQUIRE_OK(host ? scl_mat_wrap(scl_context_host(), x, ROWS, COLUMNS, SCL_GENERAL, &m)
                     : scl_mat_from_host(ctx, x, ROWS, COLUMNS, SCL_GENERAL, &m));
     REQUIRE_OK(create(SCL_GLM_ORDERED_LOGISTIC, y, ROWS, m, &glm));
-    const scl_glm_results out = {value[host], NULL, NULL, NULL, NULL};
+    const scl_glm_results out = {value[host], NULL, NULL, NULL, NULL, NULL};
     CHECK_OK(scl_glm_evaluate(glm, &at, 0, &out));
     scl_glm_release(glm);
     scl_mat_release(m);

@@ -35,7 +35,7 @@ static void evaluate_repeated(scl_mat *x, scl_glm_family family, const double *w
                              .n_datum = n,
                              .weight = weight};
   REQUIRE_OK(scl_glm_create(family, &data, x, &glm));
-  const scl_glm_results results = {out, out + 10, out + 20, out + 70, NULL};
+  const scl_glm_results results = {out, out + 10, out + 20, out + 70, NULL, NULL};
   CHECK_OK(scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results));
   scl_glm_release(glm);
 }

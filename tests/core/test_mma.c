@@ -380,8 +380,8 @@ static void likelihood(scl_context *ctx, scl_glm_family family, const scl_glm_pa
   if (family == SCL_GLM_BINOMIAL_LOGIT) data.datum = trials, data.n_datum = n;
   scl_status status = scl_glm_create(family, &data, m, &glm);
   if (status == SCL_OK) {
-    const scl_glm_results results = {out, out + PREDICTORS, out + 2 * PREDICTORS,
-                                     out + 2 * PREDICTORS + at->n_beta, NULL};
+    const scl_glm_results results = {
+        out, out + PREDICTORS, out + 2 * PREDICTORS, out + 2 * PREDICTORS + at->n_beta, NULL, NULL};
     status = scl_glm_evaluate(glm, at, 15 - SCL_GLM_X, &results);
   }
   CHECK_OK(status);

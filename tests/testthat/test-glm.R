@@ -227,7 +227,7 @@ test_that("parameters of wrong length or type are rejected by name", {
   y <- c(0, 1, 1)
   each_engine({
     f <- cl_likelihood(family, y, x)
-    for (bad in list(1, 1:3, numeric(), "a", NULL, list(1, 2), factor(1:2))) {
+    for (bad in list(1:3, 1:5, numeric(), "a", NULL, list(1, 2), factor(1:2))) {
       expect_fault(cl_glm_lpdf(family, y, x, 0, bad), "argument", argument = "beta")
       expect_fault(f(0, bad), "argument", argument = "beta")
     }

@@ -175,8 +175,11 @@ static size_t groups_in_local_memory(const layout *l, const scl_glm_pass *pass) 
 static scl_status choose_route(plan *s, scl_cl_context *cl, const scl_glm_pass *pass) {
   const bool by_rows = cl->cpu && (wanted_layout == NULL || strcmp(wanted_layout, "rows") == 0);
   size_t most;
+  /* the kernels of tiles have no weights and no phi by row */
+  bool tiles = !by_rows && !pass->weighted &&
+               !(pass->row_aux && GLM_FAMILY_AUX(pass->family) == SCL_GLM_PHI);
   s->layout = LAYOUTS;
-  if (!by_rows && !pass->weighted) SCL_TRY(choose_layout(cl, pass, &s->layout));
+  if (tiles) SCL_TRY(choose_layout(cl, pass, &s->layout));
   if (by_rows) {
     s->route = BY_ROWS;
     s->items = 1;
