@@ -9,9 +9,10 @@ new_chain <- function(job, id) {
   s$layout <- job$layout
   s$control <- o <- job$control
   at <- as.double(job$points[[id]])
-  options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric == "diag",
-               o$adapt_delta, if (is.null(o$step_size)) 0 else o$step_size, o$save_warmup,
-               o$nan == "reject", rep_len(o$inverse_metric, length(at)))
+  options <- c(o$warmup, o$iter, o$method == "hmc", o$leapfrogs, o$max_depth, o$metric != "unit",
+               o$metric == "dense", o$pooled, o$adapt_delta,
+               if (is.null(o$step_size)) 0 else o$step_size, o$save_warmup, o$nan == "reject",
+               if (o$metric == "dense") o$inverse_metric else rep_len(o$inverse_metric, length(at)))
   s$native <- .Call(r_chain_make, at, as.double(options), job$states[[id]])
   s$started <- NULL
   look_at(s)
@@ -72,6 +73,14 @@ judge_stop <- function(s, stop) {
   }
   stop == 1L
 }
+
+# Chains that all wait at the end of a window go on with a metric from the positions of all.
+pool_chains <- function(chains) {
+  .Call(r_chains_pool, lapply(chains, `[[`, "native"))
+  for (s in chains) look_at(s)
+}
+
+waiting <- function(s) s$waits && !is.null(s$at)
 
 # Copies what R code reads.
 look_at <- function(s) list2env(.Call(r_chain_state, s$native, FALSE), envir = s)

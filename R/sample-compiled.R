@@ -249,8 +249,13 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
   control <- chains[[1L]]$control
   total <- control$warmup + control$iter
   by <- if (control$refresh > 0) control$refresh else total
-  running <- chains
+  running <- Filter(Negate(waiting), chains)
   repeat {
+    if (length(running) == 0L) {
+      running <- Filter(function(s) !is.null(s$at), chains)
+      if (length(running) == 0L) return(invisible())
+      pool_chains(running)
+    }
     done <- vapply(running, `[[`, 0L, "iteration_done")
     vectors <- if (lockstep) mapped_vectors(of, length(running), most) else 1L
     stops <- .Call(r_chains_run, lapply(running, `[[`, "native"), of, vectors,
@@ -258,8 +263,8 @@ run_compiled <- function(chains, evaluate, until = Inf, lockstep = FALSE) {
                    min(0.25, until - seconds_now()))
     for (i in seq_along(running)) judge_compiled(running[[i]], stops[i], done[i], evaluate)
     keep_checkpoint(chains[[1L]]$checkpoint)
-    running <- Filter(function(s) !is.null(s$at), running)
-    if (length(running) == 0L || seconds_now() > until) return(invisible())
+    running <- Filter(function(s) !is.null(s$at) && !s$waits, running)
+    if (seconds_now() > until) return(invisible())
   }
 }
 

@@ -12,6 +12,10 @@ run_in_turn <- function(job) {
       chains[[id]] <- s
       if (is.null(s$program)) run_chain(s, evaluate)
     }
+    while (is.null(s$program) && waiting(s)) {
+      pool_chains(chains)
+      for (s in chains) run_chain(s, evaluate)
+    }
     if (!is.null(s$program)) run_compiled(chains, evaluate)
   })
 }
@@ -51,6 +55,7 @@ run_chain <- function(s, evaluate, until = Inf) {
     statcl_error_nonfinite = rejected, error = function(e) rethrow_density(s, e))
     if (!failed) return(invisible())
     take_answer(s, -Inf, NULL)
+    if (s$waits) return(invisible())
   }
 }
 
@@ -60,7 +65,7 @@ step_chain <- function(s, evaluate, until) {
     answer <- evaluate(s$at)
     take_answer(s, answer[[1L]], answer[[2L]])
     if (!is.null(s$checkpoint)) keep_checkpoint(s$checkpoint)
-    if (timed && seconds_now() > until) return()
+    if (s$waits || timed && seconds_now() > until) return()
   }
 }
 
@@ -122,7 +127,8 @@ run_batch <- function(job) {
 }
 
 lockstep <- function(chains, evaluate) {
-  running <- Filter(function(s) !is.null(s$at), chains)
+  alive <- function(chains) Filter(function(s) !is.null(s$at), chains)
+  running <- alive(chains)
   while (length(running) > 0L) {
     points <- vapply(running, function(s) s$at, running[[1L]]$at)
     dim(points) <- c(length(running[[1L]]$at), length(running))
@@ -131,13 +137,12 @@ lockstep <- function(chains, evaluate) {
     for (i in seq_along(running)) {
       s <- running[[i]]
       take_answer(s, answers[[i]][[1L]], answers[[i]][[2L]])
-      if (is.null(s$at)) {
-        stop_clock(s)
-        ended <- TRUE
-      }
+      if (is.null(s$at)) stop_clock(s)
+      ended <- ended || is.null(s$at) || s$waits
     }
     keep_checkpoint(running[[1L]]$checkpoint)
-    if (ended) running <- Filter(function(s) !is.null(s$at), running)
+    if (ended) running <- Filter(function(s) !s$waits, alive(running))
+    if (length(running) == 0L && length(running <- alive(chains)) > 0L) pool_chains(running)
   }
 }
 

@@ -32,14 +32,12 @@ collect_draws <- function(job, chains, complete) {
   })
   for (name in c("tree_depth", "leapfrogs")) storage.mode(diagnostics[[name]]) <- "integer"
   storage.mode(diagnostics$divergent) <- "logical"
-  scale2 <- function(s) rep_len(s$scale^2, job$layout$dimension)
   in_sampling <- rows > warmup
   result <- list(
     draws = draws[in_sampling, , , drop = FALSE],
     diagnostics = lapply(diagnostics, function(m) m[in_sampling, , drop = FALSE]),
     step_size = vapply(chains, function(s) s$step_size, 0),
-    inverse_metric = matrix(vapply(chains, scale2, numeric(job$layout$dimension)),
-                            ncol = length(chains)),
+    inverse_metric = inverse_metrics(chains, job$layout$dimension),
     seconds = cbind(warmup = vapply(chains, function(s) s$warmup_seconds, 0),
                     total = vapply(chains, function(s) s$elapsed, 0)),
     evaluations = vapply(chains, function(s) s$evaluations, 0),
@@ -53,6 +51,15 @@ collect_draws <- function(job, chains, complete) {
                                                function(m) m[!in_sampling, , drop = FALSE]))
   }
   structure(result, class = "cl_sample")
+}
+
+# Diagonals in columns, or an array of matrices.
+inverse_metrics <- function(chains, d) {
+  if (is.null(chains[[1L]]$factor)) {
+    return(matrix(vapply(chains, function(s) rep_len(s$scale^2, d), numeric(d)), d))
+  }
+  one <- function(s) tcrossprod(s$factor * lower.tri(s$factor, diag = TRUE))
+  array(vapply(chains, one, matrix(0, d, d)), c(d, d, length(chains)))
 }
 
 # ---- warnings ------------------------------------------------------------------------------------
@@ -127,7 +134,7 @@ count_of <- function(n, what) {
 #'     `leapfrogs`, `divergent`, `energy`, `log_density`; the last two on the unconstrained scale,
 #'     including the Jacobian,
 #'   * `step_size`, `inverse_metric`: values after the warm-up, for each chain (the latter in
-#'     columns),
+#'     columns, or an array of matrices if the metric is dense),
 #'   * `seconds`: time of each chain, for the warm-up and in total,
 #'   * `evaluations`, `rejections`: the numbers of evaluations, and of points at which the density
 #'     could not be computed, for each chain,
@@ -166,7 +173,10 @@ NULL
 print.cl_sample <- function(x, digits = 3L, rows = 10L, ...) {
   size <- dim(x$draws)
   cat(sprintf("%s of %s each after %d of warm-up (%s)%s\n", count_of(size[2L], "chain"),
-              count_of(size[1L], "iteration"), x$control$warmup, toupper(x$control$method),
+              count_of(size[1L], "iteration"), x$control$warmup,
+              paste0(toupper(x$control$method),
+                     if (x$control$metric == "dense") ", dense metric",
+                     if (isTRUE(x$control$pooled)) ", pooled"),
               if (x$complete) "" else ", interrupted"))
   table <- summary(x)
   print(utils::head(table, rows), digits = digits)

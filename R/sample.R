@@ -40,11 +40,16 @@
 #' `"nuts"` is the no-U-turn sampler with multinomial sampling within the trajectory (Betancourt,
 #' 2017, <https://arxiv.org/abs/1701.02434>). `"hmc"` always makes `leapfrogs` steps, for
 #' comparisons of speed. During the warm-up the step size is adapted by dual averaging to an average
-#' acceptance statistic of `adapt_delta` (Hoffman and Gelman, 2014, *JMLR* 15), and a diagonal
-#' inverse mass matrix is set to the variances of the parameters, in windows of 25, 50, 100, ...
-#' iterations after the first 75; the last 50 iterations adapt the step size only. For a warm-up of
-#' less than 150 iterations these numbers are reduced in proportion; a warm-up of less than 20
-#' adapts the step size only.
+#' acceptance statistic of `adapt_delta` (Hoffman and Gelman, 2014, *JMLR* 15), and the inverse
+#' mass matrix is set to the variances of the parameters (`metric = "diag"`) or to their covariance
+#' matrix (`"dense"`), in windows of 25, 50, 100, ... iterations after the first 75; the last 50
+#' iterations adapt the step size only. For a warm-up of less than 150 iterations these numbers are
+#' reduced in proportion; a warm-up of less than 20 adapts the step size only.
+#'
+#' With strongly correlated parameters `"dense"` needs far fewer steps. Each step then takes
+#' `2 * d^2` more operations for `d` parameters, and each chain three matrices of that size. With
+#' `pooled = TRUE` the windows of all chains are used together: chains wait for each other at the
+#' end of each window, and a metric is estimated from `chains` times as many draws.
 #'
 #' A density that can be compiled runs without R between evaluations, its transforms included: a
 #' [cl_gradient()], and on the host a [cl_likelihood()] or a [cl_log_posterior()] of these and
@@ -97,10 +102,11 @@
 #'   steps.
 #' @param max_depth NUTS makes at most `2^max_depth - 1` steps in an iteration.
 #' @param leapfrogs Number of steps in an iteration of `"hmc"`.
-#' @param metric `"diag"`, or `"unit"`: no adaptation of the mass matrix.
-#' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and diagonal of the
-#'   inverse mass matrix (on the unconstrained scale; one number, or one for each parameter).
-#'   Without a warm-up they are not changed.
+#' @param metric The mass matrix: `"diag"`, `"dense"`, or `"unit"`: not adapted.
+#' @param pooled Whether the mass matrix is adapted from the draws of all chains, see below.
+#' @param step_size,inverse_metric Initial step size (`NULL`: found by trial) and inverse mass
+#'   matrix (on the unconstrained scale; one number, or the diagonal, or the matrix if `metric` is
+#'   `"dense"`). Without a warm-up they are not changed.
 #' @param jitter Chains start at `init` plus uniform random numbers between `-jitter` and `jitter`,
 #'   on the unconstrained scale. The default is 1 if several chains share one `init`, and 0
 #'   otherwise.
@@ -162,10 +168,11 @@
 #' cor(as.matrix(fit))
 cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000, transform = NULL,
                       method = c("nuts", "hmc"), adapt_delta = 0.8, max_depth = 10, leapfrogs = 10,
-                      metric = c("diag", "unit"), step_size = NULL, inverse_metric = NULL,
+                      metric = c("diag", "dense", "unit"), step_size = NULL, inverse_metric = NULL,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
-                      refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60) {
+                      refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
+                      pooled = FALSE) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -173,6 +180,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   chains <- as.integer(check_count(chains, "chains", lower = 1))
   control <- sample_control(warmup, iter, method, adapt_delta, max_depth, leapfrogs, metric,
                             step_size, save_warmup)
+  control$pooled <- check_flag(pooled, "pooled") && chains > 1L
   control$nan <- check_choice(nan, c("stop", "reject"), "nan")
   control$check_gradient <- check_flag(check_gradient, "check_gradient")
   control$announce <- is.null(refresh)
@@ -187,6 +195,9 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   job <- new_job(log_density, init, transform, chains, control, jitter, seed, inverse_metric)
   job$call <- sys.call()
   workers <- check_workers(workers, chains)
+  if (control$pooled && !is.null(workers)) {
+    abort_argument("pooled", "pooled = TRUE needs workers = 1")
+  }
   job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed, workers)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
@@ -208,7 +219,8 @@ new_job <- function(log_density, init, transform, chains, control, jitter, seed,
     abort_argument("init", paste("'init' must be a list named by parameter, such as list(alpha =",
                                  "0, beta = c(0, 0))"))
   }
-  control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension)
+  control$inverse_metric <- check_inverse_metric(inverse_metric, layout$dimension,
+                                                 control$metric == "dense")
   if (is.null(jitter)) {
     jitter <- if (chains > 1L && single_init(init) && !inherits(init, "cl_sample")) 1 else 0
   }
@@ -229,20 +241,25 @@ sample_control <- function(warmup, iter, method, adapt_delta, max_depth, leapfro
        adapt_delta = check_number(adapt_delta, "adapt_delta", 0.01, 0.999999),
        max_depth = as.integer(check_count(max_depth, "max_depth", 1, 20)),
        leapfrogs = as.integer(check_count(leapfrogs, "leapfrogs", 1)),
-       metric = check_choice(metric, c("diag", "unit"), "metric"),
+       metric = check_choice(metric, c("diag", "dense", "unit"), "metric"), pooled = FALSE,
        step_size = if (!is.null(step_size)) check_number(step_size, "step_size", 1e-300, 1e7),
        save_warmup = check_flag(save_warmup, "save_warmup"))
 }
 
-check_inverse_metric <- function(x, dimension) {
-  if (is.null(x)) return(1)
-  right <- is.numeric(x) && length(x) %in% c(1L, dimension) && all(is.finite(x) & x > 0)
-  if (!right) {
-    abort_argument("inverse_metric", sprintf(
-      "'inverse_metric' must be one positive number, or one for each of the %d parameters",
-      dimension))
+check_inverse_metric <- function(x, dimension, dense = FALSE) {
+  if (is.null(x)) x <- 1
+  right <- is.numeric(x) && all(is.finite(x))
+  if (is.matrix(x) && dense) {
+    right <- right && all(dim(x) == dimension) && isSymmetric(unname(x))
+    if (right) right <- !inherits(try(chol(x), silent = TRUE), "try-error")
+    if (right) return(unname(x) + 0)
   }
-  as.double(x)
+  if (!right || is.matrix(x) || !length(x) %in% c(1L, dimension) || any(x <= 0)) {
+    abort_argument("inverse_metric", sprintf(
+      "'inverse_metric' must be one positive number, or one for each of the %d parameters%s",
+      dimension, if (dense) ", or a positive definite matrix" else ""))
+  }
+  if (dense) diag(rep_len(as.double(x), dimension), dimension) else as.double(x)
 }
 
 # Whether lockstep is faster: when reading the data takes longer than R's work around it, or when

@@ -2,8 +2,8 @@
  *
  *   r_chain_make(start, options, seed)
  *       start: the unconstrained vector
- *       options: a double vector with the entries below in their order; a chain's `inverse metric`
- *       has an entry for each parameter behind them
+ *       options: a double vector with the entries below in their order; behind them the inverse
+ *       metric: an entry for each parameter, or the matrix if it is dense
  *       seed: .Random.seed of "L'Ecuyer-CMRG"
  *   r_chain_place(chain, centre, jitter): the new start, near the centre
  *   r_chain_step(chain, value, gradient, iterations): takes the result at the chain's point, whose
@@ -12,6 +12,7 @@
  *   r_chain_clock(chain, runs)
  *   r_chains_run(chains, target, vectors, goals, seconds): scl_chain_stop of each of a list of
  *       chains (scl_chains_run()); get_target() says what a target is
+ *   r_chains_pool(chains): chains that wait for each other go on (scl_chains_pool())
  *   r_target_run(target, x): value and gradient
  *   r_chain_state(chain, all): a list; with draws and figures in columns if `all`
  *   r_chain_save(chain): its image, a raw vector
@@ -54,6 +55,8 @@ enum {
   LEAPFROGS,
   MAX_DEPTH,
   ADAPTS_METRIC,
+  DENSE,
+  POOLS,
   ADAPT_DELTA,
   STEP_SIZE,
   SAVE_WARMUP,
@@ -66,8 +69,10 @@ static scl_status bad_chain(void) {
 }
 
 static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out) {
-  if (TYPEOF(x) != REALSXP || (size_t)XLENGTH(x) != OPTIONS + dimension) return bad_chain();
+  if (TYPEOF(x) != REALSXP || XLENGTH(x) < OPTIONS) return bad_chain();
   const double *o = REAL_RO(x);
+  const size_t numbers = o[DENSE] != 0.0 ? dimension * dimension : dimension;
+  if ((size_t)XLENGTH(x) != OPTIONS + numbers) return bad_chain();
   *out = (scl_chain_options){.dimension = dimension,
                              .warmup = (int)o[WARMUP],
                              .iter = (int)o[ITER],
@@ -75,6 +80,8 @@ static scl_status read_options(SEXP x, size_t dimension, scl_chain_options *out)
                              .leapfrogs = (int)o[LEAPFROGS],
                              .max_depth = (int)o[MAX_DEPTH],
                              .adapts_metric = o[ADAPTS_METRIC] != 0.0,
+                             .dense = o[DENSE] != 0.0,
+                             .pools = o[POOLS] != 0.0,
                              .adapt_delta = o[ADAPT_DELTA],
                              .step_size = o[STEP_SIZE],
                              .inverse_metric = o + OPTIONS,
@@ -231,6 +238,16 @@ done:
   return r_return(status, result);
 }
 
+SEXP r_chains_pool(SEXP chains) {
+  const R_xlen_t count = TYPEOF(chains) == VECSXP ? XLENGTH(chains) : 0;
+  scl_chain **chain = (scl_chain **)R_alloc((size_t)count + 1, sizeof *chain);
+  scl_status status = SCL_OK;
+  for (R_xlen_t k = 0; k < count; k++) SCL_GO(get_chain(VECTOR_ELT(chains, k), &chain[k]));
+  SCL_GO(scl_chains_pool(chain, (int)count));
+done:
+  return r_return(status, R_NilValue);
+}
+
 static SEXP columns(const double *from, size_t rows, int count) {
   SEXP result = Rf_allocMatrix(REALSXP, (int)rows, count);
   if (XLENGTH(result) > 0) memcpy(REAL(result), from, (size_t)XLENGTH(result) * sizeof *from);
@@ -241,7 +258,9 @@ static SEXP columns(const double *from, size_t rows, int count) {
 SEXP r_chain_state(SEXP chain, SEXP all) {
   const char *names[] = {"iteration", "iteration_done", "rejections",     "evaluations",
                          "step_size", "elapsed",        "warmup_seconds", "at",
-                         "scale",     "draws",          "figures",        ""};
+                         "scale",     "draws",          "figures",        "factor",
+                         "waits",
+                         ""};
   scl_chain *c;
   if (get_chain(chain, &c) != SCL_OK) r_throw();
   const scl_chain_view v = scl_chain_view_of(c);
@@ -256,9 +275,13 @@ SEXP r_chain_state(SEXP chain, SEXP all) {
     SET_VECTOR_ELT(result, 7 + k, vector);
     memcpy(REAL(vector), vectors[k], v.dimension * sizeof(double));
   }
+  SET_VECTOR_ELT(result, 12, Rf_ScalarLogical(v.waits));
   if (Rf_asLogical(all) == 1) {
     SET_VECTOR_ELT(result, 9, columns(v.draws, v.dimension, v.kept));
     SET_VECTOR_ELT(result, 10, columns(v.figures, SCL_CHAIN_FIGURES, v.done));
+    if (v.factor != NULL) {
+      SET_VECTOR_ELT(result, 11, columns(v.factor, v.dimension, (int)v.dimension));
+    }
   }
   UNPROTECT(1);
   return result;

@@ -21,10 +21,14 @@ void scl_adapt_windows(scl_adaptation *a, int warmup) {
   }
 }
 
+static size_t moments(const scl_adaptation *a) {
+  return a->dense ? a->dimension * a->dimension : a->dimension;
+}
+
 void scl_adapt_clear(scl_adaptation *a) {
   a->n = 0.0;
   memset(a->mean, 0, a->dimension * sizeof *a->mean);
-  memset(a->squares, 0, a->dimension * sizeof *a->squares);
+  memset(a->squares, 0, moments(a) * sizeof *a->squares);
 }
 
 /* Shrunk towards ten times the size, because larger steps are cheaper to try; with few iterations
@@ -55,21 +59,58 @@ static bool ends_at(const scl_adaptation *a, int i) {
   return false;
 }
 
-/* The variances are shrunk slightly towards 1e-3, so that a window without movement does no harm.
- */
-bool scl_adapt_metric(scl_adaptation *a, int i, const double *q, double *inverse) {
-  if (a->windows == 0 || i < a->first || i > a->end[a->windows - 1]) return false;
-  const double n = a->n += 1.0;
+static void add_dense(scl_adaptation *a, const double *q, double n) {
+  const size_t d = a->dimension;
+  const double share = (n - 1.0) / n;
+  for (size_t k = 0; k < d; k++) {
+    const double off = share * (q[k] - a->mean[k]);
+    double *column = a->squares + k * d;
+    for (size_t i = k; i < d; i++) column[i] += off * (q[i] - a->mean[i]);
+  }
+  for (size_t k = 0; k < d; k++) a->mean[k] += (q[k] - a->mean[k]) / n;
+}
+
+static void add_diagonal(scl_adaptation *a, const double *q, double n) {
   for (size_t k = 0; k < a->dimension; k++) {
     const double off = q[k] - a->mean[k];
     a->mean[k] += off / n;
     a->squares[k] += off * (q[k] - a->mean[k]);
   }
-  if (!ends_at(a, i)) return false;
-  for (size_t k = 0; k < a->dimension; k++) {
-    const double variance = n > 1.0 ? a->squares[k] / (n - 1.0) : a->squares[k] + 1.0;
-    inverse[k] = (n * variance + 5e-3) / (n + 5.0);
+}
+
+bool scl_adapt_observe(scl_adaptation *a, int i, const double *q) {
+  if (a->windows == 0 || i < a->first || i > a->end[a->windows - 1]) return false;
+  a->n += 1.0;
+  if (a->dense) {
+    add_dense(a, q, a->n);
+  } else {
+    add_diagonal(a, q, a->n);
   }
-  scl_adapt_clear(a);
-  return true;
+  return ends_at(a, i);
+}
+
+void scl_adapt_merge(scl_adaptation *a, const scl_adaptation *other) {
+  const size_t d = a->dimension, step = a->dense ? d : 1;
+  const double n = a->n + other->n, share = other->n / n, weight = a->n * share;
+  for (size_t k = 0; k < d; k++) {
+    const double off = weight * (other->mean[k] - a->mean[k]);
+    const size_t last = a->dense ? d : k + 1;
+    for (size_t i = k; i < last; i++) {
+      const size_t at = a->dense ? k * step + i : k;
+      a->squares[at] += other->squares[at] + off * (other->mean[i] - a->mean[i]);
+    }
+  }
+  for (size_t k = 0; k < d; k++) a->mean[k] += share * (other->mean[k] - a->mean[k]);
+  a->n = n;
+}
+
+/* Shrunk slightly towards 1e-3, so that a window without movement does no harm. */
+void scl_adapt_inverse(const scl_adaptation *a, double *inverse) {
+  const size_t d = a->dimension;
+  const double n = a->n;
+  for (size_t k = 0; k < moments(a); k++) {
+    const double ridge = !a->dense || k % (d + 1) == 0 ? 5e-3 : 0.0;
+    const double value = n > 1.0 ? a->squares[k] / (n - 1.0) : a->squares[k] + (ridge > 0.0);
+    inverse[k] = (n * value + ridge) / (n + 5.0);
+  }
 }

@@ -1,5 +1,6 @@
-/* Warm-up: step size by dual averaging (Hoffman and Gelman, 2014, section 3.2), a diagonal inverse
- * mass matrix from the variances within windows that double. */
+/* Warm-up: step size by dual averaging (Hoffman and Gelman, 2014, section 3.2), and the inverse
+ * mass matrix from the variances or the covariance matrix of the positions within windows that
+ * double. */
 #ifndef SCL_SAMPLE_ADAPT_H
 #define SCL_SAMPLE_ADAPT_H
 
@@ -15,7 +16,10 @@ typedef struct {
   double count;
   int first, windows, end[SCL_WINDOWS]; /* iterations, counted from 1 */
   size_t dimension;
-  double n, *mean, *squares; /* of the positions in this window; borrowed */
+  bool dense;
+  /* Of the positions in this window: count, mean, sums of squares or, if dense, the lower triangle
+   * of the matrix of sums of products (by column); borrowed. */
+  double n, *mean, *squares;
 } scl_adaptation;
 
 /* The windows of a warm-up, none for 0. */
@@ -27,7 +31,11 @@ void scl_adapt_restart(scl_adaptation *a, double step_size, double left);
 double scl_adapt_step(scl_adaptation *a, double accept);
 /* The step size after the warm-up. */
 double scl_adapt_final(const scl_adaptation *a);
-/* Adds a position; true, with the new diagonal in `inverse`, if a window ends with iteration i. */
-bool scl_adapt_metric(scl_adaptation *a, int i, const double *q, double *inverse);
+/* Adds the position of iteration i; true if a window ends with it. */
+bool scl_adapt_observe(scl_adaptation *a, int i, const double *q);
+/* Adds the positions of another window. */
+void scl_adapt_merge(scl_adaptation *a, const scl_adaptation *other);
+/* The inverse mass matrix of the window: its diagonal or, if dense, its lower triangle. */
+void scl_adapt_inverse(const scl_adaptation *a, double *inverse);
 
 #endif

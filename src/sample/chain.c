@@ -29,11 +29,12 @@ void scl_chain_divide(scl_chain *c) {
   const size_t d = c->options.dimension;
   double *m = c->memory;
   double **const vectors[] = {
-      &c->q,          &c->g,          &c->at,           &c->p,        &c->scale,
-      &c->rho,        &c->sum,        &c->room,         &c->end[0].q, &c->end[0].p,
-      &c->end[0].g,   &c->end[1].q,   &c->end[1].p,     &c->end[1].g, &c->proposal.q,
-      &c->proposal.g, &c->adapt.mean, &c->adapt.squares};
+      &c->q,        &c->g,        &c->at,         &c->p,          &c->scale,      &c->rho,
+      &c->sum,      &c->room,     &c->end[0].q,   &c->end[0].p,   &c->end[0].g,   &c->end[1].q,
+      &c->end[1].p, &c->end[1].g, &c->proposal.q, &c->proposal.g, &c->adapt.mean, &c->product};
   for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++) *vectors[k] = take(&m, d);
+  c->adapt.squares = take(&m, c->options.dense ? d * d : d);
+  c->factor = c->options.dense ? take(&m, d * d) : NULL;
   for (int k = 0; k <= c->options.max_depth; k++) {
     c->node[k] = (scl_subtree){take(&m, d), take(&m, d), take(&m, d)};
   }
@@ -45,7 +46,8 @@ static int kept_from(const scl_chain_options *o) {
 }
 
 size_t scl_chain_vectors(const scl_chain_options *o) {
-  return (19 + 3 * ((size_t)o->max_depth + 1)) * o->dimension + 1;
+  const size_t d = o->dimension;
+  return (20 + 3 * ((size_t)o->max_depth + 1)) * d + 1 + (o->dense ? 2 * d * d : 0);
 }
 
 static scl_status allocate(scl_chain *c) {
@@ -66,6 +68,35 @@ static scl_status allocate(scl_chain *c) {
   return SCL_OK;
 }
 
+/* ---- the metric ----------------------------------------------------------------------------- */
+
+static bool set_metric(scl_chain *c, const double *inverse) {
+  const size_t d = c->options.dimension;
+  if (!c->options.dense) {
+    for (size_t k = 0; k < d; k++) c->scale[k] = sqrt(inverse[k]);
+    return true;
+  }
+  memcpy(c->factor, inverse, d * d * sizeof *inverse);
+  return scl_metric_factor(d, c->factor);
+}
+
+/* From the positions of a window. A matrix that rounding makes indefinite keeps its diagonal only.
+ */
+static void take_metric(scl_chain *c, const scl_adaptation *window) {
+  const size_t d = c->options.dimension;
+  double *inverse = c->options.dense ? c->factor : c->scale;
+  scl_adapt_inverse(window, inverse);
+  if (!c->options.dense) {
+    for (size_t k = 0; k < d; k++) c->scale[k] = sqrt(c->scale[k]);
+  } else if (!scl_metric_factor(d, inverse)) {
+    scl_adapt_inverse(window, inverse);
+    for (size_t k = 0; k < d * d; k++) {
+      if (k % (d + 1) != 0) inverse[k] = 0.0;
+    }
+    scl_metric_factor(d, inverse);
+  }
+}
+
 scl_status scl_chain_make(const scl_chain_options *options, const double *start, scl_random *stream,
                           scl_chain **out) {
   scl_chain *c = calloc(1, sizeof *c);
@@ -81,12 +112,16 @@ scl_status scl_chain_make(const scl_chain_options *options, const double *start,
     scl_chain_free(c);
     return status;
   }
-  for (size_t k = 0; k < options->dimension; k++) c->scale[k] = sqrt(options->inverse_metric[k]);
+  if (!set_metric(c, options->inverse_metric)) {
+    scl_chain_free(c);
+    return scl_fail_argument("inverse_metric", "'inverse_metric' is not positive definite");
+  }
   c->options.inverse_metric = NULL;
   c->step_size = options->step_size > 0.0 ? options->step_size : 1.0;
   c->direction = 1.0;
   c->adapt.target = options->adapt_delta;
   c->adapt.dimension = options->dimension;
+  c->adapt.dense = options->dense;
   scl_adapt_windows(&c->adapt, options->adapts_metric ? options->warmup : 0);
   scl_adapt_restart(&c->adapt, 1.0, INFINITY);
   c->warmup_seconds = NAN;
@@ -210,31 +245,56 @@ static void keep(scl_chain *c, double accept) {
   c->done = i;
 }
 
-/* True if there is another metric. */
+/* True if a window ends. */
 static bool adapt(scl_chain *c, double accept) {
-  const size_t d = c->options.dimension;
   const int i = c->iteration;
   if (i > c->options.warmup) return false;
   c->step_size = scl_adapt_step(&c->adapt, accept);
-  const bool another = scl_adapt_metric(&c->adapt, i, c->q, c->room);
-  for (size_t k = 0; another && k < d; k++) c->scale[k] = sqrt(c->room[k]);
+  const bool ends = scl_adapt_observe(&c->adapt, i, c->q);
+  if (ends && !c->options.pools) take_metric(c, &c->adapt);
   if (i == c->options.warmup) {
     c->step_size = scl_adapt_final(&c->adapt);
     c->warmup_seconds = seconds_so_far(c);
   }
-  return another;
+  return ends;
+}
+
+static void end_window(scl_chain *c) {
+  scl_adapt_clear(&c->adapt);
+  begin_search(c);
 }
 
 static scl_status end_transition(scl_chain *c) {
   const double accept = c->metropolis / c->leapfrog;
   keep(c, accept);
-  const bool another = adapt(c, accept);
+  const bool ends = adapt(c, accept);
   if (c->done == c->options.warmup + c->options.iter) {
     c->stop = SCL_CHAIN_ENDED;
     return SCL_OK;
   }
-  if (!another) return begin_transition(c);
-  begin_search(c);
+  if (!ends) return begin_transition(c);
+  if (c->options.pools) {
+    c->stop = SCL_CHAIN_WAITS;
+  } else {
+    end_window(c);
+  }
+  return SCL_OK;
+}
+
+/* In the order of the chains, for equal bits. */
+scl_status scl_chains_pool(scl_chain *const *chain, int count) {
+  for (int k = 0; k < count; k++) {
+    const bool fits = chain[k]->stop == SCL_CHAIN_WAITS && chain[k]->done == chain[0]->done &&
+                      chain[k]->options.dimension == chain[0]->options.dimension &&
+                      chain[k]->options.dense == chain[0]->options.dense;
+    if (!fits) return scl_fail_argument("pooled", "internal: chains do not wait for each other");
+  }
+  for (int k = 1; k < count; k++) scl_adapt_merge(&chain[0]->adapt, &chain[k]->adapt);
+  for (int k = count - 1; k >= 0; k--) {
+    take_metric(chain[k], &chain[0]->adapt);
+    chain[k]->stop = SCL_CHAIN_RUNS;
+    end_window(chain[k]);
+  }
   return SCL_OK;
 }
 
@@ -332,6 +392,7 @@ scl_chain_view scl_chain_view_of(const scl_chain *c) {
   return (scl_chain_view){.dimension = c->options.dimension,
                           .iteration = c->iteration,
                           .done = c->done,
+                          .waits = c->stop == SCL_CHAIN_WAITS,
                           .rejections = c->rejections,
                           .evaluations = c->evaluations,
                           .step_size = c->step_size,
@@ -339,6 +400,7 @@ scl_chain_view scl_chain_view_of(const scl_chain *c) {
                           .warmup_seconds = c->warmup_seconds,
                           .point = c->at,
                           .scale = c->scale,
+                          .factor = c->factor,
                           .draws = c->draws,
                           .kept = c->done > before ? c->done - before : 0,
                           .figures = c->figures};

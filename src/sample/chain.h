@@ -1,8 +1,8 @@
 /* One Markov chain: the no-U-turn sampler, or Hamiltonian Monte Carlo with a fixed number of steps.
  *
- * The momentum is kept in units in which it is standard normal: p = sqrt(inverse mass) * (usual
- * momentum). A leapfrog step of size e is then, with c = e * sqrt(inverse mass),
- *   p <- p + c / 2 * gradient;  q <- q + c * p;  p <- p + c / 2 * gradient,
+ * The momentum is kept in units in which it is standard normal: p = L' (usual momentum) with the
+ * inverse mass matrix L L', diagonal or dense. A leapfrog step of size e is then, with C = e L,
+ *   p <- p + C' gradient / 2;  q <- q + C p;  p <- p + C' gradient / 2,
  * and the products of the U-turn criterion need no mass matrix.
  *
  * NUTS is the multinomial sampler with the generalised criterion (Betancourt, 2017,
@@ -24,9 +24,11 @@ typedef struct {
   bool static_steps; /* HMC with `leapfrogs` steps, else NUTS */
   int leapfrogs, max_depth;
   bool adapts_metric;
+  bool dense; /* the inverse metric is a matrix, else diagonal */
+  bool pools; /* chains wait at the end of each window (scl_chains_pool()) */
   double adapt_delta;
   double step_size;             /* 0: found by trial */
-  const double *inverse_metric; /* `dimension` numbers, read when the chain is made */
+  const double *inverse_metric; /* diagonal, or lower triangle; read when the chain is made */
   bool save_warmup;             /* keeps the draws of the warm-up */
   bool reject_nan;              /* points where value or gradient is NaN have density zero */
 } scl_chain_options;
@@ -46,7 +48,8 @@ typedef enum {
   SCL_CHAIN_ASKS,  /* value or gradient at the point is NaN, or the value Inf: see
                       scl_chain_answer() */
   SCL_CHAIN_FLAT,  /* no step size is too large */
-  SCL_CHAIN_STEEP  /* no step size is small enough */
+  SCL_CHAIN_STEEP, /* no step size is small enough */
+  SCL_CHAIN_WAITS  /* for scl_chains_pool() */
 } scl_chain_stop;
 
 /* Goes on until `iterations` are done, `seconds` are over, or the chain stops before. A status of
@@ -57,6 +60,10 @@ scl_status scl_chain_run(scl_chain *c, const scl_target *target, int iterations,
  * the point has density zero. SCL_E_MEMORY. */
 scl_status scl_chain_answer(scl_chain *c, double value, const double *gradient,
                             scl_chain_stop *out);
+/* Sets the inverse metric of chains that wait, from the positions in the windows of all; they go
+ * on.
+ */
+scl_status scl_chains_pool(scl_chain *const *chain, int count);
 /* Time counts between a start of the clock and its stop, and in scl_chain_run(). */
 void scl_chain_clock(scl_chain *c, bool runs);
 
@@ -76,12 +83,14 @@ enum { SCL_CHAIN_FIGURES = 7 };
 typedef struct {
   size_t dimension;
   int iteration, done; /* the one in progress, and how many are complete */
+  bool waits;          /* SCL_CHAIN_WAITS */
   int rejections;      /* points whose density could not be computed */
   double evaluations, step_size, elapsed, warmup_seconds; /* NaN before the end of the warm-up */
   const double *point;                                    /* to be evaluated next */
-  const double *scale;                                    /* square roots of the inverse metric */
-  const double *draws; /* `dimension` numbers for each iteration that is kept */
-  int kept;            /* of the iterations done */
+  const double *scale;  /* square roots of a diagonal inverse metric */
+  const double *factor; /* lower Cholesky factor of a dense one, and its transpose; else NULL */
+  const double *draws;  /* `dimension` numbers for each iteration that is kept */
+  int kept;             /* of the iterations done */
   /* For each iteration done: acceptance statistic, step size, depth, steps, divergence, energy and
    * log density. */
   const double *figures;

@@ -4,6 +4,7 @@
 
 #include "sample/adapt.h"
 #include "sample/chain.h"
+#include "sample/metric.h"
 
 typedef enum { SCL_STAGE_FIRST, SCL_STAGE_SEARCH, SCL_STAGE_LEAF, SCL_STAGE_STATIC } scl_stage;
 
@@ -24,10 +25,12 @@ struct scl_chain {
   scl_chain_stop stop;
   double *memory; /* all vectors */
 
-  double *q, *g, lp;           /* where the chain is */
-  double *at, *p;              /* the point to be evaluated, and the momentum on the way there */
-  double *answer;              /* value and gradient */
-  double *scale;               /* of the momentum: square roots of the inverse metric */
+  double *q, *g, lp; /* where the chain is */
+  double *at, *p;    /* the point to be evaluated, and the momentum on the way there */
+  double *answer;    /* value and gradient */
+  /* Of the momentum: square roots of the inverse metric, or its factor (sample/metric.h) and a
+   * vector times it. */
+  double *scale, *factor, *product;
   double step_size, direction; /* 1 or -1 */
   double energy0, energy1;     /* at the start of the transition, and of its result */
   double metropolis;
@@ -76,6 +79,12 @@ static inline void scl_assign(const scl_chain *c, double *to, const double *from
 
 /* p <- p + half a step along g. The step is size * scale, in this order, for equal bits. */
 static inline void scl_half_step(const scl_chain *c, const double *g, double *p) {
+  if (c->factor != NULL) {
+    const double half = 0.5 * (c->direction * c->step_size);
+    scl_metric_times(c->options.dimension, c->factor, true, g, c->product);
+    for (size_t k = 0; k < c->options.dimension; k++) p[k] += half * c->product[k];
+    return;
+  }
   for (size_t k = 0; k < c->options.dimension; k++) {
     const double step = c->step_size * c->scale[k];
     p[k] += 0.5 * (c->direction * step) * g[k];
@@ -84,6 +93,12 @@ static inline void scl_half_step(const scl_chain *c, const double *g, double *p)
 
 /* at <- from + step * p */
 static inline void scl_full_step(const scl_chain *c, const double *from) {
+  if (c->factor != NULL) {
+    const double step = c->direction * c->step_size;
+    scl_metric_times(c->options.dimension, c->factor, false, c->p, c->product);
+    for (size_t k = 0; k < c->options.dimension; k++) c->at[k] = from[k] + step * c->product[k];
+    return;
+  }
   for (size_t k = 0; k < c->options.dimension; k++) {
     const double step = c->step_size * c->scale[k];
     c->at[k] = from[k] + c->direction * step * c->p[k];

@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "program_check.h"
 #include "sample/chain.h"
+#include "sample/metric.h"
 #include "test.h"
 
 enum { D = 3 };
@@ -94,13 +95,16 @@ static void check_numbers(void) {
 
 /* ---- draws ---------------------------------------------------------------------------------- */
 
-static void check_moments(bool static_steps) {
+static void check_moments(bool static_steps, bool dense) {
   gauss g = {.sd = {1.0, 0.01, 100.0}, .edge = INFINITY};
   const scl_target target = {D, run_gauss, &g};
   scl_chain_options o = options(1000, 4000);
   scl_chain *c;
   scl_chain_stop stop;
+  static const double unit_matrix[D * D] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
   o.static_steps = static_steps;
+  o.dense = dense;
+  if (dense) o.inverse_metric = unit_matrix;
   REQUIRE_OK(make(&o, &c));
   CHECK_OK(scl_chain_run(c, &target, 5000, INFINITY, &stop));
   CHECK(stop == SCL_CHAIN_ENDED);
@@ -116,9 +120,22 @@ static void check_moments(bool static_steps) {
     }
     CHECK_NEAR(mean, 0.0, 0.08);
     CHECK_NEAR(square, 1.0, 0.12);
-    CHECK(fabs(log(v.scale[k] / g.sd[k])) < log(2.0));
+    const double scale = dense ? v.factor[k * (D + 1)] : v.scale[k];
+    CHECK(fabs(log(scale / g.sd[k])) < log(2.0));
   }
   scl_chain_free(c);
+}
+
+static void check_metric(void) {
+  double a[D * D] = {4.0, 2.0, -2.0, 0.0, 5.0, 3.0, 0.0, 0.0, 6.0}, y[D];
+  const double x[D] = {1.0, 2.0, 3.0}, forward[D] = {2.0, 5.0, 6.0}, back[D] = {1.0, 10.0, 3.0};
+  double flat[D * D] = {1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0};
+  CHECK(scl_metric_factor(D, a)); /* 2, 1, -1; 2, 2; 1 */
+  scl_metric_times(D, a, false, x, y);
+  for (int k = 0; k < D; k++) CHECK_NEAR(y[k], forward[k], 1e-14);
+  scl_metric_times(D, a, true, x, y);
+  for (int k = 0; k < D; k++) CHECK_NEAR(y[k], back[k], 1e-14);
+  CHECK(!scl_metric_factor(D, flat));
 }
 
 static bool equal_draws(scl_chain *a, scl_chain *b) {
@@ -355,8 +372,10 @@ static void check_memory_of_evaluators(scl_context *ctx) {
 
 void test_sample(scl_context *ctx) {
   check_numbers();
-  check_moments(false);
-  check_moments(true);
+  check_moments(false, false);
+  check_moments(true, false);
+  check_moments(false, true);
+  check_metric();
   check_stops();
   check_answers(false);
   check_answers(true);

@@ -1,6 +1,6 @@
 # The reference of helper-sample-chain.R. Warm-up: step size by dual averaging (Hoffman and Gelman,
-# 2014, section 3.2), a diagonal inverse mass matrix from the variances within windows that double;
-# and streams of random numbers.
+# 2014, section 3.2), an inverse mass matrix from the variances or the covariance matrix within
+# windows that double; and streams of random numbers.
 
 # The iterations (counted from 1) after which a window ends, and the first one that counts: 75
 # iterations to find the bulk, windows of 25, 50, 100, ... for the variances, and 50 iterations for
@@ -28,7 +28,8 @@ adaptation_windows <- function(warmup) {
 new_adaptation <- function(control, dimension) {
   a <- new.env(parent = emptyenv())
   a$target <- control$adapt_delta
-  windows <- adaptation_windows(if (control$metric == "diag") control$warmup else 0)
+  windows <- adaptation_windows(if (control$metric == "unit") 0 else control$warmup)
+  a$dense <- control$metric == "dense"
   a$first <- windows$first
   a$ends <- windows$ends
   clear_moments(a, dimension)
@@ -63,21 +64,58 @@ final_step <- function(a) if (a$count > 0) exp(a$average) else a$step_size
 clear_moments <- function(a, dimension) {
   a$n <- 0
   a$mean <- numeric(dimension)
-  a$squares <- numeric(dimension)
+  a$squares <- if (a$dense) matrix(0, dimension, dimension) else numeric(dimension)
 }
 
-# The new diagonal of the inverse mass matrix if a window ends with iteration i, else NULL. The
-# variances are shrunk slightly towards 1e-3, so that a window without movement does no harm.
-adapt_metric <- function(a, i, q) {
-  if (i < a$first || length(a$ends) == 0L || i > a$ends[length(a$ends)]) return(NULL)
+# Adds the position of iteration i; TRUE if a window ends with it.
+observe <- function(a, i, q) {
+  if (i < a$first || length(a$ends) == 0L || i > a$ends[length(a$ends)]) return(FALSE)
   a$n <- n <- a$n + 1
   off <- q - a$mean
   a$mean <- a$mean + off / n
-  a$squares <- a$squares + off * (q - a$mean)
-  if (!i %in% a$ends) return(NULL)
-  variance <- if (n > 1) a$squares / (n - 1) else a$squares + 1
-  clear_moments(a, length(q))
-  (n * variance + 5e-3) / (n + 5)
+  a$squares <- a$squares + if (a$dense) outer(off, (n - 1) / n * off) else off * (q - a$mean)
+  i %in% a$ends
+}
+
+# Adds the positions of another window.
+merge_windows <- function(a, b) {
+  n <- a$n + b$n
+  off <- b$mean - a$mean
+  shift <- a$n * (b$n / n) * off
+  a$squares <- a$squares + (b$squares + if (a$dense) outer(off, shift) else shift * off)
+  a$mean <- a$mean + b$n / n * off
+  a$n <- n
+}
+
+# The inverse mass matrix of the window, or its diagonal, shrunk slightly towards 1e-3, so that a
+# window without movement does no harm.
+window_inverse <- function(a) {
+  n <- a$n
+  ridge <- if (a$dense) diag(5e-3, length(a$mean)) else 5e-3
+  variance <- if (n > 1) a$squares / (n - 1) else a$squares + (ridge > 0)
+  (n * variance + ridge) / (n + 5)
+}
+
+# ---- a dense metric ------------------------------------------------------------------------------
+
+# The lower Cholesky factor, column by column.
+lower_factor <- function(x) {
+  d <- nrow(x)
+  for (k in seq_len(d)) {
+    x[k, k] <- sqrt(x[k, k])
+    below <- seq_len(d - k) + k
+    x[below, k] <- x[below, k] / x[k, k]
+    for (j in below) x[j:d, j] <- x[j:d, j] - x[j, k] * x[j:d, k]
+  }
+  x * lower.tri(x, diag = TRUE)
+}
+
+# L x, or L' x, column by column.
+factor_times <- function(factor, x, transposed = FALSE) {
+  if (transposed) factor <- t(factor)
+  product <- numeric(length(x))
+  for (k in seq_along(x)) product <- product + factor[, k] * x[k]
+  product
 }
 
 # ---- random numbers -----------------------------------------------------------------------------

@@ -5,9 +5,9 @@
 # chain_advance(s, value, gradient) takes the result and sets the next `s$at`. So one driver can
 # evaluate several chains together, stop between any two evaluations and continue later.
 #
-# The momentum is kept in units in which it is standard normal: p = sqrt(inverse mass) * (usual
-# momentum). A leapfrog step of size e is then, with c = e * sqrt(inverse mass),
-#   p <- p + c / 2 * gradient;  q <- q + c * p;  p <- p + c / 2 * gradient,
+# The momentum is kept in units in which it is standard normal: p = L' (usual momentum) with the
+# inverse mass matrix L L', diagonal or dense. A leapfrog step of size e is then, with C = e L,
+#   p <- p + C' gradient / 2;  q <- q + C p;  p <- p + C' gradient / 2,
 # and the products of the U-turn criterion need no mass matrix.
 #
 # NUTS is the multinomial sampler with the generalised criterion (Betancourt, 2017,
@@ -24,11 +24,12 @@ reference_chain <- function(start, control, stream, id = 1L) {
   s$control <- control
   s$stream <- stream
   s$q <- start
-  s$scale <- sqrt(control$inverse_metric) # of the momentum; one number or one for each parameter
+  set_metric(s, control$inverse_metric)
   s$step_size <- if (is.null(control$step_size)) 1 else control$step_size
   s$adapt <- new_adaptation(control, length(start))
   s$iteration <- 0L      # the one in progress
   s$iteration_done <- 0L
+  s$waits <- FALSE     # for the other chains, with a pooled metric
   s$rejections <- 0L # points where the density could not be computed
   s$evaluations <- 0
   s$records <- new_records(control)
@@ -37,6 +38,15 @@ reference_chain <- function(start, control, stream, id = 1L) {
   s$at <- start
   s
 }
+
+# `scale` of the momentum: one number, or one for each parameter; 1 for a dense metric.
+set_metric <- function(s, inverse) {
+  s$scale <- if (s$control$metric == "dense") 1 else sqrt(inverse)
+  s$factor <- if (s$control$metric == "dense") lower_factor(inverse)
+}
+
+push <- function(s, p) if (is.null(s$factor)) p else factor_times(s$factor, p)
+pull <- function(s, g) if (is.null(s$factor)) g else factor_times(s$factor, g, transposed = TRUE)
 
 chain_advance <- function(s, value, gradient) s$at <- s$receive(s, value, gradient)
 
@@ -60,13 +70,13 @@ search_step <- function(s) {
   s$energy0 <- 0.5 * sum(p * p) - s$lp
   step <- s$step_size * s$scale
   s$half <- 0.5 * step
-  s$p <- p + s$half * s$g
-  s$q + step * s$p
+  s$p <- p + s$half * pull(s, s$g)
+  s$q + step * push(s, s$p)
 }
 
 receive_search <- function(s, value, gradient) {
   s$evaluations <- s$evaluations + 1
-  p <- s$p + s$half * gradient
+  p <- s$p + s$half * pull(s, gradient)
   change <- s$energy0 - 0.5 * sum(p * p) + value
   good <- !is.na(change) && change > log(0.8)
   if (is.na(s$doubling)) s$doubling <- good
@@ -116,13 +126,13 @@ begin_doubling <- function(s) {
   s$leaf <- 0L
   s$tree_weight <- -Inf
   end <- s$ends[[side]]
-  s$p <- p <- end[[2L]] + half * end[[3L]]
-  end[[1L]] + step * p
+  s$p <- p <- end[[2L]] + half * pull(s, end[[3L]])
+  end[[1L]] + step * push(s, p)
 }
 
 receive_leaf <- function(s, value, gradient) {
-  half <- s$half
-  p <- s$p + half * gradient
+  kick <- s$half * pull(s, gradient)
+  p <- s$p + kick
   energy <- 0.5 * sum(p * p) - value
   weight <- s$energy0 - energy
   if (is.na(weight)) weight <- -Inf
@@ -152,8 +162,8 @@ receive_leaf <- function(s, value, gradient) {
   }
   if (leaf == s$size) return(end_doubling(s, first, p, rho, gradient))
   s$nodes[[level]] <- list(first, p, rho)
-  s$p <- p <- p + half * gradient
-  s$at + s$step * p
+  s$p <- p <- p + kick
+  s$at + s$step * push(s, p)
 }
 
 # Whether two adjacent trajectories make a U-turn: together, and each with the first point of the
@@ -197,21 +207,21 @@ log_add <- function(a, b) {
 
 begin_static <- function(s, p) {
   s$half <- 0.5 * s$full
-  s$p <- p + s$half * s$g
+  s$p <- p + s$half * pull(s, s$g)
   s$receive <- receive_static
-  s$q + s$full * s$p
+  s$q + s$full * push(s, s$p)
 }
 
 receive_static <- function(s, value, gradient) {
-  p <- s$p + s$half * gradient
+  p <- s$p + s$half * pull(s, gradient)
   s$leapfrog <- s$leapfrog + 1L
   energy <- 0.5 * sum(p * p) - value
   weight <- s$energy0 - energy
   if (is.na(weight)) weight <- -Inf
   s$divergent <- weight < -largest_error
   if (!s$divergent && s$leapfrog < s$control$leapfrogs) {
-    s$p <- p + s$half * gradient
-    return(s$at + s$full * s$p)
+    s$p <- p + s$half * pull(s, gradient)
+    return(s$at + s$full * push(s, s$p))
   }
   s$metropolis <- s$leapfrog * min(1, exp(weight))
   if (log(s$stream$uniform(1L)) < weight) {
@@ -231,18 +241,37 @@ end_transition <- function(s) {
   s$records$add(i, s$q, c(accept, s$step_size, s$depth, s$leapfrog, s$divergent, s$energy1, s$lp))
   s$evaluations <- s$evaluations + s$leapfrog
   s$iteration_done <- i
-  new_metric <- FALSE
+  ends <- FALSE
   if (i <= s$control$warmup) {
     s$step_size <- adapt_step(s$adapt, accept)
-    inverse <- adapt_metric(s$adapt, i, s$q)
-    new_metric <- !is.null(inverse)
-    if (new_metric) s$scale <- sqrt(inverse)
+    ends <- observe(s$adapt, i, s$q)
     if (i == s$control$warmup) {
       s$step_size <- final_step(s$adapt)
     }
   }
   if (i == s$control$warmup + s$control$iter) return(NULL)
-  if (new_metric) begin_search(s) else begin_transition(s)
+  if (!ends) return(begin_transition(s))
+  if (s$control$pooled) {
+    s$waits <- TRUE
+    return(s$q)
+  }
+  end_window(s, window_inverse(s$adapt))
+}
+
+end_window <- function(s, inverse) {
+  set_metric(s, inverse)
+  clear_moments(s$adapt, length(s$q))
+  begin_search(s)
+}
+
+# Chains that wait for each other go on with the metric of all windows.
+pool_reference <- function(chains) {
+  for (s in chains[-1L]) merge_windows(chains[[1L]]$adapt, s$adapt)
+  inverse <- window_inverse(chains[[1L]]$adapt)
+  for (s in chains) {
+    s$waits <- FALSE
+    s$at <- end_window(s, inverse)
+  }
 }
 
 # ---- what is kept -------------------------------------------------------------------------------
@@ -284,9 +313,8 @@ run_reference <- function(job) {
     tryCatch(evaluate(u), statcl_error_not_pd = rejected, statcl_error_singular = rejected,
              statcl_error_nonfinite = rejected)
   }
-  chains <- lapply(seq_along(job$points), function(id) {
-    s <- reference_start(job, id, answer_at)
-    while (!is.null(s$at)) {
+  run <- function(s) {
+    while (!is.null(s$at) && !s$waits) {
       answer <- answer_at(s$at)
       if (is.null(answer[[2L]])) {
         s$rejections <- s$rejections + 1L
@@ -294,9 +322,14 @@ run_reference <- function(job) {
       }
       chain_advance(s, answer[[1L]], answer[[2L]])
     }
-    reference_result(s)
-  })
-  result <- collect_draws(job, chains, complete = TRUE)
+  }
+  chains <- lapply(seq_along(job$points), function(id) reference_start(job, id, answer_at))
+  for (s in chains) run(s)
+  while (chains[[1L]]$waits) {
+    pool_reference(chains)
+    for (s in chains) run(s)
+  }
+  result <- collect_draws(job, lapply(chains, reference_result), complete = TRUE)
   warn_problems(result)
   result
 }
@@ -314,7 +347,8 @@ reference_start <- function(job, id, answer_at) {
 }
 
 reference_result <- function(s) {
-  c(mget(c("id", "iteration_done", "rejections", "evaluations", "step_size", "scale"), envir = s),
+  c(mget(c("id", "iteration_done", "rejections", "evaluations", "step_size", "scale",
+         "factor"), envir = s),
     list(elapsed = 0, warmup_seconds = NA_real_, figures = s$records$figures(),
          draws = matrix(unlist(s$records$draws()), length(s$q))))
 }

@@ -17,25 +17,6 @@ same_draws <- function(x, y) {
   expect_identical(x$evaluations, y$evaluations)
 }
 
-# Copies the file when it has been written `at` times: what a kill at that moment leaves.
-with_copy <- function(copy, at, code) {
-  home <- asNamespace("statcl")
-  original <- home$keep_checkpoint
-  replace <- function(f) {
-    unlockBinding("keep_checkpoint", home)
-    assign("keep_checkpoint", f, envir = home)
-    lockBinding("keep_checkpoint", home)
-  }
-  on.exit(replace(original))
-  count <- 0
-  replace(function(kept, now = FALSE) {
-    original(kept, now)
-    count <<- count + 1
-    if (count == at) file.copy(kept$file, copy)
-  })
-  code
-}
-
 test_that("a run that is stopped at any moment goes on with the same draws", {
   columns <- function(a, b) {
     structure(colSums(a^2) / -2 - as.vector(exp(b) - b), gradient = list(a = -a, b = 1 - exp(b)))
@@ -51,7 +32,8 @@ test_that("a run that is stopped at any moment goes on with the same draws", {
     for (at in if (compiled) c(2, 7) else c(1, 150)) {
       file <- tempfile(fileext = ".rds")
       copy <- tempfile(fileext = ".rds")
-      with_copy(copy, at, same_draws(again(checkpoint = file, checkpoint_seconds = 0), expected))
+      with_checkpoint_copy(copy, at, same_draws(again(checkpoint = file, checkpoint_seconds = 0),
+                                                expected))
       expect_true(file.exists(copy))
       same_draws(again(checkpoint = copy), expected)
       same_draws(again(checkpoint = file), expected) # it is complete

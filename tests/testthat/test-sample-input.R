@@ -28,7 +28,7 @@ test_that("wrong arguments are rejected before any work", {
   refused("adapt_delta", density, 0, adapt_delta = 1)
   refused("max_depth", density, 0, max_depth = 0)
   refused("leapfrogs", density, 0, leapfrogs = 0)
-  refused("metric", density, 0, metric = "dense")
+  refused("metric", density, 0, metric = "full")
   refused("step_size", density, 0, step_size = -1)
   refused("inverse_metric", density, 0, inverse_metric = c(1, 2))
   refused("inverse_metric", density, 0, inverse_metric = 0)

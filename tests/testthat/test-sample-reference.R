@@ -23,6 +23,23 @@ test_that("a gradient by hand: one after another, in lockstep, with every option
   expect_reference(funnel, numeric(4), chains = 2, warmup = 100, iter = 100, metric = "unit")
 })
 
+test_that("a dense metric, and one from the draws of all chains", {
+  correlated <- matrix(0.9, 3, 3) + diag(c(0.1, 3, 8))
+  density <- normal_density(c(1, 2, 3), correlated)
+  for (batch in c(FALSE, TRUE)) {
+    run <- function(...) expect_reference(density, numeric(3), batch = batch, ...)
+    fit <- run(chains = 2, warmup = 150, iter = 50, metric = "dense")
+    expect_identical(dim(fit$inverse_metric), c(3L, 3L, 2L))
+    run(chains = 1, warmup = 0, iter = 30, metric = "dense", inverse_metric = correlated,
+        method = "hmc")
+    fit <- run(chains = 3, warmup = 200, iter = 20, metric = "dense", pooled = TRUE)
+    expect_identical(fit$inverse_metric[, , 1], fit$inverse_metric[, , 3])
+    fit <- run(chains = 3, warmup = 200, iter = 20, pooled = TRUE)
+    expect_identical(fit$inverse_metric[, 1], fit$inverse_metric[, 3])
+    expect_false(fit$step_size[1] == fit$step_size[3])
+  }
+})
+
 test_that("likelihoods, sums with functions, and points without a density", {
   x <- cbind(sin(1:50), cos(1:50))
   likelihood <- on_host(cl_likelihood("normal_id", 1:50 / 10, x))
