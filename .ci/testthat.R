@@ -5,6 +5,12 @@ filter <- commandArgs(TRUE)
 jobs <- as.integer(Sys.getenv("STATCL_TEST_JOBS", "1"))
 folder <- "tests/testthat"
 
+# Where a package may keep files of a user. The tests must leave nothing there.
+home <- tempfile("home")
+for (kind in c("CACHE", "CONFIG", "DATA")) {
+  do.call(Sys.setenv, stats::setNames(list(home), sprintf("R_USER_%s_DIR", kind)))
+}
+
 # The results of the files that the filters name, a row for each test.
 run_here <- function(filter) {
   library(statcl)
@@ -49,6 +55,8 @@ result <- Sys.getenv("STATCL_TEST_RESULT")
 if (nzchar(result)) saveRDS(table, result)
 slow <- head(table[order(-table$real), ], 8)
 cat("\nslowest tests\n", sprintf("%5.1f s  %s: %s\n", slow$real, slow$file, slow$test), sep = "")
-failed <- unusual(table)
+left <- list.files(home, all.files = TRUE, recursive = TRUE)
+if (length(left)) cat("files that tests have left behind:", left, sep = "\n")
+failed <- unusual(table) + length(left)
 cat(sprintf("%d passed, %d failed, %d skipped\n", sum(table$passed), failed, sum(table$skipped)))
 quit(status = failed > 0)

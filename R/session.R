@@ -49,6 +49,7 @@ device_table <- function() {
     kernels <- Sys.getenv("STATCL_KERNELS")
     packed <- !nzchar(kernels)
     if (packed) kernels <- installed_kernels()
+    cache_start()
     .Call(r_set_kernels, kernels, packed, driver_cache())
     session$listed_by <- Sys.getpid()
     session$devices <- as.data.frame(.Call(r_devices), stringsAsFactors = FALSE)
@@ -61,14 +62,6 @@ installed_kernels <- function() {
   file <- gzfile(system.file("kernels.txt.gz", package = "statcl"))
   on.exit(close(file))
   paste0(c(readLines(file, encoding = "bytes"), ""), collapse = "\n")
-}
-
-# The default folder for compiled kernels of drivers that cache them: in the session's temporary
-# folder, so that nothing remains.
-driver_cache <- function() {
-  folder <- file.path(tempdir(), "statcl-driver-cache")
-  dir.create(folder, showWarnings = FALSE)
-  folder
 }
 
 # The default device: GPUs with double precision, those with dedicated memory first, then by memory
@@ -240,8 +233,9 @@ names_device <- function() !identical(requested_device(), "")
 # Called from C after one second of compiling kernels, once for each period of compiling.
 announce_build <- function(device) {
   if (isTRUE(getOption("statcl.quiet"))) return()
-  message(sprintf("statcl: building kernels for %s, once per session: the first calls wait for it",
-                  device))
+  message(sprintf(paste("statcl: building kernels for %s, once per session%s: the first calls wait",
+                        "for it"), device,
+                  if (nzchar(cache_state$folder)) "" else " (see ?cl_cache)"))
 }
 
 # ---- thresholds ---------------------------------------------------------------------------------

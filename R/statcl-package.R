@@ -11,6 +11,7 @@
 #' - [cl_use()], [with_cl()]: choose the engine and the device
 #' - [cl_memory()], [cl_free()], [cl_sync()]: device memory, waiting for the device
 #' - [cl_thresholds()], [cl_tune()]: problem sizes from which the device is used
+#' - [cl_cache()]: keep built programs between sessions
 #'
 #' @section Matrices on a device:
 #' - [clMatrix], [as_cl()], [cl_matrix()], [cl_identity()], [cl_zeros()]: create a matrix

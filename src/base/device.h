@@ -37,6 +37,10 @@ scl_status scl_device_set_packed_kernels(const char *text);
  * copied. Must be set before the first list. */
 void scl_device_set_cache(const char *folder);
 
+/* Folder where built programs are kept between sessions; "" keeps none. Copied. It must be the
+ * user's own, and contain nothing of others. */
+void scl_device_set_store(const char *folder);
+
 /* Opens the loader and lists all devices, once per process. A missing loader, platform or device is
  * not an error: the list is empty and scl_device_reason() says why. The list is borrowed. Drivers
  * may start threads here, which a fork does not copy: a child of the process that made the list can

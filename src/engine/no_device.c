@@ -21,6 +21,10 @@ void scl_device_set_cache(const char *folder) {
   (void)folder;
 }
 
+void scl_device_set_store(const char *folder) {
+  (void)folder;
+}
+
 scl_status scl_device_list(const scl_device_info **out, size_t *count) {
   *out = NULL;
   *count = 0;

@@ -3,6 +3,7 @@
 #include "r/glue.h"
 
 #include "base/device.h"
+#include "base/digest.h"
 #include "base/engine.h"
 #include "base/result_pool.h"
 
@@ -108,6 +109,21 @@ SEXP r_set_kernels(SEXP kernels, SEXP packed, SEXP cache) {
   }
   scl_device_set_cache(CHAR(STRING_ELT(cache, 0)));
   return r_return(status, R_NilValue);
+}
+
+/* Where built programs are kept between sessions, or "". */
+SEXP r_set_store(SEXP folder) {
+  scl_device_set_store(CHAR(STRING_ELT(folder, 0)));
+  return R_NilValue;
+}
+
+/* The digest of a raw vector, as text. */
+SEXP r_digest(SEXP bytes) {
+  char text[SCL_DIGEST_TEXT];
+  scl_digest digest = scl_digest_begin();
+  scl_digest_add(&digest, RAW(bytes), (size_t)XLENGTH(bytes));
+  scl_digest_write(&digest, text);
+  return Rf_mkString(text);
 }
 
 SEXP r_memory(SEXP where) {

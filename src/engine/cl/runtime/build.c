@@ -145,6 +145,18 @@ typedef struct {
   atomic_int next; /* the first build that nobody has taken */
 } build_list;
 
+/* Whether a program from a file can be used; it then replaces the one to build. */
+static bool take_kept(const build_list *list, scl_cl_build *build) {
+  if (build->kept == NULL) return false;
+  const bool right = scl_cl.clBuildProgram(build->kept, 1, &list->cl->device, list->options, NULL,
+                                           NULL) == CL_SUCCESS;
+  scl_cl.clReleaseProgram(right ? build->program : build->kept);
+  if (right) build->program = build->kept;
+  build->kept = NULL;
+  if (right) build->keep = false;
+  return right;
+}
+
 static void build_some(void *arg, int part, int parts) {
   build_list *list = arg;
   (void)part;
@@ -154,8 +166,10 @@ static void build_some(void *arg, int part, int parts) {
     if (i >= list->count) return;
     scl_cl_build *build = &list->build[i];
     build->started = scl_clock_us();
-    build->code =
-        scl_cl.clBuildProgram(build->program, 1, &list->cl->device, list->options, NULL, NULL);
+    if (!take_kept(list, build)) {
+      build->code =
+          scl_cl.clBuildProgram(build->program, 1, &list->cl->device, list->options, NULL, NULL);
+    }
     build->seconds = (double)(scl_clock_us() - build->started) * 1e-6;
     build->done = true;
   }
@@ -187,7 +201,14 @@ scl_status scl_cl_build_all(scl_cl_context *cl, scl_cl_build *build, int count) 
   }
   scl_team_stop(team);
   end_build(start);
-  for (int i = 0; i < count; i++) log_build(&build[i]);
+  for (int i = 0; i < count; i++) {
+    if (build[i].kept != NULL) scl_cl.clReleaseProgram(build[i].kept); /* not begun */
+    build[i].kept = NULL;
+    log_build(&build[i]);
+    if (build[i].done && build[i].code == CL_SUCCESS && build[i].keep) {
+      scl_cl_store_write(cl, &build[i].stored, build[i].program);
+    }
+  }
   return status;
 }
 
@@ -197,6 +218,10 @@ scl_status scl_cl_build_create(scl_cl_context *cl, cl_uint count, const char **t
   cl_program program = scl_cl.clCreateProgramWithSource(cl->context, count, text, NULL, &code);
   if (program == NULL) return scl_cl_fail(&cl->base, code, "clCreateProgramWithSource");
   *out = (scl_cl_build){.program = program, .name = name, .code = CL_SUCCESS};
+  char options[OPTIONS_ROOM];
+  write_options(cl, options);
+  out->keep = scl_cl_store_name(cl, count, text, options, &out->stored);
+  if (out->keep) out->kept = scl_cl_store_read(cl, &out->stored);
   return SCL_OK;
 }
 

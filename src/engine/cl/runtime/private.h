@@ -2,6 +2,7 @@
 #ifndef SCL_ENGINE_CL_RUNTIME_PRIVATE_H
 #define SCL_ENGINE_CL_RUNTIME_PRIVATE_H
 
+#include "base/digest.h"
 #include "engine/cl/runtime/cl.h"
 
 /* Why the list of devices is empty. */
@@ -27,9 +28,18 @@ void scl_cl_pool_free(scl_cl_context *cl);
 /* Counts the time since `start` (scl_clock_us()) as spent on compiling. */
 void scl_cl_count_build(const scl_cl_context *cl, uint64_t start);
 
+/* Programs kept in files (store.c). `name` is the file's; false: this context keeps none. */
+bool scl_cl_store_name(const scl_cl_context *cl, cl_uint count, const char **text,
+                       const char *options, scl_digest *name);
+cl_program scl_cl_store_read(scl_cl_context *cl, const scl_digest *name); /* or NULL */
+void scl_cl_store_write(const scl_cl_context *cl, const scl_digest *name, cl_program program);
+
 /* A program to build. Once `done`, `code` is the result of the build. */
 typedef struct {
   cl_program program;
+  cl_program kept;   /* from a file, tried first, or NULL */
+  bool keep;         /* in a file, once built */
+  scl_digest stored; /* name of the file */
   const char *name;
   uint64_t started; /* of the clock */
   double seconds;   /* that it took */

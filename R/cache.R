@@ -1,0 +1,227 @@
+# Built programs kept between sessions, if the user says so.
+#
+# The folder holds `*.bin`, binaries of drivers (engine/cl/runtime/store.c), and `*.pocl`, each the
+# files of one program in POCL's own cache. POCL's cache itself stays in the session's temporary
+# folder: files are checked before they are put there, and collected when the session ends.
+
+cache_state <- new.env(parent = emptyenv())
+cache_state$folder <- ""     # in use by this session
+cache_state$own <- FALSE     # whether POCL's cache is the session's
+cache_state$known <- NULL    # POCL's files when the session began
+cache_state$warned <- FALSE
+
+cache_limits <- list(bytes = 64 * 2^20, days = 180)
+
+#' Keep built programs between sessions
+#'
+#' OpenCL drivers compile kernels when they are first used, which takes seconds. `cl_cache(TRUE)`
+#' keeps what they build in `tools::R_user_dir("statcl", "cache")`, for this session and all later
+#' ones, until `cl_cache(FALSE)`, which also deletes these files. Without that, nothing is written
+#' outside of the session's temporary folder.
+#'
+#' The option `statcl.cache` and then the environment variable `STATCL_CACHE` (`true` or `false`)
+#' take precedence over what was said before, which is remembered in
+#' `tools::R_user_dir("statcl", "config")`. R CMD check never uses the cache. If `POCL_CACHE_DIR` is
+#' set, POCL keeps its programs there and not here.
+#'
+#' A file is named by source, options, device, driver and package version, and used only if its
+#' length and digest are right; otherwise, the program is built again. The folder must be the user's
+#' own and closed to others. Sessions share it. At the start of a session files older than 180 days
+#' are deleted, and the oldest ones of more than 64 MiB. What POCL has built is written when the
+#' session ends.
+#'
+#' @param on `TRUE` or `FALSE` to remember; `NULL` to ask.
+#' @return A data frame with columns `on`, `source` ("cl_cache()", "option", "environment",
+#'   "default", "R CMD check"), `folder`, `files` and `bytes`; invisibly, if `on` is given.
+#' @seealso [cl_tune()]
+#' @export
+#' @examples
+#' cl_cache()
+cl_cache <- function(on = NULL) {
+  if (is.null(on)) return(cache_report())
+  on <- check_flag(on, "on")
+  file <- cache_word_file()
+  if (on && in_check()) {
+    message("statcl: R CMD check uses no cache")
+    return(invisible(cache_report()))
+  }
+  done <- if (on) {
+    make_private(dirname(file)) && tryCatch({
+      writeLines("TRUE", file)
+      TRUE
+    }, error = function(e) FALSE, warning = function(w) FALSE)
+  } else {
+    unlink(c(file, cache_folder()), recursive = TRUE) == 0L && !file.exists(file)
+  }
+  if (!done) warning(sprintf("statcl: '%s' cannot be changed", file), call. = FALSE)
+  if (!is.null(session$devices)) cache_start()
+  invisible(cache_report())
+}
+
+cache_word_file <- function() file.path(tools::R_user_dir("statcl", "config"), "cache")
+cache_folder <- function() tools::R_user_dir("statcl", "cache")
+in_check <- function() nzchar(Sys.getenv("_R_CHECK_PACKAGE_NAME_"))
+
+cache_report <- function() {
+  folder <- cache_folder()
+  bytes <- file.size(list.files(folder, "[.](bin|pocl)$", recursive = TRUE, full.names = TRUE))
+  data.frame(on = cache_wanted(), source = cache_source(), folder = folder, files = length(bytes),
+             bytes = sum(bytes), stringsAsFactors = FALSE)
+}
+
+cache_source <- function() {
+  if (in_check()) return("R CMD check")
+  if (!is.null(getOption("statcl.cache"))) return("option")
+  if (nzchar(Sys.getenv("STATCL_CACHE"))) return("environment")
+  if (file.exists(cache_word_file())) "cl_cache()" else "default"
+}
+
+cache_wanted <- function() {
+  switch(cache_source(),
+         option = check_flag(getOption("statcl.cache"), "statcl.cache"),
+         environment = tolower(Sys.getenv("STATCL_CACHE")) %in% c("true", "1", "yes", "on"),
+         "cl_cache()" = TRUE, FALSE)
+}
+
+# ---- the folder ---------------------------------------------------------------------------------
+
+# Makes a folder that only its owner can enter; whether it is one, and this user's.
+make_private <- function(folder) {
+  dir.create(folder, showWarnings = FALSE, recursive = TRUE, mode = "0700")
+  if (.Platform$OS.type != "unix") return(dir.exists(folder))
+  Sys.chmod(folder, "0700", use_umask = FALSE)
+  is_own(folder) && file.access(folder, 2L) == 0L
+}
+
+# Whether these are no links and this user's, as a new file would be.
+is_own <- function(paths) {
+  if (.Platform$OS.type != "unix") return(file.exists(paths))
+  info <- file.info(paths, extra_cols = TRUE)
+  me <- file.info(tempdir())$uid
+  !is.na(info$uid) & info$uid == me & Sys.readlink(paths) == ""
+}
+
+# Begins or ends the use of the folder in this session, before drivers are asked for devices.
+cache_start <- function() {
+  folder <- ""
+  first <- is.null(session$devices)
+  if (first) cache_state$own <- !nzchar(Sys.getenv("POCL_CACHE_DIR"))
+  if (cache_wanted()) {
+    version <- as.character(utils::packageVersion("statcl"))
+    folder <- file.path(cache_folder(), version)
+    if (!make_private(cache_folder()) || !make_private(folder)) {
+      if (!cache_state$warned) {
+        warning(sprintf(paste("statcl: '%s' is not a folder of yours that can be written, so",
+                              "programs are not kept"), folder), call. = FALSE)
+      }
+      cache_state$warned <- TRUE
+      folder <- ""
+    }
+  }
+  if (nzchar(folder)) {
+    prune_cache()
+    if (first && cache_state$own) restore_pocl(folder)
+    if (!nzchar(cache_state$folder)) reg.finalizer(cache_state, collect_pocl, onexit = TRUE)
+  }
+  cache_state$folder <- folder
+  .Call(r_set_store, folder)
+}
+
+# Deletes what is old, foreign or too much, of all versions.
+prune_cache <- function(limits = cache_limits) {
+  files <- list.files(cache_folder(), recursive = TRUE, full.names = TRUE, all.files = TRUE)
+  if (length(files) == 0L) return(invisible())
+  own <- is_own(files)
+  unlink(files[!own])
+  files <- files[own]
+  info <- file.info(files, extra_cols = FALSE)
+  age <- as.numeric(difftime(Sys.time(), info$mtime, units = "days"))
+  part <- grepl("[.]part$", files)
+  newest <- order(age)
+  much <- logical(length(files))
+  much[newest] <- cumsum(info$size[newest]) > limits$bytes
+  unlink(files[which(age > limits$days | (part & age > 1) | much)])
+}
+
+# ---- POCL ---------------------------------------------------------------------------------------
+
+# The default folder of POCL's cache: in the session's temporary folder, so that nothing remains.
+driver_cache <- function() {
+  folder <- file.path(tempdir(), "statcl-driver-cache")
+  dir.create(folder, showWarnings = FALSE)
+  folder
+}
+
+# Machine code is for one kind of processor: it is part of the names.
+processor <- function() {
+  lines <- tryCatch(readLines("/proc/cpuinfo", n = 40L), error = function(e) "",
+                    warning = function(w) "")
+  digest_text(c(grep("^(flags|Features|model name|CPU part)", lines, value = TRUE),
+                R.version$platform))
+}
+
+digest_text <- function(text) .Call(r_digest, charToRaw(paste(text, collapse = "\n")))
+
+pocl_files <- function() {
+  files <- list.files(driver_cache(), recursive = TRUE)
+  files <- files[!grepl("tempfile", files)]
+  # POCL's folders of two levels, one for each program
+  split(files, sub("^([^/]*)/([^/]*)/.*", "\\1\\2", files))
+}
+
+read_raw <- function(file) readBin(file, "raw", file.size(file))
+
+restore_pocl <- function(folder) {
+  to <- driver_cache()
+  for (file in list.files(folder, paste0(processor(), "[.]pocl$"), full.names = TRUE)) {
+    data <- tryCatch(unpack_checked(file), error = function(e) NULL, warning = function(w) NULL)
+    if (is.null(data)) unlink(file)
+    for (name in names(data)) {
+      path <- file.path(to, name)
+      dir.create(dirname(path), showWarnings = FALSE, recursive = TRUE)
+      writeBin(data[[name]], path)
+    }
+  }
+  cache_state$known <- lapply(pocl_files(), length)
+}
+
+# The files in a file: a digest of 32 digits, then a serialised list of raw vectors; NULL if that is
+# not so, or a name leads elsewhere.
+unpack_checked <- function(file) {
+  bytes <- read_raw(file)
+  if (length(bytes) < 33L) return(NULL)
+  rest <- bytes[-(1:32)]
+  if (!identical(rawToChar(bytes[1:32]), .Call(r_digest, rest))) return(NULL)
+  data <- unserialize(rest)
+  if (any(grepl("^/|[.][.]", names(data)))) NULL else data
+}
+
+# At the end of the session: writes the programs that POCL has built or extended. What cannot be
+# written is built again next time.
+collect_pocl <- function(...) {
+  folder <- cache_state$folder
+  if (!nzchar(folder) || !cache_state$own || forked()) return(invisible())
+  found <- pocl_files()
+  kind <- processor()
+  for (program in names(found)) {
+    files <- found[[program]]
+    if (identical(cache_state$known[[program]], length(files))) next
+    to <- file.path(folder, paste0(program, "-", kind, ".pocl"))
+    if (!try_write(to, lapply(stats::setNames(file.path(driver_cache(), files), files), read_raw)))
+      break
+    cache_state$known[[program]] <- length(files)
+  }
+}
+
+# Writes under another name and renames; whether that was possible.
+try_write <- function(file, data) {
+  part <- tempfile(paste0(basename(file), "."), dirname(file), ".part")
+  tryCatch({
+    bytes <- serialize(data, NULL, xdr = FALSE)
+    whole <- c(charToRaw(.Call(r_digest, bytes)), bytes)
+    writeBin(whole, part)
+    if (!identical(file.size(part), as.numeric(length(whole)))) stop("disk full")
+    if (!file.rename(part, file)) stop("not renamed")
+    TRUE
+  }, error = function(e) { unlink(part); FALSE }, warning = function(w) { unlink(part); FALSE })
+}

@@ -1,0 +1,160 @@
+# Programs kept between sessions, in folders of the test's own.
+
+# Environment variables of a session whose folders are in `home`.
+cache_env <- function(home, ..., said = "true") {
+  c(paste0("R_USER_CACHE_DIR=", home, "/cache"), paste0("R_USER_CONFIG_DIR=", home, "/config"),
+    paste0("STATCL_CACHE=", said), "_R_CHECK_PACKAGE_NAME_=", "POCL_CACHE_DIR=", ...)
+}
+
+kept_files <- function(home, kind = "[.](pocl|bin)$") {
+  list.files(file.path(home, "cache"), kind, recursive = TRUE, full.names = TRUE)
+}
+
+# A session that uses one small kernel; it counts the warnings.
+cached_work <- function() c(
+  "warned <- 0L",
+  "withCallingHandlers({",
+  "  library(statcl)",
+  sprintf("  cl_use('%s', engine = 'device')", test_device_id()),
+  "  x <- as_cl(matrix(1:6 / 7, 2))",
+  "  stopifnot(identical(as.matrix(x + 0.5), matrix(1:6 / 7, 2) + 0.5))",
+  "}, warning = function(w) { warned <<- warned + 1L; invokeRestart('muffleWarning') })",
+  "cat('right', warned)")
+
+expect_right <- function(result, warnings = 0L) {
+  expect_identical(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(result$output, paste("right", warnings), all = FALSE)
+}
+
+require_pocl <- function() {
+  require_device()
+  skip_on_cran()
+  where <- test_device()
+  if (!grepl("Portable", device_table()$platform[where + 1L])) skip("not POCL")
+}
+
+new_home <- function() {
+  home <- tempfile("home")
+  dir.create(home)
+  home
+}
+
+test_that("without the word nothing is written, with it the next session finds its programs", {
+  require_pocl()
+  home <- new_home()
+  expect_right(run_r(cached_work(), cache_env(home, said = "false")))
+  expect_length(list.files(home, all.files = TRUE, no.. = TRUE), 0L)
+  expect_right(run_r(cached_work(), cache_env(home)))
+  files <- kept_files(home)
+  expect_gt(length(files), 0L)
+  expect_identical(as.character(file.mode(dirname(files[1L]))), "700")
+  written <- file.mtime(files)
+  expect_right(run_r(cached_work(), cache_env(home)))
+  expect_identical(file.mtime(kept_files(home)), written) # nothing new was built
+  check <- cache_env(home)
+  expect_right(run_r(c(cached_work(), "stopifnot(!cl_cache()$on)"),
+                     c(check[!grepl("_R_CHECK", check)], "_R_CHECK_PACKAGE_NAME_=statcl")))
+})
+
+test_that("the word is remembered, an option overrides it, and FALSE deletes", {
+  skip_on_cran()
+  home <- new_home()
+  env <- cache_env(home, said = "")
+  code <- c("library(statcl)", "a <- cl_cache()", "b <- cl_cache(TRUE)", "c <- cl_cache()",
+            "options(statcl.cache = FALSE)", "d <- cl_cache()",
+            "cat(a$on, a$source, b$on, c$source, d$on, d$source)",
+            "r <- tryCatch(cl_cache(NA), statcl_error_argument = function(e) cat(' refused'))")
+  expect_match(run_r(code, env)$output, "FALSE default TRUE cl_cache() FALSE option refused",
+               fixed = TRUE, all = FALSE)
+  later <- c("library(statcl)", "cat(cl_cache()$on, '')", "cl_cache(FALSE)", "cat(cl_cache()$on)")
+  expect_match(run_r(later, env)$output, "TRUE FALSE", all = FALSE)
+  expect_length(list.files(home, recursive = TRUE), 0L)
+})
+
+test_that("damaged, truncated, foreign and old files are not used", {
+  require_pocl()
+  home <- new_home()
+  run <- function() expect_right(run_r(cached_work(), cache_env(home, "STATCL_KEEP_BINARIES=1")))
+  run()
+  files <- kept_files(home)
+  expect_setequal(sub(".*[.]", "", files), c("bin", "pocl"))
+  sizes <- file.size(files)
+  change <- list(
+    truncated = function(b) b[seq_len(length(b) %/% 2L)],
+    damaged = function(b) { b[length(b) - 100L] <- xor(b[length(b) - 100L], as.raw(1)); b },
+    longer = function(b) c(b, as.raw(0)),
+    empty = function(b) raw())
+  for (how in full_or_quick(names(change), c("truncated", "damaged"))) {
+    for (file in files) writeBin(change[[how]](readBin(file, "raw", file.size(file))), file)
+    run()
+    expect_identical(file.size(files), sizes, info = how) # built and written again
+  }
+  secret <- file.path(home, "secret")
+  writeLines("keep", secret)
+  file.symlink(secret, paste0(files[1L], ".bin"))
+  Sys.setFileTime(files[1L], Sys.time() - 200 * 86400)
+  if (file.info(home)$uid == 0) { # root can give a file away
+    writeLines("foreign", file.path(dirname(files[1L]), "foreign.bin"))
+    system2("chown", c("65534", shQuote(file.path(dirname(files[1L]), "foreign.bin"))))
+  }
+  part <- paste0(files[1L], ".1-1.part") # of a process that was killed
+  writeBin(raw(10), part)
+  Sys.setFileTime(part, Sys.time() - 2 * 86400)
+  run()
+  expect_identical(readLines(secret), "keep")
+  expect_setequal(kept_files(home, "."), files)
+  expect_gt(as.numeric(file.mtime(files[1L])), as.numeric(Sys.time() - 86400))
+})
+
+test_that("a folder that cannot be used gives one warning, a full disk none", {
+  require_pocl()
+  home <- new_home()
+  writeLines("a file", file.path(home, "cache"))
+  expect_right(run_r(cached_work(), cache_env(home)), 1L)
+  unlink(file.path(home, "cache"))
+  # a function that cannot write stands for the full disk
+  folder <- file.path(home, "cache", "R", "statcl", as.character(packageVersion("statcl")))
+  dir.create(folder, recursive = TRUE)
+  full <- c("trace(statcl:::try_write, quote(writeBin <- function(...) stop('full')),",
+            "      where = asNamespace('statcl'), print = FALSE)")
+  expect_right(run_r(append(cached_work(), full, 3L), cache_env(home)))
+  expect_length(kept_files(home, "."), 0L)
+})
+
+test_that("processes share a cold cache, and one is killed meanwhile", {
+  require_pocl()
+  home <- new_home()
+  script <- tempfile(fileext = ".R")
+  writeLines(cached_work(), script)
+  n <- full_or_quick(8L, 3L)
+  env <- c(cache_env(home, "STATCL_KEEP_BINARIES=1"),
+           paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
+  one <- paste("env", paste(shQuote(env), collapse = " "),
+               shQuote(file.path(R.home("bin"), "Rscript")), "--vanilla", shQuote(script))
+  logs <- file.path(home, paste0("log", seq_len(n)))
+  all <- c(paste(one, ">", logs, "2>&1 &"), paste("timeout -s KILL 1.5", one, "> /dev/null 2>&1 &"),
+           "wait")
+  system2("sh", c("-c", shQuote(paste(all, collapse = "\n"))), stdout = FALSE, stderr = FALSE)
+  for (log in logs) expect_match(readLines(log, warn = FALSE), "right 0", all = FALSE)
+  expect_length(kept_files(home, "[.]part$"), 0L)
+  expect_gt(length(kept_files(home)), 0L)
+  expect_right(run_r(cached_work(), cache_env(home, "STATCL_KEEP_BINARIES=1")))
+})
+
+test_that("the oldest of too many files are deleted", {
+  home <- new_home()
+  old <- Sys.getenv("R_USER_CACHE_DIR", NA)
+  Sys.setenv(R_USER_CACHE_DIR = home)
+  on.exit(if (is.na(old)) Sys.unsetenv("R_USER_CACHE_DIR") else Sys.setenv(R_USER_CACHE_DIR = old),
+          add = TRUE)
+  dir.create(cache_folder(), recursive = TRUE)
+  files <- file.path(cache_folder(), c("a.bin", "b.bin", "c.pocl"))
+  for (k in 1:3) {
+    writeBin(raw(100), files[k])
+    Sys.setFileTime(files[k], Sys.time() - 3600 * k)
+  }
+  prune_cache(list(bytes = 250, days = 180))
+  expect_identical(file.exists(files), c(TRUE, TRUE, FALSE))
+  prune_cache(list(bytes = 250, days = 1.5 / 24))
+  expect_identical(file.exists(files), c(TRUE, FALSE, FALSE))
+})
