@@ -42,6 +42,7 @@ full_beta <- function(core, theta) {
   if (core$classes > 1L) {
     full <- array(0, c(p, core$classes, ncol(theta)))
     full[core$free, -1L, ] <- beta
+    for (i in seq_len(p - core$columns)) full[core$columns + i, i, ] <- 1 # the offset
     return(if (ncol(theta) == 1L) matrix(full, p) else full)
   }
   full <- matrix(rep(c(0, 1), c(core$columns, p - core$columns)), p, ncol(theta))

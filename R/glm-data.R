@@ -130,10 +130,10 @@ warn_fractional <- function(counts, what) {
 
 # ---- the problem ---------------------------------------------------------------------------------
 
-# `x`: matrix or clMatrix, n x p, the intercept among its columns; `offset`: NULL or n numbers.
-# The problem has besides the response `x` (all of it), `offset`, `names` of the coefficients,
-# `intercept` (the number of its column, or 0), and what the likelihood gets: `rows` (of x: those
-# with a weight above 0; NULL for all) and `row_weights` (theirs; NULL for ones).
+# `x`: matrix or clMatrix, n x p, the intercept among its columns; `offset`: NULL, n numbers, or
+# n x C. The problem has besides the response `x` (all of it), `offset`, `names` of the
+# coefficients, `intercept` (the number of its column, or 0), and what the likelihood gets: `rows`
+# (of x: those with a weight above 0; NULL for all) and `row_weights` (theirs; NULL for ones).
 new_glm_problem <- function(family, x, response, offset, intercept, names = colnames(x)) {
   n <- nrow(x)
   if (length(response$y) != n) {
@@ -143,16 +143,7 @@ new_glm_problem <- function(family, x, response, offset, intercept, names = coln
   problem <- c(list(family = family, x = x, n = n, intercept = intercept), response)
   problem$names <- names
   if (is.null(problem$names)) problem$names <- paste0("x", seq_len(ncol(x)))
-  if (!is.null(offset)) {
-    if (family == "categorical_logit") {
-      abort_argument("offset", "family \"categorical_logit\" does not support an offset")
-    }
-    offset <- plain_numbers(offset)
-    if (!is.numeric(offset) || length(offset) != n || !all(is.finite(offset))) {
-      abort_argument("offset", sprintf("'offset' must be a vector of %d finite numbers", n))
-    }
-    problem$offset <- as.vector(offset)
-  }
+  if (!is.null(offset)) problem$offset <- check_offset(offset, family, n, length(problem$levels))
   problem$shares <- if (family == "binomial_logit" && response$kind != "number") {
     if (any(response$y != round(response$y) | response$trials != round(response$trials))) TRUE
   }
@@ -171,6 +162,24 @@ new_glm_problem <- function(family, x, response, offset, intercept, names = coln
   problem
 }
 
+# Of categorical_logit a matrix, whose first column becomes 0.
+check_offset <- function(offset, family, n, classes) {
+  offset <- plain_numbers(offset)
+  finite <- is.numeric(offset) && all(is.finite(offset))
+  if (family == "categorical_logit") {
+    if (!finite || !is.matrix(offset) || !identical(dim(offset), c(as.integer(n), classes))) {
+      abort_argument("offset", sprintf(paste("'offset' must be a matrix of finite numbers with %d",
+                                             "rows and a column for each of the %d classes"), n,
+                                       classes))
+    }
+    return(unname(offset - offset[, 1L]))
+  }
+  if (!finite || length(offset) != n) {
+    abort_argument("offset", sprintf("'offset' must be a vector of %d finite numbers", n))
+  }
+  as.vector(offset)
+}
+
 # Classes whose observations all have weight 0 have no estimate.
 check_class_weights <- function(problem) {
   left <- tabulate(problem$y[problem$weights > 0], length(problem$levels))
@@ -182,7 +191,7 @@ check_class_weights <- function(problem) {
 # The observations in use: list(y, trials, weights, offset), each NULL where there are none.
 used_data <- function(problem) {
   rows <- problem$rows
-  pick <- function(v) if (is.null(rows) || is.null(v)) v else v[rows]
+  pick <- function(v) if (is.null(rows)) v else pick_rows(v, rows)
   data <- list(y = pick(problem$y), trials = pick(problem$trials), weights = problem$row_weights,
                offset = pick(problem$offset))
   if (is.null(problem$shares)) return(data)
@@ -191,6 +200,8 @@ used_data <- function(problem) {
   data$trials <- rep(1, length(data$y))
   data
 }
+
+pick_rows <- function(v, rows) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows]
 
 # Non-integer counts of binomial_logit are treated as a proportion of one trial with a weight. This
 # is the difference in the constants of the likelihood.
@@ -233,7 +244,7 @@ likelihood_x <- function(problem, basis = NULL) {
   offset <- problem$offset
   x <- if (is.null(basis)) problem$x else basis$x
   if (!is.null(rows) && is.null(basis)) x <- x[rows, , drop = FALSE]
-  if (!is.null(offset)) x <- cbind(x, if (is.null(rows)) offset else offset[rows])
+  if (!is.null(offset)) x <- cbind(x, if (is.null(rows)) offset else pick_rows(offset, rows))
   if (!is_cl(x) && where_for("glm", length(x)) >= 0L) x <- as_cl(x)
   w <- problem$row_weights
   if (problem$family == "normal_id" && !is.null(w)) x * sqrt(w) else x

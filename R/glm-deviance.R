@@ -35,6 +35,15 @@ null_deviance_binary <- function(fit) {
   -2 * sum((count * log(count / all))[count > 0])
 }
 
+# Of categorical_logit with an offset, by a fit of the intercepts.
+null_deviance_classes <- function(problem) {
+  problem$x <- matrix(1, problem$n, 1L)
+  problem$names <- "(Intercept)"
+  problem$intercept <- 1L
+  search <- glm_control(list(), "ml")$search
+  -2 * glm_fit_mode(problem, NULL, NULL, search, FALSE)$found$value
+}
+
 # The weights of the deviance, which include the trials.
 deviance_weights <- function(fit) {
   w <- ones_unless(fit$prior.weights, length(fit$y))

@@ -120,7 +120,7 @@
 #' @param prior For `"map"` and `"mcmc"`, see below.
 #' @param weights,trials Numbers, one for each observation, see below.
 #' @param offset Numbers that are added to the linear predictor, one for each observation; or
-#'   `offset()` in the formula. Not for `"categorical_logit"`.
+#'   `offset()` in the formula. For `"categorical_logit"` a matrix with a column for each class.
 #' @param start Starting values of the coefficients.
 #' @param etastart,mustart For families of R, starting values of the linear predictors or of the
 #'   means, one for each observation. Other families do not need them.
@@ -395,6 +395,7 @@ glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
   eta <- if (is_cl(x)) as.matrix(cl_matmul(x, beta)) else x %*% beta
   if (categorical) {
     dimnames(eta) <- list(rownames(x), fit$levels)
+    if (!is.null(offset)) eta <- eta + offset
     return(eta)
   }
   eta <- stats::setNames(as.vector(eta), rownames(x))
@@ -424,6 +425,7 @@ glm_fitted <- function(fit, problem, core, theta) {
     fit$deviance <- -2 * fit$logLik
     share <- rowsum(ones_unless(fit$prior.weights, length(fit$y)), fit$y)
     fit$null.deviance <- -2 * sum(share * log(share / sum(share)), na.rm = TRUE)
+    if (is.matrix(problem$offset)) fit$null.deviance <- null_deviance_classes(problem)
     fit$df.null <- fit$nobs - (length(fit$levels) - 1L)
     return(fit)
   }

@@ -198,13 +198,13 @@ new_offset <- function(object, terms, newdata, n) {
       abort_argument("newdata", paste("the offset cannot be evaluated:", conditionMessage(e)),
                      call = user_call())
     })
-    if (!length(one) %in% c(1L, n)) {
+    if (!NROW(one) %in% c(1L, n)) {
       abort_argument("newdata", sprintf("the offset has %d values, but 'newdata' has %d rows",
                                         length(one), n))
     }
-    offset <- offset + one
+    offset <- if (is.matrix(one)) one + offset else offset + one
   }
-  offset
+  if (is.matrix(offset)) check_offset(offset, object$family, n, length(object$levels)) else offset
 }
 
 # ---- by standard errors --------------------------------------------------------------------------
@@ -390,7 +390,7 @@ drawn_values <- function(object, points, type, draws, rows) {
   k <- names(object$coefficients)
   aux <- setdiff(colnames(draws), k)
   values <- lapply(seq_len(nrow(draws)), function(i) {
-    eta <- glm_predictor(object, x, points$offset[rows], draws[i, k])
+    eta <- glm_predictor(object, x, pick_rows(points$offset, rows), draws[i, k])
     as.vector(if (type == "link") eta else glm_mean(object, eta, draws[i, aux]))
   })
   matrix(unlist(values), nrow(draws), byrow = TRUE)

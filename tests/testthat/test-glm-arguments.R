@@ -135,3 +135,33 @@ test_that("cl_objective() has the further parameters in its vector", {
     expect_equal(length(o$gr(c(1:3, b))), 12L)
   })
 })
+
+test_that("categorical_logit takes an offset for each class", {
+  set.seed(2)
+  n <- 150L
+  d <- data.frame(x = rnorm(n), z = rnorm(n))
+  d$off <- matrix(rnorm(3 * n) / 2, n)
+  eta <- cbind(0, 0.3 + d$x, -0.2 + d$x / 2 - d$z) + d$off
+  d$y <- factor(apply(eta, 1L, function(e) sample(c("a", "b", "c"), 1L, prob = exp(e))))
+  value <- function(b, x) {
+    at <- cbind(0, x %*% matrix(b, ncol(x))) + d$off
+    sum(at[cbind(seq_len(n), as.integer(d$y))] - log(rowSums(exp(at))))
+  }
+  x <- cbind(1, d$x, d$z)
+  each_engine({
+    fit <- cl_glm(y ~ x + z + offset(off), d, "categorical_logit")
+    expect_equal(fit$logLik, value(coef(fit), x), tolerance = 1e-12)
+    slope <- vapply(1:6, function(j) {
+      e <- replace(numeric(6), j, 1e-4)
+      (value(coef(fit) + e, x) - value(coef(fit) - e, x)) / 2e-4
+    }, 0)
+    expect_lt(max(abs(slope)), 1e-5)
+    null <- optim(c(0, 0), value, x = x[, 1L, drop = FALSE], control = list(fnscale = -1))
+    expect_equal(fit$null.deviance, -2 * null$value, tolerance = 1e-6)
+    expect_equal(predict(fit, d[4:9, ], type = "response"), fitted(fit)[4:9, ])
+    expect_equal(anova(fit)$logLik[3L], fit$logLik)
+    weighted <- cl_glm(y ~ x, d, "categorical_logit", offset = off, weights = rep(1:2, n / 2))
+    twice <- cl_glm(y ~ x, d[c(seq_len(n), seq(2, n, 2)), ], "categorical_logit", offset = off)
+    expect_equal(coef(weighted), coef(twice), tolerance = 1e-8)
+  })
+})

@@ -113,6 +113,8 @@ test_that("unusable input is rejected by name", {
     refused(f(carb ~ wt, family = "binomial_logit", trials = 3), "y")
     refused(cl_glm(carb ~ wt, mtcars, "poisson_log", trials = hp), "trials")
     refused(cl_glm(factor(gear) ~ wt, mtcars, "categorical_logit", offset = hp), "offset")
+    refused(cl_glm(factor(gear) ~ wt, mtcars, "categorical_logit", offset = cbind(hp, hp)),
+            "offset")
     refused(f(y ~ x, data = d[0, ]), "data")
     refused(cl_glm(y ~ x, d, weights = -w), "weights")
     refused(cl_glm(y ~ x, d, weights = w / 0), "weights")
