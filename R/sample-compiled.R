@@ -130,10 +130,10 @@ density_engine <- function(f) {
     return(if (isTRUE(info$host) && 8 * length(state$x) <= most_copied) -1L)
   }
   if (!inherits(f, "cl_log_posterior")) return(NULL)
-  engines <- lapply(state$terms, function(term) {
-    if (inherits(term, "formula")) return(-1L)
-    density_engine(term)
-  })
+  # formulas go where the others are
+  others <- Filter(function(term) !inherits(term, "formula"), state$terms)
+  if (length(others) == 0L) return(-1L)
+  engines <- lapply(others, density_engine)
   if (any(lengths(engines) == 0L) || length(unique(engines)) > 1L) NULL else engines[[1L]]
 }
 
