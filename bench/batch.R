@@ -60,10 +60,13 @@ for (n in c(3L, 8L, 16L, 32L, 64L, 128L)) {
   s <- definite_batch(n, batch)
   size <- sprintf("%dx%dx%.0f", n, n, batch)
   host <- function(operation, run, loop) {
+    operation <- paste(operation, "on the host")
+    if (!is_wanted(operation, size)) return(invisible())
     add_row(data.frame(
-      operation = paste(operation, "on the host"), size = size, device_ms = NA_real_,
+      operation = operation, size = size, device_ms = NA_real_,
       wall_ms = with_cl(time_host(run), engine = "host"), rate = "", peer_ms = NA_real_,
-      host_ms = time_host(loop, 1L), floor_ms = NA_real_, stringsAsFactors = FALSE), "wall")
+      host_ms = if (bench_alone) NA_real_ else time_host(loop, 1L), floor_ms = NA_real_,
+      stringsAsFactors = FALSE), "wall")
   }
   host("batch inverse", function() cl_batch_inverse(s), function() apply(s, 3L, solve))
   host("batch chol", function() cl_batch_chol(s), function() apply(s, 3L, chol))

@@ -8,6 +8,13 @@ bench$rows <- list()
 # With STATCL_BENCH_ALONE=1 neither peers nor base R are timed (compare.R).
 bench_alone <- nzchar(Sys.getenv("STATCL_BENCH_ALONE"))
 
+# The lines that this run is for, as "operation size" (STATCL_BENCH_ONLY names a file of them, which
+# compare.R writes); all lines if NULL. Such a run takes more calls of a line.
+bench$only <- if (nzchar(only <- Sys.getenv("STATCL_BENCH_ONLY"))) readLines(only)
+is_wanted <- function(operation, size) {
+  is.null(bench$only) || any(paste(operation, size) %in% bench$only)
+}
+
 # Takes the device that statcl would take (STATCL_DEVICE names another), or any OpenCL device when
 # there is no GPU. Event times are on from the first context on, so this comes first. `families` are
 # those whose peers are timed.
@@ -50,8 +57,18 @@ device_floors <- function(name) {
   as.list(table[hit[1L], -1L])
 }
 
-# Sizes for a GPU, or the smaller ones for a CPU device.
-sizes <- function(gpu, cpu) if (bench$gpu) gpu else cpu
+# Sizes for a GPU, or the smaller ones for a CPU device; with bench$only, those that it has lines of,
+# or else the first.
+sizes <- function(gpu, cpu) {
+  all <- if (bench$gpu) gpu else cpu
+  if (is.null(bench$only)) return(all)
+  text <- if (!is.null(names(all))) names(all) else {
+    vapply(all, function(size) paste(sprintf("%.0f", size), collapse = "x"), "")
+  }
+  wanted <- paste0(sub(".* ", "", bench$only), "x")
+  kept <- vapply(text, function(size) any(startsWith(wanted, paste0(size, "x"))), NA)
+  if (any(kept)) all[kept] else all[1L]
+}
 
 # Whether `matrices` matrices of n x n fit the device.
 fits <- function(n, matrices) matrices * 8 * n^2 < 0.9 * bench$device$memory
@@ -72,7 +89,11 @@ seconds <- function() as.numeric(Sys.time())
 time_device <- function(runs, times = 7L, drop = NULL) {
   alone <- is.function(runs)
   if (alone) runs <- list(runs)
-  for (i in 1:2) for (run in runs) call_and_drop(run, drop)
+  for (i in 1:2) for (run in runs) {
+    start <- seconds()
+    call_and_drop(run, drop)
+  }
+  if (!is.null(bench$only)) times <- max(times, min(51L, ceiling(0.3 / (seconds() - start))))
   device <- wall <- matrix(0, times, length(runs))
   for (i in seq_len(times)) for (k in seq_along(runs)) {
     cl_sync()
@@ -171,6 +192,7 @@ measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer
                     host = NULL, by = c("device", "wall"), times = 7L, wall = NULL, note = NULL,
                     drop = NULL) {
   by <- match.arg(by)
+  if (!is_wanted(operation, size)) return(invisible())
   ms <- time_device(run, times, drop)
   if (!is.null(wall)) ms$wall <- wall
   measured(operation, size, ms, flops, bytes, bus, peer, host, by, note)
@@ -181,6 +203,7 @@ measure <- function(operation, size, run, flops = NA, bytes = NA, bus = NA, peer
 measure_beside <- function(runs, size, flops = NA, bytes = NA, by = c("device", "wall"),
                            times = 7L, drop = NULL, peers = names(runs)) {
   by <- match.arg(by)
+  if (!is_wanted(names(runs), size)) return(invisible())
   ms <- time_device(runs, times, drop)
   for (k in seq_along(runs)) {
     measured(names(runs)[k], size, ms[[k]], flops, bytes, NA, peers[k], NULL, by, NULL)

@@ -5,6 +5,7 @@
 # Times f(...), where f is what make() gives: made twice, in a context without event times and in
 # one with them.
 measure_likelihood <- function(operation, make, arguments, n, p, ...) {
+  if (!is_wanted(operation, sprintf("%dx%d", n, p))) return(invisible())
   large <- n * p > 1e7
   .Call(statcl:::r_profiling, FALSE)
   wall <- time_calls(call_of(make(), arguments), if (large) 50L else 1000L, if (large) 1L else 10L)

@@ -180,6 +180,7 @@ x <- as_cl(matrix(runif(100), 10))
 y <- as_cl(matrix(runif(100), 10))
 ten <- function() exp(-((x - y)^2 * 0.5 + x) / 2 + y) * x - 1
 overhead <- function(operation, run, times = 1e4) {
+  if (!is_wanted(operation, "10x10")) return(invisible())
   for (i in 1:100) run()
   cl_sync()
   start <- seconds()
@@ -234,6 +235,8 @@ with_cl({
   x <- as_cl(plain_x)
   y <- as_cl(plain_y)
   for (name in names(host_expressions)) {
+    operation <- paste("host:", name)
+    if (!is_wanted(operation, sprintf("%.0f", n))) next
     f <- host_expressions[[name]]
     stopifnot(all.equal(f(x, y), f(plain_x, plain_y)))
     ours <- time_host(function() f(x, y), 5L)
@@ -241,7 +244,7 @@ with_cl({
     memory <- sprintf("%.1f MB, base R %.0f MB", base_memory(function() f(x, y)) / 1e6 +
                         own_memory(function() f(x, y)) / 1e6,
                       base_memory(function() f(plain_x, plain_y)) / 1e6)
-    add_row(data.frame(operation = paste("host:", name), size = sprintf("%.0f", n),
+    add_row(data.frame(operation = operation, size = sprintf("%.0f", n),
                        device_ms = NA_real_, wall_ms = ours, rate = memory, peer_ms = base,
                        host_ms = base, floor_ms = NA_real_, stringsAsFactors = FALSE), "wall")
   }
