@@ -3,10 +3,10 @@
 # in turn: other, this, other, this, ... A line keeps its best median of each side, since a busy
 # machine or a slow clock only adds. Lines whose ratio new/old is above 1.02 (STATCL_BENCH_MOST)
 # then are timed again by themselves, both sides in turn and with more calls, up to
-# STATCL_BENCH_REPEATS (4) times. Prints old, new and new/old, the worst first, before that and after
-# it, and fails if a ratio is above the bound still. STATCL_BENCH_ROUNDS: how often all is timed (2);
-# STATCL_BENCH_ONLY: a file of lines "operation size", to time no others. Neither peers nor base R
-# are timed. What is compared is the device's time; the wall clock's ratio stands beside it.
+# STATCL_BENCH_REPEATS (4) times. Prints old, new and new/old, the worst first, before that and
+# after it, and fails if a ratio is above the bound still. STATCL_BENCH_ROUNDS: how often all is
+# timed (2); STATCL_BENCH_ONLY: a file of lines "operation size", to time no others. Neither peers
+# nor base R are timed. What is compared is the device's time; the wall clock's ratio stands beside it.
 
 compare_libraries <- function(families, library) {
   rounds <- as.integer(Sys.getenv("STATCL_BENCH_ROUNDS", "2"))
