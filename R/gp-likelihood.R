@@ -33,6 +33,18 @@
 #' function can be saved ([saveRDS()]) and sent to parallel workers: it keeps `y` and `x` and
 #' uploads them again at its first use elsewhere. In a forked process it runs on the host.
 #'
+#' @section Any number of observations:
+#' With `approx = "vecchia"`, \eqn{p(y) \approx \prod_i p(y_i \mid y_{N(i)})}{p(y) = prod p(y_i |
+#' y_N(i))}: in a maximin order of the points, each observation is conditioned on its nearest
+#' `neighbours` among those before it (Vecchia, 1988; Guinness, 2018; derivatives as in Guinness,
+#' 2021). Time and memory are proportional to n, so that n is limited by the data alone. With n - 1
+#' neighbours the likelihood is exact. Order and neighbours are found once, in distances that are
+#' divided by the lengthscales in `kernel`: the values of these are used here, and should have about
+#' the right ratio if columns differ. The order is exact up to 100,000 points in at most three
+#' columns (20,000 in six, 5,000 in more), and beyond that chosen from the cells of finer and finer
+#' grids. A point with its neighbours has a small covariance matrix, which must be positive
+#' definite: with smooth kernels such as [k_exp_quad()] this needs some `noise`.
+#'
 #' @param y The observations: a numeric vector, or a matrix whose columns are independent given the
 #'   parameters; the value is then the sum over the columns.
 #' @param x The inputs: a numeric matrix, data frame or `clMatrix` with one row for each
@@ -48,6 +60,8 @@
 #'   / weights`.
 #' @param variance Known, nonnegative variances of the observations, added to that of the noise.
 #' @param objective `"ml"` for the marginal likelihood, `"loo"` for leave-one-out prediction.
+#' @param approx `"vecchia"` for Vecchia's approximation, see below.
+#' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400.
 #' @return A function `f(par, gradient = TRUE)` of class `"cl_gp_likelihood"`. `par` contains the
 #'   parameters of `coef(kernel)` and `noise`, the standard deviation of the noise, on their natural
 #'   scale: named, in any order, or without names in this order. The value is the log density, with
@@ -59,6 +73,9 @@
 #' `NaN` or `Inf` in the data; `statcl_error_memory` for more observations than fit into memory;
 #' `statcl_error_not_pd` from the function if C is not positive definite in floating-point
 #' arithmetic.
+#' @references
+#' Guinness, J. (2021) Gaussian process learning via Fisher scoring of Vecchia's approximation.
+#' *Statistics and Computing* 31, 25.
 #' @seealso [cl_gp()], which maximises it; [cl_gp_largest()]; [cl_objective()] for other optimisers,
 #'   [cl_check_gradient()]
 #' @export
@@ -72,15 +89,25 @@
 #' g <- cl_gp_likelihood(sin(6 * x) + x, x, k_exp_quad(), mean = "linear", beta = "integrate",
 #'                       objective = "loo")
 #' g(c(sd = 1, lengthscale = 0.3, noise = 0.1), gradient = FALSE)
+#'
+#' # Vecchia's approximation
+#' v <- cl_gp_likelihood(sin(6 * x), x, k_matern32(), approx = "vecchia", neighbours = 5)
+#' v(c(sd = 1, lengthscale = 0.3, noise = 0.1))
 cl_gp_likelihood <- function(y, x, kernel, mean = 0, beta = "profile", weights = NULL,
-                             variance = NULL, objective = c("ml", "loo")) {
+                             variance = NULL, objective = c("ml", "loo"),
+                             approx = c("none", "vecchia"), neighbours = 30) {
   on_device <- is_cl(x)
   kernel <- check_kernel(kernel)
+  neighbours <- check_approx(approx, neighbours)
   objective <- check_choice(objective, c("ml", "loo"), "objective")
   data <- gp_observations(y, x, kernel)
   trend <- gp_trend(mean, beta, data$x, ncol(data$y))
   spread <- gp_spread(weights, variance, nrow(data$x))
-  make_gp_likelihood(data, kernel, trend, spread, objective, on_device)
+  if (is.null(neighbours)) {
+    return(make_gp_likelihood(data, kernel, trend, spread, objective, on_device))
+  }
+  if (objective == "loo") refuse_vecchia("objective", "objective = \"loo\"")
+  make_vecchia_likelihood(data, kernel, trend, spread, neighbours, on_device)
 }
 
 # Checked: y and x as base matrices.
@@ -221,10 +248,13 @@ print.cl_gp_likelihood <- function(x, ...) {
   cat(sprintf("<cl_gp_likelihood> %d observations%s, %d column%s, mean %s%s\n", nrow(e$data$x),
               if (ncol(e$data$y) > 1L) sprintf(" of %d variables", ncol(e$data$y)) else "", p,
               if (p == 1L) "" else "s", trend_text(e$trend),
-              if (e$loo) ", leave-one-out" else ""))
+              if (isTRUE(e$loo)) ", leave-one-out" else ""))
   cat("kernel: ")
   print(e$kernel)
-  if (has_user(e$kernel)) {
+  if (inherits(x, "cl_gp_vecchia")) {
+    cat(sprintf("Vecchia's approximation: %d neighbours\n", e$neighbours))
+    print_engine(.Call(r_vecchia_info, e$handle))
+  } else if (has_user(e$kernel)) {
     cat("engine: ", if (e$resident) "device" else "host", ", covariances by R arithmetic\n",
         sep = "")
   } else {

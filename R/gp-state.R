@@ -5,6 +5,7 @@
 # basis), loo(), mean_gradient(at, y_column), extend(y, x, basis, weights, variance). For one column
 # of y, weights and means are vectors, else matrices with a column for each.
 gp_condition <- function(f, par) {
+  if (inherits(f, "cl_gp_vecchia")) return(vecchia_condition(f, par))
   e <- environment(f)
   par <- check_gp_parameters(par, e$names, e$positive)
   new_gp_state(e$data, e$kernel, e$trend, e$spread, par, e$on_device)

@@ -3,11 +3,10 @@
  * a new one. */
 #include "r/covariance.h"
 #include "r/entries.h"
+#include "r/gp.h"
 #include "r/pointer.h"
 
 #include <string.h>
-
-#include "ops/gp.h"
 
 static scl_context *context_of(const void *gp) {
   return scl_gp_context(gp);
@@ -23,8 +22,7 @@ static scl_gp_trend read_trend(SEXP integrate) {
   return Rf_asLogical(integrate) == TRUE ? SCL_GP_INTEGRATE : SCL_GP_PROFILE;
 }
 
-/* y, x: matrices; basis, spread: matrices or NULL. */
-static scl_status read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *out) {
+scl_status r_gp_read_data(SEXP y, SEXP x, SEXP basis, SEXP spread, scl_gp_data *out) {
   if (TYPEOF(x) != REALSXP || TYPEOF(y) != REALSXP || r_nrow(y, "y") != r_nrow(x, "x")) {
     return scl_fail_argument("y", "'y' must have one row for each row of 'x'");
   }
@@ -54,7 +52,7 @@ SEXP r_gp_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP where) {
   scl_context *ctx = NULL;
   scl_gp *gp = NULL;
   scl_gp_data data;
-  SCL_GO(read_data(y, x, basis, spread, &data));
+  SCL_GO(r_gp_read_data(y, x, basis, spread, &data));
   SCL_GO(r_context(Rf_asInteger(where), &ctx));
   SCL_GO(scl_gp_create(ctx, &data, &gp));
   r_pointer_set(handle, gp);
@@ -235,7 +233,7 @@ SEXP r_gp_extend(SEXP handle, SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP layo
   scl_gp_data data;
   double *part[4];
   scl_status status = r_covariance_read(layout, values, &kernel);
-  if (status == SCL_OK) status = read_data(y, x, basis, spread, &data);
+  if (status == SCL_OK) status = r_gp_read_data(y, x, basis, spread, &data);
   SEXP state =
       PROTECT(new_state(r_nrow(x, "x"), scl_gp_outputs(gp), scl_gp_basis_columns(gp), part));
   SEXP new = PROTECT(r_pointer_new(&process, R_NilValue));

@@ -96,6 +96,7 @@ const scl_engine scl_host_engine = {
     .buffer_wrap = scl_host_buffer_wrap,
     .lu = scl_host_lu,
     .lu_solve = scl_host_lu_solve,
+    .vecchia = scl_host_vecchia,
 };
 
 scl_context *scl_context_host(void) {

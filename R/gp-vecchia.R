@@ -1,0 +1,122 @@
+# Vecchia's approximation of a Gaussian process: the likelihood, and the process given the data.
+
+# 'approx' and 'neighbours': NULL, or the number of neighbours.
+check_approx <- function(approx, neighbours) {
+  approx <- check_choice(approx, c("none", "vecchia"), "approx")
+  neighbours <- check_count(neighbours, "neighbours", 1, 400)
+  if (approx == "vecchia") neighbours
+}
+
+refuse_vecchia <- function(argument, what) {
+  abort_argument(argument, sprintf("%s is not available with approx = \"vecchia\"", what))
+}
+
+# The factor of each column of x for distances: by the lengthscales of the kernel's values.
+vecchia_scale <- function(kernel, x) {
+  weight <- numeric(ncol(x))
+  for (term in kernel$terms) {
+    if (term$type %in% c(plain_types, "linear", "periodic")) next
+    used <- find_columns(term$columns, ncol(x), colnames(x))
+    at <- rep_len(term$lengthscale, length(used))
+    for (k in seq_along(used)) weight[used[k]] <- weight[used[k]] + at[k]^-2
+  }
+  width <- apply(x, 2L, function(v) diff(range(v)))
+  rest <- weight == 0 # columns of other terms: by their ranges
+  weight[rest] <- ifelse(width[rest] > 0, width[rest]^-2, 0)
+  sqrt(weight)
+}
+
+# The handle of the data in the order of the approximation.
+new_vecchia <- function(data, kernel, trend, spread, neighbours, where) {
+  .Call(r_vecchia_new, data$y - trend$offset, data$x, trend$basis, spread,
+        vecchia_scale(kernel, data$x), neighbours, where)
+}
+
+make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_device = FALSE) {
+  if (has_user(kernel)) refuse_vecchia("kernel", "k_user()")
+  force(trend)
+  layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
+  names <- c(names(coef(kernel)), "noise")
+  positive <- kernel_positive(kernel)
+  resident <- FALSE
+  handle <- NULL
+  size <- trend$count * ncol(data$y)
+  neighbours <- min(neighbours, max(nrow(data$x) - 1L, 1L))
+  build <- function() {
+    where <- gp_place(data, on_device)
+    resident <<- where >= 0L
+    handle <<- new_vecchia(data, kernel, trend, spread, neighbours, where)
+  }
+  # a call with the handle, which is created again if it is no longer valid (NULL then)
+  on_handle <- function(call) {
+    result <- call(handle)
+    if (is.null(result)) {
+      build()
+      result <- call(handle)
+    }
+    result
+  }
+  f <- function(par, gradient = TRUE) {
+    par <- check_gp_parameters(par, names, positive)
+    values <- layout_values(layout, par)
+    result <- on_handle(function(h) {
+      .Call(r_vecchia_evaluate, h, layout$c, values, trend$integrate, gradient)
+    })
+    value <- result[1L]
+    if (gradient) {
+      slope <- layout_gradient(layout, attr(result, "gradient"))
+      attr(value, "gradient") <- stats::setNames(ifelse(par == 0, 0, slope / par), names)
+    }
+    if (trend$integrate) value <- value - trend$log_det * ncol(data$y)
+    if (size > 0L) {
+      beta <- trend_coefficients(trend, matrix(result[1L + seq_len(size)], trend$count))
+      attr(value, "beta") <- beta
+      if (trend$type == "constant") attr(value, "mean") <- as.vector(beta)
+    }
+    value
+  }
+  build()
+  structure(f, class = c("cl_gp_vecchia", "cl_gp_likelihood", "function"))
+}
+
+# The order and the neighbours of a likelihood: list(order: rows of x, neighbours: a matrix with a
+# column for each position in the order, of earlier positions, nearest first, and NA).
+vecchia_graph <- function(f) environment(f)$on_handle(function(h) .Call(r_vecchia_graph, h))
+
+# As gp_condition().
+vecchia_condition <- function(f, par) {
+  e <- environment(f)
+  par <- check_gp_parameters(par, e$names, e$positive)
+  values <- layout_values(e$layout, par)
+  data <- e$data
+  trend <- e$trend
+  first <- e$on_handle(function(h) {
+    .Call(r_vecchia_condition, h, e$layout$c, values, trend$integrate)
+  })
+  shape <- function(v) if (data$vector) as.vector(v) else unname(v)
+  diagonal <- as.vector(first$precisions)
+  refuse <- function(what) refuse_vecchia("approx", what)
+  structure(list(
+    value = first$value[1L] - if (trend$integrate) trend$log_det * ncol(data$y) else 0,
+    weights = shape(first$weights), beta = state_beta(trend, first$b),
+    beta_cov = state_beta_cov(trend, first$a_inverse),
+    predict = function(at, what = "mean", basis = NULL) {
+      if (what == "covariance") refuse("the covariance of predictions")
+      at <- check_state_points(at, data)
+      basis <- trend_at(trend, at, basis)
+      scaled <- if (trend$count > 0L) t(backsolve(trend$root, t(basis), transpose = TRUE))
+      result <- e$on_handle(function(h) {
+        .Call(r_vecchia_predict, h, e$layout$c, values, unname(at), scaled, first$b,
+              first$a_inverse)
+      })
+      known <- if (is.null(trend$held)) 0 else basis %*% trend$held
+      if (trend$type == "number") known <- trend$offset
+      list(mean = shape(result$mean + as.vector(known)), variance = result$variance)
+    },
+    loo = function() {
+      list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)
+    },
+    mean_gradient = function(at, y_column = 1L) refuse("the gradient of predictions"),
+    extend = function(...) refuse("adding observations to a fit: cl_gp() with all data")),
+    class = "cl_gp_state")
+}

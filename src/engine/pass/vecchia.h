@@ -1,0 +1,66 @@
+/* Vecchia's approximation of a Gaussian process as an engine sees it.
+ *
+ * Each point i of the order is conditioned on its neighbours, earlier points. With K the covariance
+ * matrix of the block (the neighbours, then the point itself), K = L L', and w = L^-T e_last:
+ *   w' z = standardised residual of z_i given its neighbours,  log w_last = -log sd
+ * A pass gives one of
+ *   weights: w of each point;
+ *   sums: out = (sum of log w_last, then for the columns Z of `right` the lower triangle of the sum
+ *     of (Z' w) (Z' w)', by columns); or
+ *   derivatives of F = logs sum log w_last - sum_c factor_c sum (w' Z combine_c)^2 / 2 with respect
+ *     to the logarithms of the parameters: out = (sum of log w_last, sum_c factor_c sum of squares,
+ *     the scl_covariance_count() derivatives).
+ * With residuals e_c = w' z_c, z~ = sum_c factor_c e_c z_c and k = (logs + sum_c factor_c e_c^2) /
+ * 2 they are dF = b' dK w with b = K^-1 z~ - k w, one further triangular solve.
+ *
+ * out[0] of the results is an order that failed: a point (from 1) whose block is not positive
+ * definite, or 0; what stands above follows it. */
+#ifndef SCL_ENGINE_PASS_VECCHIA_H
+#define SCL_ENGINE_PASS_VECCHIA_H
+
+#include "engine/pass/covariance.h"
+
+enum { SCL_VECCHIA_MOST_COMBINED = 64, SCL_VECCHIA_MOST_NEIGHBOURS = 400 };
+
+typedef enum {
+  SCL_VECCHIA_SUMS = 0,
+  SCL_VECCHIA_DERIVATIVES,
+  SCL_VECCHIA_WEIGHTS
+} scl_vecchia_what;
+
+struct scl_vecchia_pass {
+  scl_vecchia_what what;
+  const scl_covariance *kernel;
+  size_t n, p, columns; /* points, coordinates, columns of `right` */
+  size_t m;             /* most neighbours, >= 0 */
+  /* A column for each point: p coordinates, `columns` numbers, then if `spread` s and v of its
+   * noise noise^2 s + v. */
+  scl_block records;
+  bool spread;
+  /* Two whole numbers of 32 bits in each element, a column for each point: its neighbours, -1 for
+   * those that are missing, which come last. Its nrow is the smallest that holds m. */
+  scl_block neighbours;
+  size_t combined;       /* columns of `combine`, up to SCL_VECCHIA_MOST_COMBINED */
+  const double *combine; /* columns x combined, host memory */
+  const double *factor;  /* of each */
+  double logs;
+  double *out; /* host memory; the function waits */
+  /* Weights, on the host only: n of the points from `first` on, m + 1 numbers for each, to
+   * `weights`; those of missing neighbours are 0. `quiet`: the point itself is without noise and
+   * white terms. `at`, unless it has no buffer: the points, in the form of `records`, which has
+   * their neighbours.
+   */
+  size_t first;
+  bool quiet;
+  scl_block at;
+  double *weights;
+};
+
+/* Numbers of the result. */
+static inline size_t scl_vecchia_results(const struct scl_vecchia_pass *pass) {
+  if (pass->what == SCL_VECCHIA_WEIGHTS) return 1;
+  if (pass->what == SCL_VECCHIA_DERIVATIVES) return 3 + (size_t)scl_covariance_count(pass->kernel);
+  return 2 + pass->columns * (pass->columns + 1) / 2;
+}
+
+#endif

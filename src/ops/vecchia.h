@@ -1,0 +1,50 @@
+/* Vecchia's approximation of Gaussian-process regression (ops/gp.h): in a maximin order of the
+ * points, each observation is conditioned on its m nearest earlier ones only,
+ *   p(y) = prod_i p(y_i | y_neighbours(i)),
+ * so that the precision matrix is Q = W W' with a sparse column w_i for each point
+ * (engine/pass/vecchia.h), and everything takes O(n m^3) operations. Vecchia (1988); Guinness
+ * (2018); the derivatives are those of Guinness (2021).
+ *
+ * An object has the data on the host, in the order of the approximation, and on a device a copy for
+ * likelihoods there. */
+#ifndef SCL_OPS_VECCHIA_H
+#define SCL_OPS_VECCHIA_H
+
+#include "ops/gp.h"
+
+typedef struct scl_vecchia scl_vecchia;
+
+/* `scale`: factors of the columns of x, p nonnegative numbers, for the distances of the order and
+ * the neighbours. m is cut to n - 1. Errors as of scl_gp_create(), and SCL_E_ARGUMENT naming
+ * "neighbours". */
+scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const double *scale,
+                              size_t m, scl_vecchia **out);
+void scl_vecchia_release(scl_vecchia *v); /* accepts NULL */
+
+scl_context *scl_vecchia_context(const scl_vecchia *v); /* borrowed */
+size_t scl_vecchia_rows(const scl_vecchia *v);
+size_t scl_vecchia_input_columns(const scl_vecchia *v);
+size_t scl_vecchia_outputs(const scl_vecchia *v);
+size_t scl_vecchia_basis_columns(const scl_vecchia *v);
+size_t scl_vecchia_neighbour_count(const scl_vecchia *v);
+uint64_t scl_vecchia_bytes(const scl_vecchia *v);
+/* order (n), and neighbours (m x n) as positions in it, from 0; -1: none. */
+void scl_vecchia_graph(const scl_vecchia *v, int32_t *order, int32_t *neighbours);
+
+/* As scl_gp_evaluate() of the marginal likelihood. SCL_E_NOT_PD with the row of x whose
+ * observation, with its neighbours, has no positive definite covariance matrix. */
+scl_status scl_vecchia_evaluate(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
+                                double *value, double *b, double *gradient);
+
+/* As scl_gp_condition(); and `precisions` (n): the diagonal of Q, or with a basis of P. */
+scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
+                                 double *value, double *b, double *a_inverse, double *weights,
+                                 double *precisions);
+
+/* Mean (count x outputs) and variance (count) of the process at points x (count x p, with the basis
+ * there), given their m nearest observations, b and a_inverse. */
+scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, const double *x,
+                               const double *basis, size_t count, const double *b,
+                               const double *a_inverse, double *mean, double *variance);
+
+#endif

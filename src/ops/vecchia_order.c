@@ -1,0 +1,354 @@
+#include "ops/vecchia_order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/sizes.h"
+#include "ops/vecchia_tree.h"
+
+enum {
+  CHUNK = 2048,        /* points that a thread searches for at a time */
+  ROUND = 1 << 20,     /* points between two polls */
+  THREADS_FROM = 4096, /* points */
+  CODE_BITS = 60,      /* of the number of a cell */
+  FIRST_TREE = 512     /* points of the smallest tree */
+};
+
+static int threads_for(size_t n) {
+  return n < THREADS_FROM ? 1 : scl_copy_threads();
+}
+
+/* ---- exact order ---------------------------------------------------------------------------- */
+
+/* A heap of points by an upper bound of their distance from the points chosen so far: bounds are
+ * made exact only when a point comes to the top. */
+typedef struct {
+  double key;
+  int32_t index;
+} heap_entry;
+
+static bool is_above(heap_entry a, heap_entry b) {
+  return a.key > b.key || (a.key == b.key && a.index < b.index);
+}
+
+static void sift_down(heap_entry *heap, size_t n, size_t at) {
+  heap_entry moved = heap[at];
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= n) break;
+    if (child + 1 < n && is_above(heap[child + 1], heap[child])) child++;
+    if (!is_above(heap[child], moved)) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = moved;
+}
+
+/* The point nearest to the mean. */
+static size_t central_point(const double *points, size_t n, size_t p, double *mean) {
+  size_t best = 0;
+  double least = INFINITY;
+  memset(mean, 0, p * sizeof *mean);
+  for (size_t i = 0; i < n; i++) {
+    for (size_t c = 0; c < p; c++) mean[c] += points[i * p + c] / (double)n;
+  }
+  for (size_t i = 0; i < n; i++) {
+    double sum = 0;
+    for (size_t c = 0; c < p; c++) {
+      sum += (points[i * p + c] - mean[c]) * (points[i * p + c] - mean[c]);
+    }
+    if (sum < least) least = sum, best = i;
+  }
+  return best;
+}
+
+static scl_status order_exactly(const double *points, size_t n, size_t p, int32_t *order) {
+  scl_tree *tree = NULL;
+  double *closest = malloc((n + 2 * p) * sizeof *closest), *offset = NULL;
+  heap_entry *heap = malloc(n * sizeof *heap);
+  scl_status status = SCL_OK;
+  if (closest == NULL || heap == NULL) {
+    status = scl_fail_memory(n * sizeof *heap, 0, "an order of points");
+    goto done;
+  }
+  SCL_GO(scl_tree_create(points, n, p, NULL, 1, &tree));
+  offset = closest + n;
+  size_t first = central_point(points, n, p, offset), left = n;
+  memset(offset, 0, 2 * p * sizeof *offset);
+  for (size_t i = 0; i < n; i++) {
+    closest[i] = INFINITY;
+    heap[i] = (heap_entry){INFINITY, (int32_t)i};
+  }
+  heap[0].index = (int32_t)first; /* all keys are equal: the top is what stands there */
+  heap[first].index = 0;
+  for (size_t k = 0; k < n;) {
+    size_t i = (size_t)heap[0].index;
+    if (closest[i] < heap[0].key) {
+      heap[0].key = closest[i];
+      sift_down(heap, left, 0);
+      continue;
+    }
+    if (k % 256 == 0) SCL_GO(scl_poll());
+    order[k++] = (int32_t)i;
+    scl_tree_shrink(tree, points + i * p, heap[0].key, offset, closest);
+    heap[0] = heap[--left];
+    sift_down(heap, left, 0);
+  }
+done:
+  scl_tree_release(tree);
+  free(closest);
+  free(heap);
+  return status;
+}
+
+/* ---- by levels of a grid -------------------------------------------------------------------- */
+
+typedef struct {
+  uint64_t key;
+  int32_t index;
+} keyed;
+
+/* Sorts by key, one byte after another; bytes that all keys share take no time. */
+static void sort_keyed(keyed *a, keyed *spare, size_t n) {
+  keyed *from = a, *to = spare;
+  for (int shift = 0; shift < 64; shift += 8) {
+    size_t start[257] = {0};
+    for (size_t i = 0; i < n; i++) start[(from[i].key >> shift & 255) + 1]++;
+    if (start[(from[0].key >> shift & 255) + 1] == n) continue;
+    for (int b = 0; b < 256; b++) start[b + 1] += start[b];
+    for (size_t i = 0; i < n; i++) to[start[from[i].key >> shift & 255]++] = from[i];
+    keyed *t = from;
+    from = to;
+    to = t;
+  }
+  if (from != a) memcpy(a, from, n * sizeof *a);
+}
+
+/* A number without pattern, the same everywhere. */
+static uint64_t scatter(uint64_t x) {
+  x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+typedef struct {
+  const double *points;
+  size_t n, p;
+  size_t used; /* coordinates that make cells: those of the largest range */
+  int bits;    /* levels */
+  int column[CODE_BITS];
+  double least[CODE_BITS];
+  double cells; /* along the largest range, per unit */
+} grid;
+
+static void measure(grid *g) {
+  double range[CODE_BITS], widest = 0;
+  g->used = 0;
+  for (size_t c = 0; c < g->p; c++) {
+    double least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < g->n; i++) {
+      double v = g->points[i * g->p + c];
+      if (v < least) least = v;
+      if (v > most) most = v;
+    }
+    size_t at = g->used < 10 ? g->used++ : 9; /* ten coordinates: six levels */
+    if (c > 9 && !(most - least > range[9])) continue;
+    for (; at > 0 && range[at - 1] < most - least; at--) {
+      range[at] = range[at - 1];
+      g->least[at] = g->least[at - 1];
+      g->column[at] = g->column[at - 1];
+    }
+    range[at] = most - least;
+    g->least[at] = least;
+    g->column[at] = (int)c;
+  }
+  widest = range[0];
+  g->bits = (int)((size_t)CODE_BITS / g->used);
+  if (g->bits > 30) g->bits = 30;
+  g->cells = widest > 0 ? ldexp(1.0 - 1e-9, g->bits) / widest : 0.0;
+}
+
+/* The cell of a point: a bit of each coordinate in turn, the highest ones first. */
+static uint64_t cell_of(const grid *g, size_t i) {
+  uint64_t code = 0, at[CODE_BITS];
+  for (size_t u = 0; u < g->used; u++) {
+    at[u] = (uint64_t)((g->points[i * g->p + (size_t)g->column[u]] - g->least[u]) * g->cells);
+  }
+  for (int bit = g->bits; bit-- > 0;) {
+    for (size_t u = 0; u < g->used; u++) code = code << 1 | (at[u] >> bit & 1);
+  }
+  return code;
+}
+
+/* The point of the cell sorted[low .. high - 1] of 2^level along each side that is nearest to its
+ * centre. */
+static size_t nearest_centre(const grid *g, const keyed *sorted, size_t low, size_t high,
+                             int level) {
+  size_t best = low;
+  double least = INFINITY;
+  for (size_t i = low; i < high; i++) {
+    double sum = 0;
+    for (size_t u = 0; u < g->used; u++) {
+      double v = g->points[(size_t)sorted[i].index * g->p + (size_t)g->column[u]] - g->least[u];
+      v = ldexp(v * g->cells, level - g->bits);
+      v -= floor(v) + 0.5;
+      sum += v * v;
+    }
+    if (sum < least) least = sum, best = i;
+  }
+  return best;
+}
+
+/* level_of[i] = the level at which a point (in the order of cells) is chosen; `left` at the end. */
+static scl_status choose_levels(const grid *g, const keyed *sorted, unsigned char *level_of) {
+  size_t left = g->n;
+  memset(level_of, g->bits + 1, g->n);
+  for (int level = 0; level <= g->bits && left > 0; level++) {
+    int shift = (g->bits - level) * (int)g->used;
+    SCL_TRY(scl_poll());
+    for (size_t low = 0, high; low < g->n; low = high) {
+      bool chosen = false;
+      for (high = low; high < g->n && sorted[high].key >> shift == sorted[low].key >> shift;
+           high++) {
+        chosen = chosen || level_of[high] <= level;
+      }
+      if (chosen) continue;
+      level_of[nearest_centre(g, sorted, low, high, level)] = (unsigned char)level;
+      left--;
+    }
+  }
+  return SCL_OK;
+}
+
+static scl_status order_by_levels(const double *points, size_t n, size_t p, int32_t *order) {
+  grid g = {.points = points, .n = n, .p = p};
+  keyed *sorted = malloc(2 * n * sizeof *sorted);
+  unsigned char *level_of = malloc(n);
+  scl_status status = SCL_OK;
+  if (sorted == NULL || level_of == NULL) {
+    status = scl_fail_memory(2 * n * sizeof *sorted, 0, "an order of points");
+    goto done;
+  }
+  measure(&g);
+  for (size_t i = 0; i < n; i++) sorted[i] = (keyed){cell_of(&g, i), (int32_t)i};
+  sort_keyed(sorted, sorted + n, n);
+  SCL_GO(choose_levels(&g, sorted, level_of));
+  for (size_t i = 0; i < n; i++) { /* a level's points in no order: cells are in rows */
+    sorted[i].key = (uint64_t)level_of[i] << 32 | scatter((uint64_t)sorted[i].index) >> 32;
+  }
+  sort_keyed(sorted, sorted + n, n);
+  for (size_t i = 0; i < n; i++) order[i] = sorted[i].index;
+done:
+  free(sorted);
+  free(level_of);
+  return status;
+}
+
+/* In many dimensions the distance to the next point falls slowly, so that each step of the exact
+ * order looks at a large part of all points. */
+size_t scl_vecchia_exact_order(size_t p) {
+  return p <= 3 ? 100000 : p <= 6 ? 20000 : 5000;
+}
+
+scl_status scl_vecchia_order(const double *points, size_t n, size_t p, int32_t *order) {
+  if (n == 0) return SCL_OK;
+  return n <= scl_vecchia_exact_order(p) ? order_exactly(points, n, p, order)
+                                         : order_by_levels(points, n, p, order);
+}
+
+/* ---- neighbours ----------------------------------------------------------------------------- */
+
+typedef struct {
+  const scl_tree *tree;
+  const double *at; /* NULL: the tree's own points from `least` on, each among those before */
+  const int32_t *skip;
+  size_t from, to, least, p, m, stride;
+  int32_t *neighbours;
+  double *memory; /* 2 * p + m + 1 numbers for each part */
+} search_work;
+
+static void search_part(void *arg, int part, int parts) {
+  const search_work *w = arg;
+  double *memory = w->memory + (size_t)part * (2 * w->p + w->m + 1);
+  scl_tree_search s = {.tree = w->tree, .m = w->m, .offset = memory, .distance = memory + 2 * w->p};
+  for (size_t low = w->from + (size_t)part * CHUNK; low < w->to; low += (size_t)parts * CHUNK) {
+    for (size_t k = low; k < scl_min(low + CHUNK, w->to); k++) {
+      size_t i = k;
+      s.at = w->at == NULL ? w->tree->record + k * (w->p + 1) : w->at + k * w->p;
+      s.limit = INT32_MAX;
+      s.skip = w->skip == NULL ? -1 : w->skip[k];
+      if (w->at == NULL) {
+        i = (size_t)s.at[w->p];
+        if (i < w->least) continue;
+        s.limit = (int64_t)i;
+      }
+      s.index = w->neighbours + i * w->stride;
+      scl_tree_nearest(&s);
+      for (size_t j = s.found; j < w->stride; j++) s.index[j] = -1;
+    }
+  }
+}
+
+/* All points of the work, in rounds. */
+static scl_status search_all(search_work *w, size_t count, scl_team *team) {
+  for (w->from = 0; w->from < count; w->from = w->to) {
+    w->to = scl_min(w->from + ROUND, count);
+    SCL_TRY(scl_poll());
+    scl_team_run(team, search_part, w);
+  }
+  return SCL_OK;
+}
+
+static scl_status begin_search(search_work *w, int threads) {
+  size_t count = (size_t)threads * (2 * w->p + w->m + 1);
+  w->memory = malloc(count * sizeof(double));
+  return w->memory == NULL ? scl_fail_memory(count * sizeof(double), 0, "a workspace") : SCL_OK;
+}
+
+/* A tree of the first points for each half of them, so that at least half of what a search finds
+ * counts. */
+scl_status scl_vecchia_neighbours(const double *points, size_t n, size_t p, size_t m, size_t stride,
+                                  int32_t *neighbours) {
+  search_work w = {.p = p, .m = m, .stride = stride, .neighbours = neighbours};
+  int threads = threads_for(n);
+  scl_team *team = threads > 1 ? scl_team_start(threads) : NULL;
+  scl_tree *tree = NULL;
+  scl_status status;
+  SCL_GO(begin_search(&w, threads));
+  for (size_t size = n, next; size > 0; size = next) {
+    next = size > FIRST_TREE ? size / 2 : 0;
+    SCL_GO(scl_tree_create(points, size, p, team, threads, &tree));
+    w.tree = tree;
+    w.least = next;
+    SCL_GO(search_all(&w, size, team));
+    scl_tree_release(tree);
+    tree = NULL;
+  }
+done:
+  scl_team_stop(team);
+  scl_tree_release(tree);
+  free(w.memory);
+  return status;
+}
+
+scl_status scl_vecchia_nearest(const double *points, size_t n, size_t p, const double *at,
+                               size_t count, const int32_t *skip, size_t m, size_t stride,
+                               int32_t *neighbours) {
+  search_work w = {
+      .at = at, .skip = skip, .p = p, .m = m, .stride = stride, .neighbours = neighbours};
+  int threads = threads_for(scl_max(n, count));
+  scl_team *team = threads > 1 ? scl_team_start(threads) : NULL;
+  scl_tree *tree = NULL;
+  scl_status status;
+  SCL_GO(begin_search(&w, threads));
+  SCL_GO(scl_tree_create(points, n, p, team, threads, &tree));
+  w.tree = tree;
+  status = search_all(&w, count, team);
+done:
+  scl_team_stop(team);
+  scl_tree_release(tree);
+  free(w.memory);
+  return status;
+}

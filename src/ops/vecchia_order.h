@@ -1,0 +1,27 @@
+/* Points in space for Vecchia's approximation: a maximin order, and nearest neighbours by a k-d
+ * tree. Points are rows of p numbers, one after another; distances are Euclidean, and ties go to
+ * the smaller index. Results do not depend on the number of threads. */
+#ifndef SCL_OPS_VECCHIA_ORDER_H
+#define SCL_OPS_VECCHIA_ORDER_H
+
+#include "base/status.h"
+
+/* order[k] = the k-th point: the first is the one nearest to the mean, and each next one has the
+ * largest distance from those before it. Beyond a size (scl_vecchia_exact_order()) only
+ * approximately so: by cells of a grid, whose sides are halved from level to level; a cell
+ * contributes the point nearest to its centre unless it has one already. */
+scl_status scl_vecchia_order(const double *points, size_t n, size_t p, int32_t *order);
+size_t scl_vecchia_exact_order(size_t p);
+
+/* neighbours[k + i * stride]: the m points (fewer for i < m: -1 then) nearest to point i among
+ * those before it, nearest first. */
+scl_status scl_vecchia_neighbours(const double *points, size_t n, size_t p, size_t m, size_t stride,
+                                  int32_t *neighbours);
+
+/* The same for points `at` (count x p) among all of `points`. `skip`, unless NULL: a point that is
+ * left out for each. */
+scl_status scl_vecchia_nearest(const double *points, size_t n, size_t p, const double *at,
+                               size_t count, const int32_t *skip, size_t m, size_t stride,
+                               int32_t *neighbours);
+
+#endif

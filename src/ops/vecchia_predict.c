@@ -1,0 +1,220 @@
+/* Vecchia's approximation conditioned on the data: the sparse precision matrix, and predictions. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "ops/operation.h"
+#include "ops/vecchia_order.h"
+#include "ops/vecchia_private.h"
+
+enum { ROUND = 1 << 15 }; /* points whose weights are in memory at the same time */
+
+static scl_status fail_space(size_t numbers) {
+  return scl_fail_memory(numbers * sizeof(double), 0, "a workspace");
+}
+
+/* ---- the data given all others -------------------------------------------------------------- */
+
+/* A point's part of Q Z, in `product` (n x columns), and of the diagonal of Q. */
+static void scatter(const scl_vecchia *v, size_t i, const double *w, double *product,
+                    double *diagonal) {
+  const int32_t *next = v->neighbours + i * v->stride;
+  size_t size = scl_vecchia_record_size(v), columns = v->outputs + v->q;
+  for (size_t c = 0; c < columns; c++) {
+    double e = w[v->m] * v->records[i * size + v->p + c];
+    for (size_t k = 0; k < v->m && next[k] >= 0; k++) {
+      e += w[k] * v->records[(size_t)next[k] * size + v->p + c];
+    }
+    product[i + c * v->n] += e * w[v->m];
+    for (size_t k = 0; k < v->m && next[k] >= 0; k++)
+      product[(size_t)next[k] + c * v->n] += e * w[k];
+  }
+  diagonal[i] += w[v->m] * w[v->m];
+  for (size_t k = 0; k < v->m && next[k] >= 0; k++) diagonal[next[k]] += w[k] * w[k];
+}
+
+/* From Q Z and the diagonal of Q, in the order of the rows: the weights, and the diagonal of P. */
+static void project(const scl_vecchia *v, const scl_vecchia_solution *s, const double *product,
+                    const double *diagonal, double *weights, double *precisions) {
+  for (size_t i = 0; i < v->n; i++) {
+    size_t row = (size_t)v->order[i];
+    const double *h = product + i + v->outputs * v->n;
+    for (size_t y = 0; y < v->outputs; y++) {
+      double sum = product[i + y * v->n];
+      for (size_t k = 0; k < v->q; k++) sum -= h[k * v->n] * s->b[k + y * v->q];
+      weights[row + y * v->n] = sum;
+    }
+    precisions[row] = diagonal[i];
+    for (size_t j = 0; j < v->q; j++) {
+      double sum = 0;
+      for (size_t k = 0; k <= j; k++) sum += s->root_inverse[j + k * v->q] * h[k * v->n];
+      precisions[row] -= sum * sum;
+    }
+  }
+}
+
+scl_status scl_vecchia_condition(scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
+                                 double *value, double *b, double *a_inverse, double *weights,
+                                 double *precisions) {
+  size_t q = v->q, columns = v->outputs + q, rows = scl_min(ROUND, v->n);
+  size_t numbers = v->n * (columns + 1) + rows * (v->m + 1);
+  scl_vecchia_space space = {0};
+  double found = 0, *product = calloc(numbers, sizeof *product);
+  scl_status status;
+  if (product == NULL) return fail_space(numbers);
+  double *diagonal = product + v->n * columns, *w = diagonal + v->n, order = 0;
+  SCL_GO(scl_vecchia_begin(v, kernel, &space));
+  SCL_GO(scl_vecchia_sums(v, kernel, trend, &space, &found));
+  struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
+  pass.weights = w;
+  pass.out = &order;
+  for (; pass.first < v->n; pass.first += rows) {
+    pass.n = scl_min(rows, v->n - pass.first);
+    SCL_GO(scl_vecchia_run(v, v->host.ctx, &pass));
+    for (size_t i = 0; i < pass.n; i++) {
+      scatter(v, pass.first + i, w + i * (v->m + 1), product, diagonal);
+    }
+  }
+  project(v, &space.s, product, diagonal, weights, precisions);
+  *value = found;
+  memcpy(b, space.s.b, q * v->outputs * sizeof *b);
+  for (size_t i = 0; i < q; i++) { /* A^-1 = R^-T R^-1 */
+    for (size_t j = 0; j < q; j++) {
+      double sum = 0;
+      for (size_t k = scl_max(i, j); k < q; k++) {
+        sum += space.s.root_inverse[k + i * q] * space.s.root_inverse[k + j * q];
+      }
+      a_inverse[i + j * q] = sum;
+    }
+  }
+done:
+  free(space.memory);
+  free(product);
+  return status;
+}
+
+/* ---- predictions ---------------------------------------------------------------------------- */
+
+typedef struct {
+  const scl_vecchia *v;
+  const double *b, *a_inverse;
+  size_t count; /* of all points */
+  double *mean, *variance;
+  double *rest; /* q numbers: h* - H' c */
+} prediction;
+
+/* Point i from its weights, its record and its neighbours. */
+static void predict_point(const prediction *p, size_t i, const double *w, const double *record,
+                          const int32_t *next) {
+  const scl_vecchia *v = p->v;
+  size_t size = scl_vecchia_record_size(v);
+  double last = w[v->m], more = 0;
+  for (size_t k = 0; k < v->q; k++) p->rest[k] = record[v->p + v->outputs + k];
+  for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] = 0;
+  for (size_t j = 0; j < v->m && next[j] >= 0; j++) {
+    const double *of = v->records + (size_t)next[j] * size + v->p;
+    double c = -w[j] / last;
+    for (size_t y = 0; y < v->outputs; y++) p->mean[i + y * p->count] += c * of[y];
+    for (size_t k = 0; k < v->q; k++) p->rest[k] -= c * of[v->outputs + k];
+  }
+  for (size_t k = 0; k < v->q; k++) {
+    for (size_t y = 0; y < v->outputs; y++) {
+      p->mean[i + y * p->count] += p->rest[k] * p->b[k + y * v->q];
+    }
+    for (size_t l = 0; l < v->q; l++) {
+      more += p->rest[k] * p->rest[l] * p->a_inverse[k + l * v->q];
+    }
+  }
+  p->variance[i] = 1.0 / (last * last) + more;
+}
+
+static scl_status find_nearest(const scl_vecchia *v, const double *x, size_t count,
+                               int32_t *neighbours) {
+  size_t size = scl_vecchia_record_size(v);
+  double *points = malloc((v->n * v->p + 1) * sizeof *points);
+  double *at = scl_vecchia_points(v, x, count);
+  scl_status status = SCL_OK;
+  if (points == NULL || at == NULL) {
+    status = fail_space((v->n + count) * v->p);
+  } else {
+    for (size_t i = 0; i < v->n; i++) {
+      for (size_t c = 0; c < v->p; c++) {
+        points[i * v->p + c] = v->records[i * size + c] * v->scale[c];
+      }
+    }
+    status = scl_vecchia_nearest(points, v->n, v->p, at, count, NULL, v->m, v->stride, neighbours);
+  }
+  free(points);
+  free(at);
+  return status;
+}
+
+/* Points `first` .. `first` + n - 1. */
+static scl_status predict_round(const prediction *p, struct scl_vecchia_pass *pass, const double *x,
+                                const double *basis, size_t first, double *records,
+                                int32_t *neighbours) {
+  const scl_vecchia *v = p->v;
+  size_t size = scl_vecchia_record_size(v);
+  scl_mat *at = NULL, *next = NULL;
+  scl_status status;
+  for (size_t i = 0; i < pass->n; i++) {
+    double *record = records + i * size;
+    memset(record, 0, size * sizeof *record);
+    for (size_t c = 0; c < v->p; c++) record[c] = x[first + i + c * p->count];
+    record += v->p + v->outputs;
+    for (size_t k = 0; k < v->q; k++) record[k] = basis[first + i + k * p->count];
+  }
+  neighbours += first * v->stride;
+  SCL_GO(scl_mat_wrap(v->host.ctx, records, size, pass->n, SCL_GENERAL, &at));
+  SCL_GO(
+      scl_mat_wrap(v->host.ctx, (double *)neighbours, v->stride / 2, pass->n, SCL_GENERAL, &next));
+  pass->at = scl_mat_block(at);
+  pass->neighbours = scl_mat_block(next);
+  SCL_GO(scl_vecchia_run(v, v->host.ctx, pass));
+  for (size_t i = 0; i < pass->n; i++) {
+    predict_point(p, first + i, pass->weights + i * (v->m + 1), records + i * size,
+                  neighbours + i * v->stride);
+  }
+done:
+  scl_mat_release(at);
+  scl_mat_release(next);
+  return status;
+}
+
+scl_status scl_vecchia_predict(scl_vecchia *v, const scl_covariance *kernel, const double *x,
+                               const double *basis, size_t count, const double *b,
+                               const double *a_inverse, double *mean, double *variance) {
+  size_t rows = scl_min(ROUND, count), size = scl_vecchia_record_size(v);
+  size_t numbers = rows * (v->m + 1 + size) + v->q;
+  SCL_TRY(scl_covariance_check(kernel, v->p));
+  if (count == 0) return SCL_OK;
+  SCL_TRY(scl_require_finite_data(x, count, v->p, "newdata"));
+  double *memory = malloc((numbers + 1) * sizeof *memory), order = 0;
+  int32_t *neighbours = malloc(count * v->stride * sizeof *neighbours);
+  scl_status status;
+  if (memory == NULL || neighbours == NULL) {
+    status = fail_space(numbers + count * v->stride / 2);
+    goto done;
+  }
+  SCL_GO(find_nearest(v, x, count, neighbours));
+  prediction p = {.v = v,
+                  .b = b,
+                  .a_inverse = a_inverse,
+                  .count = count,
+                  .mean = mean,
+                  .variance = variance,
+                  .rest = memory};
+  struct scl_vecchia_pass pass = scl_vecchia_begin_pass(v, &v->host, kernel, SCL_VECCHIA_WEIGHTS);
+  pass.quiet = true;
+  pass.out = &order;
+  pass.weights = memory + v->q;
+  for (size_t first = 0; first < count; first += rows) {
+    pass.n = scl_min(rows, count - first);
+    SCL_GO(predict_round(&p, &pass, x, basis, first, pass.weights + rows * (v->m + 1), neighbours));
+  }
+done:
+  free(memory);
+  free(neighbours);
+  return status;
+}

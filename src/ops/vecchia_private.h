@@ -1,0 +1,56 @@
+/* What vecchia.c and vecchia_predict.c share. */
+#ifndef SCL_OPS_VECCHIA_PRIVATE_H
+#define SCL_OPS_VECCHIA_PRIVATE_H
+
+#include "engine/pass/vecchia.h"
+#include "ops/vecchia.h"
+
+/* What passes read, in one context. */
+typedef struct {
+  scl_context *ctx;
+  scl_mat *records, *neighbours;
+} scl_vecchia_copy;
+
+struct scl_vecchia {
+  size_t n, p, outputs, q, m;
+  bool spread;
+  size_t stride;   /* numbers of 32 bits for a point's neighbours: m, made even */
+  double *records; /* those of the host's copy */
+  int32_t *neighbours;
+  scl_vecchia_copy host, fast; /* fast: for likelihoods on a device, else empty */
+  int32_t *order;
+  double *scale;
+};
+
+/* Numbers of a record. */
+size_t scl_vecchia_record_size(const scl_vecchia *v);
+/* n x p points, as rows, in the units of distances; NULL without memory. */
+double *scl_vecchia_points(const scl_vecchia *v, const double *x, size_t n);
+
+struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_vecchia_copy *c,
+                                               const scl_covariance *kernel, scl_vecchia_what what);
+/* Runs the pass; an order that failed becomes an error. */
+scl_status scl_vecchia_run(const scl_vecchia *v, scl_context *ctx,
+                           const struct scl_vecchia_pass *pass);
+
+/* What the columns y and H give: A = R R' as R^-1 (q x q, lower), b, y' P y, log|A|. */
+typedef struct {
+  double *root_inverse, *b;
+  double logs, square, log_det;
+} scl_vecchia_solution;
+
+/* Space for a solution, the columns of derivatives and the results of a pass. */
+typedef struct {
+  double *memory;
+  scl_vecchia_solution s;
+  double *columns, *factor, *out;
+} scl_vecchia_space;
+
+/* Checks the kernel and allocates; free(w->memory), which was NULL. */
+scl_status scl_vecchia_begin(const scl_vecchia *v, const scl_covariance *kernel,
+                             scl_vecchia_space *w);
+/* The solution w->s, and the likelihood. */
+scl_status scl_vecchia_sums(const scl_vecchia *v, const scl_covariance *kernel, scl_gp_trend trend,
+                            scl_vecchia_space *w, double *value);
+
+#endif

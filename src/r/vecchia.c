@@ -1,0 +1,145 @@
+/* .Call entries for Vecchia's approximation. Results are NULL for handles that cannot be used in
+ * this process, as in r/gp.c. */
+#include "ops/vecchia.h"
+
+#include "r/covariance.h"
+#include "r/entries.h"
+#include "r/gp.h"
+#include "r/pointer.h"
+
+static scl_context *context_of(const void *v) {
+  return scl_vecchia_context(v);
+}
+
+static void release(void *v) {
+  scl_vecchia_release(v);
+}
+
+static const r_pointer_kind process = {"statcl_vecchia", context_of, release};
+
+static scl_gp_trend read_trend(SEXP integrate) {
+  return Rf_asLogical(integrate) == TRUE ? SCL_GP_INTEGRATE : SCL_GP_PROFILE;
+}
+
+/* scale: a number for each column of x. */
+SEXP r_vecchia_new(SEXP y, SEXP x, SEXP basis, SEXP spread, SEXP scale, SEXP m, SEXP where) {
+  SEXP handle = PROTECT(r_pointer_new(&process, R_NilValue));
+  scl_context *ctx = NULL;
+  scl_vecchia *v = NULL;
+  scl_gp_data data;
+  scl_status status;
+  SCL_GO(r_gp_read_data(y, x, basis, spread, &data));
+  if (TYPEOF(scale) != REALSXP || (size_t)Rf_xlength(scale) != data.p) {
+    status = scl_fail_argument("x", "'x' must have one scale for each column");
+    goto done;
+  }
+  SCL_GO(r_context(Rf_asInteger(where), &ctx));
+  SCL_GO(scl_vecchia_create(ctx, &data, REAL_RO(scale), (size_t)Rf_asInteger(m), &v));
+  r_pointer_set(handle, v);
+done:
+  UNPROTECT(1);
+  return r_return(status, handle);
+}
+
+SEXP r_vecchia_info(SEXP handle) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  const char *names[] = {"device", "host", "bytes", ""};
+  SEXP info = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(info, 0, Rf_mkString(scl_context_name(scl_vecchia_context(v))));
+  SET_VECTOR_ELT(info, 1, Rf_ScalarLogical(scl_context_is_host(scl_vecchia_context(v))));
+  SET_VECTOR_ELT(info, 2, Rf_ScalarReal((double)scl_vecchia_bytes(v)));
+  UNPROTECT(1);
+  return info;
+}
+
+/* list(order, neighbours): rows of x, and an m x n matrix of positions in the order, both from 1.
+ */
+SEXP r_vecchia_graph(SEXP handle) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  int n = (int)scl_vecchia_rows(v), m = (int)scl_vecchia_neighbour_count(v);
+  const char *names[] = {"order", "neighbours", ""};
+  SEXP graph = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(graph, 0, Rf_allocVector(INTSXP, n));
+  SET_VECTOR_ELT(graph, 1, Rf_allocMatrix(INTSXP, m, n));
+  int *order = INTEGER(VECTOR_ELT(graph, 0)), *next = INTEGER(VECTOR_ELT(graph, 1));
+  scl_vecchia_graph(v, order, next);
+  for (int i = 0; i < n; i++) order[i]++;
+  for (R_xlen_t i = 0; i < (R_xlen_t)m * n; i++) next[i] = next[i] < 0 ? NA_INTEGER : next[i] + 1;
+  UNPROTECT(1);
+  return graph;
+}
+
+/* c(value, b), on request with the derivatives with respect to the logarithms of the values as the
+ * attribute "gradient". */
+SEXP r_vecchia_evaluate(SEXP handle, SEXP layout, SEXP values, SEXP integrate, SEXP gradient) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  bool wanted = Rf_asLogical(gradient) == TRUE;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  size_t trend = scl_vecchia_basis_columns(v) * scl_vecchia_outputs(v);
+  SEXP result = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t)(1 + trend)));
+  SEXP slope = PROTECT(wanted ? Rf_allocVector(REALSXP, Rf_xlength(values)) : R_NilValue);
+  if (status == SCL_OK) {
+    status = scl_vecchia_evaluate(v, &kernel, read_trend(integrate), REAL(result), REAL(result) + 1,
+                                  wanted ? REAL(slope) : NULL);
+  }
+  if (status == SCL_OK && wanted) Rf_setAttrib(result, Rf_install("gradient"), slope);
+  UNPROTECT(2);
+  return r_return(status, result);
+}
+
+/* list(value, b, a_inverse, weights, precisions) */
+SEXP r_vecchia_condition(SEXP handle, SEXP layout, SEXP values, SEXP integrate) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  size_t n = scl_vecchia_rows(v), o = scl_vecchia_outputs(v), q = scl_vecchia_basis_columns(v);
+  const char *names[] = {"value", "b", "a_inverse", "weights", "precisions", ""};
+  size_t rows[] = {1, q, q, n, n}, columns[] = {1, o, q, o, 1};
+  SEXP state = PROTECT(Rf_mkNamed(VECSXP, names));
+  double *part[5];
+  for (int i = 0; i < 5; i++) {
+    SET_VECTOR_ELT(state, i, Rf_allocMatrix(REALSXP, (int)rows[i], (int)columns[i]));
+    part[i] = REAL(VECTOR_ELT(state, i));
+  }
+  if (status == SCL_OK) {
+    status = scl_vecchia_condition(v, &kernel, read_trend(integrate), part[0], part[1], part[2],
+                                   part[3], part[4]);
+  }
+  UNPROTECT(1);
+  return r_return(status, state);
+}
+
+/* list(mean, variance) at the rows of x; b and a_inverse of r_vecchia_condition(). */
+SEXP r_vecchia_predict(SEXP handle, SEXP layout, SEXP values, SEXP x, SEXP basis, SEXP b,
+                       SEXP a_inverse) {
+  scl_vecchia *v = r_pointer_usable(&process, handle);
+  if (v == NULL) return R_NilValue;
+  scl_covariance kernel;
+  scl_status status = r_covariance_read(layout, values, &kernel);
+  size_t m = r_nrow(x, "x"), o = scl_vecchia_outputs(v), q = scl_vecchia_basis_columns(v);
+  const char *names[] = {"mean", "variance", ""};
+  SEXP result = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(result, 0, Rf_allocMatrix(REALSXP, (int)m, (int)o));
+  SET_VECTOR_ELT(result, 1, Rf_allocVector(REALSXP, (R_xlen_t)m));
+  if (status == SCL_OK &&
+      (TYPEOF(x) != REALSXP || r_ncol(x, "x") != scl_vecchia_input_columns(v))) {
+    status = scl_fail_argument("x", "'x' must be a double matrix with %zu columns",
+                               scl_vecchia_input_columns(v));
+  }
+  if (status == SCL_OK && q > 0 &&
+      (TYPEOF(basis) != REALSXP || r_nrow(basis, "mean") != m || r_ncol(basis, "mean") != q)) {
+    status = scl_fail_argument("basis", "'basis' must be %zu x %zu", m, q);
+  }
+  if (status == SCL_OK) {
+    status = scl_vecchia_predict(v, &kernel, REAL_RO(x), q > 0 ? REAL_RO(basis) : NULL, m,
+                                 REAL_RO(b), REAL_RO(a_inverse), REAL(VECTOR_ELT(result, 0)),
+                                 REAL(VECTOR_ELT(result, 1)));
+  }
+  UNPROTECT(1);
+  return r_return(status, result);
+}
