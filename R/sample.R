@@ -91,7 +91,11 @@
 #' @param init Where chains start: a numeric vector or a named list of parameters; or a function of
 #'   the chain's number that returns one of these; or an unnamed list with one of these for each
 #'   chain; or a result of `cl_sample()`, [cl_pathfinder()] or a related function, from whose draws
-#'   chains start.
+#'   chains start. Or a word of `start`, if `log_density` is a [cl_likelihood()] or a
+#'   [cl_gradient()] that has been called, so that its parameters are known.
+#' @param start `"init"`; or chains start at draws of [cl_pathfinder()], at the mode that
+#'   [cl_optimise()] finds, both of which begin at `init`, or in Stan's manner: at uniform random
+#'   numbers between -2 and 2 on the unconstrained scale.
 #' @param chains Number of chains.
 #' @param warmup,iter Number of iterations for adaptation, whose draws are dropped, and number of
 #'   iterations after it.
@@ -172,7 +176,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
                       jitter = NULL, seed = NULL, workers = 1, batch = NULL,
                       nan = c("stop", "reject"), check_gradient = TRUE, save_warmup = FALSE,
                       refresh = NULL, thin = 1, checkpoint = NULL, checkpoint_seconds = 60,
-                      pooled = FALSE) {
+                      pooled = FALSE, start = c("init", "pathfinder", "mode", "random")) {
   if (!is.function(log_density)) {
     abort_argument("log_density", sprintf("'log_density' must be a function, not %s",
                                           describe(log_density)))
@@ -192,7 +196,16 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (thin > control$iter) abort_argument("thin", "'thin' is larger than 'iter'")
   if (!is.null(batch)) check_flag(batch, "batch")
   if (!is.null(seed)) check_count(seed, "seed", lower = -.Machine$integer.max)
-  job <- new_job(log_density, init, transform, chains, control, jitter, seed, inverse_metric)
+  control$start <- check_choice(start, start_words, "start")
+  if (is.character(init)) {
+    control$start <- check_choice(init, start_words[-1L], "init")
+    init <- known_parameters(log_density, transform)
+  }
+  begin <- place_starts(control$start, log_density, init, transform, jitter, seed,
+                        control$check_gradient)
+  job <- new_job(log_density, begin$init, transform, chains, control, begin$jitter, seed,
+                 inverse_metric)
+  if (control$start == "random") job$points <- lapply(job$points, `*`, 0)
   job$call <- sys.call()
   workers <- check_workers(workers, chains)
   if (control$pooled && !is.null(workers)) {
@@ -204,6 +217,40 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)
   if (batch) return(run_batch(job))
   if (is.null(workers)) run_in_turn(job) else run_in_workers(job, workers)
+}
+
+start_words <- c("init", "pathfinder", "mode", "random")
+
+# `init` and `jitter` with which chains start as `start` says.
+place_starts <- function(start, f, init, transform, jitter, seed, check) {
+  if (start == "init") return(list(init = init, jitter = jitter))
+  if (!single_init(init)) {
+    abort_argument("init", sprintf("start = \"%s\" needs one vector or list as 'init'", start))
+  }
+  init <- switch(start, random = init,
+                 mode = cl_optimise(f, init, transform, hessian = FALSE, check_gradient = check),
+                 pathfinder = cl_pathfinder(f, init, transform, seed = seed,
+                                            check_gradient = check))
+  if (is.null(jitter)) jitter <- if (start == "random") 2 else 0
+  list(init = init, jitter = jitter)
+}
+
+# The parameters that the density takes, at zero on the unconstrained scale.
+known_parameters <- function(f, transform) {
+  state <- environment(f)
+  init <- if (inherits(f, "cl_gradient")) state$like
+  if (inherits(f, "cl_likelihood") && !state$family %in% c("categorical_logit",
+                                                            "ordered_logistic")) {
+    aux <- aux_parameter[state$family]
+    init <- c(list(alpha = 0, beta = numeric(NCOL(state$x))),
+              if (!is.na(aux)) stats::setNames(list(1), aux))
+  }
+  if (is.null(init)) {
+    abort_argument("init", paste("the parameters of 'log_density' are not known: give them as",
+                                 "'init', and this word as 'start'"))
+  }
+  layout <- parameter_layout(init, transform)
+  utils::relist(as.vector(constrain(layout, numeric(layout$dimension))), init)
 }
 
 # What chains need to start.
