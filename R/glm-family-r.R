@@ -109,6 +109,7 @@ finish_r_family <- function(fit) {
 
 # The number of parameters of the likelihood.
 likelihood_df <- function(fit) {
+  if (!is.null(fit$random)) return(fit$df)
   r <- r_family(fit$family)
   if (is.null(r)) return(fit$rank + length(fit$own))
   fit$rank + r$family %in% c("gaussian", "Gamma", "inverse.gaussian")

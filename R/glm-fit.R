@@ -110,7 +110,8 @@
 #' used where it is. A sparse matrix of the package Matrix (`dgCMatrix`) stays sparse, on the host;
 #' it is fitted as a family of R.
 #'
-#' @param x A formula `y ~ x1 + x2` (or its text), or the predictors: a numeric matrix, data frame
+#' @param x A formula `y ~ x1 + x2` (or its text; with random effects such as `(x1 | g)` see
+#'   [cl_glmm()]), or the predictors: a numeric matrix, data frame
 #'   or vector, a `clMatrix`, or a sparse matrix.
 #' @param formula,data A formula, and a data frame in which its variables, and those of `weights`,
 #'   `offset` and `trials`, are looked up.
@@ -204,6 +205,12 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
                            offset = NULL, trials = NULL, ..., subset, na.action, contrasts = NULL,
                            model = TRUE, etastart = NULL, mustart = NULL) {
   call <- match.call()
+  if (!is.null(random_bars(formula[[length(formula)]]))) {
+    call[[1L]] <- cl_glmm
+    fit <- eval(call, parent.frame())
+    fit$call[[1L]] <- quote(cl_glm)
+    return(fit)
+  }
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
   whole <- classed(if (is.null(data)) stats::terms(formula) else

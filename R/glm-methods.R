@@ -151,6 +151,7 @@ vcov.cl_glm <- function(object, complete = TRUE, ...) {
 
 # Whether the dispersion is estimated as in lm() and glm().
 has_t_tests <- function(object) {
+  if (!is.null(object$random)) return(FALSE)
   dispersion_estimated(object) || object$family == "normal_id" && object$method == "ml"
 }
 

@@ -37,6 +37,7 @@ term_prediction <- function(object, newdata, se.fit, terms) {
 
 # As residuals.glm(type = "partial"): working residuals plus the terms.
 partial_residuals <- function(object) {
+  refuse_mixed(object, "partial residuals")
   object$na.action <- NULL
   terms <- term_prediction(object, NULL, FALSE, NULL)
   terms + as.vector(glm_residuals(object, "working"))

@@ -58,7 +58,7 @@ tidy.cl_glm <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = F
                 std.error = unname(found[, 2L]))
   if (ncol(found) > 2L) {
     table$statistic <- unname(found[, 3L])
-    table$p.value <- unname(found[, 4L])
+    if (ncol(found) > 3L) table$p.value <- unname(found[, 4L])
   }
   if (x$family == "categorical_logit") {
     width <- nchar(x$levels)[-1L] + 1L
@@ -138,6 +138,7 @@ one_predictor <- function(x, argument) {
 #' @rdname cl_glm-tools
 #' @exportS3Method sandwich::estfun
 estfun.cl_glm <- function(x, ...) {
+  refuse_mixed(x, "contributions of observations")
   one_predictor(x, "x")
   x$na.action <- NULL
   design <- as.matrix(stats::model.matrix(x))[, !is.na(x$coefficients), drop = FALSE]
@@ -159,7 +160,7 @@ bread.cl_glm <- function(x, ...) {
 #' @exportS3Method lmtest::coeftest
 coeftest.cl_glm <- function(x, vcov. = NULL, df = NULL, ...) {
   if (is.null(df)) {
-    df <- if (x$family == "normal_id" && x$method == "ml") x$df.residual else Inf
+    df <- if (x$family == "normal_id" && has_t_tests(x)) x$df.residual else Inf
   }
   NextMethod(df = df)
 }
@@ -185,7 +186,8 @@ emm_basis.cl_glm <- function(object, trms, xlev, grid, ...) {
   } else {
     matrix(NA)
   }
-  exact <- object$method == "ml" && family(object)$family %in% c("gaussian", "Gamma")
+  exact <- object$method == "ml" && is.null(object$random) &&
+    family(object)$family %in% c("gaussian", "Gamma")
   list(X = design, bhat = unname(beta), nbasis = estimable,
        V = stats::vcov(object, complete = FALSE), dffun = function(k, dfargs) dfargs$df,
        dfargs = list(df = if (exact) object$df.residual else Inf),

@@ -1,0 +1,344 @@
+# Models with random effects: the call, the search and the result. The linear algebra is in
+# mixed-core.R, the likelihoods in mixed-normal.R and mixed-laplace.R.
+
+#' Models with random effects
+#'
+#' Fits generalised linear models with random effects, such as `y ~ x + (x | g)`, by maximum
+#' likelihood or REML. `cl_glm()` with such a formula does the same.
+#'
+#' @section Random effects:
+#' As in lme4, in parentheses in the formula: `(1 | g)` is an intercept for each level of `g`,
+#' `(x | g)` an intercept and a slope, which are correlated, `(0 + x | g)` a slope only, `(x || g)`
+#' both without correlation. `(1 | a/b)` is `(1 | a) + (1 | a:b)`. There may be several terms,
+#' nested or crossed.
+#'
+#' @section Methods:
+#' For `"normal_id"` the likelihood is exact, and profiled as in lme4; `"reml"` maximises the
+#' restricted likelihood. For other families (Bernoulli, binomial, Poisson, negative binomial, and
+#' binomial, Poisson and Gamma families of R with any link) the random effects are integrated out by
+#' Laplace's approximation, with the observed information. Both have exact gradients, so that many
+#' parameters are no difficulty. Standard errors of the fixed effects are those of lme4: for
+#' `"normal_id"` given the variances, otherwise from the second derivatives by all parameters. A
+#' variance of 0 is a valid estimate, which is reported by a message.
+#'
+#' The effects of the grouping factor with the most levels are eliminated in blocks, one for each
+#' level; those of the others and the fixed effects form a dense matrix. So the factor with the most
+#' levels may have millions of them; the others together a few thousand. Where this matrix is large
+#' its products and its Cholesky factor are computed on the device.
+#'
+#' @param formula,data A formula with random effects, and a data frame.
+#' @param family,weights,offset,trials,subset,na.action,contrasts As for [cl_glm()].
+#' @param method How parameters are estimated, see below. `"reml"` is for `"normal_id"` only.
+#' @param ... Must be empty.
+#' @param model Whether the fit keeps the model frame, which `simulate()` and `anova()` of fits by
+#'   REML need.
+#' @param control A list: `maxit` (100) of the search.
+#' @return An object of class `"cl_glmm"`, which inherits from `"cl_glm"`; besides the elements
+#'   described there it has
+#'   * `random`: for each grouping factor a matrix of effects (conditional modes), one row a level,
+#'   * `variances`: for each term its covariance matrix, named by grouping factor,
+#'   * `theta`: the relative Cholesky factors, as in lme4,
+#'   * `singular`: whether a variance is 0 or a correlation 1 or -1.
+#'
+#'   `coef()` gives the fixed effects. There are methods for `print()`, `summary()`, `vcov()`,
+#'   `confint()`, `logLik()`, `AIC()`, `BIC()`, `nobs()`, `sigma()`, `fitted()`, `residuals()`,
+#'   [predict()][predict.cl_glmm], [simulate()][predict.cl_glmm], [anova()][predict.cl_glmm],
+#'   `update()`, `formula()`, for `fixef()`, `ranef()` and `VarCorr()` of nlme and lme4, for
+#'   `tidy()` and `glance()` of broom, and for emmeans.
+#' @section Errors:
+#' `statcl_error_argument` for invalid input: no random effects in the formula, a grouping factor
+#' with one level, for `"normal_id"` as many effects of a term as observations; and if the search
+#' finds no maximum. `statcl_error_memory` if the dense matrix does not fit into memory.
+#' `statcl_warning_convergence` if the search has not converged.
+#' @references
+#' Bates, D., Maechler, M., Bolker, B. and Walker, S. (2015) Fitting linear mixed-effects models
+#' using lme4. *Journal of Statistical Software* **67**(1).
+#' @seealso [cl_glm()], [predict.cl_glmm()]
+#' @export
+#' @examples
+#' if (requireNamespace("nlme", quietly = TRUE)) {
+#'   data <- as.data.frame(nlme::Orthodont)
+#'   fit <- cl_glmm(distance ~ age + Sex + (age | Subject), data, "normal_id", method = "reml")
+#'   summary(fit)
+#'   head(fit$random$Subject)
+#'   predict(fit, data.frame(age = 9, Sex = "Male", Subject = "M01"))
+#' }
+#'
+#' # Counts with an effect of each wool and tension
+#' cl_glmm(breaks ~ 1 + (1 | wool:tension), warpbreaks, "poisson_log")
+cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
+                    method = c("ml", "reml"), weights = NULL, offset = NULL, trials = NULL, subset,
+                    na.action, contrasts = NULL, model = TRUE, control = list(), ...) {
+  check_dots_empty(...)
+  call <- match.call()
+  model <- check_flag(model, "model")
+  method <- check_choice(method, c("ml", "reml"), "method")
+  formula <- classed(stats::as.formula(formula, env = parent.frame()), "formula")
+  if (length(formula) != 3L) abort_argument("formula", "the formula has no response")
+  random <- random_terms(random_bars(formula[[3L]]))
+  if (is.null(random)) {
+    abort_argument("formula", "the formula has no random effects such as (1 | g): use cl_glm()")
+  }
+  frame <- match.call(expand.dots = FALSE)
+  kept <- c("formula", "data", "subset", "weights", "offset", "na.action")
+  frame <- frame[c(1L, match(kept, names(frame), 0L))]
+  whole <- frame_formula(formula)
+  frame$formula <- stats::formula(classed(if (is.null(data)) stats::terms(whole) else
+    stats::terms(whole, data = data), "formula"))
+  trials <- classed(eval(substitute(trials), data, parent.frame()), "trials")
+  if (!is.null(trials)) trials <- check_numeric(trials, "trials")
+  frame$drop.unused.levels <- TRUE
+  frame <- eval_frame(frame, data, parent.frame(), trials = if (length(trials) > 1L) trials)
+  y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
+  if (length(trials) != 1L) trials <- frame[["(trials)"]]
+  fixed <- formula
+  left <- without_bars(formula[[3L]])
+  fixed[[3L]] <- if (is.null(left)) 1 else left
+  if (!is.null(data)) fixed <- stats::formula(stats::terms(fixed, data = data))
+  terms <- terms_within(fixed, stats::terms(frame))
+  x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
+  designs <- random_designs(random, frame)
+  fit <- fit_mixed(designs, x, y, family_of_response(family, y, trials), method,
+                   frame[["(weights)"]], stats::model.offset(frame), trials, control)
+  fit$call <- call
+  fit$formula <- formula
+  fit$terms <- terms
+  fit$assign <- attr(x, "assign")
+  fit$contrasts <- attr(x, "contrasts")
+  fit$intercept <- attr(terms, "intercept")
+  fit$xlevels <- stats::.getXlevels(terms, frame)
+  fit$all_terms <- stats::terms(frame)
+  designed <- c(list(terms), lapply(designs, `[[`, "terms")) # grouping factors may have any class
+  attr(fit$all_terms, "dataClasses") <- unlist(lapply(designed, attr, "dataClasses"))
+  fit$effects <- lapply(designs, function(d) c(d[c("group", "of", "terms", "contrasts")], list(
+    columns = colnames(d$x), levels = levels(d$factor),
+    xlevels = stats::.getXlevels(d$terms, frame))))
+  fit$na.action <- attr(frame, "na.action")
+  if (model) fit$model <- frame
+  fit
+}
+
+# `x`: the model matrix of the fixed effects.
+fit_mixed <- function(designs, x, y, family, method, weights, offset, trials, control) {
+  check_mixed_family(family, method)
+  control <- glm_control(control, "ml")
+  if (!is.null(weights) && any(weights %in% 0)) {
+    abort_argument("weights", "'weights' must be positive in models with random effects")
+  }
+  response <- glm_response(family, y, trials, weights)
+  problem <- new_glm_problem(family, x, response, offset, match("(Intercept)", colnames(x), 0L))
+  normal <- family == "normal_id"
+  for (d in designs) {
+    effects <- nlevels(d$factor) * ncol(d$x)
+    if (normal && effects >= problem$n) {
+      abort_argument("formula", sprintf(paste("the random effects of '%s' are %d, but there are %d",
+                                              "observations: sigma cannot be told from them"),
+                                        d$group, effects, problem$n))
+    }
+  }
+  rotation <- qr(x, tol = if (normal) 1e-7 else 1e-11)
+  kept <- sort(rotation$pivot[seq_len(rotation$rank)])
+  work <- list(designs = designs, glm = problem, kept = kept, x = x[, kept, drop = FALSE],
+               family = family, method = method, control = control)
+  finish_mixed(work, if (normal) fit_normal(work) else fit_laplace(work))
+}
+
+check_mixed_family <- function(family, method) {
+  r <- r_family(family)
+  if (has_classes(family) || !is.null(r) && !r$family %in% c("binomial", "poisson", "Gamma") &&
+        is.null(nb_theta(r))) {
+    abort_argument("family", sprintf("family %s does not support random effects",
+                                     if (is.null(r)) dQuote(family, FALSE) else family))
+  }
+  if (method == "reml" && family != "normal_id") {
+    abort_argument("method", "method \"reml\" is for family \"normal_id\" only")
+  }
+}
+
+# ---- the search ----------------------------------------------------------------------------------
+
+# Minimises at(par)$value with the gradient slope(par, at(par)); `lower` are bounds. Ends with steps
+# of Newton's method for parameters off their bounds, with differences of gradients, so that
+# estimates have more digits than the values. Gives list(par, at, hessian, converged, message,
+# iterations, free).
+search_mixed <- function(at, slope, par, lower, control) {
+  cache <- list(par = NULL)
+  visit <- function(par) {
+    if (!identical(cache$par, par)) cache <<- list(par = par, at = at(par))
+    cache$at
+  }
+  gradient <- function(par) {
+    state <- visit(par)
+    if (!is.finite(state$value)) return(rep(NA_real_, length(par)))
+    slope(par, state)
+  }
+  found <- stats::nlminb(par, function(par) visit(par)$value, gradient, lower = lower,
+                         control = list(rel.tol = 1e-11, x.tol = 1e-9, iter.max = control$maxit,
+                                        eval.max = 2 * control$maxit))
+  par <- found$par
+  if (!is.finite(found$objective)) {
+    abort_argument("formula", "the likelihood cannot be evaluated: no fit was found")
+  }
+  g <- gradient(par)
+  free <- which(par > lower + 1e-5 | g < -1e-4)
+  difference <- function(par) {
+    h <- vapply(free, function(j) {
+      d <- 1e-4 * max(abs(par[j]), 0.1)
+      at <- function(d) gradient(replace(par, j, par[j] + d))[free]
+      (at(d) - at(-d)) / (2 * d)
+    }, numeric(length(free)))
+    (h + t(h)) / 2
+  }
+  hessian <- difference(par)
+  for (i in seq_len(3L)) {
+    root <- tryCatch(chol(hessian), error = function(e) NULL)
+    if (is.null(root) || length(free) == 0L) break
+    step <- -backsolve(root, backsolve(root, g[free], transpose = TRUE))
+    decrement <- sqrt(abs(sum(g[free] * step)))
+    if (decrement < 1e-9 || decrement > 0.1) break
+    new <- replace(par, free, par[free] + step)
+    g_new <- if (all(new >= lower)) gradient(new)
+    if (is.null(g_new) || !all(is.finite(g_new)) || sum(g_new[free]^2) > sum(g[free]^2)) break
+    par <- new
+    g <- g_new
+  }
+  good <- !is.null(root) && decrement < 1e-3 || length(free) == 0L
+  list(par = par, at = visit(par), hessian = hessian, free = free, converged = good,
+       iterations = found$iterations,
+       message = if (good) "converged" else sprintf("the search stopped: %s", found$message))
+}
+
+theta_bounds <- function(model, more) {
+  c(ifelse(model$at[, 2L] == model$at[, 3L], 0, -Inf), rep(-Inf, more))
+}
+
+theta_start <- function(model) 1 * (model$at[, 2L] == model$at[, 3L])
+
+fit_normal <- function(work) {
+  glm <- work$glm
+  y <- glm$y - if (is.null(glm$offset)) 0 else glm$offset
+  problem <- normal_problem(work$designs, work$x, y, glm$weights, work$method == "reml")
+  found <- search_mixed(function(par) normal_deviance(problem, par),
+                        function(par, at) normal_slope(problem, at), theta_start(problem$model),
+                        theta_bounds(problem$model, 0L), work$control$search)
+  f <- found$at$f
+  effects <- normal_effects(problem, f)
+  df <- glm$n - problem$reml * problem$p
+  sigma <- problem$unit * sqrt(found$at$pwrss / df)
+  fixed <- problem$model$dense + seq_len(problem$p)
+  turn <- qr.R(problem$rotation)
+  root <- sigma * backsolve(turn, backsolve(f$r[fixed, fixed, drop = FALSE], diag(problem$p)))
+  list(model = problem$model, theta = found$par, search = found, sigma = sigma,
+       beta = qr.coef(problem$rotation, problem$response) +
+         problem$unit * backsolve(turn, effects$b),
+       vcov = tcrossprod(root), u = lapply(effects$u, `*`, problem$unit / sigma),
+       logLik = -found$at$value / 2)
+}
+
+fit_laplace <- function(work) {
+  glm <- work$glm
+  model <- mixed_model(work$designs)
+  rotation <- qr(work$x)
+  offset <- if (is.null(glm$offset)) numeric(glm$n) else glm$offset
+  problem <- list(model = model, q = qr.Q(rotation), offset = offset,
+                  rows = row_likelihood(work$family, glm, glm$weights), last = new.env())
+  start <- laplace_start(work, problem)
+  problem$start_b <- start$b
+  problem$turn <- start$turn
+  problem$last$u <- start$u
+  p <- ncol(problem$q)
+  many <- nrow(model$at)
+  found <- search_mixed(function(par) laplace_at(problem, par),
+                        function(par, at) laplace_gradient(problem, par, at),
+                        c(theta_start(model), numeric(p), start$aux),
+                        theta_bounds(model, p + length(start$aux)), work$control$search)
+  parts <- laplace_parts(problem, found$par)
+  turn <- qr.R(rotation)
+  covariance <- tryCatch(chol2inv(chol(found$hessian)), error = function(e)
+    found$hessian * NA_real_)
+  k <- match(many + seq_len(p), found$free)
+  root <- backsolve(turn, problem$turn)
+  list(model = model, theta = parts$theta, search = found, sigma = 1,
+       beta = backsolve(turn, parts$b), u = found$at$u,
+       vcov = root %*% covariance[k, k, drop = FALSE] %*% t(root), aux = exp(parts$aux),
+       logLik = -found$at$value,
+       aux_error = if (length(parts$aux) == 1L) exp(parts$aux) *
+         sqrt(covariance[cbind(length(found$free), length(found$free))]))
+}
+
+# ---- the result ----------------------------------------------------------------------------------
+
+# `found`: the model, theta (of scaled columns), u (in units of sigma), sigma, beta, vcov, logLik,
+# the search, and aux, or draws.
+finish_mixed <- function(work, found) {
+  glm <- work$glm
+  model <- found$model
+  names <- glm$names
+  beta <- stats::setNames(rep(NA_real_, length(names)), names)
+  beta[work$kept] <- found$beta
+  dimnames(found$vcov) <- list(names[work$kept], names[work$kept])
+  lambda <- theta_lambda(model, found$theta)
+  eta <- as.vector(work$x %*% found$beta)
+  groups <- vapply(work$designs, `[[`, "", "group")
+  for (d in effect_tables(model, lambda, found)) {
+    x <- do.call(cbind, lapply(work$designs[groups == d$name], `[[`, "x"))
+    eta <- eta + rowSums(x * d$effects[d$g, , drop = FALSE])
+  }
+  fit <- list(
+    coefficients = beta,
+    own = if (work$family == "normal_id") c(sigma = found$sigma) else if (length(found$aux) > 0L)
+      stats::setNames(found$aux, if (is.null(r_family(work$family))) "phi" else "dispersion"),
+    own_error = if (is.null(found$aux_error)) NA_real_ else found$aux_error,
+    vcov = found$vcov, logLik = found$logLik, objective = found$logLik, rank = length(work$kept),
+    family = work$family, method = work$method, levels = glm$levels, kind = glm$kind, y = glm$y,
+    trials = glm$trials, prior.weights = glm$weights, offset = glm$offset, nobs = glm_nobs(glm),
+    converged = found$search$converged, message = found$search$message,
+    iterations = found$search$iterations)
+  fit$df <- fit$rank + nrow(model$at) + length(fit$own)
+  fit$df.residual <- fit$nobs - fit$df
+  fit[c("theta", "random", "roots", "variances")] <- mixed_summary(model, lambda, found, groups)
+  fit$singular <- any(found$theta[model$at[, 2L] == model$at[, 3L]] < 1e-4)
+  eta <- stats::setNames(if (is.null(glm$offset)) eta else eta + glm$offset, rownames(glm$x))
+  fit$linear.predictors <- eta
+  fit$fitted.values <- glm_mean(fit, eta)
+  fit$deviance <- if (work$family == "normal_id") -2 * fit$logLik else
+    sum(deviance_parts(fit$family, mean_response(fit), fit$fitted.values, deviance_weights(fit),
+                       fit$own))
+  fit$draws <- found$draws
+  fit$prior <- found$prior
+  if (!fit$converged) {
+    statcl_warning("convergence", sprintf("the fit has not converged: %s", fit$message))
+  } else if (fit$singular && is.null(fit$draws)) {
+    message("boundary (singular) fit: a variance of random effects is 0, or a correlation 1 or -1")
+  }
+  structure(fit, class = c("cl_glmm", "cl_glm"))
+}
+
+# For each block its effects in the units of the columns.
+effect_tables <- function(model, lambda, found) {
+  Map(function(block, lambda, u) {
+    effects <- found$sigma * tcrossprod(u, lambda) / rep(block$scale, each = block$L)
+    dimnames(effects) <- list(block$levels, block$columns)
+    list(name = block$name, g = block$g, effects = effects, order = block$order)
+  }, model$blocks, lambda, found$u)
+}
+
+# list(theta: in the units of the columns; random; roots and variances: of the terms in order).
+mixed_summary <- function(model, lambda, found, groups) {
+  tables <- effect_tables(model, lambda, found)
+  blocks <- vapply(model$blocks, `[[`, "", "name")
+  random <- stats::setNames(lapply(tables, function(d) d$effects[d$order, , drop = FALSE]), blocks)
+  roots <- lapply(seq_along(groups), function(t) {
+    b <- match(groups[t], blocks)
+    block <- model$blocks[[b]]
+    own <- sum(groups[seq_len(t)] == groups[t]) # its number among the terms of the block
+    k <- sum(block$sizes[seq_len(own - 1L)]) + seq_len(block$sizes[own])
+    root <- lambda[[b]][k, k, drop = FALSE] / block$scale[k]
+    dimnames(root) <- list(block$columns[k], NULL)
+    root
+  })
+  names(roots) <- groups
+  theta <- unlist(lapply(roots, function(r) r[lower.tri(r, TRUE)]), use.names = FALSE)
+  roots <- lapply(roots, `*`, found$sigma)
+  list(theta, random[unique(groups)], roots, lapply(roots, tcrossprod))
+}

@@ -1,0 +1,213 @@
+# Generalised linear models with random effects: the marginal likelihood by Laplace's approximation,
+#   -log L = F(u) + log(det(H)) / 2,  F = |u|^2 / 2 - log p(y | u),  H = Lambda' Z'WZ Lambda + I,
+# at the mode of the effects u, where W are the second derivatives of -log p by the linear
+# predictors; with its exact gradient by theta, the fixed effects and the auxiliary parameter.
+
+# The likelihood of the rows as a function of linear predictors: a function(eta, aux) that gives
+# list(value: their sum, s: first derivatives, w: minus second ones, dw: those of w). `aux`: the
+# logarithm of phi or of the dispersion, if there is one.
+row_likelihood <- function(family, response, weights) {
+  y <- response$y
+  k <- ones_unless(weights, length(y))
+  r <- r_family(family)
+  if (!is.null(r)) return(r_row_likelihood(r, y, k))
+  trials <- if (family == "binomial_logit") response$trials else 1
+  constant <- switch(family,
+    bernoulli_logit = 0,
+    binomial_logit = sum(k * lchoose(trials, y)),
+    poisson_log = -sum(k * lgamma(y + 1)),
+    neg_binomial_2_log = NULL)
+  switch(family,
+    bernoulli_logit = , binomial_logit = function(eta, aux) {
+      mu <- stats::plogis(eta)
+      w <- k * trials * mu * (1 - mu)
+      log_q <- stats::plogis(eta, lower.tail = FALSE, log.p = TRUE)
+      list(value = constant + sum(k * (y * eta + trials * log_q)),
+           s = k * (y - trials * mu), w = w, dw = w * (1 - 2 * mu))
+    },
+    poisson_log = function(eta, aux) {
+      mu <- exp(eta)
+      list(value = constant + sum(k * (y * eta - mu)), s = k * (y - mu), w = k * mu, dw = k * mu)
+    },
+    neg_binomial_2_log = function(eta, aux) {
+      mu <- exp(eta)
+      phi <- exp(aux)
+      w <- k * phi * (mu / (phi + mu)) * ((phi + y) / (phi + mu))
+      list(value = sum(k * stats::dnbinom(y, phi, mu = mu, log = TRUE)),
+           s = k * (y - mu) * phi / (phi + mu), w = w, dw = w * (phi - mu) / (phi + mu))
+    })
+}
+
+# For a family of R: the log density from the deviance, derivatives of the score by differences.
+r_row_likelihood <- function(r, y, k) {
+  gamma <- r$family == "Gamma"
+  base <- if (!gamma) {
+    dev <- sum(r$dev.resids(y, y, k))
+    (dev - r$aic(y, rep(1, length(y)), y, k, dev)) / 2
+  }
+  score <- function(eta) {
+    mu <- r$linkinv(eta)
+    k * (y - mu) * r$mu.eta(eta) / r$variance(mu)
+  }
+  function(eta, aux) {
+    mu <- r$linkinv(eta)
+    if (!r$validmu(mu) || !r$valideta(eta)) return(list(value = -Inf))
+    phi <- if (gamma) exp(aux) else 1
+    dev <- sum(r$dev.resids(y, mu, k))
+    value <- if (gamma) {
+      a <- k / phi
+      sum(a * log(a) - lgamma(a) - log(y) - a) - dev / (2 * phi)
+    } else base - dev / 2
+    h <- 1e-3
+    near <- lapply(c(-2, -1, 1, 2) * h, function(d) score(eta + d))
+    s <- score(eta)
+    w <- (8 * (near[[2L]] - near[[3L]]) + near[[4L]] - near[[1L]]) / (12 * h)
+    dw <- (near[[1L]] + near[[4L]] - 16 * (near[[2L]] + near[[3L]]) + 30 * s) / (12 * h^2)
+    list(value = value, s = s / phi, w = w / phi, dw = dw / phi)
+  }
+}
+
+# Families whose log density has a parameter besides the mean.
+has_aux <- function(family) {
+  family == "neg_binomial_2_log" || identical(r_family(family)$family, "Gamma")
+}
+
+# ---- the mode of the effects ---------------------------------------------------------------------
+
+# F at the effects u, with what its derivatives need.
+effects_objective <- function(problem, lambda, fixed, u, aux) {
+  rows <- problem$rows(fixed + random_part(problem$model, lambda, u), aux)
+  squares <- sum(vapply(u, function(v) sum(v^2), 0))
+  value <- squares / 2 - rows$value
+  list(u = u, rows = rows, value = if (is.nan(value)) Inf else value)
+}
+
+# Newton's method for u, from `u`. NULL without a mode.
+effects_mode <- function(problem, theta, fixed, aux, u) {
+  model <- problem$model
+  lambda <- theta_lambda(model, theta)
+  at <- effects_objective(problem, lambda, fixed, u, aux)
+  if (!is.finite(at$value)) {
+    at <- effects_objective(problem, lambda, fixed, lapply(u, `*`, 0), aux)
+    if (!is.finite(at$value)) return(NULL)
+  }
+  last <- Inf
+  for (i in seq_len(60L)) {
+    w <- at$rows$w
+    f <- mixed_factor(model, mixed_gram(model, w), lambda)
+    exact <- !is.null(f)
+    if (!exact) { # not convex here: without the negative weights it is
+      f <- mixed_factor(model, mixed_gram(model, pmax(w, 0)), lambda)
+      if (is.null(f)) return(NULL)
+    }
+    slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, at$rows$s), lambda, at$u)
+    step <- mixed_solve(model, f, slope)
+    decrement <- sum(unlist(slope) * unlist(step))
+    if (decrement < 1e-20 * (1 + abs(at$value)) || decrement < 1e-10 && decrement > last / 4) {
+      return(if (exact) c(at, list(f = f, fixed = fixed)))
+    }
+    last <- decrement
+    for (half in 0:25) {
+      new <- effects_objective(problem, lambda, fixed,
+                               Map(function(u, d) u + d / 2^half, at$u, step), aux)
+      if (new$value <= at$value || decrement < 1e-8) break
+    }
+    if (new$value > at$value && decrement >= 1e-8) return(NULL)
+    at <- new
+  }
+  NULL
+}
+
+# ---- the approximation ---------------------------------------------------------------------------
+
+# Parameters: theta; the fixed effects in the basis Q, in coordinates with covariance matrix near 1
+# (b = start_b + turn par); aux.
+# list(value: -log L, and the mode), from the effects of the last call.
+laplace_at <- function(problem, par) {
+  parts <- laplace_parts(problem, par)
+  fixed <- problem$offset + as.vector(problem$q %*% parts$b)
+  at <- effects_mode(problem, parts$theta, fixed, parts$aux, problem$last$u)
+  if (is.null(at)) return(list(value = Inf))
+  problem$last$u <- at$u
+  at$likelihood <- at$value
+  at$value <- at$value + at$f$log_det / 2
+  at
+}
+
+laplace_parts <- function(problem, par) {
+  many <- nrow(problem$model$at)
+  p <- ncol(problem$q)
+  list(theta = par[seq_len(many)],
+       b = problem$start_b + as.vector(problem$turn %*% par[many + seq_len(p)]),
+       aux = par[-seq_len(many + p)])
+}
+
+laplace_gradient <- function(problem, par, at) {
+  model <- problem$model
+  f <- at$f
+  rows <- at$rows
+  g <- inverse_rows(model, f)
+  z <- Map(function(block, lambda) block$x %*% lambda, model$blocks, f$lambda)
+  h <- Reduce(`+`, Map(function(g, z) rowSums(g * z), g, z))
+  a <- h * rows$dw / 2
+  turn <- function(v) { # H^-1 Lambda' Z'v
+    mixed_solve(model, f, Map(`%*%`, random_sums(model, v), f$lambda))
+  }
+  v <- turn(a)
+  back <- random_part(model, f$lambda, v)
+  q <- -rows$s + a - rows$w * back
+  slope <- c(theta_slope(model, g, rows$w, Map(rbind, random_sums(model, q),
+                                               random_sums(model, rows$s)), Map(rbind, at$u, v)),
+             as.vector(crossprod(problem$turn, crossprod(problem$q, q))))
+  aux <- laplace_parts(problem, par)$aux
+  if (length(aux) == 0L) return(slope)
+  step <- 1e-3
+  eta <- at$fixed + random_part(model, f$lambda, at$u)
+  near <- lapply(c(-2, -1, 1, 2) * step, function(d) problem$rows(eta, aux + d))
+  by_aux <- function(name) {
+    (near[[1L]][[name]] - near[[4L]][[name]] + 8 * (near[[3L]][[name]] - near[[2L]][[name]])) /
+      (12 * step)
+  }
+  c(slope, -by_aux("value") + sum(h * by_aux("w")) / 2 + sum(back * by_aux("s")))
+}
+
+# ---- the start -----------------------------------------------------------------------------------
+
+# Fixed effects from a fit without random effects, then together with these at the first theta:
+# list(b, turn, u, aux).
+laplace_start <- function(work, problem) {
+  glm <- work$glm
+  r <- glm_family_object(work$family)
+  if (is.null(r$linkinv)) r <- stats::poisson()
+  response <- list(y = glm$y, trials = glm$trials, prior.weights = glm$weights)
+  fit <- suppressWarnings(tryCatch(
+    stats::glm.fit(problem$q, mean_response(response), deviance_weights(response),
+                   offset = problem$offset, family = r, intercept = FALSE,
+                   control = list(maxit = 50)),
+    error = function(e) abort_argument("y", conditionMessage(e))))
+  aux <- if (has_aux(work$family)) {
+    if (work$family == "neg_binomial_2_log") 0 else log(max(fit$deviance / glm$n, 1e-8))
+  }
+  b <- ifelse(is.na(fit$coefficients), 0, unname(fit$coefficients))
+  model <- problem$model
+  p <- length(b)
+  lambda <- theta_lambda(model, theta_start(model))
+  u <- lapply(model$blocks, function(block) matrix(0, block$L, block$K))
+  at <- list(value = Inf)
+  turn <- diag(1 / sqrt(colSums(problem$q^2 * fit$weights)), p)
+  for (i in seq_len(10L)) {
+    new <- effects_objective(problem, lambda, problem$offset + as.vector(problem$q %*% b), u, aux)
+    if (!is.finite(new$value) || new$value >= at$value) break
+    at <- c(new, list(b = b))
+    f <- mixed_factor(model, mixed_gram(model, pmax(at$rows$w, 0), problem$q), lambda)
+    if (is.null(f)) break
+    own <- model$dense + seq_len(p)
+    turn <- backsolve(f$r[own, own, drop = FALSE], diag(p))
+    slope <- Map(function(v, l, u) v %*% l - u, random_sums(model, at$rows$s), lambda, u)
+    step <- mixed_solve(model, f, slope, as.vector(crossprod(problem$q, at$rows$s)))
+    u <- Map(`+`, u, step)
+    b <- b + attr(step, "more")
+  }
+  list(b = if (is.null(at$b)) b else at$b, turn = turn, u = if (is.null(at$u)) u else at$u,
+       aux = aux)
+}

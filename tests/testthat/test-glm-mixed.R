@@ -1,0 +1,139 @@
+# Models with random effects: against nlme, and against values of glmmTMB, whose log likelihoods
+# have 11 digits and whose estimates have 5 or 6.
+
+# cl_glm() accepts random effects in its formula.
+mixed <- function(...) suppressMessages(cl_glm(...))
+errors <- function(fit) unname(sqrt(diag(vcov(fit))))
+
+test_that("linear models are those of nlme, by maximum likelihood and REML", {
+  skip_if_not_installed("nlme")
+  o <- as.data.frame(nlme::Orthodont)
+  exact <- nlme::lmeControl(msTol = 1e-12, tolerance = 1e-12, opt = "nlminb")
+  each_engine(for (method in c("ml", "reml")) {
+    a <- mixed(distance ~ age + Sex + (age | Subject), o, "normal_id", method)
+    b <- nlme::lme(distance ~ age + Sex, o, ~ age | Subject, method = toupper(method),
+                   control = exact)
+    expect_close(a$logLik, as.numeric(logLik(b)), 1e-9)
+    expect_equal(unname(coef(a)), unname(nlme::fixef(b)), tolerance = 1e-6)
+    expect_equal(sigma(a), b$sigma, tolerance = 1e-5)
+    # lme() divides by degrees of freedom in a way of its own
+    expect_equal(errors(a) / errors(a)[2], unname(sqrt(diag(b$varFix)) / sqrt(b$varFix[2, 2])),
+                 tolerance = 1e-4)
+    u <- a$random$Subject
+    expect_equal(unname(u), unname(as.matrix(nlme::ranef(b)[rownames(u), ])), tolerance = 1e-4)
+    expect_equal(unname(a$variances$Subject), unname(unclass(nlme::getVarCov(b))), tolerance = 1e-4,
+                 ignore_attr = TRUE)
+    expect_equal(unname(fitted(a)), as.vector(fitted(b)), tolerance = 1e-6)
+  })
+  m <- as.data.frame(nlme::Machines)
+  a <- mixed(score ~ Machine + (1 | Worker / Machine), m, "normal_id", "reml")
+  b <- nlme::lme(score ~ Machine, m, ~ 1 | Worker / Machine, control = exact)
+  expect_close(a$logLik, as.numeric(logLik(b)), 1e-9)
+  expect_equal(names(a$random), c("Machine:Worker", "Worker"))
+  expect_equal(c(a$variances[[1]], a$variances[[2]], sigma(a)^2),
+               as.numeric(nlme::VarCorr(b)[c(4, 2, 5), 1]), tolerance = 1e-4)
+})
+
+test_that("crossed, weighted and uncorrelated effects of linear models", {
+  skip_if_not_installed("nlme")
+  m <- as.data.frame(nlme::Machines)
+  a <- mixed(score ~ 1 + (1 | Worker) + (1 | Machine), m, "normal_id")
+  expect_close(a$logLik, -153.078388434, 1e-9)
+  expect_equal(unname(c(coef(a), errors(a))), c(59.65, 4.00524459), tolerance = 1e-6)
+  expect_equal(c(a$variances$Worker, a$variances$Machine), c(25.0631937, 35.0388824),
+               tolerance = 1e-5)
+  # the marginal density by its covariance matrix
+  o <- as.data.frame(nlme::Orthodont)
+  o$w <- rep(c(0.5, 1, 3, 2), length.out = nrow(o))
+  a <- suppressMessages(cl_glm(distance ~ age + (1 + age || Subject), o, "normal_id", weights = w,
+                               offset = age / 2))
+  z <- model.matrix(~ 0 + Subject, o)
+  v <- a$variances[[1]][1] * tcrossprod(z) + a$variances[[2]][1] * tcrossprod(z * o$age) +
+    diag(sigma(a)^2 / o$w)
+  root <- chol(v)
+  x <- model.matrix(~ age, o)
+  left <- backsolve(root, o$distance - o$age / 2 - x %*% coef(a), transpose = TRUE)
+  expect_close(a$logLik, -sum(log(diag(root))) - sum(left^2) / 2 - nrow(o) / 2 * log(2 * pi), 1e-10)
+  expect_equal(unname(vcov(a)), unname(solve(crossprod(backsolve(root, x, transpose = TRUE)))),
+               tolerance = 1e-8)
+  expect_equal(length(a$variances), 2L)
+  expect_equal(a$df, 5)
+})
+
+test_that("Laplace's approximation is that of glmmTMB", {
+  skip_if_not_installed("MASS")
+  b <- transform(MASS::bacteria, late = week > 2)
+  each_engine({
+    a <- mixed(y ~ trt + late + (1 | ID), b, binomial)
+    expect_close(a$logLik, -96.1306868179, 1e-10)
+    expect_equal(unname(coef(a)), c(3.548093109, -1.366729414, -0.782711705, -1.598532881),
+                 tolerance = 1e-6)
+    expect_equal(errors(a), c(0.696175985, 0.677138431, 0.683256698, 0.476011515), tolerance = 1e-6)
+    expect_equal(a$variances$ID[1], 1.54359382103, tolerance = 1e-6)
+  })
+  a <- mixed(y ~ trt + late + (1 | ID), b, binomial("probit"))
+  expect_close(a$logLik, -95.9706311612, 1e-9)
+  expect_equal(unname(coef(a)), c(2.034275168, -0.779381238, -0.456302808, -0.897948191),
+               tolerance = 1e-5)
+  expect_equal(errors(a), c(0.378115921, 0.391832049, 0.392236706, 0.261327307), tolerance = 1e-5)
+  a <- mixed(y ~ lbase * trt + lage + V4 + (1 | subject), MASS::epil, "poisson_log")
+  expect_close(a$logLik, -665.474426071, 1e-10)
+  expect_equal(errors(a), c(0.1052865888, 0.13086214, 0.1476523788, 0.3463373175, 0.0545836888,
+                            0.202787495), tolerance = 2e-5)
+  a <- mixed(y ~ lbase + trt + (period | subject), MASS::epil, "poisson_log")
+  expect_close(a$logLik, -658.304966529, 1e-10)
+  expect_equal(c(a$variances$subject), c(0.492715964, -0.074514665, -0.074514665, 0.024233665),
+               tolerance = 1e-5)
+  a <- mixed(y ~ lbase * trt + lage + V4 + (1 | subject), MASS::epil, "neg_binomial_2_log")
+  expect_close(a$logLik, -624.957119337, 1e-10)
+  expect_equal(unname(c(a$own, a$variances$subject)), c(7.41809671, 0.215300902578),
+               tolerance = 1e-4)
+  expect_equal(errors(a)[2], 0.1303830779, tolerance = 1e-4)
+})
+
+test_that("Gamma responses, and crossed and nested counts", {
+  skip_if_not_installed("nlme")
+  o <- as.data.frame(nlme::Orthodont)
+  a <- mixed(distance ~ age + Sex + (1 | Subject), o, Gamma("log"))
+  expect_close(a$logLik, -216.244285878, 1e-8)
+  expect_equal(unname(coef(a)), c(2.9134599647, 0.0272489739, -0.097717369), tolerance = 1e-5)
+  expect_equal(errors(a), c(0.03404395512, 0.00252868353, 0.03063315756), tolerance = 1e-4)
+  expect_equal(unname(sqrt(a$own)), 0.0588094871, tolerance = 1e-5)
+  m <- as.data.frame(nlme::Machines)
+  each_engine({
+    a <- mixed(round(score) ~ 1 + (1 | Machine / Worker), m, "poisson_log")
+    expect_close(a$logLik, -177.874401504, 1e-10)
+    expect_equal(c(a$variances[["Worker:Machine"]], a$variances$Machine),
+                 c(0.00521174278905, 0.00767225273268), tolerance = 1e-5)
+  })
+})
+
+test_that("large crossed designs are the same on both engines", {
+  set.seed(1)
+  n <- 4000
+  d <- data.frame(a = sample(300, n, TRUE), b = sample(220, n, TRUE), c = sample(4, n, TRUE))
+  d$x <- rnorm(n)
+  d$y <- d$x + rnorm(300)[d$a] + rnorm(220)[d$b] + rnorm(n)
+  fits <- list()
+  each_engine(fits <- c(fits, list(mixed(y ~ x + (1 | a) + (1 | b) + (1 | c), d, "normal_id"))))
+  fit <- fits[[1]]
+  for (other in fits[-1]) {
+    expect_close(other$logLik, fit$logLik, 1e-10)
+    expect_equal(coef(other), coef(fit), tolerance = 1e-7)
+  }
+  expect_true(fit$converged)
+  expect_equal(nrow(fit$random$a), 300)
+})
+
+test_that("variances of 0 are reported, and dependent columns have the coefficient NA", {
+  d <- data.frame(g = rep(1:5, 4), x = 1:20)
+  d$y <- rep(c(-1, 1, 2, -2), each = 5) + d$x / 10
+  expect_message(a <- cl_glm(y ~ x + I(2 * x) + (1 | g), d, "normal_id"), "boundary")
+  expect_true(a$singular)
+  expect_equal(a$variances$g[1], 0)
+  line <- lm(y ~ x, d)
+  expect_equal(unname(coef(a)[1:2]), unname(coef(line)), tolerance = 1e-8)
+  expect_true(is.na(coef(a)[[3]]))
+  expect_close(a$logLik, as.numeric(logLik(line)), 1e-9)
+  expect_output(print(a), "singular")
+})
