@@ -1,8 +1,9 @@
 # Batches of small matrices that lie on the device: inverse and Cholesky factor of each order, and
 # what else is made of them. The floor counts every matrix read and written once.
 
-batches <- sizes(gpu = c("3" = 1e6, "8" = 2e5, "16" = 2e5, "32" = 1e5, "64" = 1e4, "128" = 2e3),
-                 cpu = c("3" = 1e4, "8" = 1e3, "16" = 100))
+batches <- wanted(sizes(
+  gpu = c("3" = 1e6, "8" = 2e5, "16" = 2e5, "32" = 1e5, "64" = 1e4, "128" = 2e3),
+  cpu = c("3" = 1e4, "8" = 1e3, "16" = 100)))
 
 # Symmetric positive definite matrices, repeated after a thousand.
 definite_batch <- function(n, batch) {
@@ -37,8 +38,9 @@ for (n in as.integer(names(batches))) {
 }
 
 # Products of two batches, with either factor transposed, also of sizes that fill no tile.
-products <- sizes(gpu = c("16" = 2e5, "17" = 1.9e5, "32" = 1e5, "33" = 1e5, "48" = 3e4, "64" = 1e4,
-                          "100" = 4e3, "127" = 2e3, "128" = 2e3), cpu = c("17" = 100))
+products <- wanted(sizes(
+  gpu = c("16" = 2e5, "17" = 1.9e5, "32" = 1e5, "33" = 1e5, "48" = 3e4, "64" = 1e4, "100" = 4e3,
+          "127" = 2e3, "128" = 2e3), cpu = c("17" = 100)))
 for (n in as.integer(names(products))) {
   batch <- products[[as.character(n)]]
   size <- sprintf("%dx%dx%.0f", n, n, batch)

@@ -1,7 +1,7 @@
 # Everyday calls at sizes where what is around the work counts: what wall exceeds device by is
 # R, launches, and waiting for the result.
 
-for (n in sizes(gpu = c(512, 1000), cpu = 64)) {
+for (n in wanted(sizes(gpu = c(512, 1000), cpu = 64))) {
   m <- crossprod(matrix(rnorm(2 * n^2), 2 * n)) / n
   a <- as_cl(m)
   s <- cl_matrix(m, n, n, view = "symmetric")

@@ -8,8 +8,8 @@ paper_matrix <- function(n) {
   n - abs(difference) + (n^2 - n) * (difference == 0)
 }
 
-for (n in sizes(gpu = c(128, 256, 512, 1000, 2000, 4000, 8000, 16000, 32000),
-                cpu = c(128, 256, 512))) {
+for (n in wanted(sizes(gpu = c(128, 256, 512, 1000, 2000, 4000, 8000, 16000, 32000),
+                       cpu = c(128, 256, 512)))) {
   if (!fits(n, 8)) break # the matrix, its factor, and what arithmetic holds on the way
   times <- if (n > 4000) 3L else 7L
   x <- paper_matrix(n)

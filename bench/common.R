@@ -57,16 +57,17 @@ device_floors <- function(name) {
   as.list(table[hit[1L], -1L])
 }
 
-# Sizes for a GPU, or the smaller ones for a CPU device; with bench$only, those that it has lines of,
-# or else the first.
-sizes <- function(gpu, cpu) {
-  all <- if (bench$gpu) gpu else cpu
+# Sizes for a GPU, or the smaller ones for a CPU device.
+sizes <- function(gpu, cpu) if (bench$gpu) gpu else cpu
+
+# Of these sizes (numbers, shapes or names), those that bench$only has lines of, or else the first.
+wanted <- function(all) {
   if (is.null(bench$only)) return(all)
   text <- if (!is.null(names(all))) names(all) else {
     vapply(all, function(size) paste(sprintf("%.0f", size), collapse = "x"), "")
   }
-  wanted <- paste0(sub(".* ", "", bench$only), "x")
-  kept <- vapply(text, function(size) any(startsWith(wanted, paste0(size, "x"))), NA)
+  lines <- paste0(sub(".* ", "", bench$only), "x")
+  kept <- vapply(text, function(size) any(startsWith(lines, paste0(size, "x"))), NA)
   if (any(kept)) all[kept] else all[1L]
 }
 

@@ -1,6 +1,6 @@
 # Products of square matrices that lie on the device, the symmetric product, shapes of statistics.
 
-for (n in sizes(gpu = c(1024, 2048, 4096, 8192), cpu = c(128, 256, 512))) {
+for (n in wanted(sizes(gpu = c(1024, 2048, 4096, 8192), cpu = c(128, 256, 512)))) {
   a <- random_matrix(n)
   b <- random_matrix(n)
   x <- as_cl(a)
@@ -12,7 +12,7 @@ for (n in sizes(gpu = c(1024, 2048, 4096, 8192), cpu = c(128, 256, 512))) {
   rm(a, b, x, y)
 }
 
-for (n in sizes(gpu = c(1e5, 1e6), cpu = 1e4)) {
+for (n in wanted(sizes(gpu = c(1e5, 1e6), cpu = 1e4))) {
   k <- 100
   x <- as_cl(random_matrix(n, k))
   beta <- as_cl(matrix(rnorm(k), k))
@@ -34,7 +34,7 @@ with_portable <- function(run) {
 }
 
 with_portable(function() {
-  for (n in sizes(gpu = c(2048, 4096, 8192), cpu = 256)) {
+  for (n in wanted(sizes(gpu = c(2048, 4096, 8192), cpu = 256))) {
     x <- as_cl(random_matrix(n))
     y <- as_cl(random_matrix(n))
     measure("gemm, portable", n, function() cl_matmul(x, y), flops = 2 * n^3, peer = "gemm")

@@ -22,9 +22,10 @@ call_of <- function(f, arguments) {
   run
 }
 
-shapes <- sizes(gpu = list(c(1e4, 10), c(1e5, 10), c(1e6, 10), c(1e5, 100), c(1e6, 100),
-                           c(1e5, 500), c(1e6, 1000)),
-                cpu = list(c(1e4, 10), c(1e5, 10), c(1e5, 100), c(2e4, 500)))
+shapes <- wanted(sizes(
+  gpu = list(c(1e4, 10), c(1e5, 10), c(1e6, 10), c(1e5, 100), c(1e6, 100), c(1e5, 500),
+             c(1e6, 1000)),
+  cpu = list(c(1e4, 10), c(1e5, 10), c(1e5, 100), c(2e4, 500))))
 for (shape in shapes) {
   n <- shape[1L]
   p <- shape[2L]
@@ -73,7 +74,7 @@ for (vectors in c(4L, 8L)) measure_family("bernoulli_logit", vectors)
 
 # A whole fit by cl_glm(): Newton's method, some six evaluations with their Hessians. "resident": x
 # is on the device already. The host engine beside it, and in the remark glm.fit() of base R, once.
-for (shape in sizes(gpu = list(c(1e5, 50), c(1e6, 50)), cpu = list(c(2e4, 20)))) {
+for (shape in wanted(sizes(gpu = list(c(1e5, 50), c(1e6, 50)), cpu = list(c(2e4, 20))))) {
   n <- shape[1L]
   p <- shape[2L]
   # the numbers repeat after a prime number of them: no column is a copy of another
