@@ -57,16 +57,17 @@ refuse_operation <- function(name) {
                               name))
 }
 
-element_operator <- function(e1, e2) {
-  element_apply(operators[[.Generic]], list(e1, e2), c("e1", "e2"))
+element_operator <- function(name) {
+  op <- operators[[name]]
+  eval(substitute(function(e1, e2) element_apply(op, list(e1, e2), c("e1", "e2")), list(op = op)))
 }
 
 # Methods with a clMatrix raise an argument error.
 for (classes in list(c("clElement", "ANY"), c("ANY", "clElement"), c("clElement", "clElement"),
                      c("clElement", "clMatrix"), c("clMatrix", "clElement"))) {
-  setMethod("Ops", classes, element_operator)
+  for (name in names(operators)) setMethod(name, classes, element_operator(name))
 }
-rm(classes)
+rm(classes, name)
 
 setMethod("-", signature("clElement", "missing"), function(e1, e2) element(-e1@all))
 
@@ -74,10 +75,11 @@ setMethod("+", signature("clElement", "missing"), function(e1, e2) e1)
 
 setMethod("!", "clElement", function(x) element(!x@all))
 
-setMethod("Math", "clElement", function(x) {
+#' @export
+Math.clElement <- function(x, ...) {
   if (!.Generic %in% device_functions) refuse_operation(.Generic)
   element(unary(.Generic, x@all))
-})
+}
 
 setMethod("trunc", "clElement", function(x, ...) element(unary("trunc", x@all)))
 

@@ -10,7 +10,7 @@
 # After the methods of a package are loaded, R's fast dispatch of primitives is off until its tables
 # are requested again; without it, operators take twice as long.
 quick_primitives <- function(...) {
-  for (name in c("%*%", names(operators), device_functions)) {
+  for (name in c("%*%", names(operators), frequent_functions)) {
     setPrimitiveMethods(name, get(name, baseenv()), "reset", getGeneric(name), NULL)
   }
 }
