@@ -44,13 +44,14 @@ search_nothing <- function(problem, space, prior, objective) {
        evaluations = 0L, not_pd = 0L, at_bound = character())
 }
 
-# With many observations, a subset is enough to find the region of the optimum. It is chosen in an
-# order that does not coincide with a period of the data. NULL if there are few observations, or if
-# the subset does not identify the coefficients of the mean.
+# With many observations, a subset is enough to find the region of the optimum: half of it spread
+# over the data, in an order that does not coincide with a period of them, half neighbours of one
+# point, for short lengthscales. NULL if there are few observations, or if the subset does not
+# identify the coefficients of the mean.
 rough_target <- function(problem, space, prior, objective, report) {
   n <- length(problem$y)
   if (n <= 2 * rough_size) return(NULL)
-  rows <- sort(order((seq_len(n) * 0.6180339887498949) %% 1)[seq_len(rough_size)])
+  rows <- rough_rows(problem$x)
   trend <- problem$mean
   if (!is.null(trend$basis)) {
     trend$basis <- trend$basis[rows, , drop = FALSE]
@@ -66,30 +67,24 @@ rough_target <- function(problem, space, prior, objective, report) {
   gp_target(some, space, prior, objective, report)
 }
 
-rough_size <- 1000L
+rough_size <- 250L
+
+rough_rows <- function(x) {
+  half <- rough_size %/% 2L
+  spread <- order((seq_len(nrow(x)) * 0.6180339887498949) %% 1)[seq_len(half)]
+  z <- scale(x, x[spread[1L], ], pmax(apply(x, 2L, function(v) diff(range(v))), 1e-300))
+  near <- setdiff(order(rowSums(z^2)), spread)
+  sort(c(spread, utils::head(near, rough_size - half)))
+}
 
 search_all <- function(space, target, rough, starts, control) {
   bounds <- search_bounds(space)
-  points <- search_screen(space, rough, starts)
   run <- function(on, from, control, scale = 1) {
     stats::nlminb(from, on$value, on$gradient, scale = scale, lower = bounds$lower,
                   upper = bounds$upper, control = control)
   }
-  trials <- NULL
-  from <- points[1L, ]
-  if (nrow(points) > 1L) {
-    trials <- lapply(seq_len(nrow(points)), function(i) {
-      run(rough, points[i, ], list(iter.max = 10L))
-    })
-    values <- vapply(trials, `[[`, 0, "objective")
-    if (!identical(rough, target)) {
-      values <- vapply(trials, function(trial) target$screen(trial$par), 0)
-      if (all(is.infinite(values))) stop(target$fault())
-    }
-    from <- trials[[which.min(values)]]$par
-    trials <- values
-  }
-  best <- run(target, from, control, curvature_scale(rough, from, bounds))
+  found <- search_trials(space, target, rough, starts, run)
+  best <- run(target, found$from, control, curvature_scale(rough, found$from, bounds))
   # a search that stopped at a matrix that could not be factored may continue from there
   for (again in 1:2) {
     if (best$convergence == 0L || best$message %in% limit_messages) break
@@ -99,8 +94,73 @@ search_all <- function(space, target, rough, starts, control) {
     best <- next_run
     if (done) break
   }
-  best$trials <- trials
+  best$trials <- found$trials
   best
+}
+
+# Where to continue: a few steps from each of the best of many points, more from the best of these,
+# and so on; then from points around the best until none is better. list(from, trials: the values
+# after the first ten steps).
+search_trials <- function(space, target, rough, starts, run) {
+  wide <- starts * (1L + sum(space$free))
+  points <- search_screen(space, rough, if (starts > 1L) wide else 1L)
+  if (starts == 1L) return(list(from = points[1L, ]))
+  steps <- function(points, count) {
+    trials <- lapply(seq_len(nrow(points)), function(i) {
+      run(rough, points[i, ], list(iter.max = count))
+    })
+    values <- vapply(trials, `[[`, 0, "objective")
+    order <- order_finite(values)
+    list(points = do.call(rbind, lapply(trials[order], `[[`, "par")), values = values[order])
+  }
+  best_of <- function(found, count, least = 0.3) {
+    found$points[apart_rows(found$points, seq_along(found$values), count, least), , drop = FALSE]
+  }
+  trials <- steps(best_of(steps(points, 4L), 2L * starts, 0.1), 6L)
+  best <- steps(best_of(trials, 3L), 30L)
+  for (again in 1:3) {
+    around <- search_around(space, best$points[1L, ], again)
+    if (is.null(around)) break
+    near <- order_finite(apply(around, 1L, rough$screen))
+    others <- steps(around[apart_rows(around, near, 3L), , drop = FALSE], 15L)
+    if (others$values[1L] > best$values[1L] - 1e-3 / rough$n) break
+    best <- steps(others$points[1L, , drop = FALSE], 30L)
+  }
+  from <- best$points[1L, ]
+  values <- utils::head(trials$values, starts)
+  if (!identical(rough, target)) {
+    values <- apply(utils::head(trials$points, starts), 1L, target$screen)
+    least <- min(values)
+    of_best <- target$screen(from)
+    if (is.infinite(min(least, of_best))) stop(target$fault())
+    if (least < of_best) from <- trials$points[which.min(values), ]
+    if (target$n <= 1000L) from <- finer_start(space, target, from, run)
+  }
+  list(from = from, trials = values)
+}
+
+# A subset shows less detail than all observations: a few steps from its optimum and from shorter
+# lengthscales with less noise, the better of both.
+finer_start <- function(space, target, from, run) {
+  roles <- space$role[space$free]
+  bounds <- search_bounds(space)
+  shorter <- from - 0.7 * (roles == "lengthscale") - 0.35 * (roles == "noise")
+  trials <- lapply(list(from, pmin(pmax(shorter, bounds$lower), bounds$upper)), function(at) {
+    run(target, at, list(iter.max = 6L))
+  })
+  trials[[which.min(vapply(trials, `[[`, 0, "objective"))]]$par
+}
+
+# The first `count` of the rows `order` that are not near an earlier one; near ones if there are no
+# others.
+apart_rows <- function(points, order, count, least = 1.2) {
+  apart <- order[seq_len(min(1L, length(order)))]
+  for (i in order[-1L]) {
+    if (length(apart) >= count) break
+    far <- apply(abs(sweep(points[apart, , drop = FALSE], 2L, points[i, ])), 1L, max)
+    if (all(far > least)) apart <- c(apart, i)
+  }
+  utils::head(union(apart, order), count)
 }
 
 # Square roots of the second derivatives, from differences of gradients. In these units, all
@@ -141,21 +201,20 @@ search_result <- function(space, target, rough, best, at) {
        trials = if (!is.null(best$trials)) target$total(best$trials))
 }
 
-# The best `starts` of many points, always including the user's. Points near a better one are used
-# only if there are no others, because they would lead to the same maximum.
-search_screen <- function(space, target, starts) {
-  points <- search_design(space, 8L * starts)
+# The best `count` of twice as many points, always including the user's. Points near a better one
+# are used only if there are no others, because they would lead to the same maximum.
+search_screen <- function(space, target, count) {
+  points <- search_design(space, max(8L, 2L * count))
   values <- apply(points, 1L, target$screen)
   if (all(is.infinite(values))) stop(target$fault())
-  order <- order(values)
+  order <- order_finite(values)
   if (any(!is.na(space$start)) && is.finite(values[1L])) order <- c(1L, setdiff(order, 1L))
-  keep <- order[is.finite(values[order])]
-  apart <- keep[1L]
-  for (i in keep[-1L]) {
-    far <- apply(abs(sweep(points[apart, , drop = FALSE], 2L, points[i, ])), 1L, max)
-    if (all(far > 1.2)) apart <- c(apart, i)
-  }
-  points[utils::head(union(apart, keep), starts), , drop = FALSE]
+  points[apart_rows(points, order, count), , drop = FALSE]
+}
+
+order_finite <- function(values) {
+  order <- order(values)
+  order[is.finite(values[order])]
 }
 
 # The function that is minimised: minus the objective (including log priors) per observation, and

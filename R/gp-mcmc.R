@@ -16,7 +16,11 @@ gp_prior_of <- function(prior, problem, space) {
 default_prior <- function(row) {
   switch(row$role,
     lengthscale = prior_inv_gamma(tails = signif(c(row$from, 2 * row$to), 3)),
-    period = prior_lognormal(signif(log(row$in_kernel), 3), 0.3),
+    period = {
+      guess <- row$guess[[1L]]
+      if (row$in_kernel != 1 || length(guess) < 3L) guess <- c(row$in_kernel, 1, NA)
+      prior_lognormal(signif(log(guess[1L]), 3), if (length(guess) > 3L) 1 else 0.3)
+    },
     alpha = prior_lognormal(0, 1),
     user = NULL,
     noise = prior_normal(0, signif(row$unit, 3)),

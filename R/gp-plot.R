@@ -32,10 +32,10 @@
 #' `statcl_error_argument` if `along` is not a numeric input, and for `"trace"` without draws.
 #' @export
 #' @examples
-#' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+#' fit <- cl_gp(dist ~ speed, data = cars)
 #' plot(fit, xlim = c(0, 40))
 #' plot(fit, type = "loo")
-#' plot(cl_gp(depth ~ long + lat, data = quakes[1:80, ], starts = 1), n = 30)
+#' plot(cl_gp(depth ~ long + lat, data = quakes[1:80, ]), n = 30)
 plot.cl_gp <- function(x, type = c("fit", "loo", "trace"), along = NULL, se = FALSE, n = NULL,
                        xlim = NULL, ylim = NULL, which = 1:3, xlab = NULL, ylab = NULL, main = NULL,
                        col = NULL, pch = 16, cex = 0.6, las = 1, legend = "auto", ...) {

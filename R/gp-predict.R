@@ -39,7 +39,7 @@
 #' @name predict.cl_gp
 #' @export
 #' @examples
-#' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+#' fit <- cl_gp(dist ~ speed, data = cars)
 #' new <- data.frame(speed = c(5, 15, 25))
 #' predict(fit, new, se.fit = TRUE)
 #' predict(fit, new, interval = "prediction")

@@ -31,7 +31,7 @@
 #' prior_inv_gamma(tails = c(0.5, 10))
 #' prior <- prior_normal(0, 2)
 #' prior(c(0.1, 1))
-#' fit <- cl_gp(dist ~ speed, data = cars, method = "map", starts = 1,
+#' fit <- cl_gp(dist ~ speed, data = cars, method = "map",
 #'              prior = list(lengthscale = prior_inv_gamma(tails = c(2, 40)), noise = prior))
 #' coef(fit)
 NULL

@@ -24,7 +24,7 @@
 #' missing values.
 #' @export
 #' @examples
-#' fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
+#' fit <- cl_gp(dist ~ speed, data = cars)
 #' new <- data.frame(speed = c(5, 15, 25))
 #' simulate(fit, 2, seed = 1, newdata = new)
 #' simulate(fit, 2, seed = 1, newdata = new, conditional = FALSE)

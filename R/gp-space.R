@@ -3,7 +3,8 @@
 # A data frame with a row for each parameter (those of the kernel, then the noise): name, role
 # ("sd", "lengthscale", "alpha", "period", "user", "noise"), log (searched on the log scale), unit
 # (if it is measured in units of y: the scale by which the search divides), low, high (bounds),
-# from, to (range of starting values), value (if it is fixed, else NA).
+# from, to (range of starting values), guess (a list of further starting values), value (if it is
+# fixed, else NA).
 gp_space <- function(problem, start, fixed, lower, upper) {
   kernel <- problem$kernel
   x <- problem$x
@@ -30,6 +31,7 @@ gp_space <- function(problem, start, fixed, lower, upper) {
   space$high <- override(space$high, upper, space, "upper")
   space$start <- override(rep(NA_real_, nrow(space)), start, space, "start")
   space$in_kernel <- c(given, NA) # the values in the kernel
+  space$guess <- search_guesses(space, parts, problem)
   space$free <- is.na(space$value)
   if (any(space$low >= space$high)) {
     at <- space$name[space$low >= space$high][1L]
@@ -78,7 +80,7 @@ parameter_range <- function(part, term, x, given, scale) {
   if (length(reach) != 1L || is.na(reach) || reach == 0) reach <- 1
   limits <- switch(part$role,
     lengthscale = if (part$type == "periodic") c(1e-2, 100, 0.3, 3) else
-      reach * c(1e-3, 100, min(max(3 * nrow(x)^(-1 / length(used)), 3e-3), 0.05), 1),
+      reach * c(1e-3, 100, least_start(x, used, reach), 1),
     period = reach * c(1e-3, 10, 0.05, 0.7),
     alpha = c(1e-2, 1e3, 0.3, 5),
     user = if (part$positive) given * c(1e-3, 1e3, 0.3, 3) else
@@ -86,6 +88,14 @@ parameter_range <- function(part, term, x, given, scale) {
     sd_range(part, term, x, used, scale))
   data.frame(low = limits[1L], high = limits[2L], from = limits[3L], to = limits[4L],
              flat = flat && part$role %in% c("lengthscale", "period"))
+}
+
+# The smallest lengthscale at which a search starts, relative to the reach: of one column about the
+# distance between neighbours.
+least_start <- function(x, used, reach) {
+  least <- if (length(used) == 1L) typical_gap(x[, used]) / reach else
+    3 * nrow(x)^(-1 / length(used))
+  min(max(least, 3e-3), 0.05)
 }
 
 # The sd of a linear kernel is in units of y divided by units of x.
@@ -153,46 +163,6 @@ search_parameters <- function(space, at) {
 
 # d parameter / d point of the search.
 search_slope <- function(space, par) ifelse(space$log, par, 1)[space$free]
-
-# ---- where searches start ------------------------------------------------------------------------
-
-# Points that fill the unit cube evenly, one a row (Roberts' additive recurrence).
-even_points <- function(n, d) {
-  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-14)$root
-  (0.5 + outer(seq_len(n) - 1, root^-seq_len(d))) %% 1
-}
-
-# Starting points on the scale of the search, one in each row: the user's first, then `count` spread
-# points; every second one of these takes periods and parameters of k_user() from the kernel.
-search_design <- function(space, count) {
-  free <- which(space$free)
-  u <- even_points(count, length(free))
-  points <- matrix(0, count, nrow(space))
-  for (k in seq_along(free)) {
-    s <- space[free[k], ]
-    low <- max(min(s$from, s$high), s$low)
-    high <- max(min(s$to, s$high), s$low)
-    spread <- if (s$log) low^(1 - u[, k]) * high^u[, k] else low + (high - low) * u[, k]
-    if (s$role %in% c("period", "user")) {
-      odd <- seq(1L, count, by = 2L)
-      spread[odd] <- min(max(s$in_kernel, s$low), s$high)
-    }
-    points[, free[k]] <- spread
-  }
-  points <- t(apply(points, 1L, function(p) search_point(space, p)))
-  if (length(free) == 1L) points <- t(points)
-  start <- search_start(space, points[1L, ])
-  rbind(start, points, deparse.level = 0)
-}
-
-# The user's starting point, completed with defaults; NULL if there is none.
-search_start <- function(space, default) {
-  free <- space$free
-  start <- space$start[free]
-  if (all(is.na(start))) return(NULL)
-  start <- pmin(pmax(start, space$low[free]), space$high[free])
-  replace(default, !is.na(start), to_search(start, space$log[free])[!is.na(start)])
-}
 
 # Bounds on the scale of the search.
 search_bounds <- function(space) {

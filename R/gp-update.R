@@ -27,7 +27,7 @@
 #' covariance matrix is not positive definite.
 #' @export
 #' @examples
-#' fit <- cl_gp(dist ~ speed, data = cars[1:45, ], starts = 1)
+#' fit <- cl_gp(dist ~ speed, data = cars[1:45, ])
 #' more <- update(fit, newdata = cars[46:50, ])
 #' nobs(more)
 #' coef(update(fit, kernel = k_matern32()))

@@ -15,16 +15,18 @@
 #' are then posterior means, and predictions average over draws.
 #'
 #' The values of the parameters in `kernel` are not used, except the period of a periodic kernel,
-#' which is a first guess. Starting values and bounds follow from the spread of x and y, so that a
-#' fit does not depend on their units. The search ([nlminb()], a quasi-Newton method with bounds)
-#' works on the logarithms of the parameters. It makes a few steps from each of the best of many
-#' starting points and then continues from the best of these. The starting points are always the
-#' same, so the result does not depend on the state of the random number generator. Parameters for
-#' which the covariance matrix is not positive definite in floating-point arithmetic are treated as
-#' having zero likelihood; the fit reports how often they occurred. Nothing is added to the diagonal
-#' except the noise. To interpolate, set `fixed = c(noise = 0)`; for a small constant, `fixed =
-#' c(noise = 1e-4)`. A search that is interrupted returns the best parameters found so far, with a
-#' warning.
+#' which is a first guess besides peaks of the periodogram of y. Starting values and bounds follow
+#' from the spread of x and y, so that a fit does not depend on their units. The search ([nlminb()],
+#' a quasi-Newton method with bounds) works on the logarithms of the parameters. It makes a few
+#' steps from each of many starting points, continues from the best of these, and looks for better
+#' points around the result; with more than 500 observations it uses a subset for this. With `starts
+#' = 1` it follows one point only and may end in a poor local optimum. The starting points are
+#' always the same, so the result does not depend on the state of the random number generator.
+#' Parameters for which the covariance matrix is not positive definite in floating-point arithmetic
+#' are treated as having zero likelihood; the fit reports how often they occurred. Nothing is added
+#' to the diagonal except the noise. To interpolate, set `fixed = c(noise = 0)`; for a small
+#' constant, `fixed = c(noise = 1e-4)`. A search that is interrupted returns the best parameters
+#' found so far, with a warning.
 #'
 #' @section Inputs:
 #' A term of the kernel that uses all columns (`columns = NULL`) and has one lengthscale gets one
@@ -74,7 +76,8 @@
 #' @param fixed A named vector of parameters to hold at these values. If all are held, there is no
 #'   search.
 #' @param lower,upper Bounds: named vectors of some parameters.
-#' @param starts Number of starting points from which to search.
+#' @param starts How thoroughly to search: the number of starting points is this times one more than
+#'   the number of free parameters.
 #' @param control A list for [nlminb()]; for `"mcmc"` of arguments of [cl_sample()], with the
 #'   defaults `chains = 4`, `warmup = 250`, `iter = 250`.
 #' @param progress Whether to show progress of a search that takes longer than three seconds.
@@ -122,10 +125,10 @@
 #' plot(fit)
 #'
 #' # Two inputs, one lengthscale each, and a linear mean
-#' coef(cl_gp(mpg ~ wt + hp, data = mtcars, kernel = k_exp_quad(), mean = "linear", starts = 1))
+#' coef(cl_gp(mpg ~ wt + hp, data = mtcars, kernel = k_exp_quad(), mean = "linear"))
 #'
 #' # With priors
-#' coef(cl_gp(dist ~ speed, data = cars, method = "map", starts = 1,
+#' coef(cl_gp(dist ~ speed, data = cars, method = "map",
 #'            prior = list(lengthscale = prior_inv_gamma(tails = c(2, 40)))))
 cl_gp <- function(x, ...) UseMethod("cl_gp")
 

@@ -286,7 +286,7 @@ test_that("with many observations the search starts with a subset", {
                    search_reporter(FALSE))
     }
     expect_null(rough(cbind(1, rare = rare)))
-    expect_identical(rough(cbind(1, rare = x))$n, 1000L)
+    expect_identical(rough(cbind(1, rare = x))$n, 250L)
   })
 })
 

@@ -1,0 +1,126 @@
+# Where the search of a fit starts: points spread over the ranges of the parameters, periods of the
+# periodogram, and points around an optimum from which there may be a better one.
+
+# Points that fill the unit cube evenly, one a row (Roberts' additive recurrence).
+even_points <- function(n, d) {
+  root <- stats::uniroot(function(g) g^(d + 1) - g - 1, c(1, 2), tol = 1e-14)$root
+  (0.5 + outer(seq_len(n) - 1, root^-seq_len(d))) %% 1
+}
+
+# Starting points on the scale of the search, one in each row: the user's first, then `count` spread
+# points. Periods are taken in turn from the guesses; every second value of a parameter of k_user()
+# is that of the kernel.
+search_design <- function(space, count) {
+  free <- which(space$free)
+  u <- even_points(count, length(free))
+  points <- matrix(0, count, nrow(space))
+  block <- 1L # so that all pairs of guesses of two parameters occur
+  for (k in seq_along(free)) {
+    s <- space[free[k], ]
+    low <- max(min(s$from, s$high), s$low)
+    high <- max(min(s$to, s$high), s$low)
+    spread <- if (s$log) low^(1 - u[, k]) * high^u[, k] else low + (high - low) * u[, k]
+    guess <- s$guess[[1L]]
+    if (length(guess) > 0L) {
+      at <- 1L + ((seq_len(count) - 1L) %/% block) %% length(guess)
+      spread <- ifelse(is.na(guess[at]), spread, pmin(pmax(guess[at], s$low), s$high))
+      block <- block * length(guess)
+    }
+    points[, free[k]] <- spread
+  }
+  points <- t(apply(points, 1L, function(p) search_point(space, p)))
+  if (length(free) == 1L) points <- t(points)
+  start <- search_start(space, points[1L, ])
+  rbind(start, points, deparse.level = 0)
+}
+
+# The user's starting point, completed with defaults; NULL if there is none.
+search_start <- function(space, default) {
+  free <- space$free
+  start <- space$start[free]
+  if (all(is.na(start))) return(NULL)
+  start <- pmin(pmax(start, space$low[free]), space$high[free])
+  replace(default, !is.na(start), to_search(start, space$log[free])[!is.na(start)])
+}
+
+# For each parameter the values that starting points take in turn, NA for one of its range.
+search_guesses <- function(space, parts, problem) {
+  kernel <- problem$kernel
+  lapply(seq_len(nrow(space)), function(i) {
+    role <- space$role[i]
+    own <- space$in_kernel[i]
+    if (role == "user") return(c(own, NA))
+    if (role != "period") return(numeric())
+    used <- find_columns(kernel$terms[[parts$term[i]]]$columns, ncol(problem$x),
+                         colnames(problem$x))
+    found <- if (length(used) == 1L) {
+      find_periods(problem$x[, used], problem$y - problem$mean$centre)
+    }
+    # a period that was given weighs as much as all others; 1 is what an unchanged kernel has
+    if (own == 1) c(found, own, NA) else c(rbind(own, c(found, NA)))
+  })
+}
+
+# Periods of y along t: peaks of the periodogram of the residuals of a parabola, by height and by
+# height above the neighbouring frequencies, and their multiples.
+find_periods <- function(t, y) {
+  gap <- typical_gap(t)
+  width <- diff(range(t))
+  if (length(unique(t)) < 8L || gap == 0) return(NULL)
+  gap <- max(gap, width / 16384)
+  z <- (t - min(t)) / width
+  y <- stats::lm.fit(cbind(1, z, z^2), y)$residuals
+  cell <- factor(1 + round((t - min(t)) / gap), levels = seq_len(1 + round(width / gap)))
+  cells <- tapply(y, cell, mean)
+  cells[is.na(cells)] <- 0
+  size <- stats::nextn(8L * length(cells), 2L)
+  power <- Mod(stats::fft(c(cells, numeric(size - length(cells)))))^2
+  power <- log(power[2:(size %/% 2L)] + 1e-12 * max(power))
+  period <- size * gap / seq_along(power)
+  above <- power - stats::runmed(power, 2L * min(64L, (length(power) - 1L) %/% 4L) + 1L)
+  inner <- seq(2L, length(power) - 1L)
+  peak <- inner[power[inner] > power[inner - 1L] & power[inner] >= power[inner + 1L] &
+                  period[inner] < 0.7 * width]
+  if (length(peak) == 0L) return(NULL)
+  best <- rbind(peak[order(-power[peak])], peak[order(-above[peak])])
+  found <- period[unique(c(best))]
+  found <- utils::head(found, 3L)
+  c(found, 2 * found[1L])
+}
+
+# The median distance between neighbouring values of t that differ.
+typical_gap <- function(t) {
+  t <- sort(unique(t))
+  if (length(t) < 2L) 0 else stats::median(diff(t))
+}
+
+# Points from which there may be a better optimum than `at`: other lengthscales or periods together
+# with more or less noise, and `at` with some coordinates of other starting points.
+search_around <- function(space, at, round) {
+  roles <- space$role[space$free]
+  bounds <- search_bounds(space)
+  guess <- space$guess[space$free]
+  moves <- list()
+  for (k in which(roles %in% c("lengthscale", "period", "alpha"))) {
+    to <- at[k] + if (roles[k] == "period") log(c(0.5, 2)) else c(-2.8, -1.4, 1.4, 2.8)
+    if (roles[k] == "period") to <- c(to, log(guess[[k]]))
+    moves <- c(moves, lapply(unique(to[!is.na(to)]), function(v) replace(at, k, v)))
+  }
+  points <- do.call(rbind, moves)
+  noise <- which(roles == "noise")
+  if (length(noise) == 1L && !is.null(points)) {
+    points <- do.call(rbind, lapply(c(0, -1.5, 1.5), function(by) {
+      points[, noise] <- points[, noise] + by
+      points
+    }))
+  }
+  if (length(at) > 1L) {
+    count <- 12L * length(at)
+    mixed <- utils::tail(search_design(space, round * count), count)
+    kept <- utils::tail(even_points(round * count, length(at) + 1L), count)[, -1L] < 0.5
+    mixed[kept] <- at[col(mixed)[kept]]
+    points <- rbind(points, mixed)
+  }
+  if (is.null(points)) return(NULL)
+  t(pmin(pmax(t(points), bounds$lower), bounds$upper))
+}

@@ -1,0 +1,39 @@
+# Where searches of cl_gp() start, and what they find.
+
+skip_on_cran()
+
+test_that("periods are found from the data, in any unit and order", {
+  t <- 1:144
+  y <- as.vector(log(AirPassengers))
+  near <- function(found, period) any(abs(found / period - 1) < 0.05)
+  expect_true(near(find_periods(t, y), 12))
+  expect_true(near(find_periods(rev(t) / 12 + 1949, rev(y)), 1))
+  set.seed(1)
+  u <- sort(runif(300, 0, 50))
+  expect_true(near(find_periods(u, sin(2 * pi * u / 3.7) + rnorm(300, sd = 0.5)), 3.7))
+  expect_null(find_periods(1:5, 1:5 / 2))
+  expect_null(find_periods(rep(1, 20), 1:20))
+  expect_true(all(is.finite(find_periods(c(1:20, 1e9), sin(1:21)))))
+})
+
+test_that("short lengthscales and seasons are found", {
+  on_host({
+    d <- data.frame(t = 1700:1988, y = as.vector(sunspot.year))
+    expect_gt(cl_gp(sqrt(y) ~ t, d, kernel = k_exp_quad())$logLik, -469.9)
+    air <- data.frame(t = 1:144, y = as.vector(log(AirPassengers)))
+    fit <- cl_gp(y ~ t, air, kernel = k_periodic() * k_exp_quad() + k_matern32())
+    expect_gt(fit$logLik, 257.9)
+    expect_equal(coef(fit)[["period1"]], 12, tolerance = 0.01)
+  })
+})
+
+test_that("fits find the best known optima of real data", {
+  skip_if(full_or_quick(FALSE, TRUE), "long")
+  script <- test_path("..", "..", "bench", "gp-optima.R")
+  skip_if_not(file.exists(script), "the sources are not here")
+  out <- system2(file.path(R.home("bin"), "Rscript"), c(script, "0.3"), stdout = TRUE)
+  counts <- as.numeric(strsplit(gsub("[^0-9. ]", "", out[length(out)]), " +")[[1L]])
+  expect_lte(counts[2L] / counts[1L], 0.1)
+})
+
+gp_states$list <- list()
