@@ -41,6 +41,9 @@ planted mma_gemm gemm_mma_results.h 's/row < m && column < n/row <= m \&\& colum
   'a row too many'
 planted mma_gemm gemm_mma.cl 's/MMA_STAGES - 2 \* MMA_TOGETHER/MMA_STAGES - MMA_TOGETHER/' \
   'copies read before they arrive'
+planted mma_gram gram_mma.cl 's/GRAM_STAGES - 2\)/GRAM_STAGES - 1)/' \
+  'copies read before they arrive'
+planted mma_gram gram_mma.cl 's/at \+ 1 < end/at < end/' 'a weight too many'
 planted mma_chol triangular_mma.cl 's/MMA_WAIT\(&copies, 1\)/MMA_WAIT(\&copies, 2)/' \
   'copies read before they arrive'
 planted mma_glm glm_mma.cl 's/mma_warp_sync\(self\);//' 'lanes that do not wait for each other'

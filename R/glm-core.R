@@ -94,13 +94,14 @@ glm_gram <- function(x, w) {
   if (is_sparse(x)) return(unname(cl_crossprod(if (is.null(w)) x else x * sqrt(w))))
   if (!is_cl(x) && is.null(w)) return(unname(base::crossprod(x)))
   if (!is_cl(x)) return(.Call(r_weighted_gram, x, as.double(w)))
-  if (!is.null(w)) {
-    w <- sqrt(w)
-    if (is_cl(w)) cl_eval(w) # once for each row, not for each element of x
-    x <- x * w
-    on.exit(cl_free(x)) # as large as the predictors: the next one reuses its memory
-  }
-  unname(as.matrix(cl_crossprod(x)))
+  unname(as.matrix(if (is.null(w)) cl_crossprod(x) else weighted_crossprod(x, w)))
+}
+
+# X' diag(w) X as cl_crossprod() has it; w: a number for each row, or a clMatrix of one column.
+weighted_crossprod <- function(x, w) {
+  if (!is_cl(x)) return(cl_crossprod(x, x * w))
+  w <- if (is_cl(w)) w@handle else as.double(w)
+  value(.Call(r_op, "gram", list(x@handle, w), NULL, 0L), NULL, product_names(x, 2L, x, 2L))
 }
 
 # Linear predictors, one column, or one for each class; a clMatrix if x is one.
@@ -173,7 +174,7 @@ class_information <- function(core, eta) {
   for (c in seq_len(core$classes)[-1L]) for (d in 2:c) {
     w <- if (c == d) share[, c] * rowSums(share[, -c, drop = FALSE]) else -share[, c] * share[, d]
     if (!is.null(times)) w <- w * times
-    block <- as.matrix(cl_crossprod(x, x * w))[free, free, drop = FALSE]
+    block <- as.matrix(weighted_crossprod(x, w))[free, free, drop = FALSE]
     at_c <- (c - 2L) * k + seq_len(k)
     at_d <- (d - 2L) * k + seq_len(k)
     info[at_c, at_d] <- block

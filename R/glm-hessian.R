@@ -45,7 +45,7 @@ cl_glm_hessian <- function(family, y, x, alpha = 0, beta = numeric(), ..., sigma
   weight <- glm_weights(family, as.vector(response(y)), eta, as.vector(on_host_memory(sigma)),
                         as.vector(on_host_memory(phi)), as.vector(on_host_memory(cuts)),
                         as.vector(response(trials, "trials")))
-  -cl_crossprod(x, x * rep_len(weight, nrow(x)))
+  -weighted_crossprod(x, rep_len(weight, nrow(x)))
 }
 
 # Negative second derivatives of each observation's log density with respect to its linear
@@ -80,7 +80,7 @@ class_hessian <- function(x, eta, alpha) {
     do.call(cbind, lapply(seq_len(classes), function(d) {
       others <- rowSums(share[, -c, drop = FALSE])
       weight <- if (c == d) share[, c] * others else -share[, c] * share[, d]
-      -cl_crossprod(x, x * weight)
+      -weighted_crossprod(x, weight)
     }))
   })
   do.call(rbind, rows)

@@ -81,6 +81,49 @@ scl_status scl_tcrossprod(const scl_mat *x, const scl_mat *y, scl_mat **out) {
   return multiply(SCL_NO_TRANS, x, SCL_TRANS, y != NULL ? y : x, names_xy, out);
 }
 
+static scl_status gram_shape(scl_shape x, scl_shape w, scl_shape *out) {
+  if (w.nrow != x.nrow || w.ncol != 1)
+    return scl_fail_argument(
+        "w", "'w' must be a column with a number for each of the %zu rows of 'x'", x.nrow);
+  *out = (scl_shape){x.ncol, x.ncol, SCL_SYMMETRIC};
+  return SCL_OK;
+}
+
+/* By way of diag(w) x. */
+static scl_status gram_in_steps(const scl_mat *x, const scl_mat *w, scl_mat *c) {
+  scl_mat *scaled;
+  SCL_TRY(scl_mat_create(x->ctx, x->nrow, x->ncol, SCL_GENERAL, &scaled));
+  const scl_engine *engine = x->ctx->engine;
+  scl_status status = engine->scale_diagonal(x->ctx, SCL_LEFT, scl_mat_block(w), scl_mat_block(x),
+                                             scl_mat_block(scaled));
+  if (status == SCL_OK)
+    status = engine->gemm(x->ctx, 1.0, SCL_TRANS, scl_mat_block(x), x->view, SCL_NO_TRANS,
+                          scl_mat_block(scaled), SCL_GENERAL, 0.0, scl_mat_block(c), SCL_MIRRORED);
+  scl_mat_release(scaled);
+  return status;
+}
+
+scl_status scl_gram(const scl_mat *x, const scl_mat *w, scl_mat **out) {
+  scl_shape shape;
+  SCL_TRY(scl_mat_same_context(x, w));
+  SCL_TRY(gram_shape(scl_shape_of(x), scl_shape_of(w), &shape));
+  scl_context *ctx = x->ctx;
+  scl_mat *c;
+  SCL_TRY(scl_mat_create(ctx, shape.nrow, shape.ncol, shape.view, &c));
+  scl_status status = SCL_OK;
+  bool done = false;
+  if (scl_is_empty(c)) goto done;
+  if (x->nrow == 0) {
+    SCL_GO(ctx->engine->fill(ctx, 0.0, scl_mat_block(c)));
+    goto done;
+  }
+  if (ctx->engine->gram != NULL)
+    SCL_GO(ctx->engine->gram(ctx, scl_mat_block(x), scl_mat_block(w), scl_mat_block(c), &done));
+  if (!done) SCL_GO(gram_in_steps(x, w, c));
+done:
+  return scl_give(status, c, out);
+}
+
 /* ---- rows of graph/ops.def ------------------------------------------------------------------ */
 
 static scl_status shape_of_call(const scl_call *call, scl_trans trans_a, scl_trans trans_b,
@@ -118,6 +161,15 @@ scl_status scl_tcrossprod_forward(const scl_call *call, const scl_mat *const *op
                                   scl_mat **out) {
   (void)call;
   return scl_tcrossprod(operand[0], operand[1], out);
+}
+
+scl_status scl_gram_rule(const scl_call *call, scl_shape *out) {
+  return gram_shape(call->operand[0].shape, call->operand[1].shape, out);
+}
+
+scl_status scl_gram_forward(const scl_call *call, const scl_mat *const *operand, scl_mat **out) {
+  (void)call;
+  return scl_gram(operand[0], operand[1], out);
 }
 
 /* For C = op(a) op(b): dF/da = C_adj op(b)', dF/db = op(a)' C_adj, transposed if the operand is.

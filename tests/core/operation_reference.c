@@ -142,6 +142,16 @@ static void product(const task *t, bool ta, bool tb) {
            tb, t->to);
 }
 
+static void gram(const task *t) {
+  const size_t n = rows(t, 0), p = columns(t, 0);
+  for (size_t e = 0; e < p * p; e++) {
+    long double sum = 0;
+    for (size_t r = 0; r < n; r++)
+      sum += (long double)t->x[1][r] * t->x[0][r + e % p * n] * t->x[0][r + e / p * n];
+    t->to[e] = (double)sum;
+  }
+}
+
 static void tri_solve(const task *t) {
   const size_t n = rows(t, 0);
   double *l = triangle(n, t->x[0], t->call->attribute[1] != 0.0, t->call->attribute[2] != 0.0);
@@ -232,6 +242,9 @@ bool operation_reference(const scl_call *call, const double *const *x, scl_shape
     return true;
   case SCL_OPERATION_TCROSSPROD:
     product(&t, false, true);
+    return true;
+  case SCL_OPERATION_GRAM:
+    gram(&t);
     return true;
   case SCL_OPERATION_TRI_SOLVE:
     tri_solve(&t);

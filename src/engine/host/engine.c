@@ -94,6 +94,7 @@ const scl_engine scl_host_engine = {
 #define SCL_SLOT_OPTIONAL(result, name, parameters)
 #include "base/engine.def"
     .buffer_wrap = scl_host_buffer_wrap,
+    .gram = scl_host_gram,
     .lu = scl_host_lu,
     .lu_solve = scl_host_lu_solve,
     .vecchia = scl_host_vecchia,

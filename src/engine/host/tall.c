@@ -99,3 +99,12 @@ scl_status scl_host_weighted_gram(const double *x, size_t n, size_t p, const dou
     for (size_t k = 0; k < j; k++) out[j * p + k] = out[k * p + j];
   return status;
 }
+
+scl_status scl_host_gram(scl_context *ctx, scl_block a, scl_block w, scl_block c, bool *done) {
+  const double *weight = scl_host_at(w);
+  (void)ctx;
+  *done = a.ld == a.nrow && c.ld == a.ncol;
+  for (size_t i = 0; i < a.nrow && *done; i++) *done = weight[i] >= 0.0; /* it takes their roots */
+  if (!*done) return SCL_OK;
+  return scl_host_weighted_gram(scl_host_at(a), a.nrow, a.ncol, weight, scl_host_at(c));
+}

@@ -440,6 +440,12 @@ scl_status scl_cl_gemm_in(scl_cl_op *op, double alpha, scl_trans trans_a, scl_bl
     if (b.buffer == NULL) p.b = c;
     return scl_cl_product_in(op, &p);
   }
+  if (trans_a == SCL_TRANS && trans_b == SCL_NO_TRANS && region != SCL_ALL && beta == 0.0 &&
+      a.buffer == b.buffer && a.offset == b.offset && a.ld == b.ld && a.ncol == b.ncol) {
+    bool done;
+    SCL_TRY(scl_cl_gram_in(op, alpha, a, (scl_block){0}, c, &done));
+    if (done) return SCL_OK;
+  }
   bool columns = n <= m;
   if ((columns ? n : m) <= GEMM_THIN) {
     scl_cl_thin_product t = scl_cl_thin_view(&p, k, columns);

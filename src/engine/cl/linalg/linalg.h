@@ -83,6 +83,15 @@ size_t scl_cl_thin_groups(const scl_cl_thin_product *t);
 scl_status scl_cl_thin_in(scl_cl_op *op, const scl_cl_thin_product *t, double alpha, double beta,
                           size_t parts, size_t k_part, size_t y_part);
 
+/* c = alpha X' W X, both halves, in one pass over a tall X (engine/cl/linalg/gram.c), if *done. W
+ * is diagonal, given as a column; without a buffer it is the identity. */
+scl_status scl_cl_gram_in(scl_cl_op *op, double alpha, scl_block x, scl_block w, scl_block c,
+                          bool *done);
+/* The same by the layout for the columns of x, at most GRAM_MOST, without its trial; and how many
+ * columns the layout of a program holds. */
+scl_status scl_cl_gram_launch(scl_cl_op *op, double alpha, scl_block x, scl_block w, scl_block c);
+size_t scl_cl_gram_columns(scl_cl_program which);
+
 /* Whether pairs of neighbours in a column lie on 16-byte boundaries. */
 static inline bool scl_cl_aligned(scl_block b) {
   return b.offset % 2 == 0 && b.ld % 2 == 0;

@@ -247,6 +247,7 @@ const scl_engine scl_cl_engine = {
 #define SCL_SLOT_OPTIONAL(result, name, parameters)
 #include "base/engine.def"
     .potrf_adjoint = scl_cl_potrf_adjoint,
+    .gram = scl_cl_gram,
     .pass_columns = scl_cl_pass_columns,
     .pass_mma = scl_cl_pass_mma,
     .gp_prepare = scl_cl_gp_prepare,

@@ -43,6 +43,7 @@
 #include "kernels/include/gemm.h"
 #include "kernels/include/glm_families.h"
 #include "kernels/include/glm_task.h"
+#include "kernels/include/gram.h"
 #include "kernels/include/triangular.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
