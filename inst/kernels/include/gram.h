@@ -6,7 +6,7 @@
 #define GRAM_ROWS 16   /* rows of X in a stage */
 #define GRAM_MOST 128  /* columns of the largest layout */
 #define GRAM_LANES 32  /* elements of the result that a group of gram_sum adds up */
-#define GRAM_SLICES 8  /* into which it cuts the parts */
+#define GRAM_SLICES 16 /* into which it cuts the parts */
 
 /* Part g of the sum has rows g * rows, ... of X; w_offset counts only if `weighted`. */
 typedef struct {

@@ -4,7 +4,7 @@
  * A group adds up GRAM_LANES neighbours of a column: work-item (l, s) the parts s, s + GRAM_SLICES,
  * ... of element l, in this order; then work-item (l, 0) the sums of the slices, in order. */
 
-#define GRAM_UNROLL _Pragma("unroll 8") /* loads in flight */
+#define GRAM_LOADS 8 /* in flight, of a work-item */
 
 __kernel __attribute__((reqd_work_group_size(GRAM_LANES, GRAM_SLICES, 1))) void
 gram_sum(__global const real *parts, __global real *c, const long c_offset, const int c_ld,
@@ -13,11 +13,15 @@ gram_sum(__global const real *parts, __global real *c, const long c_offset, cons
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int row = get_global_id(0), column = get_group_id(1);
   const int used = row < p && row >= column;
+  const long step = (long)p * p;
   real sum = 0.0;
-  parts += row + (long)column * p;
-  if (used) {
-    GRAM_UNROLL
-    for (int part = slice; part < count; part += GRAM_SLICES) sum += parts[part * ((long)p * p)];
+  parts += used ? row + (long)column * p : 0;
+  for (int first = used ? slice : count; first < count; first += GRAM_LOADS * GRAM_SLICES) {
+    SCL_UNROLL
+    for (int k = 0; k < GRAM_LOADS; k++) {
+      const int part = first + k * GRAM_SLICES;
+      sum += part < count ? parts[part * step] : 0.0;
+    }
   }
   slices[slice][lane] = sum;
   barrier(CLK_LOCAL_MEM_FENCE);

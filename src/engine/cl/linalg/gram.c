@@ -3,6 +3,7 @@
 
 #include <limits.h>
 
+#include "kernels/include/gemm.h"
 #include "kernels/include/gram.h"
 
 /* Layouts by the columns that they hold, and groups of them that fit on a unit: whatever registers
@@ -15,8 +16,15 @@ static const struct {
                {&scl_k_gram_mma_104, 104, 128, 2},
                {&scl_k_gram_mma_128, 128, 128, 2}};
 
-/* Fewest rows of a part; below so many rows products by tiles are as fast. */
-enum { LEAST_ROWS = 128, WORTH_ROWS = 4096 };
+/* Fewest rows of a part; below so many rows, or elements of a narrow matrix, products by tiles are
+ * as fast, unless X would have to be multiplied by weights first. */
+enum { LEAST_ROWS = 128, WORTH_ROWS = 4096, WORTH_NARROW = 3000000, NARROW = 32 };
+
+static bool is_worth_it(scl_block x, scl_block w) {
+  if (x.ncol > GRAM_MOST || x.nrow < WORTH_ROWS) return false;
+  if (w.buffer != NULL) return true;
+  return x.ncol > NARROW || (x.ncol > GEMM_THIN && x.nrow * x.ncol >= WORTH_NARROW);
+}
 
 size_t scl_cl_gram_columns(scl_cl_program which) {
   for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
@@ -56,9 +64,8 @@ scl_status scl_cl_gram_in(scl_cl_op *op, double alpha, scl_block x, scl_block w,
                           bool *done) {
   size_t l = 0;
   *done = false;
-  if (x.ncol > GRAM_MOST || x.nrow < WORTH_ROWS || x.ncol <= GEMM_THIN) return SCL_OK;
-  if (!scl_cl_aligned(x) || x.nrow > INT_MAX - GRAM_MOST || !scl_cl_may_try_mma(op->cl))
-    return SCL_OK;
+  if (!is_worth_it(x, w) || !scl_cl_aligned(x) || x.nrow > INT_MAX - GRAM_MOST) return SCL_OK;
+  if (!scl_cl_may_try_mma(op->cl)) return SCL_OK;
   while (layouts[l].columns < x.ncol) l++;
   SCL_TRY(scl_cl_try_program(op->cl, scl_cl_program_of(layouts[l].kernel->id), done));
   return *done ? scl_cl_gram_launch(op, alpha, x, w, c) : SCL_OK;
