@@ -40,6 +40,10 @@ mixed_model <- function(designs) {
   }
   model <- list(blocks = blocks, n = n, before = before, dense = sum(size[-1L]), pairs = pairs)
   model$at <- theta_layout(model)
+  filled <- sum(vapply(seq_along(blocks)[-1L], function(c)
+    pairs[[paste(1, c)]]$count * as.double(blocks[[c]]$K), 0))
+  cells <- as.double(blocks[[1L]]$L) * model$dense
+  model$sparse <- cells > 1e5 && filled < cells / 10 && requireNamespace("Matrix", quietly = TRUE)
   model
 }
 
@@ -57,18 +61,18 @@ columns_of <- function(model, b, j) {
 }
 
 # Z'WZ with f further columns: list(first: L x K^2, cross: for each column of the first block an
-# L x m matrix, rest: m x m), m = dense + f.
+# L x m matrix, sparse if model$sparse, rest: m x m), m = dense + f.
 mixed_gram <- function(model, w = NULL, further = NULL) {
   blocks <- model$blocks
   m <- model$dense + NCOL(further) * !is.null(further)
   last <- seq_len(m - model$dense) + model$dense
   one <- blocks[[1L]]
-  bytes <- 8 * (one$L * one$K + m) * m
+  bytes <- 8 * (if (model$sparse) 0 else as.double(one$L) * one$K + m) * m
   weigh <- function(v) if (is.null(w)) v else w * v
   first <- sums_by(weigh(one$x[, rep(seq_len(one$K), one$K)] *
                            one$x[, rep(seq_len(one$K), each = one$K)]), one$g, one$L)
-  cross <- with_memory(lapply(seq_len(one$K), function(i) matrix(0, one$L, m)), bytes)
-  rest <- matrix(0, m, m)
+  cross <- lapply(seq_len(one$K), function(i) list())
+  rest <- with_memory(matrix(0, m, m), bytes)
   for (b in seq_along(blocks)) {
     block <- blocks[[b]]
     for (i in seq_len(block$K)) {
@@ -76,7 +80,9 @@ mixed_gram <- function(model, w = NULL, further = NULL) {
       rows <- columns_of(model, b, i)
       if (length(last) > 0L) {
         sums <- sums_by(v * further, block$g, block$L)
-        if (b == 1L) cross[[i]][, last] <- sums else rest[rows, last] <- sums
+        if (b == 1L) {
+          cross[[i]] <- list(list(rep(seq_len(one$L), length(last)), rep(last, each = one$L), sums))
+        } else rest[rows, last] <- sums
       }
       if (b > 1L) for (j in seq_len(block$K)) {
         rest[cbind(rows, columns_of(model, b, j))] <- sums_by(v * block$x[, j], block$g, block$L)
@@ -86,20 +92,45 @@ mixed_gram <- function(model, w = NULL, further = NULL) {
         for (j in seq_len(blocks[[c]]$K)) {
           sums <- sums_by(v * blocks[[c]]$x[, j], pair$index, pair$count)
           to <- columns_of(model, c, j)[pair$to]
-          if (b == 1L) cross[[i]][cbind(pair$from, to)] <- sums else {
-            rest[cbind(rows[pair$from], to)] <- sums
-          }
+          if (b == 1L) {
+            cross[[i]] <- c(cross[[i]], list(list(pair$from, to, sums)))
+          } else rest[cbind(rows[pair$from], to)] <- sums
         }
       }
     }
   }
   if (length(last) > 0L) rest[last, last] <- crossprod(further, weigh(further))
   rest[lower.tri(rest)] <- t(rest)[lower.tri(rest)]
-  list(first = first, cross = cross, rest = rest)
+  list(first = first, cross = lapply(cross, cross_matrix, one$L, m, model$sparse), rest = rest)
+}
+
+# A matrix from lists of rows, columns and values.
+cross_matrix <- function(parts, rows, columns, sparse) {
+  collect <- function(k) unlist(lapply(parts, `[[`, k))
+  if (sparse) {
+    return(Matrix::sparseMatrix(i = collect(1L), j = collect(2L), x = collect(3L),
+                                dims = c(rows, columns)))
+  }
+  result <- matrix(0, rows, columns)
+  if (length(parts) > 0L) result[cbind(collect(1L), collect(2L))] <- collect(3L)
+  result
 }
 
 # M Lambda, for the blocks after the first; other columns stay.
 times_lambda <- function(m, model, lambda) {
+  blocks <- model$blocks[-1L]
+  if (all(vapply(blocks, function(block) block$K == 1L, NA))) {
+    scale <- c(rep(unlist(lambda[-1L]), vapply(blocks, `[[`, 0L, "L")),
+               rep(1, ncol(m) - model$dense))
+    if (!isS4(m)) return(m * rep(scale, each = nrow(m)))
+    m@x <- m@x * rep(scale, diff(m@p))
+    return(m)
+  }
+  if (isS4(m)) {
+    roots <- c(Map(function(l, block) kronecker(Matrix::Matrix(l), Matrix::Diagonal(block$L)),
+                   lambda[-1L], blocks), list(Matrix::Diagonal(ncol(m) - model$dense)))
+    return(m %*% Matrix::bdiag(roots))
+  }
   for (b in seq_along(lambda)[-1L]) {
     block <- model$blocks[[b]]
     parts <- lapply(seq_len(block$K), function(j) m[, columns_of(model, b, j), drop = FALSE])
@@ -134,7 +165,9 @@ mixed_factor <- function(model, gram, lambda) {
   log_det <- 2 * sum(vapply(seq_len(K), function(j) sum(log(l[[j]][[j]])), 0))
   rest <- gram$rest
   if (length(rest) > 0L) {
-    rest <- rest - large(cl_crossprod, crossprod, if (K == 1L) p[[1L]] else do.call(rbind, p))
+    rest <- rest - if (model$sparse) {
+      Reduce(`+`, lapply(p, function(p) as.matrix(Matrix::crossprod(p))))
+    } else large(cl_crossprod, crossprod, if (K == 1L) p[[1L]] else do.call(rbind, p))
     rest <- times_lambda(t(times_lambda(rest, model, lambda)), model, lambda)
     own <- seq_len(model$dense)
     diag(rest)[own] <- diag(rest)[own] + 1
@@ -245,7 +278,7 @@ inverse_rows <- function(model, f, x = NULL) {
       times_lambda(p[, many, drop = FALSE], model, f$lambda)))
     v <- lapply(y, large_product, inverse)
     for (i in seq_len(K)) for (j in seq_len(K)) {
-      own[[i]][[j]] <- own[[i]][[j]] + rowSums(v[[i]] * y[[j]])
+      own[[i]][[j]] <- own[[i]][[j]] + row_products(y[[j]], v[[i]])
     }
   }
   for (i in seq_len(K)) for (j in seq_len(K)) {
@@ -277,7 +310,17 @@ inverse_rows <- function(model, f, x = NULL) {
   g
 }
 
-large_product <- function(a, b) if (length(a) * ncol(b) > 1e7) cl_matmul(a, b) else a %*% b
+# The row sums of y * v, for y dense or sparse.
+row_products <- function(y, v) {
+  if (!isS4(y)) return(rowSums(y * v))
+  y@x <- y@x * v[cbind(y@i + 1L, rep(seq_len(ncol(y)), diff(y@p)))]
+  Matrix::rowSums(y)
+}
+
+large_product <- function(a, b) {
+  if (isS4(a)) return(matrix((a %*% b)@x, nrow(a)))
+  if (as.double(length(a)) * ncol(b) > 1e7) cl_matmul(a, b) else a %*% b
+}
 
 # The derivatives by theta of tr(H^-1 dH) / 2 plus sum(a' dLambda b) over the levels, for lists of
 # blocks a and b (L x K each).
@@ -296,8 +339,8 @@ mixed_solve <- function(model, f, v, more = NULL) {
   t <- first_forward(f, lapply(seq_len(ncol(v[[1L]])), function(j) v[[1L]][, j]))
   rest <- c(as.double(unlist(v[-1L])), more)
   if (length(rest) > 0L) {
-    seen <- Reduce(`+`, Map(function(p, t) crossprod(p, t), f$p, t))
-    rest <- rest - as.vector(times_lambda(t(seen), model, f$lambda))
+    seen <- Reduce(`+`, Map(function(p, t) as.vector(t %*% p), f$p, t))
+    rest <- rest - as.vector(times_lambda(matrix(seen, 1L), model, f$lambda))
     rest <- backsolve(f$r, backsolve(f$r, rest, transpose = TRUE))
   }
   structure(mixed_back(model, f, t, rest), more = rest[model$dense + seq_along(more)])

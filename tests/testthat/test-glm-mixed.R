@@ -137,3 +137,27 @@ test_that("variances of 0 are reported, and dependent columns have the coefficie
   expect_close(a$logLik, as.numeric(logLik(line)), 1e-9)
   expect_output(print(a), "singular")
 })
+
+test_that("sparse and dense parts of a crossed design give the same fit", {
+  skip_if_not_installed("Matrix")
+  set.seed(2)
+  n <- 3000
+  d <- data.frame(a = sample(600, n, TRUE), b = sample(200, n, TRUE), x = rnorm(n))
+  d$y <- d$x + rnorm(600)[d$a] + (rnorm(200)[d$b]) * (1 + d$x) + rnorm(n)
+  w <- runif(n)
+  for (bars in list(quote((x | a) + (1 | b)), quote((1 | a) + (x | b)))) {
+    model <- mixed_model(random_designs(random_terms(random_bars(bars)),
+                                        model.frame(y ~ x + a + b, d)))
+    expect_true(model$sparse)
+    theta <- c(1, 0.2, 0.7, 0.5)
+    parts <- lapply(c(TRUE, FALSE), function(sparse) {
+      model$sparse <- sparse
+      f <- mixed_factor(model, mixed_gram(model, w, cbind(1, d$x)), theta_lambda(model, theta))
+      plain <- mixed_factor(model, mixed_gram(model, w), theta_lambda(model, theta))
+      v <- lapply(model$blocks, function(b) matrix(seq_len(b$L * b$K), b$L))
+      list(f$log_det, unname(f$r), unlist(mixed_solve(model, plain, v)), inverse_rows(model, plain),
+           inverse_rows(model, f, cbind(1, d$x)))
+    })
+    expect_equal(parts[[1]], parts[[2]], tolerance = 1e-10)
+  }
+})
