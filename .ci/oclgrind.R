@@ -110,6 +110,16 @@ topics <- list(
     same(cl_batch_matmul(array(sin(1:2310), c(35, 33, 2)), array(cos(1:2310), c(35, 33, 2)),
                          transpose_b = TRUE))
   },
+  glm_batch = function() {
+    n <- c(3, 40, 33, 2)
+    g <- rep(1:4, n)[order(sin(1:78))]
+    x <- cbind(1, sin((1:78)^2), c(2, 0, 5), cos(1:78))
+    for (family in c("binomial", "poisson", "gaussian")) {
+      fit <- suppressWarnings(cl_batch_glm(x, rep_len(c(0, 1, 1, 0, 1, 0), 78), g, family,
+                                           weights = 1 + 1:78 %% 2, offset = cos(1:78)))
+      same(fit$coefficients[2:3, ], fit$deviance[2:3], fit$rank)
+    }
+  },
   glm = function() {
     everything <- function(value) c(as.numeric(value), unlist(attributes(value)))
     for (shape in list(c(1, 1), c(130, 3), c(300, 20), c(65, 103), c(35, 220))) {

@@ -67,7 +67,9 @@ cl_batch_lm.formula <- function(x, data = NULL, group, on_error = c("warn", "sto
 group_frame <- function(formula, data, group, ...) {
   group <- check_group(classed(group, "group"))
   if (is.null(data)) data <- environment(formula)
-  frame <- classed(stats::model.frame(formula, data, na.action = stats::na.pass, ...), "x")
+  more <- Filter(Negate(is.null), list(...)) # as values: model.frame() would evaluate names
+  frame <- classed(do.call(stats::model.frame, c(
+    list(formula, data, na.action = stats::na.pass), more)), "x")
   if (length(group) != nrow(frame)) abort_group(length(group), nrow(frame))
   keep <- stats::complete.cases(frame) & !is.na(group)
   if (!all(keep)) frame <- frame[keep, , drop = FALSE]
@@ -122,13 +124,16 @@ check_grouped <- function(x, y, group) {
   }
   group <- check_group(group)
   if (length(group) != nrow(x)) abort_group(length(group), nrow(x))
-  if (!all(is.finite(x))) abort_argument("x", "'x' has missing or infinite values")
-  if (!all(is.finite(y))) abort_argument("y", "'y' has missing or infinite values")
+  finite <- function(v) is.finite(sum(v)) || all(is.finite(v))
+  if (!finite(x)) abort_argument("x", "'x' has missing or infinite values")
+  if (!finite(y)) abort_argument("y", "'y' has missing or infinite values")
   if (anyNA(group)) abort_argument("group", "'group' has missing values")
   if (ncol(x) == 0L) abort_argument("x", "'x' must have at least one column")
   check_order(ncol(x), "x")
   if (is.null(colnames(x))) colnames(x) <- paste0("x", seq_len(ncol(x)))
-  list(x = x, group = droplevels(as.factor(group)))
+  group <- as.factor(group)
+  if (any(tabulate(group, nlevels(group)) == 0L)) group <- droplevels(group)
+  list(x = x, group = group)
 }
 
 # Cross-products of the columns of z in an array. Rows are ordered by group, `size` rows in each.

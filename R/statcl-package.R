@@ -80,7 +80,8 @@
 #' - [cl_batch], [cl_batch_inverse()], [cl_batch_chol()], [cl_batch_chol_adjoint()],
 #'   [cl_batch_solve()], [cl_batch_tri_solve()], [cl_batch_det()], [cl_batch_matmul()],
 #'   [cl_batch_mvn_lpdf()]: matrices in an array `n x n x batch`
-#' - [cl_batch_lm()]: linear regressions by group, their [methods][cl_batch-methods]
+#' - [cl_batch_lm()], [cl_batch_glm()]: linear, logistic and Poisson regressions by group, their
+#'   [methods][cl_batch-methods]
 #'
 #' @section For experts:
 #' - [cl_operations()], [cl_op()]: the operations that kernels are made of

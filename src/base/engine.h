@@ -47,6 +47,7 @@ typedef enum { SCL_WAIT_WRITES = 0, SCL_WAIT_QUEUE } scl_wait;
 
 struct scl_batch_pass;      /* engine/pass/batch.h */
 struct scl_glm_pass;        /* engine/pass/glm.h */
+struct scl_glm_batch_pass;  /* engine/pass/glm_batch.h */
 struct scl_covariance_pass; /* engine/pass/covariance.h */
 struct scl_vecchia_pass;    /* engine/pass/vecchia.h */
 struct scl_plan;            /* engine/plan/plan.h */

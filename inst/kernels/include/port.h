@@ -2,7 +2,8 @@
  *
  * OpenCL: prepended to every program by the device engine. C: included by the host engine's files,
  * which then include the kernel header itself. Only plain functions of numbers are shared this way;
- * kernels with index space, barriers or local memory are OpenCL only.
+ * kernels with index space, barriers or local memory are OpenCL only. (glm_batch.h has barriers,
+ * which are nothing on the host.)
  *
  * Kernels call get_local_id() and similar functions themselves and pass the results to the
  * functions they call: in a function that POCL 3.1 does not inline, its threads read each
@@ -26,6 +27,7 @@
 /* For functions with barriers: POCL 3.1 executes those that it has not inlined wrongly. */
 #define SCL_INLINE_BARRIER static inline __attribute__((always_inline))
 #define SCL_GLOBAL __global
+#define SCL_LOCAL __local
 typedef long scl_long; /* 64 bits */
 /* The type of matrix elements: kernels name their type only here. */
 typedef double real;
@@ -45,7 +47,9 @@ typedef int64_t scl_long;
 typedef double real;
 #define SCL_INLINE static inline
 #define SCL_NOINLINE static inline
+#define SCL_INLINE_BARRIER static inline
 #define SCL_GLOBAL
+#define SCL_LOCAL
 #define SCL_UNROLL
 
 #endif

@@ -41,6 +41,7 @@
 #include "kernels/include/copies.h"
 #include "kernels/include/covariance_task.h"
 #include "kernels/include/gemm.h"
+#include "kernels/include/glm_batch_task.h"
 #include "kernels/include/glm_families.h"
 #include "kernels/include/glm_task.h"
 #include "kernels/include/gram.h"
