@@ -6,15 +6,15 @@
 #' `lapply(split(data, group), glm)` does, but to thousands of groups in one call, on the host with
 #' all its threads, or on a device, as [cl_thresholds()] determines.
 #'
-#' Each group has Newton's method of its own, in orthonormal columns, started as in [glm()]. It stops
-#' when the mode is less than 1e-12 standard errors away, so that estimates, standard errors and
-#' deviances are those of [glm()] with `epsilon = 1e-15`.
+#' Each group has Newton's method of its own, in orthonormal columns, started as in [glm()]. It
+#' stops when the mode is less than 1e-12 standard errors away, so that estimates, standard errors
+#' and deviances are those of [glm()] with `epsilon = 1e-15`.
 #'
 #' A group never makes the others fail. Its `status` is one of
 #' * `"ok"`,
 #' * `"collinear columns"`: as in [glm()], columns that are linear combinations of earlier ones in
-#'   this group have the coefficient `NA`, and the others are fitted. This includes groups with fewer
-#'   rows than columns,
+#'   this group have the coefficient `NA`, and the others are fitted. This includes groups with
+#'   fewer rows than columns,
 #' * `"separated"`: the likelihood has no maximum, because some responses are predicted with
 #'   certainty (in a Poisson regression, zeros); the results of the group are `NA`, where [glm()]
 #'   returns large coefficients with larger standard errors,
@@ -107,9 +107,9 @@ cl_batch_glm.default <- function(x, y, group, family = "bernoulli_logit", weight
 canonical_family <- function(family) {
   own <- c(bernoulli_logit = "binomial", binomial_logit = "binomial", poisson_log = "poisson",
            normal_id = "gaussian")
-  if (is.character(family) && length(family) == 1L && family %in% names(own)) family <- own[[family]]
-  if (is.character(family) && length(family) == 1L && family %in% own) {
-    family <- getExportedValue("stats", family)
+  if (is.character(family) && length(family) == 1L) {
+    if (family %in% names(own)) family <- own[[family]]
+    if (family %in% own) family <- getExportedValue("stats", family)
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) NULL)
   links <- c(binomial = "logit", poisson = "log", gaussian = "identity")
