@@ -76,3 +76,26 @@ for (n in c(3L, 8L, 16L, 32L, 64L, 128L)) {
   host("batch matmul", function() cl_batch_matmul(s, s),
        function() for (i in seq_len(batch)) s[, , i] %*% s[, , i])
 }
+
+# Logistic regressions by group, from R's memory, beside a loop of glm.fit().
+for (groups in sizes(gpu = 1e4, cpu = 1e3)) {
+  size <- sprintf("50x4x%.0f", groups)
+  group <- rep(seq_len(groups), each = 50)
+  x <- cbind(1, matrix(rnorm(150 * groups), ncol = 3))
+  y <- as.double(rbinom(50 * groups, 1L, stats::plogis(drop(x %*% c(0.2, 0.5, -0.3, 0.1)))))
+  loop <- function() {
+    for (rows in split(seq_along(group), group)) {
+      stats::glm.fit(x[rows, ], y[rows], family = stats::binomial())
+    }
+  }
+  for (engine in c("device", "host")) {
+    operation <- if (engine == "device") "batch glm" else "batch glm on the host"
+    if (!is_wanted(operation, size)) next
+    run <- function() suppressWarnings(cl_batch_glm(x, y, group, "binomial"))
+    add_row(data.frame(
+      operation = operation, size = size, device_ms = NA_real_,
+      wall_ms = with_cl(time_host(run), engine = engine), rate = "", peer_ms = NA_real_,
+      host_ms = if (bench_alone) NA_real_ else time_host(function() suppressWarnings(loop()), 1L),
+      floor_ms = NA_real_, stringsAsFactors = FALSE), "wall")
+  }
+}

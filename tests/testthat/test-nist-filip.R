@@ -51,6 +51,6 @@ test_that("Filip has the digits of glm(), and the rank of lm()", {
     expect_gte(digits(group$std.error[1, ], set$error), min(error, 7))
     fit <- cl_glm(model, set$data, gaussian)
     expect_identical(is.na(coef(fit)), is.na(coef(plain)))
-    expect_equal(fitted(fit), fitted(plain), tolerance = 1e-12)
+    expect_equal(fitted(fit), fitted(plain), tolerance = 1e-8) # terms of 1e6 cancel
   })
 })
