@@ -112,7 +112,7 @@ likelihood_df <- function(fit) {
   if (!is.null(fit$random)) return(fit$df)
   r <- r_family(fit$family)
   if (is.null(r)) return(fit$rank + length(fit$own))
-  fit$rank + r$family %in% c("gaussian", "Gamma", "inverse.gaussian")
+  fit$rank + (r$family %in% c("gaussian", "Gamma", "inverse.gaussian") || !is.null(r$power))
 }
 
 # In the words of glm().
@@ -203,6 +203,10 @@ r_draw <- function(object, mu, w) {
   phi <- dispersion(object)
   theta <- nb_theta(r)
   if (!is.null(theta)) return(stats::rnbinom(n, theta, mu = mu))
+  if (startsWith(r$family, "Tweedie")) {
+    p <- if (!is.null(r$power)) r$power else environment(r$variance)$var.power
+    if (p > 1 && p < 2) return(draw_tweedie(mu, phi / w, p))
+  }
   switch(r$family,
     binomial = {
       y <- stats::rbinom(n, round(w), mu)

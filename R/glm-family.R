@@ -24,6 +24,10 @@ has_classes <- function(family) family %in% class_families
 # The argument 'family': one of our names, or a family function, object or name of R. `counts`:
 # whether the response has trials. Canonical links have a family here, if it takes the response `y`.
 read_glm_family <- function(family, counts = FALSE, y = NULL) {
+  if (!is.null(density_of(family))) return(family)
+  if (is.character(family) && length(family) == 1L &&
+        family %in% c(names(density_families), "tweedie")) family <- cl_family(family)
+  if (!is.null(density_of(family))) return(family)
   if (is.character(family) && length(family) == 1L && family %in% r_family_names) {
     family <- getExportedValue("stats", family)
   }
@@ -60,6 +64,12 @@ glm_family_object <- function(family) {
   if (!is.null(r)) return(r)
   r <- glm_links[[family]]$r
   if (!is.null(r)) return(r())
+  row <- density_of(family)
+  if (!is.null(row)) {
+    link <- stats::make.link(row$link)
+    return(structure(c(list(family = sub("[(].*", "", family), link = row$link),
+                       link[c("linkfun", "linkinv", "mu.eta")]), class = "family"))
+  }
   link <- if (has_classes(family)) "logit" else "log"
   structure(list(family = family, link = link), class = "family")
 }

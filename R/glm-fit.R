@@ -31,6 +31,9 @@
 #' and `"normal_id"`, except for responses that only [glm()] takes: factors of more than two levels,
 #' of which the first is the failure, and Poisson responses that are not whole numbers.
 #'
+#' [cl_family()] has beta, Tweedie, zero-inflated, hurdle and truncated families. In a formula of
+#' two parts, `y ~ x | z`, z are the predictors of their second parameter.
+#'
 #' Families of R take responses and weights as [glm()] does, and the fit has its numbers: standard
 #' errors from the expected information, the dispersion by Pearson's statistic where the family
 #' leaves it open, its deviances, AIC (`NA` for quasi-likelihoods, which have no density),
@@ -213,6 +216,9 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   }
   call[[1L]] <- quote(cl_glm)
   model <- check_flag(model, "model")
+  given <- formula
+  bar <- two_parts(formula)
+  if (!is.null(bar)) formula <- bar$all
   whole <- classed(if (is.null(data)) stats::terms(formula) else
     stats::terms(formula, data = data), "formula")
   if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
@@ -230,12 +236,15 @@ cl_glm.formula <- function(formula, data = NULL, family = "bernoulli_logit",
   y <- if (is.factor(frame[[1L]])) frame[[1L]] else stats::model.response(frame)
   trials <- if (length(alike) == 1L) alike else frame[["(trials)"]]
   family <- family_of_response(family, y, trials)
-  design <- glm_design(stats::terms(frame), frame, family, contrasts)
+  second <- if (!is.null(bar)) second_design(bar, frame, data, family)
+  terms <- if (is.null(bar)) stats::terms(frame) else part_terms(bar$mean, frame, data)
+  design <- glm_design(terms, frame, family, contrasts)
   fit <- fit_glm(design$x, y, family, method, prior, frame[["(weights)"]],
                  stats::model.offset(frame), trials, design$intercept, ...,
-                 etastart = frame[["(etastart)"]], mustart = frame[["(mustart)"]])
+                 etastart = frame[["(etastart)"]], mustart = frame[["(mustart)"]],
+                 second = second)
   fit$call <- call
-  fit$formula <- stats::formula(whole)
+  fit$formula <- if (is.null(bar)) stats::formula(whole) else given
   fit$terms <- design$terms
   fit$assign <- design$assign
   fit$contrasts <- design$contrasts
@@ -313,10 +322,11 @@ cl_glm.default <- function(x, y, family = "bernoulli_logit", method = c("ml", "m
 # The fit, for predictors as a matrix with its intercept in column `intercept` (0 for none).
 fit_glm <- function(x, y, family, method, prior, weights, offset, trials, intercept, start = NULL,
                     control = list(), progress = interactive(), etastart = NULL, mustart = NULL,
-                    ..., names = colnames(x)) {
+                    ..., names = colnames(x), second = NULL) {
   check_dots_empty(...)
   method <- check_choice(method, c("ml", "map", "mcmc"), "method")
-  if (method != "ml" && !is.null(r_family(family))) {
+  dense <- !is.null(density_of(family))
+  if (method != "ml" && (dense || !is.null(r_family(family)))) {
     abort_argument("method", sprintf("family %s is fitted by method \"ml\" only", family))
   }
   if (!is.null(prior) && method == "ml") {
@@ -324,6 +334,10 @@ fit_glm <- function(x, y, family, method, prior, weights, offset, trials, interc
   }
   progress <- check_flag(progress, "progress")
   control <- glm_control(control, method)
+  if (dense) {
+    if (!is.null(start)) abort_argument("start", "this family takes no starting values")
+    return(density_fit(x, y, family, weights, offset, second, control$search, intercept, names))
+  }
   response <- glm_response(family, y, trials, weights)
   problem <- new_glm_problem(family, x, response, offset, intercept, names)
   problem$etastart <- check_row_start(etastart, "etastart", problem$n)

@@ -28,9 +28,20 @@ print_aux <- function(x, digits) {
     print(format(x$own, digits = digits), quote = FALSE)
     return(invisible())
   }
+  second <- tabled_own(x)
+  if (inherits(x, "cl_glm_density") && length(second) > 0L) {
+    cat("\nSecond part:\n")
+    print(format(second, digits = digits), quote = FALSE)
+  }
+  print_one_own(x, digits)
+}
+
+print_one_own <- function(x, digits) {
+  own <- if (is.null(x$second)) x$own else x$own[names(x$own) == "phi"]
+  if (length(own) == 0L) return(invisible())
   error <- if (is.na(x$own_error)) "" else
     sprintf(" (standard error %s)", format(x$own_error, digits = digits))
-  cat(sprintf("\n%s: %s%s\n", names(x$own), format(x$own[[1L]], digits = digits), error))
+  cat(sprintf("\n%s: %s%s\n", names(own), format(own[[1L]], digits = digits), error))
 }
 
 fit_line <- function(x, digits) {
@@ -61,7 +72,7 @@ summary.cl_glm <- function(object, ...) {
         is_perfect(object$deviance / object$df.residual, mean(object$fitted.values^2))) {
     warn_perfect()
   }
-  estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
+  estimate <- c(object$coefficients, tabled_own(object))
   error <- stats::setNames(rep(NA_real_, length(estimate)), names(estimate))
   error[rownames(object$vcov)] <- coefficient_errors(object)
   table <- cbind(Estimate = estimate, `Std. Error` = error)
@@ -77,7 +88,7 @@ summary.cl_glm <- function(object, ...) {
   if (!is.null(r_family(object$family))) return(as_summary_glm(object, table))
   kept <- c("call", "family", "method", "own", "own_error", "logLik", "deviance", "null.deviance",
             "df.residual", "df.null", "nobs", "iterations", "converged", "message", "na.action",
-            "prior")
+            "prior", "second")
   structure(c(object[intersect(kept, names(object))],
               list(coefficients = table, aliased = is.na(object$coefficients),
                    aic = stats::AIC(object), residuals = summary_residuals(object),
@@ -86,7 +97,8 @@ summary.cl_glm <- function(object, ...) {
 }
 
 summary_residuals <- function(object) {
-  if (has_classes(object$family)) NULL else glm_residuals(object, "deviance")
+  if (has_classes(object$family)) return(NULL)
+  if (is.null(object$second)) glm_residuals(object, "deviance")
 }
 
 #' @export
@@ -111,7 +123,7 @@ print.summary.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), 
     if (nrow(x$coefficients) > 0L) {
       stats::printCoefmat(x$coefficients, digits = digits, na.print = "NA")
     }
-    if (x$family != "ordered_logistic") print_aux(x, digits)
+    if (x$family != "ordered_logistic" && length(x$own) > 0L) print_one_own(x, digits)
   } else {
     cat("Draws:\n")
     print(x$sampling, digits = digits)
@@ -141,8 +153,7 @@ coef.cl_glm <- function(object, ...) object$coefficients
 #' @export
 vcov.cl_glm <- function(object, complete = TRUE, ...) {
   if (!complete) return(object$vcov)
-  names <- c(names(object$coefficients), if (object$family == "ordered_logistic")
-    names(object$own))
+  names <- c(names(object$coefficients), names(tabled_own(object)))
   if (identical(names, rownames(object$vcov))) return(object$vcov)
   full <- matrix(NA_real_, length(names), length(names), dimnames = list(names, names))
   full[rownames(object$vcov), rownames(object$vcov)] <- object$vcov
@@ -215,7 +226,7 @@ weights.cl_glm <- function(object, type = c("prior", "working"), ...) {
   type <- check_choice(type, c("prior", "working"), "type")
   w <- deviance_weights(object)
   if (type == "working") {
-    if (has_classes(object$family)) {
+    if (several_predictors(object)) {
       abort_argument("type", sprintf(paste("working weights are not available for family \"%s\",",
                                            "which has several for each row"), object$family))
     }
@@ -372,6 +383,9 @@ anova.cl_glm <- function(object, ..., test = c("LRT", "Chisq", "F")) {
   right <- vapply(fits, function(fit) fit$method == "ml", NA)
   if (!all(right)) abort_argument("...", "all fits must have method = \"ml\"")
   if (length(fits) == 1L) {
+    if (!is.null(object$second)) {
+      abort_argument("object", sprintf("family \"%s\": supply two fits", object$family))
+    }
     fits <- term_fits(object)
     labels <- paste("Terms added sequentially, to", deparse1(formula(object)))
     return(table(fits, c("NULL", attr(stats::terms(object), "term.labels")), labels))

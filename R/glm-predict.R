@@ -449,6 +449,11 @@ draw_response <- function(object, mean, aux) {
   }
   w <- if (object$family == "binomial_logit") object$trials else
     ones_unless(object$prior.weights, length(mean))
+  row <- density_of(object$family)
+  if (!is.null(row)) {
+    mu <- stats::make.link(row$link)$linkinv(object$linear.predictors)
+    return(row$draw(length(mu), mu, object$second$eta, density_phi(object)))
+  }
   value <- if (!is.null(r_family(object$family))) r_draw(object, as.vector(mean), w) else
     glm_links[[object$family]]$draw(length(mean), as.vector(mean), w, aux)
   switch(object$kind, factor = factor(object$levels[value + 1], object$levels),

@@ -27,7 +27,7 @@ confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profi
   check_dots_empty(...)
   method <- check_choice(method, c("wald", "profile"), "method")
   level <- check_number(level, "level", 0, 1)
-  estimate <- c(object$coefficients, if (object$family == "ordered_logistic") object$own)
+  estimate <- c(object$coefficients, tabled_own(object))
   names <- names(estimate)
   wanted <- if (missing(parm)) names else parm
   right <- if (is.character(wanted)) wanted %in% names else wanted %in% seq_along(names)
@@ -39,7 +39,10 @@ confint.cl_glm <- function(object, parm, level = 0.95, method = c("wald", "profi
     names, paste(format(100 * tails, trim = TRUE, digits = 3), "%")))
   known <- rownames(object$vcov)
   if (method == "profile") {
-    if (object$method != "ml") {
+    if (!is.null(object$second)) {
+      abort_argument("method", sprintf("family \"%s\" has no profile intervals", object$family))
+    }
+    if (object$method != "ml" || !is.null(object$second)) {
       abort_argument("method", "profile likelihoods need a fit with method = \"ml\"")
     }
     if (object$family != "normal_id") {

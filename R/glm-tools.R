@@ -127,10 +127,13 @@ augment.cl_glm <- function(x, data = stats::model.frame(x), newdata = NULL,
   table_of(table)
 }
 
+# Whether a row has several linear predictors, or a density that is not that of a GLM.
+several_predictors <- function(x) has_classes(x$family) || !is.null(density_of(x$family))
+
 one_predictor <- function(x, argument) {
-  if (!has_classes(x$family)) return(invisible())
-  abort_argument(argument, sprintf("family \"%s\" is not supported here: it has several classes",
-                                   x$family))
+  if (!several_predictors(x)) return(invisible())
+  abort_argument(argument, sprintf(paste("family \"%s\" is not supported here: it has several",
+                                         "linear predictors"), x$family))
 }
 
 # ---- covariance matrices and tests ---------------------------------------------------------------
@@ -170,9 +173,15 @@ coeftest.cl_glm <- function(x, vcov. = NULL, df = NULL, ...) {
 #' @rdname cl_glm-tools
 #' @exportS3Method emmeans::recover_data
 recover_data.cl_glm <- function(object, ...) {
-  one_predictor(object, "object")
+  if (has_classes(object$family)) one_predictor(object, "object")
   emmeans::recover_data(object$call, stats::delete.response(stats::terms(object)),
                         object$na.action, frame = object$model, ...)
+}
+
+# Without the second part of a fit.
+coefficient_vcov <- function(object) {
+  k <- intersect(names(object$coefficients), rownames(object$vcov))
+  object$vcov[k, k, drop = FALSE]
 }
 
 #' @rdname cl_glm-tools
@@ -189,7 +198,7 @@ emm_basis.cl_glm <- function(object, trms, xlev, grid, ...) {
   exact <- object$method == "ml" && is.null(object$random) &&
     family(object)$family %in% c("gaussian", "Gamma")
   list(X = design, bhat = unname(beta), nbasis = estimable,
-       V = stats::vcov(object, complete = FALSE), dffun = function(k, dfargs) dfargs$df,
+       V = coefficient_vcov(object), dffun = function(k, dfargs) dfargs$df,
        dfargs = list(df = if (exact) object$df.residual else Inf),
        misc = emmeans::.std.link.labels(family(object), list()))
 }
