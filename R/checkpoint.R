@@ -3,15 +3,12 @@
 
 # An environment with the file, what was read from it, and the chains by number; NULL without a
 # file.
-open_checkpoint <- function(file, seconds, job, seed, workers) {
+open_checkpoint <- function(file, seconds, job, seed) {
   if (is.null(file)) return(NULL)
   if (!is.character(file) || length(file) != 1L || is.na(file) || !nzchar(file)) {
     abort_argument("checkpoint", "'checkpoint' must be the name of a file")
   }
   seconds <- check_number(seconds, "checkpoint_seconds", lower = 0)
-  if (!is.null(workers)) {
-    abort_argument("checkpoint", "a checkpoint needs workers = 1")
-  }
   if (!dir.exists(dirname(file))) {
     abort_argument("checkpoint", sprintf("there is no folder '%s'", dirname(file)))
   }
@@ -92,6 +89,7 @@ keep_checkpoint <- function(kept, now = FALSE) {
   chains <- lapply(seq_along(kept$chains), function(id) {
     s <- kept$chains[[id]]
     if (is.null(s)) return(kept$saved$chains[[id]])
+    if (!is.environment(s)) return(s) # of a worker
     list(start = s$start, answer = s$answer, image = .Call(r_chain_save, s$native))
   })
   part <- paste0(kept$file, ".part")

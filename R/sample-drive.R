@@ -22,13 +22,14 @@ run_in_turn <- function(job) {
 
 # Runs the code and returns its result, or the draws so far after an interrupt or an error of the
 # density.
-keeping_draws <- function(job, chains, code) {
+keeping_draws <- function(job, chains, code, kept = job$checkpoint) {
   interrupted <- FALSE
   tryCatch(code, interrupt = function(e) interrupted <<- TRUE, statcl_error_density = function(e) {
+    keep_checkpoint(kept, now = TRUE)
     e["draws"] <- list(collect_draws(job, chains(), complete = FALSE))
     stop(e)
   })
-  keep_checkpoint(job$checkpoint, now = TRUE)
+  keep_checkpoint(kept, now = TRUE)
   result <- collect_draws(job, chains(), complete = !interrupted)
   if (interrupted) {
     if (is.null(result)) statcl_abort("interrupted", "interrupted before the first draw")
@@ -157,13 +158,6 @@ one_by_one <- function(running, evaluate, error) {
 
 # ---- worker processes ----------------------------------------------------------------------------
 
-# The number of worker processes, or a cluster; NULL for none.
-check_workers <- function(workers, chains) {
-  if (inherits(workers, "cluster")) return(workers[seq_len(min(length(workers), chains))])
-  n <- min(check_count(workers, "workers", lower = 1), chains)
-  if (n == 1) NULL else n
-}
-
 # Whether processes can be forked, which is not possible after any use of OpenCL.
 can_fork <- function() {
   .Platform$OS.type == "unix" && is.null(session$opened_by) &&
@@ -185,64 +179,86 @@ make_workers <- function(n, type) {
 }
 
 run_in_workers <- function(job, workers) {
-  own <- is.numeric(workers)
-  fork <- own && can_fork()
-  nodes <- workers
-  if (own) {
-    if (fork) { # forked workers already have the job
-      worker$job <- job
-      on.exit(worker$job <- NULL)
-    }
-    nodes <- make_workers(workers, if (fork) "FORK" else "PSOCK")
-    on.exit(parallel::stopCluster(nodes), add = TRUE)
-  }
-  if (!fork) send_job(nodes, job)
-  ids <- split(seq_along(job$points), rep_len(seq_along(nodes), length(job$points)))
-  parallel::clusterApply(nodes, ids, worker_begin)
-  chains <- list()
-  collect <- function() {
-    if (length(chains) == 0L) chains <<- collect_chains(nodes)
-    chains[order(vapply(chains, `[[`, 0L, "id"))]
-  }
+  kept <- job$checkpoint
+  job$checkpoint <- NULL
+  total <- job$control$warmup + job$control$iter
+  states <- vector("list", length(job$points))
+  if (!is.null(kept$saved)) states <- saved_states(job, kept)
+  iterations <- vapply(states, function(k) if (is.null(k)) 0L else k$iteration, 0L)
+  seconds <- sent <- rep(NA_real_, length(states))
   report <- worker_progress(job)
-  keeping_draws(job, collect, {
-    repeat { # short time slices, so that the chains return soon after an interrupt
-      states <- parallel::clusterCall(nodes, worker_spell, 0.3)
-      for (state in states) if (!is.null(state$error)) stop(state$error)
-      report(states)
-      if (all(vapply(states, `[[`, NA, "done"))) break
+  task <- function(id) {
+    late <- if (is.na(sent[id])) 0 else seconds_now() - sent[id] - seconds[id]
+    seconds[id] <<- if (is.na(seconds[id])) 0.3 else min(max(0.3, 5 * late), 30)
+    sent[id] <<- seconds_now()
+    list(id = id, state = states[[id]], seconds = seconds[id], probe = !is.null(kept))
+  }
+  take <- function(id, state) {
+    states[[id]] <<- state
+    iterations[id] <<- state$iteration
+    if (!is.null(kept)) {
+      kept$chains[[id]] <- state
+      keep_checkpoint(kept)
     }
+    report(lapply(seq_along(states), function(k) list(ids = k, iterations = iterations[k])))
+    state$iteration >= total
+  }
+  chains <- function() {
+    made <- which(lengths(states) > 0L)
+    lapply(made, function(id) chain_result(restored_chain(job, id, states[[id]])))
+  }
+  keeping_draws(job, chains, {
+    run_shares(length(states), workers,
+               list(begin = begin_chains, work = job, uses = job$log_density), task, take,
+               iterations >= total)
+  }, kept)
+}
+
+# What a file has of each chain, if it belongs to this model.
+saved_states <- function(job, kept) {
+  evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
+  lapply(seq_along(job$points), function(id) {
+    state <- kept$saved$chains[[id]]
+    if (is.null(state)) return(NULL)
+    s <- restored_chain(job, id, state)
+    if (!alike(probe(s, evaluate, state$start), state$answer)) {
+      kept$saved$refuse("is of another model or of other data")
+    }
+    kept$chains[[id]] <- c(state[c("start", "answer", "image")], iteration = s$iteration_done)
   })
 }
 
-# The chains of the workers, also within a time slice: a worker whose answer was not read at an
-# interrupt sends that first and its chains in a second answer. A worker that was ended by an
-# interrupt sends nothing.
-collect_chains <- function(nodes) {
-  chains <- lapply(seq_along(nodes), function(i) {
-    tryCatch({
-      answer <- parallel::clusterCall(nodes[i], worker_end)[[1L]]
-      if (!is.null(answer$chains)) return(answer$chains)
-      connection <- nodes[[i]]$con
-      if (inherits(connection, "connection")) {
-        unserialize(connection)$value$chains
-      } else {
-        parallel::clusterCall(nodes[i], function() NULL)[[1L]]$chains
-      }
-    }, error = function(e) NULL)
-  })
-  do.call(c, chains)
+restored_chain <- function(job, id, state) {
+  s <- new_chain(job, id)
+  .Call(r_chain_restore, s$native, state$image)
+  look_at(s)
+  s
 }
 
-# The job, the objects of the global environment that it uses, and the settings of the session, for
-# new R processes.
-send_job <- function(nodes, job) {
-  parallel::clusterCall(nodes, eval, bquote(.libPaths(.(.libPaths()))))
-  globals <- global_objects(job$log_density)
-  if (length(globals) > 0L) parallel::clusterCall(nodes, list2env, globals, globalenv())
-  settings <- list(device = session$device, engine = session$engine,
-                   thresholds = session$thresholds, options = options()["statcl.device"])
-  parallel::clusterCall(nodes, worker_receive, job, settings)
+# In a worker: function(task), which runs a chain for some seconds, from its state if it has one.
+begin_chains <- function(job) {
+  ensure_generator()
+  evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
+  function(task) {
+    state <- task$state
+    if (is.null(state)) {
+      s <- start_chain(job, task$id, evaluate)
+      state <- list(start = s$start, answer = if (task$probe) probe(s, evaluate, s$start))
+    } else {
+      s <- restored_chain(job, task$id, state)
+      at <- s$at
+      s$at <- state$start
+      s$program <- job_program(job, s$at, evaluate_once(s, evaluate))
+      s$at <- at
+    }
+    error <- tryCatch({
+      run_chain(s, evaluate, seconds_now() + task$seconds)
+      NULL
+    }, error = identity)
+    list(value = list(start = state$start, answer = state$answer,
+                      image = .Call(r_chain_save, s$native), iteration = s$iteration_done),
+         error = error)
+  }
 }
 
 # The objects of the global environment that a function uses, directly or through functions it
@@ -271,57 +287,4 @@ global_objects <- function(f) {
   }
   visit(f)
   found
-}
-
-worker <- new.env(parent = emptyenv()) # the state of a worker process between time slices
-
-worker_receive <- function(job, settings) {
-  session$device <- settings$device
-  session$engine <- settings$engine
-  session$thresholds <- settings$thresholds
-  options(settings$options)
-  worker$job <- job
-  NULL
-}
-
-worker_begin <- function(ids) {
-  ensure_generator()
-  job <- worker$job
-  worker$evaluate <- make_evaluator(job$log_density, job$layout, job$control$nan)
-  worker$ids <- ids
-  worker$chains <- list()
-  NULL
-}
-
-# Continues this worker's chains, one after another, for some seconds. Returns the progress, and an
-# error as a value, because its class would be lost otherwise.
-worker_spell <- function(seconds) {
-  suspendInterrupts(tryCatch({
-    until <- seconds_now() + seconds
-    repeat {
-      last <- length(worker$chains)
-      if (last == 0L || is.null(worker$chains[[last]]$at)) {
-        if (last == length(worker$ids)) break
-        last <- last + 1L
-        worker$chains[[last]] <- start_chain(worker$job, worker$ids[last], worker$evaluate)
-      }
-      run_chain(worker$chains[[last]], worker$evaluate, until)
-      if (seconds_now() > until) break
-    }
-    worker_state(NULL)
-  }, error = worker_state))
-}
-
-worker_state <- function(error) {
-  running <- Filter(function(s) !is.null(s$at), worker$chains)
-  list(error = error, done = length(running) == 0L && length(worker$chains) == length(worker$ids),
-       ids = vapply(worker$chains, `[[`, 0L, "id"),
-       iterations = vapply(worker$chains, `[[`, 0L, "iteration_done"))
-}
-
-# The chains as lists; the worker's state is cleared.
-worker_end <- function() {
-  chains <- lapply(worker$chains, chain_result)
-  rm(list = ls(worker), envir = worker)
-  list(chains = chains)
 }

@@ -82,10 +82,19 @@
 #' The number of columns decreases to one as chains finish. Lockstep is faster if several
 #' evaluations together take little longer than one.
 #'
-#' Workers are new R processes. The function is sent to them with the objects of the global
-#' environment that it uses, and a likelihood uploads its data again in each of them. Workers are
-#' forked instead, without copies, if the system supports it and the session has not looked for
-#' devices (OpenCL does not survive a fork) or uses `cl_use(engine = "host")`.
+#' @section Workers:
+#' A worker gets the function, with its data and the objects of the global environment that it uses,
+#' once, and then chains to advance for some time: the answer is the chain's state, from which any
+#' worker can go on. If a worker is lost, its chain goes on from its last state in another one, or in
+#' this session, with the same draws; the warning `statcl_warning_worker` reports it. A likelihood
+#' uploads its data in each worker. Where there are several devices like the one in use, workers use
+#' them in turn.
+#'
+#' Workers are other R processes, on this machine or others, which need the same version of statcl:
+#' otherwise the error is `statcl_error_worker`. A `multicore` plan is refused, since OpenCL does not
+#' survive a fork. The processes of `workers = 2` are forked nevertheless, without copies, if the
+#' system supports it and the session has not looked for devices or uses
+#' `cl_use(engine = "host")`.
 #'
 #' @param log_density A function, see below.
 #' @param init Where chains start: a numeric vector or a named list of parameters; or a function of
@@ -116,7 +125,9 @@
 #'   otherwise.
 #' @param seed An integer, or `NULL`: the draws then depend on the state of R's generator
 #'   ([set.seed()]).
-#' @param workers Number of processes, or a cluster of the parallel package.
+#' @param workers Where chains run: a number of processes; a cluster of the parallel package;
+#'   `"future"` for the plan of the future package, or a plan such as `future::multisession`; or
+#'   `"mirai"` for the daemons of that package. See below.
 #' @param batch `TRUE`: all chains in lockstep, see below. By default lockstep is used where it is
 #'   faster: for several chains of a likelihood with much data, or of a [cl_gradient()] on a device,
 #'   unless there are `workers`.
@@ -140,10 +151,9 @@
 #' With `checkpoint`, the state of all chains is written to this file every `checkpoint_seconds`, at
 #' an interrupt, and at the end. If the session ends before the run does, the same call goes on from
 #' the file, and gives the draws that it would have given; after the end it returns the result
-#' again. Delete the file to start anew. Each state is written to a second file first, which then
-#' takes its name, so that a complete file exists at any moment. Chains of one process only
-#' (`workers = 1`) can be kept. That the file belongs to the call is checked by its settings and by
-#' the log density near the starts.
+#' again, also with other `workers`. Delete the file to start anew. Each state is written to a
+#' second file first, which then takes its name, so that a complete file exists at any moment. That
+#' the file belongs to the call is checked by its settings and by the log density near the starts.
 #' @section Errors:
 #' `statcl_error_checkpoint` if the file cannot be read or belongs to other settings, another model,
 #' other data or another version of the package; the warning `statcl_warning_checkpoint` if it
@@ -211,7 +221,7 @@ cl_sample <- function(log_density, init, chains = 4, warmup = 1000, iter = 1000,
   if (control$pooled && !is.null(workers)) {
     abort_argument("pooled", "pooled = TRUE needs workers = 1")
   }
-  job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed, workers)
+  job$checkpoint <- open_checkpoint(checkpoint, checkpoint_seconds, job, seed)
   if (!is.null(checkpoint)) job[c("points", "states")] <- mget(c("points", "states"),
                                                                envir = job$checkpoint)
   if (is.null(batch)) batch <- is.null(workers) && batch_pays(log_density, chains)

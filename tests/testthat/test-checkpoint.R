@@ -88,7 +88,6 @@ test_that("a file of another run is refused", {
     kept$chains[[1]]$image <- kept$chains[[1]]$image[1:2000]
     saveRDS(kept, file)
     expect_fault(run(checkpoint = file), "argument", argument = "checkpoint")
-    expect_fault(run(checkpoint = file, workers = 2), "argument", argument = "checkpoint")
     expect_fault(run(checkpoint = 1), "argument", argument = "checkpoint")
     expect_fault(run(checkpoint = file.path(file, "none", "a.rds")), "argument",
                  argument = "checkpoint")

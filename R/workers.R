@@ -1,0 +1,288 @@
+# Worker processes: pools of them on a number, a cluster of the parallel package, a plan of the
+# future package or the daemons of mirai; and the tasks that are sent to them.
+#
+# A task holds no handle: it names a job (a model with its data, which a worker keeps once it has
+# read it), a chain, the chain's image, and how long to run it. The answer is the next image. So
+# any worker can go on where another has stopped.
+
+# ---- what a worker does --------------------------------------------------------------------------
+
+worker <- new.env(parent = emptyenv()) # in a worker process: the job that it has read
+
+# Sent to a worker as it is, so nothing of this package is used before versions are compared.
+answer_task <- function(task) {
+  if (!is.null(task$libraries)) .libPaths(task$libraries)
+  version <- tryCatch(as.character(utils::packageVersion("statcl")), error = function(e) "none")
+  if (version != task$version || R.version$platform != task$platform) {
+    return(list(version = version, platform = R.version$platform))
+  }
+  get("run_task", envir = asNamespace("statcl"))(task)
+}
+environment(answer_task) <- baseenv()
+
+# list(value, error), and warnings: as values, because their classes would be lost otherwise.
+run_task <- function(task) {
+  warnings <- list()
+  answer <- suspendInterrupts(withCallingHandlers(
+    tryCatch({
+      if (find_job(task)) worker$run(task) else list(needs = TRUE)
+    }, error = function(e) list(error = e)), statcl_warning = function(w) {
+      warnings[[length(warnings) + 1L]] <<- w
+      invokeRestart("muffleWarning")
+    }))
+  c(answer, list(warnings = warnings))
+}
+
+# Whether this process has the task's job: from before, with the task, or in a file.
+find_job <- function(task) {
+  if (identical(worker$key, task$key)) { # between futures the global environment is emptied
+    lost <- setdiff(names(worker$globals), names(globalenv()))
+    for (name in lost) assign(name, worker$globals[[name]], globalenv())
+    return(TRUE)
+  }
+  sent <- if (is.null(task$job)) tryCatch(suppressWarnings(readRDS(task$file)),
+                                          error = function(e) NULL) else task$job
+  if (!identical(sent$key, task$key)) return(FALSE)
+  if (!isTRUE(task$here)) {
+    worker$globals <- sent$globals
+    for (name in names(sent$globals)) assign(name, sent$globals[[name]], globalenv())
+    list2env(sent$session, session)
+    options(sent$options)
+    deal_device(task$slot)
+  }
+  worker$run <- sent$begin(sent$work)
+  worker$key <- sent$key
+  TRUE
+}
+
+# ---- pools ---------------------------------------------------------------------------------------
+
+# A pool has `slots` places for a task: send(slot, task); ready(slots, seconds), those with an
+# answer; receive(slot), which fails if the worker is lost; close().
+
+open_pool <- function(workers, most) {
+  if (inherits(workers, "cluster")) {
+    return(cluster_pool(workers[seq_len(min(length(workers), most))]))
+  }
+  if (identical(workers, "mirai")) return(mirai_pool(most))
+  if (is_plan(workers)) return(future_pool(workers, most))
+  nodes <- make_workers(workers, if (can_fork()) "FORK" else "PSOCK")
+  pool <- cluster_pool(nodes)
+  pool$close <- function() {
+    for (i in seq_along(nodes)) try(parallel::stopCluster(nodes[i]), silent = TRUE)
+  }
+  pool
+}
+
+cluster_pool <- function(nodes) {
+  connections <- lapply(nodes, function(node) node$con)
+  if (!all(vapply(connections, inherits, NA, "connection"))) {
+    abort_argument("workers", "the nodes of the cluster must be connected by sockets")
+  }
+  list(slots = length(nodes),
+       send = function(slot, task) {
+         data <- list(fun = answer_task, args = list(task), return = TRUE, tag = NULL)
+         serialize(list(type = "EXEC", data = data, tag = NULL), connections[[slot]])
+       },
+       ready = function(slots, seconds) {
+         slots[socketSelect(connections[slots], FALSE, seconds)]
+       },
+       receive = function(slot) {
+         value <- unserialize(connections[[slot]])$value
+         if (inherits(value, "try-error")) stop(as.character(value))
+         value
+       },
+       close = function() NULL)
+}
+
+is_plan <- function(x) identical(x, "future") || inherits(x, c("future", "FutureStrategyList"))
+
+future_pool <- function(plan, most) {
+  old <- NULL
+  if (identical(plan, "future")) plan <- future::plan() else old <- future::plan(plan)
+  if (inherits(plan, "multicore")) {
+    if (!is.null(old)) future::plan(old)
+    abort_argument("workers", paste("a 'multicore' plan forks this process, which OpenCL does not",
+                                    "survive: use plan(multisession)"))
+  }
+  futures <- list()
+  list(slots = min(most, future::nbrOfWorkers()), again = TRUE,
+       send = function(slot, task) {
+         futures[[slot]] <<- future::future(answer(task), seed = NULL, packages = character(),
+                                            globals = list(answer = answer_task, task = task))
+       },
+       ready = function(slots, seconds) {
+         done <- function(slot) tryCatch(future::resolved(futures[[slot]]),
+                                         error = function(e) TRUE)
+         found <- Filter(done, slots)
+         if (length(found) == 0L) Sys.sleep(min(seconds, 0.02))
+         found
+       },
+       receive = function(slot) future::value(futures[[slot]]),
+       close = function() if (!is.null(old)) future::plan(old))
+}
+
+mirai_pool <- function(most) {
+  of <- function(name) getExportedValue("mirai", name) # not in Suggests, as few have it
+  sent <- list()
+  count <- sum(of("status")()$connections)
+  if (count < 1) abort_argument("workers", "there are no daemons: call mirai::daemons()")
+  list(slots = min(most, count), again = TRUE,
+       send = function(slot, task) {
+         sent[[slot]] <<- of("mirai")(answer(task), answer = answer_task, task = task)
+       },
+       ready = function(slots, seconds) {
+         found <- Filter(function(slot) !of("unresolved")(sent[[slot]]), slots)
+         if (length(found) == 0L) Sys.sleep(min(seconds, 0.02))
+         found
+       },
+       receive = function(slot) {
+         value <- sent[[slot]]$data
+         if (of("is_error_value")(value)) stop(paste(format(value), collapse = " "))
+         value
+       },
+       close = function() NULL)
+}
+
+# Tasks in this process, if there are no other workers left.
+own_pool <- function() {
+  answer <- NULL
+  list(slots = 1L,
+       send = function(slot, task) {
+         task$here <- TRUE
+         answer <<- answer_task(task)
+       },
+       ready = function(slots, seconds) slots, receive = function(slot) answer,
+       close = function() NULL)
+}
+
+# ---- shares --------------------------------------------------------------------------------------
+
+# Runs shares 1, ..., n in a pool of workers. `sent`: list(begin, work, uses): in a worker
+# begin(work) gives the function that answers a task; `uses`: a function whose global objects are
+# sent. task(i): entries of the next task of share i. take(i, answer): TRUE if the share is done.
+run_shares <- function(n, workers, sent, task, take, done = logical(n)) {
+  crew <- new.env(parent = emptyenv())
+  crew$key <- sprintf("%s-%d-%.6f", Sys.info()[["nodename"]], Sys.getpid(), as.double(Sys.time()))
+  if (is.numeric(workers) && can_fork()) { # forked workers have the job
+    worker$run <- sent$begin(sent$work)
+    worker$key <- crew$key
+    on.exit(rm(list = ls(worker), envir = worker))
+  } else {
+    crew$job <- describe_job(crew$key, sent)
+    crew$file <- tempfile("statcl-job-", fileext = ".rds")
+    saveRDS(crew$job, crew$file, compress = FALSE)
+    on.exit(unlink(crew$file), add = TRUE)
+  }
+  crew$task <- task
+  crew$take <- take
+  crew$queue <- which(!done)
+  crew$pool <- open_pool(workers, max(1L, length(crew$queue)))
+  on.exit(crew$pool$close(), add = TRUE)
+  crew$busy <- integer(crew$pool$slots) # the share in each slot; NA: the worker is lost
+  crew$asked <- crew$failures <- 0L
+  on.exit(drain_crew(crew), add = TRUE, after = FALSE)
+  while (length(crew$queue) > 0L || any(crew$busy > 0L, na.rm = TRUE)) {
+    for (slot in utils::head(which(crew$busy == 0L), length(crew$queue))) {
+      share <- crew$queue[1L]
+      crew$queue <- crew$queue[-1L]
+      send_share(crew, slot, share, crew$asked > 2L * length(crew$busy))
+    }
+    for (slot in crew$pool$ready(which(crew$busy > 0L), 1)) receive_share(crew, slot)
+  }
+}
+
+describe_job <- function(key, sent) {
+  list(key = key, begin = sent$begin, work = sent$work, globals = global_objects(sent$uses),
+       session = list(device = session$device, engine = session$engine,
+                      thresholds = session$thresholds),
+       options = options()["statcl.device"])
+}
+
+# `whole`: with the job, for a worker that cannot read its file.
+send_share <- function(crew, slot, share, whole = FALSE) {
+  crew$busy[slot] <- share
+  task <- list(key = crew$key, file = crew$file, libraries = .libPaths(), slot = slot,
+               platform = R.version$platform,
+               version = as.character(utils::packageVersion("statcl")))
+  tryCatch(crew$pool$send(slot, c(task, crew$task(share), if (whole) list(job = crew$job))),
+           error = function(e) lose_share(crew, slot, e))
+}
+
+receive_share <- function(crew, slot) {
+  share <- crew$busy[slot]
+  answer <- tryCatch(crew$pool$receive(slot), error = function(e) e)
+  if (inherits(answer, "error")) return(lose_share(crew, slot, answer))
+  crew$busy[slot] <- 0L
+  if (!is.null(answer$version)) other_version(answer)
+  for (w in answer$warnings) warning(w)
+  if (isTRUE(answer$needs)) {
+    crew$asked <- crew$asked + 1L
+    return(send_share(crew, slot, share, TRUE))
+  }
+  done <- !is.null(answer$value) && crew$take(share, answer$value)
+  if (!is.null(answer$error)) stop(answer$error)
+  if (!done) crew$queue <- c(share, crew$queue)
+}
+
+# The share of a lost worker is done by another one or, if there is none, in this session. Slots of
+# pools with `again` are not bound to a worker.
+lose_share <- function(crew, slot, e) {
+  share <- crew$busy[slot]
+  crew$failures <- crew$failures + 1L
+  crew$busy[slot] <- if (isTRUE(crew$pool$again) && crew$failures <= 3L) 0L else NA
+  crew$queue <- c(share, crew$queue)
+  last <- all(is.na(crew$busy))
+  if (crew$failures == 1L || last) {
+    statcl_warning("worker", sprintf("a worker was lost (%s): its share, number %d, goes on in %s",
+                                     substr(sub("\n.*", "", conditionMessage(e)), 1L, 100L), share,
+                                     if (last) "this session" else "another one"))
+  }
+  if (last) {
+    crew$pool$close()
+    crew$pool <- own_pool()
+    crew$busy <- 0L
+  }
+}
+
+# After an interrupt or an error answers are read, so that a cluster stays usable.
+drain_crew <- function(crew) {
+  for (slot in which(crew$busy > 0L)) {
+    share <- crew$busy[slot]
+    crew$busy[slot] <- 0L
+    answer <- tryCatch(crew$pool$receive(slot), error = function(e) NULL)
+    if (!is.null(answer$value)) crew$take(share, answer$value)
+  }
+}
+
+other_version <- function(answer) {
+  statcl_abort("worker", sprintf("a worker has version %s of statcl on %s, this session %s on %s",
+                                 answer$version, answer$platform,
+                                 as.character(utils::packageVersion("statcl")),
+                                 R.version$platform), argument = "workers")
+}
+
+# Where there are several devices like the one in use, workers use them in turn.
+deal_device <- function(slot) {
+  where <- current_device()
+  if (where < 0L) return(invisible())
+  devices <- device_table()
+  alike <- which(devices$name == devices$name[where + 1L] & devices$fp64)
+  session$device <- devices$id[alike[(slot - 1L) %% length(alike) + 1L]]
+}
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+# A number of processes, a cluster, a plan or "mirai"; NULL for this process.
+check_workers <- function(workers, most) {
+  if (inherits(workers, "cluster")) return(workers)
+  if (identical(workers, "mirai") || is_plan(workers)) {
+    package <- if (is_plan(workers)) "future" else "mirai"
+    if (!requireNamespace(package, quietly = TRUE)) {
+      abort_argument("workers", sprintf("'workers' needs the package '%s'", package))
+    }
+    return(workers)
+  }
+  n <- min(check_count(workers, "workers", lower = 1), most)
+  if (n == 1) NULL else n
+}

@@ -1,0 +1,133 @@
+# Chains in worker processes: pools, lost workers, checkpoints, devices.
+
+skip_on_cran() # long; run by ./dev check
+
+in_new_session <- function(code, ...) {
+  skip_on_os("windows")
+  result <- run_r(c("library(statcl)", code, "cat('done')"), timeout = 120, ...)
+  expect_equal(result$status, 0L, info = paste(result$output, collapse = "\n"))
+  expect_match(paste(result$output, collapse = " "), "done")
+}
+
+chain_code <- c(
+  "cl_use(engine = 'host')",
+  "shift <- 3",
+  "f <- function(x) structure(-sum((x - shift)^2) / 2, gradient = shift - x)",
+  "run <- function(...) cl_sample(f, c(a = 0, b = 0), chains = 3, warmup = 60, iter = 100,",
+  "                               seed = 1, refresh = 0, ...)",
+  "a <- run()",
+  "same <- function(b) stopifnot(identical(a$draws, b$draws),",
+  "                              identical(a$diagnostics, b$diagnostics),",
+  "                              identical(a$evaluations, b$evaluations))")
+
+test_that("plans of future", {
+  skip_if_not_installed("future")
+  in_new_session(c(
+    chain_code,
+    "same(run(workers = future::sequential))",
+    "future::plan(future::multisession, workers = 2)",
+    "same(run(workers = 'future'))",
+    "before <- future::plan()",
+    "same(run(workers = future::sequential))",
+    "stopifnot(identical(class(before), class(future::plan())))",
+    "future::plan(future::sequential)",
+    "e <- tryCatch(run(workers = future::multicore), statcl_error_argument = identity)",
+    "stopifnot(grepl('does not survive', conditionMessage(e)))"))
+})
+
+test_that("daemons of mirai", {
+  skip_if_not_installed("mirai")
+  in_new_session(c(
+    chain_code,
+    "e <- tryCatch(run(workers = 'mirai'), statcl_error_argument = identity)",
+    "stopifnot(grepl('no daemons', conditionMessage(e)))",
+    "mirai::daemons(2)",
+    "same(run(workers = 'mirai'))",
+    "mirai::daemons(0)"))
+})
+
+test_that("a worker is killed in the middle: others go on with its chain, with the same draws", {
+  in_new_session(c(
+    chain_code,
+    "folder <- tempfile(); dir.create(folder)",
+    "f <- function(x) {",
+    "  file.create(file.path(folder, Sys.getpid()))",
+    "  Sys.sleep(0.001)",
+    "  structure(-sum((x - shift)^2) / 2, gradient = shift - x)",
+    "}",
+    "files <- function(count) sprintf('until [ $(ls %s | wc -l) -ge %d ]; do sleep 0.1; done',",
+    "                                 folder, count)",
+    "lose <- function(workers, all) {",
+    "  unlink(file.path(folder, '*'))",
+    "  system(sprintf('(%s; sleep 0.7; kill -9 $(ls %s %s)) > /dev/null 2>&1', files(2), folder,",
+    "                 if (all) '' else '| head -1'), wait = FALSE)",
+    "  told <- character()",
+    "  same(withCallingHandlers(run(workers = workers), statcl_warning_worker = function(w) {",
+    "    told <<- c(told, conditionMessage(w))",
+    "    invokeRestart('muffleWarning')",
+    "  }))",
+    "  told",
+    "}",
+    "told <- lose(2, FALSE)",
+    "stopifnot(grepl('goes on in another one', told), length(told) == 1)",
+    "told <- lose(parallel::makePSOCKcluster(2), TRUE)",
+    "stopifnot(any(grepl('goes on in this session', told)))"))
+})
+
+test_that("errors of one worker only, and another version, are classed; the cluster stays usable", {
+  in_new_session(c(
+    chain_code,
+    "cluster <- parallel::makePSOCKcluster(2)",
+    "nodes <- unlist(parallel::clusterCall(cluster, Sys.getpid))",
+    "good <- f",
+    "f <- function(x) if (Sys.getpid() == nodes[2]) stop('only here') else good(x)",
+    "e <- tryCatch(run(workers = cluster), statcl_error_density = identity)",
+    "stopifnot(grepl('only here', conditionMessage(e)), e$chain == 2L)",
+    "f <- good",
+    "same(run(workers = cluster))",
+    "parallel::clusterCall(cluster[2], function() {",
+    "  home <- asNamespace('utils')",
+    "  unlockBinding('packageVersion', home)",
+    "  assign('packageVersion', function(...) as.package_version('9.9'), home)",
+    "})",
+    "e <- tryCatch(run(workers = cluster), statcl_error_worker = identity)",
+    "stopifnot(grepl('has version 9.9', conditionMessage(e)))",
+    "same(run(workers = cluster[1]))",
+    "parallel::stopCluster(cluster)"))
+})
+
+test_that("a checkpoint of workers is one of chains in turn, and the other way round", {
+  on_host({
+    f <- function(x) with_slope(-sum(x^2) / 2, -x)
+    run <- function(...) cl_sample(f, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1, ...)
+    expected <- run()
+    file <- tempfile(fileext = ".rds")
+    copy <- tempfile(fileext = ".rds")
+    with_checkpoint_copy(copy, 1, run(workers = 2, checkpoint = file, checkpoint_seconds = 0))
+    expect_identical(run(checkpoint = copy)$draws, expected$draws)
+    expect_identical(run(checkpoint = file, workers = 2)$draws, expected$draws)
+    unlink(c(file, copy))
+    with_checkpoint_copy(copy, 70, run(checkpoint = file, checkpoint_seconds = 0))
+    expect_identical(run(checkpoint = copy, workers = 2)$draws, expected$draws)
+    other <- function(x) with_slope(-sum(x^2), -2 * x)
+    expect_fault(cl_sample(other, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1,
+                           workers = 2, checkpoint = file), "checkpoint")
+  })
+})
+
+test_that("workers use devices of one kind in turn", {
+  require_device()
+  in_new_session(c(
+    "Sys.setenv(POCL_DEVICES = 'pthread pthread')",
+    "devices <- cl_devices()",
+    "if (nrow(devices) == 2 && devices$name[1] == devices$name[2]) {",
+    "  cl_use(devices$id[1], engine = 'device')",
+    "  folder <- tempfile(); dir.create(folder)",
+    "  f <- function(x) {",
+    "    file.create(file.path(folder, sub(':', '-', statcl:::session$device)))",
+    "    structure(-sum(x^2) / 2, gradient = -x)",
+    "  }",
+    "  cl_sample(f, 0, chains = 2, warmup = 20, iter = 20, workers = 2, seed = 1)",
+    "  stopifnot(identical(dir(folder), sub(':', '-', devices$id)))",
+    "}"))
+})
