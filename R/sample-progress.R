@@ -30,12 +30,16 @@ worker_progress <- function(job) {
   chains <- length(job$points)
   shown <- numeric(chains)
   start <- seconds_now()
+  first <- NULL
   function(states) {
     if (control$refresh == 0 && !control$announce) return()
     elapsed <- seconds_now() - start
     done <- sum(unlist(lapply(states, `[[`, "iterations")))
-    left <- elapsed / done * (chains * (control$warmup + control$iter) - done)
-    if (done >= 20L * length(states) || elapsed > 10) announce(job, left)
+    if (is.null(first) && done > 0L) first <<- c(elapsed, done) # without the start of the workers
+    if (is.null(first)) return()
+    left <- (elapsed - first[1L]) / (done - first[2L]) *
+      (chains * (control$warmup + control$iter) - done)
+    if (isTRUE(done - first[2L] >= 20L * length(states)) || elapsed > 10) announce(job, left)
     if (control$refresh == 0) return()
     for (state in states) for (k in seq_along(state$ids)) {
       id <- state$ids[k]

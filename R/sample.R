@@ -85,15 +85,15 @@
 #' @section Workers:
 #' A worker gets the function, with its data and the objects of the global environment that it uses,
 #' once, and then chains to advance for some time: the answer is the chain's state, from which any
-#' worker can go on. If a worker is lost, its chain goes on from its last state in another one, or in
-#' this session, with the same draws; the warning `statcl_warning_worker` reports it. A likelihood
-#' uploads its data in each worker. Where there are several devices like the one in use, workers use
-#' them in turn.
+#' worker can go on. If a worker is lost, its chain goes on from its last state in another one, or
+#' in this session, with the same draws; the warning `statcl_warning_worker` reports it. A
+#' likelihood uploads its data in each worker. Where there are several devices like the one in use,
+#' workers use them in turn.
 #'
 #' Workers are other R processes, on this machine or others, which need the same version of statcl:
-#' otherwise the error is `statcl_error_worker`. A `multicore` plan is refused, since OpenCL does not
-#' survive a fork. The processes of `workers = 2` are forked nevertheless, without copies, if the
-#' system supports it and the session has not looked for devices or uses
+#' otherwise the error is `statcl_error_worker`. A `multicore` plan is refused, since OpenCL does
+#' not survive a fork. The processes of `workers = 2` are forked nevertheless, without copies, if
+#' the system supports it and the session has not looked for devices or uses
 #' `cl_use(engine = "host")`.
 #'
 #' @param log_density A function, see below.
