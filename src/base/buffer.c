@@ -29,6 +29,7 @@ enum { COLLECT_TIME_SHARE = 20 };
 static void collect(scl_context *ctx) {
   uint64_t start = scl_clock_us();
   ctx->small_since_collect = ctx->large_since_collect = ctx->results_since_collect = 0;
+  ctx->collections++;
   scl_collect_garbage();
   ctx->collected_at = scl_clock_us();
   ctx->collected = ctx->collected_at - start;
@@ -79,7 +80,9 @@ static void count_buffer(scl_context *ctx, size_t bytes, scl_purpose purpose, sc
   memory->live += bytes;
   memory->buffers++;
   if (memory->live > memory->peak) memory->peak = memory->live;
-  if (purpose != SCL_TRANSIENT) *count_for(ctx, bytes, purpose) += bytes;
+  buffer->collection = ctx->collections;
+  buffer->since_collect = purpose != SCL_TRANSIENT ? count_for(ctx, bytes, purpose) : NULL;
+  if (buffer->since_collect != NULL) *buffer->since_collect += bytes;
 }
 
 static scl_status create(scl_context *ctx, size_t bytes, scl_storage storage, scl_buffer **out) {
@@ -130,6 +133,11 @@ static void release(scl_buffer *buffer) {
   if (buffer->counted) {
     ctx->memory.live -= buffer->bytes;
     ctx->memory.buffers--;
+    /* What is released is no garbage. */
+    if (buffer->since_collect != NULL && buffer->collection == ctx->collections &&
+        *buffer->since_collect >= buffer->bytes) {
+      *buffer->since_collect -= buffer->bytes;
+    }
   }
   /* A forked child must not call the driver: the memory is freed with the process. */
   if (ctx->owner != 0 && ctx->owner != scl_process_id()) return;

@@ -11,6 +11,9 @@ typedef struct scl_buffer {
   uint32_t refs;
   size_t bytes;
   bool counted; /* false: foreign memory, not part of the live bytes */
+  /* What its bytes may become garbage of (base/buffer.c), and the collection before it was made. */
+  uint64_t *since_collect;
+  uint64_t collection;
 } scl_buffer;
 
 /* What a new buffer is for: this decides when its creation collects garbage. */

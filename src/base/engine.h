@@ -83,10 +83,12 @@ struct scl_context {
   _Atomic bool lost; /* set by the device engine, from any thread; never cleared */
   char name[128];
   scl_memory memory;
-  /* When garbage is to be collected (base/buffer.c): bytes created since the last time, by buffers
-   * up to SCL_SMALL_BUFFER and above, and by operations of a device with memory to spare. */
+  /* When garbage is to be collected (base/buffer.c): bytes created since the last time and not
+   * released, by buffers up to SCL_SMALL_BUFFER and above, and by operations of a device with
+   * memory to spare. */
   uint64_t small_since_collect, large_since_collect, results_since_collect;
-  uint64_t spare;                   /* bytes of garbage that such a device has room for, else 0 */
+  uint64_t spare; /* bytes of garbage that such a device has room for, else 0 */
+  uint64_t collections;
   uint64_t collected_at, collected; /* the end of the last collection by the clock; its us */
 };
 

@@ -88,18 +88,35 @@ static void check_injection(scl_context *ctx) {
   for (int i = 0; i < 3; i++) scl_buffer_release(kept[i]);
 }
 
+/* Buffers that nobody releases before the end, as garbage that a collection does not find. */
+static scl_buffer *some[64];
+static int some_made;
+
 static void make_some(scl_context *ctx, int count, size_t bytes) {
   for (int i = 0; i < count; i++) {
-    scl_buffer *a = NULL;
-    REQUIRE_OK(scl_buffer_create(ctx, bytes, result, &a));
-    scl_buffer_release(a);
+    REQUIRE_OK(scl_buffer_create(ctx, bytes, result, &some[some_made++]));
   }
+}
+
+static void release_some(void) {
+  while (some_made > 0) scl_buffer_release(some[--some_made]);
+}
+
+/* What is released at once is no garbage, and no reason to collect. */
+static void check_released(scl_context *ctx) {
+  collections = 0;
+  for (int i = 0; i < 40; i++) {
+    make_some(ctx, 1, 10 << 20);
+    release_some();
+  }
+  CHECK(collections == 0);
 }
 
 /* Results of a device with memory to spare are collected by the share of time, until there is too
  * much garbage. */
 static void check_spare(scl_context *ctx) {
   const uint64_t was = ctx->spare;
+  scl_mat *originals[6];
   ctx->spare = 200 << 20;
   collections = 0;
   ctx->results_since_collect = 0;
@@ -113,15 +130,17 @@ static void check_spare(scl_context *ctx) {
   CHECK(collections == 0);
   make_some(ctx, 1, 10 << 20);
   CHECK(collections == 1 && ctx->collected < UINT64_MAX / 100);
+  release_some();
   collections = 0;
   ctx->results_since_collect = 0;
   ctx->collected = UINT64_MAX / 100;
   for (int i = 0; i < 6; i++) { /* no results */
     scl_mat *a = NULL;
     REQUIRE_OK(scl_mat_create_original(ctx, 1 << 17, 10, SCL_GENERAL, &a));
-    scl_mat_release(a);
+    originals[i] = a;
   }
   CHECK(collections == 1);
+  for (int i = 0; i < 6; i++) scl_mat_release(originals[i]);
   ctx->spare = was;
   ctx->collected = 0;
 }
@@ -144,8 +163,10 @@ static void check_pace(scl_context *ctx) {
   ctx->small_since_collect = ctx->large_since_collect = 0;
   make_some(ctx, 11, 10 << 20);
   CHECK(collections == 2);
+  release_some();
   collect();
   check_spare(ctx);
+  check_released(ctx);
 }
 
 static void check_state(scl_context *ctx) {
