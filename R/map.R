@@ -47,6 +47,7 @@ cl_map <- function(f, ...) {
   operands <- list(...)
   if (length(operands) == 0L) abort_argument("...", "supply at least one matrix")
   inputs <- trace_inputs(operands, rep_len("...", length(operands)))
+  if (inputs$base) on.exit(for (x in inputs$elements) cl_free(x@all)) # copies: no garbage
   result <- trace_call(check_function(f, "f"), inputs, "f")
   if (!is.list(result)) return(trace_output(result, inputs, "f"))
   matrices <- lapply(result, trace_matrix, inputs, "f")

@@ -32,6 +32,7 @@
 #' t(d) %*% d
 #' d %*% c(1, 2, 3)
 cl_matmul <- function(a, b) {
+  if (!is.null(b) && is_small(a, b) && dim(a)[2L] == dim(b)[1L]) return(a %*% b)
   if (is_sparse(a)) return(as.matrix(a %*% b))
   # fast path for a plain vector as a column, which likelihoods call repeatedly
   if (is_cl(a) && is.double(b) && is.null(attributes(b)) && length(b) == a@Dim[2L]) {
@@ -52,6 +53,7 @@ cl_matmul <- function(a, b) {
 #' @rdname cl_matmul
 #' @export
 cl_crossprod <- function(x, y = NULL) {
+  if (is_small(x, y) && (is.null(y) || dim(x)[1L] == dim(y)[1L])) return(crossprod(x, y))
   if (is_sparse(x)) {
     return(as.matrix(if (is.null(y)) Matrix::crossprod(x) else Matrix::crossprod(x, y)))
   }
@@ -65,11 +67,20 @@ cl_crossprod <- function(x, y = NULL) {
 #' @rdname cl_matmul
 #' @export
 cl_tcrossprod <- function(x, y = NULL) {
+  if (is_small(x, y) && (is.null(y) || dim(x)[2L] == dim(y)[2L])) return(tcrossprod(x, y))
   pair <- product_operands(x, y, "x", "y", "tcrossprod")
   dim <- product_dim(pair, 1L, 1L, 2L, 2L, "x", "y")
   where <- product_where(pair, dim)
   value(.Call(r_op, "tcrossprod", list(pair$x, pair$y), NULL, where), NULL,
         product_names(x, 1L, if (is.null(y)) x else y, 1L))
+}
+
+# Whether base R is to compute with these, as the checks take longer than the work: plain matrices
+# of at most 1e4 elements, which no device takes unless thresholds say so.
+is_small <- function(x, y = NULL) {
+  is.double(x) && is.matrix(x) && !is.object(x) && length(x) <= 1e4 &&
+    (is.null(y) || is.double(y) && is.matrix(y) && !is.object(y) && length(y) <= 1e4) &&
+    session$engine != "device" && is.null(getOption("statcl.thresholds"))
 }
 
 # Both operands as .Call takes them, vectors as rows or columns.
