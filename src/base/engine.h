@@ -42,8 +42,9 @@ typedef enum {
 } scl_check;
 
 /* What download() may wait for: the commands that write the block; or, at the end of an operation,
- * all commands of its queue, so that no queue waits for another. */
-typedef enum { SCL_WAIT_WRITES = 0, SCL_WAIT_QUEUE } scl_wait;
+ * all commands of its queue, so that no queue waits for another; the same for work of less than a
+ * millisecond, without polling for interrupts. */
+typedef enum { SCL_WAIT_WRITES = 0, SCL_WAIT_QUEUE, SCL_WAIT_SHORT } scl_wait;
 
 struct scl_batch_pass;      /* engine/pass/batch.h */
 struct scl_glm_pass;        /* engine/pass/glm.h */

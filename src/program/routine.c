@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "ops/cholesky.h"
 #include "ops/lu.h"
 #include "ops/operation.h"
@@ -222,12 +223,16 @@ static scl_status has_no_factor(const scl_routine *r, const scl_routine_step *s,
 static scl_status read_numbers(const scl_routine *r, size_t from, size_t to, double *numbers) {
   if (from == to) return SCL_OK;
   const scl_block part = scl_block_part(r->out, from, 0, to - from, 1);
-  return scl_read_block(r->ctx, part, SCL_WAIT_QUEUE, numbers);
+  return scl_read_block(r->ctx, part, r->brief ? SCL_WAIT_SHORT : SCL_WAIT_QUEUE, numbers);
 }
+
+/* Work of less than this is waited for in the driver. */
+enum { BRIEF_US = 500 };
 
 scl_status scl_routine_run_ranges(scl_routine *r, size_t ranges, const scl_routine_range *range,
                                   bool *failed) {
   size_t at = 0;
+  const uint64_t start = scl_clock_us();
   *failed = false;
   SCL_TRY(scl_context_check(r->ctx));
   for (int k = 0; k < r->steps && !*failed; k++) {
@@ -243,6 +248,7 @@ scl_status scl_routine_run_ranges(scl_routine *r, size_t ranges, const scl_routi
   SCL_TRY(read_numbers(r, at, r->results + (size_t)r->factors, r->answer + at));
   for (int k = 0; k < r->factors; k++)
     *failed = *failed || r->answer[r->results + (size_t)k] != 0.0;
+  r->brief = scl_clock_us() - start < BRIEF_US;
   return SCL_OK;
 }
 

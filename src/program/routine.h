@@ -55,6 +55,7 @@ typedef struct {
   int factors;
   size_t *vector; /* of each factor: 1 + the vector that it belongs to, or 0 for all */
   double *answer; /* room for all of it on the host */
+  bool brief;     /* the last run took less than a millisecond */
 } scl_routine;
 
 /* The steps that compute the values `output` of the tape, one after the other, from the parameter

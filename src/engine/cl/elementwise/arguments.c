@@ -1,8 +1,26 @@
 /* Arguments of generated kernels, and the buffers that they touch. */
 #include "engine/cl/elementwise/plan.h"
 
+#include <string.h>
+
+scl_cl_arguments scl_cl_arguments_of(const scl_cl_context *cl, const scl_cl_launchable *k,
+                                     scl_cl_kept_arguments *kept) {
+  if (kept->freed != cl->freed) memset(kept, 0, sizeof *kept);
+  kept->freed = cl->freed;
+  return (scl_cl_arguments){.kernel = k->kernel, .kept = kept, .code = CL_SUCCESS};
+}
+
+/* Local memory has no value, but a size. */
 static void pass_value(scl_cl_arguments *a, size_t size, const void *value) {
-  if (a->code == CL_SUCCESS) a->code = scl_cl.clSetKernelArg(a->kernel, a->next++, size, value);
+  const cl_uint i = a->next++;
+  uint64_t bits = 0;
+  if (a->code != CL_SUCCESS) return;
+  if (value != NULL) memcpy(&bits, value, size);
+  if (i < SCL_CL_KEPT_ARGUMENTS && a->kept->size[i] == size && a->kept->value[i] == bits) return;
+  a->code = scl_cl.clSetKernelArg(a->kernel, i, size, value);
+  if (i >= SCL_CL_KEPT_ARGUMENTS) return;
+  a->kept->size[i] = a->code == CL_SUCCESS ? (uint32_t)size : 0;
+  a->kept->value[i] = bits;
 }
 
 void scl_cl_argument_long(scl_cl_arguments *a, size_t value) {

@@ -78,22 +78,22 @@ scl_status scl_cl_pass_mma(scl_context *ctx, bool *usable) {
   return scl_cl_try_program(cl, SCL_CL_PROGRAM_glm_40m4_bernoulli_logit, usable);
 }
 
-static scl_status launch_pass(scl_cl_op *op, const scl_plan *p, const scl_cl_launchable *k,
+static scl_status launch_pass(scl_cl_op *op, const scl_plan *p, const scl_cl_expr_kernels *k,
                               scl_block part, size_t groups) {
   const scl_pass_layout l = scl_plan_pass_layout(p);
   const size_t items = scl_pass_items(&l);
-  scl_cl_arguments a = {.kernel = k->kernel, .code = CL_SUCCESS};
+  scl_cl_arguments a = scl_cl_arguments_of(op->cl, &k->main, k->kept_main);
   scl_cl_argument_inputs(&a, p);
   scl_cl_argument_buffer(&a, part.buffer);
   scl_cl_argument_long(&a, part.offset);
   if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr");
   const scl_cl_range range = scl_cl_range_1(groups * items, items);
-  return scl_cl_enqueue(op, k, &range, 0);
+  return scl_cl_enqueue(op, &k->main, &range, 0);
 }
 
-static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_launchable *k,
+static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_expr_kernels *k,
                                scl_block part, size_t groups) {
-  scl_cl_arguments a = {.kernel = k->kernel, .code = CL_SUCCESS};
+  scl_cl_arguments a = scl_cl_arguments_of(op->cl, &k->last, k->kept_last);
   scl_cl_argument_int(&a, groups);
   scl_cl_argument_int(&a, p->n);
   scl_cl_argument_int(&a, p->leaf[p->pass - 1].length);
@@ -107,7 +107,7 @@ static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_la
   scl_cl_argument_local(&a, FINAL_ITEMS * sizeof(double));
   if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr_final");
   const scl_cl_range range = scl_cl_range_1(part.ncol * FINAL_ITEMS, FINAL_ITEMS);
-  return scl_cl_enqueue(op, k, &range, a.local_bytes);
+  return scl_cl_enqueue(op, &k->last, &range, a.local_bytes);
 }
 
 scl_status scl_cl_expr_pass(scl_context *ctx, const scl_plan *plan) {
@@ -129,8 +129,8 @@ scl_status scl_cl_expr_pass(scl_context *ctx, const scl_plan *plan) {
   op.timing = SCL_CL_TIME_EACH;
   SCL_GO(scl_cl_op_order(&op, -1));
   SCL_GO(scl_cl_temporary(&op, groups, results, &part));
-  SCL_GO(launch_pass(&op, plan, &k->main, part, groups));
-  SCL_GO(launch_final(&op, plan, &k->last, part, groups));
+  SCL_GO(launch_pass(&op, plan, k, part, groups));
+  SCL_GO(launch_final(&op, plan, k, part, groups));
 done:
   scl_buffer_release(part.buffer);
   return scl_cl_op_end(&op, status);

@@ -219,7 +219,7 @@ static scl_status launch_final(scl_cl_op *op, const scl_plan *p, const scl_cl_ex
                                const partials *q, size_t items, size_t parts) {
   const size_t along = power_from(parts, items), beside = power_from(q->results, items / along);
   const size_t local[] = {along, beside}, global[] = {along, scl_round_up(q->results, beside)};
-  scl_cl_arguments a = {.kernel = k->last.kernel, .code = CL_SUCCESS};
+  scl_cl_arguments a = scl_cl_arguments_of(op->cl, &k->last, k->kept_last);
   set_final(&a, p, q, along * beside, parts);
   if (a.code != CL_SUCCESS) return scl_cl_fail(&op->cl->base, a.code, "expr_final");
   const scl_cl_range range = scl_cl_range_2(global, local);
@@ -239,7 +239,7 @@ scl_status scl_cl_expr(scl_context *ctx, const scl_plan *plan) {
   {
     const layout l = choose_layout(cl, plan, k);
     const size_t items = l.local[0] * l.local[1];
-    scl_cl_arguments a = {.kernel = k->main.kernel, .code = CL_SUCCESS};
+    scl_cl_arguments a = scl_cl_arguments_of(cl, &k->main, k->kept_main);
     scl_cl_expr_declare(&op, plan);
     op.timing = SCL_CL_TIME_EACH;
     SCL_GO(scl_cl_op_order(&op, -1));

@@ -14,6 +14,7 @@ typedef struct entry {
   struct entry *next;
   cl_program program;
   scl_cl_expr_kernels kernels;
+  scl_cl_kept_arguments kept[2];
   size_t length;
   unsigned char key[];
 } entry;
@@ -143,6 +144,8 @@ scl_status scl_cl_expr_find(scl_cl_context *cl, const scl_plan *plan,
     return status;
   }
   e->length = length;
+  e->kernels.kept_main = &e->kept[0];
+  e->kernels.kept_last = &e->kept[1];
   memcpy(e->key, key, length);
   e->next = cl->exprs->bucket[b];
   cl->exprs->bucket[b] = e;

@@ -115,6 +115,7 @@ typedef struct {
   cl_device_id device;
   cl_command_queue queue[SCL_CL_QUEUES];
   uint64_t enqueued[SCL_CL_QUEUES]; /* commands given to each queue */
+  uint64_t flushed[SCL_CL_QUEUES];  /* of these, flushed */
   uint64_t done[SCL_CL_QUEUES];     /* of these, known to be complete */
   cl_event mark[SCL_CL_QUEUES];     /* complete when the first `marked` commands are; may be NULL */
   uint64_t marked[SCL_CL_QUEUES];
@@ -134,7 +135,8 @@ typedef struct {
    * (engine/cl/runtime/memory.c). */
   scl_cl_shelf shelf[SCL_CL_QUEUES + 1][SCL_CL_CLASSES];
   uint64_t releases;
-  size_t pooled; /* buffers */
+  uint64_t freed; /* memory objects released by the driver */
+  size_t pooled;  /* buffers */
   scl_cl_slab *slab;
   size_t slab_bytes; /* of all slabs */
   cl_mem batch_flag; /* set when a matrix of a batch has failed (engine/cl/batch/batch.c) */
@@ -282,6 +284,8 @@ scl_status scl_cl_profile_mark(scl_cl_context *cl, int queue);
  * interrupts; returns the error of a failed command. */
 scl_status scl_cl_wait(scl_cl_context *cl, cl_event event);
 scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count);
+/* Sends what the driver has gathered, so that the device can start, if there is anything new. */
+scl_status scl_cl_flush(scl_cl_context *cl, int queue);
 /* Waits in the driver, without polling for interrupts, for all commands of a queue: cheaper than an
  * event, for work that takes less than a millisecond. */
 scl_status scl_cl_drain(scl_cl_context *cl, int queue);

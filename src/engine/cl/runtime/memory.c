@@ -55,6 +55,7 @@ static size_t slab_size(const scl_cl_context *cl) {
 
 static void free_slab(scl_cl_context *cl, scl_cl_slab *slab) {
   scl_cl.clReleaseMemObject(slab->memory);
+  cl->freed++;
   cl->slab_bytes -= slab->bytes;
   cl->base.memory.kept -= slab->bytes;
   if (cl->slab == slab) cl->slab = NULL;
@@ -166,6 +167,7 @@ static void enter_pool(scl_cl_context *cl, scl_cl_buffer *buffer) {
  * keeps it until the commands that use it are done. */
 static void drop(scl_cl_context *cl, scl_cl_buffer *buffer) {
   scl_cl.clReleaseMemObject(buffer->memory);
+  cl->freed++;
   if (buffer->slab == NULL) {
     cl->base.memory.kept -= buffer->capacity;
   } else if (--buffer->slab->parts == 0) {

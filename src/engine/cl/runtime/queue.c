@@ -95,6 +95,13 @@ static scl_status enqueue_mark(scl_cl_context *cl, int queue) {
   return SCL_OK;
 }
 
+scl_status scl_cl_flush(scl_cl_context *cl, int queue) {
+  if (cl->flushed[queue] == cl->enqueued[queue]) return SCL_OK;
+  SCL_CL_TRY(cl, scl_cl.clFlush(cl->queue[queue]), "clFlush");
+  cl->flushed[queue] = cl->enqueued[queue];
+  return SCL_OK;
+}
+
 /* Makes sure that a mark covers the first `count` commands. The flush sends what the driver has
  * gathered, so that the mark can be waited for. */
 static scl_status mark_count(scl_cl_context *cl, int queue, uint64_t count) {
@@ -150,7 +157,7 @@ scl_status scl_cl_reach(scl_cl_context *cl, int queue, uint64_t count) {
 
 scl_status scl_cl_drain(scl_cl_context *cl, int queue) {
   SCL_CL_TRY(cl, scl_cl.clFinish(cl->queue[queue]), "clFinish");
-  cl->marked[queue] = cl->enqueued[queue];
+  cl->marked[queue] = cl->flushed[queue] = cl->enqueued[queue];
   pass_mark(cl, queue);
   return SCL_OK;
 }
@@ -302,10 +309,6 @@ scl_status scl_cl_op_end(scl_cl_op *op, scl_status status) {
   release_waits(op);
   if (op->cl->enqueued[op->queue] == op->start) return status;
   for (int i = 0; i < op->buffers; i++) leave_count(op, i);
-  /* Sends what the driver has gathered, so that the device can start. */
-  cl_int code = scl_cl.clFlush(op->cl->queue[op->queue]);
-  if (status == SCL_OK && code != CL_SUCCESS) {
-    return scl_cl_fail(&op->cl->base, code, "clFlush");
-  }
-  return status;
+  const scl_status flushed = scl_cl_flush(op->cl, op->queue);
+  return status == SCL_OK ? flushed : status;
 }

@@ -30,6 +30,7 @@ typedef struct {
   size_t lanes;
   scl_packed_span span; /* the one enqueued last */
   size_t enqueued;      /* spans */
+  bool brief;           /* a download that is waited for in the driver */
 } transfer;
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -40,7 +41,7 @@ static int queue_of_few(const scl_cl_context *cl, bool up, scl_wait wait, const 
   const scl_cl_buffer *buffer = (const scl_cl_buffer *)base;
   int q = buffer->written_on;
   if (up) return cl->last_compute;
-  bool quick = wait == SCL_WAIT_QUEUE || buffer->written == cl->enqueued[q];
+  bool quick = wait != SCL_WAIT_WRITES || buffer->written == cl->enqueued[q];
   return q <= SCL_CL_COMPUTE_1 && quick ? q : SCL_CL_DOWNLOAD;
 }
 
@@ -48,6 +49,7 @@ static scl_status order_lanes(transfer *t, size_t bytes) {
   int queue[LANES] = {t->up ? SCL_CL_UPLOAD : SCL_CL_DOWNLOAD,
                       t->up ? SCL_CL_DOWNLOAD : SCL_CL_UPLOAD};
   bool few = t->copy.shape.kind == PACKED_FULL && bytes <= FEW;
+  t->brief = few && !t->up && t->wait == SCL_WAIT_SHORT;
   if (few) queue[0] = queue_of_few(t->cl, t->up, t->wait, t->block.buffer);
   while (t->lanes < (t->copy.shape.kind == PACKED_FULL ? 1 : LANES)) {
     scl_cl_op *op = &t->op[t->lanes];
@@ -169,7 +171,8 @@ static scl_status move_full(transfer *t) {
   size_t start = t->block.offset + span->from + span->col * ld;
   cl_event event = NULL, *wanted = &event;
   cl_int code;
-  if (t->up && c.op->queue <= SCL_CL_COMPUTE_1) wanted = scl_cl_op_event(c.op, &event);
+  if (t->brief || (t->up && c.op->queue <= SCL_CL_COMPUTE_1))
+    wanted = scl_cl_op_event(c.op, &event);
   if (span->cols == 1 || t->copy.shape.stride == ld) {
     size_t at = start * sizeof(double), bytes = span->count * sizeof(double);
     code = t->up ? scl_cl.clEnqueueWriteBuffer(c.queue, memory, CL_FALSE, at, bytes, c.host,
@@ -244,8 +247,7 @@ static scl_status enqueue_span(transfer *t) {
     SCL_TRY(move_packed(t));
   }
   t->enqueued++;
-  SCL_CL_TRY(t->cl, scl_cl.clFlush(t->cl->queue[queue]), "clFlush");
-  return SCL_OK;
+  return t->brief ? SCL_OK : scl_cl_flush(t->cl, queue);
 }
 
 /* If there is nothing to enqueue, this thread copies; otherwise it waits for the piece of span
@@ -320,6 +322,7 @@ static scl_status receive_spans(transfer *t) {
   bool more = true, ready;
   unsigned idle = 0;
   SCL_TRY(request_spans(t, copied, &more));
+  if (t->brief) SCL_TRY(scl_cl_drain(t->cl, t->op[0].queue));
   scl_pinned_start_threads(&t->copy);
   while (copied < t->enqueued) {
     while (arrived < t->enqueued) {
