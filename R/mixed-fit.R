@@ -4,7 +4,7 @@
 #' Models with random effects
 #'
 #' Fits generalised linear models with random effects, such as `y ~ x + (x | g)`, by maximum
-#' likelihood or REML. `cl_glm()` with such a formula does the same.
+#' likelihood, by REML or by sampling. `cl_glm()` with such a formula does the same.
 #'
 #' @section Random effects:
 #' As in lme4, in parentheses in the formula: `(1 | g)` is an intercept for each level of `g`,
@@ -26,13 +26,23 @@
 #' levels may have millions of them; the others together a few thousand. Where this matrix is large
 #' its products and its Cholesky factor are computed on the device.
 #'
+#' `"mcmc"`: draws from the posterior by [cl_sample()], with effects in units of their standard
+#' deviations, for families of this package. Coefficients have the weak default priors of
+#' [cl_glm()]; standard deviations of effects (of columns scaled to mean square 1) and `sigma` are
+#' half-normal with 2.5 (for `"normal_id"` times the standard deviation of y); correlation matrices
+#' have the density det(C), and `phi` is log-normal as there. Estimates are posterior means. The
+#' element `draws` has coefficients, standard deviations, correlations and `sigma` or `phi`, without
+#' the effects. For other priors see `vignette("own-model")`.
+#'
 #' @param formula,data A formula with random effects, and a data frame.
 #' @param family,weights,offset,trials,subset,na.action,contrasts As for [cl_glm()].
 #' @param method How parameters are estimated, see below. `"reml"` is for `"normal_id"` only.
+#' @param progress Whether to show progress of sampling.
 #' @param ... Must be empty.
 #' @param model Whether the fit keeps the model frame, which `simulate()` and `anova()` of fits by
 #'   REML need.
-#' @param control A list: `maxit` (100) of the search.
+#' @param control A list: `maxit` (100) of the search; for `"mcmc"` also arguments of [cl_sample()],
+#'   with the defaults `chains = 4`, `warmup = 500`, `iter = 500`.
 #' @return An object of class `"cl_glmm"`, which inherits from `"cl_glm"`; besides the elements
 #'   described there it has
 #'   * `random`: for each grouping factor a matrix of effects (conditional modes), one row a level,
@@ -67,12 +77,13 @@
 #' # Counts with an effect of each wool and tension
 #' cl_glmm(breaks ~ 1 + (1 | wool:tension), warpbreaks, "poisson_log")
 cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
-                    method = c("ml", "reml"), weights = NULL, offset = NULL, trials = NULL, subset,
-                    na.action, contrasts = NULL, model = TRUE, control = list(), ...) {
+                    method = c("ml", "reml", "mcmc"), weights = NULL, offset = NULL,
+                    trials = NULL, subset, na.action, contrasts = NULL, model = TRUE,
+                    control = list(), progress = interactive(), ...) {
   check_dots_empty(...)
   call <- match.call()
   model <- check_flag(model, "model")
-  method <- check_choice(method, c("ml", "reml"), "method")
+  method <- check_choice(method, c("ml", "reml", "mcmc"), "method")
   formula <- classed(stats::as.formula(formula, env = parent.frame()), "formula")
   if (length(formula) != 3L) abort_argument("formula", "the formula has no response")
   random <- random_terms(random_bars(formula[[3L]]))
@@ -99,7 +110,8 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
   x <- classed(stats::model.matrix(terms, frame, contrasts.arg = contrasts), "contrasts")
   designs <- random_designs(random, frame)
   fit <- fit_mixed(designs, x, y, family_of_response(family, y, trials), method,
-                   frame[["(weights)"]], stats::model.offset(frame), trials, control)
+                   frame[["(weights)"]], stats::model.offset(frame), trials, control,
+                   check_flag(progress, "progress"))
   fit$call <- call
   fit$formula <- formula
   fit$terms <- terms
@@ -119,9 +131,10 @@ cl_glmm <- function(formula, data = NULL, family = "bernoulli_logit",
 }
 
 # `x`: the model matrix of the fixed effects.
-fit_mixed <- function(designs, x, y, family, method, weights, offset, trials, control) {
+fit_mixed <- function(designs, x, y, family, method, weights, offset, trials, control,
+                      progress) {
   check_mixed_family(family, method)
-  control <- glm_control(control, "ml")
+  control <- glm_control(control, method)
   if (!is.null(weights) && any(weights %in% 0)) {
     abort_argument("weights", "'weights' must be positive in models with random effects")
   }
@@ -140,7 +153,13 @@ fit_mixed <- function(designs, x, y, family, method, weights, offset, trials, co
   kept <- sort(rotation$pivot[seq_len(rotation$rank)])
   work <- list(designs = designs, glm = problem, kept = kept, x = x[, kept, drop = FALSE],
                family = family, method = method, control = control)
-  finish_mixed(work, if (normal) fit_normal(work) else fit_laplace(work))
+  found <- if (normal) fit_normal(work) else fit_laplace(work)
+  if (method != "mcmc") return(finish_mixed(work, found))
+  if (!all(is.finite(found$vcov))) {
+    abort_argument("method", "the fit from which sampling starts has no standard errors")
+  }
+  fit <- suppressMessages(suppressWarnings(finish_mixed(work, found)))
+  finish_sampled(fit, work, sample_mixed(work, found, progress))
 }
 
 check_mixed_family <- function(family, method) {
@@ -149,6 +168,9 @@ check_mixed_family <- function(family, method) {
         is.null(nb_theta(r))) {
     abort_argument("family", sprintf("family %s does not support random effects",
                                      if (is.null(r)) dQuote(family, FALSE) else family))
+  }
+  if (method == "mcmc" && !is.null(r)) {
+    abort_argument("method", sprintf("family %s does not support method \"mcmc\"", family))
   }
   if (method == "reml" && family != "normal_id") {
     abort_argument("method", "method \"reml\" is for family \"normal_id\" only")

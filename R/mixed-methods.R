@@ -23,6 +23,7 @@ print_mixed_head <- function(x, digits) {
 
 print_mixed_tail <- function(x, digits) {
   if (x$family != "normal_id") print_aux(x, digits)
+  if (x$method == "mcmc") return(cat("\n", convergence_line(x), "\n", sep = ""))
   cat("\n", likelihood_text(x, stats::AIC(x), digits), "   df: ", x$df, "\n", convergence_line(x),
       if (x$singular) "\nA variance is 0, or a correlation 1 or -1 (singular fit)", "\n", sep = "")
 }
@@ -254,6 +255,9 @@ anova.cl_glmm <- function(object, ..., refit = TRUE) {
   fits <- c(list(object), list(...))
   if (length(fits) < 2L || !all(vapply(fits, inherits, NA, "cl_glmm"))) {
     abort_argument("...", "anova() compares two or more fits with random effects")
+  }
+  if (any(vapply(fits, function(fit) fit$method == "mcmc", NA))) {
+    abort_argument("...", "anova() compares fits by maximum likelihood")
   }
   same <- vapply(fits, function(fit) fit$family == object$family &&
                    identical(unname(fit$y), unname(object$y)), NA)
