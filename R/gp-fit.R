@@ -89,6 +89,9 @@ search_all <- function(space, target, rough, starts, control) {
   for (again in 1:2) {
     if (best$convergence == 0L || best$message %in% limit_messages) break
     next_run <- run(target, best$par, control, curvature_scale(rough, best$par, bounds))
+    # the search ended where it had ended: the objective is flat to its rounding
+    stalled <- best$message == "false convergence (8)" && best$objective - next_run$objective < 1e-7
+    best$stalled <- next_run$stalled <- stalled
     if (next_run$objective > best$objective) break
     done <- next_run$objective > best$objective - 1e-10
     best <- next_run
@@ -191,7 +194,8 @@ search_result <- function(space, target, rough, best, at) {
   gradient <- target$gradient(at)
   value <- target$value(at)
   # nlminb() also stops, with other messages, where the likelihood is flat to rounding
-  flat <- best$message != "interrupted" && all(abs(gradient[!at_bound]) < 1e-6)
+  flat <- best$message != "interrupted" &&
+    all(abs(gradient[!at_bound]) < if (isTRUE(best$stalled)) 1e-2 else 1e-6)
   counts <- target$counts()
   if (!identical(rough, target)) counts <- Map(`+`, counts, rough$counts())
   list(par = stats::setNames(search_parameters(space, at), space$name),

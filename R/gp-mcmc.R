@@ -11,20 +11,27 @@ gp_prior_of <- function(prior, problem, space) {
   gp_prior(given, space$name, !space$free)
 }
 
-# Weak priors in units of the data: a lengthscale is rarely below a fiftieth of the range or above
-# twice the range; standard deviations are of the order of that of y.
+# Weak priors in units of the data: a lengthscale of the order of the range, standard deviations of
+# the order of that of y. The noise stays away from zero, at which fits to few observations would
+# otherwise end: 1% of its prior lies below a quarter of y's standard deviation. (bench/gp-small.R)
 default_prior <- function(row) {
+  guess <- row$guess[[1L]]
   switch(row$role,
-    lengthscale = prior_inv_gamma(tails = signif(c(row$from, 2 * row$to), 3)),
-    period = {
-      guess <- row$guess[[1L]]
-      if (row$in_kernel != 1 || length(guess) < 3L) guess <- c(row$in_kernel, 1, NA)
-      prior_lognormal(signif(log(guess[1L]), 3), if (length(guess) > 3L) 1 else 0.3)
+    lengthscale = if (row$from > 0.06 * row$to) { # of a periodic kernel
+      prior_inv_gamma(tails = signif(c(row$from, 2 * row$to), 3))
+    } else {
+      prior_lognormal(signif(log(row$to), 3), 0.9)
+    },
+    # that of the kernel, if it was given, else that of the periodogram
+    period = if (row$in_kernel != 1 || length(guess) < 3L) {
+      prior_lognormal(signif(log(row$in_kernel), 3), 0.3)
+    } else {
+      prior_lognormal(signif(log(guess[1L]), 3), 1)
     },
     alpha = prior_lognormal(0, 1),
     user = NULL,
-    noise = prior_normal(0, signif(row$unit, 3)),
-    prior_normal(0, signif(row$to, 3)))
+    noise = prior_inv_gamma(tails = signif(c(0.25, 3) * row$to / 0.7, 3)),
+    prior_lognormal(signif(log(row$to), 3), 0.8))
 }
 
 # Draws from the posterior, from the maximum `found` on; the parameters are then posterior means.

@@ -297,6 +297,81 @@ residuals.cl_gp <- function(object, type = c("response", "loo", "standardized"),
   stats::naresid(object$na.action, residuals)
 }
 
+#' @importFrom stats rstandard
+#' @export
+rstandard.cl_gp <- function(model, ...) residuals(model, "standardized")
+
+#' @rdname cl_gp
+#' @importFrom stats anova
+#' @export
+anova.cl_gp <- function(object, ...) {
+  fits <- list(object, ...)
+  right <- vapply(fits, inherits, NA, "cl_gp")
+  if (length(fits) < 2L || !all(right)) {
+    abort_argument("...", "fits of cl_gp() to compare with are needed")
+  }
+  if (any(vapply(fits, function(f) f$method != "ml" || length(f$y) != length(object$y), NA))) {
+    abort_argument("...", "the fits must be of the same data, by maximum likelihood")
+  }
+  warn_means(fits)
+  labels <- vapply(fits, function(f) paste(deparse(f$call, 500L), collapse = " "), "")
+  value <- vapply(fits, `[[`, 0, "logLik")
+  df <- vapply(fits, function(f) attr(logLik(f), "df"), 0)
+  chisq <- c(NA, 2 * diff(value) * sign(diff(df)))
+  by <- c(NA, abs(diff(df)))
+  p <- ifelse(by > 0, stats::pchisq(pmax(chisq, 0), by, lower.tail = FALSE), NA)
+  structure(data.frame(df = df, logLik = value, Chisq = chisq, Df = by, `Pr(>Chisq)` = p,
+                       check.names = FALSE),
+            heading = c("Likelihood ratio tests of Gaussian processes\n",
+                        paste0("Model ", seq_along(fits), ": ", labels, collapse = "\n")),
+            class = c("anova", "data.frame"))
+}
+
+# Likelihoods with the mean integrated out belong to different data if the means differ.
+warn_means <- function(fits) {
+  fits <- Filter(function(f) inherits(f, "cl_gp"), fits)
+  means <- lapply(fits, function(f) list(f$trend$kind, f$trend$names, f$trend$value))
+  integrated <- vapply(fits, function(f) identical(f$beta, "integrate"), NA)
+  if (any(integrated) && (length(unique(means)) > 1L || !all(integrated))) {
+    statcl_warning("means", paste("likelihoods with the mean integrated out (beta = \"integrate\")",
+                                  "can be compared for equal means only"))
+  }
+}
+
+#' @importFrom stats AIC
+#' @export
+AIC.cl_gp <- function(object, ..., k = 2) {
+  warn_means(list(object, ...))
+  NextMethod()
+}
+
+#' @importFrom stats BIC
+#' @export
+BIC.cl_gp <- function(object, ...) {
+  warn_means(list(object, ...))
+  NextMethod()
+}
+
+#' @importFrom stats extractAIC
+#' @export
+extractAIC.cl_gp <- function(fit, scale, k = 2, ...) {
+  df <- attr(logLik(fit), "df")
+  c(df, k * df - 2 * fit$logLik)
+}
+
+#' @rdname cl_gp
+#' @param columns For `model.matrix()`: those of the `"inputs"`, or of the `"mean"`.
+#' @importFrom stats model.matrix
+#' @export
+model.matrix.cl_gp <- function(object, columns = c("inputs", "mean"), ...) {
+  columns <- check_choice(columns, c("inputs", "mean"), "columns")
+  if (columns == "inputs") return(object$x)
+  h <- gp_points(object, NULL)$h
+  if (object$trend$kind == "constant") h <- matrix(1, length(object$y))
+  if (is.null(h)) h <- matrix(0, length(object$y), 0L)
+  structure(h, dimnames = list(rownames(object$x), object$trend$names))
+}
+
 #' @export
 formula.cl_gp <- function(x, ...) {
   if (is.null(x$formula)) abort_argument("x", "the fit was made without a formula")

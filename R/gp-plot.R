@@ -5,8 +5,10 @@
 #' With one numeric input variable (which may enter the model as several columns), the fit is drawn
 #' as a curve: the mean with 95% bands for the process and for new observations, and the data. With
 #' two it is drawn as a surface: the mean in colours and contours, the locations of the
-#' observations, and a key. With more, `along` selects one or two, and the others are held at their
-#' medians (factors at their most frequent level); without `along`, `type = "loo"` is drawn.
+#' observations, and a key. Dates and times count as numeric; a single factor beside a numeric
+#' variable is held at its most frequent level. With more variables, `along` selects one or two, and
+#' the others are held at their medians (factors at their most frequent level); without `along`,
+#' `type = "loo"` is drawn.
 #'
 #' `type = "loo"` draws three panels of leave-one-out diagnostics: observations against
 #' leave-one-out predictions with 95% intervals; their standardised residuals; and the normal
@@ -76,10 +78,10 @@ plot_inputs <- function(object, along) {
     names <- names(variables)
     convert <- function(frame) frame
   }
-  numeric <- vapply(variables, function(v) is.numeric(v) && is.null(dim(v)), NA)
+  numeric <- vapply(variables, is_drawable, NA) & !names %in% factor_variables(object)
   if (is.null(along)) {
-    if (length(names) > 2L || length(names) == 0L || !all(numeric)) return(NULL)
-    along <- names
+    if (length(names) > 2L || !any(numeric)) return(NULL)
+    along <- names[numeric]
   } else {
     usable <- is.character(along) && length(along) %in% 1:2 && all(along %in% names[numeric]) &&
       !anyDuplicated(along)
@@ -89,18 +91,44 @@ plot_inputs <- function(object, along) {
     }
   }
   others <- setdiff(names, along)
-  held <- lapply(variables[others], typical_value)
-  list(names = along, values = lapply(variables[along], as.vector), slice = length(others) > 0L,
+  held <- Map(typical_value, variables[others], numeric[others])
+  list(names = along, values = lapply(variables[along], function(v) as.vector(unclass(v))),
+       like = variables[along], slice = length(others) > 0L,
        points = function(grid) {
          frame <- grid
+         for (name in along) frame[[name]] <- as_variable(grid[[name]], variables[[name]])
          for (name in others) frame[[name]] <- rep(held[[name]], nrow(grid))
          gp_points(object, convert(frame))
        })
 }
 
-typical_value <- function(v) {
-  if (is.numeric(v)) return(stats::median(v, na.rm = TRUE))
+# Numbers, dates and times.
+is_drawable <- function(v) {
+  (is.numeric(v) || inherits(v, c("Date", "POSIXct", "difftime"))) && is.null(dim(v))
+}
+
+# Numbers as values of a variable, which may be a date.
+as_variable <- function(v, like) {
+  if (!inherits(like, c("Date", "POSIXct", "difftime"))) return(v)
+  kept <- intersect(names(attributes(like)), c("class", "tzone", "units"))
+  attributes(v) <- attributes(like)[kept]
+  v
+}
+
+# The variables of which the formulas make factors, as factor(g) does of g.
+factor_variables <- function(object) {
+  classes <- attr(object$terms, "dataClasses")
+  made <- names(classes)[!classes %in% c("numeric", "other") & !grepl("^nmatrix", classes)]
+  unlist(lapply(made, function(text) {
+    tryCatch(all.vars(str2lang(text)), error = function(e) character())
+  }))
+}
+
+# The median, or the most frequent value.
+typical_value <- function(v, numeric = is_drawable(v)) {
+  if (numeric) return(stats::median(v, na.rm = TRUE))
   if (is.logical(v)) return(isTRUE(mean(v, na.rm = TRUE) > 0.5))
+  if (is.numeric(v)) return(v[which.max(tabulate(match(v, v)))])
   v <- as.factor(v)
   factor(names(which.max(table(v))), levels(v))
 }
@@ -112,7 +140,7 @@ curve_colour <- "#0072B2"
 plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las, legend, ...) {
   if (is.null(col)) col <- curve_colour
   values <- inputs$values[[1L]]
-  if (is.null(xlim)) xlim <- range(values)
+  xlim <- if (is.null(xlim)) range(values) else as.numeric(xlim)
   grid <- seq(xlim[1L], xlim[2L], length.out = check_count(if (is.null(n)) 400 else n, "n", 2))
   at <- inputs$points(stats::setNames(data.frame(grid), inputs$names))
   result <- predict_points(object, at, "variance")
@@ -125,8 +153,8 @@ plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las
   if (is.null(ylim)) ylim <- range(curve$lwr_new, curve$upr_new, y[inside], finite = TRUE)
   xlab <- if (is.null(labels$xlab)) inputs$names else labels$xlab
   ylab <- if (is.null(labels$ylab)) labels$y else labels$ylab
-  graphics::plot(xlim, ylim, type = "n", xlab = xlab, ylab = ylab, main = labels$main, las = las,
-                 ...)
+  graphics::plot(as_variable(xlim, inputs$like[[1L]]), ylim, type = "n", xlab = xlab, ylab = ylab,
+                 main = labels$main, las = las, ...)
   draw_curve(curve, col)
   graphics::points(values[inside], y[inside], pch = pch, cex = cex, col = point_colour())
   if (inputs$slice) {

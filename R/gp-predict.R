@@ -47,7 +47,12 @@
 predict.cl_gp <- function(object, newdata, se.fit = FALSE,
                           interval = c("none", "confidence", "prediction"), level = 0.95,
                           covariance = FALSE, gradient = FALSE, draws = 50, ...) {
-  interval <- check_choice(interval, c("none", "confidence", "prediction"), "interval")
+  choices <- c("none", "confidence", "prediction")
+  if (is.character(interval) && length(interval) == 1L) {
+    found <- pmatch(interval, choices) # as predict.lm() does
+    if (!is.na(found)) interval <- choices[found]
+  }
+  interval <- check_choice(interval, choices, "interval")
   se.fit <- check_flag(se.fit, "se.fit")
   covariance <- check_flag(covariance, "covariance")
   gradient <- check_flag(gradient, "gradient")

@@ -20,6 +20,9 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   weights <- check_noise(weights, n, "weights", TRUE)
   variance <- check_noise(variance, n, "variance", FALSE)
   kind <- read_mean(mean)
+  if (kind == "formula" && !is.null(colnames(x))) {
+    mean <- without_dot(mean, stats::reformulate(sprintf("`%s`", colnames(x)))[[2L]])
+  }
   learnt <- NULL # the parameters of poly() and similar functions are kept for other points
   if (kind %in% c("linear", "formula") && is.null(h)) {
     frame <- if (kind == "formula") mean_frame(mean, x)
@@ -36,7 +39,12 @@ new_gp_problem <- function(x, y, kernel, mean, beta, weights, variance, h) {
   }
   # A power of two: dividing by it is exact, so that a covariance matrix that can be factored in the
   # search can be factored on the scale of y too.
-  spread <- sqrt(mean((y - basis$centre)^2))
+  largest <- max(abs(y - basis$centre))
+  spread <- if (largest > 0) largest * sqrt(mean(((y - basis$centre) / largest)^2)) else 0
+  if (spread > 0 && (spread < 1e-150 || spread > 1e150)) {
+    abort_argument("y", sprintf(paste("'y' varies by %.2g, whose square cannot be represented:",
+                                      "rescale 'y'"), spread))
+  }
   list(y = y, x = x, kernel = kernel, mean = basis, beta = beta, weights = weights,
        variance = variance, scale = if (spread > 0) 2^round(log2(spread)) else 1)
 }
@@ -125,6 +133,7 @@ finish_gp <- function(problem, space, method, prior, found) {
               beta = problem$beta, weights = problem$weights, variance = problem$variance,
               log_scale = space$log)
   fit <- settle_gp(structure(fit, class = "cl_gp"))
+  warn_collapsed(fit, space)
   if (identical(found$message, "interrupted")) {
     statcl_warning("interrupted", "interrupted: the result has the best parameters found so far")
   } else if (!found$converged) {
@@ -136,6 +145,19 @@ finish_gp <- function(problem, space, method, prior, found) {
     })
   }
   fit
+}
+
+# Few observations are often fitted without any noise, with intervals that are much too narrow.
+warn_collapsed <- function(fit, space) {
+  last <- nrow(space)
+  few <- length(fit$y) < 10L * sum(space$free)
+  if (few && fit$method %in% c("ml", "loo") && "noise" %in% fit$at_bound &&
+        fit$noise < 1.01 * space$low[last]) {
+    statcl_warning("noise", paste(
+      "the estimate of 'noise' is at its lower bound, as happens with few observations: intervals",
+      "may be too narrow. See method = \"map\" or \"mcmc\", or beta = \"integrate\" (REML); for",
+      "observations without noise set fixed = c(noise = 0)"))
+  }
 }
 
 # Quantities derived from data and parameters: coefficients of the mean, likelihood, fitted values.

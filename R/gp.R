@@ -100,6 +100,7 @@
 #'
 #'   There are methods for [print()], [summary()], [coef()], [vcov()], [confint()], [logLik()],
 #'   [nobs()], [sigma()], [fitted()], [residuals()], [formula()], [weights()],
+#'   [anova()], [drop1()], [rstandard()], [model.matrix()],
 #'   [update()][update.cl_gp], [predict()][predict.cl_gp], [simulate()][simulate.cl_gp] and
 #'   [plot()][plot.cl_gp].
 #' @section Errors:
@@ -110,7 +111,9 @@
 #' held at 0; `statcl_error_interrupted` if the search is interrupted before its first result.
 #'
 #' Warnings have the classes `statcl_warning_convergence`, `statcl_warning_interrupted`,
-#' `statcl_warning_constant_column` and `statcl_warning_white`.
+#' `statcl_warning_constant_column` and `statcl_warning_white`; `statcl_warning_noise` if the noise of
+#' few observations is estimated at its lower bound; `statcl_warning_means` if [AIC()], [BIC()] or
+#' [anova()] compare fits whose different means were integrated out.
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>
@@ -146,6 +149,7 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   }
   if (attr(whole, "response") == 0L) abort_argument("formula", "the formula has no response")
   formula <- stats::formula(whole)
+  if (kind == "formula") mean <- without_dot(mean, formula[[3L]])
   frame <- match.call(expand.dots = FALSE)
   kept <- c("formula", "data", "subset", "weights", "variance", "na.action")
   frame <- frame[c(1L, match(kept, names(frame), 0L))]
@@ -176,6 +180,13 @@ cl_gp.formula <- function(formula, data = NULL, kernel = k_matern52(),
   fit$variables <- input_variables(stats::delete.response(terms), data, model)
   fit$na.action <- attr(model, "na.action")
   fit
+}
+
+# The mean's formula with the inputs in place of a dot.
+without_dot <- function(mean, inputs) {
+  if (!"." %in% all.vars(mean)) return(mean)
+  mean[[2L]] <- do.call(substitute, list(mean[[2L]], list(. = call("(", inputs))))
+  mean
 }
 
 # The formula with the variables of the mean besides, for one model frame.

@@ -150,7 +150,7 @@ test_that("a map estimate maximises likelihood and prior", {
   # weak default priors for all others, and the curvature with them
   few <- on_host(cl_gp(d$x, d$y, method = "map", prior = prior["noise"]))
   expect_s3_class(few$prior$lengthscale, "cl_prior")
-  expect_output(print(summary(few)), "Priors:.*normal.*inv_gamma.*a function")
+  expect_output(print(summary(few)), "Priors:.*lognormal.*lognormal.*a function")
   expect_true(all(diag(on_host(vcov(few))) > 0))
   on_host({
     expect_fault(cl_gp(d$x, d$y, prior = prior), "argument", argument = "prior")

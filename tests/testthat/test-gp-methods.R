@@ -195,3 +195,48 @@ test_that("coefficients have their names, offsets are rejected, given weights su
   expect_s3_class(cl_gp(dist ~ speed, cars, method = "map",
                         fixed = c(sd = 20, lengthscale = 5, noise = 15)), "cl_gp")
 })
+
+test_that("tests, criteria, inputs and standardised residuals", {
+  on_host({
+    big <- cl_gp(mpg ~ wt + hp, mtcars, starts = 1)
+    small <- cl_gp(mpg ~ wt, mtcars, starts = 1)
+    table <- anova(small, big)
+    expect_equal(table$Chisq[2L], 2 * (big$logLik - small$logLik))
+    expect_equal(table[["Pr(>Chisq)"]][2L], pchisq(table$Chisq[2L], 1, lower.tail = FALSE))
+    expect_output(print(table), "Likelihood ratio tests")
+    expect_fault(anova(big), "argument", argument = "...")
+    expect_fault(anova(big, cl_gp(mpg ~ wt, mtcars[-1, ], starts = 1)), "argument",
+                 argument = "...")
+    expect_equal(drop1(big)["hp", "AIC"], AIC(small))
+    expect_identical(rstandard(big), residuals(big, "standardized"))
+    expect_identical(model.matrix(big), big$x)
+    expect_equal(model.matrix(small, "mean"),
+                 matrix(1, 32, 1, dimnames = list(rownames(mtcars), "mean")))
+    reml <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", starts = 1)
+    linear <- cl_gp(mpg ~ wt, mtcars, beta = "integrate", mean = ~., starts = 1)
+    expect_identical(linear$trend$names, c("(Intercept)", "wt"))
+    expect_warning(AIC(reml, linear), class = "statcl_warning_means")
+    expect_warning(BIC(reml, small), class = "statcl_warning_means")
+    expect_silent(AIC(reml, reml))
+    new <- mtcars[1:2, ]
+    expect_identical(predict(small, new, interval = "pred"),
+                     predict(small, new, interval = "prediction"))
+    by_matrix <- cl_gp(as.matrix(mtcars[c("wt", "hp")]), mtcars$mpg, mean = ~., starts = 1)
+    expect_identical(by_matrix$trend$names, c("(Intercept)", "wt", "hp"))
+  })
+})
+
+test_that("scales whose squares overflow, and noise that collapses", {
+  on_host({
+    for (by in c(1e-200, 1e155)) {
+      expect_fault(cl_gp(cars$speed, cars$dist * by), "argument", argument = "y")
+    }
+    set.seed(3)
+    x <- matrix(runif(100), 20)
+    expect_warning(fit <- cl_gp(x, sin(3 * x[, 1]) * x[, 2], kernel = k_exp_quad()),
+                   class = "statcl_warning_noise")
+    expect_true(fit$converged)
+    y <- x[, 1] + x[, 2] * x[, 3] + rnorm(20, sd = 0.1)
+    expect_gt(cl_gp(x, y, method = "map")$noise, 0.02 * sd(y))
+  })
+})

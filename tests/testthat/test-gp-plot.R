@@ -52,6 +52,30 @@ test_that("surfaces and slices", {
   }))
 })
 
+test_that("factors made in formulas, dates and times", {
+  with_null_device(on_host({
+    held <- c(sd = 5, lengthscale.1 = 2, lengthscale.2 = 1, lengthscale.3 = 1, noise = 2)
+    slice <- plot(cl_gp(mpg ~ wt + factor(cyl), mtcars, fixed = held), n = 4)
+    expect_named(slice[1:2], c("x", "fit"))
+    held <- c(sd = 5, lengthscale = 2, noise = 2)
+    fit <- cl_gp(mpg ~ wt, mtcars, mean = ~ factor(cyl), fixed = held)
+    slice <- plot(fit, n = 4)
+    expect_equal(slice$fit, unname(predict(fit, data.frame(wt = slice$x, cyl = 8))))
+    d <- data.frame(day = as.Date("2024-01-01") + 0:19, u = sin(1:20), y = cos(0:19 / 4))
+    d$time <- as.POSIXct(d$day, tz = "UTC")
+    fit <- cl_gp(y ~ day, d, fixed = c(sd = 1, lengthscale = 8, noise = 0.1))
+    curve <- plot(fit, n = 20)
+    expect_equal(curve$fit, unname(fitted(fit)), tolerance = 1e-8)
+    expect_named(plot(fit, xlim = as.Date(c("2024-01-01", "2024-03-01")), n = 3)[1:2],
+                 c("x", "fit"))
+    fit <- cl_gp(y ~ time, d, fixed = c(sd = 1, lengthscale = 8 * 86400, noise = 0.1))
+    expect_equal(plot(fit, n = 20)$fit, curve$fit, tolerance = 1e-8)
+    two <- cl_gp(y ~ u + day, d,
+                 fixed = c(sd = 1, lengthscale.1 = 1, lengthscale.2 = 8, noise = 0.1))
+    expect_named(plot(two, n = 4), c("u", "day", "fit"))
+  }))
+})
+
 test_that("diagnostics and traces", {
   with_null_device(on_host({
     fit <- cl_gp(dist ~ speed, data = cars, starts = 1)
