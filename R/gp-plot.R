@@ -14,7 +14,8 @@
 #' leave-one-out predictions with 95% intervals; their standardised residuals; and the normal
 #' quantile plot of these. If the model is correct, 95% of the intervals contain the diagonal, and
 #' 95% of the residuals lie between the dashed lines. `type = "trace"` shows the draws of a fit with
-#' `method = "mcmc"`.
+#' `method = "mcmc"`. `type = "parts"` draws each summand of the kernel, such as a trend and a
+#' season, with 95% bands, without the mean.
 #'
 #' @param x A fit of [cl_gp()].
 #' @param type What to draw, see below.
@@ -38,10 +39,11 @@
 #' plot(fit, xlim = c(0, 40))
 #' plot(fit, type = "loo")
 #' plot(cl_gp(depth ~ long + lat, data = quakes[1:80, ]), n = 30)
-plot.cl_gp <- function(x, type = c("fit", "loo", "trace"), along = NULL, se = FALSE, n = NULL,
-                       xlim = NULL, ylim = NULL, which = 1:3, xlab = NULL, ylab = NULL, main = NULL,
-                       col = NULL, pch = 16, cex = 0.6, las = 1, legend = "auto", ...) {
-  type <- check_choice(type, c("fit", "loo", "trace"), "type")
+plot.cl_gp <- function(x, type = c("fit", "loo", "trace", "parts"), along = NULL, se = FALSE,
+                       n = NULL, xlim = NULL, ylim = NULL, which = 1:3, xlab = NULL, ylab = NULL,
+                       main = NULL, col = NULL, pch = 16, cex = 0.6, las = 1, legend = "auto",
+                       ...) {
+  type <- check_choice(type, c("fit", "loo", "trace", "parts"), "type")
   if (type == "trace") {
     if (is.null(x$draws)) {
       abort_argument("type", "only a fit with method = \"mcmc\" has traces")
@@ -51,6 +53,10 @@ plot.cl_gp <- function(x, type = c("fit", "loo", "trace"), along = NULL, se = FA
   if (type == "loo") return(plot_loo(x, which, main, col, pch, cex, las, ...))
   inputs <- plot_inputs(x, along)
   labels <- list(xlab = xlab, ylab = ylab, main = main, y = response_label(x))
+  if (type == "parts") {
+    if (is.null(col)) col <- curve_colour
+    return(plot_parts(x, inputs, n, xlim, labels, col, las, ...))
+  }
   if (is.null(inputs)) return(plot_loo(x, which, main, col, pch, cex, las, ...))
   if (length(inputs$names) == 2L) {
     return(plot_surface(x, inputs, check_flag(se, "se"), n, xlim, ylim, labels, col, pch, cex, las,
@@ -168,13 +174,14 @@ plot_curve <- function(object, inputs, n, xlim, ylim, labels, col, pch, cex, las
 }
 
 draw_curve <- function(curve, col) {
-  band <- function(lower, upper, alpha) {
-    graphics::polygon(c(curve$x, rev(curve$x)), c(lower, rev(upper)), border = NA,
-                      col = grDevices::adjustcolor(col, alpha))
-  }
-  band(curve$lwr_new, curve$upr_new, 0.15)
-  band(curve$lwr, curve$upr, 0.30)
+  draw_band(curve$x, curve$lwr_new, curve$upr_new, col, 0.15)
+  draw_band(curve$x, curve$lwr, curve$upr, col, 0.30)
   graphics::lines(curve$x, curve$fit, col = col, lwd = 2)
+}
+
+draw_band <- function(x, lower, upper, col, alpha) {
+  graphics::polygon(c(x, rev(x)), c(lower, rev(upper)), border = NA,
+                    col = grDevices::adjustcolor(col, alpha))
 }
 
 point_colour <- function() grDevices::adjustcolor("black", 0.65)

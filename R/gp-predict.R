@@ -24,6 +24,9 @@
 #' @param se.fit Whether to return standard errors (of the process).
 #' @param interval,level Type and level of the interval.
 #' @param covariance Whether to return the covariance matrix of the process at the points.
+#' @param part Numbers of summands of the kernel, in the order in which the fit prints them: the
+#'   result is for the sum of these processes alone, without the mean. For `k_linear() +
+#'   k_periodic()`, `part = 2` is the season. The parts and the mean add up to the prediction.
 #' @param gradient Whether to return the derivatives of the mean with respect to the columns of x.
 #' @param draws For a fit with `method = "mcmc"`: the number of draws to average over; each takes
 #'   one factorisation.
@@ -44,9 +47,15 @@
 #' predict(fit, new, se.fit = TRUE)
 #' predict(fit, new, interval = "prediction")
 #' predict(fit, new, gradient = TRUE)$gradient
+#'
+#' # Trend and season
+#' air <- data.frame(t = 1:144, y = as.vector(log(AirPassengers)))
+#' both <- cl_gp(y ~ t, air, kernel = k_exp_quad() + k_periodic(period = 12), starts = 2)
+#' predict(both, air[1:3, ], part = 2, interval = "confidence")
+#' plot(both, type = "parts")
 predict.cl_gp <- function(object, newdata, se.fit = FALSE,
                           interval = c("none", "confidence", "prediction"), level = 0.95,
-                          covariance = FALSE, gradient = FALSE, draws = 50, ...) {
+                          covariance = FALSE, gradient = FALSE, draws = 50, part = NULL, ...) {
   choices <- c("none", "confidence", "prediction")
   if (is.character(interval) && length(interval) == 1L) {
     found <- pmatch(interval, choices) # as predict.lm() does
@@ -58,11 +67,14 @@ predict.cl_gp <- function(object, newdata, se.fit = FALSE,
   gradient <- check_flag(gradient, "gradient")
   level <- check_number(level, "level", 0, 1)
   draws <- check_count(draws, "draws", 1)
+  if (!is.null(part) && (gradient || interval == "prediction")) {
+    abort_argument("part", "a part of the process has neither noise nor a gradient here")
+  }
   in_sample <- missing(newdata) || is.null(newdata)
   points <- gp_points(object, if (in_sample) NULL else newdata)
   what <- if (covariance) "covariance" else
     if (se.fit || interval != "none") "variance" else "mean"
-  result <- predict_points(object, points, what, gradient, draws)
+  result <- predict_points(object, points, what, gradient, draws, part)
   fit <- result$mean
   if (interval != "none") {
     fit <- cbind(fit = fit, gp_interval(result, interval == "prediction", level))
@@ -90,7 +102,8 @@ at_draw <- function(object, par) {
 # Mean and further requested quantities at points: list(mean, variance, covariance, gradient,
 # parts), named after the points; NA for points with NA. `parts` has mean, variance and noise's
 # variance by draw, for quantiles of the mixture.
-predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
+predict_points <- function(object, points, what, gradient = FALSE, draws = 50, part = NULL) {
+  chosen_part(object, part) # checks it
   rows <- which(points$complete)
   x <- points$x[rows, , drop = FALSE]
   h <- if (!is.null(points$h)) points$h[rows, , drop = FALSE]
@@ -99,6 +112,7 @@ predict_points <- function(object, points, what, gradient = FALSE, draws = 50) {
     one <- if (nrow(par) == 1L) object else at_draw(object, par[i, ])
     state <- if (nrow(par) == 1L) gp_state(one) else
       gp_condition(gp_function(gp_problem(one)), one$par)
+    if (!is.null(part)) return(c(predict_part(one, state, x, part, what), noise = list(0)))
     c(predict_one(one, state, x, h, what, gradient), noise = list(new_noise(one, x)))
   })
   mixed <- mix_parts(parts, what, gradient)
@@ -142,6 +156,14 @@ predict_one <- function(object, state, x, h, what, gradient) {
     }
   }
   part
+}
+
+predict_part <- function(object, state, x, part, what) {
+  if (is.null(state$part)) abort_argument("part", "parts are not available for this fit")
+  found <- state$part(unname(x), chosen_part(object, part), what)
+  if (what == "covariance") found$variance <- diag(found$covariance)
+  if (!is.null(found$variance)) found$variance <- pmax(found$variance, 0)
+  found
 }
 
 # Mean and variance of the mixture: the mean of the variances and the variance of the means.

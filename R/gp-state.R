@@ -54,6 +54,17 @@ new_gp_state <- function(data, kernel, trend, spread, par, on_device, extend = N
       result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
       result
     },
+    # of the part of the process that has the covariance function `kernel`, without any mean
+    part = function(at, kernel, what = "mean") {
+      at <- check_state_points(at, data)
+      part <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
+      numbers <- layout_values(part, c(kernel_values(kernel), 0))
+      none <- if (trend$count > 0L) matrix(0, nrow(at), trend$count)
+      result <- on_handle(function(h) .Call(r_gp_predict, h, part$c, numbers, at, none, what))
+      result$mean <- shape(result$mean)
+      result["variance"] <- list(if (!is.null(result$variance)) as.vector(result$variance))
+      result
+    },
     loo = function() {
       diagonal <- on_handle(function(h) .Call(r_gp_precisions, h))
       list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)

@@ -111,9 +111,9 @@
 #' held at 0; `statcl_error_interrupted` if the search is interrupted before its first result.
 #'
 #' Warnings have the classes `statcl_warning_convergence`, `statcl_warning_interrupted`,
-#' `statcl_warning_constant_column` and `statcl_warning_white`; `statcl_warning_noise` if the noise of
-#' few observations is estimated at its lower bound; `statcl_warning_means` if [AIC()], [BIC()] or
-#' [anova()] compare fits whose different means were integrated out.
+#' `statcl_warning_constant_column` and `statcl_warning_white`; `statcl_warning_noise` if the noise
+#' of few observations is estimated at its lower bound; `statcl_warning_means` if [AIC()], [BIC()]
+#' or [anova()] compare fits whose different means were integrated out.
 #' @references
 #' Rasmussen, C. E. and Williams, C. K. I. (2006) *Gaussian Processes for Machine Learning*. MIT
 #' Press, chapters 2 and 5. <https://gaussianprocess.org/gpml/>

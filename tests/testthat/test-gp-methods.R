@@ -217,7 +217,8 @@ test_that("tests, criteria, inputs and standardised residuals", {
     expect_identical(linear$trend$names, c("(Intercept)", "wt"))
     expect_warning(AIC(reml, linear), class = "statcl_warning_means")
     expect_warning(BIC(reml, small), class = "statcl_warning_means")
-    expect_silent(AIC(reml, reml))
+    same <- reml
+    expect_silent(AIC(reml, same))
     new <- mtcars[1:2, ]
     expect_identical(predict(small, new, interval = "pred"),
                      predict(small, new, interval = "prediction"))

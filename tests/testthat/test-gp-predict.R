@@ -144,4 +144,39 @@ test_that("draws have the distribution of the predictions", {
   expect_false(identical(a[[1]], b[[1]]))
 })
 
+test_that("parts of a sum have their conditional distributions and add up", {
+  set.seed(2)
+  x <- cbind(t = sort(runif(25, 0, 4)))
+  y <- x[, 1] + sin(2 * pi * x[, 1]) + rnorm(25, sd = 0.1)
+  kernel <- k_exp_quad(columns = "t") + k_constant() * (k_periodic() + k_matern32())
+  par <- c(sd1 = 2, lengthscale1 = 3, sd2 = 1, sd3 = 1, lengthscale3 = 1, period3 = 1, sd4 = 0.5,
+           lengthscale4 = 2, noise = 0.1)
+  at <- cbind(t = seq(0, 5, 0.5))
+  each_engine({
+    for (mean in list(1, "constant", "linear")) {
+      fit <- cl_gp(x, y, kernel, mean = mean, fixed = par)
+      whole <- predict(fit, at)
+      parts <- lapply(1:2, function(i) predict(fit, at, part = i, covariance = TRUE))
+      h <- switch(format(mean), `1` = matrix(0, 25, 0), constant = matrix(1, 25, 1), cbind(1, x))
+      h_at <- switch(format(mean), `1` = NULL, constant = matrix(1, 11, 1), cbind(1, at))
+      line <- if (mean == 1) 1 else as.vector(h_at %*% coef(fit)[-(1:9)])
+      expect_close(unname(parts[[1]]$fit + parts[[2]]$fit + line), unname(whole), 1e-8)
+      k <- kernel_parts(fit$kernel)[[2L]]
+      inverse <- solve(cl_cov(x, kernel = fit$kernel) + diag(0.01, 25))
+      cross <- cl_cov(at, x, k)
+      want <- cl_cov(at, kernel = k) - cross %*% inverse %*% t(cross)
+      if (ncol(h) > 0L) {
+        r <- -cross %*% inverse %*% h
+        want <- want + r %*% solve(t(h) %*% inverse %*% h, t(r))
+      }
+      expect_close(unname(parts[[2]]$covariance), unname(want), 1e-8)
+      expect_close(unname(predict(fit, at, part = 1:2)), unname(whole - line), 1e-8)
+    }
+  })
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  drawn <- on_host(plot(fit, type = "parts", n = 3))
+  expect_equal(drawn$fit[4:6], unname(predict(fit, cbind(t = drawn$x[4:6]), part = 2)))
+})
+
 gp_states$list <- list()
