@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/threads.h"
 #include "ops/gp_private.h"
 #include "ops/vecchia_order.h"
 #include "ops/vecchia_private.h"
@@ -31,6 +32,25 @@ static void write_record(const scl_vecchia *v, const scl_gp_data *data, size_t i
   for (size_t c = 0; v->spread && c < 2; c++) *to++ = data->spread[i + c * data->n];
 }
 
+typedef struct {
+  const scl_vecchia *v;
+  const scl_gp_data *data;
+  const double *points;
+  double *ordered;
+} arrange_work;
+
+static void arrange_part(void *arg, int part, int parts) {
+  const arrange_work *w = arg;
+  const scl_vecchia *v = w->v;
+  size_t low = v->n * (size_t)part / (size_t)parts;
+  size_t high = v->n * ((size_t)part + 1) / (size_t)parts;
+  for (size_t k = low; k < high; k++) {
+    size_t i = (size_t)v->order[k];
+    memcpy(w->ordered + k * v->p, w->points + i * v->p, v->p * sizeof *w->points);
+    write_record(v, w->data, i, v->records + k * scl_vecchia_record_size(v));
+  }
+}
+
 /* The order, the records in it, and the neighbours. */
 static scl_status arrange(scl_vecchia *v, const scl_gp_data *data) {
   double *points = scl_vecchia_points(v, data->x, v->n);
@@ -43,11 +63,10 @@ static scl_status arrange(scl_vecchia *v, const scl_gp_data *data) {
   }
   SCL_GO(scl_require_finite_data(points, v->n, v->p, "x"));
   SCL_GO(scl_vecchia_order(points, v->n, v->p, v->order));
-  for (size_t k = 0; k < v->n; k++) {
-    size_t i = (size_t)v->order[k];
-    memcpy(ordered + k * v->p, points + i * v->p, v->p * sizeof *points);
-    write_record(v, data, i, v->records + k * scl_vecchia_record_size(v));
-  }
+  arrange_work work = {v, data, points, ordered};
+  scl_team *team = v->n < 100000 ? NULL : scl_team_start(scl_copy_threads());
+  scl_team_run(team, arrange_part, &work);
+  scl_team_stop(team);
   status = scl_vecchia_neighbours(ordered, v->n, v->p, v->m, v->stride, v->neighbours);
 done:
   free(points);
@@ -103,7 +122,7 @@ static scl_status check_data(const scl_gp_data *data, const double *scale, size_
   }
   for (size_t c = 0; c < data->p; c++) {
     if (!(scale[c] >= 0 && isfinite(scale[c]))) {
-      return scl_fail_argument("kernel", "the lengthscales must be positive and finite");
+      return scl_fail_argument("kernel", "'lengthscale' must be finite");
     }
   }
   SCL_TRY(scl_require_finite_data(data->x, data->n, data->p, "x"));
@@ -136,7 +155,9 @@ scl_status scl_vecchia_create(scl_context *ctx, const scl_gp_data *data, const d
   v->stride = 2 * scl_max((v->m + 1) / 2, 1);
   SCL_GO(create_host(v));
   SCL_GO(arrange(v, data));
-  if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL) SCL_GO(send(v, ctx));
+  if (ctx != scl_context_complete() && ctx->engine->vecchia != NULL &&
+      v->m <= SCL_VECCHIA_DEVICE_NEIGHBOURS)
+    SCL_GO(send(v, ctx));
 done:
   if (status != SCL_OK) {
     scl_vecchia_release(v);
@@ -214,13 +235,19 @@ struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_v
 
 scl_status scl_vecchia_run(const scl_vecchia *v, scl_context *ctx,
                            const struct scl_vecchia_pass *pass) {
+  struct scl_vecchia_pass on_host = *pass;
+  if (ctx != v->host.ctx && !scl_vecchia_fits_device(pass)) {
+    ctx = v->host.ctx;
+    on_host.records = scl_mat_block(v->host.records);
+    on_host.neighbours = scl_mat_block(v->host.neighbours);
+    pass = &on_host;
+  }
   SCL_TRY(ctx->engine->vecchia(ctx, pass));
   if (pass->out[0] == 0) return SCL_OK;
   size_t at = pass->first + (size_t)pass->out[0] - 1;
   int64_t row = pass->at.buffer == NULL ? v->order[at] + 1 : (int64_t)at + 1;
   return scl_fail_index(SCL_E_NOT_PD, row,
-                        "the covariance matrix of %s %lld and its neighbours is not positive "
-                        "definite",
+                        "the covariance matrix of %s %lld and its neighbours is not positive",
                         pass->at.buffer == NULL ? "observation" : "point", (long long)row);
 }
 

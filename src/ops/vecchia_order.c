@@ -13,6 +13,8 @@ enum {
   ROUND = 1 << 20,     /* points between two polls */
   THREADS_FROM = 4096, /* points */
   CODE_BITS = 60,      /* of the number of a cell */
+  MOST_USED = 10,      /* coordinates that make cells */
+  PIECES = 256,        /* of the points, for threads */
   FIRST_TREE = 512     /* points of the smallest tree */
 };
 
@@ -110,20 +112,43 @@ typedef struct {
   int32_t index;
 } keyed;
 
-/* Sorts by key, one byte after another; bytes that all keys share take no time. */
-static void sort_keyed(keyed *a, keyed *spare, size_t n) {
-  keyed *from = a, *to = spare;
-  for (int shift = 0; shift < 64; shift += 8) {
-    size_t start[257] = {0};
-    for (size_t i = 0; i < n; i++) start[(from[i].key >> shift & 255) + 1]++;
-    if (start[(from[0].key >> shift & 255) + 1] == n) continue;
-    for (int b = 0; b < 256; b++) start[b + 1] += start[b];
-    for (size_t i = 0; i < n; i++) to[start[from[i].key >> shift & 255]++] = from[i];
-    keyed *t = from;
-    from = to;
-    to = t;
+enum { BUCKETS = 1 << 12 };
+
+/* Elements that a team sorts, or has sorted, by the bits of their keys above `shift`. */
+typedef struct {
+  keyed *of;
+  size_t *start; /* of each bucket, and the end */
+} buckets;
+
+static int compare_keyed(const void *a, const void *b) {
+  const keyed *x = a, *y = b;
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  return (x->index > y->index) - (x->index < y->index);
+}
+
+static void sort_buckets(void *arg, int part, int parts) {
+  const buckets *w = arg;
+  for (size_t k = (size_t)part; k < BUCKETS; k += (size_t)parts) {
+    qsort(w->of + w->start[k], w->start[k + 1] - w->start[k], sizeof *w->of, compare_keyed);
   }
-  if (from != a) memcpy(a, from, n * sizeof *a);
+}
+
+/* Sorts a by key into `sorted`: first into buckets, by the highest bits that keys have. */
+static scl_status sort_keyed(const keyed *a, keyed *sorted, size_t n, scl_team *team) {
+  uint64_t all = 0;
+  int shift = 0;
+  size_t *start = calloc(2 * BUCKETS + 2, sizeof *start), *next = start + BUCKETS + 1;
+  if (start == NULL) return scl_fail_memory(2 * BUCKETS * sizeof *start, 0, "an order of points");
+  for (size_t i = 0; i < n; i++) all |= a[i].key;
+  while (all >> shift >= BUCKETS) shift++;
+  for (size_t i = 0; i < n; i++) start[(a[i].key >> shift) + 1]++;
+  for (size_t k = 0; k < BUCKETS; k++) start[k + 1] += start[k];
+  memcpy(next, start, BUCKETS * sizeof *next);
+  for (size_t i = 0; i < n; i++) sorted[next[a[i].key >> shift]++] = a[i];
+  buckets work = {sorted, start};
+  scl_team_run(team, sort_buckets, &work);
+  free(start);
+  return SCL_OK;
 }
 
 /* A number without pattern, the same everywhere. */
@@ -138,13 +163,17 @@ typedef struct {
   size_t n, p;
   size_t used; /* coordinates that make cells: those of the largest range */
   int bits;    /* levels */
-  int column[CODE_BITS];
-  double least[CODE_BITS];
+  int column[MOST_USED];
+  double least[MOST_USED];
   double cells; /* along the largest range, per unit */
+  keyed *unsorted, *sorted;
+  unsigned char *level_of; /* of the points as sorted */
+  int first, last;         /* levels */
+  size_t *piece;           /* where parts of the sorted points start, between cells of `first` */
 } grid;
 
 static void measure(grid *g) {
-  double range[CODE_BITS], widest = 0;
+  double range[MOST_USED + 1];
   g->used = 0;
   for (size_t c = 0; c < g->p; c++) {
     double least = INFINITY, most = -INFINITY;
@@ -153,8 +182,8 @@ static void measure(grid *g) {
       if (v < least) least = v;
       if (v > most) most = v;
     }
-    size_t at = g->used < 10 ? g->used++ : 9; /* ten coordinates: six levels */
-    if (c > 9 && !(most - least > range[9])) continue;
+    if (g->used == MOST_USED && !(most - least > range[MOST_USED - 1])) continue;
+    size_t at = g->used < MOST_USED ? g->used++ : MOST_USED - 1;
     for (; at > 0 && range[at - 1] < most - least; at--) {
       range[at] = range[at - 1];
       g->least[at] = g->least[at - 1];
@@ -164,15 +193,14 @@ static void measure(grid *g) {
     g->least[at] = least;
     g->column[at] = (int)c;
   }
-  widest = range[0];
-  g->bits = (int)((size_t)CODE_BITS / g->used);
-  if (g->bits > 30) g->bits = 30;
-  g->cells = widest > 0 ? ldexp(1.0 - 1e-9, g->bits) / widest : 0.0;
+  g->bits = CODE_BITS / (int)g->used;
+  if (g->bits > 24) g->bits = 24;
+  g->cells = range[0] > 0 ? ldexp(1.0 - 1e-9, g->bits) / range[0] : 0.0;
 }
 
 /* The cell of a point: a bit of each coordinate in turn, the highest ones first. */
 static uint64_t cell_of(const grid *g, size_t i) {
-  uint64_t code = 0, at[CODE_BITS];
+  uint64_t code = 0, at[MOST_USED];
   for (size_t u = 0; u < g->used; u++) {
     at[u] = (uint64_t)((g->points[i * g->p + (size_t)g->column[u]] - g->least[u]) * g->cells);
   }
@@ -182,67 +210,116 @@ static uint64_t cell_of(const grid *g, size_t i) {
   return code;
 }
 
-/* The point of the cell sorted[low .. high - 1] of 2^level along each side that is nearest to its
- * centre. */
-static size_t nearest_centre(const grid *g, const keyed *sorted, size_t low, size_t high,
-                             int level) {
+static void find_cells(void *arg, int part, int parts) {
+  grid *g = arg;
+  size_t low = g->n * (size_t)part / (size_t)parts,
+         high = g->n * ((size_t)part + 1) / (size_t)parts;
+  for (size_t i = low; i < high; i++) g->unsorted[i] = (keyed){cell_of(g, i), (int32_t)i};
+}
+
+/* The point of the cell sorted[low .. high - 1] of a level that is nearest to its centre, judged by
+ * the next five bits of each coordinate. */
+static size_t nearest_centre(const grid *g, size_t low, size_t high, int level) {
   size_t best = low;
-  double least = INFINITY;
+  int depth = g->bits - level < 5 ? g->bits - level : 5, used = (int)g->used, least = INT32_MAX;
+  int shift = (g->bits - level - depth) * used;
   for (size_t i = low; i < high; i++) {
-    double sum = 0;
-    for (size_t u = 0; u < g->used; u++) {
-      double v = g->points[(size_t)sorted[i].index * g->p + (size_t)g->column[u]] - g->least[u];
-      v = ldexp(v * g->cells, level - g->bits);
-      v -= floor(v) + 0.5;
-      sum += v * v;
+    uint64_t code = g->sorted[i].key >> shift;
+    int sum = 0;
+    for (int u = 0; u < used; u++) {
+      int at = 0;
+      for (int d = 0; d < depth; d++) at |= (int)(code >> (d * used + u) & 1) << d;
+      at = 2 * at + 1 - (1 << depth);
+      sum += at * at;
     }
     if (sum < least) least = sum, best = i;
   }
   return best;
 }
 
-/* level_of[i] = the level at which a point (in the order of cells) is chosen; `left` at the end. */
-static scl_status choose_levels(const grid *g, const keyed *sorted, unsigned char *level_of) {
-  size_t left = g->n;
-  memset(level_of, g->bits + 1, g->n);
-  for (int level = 0; level <= g->bits && left > 0; level++) {
+/* Levels first .. last of the points low .. high - 1, which are whole cells of `first`. */
+static void choose_levels(const grid *g, size_t begin, size_t end) {
+  for (int level = g->first; level <= g->last; level++) {
     int shift = (g->bits - level) * (int)g->used;
-    SCL_TRY(scl_poll());
-    for (size_t low = 0, high; low < g->n; low = high) {
+    for (size_t low = begin, high; low < end; low = high) {
       bool chosen = false;
-      for (high = low; high < g->n && sorted[high].key >> shift == sorted[low].key >> shift;
-           high++) {
-        chosen = chosen || level_of[high] <= level;
+      uint64_t cell = g->sorted[low].key >> shift;
+      for (high = low; high < end && g->sorted[high].key >> shift == cell; high++) {
+        chosen = chosen || g->level_of[high] <= level;
       }
-      if (chosen) continue;
-      level_of[nearest_centre(g, sorted, low, high, level)] = (unsigned char)level;
-      left--;
+      if (!chosen) g->level_of[nearest_centre(g, low, high, level)] = (unsigned char)level;
     }
   }
-  return SCL_OK;
+}
+
+static void choose_pieces(void *arg, int part, int parts) {
+  const grid *g = arg;
+  for (size_t k = (size_t)part; k < PIECES; k += (size_t)parts) {
+    choose_levels(g, g->piece[k], g->piece[k + 1]);
+  }
+}
+
+/* Early levels for all points, then by pieces that begin with a new cell. */
+static void choose_all(grid *g, scl_team *team) {
+  size_t piece[PIECES + 1] = {0};
+  g->first = 0;
+  g->last = g->used > 2 ? 1 : 2;
+  if (g->last > g->bits) g->last = g->bits;
+  choose_levels(g, 0, g->n);
+  g->first = g->last + 1;
+  g->last = g->bits;
+  int shift = (g->bits - g->first) * (int)g->used;
+  for (size_t k = 1; k <= PIECES; k++) {
+    size_t at = g->n * k / PIECES;
+    if (at < piece[k - 1]) at = piece[k - 1];
+    while (at > 0 && at < g->n && shift >= 0 &&
+           g->sorted[at].key >> shift == g->sorted[at - 1].key >> shift) {
+      at++;
+    }
+    piece[k] = at;
+  }
+  g->piece = piece;
+  if (g->first <= g->last) scl_team_run(team, choose_pieces, g);
+}
+
+/* A level's points in no order: cells are in rows. */
+static void find_keys(void *arg, int part, int parts) {
+  grid *g = arg;
+  size_t low = g->n * (size_t)part / (size_t)parts,
+         high = g->n * ((size_t)part + 1) / (size_t)parts;
+  for (size_t i = low; i < high; i++) {
+    int32_t index = g->sorted[i].index;
+    uint64_t key = (uint64_t)g->level_of[i] << 32 | scatter((uint64_t)index) >> 32;
+    g->unsorted[i] = (keyed){key, index};
+  }
 }
 
 static scl_status order_by_levels(const double *points, size_t n, size_t p, int32_t *order) {
   grid g = {.points = points, .n = n, .p = p};
-  keyed *sorted = malloc(2 * n * sizeof *sorted);
-  unsigned char *level_of = malloc(n);
+  int threads = threads_for(n);
+  scl_team *team = threads > 1 ? scl_team_start(threads) : NULL;
   scl_status status = SCL_OK;
-  if (sorted == NULL || level_of == NULL) {
-    status = scl_fail_memory(2 * n * sizeof *sorted, 0, "an order of points");
+  g.unsorted = malloc(2 * n * sizeof *g.sorted);
+  g.level_of = malloc(n);
+  if (g.unsorted == NULL || g.level_of == NULL) {
+    status = scl_fail_memory(2 * n * sizeof *g.sorted, 0, "an order of points");
     goto done;
   }
+  g.sorted = g.unsorted + n;
   measure(&g);
-  for (size_t i = 0; i < n; i++) sorted[i] = (keyed){cell_of(&g, i), (int32_t)i};
-  sort_keyed(sorted, sorted + n, n);
-  SCL_GO(choose_levels(&g, sorted, level_of));
-  for (size_t i = 0; i < n; i++) { /* a level's points in no order: cells are in rows */
-    sorted[i].key = (uint64_t)level_of[i] << 32 | scatter((uint64_t)sorted[i].index) >> 32;
-  }
-  sort_keyed(sorted, sorted + n, n);
-  for (size_t i = 0; i < n; i++) order[i] = sorted[i].index;
+  memset(g.level_of, g.bits + 1, n);
+  scl_team_run(team, find_cells, &g);
+  SCL_GO(sort_keyed(g.unsorted, g.sorted, n, team));
+  SCL_GO(scl_poll());
+  choose_all(&g, team);
+  SCL_GO(scl_poll());
+  scl_team_run(team, find_keys, &g);
+  SCL_GO(sort_keyed(g.unsorted, g.sorted, n, team));
+  for (size_t i = 0; i < n; i++) order[i] = g.sorted[i].index;
 done:
-  free(sorted);
-  free(level_of);
+  scl_team_stop(team);
+  free(g.unsorted);
+  free(g.level_of);
   return status;
 }
 

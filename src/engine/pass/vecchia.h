@@ -20,7 +20,11 @@
 
 #include "engine/pass/covariance.h"
 
-enum { SCL_VECCHIA_MOST_COMBINED = 64, SCL_VECCHIA_MOST_NEIGHBOURS = 400 };
+enum {
+  SCL_VECCHIA_MOST_COMBINED = 64,
+  SCL_VECCHIA_MOST_NEIGHBOURS = 400,
+  SCL_VECCHIA_DEVICE_NEIGHBOURS = 63 /* on a device */
+};
 
 typedef enum {
   SCL_VECCHIA_SUMS = 0,
@@ -61,6 +65,13 @@ static inline size_t scl_vecchia_results(const struct scl_vecchia_pass *pass) {
   if (pass->what == SCL_VECCHIA_WEIGHTS) return 1;
   if (pass->what == SCL_VECCHIA_DERIVATIVES) return 3 + (size_t)scl_covariance_count(pass->kernel);
   return 2 + pass->columns * (pass->columns + 1) / 2;
+}
+
+/* Whether a device has the local memory for it: about 48 kB. */
+static inline bool scl_vecchia_fits_device(const struct scl_vecchia_pass *pass) {
+  size_t rows = pass->m < 32 ? 32 : 64, most = pass->m < 32 ? 140 : 20;
+  size_t width = pass->p + (pass->columns + rows - 1) / rows;
+  return pass->m <= SCL_VECCHIA_DEVICE_NEIGHBOURS && scl_vecchia_results(pass) + width <= most;
 }
 
 #endif

@@ -2,6 +2,7 @@
  * covariance_inputs.cl. They are built for the types of the covariance function at hand: that takes
  * an NVIDIA driver a third to half of the time that all types take, and the kernels need fewer
  * registers. On a CPU device sets of types are rounded, so that there are three of them. */
+#include "engine/cl/covariance/plan.h"
 #include "engine/cl/linalg/linalg.h"
 #include "engine/cl/runtime/launch.h"
 #include "engine/pass/covariance.h"
@@ -28,8 +29,11 @@ static size_t count_factors(const scl_covariance *kernel) {
   return at;
 }
 
-/* In the format of covariance_plan.h. */
-static void write_plan(const scl_covariance *kernel, double *p) {
+size_t scl_cl_covariance_plan_size(const scl_covariance *kernel) {
+  return 5 * (size_t)kernel->terms + 3 * (size_t)kernel->entries + count_factors(kernel);
+}
+
+void scl_cl_covariance_plan(const scl_covariance *kernel, double *p) {
   for (int t = 0, first = 0; t < kernel->terms; first += kernel->term[t++].entries) {
     *p++ = (double)kernel->term[t].type;
     *p++ = (double)kernel->term[t].entries;
@@ -50,10 +54,10 @@ static void write_plan(const scl_covariance *kernel, double *p) {
 
 /* The kernel in the form that covariance*.cl read; release out->buffer. */
 static scl_status upload_plan(scl_context *ctx, const scl_covariance *kernel, scl_block *out) {
-  size_t count = 5 * (size_t)kernel->terms + 3 * (size_t)kernel->entries + count_factors(kernel);
+  size_t count = scl_cl_covariance_plan_size(kernel);
   double *plan = malloc(count * sizeof *plan);
   if (plan == NULL) return scl_fail_memory(count * sizeof *plan, 0, "the kernel's description");
-  write_plan(kernel, plan);
+  scl_cl_covariance_plan(kernel, plan);
   scl_block block = {0};
   scl_status status = scl_block_create(ctx, count, 1, &block);
   if (status == SCL_OK) {
@@ -78,7 +82,8 @@ static size_t count_tiles(const struct scl_covariance_pass *pass, size_t tile) {
   return pass->symmetric ? rows * (rows + 1) / 2 : rows * columns;
 }
 
-static void select_kinds(scl_context *ctx, scl_cl_program which, const scl_covariance *kernel) {
+void scl_cl_covariance_select(scl_context *ctx, scl_cl_program which,
+                              const scl_covariance *kernel) {
   scl_cl_context *cl = (scl_cl_context *)ctx;
   scl_cl_program_select(
       cl, which, cl->cpu ? scl_covariance_kinds_rounded(kernel) : scl_covariance_kinds(kernel));
@@ -92,10 +97,10 @@ scl_status scl_cl_gp_prepare(scl_context *ctx, const struct scl_covariance_pass 
   int count = 0;
   if (cl->cpu) return SCL_OK; /* its driver compiles later, and by threads of its own */
   if (gradient) {
-    select_kinds(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
+    scl_cl_covariance_select(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
     list[count++] = SCL_CL_PROGRAM_covariance_adjoint;
   }
-  select_kinds(ctx, SCL_CL_PROGRAM_covariance, pass->kernel);
+  scl_cl_covariance_select(ctx, SCL_CL_PROGRAM_covariance, pass->kernel);
   list[count++] = SCL_CL_PROGRAM_covariance;
   count += scl_cl_factor_programs(cl, pass->x1.nrow, gradient, list + count);
   list[count++] = gradient ? SCL_CL_PROGRAM_gemm_thin : SCL_CL_PROGRAM_triangular_vector;
@@ -143,7 +148,7 @@ scl_status scl_cl_covariance(scl_context *ctx, const struct scl_covariance_pass 
   SCL_TRY(upload_plan(ctx, kernel, &plan));
   const covariance_task task = describe_task(pass, plan, spread, pass->k);
   scl_cl_op op;
-  select_kinds(ctx, SCL_CL_PROGRAM_covariance, kernel);
+  scl_cl_covariance_select(ctx, SCL_CL_PROGRAM_covariance, kernel);
   scl_cl_op_begin(&op, ctx);
   scl_status status =
       scl_cl_op_end(&op, scl_launch_covariance_build(
@@ -218,7 +223,7 @@ scl_status scl_cl_covariance_adjoint(scl_context *ctx, const struct scl_covarian
   SCL_TRY(upload_plan(ctx, pass->kernel, &plan));
   scl_cl_op op;
   scl_status status;
-  select_kinds(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
+  scl_cl_covariance_select(ctx, SCL_CL_PROGRAM_covariance_adjoint, pass->kernel);
   scl_cl_op_begin(&op, ctx);
   declare_adjoint(&op, pass, plan);
   SCL_GO(scl_cl_op_order(&op, -1));
@@ -244,7 +249,7 @@ scl_status scl_cl_covariance_inputs(scl_context *ctx, const struct scl_covarianc
   const covariance_task task =
       describe_task(pass, plan, or_unread(pass->spread, pass->x1), pass->out);
   scl_cl_op op;
-  select_kinds(ctx, SCL_CL_PROGRAM_covariance_inputs, kernel);
+  scl_cl_covariance_select(ctx, SCL_CL_PROGRAM_covariance_inputs, kernel);
   scl_cl_op_begin(&op, ctx);
   scl_status status =
       scl_cl_op_end(&op, scl_launch_covariance_inputs(

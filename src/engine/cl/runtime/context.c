@@ -251,4 +251,5 @@ const scl_engine scl_cl_engine = {
     .pass_columns = scl_cl_pass_columns,
     .pass_mma = scl_cl_pass_mma,
     .gp_prepare = scl_cl_gp_prepare,
+    .vecchia = scl_cl_vecchia,
 };

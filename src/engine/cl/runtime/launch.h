@@ -46,6 +46,7 @@
 #include "kernels/include/glm_task.h"
 #include "kernels/include/gram.h"
 #include "kernels/include/triangular.h"
+#include "kernels/include/vecchia_task.h"
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 #define SCL_CL_ARGUMENT_TYPES(direction)                                                           \

@@ -1,0 +1,20 @@
+/* Constants of the kernels of Vecchia's approximation (vecchia.cl), known to their driver. No code.
+ */
+#ifndef SCL_KERNEL_VECCHIA_TASK_H
+#define SCL_KERNEL_VECCHIA_TASK_H
+
+/* Offsets are in numbers; leading dimensions are those of columns, one for each point. */
+typedef struct {
+  scl_long records_offset, neighbours_offset, plan_offset, combine_offset, partial_offset;
+  real noise2, logs; /* square of the noise's sd; factor of the logarithms in derivatives */
+  int n, p, columns; /* points, coordinates, further columns of a record */
+  int m;             /* neighbours of a point */
+  int records_ld, neighbours_ld;
+  int spread; /* records end with s and v of the noise */
+  int terms, entries, products;
+  int combined; /* columns of `combine`; 0: sums of products instead of derivatives */
+  int results;  /* of a group: the failed order, and the numbers of engine/pass/vecchia.h */
+} vecchia_task;
+SCL_SAME_LAYOUT(vecchia_task, 104)
+
+#endif
