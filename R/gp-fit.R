@@ -5,6 +5,7 @@
 
 # The likelihood of a problem, with y (minus the least-squares fit of the mean) divided by `scale`.
 gp_function <- function(problem, objective = "ml", scale = 1) {
+  if (!is.null(problem$vecchia)) return(vecchia_function(problem, scale))
   mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
   cl_gp_likelihood((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel, mean,
                    beta = problem$beta, weights = problem$weights,

@@ -21,7 +21,7 @@ print.cl_gp <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 print_gp_head <- function(x, n) {
   added <- if (is.null(x$added)) "" else sprintf(" (%d added by update())", x$added)
   cat("Gaussian process, ", n, " observations", dropped_rows(x), added, "\n", sep = "")
-  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")
+  cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n", vecchia_text(x), "\n", sep = "")
 }
 
 dropped_rows <- function(x) {
@@ -61,7 +61,7 @@ summary.cl_gp <- function(object, ...) {
   r2 <- 1 - sum(object$residuals^2) / sum((object$y - mean(object$y))^2)
   kept <- c("call", "kernel", "logLik", "objective", "method", "beta", "converged", "message",
             "at_bound", "fixed", "evaluations", "not_pd", "trials", "residuals", "noise",
-            "na.action", "prior", "added", "weights", "variance")
+            "na.action", "prior", "added", "weights", "variance", "vecchia")
   structure(c(object[intersect(kept, names(object))],
               list(parameters = table, columns = parameter_columns(object), r.squared = r2,
                    loo = loo_summary(object), n = length(object$y), aic = stats::AIC(object),

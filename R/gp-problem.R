@@ -132,6 +132,7 @@ finish_gp <- function(problem, space, method, prior, found) {
               draws = found$draws, x = problem$x, y = problem$y, trend = problem$mean,
               beta = problem$beta, weights = problem$weights, variance = problem$variance,
               log_scale = space$log)
+  fit$vecchia <- found$vecchia
   fit <- settle_gp(structure(fit, class = "cl_gp"))
   warn_collapsed(fit, space)
   if (identical(found$message, "interrupted")) {
@@ -179,7 +180,7 @@ settle_gp <- function(fit, state = NULL) {
 # The problem that a fit solved, for the likelihood.
 gp_problem <- function(fit) {
   list(y = fit$y, x = fit$x, kernel = fit$kernel, mean = fit$trend, beta = fit$beta,
-       weights = fit$weights, variance = fit$variance, scale = 1)
+       weights = fit$weights, variance = fit$variance, vecchia = fit$vecchia, scale = 1)
 }
 
 # The variance of each observation's noise.

@@ -152,6 +152,9 @@ refit_gp <- function(object, ...) {
   arguments <- list(...)
   defaults <- list(start = object$par[setdiff(names(object$par), object$fixed)],
                    fixed = object$par[object$fixed], method = object$method, starts = 1)
+  if (!is.null(object$vecchia)) {
+    defaults <- c(defaults, approx = "vecchia", neighbours = object$vecchia$neighbours)
+  }
   arguments <- c(arguments, defaults[setdiff(names(defaults), names(arguments))])
   if (length(arguments$start) == 0L) arguments["start"] <- list(NULL)
   if (length(arguments$fixed) == 0L) arguments["fixed"] <- list(NULL)

@@ -27,14 +27,15 @@ vecchia_scale <- function(kernel, x) {
 }
 
 # The handle of the data in the order of the approximation.
-new_vecchia <- function(data, kernel, trend, spread, neighbours, where) {
-  .Call(r_vecchia_new, data$y - trend$offset, data$x, trend$basis, spread,
-        vecchia_scale(kernel, data$x), neighbours, where)
+new_vecchia <- function(data, scale, trend, spread, neighbours, where) {
+  .Call(r_vecchia_new, data$y - trend$offset, data$x, trend$basis, spread, scale, neighbours, where)
 }
 
-make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_device = FALSE) {
+make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_device = FALSE,
+                                    scale = vecchia_scale(kernel, data$x)) {
   if (has_user(kernel)) refuse_vecchia("kernel", "k_user()")
   force(trend)
+  force(scale)
   layout <- kernel_layout(kernel, ncol(data$x), colnames(data$x))
   names <- c(names(coef(kernel)), "noise")
   positive <- kernel_positive(kernel)
@@ -45,7 +46,7 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
   build <- function() {
     where <- gp_place(data, on_device)
     resident <<- where >= 0L
-    handle <<- new_vecchia(data, kernel, trend, spread, neighbours, where)
+    handle <<- new_vecchia(data, scale, trend, spread, neighbours, where)
   }
   # a call with the handle, which is created again if it is no longer valid (NULL then)
   on_handle <- function(call) {
@@ -117,6 +118,6 @@ vecchia_condition <- function(f, par) {
       list(mean = shape(data$y - first$weights / diagonal), variance = 1 / diagonal)
     },
     mean_gradient = function(at, y_column = 1L) refuse("the gradient of predictions"),
-    extend = function(...) refuse("adding observations to a fit: cl_gp() with all data")),
+    extend = function(...) refuse("adding observations to a fit")),
     class = "cl_gp_state")
 }

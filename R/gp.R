@@ -48,6 +48,16 @@
 #' The noise of observation i has the variance noise^2 / `weights`\[i\] + `variance`\[i\]. To use
 #' known variances only (of measurements, for example), set `fixed = c(noise = 0)`.
 #'
+#' @section Any number of observations:
+#' An exact fit takes n^3 operations. With `approx = "vecchia"` a fit takes time and memory in
+#' proportion to n: see [cl_gp_likelihood()]. It starts from an exact fit of 500 rows. Their
+#' lengthscales are the units of the distances by which neighbours are chosen; if the ratio of the
+#' final ones differs by more than a factor of two, neighbours are chosen again. Predictions are
+#' given the nearest observations of each new point. Fitted values and leave-one-out predictions are
+#' those of the approximate joint distribution, so that `fitted()` differs slightly from
+#' `predict()` at the same points. `method` is `"ml"` or `"map"`; `covariance` and `gradient` of
+#' predictions, conditional simulation and `update(newdata = )` are not available.
+#'
 #' @section Engines:
 #' The likelihood is evaluated on the engine described for [cl_gp_likelihood()]. A fit holds data
 #' and parameters but no device memory: it can be saved and used in any session. The session caches
@@ -81,6 +91,9 @@
 #' @param control A list for [nlminb()]; for `"mcmc"` of arguments of [cl_sample()], with the
 #'   defaults `chains = 4`, `warmup = 250`, `iter = 250`.
 #' @param progress Whether to show progress of a search that takes longer than three seconds.
+#' @param approx `"vecchia"` for Vecchia's approximation, see below.
+#' @param neighbours The number of neighbours of Vecchia's approximation, 1 to 400: more of them
+#'   take longer, with the third power, and come closer to the exact process.
 #' @param subset,na.action As for [lm()].
 #' @param object A fit.
 #' @param ... For the generic: arguments of the methods.
@@ -95,6 +108,7 @@
 #'   * `at_bound`: names of parameters whose estimates are at a bound,
 #'   * `trials`: the objective reached from each starting point in its first steps,
 #'   * `fixed`, `prior`, `draws` (a [cl_sample()] result, for `"mcmc"`),
+#'   * `vecchia`: with an approximation, a list of `neighbours` and `scale` (of the columns of x),
 #'   * `fitted.values`, `residuals`, `x`, `y`, `call`,
 #'   * with a formula also `terms`, `xlevels`, `model` and `na.action`.
 #'
@@ -129,6 +143,11 @@
 #'
 #' # Two inputs, one lengthscale each, and a linear mean
 #' coef(cl_gp(mpg ~ wt + hp, data = mtcars, kernel = k_exp_quad(), mean = "linear"))
+#'
+#' # Many observations
+#' x <- matrix(runif(4000), ncol = 2, dimnames = list(NULL, c("a", "b")))
+#' y <- sin(6 * x[, "a"]) + x[, "b"] + rnorm(2000, sd = 0.1)
+#' cl_gp(x, y, k_matern32(), approx = "vecchia", neighbours = 10, starts = 1)
 #'
 #' # With priors
 #' coef(cl_gp(dist ~ speed, data = cars, method = "map",
@@ -226,12 +245,12 @@ cl_gp.default <- function(x, y, kernel = k_matern52(), method = c("ml", "map", "
                           mean = "estimate", beta = NULL, weights = NULL, variance = NULL,
                           prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL,
                           upper = NULL, starts = 5, control = list(), progress = interactive(),
-                          ...) {
+                          approx = c("none", "vecchia"), neighbours = 30, ...) {
   call <- match.call()
   call[[1L]] <- quote(cl_gp)
   refuse_unused(...)
   fit <- fit_gp(x, y, kernel, method, mean, beta, weights, variance, prior, ard, start, fixed,
-                lower, upper, starts, control, progress)
+                lower, upper, starts, control, progress, approx = approx, neighbours = neighbours)
   fit$call <- call
   fit
 }
@@ -246,7 +265,8 @@ refuse_unused <- function(...) {
 # The fit, for inputs as a matrix; `h`: the columns of the mean, if a formula gives them.
 fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, variance = NULL,
                    prior = NULL, ard = TRUE, start = NULL, fixed = NULL, lower = NULL, upper = NULL,
-                   starts = 5, control = list(), progress = interactive(), h = NULL, ...) {
+                   starts = 5, control = list(), progress = interactive(), h = NULL,
+                   approx = c("none", "vecchia"), neighbours = 30, ...) {
   refuse_unused(...)
   method <- check_choice(method, c("ml", "map", "loo", "mcmc"), "method")
   if (is.null(beta)) beta <- if (method == "mcmc") "integrate" else "profile"
@@ -257,7 +277,9 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   }
   kernel <- check_kernel(kernel)
   if (check_flag(ard, "ard")) kernel <- expand_lengthscales(kernel, NCOL(x))
+  neighbours <- check_approx(approx, neighbours)
   problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
+  problem <- with_vecchia(problem, neighbours, method)
   starts <- check_count(starts, "starts", 1, 1000)
   if (!is.list(control)) abort_argument("control", "'control' must be a list")
   progress <- check_flag(progress, "progress")
@@ -266,8 +288,12 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   warn_space(space, kernel)
   clear_gp_states(length(problem$y))
   with_prior <- if (method %in% c("map", "mcmc")) gp_prior_of(prior, problem, space)
-  found <- gp_search(problem, space, with_prior, if (method == "loo") "loo" else "ml", starts,
-                     if (method == "mcmc") list() else control, progress)
+  found <- if (!is.null(neighbours)) {
+    vecchia_search(problem, space, with_prior, starts, control, progress)
+  } else {
+    gp_search(problem, space, with_prior, if (method == "loo") "loo" else "ml", starts,
+              if (method == "mcmc") list() else control, progress)
+  }
   if (method == "mcmc") found <- gp_sample(problem, space, with_prior, found, control, progress)
   finish_gp(problem, space, method, with_prior, found)
 }

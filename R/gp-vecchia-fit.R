@@ -1,0 +1,102 @@
+# Fits by Vecchia's approximation: where they start, and what they keep.
+
+# The problem with its approximation; `neighbours`: NULL, or their number.
+with_vecchia <- function(problem, neighbours, method) {
+  if (is.null(neighbours)) return(problem)
+  if (method %in% c("loo", "mcmc")) {
+    refuse_vecchia("method", sprintf("method = \"%s\"", method))
+  }
+  if (has_user(problem$kernel)) refuse_vecchia("kernel", "k_user()")
+  problem$vecchia <- list(neighbours = min(neighbours, max(length(problem$y) - 1L, 1L)),
+                          scale = vecchia_scale(problem$kernel, problem$x))
+  problem
+}
+
+# The likelihood of a problem, as gp_function().
+vecchia_function <- function(problem, scale) {
+  mean <- if (problem$mean$kind == "number") 0 else mean_argument(problem$mean)
+  data <- gp_observations((problem$y - problem$mean$centre) / scale, problem$x, problem$kernel)
+  spread <- gp_spread(problem$weights,
+                      if (!is.null(problem$variance)) problem$variance / scale^2, nrow(data$x))
+  make_vecchia_likelihood(data, problem$kernel, gp_trend(mean, problem$beta, data$x, 1L), spread,
+                          problem$vecchia$neighbours, scale = problem$vecchia$scale)
+}
+
+# Rows for a first fit without approximation: half of them spread over the data, half of them close
+# to a few points, since short distances tell about noise and smoothness.
+vecchia_rows <- function(x, scale, size = 500) {
+  n <- nrow(x)
+  if (n <= size) return(seq_len(n))
+  spread <- order((seq_len(min(n, 1e6)) * 0.6180339887498949) %% 1)[seq_len(size / 2)]
+  if (n > 1e6) spread <- round(spread * (n / 1e6))
+  at <- t(x) * scale
+  close <- lapply(spread[seq_len(10L)], function(i) {
+    utils::head(order(colSums((at - at[, i])^2)), size / 20)
+  })
+  sort(unique(c(spread, unlist(close))))
+}
+
+# The problem of some rows only, without approximation; NULL if they do not identify the mean.
+some_rows <- function(problem, rows) {
+  trend <- problem$mean
+  if (!is.null(trend$basis)) {
+    trend$basis <- trend$basis[rows, , drop = FALSE]
+    if (qr(trend$basis)$rank < ncol(trend$basis)) return(NULL)
+  }
+  trend$centre <- trend$centre[rows]
+  problem[c("mean", "y", "x", "weights", "variance", "vecchia")] <-
+    list(trend, problem$y[rows], problem$x[rows, , drop = FALSE], problem$weights[rows],
+         problem$variance[rows], NULL)
+  problem
+}
+
+# As gp_search(), with the element `vecchia`: the approximation in which it ended. The search starts
+# from a fit of some rows, whose lengthscales are the units of distances; if the final ones have
+# another ratio, there is a second search with new neighbours.
+vecchia_search <- function(problem, space, prior, starts, control, progress) {
+  check_duplicates(problem, space)
+  if (!any(space$free)) {
+    problem$vecchia$scale <- vecchia_at(problem, space$value)
+    return(c(search_nothing(problem, space, prior, "ml"), list(vecchia = problem$vecchia)))
+  }
+  some <- some_rows(problem, vecchia_rows(problem$x, problem$vecchia$scale))
+  if (is.null(some)) {
+    abort_argument("mean", "the columns of the mean are too rare among the observations")
+  }
+  if (progress) message(sprintf("cl_gp: first a fit of %d observations", length(some$y)))
+  first <- gp_search(some, space, prior, "ml", starts, control, progress)
+  par <- first$par
+  bounds <- search_bounds(space)
+  counts <- c(first$evaluations, first$not_pd)
+  for (round in 1:2) {
+    problem$vecchia$scale <- vecchia_at(problem, par)
+    target <- gp_target(problem, space, prior, "ml", search_reporter(progress))
+    from <- pmin(pmax(search_point(space, par), bounds$lower), bounds$upper)
+    if (!is.finite(target$screen(from))) stop(target$fault())
+    best <- tryCatch(stats::nlminb(from, target$value, target$gradient, lower = bounds$lower,
+                                   upper = bounds$upper, control = control,
+                                   scale = curvature_scale(target, from, bounds)),
+                     interrupt = function(e) list(message = "interrupted", convergence = 1L))
+    at <- if (is.null(best$par)) target$best() else best$par
+    found <- search_result(space, target, target, best, at)
+    counts <- counts + c(found$evaluations, found$not_pd)
+    par <- found$par
+    now <- vecchia_at(problem, par)
+    old <- problem$vecchia$scale
+    change <- (now / max(now)) / (old / max(old))
+    if (found$message == "interrupted" || all(change[old > 0] < 2 & change[old > 0] > 0.5)) break
+  }
+  found[c("evaluations", "not_pd")] <- as.list(counts)
+  found["trials"] <- list(NULL)
+  c(found, list(vecchia = problem$vecchia))
+}
+
+# The units of distances at parameters.
+vecchia_at <- function(problem, par) {
+  vecchia_scale(with_parameters(problem$kernel, par[-length(par)]), problem$x)
+}
+
+vecchia_text <- function(x) {
+  if (is.null(x$vecchia)) return("")
+  sprintf("Vecchia's approximation: %d neighbours\n", as.integer(x$vecchia$neighbours))
+}

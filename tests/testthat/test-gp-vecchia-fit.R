@@ -1,0 +1,128 @@
+# Fits by Vecchia's approximation, and what it refuses.
+
+surface <- function(n, seed = 1) {
+  set.seed(seed)
+  d <- data.frame(a = stats::runif(n), b = stats::runif(n))
+  d$y <- sin(6 * d$a) + cos(3 * d$b) * d$a + 0.1 * stats::rnorm(n)
+  d
+}
+
+test_that("with all neighbours a fit is the exact one", {
+  each_engine({
+    d <- surface(80L)
+    exact <- cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", starts = 2)
+    near <- cl_gp(y ~ a + b, d, k_matern32(), mean = "linear", starts = 2, approx = "vecchia",
+                  neighbours = 79)
+    expect_equal(as.numeric(logLik(near)), as.numeric(logLik(exact)), tolerance = 1e-6)
+    expect_equal(near$objective, as.numeric(logLik(near)), tolerance = 1e-10)
+    expect_equal(coef(near), coef(exact), tolerance = 0.02)
+    near$par <- exact$par # the same parameters: the same predictions
+    near$kernel <- exact$kernel
+    near$noise <- exact$noise
+    new <- data.frame(a = c(0.2, 0.9, NA, 1.5), b = c(0.3, 0.1, 0.5, 0.5))
+    both <- lapply(list(exact, near), predict, new, interval = "prediction", se.fit = TRUE)
+    expect_equal(both[[2L]]$fit[, 1L], both[[1L]]$fit[, 1L], tolerance = 0.05)
+    expect_true(is.na(both[[2L]]$fit[3L, 1L]))
+  })
+})
+
+test_that("states of the approximation with all neighbours are those of the process", {
+  d <- surface(60L)
+  x <- as.matrix(d[c("a", "b")])
+  par <- c(sd = 1, lengthscale = 0.4, noise = 0.1)
+  for (mean in list(0, "constant", "linear")) {
+    for (beta in c("profile", "integrate")) {
+      states <- lapply(c("none", "vecchia"), function(approx) {
+        f <- cl_gp_likelihood(d$y, x, k_matern32(), mean = mean, beta = beta, approx = approx,
+                              neighbours = 59, weights = seq(1, 2, length.out = 60))
+        gp_condition(f, par)
+      })
+      for (part in c("value", "weights", "beta", "beta_cov")) {
+        expect_equal(states[[2L]][[part]], states[[1L]][[part]], tolerance = 1e-8)
+      }
+      expect_equal(states[[2L]]$loo(), states[[1L]]$loo(), tolerance = 1e-8)
+      new <- rbind(c(0.1, 0.2), c(2, 3))
+      at <- states[[2L]]$predict(new, "variance")
+      expect_equal(at$mean, states[[1L]]$predict(new)$mean, tolerance = 0.02)
+    }
+  }
+})
+
+test_that("a fit of many rows finds the parameters, and its intervals cover", {
+  d <- surface(full_or_quick(4000L, 900L))
+  d$y[3L] <- NA
+  fit <- cl_gp(y ~ a + b, d, k_matern32(), approx = "vecchia", neighbours = 15, starts = 1)
+  expect_true(fit$converged)
+  expect_lt(abs(sigma(fit) - 0.1), 0.01)
+  expect_identical(nobs(fit), nrow(d) - 1L)
+  expect_identical(length(residuals(fit)), nrow(d) - 1L)
+  new <- surface(1000L, 2)
+  at <- predict(fit, new, interval = "prediction")
+  expect_lt(abs(mean(new$y > at[, "lwr"] & new$y < at[, "upr"]) - 0.95), 0.03)
+  expect_lt(max(abs(fitted(fit) - predict(fit))), 0.15)
+  expect_output(print(fit), "Vecchia's approximation: 15 neighbours")
+  expect_output(print(summary(fit)), "15 neighbours")
+  expect_true(all(is.finite(confint(fit)[1:4, ])))
+  again <- update(fit, refit = TRUE)
+  expect_identical(again$vecchia$neighbours, 15)
+  expect_lt(abs(sigma(again) - sigma(fit)), 0.003)
+  held <- cl_gp(y ~ a, d, approx = "vecchia", fixed = c(sd = 1, lengthscale = 0.3, noise = 0.5))
+  expect_identical(held$vecchia$scale, 1 / 0.3)
+})
+
+test_that("what is not available is refused, and bad data is named", {
+  d <- surface(50L)
+  x <- as.matrix(d[c("a", "b")])
+  make <- function(...) cl_gp_likelihood(d$y, x, k_matern32(), ..., approx = "vecchia")
+  expect_fault(make(neighbours = 0), "argument", argument = "neighbours")
+  expect_fault(make(neighbours = 401), "argument", argument = "neighbours")
+  expect_fault(make(objective = "loo"), "argument", argument = "objective")
+  expect_fault(cl_gp_likelihood(d$y, x, k_matern32(), approx = "v"), "argument",
+               argument = "approx")
+  expect_fault(cl_gp_likelihood(replace(d$y, 2, NA), x, k_matern32(), approx = "vecchia"),
+               "nonfinite", argument = "y")
+  expect_fault(cl_gp_likelihood(d$y, replace(x, 2, Inf), k_matern32(), approx = "vecchia"),
+               "nonfinite", argument = "x")
+  for (method in c("loo", "mcmc")) {
+    expect_fault(cl_gp(y ~ a, d, method = method, approx = "vecchia"), "argument",
+                 argument = "method")
+  }
+  fit <- cl_gp(y ~ a, d, approx = "vecchia", fixed = c(sd = 1, lengthscale = 0.3, noise = 0.5))
+  expect_fault(predict(fit, d, covariance = TRUE), "argument", argument = "approx")
+  expect_fault(predict(fit, d, gradient = TRUE), "argument", argument = "approx")
+  expect_fault(simulate(fit, newdata = d), "argument", argument = "approx")
+  expect_fault(update(fit, newdata = d), "argument", argument = "approx")
+})
+
+test_that("equal points, points on a line and extreme lengthscales", {
+  each_engine({
+    x <- cbind(rep(1:10, 3), 2)
+    y <- sin(x[, 1L]) + rep(c(0, 0.1, 0.2), each = 10)
+    f <- cl_gp_likelihood(y, x, k_matern32(), approx = "vecchia", neighbours = 29)
+    exact <- cl_gp_likelihood(y, x, k_matern32())
+    for (lengthscale in c(1e-8, 1e-2, 1, 1e6)) {
+      par <- c(1, lengthscale, 0.3)
+      expect_equal(f(par), exact(par), tolerance = 1e-7)
+    }
+    fault <- expect_fault(f(c(1, 1, 0)), "not_pd")
+    expect_true(fault$order %in% 1:30)
+    one <- cl_gp_likelihood(0.5, matrix(1), k_matern32(), approx = "vecchia")
+    expect_equal(as.numeric(one(c(1, 1, 1))), stats::dnorm(0.5, 0, sqrt(2), log = TRUE))
+  })
+  fit <- cl_gp(matrix(1:20), sin(1:20), k_matern52(), approx = "vecchia", neighbours = 5,
+               fixed = c(sd = 1, lengthscale = 2, noise = 0)) # at the observations themselves
+  expect_equal(unname(predict(fit, matrix(c(3, 7)))), sin(c(3, 7)), tolerance = 1e-6)
+})
+
+test_that("the log density comes close to the exact one", {
+  skip_on_cran()
+  n <- full_or_quick(3000L, 600L)
+  d <- surface(n, 5)
+  x <- as.matrix(d[c("a", "b")])
+  exact <- cl_gp_likelihood(d$y, x, k_matern32())
+  near <- cl_gp_likelihood(d$y, x, k_matern32(), approx = "vecchia", neighbours = 30)
+  for (lengthscale in c(0.1, 0.5)) {
+    par <- c(1, lengthscale, 0.1)
+    expect_lt(abs(exact(par, FALSE) - near(par, FALSE)) / n, 0.005)
+  }
+})
