@@ -256,11 +256,13 @@ static SEXP columns(const double *from, size_t rows, int count) {
 
 /* Allocates while it reads the chain, which holds nothing that an error would lose. */
 SEXP r_chain_state(SEXP chain, SEXP all) {
-  const char *names[] = {"iteration", "iteration_done", "rejections",     "evaluations",
-                         "step_size", "elapsed",        "warmup_seconds", "at",
-                         "scale",     "draws",          "figures",        "factor",
-                         "waits",
-                         ""};
+  const char *names[] = {"iteration",      "iteration_done",
+                         "rejections",     "evaluations",
+                         "step_size",      "elapsed",
+                         "warmup_seconds", "at",
+                         "scale",          "draws",
+                         "figures",        "factor",
+                         "waits",          ""};
   scl_chain *c;
   if (get_chain(chain, &c) != SCL_OK) r_throw();
   const scl_chain_view v = scl_chain_view_of(c);
