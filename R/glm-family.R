@@ -42,12 +42,12 @@ read_glm_family <- function(family, counts = FALSE, y = NULL) {
   }
   known <- paste0("\"", glm_family_names, "\"", collapse = ", ")
   if (!is.character(family) || length(family) != 1L || is.na(family)) {
-    abort_argument("family", sprintf("'family' must be a family of R such as Gamma(), or one of %s",
-                                     known))
+    abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
+                                           "cl_family(), or one of %s"), known))
   }
   if (!family %in% glm_family_names) {
-    abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), or one",
-                                           "of %s, not \"%s\""), known, family))
+    abort_argument("family", sprintf(paste("'family' must be a family of R such as Gamma(), one of",
+                                           "cl_family(), or one of %s, not \"%s\""), known, family))
   }
   family
 }
