@@ -98,7 +98,8 @@ test_that("errors of one worker only, and another version, are classed; the clus
 
 test_that("a checkpoint of workers is one of chains in turn, and the other way round", {
   on_host({
-    f <- function(x) with_slope(-sum(x^2) / 2, -x)
+    # not by functions of the tests, which new processes do not have
+    f <- function(x) structure(-sum(x^2) / 2, gradient = -x)
     run <- function(...) cl_sample(f, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1, ...)
     expected <- run()
     file <- tempfile(fileext = ".rds")
@@ -109,7 +110,7 @@ test_that("a checkpoint of workers is one of chains in turn, and the other way r
     unlink(c(file, copy))
     with_checkpoint_copy(copy, 70, run(checkpoint = file, checkpoint_seconds = 0))
     expect_identical(run(checkpoint = copy, workers = 2)$draws, expected$draws)
-    other <- function(x) with_slope(-sum(x^2), -2 * x)
+    other <- function(x) structure(-sum(x^2), gradient = -2 * x)
     expect_fault(cl_sample(other, c(0, 0), chains = 2, warmup = 60, iter = 60, seed = 1,
                            workers = 2, checkpoint = file), "checkpoint")
   })
