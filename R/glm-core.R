@@ -182,3 +182,23 @@ class_information <- function(core, eta) {
   }
   info
 }
+
+# eta = X b + offset: n numbers, or of categorical_logit n x C, the first column 0.
+glm_predictor <- function(fit, x, offset, coefficients = fit$coefficients) {
+  beta <- coefficients
+  beta[is.na(beta)] <- 0
+  categorical <- fit$family == "categorical_logit"
+  if (categorical) beta <- cbind(0, matrix(beta, ncol(x)))
+  if (fit$family == "ordered_logistic" && fit$intercept > 0L) {
+    beta <- append(beta, 0, fit$intercept - 1L)
+  }
+  beta <- unname(if (is.matrix(beta)) beta else matrix(beta))
+  eta <- if (is_cl(x)) as.matrix(cl_matmul(x, beta)) else x %*% beta
+  if (categorical) {
+    dimnames(eta) <- list(rownames(x), fit$levels)
+    if (!is.null(offset)) eta <- eta + offset
+    return(eta)
+  }
+  eta <- stats::setNames(as.vector(eta), rownames(x))
+  if (is.null(offset)) eta else eta + offset
+}

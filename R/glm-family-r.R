@@ -30,6 +30,18 @@ sparse_family <- function(family) {
   wrap_family(r())
 }
 
+# The family that method "firth" fits: R's, with its canonical link.
+firth_family <- function(family) {
+  r <- switch(family, bernoulli_logit = , binomial_logit = stats::binomial,
+              poisson_log = stats::poisson)
+  if (is.null(r)) {
+    abort_argument("method", paste("method \"firth\" is for logistic and Poisson regressions,",
+                                   "binomial(\"logit\") and poisson(\"log\"), not for family",
+                                   family))
+  }
+  wrap_family(r())
+}
+
 # NULL for families of this package.
 r_family <- function(family) attr(family, "r", exact = TRUE)
 

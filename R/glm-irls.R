@@ -6,10 +6,12 @@
 # it, else by the cross-product matrix where x is.
 irls_mode <- function(problem, start, control, report = function(...) NULL) {
   data <- used_data(problem)
-  solver <- if (is_sparse(problem$x) || !basis_is_cheap(problem$x)) by_products(problem, data)
+  solver <- if (!is.null(problem$penalty)) NULL else
+    if (is_sparse(problem$x) || !basis_is_cheap(problem$x)) by_products(problem, data)
   found <- if (!is.null(solver)) irls(problem, data, solver, start, control, report)
   if (is.null(found)) {
-    found <- irls(problem, data, by_rotation(problem, data), start, control, report)
+    direct <- if (is.null(problem$penalty)) by_rotation else by_penalised_rotation
+    found <- irls(problem, data, direct(problem, data), start, control, report)
   }
   core <- list(family = problem$family, problem = problem, classes = 1L, aux = NA_character_,
                aux_count = 0L, logged = FALSE, columns = ncol(problem$x),
@@ -152,6 +154,28 @@ by_rotation <- function(problem, data) {
   }
   list(column = identity, eta = eta, point = point, at = function(beta) point(eta(beta)),
        step = step)
+}
+
+# The same with Jeffreys' prior as a penalty (Firth 1993; Heinze and Schemper 2002): half of the log
+# determinant of the information. In the score each observation has, for its leverage h, the
+# derivative of half a log weight: h (1/2 - mu) of a binomial, h / 2 of a Poisson response.
+by_penalised_rotation <- function(problem, data) {
+  solver <- by_rotation(problem, data)
+  x <- host_design(problem)$x
+  family <- r_family(problem$family)
+  solver$at <- function(beta) {
+    eta <- solver$eta(beta)
+    at <- solver$point(eta)
+    if (is.null(at)) return(NULL)
+    found <- qr(x * sqrt(at$weight), tol = 1e-11)
+    k <- seq_len(found$rank)
+    leverage <- rowSums(qr.Q(found)[, k, drop = FALSE]^2)
+    centre <- if (family$family == "binomial") family$linkinv(eta) else 0
+    at$score <- at$score + leverage * (0.5 - centre)
+    at$deviance <- at$deviance - 2 * sum(log(abs(diag(qr.R(found))[k])))
+    at
+  }
+  solver
 }
 
 # By the cross-product matrix. x is on the device if likelihoods are computed there.

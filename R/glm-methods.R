@@ -15,7 +15,8 @@ print.cl_glm <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 }
 
 print_glm_head <- function(x) {
-  kind <- switch(x$method, ml = "maximum likelihood", map = "posterior mode", mcmc = "sampling")
+  kind <- switch(x$method, ml = "maximum likelihood", map = "posterior mode", mcmc = "sampling",
+                 firth = "Firth's penalised likelihood")
   cat(x$family, ", ", count_of(x$nobs, "observation"), dropped_rows(x), ", by ", kind, "\n",
       sep = "")
   cat("Call: ", paste(deparse(x$call), collapse = "\n"), "\n\n", sep = "")

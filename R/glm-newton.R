@@ -235,7 +235,9 @@ warn_mode <- function(core, found) {
     statcl_warning("separation", paste0(
       "the likelihood has no maximum: some responses are predicted with certainty, and these ",
       "coefficients diverge to infinity: ", paste(utils::head(worst, 5L), collapse = ", "), more,
-      "; remove predictors, or use priors (method = \"map\")"))
+      "; remove predictors, or use priors (method = \"map\")",
+      if (core$family %in% c("bernoulli_logit", "binomial_logit", "poisson_log"))
+        " or Firth's penalty (method = \"firth\")"))
   } else if (!found$converged) {
     statcl_warning("convergence", sprintf(paste(
       "the optimiser has not converged (%s): the mode is about %.2g standard errors away"),

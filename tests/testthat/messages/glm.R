@@ -99,6 +99,7 @@ cl_glm(cbind(x = c(1, NA, 3:8)), d$y, "bernoulli_logit")
 # the fit: priors, controls and results
 cl_glm(y ~ x, d, prior = prior_normal(0, 1))
 cl_glm(y ~ x, d, method = "guess")
+cl_glm(y ~ x, d, family = "normal_id", method = "firth")
 cl_glm(y ~ x, d, method = "map", prior = 1)
 cl_glm(y ~ x, d, method = "map", prior = list(1))
 cl_glm(y ~ x, d, method = "map", prior = list(z = prior_normal(0, 1)))
