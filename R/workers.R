@@ -37,7 +37,7 @@ run_task <- function(task) {
 find_job <- function(task) {
   if (identical(worker$key, task$key)) { # between futures the global environment is emptied
     lost <- setdiff(names(worker$globals), names(globalenv()))
-    for (name in lost) assign(name, worker$globals[[name]], globalenv())
+    if (length(lost) > 0L) list2env(worker$globals[lost], globalenv())
     return(TRUE)
   }
   sent <- if (is.null(task$job)) tryCatch(suppressWarnings(readRDS(task$file)),
@@ -45,7 +45,7 @@ find_job <- function(task) {
   if (!identical(sent$key, task$key)) return(FALSE)
   if (!isTRUE(task$here)) {
     worker$globals <- sent$globals
-    for (name in names(sent$globals)) assign(name, sent$globals[[name]], globalenv())
+    if (length(sent$globals) > 0L) list2env(sent$globals, globalenv()) # of the worker
     list2env(sent$session, session)
     options(sent$options)
     deal_device(task$slot)
@@ -108,7 +108,8 @@ future_pool <- function(plan, most) {
   futures <- list()
   list(slots = min(most, future::nbrOfWorkers()), again = TRUE,
        send = function(slot, task) {
-         futures[[slot]] <<- future::future(answer(task), seed = NULL, packages = character(),
+         futures[[slot]] <<- future::future(quote(answer(task)), substitute = FALSE, seed = NULL,
+                                            packages = character(),
                                             globals = list(answer = answer_task, task = task))
        },
        ready = function(slots, seconds) {
@@ -129,7 +130,8 @@ mirai_pool <- function(most) {
   if (count < 1) abort_argument("workers", "there are no daemons: call mirai::daemons()")
   list(slots = min(most, count), again = TRUE,
        send = function(slot, task) {
-         sent[[slot]] <<- of("mirai")(answer(task), answer = answer_task, task = task)
+         sent[[slot]] <<- do.call(of("mirai"), list(quote(answer(task)), answer = answer_task,
+                                                    task = task))
        },
        ready = function(slots, seconds) {
          found <- Filter(function(slot) !of("unresolved")(sent[[slot]]), slots)
