@@ -236,13 +236,17 @@ struct scl_vecchia_pass scl_vecchia_begin_pass(const scl_vecchia *v, const scl_v
 scl_status scl_vecchia_run(const scl_vecchia *v, scl_context *ctx,
                            const struct scl_vecchia_pass *pass) {
   struct scl_vecchia_pass on_host = *pass;
-  if (ctx != v->host.ctx && !scl_vecchia_fits_device(pass)) {
-    ctx = v->host.ctx;
+  bool fits = ctx == v->host.ctx || pass->m <= SCL_VECCHIA_DEVICE_NEIGHBOURS;
+  if (fits) {
+    SCL_TRY(ctx->engine->vecchia(ctx, pass));
+    fits = pass->out[0] >= 0;
+  }
+  if (!fits) {
     on_host.records = scl_mat_block(v->host.records);
     on_host.neighbours = scl_mat_block(v->host.neighbours);
     pass = &on_host;
+    SCL_TRY(v->host.ctx->engine->vecchia(v->host.ctx, pass));
   }
-  SCL_TRY(ctx->engine->vecchia(ctx, pass));
   if (pass->out[0] == 0) return SCL_OK;
   size_t at = pass->first + (size_t)pass->out[0] - 1;
   int64_t row = pass->at.buffer == NULL ? v->order[at] + 1 : (int64_t)at + 1;

@@ -13,7 +13,8 @@
  * With residuals e_c = w' z_c, z~ = sum_c factor_c e_c z_c and k = (logs + sum_c factor_c e_c^2) /
  * 2 they are dF = b' dK w with b = K^-1 z~ - k w, one further triangular solve.
  *
- * out[0] of the results is an order that failed: a point (from 1) whose block is not positive
+ * out[0] of the results is -1 if a block does not fit the local memory of the device, and nothing
+ * was computed; or it is an order that failed: a point (from 1) whose block is not positive
  * definite, or 0; what stands above follows it. */
 #ifndef SCL_ENGINE_PASS_VECCHIA_H
 #define SCL_ENGINE_PASS_VECCHIA_H
@@ -65,13 +66,6 @@ static inline size_t scl_vecchia_results(const struct scl_vecchia_pass *pass) {
   if (pass->what == SCL_VECCHIA_WEIGHTS) return 1;
   if (pass->what == SCL_VECCHIA_DERIVATIVES) return 3 + (size_t)scl_covariance_count(pass->kernel);
   return 2 + pass->columns * (pass->columns + 1) / 2;
-}
-
-/* Whether a device has the local memory for it: about 48 kB. */
-static inline bool scl_vecchia_fits_device(const struct scl_vecchia_pass *pass) {
-  size_t rows = pass->m < 32 ? 32 : 64, most = pass->m < 32 ? 140 : 20;
-  size_t width = pass->p + (pass->columns + rows - 1) / rows;
-  return pass->m <= SCL_VECCHIA_DEVICE_NEIGHBOURS && scl_vecchia_results(pass) + width <= most;
 }
 
 #endif

@@ -78,11 +78,22 @@ static version choose(const struct scl_vecchia_pass *pass) {
   return v;
 }
 
+/* Numbers of each row in the local memory that the launch adds: coordinates, or columns of z. */
+static size_t row_width(const struct scl_vecchia_pass *pass, size_t rows) {
+  return pass->p * rows < pass->columns ? scl_ceil_div(pass->columns, rows) : pass->p;
+}
+
+static bool fits(const scl_cl_context *cl, const struct scl_vecchia_pass *pass) {
+  const size_t rows = choose(pass).rows;
+  /* the covariances, five vectors, the sums, and what the launch adds */
+  const size_t numbers = rows + 1 + 5 + scl_vecchia_results(pass) + row_width(pass, rows);
+  return rows * numbers * sizeof(double) <= cl->info.local_memory;
+}
+
 static scl_status launch(scl_context *ctx, const struct scl_vecchia_pass *pass, scl_block numbers,
                          scl_block partial) {
   version v = choose(pass);
-  size_t results = partial.nrow, p = pass->p;
-  if (p * v.rows < pass->columns) p = scl_ceil_div(pass->columns, v.rows);
+  size_t results = partial.nrow, p = row_width(pass, v.rows);
   const vecchia_task task = describe(pass, numbers, partial);
   scl_cl_op op;
   scl_cl_covariance_select(ctx, v.program, pass->kernel);
@@ -99,6 +110,10 @@ static scl_status launch(scl_context *ctx, const struct scl_vecchia_pass *pass, 
 scl_status scl_cl_vecchia(scl_context *ctx, const struct scl_vecchia_pass *pass) {
   size_t results = scl_vecchia_results(pass);
   size_t groups = ((scl_cl_context *)ctx)->cpu ? MOST_GROUPS_CPU : MOST_GROUPS_GPU;
+  if (!fits((scl_cl_context *)ctx, pass)) {
+    pass->out[0] = -1;
+    return SCL_OK;
+  }
   if (groups > pass->n) groups = pass->n;
   scl_block numbers = {0}, partial = {0};
   scl_status status;
