@@ -182,16 +182,23 @@ make_gp_likelihood <- function(data, kernel, trend, spread, objective, on_device
       value <- result[1L]
       attr(value, "gradient") <- attr(result, "gradient")
     }
-    if (trend$integrate && !loo) value <- value - trend$log_det * ncol(data$y)
-    if (size > 0L) {
-      beta <- trend_coefficients(trend, matrix(result[1L + seq_len(size)], trend$count))
-      attr(value, "beta") <- beta
-      if (trend$type == "constant") attr(value, "mean") <- as.vector(beta)
-    }
-    value
+    with_coefficients(value, result, trend, ncol(data$y), trend$integrate && !loo)
   }
   build()
   structure(f, class = c("cl_gp_likelihood", "function"))
+}
+
+# The value with the constant of a mean that was integrated out, and with the coefficients of the
+# mean, which follow the value in `result`.
+with_coefficients <- function(value, result, trend, outputs, integrated) {
+  if (integrated) value <- value - trend$log_det * outputs
+  size <- trend$count * outputs
+  if (size > 0L) {
+    beta <- trend_coefficients(trend, matrix(result[1L + seq_len(size)], trend$count))
+    attr(value, "beta") <- beta
+    if (trend$type == "constant") attr(value, "mean") <- as.vector(beta)
+  }
+  value
 }
 
 #' Largest number of observations that fits into memory

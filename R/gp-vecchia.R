@@ -41,7 +41,6 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
   positive <- kernel_positive(kernel)
   resident <- FALSE
   handle <- NULL
-  size <- trend$count * ncol(data$y)
   neighbours <- min(neighbours, max(nrow(data$x) - 1L, 1L))
   build <- function() {
     where <- gp_place(data, on_device)
@@ -68,13 +67,7 @@ make_vecchia_likelihood <- function(data, kernel, trend, spread, neighbours, on_
       slope <- layout_gradient(layout, attr(result, "gradient"))
       attr(value, "gradient") <- stats::setNames(ifelse(par == 0, 0, slope / par), names)
     }
-    if (trend$integrate) value <- value - trend$log_det * ncol(data$y)
-    if (size > 0L) {
-      beta <- trend_coefficients(trend, matrix(result[1L + seq_len(size)], trend$count))
-      attr(value, "beta") <- beta
-      if (trend$type == "constant") attr(value, "mean") <- as.vector(beta)
-    }
-    value
+    with_coefficients(value, result, trend, ncol(data$y), trend$integrate)
   }
   build()
   structure(f, class = c("cl_gp_vecchia", "cl_gp_likelihood", "function"))
