@@ -24,17 +24,19 @@
 #' a sum of independent processes; `k_periodic() * k_exp_quad()` is periodic with a shape that
 #' changes slowly. With `columns` a kernel uses only some columns of x.
 #'
-#' The parameters of a kernel have names: `sd`, `lengthscale` (or `lengthscale.1`, `lengthscale.2`,
-#' ... with one for each column; likewise for the `sd` of `k_linear()`), `alpha`, `period`. In a sum
-#' or product they are followed by the number of the term, counted from left to right: `sd1`,
-#' `lengthscale2.1`. `coef()` returns them, `update()` changes them. In a product only the product
-#' of the scales is identified, so fits hold all but one of them fixed.
+#' The parameters of a kernel have names: `sd`, `lengthscale` (with one for each column
+#' `lengthscale.temperature` and so on, or `lengthscale.1` if the columns have no names; likewise
+#' for the `sd` of `k_linear()`), `alpha`, `period`. In a sum or product they are followed by the
+#' number of the term, counted from left to right: `sd1`, `lengthscale2.temperature`. Where a
+#' parameter is named, the number of the column does too. `coef()` returns them, `update()` changes
+#' them. In a product only the product of the scales is identified, so fits hold all but one of them
+#' fixed.
 #'
 #' @param sd Standard deviation of the process, in units of y; for `k_linear()` of the slopes, one
 #'   for all columns or one for each.
 #' @param lengthscale Distance over which values are strongly correlated, in units of x: one number
-#'   for all columns, or one for each (automatic relevance determination). For `k_periodic()` it has
-#'   no unit.
+#'   for all columns, or one for each (automatic relevance determination), named by column or
+#'   without names. For `k_periodic()` it has no unit.
 #' @param columns The columns of x that the kernel uses: names or numbers; `NULL` for all.
 #' @param alpha Small values mix a wide range of lengthscales; for large values the kernel
 #'   approaches `k_exp_quad()`.
@@ -140,7 +142,7 @@ check_positive <- function(x, argument, many = FALSE) {
     abort_argument(argument, sprintf("'%s' must be %s", argument,
                                      if (many) "positive and finite" else "one positive number"))
   }
-  as.double(x)
+  if (many) stats::setNames(as.double(x), names(x)) else as.double(x)
 }
 
 # Checks for one value, or one for each column if their number is known.
@@ -149,7 +151,7 @@ check_each <- function(x, argument, columns) {
     abort_argument(argument, sprintf("'%s' must have 1 or %d values, not %d", argument,
                                      length(columns), length(x)))
   }
-  x
+  if (is.character(columns)) name_values(x, columns, argument) else x
 }
 
 check_columns <- function(columns) {
@@ -245,6 +247,7 @@ format.cl_kernel <- function(x, digits = 4L, ...) {
 format_leaf <- function(leaf, digits) {
   show <- function(v) {
     text <- if (is.character(v)) encodeString(v, quote = "\"") else format_each(v, digits)
+    if (!is.null(names(v))) text <- paste(deparse_names(names(v)), "=", text)
     if (length(v) > 1L) sprintf("c(%s)", paste(text, collapse = ", ")) else text
   }
   if (leaf$type == "user") {
@@ -256,6 +259,10 @@ format_leaf <- function(leaf, digits) {
                            names(leaf)[lengths(leaf) > 0L])]
   sprintf("k_%s(%s)", leaf$type,
           paste(names(fields), "=", vapply(fields, show, ""), collapse = ", "))
+}
+
+deparse_names <- function(names) {
+  ifelse(make.names(names) == names | grepl("^`", names), names, encodeString(names, quote = "`"))
 }
 
 format_each <- function(v, digits = 4L) vapply(v, function(u) format(u, digits = digits), "")

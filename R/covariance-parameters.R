@@ -14,10 +14,49 @@ coef.cl_kernel <- function(object, ...) {
       v <- terms[[i]][[role]]
       if (is.null(v)) return(NULL)
       if (role == "par") return(stats::setNames(v, paste0(names(v), number)))
-      stats::setNames(v, paste0(role, number, if (length(v) > 1L) paste0(".", seq_along(v))))
+      last <- if (is.null(names(v))) seq_along(v) else names(v)
+      stats::setNames(v, paste0(role, number, if (length(v) > 1L) paste0(".", last)))
     }))
   })
   unlist(values)
+}
+
+# Values for columns of x are named by the column, if each has a name of its own.
+name_values <- function(v, columns, argument) {
+  usable <- is.character(columns) && length(columns) == length(v) && length(v) > 1L &&
+    !anyNA(columns) && all(nzchar(columns)) && !anyDuplicated(columns)
+  if (!usable) return(v)
+  if (!is.null(names(v)) && !identical(names(v), columns)) {
+    abort_argument(argument, sprintf("'%s' has the names %s, but the columns are %s", argument,
+                                     paste(names(v), collapse = ", "),
+                                     paste(columns, collapse = ", ")))
+  }
+  stats::setNames(v, columns)
+}
+
+# The kernel with its lengthscales (and the slopes of linear terms) named by the columns of x.
+name_columns <- function(kernel, columns) {
+  for (i in seq_along(kernel$terms)) {
+    term <- kernel$terms[[i]]
+    role <- if (term$type == "linear") "sd" else "lengthscale"
+    if (length(term[[role]]) < 2L) next
+    used <- if (is.null(term$columns)) columns else
+      if (is.character(term$columns)) term$columns else columns[term$columns]
+    kernel$terms[[i]][[role]] <- name_values(term[[role]], used, role)
+  }
+  kernel
+}
+
+# Names of parameters by column (lengthscale2.temperature) for those by number (lengthscale2.1).
+named_by_column <- function(given, names) {
+  by_column <- "^(sd|lengthscale)([0-9]*)[.].+$"
+  own <- grepl(by_column, names)
+  group <- ifelse(own, sub("[.].*$", "", names), NA)
+  number <- stats::ave(seq_along(names), group, FUN = seq_along)
+  at <- match(given, paste0(group, ".", number))
+  old <- !given %in% names & !is.na(at)
+  given[old] <- names[at[old]]
+  given
 }
 
 # coef() without names: making names takes longer than a small covariance matrix.
@@ -46,6 +85,7 @@ update.cl_kernel <- function(object, ...) {
   new <- c(...)
   old <- coef(object)
   if (is.null(new)) return(object)
+  if (!is.null(names(new))) names(new) <- named_by_column(names(new), names(old))
   if (is.null(names(new)) || !all(names(new) %in% names(old))) {
     abort_argument("...", paste("the parameters of this kernel are",
                                 paste(names(old), collapse = ", ")))
@@ -153,6 +193,7 @@ find_layout <- function(kernel, p, column_names) {
       abort_argument("kernel", sprintf("'%s' has %d values, but k_%s() uses %d columns", each,
                                        length(term[[each]]), term$type, length(used)))
     }
+    if (!is.null(names(term[[each]]))) name_values(term[[each]], column_names[used], each)
     if (!length(term$center) %in% c(0L, 1L, length(used))) {
       abort_argument("kernel", sprintf("'center' has %d values, but k_linear() uses %d columns",
                                        length(term$center), length(used)))

@@ -230,12 +230,13 @@ check_gp_parameters <- function(par, names, positive = TRUE) {
         min(par) > 0) {
     return(as.double(par)) # the usual case, kept fast for samplers
   }
+  if (!is.null(given)) names(par) <- given <- named_by_column(given, names)
   if (!is.numeric(par) || length(par) != length(names) ||
         (!is.null(given) && (!all(names %in% given)))) {
     abort_argument("par", sprintf("'par' must be a numeric vector with the elements %s",
                                   paste(names, collapse = ", ")))
   }
-  if (!same) par <- par[names]
+  if (!is.null(given)) par <- par[names]
   par <- as.double(par)
   last <- length(par)
   wrong <- which(!is.finite(par) | (c(rep_len(positive, last - 1L), TRUE) & par < 0) |

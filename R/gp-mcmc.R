@@ -3,6 +3,7 @@
 # The priors of a fit: the user's, and weak ones for all other parameters.
 gp_prior_of <- function(prior, problem, space) {
   given <- if (is.null(prior)) list() else prior
+  if (!is.null(names(given))) names(given) <- named_by_column(names(given), space$name)
   if (length(given) > 0L) gp_prior(given, space$name, !space$free) # checks them
   kinds <- parameter_kind(space$name)
   for (i in which(space$free & !space$name %in% names(given) & !kinds %in% names(given))) {

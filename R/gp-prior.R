@@ -146,6 +146,7 @@ gp_prior <- function(prior, names, fixed) {
     abort_argument("prior", "'prior' must be a list named by parameter")
   }
   kinds <- parameter_kind(names)
+  if (!is.null(names(prior))) names(prior) <- named_by_column(names(prior), names)
   unknown <- setdiff(names(prior), c(names, kinds))
   if (length(unknown) > 0L) {
     abort_argument("prior", sprintf(paste("'prior' names an unknown parameter, '%s'; the",
@@ -171,7 +172,10 @@ gp_prior <- function(prior, names, fixed) {
   list(by = stats::setNames(by, names), value = value)
 }
 
-parameter_kind <- function(names) sub("[0-9]*(\\.[0-9]+)?$", "", names)
+parameter_kind <- function(names) {
+  names <- sub("^(sd|lengthscale)[0-9]*[.].+$", "\\1", names)
+  sub("[0-9]*(\\.[0-9]+)?$", "", names)
+}
 
 check_prior <- function(f, name) {
   if (is.function(f)) return(f)

@@ -38,7 +38,7 @@ gp_space <- function(problem, start, fixed, lower, upper) {
     abort_argument("lower", sprintf("the lower bound of '%s' must be less than its upper bound",
                                     at))
   }
-  space$flat <- flat & !space$name %in% names(fixed)
+  space$flat <- flat & !space$name %in% named_by_column(names(fixed), space$name)
   space
 }
 
@@ -128,6 +128,7 @@ spread_terms <- function(space, parts, kernel, x) {
 override <- function(defaults, given, space, argument, zero = character()) {
   if (is.null(given)) return(defaults)
   names <- space$name
+  if (!is.null(names(given))) names(given) <- named_by_column(names(given), names)
   if (!is.numeric(given) || is.null(names(given)) || !all(names(given) %in% names)) {
     abort_argument(argument, sprintf(paste("'%s' must be a vector named by parameter; the",
                                            "parameters are %s"), argument,

@@ -30,7 +30,8 @@
 #'
 #' @section Inputs:
 #' A term of the kernel that uses all columns (`columns = NULL`) and has one lengthscale gets one
-#' lengthscale for each column, unless `ard = FALSE`. Terms with named columns are not changed.
+#' lengthscale for each column, named by it (`lengthscale.hp`), unless `ard = FALSE`. Terms with
+#' named columns are not changed.
 #'
 #' Factors in a formula become indicator columns. Rows with missing values are dropped
 #' ([na.omit()]); without a formula they are an error. The intercept of the formula is ignored: the
@@ -277,6 +278,7 @@ fit_gp <- function(x, y, kernel, method, mean, beta = NULL, weights = NULL, vari
   }
   kernel <- check_kernel(kernel)
   if (check_flag(ard, "ard")) kernel <- expand_lengthscales(kernel, NCOL(x))
+  kernel <- name_columns(kernel, if (is.data.frame(x)) names(x) else colnames(x))
   neighbours <- check_approx(approx, neighbours)
   problem <- new_gp_problem(x, y, kernel, mean, beta, weights, variance, h)
   problem <- with_vecchia(problem, neighbours, method)

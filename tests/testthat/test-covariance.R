@@ -235,7 +235,7 @@ test_that("the meaning of each parameter is known", {
 
 test_that("kernels print as the code that makes them", {
   kernel <- k_exp_quad(2, 0.25) + k_matern32(1, c(1, 3), columns = c("a", "b"))
-  text <- "k_matern32(sd = 1, lengthscale = c(1, 3), columns = c(\"a\", \"b\"))"
+  text <- "k_matern32(sd = 1, lengthscale = c(a = 1, b = 3), columns = c(\"a\", \"b\"))"
   expect_output(print(kernel), text, fixed = TRUE)
   expect_identical(eval(parse(text = paste(format(kernel), collapse = "+"))), kernel)
   kernel <- (k_linear(1, c("a", "b"), c(1, 2)) + k_white(0.5)) * k_periodic(1, 2, 3) + k_constant(4)

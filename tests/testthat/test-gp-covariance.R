@@ -112,7 +112,7 @@ test_that("the fit with a linear kernel is Bayesian regression", {
   x <- scale(as.matrix(d[c("wt", "hp")]))
   on_host({
     fit <- cl_gp(x, d$mpg, kernel = k_linear(sd = c(1, 1)), mean = "estimate", starts = 2)
-    prior <- coef(fit)[c("sd.1", "sd.2")]
+    prior <- coef(fit)[c("sd.wt", "sd.hp")]
     # ridge regression with these penalties
     a <- crossprod(x) + diag(fit$noise^2 / prior^2)
     slope <- solve(a, crossprod(x, d$mpg - fit$mean))

@@ -8,7 +8,8 @@ test_that("formulas with factors, missing values and subsets", {
     fit <- cl_gp(mpg ~ wt + cyl, data = d, starts = 1, na.action = na.exclude)
     expect_identical(colnames(fit$x), c("wt", "cyl6", "cyl8"))
     expect_identical(nobs(fit), 31L)
-    expect_named(coef(fit), c("sd", paste0("lengthscale.", 1:3), "noise", "mean"))
+    expect_named(coef(fit), c("sd", paste0("lengthscale.", c("wt", "cyl6", "cyl8")), "noise",
+                              "mean"))
     expect_identical(which(is.na(fitted(fit))), c(`Datsun 710` = 3L))
     expect_length(residuals(fit), 32)
     expect_length(residuals(fit, "loo"), 32)
@@ -57,9 +58,9 @@ test_that("a constant column gives a warning", {
   on_host({
     expect_warning(fit <- cl_gp(mpg ~ wt + one, d, starts = 1),
                    class = "statcl_warning_constant_column")
-    expect_identical(fit$fixed, "lengthscale.2")
+    expect_identical(fit$fixed, "lengthscale.one")
     expect_equal(fit$logLik, cl_gp(mpg ~ wt, d, starts = 1)$logLik, tolerance = 1e-7)
-    expect_output(print(summary(fit)), "lengthscale.2 +1 +held")
+    expect_output(print(summary(fit)), "lengthscale.one +1 +held")
     expect_silent(cl_gp(mpg ~ wt + one, d, starts = 1, fixed = c(lengthscale.2 = 3)))
   })
 })
@@ -146,3 +147,39 @@ test_that("a long search shows its progress", {
 })
 
 gp_states$list <- list()
+
+test_that("lengthscales are named by column, and numbers still select them", {
+  k <- k_exp_quad(lengthscale = c(1, 2), columns = c("wt", "hp")) + k_linear(c(1, 2))
+  expect_named(coef(k), c("sd1", "lengthscale1.wt", "lengthscale1.hp", "sd2.1", "sd2.2"))
+  expect_identical(update(k, lengthscale1.hp = 5), update(k, lengthscale1.2 = 5))
+  expect_identical(eval(parse(text = paste(format(k), collapse = "+"))), k)
+  expect_fault(k_exp_quad(lengthscale = c(hp = 1, wt = 2), columns = c("wt", "hp")), "argument",
+               argument = "lengthscale")
+  expect_fault(cl_cov(mtcars[c("wt", "hp")], kernel = k_exp_quad(1, c(hp = 1, wt = 2))),
+               "argument", argument = "lengthscale")
+  on_host({
+    by <- function(...) {
+      cl_gp(mpg ~ wt + hp, mtcars, method = "map", starts = 1, control = list(iter.max = 3), ...)
+    }
+    prior <- prior_gamma(2, 0.01)
+    fits <- suppressWarnings(list(
+      by(fixed = c(sd = 4, lengthscale.wt = 2), start = c(lengthscale.hp = 90),
+         lower = c(lengthscale.hp = 50), prior = list(lengthscale.hp = prior)),
+      by(fixed = c(sd = 4, lengthscale.1 = 2), start = c(lengthscale.2 = 90),
+         lower = c(lengthscale.2 = 50), prior = list(lengthscale.2 = prior))))
+    expect_named(coef(fits[[1]]), c("sd", "lengthscale.wt", "lengthscale.hp", "noise", "mean"))
+    expect_identical(coef(fits[[1]]), coef(fits[[2]]))
+    expect_identical(fits[[1]]$prior$lengthscale.hp, fits[[2]]$prior$lengthscale.hp)
+    expect_output(print(fits[[1]]), "c(wt = 2, hp =", fixed = TRUE)
+    expect_output(print(summary(fits[[1]])), "lengthscale.wt +2 +held +wt")
+    # a column whose name is a number goes before the number of a column
+    d <- data.frame(`2` = mtcars$wt, `1` = mtcars$hp, check.names = FALSE)
+    odd <- cl_gp(as.matrix(d), mtcars$mpg, starts = 1, fixed = c(lengthscale.2 = 3))
+    expect_identical(odd$fixed, "lengthscale.2")
+    expect_identical(names(odd$par)[2:3], c("lengthscale.2", "lengthscale.1"))
+    f <- cl_gp_likelihood(mtcars$mpg, mtcars[c("wt", "hp")],
+                          k_exp_quad(1, 1:2, columns = c("wt", "hp")))
+    expect_identical(f(c(sd = 1, lengthscale.2 = 9, lengthscale.1 = 2, noise = 1)),
+                     f(c(sd = 1, lengthscale.wt = 2, lengthscale.hp = 9, noise = 1)))
+  })
+})

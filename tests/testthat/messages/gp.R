@@ -11,6 +11,7 @@ flat <- cl_gp(y ~ x, data.frame(x, y), starts = 1)
 k_exp_quad(sd = 0)
 k_exp_quad(lengthscale = c(1, -1))
 k_exp_quad(lengthscale = 1:3, columns = 1:2)
+k_exp_quad(lengthscale = c(b = 1, a = 2), columns = c("a", "b"))
 k_exp_quad(columns = c(1, 1))
 k_linear(center = NA)
 k - k
