@@ -71,7 +71,7 @@ as_glm <- function(fit, x, y, weights, trials, family, control, names) {
   good <- weights > 0 & slope != 0
   work <- ifelse(good, weights * slope^2 / family$variance(mu), 0)
   residuals <- (y - mu) / slope
-  used <- which(!is.na(fit$coefficients))
+  used <- unname(which(!is.na(fit$coefficients)))
   order <- c(used, setdiff(seq_len(ncol(x)), used))
   target <- if (is.null(fit$offset)) eta + residuals else eta - fit$offset + residuals
   rotation <- qr(x[good, order, drop = FALSE] * sqrt(work[good]),

@@ -16,6 +16,12 @@
 #' - **emmeans**: marginal means, contrasts and trends, on the link and on the response scale.
 #' - **car**: `Anova()`, `linearHypothesis()`, `vif()`. **MASS**: `stepAIC()`. All of these use the
 #'   methods listed in [cl_glm()].
+#' - **insight** and **performance**: formulas, parameters, test statistics, model information;
+#'   `r2()`, `model_performance()`, `check_collinearity()`, `check_overdispersion()` and others as
+#'   for [glm()]; for random effects `get_variance()`, `icc()` and `r2_nakagawa()` as for lme4.
+#' - **xtable**: the table of coefficients.
+#'
+#' Where a package needs an object of class `"glm"`, [cl_as_glm()] makes one.
 #'
 #' @param x,object A fit of [cl_glm()].
 #' @param conf.int,conf.level Whether to add confidence limits, and their level.

@@ -41,7 +41,7 @@
 #'   [confint.cl_glm()], [anova.cl_glm()], [simulate.cl_glm()], [plot.cl_glm()]: its methods;
 #'   [influence.cl_glm()]: leverages and Cook's distances; [cl_glm-tools]: broom, sandwich, emmeans
 #' - [cl_family()]: beta, Tweedie, zero-inflated, hurdle and truncated families
-#' - [cl_glm_fit()]: the same fit as a method of `glm()`
+#' - [cl_glm_fit()], [cl_as_glm()]: the same fit as a method of `glm()`, and as its object
 #' - [cl_glmm()]: models with random effects; [predict.cl_glmm()]: predictions, simulations, tests
 #' - [cl_glm_lpdf()], [cl_likelihood()], [cl_glm_hessian()]: log likelihood, gradient, Hessian
 #'

@@ -1,0 +1,235 @@
+# Fits as objects of class "glm", and with them methods for insight, performance, xtable and
+# marginaleffects.
+
+#' A fit as an object of class "glm"
+#'
+#' For functions that look into objects of [glm()] and have no generics: the fit of [cl_glm()] with
+#' all elements that [glm()] gives, of class `"glm"`, and with `MASS::glm.nb()`'s class for
+#' `neg_binomial_2_log`. Estimates and the deviance are those of the fit. One QR decomposition is
+#' computed, as by [cl_glm_fit()].
+#'
+#' Methods for insight, performance and marginaleffects use this object, so that for example
+#' `performance::r2()`, `performance::check_overdispersion()` and `marginaleffects::slopes()` give
+#' for a fit what they give for a fit of [glm()].
+#'
+#' @param fit A fit of [cl_glm()] by maximum likelihood, with a formula and its model frame, of a
+#'   family that [glm()] or `MASS::glm.nb()` has, or a family of R.
+#' @return An object of class `"glm"`.
+#' @section Errors:
+#' `statcl_error_argument` for other fits.
+#' @seealso [cl_glm_fit()], [cl_glm-tools]
+#' @export
+#' @examples
+#' fit <- cl_glm(am ~ wt, data = mtcars)
+#' drop1(cl_as_glm(fit), test = "Rao")
+cl_as_glm <- function(fit) {
+  if (!inherits(fit, "cl_glm")) abort_argument("fit", "'fit' must be a fit of cl_glm()")
+  one_predictor(fit, "fit")
+  refuse_mixed(fit, "objects of class \"glm\"")
+  if (fit$method != "ml") {
+    abort_argument("fit", "only fits with method = \"ml\" have an object of class \"glm\"")
+  }
+  frame <- stats::model.frame(fit)
+  family <- glm_family_object(fit$family)
+  negative <- is.null(family$linkinv)
+  if (negative) {
+    if (!requireNamespace("MASS", quietly = TRUE)) {
+      abort_argument("fit", "family \"neg_binomial_2_log\" needs the package MASS here")
+    }
+    family <- MASS::negative.binomial(fit$own[[1L]], link = "log")
+  }
+  y <- mean_response(fit)
+  trials <- ones_unless(fit$trials, length(y))
+  parts <- as_glm(fit, as.matrix(stats::model.matrix(fit)), y, deviance_weights(fit), trials,
+                  family, stats::glm.control(), names(fit$fitted.values))
+  if (negative) parts$aic <- stats::AIC(fit)
+  formula <- stats::formula(fit)
+  own <- fit$call
+  own <- own[names(own) %in% c("data", "weights", "subset", "na.action", "offset", "contrasts")]
+  call <- as.call(c(if (negative) quote(MASS::glm.nb) else quote(glm), formula = formula,
+                    if (!negative) list(family = call(family$family, link = family$link)),
+                    as.list(own)))
+  structure(c(parts, list(
+    model = frame, call = call, formula = formula, terms = fit$terms,
+    data = environment(formula), offset = fit$offset, control = stats::glm.control(),
+    method = "glm.fit", contrasts = fit$contrasts, xlevels = fit$xlevels, na.action = fit$na.action,
+    theta = if (negative) fit$own[[1L]], SE.theta = if (negative) fit$own_error,
+    twologlik = if (negative) 2 * fit$logLik)), class = c(if (negative) "negbin", "glm", "lm"))
+}
+
+# Whether cl_as_glm() takes the fit.
+has_twin <- function(x) {
+  x$method == "ml" && is.null(x$random) && !several_predictors(x) && !is.null(x$model)
+}
+
+# A method that calls the generic of `package` for the "glm" object. For fits without one, the
+# generic's method for the class other(fit).
+twin_method <- function(package, other = function(x) "default") {
+  force(other)
+  function(...) {
+    given <- list(...)
+    method <- getExportedValue(package, .Generic)
+    if (has_twin(given[[1L]])) {
+      given[[1L]] <- cl_as_glm(given[[1L]])
+    } else {
+      home <- environment(method)
+      method <- utils::getS3method(.Generic, other(given[[1L]]), TRUE, home)
+      if (is.null(method)) method <- utils::getS3method(.Generic, "default", TRUE, home)
+      if (is.null(method)) {
+        refuse_mixed(given[[1L]], "these results")
+        one_predictor(given[[1L]], "x")
+      }
+    }
+    do.call(method, given, quote = TRUE)
+  }
+}
+
+
+# ---- insight -------------------------------------------------------------------------------------
+
+on_insight <- twin_method("insight")
+
+#' @rawNamespace
+#' S3method(insight::get_predicted,cl_glm,on_insight)
+#' S3method(insight::model_info,cl_glm,on_insight)
+NULL
+
+#' @exportS3Method insight::get_predicted
+get_predicted.cl_glmm <- function(x, data = NULL, predict = "expectation", ...) {
+  type <- if (identical(predict, "link")) "link" else "response"
+  structure(stats::predict(x, data, type = type), class = c("get_predicted", "numeric"))
+}
+
+# The name of the test statistic, as insight has it.
+statistic_name <- function(x) {
+  if (x$method == "mcmc") return(NULL)
+  if (has_t_tests(x) || x$family == "normal_id" && !is.null(x$random)) "t-statistic" else
+    "z-statistic"
+}
+
+#' @exportS3Method insight::get_statistic
+get_statistic.cl_glm <- function(x, ...) {
+  found <- summary(x)$coefficients
+  structure(data.frame(Parameter = rownames(found), Statistic = unname(found[, 3L]),
+                       stringsAsFactors = FALSE), statistic = statistic_name(x))
+}
+
+#' @exportS3Method insight::get_df
+get_df.cl_glm <- function(x, type = "residual", ...) {
+  type <- check_choice(type, c("residual", "model", "wald", "normal", "analytical"), "type")
+  if (type == "model") return(likelihood_df(x))
+  if (type == "normal" || type == "wald" && statistic_name(x) == "z-statistic") Inf else
+    x$df.residual
+}
+
+#' @exportS3Method insight::get_loglikelihood
+get_loglikelihood.cl_glm <- function(x, ...) stats::logLik(x)
+
+#' @exportS3Method insight::find_formula
+find_formula.cl_glmm <- function(x, ...) {
+  whole <- stats::formula(x)
+  fixed <- without_bars(whole[[3L]])
+  conditional <- whole
+  conditional[[3L]] <- if (is.null(fixed)) 1 else fixed
+  random <- lapply(random_bars(whole[[3L]]), call_formula, environment(whole))
+  structure(list(conditional = conditional, random = if (length(random) == 1L) random[[1L]] else
+    random), class = c("insight_formula", "list"))
+}
+
+# Variances of the fixed and random parts of the linear predictor and of the distribution, as
+# Nakagawa, Johnson and Schielzeth (2017) define them.
+#' @exportS3Method insight::get_variance
+get_variance.cl_glmm <- function(x, component = "all", ...) {
+  designs <- random_designs(random_terms(random_bars(x$formula[[3L]])), stats::model.frame(x))
+  parts <- vapply(seq_along(designs), function(t)
+    sum(crossprod(designs[[t]]$x) * x$variances[[t]]) / length(x$y), 0)
+  rows <- vapply(designs, function(d) nlevels(d$factor), 0L) == length(x$y)
+  found <- list(var.fixed = stats::var(unname(stats::predict(
+    replace(x, c("na.action", "offset"), list(NULL)), re.form = NA))),
+                var.random = sum(parts[!rows]), var.distribution = distribution_variance(x),
+                var.dispersion = sum(parts[rows]))
+  found$var.residual <- found$var.distribution + found$var.dispersion
+  first <- vapply(x$variances, function(v) rownames(v)[1L] == "(Intercept)", NA)
+  found$var.intercept <- vapply(x$variances[first], `[`, 0, 1L)
+  found$var.slope <- unlist(lapply(seq_along(first), function(t) {
+    v <- diag(x$variances[[t]])
+    v <- if (first[t]) v[-1L] else v
+    if (length(v) > 0L) stats::setNames(v, paste0(names(first)[t], ".", names(v)))
+  }))
+  component <- check_choice(component, c("all", sub("var.", "", names(found), fixed = TRUE)),
+                            "component")
+  if (component == "all") found else found[paste0("var.", component)]
+}
+
+# On the scale of the link; for counts by the log-normal approximation at the mean of the model
+# without predictors.
+distribution_variance <- function(x) {
+  if (x$family == "normal_id") return(x$own[[1L]]^2)
+  family <- stats::family(x)
+  if (family$family == "binomial") {
+    return(switch(family$link, logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6, NA_real_))
+  }
+  if (family$link != "log") return(if (family$link == "sqrt") 0.25 else NA_real_)
+  if (family$family == "Gamma") return(log1p(x$own[[1L]]))
+  null <- suppressMessages(eval(stats::update(x, null_formula(x), evaluate = FALSE),
+                                environment(x$formula)))
+  mu <- exp(null$coefficients[[1L]])
+  log1p(if (x$family == "neg_binomial_2_log") 1 / mu + 1 / x$own[[1L]] else 1 / mu)
+}
+
+# The formula with the random effects and no other predictor.
+null_formula <- function(x) {
+  whole <- x$formula
+  bars <- lapply(random_bars(whole[[3L]]), function(e) call("(", e))
+  whole[[3L]] <- Reduce(function(a, b) call("+", a, b), bars, 1)
+  whole
+}
+
+# ---- performance ---------------------------------------------------------------------------------
+
+on_performance <- twin_method("performance", function(x)
+  if (!is.null(x$random)) "merMod" else "lm")
+
+#' @rawNamespace
+#' S3method(performance::model_performance,cl_glm,on_performance)
+#' S3method(performance::check_overdispersion,cl_glm,on_performance)
+#' S3method(performance::check_outliers,cl_glm,on_performance)
+#' S3method(performance::check_model,cl_glm,on_performance)
+#' S3method(performance::check_heteroscedasticity,cl_glm,on_performance)
+#' S3method(performance::r2_coxsnell,cl_glm,on_performance)
+NULL
+
+on_twin_performance <- function(name, model, ...) {
+  getExportedValue("performance", name)(cl_as_glm(model), ...)
+}
+
+#' @exportS3Method performance::r2
+r2.cl_glm <- function(model, ...) {
+  if (!is.null(model$random)) return(getExportedValue("performance", "r2_nakagawa")(model, ...))
+  if (has_twin(model)) return(on_twin_performance("r2", model, ...))
+  structure(list(R2_Nagelkerke = r2_nagelkerke.cl_glm(model)), class = c("r2_pseudo", "list"))
+}
+
+#' @exportS3Method performance::r2_nagelkerke
+r2_nagelkerke.cl_glm <- function(model, ...) {
+  refuse_mixed(model, "pseudo R2")
+  if (has_twin(model)) return(on_twin_performance("r2_nagelkerke", model, ...))
+  n <- model$nobs
+  found <- expm1((model$deviance - model$null.deviance) / n) / expm1(-model$null.deviance / n)
+  c("Nagelkerke's R2" = found)
+}
+
+#' @exportS3Method performance::r2_mcfadden
+r2_mcfadden.cl_glm <- function(model, ...) {
+  refuse_mixed(model, "pseudo R2")
+  if (has_twin(model)) return(on_twin_performance("r2_mcfadden", model, ...))
+  structure(list(R2 = c("McFadden's R2" = 1 - model$deviance / model$null.deviance)),
+            model_type = "GLM", class = c("r2_mcfadden", "list"))
+}
+
+# ---- xtable --------------------------------------------------------------------------------------
+
+#' @exportS3Method xtable::xtable
+xtable.cl_glm <- function(x, ...) {
+  getExportedValue("xtable", "xtable")(as.data.frame(summary(x)$coefficients), ...)
+}
