@@ -57,6 +57,9 @@ cl_chol <- function(a, lower = FALSE, jitter = 0) {
 }
 
 factor_of <- function(a, lower, jitter, argument) {
+  if (is_plain(a) && (n <- dim(a)[1L]) == dim(a)[2L] && n > 0L) {
+    return(.Call(r_op, "chol", list(a), c(jitter, !lower), where_for("chol", n)))
+  }
   a <- square_operand(a, argument)
   if (a$n == 0L) {
     abort_argument(argument, sprintf("'%s' must have at least one row and one column", argument))

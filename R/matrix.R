@@ -188,6 +188,11 @@ operand <- function(x, argument, vector = TRUE) {
   x
 }
 
+# Whether x is a matrix of doubles without class and names: entries take it as it is.
+is_plain <- function(x) {
+  is.double(x) && is.matrix(x) && !is.object(x) && is.null(dimnames(x))
+}
+
 # The value of an entry: a clMatrix if it is a handle, else the base matrix; with dimnames. Every
 # operation ends here. Shape and view are read from the handle unless given.
 value <- function(result, dim = NULL, dimnames = NULL, view = NULL) {

@@ -38,6 +38,14 @@ cl_tri_solve <- function(l, b, upper = FALSE, transpose = FALSE) {
 }
 
 tri_solve <- function(l, b, upper, transpose, name_l, name_b, named = TRUE) {
+  if (is_plain(l) && (n <- dim(l)[1L]) == dim(l)[2L] && n > 0L && length(b) > 0L) {
+    vector <- is.double(b) && is.null(attributes(b))
+    if ((vector && length(b) == n) || (is_plain(b) && dim(b)[1L] == n)) {
+      result <- tri_solve_left(l, b, upper, transpose, where_for("tri_solve", n))
+      if (vector) dim(result) <- NULL
+      return(result)
+    }
+  }
   l <- square_operand(l, name_l)
   as_vector <- !is_cl(b) && is.null(dim(b)) && !any_handle(l$x)
   names <- if (named) list(side(l$names, if (transpose) 1L else 2L), side(names_of(b), 2L))
@@ -90,6 +98,9 @@ check_rows <- function(b, n, argument) {
 #' @export
 cl_tri_inverse <- function(l, upper = FALSE) {
   upper <- check_flag(upper, "upper")
+  if (is_plain(l) && (n <- dim(l)[1L]) == dim(l)[2L]) {
+    return(.Call(r_op, "tri_inverse", list(l), upper, where_for("tri_inverse", n)))
+  }
   l <- square_operand(l, "l")
   where <- if (any_handle(l$x)) -1L else where_for("tri_inverse", l$n)
   value(.Call(r_op, "tri_inverse", list(l$x), upper, where), NULL, l$names[2:1])

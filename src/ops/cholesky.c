@@ -26,7 +26,7 @@ static scl_status check_input(const scl_mat *a) {
 
 /* r becomes the factor of a, or if that is NULL of the lower triangle that r holds. If `upper`,
  * *transposed becomes the transposed factor, which is started before the host knows whether there
- * is one. *order: of the failing minor, or 0. */
+ * is one; or it stays NULL and r is transposed. *order: of the failing minor, or 0. */
 static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **transposed,
                             double *order) {
   const scl_engine *engine = scl_engine_of(r);
@@ -37,7 +37,12 @@ static scl_status factorize(const scl_mat *a, scl_mat *r, bool upper, scl_mat **
     SCL_GO(engine->potrf_copy(r->ctx, scl_mat_block(a), scl_mat_block(r), info));
   else
     SCL_GO(engine->potrf(r->ctx, scl_mat_block(r), info));
-  if (upper) SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, transposed));
+  if (upper && engine->transpose_lower != NULL) {
+    SCL_GO(engine->transpose_lower(r->ctx, scl_mat_block(r)));
+    r->view = SCL_UPPER;
+  } else if (upper) {
+    SCL_GO(scl_copy_as(SCL_COPY_TRANSPOSED, r, transposed));
+  }
   SCL_GO(scl_read_block(r->ctx, info, SCL_WAIT_QUEUE, order));
 done:
   scl_buffer_release(info.buffer);
@@ -67,7 +72,7 @@ scl_status scl_chol(const scl_mat *a, double jitter, bool upper, scl_mat **out) 
   SCL_GO(factorize(jitter > 0.0 ? NULL : a, r, upper, &transposed, &order));
   SCL_GO(judge_order(a, order));
 done:
-  if (!upper) return scl_give(status, r, out);
+  if (transposed == NULL) return scl_give(status, r, out);
   scl_mat_release(r);
   return scl_give(status, transposed, out);
 }

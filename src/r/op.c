@@ -16,6 +16,7 @@
 #include "r/entries.h"
 #include "r/glue.h"
 
+#include "base/engine.h"
 #include "graph/expr.h"
 #include "graph/operations.h"
 
@@ -126,6 +127,13 @@ static scl_status take_operands(const request *r, bool eager, scl_context *ctx, 
   return SCL_OK;
 }
 
+/* Engines that can then compute in the memory of the result. */
+static void offer_result(scl_context *ctx, SEXP result, bool begin) {
+  if (ctx->engine->buffer_offer == NULL) return;
+  ctx->engine->buffer_offer(ctx, begin ? REAL(result) : NULL,
+                            (size_t)XLENGTH(result) * sizeof(double));
+}
+
 SEXP r_op(SEXP op, SEXP operands, SEXP attributes, SEXP where) {
   request r;
   scl_shape shape = {0, 0, SCL_GENERAL};
@@ -141,12 +149,14 @@ SEXP r_op(SEXP op, SEXP operands, SEXP attributes, SEXP where) {
   scl_context *ctx = NULL;
   SCL_GO(find_context(&r, eager, where, &ctx));
   SCL_GO(take_operands(&r, eager, ctx, term));
+  if (!resident) offer_result(ctx, result, true);
   SCL_GO((eager ? scl_compute : scl_record)(ctx, r.operation, r.count, term, r.attributes,
                                             r.attribute, &out));
   SCL_GO(r_result_set(result, &out));
 done:
   for (int k = 0; k < SCL_CALL_OPERANDS; k++) scl_mat_release(term[k].matrix);
   scl_mat_release(out);
+  if (!resident && ctx != NULL) offer_result(ctx, result, false);
   UNPROTECT(1);
   return r_return(status, result);
 }

@@ -101,6 +101,32 @@ static void check_wrap(void) {
   scl_mat_release(a);
 }
 
+/* The next matrix of just that size is made in memory that was offered, and only the next. */
+static void check_offer(void) {
+  scl_context *host = scl_context_host();
+  double x[6] = {0}, y[4] = {1, 2, 3, 4}, z[6] = {1, 2, 3, 4, 5, 6};
+  scl_mat *small = NULL, *first = NULL, *second = NULL;
+  host->engine->buffer_offer(host, x, sizeof x);
+  REQUIRE_OK(scl_mat_from_host(host, y, 2, 2, SCL_GENERAL, &small));
+  REQUIRE_OK(scl_mat_from_host(host, z, 2, 3, SCL_GENERAL, &first));
+  REQUIRE_OK(scl_mat_from_host(host, y, 2, 2, SCL_GENERAL, &second));
+  CHECK(memcmp(x, z, sizeof x) == 0);
+  CHECK_OK(scl_mat_to_host(first, x));
+  CHECK(memcmp(x, z, sizeof x) == 0);
+  scl_mat_release(first);
+  scl_mat_release(second);
+  z[0] = 9;
+  REQUIRE_OK(scl_mat_from_host(host, z, 2, 3, SCL_GENERAL, &first));
+  CHECK(x[0] == 1);
+  scl_mat_release(first);
+  host->engine->buffer_offer(host, x, sizeof x);
+  host->engine->buffer_offer(host, NULL, 0);
+  REQUIRE_OK(scl_mat_from_host(host, z, 2, 3, SCL_GENERAL, &first));
+  CHECK(x[0] == 1);
+  scl_mat_release(first);
+  scl_mat_release(small);
+}
+
 static void check_views(void) {
   CHECK(scl_view_is_lower(SCL_LOWER) && !scl_view_is_lower(SCL_SYMMETRIC));
   CHECK(scl_view_is_upper(SCL_UPPER) && !scl_view_is_upper(SCL_GENERAL));
@@ -131,6 +157,7 @@ void test_matrix(scl_context *ctx) {
   check_ld(ctx);
   check_refusals(ctx);
   check_wrap();
+  check_offer();
   check_views();
   check_faults(ctx);
   size_t sizes[] = {1, 2, 3, 16, 17, 63, 64, 65, 130};

@@ -264,3 +264,25 @@ test_that("chol2inv() computes the inverse from the factor", {
     r[4, 4] <- 1
   })
 })
+
+test_that("plain matrices give what others give, in memory of their own", {
+  each_engine(for (n in c(1, 2, 70)) {
+    a <- crossprod(matrix(sin(seq_len(n * n)), n)) + diag(n)
+    b <- matrix(cos(seq_len(n * 3)), n)
+    kept <- a + 0
+    labelled <- function(x) structure(x, dimnames = list(paste0("r", seq_len(n)), NULL))
+    for (f in list(function(x) cl_chol(x), function(x) cl_chol(x, lower = TRUE, jitter = 0.5),
+                   function(x) cl_tri_inverse(x), function(x) cl_tri_solve(x, b),
+                   function(x) cl_tri_solve(x, b[, 1], transpose = TRUE))) {
+      first <- f(a)
+      then <- first + 0
+      f(a + diag(n))
+      expect_identical(first, then)
+      expect_identical(a, kept)
+      expect_identical(c(f(labelled(a))), c(first))
+    }
+    expect_identical(cl_chol(a)[lower.tri(a)], numeric(n * (n - 1) / 2))
+    expect_close(cl_chol(a), chol(a), 1e-12)
+    expect_null(dim(cl_tri_solve(a, b[, 1])))
+  })
+})

@@ -29,10 +29,21 @@ static scl_status create_buffer(scl_context *ctx, void *foreign, size_t bytes, s
   return SCL_OK;
 }
 
+static double *offered;
+static size_t offered_bytes;
+
+static void offer(scl_context *ctx, double *data, size_t bytes) {
+  (void)ctx;
+  offered = data;
+  offered_bytes = bytes;
+}
+
 scl_status scl_host_buffer_create(scl_context *ctx, size_t bytes, scl_storage storage,
                                   scl_buffer **out) {
   (void)storage;
-  return create_buffer(ctx, NULL, bytes, out);
+  double *memory = bytes == offered_bytes ? offered : NULL;
+  if (memory != NULL) offered = NULL;
+  return create_buffer(ctx, memory, bytes, out);
 }
 
 scl_status scl_host_buffer_wrap(scl_context *ctx, double *data, size_t bytes, scl_buffer **out) {
@@ -70,6 +81,7 @@ scl_status scl_host_download(scl_context *ctx, scl_view view, scl_block src, scl
                              double *data, size_t ld) {
   (void)ctx;
   (void)wait;
+  if (data == scl_host_at(src)) return SCL_OK; /* it was offered */
   scl_host_copy_raw(canonical(view), src.nrow, src.ncol, scl_host_at(src), src.ld, data, ld);
   return SCL_OK;
 }
@@ -94,6 +106,8 @@ const scl_engine scl_host_engine = {
 #define SCL_SLOT_OPTIONAL(result, name, parameters)
 #include "base/engine.def"
     .buffer_wrap = scl_host_buffer_wrap,
+    .buffer_offer = offer,
+    .transpose_lower = scl_host_transpose_lower,
     .gram = scl_host_gram,
     .lu = scl_host_lu,
     .lu_solve = scl_host_lu_solve,

@@ -49,6 +49,8 @@ void scl_host_copy_raw(scl_copy kind, size_t m, size_t n, const double *src, siz
                        double *dst, size_t ld_dst);
 /* a = factor a. */
 void scl_host_scale(double factor, scl_block a);
+/* Whether all of n numbers are finite. */
+bool scl_host_all_finite(size_t n, const double *x);
 /* Upper half of a square block from its lower half, in place. */
 void scl_host_mirror(scl_block a);
 

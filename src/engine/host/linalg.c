@@ -23,9 +23,7 @@ enum { SPECIAL_MIN = 8 };
 static bool all_finite(scl_block a) {
   const double *p = scl_host_at(a);
   for (size_t j = 0; j < a.ncol; j++) {
-    double sum = 0.0; /* x - x is NaN for what is not finite */
-    for (size_t i = 0; i < a.nrow; i++) sum += p[i + j * a.ld] - p[i + j * a.ld];
-    if (sum != 0.0) return false;
+    if (!scl_host_all_finite(a.nrow, p + j * a.ld)) return false;
   }
   return true;
 }
@@ -153,6 +151,11 @@ scl_status scl_host_potrf(scl_context *ctx, scl_block a, scl_block info) {
 scl_status scl_host_potrf_copy(scl_context *ctx, scl_block a, scl_block l, scl_block info) {
   if (a.nrow > 0) SCL_TRY(scl_host_copy(ctx, SCL_COPY_LOWER, a, l));
   return scl_host_potrf(ctx, l, info);
+}
+
+scl_status scl_host_transpose_lower(scl_context *ctx, scl_block a) {
+  scl_host_mirror(a);
+  return scl_host_copy(ctx, SCL_COPY_UPPER, a, a);
 }
 
 scl_status scl_host_trsm(scl_context *ctx, scl_side side, scl_view view, scl_trans trans,
